@@ -1,0 +1,150 @@
+//===- Schedule.cpp - The schedule dialect --------------------------------===//
+
+#include "dialects/Schedule/Schedule.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weir::schedule;
+
+#include "dialects/Schedule/ScheduleDialect.cpp.inc"
+#include "dialects/Schedule/ScheduleEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Schedule/ScheduleAttrs.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/Schedule/ScheduleOps.cpp.inc"
+
+void ScheduleDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Schedule/ScheduleOps.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Schedule/ScheduleAttrs.cpp.inc"
+      >();
+}
+
+static std::optional<int64_t> getElementBytes(Type type) {
+  if (type.isIndex())
+    return 8;
+  if (auto vector = dyn_cast<VectorType>(type)) {
+    std::optional<int64_t> scalar = getElementBytes(vector.getElementType());
+    int64_t bytes;
+    if (!scalar || vector.isScalable() ||
+        llvm::MulOverflow(*scalar, vector.getNumElements(), bytes))
+      return std::nullopt;
+    return bytes;
+  }
+  if (!type.isIntOrFloat())
+    return std::nullopt;
+  return llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
+}
+
+std::optional<int64_t> weir::schedule::getByteSize(ShapedType type) {
+  if (!type.hasStaticShape())
+    return std::nullopt;
+  if (auto memref = dyn_cast<MemRefType>(type))
+    if (!memref.getLayout().isIdentity())
+      return std::nullopt;
+  std::optional<int64_t> bytes = getElementBytes(type.getElementType());
+  if (!bytes)
+    return std::nullopt;
+  // An empty tensor has no bytes, however large its other dimensions are.
+  if (llvm::is_contained(type.getShape(), 0))
+    return 0;
+  for (int64_t size : type.getShape())
+    if (llvm::MulOverflow(*bytes, size, *bytes))
+      return std::nullopt;
+  return bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// KernelOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelOp::verify() {
+  Block &block = getBody().front();
+  if (!llvm::equal(block.getArgumentTypes(), getInputs().getTypes())) // C1
+    return emitOpError("region arguments (")
+           << block.getArgumentTypes() << ") differ from the inputs ("
+           << getInputs().getTypes() << ")";
+  auto yield = dyn_cast_or_null<YieldOp>(block.empty() ? nullptr : &block.back());
+  if (!yield)
+    return emitOpError("region does not end in schedule.yield");
+  if (!llvm::equal(yield.getResults().getTypes(), getResultTypes())) // C2
+    return yield.emitOpError("yields (")
+           << yield.getResults().getTypes() << "), the kernel's results are ("
+           << getResultTypes() << ")";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// CommandsOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult CommandsOp::verifyRegions() {
+  for (Operation &op : getBody().front())
+    if (!isa<DispatchOp, BarrierOp>(op)) // C1
+      return op.emitOpError("does not belong in a command list, which holds "
+                            "schedule.dispatch and schedule.barrier");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// DispatchOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult DispatchOp::verify() {
+  if (getGrid().size() != 3) // C1
+    return emitOpError("grid has ") << getGrid().size() << " sizes, not 3";
+  for (int64_t size : getGrid())
+    if (size < 1) // C1
+      return emitOpError("grid size ") << size << " is below 1";
+  return success();
+}
+
+LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  StringAttr root = getKernel().getRootReference();
+  Operation *module = symbols.lookupNearestSymbolFrom(*this, root);
+  if (isa_and_nonnull<gpu::BinaryOp>(module))
+    return success();
+  auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(*this, getKernel());
+  if (!kernel || !kernel.isKernel()) // C2
+    return emitOpError() << getKernel() << " names no kernel of this module";
+  if (kernel.getNumArguments() != getOperands().size()) // C3
+    return emitOpError() << "has " << getOperands().size() << " operands, "
+                         << getKernel() << " takes " << kernel.getNumArguments();
+  for (auto [index, operand, argument] :
+       llvm::enumerate(getOperands(), kernel.getArguments())) {
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    if (!type)
+      continue;
+    std::optional<int64_t> want = getByteSize(type);
+    std::optional<int64_t> have = getByteSize(cast<MemRefType>(operand.getType()));
+    if (want && have && want != have) // C4
+      return emitOpError() << "operand " << index << " is " << *have
+                           << " bytes long, the kernel's argument " << *want;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// BarrierOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult BarrierOp::verify() {
+  if (getHazards().empty()) // C1
+    return emitOpError("serves no hazard");
+  int64_t before = 0;
+  for (Operation *op = getOperation()->getPrevNode(); op; op = op->getPrevNode())
+    before += isa<DispatchOp>(op);
+  for (auto hazard : getHazards().getAsRange<HazardAttr>())
+    if (hazard.getFrom() >= before || hazard.getTo() < before) // C2
+      return emitOpError() << "does not stand between the dispatches of " << hazard;
+  return success();
+}

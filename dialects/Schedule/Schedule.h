@@ -1,0 +1,46 @@
+//===- Schedule.h - The schedule dialect ------------------------*- C++ -*-===//
+
+#ifndef WEIR_DIALECTS_SCHEDULE_SCHEDULE_H
+#define WEIR_DIALECTS_SCHEDULE_SCHEDULE_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/Schedule/ScheduleDialect.h.inc"
+#include "dialects/Schedule/ScheduleEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Schedule/ScheduleAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/Schedule/ScheduleOps.h.inc"
+
+namespace weir::schedule {
+
+/// Names of discardable attributes that the levels from `kernels` on carry.
+inline constexpr llvm::StringLiteral profileAttrName = "weir.profile"; // module
+inline constexpr llvm::StringLiteral entryAttrName = "weir.entry";     // func, unit
+inline constexpr llvm::StringLiteral nameAttrName = "weir.name";       // argument, result
+inline constexpr llvm::StringLiteral kindAttrName = "weir.kind";       // argument
+inline constexpr llvm::StringLiteral donateAttrName = "weir.donate";   // argument
+inline constexpr llvm::StringLiteral resultAttrName = "weir.result";   // out-argument, unit
+inline constexpr llvm::StringLiteral shapeAttrName = "weir.shape";     // flat argument: tensor type
+inline constexpr llvm::StringLiteral slotAttrName = "weir.slot";       // placed view of the arena
+inline constexpr llvm::StringLiteral arenaAttrName = "weir.arena";     // memref.alloc, unit
+inline constexpr llvm::StringLiteral effectAttrName = "schedule.effect"; // gpu.func argument
+
+/// Returns the bytes that a memref or ranked tensor of static shape spans:
+/// elements times element bytes, where a vector element counts whole and `i1`
+/// is one byte (it is stored so).
+///
+/// Errors: std::nullopt when a dimension is dynamic, the layout is not the
+///         identity, the element is no integer, float, index (8 bytes) or
+///         vector of those, or the product exceeds 2^63 - 1.
+std::optional<int64_t> getByteSize(mlir::ShapedType type);
+
+} // namespace weir::schedule
+
+#endif // WEIR_DIALECTS_SCHEDULE_SCHEDULE_H

@@ -1,0 +1,223 @@
+//===- Schedule.td - Kernels, dispatches and what orders them -------------===//
+
+#ifndef WEIR_DIALECTS_SCHEDULE_TD
+#define WEIR_DIALECTS_SCHEDULE_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Schedule_Dialect : Dialect {
+  let name = "schedule";
+  let cppNamespace = "::weir::schedule";
+  let summary = "Kernels to be, dispatches on views, and what orders them.";
+  let description = [{
+    Three levels use it. At `kernels`, tensor computation sits in
+    `schedule.kernel` regions, each to become one GPU kernel. From `dispatches`
+    on, a function holds one `schedule.commands` region: the command list, in
+    recorded order. Dispatches in it may overlap unless a `schedule.barrier`
+    separates them.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+class Schedule_Enum<string name, string summary, list<I32EnumCase> cases>
+    : I32Enum<name, summary, cases> {
+  let cppNamespace = "::weir::schedule";
+}
+
+def Schedule_Access : Schedule_Enum<"Access", "what a kernel does to an operand", [
+  I32EnumCase<"none", 0>, I32EnumCase<"read", 1>, I32EnumCase<"write", 2>,
+  I32EnumCase<"update", 3>]>;
+
+def Schedule_HazardKind : Schedule_Enum<"HazardKind", "kind of a hazard", [
+  I32EnumCase<"raw", 0>, I32EnumCase<"war", 1>, I32EnumCase<"waw", 2>]>;
+
+class Schedule_Attr<string name, string mnemonicName> : AttrDef<Schedule_Dialect, name> {
+  let mnemonic = mnemonicName;
+}
+
+def Schedule_EffectAttr : Schedule_Attr<"Effect", "effect"> {
+  let summary = "What a kernel does to one operand.";
+  let description = [{
+    Set on arguments of a kernel under the name `schedule.effect`.
+    `covers_all` holds when every byte of the operand is written.
+
+    Example: `#schedule.effect<write, covers_all = true>`
+  }];
+  let parameters = (ins EnumParameter<Schedule_Access>:$access,
+                        DefaultValuedParameter<"bool", "false">:$coversAll);
+  let assemblyFormat = "`<` $access (`,` `covers_all` `=` $coversAll^)? `>`";
+}
+
+def Schedule_HazardAttr : Schedule_Attr<"Hazard", "hazard"> {
+  let summary = "Two dispatches that must not overlap, and on which operands.";
+  let description = [{
+    `from` and `to` count the dispatches of the command list from 0, in recorded
+    order; the operand numbers count each dispatch's operands.
+
+    Example: `#schedule.hazard<raw, 0 operand 2 -> 1 operand 0>`
+  }];
+  let parameters = (ins EnumParameter<Schedule_HazardKind>:$kind,
+                        "int64_t":$from, "int64_t":$fromOperand,
+                        "int64_t":$to, "int64_t":$toOperand);
+  let assemblyFormat = [{
+    `<` $kind `,` $from `operand` $fromOperand `->` $to `operand` $toOperand `>`
+  }];
+}
+
+def Schedule_HazardArrayAttr
+    : TypedArrayAttrBase<Schedule_HazardAttr, "array of hazards">;
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
+
+class Schedule_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Schedule_Dialect, mnemonic, traits>;
+
+def Schedule_KernelOp : Schedule_Op<"kernel",
+    [IsolatedFromAbove, SingleBlock, RecursiveMemoryEffects]> {
+  let summary = "Tensor computation that becomes exactly one GPU kernel.";
+  let description = [{
+    The region's arguments are the inputs, in order; `schedule.yield` names the
+    results. `name` says what the kernel does and need not be unique.
+
+    - C1: the region's arguments have the inputs' types.
+    - C2: `schedule.yield` yields the result types.
+
+    Example:
+    ```mlir
+    func.func @double(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %y = schedule.kernel "double" (%x) : (tensor<8xf32>) -> tensor<8xf32> {
+      ^bb0(%a: tensor<8xf32>):
+        %e = tensor.empty() : tensor<8xf32>
+        %s = linalg.add ins(%a, %a : tensor<8xf32>, tensor<8xf32>)
+               outs(%e : tensor<8xf32>) -> tensor<8xf32>
+        schedule.yield %s : tensor<8xf32>
+      }
+      return %y : tensor<8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, Variadic<AnyRankedTensor>:$inputs);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $name `(` $inputs `)` attr-dict-with-keyword `:`
+    functional-type($inputs, $results) $body
+  }];
+  let hasVerifier = 1;
+}
+
+def Schedule_YieldOp : Schedule_Op<"yield",
+    [Pure, Terminator, ReturnLike, HasParent<"KernelOp">]> {
+  let summary = "Names the results of a `schedule.kernel`.";
+  let arguments = (ins Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = "($results^ `:` type($results))? attr-dict";
+}
+
+def Schedule_CommandsOp : Schedule_Op<"commands",
+    [SingleBlock, NoTerminator, NoRegionArguments, RecursiveMemoryEffects]> {
+  let summary = "A command list, in recorded order.";
+  let description = [{
+    - C1: holds only `schedule.dispatch` and `schedule.barrier`.
+
+    Example:
+    ```mlir
+    schedule.commands {
+    }
+    ```
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
+}
+
+def Schedule_DispatchOp : Schedule_Op<"dispatch",
+    [HasParent<"CommandsOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "One launch of a kernel on views.";
+  let description = [{
+    `kernel` names a `gpu.func` inside a `gpu.module`, or, once emitted, a
+    `gpu.binary` of that name. `grid` counts workgroups per axis. `wave` is the
+    number of the wave that `weir-schedule` put it in. `binding` counts as the
+    operand's number.
+
+    - C1: `grid` has three sizes, each at least 1.
+    - C2: `kernel` names a kernel of this module.
+    - C3: there are as many operands as the kernel has arguments.
+    - C4: each operand is as many bytes long as the kernel's argument.
+
+    Example:
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.module @k {
+        gpu.func @k(%x: memref<8xf32, #gpu.address_space<global>>) kernel {
+          gpu.return
+        }
+      }
+      func.func @f(%x: memref<8xf32>) {
+        schedule.commands {
+          schedule.dispatch @k::@k [1, 1, 1] (%x) : (memref<8xf32>)
+        }
+        return
+      }
+    }
+    ```
+  }];
+  let arguments = (ins SymbolRefAttr:$kernel, DenseI64ArrayAttr:$grid,
+                       Variadic<AnyMemRef>:$operands, OptionalAttr<I64Attr>:$wave);
+  let assemblyFormat = [{
+    $kernel $grid `(` $operands `)` (`wave` $wave^)? attr-dict
+    `:` `(` type($operands) `)`
+  }];
+  let hasVerifier = 1;
+}
+
+def Schedule_BarrierOp : Schedule_Op<"barrier", [HasParent<"CommandsOp">]> {
+  let summary = "Orders all earlier dispatches of the queue before all later ones.";
+  let description = [{
+    `memory` lists the views whose writes become visible: those of its RAW and
+    WAW hazards. `hazards` lists the hazards that need it, the one that forced
+    it first.
+
+    - C1: at least one hazard.
+    - C2: every hazard's `from` is recorded before the barrier, `to` after it.
+
+    Example:
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.module @k {
+        gpu.func @w(%x: memref<8xf32, #gpu.address_space<global>>) kernel {
+          gpu.return
+        }
+      }
+      func.func @f(%x: memref<8xf32>) {
+        schedule.commands {
+          schedule.dispatch @k::@w [1, 1, 1] (%x) : (memref<8xf32>)
+          schedule.barrier memory(%x : memref<8xf32>)
+            [#schedule.hazard<waw, 0 operand 0 -> 1 operand 0>]
+          schedule.dispatch @k::@w [1, 1, 1] (%x) : (memref<8xf32>)
+        }
+        return
+      }
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<AnyMemRef>:$memory, Schedule_HazardArrayAttr:$hazards);
+  let assemblyFormat = [{
+    (`memory` `(` $memory^ `:` type($memory) `)`)? $hazards attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // WEIR_DIALECTS_SCHEDULE_TD

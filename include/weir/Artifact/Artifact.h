@@ -1,0 +1,73 @@
+//===- Artifact.h - Reading and writing `.weir` files -----------*- C++ -*-===//
+
+#ifndef WEIR_ARTIFACT_ARTIFACT_H
+#define WEIR_ARTIFACT_ARTIFACT_H
+
+#include "weir/Artifact/Error.h"
+#include "weir/Artifact/Plan.h"
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace weir {
+
+using Bytes = std::vector<unsigned char>;
+
+/// A named set of byte strings: what a `.weir` holds, path by path.
+using Files = std::map<std::string, Bytes>;
+
+/// Writes a ZIP with stored entries in the map's order, with fixed times, so
+/// that the same files give the same bytes. Writes `path` + a temporary suffix
+/// in the same folder first; `check`, when given, is called with the temporary
+/// path and may throw; then renames. Nothing is left behind on an error.
+/// Errors: `Error`.
+void writeArchive(const std::string &path, const Files &files,
+                  void (*check)(const std::string &path) = nullptr);
+
+/// Reads a ZIP. Refuses compressed entries, absolute paths and "..", duplicate
+/// names, sizes beyond the file, and CRC mismatches. Errors: `Error`.
+Files readArchive(const std::string &path);
+
+/// One tensor and its bytes (row-major, little-endian).
+struct Tensor {
+  TensorSpec spec;
+  Bytes data;
+};
+
+/// safetensors in memory and on disk. The order is kept. Errors: `Error` on a
+/// header that is malformed or longer than the file, offsets that are out of
+/// range, overlap, leave holes or contradict shape and dtype, unknown dtypes,
+/// and duplicate names.
+Bytes printSafetensors(const std::vector<Tensor> &tensors);
+std::vector<Tensor> parseSafetensors(const Bytes &bytes, const std::string &where);
+std::vector<Tensor> readSafetensors(const std::string &path);
+/// Through a temporary file and a rename, as `writeArchive`.
+void writeSafetensors(const std::string &path, const std::vector<Tensor> &tensors);
+
+/// A whole artifact in memory.
+struct Artifact {
+  Manifest manifest;
+  std::vector<Plan> plans;       ///< one per target and entry
+  std::map<std::string, Bytes> code; ///< by path, "code/vulkan/map_0.spv"
+  Bytes constants;               ///< the constant segment, holes zero
+  std::map<std::string, std::string> ir; ///< by path, "ir/graph.mlir"
+
+  /// The plan of an entry on a target, or null.
+  const Plan *findPlan(const std::string &entry, const std::string &target) const;
+};
+
+/// Errors: `Error` naming file and entry. Cross-checks what the parts say of
+/// each other (every plan's entry is in the manifest, every kernel's code is
+/// there, operand counts match, indices are in range, views lie in their
+/// allocations, allocations have the sizes of their tensors); that the *order*
+/// and the *slots* are right is the verifier's business.
+Artifact readArtifact(const std::string &path);
+/// Writes, then runs `check` on the temporary file (see `writeArchive`).
+void writeArtifact(const std::string &path, const Artifact &artifact,
+                   void (*check)(const std::string &path) = nullptr);
+
+} // namespace weir
+
+#endif // WEIR_ARTIFACT_ARTIFACT_H

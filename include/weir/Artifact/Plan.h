@@ -1,0 +1,141 @@
+//===- Plan.h - What an artifact says: entries, plans, constants -*- C++ -*-===//
+//
+// Plain data, the same on both sides of the file. Bytes are bytes; ranges are
+// half-open; indices count from 0 in the order of the vectors here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WEIR_ARTIFACT_PLAN_H
+#define WEIR_ARTIFACT_PLAN_H
+
+#include "weir/Artifact/Profile.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace weir {
+
+/// The version of the layout of `.weir` files that this code reads and writes.
+inline constexpr int64_t schemaVersion = 1;
+
+/// An element type as safetensors spells it: "F64", "F32", "I64", "I32", "BOOL"
+/// (one byte an element)...
+using DType = std::string;
+
+/// Bytes of one element. Errors: `Error` when `dtype` is not known.
+int64_t getDTypeBytes(const DType &dtype);
+
+struct TensorSpec {
+  std::string name;
+  DType dtype;
+  std::vector<int64_t> shape;
+  std::string kind;    ///< arguments: "input", "target", "param", "state" or ""
+  bool donate = false; ///< arguments: the caller may give the bytes away
+};
+
+/// Elements times element bytes. Errors: `Error` on overflow of int64.
+int64_t getByteSize(const TensorSpec &spec);
+
+struct EntrySpec {
+  std::string name;
+  std::vector<TensorSpec> arguments, results;
+};
+
+/// A constant tensor: bytes of the constant segment, and a tensor of
+/// `weights.safetensors`.
+struct ConstantSpec {
+  TensorSpec tensor;
+  int64_t offset = 0; ///< in the constant segment, a multiple of 256
+};
+
+struct Manifest {
+  std::string producer; ///< "weir 0.1.0"
+  std::vector<EntrySpec> entries;
+  std::vector<Profile> targets; ///< what each plan folder requires
+  std::vector<ConstantSpec> constants;
+};
+
+enum class Access { None, Read, Write, Update };
+enum class HazardKind { RAW, WAR, WAW };
+enum class AllocationKind { Argument, Result, Constants, Arena };
+
+struct Allocation {
+  AllocationKind kind = AllocationKind::Arena;
+  int64_t index = 0; ///< of the argument or result; 0 for the others
+  int64_t bytes = 0;
+};
+
+/// Bytes of one allocation.
+struct PlanView {
+  int64_t allocation = 0; ///< index into Plan::allocations
+  int64_t offset = 0;
+  int64_t bytes = 0;
+  bool operator==(const PlanView &) const = default;
+};
+
+/// The arena bytes of one value. Live in the closed interval of waves.
+struct Slot {
+  std::string value; ///< a name for people
+  int64_t offset = 0, bytes = 0, alignment = 256;
+  int64_t firstWave = 0, lastWave = 0;
+};
+
+struct KernelOperand {
+  Access access = Access::Update;
+  bool coversAll = false; ///< every byte is written
+  int64_t bytes = 0;      ///< what the kernel's binding declares
+  int64_t alignment = 1;  ///< what its loads and stores need
+};
+
+struct Kernel {
+  std::string name;       ///< also the entry point in the code
+  std::string code;       ///< path in the artifact
+  std::array<int64_t, 3> workgroup = {1, 1, 1};
+  std::vector<KernelOperand> operands; ///< operand i is binding i of set 0
+};
+
+struct Hazard {
+  HazardKind kind = HazardKind::RAW;
+  int64_t from = 0, fromOperand = 0; ///< dispatch number (of dispatches alone), operand
+  int64_t to = 0, toOperand = 0;
+};
+
+/// One entry of the command list: a dispatch or a barrier.
+struct Command {
+  enum class Kind { Dispatch, Barrier } kind = Kind::Dispatch;
+  // Dispatch.
+  int64_t kernel = 0; ///< index into Plan::kernels
+  std::array<int64_t, 3> grid = {1, 1, 1};
+  int64_t wave = 0;
+  std::vector<PlanView> operands;
+  std::string location; ///< where the computation came from, for people
+  // Barrier. The first hazard is the one that forced it.
+  std::vector<Hazard> hazards;
+  std::vector<PlanView> memory; ///< what RAW and WAW make visible
+};
+
+/// How one entry runs on one target.
+struct Plan {
+  std::string entry, target;
+  std::vector<Allocation> allocations;
+  std::vector<Slot> slots;
+  std::vector<Kernel> kernels;
+  std::vector<Command> commands;
+  int64_t arenaBytes = 0;
+  int64_t pinnedBytes = 0; ///< the arena if every value had bytes of its own
+};
+
+/// Text forms; `where` names the text in errors. Reading is for hostile input:
+/// every key is checked, a key that is missing, unknown, of the wrong type or
+/// out of the range of its kind is an `Error`. What reads back equals what was
+/// written. Writing is deterministic.
+std::string printManifest(const Manifest &manifest);
+Manifest parseManifest(const std::string &json, const std::string &where);
+std::string printPlan(const Plan &plan);
+Plan parsePlan(const std::string &json, const std::string &where);
+
+} // namespace weir
+
+#endif // WEIR_ARTIFACT_PLAN_H

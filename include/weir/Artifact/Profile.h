@@ -1,0 +1,67 @@
+//===- Profile.h - What a target can do -------------------------*- C++ -*-===//
+
+#ifndef WEIR_ARTIFACT_PROFILE_H
+#define WEIR_ARTIFACT_PROFILE_H
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace weir {
+
+/// How a row kernel's rows are given to the invocations of a device.
+enum class RowMapping { Lane, Subgroup, Workgroup };
+
+/// The limits and habits of a target. Every kernel obeys the limits; the habits
+/// shape the code for speed. Nothing of this is a constant in the code.
+struct Profile {
+  std::string name = "lavapipe";
+  std::string target = "vulkan"; ///< plan and code folder in an artifact
+  std::string api = "vulkan1.3"; ///< also spirv-val's environment
+
+  // Limits.
+  int64_t subgroupSize = 8;
+  int64_t maxWorkgroupSize = 1024;         ///< invocations
+  int64_t workgroupMemory = 32768;         ///< bytes
+  std::array<int64_t, 3> maxGrid = {65535, 65535, 65535}; ///< workgroups per axis
+  int64_t storageBuffersPerStage = 32;
+  int64_t bytesPerBinding = int64_t(128) << 20;
+  int64_t offsetAlignment = 16;            ///< bytes, of a binding's offset
+  int64_t maxLoopTrips = 65535;            ///< a longer loop ends early, silently
+  bool float64 = true;
+  bool int64 = true;
+  bool storage8 = true;                    ///< 8-bit integers in storage buffers
+
+  // Habits.
+  RowMapping rowMapping = RowMapping::Subgroup;
+  int64_t workgroupSize = 8;               ///< invocations of a map, row or contraction kernel
+  int64_t vectorWidth = 4;                 ///< 32-bit elements per load: 1 or 4
+  int64_t privateRowBytes = 4096;          ///< row bytes one invocation may hold
+  int64_t elementsPerInvocation = 64;      ///< of a map kernel
+  int64_t contractionRows = 8;             ///< accumulator rows per invocation
+  bool unrollPrivate = false;              ///< unroll loops over private rows
+
+  bool operator==(const Profile &) const = default;
+};
+
+/// Returns the built-in profile `name`.
+/// Errors: `Error` naming the built-in ones.
+Profile getBuiltinProfile(const std::string &name);
+
+/// Reads a profile from JSON text; `where` names it in errors.
+/// Errors: `Error` on bad JSON, an unknown or missing key, a wrong type, or a
+///         value that no target can have (sizes below 1, a subgroup size or
+///         alignment that is no power of two, a vector width other than 1 or
+///         4, a workgroup that is no multiple of the subgroup, or is larger
+///         than the largest).
+Profile parseProfile(const std::string &json, const std::string &where);
+
+/// Writes a profile as JSON, one key a line, in the order above.
+std::string printProfile(const Profile &profile);
+
+/// Returns the built-in profile of that name, else reads the file of that path.
+Profile loadProfile(const std::string &nameOrPath);
+
+} // namespace weir
+
+#endif // WEIR_ARTIFACT_PROFILE_H

@@ -1,0 +1,113 @@
+/*===- weir.h - The runtime's C ABI -------------------------------------------===
+ *
+ * Opens artifacts and runs their entries on a device. Links neither LLVM nor
+ * libvulkan; the Vulkan loader is opened at run time.
+ *
+ * Every function that can fail returns a weir_status; weir_last_error() then
+ * gives one sentence, valid until the next call of the same thread. Handles are
+ * not thread-safe; different handles may be used from different threads.
+ *===-------------------------------------------------------------------------===*/
+
+#ifndef WEIR_H
+#define WEIR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum weir_status {
+  WEIR_OK = 0,
+  WEIR_FAILED = 1,       /* the device or the run failed */
+  WEIR_BAD_ARGUMENT = 2, /* bad file, name, shape, size or handle */
+} weir_status;
+
+const char *weir_last_error(void);
+
+typedef struct weir_artifact weir_artifact;
+typedef struct weir_device weir_device;
+typedef struct weir_program weir_program;
+typedef struct weir_buffer weir_buffer;
+
+/*--- artifacts --------------------------------------------------------------*/
+
+weir_status weir_artifact_open(const char *path, weir_artifact **artifact);
+void weir_artifact_close(weir_artifact *artifact);
+
+typedef struct weir_tensor_info {
+  const char *name;
+  const char *dtype; /* as safetensors spells it: "F32", "I64", "BOOL"... */
+  const int64_t *shape;
+  size_t rank;
+  int64_t bytes;
+} weir_tensor_info;
+
+size_t weir_artifact_entry_count(const weir_artifact *artifact);
+const char *weir_artifact_entry_name(const weir_artifact *artifact, size_t entry);
+weir_status weir_artifact_find_entry(const weir_artifact *artifact, const char *name, size_t *entry);
+size_t weir_artifact_argument_count(const weir_artifact *artifact, size_t entry);
+size_t weir_artifact_result_count(const weir_artifact *artifact, size_t entry);
+weir_status weir_artifact_argument(const weir_artifact *artifact, size_t entry, size_t index,
+                                   weir_tensor_info *info);
+weir_status weir_artifact_result(const weir_artifact *artifact, size_t entry, size_t index,
+                                 weir_tensor_info *info);
+
+/*--- devices ----------------------------------------------------------------*/
+
+/* The devices of this machine, one per physical device. `profile_json` holds
+ * the target profile that fits it; free with weir_string_free. */
+weir_status weir_device_count(const char *api, size_t *count);
+weir_status weir_device_open(const char *api, size_t index, weir_device **device);
+void weir_device_close(weir_device *device);
+const char *weir_device_name(const weir_device *device);
+weir_status weir_device_profile(const weir_device *device, char **profile_json);
+void weir_string_free(char *string);
+
+/* Uses a device that the caller made; it must outlive the handle. The queue is
+ * used only inside calls of this library. */
+typedef struct weir_vulkan_handles {
+  void *get_instance_proc_addr; /* PFN_vkGetInstanceProcAddr */
+  void *instance, *physical_device, *device, *queue;
+  uint32_t queue_family;
+} weir_vulkan_handles;
+weir_status weir_device_adopt_vulkan(const weir_vulkan_handles *handles, weir_device **device);
+
+/*--- buffers ----------------------------------------------------------------*/
+
+weir_status weir_buffer_create(weir_device *device, int64_t bytes, weir_buffer **buffer);
+void weir_buffer_destroy(weir_buffer *buffer);
+weir_status weir_buffer_write(weir_buffer *buffer, int64_t offset, const void *data, int64_t bytes);
+weir_status weir_buffer_read(weir_buffer *buffer, int64_t offset, void *data, int64_t bytes);
+
+/*--- programs ---------------------------------------------------------------*/
+
+/* Uploads constants and builds pipelines. Refuses a device that lacks what the
+ * artifact requires, saying what. The artifact may be closed afterwards. */
+weir_status weir_program_load(weir_device *device, const weir_artifact *artifact,
+                              weir_program **program);
+void weir_program_unload(weir_program *program);
+
+/* Runs an entry and waits. Buffers are in the entry's order and have exactly the
+ * tensors' bytes; a zero-size tensor may be NULL. Buffers that overlap (the same
+ * buffer twice) are refused. Recordings are kept per entry and set of buffers and
+ * replayed. Two invocations in a row are ordered. `device_nanoseconds`, when not
+ * NULL, receives the time between the first and the last command. */
+weir_status weir_program_invoke(weir_program *program, const char *entry,
+                                weir_buffer *const *arguments, size_t argument_count,
+                                weir_buffer *const *results, size_t result_count,
+                                double *device_nanoseconds);
+
+/* As invoke, but returns once submitted; weir_device_wait waits for everything
+ * submitted to the device. */
+weir_status weir_program_submit(weir_program *program, const char *entry,
+                                weir_buffer *const *arguments, size_t argument_count,
+                                weir_buffer *const *results, size_t result_count);
+weir_status weir_device_wait(weir_device *device);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEIR_H */

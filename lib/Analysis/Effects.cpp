@@ -1,0 +1,1 @@
+//===- Effects.cpp - What a kernel does to its operands -------------------===//

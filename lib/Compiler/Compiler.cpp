@@ -1,0 +1,3 @@
+//===- Compiler.cpp - The pipelines as a library --------------------------===//
+
+#include "weir/Compiler/Compiler.h"

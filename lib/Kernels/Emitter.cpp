@@ -1,0 +1,1 @@
+//===- Emitter.cpp - Block code of kernels --------------------------------===//

@@ -1,0 +1,55 @@
+//===- Passes.h - Every pass of Weir and the table of levels ----*- C++ -*-===//
+
+#ifndef WEIR_PASSES_PASSES_H
+#define WEIR_PASSES_PASSES_H
+
+#include "dialects/Norm/Norm.h"
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SPIRV/IR/SPIRVDialect.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace weir {
+
+#define GEN_PASS_DECL
+#include "passes/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "passes/Passes.h.inc"
+
+/// What `weir compile` lets a caller choose about the pipelines.
+struct PipelineOptions {
+  /// A built-in profile's name or the path of a profile file.
+  std::string profile = "lavapipe";
+  /// Every value gets bytes of its own.
+  bool noReuse = false;
+};
+
+/// A level: ordinary MLIR that prints, parses, and can start or end a compilation.
+struct Level {
+  llvm::StringLiteral name;
+  /// Adds the passes that turn the level before into this one.
+  void (*addPasses)(mlir::OpPassManager &, const PipelineOptions &);
+  /// Adds the gate that rejects what should be gone.
+  void (*addGate)(mlir::OpPassManager &);
+};
+
+/// The levels from `graph` to `emitted`, in order. The first has passes too:
+/// those that make a front end's output the graph that the rest expects.
+llvm::ArrayRef<Level> getLevels();
+
+/// Registers every dialect, external model and pass that Weir uses.
+void registerEverything(mlir::DialectRegistry &registry);
+void registerPasses();
+
+} // namespace weir
+
+#endif // WEIR_PASSES_PASSES_H

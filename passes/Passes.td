@@ -1,0 +1,117 @@
+//===- Passes.td - Every pass of Weir, in the order of the levels ---------===//
+
+#ifndef WEIR_PASSES_TD
+#define WEIR_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+//===----------------------------------------------------------------------===//
+// graph, gradient
+//===----------------------------------------------------------------------===//
+
+def RaiseNormsPass : Pass<"weir-raise-norms", "mlir::func::FuncOp"> {
+  let summary = "Turns decomposed norms and losses into `norm` ops.";
+  let dependentDialects = ["weir::norm::NormDialect"];
+}
+
+def VerifyGraphPass : Pass<"weir-verify-graph", "mlir::ModuleOp"> {
+  let summary = "Rejects what the graph level does not hold.";
+}
+
+def VerifyGradientPass : Pass<"weir-verify-gradient", "mlir::ModuleOp"> {
+  let summary = "Rejects what the gradient level does not hold.";
+}
+
+//===----------------------------------------------------------------------===//
+// kernels
+//===----------------------------------------------------------------------===//
+
+def SetProfilePass : Pass<"weir-set-profile", "mlir::ModuleOp"> {
+  let summary = "Sets the target profile that the module is compiled for.";
+  let options = [
+    Option<"profile", "profile", "std::string", "\"lavapipe\"",
+           "A built-in profile's name or the path of a profile file.">];
+}
+
+def DecomposeNormsPass : Pass<"weir-decompose-norms", "mlir::func::FuncOp"> {
+  let summary = "Expands `norm` ops into `linalg`.";
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::math::MathDialect", "mlir::tensor::TensorDialect"];
+}
+
+def FormKernelsPass : Pass<"weir-form-kernels", "mlir::func::FuncOp"> {
+  let summary = "Groups tensor computation into `schedule.kernel` regions.";
+  let dependentDialects = ["weir::schedule::ScheduleDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
+def VerifyKernelsPass : Pass<"weir-verify-kernels", "mlir::ModuleOp"> {
+  let summary = "Rejects what the kernels level does not hold.";
+}
+
+//===----------------------------------------------------------------------===//
+// dispatches
+//===----------------------------------------------------------------------===//
+
+def LowerKernelsPass : Pass<"weir-lower-kernels", "mlir::ModuleOp"> {
+  let summary = "Turns `schedule.kernel` regions into GPU kernels and dispatches.";
+  let dependentDialects = [
+      "weir::schedule::ScheduleDialect", "mlir::gpu::GPUDialect", "mlir::memref::MemRefDialect",
+      "mlir::scf::SCFDialect", "mlir::vector::VectorDialect", "mlir::arith::ArithDialect",
+      "mlir::math::MathDialect"];
+}
+
+def VerifyDispatchesPass : Pass<"weir-verify-dispatches", "mlir::ModuleOp"> {
+  let summary = "Rejects what the dispatches level does not hold.";
+}
+
+//===----------------------------------------------------------------------===//
+// placed
+//===----------------------------------------------------------------------===//
+
+def SchedulePass : Pass<"weir-schedule", "mlir::ModuleOp"> {
+  let summary = "Orders the dispatches and puts them in waves.";
+}
+
+def PlanMemoryPass : Pass<"weir-plan-memory", "mlir::ModuleOp"> {
+  let summary = "Packs the values of an entry into slots of one arena.";
+  let options = [
+    Option<"noReuse", "no-reuse", "bool", "false",
+           "Give every value bytes of its own.">];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
+}
+
+def VerifyPlacedPass : Pass<"weir-verify-placed", "mlir::ModuleOp"> {
+  let summary = "Rejects what the placed level does not hold.";
+}
+
+//===----------------------------------------------------------------------===//
+// ordered
+//===----------------------------------------------------------------------===//
+
+def InsertBarriersPass : Pass<"weir-insert-barriers", "mlir::ModuleOp"> {
+  let summary = "Inserts `schedule.barrier` where dispatches meet a hazard on addresses.";
+}
+
+def VerifyOrderedPass : Pass<"weir-verify-ordered", "mlir::ModuleOp"> {
+  let summary = "Rejects what the ordered level does not hold.";
+}
+
+//===----------------------------------------------------------------------===//
+// emitted
+//===----------------------------------------------------------------------===//
+
+def EmitSpirvPass : Pass<"weir-emit-spirv", "mlir::ModuleOp"> {
+  let summary = "Turns GPU kernels into validated SPIR-V.";
+  let dependentDialects = ["mlir::gpu::GPUDialect", "mlir::spirv::SPIRVDialect"];
+}
+
+def PackPass : Pass<"weir-pack", "mlir::ModuleOp"> {
+  let summary = "Writes the plan of every entry into the module.";
+}
+
+def VerifyEmittedPass : Pass<"weir-verify-emitted", "mlir::ModuleOp"> {
+  let summary = "Rejects what the emitted level does not hold.";
+}
+
+#endif // WEIR_PASSES_TD

@@ -1,0 +1,60 @@
+//===- Pipelines.cpp - The table of levels --------------------------------===//
+
+#include "passes/Passes.h"
+
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace weir;
+
+template <std::unique_ptr<Pass> (*create)()>
+static void addOne(OpPassManager &manager) {
+  manager.addPass(create());
+}
+
+static void addToGraph(OpPassManager &manager, const PipelineOptions &) {
+  manager.addNestedPass<func::FuncOp>(createRaiseNormsPass());
+}
+
+static void addToGradient(OpPassManager &, const PipelineOptions &) {}
+
+static void addToKernels(OpPassManager &manager, const PipelineOptions &options) {
+  SetProfilePassOptions profile;
+  profile.profile = options.profile;
+  manager.addPass(createSetProfilePass(profile));
+  manager.addNestedPass<func::FuncOp>(createDecomposeNormsPass());
+  manager.addNestedPass<func::FuncOp>(createFormKernelsPass());
+}
+
+static void addToDispatches(OpPassManager &manager, const PipelineOptions &) {
+  manager.addPass(createLowerKernelsPass());
+}
+
+static void addToPlaced(OpPassManager &manager, const PipelineOptions &options) {
+  manager.addPass(createSchedulePass());
+  PlanMemoryPassOptions plan;
+  plan.noReuse = options.noReuse;
+  manager.addPass(createPlanMemoryPass(plan));
+}
+
+static void addToOrdered(OpPassManager &manager, const PipelineOptions &) {
+  manager.addPass(createInsertBarriersPass());
+}
+
+static void addToEmitted(OpPassManager &manager, const PipelineOptions &) {
+  manager.addPass(createEmitSpirvPass());
+  manager.addPass(createPackPass());
+}
+
+ArrayRef<Level> weir::getLevels() {
+  static const Level levels[] = {
+      {"graph", addToGraph, addOne<createVerifyGraphPass>},
+      {"gradient", addToGradient, addOne<createVerifyGradientPass>},
+      {"kernels", addToKernels, addOne<createVerifyKernelsPass>},
+      {"dispatches", addToDispatches, addOne<createVerifyDispatchesPass>},
+      {"placed", addToPlaced, addOne<createVerifyPlacedPass>},
+      {"ordered", addToOrdered, addOne<createVerifyOrderedPass>},
+      {"emitted", addToEmitted, addOne<createVerifyEmittedPass>},
+  };
+  return levels;
+}

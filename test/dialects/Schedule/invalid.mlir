@@ -1,0 +1,115 @@
+// RUN: weir-opt %s -split-input-file -verify-diagnostics
+
+func.func @kernel_c1_arguments(%x: tensor<8xf32>) {
+  // expected-error @below {{region arguments ('tensor<4xf32>') differ from the inputs ('tensor<8xf32>')}}
+  schedule.kernel "k" (%x) : (tensor<8xf32>) -> () {
+  ^bb0(%a: tensor<4xf32>):
+    schedule.yield
+  }
+  return
+}
+
+// -----
+
+func.func @kernel_c2_yield(%x: tensor<8xf32>) -> tensor<4xf32> {
+  %y = schedule.kernel "k" (%x) : (tensor<8xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<8xf32>):
+    // expected-error @below {{yields ('tensor<8xf32>'), the kernel's results are ('tensor<4xf32>')}}
+    schedule.yield %a : tensor<8xf32>
+  }
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+func.func @commands_c1_other_op() {
+  schedule.commands {
+    // expected-error @below {{does not belong in a command list}}
+    %c = arith.constant 0 : index
+  }
+  return
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  func.func @dispatch_c2_unknown(%x: memref<8xf32>) {
+    schedule.commands {
+      // expected-error @below {{@k::@k names no kernel of this module}}
+      schedule.dispatch @k::@k [1, 1, 1] (%x) : (memref<8xf32>)
+    }
+    return
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @k {
+    gpu.func @k(%x: memref<8xf32, #gpu.address_space<global>>) kernel {
+      gpu.return
+    }
+  }
+  func.func @dispatch_c1_grid(%x: memref<8xf32>) {
+    schedule.commands {
+      // expected-error @below {{grid size 0 is below 1}}
+      schedule.dispatch @k::@k [1, 0, 1] (%x) : (memref<8xf32>)
+    }
+    return
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @k {
+    gpu.func @k(%x: memref<8xf32, #gpu.address_space<global>>) kernel {
+      gpu.return
+    }
+  }
+  func.func @dispatch_c3_count(%x: memref<8xf32>) {
+    schedule.commands {
+      // expected-error @below {{has 2 operands, @k::@k takes 1}}
+      schedule.dispatch @k::@k [1, 1, 1] (%x, %x) : (memref<8xf32>, memref<8xf32>)
+    }
+    return
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @k {
+    gpu.func @k(%x: memref<2xvector<4xf32>, #gpu.address_space<global>>) kernel {
+      gpu.return
+    }
+  }
+  func.func @dispatch_c4_bytes(%x: memref<8xf32>, %y: memref<9xf32>) {
+    schedule.commands {
+      schedule.dispatch @k::@k [1, 1, 1] (%x) : (memref<8xf32>)
+      // expected-error @below {{operand 0 is 36 bytes long, the kernel's argument 32}}
+      schedule.dispatch @k::@k [1, 1, 1] (%y) : (memref<9xf32>)
+    }
+    return
+  }
+}
+
+// -----
+
+func.func @barrier_c1_no_hazard() {
+  schedule.commands {
+    // expected-error @below {{serves no hazard}}
+    schedule.barrier []
+  }
+  return
+}
+
+// -----
+
+func.func @barrier_c2_place() {
+  schedule.commands {
+    // expected-error @below {{does not stand between the dispatches of #schedule.hazard<raw, 0 operand 0 -> 1 operand 0>}}
+    schedule.barrier [#schedule.hazard<raw, 0 operand 0 -> 1 operand 0>]
+  }
+  return
+}

@@ -1,0 +1,19 @@
+"""How lit runs Weir's tests: `weir` and `weir-opt` of this build, LLVM 22's FileCheck."""
+
+import os
+
+import lit.formats
+
+config.name = "weir"
+config.test_format = lit.formats.ShTest(execute_external=True)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["unit", "python", "Inputs"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.weir_build, "test")
+
+config.environment["PATH"] = os.pathsep.join(
+    [os.path.join(config.weir_build, "bin"), config.llvm_tools, os.environ["PATH"]]
+)
+config.substitutions.append(("%weir-source", config.weir_source))
+config.substitutions.append(("%examples", os.path.join(config.weir_source, "examples")))
+config.substitutions.append(("%python", config.python))

@@ -1,0 +1,17 @@
+//===- weir-opt.cpp - Runs Weir's passes one by one -----------------------===//
+
+#include "passes/Passes.h"
+
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  weir::registerEverything(registry);
+  weir::registerPasses();
+  mlir::registerCanonicalizerPass();
+  mlir::registerCSEPass();
+  mlir::registerLinalgPasses();
+  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Weir's passes, one by one\n", registry));
+}

@@ -1,0 +1,3 @@
+//===- weir.cpp - The command line ----------------------------------------===//
+
+int main() { return 0; }
