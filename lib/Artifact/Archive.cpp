@@ -1,0 +1,139 @@
+//===- Archive.cpp - ZIP files with stored entries ------------------------===//
+
+#include "Parts.h"
+#include "weir/Artifact/Error.h"
+
+#include <filesystem>
+#include <memory>
+#include <zip.h>
+
+using namespace weir;
+
+namespace {
+struct Discard {
+  void operator()(zip_t *archive) const { zip_discard(archive); }
+  void operator()(zip_file_t *file) const { zip_fclose(file); }
+};
+} // namespace
+
+static std::string describe(int code) {
+  zip_error_t error;
+  zip_error_init_with_code(&error, code);
+  std::string text = zip_error_strerror(&error);
+  zip_error_fini(&error);
+  return text;
+}
+
+/// Folders and names as `isFileName` has them, with "/" between.
+static bool isSafePath(std::string_view path) {
+  while (true) {
+    size_t slash = path.find('/');
+    if (!isFileName(path.substr(0, slash)))
+      return false;
+    if (slash == path.npos)
+      return true;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+void weir::writeArchive(const std::string &path, const Files &files,
+                        void (*check)(const std::string &path)) {
+  replaceFile(path, [&](const std::string &temporary) {
+    int code = 0;
+    std::unique_ptr<zip_t, Discard> archive(
+        zip_open(temporary.c_str(), ZIP_CREATE | ZIP_EXCL, &code));
+    if (!archive)
+      throw Error("cannot write \"" + path + "\": " + describe(code));
+    auto fail = [&]() {
+      throw Error("cannot write \"" + path + "\": " + zip_strerror(archive.get()));
+    };
+    for (const auto &[name, bytes] : files) {
+      if (!isSafePath(name))
+        throw Error("cannot write \"" + path + "\": \"" + name +
+                    "\" cannot be a file's name in an artifact");
+      zip_source_t *source = zip_source_buffer(archive.get(), bytes.data(), bytes.size(), 0);
+      if (!source)
+        fail();
+      zip_int64_t index = zip_file_add(archive.get(), name.c_str(), source, ZIP_FL_ENC_UTF_8);
+      if (index < 0) {
+        zip_source_free(source);
+        fail();
+      }
+      // 1 January 1980, 0:00: the first time that DOS can say. Not the Unix
+      // time, which libzip would convert with the zone of this machine.
+      if (zip_set_file_compression(archive.get(), index, ZIP_CM_STORE, 0) ||
+          zip_file_set_dostime(archive.get(), index, 0, (1 << 5) | 1, 0) ||
+          zip_file_set_external_attributes(archive.get(), index, 0, ZIP_OPSYS_UNIX, 0100644u << 16))
+        fail();
+    }
+    // libzip deletes an archive without entries instead of writing it.
+    if (files.empty())
+      throw Error("cannot write \"" + path + "\": there is nothing to write");
+    if (zip_close(archive.get()))
+      fail();
+    archive.release();
+    if (check)
+      check(temporary);
+  });
+}
+
+Files weir::readArchive(const std::string &path) {
+  auto fail = [&](const std::string &complaint) {
+    throw Error("cannot read artifact \"" + path + "\": " + complaint);
+  };
+  std::error_code status;
+  if (std::filesystem::is_directory(path, status))
+    fail("it is a folder");
+  int code = 0;
+  std::unique_ptr<zip_t, Discard> archive(
+      zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
+  if (!archive)
+    fail(describe(code));
+  uint64_t left = std::filesystem::file_size(path, status);
+  if (status)
+    fail(status.message());
+
+  Files files;
+  zip_int64_t count = zip_get_num_entries(archive.get(), 0);
+  for (zip_int64_t i = 0; i < count; ++i) {
+    zip_stat_t stat;
+    if (zip_stat_index(archive.get(), i, ZIP_FL_ENC_RAW, &stat))
+      fail(zip_strerror(archive.get()));
+    constexpr zip_uint64_t needed = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE |
+                                    ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
+    if ((stat.valid & needed) != needed)
+      fail("an entry lacks its name, sizes or method");
+    std::string name = stat.name;
+    if (!isSafePath(name))
+      fail("\"" + name + "\" cannot be a file's name in an artifact");
+    if (stat.comp_method != ZIP_CM_STORE || stat.encryption_method != ZIP_EM_NONE)
+      fail("\"" + name + "\" is compressed or encrypted; artifacts store their files as they are");
+    // Entries may not share bytes, so all of them together fit the file.
+    if (stat.size != stat.comp_size || stat.size > left)
+      fail("\"" + name + "\" claims more bytes than the file has");
+    left -= stat.size;
+
+    Bytes bytes(stat.size);
+    std::unique_ptr<zip_file_t, Discard> file(zip_fopen_index(archive.get(), i, 0));
+    if (!file)
+      fail("\"" + name + "\": " + zip_strerror(archive.get()));
+    uint64_t done = 0;
+    // libzip checks the CRC when a read finds the end, so read beyond it.
+    unsigned char beyond;
+    while (true) {
+      zip_int64_t got = done < stat.size
+                            ? zip_fread(file.get(), bytes.data() + done, stat.size - done)
+                            : zip_fread(file.get(), &beyond, 1);
+      if (got < 0)
+        fail("\"" + name + "\": " + zip_file_strerror(file.get()));
+      if (got == 0)
+        break;
+      done += got;
+    }
+    if (done != stat.size)
+      fail("\"" + name + "\" does not have the size that it claims");
+    if (!files.emplace(name, std::move(bytes)).second)
+      fail("it holds two files called \"" + name + "\"");
+  }
+  return files;
+}

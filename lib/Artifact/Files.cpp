@@ -1,0 +1,49 @@
+//===- Files.cpp - Whole files, replaced at once --------------------------===//
+
+#include "Parts.h"
+#include "weir/Artifact/Error.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+using namespace weir;
+
+Bytes weir::readFile(const std::string &path, const std::string &what) {
+  auto fail = [&](const std::string &reason) {
+    throw Error("cannot read " + what + " \"" + path + "\": " + reason);
+  };
+  std::error_code code;
+  if (std::filesystem::is_directory(path, code))
+    fail("it is a folder");
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream)
+    fail(std::strerror(errno));
+  Bytes bytes;
+  char block[1 << 16];
+  while (stream.read(block, sizeof(block)) || stream.gcount())
+    bytes.insert(bytes.end(), block, block + stream.gcount());
+  if (stream.bad())
+    fail("reading failed");
+  return bytes;
+}
+
+void weir::replaceFile(const std::string &path,
+                       const std::function<void(const std::string &temporary)> &write) {
+  // Unique among the threads and the processes that may write this path.
+  static std::atomic<unsigned> count{0};
+  std::string temporary = path + ".tmp." + std::to_string(getpid()) + "." + std::to_string(count++);
+  std::error_code code;
+  try {
+    write(temporary);
+    std::filesystem::rename(temporary, path, code);
+    if (code)
+      throw Error("cannot write \"" + path + "\": " + code.message());
+  } catch (...) {
+    std::filesystem::remove(temporary, code);
+    throw;
+  }
+}

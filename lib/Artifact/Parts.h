@@ -1,0 +1,41 @@
+//===- Parts.h - What the files of this room share --------------*- C++ -*-===//
+
+#ifndef WEIR_LIB_ARTIFACT_PARTS_H
+#define WEIR_LIB_ARTIFACT_PARTS_H
+
+#include "Json.h"
+#include "weir/Artifact/Artifact.h"
+
+#include <functional>
+
+namespace weir {
+
+nlohmann::ordered_json toJson(const Profile &profile);
+Profile readProfile(const JsonNode &node);
+
+/// Three integers from 1 to 2^32 - 1.
+std::array<int64_t, 3> readTriple(const JsonNode &node);
+
+/// Whether `name` can be a file's name in an artifact: letters, digits and
+/// "_.$-", no dot in front.
+bool isFileName(std::string_view name);
+std::string readFileName(const JsonNode &node);
+
+/// Reads the format's version. Errors: `Error` when it is not `schemaVersion`.
+void readSchemaVersion(const JsonNode &node);
+
+/// Checks what the parts of a plan say of each other: indices, operand counts,
+/// views in allocations. Errors: `Error` naming `where`.
+void checkPlan(const Plan &plan, const std::string &where);
+
+/// The whole file. `what` says in an error what it was to be.
+Bytes readFile(const std::string &path, const std::string &what);
+
+/// Has `write` make a file of a temporary name in the folder of `path`, then
+/// renames it to `path`. Whatever is thrown, the temporary is gone.
+void replaceFile(const std::string &path,
+                 const std::function<void(const std::string &temporary)> &write);
+
+} // namespace weir
+
+#endif // WEIR_LIB_ARTIFACT_PARTS_H

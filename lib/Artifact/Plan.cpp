@@ -1,0 +1,249 @@
+//===- Plan.cpp - The text form of a plan ---------------------------------===//
+
+#include "Parts.h"
+#include "weir/Artifact/Error.h"
+
+#include <set>
+
+using namespace weir;
+using ordered_json = nlohmann::ordered_json;
+
+static const char *const accesses[] = {"none", "read", "write", "update"};
+static const char *const hazardKinds[] = {"raw", "war", "waw"};
+static const char *const allocationKinds[] = {"argument", "result", "constants", "arena"};
+
+//===----------------------------------------------------------------------===//
+// Printing
+//===----------------------------------------------------------------------===//
+
+template <typename Items, typename Print>
+static ordered_json printList(const Items &items, Print print) {
+  ordered_json list = ordered_json::array();
+  for (const auto &item : items)
+    list.push_back(print(item));
+  return list;
+}
+
+static ordered_json printView(const PlanView &view) {
+  return ordered_json::array({view.allocation, view.offset, view.bytes});
+}
+
+static ordered_json printKernel(const Kernel &kernel) {
+  return {{"name", kernel.name},
+          {"code", kernel.code},
+          {"workgroup", kernel.workgroup},
+          {"operands", printList(kernel.operands, [](const KernelOperand &operand) {
+             return ordered_json{{"access", accesses[size_t(operand.access)]},
+                                 {"covers_all", operand.coversAll},
+                                 {"bytes", operand.bytes},
+                                 {"alignment", operand.alignment}};
+           })}};
+}
+
+static ordered_json printHazard(const Hazard &hazard) {
+  return {{"kind", hazardKinds[size_t(hazard.kind)]},
+          {"from", {hazard.from, hazard.fromOperand}},
+          {"to", {hazard.to, hazard.toOperand}}};
+}
+
+static ordered_json printCommand(const Command &command) {
+  if (command.kind == Command::Kind::Barrier)
+    return {{"command", "barrier"},
+            {"hazards", printList(command.hazards, printHazard)},
+            {"memory", printList(command.memory, printView)}};
+  return {{"command", "dispatch"},
+          {"kernel", command.kernel},
+          {"grid", command.grid},
+          {"wave", command.wave},
+          {"operands", printList(command.operands, printView)},
+          {"location", command.location}};
+}
+
+std::string weir::printPlan(const Plan &plan) {
+  return printJson(
+      {{"schema_version", schemaVersion},
+       {"entry", plan.entry},
+       {"target", plan.target},
+       {"arena_bytes", plan.arenaBytes},
+       {"pinned_bytes", plan.pinnedBytes},
+       {"allocations", printList(plan.allocations,
+                                 [](const Allocation &allocation) {
+                                   return ordered_json{
+                                       {"kind", allocationKinds[size_t(allocation.kind)]},
+                                       {"index", allocation.index},
+                                       {"bytes", allocation.bytes}};
+                                 })},
+       {"slots", printList(plan.slots,
+                           [](const Slot &slot) {
+                             return ordered_json{
+                                 {"value", slot.value},          {"offset", slot.offset},
+                                 {"bytes", slot.bytes},          {"alignment", slot.alignment},
+                                 {"first_wave", slot.firstWave}, {"last_wave", slot.lastWave}};
+                           })},
+       {"kernels", printList(plan.kernels, printKernel)},
+       {"commands", printList(plan.commands, printCommand)}});
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+static Allocation readAllocation(const JsonNode &node) {
+  node.object({"kind", "index", "bytes"});
+  Allocation allocation;
+  allocation.kind = AllocationKind(node["kind"].choice(
+      {allocationKinds[0], allocationKinds[1], allocationKinds[2], allocationKinds[3]}));
+  allocation.index = node["index"].integer(0);
+  allocation.bytes = node["bytes"].bytes();
+  return allocation;
+}
+
+static Slot readSlot(const JsonNode &node) {
+  node.object({"value", "offset", "bytes", "alignment", "first_wave", "last_wave"});
+  Slot slot;
+  slot.value = node["value"].string();
+  slot.offset = node["offset"].bytes();
+  slot.bytes = node["bytes"].bytes();
+  slot.alignment = node["alignment"].alignment();
+  slot.firstWave = node["first_wave"].integer(0);
+  slot.lastWave = node["last_wave"].integer(slot.firstWave);
+  return slot;
+}
+
+static KernelOperand readOperand(const JsonNode &node) {
+  node.object({"access", "covers_all", "bytes", "alignment"});
+  KernelOperand operand;
+  operand.access =
+      Access(node["access"].choice({accesses[0], accesses[1], accesses[2], accesses[3]}));
+  operand.coversAll = node["covers_all"].boolean();
+  operand.bytes = node["bytes"].bytes();
+  operand.alignment = node["alignment"].alignment();
+  if (operand.coversAll && (operand.access == Access::None || operand.access == Access::Read))
+    node["covers_all"].fail("is true of an operand that is not written");
+  return operand;
+}
+
+static Kernel readKernel(const JsonNode &node) {
+  node.object({"name", "code", "workgroup", "operands"});
+  Kernel kernel;
+  kernel.name = node["name"].name();
+  kernel.code = node["code"].name();
+  kernel.workgroup = readTriple(node["workgroup"]);
+  kernel.operands = node["operands"].list(readOperand);
+  return kernel;
+}
+
+static PlanView readView(const JsonNode &node) {
+  node.tuple(3);
+  return {node.element(0).integer(0), node.element(1).bytes(), node.element(2).bytes()};
+}
+
+static Hazard readHazard(const JsonNode &node) {
+  node.object({"kind", "from", "to"});
+  Hazard hazard;
+  hazard.kind = HazardKind(node["kind"].choice({hazardKinds[0], hazardKinds[1], hazardKinds[2]}));
+  auto readEnd = [&](std::string_view key, int64_t &dispatch, int64_t &operand) {
+    JsonNode end = node[key];
+    end.tuple(2);
+    dispatch = end.element(0).integer(0);
+    operand = end.element(1).integer(0);
+  };
+  readEnd("from", hazard.from, hazard.fromOperand);
+  readEnd("to", hazard.to, hazard.toOperand);
+  return hazard;
+}
+
+static Command readCommand(const JsonNode &node) {
+  Command command;
+  command.kind = Command::Kind(node["command"].choice({"dispatch", "barrier"}));
+  if (command.kind == Command::Kind::Barrier) {
+    node.object({"command", "hazards", "memory"});
+    command.hazards = node["hazards"].list(readHazard);
+    command.memory = node["memory"].list(readView);
+    if (command.hazards.empty())
+      node["hazards"].fail("must not be empty: a barrier states what needs it");
+    return command;
+  }
+  node.object({"command", "kernel", "grid", "wave", "operands", "location"});
+  command.kernel = node["kernel"].integer(0);
+  command.grid = readTriple(node["grid"]);
+  command.wave = node["wave"].integer(0);
+  command.operands = node["operands"].list(readView);
+  command.location = node["location"].string();
+  return command;
+}
+
+//===----------------------------------------------------------------------===//
+// Checks across the parts
+//===----------------------------------------------------------------------===//
+
+void weir::checkPlan(const Plan &plan, const std::string &where) {
+  auto fail = [&](const std::string &complaint) { throw Error(where + ": " + complaint); };
+  auto checkView = [&](const PlanView &view, const std::string &name) {
+    if (view.allocation < 0 || size_t(view.allocation) >= plan.allocations.size())
+      fail(name + " is in allocation " + std::to_string(view.allocation) + " of " +
+           std::to_string(plan.allocations.size()));
+    int64_t bytes = plan.allocations[view.allocation].bytes;
+    if (view.offset < 0 || view.bytes < 0 || view.bytes > bytes || view.offset > bytes - view.bytes)
+      fail(name + " has " + std::to_string(view.bytes) + " bytes at " +
+           std::to_string(view.offset) + ", beyond the " + std::to_string(bytes) +
+           " bytes of allocation " + std::to_string(view.allocation));
+  };
+
+  std::set<std::string> names;
+  for (const Kernel &kernel : plan.kernels)
+    if (!names.insert(kernel.name).second)
+      fail("two kernels are called \"" + kernel.name + "\"");
+  std::set<std::pair<AllocationKind, int64_t>> allocations;
+  for (const Allocation &allocation : plan.allocations)
+    if (!allocations.insert({allocation.kind, allocation.index}).second)
+      fail(std::string("two allocations are \"") + allocationKinds[size_t(allocation.kind)] +
+           "\" " + std::to_string(allocation.index));
+
+  std::vector<const Command *> dispatches;
+  for (const Command &command : plan.commands) {
+    if (command.kind != Command::Kind::Dispatch)
+      continue;
+    std::string name = "dispatch " + std::to_string(dispatches.size());
+    if (command.kernel < 0 || size_t(command.kernel) >= plan.kernels.size())
+      fail(name + " launches kernel " + std::to_string(command.kernel) + " of " +
+           std::to_string(plan.kernels.size()));
+    const Kernel &kernel = plan.kernels[command.kernel];
+    if (command.operands.size() != kernel.operands.size())
+      fail(name + " has " + std::to_string(command.operands.size()) + " operands, kernel \"" +
+           kernel.name + "\" takes " + std::to_string(kernel.operands.size()));
+    for (size_t i = 0; i < command.operands.size(); ++i)
+      checkView(command.operands[i], "operand " + std::to_string(i) + " of " + name);
+    dispatches.push_back(&command);
+  }
+  for (const Command &command : plan.commands) {
+    for (const PlanView &view : command.memory)
+      checkView(view, "a barrier's memory");
+    for (const Hazard &hazard : command.hazards)
+      for (auto [dispatch, operand] :
+           {std::pair(hazard.from, hazard.fromOperand), std::pair(hazard.to, hazard.toOperand)})
+        if (dispatch < 0 || size_t(dispatch) >= dispatches.size() || operand < 0 ||
+            size_t(operand) >= dispatches[dispatch]->operands.size())
+          fail("a barrier names operand " + std::to_string(operand) + " of dispatch " +
+               std::to_string(dispatch) + ", which does not exist");
+  }
+}
+
+Plan weir::parsePlan(const std::string &json, const std::string &where) {
+  Json tree = parseJson(json, where);
+  JsonNode node(tree, where);
+  readSchemaVersion(node);
+  node.object({"schema_version", "entry", "target", "arena_bytes", "pinned_bytes", "allocations",
+               "slots", "kernels", "commands"});
+  Plan plan;
+  plan.entry = readFileName(node["entry"]);
+  plan.target = readFileName(node["target"]);
+  plan.arenaBytes = node["arena_bytes"].bytes();
+  plan.pinnedBytes = node["pinned_bytes"].bytes();
+  plan.allocations = node["allocations"].list(readAllocation);
+  plan.slots = node["slots"].list(readSlot);
+  plan.kernels = node["kernels"].list(readKernel);
+  plan.commands = node["commands"].list(readCommand);
+  checkPlan(plan, where);
+  return plan;
+}

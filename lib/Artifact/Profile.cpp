@@ -1,0 +1,120 @@
+//===- Profile.cpp - What a target can do ---------------------------------===//
+
+#include "weir/Artifact/Profile.h"
+
+#include "Json.h"
+#include "Parts.h"
+#include "weir/Artifact/Error.h"
+
+using namespace weir;
+using ordered_json = nlohmann::ordered_json;
+
+static const char *const rowMappings[] = {"lane", "subgroup", "workgroup"};
+
+ordered_json weir::toJson(const Profile &profile) {
+  return {{"name", profile.name},
+          {"target", profile.target},
+          {"api", profile.api},
+          {"subgroup_size", profile.subgroupSize},
+          {"max_workgroup_size", profile.maxWorkgroupSize},
+          {"workgroup_memory", profile.workgroupMemory},
+          {"max_grid", profile.maxGrid},
+          {"storage_buffers_per_stage", profile.storageBuffersPerStage},
+          {"bytes_per_binding", profile.bytesPerBinding},
+          {"offset_alignment", profile.offsetAlignment},
+          {"max_loop_trips", profile.maxLoopTrips},
+          {"float64", profile.float64},
+          {"int64", profile.int64},
+          {"storage8", profile.storage8},
+          {"row_mapping", rowMappings[size_t(profile.rowMapping)]},
+          {"workgroup_size", profile.workgroupSize},
+          {"vector_width", profile.vectorWidth},
+          {"private_row_bytes", profile.privateRowBytes},
+          {"elements_per_invocation", profile.elementsPerInvocation},
+          {"contraction_rows", profile.contractionRows},
+          {"unroll_private", profile.unrollPrivate}};
+}
+
+Profile weir::readProfile(const JsonNode &node) {
+  node.object({"name",
+               "target",
+               "api",
+               "subgroup_size",
+               "max_workgroup_size",
+               "workgroup_memory",
+               "max_grid",
+               "storage_buffers_per_stage",
+               "bytes_per_binding",
+               "offset_alignment",
+               "max_loop_trips",
+               "float64",
+               "int64",
+               "storage8",
+               "row_mapping",
+               "workgroup_size",
+               "vector_width",
+               "private_row_bytes",
+               "elements_per_invocation",
+               "contraction_rows",
+               "unroll_private"});
+  auto count = [&](std::string_view key) {
+    return node[key].integer(1, std::numeric_limits<uint32_t>::max());
+  };
+  Profile profile;
+  profile.name = node["name"].name();
+  profile.target = readFileName(node["target"]);
+  profile.api = node["api"].name();
+  profile.subgroupSize = node["subgroup_size"].alignment();
+  profile.maxWorkgroupSize = count("max_workgroup_size");
+  profile.workgroupMemory = count("workgroup_memory");
+  profile.maxGrid = readTriple(node["max_grid"]);
+  profile.storageBuffersPerStage = count("storage_buffers_per_stage");
+  profile.bytesPerBinding = node["bytes_per_binding"].integer(1, maxBytes);
+  profile.offsetAlignment = node["offset_alignment"].alignment();
+  profile.maxLoopTrips = node["max_loop_trips"].integer(1);
+  profile.float64 = node["float64"].boolean();
+  profile.int64 = node["int64"].boolean();
+  profile.storage8 = node["storage8"].boolean();
+  profile.rowMapping =
+      RowMapping(node["row_mapping"].choice({rowMappings[0], rowMappings[1], rowMappings[2]}));
+  profile.workgroupSize = count("workgroup_size");
+  profile.vectorWidth = count("vector_width");
+  profile.privateRowBytes = count("private_row_bytes");
+  profile.elementsPerInvocation = count("elements_per_invocation");
+  profile.contractionRows = count("contraction_rows");
+  profile.unrollPrivate = node["unroll_private"].boolean();
+
+  if (profile.vectorWidth != 1 && profile.vectorWidth != 4)
+    node["vector_width"].fail("is " + std::to_string(profile.vectorWidth) + ", it must be 1 or 4");
+  if (profile.workgroupSize > profile.maxWorkgroupSize)
+    node["workgroup_size"].fail("is " + std::to_string(profile.workgroupSize) +
+                                ", more than the largest workgroup, " +
+                                std::to_string(profile.maxWorkgroupSize));
+  if (profile.workgroupSize % profile.subgroupSize)
+    node["workgroup_size"].fail("is " + std::to_string(profile.workgroupSize) +
+                                ", it must be a multiple of the subgroup size, " +
+                                std::to_string(profile.subgroupSize));
+  return profile;
+}
+
+Profile weir::getBuiltinProfile(const std::string &name) {
+  if (name == "lavapipe")
+    return Profile();
+  throw Error("no built-in profile is called \"" + name +
+              "\"; there is lavapipe, and `weir devices --emit-profile` writes one for this "
+              "machine");
+}
+
+Profile weir::parseProfile(const std::string &json, const std::string &where) {
+  Json tree = parseJson(json, where);
+  return readProfile(JsonNode(tree, where));
+}
+
+std::string weir::printProfile(const Profile &profile) { return printJson(toJson(profile)); }
+
+Profile weir::loadProfile(const std::string &nameOrPath) {
+  if (nameOrPath == Profile().name)
+    return getBuiltinProfile(nameOrPath);
+  Bytes text = readFile(nameOrPath, "profile (the built-in one is lavapipe)");
+  return parseProfile(std::string(text.begin(), text.end()), nameOrPath);
+}

@@ -1,0 +1,110 @@
+//===- Sample.h - A small artifact that holds, for tests --------*- C++ -*-===//
+
+#ifndef WEIR_TEST_UNIT_ARTIFACT_SAMPLE_H
+#define WEIR_TEST_UNIT_ARTIFACT_SAMPLE_H
+
+#include "weir/Artifact/Artifact.h"
+
+#include <filesystem>
+#include <string>
+#include <unistd.h>
+
+namespace weir::test {
+
+inline Command dispatch(int64_t kernel, int64_t wave, std::vector<PlanView> operands) {
+  Command command;
+  command.kernel = kernel;
+  command.wave = wave;
+  command.operands = std::move(operands);
+  command.location = "sample.mlir:" + std::to_string(wave + 1) + ":1";
+  return command;
+}
+
+inline Command barrier(std::vector<Hazard> hazards, std::vector<PlanView> memory) {
+  Command command;
+  command.kind = Command::Kind::Barrier;
+  command.hazards = std::move(hazards);
+  command.memory = std::move(memory);
+  return command;
+}
+
+/// One entry, (x, w) -> (y), of five dispatches and three barriers:
+///   0 scale  x, c0 -> t0     slot 0, wave 0
+///   1 scale  w, c1 -> t1     slot 1, wave 0
+///   2 add    t0, t1 -> t2    slot 2, wave 1; RAW on 0 and 1
+///   3 scale  x, c0 -> t3     over t0's bytes, wave 2; WAR on 2 (and WAW on 0)
+///   4 add    t2, t3 -> y     wave 3; RAW on 2 and 3
+inline Artifact makeSample() {
+  Artifact artifact;
+  Manifest &manifest = artifact.manifest;
+  manifest.producer = "weir test";
+  manifest.entries = {{"main",
+                       {{"x", "F32", {8, 8}, "input", false}, {"w", "F32", {64}, "param", false}},
+                       {{"y", "F32", {64}, "", false}}}};
+  manifest.targets = {Profile()};
+  manifest.constants = {{{"c0", "F32", {3}, "", false}, 0}, {{"c1", "F32", {3}, "", false}, 256}};
+  artifact.constants.assign(268, 0);
+  for (int i = 0; i < 12; ++i) {
+    artifact.constants[i] = i + 1;
+    artifact.constants[256 + i] = 100 + i;
+  }
+
+  Plan plan;
+  plan.entry = "main";
+  plan.target = "vulkan";
+  plan.arenaBytes = 768;
+  plan.pinnedBytes = 1024;
+  plan.allocations = {{AllocationKind::Argument, 0, 256},
+                      {AllocationKind::Argument, 1, 256},
+                      {AllocationKind::Result, 0, 256},
+                      {AllocationKind::Constants, 0, 268},
+                      {AllocationKind::Arena, 0, 768}};
+  plan.slots = {{"t0", 0, 256, 256, 0, 1},
+                {"t1", 256, 256, 256, 0, 1},
+                {"t2", 512, 256, 256, 1, 3},
+                {"t3", 0, 256, 256, 2, 3}};
+  KernelOperand read{Access::Read, false, 256, 16}, write{Access::Write, true, 256, 16};
+  KernelOperand constant{Access::Read, false, 12, 4};
+  plan.kernels = {{"scale", "code/vulkan/scale.spv", {8, 1, 1}, {read, constant, write}},
+                  {"add", "code/vulkan/add.spv", {8, 1, 1}, {read, read, write}}};
+  PlanView x{0, 0, 256}, w{1, 0, 256}, y{2, 0, 256}, c0{3, 0, 12}, c1{3, 256, 12};
+  PlanView t0{4, 0, 256}, t1{4, 256, 256}, t2{4, 512, 256}, t3{4, 0, 256};
+  plan.commands = {
+      dispatch(0, 0, {x, c0, t0}),
+      dispatch(0, 0, {w, c1, t1}),
+      barrier({{HazardKind::RAW, 0, 2, 2, 0}, {HazardKind::RAW, 1, 2, 2, 1}}, {t0, t1}),
+      dispatch(1, 1, {t0, t1, t2}),
+      barrier({{HazardKind::WAR, 2, 0, 3, 2}}, {}),
+      dispatch(0, 2, {x, c0, t3}),
+      barrier({{HazardKind::RAW, 3, 2, 4, 1}, {HazardKind::RAW, 2, 2, 4, 0}}, {t3, t2}),
+      dispatch(1, 3, {t2, t3, y})};
+  artifact.plans = {plan};
+  artifact.code = {{"code/vulkan/scale.spv", {3, 2, 35, 7}},
+                   {"code/vulkan/add.spv", {3, 2, 35, 7}}};
+  artifact.ir = {{"ir/graph.mlir", "module {\n}\n"}};
+  return artifact;
+}
+
+/// A folder that is gone after the test.
+class TemporaryFolder {
+public:
+  TemporaryFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "weir-XXXXXX").string();
+    path = mkdtemp(pattern.data());
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path); }
+  std::string operator/(const std::string &name) const { return (path / name).string(); }
+  size_t countFiles() const {
+    size_t count = 0;
+    for ([[maybe_unused]] const auto &entry : std::filesystem::directory_iterator(path))
+      ++count;
+    return count;
+  }
+
+private:
+  std::filesystem::path path;
+};
+
+} // namespace weir::test
+
+#endif // WEIR_TEST_UNIT_ARTIFACT_SAMPLE_H
