@@ -28,8 +28,13 @@ inline constexpr llvm::StringLiteral kindAttrName = "weir.kind";       // argume
 inline constexpr llvm::StringLiteral donateAttrName = "weir.donate";   // argument
 inline constexpr llvm::StringLiteral resultAttrName = "weir.result";   // out-argument, unit
 inline constexpr llvm::StringLiteral shapeAttrName = "weir.shape";     // flat argument: tensor type
-inline constexpr llvm::StringLiteral slotAttrName = "weir.slot";       // placed view of the arena
+inline constexpr llvm::StringLiteral slotAttrName = "weir.slot";       // placed view: dictionary
 inline constexpr llvm::StringLiteral arenaAttrName = "weir.arena";     // memref.alloc, unit
+inline constexpr llvm::StringLiteral pinnedBytesAttrName = "weir.pinned_bytes"; // arena
+inline constexpr llvm::StringLiteral workgroupAttrName = "weir.workgroup"; // gpu.binary: 3 sizes
+inline constexpr llvm::StringLiteral operandsAttrName = "weir.operands";   // gpu.binary
+inline constexpr llvm::StringLiteral planAttrName = "weir.plan";           // entry: JSON
+inline constexpr llvm::StringLiteral manifestAttrName = "weir.manifest";   // module: JSON
 inline constexpr llvm::StringLiteral effectAttrName = "schedule.effect"; // gpu.func argument
 
 /// Returns the bytes that a memref or ranked tensor of static shape spans:

@@ -1,6 +1,7 @@
 //===- weir-opt.cpp - Runs Weir's passes one by one -----------------------===//
 
 #include "passes/Passes.h"
+#include "test/lib/TestPasses.h"
 
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -10,6 +11,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   weir::registerEverything(registry);
   weir::registerPasses();
+  weir::test::registerTestPasses();
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   mlir::registerLinalgPasses();

@@ -1,0 +1,81 @@
+//===- Aliasing.h - Which bytes of which allocation a memref names -*- C++ -*-//
+
+#ifndef WEIR_ANALYSIS_ALIASING_H
+#define WEIR_ANALYSIS_ALIASING_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Value.h"
+
+#include <optional>
+
+namespace weir {
+
+/// Bytes [begin, end) of an allocation, counted from its aligned base.
+struct ByteRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  bool isEmpty() const { return begin == end; }
+  bool overlaps(const ByteRange &other) const {
+    return begin < other.end && other.begin < end;
+  }
+  bool operator==(const ByteRange &) const = default;
+};
+
+/// Returns the smallest range that holds every element of `view`.
+///
+/// Shapes: any rank; a dimension of size 0 gives an empty range, rank 0 gives
+///         one element.
+/// Units:  `view` counts its offset and strides in elements, the result in
+///         bytes.
+/// Errors: failure, with no diagnostic, when the shape, a stride or the offset
+///         is dynamic or negative, the element has no size in bytes, or the
+///         range ends beyond 2^63 - 1. The caller then assumes the whole
+///         allocation.
+/// Source: "Strided Layout" of `memref`, mlir/IR/BuiltinTypes.td.
+mlir::FailureOr<ByteRange> getByteRange(mlir::MemRefType view);
+
+/// Where a memref's bytes come from.
+struct Allocation {
+  enum class Kind {
+    Local,  ///< memref.alloc or memref.alloca of the function
+    Global, ///< memref.global, whoever asks for it
+    Entry,  ///< argument of a function with `weir.entry`: shares with no other
+    Argument, ///< argument of another function: may share bytes with others
+    Unknown,  ///< not understood: may be anything
+  } kind = Kind::Unknown;
+  mlir::Value value; ///< the allocation, the argument or the unknown value
+  mlir::StringAttr symbol; ///< of a global, else null
+
+  bool operator==(const Allocation &other) const {
+    return symbol ? symbol == other.symbol
+                  : !other.symbol && value == other.value;
+  }
+};
+
+/// Bytes of one allocation.
+struct View {
+  Allocation allocation;
+  /// Holds every byte of the view; std::nullopt when it could be anywhere in
+  /// the allocation.
+  std::optional<ByteRange> range;
+  /// Every byte of `range` belongs to the view (it is not only a hull).
+  bool exact = false;
+};
+
+/// Follows `memref` through views, subviews and casts to its allocation.
+View getView(mlir::Value memref);
+
+/// Three answers: proved disjoint, proved to share a byte, unknown.
+enum class Sharing { Disjoint, Overlap, Unknown };
+
+/// Whether two allocations share bytes. `Overlap` says that they are the same.
+Sharing compare(const Allocation &first, const Allocation &second);
+
+/// Whether two views share bytes. A view of no bytes is disjoint from all.
+/// Both belong to one function.
+Sharing compare(const View &first, const View &second);
+
+} // namespace weir
+
+#endif // WEIR_ANALYSIS_ALIASING_H

@@ -1,0 +1,93 @@
+//===- Hazards.h - Which dispatches must not overlap ------------*- C++ -*-===//
+//
+// The functions on plain data know nothing of IR; `collectAccesses` makes their
+// input from a command list.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WEIR_ANALYSIS_HAZARDS_H
+#define WEIR_ANALYSIS_HAZARDS_H
+
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "weir/Analysis/Aliasing.h"
+#include "weir/Analysis/Effects.h"
+
+#include <vector>
+
+namespace weir {
+
+/// What a dispatch does to bytes of one allocation through one operand.
+struct OperandAccess {
+  int64_t operand = 0;
+  int64_t allocation = 0; ///< a number that stands for the allocation
+  ByteRange range;        ///< never empty; [0, 2^63 - 1) when it is not known
+  bool reads = false;
+  bool writes = false;
+};
+
+using DispatchAccesses = std::vector<OperandAccess>;
+
+/// Two dispatches that must not overlap, counted in recorded order.
+struct Hazard {
+  schedule::HazardKind kind = schedule::HazardKind::raw;
+  int64_t from = 0, fromOperand = 0;
+  int64_t to = 0, toOperand = 0;
+  bool operator==(const Hazard &) const = default;
+};
+
+/// A command list as the functions below see it.
+struct CommandAccesses {
+  std::vector<DispatchAccesses> dispatches;
+  /// For each allocation the others that may share bytes with it.
+  std::vector<std::vector<int64_t>> mayShare;
+};
+
+/// Returns the direct hazards, sorted by `to`, then kind, `from` and operands.
+///
+/// Direct: no third dispatch writes the bytes between the two. Every other
+/// hazard follows from a chain of direct ones, so what orders these orders all.
+/// Bytes that a dispatch shares among its own operands are the kernel's
+/// business.
+/// Cost: linear in operands while ranges of an allocation nest or repeat; a
+/// read of a range that others cut in n pieces costs n.
+std::vector<Hazard> findHazards(const CommandAccesses &accesses);
+
+/// Returns the wave of each dispatch: the one before's, or the next where the
+/// dispatch has a hazard with that wave. Waves never decrease in recorded
+/// order: only then does "live in waves 2 to 3" say when in that order.
+std::vector<int64_t> getWaves(int64_t dispatches,
+                              const std::vector<Hazard> &hazards);
+
+struct PlannedBarrier {
+  int64_t before = 0; ///< the dispatch that it is recorded just before
+  /// What it serves; the first forced it.
+  std::vector<Hazard> hazards;
+};
+
+/// Returns the fewest barriers that separate all `hazards` (sorted as above),
+/// in order. Each serves the hazards for which it is the first barrier after
+/// `from`, so a write becomes visible once. The pairs that forced them are
+/// disjoint, hence fewer barriers cannot do.
+std::vector<PlannedBarrier> placeBarriers(const std::vector<Hazard> &hazards);
+
+/// Returns the function's command list; null when it has none.
+/// Errors: failure, with a diagnostic, when there are several, or one is not in
+///         the function's first block.
+mlir::FailureOr<schedule::CommandsOp> getCommands(mlir::func::FuncOp function);
+
+/// The function's accesses, and the operations that they were made from.
+struct CommandList {
+  llvm::SmallVector<schedule::DispatchOp> dispatches;
+  llvm::SmallVector<Allocation> allocations;
+  CommandAccesses accesses;
+};
+
+/// Errors: failure, with a diagnostic, when a dispatch's kernel is not a
+///         `gpu.func`, or touches memory that is not among its operands.
+mlir::FailureOr<CommandList> collectAccesses(schedule::CommandsOp commands,
+                                             Effects &effects);
+
+} // namespace weir
+
+#endif // WEIR_ANALYSIS_HAZARDS_H

@@ -1,0 +1,283 @@
+//===- Hazards.cpp - Which dispatches must not overlap --------------------===//
+//
+// One forward walk keeps, for each allocation, its bytes cut into segments,
+// each with the last writer and the readers since. A dispatch asks the segments
+// it touches, then becomes a writer or reader of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "weir/Analysis/Hazards.h"
+
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+using namespace mlir;
+using namespace weir;
+using schedule::HazardKind;
+
+namespace {
+struct User {
+  int64_t dispatch = -1, operand = 0;
+};
+
+struct Segment {
+  int64_t end = 0;
+  User writer;                  ///< dispatch -1: none
+  SmallVector<User, 2> readers; ///< since the last write
+};
+
+/// The bytes of one allocation that were touched so far.
+class History {
+public:
+  template <typename Function>
+  void forEach(ByteRange range, Function function) const {
+    auto it = segments.upper_bound(range.begin);
+    if (it != segments.begin() && std::prev(it)->second.end > range.begin)
+      --it;
+    for (; it != segments.end() && it->first < range.end; ++it)
+      function(it->second);
+  }
+
+  void write(ByteRange range, User user) {
+    cut(range.begin);
+    cut(range.end);
+    segments.erase(segments.lower_bound(range.begin),
+                   segments.lower_bound(range.end));
+    segments[range.begin] = {range.end, user, {}};
+  }
+
+  void read(ByteRange range, User user) {
+    cut(range.begin);
+    cut(range.end);
+    int64_t at = range.begin;
+    for (auto it = segments.lower_bound(at); at < range.end; ++it) {
+      if (it == segments.end() || it->first > at) { // bytes nobody touched yet
+        int64_t next =
+            it == segments.end() ? range.end : std::min(it->first, range.end);
+        it = segments.insert(it, {at, Segment{next, {}, {}}});
+      }
+      it->second.readers.push_back(user);
+      at = it->second.end;
+    }
+  }
+
+private:
+  void cut(int64_t at) {
+    auto it = segments.lower_bound(at);
+    if (it == segments.begin())
+      return;
+    Segment &segment = std::prev(it)->second;
+    if (segment.end <= at)
+      return;
+    Segment rest = segment;
+    segment.end = at;
+    segments.emplace_hint(it, at, std::move(rest));
+  }
+
+  std::map<int64_t, Segment> segments; ///< by first byte
+};
+} // namespace
+
+static bool comesBefore(const Hazard &a, const Hazard &b) {
+  return std::tie(a.to, a.kind, a.from, a.fromOperand, a.toOperand) <
+         std::tie(b.to, b.kind, b.from, b.fromOperand, b.toOperand);
+}
+
+static void addHazards(const History &history, const OperandAccess &access,
+                       int64_t to, std::vector<Hazard> &hazards) {
+  auto add = [&](HazardKind kind, User from) {
+    hazards.push_back({kind, from.dispatch, from.operand, to, access.operand});
+  };
+  history.forEach(access.range, [&](const Segment &segment) {
+    if (segment.writer.dispatch >= 0 && access.reads)
+      add(HazardKind::raw, segment.writer);
+    if (!access.writes)
+      return;
+    if (segment.writer.dispatch >= 0)
+      add(HazardKind::waw, segment.writer);
+    for (User reader : segment.readers)
+      add(HazardKind::war, reader);
+  });
+}
+
+std::vector<Hazard> weir::findHazards(const CommandAccesses &accesses) {
+  constexpr ByteRange everywhere = {0, std::numeric_limits<int64_t>::max()};
+  std::vector<History> histories(accesses.mayShare.size());
+  std::vector<Hazard> hazards;
+  for (auto [to, dispatch] : llvm::enumerate(accesses.dispatches)) {
+    size_t first = hazards.size();
+    for (const OperandAccess &access : dispatch)
+      addHazards(histories[access.allocation], access, to, hazards);
+    std::sort(hazards.begin() + first, hazards.end(), comesBefore);
+    hazards.erase(std::unique(hazards.begin() + first, hazards.end()),
+                  hazards.end());
+
+    // Reads first: a kernel that reads what it writes is remembered as the
+    // writer.
+    for (bool write : {false, true})
+      for (const OperandAccess &access : dispatch) {
+        if (write ? !access.writes : !access.reads)
+          continue;
+        User user = {int64_t(to), access.operand};
+        auto record = [&](History &history, ByteRange range) {
+          write ? history.write(range, user) : history.read(range, user);
+        };
+        record(histories[access.allocation], access.range);
+        for (int64_t other : accesses.mayShare[access.allocation])
+          record(histories[other], everywhere);
+      }
+  }
+  return hazards;
+}
+
+std::vector<int64_t> weir::getWaves(int64_t dispatches,
+                                    const std::vector<Hazard> &hazards) {
+  std::vector<int64_t> waves(dispatches);
+  int64_t wave = 0;
+  auto hazard = hazards.begin();
+  for (int64_t dispatch = 0; dispatch < dispatches; ++dispatch) {
+    bool next = false;
+    for (; hazard != hazards.end() && hazard->to == dispatch; ++hazard)
+      next |= waves[hazard->from] == wave;
+    waves[dispatch] = wave += next;
+  }
+  return waves;
+}
+
+std::vector<PlannedBarrier>
+weir::placeBarriers(const std::vector<Hazard> &hazards) {
+  std::vector<PlannedBarrier> barriers;
+  for (auto begin = hazards.begin(); begin != hazards.end();) {
+    int64_t to = begin->to;
+    auto end = std::find_if(begin, hazards.end(),
+                            [&](const Hazard &h) { return h.to != to; });
+    auto isOpen = [&](const Hazard &hazard) {
+      return barriers.empty() || hazard.from >= barriers.back().before;
+    };
+    auto forcing = std::find_if(begin, end, isOpen);
+    if (forcing != end)
+      barriers.push_back({to, {*forcing}});
+    for (auto hazard = begin; hazard != end; ++hazard) {
+      if (hazard == forcing)
+        continue;
+      auto server =
+          llvm::upper_bound(barriers, hazard->from,
+                            [](int64_t from, const PlannedBarrier &barrier) {
+                              return from < barrier.before;
+                            });
+      server->hazards.push_back(*hazard);
+    }
+    begin = end;
+  }
+  return barriers;
+}
+
+//===----------------------------------------------------------------------===//
+// From a command list
+//===----------------------------------------------------------------------===//
+
+FailureOr<schedule::CommandsOp> weir::getCommands(func::FuncOp function) {
+  schedule::CommandsOp found;
+  WalkResult result = function.walk([&](schedule::CommandsOp commands) {
+    if (commands->getBlock() != &function.getBody().front())
+      return commands.emitOpError("is not in the first block of its function"),
+             WalkResult::interrupt();
+    if (found) {
+      commands.emitOpError("is the second command list of its function, which "
+                           "may have one")
+              .attachNote(found.getLoc())
+          << "the first is here";
+      return WalkResult::interrupt();
+    }
+    found = commands;
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  return found;
+}
+
+/// Returns the number of `allocation`, given in order of appearance.
+static int64_t getNumber(const Allocation &allocation, CommandList &list,
+                         DenseMap<const void *, int64_t> &numbers) {
+  const void *key = allocation.symbol ? allocation.symbol.getAsOpaquePointer()
+                                      : allocation.value.getAsOpaquePointer();
+  auto [it, isNew] = numbers.try_emplace(key, list.allocations.size());
+  if (isNew)
+    list.allocations.push_back(allocation);
+  return it->second;
+}
+
+static void setMayShare(CommandList &list) {
+  using Kind = Allocation::Kind;
+  list.accesses.mayShare.resize(list.allocations.size());
+  for (auto [vague, allocation] : llvm::enumerate(list.allocations)) {
+    if (allocation.kind != Kind::Argument && allocation.kind != Kind::Unknown)
+      continue; // shares with none but these
+    for (auto [other, second] : llvm::enumerate(list.allocations)) {
+      if (vague == other || compare(allocation, second) == Sharing::Disjoint)
+        continue;
+      list.accesses.mayShare[vague].push_back(other);
+      if (second.kind != Kind::Argument && second.kind != Kind::Unknown)
+        list.accesses.mayShare[other].push_back(vague);
+    }
+  }
+}
+
+FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands,
+                                             Effects &effects) {
+  CommandList list;
+  DenseMap<const void *, int64_t> numbers;
+  DenseMap<Value, View> views;
+  SymbolTableCollection symbols;
+  bool ok = true;
+  for (auto dispatch :
+       commands.getBody().front().getOps<schedule::DispatchOp>()) {
+    list.dispatches.push_back(dispatch);
+    DispatchAccesses &accesses = list.accesses.dispatches.emplace_back();
+    auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(
+        dispatch, dispatch.getKernel());
+    if (!kernel) {
+      dispatch.emitOpError()
+          << "names " << dispatch.getKernel()
+          << ", which is no gpu.func; its effects are not known";
+      ok = false;
+      continue;
+    }
+    const KernelEffects &effect = effects.get(kernel);
+    if (effect.reachesOther) {
+      InFlightDiagnostic error =
+          dispatch.emitOpError()
+          << "may touch memory that is not among its operands; nothing "
+             "can be ordered against it";
+      error.attachNote(effect.reachesOther->getLoc())
+          << "through this operation";
+      ok = false;
+      continue;
+    }
+    for (auto [index, operand] : llvm::enumerate(dispatch.getOperands())) {
+      schedule::Access access = effect.operands[index].access;
+      if (access == schedule::Access::none)
+        continue;
+      auto [view, isNew] = views.try_emplace(operand);
+      if (isNew)
+        view->second = getView(operand);
+      ByteRange range = view->second.range.value_or(
+          ByteRange{0, std::numeric_limits<int64_t>::max()});
+      if (range.isEmpty())
+        continue;
+      accesses.push_back({int64_t(index),
+                          getNumber(view->second.allocation, list, numbers),
+                          range, reads(access), writes(access)});
+    }
+  }
+  if (!ok)
+    return failure();
+  setMayShare(list);
+  return list;
+}

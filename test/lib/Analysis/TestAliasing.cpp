@@ -1,0 +1,70 @@
+//===- TestAliasing.cpp - Print which named views share bytes -------------===//
+//
+// Looks at arguments with `weir.name` and operations with `test.name`.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/lib/TestPasses.h"
+
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+#include "weir/Analysis/Aliasing.h"
+
+using namespace mlir;
+using namespace weir;
+
+static const char *print(Sharing sharing) {
+  switch (sharing) {
+  case Sharing::Disjoint:
+    return "disjoint";
+  case Sharing::Overlap:
+    return "overlap";
+  case Sharing::Unknown:
+    return "unknown";
+  }
+  llvm_unreachable("no such answer");
+}
+
+namespace {
+struct TestAliasing : PassWrapper<TestAliasing, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TestAliasing)
+
+  StringRef getArgument() const override { return "weir-test-aliasing"; }
+  StringRef getDescription() const override {
+    return "Prints which named views share bytes.";
+  }
+
+  void runOnOperation() override {
+    SmallVector<std::pair<StringRef, Value>> named;
+    func::FuncOp function = getOperation();
+    for (BlockArgument argument : function.getArguments())
+      if (auto name = function.getArgAttrOfType<StringAttr>(
+              argument.getArgNumber(), schedule::nameAttrName))
+        named.push_back({name.getValue(), argument});
+    function.walk([&](Operation *op) {
+      if (auto name = op->getAttrOfType<StringAttr>("test.name"))
+        named.push_back({name.getValue(), op->getResult(0)});
+    });
+    for (auto [index, first] : llvm::enumerate(named)) {
+      View view = getView(first.second);
+      InFlightDiagnostic remark = mlir::emitRemark(first.second.getLoc())
+                                  << first.first;
+      if (view.range)
+        remark << " [" << view.range->begin << ", " << view.range->end << ")"
+               << (view.exact ? "" : " hull");
+      else
+        remark << " anywhere";
+      remark.report();
+      for (auto &second : ArrayRef(named).drop_front(index + 1))
+        mlir::emitRemark(second.second.getLoc())
+            << first.first << " " << second.first << ": "
+            << print(compare(view, getView(second.second)));
+    }
+  }
+};
+} // namespace
+
+void weir::test::registerTestAliasingPass() {
+  PassRegistration<TestAliasing>();
+}

@@ -1,0 +1,106 @@
+// RUN: weir-opt %s --pass-pipeline='builtin.module(func.func(weir-test-aliasing))' 2>&1 >/dev/null | grep -o 'remark: .*' | FileCheck %s
+
+// CHECK: entry_a [0, 32)
+// CHECK: entry_a entry_b: disjoint
+// CHECK: entry_a entry_local: disjoint
+func.func @entry(%a: memref<8xf32> {weir.name = "entry_a"}, %b: memref<8xf32> {weir.name = "entry_b"}) attributes {weir.entry} {
+  %l = memref.alloc() {test.name = "entry_local"} : memref<8xf32>
+  return
+}
+
+// CHECK: foreign_a foreign_b: unknown
+// CHECK: foreign_a foreign_local: disjoint
+// CHECK: foreign_a foreign_global: unknown
+// CHECK: foreign_local foreign_global: disjoint
+memref.global "private" @g : memref<8xf32>
+memref.global "private" @h : memref<8xf32>
+func.func @foreign(%a: memref<8xf32> {weir.name = "foreign_a"}, %b: memref<8xf32> {weir.name = "foreign_b"}) {
+  %l = memref.alloc() {test.name = "foreign_local"} : memref<8xf32>
+  %g = memref.get_global @g : memref<8xf32> {test.name = "foreign_global"}
+  return
+}
+
+// CHECK: global_g global_same: overlap
+// CHECK: global_g global_other: disjoint
+// CHECK: global_g global_arg: disjoint
+func.func @globals(%a: memref<8xf32>) attributes {weir.entry} {
+  %0 = memref.get_global @g : memref<8xf32> {test.name = "global_g"}
+  %1 = memref.get_global @g : memref<8xf32> {test.name = "global_same"}
+  %2 = memref.get_global @h : memref<8xf32> {test.name = "global_other"}
+  %3 = memref.cast %a {test.name = "global_arg"} : memref<8xf32> to memref<?xf32>
+  return
+}
+
+// Views move the base, their own subviews count from there.
+// CHECK: view_low [0, 64){{$}}
+// CHECK: view_low view_high: disjoint
+// CHECK: view_low view_middle: overlap
+// CHECK: view_low view_dynamic: unknown
+// CHECK: view_low view_part: disjoint
+// CHECK: view_high [64, 128)
+// CHECK: view_high view_middle: overlap
+// CHECK: view_high view_part: overlap
+// CHECK: view_middle [32, 96)
+// CHECK: view_dynamic anywhere
+// CHECK: view_part [80, 112)
+func.func @views(%n: index) {
+  %arena = memref.alloc() : memref<256xi8>
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %low = memref.view %arena[%c0][] {test.name = "view_low"} : memref<256xi8> to memref<16xf32>
+  %high = memref.view %arena[%c64][] {test.name = "view_high"} : memref<256xi8> to memref<16xf32>
+  %middle = memref.view %arena[%c32][] {test.name = "view_middle"} : memref<256xi8> to memref<16xf32>
+  %dynamic = memref.view %arena[%n][] {test.name = "view_dynamic"} : memref<256xi8> to memref<16xf32>
+  %part = memref.subview %high[4] [8] [1] {test.name = "view_part"} : memref<16xf32> to memref<8xf32, strided<[1], offset: 4>>
+  return
+}
+
+// Interleaved columns: the hulls meet, whether the bytes do is not known.
+// CHECK: column_0 [0, 52) hull
+// CHECK: column_0 column_2: unknown
+// CHECK: column_0 rows: disjoint
+// CHECK: column_0 empty: disjoint
+// CHECK: rows [64, 96)
+// CHECK: rows rows_flat: overlap
+// CHECK: rows_flat [64, 96)
+func.func @strided(%a: memref<8x4xf32>) {
+  %0 = memref.subview %a[0, 0] [4, 1] [1, 1] {test.name = "column_0"} : memref<8x4xf32> to memref<4x1xf32, strided<[4, 1]>>
+  %1 = memref.subview %a[0, 2] [4, 1] [1, 1] {test.name = "column_2"} : memref<8x4xf32> to memref<4x1xf32, strided<[4, 1], offset: 2>>
+  %2 = memref.subview %a[4, 0] [2, 4] [1, 1] {test.name = "rows"} : memref<8x4xf32> to memref<2x4xf32, strided<[4, 1], offset: 16>>
+  %3 = memref.collapse_shape %2 [[0, 1]] {test.name = "rows_flat"} : memref<2x4xf32, strided<[4, 1], offset: 16>> into memref<8xf32, strided<[1], offset: 16>>
+  %4 = memref.subview %a[0, 0] [0, 4] [1, 1] {test.name = "empty"} : memref<8x4xf32> to memref<0x4xf32, strided<[4, 1]>>
+  return
+}
+
+// CHECK: dynamic_part [0, 128) hull
+// CHECK: dynamic_part recast: unknown
+// CHECK: recast [4, 12)
+func.func @dynamic(%a: memref<8x4xf32>, %n: index) {
+  %0 = memref.subview %a[%n, 0] [1, 4] [1, 1] {test.name = "dynamic_part"} : memref<8x4xf32> to memref<1x4xf32, strided<[4, 1], offset: ?>>
+  %1 = memref.reinterpret_cast %a to offset: [1], sizes: [2], strides: [1] {test.name = "recast"} : memref<8x4xf32> to memref<2xf32, strided<[1], offset: 1>>
+  return
+}
+
+// As many elements as bytes of the hull would hold, but not side by side.
+// CHECK: repeated [0, 16) hull
+// CHECK: repeated inner: unknown
+// CHECK: transposed [0, 16){{$}}
+func.func @exact(%a: memref<4xf32>) {
+  %0 = memref.reinterpret_cast %a to offset: [0], sizes: [2, 2], strides: [3, 0] {test.name = "repeated"} : memref<4xf32> to memref<2x2xf32, strided<[3, 0]>>
+  %1 = memref.subview %a[1] [2] [1] {test.name = "inner"} : memref<4xf32> to memref<2xf32, strided<[1], offset: 1>>
+  %2 = memref.reinterpret_cast %a to offset: [0], sizes: [2, 2], strides: [1, 2] {test.name = "transposed"} : memref<4xf32> to memref<2x2xf32, strided<[1, 2]>>
+  return
+}
+
+// What comes from nowhere known may be anything, even a fresh allocation.
+// CHECK: loaded anywhere
+// CHECK: loaded fresh: unknown
+// CHECK: fresh chosen: unknown
+func.func @unknown(%box: memref<memref<?xf32>>, %p: i1) {
+  %0 = memref.load %box[] {test.name = "loaded"} : memref<memref<?xf32>>
+  %l = memref.alloc() {test.name = "fresh"} : memref<8xf32>
+  %k = memref.alloc() : memref<8xf32>
+  %1 = arith.select %p, %l, %k {test.name = "chosen"} : memref<8xf32>
+  return
+}

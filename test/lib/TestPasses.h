@@ -1,0 +1,18 @@
+//===- TestPasses.h - Passes that print what analyses answer ----*- C++ -*-===//
+
+#ifndef WEIR_TEST_LIB_TESTPASSES_H
+#define WEIR_TEST_LIB_TESTPASSES_H
+
+namespace weir::test {
+
+void registerTestEffectsPass();
+void registerTestAliasingPass();
+
+inline void registerTestPasses() {
+  registerTestEffectsPass();
+  registerTestAliasingPass();
+}
+
+} // namespace weir::test
+
+#endif // WEIR_TEST_LIB_TESTPASSES_H
