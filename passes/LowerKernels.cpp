@@ -1,16 +1,255 @@
-//===- LowerKernels.cpp - stub ------------------------------------------------------===//
+//===- LowerKernels.cpp - Kernels become GPU code and dispatches ----------===//
+//
+// A function on tensors becomes a function on flat buffers: its arguments, then
+// its results, then one allocation per value that lies between kernels. Reshapes
+// vanish, constants become globals, equal kernels are emitted once.
+//
+//===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
+
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Transforms/CSE.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "mlir/IR/Dominance.h"
+#include "weir/Kernels/Emitter.h"
+// MATHINC
+#include "weir/Target/ProfileAttr.h"
 
 namespace weir {
 #define GEN_PASS_DEF_LOWERKERNELSPASS
 #include "passes/Passes.h.inc"
 } // namespace weir
 
+using namespace mlir;
+using namespace weir;
+
 namespace {
 struct LowerKernels : weir::impl::LowerKernelsPassBase<LowerKernels> {
   using LowerKernelsPassBase::LowerKernelsPassBase;
 
-  void runOnOperation() override {}
+  void runOnOperation() override;
+
+private:
+  struct Kernel {
+    SymbolRefAttr symbol;
+    EmittedKernel launch;
+  };
+  llvm::StringMap<Kernel> kernels; // by text
+  llvm::MapVector<Attribute, memref::GlobalOp> globals;
+  Profile profile;
+
+  LogicalResult lowerFunction(func::FuncOp function);
+  FailureOr<Kernel> getKernel(schedule::KernelOp op);
+  LogicalResult finishKernel(gpu::GPUModuleOp module);
+  FailureOr<memref::GlobalOp> getGlobal(arith::ConstantOp constant);
 };
 } // namespace
+
+/// The flat buffer of a tensor.
+static MemRefType getFlatType(Type tensor) {
+  auto type = cast<RankedTensorType>(tensor);
+  return MemRefType::get({type.getNumElements()}, getStorageType(type.getElementType()));
+}
+
+FailureOr<LowerKernels::Kernel> LowerKernels::getKernel(schedule::KernelOp op) {
+  // Equal text is an equal kernel: names of values are numbers, locations are
+  // left out, and what isn't about the code (the name) is printed apart.
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << op.getInputs().getTypes() << " -> " << op.getResultTypes() << "\n";
+  AsmState state(op, OpPrintingFlags().useLocalScope().skipRegions(false));
+  op.getBody().front().print(stream, state);
+  auto [entry, isNew] = kernels.try_emplace(text);
+  if (!isNew)
+    return entry->second;
+
+  ModuleOp module = getOperation();
+  SymbolTable symbols(module);
+  OpBuilder builder(module.getContext());
+  builder.setInsertionPointToStart(module.getBody());
+  std::string name;
+  for (char c : op.getName())
+    name += llvm::isAlnum(c) ? c : '_';
+  if (name.empty() || llvm::isDigit(name.front()))
+    name = "kernel_" + name;
+  auto gpuModule = gpu::GPUModuleOp::create(builder, op.getLoc(), name);
+  name = symbols.insert(gpuModule).str();
+  builder.setInsertionPointToStart(gpuModule.getBody());
+  FailureOr<EmittedKernel> launch = emitKernel(op, builder, name, profile);
+  if (failed(launch))
+    return failure();
+  if (!launch->launches)
+    gpuModule.erase();
+  else if (failed(finishKernel(gpuModule)))
+    return failure();
+  StringAttr symbol = builder.getStringAttr(name);
+  entry->second = {SymbolRefAttr::get(symbol, {FlatSymbolRefAttr::get(symbol)}), *launch};
+  return entry->second;
+}
+
+/// Expands math, and cleans up what the emitter repeats.
+LogicalResult LowerKernels::finishKernel(gpu::GPUModuleOp module) {
+  RewritePatternSet patterns(&getContext());
+  // MATHPOP
+  if (failed(applyPatternsGreedily(module, std::move(patterns))))
+    return failure();
+  IRRewriter rewriter(&getContext());
+  DominanceInfo dominance(module);
+  eliminateCommonSubExpressions(rewriter, dominance, module);
+  module.walk([](LoopLikeOpInterface loop) { moveLoopInvariantCode(loop); });
+  eliminateCommonSubExpressions(rewriter, dominance, module);
+  return success();
+}
+
+FailureOr<memref::GlobalOp> LowerKernels::getGlobal(arith::ConstantOp constant) {
+  auto type = cast<RankedTensorType>(constant.getType());
+  auto flat = RankedTensorType::get({type.getNumElements()}, getStorageType(type.getElementType()));
+  Attribute value = constant.getValue();
+  memref::GlobalOp &global = globals[value];
+  if (global)
+    return global;
+  ElementsAttr initial;
+  if (auto dense = dyn_cast<DenseElementsAttr>(value)) {
+    if (type.getElementType().isInteger(1)) {
+      SmallVector<int8_t> bytes;
+      for (bool bit : dense.getValues<bool>())
+        bytes.push_back(bit);
+      initial = DenseElementsAttr::get(flat, ArrayRef<int8_t>(bytes));
+    } else {
+      initial = dense.reshape(flat);
+    }
+  } else if (auto resource = dyn_cast<DenseResourceElementsAttr>(value);
+             resource && !type.getElementType().isInteger(1)) {
+    initial = DenseResourceElementsAttr::get(flat, resource.getRawHandle());
+  } else {
+    return constant.emitOpError("holds a constant of a kind that is not supported; use dense or "
+                                "dense_resource");
+  }
+  ModuleOp module = getOperation();
+  OpBuilder builder(module.getContext());
+  builder.setInsertionPointToStart(module.getBody());
+  global = memref::GlobalOp::create(
+      builder, constant.getLoc(), "constant", builder.getStringAttr("private"),
+      MemRefType::get(flat.getShape(), flat.getElementType()), initial, /*constant=*/true,
+      /*alignment=*/nullptr);
+  SymbolTable(module).insert(global);
+  return global;
+}
+
+LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
+  OpBuilder builder(function.getContext());
+  Location loc = function.getLoc();
+  Block &body = function.getBody().front();
+  auto terminator = cast<func::ReturnOp>(body.getTerminator());
+
+  // The new function, beside the old one until every value has its buffer.
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attributes;
+  auto addArgument = [&](Type type, DictionaryAttr given, bool isResult) {
+    NamedAttrList list(given);
+    list.set(schedule::shapeAttrName, TypeAttr::get(type));
+    if (isResult)
+      list.set(schedule::resultAttrName, builder.getUnitAttr());
+    types.push_back(getFlatType(type));
+    attributes.push_back(list.getDictionary(function.getContext()));
+  };
+  for (BlockArgument argument : body.getArguments())
+    addArgument(argument.getType(), function.getArgAttrDict(argument.getArgNumber()), false);
+  for (auto [index, type] : llvm::enumerate(function.getResultTypes()))
+    addArgument(type, function.getResultAttrDict(index), true);
+  builder.setInsertionPoint(function);
+  auto lowered = func::FuncOp::create(builder, loc, function.getName(),
+                                      builder.getFunctionType(types, {}));
+  lowered.setAllArgAttrs(attributes);
+  lowered->setAttr(schedule::entryAttrName, builder.getUnitAttr());
+  Block *block = lowered.addEntryBlock();
+  builder.setInsertionPointToStart(block);
+  auto commands = schedule::CommandsOp::create(builder, loc);
+  func::ReturnOp::create(builder, terminator.getLoc());
+  OpBuilder list = OpBuilder::atBlockEnd(builder.createBlock(&commands.getBody()));
+  builder.setInsertionPoint(commands);
+
+  DenseMap<Value, Value> buffers;
+  for (BlockArgument argument : body.getArguments())
+    buffers[argument] = block->getArgument(argument.getArgNumber());
+  for (auto [index, value] : llvm::enumerate(terminator.getOperands())) {
+    while (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
+      value = value.getDefiningOp()->getOperand(0);
+    if (!value.getDefiningOp<schedule::KernelOp>() || buffers.contains(value))
+      return terminator.emitOpError() << "operand " << index << " is not a value that a kernel "
+                                         "makes for it alone; weir-form-kernels inserts a copy";
+    buffers[value] = block->getArgument(body.getNumArguments() + index);
+  }
+  for (Operation &op : body.without_terminator()) {
+    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op)) {
+      buffers[op.getResult(0)] = buffers.lookup(op.getOperand(0));
+      continue;
+    }
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      FailureOr<memref::GlobalOp> global = getGlobal(constant);
+      if (failed(global))
+        return failure();
+      buffers[constant] = memref::GetGlobalOp::create(builder, op.getLoc(), global->getType(),
+                                                      global->getSymName());
+      continue;
+    }
+    auto kernel = dyn_cast<schedule::KernelOp>(op);
+    if (!kernel)
+      return op.emitOpError("is no kernel, constant or reshape");
+    FailureOr<Kernel> emitted = getKernel(kernel);
+    if (failed(emitted))
+      return failure();
+    for (Value result : kernel.getResults())
+      if (!buffers.contains(result))
+        buffers[result] =
+            memref::AllocOp::create(builder, op.getLoc(), getFlatType(result.getType()));
+    if (!emitted->launch.launches)
+      continue;
+    SmallVector<Value> operands;
+    for (unsigned operand : emitted->launch.operands) {
+      unsigned inputs = kernel.getInputs().size();
+      operands.push_back(buffers.lookup(operand < inputs ? kernel.getInputs()[operand]
+                                                         : kernel.getResult(operand - inputs)));
+    }
+    schedule::DispatchOp::create(list, op.getLoc(), emitted->symbol,
+                                 ArrayRef<int64_t>(emitted->launch.grid), operands, nullptr);
+  }
+  for (Operation &op : llvm::make_early_inc_range(*block))
+    if (isa<memref::AllocOp, memref::GetGlobalOp>(op) && op.use_empty())
+      op.erase();
+  function.erase();
+  return success();
+}
+
+void LowerKernels::runOnOperation() {
+  FailureOr<Profile> found = getProfile(getOperation());
+  if (failed(found))
+    return signalPassFailure();
+  profile = *found;
+  kernels.clear();
+  globals.clear();
+  // Hand-written kernels may hold named ops.
+  IRRewriter rewriter(&getContext());
+  SmallVector<linalg::LinalgOp> named;
+  getOperation().walk([&](linalg::LinalgOp op) {
+    if (!isa<linalg::GenericOp>(op))
+      named.push_back(op);
+  });
+  for (linalg::LinalgOp op : named) {
+    rewriter.setInsertionPoint(op);
+    if (failed(linalg::generalizeNamedOp(rewriter, op))) {
+      op->emitOpError("has no generic form, so no kernel computes it");
+      return signalPassFailure();
+    }
+  }
+  for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+    if (failed(lowerFunction(function)))
+      return signalPassFailure();
+  getOperation()->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
+                          UnitAttr::get(&getContext()));
+}

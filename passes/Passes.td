@@ -39,7 +39,7 @@ def DecomposeNormsPass : Pass<"weir-decompose-norms", "mlir::func::FuncOp"> {
                            "mlir::math::MathDialect", "mlir::tensor::TensorDialect"];
 }
 
-def FormKernelsPass : Pass<"weir-form-kernels", "mlir::func::FuncOp"> {
+def FormKernelsPass : Pass<"weir-form-kernels", "mlir::ModuleOp"> {
   let summary = "Groups tensor computation into `schedule.kernel` regions.";
   let dependentDialects = ["weir::schedule::ScheduleDialect", "mlir::linalg::LinalgDialect",
                            "mlir::tensor::TensorDialect"];

@@ -23,7 +23,8 @@ static void addToKernels(OpPassManager &manager, const PipelineOptions &options)
   profile.profile = options.profile;
   manager.addPass(createSetProfilePass(profile));
   manager.addNestedPass<func::FuncOp>(createDecomposeNormsPass());
-  manager.addNestedPass<func::FuncOp>(createFormKernelsPass());
+  manager.addPass(createCSEPass());
+  manager.addPass(createFormKernelsPass());
 }
 
 static void addToDispatches(OpPassManager &manager, const PipelineOptions &) {

@@ -1,6 +1,9 @@
-//===- SetProfile.cpp - stub ------------------------------------------------------===//
+//===- SetProfile.cpp - Set the target profile of the module --------------===//
 
 #include "passes/Passes.h"
+
+#include "weir/Artifact/Error.h"
+#include "weir/Target/ProfileAttr.h"
 
 namespace weir {
 #define GEN_PASS_DEF_SETPROFILEPASS
@@ -11,6 +14,13 @@ namespace {
 struct SetProfile : weir::impl::SetProfilePassBase<SetProfile> {
   using SetProfilePassBase::SetProfilePassBase;
 
-  void runOnOperation() override {}
+  void runOnOperation() override {
+    try {
+      weir::setProfile(getOperation(), weir::loadProfile(profile));
+    } catch (const weir::Error &error) {
+      getOperation().emitError() << error.what();
+      signalPassFailure();
+    }
+  }
 };
 } // namespace

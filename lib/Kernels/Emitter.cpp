@@ -1,1 +1,196 @@
 //===- Emitter.cpp - Block code of kernels --------------------------------===//
+//
+// A kernel is emitted twice: the first time to learn how it uses its operands
+// (as vectors or not, in how many passes), the second time for good.
+//
+//===----------------------------------------------------------------------===//
+
+#include "weir/Kernels/Emitter.h"
+
+#include "Shapes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace weir;
+
+int64_t weir::getProduct(ArrayRef<int64_t> sizes) {
+  int64_t product = 1;
+  for (int64_t size : sizes)
+    product *= size;
+  return product;
+}
+
+bool weir::isVectorDomain(const Profile &profile, ArrayRef<int64_t> sizes) {
+  return profile.vectorWidth == 4 && !sizes.empty() && sizes.back() % 4 == 0;
+}
+
+SmallVector<AffineExpr> weir::getPoint(PointEmitter &emitter, AffineExpr unit,
+                                       ArrayRef<int64_t> sizes, bool vector) {
+  SmallVector<int64_t> units(sizes);
+  if (vector)
+    units.back() /= 4;
+  SmallVector<AffineExpr> point = emitter.delinearize(unit, units);
+  if (vector)
+    point.back() = point.back() * 4 + emitter.vectorLane();
+  return point;
+}
+
+void weir::emitResult(PointEmitter &emitter, unsigned result, ArrayRef<AffineExpr> point) {
+  Value value = emitter.kernel.getBody().front().getTerminator()->getOperand(result);
+  auto op = value.getDefiningOp<linalg::GenericOp>();
+  AffineMap written = op.getIndexingMapMatchingResult(cast<OpResult>(value));
+  SmallVector<AffineExpr> indices = emitter.apply(written, emitter.getLoops(op, point));
+  emitter.store(result, emitter.evaluate(value, indices), indices);
+}
+
+void weir::emitWorkgroups(PointEmitter &emitter, int64_t groups, EmittedKernel &launch,
+                          function_ref<void(Value)> body) {
+  const std::array<int64_t, 3> &most = emitter.profile.maxGrid;
+  int64_t x = std::min(groups, most[0]);
+  int64_t y = std::min(llvm::divideCeil(groups, x), uint64_t(most[1]));
+  int64_t z = llvm::divideCeil(groups, x * y);
+  if (z > most[2]) {
+    emitter.kernel.emitError() << "needs " << groups << " workgroups, more than the grid of target "
+                               << emitter.profile.name << " holds";
+    emitter.failed = true;
+    return;
+  }
+  launch.grid = {x, y, z};
+
+  OpBuilder &b = emitter.builder();
+  Location loc = emitter.loc;
+  Value group = gpu::BlockIdOp::create(b, loc, gpu::Dimension::x);
+  auto add = [&](int64_t factor, gpu::Dimension axis) {
+    Value id = gpu::BlockIdOp::create(b, loc, axis);
+    Value scaled = arith::MulIOp::create(b, loc, id, emitter.indexConstant(factor));
+    group = arith::AddIOp::create(b, loc, group, scaled);
+  };
+  if (y > 1)
+    add(x, gpu::Dimension::y);
+  if (z > 1)
+    add(x * y, gpu::Dimension::z);
+  if (x * y * z == groups) {
+    body(group);
+    return;
+  }
+  Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, group,
+                                       emitter.indexConstant(groups));
+  emitter.guard(inside, {}, [&]() -> SmallVector<Value> {
+    body(group);
+    return {};
+  });
+}
+
+/// Checks operands against the profile's limits.
+static LogicalResult checkOperands(schedule::KernelOp kernel, const Profile &profile) {
+  SmallVector<Value> tensors(kernel.getInputs());
+  llvm::append_range(tensors, kernel.getResults());
+  if (int64_t(tensors.size()) > profile.storageBuffersPerStage)
+    return kernel.emitError() << "has " << tensors.size() << " operands; target " << profile.name
+                              << " binds at most " << profile.storageBuffersPerStage;
+  for (Value tensor : tensors) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    Type element = getStorageType(type.getElementType());
+    if (!element.isIntOrFloat())
+      return kernel.emitError() << "has an operand of type " << type
+                                << ", which no kernel stores";
+    std::optional<int64_t> bytes =
+        schedule::getByteSize(RankedTensorType::get(type.getShape(), element));
+    if (!bytes || *bytes > profile.bytesPerBinding || type.getNumElements() > INT32_MAX)
+      return kernel.emitError() << "has an operand of type " << type << ", larger than the "
+                                << profile.bytesPerBinding << " bytes per binding of target "
+                                << profile.name;
+  }
+  return success();
+}
+
+FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &builder,
+                                          StringRef name, const Profile &profile) {
+  if (failed(checkOperands(kernel, profile)))
+    return failure();
+  SmallVector<Operation *> ops;
+  Block &block = kernel.getBody().front();
+  for (Operation &op : block.without_terminator()) {
+    OpShape shape = getOpShape(&op);
+    if (shape == OpShape::Other)
+      return op.emitError("cannot be computed inside a kernel");
+    if (shape != OpShape::Free)
+      ops.push_back(&op);
+  }
+  for (Value value : block.getTerminator()->getOperands())
+    if (!llvm::is_contained(ops, value.getDefiningOp()))
+      return kernel.emitError("yields a value that it does not compute");
+  EmittedKernel launch;
+  launch.launches = llvm::any_of(kernel.getResultTypes(), [](Type type) {
+    return cast<RankedTensorType>(type).getNumElements() != 0;
+  });
+  if (!launch.launches)
+    return launch;
+  std::optional<KernelDomain> domain = KernelDomain::build(ops);
+  if (!domain)
+    return kernel.emitError("holds ops that no single kernel computes");
+
+  unsigned numInputs = kernel.getInputs().size();
+  unsigned numBuffers = numInputs + kernel.getNumResults();
+  auto emit = [&](Survey &survey, const Survey *known) -> FailureOr<gpu::GPUFuncOp> {
+    PointEmitter emitter(kernel, *domain, profile, survey, known);
+    launch.operands.clear();
+    SmallVector<Type> types;
+    for (unsigned buffer = 0; buffer < numBuffers; ++buffer) {
+      MemRefType type = emitter.getBufferType(buffer);
+      bool used = buffer >= numInputs || !known || known->buffers[buffer].read;
+      if (!used || type.getNumElements() == 0)
+        continue;
+      launch.operands.push_back(buffer);
+      types.push_back(type);
+    }
+    auto function = gpu::GPUFuncOp::create(builder, kernel.getLoc(), name,
+                                           builder.getFunctionType(types, {}));
+    function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), builder.getUnitAttr());
+    function.setKnownBlockSizeAttr(
+        builder.getDenseI32ArrayAttr({int32_t(profile.workgroupSize), 1, 1}));
+    emitter.function = function;
+    emitter.buffers.resize(numBuffers);
+    for (auto [index, buffer] : llvm::enumerate(launch.operands)) {
+      emitter.buffers[buffer] = function.getArgument(index);
+      bool written = buffer >= numInputs;
+      function.setArgAttr(index, schedule::effectAttrName,
+                          schedule::EffectAttr::get(builder.getContext(),
+                                                    written ? schedule::Access::write
+                                                            : schedule::Access::read,
+                                                    /*coversAll=*/written));
+    }
+    emitter.pushScope(OpBuilder::atBlockBegin(&function.getBody().front()));
+    switch (domain->getShape()) {
+    case KernelShape::Map:
+      emitMap(emitter, launch);
+      break;
+    case KernelShape::Row:
+      emitRow(emitter, launch);
+      break;
+    case KernelShape::Contraction:
+      emitContraction(emitter, launch);
+      break;
+    }
+    OpBuilder end = OpBuilder::atBlockEnd(&function.getBody().front());
+    gpu::ReturnOp::create(end, kernel.getLoc());
+    emitter.popScope();
+    if (emitter.failed) {
+      function.erase();
+      return failure();
+    }
+    return function;
+  };
+
+  Survey survey;
+  FailureOr<gpu::GPUFuncOp> first = emit(survey, nullptr);
+  if (failed(first))
+    return failure();
+  first->erase();
+  Survey ignored;
+  if (failed(emit(ignored, &survey)))
+    return failure();
+  return launch;
+}

@@ -1,0 +1,90 @@
+//===- Domain.h - The iteration space that a kernel's ops share -*- C++ -*-===//
+
+#ifndef WEIR_KERNELS_DOMAIN_H
+#define WEIR_KERNELS_DOMAIN_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/Value.h"
+
+#include <optional>
+
+namespace weir {
+
+/// The shapes of block code that a kernel can have.
+enum class KernelShape {
+  Map,         ///< every point for itself
+  Row,         ///< reductions of rows, and points that use their results
+  Contraction, ///< one sum of products, with a prologue and an epilogue
+};
+
+/// What an op asks of the kernel that computes it.
+enum class OpShape {
+  Free,        ///< constants and fills: repeated wherever they are used
+  Pointwise,   ///< a value per point, from values at points
+  Reduction,   ///< one combiner per result over one set of dimensions
+  Contraction, ///< a sum of products with a dimension of its own on either side
+  Other,       ///< no part of a kernel
+};
+
+OpShape getOpShape(mlir::Operation *op);
+
+/// A result of a reduction: what is combined, and how.
+struct Combiner {
+  mlir::Value reduced;      ///< in the body, without the accumulator
+  mlir::Operation *combine; ///< in the body, of accumulator and `reduced`
+};
+
+/// Returns the combiner of each result, or nothing when a result isn't of the
+/// form `combine(accumulator, f(inputs))` with an associative, commutative
+/// combiner that has a neutral element.
+std::optional<llvm::SmallVector<Combiner>> getCombiners(mlir::linalg::GenericOp op);
+
+/// The neutral element of a combiner: +0 for sums.
+mlir::TypedAttr getNeutral(mlir::Operation *combine);
+
+/// Returns the constant scalar that every element of `tensor` has, or null: of
+/// splat constants, fills of them and `tensor.splat`.
+mlir::TypedAttr getSplat(mlir::Value tensor);
+
+/// The iteration space of a kernel: row dimensions, then column dimensions (the
+/// ones its reductions reduce). Dimensions of size 1 are left out.
+class KernelDomain {
+public:
+  /// Finds the domain that `ops` share, or nothing when no single kernel can
+  /// compute them. `ops` are `linalg.generic` ops that are not free, in an order
+  /// in which operands come first. What is read of an op inside the kernel is
+  /// read at the reader's own point, so a kernel needs no exchange between
+  /// points but its reductions.
+  static std::optional<KernelDomain> build(llvm::ArrayRef<mlir::Operation *> ops);
+
+  KernelShape getShape() const { return shape; }
+  llvm::ArrayRef<int64_t> getSizes() const { return sizes; }
+  llvm::ArrayRef<int64_t> getRowSizes() const { return getSizes().take_front(numRows); }
+  llvm::ArrayRef<int64_t> getColumnSizes() const { return getSizes().drop_front(numRows); }
+  unsigned getNumRows() const { return numRows; }
+
+  /// For each loop of `op` the dimension of the domain that it is, or -1 for
+  /// loops of one trip. Not for a contraction's prologue.
+  llvm::ArrayRef<int64_t> getDims(mlir::Operation *op) const { return dims.find(op)->second; }
+
+  /// Whether `op` is computed only where the contraction reads it.
+  bool isPrologue(mlir::Operation *op) const { return !dims.contains(op); }
+
+  /// Whether the points of `op` differ by column.
+  bool hasColumns(mlir::Operation *op) const;
+
+  mlir::linalg::GenericOp getContraction() const { return contraction; }
+
+private:
+  KernelShape shape = KernelShape::Map;
+  llvm::SmallVector<int64_t> sizes;
+  unsigned numRows = 0;
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int64_t>> dims;
+  mlir::linalg::GenericOp contraction;
+
+  bool assignDims(llvm::ArrayRef<mlir::Operation *> ops);
+};
+
+} // namespace weir
+
+#endif // WEIR_KERNELS_DOMAIN_H

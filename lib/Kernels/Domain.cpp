@@ -1,0 +1,325 @@
+//===- Domain.cpp - The iteration space that a kernel's ops share ---------===//
+//
+// An anchor op (a contraction, else the first reduction, else the first op)
+// fixes the domain. The loops of every other op are tied to it along the edges
+// between the ops: an edge says that a loop of the producer and a loop of the
+// consumer walk the same dimension of the tensor between them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "weir/Kernels/Domain.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace weir;
+
+//===----------------------------------------------------------------------===//
+// Shapes of ops
+//===----------------------------------------------------------------------===//
+
+std::optional<SmallVector<Combiner>> weir::getCombiners(linalg::GenericOp op) {
+  SmallVector<Combiner> combiners;
+  Block *body = op.getBody();
+  ArrayRef<BlockArgument> accumulators = op.getRegionOutputArgs();
+  for (unsigned i = 0; i < accumulators.size(); ++i) {
+    SmallVector<Operation *> chain;
+    Value reduced = matchReduction(accumulators, i, chain);
+    if (!reduced || chain.size() != 1)
+      return std::nullopt;
+    Operation *combine = chain.front();
+    if (!isa<arith::AddFOp, arith::MulFOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+             arith::MinNumFOp, arith::AddIOp, arith::MulIOp, arith::MaxSIOp, arith::MinSIOp,
+             arith::MaxUIOp, arith::MinUIOp, arith::AndIOp, arith::OrIOp, arith::XOrIOp>(combine) ||
+        !getNeutral(combine) ||
+        combine != body->getTerminator()->getOperand(i).getDefiningOp() ||
+        !combine->hasOneUse() || !accumulators[i].hasOneUse())
+      return std::nullopt;
+    combiners.push_back({reduced, combine});
+  }
+  return combiners;
+}
+
+TypedAttr weir::getNeutral(Operation *combine) {
+  if (isa<arith::AddFOp>(combine)) // upstream's is -0, which an empty sum would show
+    return cast<TypedAttr>(Builder(combine).getZeroAttr(combine->getResult(0).getType()));
+  return arith::getNeutralElement(combine).value_or(nullptr);
+}
+
+/// Whether `op` sums the product of its two inputs, each of which has a parallel
+/// loop that the other lacks.
+static bool isContraction(linalg::GenericOp op, ArrayRef<Combiner> combiners) {
+  if (combiners.size() != 1 || op.getNumDpsInputs() != 2 ||
+      !isa<arith::AddFOp>(combiners.front().combine))
+    return false;
+  auto product = combiners.front().reduced.getDefiningOp<arith::MulFOp>();
+  Block *body = op.getBody();
+  if (!product || body->getOperations().size() != 3)
+    return false;
+  Value lhs = product.getLhs(), rhs = product.getRhs();
+  if (lhs == body->getArgument(1))
+    std::swap(lhs, rhs);
+  if (lhs != body->getArgument(0) || rhs != body->getArgument(1))
+    return false;
+  FailureOr<linalg::ContractionDimensions> found =
+      linalg::inferContractionDims(cast<linalg::LinalgOp>(op.getOperation()));
+  if (failed(found))
+    return false;
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  auto matters = [&](ArrayRef<unsigned> loops) {
+    return llvm::any_of(loops, [&](unsigned loop) { return sizes[loop] != 1; });
+  };
+  return matters(found->m) && matters(found->n) && !found->k.empty() &&
+         op.getIndexingMapsArray().back().isProjectedPermutation();
+}
+
+TypedAttr weir::getSplat(Value tensor) {
+  SplatElementsAttr splat;
+  if (matchPattern(tensor, m_Constant(&splat)))
+    return cast<TypedAttr>(splat.getSplatValue<Attribute>());
+  Value scalar;
+  if (auto op = tensor.getDefiningOp<tensor::SplatOp>())
+    scalar = op.getInput();
+  if (auto op = tensor.getDefiningOp<linalg::FillOp>())
+    scalar = op.getInputs().front();
+  if (auto op = tensor.getDefiningOp<linalg::GenericOp>()) {
+    Value yielded = op.getBody()->getTerminator()->getOperand(
+        cast<OpResult>(tensor).getResultNumber());
+    auto argument = dyn_cast<BlockArgument>(yielded);
+    if (argument && argument.getOwner() == op.getBody())
+      yielded = op->getOperand(argument.getArgNumber());
+    if (!isa<RankedTensorType>(yielded.getType()))
+      scalar = yielded;
+  }
+  Attribute value;
+  if (scalar && matchPattern(scalar, m_Constant(&value)))
+    return dyn_cast<TypedAttr>(value);
+  return nullptr;
+}
+
+OpShape weir::getOpShape(Operation *op) {
+  if (isa<tensor::EmptyOp>(op))
+    return OpShape::Free;
+  if (op->hasTrait<OpTrait::ConstantLike>())
+    return !isa<RankedTensorType>(op->getResult(0).getType()) || getSplat(op->getResult(0))
+               ? OpShape::Free
+               : OpShape::Other;
+  if (isa<tensor::SplatOp>(op))
+    return getSplat(op->getResult(0)) ? OpShape::Free : OpShape::Other;
+
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  if (!generic || !generic.hasPureTensorSemantics())
+    return OpShape::Other;
+  if (llvm::all_of(generic->getResults(), [](Value result) { return getSplat(result) != nullptr; }))
+    return OpShape::Free;
+  for (OpOperand &output : generic.getDpsInitsMutable()) {
+    AffineMap map = generic.getMatchingIndexingMap(&output);
+    if (!map.isProjectedPermutation(/*allowZeroInResults=*/true))
+      return OpShape::Other;
+  }
+  if (generic.getNumParallelLoops() == generic.getNumLoops()) {
+    // Every loop must be told apart by the output, or points would be lost.
+    for (AffineMap map : generic.getIndexingMapsArray())
+      if (map == generic.getIndexingMapsArray().back() && map.getNumResults() < map.getNumDims())
+        for (auto [loop, size] : llvm::enumerate(generic.getStaticLoopRanges()))
+          if (size != 1 && !map.isFunctionOfDim(loop))
+            return OpShape::Other;
+    return OpShape::Pointwise;
+  }
+  std::optional<SmallVector<Combiner>> combiners = getCombiners(generic);
+  if (!combiners)
+    return OpShape::Other;
+  for (OpOperand &output : generic.getDpsInitsMutable()) {
+    AffineMap map = generic.getMatchingIndexingMap(&output);
+    for (auto [loop, kind] : llvm::enumerate(generic.getIteratorTypesArray()))
+      if (map.isFunctionOfDim(loop) != (kind == utils::IteratorType::parallel) &&
+          generic.getStaticLoopRanges()[loop] != 1)
+        return OpShape::Other;
+  }
+  return isContraction(generic, *combiners) ? OpShape::Contraction : OpShape::Reduction;
+}
+
+//===----------------------------------------------------------------------===//
+// KernelDomain
+//===----------------------------------------------------------------------===//
+
+static constexpr int64_t unknownDim = -2;
+
+bool KernelDomain::hasColumns(Operation *op) const {
+  return llvm::any_of(getDims(op), [&](int64_t dim) { return dim >= int64_t(numRows); });
+}
+
+/// Ties the loops of a producer and a consumer that walk the same dimension of
+/// the tensor between them. Returns false on a contradiction; sets `changed`.
+static bool tie(AffineMap written, SmallVectorImpl<int64_t> &producer, AffineMap read,
+                SmallVectorImpl<int64_t> &consumer, ArrayRef<int64_t> shape, bool &changed) {
+  for (auto [size, out, in] : llvm::zip_equal(shape, written.getResults(), read.getResults())) {
+    if (size == 1)
+      continue;
+    auto outDim = dyn_cast<AffineDimExpr>(out), inDim = dyn_cast<AffineDimExpr>(in);
+    if (!outDim || !inDim)
+      return false;
+    int64_t &a = producer[outDim.getPosition()], &b = consumer[inDim.getPosition()];
+    if (a == b)
+      continue;
+    if (a != unknownDim && b != unknownDim)
+      return false;
+    (a == unknownDim ? a : b) = a == unknownDim ? b : a;
+    changed = true;
+  }
+  return true;
+}
+
+bool KernelDomain::assignDims(ArrayRef<Operation *> ops) {
+  llvm::SmallPtrSet<Operation *, 16> inside(ops.begin(), ops.end());
+  auto tieAll = [&](bool &changed) {
+    for (Operation *op : ops) {
+      auto consumer = cast<linalg::GenericOp>(op);
+      for (OpOperand &operand : op->getOpOperands()) {
+        auto producer = operand.get().getDefiningOp<linalg::GenericOp>();
+        if (!producer || !inside.contains(producer) || isPrologue(producer) || isPrologue(op))
+          continue;
+        unsigned result = cast<OpResult>(operand.get()).getResultNumber();
+        AffineMap written = producer.getIndexingMapMatchingResult(producer->getResult(result));
+        if (!tie(written, dims[producer], consumer.getMatchingIndexingMap(&operand), dims[op],
+                 cast<RankedTensorType>(operand.get().getType()).getShape(), changed))
+          return false;
+      }
+    }
+    return true;
+  };
+  // Loops that no edge ties take, in order, the dimensions their op lacks.
+  auto matchRest = [&](linalg::GenericOp op, SmallVectorImpl<int64_t> &loops) {
+    if (llvm::all_of(loops, [](int64_t dim) { return dim < 0; }) &&
+        llvm::is_contained(loops, unknownDim))
+      return false;
+    SmallVector<int64_t> missing;
+    for (int64_t dim = 0; dim < int64_t(sizes.size()); ++dim)
+      if (!llvm::is_contained(loops, dim))
+        missing.push_back(dim);
+    SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+    unsigned next = 0;
+    for (auto [loop, size] : llvm::zip_equal(loops, ranges))
+      if (loop == unknownDim) {
+        if (next == missing.size() || sizes[missing[next]] != size)
+          return false;
+        loop = missing[next++];
+      }
+    return true;
+  };
+
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    if (!tieAll(changed))
+      return false;
+    if (changed)
+      continue;
+    for (Operation *op : ops) {
+      if (isPrologue(op) || !llvm::is_contained(dims[op], unknownDim))
+        continue;
+      if (!matchRest(cast<linalg::GenericOp>(op), dims[op]))
+        return false;
+      changed = true;
+      break;
+    }
+  }
+  return true;
+}
+
+std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops) {
+  KernelDomain domain;
+  linalg::GenericOp anchor;
+  for (Operation *op : ops) {
+    OpShape kind = getOpShape(op);
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    if (kind == OpShape::Contraction) {
+      if (domain.shape != KernelShape::Map)
+        return std::nullopt;
+      domain.shape = KernelShape::Contraction;
+      domain.contraction = anchor = generic;
+    } else if (kind == OpShape::Reduction) {
+      if (domain.shape == KernelShape::Contraction)
+        return std::nullopt;
+      if (domain.shape == KernelShape::Map)
+        anchor = generic;
+      domain.shape = KernelShape::Row;
+    } else if (kind != OpShape::Pointwise) {
+      return std::nullopt;
+    }
+  }
+  if (!anchor)
+    anchor = cast<linalg::GenericOp>(ops.front());
+
+  // The anchor's loops are the domain: rows first, then columns.
+  SmallVector<int64_t> ranges = anchor.getStaticLoopRanges();
+  SmallVector<int64_t> anchorDims(ranges.size(), -1);
+  for (utils::IteratorType kind : {utils::IteratorType::parallel, utils::IteratorType::reduction}) {
+    for (auto [loop, iterator] : llvm::enumerate(anchor.getIteratorTypesArray()))
+      if (iterator == kind && ranges[loop] != 1) {
+        anchorDims[loop] = domain.sizes.size();
+        domain.sizes.push_back(ranges[loop]);
+      }
+    if (kind == utils::IteratorType::parallel)
+      domain.numRows = domain.sizes.size();
+  }
+
+  // What only the contraction needs is computed where it is read.
+  llvm::SmallPtrSet<Operation *, 8> prologue;
+  if (domain.contraction) {
+    llvm::SmallPtrSet<Operation *, 8> readers = {domain.contraction};
+    for (Operation *op : llvm::reverse(ops)) {
+      if (op == domain.contraction ||
+          llvm::none_of(op->getUsers(), [&](Operation *user) { return readers.contains(user); }))
+        continue;
+      if (!llvm::all_of(op->getUsers(), [&](Operation *user) { return readers.contains(user); }))
+        return std::nullopt;
+      // The accumulator's initial value belongs to the epilogue's point.
+      for (OpOperand &use : op->getUses())
+        if (use.getOwner() == domain.contraction && domain.contraction.isDpsInit(&use))
+          return std::nullopt;
+      readers.insert(op);
+      prologue.insert(op);
+    }
+  }
+
+  for (Operation *op : ops) {
+    if (prologue.contains(op))
+      continue;
+    SmallVector<int64_t> loops;
+    for (int64_t size : cast<linalg::GenericOp>(op).getStaticLoopRanges())
+      loops.push_back(size == 1 ? -1 : unknownDim);
+    domain.dims[op] = op == anchor ? anchorDims : loops;
+  }
+  if (!domain.assignDims(ops))
+    return std::nullopt;
+
+  // Every op covers the rows, with or without the columns; reductions reduce
+  // exactly the columns; after a contraction there are only rows.
+  for (auto &[op, loops] : domain.dims) {
+    llvm::SmallDenseSet<int64_t> used;
+    auto generic = cast<linalg::GenericOp>(op);
+    for (auto [loop, size, iterator] : llvm::zip_equal(loops, generic.getStaticLoopRanges(),
+                                                       generic.getIteratorTypesArray())) {
+      if (loop < 0)
+        continue;
+      if (!used.insert(loop).second || domain.sizes[loop] != size)
+        return std::nullopt;
+      bool isColumn = loop >= int64_t(domain.numRows);
+      bool isReduced = iterator == utils::IteratorType::reduction;
+      if (isReduced != isColumn && getOpShape(op) != OpShape::Pointwise)
+        return std::nullopt;
+      if (domain.contraction && op != domain.contraction && isColumn)
+        return std::nullopt;
+    }
+    bool all = used.size() == domain.sizes.size();
+    bool rows = used.size() == domain.numRows && !domain.hasColumns(op);
+    if (!(all || (rows && domain.shape != KernelShape::Map && getOpShape(op) == OpShape::Pointwise)))
+      return std::nullopt;
+  }
+  return domain;
+}

@@ -1,0 +1,56 @@
+//===- Map.cpp - Kernels that compute every point for itself --------------===//
+
+#include "Shapes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace weir;
+
+/// Units per invocation: as many as the profile likes, but not so many that
+/// fewer than 64 workgroups are left, and a number that leaves no rest if one is
+/// near.
+static int64_t getUnitsPerInvocation(const Profile &profile, int64_t units) {
+  int64_t most = std::clamp<int64_t>(units / (profile.workgroupSize * 64), 1,
+                                     profile.elementsPerInvocation);
+  for (int64_t count = most; 2 * count > most; --count)
+    if (units % (profile.workgroupSize * count) == 0)
+      return count;
+  return most;
+}
+
+void weir::emitMap(PointEmitter &emitter, EmittedKernel &launch) {
+  const Profile &profile = emitter.profile;
+  ArrayRef<int64_t> sizes = emitter.domain.getSizes();
+  bool vector = isVectorDomain(profile, sizes);
+  int64_t units = getProduct(sizes) / (vector ? 4 : 1);
+  int64_t perInvocation = getUnitsPerInvocation(profile, units);
+  int64_t perGroup = profile.workgroupSize * perInvocation;
+  bool exact = units % perGroup == 0;
+
+  emitWorkgroups(emitter, llvm::divideCeil(units, perGroup), launch, [&](Value group) {
+    OpBuilder &b = emitter.builder();
+    Value thread = gpu::ThreadIdOp::create(b, emitter.loc, gpu::Dimension::x);
+    Value begin = arith::AddIOp::create(
+        b, emitter.loc,
+        arith::MulIOp::create(b, emitter.loc, group, emitter.indexConstant(perGroup)), thread);
+    emitter.loop(perInvocation, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
+      OpBuilder &b = emitter.builder();
+      Value step = arith::MulIOp::create(b, emitter.loc, trip,
+                                         emitter.indexConstant(profile.workgroupSize));
+      Value unit = arith::AddIOp::create(b, emitter.loc, begin, step);
+      auto compute = [&]() -> SmallVector<Value> {
+        AffineExpr number = emitter.setCoordinate(unitCoordinate, unit);
+        SmallVector<AffineExpr> point = getPoint(emitter, number, sizes, vector);
+        for (unsigned result = 0; result < emitter.kernel.getNumResults(); ++result)
+          emitResult(emitter, result, point);
+        return {};
+      };
+      if (exact)
+        return compute();
+      Value inside = arith::CmpIOp::create(b, emitter.loc, arith::CmpIPredicate::ult, unit,
+                                           emitter.indexConstant(units));
+      return emitter.guard(inside, {}, compute);
+    });
+  });
+}

@@ -1,0 +1,556 @@
+//===- PointEmitter.cpp - Values of tensors at points ---------------------===//
+//
+// Every address is one affine expression of coordinates, simplified, so that
+// walking a tensor in order costs no division, and two loads of the same
+// address are known to be the same.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PointEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/AffineExpr.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace weir;
+
+static constexpr unsigned maxCoordinates = 16;
+static constexpr int64_t vectorLanes = 4;
+
+Type weir::getStorageType(Type element) {
+  return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : element;
+}
+
+PointEmitter::PointEmitter(schedule::KernelOp kernel, const KernelDomain &domain,
+                           const Profile &profile, Survey &survey, const Survey *known)
+    : profile(profile), domain(domain), kernel(kernel), context(kernel.getContext()),
+      loc(kernel.getLoc()), survey(survey), known(known), coordinates(maxCoordinates) {
+  survey.buffers.resize(kernel.getInputs().size() + kernel.getNumResults());
+  for (Operation &op : kernel.getBody().front()) {
+    OpShape shape = getOpShape(&op);
+    bool after = shape == OpShape::Reduction || shape == OpShape::Contraction;
+    for (Value operand : op.getOperands())
+      if (Operation *producer = operand.getDefiningOp())
+        after |= afterReduction.contains(producer);
+    if (after)
+      afterReduction.insert(&op);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Scopes
+//===----------------------------------------------------------------------===//
+
+void PointEmitter::pushScope(OpBuilder builder) {
+  scopes.emplace_back(builder);
+  current = scopes.size() - 1;
+}
+
+void PointEmitter::popScope() {
+  scopes.pop_back();
+  current = scopes.empty() ? 0 : scopes.size() - 1;
+}
+
+void PointEmitter::placeScopes(Operation *op, bool after) {
+  for (Scope &scope : scopes) {
+    if (scope.builder.getInsertionBlock() != op->getBlock())
+      continue;
+    if (after)
+      scope.builder.setInsertionPointAfter(op);
+    else
+      scope.builder.setInsertionPoint(op);
+  }
+}
+
+AffineExpr PointEmitter::setCoordinate(unsigned number, Value value) {
+  coordinates[number] = {value, std::nullopt, depth()};
+  return dim(number);
+}
+
+void PointEmitter::setCoordinate(unsigned number, int64_t value) {
+  coordinates[number] = {Value(), value, 0};
+}
+
+SmallVector<Value> PointEmitter::loop(int64_t trips, ValueRange carried, LoopBody body) {
+  SmallVector<Value> values(carried);
+  auto once = [&](int64_t number) {
+    pushScope(builder());
+    values = body(indexConstant(number), values);
+    popScope();
+  };
+  // Repetitions [begin, begin + count), in one loop.
+  auto simple = [&](Value begin, int64_t count, ValueRange init, const LoopBody &run) {
+    OpBuilder &outer = builder();
+    auto op = scf::ForOp::create(outer, loc, indexConstant(0), indexConstant(count),
+                                 indexConstant(1), init);
+    OpBuilder inner = OpBuilder::atBlockBegin(op.getBody());
+    placeScopes(op, /*after=*/false);
+    Value number = op.getInductionVar();
+    pushScope(inner);
+    if (begin)
+      number = arith::AddIOp::create(builder(), loc, begin, number);
+    SmallVector<Value> yielded = run(number, op.getRegionIterArgs());
+    if (init.empty())
+      op.getBody()->getTerminator()->erase();
+    builder().setInsertionPointToEnd(op.getBody());
+    scf::YieldOp::create(builder(), loc, yielded);
+    popScope();
+    placeScopes(op, /*after=*/true);
+    return SmallVector<Value>(op.getResults());
+  };
+
+  int64_t most = profile.maxLoopTrips;
+  int64_t outerTrips = trips / most, rest = trips % most;
+  if (outerTrips > most) {
+    kernel.emitError() << "needs a loop of " << trips << " trips; target " << profile.name
+                       << " ends loops after " << most;
+    failed = true;
+    return values;
+  }
+  if (outerTrips == 1 && rest == 0) {
+    values = simple(nullptr, most, values, body);
+  } else if (outerTrips > 0) {
+    values = simple(nullptr, outerTrips, values, [&](Value block, ValueRange init) {
+      Value begin = arith::MulIOp::create(builder(), loc, block, indexConstant(most));
+      return simple(begin, most, init, body);
+    });
+  }
+  if (rest == 1)
+    once(trips - 1);
+  else if (rest > 0)
+    values = simple(outerTrips ? indexConstant(outerTrips * most) : nullptr, rest, values, body);
+  return values;
+}
+
+SmallVector<Value> PointEmitter::guard(Value condition, ValueRange otherwise,
+                                       std::function<SmallVector<Value>()> body) {
+  OpBuilder &outer = builder();
+  auto op = scf::IfOp::create(outer, loc, otherwise.getTypes(), condition,
+                              /*withElseRegion=*/!otherwise.empty());
+  auto terminate = [&](Block &block, ValueRange values) {
+    if (!block.empty() && block.back().hasTrait<OpTrait::IsTerminator>())
+      block.back().erase();
+    OpBuilder end = OpBuilder::atBlockEnd(&block);
+    scf::YieldOp::create(end, loc, values);
+  };
+  placeScopes(op, /*after=*/false);
+  pushScope(OpBuilder::atBlockBegin(op.thenBlock()));
+  SmallVector<Value> values = body();
+  popScope();
+  terminate(*op.thenBlock(), values);
+  if (!otherwise.empty())
+    terminate(*op.elseBlock(), otherwise);
+  placeScopes(op, /*after=*/true);
+  return SmallVector<Value>(op.getResults());
+}
+
+unsigned PointEmitter::getScope(AffineExpr expression) const {
+  unsigned scope = 0;
+  expression.walk([&](AffineExpr part) {
+    if (auto dim = dyn_cast<AffineDimExpr>(part))
+      scope = std::max(scope, coordinates[dim.getPosition()].scope);
+  });
+  return scope;
+}
+
+//===----------------------------------------------------------------------===//
+// Indices
+//===----------------------------------------------------------------------===//
+
+AffineExpr PointEmitter::simplify(AffineExpr expression) const {
+  return simplifyAffineExpr(expression, maxCoordinates, 0);
+}
+
+AffineExpr PointEmitter::atLane(AffineExpr expression, int64_t lane) const {
+  return simplify(expression.replace(vectorLane(), constant(lane)));
+}
+
+SmallVector<AffineExpr> PointEmitter::apply(AffineMap map, ArrayRef<AffineExpr> loops) const {
+  SmallVector<AffineExpr> indices;
+  for (AffineExpr result : map.getResults())
+    indices.push_back(simplify(result.replaceDims(loops)));
+  return indices;
+}
+
+SmallVector<AffineExpr> PointEmitter::getLoops(Operation *op, ArrayRef<AffineExpr> point) const {
+  SmallVector<AffineExpr> loops;
+  for (int64_t dim : domain.getDims(op))
+    loops.push_back(dim < 0 ? constant(0) : point[dim]);
+  return loops;
+}
+
+SmallVector<AffineExpr> PointEmitter::delinearize(AffineExpr number,
+                                                  ArrayRef<int64_t> sizes) const {
+  SmallVector<AffineExpr> digits(sizes.size());
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (i == 0) {
+      digits[i] = number;
+      break;
+    }
+    // A dimension of size 0 makes the space empty; its code never runs.
+    int64_t size = std::max<int64_t>(sizes[i], 1);
+    digits[i] = simplify(number % size);
+    number = simplify(number.floorDiv(size));
+  }
+  return digits;
+}
+
+AffineExpr PointEmitter::linearize(Value tensor, ArrayRef<AffineExpr> indices) const {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  AffineExpr address = constant(0);
+  for (auto [size, index] : llvm::zip_equal(type.getShape(), indices))
+    address = address * size + (size == 1 ? constant(0) : index);
+  return simplify(address);
+}
+
+Value PointEmitter::indexConstant(int64_t value) {
+  return arith::ConstantIndexOp::create(builder(), loc, value);
+}
+
+Value PointEmitter::expand(AffineExpr expression) {
+  unsigned scope = getScope(expression);
+  auto [entry, isNew] = scopes[scope].expressions.try_emplace(expression);
+  if (!isNew)
+    return entry->second;
+  Value value;
+  if (auto literal = dyn_cast<AffineConstantExpr>(expression)) {
+    value = arith::ConstantIndexOp::create(scopes[scope].builder, loc, literal.getValue());
+  } else if (auto dim = dyn_cast<AffineDimExpr>(expression)) {
+    const Coordinate &coordinate = coordinates[dim.getPosition()];
+    value = coordinate.value;
+    if (coordinate.fixed)
+      value = arith::ConstantIndexOp::create(scopes[scope].builder, loc, *coordinate.fixed);
+    assert(value && "a coordinate is used outside its scope");
+  } else {
+    auto binary = cast<AffineBinaryOpExpr>(expression);
+    Value lhs = expand(binary.getLHS()), rhs = expand(binary.getRHS());
+    OpBuilder &b = scopes[scope].builder;
+    switch (expression.getKind()) {
+    case AffineExprKind::Add:
+      value = arith::AddIOp::create(b, loc, lhs, rhs);
+      break;
+    case AffineExprKind::Mul:
+      value = arith::MulIOp::create(b, loc, lhs, rhs);
+      break;
+    case AffineExprKind::FloorDiv:
+      value = arith::DivUIOp::create(b, loc, lhs, rhs);
+      break;
+    case AffineExprKind::Mod:
+      value = arith::RemUIOp::create(b, loc, lhs, rhs);
+      break;
+    default:
+      kernel.emitError("has an access map with ceildiv, which no kernel computes");
+      failed = true;
+      value = lhs;
+    }
+  }
+  // The recursion may have moved the table's entries.
+  scopes[scope].expressions[expression] = value;
+  return value;
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+Type PointEmitter::getElementType(Value tensor) const {
+  return cast<RankedTensorType>(tensor.getType()).getElementType();
+}
+
+static Value getTensor(schedule::KernelOp kernel, unsigned buffer) {
+  unsigned inputs = kernel.getInputs().size();
+  return buffer < inputs ? kernel.getInputs()[buffer] : kernel.getResult(buffer - inputs);
+}
+
+MemRefType PointEmitter::getBufferType(unsigned buffer) const {
+  auto type = cast<RankedTensorType>(getTensor(kernel, buffer).getType());
+  Type element = getStorageType(type.getElementType());
+  int64_t count = type.getNumElements();
+  bool canHold = profile.vectorWidth == vectorLanes && count % vectorLanes == 0 &&
+                 element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 32;
+  if (canHold && known)
+    canHold = known->buffers[buffer].vectorAccess && !known->buffers[buffer].scalarStore;
+  if (canHold) {
+    element = VectorType::get({vectorLanes}, element);
+    count /= vectorLanes;
+  }
+  auto space = gpu::AddressSpaceAttr::get(context, gpu::AddressSpace::Global);
+  return MemRefType::get({count}, element, MemRefLayoutAttrInterface{}, space);
+}
+
+std::optional<unsigned> PointEmitter::getBuffer(Value tensor) const {
+  auto argument = dyn_cast<BlockArgument>(tensor);
+  if (!argument || argument.getOwner()->getParentOp() != kernel)
+    return std::nullopt;
+  return argument.getArgNumber();
+}
+
+std::optional<AffineExpr> PointEmitter::getVectorAddress(unsigned buffer,
+                                                         AffineExpr address) const {
+  if (!isa<VectorType>(getBufferType(buffer).getElementType()))
+    return std::nullopt;
+  AffineExpr first = atLane(address, 0);
+  for (int64_t lane = 1; lane < vectorLanes; ++lane)
+    if (simplify(atLane(address, lane) - first) != constant(lane))
+      return std::nullopt;
+  if (!first.isMultipleOf(vectorLanes))
+    return std::nullopt;
+  return simplify(first.floorDiv(vectorLanes));
+}
+
+Value PointEmitter::loadScalar(unsigned buffer, AffineExpr address) {
+  MemRefType type = getBufferType(buffer);
+  Value value;
+  if (isa<VectorType>(type.getElementType())) {
+    Value vector = memref::LoadOp::create(builder(), loc, buffers[buffer],
+                                          expand(simplify(address.floorDiv(vectorLanes))));
+    AffineExpr lane = simplify(address % vectorLanes);
+    if (auto literal = dyn_cast<AffineConstantExpr>(lane))
+      return extract(vector, literal.getValue());
+    return vector::ExtractOp::create(builder(), loc, vector, expand(lane));
+  }
+  value = memref::LoadOp::create(builder(), loc, buffers[buffer], expand(address));
+  if (getTensor(kernel, buffer).getType() != type &&
+      cast<RankedTensorType>(getTensor(kernel, buffer).getType()).getElementType().isInteger(1)) {
+    Value zero = arith::ConstantIntOp::create(builder(), loc, value.getType(), 0);
+    value = arith::CmpIOp::create(builder(), loc, arith::CmpIPredicate::ne, value, zero);
+  }
+  return value;
+}
+
+Value PointEmitter::loadUncached(unsigned buffer, AffineExpr address) {
+  survey.buffers[buffer].read = true;
+  if (!address.isFunctionOfDim(laneOfVector))
+    return loadScalar(buffer, address);
+  if (std::optional<AffineExpr> number = getVectorAddress(buffer, address)) {
+    survey.buffers[buffer].vectorAccess = true;
+    return memref::LoadOp::create(builder(), loc, buffers[buffer], expand(*number));
+  }
+  SmallVector<Value> elements;
+  for (int64_t lane = 0; lane < vectorLanes; ++lane)
+    elements.push_back(loadScalar(buffer, atLane(address, lane)));
+  return vector::FromElementsOp::create(
+      builder(), loc, VectorType::get({vectorLanes}, elements.front().getType()), elements);
+}
+
+Value PointEmitter::load(unsigned buffer, AffineExpr address) {
+  survey.loads[{buffer, address}].insert(pass);
+  auto cache = caches.find({buffer, address});
+  if (cache == caches.end())
+    return loadUncached(buffer, address);
+  if (cache->second.filled)
+    return memref::LoadOp::create(builder(), loc, cache->second.memory, trip);
+  Value value = loadUncached(buffer, address);
+  memref::StoreOp::create(builder(), loc, value, cache->second.memory, trip);
+  return value;
+}
+
+void PointEmitter::fillCache(unsigned buffer, AffineExpr address) {
+  Value value = loadUncached(buffer, address);
+  memref::StoreOp::create(builder(), loc, value, caches[{buffer, address}].memory, trip);
+}
+
+void PointEmitter::store(unsigned result, Value value, ArrayRef<AffineExpr> indices) {
+  unsigned buffer = kernel.getInputs().size() + result;
+  AffineExpr address = linearize(kernel.getResult(result), indices);
+  bool vector = address.isFunctionOfDim(laneOfVector);
+  if (vector)
+    value = broadcast(value);
+  Type element = getElementTypeOrSelf(value.getType());
+  if (element.isInteger(1)) {
+    Type stored = getStorageType(element);
+    if (isVector(value))
+      stored = VectorType::get({vectorLanes}, stored);
+    value = arith::ExtUIOp::create(builder(), loc, stored, value);
+  }
+  if (!vector) {
+    survey.buffers[buffer].scalarStore = true;
+    if (!isa<VectorType>(getBufferType(buffer).getElementType()))
+      memref::StoreOp::create(builder(), loc, value, buffers[buffer], expand(address));
+    return;
+  }
+  if (std::optional<AffineExpr> number = getVectorAddress(buffer, address)) {
+    survey.buffers[buffer].vectorAccess = true;
+    memref::StoreOp::create(builder(), loc, value, buffers[buffer], expand(*number));
+    return;
+  }
+  survey.buffers[buffer].scalarStore = true;
+  if (isa<VectorType>(getBufferType(buffer).getElementType()))
+    return; // only in the survey
+  for (int64_t lane = 0; lane < vectorLanes; ++lane)
+    memref::StoreOp::create(builder(), loc, extract(value, lane), buffers[buffer],
+                            expand(atLane(address, lane)));
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Value PointEmitter::broadcast(Value value) {
+  if (isVector(value))
+    return value;
+  return vector::BroadcastOp::create(builder(), loc,
+                                     VectorType::get({vectorLanes}, value.getType()), value);
+}
+
+Value PointEmitter::extract(Value vector, int64_t lane) {
+  return vector::ExtractOp::create(builder(), loc, vector, lane);
+}
+
+/// Repeats `op` on other operands, all scalars or all vectors.
+static Operation *repeat(OpBuilder &builder, Operation *op, ValueRange operands) {
+  OperationState state(op->getLoc(), op->getName());
+  state.addOperands(operands);
+  state.addAttributes(op->getAttrs());
+  bool vector = !operands.empty() && isa<VectorType>(operands.front().getType());
+  for (Type type : op->getResultTypes())
+    state.addTypes(vector ? Type(VectorType::get({vectorLanes}, type)) : type);
+  return builder.create(state);
+}
+
+Value PointEmitter::combine(Operation *operation, Value lhs, Value rhs) {
+  if (isVector(lhs) != isVector(rhs)) {
+    lhs = broadcast(lhs);
+    rhs = broadcast(rhs);
+  }
+  return repeat(builder(), operation, {lhs, rhs})->getResult(0);
+}
+
+SmallVector<Value> PointEmitter::inlineBody(linalg::GenericOp op, ArrayRef<AffineExpr> loops,
+                                            ArrayRef<Value> wanted) {
+  Block *body = op.getBody();
+  llvm::SmallDenseSet<Value> needed(wanted.begin(), wanted.end());
+  for (Operation &inner : llvm::reverse(body->without_terminator()))
+    if (llvm::any_of(inner.getResults(), [&](Value result) { return needed.contains(result); }))
+      needed.insert(inner.operand_begin(), inner.operand_end());
+
+  DenseMap<Value, Value> values;
+  for (BlockArgument argument : body->getArguments()) {
+    if (!needed.contains(argument))
+      continue;
+    OpOperand &operand = op->getOpOperand(argument.getArgNumber());
+    values[argument] = isa<RankedTensorType>(operand.get().getType())
+                           ? evaluate(operand.get(), apply(op.getMatchingIndexingMap(&operand), loops))
+                           : operand.get();
+  }
+  auto get = [&](Value value) {
+    Value found = values.lookup(value);
+    if (!found)
+      found = value; // captured
+    // Scalars from outside the body are constants, repeated here.
+    TypedAttr attribute;
+    Operation *producer = found.getDefiningOp();
+    if (producer && kernel->isAncestor(producer) && matchPattern(found, m_Constant(&attribute)))
+      found = arith::ConstantOp::create(builder(), loc, attribute);
+    return found;
+  };
+  for (Operation &inner : body->without_terminator()) {
+    if (llvm::none_of(inner.getResults(), [&](Value result) { return needed.contains(result); }))
+      continue;
+    if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
+      AffineExpr loop = loops[index.getDim()];
+      if (!loop.isFunctionOfDim(laneOfVector)) {
+        values[index.getResult()] = expand(loop);
+        continue;
+      }
+      SmallVector<Value> lanes;
+      for (int64_t lane = 0; lane < vectorLanes; ++lane)
+        lanes.push_back(expand(atLane(loop, lane)));
+      values[index.getResult()] = vector::FromElementsOp::create(
+          builder(), loc, VectorType::get({vectorLanes}, builder().getIndexType()), lanes);
+      continue;
+    }
+    if (!OpTrait::hasElementwiseMappableTraits(&inner) &&
+        !inner.hasTrait<OpTrait::ConstantLike>()) {
+      inner.emitOpError("has no code inside a kernel");
+      failed = true;
+      return SmallVector<Value>(wanted);
+    }
+    SmallVector<Value> operands = llvm::map_to_vector(inner.getOperands(), get);
+    if (llvm::any_of(operands, [&](Value value) { return isVector(value); }))
+      for (Value &operand : operands)
+        operand = broadcast(operand);
+    Operation *copy = repeat(builder(), &inner, operands);
+    for (auto [from, to] : llvm::zip_equal(inner.getResults(), copy->getResults()))
+      values[from] = to;
+  }
+  return llvm::map_to_vector(wanted, get);
+}
+
+Value PointEmitter::computeValue(Value tensor, ArrayRef<AffineExpr> indices) {
+  if (Value result = reduced.lookup(tensor))
+    return result;
+  if (TypedAttr splat = getSplat(tensor))
+    return arith::ConstantOp::create(builder(), loc, splat);
+  if (std::optional<unsigned> buffer = getBuffer(tensor))
+    return load(*buffer, linearize(tensor, indices));
+  if (tensor.getDefiningOp<tensor::EmptyOp>())
+    return arith::ConstantOp::create(builder(), loc, builder().getZeroAttr(getElementType(tensor)));
+  auto op = tensor.getDefiningOp<linalg::GenericOp>();
+  if (!op || getOpShape(op) != OpShape::Pointwise) {
+    kernel.emitError("reads a value that this kernel does not compute");
+    failed = true;
+    return arith::ConstantOp::create(builder(), loc, builder().getZeroAttr(getElementType(tensor)));
+  }
+  unsigned result = cast<OpResult>(tensor).getResultNumber();
+  AffineMap written = op.getIndexingMapMatchingResult(op->getResult(result));
+  SmallVector<AffineExpr> loops(op.getNumLoops(), constant(0));
+  for (auto [expression, index] : llvm::zip_equal(written.getResults(), indices))
+    if (auto loop = dyn_cast<AffineDimExpr>(expression))
+      loops[loop.getPosition()] = index;
+  return inlineBody(op, loops, op.getBody()->getTerminator()->getOperand(result)).front();
+}
+
+Value PointEmitter::evaluate(Value tensor, ArrayRef<AffineExpr> indices) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<AffineExpr> exact(indices);
+  unsigned scope = 0;
+  for (auto [size, index] : llvm::zip_equal(type.getShape(), exact)) {
+    if (size == 1)
+      index = constant(0);
+    scope = std::max(scope, getScope(index));
+  }
+  if (Operation *producer = tensor.getDefiningOp(); producer && afterReduction.contains(producer))
+    scope = std::max(scope, reducedDepth);
+  std::pair<Value, AffineMap> key = {tensor, AffineMap::get(maxCoordinates, 0, exact, context)};
+  if (Value value = scopes[scope].values.lookup(key))
+    return value;
+  unsigned before = current;
+  current = scope;
+  Value value = computeValue(tensor, exact);
+  current = before;
+  scopes[scope].values[key] = value;
+  return value;
+}
+
+SmallVector<Value> PointEmitter::evaluateReduced(linalg::GenericOp op,
+                                                 ArrayRef<Combiner> combiners,
+                                                 ArrayRef<AffineExpr> loops) {
+  return inlineBody(op, loops,
+                    llvm::map_to_vector(combiners, [](const Combiner &c) { return c.reduced; }));
+}
+
+bool PointEmitter::isVectorFriendly(Value tensor, ArrayRef<AffineExpr> indices) {
+  if (std::optional<unsigned> buffer = getBuffer(tensor)) {
+    AffineExpr address = linearize(tensor, indices);
+    return !address.isFunctionOfDim(laneOfVector) || getVectorAddress(*buffer, address);
+  }
+  auto op = tensor.getDefiningOp<linalg::GenericOp>();
+  if (!op || getSplat(tensor) || getOpShape(op) != OpShape::Pointwise)
+    return true;
+  AffineMap written = op.getIndexingMapMatchingResult(cast<OpResult>(tensor));
+  SmallVector<AffineExpr> loops(op.getNumLoops(), constant(0));
+  for (auto [expression, index] : llvm::zip_equal(written.getResults(), indices))
+    if (auto loop = dyn_cast<AffineDimExpr>(expression))
+      loops[loop.getPosition()] = index;
+  return llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
+    return !isa<RankedTensorType>(operand->get().getType()) ||
+           isVectorFriendly(operand->get(), apply(op.getMatchingIndexingMap(operand), loops));
+  });
+}
