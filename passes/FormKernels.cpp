@@ -43,7 +43,7 @@ public:
 private:
   Block &block;
   const Profile &profile;
-  std::vector<Group> groups;              // emptied when merged into another
+  std::vector<Group> groups;               // emptied when merged into another
   DenseMap<Operation *, unsigned> groupOf; // index into `groups`
   DenseMap<Operation *, unsigned> position;
 
@@ -136,8 +136,8 @@ void KernelFormer::materializeResults() {
   for (OpOperand &operand : terminator->getOpOperands()) {
     Value base = stripReshapes(operand.get());
     Operation *producer = base.getDefiningOp();
-    bool computed = producer && isa<linalg::GenericOp>(producer) &&
-                    getOpShape(producer) != OpShape::Free;
+    bool computed =
+        producer && isa<linalg::GenericOp>(producer) && getOpShape(producer) != OpShape::Free;
     if (!computed || !taken.insert(base).second)
       operand.set(createCopy(builder, terminator->getLoc(), operand.get()));
   }
@@ -149,7 +149,8 @@ static void getOperands(const Group &group, SetVector<Value> &inputs, SetVector<
   for (Operation *op : group) {
     for (Value operand : op->getOperands()) {
       Operation *producer = operand.getDefiningOp();
-      bool isFree = producer && (inside.contains(producer) || getOpShape(producer) == OpShape::Free);
+      bool isFree =
+          producer && (inside.contains(producer) || getOpShape(producer) == OpShape::Free);
       if (!isFree && isa<RankedTensorType>(operand.getType()))
         inputs.insert(operand);
     }
@@ -175,8 +176,7 @@ bool KernelFormer::fits(const Group &group) {
   for (Operation *op : group)
     if (domain->isPrologue(op)) {
       Block *body = cast<linalg::GenericOp>(op).getBody();
-      if (body->getOperations().size() > cheapOps + 1 ||
-          llvm::any_of(*body, [](Operation &inner) {
+      if (body->getOperations().size() > cheapOps + 1 || llvm::any_of(*body, [](Operation &inner) {
             return isa<math::MathDialect>(inner.getDialect());
           }))
         return false;
@@ -294,15 +294,13 @@ void KernelFormer::buildKernel(const Group &group) {
   };
   for (Operation *op : group)
     bring(op);
-  schedule::YieldOp::create(builder, kernel.getLoc(),
-                            llvm::map_to_vector(results, [&](Value value) {
-                              return mapping.lookup(value);
-                            }));
+  schedule::YieldOp::create(
+      builder, kernel.getLoc(),
+      llvm::map_to_vector(results, [&](Value value) { return mapping.lookup(value); }));
   for (auto [value, result] : llvm::zip_equal(results, kernel.getResults())) {
     Value old = value;
-    old.replaceUsesWithIf(result, [&](OpOperand &use) {
-      return !llvm::is_contained(group, use.getOwner());
-    });
+    old.replaceUsesWithIf(
+        result, [&](OpOperand &use) { return !llvm::is_contained(group, use.getOwner()); });
   }
 }
 

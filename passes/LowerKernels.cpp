@@ -9,13 +9,13 @@
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
-#include "mlir/Transforms/CSE.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
-#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/Dominance.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/Transforms/CSE.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
 #include "weir/Kernels/Emitter.h"
 // MATHINC
 #include "weir/Target/ProfileAttr.h"
@@ -163,8 +163,8 @@ LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
   for (auto [index, type] : llvm::enumerate(function.getResultTypes()))
     addArgument(type, function.getResultAttrDict(index), true);
   builder.setInsertionPoint(function);
-  auto lowered = func::FuncOp::create(builder, loc, function.getName(),
-                                      builder.getFunctionType(types, {}));
+  auto lowered =
+      func::FuncOp::create(builder, loc, function.getName(), builder.getFunctionType(types, {}));
   lowered.setAllArgAttrs(attributes);
   lowered->setAttr(schedule::entryAttrName, builder.getUnitAttr());
   Block *block = lowered.addEntryBlock();
@@ -181,7 +181,8 @@ LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
     while (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
       value = value.getDefiningOp()->getOperand(0);
     if (!value.getDefiningOp<schedule::KernelOp>() || buffers.contains(value))
-      return terminator.emitOpError() << "operand " << index << " is not a value that a kernel "
+      return terminator.emitOpError() << "operand " << index
+                                      << " is not a value that a kernel "
                                          "makes for it alone; weir-form-kernels inserts a copy";
     buffers[value] = block->getArgument(body.getNumArguments() + index);
   }

@@ -150,8 +150,8 @@ SmallVector<Value> ContractionEmitter::loadColumnFactors(ArrayRef<AffineExpr> po
     }
   }
   for (unsigned product = 0; product < products; ++product)
-    factors.push_back(emitter.broadcast(
-        emitter.evaluate(columnFactor->get(), overColumns(product))));
+    factors.push_back(
+        emitter.broadcast(emitter.evaluate(columnFactor->get(), overColumns(product))));
   return factors;
 }
 
@@ -174,12 +174,13 @@ void ContractionEmitter::run(EmittedKernel &launch) {
     OpBuilder &b = emitter.builder();
     Location loc = emitter.loc;
     Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
-    Value first = arith::MulIOp::create(b, loc, group, emitter.indexConstant(profile.workgroupSize));
+    Value first =
+        arith::MulIOp::create(b, loc, group, emitter.indexConstant(profile.workgroupSize));
     Value tile = arith::AddIOp::create(b, loc, first, thread);
     auto body = [&]() -> SmallVector<Value> {
       AffineExpr number = emitter.setCoordinate(unitCoordinate, tile);
-      SmallVector<AffineExpr> digits = emitter.delinearize(
-          number, {getProduct(restSizes), rowTiles, columnUnits});
+      SmallVector<AffineExpr> digits =
+          emitter.delinearize(number, {getProduct(restSizes), rowTiles, columnUnits});
       // Named once, so that the loops below see plain coordinates.
       auto name = [&](unsigned coordinate, AffineExpr value) {
         return emitter.setCoordinate(coordinate, emitter.expand(value));
@@ -213,8 +214,8 @@ void ContractionEmitter::run(EmittedKernel &launch) {
       };
 
       unsigned products = vectorProducts ? 4 : 1;
-      Value zero = arith::ConstantOp::create(emitter.builder(), loc,
-                                             emitter.builder().getZeroAttr(element));
+      Value zero =
+          arith::ConstantOp::create(emitter.builder(), loc, emitter.builder().getZeroAttr(element));
       if (vectorColumns)
         zero = emitter.broadcast(zero);
       SmallVector<Value> sums = emitter.loop(
@@ -253,9 +254,9 @@ void ContractionEmitter::run(EmittedKernel &launch) {
           OpOperand &init = op.getDpsInitsMutable()[0];
           auto splat = dyn_cast_or_null<FloatAttr>(getSplat(init.get()));
           if (!splat || !splat.getValue().isZero())
-            total = emitter.combine(
-                (*getCombiners(op)).front().combine,
-                emitter.evaluate(init.get(), getFactorIndices(&init, point)), total);
+            total = emitter.combine((*getCombiners(op)).front().combine,
+                                    emitter.evaluate(init.get(), getFactorIndices(&init, point)),
+                                    total);
           emitter.reduced[sum] = total;
           for (unsigned result = 0; result < emitter.kernel.getNumResults(); ++result)
             emitResult(emitter, result, point);

@@ -35,8 +35,7 @@ std::optional<SmallVector<Combiner>> weir::getCombiners(linalg::GenericOp op) {
     if (!isa<arith::AddFOp, arith::MulFOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
              arith::MinNumFOp, arith::AddIOp, arith::MulIOp, arith::MaxSIOp, arith::MinSIOp,
              arith::MaxUIOp, arith::MinUIOp, arith::AndIOp, arith::OrIOp, arith::XOrIOp>(combine) ||
-        !getNeutral(combine) ||
-        combine != body->getTerminator()->getOperand(i).getDefiningOp() ||
+        !getNeutral(combine) || combine != body->getTerminator()->getOperand(i).getDefiningOp() ||
         !combine->hasOneUse() || !accumulators[i].hasOneUse())
       return std::nullopt;
     combiners.push_back({reduced, combine});
@@ -87,8 +86,8 @@ TypedAttr weir::getSplat(Value tensor) {
   if (auto op = tensor.getDefiningOp<linalg::FillOp>())
     scalar = op.getInputs().front();
   if (auto op = tensor.getDefiningOp<linalg::GenericOp>()) {
-    Value yielded = op.getBody()->getTerminator()->getOperand(
-        cast<OpResult>(tensor).getResultNumber());
+    Value yielded =
+        op.getBody()->getTerminator()->getOperand(cast<OpResult>(tensor).getResultNumber());
     auto argument = dyn_cast<BlockArgument>(yielded);
     if (argument && argument.getOwner() == op.getBody())
       yielded = op->getOperand(argument.getArgNumber());
@@ -303,8 +302,8 @@ std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops) {
   for (auto &[op, loops] : domain.dims) {
     llvm::SmallDenseSet<int64_t> used;
     auto generic = cast<linalg::GenericOp>(op);
-    for (auto [loop, size, iterator] : llvm::zip_equal(loops, generic.getStaticLoopRanges(),
-                                                       generic.getIteratorTypesArray())) {
+    for (auto [loop, size, iterator] :
+         llvm::zip_equal(loops, generic.getStaticLoopRanges(), generic.getIteratorTypesArray())) {
       if (loop < 0)
         continue;
       if (!used.insert(loop).second || domain.sizes[loop] != size)
@@ -318,7 +317,8 @@ std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops) {
     }
     bool all = used.size() == domain.sizes.size();
     bool rows = used.size() == domain.numRows && !domain.hasColumns(op);
-    if (!(all || (rows && domain.shape != KernelShape::Map && getOpShape(op) == OpShape::Pointwise)))
+    if (!(all ||
+          (rows && domain.shape != KernelShape::Map && getOpShape(op) == OpShape::Pointwise)))
       return std::nullopt;
   }
   return domain;

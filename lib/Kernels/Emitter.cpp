@@ -94,8 +94,7 @@ static LogicalResult checkOperands(schedule::KernelOp kernel, const Profile &pro
     auto type = cast<RankedTensorType>(tensor.getType());
     Type element = getStorageType(type.getElementType());
     if (!element.isIntOrFloat())
-      return kernel.emitError() << "has an operand of type " << type
-                                << ", which no kernel stores";
+      return kernel.emitError() << "has an operand of type " << type << ", which no kernel stores";
     std::optional<int64_t> bytes =
         schedule::getByteSize(RankedTensorType::get(type.getShape(), element));
     if (!bytes || *bytes > profile.bytesPerBinding || type.getNumElements() > INT32_MAX)
@@ -146,8 +145,8 @@ FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &
       launch.operands.push_back(buffer);
       types.push_back(type);
     }
-    auto function = gpu::GPUFuncOp::create(builder, kernel.getLoc(), name,
-                                           builder.getFunctionType(types, {}));
+    auto function =
+        gpu::GPUFuncOp::create(builder, kernel.getLoc(), name, builder.getFunctionType(types, {}));
     function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), builder.getUnitAttr());
     function.setKnownBlockSizeAttr(
         builder.getDenseI32ArrayAttr({int32_t(profile.workgroupSize), 1, 1}));
@@ -156,11 +155,11 @@ FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &
     for (auto [index, buffer] : llvm::enumerate(launch.operands)) {
       emitter.buffers[buffer] = function.getArgument(index);
       bool written = buffer >= numInputs;
-      function.setArgAttr(index, schedule::effectAttrName,
-                          schedule::EffectAttr::get(builder.getContext(),
-                                                    written ? schedule::Access::write
-                                                            : schedule::Access::read,
-                                                    /*coversAll=*/written));
+      function.setArgAttr(
+          index, schedule::effectAttrName,
+          schedule::EffectAttr::get(builder.getContext(),
+                                    written ? schedule::Access::write : schedule::Access::read,
+                                    /*coversAll=*/written));
     }
     emitter.pushScope(OpBuilder::atBlockBegin(&function.getBody().front()));
     switch (domain->getShape()) {

@@ -11,8 +11,8 @@ using namespace weir;
 /// fewer than 64 workgroups are left, and a number that leaves no rest if one is
 /// near.
 static int64_t getUnitsPerInvocation(const Profile &profile, int64_t units) {
-  int64_t most = std::clamp<int64_t>(units / (profile.workgroupSize * 64), 1,
-                                     profile.elementsPerInvocation);
+  int64_t most =
+      std::clamp<int64_t>(units / (profile.workgroupSize * 64), 1, profile.elementsPerInvocation);
   for (int64_t count = most; 2 * count > most; --count)
     if (units % (profile.workgroupSize * count) == 0)
       return count;
@@ -36,8 +36,8 @@ void weir::emitMap(PointEmitter &emitter, EmittedKernel &launch) {
         arith::MulIOp::create(b, emitter.loc, group, emitter.indexConstant(perGroup)), thread);
     emitter.loop(perInvocation, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
       OpBuilder &b = emitter.builder();
-      Value step = arith::MulIOp::create(b, emitter.loc, trip,
-                                         emitter.indexConstant(profile.workgroupSize));
+      Value step =
+          arith::MulIOp::create(b, emitter.loc, trip, emitter.indexConstant(profile.workgroupSize));
       Value unit = arith::AddIOp::create(b, emitter.loc, begin, step);
       auto compute = [&]() -> SmallVector<Value> {
         AffineExpr number = emitter.setCoordinate(unitCoordinate, unit);

@@ -435,9 +435,10 @@ SmallVector<Value> PointEmitter::inlineBody(linalg::GenericOp op, ArrayRef<Affin
     if (!needed.contains(argument))
       continue;
     OpOperand &operand = op->getOpOperand(argument.getArgNumber());
-    values[argument] = isa<RankedTensorType>(operand.get().getType())
-                           ? evaluate(operand.get(), apply(op.getMatchingIndexingMap(&operand), loops))
-                           : operand.get();
+    values[argument] =
+        isa<RankedTensorType>(operand.get().getType())
+            ? evaluate(operand.get(), apply(op.getMatchingIndexingMap(&operand), loops))
+            : operand.get();
   }
   auto get = [&](Value value) {
     Value found = values.lookup(value);
@@ -529,8 +530,7 @@ Value PointEmitter::evaluate(Value tensor, ArrayRef<AffineExpr> indices) {
   return value;
 }
 
-SmallVector<Value> PointEmitter::evaluateReduced(linalg::GenericOp op,
-                                                 ArrayRef<Combiner> combiners,
+SmallVector<Value> PointEmitter::evaluateReduced(linalg::GenericOp op, ArrayRef<Combiner> combiners,
                                                  ArrayRef<AffineExpr> loops) {
   return inlineBody(op, loops,
                     llvm::map_to_vector(combiners, [](const Combiner &c) { return c.reduced; }));

@@ -9,9 +9,9 @@
 #ifndef WEIR_LIB_KERNELS_POINTEMITTER_H
 #define WEIR_LIB_KERNELS_POINTEMITTER_H
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "weir/Kernels/Domain.h"
 #include "weir/Kernels/Emitter.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 #include <deque>
 #include <functional>
@@ -71,9 +71,8 @@ public:
 
   /// Emits `body` in a new scope where `condition` holds; elsewhere the values
   /// are `otherwise`.
-  llvm::SmallVector<mlir::Value>
-  guard(mlir::Value condition, mlir::ValueRange otherwise,
-        std::function<llvm::SmallVector<mlir::Value>()> body);
+  llvm::SmallVector<mlir::Value> guard(mlir::Value condition, mlir::ValueRange otherwise,
+                                       std::function<llvm::SmallVector<mlir::Value>()> body);
 
   //===--- values ---------------------------------------------------------===//
 
@@ -154,7 +153,7 @@ private:
     llvm::DenseMap<mlir::AffineExpr, mlir::Value> expressions;
   };
   std::deque<Scope> scopes; // references to builders survive a push
-  unsigned current = 0; ///< the scope that code goes to
+  unsigned current = 0;     ///< the scope that code goes to
   llvm::SmallVector<Coordinate> coordinates;
   llvm::SmallPtrSet<mlir::Operation *, 16> afterReduction;
 
@@ -165,8 +164,7 @@ private:
   mlir::AffineExpr atLane(mlir::AffineExpr expression, int64_t lane) const;
   mlir::AffineExpr linearize(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices) const;
   /// The vector's number when four lanes of `address` are one aligned vector.
-  std::optional<mlir::AffineExpr> getVectorAddress(unsigned buffer,
-                                                   mlir::AffineExpr address) const;
+  std::optional<mlir::AffineExpr> getVectorAddress(unsigned buffer, mlir::AffineExpr address) const;
   std::optional<unsigned> getBuffer(mlir::Value tensor) const;
   mlir::Value load(unsigned buffer, mlir::AffineExpr address);
   mlir::Value loadUncached(unsigned buffer, mlir::AffineExpr address);

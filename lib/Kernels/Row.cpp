@@ -128,9 +128,8 @@ void RowEmitter::forEachUnit(
   });
   if (restUnits == 0)
     return;
-  Value inside =
-      arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::ult, teamLane,
-                            emitter.indexConstant(restUnits));
+  Value inside = arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::ult,
+                                       teamLane, emitter.indexConstant(restUnits));
   carried = emitter.guard(inside, carried, [&] {
     Value trip = emitter.indexConstant(fullTrips);
     emitter.setCoordinate(tripCoordinate, trip);
@@ -145,7 +144,8 @@ Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
   Location loc = emitter.loc;
   if (emitter.isVector(partial)) {
     Value low = emitter.combine(combiner, emitter.extract(partial, 0), emitter.extract(partial, 1));
-    Value high = emitter.combine(combiner, emitter.extract(partial, 2), emitter.extract(partial, 3));
+    Value high =
+        emitter.combine(combiner, emitter.extract(partial, 2), emitter.extract(partial, 3));
     partial = emitter.combine(combiner, low, high);
   }
   if (teamSize == 1)
@@ -176,9 +176,9 @@ Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
 
   int64_t subgroups = teamSize / profile.subgroupSize;
   Type stored = type.isInteger(1) ? b.getI32Type() : type;
-  auto shared = MemRefType::get({subgroups}, stored, MemRefLayoutAttrInterface{},
-                                gpu::AddressSpaceAttr::get(b.getContext(),
-                                                           gpu::AddressSpace::Workgroup));
+  auto shared =
+      MemRefType::get({subgroups}, stored, MemRefLayoutAttrInterface{},
+                      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup));
   Value memory;
   for (BlockArgument argument : emitter.function.getWorkgroupAttributions())
     if (argument.getType() == shared)
@@ -198,7 +198,8 @@ Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
   Value total = narrow(memref::LoadOp::create(after, loc, memory, emitter.indexConstant(0)));
   for (int64_t i = 1; i < subgroups; ++i)
     total = emitter.combine(
-        combiner, total, narrow(memref::LoadOp::create(after, loc, memory, emitter.indexConstant(i))));
+        combiner, total,
+        narrow(memref::LoadOp::create(after, loc, memory, emitter.indexConstant(i))));
   return total;
 }
 
@@ -212,8 +213,8 @@ void RowEmitter::makeCaches() {
   for (bool ofColumns : {false, true})
     for (auto &[key, passesOfLoad] : emitter.known->loads) {
       AffineExpr address = key.second;
-      bool walks = address.isFunctionOfDim(tripCoordinate) ||
-                   address.isFunctionOfDim(teamLaneCoordinate);
+      bool walks =
+          address.isFunctionOfDim(tripCoordinate) || address.isFunctionOfDim(teamLaneCoordinate);
       bool perRow = address.isFunctionOfDim(unitCoordinate);
       bool saves = ofColumns ? rowsPerTeam > 1 : passesOfLoad.size() > 1;
       if (!walks || perRow == ofColumns || !saves)
@@ -307,8 +308,8 @@ void RowEmitter::emitPass(unsigned pass) {
     for (auto [index, total] : llvm::enumerate(totals)) {
       OpOperand &init = op.getDpsInitsMutable()[index];
       if (getSplat(init.get()) != getNeutral(list[index].combine)) {
-        Value start = emitter.evaluate(
-            init.get(), emitter.apply(op.getMatchingIndexingMap(&init), loops));
+        Value start =
+            emitter.evaluate(init.get(), emitter.apply(op.getMatchingIndexingMap(&init), loops));
         total = emitter.combine(list[index].combine, start, total);
       }
       emitter.reduced[op->getResult(index)] = total;
@@ -337,9 +338,8 @@ void RowEmitter::storeRowResults() {
     store();
     return;
   }
-  Value isFirst =
-      arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::eq, teamLane,
-                            emitter.indexConstant(0));
+  Value isFirst = arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::eq,
+                                        teamLane, emitter.indexConstant(0));
   emitter.guard(isFirst, {}, store);
 }
 
@@ -401,4 +401,6 @@ void RowEmitter::run(EmittedKernel &launch) {
   });
 }
 
-void weir::emitRow(PointEmitter &emitter, EmittedKernel &launch) { RowEmitter(emitter).run(launch); }
+void weir::emitRow(PointEmitter &emitter, EmittedKernel &launch) {
+  RowEmitter(emitter).run(launch);
+}
