@@ -1,3 +1,133 @@
 //===- Verify.cpp - Re-proves an artifact's plan -------------------------===//
 
 #include "weir/Verify/Verify.h"
+
+#include "Checks.h"
+
+#include <algorithm>
+
+using namespace weir;
+using namespace weir::verifier;
+
+//===----------------------------------------------------------------------===//
+// The subject
+//===----------------------------------------------------------------------===//
+
+Subject::Subject(const Artifact &artifact, const Plan &plan, const EntrySpec &entry,
+                 const Profile &profile)
+    : artifact(artifact), plan(plan), entry(entry), profile(profile) {
+  size_t barriers = 0;
+  for (const Command &command : plan.commands) {
+    if (command.kind == Command::Kind::Barrier) {
+      ++barriers;
+      continue;
+    }
+    dispatches.push_back(&command);
+    epoch.push_back(barriers);
+  }
+}
+
+void Subject::spreadEffects() {
+  for (size_t dispatch = 0; dispatch < dispatches.size(); ++dispatch) {
+    firstUse.push_back(uses.size());
+    const Kernel &kernel = getKernel(dispatch);
+    for (size_t operand = 0; operand < kernel.operands.size(); ++operand) {
+      const KernelOperand &effect = kernel.operands[operand];
+      Use use{dispatch, operand, dispatches[dispatch]->operands[operand]};
+      use.reads = effect.access == Access::Read || effect.access == Access::Update;
+      use.writes = effect.access == Access::Write || effect.access == Access::Update;
+      use.coversAll = effect.coversAll;
+      if (use.view.bytes && (use.reads || use.writes))
+        uses.push_back(use);
+    }
+  }
+  firstUse.push_back(uses.size());
+}
+
+const Kernel &Subject::getKernel(size_t dispatch) const {
+  return plan.kernels[dispatches[dispatch]->kernel];
+}
+
+std::string Subject::describe(size_t dispatch) const {
+  const std::string &location = dispatches[dispatch]->location;
+  return "dispatch " + std::to_string(dispatch) + " (@" + getKernel(dispatch).name +
+         (location.empty() ? "" : ", " + location) + ")";
+}
+
+std::string Subject::describe(int64_t allocation, int64_t begin, int64_t end) const {
+  const Allocation &holder = plan.allocations[allocation];
+  std::string name;
+  switch (holder.kind) {
+  case AllocationKind::Argument:
+    name = "argument \"" + entry.arguments[holder.index].name + "\"";
+    break;
+  case AllocationKind::Result:
+    name = "result \"" + entry.results[holder.index].name + "\"";
+    break;
+  case AllocationKind::Constants:
+    name = "the constants";
+    break;
+  case AllocationKind::Arena:
+    name = "the arena";
+    break;
+  }
+  return "bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ") of " + name;
+}
+
+std::string verifier::count(size_t number, const std::string &noun) {
+  return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+//===----------------------------------------------------------------------===//
+// Claims
+//===----------------------------------------------------------------------===//
+
+/// Runs one check and turns its outcome into a claim.
+static Claim prove(const Subject &subject, const std::string &what,
+                   std::string (*check)(const Subject &)) {
+  Claim claim{subject.plan.entry, subject.plan.target, what, false, ""};
+  try {
+    claim.detail = check(subject);
+    claim.holds = true;
+  } catch (const Counterexample &counterexample) {
+    claim.detail = counterexample.text;
+  }
+  return claim;
+}
+
+static void verifyPlan(const Artifact &artifact, const Plan &plan, std::vector<Claim> &claims) {
+  const Manifest &manifest = artifact.manifest;
+  auto entry = std::find_if(manifest.entries.begin(), manifest.entries.end(),
+                            [&](const EntrySpec &entry) { return entry.name == plan.entry; });
+  auto profile =
+      std::find_if(manifest.targets.begin(), manifest.targets.end(),
+                   [&](const Profile &profile) { return profile.target == plan.target; });
+  if (entry == manifest.entries.end() || profile == manifest.targets.end()) {
+    claims.push_back({plan.entry, plan.target, "ranges", false,
+                      "the manifest does not have this entry and target"});
+    return;
+  }
+  Subject subject(artifact, plan, *entry, *profile);
+  claims.push_back(prove(subject, "ranges", checkRanges));
+  bool inRange = claims.back().holds;
+  if (inRange)
+    subject.spreadEffects();
+
+  static constexpr std::pair<const char *, std::string (*)(const Subject &)> checks[] = {
+      {"order", checkOrder},        {"in place", checkInPlace},    {"barriers", checkBarriers},
+      {"waves", checkWaves},        {"slots", checkSlots},         {"contents", checkContents},
+      {"read-only", checkReadOnly}, {"alignment", checkAlignment}, {"limits", checkLimits}};
+  for (auto [what, check] : checks)
+    if (inRange)
+      claims.push_back(prove(subject, what, check));
+    else
+      claims.push_back(
+          {plan.entry, plan.target, what, false, "cannot be checked before \"ranges\" holds"});
+}
+
+std::vector<Claim> weir::verify(const Artifact &artifact) {
+  std::vector<Claim> claims;
+  for (const Plan &plan : artifact.plans)
+    verifyPlan(artifact, plan, claims);
+  return claims;
+}

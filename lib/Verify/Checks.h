@@ -1,0 +1,120 @@
+//===- Checks.h - The claims of a plan, one function each -------*- C++ -*-===//
+//
+// A check returns how much it proved, for people, or throws a counterexample.
+// What a kernel does to its operands is taken from the plan's effects.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WEIR_LIB_VERIFY_CHECKS_H
+#define WEIR_LIB_VERIFY_CHECKS_H
+
+#include "weir/Artifact/Artifact.h"
+
+#include <iterator>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace weir::verifier {
+
+/// Why a claim does not hold: the first place found.
+struct Counterexample {
+  std::string text;
+};
+
+/// One operand of one dispatch that touches bytes.
+struct Use {
+  size_t dispatch = 0, operand = 0;
+  PlanView view;
+  bool reads = false, writes = false, coversAll = false;
+
+  int64_t begin() const { return view.offset; }
+  int64_t end() const { return view.offset + view.bytes; }
+};
+
+/// A plan, its dispatches numbered and its effects spread over their views.
+/// Only `checkRanges` may be called before `checkRanges` has returned.
+struct Subject {
+  const Artifact &artifact;
+  const Plan &plan;
+  const EntrySpec &entry;
+  const Profile &profile;
+  std::vector<const Command *> dispatches;
+  std::vector<Use> uses;        ///< by dispatch, then by operand
+  std::vector<size_t> firstUse; ///< of each dispatch, and the end
+  std::vector<size_t> epoch;    ///< barriers recorded before each dispatch
+
+  /// Numbers the dispatches; `spreadEffects` does the rest.
+  Subject(const Artifact &artifact, const Plan &plan, const EntrySpec &entry,
+          const Profile &profile);
+  void spreadEffects();
+
+  const Kernel &getKernel(size_t dispatch) const;
+  /// "dispatch 3 (@add, mlp.mlir:7:3)".
+  std::string describe(size_t dispatch) const;
+  /// "bytes [0, 256) of the arena".
+  std::string describe(int64_t allocation, int64_t begin, int64_t end) const;
+};
+
+/// A state for each byte, kept for runs of bytes.
+template <typename State> class ByteMap {
+public:
+  /// Calls `visit(State &, begin, end)` for the runs that make up [begin, end).
+  template <typename Visit> void visit(int64_t begin, int64_t end, Visit visit) {
+    split(end);
+    for (auto run = split(begin); run != runs.end() && run->first < end; ++run) {
+      auto next = std::next(run);
+      int64_t last = next == runs.end() ? std::numeric_limits<int64_t>::max() : next->first;
+      visit(run->second, run->first, last);
+    }
+  }
+  void assign(int64_t begin, int64_t end, const State &state) {
+    auto last = split(end);
+    runs.erase(std::next(split(begin)), last);
+    runs[begin] = state;
+  }
+
+private:
+  using Runs = std::map<int64_t, State>;
+  /// Makes a run start at `at`, which is not negative.
+  typename Runs::iterator split(int64_t at) {
+    auto next = runs.lower_bound(at);
+    if (next != runs.end() && next->first == at)
+      return next;
+    return runs.emplace_hint(next, at, std::prev(next)->second);
+  }
+
+  Runs runs = {{0, State()}};
+};
+
+/// Indices and views are in range, allocations have the sizes of their tensors,
+/// views have the bytes that kernels bind. Everything else relies on it.
+std::string checkRanges(const Subject &subject);
+/// Offsets suit the kernels' accesses, the device and the slots.
+std::string checkAlignment(const Subject &subject);
+/// Grids, workgroups and bindings are within the profile.
+std::string checkLimits(const Subject &subject);
+/// Slots that share bytes share no wave; each arena view is in one live slot.
+std::string checkSlots(const Subject &subject);
+/// What is read was written before, into the same slot; results are written.
+std::string checkContents(const Subject &subject);
+/// Arguments that are not donated and constants are not written.
+std::string checkReadOnly(const Subject &subject);
+
+/// Between any two dispatches that conflict stands a barrier, which makes the
+/// bytes visible that the first of them wrote.
+std::string checkOrder(const Subject &subject);
+/// Operands of one dispatch share bytes only as a read and a write of the same.
+std::string checkInPlace(const Subject &subject);
+/// Dispatches of one wave do not conflict.
+std::string checkWaves(const Subject &subject);
+/// The stated hazards are real, and no list of fewer barriers would do.
+std::string checkBarriers(const Subject &subject);
+
+/// "1 slot", "2 slots".
+std::string count(size_t number, const std::string &noun);
+
+} // namespace weir::verifier
+
+#endif // WEIR_LIB_VERIFY_CHECKS_H

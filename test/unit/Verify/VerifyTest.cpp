@@ -1,0 +1,482 @@
+//===- VerifyTest.cpp - Plans that hold, and edits that break them --------===//
+
+#include "weir/Verify/Verify.h"
+
+#include "test/unit/Artifact/Sample.h"
+
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <functional>
+#include <random>
+
+using namespace weir;
+using namespace weir::test;
+
+static const Claim &findClaim(const std::vector<Claim> &claims, const std::string &what) {
+  for (const Claim &claim : claims)
+    if (claim.what == what)
+      return claim;
+  throw std::logic_error("no claim " + what);
+}
+
+static bool allHold(const std::vector<Claim> &claims) {
+  return std::all_of(claims.begin(), claims.end(), [](const Claim &claim) { return claim.holds; });
+}
+
+TEST(Verify, sample_holds) {
+  std::vector<Claim> claims = verify(makeSample());
+  ASSERT_EQ(claims.size(), 10u);
+  for (const Claim &claim : claims)
+    EXPECT_TRUE(claim.holds) << claim.what << ": " << claim.detail;
+  EXPECT_NE(findClaim(claims, "barriers").detail.find("3 barriers"), std::string::npos);
+  EXPECT_NE(findClaim(claims, "barriers").detail.find("proved minimal"), std::string::npos);
+  EXPECT_EQ(findClaim(claims, "order").entry, "main");
+  EXPECT_EQ(findClaim(claims, "order").target, "vulkan");
+}
+
+//===----------------------------------------------------------------------===//
+// One edit each
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Edit {
+  const char *name;
+  const char *claim;  ///< that must fail
+  const char *detail; ///< part of what it must say
+  std::function<void(Artifact &, Plan &)> apply;
+};
+} // namespace
+
+/// Commands of the sample: dispatches are 0, 1, 3, 5, 7, barriers 2, 4, 6.
+static const Edit edits[] = {
+    {"no_barrier_before_the_sum", "order",
+     "dispatch 2 (@add, sample.mlir:2:1) reads bytes [0, 256) of the arena that dispatch 0 "
+     "(@scale, sample.mlir:1:1) writes, with no barrier between",
+     [](Artifact &, Plan &plan) { plan.commands.erase(plan.commands.begin() + 2); }},
+    {"no_barrier_for_the_war", "order", "that dispatch 2 (@add, sample.mlir:2:1) reads",
+     [](Artifact &, Plan &plan) { plan.commands.erase(plan.commands.begin() + 4); }},
+    {"no_last_barrier", "order", "and no barrier between makes them visible",
+     [](Artifact &, Plan &plan) { plan.commands.erase(plan.commands.begin() + 6); }},
+    {"memory_scope_lacks_a_view", "order", "no barrier between makes them visible",
+     [](Artifact &, Plan &plan) { plan.commands[2].memory.pop_back(); }},
+    {"memory_scope_lacks_one_byte", "order", "bytes [511, 512) of the arena",
+     [](Artifact &, Plan &plan) { --plan.commands[2].memory[1].bytes; }},
+    {"ordered_dispatches_swapped", "contents", "which no dispatch before it",
+     [](Artifact &, Plan &plan) { std::swap(plan.commands[1], plan.commands[3]); }},
+    {"reader_after_the_writer_of_its_bytes", "contents", "for \"t0\"",
+     [](Artifact &, Plan &plan) { std::swap(plan.commands[3], plan.commands[5]); }},
+    {"hazard_of_the_wrong_kind", "barriers", "is not what the first operand's effect says",
+     [](Artifact &, Plan &plan) { plan.commands[4].hazards[0].kind = HazardKind::RAW; }},
+    {"hazard_of_disjoint_operands", "barriers", "share no bytes",
+     [](Artifact &, Plan &plan) { plan.commands[4].hazards[0].fromOperand = 1; }},
+    {"hazard_of_no_dispatch", "barriers", "touches nothing",
+     [](Artifact &, Plan &plan) { plan.commands[4].hazards[0].to = 99; }},
+    {"hazard_on_one_side", "barriers", "does not cross the barrier",
+     [](Artifact &, Plan &plan) { plan.commands[4].hazards[0] = {HazardKind::RAW, 0, 2, 2, 0}; }},
+    {"barrier_without_hazards", "barriers", "states no hazard",
+     [](Artifact &, Plan &plan) { plan.commands[4].hazards.clear(); }},
+    {"barrier_twice", "barriers", "not proved minimal",
+     [](Artifact &, Plan &plan) {
+       plan.commands.insert(plan.commands.begin() + 2, plan.commands[2]);
+     }},
+    {"forcing_pair_that_another_barrier_serves", "barriers", "not proved minimal",
+     [](Artifact &, Plan &plan) {
+       std::swap(plan.commands[6].hazards[0], plan.commands[6].hazards[1]);
+       plan.commands[4].hazards[0] = {HazardKind::WAW, 0, 2, 3, 2};
+     }},
+    {"conflicting_dispatches_in_one_wave", "waves", "both of wave 0",
+     [](Artifact &, Plan &plan) { plan.commands[3].wave = 0; }},
+    {"slot_moved_without_its_views", "slots", "is in no slot",
+     [](Artifact &, Plan &plan) { plan.slots[3].offset = 256; }},
+    {"slot_moved_onto_a_live_one", "slots", "share bytes and are both live in wave 0",
+     [](Artifact &, Plan &plan) {
+       plan.slots[1].offset = 0;
+       plan.commands[1].operands[2].offset = 0;
+       plan.commands[3].operands[1].offset = 0;
+     }},
+    {"slots_in_one_closed_wave", "slots", "\"t0\" and \"t3\" share bytes",
+     [](Artifact &, Plan &plan) { plan.slots[0].lastWave = 2; }},
+    {"slot_that_ends_early", "slots", "live in wave 1",
+     [](Artifact &, Plan &plan) { plan.slots[0].lastWave = 0; }},
+    {"slot_that_ends_before_it_begins", "slots", "in waves 0 to -1",
+     [](Artifact &, Plan &plan) { plan.slots[0].lastWave = -1; }},
+    {"slot_beyond_the_arena", "slots", "the arena has 768 bytes",
+     [](Artifact &, Plan &plan) { plan.slots[2].offset = 768; }},
+    {"slot_too_short", "slots", "is in no slot",
+     [](Artifact &, Plan &plan) { plan.slots[2].bytes = 255; }},
+    {"read_before_any_write", "contents", "reads bytes [0, 256) of the arena",
+     [](Artifact &, Plan &plan) { plan.commands[0].operands[2] = {2, 0, 256}; }},
+    {"write_that_does_not_cover", "contents", "which no dispatch before it",
+     [](Artifact &, Plan &plan) { plan.kernels[0].operands[2].coversAll = false; }},
+    {"write_declared_none", "contents", "which no dispatch before it",
+     [](Artifact &, Plan &plan) { plan.kernels[0].operands[2].access = Access::None; }},
+    {"sum_of_nothing", "barriers", "touches nothing",
+     [](Artifact &, Plan &plan) { plan.kernels[1].operands[0].access = Access::None; }},
+    {"second_operand_of_the_sum_unread", "barriers", "touches nothing",
+     [](Artifact &, Plan &plan) { plan.kernels[1].operands[1].access = Access::None; }},
+    {"result_never_written", "contents", "no dispatch is known to write all",
+     [](Artifact &, Plan &plan) { plan.commands.pop_back(); }},
+    {"result_without_allocation", "contents", "result \"z\" has no allocation",
+     [](Artifact &artifact, Plan &) {
+       artifact.manifest.entries[0].results.push_back({"z", "F32", {1}, "", false});
+     }},
+    {"argument_written", "read-only", "writes bytes [0, 256) of argument \"x\"",
+     [](Artifact &, Plan &plan) { plan.commands[7].operands[2] = {0, 0, 256}; }},
+    {"constant_written", "read-only", "of the constants, which it does not own",
+     [](Artifact &, Plan &plan) { plan.kernels[0].operands[1].access = Access::Update; }},
+    {"operands_overlap_in_part", "in place", "and the ranges differ",
+     [](Artifact &, Plan &plan) { plan.commands[7].operands[2] = {4, 384, 256}; }},
+    {"updated_operand_read_too", "in place", "one updates them",
+     [](Artifact &, Plan &plan) {
+       plan.kernels[1].operands[2].access = Access::Update;
+       plan.commands[7].operands[2] = plan.commands[7].operands[0];
+     }},
+    {"one_range_written_twice", "in place", "both write them",
+     [](Artifact &, Plan &plan) {
+       plan.kernels[1].operands[0].access = Access::Write;
+       plan.commands[7].operands[2] = plan.commands[7].operands[0];
+     }},
+    {"view_off_its_alignment", "alignment", "no multiple of 16",
+     [](Artifact &, Plan &plan) { plan.commands[1].operands[1].offset = 8; }},
+    {"slot_off_its_alignment", "alignment", "no multiple of 512",
+     [](Artifact &, Plan &plan) { plan.slots[1].alignment = 512; }},
+    {"kernel_needs_more_than_bases_have", "alignment", "allocations have 256",
+     [](Artifact &, Plan &plan) { plan.kernels[1].operands[0].alignment = 512; }},
+    {"grid_too_large", "limits", "65536 workgroups on axis 1",
+     [](Artifact &, Plan &plan) { plan.commands[0].grid[1] = 65536; }},
+    {"empty_grid", "limits", "0 workgroups",
+     [](Artifact &, Plan &plan) { plan.commands[0].grid[2] = 0; }},
+    {"workgroup_too_large", "limits", "1024 invocations",
+     [](Artifact &, Plan &plan) { plan.kernels[0].workgroup = {32, 32, 2}; }},
+    {"too_many_operands", "limits", "binds 3 buffers",
+     [](Artifact &artifact, Plan &) { artifact.manifest.targets[0].storageBuffersPerStage = 2; }},
+    {"binding_too_large", "ranges", "binds at most 128",
+     [](Artifact &artifact, Plan &) { artifact.manifest.targets[0].bytesPerBinding = 128; }},
+    {"view_beyond_its_allocation", "ranges", "which has 768",
+     [](Artifact &, Plan &plan) { plan.commands[3].operands[2].offset = 513; }},
+    {"view_at_a_negative_offset", "ranges", "at -256",
+     [](Artifact &, Plan &plan) { plan.commands[3].operands[2].offset = -256; }},
+    {"view_whose_end_overflows", "ranges", "at 9223372036854775807",
+     [](Artifact &, Plan &plan) { plan.commands[3].operands[2].offset = INT64_MAX; }},
+    {"view_of_other_size_than_the_binding", "ranges", "the kernel binds 256",
+     [](Artifact &, Plan &plan) { plan.commands[3].operands[2].bytes = 128; }},
+    {"view_of_no_allocation", "ranges", "allocation 5 of 5",
+     [](Artifact &, Plan &plan) { plan.commands[3].operands[2].allocation = 5; }},
+    {"memory_scope_out_of_range", "ranges", "the memory of barrier 0",
+     [](Artifact &, Plan &plan) { plan.commands[2].memory[0].bytes = 769; }},
+    {"no_such_kernel", "ranges", "launches kernel -1",
+     [](Artifact &, Plan &plan) { plan.commands[3].kernel = -1; }},
+    {"operand_missing", "ranges", "has 2 operands",
+     [](Artifact &, Plan &plan) { plan.commands[3].operands.pop_back(); }},
+    {"allocation_of_another_size", "ranges", "what it stands for has 256",
+     [](Artifact &, Plan &plan) { plan.allocations[0].bytes = 260; }},
+    {"allocation_of_no_tensor", "ranges", "tensor 2 of 2",
+     [](Artifact &, Plan &plan) { plan.allocations[0].index = 2; }},
+    {"one_argument_in_two_allocations", "ranges", "same as an earlier one",
+     [](Artifact &, Plan &plan) { plan.allocations[1].index = 0; }},
+    {"no_such_entry", "ranges", "the manifest does not have this",
+     [](Artifact &, Plan &plan) { plan.entry = "other"; }},
+};
+
+class VerifyEdit : public testing::TestWithParam<Edit> {};
+
+TEST_P(VerifyEdit, fails) {
+  Artifact sample = makeSample();
+  GetParam().apply(sample, sample.plans[0]);
+  const std::vector<Claim> claims = verify(sample);
+  const Claim &claim = findClaim(claims, GetParam().claim);
+  EXPECT_FALSE(claim.holds) << claim.detail;
+  EXPECT_NE(claim.detail.find(GetParam().detail), std::string::npos) << claim.detail;
+}
+
+INSTANTIATE_TEST_SUITE_P(Edits, VerifyEdit, testing::ValuesIn(edits),
+                         [](const auto &info) { return std::string(info.param.name); });
+
+//===----------------------------------------------------------------------===//
+// Twins: edits that break nothing
+//===----------------------------------------------------------------------===//
+
+TEST(Verify, equal_ranges_read_and_written_are_in_place) {
+  Artifact sample = makeSample();
+  Plan &plan = sample.plans[0];
+  // t3 = t2 + t3 over t2's bytes would clobber nothing; y then is a copy of it.
+  plan.kernels.push_back({"copy",
+                          "code/vulkan/add.spv",
+                          {8, 1, 1},
+                          {plan.kernels[1].operands[0], plan.kernels[1].operands[2]}});
+  PlanView y = plan.commands[7].operands[2], t2 = plan.commands[7].operands[0];
+  plan.commands[7].operands[2] = t2;
+  plan.commands.push_back(barrier({{HazardKind::RAW, 4, 2, 5, 0}}, {t2}));
+  plan.commands.push_back(dispatch(2, 4, {t2, y}));
+  plan.slots[2].lastWave = 4;
+  std::vector<Claim> claims = verify(sample);
+  EXPECT_TRUE(allHold(claims));
+  EXPECT_NE(findClaim(claims, "in place").detail.find("taken from compiler"), std::string::npos);
+}
+
+TEST(Verify, donated_argument_may_be_written) {
+  Artifact sample = makeSample();
+  sample.manifest.entries[0].arguments[0].donate = true;
+  sample.plans[0].commands[7].operands[2] = {0, 0, 256};
+  EXPECT_TRUE(findClaim(verify(sample), "read-only").holds);
+}
+
+TEST(Verify, empty_views_conflict_with_nothing) {
+  Artifact sample = makeSample();
+  Plan &plan = sample.plans[0];
+  plan.kernels.push_back(
+      {"none", "code/vulkan/add.spv", {8, 1, 1}, {{Access::Write, true, 0, 16}}});
+  plan.commands.insert(plan.commands.begin(),
+                       {dispatch(2, 0, {{0, 16, 0}}), dispatch(2, 0, {{4, 7, 0}})});
+  for (Command &command : plan.commands)
+    for (Hazard &hazard : command.hazards) {
+      hazard.from += 2;
+      hazard.to += 2;
+    }
+  EXPECT_TRUE(allHold(verify(sample)));
+}
+
+TEST(Verify, a_plan_of_nothing_holds) {
+  Artifact sample = makeSample();
+  sample.manifest.entries[0].results = {{"y", "F32", {0, 5}, "", false}};
+  Plan empty;
+  empty.entry = "main";
+  empty.target = "vulkan";
+  sample.plans = {empty};
+  EXPECT_TRUE(allHold(verify(sample)));
+}
+
+//===----------------------------------------------------------------------===//
+// Random plans against a byte by byte oracle
+//===----------------------------------------------------------------------===//
+
+static constexpr int64_t arenaBytes = 24;
+
+static bool reads(Access access) { return access == Access::Read || access == Access::Update; }
+static bool writes(Access access) { return access == Access::Write || access == Access::Update; }
+static bool holdsByte(const PlanView &view, int64_t byte) {
+  return view.allocation == 0 && view.offset <= byte && byte < view.offset + view.bytes;
+}
+
+namespace {
+/// A list of dispatches on a tiny arena, and what it must answer.
+class RandomPlan {
+public:
+  explicit RandomPlan(unsigned seed) : random(seed) {
+    artifact = makeSample();
+    plan().slots.clear();
+    plan().kernels.clear();
+    plan().commands.clear();
+    plan().arenaBytes = arenaBytes;
+    plan().allocations = {{AllocationKind::Arena, 0, arenaBytes}};
+    int dispatches = pick(2, 9);
+    for (int i = 0; i < dispatches; ++i)
+      addDispatch(i);
+    for (int i = pick(0, 4); i > 0; --i) {
+      int64_t offset = pick(0, arenaBytes - 1), wave = pick(0, 4);
+      plan().slots.push_back({"s" + std::to_string(i), offset, pick(0, int(arenaBytes - offset)), 1,
+                              wave, wave + pick(0, 2)});
+    }
+  }
+
+  Plan &plan() { return artifact.plans[0]; }
+  int pick(int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); }
+
+  /// A barrier with all memory before each dispatch.
+  void addAllBarriers() {
+    std::vector<Command> commands;
+    for (const Command &command : plan().commands) {
+      commands.push_back(barrier({}, {{0, 0, arenaBytes}}));
+      commands.push_back(command);
+    }
+    plan().commands = commands;
+  }
+  /// Drops some barriers and the memory of others.
+  void weaken() {
+    std::vector<Command> commands;
+    for (Command command : plan().commands) {
+      int fate = command.kind == Command::Kind::Barrier ? pick(0, 3) : 3;
+      if (fate == 0)
+        continue;
+      if (fate <= 2) {
+        command.memory.clear();
+        for (int i = pick(0, 2); i > 0; --i) {
+          int64_t offset = pick(0, arenaBytes);
+          command.memory.push_back({0, offset, pick(0, int(arenaBytes - offset))});
+        }
+      }
+      commands.push_back(command);
+    }
+    plan().commands = commands;
+  }
+
+  bool holds(const std::string &what) {
+    std::vector<Claim> claims = verify(artifact);
+    EXPECT_TRUE(findClaim(claims, "ranges").holds) << findClaim(claims, "ranges").detail;
+    return findClaim(claims, what).holds;
+  }
+
+  /// Whether `ask(from, to, byte)` holds of all conflicts of two dispatches,
+  /// the positions of their commands given in order.
+  bool forEachConflict(const std::function<bool(size_t, size_t, int64_t, bool, bool)> &ask) {
+    const std::vector<Command> &commands = plan().commands;
+    for (size_t to = 0; to < commands.size(); ++to)
+      for (size_t from = 0; from < to; ++from)
+        for (int64_t byte = 0; byte < arenaBytes; ++byte) {
+          auto [fromReads, fromWrites] = touch(commands[from], byte);
+          auto [toReads, toWrites] = touch(commands[to], byte);
+          if ((fromWrites && (toReads || toWrites)) || (fromReads && toWrites))
+            if (!ask(from, to, byte, fromWrites, toWrites))
+              return false;
+        }
+    return true;
+  }
+  bool isOrdered() {
+    return forEachConflict([&](size_t from, size_t to, int64_t byte, bool fromWrites, bool) {
+      for (size_t i = from + 1; i < to; ++i) {
+        const Command &command = plan().commands[i];
+        if (command.kind != Command::Kind::Barrier)
+          continue;
+        if (!fromWrites)
+          return true;
+        for (const PlanView &view : command.memory)
+          if (holdsByte(view, byte))
+            return true;
+      }
+      return false;
+    });
+  }
+  bool areWavesFree() {
+    return forEachConflict([&](size_t from, size_t to, int64_t, bool, bool) {
+      return plan().commands[from].wave != plan().commands[to].wave;
+    });
+  }
+  bool areSlotsRight() {
+    const std::vector<Slot> &slots = plan().slots;
+    for (size_t a = 0; a < slots.size(); ++a)
+      for (size_t b = 0; b < a; ++b)
+        for (int64_t byte = 0; byte < arenaBytes; ++byte)
+          if (isIn(slots[a], byte) && isIn(slots[b], byte) &&
+              std::max(slots[a].firstWave, slots[b].firstWave) <=
+                  std::min(slots[a].lastWave, slots[b].lastWave))
+            return false;
+    for (const Command &command : plan().commands)
+      for (size_t i = 0; i < command.operands.size(); ++i) {
+        const PlanView &view = command.operands[i];
+        bool found =
+            view.bytes == 0 || plan().kernels[command.kernel].operands[i].access == Access::None;
+        for (const Slot &slot : slots)
+          found |= slot.firstWave <= command.wave && command.wave <= slot.lastWave &&
+                   slot.offset <= view.offset &&
+                   view.offset + view.bytes <= slot.offset + slot.bytes;
+        if (!found)
+          return false;
+      }
+    return true;
+  }
+  bool isInPlaceRight() {
+    for (const Command &command : plan().commands)
+      for (size_t a = 0; a < command.operands.size(); ++a)
+        for (size_t b = 0; b < a; ++b)
+          if (!mayShare(command, a, b))
+            return false;
+    return true;
+  }
+
+private:
+  static bool isIn(const Slot &slot, int64_t byte) {
+    return slot.offset <= byte && byte < slot.offset + slot.bytes;
+  }
+  bool mayShare(const Command &command, size_t a, size_t b) {
+    const PlanView &x = command.operands[a], &y = command.operands[b];
+    Access first = plan().kernels[command.kernel].operands[a].access;
+    Access second = plan().kernels[command.kernel].operands[b].access;
+    bool overlap = false;
+    for (int64_t byte = 0; byte < arenaBytes; ++byte)
+      overlap |= holdsByte(x, byte) && holdsByte(y, byte);
+    if (!overlap || first == Access::None || second == Access::None ||
+        (!writes(first) && !writes(second)))
+      return true;
+    return x == y && ((first == Access::Read && second == Access::Write) ||
+                      (first == Access::Write && second == Access::Read));
+  }
+  std::pair<bool, bool> touch(const Command &command, int64_t byte) {
+    bool read = false, written = false;
+    for (size_t i = 0; i < command.operands.size(); ++i)
+      if (holdsByte(command.operands[i], byte)) {
+        Access access = plan().kernels[command.kernel].operands[i].access;
+        read |= reads(access);
+        written |= writes(access);
+      }
+    return {read, written};
+  }
+  void addDispatch(int number) {
+    Kernel kernel{"k" + std::to_string(number), "code/vulkan/add.spv", {8, 1, 1}, {}};
+    std::vector<PlanView> views;
+    for (int i = pick(0, 3); i > 0; --i) {
+      int64_t offset = pick(0, 5) * 4;
+      PlanView view{0, offset, pick(0, std::min<int>(8, arenaBytes - offset))};
+      if (!views.empty() && pick(0, 4) == 0)
+        view = views.back();
+      views.push_back(view);
+      kernel.operands.push_back({Access(pick(0, 3)), pick(0, 1) == 1, view.bytes, 1});
+    }
+    plan().kernels.push_back(kernel);
+    plan().commands.push_back(dispatch(number, pick(0, 4), views));
+  }
+
+  std::mt19937 random;
+  Artifact artifact;
+};
+} // namespace
+
+TEST(VerifyRandom, order_agrees_with_the_oracle) {
+  int held = 0, failed = 0;
+  for (unsigned seed = 0; seed < 2000; ++seed) {
+    RandomPlan random(seed);
+    random.addAllBarriers();
+    ASSERT_TRUE(random.holds("order")) << "seed " << seed;
+    random.weaken();
+    bool expected = random.isOrdered();
+    ASSERT_EQ(random.holds("order"), expected) << "seed " << seed;
+    ++(expected ? held : failed);
+  }
+  EXPECT_GT(held, 100);
+  EXPECT_GT(failed, 100);
+}
+
+TEST(VerifyRandom, removing_a_needed_barrier_fails) {
+  int needed = 0;
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    RandomPlan random(seed);
+    random.addAllBarriers();
+    const std::vector<Command> all = random.plan().commands;
+    for (size_t i = 0; i < all.size(); i += 2) {
+      random.plan().commands = all;
+      random.plan().commands.erase(random.plan().commands.begin() + i);
+      bool expected = random.isOrdered();
+      ASSERT_EQ(random.holds("order"), expected) << "seed " << seed << " barrier " << i / 2;
+      needed += !expected;
+    }
+  }
+  EXPECT_GT(needed, 100);
+}
+
+TEST(VerifyRandom, waves_slots_and_in_place_agree_with_the_oracle) {
+  int held[3] = {}, failed[3] = {};
+  auto expect = [&](RandomPlan &random, int which, const char *what, bool expected, unsigned seed) {
+    ASSERT_EQ(random.holds(what), expected) << what << ", seed " << seed;
+    ++(expected ? held : failed)[which];
+  };
+  for (unsigned seed = 0; seed < 4000; ++seed) {
+    RandomPlan random(seed);
+    expect(random, 0, "waves", random.areWavesFree(), seed);
+    expect(random, 1, "slots", random.areSlotsRight(), seed);
+    expect(random, 2, "in place", random.isInPlaceRight(), seed);
+  }
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_GT(held[i], 50) << i;
+    EXPECT_GT(failed[i], 50) << i;
+  }
+}
