@@ -34,10 +34,13 @@ public:
   KernelFormer(func::FuncOp function, const Profile &profile)
       : block(function.getBody().front()), profile(profile) {}
 
-  void run() {
+  LogicalResult run() {
+    if (failed(checkOps()))
+      return failure();
     materializeResults();
     formGroups();
     buildKernels();
+    return success();
   }
 
 private:
@@ -47,6 +50,7 @@ private:
   DenseMap<Operation *, unsigned> groupOf; // index into `groups`
   DenseMap<Operation *, unsigned> position;
 
+  LogicalResult checkOps();
   void materializeResults();
   void formGroups();
   bool tryJoin(Operation *op, ArrayRef<unsigned> candidates);
@@ -64,9 +68,8 @@ struct FormKernels : weir::impl::FormKernelsPassBase<FormKernels> {
     if (failed(profile))
       return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      if (failed(normalize(function)))
+      if (failed(normalize(function)) || failed(KernelFormer(function, *profile).run()))
         return signalPassFailure();
-      KernelFormer(function, *profile).run();
     }
   }
 
@@ -116,6 +119,26 @@ static Value createCopy(OpBuilder &builder, Location loc, Value value) {
                                      linalg::YieldOp::create(b, loc, values.front());
                                    })
       .getResult(0);
+}
+
+/// Every op must have a place: in a kernel, or as a constant or reshape between
+/// kernels. Reports all that have none.
+LogicalResult KernelFormer::checkOps() {
+  bool allPlaced = true;
+  for (Operation &op : block.without_terminator()) {
+    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, arith::ConstantOp>(op) ||
+        getOpShape(&op) == OpShape::Free)
+      continue;
+    if (getOpShape(&op) != OpShape::Other && KernelDomain::build(&op))
+      continue;
+    allPlaced = false;
+    if (isa<linalg::GenericOp>(op))
+      op.emitOpError("has no kernel: it neither computes every point for itself nor reduces with a "
+                     "combiner that has a neutral element");
+    else
+      op.emitOpError("has no kernel");
+  }
+  return success(allPlaced);
 }
 
 /// Every result of the function becomes bytes that some kernel writes for it

@@ -1,0 +1,137 @@
+// RUN: weir-opt %s --weir-set-profile --weir-form-kernels --weir-lower-kernels -split-input-file | FileCheck %s
+
+// Equal kernels are one function, whatever they are called on; a reshape is the
+// same bytes.
+// CHECK-COUNT-1: gpu.func @map_2x4
+// CHECK-NOT:     gpu.func
+// CHECK-LABEL: func @equal_kernels_once
+// CHECK-SAME:    %[[X:arg[0-9]+]]: memref<8xf32> {weir.name = "x", weir.shape = tensor<2x4xf32>}
+// CHECK-SAME:    %[[Y:arg[0-9]+]]: memref<8xf32> {weir.shape = tensor<2x4xf32>}
+// CHECK-SAME:    %[[R:arg[0-9]+]]: memref<8xf32> {weir.result, weir.shape = tensor<4x2xf32>}
+// CHECK-SAME:    %[[S:arg[0-9]+]]: memref<8xf32> {weir.name = "s", weir.result, weir.shape = tensor<2x4xf32>}
+// CHECK-SAME:    attributes {weir.entry}
+// CHECK:         schedule.commands
+// CHECK:           schedule.dispatch @map_2x4::@map_2x4 [1, 1, 1](%[[X]], %[[R]])
+// CHECK:           schedule.dispatch @map_2x4::@map_2x4 [1, 1, 1](%[[Y]], %[[S]])
+func.func @equal_kernels_once(%x: tensor<2x4xf32> {weir.name = "x"}, %y: tensor<2x4xf32>) -> (tensor<4x2xf32>, tensor<2x4xf32> {weir.name = "s"}) {
+  %e = tensor.empty() : tensor<2x4xf32>
+  %a = linalg.exp ins(%x : tensor<2x4xf32>) outs(%e : tensor<2x4xf32>) -> tensor<2x4xf32>
+  %b = linalg.exp ins(%y : tensor<2x4xf32>) outs(%e : tensor<2x4xf32>) -> tensor<2x4xf32>
+  %f = tensor.collapse_shape %a [[0, 1]] : tensor<2x4xf32> into tensor<8xf32>
+  %r = tensor.expand_shape %f [[0, 1]] output_shape [4, 2] : tensor<8xf32> into tensor<4x2xf32>
+  return %r, %b : tensor<4x2xf32>, tensor<2x4xf32>
+}
+
+// -----
+
+// Nothing is launched for an empty tensor, and nothing reads one.
+// CHECK-NOT:   gpu.func @map
+// CHECK:       gpu.func @row_0(%arg0: memref<1xf32
+// CHECK:         memref.store %{{.*}}, %arg0
+// CHECK-LABEL: func @empty
+// CHECK:         schedule.commands {
+// CHECK-NEXT:      schedule.dispatch @row_0::@row_0 [1, 1, 1](%arg2) : (memref<1xf32>)
+// CHECK-NEXT:    }
+func.func @empty(%x: tensor<0xf32>) -> (tensor<0xf32>, tensor<f32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<0xf32>
+  %a = linalg.exp ins(%x : tensor<0xf32>) outs(%e : tensor<0xf32>) -> tensor<0xf32>
+  %e0 = tensor.empty() : tensor<f32>
+  %z = linalg.fill ins(%zero : f32) outs(%e0 : tensor<f32>) -> tensor<f32>
+  %s = linalg.generic {indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> ()>], iterator_types = ["reduction"]}
+      ins(%x : tensor<0xf32>) outs(%z : tensor<f32>) {
+  ^bb0(%v: f32, %o: f32):
+    %t = arith.addf %v, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<f32>
+  return %a, %s : tensor<0xf32>, tensor<f32>
+}
+
+// -----
+
+// A constant becomes a flat global; a bool is stored as a byte.
+// CHECK:       gpu.func @map_2x2(%arg0: memref<4xf32, {{.*}}, %arg1: memref<4xf32, {{.*}}, %arg2: memref<4xi8,
+// CHECK:         arith.extui
+// CHECK:       memref.global "private" constant @constant : memref<4xf32> = dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]>
+// CHECK-LABEL: func @constants_and_bools
+// CHECK-SAME:    memref<4xi8> {weir.result, weir.shape = tensor<2x2xi1>}
+// CHECK:         memref.get_global @constant : memref<4xf32>
+func.func @constants_and_bools(%x: tensor<2x2xf32>) -> tensor<2x2xi1> {
+  %c = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %e = tensor.empty() : tensor<2x2xi1>
+  %r = linalg.generic {indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (r, c)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %c : tensor<2x2xf32>, tensor<2x2xf32>) outs(%e : tensor<2x2xi1>) {
+  ^bb0(%a: f32, %b: f32, %o: i1):
+    %t = arith.cmpf olt, %a, %b : f32
+    linalg.yield %t : i1
+  } -> tensor<2x2xi1>
+  return %r : tensor<2x2xi1>
+}
+
+// -----
+
+// A row longer than an invocation's memory is read again in every pass.
+// CHECK:       gpu.func @row_2x65536
+// CHECK-NOT:     memref.alloca
+// CHECK:         memref.load %arg0
+// CHECK:         memref.load %arg0
+// CHECK-LABEL: func @long_rows
+func.func @long_rows(%x: tensor<2x65536xf32>) -> tensor<2x65536xf32> {
+  %low = arith.constant 0xFF800000 : f32
+  %e1 = tensor.empty() : tensor<2xf32>
+  %e2 = tensor.empty() : tensor<2x65536xf32>
+  %z = linalg.fill ins(%low : f32) outs(%e1 : tensor<2xf32>) -> tensor<2xf32>
+  %m = linalg.generic {indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (r)>], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<2x65536xf32>) outs(%z : tensor<2xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.maximumf %a, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<2xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (r)>, affine_map<(r, c) -> (r, c)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %m : tensor<2x65536xf32>, tensor<2xf32>) outs(%e2 : tensor<2x65536xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %s = arith.subf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<2x65536xf32>
+  return %y : tensor<2x65536xf32>
+}
+
+// -----
+
+// A loop of more trips than the target runs is nested: 4,000,000 / 8 units of a
+// vector are 125,000 trips; 65,535 of them, then the rest.
+// CHECK:       gpu.func @row_4000000
+// CHECK-DAG:     %[[MOST:.*]] = arith.constant 65535 : index
+// CHECK-DAG:     %[[REST:.*]] = arith.constant 59465 : index
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %[[MOST]]
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %[[REST]]
+func.func @long_loop(%x: tensor<4000000xf32>) -> tensor<f32> {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<f32>
+  %z = linalg.fill ins(%zero : f32) outs(%e0 : tensor<f32>) -> tensor<f32>
+  %s = linalg.generic {indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> ()>], iterator_types = ["reduction"]}
+      ins(%x : tensor<4000000xf32>) outs(%z : tensor<f32>) {
+  ^bb0(%v: f32, %o: f32):
+    %t = arith.addf %v, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<f32>
+  return %s : tensor<f32>
+}
+
+// -----
+
+// More workgroups than one axis holds: a second axis.
+// CHECK-LABEL: func @large_grid
+// CHECK:         schedule.dispatch @row_5000011x3::@row_5000011x3 [65535, 2, 1]
+func.func @large_grid(%x: tensor<5000011x3xf32>) -> tensor<5000011xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<5000011xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<5000011xf32>) -> tensor<5000011xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (r)>], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<5000011x3xf32>) outs(%z : tensor<5000011xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %t = arith.addf %v, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<5000011xf32>
+  return %s : tensor<5000011xf32>
+}
