@@ -1,3 +1,408 @@
 //===- Runtime.cpp - The C ABI --------------------------------------------===//
+//
+// Checks handles, holds the device's lock, and turns exceptions into a status
+// and a sentence. Handles share the device, so they may be closed in any order.
+//
+//===----------------------------------------------------------------------===//
 
 #include "weir/weir.h"
+
+#include "Program.h"
+#include "VulkanDevice.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+
+using namespace weir;
+using namespace weir::runtime;
+
+struct weir_artifact {
+  Artifact artifact;
+};
+
+struct weir_device {
+  std::shared_ptr<Device> device;
+};
+
+struct weir_buffer {
+  std::shared_ptr<Device> device;
+  Storage storage;
+};
+
+struct weir_program {
+  std::unique_ptr<Program> program;
+};
+
+static thread_local std::string lastError;
+
+static weir_status fail(weir_status status, const char *sentence) noexcept {
+  try {
+    lastError = sentence;
+  } catch (const std::bad_alloc &) {
+    lastError.clear();
+  }
+  return status;
+}
+
+template <typename Body> static weir_status guard(Body body) noexcept {
+  try {
+    lastError.clear();
+    body();
+    return WEIR_OK;
+  } catch (const BadArgument &error) {
+    return fail(WEIR_BAD_ARGUMENT, error.what());
+  } catch (const std::bad_alloc &) {
+    return fail(WEIR_FAILED, "the host is out of memory");
+  } catch (const std::exception &error) {
+    return fail(WEIR_FAILED, error.what());
+  } catch (...) {
+    return fail(WEIR_FAILED, "an unknown error");
+  }
+}
+
+static void require(const void *pointer, const char *function,
+                    const char *name) {
+  if (!pointer)
+    throw BadArgument(std::string(function) + ": '" + name + "' is null");
+}
+
+const char *weir_last_error(void) { return lastError.c_str(); }
+
+//===----------------------------------------------------------------------===//
+// Artifacts
+//===----------------------------------------------------------------------===//
+
+weir_status weir_artifact_open(const char *path, weir_artifact **artifact) {
+  return guard([&] {
+    require(path, "weir_artifact_open", "path");
+    require(artifact, "weir_artifact_open", "artifact");
+    try {
+      *artifact = new weir_artifact{readArtifact(path)};
+    } catch (const Error &error) {
+      throw BadArgument(error.what()); // a bad file
+    }
+  });
+}
+
+void weir_artifact_close(weir_artifact *artifact) { delete artifact; }
+
+size_t weir_artifact_entry_count(const weir_artifact *artifact) {
+  return artifact ? artifact->artifact.manifest.entries.size() : 0;
+}
+
+/// Null when there is no such entry.
+static const EntrySpec *getEntry(const weir_artifact *artifact, size_t entry) {
+  if (entry >= weir_artifact_entry_count(artifact))
+    return nullptr;
+  return &artifact->artifact.manifest.entries[entry];
+}
+
+const char *weir_artifact_entry_name(const weir_artifact *artifact,
+                                     size_t entry) {
+  const EntrySpec *spec = getEntry(artifact, entry);
+  return spec ? spec->name.c_str() : nullptr;
+}
+
+weir_status weir_artifact_find_entry(const weir_artifact *artifact,
+                                     const char *name, size_t *entry) {
+  return guard([&] {
+    require(artifact, "weir_artifact_find_entry", "artifact");
+    require(name, "weir_artifact_find_entry", "name");
+    require(entry, "weir_artifact_find_entry", "entry");
+    std::string known;
+    for (size_t i = 0; i < weir_artifact_entry_count(artifact); ++i) {
+      if (getEntry(artifact, i)->name == name) {
+        *entry = i;
+        return;
+      }
+      known +=
+          (known.empty() ? "'" : ", '") + getEntry(artifact, i)->name + "'";
+    }
+    throw BadArgument("the artifact has no entry '" + std::string(name) +
+                      "'; it has " + (known.empty() ? "none" : known));
+  });
+}
+
+size_t weir_artifact_argument_count(const weir_artifact *artifact,
+                                    size_t entry) {
+  const EntrySpec *spec = getEntry(artifact, entry);
+  return spec ? spec->arguments.size() : 0;
+}
+
+size_t weir_artifact_result_count(const weir_artifact *artifact, size_t entry) {
+  const EntrySpec *spec = getEntry(artifact, entry);
+  return spec ? spec->results.size() : 0;
+}
+
+static weir_status getTensorInfo(const weir_artifact *artifact, size_t entry,
+                                 size_t index, weir_tensor_info *info,
+                                 std::vector<TensorSpec> EntrySpec::*tensors,
+                                 const char *function, const char *what) {
+  return guard([&] {
+    require(artifact, function, "artifact");
+    require(info, function, "info");
+    const EntrySpec *spec = getEntry(artifact, entry);
+    if (!spec)
+      throw BadArgument("the artifact has no entry " + std::to_string(entry) +
+                        ": it has " +
+                        std::to_string(weir_artifact_entry_count(artifact)) +
+                        ", counted from 0");
+    if (index >= (spec->*tensors).size())
+      throw BadArgument("entry '" + spec->name + "' has no " + what + " " +
+                        std::to_string(index) + ": it has " +
+                        std::to_string((spec->*tensors).size()) +
+                        ", counted from 0");
+    const TensorSpec &tensor = (spec->*tensors)[index];
+    info->name = tensor.name.c_str();
+    info->dtype = tensor.dtype.c_str();
+    info->shape = tensor.shape.data();
+    info->rank = tensor.shape.size();
+    info->bytes = getByteSize(tensor);
+  });
+}
+
+weir_status weir_artifact_argument(const weir_artifact *artifact, size_t entry,
+                                   size_t index, weir_tensor_info *info) {
+  return getTensorInfo(artifact, entry, index, info, &EntrySpec::arguments,
+                       __func__, "argument");
+}
+
+weir_status weir_artifact_result(const weir_artifact *artifact, size_t entry,
+                                 size_t index, weir_tensor_info *info) {
+  return getTensorInfo(artifact, entry, index, info, &EntrySpec::results,
+                       __func__, "result");
+}
+
+//===----------------------------------------------------------------------===//
+// Devices
+//===----------------------------------------------------------------------===//
+
+static void checkApi(const char *api) {
+  if (api && std::strcmp(api, "vulkan") != 0)
+    throw BadArgument("there is no API '" + std::string(api) +
+                      "'; the runtime has vulkan");
+}
+
+weir_status weir_device_count(const char *api, size_t *count) {
+  return guard([&] {
+    require(count, "weir_device_count", "count");
+    checkApi(api);
+    *count = Device::count();
+  });
+}
+
+weir_status weir_device_open(const char *api, size_t index,
+                             weir_device **device) {
+  return guard([&] {
+    require(device, "weir_device_open", "device");
+    checkApi(api);
+    *device = new weir_device{Device::open(index)};
+  });
+}
+
+weir_status weir_device_adopt_vulkan(const weir_vulkan_handles *handles,
+                                     weir_device **device) {
+  return guard([&] {
+    require(handles, "weir_device_adopt_vulkan", "handles");
+    require(device, "weir_device_adopt_vulkan", "device");
+    *device = new weir_device{Device::adopt(*handles)};
+  });
+}
+
+void weir_device_close(weir_device *device) {
+  if (device) {
+    std::lock_guard lock(device->device->mutex);
+    device->device->waitNoThrow();
+  }
+  delete device;
+}
+
+const char *weir_device_name(const weir_device *device) {
+  return device ? device->device->getFacts().name.c_str() : nullptr;
+}
+
+weir_status weir_device_profile(const weir_device *device,
+                                char **profile_json) {
+  return guard([&] {
+    require(device, "weir_device_profile", "device");
+    require(profile_json, "weir_device_profile", "profile_json");
+    std::string text = printProfile(makeProfile(device->device->getFacts()));
+    char *copy = static_cast<char *>(std::malloc(text.size() + 1));
+    if (!copy)
+      throw std::bad_alloc();
+    std::memcpy(copy, text.c_str(), text.size() + 1);
+    *profile_json = copy;
+  });
+}
+
+void weir_string_free(char *string) { std::free(string); }
+
+weir_status weir_device_wait(weir_device *device) {
+  return guard([&] {
+    require(device, "weir_device_wait", "device");
+    std::lock_guard lock(device->device->mutex);
+    device->device->wait();
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+weir_status weir_buffer_create(weir_device *device, int64_t bytes,
+                               weir_buffer **buffer) {
+  return guard([&] {
+    require(device, "weir_buffer_create", "device");
+    require(buffer, "weir_buffer_create", "buffer");
+    if (bytes < 0)
+      throw BadArgument("weir_buffer_create: " + std::to_string(bytes) +
+                        " bytes are fewer than none");
+    std::lock_guard lock(device->device->mutex);
+    Storage storage = device->device->allocate(bytes, /*hostAccess=*/true);
+    *buffer = new weir_buffer{device->device, std::move(storage)};
+  });
+}
+
+void weir_buffer_destroy(weir_buffer *buffer) {
+  if (!buffer)
+    return;
+  std::shared_ptr<Device> device = buffer->device; // outlives the lock
+  std::lock_guard lock(device->mutex);
+  device->waitNoThrow();
+  for (StorageUser *user : device->users)
+    user->forget(buffer->storage);
+  delete buffer;
+}
+
+static void checkRange(const weir_buffer *buffer, int64_t offset,
+                       const void *data, int64_t bytes, const char *function) {
+  require(buffer, function, "buffer");
+  int64_t size = buffer->storage.bytes;
+  if (offset < 0 || bytes < 0 || offset > size || bytes > size - offset)
+    throw BadArgument(std::string(function) + ": " + std::to_string(bytes) +
+                      " bytes at offset " + std::to_string(offset) +
+                      " leave a buffer of " + std::to_string(size));
+  if (bytes > 0)
+    require(data, function, "data");
+}
+
+weir_status weir_buffer_write(weir_buffer *buffer, int64_t offset,
+                              const void *data, int64_t bytes) {
+  return guard([&] {
+    checkRange(buffer, offset, data, bytes, "weir_buffer_write");
+    if (bytes == 0)
+      return;
+    std::lock_guard lock(buffer->device->mutex);
+    buffer->device->write(buffer->storage, offset, data, bytes);
+  });
+}
+
+weir_status weir_buffer_read(weir_buffer *buffer, int64_t offset, void *data,
+                             int64_t bytes) {
+  return guard([&] {
+    checkRange(buffer, offset, data, bytes, "weir_buffer_read");
+    if (bytes == 0)
+      return;
+    std::lock_guard lock(buffer->device->mutex);
+    buffer->device->read(buffer->storage, offset, data, bytes);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+weir_status weir_program_load(weir_device *device,
+                              const weir_artifact *artifact,
+                              weir_program **program) {
+  return guard([&] {
+    require(device, "weir_program_load", "device");
+    require(artifact, "weir_program_load", "artifact");
+    require(program, "weir_program_load", "program");
+    std::lock_guard lock(device->device->mutex);
+    *program = new weir_program{
+        std::make_unique<Program>(device->device, artifact->artifact)};
+  });
+}
+
+void weir_program_unload(weir_program *program) {
+  if (!program)
+    return;
+  std::shared_ptr<Device> device =
+      program->program->device; // outlives the lock
+  std::lock_guard lock(device->mutex);
+  delete program;
+}
+
+static std::vector<const Storage *>
+getStorages(const Device &device, const char *entry, const char *what,
+            weir_buffer *const *buffers, size_t count) {
+  std::vector<const Storage *> storages;
+  for (size_t i = 0; i < count; ++i) {
+    if (buffers[i] && buffers[i]->device.get() != &device)
+      throw BadArgument("entry '" + std::string(entry) + "': the buffer of " +
+                        what + " " + std::to_string(i) +
+                        " belongs to another device than the program");
+    storages.push_back(buffers[i] ? &buffers[i]->storage : nullptr);
+  }
+  return storages;
+}
+
+/// Submits; when `nanoseconds` is given, waits and sets it.
+static void run(weir_program *program, const char *entry,
+                weir_buffer *const *arguments, size_t argument_count,
+                weir_buffer *const *results, size_t result_count, bool wait,
+                double *nanoseconds, const char *function) {
+  require(program, function, "program");
+  require(entry, function, "entry");
+  if (argument_count > 0)
+    require(arguments, function, "arguments");
+  if (result_count > 0)
+    require(results, function, "results");
+  Device &device = *program->program->device;
+  std::lock_guard lock(device.mutex);
+  std::vector<const Storage *> argumentStorages =
+      getStorages(device, entry, "argument", arguments, argument_count);
+  std::vector<const Storage *> resultStorages =
+      getStorages(device, entry, "result", results, result_count);
+
+  auto start = std::chrono::steady_clock::now();
+  const Recording *recording =
+      program->program->submit(entry, argumentStorages, resultStorages);
+  if (!wait)
+    return;
+  device.wait();
+  auto end = std::chrono::steady_clock::now();
+  if (!nanoseconds)
+    return;
+  *nanoseconds = recording ? recording->readNanoseconds() : 0;
+  if (*nanoseconds < 0) // the queue has no timestamps
+    *nanoseconds =
+        std::chrono::duration<double, std::nano>(end - start).count();
+}
+
+weir_status weir_program_invoke(weir_program *program, const char *entry,
+                                weir_buffer *const *arguments,
+                                size_t argument_count,
+                                weir_buffer *const *results,
+                                size_t result_count,
+                                double *device_nanoseconds) {
+  return guard([&] {
+    run(program, entry, arguments, argument_count, results, result_count,
+        /*wait=*/true, device_nanoseconds, "weir_program_invoke");
+  });
+}
+
+weir_status weir_program_submit(weir_program *program, const char *entry,
+                                weir_buffer *const *arguments,
+                                size_t argument_count,
+                                weir_buffer *const *results,
+                                size_t result_count) {
+  return guard([&] {
+    run(program, entry, arguments, argument_count, results, result_count,
+        /*wait=*/false, nullptr, "weir_program_submit");
+  });
+}

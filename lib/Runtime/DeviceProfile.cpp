@@ -1,0 +1,119 @@
+//===- DeviceProfile.cpp - The target profile that fits a device ----------===//
+
+#include "VulkanDevice.h"
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+
+namespace weir::runtime {
+
+DeviceFacts getFacts(const InstanceFunctions &vk, VkPhysicalDevice device) {
+  VkPhysicalDeviceVulkan13Properties props13 = {};
+  props13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES;
+  VkPhysicalDeviceVulkan12Properties props12 = {};
+  props12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES;
+  props12.pNext = &props13;
+  VkPhysicalDeviceVulkan11Properties props11 = {};
+  props11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES;
+  props11.pNext = &props12;
+  VkPhysicalDeviceProperties2 props = {};
+  props.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  props.pNext = &props11;
+  vk.GetPhysicalDeviceProperties2(device, &props);
+
+  VkPhysicalDeviceVulkan13Features features13 = {};
+  features13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
+  VkPhysicalDeviceVulkan12Features features12 = {};
+  features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+  features12.pNext = &features13;
+  VkPhysicalDeviceFeatures2 features = {};
+  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+  features.pNext = &features12;
+  vk.GetPhysicalDeviceFeatures2(device, &features);
+
+  DeviceFacts facts;
+  facts.name = props.properties.deviceName;
+  facts.apiVersion = props.properties.apiVersion;
+  facts.type = props.properties.deviceType;
+  facts.driver = props12.driverID;
+  facts.limits = props.properties.limits;
+  facts.maxAllocation = int64_t(std::min<VkDeviceSize>(
+      props11.maxMemoryAllocationSize, std::numeric_limits<int64_t>::max()));
+  facts.subgroupSize = std::max(props11.subgroupSize, 1u);
+  facts.subgroupSizeControl =
+      features13.subgroupSizeControl &&
+      (props13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT);
+  facts.fullSubgroups = features13.computeFullSubgroups;
+  facts.subgroupExtendedTypes = features12.shaderSubgroupExtendedTypes;
+  facts.minSubgroupSize = facts.maxSubgroupSize = facts.subgroupSize;
+  if (facts.subgroupSizeControl) {
+    facts.minSubgroupSize = props13.minSubgroupSize;
+    facts.maxSubgroupSize = props13.maxSubgroupSize;
+  }
+  facts.float64 = features.features.shaderFloat64;
+  facts.int64 = features.features.shaderInt64;
+  facts.int8 = features12.shaderInt8;
+  facts.storage8 = features12.storageBuffer8BitAccess;
+  return facts;
+}
+
+/// "NVIDIA H200 (rev 1)" -> "nvidia-h200-rev-1".
+static std::string makeProfileName(const std::string &deviceName) {
+  std::string name;
+  for (unsigned char c : deviceName) {
+    if (std::isalnum(c))
+      name += char(std::tolower(c));
+    else if (!name.empty() && name.back() != '-')
+      name += '-';
+  }
+  while (!name.empty() && name.back() == '-')
+    name.pop_back();
+  return name.empty() ? "vulkan" : name;
+}
+
+Profile makeProfile(const DeviceFacts &facts) {
+  const VkPhysicalDeviceLimits &limits = facts.limits;
+  bool lavapipe = facts.driver == VK_DRIVER_ID_MESA_LLVMPIPE;
+
+  Profile profile;
+  profile.name = lavapipe ? "lavapipe" : makeProfileName(facts.name);
+  profile.target = "vulkan";
+  profile.api = "vulkan1.3";
+  profile.subgroupSize = facts.subgroupSize;
+  profile.maxWorkgroupSize = std::min(limits.maxComputeWorkGroupInvocations,
+                                      limits.maxComputeWorkGroupSize[0]);
+  profile.workgroupMemory = limits.maxComputeSharedMemorySize;
+  for (int axis = 0; axis < 3; ++axis)
+    profile.maxGrid[axis] = limits.maxComputeWorkGroupCount[axis];
+  profile.storageBuffersPerStage = std::min(
+      {limits.maxPerStageDescriptorStorageBuffers,
+       limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
+  profile.bytesPerBinding = limits.maxStorageBufferRange;
+  profile.offsetAlignment =
+      std::max<int64_t>(int64_t(limits.minStorageBufferOffsetAlignment), 1);
+  // lavapipe leaves any loop after this many trips; others run it to its end.
+  profile.maxLoopTrips = lavapipe ? 65535 : std::numeric_limits<int32_t>::max();
+  profile.float64 = facts.float64;
+  profile.int64 = facts.int64;
+  profile.storage8 = facts.storage8 && facts.int8;
+
+  if (facts.type == VK_PHYSICAL_DEVICE_TYPE_CPU) {
+    // One subgroup a workgroup: lanes are a vector, and rows fit the stack.
+    profile.rowMapping = RowMapping::Subgroup;
+    profile.workgroupSize = profile.subgroupSize;
+    return profile;
+  }
+  // Lanes hold little, but many of them work on a row.
+  profile.rowMapping = RowMapping::Workgroup;
+  int64_t subgroups = std::max<int64_t>(
+      std::min<int64_t>(256, profile.maxWorkgroupSize) / profile.subgroupSize,
+      1);
+  profile.workgroupSize = subgroups * profile.subgroupSize;
+  profile.privateRowBytes = 128;
+  profile.elementsPerInvocation = 4;
+  profile.unrollPrivate = true;
+  return profile;
+}
+
+} // namespace weir::runtime

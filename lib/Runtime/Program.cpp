@@ -1,0 +1,297 @@
+//===- Program.cpp - Loads an artifact, runs its entries ------------------===//
+
+#include "Program.h"
+
+#include "Requirements.h"
+
+#include <algorithm>
+
+namespace weir::runtime {
+
+// Each keeps a command buffer and its descriptor sets; a training loop needs a
+// few sets of buffers, and a caller that makes new buffers every time gains
+// nothing from older ones.
+static constexpr size_t maxRecordings = 64;
+
+//===----------------------------------------------------------------------===//
+// Loading
+//===----------------------------------------------------------------------===//
+
+static std::string quote(const std::string &text) { return "'" + text + "'"; }
+
+static bool isWrite(Access access) {
+  return access == Access::Write || access == Access::Update;
+}
+
+static std::vector<bool> findWrittenArguments(const EntrySpec &spec,
+                                              const Plan &plan) {
+  std::vector<bool> written(spec.arguments.size(), false);
+  for (const Command &command : plan.commands) {
+    if (command.kind != Command::Kind::Dispatch)
+      continue;
+    const Kernel &kernel = plan.kernels[size_t(command.kernel)];
+    for (size_t i = 0; i < command.operands.size(); ++i) {
+      const Allocation &allocation =
+          plan.allocations[size_t(command.operands[i].allocation)];
+      if (allocation.kind == AllocationKind::Argument &&
+          isWrite(kernel.operands[i].access))
+        written[size_t(allocation.index)] = true;
+    }
+  }
+  return written;
+}
+
+Program::Program(std::shared_ptr<Device> owner, const Artifact &artifact)
+    : device(std::move(owner)) {
+  const Profile &profile = chooseTarget(artifact, device->getFacts());
+  checkRequirements(artifact, profile, device->getFacts());
+
+  for (const EntrySpec &spec : artifact.manifest.entries) {
+    Entry &entry = entries[spec.name];
+    entry.spec = spec;
+    // There is one for every entry and target.
+    entry.plan = *artifact.findPlan(spec.name, profile.target);
+    entry.writesArgument = findWrittenArguments(spec, entry.plan);
+    buildKernels(entry, artifact, profile);
+  }
+
+  constants = device->allocate(int64_t(artifact.constants.size()),
+                               /*hostAccess=*/true);
+  if (constants.bytes > 0)
+    device->write(constants, 0, artifact.constants.data(), constants.bytes);
+  device->users.push_back(this);
+}
+
+Program::~Program() {
+  std::erase(device->users, this);
+  device->waitNoThrow();
+}
+
+void Program::buildKernels(Entry &entry, const Artifact &artifact,
+                           const Profile &profile) {
+  for (const Kernel &kernel : entry.plan.kernels) {
+    KernelCode code;
+    code.layout = getLayout(kernel.operands.size(), code.setLayout);
+    Owned<VkPipeline> &pipeline =
+        pipelines[{kernel.code, kernel.name, kernel.operands.size()}];
+    if (pipeline.get() == VK_NULL_HANDLE)
+      pipeline =
+          Owned<VkPipeline>(device->handle,
+                            buildPipeline(kernel, artifact.code.at(kernel.code),
+                                          profile, code.layout),
+                            device->vk.DestroyPipeline);
+    code.pipeline = pipeline.get();
+    entry.kernels.push_back(code);
+  }
+}
+
+VkPipelineLayout Program::getLayout(size_t operands,
+                                    VkDescriptorSetLayout &setLayout) {
+  const DeviceFunctions &vk = device->vk;
+  Layout &layout = layouts[operands];
+  if (layout.pipeline.get() == VK_NULL_HANDLE) {
+    std::vector<VkDescriptorSetLayoutBinding> bindings(operands);
+    for (size_t i = 0; i < operands; ++i) {
+      bindings[i].binding = uint32_t(i);
+      bindings[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+      bindings[i].descriptorCount = 1;
+      bindings[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+    }
+    VkDescriptorSetLayoutCreateInfo setInfo = {};
+    setInfo.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
+    setInfo.bindingCount = uint32_t(operands);
+    setInfo.pBindings = bindings.data();
+    VkDescriptorSetLayout set = VK_NULL_HANDLE;
+    check(vk.CreateDescriptorSetLayout(device->handle, &setInfo, nullptr, &set),
+          "vkCreateDescriptorSetLayout");
+    layout.set = Owned<VkDescriptorSetLayout>(device->handle, set,
+                                              vk.DestroyDescriptorSetLayout);
+    VkPipelineLayoutCreateInfo info = {};
+    info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
+    info.setLayoutCount = 1;
+    info.pSetLayouts = &set;
+    VkPipelineLayout pipeline = VK_NULL_HANDLE;
+    check(vk.CreatePipelineLayout(device->handle, &info, nullptr, &pipeline),
+          "vkCreatePipelineLayout");
+    layout.pipeline = Owned<VkPipelineLayout>(device->handle, pipeline,
+                                              vk.DestroyPipelineLayout);
+  }
+  setLayout = layout.set.get();
+  return layout.pipeline.get();
+}
+
+VkPipeline Program::buildPipeline(const Kernel &kernel, const Bytes &code,
+                                  const Profile &profile,
+                                  VkPipelineLayout layout) {
+  const DeviceFunctions &vk = device->vk;
+  const DeviceFacts &facts = device->getFacts();
+  std::vector<uint32_t> words = getWords(code, kernel.code);
+  VkShaderModuleCreateInfo moduleInfo = {};
+  moduleInfo.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
+  moduleInfo.codeSize = words.size() * sizeof(uint32_t);
+  moduleInfo.pCode = words.data();
+  VkShaderModule handle = VK_NULL_HANDLE;
+  check(vk.CreateShaderModule(device->handle, &moduleInfo, nullptr, &handle),
+        "vkCreateShaderModule of '" + kernel.code + "'");
+  Owned<VkShaderModule> module(device->handle, handle, vk.DestroyShaderModule);
+
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo required = {};
+  required.sType =
+      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
+  required.requiredSubgroupSize = uint32_t(profile.subgroupSize);
+
+  VkComputePipelineCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = handle;
+  info.stage.pName = kernel.name.c_str();
+  if (profile.subgroupSize != int64_t(facts.subgroupSize))
+    info.stage.pNext = &required;
+  if (facts.fullSubgroups && kernel.workgroup[0] % profile.subgroupSize == 0)
+    info.stage.flags =
+        VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+  info.layout = layout;
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  check(vk.CreateComputePipelines(device->handle, VK_NULL_HANDLE, 1, &info,
+                                  nullptr, &pipeline),
+        "vkCreateComputePipelines of kernel '" + kernel.name + "'");
+  return pipeline;
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+static void checkCount(const EntrySpec &spec, const char *what, size_t expected,
+                       size_t given) {
+  if (expected != given)
+    throw BadArgument("entry '" + spec.name + "' has " +
+                      std::to_string(expected) + " " + what + ", but " +
+                      std::to_string(given) + " were given");
+}
+
+static void checkSizes(const EntrySpec &spec, const char *what,
+                       const std::vector<TensorSpec> &tensors,
+                       const std::vector<const Storage *> &buffers) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    int64_t bytes = getByteSize(tensors[i]);
+    int64_t given = buffers[i] ? buffers[i]->bytes : 0;
+    if (bytes == given)
+      continue;
+    std::string has = buffers[i] ? "has " + std::to_string(given) : "is null";
+    throw BadArgument("entry '" + spec.name + "': " + what + " '" +
+                      tensors[i].name + "' has " + std::to_string(bytes) +
+                      " bytes, but its buffer " + has);
+  }
+}
+
+void Program::checkBuffers(const Entry &entry,
+                           const std::vector<const Storage *> &arguments,
+                           const std::vector<const Storage *> &results) const {
+  const EntrySpec &spec = entry.spec;
+  checkCount(spec, "arguments", spec.arguments.size(), arguments.size());
+  checkCount(spec, "results", spec.results.size(), results.size());
+  checkSizes(spec, "argument", spec.arguments, arguments);
+  checkSizes(spec, "result", spec.results, results);
+
+  // The plan's barriers hold only for allocations that are disjoint.
+  struct User {
+    std::string name;
+    bool written;
+  };
+  std::map<const Storage *, User> users;
+  auto use = [&](const Storage *storage, const std::string &name, bool write) {
+    if (!storage || storage->bytes == 0)
+      return;
+    auto [found, isNew] = users.try_emplace(storage, User{name, write});
+    if (!isNew && (write || found->second.written))
+      throw BadArgument("entry '" + spec.name + "': " + found->second.name +
+                        " and " + name +
+                        " are the same buffer, but a run writes it; give each "
+                        "its own");
+  };
+  for (size_t i = 0; i < arguments.size(); ++i)
+    use(arguments[i], "argument " + quote(spec.arguments[i].name),
+        entry.writesArgument[i]);
+  for (size_t i = 0; i < results.size(); ++i)
+    use(results[i], "result " + quote(spec.results[i].name), true);
+}
+
+void Program::growArena(int64_t bytes) {
+  if (bytes <= arena.bytes)
+    return;
+  device->wait();
+  recordings.clear(); // they name the old one
+  arena = Storage();  // before the new one, so that both need not fit
+  arena = device->allocate(bytes, /*hostAccess=*/false);
+}
+
+const Recording *Program::submit(const std::string &name,
+                                 const std::vector<const Storage *> &arguments,
+                                 const std::vector<const Storage *> &results) {
+  auto found = entries.find(name);
+  if (found == entries.end()) {
+    std::string known;
+    for (const auto &[other, entry] : entries)
+      known += (known.empty() ? "" : ", ") + quote(other);
+    throw BadArgument("the program has no entry '" + name + "'; it has " +
+                      (known.empty() ? "none" : known));
+  }
+  const Entry &entry = found->second;
+  checkBuffers(entry, arguments, results);
+  if (std::none_of(entry.plan.commands.begin(), entry.plan.commands.end(),
+                   [](const Command &command) {
+                     return command.kind == Command::Kind::Dispatch;
+                   }))
+    return nullptr;
+  growArena(entry.plan.arenaBytes);
+
+  Key key = {&entry, arguments};
+  key.second.insert(key.second.end(), results.begin(), results.end());
+  auto kept = recordings.find(key);
+  if (kept == recordings.end()) {
+    if (recordings.size() >= maxRecordings) {
+      auto oldest =
+          std::min_element(recordings.begin(), recordings.end(),
+                           [](const auto &a, const auto &b) {
+                             return a.second.lastUse < b.second.lastUse;
+                           });
+      device->wait(); // it may be running
+      recordings.erase(oldest);
+    }
+    std::vector<const Storage *> allocations;
+    for (const Allocation &allocation : entry.plan.allocations) {
+      switch (allocation.kind) {
+      case AllocationKind::Argument:
+        allocations.push_back(arguments[size_t(allocation.index)]);
+        break;
+      case AllocationKind::Result:
+        allocations.push_back(results[size_t(allocation.index)]);
+        break;
+      case AllocationKind::Constants:
+        allocations.push_back(&constants);
+        break;
+      case AllocationKind::Arena:
+        allocations.push_back(&arena);
+        break;
+      }
+    }
+    auto recording = std::make_unique<Recording>(*device, entry.plan,
+                                                 entry.kernels, allocations);
+    kept = recordings.try_emplace(std::move(key)).first;
+    kept->second.recording = std::move(recording);
+  }
+  kept->second.lastUse = ++uses;
+  device->submit(kept->second.recording->getCommands());
+  return kept->second.recording.get();
+}
+
+void Program::forget(const Storage &storage) {
+  std::erase_if(recordings, [&](const auto &item) {
+    const std::vector<const Storage *> &used = item.first.second;
+    return std::find(used.begin(), used.end(), &storage) != used.end();
+  });
+}
+
+} // namespace weir::runtime

@@ -1,0 +1,238 @@
+//===- Recording.cpp - Records a plan into a command buffer ---------------===//
+
+#include "Recording.h"
+
+namespace weir::runtime {
+
+// Above this many views a barrier makes all memory visible: drivers treat the
+// ranges alike, and a long list costs more than it can save.
+static constexpr size_t maxBarrierViews = 8;
+
+static constexpr VkAccessFlags2 shaderReadWrite =
+    VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT;
+
+Recording::Recording(Device &device, const Plan &plan,
+                     const std::vector<KernelCode> &kernels,
+                     const std::vector<const Storage *> &allocations)
+    : device(device) {
+  const DeviceFunctions &vk = device.vk;
+  allocateSets(plan, kernels);
+
+  if (device.timestampBits != 0) {
+    VkQueryPoolCreateInfo info = {};
+    info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
+    info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+    info.queryCount = 2;
+    VkQueryPool pool = VK_NULL_HANDLE;
+    check(vk.CreateQueryPool(device.handle, &info, nullptr, &pool),
+          "vkCreateQueryPool");
+    timestamps = Owned<VkQueryPool>(device.handle, pool, vk.DestroyQueryPool);
+  }
+
+  VkCommandPoolCreateInfo poolInfo = {};
+  poolInfo.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+  poolInfo.queueFamilyIndex = device.queueFamily;
+  VkCommandPool pool = VK_NULL_HANDLE;
+  check(vk.CreateCommandPool(device.handle, &poolInfo, nullptr, &pool),
+        "vkCreateCommandPool");
+  commandPool =
+      Owned<VkCommandPool>(device.handle, pool, vk.DestroyCommandPool);
+  VkCommandBufferAllocateInfo allocate = {};
+  allocate.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+  allocate.commandPool = pool;
+  allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  allocate.commandBufferCount = 1;
+  check(vk.AllocateCommandBuffers(device.handle, &allocate, &commands),
+        "vkAllocateCommandBuffers");
+  record(plan, kernels, allocations);
+}
+
+void Recording::allocateSets(const Plan &plan,
+                             const std::vector<KernelCode> &kernels) {
+  const DeviceFunctions &vk = device.vk;
+  std::vector<VkDescriptorSetLayout> layouts;
+  uint32_t descriptors = 0;
+  for (const Command &command : plan.commands)
+    if (command.kind == Command::Kind::Dispatch && !command.operands.empty()) {
+      layouts.push_back(kernels[size_t(command.kernel)].setLayout);
+      descriptors += uint32_t(command.operands.size());
+    }
+  std::vector<VkDescriptorSet> allocated(layouts.size());
+  if (!layouts.empty()) {
+    VkDescriptorPoolSize size = {};
+    size.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    size.descriptorCount = descriptors;
+    VkDescriptorPoolCreateInfo info = {};
+    info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
+    info.maxSets = uint32_t(layouts.size());
+    info.poolSizeCount = 1;
+    info.pPoolSizes = &size;
+    VkDescriptorPool pool = VK_NULL_HANDLE;
+    check(vk.CreateDescriptorPool(device.handle, &info, nullptr, &pool),
+          "vkCreateDescriptorPool");
+    setPool =
+        Owned<VkDescriptorPool>(device.handle, pool, vk.DestroyDescriptorPool);
+    VkDescriptorSetAllocateInfo allocate = {};
+    allocate.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
+    allocate.descriptorPool = pool;
+    allocate.descriptorSetCount = uint32_t(layouts.size());
+    allocate.pSetLayouts = layouts.data();
+    check(vk.AllocateDescriptorSets(device.handle, &allocate, allocated.data()),
+          "vkAllocateDescriptorSets");
+  }
+  size_t next = 0;
+  for (const Command &command : plan.commands)
+    if (command.kind == Command::Kind::Dispatch)
+      sets.push_back(command.operands.empty() ? VK_NULL_HANDLE
+                                              : allocated[next++]);
+}
+
+void Recording::bindOperands(
+    VkDescriptorSet set, const Command &dispatch,
+    const std::vector<const Storage *> &allocations) const {
+  std::vector<VkDescriptorBufferInfo> ranges;
+  for (const PlanView &view : dispatch.operands)
+    ranges.push_back({allocations[size_t(view.allocation)]->buffer.get(),
+                      VkDeviceSize(view.offset), VkDeviceSize(view.bytes)});
+  VkWriteDescriptorSet write = {};
+  write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
+  write.dstSet = set;
+  write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+  // Bindings that follow each other and are alike may be written in one go.
+  write.descriptorCount = uint32_t(ranges.size());
+  write.pBufferInfo = ranges.data();
+  device.vk.UpdateDescriptorSets(device.handle, 1, &write, 0, nullptr);
+}
+
+static VkMemoryBarrier2 makeBarrier(VkPipelineStageFlags2 fromStages,
+                                    VkAccessFlags2 from,
+                                    VkPipelineStageFlags2 toStages,
+                                    VkAccessFlags2 to) {
+  VkMemoryBarrier2 barrier = {};
+  barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2;
+  barrier.srcStageMask = fromStages;
+  barrier.srcAccessMask = from;
+  barrier.dstStageMask = toStages;
+  barrier.dstAccessMask = to;
+  return barrier;
+}
+
+static void
+recordBarriers(const DeviceFunctions &vk, VkCommandBuffer commands,
+               const VkMemoryBarrier2 &global,
+               const std::vector<VkBufferMemoryBarrier2> &buffers = {}) {
+  VkDependencyInfo dependency = {};
+  dependency.sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO;
+  dependency.memoryBarrierCount = 1;
+  dependency.pMemoryBarriers = &global;
+  dependency.bufferMemoryBarrierCount = uint32_t(buffers.size());
+  dependency.pBufferMemoryBarriers = buffers.data();
+  vk.CmdPipelineBarrier2(commands, &dependency);
+}
+
+void Recording::recordBarrier(
+    const Command &barrier,
+    const std::vector<const Storage *> &allocations) const {
+  const VkPipelineStageFlags2 compute = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
+  if (barrier.memory.size() > maxBarrierViews) {
+    recordBarriers(device.vk, commands,
+                   makeBarrier(compute, VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT,
+                               compute, shaderReadWrite));
+    return;
+  }
+  std::vector<VkBufferMemoryBarrier2> buffers;
+  for (const PlanView &view : barrier.memory) {
+    VkBufferMemoryBarrier2 memory = {};
+    memory.sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER_2;
+    memory.srcStageMask = memory.dstStageMask = compute;
+    memory.srcAccessMask = VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT;
+    memory.dstAccessMask = shaderReadWrite;
+    memory.srcQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
+    memory.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
+    memory.buffer = allocations[size_t(view.allocation)]->buffer.get();
+    memory.offset = VkDeviceSize(view.offset);
+    memory.size = VkDeviceSize(view.bytes);
+    buffers.push_back(memory);
+  }
+  // The global part orders execution alone; that is all that WAR needs.
+  recordBarriers(
+      device.vk, commands,
+      makeBarrier(compute, VK_ACCESS_2_NONE, compute, VK_ACCESS_2_NONE),
+      buffers);
+}
+
+void Recording::writeTimestamp(uint32_t query) const {
+  if (timestamps.get() != VK_NULL_HANDLE)
+    device.vk.CmdWriteTimestamp2(commands, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
+                                 timestamps.get(), query);
+}
+
+void Recording::record(const Plan &plan, const std::vector<KernelCode> &kernels,
+                       const std::vector<const Storage *> &allocations) {
+  const DeviceFunctions &vk = device.vk;
+  VkCommandBufferBeginInfo begin = {};
+  begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+  begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
+  check(vk.BeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer");
+
+  recordBarriers(
+      vk, commands,
+      makeBarrier(
+          VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_COPY_BIT,
+          VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT,
+          VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, shaderReadWrite));
+  if (timestamps.get() != VK_NULL_HANDLE)
+    vk.CmdResetQueryPool(commands, timestamps.get(), 0, 2);
+  writeTimestamp(0);
+
+  size_t dispatch = 0;
+  VkPipeline bound = VK_NULL_HANDLE;
+  for (const Command &command : plan.commands) {
+    if (command.kind == Command::Kind::Barrier) {
+      recordBarrier(command, allocations);
+      continue;
+    }
+    const KernelCode &kernel = kernels[size_t(command.kernel)];
+    VkDescriptorSet set = sets[dispatch++];
+    if (set != VK_NULL_HANDLE) {
+      bindOperands(set, command, allocations);
+      vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                               kernel.layout, 0, 1, &set, 0, nullptr);
+    }
+    if (kernel.pipeline != bound)
+      vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                         kernel.pipeline);
+    bound = kernel.pipeline;
+    vk.CmdDispatch(commands, uint32_t(command.grid[0]),
+                   uint32_t(command.grid[1]), uint32_t(command.grid[2]));
+  }
+
+  writeTimestamp(1);
+  recordBarriers(
+      vk, commands,
+      makeBarrier(VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT,
+                  VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT,
+                  VK_PIPELINE_STAGE_2_HOST_BIT | VK_PIPELINE_STAGE_2_COPY_BIT,
+                  VK_ACCESS_2_HOST_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT |
+                      VK_ACCESS_2_TRANSFER_WRITE_BIT));
+  check(vk.EndCommandBuffer(commands), "vkEndCommandBuffer");
+}
+
+double Recording::readNanoseconds() const {
+  if (timestamps.get() == VK_NULL_HANDLE)
+    return -1;
+  uint64_t ticks[2] = {};
+  check(device.vk.GetQueryPoolResults(device.handle, timestamps.get(), 0, 2,
+                                      sizeof(ticks), ticks, sizeof(uint64_t),
+                                      VK_QUERY_RESULT_64_BIT |
+                                          VK_QUERY_RESULT_WAIT_BIT),
+        "vkGetQueryPoolResults");
+  uint64_t mask = device.timestampBits >= 64
+                      ? ~uint64_t(0)
+                      : (uint64_t(1) << device.timestampBits) - 1;
+  // The counter may wrap between the two.
+  return double((ticks[1] - ticks[0]) & mask) *
+         double(device.getFacts().limits.timestampPeriod);
+}
+
+} // namespace weir::runtime

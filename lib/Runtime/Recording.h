@@ -1,0 +1,64 @@
+//===- Recording.h - One entry's commands on one set of buffers -*- C++ -*-===//
+//
+// A plan turned into a command buffer that can be submitted again and again,
+// also while an earlier submission of it runs.
+//
+// Order: it starts with a barrier against everything that the queue did before,
+// since two invocations share the arena and perhaps arguments and results, and
+// ends with one that hands its writes to the host. Between them are exactly the
+// plan's barriers: execution of the whole queue, memory of the plan's views.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WEIR_RUNTIME_RECORDING_H
+#define WEIR_RUNTIME_RECORDING_H
+
+#include "VulkanDevice.h"
+
+#include "weir/Artifact/Plan.h"
+
+#include <vector>
+
+namespace weir::runtime {
+
+/// What a dispatch of a kernel needs. Owned by the program.
+struct KernelCode {
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  VkPipelineLayout layout = VK_NULL_HANDLE;
+  VkDescriptorSetLayout setLayout = VK_NULL_HANDLE;
+};
+
+class Recording {
+public:
+  /// `allocations[i]` backs Plan::allocations[i]; null where no view uses it.
+  Recording(Device &device, const Plan &plan,
+            const std::vector<KernelCode> &kernels,
+            const std::vector<const Storage *> &allocations);
+
+  VkCommandBuffer getCommands() const { return commands; }
+
+  /// Time between the first and the last command of the latest submission,
+  /// which must have ended; negative when the queue has no timestamps.
+  double readNanoseconds() const;
+
+private:
+  void allocateSets(const Plan &plan, const std::vector<KernelCode> &kernels);
+  void record(const Plan &plan, const std::vector<KernelCode> &kernels,
+              const std::vector<const Storage *> &allocations);
+  void bindOperands(VkDescriptorSet set, const Command &dispatch,
+                    const std::vector<const Storage *> &allocations) const;
+  void recordBarrier(const Command &barrier,
+                     const std::vector<const Storage *> &allocations) const;
+  void writeTimestamp(uint32_t query) const;
+
+  Device &device;
+  Owned<VkDescriptorPool> setPool;
+  std::vector<VkDescriptorSet> sets; ///< one per dispatch; null: no operands
+  Owned<VkQueryPool> timestamps;
+  Owned<VkCommandPool> commandPool;
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+};
+
+} // namespace weir::runtime
+
+#endif // WEIR_RUNTIME_RECORDING_H

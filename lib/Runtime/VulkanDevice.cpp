@@ -1,0 +1,463 @@
+//===- VulkanDevice.cpp - Choosing a device, memory, submission -----------===//
+
+#include "VulkanDevice.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <tuple>
+
+namespace weir::runtime {
+
+static constexpr int64_t stagingBytes = int64_t(16) << 20;
+
+//===----------------------------------------------------------------------===//
+// Instance and choice of a device
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Candidate {
+  int rank = 0;        ///< of its type; the best is 0
+  uint32_t number = 0; ///< among those that can be used
+  VkPhysicalDevice device = VK_NULL_HANDLE;
+};
+
+struct Instance {
+  PFN_vkGetInstanceProcAddr get = nullptr;
+  VkInstance handle = VK_NULL_HANDLE;
+  InstanceFunctions vk;
+};
+} // namespace
+
+static std::string printVersion(uint32_t version) {
+  return std::to_string(VK_API_VERSION_MAJOR(version)) + "." +
+         std::to_string(VK_API_VERSION_MINOR(version));
+}
+
+static Instance createInstance() {
+  Instance instance;
+  instance.get = getLoader();
+  auto enumerateVersion = reinterpret_cast<PFN_vkEnumerateInstanceVersion>(
+      instance.get(nullptr, "vkEnumerateInstanceVersion"));
+  auto create = reinterpret_cast<PFN_vkCreateInstance>(
+      instance.get(nullptr, "vkCreateInstance"));
+  uint32_t version = VK_API_VERSION_1_0;
+  if (enumerateVersion)
+    check(enumerateVersion(&version), "vkEnumerateInstanceVersion");
+  if (!create || version < VK_API_VERSION_1_3)
+    throw Error("no Vulkan device found: the Vulkan loader is version " +
+                printVersion(version) + ", but Weir needs 1.3; update it");
+
+  VkApplicationInfo application = {};
+  application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
+  application.pApplicationName = "weir";
+  application.apiVersion = VK_API_VERSION_1_3;
+  VkInstanceCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
+  info.pApplicationInfo = &application;
+  VkResult result = create(&info, nullptr, &instance.handle);
+  if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
+    throw Error("no Vulkan device found: the loader has no driver "
+                "(VK_ERROR_INCOMPATIBLE_DRIVER); install one (Debian: "
+                "mesa-vulkan-drivers has a CPU driver), and if VK_DRIVER_FILES "
+                "or VK_ICD_FILENAMES is set, let it name a driver's file");
+  check(result, "vkCreateInstance");
+  instance.vk = loadInstanceFunctions(instance.get, instance.handle);
+  return instance;
+}
+
+static std::optional<uint32_t>
+findComputeFamily(const InstanceFunctions &vk, VkPhysicalDevice device,
+                  std::vector<VkQueueFamilyProperties> &families) {
+  uint32_t count = 0;
+  vk.GetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
+  families.resize(count);
+  vk.GetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
+  for (uint32_t family = 0; family < count; ++family)
+    if (families[family].queueFlags & VK_QUEUE_COMPUTE_BIT)
+      return family;
+  return std::nullopt;
+}
+
+static int rankType(VkPhysicalDeviceType type) {
+  switch (type) {
+  case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+    return 0;
+  case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+    return 1;
+  case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+    return 2;
+  case VK_PHYSICAL_DEVICE_TYPE_CPU:
+    return 3;
+  default:
+    return 4;
+  }
+}
+
+static std::vector<Candidate> listDevices(const Instance &instance) {
+  uint32_t count = 0;
+  check(instance.vk.EnumeratePhysicalDevices(instance.handle, &count, nullptr),
+        "vkEnumeratePhysicalDevices");
+  std::vector<VkPhysicalDevice> devices(count);
+  check(instance.vk.EnumeratePhysicalDevices(instance.handle, &count,
+                                             devices.data()),
+        "vkEnumeratePhysicalDevices");
+
+  std::vector<Candidate> found;
+  std::string refused;
+  for (VkPhysicalDevice device : devices) {
+    VkPhysicalDeviceProperties2 props = {};
+    props.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+    instance.vk.GetPhysicalDeviceProperties2(device, &props);
+    std::vector<VkQueueFamilyProperties> families;
+    std::string why;
+    if (props.properties.apiVersion < VK_API_VERSION_1_3)
+      why = "has Vulkan " + printVersion(props.properties.apiVersion);
+    else if (!findComputeFamily(instance.vk, device, families))
+      why = "has no compute queue";
+    if (why.empty())
+      found.push_back({rankType(props.properties.deviceType),
+                       uint32_t(found.size()), device});
+    else
+      refused += (refused.empty() ? "" : ", ") + std::string("'") +
+                 props.properties.deviceName + "' " + why;
+  }
+  if (found.empty())
+    throw Error(
+        refused.empty()
+            ? "no Vulkan device found: the drivers that are installed list "
+              "none; install a driver for this machine (Debian: "
+              "mesa-vulkan-drivers has a CPU driver)"
+            : "no Vulkan device found: Weir needs Vulkan 1.3 and a compute "
+              "queue, but " +
+                  refused + "; update the driver");
+  std::sort(found.begin(), found.end(),
+            [](const Candidate &a, const Candidate &b) {
+              return std::tie(a.rank, a.number) < std::tie(b.rank, b.number);
+            });
+  return found;
+}
+
+size_t Device::count() {
+  Instance instance = createInstance();
+  Device owner; // of the instance
+  owner.instance = instance.handle;
+  owner.instanceVk = instance.vk;
+  return listDevices(instance).size();
+}
+
+std::shared_ptr<Device> Device::open(size_t index) {
+  Instance instance = createInstance();
+  std::shared_ptr<Device> device(new Device);
+  device->instance = instance.handle; // from here on the device destroys it
+  device->instanceVk = instance.vk;
+  std::vector<Candidate> found = listDevices(instance);
+  if (index >= found.size())
+    throw BadArgument("there is no Vulkan device " + std::to_string(index) +
+                      ": this machine has " + std::to_string(found.size()) +
+                      ", counted from 0");
+  device->physical = found[index].device;
+  device->facts = runtime::getFacts(device->instanceVk, device->physical);
+  device->createLogicalDevice();
+  device->finishSetup();
+  return device;
+}
+
+void Device::createLogicalDevice() {
+  std::vector<VkQueueFamilyProperties> families;
+  queueFamily = *findComputeFamily(instanceVk, physical, families);
+
+  float priority = 1.0f;
+  VkDeviceQueueCreateInfo queueInfo = {};
+  queueInfo.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
+  queueInfo.queueFamilyIndex = queueFamily;
+  queueInfo.queueCount = 1;
+  queueInfo.pQueuePriorities = &priority;
+
+  // Whatever kernels may need and the device has; an artifact's needs are
+  // checked when it is loaded.
+  VkPhysicalDeviceVulkan13Features features13 = {};
+  features13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
+  features13.synchronization2 = VK_TRUE;
+  features13.subgroupSizeControl = facts.subgroupSizeControl;
+  features13.computeFullSubgroups = facts.fullSubgroups;
+  VkPhysicalDeviceVulkan12Features features12 = {};
+  features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+  features12.pNext = &features13;
+  features12.shaderInt8 = facts.int8;
+  features12.storageBuffer8BitAccess = facts.storage8;
+  features12.shaderSubgroupExtendedTypes = facts.subgroupExtendedTypes;
+  VkPhysicalDeviceFeatures2 features = {};
+  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+  features.pNext = &features12;
+  features.features.shaderFloat64 = facts.float64;
+  features.features.shaderInt64 = facts.int64;
+
+  VkDeviceCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+  info.pNext = &features;
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queueInfo;
+  check(instanceVk.CreateDevice(physical, &info, nullptr, &handle),
+        "vkCreateDevice");
+  vk = loadDeviceFunctions(instanceVk.GetDeviceProcAddr, handle);
+  vk.GetDeviceQueue(handle, queueFamily, 0, &queue);
+}
+
+std::shared_ptr<Device> Device::adopt(const weir_vulkan_handles &handles) {
+  auto require = [](const void *handle, const char *name) {
+    if (!handle)
+      throw BadArgument(std::string("weir_device_adopt_vulkan: the handle '") +
+                        name + "' is null");
+  };
+  require(handles.get_instance_proc_addr, "get_instance_proc_addr");
+  require(handles.instance, "instance");
+  require(handles.physical_device, "physical_device");
+  require(handles.device, "device");
+  require(handles.queue, "queue");
+
+  std::shared_ptr<Device> device(new Device);
+  device->adopted = true;
+  device->instance = static_cast<VkInstance>(handles.instance);
+  device->physical = static_cast<VkPhysicalDevice>(handles.physical_device);
+  device->handle = static_cast<VkDevice>(handles.device);
+  device->queue = static_cast<VkQueue>(handles.queue);
+  device->queueFamily = handles.queue_family;
+  device->instanceVk =
+      loadInstanceFunctions(reinterpret_cast<PFN_vkGetInstanceProcAddr>(
+                                handles.get_instance_proc_addr),
+                            device->instance);
+  VkPhysicalDeviceProperties2 props = {};
+  props.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  device->instanceVk.GetPhysicalDeviceProperties2(device->physical, &props);
+  if (props.properties.apiVersion < VK_API_VERSION_1_3)
+    throw BadArgument(std::string("the device '") +
+                      props.properties.deviceName + "' has Vulkan " +
+                      printVersion(props.properties.apiVersion) +
+                      ", but Weir needs 1.3");
+  device->facts = runtime::getFacts(device->instanceVk, device->physical);
+  // Nobody can ask whether this one was enabled, and it is only a safeguard.
+  device->facts.fullSubgroups = false;
+  device->vk =
+      loadDeviceFunctions(device->instanceVk.GetDeviceProcAddr, device->handle);
+  device->finishSetup();
+  return device;
+}
+
+void Device::finishSetup() {
+  instanceVk.GetPhysicalDeviceMemoryProperties(physical, &memoryTypes);
+  std::vector<VkQueueFamilyProperties> families;
+  findComputeFamily(instanceVk, physical, families);
+  if (queueFamily >= families.size() ||
+      !(families[queueFamily].queueFlags & VK_QUEUE_COMPUTE_BIT))
+    throw BadArgument("queue family " + std::to_string(queueFamily) +
+                      " of the device '" + facts.name +
+                      "' does not exist or cannot compute");
+  if (facts.limits.timestampPeriod > 0)
+    timestampBits = families[queueFamily].timestampValidBits;
+}
+
+Device::~Device() {
+  waitNoThrow();
+  staging = Storage();
+  copyPool = Owned<VkCommandPool>();
+  if (adopted)
+    return;
+  if (handle != VK_NULL_HANDLE && vk.DestroyDevice)
+    vk.DestroyDevice(handle, nullptr);
+  if (instance != VK_NULL_HANDLE)
+    instanceVk.DestroyInstance(instance, nullptr);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+uint32_t Device::chooseMemoryType(uint32_t allowed, bool hostAccess) const {
+  const VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+                                     VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+  const VkMemoryPropertyFlags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+  std::vector<VkMemoryPropertyFlags> wishes;
+  if (hostAccess)
+    wishes = {host | cached | local, host | cached, host | local, host};
+  else
+    wishes = {local, 0};
+  for (VkMemoryPropertyFlags wish : wishes)
+    for (uint32_t type = 0; type < memoryTypes.memoryTypeCount; ++type)
+      if ((allowed >> type & 1) &&
+          (memoryTypes.memoryTypes[type].propertyFlags & wish) == wish)
+        return type;
+  throw Error("the device '" + facts.name +
+              "' has no memory type for storage buffers" +
+              (hostAccess ? " that the host can see" : ""));
+}
+
+Storage Device::allocate(int64_t bytes, bool hostAccess) {
+  bool shared = facts.type == VK_PHYSICAL_DEVICE_TYPE_CPU ||
+                facts.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+  return allocateTyped(bytes, hostAccess && shared);
+}
+
+Storage Device::allocateTyped(int64_t bytes, bool hostAccess) {
+  Storage storage;
+  storage.bytes = bytes;
+  if (bytes == 0)
+    return storage;
+  if (bytes > facts.maxAllocation)
+    throw BadArgument("a buffer of " + std::to_string(bytes) +
+                      " bytes exceeds the device '" + facts.name +
+                      "', whose largest has " +
+                      std::to_string(facts.maxAllocation));
+
+  VkBufferCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
+  info.size = VkDeviceSize(bytes);
+  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+               VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+               VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  VkBuffer buffer = VK_NULL_HANDLE;
+  check(vk.CreateBuffer(handle, &info, nullptr, &buffer), "vkCreateBuffer");
+  storage.buffer = Owned<VkBuffer>(handle, buffer, vk.DestroyBuffer);
+
+  VkMemoryRequirements needs = {};
+  vk.GetBufferMemoryRequirements(handle, buffer, &needs);
+  VkMemoryAllocateInfo allocation = {};
+  allocation.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
+  allocation.allocationSize = needs.size;
+  allocation.memoryTypeIndex =
+      chooseMemoryType(needs.memoryTypeBits, hostAccess);
+  VkDeviceMemory memory = VK_NULL_HANDLE;
+  check(vk.AllocateMemory(handle, &allocation, nullptr, &memory),
+        "vkAllocateMemory of " + std::to_string(bytes) + " bytes");
+  storage.memory = Owned<VkDeviceMemory>(handle, memory, vk.FreeMemory);
+  check(vk.BindBufferMemory(handle, buffer, memory, 0), "vkBindBufferMemory");
+  if (hostAccess)
+    check(vk.MapMemory(handle, memory, 0, VK_WHOLE_SIZE, 0, &storage.mapped),
+          "vkMapMemory");
+  return storage;
+}
+
+Storage &Device::getStaging() {
+  if (staging.bytes == 0)
+    staging = allocateTyped(stagingBytes, /*hostAccess=*/true);
+  return staging;
+}
+
+void Device::write(Storage &storage, int64_t offset, const void *data,
+                   int64_t bytes) {
+  wait();
+  if (storage.mapped) {
+    std::memcpy(static_cast<char *>(storage.mapped) + offset, data,
+                size_t(bytes));
+    return;
+  }
+  const char *source = static_cast<const char *>(data);
+  for (int64_t done = 0; done < bytes;) {
+    int64_t part = std::min(bytes - done, stagingBytes);
+    std::memcpy(getStaging().mapped, source + done, size_t(part));
+    copy(staging.buffer.get(), 0, storage.buffer.get(), offset + done, part);
+    done += part;
+  }
+}
+
+void Device::read(const Storage &storage, int64_t offset, void *data,
+                  int64_t bytes) {
+  wait();
+  if (storage.mapped) {
+    std::memcpy(data, static_cast<const char *>(storage.mapped) + offset,
+                size_t(bytes));
+    return;
+  }
+  char *target = static_cast<char *>(data);
+  for (int64_t done = 0; done < bytes;) {
+    int64_t part = std::min(bytes - done, stagingBytes);
+    copy(storage.buffer.get(), offset + done, getStaging().buffer.get(), 0,
+         part);
+    std::memcpy(target + done, staging.mapped, size_t(part));
+    done += part;
+  }
+}
+
+void Device::copy(VkBuffer from, int64_t fromOffset, VkBuffer to,
+                  int64_t toOffset, int64_t bytes) {
+  if (copyCommands == VK_NULL_HANDLE) {
+    VkCommandPoolCreateInfo poolInfo = {};
+    poolInfo.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+    poolInfo.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
+    poolInfo.queueFamilyIndex = queueFamily;
+    VkCommandPool pool = VK_NULL_HANDLE;
+    check(vk.CreateCommandPool(handle, &poolInfo, nullptr, &pool),
+          "vkCreateCommandPool");
+    copyPool = Owned<VkCommandPool>(handle, pool, vk.DestroyCommandPool);
+    VkCommandBufferAllocateInfo allocate = {};
+    allocate.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+    allocate.commandPool = pool;
+    allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+    allocate.commandBufferCount = 1;
+    check(vk.AllocateCommandBuffers(handle, &allocate, &copyCommands),
+          "vkAllocateCommandBuffers");
+  }
+  VkCommandBufferBeginInfo begin = {};
+  begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+  begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  check(vk.BeginCommandBuffer(copyCommands, &begin), "vkBeginCommandBuffer");
+
+  VkMemoryBarrier2 barrier = {};
+  barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2;
+  barrier.srcStageMask =
+      VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_COPY_BIT;
+  barrier.srcAccessMask =
+      VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT;
+  barrier.dstStageMask = VK_PIPELINE_STAGE_2_COPY_BIT;
+  barrier.dstAccessMask =
+      VK_ACCESS_2_TRANSFER_READ_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT;
+  VkDependencyInfo dependency = {};
+  dependency.sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO;
+  dependency.memoryBarrierCount = 1;
+  dependency.pMemoryBarriers = &barrier;
+  vk.CmdPipelineBarrier2(copyCommands, &dependency);
+
+  VkBufferCopy region = {};
+  region.srcOffset = VkDeviceSize(fromOffset);
+  region.dstOffset = VkDeviceSize(toOffset);
+  region.size = VkDeviceSize(bytes);
+  vk.CmdCopyBuffer(copyCommands, from, to, 1, &region);
+
+  barrier.srcStageMask = VK_PIPELINE_STAGE_2_COPY_BIT;
+  barrier.srcAccessMask = VK_ACCESS_2_TRANSFER_WRITE_BIT;
+  barrier.dstStageMask = VK_PIPELINE_STAGE_2_HOST_BIT;
+  barrier.dstAccessMask = VK_ACCESS_2_HOST_READ_BIT;
+  vk.CmdPipelineBarrier2(copyCommands, &dependency);
+  check(vk.EndCommandBuffer(copyCommands), "vkEndCommandBuffer");
+  submit(copyCommands);
+  wait();
+}
+
+//===----------------------------------------------------------------------===//
+// Submission
+//===----------------------------------------------------------------------===//
+
+void Device::submit(VkCommandBuffer commands) {
+  VkSubmitInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+  info.commandBufferCount = 1;
+  info.pCommandBuffers = &commands;
+  check(vk.QueueSubmit(queue, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
+  pending = true;
+}
+
+void Device::wait() {
+  if (!pending)
+    return;
+  check(vk.QueueWaitIdle(queue), "vkQueueWaitIdle");
+  pending = false;
+}
+
+void Device::waitNoThrow() noexcept {
+  if (pending)
+    vk.QueueWaitIdle(queue);
+  pending = false;
+}
+
+} // namespace weir::runtime

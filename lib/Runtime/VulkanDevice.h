@@ -1,0 +1,140 @@
+//===- VulkanDevice.h - A Vulkan device, its memory, its queue --*- C++ -*-===//
+//
+// One queue, used in submission order. Host access to memory waits until the
+// queue is idle; everything on the queue orders itself after what came before
+// (see Recording.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WEIR_RUNTIME_VULKANDEVICE_H
+#define WEIR_RUNTIME_VULKANDEVICE_H
+
+#include "VulkanApi.h"
+
+#include "weir/Artifact/Error.h"
+#include "weir/Artifact/Profile.h"
+#include "weir/weir.h"
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace weir::runtime {
+
+/// A mistake of the caller's: WEIR_BAD_ARGUMENT at the ABI, where every other
+/// `Error` is WEIR_FAILED.
+class BadArgument : public Error {
+public:
+  using Error::Error;
+};
+
+/// What a physical device says of itself.
+struct DeviceFacts {
+  std::string name;
+  uint32_t apiVersion = 0;
+  VkPhysicalDeviceType type = VK_PHYSICAL_DEVICE_TYPE_OTHER;
+  VkDriverId driver = VkDriverId(0);
+  VkPhysicalDeviceLimits limits = {};
+  int64_t maxAllocation = 0; ///< bytes
+  uint32_t subgroupSize = 1; ///< that a pipeline gets without asking
+  /// Sizes that a compute pipeline may require; equal to subgroupSize when the
+  /// device cannot control it.
+  uint32_t minSubgroupSize = 1, maxSubgroupSize = 1;
+  bool subgroupSizeControl = false, fullSubgroups = false;
+  bool subgroupExtendedTypes = false;
+  bool float64 = false, int64 = false, int8 = false, storage8 = false;
+};
+
+/// Facts of `device`. Needs Vulkan 1.3.
+DeviceFacts getFacts(const InstanceFunctions &vk, VkPhysicalDevice device);
+
+/// The target profile that fits the device: its limits, and habits by its type.
+Profile makeProfile(const DeviceFacts &facts);
+
+/// A buffer with memory of its own. No objects when it has no bytes.
+struct Storage {
+  Owned<VkDeviceMemory> memory;
+  Owned<VkBuffer> buffer; // destroyed before its memory
+  void *mapped = nullptr; ///< null when the host cannot see it
+  int64_t bytes = 0;
+};
+
+/// Told when a buffer goes away, so that recordings that name it do too.
+class StorageUser {
+public:
+  virtual ~StorageUser() = default;
+  virtual void forget(const Storage &storage) = 0;
+};
+
+class Device {
+public:
+  /// Devices with Vulkan 1.3 and a compute queue, in the order of
+  /// weir_device_open. Errors: `Error` when there is none, saying why.
+  static size_t count();
+
+  /// Errors: `BadArgument` when `index` is out of range, else as `count`.
+  static std::shared_ptr<Device> open(size_t index);
+
+  /// Errors: `BadArgument` when a handle is null or the device is too old.
+  static std::shared_ptr<Device> adopt(const weir_vulkan_handles &handles);
+
+  ~Device();
+  Device(const Device &) = delete;
+  Device &operator=(const Device &) = delete;
+
+  const DeviceFacts &getFacts() const { return facts; }
+
+  /// Memory that shaders and copies use. `hostAccess` asks for memory that the
+  /// host can see where that costs the device nothing.
+  Storage allocate(int64_t bytes, bool hostAccess);
+
+  /// Waits for the queue, then copies. The range lies in the storage.
+  void write(Storage &storage, int64_t offset, const void *data, int64_t bytes);
+  void read(const Storage &storage, int64_t offset, void *data, int64_t bytes);
+
+  /// Submits without waiting. Errors: `Error`.
+  void submit(VkCommandBuffer commands);
+  /// Waits for everything submitted. Errors: `Error`.
+  void wait();
+  /// As `wait`, for destructors: a lost device is idle, too.
+  void waitNoThrow() noexcept;
+
+  DeviceFunctions vk;
+  VkDevice handle = VK_NULL_HANDLE;
+  uint32_t queueFamily = 0;
+  uint32_t timestampBits = 0; ///< valid bits of a timestamp; 0 for no support
+
+  /// Held by every call of the ABI that touches this device: handles of one
+  /// device may be used from different threads.
+  std::mutex mutex;
+  std::vector<StorageUser *> users;
+
+private:
+  Device() = default;
+  void createLogicalDevice();
+  void finishSetup();
+  uint32_t chooseMemoryType(uint32_t allowed, bool hostAccess) const;
+  Storage allocateTyped(int64_t bytes, bool hostAccess);
+  void copy(VkBuffer from, int64_t fromOffset, VkBuffer to, int64_t toOffset,
+            int64_t bytes);
+  Storage &getStaging();
+
+  DeviceFacts facts;
+  InstanceFunctions instanceVk;
+  VkInstance instance = VK_NULL_HANDLE;
+  VkPhysicalDevice physical = VK_NULL_HANDLE;
+  VkQueue queue = VK_NULL_HANDLE;
+  VkPhysicalDeviceMemoryProperties memoryTypes = {};
+  bool adopted = false;
+  bool pending = false; ///< something was submitted since the last wait
+
+  Storage staging; ///< made at the first use
+  Owned<VkCommandPool> copyPool;
+  VkCommandBuffer copyCommands = VK_NULL_HANDLE;
+};
+
+} // namespace weir::runtime
+
+#endif // WEIR_RUNTIME_VULKANDEVICE_H
