@@ -37,19 +37,17 @@ private:
 } // namespace
 
 /// The views whose writes the barrier makes visible, each once.
-static SmallVector<Value> getMemory(const PlannedBarrier &barrier,
-                                    const CommandList &list) {
+static SmallVector<Value> getMemory(const PlannedBarrier &barrier, const CommandList &list) {
   SmallVector<Value> memory;
   SmallVector<View> seen;
   for (const Hazard &hazard : barrier.hazards) {
-    if (hazard.kind == schedule::HazardKind::war)
+    if (hazard.kind == HazardKind::WAR)
       continue; // nothing was written that anyone reads
     schedule::DispatchOp from = list.dispatches[hazard.from];
     Value written = from.getOperands()[hazard.fromOperand];
     View view = getView(written);
     auto isSame = [&](const View &other) {
-      return view.allocation == other.allocation && view.range &&
-             view.range == other.range;
+      return view.allocation == other.allocation && view.range && view.range == other.range;
     };
     if (llvm::is_contained(memory, written) || llvm::any_of(seen, isSame))
       continue;
@@ -66,27 +64,24 @@ LogicalResult InsertBarriers::order(func::FuncOp function, Effects &effects) {
   FailureOr<CommandList> list = collectAccesses(*commands, effects);
   if (failed(list))
     return failure();
-  for (auto barrier : llvm::make_early_inc_range(
-           commands->getBody().front().getOps<schedule::BarrierOp>()))
+  for (auto barrier :
+       llvm::make_early_inc_range(commands->getBody().front().getOps<schedule::BarrierOp>()))
     barrier.erase();
 
-  std::vector<PlannedBarrier> barriers =
-      placeBarriers(findHazards(list->accesses));
+  std::vector<PlannedBarrier> barriers = placeBarriers(findHazards(list->accesses));
   for (const PlannedBarrier &barrier : barriers) {
     schedule::DispatchOp before = list->dispatches[barrier.before];
     OpBuilder builder(before);
     SmallVector<Attribute> hazards;
     for (const Hazard &hazard : barrier.hazards)
-      hazards.push_back(schedule::HazardAttr::get(
-          &getContext(), hazard.kind, hazard.from, hazard.fromOperand,
-          hazard.to, hazard.toOperand));
-    schedule::BarrierOp::create(builder, before.getLoc(),
-                                getMemory(barrier, *list),
+      hazards.push_back(schedule::HazardAttr::get(&getContext(), toAttribute(hazard.kind),
+                                                  hazard.from, hazard.fromOperand, hazard.to,
+                                                  hazard.toOperand));
+    schedule::BarrierOp::create(builder, before.getLoc(), getMemory(barrier, *list),
                                 builder.getArrayAttr(hazards));
   }
-  remark::passed(
-      function.getLoc(),
-      remark::RemarkOpts::name("barriers").category("insert-barriers"))
+  remark::passed(function.getLoc(),
+                 remark::RemarkOpts::name("barriers").category("insert-barriers"))
       << remark::metric("dispatches", list->dispatches.size())
       << remark::metric("barriers", barriers.size());
   return success();

@@ -1,16 +1,37 @@
-//===- Pack.cpp - stub ------------------------------------------------------===//
+//===- Pack.cpp - Write plans and manifest into the module ----------------===//
 
 #include "passes/Passes.h"
+
+#include "weir/Target/Bundle.h"
 
 namespace weir {
 #define GEN_PASS_DEF_PACKPASS
 #include "passes/Passes.h.inc"
 } // namespace weir
 
+using namespace mlir;
+
 namespace {
 struct Pack : weir::impl::PackPassBase<Pack> {
   using PackPassBase::PackPassBase;
 
-  void runOnOperation() override {}
+  void runOnOperation() override {
+    Builder builder(&getContext());
+    FailureOr<weir::Manifest> manifest = weir::getManifest(getOperation());
+    if (failed(manifest))
+      return signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (!function->hasAttr(weir::schedule::entryAttrName))
+        continue;
+      FailureOr<weir::Plan> plan = weir::getPlan(function, *manifest);
+      if (failed(plan))
+        signalPassFailure();
+      else
+        function->setAttr(weir::schedule::planAttrName,
+                          builder.getStringAttr(weir::printPlan(*plan)));
+    }
+    getOperation()->setAttr(weir::schedule::manifestAttrName,
+                            builder.getStringAttr(weir::printManifest(*manifest)));
+  }
 };
 } // namespace

@@ -53,13 +53,12 @@ private:
 /// interval of the recorded order.
 static LogicalResult checkWaves(schedule::CommandsOp commands) {
   int64_t wave = 0;
-  for (auto dispatch :
-       commands.getBody().front().getOps<schedule::DispatchOp>()) {
+  for (auto dispatch : commands.getBody().front().getOps<schedule::DispatchOp>()) {
     if (!dispatch.getWave())
       return dispatch.emitOpError("has no wave; run weir-schedule first");
     if (int64_t(*dispatch.getWave()) < wave)
-      return dispatch.emitOpError() << "is in wave " << *dispatch.getWave()
-                                    << ", after a dispatch of wave " << wave;
+      return dispatch.emitOpError()
+             << "is in wave " << *dispatch.getWave() << ", after a dispatch of wave " << wave;
     wave = *dispatch.getWave();
   }
   return success();
@@ -84,9 +83,7 @@ static LogicalResult findUses(Placed &value) {
       if (isa<schedule::BarrierOp>(user))
         return user->emitOpError("stands before the values have their places");
       if (!isa<ViewLikeOpInterface>(user))
-        return value.alloc
-                   .emitOpError(
-                       "is used by more than dispatches and cannot be placed")
+        return value.alloc.emitOpError("is used by more than dispatches and cannot be placed")
                    .attachNote(user->getLoc())
                << "it is used here";
       value.views.push_back(user);
@@ -96,8 +93,7 @@ static LogicalResult findUses(Placed &value) {
   return success();
 }
 
-LogicalResult PlanMemory::plan(func::FuncOp function,
-                               schedule::CommandsOp commands) {
+LogicalResult PlanMemory::plan(func::FuncOp function, schedule::CommandsOp commands) {
   if (failed(checkWaves(commands)))
     return failure();
   SmallVector<Placed> values;
@@ -105,27 +101,23 @@ LogicalResult PlanMemory::plan(func::FuncOp function,
   Attribute space;
   for (auto alloc : function.getOps<memref::AllocOp>()) {
     if (alloc->hasAttr(schedule::arenaAttrName))
-      return alloc.emitOpError(
-          "is an arena already: the values were placed before");
+      return alloc.emitOpError("is an arena already: the values were placed before");
     std::optional<int64_t> bytes = schedule::getByteSize(alloc.getType());
     if (!bytes) {
-      alloc.emitOpError()
-          << "of type " << alloc.getType()
-          << " cannot be placed: its shape must be static and its layout plain";
+      alloc.emitOpError() << "of type " << alloc.getType()
+                          << " cannot be placed: its shape must be static and its layout plain";
       ok = false;
       continue;
     }
     if (!values.empty() && alloc.getType().getMemorySpace() != space) {
-      alloc.emitOpError(
-          "is in another memory space than the other values, an arena has one");
+      alloc.emitOpError("is in another memory space than the other values, an arena has one");
       ok = false;
     }
     space = alloc.getType().getMemorySpace();
     Placed &value = values.emplace_back();
     value.alloc = alloc;
     value.lifetime.bytes = *bytes;
-    value.lifetime.alignment =
-        std::max<int64_t>(256, alloc.getAlignment().value_or(1));
+    value.lifetime.alignment = std::max<int64_t>(256, alloc.getAlignment().value_or(1));
     ok &= succeeded(findUses(value));
   }
   if (!ok)
@@ -141,8 +133,7 @@ LogicalResult PlanMemory::plan(func::FuncOp function,
   return values.empty() ? success() : place(function, values);
 }
 
-LogicalResult PlanMemory::place(func::FuncOp function,
-                                ArrayRef<Placed> values) {
+LogicalResult PlanMemory::place(func::FuncOp function, ArrayRef<Placed> values) {
   std::vector<Lifetime> lifetimes;
   for (const Placed &value : values)
     lifetimes.push_back(value.lifetime);
@@ -153,46 +144,35 @@ LogicalResult PlanMemory::place(func::FuncOp function,
     return function.emitOpError() << "cannot be placed: " << error.what();
   }
 
-  OpBuilder builder(&function.getBody().front(),
-                    function.getBody().front().begin());
+  OpBuilder builder(&function.getBody().front(), function.getBody().front().begin());
   int64_t alignment = 1;
   for (const Lifetime &lifetime : lifetimes)
     alignment = std::max(alignment, lifetime.alignment);
   memref::AllocOp first = values.front().alloc;
   auto arenaType = MemRefType::get({plan.arenaBytes}, builder.getI8Type(),
-                                   MemRefLayoutAttrInterface(),
-                                   first.getType().getMemorySpace());
+                                   MemRefLayoutAttrInterface(), first.getType().getMemorySpace());
   auto arena = memref::AllocOp::create(builder, function.getLoc(), arenaType,
                                        builder.getI64IntegerAttr(alignment));
   arena->setAttr(schedule::arenaAttrName, builder.getUnitAttr());
-  arena->setAttr(schedule::pinnedBytesAttrName,
-                 builder.getI64IntegerAttr(plan.pinnedBytes));
+  arena->setAttr(schedule::pinnedBytesAttrName, builder.getI64IntegerAttr(plan.pinnedBytes));
   for (auto [index, value, offset] : llvm::enumerate(values, plan.offsets)) {
     memref::AllocOp alloc = value.alloc;
     builder.setInsertionPoint(alloc);
-    Value shift =
-        arith::ConstantIndexOp::create(builder, alloc.getLoc(), offset);
-    auto view = memref::ViewOp::create(builder, alloc.getLoc(), alloc.getType(),
-                                       arena, shift, ValueRange());
+    Value shift = arith::ConstantIndexOp::create(builder, alloc.getLoc(), offset);
+    auto view = memref::ViewOp::create(builder, alloc.getLoc(), alloc.getType(), arena, shift,
+                                       ValueRange());
     auto name = alloc->getAttrOfType<StringAttr>(schedule::nameAttrName);
     NamedAttribute slot[] = {
-        builder.getNamedAttr(
-            "value",
-            name ? name : builder.getStringAttr("value" + Twine(index))),
-        builder.getNamedAttr(
-            "alignment", builder.getI64IntegerAttr(value.lifetime.alignment)),
-        builder.getNamedAttr(
-            "first_wave", builder.getI64IntegerAttr(value.lifetime.firstWave)),
-        builder.getNamedAttr(
-            "last_wave", builder.getI64IntegerAttr(value.lifetime.lastWave))};
+        builder.getNamedAttr("value", name ? name : builder.getStringAttr("value" + Twine(index))),
+        builder.getNamedAttr("alignment", builder.getI64IntegerAttr(value.lifetime.alignment)),
+        builder.getNamedAttr("first_wave", builder.getI64IntegerAttr(value.lifetime.firstWave)),
+        builder.getNamedAttr("last_wave", builder.getI64IntegerAttr(value.lifetime.lastWave))};
     view->setAttr(schedule::slotAttrName, builder.getDictionaryAttr(slot));
     alloc.replaceAllUsesWith(view.getResult());
     alloc.erase();
   }
-  remark::passed(function.getLoc(),
-                 remark::RemarkOpts::name("arena").category("plan-memory"))
-      << remark::metric("values", values.size())
-      << remark::metric("bytes", plan.arenaBytes)
+  remark::passed(function.getLoc(), remark::RemarkOpts::name("arena").category("plan-memory"))
+      << remark::metric("values", values.size()) << remark::metric("bytes", plan.arenaBytes)
       << remark::metric("pinned", plan.pinnedBytes);
   return success();
 }

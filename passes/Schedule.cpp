@@ -43,8 +43,7 @@ LogicalResult Schedule::setWaves(func::FuncOp function, Effects &effects) {
   FailureOr<CommandList> list = collectAccesses(*commands, effects);
   if (failed(list))
     return failure();
-  std::vector<int64_t> waves =
-      getWaves(list->dispatches.size(), findHazards(list->accesses));
+  std::vector<int64_t> waves = getWaves(list->dispatches.size(), findHazards(list->accesses));
   for (auto [dispatch, wave] : llvm::zip_equal(list->dispatches, waves))
     dispatch.setWave(wave);
   return success();

@@ -1,6 +1,6 @@
-//===- VerifyDispatches.cpp - stub ------------------------------------------------------===//
+//===- VerifyDispatches.cpp - The gate of the dispatches level ------------===//
 
-#include "passes/Passes.h"
+#include "passes/Gates.h"
 
 namespace weir {
 #define GEN_PASS_DEF_VERIFYDISPATCHESPASS
@@ -11,6 +11,11 @@ namespace {
 struct VerifyDispatches : weir::impl::VerifyDispatchesPassBase<VerifyDispatches> {
   using VerifyDispatchesPassBase::VerifyDispatchesPassBase;
 
-  void runOnOperation() override {}
+  void runOnOperation() override {
+    bool ok = succeeded(weir::verifyCommands(getOperation(), getAnalysis<weir::Effects>()));
+    if (failed(weir::verifyNoBarriers(getOperation())) || !ok)
+      signalPassFailure();
+    markAllAnalysesPreserved();
+  }
 };
 } // namespace

@@ -1,16 +1,73 @@
-//===- VerifyEmitted.cpp - stub ------------------------------------------------------===//
+//===- VerifyEmitted.cpp - The gate of the emitted level ------------------===//
 
 #include "passes/Passes.h"
+
+#include "weir/Artifact/Error.h"
+#include "weir/Artifact/Plan.h"
 
 namespace weir {
 #define GEN_PASS_DEF_VERIFYEMITTEDPASS
 #include "passes/Passes.h.inc"
 } // namespace weir
 
+using namespace mlir;
+using namespace weir;
+
 namespace {
 struct VerifyEmitted : weir::impl::VerifyEmittedPassBase<VerifyEmitted> {
   using VerifyEmittedPassBase::VerifyEmittedPassBase;
 
-  void runOnOperation() override {}
+  void runOnOperation() override;
+
+private:
+  InFlightDiagnostic fail(Operation *op) {
+    signalPassFailure();
+    return op->emitOpError();
+  }
+  void verifyPlan(func::FuncOp function);
 };
 } // namespace
+
+void VerifyEmitted::verifyPlan(func::FuncOp function) {
+  auto text = function->getAttrOfType<StringAttr>(schedule::planAttrName);
+  if (!text) {
+    fail(function) << "has no plan; run weir-pack first";
+    return;
+  }
+  try {
+    Plan plan = parsePlan(text.str(), schedule::planAttrName.str());
+    if (plan.entry != function.getName())
+      fail(function) << "has the plan of entry '" << plan.entry << "'";
+  } catch (const Error &error) {
+    fail(function) << "has no valid plan: " << error.what();
+  }
+}
+
+void VerifyEmitted::runOnOperation() {
+  ModuleOp module = getOperation();
+  auto manifest = module->getAttrOfType<StringAttr>(schedule::manifestAttrName);
+  if (!manifest) {
+    fail(module) << "has no manifest; run weir-pack first";
+  } else {
+    try {
+      parseManifest(manifest.str(), schedule::manifestAttrName.str());
+    } catch (const Error &error) {
+      fail(module) << "has no valid manifest: " << error.what();
+    }
+  }
+  for (auto kernels : module.getOps<gpu::GPUModuleOp>())
+    fail(kernels) << "was not emitted";
+  for (auto binary : module.getOps<gpu::BinaryOp>())
+    if (binary.getObjects().size() != 1)
+      fail(binary) << "has " << binary.getObjects().size()
+                   << " objects; a module is for one target";
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function->hasAttr(schedule::entryAttrName))
+      verifyPlan(function);
+  SymbolTable symbols(module);
+  module.walk([&](schedule::DispatchOp dispatch) {
+    StringAttr name = dispatch.getKernel().getRootReference();
+    if (!symbols.lookup<gpu::BinaryOp>(name))
+      fail(dispatch) << "launches " << dispatch.getKernel() << ", which was not emitted";
+  });
+}

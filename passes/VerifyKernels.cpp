@@ -1,16 +1,73 @@
-//===- VerifyKernels.cpp - stub ------------------------------------------------------===//
+//===- VerifyKernels.cpp - The gate of the kernels level ------------------===//
 
 #include "passes/Passes.h"
+
+#include "weir/Target/ProfileAttr.h"
 
 namespace weir {
 #define GEN_PASS_DEF_VERIFYKERNELSPASS
 #include "passes/Passes.h.inc"
 } // namespace weir
 
+using namespace mlir;
+using namespace weir;
+
 namespace {
 struct VerifyKernels : weir::impl::VerifyKernelsPassBase<VerifyKernels> {
   using VerifyKernelsPassBase::VerifyKernelsPassBase;
 
-  void runOnOperation() override {}
+  void runOnOperation() override {
+    if (failed(getProfile(getOperation())))
+      signalPassFailure();
+    for (Operation &op : *getOperation().getBody()) {
+      auto function = dyn_cast<func::FuncOp>(op);
+      if (function)
+        verifyFunction(function);
+      else
+        fail(&op) << "does not belong at the kernels level, whose module holds "
+                     "functions";
+    }
+  }
+
+private:
+  InFlightDiagnostic fail(Operation *op) {
+    signalPassFailure();
+    return op->emitOpError();
+  }
+
+  void verifyTypes(func::FuncOp function, TypeRange types, StringRef what);
+  void verifyFunction(func::FuncOp function);
 };
 } // namespace
+
+void VerifyKernels::verifyTypes(func::FuncOp function, TypeRange types, StringRef what) {
+  for (auto [index, type] : llvm::enumerate(types)) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape())
+      fail(function) << what << " " << index << " is " << type
+                     << ", not a ranked tensor of static shape";
+  }
+}
+
+void VerifyKernels::verifyFunction(func::FuncOp function) {
+  if (function.isExternal()) {
+    fail(function) << "has no body";
+    return;
+  }
+  if (!function.getBody().hasOneBlock()) {
+    fail(function) << "has several blocks";
+    return;
+  }
+  verifyTypes(function, function.getArgumentTypes(), "argument");
+  verifyTypes(function, function.getResultTypes(), "result");
+  for (Operation &op : function.getBody().front()) {
+    if (!isa<schedule::KernelOp, arith::ConstantOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
+             tensor::EmptyOp, tensor::CastOp, func::ReturnOp>(op))
+      fail(&op) << "stands outside of kernels, where the kernels level has "
+                   "constants and reshapes";
+    op.walk([&](schedule::KernelOp nested) {
+      if (nested != &op)
+        fail(nested) << "is inside another kernel";
+    });
+  }
+}

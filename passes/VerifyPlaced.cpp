@@ -1,6 +1,6 @@
-//===- VerifyPlaced.cpp - stub ------------------------------------------------------===//
+//===- VerifyPlaced.cpp - The gate of the placed level --------------------===//
 
-#include "passes/Passes.h"
+#include "passes/Gates.h"
 
 namespace weir {
 #define GEN_PASS_DEF_VERIFYPLACEDPASS
@@ -11,6 +11,14 @@ namespace {
 struct VerifyPlaced : weir::impl::VerifyPlacedPassBase<VerifyPlaced> {
   using VerifyPlacedPassBase::VerifyPlacedPassBase;
 
-  void runOnOperation() override {}
+  void runOnOperation() override {
+    weir::Effects &effects = getAnalysis<weir::Effects>();
+    if (failed(weir::verifyCommands(getOperation(), effects)) ||
+        failed(weir::verifyPlacement(getOperation(), effects)))
+      signalPassFailure();
+    if (failed(weir::verifyNoBarriers(getOperation())))
+      signalPassFailure();
+    markAllAnalysesPreserved();
+  }
 };
 } // namespace

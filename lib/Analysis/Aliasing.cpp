@@ -26,8 +26,7 @@ FailureOr<ByteRange> weir::getByteRange(MemRefType view) {
   std::optional<int64_t> element = getElementBytes(view);
   SmallVector<int64_t> strides;
   int64_t offset;
-  if (!element || !view.hasStaticShape() ||
-      failed(view.getStridesAndOffset(strides, offset)) ||
+  if (!element || !view.hasStaticShape() || failed(view.getStridesAndOffset(strides, offset)) ||
       ShapedType::isDynamic(offset) || offset < 0)
     return failure();
   int64_t last = offset; // the last element, then the byte after it
@@ -38,8 +37,7 @@ FailureOr<ByteRange> weir::getByteRange(MemRefType view) {
     if (size <= 1)
       continue;
     int64_t span;
-    if (ShapedType::isDynamic(stride) || stride < 0 ||
-        llvm::MulOverflow(size - 1, stride, span) ||
+    if (ShapedType::isDynamic(stride) || stride < 0 || llvm::MulOverflow(size - 1, stride, span) ||
         llvm::AddOverflow(last, span, last))
       return failure();
   }
@@ -50,8 +48,7 @@ FailureOr<ByteRange> weir::getByteRange(MemRefType view) {
     range.end = range.begin;
     return range;
   }
-  if (llvm::AddOverflow(last, int64_t(1), last) ||
-      llvm::MulOverflow(last, *element, range.end))
+  if (llvm::AddOverflow(last, int64_t(1), last) || llvm::MulOverflow(last, *element, range.end))
     return failure();
   return range;
 }
@@ -70,23 +67,21 @@ static bool isDense(MemRefType type) {
   });
 }
 
-static Allocation getAllocation(Value root) {
-  Allocation allocation;
+static AllocationRef getAllocation(Value root) {
+  AllocationRef allocation;
   allocation.value = root;
   if (auto argument = dyn_cast<BlockArgument>(root)) {
-    auto function = dyn_cast_or_null<FunctionOpInterface>(
-        argument.getOwner()->getParentOp());
+    auto function = dyn_cast_or_null<FunctionOpInterface>(argument.getOwner()->getParentOp());
     if (function && argument.getOwner()->isEntryBlock())
-      allocation.kind = function->hasAttr(schedule::entryAttrName)
-                            ? Allocation::Kind::Entry
-                            : Allocation::Kind::Argument;
+      allocation.kind = function->hasAttr(schedule::entryAttrName) ? AllocationRef::Kind::Entry
+                                                                   : AllocationRef::Kind::Argument;
     return allocation;
   }
   Operation *op = root.getDefiningOp();
   if (isa<memref::AllocOp, memref::AllocaOp>(op)) {
-    allocation.kind = Allocation::Kind::Local;
+    allocation.kind = AllocationRef::Kind::Local;
   } else if (auto global = dyn_cast<memref::GetGlobalOp>(op)) {
-    allocation.kind = Allocation::Kind::Global;
+    allocation.kind = AllocationRef::Kind::Global;
     allocation.symbol = global.getNameAttr().getAttr();
   }
   return allocation;
@@ -96,8 +91,7 @@ static Allocation getAllocation(Value root) {
 static void setRange(View &view, MemRefType type, int64_t base) {
   view.range = std::nullopt;
   view.exact = false;
-  FailureOr<ByteRange> range =
-      type ? getByteRange(type) : FailureOr<ByteRange>(failure());
+  FailureOr<ByteRange> range = type ? getByteRange(type) : FailureOr<ByteRange>(failure());
   if (failed(range) || llvm::AddOverflow(range->begin, base, range->begin) ||
       llvm::AddOverflow(range->end, base, range->end))
     return;
@@ -116,9 +110,8 @@ View weir::getView(Value memref) {
   std::optional<int64_t> base = 0;
   setRange(view, dyn_cast<MemRefType>(memref.getType()), *base);
   for (ViewLikeOpInterface op : llvm::reverse(chain)) {
-    if (isa<memref::CastOp, memref::MemorySpaceCastOp,
-            memref::AssumeAlignmentOp, memref::ExpandShapeOp,
-            memref::CollapseShapeOp, memref::TransposeOp>(op))
+    if (isa<memref::CastOp, memref::MemorySpaceCastOp, memref::AssumeAlignmentOp,
+            memref::ExpandShapeOp, memref::CollapseShapeOp, memref::TransposeOp>(op))
       continue; // the same bytes
     auto type = dyn_cast<MemRefType>(op->getResult(0).getType());
     if (isa<memref::SubViewOp>(op)) {
@@ -137,10 +130,8 @@ View weir::getView(Value memref) {
     } else {
       APInt shift;
       auto byteView = dyn_cast<memref::ViewOp>(op.getOperation());
-      if (!byteView || !base ||
-          !matchPattern(byteView.getByteShift(), m_ConstantInt(&shift)) ||
-          shift.isNegative() ||
-          llvm::AddOverflow(*base, shift.getSExtValue(), *base))
+      if (!byteView || !base || !matchPattern(byteView.getByteShift(), m_ConstantInt(&shift)) ||
+          shift.isNegative() || llvm::AddOverflow(*base, shift.getSExtValue(), *base))
         base = std::nullopt;
       view.range = std::nullopt;
       if (base)
@@ -150,13 +141,11 @@ View weir::getView(Value memref) {
   return view;
 }
 
-Sharing weir::compare(const Allocation &first, const Allocation &second) {
-  using Kind = Allocation::Kind;
+Sharing weir::compare(const AllocationRef &first, const AllocationRef &second) {
+  using Kind = AllocationRef::Kind;
   if (first == second)
     return Sharing::Overlap;
-  auto isEither = [&](Kind kind) {
-    return first.kind == kind || second.kind == kind;
-  };
+  auto isEither = [&](Kind kind) { return first.kind == kind || second.kind == kind; };
   if (isEither(Kind::Unknown))
     return Sharing::Unknown;
   // What the function allocated, no argument can name.
@@ -166,8 +155,7 @@ Sharing weir::compare(const Allocation &first, const Allocation &second) {
 }
 
 Sharing weir::compare(const View &first, const View &second) {
-  if ((first.range && first.range->isEmpty()) ||
-      (second.range && second.range->isEmpty()))
+  if ((first.range && first.range->isEmpty()) || (second.range && second.range->isEmpty()))
     return Sharing::Disjoint;
   Sharing allocations = compare(first.allocation, second.allocation);
   if (allocations != Sharing::Overlap)

@@ -32,14 +32,12 @@ struct Uses {
 } // namespace
 
 /// Adds what `user` does to `value`; appends the views of it that it makes.
-static void addUse(Operation *user, Value value, Uses &uses,
-                   SmallVectorImpl<Value> &views) {
+static void addUse(Operation *user, Value value, Uses &uses, SmallVectorImpl<Value> &views) {
   if (isa<memref::DimOp, memref::RankOp>(user))
     return;
   if (auto view = dyn_cast<ViewLikeOpInterface>(user)) {
     // A view that also takes the memref as something else hides it.
-    if (view.getViewSource() == value &&
-        llvm::count(user->getOperands(), value) == 1) {
+    if (view.getViewSource() == value && llvm::count(user->getOperands(), value) == 1) {
       for (Value result : user->getResults())
         if (isa<BaseMemRefType>(result.getType()))
           views.push_back(result);
@@ -84,13 +82,10 @@ static Operation *findOtherMemory(gpu::GPUFuncOp kernel) {
       if (auto memref = dyn_cast<MemRefType>(type))
         return !gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(memref);
       StringRef dialect = type.getDialect().getNamespace();
-      return isa<BaseMemRefType>(type) || dialect == "llvm" ||
-             dialect == "spirv";
+      return isa<BaseMemRefType>(type) || dialect == "llvm" || dialect == "spirv";
     };
-    bool known =
-        isa<ViewLikeOpInterface, memref::AllocaOp, memref::AllocOp>(op);
-    if (!isa<CallOpInterface>(op) &&
-        (known || !llvm::any_of(op->getResultTypes(), bringsMemory)))
+    bool known = isa<ViewLikeOpInterface, memref::AllocaOp, memref::AllocOp>(op);
+    if (!isa<CallOpInterface>(op) && (known || !llvm::any_of(op->getResultTypes(), bringsMemory)))
       return WalkResult::advance();
     found = op;
     return WalkResult::interrupt();
@@ -102,16 +97,14 @@ static KernelEffects compute(gpu::GPUFuncOp kernel) {
   KernelEffects effects;
   for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     OperandEffect &effect = effects.operands.emplace_back();
-    auto declared = kernel.getArgAttrOfType<schedule::EffectAttr>(
-        index, schedule::effectAttrName);
+    auto declared = kernel.getArgAttrOfType<schedule::EffectAttr>(index, schedule::effectAttrName);
     if (!isa<BaseMemRefType>(type))
       effect.access = Access::none;
     else if (!kernel.isExternal())
       effect.access = getAccess(kernel.getArgument(index));
     else if (declared)
       effect.access = declared.getAccess();
-    effect.coversAll =
-        declared && declared.getCoversAll() && writes(effect.access);
+    effect.coversAll = declared && declared.getCoversAll() && writes(effect.access);
   }
   if (!kernel.isExternal())
     effects.reachesOther = findOtherMemory(kernel);

@@ -18,7 +18,6 @@
 
 using namespace mlir;
 using namespace weir;
-using schedule::HazardKind;
 
 namespace {
 struct User {
@@ -34,8 +33,7 @@ struct Segment {
 /// The bytes of one allocation that were touched so far.
 class History {
 public:
-  template <typename Function>
-  void forEach(ByteRange range, Function function) const {
+  template <typename Function> void forEach(ByteRange range, Function function) const {
     auto it = segments.upper_bound(range.begin);
     if (it != segments.begin() && std::prev(it)->second.end > range.begin)
       --it;
@@ -46,8 +44,7 @@ public:
   void write(ByteRange range, User user) {
     cut(range.begin);
     cut(range.end);
-    segments.erase(segments.lower_bound(range.begin),
-                   segments.lower_bound(range.end));
+    segments.erase(segments.lower_bound(range.begin), segments.lower_bound(range.end));
     segments[range.begin] = {range.end, user, {}};
   }
 
@@ -57,8 +54,7 @@ public:
     int64_t at = range.begin;
     for (auto it = segments.lower_bound(at); at < range.end; ++it) {
       if (it == segments.end() || it->first > at) { // bytes nobody touched yet
-        int64_t next =
-            it == segments.end() ? range.end : std::min(it->first, range.end);
+        int64_t next = it == segments.end() ? range.end : std::min(it->first, range.end);
         it = segments.insert(it, {at, Segment{next, {}, {}}});
       }
       it->second.readers.push_back(user);
@@ -88,20 +84,20 @@ static bool comesBefore(const Hazard &a, const Hazard &b) {
          std::tie(b.to, b.kind, b.from, b.fromOperand, b.toOperand);
 }
 
-static void addHazards(const History &history, const OperandAccess &access,
-                       int64_t to, std::vector<Hazard> &hazards) {
+static void addHazards(const History &history, const OperandAccess &access, int64_t to,
+                       std::vector<Hazard> &hazards) {
   auto add = [&](HazardKind kind, User from) {
     hazards.push_back({kind, from.dispatch, from.operand, to, access.operand});
   };
   history.forEach(access.range, [&](const Segment &segment) {
     if (segment.writer.dispatch >= 0 && access.reads)
-      add(HazardKind::raw, segment.writer);
+      add(HazardKind::RAW, segment.writer);
     if (!access.writes)
       return;
     if (segment.writer.dispatch >= 0)
-      add(HazardKind::waw, segment.writer);
+      add(HazardKind::WAW, segment.writer);
     for (User reader : segment.readers)
-      add(HazardKind::war, reader);
+      add(HazardKind::WAR, reader);
   });
 }
 
@@ -114,8 +110,7 @@ std::vector<Hazard> weir::findHazards(const CommandAccesses &accesses) {
     for (const OperandAccess &access : dispatch)
       addHazards(histories[access.allocation], access, to, hazards);
     std::sort(hazards.begin() + first, hazards.end(), comesBefore);
-    hazards.erase(std::unique(hazards.begin() + first, hazards.end()),
-                  hazards.end());
+    hazards.erase(std::unique(hazards.begin() + first, hazards.end()), hazards.end());
 
     // Reads first: a kernel that reads what it writes is remembered as the
     // writer.
@@ -135,8 +130,7 @@ std::vector<Hazard> weir::findHazards(const CommandAccesses &accesses) {
   return hazards;
 }
 
-std::vector<int64_t> weir::getWaves(int64_t dispatches,
-                                    const std::vector<Hazard> &hazards) {
+std::vector<int64_t> weir::getWaves(int64_t dispatches, const std::vector<Hazard> &hazards) {
   std::vector<int64_t> waves(dispatches);
   int64_t wave = 0;
   auto hazard = hazards.begin();
@@ -149,13 +143,11 @@ std::vector<int64_t> weir::getWaves(int64_t dispatches,
   return waves;
 }
 
-std::vector<PlannedBarrier>
-weir::placeBarriers(const std::vector<Hazard> &hazards) {
+std::vector<PlannedBarrier> weir::placeBarriers(const std::vector<Hazard> &hazards) {
   std::vector<PlannedBarrier> barriers;
   for (auto begin = hazards.begin(); begin != hazards.end();) {
     int64_t to = begin->to;
-    auto end = std::find_if(begin, hazards.end(),
-                            [&](const Hazard &h) { return h.to != to; });
+    auto end = std::find_if(begin, hazards.end(), [&](const Hazard &h) { return h.to != to; });
     auto isOpen = [&](const Hazard &hazard) {
       return barriers.empty() || hazard.from >= barriers.back().before;
     };
@@ -165,11 +157,9 @@ weir::placeBarriers(const std::vector<Hazard> &hazards) {
     for (auto hazard = begin; hazard != end; ++hazard) {
       if (hazard == forcing)
         continue;
-      auto server =
-          llvm::upper_bound(barriers, hazard->from,
-                            [](int64_t from, const PlannedBarrier &barrier) {
-                              return from < barrier.before;
-                            });
+      auto server = llvm::upper_bound(
+          barriers, hazard->from,
+          [](int64_t from, const PlannedBarrier &barrier) { return from < barrier.before; });
       server->hazards.push_back(*hazard);
     }
     begin = end;
@@ -202,19 +192,35 @@ FailureOr<schedule::CommandsOp> weir::getCommands(func::FuncOp function) {
   return found;
 }
 
-/// Returns the number of `allocation`, given in order of appearance.
-static int64_t getNumber(const Allocation &allocation, CommandList &list,
-                         DenseMap<const void *, int64_t> &numbers) {
-  const void *key = allocation.symbol ? allocation.symbol.getAsOpaquePointer()
-                                      : allocation.value.getAsOpaquePointer();
-  auto [it, isNew] = numbers.try_emplace(key, list.allocations.size());
+static const void *getKey(const AllocationRef &allocation) {
+  return allocation.symbol ? allocation.symbol.getAsOpaquePointer()
+                           : allocation.value.getAsOpaquePointer();
+}
+
+int64_t CommandList::getNumber(const AllocationRef &allocation) const {
+  auto it = numbers.find(getKey(allocation));
+  return it == numbers.end() ? -1 : it->second;
+}
+
+const OperandAccess *CommandList::find(int64_t dispatch, int64_t operand) const {
+  if (dispatch < 0 || dispatch >= int64_t(accesses.dispatches.size()))
+    return nullptr;
+  for (const OperandAccess &access : accesses.dispatches[dispatch])
+    if (access.operand == operand)
+      return &access;
+  return nullptr;
+}
+
+/// Gives allocations numbers in order of appearance.
+static int64_t addAllocation(CommandList &list, const AllocationRef &allocation) {
+  auto [it, isNew] = list.numbers.try_emplace(getKey(allocation), list.allocations.size());
   if (isNew)
     list.allocations.push_back(allocation);
   return it->second;
 }
 
 static void setMayShare(CommandList &list) {
-  using Kind = Allocation::Kind;
+  using Kind = AllocationRef::Kind;
   list.accesses.mayShare.resize(list.allocations.size());
   for (auto [vague, allocation] : llvm::enumerate(list.allocations)) {
     if (allocation.kind != Kind::Argument && allocation.kind != Kind::Unknown)
@@ -229,34 +235,27 @@ static void setMayShare(CommandList &list) {
   }
 }
 
-FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands,
-                                             Effects &effects) {
+FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands, Effects &effects) {
   CommandList list;
-  DenseMap<const void *, int64_t> numbers;
   DenseMap<Value, View> views;
   SymbolTableCollection symbols;
   bool ok = true;
-  for (auto dispatch :
-       commands.getBody().front().getOps<schedule::DispatchOp>()) {
+  for (auto dispatch : commands.getBody().front().getOps<schedule::DispatchOp>()) {
     list.dispatches.push_back(dispatch);
     DispatchAccesses &accesses = list.accesses.dispatches.emplace_back();
-    auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(
-        dispatch, dispatch.getKernel());
+    auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(dispatch, dispatch.getKernel());
     if (!kernel) {
-      dispatch.emitOpError()
-          << "names " << dispatch.getKernel()
-          << ", which is no gpu.func; its effects are not known";
+      dispatch.emitOpError() << "names " << dispatch.getKernel()
+                             << ", which is no gpu.func; its effects are not known";
       ok = false;
       continue;
     }
     const KernelEffects &effect = effects.get(kernel);
     if (effect.reachesOther) {
-      InFlightDiagnostic error =
-          dispatch.emitOpError()
-          << "may touch memory that is not among its operands; nothing "
-             "can be ordered against it";
-      error.attachNote(effect.reachesOther->getLoc())
-          << "through this operation";
+      InFlightDiagnostic error = dispatch.emitOpError()
+                                 << "may touch memory that is not among its operands; nothing "
+                                    "can be ordered against it";
+      error.attachNote(effect.reachesOther->getLoc()) << "through this operation";
       ok = false;
       continue;
     }
@@ -267,13 +266,12 @@ FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands,
       auto [view, isNew] = views.try_emplace(operand);
       if (isNew)
         view->second = getView(operand);
-      ByteRange range = view->second.range.value_or(
-          ByteRange{0, std::numeric_limits<int64_t>::max()});
+      ByteRange range =
+          view->second.range.value_or(ByteRange{0, std::numeric_limits<int64_t>::max()});
       if (range.isEmpty())
         continue;
-      accesses.push_back({int64_t(index),
-                          getNumber(view->second.allocation, list, numbers),
-                          range, reads(access), writes(access)});
+      accesses.push_back({int64_t(index), addAllocation(list, view->second.allocation), range,
+                          reads(access), writes(access)});
     }
   }
   if (!ok)

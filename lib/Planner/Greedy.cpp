@@ -34,31 +34,26 @@ static void check(const std::vector<Lifetime> &values) {
     const Lifetime &value = values[i];
     std::string name = "value " + std::to_string(i) + " of the arena ";
     if (value.bytes < 0)
-      throw Error(name + "has " + std::to_string(value.bytes) +
-                  " bytes; sizes begin at 0");
+      throw Error(name + "has " + std::to_string(value.bytes) + " bytes; sizes begin at 0");
     if (value.alignment < 1 || (value.alignment & (value.alignment - 1)))
       throw Error(name + "has alignment " + std::to_string(value.alignment) +
                   ", which is no power of two");
     if (value.lastWave < value.firstWave)
-      throw Error(name + "lives in waves " + std::to_string(value.firstWave) +
-                  " to " + std::to_string(value.lastWave) +
-                  ", which end before they begin");
+      throw Error(name + "lives in waves " + std::to_string(value.firstWave) + " to " +
+                  std::to_string(value.lastWave) + ", which end before they begin");
   }
 }
 
 /// Returns the start of the smallest gap between `placed` (values in order of
 /// their offsets) that holds `value`, or else the first byte after those that
 /// are live with it.
-static int64_t findOffset(const Lifetime &value,
-                          const std::vector<Lifetime> &values,
-                          const std::vector<int64_t> &offsets,
-                          const std::vector<size_t> &placed) {
+static int64_t findOffset(const Lifetime &value, const std::vector<Lifetime> &values,
+                          const std::vector<int64_t> &offsets, const std::vector<size_t> &placed) {
   int64_t best = -1, bestSize = 0;
   int64_t free = 0; // all bytes of a conflicting value before here are passed
   for (size_t other : placed) {
     const Lifetime &neighbor = values[other];
-    if (neighbor.firstWave > value.lastWave ||
-        neighbor.lastWave < value.firstWave)
+    if (neighbor.firstWave > value.lastWave || neighbor.lastWave < value.firstWave)
       continue;
     int64_t start = align(free, value.alignment);
     int64_t size = offsets[other] - start;
@@ -99,13 +94,11 @@ MemoryPlan weir::planMemory(const std::vector<Lifetime> &values, bool noReuse) {
   std::vector<size_t> placed; // by offset, then number
   for (size_t i : order) {
     plan.offsets[i] = findOffset(values[i], values, plan.offsets, placed);
-    plan.arenaBytes =
-        std::max(plan.arenaBytes, add(plan.offsets[i], values[i].bytes));
+    plan.arenaBytes = std::max(plan.arenaBytes, add(plan.offsets[i], values[i].bytes));
     auto comesBefore = [&](size_t a, size_t b) {
       return std::tie(plan.offsets[a], a) < std::tie(plan.offsets[b], b);
     };
-    placed.insert(
-        std::lower_bound(placed.begin(), placed.end(), i, comesBefore), i);
+    placed.insert(std::lower_bound(placed.begin(), placed.end(), i, comesBefore), i);
   }
   plan.arenaBytes = align(plan.arenaBytes, largest);
   // Greedy packing can waste more than reuse gains; then don't reuse.

@@ -16,9 +16,7 @@ struct ByteRange {
   int64_t end = 0;
 
   bool isEmpty() const { return begin == end; }
-  bool overlaps(const ByteRange &other) const {
-    return begin < other.end && other.begin < end;
-  }
+  bool overlaps(const ByteRange &other) const { return begin < other.end && other.begin < end; }
   bool operator==(const ByteRange &) const = default;
 };
 
@@ -36,26 +34,25 @@ struct ByteRange {
 mlir::FailureOr<ByteRange> getByteRange(mlir::MemRefType view);
 
 /// Where a memref's bytes come from.
-struct Allocation {
+struct AllocationRef {
   enum class Kind {
-    Local,  ///< memref.alloc or memref.alloca of the function
-    Global, ///< memref.global, whoever asks for it
-    Entry,  ///< argument of a function with `weir.entry`: shares with no other
+    Local,    ///< memref.alloc or memref.alloca of the function
+    Global,   ///< memref.global, whoever asks for it
+    Entry,    ///< argument of a function with `weir.entry`: shares with no other
     Argument, ///< argument of another function: may share bytes with others
     Unknown,  ///< not understood: may be anything
   } kind = Kind::Unknown;
-  mlir::Value value; ///< the allocation, the argument or the unknown value
+  mlir::Value value;       ///< the allocation, the argument or the unknown value
   mlir::StringAttr symbol; ///< of a global, else null
 
-  bool operator==(const Allocation &other) const {
-    return symbol ? symbol == other.symbol
-                  : !other.symbol && value == other.value;
+  bool operator==(const AllocationRef &other) const {
+    return symbol ? symbol == other.symbol : !other.symbol && value == other.value;
   }
 };
 
 /// Bytes of one allocation.
 struct View {
-  Allocation allocation;
+  AllocationRef allocation;
   /// Holds every byte of the view; std::nullopt when it could be anywhere in
   /// the allocation.
   std::optional<ByteRange> range;
@@ -70,7 +67,7 @@ View getView(mlir::Value memref);
 enum class Sharing { Disjoint, Overlap, Unknown };
 
 /// Whether two allocations share bytes. `Overlap` says that they are the same.
-Sharing compare(const Allocation &first, const Allocation &second);
+Sharing compare(const AllocationRef &first, const AllocationRef &second);
 
 /// Whether two views share bytes. A view of no bytes is disjoint from all.
 /// Both belong to one function.

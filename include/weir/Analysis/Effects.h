@@ -22,8 +22,7 @@ inline bool reads(schedule::Access access) {
   return access == schedule::Access::read || access == schedule::Access::update;
 }
 inline bool writes(schedule::Access access) {
-  return access == schedule::Access::write ||
-         access == schedule::Access::update;
+  return access == schedule::Access::write || access == schedule::Access::update;
 }
 
 struct KernelEffects {

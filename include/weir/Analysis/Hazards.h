@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "weir/Analysis/Aliasing.h"
 #include "weir/Analysis/Effects.h"
+#include "weir/Artifact/Plan.h"
 
 #include <vector>
 
@@ -28,13 +29,18 @@ struct OperandAccess {
 
 using DispatchAccesses = std::vector<OperandAccess>;
 
-/// Two dispatches that must not overlap, counted in recorded order.
-struct Hazard {
-  schedule::HazardKind kind = schedule::HazardKind::raw;
-  int64_t from = 0, fromOperand = 0;
-  int64_t to = 0, toOperand = 0;
-  bool operator==(const Hazard &) const = default;
-};
+/// The same kind, as the dialect and as the plan spell it.
+inline schedule::HazardKind toAttribute(HazardKind kind) {
+  switch (kind) {
+  case HazardKind::RAW:
+    return schedule::HazardKind::raw;
+  case HazardKind::WAR:
+    return schedule::HazardKind::war;
+  case HazardKind::WAW:
+    return schedule::HazardKind::waw;
+  }
+  llvm_unreachable("no such kind");
+}
 
 /// A command list as the functions below see it.
 struct CommandAccesses {
@@ -56,8 +62,7 @@ std::vector<Hazard> findHazards(const CommandAccesses &accesses);
 /// Returns the wave of each dispatch: the one before's, or the next where the
 /// dispatch has a hazard with that wave. Waves never decrease in recorded
 /// order: only then does "live in waves 2 to 3" say when in that order.
-std::vector<int64_t> getWaves(int64_t dispatches,
-                              const std::vector<Hazard> &hazards);
+std::vector<int64_t> getWaves(int64_t dispatches, const std::vector<Hazard> &hazards);
 
 struct PlannedBarrier {
   int64_t before = 0; ///< the dispatch that it is recorded just before
@@ -79,14 +84,21 @@ mlir::FailureOr<schedule::CommandsOp> getCommands(mlir::func::FuncOp function);
 /// The function's accesses, and the operations that they were made from.
 struct CommandList {
   llvm::SmallVector<schedule::DispatchOp> dispatches;
-  llvm::SmallVector<Allocation> allocations;
+  llvm::SmallVector<AllocationRef> allocations;
   CommandAccesses accesses;
+
+  /// The number that stands for `allocation`; -1 when no dispatch touches it.
+  int64_t getNumber(const AllocationRef &allocation) const;
+  /// The access through an operand; null when the kernel leaves it alone or it
+  /// has no bytes.
+  const OperandAccess *find(int64_t dispatch, int64_t operand) const;
+
+  llvm::DenseMap<const void *, int64_t> numbers; ///< by symbol or value
 };
 
 /// Errors: failure, with a diagnostic, when a dispatch's kernel is not a
 ///         `gpu.func`, or touches memory that is not among its operands.
-mlir::FailureOr<CommandList> collectAccesses(schedule::CommandsOp commands,
-                                             Effects &effects);
+mlir::FailureOr<CommandList> collectAccesses(schedule::CommandsOp commands, Effects &effects);
 
 } // namespace weir
 

@@ -100,6 +100,7 @@ struct Hazard {
   HazardKind kind = HazardKind::RAW;
   int64_t from = 0, fromOperand = 0; ///< dispatch number (of dispatches alone), operand
   int64_t to = 0, toOperand = 0;
+  bool operator==(const Hazard &) const = default;
 };
 
 /// One entry of the command list: a dispatch or a barrier.

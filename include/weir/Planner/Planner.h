@@ -19,7 +19,7 @@ struct Lifetime {
 struct MemoryPlan {
   std::vector<int64_t> offsets; ///< one per value, in their order
   int64_t arenaBytes = 0;       ///< a multiple of every alignment used
-  int64_t pinnedBytes = 0; ///< the arena if every value had bytes of its own
+  int64_t pinnedBytes = 0;      ///< the arena if every value had bytes of its own
 };
 
 /// Packs `values` so that no two that are live in a common wave share a byte.

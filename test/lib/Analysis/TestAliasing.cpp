@@ -31,16 +31,14 @@ struct TestAliasing : PassWrapper<TestAliasing, OperationPass<func::FuncOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TestAliasing)
 
   StringRef getArgument() const override { return "weir-test-aliasing"; }
-  StringRef getDescription() const override {
-    return "Prints which named views share bytes.";
-  }
+  StringRef getDescription() const override { return "Prints which named views share bytes."; }
 
   void runOnOperation() override {
     SmallVector<std::pair<StringRef, Value>> named;
     func::FuncOp function = getOperation();
     for (BlockArgument argument : function.getArguments())
-      if (auto name = function.getArgAttrOfType<StringAttr>(
-              argument.getArgNumber(), schedule::nameAttrName))
+      if (auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                            schedule::nameAttrName))
         named.push_back({name.getValue(), argument});
     function.walk([&](Operation *op) {
       if (auto name = op->getAttrOfType<StringAttr>("test.name"))
@@ -48,8 +46,7 @@ struct TestAliasing : PassWrapper<TestAliasing, OperationPass<func::FuncOp>> {
     });
     for (auto [index, first] : llvm::enumerate(named)) {
       View view = getView(first.second);
-      InFlightDiagnostic remark = mlir::emitRemark(first.second.getLoc())
-                                  << first.first;
+      InFlightDiagnostic remark = mlir::emitRemark(first.second.getLoc()) << first.first;
       if (view.range)
         remark << " [" << view.range->begin << ", " << view.range->end << ")"
                << (view.exact ? "" : " hull");
@@ -57,14 +54,11 @@ struct TestAliasing : PassWrapper<TestAliasing, OperationPass<func::FuncOp>> {
         remark << " anywhere";
       remark.report();
       for (auto &second : ArrayRef(named).drop_front(index + 1))
-        mlir::emitRemark(second.second.getLoc())
-            << first.first << " " << second.first << ": "
-            << print(compare(view, getView(second.second)));
+        mlir::emitRemark(second.second.getLoc()) << first.first << " " << second.first << ": "
+                                                 << print(compare(view, getView(second.second)));
     }
   }
 };
 } // namespace
 
-void weir::test::registerTestAliasingPass() {
-  PassRegistration<TestAliasing>();
-}
+void weir::test::registerTestAliasingPass() { PassRegistration<TestAliasing>(); }

@@ -13,16 +13,13 @@ struct TestEffects : PassWrapper<TestEffects, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TestEffects)
 
   StringRef getArgument() const override { return "weir-test-effects"; }
-  StringRef getDescription() const override {
-    return "Prints the effects of every kernel.";
-  }
+  StringRef getDescription() const override { return "Prints the effects of every kernel."; }
 
   void runOnOperation() override {
     Effects &effects = getAnalysis<Effects>();
     getOperation().walk([&](gpu::GPUFuncOp kernel) {
       const KernelEffects &known = effects.get(kernel);
-      InFlightDiagnostic remark = kernel.emitRemark()
-                                  << kernel.getName() << ":";
+      InFlightDiagnostic remark = kernel.emitRemark() << kernel.getName() << ":";
       for (const OperandEffect &effect : known.operands)
         remark << " " << schedule::stringifyAccess(effect.access)
                << (effect.coversAll ? "(all)" : "");

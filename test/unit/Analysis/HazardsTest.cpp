@@ -16,15 +16,13 @@
 using namespace weir;
 
 static bool mayShare(const CommandAccesses &list, int64_t a, int64_t b) {
-  return a == b ||
-         std::count(list.mayShare[a].begin(), list.mayShare[a].end(), b);
+  return a == b || std::count(list.mayShare[a].begin(), list.mayShare[a].end(), b);
 }
 
 static bool conflict(const CommandAccesses &list, int64_t i, int64_t j) {
   for (const OperandAccess &a : list.dispatches[i])
     for (const OperandAccess &b : list.dispatches[j])
-      if ((a.writes || b.writes) &&
-          mayShare(list, a.allocation, b.allocation) &&
+      if ((a.writes || b.writes) && mayShare(list, a.allocation, b.allocation) &&
           (a.allocation != b.allocation || a.range.overlaps(b.range)))
         return true;
   return false;
@@ -91,8 +89,7 @@ TEST_P(RandomLists, EveryConflictIsSeparatedByTheFewestBarriers) {
         if (conflict(list, i, j)) {
           EXPECT_TRUE(std::any_of(barriers.begin(), barriers.end(),
                                   [&](const PlannedBarrier &barrier) {
-                                    return i < barrier.before &&
-                                           barrier.before <= j;
+                                    return i < barrier.before && barrier.before <= j;
                                   }))
               << i << " and " << j;
         }
@@ -121,16 +118,13 @@ TEST_P(RandomLists, HazardsAreRealAndOfTheirKind) {
     CommandAccesses list = makeRandom(random);
     for (const Hazard &hazard : findHazards(list)) {
       ASSERT_LT(hazard.from, hazard.to);
-      const OperandAccess &from =
-          list.dispatches[hazard.from][hazard.fromOperand];
+      const OperandAccess &from = list.dispatches[hazard.from][hazard.fromOperand];
       const OperandAccess &to = list.dispatches[hazard.to][hazard.toOperand];
       EXPECT_TRUE(mayShare(list, from.allocation, to.allocation));
       if (from.allocation == to.allocation)
         EXPECT_TRUE(from.range.overlaps(to.range));
-      EXPECT_TRUE(hazard.kind == schedule::HazardKind::war ? from.reads
-                                                           : from.writes);
-      EXPECT_TRUE(hazard.kind == schedule::HazardKind::raw ? to.reads
-                                                           : to.writes);
+      EXPECT_TRUE(hazard.kind == HazardKind::WAR ? from.reads : from.writes);
+      EXPECT_TRUE(hazard.kind == HazardKind::RAW ? to.reads : to.writes);
     }
   }
 }
@@ -145,8 +139,7 @@ TEST_P(RandomLists, WavesRiseWithOrderAndHoldNoConflict) {
     EXPECT_TRUE(std::is_sorted(waves.begin(), waves.end()));
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = i + 1; j < n; ++j)
-        EXPECT_FALSE(waves[i] == waves[j] && conflict(list, i, j))
-            << i << " and " << j;
+        EXPECT_FALSE(waves[i] == waves[j] && conflict(list, i, j)) << i << " and " << j;
     // No more waves than the conflicts ask for.
     if (n)
       EXPECT_EQ(waves.back(), countByOracle(list));
@@ -178,12 +171,10 @@ TEST_P(RandomLists, MemoryScopeReachesEveryReader) {
             if (barrier.before <= writer || barrier.before > int64_t(to))
               continue;
             for (const Hazard &hazard : barrier.hazards) {
-              if (hazard.kind == schedule::HazardKind::war)
+              if (hazard.kind == HazardKind::WAR)
                 continue;
-              const OperandAccess &source =
-                  list.dispatches[hazard.from][hazard.fromOperand];
-              visible |= hazard.from == writer &&
-                         source.allocation == read.allocation &&
+              const OperandAccess &source = list.dispatches[hazard.from][hazard.fromOperand];
+              visible |= hazard.from == writer && source.allocation == read.allocation &&
                          source.range.begin <= byte && byte < source.range.end;
             }
           }
@@ -197,8 +188,7 @@ TEST_P(RandomLists, MemoryScopeReachesEveryReader) {
           for (const OperandAccess &write : list.dispatches[writer])
             hidden |= write.writes && write.allocation != read.allocation &&
                       mayShare(list, write.allocation, read.allocation);
-          EXPECT_TRUE(visible || hidden)
-              << writer << " to " << to << ", byte " << byte;
+          EXPECT_TRUE(visible || hidden) << writer << " to " << to << ", byte " << byte;
         }
       }
   }
@@ -211,8 +201,8 @@ TEST(Hazards, LongListsCostLinearTime) {
   CommandAccesses list;
   list.mayShare.resize(3);
   for (int64_t i = 0; i < 200000; ++i)
-    list.dispatches.push_back({{0, i % 3, {0, 1024}, true, false},
-                               {1, (i + 1) % 3, {0, 1024}, false, true}});
+    list.dispatches.push_back(
+        {{0, i % 3, {0, 1024}, true, false}, {1, (i + 1) % 3, {0, 1024}, false, true}});
   std::vector<Hazard> hazards = findHazards(list);
   EXPECT_LE(hazards.size(), 4u * list.dispatches.size());
   EXPECT_EQ(placeBarriers(hazards).size(), list.dispatches.size() - 1);

@@ -11,8 +11,7 @@
 
 using namespace weir;
 
-static void checkPlan(const std::vector<Lifetime> &values,
-                      const MemoryPlan &plan) {
+static void checkPlan(const std::vector<Lifetime> &values, const MemoryPlan &plan) {
   ASSERT_EQ(plan.offsets.size(), values.size());
   EXPECT_LE(plan.arenaBytes, plan.pinnedBytes);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -20,12 +19,11 @@ static void checkPlan(const std::vector<Lifetime> &values,
     EXPECT_EQ(plan.offsets[i] % values[i].alignment, 0);
     EXPECT_LE(plan.offsets[i] + values[i].bytes, plan.arenaBytes);
     for (size_t j = 0; j < i; ++j) {
-      bool together = values[i].firstWave <= values[j].lastWave &&
-                      values[j].firstWave <= values[i].lastWave;
+      bool together =
+          values[i].firstWave <= values[j].lastWave && values[j].firstWave <= values[i].lastWave;
       bool share = plan.offsets[i] < plan.offsets[j] + values[j].bytes &&
                    plan.offsets[j] < plan.offsets[i] + values[i].bytes;
-      EXPECT_FALSE(together && share && values[i].bytes && values[j].bytes)
-          << i << ", " << j;
+      EXPECT_FALSE(together && share && values[i].bytes && values[j].bytes) << i << ", " << j;
     }
   }
 }
@@ -87,9 +85,8 @@ TEST(Planner, IntervalsAreClosed) {
 TEST(Planner, TakesTheSmallestGapThatFits) {
   // In waves 5 to 9 the second value leaves a gap of 1024 bytes, the fourth one
   // of 512.
-  std::vector<Lifetime> values = {{4096, 256, 0, 9}, {1024, 256, 0, 4},
-                                  {768, 256, 0, 9},  {512, 256, 0, 4},
-                                  {320, 256, 0, 9},  {300, 256, 5, 9}};
+  std::vector<Lifetime> values = {{4096, 256, 0, 9}, {1024, 256, 0, 4}, {768, 256, 0, 9},
+                                  {512, 256, 0, 4},  {320, 256, 0, 9},  {300, 256, 5, 9}};
   MemoryPlan plan = planMemory(values, false);
   checkPlan(values, plan);
   EXPECT_EQ(plan.offsets[5], plan.offsets[3]);
@@ -102,8 +99,6 @@ TEST(Planner, RefusesWhatMakesNoSense) {
   EXPECT_THROW(planMemory({{1, 24, 0, 0}}, false), Error);
   EXPECT_THROW(planMemory({{1, 256, 1, 0}}, false), Error);
   EXPECT_THROW(planMemory({{most, 256, 0, 0}}, false), Error);
-  EXPECT_THROW(
-      planMemory({{most - 300, 256, 0, 0}, {most - 300, 256, 1, 1}}, false),
-      Error);
+  EXPECT_THROW(planMemory({{most - 300, 256, 0, 0}, {most - 300, 256, 1, 1}}, false), Error);
   EXPECT_EQ(planMemory({}, false).arenaBytes, 0);
 }

@@ -1,0 +1,496 @@
+//===- Bundle.cpp - From an emitted module to an artifact -----------------===//
+//
+// Every number of a plan is read off the IR: places by aliasing, effects and
+// sizes from what the emitter left on each binary. Nothing is decided here but
+// where constants lie in their segment.
+//
+//===----------------------------------------------------------------------===//
+
+#include "weir/Target/Bundle.h"
+
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "weir/Analysis/Aliasing.h"
+#include "weir/Artifact/Error.h"
+#include "weir/Target/ProfileAttr.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace weir;
+
+/// Where constants and values begin.
+static constexpr int64_t packedAlignment = 256;
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+/// The element type as safetensors spells it; empty when it has no name there.
+static StringRef getDType(Type type) {
+  if (type.isInteger(1))
+    return "BOOL";
+  if (auto integer = dyn_cast<IntegerType>(type)) {
+    bool isUnsigned = integer.isUnsigned();
+    switch (integer.getWidth()) {
+    case 8:
+      return isUnsigned ? "U8" : "I8";
+    case 16:
+      return isUnsigned ? "U16" : "I16";
+    case 32:
+      return isUnsigned ? "U32" : "I32";
+    case 64:
+      return isUnsigned ? "U64" : "I64";
+    default:
+      return "";
+    }
+  }
+  if (type.isF64())
+    return "F64";
+  if (type.isF32())
+    return "F32";
+  if (type.isF16())
+    return "F16";
+  if (type.isBF16())
+    return "BF16";
+  return "";
+}
+
+/// What a flat buffer stands for. `shape` is its `weir.shape`, or null.
+static FailureOr<TensorSpec> getTensor(Operation *op, const Twine &what, Type buffer,
+                                       TypeAttr shape) {
+  auto memref = dyn_cast<MemRefType>(buffer);
+  ShapedType type = shape ? dyn_cast<RankedTensorType>(shape.getValue()) : ShapedType(memref);
+  if (!memref || !type || !schedule::getByteSize(type) ||
+      schedule::getByteSize(memref) != schedule::getByteSize(type))
+    return op->emitOpError() << what << " of type " << buffer << " is no tensor of static shape";
+  StringRef dtype = getDType(type.getElementType());
+  if (dtype.empty())
+    return op->emitOpError() << what << " holds " << type.getElementType()
+                             << ", which tensor files cannot";
+  TensorSpec tensor;
+  tensor.dtype = dtype.str();
+  tensor.shape.assign(type.getShape().begin(), type.getShape().end());
+  return tensor;
+}
+
+static FailureOr<EntrySpec> getEntry(func::FuncOp function) {
+  EntrySpec entry;
+  entry.name = function.getName().str();
+  llvm::StringSet<> names;
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    auto get = [&](StringRef name) { return function.getArgAttr(index, name); };
+    FailureOr<TensorSpec> tensor =
+        getTensor(function, "argument " + Twine(index), argument.getType(),
+                  dyn_cast_or_null<TypeAttr>(get(schedule::shapeAttrName)));
+    if (failed(tensor))
+      return failure();
+    bool isResult = bool(get(schedule::resultAttrName));
+    std::vector<TensorSpec> &list = isResult ? entry.results : entry.arguments;
+    auto name = dyn_cast_or_null<StringAttr>(get(schedule::nameAttrName));
+    tensor->name = name ? name.str() : (isResult ? "result" : "arg") + std::to_string(list.size());
+    if (!names.insert((isResult ? "result " : "argument ") + tensor->name).second)
+      return function.emitOpError() << "has two " << (isResult ? "results" : "arguments")
+                                    << " of the name '" << tensor->name << "'";
+    if (!isResult) {
+      if (auto kind = dyn_cast_or_null<StringAttr>(get(schedule::kindAttrName)))
+        tensor->kind = kind.str();
+      tensor->donate = bool(get(schedule::donateAttrName));
+    }
+    list.push_back(std::move(*tensor));
+  }
+  return entry;
+}
+
+/// The entries' constants in the order of the module, one after the other.
+static FailureOr<std::vector<ConstantSpec>> getConstants(ModuleOp module) {
+  llvm::DenseSet<StringAttr> used;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function->hasAttr(schedule::entryAttrName))
+      function.walk([&](memref::GetGlobalOp op) { used.insert(op.getNameAttr().getAttr()); });
+  std::vector<ConstantSpec> constants;
+  int64_t end = 0;
+  for (auto global : module.getOps<memref::GlobalOp>()) {
+    if (!used.contains(global.getSymNameAttr()))
+      continue;
+    FailureOr<TensorSpec> tensor =
+        getTensor(global, "constant", global.getType(),
+                  global->getAttrOfType<TypeAttr>(schedule::shapeAttrName));
+    if (failed(tensor))
+      return failure();
+    if (!global.getConstant() || !global.getInitialValue())
+      return global.emitOpError("has no value, but a dispatch may read it");
+    tensor->name = global.getSymName().str();
+    int64_t offset = llvm::alignTo(end, packedAlignment);
+    int64_t bytes = *schedule::getByteSize(global.getType());
+    if (offset < end || llvm::AddOverflow(offset, bytes, end))
+      return global.emitOpError("does not fit: the constants need more than 2^63 - 1 bytes");
+    constants.push_back({std::move(*tensor), offset});
+  }
+  return constants;
+}
+
+FailureOr<Manifest> weir::getManifest(ModuleOp module) {
+  FailureOr<Profile> profile = getProfile(module);
+  if (failed(profile))
+    return failure();
+  Manifest manifest;
+  manifest.producer = "weir 0.1.0";
+  manifest.targets.push_back(*profile);
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (!function->hasAttr(schedule::entryAttrName))
+      continue;
+    FailureOr<EntrySpec> entry = getEntry(function);
+    if (failed(entry))
+      return failure();
+    manifest.entries.push_back(std::move(*entry));
+  }
+  FailureOr<std::vector<ConstantSpec>> constants = getConstants(module);
+  if (failed(constants))
+    return failure();
+  manifest.constants = std::move(*constants);
+  try { // names that no file can have are found by reading
+    parseManifest(printManifest(manifest), "the manifest");
+  } catch (const Error &error) {
+    return module.emitError() << error.what();
+  }
+  return manifest;
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+/// "file:line" where there is one, else a name, else nothing.
+static std::string printLocation(Location location) {
+  std::string file, name;
+  location->walk([&](Location inner) {
+    if (auto position = dyn_cast<FileLineColLoc>(inner)) {
+      file = position.getFilename().str() + ":" + std::to_string(position.getLine());
+      return WalkResult::interrupt();
+    }
+    if (auto named = dyn_cast<NameLoc>(inner); named && name.empty())
+      name = named.getName().str();
+    return WalkResult::advance();
+  });
+  return file.empty() ? name : file;
+}
+
+static Access toPlan(schedule::Access access) {
+  switch (access) {
+  case schedule::Access::none:
+    return Access::None;
+  case schedule::Access::read:
+    return Access::Read;
+  case schedule::Access::write:
+    return Access::Write;
+  case schedule::Access::update:
+    return Access::Update;
+  }
+  llvm_unreachable("no such access");
+}
+
+static HazardKind toPlan(schedule::HazardKind kind) {
+  switch (kind) {
+  case schedule::HazardKind::raw:
+    return HazardKind::RAW;
+  case schedule::HazardKind::war:
+    return HazardKind::WAR;
+  case schedule::HazardKind::waw:
+    return HazardKind::WAW;
+  }
+  llvm_unreachable("no such kind");
+}
+
+namespace {
+class PlanBuilder {
+public:
+  PlanBuilder(func::FuncOp function, const Manifest &manifest)
+      : function(function), manifest(manifest), symbols(function->getParentOfType<ModuleOp>()) {}
+
+  FailureOr<Plan> build();
+
+private:
+  LogicalResult addAllocations();
+  LogicalResult addSlot(memref::ViewOp view);
+  FailureOr<int64_t> getKernel(schedule::DispatchOp dispatch);
+  FailureOr<PlanView> getPlace(Operation *op, Value memref);
+  FailureOr<Command> getDispatch(schedule::DispatchOp dispatch);
+  FailureOr<Command> getBarrier(schedule::BarrierOp barrier);
+
+  func::FuncOp function;
+  const Manifest &manifest;
+  SymbolTable symbols;
+  Plan plan;
+  DenseMap<Value, int64_t> allocations; ///< by argument or arena
+  std::optional<int64_t> constants;     ///< the allocation of all constants
+  llvm::StringMap<int64_t> offsets;     ///< of constants in their segment
+  DenseMap<SymbolRefAttr, int64_t> kernels;
+};
+} // namespace
+
+LogicalResult PlanBuilder::addAllocations() {
+  int64_t counts[2] = {0, 0};
+  for (BlockArgument argument : function.getArguments()) {
+    bool isResult = bool(function.getArgAttr(argument.getArgNumber(), schedule::resultAttrName));
+    allocations[argument] = plan.allocations.size();
+    plan.allocations.push_back({isResult ? AllocationKind::Result : AllocationKind::Argument,
+                                counts[isResult]++,
+                                *schedule::getByteSize(cast<MemRefType>(argument.getType()))});
+  }
+  bool usesConstants =
+      function
+          .walk([](memref::GetGlobalOp op) {
+            return op.use_empty() ? WalkResult::advance() : WalkResult::interrupt();
+          })
+          .wasInterrupted();
+  int64_t end = 0;
+  for (const ConstantSpec &constant : manifest.constants) {
+    offsets[constant.tensor.name] = constant.offset;
+    end = std::max(end, constant.offset + getByteSize(constant.tensor));
+  }
+  if (usesConstants) {
+    constants = plan.allocations.size();
+    plan.allocations.push_back({AllocationKind::Constants, 0, end});
+  }
+  for (auto arena : function.getOps<memref::AllocOp>()) {
+    std::optional<int64_t> bytes = schedule::getByteSize(arena.getType());
+    if (!arena->hasAttr(schedule::arenaAttrName) || !bytes || plan.arenaBytes)
+      return arena.emitOpError("is not the one arena; run weir-plan-memory first");
+    auto pinned = arena->getAttrOfType<IntegerAttr>(schedule::pinnedBytesAttrName);
+    plan.arenaBytes = *bytes;
+    plan.pinnedBytes = pinned ? pinned.getInt() : *bytes;
+    allocations[arena] = plan.allocations.size();
+    plan.allocations.push_back({AllocationKind::Arena, 0, *bytes});
+  }
+  return success();
+}
+
+FailureOr<PlanView> PlanBuilder::getPlace(Operation *op, Value memref) {
+  View view = getView(memref);
+  const AllocationRef &from = view.allocation;
+  if (view.range && from.symbol && constants && offsets.count(from.symbol.getValue()))
+    return PlanView{*constants, offsets[from.symbol.getValue()] + view.range->begin,
+                    view.range->end - view.range->begin};
+  auto allocation = allocations.find(from.value);
+  if (!view.range || from.symbol || allocation == allocations.end())
+    return op->emitOpError() << "operand of type " << memref.getType()
+                             << " has no known place in an allocation";
+  return PlanView{allocation->second, view.range->begin, view.range->end - view.range->begin};
+}
+
+LogicalResult PlanBuilder::addSlot(memref::ViewOp view) {
+  auto slot = view->getAttrOfType<DictionaryAttr>(schedule::slotAttrName);
+  if (!slot)
+    return success();
+  FailureOr<PlanView> place = getPlace(view, view);
+  if (failed(place))
+    return failure();
+  auto value = slot.getAs<StringAttr>("value");
+  auto alignment = slot.getAs<IntegerAttr>("alignment");
+  auto first = slot.getAs<IntegerAttr>("first_wave"), last = slot.getAs<IntegerAttr>("last_wave");
+  if (!value || !alignment || !first || !last)
+    return view.emitOpError() << "has a " << schedule::slotAttrName
+                              << " without value, alignment, first_wave or last_wave";
+  plan.slots.push_back({value.str(), place->offset, place->bytes, alignment.getInt(),
+                        first.getInt(), last.getInt()});
+  return success();
+}
+
+FailureOr<int64_t> PlanBuilder::getKernel(schedule::DispatchOp dispatch) {
+  SymbolRefAttr name = dispatch.getKernel();
+  auto [known, isNew] = kernels.try_emplace(name, plan.kernels.size());
+  if (!isNew)
+    return known->second;
+  auto binary = symbols.lookup<gpu::BinaryOp>(name.getRootReference());
+  if (!binary)
+    return dispatch.emitOpError() << "launches " << name << ", which was not emitted";
+  auto workgroup = binary->getAttrOfType<DenseI64ArrayAttr>(schedule::workgroupAttrName);
+  auto operands = binary->getAttrOfType<ArrayAttr>(schedule::operandsAttrName);
+  if (!workgroup || workgroup.size() != 3 || !operands)
+    return binary.emitOpError() << "does not state " << schedule::workgroupAttrName
+                                << " (three sizes) and " << schedule::operandsAttrName;
+  Kernel kernel;
+  kernel.name = name.getLeafReference().str();
+  kernel.code = "code/" + plan.target + "/" + name.getRootReference().str() + ".spv";
+  llvm::copy(workgroup.asArrayRef(), kernel.workgroup.begin());
+  for (auto [index, attribute] : llvm::enumerate(operands)) {
+    auto operand = dyn_cast<DictionaryAttr>(attribute);
+    auto effect = operand ? operand.getAs<schedule::EffectAttr>("effect") : nullptr;
+    auto bytes = operand ? operand.getAs<IntegerAttr>("bytes") : nullptr;
+    auto alignment = operand ? operand.getAs<IntegerAttr>("alignment") : nullptr;
+    if (!effect || !bytes || !alignment)
+      return binary.emitOpError() << "does not state effect, bytes and alignment of operand "
+                                  << index;
+    kernel.operands.push_back(
+        {toPlan(effect.getAccess()), effect.getCoversAll(), bytes.getInt(), alignment.getInt()});
+  }
+  plan.kernels.push_back(std::move(kernel));
+  return known->second;
+}
+
+FailureOr<Command> PlanBuilder::getDispatch(schedule::DispatchOp dispatch) {
+  FailureOr<int64_t> kernel = getKernel(dispatch);
+  if (failed(kernel))
+    return failure();
+  Command command;
+  command.kernel = *kernel;
+  llvm::copy(dispatch.getGrid(), command.grid.begin());
+  if (!dispatch.getWave())
+    return dispatch.emitOpError("has no wave; run weir-schedule first");
+  command.wave = *dispatch.getWave();
+  for (Value operand : dispatch.getOperands()) {
+    FailureOr<PlanView> place = getPlace(dispatch, operand);
+    if (failed(place))
+      return failure();
+    command.operands.push_back(*place);
+  }
+  command.location = printLocation(dispatch.getLoc());
+  return command;
+}
+
+FailureOr<Command> PlanBuilder::getBarrier(schedule::BarrierOp barrier) {
+  Command command;
+  command.kind = Command::Kind::Barrier;
+  for (auto hazard : barrier.getHazards().getAsRange<schedule::HazardAttr>())
+    command.hazards.push_back({toPlan(hazard.getKind()), hazard.getFrom(), hazard.getFromOperand(),
+                               hazard.getTo(), hazard.getToOperand()});
+  for (Value memory : barrier.getMemory()) {
+    FailureOr<PlanView> place = getPlace(barrier, memory);
+    if (failed(place))
+      return failure();
+    command.memory.push_back(*place);
+  }
+  return command;
+}
+
+FailureOr<Plan> PlanBuilder::build() {
+  plan.entry = function.getName().str();
+  plan.target = manifest.targets.front().target;
+  if (failed(addAllocations()))
+    return failure();
+  schedule::CommandsOp commands;
+  for (Operation &op : function.getBody().front()) {
+    auto view = dyn_cast<memref::ViewOp>(op);
+    if (view && failed(addSlot(view)))
+      return failure();
+    if (auto list = dyn_cast<schedule::CommandsOp>(op)) {
+      if (commands)
+        return list.emitOpError("is the second command list of its function");
+      commands = list;
+    }
+  }
+  if (!commands)
+    return function.emitOpError("has no command list");
+  for (Operation &op : commands.getBody().front()) {
+    FailureOr<Command> command = isa<schedule::DispatchOp>(op)
+                                     ? getDispatch(cast<schedule::DispatchOp>(op))
+                                     : getBarrier(cast<schedule::BarrierOp>(op));
+    if (failed(command))
+      return failure();
+    plan.commands.push_back(std::move(*command));
+  }
+  try { // what a reader would refuse is refused here, at its source
+    parsePlan(printPlan(plan), "the plan");
+  } catch (const Error &error) {
+    return function.emitOpError() << "cannot be packed: " << error.what();
+  }
+  return std::move(plan);
+}
+
+FailureOr<Plan> weir::getPlan(func::FuncOp entry, const Manifest &manifest) {
+  return PlanBuilder(entry, manifest).build();
+}
+
+//===----------------------------------------------------------------------===//
+// The artifact
+//===----------------------------------------------------------------------===//
+
+/// Appends the constant's elements, row-major and little-endian, `i1` as one
+/// byte each.
+static LogicalResult appendElements(memref::GlobalOp global, Bytes &bytes) {
+  auto value = dyn_cast_or_null<ElementsAttr>(global.getInitialValue().value_or(nullptr));
+  int64_t size = *schedule::getByteSize(global.getType());
+  if (auto resource = dyn_cast_or_null<DenseResourceElementsAttr>(value)) {
+    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+    if (!blob || int64_t(blob->getData().size()) != size)
+      return global.emitOpError() << "needs " << size << " bytes, its resource has "
+                                  << (blob ? blob->getData().size() : 0);
+    const char *data = blob->getData().data();
+    bytes.insert(bytes.end(), data, data + blob->getData().size());
+    return success();
+  }
+  auto dense = dyn_cast_or_null<DenseElementsAttr>(value);
+  if (!dense || !dense.getElementType().isIntOrFloat())
+    return global.emitOpError("has a value that is neither dense nor dense_resource");
+  if (dense.getElementType().isInteger(1)) {
+    for (bool element : dense.getValues<bool>())
+      bytes.push_back(element);
+    return success();
+  }
+  ArrayRef<char> raw = dense.getRawData();
+  for (int64_t repeat = dense.isSplat() ? dense.getNumElements() : 1; repeat > 0; --repeat)
+    bytes.insert(bytes.end(), raw.begin(), raw.end());
+  return success();
+}
+
+static LogicalResult addConstants(ModuleOp module, Artifact &artifact) {
+  SymbolTable symbols(module);
+  for (const ConstantSpec &constant : artifact.manifest.constants) {
+    auto global = symbols.lookup<memref::GlobalOp>(constant.tensor.name);
+    if (!global || schedule::getByteSize(global.getType()) != getByteSize(constant.tensor))
+      return module.emitError() << "the manifest's constant '" << constant.tensor.name
+                                << "' is no memref.global of its size";
+    artifact.constants.resize(constant.offset);
+    if (failed(appendElements(global, artifact.constants)))
+      return failure();
+  }
+  return success();
+}
+
+static LogicalResult addCode(ModuleOp module, const Plan &plan, Artifact &artifact) {
+  SymbolTable symbols(module);
+  for (const Kernel &kernel : plan.kernels) {
+    StringRef name = kernel.code;
+    name = name.substr(name.rfind('/') + 1);
+    name.consume_back(".spv");
+    auto binary = symbols.lookup<gpu::BinaryOp>(name);
+    if (!binary || binary.getObjects().size() != 1)
+      return module.emitError() << "the plan's code '" << kernel.code
+                                << "' is no gpu.binary of one object";
+    StringRef code = cast<gpu::ObjectAttr>(binary.getObjects()[0]).getObject().getValue();
+    artifact.code[kernel.code] = Bytes(code.bytes_begin(), code.bytes_end());
+  }
+  return success();
+}
+
+FailureOr<Artifact> weir::buildArtifact(ModuleOp emitted, StringRef graphText) {
+  Artifact artifact;
+  try {
+    auto manifest = emitted->getAttrOfType<StringAttr>(schedule::manifestAttrName);
+    if (!manifest)
+      return emitted.emitError("module has no manifest; run weir-pack first");
+    artifact.manifest = parseManifest(manifest.str(), schedule::manifestAttrName.str());
+    for (auto function : emitted.getOps<func::FuncOp>()) {
+      if (!function->hasAttr(schedule::entryAttrName))
+        continue;
+      auto plan = function->getAttrOfType<StringAttr>(schedule::planAttrName);
+      if (!plan)
+        return function.emitOpError("has no plan; run weir-pack first");
+      artifact.plans.push_back(parsePlan(plan.str(), schedule::planAttrName.str()));
+      if (failed(addCode(emitted, artifact.plans.back(), artifact)))
+        return failure();
+    }
+  } catch (const Error &error) {
+    return emitted.emitError() << error.what();
+  }
+  if (failed(addConstants(emitted, artifact)))
+    return failure();
+  if (!graphText.empty())
+    artifact.ir["ir/graph.mlir"] = graphText.str();
+  return artifact;
+}

@@ -1,0 +1,512 @@
+//===- Gates.cpp - What several gates check -------------------------------===//
+
+#include "passes/Gates.h"
+
+#include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
+#include "mlir/Analysis/DataFlow/Utils.h"
+#include "mlir/Analysis/DataFlowFramework.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "weir/Target/ProfileAttr.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace weir;
+
+LogicalResult weir::verifyNoBarriers(ModuleOp module) {
+  LogicalResult result = success();
+  module.walk([&](schedule::BarrierOp barrier) {
+    result = barrier.emitOpError("belongs to the ordered level");
+  });
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Reports problems; remembers that there were some.
+class Gate {
+public:
+  InFlightDiagnostic fail(Operation *op) {
+    result = failure();
+    return op->emitOpError();
+  }
+  LogicalResult result = success();
+};
+
+class CommandsGate : public Gate {
+public:
+  CommandsGate(const Profile &profile, Effects &effects) : profile(profile), effects(effects) {}
+
+  void verifyModule(ModuleOp module);
+
+private:
+  void verifyNoTensors(Operation *op);
+  void verifyKernel(gpu::GPUFuncOp kernel);
+  void verifyEffects(gpu::GPUFuncOp kernel);
+  void verifyWorkgroup(gpu::GPUFuncOp kernel);
+  void verifyLoops(gpu::GPUFuncOp kernel);
+  void verifyFunction(func::FuncOp function);
+  void verifyArgument(func::FuncOp function, unsigned index);
+  void verifyDispatch(schedule::DispatchOp dispatch);
+
+  const Profile &profile;
+  Effects &effects;
+};
+} // namespace
+
+static bool isTensor(Type type) { return isa<TensorType>(type); }
+
+void CommandsGate::verifyNoTensors(Operation *op) {
+  if (isa<schedule::KernelOp, schedule::YieldOp>(op)) {
+    fail(op) << "is gone from the dispatches level on";
+    return;
+  }
+  bool tensors =
+      llvm::any_of(op->getResultTypes(), isTensor) || llvm::any_of(op->getOperandTypes(), isTensor);
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      tensors |= llvm::any_of(block.getArgumentTypes(), isTensor);
+  if (tensors)
+    fail(op) << "has a tensor, which are gone from the dispatches level on";
+}
+
+/// Whether `declared` allows everything that `derived` does.
+static bool allows(schedule::Access declared, schedule::Access derived) {
+  return (!reads(derived) || reads(declared)) && (!writes(derived) || writes(declared));
+}
+
+void CommandsGate::verifyEffects(gpu::GPUFuncOp kernel) {
+  const KernelEffects &derived = effects.get(kernel);
+  if (derived.reachesOther) {
+    InFlightDiagnostic error = fail(kernel) << "may touch memory that is not among its arguments";
+    error.attachNote(derived.reachesOther->getLoc()) << "through this operation";
+  }
+  for (auto [index, effect] : llvm::enumerate(derived.operands)) {
+    auto declared = kernel.getArgAttrOfType<schedule::EffectAttr>(index, schedule::effectAttrName);
+    if (!declared)
+      fail(kernel) << "argument " << index << " has no " << schedule::effectAttrName;
+    else if (!allows(declared.getAccess(), effect.access))
+      fail(kernel) << "argument " << index << " is declared '"
+                   << stringifyAccess(declared.getAccess()) << "', the body does '"
+                   << stringifyAccess(effect.access) << "'";
+    else if (declared.getCoversAll() && !writes(effect.access))
+      fail(kernel) << "argument " << index << " is declared to be covered, the body writes nothing";
+  }
+}
+
+void CommandsGate::verifyWorkgroup(gpu::GPUFuncOp kernel) {
+  std::optional<ArrayRef<int32_t>> sizes = kernel.getKnownBlockSize();
+  if (!sizes || sizes->size() != 3) {
+    fail(kernel) << "has no known_block_size of three sizes";
+    return;
+  }
+  int64_t invocations = 1;
+  for (int32_t size : *sizes)
+    if (size < 1 || llvm::MulOverflow(invocations, int64_t(size), invocations))
+      invocations = std::numeric_limits<int64_t>::max();
+  if (invocations > profile.maxWorkgroupSize)
+    fail(kernel) << "has workgroups of [" << *sizes << "] invocations, profile '" << profile.name
+                 << "' allows " << profile.maxWorkgroupSize << " in total";
+
+  int64_t bytes = 0;
+  for (BlockArgument memory : kernel.getWorkgroupAttributions()) {
+    std::optional<int64_t> size = schedule::getByteSize(cast<MemRefType>(memory.getType()));
+    if (!size || llvm::AddOverflow(bytes, *size, bytes))
+      bytes = std::numeric_limits<int64_t>::max();
+  }
+  if (bytes > profile.workgroupMemory)
+    fail(kernel) << "takes " << bytes << " bytes of workgroup memory, profile '" << profile.name
+                 << "' allows " << profile.workgroupMemory;
+}
+
+/// The most trips of the loop; std::nullopt when it has no known bound.
+static std::optional<int64_t> getMaxTrips(scf::ForOp loop, DataFlowSolver &solver) {
+  auto getRange = [&](Value value) -> std::optional<ConstantIntRanges> {
+    auto *state = solver.lookupState<dataflow::IntegerValueRangeLattice>(value);
+    if (!state || state->getValue().isUninitialized())
+      return std::nullopt;
+    return state->getValue().getValue();
+  };
+  std::optional<ConstantIntRanges> lower = getRange(loop.getLowerBound());
+  std::optional<ConstantIntRanges> upper = getRange(loop.getUpperBound());
+  std::optional<ConstantIntRanges> step = getRange(loop.getStep());
+  // Code that never runs has no ranges, and no trips.
+  if (!lower || !upper || !step)
+    return 0;
+  int64_t from = lower->smin().getSExtValue(), to = upper->smax().getSExtValue(), span;
+  int64_t smallestStep = step->smin().getSExtValue();
+  if (smallestStep < 1 || upper->smax().isMaxSignedValue() || llvm::SubOverflow(to, from, span))
+    return std::nullopt;
+  return span <= 0 ? 0 : int64_t(llvm::divideCeil(uint64_t(span), uint64_t(smallestStep)));
+}
+
+void CommandsGate::verifyLoops(gpu::GPUFuncOp kernel) {
+  SmallVector<scf::ForOp> loops;
+  kernel.walk([&](Operation *op) {
+    if (auto loop = dyn_cast<scf::ForOp>(op))
+      loops.push_back(loop);
+    else if (isa<scf::WhileOp>(op))
+      fail(op) << "has no known bound, profile '" << profile.name << "' ends a loop after "
+               << profile.maxLoopTrips << " trips";
+  });
+  if (loops.empty())
+    return;
+  DataFlowSolver solver;
+  dataflow::loadBaselineAnalyses(solver);
+  solver.load<dataflow::IntegerRangeAnalysis>();
+  if (failed(solver.initializeAndRun(kernel))) {
+    fail(kernel) << "has loops whose bounds cannot be analysed";
+    return;
+  }
+  for (scf::ForOp loop : loops) {
+    std::optional<int64_t> trips = getMaxTrips(loop, solver);
+    if (trips && *trips <= profile.maxLoopTrips)
+      continue;
+    InFlightDiagnostic error = fail(loop);
+    if (trips)
+      error << "may run " << *trips << " times";
+    else
+      error << "has no known bound";
+    error << ", profile '" << profile.name << "' ends a loop after " << profile.maxLoopTrips
+          << " trips";
+  }
+}
+
+void CommandsGate::verifyKernel(gpu::GPUFuncOp kernel) {
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    auto memref = dyn_cast<MemRefType>(type);
+    if (!memref || memref.getRank() != 1 || !schedule::getByteSize(memref)) {
+      fail(kernel) << "argument " << index << " is " << type
+                   << ", not a memref of one static dimension";
+      continue;
+    }
+    Type element = getElementTypeOrSelf(memref.getElementType());
+    bool lacks = (element.isF64() && !profile.float64) ||
+                 (element.isInteger(64) && !profile.int64) ||
+                 (element.isInteger(8) && !profile.storage8);
+    if (lacks)
+      fail(kernel) << "argument " << index << " holds " << element << ", profile '" << profile.name
+                   << "' lacks that type";
+  }
+  if (int64_t(kernel.getNumArguments()) > profile.storageBuffersPerStage)
+    fail(kernel) << "has " << kernel.getNumArguments() << " arguments, profile '" << profile.name
+                 << "' allows " << profile.storageBuffersPerStage;
+  verifyEffects(kernel);
+  verifyWorkgroup(kernel);
+  verifyLoops(kernel);
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+void CommandsGate::verifyArgument(func::FuncOp function, unsigned index) {
+  auto memref = dyn_cast<MemRefType>(function.getArgument(index).getType());
+  std::optional<int64_t> bytes = memref ? schedule::getByteSize(memref) : std::nullopt;
+  if (!bytes) {
+    fail(function) << "argument " << index << " is " << function.getArgument(index).getType()
+                   << ", not a memref of static shape";
+    return;
+  }
+  auto shape = function.getArgAttrOfType<TypeAttr>(index, schedule::shapeAttrName);
+  if (!shape)
+    return;
+  auto tensor = dyn_cast<RankedTensorType>(shape.getValue());
+  if (!tensor || schedule::getByteSize(tensor) != bytes)
+    fail(function) << "argument " << index << " of " << *bytes << " bytes stands for "
+                   << shape.getValue();
+}
+
+void CommandsGate::verifyFunction(func::FuncOp function) {
+  if (function.isExternal() || !function.getBody().hasOneBlock()) {
+    fail(function) << "has no body of one block";
+    return;
+  }
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    verifyArgument(function, index);
+  if (function.getNumResults())
+    fail(function) << "returns " << function.getNumResults()
+                   << " values; from the dispatches level on results are arguments with "
+                   << schedule::resultAttrName;
+  for (Operation &op : function.getBody().front())
+    if (!isa<memref::AllocOp, memref::GetGlobalOp, ViewLikeOpInterface, arith::ConstantOp,
+             schedule::CommandsOp, func::ReturnOp>(op))
+      fail(&op) << "does not belong beside a command list";
+  FailureOr<schedule::CommandsOp> commands = getCommands(function);
+  if (failed(commands))
+    result = failure();
+  else if (!*commands)
+    fail(function) << "has no command list";
+}
+
+void CommandsGate::verifyDispatch(schedule::DispatchOp dispatch) {
+  for (auto [axis, size, most] : llvm::enumerate(dispatch.getGrid(), profile.maxGrid))
+    if (size > most)
+      fail(dispatch) << "has " << size << " workgroups on axis " << axis << ", profile '"
+                     << profile.name << "' allows " << most;
+  for (auto [index, operand] : llvm::enumerate(dispatch.getOperands())) {
+    auto memref = cast<MemRefType>(operand.getType());
+    FailureOr<ByteRange> range = getByteRange(memref);
+    if (failed(range)) {
+      fail(dispatch) << "operand " << index << " of type " << memref << " has no number of bytes";
+      continue;
+    }
+    int64_t bytes = range->end - range->begin;
+    if (bytes == 0)
+      fail(dispatch) << "operand " << index << " has no bytes";
+    if (bytes > profile.bytesPerBinding)
+      fail(dispatch) << "operand " << index << " has " << bytes << " bytes, profile '"
+                     << profile.name << "' allows " << profile.bytesPerBinding << " a binding";
+  }
+}
+
+void CommandsGate::verifyModule(ModuleOp module) {
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    verifyNoTensors(op);
+    if (auto kernel = dyn_cast<gpu::GPUFuncOp>(op))
+      verifyKernel(kernel);
+    else if (auto dispatch = dyn_cast<schedule::DispatchOp>(op))
+      verifyDispatch(dispatch);
+    // A kernel to be is one problem, not one for each operation in it.
+    return isa<schedule::KernelOp>(op) ? WalkResult::skip() : WalkResult::advance();
+  });
+  for (Operation &op : *module.getBody()) {
+    if (auto function = dyn_cast<func::FuncOp>(op))
+      verifyFunction(function);
+    else if (!isa<gpu::GPUModuleOp, memref::GlobalOp>(op))
+      fail(&op) << "does not belong beside kernels, constants and functions";
+  }
+}
+
+LogicalResult weir::verifyCommands(ModuleOp module, Effects &effects) {
+  FailureOr<Profile> profile = getProfile(module);
+  if (failed(profile))
+    return failure();
+  CommandsGate gate(*profile, effects);
+  gate.verifyModule(module);
+  return gate.result;
+}
+
+//===----------------------------------------------------------------------===//
+// Placement
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A view of the arena and the waves in which its bytes are its own.
+struct SlotView {
+  memref::ViewOp view;
+  ByteRange range;
+  int64_t firstWave = 0, lastWave = 0;
+};
+
+class PlacementGate : public Gate {
+public:
+  PlacementGate(const Profile &profile, Effects &effects) : profile(profile), effects(effects) {}
+
+  void verifyFunction(func::FuncOp function);
+
+private:
+  void verifyAllocations(func::FuncOp function);
+  void verifySlot(memref::ViewOp view);
+  void verifySharing();
+  void verifyOperand(schedule::DispatchOp dispatch, OpOperand &operand);
+  void verifyWaves(schedule::CommandsOp commands);
+
+  const Profile &profile;
+  Effects &effects;
+  llvm::MapVector<Operation *, SlotView> slots;
+};
+} // namespace
+
+void PlacementGate::verifyAllocations(func::FuncOp function) {
+  memref::AllocOp arena;
+  function.walk([&](memref::AllocOp alloc) {
+    if (!alloc->hasAttr(schedule::arenaAttrName))
+      fail(alloc) << "is not the arena: from the placed level on values are "
+                     "views of it";
+    else if (arena)
+      fail(alloc) << "is a second arena";
+    else if (!schedule::getByteSize(alloc.getType()) || alloc.getType().getRank() != 1 ||
+             !alloc.getType().getElementType().isInteger(8))
+      fail(alloc) << "is no arena: " << alloc.getType() << " is not a static row of i8";
+    else
+      arena = alloc;
+  });
+  function.walk([&](memref::ViewOp view) {
+    if (arena && getView(view).allocation.value == arena.getResult())
+      verifySlot(view);
+  });
+}
+
+void PlacementGate::verifySlot(memref::ViewOp view) {
+  View bytes = getView(view);
+  if (!bytes.range) {
+    fail(view) << "has no known place in the arena";
+    return;
+  }
+  if (bytes.range->begin % 256)
+    fail(view) << "begins at byte " << bytes.range->begin
+               << " of the arena, which is no multiple of 256";
+  auto slot = view->getAttrOfType<DictionaryAttr>(schedule::slotAttrName);
+  auto getWave = [&](StringRef key) {
+    auto wave = slot ? slot.getAs<IntegerAttr>(key) : nullptr;
+    return wave && wave.getType().isInteger(64) ? std::optional(wave.getInt()) : std::nullopt;
+  };
+  std::optional<int64_t> first = getWave("first_wave"), last = getWave("last_wave");
+  if (!first || !last || *first < 0 || *last < *first) {
+    fail(view) << "has no " << schedule::slotAttrName << " with first_wave and last_wave";
+    return;
+  }
+  slots[view] = {view, *bytes.range, *first, *last};
+}
+
+void PlacementGate::verifySharing() {
+  SmallVector<SlotView *> sorted;
+  for (auto &slot : slots)
+    sorted.push_back(&slot.second);
+  // Ties in the order of the slots, which lie side by side in memory.
+  llvm::sort(sorted, [](SlotView *a, SlotView *b) {
+    return std::tie(a->range.begin, a) < std::tie(b->range.begin, b);
+  });
+  for (auto [index, first] : llvm::enumerate(sorted))
+    for (SlotView *second : ArrayRef(sorted).drop_front(index + 1)) {
+      if (second->range.begin >= first->range.end)
+        break;
+      bool together = first->firstWave <= second->lastWave && second->firstWave <= first->lastWave;
+      if (!together || !first->range.overlaps(second->range))
+        continue;
+      InFlightDiagnostic error =
+          fail(second->view) << "has bytes [" << second->range.begin << ", " << second->range.end
+                             << ") in waves " << second->firstWave << " to " << second->lastWave;
+      error.attachNote(first->view.getLoc())
+          << "where this one has bytes [" << first->range.begin << ", " << first->range.end
+          << ") in waves " << first->firstWave << " to " << first->lastWave;
+    }
+}
+
+/// Whether the bytes are the entry's to write. Other functions own what they
+/// are given.
+static bool mayWrite(const AllocationRef &allocation) {
+  if (allocation.kind == AllocationRef::Kind::Global)
+    return false;
+  if (allocation.kind != AllocationRef::Kind::Entry)
+    return true;
+  auto argument = cast<BlockArgument>(allocation.value);
+  auto function = cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
+  return function.getArgAttr(argument.getArgNumber(), schedule::resultAttrName) ||
+         function.getArgAttr(argument.getArgNumber(), schedule::donateAttrName);
+}
+
+void PlacementGate::verifyOperand(schedule::DispatchOp dispatch, OpOperand &operand) {
+  unsigned index = operand.getOperandNumber();
+  View view = getView(operand.get());
+  auto complain = [&]() -> InFlightDiagnostic {
+    InFlightDiagnostic error = fail(dispatch);
+    error << "operand " << index << " ";
+    return error;
+  };
+  if (view.allocation.kind == AllocationRef::Kind::Unknown || !view.range) {
+    complain() << "has no known place in an allocation";
+    return;
+  }
+  auto type = dyn_cast<MemRefType>(view.allocation.value.getType());
+  std::optional<int64_t> bytes = type ? schedule::getByteSize(type) : std::nullopt;
+  if (!bytes || view.range->end > *bytes) {
+    complain() << "has bytes [" << view.range->begin << ", " << view.range->end
+               << "), beyond its allocation of " << bytes.value_or(0);
+    return;
+  }
+  if (!view.exact)
+    complain() << "does not lie side by side";
+  if (view.range->begin % profile.offsetAlignment)
+    complain() << "begins at byte " << view.range->begin << ", profile '" << profile.name
+               << "' binds multiples of " << profile.offsetAlignment;
+  auto kernel =
+      SymbolTable::lookupNearestSymbolFrom<gpu::GPUFuncOp>(dispatch, dispatch.getKernel());
+  auto argument = dyn_cast<MemRefType>(kernel.getArgumentTypes()[index]);
+  std::optional<int64_t> wanted = argument ? schedule::getByteSize(argument) : std::nullopt;
+  int64_t have = view.range->end - view.range->begin;
+  if (wanted && *wanted != have)
+    complain() << "has " << have << " bytes, the kernel's argument " << *wanted;
+  std::optional<int64_t> element =
+      argument ? schedule::getByteSize(MemRefType::get({1}, argument.getElementType()))
+               : std::nullopt;
+  if (element && *element && view.range->begin % *element)
+    complain() << "begins at byte " << view.range->begin << ", the kernel's argument needs "
+               << *element;
+  if (writes(effects.get(kernel).operands[index].access) && !mayWrite(view.allocation))
+    complain() << "is written, but is neither a result, a donated argument nor the arena's";
+  for (Operation *op = operand.get().getDefiningOp(); op;) {
+    if (auto slot = slots.find(op); slot != slots.end() && dispatch.getWave()) {
+      int64_t wave = *dispatch.getWave();
+      if (wave < slot->second.firstWave || wave > slot->second.lastWave)
+        complain() << "is used in wave " << wave << ", its slot is its own in waves "
+                   << slot->second.firstWave << " to " << slot->second.lastWave;
+    }
+    auto source = dyn_cast<ViewLikeOpInterface>(op);
+    op = source ? source.getViewSource().getDefiningOp() : nullptr;
+  }
+}
+
+void PlacementGate::verifyWaves(schedule::CommandsOp commands) {
+  int64_t wave = 0;
+  bool waves = true;
+  for (auto dispatch : commands.getBody().front().getOps<schedule::DispatchOp>()) {
+    if (!dispatch.getWave() || int64_t(*dispatch.getWave()) < wave) {
+      waves = false;
+      if (dispatch.getWave())
+        fail(dispatch) << "is in wave " << *dispatch.getWave() << ", after a dispatch of wave "
+                       << wave;
+      else
+        fail(dispatch) << "has no wave";
+      continue;
+    }
+    wave = *dispatch.getWave();
+  }
+  if (!waves)
+    return;
+  FailureOr<CommandList> list = collectAccesses(commands, effects);
+  if (failed(list)) {
+    result = failure();
+    return;
+  }
+  for (const Hazard &hazard : findHazards(list->accesses)) {
+    schedule::DispatchOp from = list->dispatches[hazard.from], to = list->dispatches[hazard.to];
+    if (from.getWave() != to.getWave())
+      continue;
+    InFlightDiagnostic error = fail(to) << "operand " << hazard.toOperand << " has a "
+                                        << stringifyHazardKind(toAttribute(hazard.kind))
+                                        << " hazard with a dispatch of its wave " << *to.getWave();
+    error.attachNote(from.getLoc()) << "with operand " << hazard.fromOperand << " of this one";
+  }
+}
+
+void PlacementGate::verifyFunction(func::FuncOp function) {
+  FailureOr<schedule::CommandsOp> commands = getCommands(function);
+  if (failed(commands)) {
+    result = failure();
+    return;
+  }
+  slots.clear();
+  verifyAllocations(function);
+  verifySharing();
+  if (!*commands)
+    return;
+  for (auto dispatch : commands->getBody().front().getOps<schedule::DispatchOp>())
+    for (OpOperand &operand : dispatch->getOpOperands())
+      verifyOperand(dispatch, operand);
+  verifyWaves(*commands);
+}
+
+LogicalResult weir::verifyPlacement(ModuleOp module, Effects &effects) {
+  FailureOr<Profile> profile = getProfile(module);
+  if (failed(profile))
+    return failure();
+  PlacementGate gate(*profile, effects);
+  for (auto function : module.getOps<func::FuncOp>())
+    gate.verifyFunction(function);
+  return gate.result;
+}

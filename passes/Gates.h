@@ -1,0 +1,29 @@
+//===- Gates.h - What several gates check -----------------------*- C++ -*-===//
+//
+// A compilation may start at any level, so a gate checks what the levels before
+// it promised, too. Each function reports all problems it finds.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WEIR_PASSES_GATES_H
+#define WEIR_PASSES_GATES_H
+
+#include "passes/Passes.h"
+#include "weir/Analysis/Hazards.h"
+
+namespace weir {
+
+/// From `dispatches` on: functions on flat buffers around one command list,
+/// kernels with their effects declared, all within the profile's limits.
+mlir::LogicalResult verifyCommands(mlir::ModuleOp module, Effects &effects);
+
+/// From `placed` on: operands are bytes of allocations, waves rise in recorded
+/// order without hazards inside, slots live together share no bytes.
+mlir::LogicalResult verifyPlacement(mlir::ModuleOp module, Effects &effects);
+
+/// Rejects barriers, which levels before `ordered` do not have.
+mlir::LogicalResult verifyNoBarriers(mlir::ModuleOp module);
+
+} // namespace weir
+
+#endif // WEIR_PASSES_GATES_H
