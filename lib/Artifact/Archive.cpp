@@ -88,7 +88,7 @@ Files weir::readArchive(const std::string &path) {
   std::unique_ptr<zip_t, Discard> archive(
       zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
   if (!archive)
-    fail(describe(code));
+    fail(code == ZIP_ER_EXISTS ? "it holds two files of one name" : describe(code));
   uint64_t left = std::filesystem::file_size(path, status);
   if (status)
     fail(status.message());
@@ -133,7 +133,7 @@ Files weir::readArchive(const std::string &path) {
     if (done != stat.size)
       fail("\"" + name + "\" does not have the size that it claims");
     if (!files.emplace(name, std::move(bytes)).second)
-      fail("it holds two files called \"" + name + "\"");
+      fail("it holds two files of one name, \"" + name + "\"");
   }
   return files;
 }

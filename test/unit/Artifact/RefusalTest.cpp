@@ -1,0 +1,549 @@
+//===- RefusalTest.cpp - What readers and writers refuse, and how ---------===//
+
+#include "Sample.h"
+
+#include "gtest/gtest.h"
+
+#include <fstream>
+#include <functional>
+#include <zip.h>
+
+using namespace weir;
+using namespace weir::test;
+
+/// Runs `act` and returns the error's sentence, or "" when there is none.
+static std::string getError(const std::function<void()> &act) {
+  try {
+    act();
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// Expects that `act` throws an error whose sentence contains `part`.
+static void expectError(const std::function<void()> &act, const std::string &part) {
+  std::string sentence = getError(act);
+  EXPECT_NE(sentence.find(part), std::string::npos) << "got: " << sentence;
+}
+#define EXPECT_ERROR(act, part) expectError([&] { act; }, part)
+
+/// `text` with its first `from` replaced; fails when there is none.
+static std::string replace(std::string text, const std::string &from, const std::string &to) {
+  size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << "no " << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+namespace {
+/// A text edit of a form that holds, and what its reader says then.
+struct TextEdit {
+  const char *from, *to, *error;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// JSON and profiles
+//===----------------------------------------------------------------------===//
+
+TEST(Profile, reads_back_what_was_printed) {
+  Profile profile;
+  profile.name = "other \"quoted\" \xc3\xa9";
+  profile.rowMapping = RowMapping::Workgroup;
+  profile.maxGrid = {1, 2, 3};
+  profile.unrollPrivate = true;
+  profile.maxLoopTrips = INT64_MAX;
+  EXPECT_EQ(parseProfile(printProfile(profile), "p"), profile);
+  EXPECT_EQ(parseProfile(printProfile(Profile()), "p"), Profile());
+  EXPECT_EQ(getBuiltinProfile("lavapipe"), Profile());
+}
+
+TEST(Profile, prints_one_key_a_line) {
+  std::string text = printProfile(Profile());
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 23);
+  EXPECT_TRUE(text.starts_with("{\n\"name\": \"lavapipe\",\n\"target\": \"vulkan\",\n")) << text;
+}
+
+TEST(Profile, loads_by_name_and_by_path) {
+  TemporaryFolder folder;
+  Profile profile;
+  profile.name = "mine";
+  std::ofstream(folder / "p.json") << printProfile(profile);
+  EXPECT_EQ(loadProfile(folder / "p.json"), profile);
+  EXPECT_EQ(loadProfile("lavapipe"), Profile());
+  EXPECT_ERROR(loadProfile(folder / "q.json"), "No such file");
+  EXPECT_ERROR(loadProfile(folder / ""), "it is a folder");
+  EXPECT_ERROR(getBuiltinProfile("mine"), "there is lavapipe");
+}
+
+static const TextEdit profileEdits[] = {
+    {"{", "", "malformed JSON"},
+    {"}", "", "malformed JSON"},
+    {"}", "} {}", "malformed JSON"},
+    {"{", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[{", "more than 32 levels"},
+    {"\"name\": \"lavapipe\"", "\"name\": null", "null has no meaning"},
+    {"\"name\": \"lavapipe\"", "\"name\": \"a\\u0000b\"", "NUL"},
+    {"\"name\": \"lavapipe\"", "\"name\": \"a\\nb\"", "\"name\" must not contain control"},
+    {"\"name\": \"lavapipe\"", "\"name\": \"\xff\"", "malformed JSON"},
+    {"\"name\": \"lavapipe\"", "\"name\": \"\"", "\"name\" must not be empty"},
+    {"\"name\": \"lavapipe\"", "\"name\": 7", "\"name\" must be a string"},
+    {"\"name\": \"lavapipe\"", "\"name\": \"a\", \"name\": \"b\"", "stands twice"},
+    {"\"name\": \"lavapipe\"", "\"name\": \"a\", \"nane\": \"b\"", "unknown key \"nane\""},
+    {"\"name\": \"lavapipe\",", "", "lacks the key \"name\""},
+    {"\"target\": \"vulkan\"", "\"target\": \"../x\"", "cannot name a file"},
+    {"\"subgroup_size\": 8", "\"subgroup_size\": 0", "must be at least 1"},
+    {"\"subgroup_size\": 8", "\"subgroup_size\": 6", "power of two"},
+    {"\"subgroup_size\": 8", "\"subgroup_size\": 8.0", "not an integer"},
+    {"\"subgroup_size\": 8", "\"subgroup_size\": 1e999", "malformed JSON"},
+    {"\"subgroup_size\": 8", "\"subgroup_size\": NaN", "malformed JSON"},
+    {"\"subgroup_size\": 8", "\"subgroup_size\": \"8\"", "must be an integer"},
+    {"\"subgroup_size\": 8", "\"subgroup_size\": 18446744073709551615", "exceeds 64 bits"},
+    {"\"subgroup_size\": 8", "\"subgroup_size\": 99999999999999999999", "not an integer"},
+    {"\"offset_alignment\": 16", "\"offset_alignment\": 24", "power of two"},
+    {"\"bytes_per_binding\": 134217728", "\"bytes_per_binding\": 0", "at least 1"},
+    {"\"max_grid\": [65535,65535,65535]", "\"max_grid\": [65535,65535]", "must have 3 elements"},
+    {"\"max_grid\": [65535,65535,65535]", "\"max_grid\": [1,2,0]", "\"max_grid[2]\" is 0"},
+    {"\"max_grid\": [65535,65535,65535]", "\"max_grid\": {}", "must be an array"},
+    {"\"float64\": true", "\"float64\": 1", "must be true or false"},
+    {"\"subgroup\"", "\"warp\"", "it must be one of \"lane\", \"subgroup\", \"workgroup\""},
+    {"\"workgroup_size\": 8", "\"workgroup_size\": 12", "multiple of the subgroup size"},
+    {"\"workgroup_size\": 8", "\"workgroup_size\": 2048", "more than the largest workgroup"},
+    {"\"vector_width\": 4", "\"vector_width\": 2", "must be 1 or 4"},
+    {"\"contraction_rows\": 8", "\"contraction_rows\": -8", "at least 1"},
+};
+
+TEST(Profile, refuses) {
+  for (const TextEdit &edit : profileEdits) {
+    SCOPED_TRACE(edit.to);
+    std::string text = replace(printProfile(Profile()), edit.from, edit.to);
+    EXPECT_ERROR(parseProfile(text, "p.json"), edit.error);
+    EXPECT_ERROR(parseProfile(text, "p.json"), "p.json: ");
+  }
+  EXPECT_ERROR(parseProfile("[]", "p.json"), "must be an object");
+  EXPECT_ERROR(parseProfile("", "p.json"), "malformed JSON");
+}
+
+TEST(Json, deep_nesting_does_not_overflow) {
+  EXPECT_ERROR(parsePlan(std::string(10'000'000, '['), "p"), "more than 32 levels");
+  std::string objects;
+  for (int i = 0; i < 100'000; ++i)
+    objects += "{\"a\":";
+  EXPECT_ERROR(parsePlan(objects, "p"), "more than 32 levels");
+}
+
+//===----------------------------------------------------------------------===//
+// Manifests and plans
+//===----------------------------------------------------------------------===//
+
+static const TextEdit manifestEdits[] = {
+    {"\"schema_version\": 1", "\"schema_version\": 2", "compile the graph again"},
+    {"\"schema_version\": 1,", "", "lacks the key \"schema_version\""},
+    {"\"producer\"", "\"maker\"", "unknown key \"maker\""},
+    {"\"name\":\"main\"", "\"name\":\"../main\"", "\"entries[0].name\" is \"../main\""},
+    {"\"name\":\"main\"", "\"name\":\".main\"", "cannot name a file"},
+    {"\"name\":\"main\"", "\"name\":\"a/b\"", "cannot name a file"},
+    {"\"name\":\"main\"", "\"name\":\"\xc3\xa9\"", "cannot name a file"},
+    {"\"dtype\":\"F32\"", "\"dtype\":\"F31\"", "\"F31\" is not an element type"},
+    {"\"shape\":[8,8]", "\"shape\":[8,-8]", "\"entries[0].arguments[0].shape[1]\" is -8"},
+    {"\"shape\":[8,8]", "\"shape\":[4294967296,4294967296]", "exceed 64 bits"},
+    {"\"shape\":[8,8]", "\"shape\":[4294967296,8388608]", "more than 2^56"},
+    {"\"kind\":\"input\"", "\"kind\":\"inputs\"", "must be one of"},
+    {"\"donate\":false", "\"donate\":\"no\"", "true or false"},
+    {"\"name\":\"w\"", "\"name\":\"x\"", "two of the name \"x\""},
+    {"\"name\":\"c1\"", "\"name\":\"c0\"", "two of the name \"c0\""},
+    {"\"offset\":256", "\"offset\":128", "multiple of 256"},
+    {"\"offset\":256", "\"offset\":0", "overlap"},
+    {"\"offset\":256", "\"offset\":-256", "at least 0"},
+    {"\"offset\":256", "\"offset\":9223372036854775807", "at most"},
+    {"\"subgroup_size\":8", "\"subgroup_size\":7", "\"targets[0].subgroup_size\" is 7"},
+};
+
+TEST(Manifest, refuses) {
+  for (const TextEdit &edit : manifestEdits) {
+    SCOPED_TRACE(edit.to);
+    std::string text = replace(printManifest(makeSample().manifest), edit.from, edit.to);
+    EXPECT_ERROR(parseManifest(text, "m.json"), edit.error);
+  }
+}
+
+TEST(Manifest, refuses_entries_and_targets_of_one_name) {
+  Manifest manifest = makeSample().manifest;
+  manifest.entries.push_back(manifest.entries[0]);
+  EXPECT_ERROR(parseManifest(printManifest(manifest), "m"), "two of the name \"main\"");
+  manifest = makeSample().manifest;
+  manifest.targets.push_back(manifest.targets[0]);
+  EXPECT_ERROR(parseManifest(printManifest(manifest), "m"), "two of the name \"vulkan\"");
+}
+
+TEST(Manifest, byte_sizes) {
+  EXPECT_EQ(getByteSize({"x", "F64", {2, 3}, "", false}), 48);
+  EXPECT_EQ(getByteSize({"x", "BF16", {}, "", false}), 2);
+  EXPECT_EQ(getByteSize({"x", "BOOL", {INT64_MAX, 0, INT64_MAX}, "", false}), 0);
+  EXPECT_ERROR(getByteSize({"x", "F32", {INT64_MAX}, "", false}), "exceed 64 bits");
+  EXPECT_ERROR(getByteSize({"x", "F32", {0, -1}, "", false}), "negative size");
+  EXPECT_ERROR(getDTypeBytes("float"), "not an element type");
+}
+
+static const TextEdit planEdits[] = {
+    {"\"schema_version\": 1", "\"schema_version\": 0", "at least 1"},
+    {"\"entry\": \"main\"", "\"entry\": \"a b\"", "cannot name a file"},
+    {"\"arena_bytes\": 768", "\"arena_bytes\": -1", "\"arena_bytes\" is -1"},
+    {"\"pinned_bytes\": 1024", "\"pinned_bytes\": 72057594037927937", "at most"},
+    {"\"kind\":\"arena\"", "\"kind\":\"heap\"", "\"allocations[4].kind\" is \"heap\""},
+    {"\"kind\":\"argument\",\"index\":1", "\"kind\":\"argument\",\"index\":0", "two allocations"},
+    {"\"index\":1", "\"index\":-1", "at least 0"},
+    {"\"alignment\":256", "\"alignment\":3", "\"slots[0].alignment\" is 3"},
+    {"\"first_wave\":2,\"last_wave\":3", "\"first_wave\":2,\"last_wave\":1", "at least 2"},
+    {"\"name\":\"add\"", "\"name\":\"scale\"", "two kernels"},
+    {"\"workgroup\":[8,1,1]", "\"workgroup\":[8,0,1]", "\"kernels[0].workgroup[1]\" is 0"},
+    {"\"access\":\"read\"", "\"access\":\"readwrite\"", "must be one of"},
+    {"\"covers_all\":false", "\"covers_all\":true", "not written"},
+    {"\"command\":\"dispatch\"", "\"command\":\"copy\"", "must be one of"},
+    {"\"command\":\"barrier\"", "\"command\":\"dispatch\"", "unknown key \"hazards\""},
+    {"\"kernel\":1", "\"kernel\":2", "kernel 2 of 2"},
+    {"\"grid\":[1,1,1]", "\"grid\":[1,1,4294967296]", "at most 4294967295"},
+    {"\"wave\":1", "\"wave\":-1", "at least 0"},
+    {"[[0,0,256],", "[", "takes 3"},
+    {"[0,0,256]", "[0,0]", "must have 3 elements"},
+    {"[0,0,256]", "[5,0,256]", "allocation 5 of 5"},
+    {"[0,0,256]", "[0,1,256]", "beyond the 256 bytes"},
+    {"[0,0,256]", "[0,72057594037927936,256]", "beyond the 256 bytes"},
+    {"\"memory\":[[4,0,256]", "\"memory\":[[4,0,769]", "a barrier's memory"},
+    {"\"kind\":\"war\"", "\"kind\":\"rar\"", "must be one of"},
+    {"\"from\":[0,2]", "\"from\":[0,3]", "operand 3 of dispatch 0"},
+    {"\"from\":[0,2]", "\"from\":[5,2]", "operand 2 of dispatch 5"},
+    {"\"from\":[0,2]", "\"from\":[0]", "must have 2 elements"},
+    {"[{\"kind\":\"war\",\"from\":[2,0],\"to\":[3,2]}]", "[]", "states what needs it"},
+};
+
+TEST(Plan, refuses) {
+  for (const TextEdit &edit : planEdits) {
+    SCOPED_TRACE(edit.to);
+    std::string text = replace(printPlan(makeSample().plans[0]), edit.from, edit.to);
+    EXPECT_ERROR(parsePlan(text, "plan.json"), edit.error);
+  }
+}
+
+TEST(Plan, refuses_to_print_what_is_no_utf8) {
+  Plan plan = makeSample().plans[0];
+  plan.commands[0].location = "\xff";
+  EXPECT_ERROR(printPlan(plan), "not UTF-8");
+}
+
+//===----------------------------------------------------------------------===//
+// Whole artifacts
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct ArtifactEdit {
+  const char *error;
+  std::function<void(Artifact &)> apply;
+};
+} // namespace
+
+TEST(Artifact, refuses_to_write_what_does_not_agree) {
+  const ArtifactEdit edits[] = {
+      {"has no plan", [](Artifact &a) { a.plans.clear(); }},
+      {"is there twice", [](Artifact &a) { a.plans.push_back(a.plans[0]); }},
+      {"which the manifest does not have", [](Artifact &a) { a.plans[0].entry = "other"; }},
+      {"cannot name a file", [](Artifact &a) { a.manifest.entries[0].name = "a/b"; }},
+      {"add.spv, is missing", [](Artifact &a) { a.code.erase("code/vulkan/add.spv"); }},
+      {"no kernel names", [](Artifact &a) { a.code["code/vulkan/x.spv"] = {1}; }},
+      {"must be a file of code/vulkan/",
+       [](Artifact &a) { a.plans[0].kernels[0].code = "code/cuda/scale.spv"; }},
+      {"must be a file of code/vulkan/",
+       [](Artifact &a) { a.plans[0].kernels[0].code = "code/vulkan/../x"; }},
+      {"has 260 bytes, what it stands for has 256",
+       [](Artifact &a) { a.plans[0].allocations[0].bytes = 260; }},
+      {"has 2", [](Artifact &a) { a.plans[0].allocations[0].index = 2; }},
+      {"there is only 0", [](Artifact &a) { a.plans[0].allocations[4].index = 1; }},
+      {"what it stands for has 1024", [](Artifact &a) { a.plans[0].arenaBytes = 1024; }},
+      {"its last constant ends at 268",
+       [](Artifact &a) {
+         a.constants.push_back(0);
+         a.plans[0].allocations[3].bytes = 269;
+       }},
+      {"belong to no constant", [](Artifact &a) { a.constants[100] = 1; }},
+      {"is no name for IR", [](Artifact &a) { a.ir["ir/../x.mlir"] = ""; }},
+      {"is no name for IR", [](Artifact &a) { a.ir["graph.mlir"] = ""; }},
+      {"two of the name \"x\"", [](Artifact &a) { a.manifest.entries[0].arguments[1].name = "x"; }},
+      {"kernel 9 of 2", [](Artifact &a) { a.plans[0].commands[0].kernel = 9; }},
+  };
+  for (const ArtifactEdit &edit : edits) {
+    SCOPED_TRACE(edit.error);
+    TemporaryFolder folder;
+    Artifact sample = makeSample();
+    edit.apply(sample);
+    EXPECT_ERROR(writeArtifact(folder / "a.weir", sample), edit.error);
+    EXPECT_EQ(folder.countFiles(), 0u);
+  }
+}
+
+TEST(Artifact, refuses_to_write_an_arena_without_allocation) {
+  TemporaryFolder folder;
+  Artifact sample = makeSample();
+  Plan &plan = sample.plans[0];
+  plan.commands.clear();
+  plan.allocations.pop_back();
+  EXPECT_ERROR(writeArtifact(folder / "a.weir", sample), "no allocation is the arena");
+}
+
+namespace {
+struct FilesEdit {
+  const char *error;
+  std::function<void(Files &)> apply;
+};
+} // namespace
+
+static std::string toText(const Bytes &bytes) { return std::string(bytes.begin(), bytes.end()); }
+static Bytes toBytes(const std::string &text) { return Bytes(text.begin(), text.end()); }
+
+TEST(Artifact, refuses_to_read_what_does_not_agree) {
+  const char *plan = "plan/vulkan/main.json", *weights = "weights.safetensors";
+  auto edit = [](const char *path, const char *from, const char *to) {
+    return [=](Files &f) { f[path] = toBytes(replace(toText(f[path]), from, to)); };
+  };
+  const FilesEdit edits[] = {
+      {"manifest.json is missing", [](Files &f) { f.erase("manifest.json"); }},
+      {"plan/vulkan/main.json is missing", [=](Files &f) { f.erase(plan); }},
+      {"weights.safetensors is missing", [=](Files &f) { f.erase(weights); }},
+      {"scale.spv, is missing", [](Files &f) { f.erase("code/vulkan/scale.spv"); }},
+      {"nothing names the file", [](Files &f) { f["readme"] = {1}; }},
+      {"nothing names the file", [=](Files &f) { f["plan/vulkan/other.json"] = f[plan]; }},
+      {"nothing names the file", [](Files &f) { f["ir/deep/graph.mlir"] = {1}; }},
+      {"no kernel names", [](Files &f) { f["code/vulkan/more.spv"] = {1}; }},
+      {"plans entry \"other\"", edit(plan, "\"entry\": \"main\"", "\"entry\": \"other\"")},
+      {"plans entry \"main\" on target \"cuda\"", edit(plan, ": \"vulkan\"", ": \"cuda\"")},
+      {"lacks the constant \"c0\"", edit(weights, "\"c0\"", "\"d0\"")},
+      {"holds 1 tensors",
+       [=](Files &f) {
+         std::vector<Tensor> tensors = parseSafetensors(f[weights], "w");
+         tensors.pop_back();
+         f[weights] = printSafetensors(tensors);
+       }},
+      {"type and shape that the manifest",
+       edit("manifest.json", "\"c0\",\"dtype\":\"F32\"", "\"c0\",\"dtype\":\"I32\"")},
+      {"more than its constants in a row need",
+       edit("manifest.json", "\"offset\":256", "\"offset\":512")},
+      {"plan/vulkan/main.json: allocation 0 has",
+       edit("manifest.json", "\"shape\":[8,8]", "\"shape\":[8,9]")},
+  };
+  TemporaryFolder folder;
+  writeArtifact(folder / "a.weir", makeSample());
+  const Files files = readArchive(folder / "a.weir");
+  for (const FilesEdit &edit : edits) {
+    SCOPED_TRACE(edit.error);
+    Files edited = files;
+    edit.apply(edited);
+    writeArchive(folder / "b.weir", edited);
+    EXPECT_ERROR(readArtifact(folder / "b.weir"), edit.error);
+    EXPECT_ERROR(readArtifact(folder / "b.weir"), folder / "b.weir");
+  }
+}
+
+TEST(Artifact, without_constants_needs_no_weights) {
+  TemporaryFolder folder;
+  Artifact sample = makeSample();
+  sample.manifest.constants.clear();
+  sample.constants.clear();
+  sample.plans[0] = Plan{"main", "vulkan", {}, {}, {}, {}, 0, 0};
+  sample.code.clear();
+  writeArtifact(folder / "a.weir", sample);
+  EXPECT_FALSE(readArchive(folder / "a.weir").count("weights.safetensors"));
+  EXPECT_TRUE(readArtifact(folder / "a.weir").constants.empty());
+}
+
+//===----------------------------------------------------------------------===//
+// Archives
+//===----------------------------------------------------------------------===//
+
+static Bytes readBytes(const std::string &path) {
+  std::ifstream stream(path, std::ios::binary);
+  return Bytes(std::istreambuf_iterator<char>(stream), {});
+}
+static void writeBytes(const std::string &path, const Bytes &bytes) {
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char *>(bytes.data()), std::streamsize(bytes.size()));
+}
+
+TEST(Archive, keeps_any_bytes) {
+  TemporaryFolder folder;
+  Files files = {{"a", {}}, {"b/c", Bytes(100'000, 0x55)}, {"b/d.e", {0, 255, 0}}};
+  writeArchive(folder / "a", files);
+  EXPECT_EQ(readArchive(folder / "a"), files);
+}
+
+TEST(Archive, same_files_give_same_bytes_in_any_zone) {
+  TemporaryFolder folder;
+  Files files = {{"a", {1, 2}}, {"b", {3}}};
+  setenv("TZ", "UTC0", 1);
+  tzset();
+  writeArchive(folder / "a", files);
+  setenv("TZ", "XYZ-11", 1);
+  tzset();
+  writeArchive(folder / "b", files);
+  EXPECT_EQ(readBytes(folder / "a"), readBytes(folder / "b"));
+}
+
+TEST(Archive, replaces_a_file_only_when_done) {
+  TemporaryFolder folder;
+  writeArchive(folder / "a", {{"old", {1}}});
+  EXPECT_THROW(
+      writeArchive(folder / "a", {{"new", {2}}}, [](const std::string &) { throw Error("no"); }),
+      Error);
+  EXPECT_EQ(readArchive(folder / "a"), (Files{{"old", {1}}}));
+  writeArchive(folder / "a", {{"new", {2}}});
+  EXPECT_EQ(readArchive(folder / "a"), (Files{{"new", {2}}}));
+  EXPECT_EQ(folder.countFiles(), 1u);
+}
+
+TEST(Archive, refuses_to_write) {
+  TemporaryFolder folder;
+  for (const char *name : {"", "/a", "../a", "a/../b", "a//b", "a/", "a\\b", ".a", "a b"}) {
+    SCOPED_TRACE(name);
+    EXPECT_ERROR(writeArchive(folder / "a", {{name, {1}}}), "cannot be a file's name");
+  }
+  EXPECT_ERROR(writeArchive(folder / "a", {}), "nothing to write");
+  EXPECT_ERROR(writeArchive(folder / "none/a", {{"a", {1}}}), "cannot write");
+  EXPECT_EQ(folder.countFiles(), 0u);
+  std::filesystem::create_directory(folder / "d");
+  EXPECT_ERROR(writeArchive(folder / "d", {{"a", {1}}}), "cannot write");
+  EXPECT_EQ(folder.countFiles(), 1u);
+}
+
+/// Replaces `from` by `to`, of the same length, in both headers of an entry.
+static Bytes rename(const Bytes &bytes, const std::string &from, const std::string &to) {
+  std::string text = toText(bytes);
+  int found = 0;
+  for (size_t at = 0; (at = text.find(from, at)) != text.npos; ++found)
+    text.replace(at, from.size(), to);
+  EXPECT_EQ(found, 2);
+  return toBytes(text);
+}
+
+TEST(Archive, refuses_to_read) {
+  TemporaryFolder folder;
+  EXPECT_ERROR(readArchive(folder / "none"), "No such file");
+  EXPECT_ERROR(readArchive(folder / ""), "it is a folder");
+  writeBytes(folder / "a", {});
+  EXPECT_ERROR(readArchive(folder / "a"), "cannot read artifact");
+  writeBytes(folder / "a", toBytes("not a zip, though long enough to hold one's end record"));
+  EXPECT_ERROR(readArchive(folder / "a"), "Not a zip");
+
+  writeArchive(folder / "a", {{"aaaaaaa", {1, 2, 3}}, {"bbbbbbb", {4, 5, 6}}});
+  const Bytes good = readBytes(folder / "a");
+  for (const char *name : {"/aaaaaa", "../aaaa", "aa/../a", "aaaaa//", "aa\\aaaa", ".aaaaaa"}) {
+    SCOPED_TRACE(name);
+    writeBytes(folder / "b", rename(good, "aaaaaaa", name));
+    EXPECT_ERROR(readArchive(folder / "b"), "cannot be a file's name");
+  }
+  writeBytes(folder / "b", rename(good, "aaaaaaa", "bbbbbbb"));
+  EXPECT_ERROR(readArchive(folder / "b"), "two files of one name");
+  Bytes flipped = good;
+  *std::search(flipped.begin(), flipped.end(), good.begin() + 37, good.begin() + 40) ^= 1;
+  writeBytes(folder / "b", flipped);
+  EXPECT_ERROR(readArchive(folder / "b"), "CRC");
+}
+
+TEST(Archive, refuses_compressed_entries) {
+  TemporaryFolder folder;
+  Bytes zeros(1000);
+  zip_t *zip = zip_open((folder / "a").c_str(), ZIP_CREATE, nullptr);
+  ASSERT_TRUE(zip);
+  zip_int64_t index = zip_file_add(zip, "a", zip_source_buffer(zip, zeros.data(), zeros.size(), 0),
+                                   ZIP_FL_ENC_UTF_8);
+  ASSERT_EQ(zip_set_file_compression(zip, index, ZIP_CM_DEFLATE, 9), 0);
+  ASSERT_EQ(zip_close(zip), 0);
+  EXPECT_ERROR(readArchive(folder / "a"), "is compressed or encrypted");
+}
+
+//===----------------------------------------------------------------------===//
+// safetensors
+//===----------------------------------------------------------------------===//
+
+static Bytes makeSafetensors(const std::string &header, size_t dataBytes) {
+  Bytes bytes(8);
+  for (int i = 0; i < 8; ++i)
+    bytes[i] = header.size() >> (8 * i) & 0xff;
+  bytes.insert(bytes.end(), header.begin(), header.end());
+  bytes.resize(bytes.size() + dataBytes);
+  return bytes;
+}
+
+TEST(Safetensors, keeps_tensors_and_their_order) {
+  TemporaryFolder folder;
+  std::vector<Tensor> tensors = {{{"z", "F32", {2}, "", false}, {1, 2, 3, 4, 5, 6, 7, 8}},
+                                 {{"e1", "F64", {0, 3}, "", false}, {}},
+                                 {{"e2", "F64", {0}, "", false}, {}},
+                                 {{"a \"\xc3\xa9", "BOOL", {}, "", false}, {1}}};
+  writeSafetensors(folder / "t", tensors);
+  std::vector<Tensor> read = readSafetensors(folder / "t");
+  ASSERT_EQ(read.size(), tensors.size());
+  for (size_t i = 0; i < read.size(); ++i) {
+    EXPECT_EQ(read[i].spec.name, tensors[i].spec.name);
+    EXPECT_EQ(read[i].spec.dtype, tensors[i].spec.dtype);
+    EXPECT_EQ(read[i].spec.shape, tensors[i].spec.shape);
+    EXPECT_EQ(read[i].data, tensors[i].data);
+  }
+  EXPECT_EQ((readBytes(folder / "t").size() - 9) % 8, 0u) << "data begins at a multiple of 8";
+  EXPECT_EQ(folder.countFiles(), 1u);
+  EXPECT_TRUE(parseSafetensors(printSafetensors({}), "t").empty());
+}
+
+TEST(Safetensors, takes_metadata_and_any_order_of_data) {
+  std::vector<Tensor> read = parseSafetensors(
+      makeSafetensors("{\"__metadata__\":{\"format\":\"pt\"},"
+                      "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]},"
+                      "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
+                      3),
+      "t");
+  ASSERT_EQ(read.size(), 2u);
+  EXPECT_EQ(read[0].spec.name, "b");
+}
+
+TEST(Safetensors, refuses) {
+  auto one = [](const std::string &dtype, const std::string &shape, const std::string &offsets) {
+    return "{\"t\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape +
+           ",\"data_offsets\":" + offsets + "}}";
+  };
+  auto two = [](const std::string &first, const std::string &second, const char *name) {
+    return "{\"t\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":" + first + "},\"" + name +
+           "\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":" + second + "}}";
+  };
+  const struct {
+    Bytes bytes;
+    const char *error;
+  } cases[] = {
+      {{1, 2, 3}, "at least 8 bytes"},
+      {Bytes(8, 0xff), "claims 18446744073709551615 bytes"},
+      {makeSafetensors("", 0), "malformed JSON"},
+      {makeSafetensors("[]", 0), "must be an object"},
+      {makeSafetensors("{\"t\":1}", 0), "must be an object"},
+      {makeSafetensors("{\"__metadata__\":{\"a\":1}}", 0), "must be a string"},
+      {makeSafetensors(one("Q4", "[2]", "[0,2]"), 2), "\"Q4\" is not an element type"},
+      {makeSafetensors(one("F32", "[2]", "[0,4]"), 4), "has 4 bytes, its shape needs 8"},
+      {makeSafetensors(one("F32", "[-1]", "[0,4]"), 4), "\"shape[0]\" is -1"},
+      {makeSafetensors(one("F32", "[4294967296,4294967296]", "[0,4]"), 4), "exceed 64 bits"},
+      {makeSafetensors(one("F32", "[1]", "[0,4]"), 3), "must be at most 3"},
+      {makeSafetensors(one("F32", "[1]", "[4,0]"), 4), "must be at least 4"},
+      {makeSafetensors(one("F32", "[1]", "[0,4]"), 5), "last 1 bytes belong to no tensor"},
+      {makeSafetensors(one("F32", "[1]", "[1,5]"), 5), "leave a hole at byte 0"},
+      {makeSafetensors(one("F32", "[1]", "[0,4,4]"), 4), "must have 2 elements"},
+      {makeSafetensors(one("F32", "[1]", "[0,4]") + "x", 4), "malformed JSON"},
+      {makeSafetensors(two("[0,2]", "[1,3]", "u"), 3), "overlap at byte 1"},
+      {makeSafetensors(two("[0,2]", "[3,5]", "u"), 5), "leave a hole at byte 2"},
+      {makeSafetensors(two("[0,2]", "[2,4]", "t"), 4), "stands twice"},
+  };
+  for (const auto &[bytes, error] : cases)
+    EXPECT_ERROR(parseSafetensors(bytes, "t"), error);
+  EXPECT_EQ(parseSafetensors(makeSafetensors(two("[0,2]", "[2,4]", "u"), 4), "t").size(), 2u);
+}
+
+TEST(Safetensors, refuses_to_print) {
+  Tensor tensor{{"t", "U8", {1}, "", false}, {1}};
+  EXPECT_ERROR(printSafetensors({tensor, tensor}), "two tensors called \"t\"");
+  tensor.spec.shape = {2};
+  EXPECT_ERROR(printSafetensors({tensor}), "has 1 bytes, its shape needs 2");
+  EXPECT_ERROR(printSafetensors({{{"__metadata__", "U8", {0}, "", false}, {}}}), "a tensor called");
+  EXPECT_ERROR(printSafetensors({{{"\xff", "U8", {0}, "", false}, {}}}), "not UTF-8");
+}
