@@ -1,3 +1,268 @@
 //===- Reference.cpp - A graph on the host, compiled ----------------------===//
+//
+// Upstream's own way from tensors to machine code: bufferize, loops, LLVM, JIT.
+// It shares the parser and the decompositions of norms with the compiler, and
+// nothing that forms, places or orders kernels.
+//
+//===----------------------------------------------------------------------===//
 
 #include "weir/Reference/Reference.h"
+
+#include "Widen.h"
+#include "passes/Passes.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Bufferization/Transforms/FuncBufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/ExecutionEngine/ExecutionEngine.h"
+#include "mlir/ExecutionEngine/OptUtils.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "llvm/Support/TargetSelect.h"
+
+#include <cstring>
+#include <memory>
+
+using namespace mlir;
+using namespace weir;
+
+//===----------------------------------------------------------------------===//
+// Memory of a run
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What compiled code allocates lives until the run is over.
+class RunMemory {
+public:
+  RunMemory() { current = this; }
+  ~RunMemory() { current = nullptr; }
+  static void *allocate(uint64_t bytes) {
+    current->blocks.push_back(std::make_unique<char[]>(std::max<uint64_t>(bytes, 1)));
+    return current->blocks.back().get();
+  }
+  static void release(void *) {}
+
+private:
+  static thread_local RunMemory *current;
+  std::vector<std::unique_ptr<char[]>> blocks;
+};
+thread_local RunMemory *RunMemory::current = nullptr;
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+static DType getDType(Type type) {
+  if (type.isF64())
+    return "F64";
+  if (type.isF32())
+    return "F32";
+  if (type.isInteger(64))
+    return "I64";
+  if (type.isInteger(32))
+    return "I32";
+  if (type.isInteger(8))
+    return "I8";
+  if (type.isInteger(1))
+    return "BOOL";
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  throw Error("the reference has no tensors of element type " + text);
+}
+
+static std::string describe(const TensorSpec &spec) {
+  std::string text = spec.dtype + "[";
+  for (size_t i = 0; i < spec.shape.size(); ++i)
+    text += (i ? "," : "") + std::to_string(spec.shape[i]);
+  return text + "]";
+}
+
+static TensorSpec getSpec(Type type, StringRef name) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape())
+    throw Error("'" + name.str() + "' is no tensor of static shape");
+  TensorSpec spec;
+  spec.name = name.str();
+  spec.dtype = getDType(tensor.getElementType());
+  spec.shape.assign(tensor.getShape().begin(), tensor.getShape().end());
+  return spec;
+}
+
+static std::string getName(DictionaryAttr attributes, StringRef prefix, unsigned index) {
+  if (attributes)
+    if (auto name = attributes.getAs<StringAttr>(schedule::nameAttrName))
+      return name.str();
+  return (prefix + Twine(index)).str();
+}
+
+/// Returns the argument's bytes as the compiled code wants them.
+static Bytes convertArgument(const Tensor &given, const TensorSpec &wanted) {
+  if (given.spec.shape != wanted.shape ||
+      (given.spec.dtype != wanted.dtype && !(wanted.dtype == "F64" && given.spec.dtype == "F32")))
+    throw Error("argument '" + wanted.name + "' is " + describe(given.spec) + ", the entry takes " +
+                describe(wanted));
+  if (given.spec.dtype == wanted.dtype)
+    return given.data;
+  Bytes wide(given.data.size() * 2);
+  for (size_t i = 0; i < given.data.size() / 4; ++i) {
+    float narrow;
+    std::memcpy(&narrow, given.data.data() + 4 * i, 4);
+    double value = narrow;
+    std::memcpy(wide.data() + 8 * i, &value, 8);
+  }
+  return wide;
+}
+
+//===----------------------------------------------------------------------===//
+// Compilation
+//===----------------------------------------------------------------------===//
+
+static void registerReference(DialectRegistry &registry) {
+  registerEverything(registry);
+  arith::registerBufferizableOpInterfaceExternalModels(registry);
+  bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(registry);
+  linalg::registerBufferizableOpInterfaceExternalModels(registry);
+  tensor::registerBufferizableOpInterfaceExternalModels(registry);
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+}
+
+static void addHostPasses(PassManager &manager) {
+  bufferization::OneShotBufferizePassOptions bufferize;
+  bufferize.bufferizeFunctionBoundaries = true;
+  bufferize.functionBoundaryTypeConversion = bufferization::LayoutMapOption::IdentityLayoutMap;
+  manager.addPass(bufferization::createOneShotBufferizePass(bufferize));
+  bufferization::BufferResultsToOutParamsPassOptions outParams;
+  outParams.modifyPublicFunctions = true;
+  manager.addPass(bufferization::createBufferResultsToOutParamsPass(outParams));
+  manager.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  manager.addPass(memref::createExpandStridedMetadataPass());
+  manager.addPass(createLowerAffinePass());
+  manager.addPass(createSCFToControlFlowPass());
+  manager.addPass(createConvertMathToLLVMPass());
+  manager.addPass(createConvertMathToLibmPass());
+  manager.addPass(createArithToLLVMConversionPass());
+  manager.addPass(createFinalizeMemRefToLLVMConversionPass());
+  manager.addPass(createConvertFuncToLLVMPass());
+  manager.addPass(createConvertControlFlowToLLVMPass());
+  manager.addPass(createReconcileUnrealizedCastsPass());
+}
+
+std::vector<Tensor> weir::runReference(const std::string &graphText, const std::string &entry,
+                                       const std::vector<Tensor> &arguments,
+                                       Precision precision) {
+  DialectRegistry registry;
+  registerReference(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  context.printStackTraceOnDiagnostic(false);
+  std::string problems;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      problems += (problems.empty() ? "" : "; ") + diagnostic.str();
+    return success();
+  });
+
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(graphText, &context, "graph");
+  if (!module)
+    throw Error("the graph does not parse: " + problems);
+  func::FuncOp function;
+  for (auto candidate : llvm::make_early_inc_range(module->getOps<func::FuncOp>())) {
+    if (candidate.getName() == entry)
+      function = candidate;
+    else
+      candidate.erase();
+  }
+  if (!function || function.isExternal())
+    throw Error("the graph has no entry '" + entry + "'");
+
+  PassManager decompose(&context);
+  decompose.addNestedPass<func::FuncOp>(createDecomposeNormsPass());
+  if (failed(decompose.run(*module)))
+    throw Error("entry '" + entry + "' has no reference: " + problems);
+  if (precision == Precision::Float64 && failed(widenToFloat64(function)))
+    throw Error("entry '" + entry + "' has no f64 reference: " + problems);
+
+  std::vector<Bytes> data;
+  std::vector<TensorSpec> specs;
+  if (arguments.size() != function.getNumArguments())
+    throw Error("entry '" + entry + "' takes " + std::to_string(function.getNumArguments()) +
+                " arguments, given are " + std::to_string(arguments.size()));
+  for (unsigned i = 0; i < arguments.size(); ++i) {
+    specs.push_back(getSpec(function.getArgumentTypes()[i],
+                            getName(function.getArgAttrDict(i), "arg", i)));
+    data.push_back(convertArgument(arguments[i], specs.back()));
+  }
+  std::vector<Tensor> results;
+  for (unsigned i = 0; i < function.getNumResults(); ++i) {
+    TensorSpec spec = getSpec(function.getResultTypes()[i],
+                              getName(function.getResultAttrDict(i), "result", i));
+    results.push_back({spec, Bytes(getByteSize(spec))});
+  }
+
+  // Names and kinds mean nothing to the host; its wrapper takes plain pointers.
+  constexpr StringLiteral hostName = "weir_reference_entry";
+  function.setName(hostName);
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    function.setArgAttrs(i, ArrayRef<NamedAttribute>());
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    function.setResultAttrs(i, ArrayRef<NamedAttribute>());
+  function->setAttr("llvm.emit_c_interface", UnitAttr::get(&context));
+  PassManager lower(&context);
+  addHostPasses(lower);
+  if (failed(lower.run(*module)))
+    throw Error("entry '" + entry + "' has no reference: " + problems);
+
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  ExecutionEngineOptions options;
+  auto optimize = makeOptimizingTransformer(/*optLevel=*/2, /*sizeLevel=*/0, nullptr);
+  options.transformer = optimize;
+  options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Default;
+  llvm::Expected<std::unique_ptr<ExecutionEngine>> engine =
+      ExecutionEngine::create(*module, options);
+  if (!engine)
+    throw Error("the host's compiler failed: " + llvm::toString(engine.takeError()));
+  (*engine)->registerSymbols([](llvm::orc::MangleAndInterner intern) {
+    llvm::orc::SymbolMap symbols;
+    symbols[intern("malloc")] = {llvm::orc::ExecutorAddr::fromPtr(&RunMemory::allocate),
+                                 llvm::JITSymbolFlags::Exported};
+    symbols[intern("free")] = {llvm::orc::ExecutorAddr::fromPtr(&RunMemory::release),
+                               llvm::JITSymbolFlags::Exported};
+    return symbols;
+  });
+
+  // A memref descriptor: base, aligned pointer, offset, sizes, strides.
+  std::vector<std::vector<int64_t>> descriptors;
+  auto describeBuffer = [&](unsigned char *bytes, const std::vector<int64_t> &shape) {
+    std::vector<int64_t> descriptor = {reinterpret_cast<int64_t>(bytes),
+                                       reinterpret_cast<int64_t>(bytes), 0};
+    descriptor.insert(descriptor.end(), shape.begin(), shape.end());
+    std::vector<int64_t> strides(shape.size(), 1);
+    for (size_t i = shape.size(); i-- > 1;)
+      strides[i - 1] = strides[i] * shape[i];
+    descriptor.insert(descriptor.end(), strides.begin(), strides.end());
+    descriptors.push_back(std::move(descriptor));
+  };
+  for (size_t i = 0; i < data.size(); ++i)
+    describeBuffer(data[i].data(), specs[i].shape);
+  for (Tensor &result : results)
+    describeBuffer(result.data.data(), result.spec.shape);
+  std::vector<void *> pointers(descriptors.size());
+  SmallVector<void *> packed;
+  for (size_t i = 0; i < descriptors.size(); ++i) {
+    pointers[i] = descriptors[i].data();
+    packed.push_back(&pointers[i]);
+  }
+  RunMemory memory;
+  if (llvm::Error error = (*engine)->invokePacked(("_mlir_ciface_" + hostName).str(), packed))
+    throw Error("the reference failed: " + llvm::toString(std::move(error)));
+  return results;
+}
