@@ -30,11 +30,18 @@ const Plan *Artifact::findPlan(const std::string &entry, const std::string &targ
 // Constants
 //===----------------------------------------------------------------------===//
 
-/// The segment ends where its last constant does.
-static int64_t getSegmentBytes(const Manifest &manifest) {
-  int64_t end = 0;
-  for (const ConstantSpec &constant : manifest.constants)
-    end = std::max(end, constant.offset + getByteSize(constant.tensor));
+/// The segment ends where its last constant does. What it may have of holes is
+/// bounded, so that offsets alone cannot make it large. Errors: `Error`.
+static int64_t getSegmentBytes(const Manifest &manifest, const std::string &where) {
+  int64_t end = 0, inARow = 0;
+  for (const ConstantSpec &constant : manifest.constants) {
+    int64_t bytes = getByteSize(constant.tensor);
+    end = std::max(end, constant.offset + bytes);
+    inARow += (bytes + 255) / 256 * 256;
+  }
+  if (end > inARow)
+    throw Error(where + ": the constant segment has " + std::to_string(end) +
+                " bytes, more than its constants in a row need, " + std::to_string(inARow));
   return end;
 }
 
@@ -42,10 +49,10 @@ static int64_t getSegmentBytes(const Manifest &manifest) {
 /// else, which a reader could not restore.
 static std::vector<Tensor> splitConstants(const Artifact &artifact, const std::string &where) {
   const Bytes &segment = artifact.constants;
-  if (int64_t(segment.size()) != getSegmentBytes(artifact.manifest))
+  int64_t bytes = getSegmentBytes(artifact.manifest, where);
+  if (int64_t(segment.size()) != bytes)
     throw Error(where + ": the constant segment has " + std::to_string(segment.size()) +
-                " bytes, its last constant ends at " +
-                std::to_string(getSegmentBytes(artifact.manifest)));
+                " bytes, its last constant ends at " + std::to_string(bytes));
   Bytes holes = segment;
   std::vector<Tensor> tensors;
   for (const ConstantSpec &constant : artifact.manifest.constants) {
@@ -65,12 +72,9 @@ static Bytes joinConstants(const Manifest &manifest, const std::vector<Tensor> &
   std::map<std::string, const Tensor *> byName;
   for (const Tensor &tensor : tensors)
     byName[tensor.spec.name] = &tensor;
-  // Before the segment is made: hostile offsets must not size it. With every
-  // tensor there, holes are what is left, below 256 bytes a constant.
   if (tensors.size() != manifest.constants.size())
     throw Error(where + " holds " + std::to_string(tensors.size()) + " tensors, the manifest " +
                 std::to_string(manifest.constants.size()) + " constants");
-  int64_t sum = 0;
   for (const ConstantSpec &constant : manifest.constants) {
     auto found = byName.find(constant.tensor.name);
     if (found == byName.end())
@@ -79,13 +83,9 @@ static Bytes joinConstants(const Manifest &manifest, const std::vector<Tensor> &
         found->second->spec.shape != constant.tensor.shape)
       throw Error(where + ": tensor \"" + constant.tensor.name +
                   "\" does not have the type and shape that the manifest states");
-    sum += (int64_t(found->second->data.size()) + 255) / 256 * 256;
   }
-  int64_t bytes = getSegmentBytes(manifest);
-  if (bytes > sum)
-    throw Error(where + ": the constant segment has " + std::to_string(bytes) +
-                " bytes, more than its constants in a row need, " + std::to_string(sum));
-  Bytes segment(bytes);
+  // Every tensor is there, so the manifest's sizes are those of the file.
+  Bytes segment(getSegmentBytes(manifest, where));
   for (const ConstantSpec &constant : manifest.constants) {
     const Bytes &data = byName[constant.tensor.name]->data;
     std::copy(data.begin(), data.end(), segment.begin() + constant.offset);

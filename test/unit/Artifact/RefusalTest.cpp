@@ -263,6 +263,12 @@ TEST(Artifact, refuses_to_write_what_does_not_agree) {
          a.constants.push_back(0);
          a.plans[0].allocations[3].bytes = 269;
        }},
+      {"more than its constants in a row need",
+       [](Artifact &a) {
+         a.manifest.constants[1].offset = 512;
+         a.constants.resize(524);
+         a.plans[0].allocations[3].bytes = 524;
+       }},
       {"belong to no constant", [](Artifact &a) { a.constants[100] = 1; }},
       {"is no name for IR", [](Artifact &a) { a.ir["ir/../x.mlir"] = ""; }},
       {"is no name for IR", [](Artifact &a) { a.ir["graph.mlir"] = ""; }},
