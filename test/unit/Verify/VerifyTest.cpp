@@ -193,6 +193,33 @@ TEST_P(VerifyEdit, fails) {
 INSTANTIATE_TEST_SUITE_P(Edits, VerifyEdit, testing::ValuesIn(edits),
                          [](const auto &info) { return std::string(info.param.name); });
 
+TEST(Verify, every_barrier_slot_scope_and_effect_counts) {
+  const Artifact sample = makeSample();
+  const Plan &whole = sample.plans[0];
+  auto expectFailure = [&](const std::string &what, const std::function<void(Plan &)> &apply) {
+    Artifact edited = sample;
+    apply(edited.plans[0]);
+    EXPECT_FALSE(allHold(verify(edited))) << what;
+  };
+  for (size_t i = 0; i < whole.commands.size(); ++i)
+    if (whole.commands[i].kind == Command::Kind::Barrier) {
+      expectFailure("no command " + std::to_string(i),
+                    [&](Plan &plan) { plan.commands.erase(plan.commands.begin() + i); });
+      for (size_t view = 0; view < whole.commands[i].memory.size(); ++view)
+        expectFailure("less memory in command " + std::to_string(i),
+                      [&](Plan &plan) { plan.commands[i].memory[view].bytes -= 16; });
+    }
+  for (size_t i = 0; i < whole.slots.size(); ++i)
+    for (int64_t shift : {-256, -16, 16, 256})
+      expectFailure("slot " + std::to_string(i) + " moved by " + std::to_string(shift),
+                    [&](Plan &plan) { plan.slots[i].offset += shift; });
+  // That `scale` reads x and the constant orders nothing: only its code tells.
+  for (auto [kernel, operand] : {std::pair(0, 2), {1, 0}, {1, 1}, {1, 2}})
+    expectFailure("no effect on operand " + std::to_string(operand), [&](Plan &plan) {
+      plan.kernels[kernel].operands[operand].access = Access::None;
+    });
+}
+
 //===----------------------------------------------------------------------===//
 // Twins: edits that break nothing
 //===----------------------------------------------------------------------===//
