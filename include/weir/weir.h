@@ -56,8 +56,12 @@ weir_status weir_artifact_result(const weir_artifact *artifact, size_t entry, si
 
 /*--- devices ----------------------------------------------------------------*/
 
-/* The devices of this machine, one per physical device. `profile_json` holds
- * the target profile that fits it; free with weir_string_free. */
+/* The devices of this machine with Vulkan 1.3, one per physical device, best
+ * first: discrete GPUs, then integrated and virtual ones, then CPU drivers.
+ * `api` is "vulkan", or NULL for the default. No device at all is an error that
+ * says what is missing. `profile_json` receives the target profile that fits
+ * the device; free it with weir_string_free. A device stays open until its last
+ * buffer and program are gone, whatever is closed first. */
 weir_status weir_device_count(const char *api, size_t *count);
 weir_status weir_device_open(const char *api, size_t index, weir_device **device);
 void weir_device_close(weir_device *device);
@@ -65,8 +69,12 @@ const char *weir_device_name(const weir_device *device);
 weir_status weir_device_profile(const weir_device *device, char **profile_json);
 void weir_string_free(char *string);
 
-/* Uses a device that the caller made; it must outlive the handle. The queue is
- * used only inside calls of this library. */
+/* Uses a device that the caller made; it must outlive the handle and what is made
+ * with it. It has Vulkan 1.3 and was created with `synchronization2` and with
+ * the features that the kernels need, of those the device has (shaderFloat64,
+ * shaderInt64, shaderInt8, storageBuffer8BitAccess, subgroupSizeControl,
+ * shaderSubgroupExtendedTypes): Vulkan does not tell which were enabled. The
+ * queue is used only inside calls of this library. */
 typedef struct weir_vulkan_handles {
   void *get_instance_proc_addr; /* PFN_vkGetInstanceProcAddr */
   void *instance, *physical_device, *device, *queue;
@@ -76,6 +84,8 @@ weir_status weir_device_adopt_vulkan(const weir_vulkan_handles *handles, weir_de
 
 /*--- buffers ----------------------------------------------------------------*/
 
+/* A buffer may have 0 bytes. Its bytes are undefined until written. Writing and
+ * reading wait for what was submitted to the device; so does destroying. */
 weir_status weir_buffer_create(weir_device *device, int64_t bytes, weir_buffer **buffer);
 void weir_buffer_destroy(weir_buffer *buffer);
 weir_status weir_buffer_write(weir_buffer *buffer, int64_t offset, const void *data, int64_t bytes);
@@ -90,10 +100,11 @@ weir_status weir_program_load(weir_device *device, const weir_artifact *artifact
 void weir_program_unload(weir_program *program);
 
 /* Runs an entry and waits. Buffers are in the entry's order and have exactly the
- * tensors' bytes; a zero-size tensor may be NULL. Buffers that overlap (the same
- * buffer twice) are refused. Recordings are kept per entry and set of buffers and
+ * tensors' bytes; a zero-size tensor may be NULL. The same buffer twice is refused,
+ * except as two arguments that the entry only reads. Recordings are kept per entry and set of buffers and
  * replayed. Two invocations in a row are ordered. `device_nanoseconds`, when not
- * NULL, receives the time between the first and the last command. */
+ * NULL, receives the time between the first and the last command, or from the
+ * submission to its end where the queue has no timestamps. */
 weir_status weir_program_invoke(weir_program *program, const char *entry,
                                 weir_buffer *const *arguments, size_t argument_count,
                                 weir_buffer *const *results, size_t result_count,

@@ -38,12 +38,11 @@ DeviceFacts getFacts(const InstanceFunctions &vk, VkPhysicalDevice device) {
   facts.type = props.properties.deviceType;
   facts.driver = props12.driverID;
   facts.limits = props.properties.limits;
-  facts.maxAllocation = int64_t(std::min<VkDeviceSize>(
-      props11.maxMemoryAllocationSize, std::numeric_limits<int64_t>::max()));
+  facts.maxAllocation = int64_t(
+      std::min<VkDeviceSize>(props11.maxMemoryAllocationSize, std::numeric_limits<int64_t>::max()));
   facts.subgroupSize = std::max(props11.subgroupSize, 1u);
-  facts.subgroupSizeControl =
-      features13.subgroupSizeControl &&
-      (props13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT);
+  facts.subgroupSizeControl = features13.subgroupSizeControl &&
+                              (props13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT);
   facts.fullSubgroups = features13.computeFullSubgroups;
   facts.subgroupExtendedTypes = features12.shaderSubgroupExtendedTypes;
   facts.minSubgroupSize = facts.maxSubgroupSize = facts.subgroupSize;
@@ -81,17 +80,16 @@ Profile makeProfile(const DeviceFacts &facts) {
   profile.target = "vulkan";
   profile.api = "vulkan1.3";
   profile.subgroupSize = facts.subgroupSize;
-  profile.maxWorkgroupSize = std::min(limits.maxComputeWorkGroupInvocations,
-                                      limits.maxComputeWorkGroupSize[0]);
+  profile.maxWorkgroupSize =
+      std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
   profile.workgroupMemory = limits.maxComputeSharedMemorySize;
   for (int axis = 0; axis < 3; ++axis)
     profile.maxGrid[axis] = limits.maxComputeWorkGroupCount[axis];
-  profile.storageBuffersPerStage = std::min(
-      {limits.maxPerStageDescriptorStorageBuffers,
-       limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
+  profile.storageBuffersPerStage =
+      std::min({limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers,
+                limits.maxPerStageResources});
   profile.bytesPerBinding = limits.maxStorageBufferRange;
-  profile.offsetAlignment =
-      std::max<int64_t>(int64_t(limits.minStorageBufferOffsetAlignment), 1);
+  profile.offsetAlignment = std::max<int64_t>(int64_t(limits.minStorageBufferOffsetAlignment), 1);
   // lavapipe leaves any loop after this many trips; others run it to its end.
   profile.maxLoopTrips = lavapipe ? 65535 : std::numeric_limits<int32_t>::max();
   profile.float64 = facts.float64;
@@ -106,9 +104,8 @@ Profile makeProfile(const DeviceFacts &facts) {
   }
   // Lanes hold little, but many of them work on a row.
   profile.rowMapping = RowMapping::Workgroup;
-  int64_t subgroups = std::max<int64_t>(
-      std::min<int64_t>(256, profile.maxWorkgroupSize) / profile.subgroupSize,
-      1);
+  int64_t subgroups =
+      std::max<int64_t>(std::min<int64_t>(256, profile.maxWorkgroupSize) / profile.subgroupSize, 1);
   profile.workgroupSize = subgroups * profile.subgroupSize;
   profile.privateRowBytes = 128;
   profile.elementsPerInvocation = 4;

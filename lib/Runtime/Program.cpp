@@ -19,22 +19,17 @@ static constexpr size_t maxRecordings = 64;
 
 static std::string quote(const std::string &text) { return "'" + text + "'"; }
 
-static bool isWrite(Access access) {
-  return access == Access::Write || access == Access::Update;
-}
+static bool isWrite(Access access) { return access == Access::Write || access == Access::Update; }
 
-static std::vector<bool> findWrittenArguments(const EntrySpec &spec,
-                                              const Plan &plan) {
+static std::vector<bool> findWrittenArguments(const EntrySpec &spec, const Plan &plan) {
   std::vector<bool> written(spec.arguments.size(), false);
   for (const Command &command : plan.commands) {
     if (command.kind != Command::Kind::Dispatch)
       continue;
     const Kernel &kernel = plan.kernels[size_t(command.kernel)];
     for (size_t i = 0; i < command.operands.size(); ++i) {
-      const Allocation &allocation =
-          plan.allocations[size_t(command.operands[i].allocation)];
-      if (allocation.kind == AllocationKind::Argument &&
-          isWrite(kernel.operands[i].access))
+      const Allocation &allocation = plan.allocations[size_t(command.operands[i].allocation)];
+      if (allocation.kind == AllocationKind::Argument && isWrite(kernel.operands[i].access))
         written[size_t(allocation.index)] = true;
     }
   }
@@ -67,26 +62,22 @@ Program::~Program() {
   device->waitNoThrow();
 }
 
-void Program::buildKernels(Entry &entry, const Artifact &artifact,
-                           const Profile &profile) {
+void Program::buildKernels(Entry &entry, const Artifact &artifact, const Profile &profile) {
   for (const Kernel &kernel : entry.plan.kernels) {
     KernelCode code;
     code.layout = getLayout(kernel.operands.size(), code.setLayout);
-    Owned<VkPipeline> &pipeline =
-        pipelines[{kernel.code, kernel.name, kernel.operands.size()}];
+    Owned<VkPipeline> &pipeline = pipelines[{kernel.code, kernel.name, kernel.operands.size()}];
     if (pipeline.get() == VK_NULL_HANDLE)
-      pipeline =
-          Owned<VkPipeline>(device->handle,
-                            buildPipeline(kernel, artifact.code.at(kernel.code),
-                                          profile, code.layout),
-                            device->vk.DestroyPipeline);
+      pipeline = Owned<VkPipeline>(
+          device->handle,
+          buildPipeline(kernel, artifact.code.at(kernel.code), profile, code.layout),
+          device->vk.DestroyPipeline);
     code.pipeline = pipeline.get();
     entry.kernels.push_back(code);
   }
 }
 
-VkPipelineLayout Program::getLayout(size_t operands,
-                                    VkDescriptorSetLayout &setLayout) {
+VkPipelineLayout Program::getLayout(size_t operands, VkDescriptorSetLayout &setLayout) {
   const DeviceFunctions &vk = device->vk;
   Layout &layout = layouts[operands];
   if (layout.pipeline.get() == VK_NULL_HANDLE) {
@@ -104,8 +95,7 @@ VkPipelineLayout Program::getLayout(size_t operands,
     VkDescriptorSetLayout set = VK_NULL_HANDLE;
     check(vk.CreateDescriptorSetLayout(device->handle, &setInfo, nullptr, &set),
           "vkCreateDescriptorSetLayout");
-    layout.set = Owned<VkDescriptorSetLayout>(device->handle, set,
-                                              vk.DestroyDescriptorSetLayout);
+    layout.set = Owned<VkDescriptorSetLayout>(device->handle, set, vk.DestroyDescriptorSetLayout);
     VkPipelineLayoutCreateInfo info = {};
     info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
     info.setLayoutCount = 1;
@@ -113,15 +103,13 @@ VkPipelineLayout Program::getLayout(size_t operands,
     VkPipelineLayout pipeline = VK_NULL_HANDLE;
     check(vk.CreatePipelineLayout(device->handle, &info, nullptr, &pipeline),
           "vkCreatePipelineLayout");
-    layout.pipeline = Owned<VkPipelineLayout>(device->handle, pipeline,
-                                              vk.DestroyPipelineLayout);
+    layout.pipeline = Owned<VkPipelineLayout>(device->handle, pipeline, vk.DestroyPipelineLayout);
   }
   setLayout = layout.set.get();
   return layout.pipeline.get();
 }
 
-VkPipeline Program::buildPipeline(const Kernel &kernel, const Bytes &code,
-                                  const Profile &profile,
+VkPipeline Program::buildPipeline(const Kernel &kernel, const Bytes &code, const Profile &profile,
                                   VkPipelineLayout layout) {
   const DeviceFunctions &vk = device->vk;
   const DeviceFacts &facts = device->getFacts();
@@ -136,8 +124,7 @@ VkPipeline Program::buildPipeline(const Kernel &kernel, const Bytes &code,
   Owned<VkShaderModule> module(device->handle, handle, vk.DestroyShaderModule);
 
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo required = {};
-  required.sType =
-      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
+  required.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
   required.requiredSubgroupSize = uint32_t(profile.subgroupSize);
 
   VkComputePipelineCreateInfo info = {};
@@ -149,12 +136,10 @@ VkPipeline Program::buildPipeline(const Kernel &kernel, const Bytes &code,
   if (profile.subgroupSize != int64_t(facts.subgroupSize))
     info.stage.pNext = &required;
   if (facts.fullSubgroups && kernel.workgroup[0] % profile.subgroupSize == 0)
-    info.stage.flags =
-        VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+    info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
   info.layout = layout;
   VkPipeline pipeline = VK_NULL_HANDLE;
-  check(vk.CreateComputePipelines(device->handle, VK_NULL_HANDLE, 1, &info,
-                                  nullptr, &pipeline),
+  check(vk.CreateComputePipelines(device->handle, VK_NULL_HANDLE, 1, &info, nullptr, &pipeline),
         "vkCreateComputePipelines of kernel '" + kernel.name + "'");
   return pipeline;
 }
@@ -163,12 +148,10 @@ VkPipeline Program::buildPipeline(const Kernel &kernel, const Bytes &code,
 // Running
 //===----------------------------------------------------------------------===//
 
-static void checkCount(const EntrySpec &spec, const char *what, size_t expected,
-                       size_t given) {
+static void checkCount(const EntrySpec &spec, const char *what, size_t expected, size_t given) {
   if (expected != given)
-    throw BadArgument("entry '" + spec.name + "' has " +
-                      std::to_string(expected) + " " + what + ", but " +
-                      std::to_string(given) + " were given");
+    throw BadArgument("entry '" + spec.name + "' has " + std::to_string(expected) + " " + what +
+                      ", but " + std::to_string(given) + " were given");
 }
 
 static void checkSizes(const EntrySpec &spec, const char *what,
@@ -180,14 +163,12 @@ static void checkSizes(const EntrySpec &spec, const char *what,
     if (bytes == given)
       continue;
     std::string has = buffers[i] ? "has " + std::to_string(given) : "is null";
-    throw BadArgument("entry '" + spec.name + "': " + what + " '" +
-                      tensors[i].name + "' has " + std::to_string(bytes) +
-                      " bytes, but its buffer " + has);
+    throw BadArgument("entry '" + spec.name + "': " + what + " '" + tensors[i].name + "' has " +
+                      std::to_string(bytes) + " bytes, but its buffer " + has);
   }
 }
 
-void Program::checkBuffers(const Entry &entry,
-                           const std::vector<const Storage *> &arguments,
+void Program::checkBuffers(const Entry &entry, const std::vector<const Storage *> &arguments,
                            const std::vector<const Storage *> &results) const {
   const EntrySpec &spec = entry.spec;
   checkCount(spec, "arguments", spec.arguments.size(), arguments.size());
@@ -206,14 +187,12 @@ void Program::checkBuffers(const Entry &entry,
       return;
     auto [found, isNew] = users.try_emplace(storage, User{name, write});
     if (!isNew && (write || found->second.written))
-      throw BadArgument("entry '" + spec.name + "': " + found->second.name +
-                        " and " + name +
+      throw BadArgument("entry '" + spec.name + "': " + found->second.name + " and " + name +
                         " are the same buffer, but a run writes it; give each "
                         "its own");
   };
   for (size_t i = 0; i < arguments.size(); ++i)
-    use(arguments[i], "argument " + quote(spec.arguments[i].name),
-        entry.writesArgument[i]);
+    use(arguments[i], "argument " + quote(spec.arguments[i].name), entry.writesArgument[i]);
   for (size_t i = 0; i < results.size(); ++i)
     use(results[i], "result " + quote(spec.results[i].name), true);
 }
@@ -221,9 +200,11 @@ void Program::checkBuffers(const Entry &entry,
 void Program::growArena(int64_t bytes) {
   if (bytes <= arena.bytes)
     return;
-  device->wait();
-  recordings.clear(); // they name the old one
-  arena = Storage();  // before the new one, so that both need not fit
+  if (arena.bytes > 0) {
+    device->wait();
+    recordings.clear(); // they name the old one
+    arena = Storage();  // first, so that both need not fit
+  }
   arena = device->allocate(bytes, /*hostAccess=*/false);
 }
 
@@ -241,9 +222,7 @@ const Recording *Program::submit(const std::string &name,
   const Entry &entry = found->second;
   checkBuffers(entry, arguments, results);
   if (std::none_of(entry.plan.commands.begin(), entry.plan.commands.end(),
-                   [](const Command &command) {
-                     return command.kind == Command::Kind::Dispatch;
-                   }))
+                   [](const Command &command) { return command.kind == Command::Kind::Dispatch; }))
     return nullptr;
   growArena(entry.plan.arenaBytes);
 
@@ -253,10 +232,9 @@ const Recording *Program::submit(const std::string &name,
   if (kept == recordings.end()) {
     if (recordings.size() >= maxRecordings) {
       auto oldest =
-          std::min_element(recordings.begin(), recordings.end(),
-                           [](const auto &a, const auto &b) {
-                             return a.second.lastUse < b.second.lastUse;
-                           });
+          std::min_element(recordings.begin(), recordings.end(), [](const auto &a, const auto &b) {
+            return a.second.lastUse < b.second.lastUse;
+          });
       device->wait(); // it may be running
       recordings.erase(oldest);
     }
@@ -277,8 +255,7 @@ const Recording *Program::submit(const std::string &name,
         break;
       }
     }
-    auto recording = std::make_unique<Recording>(*device, entry.plan,
-                                                 entry.kernels, allocations);
+    auto recording = std::make_unique<Recording>(*device, entry.plan, entry.kernels, allocations);
     kept = recordings.try_emplace(std::move(key)).first;
     kept->second.recording = std::move(recording);
   }

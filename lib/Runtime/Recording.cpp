@@ -11,8 +11,7 @@ static constexpr size_t maxBarrierViews = 8;
 static constexpr VkAccessFlags2 shaderReadWrite =
     VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT;
 
-Recording::Recording(Device &device, const Plan &plan,
-                     const std::vector<KernelCode> &kernels,
+Recording::Recording(Device &device, const Plan &plan, const std::vector<KernelCode> &kernels,
                      const std::vector<const Storage *> &allocations)
     : device(device) {
   const DeviceFunctions &vk = device.vk;
@@ -24,8 +23,7 @@ Recording::Recording(Device &device, const Plan &plan,
     info.queryType = VK_QUERY_TYPE_TIMESTAMP;
     info.queryCount = 2;
     VkQueryPool pool = VK_NULL_HANDLE;
-    check(vk.CreateQueryPool(device.handle, &info, nullptr, &pool),
-          "vkCreateQueryPool");
+    check(vk.CreateQueryPool(device.handle, &info, nullptr, &pool), "vkCreateQueryPool");
     timestamps = Owned<VkQueryPool>(device.handle, pool, vk.DestroyQueryPool);
   }
 
@@ -33,22 +31,18 @@ Recording::Recording(Device &device, const Plan &plan,
   poolInfo.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
   poolInfo.queueFamilyIndex = device.queueFamily;
   VkCommandPool pool = VK_NULL_HANDLE;
-  check(vk.CreateCommandPool(device.handle, &poolInfo, nullptr, &pool),
-        "vkCreateCommandPool");
-  commandPool =
-      Owned<VkCommandPool>(device.handle, pool, vk.DestroyCommandPool);
+  check(vk.CreateCommandPool(device.handle, &poolInfo, nullptr, &pool), "vkCreateCommandPool");
+  commandPool = Owned<VkCommandPool>(device.handle, pool, vk.DestroyCommandPool);
   VkCommandBufferAllocateInfo allocate = {};
   allocate.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
   allocate.commandPool = pool;
   allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
   allocate.commandBufferCount = 1;
-  check(vk.AllocateCommandBuffers(device.handle, &allocate, &commands),
-        "vkAllocateCommandBuffers");
+  check(vk.AllocateCommandBuffers(device.handle, &allocate, &commands), "vkAllocateCommandBuffers");
   record(plan, kernels, allocations);
 }
 
-void Recording::allocateSets(const Plan &plan,
-                             const std::vector<KernelCode> &kernels) {
+void Recording::allocateSets(const Plan &plan, const std::vector<KernelCode> &kernels) {
   const DeviceFunctions &vk = device.vk;
   std::vector<VkDescriptorSetLayout> layouts;
   uint32_t descriptors = 0;
@@ -68,10 +62,8 @@ void Recording::allocateSets(const Plan &plan,
     info.poolSizeCount = 1;
     info.pPoolSizes = &size;
     VkDescriptorPool pool = VK_NULL_HANDLE;
-    check(vk.CreateDescriptorPool(device.handle, &info, nullptr, &pool),
-          "vkCreateDescriptorPool");
-    setPool =
-        Owned<VkDescriptorPool>(device.handle, pool, vk.DestroyDescriptorPool);
+    check(vk.CreateDescriptorPool(device.handle, &info, nullptr, &pool), "vkCreateDescriptorPool");
+    setPool = Owned<VkDescriptorPool>(device.handle, pool, vk.DestroyDescriptorPool);
     VkDescriptorSetAllocateInfo allocate = {};
     allocate.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
     allocate.descriptorPool = pool;
@@ -83,17 +75,15 @@ void Recording::allocateSets(const Plan &plan,
   size_t next = 0;
   for (const Command &command : plan.commands)
     if (command.kind == Command::Kind::Dispatch)
-      sets.push_back(command.operands.empty() ? VK_NULL_HANDLE
-                                              : allocated[next++]);
+      sets.push_back(command.operands.empty() ? VK_NULL_HANDLE : allocated[next++]);
 }
 
-void Recording::bindOperands(
-    VkDescriptorSet set, const Command &dispatch,
-    const std::vector<const Storage *> &allocations) const {
+void Recording::bindOperands(VkDescriptorSet set, const Command &dispatch,
+                             const std::vector<const Storage *> &allocations) const {
   std::vector<VkDescriptorBufferInfo> ranges;
   for (const PlanView &view : dispatch.operands)
-    ranges.push_back({allocations[size_t(view.allocation)]->buffer.get(),
-                      VkDeviceSize(view.offset), VkDeviceSize(view.bytes)});
+    ranges.push_back({allocations[size_t(view.allocation)]->buffer.get(), VkDeviceSize(view.offset),
+                      VkDeviceSize(view.bytes)});
   VkWriteDescriptorSet write = {};
   write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
   write.dstSet = set;
@@ -104,10 +94,8 @@ void Recording::bindOperands(
   device.vk.UpdateDescriptorSets(device.handle, 1, &write, 0, nullptr);
 }
 
-static VkMemoryBarrier2 makeBarrier(VkPipelineStageFlags2 fromStages,
-                                    VkAccessFlags2 from,
-                                    VkPipelineStageFlags2 toStages,
-                                    VkAccessFlags2 to) {
+static VkMemoryBarrier2 makeBarrier(VkPipelineStageFlags2 fromStages, VkAccessFlags2 from,
+                                    VkPipelineStageFlags2 toStages, VkAccessFlags2 to) {
   VkMemoryBarrier2 barrier = {};
   barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2;
   barrier.srcStageMask = fromStages;
@@ -117,10 +105,9 @@ static VkMemoryBarrier2 makeBarrier(VkPipelineStageFlags2 fromStages,
   return barrier;
 }
 
-static void
-recordBarriers(const DeviceFunctions &vk, VkCommandBuffer commands,
-               const VkMemoryBarrier2 &global,
-               const std::vector<VkBufferMemoryBarrier2> &buffers = {}) {
+static void recordBarriers(const DeviceFunctions &vk, VkCommandBuffer commands,
+                           const VkMemoryBarrier2 &global,
+                           const std::vector<VkBufferMemoryBarrier2> &buffers = {}) {
   VkDependencyInfo dependency = {};
   dependency.sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO;
   dependency.memoryBarrierCount = 1;
@@ -130,14 +117,13 @@ recordBarriers(const DeviceFunctions &vk, VkCommandBuffer commands,
   vk.CmdPipelineBarrier2(commands, &dependency);
 }
 
-void Recording::recordBarrier(
-    const Command &barrier,
-    const std::vector<const Storage *> &allocations) const {
+void Recording::recordBarrier(const Command &barrier,
+                              const std::vector<const Storage *> &allocations) const {
   const VkPipelineStageFlags2 compute = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
   if (barrier.memory.size() > maxBarrierViews) {
-    recordBarriers(device.vk, commands,
-                   makeBarrier(compute, VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT,
-                               compute, shaderReadWrite));
+    recordBarriers(
+        device.vk, commands,
+        makeBarrier(compute, VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT, compute, shaderReadWrite));
     return;
   }
   std::vector<VkBufferMemoryBarrier2> buffers;
@@ -155,16 +141,14 @@ void Recording::recordBarrier(
     buffers.push_back(memory);
   }
   // The global part orders execution alone; that is all that WAR needs.
-  recordBarriers(
-      device.vk, commands,
-      makeBarrier(compute, VK_ACCESS_2_NONE, compute, VK_ACCESS_2_NONE),
-      buffers);
+  recordBarriers(device.vk, commands,
+                 makeBarrier(compute, VK_ACCESS_2_NONE, compute, VK_ACCESS_2_NONE), buffers);
 }
 
 void Recording::writeTimestamp(uint32_t query) const {
   if (timestamps.get() != VK_NULL_HANDLE)
-    device.vk.CmdWriteTimestamp2(commands, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT,
-                                 timestamps.get(), query);
+    device.vk.CmdWriteTimestamp2(commands, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, timestamps.get(),
+                                 query);
 }
 
 void Recording::record(const Plan &plan, const std::vector<KernelCode> &kernels,
@@ -175,12 +159,10 @@ void Recording::record(const Plan &plan, const std::vector<KernelCode> &kernels,
   begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
   check(vk.BeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer");
 
-  recordBarriers(
-      vk, commands,
-      makeBarrier(
-          VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_COPY_BIT,
-          VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT,
-          VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, shaderReadWrite));
+  recordBarriers(vk, commands,
+                 makeBarrier(VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_COPY_BIT,
+                             VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT,
+                             VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, shaderReadWrite));
   if (timestamps.get() != VK_NULL_HANDLE)
     vk.CmdResetQueryPool(commands, timestamps.get(), 0, 2);
   writeTimestamp(0);
@@ -196,25 +178,23 @@ void Recording::record(const Plan &plan, const std::vector<KernelCode> &kernels,
     VkDescriptorSet set = sets[dispatch++];
     if (set != VK_NULL_HANDLE) {
       bindOperands(set, command, allocations);
-      vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
-                               kernel.layout, 0, 1, &set, 0, nullptr);
+      vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout, 0, 1, &set,
+                               0, nullptr);
     }
     if (kernel.pipeline != bound)
-      vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
-                         kernel.pipeline);
+      vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline);
     bound = kernel.pipeline;
-    vk.CmdDispatch(commands, uint32_t(command.grid[0]),
-                   uint32_t(command.grid[1]), uint32_t(command.grid[2]));
+    vk.CmdDispatch(commands, uint32_t(command.grid[0]), uint32_t(command.grid[1]),
+                   uint32_t(command.grid[2]));
   }
 
   writeTimestamp(1);
-  recordBarriers(
-      vk, commands,
-      makeBarrier(VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT,
-                  VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT,
-                  VK_PIPELINE_STAGE_2_HOST_BIT | VK_PIPELINE_STAGE_2_COPY_BIT,
-                  VK_ACCESS_2_HOST_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT |
-                      VK_ACCESS_2_TRANSFER_WRITE_BIT));
+  recordBarriers(vk, commands,
+                 makeBarrier(VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT,
+                             VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT,
+                             VK_PIPELINE_STAGE_2_HOST_BIT | VK_PIPELINE_STAGE_2_COPY_BIT,
+                             VK_ACCESS_2_HOST_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT |
+                                 VK_ACCESS_2_TRANSFER_WRITE_BIT));
   check(vk.EndCommandBuffer(commands), "vkEndCommandBuffer");
 }
 
@@ -222,17 +202,14 @@ double Recording::readNanoseconds() const {
   if (timestamps.get() == VK_NULL_HANDLE)
     return -1;
   uint64_t ticks[2] = {};
-  check(device.vk.GetQueryPoolResults(device.handle, timestamps.get(), 0, 2,
-                                      sizeof(ticks), ticks, sizeof(uint64_t),
-                                      VK_QUERY_RESULT_64_BIT |
-                                          VK_QUERY_RESULT_WAIT_BIT),
+  check(device.vk.GetQueryPoolResults(device.handle, timestamps.get(), 0, 2, sizeof(ticks), ticks,
+                                      sizeof(uint64_t),
+                                      VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
         "vkGetQueryPoolResults");
-  uint64_t mask = device.timestampBits >= 64
-                      ? ~uint64_t(0)
-                      : (uint64_t(1) << device.timestampBits) - 1;
+  uint64_t mask =
+      device.timestampBits >= 64 ? ~uint64_t(0) : (uint64_t(1) << device.timestampBits) - 1;
   // The counter may wrap between the two.
-  return double((ticks[1] - ticks[0]) & mask) *
-         double(device.getFacts().limits.timestampPeriod);
+  return double((ticks[1] - ticks[0]) & mask) * double(device.getFacts().limits.timestampPeriod);
 }
 
 } // namespace weir::runtime

@@ -14,16 +14,13 @@ std::vector<uint32_t> getWords(const Bytes &code, const std::string &path) {
   std::vector<uint32_t> words(code.size() / sizeof(uint32_t));
   if (!words.empty())
     std::memcpy(words.data(), code.data(), words.size() * sizeof(uint32_t));
-  if (code.size() % sizeof(uint32_t) != 0 || words.size() < headerWords ||
-      words[0] != magic)
-    throw BadArgument("the artifact's code '" + path +
-                      "' is no SPIR-V; compile it again");
+  if (code.size() % sizeof(uint32_t) != 0 || words.size() < headerWords || words[0] != magic)
+    throw BadArgument("the artifact's code '" + path + "' is no SPIR-V; compile it again");
   return words;
 }
 
 /// The operands of the OpCapability instructions, which come first in a module.
-static std::set<uint32_t> getCapabilities(const Bytes &code,
-                                          const std::string &path) {
+static std::set<uint32_t> getCapabilities(const Bytes &code, const std::string &path) {
   constexpr uint32_t opCapability = 17;
   std::set<uint32_t> capabilities;
   std::vector<uint32_t> words = getWords(code, path);
@@ -58,8 +55,8 @@ private:
 };
 } // namespace
 
-static void checkCode(const Artifact &artifact, const Plan &plan,
-                      const DeviceFacts &facts, Missing &missing) {
+static void checkCode(const Artifact &artifact, const Plan &plan, const DeviceFacts &facts,
+                      Missing &missing) {
   // Numbers from the SPIR-V specification, "Capability".
   const Capability known[] = {
       {0, "Matrix", true},
@@ -76,8 +73,7 @@ static void checkCode(const Artifact &artifact, const Plan &plan,
       {4448, "StorageBuffer8BitAccess", facts.storage8},
   };
   for (const Kernel &kernel : plan.kernels)
-    for (uint32_t number :
-         getCapabilities(artifact.code.at(kernel.code), kernel.code)) {
+    for (uint32_t number : getCapabilities(artifact.code.at(kernel.code), kernel.code)) {
       bool met = false;
       std::string name = std::to_string(number);
       for (const Capability &capability : known)
@@ -85,45 +81,36 @@ static void checkCode(const Artifact &artifact, const Plan &plan,
           met = capability.available;
           name = capability.name;
         }
-      missing.require(met, "the SPIR-V capability " + name + " for kernel '" +
-                               kernel.name + "'");
+      missing.require(met, "the SPIR-V capability " + name + " for kernel '" + kernel.name + "'");
     }
 }
 
-static std::string compare(const std::string &what, int64_t needed,
-                           int64_t available) {
-  return what + " " + std::to_string(needed) + " where the device has " +
-         std::to_string(available);
+static std::string compare(const std::string &what, int64_t needed, int64_t available) {
+  return what + " " + std::to_string(needed) + " where the device has " + std::to_string(available);
 }
 
-static void checkPlan(const Plan &plan, const Profile &device,
-                      Missing &missing) {
+static void checkPlan(const Plan &plan, const Profile &device, Missing &missing) {
   for (const Kernel &kernel : plan.kernels) {
     std::string of = " of kernel '" + kernel.name + "'";
     int64_t invocations = 1;
     for (int64_t size : kernel.workgroup)
       invocations *= std::min<int64_t>(size, 1 << 20); // cannot overflow
-    missing.require(
-        invocations <= device.maxWorkgroupSize,
-        compare("workgroup size" + of, invocations, device.maxWorkgroupSize));
+    missing.require(invocations <= device.maxWorkgroupSize,
+                    compare("workgroup size" + of, invocations, device.maxWorkgroupSize));
     int64_t operands = int64_t(kernel.operands.size());
     missing.require(operands <= device.storageBuffersPerStage,
-                    compare("storage buffers" + of, operands,
-                            device.storageBuffersPerStage));
+                    compare("storage buffers" + of, operands, device.storageBuffersPerStage));
   }
   for (const Command &command : plan.commands) {
     if (command.kind != Command::Kind::Dispatch)
       continue;
-    std::string of =
-        " of kernel '" + plan.kernels[size_t(command.kernel)].name + "'";
+    std::string of = " of kernel '" + plan.kernels[size_t(command.kernel)].name + "'";
     for (int axis = 0; axis < 3; ++axis)
-      missing.require(
-          command.grid[axis] <= device.maxGrid[axis],
-          compare("grid size" + of, command.grid[axis], device.maxGrid[axis]));
+      missing.require(command.grid[axis] <= device.maxGrid[axis],
+                      compare("grid size" + of, command.grid[axis], device.maxGrid[axis]));
     for (const PlanView &view : command.operands) {
       missing.require(view.bytes <= device.bytesPerBinding,
-                      compare("bytes per binding" + of, view.bytes,
-                              device.bytesPerBinding));
+                      compare("bytes per binding" + of, view.bytes, device.bytesPerBinding));
       missing.require(view.offset % device.offsetAlignment == 0,
                       "byte offset " + std::to_string(view.offset) + of +
                           " where the device needs multiples of " +
@@ -144,8 +131,7 @@ static void checkViews(const Plan &plan) {
                             "again");
 }
 
-const Profile &chooseTarget(const Artifact &artifact,
-                            const DeviceFacts &facts) {
+const Profile &chooseTarget(const Artifact &artifact, const DeviceFacts &facts) {
   std::string known;
   for (const Profile &profile : artifact.manifest.targets) {
     if (profile.target == "vulkan")
@@ -154,34 +140,29 @@ const Profile &chooseTarget(const Artifact &artifact,
   }
   throw BadArgument("the artifact cannot run on '" + facts.name +
                     "': it has no code for vulkan, but for " +
-                    (known.empty() ? "no target" : known) +
-                    "; compile it with --target=vulkan");
+                    (known.empty() ? "no target" : known) + "; compile it with --target=vulkan");
 }
 
-void checkRequirements(const Artifact &artifact, const Profile &profile,
-                       const DeviceFacts &facts) {
+void checkRequirements(const Artifact &artifact, const Profile &profile, const DeviceFacts &facts) {
   Profile device = makeProfile(facts);
   Missing missing;
-  missing.require(profile.api == device.api, "the API " + profile.api +
-                                                 " where the device has " +
-                                                 device.api);
+  missing.require(profile.api == device.api,
+                  "the API " + profile.api + " where the device has " + device.api);
   int64_t subgroup = profile.subgroupSize;
   if (facts.minSubgroupSize == facts.maxSubgroupSize)
     missing.require(subgroup == facts.subgroupSize,
                     compare("subgroup size", subgroup, facts.subgroupSize));
   else
-    missing.require(
-        subgroup >= facts.minSubgroupSize && subgroup <= facts.maxSubgroupSize,
-        "subgroup size " + std::to_string(subgroup) + " where the device has " +
-            std::to_string(facts.minSubgroupSize) + " to " +
-            std::to_string(facts.maxSubgroupSize));
-  missing.require(profile.workgroupMemory <= device.workgroupMemory,
-                  compare("bytes of workgroup memory", profile.workgroupMemory,
-                          device.workgroupMemory));
-  // A loop that ends early is silent, so this one is not left to chance.
+    missing.require(subgroup >= facts.minSubgroupSize && subgroup <= facts.maxSubgroupSize,
+                    "subgroup size " + std::to_string(subgroup) + " where the device has " +
+                        std::to_string(facts.minSubgroupSize) + " to " +
+                        std::to_string(facts.maxSubgroupSize));
   missing.require(
-      profile.maxLoopTrips <= device.maxLoopTrips,
-      compare("loop trips", profile.maxLoopTrips, device.maxLoopTrips));
+      profile.workgroupMemory <= device.workgroupMemory,
+      compare("bytes of workgroup memory", profile.workgroupMemory, device.workgroupMemory));
+  // A loop that ends early is silent, so this one is not left to chance.
+  missing.require(profile.maxLoopTrips <= device.maxLoopTrips,
+                  compare("loop trips", profile.maxLoopTrips, device.maxLoopTrips));
   for (const Plan &plan : artifact.plans) {
     if (plan.target != profile.target)
       continue;
@@ -190,8 +171,8 @@ void checkRequirements(const Artifact &artifact, const Profile &profile,
     checkPlan(plan, device, missing);
   }
   if (!missing.getText().empty())
-    throw BadArgument("the artifact cannot run on '" + facts.name +
-                      "': it needs " + missing.getText() +
+    throw BadArgument("the artifact cannot run on '" + facts.name + "': it needs " +
+                      missing.getText() +
                       "; compile it for the profile that `weir devices "
                       "--emit-profile` writes here");
 }

@@ -63,8 +63,7 @@ template <typename Body> static weir_status guard(Body body) noexcept {
   }
 }
 
-static void require(const void *pointer, const char *function,
-                    const char *name) {
+static void require(const void *pointer, const char *function, const char *name) {
   if (!pointer)
     throw BadArgument(std::string(function) + ": '" + name + "' is null");
 }
@@ -100,14 +99,13 @@ static const EntrySpec *getEntry(const weir_artifact *artifact, size_t entry) {
   return &artifact->artifact.manifest.entries[entry];
 }
 
-const char *weir_artifact_entry_name(const weir_artifact *artifact,
-                                     size_t entry) {
+const char *weir_artifact_entry_name(const weir_artifact *artifact, size_t entry) {
   const EntrySpec *spec = getEntry(artifact, entry);
   return spec ? spec->name.c_str() : nullptr;
 }
 
-weir_status weir_artifact_find_entry(const weir_artifact *artifact,
-                                     const char *name, size_t *entry) {
+weir_status weir_artifact_find_entry(const weir_artifact *artifact, const char *name,
+                                     size_t *entry) {
   return guard([&] {
     require(artifact, "weir_artifact_find_entry", "artifact");
     require(name, "weir_artifact_find_entry", "name");
@@ -118,16 +116,14 @@ weir_status weir_artifact_find_entry(const weir_artifact *artifact,
         *entry = i;
         return;
       }
-      known +=
-          (known.empty() ? "'" : ", '") + getEntry(artifact, i)->name + "'";
+      known += (known.empty() ? "'" : ", '") + getEntry(artifact, i)->name + "'";
     }
-    throw BadArgument("the artifact has no entry '" + std::string(name) +
-                      "'; it has " + (known.empty() ? "none" : known));
+    throw BadArgument("the artifact has no entry '" + std::string(name) + "'; it has " +
+                      (known.empty() ? "none" : known));
   });
 }
 
-size_t weir_artifact_argument_count(const weir_artifact *artifact,
-                                    size_t entry) {
+size_t weir_artifact_argument_count(const weir_artifact *artifact, size_t entry) {
   const EntrySpec *spec = getEntry(artifact, entry);
   return spec ? spec->arguments.size() : 0;
 }
@@ -137,24 +133,20 @@ size_t weir_artifact_result_count(const weir_artifact *artifact, size_t entry) {
   return spec ? spec->results.size() : 0;
 }
 
-static weir_status getTensorInfo(const weir_artifact *artifact, size_t entry,
-                                 size_t index, weir_tensor_info *info,
-                                 std::vector<TensorSpec> EntrySpec::*tensors,
-                                 const char *function, const char *what) {
+static weir_status getTensorInfo(const weir_artifact *artifact, size_t entry, size_t index,
+                                 weir_tensor_info *info,
+                                 std::vector<TensorSpec> EntrySpec::*tensors, const char *function,
+                                 const char *what) {
   return guard([&] {
     require(artifact, function, "artifact");
     require(info, function, "info");
     const EntrySpec *spec = getEntry(artifact, entry);
     if (!spec)
-      throw BadArgument("the artifact has no entry " + std::to_string(entry) +
-                        ": it has " +
-                        std::to_string(weir_artifact_entry_count(artifact)) +
-                        ", counted from 0");
+      throw BadArgument("the artifact has no entry " + std::to_string(entry) + ": it has " +
+                        std::to_string(weir_artifact_entry_count(artifact)) + ", counted from 0");
     if (index >= (spec->*tensors).size())
-      throw BadArgument("entry '" + spec->name + "' has no " + what + " " +
-                        std::to_string(index) + ": it has " +
-                        std::to_string((spec->*tensors).size()) +
-                        ", counted from 0");
+      throw BadArgument("entry '" + spec->name + "' has no " + what + " " + std::to_string(index) +
+                        ": it has " + std::to_string((spec->*tensors).size()) + ", counted from 0");
     const TensorSpec &tensor = (spec->*tensors)[index];
     info->name = tensor.name.c_str();
     info->dtype = tensor.dtype.c_str();
@@ -164,16 +156,14 @@ static weir_status getTensorInfo(const weir_artifact *artifact, size_t entry,
   });
 }
 
-weir_status weir_artifact_argument(const weir_artifact *artifact, size_t entry,
-                                   size_t index, weir_tensor_info *info) {
-  return getTensorInfo(artifact, entry, index, info, &EntrySpec::arguments,
-                       __func__, "argument");
+weir_status weir_artifact_argument(const weir_artifact *artifact, size_t entry, size_t index,
+                                   weir_tensor_info *info) {
+  return getTensorInfo(artifact, entry, index, info, &EntrySpec::arguments, __func__, "argument");
 }
 
-weir_status weir_artifact_result(const weir_artifact *artifact, size_t entry,
-                                 size_t index, weir_tensor_info *info) {
-  return getTensorInfo(artifact, entry, index, info, &EntrySpec::results,
-                       __func__, "result");
+weir_status weir_artifact_result(const weir_artifact *artifact, size_t entry, size_t index,
+                                 weir_tensor_info *info) {
+  return getTensorInfo(artifact, entry, index, info, &EntrySpec::results, __func__, "result");
 }
 
 //===----------------------------------------------------------------------===//
@@ -182,8 +172,7 @@ weir_status weir_artifact_result(const weir_artifact *artifact, size_t entry,
 
 static void checkApi(const char *api) {
   if (api && std::strcmp(api, "vulkan") != 0)
-    throw BadArgument("there is no API '" + std::string(api) +
-                      "'; the runtime has vulkan");
+    throw BadArgument("there is no API '" + std::string(api) + "'; the runtime has vulkan");
 }
 
 weir_status weir_device_count(const char *api, size_t *count) {
@@ -194,8 +183,7 @@ weir_status weir_device_count(const char *api, size_t *count) {
   });
 }
 
-weir_status weir_device_open(const char *api, size_t index,
-                             weir_device **device) {
+weir_status weir_device_open(const char *api, size_t index, weir_device **device) {
   return guard([&] {
     require(device, "weir_device_open", "device");
     checkApi(api);
@@ -203,8 +191,7 @@ weir_status weir_device_open(const char *api, size_t index,
   });
 }
 
-weir_status weir_device_adopt_vulkan(const weir_vulkan_handles *handles,
-                                     weir_device **device) {
+weir_status weir_device_adopt_vulkan(const weir_vulkan_handles *handles, weir_device **device) {
   return guard([&] {
     require(handles, "weir_device_adopt_vulkan", "handles");
     require(device, "weir_device_adopt_vulkan", "device");
@@ -224,8 +211,7 @@ const char *weir_device_name(const weir_device *device) {
   return device ? device->device->getFacts().name.c_str() : nullptr;
 }
 
-weir_status weir_device_profile(const weir_device *device,
-                                char **profile_json) {
+weir_status weir_device_profile(const weir_device *device, char **profile_json) {
   return guard([&] {
     require(device, "weir_device_profile", "device");
     require(profile_json, "weir_device_profile", "profile_json");
@@ -252,8 +238,7 @@ weir_status weir_device_wait(weir_device *device) {
 // Buffers
 //===----------------------------------------------------------------------===//
 
-weir_status weir_buffer_create(weir_device *device, int64_t bytes,
-                               weir_buffer **buffer) {
+weir_status weir_buffer_create(weir_device *device, int64_t bytes, weir_buffer **buffer) {
   return guard([&] {
     require(device, "weir_buffer_create", "device");
     require(buffer, "weir_buffer_create", "buffer");
@@ -277,20 +262,19 @@ void weir_buffer_destroy(weir_buffer *buffer) {
   delete buffer;
 }
 
-static void checkRange(const weir_buffer *buffer, int64_t offset,
-                       const void *data, int64_t bytes, const char *function) {
+static void checkRange(const weir_buffer *buffer, int64_t offset, const void *data, int64_t bytes,
+                       const char *function) {
   require(buffer, function, "buffer");
   int64_t size = buffer->storage.bytes;
   if (offset < 0 || bytes < 0 || offset > size || bytes > size - offset)
-    throw BadArgument(std::string(function) + ": " + std::to_string(bytes) +
-                      " bytes at offset " + std::to_string(offset) +
-                      " leave a buffer of " + std::to_string(size));
+    throw BadArgument(std::string(function) + ": " + std::to_string(bytes) + " bytes at offset " +
+                      std::to_string(offset) + " leave a buffer of " + std::to_string(size));
   if (bytes > 0)
     require(data, function, "data");
 }
 
-weir_status weir_buffer_write(weir_buffer *buffer, int64_t offset,
-                              const void *data, int64_t bytes) {
+weir_status weir_buffer_write(weir_buffer *buffer, int64_t offset, const void *data,
+                              int64_t bytes) {
   return guard([&] {
     checkRange(buffer, offset, data, bytes, "weir_buffer_write");
     if (bytes == 0)
@@ -300,8 +284,7 @@ weir_status weir_buffer_write(weir_buffer *buffer, int64_t offset,
   });
 }
 
-weir_status weir_buffer_read(weir_buffer *buffer, int64_t offset, void *data,
-                             int64_t bytes) {
+weir_status weir_buffer_read(weir_buffer *buffer, int64_t offset, void *data, int64_t bytes) {
   return guard([&] {
     checkRange(buffer, offset, data, bytes, "weir_buffer_read");
     if (bytes == 0)
@@ -315,46 +298,41 @@ weir_status weir_buffer_read(weir_buffer *buffer, int64_t offset, void *data,
 // Programs
 //===----------------------------------------------------------------------===//
 
-weir_status weir_program_load(weir_device *device,
-                              const weir_artifact *artifact,
+weir_status weir_program_load(weir_device *device, const weir_artifact *artifact,
                               weir_program **program) {
   return guard([&] {
     require(device, "weir_program_load", "device");
     require(artifact, "weir_program_load", "artifact");
     require(program, "weir_program_load", "program");
     std::lock_guard lock(device->device->mutex);
-    *program = new weir_program{
-        std::make_unique<Program>(device->device, artifact->artifact)};
+    *program = new weir_program{std::make_unique<Program>(device->device, artifact->artifact)};
   });
 }
 
 void weir_program_unload(weir_program *program) {
   if (!program)
     return;
-  std::shared_ptr<Device> device =
-      program->program->device; // outlives the lock
+  std::shared_ptr<Device> device = program->program->device; // outlives the lock
   std::lock_guard lock(device->mutex);
   delete program;
 }
 
-static std::vector<const Storage *>
-getStorages(const Device &device, const char *entry, const char *what,
-            weir_buffer *const *buffers, size_t count) {
+static std::vector<const Storage *> getStorages(const Device &device, const char *entry,
+                                                const char *what, weir_buffer *const *buffers,
+                                                size_t count) {
   std::vector<const Storage *> storages;
   for (size_t i = 0; i < count; ++i) {
     if (buffers[i] && buffers[i]->device.get() != &device)
-      throw BadArgument("entry '" + std::string(entry) + "': the buffer of " +
-                        what + " " + std::to_string(i) +
-                        " belongs to another device than the program");
+      throw BadArgument("entry '" + std::string(entry) + "': the buffer of " + what + " " +
+                        std::to_string(i) + " belongs to another device than the program");
     storages.push_back(buffers[i] ? &buffers[i]->storage : nullptr);
   }
   return storages;
 }
 
 /// Submits; when `nanoseconds` is given, waits and sets it.
-static void run(weir_program *program, const char *entry,
-                weir_buffer *const *arguments, size_t argument_count,
-                weir_buffer *const *results, size_t result_count, bool wait,
+static void run(weir_program *program, const char *entry, weir_buffer *const *arguments,
+                size_t argument_count, weir_buffer *const *results, size_t result_count, bool wait,
                 double *nanoseconds, const char *function) {
   require(program, function, "program");
   require(entry, function, "entry");
@@ -370,8 +348,7 @@ static void run(weir_program *program, const char *entry,
       getStorages(device, entry, "result", results, result_count);
 
   auto start = std::chrono::steady_clock::now();
-  const Recording *recording =
-      program->program->submit(entry, argumentStorages, resultStorages);
+  const Recording *recording = program->program->submit(entry, argumentStorages, resultStorages);
   if (!wait)
     return;
   device.wait();
@@ -380,15 +357,12 @@ static void run(weir_program *program, const char *entry,
     return;
   *nanoseconds = recording ? recording->readNanoseconds() : 0;
   if (*nanoseconds < 0) // the queue has no timestamps
-    *nanoseconds =
-        std::chrono::duration<double, std::nano>(end - start).count();
+    *nanoseconds = std::chrono::duration<double, std::nano>(end - start).count();
 }
 
 weir_status weir_program_invoke(weir_program *program, const char *entry,
-                                weir_buffer *const *arguments,
-                                size_t argument_count,
-                                weir_buffer *const *results,
-                                size_t result_count,
+                                weir_buffer *const *arguments, size_t argument_count,
+                                weir_buffer *const *results, size_t result_count,
                                 double *device_nanoseconds) {
   return guard([&] {
     run(program, entry, arguments, argument_count, results, result_count,
@@ -397,10 +371,8 @@ weir_status weir_program_invoke(weir_program *program, const char *entry,
 }
 
 weir_status weir_program_submit(weir_program *program, const char *entry,
-                                weir_buffer *const *arguments,
-                                size_t argument_count,
-                                weir_buffer *const *results,
-                                size_t result_count) {
+                                weir_buffer *const *arguments, size_t argument_count,
+                                weir_buffer *const *results, size_t result_count) {
   return guard([&] {
     run(program, entry, arguments, argument_count, results, result_count,
         /*wait=*/false, nullptr, "weir_program_submit");

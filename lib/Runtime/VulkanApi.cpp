@@ -28,22 +28,20 @@ static void requireFunction(const void *function, const char *name) {
                 ", which is part of Vulkan 1.3; update the driver");
 }
 
-InstanceFunctions loadInstanceFunctions(PFN_vkGetInstanceProcAddr get,
-                                        VkInstance instance) {
+InstanceFunctions loadInstanceFunctions(PFN_vkGetInstanceProcAddr get, VkInstance instance) {
   InstanceFunctions vk;
-#define WEIR_LOAD(name)                                                        \
-  vk.name = reinterpret_cast<PFN_vk##name>(get(instance, "vk" #name));         \
+#define WEIR_LOAD(name)                                                                            \
+  vk.name = reinterpret_cast<PFN_vk##name>(get(instance, "vk" #name));                             \
   requireFunction(reinterpret_cast<const void *>(vk.name), #name);
   WEIR_VULKAN_INSTANCE_FUNCTIONS(WEIR_LOAD)
 #undef WEIR_LOAD
   return vk;
 }
 
-DeviceFunctions loadDeviceFunctions(PFN_vkGetDeviceProcAddr get,
-                                    VkDevice device) {
+DeviceFunctions loadDeviceFunctions(PFN_vkGetDeviceProcAddr get, VkDevice device) {
   DeviceFunctions vk;
-#define WEIR_LOAD(name)                                                        \
-  vk.name = reinterpret_cast<PFN_vk##name>(get(device, "vk" #name));           \
+#define WEIR_LOAD(name)                                                                            \
+  vk.name = reinterpret_cast<PFN_vk##name>(get(device, "vk" #name));                               \
   requireFunction(reinterpret_cast<const void *>(vk.name), #name);
   WEIR_VULKAN_DEVICE_FUNCTIONS(WEIR_LOAD)
 #undef WEIR_LOAD
@@ -52,8 +50,8 @@ DeviceFunctions loadDeviceFunctions(PFN_vkGetDeviceProcAddr get,
 
 std::string getResultName(VkResult result) {
   switch (result) {
-#define WEIR_RESULT(name)                                                      \
-  case name:                                                                   \
+#define WEIR_RESULT(name)                                                                          \
+  case name:                                                                                       \
     return #name;
     WEIR_RESULT(VK_SUCCESS)
     WEIR_RESULT(VK_NOT_READY)

@@ -39,14 +39,13 @@ static Instance createInstance() {
   instance.get = getLoader();
   auto enumerateVersion = reinterpret_cast<PFN_vkEnumerateInstanceVersion>(
       instance.get(nullptr, "vkEnumerateInstanceVersion"));
-  auto create = reinterpret_cast<PFN_vkCreateInstance>(
-      instance.get(nullptr, "vkCreateInstance"));
+  auto create = reinterpret_cast<PFN_vkCreateInstance>(instance.get(nullptr, "vkCreateInstance"));
   uint32_t version = VK_API_VERSION_1_0;
   if (enumerateVersion)
     check(enumerateVersion(&version), "vkEnumerateInstanceVersion");
   if (!create || version < VK_API_VERSION_1_3)
-    throw Error("no Vulkan device found: the Vulkan loader is version " +
-                printVersion(version) + ", but Weir needs 1.3; update it");
+    throw Error("no Vulkan device found: the Vulkan loader is version " + printVersion(version) +
+                ", but Weir needs 1.3; update it");
 
   VkApplicationInfo application = {};
   application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
@@ -66,9 +65,9 @@ static Instance createInstance() {
   return instance;
 }
 
-static std::optional<uint32_t>
-findComputeFamily(const InstanceFunctions &vk, VkPhysicalDevice device,
-                  std::vector<VkQueueFamilyProperties> &families) {
+static std::optional<uint32_t> findComputeFamily(const InstanceFunctions &vk,
+                                                 VkPhysicalDevice device,
+                                                 std::vector<VkQueueFamilyProperties> &families) {
   uint32_t count = 0;
   vk.GetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
   families.resize(count);
@@ -99,8 +98,7 @@ static std::vector<Candidate> listDevices(const Instance &instance) {
   check(instance.vk.EnumeratePhysicalDevices(instance.handle, &count, nullptr),
         "vkEnumeratePhysicalDevices");
   std::vector<VkPhysicalDevice> devices(count);
-  check(instance.vk.EnumeratePhysicalDevices(instance.handle, &count,
-                                             devices.data()),
+  check(instance.vk.EnumeratePhysicalDevices(instance.handle, &count, devices.data()),
         "vkEnumeratePhysicalDevices");
 
   std::vector<Candidate> found;
@@ -116,25 +114,21 @@ static std::vector<Candidate> listDevices(const Instance &instance) {
     else if (!findComputeFamily(instance.vk, device, families))
       why = "has no compute queue";
     if (why.empty())
-      found.push_back({rankType(props.properties.deviceType),
-                       uint32_t(found.size()), device});
+      found.push_back({rankType(props.properties.deviceType), uint32_t(found.size()), device});
     else
-      refused += (refused.empty() ? "" : ", ") + std::string("'") +
-                 props.properties.deviceName + "' " + why;
+      refused += (refused.empty() ? "" : ", ") + std::string("'") + props.properties.deviceName +
+                 "' " + why;
   }
   if (found.empty())
-    throw Error(
-        refused.empty()
-            ? "no Vulkan device found: the drivers that are installed list "
-              "none; install a driver for this machine (Debian: "
-              "mesa-vulkan-drivers has a CPU driver)"
-            : "no Vulkan device found: Weir needs Vulkan 1.3 and a compute "
-              "queue, but " +
-                  refused + "; update the driver");
-  std::sort(found.begin(), found.end(),
-            [](const Candidate &a, const Candidate &b) {
-              return std::tie(a.rank, a.number) < std::tie(b.rank, b.number);
-            });
+    throw Error(refused.empty() ? "no Vulkan device found: the drivers that are installed list "
+                                  "none; install a driver for this machine (Debian: "
+                                  "mesa-vulkan-drivers has a CPU driver)"
+                                : "no Vulkan device found: Weir needs Vulkan 1.3 and a compute "
+                                  "queue, but " +
+                                      refused + "; update the driver");
+  std::sort(found.begin(), found.end(), [](const Candidate &a, const Candidate &b) {
+    return std::tie(a.rank, a.number) < std::tie(b.rank, b.number);
+  });
   return found;
 }
 
@@ -153,9 +147,8 @@ std::shared_ptr<Device> Device::open(size_t index) {
   device->instanceVk = instance.vk;
   std::vector<Candidate> found = listDevices(instance);
   if (index >= found.size())
-    throw BadArgument("there is no Vulkan device " + std::to_string(index) +
-                      ": this machine has " + std::to_string(found.size()) +
-                      ", counted from 0");
+    throw BadArgument("there is no Vulkan device " + std::to_string(index) + ": this machine has " +
+                      std::to_string(found.size()) + ", counted from 0");
   device->physical = found[index].device;
   device->facts = runtime::getFacts(device->instanceVk, device->physical);
   device->createLogicalDevice();
@@ -198,8 +191,7 @@ void Device::createLogicalDevice() {
   info.pNext = &features;
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queueInfo;
-  check(instanceVk.CreateDevice(physical, &info, nullptr, &handle),
-        "vkCreateDevice");
+  check(instanceVk.CreateDevice(physical, &info, nullptr, &handle), "vkCreateDevice");
   vk = loadDeviceFunctions(instanceVk.GetDeviceProcAddr, handle);
   vk.GetDeviceQueue(handle, queueFamily, 0, &queue);
 }
@@ -207,8 +199,7 @@ void Device::createLogicalDevice() {
 std::shared_ptr<Device> Device::adopt(const weir_vulkan_handles &handles) {
   auto require = [](const void *handle, const char *name) {
     if (!handle)
-      throw BadArgument(std::string("weir_device_adopt_vulkan: the handle '") +
-                        name + "' is null");
+      throw BadArgument(std::string("weir_device_adopt_vulkan: the handle '") + name + "' is null");
   };
   require(handles.get_instance_proc_addr, "get_instance_proc_addr");
   require(handles.instance, "instance");
@@ -223,23 +214,19 @@ std::shared_ptr<Device> Device::adopt(const weir_vulkan_handles &handles) {
   device->handle = static_cast<VkDevice>(handles.device);
   device->queue = static_cast<VkQueue>(handles.queue);
   device->queueFamily = handles.queue_family;
-  device->instanceVk =
-      loadInstanceFunctions(reinterpret_cast<PFN_vkGetInstanceProcAddr>(
-                                handles.get_instance_proc_addr),
-                            device->instance);
+  device->instanceVk = loadInstanceFunctions(
+      reinterpret_cast<PFN_vkGetInstanceProcAddr>(handles.get_instance_proc_addr),
+      device->instance);
   VkPhysicalDeviceProperties2 props = {};
   props.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
   device->instanceVk.GetPhysicalDeviceProperties2(device->physical, &props);
   if (props.properties.apiVersion < VK_API_VERSION_1_3)
-    throw BadArgument(std::string("the device '") +
-                      props.properties.deviceName + "' has Vulkan " +
-                      printVersion(props.properties.apiVersion) +
-                      ", but Weir needs 1.3");
+    throw BadArgument(std::string("the device '") + props.properties.deviceName + "' has Vulkan " +
+                      printVersion(props.properties.apiVersion) + ", but Weir needs 1.3");
   device->facts = runtime::getFacts(device->instanceVk, device->physical);
   // Nobody can ask whether this one was enabled, and it is only a safeguard.
   device->facts.fullSubgroups = false;
-  device->vk =
-      loadDeviceFunctions(device->instanceVk.GetDeviceProcAddr, device->handle);
+  device->vk = loadDeviceFunctions(device->instanceVk.GetDeviceProcAddr, device->handle);
   device->finishSetup();
   return device;
 }
@@ -248,11 +235,9 @@ void Device::finishSetup() {
   instanceVk.GetPhysicalDeviceMemoryProperties(physical, &memoryTypes);
   std::vector<VkQueueFamilyProperties> families;
   findComputeFamily(instanceVk, physical, families);
-  if (queueFamily >= families.size() ||
-      !(families[queueFamily].queueFlags & VK_QUEUE_COMPUTE_BIT))
-    throw BadArgument("queue family " + std::to_string(queueFamily) +
-                      " of the device '" + facts.name +
-                      "' does not exist or cannot compute");
+  if (queueFamily >= families.size() || !(families[queueFamily].queueFlags & VK_QUEUE_COMPUTE_BIT))
+    throw BadArgument("queue family " + std::to_string(queueFamily) + " of the device '" +
+                      facts.name + "' does not exist or cannot compute");
   if (facts.limits.timestampPeriod > 0)
     timestampBits = families[queueFamily].timestampValidBits;
 }
@@ -274,8 +259,8 @@ Device::~Device() {
 //===----------------------------------------------------------------------===//
 
 uint32_t Device::chooseMemoryType(uint32_t allowed, bool hostAccess) const {
-  const VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
-                                     VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  const VkMemoryPropertyFlags host =
+      VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
   const VkMemoryPropertyFlags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
   std::vector<VkMemoryPropertyFlags> wishes;
@@ -285,11 +270,9 @@ uint32_t Device::chooseMemoryType(uint32_t allowed, bool hostAccess) const {
     wishes = {local, 0};
   for (VkMemoryPropertyFlags wish : wishes)
     for (uint32_t type = 0; type < memoryTypes.memoryTypeCount; ++type)
-      if ((allowed >> type & 1) &&
-          (memoryTypes.memoryTypes[type].propertyFlags & wish) == wish)
+      if ((allowed >> type & 1) && (memoryTypes.memoryTypes[type].propertyFlags & wish) == wish)
         return type;
-  throw Error("the device '" + facts.name +
-              "' has no memory type for storage buffers" +
+  throw Error("the device '" + facts.name + "' has no memory type for storage buffers" +
               (hostAccess ? " that the host can see" : ""));
 }
 
@@ -305,16 +288,13 @@ Storage Device::allocateTyped(int64_t bytes, bool hostAccess) {
   if (bytes == 0)
     return storage;
   if (bytes > facts.maxAllocation)
-    throw BadArgument("a buffer of " + std::to_string(bytes) +
-                      " bytes exceeds the device '" + facts.name +
-                      "', whose largest has " +
-                      std::to_string(facts.maxAllocation));
+    throw BadArgument("a buffer of " + std::to_string(bytes) + " bytes exceeds the device '" +
+                      facts.name + "', whose largest has " + std::to_string(facts.maxAllocation));
 
   VkBufferCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
   info.size = VkDeviceSize(bytes);
-  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
-               VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                VK_BUFFER_USAGE_TRANSFER_DST_BIT;
   VkBuffer buffer = VK_NULL_HANDLE;
   check(vk.CreateBuffer(handle, &info, nullptr, &buffer), "vkCreateBuffer");
@@ -325,16 +305,14 @@ Storage Device::allocateTyped(int64_t bytes, bool hostAccess) {
   VkMemoryAllocateInfo allocation = {};
   allocation.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
   allocation.allocationSize = needs.size;
-  allocation.memoryTypeIndex =
-      chooseMemoryType(needs.memoryTypeBits, hostAccess);
+  allocation.memoryTypeIndex = chooseMemoryType(needs.memoryTypeBits, hostAccess);
   VkDeviceMemory memory = VK_NULL_HANDLE;
   check(vk.AllocateMemory(handle, &allocation, nullptr, &memory),
         "vkAllocateMemory of " + std::to_string(bytes) + " bytes");
   storage.memory = Owned<VkDeviceMemory>(handle, memory, vk.FreeMemory);
   check(vk.BindBufferMemory(handle, buffer, memory, 0), "vkBindBufferMemory");
   if (hostAccess)
-    check(vk.MapMemory(handle, memory, 0, VK_WHOLE_SIZE, 0, &storage.mapped),
-          "vkMapMemory");
+    check(vk.MapMemory(handle, memory, 0, VK_WHOLE_SIZE, 0, &storage.mapped), "vkMapMemory");
   return storage;
 }
 
@@ -344,12 +322,10 @@ Storage &Device::getStaging() {
   return staging;
 }
 
-void Device::write(Storage &storage, int64_t offset, const void *data,
-                   int64_t bytes) {
+void Device::write(Storage &storage, int64_t offset, const void *data, int64_t bytes) {
   wait();
   if (storage.mapped) {
-    std::memcpy(static_cast<char *>(storage.mapped) + offset, data,
-                size_t(bytes));
+    std::memcpy(static_cast<char *>(storage.mapped) + offset, data, size_t(bytes));
     return;
   }
   const char *source = static_cast<const char *>(data);
@@ -361,42 +337,36 @@ void Device::write(Storage &storage, int64_t offset, const void *data,
   }
 }
 
-void Device::read(const Storage &storage, int64_t offset, void *data,
-                  int64_t bytes) {
+void Device::read(const Storage &storage, int64_t offset, void *data, int64_t bytes) {
   wait();
   if (storage.mapped) {
-    std::memcpy(data, static_cast<const char *>(storage.mapped) + offset,
-                size_t(bytes));
+    std::memcpy(data, static_cast<const char *>(storage.mapped) + offset, size_t(bytes));
     return;
   }
   char *target = static_cast<char *>(data);
   for (int64_t done = 0; done < bytes;) {
     int64_t part = std::min(bytes - done, stagingBytes);
-    copy(storage.buffer.get(), offset + done, getStaging().buffer.get(), 0,
-         part);
+    copy(storage.buffer.get(), offset + done, getStaging().buffer.get(), 0, part);
     std::memcpy(target + done, staging.mapped, size_t(part));
     done += part;
   }
 }
 
-void Device::copy(VkBuffer from, int64_t fromOffset, VkBuffer to,
-                  int64_t toOffset, int64_t bytes) {
+void Device::copy(VkBuffer from, int64_t fromOffset, VkBuffer to, int64_t toOffset, int64_t bytes) {
   if (copyCommands == VK_NULL_HANDLE) {
     VkCommandPoolCreateInfo poolInfo = {};
     poolInfo.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
     poolInfo.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
     poolInfo.queueFamilyIndex = queueFamily;
     VkCommandPool pool = VK_NULL_HANDLE;
-    check(vk.CreateCommandPool(handle, &poolInfo, nullptr, &pool),
-          "vkCreateCommandPool");
+    check(vk.CreateCommandPool(handle, &poolInfo, nullptr, &pool), "vkCreateCommandPool");
     copyPool = Owned<VkCommandPool>(handle, pool, vk.DestroyCommandPool);
     VkCommandBufferAllocateInfo allocate = {};
     allocate.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
     allocate.commandPool = pool;
     allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
     allocate.commandBufferCount = 1;
-    check(vk.AllocateCommandBuffers(handle, &allocate, &copyCommands),
-          "vkAllocateCommandBuffers");
+    check(vk.AllocateCommandBuffers(handle, &allocate, &copyCommands), "vkAllocateCommandBuffers");
   }
   VkCommandBufferBeginInfo begin = {};
   begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
@@ -405,13 +375,10 @@ void Device::copy(VkBuffer from, int64_t fromOffset, VkBuffer to,
 
   VkMemoryBarrier2 barrier = {};
   barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2;
-  barrier.srcStageMask =
-      VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_COPY_BIT;
-  barrier.srcAccessMask =
-      VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT;
+  barrier.srcStageMask = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_COPY_BIT;
+  barrier.srcAccessMask = VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT;
   barrier.dstStageMask = VK_PIPELINE_STAGE_2_COPY_BIT;
-  barrier.dstAccessMask =
-      VK_ACCESS_2_TRANSFER_READ_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT;
+  barrier.dstAccessMask = VK_ACCESS_2_TRANSFER_READ_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT;
   VkDependencyInfo dependency = {};
   dependency.sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO;
   dependency.memoryBarrierCount = 1;

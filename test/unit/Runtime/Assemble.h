@@ -14,10 +14,10 @@ namespace weir::test {
 inline Bytes assemble(const std::string &text) {
   spvtools::SpirvTools tools(SPV_ENV_VULKAN_1_3);
   std::string messages;
-  tools.SetMessageConsumer([&](spv_message_level_t, const char *,
-                               const spv_position_t &at, const char *message) {
-    messages += std::to_string(at.line + 1) + ": " + message + "\n";
-  });
+  tools.SetMessageConsumer(
+      [&](spv_message_level_t, const char *, const spv_position_t &at, const char *message) {
+        messages += std::to_string(at.line + 1) + ": " + message + "\n";
+      });
   std::vector<uint32_t> words;
   if (!tools.Assemble(text, &words) || !tools.Validate(words))
     throw Error("the test's SPIR-V is wrong: " + messages + text);

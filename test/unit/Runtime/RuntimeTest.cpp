@@ -13,6 +13,8 @@
 #include <dlfcn.h>
 #include <fstream>
 #include <limits>
+#include <map>
+#include <memory>
 #include <numeric>
 
 using namespace weir;
@@ -24,39 +26,41 @@ using namespace weir::test;
 
 namespace {
 template <auto Close> struct Closer {
-  template <typename Handle> void operator()(Handle *handle) const {
-    Close(handle);
-  }
+  template <typename Handle> void operator()(Handle *handle) const { Close(handle); }
 };
-using ArtifactHandle =
-    std::unique_ptr<weir_artifact, Closer<weir_artifact_close>>;
+using ArtifactHandle = std::unique_ptr<weir_artifact, Closer<weir_artifact_close>>;
 using DeviceHandle = std::unique_ptr<weir_device, Closer<weir_device_close>>;
 using BufferHandle = std::unique_ptr<weir_buffer, Closer<weir_buffer_destroy>>;
-using ProgramHandle =
-    std::unique_ptr<weir_program, Closer<weir_program_unload>>;
+using ProgramHandle = std::unique_ptr<weir_program, Closer<weir_program_unload>>;
 } // namespace
 
 static std::string getError() { return weir_last_error(); }
 
-#define EXPECT_STATUS(expected, call, sentence)                                \
-  EXPECT_EQ(expected, call) << getError();                                     \
+#define EXPECT_STATUS(expected, call, sentence)                                                    \
+  EXPECT_EQ(expected, call) << getError();                                                         \
   EXPECT_NE(getError().find(sentence), std::string::npos) << getError()
 
 static ArtifactHandle openArtifact(const Artifact &artifact) {
   TemporaryFolder folder;
   writeArtifact(folder / "a.weir", artifact);
   weir_artifact *handle = nullptr;
-  EXPECT_EQ(WEIR_OK, weir_artifact_open((folder / "a.weir").c_str(), &handle))
-      << getError();
+  EXPECT_EQ(WEIR_OK, weir_artifact_open((folder / "a.weir").c_str(), &handle)) << getError();
   return ArtifactHandle(handle);
 }
 
 static weir_status tryLoad(weir_device *device, const Artifact &artifact) {
   weir_program *program = nullptr;
-  weir_status status =
-      weir_program_load(device, openArtifact(artifact).get(), &program);
+  weir_status status = weir_program_load(device, openArtifact(artifact).get(), &program);
   weir_program_unload(program);
   return status;
+}
+
+/// The artifact is closed before the program runs.
+static ProgramHandle load(const DeviceHandle &device, const Artifact &artifact) {
+  weir_program *handle = nullptr;
+  EXPECT_EQ(WEIR_OK, weir_program_load(device.get(), openArtifact(artifact).get(), &handle))
+      << getError();
+  return ProgramHandle(handle);
 }
 
 static BufferHandle makeBuffer(weir_device *device, int64_t bytes) {
@@ -65,20 +69,17 @@ static BufferHandle makeBuffer(weir_device *device, int64_t bytes) {
   return BufferHandle(buffer);
 }
 
-static BufferHandle makeBuffer(weir_device *device,
-                               const std::vector<float> &values) {
+static BufferHandle makeBuffer(weir_device *device, const std::vector<float> &values) {
   int64_t bytes = int64_t(values.size() * sizeof(float));
   BufferHandle buffer = makeBuffer(device, bytes);
-  EXPECT_EQ(WEIR_OK, weir_buffer_write(buffer.get(), 0, values.data(), bytes))
-      << getError();
+  EXPECT_EQ(WEIR_OK, weir_buffer_write(buffer.get(), 0, values.data(), bytes)) << getError();
   return buffer;
 }
 
-static std::vector<float> getValues(const BufferHandle &buffer,
-                                    size_t count = elements) {
+static std::vector<float> getValues(const BufferHandle &buffer, size_t count = elements) {
   std::vector<float> values(count);
-  EXPECT_EQ(WEIR_OK, weir_buffer_read(buffer.get(), 0, values.data(),
-                                      int64_t(count * sizeof(float))))
+  EXPECT_EQ(WEIR_OK,
+            weir_buffer_read(buffer.get(), 0, values.data(), int64_t(count * sizeof(float))))
       << getError();
   return values;
 }
@@ -90,19 +91,17 @@ static std::vector<float> makeRamp(size_t count = elements, float first = 1) {
 }
 
 static weir_status invoke(const ProgramHandle &program, const char *entry,
-                          std::vector<weir_buffer *> arguments,
-                          std::vector<weir_buffer *> results,
+                          std::vector<weir_buffer *> arguments, std::vector<weir_buffer *> results,
                           double *nanoseconds = nullptr) {
-  return weir_program_invoke(program.get(), entry, arguments.data(),
-                             arguments.size(), results.data(), results.size(),
-                             nanoseconds);
+  return weir_program_invoke(program.get(), entry, arguments.data(), arguments.size(),
+                             results.data(), results.size(), nanoseconds);
 }
 
 static weir_status submit(const ProgramHandle &program, const char *entry,
                           std::vector<weir_buffer *> arguments,
                           std::vector<weir_buffer *> results) {
-  return weir_program_submit(program.get(), entry, arguments.data(),
-                             arguments.size(), results.data(), results.size());
+  return weir_program_submit(program.get(), entry, arguments.data(), arguments.size(),
+                             results.data(), results.size());
 }
 
 /// y = 2x + i/2, what `chain` computes.
@@ -128,14 +127,7 @@ protected:
     device.reset(handle);
   }
 
-  ProgramHandle load(const Artifact &artifact) {
-    weir_program *handle = nullptr;
-    // The artifact is closed before the program runs.
-    EXPECT_EQ(WEIR_OK, weir_program_load(device.get(),
-                                         openArtifact(artifact).get(), &handle))
-        << getError();
-    return ProgramHandle(handle);
-  }
+  ProgramHandle load(const Artifact &artifact) { return ::load(device, artifact); }
 
   DeviceHandle device;
 };
@@ -151,8 +143,7 @@ TEST(RuntimeArtifact, DescribesEntries) {
   EXPECT_STREQ("chain", weir_artifact_entry_name(artifact.get(), 0));
   EXPECT_EQ(nullptr, weir_artifact_entry_name(artifact.get(), 4));
   size_t entry = 9;
-  ASSERT_EQ(WEIR_OK,
-            weir_artifact_find_entry(artifact.get(), "nothing", &entry));
+  ASSERT_EQ(WEIR_OK, weir_artifact_find_entry(artifact.get(), "nothing", &entry));
   EXPECT_EQ(3u, entry);
   EXPECT_EQ(1u, weir_artifact_argument_count(artifact.get(), entry));
   EXPECT_EQ(2u, weir_artifact_argument_count(artifact.get(), 2));
@@ -173,28 +164,23 @@ TEST(RuntimeArtifact, RefusesBadQuestions) {
   ArtifactHandle artifact = openArtifact(makeArtifact());
   size_t entry = 0;
   weir_tensor_info info;
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
-                weir_artifact_find_entry(artifact.get(), "chian", &entry),
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_artifact_find_entry(artifact.get(), "chian", &entry),
                 "no entry 'chian'; it has 'chain', 'increment'");
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
-                weir_artifact_argument(artifact.get(), 0, 1, &info),
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_artifact_argument(artifact.get(), 0, 1, &info),
                 "entry 'chain' has no argument 1: it has 1");
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
-                weir_artifact_result(artifact.get(), 4, 0, &info),
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_artifact_result(artifact.get(), 4, 0, &info),
                 "no entry 4: it has 4");
   EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_artifact_result(nullptr, 0, 0, &info),
                 "'artifact' is null");
   weir_artifact *none = nullptr;
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_artifact_open("/nowhere/a.weir", &none),
-                "/nowhere/a.weir");
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_artifact_open("/nowhere/a.weir", &none), "/nowhere/a.weir");
   EXPECT_EQ(nullptr, none);
   weir_artifact_close(nullptr);
 }
 
 TEST(RuntimeArtifact, RefusesUnknownApi) {
   size_t count = 0;
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_device_count("metal", &count),
-                "no API 'metal'");
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_device_count("metal", &count), "no API 'metal'");
 }
 
 //===----------------------------------------------------------------------===//
@@ -237,9 +223,8 @@ TEST(RuntimeLoader, SaysWhenThereIsNone) {
   TemporaryFolder folder;
   std::ofstream(folder / "libvulkan.so.1") << "no library\n";
   writeArtifact(folder / "a.weir", makeArtifact());
-  std::string command = "LD_LIBRARY_PATH=" + (folder / "") +
-                        " " WEIR_HOST_C " " + (folder / "a.weir") +
-                        " chain 2>&1";
+  std::string command = "LD_LIBRARY_PATH=" + (folder / "") + " " WEIR_HOST_C " " +
+                        (folder / "a.weir") + " chain 2>&1";
   FILE *pipe = popen(command.c_str(), "r");
   ASSERT_NE(nullptr, pipe);
   char text[1024];
@@ -271,28 +256,19 @@ TEST_F(Runtime, BuffersKeepBytes) {
 TEST_F(Runtime, BuffersRefuseWhatLeavesThem) {
   BufferHandle buffer = makeBuffer(device.get(), 8);
   float value = 0;
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
-                weir_buffer_write(buffer.get(), 6, &value, 4),
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_buffer_write(buffer.get(), 6, &value, 4),
                 "4 bytes at offset 6 leave a buffer of 8");
   EXPECT_STATUS(WEIR_BAD_ARGUMENT,
-                weir_buffer_read(buffer.get(),
-                                 std::numeric_limits<int64_t>::max(), &value,
-                                 4),
+                weir_buffer_read(buffer.get(), std::numeric_limits<int64_t>::max(), &value, 4),
                 "leave a buffer of 8");
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
-                weir_buffer_read(buffer.get(), -4, &value, 4),
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_buffer_read(buffer.get(), -4, &value, 4),
                 "leave a buffer of 8");
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_buffer_read(nullptr, 0, &value, 4),
-                "'buffer' is null");
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
-                weir_buffer_read(buffer.get(), 0, nullptr, 4),
-                "'data' is null");
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_buffer_read(nullptr, 0, &value, 4), "'buffer' is null");
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_buffer_read(buffer.get(), 0, nullptr, 4), "'data' is null");
   weir_buffer *none = nullptr;
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_buffer_create(device.get(), -1, &none),
-                "-1 bytes");
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_buffer_create(device.get(), -1, &none), "-1 bytes");
   EXPECT_STATUS(WEIR_BAD_ARGUMENT,
-                weir_buffer_create(device.get(),
-                                   std::numeric_limits<int64_t>::max(), &none),
+                weir_buffer_create(device.get(), std::numeric_limits<int64_t>::max(), &none),
                 "exceeds the device");
   weir_buffer_destroy(nullptr);
 }
@@ -313,9 +289,7 @@ TEST_F(Runtime, RunsAndReplays) {
   BufferHandle x = makeBuffer(device.get(), values);
   BufferHandle y = makeBuffer(device.get(), tensorBytes);
   double nanoseconds = -1;
-  ASSERT_EQ(WEIR_OK,
-            invoke(program, "chain", {x.get()}, {y.get()}, &nanoseconds))
-      << getError();
+  ASSERT_EQ(WEIR_OK, invoke(program, "chain", {x.get()}, {y.get()}, &nanoseconds)) << getError();
   EXPECT_EQ(chain(values), getValues(y));
   EXPECT_GT(nanoseconds, 0);
   // The same recording, other bytes.
@@ -354,8 +328,7 @@ TEST_F(Runtime, ReusesBytesAfterTheirReaders) {
   BufferHandle x = makeBuffer(device.get(), values);
   BufferHandle y = makeBuffer(device.get(), tensorBytes);
   BufferHandle z = makeBuffer(device.get(), tensorBytes);
-  ASSERT_EQ(WEIR_OK, invoke(program, "reuse", {x.get()}, {y.get(), z.get()}))
-      << getError();
+  ASSERT_EQ(WEIR_OK, invoke(program, "reuse", {x.get()}, {y.get(), z.get()})) << getError();
   std::vector<float> y3 = values, z5 = values;
   for (size_t i = 0; i < values.size(); ++i) {
     y3[i] = 3 * values[i];
@@ -368,16 +341,12 @@ TEST_F(Runtime, ReusesBytesAfterTheirReaders) {
 TEST_F(Runtime, RunsEntriesWithoutBytes) {
   ProgramHandle program = load(makeArtifact());
   double nanoseconds = -1;
-  EXPECT_EQ(WEIR_OK,
-            invoke(program, "nothing", {nullptr}, {nullptr}, &nanoseconds))
-      << getError();
+  EXPECT_EQ(WEIR_OK, invoke(program, "nothing", {nullptr}, {nullptr}, &nanoseconds)) << getError();
   EXPECT_EQ(0, nanoseconds);
   BufferHandle empty = makeBuffer(device.get(), 0);
-  EXPECT_EQ(WEIR_OK, invoke(program, "nothing", {empty.get()}, {empty.get()}))
-      << getError();
+  EXPECT_EQ(WEIR_OK, invoke(program, "nothing", {empty.get()}, {empty.get()})) << getError();
   BufferHandle full = makeBuffer(device.get(), 4);
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
-                invoke(program, "nothing", {full.get()}, {nullptr}),
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, invoke(program, "nothing", {full.get()}, {nullptr}),
                 "argument 'e' has 0 bytes, but its buffer has 4");
 }
 
@@ -386,29 +355,23 @@ TEST_F(Runtime, RefusesWrongBuffers) {
   BufferHandle x = makeBuffer(device.get(), makeRamp());
   BufferHandle y = makeBuffer(device.get(), tensorBytes);
   BufferHandle small = makeBuffer(device.get(), 4);
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
-                invoke(program, "chian", {x.get()}, {y.get()}),
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, invoke(program, "chian", {x.get()}, {y.get()}),
                 "no entry 'chian'; it has 'chain'");
   EXPECT_STATUS(WEIR_BAD_ARGUMENT, invoke(program, "chain", {}, {y.get()}),
                 "entry 'chain' has 1 arguments, but 0 were given");
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
-                invoke(program, "chain", {x.get()}, {y.get(), y.get()}),
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, invoke(program, "chain", {x.get()}, {y.get(), y.get()}),
                 "entry 'chain' has 1 results, but 2 were given");
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
-                invoke(program, "chain", {small.get()}, {y.get()}),
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, invoke(program, "chain", {small.get()}, {y.get()}),
                 "entry 'chain': argument 'x' has 256 bytes, but its buffer "
                 "has 4");
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
-                invoke(program, "chain", {x.get()}, {nullptr}),
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, invoke(program, "chain", {x.get()}, {nullptr}),
                 "entry 'chain': result 'y' has 256 bytes, but its buffer is "
                 "null");
-  EXPECT_STATUS(
-      WEIR_BAD_ARGUMENT,
-      weir_program_invoke(nullptr, "chain", nullptr, 0, nullptr, 0, nullptr),
-      "'program' is null");
   EXPECT_STATUS(WEIR_BAD_ARGUMENT,
-                weir_program_invoke(program.get(), "chain", nullptr, 1, nullptr,
-                                    0, nullptr),
+                weir_program_invoke(nullptr, "chain", nullptr, 0, nullptr, 0, nullptr),
+                "'program' is null");
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
+                weir_program_invoke(program.get(), "chain", nullptr, 1, nullptr, 0, nullptr),
                 "'arguments' is null");
 }
 
@@ -416,13 +379,11 @@ TEST_F(Runtime, RefusesBuffersThatOverlap) {
   ProgramHandle program = load(makeArtifact());
   BufferHandle x = makeBuffer(device.get(), makeRamp());
   BufferHandle y = makeBuffer(device.get(), tensorBytes);
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
-                invoke(program, "chain", {x.get()}, {x.get()}),
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, invoke(program, "chain", {x.get()}, {x.get()}),
                 "entry 'chain': argument 'x' and result 'y' are the same "
                 "buffer");
   // Two arguments that nothing writes may share.
-  ASSERT_EQ(WEIR_OK, invoke(program, "sum", {x.get(), x.get()}, {y.get()}))
-      << getError();
+  ASSERT_EQ(WEIR_OK, invoke(program, "sum", {x.get(), x.get()}, {y.get()})) << getError();
   std::vector<float> twice = makeRamp();
   for (float &value : twice)
     value *= 2;
@@ -431,8 +392,7 @@ TEST_F(Runtime, RefusesBuffersThatOverlap) {
   Artifact writing = makeArtifact();
   writing.plans[2].kernels[0].operands[1].access = Access::Update;
   ProgramHandle writer = load(writing);
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
-                invoke(writer, "sum", {x.get(), x.get()}, {y.get()}),
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, invoke(writer, "sum", {x.get(), x.get()}, {y.get()}),
                 "entry 'sum': argument 'a' and argument 'b' are the same "
                 "buffer");
 }
@@ -444,8 +404,7 @@ TEST_F(Runtime, RefusesBuffersOfAnotherDevice) {
   ProgramHandle program = load(makeArtifact());
   BufferHandle x = makeBuffer(other.get(), makeRamp());
   BufferHandle y = makeBuffer(device.get(), tensorBytes);
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
-                invoke(program, "chain", {x.get()}, {y.get()}),
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, invoke(program, "chain", {x.get()}, {y.get()}),
                 "entry 'chain': the buffer of argument 0 belongs to another "
                 "device");
 }
@@ -457,8 +416,7 @@ TEST_F(Runtime, ForgetsRecordingsOfBuffersThatAreGone) {
   std::vector<BufferHandle> kept;
   for (int round = 0; round < 100; ++round) {
     BufferHandle y = makeBuffer(device.get(), tensorBytes);
-    ASSERT_EQ(WEIR_OK, submit(program, "chain", {x.get()}, {y.get()}))
-        << getError();
+    ASSERT_EQ(WEIR_OK, submit(program, "chain", {x.get()}, {y.get()})) << getError();
     EXPECT_EQ(chain(makeRamp()), getValues(y));
     if (round % 2)
       kept.push_back(std::move(y));
@@ -466,8 +424,7 @@ TEST_F(Runtime, ForgetsRecordingsOfBuffersThatAreGone) {
   for (int round = 0; round < 80; ++round)
     kept.push_back(makeBuffer(device.get(), tensorBytes));
   for (const BufferHandle &y : kept)
-    ASSERT_EQ(WEIR_OK, submit(program, "chain", {x.get()}, {y.get()}))
-        << getError();
+    ASSERT_EQ(WEIR_OK, submit(program, "chain", {x.get()}, {y.get()})) << getError();
   for (const BufferHandle &y : kept)
     EXPECT_EQ(chain(makeRamp()), getValues(y));
 }
@@ -499,11 +456,10 @@ TEST_F(Runtime, RefusesArtifactsThatNeedMore) {
   EXPECT_EQ(WEIR_BAD_ARGUMENT, status);
   std::string error = getError();
   // Everything at once, in one sentence.
-  for (const char *part :
-       {"the artifact cannot run on '", "subgroup size 1024 where",
-        "bytes of workgroup memory 2147483648 where",
-        "grid size of kernel 'twice' 4294967295 where",
-        "workgroup size of kernel 'add'", "weir devices --emit-profile"})
+  for (const char *part : {"the artifact cannot run on '", "subgroup size 1024 where",
+                           "bytes of workgroup memory 2147483648 where",
+                           "grid size of kernel 'twice' 4294967295 where",
+                           "workgroup size of kernel 'add'", "weir devices --emit-profile"})
     EXPECT_NE(error.find(part), std::string::npos) << part << "\n" << error;
 }
 
@@ -519,8 +475,7 @@ TEST_F(Runtime, RefusesLoopsThatWouldEndEarly) {
 TEST_F(Runtime, RefusesCapabilitiesThatItDoesNotEnable) {
   Artifact artifact = makeArtifact();
   artifact.code["code/vulkan/twice.spv"] =
-      makeKernel("twice", 2, "%result = OpFMul %f32 %two %v0\n",
-                 "OpCapability Geometry\n");
+      makeKernel("twice", 2, "%result = OpFMul %f32 %two %v0\n", "OpCapability Geometry\n");
   EXPECT_STATUS(WEIR_BAD_ARGUMENT, tryLoad(device.get(), artifact),
                 "the SPIR-V capability 2 for kernel 'twice'");
 }
@@ -549,6 +504,331 @@ TEST_F(Runtime, RefusesOtherTargets) {
 }
 
 //===----------------------------------------------------------------------===//
+// Devices of the caller's: real ones, and ones whose driver lies
+//===----------------------------------------------------------------------===//
+
+/// What the driver behind getLyingProcAddr says and does differently.
+namespace {
+struct Lies {
+  bool discrete = false;     ///< no memory that the host sees for free
+  bool noFloat64 = false;    ///< lacks shaderFloat64
+  bool noTimestamps = false; ///< on any queue
+  uint32_t offsetAlignment = 0;
+  uint32_t apiVersion = 0;
+  VkResult allocate = VK_SUCCESS; ///< of vkAllocateMemory
+  VkResult submit = VK_SUCCESS;   ///< of vkQueueSubmit
+  bool noOpeningBarriers = false; ///< a recording's first barrier is dropped
+};
+} // namespace
+
+static Lies lies;
+static PFN_vkGetInstanceProcAddr realGetInstanceProcAddr;
+static VkInstance realInstance;
+static VkDevice realDevice;
+static VkCommandBuffer opened; ///< the last one whose recording began
+
+template <typename Function> static Function getReal(const char *name) {
+  return reinterpret_cast<Function>(realGetInstanceProcAddr(realInstance, name));
+}
+
+template <typename Function> static Function getRealDevice(const char *name) {
+  static auto get = getReal<PFN_vkGetDeviceProcAddr>("vkGetDeviceProcAddr");
+  return reinterpret_cast<Function>(get(realDevice, name));
+}
+
+static void VKAPI_CALL lieAboutProperties(VkPhysicalDevice device,
+                                          VkPhysicalDeviceProperties2 *props) {
+  getReal<PFN_vkGetPhysicalDeviceProperties2>("vkGetPhysicalDeviceProperties2")(device, props);
+  if (lies.discrete)
+    props->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+  if (lies.offsetAlignment)
+    props->properties.limits.minStorageBufferOffsetAlignment = lies.offsetAlignment;
+  if (lies.apiVersion)
+    props->properties.apiVersion = lies.apiVersion;
+}
+
+static void VKAPI_CALL lieAboutFeatures(VkPhysicalDevice device,
+                                        VkPhysicalDeviceFeatures2 *features) {
+  getReal<PFN_vkGetPhysicalDeviceFeatures2>("vkGetPhysicalDeviceFeatures2")(device, features);
+  if (lies.noFloat64)
+    features->features.shaderFloat64 = VK_FALSE;
+}
+
+static void VKAPI_CALL lieAboutQueues(VkPhysicalDevice device, uint32_t *count,
+                                      VkQueueFamilyProperties *families) {
+  getReal<PFN_vkGetPhysicalDeviceQueueFamilyProperties>("vkGetPhysicalDeviceQueueFamilyProperties")(
+      device, count, families);
+  if (families && lies.noTimestamps)
+    for (uint32_t i = 0; i < *count; ++i)
+      families[i].timestampValidBits = 0;
+}
+
+static VkResult VKAPI_CALL lieAboutMemory(VkDevice device, const VkMemoryAllocateInfo *info,
+                                          const VkAllocationCallbacks *callbacks,
+                                          VkDeviceMemory *memory) {
+  if (lies.allocate != VK_SUCCESS)
+    return lies.allocate;
+  return getRealDevice<PFN_vkAllocateMemory>("vkAllocateMemory")(device, info, callbacks, memory);
+}
+
+static VkResult VKAPI_CALL lieAboutSubmission(VkQueue queue, uint32_t count,
+                                              const VkSubmitInfo *infos, VkFence fence) {
+  if (lies.submit != VK_SUCCESS)
+    return lies.submit;
+  return getRealDevice<PFN_vkQueueSubmit>("vkQueueSubmit")(queue, count, infos, fence);
+}
+
+static VkResult VKAPI_CALL watchBegin(VkCommandBuffer commands,
+                                      const VkCommandBufferBeginInfo *info) {
+  opened = commands;
+  return getRealDevice<PFN_vkBeginCommandBuffer>("vkBeginCommandBuffer")(commands, info);
+}
+
+static void VKAPI_CALL loseBarrier(VkCommandBuffer commands, const VkDependencyInfo *dependency) {
+  bool first = commands == opened;
+  opened = VK_NULL_HANDLE;
+  if (first && lies.noOpeningBarriers)
+    return;
+  getRealDevice<PFN_vkCmdPipelineBarrier2>("vkCmdPipelineBarrier2")(commands, dependency);
+}
+
+static PFN_vkVoidFunction findLie(const char *name) {
+  static const std::map<std::string, PFN_vkVoidFunction> replaced = {
+#define WEIR_LIE(name, function) {name, reinterpret_cast<PFN_vkVoidFunction>(function)}
+      WEIR_LIE("vkGetPhysicalDeviceProperties2", lieAboutProperties),
+      WEIR_LIE("vkGetPhysicalDeviceFeatures2", lieAboutFeatures),
+      WEIR_LIE("vkGetPhysicalDeviceQueueFamilyProperties", lieAboutQueues),
+      WEIR_LIE("vkAllocateMemory", lieAboutMemory),
+      WEIR_LIE("vkQueueSubmit", lieAboutSubmission),
+      WEIR_LIE("vkBeginCommandBuffer", watchBegin),
+      WEIR_LIE("vkCmdPipelineBarrier2", loseBarrier),
+#undef WEIR_LIE
+  };
+  auto found = replaced.find(name);
+  return found == replaced.end() ? nullptr : found->second;
+}
+
+static PFN_vkVoidFunction VKAPI_CALL getLyingDeviceProcAddr(VkDevice device, const char *name) {
+  if (PFN_vkVoidFunction lie = findLie(name))
+    return lie;
+  return getRealDevice<PFN_vkVoidFunction>(name);
+}
+
+static PFN_vkVoidFunction VKAPI_CALL getLyingProcAddr(VkInstance instance, const char *name) {
+  if (std::string(name) == "vkGetDeviceProcAddr")
+    return reinterpret_cast<PFN_vkVoidFunction>(getLyingDeviceProcAddr);
+  if (PFN_vkVoidFunction lie = findLie(name))
+    return lie;
+  return realGetInstanceProcAddr(instance, name);
+}
+
+namespace {
+/// Makes an instance and a device as a host application would, with the first
+/// physical device and its first queue family.
+class Adopted : public testing::Test {
+protected:
+  void SetUp() override {
+    size_t count = 0;
+    if (weir_device_count("vulkan", &count) != WEIR_OK)
+      GTEST_SKIP() << getError();
+    lies = Lies();
+    void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(nullptr, library);
+    realGetInstanceProcAddr =
+        reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
+    auto create = reinterpret_cast<PFN_vkCreateInstance>(
+        realGetInstanceProcAddr(nullptr, "vkCreateInstance"));
+    VkApplicationInfo application = {};
+    application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
+    application.apiVersion = VK_API_VERSION_1_3;
+    VkInstanceCreateInfo instanceInfo = {};
+    instanceInfo.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
+    instanceInfo.pApplicationInfo = &application;
+    ASSERT_EQ(VK_SUCCESS, create(&instanceInfo, nullptr, &realInstance));
+
+    uint32_t one = 1;
+    VkPhysicalDevice physical = VK_NULL_HANDLE;
+    getReal<PFN_vkEnumeratePhysicalDevices>("vkEnumeratePhysicalDevices")(realInstance, &one,
+                                                                          &physical);
+    float priority = 1;
+    VkDeviceQueueCreateInfo queueInfo = {};
+    queueInfo.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
+    queueInfo.queueCount = 1;
+    queueInfo.pQueuePriorities = &priority;
+    VkPhysicalDeviceVulkan13Features features13 = {};
+    features13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
+    features13.synchronization2 = VK_TRUE;
+    VkPhysicalDeviceFeatures2 features = {};
+    features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+    features.pNext = &features13;
+    VkPhysicalDeviceFeatures2 available = {};
+    available.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+    getReal<PFN_vkGetPhysicalDeviceFeatures2>("vkGetPhysicalDeviceFeatures2")(physical, &available);
+    features.features.shaderFloat64 = available.features.shaderFloat64;
+    VkDeviceCreateInfo deviceInfo = {};
+    deviceInfo.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+    deviceInfo.pNext = &features;
+    deviceInfo.queueCreateInfoCount = 1;
+    deviceInfo.pQueueCreateInfos = &queueInfo;
+    ASSERT_EQ(VK_SUCCESS, getReal<PFN_vkCreateDevice>("vkCreateDevice")(physical, &deviceInfo,
+                                                                        nullptr, &realDevice));
+    VkQueue queue = VK_NULL_HANDLE;
+    getRealDevice<PFN_vkGetDeviceQueue>("vkGetDeviceQueue")(realDevice, 0, 0, &queue);
+    handles.get_instance_proc_addr = reinterpret_cast<void *>(realGetInstanceProcAddr);
+    handles.instance = realInstance;
+    handles.physical_device = physical;
+    handles.device = realDevice;
+    handles.queue = queue;
+    handles.queue_family = 0;
+  }
+
+  void TearDown() override {
+    if (realDevice)
+      getRealDevice<PFN_vkDestroyDevice>("vkDestroyDevice")(realDevice, nullptr);
+    if (realInstance)
+      getReal<PFN_vkDestroyInstance>("vkDestroyInstance")(realInstance, nullptr);
+    realDevice = VK_NULL_HANDLE;
+    realInstance = VK_NULL_HANDLE;
+  }
+
+  DeviceHandle adopt() {
+    weir_device *handle = nullptr;
+    EXPECT_EQ(WEIR_OK, weir_device_adopt_vulkan(&handles, &handle)) << getError();
+    return DeviceHandle(handle);
+  }
+
+  DeviceHandle adoptLying(const Lies &what) {
+    lies = what;
+    handles.get_instance_proc_addr = reinterpret_cast<void *>(getLyingProcAddr);
+    return adopt();
+  }
+
+  weir_vulkan_handles handles = {};
+};
+} // namespace
+
+/// Runs `chain` with fresh buffers and compares.
+static void expectChainWorks(const DeviceHandle &device, size_t count = 1) {
+  ProgramHandle program = load(device, makeArtifact());
+  BufferHandle x = makeBuffer(device.get(), makeRamp());
+  BufferHandle y = makeBuffer(device.get(), tensorBytes);
+  for (size_t i = 0; i < count; ++i) {
+    double nanoseconds = 0;
+    ASSERT_EQ(WEIR_OK, invoke(program, "chain", {x.get()}, {y.get()}, &nanoseconds)) << getError();
+    EXPECT_GT(nanoseconds, 0);
+    EXPECT_EQ(chain(makeRamp()), getValues(y));
+  }
+}
+
+TEST_F(Adopted, Runs) { expectChainWorks(adopt(), 2); }
+
+TEST_F(Adopted, RefusesNullHandles) {
+  handles.queue = nullptr;
+  weir_device *none = nullptr;
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_device_adopt_vulkan(&handles, &none),
+                "the handle 'queue' is null");
+}
+
+TEST_F(Adopted, RefusesQueueFamiliesThatAreNotThere) {
+  handles.queue_family = 77;
+  weir_device *none = nullptr;
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_device_adopt_vulkan(&handles, &none), "queue family 77");
+}
+
+TEST_F(Adopted, RefusesOldDevices) {
+  handles.get_instance_proc_addr = reinterpret_cast<void *>(getLyingProcAddr);
+  lies.apiVersion = VK_API_VERSION_1_2;
+  weir_device *none = nullptr;
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_device_adopt_vulkan(&handles, &none),
+                "has Vulkan 1.2, but Weir needs 1.3");
+}
+
+TEST_F(Adopted, CopiesWhereTheHostSeesNoMemory) {
+  Lies what;
+  what.discrete = true;
+  DeviceHandle device = adoptLying(what);
+  expectChainWorks(device, 2);
+  // More than the staging buffer holds, at an offset.
+  std::vector<float> values = makeRamp(5'000'000);
+  int64_t bytes = int64_t(values.size() * 4);
+  BufferHandle buffer = makeBuffer(device.get(), bytes + 8);
+  ASSERT_EQ(WEIR_OK, weir_buffer_write(buffer.get(), 8, values.data(), bytes)) << getError();
+  std::vector<float> got(values.size());
+  ASSERT_EQ(WEIR_OK, weir_buffer_read(buffer.get(), 8, got.data(), bytes)) << getError();
+  EXPECT_EQ(values, got);
+  // The host's copies are ordered with submissions, in both directions.
+  ProgramHandle program = load(device, makeArtifact());
+  BufferHandle s = makeBuffer(device.get(), makeRamp());
+  ASSERT_EQ(WEIR_OK, submit(program, "increment", {s.get()}, {}));
+  EXPECT_EQ(makeRamp(elements, 2), getValues(s));
+  std::vector<float> ramp = makeRamp(elements, 9);
+  ASSERT_EQ(WEIR_OK, submit(program, "increment", {s.get()}, {}));
+  ASSERT_EQ(WEIR_OK, weir_buffer_write(s.get(), 0, ramp.data(), tensorBytes));
+  ASSERT_EQ(WEIR_OK, submit(program, "increment", {s.get()}, {}));
+  EXPECT_EQ(makeRamp(elements, 10), getValues(s));
+}
+
+TEST_F(Adopted, MeasuresWithoutTimestamps) {
+  Lies what;
+  what.noTimestamps = true;
+  expectChainWorks(adoptLying(what));
+}
+
+TEST_F(Adopted, ChecksFeatures) {
+  Artifact artifact = makeArtifact();
+  artifact.code["code/vulkan/twice.spv"] =
+      makeKernel("twice", 2,
+                 "%wide = OpFConvert %f64 %v0\n"
+                 "%result = OpFConvert %f32 %wide\n",
+                 "OpCapability Float64\n", "", "%f64 = OpTypeFloat 64\n");
+  DeviceHandle device = adopt();
+  char *text = nullptr;
+  ASSERT_EQ(WEIR_OK, weir_device_profile(device.get(), &text));
+  bool hasFloat64 = parseProfile(text, "profile").float64;
+  weir_string_free(text);
+  if (hasFloat64) {
+    EXPECT_EQ(WEIR_OK, tryLoad(device.get(), artifact)) << getError();
+  }
+  device.reset();
+  Lies what;
+  what.noFloat64 = true;
+  device = adoptLying(what);
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, tryLoad(device.get(), artifact),
+                "the SPIR-V capability Float64 for kernel 'twice'");
+}
+
+TEST_F(Adopted, ChecksOffsets) {
+  Lies what;
+  what.offsetAlignment = 512; // chain's view of the arena starts at 256
+  DeviceHandle device = adoptLying(what);
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, tryLoad(device.get(), makeArtifact()),
+                "byte offset 256 of kernel 'twice' where the device needs "
+                "multiples of 512");
+}
+
+TEST_F(Adopted, ReportsFailuresOfVulkan) {
+  DeviceHandle device = adoptLying({});
+  ProgramHandle program = load(device, makeArtifact());
+  BufferHandle x = makeBuffer(device.get(), makeRamp());
+  BufferHandle y = makeBuffer(device.get(), tensorBytes);
+  weir_buffer *none = nullptr;
+  lies.allocate = VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  EXPECT_STATUS(WEIR_FAILED, weir_buffer_create(device.get(), 64, &none),
+                "vkAllocateMemory of 64 bytes failed: "
+                "VK_ERROR_OUT_OF_DEVICE_MEMORY");
+  EXPECT_STATUS(WEIR_FAILED, invoke(program, "chain", {x.get()}, {y.get()}),
+                "vkAllocateMemory of 512 bytes failed"); // the arena
+  lies = Lies();
+  lies.submit = VK_ERROR_DEVICE_LOST;
+  EXPECT_STATUS(WEIR_FAILED, invoke(program, "chain", {x.get()}, {y.get()}),
+                "vkQueueSubmit failed: VK_ERROR_DEVICE_LOST");
+  // Nothing was left half done.
+  lies = Lies();
+  ASSERT_EQ(WEIR_OK, invoke(program, "chain", {x.get()}, {y.get()})) << getError();
+  EXPECT_EQ(chain(makeRamp()), getValues(y));
+}
+
+//===----------------------------------------------------------------------===//
 // Wrong on purpose: run under the validation layer, which must report them, so
 // that its silence about the others means something (see CMakeLists.txt)
 //===----------------------------------------------------------------------===//
@@ -566,4 +846,15 @@ TEST_F(Runtime, DISABLED_LacksWriteAfterRead) {
   BufferHandle y = makeBuffer(device.get(), tensorBytes);
   BufferHandle z = makeBuffer(device.get(), tensorBytes);
   EXPECT_EQ(WEIR_OK, invoke(program, "reuse", {x.get()}, {y.get(), z.get()}));
+}
+
+TEST_F(Adopted, DISABLED_LacksOrderBetweenInvocations) {
+  Lies what;
+  what.noOpeningBarriers = true;
+  DeviceHandle device = adoptLying(what);
+  ProgramHandle program = load(device, makeArtifact());
+  BufferHandle s = makeBuffer(device.get(), makeRamp());
+  BufferHandle y = makeBuffer(device.get(), tensorBytes);
+  EXPECT_EQ(WEIR_OK, submit(program, "increment", {s.get()}, {}));
+  EXPECT_EQ(WEIR_OK, submit(program, "sum", {s.get(), s.get()}, {y.get()}));
 }

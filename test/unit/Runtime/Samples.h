@@ -20,9 +20,9 @@ inline constexpr int64_t tensorBytes = elements * 4;
 
 /// An elementwise kernel: loads %v0... from all bindings but the last, runs
 /// `body`, which defines %result, and stores to the last binding.
-inline Bytes makeKernel(const std::string &name, int bindings,
-                        const std::string &body, const std::string &extra = "",
-                        const std::string &decoration = "") {
+inline Bytes makeKernel(const std::string &name, int bindings, const std::string &body,
+                        const std::string &extra = "", const std::string &decoration = "",
+                        const std::string &types = "") {
   std::string interface, decorations, variables, loads;
   for (int i = 0; i < bindings; ++i) {
     std::string n = std::to_string(i);
@@ -33,8 +33,8 @@ inline Bytes makeKernel(const std::string &name, int bindings,
       decorations += "OpDecorate %b" + n + " " + decoration + "\n";
     variables += "%b" + n + " = OpVariable %block_ptr StorageBuffer\n";
     if (i + 1 < bindings)
-      loads += "%p" + n + " = OpAccessChain %f32_ptr %b" + n + " %zero %i\n" +
-               "%v" + n + " = OpLoad %f32 %p" + n + "\n";
+      loads += "%p" + n + " = OpAccessChain %f32_ptr %b" + n + " %zero %i\n" + "%v" + n +
+               " = OpLoad %f32 %p" + n + "\n";
   }
   std::string last = std::to_string(bindings - 1);
   return assemble("OpCapability Shader\n" + extra +
@@ -63,7 +63,7 @@ inline Bytes makeKernel(const std::string &name, int bindings,
                   "%block = OpTypeStruct %array\n"
                   "%block_ptr = OpTypePointer StorageBuffer %block\n"
                   "%f32_ptr = OpTypePointer StorageBuffer %f32\n" +
-                  variables +
+                  types + variables +
                   "%main = OpFunction %void None %void_fn\n"
                   "%entry = OpLabel\n"
                   "%id_value = OpLoad %v3u32 %id\n"
@@ -82,13 +82,11 @@ inline Artifact makeEmptyArtifact() {
   return artifact;
 }
 
-inline TensorSpec makeTensor(const std::string &name,
-                             std::vector<int64_t> shape = {elements}) {
+inline TensorSpec makeTensor(const std::string &name, std::vector<int64_t> shape = {elements}) {
   return {name, "F32", std::move(shape), "", false};
 }
 
-inline Command makeDispatch(int64_t kernel, int64_t wave,
-                            std::vector<PlanView> operands) {
+inline Command makeDispatch(int64_t kernel, int64_t wave, std::vector<PlanView> operands) {
   Command command = dispatch(kernel, wave, std::move(operands));
   command.grid = {elements / 8, 1, 1};
   return command;
@@ -105,23 +103,15 @@ inline const KernelOperand writeOperand{Access::Write, true, tensorBytes, 4};
 inline Artifact makeArtifact(bool withBarrier = true) {
   Artifact artifact = makeEmptyArtifact();
   artifact.code = {
-      {"code/vulkan/twice.spv",
-       makeKernel("twice", 2, "%result = OpFMul %f32 %two %v0\n")},
-      {"code/vulkan/add.spv",
-       makeKernel("add", 3, "%result = OpFAdd %f32 %v0 %v1\n")},
+      {"code/vulkan/twice.spv", makeKernel("twice", 2, "%result = OpFMul %f32 %two %v0\n")},
+      {"code/vulkan/add.spv", makeKernel("add", 3, "%result = OpFAdd %f32 %v0 %v1\n")},
       {"code/vulkan/increment.spv",
-       makeKernel("increment", 2, "%result = OpFAdd %f32 %v0 %one\n", "",
-                  "Aliased")}};
-  const Kernel twice{
-      "twice", "code/vulkan/twice.spv", {8, 1, 1}, {readOperand, writeOperand}};
-  const Kernel add{"add",
-                   "code/vulkan/add.spv",
-                   {8, 1, 1},
-                   {readOperand, readOperand, writeOperand}};
-  const Kernel increment{"increment",
-                         "code/vulkan/increment.spv",
-                         {8, 1, 1},
-                         {readOperand, writeOperand}};
+       makeKernel("increment", 2, "%result = OpFAdd %f32 %v0 %one\n", "", "Aliased")}};
+  const Kernel twice{"twice", "code/vulkan/twice.spv", {8, 1, 1}, {readOperand, writeOperand}};
+  const Kernel add{
+      "add", "code/vulkan/add.spv", {8, 1, 1}, {readOperand, readOperand, writeOperand}};
+  const Kernel increment{
+      "increment", "code/vulkan/increment.spv", {8, 1, 1}, {readOperand, writeOperand}};
 
   artifact.manifest.constants = {{makeTensor("c"), 0}};
   std::vector<float> c(elements);
@@ -140,10 +130,9 @@ inline Artifact makeArtifact(bool withBarrier = true) {
                        {AllocationKind::Arena, 0, 512}};
   chain.slots = {{"t", 256, tensorBytes, 256, 0, 1}};
   chain.kernels = {twice, add};
-  const PlanView x{0, 0, tensorBytes}, y{1, 0, tensorBytes},
-      constant{2, 0, tensorBytes}, t{3, 256, tensorBytes};
-  chain.commands = {makeDispatch(0, 0, {x, t}),
-                    barrier({{HazardKind::RAW, 0, 1, 1, 0}}, {t}),
+  const PlanView x{0, 0, tensorBytes}, y{1, 0, tensorBytes}, constant{2, 0, tensorBytes},
+      t{3, 256, tensorBytes};
+  chain.commands = {makeDispatch(0, 0, {x, t}), barrier({{HazardKind::RAW, 0, 1, 1, 0}}, {t}),
                     makeDispatch(1, 1, {t, constant, y})};
   if (!withBarrier)
     chain.commands.erase(chain.commands.begin() + 1);
@@ -153,8 +142,7 @@ inline Artifact makeArtifact(bool withBarrier = true) {
   step.target = "vulkan";
   step.allocations = {{AllocationKind::Argument, 0, tensorBytes}};
   step.kernels = {increment};
-  step.commands = {
-      makeDispatch(0, 0, {{0, 0, tensorBytes}, {0, 0, tensorBytes}})};
+  step.commands = {makeDispatch(0, 0, {{0, 0, tensorBytes}, {0, 0, tensorBytes}})};
 
   Plan sum;
   sum.entry = "sum";
@@ -163,18 +151,17 @@ inline Artifact makeArtifact(bool withBarrier = true) {
                      {AllocationKind::Argument, 1, tensorBytes},
                      {AllocationKind::Result, 0, tensorBytes}};
   sum.kernels = {add};
-  sum.commands = {makeDispatch(
-      0, 0, {{0, 0, tensorBytes}, {1, 0, tensorBytes}, {2, 0, tensorBytes}})};
+  sum.commands = {
+      makeDispatch(0, 0, {{0, 0, tensorBytes}, {1, 0, tensorBytes}, {2, 0, tensorBytes}})};
 
   Plan nothing;
   nothing.entry = "nothing";
   nothing.target = "vulkan";
 
-  artifact.manifest.entries = {
-      {"chain", {makeTensor("x")}, {makeTensor("y")}},
-      {"increment", {makeTensor("s")}, {}},
-      {"sum", {makeTensor("a"), makeTensor("b")}, {makeTensor("y")}},
-      {"nothing", {makeTensor("e", {4, 0})}, {makeTensor("r", {0})}}};
+  artifact.manifest.entries = {{"chain", {makeTensor("x")}, {makeTensor("y")}},
+                               {"increment", {makeTensor("s")}, {}},
+                               {"sum", {makeTensor("a"), makeTensor("b")}, {makeTensor("y")}},
+                               {"nothing", {makeTensor("e", {4, 0})}, {makeTensor("r", {0})}}};
   artifact.plans = {chain, step, sum, nothing};
   return artifact;
 }
@@ -184,10 +171,9 @@ inline Artifact makeArtifact(bool withBarrier = true) {
 /// the second.
 inline Artifact makeReuseArtifact(bool withWar = true) {
   Artifact artifact = makeEmptyArtifact();
-  artifact.code = {{"code/vulkan/twice.spv",
-                    makeKernel("twice", 2, "%result = OpFMul %f32 %two %v0\n")},
-                   {"code/vulkan/add.spv",
-                    makeKernel("add", 3, "%result = OpFAdd %f32 %v0 %v1\n")}};
+  artifact.code = {
+      {"code/vulkan/twice.spv", makeKernel("twice", 2, "%result = OpFMul %f32 %two %v0\n")},
+      {"code/vulkan/add.spv", makeKernel("add", 3, "%result = OpFAdd %f32 %v0 %v1\n")}};
   Plan plan;
   plan.entry = "reuse";
   plan.target = "vulkan";
@@ -196,29 +182,21 @@ inline Artifact makeReuseArtifact(bool withWar = true) {
                       {AllocationKind::Result, 0, tensorBytes},
                       {AllocationKind::Result, 1, tensorBytes},
                       {AllocationKind::Arena, 0, tensorBytes}};
-  plan.slots = {{"t", 0, tensorBytes, 256, 0, 1},
-                {"u", 0, tensorBytes, 256, 2, 3}};
-  plan.kernels = {{"twice",
-                   "code/vulkan/twice.spv",
-                   {8, 1, 1},
-                   {readOperand, writeOperand}},
-                  {"add",
-                   "code/vulkan/add.spv",
-                   {8, 1, 1},
-                   {readOperand, readOperand, writeOperand}}};
-  const PlanView x{0, 0, tensorBytes}, y{1, 0, tensorBytes},
-      z{2, 0, tensorBytes}, t{3, 0, tensorBytes};
-  plan.commands = {makeDispatch(0, 0, {x, t}),
-                   barrier({{HazardKind::RAW, 0, 1, 1, 0}}, {t}),
+  plan.slots = {{"t", 0, tensorBytes, 256, 0, 1}, {"u", 0, tensorBytes, 256, 2, 3}};
+  plan.kernels = {
+      {"twice", "code/vulkan/twice.spv", {8, 1, 1}, {readOperand, writeOperand}},
+      {"add", "code/vulkan/add.spv", {8, 1, 1}, {readOperand, readOperand, writeOperand}}};
+  const PlanView x{0, 0, tensorBytes}, y{1, 0, tensorBytes}, z{2, 0, tensorBytes},
+      t{3, 0, tensorBytes};
+  plan.commands = {makeDispatch(0, 0, {x, t}), barrier({{HazardKind::RAW, 0, 1, 1, 0}}, {t}),
                    makeDispatch(1, 1, {t, x, y})};
   if (withWar)
     plan.commands.push_back(barrier({{HazardKind::WAR, 1, 0, 2, 2}}, {}));
   plan.commands.push_back(makeDispatch(1, 2, {x, x, t}));
-  plan.commands.push_back(barrier(
-      {{HazardKind::RAW, 2, 2, 3, 0}, {HazardKind::RAW, 1, 2, 3, 1}}, {t, y}));
+  plan.commands.push_back(
+      barrier({{HazardKind::RAW, 2, 2, 3, 0}, {HazardKind::RAW, 1, 2, 3, 1}}, {t, y}));
   plan.commands.push_back(makeDispatch(1, 3, {t, y, z}));
-  artifact.manifest.entries = {
-      {"reuse", {makeTensor("x")}, {makeTensor("y"), makeTensor("z")}}};
+  artifact.manifest.entries = {{"reuse", {makeTensor("x")}, {makeTensor("y"), makeTensor("z")}}};
   artifact.plans = {plan};
   return artifact;
 }
