@@ -101,10 +101,11 @@ void weir_program_unload(weir_program *program);
 
 /* Runs an entry and waits. Buffers are in the entry's order and have exactly the
  * tensors' bytes; a zero-size tensor may be NULL. The same buffer twice is refused,
- * except as two arguments that the entry only reads. Recordings are kept per entry and set of buffers and
- * replayed. Two invocations in a row are ordered. `device_nanoseconds`, when not
- * NULL, receives the time between the first and the last command, or from the
- * submission to its end where the queue has no timestamps. */
+ * except as two arguments that the entry only reads. Recordings are kept per
+ * entry and set of buffers and replayed. Two invocations in a row are ordered.
+ * `device_nanoseconds`, when not NULL, receives the time between the first and
+ * the last command, or from the submission to its end where the queue has no
+ * timestamps. */
 weir_status weir_program_invoke(weir_program *program, const char *entry,
                                 weir_buffer *const *arguments, size_t argument_count,
                                 weir_buffer *const *results, size_t result_count,
