@@ -103,7 +103,23 @@ def VerifyOrderedPass : Pass<"weir-verify-ordered", "mlir::ModuleOp"> {
 
 def EmitSpirvPass : Pass<"weir-emit-spirv", "mlir::ModuleOp"> {
   let summary = "Turns GPU kernels into validated SPIR-V.";
-  let dependentDialects = ["mlir::gpu::GPUDialect", "mlir::spirv::SPIRVDialect"];
+  let description = [{
+    Each kernel of each `gpu.module` becomes one `gpu.binary` of the kernel's
+    name, whose entry point has that name, too. Argument i is binding i of
+    descriptor set 0. Beside the words the binary carries `weir.workgroup`, the
+    invocations per axis, and `weir.operands`, each operand's effect, bytes and
+    alignment in bytes.
+
+    Needs `weir.profile`, and what only runs on a profile with other limits is
+    refused. Floats are exact: every float operation but an explicit fma may be
+    neither contracted nor reassociated.
+  }];
+  let dependentDialects = ["mlir::gpu::GPUDialect", "mlir::spirv::SPIRVDialect",
+                           "weir::schedule::ScheduleDialect"];
+}
+
+def PrintSpirvPass : Pass<"weir-print-spirv", "mlir::ModuleOp"> {
+  let summary = "Prints the SPIR-V of each `gpu.binary` as assembly text to stdout.";
 }
 
 def PackPass : Pass<"weir-pack", "mlir::ModuleOp"> {

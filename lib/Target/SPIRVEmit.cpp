@@ -1,0 +1,142 @@
+//===- SPIRVEmit.cpp - Converts kernels and serializes them ---------------===//
+//
+// Upstream's patterns, all in one conversion, then the passes that give the
+// module its interface. Afterwards floats are marked exact, loops stay rolled
+// and barriers order storage buffers, none of which upstream can be asked for.
+//
+//===----------------------------------------------------------------------===//
+
+#include "weir/Target/Spirv.h"
+
+#include "mlir/Conversion/ArithToSPIRV/ArithToSPIRV.h"
+#include "mlir/Conversion/FuncToSPIRV/FuncToSPIRV.h"
+#include "mlir/Conversion/GPUToSPIRV/GPUToSPIRV.h"
+#include "mlir/Conversion/IndexToSPIRV/IndexToSPIRV.h"
+#include "mlir/Conversion/MathToSPIRV/MathToSPIRV.h"
+#include "mlir/Conversion/MemRefToSPIRV/MemRefToSPIRV.h"
+#include "mlir/Conversion/UBToSPIRV/UBToSPIRV.h"
+#include "mlir/Conversion/VectorToSPIRV/VectorToSPIRV.h"
+#include "mlir/Dialect/SPIRV/IR/SPIRVOps.h"
+#include "mlir/Dialect/SPIRV/IR/TargetAndABI.h"
+#include "mlir/Dialect/SPIRV/Transforms/Passes.h"
+#include "mlir/Target/SPIRV/Serialization.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace weir;
+
+/// What every module declares. From 1.4 on a scalar condition selects vectors
+/// and the entry point lists all it uses; 1.5 holds the extensions for storage
+/// buffers and 8-bit storage.
+static constexpr spirv::Version version = spirv::Version::V_1_5;
+
+static spirv::TargetEnvAttr getTargetOf(MLIRContext *context, const Profile &profile) {
+  SmallVector<spirv::Capability> capabilities = {spirv::Capability::Shader,
+                                                 spirv::Capability::GroupNonUniform,
+                                                 spirv::Capability::GroupNonUniformShuffle};
+  if (profile.int64)
+    capabilities.push_back(spirv::Capability::Int64);
+  if (profile.float64)
+    capabilities.push_back(spirv::Capability::Float64);
+  if (profile.storage8)
+    capabilities.append({spirv::Capability::Int8, spirv::Capability::StorageBuffer8BitAccess});
+  SmallVector<spirv::Extension> extensions = {
+      spirv::Extension::SPV_KHR_storage_buffer_storage_class,
+      spirv::Extension::SPV_KHR_8bit_storage};
+  auto triple = spirv::VerCapExtAttr::get(version, capabilities, extensions, context);
+  Builder builder(context);
+  int size = int(profile.maxWorkgroupSize);
+  auto limits = spirv::ResourceLimitsAttr::get(
+      context, int(profile.workgroupMemory), size, builder.getI32ArrayAttr({size, size, size}),
+      int(profile.subgroupSize), std::nullopt, std::nullopt, builder.getArrayAttr({}),
+      builder.getArrayAttr({}));
+  return spirv::TargetEnvAttr::get(triple, limits, spirv::ClientAPI::Vulkan);
+}
+
+SpirvEmitter::SpirvEmitter(MLIRContext *context, const Profile &profile)
+    : target(getTargetOf(context, profile)), legality(SPIRVConversionTarget::get(target)),
+      types(target), pipeline(spirv::ModuleOp::getOperationName()) {
+  RewritePatternSet set(context);
+  populateGPUToSPIRVPatterns(types, set);
+  populateSCFToSPIRVPatterns(types, scfContext, set);
+  arith::populateArithToSPIRVPatterns(types, set);
+  populateMathToSPIRVPatterns(types, set);
+  populateMemRefToSPIRVPatterns(types, set);
+  populateFuncToSPIRVPatterns(types, set);
+  populateVectorToSPIRVPatterns(types, set);
+  index::populateIndexToSPIRVPatterns(types, set);
+  ub::populateUBToSPIRVConversionPatterns(types, set);
+  patterns = FrozenRewritePatternSet(std::move(set));
+
+  pipeline.addPass(spirv::createSPIRVLowerABIAttributesPass());
+  pipeline.addPass(createCanonicalizerPass());
+  pipeline.addPass(createCSEPass());
+  pipeline.addPass(spirv::createSPIRVUpdateVCEPass());
+}
+
+/// A driver may neither contract nor reassociate Weir's floats; an fma stays one
+/// operation only when it is marked, too.
+static void markExact(spirv::ModuleOp module) {
+  auto mark = UnitAttr::get(module.getContext());
+  module.walk([&](Operation *op) {
+    if (isa<spirv::FAddOp, spirv::FSubOp, spirv::FMulOp, spirv::FDivOp, spirv::FRemOp,
+            spirv::FModOp, spirv::FNegateOp, spirv::VectorTimesScalarOp, spirv::DotOp,
+            spirv::GLFmaOp>(op))
+      op->setAttr("no_contraction", mark);
+  });
+}
+
+/// A driver that unrolls a loop over a private row compiles for seconds.
+static void keepLoopsRolled(spirv::ModuleOp module) {
+  module.walk([](spirv::LoopOp loop) { loop.setLoopControl(spirv::LoopControl::DontUnroll); });
+}
+
+/// A `gpu.barrier` orders all memory of the workgroup, storage buffers included.
+static void widenBarriers(spirv::ModuleOp module) {
+  module.walk([](spirv::ControlBarrierOp barrier) {
+    barrier.setMemorySemantics(spirv::MemorySemantics::AcquireRelease |
+                               spirv::MemorySemantics::UniformMemory |
+                               spirv::MemorySemantics::WorkgroupMemory);
+  });
+}
+
+/// Declares one version for all kernels, and the capability that upstream
+/// forgets where a kernel only reads subgroup builtins.
+static void setTriple(spirv::ModuleOp module) {
+  spirv::VerCapExtAttr deduced = *module.getVceTriple();
+  SmallVector<spirv::Capability> capabilities(deduced.getCapabilities());
+  module.walk([&](spirv::GlobalVariableOp variable) {
+    auto builtin = variable->getAttrOfType<StringAttr>(
+        spirv::SPIRVDialect::getAttributeName(spirv::Decoration::BuiltIn));
+    if (!builtin || !builtin.getValue().contains("Subgroup"))
+      return;
+    if (!llvm::is_contained(capabilities, spirv::Capability::GroupNonUniform))
+      capabilities.push_back(spirv::Capability::GroupNonUniform);
+  });
+  llvm::sort(capabilities);
+  // The version holds every extension that the target offers.
+  module.setVceTripleAttr(spirv::VerCapExtAttr::get(
+      version, capabilities, ArrayRef<spirv::Extension>(), module.getContext()));
+}
+
+FailureOr<SmallVector<uint32_t>> SpirvEmitter::emit(gpu::GPUModuleOp module,
+                                                    RunPipeline runPipeline) {
+  Block *block = module->getBlock();
+  module->setAttr(spirv::getTargetEnvAttrName(), target);
+  if (failed(applyFullConversion(module, *legality, patterns)))
+    return failure();
+  auto result = cast<spirv::ModuleOp>(block->front());
+  result->setAttr(spirv::getTargetEnvAttrName(), target);
+  if (failed(runPipeline(pipeline, result)))
+    return failure();
+  markExact(result);
+  keepLoopsRolled(result);
+  widenBarriers(result);
+  setTriple(result);
+  SmallVector<uint32_t> words;
+  spirv::SerializationOptions options;
+  options.emitSymbolName = false;
+  if (failed(spirv::serialize(result, words, options)))
+    return failure();
+  return words;
+}

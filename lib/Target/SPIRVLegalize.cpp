@@ -1,0 +1,157 @@
+//===- SPIRVLegalize.cpp - Kernels as upstream's SPIR-V lowering takes them ===//
+//
+// What upstream lowers differently from what the operation means is rewritten
+// here, on the kernel, where it is one rule of `arith` and not one of SPIR-V.
+//
+//===----------------------------------------------------------------------===//
+
+#include "weir/Target/Spirv.h"
+
+#include "mlir/Conversion/MemRefToSPIRV/MemRefToSPIRV.h"
+#include "mlir/Dialect/SPIRV/IR/TargetAndABI.h"
+
+using namespace mlir;
+using namespace weir;
+
+/// Weir's floats are exact, whatever an operation would allow; wrap flags would
+/// only become decorations.
+static void dropFlags(Operation *op) {
+  MLIRContext *context = op->getContext();
+  if (auto floats = dyn_cast<arith::ArithFastMathInterface>(op))
+    op->setAttr(floats.getFastMathAttrName(),
+                arith::FastMathFlagsAttr::get(context, arith::FastMathFlags::none));
+  if (auto wraps = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op))
+    op->setAttr(wraps.getIntegerOverflowAttrName(),
+                arith::IntegerOverflowFlagsAttr::get(context, arith::IntegerOverflowFlags::none));
+}
+
+/// True when `value` is a constant none of whose elements is a zero or NaN.
+static bool isNonZeroNumber(Value value) {
+  auto good = [](const APFloat &number) { return !number.isZero() && !number.isNaN(); };
+  APFloat scalar(0.0);
+  if (matchPattern(value, m_ConstantFloat(&scalar)))
+    return good(scalar);
+  DenseFPElementsAttr elements;
+  return matchPattern(value, m_Constant(&elements)) && llvm::all_of(elements, good);
+}
+
+/// GLSL's FMax and FMin return either operand for a NaN and either zero for two
+/// zeros; `maximumf` and `minimumf` return the NaN and order -0 below +0.
+template <typename OpType> static void expandExtremum(OpType op) {
+  constexpr bool isMaximum = std::is_same_v<OpType, arith::MaximumFOp>;
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  Value lhs = op.getLhs(), rhs = op.getRhs();
+  if (isNonZeroNumber(lhs))
+    std::swap(lhs, rhs);
+  // Unordered comparison: a NaN on the left is kept.
+  Value takesLhs = arith::CmpFOp::create(
+      b, isMaximum ? arith::CmpFPredicate::UGT : arith::CmpFPredicate::ULT, lhs, rhs);
+  Value lhsOrRhs = rhs;
+  if (!isNonZeroNumber(rhs)) {
+    // Equal operands differ in the sign of a zero at most: `and` keeps +0 if
+    // there is one, `or` keeps -0.
+    Type type = op.getType();
+    unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+    Type bits = b.getIntegerType(width);
+    if (auto vector = dyn_cast<VectorType>(type))
+      bits = vector.clone(bits);
+    Value lhsBits = arith::BitcastOp::create(b, bits, lhs);
+    Value rhsBits = arith::BitcastOp::create(b, bits, rhs);
+    Value joined = isMaximum ? arith::AndIOp::create(b, lhsBits, rhsBits).getResult()
+                             : arith::OrIOp::create(b, lhsBits, rhsBits).getResult();
+    Value zero = arith::BitcastOp::create(b, type, joined);
+    Value equal = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, lhs, rhs);
+    lhsOrRhs = arith::SelectOp::create(b, equal, zero, rhs);
+  }
+  Value result = arith::SelectOp::create(b, takesLhs, lhs, lhsOrRhs);
+  if (!isNonZeroNumber(rhs)) {
+    Value isNaN = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, rhs, rhs);
+    result = arith::SelectOp::create(b, isNaN, rhs, result);
+  }
+  op.replaceAllUsesWith(result);
+  op.erase();
+}
+
+/// Upstream keeps a loop's results in variables that only the loop's body
+/// stores to, so a loop of no trips must not be asked for them.
+static void guardLoop(scf::ForOp loop) {
+  if (loop.getNumResults() == 0)
+    return;
+  std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound());
+  std::optional<int64_t> upper = getConstantIntValue(loop.getUpperBound());
+  if (lower && upper && *lower < *upper)
+    return;
+  ImplicitLocOpBuilder b(loop.getLoc(), loop);
+  Value runs = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, loop.getLowerBound(),
+                                     loop.getUpperBound());
+  auto guard = scf::IfOp::create(b, loop.getResultTypes(), runs, /*withElseRegion=*/true);
+  loop.replaceAllUsesWith(guard.getResults());
+  loop->moveBefore(guard.thenBlock(), guard.thenBlock()->end());
+  b.setInsertionPointToEnd(guard.thenBlock());
+  scf::YieldOp::create(b, loop.getResults());
+  b.setInsertionPointToEnd(guard.elseBlock());
+  scf::YieldOp::create(b, loop.getInitArgs());
+}
+
+/// Attributions become allocations: upstream leaves a cast of them behind.
+static void replaceAttributions(gpu::GPUFuncOp kernel) {
+  Block &entry = kernel.getBody().front();
+  ImplicitLocOpBuilder b(kernel.getLoc(), &entry, entry.begin());
+  for (BlockArgument attribution : kernel.getWorkgroupAttributions())
+    attribution.replaceAllUsesWith(
+        memref::AllocOp::create(b, cast<MemRefType>(attribution.getType())));
+  for (BlockArgument attribution : kernel.getPrivateAttributions())
+    attribution.replaceAllUsesWith(
+        memref::AllocaOp::create(b, cast<MemRefType>(attribution.getType())));
+  unsigned first = kernel.getFunctionType().getNumInputs();
+  entry.eraseArguments(first, entry.getNumArguments() - first);
+  kernel->removeAttr("workgroup_attributions");
+  kernel.setWorkgroupAttribAttrsAttr(nullptr);
+  kernel.setPrivateAttribAttrsAttr(nullptr);
+  // A variable in Function storage stands in the function's first block.
+  SmallVector<memref::AllocaOp> allocas;
+  kernel.walk([&](memref::AllocaOp alloca) { allocas.push_back(alloca); });
+  for (memref::AllocaOp alloca : llvm::reverse(allocas))
+    alloca->moveBefore(&entry, entry.begin());
+}
+
+static void mapAddressSpaces(gpu::GPUFuncOp kernel) {
+  auto map = [](Attribute space) -> std::optional<spirv::StorageClass> {
+    auto address = dyn_cast_or_null<gpu::AddressSpaceAttr>(space);
+    if (!address)
+      return std::nullopt;
+    switch (address.getValue()) {
+    case gpu::AddressSpace::Global:
+      return spirv::StorageClass::StorageBuffer;
+    case gpu::AddressSpace::Workgroup:
+      return spirv::StorageClass::Workgroup;
+    case gpu::AddressSpace::Private:
+      return spirv::StorageClass::Function;
+    default:
+      return std::nullopt;
+    }
+  };
+  spirv::MemorySpaceToStorageClassConverter converter(map);
+  spirv::convertMemRefTypesAndAttrs(kernel, converter);
+}
+
+void weir::legalizeForSpirv(gpu::GPUFuncOp kernel) {
+  SmallVector<int32_t> block(*kernel.getKnownBlockSize());
+  kernel.walk([](Operation *op) { dropFlags(op); });
+  kernel.walk([](arith::MaximumFOp op) { expandExtremum(op); });
+  kernel.walk([](arith::MinimumFOp op) { expandExtremum(op); });
+  kernel.walk([](scf::ForOp op) { guardLoop(op); });
+  replaceAttributions(kernel);
+
+  // What is left on the function would be copied to the SPIR-V function.
+  for (NamedAttribute attribute : llvm::to_vector(kernel->getDiscardableAttrs()))
+    if (attribute.getName() != gpu::GPUDialect::getKernelFuncAttrName() &&
+        attribute.getName().getValue().contains('.')) // sym_name is one of them
+      kernel->removeDiscardableAttr(attribute.getName());
+  kernel.removeArgAttrsAttr();
+  kernel.setKnownBlockSizeAttr(nullptr);
+  kernel.setKnownGridSizeAttr(nullptr);
+  kernel->setAttr(spirv::getEntryPointABIAttrName(),
+                  spirv::getEntryPointABIAttr(kernel.getContext(), block));
+  mapAddressSpaces(kernel);
+}
