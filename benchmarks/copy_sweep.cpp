@@ -249,6 +249,17 @@ static Contender makeContender(const DeviceHandle &device, const ArtifactHandle 
   return contender;
 }
 
+/// A copy that does not copy would be fast. Errors: `Error` naming it.
+static void checkCopy(Contender &copy) {
+  Bytes expected(static_cast<size_t>(sideBytes)), got(expected.size(), 0);
+  check(weir_buffer_write(copy.results[0], 0, got.data(), sideBytes));
+  copy.run(/*count=*/false);
+  check(weir_buffer_read(copy.arguments[0], 0, expected.data(), sideBytes));
+  check(weir_buffer_read(copy.results[0], 0, got.data(), sideBytes));
+  if (got != expected)
+    throw Error("the copy " + copy.entry + " gave other bytes than its argument");
+}
+
 static void print(const std::string &name, double nanoseconds, int64_t bytes) {
   std::printf("%-24s %10.3f ms %8.2f GB/s\n", name.c_str(), nanoseconds / 1e6,
               2 * double(bytes) / nanoseconds);
@@ -290,6 +301,8 @@ static void sweep(const std::string &path, const std::string &entry, int64_t byt
     contenders.push_back(makeContender(device, artifact, program, entry));
   }
 
+  for (size_t i = 0; i < copies.size(); ++i)
+    checkCopy(contenders[i]);
   for (int run = 0; run <= runs; ++run) // the first warms up
     for (Contender &contender : contenders)
       contender.run(run > 0);

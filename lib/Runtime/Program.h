@@ -34,8 +34,7 @@ public:
   /// Returns the recording that was submitted, valid until the next call here,
   /// or null when the entry has no command.
   /// Errors: `BadArgument` when names, counts, sizes or overlaps are wrong.
-  const Recording *submit(const std::string &entry,
-                          const std::vector<const Storage *> &arguments,
+  const Recording *submit(const std::string &entry, const std::vector<const Storage *> &arguments,
                           const std::vector<const Storage *> &results);
 
   void forget(const Storage &storage) override;
@@ -56,13 +55,11 @@ private:
     uint64_t lastUse = 0;
   };
 
-  void buildKernels(Entry &entry, const Artifact &artifact,
-                    const Profile &profile);
+  void buildKernels(Entry &entry, const Artifact &artifact, const Profile &profile);
   VkPipelineLayout getLayout(size_t operands, VkDescriptorSetLayout &setLayout);
-  VkPipeline buildPipeline(const Kernel &kernel, const Bytes &code,
-                           const Profile &profile, VkPipelineLayout layout);
-  void checkBuffers(const Entry &entry,
-                    const std::vector<const Storage *> &arguments,
+  VkPipeline buildPipeline(const Kernel &kernel, const Bytes &code, const Profile &profile,
+                           VkPipelineLayout layout);
+  void checkBuffers(const Entry &entry, const std::vector<const Storage *> &arguments,
                     const std::vector<const Storage *> &results) const;
   void growArena(int64_t bytes);
 
@@ -74,8 +71,7 @@ private:
   std::map<std::string, Entry> entries;
   std::map<size_t, Layout> layouts; ///< by operand count
   /// By code path, entry point and operand count: entries share kernels.
-  std::map<std::tuple<std::string, std::string, size_t>, Owned<VkPipeline>>
-      pipelines;
+  std::map<std::tuple<std::string, std::string, size_t>, Owned<VkPipeline>> pipelines;
   Storage constants, arena;
 
   std::map<Key, Kept> recordings;

@@ -31,8 +31,7 @@ struct KernelCode {
 class Recording {
 public:
   /// `allocations[i]` backs Plan::allocations[i]; null where no view uses it.
-  Recording(Device &device, const Plan &plan,
-            const std::vector<KernelCode> &kernels,
+  Recording(Device &device, const Plan &plan, const std::vector<KernelCode> &kernels,
             const std::vector<const Storage *> &allocations);
 
   VkCommandBuffer getCommands() const { return commands; }
@@ -47,8 +46,7 @@ private:
               const std::vector<const Storage *> &allocations);
   void bindOperands(VkDescriptorSet set, const Command &dispatch,
                     const std::vector<const Storage *> &allocations) const;
-  void recordBarrier(const Command &barrier,
-                     const std::vector<const Storage *> &allocations) const;
+  void recordBarrier(const Command &barrier, const std::vector<const Storage *> &allocations) const;
   void writeTimestamp(uint32_t query) const;
 
   Device &device;

@@ -21,8 +21,7 @@ const Profile &chooseTarget(const Artifact &artifact, const DeviceFacts &facts);
 /// (subgroup size, loop trips, workgroup memory) against the device.
 /// Errors: `BadArgument` listing everything that the device lacks, or naming an
 ///         entry whose plan Vulkan cannot express.
-void checkRequirements(const Artifact &artifact, const Profile &profile,
-                       const DeviceFacts &facts);
+void checkRequirements(const Artifact &artifact, const Profile &profile, const DeviceFacts &facts);
 
 /// SPIR-V bytes as words. Errors: `BadArgument` naming `path` when they are no
 /// SPIR-V in this machine's byte order.

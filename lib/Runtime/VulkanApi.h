@@ -16,54 +16,54 @@
 
 namespace weir::runtime {
 
-#define WEIR_VULKAN_INSTANCE_FUNCTIONS(X)                                      \
-  X(DestroyInstance)                                                           \
-  X(EnumeratePhysicalDevices)                                                  \
-  X(GetPhysicalDeviceProperties2)                                              \
-  X(GetPhysicalDeviceFeatures2)                                                \
-  X(GetPhysicalDeviceQueueFamilyProperties)                                    \
-  X(GetPhysicalDeviceMemoryProperties)                                         \
-  X(CreateDevice)                                                              \
+#define WEIR_VULKAN_INSTANCE_FUNCTIONS(X)                                                          \
+  X(DestroyInstance)                                                                               \
+  X(EnumeratePhysicalDevices)                                                                      \
+  X(GetPhysicalDeviceProperties2)                                                                  \
+  X(GetPhysicalDeviceFeatures2)                                                                    \
+  X(GetPhysicalDeviceQueueFamilyProperties)                                                        \
+  X(GetPhysicalDeviceMemoryProperties)                                                             \
+  X(CreateDevice)                                                                                  \
   X(GetDeviceProcAddr)
 
-#define WEIR_VULKAN_DEVICE_FUNCTIONS(X)                                        \
-  X(DestroyDevice)                                                             \
-  X(GetDeviceQueue)                                                            \
-  X(CreateBuffer)                                                              \
-  X(DestroyBuffer)                                                             \
-  X(GetBufferMemoryRequirements)                                               \
-  X(AllocateMemory)                                                            \
-  X(FreeMemory)                                                                \
-  X(BindBufferMemory)                                                          \
-  X(MapMemory)                                                                 \
-  X(CreateCommandPool)                                                         \
-  X(DestroyCommandPool)                                                        \
-  X(AllocateCommandBuffers)                                                    \
-  X(BeginCommandBuffer)                                                        \
-  X(EndCommandBuffer)                                                          \
-  X(CreateDescriptorSetLayout)                                                 \
-  X(DestroyDescriptorSetLayout)                                                \
-  X(CreatePipelineLayout)                                                      \
-  X(DestroyPipelineLayout)                                                     \
-  X(CreateShaderModule)                                                        \
-  X(DestroyShaderModule)                                                       \
-  X(CreateComputePipelines)                                                    \
-  X(DestroyPipeline)                                                           \
-  X(CreateDescriptorPool)                                                      \
-  X(DestroyDescriptorPool)                                                     \
-  X(AllocateDescriptorSets)                                                    \
-  X(UpdateDescriptorSets)                                                      \
-  X(CreateQueryPool)                                                           \
-  X(DestroyQueryPool)                                                          \
-  X(GetQueryPoolResults)                                                       \
-  X(CmdResetQueryPool)                                                         \
-  X(CmdWriteTimestamp2)                                                        \
-  X(CmdBindPipeline)                                                           \
-  X(CmdBindDescriptorSets)                                                     \
-  X(CmdDispatch)                                                               \
-  X(CmdPipelineBarrier2)                                                       \
-  X(CmdCopyBuffer)                                                             \
-  X(QueueSubmit)                                                               \
+#define WEIR_VULKAN_DEVICE_FUNCTIONS(X)                                                            \
+  X(DestroyDevice)                                                                                 \
+  X(GetDeviceQueue)                                                                                \
+  X(CreateBuffer)                                                                                  \
+  X(DestroyBuffer)                                                                                 \
+  X(GetBufferMemoryRequirements)                                                                   \
+  X(AllocateMemory)                                                                                \
+  X(FreeMemory)                                                                                    \
+  X(BindBufferMemory)                                                                              \
+  X(MapMemory)                                                                                     \
+  X(CreateCommandPool)                                                                             \
+  X(DestroyCommandPool)                                                                            \
+  X(AllocateCommandBuffers)                                                                        \
+  X(BeginCommandBuffer)                                                                            \
+  X(EndCommandBuffer)                                                                              \
+  X(CreateDescriptorSetLayout)                                                                     \
+  X(DestroyDescriptorSetLayout)                                                                    \
+  X(CreatePipelineLayout)                                                                          \
+  X(DestroyPipelineLayout)                                                                         \
+  X(CreateShaderModule)                                                                            \
+  X(DestroyShaderModule)                                                                           \
+  X(CreateComputePipelines)                                                                        \
+  X(DestroyPipeline)                                                                               \
+  X(CreateDescriptorPool)                                                                          \
+  X(DestroyDescriptorPool)                                                                         \
+  X(AllocateDescriptorSets)                                                                        \
+  X(UpdateDescriptorSets)                                                                          \
+  X(CreateQueryPool)                                                                               \
+  X(DestroyQueryPool)                                                                              \
+  X(GetQueryPoolResults)                                                                           \
+  X(CmdResetQueryPool)                                                                             \
+  X(CmdWriteTimestamp2)                                                                            \
+  X(CmdBindPipeline)                                                                               \
+  X(CmdBindDescriptorSets)                                                                         \
+  X(CmdDispatch)                                                                                   \
+  X(CmdPipelineBarrier2)                                                                           \
+  X(CmdCopyBuffer)                                                                                 \
+  X(QueueSubmit)                                                                                   \
   X(QueueWaitIdle)
 
 #define WEIR_DECLARE(name) PFN_vk##name name = nullptr;
@@ -84,10 +84,8 @@ PFN_vkGetInstanceProcAddr getLoader();
 
 /// Fill a table. Errors: `Error` naming a function that is missing, as all of
 /// them are part of Vulkan 1.3.
-InstanceFunctions loadInstanceFunctions(PFN_vkGetInstanceProcAddr get,
-                                        VkInstance instance);
-DeviceFunctions loadDeviceFunctions(PFN_vkGetDeviceProcAddr get,
-                                    VkDevice device);
+InstanceFunctions loadInstanceFunctions(PFN_vkGetInstanceProcAddr get, VkInstance instance);
+DeviceFunctions loadDeviceFunctions(PFN_vkGetDeviceProcAddr get, VkDevice device);
 
 /// "VK_ERROR_DEVICE_LOST", or "VkResult -7" for one that has no name here.
 std::string getResultName(VkResult result);
@@ -98,8 +96,7 @@ void check(VkResult result, const std::string &call);
 /// A Vulkan object that is destroyed with its owner. The device must be alive.
 template <typename Handle> class Owned {
 public:
-  using Destroy = void(VKAPI_PTR *)(VkDevice, Handle,
-                                    const VkAllocationCallbacks *);
+  using Destroy = void(VKAPI_PTR *)(VkDevice, Handle, const VkAllocationCallbacks *);
 
   Owned() = default;
   Owned(VkDevice device, Handle handle, Destroy destroy)

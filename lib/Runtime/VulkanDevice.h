@@ -117,8 +117,7 @@ private:
   void finishSetup();
   uint32_t chooseMemoryType(uint32_t allowed, bool hostAccess) const;
   Storage allocateTyped(int64_t bytes, bool hostAccess);
-  void copy(VkBuffer from, int64_t fromOffset, VkBuffer to, int64_t toOffset,
-            int64_t bytes);
+  void copy(VkBuffer from, int64_t fromOffset, VkBuffer to, int64_t toOffset, int64_t bytes);
   Storage &getStaging();
 
   DeviceFacts facts;
