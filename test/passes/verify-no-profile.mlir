@@ -1,0 +1,14 @@
+// RUN: weir-opt %s --weir-verify-kernels --split-input-file --verify-diagnostics
+// RUN: weir-opt %s --weir-verify-dispatches --split-input-file --verify-diagnostics
+// RUN: weir-opt %s --weir-verify-placed --split-input-file --verify-diagnostics
+// RUN: weir-opt %s --weir-verify-ordered --split-input-file --verify-diagnostics
+
+// expected-error @below {{module has no attribute weir.profile; run weir-set-profile first}}
+module {
+}
+
+// -----
+
+// expected-error @below {{weir.profile}}
+module attributes {weir.profile = {name = 1}} {
+}
