@@ -1,5 +1,6 @@
-//===- DecomposeNorms.cpp - stub ------------------------------------------------------===//
+//===- DecomposeNorms.cpp - Norm ops become linalg ------------------------===//
 
+#include "dialects/Norm/Decompose.h"
 #include "passes/Passes.h"
 
 namespace weir {
@@ -11,6 +12,6 @@ namespace {
 struct DecomposeNorms : weir::impl::DecomposeNormsPassBase<DecomposeNorms> {
   using DecomposeNormsPassBase::DecomposeNormsPassBase;
 
-  void runOnOperation() override {}
+  void runOnOperation() override { weir::norm::decomposeAll(getOperation()); }
 };
 } // namespace

@@ -16,4 +16,5 @@ config.environment["PATH"] = os.pathsep.join(
 )
 config.substitutions.append(("%weir-source", config.weir_source))
 config.substitutions.append(("%examples", os.path.join(config.weir_source, "examples")))
+config.substitutions.append(("%mlir-libs", os.path.join(os.path.dirname(config.llvm_tools), "lib")))
 config.substitutions.append(("%python", config.python))

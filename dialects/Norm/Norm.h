@@ -1,4 +1,4 @@
-//===- Norm.h - The norm dialect ------------------------------------*- C++ -*-===//
+//===- Norm.h - The norm dialect --------------------------------*- C++ -*-===//
 
 #ifndef WEIR_DIALECTS_NORM_NORM_H
 #define WEIR_DIALECTS_NORM_NORM_H
@@ -7,8 +7,10 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "dialects/Norm/NormDialect.h.inc"
+#include "dialects/Norm/NormEnums.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/Norm/NormOps.h.inc"
 

@@ -1,13 +1,151 @@
-//===- Norm.td - The norm dialect ------------------------------------------===//
+//===- Norm.td - Normalisations and losses --------------------------------===//
 
 #ifndef WEIR_DIALECTS_NORM_TD
 #define WEIR_DIALECTS_NORM_TD
 
+include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def Norm_Dialect : Dialect {
   let name = "norm";
   let cppNamespace = "::weir::norm";
+  let summary = "Normalisations and losses, whole.";
+  let description = [{
+    Ops on ranked tensors of static shape, with value semantics: results are
+    returned, nothing is written. Each has a decomposition to `linalg`
+    (`dialects/Norm/Decompose.h`), which defines what it computes. Accumulation
+    is in f32, or f64 for f64. A NaN in a row reaches every result of that row.
+  }];
+}
+
+def Norm_Tensor : StaticShapeTensorOf<[F32, F64]>;
+def Norm_NarrowTensor : StaticShapeTensorOf<[F16, BF16, F32, F64]>;
+def Norm_Targets : StaticShapeTensorOf<[I32, I64]>;
+
+def Norm_Reduction : I32EnumAttr<"Reduction", "how the losses of rows become a result", [
+  I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"mean", 1>, I32EnumAttrCase<"sum", 2>]> {
+  let cppNamespace = "::weir::norm";
+}
+
+class Norm_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Norm_Dialect, mnemonic, [Pure] # traits> {
+  let hasVerifier = 1;
+}
+
+def Norm_LayerNormOp
+    : Norm_Op<"layer_norm", [AllTypesMatch<["x", "result"]>, AttrSizedOperandSegments]> {
+  let summary = "Mean 0, variance 1 over the last dimensions, then scale and shift.";
+  let description = [{
+    `(x - mean) * rsqrt(variance + eps) * gamma + beta` over the last `axes`
+    dimensions. The variance is the biased one, in two passes: the mean of
+    `(x - mean)^2`. `eps` is rounded to the type of `x`. `gamma` and `beta` may
+    be absent.
+
+    - (C1) `axes` is in [1, rank of x].
+    - (C2) `gamma` and `beta` have the shape of the last `axes` dimensions and
+      the element type of `x`.
+    - (C3) `eps` is finite and not negative.
+
+    ```mlir
+    func.func @example(%x: tensor<4x8xf32>, %gamma: tensor<8xf32>,
+                       %beta: tensor<8xf32>) -> tensor<4x8xf32> {
+      %y = norm.layer_norm %x gamma(%gamma : tensor<8xf32>) beta(%beta : tensor<8xf32>)
+           {axes = 1 : i64, eps = 1.0e-5 : f64} : tensor<4x8xf32>
+      return %y : tensor<4x8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_Tensor:$x, Optional<Norm_Tensor>:$gamma, Optional<Norm_Tensor>:$beta,
+                       I64Attr:$axes, F64Attr:$eps);
+  let results = (outs Norm_Tensor:$result);
+  let assemblyFormat = [{
+    $x (`gamma` `(` $gamma^ `:` type($gamma) `)`)? (`beta` `(` $beta^ `:` type($beta) `)`)?
+    attr-dict `:` type($x)
+  }];
+}
+
+def Norm_RmsNormOp : Norm_Op<"rms_norm", [AllTypesMatch<["x", "result"]>]> {
+  let summary = "Root mean square 1 over the last dimensions, then scale.";
+  let description = [{
+    `x * rsqrt(mean(x^2) + eps) * gamma` over the last `axes` dimensions,
+    computed in f32 where `x` is narrower. Then the cast point matters:
+    with `cast_before_scale` the normalised value is rounded to the type of `x`
+    and multiplied there (as Llama does); without it the product is rounded.
+    `gamma` may be absent.
+
+    - (C1) `axes` is in [1, rank of x].
+    - (C2) `gamma` has the shape of the last `axes` dimensions and the element
+      type of `x`.
+    - (C3) `eps` is finite and not negative.
+
+    ```mlir
+    func.func @example(%x: tensor<4x8xbf16>, %gamma: tensor<8xbf16>) -> tensor<4x8xbf16> {
+      %y = norm.rms_norm %x gamma(%gamma : tensor<8xbf16>)
+           {axes = 1 : i64, eps = 1.0e-6 : f64, cast_before_scale} : tensor<4x8xbf16>
+      return %y : tensor<4x8xbf16>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_NarrowTensor:$x, Optional<Norm_NarrowTensor>:$gamma, I64Attr:$axes,
+                       F64Attr:$eps, UnitAttr:$cast_before_scale);
+  let results = (outs Norm_NarrowTensor:$result);
+  let assemblyFormat = [{
+    $x (`gamma` `(` $gamma^ `:` type($gamma) `)`)? attr-dict `:` type($x)
+  }];
+}
+
+def Norm_LogSoftmaxOp : Norm_Op<"log_softmax", [AllTypesMatch<["x", "result"]>]> {
+  let summary = "The logarithm of the softmax along one dimension.";
+  let description = [{
+    `(x - max) - log(sum(exp(x - max)))` along dimension `axis`.
+
+    - (C1) `axis` is in [0, rank of x).
+
+    ```mlir
+    func.func @example(%x: tensor<4x10xf32>) -> tensor<4x10xf32> {
+      %y = norm.log_softmax %x {axis = 1 : i64} : tensor<4x10xf32>
+      return %y : tensor<4x10xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_Tensor:$x, I64Attr:$axis);
+  let results = (outs Norm_Tensor:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+}
+
+def Norm_SoftmaxCrossEntropyOp : Norm_Op<"softmax_cross_entropy"> {
+  let summary = "The negative log-likelihood of target classes.";
+  let description = [{
+    For every row of `logits` (its last dimension counts the classes) the loss
+    is `log(sum(exp(x - max))) - (x[target] - max)`. A row whose target is
+    `ignore_index` has loss 0. A target that is neither that nor a class makes
+    the row's loss NaN: loud, never silent.
+
+    `none` returns the losses, `sum` their sum, `mean` their sum divided by the
+    number of targets that are not ignored (NaN when there are none).
+
+    - (C1) `logits` has one dimension more than `targets`, the last; the others
+      agree.
+    - (C2) the result has the element type of `logits`, and the shape of
+      `targets` for `none`, rank 0 otherwise.
+    - (C3) `ignore_index` and the number of classes fit the type of `targets`.
+
+    ```mlir
+    func.func @example(%logits: tensor<4x10xf32>, %targets: tensor<4xi64>) -> tensor<f32> {
+      %loss = norm.softmax_cross_entropy mean %logits, %targets
+          : tensor<4x10xf32>, tensor<4xi64> -> tensor<f32>
+      return %loss : tensor<f32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_Tensor:$logits, Norm_Targets:$targets, Norm_Reduction:$reduction,
+                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+  let results = (outs Norm_Tensor:$result);
+  let assemblyFormat = [{
+    $reduction $logits `,` $targets attr-dict `:` type($logits) `,` type($targets) `->`
+    type($result)
+  }];
 }
 
 #endif // WEIR_DIALECTS_NORM_TD

@@ -1,0 +1,132 @@
+// RUN: weir-opt %s -split-input-file -verify-diagnostics
+
+func.func @layer_norm_c1_none(%x: tensor<2x4xf32>) {
+  // expected-error @below {{normalises 0 dimensions, x has 2}}
+  %y = norm.layer_norm %x {axes = 0 : i64, eps = 1.0e-5 : f64} : tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_c1_too_many(%x: tensor<2x4xf32>) {
+  // expected-error @below {{normalises 3 dimensions, x has 2}}
+  %y = norm.layer_norm %x {axes = 3 : i64, eps = 1.0e-5 : f64} : tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_c2_gamma(%x: tensor<2x4xf32>, %g: tensor<2xf32>) {
+  // expected-error @below {{gamma is 'tensor<2xf32>', expected 'tensor<4xf32>'}}
+  %y = norm.layer_norm %x gamma(%g : tensor<2xf32>) {axes = 1 : i64, eps = 1.0e-5 : f64}
+      : tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_c2_beta_type(%x: tensor<2x4xf32>, %b: tensor<4xf64>) {
+  // expected-error @below {{beta is 'tensor<4xf64>', expected 'tensor<4xf32>'}}
+  %y = norm.layer_norm %x beta(%b : tensor<4xf64>) {axes = 1 : i64, eps = 1.0e-5 : f64}
+      : tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_c3_negative(%x: tensor<2x4xf32>) {
+  // expected-error @below {{not a finite value from 0 on}}
+  %y = norm.layer_norm %x {axes = 1 : i64, eps = -1.0e-5 : f64} : tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_c3_infinite(%x: tensor<2x4xf32>) {
+  // expected-error @below {{not a finite value from 0 on}}
+  %y = norm.layer_norm %x {axes = 1 : i64, eps = 0x7FF0000000000000 : f64} : tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_dynamic(%x: tensor<?x4xf32>) {
+  // expected-error @below {{must be statically shaped tensor}}
+  %y = norm.layer_norm %x {axes = 1 : i64, eps = 1.0e-5 : f64} : tensor<?x4xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_c1(%x: tensor<f32>) {
+  // expected-error @below {{normalises 1 dimensions, x has 0}}
+  %y = norm.rms_norm %x {axes = 1 : i64, eps = 1.0e-5 : f64} : tensor<f32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_c2(%x: tensor<2x4xbf16>, %g: tensor<4xf32>) {
+  // expected-error @below {{gamma is 'tensor<4xf32>', expected 'tensor<4xbf16>'}}
+  %y = norm.rms_norm %x gamma(%g : tensor<4xf32>) {axes = 1 : i64, eps = 1.0e-5 : f64}
+      : tensor<2x4xbf16>
+  return
+}
+
+// -----
+
+func.func @rms_norm_c3(%x: tensor<2x4xf32>) {
+  // expected-error @below {{not a finite value from 0 on}}
+  %y = norm.rms_norm %x {axes = 1 : i64, eps = 0x7FF8000000000000 : f64} : tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @log_softmax_c1(%x: tensor<2x4xf32>) {
+  // expected-error @below {{axis 2 is not among the 2 of x}}
+  %y = norm.log_softmax %x {axis = 2 : i64} : tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_c1(%x: tensor<2x4xf32>, %t: tensor<3xi64>) {
+  // expected-error @below {{logits of shape [2, 4] need targets of that shape without its last dimension, got [3]}}
+  %y = norm.softmax_cross_entropy mean %x, %t : tensor<2x4xf32>, tensor<3xi64> -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_c2_none(%x: tensor<2x4xf32>, %t: tensor<2xi64>) {
+  // expected-error @below {{reduction 'none' gives 'tensor<2xf32>', not 'tensor<f32>'}}
+  %y = norm.softmax_cross_entropy none %x, %t : tensor<2x4xf32>, tensor<2xi64> -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_c2_element(%x: tensor<2x4xf32>, %t: tensor<2xi64>) {
+  // expected-error @below {{reduction 'mean' gives 'tensor<f32>', not 'tensor<f64>'}}
+  %y = norm.softmax_cross_entropy mean %x, %t : tensor<2x4xf32>, tensor<2xi64> -> tensor<f64>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_c3_ignore_index(%x: tensor<2x4xf32>, %t: tensor<2xi32>) {
+  // expected-error @below {{targets of 'i32' cannot hold 4294967296}}
+  %y = norm.softmax_cross_entropy sum %x, %t {ignore_index = 4294967296 : i64}
+      : tensor<2x4xf32>, tensor<2xi32> -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_c3_classes(%x: tensor<0x2147483648xf32>, %t: tensor<0xi32>) {
+  // expected-error @below {{targets of 'i32' cannot hold 2147483648}}
+  %y = norm.softmax_cross_entropy sum %x, %t
+      : tensor<0x2147483648xf32>, tensor<0xi32> -> tensor<f32>
+  return
+}

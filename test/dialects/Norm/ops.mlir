@@ -1,0 +1,34 @@
+// RUN: weir-opt %s | weir-opt | FileCheck %s
+
+// CHECK-LABEL: func @layer_norm_without_weights
+func.func @layer_norm_without_weights(%x: tensor<2x3x4xf64>) -> tensor<2x3x4xf64> {
+  // CHECK: norm.layer_norm %{{.*}} {axes = 3 : i64, eps = 0.000000e+00 : f64} : tensor<2x3x4xf64>
+  %y = norm.layer_norm %x {axes = 3 : i64, eps = 0.0 : f64} : tensor<2x3x4xf64>
+  return %y : tensor<2x3x4xf64>
+}
+
+// CHECK-LABEL: func @layer_norm_beta_alone
+func.func @layer_norm_beta_alone(%x: tensor<2x3x4xf32>, %b: tensor<3x4xf32>) -> tensor<2x3x4xf32> {
+  // CHECK: norm.layer_norm %{{.*}} beta(%{{.*}} : tensor<3x4xf32>) {axes = 2
+  %y = norm.layer_norm %x beta(%b : tensor<3x4xf32>) {axes = 2 : i64, eps = 1.0e-5 : f64}
+      : tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// CHECK-LABEL: func @rms_norm_casts_before_scale
+func.func @rms_norm_casts_before_scale(%x: tensor<0x4xf16>) -> tensor<0x4xf16> {
+  // CHECK: norm.rms_norm %{{.*}} {axes = 1 : i64, cast_before_scale, eps
+  %y = norm.rms_norm %x {axes = 1 : i64, eps = 1.0e-6 : f64, cast_before_scale} : tensor<0x4xf16>
+  return %y : tensor<0x4xf16>
+}
+
+// CHECK-LABEL: func @cross_entropy_reductions
+func.func @cross_entropy_reductions(%x: tensor<2x5x3xf32>, %t: tensor<2x5xi32>)
+    -> (tensor<2x5xf32>, tensor<f32>) {
+  // CHECK: norm.softmax_cross_entropy none %{{.*}} {ignore_index = 7 : i64} : {{.*}} -> tensor<2x5xf32>
+  // CHECK: norm.softmax_cross_entropy sum %{{.*}} -> tensor<f32>
+  %a = norm.softmax_cross_entropy none %x, %t {ignore_index = 7 : i64}
+      : tensor<2x5x3xf32>, tensor<2x5xi32> -> tensor<2x5xf32>
+  %b = norm.softmax_cross_entropy sum %x, %t : tensor<2x5x3xf32>, tensor<2x5xi32> -> tensor<f32>
+  return %a, %b : tensor<2x5xf32>, tensor<f32>
+}
