@@ -61,6 +61,15 @@ def LowerKernelsPass : Pass<"weir-lower-kernels", "mlir::ModuleOp"> {
       "mlir::math::MathDialect"];
 }
 
+def ExpandMathPass : Pass<"weir-expand-math"> {
+  let summary = "Replaces f32 `math` functions by Weir's own.";
+  let description = [{
+    Afterwards every function that docs/math.md lists is straight-line `arith`
+    and `math.fma`; the others are as they were.
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect"];
+}
+
 def VerifyDispatchesPass : Pass<"weir-verify-dispatches", "mlir::ModuleOp"> {
   let summary = "Rejects what the dispatches level does not hold.";
 }

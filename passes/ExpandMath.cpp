@@ -1,0 +1,28 @@
+//===- ExpandMath.cpp - Replace math functions by Weir's own --------------===//
+//
+// A walk rather than the greedy driver: that one would fold constant operands
+// with the host's math library.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
+#include "weir/Kernels/Math.h"
+
+namespace weir {
+#define GEN_PASS_DEF_EXPANDMATHPASS
+#include "passes/Passes.h.inc"
+} // namespace weir
+
+namespace {
+struct ExpandMath : weir::impl::ExpandMathPassBase<ExpandMath> {
+  using ExpandMathPassBase::ExpandMathPassBase;
+
+  void runOnOperation() override {
+    mlir::RewritePatternSet patterns(&getContext());
+    weir::populateMathExpansionPatterns(patterns);
+    mlir::walkAndApplyPatterns(getOperation(), std::move(patterns));
+  }
+};
+} // namespace
