@@ -8,6 +8,7 @@
 
 #include "passes/Passes.h"
 
+#include "weir/Analysis/Effects.h"
 #include "weir/Target/ProfileAttr.h"
 #include "weir/Target/Spirv.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -70,15 +71,17 @@ LogicalResult EmitSpirv::check(const Profile &profile) {
   return success(good);
 }
 
-/// What the level gates and the packer read of each operand.
+/// What the level gates and the packer read of each operand. Effects are those
+/// that the barriers were made from, which may be narrower than the declared.
 static ArrayAttr describeOperands(gpu::GPUFuncOp kernel) {
+  Effects effects(kernel);
   Builder builder(kernel.getContext());
   SmallVector<Attribute> operands;
   for (auto [index, argument] : llvm::enumerate(kernel.getArgumentTypes())) {
     auto type = cast<MemRefType>(argument);
-    Attribute effect = kernel.getArgAttr(index, schedule::effectAttrName);
-    if (!effect)
-      effect = schedule::EffectAttr::get(kernel.getContext(), schedule::Access::update, false);
+    const OperandEffect &derived = effects.get(kernel).operands[index];
+    Attribute effect =
+        schedule::EffectAttr::get(kernel.getContext(), derived.access, derived.coversAll);
     int64_t bytes = *schedule::getByteSize(type);
     operands.push_back(builder.getDictionaryAttr(
         {builder.getNamedAttr("effect", effect),

@@ -8,6 +8,7 @@
 #include "weir/Target/Spirv.h"
 
 #include "mlir/Conversion/MemRefToSPIRV/MemRefToSPIRV.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/SPIRV/IR/TargetAndABI.h"
 
 using namespace mlir;
@@ -70,6 +71,59 @@ template <typename OpType> static void expandExtremum(OpType op) {
   }
   op.replaceAllUsesWith(result);
   op.erase();
+}
+
+/// Upstream's emulation takes the absolute value of the dividend, which the
+/// smallest integer does not have.
+static void expandRemainder(arith::RemSIOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  Value quotient = arith::DivSIOp::create(b, op.getLhs(), op.getRhs());
+  Value multiple = arith::MulIOp::create(b, quotient, op.getRhs());
+  op.replaceAllUsesWith(arith::SubIOp::create(b, op.getLhs(), multiple).getResult());
+  op.erase();
+}
+
+/// Upstream has no lowering.
+static void expandTrunc(math::TruncOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  Value size = math::FloorOp::create(b, math::AbsFOp::create(b, op.getOperand()));
+  op.replaceAllUsesWith(math::CopySignOp::create(b, size, op.getOperand()).getResult());
+  op.erase();
+}
+
+/// Mesa 22.3 truncates where GLSL's RoundEven is asked of f64. Adding 2^52 rounds
+/// to an integer, as the sum is exact and has no bits for less.
+static void expandRoundEven64(math::RoundEvenOp op) {
+  Type type = op.getType();
+  if (!getElementTypeOrSelf(type).isF64())
+    return;
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  TypedAttr number = b.getF64FloatAttr(0x1p52);
+  if (auto vector = dyn_cast<VectorType>(type))
+    number = DenseElementsAttr::get(vector, 0x1p52);
+  Value large = arith::ConstantOp::create(b, number);
+  Value size = math::AbsFOp::create(b, op.getOperand());
+  Value sum = arith::AddFOp::create(b, size, large);
+  Value rounded = arith::SubFOp::create(b, sum, large);
+  rounded = math::CopySignOp::create(b, rounded, op.getOperand());
+  // What is larger has no fraction; infinities and NaNs stay, too.
+  Value isSmall = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, size, large);
+  Value result = arith::SelectOp::create(b, isSmall, rounded, op.getOperand());
+  op.replaceAllUsesWith(result);
+  op.erase();
+}
+
+/// Upstream expands these divisions, but not on the way to SPIR-V.
+static void expandDivisions(gpu::GPUFuncOp kernel) {
+  auto found = kernel.walk([](Operation *op) {
+    bool is = isa<arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(op);
+    return is ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (!found.wasInterrupted())
+    return;
+  RewritePatternSet patterns(kernel.getContext());
+  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+  (void)applyPatternsGreedily(kernel, std::move(patterns)); // what stays is refused later
 }
 
 /// Upstream keeps a loop's results in variables that only the loop's body
@@ -138,6 +192,10 @@ static void mapAddressSpaces(gpu::GPUFuncOp kernel) {
 void weir::legalizeForSpirv(gpu::GPUFuncOp kernel) {
   SmallVector<int32_t> block(*kernel.getKnownBlockSize());
   kernel.walk([](Operation *op) { dropFlags(op); });
+  expandDivisions(kernel);
+  kernel.walk([](arith::RemSIOp op) { expandRemainder(op); });
+  kernel.walk([](math::TruncOp op) { expandTrunc(op); });
+  kernel.walk([](math::RoundEvenOp op) { expandRoundEven64(op); });
   kernel.walk([](arith::MaximumFOp op) { expandExtremum(op); });
   kernel.walk([](arith::MinimumFOp op) { expandExtremum(op); });
   kernel.walk([](scf::ForOp op) { guardLoop(op); });

@@ -1,7 +1,8 @@
 // RUN: weir-opt %s --weir-set-profile --weir-emit-spirv | FileCheck %s
 
 // What stays of a kernel beside its words: the symbol that dispatches name, the
-// workgroup, and each operand's effect, bytes and alignment.
+// workgroup, and each operand's effect, bytes and alignment. Effects are the
+// body's, whatever wider ones were declared.
 
 // CHECK-NOT:   gpu.module
 // CHECK:       gpu.binary @first
@@ -20,13 +21,21 @@
 
 module attributes {gpu.container_module} {
   gpu.module @kernels {
-    gpu.func @first(%x: memref<8xvector<4xf32>, #global> {schedule.effect = #schedule.effect<read>},
+    gpu.func @first(%x: memref<8xvector<4xf32>, #global> {schedule.effect = #schedule.effect<update>},
                     %m: memref<8xi8, #global> {schedule.effect = #schedule.effect<write, covers_all = true>})
         kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
+      %c0 = arith.constant 0 : index
+      %one = arith.constant 1 : i8
+      %v = memref.load %x[%c0] : memref<8xvector<4xf32>, #global>
+      memref.store %one, %m[%c0] : memref<8xi8, #global>
       gpu.return
     }
     gpu.func @second(%x: memref<2xvector<4xf64>, #global>)
         kernel attributes {known_block_size = array<i32: 4, 2, 1>} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %v = memref.load %x[%c0] : memref<2xvector<4xf64>, #global>
+      memref.store %v, %x[%c1] : memref<2xvector<4xf64>, #global>
       gpu.return
     }
   }

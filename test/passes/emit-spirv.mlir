@@ -377,4 +377,34 @@ gpu.module @vectors {
   }
 }
 
+// What upstream or a driver computes wrongly is spelled out in what is exact.
+// CHECK-LABEL: ; gpu.binary @spelled_out
+// CHECK-NOT:  OpSRem
+// CHECK-NOT:  OpUMod
+// CHECK-NOT:  RoundEven
+// CHECK-DAG:  OpSDiv %uint
+// CHECK-DAG:  OpExtInst %float %[[#]] Floor
+// CHECK-DAG:  OpFAdd %double %[[#]] %double_4503599627370496
+// CHECK-DAG:  OpFSub %double %[[#]] %double_4503599627370496
+gpu.module @spelled_out {
+  gpu.func @spelled_out(%x: memref<8xf32, #global>, %d: memref<8xf64, #global>,
+                        %j: memref<8xi32, #global>)
+      kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
+    %c7 = arith.constant 7 : i32
+    %i = gpu.thread_id x
+    %v = memref.load %x[%i] : memref<8xf32, #global>
+    %a = math.trunc %v : f32
+    memref.store %a, %x[%i] : memref<8xf32, #global>
+    %w = memref.load %d[%i] : memref<8xf64, #global>
+    %b = math.roundeven %w : f64
+    memref.store %b, %d[%i] : memref<8xf64, #global>
+    %k = memref.load %j[%i] : memref<8xi32, #global>
+    %r = arith.remsi %k, %c7 : i32
+    %f = arith.floordivsi %r, %c7 : i32
+    %c = arith.ceildivsi %f, %c7 : i32
+    memref.store %c, %j[%i] : memref<8xi32, #global>
+    gpu.return
+  }
+}
+
 }
