@@ -1,3 +1,291 @@
 //===- Compiler.cpp - The pipelines as a library --------------------------===//
+//
+// Text in, artifact out. Whatever goes wrong becomes sentences; MLIR's own
+// printing, reproducers and stack traces never reach the caller.
+//
+//===----------------------------------------------------------------------===//
 
 #include "weir/Compiler/Compiler.h"
+
+#include "TextScan.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "passes/Passes.h"
+#include "weir/Target/Bundle.h"
+#include "weir/Verify/Verify.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <unistd.h>
+
+using namespace mlir;
+using namespace weir;
+
+CompileError::CompileError(std::vector<std::string> problems)
+    : Error(problems.empty() ? std::string("compilation failed") : problems.front()),
+      problems(std::move(problems)) {}
+
+std::vector<std::string> weir::getLevelNames() {
+  std::vector<std::string> names;
+  for (const Level &level : getLevels())
+    names.push_back(level.name.str());
+  return names;
+}
+
+static std::string readText(const std::string &path) {
+  std::ostringstream text;
+  if (path == "-") {
+    text << std::cin.rdbuf();
+    return text.str();
+  }
+  std::error_code status;
+  if (std::filesystem::is_directory(path, status))
+    throw Error(path + ": is a folder; name an .mlir file, or - for standard input");
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw Error(path + ": cannot be read: " + std::strerror(errno));
+  if (file.peek() != std::ifstream::traits_type::eof())
+    text << file.rdbuf();
+  if (file.bad())
+    throw Error(path + ": reading failed");
+  return text.str();
+}
+
+/// Writes through a temporary file, so that a failure leaves nothing behind.
+static void writeText(const std::string &path, const std::string &text) {
+  if (path == "-") {
+    std::cout << text << std::flush;
+    if (!std::cout)
+      throw Error("standard output cannot be written");
+    return;
+  }
+  std::string temporary = path + ".tmp." + std::to_string(getpid());
+  std::error_code status;
+  std::ofstream file(temporary, std::ios::binary);
+  int reason = errno;
+  if (file && !(file << text).flush())
+    reason = errno;
+  bool written = file.good();
+  file.close();
+  if (written) {
+    std::filesystem::rename(temporary, path, status);
+    reason = status.value();
+  }
+  if (!written || status) {
+    std::filesystem::remove(temporary, status);
+    throw Error(path + ": cannot be written: " + std::strerror(reason));
+  }
+}
+
+namespace {
+/// Turns the diagnostics of one compilation into sentences.
+class Problems {
+public:
+  explicit Problems(MLIRContext &context)
+      : handler(&context, [this](Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+            return success();
+          std::string sentence = getPlace(diagnostic.getLocation()) + diagnostic.str();
+          for (Diagnostic &note : diagnostic.getNotes())
+            if (!StringRef(note.str()).starts_with("see current operation"))
+              sentence += "; " + getPlace(note.getLocation()) + note.str();
+          sentences.push_back(describe(sentence));
+          return success();
+        }) {}
+
+  std::vector<std::string> sentences;
+
+private:
+  ScopedDiagnosticHandler handler;
+
+  static std::string getPlace(Location location) {
+    std::string place;
+    location->walk([&](Location part) {
+      if (auto line = dyn_cast<FileLineColLoc>(part)) {
+        place = (line.getFilename().getValue() + ":" + Twine(line.getLine()) + ":" +
+                 Twine(line.getColumn()) + ": ")
+                    .str();
+        return WalkResult::interrupt();
+      }
+      return WalkResult::advance();
+    });
+    return place;
+  }
+
+  /// MLIR explains unknown dialects with a flag that `weir` doesn't have, and
+  /// prints the whole of a long op.
+  static std::string describe(std::string text) {
+    StringRef sentence(text);
+    if (size_t at = sentence.find("; you may be able to enable"); at != StringRef::npos)
+      text = sentence.take_front(at).str();
+    if (size_t at = text.find("being used but is not registered"); at != std::string::npos)
+      text += "; the graph level holds func, linalg, tensor, arith, math and norm";
+    for (char &c : text)
+      if (c == '\n')
+        c = ' ';
+    constexpr size_t most = 2000;
+    if (text.size() > most)
+      text = text.substr(0, most) + "...";
+    return text;
+  }
+};
+} // namespace
+
+static const Level &findLevel(const std::string &name, const char *option) {
+  std::string known;
+  for (const Level &level : getLevels()) {
+    if (level.name == name)
+      return level;
+    known += (known.empty() ? "" : ", ") + level.name.str();
+  }
+  throw Error(std::string(option) + "=" + name + ": no such level; the levels are " + known);
+}
+
+static std::string getProfileOf(const std::vector<std::string> &targets) {
+  if (targets.size() != 1)
+    throw Error("--target names " + std::to_string(targets.size()) +
+                " targets; this version compiles for one target at a time");
+  StringRef target = targets.front();
+  auto [api, profile] = target.split(':');
+  if (api != "vulkan")
+    throw Error("--target=" + targets.front() +
+                ": no such target; this version compiles for vulkan and vulkan:PROFILE");
+  return profile.empty() ? std::string("lavapipe") : profile.str();
+}
+
+/// Keeps the entries asked for, and what they use.
+static void selectEntries(ModuleOp module, const std::vector<std::string> &entries,
+                          const std::string &input) {
+  std::string known;
+  std::vector<std::string> problems;
+  llvm::SmallVector<func::FuncOp> others;
+  llvm::StringSet<> found;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    bool wanted = entries.empty() ? function.isPublic()
+                                  : llvm::is_contained(entries, function.getName().str());
+    if (function.isPublic())
+      known += (known.empty() ? "" : ", ") + function.getName().str();
+    if (!wanted) {
+      others.push_back(function);
+      continue;
+    }
+    found.insert(function.getName());
+    if (function.isExternal())
+      problems.push_back(input + ": function '" + function.getName().str() +
+                         "' has no body; give it one, or name other entries with --entry");
+  }
+  for (const std::string &entry : entries)
+    if (!found.contains(entry))
+      problems.push_back(input + ": no function '" + entry + "'; the module has " +
+                         (known.empty() ? "none" : known));
+  if (entries.empty() && found.empty())
+    problems.push_back(input + ": no public function to compile");
+  if (!problems.empty())
+    throw CompileError(problems);
+  // One that an entry uses stays for the gate to judge.
+  for (func::FuncOp function : others)
+    if (SymbolTable::symbolKnownUseEmpty(function, module))
+      function.erase();
+}
+
+static std::string print(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module->print(stream, OpPrintingFlags().enableDebugInfo(true, /*prettyForm=*/false));
+  stream << "\n";
+  return text;
+}
+
+/// Runs when an artifact's bytes are on disk and before they get their name.
+static void checkWritten(const std::string &path) {
+  for (const Claim &claim : verify(readArtifact(path)))
+    if (!claim.holds)
+      throw Error("the plan of entry '" + claim.entry + "' does not verify: " + claim.what + ": " +
+                  claim.detail + "; please report this");
+}
+
+void weir::compile(const CompileOptions &options) {
+  const Level &start = findLevel(options.startFrom, "--start-from");
+  const Level &stop =
+      options.stopAfter.empty() ? getLevels().back() : findLevel(options.stopAfter, "--stop-after");
+  if (&stop < &start)
+    throw Error("--stop-after=" + options.stopAfter +
+                " comes before --start-from=" + options.startFrom);
+  auto startsAfter = [&](const char *level) { return &start >= &findLevel(level, "level"); };
+  PipelineOptions pipeline;
+  pipeline.profile = getProfileOf(options.targets);
+  pipeline.noReuse = options.noReuse;
+  if (startsAfter("kernels") && options.targets.front() != "vulkan")
+    throw Error("--target=" + options.targets.front() + " has no effect with --start-from=" +
+                options.startFrom + ": the module states its profile already");
+  if (startsAfter("placed") && options.noReuse)
+    throw Error("--no-reuse has no effect with --start-from=" + options.startFrom +
+                ": the module's memory is planned already");
+
+  std::string text = readText(options.input);
+  std::string where = options.input == "-" ? "<stdin>" : options.input;
+  if (std::optional<std::string> problem = scanText(text, where))
+    throw CompileError({*problem});
+
+  DialectRegistry registry;
+  registerEverything(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  context.printStackTraceOnDiagnostic(false);
+  Problems problems(context);
+
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, where), llvm::SMLoc());
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    throw CompileError(problems.sentences);
+  selectEntries(*module, options.entries, where);
+  // The reference runs the graph as it came, whatever the passes make of it.
+  std::string graph = &start == getLevels().begin() ? print(*module) : std::string();
+
+  std::vector<std::pair<std::string, std::string>> saved;
+  for (const Level *level = &start; level <= &stop; ++level) {
+    if (options.onLevel)
+      options.onLevel(level->name.str());
+    PassManager manager(&context);
+    manager.enableVerifier(true);
+    // A module that starts from a level is already there; the gate still looks.
+    if (level != &start || level == getLevels().begin())
+      level->addPasses(manager, pipeline);
+    level->addGate(manager);
+    if (failed(manager.run(*module)) || !problems.sentences.empty())
+      throw CompileError(problems.sentences.empty()
+                             ? std::vector<std::string>{where + ": the " + level->name.str() +
+                                                        " level could not be made"}
+                             : problems.sentences);
+    if (!options.saveLevels.empty())
+      saved.emplace_back(level->name.str(), print(*module));
+  }
+
+  std::optional<Artifact> artifact;
+  if (options.stopAfter.empty()) {
+    FailureOr<Artifact> built = buildArtifact(*module, graph);
+    if (failed(built))
+      throw CompileError(problems.sentences);
+    artifact = std::move(*built);
+  }
+  if (!options.saveLevels.empty()) {
+    std::error_code status;
+    std::filesystem::create_directories(options.saveLevels, status);
+    if (status)
+      throw Error(options.saveLevels + ": cannot be made a folder: " + status.message());
+  }
+  for (auto &[level, moduleText] : saved)
+    writeText(options.saveLevels + "/" + level + ".mlir", moduleText);
+  if (artifact)
+    writeArtifact(options.output, *artifact, checkWritten);
+  else
+    writeText(options.output, print(*module));
+}

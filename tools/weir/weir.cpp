@@ -1,3 +1,98 @@
 //===- weir.cpp - The command line ----------------------------------------===//
+//
+// Exit status: 0 done, 1 a check failed, 2 bad usage or bad input. Errors go to
+// standard error, one line a problem. Nothing here prints a stack trace.
+//
+//===----------------------------------------------------------------------===//
 
-int main() { return 0; }
+#include "Verbs.h"
+#include "weir/Compiler/Compiler.h"
+#include "llvm/Support/ErrorHandling.h"
+
+#include <csignal>
+#include <cstring>
+#include <iostream>
+#include <new>
+#include <unistd.h>
+
+using namespace weir;
+using namespace weir::tool;
+
+static void printError(std::string sentence) {
+  for (char &c : sentence)
+    if (static_cast<unsigned char>(c) < ' ')
+      c = ' ';
+  std::cerr << "error: " << sentence << "\n";
+}
+
+static void endOnSignal(int) {
+  static const char text[] = "error: internal error in weir; please report this with its input\n";
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
+  _exit(1);
+}
+
+static void endOnFatalError(void *, const char *reason, bool) {
+  printError("internal error in weir: " + std::string(reason) +
+             "; please report this with its input");
+  _exit(1);
+}
+
+/// A deep recursion leaves no stack to report it on, hence one of its own.
+static void catchCrashes() {
+  static char stack[1 << 16];
+  stack_t alternate = {};
+  alternate.ss_sp = stack;
+  alternate.ss_size = sizeof(stack);
+  sigaltstack(&alternate, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = endOnSignal;
+  action.sa_flags = SA_ONSTACK;
+  for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT})
+    sigaction(signal, &action, nullptr);
+  llvm::install_fatal_error_handler(endOnFatalError);
+}
+
+static int runVerb(const Verb &verb) {
+  try {
+    int status = verb();
+    if (!std::cout.flush())
+      throw Error("standard output cannot be written");
+    return status;
+  } catch (const CompileError &error) {
+    for (const std::string &problem : error.problems)
+      printError(problem);
+  } catch (const Problems &error) {
+    for (const std::string &problem : error.sentences)
+      printError(problem);
+  } catch (const std::bad_alloc &) {
+    printError("out of memory");
+  } catch (const std::exception &error) {
+    printError(error.what());
+  }
+  return BadInput;
+}
+
+int main(int argc, char **argv) {
+  catchCrashes();
+  CLI::App app("Weir compiles model graphs to GPU kernels, and runs and checks what it made.");
+  app.name("weir");
+  app.set_version_flag("--version", "weir " WEIR_VERSION);
+  app.require_subcommand(1);
+  app.footer("Exit status: 0 done, 1 a check failed, 2 bad usage or bad input.\n"
+             "'weir VERB --help' explains a verb.");
+  Verb verb;
+  addCompile(app, verb);
+  addRun(app, verb);
+  addInspect(app, verb);
+  addVerify(app, verb);
+  addDevices(app, verb);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success))
+      return app.exit(error);
+    printError(std::string(error.what()) + "; see weir --help");
+    return BadInput;
+  }
+  return runVerb(verb);
+}

@@ -9,20 +9,23 @@
 
 #include "weir/Artifact/Error.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace weir {
 
 struct CompileOptions {
-  std::string input;                 ///< path of the .mlir; "-" is standard input
-  std::string output;                ///< path of the .weir, or of the .mlir with `stopAfter`
+  std::string input;  ///< path of the .mlir; "-" is standard input
+  std::string output; ///< path of the .weir, or of the .mlir with `stopAfter`
   std::vector<std::string> targets = {"vulkan"}; ///< "vulkan", "vulkan:PROFILE"
-  std::vector<std::string> entries;  ///< empty: every public function
+  std::vector<std::string> entries;              ///< empty: every public function
   std::string startFrom = "graph";
-  std::string stopAfter;             ///< empty: write an artifact
-  std::string saveLevels;            ///< folder for LEVEL.mlir files; empty: none
+  std::string stopAfter;  ///< empty: write an artifact
+  std::string saveLevels; ///< folder for LEVEL.mlir files; empty: none
   bool noReuse = false;
+  /// Called, when set, as work on a level begins, with the level's name.
+  std::function<void(const std::string &)> onLevel;
 };
 
 /// Problems found in the input, each one sentence with a location.
@@ -32,8 +35,12 @@ public:
   std::vector<std::string> problems;
 };
 
-/// Compiles. Writes the output only when everything went well.
-/// Errors: `CompileError` for problems of the input, `Error` for the rest.
+/// Compiles. Writes only when everything went well: first the levels, then the
+/// output, which replaces what was there at once.
+/// Errors: `CompileError` for problems of the input, `Error` for the rest: a
+///         file that cannot be read or written, an unknown level or target, an
+///         option that the chosen levels leave without effect, a plan that does
+///         not verify.
 void compile(const CompileOptions &options);
 
 /// The names of the levels, in order.

@@ -1,0 +1,20 @@
+//===- TextScan.h - What no text may do to the parser -----------*- C++ -*-===//
+
+#ifndef WEIR_LIB_COMPILER_TEXTSCAN_H
+#define WEIR_LIB_COMPILER_TEXTSCAN_H
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace weir {
+
+/// Looks for what MLIR's parser crashes on, hangs on or echoes: brackets nested
+/// deeper than 1,000, a line of 1 MiB or more outside of string literals,
+/// control bytes. Returns one sentence with `where`, line and column, or nothing.
+/// Linear in the text; strings and comments are skipped.
+std::optional<std::string> scanText(std::string_view text, const std::string &where);
+
+} // namespace weir
+
+#endif // WEIR_LIB_COMPILER_TEXTSCAN_H

@@ -1,0 +1,57 @@
+//===- Compile.cpp - weir compile -----------------------------------------===//
+
+#include "Output.h"
+#include "Verbs.h"
+#include "weir/Compiler/Compiler.h"
+
+#include <memory>
+
+using namespace weir;
+using namespace weir::tool;
+
+void tool::addCompile(CLI::App &app, Verb &chosen) {
+  auto options = std::make_shared<CompileOptions>();
+  CLI::App *verb = app.add_subcommand("compile", "Compile a graph to an artifact");
+  std::string levels;
+  for (const std::string &level : getLevelNames())
+    levels += (levels.empty() ? "" : ", ") + level;
+  verb->footer("LEVEL is one of " + levels +
+               ".\nEvery problem of the input is one line on standard error, "
+               "and then nothing is written.");
+  verb->add_option("input", options->input, "The graph, an .mlir file; - is standard input")
+      ->required()
+      ->type_name("IN.mlir");
+  verb->add_option("-o,--output", options->output,
+                   "The artifact; with --stop-after the module's text, - for standard output")
+      ->required()
+      ->type_name("OUT");
+  verb->add_option("--target", options->targets,
+                   "vulkan, or vulkan:PROFILE with a built-in profile's name or the file that "
+                   "'weir devices --emit-profile=FILE' wrote; vulkan alone is vulkan:lavapipe")
+      ->delimiter(',')
+      ->type_name("TARGET");
+  verb->add_option("--entry", options->entries,
+                   "A function to compile, may be repeated; without it every public one")
+      ->allow_extra_args(false)
+      ->type_name("F");
+  verb->add_flag("--no-reuse", options->noReuse, "Give every value bytes of its own in the arena");
+  verb->add_option("--start-from", options->startFrom,
+                   "The input is at this level already; its gate checks that")
+      ->type_name("LEVEL");
+  verb->add_option("--stop-after", options->stopAfter,
+                   "Write the module at this level in place of an artifact")
+      ->type_name("LEVEL");
+  verb->add_option("--save-levels", options->saveLevels, "Write each level to DIR/LEVEL.mlir, too")
+      ->type_name("DIR");
+  verb->callback([options, &chosen] {
+    chosen = [options] {
+      Progress progress;
+      progress.begin("reading " + options->input);
+      options->onLevel = [&](const std::string &level) {
+        progress.begin("compiling: level " + level);
+      };
+      compile(*options);
+      return Done;
+    };
+  });
+}

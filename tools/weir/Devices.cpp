@@ -1,0 +1,93 @@
+//===- Devices.cpp - weir devices -----------------------------------------===//
+
+#include "Handles.h"
+#include "Output.h"
+#include "Verbs.h"
+#include "weir/Artifact/Profile.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <unistd.h>
+
+using namespace weir;
+using namespace weir::tool;
+
+namespace {
+struct DevicesOptions {
+  bool json = false;
+  std::string profile; ///< a path; "-" is standard output
+  size_t index = 0;
+};
+} // namespace
+
+static std::string getProfileText(weir_device *device) {
+  char *text = nullptr;
+  check(weir_device_profile(device, &text));
+  std::string profile = text;
+  weir_string_free(text);
+  return profile;
+}
+
+static void emitProfile(const DevicesOptions &options) {
+  std::string text = getProfileText(openDevice(options.index).get());
+  if (options.profile == "-") {
+    std::cout << text;
+    return;
+  }
+  std::string temporary = options.profile + ".tmp." + std::to_string(getpid());
+  std::ofstream file(temporary, std::ios::binary);
+  bool written = (file << text).flush().good();
+  file.close();
+  std::error_code status;
+  if (written)
+    std::filesystem::rename(temporary, options.profile, status);
+  if (!written || status) {
+    std::filesystem::remove(temporary, status);
+    throw Error(options.profile +
+                ": cannot be written; check that its folder exists and is writable");
+  }
+}
+
+static int runDevices(const DevicesOptions &options) {
+  if (!options.profile.empty()) {
+    emitProfile(options);
+    return Done;
+  }
+  Json list = Json::array();
+  std::vector<std::vector<std::string>> rows;
+  for (size_t i = 0, count = countDevices(); i < count; ++i) {
+    Device device = openDevice(i);
+    std::string name = weir_device_name(device.get()), text = getProfileText(device.get());
+    Profile profile = parseProfile(text, "the profile of device " + std::to_string(i));
+    list.push_back({{"index", i}, {"name", name}, {"profile", Json::parse(text)}});
+    rows.push_back({std::to_string(i), name, profile.api, std::to_string(profile.subgroupSize),
+                    std::to_string(profile.maxWorkgroupSize),
+                    std::to_string(profile.workgroupMemory)});
+  }
+  if (options.json)
+    printJson(list);
+  else
+    printTable({"index", "device", "api", "subgroup", "workgroup", "workgroup bytes"}, rows);
+  return Done;
+}
+
+void tool::addDevices(CLI::App &app, Verb &chosen) {
+  auto options = std::make_shared<DevicesOptions>();
+  CLI::App *verb = app.add_subcommand("devices", "List this machine's devices");
+  verb->add_flag("--json", options->json, "Print JSON, with the profile that fits each device");
+  verb->add_option("--emit-profile", options->profile,
+                   "Write the profile that fits device --index, for compile's "
+                   "--target=vulkan:FILE; without FILE to standard output")
+      ->expected(0, 1)
+      ->default_str("-")
+      ->type_name("FILE");
+  verb->add_option("--index", options->index, "The device of --emit-profile, 0 by default")
+      ->type_name("N");
+  verb->callback([options, verb, &chosen] {
+    if (verb->count("--emit-profile") && options->profile.empty())
+      options->profile = "-";
+    chosen = [options] { return runDevices(*options); };
+  });
+}

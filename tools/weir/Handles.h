@@ -1,0 +1,42 @@
+//===- Handles.h - The C ABI's handles, closed by themselves ----*- C++ -*-===//
+
+#ifndef WEIR_TOOLS_WEIR_HANDLES_H
+#define WEIR_TOOLS_WEIR_HANDLES_H
+
+#include "weir/Artifact/Error.h"
+#include "weir/weir.h"
+
+#include <memory>
+#include <string>
+
+namespace weir::tool {
+
+template <auto close> struct Closer {
+  template <typename Handle> void operator()(Handle *handle) const { close(handle); }
+};
+using ArtifactHandle = std::unique_ptr<weir_artifact, Closer<weir_artifact_close>>;
+using Device = std::unique_ptr<weir_device, Closer<weir_device_close>>;
+using Program = std::unique_ptr<weir_program, Closer<weir_program_unload>>;
+using Buffer = std::unique_ptr<weir_buffer, Closer<weir_buffer_destroy>>;
+
+/// Errors: `Error` with the library's sentence unless `status` is success.
+inline void check(weir_status status) {
+  if (status != WEIR_OK)
+    throw Error(weir_last_error());
+}
+
+inline size_t countDevices() {
+  size_t count = 0;
+  check(weir_device_count("vulkan", &count));
+  return count;
+}
+
+inline Device openDevice(size_t index) {
+  weir_device *device = nullptr;
+  check(weir_device_open("vulkan", index, &device));
+  return Device(device);
+}
+
+} // namespace weir::tool
+
+#endif // WEIR_TOOLS_WEIR_HANDLES_H

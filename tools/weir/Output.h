@@ -1,0 +1,50 @@
+//===- Output.h - Tables, JSON and progress ---------------------*- C++ -*-===//
+
+#ifndef WEIR_TOOLS_WEIR_OUTPUT_H
+#define WEIR_TOOLS_WEIR_OUTPUT_H
+
+#include <nlohmann/json.hpp>
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace weir::tool {
+
+using Json = nlohmann::ordered_json;
+
+/// Prints `rows` below `head`, columns aligned, on standard output.
+void printTable(const std::vector<std::string> &head,
+                const std::vector<std::vector<std::string>> &rows);
+
+void printJson(const Json &json);
+
+/// "8192x1024"; "scalar" of rank 0.
+std::string printShape(const std::vector<int64_t> &shape);
+
+/// Four digits.
+std::string printNumber(double number);
+
+/// Says on a terminal what has been going on for more than a second; silent
+/// where standard error is no terminal.
+class Progress {
+public:
+  Progress();
+  ~Progress();
+  void begin(const std::string &what);
+
+private:
+  void show();
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::string current;
+  bool over = false;
+  std::thread shower;
+};
+
+} // namespace weir::tool
+
+#endif // WEIR_TOOLS_WEIR_OUTPUT_H

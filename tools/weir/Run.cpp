@@ -1,0 +1,225 @@
+//===- Run.cpp - weir run -------------------------------------------------===//
+
+#include "Handles.h"
+#include "Output.h"
+#include "Tensors.h"
+#include "Verbs.h"
+#include "weir/Reference/Reference.h"
+
+#include <chrono>
+#include <cmath>
+#include <iostream>
+
+using namespace weir;
+using namespace weir::tool;
+
+namespace {
+struct RunOptions {
+  std::string artifact, entry, device = "vulkan", output, expected;
+  std::vector<std::string> inputs;
+  std::optional<uint64_t> seed;
+  double tolerance = 1e-5;
+  int steps = 1;
+  bool float64 = false, json = false;
+};
+
+struct Outcome {
+  std::vector<Tensor> results;
+  double seconds = 0;               ///< of the fastest step, on the host's clock
+  std::optional<double> deviceTime; ///< seconds between first and last command
+};
+} // namespace
+
+static const EntrySpec &findEntry(const Artifact &artifact, const std::string &name) {
+  std::string known;
+  for (const EntrySpec &entry : artifact.manifest.entries) {
+    if (entry.name == name || (name.empty() && artifact.manifest.entries.size() == 1))
+      return entry;
+    known += (known.empty() ? "'" : ", '") + entry.name + "'";
+  }
+  if (name.empty())
+    throw Error("the artifact has several entries; choose one with --entry: " + known);
+  throw Error("the artifact has no entry '" + name + "'; it has " + known);
+}
+
+/// Runs `step` as often as asked for and keeps the fastest time.
+template <typename Step>
+static void repeat(const RunOptions &options, Outcome &outcome, Step step) {
+  for (int i = 0; i < options.steps; ++i) {
+    auto begin = std::chrono::steady_clock::now();
+    step();
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    outcome.seconds = i ? std::min(outcome.seconds, took.count()) : took.count();
+  }
+}
+
+static Outcome runOnReference(const Artifact &artifact, const EntrySpec &entry,
+                              const std::vector<Tensor> &inputs, const RunOptions &options) {
+  auto graph = artifact.ir.find("ir/graph.mlir");
+  if (graph == artifact.ir.end())
+    throw Error(options.artifact + " holds no ir/graph.mlir, which the reference runs; compile "
+                                   "it from the graph level");
+  Outcome outcome;
+  repeat(options, outcome, [&] {
+    outcome.results = runReference(graph->second, entry.name, inputs,
+                                   options.float64 ? Precision::Float64 : Precision::AsWritten);
+  });
+  return outcome;
+}
+
+static Outcome runOnVulkan(const EntrySpec &entry, const std::vector<Tensor> &inputs,
+                           const RunOptions &options) {
+  weir_artifact *opened = nullptr;
+  check(weir_artifact_open(options.artifact.c_str(), &opened));
+  ArtifactHandle artifact(opened);
+  Device device = openDevice(0);
+  weir_program *loaded = nullptr;
+  check(weir_program_load(device.get(), artifact.get(), &loaded));
+  Program program(loaded);
+
+  std::vector<Buffer> owned;
+  auto makeBuffer = [&](int64_t bytes) {
+    weir_buffer *buffer = nullptr;
+    if (bytes)
+      check(weir_buffer_create(device.get(), bytes, &buffer));
+    owned.emplace_back(buffer);
+    return buffer;
+  };
+  std::vector<weir_buffer *> arguments, results;
+  for (const Tensor &input : inputs) {
+    arguments.push_back(makeBuffer(input.data.size()));
+    if (!input.data.empty())
+      check(weir_buffer_write(arguments.back(), 0, input.data.data(), input.data.size()));
+  }
+  Outcome outcome;
+  for (const TensorSpec &spec : entry.results) {
+    outcome.results.push_back({spec, Bytes(getByteSize(spec))});
+    results.push_back(makeBuffer(getByteSize(spec)));
+  }
+  repeat(options, outcome, [&] {
+    double nanoseconds = 0;
+    check(weir_program_invoke(program.get(), entry.name.c_str(), arguments.data(), arguments.size(),
+                              results.data(), results.size(), &nanoseconds));
+    double seconds = nanoseconds * 1e-9;
+    outcome.deviceTime = outcome.deviceTime ? std::min(*outcome.deviceTime, seconds) : seconds;
+  });
+  for (size_t i = 0; i < results.size(); ++i)
+    if (Bytes &data = outcome.results[i].data; !data.empty())
+      check(weir_buffer_read(results[i], 0, data.data(), data.size()));
+  return outcome;
+}
+
+/// JSON has no infinities and no NaN.
+static Json toJson(double number) {
+  return std::isfinite(number) ? Json(number) : Json(printNumber(number));
+}
+
+static int report(const EntrySpec &entry, const Outcome &outcome,
+                  const std::vector<Tensor> &expected, const RunOptions &options) {
+  bool passes = true;
+  Json list = Json::array();
+  std::vector<std::string> head = {"result", "shape", "dtype"};
+  if (!options.expected.empty())
+    head.insert(head.end(), {"largest error", "relative", ""});
+  std::vector<std::vector<std::string>> rows;
+  for (size_t i = 0; i < outcome.results.size(); ++i) {
+    const TensorSpec &spec = outcome.results[i].spec;
+    rows.push_back({spec.name, printShape(spec.shape), spec.dtype});
+    list.push_back({{"name", spec.name}, {"shape", spec.shape}, {"dtype", spec.dtype}});
+    if (options.expected.empty())
+      continue;
+    Comparison comparison = compare(outcome.results[i], expected[i], options.tolerance);
+    passes &= comparison.passes;
+    rows.back().insert(rows.back().end(),
+                       {printNumber(comparison.largestError), printNumber(comparison.relativeError),
+                        comparison.passes ? "ok" : "FAILS: " + comparison.reason});
+    list.back()["largest_error"] = toJson(comparison.largestError);
+    list.back()["relative_error"] = toJson(comparison.relativeError);
+    list.back()["passes"] = comparison.passes;
+    if (!comparison.passes)
+      list.back()["reason"] = comparison.reason;
+  }
+  if (options.json) {
+    Json json = {{"entry", entry.name}, {"device", options.device}, {"results", list}};
+    json["seconds"] = outcome.seconds;
+    if (outcome.deviceTime)
+      json["device_seconds"] = *outcome.deviceTime;
+    if (!options.expected.empty()) {
+      json["tolerance"] = options.tolerance;
+      json["passes"] = passes;
+    }
+    printJson(json);
+  } else {
+    printTable(head, rows);
+    std::cout << "time: " << printNumber(outcome.seconds * 1e3) << " ms";
+    if (outcome.deviceTime)
+      std::cout << ", on the device " << printNumber(*outcome.deviceTime * 1e3) << " ms";
+    std::cout << (options.steps > 1 ? " (fastest of " + std::to_string(options.steps) + ")" : "")
+              << "\n";
+  }
+  return passes ? Done : CheckFailed;
+}
+
+static int run(const RunOptions &options) {
+  if (options.device != "vulkan" && options.device != "reference")
+    throw Error("--device=" + options.device + ": no such device; there are vulkan and reference");
+  if (options.float64 && options.device != "reference")
+    throw Error("--f64 is for --device=reference");
+  if (!(options.tolerance >= 0))
+    throw Error("--tolerance is below 0");
+  Progress progress;
+  progress.begin("reading " + options.artifact);
+  Artifact artifact = readArtifact(options.artifact);
+  const EntrySpec &entry = findEntry(artifact, options.entry);
+  std::vector<Tensor> inputs = gatherInputs(entry, options.inputs, options.seed, options.float64);
+  std::vector<Tensor> expected;
+  if (!options.expected.empty())
+    expected = readExpected(options.expected, entry.name, entry.results);
+  progress.begin("running entry " + entry.name + " on " + options.device);
+  Outcome outcome = options.device == "vulkan" ? runOnVulkan(entry, inputs, options)
+                                               : runOnReference(artifact, entry, inputs, options);
+  if (!options.output.empty())
+    writeSafetensors(options.output, outcome.results);
+  return report(entry, outcome, expected, options);
+}
+
+void tool::addRun(CLI::App &app, Verb &chosen) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App *verb = app.add_subcommand("run", "Run an entry of an artifact");
+  verb->footer(
+      "With --compare, floats pass when every |result - expected| is at most T times the largest\n"
+      "finite |expected| of that tensor (times 1 where all expected are 0), NaNs are at the same\n"
+      "places and infinities are equal; integers must be equal. Exit 1 when a result does not "
+      "pass.\n"
+      "Random inputs depend on the seed and the argument's name alone: floats of mean 0 and\n"
+      "variance 1, integers 0 or 1. Tensor files are safetensors, tensors named as the entry's.");
+  verb->add_option("artifact", options->artifact, "The artifact")->required()->type_name("X.weir");
+  verb->add_option("--entry", options->entry, "The entry; needed where there are several")
+      ->type_name("E");
+  verb->add_option("--device", options->device,
+                   "vulkan (default): the first Vulkan device; reference: the graph on the host, "
+                   "compiled another way")
+      ->type_name("DEVICE");
+  verb->add_flag(
+      "--f64", options->float64,
+      "With --device=reference: every float becomes f64; float inputs may be F32 or F64");
+  verb->add_option("--input", options->inputs, "Arguments by name, may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("A.safetensors");
+  verb->add_option("--random-inputs", options->seed,
+                   "Random values for every argument that no --input has")
+      ->type_name("SEED");
+  verb->add_option("--steps", options->steps, "Invoke so often and report the fastest")
+      ->check(CLI::Range(1, 1000000))
+      ->type_name("N");
+  verb->add_option("--output", options->output, "Write the results here")
+      ->type_name("B.safetensors");
+  CLI::Option *compare =
+      verb->add_option("--compare", options->expected, "Compare the results with these")
+          ->type_name("EXPECTED.safetensors");
+  verb->add_option("--tolerance", options->tolerance, "Largest relative error, 1e-5 by default")
+      ->needs(compare)
+      ->type_name("T");
+  verb->add_flag("--json", options->json, "Print JSON");
+  verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+}

@@ -1,0 +1,39 @@
+//===- Verbs.h - The verbs of the command line ------------------*- C++ -*-===//
+
+#ifndef WEIR_TOOLS_WEIR_VERBS_H
+#define WEIR_TOOLS_WEIR_VERBS_H
+
+#include "weir/Artifact/Error.h"
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace weir::tool {
+
+/// Exit statuses.
+enum Status { Done = 0, CheckFailed = 1, BadInput = 2 };
+
+/// Several problems at once; each becomes a line.
+class Problems : public Error {
+public:
+  explicit Problems(std::vector<std::string> sentences)
+      : Error(sentences.front()), sentences(std::move(sentences)) {}
+  std::vector<std::string> sentences;
+};
+
+/// What the chosen verb does; returns the exit status.
+using Verb = std::function<int()>;
+
+/// Each adds its verb to `app`, and sets `chosen` when the command line names it.
+void addCompile(CLI::App &app, Verb &chosen);
+void addRun(CLI::App &app, Verb &chosen);
+void addInspect(CLI::App &app, Verb &chosen);
+void addVerify(CLI::App &app, Verb &chosen);
+void addDevices(CLI::App &app, Verb &chosen);
+
+} // namespace weir::tool
+
+#endif // WEIR_TOOLS_WEIR_VERBS_H
