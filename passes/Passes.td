@@ -11,6 +11,12 @@ include "mlir/Pass/PassBase.td"
 
 def RaiseNormsPass : Pass<"weir-raise-norms", "mlir::func::FuncOp"> {
   let summary = "Turns decomposed norms and losses into `norm` ops.";
+  let description = [{
+    Recognises LayerNorm, log-softmax and the mean cross-entropy by what their
+    elements are computed from, whatever ops and reshapes spell it. Statistics
+    that were in f64 become f32 in two passes; an assertion that a target is a
+    class becomes a NaN loss. What does not match exactly stays as it is.
+  }];
   let dependentDialects = ["weir::norm::NormDialect"];
 }
 
