@@ -13,6 +13,10 @@
 
 namespace weir {
 
+/// At `graph` and `gradient`, of which `level` is the name: functions of one
+/// block on ranked tensors of static shape, of supported ops and types.
+mlir::LogicalResult verifyGraph(mlir::ModuleOp module, llvm::StringRef level);
+
 /// From `dispatches` on: functions on flat buffers around one command list,
 /// kernels with their effects declared, all within the profile's limits.
 mlir::LogicalResult verifyCommands(mlir::ModuleOp module, Effects &effects);

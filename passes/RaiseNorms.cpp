@@ -106,8 +106,7 @@ private:
 
   std::optional<Term> stepIntoBody(const Term &term, linalg::GenericOp op);
   std::optional<Term> stepThroughReshape(const Term &term);
-  std::optional<Coords> getLoops(linalg::GenericOp op, AffineMap map,
-                                             ArrayRef<Coord> coords);
+  std::optional<Coords> getLoops(linalg::GenericOp op, AffineMap map, ArrayRef<Coord> coords);
 };
 } // namespace
 
@@ -129,7 +128,7 @@ Term Unfolder::makeElement(Value tensor) {
 /// The loops of `op` that reach the element at `coords` through `map`; loops
 /// that the map does not mention stay at variable 0.
 std::optional<Coords> Unfolder::getLoops(linalg::GenericOp op, AffineMap map,
-                                                     ArrayRef<Coord> coords) {
+                                         ArrayRef<Coord> coords) {
   Coords loops(map.getNumDims());
   llvm::SmallBitVector seen(map.getNumDims());
   for (auto [expr, coord] : llvm::zip_equal(map.getResults(), coords)) {
@@ -168,6 +167,8 @@ std::optional<Term> Unfolder::stepThroughReshape(const Term &term) {
   Operation *op = term.value.getDefiningOp();
   auto from = cast<RankedTensorType>(op->getOperand(0).getType());
   auto to = cast<RankedTensorType>(op->getResult(0).getType());
+  if (!from.hasStaticShape() || !to.hasStaticShape())
+    return std::nullopt;
   Coords kept, coords;
   SmallVector<int64_t> keptSizes;
   for (auto [coord, size] : llvm::zip_equal(*term.coords, to.getShape()))
@@ -215,14 +216,17 @@ std::optional<Term> Unfolder::step(const Term &term) {
     if (argument.getOwner() != op.getBody())
       return std::nullopt;
     OpOperand *operand = op.getMatchingOpOperand(argument);
+    if (!isa<ShapedType>(operand->get().getType()))
+      return Term{operand->get(), nullptr, nullptr};
+    if (!isa<RankedTensorType>(operand->get().getType()))
+      return std::nullopt;
     Coords coords;
     for (AffineExpr expr : op.getMatchingIndexingMap(operand).getResults()) {
       auto dim = dyn_cast<AffineDimExpr>(expr);
       auto constant = dyn_cast<AffineConstantExpr>(expr);
       if (!dim && !(constant && constant.getValue() == 0))
         return std::nullopt;
-      bool isOnly = cast<RankedTensorType>(operand->get().getType())
-                        .getDimSize(coords.size()) == 1;
+      bool isOnly = cast<RankedTensorType>(operand->get().getType()).getDimSize(coords.size()) == 1;
       if (!dim && !isOnly)
         return std::nullopt;
       coords.push_back(dim ? term.scope->loops[dim.getPosition()] : Coord());
@@ -268,8 +272,7 @@ std::optional<Reduction> Unfolder::getReduction(Term term) {
     return std::nullopt;
   unsigned number = cast<OpResult>(term.value).getResultNumber();
   OpOperand *init = op.getDpsInitOperand(number);
-  std::optional<Coords> loops =
-      getLoops(op, op.getMatchingIndexingMap(init), *term.coords);
+  std::optional<Coords> loops = getLoops(op, op.getMatchingIndexingMap(init), *term.coords);
   if (!loops)
     return std::nullopt;
 
@@ -361,9 +364,8 @@ protected:
 } // namespace
 
 static bool isAt(ArrayRef<Coord> coords, ArrayRef<int64_t> variables) {
-  return llvm::all_of(llvm::zip_equal(coords, variables), [](auto pair) {
-    return std::get<0>(pair).isVariable(std::get<1>(pair));
-  });
+  return llvm::all_of(llvm::zip_equal(coords, variables),
+                      [](auto pair) { return std::get<0>(pair).isVariable(std::get<1>(pair)); });
 }
 
 std::optional<double> Matcher::floatConstant(Term term) {
@@ -446,7 +448,7 @@ public:
       : Matcher(getElementTypeOrSelf(root)), root(cast<TypedValue<RankedTensorType>>(root)),
         axes(axes) {
     for (int64_t size : this->root.getType().getShape().take_back(axes))
-      count *= size;
+      count *= double(size);
   }
 
   bool match();
@@ -457,7 +459,8 @@ public:
 
 private:
   TypedValue<RankedTensorType> root;
-  int64_t axes, count = 1;
+  int64_t axes;
+  double count = 1; // of elements a row
   SmallVector<int64_t> point;
   Value x, gamma, beta;
   double eps = 0;
@@ -504,7 +507,7 @@ bool LayerNorm::isColumn(Term term, const Reduction &row) {
 
 std::optional<Reduction> LayerNorm::matchMeanOf(Term term) {
   auto quotient = binary<arith::DivFOp>(skipConversions(term));
-  if (!quotient || !isFloat(quotient->second, double(count)))
+  if (!quotient || !isFloat(quotient->second, count))
     return std::nullopt;
   return sum(skipConversions(quotient->first));
 }
@@ -691,8 +694,8 @@ bool LogSoftmaxMatcher::matchSumOfExp(Term term) {
   return difference && isColumn(difference->first, *row) && matchMax(difference->second);
 }
 
-bool LogSoftmaxMatcher::matchLogSoftmax(Term term, RankedTensorType wanted,
-                                        ArrayRef<int64_t> rows, int64_t axis) {
+bool LogSoftmaxMatcher::matchLogSoftmax(Term term, RankedTensorType wanted, ArrayRef<int64_t> rows,
+                                        int64_t axis) {
   point.assign(rows.begin(), rows.end());
   this->axis = axis;
   auto terms = binary<arith::SubFOp>(term);
@@ -746,8 +749,8 @@ bool CrossEntropy::matchTotal(const Reduction &total) {
   targets = target.value;
   ignoreIndex = *ignored;
   auto integers = cast<RankedTensorType>(targets.getType());
-  if (!integers.getElementType().isSignlessInteger(64) &&
-      !integers.getElementType().isSignlessInteger(32))
+  if (!integers.hasStaticShape() || (!integers.getElementType().isSignlessInteger(64) &&
+                                     !integers.getElementType().isSignlessInteger(32)))
     return false;
   if (integers.getRank() != int64_t(total.variables.size()) || !matchKept(kept, total.variables))
     return false;
@@ -762,7 +765,7 @@ bool CrossEntropy::matchTotal(const Reduction &total) {
     if (!at->isElement())
       continue;
     auto logits = cast<RankedTensorType>(at->value.getType());
-    if (logits.getRank() != integers.getRank() + 1 ||
+    if (logits.getRank() != integers.getRank() + 1 || !logits.hasStaticShape() ||
         logits.getShape().drop_back() != integers.getShape() || logits.getElementType() != type)
       continue;
     // With one class, every target that counts is that one.
@@ -777,7 +780,8 @@ bool CrossEntropy::matchTotal(const Reduction &total) {
 bool CrossEntropy::matchCount(Term term) {
   auto integer = unary<arith::SIToFPOp>(term);
   std::optional<Reduction> count = integer ? sum(*integer) : std::nullopt;
-  if (!count || count->variables.size() != size_t(cast<RankedTensorType>(targets.getType()).getRank()))
+  if (!count ||
+      count->variables.size() != size_t(cast<RankedTensorType>(targets.getType()).getRank()))
     return false;
   auto kept = unary<arith::ExtUIOp>(count->body);
   return kept && matchKept(*kept, count->variables);
@@ -827,15 +831,17 @@ static bool raise(Pattern pattern, Operation *root, llvm::DenseSet<Operation *> 
 }
 
 static bool raise(linalg::GenericOp root, llvm::DenseSet<Operation *> &gone) {
-  auto type = dyn_cast_or_null<RankedTensorType>(root->getNumResults() == 1 ? root->getResult(0).getType()
-                                                                    : Type());
-  if (!type || !type.hasStaticShape() || !(type.getElementType().isF32() || type.getElementType().isF64()))
+  auto type = dyn_cast_or_null<RankedTensorType>(
+      root->getNumResults() == 1 ? root->getResult(0).getType() : Type());
+  if (!type || !type.hasStaticShape() ||
+      !(type.getElementType().isF32() || type.getElementType().isF64()))
     return false;
   Value result = root->getResult(0);
   if (type.getRank() == 0)
     return raise(CrossEntropy(result), root, gone);
   for (int64_t axis = 0; axis < type.getRank(); ++axis)
-    if (raise(LayerNorm(result, axis + 1), root, gone) || raise(LogSoftmax(result, axis), root, gone))
+    if (raise(LayerNorm(result, axis + 1), root, gone) ||
+        raise(LogSoftmax(result, axis), root, gone))
       return true;
   return false;
 }

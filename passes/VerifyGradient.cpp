@@ -1,6 +1,6 @@
-//===- VerifyGradient.cpp - stub ------------------------------------------------------===//
+//===- VerifyGradient.cpp - The gate of the gradient level ----------------===//
 
-#include "passes/Passes.h"
+#include "passes/Gates.h"
 
 namespace weir {
 #define GEN_PASS_DEF_VERIFYGRADIENTPASS
@@ -11,6 +11,9 @@ namespace {
 struct VerifyGradient : weir::impl::VerifyGradientPassBase<VerifyGradient> {
   using VerifyGradientPassBase::VerifyGradientPassBase;
 
-  void runOnOperation() override {}
+  void runOnOperation() override {
+    if (failed(weir::verifyGraph(getOperation(), "gradient")))
+      signalPassFailure();
+  }
 };
 } // namespace

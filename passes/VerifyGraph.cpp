@@ -1,6 +1,6 @@
-//===- VerifyGraph.cpp - stub ------------------------------------------------------===//
+//===- VerifyGraph.cpp - The gate of the graph level ----------------------===//
 
-#include "passes/Passes.h"
+#include "passes/Gates.h"
 
 namespace weir {
 #define GEN_PASS_DEF_VERIFYGRAPHPASS
@@ -11,6 +11,9 @@ namespace {
 struct VerifyGraph : weir::impl::VerifyGraphPassBase<VerifyGraph> {
   using VerifyGraphPassBase::VerifyGraphPassBase;
 
-  void runOnOperation() override {}
+  void runOnOperation() override {
+    if (failed(weir::verifyGraph(getOperation(), "graph")))
+      signalPassFailure();
+  }
 };
 } // namespace

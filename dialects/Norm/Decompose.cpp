@@ -44,10 +44,10 @@ public:
 
   /// The number of elements of a row.
   Value getCount() {
-    int64_t elements = 1;
+    double elements = 1;
     for (int64_t size : shape.slice(first, count))
-      elements *= size;
-    return constant(double(elements));
+      elements *= double(size);
+    return constant(elements);
   }
 
   Value constant(double value) {

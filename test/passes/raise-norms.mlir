@@ -1433,3 +1433,91 @@ func.func @cross_entropy_keeps_the_ignored(%x: tensor<4x4xf32>, %target: tensor<
   } -> tensor<f32>
   return %mean : tensor<f32>
 }
+
+//===----------------------------------------------------------------------===//
+// What the gate has yet to refuse
+//===----------------------------------------------------------------------===//
+
+// A scalar operand is as good as a constant in the body.
+// CHECK-LABEL: func @layer_norm_without_weights_scalar_operand
+// CHECK:         [[Y:%.*]] = norm.layer_norm %arg0 {axes = 1 : i64, eps = 2.500000e-01 : f64} : tensor<4x4xf32>
+// CHECK-NEXT:    return [[Y]]
+func.func @layer_norm_without_weights_scalar_operand(%x: tensor<4x4xf32>, %z: tensor<4x4xf32>)
+    -> tensor<4x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %three = arith.constant 3.0 : f32
+  %four = arith.constant 4.0 : f32
+  %eps = arith.constant 0.25 : f32
+  %rows = tensor.empty() : tensor<4xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%rows : tensor<4xf32>) -> tensor<4xf32>
+  %sum = linalg.generic {indexing_maps = [#full, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x4xf32>) outs(%start : tensor<4xf32>) {
+    ^bb0(%a: f32, %acc: f32):
+      %s = arith.addf %acc, %a : f32
+      linalg.yield %s : f32
+  } -> tensor<4xf32>
+  %mean = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+      ins(%sum : tensor<4xf32>) outs(%rows : tensor<4xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %q = arith.divf %a, %four : f32
+      linalg.yield %q : f32
+  } -> tensor<4xf32>
+  %squares = linalg.generic {indexing_maps = [#full, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x, %mean : tensor<4x4xf32>, tensor<4xf32>) outs(%start : tensor<4xf32>) {
+    ^bb0(%a: f32, %m: f32, %acc: f32):
+      %d = arith.subf %a, %m : f32
+      %s = arith.mulf %d, %d : f32
+      %t = arith.addf %acc, %s : f32
+      linalg.yield %t : f32
+  } -> tensor<4xf32>
+  %full = tensor.empty() : tensor<4x4xf32>
+  %y = linalg.generic {indexing_maps = [#full, #row, #row, affine_map<(i, j) -> ()>, #full], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %mean, %squares, %eps
+          : tensor<4x4xf32>, tensor<4xf32>, tensor<4xf32>, f32)
+      outs(%full : tensor<4x4xf32>) {
+    ^bb0(%a: f32, %m: f32, %s: f32, %e: f32, %o: f32):
+      %centered = arith.subf %a, %m : f32
+      %variance = arith.divf %s, %four : f32
+      %shifted = arith.addf %variance, %e : f32
+      %rstd = math.rsqrt %shifted : f32
+      %normal = arith.mulf %rstd, %centered : f32
+      linalg.yield %normal : f32
+  } -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
+
+// CHECK-LABEL: func @log_softmax_of_unknown_size
+// CHECK-NOT:     norm.
+// CHECK:         return
+func.func @log_softmax_of_unknown_size(%x: tensor<?x4xf32>, %n: index) -> tensor<?x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %rows = tensor.empty(%n) : tensor<?xf32>
+  %lows = linalg.fill ins(%low : f32) outs(%rows : tensor<?xf32>) -> tensor<?xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%rows : tensor<?xf32>) -> tensor<?xf32>
+  %max = linalg.generic {indexing_maps = [#full, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<?x4xf32>) outs(%lows : tensor<?xf32>) {
+    ^bb0(%a: f32, %acc: f32):
+      %m = arith.maximumf %a, %acc : f32
+      linalg.yield %m : f32
+  } -> tensor<?xf32>
+  %sum = linalg.generic {indexing_maps = [#full, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x, %max : tensor<?x4xf32>, tensor<?xf32>) outs(%zeros : tensor<?xf32>) {
+    ^bb0(%a: f32, %m: f32, %acc: f32):
+      %d = arith.subf %a, %m : f32
+      %e = math.exp %d : f32
+      %s = arith.addf %acc, %e : f32
+      linalg.yield %s : f32
+  } -> tensor<?xf32>
+  %full = tensor.empty(%n) : tensor<?x4xf32>
+  %y = linalg.generic {indexing_maps = [#full, #row, #row, #full], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %max, %sum : tensor<?x4xf32>, tensor<?xf32>, tensor<?xf32>) outs(%full : tensor<?x4xf32>) {
+    ^bb0(%a: f32, %m: f32, %s: f32, %o: f32):
+      %d = arith.subf %a, %m : f32
+      %l = math.log %s : f32
+      %r = arith.subf %d, %l : f32
+      linalg.yield %r : f32
+  } -> tensor<?x4xf32>
+  return %y : tensor<?x4xf32>
+}

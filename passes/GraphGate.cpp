@@ -1,0 +1,179 @@
+//===- GraphGate.cpp - What the graph and gradient levels hold ------------===//
+//
+// What enters here comes from other people's tools: everything that no later
+// pass could handle is named, all at once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Gates.h"
+
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace weir;
+
+namespace {
+class GraphGate {
+public:
+  explicit GraphGate(StringRef level) : level(level) {}
+
+  void verifyModule(ModuleOp module);
+  LogicalResult result = success();
+
+private:
+  StringRef level;
+
+  InFlightDiagnostic fail(Operation *op) {
+    result = failure();
+    return op->emitOpError();
+  }
+  void verifyFunction(func::FuncOp function);
+  void verifyNames(func::FuncOp function);
+  void verifyKinds(func::FuncOp function);
+  /// Reports unless `type` is a tensor that later levels can store.
+  void verifyTensor(Operation *op, Type type, const Twine &what);
+  void verifyOp(Operation *op);
+  void verifyBodyOp(Operation *op);
+};
+} // namespace
+
+static bool isElementType(Type type) {
+  return type.isF32() || type.isF64() || type.isSignlessInteger(1) || type.isSignlessInteger(32) ||
+         type.isSignlessInteger(64);
+}
+
+void GraphGate::verifyTensor(Operation *op, Type type, const Twine &what) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape())
+    fail(op) << what << " is " << type << ", not a ranked tensor of static shape";
+  else if (!isElementType(tensor.getElementType()))
+    fail(op) << what << " is " << type << "; elements are f32, f64, i64, i32 or i1";
+  else if (tensor.getEncoding())
+    fail(op) << what << " is " << type << "; tensors have no encoding here";
+  else if (!schedule::getByteSize(tensor))
+    fail(op) << what << " is " << type << ", which is larger than 2^63 bytes";
+}
+
+/// The names that arguments or results go by.
+template <typename GetAttr>
+static SmallVector<std::string> getNames(unsigned number, StringRef fallback, GetAttr getAttr) {
+  SmallVector<std::string> names;
+  for (unsigned index = 0; index < number; ++index) {
+    auto name = dyn_cast_or_null<StringAttr>(getAttr(index));
+    names.push_back(name ? name.str() : (fallback + Twine(index)).str());
+  }
+  return names;
+}
+
+void GraphGate::verifyNames(func::FuncOp function) {
+  auto verify = [&](unsigned number, StringRef what, StringRef fallback, auto getAttr) {
+    for (unsigned index = 0; index < number; ++index)
+      if (Attribute name = getAttr(index); name && !isa<StringAttr>(name))
+        fail(function) << what << " " << index << " has a " << schedule::nameAttrName
+                       << " that is no string: " << name;
+    llvm::StringMap<unsigned> seen;
+    for (auto [index, name] : llvm::enumerate(getNames(number, fallback, getAttr))) {
+      auto [first, isNew] = seen.try_emplace(name, index);
+      if (!isNew)
+        fail(function) << what << "s " << first->second << " and " << index << " are both named '"
+                       << name << "'";
+    }
+  };
+  verify(function.getNumArguments(), "argument", "arg",
+         [&](unsigned index) { return function.getArgAttr(index, schedule::nameAttrName); });
+  verify(function.getNumResults(), "result", "result",
+         [&](unsigned index) { return function.getResultAttr(index, schedule::nameAttrName); });
+}
+
+void GraphGate::verifyKinds(func::FuncOp function) {
+  for (unsigned index = 0; index < function.getNumArguments(); ++index) {
+    Attribute kind = function.getArgAttr(index, schedule::kindAttrName);
+    auto name = dyn_cast_or_null<StringAttr>(kind);
+    if (kind && !(name && llvm::is_contained({"input", "target", "param", "state"}, name)))
+      fail(function) << "argument " << index << " is of kind " << kind
+                     << "; kinds are input, target, param and state";
+  }
+}
+
+void GraphGate::verifyFunction(func::FuncOp function) {
+  for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
+    verifyTensor(function, type, "argument " + Twine(index));
+  for (auto [index, type] : llvm::enumerate(function.getResultTypes()))
+    verifyTensor(function, type, "result " + Twine(index));
+  verifyNames(function);
+  verifyKinds(function);
+  if (function.isExternal()) {
+    fail(function) << "has no body";
+    return;
+  }
+  if (!function.getBody().hasOneBlock()) {
+    fail(function) << "has " << llvm::range_size(function.getBody())
+                   << " blocks; a graph is one block, without branches";
+    return;
+  }
+  for (Operation &op : function.getBody().front())
+    verifyOp(&op);
+}
+
+void GraphGate::verifyOp(Operation *op) {
+  if (isa<func::ReturnOp>(op))
+    return;
+  if (isa<func::CallOp>(op)) {
+    fail(op) << "is not supported at the " << level << " level; inline the callee";
+    return;
+  }
+  bool isNorm = isa_and_present<norm::NormDialect>(op->getDialect());
+  if (!isNorm && !isa<linalg::LinalgOp, tensor::EmptyOp, tensor::ExpandShapeOp,
+                      tensor::CollapseShapeOp, tensor::SplatOp, arith::ConstantOp>(op)) {
+    fail(op) << "is not supported at the " << level
+             << " level; it holds linalg and norm ops, tensor.empty, tensor.expand_shape, "
+                "tensor.collapse_shape, tensor.splat and arith.constant";
+    return;
+  }
+  for (auto [index, type] : llvm::enumerate(op->getResultTypes()))
+    if (!(isa<arith::ConstantOp>(op) && isElementType(type)))
+      verifyTensor(op, type, "result " + Twine(index));
+  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
+    if (!linalgOp.hasPureTensorSemantics())
+      fail(op) << "works on buffers; the " << level << " level has tensors only";
+    for (Operation &inner : *linalgOp.getBlock())
+      verifyBodyOp(&inner);
+  }
+}
+
+void GraphGate::verifyBodyOp(Operation *op) {
+  if (isa<tensor::ExtractOp>(op)) {
+    fail(op) << "is not supported inside a linalg body: elements at computed places (gathers) "
+                "are not supported yet";
+    return;
+  }
+  if (isa<cf::AssertOp>(op)) {
+    fail(op) << "is not supported inside a linalg body: kernels cannot stop; remove the assertion";
+    return;
+  }
+  if (!isa<linalg::IndexOp, linalg::YieldOp>(op) &&
+      !isa_and_present<arith::ArithDialect, math::MathDialect>(op->getDialect())) {
+    fail(op) << "is not supported inside a linalg body; it holds arith and math ops, "
+                "linalg.index and linalg.yield";
+    return;
+  }
+  for (Type type : op->getResultTypes())
+    if (!isElementType(type) && !type.isIndex())
+      fail(op) << "gives " << type << "; scalars are f32, f64, i64, i32, i1 or index";
+}
+
+void GraphGate::verifyModule(ModuleOp module) {
+  for (Operation &op : *module.getBody()) {
+    if (auto function = dyn_cast<func::FuncOp>(op))
+      verifyFunction(function);
+    else
+      fail(&op) << "does not belong at the " << level << " level, whose module holds functions";
+  }
+}
+
+LogicalResult weir::verifyGraph(ModuleOp module, StringRef level) {
+  GraphGate gate(level);
+  gate.verifyModule(module);
+  return gate.result;
+}

@@ -1,0 +1,167 @@
+// Both gates hold the same set; the last lines are the twin of all cases.
+//
+// RUN: weir-opt %s --weir-verify-graph -split-input-file -verify-diagnostics
+// RUN: sed s/graph\ level/gradient\ level/ %s > %t.mlir
+// RUN: weir-opt %t.mlir --weir-verify-gradient -split-input-file -verify-diagnostics
+// RUN: weir-opt %examples/layer_norm.mlir --weir-verify-graph
+// RUN: weir-opt %examples/mlp/mlp.mlir --weir-raise-norms --weir-verify-graph
+
+// Several problems, all told.
+// expected-error @below {{argument 0 is 'tensor<?xf32>', not a ranked tensor of static shape}}
+// expected-error @below {{argument 1 is 'tensor<*xf32>', not a ranked tensor of static shape}}
+// expected-error @below {{argument 2 is 'f32', not a ranked tensor of static shape}}
+// expected-error @below {{argument 3 is 'tensor<4xbf16>'; elements are f32, f64, i64, i32 or i1}}
+// expected-error @below {{argument 4 is 'tensor<4xindex>'; elements are f32, f64, i64, i32 or i1}}
+// expected-error @below {{argument 5 is 'tensor<4xsi32>'; elements are f32, f64, i64, i32 or i1}}
+// expected-error @below {{result 0 is 'tensor<?xf32>', not a ranked tensor of static shape}}
+func.func @types(%a: tensor<?xf32>, %b: tensor<*xf32>, %c: f32, %d: tensor<4xbf16>,
+                 %e: tensor<4xindex>, %f: tensor<4xsi32>) -> tensor<?xf32> {
+  return %a : tensor<?xf32>
+}
+
+// -----
+
+// expected-error @below {{argument 0 is 'tensor<4294967296x4294967296xf32>', which is larger than 2^63 bytes}}
+func.func @huge(%a: tensor<4294967296x4294967296xf32>, %b: tensor<4294967296x0xf32>) {
+  // expected-error @below {{result 0 is 'tensor<4611686018427387904xi64>', which is larger than 2^63 bytes}}
+  %c = tensor.empty() : tensor<4611686018427387904xi64>
+  return
+}
+
+// -----
+
+// expected-error @below {{argument 0 is 'tensor<4xf32, "sparse">'; tensors have no encoding here}}
+func.func @encoding(%a: tensor<4xf32, "sparse">) {
+  return
+}
+
+// -----
+
+// expected-error @below {{has no body}}
+func.func private @external(tensor<4xf32>)
+
+// expected-error @below {{has 2 blocks; a graph is one block, without branches}}
+func.func @blocks() {
+  cf.br ^end
+^end:
+  return
+}
+
+func.func @calls(%a: tensor<4xf32>) {
+  // expected-error @below {{'func.call' op is not supported at the graph level; inline the callee}}
+  call @external(%a) : (tensor<4xf32>) -> ()
+  return
+}
+
+// expected-error @below {{does not belong at the graph level, whose module holds functions}}
+memref.global "private" @global : memref<4xf32>
+
+// -----
+
+func.func @ops(%a: tensor<4xf32>, %b: tensor<3x3xf32>, %c: tensor<4x4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  // expected-error @below {{'tensor.pad' op is not supported at the graph level; it holds}}
+  %0 = tensor.pad %a low[1] high[1] {
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  } : tensor<4xf32> to tensor<6xf32>
+  // expected-error @below {{'tensor.concat' op is not supported}}
+  %1 = tensor.concat dim(0) %a, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
+  // expected-error @below {{'tensor.extract_slice' op is not supported}}
+  %2 = tensor.extract_slice %a[0] [2] [1] : tensor<4xf32> to tensor<2xf32>
+  // expected-error @below {{'tensor.cast' op is not supported}}
+  %3 = tensor.cast %a : tensor<4xf32> to tensor<?xf32>
+  %4 = tensor.empty() : tensor<4x4xf32>
+  // expected-error @below {{'linalg.softmax' op is not supported}}
+  %5 = linalg.softmax dimension(1) ins(%c : tensor<4x4xf32>) outs(%4 : tensor<4x4xf32>) -> tensor<4x4xf32>
+  // expected-error @below {{'arith.addf' op is not supported}}
+  %6 = arith.addf %a, %a : tensor<4xf32>
+  // expected-error @below {{'memref.alloc' op is not supported}}
+  %7 = memref.alloc() : memref<4xf32>
+  // expected-error @below {{works on buffers; the graph level has tensors only}}
+  linalg.fill ins(%zero : f32) outs(%7 : memref<4xf32>)
+  // expected-error @below {{result 0 is 'vector<4xf32>', not a ranked tensor of static shape}}
+  %8 = arith.constant dense<0.0> : vector<4xf32>
+  return
+}
+
+// -----
+
+#one = affine_map<(i) -> (i)>
+
+func.func @bodies(%a: tensor<4xf32>, %t: tensor<4xi64>) {
+  %c4 = arith.constant dense<4> : tensor<4xi64>
+  %empty = tensor.empty() : tensor<4xf32>
+  %0 = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+      ins(%t : tensor<4xi64>) outs(%empty : tensor<4xf32>) {
+    ^bb0(%i: i64, %o: f32):
+      %index = arith.index_cast %i : i64 to index
+      %low = arith.constant 0 : i64
+      %ok = arith.cmpi sge, %i, %low : i64
+      // expected-error @below {{'cf.assert' op is not supported inside a linalg body: kernels cannot stop}}
+      cf.assert %ok, "no class"
+      // expected-error @below {{'tensor.extract' op is not supported inside a linalg body: elements at computed places (gathers)}}
+      %v = tensor.extract %a[%index] : tensor<4xf32>
+      // expected-error @below {{gives 'bf16'; scalars are f32, f64, i64, i32, i1 or index}}
+      %n = arith.truncf %v : f32 to bf16
+      // expected-error @below {{'scf.if' op is not supported inside a linalg body; it holds}}
+      %r = scf.if %ok -> f32 {
+        scf.yield %v : f32
+      } else {
+        scf.yield %o : f32
+      }
+      linalg.yield %r : f32
+  } -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-error @below {{arguments 0 and 2 are both named 'x'}}
+// expected-error @below {{arguments 1 and 3 are both named 'arg3'}}
+// expected-error @below {{results 0 and 1 are both named 'y'}}
+func.func @names(%a: tensor<4xf32> {weir.name = "x"}, %b: tensor<4xf32> {weir.name = "arg3"},
+                 %c: tensor<4xf32> {weir.name = "x"}, %d: tensor<4xf32>)
+    -> (tensor<4xf32> {weir.name = "y"}, tensor<4xf32> {weir.name = "y"}) {
+  return %a, %b : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{argument 0 has a weir.name that is no string: 1}}
+// expected-error @below {{argument 1 is of kind "weight"; kinds are input, target, param and state}}
+// expected-error @below {{argument 2 is of kind 1 : i64; kinds are input, target, param and state}}
+func.func @attributes(%a: tensor<4xf32> {weir.name = 1}, %b: tensor<4xf32> {weir.kind = "weight"},
+                      %c: tensor<4xf32> {weir.kind = 1}) {
+  return
+}
+
+// -----
+
+#one = affine_map<(i) -> (i)>
+
+func.func @supported(%a: tensor<4x0xf64> {weir.name = "x", weir.kind = "state"},
+                     %b: tensor<1xi1> {weir.name = "y", weir.kind = "param"},
+                     %c: tensor<4x4xf32> {weir.kind = "input"}, %t: tensor<4xi64> {weir.kind = "target"})
+    -> (tensor<4x0xf64> {weir.name = "x"}, tensor<4x4xf32>, tensor<f32>, tensor<i1>, tensor<4xi32>) {
+  %zero = arith.constant 0.0 : f32
+  %constant = arith.constant dense<1> : tensor<4xi32>
+  %splat = tensor.splat %zero : tensor<4x4xf32>
+  %empty = tensor.empty() : tensor<4x4xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %product = linalg.matmul ins(%c, %splat : tensor<4x4xf32>, tensor<4x4xf32>)
+                           outs(%fill : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %flat = tensor.collapse_shape %b [] : tensor<1xi1> into tensor<i1>
+  %ints = tensor.empty() : tensor<4xi32>
+  %indices = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+      ins(%constant : tensor<4xi32>) outs(%ints : tensor<4xi32>) {
+    ^bb0(%in: i32, %o: i32):
+      %i = linalg.index 0 : index
+      %j = arith.index_cast %i : index to i32
+      %k = math.absi %j : i32
+      linalg.yield %k : i32
+  } -> tensor<4xi32>
+  %loss = norm.softmax_cross_entropy sum %product, %t : tensor<4x4xf32>, tensor<4xi64> -> tensor<f32>
+  return %a, %product, %loss, %flat, %indices
+      : tensor<4x0xf64>, tensor<4x4xf32>, tensor<f32>, tensor<i1>, tensor<4xi32>
+}
