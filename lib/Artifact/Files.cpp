@@ -37,6 +37,10 @@ void weir::replaceFile(const std::string &path,
   static std::atomic<unsigned> count{0};
   std::string temporary = path + ".tmp." + std::to_string(getpid()) + "." + std::to_string(count++);
   std::error_code code;
+  // A rename would put a file in the place of a device or a pipe.
+  std::filesystem::file_status status = std::filesystem::status(path, code);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    throw Error("cannot write \"" + path + "\": it is there and is no regular file");
   try {
     write(temporary);
     std::filesystem::rename(temporary, path, code);
@@ -46,4 +50,14 @@ void weir::replaceFile(const std::string &path,
     std::filesystem::remove(temporary, code);
     throw;
   }
+}
+
+void weir::writeText(const std::string &path, std::string_view text) {
+  replaceFile(path, [&](const std::string &temporary) {
+    std::ofstream stream(temporary, std::ios::binary);
+    stream.write(text.data(), std::streamsize(text.size()));
+    stream.close();
+    if (!stream)
+      throw Error("cannot write \"" + path + "\": " + std::strerror(errno));
+  });
 }

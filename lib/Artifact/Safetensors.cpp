@@ -127,11 +127,5 @@ std::vector<Tensor> weir::readSafetensors(const std::string &path) {
 
 void weir::writeSafetensors(const std::string &path, const std::vector<Tensor> &tensors) {
   Bytes bytes = printSafetensors(tensors);
-  replaceFile(path, [&](const std::string &temporary) {
-    std::ofstream stream(temporary, std::ios::binary);
-    stream.write(reinterpret_cast<const char *>(bytes.data()), std::streamsize(bytes.size()));
-    stream.close();
-    if (!stream)
-      throw Error("cannot write \"" + path + "\": " + std::strerror(errno));
-  });
+  writeText(path, {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
 }

@@ -23,7 +23,6 @@
 #include <fstream>
 #include <iostream>
 #include <sstream>
-#include <unistd.h>
 
 using namespace mlir;
 using namespace weir;
@@ -58,82 +57,86 @@ static std::string readText(const std::string &path) {
   return text.str();
 }
 
-/// Writes through a temporary file, so that a failure leaves nothing behind.
-static void writeText(const std::string &path, const std::string &text) {
-  if (path == "-") {
-    std::cout << text << std::flush;
-    if (!std::cout)
-      throw Error("standard output cannot be written");
-    return;
-  }
-  std::string temporary = path + ".tmp." + std::to_string(getpid());
-  std::error_code status;
-  std::ofstream file(temporary, std::ios::binary);
-  int reason = errno;
-  if (file && !(file << text).flush())
-    reason = errno;
-  bool written = file.good();
-  file.close();
-  if (written) {
-    std::filesystem::rename(temporary, path, status);
-    reason = status.value();
-  }
-  if (!written || status) {
-    std::filesystem::remove(temporary, status);
-    throw Error(path + ": cannot be written: " + std::strerror(reason));
-  }
+static void writeModule(const std::string &path, const std::string &text) {
+  if (path != "-")
+    return writeText(path, text);
+  std::cout << text << std::flush;
+  if (!std::cout)
+    throw Error("standard output cannot be written");
 }
 
 namespace {
 /// Turns the diagnostics of one compilation into sentences.
 class Problems {
 public:
-  explicit Problems(MLIRContext &context)
-      : handler(&context, [this](Diagnostic &diagnostic) {
-          if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
-            return success();
-          std::string sentence = getPlace(diagnostic.getLocation()) + diagnostic.str();
-          for (Diagnostic &note : diagnostic.getNotes())
-            if (!StringRef(note.str()).starts_with("see current operation"))
-              sentence += "; " + getPlace(note.getLocation()) + note.str();
-          sentences.push_back(describe(sentence));
+  Problems(MLIRContext &context, StringRef text, StringRef where)
+      : text(text), where(where), handler(&context, [this](Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+            sentences.push_back(describe(diagnostic));
           return success();
         }) {}
 
   std::vector<std::string> sentences;
 
 private:
+  StringRef text, where;
   ScopedDiagnosticHandler handler;
 
-  static std::string getPlace(Location location) {
-    std::string place;
+  static FileLineColLoc findPlace(Location location) {
+    FileLineColLoc place;
     location->walk([&](Location part) {
-      if (auto line = dyn_cast<FileLineColLoc>(part)) {
-        place = (line.getFilename().getValue() + ":" + Twine(line.getLine()) + ":" +
-                 Twine(line.getColumn()) + ": ")
-                    .str();
-        return WalkResult::interrupt();
-      }
-      return WalkResult::advance();
+      place = dyn_cast<FileLineColLoc>(part);
+      return place ? WalkResult::interrupt() : WalkResult::advance();
     });
     return place;
   }
 
-  /// MLIR explains unknown dialects with a flag that `weir` doesn't have, and
-  /// prints the whole of a long op.
-  static std::string describe(std::string text) {
-    StringRef sentence(text);
-    if (size_t at = sentence.find("; you may be able to enable"); at != StringRef::npos)
-      text = sentence.take_front(at).str();
-    if (size_t at = text.find("being used but is not registered"); at != std::string::npos)
-      text += "; the graph level holds func, linalg, tensor, arith, math and norm";
-    for (char &c : text)
-      if (c == '\n')
-        c = ' ';
+  std::string describe(Diagnostic &diagnostic) const {
+    std::string sentence = getPlace(diagnostic.getLocation());
+    if (std::string dialect = findUnknownDialect(diagnostic); !dialect.empty())
+      return sentence + "unknown dialect '" + dialect +
+             "'; the graph level holds linalg, tensor, arith, math, norm and func";
+    sentence += diagnostic.str();
+    for (Diagnostic &note : diagnostic.getNotes())
+      sentence += "; " + getPlace(note.getLocation()) + note.str();
+    // An error may quote all of a long op.
     constexpr size_t most = 2000;
-    if (text.size() > most)
-      text = text.substr(0, most) + "...";
-    return text;
+    if (sentence.size() > most)
+      sentence = sentence.substr(0, most) + "...";
+    return sentence;
+  }
+
+  std::string getPlace(Location location) const {
+    FileLineColLoc place = findPlace(location);
+    if (!place || place.getLine() == 0) // the module as a whole
+      return where.str() + ": ";
+    return (place.getFilename().getValue() + ":" + Twine(place.getLine()) + ":" +
+            Twine(place.getColumn()) + ": ")
+        .str();
+  }
+
+  /// Returns the dialect that an error of the parser did not know, or nothing.
+  /// Upstream words this in three ways, each with advice on flags that `weir`
+  /// does not have; one of them names the dialect only by the place in the text.
+  std::string findUnknownDialect(Diagnostic &diagnostic) const {
+    std::string message = diagnostic.str();
+    StringRef rest = message;
+    if (rest.consume_front("Dialect `"))
+      return rest.take_until([](char c) { return c == '\''; }).str();
+    if (rest.contains("created with unregistered dialect"))
+      return rest.drop_until(llvm::isAlpha)
+          .take_while([](char c) { return llvm::isAlnum(c) || c == '_'; })
+          .str();
+    FileLineColLoc place = findPlace(diagnostic.getLocation());
+    if (!rest.starts_with("operation being parsed with an unregistered dialect") || !place)
+      return "";
+    StringRef after = text;
+    for (unsigned i = 1; i < place.getLine(); ++i)
+      after = after.split('\n').second;
+    // The place is that of what follows the quoted name.
+    StringRef before = text.take_front(text.size() - after.size() + place.getColumn() - 1).rtrim();
+    before.consume_back("\"");
+    return before.substr(before.rfind('"') + 1).split('.').first.take_front(100).str();
   }
 };
 } // namespace
@@ -239,7 +242,7 @@ void weir::compile(const CompileOptions &options) {
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
   context.printStackTraceOnDiagnostic(false);
-  Problems problems(context);
+  Problems problems(context, text, where);
 
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, where), llvm::SMLoc());
@@ -287,5 +290,5 @@ void weir::compile(const CompileOptions &options) {
   if (artifact)
     writeArtifact(options.output, *artifact, checkWritten);
   else
-    writeText(options.output, print(*module));
+    writeModule(options.output, print(*module));
 }

@@ -4,7 +4,7 @@
 
 std::optional<std::string> weir::scanText(std::string_view text, const std::string &where) {
   constexpr size_t deepest = 1000, longest = size_t(1) << 20;
-  size_t line = 1, lineStart = 0, depth = 0, literal = 0;
+  size_t line = 1, lineStart = 0, depth = 0, literal = 0, signs = 0;
   auto problem = [&](size_t at, const std::string &what) {
     return where + ":" + std::to_string(line) + ":" + std::to_string(at - lineStart + 1) + ": " +
            what;
@@ -17,6 +17,10 @@ std::optional<std::string> weir::scanText(std::string_view text, const std::stri
       literal = 0;
       continue;
     }
+    // Each sign of -(-(-x)) is a call of the parser's, too.
+    signs = c == '-' ? signs + 1 : c == ' ' || c == '\t' ? signs : 0;
+    if (signs > deepest)
+      return problem(i, "more than 1,000 signs in a row");
     if ((c < ' ' && c != '\t' && c != '\r') || c == 0x7f)
       return problem(i, "the text holds a control byte; an .mlir file is plain text");
     if (i - lineStart - literal >= longest)

@@ -3,13 +3,10 @@
 #include "Handles.h"
 #include "Output.h"
 #include "Verbs.h"
-#include "weir/Artifact/Profile.h"
+#include "weir/Artifact/Artifact.h"
 
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
-#include <unistd.h>
 
 using namespace weir;
 using namespace weir::tool;
@@ -32,22 +29,10 @@ static std::string getProfileText(weir_device *device) {
 
 static void emitProfile(const DevicesOptions &options) {
   std::string text = getProfileText(openDevice(options.index).get());
-  if (options.profile == "-") {
+  if (options.profile == "-")
     std::cout << text;
-    return;
-  }
-  std::string temporary = options.profile + ".tmp." + std::to_string(getpid());
-  std::ofstream file(temporary, std::ios::binary);
-  bool written = (file << text).flush().good();
-  file.close();
-  std::error_code status;
-  if (written)
-    std::filesystem::rename(temporary, options.profile, status);
-  if (!written || status) {
-    std::filesystem::remove(temporary, status);
-    throw Error(options.profile +
-                ": cannot be written; check that its folder exists and is writable");
-  }
+  else
+    writeText(options.profile, text);
 }
 
 static int runDevices(const DevicesOptions &options) {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weir {
@@ -17,6 +18,11 @@ using Bytes = std::vector<unsigned char>;
 
 /// A named set of byte strings: what a `.weir` holds, path by path.
 using Files = std::map<std::string, Bytes>;
+
+/// Writes a text as a whole file: to a temporary name in the same folder, then
+/// renames. Nothing is left behind on an error; what is there and is no regular
+/// file stays. Errors: `Error`.
+void writeText(const std::string &path, std::string_view text);
 
 /// Writes a ZIP with stored entries in the map's order, with fixed times, so
 /// that the same files give the same bytes. Writes `path` + a temporary suffix
