@@ -29,6 +29,7 @@ static void addToKernels(OpPassManager &manager, const PipelineOptions &options)
 
 static void addToDispatches(OpPassManager &manager, const PipelineOptions &) {
   manager.addPass(createLowerKernelsPass());
+  manager.addPass(createExpandMathPass());
 }
 
 static void addToPlaced(OpPassManager &manager, const PipelineOptions &options) {

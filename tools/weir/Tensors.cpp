@@ -6,6 +6,7 @@
 #include "Verbs.h"
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 
@@ -26,6 +27,15 @@ template <typename Number> static Number get(const Tensor &tensor, size_t index)
 
 static double getFloat(const Tensor &tensor, size_t index) {
   return tensor.spec.dtype == "F32" ? get<float>(tensor, index) : get<double>(tensor, index);
+}
+
+/// With digits enough to tell neighbours of the narrower type apart.
+static std::string describeDifference(const Tensor &result, const Tensor &expected, size_t index) {
+  bool narrow = result.spec.dtype == "F32" || expected.spec.dtype == "F32";
+  char text[96];
+  std::snprintf(text, sizeof(text), "is %.*g, expected is %.*g", narrow ? 7 : 15,
+                getFloat(result, index), narrow ? 7 : 15, getFloat(expected, index));
+  return text;
 }
 
 template <typename Spec, typename Get>
@@ -189,7 +199,7 @@ Comparison tool::compare(const Tensor &result, const Tensor &expected, double to
       continue;
     double error = std::abs(found - wanted);
     if (!std::isfinite(error)) {
-      fail(i, "is " + printNumber(found) + ", expected is " + printNumber(wanted));
+      fail(i, describeDifference(result, expected, i));
       error = infinity;
     }
     if (error > comparison.largestError) {
@@ -200,7 +210,6 @@ Comparison tool::compare(const Tensor &result, const Tensor &expected, double to
   comparison.relativeError =
       largest > 0 ? comparison.largestError / largest : comparison.largestError;
   if (comparison.largestError > tolerance * (largest > 0 ? largest : 1))
-    fail(worst, "is " + printNumber(getFloat(result, worst)) + ", expected is " +
-                    printNumber(getFloat(expected, worst)));
+    fail(worst, describeDifference(result, expected, worst));
   return comparison;
 }
