@@ -69,21 +69,12 @@ void PointEmitter::placeScopes(Operation *op, bool after) {
 }
 
 AffineExpr PointEmitter::setCoordinate(unsigned number, Value value) {
-  coordinates[number] = {value, std::nullopt, depth()};
+  coordinates[number] = {value, depth()};
   return dim(number);
-}
-
-void PointEmitter::setCoordinate(unsigned number, int64_t value) {
-  coordinates[number] = {Value(), value, 0};
 }
 
 SmallVector<Value> PointEmitter::loop(int64_t trips, ValueRange carried, LoopBody body) {
   SmallVector<Value> values(carried);
-  auto once = [&](int64_t number) {
-    pushScope(builder());
-    values = body(indexConstant(number), values);
-    popScope();
-  };
   // Repetitions [begin, begin + count), in one loop.
   auto simple = [&](Value begin, int64_t count, ValueRange init, const LoopBody &run) {
     OpBuilder &outer = builder();
@@ -105,27 +96,41 @@ SmallVector<Value> PointEmitter::loop(int64_t trips, ValueRange carried, LoopBod
     return SmallVector<Value>(op.getResults());
   };
 
+  // Repetitions [begin, begin + count): blocks of a power of what one loop may
+  // run, then the rest.
   int64_t most = profile.maxLoopTrips;
-  int64_t outerTrips = trips / most, rest = trips % most;
-  if (outerTrips > most) {
-    kernel.emitError() << "needs a loop of " << trips << " trips; target " << profile.name
-                       << " ends loops after " << most;
+  std::function<SmallVector<Value>(Value, int64_t, SmallVector<Value>)> nest =
+      [&](Value begin, int64_t count, SmallVector<Value> values) {
+        if (count <= most)
+          return simple(begin, count, values, body);
+        int64_t block = most;
+        while (count / block > most)
+          block *= most;
+        auto at = [&](Value number, int64_t scale) -> Value {
+          Value offset = arith::MulIOp::create(builder(), loc, number, indexConstant(scale));
+          return begin ? arith::AddIOp::create(builder(), loc, begin, offset) : offset;
+        };
+        values = simple(nullptr, count / block, values, [&](Value number, ValueRange init) {
+          return nest(at(number, block), block, SmallVector<Value>(init));
+        });
+        if (int64_t rest = count % block)
+          values = nest(at(indexConstant(count / block), block), rest, values);
+        return values;
+      };
+  if (trips == 0)
+    return values;
+  if (trips == 1) {
+    pushScope(builder());
+    values = body(indexConstant(0), values);
+    popScope();
+    return values;
+  }
+  if (most < 2) {
+    kernel.emitError() << "needs a loop; target " << profile.name << " runs loops of one trip";
     failed = true;
     return values;
   }
-  if (outerTrips == 1 && rest == 0) {
-    values = simple(nullptr, most, values, body);
-  } else if (outerTrips > 0) {
-    values = simple(nullptr, outerTrips, values, [&](Value block, ValueRange init) {
-      Value begin = arith::MulIOp::create(builder(), loc, block, indexConstant(most));
-      return simple(begin, most, init, body);
-    });
-  }
-  if (rest == 1)
-    once(trips - 1);
-  else if (rest > 0)
-    values = simple(outerTrips ? indexConstant(outerTrips * most) : nullptr, rest, values, body);
-  return values;
+  return nest(nullptr, trips, values);
 }
 
 SmallVector<Value> PointEmitter::guard(Value condition, ValueRange otherwise,
@@ -222,10 +227,7 @@ Value PointEmitter::expand(AffineExpr expression) {
   if (auto literal = dyn_cast<AffineConstantExpr>(expression)) {
     value = arith::ConstantIndexOp::create(scopes[scope].builder, loc, literal.getValue());
   } else if (auto dim = dyn_cast<AffineDimExpr>(expression)) {
-    const Coordinate &coordinate = coordinates[dim.getPosition()];
-    value = coordinate.value;
-    if (coordinate.fixed)
-      value = arith::ConstantIndexOp::create(scopes[scope].builder, loc, *coordinate.fixed);
+    value = coordinates[dim.getPosition()].value;
     assert(value && "a coordinate is used outside its scope");
   } else {
     auto binary = cast<AffineBinaryOpExpr>(expression);

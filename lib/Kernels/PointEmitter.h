@@ -53,8 +53,6 @@ public:
   /// Declares a coordinate of the innermost scope and returns its expression.
   /// The same number may be declared again once its scope is gone.
   mlir::AffineExpr setCoordinate(unsigned number, mlir::Value value);
-  /// As above, a compile-time constant.
-  void setCoordinate(unsigned number, int64_t value);
   mlir::AffineExpr dim(unsigned number) const { return mlir::getAffineDimExpr(number, context); }
   mlir::AffineExpr constant(int64_t value) const {
     return mlir::getAffineConstantExpr(value, context);
@@ -143,7 +141,6 @@ public:
 private:
   struct Coordinate {
     mlir::Value value;
-    std::optional<int64_t> fixed;
     unsigned scope = 0;
   };
   struct Scope {

@@ -1,0 +1,80 @@
+"""Compiles the examples, runs them on the default Vulkan device, and prints one
+table. Exits 1 when a result is further from what is expected than its bound."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WEIR = ROOT / "build/release/bin/weir"
+OUT = ROOT / "build/demo"
+
+# Largest error, relative to the largest expected magnitude of each result. In
+# f32 one rounding is 6e-8; the longest sums here are 1,024 elements long.
+BOUND = 1e-5
+
+
+def weir(*arguments):
+    """Runs `weir` and returns what it prints; a failure ends the demo."""
+    done = subprocess.run([WEIR, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
+    if done.returncode == 2 or (done.returncode and "--compare" not in arguments):
+        sys.exit(done.returncode)
+    return done.stdout
+
+
+def say(text):
+    print(f"demo: {text}", file=sys.stderr, flush=True)
+
+
+def run_example(name, source, inputs, expected):
+    """Returns a row of the table. Where no expected values are given, they are
+    made by the f64 reference from the same inputs."""
+    artifact = OUT / f"{name}.weir"
+    say(f"compiling {source.relative_to(ROOT)}")
+    weir("compile", source, "-o", artifact)
+    if expected is None:
+        say(f"running the f64 reference of {name}")
+        expected = OUT / f"{name}.expected.safetensors"
+        weir("run", artifact, "--device=reference", "--f64", *inputs, f"--output={expected}")
+    say(f"running {name} on Vulkan")
+    compare = ["--compare", expected, f"--tolerance={BOUND}"]
+    run = json.loads(weir("run", artifact, *inputs, *compare, "--steps=5", "--json"))
+    plan = json.loads(weir("inspect", artifact, "--json"))["plans"][0]
+    return run["passes"], [
+        run["entry"],
+        plan["dispatches"],
+        plan["barriers"],
+        plan["slots"],
+        f"{plan['arena_bytes']:,}",
+        f"{plan['pinned_bytes']:,}",
+        f"{max(result['relative_error'] for result in run['results']):.1e}",
+        f"{run['device_seconds'] * 1e3:.1f} ms",
+    ]
+
+
+def main():
+    OUT.mkdir(parents=True, exist_ok=True)
+    examples = ROOT / "examples"
+    rows = [
+        run_example("layer_norm", examples / "layer_norm.mlir", ["--random-inputs=1"], None),
+        run_example(
+            "mlp",
+            examples / "mlp/mlp.mlir",
+            [f"--input={examples / 'mlp/inputs.safetensors'}"],
+            examples / "mlp/expected.safetensors",
+        ),
+    ]
+    table = [
+        ["entry", "dispatches", "barriers", "slots", "peak bytes", "all pinned", "largest error", "time"],
+        *(row for _, row in rows),
+    ]
+    widths = [max(len(str(row[i])) for row in table) for i in range(len(table[0]))]
+    for row in table:
+        print("  ".join(str(cell).ljust(width) for cell, width in zip(row, widths)).rstrip())
+    print(f"\nErrors are relative to the largest expected magnitude, bound {BOUND:.0e}; expected values are f64.")
+    return 0 if all(passes for passes, _ in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
