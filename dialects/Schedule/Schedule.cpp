@@ -116,12 +116,14 @@ LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(*this, getKernel());
   if (!kernel || !kernel.isKernel()) // C2
     return emitOpError() << getKernel() << " names no kernel of this module";
-  if (kernel.getNumArguments() != getOperands().size()) // C3
+  // The block's arguments would count workgroup memory, too.
+  ArrayRef<Type> arguments = kernel.getFunctionType().getInputs();
+  if (arguments.size() != getOperands().size()) // C3
     return emitOpError() << "has " << getOperands().size() << " operands, "
-                         << getKernel() << " takes " << kernel.getNumArguments();
+                         << getKernel() << " takes " << arguments.size();
   for (auto [index, operand, argument] :
-       llvm::enumerate(getOperands(), kernel.getArguments())) {
-    auto type = dyn_cast<MemRefType>(argument.getType());
+       llvm::enumerate(getOperands(), arguments)) {
+    auto type = dyn_cast<MemRefType>(argument);
     if (!type)
       continue;
     std::optional<int64_t> want = getByteSize(type);
