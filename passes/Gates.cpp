@@ -248,10 +248,11 @@ void CommandsGate::verifyDispatch(schedule::DispatchOp dispatch) {
       fail(dispatch) << "has " << size << " workgroups on axis " << axis << ", profile '"
                      << profile.name << "' allows " << most;
   for (auto [index, operand] : llvm::enumerate(dispatch.getOperands())) {
-    auto memref = cast<MemRefType>(operand.getType());
-    FailureOr<ByteRange> range = getByteRange(memref);
+    auto memref = dyn_cast<MemRefType>(operand.getType());
+    FailureOr<ByteRange> range = memref ? getByteRange(memref) : FailureOr<ByteRange>(failure());
     if (failed(range)) {
-      fail(dispatch) << "operand " << index << " of type " << memref << " has no number of bytes";
+      fail(dispatch) << "operand " << index << " of type " << operand.getType()
+                     << " has no number of bytes";
       continue;
     }
     int64_t bytes = range->end - range->begin;
@@ -270,6 +271,8 @@ void CommandsGate::verifyModule(ModuleOp module) {
       verifyKernel(kernel);
     else if (auto dispatch = dyn_cast<schedule::DispatchOp>(op))
       verifyDispatch(dispatch);
+    else if (isa<schedule::CommandOpInterface>(op))
+      fail(op) << "cannot be part of an artifact yet, whose commands are dispatches";
     // A kernel to be is one problem, not one for each operation in it.
     return isa<schedule::KernelOp>(op) ? WalkResult::skip() : WalkResult::advance();
   });
@@ -454,7 +457,7 @@ void PlacementGate::verifyOperand(schedule::DispatchOp dispatch, OpOperand &oper
 void PlacementGate::verifyWaves(schedule::CommandsOp commands) {
   int64_t wave = 0;
   bool waves = true;
-  for (auto dispatch : commands.getBody().front().getOps<schedule::DispatchOp>()) {
+  for (auto dispatch : commands.getBody().front().getOps<schedule::CommandOpInterface>()) {
     if (!dispatch.getWave() || int64_t(*dispatch.getWave()) < wave) {
       waves = false;
       if (dispatch.getWave())
@@ -474,13 +477,14 @@ void PlacementGate::verifyWaves(schedule::CommandsOp commands) {
     return;
   }
   for (const Hazard &hazard : findHazards(list->accesses)) {
-    schedule::DispatchOp from = list->dispatches[hazard.from], to = list->dispatches[hazard.to];
+    schedule::CommandOpInterface from = list->dispatches[hazard.from],
+                                 to = list->dispatches[hazard.to];
     if (from.getWave() != to.getWave())
       continue;
     InFlightDiagnostic error = fail(to) << "operand " << hazard.toOperand << " has a "
                                         << stringifyHazardKind(toAttribute(hazard.kind))
                                         << " hazard with a dispatch of its wave " << *to.getWave();
-    error.attachNote(from.getLoc()) << "with operand " << hazard.fromOperand << " of this one";
+    error.attachNote(from->getLoc()) << "with operand " << hazard.fromOperand << " of this one";
   }
 }
 

@@ -43,8 +43,7 @@ static SmallVector<Value> getMemory(const PlannedBarrier &barrier, const Command
   for (const Hazard &hazard : barrier.hazards) {
     if (hazard.kind == HazardKind::WAR)
       continue; // nothing was written that anyone reads
-    schedule::DispatchOp from = list.dispatches[hazard.from];
-    Value written = from.getOperands()[hazard.fromOperand];
+    Value written = list.dispatches[hazard.from]->getOperand(hazard.fromOperand);
     View view = getView(written);
     auto isSame = [&](const View &other) {
       return view.allocation == other.allocation && view.range && view.range == other.range;
@@ -70,14 +69,14 @@ LogicalResult InsertBarriers::order(func::FuncOp function, Effects &effects) {
 
   std::vector<PlannedBarrier> barriers = placeBarriers(findHazards(list->accesses));
   for (const PlannedBarrier &barrier : barriers) {
-    schedule::DispatchOp before = list->dispatches[barrier.before];
+    Operation *before = list->dispatches[barrier.before];
     OpBuilder builder(before);
     SmallVector<Attribute> hazards;
     for (const Hazard &hazard : barrier.hazards)
       hazards.push_back(schedule::HazardAttr::get(&getContext(), toAttribute(hazard.kind),
                                                   hazard.from, hazard.fromOperand, hazard.to,
                                                   hazard.toOperand));
-    schedule::BarrierOp::create(builder, before.getLoc(), getMemory(barrier, *list),
+    schedule::BarrierOp::create(builder, before->getLoc(), getMemory(barrier, *list),
                                 builder.getArrayAttr(hazards));
   }
   remark::passed(function.getLoc(),

@@ -53,13 +53,13 @@ private:
 /// interval of the recorded order.
 static LogicalResult checkWaves(schedule::CommandsOp commands) {
   int64_t wave = 0;
-  for (auto dispatch : commands.getBody().front().getOps<schedule::DispatchOp>()) {
-    if (!dispatch.getWave())
-      return dispatch.emitOpError("has no wave; run weir-schedule first");
-    if (int64_t(*dispatch.getWave()) < wave)
-      return dispatch.emitOpError()
-             << "is in wave " << *dispatch.getWave() << ", after a dispatch of wave " << wave;
-    wave = *dispatch.getWave();
+  for (auto command : commands.getBody().front().getOps<schedule::CommandOpInterface>()) {
+    if (!command.getWave())
+      return command->emitOpError("has no wave; run weir-schedule first");
+    if (int64_t(*command.getWave()) < wave)
+      return command->emitOpError()
+             << "is in wave " << *command.getWave() << ", after a dispatch of wave " << wave;
+    wave = *command.getWave();
   }
   return success();
 }
@@ -70,8 +70,8 @@ static LogicalResult findUses(Placed &value) {
   while (!names.empty()) {
     Value name = names.pop_back_val();
     for (Operation *user : name.getUsers()) {
-      if (auto dispatch = dyn_cast<schedule::DispatchOp>(user)) {
-        int64_t wave = *dispatch.getWave();
+      if (auto command = dyn_cast<schedule::CommandOpInterface>(user)) {
+        int64_t wave = *command.getWave();
         Lifetime &life = value.lifetime;
         life.firstWave = value.used ? std::min(life.firstWave, wave) : wave;
         life.lastWave = value.used ? std::max(life.lastWave, wave) : wave;

@@ -179,7 +179,7 @@ void VerifyOrdered::verifyFunction(func::FuncOp function, Effects &effects) {
   SmallVector<Placed> barriers;
   int64_t before = 0;
   for (Operation &op : commands->getBody().front()) {
-    before += isa<schedule::DispatchOp>(op);
+    before += isa<schedule::CommandOpInterface>(op);
     auto barrier = dyn_cast<schedule::BarrierOp>(op);
     if (!barrier)
       continue;

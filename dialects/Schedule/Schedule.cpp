@@ -5,6 +5,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -15,6 +16,7 @@ using namespace weir::schedule;
 #include "dialects/Schedule/ScheduleEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Schedule/ScheduleAttrs.cpp.inc"
+#include "dialects/Schedule/ScheduleInterfaces.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/Schedule/ScheduleOps.cpp.inc"
 
@@ -89,9 +91,9 @@ LogicalResult KernelOp::verify() {
 
 LogicalResult CommandsOp::verifyRegions() {
   for (Operation &op : getBody().front())
-    if (!isa<DispatchOp, BarrierOp>(op)) // C1
+    if (!isa<CommandOpInterface, BarrierOp>(op)) // C1
       return op.emitOpError("does not belong in a command list, which holds "
-                            "schedule.dispatch and schedule.barrier");
+                            "dispatches, copies, fills and barriers");
   return success();
 }
 
@@ -123,15 +125,39 @@ LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
                          << getKernel() << " takes " << arguments.size();
   for (auto [index, operand, argument] :
        llvm::enumerate(getOperands(), arguments)) {
-    auto type = dyn_cast<MemRefType>(argument);
-    if (!type)
+    bool bothMemory = isa<BaseMemRefType>(argument) && isa<BaseMemRefType>(operand.getType());
+    if (!bothMemory && operand.getType() != argument) // C5
+      return emitOpError() << "operand " << index << " is " << operand.getType()
+                           << ", the kernel's argument " << argument;
+    auto type = dyn_cast<MemRefType>(argument), given = dyn_cast<MemRefType>(operand.getType());
+    if (!type || !given)
       continue;
-    std::optional<int64_t> want = getByteSize(type);
-    std::optional<int64_t> have = getByteSize(cast<MemRefType>(operand.getType()));
+    std::optional<int64_t> want = getByteSize(type), have = getByteSize(given);
     if (want && have && want != have) // C4
       return emitOpError() << "operand " << index << " is " << *have
                            << " bytes long, the kernel's argument " << *want;
   }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// CopyOp, FillOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult CopyOp::verify() {
+  auto source = cast<ShapedType>(getSource().getType());
+  auto target = cast<ShapedType>(getTarget().getType());
+  if (source.getElementType() != target.getElementType() ||
+      failed(verifyCompatibleShape(source, target))) // C1
+    return emitOpError() << "copies " << source << " to " << target;
+  return success();
+}
+
+LogicalResult FillOp::verify() {
+  Type element = cast<ShapedType>(getTarget().getType()).getElementType();
+  if (getValue().getType() != element) // C1
+    return emitOpError() << "fills elements of type " << element << " with "
+                         << getValue().getType();
   return success();
 }
 
@@ -144,9 +170,9 @@ LogicalResult BarrierOp::verify() {
     return emitOpError("serves no hazard");
   int64_t before = 0;
   for (Operation *op = getOperation()->getPrevNode(); op; op = op->getPrevNode())
-    before += isa<DispatchOp>(op);
+    before += isa<CommandOpInterface>(op);
   for (auto hazard : getHazards().getAsRange<HazardAttr>())
     if (hazard.getFrom() >= before || hazard.getTo() < before) // C2
-      return emitOpError() << "does not stand between the dispatches of " << hazard;
+      return emitOpError() << "does not stand between the commands of " << hazard;
   return success();
 }

@@ -15,6 +15,7 @@
 #include "dialects/Schedule/ScheduleEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Schedule/ScheduleAttrs.h.inc"
+#include "dialects/Schedule/ScheduleInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/Schedule/ScheduleOps.h.inc"
 

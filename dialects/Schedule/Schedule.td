@@ -60,10 +60,10 @@ def Schedule_EffectAttr : Schedule_Attr<"Effect", "effect"> {
 }
 
 def Schedule_HazardAttr : Schedule_Attr<"Hazard", "hazard"> {
-  let summary = "Two dispatches that must not overlap, and on which operands.";
+  let summary = "Two commands that must not overlap, and on which operands.";
   let description = [{
-    `from` and `to` count the dispatches of the command list from 0, in recorded
-    order; the operand numbers count each dispatch's operands.
+    `from` and `to` count the dispatches, copies and fills of the command list
+    from 0, in recorded order; the operand numbers count each one's operands.
 
     Example: `#schedule.hazard<raw, 0 operand 2 -> 1 operand 0>`
   }];
@@ -79,8 +79,30 @@ def Schedule_HazardArrayAttr
     : TypedArrayAttrBase<Schedule_HazardAttr, "array of hazards">;
 
 //===----------------------------------------------------------------------===//
+// Interfaces
+//===----------------------------------------------------------------------===//
+
+def Schedule_CommandOpInterface : OpInterface<"CommandOpInterface"> {
+  let cppNamespace = "::weir::schedule";
+  let description = [{
+    A command touches memory: a dispatch, a copy or a fill. What is said of
+    dispatches (hazards, waves, barriers) holds of all three, and they are
+    counted together. Its operands are the op's, scalars included.
+  }];
+  let methods = [
+    InterfaceMethod<"The number of the command's wave.", "std::optional<uint64_t>", "getWave">,
+    InterfaceMethod<"", "void", "setWave", (ins "std::optional<uint64_t>":$wave)>,
+  ];
+}
+
+//===----------------------------------------------------------------------===//
 // Operations
 //===----------------------------------------------------------------------===//
+
+/// What a command takes: memory, or a scalar, which no hazard concerns.
+def Schedule_CommandOperand : AnyTypeOf<
+    [AnyRankedOrUnrankedMemRef, AnySignlessIntegerOrIndex, AnyFloat,
+     VectorOfAnyRankOf<[AnySignlessIntegerOrIndex, AnyFloat]>]>;
 
 class Schedule_Op<string mnemonic, list<Trait> traits = []>
     : Op<Schedule_Dialect, mnemonic, traits>;
@@ -130,7 +152,8 @@ def Schedule_CommandsOp : Schedule_Op<"commands",
     [SingleBlock, NoTerminator, NoRegionArguments, RecursiveMemoryEffects]> {
   let summary = "A command list, in recorded order.";
   let description = [{
-    - C1: holds only `schedule.dispatch` and `schedule.barrier`.
+    - C1: holds only commands (`schedule.dispatch`, `schedule.copy`,
+      `schedule.fill`) and `schedule.barrier`.
 
     Example:
     ```mlir
@@ -144,18 +167,22 @@ def Schedule_CommandsOp : Schedule_Op<"commands",
 }
 
 def Schedule_DispatchOp : Schedule_Op<"dispatch",
-    [HasParent<"CommandsOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+    [HasParent<"CommandsOp">, Schedule_CommandOpInterface,
+     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "One launch of a kernel on views.";
   let description = [{
     `kernel` names a `gpu.func` inside a `gpu.module`, or, once emitted, a
     `gpu.binary` of that name. `grid` counts workgroups per axis. `wave` is the
     number of the wave that `weir-schedule` put it in. `binding` counts as the
-    operand's number.
+    operand's number. Scalar operands are for kernels that others made; no
+    artifact holds such a dispatch.
 
     - C1: `grid` has three sizes, each at least 1.
     - C2: `kernel` names a kernel of this module.
     - C3: there are as many operands as the kernel has arguments.
-    - C4: each operand is as many bytes long as the kernel's argument.
+    - C4: each memref is as many bytes long as the kernel's argument, where both
+      lengths are known.
+    - C5: a scalar has the type of the kernel's argument; a memref is for one.
 
     Example:
     ```mlir
@@ -175,10 +202,61 @@ def Schedule_DispatchOp : Schedule_Op<"dispatch",
     ```
   }];
   let arguments = (ins SymbolRefAttr:$kernel, DenseI64ArrayAttr:$grid,
-                       Variadic<AnyMemRef>:$operands, OptionalAttr<I64Attr>:$wave);
+                       Variadic<Schedule_CommandOperand>:$operands, OptionalAttr<I64Attr>:$wave);
   let assemblyFormat = [{
     $kernel $grid `(` $operands `)` (`wave` $wave^)? attr-dict
     `:` `(` type($operands) `)`
+  }];
+  let hasVerifier = 1;
+}
+
+def Schedule_CopyOp : Schedule_Op<"copy", [HasParent<"CommandsOp">, Schedule_CommandOpInterface]> {
+  let summary = "Copies every element of a view to another.";
+  let description = [{
+    Reads operand 0, the source, and writes all of operand 1, the target. The
+    views may be of different layouts and memory spaces.
+
+    - C1: both have the same element type and, where known, the same shape.
+
+    Example:
+    ```mlir
+    func.func @f(%x: memref<8xf32>, %y: memref<8xf32>) {
+      schedule.commands {
+        schedule.copy %x to %y : memref<8xf32> to memref<8xf32>
+      }
+      return
+    }
+    ```
+  }];
+  let arguments = (ins AnyRankedOrUnrankedMemRef:$source, AnyRankedOrUnrankedMemRef:$target,
+                       OptionalAttr<I64Attr>:$wave);
+  let assemblyFormat = [{
+    $source `to` $target (`wave` $wave^)? attr-dict `:` type($source) `to` type($target)
+  }];
+  let hasVerifier = 1;
+}
+
+def Schedule_FillOp : Schedule_Op<"fill", [HasParent<"CommandsOp">, Schedule_CommandOpInterface]> {
+  let summary = "Sets every element of a view to one value.";
+  let description = [{
+    Operand 0 is the value, operand 1 the target, all of which is written.
+
+    - C1: the value is of the target's element type.
+
+    Example:
+    ```mlir
+    func.func @f(%zero: f32, %y: memref<8xf32>) {
+      schedule.commands {
+        schedule.fill %y with %zero : memref<8xf32>, f32
+      }
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Schedule_CommandOperand:$value, AnyRankedOrUnrankedMemRef:$target,
+                       OptionalAttr<I64Attr>:$wave);
+  let assemblyFormat = [{
+    $target `with` $value (`wave` $wave^)? attr-dict `:` type($target) `,` type($value)
   }];
   let hasVerifier = 1;
 }
@@ -213,7 +291,7 @@ def Schedule_BarrierOp : Schedule_Op<"barrier", [HasParent<"CommandsOp">]> {
     }
     ```
   }];
-  let arguments = (ins Variadic<AnyMemRef>:$memory, Schedule_HazardArrayAttr:$hazards);
+  let arguments = (ins Variadic<AnyRankedOrUnrankedMemRef>:$memory, Schedule_HazardArrayAttr:$hazards);
   let assemblyFormat = [{
     (`memory` `(` $memory^ `:` type($memory) `)`)? $hazards attr-dict
   }];

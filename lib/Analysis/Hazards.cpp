@@ -235,32 +235,46 @@ static void setMayShare(CommandList &list) {
   }
 }
 
+FailureOr<ArrayRef<OperandEffect>> weir::getEffects(schedule::CommandOpInterface command,
+                                                    SymbolTableCollection &symbols,
+                                                    Effects &effects) {
+  using schedule::Access;
+  static const OperandEffect copy[] = {{Access::read, false}, {Access::write, true}};
+  static const OperandEffect fill[] = {{Access::none, false}, {Access::write, true}};
+  if (isa<schedule::CopyOp>(command))
+    return ArrayRef(copy);
+  if (isa<schedule::FillOp>(command))
+    return ArrayRef(fill);
+  auto dispatch = cast<schedule::DispatchOp>(*command);
+  auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(dispatch, dispatch.getKernel());
+  if (!kernel)
+    return dispatch.emitOpError() << "names " << dispatch.getKernel()
+                                  << ", which is no gpu.func; its effects are not known";
+  const KernelEffects &effect = effects.get(kernel);
+  if (!effect.reachesOther)
+    return ArrayRef(effect.operands);
+  InFlightDiagnostic error = dispatch.emitOpError()
+                             << "may touch memory that is not among its operands; nothing can be "
+                                "ordered against it";
+  error.attachNote(effect.reachesOther->getLoc()) << "through this operation";
+  return failure();
+}
+
 FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands, Effects &effects) {
   CommandList list;
   DenseMap<Value, View> views;
   SymbolTableCollection symbols;
   bool ok = true;
-  for (auto dispatch : commands.getBody().front().getOps<schedule::DispatchOp>()) {
-    list.dispatches.push_back(dispatch);
+  for (auto command : commands.getBody().front().getOps<schedule::CommandOpInterface>()) {
+    list.dispatches.push_back(command);
     DispatchAccesses &accesses = list.accesses.dispatches.emplace_back();
-    auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(dispatch, dispatch.getKernel());
-    if (!kernel) {
-      dispatch.emitOpError() << "names " << dispatch.getKernel()
-                             << ", which is no gpu.func; its effects are not known";
+    FailureOr<ArrayRef<OperandEffect>> effect = getEffects(command, symbols, effects);
+    if (failed(effect)) {
       ok = false;
       continue;
     }
-    const KernelEffects &effect = effects.get(kernel);
-    if (effect.reachesOther) {
-      InFlightDiagnostic error = dispatch.emitOpError()
-                                 << "may touch memory that is not among its operands; nothing "
-                                    "can be ordered against it";
-      error.attachNote(effect.reachesOther->getLoc()) << "through this operation";
-      ok = false;
-      continue;
-    }
-    for (auto [index, operand] : llvm::enumerate(dispatch.getOperands())) {
-      schedule::Access access = effect.operands[index].access;
+    for (auto [index, operand] : llvm::enumerate(command->getOperands())) {
+      schedule::Access access = (*effect)[index].access;
       if (access == schedule::Access::none)
         continue;
       auto [view, isNew] = views.try_emplace(operand);

@@ -387,6 +387,8 @@ FailureOr<Plan> PlanBuilder::build() {
   if (!commands)
     return function.emitOpError("has no command list");
   for (Operation &op : commands.getBody().front()) {
+    if (isa<schedule::CopyOp, schedule::FillOp>(op))
+      return op.emitOpError("cannot be part of an artifact yet, whose commands are dispatches");
     FailureOr<Command> command = isa<schedule::DispatchOp>(op)
                                      ? getDispatch(cast<schedule::DispatchOp>(op))
                                      : getBarrier(cast<schedule::BarrierOp>(op));

@@ -83,7 +83,9 @@ mlir::FailureOr<schedule::CommandsOp> getCommands(mlir::func::FuncOp function);
 
 /// The function's accesses, and the operations that they were made from.
 struct CommandList {
-  llvm::SmallVector<schedule::DispatchOp> dispatches;
+  /// Dispatches, copies and fills: where hazards, waves and barriers are
+  /// concerned, a copy is a dispatch.
+  llvm::SmallVector<schedule::CommandOpInterface> dispatches;
   llvm::SmallVector<AllocationRef> allocations;
   CommandAccesses accesses;
 
@@ -96,8 +98,15 @@ struct CommandList {
   llvm::DenseMap<const void *, int64_t> numbers; ///< by symbol or value
 };
 
+/// What a dispatch, copy or fill does to each of its operands; nothing to
+/// scalars. The result lives as long as `effects` and the kernel do.
 /// Errors: failure, with a diagnostic, when a dispatch's kernel is not a
 ///         `gpu.func`, or touches memory that is not among its operands.
+mlir::FailureOr<llvm::ArrayRef<OperandEffect>> getEffects(schedule::CommandOpInterface command,
+                                                          mlir::SymbolTableCollection &symbols,
+                                                          Effects &effects);
+
+/// Errors: those of `getEffects`.
 mlir::FailureOr<CommandList> collectAccesses(schedule::CommandsOp commands, Effects &effects);
 
 } // namespace weir

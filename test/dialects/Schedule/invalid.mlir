@@ -96,6 +96,72 @@ module attributes {gpu.container_module} {
 
 // -----
 
+module attributes {gpu.container_module} {
+  gpu.module @k {
+    gpu.func @k(%n: index, %x: memref<8xf32>) kernel {
+      gpu.return
+    }
+  }
+  func.func @dispatch_c5_scalar(%x: memref<8xf32>, %n: index, %m: i32) {
+    schedule.commands {
+      schedule.dispatch @k::@k [1, 1, 1] (%n, %x) : (index, memref<8xf32>)
+      // expected-error @below {{operand 0 is 'i32', the kernel's argument 'index'}}
+      schedule.dispatch @k::@k [1, 1, 1] (%m, %x) : (i32, memref<8xf32>)
+    }
+    return
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @k {
+    gpu.func @k(%n: index, %x: memref<8xf32>) kernel {
+      gpu.return
+    }
+  }
+  func.func @dispatch_c5_memory(%x: memref<8xf32>, %n: index) {
+    schedule.commands {
+      // expected-error @below {{operand 0 is 'memref<8xf32>', the kernel's argument 'index'}}
+      schedule.dispatch @k::@k [1, 1, 1] (%x, %x) : (memref<8xf32>, memref<8xf32>)
+    }
+    return
+  }
+}
+
+// -----
+
+func.func @copy_c1_shape(%x: memref<8xf32>, %y: memref<?xf32>, %z: memref<9xf32>) {
+  schedule.commands {
+    schedule.copy %x to %y : memref<8xf32> to memref<?xf32>
+    // expected-error @below {{copies 'memref<8xf32>' to 'memref<9xf32>'}}
+    schedule.copy %x to %z : memref<8xf32> to memref<9xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @copy_c1_element(%x: memref<8xf32>, %y: memref<8xi32>) {
+  schedule.commands {
+    // expected-error @below {{copies 'memref<8xf32>' to 'memref<8xi32>'}}
+    schedule.copy %x to %y : memref<8xf32> to memref<8xi32>
+  }
+  return
+}
+
+// -----
+
+func.func @fill_c1_element(%x: memref<8xf32>, %v: i32) {
+  schedule.commands {
+    // expected-error @below {{fills elements of type 'f32' with 'i32'}}
+    schedule.fill %x with %v : memref<8xf32>, i32
+  }
+  return
+}
+
+// -----
+
 func.func @barrier_c1_no_hazard() {
   schedule.commands {
     // expected-error @below {{serves no hazard}}
@@ -108,7 +174,7 @@ func.func @barrier_c1_no_hazard() {
 
 func.func @barrier_c2_place() {
   schedule.commands {
-    // expected-error @below {{does not stand between the dispatches of #schedule.hazard<raw, 0 operand 0 -> 1 operand 0>}}
+    // expected-error @below {{does not stand between the commands of #schedule.hazard<raw, 0 operand 0 -> 1 operand 0>}}
     schedule.barrier [#schedule.hazard<raw, 0 operand 0 -> 1 operand 0>]
   }
   return
