@@ -1,7 +1,9 @@
 //===- Decompose.cpp - Norm ops as linalg ---------------------------------===//
 //
 // Kernels are formed by iteration structure, so every op here loops over all
-// dimensions of x (full) or over those that stay (rows), and nothing else.
+// dimensions of x (full), over those that stay (rows) or over those that are
+// normalised (columns), and nothing else. Bodies compute again what is cheap, so
+// nothing of the size of x lies between two of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,6 +14,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -19,7 +22,7 @@ using namespace weir::norm;
 
 namespace {
 /// Where an operand lies in the iteration space of x.
-enum class Extent { Full, Rows, Columns };
+enum class Extent { Full, Rows, Columns, None };
 
 struct Input {
   Value tensor;
@@ -35,7 +38,7 @@ public:
   RowBuilder(OpBuilder &builder, Location loc, RankedTensorType x, int64_t firstReduced,
              int64_t numReduced)
       : builder(builder), loc(loc), shape(x.getShape()), first(firstReduced), count(numReduced) {
-    Type element = x.getElementType();
+    element = x.getElementType();
     type = element.isF64() ? element : Type(builder.getF32Type());
   }
 
@@ -65,21 +68,32 @@ public:
   }
 
   /// Adds up, or takes the largest of, the body's values in each row.
-  Value sum(ArrayRef<Input> inputs, Body body) { return reduce<arith::AddFOp>(inputs, 0.0, body); }
-  Value max(ArrayRef<Input> inputs, Body body) {
-    return reduce<arith::MaximumFOp>(inputs, -std::numeric_limits<double>::infinity(), body);
+  Value sum(ArrayRef<Input> inputs, Body body) {
+    return reduce<arith::AddFOp>(inputs, Extent::Rows, 0.0, body);
   }
+  Value max(ArrayRef<Input> inputs, Body body) {
+    return reduce<arith::MaximumFOp>(inputs, Extent::Rows, -std::numeric_limits<double>::infinity(),
+                                     body);
+  }
+
+  /// Adds up the body's values over the rows; rounds the sums to x's type.
+  Value sumOfRows(ArrayRef<Input> inputs, Body body);
+
+  /// The rows' sums, divided by the number of elements of a row.
+  Input mean(Value sums);
 
 private:
   OpBuilder &builder;
   Location loc;
   ArrayRef<int64_t> shape;
   int64_t first, count;
-  Type type;
+  Type element, type;
 
   bool isReduced(int64_t dim) const { return dim >= first && dim < first + count; }
   bool isIn(int64_t dim, Extent extent) const {
-    return extent == Extent::Full || isReduced(dim) == (extent == Extent::Columns);
+    if (extent == Extent::Full || extent == Extent::None)
+      return extent == Extent::Full;
+    return isReduced(dim) == (extent == Extent::Columns);
   }
   SmallVector<int64_t> getShape(Extent extent) const {
     SmallVector<int64_t> sizes;
@@ -106,10 +120,11 @@ private:
     return generic(inputs, loops, empty, loops,
                    [&](OpBuilder &b, ArrayRef<Value> values, Value) { return body(b, values); });
   }
-  template <typename Combine> Value reduce(ArrayRef<Input> inputs, double start, Body body) {
-    Value empty = tensor::EmptyOp::create(builder, loc, getShape(Extent::Rows), type);
+  template <typename Combine>
+  Value reduce(ArrayRef<Input> inputs, Extent out, double start, Body body) {
+    Value empty = tensor::EmptyOp::create(builder, loc, getShape(out), type);
     Value fill = linalg::FillOp::create(builder, loc, constant(start), empty).getResult(0);
-    return generic(inputs, Extent::Full, fill, Extent::Rows,
+    return generic(inputs, Extent::Full, fill, out,
                    [&](OpBuilder &b, ArrayRef<Value> values, Value acc) -> Value {
                      return Combine::create(b, loc, acc, body(b, values));
                    });
@@ -151,6 +166,22 @@ static Value narrow(OpBuilder &b, Location loc, Value value, Type type) {
   return arith::TruncFOp::create(b, loc, type, value);
 }
 
+Input RowBuilder::mean(Value sums) {
+  Value count = getCount();
+  Value means = rows({{sums, Extent::Rows}}, type, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    return arith::DivFOp::create(b, loc, in[0], count);
+  });
+  return {means, Extent::Rows};
+}
+
+Value RowBuilder::sumOfRows(ArrayRef<Input> inputs, Body body) {
+  Value sums = reduce<arith::AddFOp>(inputs, Extent::Columns, 0.0, body);
+  if (type == element)
+    return sums;
+  return map({{sums, Extent::Columns}}, Extent::Columns, element,
+             [&](OpBuilder &b, ArrayRef<Value> in) { return narrow(b, loc, in[0], element); });
+}
+
 /// `rsqrt(sum / N + eps)` by row.
 static Value getRstd(RowBuilder &rows, Location loc, Value sum, double eps) {
   Value count = rows.getCount(), epsilon = rows.constant(eps);
@@ -162,26 +193,25 @@ static Value getRstd(RowBuilder &rows, Location loc, Value sum, double eps) {
                    });
 }
 
+/// The mean and `rsqrt(variance + eps)` of each row of x, in two passes.
+static std::pair<Input, Input> getMeanAndRstd(RowBuilder &rows, Location loc, Input x, double eps) {
+  Input mean = rows.mean(rows.sum({x}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; }));
+  Value squares = rows.sum({x, mean}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value centered = arith::SubFOp::create(b, loc, in[0], in[1]);
+    return arith::MulFOp::create(b, loc, centered, centered);
+  });
+  return {mean, {getRstd(rows, loc, squares, eps), Extent::Rows}};
+}
+
 static Value decomposeLayerNorm(OpBuilder &builder, LayerNormOp op) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getX().getType());
   int64_t axes = op.getAxes();
   RowBuilder rows(builder, loc, type, type.getRank() - axes, axes);
   Input x = {op.getX(), Extent::Full};
-  Value sum = rows.sum({x}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; });
-  Value count = rows.getCount();
-  Input mean = {rows.rows({{sum, Extent::Rows}}, rows.getType(),
-                          [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
-                            return arith::DivFOp::create(b, loc, in[0], count);
-                          }),
-                Extent::Rows};
-  Value squares = rows.sum({x, mean}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
-    Value centered = arith::SubFOp::create(b, loc, in[0], in[1]);
-    return arith::MulFOp::create(b, loc, centered, centered);
-  });
-  Value rstd = getRstd(rows, loc, squares, op.getEps().convertToDouble());
+  auto [mean, rstd] = getMeanAndRstd(rows, loc, x, op.getEps().convertToDouble());
 
-  SmallVector<Input> inputs = {x, mean, {rstd, Extent::Rows}};
+  SmallVector<Input> inputs = {x, mean, rstd};
   for (Value weight : {op.getGamma(), op.getBeta()})
     if (weight)
       inputs.push_back({weight, Extent::Columns});
@@ -196,6 +226,62 @@ static Value decomposeLayerNorm(OpBuilder &builder, LayerNormOp op) {
   });
 }
 
+static SmallVector<Value> decomposeLayerNormVjp(OpBuilder &builder, LayerNormVjpOp op) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getX().getType());
+  int64_t axes = op.getAxes();
+  RowBuilder rows(builder, loc, type, type.getRank() - axes, axes);
+  Input x = {op.getX(), Extent::Full}, dy = {op.getDy(), Extent::Full};
+  auto [mean, rstd] = getMeanAndRstd(rows, loc, x, op.getEps().convertToDouble());
+
+  // All bodies below start with dy, x, mean, rstd and then gamma, if there is one.
+  SmallVector<Input> inputs = {dy, x, mean, rstd};
+  if (op.getGamma())
+    inputs.push_back({op.getGamma(), Extent::Columns});
+  auto normalise = [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value centered = arith::SubFOp::create(b, loc, in[1], in[2]);
+    return arith::MulFOp::create(b, loc, centered, in[3]);
+  };
+  auto scale = [&](OpBuilder &b, Value dy, Value gamma) -> Value {
+    return op.getGamma() ? arith::MulFOp::create(b, loc, dy, gamma) : dy;
+  };
+  SmallVector<Input> scaled = {dy};
+  if (op.getGamma())
+    scaled.push_back(inputs.back());
+  Input meanOfA = rows.mean(rows.sum(
+      scaled, [&](OpBuilder &b, ArrayRef<Value> in) { return scale(b, in[0], in.back()); }));
+  Input meanOfAN = rows.mean(rows.sum(inputs, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value n = normalise(b, in);
+    return arith::MulFOp::create(b, loc, scale(b, in[0], in.back()), n);
+  }));
+
+  SmallVector<Input> all = inputs;
+  all.append({meanOfA, meanOfAN});
+  Value dx = rows.full(all, type.getElementType(), [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value n = normalise(b, in);
+    Value a = scale(b, in[0], in[4]);
+    Value centered = arith::SubFOp::create(b, loc, a, in[in.size() - 2]);
+    Value along = arith::MulFOp::create(b, loc, n, in.back());
+    Value rest = arith::SubFOp::create(b, loc, centered, along);
+    return arith::MulFOp::create(b, loc, rest, in[3]);
+  });
+  Value dgamma =
+      rows.sumOfRows({dy, x, mean, rstd}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+        return arith::MulFOp::create(b, loc, in[0], normalise(b, in));
+      });
+  Value dbeta = rows.sumOfRows({dy}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; });
+  return {dx, dgamma, dbeta};
+}
+
+/// `rsqrt(mean(x^2) + eps)` of each row.
+static Input getInverseRms(RowBuilder &rows, Location loc, Input x, double eps) {
+  Value squares = rows.sum({x}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value wide = widen(b, loc, in[0], rows.getType());
+    return arith::MulFOp::create(b, loc, wide, wide);
+  });
+  return {getRstd(rows, loc, squares, eps), Extent::Rows};
+}
+
 static Value decomposeRmsNorm(OpBuilder &builder, RmsNormOp op) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getX().getType());
@@ -203,13 +289,9 @@ static Value decomposeRmsNorm(OpBuilder &builder, RmsNormOp op) {
   int64_t axes = op.getAxes();
   RowBuilder rows(builder, loc, type, type.getRank() - axes, axes);
   Input x = {op.getX(), Extent::Full};
-  Value squares = rows.sum({x}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
-    Value wide = widen(b, loc, in[0], rows.getType());
-    return arith::MulFOp::create(b, loc, wide, wide);
-  });
-  Value rstd = getRstd(rows, loc, squares, op.getEps().convertToDouble());
+  Input rstd = getInverseRms(rows, loc, x, op.getEps().convertToDouble());
 
-  SmallVector<Input> inputs = {x, {rstd, Extent::Rows}};
+  SmallVector<Input> inputs = {x, rstd};
   if (op.getGamma())
     inputs.push_back({op.getGamma(), Extent::Columns});
   return rows.full(inputs, element, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
@@ -222,6 +304,51 @@ static Value decomposeRmsNorm(OpBuilder &builder, RmsNormOp op) {
   });
 }
 
+static SmallVector<Value> decomposeRmsNormVjp(OpBuilder &builder, RmsNormVjpOp op) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getX().getType());
+  Type element = type.getElementType();
+  int64_t axes = op.getAxes();
+  RowBuilder rows(builder, loc, type, type.getRank() - axes, axes);
+  Type wide = rows.getType();
+  Input x = {op.getX(), Extent::Full}, dy = {op.getDy(), Extent::Full};
+  Input rstd = getInverseRms(rows, loc, x, op.getEps().convertToDouble());
+
+  // All bodies below start with dy, x, rstd and then gamma, if there is one.
+  SmallVector<Input> inputs = {dy, x, rstd};
+  if (op.getGamma())
+    inputs.push_back({op.getGamma(), Extent::Columns});
+  auto normalise = [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    return arith::MulFOp::create(b, loc, widen(b, loc, in[1], wide), in[2]);
+  };
+  auto scale = [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value a = widen(b, loc, in[0], wide);
+    if (!op.getGamma())
+      return a;
+    return arith::MulFOp::create(b, loc, a, widen(b, loc, in[3], wide));
+  };
+  Input meanOfAN = rows.mean(rows.sum(inputs, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value n = normalise(b, in);
+    return arith::MulFOp::create(b, loc, scale(b, in), n);
+  }));
+
+  SmallVector<Input> all = inputs;
+  all.push_back(meanOfAN);
+  Value dx = rows.full(all, element, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value n = normalise(b, in);
+    Value along = arith::MulFOp::create(b, loc, n, in.back());
+    Value rest = arith::SubFOp::create(b, loc, scale(b, in), along);
+    return narrow(b, loc, arith::MulFOp::create(b, loc, rest, in[2]), element);
+  });
+  Value dgamma = rows.sumOfRows({dy, x, rstd}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value n = normalise(b, in);
+    if (op.getCastBeforeScale())
+      n = widen(b, loc, narrow(b, loc, n, element), wide);
+    return arith::MulFOp::create(b, loc, widen(b, loc, in[0], wide), n);
+  });
+  return {dx, dgamma};
+}
+
 /// The largest element of each row, and the sum of `exp(x - largest)`.
 static std::pair<Value, Value> getMaxAndSumOfExp(RowBuilder &rows, Location loc, Value x) {
   Value max = rows.max({{x, Extent::Full}}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; });
@@ -231,6 +358,34 @@ static std::pair<Value, Value> getMaxAndSumOfExp(RowBuilder &rows, Location loc,
                          return math::ExpOp::create(b, loc, shifted);
                        });
   return {max, sum};
+}
+
+static Value decomposeSoftmax(OpBuilder &builder, linalg::SoftmaxOp op) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getInput().getType());
+  RowBuilder rows(builder, loc, type, int64_t(op.getDimension()), 1);
+  auto [max, sum] = getMaxAndSumOfExp(rows, loc, op.getInput());
+  return rows.full({{op.getInput(), Extent::Full}, {max, Extent::Rows}, {sum, Extent::Rows}},
+                   type.getElementType(), [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+                     Value shifted = arith::SubFOp::create(b, loc, in[0], in[1]);
+                     Value power = math::ExpOp::create(b, loc, shifted);
+                     return arith::DivFOp::create(b, loc, power, in[2]);
+                   });
+}
+
+static Value decomposeSoftmaxVjp(OpBuilder &builder, SoftmaxVjpOp op) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getY().getType());
+  RowBuilder rows(builder, loc, type, op.getAxis(), 1);
+  Input dy = {op.getDy(), Extent::Full}, y = {op.getY(), Extent::Full};
+  Value sum = rows.sum({dy, y}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    return arith::MulFOp::create(b, loc, in[0], in[1]);
+  });
+  return rows.full({dy, y, {sum, Extent::Rows}}, type.getElementType(),
+                   [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+                     Value rest = arith::SubFOp::create(b, loc, in[0], in[2]);
+                     return arith::MulFOp::create(b, loc, in[1], rest);
+                   });
 }
 
 static Value decomposeLogSoftmax(OpBuilder &builder, LogSoftmaxOp op) {
@@ -249,114 +404,208 @@ static Value decomposeLogSoftmax(OpBuilder &builder, LogSoftmaxOp op) {
                    });
 }
 
+static Value decomposeLogSoftmaxVjp(OpBuilder &builder, LogSoftmaxVjpOp op) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getY().getType());
+  RowBuilder rows(builder, loc, type, op.getAxis(), 1);
+  Input dy = {op.getDy(), Extent::Full}, y = {op.getY(), Extent::Full};
+  Value sum = rows.sum({dy}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; });
+  return rows.full({dy, y, {sum, Extent::Rows}}, type.getElementType(),
+                   [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+                     Value softmax = math::ExpOp::create(b, loc, in[1]);
+                     Value share = arith::MulFOp::create(b, loc, softmax, in[2]);
+                     return arith::SubFOp::create(b, loc, in[0], share);
+                   });
+}
+
+namespace {
+/// The integers of a cross-entropy, as scalars for bodies.
+class Targets {
+public:
+  template <typename Op>
+  Targets(OpBuilder &builder, Op op)
+      : loc(op.getLoc()), values(op.getTargets()),
+        integer(cast<RankedTensorType>(values.getType()).getElementType()) {
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(integer, value));
+    };
+    auto logits = cast<RankedTensorType>(op.getLogits().getType());
+    classDim = logits.getRank() - 1;
+    ignored = constant(int64_t(op.getIgnoreIndex()));
+    first = constant(0);
+    end = constant(logits.getDimSize(classDim));
+  }
+
+  Input get() const { return {values, Extent::Rows}; }
+
+  /// Whether the class at a body's point is `target`.
+  Value isAt(OpBuilder &b, Value target) const {
+    Value index = linalg::IndexOp::create(b, loc, classDim);
+    Value number = arith::IndexCastOp::create(b, loc, integer, index);
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, target);
+  }
+
+  /// `value` where `target` is a class, `zero` where it is ignored, else `nan`.
+  Value guard(OpBuilder &b, Value target, Value value, Value zero, Value nan) const {
+    Value notBelow = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, target, first);
+    Value notAbove = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, target, end);
+    Value valid = arith::AndIOp::create(b, loc, notBelow, notAbove);
+    Value loud = arith::SelectOp::create(b, loc, valid, value, nan);
+    Value skip = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, target, ignored);
+    return arith::SelectOp::create(b, loc, skip, zero, loud);
+  }
+
+  /// How many targets are not ignored, as a tensor of rank 0; integers count exactly.
+  Value count(OpBuilder &builder) const;
+
+private:
+  Location loc;
+  Value values;
+  Type integer;
+  int64_t classDim;
+  Value ignored, first, end;
+};
+} // namespace
+
+Value Targets::count(OpBuilder &builder) const {
+  auto type = cast<RankedTensorType>(values.getType());
+  Type counter = builder.getIntegerType(llvm::isInt<32>(type.getNumElements()) ? 32 : 64);
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(counter, 0));
+  Value empty = tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>(), counter);
+  Value start = linalg::FillOp::create(builder, loc, zero, empty).getResult(0);
+  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  AffineMap toScalar = AffineMap::get(type.getRank(), 0, builder.getContext());
+  SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::reduction);
+  return linalg::GenericOp::create(
+             builder, loc, start.getType(), values, start, ArrayRef<AffineMap>{identity, toScalar},
+             iterators,
+             [&](OpBuilder &b, Location, ValueRange in) {
+               Value kept = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, in[0], ignored);
+               Value one = arith::ExtUIOp::create(b, loc, counter, kept);
+               linalg::YieldOp::create(b, loc, Value(arith::AddIOp::create(b, loc, in[1], one)));
+             })
+      .getResult(0);
+}
+
+/// A tensor of rank 0 divided by the number of targets that count.
+static Value divideByCount(OpBuilder &builder, Location loc, Value scalar, const Targets &targets) {
+  auto type = cast<RankedTensorType>(scalar.getType());
+  RowBuilder scalars(builder, loc, type, 0, 0);
+  return scalars.full({{scalar, Extent::Full}, {targets.count(builder), Extent::Full}},
+                      type.getElementType(), [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+                        Value count = arith::SIToFPOp::create(b, loc, type.getElementType(), in[1]);
+                        return arith::DivFOp::create(b, loc, in[0], count);
+                      });
+}
+
 /// The losses of all rows, 0 where the target is ignored, NaN where it is no class.
-static Value getLosses(OpBuilder &builder, SoftmaxCrossEntropyOp op) {
+static Value getLosses(OpBuilder &builder, SoftmaxCrossEntropyOp op, const Targets &targets) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getLogits().getType());
-  auto integer = cast<RankedTensorType>(op.getTargets().getType()).getElementType();
-  int64_t classDim = type.getRank() - 1;
-  RowBuilder rows(builder, loc, type, classDim, 1);
+  RowBuilder rows(builder, loc, type, type.getRank() - 1, 1);
   auto [max, sum] = getMaxAndSumOfExp(rows, loc, op.getLogits());
-  Input targets = {op.getTargets(), Extent::Rows};
   Value zero = rows.constant(0.0);
-  // A sum over the classes keeps the pick inside the row kernel; all terms but one are 0.
-  Value picked = rows.sum(
-      {{op.getLogits(), Extent::Full}, targets}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
-        Value index = linalg::IndexOp::create(b, loc, classDim);
-        Value number = arith::IndexCastOp::create(b, loc, integer, index);
-        Value isTarget = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, in[1]);
-        return arith::SelectOp::create(b, loc, isTarget, in[0], zero);
-      });
-
   Value nan = rows.constant(std::numeric_limits<double>::quiet_NaN());
-  auto makeInteger = [&](int64_t value) -> Value {
-    return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(integer, value));
-  };
-  Value ignored = makeInteger(op.getIgnoreIndex());
-  Value first = makeInteger(0), end = makeInteger(type.getDimSize(classDim));
+  // A sum over the classes keeps the pick inside the row kernel; all terms but one are 0.
+  Value picked =
+      rows.sum({{op.getLogits(), Extent::Full}, targets.get()},
+               [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+                 return arith::SelectOp::create(b, loc, targets.isAt(b, in[1]), in[0], zero);
+               });
   return rows.rows(
-      {{max, Extent::Rows}, {sum, Extent::Rows}, {picked, Extent::Rows}, targets},
+      {{max, Extent::Rows}, {sum, Extent::Rows}, {picked, Extent::Rows}, targets.get()},
       type.getElementType(), [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
         Value logSum = math::LogOp::create(b, loc, in[1]);
         // max is taken from the target's logit, not added to the logarithm, which it would drown.
         Value shifted = arith::SubFOp::create(b, loc, in[2], in[0]);
         Value loss = arith::SubFOp::create(b, loc, logSum, shifted);
-        Value notBelow = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, in[3], first);
-        Value notAbove = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, in[3], end);
-        Value valid = arith::AndIOp::create(b, loc, notBelow, notAbove);
-        loss = arith::SelectOp::create(b, loc, valid, loss, nan);
-        Value skip = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, in[3], ignored);
-        return arith::SelectOp::create(b, loc, skip, zero, loss);
+        return targets.guard(b, in[3], loss, zero, nan);
       });
 }
 
 static Value decomposeCrossEntropy(OpBuilder &builder, SoftmaxCrossEntropyOp op) {
-  Value losses = getLosses(builder, op);
+  Targets targets(builder, op);
+  Value losses = getLosses(builder, op, targets);
   if (op.getReduction() == Reduction::none)
     return losses;
 
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(losses.getType());
-  Type element = type.getElementType();
   RowBuilder all(builder, loc, type, 0, type.getRank());
-  if (op.getReduction() == Reduction::sum)
-    return all.sum({{losses, Extent::Full}}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; });
-
-  // The sum and the number of targets that count, in one pass; integers count exactly.
-  auto integer = cast<RankedTensorType>(op.getTargets().getType()).getElementType();
-  unsigned countWidth = llvm::isInt<32>(type.getNumElements()) ? 32 : 64;
-  Type countType = builder.getIntegerType(countWidth);
-  auto makeConstant = [&](TypedAttr value) -> Value {
-    return arith::ConstantOp::create(builder, loc, value);
-  };
-  auto makeFilled = [&](TypedAttr value) -> Value {
-    Value empty = tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>(), value.getType());
-    return linalg::FillOp::create(builder, loc, makeConstant(value), empty).getResult(0);
-  };
-  Value sumStart = makeFilled(builder.getFloatAttr(element, 0.0));
-  Value countStart = makeFilled(builder.getIntegerAttr(countType, 0));
-  Value ignored = makeConstant(builder.getIntegerAttr(integer, int64_t(op.getIgnoreIndex())));
-  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
-  AffineMap toScalar = AffineMap::get(type.getRank(), 0, builder.getContext());
-  SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::reduction);
-  auto totals = linalg::GenericOp::create(
-      builder, loc, TypeRange{sumStart.getType(), countStart.getType()},
-      ValueRange{losses, op.getTargets()}, ValueRange{sumStart, countStart},
-      ArrayRef<AffineMap>{identity, identity, toScalar, toScalar}, iterators,
-      [&](OpBuilder &b, Location, ValueRange in) {
-        Value kept = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, in[1], ignored);
-        Value counts = arith::ExtUIOp::create(b, loc, countType, kept);
-        Value sum = arith::AddFOp::create(b, loc, in[2], in[0]);
-        Value count = arith::AddIOp::create(b, loc, in[3], counts);
-        linalg::YieldOp::create(b, loc, ValueRange{sum, count});
-      });
-  return all.rows({{totals.getResult(0), Extent::Rows}, {totals.getResult(1), Extent::Rows}},
-                  element, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
-                    Value count = arith::SIToFPOp::create(b, loc, element, in[1]);
-                    return arith::DivFOp::create(b, loc, in[0], count);
-                  });
+  Value sum =
+      all.sum({{losses, Extent::Full}}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; });
+  return op.getReduction() == Reduction::sum ? sum : divideByCount(builder, loc, sum, targets);
 }
 
-Value weir::norm::decompose(OpBuilder &builder, Operation *op) {
+static Value decomposeCrossEntropyVjp(OpBuilder &builder, SoftmaxCrossEntropyVjpOp op) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getLogits().getType());
+  RowBuilder rows(builder, loc, type, type.getRank() - 1, 1);
+  Targets targets(builder, op);
+  auto [max, sum] = getMaxAndSumOfExp(rows, loc, op.getLogits());
+  Input dloss = {op.getDloss(), Extent::None};
+  if (op.getReduction() == Reduction::none)
+    dloss.extent = Extent::Rows;
+  if (op.getReduction() == Reduction::mean)
+    dloss.tensor = divideByCount(builder, loc, op.getDloss(), targets);
+
+  Value zero = rows.constant(0.0), one = rows.constant(1.0);
+  Value nan = rows.constant(std::numeric_limits<double>::quiet_NaN());
+  return rows.full({{op.getLogits(), Extent::Full},
+                    {max, Extent::Rows},
+                    {sum, Extent::Rows},
+                    targets.get(),
+                    dloss},
+                   type.getElementType(), [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+                     Value shifted = arith::SubFOp::create(b, loc, in[0], in[1]);
+                     Value power = math::ExpOp::create(b, loc, shifted);
+                     Value softmax = arith::DivFOp::create(b, loc, power, in[2]);
+                     Value oneHot =
+                         arith::SelectOp::create(b, loc, targets.isAt(b, in[3]), one, zero);
+                     Value rest = arith::SubFOp::create(b, loc, softmax, oneHot);
+                     Value dlogit = arith::MulFOp::create(b, loc, rest, in[4]);
+                     return targets.guard(b, in[3], dlogit, zero, nan);
+                   });
+}
+
+SmallVector<Value> weir::norm::decompose(OpBuilder &builder, Operation *op) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(op);
-  return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case([&](LayerNormOp op) { return decomposeLayerNorm(builder, op); })
-      .Case([&](RmsNormOp op) { return decomposeRmsNorm(builder, op); })
-      .Case([&](LogSoftmaxOp op) { return decomposeLogSoftmax(builder, op); })
-      .Case([&](SoftmaxCrossEntropyOp op) { return decomposeCrossEntropy(builder, op); })
-      .Default(Value());
+  using Values = SmallVector<Value>;
+  return llvm::TypeSwitch<Operation *, Values>(op)
+      .Case([&](LayerNormOp op) { return Values{decomposeLayerNorm(builder, op)}; })
+      .Case([&](LayerNormVjpOp op) { return decomposeLayerNormVjp(builder, op); })
+      .Case([&](RmsNormOp op) { return Values{decomposeRmsNorm(builder, op)}; })
+      .Case([&](RmsNormVjpOp op) { return decomposeRmsNormVjp(builder, op); })
+      .Case([&](linalg::SoftmaxOp op) { return Values{decomposeSoftmax(builder, op)}; })
+      .Case([&](SoftmaxVjpOp op) { return Values{decomposeSoftmaxVjp(builder, op)}; })
+      .Case([&](LogSoftmaxOp op) { return Values{decomposeLogSoftmax(builder, op)}; })
+      .Case([&](LogSoftmaxVjpOp op) { return Values{decomposeLogSoftmaxVjp(builder, op)}; })
+      .Case([&](SoftmaxCrossEntropyOp op) { return Values{decomposeCrossEntropy(builder, op)}; })
+      .Case([&](SoftmaxCrossEntropyVjpOp op) {
+        return Values{decomposeCrossEntropyVjp(builder, op)};
+      })
+      .Default(Values());
 }
 
 void weir::norm::decomposeAll(Operation *root) {
   OpBuilder builder(root->getContext());
   SmallVector<Operation *> ops;
   root->walk([&](Operation *op) {
-    if (isa<NormDialect>(op->getDialect()))
+    auto softmax = dyn_cast<linalg::SoftmaxOp>(op);
+    if (isa_and_present<NormDialect>(op->getDialect()) ||
+        (softmax && softmax.hasPureTensorSemantics()))
       ops.push_back(op);
   });
   for (Operation *op : ops) {
-    op->replaceAllUsesWith(ValueRange(decompose(builder, op)));
-    op->erase();
+    Operation *before = op->getPrevNode();
+    op->replaceAllUsesWith(decompose(builder, op));
+    // A gradient that nothing uses goes, with all that only it read.
+    for (Operation *last = op; last != before;) {
+      Operation *previous = last->getPrevNode();
+      if (isOpTriviallyDead(last))
+        last->erase();
+      last = previous;
+    }
   }
 }

@@ -8,15 +8,15 @@
 
 namespace weir::norm {
 
-/// Builds `linalg.generic` ops on tensors that compute the result of the `norm`
-/// op `op`, before it, at its location; leaves `op` in place. Reads of the
-/// op's first operand use identity maps, statistics have the dimensions that
-/// are not reduced and no others.
+/// Builds `linalg.generic` ops on tensors that compute the results of the `norm`
+/// op or `linalg.softmax` on tensors `op`, before it, at its location; leaves
+/// `op` in place. All maps are projections; what has the shape of `x` is read by
+/// identity, statistics have the dimensions that are not reduced and no others.
 ///
-/// Errors: null when `op` is no op of this dialect.
-mlir::Value decompose(mlir::OpBuilder &builder, mlir::Operation *op);
+/// Errors: no values when `op` is neither.
+llvm::SmallVector<mlir::Value> decompose(mlir::OpBuilder &builder, mlir::Operation *op);
 
-/// Replaces every `norm` op under `root` by its decomposition.
+/// Replaces every such op under `root` by its decomposition.
 void decomposeAll(mlir::Operation *root);
 
 } // namespace weir::norm

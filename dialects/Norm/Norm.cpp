@@ -43,31 +43,52 @@ LogicalResult LayerNormOp::verify() {
 
 LogicalResult RmsNormOp::verify() { return verifyTrailing(*this, {{"gamma", getGamma()}}); }
 
-LogicalResult LogSoftmaxOp::verify() {
-  int64_t axis = int64_t(getAxis()), rank = cast<RankedTensorType>(getX().getType()).getRank();
+LogicalResult LayerNormVjpOp::verify() {
+  return verifyTrailing(*this, {{"gamma", getGamma()}, {"dgamma", getDgamma()}});
+}
+
+LogicalResult RmsNormVjpOp::verify() {
+  return verifyTrailing(*this, {{"gamma", getGamma()}, {"dgamma", getDgamma()}});
+}
+
+/// C1 of the ops along one dimension.
+template <typename Op> static LogicalResult verifyAxis(Op op, StringRef name, Value operand) {
+  int64_t axis = int64_t(op.getAxis()), rank = cast<RankedTensorType>(operand.getType()).getRank();
   if (axis < 0 || axis >= rank) // C1
-    return emitOpError() << "axis " << axis << " is not among the " << rank << " of x";
+    return op.emitOpError() << "axis " << axis << " is not among the " << rank << " of " << name;
   return success();
 }
 
-LogicalResult SoftmaxCrossEntropyOp::verify() {
-  auto logits = cast<RankedTensorType>(getLogits().getType());
-  auto targets = cast<RankedTensorType>(getTargets().getType());
+LogicalResult LogSoftmaxOp::verify() { return verifyAxis(*this, "x", getX()); }
+
+LogicalResult LogSoftmaxVjpOp::verify() { return verifyAxis(*this, "y", getY()); }
+
+LogicalResult SoftmaxVjpOp::verify() { return verifyAxis(*this, "y", getY()); }
+
+/// C1 to C3 of cross-entropy and its VJP; `loss` is what has the loss's type.
+template <typename Op> static LogicalResult verifyLoss(Op op, StringRef what, Value loss) {
+  auto logits = cast<RankedTensorType>(op.getLogits().getType());
+  auto targets = cast<RankedTensorType>(op.getTargets().getType());
   if (logits.getRank() != targets.getRank() + 1 ||
       logits.getShape().drop_back() != targets.getShape()) // C1
-    return emitOpError() << "logits of shape [" << logits.getShape() << "] need targets of that "
-                         << "shape without its last dimension, got [" << targets.getShape() << "]";
+    return op.emitOpError() << "logits of shape [" << logits.getShape()
+                            << "] need targets of that shape without its last dimension, got ["
+                            << targets.getShape() << "]";
   ArrayRef<int64_t> shape;
-  if (getReduction() == Reduction::none)
+  if (op.getReduction() == Reduction::none)
     shape = targets.getShape();
   auto expected = RankedTensorType::get(shape, logits.getElementType());
-  if (getResult().getType() != expected) // C2
-    return emitOpError() << "reduction '" << stringifyReduction(getReduction()) << "' gives "
-                         << expected << ", not " << getResult().getType();
+  if (loss.getType() != expected) // C2
+    return op.emitOpError() << "reduction '" << stringifyReduction(op.getReduction()) << "' "
+                            << what << " " << expected << ", not " << loss.getType();
   unsigned width = targets.getElementType().getIntOrFloatBitWidth();
-  for (int64_t number : {int64_t(getIgnoreIndex()), logits.getShape().back()}) // C3
+  for (int64_t number : {int64_t(op.getIgnoreIndex()), logits.getShape().back()}) // C3
     if (!llvm::isIntN(width, number))
-      return emitOpError() << "targets of " << targets.getElementType() << " cannot hold "
-                           << number;
+      return op.emitOpError() << "targets of " << targets.getElementType() << " cannot hold "
+                              << number;
   return success();
 }
+
+LogicalResult SoftmaxCrossEntropyOp::verify() { return verifyLoss(*this, "gives", getResult()); }
+
+LogicalResult SoftmaxCrossEntropyVjpOp::verify() { return verifyLoss(*this, "takes", getDloss()); }

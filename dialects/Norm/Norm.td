@@ -16,6 +16,11 @@ def Norm_Dialect : Dialect {
     returned, nothing is written. Each has a decomposition to `linalg`
     (`dialects/Norm/Decompose.h`), which defines what it computes. Accumulation
     is in f32, or f64 for f64. A NaN in a row reaches every result of that row.
+
+    The VJP of an op is `op_vjp`: it takes the cotangents of the op's results and
+    yields the gradients of all its float operands together, for they share what
+    they read. A gradient that nothing uses costs nothing: its part of the
+    decomposition is dead.
   }];
 }
 
@@ -65,6 +70,43 @@ def Norm_LayerNormOp
   }];
 }
 
+def Norm_LayerNormVjpOp
+    : Norm_Op<"layer_norm_vjp", [AllTypesMatch<["dy", "x", "dx"]>,
+                                 AllTypesMatch<["dgamma", "dbeta"]>]> {
+  let summary = "The gradients of `layer_norm`, from those of its result.";
+  let description = [{
+    With `rstd = rsqrt(variance + eps)`, `n = (x - mean) * rstd` (both as
+    `layer_norm` computes them), `a = dy * gamma` and means over the last `axes`
+    dimensions:
+
+    - `dx = rstd * (a - mean(a) - n * mean(a * n))`
+    - `dgamma = sum(dy * n)`, `dbeta = sum(dy)`, over the other dimensions.
+
+    `beta` plays no part. Without `gamma` it is 1, and `dgamma` the gradient at 1.
+
+    - (C1) `axes` is in [1, rank of x].
+    - (C2) `gamma`, `dgamma` and `dbeta` have the shape of the last `axes`
+      dimensions and the element type of `x`.
+    - (C3) `eps` is finite and not negative.
+
+    ```mlir
+    func.func @example(%dy: tensor<4x8xf32>, %x: tensor<4x8xf32>, %gamma: tensor<8xf32>)
+        -> (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>) {
+      %dx, %dgamma, %dbeta = norm.layer_norm_vjp %dy, %x gamma(%gamma : tensor<8xf32>)
+          {axes = 1 : i64, eps = 1.0e-5 : f64} : tensor<4x8xf32>, tensor<8xf32>
+      return %dx, %dgamma, %dbeta : tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_Tensor:$dy, Norm_Tensor:$x, Optional<Norm_Tensor>:$gamma,
+                       I64Attr:$axes, F64Attr:$eps);
+  let results = (outs Norm_Tensor:$dx, Norm_Tensor:$dgamma, Norm_Tensor:$dbeta);
+  let assemblyFormat = [{
+    $dy `,` $x (`gamma` `(` $gamma^ `:` type($gamma) `)`)? attr-dict `:` type($x) `,`
+    type($dgamma)
+  }];
+}
+
 def Norm_RmsNormOp : Norm_Op<"rms_norm", [AllTypesMatch<["x", "result"]>]> {
   let summary = "Root mean square 1 over the last dimensions, then scale.";
   let description = [{
@@ -95,6 +137,64 @@ def Norm_RmsNormOp : Norm_Op<"rms_norm", [AllTypesMatch<["x", "result"]>]> {
   }];
 }
 
+def Norm_RmsNormVjpOp
+    : Norm_Op<"rms_norm_vjp", [AllTypesMatch<["dy", "x", "dx"]>]> {
+  let summary = "The gradients of `rms_norm`, from those of its result.";
+  let description = [{
+    With `rstd = rsqrt(mean(x^2) + eps)`, `n = x * rstd`, `a = dy * gamma` and
+    means over the last `axes` dimensions:
+
+    - `dx = rstd * (a - n * mean(a * n))`
+    - `dgamma = sum(dy * n)` over the other dimensions.
+
+    All of it is computed in f32 where `x` is narrower, and rounded once. With
+    `cast_before_scale` the `n` of `dgamma` is rounded to the type of `x` first,
+    as it was when `gamma` multiplied it. Without `gamma` it is 1, and `dgamma`
+    the gradient at 1.
+
+    - (C1) `axes` is in [1, rank of x].
+    - (C2) `gamma` and `dgamma` have the shape of the last `axes` dimensions and
+      the element type of `x`.
+    - (C3) `eps` is finite and not negative.
+
+    ```mlir
+    func.func @example(%dy: tensor<4x8xf32>, %x: tensor<4x8xf32>, %gamma: tensor<8xf32>)
+        -> (tensor<4x8xf32>, tensor<8xf32>) {
+      %dx, %dgamma = norm.rms_norm_vjp %dy, %x gamma(%gamma : tensor<8xf32>)
+          {axes = 1 : i64, eps = 1.0e-6 : f64} : tensor<4x8xf32>, tensor<8xf32>
+      return %dx, %dgamma : tensor<4x8xf32>, tensor<8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_NarrowTensor:$dy, Norm_NarrowTensor:$x,
+                       Optional<Norm_NarrowTensor>:$gamma, I64Attr:$axes, F64Attr:$eps,
+                       UnitAttr:$cast_before_scale);
+  let results = (outs Norm_NarrowTensor:$dx, Norm_NarrowTensor:$dgamma);
+  let assemblyFormat = [{
+    $dy `,` $x (`gamma` `(` $gamma^ `:` type($gamma) `)`)? attr-dict `:` type($x) `,`
+    type($dgamma)
+  }];
+}
+
+def Norm_SoftmaxVjpOp : Norm_Op<"softmax_vjp", [AllTypesMatch<["dy", "y", "dx"]>]> {
+  let summary = "The gradient of `linalg.softmax`, from that of its result `y`.";
+  let description = [{
+    `dx = y * (dy - sum(dy * y))` along dimension `axis`.
+
+    - (C1) `axis` is in [0, rank of y).
+
+    ```mlir
+    func.func @example(%dy: tensor<4x10xf32>, %y: tensor<4x10xf32>) -> tensor<4x10xf32> {
+      %dx = norm.softmax_vjp %dy, %y {axis = 1 : i64} : tensor<4x10xf32>
+      return %dx : tensor<4x10xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_Tensor:$dy, Norm_Tensor:$y, I64Attr:$axis);
+  let results = (outs Norm_Tensor:$dx);
+  let assemblyFormat = "$dy `,` $y attr-dict `:` type($y)";
+}
+
 def Norm_LogSoftmaxOp : Norm_Op<"log_softmax", [AllTypesMatch<["x", "result"]>]> {
   let summary = "The logarithm of the softmax along one dimension.";
   let description = [{
@@ -112,6 +212,25 @@ def Norm_LogSoftmaxOp : Norm_Op<"log_softmax", [AllTypesMatch<["x", "result"]>]>
   let arguments = (ins Norm_Tensor:$x, I64Attr:$axis);
   let results = (outs Norm_Tensor:$result);
   let assemblyFormat = "$x attr-dict `:` type($x)";
+}
+
+def Norm_LogSoftmaxVjpOp : Norm_Op<"log_softmax_vjp", [AllTypesMatch<["dy", "y", "dx"]>]> {
+  let summary = "The gradient of `log_softmax`, from that of its result `y`.";
+  let description = [{
+    `dx = dy - exp(y) * sum(dy)` along dimension `axis`.
+
+    - (C1) `axis` is in [0, rank of y).
+
+    ```mlir
+    func.func @example(%dy: tensor<4x10xf32>, %y: tensor<4x10xf32>) -> tensor<4x10xf32> {
+      %dx = norm.log_softmax_vjp %dy, %y {axis = 1 : i64} : tensor<4x10xf32>
+      return %dx : tensor<4x10xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_Tensor:$dy, Norm_Tensor:$y, I64Attr:$axis);
+  let results = (outs Norm_Tensor:$dx);
+  let assemblyFormat = "$dy `,` $y attr-dict `:` type($y)";
 }
 
 def Norm_SoftmaxCrossEntropyOp : Norm_Op<"softmax_cross_entropy"> {
@@ -145,6 +264,40 @@ def Norm_SoftmaxCrossEntropyOp : Norm_Op<"softmax_cross_entropy"> {
   let assemblyFormat = [{
     $reduction $logits `,` $targets attr-dict `:` type($logits) `,` type($targets) `->`
     type($result)
+  }];
+}
+
+def Norm_SoftmaxCrossEntropyVjpOp
+    : Norm_Op<"softmax_cross_entropy_vjp", [AllTypesMatch<["logits", "dlogits"]>]> {
+  let summary = "The gradient of `softmax_cross_entropy`, from that of its result.";
+  let description = [{
+    `(softmax(logits) - onehot(target)) * dloss` for every row, where `dloss` is
+    the row's own for `none`, the same for all rows for `sum`, and for `mean` that
+    divided by the number of targets that are not ignored. Rows whose target is
+    `ignore_index` have gradient 0, whatever they hold; a target that is neither
+    that nor a class makes its row NaN.
+
+    - (C1) `logits` has one dimension more than `targets`, the last; the others
+      agree.
+    - (C2) `dloss` has the element type of `logits`, and the shape of `targets`
+      for `none`, rank 0 otherwise.
+    - (C3) `ignore_index` and the number of classes fit the type of `targets`.
+
+    ```mlir
+    func.func @example(%dloss: tensor<f32>, %logits: tensor<4x10xf32>, %targets: tensor<4xi64>)
+        -> tensor<4x10xf32> {
+      %dlogits = norm.softmax_cross_entropy_vjp mean %dloss, %logits, %targets
+          : tensor<f32>, tensor<4x10xf32>, tensor<4xi64>
+      return %dlogits : tensor<4x10xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_Tensor:$dloss, Norm_Tensor:$logits, Norm_Targets:$targets,
+                       Norm_Reduction:$reduction, DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+  let results = (outs Norm_Tensor:$dlogits);
+  let assemblyFormat = [{
+    $reduction $dloss `,` $logits `,` $targets attr-dict `:` type($dloss) `,` type($logits) `,`
+    type($targets)
   }];
 }
 

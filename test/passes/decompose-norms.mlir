@@ -70,3 +70,111 @@ func.func @cross_entropy_gathers_nothing(%x: tensor<2x3xf32>, %t: tensor<2xi64>)
   %y = norm.softmax_cross_entropy mean %x, %t : tensor<2x3xf32>, tensor<2xi64> -> tensor<f32>
   return %y : tensor<f32>
 }
+
+// Statistics, two more sums by row, dx, and the weights' sums over the rows: all
+// on x and dy themselves.
+// CHECK-LABEL: func @layer_norm_vjp
+// CHECK-SAME:    ([[DY:%.*]]: tensor<5x4xf32>, [[X:%.*]]: tensor<5x4xf32>, [[G:%.*]]: tensor<4xf32>)
+// CHECK:         [[RSTD:%.*]] = linalg.generic
+// CHECK:           math.rsqrt
+// CHECK:         [[DX:%.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]} ins([[DY]], [[X]],
+// CHECK:         [[DG:%.*]] = linalg.generic {{.*}} iterator_types = ["reduction", "parallel"]} ins([[DY]], [[X]],
+// CHECK:           arith.addf %out
+// CHECK:         [[DB:%.*]] = linalg.generic {{.*}} iterator_types = ["reduction", "parallel"]} ins([[DY]] :
+// CHECK-NEXT:    ^bb0(%in: f32, %out: f32):
+// CHECK-NEXT:      arith.addf %out, %in
+// CHECK:         return [[DX]], [[DG]], [[DB]]
+func.func @layer_norm_vjp(%dy: tensor<5x4xf32>, %x: tensor<5x4xf32>, %g: tensor<4xf32>)
+    -> (tensor<5x4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %dx, %dg, %db = norm.layer_norm_vjp %dy, %x gamma(%g : tensor<4xf32>)
+      {axes = 1 : i64, eps = 1.0e-5 : f64} : tensor<5x4xf32>, tensor<4xf32>
+  return %dx, %dg, %db : tensor<5x4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// What nothing uses is dead.
+// CHECK-LABEL: func @layer_norm_vjp_of_beta_alone
+// CHECK:         linalg.generic
+// CHECK-NOT:     linalg.generic
+// CHECK:         return
+func.func @layer_norm_vjp_of_beta_alone(%dy: tensor<5x4xf64>, %x: tensor<5x4xf64>) -> tensor<4xf64> {
+  %dx, %dg, %db = norm.layer_norm_vjp %dy, %x {axes = 1 : i64, eps = 1.0e-5 : f64}
+      : tensor<5x4xf64>, tensor<4xf64>
+  return %db : tensor<4xf64>
+}
+
+// The forward op and its VJP share their statistics.
+// CHECK-LABEL: func @layer_norm_and_its_vjp
+// CHECK-COUNT-1: math.rsqrt
+// CHECK-NOT:     math.rsqrt
+// CHECK:         return
+func.func @layer_norm_and_its_vjp(%dy: tensor<5x4xf32>, %x: tensor<5x4xf32>)
+    -> (tensor<5x4xf32>, tensor<5x4xf32>) {
+  %y = norm.layer_norm %x {axes = 1 : i64, eps = 1.0e-5 : f64} : tensor<5x4xf32>
+  %dx, %dg, %db = norm.layer_norm_vjp %dy, %x {axes = 1 : i64, eps = 1.0e-5 : f64}
+      : tensor<5x4xf32>, tensor<4xf32>
+  return %y, %dx : tensor<5x4xf32>, tensor<5x4xf32>
+}
+
+// CHECK-LABEL: func @rms_norm_vjp_sums_in_f32
+// CHECK:         arith.addf {{.*}} : f32
+// CHECK-NOT:     arith.{{add|sub|mul|div}}f {{.*}} : bf16
+// CHECK:         return
+func.func @rms_norm_vjp_sums_in_f32(%dy: tensor<2x4xbf16>, %x: tensor<2x4xbf16>, %g: tensor<4xbf16>)
+    -> (tensor<2x4xbf16>, tensor<4xbf16>) {
+  %dx, %dg = norm.rms_norm_vjp %dy, %x gamma(%g : tensor<4xbf16>)
+      {axes = 1 : i64, eps = 1.0e-6 : f64} : tensor<2x4xbf16>, tensor<4xbf16>
+  return %dx, %dg : tensor<2x4xbf16>, tensor<4xbf16>
+}
+
+// CHECK-LABEL: func @rms_norm_vjp_weight_of_the_rounded
+// CHECK:         iterator_types = ["reduction", "parallel"]
+// CHECK:           [[N:%.*]] = arith.truncf {{.*}} : f32 to bf16
+// CHECK-NEXT:      arith.extf [[N]] : bf16 to f32
+// CHECK:           arith.addf {{.*}} : f32
+// CHECK:         iterator_types = ["parallel"]
+// CHECK:           arith.truncf {{.*}} : f32 to bf16
+func.func @rms_norm_vjp_weight_of_the_rounded(%dy: tensor<2x4xbf16>, %x: tensor<2x4xbf16>)
+    -> tensor<4xbf16> {
+  %dx, %dg = norm.rms_norm_vjp %dy, %x {axes = 1 : i64, eps = 1.0e-6 : f64, cast_before_scale}
+      : tensor<2x4xbf16>, tensor<4xbf16>
+  return %dg : tensor<4xbf16>
+}
+
+// CHECK-LABEL: func @softmax_of_a_middle_axis
+// CHECK-NOT:     linalg.softmax
+// CHECK:         indexing_maps = [[[FULL]], [[MIDDLE]]], iterator_types = ["parallel", "reduction", "parallel"]
+// CHECK:           arith.maximumf
+// CHECK:         arith.divf
+// CHECK-NOT:     linalg.softmax
+// CHECK:         return
+func.func @softmax_of_a_middle_axis(%x: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
+  %e = tensor.empty() : tensor<2x3x4xf32>
+  %y = linalg.softmax dimension(1) ins(%x : tensor<2x3x4xf32>) outs(%e : tensor<2x3x4xf32>)
+      -> tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// CHECK-LABEL: func @softmax_vjp_and_log_softmax_vjp
+// CHECK-COUNT-1: math.exp
+// CHECK-NOT:     math.exp
+// CHECK:         return
+func.func @softmax_vjp_and_log_softmax_vjp(%dy: tensor<2x3xf32>, %y: tensor<2x3xf32>)
+    -> (tensor<2x3xf32>, tensor<2x3xf32>) {
+  %a = norm.softmax_vjp %dy, %y {axis = 1 : i64} : tensor<2x3xf32>
+  %b = norm.log_softmax_vjp %dy, %y {axis = 0 : i64} : tensor<2x3xf32>
+  return %a, %b : tensor<2x3xf32>, tensor<2x3xf32>
+}
+
+// One row maximum, one sum of powers and one count for the loss and its gradient.
+// CHECK-LABEL: func @cross_entropy_and_its_vjp
+// CHECK-COUNT-1: arith.maximumf
+// CHECK-COUNT-1: arith.extui
+// CHECK-NOT:     arith.{{maximumf|extui}}
+// CHECK:         return
+func.func @cross_entropy_and_its_vjp(%d: tensor<f32>, %x: tensor<2x3xf32>, %t: tensor<2xi64>)
+    -> (tensor<f32>, tensor<2x3xf32>) {
+  %y = norm.softmax_cross_entropy mean %x, %t : tensor<2x3xf32>, tensor<2xi64> -> tensor<f32>
+  %dx = norm.softmax_cross_entropy_vjp mean %d, %x, %t
+      : tensor<f32>, tensor<2x3xf32>, tensor<2xi64>
+  return %y, %dx : tensor<f32>, tensor<2x3xf32>
+}

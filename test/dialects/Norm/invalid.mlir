@@ -130,3 +130,153 @@ func.func @cross_entropy_c3_classes(%x: tensor<0x2147483648xf32>, %t: tensor<0xi
       : tensor<0x2147483648xf32>, tensor<0xi32> -> tensor<f32>
   return
 }
+
+// -----
+
+func.func @layer_norm_vjp_c1(%x: tensor<2x4xf32>) {
+  // expected-error @below {{normalises 3 dimensions, x has 2}}
+  %dx, %dg, %db = norm.layer_norm_vjp %x, %x {axes = 3 : i64, eps = 1.0e-5 : f64}
+      : tensor<2x4xf32>, tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_vjp_c2_gamma(%x: tensor<2x4xf32>, %g: tensor<2xf32>) {
+  // expected-error @below {{gamma is 'tensor<2xf32>', expected 'tensor<4xf32>'}}
+  %dx, %dg, %db = norm.layer_norm_vjp %x, %x gamma(%g : tensor<2xf32>)
+      {axes = 1 : i64, eps = 1.0e-5 : f64} : tensor<2x4xf32>, tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_vjp_c2_dgamma(%x: tensor<2x4xf32>) {
+  // expected-error @below {{dgamma is 'tensor<2x4xf32>', expected 'tensor<4xf32>'}}
+  %dx, %dg, %db = norm.layer_norm_vjp %x, %x {axes = 1 : i64, eps = 1.0e-5 : f64}
+      : tensor<2x4xf32>, tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_vjp_c2_dbeta(%x: tensor<2x4xf32>) {
+  // expected-error @below {{failed to verify that all of {dgamma, dbeta} have same type}}
+  %dx, %dg, %db = "norm.layer_norm_vjp"(%x, %x) {axes = 1 : i64, eps = 1.0e-5 : f64}
+      : (tensor<2x4xf32>, tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<4xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+func.func @layer_norm_vjp_c3(%x: tensor<2x4xf32>) {
+  // expected-error @below {{not a finite value from 0 on}}
+  %dx, %dg, %db = norm.layer_norm_vjp %x, %x {axes = 1 : i64, eps = -1.0 : f64}
+      : tensor<2x4xf32>, tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_vjp_cotangent_of_another_shape(%x: tensor<2x4xf32>, %dy: tensor<4x2xf32>) {
+  // expected-error @below {{failed to verify that all of {dy, x, dx} have same type}}
+  %dx, %dg, %db = "norm.layer_norm_vjp"(%dy, %x) {axes = 1 : i64, eps = 1.0e-5 : f64}
+      : (tensor<4x2xf32>, tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @layer_norm_vjp_without_axes(%x: tensor<2x4xf32>) {
+  // expected-error @below {{requires attribute 'axes'}}
+  %dx, %dg, %db = norm.layer_norm_vjp %x, %x {eps = 1.0e-5 : f64} : tensor<2x4xf32>, tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_vjp_c1(%x: tensor<f32>) {
+  // expected-error @below {{normalises 1 dimensions, x has 0}}
+  %dx, %dg = norm.rms_norm_vjp %x, %x {axes = 1 : i64, eps = 1.0e-5 : f64}
+      : tensor<f32>, tensor<f32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_vjp_c2_gamma(%x: tensor<2x4xbf16>, %g: tensor<4xf32>) {
+  // expected-error @below {{gamma is 'tensor<4xf32>', expected 'tensor<4xbf16>'}}
+  %dx, %dg = norm.rms_norm_vjp %x, %x gamma(%g : tensor<4xf32>)
+      {axes = 1 : i64, eps = 1.0e-5 : f64} : tensor<2x4xbf16>, tensor<4xbf16>
+  return
+}
+
+// -----
+
+func.func @rms_norm_vjp_c2_dgamma(%x: tensor<2x4xbf16>) {
+  // expected-error @below {{dgamma is 'tensor<4xf32>', expected 'tensor<4xbf16>'}}
+  %dx, %dg = norm.rms_norm_vjp %x, %x {axes = 1 : i64, eps = 1.0e-5 : f64}
+      : tensor<2x4xbf16>, tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_vjp_c3(%x: tensor<2x4xf32>) {
+  // expected-error @below {{not a finite value from 0 on}}
+  %dx, %dg = norm.rms_norm_vjp %x, %x {axes = 1 : i64, eps = 0x7FF8000000000000 : f64}
+      : tensor<2x4xf32>, tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @softmax_vjp_c1(%y: tensor<2x4xf32>) {
+  // expected-error @below {{axis -1 is not among the 2 of y}}
+  %dx = norm.softmax_vjp %y, %y {axis = -1 : i64} : tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @log_softmax_vjp_c1(%y: tensor<2x4xf32>) {
+  // expected-error @below {{axis 2 is not among the 2 of y}}
+  %dx = norm.log_softmax_vjp %y, %y {axis = 2 : i64} : tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_vjp_c1(%d: tensor<f32>, %x: tensor<2x4xf32>, %t: tensor<3xi64>) {
+  // expected-error @below {{logits of shape [2, 4] need targets of that shape without its last dimension, got [3]}}
+  %dx = norm.softmax_cross_entropy_vjp mean %d, %x, %t
+      : tensor<f32>, tensor<2x4xf32>, tensor<3xi64>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_vjp_c2_none(%d: tensor<f32>, %x: tensor<2x4xf32>, %t: tensor<2xi64>) {
+  // expected-error @below {{reduction 'none' takes 'tensor<2xf32>', not 'tensor<f32>'}}
+  %dx = norm.softmax_cross_entropy_vjp none %d, %x, %t
+      : tensor<f32>, tensor<2x4xf32>, tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_vjp_c2_element(%d: tensor<f64>, %x: tensor<2x4xf32>, %t: tensor<2xi64>) {
+  // expected-error @below {{reduction 'sum' takes 'tensor<f32>', not 'tensor<f64>'}}
+  %dx = norm.softmax_cross_entropy_vjp sum %d, %x, %t
+      : tensor<f64>, tensor<2x4xf32>, tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_vjp_c3(%d: tensor<f32>, %x: tensor<2x4xf32>, %t: tensor<2xi32>) {
+  // expected-error @below {{targets of 'i32' cannot hold 4294967296}}
+  %dx = norm.softmax_cross_entropy_vjp sum %d, %x, %t {ignore_index = 4294967296 : i64}
+      : tensor<f32>, tensor<2x4xf32>, tensor<2xi32>
+  return
+}

@@ -32,3 +32,43 @@ func.func @cross_entropy_reductions(%x: tensor<2x5x3xf32>, %t: tensor<2x5xi32>)
   %b = norm.softmax_cross_entropy sum %x, %t : tensor<2x5x3xf32>, tensor<2x5xi32> -> tensor<f32>
   return %a, %b : tensor<2x5xf32>, tensor<f32>
 }
+
+// CHECK-LABEL: func @layer_norm_vjp_without_gamma
+func.func @layer_norm_vjp_without_gamma(%dy: tensor<2x3x4xf64>, %x: tensor<2x3x4xf64>)
+    -> tensor<3x4xf64> {
+  // CHECK: norm.layer_norm_vjp %{{.*}}, %{{.*}} {axes = 2 : i64, eps = 0.000000e+00 : f64} : tensor<2x3x4xf64>, tensor<3x4xf64>
+  %dx, %dg, %db = norm.layer_norm_vjp %dy, %x {axes = 2 : i64, eps = 0.0 : f64}
+      : tensor<2x3x4xf64>, tensor<3x4xf64>
+  return %db : tensor<3x4xf64>
+}
+
+// CHECK-LABEL: func @layer_norm_vjp_with_gamma
+func.func @layer_norm_vjp_with_gamma(%dy: tensor<2x3xf32>, %x: tensor<2x3xf32>, %g: tensor<3xf32>)
+    -> tensor<2x3xf32> {
+  // CHECK: norm.layer_norm_vjp %{{.*}}, %{{.*}} gamma(%{{.*}} : tensor<3xf32>) {axes = 1
+  %dx, %dg, %db = norm.layer_norm_vjp %dy, %x gamma(%g : tensor<3xf32>)
+      {axes = 1 : i64, eps = 1.0e-5 : f64} : tensor<2x3xf32>, tensor<3xf32>
+  return %dx : tensor<2x3xf32>
+}
+
+// CHECK-LABEL: func @rms_norm_vjp_casts_before_scale
+func.func @rms_norm_vjp_casts_before_scale(%dy: tensor<0x4xf16>, %x: tensor<0x4xf16>)
+    -> tensor<4xf16> {
+  // CHECK: norm.rms_norm_vjp %{{.*}}, %{{.*}} {axes = 1 : i64, cast_before_scale, eps {{.*}}} : tensor<0x4xf16>, tensor<4xf16>
+  %dx, %dg = norm.rms_norm_vjp %dy, %x {axes = 1 : i64, eps = 1.0e-6 : f64, cast_before_scale}
+      : tensor<0x4xf16>, tensor<4xf16>
+  return %dg : tensor<4xf16>
+}
+
+// CHECK-LABEL: func @cross_entropy_vjp_reductions
+func.func @cross_entropy_vjp_reductions(%a: tensor<2x5xf32>, %b: tensor<f32>,
+                                        %x: tensor<2x5x3xf32>, %t: tensor<2x5xi32>)
+    -> (tensor<2x5x3xf32>, tensor<2x5x3xf32>) {
+  // CHECK: norm.softmax_cross_entropy_vjp none %{{.*}} {ignore_index = 7 : i64} : tensor<2x5xf32>, tensor<2x5x3xf32>, tensor<2x5xi32>
+  // CHECK: norm.softmax_cross_entropy_vjp sum %{{.*}} : tensor<f32>,
+  %dx = norm.softmax_cross_entropy_vjp none %a, %x, %t {ignore_index = 7 : i64}
+      : tensor<2x5xf32>, tensor<2x5x3xf32>, tensor<2x5xi32>
+  %dz = norm.softmax_cross_entropy_vjp sum %b, %x, %t
+      : tensor<f32>, tensor<2x5x3xf32>, tensor<2x5xi32>
+  return %dx, %dz : tensor<2x5x3xf32>, tensor<2x5x3xf32>
+}
