@@ -7,10 +7,12 @@ namespace weir::test {
 
 void registerTestEffectsPass();
 void registerTestAliasingPass();
+void registerTestAccessMapsPass();
 
 inline void registerTestPasses() {
   registerTestEffectsPass();
   registerTestAliasingPass();
+  registerTestAccessMapsPass();
 }
 
 } // namespace weir::test

@@ -4,11 +4,14 @@
 #include "test/lib/TestPasses.h"
 
 #include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/InitAllDialects.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
+  // Kernels and hosts that others made may hold anything.
+  mlir::registerAllDialects(registry);
   weir::registerEverything(registry);
   weir::registerPasses();
   weir::test::registerTestPasses();

@@ -1,0 +1,174 @@
+//===- AccessMap.h - Which bytes each memory instruction touches -*- C++ -*-===//
+//
+// The fourth rung of the alias ladder. For every memory instruction of a kernel
+// an affine map says which bytes of which memory it touches, as a function of
+// the workgroup, the invocation and the trips of the loops around it. Whether
+// two instructions can touch a common byte, executed by two invocations, is
+// then a question about integer points, which MLIR's Presburger library answers
+// exactly.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WEIR_ANALYSIS_ACCESSMAP_H
+#define WEIR_ANALYSIS_ACCESSMAP_H
+
+#include "mlir/IR/AffineExpr.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "weir/Analysis/Aliasing.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <array>
+#include <optional>
+#include <vector>
+
+namespace weir {
+
+/// The sizes of a launch, as far as they are known; in workgroups, invocations
+/// and invocations per subgroup.
+struct LaunchSizes {
+  std::array<std::optional<int64_t>, 3> grid, workgroup;
+  std::optional<int64_t> subgroup;
+
+  /// What `known_block_size`, `known_grid_size`, the subgroup size of the
+  /// module's `weir.profile` and all `gpu.launch_func` of the kernel in its
+  /// module state. Where there is no launch, axes y and z that the kernel never
+  /// asks about are taken to have size 1.
+  static LaunchSizes get(mlir::FunctionOpInterface kernel);
+};
+
+/// Dimension `i` of every expression below is variable `i` of the kernel.
+struct MapVariable {
+  enum class Kind {
+    Workgroup,  ///< gpu.block_id of `axis`
+    Invocation, ///< gpu.thread_id of `axis`
+    Global,     ///< gpu.global_id of `axis`, where the workgroup's size is not known
+    Subgroup,   ///< gpu.subgroup_id
+    Lane,       ///< gpu.lane_id
+    Trip,       ///< finished trips of `loop`, or of the loop that `header` heads
+    Element,    ///< an index into what one instruction touches
+    Opaque,     ///< `value`, of which no more is known
+  } kind = Kind::Opaque;
+  /// Who sees the same value of an opaque variable.
+  enum class Scope { Invocation, Workgroup, Grid } scope = Scope::Invocation;
+  /// Of an opaque variable: its value may change from trip to trip.
+  bool varies = false;
+  unsigned axis = 0;
+  mlir::Operation *loop = nullptr;
+  mlir::Block *header = nullptr;
+  mlir::Value value;
+  std::optional<int64_t> lower, upper; ///< the least and the greatest value, if known
+  /// At least 0 wherever the variable occurs.
+  llvm::SmallVector<mlir::AffineExpr, 0> nonNegative;
+};
+
+/// A memory instruction, or the part of it on one piece of memory.
+struct MemoryAccess {
+  /// The instruction; in a function that the kernel calls, `calls` leads to it,
+  /// the outermost call first.
+  mlir::Operation *op = nullptr;
+  llvm::SmallVector<mlir::Operation *, 0> calls;
+  /// The argument, attribution, allocation or global (its `memref.get_global`)
+  /// that the address was followed to; null when that isn't known. The memory
+  /// of a value that may be one of several is touched by one access each.
+  mlir::Value root;
+  bool reads = false, writes = false, atomic = false;
+
+  /// Touched are `bytes` bytes from byte `begin` of the root's aligned base on;
+  /// null: anywhere in the root.
+  mlir::AffineExpr begin;
+  int64_t bytes = 0;
+  /// Where strides are not known: the elements [indices, last + elements) of the
+  /// view that `indices` count in. Two tuples are two places in it.
+  mlir::Value view;
+  llvm::SmallVector<mlir::AffineExpr, 0> indices;
+  int64_t elements = 1;
+  /// Executed only where the first are at least 0 and the second are 0.
+  llvm::SmallVector<mlir::AffineExpr, 0> nonNegative, zero;
+  /// Executed wherever the conditions hold, and touches all that it may touch.
+  bool certain = true;
+
+  /// The trip variables of the loops around `op` (or around the outermost call,
+  /// then inside it), outermost first.
+  llvm::SmallVector<unsigned, 4> loops;
+};
+
+/// How the executions of two instructions relate, the first earlier.
+struct Instances {
+  enum class Invocations {
+    Same,              ///< one invocation executes both
+    SameWorkgroup,     ///< two invocations of one workgroup
+    DifferentWorkgroup ///< two invocations of two workgroups
+  } invocations = Invocations::SameWorkgroup;
+
+  /// The second's trip of a loop, seen from the first's.
+  enum class Trip { Same, Next, Later, Any };
+  /// One for each loop around both, outermost first; loops beyond the list are
+  /// `Any`. "Later" includes "Next".
+  llvm::SmallVector<Trip, 4> trips;
+};
+
+/// The memory instructions of a kernel.
+class AccessMaps {
+public:
+  /// Errors: none; what isn't understood becomes an access of unknown origin,
+  ///         place or condition.
+  explicit AccessMaps(mlir::FunctionOpInterface kernel, const LaunchSizes &sizes);
+  explicit AccessMaps(mlir::FunctionOpInterface kernel)
+      : AccessMaps(kernel, LaunchSizes::get(kernel)) {}
+
+  /// In the order of the text; an instruction that touches several pieces of
+  /// memory, or is reached by several calls, has one after the other.
+  llvm::ArrayRef<MemoryAccess> getAccesses() const { return accesses; }
+  llvm::ArrayRef<MapVariable> getVariables() const { return variables; }
+
+  /// How many loops there are around both.
+  unsigned countCommonLoops(const MemoryAccess &first, const MemoryAccess &second) const;
+
+  /// Whether the two touch a common byte in some such executions. Roots are
+  /// compared by `compareRoots`; where they may share bytes without being the
+  /// same, the answer is `Unknown`. `shift` bytes are added to where the second
+  /// begins, for roots that the caller knows to be views of one allocation;
+  /// then the roots are taken to be the same.
+  ///
+  /// `Overlap` needs both to be certain and the sizes that matter known.
+  Sharing compare(const MemoryAccess &first, const MemoryAccess &second, const Instances &instances,
+                  std::optional<int64_t> shift = {}) const;
+
+  /// Whether no other invocation can reach the memory.
+  bool isPrivate(mlir::Value root) const;
+
+  /// The trip variable of a loop op, or of the loop that a block heads, that is
+  /// in the kernel's own body; std::nullopt when it is no loop.
+  std::optional<unsigned> getTripVariable(mlir::Operation *loop) const;
+  std::optional<unsigned> getTripVariable(mlir::Block *header) const;
+
+  /// Whether two roots of this kernel are the same memory (`Overlap`), none of
+  /// each other's (`Disjoint`) or possibly one another's.
+  Sharing compareRoots(mlir::Value first, mlir::Value second) const;
+
+  /// Whether the writes of `root` are proved to write each of its first `bytes`
+  /// bytes, whatever the data.
+  bool coversAll(mlir::Value root, int64_t bytes) const;
+
+  /// "write argument 1 at workgroup.x * 512 + invocation.x * 4 for 4", for people.
+  void print(llvm::raw_ostream &os, const MemoryAccess &access) const;
+
+private:
+  friend class AccessMapBuilder;
+  Sharing decide(const MemoryAccess &first, const MemoryAccess &second, const Instances &instances,
+                 bool exact) const;
+  std::string getName(unsigned variable) const;
+  void print(llvm::raw_ostream &os, mlir::AffineExpr expr) const;
+
+  mutable mlir::FunctionOpInterface kernel; // whose methods are not const
+  LaunchSizes sizes;
+  std::vector<MapVariable> variables;
+  std::vector<MemoryAccess> accesses;
+  llvm::DenseMap<mlir::Operation *, unsigned> loopTrips;
+  llvm::DenseMap<mlir::Block *, unsigned> headerTrips;
+};
+
+} // namespace weir
+
+#endif // WEIR_ANALYSIS_ACCESSMAP_H
