@@ -25,9 +25,10 @@ struct InsertBarriers : weir::impl::InsertBarriersPassBase<InsertBarriers> {
 
   void runOnOperation() override {
     Effects &effects = getAnalysis<Effects>();
-    for (auto function : getOperation().getOps<func::FuncOp>())
+    getOperation().walk([&](func::FuncOp function) {
       if (failed(order(function, effects)))
         signalPassFailure();
+    });
     markAnalysesPreserved<Effects>();
   }
 

@@ -80,6 +80,44 @@ def VerifyDispatchesPass : Pass<"weir-verify-dispatches", "mlir::ModuleOp"> {
   let summary = "Rejects what the dispatches level does not hold.";
 }
 
+def ImportLaunchesPass : Pass<"weir-import-launches", "mlir::ModuleOp"> {
+  let summary = "Turns host code that launches kernels into a command list.";
+  let description = [{
+    Takes functions that others made: one block of `gpu.launch_func`,
+    `gpu.memcpy`, `gpu.memset` and `memref.copy`, with or without tokens, on
+    arguments, allocations, globals and views of them. They become dispatches,
+    copies and fills of one `schedule.commands`, in the program's order.
+    Functions that launch nothing stay as they are.
+
+    Grid and workgroup sizes must fold to constants. A kernel that states no
+    `known_block_size` gets its launch's; launched with several, it is copied.
+    Memory is freed behind the list. Host code that may touch memory may stand
+    before the first command only.
+
+    Tokens and waits, `gpu.wait` of the host included, are dropped. They say
+    what the source orders; whatever must be ordered for memory's sake, in
+    recorded order, weir-insert-barriers orders again. Where the source orders
+    less, it has a race: a warning names the two commands.
+
+    Example:
+    ```mlir
+    %t0 = gpu.wait async
+    %t1 = gpu.memcpy async [%t0] %y, %x : memref<64xf32>, memref<64xf32>
+    %t2 = gpu.launch_func async [%t1] @k::@k blocks in (%c2, %c1, %c1)
+        threads in (%c32, %c1, %c1) args(%n : index, %y : memref<64xf32>)
+    gpu.wait [%t2]
+    ```
+    becomes
+    ```mlir
+    schedule.commands {
+      schedule.copy %x to %y : memref<64xf32> to memref<64xf32>
+      schedule.dispatch @k::@k [2, 1, 1] (%n, %y) : (index, memref<64xf32>)
+    }
+    ```
+  }];
+  let dependentDialects = ["weir::schedule::ScheduleDialect"];
+}
+
 //===----------------------------------------------------------------------===//
 // placed
 //===----------------------------------------------------------------------===//
@@ -110,6 +148,13 @@ def InsertBarriersPass : Pass<"weir-insert-barriers", "mlir::ModuleOp"> {
 
 def VerifyOrderedPass : Pass<"weir-verify-ordered", "mlir::ModuleOp"> {
   let summary = "Rejects what the ordered level does not hold.";
+  let description = [{
+    No two commands that share bytes, of which one writes, may lie between the
+    same barriers, and what is written must be made visible. In a module without
+    `weir.profile` and `weir.entry`, as weir-import-launches leaves those of
+    others, that is all; otherwise the module must keep, too, what the levels
+    before promised.
+  }];
 }
 
 //===----------------------------------------------------------------------===//

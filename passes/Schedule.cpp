@@ -25,9 +25,10 @@ struct Schedule : weir::impl::SchedulePassBase<Schedule> {
 
   void runOnOperation() override {
     Effects &effects = getAnalysis<Effects>();
-    for (auto function : getOperation().getOps<func::FuncOp>())
+    getOperation().walk([&](func::FuncOp function) {
       if (failed(setWaves(function, effects)))
         signalPassFailure();
+    });
     markAnalysesPreserved<Effects>();
   }
 

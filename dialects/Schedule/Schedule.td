@@ -101,8 +101,8 @@ def Schedule_CommandOpInterface : OpInterface<"CommandOpInterface"> {
 
 /// What a command takes: memory, or a scalar, which no hazard concerns.
 def Schedule_CommandOperand : AnyTypeOf<
-    [AnyRankedOrUnrankedMemRef, AnySignlessIntegerOrIndex, AnyFloat,
-     VectorOfAnyRankOf<[AnySignlessIntegerOrIndex, AnyFloat]>]>;
+    [AnyRankedOrUnrankedMemRef, AnyInteger, Index, AnyFloat,
+     VectorOfAnyRankOf<[AnyInteger, Index, AnyFloat]>]>;
 
 class Schedule_Op<string mnemonic, list<Trait> traits = []>
     : Op<Schedule_Dialect, mnemonic, traits>;

@@ -9,6 +9,7 @@
 #include "weir/Analysis/Aliasing.h"
 
 #include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -78,7 +79,7 @@ static AllocationRef getAllocation(Value root) {
     return allocation;
   }
   Operation *op = root.getDefiningOp();
-  if (isa<memref::AllocOp, memref::AllocaOp>(op)) {
+  if (isa<memref::AllocOp, memref::AllocaOp, gpu::AllocOp>(op)) {
     allocation.kind = AllocationRef::Kind::Local;
   } else if (auto global = dyn_cast<memref::GetGlobalOp>(op)) {
     allocation.kind = AllocationRef::Kind::Global;

@@ -36,7 +36,7 @@ mlir::FailureOr<ByteRange> getByteRange(mlir::MemRefType view);
 /// Where a memref's bytes come from.
 struct AllocationRef {
   enum class Kind {
-    Local,    ///< memref.alloc or memref.alloca of the function
+    Local,    ///< memref.alloc, memref.alloca or gpu.alloc of the function
     Global,   ///< memref.global, whoever asks for it
     Entry,    ///< argument of a function with `weir.entry`: shares with no other
     Argument, ///< argument of another function: may share bytes with others
