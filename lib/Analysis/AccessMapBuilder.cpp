@@ -52,10 +52,14 @@ static bool addLaunches(gpu::GPUFuncOp kernel, LaunchSizes &sizes) {
   if (!module)
     return false;
   SmallVector<gpu::LaunchFuncOp> launches;
-  module.walk([&](gpu::LaunchFuncOp launch) {
-    if (launch.getKernelName() == kernel.getNameAttr() &&
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<schedule::CommandsOp>(op)) // many, and none is a launch
+      return WalkResult::skip();
+    auto launch = dyn_cast<gpu::LaunchFuncOp>(op);
+    if (launch && launch.getKernelName() == kernel.getNameAttr() &&
         SymbolTable::lookupNearestSymbolFrom(launch, launch.getKernel()) == kernel)
       launches.push_back(launch);
+    return WalkResult::advance();
   });
   auto take = [&](auto getValues, std::array<std::optional<int64_t>, 3> &to) {
     for (unsigned axis = 0; axis < 3; ++axis) {

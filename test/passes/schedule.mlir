@@ -113,8 +113,10 @@ module attributes {gpu.container_module} {
   gpu.module @k {
     memref.global @table : memref<4xf32>
     gpu.func @k(%x: memref<4xf32>) kernel {
-      // expected-note @below {{through this operation}}
+      %c0 = arith.constant 0 : index
       %t = memref.get_global @table : memref<4xf32>
+      // expected-note @below {{through this operation}}
+      %v = memref.load %t[%c0] : memref<4xf32>
       gpu.return
     }
   }

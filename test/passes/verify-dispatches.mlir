@@ -60,8 +60,10 @@ module attributes {gpu.container_module} {
     memref.global @table : memref<4xf32>
     // expected-error @below {{may touch memory that is not among its arguments}}
     gpu.func @other() kernel attributes {known_block_size = array<i32: 1, 1, 1>} {
-      // expected-note @below {{through this operation}}
+      %c0 = arith.constant 0 : index
       %t = memref.get_global @table : memref<4xf32>
+      // expected-note @below {{through this operation}}
+      %v = memref.load %t[%c0] : memref<4xf32>
       gpu.return
     }
   }

@@ -34,17 +34,15 @@ struct KernelEffects {
   mlir::Operation *reachesOther = nullptr;
 };
 
-/// Returns what is done to the bytes of `memref` through it and its views.
-/// A use that is not understood counts as an update.
-schedule::Access getAccess(mlir::Value memref);
-
 /// Effects of kernels, each computed once.
 ///
-/// The access is derived from the body, which is what becomes device code.
-/// Coverage (that *every* byte is written) is declared by weir-lower-kernels in
-/// `schedule.effect`, since it follows from how the kernel was made, and counts
-/// only where the body writes at all. A kernel without a body does what it
-/// declares, and updates what it declares nothing of.
+/// The access is derived from the body, which is what becomes device code:
+/// through views, regions, blocks and calls within the module. So is coverage
+/// (that *every* byte is written), where the access maps prove it; else it is
+/// what weir-lower-kernels declares in `schedule.effect`, since it follows from
+/// how the kernel was made, and counts only where the body writes at all. A
+/// kernel without a body does what it declares, and updates what it declares
+/// nothing of.
 class Effects {
 public:
   explicit Effects(mlir::Operation *) {}

@@ -25,17 +25,22 @@ gpu.module @m {
     gpu.return
   }
 
-  // A use inside a region counts; one that is passed on is an update.
-  // expected-remark @below {{regions: read update update}}
-  gpu.func @regions(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>) kernel {
+  // A use inside a region counts, and one through what a loop passes on for all
+  // that it may be; passing on alone touches nothing.
+  // expected-remark @below {{regions: read write write none}}
+  gpu.func @regions(%a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>, %d: memref<4xf32>) kernel {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c4 = arith.constant 4 : index
+    %f = arith.constant 0.0 : f32
     scf.for %i = %c0 to %c4 step %c1 {
       %x = memref.load %a[%i] : memref<4xf32>
     }
-    %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%m = %b) -> memref<4xf32> {
-      scf.yield %c : memref<4xf32>
+    %n = gpu.grid_dim x
+    %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%m = %b, %o = %d)
+        -> (memref<4xf32>, memref<4xf32>) {
+      memref.store %f, %m[%i] : memref<4xf32>
+      scf.yield %c, %d : memref<4xf32>, memref<4xf32>
     }
     gpu.return
   }
@@ -58,7 +63,33 @@ gpu.module @m {
 
 // -----
 
-// Coverage is declared and counts where the body writes; access is the body's.
+// Coverage by the maps, where all sizes are known.
+gpu.module @m {
+  // expected-remark @below {{covers: write(all) write write(all) write}}
+  gpu.func @covers(%a: memref<64xf32>, %b: memref<64xf32>, %c: memref<61xf32>, %d: memref<64xf32>)
+      kernel attributes {known_block_size = array<i32: 16, 1, 1>, known_grid_size = array<i32: 4, 1, 1>} {
+    %c16 = arith.constant 16 : index
+    %c61 = arith.constant 61 : index
+    %t = gpu.thread_id x
+    %g = gpu.block_id x
+    %m = arith.muli %g, %c16 : index
+    %i = arith.addi %m, %t : index
+    %f = arith.constant 0.0 : f32
+    memref.store %f, %a[%i] : memref<64xf32>
+    %gap = arith.muli %g, %g : index
+    memref.store %f, %b[%gap] : memref<64xf32>
+    %in = arith.cmpi ult, %i, %c61 : index
+    scf.if %in {
+      memref.store %f, %c[%i] : memref<61xf32>
+      memref.store %f, %d[%i] : memref<64xf32>
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+// Else coverage is declared and counts where the body writes; access is the body's.
 gpu.module @m {
   // expected-remark @below {{declared: read write(all) write none}}
   gpu.func @declared(%a: memref<4xf32> {schedule.effect = #schedule.effect<update, covers_all = true>},
@@ -84,9 +115,32 @@ module attributes {gpu.container_module} {
       func.call @library(%a) : (memref<4xf32>) -> ()
       gpu.return
     }
-    // expected-remark @below {{global: and other memory by memref.get_global}}
+    // expected-remark @below {{global: and other memory by memref.load}}
     gpu.func @global() kernel {
+      %i = gpu.thread_id x
       %t = memref.get_global @table : memref<4xf32>
+      %x = memref.load %t[%i] : memref<4xf32>
+      gpu.return
+    }
+    // Functions of the module are looked into.
+    func.func @first(%m: memref<4xf32>, %n: memref<4xf32>) {
+      %c0 = arith.constant 0 : index
+      %x = memref.load %m[%c0] : memref<4xf32>
+      return
+    }
+    // expected-remark @below {{calls: none read}}
+    gpu.func @calls(%a: memref<4xf32>, %b: memref<4xf32>) kernel {
+      func.call @first(%b, %a) : (memref<4xf32>, memref<4xf32>) -> ()
+      gpu.return
+    }
+    // One that calls itself is not.
+    func.func @again(%m: memref<4xf32>) {
+      func.call @again(%m) : (memref<4xf32>) -> ()
+      return
+    }
+    // expected-remark @below {{recursion: update and other memory by func.call}}
+    gpu.func @recursion(%a: memref<4xf32>) kernel {
+      func.call @again(%a) : (memref<4xf32>) -> ()
       gpu.return
     }
     // Memory of the workgroup or the invocation is the kernel's own.
