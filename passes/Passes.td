@@ -146,6 +146,45 @@ def InsertBarriersPass : Pass<"weir-insert-barriers", "mlir::ModuleOp"> {
   let summary = "Inserts `schedule.barrier` where dispatches meet a hazard on addresses.";
 }
 
+def InsertWorkgroupBarriersPass : Pass<"weir-insert-workgroup-barriers"> {
+  let summary = "Inserts `gpu.barrier` where invocations of a workgroup would race.";
+  let description = [{
+    Looks at each kernel (`gpu.func ... kernel`), whoever made it, with the
+    functions it calls. Two invocations of a workgroup must not touch a byte
+    between the same two barriers if one of them writes, unless both are atomic.
+    Where they may, a barrier goes just before the later access, or to another
+    place between the two that serves more such pairs or stands in fewer loops,
+    always one that all invocations of the workgroup come to together. Barriers
+    found in the input count and stay.
+
+    Arguments may share bytes unless one is `llvm.noalias`, or the module
+    dispatches the kernel with views that don't.
+
+    - An error: two accesses that need a barrier where none can stand, an
+      instruction that surely races with itself, or with itself or another in a
+      different workgroup; a barrier that not all invocations come to.
+    - A remark: an instruction of which it can't be told whether invocations, or
+      workgroups, write the same bytes by it.
+
+    Example:
+    ```mlir
+    memref.store %x, %s[%thread] : memref<64xf32, #gpu.address_space<workgroup>>
+    // becomes: gpu.barrier
+    %y = memref.load %s[%other] : memref<64xf32, #gpu.address_space<workgroup>>
+    ```
+  }];
+  let dependentDialects = ["mlir::gpu::GPUDialect"];
+}
+
+def RemoveRedundantWorkgroupBarriersPass : Pass<"weir-remove-redundant-workgroup-barriers"> {
+  let summary = "Removes each `gpu.barrier` without which nothing races that didn't.";
+  let description = [{
+    Proves that every two accesses of a workgroup which the barriers of a kernel
+    separate stay separated. Of several barriers that could go one at a time,
+    those inside loops go first.
+  }];
+}
+
 def VerifyOrderedPass : Pass<"weir-verify-ordered", "mlir::ModuleOp"> {
   let summary = "Rejects what the ordered level does not hold.";
   let description = [{

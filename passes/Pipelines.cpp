@@ -41,6 +41,8 @@ static void addToPlaced(OpPassManager &manager, const PipelineOptions &options) 
 
 static void addToOrdered(OpPassManager &manager, const PipelineOptions &) {
   manager.addPass(createInsertBarriersPass());
+  manager.addPass(createInsertWorkgroupBarriersPass());
+  manager.addPass(createRemoveRedundantWorkgroupBarriersPass());
 }
 
 static void addToEmitted(OpPassManager &manager, const PipelineOptions &) {

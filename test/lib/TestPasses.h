@@ -8,11 +8,15 @@ namespace weir::test {
 void registerTestEffectsPass();
 void registerTestAliasingPass();
 void registerTestAccessMapsPass();
+void registerTestUniformityPass();
+void registerTestWorkgroupRacesPass();
 
 inline void registerTestPasses() {
   registerTestEffectsPass();
   registerTestAliasingPass();
   registerTestAccessMapsPass();
+  registerTestUniformityPass();
+  registerTestWorkgroupRacesPass();
 }
 
 } // namespace weir::test

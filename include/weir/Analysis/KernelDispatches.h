@@ -1,0 +1,34 @@
+//===- KernelDispatches.h - What the dispatches of a kernel tell -*- C++ -*-===//
+
+#ifndef WEIR_ANALYSIS_KERNELDISPATCHES_H
+#define WEIR_ANALYSIS_KERNELDISPATCHES_H
+
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "weir/Analysis/AccessMap.h"
+#include "weir/Analysis/WorkgroupRaces.h"
+
+namespace weir {
+
+/// The dispatches of a module, by kernel. A kernel that is also launched in
+/// another way, or not at all, has none.
+class KernelDispatches {
+public:
+  explicit KernelDispatches(mlir::Operation *module);
+
+  llvm::ArrayRef<schedule::DispatchOp> get(mlir::gpu::GPUFuncOp kernel) const;
+
+  /// What the kernel states, and its grid where all dispatches agree.
+  LaunchSizes getSizes(mlir::gpu::GPUFuncOp kernel) const;
+
+  /// How two arguments share bytes; std::nullopt when there are no dispatches.
+  std::optional<ArgumentSharing> getSharing(mlir::gpu::GPUFuncOp kernel, unsigned first,
+                                            unsigned second) const;
+
+private:
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<schedule::DispatchOp>> dispatches;
+};
+
+} // namespace weir
+
+#endif // WEIR_ANALYSIS_KERNELDISPATCHES_H

@@ -1,0 +1,29 @@
+//===- Cover.h - The cheapest places that meet every set --------*- C++ -*-===//
+
+#ifndef WEIR_LIB_ANALYSIS_COVER_H
+#define WEIR_LIB_ANALYSIS_COVER_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace weir {
+
+struct Cover {
+  llvm::SmallVector<unsigned> chosen; ///< ascending
+  bool cheapest = true;               ///< proved so
+};
+
+/// Chooses places so that every set has one, at the least sum of costs.
+///
+/// Sets hold numbers of places, ascending, none empty; costs are positive.
+/// The search visits at most `effort` nodes, then takes the best it has seen,
+/// from which no place can be dropped. The same input gives the same answer.
+Cover findCover(const std::vector<llvm::SmallVector<unsigned>> &sets, llvm::ArrayRef<int64_t> costs,
+                unsigned effort = 20000);
+
+} // namespace weir
+
+#endif // WEIR_LIB_ANALYSIS_COVER_H

@@ -1,0 +1,71 @@
+//===- KernelDispatches.cpp - What the dispatches of a kernel tell --------===//
+
+#include "weir/Analysis/KernelDispatches.h"
+
+#include "weir/Analysis/Aliasing.h"
+
+using namespace mlir;
+using namespace weir;
+
+KernelDispatches::KernelDispatches(Operation *module) {
+  SymbolTableCollection tables;
+  DenseSet<Operation *> launched;
+  module->walk([&](Operation *op) {
+    if (auto dispatch = dyn_cast<schedule::DispatchOp>(op)) {
+      if (Operation *kernel = tables.lookupNearestSymbolFrom(dispatch, dispatch.getKernelAttr()))
+        dispatches[kernel].push_back(dispatch);
+    } else if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op)) {
+      if (Operation *kernel = tables.lookupNearestSymbolFrom(launch, launch.getKernelAttr()))
+        launched.insert(kernel);
+    }
+  });
+  for (Operation *kernel : launched)
+    dispatches.erase(kernel);
+}
+
+ArrayRef<schedule::DispatchOp> KernelDispatches::get(gpu::GPUFuncOp kernel) const {
+  auto it = dispatches.find(kernel);
+  return it == dispatches.end() ? ArrayRef<schedule::DispatchOp>() : ArrayRef(it->second);
+}
+
+LaunchSizes KernelDispatches::getSizes(gpu::GPUFuncOp kernel) const {
+  LaunchSizes sizes = LaunchSizes::get(kernel);
+  ArrayRef<schedule::DispatchOp> all = get(kernel);
+  for (unsigned axis = 0; axis < 3 && !all.empty(); ++axis) {
+    auto getSize = [&](schedule::DispatchOp op) { return op.getGrid()[axis]; };
+    if (llvm::all_equal(llvm::map_range(all, getSize)))
+      sizes.grid[axis] = getSize(all.front());
+  }
+  return sizes;
+}
+
+/// The bytes of an operand, if they are all of a flat view of known place.
+static std::optional<View> getFlatView(Value operand) {
+  auto type = dyn_cast<MemRefType>(operand.getType());
+  if (!type || !type.getLayout().isIdentity())
+    return std::nullopt;
+  return getView(operand);
+}
+
+std::optional<ArgumentSharing> KernelDispatches::getSharing(gpu::GPUFuncOp kernel, unsigned first,
+                                                            unsigned second) const {
+  ArrayRef<schedule::DispatchOp> all = get(kernel);
+  if (all.empty())
+    return std::nullopt;
+  ArgumentSharing sharing;
+  for (schedule::DispatchOp dispatch : all) {
+    std::optional<View> a = getFlatView(dispatch.getOperands()[first]),
+                        b = getFlatView(dispatch.getOperands()[second]);
+    if (!a || !b)
+      return ArgumentSharing();
+    if (compare(*a, *b) == Sharing::Disjoint)
+      continue;
+    if (compare(a->allocation, b->allocation) != Sharing::Overlap || !a->range || !b->range)
+      return ArgumentSharing();
+    int64_t shift = b->range->begin - a->range->begin;
+    if (!llvm::is_contained(sharing.shifts, shift))
+      sharing.shifts.push_back(shift);
+  }
+  sharing.unknown = false;
+  return sharing;
+}

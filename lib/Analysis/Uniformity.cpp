@@ -1,0 +1,383 @@
+//===- Uniformity.cpp - What all invocations agree on ---------------------===//
+//
+// Everything is uniform until shown otherwise: ids of invocations, and what is
+// loaded where others may write, vary; so does what is computed from them, and
+// what a branch on them decides. The rounds end when nothing more varies.
+//
+// Integer ranges come first: what has one value only is uniform whatever it is
+// computed from, such as `thread_id < 64` in a workgroup of 64.
+//
+//===----------------------------------------------------------------------===//
+
+#include "weir/Analysis/Uniformity.h"
+
+#include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
+#include "mlir/Analysis/DataFlow/Utils.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace weir;
+
+Operation *Uniformity::getDivergence(Block *block) const {
+  for (; block; block = block->getParentOp() ? block->getParentOp()->getBlock() : nullptr)
+    if (auto it = divergence.find(block); it != divergence.end())
+      return it->second;
+  return nullptr;
+}
+
+class weir::UniformityBuilder {
+public:
+  UniformityBuilder(Uniformity &result, FunctionOpInterface kernel, Uniformity::Scope scope,
+                    Uniformity::IsStable isStable)
+      : result(result), kernel(kernel), scope(scope), isStable(isStable) {}
+
+  void run();
+
+private:
+  Uniformity &result;
+  FunctionOpInterface kernel;
+  Uniformity::Scope scope;
+  Uniformity::IsStable isStable;
+  SetVector<Operation *> functions; // the kernel and whatever it calls
+  DenseMap<Operation *, FunctionOpInterface> callees;
+  DataFlowSolver ranges{DataFlowConfig().setInterprocedural(false)};
+  PostDominanceInfo postDominance;
+  bool changed = false;
+
+  void collectFunctions();
+
+  bool varies(Value value) { return result.varying.contains(value); }
+  bool anyVaries(ValueRange values) {
+    return llvm::any_of(values, [&](Value value) { return varies(value); });
+  }
+  void setVarying(Value value);
+  void setVarying(ValueRange values) {
+    for (Value value : values)
+      setVarying(value);
+  }
+  void setDivergent(Block *block, Operation *branch) {
+    changed |= result.divergence.try_emplace(block, branch).second;
+  }
+  void setDivergentBranch(Operation *branch) {
+    changed |= result.divergentBranches.insert(branch).second;
+  }
+
+  std::optional<ConstantIntRanges> getRange(Value value);
+  bool isSource(Operation *op);
+  bool loadsUniform(Operation *op);
+  bool tripsVary(Value lower, Value upper, Value step);
+  bool decidesDifferently(Operation *op);
+
+  void visit(Region &region);
+  void visit(Operation *op);
+  void visitStructured(RegionBranchOpInterface op);
+  void visitCall(Operation *call, FunctionOpInterface callee);
+  void visitBlocks(Region &region);
+  void split(Block *block);
+};
+
+void UniformityBuilder::collectFunctions() {
+  functions.insert(kernel);
+  for (unsigned i = 0; i < functions.size(); ++i)
+    functions[i]->walk([&](CallOpInterface call) {
+      auto symbol = dyn_cast<SymbolRefAttr>(call.getCallableForCallee());
+      auto callee = symbol ? dyn_cast_or_null<FunctionOpInterface>(
+                                 SymbolTable::lookupNearestSymbolFrom(call, symbol))
+                           : FunctionOpInterface();
+      if (!callee || callee.isExternal() ||
+          callee.getNumArguments() != call.getArgOperands().size())
+        return;
+      callees[call] = callee;
+      functions.insert(callee);
+    });
+}
+
+std::optional<ConstantIntRanges> UniformityBuilder::getRange(Value value) {
+  auto *state = ranges.lookupState<dataflow::IntegerValueRangeLattice>(value);
+  if (!state || state->getValue().isUninitialized())
+    return std::nullopt;
+  return state->getValue().getValue();
+}
+
+void UniformityBuilder::setVarying(Value value) {
+  if (varies(value))
+    return;
+  if (std::optional<ConstantIntRanges> range = getRange(value); range && range->getConstantValue())
+    return;
+  result.varying.insert(value);
+  changed = true;
+}
+
+/// Whether the results of `op` differ though its operands don't.
+bool UniformityBuilder::isSource(Operation *op) {
+  if (isa<gpu::ThreadIdOp, gpu::GlobalIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp, gpu::ShuffleOp,
+          gpu::SubgroupReduceOp>(op))
+    return true;
+  if (isa<gpu::BlockIdOp, gpu::ClusterIdOp, gpu::ClusterBlockIdOp>(op))
+    return scope == Uniformity::Scope::Grid;
+  if (isa<gpu::AllReduceOp>(op))
+    return scope == Uniformity::Scope::Grid || !result.isUniform(op);
+  if (isa<gpu::BlockDimOp, gpu::GridDimOp, gpu::NumSubgroupsOp, gpu::SubgroupSizeOp,
+          gpu::ClusterDimOp, gpu::ClusterDimBlocksOp, memref::AllocOp, memref::AllocaOp,
+          memref::GetGlobalOp, gpu::DynamicSharedMemoryOp>(op))
+    return false;
+  if (isMemoryEffectFree(op) && op->getNumRegions() == 0)
+    return false;
+  return !loadsUniform(op);
+}
+
+/// Whether all invocations load the same bytes, and nobody changes them.
+bool UniformityBuilder::loadsUniform(Operation *op) {
+  auto interface = dyn_cast<MemoryEffectOpInterface>(op);
+  if (!interface || op->getNumRegions())
+    return false;
+  SmallVector<MemoryEffects::EffectInstance> effects;
+  interface.getEffects(effects);
+  bool inWorkgroup = scope == Uniformity::Scope::Workgroup && result.isUniform(op);
+  for (const MemoryEffects::EffectInstance &effect : effects) {
+    auto type = effect.getValue() ? dyn_cast<BaseMemRefType>(effect.getValue().getType())
+                                  : BaseMemRefType();
+    if (!isa<MemoryEffects::Read>(effect.getEffect()) || !type)
+      return false;
+    auto ranked = dyn_cast<MemRefType>(type);
+    bool ofWorkgroup = ranked && gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(ranked);
+    if (!(ofWorkgroup && inWorkgroup) && !isStable(op))
+      return false;
+  }
+  return true;
+}
+
+/// Whether a loop from `lower` to `upper` has a different number of trips for
+/// different invocations. Where only the start varies, as in a loop from
+/// `thread_id` by the workgroup's size, its range may still fix the number.
+bool UniformityBuilder::tripsVary(Value lower, Value upper, Value step) {
+  if (!anyVaries({lower, upper, step}))
+    return false;
+  std::optional<ConstantIntRanges> from = getRange(lower), to = getRange(upper),
+                                   by = getRange(step);
+  if (!from || !to || !by || !to->getConstantValue() || !by->getConstantValue())
+    return true;
+  auto fits = [](const APInt &value) { return value.getSignificantBits() <= 62; };
+  APInt end = *to->getConstantValue(), stride = *by->getConstantValue();
+  if (!fits(from->smin()) || !fits(from->smax()) || !fits(end) || !fits(stride) ||
+      stride.getSExtValue() <= 0)
+    return true;
+  auto count = [&](const APInt &start) {
+    int64_t distance = end.getSExtValue() - start.getSExtValue();
+    return distance <= 0 ? 0 : (distance - 1) / stride.getSExtValue() + 1;
+  };
+  return count(from->smin()) != count(from->smax());
+}
+
+/// Whether invocations that come to a structured op together may take different
+/// ways through it.
+bool UniformityBuilder::decidesDifferently(Operation *op) {
+  if (isa<memref::AllocaScopeOp, scf::ExecuteRegionOp>(op))
+    return false;
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return varies(branch.getCondition());
+  if (auto branch = dyn_cast<scf::IndexSwitchOp>(op))
+    return varies(branch.getArg());
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return tripsVary(loop.getLowerBound(), loop.getUpperBound(), loop.getStep());
+  if (auto loop = dyn_cast<scf::WhileOp>(op))
+    return varies(loop.getConditionOp().getCondition());
+  if (isa<affine::AffineForOp>(op)) {
+    auto loop = cast<affine::AffineForOp>(op);
+    return anyVaries(loop.getLowerBoundOperands()) || anyVaries(loop.getUpperBoundOperands());
+  }
+  if (isa<affine::AffineIfOp>(op))
+    return anyVaries(op->getOperands());
+  // Iterations without an order, single lanes, and what we don't know.
+  return true;
+}
+
+void UniformityBuilder::visitStructured(RegionBranchOpInterface op) {
+  bool divergent = decidesDifferently(op);
+  if (divergent) {
+    setDivergentBranch(op);
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        setDivergent(&block, op);
+    setVarying(op->getResults());
+  }
+  RegionBranchSuccessorMapping mapping;
+  op.getSuccessorOperandInputMapping(mapping);
+  DenseSet<Value> passed;
+  for (auto &[operand, inputs] : mapping) {
+    passed.insert(inputs.begin(), inputs.end());
+    if (varies(operand->get()))
+      setVarying(inputs);
+  }
+  // What nothing is passed to: induction variables, and what we don't know.
+  for (Region &region : op->getRegions()) {
+    if (region.empty())
+      continue;
+    for (BlockArgument argument : region.getArguments()) {
+      if (passed.contains(argument))
+        continue;
+      bool varying = true;
+      if (auto loop = dyn_cast<scf::ForOp>(op.getOperation()))
+        varying = anyVaries({loop.getLowerBound(), loop.getStep()});
+      else if (isa<affine::AffineForOp>(op))
+        varying = anyVaries(cast<affine::AffineForOp>(op).getLowerBoundOperands());
+      else if (isa<scf::ParallelOp, scf::ForallOp, affine::AffineParallelOp>(op))
+        varying = anyVaries(op->getOperands());
+      if (varying)
+        setVarying(argument);
+    }
+  }
+}
+
+void UniformityBuilder::visitCall(Operation *call, FunctionOpInterface callee) {
+  auto interface = cast<CallOpInterface>(call);
+  for (auto [argument, operand] :
+       llvm::zip_equal(callee.getArguments(), interface.getArgOperands()))
+    if (varies(operand))
+      setVarying(argument);
+  if (Operation *branch = result.getDivergence(call->getBlock()))
+    setDivergent(&callee.getFunctionBody().front(), branch);
+  for (Block &block : callee.getFunctionBody()) {
+    Operation *terminator = block.getTerminator();
+    if (!terminator->hasTrait<OpTrait::ReturnLike>() ||
+        terminator->getNumOperands() != call->getNumResults())
+      continue;
+    for (auto [value, returned] : llvm::zip_equal(call->getResults(), terminator->getOperands()))
+      if (varies(returned) || result.divergence.contains(&block))
+        setVarying(value);
+  }
+}
+
+/// Invocations leave `block` by different ways: until they meet again, not all
+/// of them are anywhere.
+void UniformityBuilder::split(Block *block) {
+  Operation *branch = block->getTerminator();
+  setDivergentBranch(branch);
+  Region &region = *block->getParent();
+  auto *node = postDominance.getDomTree(&region).getNode(block);
+  Block *meeting = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
+  SetVector<Block *> between;
+  SmallVector<Block *> pending(block->getSuccessors());
+  while (!pending.empty()) {
+    Block *reached = pending.pop_back_val();
+    if (reached == meeting || !between.insert(reached))
+      continue;
+    llvm::append_range(pending, reached->getSuccessors());
+  }
+  // Where ways join, a block argument tells which way was taken.
+  auto setArguments = [&](Block *join) {
+    for (BlockArgument argument : join->getArguments()) {
+      Value common;
+      bool same = true;
+      for (auto from = join->pred_begin(); from != join->pred_end(); ++from) {
+        auto terminator = dyn_cast<BranchOpInterface>((*from)->getTerminator());
+        Value passed =
+            terminator
+                ? terminator.getSuccessorOperands(from.getSuccessorIndex())[argument.getArgNumber()]
+                : Value();
+        same &= passed && (!common || common == passed);
+        common = passed;
+      }
+      if (!same)
+        setVarying(argument);
+    }
+  };
+  if (meeting)
+    setArguments(meeting);
+  bool isLoop = between.contains(block);
+  for (Block *inner : between) {
+    setDivergent(inner, branch);
+    setArguments(inner);
+    if (!isLoop)
+      continue;
+    // Invocations leave a loop on different trips with different values.
+    auto escape = [&](Value value) {
+      for (Operation *user : value.getUsers()) {
+        Block *use = region.findAncestorBlockInRegion(*user->getBlock());
+        if (!use || !between.contains(use))
+          setVarying(value);
+      }
+    };
+    for (BlockArgument argument : inner->getArguments())
+      escape(argument);
+    for (Operation &op : *inner)
+      for (Value value : op.getResults())
+        escape(value);
+  }
+}
+
+void UniformityBuilder::visitBlocks(Region &region) {
+  for (Block &block : region) {
+    if (block.getNumSuccessors() == 0)
+      continue;
+    Operation *terminator = block.getTerminator();
+    if (auto branch = dyn_cast<BranchOpInterface>(terminator))
+      for (auto [index, successor] : llvm::enumerate(block.getSuccessors())) {
+        SuccessorOperands operands = branch.getSuccessorOperands(index);
+        for (BlockArgument argument : successor->getArguments())
+          if (Value passed = operands[argument.getArgNumber()]; !passed || varies(passed))
+            setVarying(argument);
+      }
+    if (block.getNumSuccessors() == 1)
+      continue;
+    bool varying = true;
+    if (auto branch = dyn_cast<cf::CondBranchOp>(terminator))
+      varying = varies(branch.getCondition());
+    else if (auto branch = dyn_cast<cf::SwitchOp>(terminator))
+      varying = varies(branch.getFlag());
+    if (varying)
+      split(&block);
+  }
+}
+
+void UniformityBuilder::visit(Operation *op) {
+  if (auto it = callees.find(op); it != callees.end())
+    return visitCall(op, it->second);
+  if (auto structured = dyn_cast<RegionBranchOpInterface>(op)) {
+    visitStructured(structured);
+  } else if (isSource(op) || anyVaries(op->getOperands())) {
+    setVarying(op->getResults());
+    for (Region &region : op->getRegions())
+      for (Block &block : region) {
+        setDivergent(&block, op);
+        setVarying(block.getArguments());
+      }
+  }
+  for (Region &region : op->getRegions())
+    visit(region);
+}
+
+void UniformityBuilder::visit(Region &region) {
+  for (Block &block : region)
+    for (Operation &op : block)
+      visit(&op);
+  if (!region.empty() && !region.hasOneBlock())
+    visitBlocks(region);
+}
+
+void UniformityBuilder::run() {
+  if (kernel.isExternal())
+    return;
+  collectFunctions();
+  dataflow::loadBaselineAnalyses(ranges);
+  ranges.load<dataflow::IntegerRangeAnalysis>();
+  // Without ranges more varies.
+  (void)ranges.initializeAndRun(kernel);
+  do {
+    changed = false;
+    for (Operation *function : functions)
+      visit(cast<FunctionOpInterface>(function).getFunctionBody());
+  } while (changed);
+}
+
+Uniformity::Uniformity(FunctionOpInterface kernel, Scope scope, IsStable isStable) {
+  UniformityBuilder(*this, kernel, scope, isStable).run();
+}

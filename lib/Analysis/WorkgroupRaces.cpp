@@ -1,0 +1,448 @@
+//===- WorkgroupRaces.cpp - Races inside a kernel and their cure ----------===//
+//
+// From each access every way through the kernel is followed until a barrier,
+// with how often which loop was gone around; wherever it comes to an access
+// that may touch the same bytes from another invocation, some place on the way
+// needs a barrier. The cheapest set of places that meets all such ways is found
+// lazily: ways that the barriers chosen so far leave open are added until there
+// are none.
+//
+//===----------------------------------------------------------------------===//
+
+#include "weir/Analysis/WorkgroupRaces.h"
+
+#include "Cover.h"
+#include "KernelGraph.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/OpDefinition.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace weir;
+using Invocations = Instances::Invocations;
+
+//===----------------------------------------------------------------------===//
+// How two executions relate
+//===----------------------------------------------------------------------===//
+
+// A relation is a number: 0, the same trips of all common loops; 1 + 2 * depth,
+// the same down to the loop at `depth`, of which the second is one trip later;
+// 2 + 2 * depth, any more trips later.
+
+static std::optional<unsigned> getDepth(unsigned relation) {
+  return relation == 0 ? std::nullopt : std::optional((relation - 1) / 2);
+}
+
+static unsigned goAround(unsigned relation, unsigned depth) {
+  std::optional<unsigned> before = getDepth(relation);
+  if (!before || *before > depth)
+    return 1 + 2 * depth;
+  return *before == depth ? 2 + 2 * depth : relation;
+}
+
+static Instances getInstances(unsigned relation, unsigned commonLoops) {
+  Instances instances;
+  std::optional<unsigned> depth = getDepth(relation);
+  instances.trips.assign(depth ? *depth : commonLoops, Instances::Trip::Same);
+  if (depth)
+    instances.trips.push_back(relation % 2 ? Instances::Trip::Next : Instances::Trip::Later);
+  return instances;
+}
+
+//===----------------------------------------------------------------------===//
+// Setting up
+//===----------------------------------------------------------------------===//
+
+/// For each access whether some other, or itself, could conflict with it, by
+/// what memory they are on.
+static std::vector<bool> findThoseThatMatter(const AccessMaps &maps) {
+  ArrayRef<MemoryAccess> accesses = maps.getAccesses();
+  llvm::MapVector<Value, std::pair<bool, bool>> roots; // accessed at all, written
+  for (const MemoryAccess &access : accesses) {
+    auto &[any, written] = roots[access.root];
+    any = true;
+    written |= access.writes;
+  }
+  DenseMap<Value, std::pair<bool, bool>> meets; // any other access, a write
+  for (auto &[root, self] : roots)
+    for (auto &[other, state] : roots) {
+      if (maps.isPrivate(root) || maps.compareRoots(root, other) == Sharing::Disjoint)
+        continue;
+      meets[root].first |= state.first;
+      meets[root].second |= state.second;
+    }
+  std::vector<bool> matters;
+  for (const MemoryAccess &access : accesses) {
+    auto [any, written] = meets.lookup(access.root);
+    matters.push_back(access.writes ? any : written);
+  }
+  return matters;
+}
+
+WorkgroupRaces::WorkgroupRaces(FunctionOpInterface kernel, const LaunchSizes &sizes,
+                               GetArgumentSharing getSharing,
+                               function_ref<bool(FunctionOpInterface)> mayEdit)
+    : kernel(kernel), maps(kernel, sizes), getSharing(std::move(getSharing)) {
+  DenseMap<Operation *, SmallVector<unsigned, 1>> accessesOf;
+  for (auto [index, access] : llvm::enumerate(maps.getAccesses()))
+    accessesOf[access.op].push_back(index);
+  DenseMap<Operation *, bool> stable;
+  auto isStable = [&](Operation *op) {
+    auto [it, isNew] = stable.try_emplace(op, false);
+    if (!isNew || !accessesOf.contains(op))
+      return it->second;
+    Instances others;
+    others.invocations = Invocations::DifferentWorkgroup;
+    for (unsigned load : accessesOf.lookup(op))
+      for (auto [index, access] : llvm::enumerate(maps.getAccesses())) {
+        Value root = maps.getAccesses()[load].root;
+        if (!root || maps.isPrivate(root) ||
+            (access.writes && compare(index, load, others) != Sharing::Disjoint))
+          return false;
+      }
+    return stable[op] = true;
+  };
+  uniformity = std::make_unique<Uniformity>(kernel, Uniformity::Scope::Workgroup, isStable);
+  graph =
+      std::make_unique<KernelGraph>(kernel, maps, *uniformity, findThoseThatMatter(maps), mayEdit);
+}
+
+WorkgroupRaces::~WorkgroupRaces() = default;
+
+ArrayRef<gpu::BarrierOp> WorkgroupRaces::getBarriers() const { return graph->barriers; }
+
+Operation *WorkgroupRaces::getIrreducible() const { return graph->irreducible; }
+
+//===----------------------------------------------------------------------===//
+// Whether two accesses meet
+//===----------------------------------------------------------------------===//
+
+Sharing WorkgroupRaces::compare(unsigned first, unsigned second, const Instances &instances) const {
+  const MemoryAccess &a = maps.getAccesses()[first], &b = maps.getAccesses()[second];
+  FunctionOpInterface function = kernel;
+  auto getArgument = [&](Value root) -> std::optional<unsigned> {
+    auto argument = dyn_cast_or_null<BlockArgument>(root);
+    if (!argument || argument.getOwner() != &function.getFunctionBody().front() ||
+        argument.getArgNumber() >= function.getNumArguments())
+      return std::nullopt;
+    return argument.getArgNumber();
+  };
+  std::optional<unsigned> i = getArgument(a.root), j = getArgument(b.root);
+  std::optional<ArgumentSharing> sharing =
+      i && j && *i != *j && getSharing ? getSharing(*i, *j) : std::nullopt;
+  if (!sharing)
+    return maps.compare(a, b, instances);
+  if (sharing->unknown)
+    return Sharing::Unknown;
+  Sharing result = Sharing::Disjoint;
+  for (int64_t shift : sharing->shifts) {
+    Sharing one = maps.compare(a, b, instances, shift);
+    if (one == Sharing::Unknown)
+      return one;
+    if (one == Sharing::Overlap)
+      result = one;
+  }
+  return result;
+}
+
+/// Whether both write the same value to the same places, so that it doesn't
+/// matter who comes last: one instruction whose operands all invocations agree
+/// on, in one instance or, from the loop at `depth` on, in different ones.
+bool WorkgroupRaces::isHarmless(unsigned first, unsigned second, const Uniformity &within,
+                                std::optional<unsigned> depth) const {
+  const MemoryAccess &a = maps.getAccesses()[first], &b = maps.getAccesses()[second];
+  if (a.op != b.op || a.calls != b.calls || a.reads || b.reads)
+    return false;
+  Value stored, memory;
+  if (auto store = dyn_cast<memref::StoreOp>(a.op)) {
+    stored = store.getValueToStore();
+    memory = store.getMemRef();
+  } else if (auto store = dyn_cast<affine::AffineStoreOp>(a.op)) {
+    stored = store.getValueToStore();
+    memory = store.getMemRef();
+  } else if (!isa<vector::StoreOp, vector::TransferWriteOp>(a.op) &&
+             !(isa<memref::CopyOp>(a.op) && !depth)) {
+    return false;
+  }
+  SmallVector<Value> operands(a.op->getOperands());
+  // One whole element: where places differ, they share nothing.
+  if (stored)
+    operands = {stored, memory};
+  auto isConstant = [](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return matchPattern(value, m_Constant()) ||
+           (argument && isa<FunctionOpInterface>(argument.getOwner()->getParentOp()) &&
+            argument.getOwner()->isEntryBlock());
+  };
+  auto isInvariant = [&](Value value) {
+    if (!depth || isConstant(value))
+      return true;
+    if (!a.calls.empty())
+      return false;
+    Operation *parent = value.getParentRegion()->getParentOp();
+    return llvm::all_of(
+        ArrayRef(graph->getLoops(first)).drop_front(*depth),
+        [&](const KernelGraph::Loop &loop) { return loop.op && !loop.op->isAncestor(parent); });
+  };
+  return llvm::all_of(operands,
+                      [&](Value value) { return within.isUniform(value) && isInvariant(value); });
+}
+
+Sharing WorkgroupRaces::meet(unsigned first, unsigned second, unsigned relation) {
+  auto [it, isNew] = known.try_emplace({first, second, relation}, Sharing::Disjoint);
+  if (!isNew)
+    return it->second;
+  Sharing sharing = computeMeeting(first, second, relation);
+  return known[{first, second, relation}] = sharing;
+}
+
+Sharing WorkgroupRaces::computeMeeting(unsigned first, unsigned second, unsigned relation) {
+  const MemoryAccess &a = maps.getAccesses()[first], &b = maps.getAccesses()[second];
+  if ((!a.writes && !b.writes) || (a.atomic && b.atomic))
+    return Sharing::Disjoint;
+  if (isHarmless(first, second, *uniformity, getDepth(relation)))
+    return Sharing::Disjoint;
+  // Loops that the maps count otherwise say nothing.
+  bool sameLoops = graph->getLoops(first).size() == a.loops.size() &&
+                   graph->getLoops(second).size() == b.loops.size();
+  Instances instances =
+      sameLoops ? getInstances(relation, maps.countCommonLoops(a, b)) : Instances();
+  return compare(first, second, instances);
+}
+
+AccessHazard WorkgroupRaces::makeHazard(unsigned first, unsigned second, Sharing sharing) const {
+  const MemoryAccess &a = maps.getAccesses()[first], &b = maps.getAccesses()[second];
+  HazardKind kind = !a.writes ? HazardKind::WAR : b.reads ? HazardKind::RAW : HazardKind::WAW;
+  return {kind, first, second, sharing == Sharing::Overlap};
+}
+
+/// Whether the two touch the same bytes in each invocation, one of them writes
+/// them, and no two invocations are known to do so apart. If they meet, that
+/// write races with itself; a barrier between them is no cure.
+bool WorkgroupRaces::isBeyondCure(unsigned first, unsigned second, unsigned relation) {
+  const MemoryAccess &a = maps.getAccesses()[first], &b = maps.getAccesses()[second];
+  if (relation != 0 || a.op->getBlock() != b.op->getBlock() || a.calls != b.calls ||
+      a.root != b.root || !a.begin || a.begin != b.begin || a.bytes != b.bytes)
+    return false;
+  unsigned writer = a.writes ? first : second;
+  return meet(writer, writer, 0) != Sharing::Disjoint;
+}
+
+//===----------------------------------------------------------------------===//
+// Ways without a barrier
+//===----------------------------------------------------------------------===//
+
+/// From each access the first accesses that it meets, on every way up to nodes
+/// where `stops` holds.
+std::vector<WorkgroupRaces::Way> WorkgroupRaces::findWays(function_ref<bool(unsigned)> stops,
+                                                          function_ref<int(unsigned)> getPlace,
+                                                          bool all) {
+  std::vector<Way> ways;
+  struct State {
+    unsigned node, relation;
+    int before;
+  };
+  for (auto [start, startNode] : llvm::enumerate(graph->nodes))
+    for (unsigned first : startNode.accesses) {
+      unsigned relations = 1 + 2 * startNode.loops.size();
+      std::vector<bool> seen(graph->nodes.size() * relations);
+      std::vector<State> states;
+      auto leave = [&](unsigned node, unsigned relation, int before) {
+        for (const KernelGraph::Edge &edge : graph->nodes[node].successors) {
+          unsigned next = relation;
+          if (edge.depth >= 0 && unsigned(edge.depth) < startNode.loops.size() &&
+              startNode.loops[edge.depth].number == edge.loop)
+            next = goAround(relation, edge.depth);
+          if (!seen[edge.to * relations + next]) {
+            seen[edge.to * relations + next] = true;
+            states.push_back({edge.to, next, before});
+          }
+        }
+      };
+      leave(start, 0, -1);
+      for (unsigned i = 0; i < states.size(); ++i) {
+        auto [node, relation, before] = states[i];
+        if (stops(node))
+          continue;
+        bool cut = false;
+        for (unsigned second : graph->nodes[node].accesses) {
+          Sharing sharing = meet(first, second, relation);
+          if (sharing == Sharing::Disjoint || (!all && isBeyondCure(first, second, relation)))
+            continue;
+          Way way{makeHazard(first, second, sharing), {}};
+          for (int at = i; at >= 0; at = states[at].before)
+            if (int place = getPlace(states[at].node); place >= 0)
+              way.places.push_back(place);
+          llvm::sort(way.places);
+          way.places.erase(llvm::unique(way.places), way.places.end());
+          // What separates these two separates the first from all beyond.
+          cut |= !way.places.empty();
+          ways.push_back(std::move(way));
+        }
+        if (!cut)
+          leave(node, relation, i);
+      }
+    }
+  return ways;
+}
+
+std::vector<AccessHazard> WorkgroupRaces::findSelfRaces() {
+  std::vector<AccessHazard> races;
+  for (const KernelGraph::Node &node : graph->nodes) {
+    std::optional<AccessHazard> worst;
+    for (auto [index, first] : llvm::enumerate(node.accesses))
+      for (unsigned second : ArrayRef(node.accesses).drop_front(index)) {
+        Sharing sharing = meet(first, second, 0);
+        if (sharing != Sharing::Disjoint && (!worst || !worst->proved))
+          worst = makeHazard(first, second, sharing);
+      }
+    if (worst)
+      races.push_back(*worst);
+  }
+  return races;
+}
+
+/// What a barrier in so many loops costs: what runs again and again counts more.
+static int64_t getCost(unsigned depth) { return int64_t(1) << (32 + 3 * std::min(depth, 6u)); }
+
+WorkgroupRaces::Plan WorkgroupRaces::plan() {
+  Plan result;
+  result.unordered = findSelfRaces();
+  auto getPlace = [&](unsigned node) { return graph->nodes[node].place; };
+  Cover cover;
+  auto findOpen = [&](std::optional<unsigned> without) {
+    return findWays(
+        [&](unsigned node) {
+          int place = graph->nodes[node].place;
+          return graph->nodes[node].barrier >= 0 ||
+                 (place >= 0 && unsigned(place) != without &&
+                  llvm::is_contained(cover.chosen, unsigned(place)));
+        },
+        getPlace, /*all=*/false);
+  };
+  // One for two instructions, however many parts the maps see them in.
+  auto add = [&](std::vector<AccessHazard> &hazards, const AccessHazard &hazard) {
+    ArrayRef<MemoryAccess> accesses = maps.getAccesses();
+    auto same = llvm::find_if(hazards, [&](const AccessHazard &other) {
+      return accesses[other.first].op == accesses[hazard.first].op &&
+             accesses[other.second].op == accesses[hazard.second].op && other.kind == hazard.kind;
+    });
+    if (same == hazards.end())
+      hazards.push_back(hazard);
+    else
+      same->proved |= hazard.proved;
+  };
+  DenseSet<Operation *> needy;
+  SmallVector<int64_t> costs(graph->places.size());
+  std::vector<SmallVector<unsigned>> sets;
+  for (bool open = true; open;) {
+    open = false;
+    for (const Way &way : findOpen(std::nullopt)) {
+      needy.insert(maps.getAccesses()[way.hazard.second].op);
+      if (way.places.empty()) {
+        add(result.unordered, way.hazard);
+        continue;
+      }
+      sets.push_back(way.places);
+      open = true;
+    }
+    // Among equals, just before an access that needs it, and as late as can be.
+    for (auto [index, place] : llvm::enumerate(graph->places))
+      costs[index] = getCost(place.depth) + int64_t(graph->places.size() - index) +
+                     (needy.contains(place.before) ? 0 : int64_t(1) << 20);
+    if (open)
+      cover = findCover(sets, costs);
+  }
+  result.cheapest = cover.cheapest;
+  for (unsigned place : SmallVector<unsigned>(cover.chosen)) {
+    PlannedBarrier barrier{graph->places[place].before, {}};
+    for (const Way &way : findOpen(place))
+      if (!way.places.empty())
+        add(barrier.hazards, way.hazard);
+    if (barrier.hazards.empty()) // only where the search was given up
+      llvm::erase(cover.chosen, place);
+    else
+      result.barriers.push_back(std::move(barrier));
+  }
+  return result;
+}
+
+std::vector<gpu::BarrierOp> WorkgroupRaces::findRedundant() {
+  SmallVector<unsigned> depths(graph->barriers.size());
+  for (const KernelGraph::Node &node : graph->nodes)
+    if (node.barrier >= 0)
+      depths[node.barrier] = std::max<unsigned>(depths[node.barrier], node.loops.size());
+  SmallVector<int64_t> costs;
+  for (auto [index, depth] : llvm::enumerate(depths))
+    costs.push_back(getCost(depth) + int64_t(depths.size() - index));
+
+  Cover cover;
+  std::vector<SmallVector<unsigned>> sets;
+  for (bool open = true; open;) {
+    open = false;
+    for (const Way &way : findWays(
+             [&](unsigned node) {
+               int barrier = graph->nodes[node].barrier;
+               return barrier >= 0 && llvm::is_contained(cover.chosen, unsigned(barrier));
+             },
+             [&](unsigned node) { return graph->nodes[node].barrier; }, /*all=*/true)) {
+      if (way.places.empty())
+        continue; // not separated in the first place
+      sets.push_back(way.places);
+      open = true;
+    }
+    if (open)
+      cover = findCover(sets, costs);
+  }
+  std::vector<gpu::BarrierOp> redundant;
+  for (auto [index, barrier] : llvm::enumerate(graph->barriers))
+    if (!llvm::is_contained(cover.chosen, unsigned(index)))
+      redundant.push_back(barrier);
+  return redundant;
+}
+
+std::vector<AccessHazard> WorkgroupRaces::findGridRaces() {
+  std::vector<AccessHazard> races;
+  ArrayRef<MemoryAccess> accesses = maps.getAccesses();
+  Instances instances;
+  instances.invocations = Invocations::DifferentWorkgroup;
+  std::set<std::pair<const void *, const void *>> told;
+  auto isWritten = [&](Value root) {
+    return llvm::any_of(accesses, [&](const MemoryAccess &access) {
+      return access.writes && maps.compareRoots(access.root, root) != Sharing::Disjoint;
+    });
+  };
+  auto isStable = [&](Operation *op) {
+    return llvm::all_of(accesses, [&](const MemoryAccess &access) {
+      return access.op != op ||
+             (access.root && !maps.isPrivate(access.root) && !isWritten(access.root));
+    });
+  };
+  for (auto [first, a] : llvm::enumerate(accesses))
+    for (auto [offset, b] : llvm::enumerate(accesses.drop_front(first))) {
+      unsigned second = first + offset;
+      if ((!a.writes && !b.writes) || (a.atomic && b.atomic))
+        continue;
+      Sharing sharing = compare(first, second, instances);
+      if (sharing == Sharing::Disjoint)
+        continue;
+      if (first == second) {
+        if (!gridUniformity)
+          gridUniformity = std::make_unique<Uniformity>(kernel, Uniformity::Scope::Grid, isStable);
+        std::optional<unsigned> depth;
+        if (!a.loops.empty())
+          depth = 0;
+        if (isHarmless(first, second, *gridUniformity, depth))
+          continue;
+      }
+      auto key = std::minmax(a.root.getAsOpaquePointer(), b.root.getAsOpaquePointer());
+      if (told.insert(key).second || sharing == Sharing::Overlap)
+        races.push_back(makeHazard(first, second, sharing));
+    }
+  return races;
+}
