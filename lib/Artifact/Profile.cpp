@@ -9,6 +9,10 @@
 using namespace weir;
 using ordered_json = nlohmann::ordered_json;
 
+/// More accumulators than this are nowhere worth their registers; the code of a
+/// contraction names each row's coordinates.
+static constexpr int64_t maxContractionRows = 8;
+
 static const char *const rowMappings[] = {"lane", "subgroup", "workgroup"};
 
 ordered_json weir::toJson(const Profile &profile) {
@@ -32,6 +36,7 @@ ordered_json weir::toJson(const Profile &profile) {
           {"private_row_bytes", profile.privateRowBytes},
           {"elements_per_invocation", profile.elementsPerInvocation},
           {"contraction_rows", profile.contractionRows},
+          {"column_parts", profile.columnParts},
           {"unroll_private", profile.unrollPrivate}};
 }
 
@@ -56,6 +61,7 @@ Profile weir::readProfile(const JsonNode &node) {
                "private_row_bytes",
                "elements_per_invocation",
                "contraction_rows",
+               "column_parts",
                "unroll_private"});
   auto count = [&](std::string_view key) {
     return node[key].integer(1, std::numeric_limits<uint32_t>::max());
@@ -81,7 +87,8 @@ Profile weir::readProfile(const JsonNode &node) {
   profile.vectorWidth = count("vector_width");
   profile.privateRowBytes = count("private_row_bytes");
   profile.elementsPerInvocation = count("elements_per_invocation");
-  profile.contractionRows = count("contraction_rows");
+  profile.contractionRows = node["contraction_rows"].integer(1, maxContractionRows);
+  profile.columnParts = count("column_parts");
   profile.unrollPrivate = node["unroll_private"].boolean();
 
   if (profile.vectorWidth != 1 && profile.vectorWidth != 4)

@@ -109,6 +109,7 @@ Profile makeProfile(const DeviceFacts &facts) {
   profile.workgroupSize = subgroups * profile.subgroupSize;
   profile.privateRowBytes = 128;
   profile.elementsPerInvocation = 4;
+  profile.columnParts = 512;
   profile.unrollPrivate = true;
   return profile;
 }

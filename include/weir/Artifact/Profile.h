@@ -39,6 +39,7 @@ struct Profile {
   int64_t privateRowBytes = 4096;          ///< row bytes one invocation may hold
   int64_t elementsPerInvocation = 64;      ///< of a map kernel
   int64_t contractionRows = 8;             ///< accumulator rows per invocation
+  int64_t columnParts = 64;                ///< most partial results of a reduced column
   bool unrollPrivate = false;              ///< unroll loops over private rows
 
   bool operator==(const Profile &) const = default;
@@ -53,7 +54,7 @@ Profile getBuiltinProfile(const std::string &name);
 ///         value that no target can have (sizes below 1, a subgroup size or
 ///         alignment that is no power of two, a vector width other than 1 or
 ///         4, a workgroup that is no multiple of the subgroup, or is larger
-///         than the largest).
+///         than the largest, or more than 8 rows of a contraction).
 Profile parseProfile(const std::string &json, const std::string &where);
 
 /// Writes a profile as JSON, one key a line, in the order above.

@@ -60,7 +60,7 @@ TEST(Profile, reads_back_what_was_printed) {
 
 TEST(Profile, prints_one_key_a_line) {
   std::string text = printProfile(Profile());
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 23);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 24);
   EXPECT_TRUE(text.starts_with("{\n\"name\": \"lavapipe\",\n\"target\": \"vulkan\",\n")) << text;
 }
 
@@ -110,6 +110,8 @@ static const TextEdit profileEdits[] = {
     {"\"workgroup_size\": 8", "\"workgroup_size\": 2048", "more than the largest workgroup"},
     {"\"vector_width\": 4", "\"vector_width\": 2", "must be 1 or 4"},
     {"\"contraction_rows\": 8", "\"contraction_rows\": -8", "at least 1"},
+    {"\"contraction_rows\": 8", "\"contraction_rows\": 9", "at most 8"},
+    {"\"column_parts\": 64", "\"column_parts\": 0", "at least 1"},
 };
 
 TEST(Profile, refuses) {
