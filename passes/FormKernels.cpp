@@ -5,17 +5,22 @@
 // leave the kernel and come back. Data movement is folded into the maps of its
 // readers first, so that transposes and broadcasts cost nothing.
 //
+// Reductions of columns are cut in two before: parts of consecutive rows, which
+// may share a kernel with what those rows are read for, and what combines the
+// parts in order. Kernels that read the same for columns are then made one.
+//
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-#include "weir/Kernels/Domain.h"
+#include "weir/Kernels/Emitter.h"
 #include "weir/Target/ProfileAttr.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <queue>
+#include <set>
 
 namespace weir {
 #define GEN_PASS_DEF_FORMKERNELSPASS
@@ -39,6 +44,8 @@ public:
       return failure();
     materializeResults();
     formGroups();
+    allFormed = true;
+    mergeSiblings();
     buildKernels();
     return success();
   }
@@ -49,11 +56,14 @@ private:
   std::vector<Group> groups;               // emptied when merged into another
   DenseMap<Operation *, unsigned> groupOf; // index into `groups`
   DenseMap<Operation *, unsigned> position;
+  bool allFormed = false; ///< every op has its group
 
   LogicalResult checkOps();
   void materializeResults();
   void formGroups();
-  bool tryJoin(Operation *op, ArrayRef<unsigned> candidates);
+  bool tryMerge(ArrayRef<unsigned> merging);
+  void mergeReaders(const SetVector<Value> &values, std::optional<unsigned> target);
+  void mergeSiblings();
   bool fits(const Group &group);
   bool isClosed(const Group &group);
   void buildKernels();
@@ -68,13 +78,17 @@ struct FormKernels : weir::impl::FormKernelsPassBase<FormKernels> {
     if (failed(profile))
       return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      if (failed(normalize(function)) || failed(KernelFormer(function, *profile).run()))
+      if (failed(normalize(function)))
+        return signalPassFailure();
+      cutColumns(function, *profile);
+      if (failed(KernelFormer(function, *profile).run()))
         return signalPassFailure();
     }
   }
 
 private:
   LogicalResult normalize(func::FuncOp function);
+  void cutColumns(func::FuncOp function, const Profile &profile);
 };
 } // namespace
 
@@ -98,6 +112,62 @@ LogicalResult FormKernels::normalize(func::FuncOp function) {
     return producer && llvm::hasSingleElement(*producer.getBody()) && !getSplat(operand->get());
   });
   return applyPatternsGreedily(function, std::move(patterns));
+}
+
+/// Combines the parts of a column, and `init`.
+static Value combineParts(OpBuilder &builder, Location loc, Value parts, Value init,
+                          const Combiner &combiner) {
+  unsigned rank = cast<RankedTensorType>(init.getType()).getRank();
+  SmallVector<utils::IteratorType> loops(rank + 1, utils::IteratorType::parallel);
+  loops.front() = utils::IteratorType::reduction;
+  AffineMap read = builder.getMultiDimIdentityMap(rank + 1);
+  auto body = [&](OpBuilder &b, Location bodyLoc, ValueRange values) {
+    IRMapping mapping;
+    for (Value operand : combiner.combine->getOperands())
+      mapping.map(operand, values[operand == combiner.reduced ? 0 : 1]);
+    linalg::YieldOp::create(b, bodyLoc, b.clone(*combiner.combine, mapping)->getResults());
+  };
+  return linalg::GenericOp::create(builder, loc, init.getType(), parts, init,
+                                   ArrayRef<AffineMap>{read, read.dropResult(0)}, loops, body)
+      .getResult(0);
+}
+
+/// Cuts reductions of columns in two. The rows of a part and the order of the
+/// parts are a matter of the op's shape and the profile alone.
+void FormKernels::cutColumns(func::FuncOp function, const Profile &profile) {
+  SmallVector<linalg::GenericOp> reductions;
+  for (auto op : function.getOps<linalg::GenericOp>())
+    if (getOpShape(op) == OpShape::Reduction)
+      reductions.push_back(op);
+  for (linalg::GenericOp op : reductions) {
+    std::optional<ColumnParts> parts = chooseColumnParts(op, profile.columnParts);
+    if (!parts || parts->getParts() < 2)
+      continue;
+    OpBuilder builder(op);
+    SmallVector<Combiner> combiners = *getCombiners(op);
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    SmallVector<Value> inits;
+    SmallVector<Type> types;
+    for (auto [index, combiner] : llvm::enumerate(combiners)) {
+      auto type = cast<RankedTensorType>(op.getResultTypes()[index]);
+      SmallVector<int64_t> shape = {parts->getParts()};
+      llvm::append_range(shape, type.getShape());
+      types.push_back(RankedTensorType::get(shape, type.getElementType()));
+      auto neutral =
+          DenseElementsAttr::get(cast<ShapedType>(types.back()), getNeutral(combiner.combine));
+      inits.push_back(arith::ConstantOp::create(builder, op.getLoc(), neutral));
+      AffineMap &map = maps[op.getNumDpsInputs() + index];
+      map = map.insertResult(getPartIndex(*parts, op), 0);
+    }
+    auto cut = linalg::GenericOp::create(builder, op.getLoc(), types, op.getDpsInputs(), inits,
+                                         maps, op.getIteratorTypesArray());
+    cut.getRegion().takeBody(op.getRegion());
+    for (auto [result, ofParts, init, combiner] :
+         llvm::zip_equal(op->getResults(), cut->getResults(), op.getDpsInits(), combiners))
+      if (!result.use_empty())
+        result.replaceAllUsesWith(combineParts(builder, op.getLoc(), ofParts, init, combiner));
+    op.erase();
+  }
 }
 
 /// What a value is a reshape of; reshapes move no bytes.
@@ -194,6 +264,10 @@ bool KernelFormer::fits(const Group &group) {
   getOperands(group, inputs, results);
   if (int64_t(inputs.size() + results.size()) > profile.storageBuffersPerStage)
     return false;
+  // The parts of columns are kept until the last row of theirs is done.
+  std::optional<int64_t> keptBytes = getKeptColumnBytes(*domain, profile);
+  if (!keptBytes || *keptBytes > profile.privateRowBytes)
+    return false;
   // A prologue is computed again for every tile: only what is as cheap as a load.
   constexpr unsigned cheapOps = 4;
   for (Operation *op : group)
@@ -210,7 +284,7 @@ bool KernelFormer::fits(const Group &group) {
 /// Whether no value leaves the group and comes back to it through other ops.
 bool KernelFormer::isClosed(const Group &group) {
   llvm::SmallPtrSet<Operation *, 16> inside(group.begin(), group.end());
-  unsigned last = position.lookup(group.back());
+  unsigned last = allFormed ? position.size() : position.lookup(group.back());
   // Ops outside that depend on the group, with all that shares a kernel with them.
   SmallVector<Operation *> work(group.begin(), group.end());
   llvm::SmallPtrSet<Operation *, 32> seen;
@@ -234,16 +308,16 @@ bool KernelFormer::isClosed(const Group &group) {
   return true;
 }
 
-bool KernelFormer::tryJoin(Operation *op, ArrayRef<unsigned> candidates) {
-  Group merged = {op};
-  for (unsigned candidate : candidates)
-    llvm::append_range(merged, groups[candidate]);
+bool KernelFormer::tryMerge(ArrayRef<unsigned> merging) {
+  Group merged;
+  for (unsigned group : merging)
+    llvm::append_range(merged, groups[group]);
   llvm::sort(merged, [&](Operation *a, Operation *b) { return position[a] < position[b]; });
   if (!fits(merged) || !isClosed(merged))
     return false;
-  for (unsigned candidate : candidates)
-    groups[candidate].clear();
-  unsigned target = candidates.front();
+  for (unsigned group : merging)
+    groups[group].clear();
+  unsigned target = merging.front();
   for (Operation *member : merged)
     groupOf[member] = target;
   groups[target] = std::move(merged);
@@ -268,13 +342,54 @@ void KernelFormer::formGroups() {
     llvm::sort(candidates, [&](unsigned a, unsigned b) {
       return position[groups[a].back()] > position[groups[b].back()];
     });
-    bool joined = candidates.size() > 1 && tryJoin(&op, candidates);
-    for (unsigned candidate : candidates)
-      joined = joined || tryJoin(&op, candidate);
-    if (joined)
-      continue;
-    groupOf[&op] = groups.size();
+    unsigned own = groups.size();
+    groupOf[&op] = own;
     groups.push_back({&op});
+    SmallVector<unsigned> all(candidates);
+    all.push_back(own);
+    if (candidates.size() > 1 && tryMerge(all))
+      continue;
+    for (unsigned candidate : candidates)
+      if (tryMerge({candidate, own}))
+        break;
+  }
+}
+
+/// Merges the groups that read one of `values` into `target`, or else into the first
+/// of them.
+void KernelFormer::mergeReaders(const SetVector<Value> &values, std::optional<unsigned> target) {
+  std::set<unsigned> readers;
+  for (Value value : values)
+    for (Operation *user : value.getUsers())
+      if (auto group = groupOf.find(user); group != groupOf.end())
+        readers.insert(group->second);
+  for (unsigned reader : readers) {
+    if (!target)
+      target = reader;
+    else if (reader != *target)
+      tryMerge({*target, reader});
+  }
+}
+
+/// Merges groups of which neither reads what the other makes: with one that reduces
+/// columns, those that read the same tensor; and those that combine the parts of
+/// columns that one kernel makes.
+void KernelFormer::mergeSiblings() {
+  SmallVector<Operation *> columnOps;
+  for (Operation &op : block)
+    if (getOpShape(&op) == OpShape::Column)
+      columnOps.push_back(&op);
+  for (Operation *op : columnOps) {
+    SetVector<Value> inputs, results;
+    getOperands(groups[groupOf[op]], inputs, results);
+    mergeReaders(inputs, groupOf[op]);
+  }
+  for (Operation *op : columnOps) {
+    SetVector<Value> parts;
+    for (Operation *other : groups[groupOf[op]])
+      if (getOpShape(other) == OpShape::Column)
+        parts.insert(other->result_begin(), other->result_end());
+    mergeReaders(parts, std::nullopt);
   }
 }
 
@@ -283,9 +398,21 @@ void KernelFormer::buildKernel(const Group &group) {
   getOperands(group, inputs, results);
   OpBuilder builder(block.getTerminator());
   std::optional<KernelDomain> domain = KernelDomain::build(group);
-  std::string name = domain->getShape() == KernelShape::Map   ? "map"
-                     : domain->getShape() == KernelShape::Row ? "row"
-                                                              : "contraction";
+  std::string name;
+  switch (domain->getShape()) {
+  case KernelShape::Map:
+    name = "map";
+    break;
+  case KernelShape::Row:
+    name = domain->isAcross() ? "across" : domain->getColumnOps().empty() ? "row" : "row_column";
+    break;
+  case KernelShape::Column:
+    name = "column";
+    break;
+  case KernelShape::Contraction:
+    name = "contraction";
+    break;
+  }
   char separator = '_';
   for (int64_t size : domain->getSizes()) {
     name += separator + std::to_string(size);

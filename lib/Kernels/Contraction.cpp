@@ -258,8 +258,8 @@ void ContractionEmitter::run(EmittedKernel &launch) {
                                     emitter.evaluate(init.get(), getFactorIndices(&init, point)),
                                     total);
           emitter.reduced[sum] = total;
-          for (unsigned result = 0; result < emitter.kernel.getNumResults(); ++result)
-            emitResult(emitter, result, point);
+          emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults())),
+                      point);
           return {};
         };
         emitter.reduced.clear();

@@ -1,9 +1,9 @@
 //===- Domain.cpp - The iteration space that a kernel's ops share ---------===//
 //
-// An anchor op (a contraction, else the first reduction, else the first op)
-// fixes the domain. The loops of every other op are tied to it along the edges
-// between the ops: an edge says that a loop of the producer and a loop of the
-// consumer walk the same dimension of the tensor between them.
+// An anchor op (a contraction, else the first reduction of rows, else the first
+// of columns, else the first op) fixes the domain. The loops of every other op are tied to it along
+// the edges between the ops: an edge says that a loop of the producer and a loop of the consumer
+// walk the same dimension of the tensor between them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -100,6 +100,98 @@ TypedAttr weir::getSplat(Value tensor) {
   return nullptr;
 }
 
+static bool isReduced(linalg::GenericOp op, unsigned loop) {
+  return op.getIteratorTypesArray()[loop] == utils::IteratorType::reduction;
+}
+
+AffineExpr weir::getPartIndex(const ColumnParts &parts, linalg::GenericOp op) {
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  AffineExpr row = getAffineConstantExpr(0, op.getContext());
+  for (unsigned loop : parts.rowLoops)
+    row = row * sizes[loop] + getAffineDimExpr(loop, op.getContext());
+  return row.floorDiv(parts.chunk);
+}
+
+/// The loops that `op` reduces, and how many rows they are.
+static ColumnParts getRows(linalg::GenericOp op) {
+  ColumnParts parts;
+  parts.rows = 1;
+  for (auto [loop, size] : llvm::enumerate(op.getStaticLoopRanges()))
+    if (isReduced(op, loop)) {
+      parts.rows *= size;
+      if (size != 1)
+        parts.rowLoops.push_back(loop);
+    }
+  return parts;
+}
+
+std::optional<ColumnParts> weir::getColumnParts(linalg::GenericOp op) {
+  if (op.getNumReductionLoops() == 0)
+    return std::nullopt;
+  ColumnParts parts;
+  for (OpOperand &init : op.getDpsInitsMutable()) {
+    AffineMap map = op.getMatchingIndexingMap(&init);
+    if (map.getNumResults() == 0 || isa<AffineDimExpr, AffineConstantExpr>(map.getResult(0)))
+      return std::nullopt;
+    if (parts.chunk == 0) {
+      parts = getRows(op);
+      map.getResult(0).walk([&](AffineExpr part) {
+        auto binary = dyn_cast<AffineBinaryOpExpr>(part);
+        auto divisor = binary && part.getKind() == AffineExprKind::FloorDiv
+                           ? dyn_cast<AffineConstantExpr>(binary.getRHS())
+                           : AffineConstantExpr();
+        if (divisor)
+          parts.chunk = divisor.getValue();
+      });
+      if (parts.chunk < 1 || parts.rows < 1)
+        return std::nullopt;
+    }
+    // The other results are the columns, each once.
+    if (map.getResult(0) != getPartIndex(parts, op) ||
+        !map.dropResult(0).isProjectedPermutation(/*allowZeroInResults=*/true))
+      return std::nullopt;
+    for (auto [loop, size] : llvm::enumerate(op.getStaticLoopRanges()))
+      if (size != 1 && map.dropResult(0).isFunctionOfDim(loop) == isReduced(op, loop))
+        return std::nullopt;
+  }
+  std::optional<SmallVector<Combiner>> combiners = getCombiners(op);
+  if (!combiners)
+    return std::nullopt;
+  for (auto [combiner, init] : llvm::zip_equal(*combiners, op.getDpsInits()))
+    if (getSplat(init) != getNeutral(combiner.combine))
+      return std::nullopt;
+  return parts;
+}
+
+bool weir::reducesAcross(linalg::GenericOp op) {
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  SmallVector<unsigned> order; // of the loops, as memory has them
+  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
+    if (sizes[loop] != 1)
+      order.push_back(loop);
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    SmallVector<unsigned> walked;
+    for (AffineExpr index : op.getMatchingIndexingMap(input).getResults())
+      if (auto loop = dyn_cast<AffineDimExpr>(index); loop && sizes[loop.getPosition()] != 1)
+        walked.push_back(loop.getPosition());
+    if (walked.size() == order.size()) {
+      order = walked;
+      break;
+    }
+  }
+  return !order.empty() && !isReduced(op, order.back()) &&
+         llvm::any_of(order, [&](unsigned loop) { return isReduced(op, loop); });
+}
+
+std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, int64_t mostParts) {
+  constexpr int64_t fewestRows = 8; // of a part: fewer would cost more than they save
+  if (!reducesAcross(op) || llvm::is_contained(op.getStaticLoopRanges(), 0))
+    return std::nullopt;
+  ColumnParts parts = getRows(op);
+  parts.chunk = std::max<int64_t>(fewestRows, llvm::divideCeil(parts.rows, mostParts));
+  return parts;
+}
+
 OpShape weir::getOpShape(Operation *op) {
   if (isa<tensor::EmptyOp>(op))
     return OpShape::Free;
@@ -115,6 +207,8 @@ OpShape weir::getOpShape(Operation *op) {
     return OpShape::Other;
   if (llvm::all_of(generic->getResults(), [](Value result) { return getSplat(result) != nullptr; }))
     return OpShape::Free;
+  if (getColumnParts(generic))
+    return OpShape::Column;
   for (OpOperand &output : generic.getDpsInitsMutable()) {
     AffineMap map = generic.getMatchingIndexingMap(&output);
     if (!map.isProjectedPermutation(/*allowZeroInResults=*/true))
@@ -147,6 +241,13 @@ OpShape weir::getOpShape(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 static constexpr int64_t unknownDim = -2;
+
+int64_t KernelDomain::getParts() const {
+  int64_t rows = 1;
+  for (int64_t size : getRowSizes())
+    rows *= size;
+  return llvm::divideCeil(rows, chunk);
+}
 
 bool KernelDomain::hasColumns(Operation *op) const {
   return llvm::any_of(getDims(op), [&](int64_t dim) { return dim >= int64_t(numRows); });
@@ -191,24 +292,33 @@ bool KernelDomain::assignDims(ArrayRef<Operation *> ops) {
     }
     return true;
   };
-  // Loops that no edge ties take, in order, the dimensions their op lacks.
+  // Loops that no edge ties take, in order, the dimensions their op lacks: of a
+  // reduction, those that it may reduce or must keep.
   auto matchRest = [&](linalg::GenericOp op, SmallVectorImpl<int64_t> &loops) {
-    if (llvm::all_of(loops, [](int64_t dim) { return dim < 0; }) &&
-        llvm::is_contained(loops, unknownDim))
-      return false;
-    SmallVector<int64_t> missing;
-    for (int64_t dim = 0; dim < int64_t(sizes.size()); ++dim)
-      if (!llvm::is_contained(loops, dim))
-        missing.push_back(dim);
+    OpShape kind = getOpShape(op);
     SmallVector<int64_t> ranges = op.getStaticLoopRanges();
-    unsigned next = 0;
-    for (auto [loop, size] : llvm::zip_equal(loops, ranges))
-      if (loop == unknownDim) {
-        if (next == missing.size() || sizes[missing[next]] != size)
-          return false;
-        loop = missing[next++];
-      }
+    for (unsigned loop = 0; loop < loops.size(); ++loop) {
+      if (loops[loop] != unknownDim)
+        continue;
+      bool isRow = isReduced(op, loop) == (kind == OpShape::Column);
+      auto allowed = [&](int64_t dim) {
+        return !llvm::is_contained(loops, dim) &&
+               (kind == OpShape::Pointwise || isRow == (dim < int64_t(numRows)));
+      };
+      auto rest = llvm::seq<int64_t>(0, sizes.size());
+      auto dim = llvm::find_if(rest, allowed);
+      if (dim == rest.end() || sizes[*dim] != ranges[loop])
+        return false;
+      loops[loop] = *dim;
+    }
     return true;
+  };
+  // What a point is cannot be told of a pointwise op that no edge ties.
+  auto isMatchable = [&](Operation *op) {
+    ArrayRef<int64_t> loops = dims[op];
+    return llvm::is_contained(loops, unknownDim) &&
+           (getOpShape(op) != OpShape::Pointwise ||
+            llvm::any_of(loops, [](int64_t dim) { return dim >= 0; }));
   };
 
   bool changed = true;
@@ -219,7 +329,7 @@ bool KernelDomain::assignDims(ArrayRef<Operation *> ops) {
     if (changed)
       continue;
     for (Operation *op : ops) {
-      if (isPrologue(op) || !llvm::is_contained(dims[op], unknownDim))
+      if (isPrologue(op) || !isMatchable(op))
         continue;
       if (!matchRest(cast<linalg::GenericOp>(op), dims[op]))
         return false;
@@ -227,7 +337,22 @@ bool KernelDomain::assignDims(ArrayRef<Operation *> ops) {
       break;
     }
   }
-  return true;
+  return llvm::none_of(
+      dims, [](const auto &entry) { return llvm::is_contained(entry.second, unknownDim); });
+}
+
+/// Whether the rows that `op` reduces in parts are the domain's, in its order. No
+/// op inside reads a part: it isn't known before the last row is done.
+bool KernelDomain::acceptColumns(linalg::GenericOp op) {
+  ColumnParts parts = *getColumnParts(op);
+  if (chunk == 0)
+    chunk = parts.chunk;
+  if (across || chunk != parts.chunk || parts.rowLoops.size() != numRows)
+    return false;
+  for (auto [row, loop] : llvm::enumerate(parts.rowLoops))
+    if (getDims(op)[loop] != int64_t(row))
+      return false;
+  return llvm::none_of(op->getUsers(), [&](Operation *user) { return dims.contains(user); });
 }
 
 std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops) {
@@ -244,9 +369,21 @@ std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops) {
     } else if (kind == OpShape::Reduction) {
       if (domain.shape == KernelShape::Contraction)
         return std::nullopt;
-      if (domain.shape == KernelShape::Map)
+      if (domain.shape != KernelShape::Row) {
         anchor = generic;
+        domain.across = reducesAcross(generic);
+      }
       domain.shape = KernelShape::Row;
+      if (reducesAcross(generic) != domain.across)
+        return std::nullopt;
+    } else if (kind == OpShape::Column) {
+      if (domain.shape == KernelShape::Contraction)
+        return std::nullopt;
+      if (domain.shape == KernelShape::Map) {
+        anchor = generic;
+        domain.shape = KernelShape::Column;
+      }
+      domain.columnOps.push_back(generic);
     } else if (kind != OpShape::Pointwise) {
       return std::nullopt;
     }
@@ -257,13 +394,14 @@ std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops) {
   // The anchor's loops are the domain: rows first, then columns.
   SmallVector<int64_t> ranges = anchor.getStaticLoopRanges();
   SmallVector<int64_t> anchorDims(ranges.size(), -1);
-  for (utils::IteratorType kind : {utils::IteratorType::parallel, utils::IteratorType::reduction}) {
-    for (auto [loop, iterator] : llvm::enumerate(anchor.getIteratorTypesArray()))
-      if (iterator == kind && ranges[loop] != 1) {
+  bool rowsReduced = domain.shape == KernelShape::Column;
+  for (bool reduced : {rowsReduced, !rowsReduced}) {
+    for (auto [loop, size] : llvm::enumerate(ranges))
+      if (isReduced(anchor, loop) == reduced && size != 1) {
         anchorDims[loop] = domain.sizes.size();
-        domain.sizes.push_back(ranges[loop]);
+        domain.sizes.push_back(size);
       }
-    if (kind == utils::IteratorType::parallel)
+    if (reduced == rowsReduced)
       domain.numRows = domain.sizes.size();
   }
 
@@ -297,8 +435,12 @@ std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops) {
   if (!domain.assignDims(ops))
     return std::nullopt;
 
+  for (linalg::GenericOp op : domain.columnOps)
+    if (!domain.acceptColumns(op))
+      return std::nullopt;
+
   // Every op covers the rows, with or without the columns; reductions reduce
-  // exactly the columns; after a contraction there are only rows.
+  // exactly the columns, or the rows; after a contraction there are only rows.
   for (auto &[op, loops] : domain.dims) {
     llvm::SmallDenseSet<int64_t> used;
     auto generic = cast<linalg::GenericOp>(op);
@@ -309,16 +451,17 @@ std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops) {
       if (!used.insert(loop).second || domain.sizes[loop] != size)
         return std::nullopt;
       bool isColumn = loop >= int64_t(domain.numRows);
-      bool isReduced = iterator == utils::IteratorType::reduction;
-      if (isReduced != isColumn && getOpShape(op) != OpShape::Pointwise)
+      bool reducesColumns = getOpShape(op) != OpShape::Column;
+      if ((iterator == utils::IteratorType::reduction) != (isColumn == reducesColumns) &&
+          getOpShape(op) != OpShape::Pointwise)
         return std::nullopt;
       if (domain.contraction && op != domain.contraction && isColumn)
         return std::nullopt;
     }
     bool all = used.size() == domain.sizes.size();
     bool rows = used.size() == domain.numRows && !domain.hasColumns(op);
-    if (!(all ||
-          (rows && domain.shape != KernelShape::Map && getOpShape(op) == OpShape::Pointwise)))
+    if (!(all || (rows && (domain.shape == KernelShape::Row || domain.contraction) &&
+                  getOpShape(op) == OpShape::Pointwise)))
       return std::nullopt;
   }
   return domain;

@@ -37,12 +37,28 @@ SmallVector<AffineExpr> weir::getPoint(PointEmitter &emitter, AffineExpr unit,
   return point;
 }
 
-void weir::emitResult(PointEmitter &emitter, unsigned result, ArrayRef<AffineExpr> point) {
-  Value value = emitter.kernel.getBody().front().getTerminator()->getOperand(result);
-  auto op = value.getDefiningOp<linalg::GenericOp>();
-  AffineMap written = op.getIndexingMapMatchingResult(cast<OpResult>(value));
+void weir::emitResults(PointEmitter &emitter, ArrayRef<unsigned> results,
+                       ArrayRef<AffineExpr> point) {
+  SmallVector<std::pair<Value, SmallVector<AffineExpr>>> computed;
+  for (unsigned result : results) {
+    Value value = emitter.kernel.getBody().front().getTerminator()->getOperand(result);
+    auto op = value.getDefiningOp<linalg::GenericOp>();
+    AffineMap written = op.getIndexingMapMatchingResult(cast<OpResult>(value));
+    SmallVector<AffineExpr> indices = emitter.apply(written, emitter.getLoops(op, point));
+    Value element = emitter.evaluate(value, indices);
+    computed.emplace_back(element, std::move(indices));
+  }
+  for (auto [result, entry] : llvm::zip_equal(results, computed))
+    emitter.store(result, entry.first, entry.second);
+}
+
+SmallVector<AffineExpr> weir::getPartIndices(PointEmitter &emitter, Value part,
+                                             ArrayRef<AffineExpr> point) {
+  auto op = part.getDefiningOp<linalg::GenericOp>();
+  AffineMap written = op.getIndexingMapMatchingResult(cast<OpResult>(part));
   SmallVector<AffineExpr> indices = emitter.apply(written, emitter.getLoops(op, point));
-  emitter.store(result, emitter.evaluate(value, indices), indices);
+  indices.front() = emitter.dim(partCoordinate);
+  return indices;
 }
 
 void weir::emitWorkgroups(PointEmitter &emitter, int64_t groups, EmittedKernel &launch,
@@ -168,6 +184,9 @@ FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &
       break;
     case KernelShape::Row:
       emitRow(emitter, launch);
+      break;
+    case KernelShape::Column:
+      emitColumn(emitter, launch);
       break;
     case KernelShape::Contraction:
       emitContraction(emitter, launch);

@@ -26,6 +26,7 @@ void weir::emitMap(PointEmitter &emitter, EmittedKernel &launch) {
   int64_t units = getProduct(sizes) / (vector ? 4 : 1);
   int64_t perInvocation = getUnitsPerInvocation(profile, units);
   int64_t perGroup = profile.workgroupSize * perInvocation;
+  auto results = llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults()));
   bool exact = units % perGroup == 0;
 
   emitWorkgroups(emitter, llvm::divideCeil(units, perGroup), launch, [&](Value group) {
@@ -42,8 +43,7 @@ void weir::emitMap(PointEmitter &emitter, EmittedKernel &launch) {
       auto compute = [&]() -> SmallVector<Value> {
         AffineExpr number = emitter.setCoordinate(unitCoordinate, unit);
         SmallVector<AffineExpr> point = getPoint(emitter, number, sizes, vector);
-        for (unsigned result = 0; result < emitter.kernel.getNumResults(); ++result)
-          emitResult(emitter, result, point);
+        emitResults(emitter, results, point);
         return {};
       };
       if (exact)

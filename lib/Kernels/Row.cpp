@@ -5,6 +5,9 @@
 // and one for what is stored. What several passes read is kept in the
 // invocation's own memory, as is what all rows read alike.
 //
+// Where columns are reduced, too, a team owns the consecutive rows of one part,
+// and keeps that part of its columns until the last row is done.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Shapes.h"
@@ -18,28 +21,25 @@ using namespace weir;
 namespace {
 class RowEmitter {
 public:
-  RowEmitter(PointEmitter &emitter) : emitter(emitter), profile(emitter.profile) {}
+  RowEmitter(PointEmitter &emitter)
+      : emitter(emitter), profile(emitter.profile), layout(emitter.domain, profile) {}
   void run(EmittedKernel &launch);
 
 private:
   PointEmitter &emitter;
   const Profile &profile;
 
-  // How rows are given to invocations.
-  int64_t rows = 0, units = 0; // a unit is an element of the row, or four
-  bool vector = false;
-  int64_t teamSize = 1, teams = 1, rowsPerTeam = 1;
-  int64_t fullTrips = 0, restUnits = 0;
+  const RowLayout layout;
   Value teamLane, subgroup, subgroupLane;
 
   // Passes over the row.
   DenseMap<Operation *, unsigned> passOf; // reductions and stored ops
   unsigned passes = 0;
 
-  void chooseMapping();
   void assignPasses();
   void makeCaches();
   void fillColumnCaches();
+  void emitTeam(Value group, Value team);
   void emitRowBody();
   void emitPass(unsigned pass);
   SmallVector<AffineExpr> getRowPoint();
@@ -47,25 +47,38 @@ private:
                    function_ref<SmallVector<Value>(ArrayRef<AffineExpr>, ValueRange)> body);
   Value reduceTeam(Operation *combiner, Value partial);
   void storeRowResults();
+  Value allocate(Type element, bool wide);
+  void startColumns();
+  void addToColumns(linalg::GenericOp op, ArrayRef<AffineExpr> point);
+  void storeColumns();
 
   struct Private {
     std::pair<unsigned, AffineExpr> key;
     bool ofColumns = false;
   };
   SmallVector<Private> privates;
+  /// The part of a reduced column that the invocation has so far.
+  struct KeptColumn {
+    Value result;
+    Combiner combiner;
+    Value memory;
+  };
+  SmallVector<KeptColumn> keptColumns;
 };
 } // namespace
 
-void RowEmitter::chooseMapping() {
-  ArrayRef<int64_t> columns = emitter.domain.getColumnSizes();
-  rows = getProduct(emitter.domain.getRowSizes());
-  vector = isVectorDomain(profile, columns);
+RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
+  ArrayRef<int64_t> columns = domain.getColumnSizes();
+  vectorColumns = !domain.isAcross() && isVectorDomain(profile, columns);
+  vectorRows = domain.isAcross() && isVectorDomain(profile, domain.getRowSizes());
+  rows = getProduct(domain.getRowSizes()) / (vectorRows ? 4 : 1);
   int64_t length = getProduct(columns);
-  units = length / (vector ? 4 : 1);
+  units = length / (vectorColumns ? 4 : 1);
 
-  // A row shorter than a subgroup's vectors would leave invocations idle.
+  // A row shorter than a subgroup's vectors would leave invocations idle; rows
+  // across memory are neighbours of each other.
   RowMapping mapping = profile.rowMapping;
-  if (length < 4 * profile.subgroupSize)
+  if (length < 4 * profile.subgroupSize || domain.isAcross())
     mapping = RowMapping::Lane;
   int64_t workgroup = profile.workgroupSize;
   teamSize = mapping == RowMapping::Lane       ? 1
@@ -75,7 +88,30 @@ void RowEmitter::chooseMapping() {
   fullTrips = units / teamSize;
   restUnits = units % teamSize;
   // Rows in turn share what is loaded for the columns; keep enough workgroups.
-  rowsPerTeam = std::clamp<int64_t>(rows / (teams * 256), 1, 8);
+  rowsPerTeam = domain.getColumnOps().empty() ? std::clamp<int64_t>(rows / (teams * 256), 1, 8)
+                                              : domain.getChunk();
+}
+
+/// What an invocation can keep an element as, in memory of its own.
+static bool isKeepable(Type element) {
+  return element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 16;
+}
+
+std::optional<int64_t> weir::getKeptColumnBytes(const KernelDomain &domain,
+                                                const Profile &profile) {
+  if (domain.getShape() != KernelShape::Row)
+    return 0;
+  RowLayout layout(domain, profile);
+  int64_t elements = layout.getTrips() * (layout.vectorColumns ? 4 : 1);
+  int64_t bytes = 0;
+  for (linalg::GenericOp op : domain.getColumnOps())
+    for (Type type : op.getResultTypes()) {
+      Type element = getElementTypeOrSelf(type);
+      if (!isKeepable(element))
+        return std::nullopt;
+      bytes += elements * (element.getIntOrFloatBitWidth() / 8);
+    }
+  return bytes;
 }
 
 /// Puts every reduction in the first pass in which what it needs is known, and
@@ -98,7 +134,9 @@ void RowEmitter::assignPasses() {
   passes = reductionPasses;
   for (Value value : body.getTerminator()->getOperands()) {
     Operation *op = value.getDefiningOp();
-    if (getOpShape(op) == OpShape::Reduction || !emitter.domain.hasColumns(op))
+    OpShape shape = getOpShape(op);
+    if (shape == OpShape::Reduction ||
+        (shape == OpShape::Pointwise && !emitter.domain.hasColumns(op)))
       continue;
     passOf[op] = needs.lookup(op);
     passes = std::max(passes, needs.lookup(op) + 1);
@@ -106,7 +144,8 @@ void RowEmitter::assignPasses() {
 }
 
 SmallVector<AffineExpr> RowEmitter::getRowPoint() {
-  return emitter.delinearize(emitter.dim(unitCoordinate), emitter.domain.getRowSizes());
+  return getPoint(emitter, emitter.dim(unitCoordinate), emitter.domain.getRowSizes(),
+                  layout.vectorRows);
 }
 
 /// Calls `body` at every unit of the row that this invocation walks.
@@ -114,41 +153,47 @@ void RowEmitter::forEachUnit(
     SmallVector<Value> &carried,
     function_ref<SmallVector<Value>(ArrayRef<AffineExpr>, ValueRange)> body) {
   auto at = [&](ValueRange values) {
-    AffineExpr unit = emitter.dim(tripCoordinate) * teamSize;
-    if (teamSize > 1)
+    AffineExpr unit = emitter.dim(tripCoordinate) * layout.teamSize;
+    if (layout.teamSize > 1)
       unit = unit + emitter.dim(teamLaneCoordinate);
     SmallVector<AffineExpr> point = getRowPoint();
-    llvm::append_range(point, getPoint(emitter, unit, emitter.domain.getColumnSizes(), vector));
+    llvm::append_range(
+        point, getPoint(emitter, unit, emitter.domain.getColumnSizes(), layout.vectorColumns));
     return body(point, values);
   };
-  carried = emitter.loop(fullTrips, carried, [&](Value trip, ValueRange values) {
+  auto walk = [&](Value trip, ValueRange values) {
     emitter.setCoordinate(tripCoordinate, trip);
     emitter.trip = trip;
     return at(values);
-  });
-  if (restUnits == 0)
+  };
+  if (profile.unrollPrivate && (!privates.empty() || !keptColumns.empty())) {
+    // Memory that only constants index can become registers.
+    for (int64_t trip = 0; trip < layout.fullTrips; ++trip)
+      carried = emitter.loop(1, carried, [&](Value, ValueRange values) {
+        return walk(emitter.indexConstant(trip), values);
+      });
+  } else {
+    carried = emitter.loop(layout.fullTrips, carried, walk);
+  }
+  if (layout.restUnits == 0)
     return;
   Value inside = arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::ult,
-                                       teamLane, emitter.indexConstant(restUnits));
-  carried = emitter.guard(inside, carried, [&] {
-    Value trip = emitter.indexConstant(fullTrips);
-    emitter.setCoordinate(tripCoordinate, trip);
-    emitter.trip = trip;
-    return at(carried);
-  });
+                                       teamLane, emitter.indexConstant(layout.restUnits));
+  carried = emitter.guard(inside, carried,
+                          [&] { return walk(emitter.indexConstant(layout.fullTrips), carried); });
 }
 
 /// Combines the partial results of a row's invocations; all get the result.
 Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
   OpBuilder &b = emitter.builder();
   Location loc = emitter.loc;
-  if (emitter.isVector(partial)) {
+  if (layout.vectorColumns && emitter.isVector(partial)) {
     Value low = emitter.combine(combiner, emitter.extract(partial, 0), emitter.extract(partial, 1));
     Value high =
         emitter.combine(combiner, emitter.extract(partial, 2), emitter.extract(partial, 3));
     partial = emitter.combine(combiner, low, high);
   }
-  if (teamSize == 1)
+  if (layout.teamSize == 1)
     return partial;
 
   Type type = partial.getType();
@@ -171,10 +216,10 @@ Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
     Value high = arith::SelectOp::create(b, loc, isHigh, partial, received);
     partial = emitter.combine(combiner, low, high);
   }
-  if (teamSize == profile.subgroupSize)
+  if (layout.teamSize == profile.subgroupSize)
     return partial;
 
-  int64_t subgroups = teamSize / profile.subgroupSize;
+  int64_t subgroups = layout.teamSize / profile.subgroupSize;
   Type stored = type.isInteger(1) ? b.getI32Type() : type;
   auto shared =
       MemRefType::get({subgroups}, stored, MemRefLayoutAttrInterface{},
@@ -203,34 +248,41 @@ Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
   return total;
 }
 
-/// Chooses what the invocation keeps: first what several passes read, then what
+/// Memory of the invocation's own: an element, or four, for each trip over a row.
+Value RowEmitter::allocate(Type element, bool wide) {
+  Type kept = wide ? Type(VectorType::get({4}, element)) : element;
+  auto space = gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Private);
+  auto type = MemRefType::get({layout.getTrips()}, kept, MemRefLayoutAttrInterface{}, space);
+  return memref::AllocaOp::create(emitter.builder(), emitter.loc, type);
+}
+
+/// Chooses what the invocation keeps of its operands: first what several passes read, then what
 /// several rows read, as far as its memory goes.
 void RowEmitter::makeCaches() {
   if (!emitter.known)
     return;
   int64_t budget = profile.privateRowBytes;
-  int64_t trips = fullTrips + (restUnits ? 1 : 0);
+  int64_t trips = layout.getTrips();
+  if (trips == 0)
+    return;
   for (bool ofColumns : {false, true})
     for (auto &[key, passesOfLoad] : emitter.known->loads) {
       AffineExpr address = key.second;
       bool walks =
           address.isFunctionOfDim(tripCoordinate) || address.isFunctionOfDim(teamLaneCoordinate);
       bool perRow = address.isFunctionOfDim(unitCoordinate);
-      bool saves = ofColumns ? rowsPerTeam > 1 : passesOfLoad.size() > 1;
+      bool saves = ofColumns ? layout.rowsPerTeam > 1 : passesOfLoad.size() > 1;
       if (!walks || perRow == ofColumns || !saves)
         continue;
       Type element = getElementTypeOrSelf(emitter.getBufferType(key.first).getElementType());
-      if (element.isInteger(8))
+      if (!isKeepable(element))
         continue;
       bool wide = address.isFunctionOfDim(PointEmitter::laneOfVector);
       int64_t bytes = trips * (wide ? 4 : 1) * (element.getIntOrFloatBitWidth() / 8);
-      if (bytes == 0 || bytes > budget)
+      if (bytes > budget)
         continue;
       budget -= bytes;
-      Type kept = wide ? Type(VectorType::get({4}, element)) : element;
-      auto space = gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Private);
-      auto type = MemRefType::get({trips}, kept, MemRefLayoutAttrInterface{}, space);
-      emitter.caches[key].memory = memref::AllocaOp::create(emitter.builder(), emitter.loc, type);
+      emitter.caches[key].memory = allocate(element, wide);
       privates.push_back({key, ofColumns});
     }
 }
@@ -252,23 +304,83 @@ void RowEmitter::fillColumnCaches() {
       emitter.caches[kept.key].filled = true;
 }
 
+/// Makes room for the columns' parts and sets them to nothing combined.
+void RowEmitter::startColumns() {
+  Operation *terminator = emitter.kernel.getBody().front().getTerminator();
+  for (linalg::GenericOp op : emitter.domain.getColumnOps())
+    for (auto [combiner, result] : llvm::zip_equal(*getCombiners(op), op->getResults()))
+      if (llvm::is_contained(terminator->getOperands(), result) && layout.getTrips() > 0)
+        keptColumns.push_back(
+            {result, combiner, allocate(emitter.getElementType(result), layout.vectorColumns)});
+  SmallVector<Value> none;
+  forEachUnit(none, [&](ArrayRef<AffineExpr>, ValueRange) -> SmallVector<Value> {
+    OpBuilder &b = emitter.builder();
+    for (const KeptColumn &kept : keptColumns) {
+      Value start = arith::ConstantOp::create(b, emitter.loc, getNeutral(kept.combiner.combine));
+      if (layout.vectorColumns)
+        start = emitter.broadcast(start);
+      memref::StoreOp::create(b, emitter.loc, start, kept.memory, emitter.trip);
+    }
+    return {};
+  });
+}
+
+/// Combines what `op` takes of the row at `point` with what earlier rows gave.
+void RowEmitter::addToColumns(linalg::GenericOp op, ArrayRef<AffineExpr> point) {
+  SmallVector<Combiner> combiners = *getCombiners(op);
+  SmallVector<Value> values = emitter.evaluateReduced(op, combiners, emitter.getLoops(op, point));
+  for (const KeptColumn &kept : keptColumns) {
+    if (kept.result.getDefiningOp() != op)
+      continue;
+    OpBuilder &b = emitter.builder();
+    Value before = memref::LoadOp::create(b, emitter.loc, kept.memory, emitter.trip);
+    Value value = values[cast<OpResult>(kept.result).getResultNumber()];
+    memref::StoreOp::create(b, emitter.loc, emitter.combine(kept.combiner.combine, before, value),
+                            kept.memory, emitter.trip);
+  }
+}
+
+/// Stores the columns' parts, once the team has walked the last of its rows.
+void RowEmitter::storeColumns() {
+  SmallVector<Value> none;
+  Operation *terminator = emitter.kernel.getBody().front().getTerminator();
+  forEachUnit(none, [&](ArrayRef<AffineExpr> point, ValueRange) -> SmallVector<Value> {
+    for (auto [index, value] : llvm::enumerate(terminator->getOperands()))
+      for (const KeptColumn &kept : keptColumns) {
+        if (kept.result != value)
+          continue;
+        Value part =
+            memref::LoadOp::create(emitter.builder(), emitter.loc, kept.memory, emitter.trip);
+        emitter.store(index, part, getPartIndices(emitter, value, point));
+      }
+    return {};
+  });
+}
+
 void RowEmitter::emitPass(unsigned pass) {
   emitter.pass = pass;
   Block &body = emitter.kernel.getBody().front();
   SmallVector<linalg::GenericOp> reductions;
   SmallVector<SmallVector<Combiner>> combiners;
+  SmallVector<linalg::GenericOp> columns;
   SmallVector<unsigned> stored;
   SmallVector<Value> carried;
   for (Operation &op : body.without_terminator()) {
-    if (getOpShape(&op) != OpShape::Reduction || passOf.lookup(&op) != pass)
+    OpShape shape = getOpShape(&op);
+    if ((shape != OpShape::Reduction && shape != OpShape::Column) || passOf.lookup(&op) != pass)
       continue;
     auto generic = cast<linalg::GenericOp>(op);
+    if (shape == OpShape::Column) {
+      columns.push_back(generic);
+      continue;
+    }
     reductions.push_back(generic);
     combiners.push_back(*getCombiners(generic));
     for (const Combiner &combiner : combiners.back()) {
       Value start =
           arith::ConstantOp::create(emitter.builder(), emitter.loc, getNeutral(combiner.combine));
-      carried.push_back(vector ? emitter.broadcast(start) : start);
+      bool wide = layout.vectorColumns || layout.vectorRows;
+      carried.push_back(wide ? emitter.broadcast(start) : start);
     }
   }
   for (auto [result, value] : llvm::enumerate(body.getTerminator()->getOperands())) {
@@ -288,8 +400,9 @@ void RowEmitter::emitPass(unsigned pass) {
         next.push_back(emitter.combine(combiner.combine, sum, value));
       }
     }
-    for (unsigned result : stored)
-      emitResult(emitter, result, point);
+    for (linalg::GenericOp op : columns)
+      addToColumns(op, point);
+    emitResults(emitter, stored, point);
     return next;
   });
   for (Private &kept : privates)
@@ -322,7 +435,9 @@ void RowEmitter::storeRowResults() {
   for (auto [result, value] :
        llvm::enumerate(emitter.kernel.getBody().front().getTerminator()->getOperands())) {
     Operation *op = value.getDefiningOp();
-    if (getOpShape(op) == OpShape::Reduction || !emitter.domain.hasColumns(op))
+    OpShape shape = getOpShape(op);
+    if (shape == OpShape::Reduction ||
+        (shape == OpShape::Pointwise && !emitter.domain.hasColumns(op)))
       stored.push_back(result);
   }
   if (stored.empty())
@@ -330,11 +445,10 @@ void RowEmitter::storeRowResults() {
   auto store = [&]() -> SmallVector<Value> {
     SmallVector<AffineExpr> point = getRowPoint();
     point.resize(emitter.domain.getSizes().size(), emitter.constant(0));
-    for (unsigned result : stored)
-      emitResult(emitter, result, point);
+    emitResults(emitter, stored, point);
     return {};
   };
-  if (teamSize == 1) {
+  if (layout.teamSize == 1) {
     store();
     return;
   }
@@ -354,50 +468,86 @@ void RowEmitter::emitRowBody() {
   storeRowResults();
 }
 
+/// Emits the rows of one team: those of its part, or some with other teams' rows
+/// between them.
+void RowEmitter::emitTeam(Value group, Value team) {
+  Location loc = emitter.loc;
+  bool inParts = !emitter.domain.getColumnOps().empty();
+  auto affine = [&](Value number, int64_t factor, Value offset) -> Value {
+    OpBuilder &b = emitter.builder();
+    Value scaled = arith::MulIOp::create(b, loc, number, emitter.indexConstant(factor));
+    return arith::AddIOp::create(b, loc, scaled, offset);
+  };
+  auto guard = [&](Value number, int64_t count, function_ref<void()> body) {
+    Value inside = arith::CmpIOp::create(emitter.builder(), loc, arith::CmpIPredicate::ult, number,
+                                         emitter.indexConstant(count));
+    emitter.guard(inside, {}, [&]() -> SmallVector<Value> {
+      body();
+      return {};
+    });
+  };
+  auto emitRows = [&](int64_t rowsAtOnce, function_ref<Value(Value turn)> getRow) {
+    emitter.loop(layout.rowsPerTeam, {}, [&](Value turn, ValueRange) -> SmallVector<Value> {
+      Value row = getRow(turn);
+      auto body = [&] {
+        emitter.setCoordinate(unitCoordinate, row);
+        emitRowBody();
+      };
+      if (layout.rows % rowsAtOnce == 0)
+        body();
+      else
+        guard(row, layout.rows, body);
+      return {};
+    });
+  };
+  if (!inParts) {
+    emitRows(layout.teams * layout.rowsPerTeam, [&](Value turn) {
+      return affine(affine(group, layout.rowsPerTeam, turn), layout.teams, team);
+    });
+    return;
+  }
+  Value part = affine(group, layout.teams, team);
+  auto emitPart = [&] {
+    emitter.setCoordinate(partCoordinate, part);
+    startColumns();
+    emitRows(layout.rowsPerTeam,
+             [&](Value turn) { return affine(part, layout.rowsPerTeam, turn); });
+    storeColumns();
+  };
+  if (emitter.domain.getParts() % layout.teams == 0)
+    emitPart();
+  else
+    guard(part, emitter.domain.getParts(), emitPart);
+}
+
 void RowEmitter::run(EmittedKernel &launch) {
-  chooseMapping();
   assignPasses();
-  int64_t rowsPerGroup = teams * rowsPerTeam;
-  emitWorkgroups(emitter, llvm::divideCeil(rows, rowsPerGroup), launch, [&](Value group) {
+  int64_t teams = emitter.domain.getColumnOps().empty()
+                      ? llvm::divideCeil(layout.rows, layout.rowsPerTeam)
+                      : emitter.domain.getParts();
+  emitWorkgroups(emitter, llvm::divideCeil(teams, layout.teams), launch, [&](Value group) {
     OpBuilder &b = emitter.builder();
     Location loc = emitter.loc;
     Value team = emitter.indexConstant(0);
-    if (teamSize == 1) {
+    if (layout.teamSize == 1) {
       team = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
       teamLane = emitter.indexConstant(0);
     } else {
       subgroupLane = gpu::LaneIdOp::create(b, loc, nullptr);
       subgroup = gpu::SubgroupIdOp::create(b, loc, nullptr);
       teamLane = subgroupLane;
-      if (teamSize > profile.subgroupSize)
+      if (layout.teamSize > profile.subgroupSize)
         teamLane = arith::AddIOp::create(
             b, loc,
             arith::MulIOp::create(b, loc, subgroup, emitter.indexConstant(profile.subgroupSize)),
             subgroupLane);
-      else if (teams > 1)
+      else if (layout.teams > 1)
         team = subgroup;
     }
     emitter.setCoordinate(teamLaneCoordinate, teamLane);
     makeCaches();
     fillColumnCaches();
-    emitter.loop(rowsPerTeam, {}, [&](Value turn, ValueRange) -> SmallVector<Value> {
-      OpBuilder &b = emitter.builder();
-      auto affine = [&](Value number, int64_t factor, Value offset) -> Value {
-        Value scaled = arith::MulIOp::create(b, loc, number, emitter.indexConstant(factor));
-        return arith::AddIOp::create(b, loc, scaled, offset);
-      };
-      Value row = affine(affine(group, rowsPerTeam, turn), teams, team);
-      auto body = [&]() -> SmallVector<Value> {
-        emitter.setCoordinate(unitCoordinate, row);
-        emitRowBody();
-        return {};
-      };
-      if (rows % rowsPerGroup == 0)
-        return body();
-      Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, row,
-                                           emitter.indexConstant(rows));
-      return emitter.guard(inside, {}, body);
-    });
+    emitTeam(group, team);
   });
 }
 

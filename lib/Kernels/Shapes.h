@@ -15,7 +15,8 @@ enum Coordinates : unsigned {
   tileColumnCoordinate,
   tileRowCoordinate,
   tileRestCoordinate,
-  productCoordinate,
+  partCoordinate,    ///< of a column that is reduced in parts
+  productCoordinate, ///< and those after it
 };
 
 /// Emits `body` for `groups` workgroups and says how to launch them: one number
@@ -23,8 +24,16 @@ enum Coordinates : unsigned {
 void emitWorkgroups(PointEmitter &emitter, int64_t groups, EmittedKernel &launch,
                     llvm::function_ref<void(mlir::Value group)> body);
 
-/// Evaluates and stores result number `result` at the domain's point.
-void emitResult(PointEmitter &emitter, unsigned result, llvm::ArrayRef<mlir::AffineExpr> point);
+/// Evaluates the results of these numbers at the domain's point, then stores them:
+/// nothing is read at the point after the first store, so a result may take the
+/// bytes of an operand.
+void emitResults(PointEmitter &emitter, llvm::ArrayRef<unsigned> results,
+                 llvm::ArrayRef<mlir::AffineExpr> point);
+
+/// Indices of a part of a column: `part` is a result of a `Column` op, the
+/// coordinate says which part, the point which column.
+llvm::SmallVector<mlir::AffineExpr> getPartIndices(PointEmitter &emitter, mlir::Value part,
+                                                   llvm::ArrayRef<mlir::AffineExpr> point);
 
 /// Row-major digits of a unit: with `vector`, a unit is four neighbours of the
 /// last dimension, told apart by the vector lane.
@@ -36,8 +45,26 @@ bool isVectorDomain(const Profile &profile, llvm::ArrayRef<int64_t> sizes);
 
 int64_t getProduct(llvm::ArrayRef<int64_t> sizes);
 
+/// Who walks the rows of a row kernel. A unit is an element, or four neighbours.
+struct RowLayout {
+  RowLayout(const KernelDomain &domain, const Profile &profile);
+
+  bool vectorColumns = false; ///< units of a row are of four columns
+  bool vectorRows = false;    ///< a team owns four neighbouring rows
+  int64_t rows = 0;           ///< rows, or fours of them
+  int64_t units = 0;          ///< of a row
+  int64_t teamSize = 1;       ///< invocations that share a row
+  int64_t teams = 1;          ///< of a workgroup
+  int64_t rowsPerTeam = 1;    ///< the part of a column, where columns are reduced, too
+  int64_t fullTrips = 0;      ///< over the row, of all of the team
+  int64_t restUnits = 0;      ///< for the first invocations of the team
+
+  int64_t getTrips() const { return fullTrips + (restUnits ? 1 : 0); }
+};
+
 void emitMap(PointEmitter &emitter, EmittedKernel &launch);
 void emitRow(PointEmitter &emitter, EmittedKernel &launch);
+void emitColumn(PointEmitter &emitter, EmittedKernel &launch);
 void emitContraction(PointEmitter &emitter, EmittedKernel &launch);
 
 } // namespace weir

@@ -120,7 +120,11 @@ class Graph:
     def reduce(self):
         name, shape = self.pick()
         dims = [f"d{i}" for i in range(len(shape))]
-        reduced = [self.random.random() < 0.5 for _ in shape]
+        if self.random.random() < 0.3:  # columns: all dimensions but the last ones
+            leading = self.random.randint(0, len(shape))
+            reduced = [i < leading for i in range(len(shape))]
+        else:
+            reduced = [self.random.random() < 0.5 for _ in shape]
         if not any(reduced):
             return
         kinds = ["reduction" if is_reduced else "parallel" for is_reduced in reduced]

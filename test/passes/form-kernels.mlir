@@ -37,11 +37,12 @@ func.func @rows_join_their_maps(%x: tensor<6x8xf32>, %f: tensor<6x8xf32>) -> (te
 #row = affine_map<(r, c) -> (r)>
 #col = affine_map<(r, c) -> (c)>
 
-// The twin: a reduction of the columns and one of the rows share no domain.
-// CHECK-LABEL: func @rows_and_columns_stay_apart
+// The twin: a reduction of few rows is not cut, and shares no domain with one of
+// the columns.
+// CHECK-LABEL: func @rows_and_few_columns_stay_apart
 // CHECK:         schedule.kernel "row_6x8"
-// CHECK:         schedule.kernel "row_8x6"
-func.func @rows_and_columns_stay_apart(%x: tensor<6x8xf32>) -> (tensor<6xf32>, tensor<8xf32>) {
+// CHECK:         schedule.kernel "across_8x6"
+func.func @rows_and_few_columns_stay_apart(%x: tensor<6x8xf32>) -> (tensor<6xf32>, tensor<8xf32>) {
   %zero = arith.constant 0.0 : f32
   %e6 = tensor.empty() : tensor<6xf32>
   %e8 = tensor.empty() : tensor<8xf32>
@@ -169,4 +170,235 @@ func.func @results_of_their_own(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf
   %e = tensor.empty() : tensor<3xf32>
   %y = linalg.exp ins(%x : tensor<3xf32>) outs(%e : tensor<3xf32>) -> tensor<3xf32>
   return %x, %c, %y, %y : tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
+}
+
+// -----
+
+#id = affine_map<(b, t, c) -> (b, t, c)>
+#col = affine_map<(b, t, c) -> (c)>
+
+// A reduction of many rows is cut: parts of at least 8 consecutive rows over both
+// leading dimensions, then the parts in order, and what is made of the result.
+// CHECK-DAG:   #[[PART:.*]] = affine_map<(d0, d1, d2) -> ((d0 * 9 + d1) floordiv 8, d2)>
+// CHECK-LABEL: func @columns_are_cut
+// CHECK:         %[[P:.*]] = schedule.kernel "column_3x9x5"(%arg0) {{.*}} -> tensor<4x5xf32>
+// CHECK:           linalg.generic {indexing_maps = [#{{.*}}, #[[PART]]], iterator_types = ["reduction", "reduction", "parallel"]}
+// CHECK:         schedule.kernel "across_5x4"(%[[P]]) {{.*}} -> tensor<5xf32>
+// CHECK:           arith.addf
+// CHECK:           arith.negf
+// CHECK-NOT:     schedule.kernel
+func.func @columns_are_cut(%x: tensor<3x9x5xf32>) -> tensor<5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<5xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<5xf32>) -> tensor<5xf32>
+  %s = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "reduction", "parallel"]}
+      ins(%x : tensor<3x9x5xf32>) outs(%z : tensor<5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<5xf32>
+  %n = linalg.negf ins(%s : tensor<5xf32>) outs(%e : tensor<5xf32>) -> tensor<5xf32>
+  return %n : tensor<5xf32>
+}
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+#flip = affine_map<(r, c) -> (c, r)>
+#col = affine_map<(r, c) -> (c)>
+
+// The twin: what lies side by side in memory is a row, whatever the loops' order.
+// CHECK-LABEL: func @rows_are_not_cut
+// CHECK:         schedule.kernel "row_5x27"
+// CHECK-NOT:     schedule.kernel
+func.func @rows_are_not_cut(%x: tensor<5x27xf32>) -> tensor<5xf32> {
+  %low = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<5xf32>
+  %z = linalg.fill ins(%low : f32) outs(%e : tensor<5xf32>) -> tensor<5xf32>
+  %s = linalg.generic {indexing_maps = [#flip, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<5x27xf32>) outs(%z : tensor<5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.maximumf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<5xf32>
+  return %s : tensor<5xf32>
+}
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+#row = affine_map<(r, c) -> (r)>
+#col = affine_map<(r, c) -> (c)>
+
+// Rows, points and the parts of columns: one kernel; one more for all the parts,
+// although nothing but the kernel before ties them.
+// CHECK-LABEL: func @rows_take_columns
+// CHECK:         %[[K:.*]]:3 = schedule.kernel "row_column_32x8"(%arg0) {{.*}} -> (tensor<4x8xf32>, tensor<32x8xf32>, tensor<4x8xf32>)
+// CHECK:         schedule.kernel "across_8x4"(%[[K]]#0, %[[K]]#2) {{.*}} -> (tensor<8xf32>, tensor<8xf32>)
+// CHECK-NOT:     schedule.kernel
+func.func @rows_take_columns(%x: tensor<32x8xf32>) -> (tensor<8xf32>, tensor<32x8xf32>, tensor<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e32 = tensor.empty() : tensor<32xf32>
+  %e8 = tensor.empty() : tensor<8xf32>
+  %e = tensor.empty() : tensor<32x8xf32>
+  %z32 = linalg.fill ins(%zero : f32) outs(%e32 : tensor<32xf32>) -> tensor<32xf32>
+  %z8 = linalg.fill ins(%zero : f32) outs(%e8 : tensor<8xf32>) -> tensor<8xf32>
+  %columns = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<32x8xf32>) outs(%z8 : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %rows = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<32x8xf32>) outs(%z32 : tensor<32xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<32xf32>
+  %y = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %rows : tensor<32x8xf32>, tensor<32xf32>) outs(%e : tensor<32x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %t = arith.divf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<32x8xf32>
+  %ofY = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%y : tensor<32x8xf32>) outs(%z8 : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  return %columns, %y, %ofY : tensor<8xf32>, tensor<32x8xf32>, tensor<8xf32>
+}
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+#row = affine_map<(r, c) -> (r)>
+#col = affine_map<(r, c) -> (c)>
+
+// The twin: parts of columns of more bytes than an invocation may hold.
+// CHECK-LABEL: func @long_rows_and_columns_stay_apart
+// CHECK:         schedule.kernel "row_16x8200"
+// CHECK:         schedule.kernel "column_16x8200"
+// CHECK:         schedule.kernel "across_8200x2"
+func.func @long_rows_and_columns_stay_apart(%x: tensor<16x8200xf32>) -> (tensor<16xf32>, tensor<8200xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %er = tensor.empty() : tensor<16xf32>
+  %ec = tensor.empty() : tensor<8200xf32>
+  %zr = linalg.fill ins(%zero : f32) outs(%er : tensor<16xf32>) -> tensor<16xf32>
+  %zc = linalg.fill ins(%zero : f32) outs(%ec : tensor<8200xf32>) -> tensor<8200xf32>
+  %r = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<16x8200xf32>) outs(%zr : tensor<16xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<16xf32>
+  %c = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<16x8200xf32>) outs(%zc : tensor<8200xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<8200xf32>
+  return %r, %c : tensor<16xf32>, tensor<8200xf32>
+}
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+#col = affine_map<(r, c) -> (c)>
+
+// No kernel reads a column that it reduces: it isn't known before its last row.
+// CHECK-LABEL: func @reader_of_columns_stays_apart
+// CHECK:         schedule.kernel "column_32x8"
+// CHECK:         schedule.kernel "across_8x4"
+// CHECK:         schedule.kernel "map_32x8"
+func.func @reader_of_columns_stays_apart(%x: tensor<32x8xf32>) -> tensor<32x8xf32> {
+  %low = arith.constant 0xFF800000 : f32
+  %e8 = tensor.empty() : tensor<8xf32>
+  %e = tensor.empty() : tensor<32x8xf32>
+  %z = linalg.fill ins(%low : f32) outs(%e8 : tensor<8xf32>) -> tensor<8xf32>
+  %m = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<32x8xf32>) outs(%z : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.maximumf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [#id, #col, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %m : tensor<32x8xf32>, tensor<8xf32>) outs(%e : tensor<32x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %t = arith.subf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<32x8xf32>
+  return %y : tensor<32x8xf32>
+}
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+#col = affine_map<(r, c) -> (c)>
+
+// Two that reduce columns of one tensor read it once; of two tensors they have
+// nothing in common.
+// CHECK-LABEL: func @siblings
+// CHECK:         schedule.kernel "column_32x8"(%arg0) {{.*}} -> (tensor<4x8xf32>, tensor<4x8xf32>)
+// CHECK:         schedule.kernel "across_8x4"({{.*}}) {{.*}} -> (tensor<8xf32>, tensor<8xf32>)
+// CHECK:         schedule.kernel "column_32x8"(%arg1) {{.*}} -> tensor<4x8xf32>
+// CHECK:         schedule.kernel "across_8x4"({{.*}}) {{.*}} -> tensor<8xf32>
+func.func @siblings(%x: tensor<32x8xf32>, %y: tensor<32x8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<8xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %l = linalg.fill ins(%low : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %s = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<32x8xf32>) outs(%z : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %m = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<32x8xf32>) outs(%l : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.maximumf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %t = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%y : tensor<32x8xf32>) outs(%z : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  return %s, %m, %t : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+#col = affine_map<(r, c) -> (c)>
+
+// Siblings of which one needs the other are no siblings: the second sum reads x,
+// and what is made of the first.
+// CHECK-LABEL: func @dependent_siblings_stay_apart
+// CHECK:         schedule.kernel "column_32x8"(%arg0)
+// CHECK:         schedule.kernel "across_8x4"
+// CHECK:         schedule.kernel "column_32x8"
+// CHECK:         schedule.kernel "across_8x4"
+func.func @dependent_siblings_stay_apart(%x: tensor<32x8xf32>) -> tensor<8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %s = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<32x8xf32>) outs(%z : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %q = linalg.generic {indexing_maps = [#id, #col, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%x, %s : tensor<32x8xf32>, tensor<8xf32>) outs(%z : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %d = arith.subf %a, %b : f32
+    %t = arith.addf %d, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  return %q : tensor<8xf32>
 }

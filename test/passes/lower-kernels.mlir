@@ -135,3 +135,98 @@ func.func @large_grid(%x: tensor<5000011x3xf32>) -> tensor<5000011xf32> {
   } -> tensor<5000011xf32>
   return %s : tensor<5000011xf32>
 }
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+#row = affine_map<(r, c) -> (r)>
+#col = affine_map<(r, c) -> (c)>
+
+// One load of x for a row's sum, the quotient and the columns; the part of a
+// column is loaded and stored where the invocation keeps it, and stored for good
+// after the last of its rows. 21 rows are 3 parts, the last of 5 rows.
+// CHECK:       gpu.func @across_64x3(%[[Q:arg[0-9]]]: memref<48xvector<4xf32>, {{.*}} %[[S:arg[0-9]]]: memref<16xvector<4xf32>,
+// CHECK:         scf.for %{{.*}} = %{{.*}} iter_args(%{{.*}}) -> (vector<4xf32>)
+// CHECK:           memref.load %[[Q]]
+// CHECK:         memref.store %{{.*}}, %[[S]]
+// CHECK:       gpu.func @row_column_21x64(%[[X:arg[0-9]]]: memref<336xvector<4xf32>, {{.*}} %[[Y:arg[0-9]]]: memref<336xvector<4xf32>, {{.*}} %[[P:arg[0-9]]]: memref<48xvector<4xf32>,
+// CHECK-DAG:     %[[C8:.*]] = arith.constant 8 : index
+// CHECK-DAG:     %[[C21:.*]] = arith.constant 21 : index
+// CHECK:         memref.alloca() : memref<2xvector<4xf32>
+// CHECK:         %[[KEPT:.*]] = memref.alloca() : memref<2xvector<4xf32>
+// CHECK:         scf.for
+// CHECK:           memref.store %{{.*}}, %[[KEPT]]
+// CHECK:         %[[FIRST:.*]] = arith.muli %{{.*}}, %[[C8]]
+// CHECK:         scf.for %[[TURN:.*]] = %{{.*}} to %[[C8]]
+// CHECK:           %[[ROW:.*]] = arith.addi %[[FIRST]], %[[TURN]]
+// CHECK:           %[[INSIDE:.*]] = arith.cmpi ult, %[[ROW]], %[[C21]]
+// CHECK:           scf.if %[[INSIDE]]
+// CHECK:             memref.load %[[X]]
+// CHECK-NOT:         memref.load %[[X]]
+// CHECK:             memref.load %[[KEPT]]
+// CHECK:             memref.store %{{.*}}, %[[KEPT]]
+// CHECK:             memref.store %{{.*}}, %[[Y]]
+// CHECK:         memref.load %[[KEPT]]
+// CHECK:         memref.store %{{.*}}, %[[P]]
+// CHECK-LABEL: func @rows_and_columns
+// CHECK:         schedule.dispatch @row_column_21x64::@row_column_21x64 [3, 1, 1](%{{.*}}, %{{.*}}, %[[PARTS:.*]]) :
+// CHECK:         schedule.dispatch @across_64x3::@across_64x3 [2, 1, 1](%[[PARTS]], %{{.*}}) :
+func.func @rows_and_columns(%x: tensor<21x64xf32>) -> (tensor<21x64xf32>, tensor<64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %er = tensor.empty() : tensor<21xf32>
+  %ec = tensor.empty() : tensor<64xf32>
+  %e = tensor.empty() : tensor<21x64xf32>
+  %zr = linalg.fill ins(%zero : f32) outs(%er : tensor<21xf32>) -> tensor<21xf32>
+  %zc = linalg.fill ins(%zero : f32) outs(%ec : tensor<64xf32>) -> tensor<64xf32>
+  %rows = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<21x64xf32>) outs(%zr : tensor<21xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<21xf32>
+  %y = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %rows : tensor<21x64xf32>, tensor<21xf32>) outs(%e : tensor<21x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %t = arith.divf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<21x64xf32>
+  %c = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%y : tensor<21x64xf32>) outs(%zc : tensor<64xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<64xf32>
+  return %y, %c : tensor<21x64xf32>, tensor<64xf32>
+}
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+#col = affine_map<(r, c) -> (c)>
+
+// Columns alone: an invocation has a part of four columns in registers, and stores
+// what else is made of the rows that it walks. 3 parts of 2 vectors: one workgroup,
+// of which 6 invocations work.
+// CHECK:       gpu.func @column_21x8(%[[X:arg[0-9]]]: memref<42xvector<4xf32>, {{.*}} %[[Y:arg[0-9]]]: memref<42xvector<4xf32>, {{.*}} %[[P:arg[0-9]]]: memref<6xvector<4xf32>,
+// CHECK:         %[[C6:.*]] = arith.constant 6 : index
+// CHECK:         arith.cmpi ult, %{{.*}}, %[[C6]]
+// CHECK:         scf.for {{.*}} iter_args(%{{.*}}) -> (vector<4xf32>)
+// CHECK:           memref.load %[[X]]
+// CHECK:           arith.addf
+// CHECK:           memref.store %{{.*}}, %[[Y]]
+// CHECK:         memref.store %{{.*}}, %[[P]]
+// CHECK-LABEL: func @columns
+func.func @columns(%x: tensor<21x8xf32>) -> (tensor<21x8xf32>, tensor<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %ec = tensor.empty() : tensor<8xf32>
+  %e = tensor.empty() : tensor<21x8xf32>
+  %zc = linalg.fill ins(%zero : f32) outs(%ec : tensor<8xf32>) -> tensor<8xf32>
+  %y = linalg.negf ins(%x : tensor<21x8xf32>) outs(%e : tensor<21x8xf32>) -> tensor<21x8xf32>
+  %c = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%y : tensor<21x8xf32>) outs(%zc : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  return %y, %c : tensor<21x8xf32>, tensor<8xf32>
+}

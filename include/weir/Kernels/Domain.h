@@ -13,7 +13,8 @@ namespace weir {
 /// The shapes of block code that a kernel can have.
 enum class KernelShape {
   Map,         ///< every point for itself
-  Row,         ///< reductions of rows, and points that use their results
+  Row,         ///< reductions of rows, points that use their results, and columns in parts
+  Column,      ///< reductions of columns in parts, and points
   Contraction, ///< one sum of products, with a prologue and an epilogue
 };
 
@@ -22,6 +23,7 @@ enum class OpShape {
   Free,        ///< constants and fills: repeated wherever they are used
   Pointwise,   ///< a value per point, from values at points
   Reduction,   ///< one combiner per result over one set of dimensions
+  Column,      ///< a reduction in parts: `ColumnParts`
   Contraction, ///< a sum of products with a dimension of its own on either side
   Other,       ///< no part of a kernel
 };
@@ -45,6 +47,34 @@ mlir::TypedAttr getNeutral(mlir::Operation *combine);
 /// Returns the constant scalar that every element of `tensor` has, or null: of
 /// splat constants, fills of them and `tensor.splat`.
 mlir::TypedAttr getSplat(mlir::Value tensor);
+
+/// How a column reduction is cut into parts: a part combines `chunk` consecutive
+/// rows, in order, into one row of the result, whose first dimension counts parts.
+///
+/// In the IR it is a reduction whose output map says so: with
+/// `affine_map<(b, t, c) -> ((b * 96 + t) floordiv 64, c)>`, part p holds rows 64 p
+/// to 64 p + 63 of all b and t.
+struct ColumnParts {
+  llvm::SmallVector<unsigned> rowLoops; ///< loops of the rows, outermost first
+  int64_t rows = 0;
+  int64_t chunk = 0;
+  int64_t getParts() const { return (rows + chunk - 1) / chunk; }
+};
+
+/// Returns the parts of an op of shape `Column`; nothing for other ops.
+std::optional<ColumnParts> getColumnParts(mlir::linalg::GenericOp op);
+
+/// The parts of `op`, a `Reduction`, were it cut into `mostParts` or fewer, each of
+/// at least 8 rows; nothing when it is no reduction of columns. A matter of the op
+/// and its shape alone, so that its bits don't depend on what shares its kernel.
+std::optional<ColumnParts> chooseColumnParts(mlir::linalg::GenericOp op, int64_t mostParts);
+
+/// The first index of a `Column` op's results, in terms of its loops.
+mlir::AffineExpr getPartIndex(const ColumnParts &parts, mlir::linalg::GenericOp op);
+
+/// Whether a `Reduction` leaves the dimension in which its input is contiguous:
+/// neighbours in memory then belong to neighbouring results.
+bool reducesAcross(mlir::linalg::GenericOp op);
 
 /// The iteration space of a kernel: row dimensions, then column dimensions (the
 /// ones its reductions reduce). Dimensions of size 1 are left out.
@@ -73,16 +103,28 @@ public:
   /// Whether the points of `op` differ by column.
   bool hasColumns(mlir::Operation *op) const;
 
+  /// Whether the kernel's reductions reduce across memory: `reducesAcross`.
+  bool isAcross() const { return across; }
+
+  /// The ops that reduce the rows in parts, all cut alike.
+  llvm::ArrayRef<mlir::linalg::GenericOp> getColumnOps() const { return columnOps; }
+  int64_t getChunk() const { return chunk; }
+  int64_t getParts() const;
+
   mlir::linalg::GenericOp getContraction() const { return contraction; }
 
 private:
   KernelShape shape = KernelShape::Map;
   llvm::SmallVector<int64_t> sizes;
   unsigned numRows = 0;
+  bool across = false;
+  llvm::SmallVector<mlir::linalg::GenericOp> columnOps;
+  int64_t chunk = 0;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int64_t>> dims;
   mlir::linalg::GenericOp contraction;
 
   bool assignDims(llvm::ArrayRef<mlir::Operation *> ops);
+  bool acceptColumns(mlir::linalg::GenericOp op);
 };
 
 } // namespace weir

@@ -6,6 +6,7 @@
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "weir/Artifact/Profile.h"
+#include "weir/Kernels/Domain.h"
 
 #include <array>
 
@@ -27,17 +28,23 @@ struct EmittedKernel {
 ///
 /// Arguments are 1-D memrefs of scalars or 4-vectors that span exactly the
 /// operand's bytes; `i1` is stored as `i8`. The order of a reduction depends on
-/// its sizes and the profile alone: each invocation of a row adds its elements
-/// in order, four running sums at a time where the row's last dimension is a
-/// multiple of four; they are added as (0+1)+(2+3); then across the subgroup as
-/// a butterfly, then across subgroups in order. A contraction adds its products
-/// in order, each by one fma.
+/// its op, its sizes and the profile alone: each invocation of a row adds its
+/// elements in order, four running sums at a time where the row's last dimension
+/// is a multiple of four; they are added as (0+1)+(2+3); then across the subgroup
+/// as a butterfly, then across subgroups in order. A reduction across memory, and
+/// each part of a column, adds its elements in order. A contraction adds its
+/// products in order, each by one fma.
 ///
 /// Errors: failure, with a diagnostic at the op, when the region is no kernel,
 ///         an operand is larger than the profile's bytes per binding, or there
 ///         are more operands than storage buffers per stage.
 mlir::FailureOr<EmittedKernel> emitKernel(schedule::KernelOp kernel, mlir::OpBuilder &builder,
                                           llvm::StringRef name, const Profile &profile);
+
+/// The bytes that an invocation keeps for the columns that the ops of `domain`
+/// reduce in parts beside their rows; nothing when they are of types that it
+/// cannot keep.
+std::optional<int64_t> getKeptColumnBytes(const KernelDomain &domain, const Profile &profile);
 
 /// The type in which an element is stored: `i8` for `i1`, else itself.
 mlir::Type getStorageType(mlir::Type element);

@@ -1,0 +1,122 @@
+"""Reductions of columns: right beside reductions of rows, in one kernel with them,
+and with the same bits as alone."""
+
+import pytest
+from safetensors.numpy import load_file
+
+from test_graphs import BOUND, PROFILES
+
+# Leading dimensions are rows; the last is a column.
+SHAPES = [(64, 64), (37, 70), (9, 2), (17, 131), (3, 13, 20), (2, 50, 128), (1000, 3), (65, 1, 8)]
+
+
+def tensor(shape):
+    return f"tensor<{''.join(f'{size}x' for size in shape)}f32>"
+
+
+def column_sum(name, shape, value):
+    """The sum of `value` over all dimensions but the last."""
+    dims = [f"d{i}" for i in range(len(shape))]
+    columns = tensor(shape[-1:])
+    kinds = ", ".join(['"reduction"'] * (len(shape) - 1) + ['"parallel"'])
+    return f"""
+  %{name}_zero = arith.constant 0.0 : f32
+  %{name}_empty = tensor.empty() : {columns}
+  %{name}_init = linalg.fill ins(%{name}_zero : f32) outs(%{name}_empty : {columns}) -> {columns}
+  %{name} = linalg.generic {{iterator_types = [{kinds}], indexing_maps = [
+      affine_map<({', '.join(dims)}) -> ({', '.join(dims)})>, affine_map<({', '.join(dims)}) -> ({dims[-1]})>]}}
+      ins({value} : {tensor(shape)}) outs(%{name}_init : {columns}) {{
+  ^bb0(%{name}_x: f32, %{name}_o: f32):
+    %{name}_s = arith.addf %{name}_o, %{name}_x : f32
+    linalg.yield %{name}_s : f32
+  }} -> {columns}"""
+
+
+def layer_norm_vjp(shape):
+    full, columns = tensor(shape), tensor(shape[-1:])
+    return f"""
+func.func @f(%dy: {full} {{weir.name = "dy"}}, %x: {full}, %gamma: {columns})
+    -> ({full}, {columns}, {columns} {{weir.name = "dbeta"}}) {{
+  %dx, %dgamma, %dbeta = norm.layer_norm_vjp %dy, %x gamma(%gamma : {columns})
+      {{axes = 1 : i64, eps = 1.0e-5 : f64}} : {full}, {columns}
+  return %dx, %dgamma, %dbeta : {full}, {columns}, {columns}
+}}
+"""
+
+
+def alone(shape):
+    return f"""
+func.func @f(%dy: {tensor(shape)} {{weir.name = "dy"}}) -> ({tensor(shape[-1:])} {{weir.name = "dbeta"}}) {{
+  {column_sum("sum", shape, "%dy")}
+  return %sum : {tensor(shape[-1:])}
+}}
+"""
+
+
+def get_plan(weir, artifact):
+    [plan] = weir.inspect(artifact)["plans"]
+    return plan["dispatches"], plan["barriers"]
+
+
+@pytest.mark.parametrize("profile", [None, *PROFILES])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_fused_columns_have_the_bits_of_columns_alone(weir, shape, profile):
+    flags = [f"--target=vulkan:{weir.profile(**PROFILES[profile])}"] if profile else []
+    fused = weir.compile_text(layer_norm_vjp(shape), "fused", *flags)
+    # An invocation that may hold nothing cannot hold columns, unless there is but one.
+    if profile != "nothing_kept":
+        assert get_plan(weir, fused) == (2, 1)
+    fused_output = weir.compare(fused, ["--random-inputs=1"], BOUND)
+    dbeta = load_file(fused_output)["dbeta"]
+
+    lone = weir.compile_text(alone(shape), "alone", *flags)
+    lone_output = weir.folder / "alone.safetensors"
+    # Random inputs go by name, so dy is the same.
+    weir.run("run", lone, "--random-inputs=1", f"--output={lone_output}")
+    assert dbeta.tobytes() == load_file(lone_output)["dbeta"].tobytes()
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (40, 0), (1, 5), (5, 6), (9, 1)], ids=str)
+def test_few_rows_or_columns(weir, shape):
+    """Too few to be cut, or none: right all the same."""
+    weir.compare(weir.compile_text(layer_norm_vjp(shape)), ["--random-inputs=1"], BOUND)
+
+
+def test_columns_are_validated(weir):
+    artifact = weir.compile_text(layer_norm_vjp((37, 70)))
+    weir.compare(artifact, ["--random-inputs=1"], BOUND, validated=True)
+
+
+def test_rms_norm_vjp_is_two_dispatches(weir):
+    full, columns = tensor((96, 40)), tensor((40,))
+    artifact = weir.compile_text(f"""
+func.func @f(%dy: {full}, %x: {full}, %gamma: {columns}) -> ({full}, {columns}) {{
+  %dx, %dgamma = norm.rms_norm_vjp %dy, %x gamma(%gamma : {columns})
+      {{axes = 1 : i64, eps = 1.0e-5 : f64}} : {full}, {columns}
+  return %dx, %dgamma : {full}, {columns}
+}}
+""")
+    assert get_plan(weir, artifact) == (2, 1)
+    weir.compare(artifact, ["--random-inputs=1"], BOUND)
+
+
+def test_reader_of_a_column_waits_for_it(weir):
+    """What a column is read for comes after it, never in its own kernel."""
+    shape = (40, 12)
+    full = tensor(shape)
+    artifact = weir.compile_text(f"""
+func.func @f(%x: {full}) -> {full} {{
+  {column_sum("sum", shape, "%x")}
+  %e = tensor.empty() : {full}
+  %y = linalg.generic {{iterator_types = ["parallel", "parallel"], indexing_maps = [
+      affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (c)>, affine_map<(r, c) -> (r, c)>]}}
+      ins(%x, %sum : {full}, {tensor(shape[-1:])}) outs(%e : {full}) {{
+  ^bb0(%a: f32, %s: f32, %o: f32):
+    %d = arith.subf %a, %s : f32
+    linalg.yield %d : f32
+  }} -> {full}
+  return %y : {full}
+}}
+""")
+    assert get_plan(weir, artifact) == (3, 2)
+    weir.compare(artifact, ["--random-inputs=1"], BOUND, validated=True)
