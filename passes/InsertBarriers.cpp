@@ -47,7 +47,7 @@ static SmallVector<Value> getMemory(const PlannedBarrier &barrier, const Command
     Value written = list.dispatches[hazard.from]->getOperand(hazard.fromOperand);
     View view = getView(written);
     auto isSame = [&](const View &other) {
-      return view.allocation == other.allocation && view.range && view.range == other.range;
+      return view.allocation == other.allocation && view.bytes && view.bytes == other.bytes;
     };
     if (llvm::is_contained(memory, written) || llvm::any_of(seen, isSame))
       continue;

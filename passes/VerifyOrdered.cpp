@@ -25,8 +25,8 @@ struct Touch {
 /// A barrier and where it stands.
 struct Placed {
   schedule::BarrierOp op;
-  int64_t before = 0;                                ///< dispatches recorded before it
-  SmallVector<std::pair<int64_t, ByteRange>> memory; ///< allocation, bytes
+  int64_t before = 0; ///< dispatches recorded before it
+  SmallVector<std::pair<Value, View>> memory;
 };
 
 struct VerifyOrdered : weir::impl::VerifyOrderedPassBase<VerifyOrdered> {
@@ -83,7 +83,8 @@ void VerifyOrdered::failUnordered(const CommandList &list, const Touch &first,
 
 /// All touches are of one allocation. Each is compared with those that begin
 /// before it and have not ended; two reads are never compared, so a list
-/// without conflicts costs no more than sorting it.
+/// without conflicts costs no more than sorting it, unless strided views lie in
+/// each other's gaps.
 void VerifyOrdered::verifyBytes(const CommandList &list, SmallVectorImpl<Touch> &touches) {
   llvm::sort(touches, [](const Touch &a, const Touch &b) {
     return std::tie(a.access.range.begin, a.dispatch, a.access.operand) <
@@ -96,7 +97,8 @@ void VerifyOrdered::verifyBytes(const CommandList &list, SmallVectorImpl<Touch> 
         return other->access.range.end <= touch.access.range.begin;
       });
       for (const Touch *other : open)
-        if (other->dispatch != touch.dispatch)
+        if (other->dispatch != touch.dispatch &&
+            list.accesses.mayOverlap(other->access, touch.access))
           return failUnordered(list, *other, touch);
     };
     compareWith(writers);
@@ -126,11 +128,15 @@ void VerifyOrdered::verifySegment(const CommandList &list, int64_t begin, int64_
     }
 }
 
-/// Whether the barrier makes `range` of an allocation visible.
-static bool shows(const Placed &barrier, int64_t allocation, ByteRange range) {
-  return llvm::any_of(barrier.memory, [&](const std::pair<int64_t, ByteRange> &view) {
-    return view.first == allocation && view.second.begin <= range.begin &&
-           range.end <= view.second.end;
+/// Whether the barrier makes the bytes of a dispatch's operand visible.
+static bool shows(const Placed &barrier, const CommandList &list, int64_t dispatch,
+                  int64_t operand) {
+  Operation *command = schedule::CommandOpInterface(list.dispatches[dispatch]);
+  Value memref = command->getOperand(operand);
+  const View &view = list.views.find(memref)->second;
+  return llvm::any_of(barrier.memory, [&](const std::pair<Value, View> &shown) {
+    return shown.first == memref || shown.first == view.allocation.value ||
+           covers(shown.second, view);
   });
 }
 
@@ -144,15 +150,10 @@ void VerifyOrdered::verifyBarrier(const CommandList &list, const Placed &barrier
     bool earlier =
         hazard.getKind() == schedule::HazardKind::war ? from && from->reads : from && from->writes;
     bool later = hazard.getKind() == schedule::HazardKind::raw ? to && to->reads : to && to->writes;
-    bool share =
-        from && to &&
-        (from->allocation == to->allocation
-             ? from->range.overlaps(to->range)
-             : llvm::is_contained(list.accesses.mayShare[from->allocation], to->allocation));
-    if (!earlier || !later || !share)
+    if (!earlier || !later || !list.accesses.mayOverlap(*from, *to))
       fail(op) << "lists " << hazard << ", which is no hazard";
     else if (hazard.getKind() != schedule::HazardKind::war &&
-             !shows(barrier, from->allocation, from->range))
+             !shows(barrier, list, hazard.getFrom(), hazard.getFromOperand()))
       fail(op) << "lists " << hazard << ", but does not make its bytes visible";
   }
   auto forcing = cast<schedule::HazardAttr>(op.getHazards()[0]);
@@ -165,13 +166,12 @@ void VerifyOrdered::verifyVisible(const CommandList &list, ArrayRef<Placed> barr
   for (const Hazard &hazard : findHazards(list.accesses)) {
     if (hazard.kind == HazardKind::WAR)
       continue;
-    const OperandAccess *from = list.find(hazard.from, hazard.fromOperand);
     auto barrier = llvm::upper_bound(barriers, hazard.from, [](int64_t at, const Placed &barrier) {
       return at < barrier.before;
     });
     bool visible = false;
     for (; !visible && barrier != barriers.end() && barrier->before <= hazard.to; ++barrier)
-      visible = shows(*barrier, from->allocation, from->range);
+      visible = shows(*barrier, list, hazard.from, hazard.fromOperand);
     if (!visible)
       fail(list.dispatches[hazard.to])
           << "operand " << hazard.toOperand << " needs what dispatch " << hazard.from
@@ -196,11 +196,8 @@ void VerifyOrdered::verifyFunction(func::FuncOp function, Effects &effects) {
     Placed &placed = barriers.emplace_back();
     placed.op = barrier;
     placed.before = before;
-    for (Value memory : barrier.getMemory()) {
-      View view = getView(memory);
-      ByteRange range = view.range.value_or(ByteRange{0, std::numeric_limits<int64_t>::max()});
-      placed.memory.push_back({list->getNumber(view.allocation), range});
-    }
+    for (Value memory : barrier.getMemory())
+      placed.memory.push_back({memory, getView(memory)});
   }
   int64_t last = 0;
   for (const Placed &barrier : barriers) {

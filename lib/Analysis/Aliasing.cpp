@@ -1,8 +1,8 @@
 //===- Aliasing.cpp - Which bytes of which allocation a memref names ------===//
 //
-// Two rungs of the alias ladder: the allocation and the byte interval. A view's
-// type counts from the base pointer of the memref it was cut from, so that is
-// what is carried along; only `memref.view` moves it.
+// Three rungs of the alias ladder: the allocation, the byte interval and the
+// strided lattice. A view's type counts from the base pointer of the memref it
+// was cut from, so that is what is carried along; only `memref.view` moves it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,49 +23,39 @@ static std::optional<int64_t> getElementBytes(MemRefType type) {
   return schedule::getByteSize(MemRefType::get({1}, type.getElementType()));
 }
 
-FailureOr<ByteRange> weir::getByteRange(MemRefType view) {
+/// Returns the bytes of a view whose type counts from byte `base`, in canonical
+/// form.
+static std::optional<StridedBytes> getBytes(MemRefType view, int64_t base) {
   std::optional<int64_t> element = getElementBytes(view);
   SmallVector<int64_t> strides;
   int64_t offset;
   if (!element || !view.hasStaticShape() || failed(view.getStridesAndOffset(strides, offset)) ||
-      ShapedType::isDynamic(offset) || offset < 0)
-    return failure();
-  int64_t last = offset; // the last element, then the byte after it
-  bool empty = false;
+      ShapedType::isDynamic(offset))
+    return std::nullopt;
+  StridedBytes bytes;
+  bytes.elementBytes = *element;
+  if (llvm::MulOverflow(offset, *element, bytes.begin) ||
+      llvm::AddOverflow(bytes.begin, base, bytes.begin))
+    return std::nullopt;
   for (auto [size, stride] : llvm::zip_equal(view.getShape(), strides)) {
-    empty |= size == 0;
     // A stride does not matter where there is nothing to step to.
-    if (size <= 1)
-      continue;
-    int64_t span;
-    if (ShapedType::isDynamic(stride) || stride < 0 || llvm::MulOverflow(size - 1, stride, span) ||
-        llvm::AddOverflow(last, span, last))
-      return failure();
+    StridedBytes::Dim dim = {size, 0};
+    if (size > 1 &&
+        (ShapedType::isDynamic(stride) || llvm::MulOverflow(stride, *element, dim.stride)))
+      return std::nullopt;
+    bytes.dims.push_back(dim);
   }
-  ByteRange range;
-  if (llvm::MulOverflow(offset, *element, range.begin))
-    return failure();
-  if (empty) {
-    range.end = range.begin;
-    return range;
-  }
-  if (llvm::AddOverflow(last, int64_t(1), last) || llvm::MulOverflow(last, *element, range.end))
-    return failure();
-  return range;
+  std::optional<StridedBytes> canonical = canonicalize(bytes);
+  if (canonical && canonical->begin < 0)
+    return std::nullopt;
+  return canonical;
 }
 
-/// Whether the elements lie side by side, in whatever order of the dimensions.
-static bool isDense(MemRefType type) {
-  auto [strides, offset] = type.getStridesAndOffset();
-  SmallVector<std::pair<int64_t, int64_t>> steps; // stride, size
-  for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides))
-    if (size != 1)
-      steps.push_back({stride, size});
-  llvm::sort(steps);
-  int64_t next = 1;
-  return llvm::all_of(steps, [&](std::pair<int64_t, int64_t> step) {
-    return step.first == next && !llvm::MulOverflow(next, step.second, next);
-  });
+FailureOr<ByteRange> weir::getByteRange(MemRefType view) {
+  std::optional<StridedBytes> bytes = getBytes(view, 0);
+  if (!bytes)
+    return failure();
+  return getHull(*bytes);
 }
 
 static AllocationRef getAllocation(Value root) {
@@ -88,16 +78,11 @@ static AllocationRef getAllocation(Value root) {
   return allocation;
 }
 
-/// Sets the range of a view whose type counts from byte `base`.
-static void setRange(View &view, MemRefType type, int64_t base) {
-  view.range = std::nullopt;
-  view.exact = false;
-  FailureOr<ByteRange> range = type ? getByteRange(type) : FailureOr<ByteRange>(failure());
-  if (failed(range) || llvm::AddOverflow(range->begin, base, range->begin) ||
-      llvm::AddOverflow(range->end, base, range->end))
-    return;
-  view.range = *range;
-  view.exact = isDense(type);
+/// Sets the bytes of a view whose type counts from byte `base`.
+static void setBytes(View &view, MemRefType type, int64_t base) {
+  view.bytes = type ? getBytes(type, base) : std::nullopt;
+  view.range = view.bytes ? std::optional(getHull(*view.bytes)) : std::nullopt;
+  view.exact = view.bytes && view.bytes->dims.empty();
 }
 
 View weir::getView(Value memref) {
@@ -108,8 +93,13 @@ View weir::getView(Value memref) {
   }
   View view;
   view.allocation = getAllocation(memref);
+  auto setSomewhere = [&](std::optional<ByteRange> within) {
+    view.range = within;
+    view.exact = false;
+    view.bytes = std::nullopt;
+  };
   std::optional<int64_t> base = 0;
-  setRange(view, dyn_cast<MemRefType>(memref.getType()), *base);
+  setBytes(view, dyn_cast<MemRefType>(memref.getType()), *base);
   for (ViewLikeOpInterface op : llvm::reverse(chain)) {
     if (isa<memref::CastOp, memref::MemorySpaceCastOp, memref::AssumeAlignmentOp,
             memref::ExpandShapeOp, memref::CollapseShapeOp, memref::TransposeOp>(op))
@@ -118,25 +108,25 @@ View weir::getView(Value memref) {
     if (isa<memref::SubViewOp>(op)) {
       View part = view;
       if (base)
-        setRange(part, type, *base);
+        setBytes(part, type, *base);
       if (base && part.range)
         view = part;
       else
-        view.exact = false; // somewhere within the source
+        setSomewhere(view.range);
     } else if (isa<memref::ReinterpretCastOp>(op)) {
       if (base)
-        setRange(view, type, *base);
+        setBytes(view, type, *base);
       else
-        view.range = std::nullopt;
+        setSomewhere(std::nullopt);
     } else {
       APInt shift;
       auto byteView = dyn_cast<memref::ViewOp>(op.getOperation());
       if (!byteView || !base || !matchPattern(byteView.getByteShift(), m_ConstantInt(&shift)) ||
           shift.isNegative() || llvm::AddOverflow(*base, shift.getSExtValue(), *base))
         base = std::nullopt;
-      view.range = std::nullopt;
+      setSomewhere(std::nullopt);
       if (base)
-        setRange(view, type, *base);
+        setBytes(view, type, *base);
     }
   }
   return view;
@@ -163,7 +153,19 @@ Sharing weir::compare(const View &first, const View &second) {
     return allocations;
   if (!first.range || !second.range)
     return Sharing::Unknown;
-  if (!first.range->overlaps(*second.range))
-    return Sharing::Disjoint;
-  return first.exact && second.exact ? Sharing::Overlap : Sharing::Unknown;
+  // A view that is somewhere in a range is taken to fill it.
+  auto getMost = [](const View &view) {
+    return view.bytes.value_or(
+        StridedBytes{view.range->begin, view.range->end - view.range->begin, {}});
+  };
+  Sharing most = compare(getMost(first), getMost(second));
+  return most == Sharing::Disjoint || (first.bytes && second.bytes) ? most : Sharing::Unknown;
+}
+
+bool weir::covers(const View &whole, const View &part) {
+  if (!(whole.allocation == part.allocation) || !part.range)
+    return false;
+  if (whole.exact)
+    return whole.range->begin <= part.range->begin && part.range->end <= whole.range->end;
+  return whole.bytes && whole.bytes == part.bytes;
 }

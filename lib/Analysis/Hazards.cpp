@@ -4,6 +4,9 @@
 // each with the last writer and the readers since. A dispatch asks the segments
 // it touches, then becomes a writer or reader of them.
 //
+// An access that leaves out bytes of its range is kept beside the segments: it
+// hides nobody who used the bytes between its own.
+//
 //===----------------------------------------------------------------------===//
 
 #include "weir/Analysis/Hazards.h"
@@ -24,10 +27,19 @@ struct User {
   int64_t dispatch = -1, operand = 0;
 };
 
-struct Segment {
-  int64_t end = 0;
+/// Who used bytes: the last writer, and those who read them since.
+struct Users {
   User writer;                  ///< dispatch -1: none
-  SmallVector<User, 2> readers; ///< since the last write
+  SmallVector<User, 2> readers; ///< in order
+};
+
+struct Segment : Users {
+  int64_t end = 0;
+};
+
+struct StridedUsers : Users {
+  int64_t end = 0;
+  int64_t strided = -1;
 };
 
 /// The bytes of one allocation that were touched so far.
@@ -38,14 +50,42 @@ public:
     if (it != segments.begin() && std::prev(it)->second.end > range.begin)
       --it;
     for (; it != segments.end() && it->first < range.end; ++it)
-      function(it->second);
+      function(ByteRange{it->first, it->second.end}, it->second);
+  }
+
+  template <typename Function> void forEachStrided(ByteRange range, Function function) const {
+    if (strided.empty())
+      return;
+    for (auto it = strided.lower_bound({range.begin - std::min(range.begin, longest), 0});
+         it != strided.end() && it->first.first < range.end; ++it)
+      if (it->second.end > range.begin)
+        function(ByteRange{it->first.first, it->second.end}, it->second);
+  }
+
+  /// The users of exactly these bytes; null when there are none.
+  const StridedUsers *find(const OperandAccess &access) const {
+    auto it = strided.find({access.range.begin, access.strided});
+    return it == strided.end() ? nullptr : &it->second;
+  }
+
+  void writeStrided(const OperandAccess &access, User user) {
+    StridedUsers &users = getStrided(access);
+    users.writer = user;
+    users.readers.clear();
+  }
+
+  void readStrided(const OperandAccess &access, User user) {
+    getStrided(access).readers.push_back(user);
   }
 
   void write(ByteRange range, User user) {
     cut(range.begin);
     cut(range.end);
     segments.erase(segments.lower_bound(range.begin), segments.lower_bound(range.end));
-    segments[range.begin] = {range.end, user, {}};
+    segments[range.begin] = {{user, {}}, range.end};
+    for (auto it = strided.lower_bound({range.begin, 0});
+         it != strided.end() && it->first.first < range.end;)
+      it = it->second.end <= range.end ? strided.erase(it) : std::next(it);
   }
 
   void read(ByteRange range, User user) {
@@ -55,7 +95,7 @@ public:
     for (auto it = segments.lower_bound(at); at < range.end; ++it) {
       if (it == segments.end() || it->first > at) { // bytes nobody touched yet
         int64_t next = it == segments.end() ? range.end : std::min(it->first, range.end);
-        it = segments.insert(it, {at, Segment{next, {}, {}}});
+        it = segments.insert(it, {at, Segment{{}, next}});
       }
       it->second.readers.push_back(user);
       at = it->second.end;
@@ -75,29 +115,88 @@ private:
     segments.emplace_hint(it, at, std::move(rest));
   }
 
+  StridedUsers &getStrided(const OperandAccess &access) {
+    StridedUsers &users = strided[{access.range.begin, access.strided}];
+    users.end = access.range.end;
+    users.strided = access.strided;
+    longest = std::max(longest, access.range.end - access.range.begin);
+    return users;
+  }
+
   std::map<int64_t, Segment> segments; ///< by first byte
+  /// By first byte and which bytes.
+  std::map<std::pair<int64_t, int64_t>, StridedUsers> strided;
+  int64_t longest = 0; ///< range of the strided ones
 };
 } // namespace
+
+/// Whether bytes of two ranges, all of them or those of a strided view, may meet.
+static bool mayMeet(const CommandAccesses &list, int64_t strided, ByteRange range,
+                    int64_t otherStrided, ByteRange other) {
+  if (strided == otherStrided || !range.overlaps(other))
+    return range.overlaps(other);
+  auto getBytes = [&](int64_t strided, ByteRange range) {
+    return strided < 0 ? StridedBytes{range.begin, range.end - range.begin, {}}
+                       : list.strided[strided];
+  };
+  return compare(getBytes(strided, range), getBytes(otherStrided, other)) != Sharing::Disjoint;
+}
+
+bool CommandAccesses::mayOverlap(const OperandAccess &first, const OperandAccess &second) const {
+  if (first.allocation != second.allocation)
+    return llvm::is_contained(mayShare[first.allocation], second.allocation);
+  return mayMeet(*this, first.strided, first.range, second.strided, second.range);
+}
 
 static bool comesBefore(const Hazard &a, const Hazard &b) {
   return std::tie(a.to, a.kind, a.from, a.fromOperand, a.toOperand) <
          std::tie(b.to, b.kind, b.from, b.fromOperand, b.toOperand);
 }
 
-static void addHazards(const History &history, const OperandAccess &access, int64_t to,
-                       std::vector<Hazard> &hazards) {
-  auto add = [&](HazardKind kind, User from) {
-    hazards.push_back({kind, from.dispatch, from.operand, to, access.operand});
+static void addHazards(const CommandAccesses &list, const History &history,
+                       const OperandAccess &access, int64_t to, std::vector<Hazard> &hazards) {
+  // Those who used the bytes before dispatch `since` wrote them are hidden.
+  auto addAll = [&](const Users &users, int64_t since) {
+    auto add = [&](HazardKind kind, User from) {
+      hazards.push_back({kind, from.dispatch, from.operand, to, access.operand});
+    };
+    if (users.writer.dispatch >= std::max<int64_t>(since, 0)) {
+      if (access.reads)
+        add(HazardKind::RAW, users.writer);
+      if (access.writes)
+        add(HazardKind::WAW, users.writer);
+    }
+    if (access.writes)
+      for (User reader : llvm::reverse(users.readers)) {
+        if (reader.dispatch < since)
+          break;
+        add(HazardKind::WAR, reader);
+      }
   };
-  history.forEach(access.range, [&](const Segment &segment) {
-    if (segment.writer.dispatch >= 0 && access.reads)
-      add(HazardKind::RAW, segment.writer);
-    if (!access.writes)
+  auto touches = [&](ByteRange range, int64_t strided) {
+    return mayMeet(list, access.strided, access.range, strided, range);
+  };
+  int64_t since = -1;
+  if (access.strided >= 0)
+    if (const StridedUsers *same = history.find(access))
+      since = same->writer.dispatch;
+  history.forEach(access.range, [&](ByteRange range, const Segment &segment) {
+    if (touches(range, -1))
+      addAll(segment, since);
+  });
+  history.forEachStrided(access.range, [&](ByteRange range, const StridedUsers &users) {
+    if (!touches(range, users.strided))
       return;
-    if (segment.writer.dispatch >= 0)
-      add(HazardKind::WAW, segment.writer);
-    for (User reader : segment.readers)
-      add(HazardKind::WAR, reader);
+    // Where the two may meet, all bytes were written since then.
+    ByteRange both = {std::max(range.begin, access.range.begin),
+                      std::min(range.end, access.range.end)};
+    int64_t covered = both.begin, rewritten = to;
+    history.forEach(both, [&](ByteRange piece, const Segment &segment) {
+      if (piece.begin <= covered)
+        covered = piece.end;
+      rewritten = std::min(rewritten, segment.writer.dispatch);
+    });
+    addAll(users, std::max(since, covered < both.end ? -1 : rewritten));
   });
 }
 
@@ -108,7 +207,7 @@ std::vector<Hazard> weir::findHazards(const CommandAccesses &accesses) {
   for (auto [to, dispatch] : llvm::enumerate(accesses.dispatches)) {
     size_t first = hazards.size();
     for (const OperandAccess &access : dispatch)
-      addHazards(histories[access.allocation], access, to, hazards);
+      addHazards(accesses, histories[access.allocation], access, to, hazards);
     std::sort(hazards.begin() + first, hazards.end(), comesBefore);
     hazards.erase(std::unique(hazards.begin() + first, hazards.end()), hazards.end());
 
@@ -122,7 +221,11 @@ std::vector<Hazard> weir::findHazards(const CommandAccesses &accesses) {
         auto record = [&](History &history, ByteRange range) {
           write ? history.write(range, user) : history.read(range, user);
         };
-        record(histories[access.allocation], access.range);
+        History &own = histories[access.allocation];
+        if (access.strided < 0)
+          record(own, access.range);
+        else
+          write ? own.writeStrided(access, user) : own.readStrided(access, user);
         for (int64_t other : accesses.mayShare[access.allocation])
           record(histories[other], everywhere);
       }
@@ -219,6 +322,17 @@ static int64_t addAllocation(CommandList &list, const AllocationRef &allocation)
   return it->second;
 }
 
+/// Gives bytes that are not side by side a number; -1 for others.
+static int64_t addStrided(CommandList &list, std::map<StridedBytes, int64_t> &numbers,
+                          const View &view) {
+  if (!view.bytes || view.exact)
+    return -1;
+  auto [it, isNew] = numbers.try_emplace(*view.bytes, list.accesses.strided.size());
+  if (isNew)
+    list.accesses.strided.push_back(*view.bytes);
+  return it->second;
+}
+
 static void setMayShare(CommandList &list) {
   using Kind = AllocationRef::Kind;
   list.accesses.mayShare.resize(list.allocations.size());
@@ -262,7 +376,7 @@ FailureOr<ArrayRef<OperandEffect>> weir::getEffects(schedule::CommandOpInterface
 
 FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands, Effects &effects) {
   CommandList list;
-  DenseMap<Value, View> views;
+  std::map<StridedBytes, int64_t> strided;
   SymbolTableCollection symbols;
   bool ok = true;
   for (auto command : commands.getBody().front().getOps<schedule::CommandOpInterface>()) {
@@ -277,15 +391,15 @@ FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands, Effe
       schedule::Access access = (*effect)[index].access;
       if (access == schedule::Access::none)
         continue;
-      auto [view, isNew] = views.try_emplace(operand);
+      auto [found, isNew] = list.views.try_emplace(operand);
+      View &view = found->second;
       if (isNew)
-        view->second = getView(operand);
-      ByteRange range =
-          view->second.range.value_or(ByteRange{0, std::numeric_limits<int64_t>::max()});
+        view = getView(operand);
+      ByteRange range = view.range.value_or(ByteRange{0, std::numeric_limits<int64_t>::max()});
       if (range.isEmpty())
         continue;
-      accesses.push_back({int64_t(index), addAllocation(list, view->second.allocation), range,
-                          reads(access), writes(access)});
+      accesses.push_back({int64_t(index), addAllocation(list, view.allocation), range,
+                          reads(access), writes(access), addStrided(list, strided, view)});
     }
   }
   if (!ok)

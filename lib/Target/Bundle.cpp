@@ -273,6 +273,11 @@ LogicalResult PlanBuilder::addAllocations() {
 FailureOr<PlanView> PlanBuilder::getPlace(Operation *op, Value memref) {
   View view = getView(memref);
   const AllocationRef &from = view.allocation;
+  // Its hull would claim bytes of others, and hazards between them that the
+  // order does not serve.
+  if (view.range && !view.range->isEmpty() && !view.exact)
+    return op->emitOpError() << "operand of type " << memref.getType()
+                             << " does not lie side by side; a plan holds whole ranges of bytes";
   if (view.range && from.symbol && constants && offsets.count(from.symbol.getValue()))
     return PlanView{*constants, offsets[from.symbol.getValue()] + view.range->begin,
                     view.range->end - view.range->begin};

@@ -1,5 +1,5 @@
-// RUN: weir-opt %s --weir-insert-barriers | FileCheck %s
-// RUN: weir-opt %s --weir-insert-barriers --weir-insert-barriers | FileCheck %s
+// RUN: weir-opt %s --weir-insert-barriers --split-input-file | FileCheck %s
+// RUN: weir-opt %s --weir-insert-barriers --weir-insert-barriers --split-input-file | FileCheck %s
 
 module attributes {gpu.container_module} {
   gpu.module @copy {
@@ -167,6 +167,79 @@ module attributes {gpu.container_module} {
     schedule.commands {
       schedule.dispatch @copy::@copy [1, 1, 1] (%x, %y) : (memref<64xf32>, memref<64xf32>)
       schedule.dispatch @copy::@copy [1, 1, 1] (%which, %z) : (memref<64xf32>, memref<64xf32>)
+    }
+    return
+  }
+}
+
+// -----
+
+// The columns of a matrix lie in each other's gaps.
+module attributes {gpu.container_module} {
+  gpu.module @set {
+    gpu.func @set(%y: memref<?x?xf32, strided<[?, ?], offset: ?>>, %v: f32) kernel {
+      %i = gpu.thread_id x
+      %c0 = arith.constant 0 : index
+      memref.store %v, %y[%i, %c0] : memref<?x?xf32, strided<[?, ?], offset: ?>>
+      gpu.return
+    }
+  }
+
+  // CHECK-LABEL: @columns
+  // CHECK:      schedule.commands {
+  // CHECK-NEXT:   dispatch
+  // CHECK-NEXT:   dispatch
+  // CHECK-NEXT: }
+  func.func @columns(%a: memref<8x8xf32>, %v: f32) {
+    %left = memref.subview %a[0, 0] [8, 4] [1, 1] : memref<8x8xf32> to memref<8x4xf32, strided<[8, 1]>>
+    %right = memref.subview %a[0, 4] [8, 4] [1, 1] : memref<8x8xf32> to memref<8x4xf32, strided<[8, 1], offset: 4>>
+    schedule.commands {
+      schedule.dispatch @set::@set [1, 1, 1] (%left, %v) : (memref<8x4xf32, strided<[8, 1]>>, f32)
+      schedule.dispatch @set::@set [1, 1, 1] (%right, %v) : (memref<8x4xf32, strided<[8, 1], offset: 4>>, f32)
+    }
+    return
+  }
+
+  // The twin shares one column.
+  // CHECK-LABEL: @columns_meet
+  // CHECK:      dispatch
+  // CHECK-NEXT: schedule.barrier memory(%[[L:.*]] : {{.*}}) [#schedule.hazard<waw, 0 operand 0 -> 1 operand 0>]
+  // CHECK-NEXT: dispatch
+  func.func @columns_meet(%a: memref<8x8xf32>, %v: f32) {
+    %left = memref.subview %a[0, 0] [8, 4] [1, 1] : memref<8x8xf32> to memref<8x4xf32, strided<[8, 1]>>
+    %right = memref.subview %a[0, 3] [8, 4] [1, 1] : memref<8x8xf32> to memref<8x4xf32, strided<[8, 1], offset: 3>>
+    schedule.commands {
+      schedule.dispatch @set::@set [1, 1, 1] (%left, %v) : (memref<8x4xf32, strided<[8, 1]>>, f32)
+      schedule.dispatch @set::@set [1, 1, 1] (%right, %v) : (memref<8x4xf32, strided<[8, 1], offset: 3>>, f32)
+    }
+    return
+  }
+
+  // What is written into the gaps does not hide who wrote around them: the
+  // last dispatch needs both halves shown, each view once.
+  // CHECK-LABEL: @gaps_hide_nothing
+  // CHECK-SAME:    (%[[A:.*]]: memref<8x8xf32>
+  // CHECK:      %[[LEFT:.*]] = memref.subview %[[A]][0, 0]
+  // CHECK:      %[[RIGHT:.*]] = memref.subview %[[A]][0, 4]
+  // CHECK:      dispatch
+  // CHECK-NEXT: dispatch
+  // CHECK-NEXT: schedule.barrier memory(%[[LEFT]], %[[RIGHT]] : {{.*}}) [#schedule.hazard<raw, 0 operand 0 -> 2 operand 0>, #schedule.hazard<raw, 1 operand 0 -> 2 operand 0>, #schedule.hazard<waw, 0 operand 0 -> 2 operand 0>, #schedule.hazard<waw, 1 operand 0 -> 2 operand 0>]
+  // CHECK-NEXT: dispatch
+  gpu.module @whole {
+    gpu.func @whole(%y: memref<8x8xf32>) kernel {
+      %i = gpu.thread_id x
+      %v = memref.load %y[%i, %i] : memref<8x8xf32>
+      memref.store %v, %y[%i, %i] : memref<8x8xf32>
+      gpu.return
+    }
+  }
+  func.func @gaps_hide_nothing(%a: memref<8x8xf32>, %v: f32) {
+    %left = memref.subview %a[0, 0] [8, 4] [1, 1] : memref<8x8xf32> to memref<8x4xf32, strided<[8, 1]>>
+    %right = memref.subview %a[0, 4] [8, 4] [1, 1] : memref<8x8xf32> to memref<8x4xf32, strided<[8, 1], offset: 4>>
+    schedule.commands {
+      schedule.dispatch @set::@set [1, 1, 1] (%left, %v) : (memref<8x4xf32, strided<[8, 1]>>, f32)
+      schedule.dispatch @set::@set [1, 1, 1] (%right, %v) : (memref<8x4xf32, strided<[8, 1], offset: 4>>, f32)
+      schedule.dispatch @whole::@whole [1, 1, 1] (%a) : (memref<8x8xf32>)
     }
     return
   }

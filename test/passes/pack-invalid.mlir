@@ -114,3 +114,25 @@ module {
     return
   }
 }
+
+// -----
+
+module {
+  gpu.binary @k {weir.workgroup = array<i64: 1, 1, 1>, weir.operands = [{effect = #schedule.effect<update>, bytes = 16 : i64, alignment = 4 : i64}]} [#gpu.object<#spirv.target_env<#spirv.vce<v1.3, [Shader], []>, #spirv.resource_limits<>>, bin = "words">]
+  func.func @columns(%x: memref<4x4xf32>) attributes {weir.entry} {
+    %0 = memref.subview %x[0, 0] [4, 1] [1, 1] : memref<4x4xf32> to memref<4x1xf32, strided<[4, 1]>>
+    schedule.commands {
+      // expected-error @below {{operand of type 'memref<4x1xf32, strided<[4, 1]>>' does not lie side by side}}
+      schedule.dispatch @k [1, 1, 1] (%0) wave 0 : (memref<4x1xf32, strided<[4, 1]>>)
+    }
+    return
+  }
+  // The twin's rows do.
+  func.func @rows(%x: memref<4x4xf32>) attributes {weir.entry} {
+    %0 = memref.subview %x[1, 0] [1, 4] [1, 1] : memref<4x4xf32> to memref<1x4xf32, strided<[4, 1], offset: 4>>
+    schedule.commands {
+      schedule.dispatch @k [1, 1, 1] (%0) wave 0 : (memref<1x4xf32, strided<[4, 1], offset: 4>>)
+    }
+    return
+  }
+}

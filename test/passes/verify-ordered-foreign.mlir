@@ -56,6 +56,62 @@ module {
 
 // -----
 
+// Columns lie in each other's gaps; only those that share bytes need a barrier.
+module {
+  func.func @columns(%a: memref<8x8xf32>, %v: f32) {
+    %left = memref.subview %a[0, 0] [8, 4] [1, 1] : memref<8x8xf32> to memref<8x4xf32, strided<[8, 1]>>
+    %right = memref.subview %a[0, 4] [8, 4] [1, 1] : memref<8x8xf32> to memref<8x4xf32, strided<[8, 1], offset: 4>>
+    schedule.commands {
+      schedule.fill %left with %v : memref<8x4xf32, strided<[8, 1]>>, f32
+      schedule.fill %right with %v : memref<8x4xf32, strided<[8, 1], offset: 4>>, f32
+    }
+    return
+  }
+  func.func @columns_meet(%a: memref<8x8xf32>, %v: f32) {
+    %left = memref.subview %a[0, 0] [8, 5] [1, 1] : memref<8x8xf32> to memref<8x5xf32, strided<[8, 1]>>
+    %right = memref.subview %a[0, 4] [8, 4] [1, 1] : memref<8x8xf32> to memref<8x4xf32, strided<[8, 1], offset: 4>>
+    schedule.commands {
+      // expected-note @below {{this one, through operand 1}}
+      schedule.fill %left with %v : memref<8x5xf32, strided<[8, 1]>>, f32
+      // expected-error @below {{and no barrier separates them}}
+      // expected-error @below {{operand 1 needs what dispatch 0 wrote through operand 1}}
+      schedule.fill %right with %v : memref<8x4xf32, strided<[8, 1], offset: 4>>, f32
+    }
+    return
+  }
+
+  // A barrier shows the columns it names, not all that their range holds.
+  func.func @columns_shown(%a: memref<8x8xf32>, %v: f32) {
+    %left = memref.subview %a[0, 0] [8, 4] [1, 1] : memref<8x8xf32> to memref<8x4xf32, strided<[8, 1]>>
+    %right = memref.subview %a[0, 4] [8, 4] [1, 1] : memref<8x8xf32> to memref<8x4xf32, strided<[8, 1], offset: 4>>
+    schedule.commands {
+      schedule.fill %left with %v : memref<8x4xf32, strided<[8, 1]>>, f32
+      // expected-error @below {{lists #schedule.hazard<waw, 0 operand 1 -> 1 operand 1>, but does not make its bytes visible}}
+      schedule.barrier memory(%right : memref<8x4xf32, strided<[8, 1], offset: 4>>) [#schedule.hazard<waw, 0 operand 1 -> 1 operand 1>]
+      // expected-error @below {{and no barrier makes it visible}}
+      schedule.fill %left with %v : memref<8x4xf32, strided<[8, 1]>>, f32
+    }
+    return
+  }
+
+  // Where a view is may be unknown: it is itself, and part of its allocation.
+  func.func @somewhere(%a: memref<?x8xf32>, %i: index, %v: f32) {
+    %row = memref.subview %a[%i, 0] [1, 8] [1, 1] : memref<?x8xf32> to memref<8xf32, strided<[1], offset: ?>>
+    schedule.commands {
+      schedule.fill %row with %v : memref<8xf32, strided<[1], offset: ?>>, f32
+      schedule.barrier memory(%row : memref<8xf32, strided<[1], offset: ?>>) [#schedule.hazard<waw, 0 operand 1 -> 1 operand 1>]
+      schedule.fill %a with %v : memref<?x8xf32>, f32
+      schedule.barrier memory(%a : memref<?x8xf32>) [#schedule.hazard<waw, 1 operand 1 -> 2 operand 1>]
+      schedule.fill %row with %v : memref<8xf32, strided<[1], offset: ?>>, f32
+      schedule.barrier memory(%a : memref<?x8xf32>) [#schedule.hazard<waw, 2 operand 1 -> 3 operand 1>]
+      schedule.fill %row with %v : memref<8xf32, strided<[1], offset: ?>>, f32
+    }
+    return
+  }
+}
+
+// -----
+
 // An entry is to become part of an artifact and must keep all promises.
 // expected-error @below {{module has no attribute weir.profile; run weir-set-profile first}}
 module {

@@ -5,20 +5,9 @@
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Value.h"
-
-#include <optional>
+#include "weir/Analysis/StridedBytes.h"
 
 namespace weir {
-
-/// Bytes [begin, end) of an allocation, counted from its aligned base.
-struct ByteRange {
-  int64_t begin = 0;
-  int64_t end = 0;
-
-  bool isEmpty() const { return begin == end; }
-  bool overlaps(const ByteRange &other) const { return begin < other.end && other.begin < end; }
-  bool operator==(const ByteRange &) const = default;
-};
 
 /// Returns the smallest range that holds every element of `view`.
 ///
@@ -27,8 +16,8 @@ struct ByteRange {
 /// Units:  `view` counts its offset and strides in elements, the result in
 ///         bytes.
 /// Errors: failure, with no diagnostic, when the shape, a stride or the offset
-///         is dynamic or negative, the element has no size in bytes, or the
-///         range ends beyond 2^63 - 1. The caller then assumes the whole
+///         is dynamic, the element has no size in bytes, or the range begins
+///         before 0 or ends beyond 2^63 - 1. The caller then assumes the whole
 ///         allocation.
 /// Source: "Strided Layout" of `memref`, mlir/IR/BuiltinTypes.td.
 mlir::FailureOr<ByteRange> getByteRange(mlir::MemRefType view);
@@ -58,13 +47,13 @@ struct View {
   std::optional<ByteRange> range;
   /// Every byte of `range` belongs to the view (it is not only a hull).
   bool exact = false;
+  /// Which bytes of `range` belong to the view, in canonical form; std::nullopt
+  /// when that is not known.
+  std::optional<StridedBytes> bytes;
 };
 
 /// Follows `memref` through views, subviews and casts to its allocation.
 View getView(mlir::Value memref);
-
-/// Three answers: proved disjoint, proved to share a byte, unknown.
-enum class Sharing { Disjoint, Overlap, Unknown };
 
 /// Whether two allocations share bytes. `Overlap` says that they are the same.
 Sharing compare(const AllocationRef &first, const AllocationRef &second);
@@ -72,6 +61,9 @@ Sharing compare(const AllocationRef &first, const AllocationRef &second);
 /// Whether two views share bytes. A view of no bytes is disjoint from all.
 /// Both belong to one function.
 Sharing compare(const View &first, const View &second);
+
+/// Whether it is proved that every byte of `part` belongs to `whole`.
+bool covers(const View &whole, const View &part);
 
 } // namespace weir
 

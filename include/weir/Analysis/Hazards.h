@@ -25,6 +25,8 @@ struct OperandAccess {
   ByteRange range;        ///< never empty; [0, 2^63 - 1) when it is not known
   bool reads = false;
   bool writes = false;
+  /// Which bytes of `range`, an index into CommandAccesses::strided; -1: all.
+  int64_t strided = -1;
 };
 
 using DispatchAccesses = std::vector<OperandAccess>;
@@ -47,16 +49,23 @@ struct CommandAccesses {
   std::vector<DispatchAccesses> dispatches;
   /// For each allocation the others that may share bytes with it.
   std::vector<std::vector<int64_t>> mayShare;
+  /// In canonical form, each once.
+  std::vector<StridedBytes> strided;
+
+  /// Whether two accesses may share bytes.
+  bool mayOverlap(const OperandAccess &first, const OperandAccess &second) const;
 };
 
 /// Returns the direct hazards, sorted by `to`, then kind, `from` and operands.
 ///
 /// Direct: no third dispatch writes the bytes between the two. Every other
 /// hazard follows from a chain of direct ones, so what orders these orders all.
+/// Where views are strided some that are not direct are among them.
 /// Bytes that a dispatch shares among its own operands are the kernel's
 /// business.
 /// Cost: linear in operands while ranges of an allocation nest or repeat; a
-/// read of a range that others cut in n pieces costs n.
+/// read of a range that others cut in n pieces costs n, and so does an access
+/// among n different strided views.
 std::vector<Hazard> findHazards(const CommandAccesses &accesses);
 
 /// Returns the wave of each dispatch: the one before's, or the next where the
@@ -96,6 +105,7 @@ struct CommandList {
   const OperandAccess *find(int64_t dispatch, int64_t operand) const;
 
   llvm::DenseMap<const void *, int64_t> numbers; ///< by symbol or value
+  llvm::DenseMap<mlir::Value, View> views;       ///< of the operands touched
 };
 
 /// What a dispatch, copy or fill does to each of its operands; nothing to

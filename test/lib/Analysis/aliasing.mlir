@@ -56,9 +56,10 @@ func.func @views(%n: index) {
   return
 }
 
-// Interleaved columns: the hulls meet, whether the bytes do is not known.
+// Interleaved columns: the hulls meet, the bytes do not.
 // CHECK: column_0 [0, 52) hull
-// CHECK: column_0 column_2: unknown
+// CHECK: column_0 column_2: disjoint
+// CHECK: column_0 columns: overlap
 // CHECK: column_0 rows: disjoint
 // CHECK: column_0 empty: disjoint
 // CHECK: rows [64, 96)
@@ -67,6 +68,7 @@ func.func @views(%n: index) {
 func.func @strided(%a: memref<8x4xf32>) {
   %0 = memref.subview %a[0, 0] [4, 1] [1, 1] {test.name = "column_0"} : memref<8x4xf32> to memref<4x1xf32, strided<[4, 1]>>
   %1 = memref.subview %a[0, 2] [4, 1] [1, 1] {test.name = "column_2"} : memref<8x4xf32> to memref<4x1xf32, strided<[4, 1], offset: 2>>
+  %5 = memref.subview %a[0, 0] [4, 2] [1, 1] {test.name = "columns"} : memref<8x4xf32> to memref<4x2xf32, strided<[4, 1]>>
   %2 = memref.subview %a[4, 0] [2, 4] [1, 1] {test.name = "rows"} : memref<8x4xf32> to memref<2x4xf32, strided<[4, 1], offset: 16>>
   %3 = memref.collapse_shape %2 [[0, 1]] {test.name = "rows_flat"} : memref<2x4xf32, strided<[4, 1], offset: 16>> into memref<8xf32, strided<[1], offset: 16>>
   %4 = memref.subview %a[0, 0] [0, 4] [1, 1] {test.name = "empty"} : memref<8x4xf32> to memref<0x4xf32, strided<[4, 1]>>
@@ -84,11 +86,15 @@ func.func @dynamic(%a: memref<8x4xf32>, %n: index) {
 
 // As many elements as bytes of the hull would hold, but not side by side.
 // CHECK: repeated [0, 16) hull
-// CHECK: repeated inner: unknown
+// CHECK: repeated inner: disjoint
+// CHECK: repeated second: disjoint
+// CHECK: repeated last: overlap
 // CHECK: transposed [0, 16){{$}}
 func.func @exact(%a: memref<4xf32>) {
   %0 = memref.reinterpret_cast %a to offset: [0], sizes: [2, 2], strides: [3, 0] {test.name = "repeated"} : memref<4xf32> to memref<2x2xf32, strided<[3, 0]>>
   %1 = memref.subview %a[1] [2] [1] {test.name = "inner"} : memref<4xf32> to memref<2xf32, strided<[1], offset: 1>>
+  %3 = memref.subview %a[1] [1] [1] {test.name = "second"} : memref<4xf32> to memref<1xf32, strided<[1], offset: 1>>
+  %4 = memref.subview %a[3] [1] [1] {test.name = "last"} : memref<4xf32> to memref<1xf32, strided<[1], offset: 3>>
   %2 = memref.reinterpret_cast %a to offset: [0], sizes: [2, 2], strides: [1, 2] {test.name = "transposed"} : memref<4xf32> to memref<2x2xf32, strided<[1, 2]>>
   return
 }
