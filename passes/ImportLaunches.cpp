@@ -51,15 +51,17 @@ private:
   Clock host;
 };
 
-/// Sets the workgroup sizes that launches give to kernels that state none.
+/// Sets the sizes that launches give to kernels that state none.
 class KernelSizes {
 public:
-  /// The kernel with these sizes: itself, or a copy when another launch gave it
-  /// others.
-  SymbolRefAttr getKernel(gpu::LaunchFuncOp launch, gpu::GPUFuncOp kernel, const Sizes &sizes);
+  /// The kernel with workgroups of these sizes: itself, or a copy when another
+  /// launch gave it others. It states its grid while all launches agree on it.
+  SymbolRefAttr getKernel(gpu::LaunchFuncOp launch, gpu::GPUFuncOp kernel, const Sizes &workgroup,
+                          const Sizes &grid);
 
 private:
-  DenseMap<Operation *, std::map<Sizes, SymbolRefAttr>> known;
+  DenseMap<Operation *, std::map<Sizes, gpu::GPUFuncOp>> known;
+  DenseMap<Operation *, Sizes> grids;
 };
 
 class Importer {
@@ -92,7 +94,8 @@ private:
   DenseMap<Value, Attribute> constants;
   DenseMap<Value, Operation *> freed; ///< by allocation
   SmallVector<Operation *> commands;
-  SmallVector<Operation *> others; ///< waits, allocations and frees with tokens, and frees
+  SmallVector<Operation *> others; ///< waits, allocations with tokens, and frees
+  size_t before = 0;               ///< of the others, so many stand before the last command
   struct Launch {
     gpu::GPUFuncOp kernel;
     Sizes grid, workgroup;
@@ -151,22 +154,30 @@ bool TokenOrder::isOrdered(int64_t from, int64_t to) const {
 // KernelSizes
 //===----------------------------------------------------------------------===//
 
+static DenseI32ArrayAttr toAttribute(MLIRContext *context, const Sizes &sizes) {
+  return DenseI32ArrayAttr::get(context, {int32_t(sizes[0]), int32_t(sizes[1]), int32_t(sizes[2])});
+}
+
 SymbolRefAttr KernelSizes::getKernel(gpu::LaunchFuncOp launch, gpu::GPUFuncOp kernel,
-                                     const Sizes &sizes) {
-  auto [entry, isFirst] = known.try_emplace(kernel);
-  SymbolRefAttr &name = entry->second[sizes];
-  if (name)
-    return name;
-  gpu::GPUFuncOp sized = kernel;
-  if (!isFirst) {
-    sized = kernel.clone();
-    SymbolTable(kernel->getParentOp()).insert(sized);
+                                     const Sizes &workgroup, const Sizes &grid) {
+  MLIRContext *context = kernel.getContext();
+  auto [copies, isFirst] = known.try_emplace(kernel);
+  gpu::GPUFuncOp &sized = copies->second[workgroup];
+  if (!sized) {
+    sized = kernel;
+    if (!isFirst) {
+      sized = kernel.clone();
+      SymbolTable(kernel->getParentOp()).insert(sized);
+    }
+    sized.setKnownBlockSizeAttr(toAttribute(context, workgroup));
   }
-  sized.setKnownBlockSizeAttr(DenseI32ArrayAttr::get(
-      kernel.getContext(), {int32_t(sizes[0]), int32_t(sizes[1]), int32_t(sizes[2])}));
-  name = SymbolRefAttr::get(launch.getKernelModuleName(),
+  auto [stated, isNew] = grids.try_emplace(sized, grid);
+  if (isNew)
+    sized.setKnownGridSizeAttr(toAttribute(context, grid));
+  else if (stated->second != grid)
+    sized.setKnownGridSizeAttr(nullptr);
+  return SymbolRefAttr::get(launch.getKernelModuleName(),
                             {FlatSymbolRefAttr::get(sized.getNameAttr())});
-  return name;
 }
 
 //===----------------------------------------------------------------------===//
@@ -264,15 +275,19 @@ void Importer::checkLaunch(gpu::LaunchFuncOp launch) {
   }
   if (!grid || !sizes)
     return;
-  std::optional<ArrayRef<int32_t>> stated = kernel.getKnownBlockSize();
-  if (stated && !llvm::equal(*stated, *sizes))
-    fail(launch) << "has workgroups of [" << ArrayRef(*sizes)
-                 << "] invocations, its kernel states [" << *stated << "]";
+  auto agree = [&](StringRef what, std::optional<ArrayRef<int32_t>> stated, const Sizes &given) {
+    if (stated && !llvm::equal(*stated, given))
+      fail(launch) << "has a " << what << " of [" << ArrayRef(given) << "], its kernel states ["
+                   << *stated << "]";
+  };
+  agree("grid", kernel.getKnownGridSize(), *grid);
+  agree("workgroup", kernel.getKnownBlockSize(), *sizes);
   launches[launch] = {kernel, *grid, *sizes};
 }
 
 void Importer::checkCommand(Operation *op) {
   commands.push_back(op);
+  before = others.size();
   if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op))
     checkLaunch(launch);
   for (Value operand : op->getOperands()) {
@@ -303,7 +318,8 @@ void Importer::checkOther(Operation *op) {
   } else if (llvm::any_of(op->getOperandTypes(), isToken) ||
              llvm::any_of(op->getResultTypes(), isToken)) {
     fail(op) << "takes part in the order of launches and cannot be imported";
-  } else if (!isMemoryEffectFree(op) && !hasSingleEffect<MemoryEffects::Allocate>(op)) {
+  } else if (!isMemoryEffectFree(op) && !hasSingleEffect<MemoryEffects::Allocate>(op) &&
+             !isa<gpu::HostRegisterOp>(op)) {
     // Before the first command it stays where it is.
     if (!commands.empty())
       (fail(op) << "is host code that may touch memory, which a command list does not hold")
@@ -344,7 +360,7 @@ void Importer::import(KernelSizes &kernels) {
     if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op)) {
       const Launch &known = launches[op];
       schedule::DispatchOp::create(
-          builder, loc, kernels.getKernel(launch, known.kernel, known.workgroup),
+          builder, loc, kernels.getKernel(launch, known.kernel, known.workgroup, known.grid),
           builder.getDenseI64ArrayAttr(known.grid), launch.getKernelOperands(), noWave);
     } else if (auto copy = dyn_cast<gpu::MemcpyOp>(op)) {
       schedule::CopyOp::create(builder, loc, copy.getSrc(), copy.getDst(), noWave);
@@ -356,8 +372,8 @@ void Importer::import(KernelSizes &kernels) {
     }
   }
   SmallVector<Operation *> dead(commands);
-  for (Operation *op : others) {
-    if (isa<memref::DeallocOp, gpu::DeallocOp>(op) && op->isBeforeInBlock(list)) {
+  for (auto [index, op] : llvm::enumerate(others)) {
+    if (isa<memref::DeallocOp, gpu::DeallocOp>(op) && index < before) {
       op->moveAfter(end);
       end = op;
     }

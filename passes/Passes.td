@@ -91,7 +91,7 @@ def ImportLaunchesPass : Pass<"weir-import-launches", "mlir::ModuleOp"> {
 
     Grid and workgroup sizes must fold to constants. A kernel that states no
     `known_block_size` gets its launch's; launched with several, it is copied.
-    Memory is freed behind the list. Host code that may touch memory may stand
+    It states its grid, too, where all launches agree. Memory is freed behind the list. Host code that may touch memory may stand
     before the first command only.
 
     Tokens and waits, `gpu.wait` of the host included, are dropped. They say

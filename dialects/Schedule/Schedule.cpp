@@ -118,6 +118,10 @@ LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(*this, getKernel());
   if (!kernel || !kernel.isKernel()) // C2
     return emitOpError() << getKernel() << " names no kernel of this module";
+  std::optional<ArrayRef<int32_t>> grid = kernel.getKnownGridSize();
+  if (grid && !llvm::equal(*grid, getGrid())) // C6
+    return emitOpError() << "has grid [" << getGrid() << "], " << getKernel() << " states ["
+                         << *grid << "]";
   // The block's arguments would count workgroup memory, too.
   ArrayRef<Type> arguments = kernel.getFunctionType().getInputs();
   if (arguments.size() != getOperands().size()) // C3

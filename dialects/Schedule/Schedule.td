@@ -183,6 +183,8 @@ def Schedule_DispatchOp : Schedule_Op<"dispatch",
     - C4: each memref is as many bytes long as the kernel's argument, where both
       lengths are known.
     - C5: a scalar has the type of the kernel's argument; a memref is for one.
+    - C6: `grid` is the kernel's `known_grid_size`, where it states one: what is
+      known of the kernel follows from that.
 
     Example:
     ```mlir
@@ -205,7 +207,7 @@ def Schedule_DispatchOp : Schedule_Op<"dispatch",
                        Variadic<Schedule_CommandOperand>:$operands, OptionalAttr<I64Attr>:$wave);
   let assemblyFormat = [{
     $kernel $grid `(` $operands `)` (`wave` $wave^)? attr-dict
-    `:` `(` type($operands) `)`
+    (`:` `(` type($operands)^ `)`)?
   }];
   let hasVerifier = 1;
 }

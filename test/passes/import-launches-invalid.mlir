@@ -93,13 +93,14 @@ module attributes {gpu.container_module} {
 
 module attributes {gpu.container_module} {
   gpu.module @k {
-    gpu.func @k(%n: index) kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
+    gpu.func @k(%n: index) kernel attributes {known_block_size = array<i32: 8, 1, 1>, known_grid_size = array<i32: 1, 2, 1>} {
       gpu.return
     }
   }
   func.func @stated_sizes() {
     %c1 = arith.constant 1 : index
-    // expected-error @below {{has workgroups of [1, 1, 1] invocations, its kernel states [8, 1, 1]}}
+    // expected-error @below {{has a grid of [1, 1, 1], its kernel states [1, 2, 1]}}
+    // expected-error @below {{has a workgroup of [1, 1, 1], its kernel states [8, 1, 1]}}
     gpu.launch_func @k::@k blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%c1 : index)
     return
   }

@@ -1,4 +1,5 @@
 // RUN: weir-opt %s --weir-import-launches --split-input-file | FileCheck %s
+// RUN: weir-opt %s --weir-import-launches --split-input-file | weir-opt --split-input-file | FileCheck %s
 
 module attributes {gpu.container_module} {
   gpu.module @k {
@@ -11,7 +12,7 @@ module attributes {gpu.container_module} {
   }
 
   // Commands in the program's order; a kernel learns its workgroup's size.
-  // CHECK: gpu.func @k({{.*}}) kernel attributes {known_block_size = array<i32: 32, 1, 1>}
+  // CHECK: gpu.func @k({{.*}}) kernel attributes {known_block_size = array<i32: 32, 1, 1>
   // CHECK-LABEL: func.func @commands
   // CHECK-NOT:  gpu.
   // CHECK:      schedule.commands {
@@ -130,12 +131,15 @@ module attributes {gpu.container_module} {
   // Host code before the first command stays before it.
   // CHECK-LABEL: func.func @host_code_before
   // CHECK: memref.store
+  // CHECK: gpu.host_register
   // CHECK: memref.load
   // CHECK: schedule.commands
   // CHECK-NEXT: schedule.dispatch
   func.func @host_code_before(%x: memref<64xf32>, %s: f32) {
     %c1 = arith.constant 1 : index
     memref.store %s, %x[%c1] : memref<64xf32>
+    %r = memref.cast %x : memref<64xf32> to memref<*xf32>
+    gpu.host_register %r : memref<*xf32>
     %v = memref.load %x[%c1] : memref<64xf32>
     gpu.launch_func @k::@k blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
         args(%c1 : index, %v : f32, %x : memref<64xf32>, %x : memref<64xf32>)
@@ -155,13 +159,13 @@ module attributes {gpu.container_module} {
 
 // -----
 
-// Launched with other sizes, a kernel is another kernel; one that states its
-// sizes keeps them.
+// With workgroups of other sizes a kernel is another kernel; with other grids it
+// states none. One that states its sizes keeps them.
 module attributes {gpu.container_module} {
   // CHECK-LABEL: gpu.module @k
-  // CHECK: gpu.func @k() kernel attributes {known_block_size = array<i32: 32, 1, 1>}
-  // CHECK: gpu.func @stated() kernel attributes {known_block_size = array<i32: 8, 1, 1>}
-  // CHECK: gpu.func @[[COPY:k.+]]() kernel attributes {known_block_size = array<i32: 8, 1, 1>}
+  // CHECK: gpu.func @k() kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+  // CHECK: gpu.func @stated() kernel attributes {known_block_size = array<i32: 8, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
+  // CHECK: gpu.func @[[COPY:k.+]]() kernel attributes {known_block_size = array<i32: 8, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
   // CHECK-NOT: gpu.func
   gpu.module @k {
     gpu.func @k() kernel {

@@ -131,6 +131,24 @@ module attributes {gpu.container_module} {
 
 // -----
 
+module attributes {gpu.container_module} {
+  gpu.module @k {
+    gpu.func @k() kernel attributes {known_grid_size = array<i32: 8, 1, 1>} {
+      gpu.return
+    }
+  }
+  func.func @dispatch_c6_grid() {
+    schedule.commands {
+      schedule.dispatch @k::@k [8, 1, 1] ()
+      // expected-error @below {{has grid [8, 2, 1], @k::@k states [8, 1, 1]}}
+      schedule.dispatch @k::@k [8, 2, 1] ()
+    }
+    return
+  }
+}
+
+// -----
+
 func.func @copy_c1_shape(%x: memref<8xf32>, %y: memref<?xf32>, %z: memref<9xf32>) {
   schedule.commands {
     schedule.copy %x to %y : memref<8xf32> to memref<?xf32>
