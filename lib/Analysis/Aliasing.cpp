@@ -19,29 +19,137 @@
 using namespace mlir;
 using namespace weir;
 
-static std::optional<int64_t> getElementBytes(MemRefType type) {
-  return schedule::getByteSize(MemRefType::get({1}, type.getElementType()));
+namespace {
+/// In elements; ShapedType::kDynamic where not known.
+struct Layout {
+  int64_t offset = ShapedType::kDynamic;
+  SmallVector<int64_t> sizes, strides;
+};
+} // namespace
+
+static std::optional<Layout> getLayout(Type type) {
+  auto memref = dyn_cast<MemRefType>(type);
+  Layout layout;
+  if (!memref || failed(memref.getStridesAndOffset(layout.strides, layout.offset)))
+    return std::nullopt;
+  layout.sizes = llvm::to_vector(memref.getShape());
+  return layout;
 }
 
-/// Returns the bytes of a view whose type counts from byte `base`, in canonical
-/// form.
-static std::optional<StridedBytes> getBytes(MemRefType view, int64_t base) {
-  std::optional<int64_t> element = getElementBytes(view);
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  if (!element || !view.hasStaticShape() || failed(view.getStridesAndOffset(strides, offset)) ||
-      ShapedType::isDynamic(offset))
+/// Takes from `source` what `layout` leaves open; both are of one rank.
+static void complete(Layout &layout, const Layout &source) {
+  auto set = [](int64_t &value, int64_t known) {
+    if (ShapedType::isDynamic(value))
+      value = known;
+  };
+  set(layout.offset, source.offset);
+  for (auto [size, known] : llvm::zip_equal(layout.sizes, source.sizes))
+    set(size, known);
+  for (auto [stride, known] : llvm::zip_equal(layout.strides, source.strides))
+    set(stride, known);
+}
+
+static int64_t getKnown(OpFoldResult value) {
+  return getConstantIntValue(value).value_or(ShapedType::kDynamic);
+}
+
+/// Returns a * b + c; dynamic when one of them is, or there is no such int64_t.
+static int64_t multiplyAdd(int64_t a, int64_t b, int64_t c) {
+  int64_t sum;
+  if (ShapedType::isDynamic(a) || ShapedType::isDynamic(b) || ShapedType::isDynamic(c) ||
+      llvm::MulOverflow(a, b, sum) || llvm::AddOverflow(sum, c, sum))
+    return ShapedType::kDynamic;
+  return sum;
+}
+
+/// Returns the layout of a subview before it loses dimensions of size 1.
+/// Types leave open what constants of the function say.
+static Layout getWholeLayout(memref::SubViewOp op, const Layout &source) {
+  Layout layout;
+  layout.offset = source.offset;
+  for (auto [offset, size, step, stride] : llvm::zip_equal(op.getMixedOffsets(), op.getMixedSizes(),
+                                                           op.getMixedStrides(), source.strides)) {
+    layout.offset = multiplyAdd(getKnown(offset), stride, layout.offset);
+    layout.sizes.push_back(getKnown(size));
+    layout.strides.push_back(multiplyAdd(getKnown(step), stride, 0));
+  }
+  return layout;
+}
+
+/// Which dimensions are lost is told by the result's type, and not always by
+/// that: where it is open, so is the answer.
+static std::optional<Layout> dropDims(memref::SubViewOp op, Layout layout) {
+  size_t rank = op.getType().getRank();
+  if (layout.sizes.size() == rank)
+    return layout;
+  ArrayRef<int64_t> sizes = op.getStaticSizes();
+  if (layout.sizes.size() - rank != size_t(llvm::count(sizes, 1)))
+    return std::nullopt;
+  Layout result;
+  result.offset = layout.offset;
+  for (auto [size, known, stride] : llvm::zip_equal(sizes, layout.sizes, layout.strides))
+    if (size != 1) {
+      result.sizes.push_back(known);
+      result.strides.push_back(stride);
+    }
+  return result;
+}
+
+/// Returns the layout of a view's result, which its source's layout helps to
+/// know.
+static std::optional<Layout> getLayout(Operation *op, const std::optional<Layout> &source) {
+  std::optional<Layout> layout = getLayout(op->getResult(0).getType());
+  if (!layout)
+    return std::nullopt;
+  if (isa<memref::CastOp, memref::MemorySpaceCastOp, memref::AssumeAlignmentOp>(op)) {
+    if (source && source->sizes.size() == layout->sizes.size())
+      complete(*layout, *source);
+  } else if (auto transpose = dyn_cast<memref::TransposeOp>(op)) {
+    if (source)
+      complete(*layout,
+               {source->offset,
+                applyPermutationMap<int64_t>(transpose.getPermutation(), source->sizes),
+                applyPermutationMap<int64_t>(transpose.getPermutation(), source->strides)});
+  } else if (auto part = dyn_cast<memref::SubViewOp>(op)) {
+    std::optional<Layout> known =
+        source ? dropDims(part, getWholeLayout(part, *source)) : std::nullopt;
+    if (known)
+      complete(*layout, *known);
+  } else if (auto cast = dyn_cast<memref::ReinterpretCastOp>(op)) {
+    complete(*layout, {getKnown(cast.getConstifiedMixedOffset()),
+                       llvm::map_to_vector(cast.getConstifiedMixedSizes(), getKnown),
+                       llvm::map_to_vector(cast.getConstifiedMixedStrides(), getKnown)});
+  } else if (auto view = dyn_cast<memref::ViewOp>(op)) {
+    auto given = view.getSizes().begin();
+    for (int64_t &size : layout->sizes)
+      if (ShapedType::isDynamic(size))
+        size = getKnown(*given++);
+    int64_t stride = 1; // always row-major
+    for (int64_t i = layout->sizes.size(); i-- > 0;) {
+      layout->strides[i] = stride;
+      stride = multiplyAdd(layout->sizes[i], stride, 0);
+    }
+  }
+  return layout;
+}
+
+/// Returns the bytes of a view whose layout counts from byte `base`, in
+/// canonical form.
+static std::optional<StridedBytes> getBytes(const Layout &layout, Type elementType, int64_t base) {
+  std::optional<int64_t> element = schedule::getByteSize(MemRefType::get({1}, elementType));
+  if (!element)
     return std::nullopt;
   StridedBytes bytes;
   bytes.elementBytes = *element;
-  if (llvm::MulOverflow(offset, *element, bytes.begin) ||
-      llvm::AddOverflow(bytes.begin, base, bytes.begin))
+  bytes.begin = multiplyAdd(layout.offset, *element, base);
+  if (ShapedType::isDynamic(bytes.begin))
     return std::nullopt;
-  for (auto [size, stride] : llvm::zip_equal(view.getShape(), strides)) {
+  for (auto [size, stride] : llvm::zip_equal(layout.sizes, layout.strides)) {
+    if (size < 0) // dynamic, or a constant that is no size
+      return std::nullopt;
     // A stride does not matter where there is nothing to step to.
-    StridedBytes::Dim dim = {size, 0};
-    if (size > 1 &&
-        (ShapedType::isDynamic(stride) || llvm::MulOverflow(stride, *element, dim.stride)))
+    StridedBytes::Dim dim = {size, size > 1 ? multiplyAdd(stride, *element, 0) : 0};
+    if (ShapedType::isDynamic(dim.stride))
       return std::nullopt;
     bytes.dims.push_back(dim);
   }
@@ -52,7 +160,9 @@ static std::optional<StridedBytes> getBytes(MemRefType view, int64_t base) {
 }
 
 FailureOr<ByteRange> weir::getByteRange(MemRefType view) {
-  std::optional<StridedBytes> bytes = getBytes(view, 0);
+  std::optional<Layout> layout = getLayout(view);
+  std::optional<StridedBytes> bytes =
+      layout ? getBytes(*layout, view.getElementType(), 0) : std::nullopt;
   if (!bytes)
     return failure();
   return getHull(*bytes);
@@ -63,9 +173,15 @@ static AllocationRef getAllocation(Value root) {
   allocation.value = root;
   if (auto argument = dyn_cast<BlockArgument>(root)) {
     auto function = dyn_cast_or_null<FunctionOpInterface>(argument.getOwner()->getParentOp());
-    if (function && argument.getOwner()->isEntryBlock())
-      allocation.kind = function->hasAttr(schedule::entryAttrName) ? AllocationRef::Kind::Entry
-                                                                   : AllocationRef::Kind::Argument;
+    if (!function || !argument.getOwner()->isEntryBlock())
+      return allocation;
+    if (argument.getArgNumber() >= function.getNumArguments()) {
+      allocation.kind = AllocationRef::Kind::Local;
+      return allocation;
+    }
+    allocation.kind = function->hasAttr(schedule::entryAttrName) ? AllocationRef::Kind::Entry
+                                                                 : AllocationRef::Kind::Argument;
+    allocation.noAlias = bool(function.getArgAttr(argument.getArgNumber(), "llvm.noalias"));
     return allocation;
   }
   Operation *op = root.getDefiningOp();
@@ -78,18 +194,27 @@ static AllocationRef getAllocation(Value root) {
   return allocation;
 }
 
-/// Sets the bytes of a view whose type counts from byte `base`.
-static void setBytes(View &view, MemRefType type, int64_t base) {
-  view.bytes = type ? getBytes(type, base) : std::nullopt;
+/// Sets the bytes of a view whose layout counts from byte `base`.
+static void setBytes(View &view, const std::optional<Layout> &layout, Type type, int64_t base) {
+  view.bytes = layout ? getBytes(*layout, getElementTypeOrSelf(type), base) : std::nullopt;
   view.range = view.bytes ? std::optional(getHull(*view.bytes)) : std::nullopt;
   view.exact = view.bytes && view.bytes->dims.empty();
 }
 
+/// Returns the memref that a view was made from; null for what is no view.
+static Value getSource(Value memref) {
+  if (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
+    return view.getViewSource();
+  if (auto transpose = memref.getDefiningOp<memref::TransposeOp>())
+    return transpose.getIn();
+  return {};
+}
+
 View weir::getView(Value memref) {
-  SmallVector<ViewLikeOpInterface> chain;
-  while (auto op = memref.getDefiningOp<ViewLikeOpInterface>()) {
-    chain.push_back(op);
-    memref = op.getViewSource();
+  SmallVector<Operation *> chain;
+  while (Value source = getSource(memref)) {
+    chain.push_back(memref.getDefiningOp());
+    memref = source;
   }
   View view;
   view.allocation = getAllocation(memref);
@@ -99,48 +224,63 @@ View weir::getView(Value memref) {
     view.bytes = std::nullopt;
   };
   std::optional<int64_t> base = 0;
-  setBytes(view, dyn_cast<MemRefType>(memref.getType()), *base);
-  for (ViewLikeOpInterface op : llvm::reverse(chain)) {
+  std::optional<Layout> layout = getLayout(memref.getType());
+  setBytes(view, layout, memref.getType(), *base);
+  for (Operation *op : llvm::reverse(chain)) {
+    std::optional<Layout> source = layout;
+    layout = getLayout(op, source);
+    Type type = op->getResult(0).getType();
     if (isa<memref::CastOp, memref::MemorySpaceCastOp, memref::AssumeAlignmentOp,
-            memref::ExpandShapeOp, memref::CollapseShapeOp, memref::TransposeOp>(op))
+            memref::ExpandShapeOp, memref::CollapseShapeOp, memref::ReshapeOp, memref::TransposeOp>(
+            op))
       continue; // the same bytes
-    auto type = dyn_cast<MemRefType>(op->getResult(0).getType());
-    if (isa<memref::SubViewOp>(op)) {
+    if (auto subview = dyn_cast<memref::SubViewOp>(op)) {
       View part = view;
       if (base)
-        setBytes(part, type, *base);
+        setBytes(part, source ? getWholeLayout(subview, *source) : layout, type, *base);
       if (base && part.range)
         view = part;
       else
         setSomewhere(view.range);
-    } else if (isa<memref::ReinterpretCastOp>(op)) {
+    } else if (isa<memref::ReinterpretCastOp, memref::ExtractStridedMetadataOp>(op)) {
       if (base)
-        setBytes(view, type, *base);
+        setBytes(view, layout, type, *base);
       else
         setSomewhere(std::nullopt);
     } else {
       APInt shift;
-      auto byteView = dyn_cast<memref::ViewOp>(op.getOperation());
+      auto byteView = dyn_cast<memref::ViewOp>(op);
       if (!byteView || !base || !matchPattern(byteView.getByteShift(), m_ConstantInt(&shift)) ||
           shift.isNegative() || llvm::AddOverflow(*base, shift.getSExtValue(), *base))
         base = std::nullopt;
       setSomewhere(std::nullopt);
       if (base)
-        setBytes(view, type, *base);
+        setBytes(view, layout, type, *base);
     }
   }
   return view;
+}
+
+/// Returns the address space of an allocation; std::nullopt when its type does
+/// not tell.
+static std::optional<gpu::AddressSpace> getAddressSpace(const AllocationRef &allocation) {
+  auto type = dyn_cast_or_null<BaseMemRefType>(allocation.value.getType());
+  auto space = type ? dyn_cast_or_null<gpu::AddressSpaceAttr>(type.getMemorySpace()) : nullptr;
+  return space ? std::optional(space.getValue()) : std::nullopt;
 }
 
 Sharing weir::compare(const AllocationRef &first, const AllocationRef &second) {
   using Kind = AllocationRef::Kind;
   if (first == second)
     return Sharing::Overlap;
+  std::optional<gpu::AddressSpace> space = getAddressSpace(first), other = getAddressSpace(second);
+  if (space && other && *space != *other)
+    return Sharing::Disjoint;
   auto isEither = [&](Kind kind) { return first.kind == kind || second.kind == kind; };
   if (isEither(Kind::Unknown))
     return Sharing::Unknown;
   // What the function allocated, no argument can name.
-  if (!isEither(Kind::Argument) || isEither(Kind::Local))
+  if (!isEither(Kind::Argument) || isEither(Kind::Local) || first.noAlias || second.noAlias)
     return Sharing::Disjoint;
   return Sharing::Unknown;
 }

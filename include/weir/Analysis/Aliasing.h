@@ -25,7 +25,8 @@ mlir::FailureOr<ByteRange> getByteRange(mlir::MemRefType view);
 /// Where a memref's bytes come from.
 struct AllocationRef {
   enum class Kind {
-    Local,    ///< memref.alloc, memref.alloca or gpu.alloc of the function
+    Local,    ///< allocated by the function, or workgroup or private memory that
+              ///< its kernel declares
     Global,   ///< memref.global, whoever asks for it
     Entry,    ///< argument of a function with `weir.entry`: shares with no other
     Argument, ///< argument of another function: may share bytes with others
@@ -33,6 +34,9 @@ struct AllocationRef {
   } kind = Kind::Unknown;
   mlir::Value value;       ///< the allocation, the argument or the unknown value
   mlir::StringAttr symbol; ///< of a global, else null
+  /// An `llvm.noalias` argument: what is written through it or its views is
+  /// touched through no other argument and no global.
+  bool noAlias = false;
 
   bool operator==(const AllocationRef &other) const {
     return symbol ? symbol == other.symbol : !other.symbol && value == other.value;
@@ -56,6 +60,7 @@ struct View {
 View getView(mlir::Value memref);
 
 /// Whether two allocations share bytes. `Overlap` says that they are the same.
+/// Different `#gpu.address_space`s never share.
 Sharing compare(const AllocationRef &first, const AllocationRef &second);
 
 /// Whether two views share bytes. A view of no bytes is disjoint from all.

@@ -7,7 +7,7 @@
 #include "test/lib/TestPasses.h"
 
 #include "dialects/Schedule/Schedule.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "weir/Analysis/Aliasing.h"
 
@@ -27,7 +27,7 @@ static const char *print(Sharing sharing) {
 }
 
 namespace {
-struct TestAliasing : PassWrapper<TestAliasing, OperationPass<func::FuncOp>> {
+struct TestAliasing : PassWrapper<TestAliasing, InterfacePass<FunctionOpInterface>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TestAliasing)
 
   StringRef getArgument() const override { return "weir-test-aliasing"; }
@@ -35,8 +35,8 @@ struct TestAliasing : PassWrapper<TestAliasing, OperationPass<func::FuncOp>> {
 
   void runOnOperation() override {
     SmallVector<std::pair<StringRef, Value>> named;
-    func::FuncOp function = getOperation();
-    for (BlockArgument argument : function.getArguments())
+    FunctionOpInterface function = getOperation();
+    for (BlockArgument argument : function.getArguments().take_front(function.getNumArguments()))
       if (auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
                                                             schedule::nameAttrName))
         named.push_back({name.getValue(), argument});
