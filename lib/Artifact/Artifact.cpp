@@ -115,6 +115,13 @@ static void checkAllocations(const Plan &plan, const EntrySpec &entry, int64_t c
     switch (allocation.kind) {
     case AllocationKind::Argument:
       bytes = checkTensor(entry.arguments, "argument");
+      if (allocation.result >= int64_t(entry.results.size()))
+        fail("holds result " + std::to_string(allocation.result) + ", entry \"" + entry.name +
+             "\" has " + std::to_string(entry.results.size()));
+      if (allocation.result >= 0 && getByteSize(entry.results[allocation.result]) != bytes)
+        fail("of " + std::to_string(bytes) + " bytes holds result \"" +
+             entry.results[allocation.result].name + "\", which has " +
+             std::to_string(getByteSize(entry.results[allocation.result])));
       break;
     case AllocationKind::Result:
       bytes = checkTensor(entry.results, "result");
@@ -140,6 +147,23 @@ static void checkAllocations(const Plan &plan, const EntrySpec &entry, int64_t c
                 " bytes, but no allocation is the arena");
 }
 
+/// Checks the values of arguments or results: one each, of its bytes.
+static void checkValues(const Plan &plan, const std::vector<int64_t> &values,
+                        const std::vector<TensorSpec> &tensors, const std::string &where) {
+  if (plan.values.empty() && values.empty())
+    return;
+  if (values.size() != tensors.size())
+    throw Error(where + " have " + std::to_string(values.size()) + " values, there are " +
+                std::to_string(tensors.size()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    int64_t bytes = values[i] < 0 ? 0 : plan.values[values[i]].bytes;
+    if (bytes != getByteSize(tensors[i]))
+      throw Error(where + ": \"" + tensors[i].name + "\" has " +
+                  std::to_string(getByteSize(tensors[i])) + " bytes, its value " +
+                  std::to_string(bytes));
+  }
+}
+
 static void checkArtifact(const Artifact &artifact, const std::string &where) {
   const Manifest &manifest = artifact.manifest;
   std::set<std::string> planPaths, named;
@@ -156,6 +180,8 @@ static void checkArtifact(const Artifact &artifact, const std::string &where) {
       throw Error(place + " plans entry \"" + plan.entry + "\" on target \"" + plan.target +
                   "\", which the manifest does not have");
     checkAllocations(plan, *entry, int64_t(artifact.constants.size()), place);
+    checkValues(plan, plan.argumentValues, entry->arguments, place + ": the arguments");
+    checkValues(plan, plan.resultValues, entry->results, place + ": the results");
     std::string folder = "code/" + plan.target + "/";
     for (const Kernel &kernel : plan.kernels) {
       if (!kernel.code.starts_with(folder) || !isFileName(kernel.code.substr(folder.size())))

@@ -146,9 +146,11 @@ const Json::Array &JsonNode::array() const {
   fail("must be an array");
 }
 
-const JsonNode &JsonNode::object(std::initializer_list<std::string_view> keys) const {
+const JsonNode &JsonNode::object(std::initializer_list<std::string_view> keys,
+                                 std::initializer_list<std::string_view> optional) const {
   for (const auto &[name, value] : members().members)
-    if (std::find(keys.begin(), keys.end(), name) == keys.end())
+    if (std::find(keys.begin(), keys.end(), name) == keys.end() &&
+        std::find(optional.begin(), optional.end(), name) == optional.end())
       fail("has the unknown key \"" + name + "\"");
   for (std::string_view required : keys)
     if (!has(required))

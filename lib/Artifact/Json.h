@@ -52,8 +52,10 @@ class JsonNode {
 public:
   JsonNode(const Json &json, const std::string &where) : json(json), where(where) {}
 
-  /// Checks that this is an object with these keys and no others.
-  const JsonNode &object(std::initializer_list<std::string_view> keys) const;
+  /// Checks that this is an object with all of `keys`, any of `optional`, and
+  /// no others.
+  const JsonNode &object(std::initializer_list<std::string_view> keys,
+                         std::initializer_list<std::string_view> optional = {}) const;
   bool has(std::string_view key) const;
   JsonNode operator[](std::string_view key) const;
   const Json::Object &members() const;
@@ -69,6 +71,8 @@ public:
   }
   /// Checks that this is an array of `count` elements.
   const JsonNode &tuple(size_t count) const;
+  /// Elements of an array.
+  size_t size() const { return array().elements.size(); }
   JsonNode element(size_t index) const;
 
   bool boolean() const;

@@ -28,16 +28,37 @@ static ordered_json printView(const PlanView &view) {
   return ordered_json::array({view.allocation, view.offset, view.bytes});
 }
 
+static ordered_json printOperand(const PlanOperand &operand) {
+  ordered_json list = printView(operand);
+  if (operand.value >= 0) {
+    list.push_back(operand.value);
+    list.push_back(operand.from);
+  }
+  return list;
+}
+
+static ordered_json printAllocation(const Allocation &allocation) {
+  ordered_json object = {{"kind", allocationKinds[size_t(allocation.kind)]},
+                         {"index", allocation.index},
+                         {"bytes", allocation.bytes}};
+  if (allocation.result >= 0)
+    object["result"] = allocation.result;
+  return object;
+}
+
 static ordered_json printKernel(const Kernel &kernel) {
-  return {{"name", kernel.name},
-          {"code", kernel.code},
-          {"workgroup", kernel.workgroup},
-          {"operands", printList(kernel.operands, [](const KernelOperand &operand) {
-             return ordered_json{{"access", accesses[size_t(operand.access)]},
-                                 {"covers_all", operand.coversAll},
-                                 {"bytes", operand.bytes},
-                                 {"alignment", operand.alignment}};
-           })}};
+  ordered_json object = {{"name", kernel.name},
+                         {"code", kernel.code},
+                         {"workgroup", kernel.workgroup},
+                         {"operands", printList(kernel.operands, [](const KernelOperand &operand) {
+                            return ordered_json{{"access", accesses[size_t(operand.access)]},
+                                                {"covers_all", operand.coversAll},
+                                                {"bytes", operand.bytes},
+                                                {"alignment", operand.alignment}};
+                          })}};
+  if (!kernel.inPlace.empty())
+    object["in_place"] = kernel.inPlace;
+  return object;
 }
 
 static ordered_json printHazard(const Hazard &hazard) {
@@ -55,7 +76,7 @@ static ordered_json printCommand(const Command &command) {
           {"kernel", command.kernel},
           {"grid", command.grid},
           {"wave", command.wave},
-          {"operands", printList(command.operands, printView)},
+          {"operands", printList(command.operands, printOperand)},
           {"location", command.location}};
 }
 
@@ -66,13 +87,13 @@ std::string weir::printPlan(const Plan &plan) {
        {"target", plan.target},
        {"arena_bytes", plan.arenaBytes},
        {"pinned_bytes", plan.pinnedBytes},
-       {"allocations", printList(plan.allocations,
-                                 [](const Allocation &allocation) {
-                                   return ordered_json{
-                                       {"kind", allocationKinds[size_t(allocation.kind)]},
-                                       {"index", allocation.index},
-                                       {"bytes", allocation.bytes}};
-                                 })},
+       {"allocations", printList(plan.allocations, printAllocation)},
+       {"values", printList(plan.values,
+                            [](const PlanValue &value) {
+                              return ordered_json{{"name", value.name}, {"bytes", value.bytes}};
+                            })},
+       {"argument_values", plan.argumentValues},
+       {"result_values", plan.resultValues},
        {"slots", printList(plan.slots,
                            [](const Slot &slot) {
                              return ordered_json{
@@ -89,14 +110,26 @@ std::string weir::printPlan(const Plan &plan) {
 //===----------------------------------------------------------------------===//
 
 static Allocation readAllocation(const JsonNode &node) {
-  node.object({"kind", "index", "bytes"});
+  node.object({"kind", "index", "bytes"}, {"result"});
   Allocation allocation;
   allocation.kind = AllocationKind(node["kind"].choice(
       {allocationKinds[0], allocationKinds[1], allocationKinds[2], allocationKinds[3]}));
   allocation.index = node["index"].integer(0);
   allocation.bytes = node["bytes"].bytes();
+  if (node.has("result")) {
+    allocation.result = node["result"].integer(0);
+    if (allocation.kind != AllocationKind::Argument)
+      node["result"].fail("is of an allocation that is no argument");
+  }
   return allocation;
 }
+
+static PlanValue readValue(const JsonNode &node) {
+  node.object({"name", "bytes"});
+  return {node["name"].string(), node["bytes"].bytes()};
+}
+
+static int64_t readValueNumber(const JsonNode &node) { return node.integer(-1); }
 
 static Slot readSlot(const JsonNode &node) {
   node.object({"value", "offset", "bytes", "alignment", "first_wave", "last_wave"});
@@ -110,7 +143,7 @@ static Slot readSlot(const JsonNode &node) {
   return slot;
 }
 
-static KernelOperand readOperand(const JsonNode &node) {
+static KernelOperand readKernelOperand(const JsonNode &node) {
   node.object({"access", "covers_all", "bytes", "alignment"});
   KernelOperand operand;
   operand.access =
@@ -123,19 +156,33 @@ static KernelOperand readOperand(const JsonNode &node) {
   return operand;
 }
 
+static std::pair<int64_t, int64_t> readInPlace(const JsonNode &node) {
+  node.tuple(2);
+  return {node.element(0).integer(0), node.element(1).integer(0)};
+}
+
 static Kernel readKernel(const JsonNode &node) {
-  node.object({"name", "code", "workgroup", "operands"});
+  node.object({"name", "code", "workgroup", "operands"}, {"in_place"});
   Kernel kernel;
   kernel.name = node["name"].name();
   kernel.code = node["code"].name();
   kernel.workgroup = readTriple(node["workgroup"]);
-  kernel.operands = node["operands"].list(readOperand);
+  kernel.operands = node["operands"].list(readKernelOperand);
+  if (node.has("in_place"))
+    kernel.inPlace = node["in_place"].list(readInPlace);
   return kernel;
 }
 
-static PlanView readView(const JsonNode &node) {
-  node.tuple(3);
+static PlanView readViewElements(const JsonNode &node) {
   return {node.element(0).integer(0), node.element(1).bytes(), node.element(2).bytes()};
+}
+
+static PlanView readView(const JsonNode &node) { return readViewElements(node.tuple(3)); }
+
+static PlanOperand readOperand(const JsonNode &node) {
+  if (node.size() == 3)
+    return {readView(node)};
+  return {readViewElements(node.tuple(5)), node.element(3).integer(0), node.element(4).bytes()};
 }
 
 static Hazard readHazard(const JsonNode &node) {
@@ -168,7 +215,7 @@ static Command readCommand(const JsonNode &node) {
   command.kernel = node["kernel"].integer(0);
   command.grid = readTriple(node["grid"]);
   command.wave = node["wave"].integer(0);
-  command.operands = node["operands"].list(readView);
+  command.operands = node["operands"].list(readOperand);
   command.location = node["location"].string();
   return command;
 }
@@ -190,15 +237,49 @@ void weir::checkPlan(const Plan &plan, const std::string &where) {
            " bytes of allocation " + std::to_string(view.allocation));
   };
 
+  auto checkValue = [&](int64_t value, const std::string &name) {
+    if (value < -1 || value >= int64_t(plan.values.size()))
+      fail(name + " is value " + std::to_string(value) + " of " +
+           std::to_string(plan.values.size()));
+  };
+  auto checkOperand = [&](const PlanOperand &operand, const std::string &name) {
+    checkView(operand, name);
+    checkValue(operand.value, name);
+    int64_t bytes = operand.value < 0 ? operand.bytes : plan.values[operand.value].bytes;
+    if (operand.from < 0 || operand.bytes > bytes || operand.from > bytes - operand.bytes)
+      fail(name + " is bytes " + std::to_string(operand.from) + " and on of a value of " +
+           std::to_string(bytes) + " bytes, too few for its " + std::to_string(operand.bytes));
+  };
+
+  for (size_t i = 0; i < plan.argumentValues.size(); ++i)
+    checkValue(plan.argumentValues[i], "argument " + std::to_string(i));
+  for (size_t i = 0; i < plan.resultValues.size(); ++i)
+    checkValue(plan.resultValues[i], "result " + std::to_string(i));
   std::set<std::string> names;
-  for (const Kernel &kernel : plan.kernels)
+  for (const Kernel &kernel : plan.kernels) {
     if (!names.insert(kernel.name).second)
       fail("two kernels are called \"" + kernel.name + "\"");
+    for (auto [source, target] : kernel.inPlace) {
+      int64_t count = kernel.operands.size();
+      if (source < 0 || source >= count || target < 0 || target >= count ||
+          kernel.operands[source].access != Access::Read ||
+          kernel.operands[target].access != Access::Write)
+        fail("kernel \"" + kernel.name + "\" may write operand " + std::to_string(target) +
+             " over " + std::to_string(source) + ", which must be a written and a read one");
+    }
+  }
+  std::set<int64_t> donated;
   std::set<std::pair<AllocationKind, int64_t>> allocations;
-  for (const Allocation &allocation : plan.allocations)
+  for (const Allocation &allocation : plan.allocations) {
     if (!allocations.insert({allocation.kind, allocation.index}).second)
       fail(std::string("two allocations are \"") + allocationKinds[size_t(allocation.kind)] +
            "\" " + std::to_string(allocation.index));
+    if (allocation.result >= 0 && !donated.insert(allocation.result).second)
+      fail("two arguments are donated to result " + std::to_string(allocation.result));
+  }
+  for (int64_t result : donated)
+    if (allocations.count({AllocationKind::Result, result}))
+      fail("result " + std::to_string(result) + " lives in an argument and has an allocation too");
 
   std::vector<const Command *> dispatches;
   for (const Command &command : plan.commands) {
@@ -213,7 +294,7 @@ void weir::checkPlan(const Plan &plan, const std::string &where) {
       fail(name + " has " + std::to_string(command.operands.size()) + " operands, kernel \"" +
            kernel.name + "\" takes " + std::to_string(kernel.operands.size()));
     for (size_t i = 0; i < command.operands.size(); ++i)
-      checkView(command.operands[i], "operand " + std::to_string(i) + " of " + name);
+      checkOperand(command.operands[i], "operand " + std::to_string(i) + " of " + name);
     dispatches.push_back(&command);
   }
   for (const Command &command : plan.commands) {
@@ -234,13 +315,16 @@ Plan weir::parsePlan(const std::string &json, const std::string &where) {
   JsonNode node(tree, where);
   readSchemaVersion(node);
   node.object({"schema_version", "entry", "target", "arena_bytes", "pinned_bytes", "allocations",
-               "slots", "kernels", "commands"});
+               "values", "argument_values", "result_values", "slots", "kernels", "commands"});
   Plan plan;
   plan.entry = readFileName(node["entry"]);
   plan.target = readFileName(node["target"]);
   plan.arenaBytes = node["arena_bytes"].bytes();
   plan.pinnedBytes = node["pinned_bytes"].bytes();
   plan.allocations = node["allocations"].list(readAllocation);
+  plan.values = node["values"].list(readValue);
+  plan.argumentValues = node["argument_values"].list(readValueNumber);
+  plan.resultValues = node["result_values"].list(readValueNumber);
   plan.slots = node["slots"].list(readSlot);
   plan.kernels = node["kernels"].list(readKernel);
   plan.commands = node["commands"].list(readCommand);

@@ -122,13 +122,16 @@ static void checkPlan(const Plan &plan, const Profile &device, Missing &missing)
 /// Vulkan has no empty binding or barrier. `readArtifact` has checked that
 /// views lie in their allocations.
 static void checkViews(const Plan &plan) {
-  for (const Command &command : plan.commands)
-    for (const auto *views : {&command.memory, &command.operands})
-      for (const PlanView &view : *views)
-        if (view.bytes <= 0)
-          throw BadArgument("the plan of entry '" + plan.entry +
-                            "' has a view without bytes; compile the artifact "
-                            "again");
+  auto check = [&](const PlanView &view) {
+    if (view.bytes <= 0)
+      throw BadArgument("the plan of entry '" + plan.entry +
+                        "' has a view without bytes; compile the artifact "
+                        "again");
+  };
+  for (const Command &command : plan.commands) {
+    std::for_each(command.memory.begin(), command.memory.end(), check);
+    std::for_each(command.operands.begin(), command.operands.end(), check);
+  }
 }
 
 const Profile &chooseTarget(const Artifact &artifact, const DeviceFacts &facts) {

@@ -352,7 +352,7 @@ FailureOr<Command> PlanBuilder::getDispatch(schedule::DispatchOp dispatch) {
     FailureOr<PlanView> place = getPlace(dispatch, operand);
     if (failed(place))
       return failure();
-    command.operands.push_back(*place);
+    command.operands.push_back({*place});
   }
   command.location = printLocation(dispatch.getLoc());
   return command;

@@ -13,12 +13,13 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weir {
 
 /// The version of the layout of `.weir` files that this code reads and writes.
-inline constexpr int64_t schemaVersion = 1;
+inline constexpr int64_t schemaVersion = 2;
 
 /// An element type as safetensors spells it: "F64", "F32", "I64", "I32", "BOOL"
 /// (one byte an element)...
@@ -65,6 +66,16 @@ struct Allocation {
   AllocationKind kind = AllocationKind::Arena;
   int64_t index = 0; ///< of the argument or result; 0 for the others
   int64_t bytes = 0;
+  /// Of an argument that is donated: the result that lives in its bytes and has
+  /// no allocation of its own.
+  int64_t result = -1;
+};
+
+/// What an allocation's bytes hold at a time: an argument, or the outcome of
+/// one computation. Sharing and writing in place give bytes a new value.
+struct PlanValue {
+  std::string name; ///< for people
+  int64_t bytes = 0;
 };
 
 /// Bytes of one allocation.
@@ -73,6 +84,14 @@ struct PlanView {
   int64_t offset = 0;
   int64_t bytes = 0;
   bool operator==(const PlanView &) const = default;
+};
+
+/// The bytes of one operand, and what of which value they are to hold when they
+/// are read, and hold once they are written.
+struct PlanOperand : PlanView {
+  int64_t value = -1; ///< index into Plan::values; -1 for a constant
+  int64_t from = 0;   ///< the first byte, of the value's
+  bool operator==(const PlanOperand &) const = default;
 };
 
 /// The arena bytes of one value. Live in the closed interval of waves.
@@ -90,10 +109,14 @@ struct KernelOperand {
 };
 
 struct Kernel {
-  std::string name;       ///< also the entry point in the code
-  std::string code;       ///< path in the artifact
+  std::string name; ///< also the entry point in the code
+  std::string code; ///< path in the artifact
   std::array<int64_t, 3> workgroup = {1, 1, 1};
   std::vector<KernelOperand> operands; ///< operand i is binding i of set 0
+  /// Pairs of a read and a written operand: the compiler proved from the
+  /// kernel's access maps that the second may be written over exactly the bytes
+  /// of the first.
+  std::vector<std::pair<int64_t, int64_t>> inPlace = {};
 };
 
 struct Hazard {
@@ -110,7 +133,7 @@ struct Command {
   int64_t kernel = 0; ///< index into Plan::kernels
   std::array<int64_t, 3> grid = {1, 1, 1};
   int64_t wave = 0;
-  std::vector<PlanView> operands;
+  std::vector<PlanOperand> operands;
   std::string location; ///< where the computation came from, for people
   // Barrier. The first hazard is the one that forced it.
   std::vector<Hazard> hazards;
@@ -121,6 +144,9 @@ struct Command {
 struct Plan {
   std::string entry, target;
   std::vector<Allocation> allocations;
+  std::vector<PlanValue> values;
+  std::vector<int64_t> argumentValues; ///< by argument; -1 when it has no bytes
+  std::vector<int64_t> resultValues;   ///< by result; -1 when it has no bytes
   std::vector<Slot> slots;
   std::vector<Kernel> kernels;
   std::vector<Command> commands;

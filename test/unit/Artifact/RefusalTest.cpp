@@ -138,8 +138,8 @@ TEST(Json, deep_nesting_does_not_overflow) {
 //===----------------------------------------------------------------------===//
 
 static const TextEdit manifestEdits[] = {
-    {"\"schema_version\": 1", "\"schema_version\": 2", "compile the graph again"},
-    {"\"schema_version\": 1,", "", "lacks the key \"schema_version\""},
+    {"\"schema_version\": 2", "\"schema_version\": 1", "compile the graph again"},
+    {"\"schema_version\": 2,", "", "lacks the key \"schema_version\""},
     {"\"producer\"", "\"maker\"", "unknown key \"maker\""},
     {"\"name\":\"main\"", "\"name\":\"../main\"", "\"entries[0].name\" is \"../main\""},
     {"\"name\":\"main\"", "\"name\":\".main\"", "cannot name a file"},
@@ -187,7 +187,7 @@ TEST(Manifest, byte_sizes) {
 }
 
 static const TextEdit planEdits[] = {
-    {"\"schema_version\": 1", "\"schema_version\": 0", "at least 1"},
+    {"\"schema_version\": 2", "\"schema_version\": 0", "at least 1"},
     {"\"entry\": \"main\"", "\"entry\": \"a b\"", "cannot name a file"},
     {"\"arena_bytes\": 768", "\"arena_bytes\": -1", "\"arena_bytes\" is -1"},
     {"\"pinned_bytes\": 1024", "\"pinned_bytes\": 72057594037927937", "at most"},
@@ -205,11 +205,36 @@ static const TextEdit planEdits[] = {
     {"\"kernel\":1", "\"kernel\":2", "kernel 2 of 2"},
     {"\"grid\":[1,1,1]", "\"grid\":[1,1,4294967296]", "at most 4294967295"},
     {"\"wave\":1", "\"wave\":-1", "at least 0"},
-    {"[[0,0,256],", "[", "takes 3"},
-    {"[0,0,256]", "[0,0]", "must have 3 elements"},
-    {"[0,0,256]", "[5,0,256]", "allocation 5 of 5"},
-    {"[0,0,256]", "[0,1,256]", "beyond the 256 bytes"},
-    {"[0,0,256]", "[0,72057594037927936,256]", "beyond the 256 bytes"},
+    {"[[0,0,256,0,0],", "[", "takes 3"},
+    {"[3,0,12]", "[3,0]", "must have 5 elements"},
+    {"[0,0,256,0,0]", "[0,0,256,0]", "must have 5 elements"},
+    {"[0,0,256,0,0]", "[5,0,256,0,0]", "allocation 5 of 5"},
+    {"[0,0,256,0,0]", "[0,1,256,0,0]", "beyond the 256 bytes"},
+    {"[0,0,256,0,0]", "[0,72057594037927936,256,0,0]", "beyond the 256 bytes"},
+    {"[0,0,256,0,0]", "[0,0,256,-1,0]", "\"commands[0].operands[0][3]\" is -1"},
+    {"[0,0,256,0,0]", "[0,0,256,7,0]", "operand 0 of dispatch 0 is value 7 of 7"},
+    {"[0,0,256,0,0]", "[0,0,256,0,-1]", "at least 0"},
+    {"[0,0,256,0,0]", "[0,0,256,0,1]", "too few for its 256"},
+    {"[0,0,256,0,0]", "[0,0,256,0,72057594037927936]", "too few for its 256"},
+    {"{\"name\":\"x\",\"bytes\":256}", "{\"name\":\"x\",\"bytes\":255}", "too few for its 256"},
+    {"{\"name\":\"x\",\"bytes\":256}", "{\"name\":\"x\",\"bytes\":-1}", "at least 0"},
+    {"{\"name\":\"x\",\"bytes\":256}", "{\"name\":\"x\"}", "lacks the key \"bytes\""},
+    {"{\"name\":\"x\",\"bytes\":256}", "{\"name\":1,\"bytes\":256}", "must be a string"},
+    {"\"argument_values\": [0,1],", "", "lacks the key \"argument_values\""},
+    {"\"argument_values\": [0,1]", "\"argument_values\": [0,7]", "argument 1 is value 7 of 7"},
+    {"\"argument_values\": [0,1]", "\"argument_values\": [0,-2]", "at least -1"},
+    {"\"result_values\": [2]", "\"result_values\": [9]", "result 0 is value 9 of 7"},
+    {"\"result_values\": [2]", "\"result_values\": 2", "must be an array"},
+    {"\"index\":1,\"bytes\":256", "\"index\":1,\"bytes\":256,\"result\":-1", "at least 0"},
+    {"\"index\":1,\"bytes\":256", "\"index\":1,\"bytes\":256,\"result\":0",
+     "has an allocation too"},
+    {"\"kind\":\"result\",", "\"kind\":\"result\",\"result\":0,", "that is no argument"},
+    {"\"kind\":\"result\",", "\"kind\":\"result\",\"donated\":0,", "unknown key \"donated\""},
+    {"\"name\":\"add\",", "\"name\":\"add\",\"in_place\":[[0,2,1]],", "must have 2 elements"},
+    {"\"name\":\"add\",", "\"name\":\"add\",\"in_place\":[[-1,2]],", "at least 0"},
+    {"\"name\":\"add\",", "\"name\":\"add\",\"in_place\":[[3,2]],", "may write operand 2 over 3"},
+    {"\"name\":\"add\",", "\"name\":\"add\",\"in_place\":[[0,1]],", "may write operand 1 over 0"},
+    {"\"name\":\"add\",", "\"name\":\"add\",\"in_place\":[[2,2]],", "may write operand 2 over 2"},
     {"\"memory\":[[4,0,256]", "\"memory\":[[4,0,769]", "a barrier's memory"},
     {"\"kind\":\"war\"", "\"kind\":\"rar\"", "must be one of"},
     {"\"from\":[0,2]", "\"from\":[0,3]", "operand 3 of dispatch 0"},
@@ -224,6 +249,22 @@ TEST(Plan, refuses) {
     std::string text = replace(printPlan(makeSample().plans[0]), edit.from, edit.to);
     EXPECT_ERROR(parsePlan(text, "plan.json"), edit.error);
   }
+}
+
+TEST(Plan, a_result_lives_in_one_argument) {
+  Plan plan = makeSample().plans[0];
+  plan.commands.clear();
+  plan.allocations = {{AllocationKind::Argument, 0, 256, 0}, {AllocationKind::Argument, 1, 256}};
+  EXPECT_EQ(printPlan(parsePlan(printPlan(plan), "p")), printPlan(plan));
+  plan.allocations[1].result = 0;
+  EXPECT_ERROR(parsePlan(printPlan(plan), "p"), "two arguments are donated to result 0");
+}
+
+TEST(Plan, reads_back_pairs_in_place) {
+  Plan plan = makeSample().plans[0];
+  plan.kernels[1].inPlace = {{0, 2}, {1, 2}};
+  EXPECT_NE(printPlan(plan).find("\"in_place\":[[0,2],[1,2]]"), std::string::npos);
+  EXPECT_EQ(parsePlan(printPlan(plan), "p").kernels[1].inPlace, plan.kernels[1].inPlace);
 }
 
 TEST(Plan, refuses_to_print_what_is_no_utf8) {
@@ -258,6 +299,21 @@ TEST(Artifact, refuses_to_write_what_does_not_agree) {
       {"has 260 bytes, what it stands for has 256",
        [](Artifact &a) { a.plans[0].allocations[0].bytes = 260; }},
       {"has 2", [](Artifact &a) { a.plans[0].allocations[0].index = 2; }},
+      {"holds result 1, entry \"main\" has 1",
+       [](Artifact &a) { a.plans[0].allocations[0].result = 1; }},
+      {"holds result \"z\", which has 4",
+       [](Artifact &a) {
+         a.manifest.entries[0].results.push_back({"z", "F32", {1}, "", false});
+         a.plans[0].allocations[0].result = 1;
+       }},
+      {"the arguments have 1 values, there are 2",
+       [](Artifact &a) { a.plans[0].argumentValues.pop_back(); }},
+      {"the results have 0 values, there are 1",
+       [](Artifact &a) { a.plans[0].resultValues.clear(); }},
+      {"the results: \"y\" has 256 bytes, its value 0",
+       [](Artifact &a) { a.plans[0].resultValues[0] = -1; }},
+      {"the results: \"y\" has 256 bytes, its value 260",
+       [](Artifact &a) { a.plans[0].values[2].bytes = 260; }},
       {"there is only 0", [](Artifact &a) { a.plans[0].allocations[4].index = 1; }},
       {"what it stands for has 1024", [](Artifact &a) { a.plans[0].arenaBytes = 1024; }},
       {"its last constant ends at 268",
@@ -354,7 +410,9 @@ TEST(Artifact, without_constants_needs_no_weights) {
   Artifact sample = makeSample();
   sample.manifest.constants.clear();
   sample.constants.clear();
-  sample.plans[0] = Plan{"main", "vulkan", {}, {}, {}, {}, 0, 0};
+  sample.plans[0] = Plan();
+  sample.plans[0].entry = "main";
+  sample.plans[0].target = "vulkan";
   sample.code.clear();
   writeArtifact(folder / "a.weir", sample);
   EXPECT_FALSE(readArchive(folder / "a.weir").count("weights.safetensors"));

@@ -11,7 +11,7 @@
 
 namespace weir::test {
 
-inline Command dispatch(int64_t kernel, int64_t wave, std::vector<PlanView> operands) {
+inline Command dispatch(int64_t kernel, int64_t wave, std::vector<PlanOperand> operands) {
   Command command;
   command.kernel = kernel;
   command.wave = wave;
@@ -59,6 +59,10 @@ inline Artifact makeSample() {
                       {AllocationKind::Result, 0, 256},
                       {AllocationKind::Constants, 0, 268},
                       {AllocationKind::Arena, 0, 768}};
+  plan.values = {{"x", 256},  {"w", 256},  {"y", 256}, {"t0", 256},
+                 {"t1", 256}, {"t2", 256}, {"t3", 256}};
+  plan.argumentValues = {0, 1};
+  plan.resultValues = {2};
   plan.slots = {{"t0", 0, 256, 256, 0, 1},
                 {"t1", 256, 256, 256, 0, 1},
                 {"t2", 512, 256, 256, 1, 3},
@@ -67,8 +71,9 @@ inline Artifact makeSample() {
   KernelOperand constant{Access::Read, false, 12, 4};
   plan.kernels = {{"scale", "code/vulkan/scale.spv", {8, 1, 1}, {read, constant, write}},
                   {"add", "code/vulkan/add.spv", {8, 1, 1}, {read, read, write}}};
-  PlanView x{0, 0, 256}, w{1, 0, 256}, y{2, 0, 256}, c0{3, 0, 12}, c1{3, 256, 12};
-  PlanView t0{4, 0, 256}, t1{4, 256, 256}, t2{4, 512, 256}, t3{4, 0, 256};
+  PlanOperand x{{0, 0, 256}, 0}, w{{1, 0, 256}, 1}, y{{2, 0, 256}, 2}, c0{{3, 0, 12}},
+      c1{{3, 256, 12}};
+  PlanOperand t0{{4, 0, 256}, 3}, t1{{4, 256, 256}, 4}, t2{{4, 512, 256}, 5}, t3{{4, 0, 256}, 6};
   plan.commands = {
       dispatch(0, 0, {x, c0, t0}),
       dispatch(0, 0, {w, c1, t1}),

@@ -86,7 +86,7 @@ inline TensorSpec makeTensor(const std::string &name, std::vector<int64_t> shape
   return {name, "F32", std::move(shape), "", false};
 }
 
-inline Command makeDispatch(int64_t kernel, int64_t wave, std::vector<PlanView> operands) {
+inline Command makeDispatch(int64_t kernel, int64_t wave, std::vector<PlanOperand> operands) {
   Command command = dispatch(kernel, wave, std::move(operands));
   command.grid = {elements / 8, 1, 1};
   return command;
@@ -130,8 +130,8 @@ inline Artifact makeArtifact(bool withBarrier = true) {
                        {AllocationKind::Arena, 0, 512}};
   chain.slots = {{"t", 256, tensorBytes, 256, 0, 1}};
   chain.kernels = {twice, add};
-  const PlanView x{0, 0, tensorBytes}, y{1, 0, tensorBytes}, constant{2, 0, tensorBytes},
-      t{3, 256, tensorBytes};
+  const PlanOperand x{{0, 0, tensorBytes}}, y{{1, 0, tensorBytes}}, constant{{2, 0, tensorBytes}},
+      t{{3, 256, tensorBytes}};
   chain.commands = {makeDispatch(0, 0, {x, t}), barrier({{HazardKind::RAW, 0, 1, 1, 0}}, {t}),
                     makeDispatch(1, 1, {t, constant, y})};
   if (!withBarrier)
@@ -142,7 +142,7 @@ inline Artifact makeArtifact(bool withBarrier = true) {
   step.target = "vulkan";
   step.allocations = {{AllocationKind::Argument, 0, tensorBytes}};
   step.kernels = {increment};
-  step.commands = {makeDispatch(0, 0, {{0, 0, tensorBytes}, {0, 0, tensorBytes}})};
+  step.commands = {makeDispatch(0, 0, {{{0, 0, tensorBytes}}, {{0, 0, tensorBytes}}})};
 
   Plan sum;
   sum.entry = "sum";
@@ -152,7 +152,7 @@ inline Artifact makeArtifact(bool withBarrier = true) {
                      {AllocationKind::Result, 0, tensorBytes}};
   sum.kernels = {add};
   sum.commands = {
-      makeDispatch(0, 0, {{0, 0, tensorBytes}, {1, 0, tensorBytes}, {2, 0, tensorBytes}})};
+      makeDispatch(0, 0, {{{0, 0, tensorBytes}}, {{1, 0, tensorBytes}}, {{2, 0, tensorBytes}}})};
 
   Plan nothing;
   nothing.entry = "nothing";
@@ -186,8 +186,8 @@ inline Artifact makeReuseArtifact(bool withWar = true) {
   plan.kernels = {
       {"twice", "code/vulkan/twice.spv", {8, 1, 1}, {readOperand, writeOperand}},
       {"add", "code/vulkan/add.spv", {8, 1, 1}, {readOperand, readOperand, writeOperand}}};
-  const PlanView x{0, 0, tensorBytes}, y{1, 0, tensorBytes}, z{2, 0, tensorBytes},
-      t{3, 0, tensorBytes};
+  const PlanOperand x{{0, 0, tensorBytes}}, y{{1, 0, tensorBytes}}, z{{2, 0, tensorBytes}},
+      t{{3, 0, tensorBytes}};
   plan.commands = {makeDispatch(0, 0, {x, t}), barrier({{HazardKind::RAW, 0, 1, 1, 0}}, {t}),
                    makeDispatch(1, 1, {t, x, y})};
   if (withWar)

@@ -106,7 +106,7 @@ static const Edit edits[] = {
     {"slot_too_short", "slots", "is in no slot",
      [](Artifact &, Plan &plan) { plan.slots[2].bytes = 255; }},
     {"read_before_any_write", "contents", "reads bytes [0, 256) of the arena",
-     [](Artifact &, Plan &plan) { plan.commands[0].operands[2] = {2, 0, 256}; }},
+     [](Artifact &, Plan &plan) { plan.commands[0].operands[2] = {{2, 0, 256}}; }},
     {"write_that_does_not_cover", "contents", "which no dispatch before it",
      [](Artifact &, Plan &plan) { plan.kernels[0].operands[2].coversAll = false; }},
     {"write_declared_none", "contents", "which no dispatch before it",
@@ -122,11 +122,11 @@ static const Edit edits[] = {
        artifact.manifest.entries[0].results.push_back({"z", "F32", {1}, "", false});
      }},
     {"argument_written", "read-only", "writes bytes [0, 256) of argument \"x\"",
-     [](Artifact &, Plan &plan) { plan.commands[7].operands[2] = {0, 0, 256}; }},
+     [](Artifact &, Plan &plan) { plan.commands[7].operands[2] = {{0, 0, 256}}; }},
     {"constant_written", "read-only", "of the constants, which it does not own",
      [](Artifact &, Plan &plan) { plan.kernels[0].operands[1].access = Access::Update; }},
     {"operands_overlap_in_part", "in place", "and the ranges differ",
-     [](Artifact &, Plan &plan) { plan.commands[7].operands[2] = {4, 384, 256}; }},
+     [](Artifact &, Plan &plan) { plan.commands[7].operands[2] = {{4, 384, 256}}; }},
     {"updated_operand_read_too", "in place", "one updates them",
      [](Artifact &, Plan &plan) {
        plan.kernels[1].operands[2].access = Access::Update;
@@ -232,7 +232,7 @@ TEST(Verify, equal_ranges_read_and_written_are_in_place) {
                           "code/vulkan/add.spv",
                           {8, 1, 1},
                           {plan.kernels[1].operands[0], plan.kernels[1].operands[2]}});
-  PlanView y = plan.commands[7].operands[2], t2 = plan.commands[7].operands[0];
+  PlanOperand y = plan.commands[7].operands[2], t2 = plan.commands[7].operands[0];
   plan.commands[7].operands[2] = t2;
   plan.commands.push_back(barrier({{HazardKind::RAW, 4, 2, 5, 0}}, {t2}));
   plan.commands.push_back(dispatch(2, 4, {t2, y}));
@@ -245,7 +245,7 @@ TEST(Verify, equal_ranges_read_and_written_are_in_place) {
 TEST(Verify, donated_argument_may_be_written) {
   Artifact sample = makeSample();
   sample.manifest.entries[0].arguments[0].donate = true;
-  sample.plans[0].commands[7].operands[2] = {0, 0, 256};
+  sample.plans[0].commands[7].operands[2] = {{0, 0, 256}};
   EXPECT_TRUE(findClaim(verify(sample), "read-only").holds);
 }
 
@@ -255,7 +255,7 @@ TEST(Verify, empty_views_conflict_with_nothing) {
   plan.kernels.push_back(
       {"none", "code/vulkan/add.spv", {8, 1, 1}, {{Access::Write, true, 0, 16}}});
   plan.commands.insert(plan.commands.begin(),
-                       {dispatch(2, 0, {{0, 16, 0}}), dispatch(2, 0, {{4, 7, 0}})});
+                       {dispatch(2, 0, {{{0, 16, 0}}}), dispatch(2, 0, {{{4, 7, 0}}})});
   for (Command &command : plan.commands)
     for (Hazard &hazard : command.hazards) {
       hazard.from += 2;
@@ -440,10 +440,10 @@ private:
   }
   void addDispatch(int number) {
     Kernel kernel{"k" + std::to_string(number), "code/vulkan/add.spv", {8, 1, 1}, {}};
-    std::vector<PlanView> views;
+    std::vector<PlanOperand> views;
     for (int i = pick(0, 3); i > 0; --i) {
       int64_t offset = pick(0, 5) * 4;
-      PlanView view{0, offset, pick(0, std::min<int>(8, arenaBytes - offset))};
+      PlanOperand view{{0, offset, pick(0, std::min<int>(8, arenaBytes - offset))}};
       if (!views.empty() && pick(0, 4) == 0)
         view = views.back();
       views.push_back(view);
