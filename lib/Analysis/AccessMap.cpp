@@ -335,6 +335,9 @@ Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &secon
              (variable.scope == Scope::Workgroup &&
               instances.invocations == Invocations::SameWorkgroup)) &&
             (!variable.varies || (sameTrips && !leaks));
+    if (variable.kind == Kind::Opaque && isUniform &&
+        instances.invocations == Invocations::SameWorkgroup && isUniform(variable.value))
+      one |= sameTrips && !leaks;
     if (one)
       question.share(index);
   }

@@ -14,6 +14,8 @@
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Analysis/CFGLoopInfo.h"
+#include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
+#include "mlir/Analysis/DataFlow/Utils.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -143,6 +145,9 @@ struct Reference {
   Value root;                         ///< null: not known
   AffineExpr offset;                  ///< in bytes; null: not known
   SmallVector<AffineExpr, 4> strides; ///< in bytes
+  /// It is in this piece only where the first are at least 0 and the second 0.
+  SmallVector<AffineExpr, 0> nonNegative, zero;
+  bool certain = true; ///< and then it surely is
 };
 
 /// A function's body as reached by one chain of calls, or one trip of a loop.
@@ -187,8 +192,9 @@ private:
   DenseMap<StringAttr, Value> globals;
   Value dynamicShared;
   DominanceInfo dominance;
-  DenseSet<unsigned> seenLoops; ///< trip variables
-  int64_t unrolled = 1;         ///< trips of the loops around that are walked one by one
+  std::optional<DataFlowSolver> ranges; ///< of the kernel's integers; made when asked for
+  DenseSet<unsigned> seenLoops;         ///< trip variables
+  int64_t unrolled = 1;                 ///< trips of the loops around that are walked one by one
 
   Frame &makeFrame() { return *frames.emplace_back(std::make_unique<Frame>()); }
 
@@ -206,6 +212,11 @@ private:
   }
   AffineExpr addOpaque(Value value, Frame &frame, Interval range = {}) {
     MapVariable variable;
+    if (!range.lower || !range.upper) {
+      Interval inferred = inferRange(value);
+      range.lower = range.lower ? range.lower : inferred.lower;
+      range.upper = range.upper ? range.upper : inferred.upper;
+    }
     variable.value = value;
     Origin origin = getOrigin(value, frame);
     variable.scope = origin.scope;
@@ -214,6 +225,8 @@ private:
     variable.upper = range.upper;
     return dim(addVariable(std::move(variable)));
   }
+  Interval inferRange(Value value);
+  bool isNeverNegative(Value value, Frame &frame);
   AffineExpr getId(Kind kind, unsigned axis, std::optional<int64_t> size);
   unsigned getTrip(Operation *loop, Frame &frame);
 
@@ -224,6 +237,8 @@ private:
   AffineExpr computeCarried(BlockArgument argument, AffineExpr init, Value next, AffineExpr trip,
                             Frame &frame);
   AffineExpr matchGlobalId(Operation *sum, Frame &frame);
+  AffineExpr flipBits(AffineExpr expr, int64_t mask);
+  AffineExpr getBit(Value condition, Frame &frame);
   AffineExpr replaceDims(AffineMap map, ValueRange operands, unsigned result, Frame &frame);
   struct Origin {
     Scope scope = Scope::Grid;
@@ -235,6 +250,7 @@ private:
   std::optional<std::pair<Value, Value>> getCarried(BlockArgument argument, Frame &frame);
 
   ArrayRef<Reference> resolve(Value memref, Frame &frame);
+  std::optional<SmallVector<Reference, 1>> resolveChoice(Value memref, Frame &frame);
   SmallVector<Reference, 1> computeReferences(Value memref, Frame &frame);
   std::optional<SmallVector<Value>> getChoices(Value memref, Frame &frame);
   bool isViewOf(Value view, const DenseSet<Value> &values, Frame &frame);
@@ -275,6 +291,28 @@ private:
 //===----------------------------------------------------------------------===//
 // Values
 //===----------------------------------------------------------------------===//
+
+/// What integer range inference says of a value of the kernel's own body.
+Interval AccessMapBuilder::inferRange(Value value) {
+  if (!value.getType().isIntOrIndex())
+    return {};
+  if (!ranges) {
+    ranges.emplace(DataFlowConfig().setInterprocedural(false));
+    dataflow::loadBaselineAnalyses(*ranges);
+    ranges->load<dataflow::IntegerRangeAnalysis>();
+    (void)ranges->initializeAndRun(maps.kernel);
+  }
+  auto *state = ranges->lookupState<dataflow::IntegerValueRangeLattice>(value);
+  if (!state || state->getValue().isUninitialized())
+    return {};
+  const ConstantIntRanges &range = state->getValue().getValue();
+  Interval interval;
+  if (!range.smin().isMinSignedValue() || range.smin().getBitWidth() == 1)
+    interval.lower = range.smin().getSExtValue();
+  if (!range.smax().isMaxSignedValue() || range.smax().getBitWidth() == 1)
+    interval.upper = range.smax().getSExtValue();
+  return interval;
+}
 
 AffineExpr AccessMapBuilder::getId(Kind kind, unsigned axis, std::optional<int64_t> size) {
   auto [it, isNew] = ids.try_emplace({kind, axis});
@@ -337,6 +375,45 @@ AffineExpr AccessMapBuilder::replaceDims(AffineMap map, ValueRange operands, uns
     (index < map.getNumDims() ? dims : symbols).push_back(evaluate(operand, frame));
   AffineExpr expr = map.getResult(result).replaceDimsAndSymbols(dims, symbols);
   return expr.isPureAffine() ? expr : AffineExpr();
+}
+
+/// Whether a value, read as signed, is at least 0 on every trip of every loop:
+/// so it began, and so what is carried around keeps it.
+bool AccessMapBuilder::isNeverNegative(Value value, Frame &frame) {
+  SmallVector<Value> open = {value};
+  DenseSet<Value> seen;
+  while (!open.empty()) {
+    Value part = open.pop_back_val();
+    if (!seen.insert(part).second)
+      continue;
+    std::optional<int64_t> lower = inferRange(part).lower;
+    if ((lower && *lower >= 0) || isNonNegative(evaluate(part, frame)))
+      continue;
+    if (auto argument = dyn_cast<BlockArgument>(part)) {
+      // Only what a loop carries; an induction variable is not among it.
+      std::optional<SmallVector<Value>> passed = getChoices(argument, frame);
+      if (!passed || llvm::is_contained(*passed, Value()))
+        return false;
+      llvm::append_range(open, *passed);
+      continue;
+    }
+    Operation *op = part.getDefiningOp();
+    APInt literal;
+    auto isAtLeast = [&](int64_t least) {
+      return matchPattern(op->getOperand(1), m_ConstantInt(&literal)) && literal.sge(least);
+    };
+    if (isa<arith::ShRUIOp>(op) ? isAtLeast(1) : isa<arith::DivUIOp>(op) && isAtLeast(2))
+      continue;
+    bool keeps = isa<arith::SelectOp, arith::AndIOp, arith::OrIOp, arith::XOrIOp, arith::MinSIOp,
+                     arith::MaxSIOp, arith::ShRUIOp, arith::ShRSIOp, arith::DivUIOp, arith::DivSIOp,
+                     arith::RemUIOp, arith::RemSIOp>(op) ||
+                 (isa<arith::AddIOp, arith::MulIOp, arith::ShLIOp>(op) && part.getType().isIndex());
+    if (!keeps)
+      return false;
+    llvm::append_range(open, isa<arith::SelectOp>(op) ? op->getOperands().drop_front()
+                                                      : op->getOperands());
+  }
+  return true;
 }
 
 /// What distinguishes the executions that see different values of `value`: all
@@ -547,6 +624,44 @@ AffineExpr AccessMapBuilder::matchGlobalId(Operation *sum, Frame &frame) {
   return {};
 }
 
+/// `expr ^ mask`: each run of ones in the mask turns a field round.
+AffineExpr AccessMapBuilder::flipBits(AffineExpr expr, int64_t mask) {
+  if (mask == -1)
+    return constant(-1) - expr;
+  if (mask < 0 || !isNonNegative(expr))
+    return {};
+  for (AffineExpr field = expr; mask;) {
+    unsigned low = llvm::countr_zero(uint64_t(mask));
+    unsigned size = llvm::countr_one(uint64_t(mask) >> low);
+    int64_t unit = int64_t(1) << low, count = int64_t(1) << size;
+    mask -= unit * (count - 1);
+    expr = expr + unit * (constant(count - 1) - field.floorDiv(unit) % count * 2);
+  }
+  return expr;
+}
+
+/// A condition as 0 or 1; null where that is no affine expression.
+AffineExpr AccessMapBuilder::getBit(Value condition, Frame &frame) {
+  auto within = [&](AffineExpr expr, int64_t lower, int64_t upper) {
+    Interval range = interval(expr);
+    return range.lower && range.upper && *range.lower >= lower && *range.upper <= upper;
+  };
+  auto compare = condition.getDefiningOp<arith::CmpIOp>();
+  if (!compare || !compare.getLhs().getType().isIntOrIndex()) {
+    AffineExpr expr = evaluate(condition, frame);
+    return within(expr, -1, 0) ? -expr : AffineExpr();
+  }
+  bool isEqual = compare.getPredicate() == arith::CmpIPredicate::eq;
+  if (!isEqual && compare.getPredicate() != arith::CmpIPredicate::ne)
+    return {};
+  AffineExpr difference = evaluate(compare.getLhs(), frame) - evaluate(compare.getRhs(), frame);
+  if (within(difference, -1, 0))
+    difference = -difference;
+  else if (!within(difference, 0, 1))
+    return {};
+  return isEqual ? constant(1) - difference : difference;
+}
+
 AffineExpr AccessMapBuilder::computeArith(Operation *op, Frame &frame) {
   Value value = op->getResult(0);
   auto operand = [&](unsigned index) { return evaluate(op->getOperand(index), frame); };
@@ -635,11 +750,9 @@ AffineExpr AccessMapBuilder::computeArith(Operation *op, Frame &frame) {
           llvm::isPowerOf2_64(step & -step) && *range.upper < (step & -step))
         return fit(high + low);
     }
-    std::optional<int64_t> one = literal(1);
-    Interval range = interval(operand(0));
-    if (isa<arith::XOrIOp>(op) && one == 1 && range.lower && *range.lower >= 0 && range.upper &&
-        *range.upper <= 1)
-      return constant(1) - operand(0);
+    for (bool swapped : {false, true})
+      if (std::optional<int64_t> mask = literal(!swapped); mask && isa<arith::XOrIOp>(op))
+        return flipBits(operand(swapped), *mask);
     return {};
   }
   auto makeBetween = [&](ArrayRef<AffineExpr> below, ArrayRef<AffineExpr> above, Interval range) {
@@ -694,6 +807,9 @@ AffineExpr AccessMapBuilder::computeArith(Operation *op, Frame &frame) {
     AffineExpr a = operand(1), b = operand(2);
     if (a == b)
       return a;
+    if (auto distance = dyn_cast<AffineConstantExpr>(a - b))
+      if (AffineExpr bit = getBit(op->getOperand(0), frame))
+        return b + bit * distance.getValue();
     Interval x = interval(a), y = interval(b);
     return addOpaque(value, frame, {least(x.lower, y.lower), most(x.upper, y.upper)});
   }
@@ -899,6 +1015,8 @@ ArrayRef<Reference> AccessMapBuilder::resolve(Value memref, Frame &inner) {
   Frame &frame = getHome(memref, inner);
   if (auto it = frame.references.find(memref); it != frame.references.end())
     return it->second;
+  if (std::optional<SmallVector<Reference, 1>> chosen = resolveChoice(memref, frame))
+    return frame.references[memref] = std::move(*chosen);
   SmallVector<Reference, 1> found;
   // All that it may be, seen through choices.
   SmallVector<Value> open = {memref}, leaves;
@@ -944,8 +1062,73 @@ ArrayRef<Reference> AccessMapBuilder::resolve(Value memref, Frame &inner) {
       else if (same->offset != part.offset || same->strides != part.strides)
         same->offset = {};
     }
+    for (Reference &reference : found) {
+      reference.nonNegative.clear();
+      reference.zero.clear();
+      reference.certain &= found.size() == 1;
+    }
   }
   return frame.references[memref] = std::move(found);
+}
+
+/// Where it is known when a memref is which: chosen by a condition, or handed
+/// around by a loop that passes on what it got.
+std::optional<SmallVector<Reference, 1>> AccessMapBuilder::resolveChoice(Value memref,
+                                                                         Frame &frame) {
+  SmallVector<Reference, 1> found;
+  auto add = [&](Value value, function_ref<void(Context &)> addConditions) {
+    Context when;
+    addConditions(when);
+    for (Reference reference : SmallVector<Reference, 1>(resolve(value, frame))) {
+      llvm::append_range(reference.nonNegative, when.nonNegative);
+      llvm::append_range(reference.zero, when.zero);
+      reference.certain &= when.certain;
+      found.push_back(std::move(reference));
+    }
+  };
+  auto choose = [&](Value condition, Value first, Value second) {
+    for (bool holds : {true, false})
+      add(holds ? first : second,
+          [&](Context &when) { addCondition(condition, holds, when, frame); });
+    return found;
+  };
+  if (auto select = memref.getDefiningOp<arith::SelectOp>())
+    return choose(select.getCondition(), select.getTrueValue(), select.getFalseValue());
+  if (auto branch = memref.getDefiningOp<scf::IfOp>()) {
+    unsigned index = cast<OpResult>(memref).getResultNumber();
+    return choose(branch.getCondition(), branch.thenYield().getOperand(index),
+                  branch.elseYield().getOperand(index));
+  }
+
+  auto argument = dyn_cast<BlockArgument>(memref);
+  if (!argument)
+    return std::nullopt;
+  Block *block = argument.getOwner();
+  auto loop = dyn_cast<LoopLikeOpInterface>(block->getParentOp());
+  bool isOfBlocks = frame.headers.contains(block);
+  if (!isOfBlocks && !(isa<scf::ForOp, affine::AffineForOp>(block->getParentOp())))
+    return std::nullopt;
+  // On trip n it is what the n-th step back around the cycle began with.
+  SmallVector<Value> begins;
+  for (BlockArgument step = argument; begins.empty() || step != argument;) {
+    std::optional<std::pair<Value, Value>> carried;
+    if (isOfBlocks)
+      carried = getCarried(step, frame);
+    else if (OpOperand *init = loop.getTiedLoopInit(step))
+      carried = {init->get(), loop.getTiedLoopYieldedValue(step)->get()};
+    auto next = carried ? dyn_cast<BlockArgument>(carried->second) : BlockArgument();
+    if (!next || next.getOwner() != block || begins.size() == 8)
+      return std::nullopt;
+    begins.push_back(carried->first);
+    step = next;
+  }
+  AffineExpr trip =
+      dim(isOfBlocks ? frame.headers.lookup(block) : getTrip(loop.getOperation(), frame));
+  for (auto [number, begin] : llvm::enumerate(begins))
+    add(begin, [&, number = number](Context &when) {
+      when.zero.push_back(trip % int64_t(begins.size()) - int64_t(number));
+    });
+  return found;
 }
 
 /// Whether `view` is cut, through any choices, from one of `values`.
@@ -1127,19 +1310,6 @@ void AccessMapBuilder::addComparison(arith::CmpIPredicate predicate, AffineExpr 
                                      AffineExpr right, Context &at) {
   using Predicate = arith::CmpIPredicate;
   switch (predicate) {
-  case Predicate::ult:
-  case Predicate::ule:
-  case Predicate::ugt:
-  case Predicate::uge:
-    if (!isNonNegative(left) || !isNonNegative(right)) {
-      at.certain = false;
-      return;
-    }
-    break;
-  default:
-    break;
-  }
-  switch (predicate) {
   case Predicate::eq:
     at.zero.push_back(left - right);
     return;
@@ -1183,8 +1353,17 @@ void AccessMapBuilder::addCondition(Value condition, bool holds, Context &at, Fr
   Operation *op = condition.getDefiningOp();
   if (auto compare = dyn_cast_or_null<arith::CmpIOp>(op);
       compare && compare.getLhs().getType().isIntOrIndex()) {
-    addComparison(holds ? compare.getPredicate() : arith::invertPredicate(compare.getPredicate()),
-                  evaluate(compare.getLhs(), frame), evaluate(compare.getRhs(), frame), at);
+    using Predicate = arith::CmpIPredicate;
+    Predicate predicate =
+        holds ? compare.getPredicate() : arith::invertPredicate(compare.getPredicate());
+    bool isSigned = predicate != Predicate::ult && predicate != Predicate::ule &&
+                    predicate != Predicate::ugt && predicate != Predicate::uge;
+    if (!isSigned &&
+        (!isNeverNegative(compare.getLhs(), frame) || !isNeverNegative(compare.getRhs(), frame)))
+      at.certain = false;
+    else
+      addComparison(predicate, evaluate(compare.getLhs(), frame), evaluate(compare.getRhs(), frame),
+                    at);
     return;
   }
   if (isa_and_nonnull<arith::XOrIOp>(op) &&
@@ -1195,7 +1374,15 @@ void AccessMapBuilder::addCondition(Value condition, bool holds, Context &at, Fr
     addCondition(op->getOperand(1), holds, at, frame);
     return;
   }
-  at.certain = false;
+  // A flag is one wherever it is asked for.
+  if (isa_and_nonnull<arith::AndIOp, arith::OrIOp>(op)) {
+    at.certain = false;
+    return;
+  }
+  if (AffineExpr bit = getBit(condition, frame))
+    at.zero.push_back(bit - (holds ? 1 : 0));
+  else
+    at.certain = false;
 }
 
 //===----------------------------------------------------------------------===//
@@ -1516,8 +1703,11 @@ void AccessMapBuilder::addAccess(Operation *op, Value memref, ArrayRef<AffineExp
                                  Frame &frame, const Context &at) {
   SmallVector<Reference, 1> references(resolve(memref, frame));
   auto type = dyn_cast<MemRefType>(memref.getType());
-  effect.certain &= references.size() == 1;
   for (const Reference &reference : references) {
+    Context here = at;
+    llvm::append_range(here.nonNegative, reference.nonNegative);
+    llvm::append_range(here.zero, reference.zero);
+    here.certain &= reference.certain;
     MemoryAccess access;
     access.root = reference.root;
     AffineExpr begin = elementBytes ? reference.offset : AffineExpr();
@@ -1538,7 +1728,7 @@ void AccessMapBuilder::addAccess(Operation *op, Value memref, ArrayRef<AffineExp
       access.indices.assign(indices.begin(), indices.end());
       access.elements = elements;
     }
-    add(std::move(access), op, effect, frame, at);
+    add(std::move(access), op, effect, frame, here);
   }
 }
 

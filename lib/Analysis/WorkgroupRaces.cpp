@@ -87,7 +87,7 @@ static std::vector<bool> findThoseThatMatter(const AccessMaps &maps) {
 WorkgroupRaces::WorkgroupRaces(FunctionOpInterface kernel, const LaunchSizes &sizes,
                                GetArgumentSharing getSharing,
                                function_ref<bool(FunctionOpInterface)> mayEdit)
-    : kernel(kernel), maps(kernel, sizes), getSharing(std::move(getSharing)) {
+    : kernel(kernel), sizes(sizes), maps(kernel, sizes), getSharing(std::move(getSharing)) {
   DenseMap<Operation *, SmallVector<unsigned, 1>> accessesOf;
   for (auto [index, access] : llvm::enumerate(maps.getAccesses()))
     accessesOf[access.op].push_back(index);
@@ -108,6 +108,7 @@ WorkgroupRaces::WorkgroupRaces(FunctionOpInterface kernel, const LaunchSizes &si
     return stable[op] = true;
   };
   uniformity = std::make_unique<Uniformity>(kernel, Uniformity::Scope::Workgroup, isStable);
+  maps.setUniform([this](Value value) { return uniformity->isUniform(value); });
   graph =
       std::make_unique<KernelGraph>(kernel, maps, *uniformity, findThoseThatMatter(maps), mayEdit);
 }
@@ -351,9 +352,11 @@ WorkgroupRaces::Plan WorkgroupRaces::plan() {
       sets.push_back(way.places);
       open = true;
     }
-    // Among equals, just before an access that needs it, and as late as can be.
+    // Among equals, in the kernel itself, just before an access that needs it,
+    // and as late as can be.
     for (auto [index, place] : llvm::enumerate(graph->places))
       costs[index] = getCost(place.depth) + int64_t(graph->places.size() - index) +
+                     (kernel->isAncestor(place.before) ? 0 : int64_t(1) << 21) +
                      (needy.contains(place.before) ? 0 : int64_t(1) << 20);
     if (open)
       cover = findCover(sets, costs);
@@ -408,6 +411,8 @@ std::vector<gpu::BarrierOp> WorkgroupRaces::findRedundant() {
 
 std::vector<AccessHazard> WorkgroupRaces::findGridRaces() {
   std::vector<AccessHazard> races;
+  if (llvm::all_of(sizes.grid, [](std::optional<int64_t> size) { return size == 1; }))
+    return races;
   ArrayRef<MemoryAccess> accesses = maps.getAccesses();
   Instances instances;
   instances.invocations = Invocations::DifferentWorkgroup;

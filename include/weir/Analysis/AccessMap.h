@@ -19,6 +19,7 @@
 #include "llvm/ADT/SmallVector.h"
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -135,6 +136,10 @@ public:
   Sharing compare(const MemoryAccess &first, const MemoryAccess &second, const Instances &instances,
                   std::optional<int64_t> shift = {}) const;
 
+  /// Makes known which values all invocations of a workgroup agree on; until
+  /// then only what is computed from arguments and ids of workgroups counts.
+  void setUniform(std::function<bool(mlir::Value)> known) { isUniform = std::move(known); }
+
   /// Whether no other invocation can reach the memory.
   bool isPrivate(mlir::Value root) const;
 
@@ -165,6 +170,7 @@ private:
   LaunchSizes sizes;
   std::vector<MapVariable> variables;
   std::vector<MemoryAccess> accesses;
+  std::function<bool(mlir::Value)> isUniform;
   llvm::DenseMap<mlir::Operation *, unsigned> loopTrips;
   llvm::DenseMap<mlir::Block *, unsigned> headerTrips;
 };

@@ -89,6 +89,7 @@ public:
 
 private:
   mlir::FunctionOpInterface kernel;
+  LaunchSizes sizes;
   AccessMaps maps;
   GetArgumentSharing getSharing;
   std::unique_ptr<Uniformity> uniformity, gridUniformity;

@@ -115,8 +115,8 @@ gpu.module @m {
     func.call @helper(%a, %n) : (memref<128xf32>, index) -> ()
     gpu.return
   }
-  // CHECK: note: select: write argument 1 at invocation.x * 4 for 4 perhaps
-  // CHECK: note: select: write argument 0 at invocation.x * 4 for 4 perhaps
+  // CHECK: note: select: write argument 0 at invocation.x * 4 for 4 if {{.*}} - 1 == 0
+  // CHECK: note: select: write argument 1 at invocation.x * 4 for 4 if {{.*}} == 0
   // CHECK: note: select: 0 and 0: disjoint in a workgroup, unknown across
   // CHECK: note: select: 0 and 1: unknown in a workgroup, unknown across
   // CHECK: note: select: 1 and 1: disjoint in a workgroup, unknown across

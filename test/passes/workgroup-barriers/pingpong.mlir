@@ -143,6 +143,66 @@ gpu.func @not_swapped(%in: !g {llvm.noalias}, %out: !g {llvm.noalias}) workgroup
   gpu.return
 }
 
+// Chosen by the parity of the trip.
+// CHECK-LABEL: gpu.func @selected
+gpu.func @selected(%in: !tiles {llvm.noalias}, %out: !g {llvm.noalias}) workgroup(%a: !s, %b: !s)
+    kernel attributes {known_block_size = #team, known_grid_size = #one} {
+  %t = gpu.thread_id x
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c16 = arith.constant 16 : index
+  %c63 = arith.constant 63 : index
+  %r = arith.subi %c63, %t : index
+  %zero = arith.constant 0.0 : f32
+  %sum = scf.for %k = %c0 to %c16 step %c1 iter_args(%acc = %zero) -> f32 {
+    %odd = arith.remui %k, %c2 : index
+    %even = arith.cmpi eq, %odd, %c0 : index
+    %s = arith.select %even, %a, %b : !s
+    %x = memref.load %in[%k, %t] : !tiles
+    memref.store %x, %s[%t] : !s
+    // CHECK:      gpu.barrier
+    // CHECK-NEXT: memref.load
+    %y = memref.load %s[%r] : !s
+    %next = arith.addf %acc, %y : f32
+    scf.yield %next : f32
+  }
+  memref.store %sum, %out[%t] : !g
+  gpu.return
+}
+
+// Halves of one buffer, by an offset that is chosen.
+// CHECK-LABEL: gpu.func @selected_offset
+gpu.func @selected_offset(%in: !tiles {llvm.noalias}, %out: !g {llvm.noalias})
+    workgroup(%s: memref<128xf32, #gpu.address_space<workgroup>>)
+    kernel attributes {known_block_size = #team, known_grid_size = #one} {
+  %t = gpu.thread_id x
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c16 = arith.constant 16 : index
+  %c63 = arith.constant 63 : index
+  %c64 = arith.constant 64 : index
+  %r = arith.subi %c63, %t : index
+  %zero = arith.constant 0.0 : f32
+  %sum = scf.for %k = %c0 to %c16 step %c1 iter_args(%acc = %zero) -> f32 {
+    %odd = arith.remui %k, %c2 : index
+    %even = arith.cmpi eq, %odd, %c0 : index
+    %base = arith.select %even, %c0, %c64 : index
+    %i = arith.addi %base, %t : index
+    %j = arith.addi %base, %r : index
+    %x = memref.load %in[%k, %t] : !tiles
+    memref.store %x, %s[%i] : memref<128xf32, #gpu.address_space<workgroup>>
+    // CHECK:      gpu.barrier
+    // CHECK-NEXT: memref.load
+    %y = memref.load %s[%j] : memref<128xf32, #gpu.address_space<workgroup>>
+    %next = arith.addf %acc, %y : f32
+    scf.yield %next : f32
+  }
+  memref.store %sum, %out[%t] : !g
+  gpu.return
+}
+
 // The next tile is fetched while this one is used.
 // CHECK-LABEL: gpu.func @prefetched
 gpu.func @prefetched(%in: memref<17x64xf32> {llvm.noalias}, %out: !g {llvm.noalias}) workgroup(%s: !two)
