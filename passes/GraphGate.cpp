@@ -124,7 +124,7 @@ void GraphGate::verifyOp(Operation *op) {
     return;
   }
   bool isNorm = isa_and_present<norm::NormDialect>(op->getDialect());
-  if (!isNorm && !isa<linalg::LinalgOp, tensor::EmptyOp, tensor::ExpandShapeOp,
+  if (!isNorm && !isa<linalg::LinalgOp, linalg::SoftmaxOp, tensor::EmptyOp, tensor::ExpandShapeOp,
                       tensor::CollapseShapeOp, tensor::SplatOp, arith::ConstantOp>(op)) {
     fail(op) << "is not supported at the " << level
              << " level; it holds linalg and norm ops, tensor.empty, tensor.expand_shape, "
@@ -134,9 +134,12 @@ void GraphGate::verifyOp(Operation *op) {
   for (auto [index, type] : llvm::enumerate(op->getResultTypes()))
     if (!(isa<arith::ConstantOp>(op) && isElementType(type)))
       verifyTensor(op, type, "result " + Twine(index));
+  auto destination = dyn_cast<DestinationStyleOpInterface>(op);
+  if (destination && !destination.hasPureTensorSemantics())
+    fail(op) << "works on buffers; the " << level << " level has tensors only";
+  if (isa<linalg::SoftmaxOp>(op) && !isa<FloatType>(getElementTypeOrSelf(op->getOperand(0))))
+    fail(op) << "is of " << op->getOperand(0).getType() << "; a softmax is of floats";
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
-    if (!linalgOp.hasPureTensorSemantics())
-      fail(op) << "works on buffers; the " << level << " level has tensors only";
     for (Operation &inner : *linalgOp.getBlock())
       verifyBodyOp(&inner);
   }

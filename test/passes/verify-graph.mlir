@@ -58,7 +58,7 @@ memref.global "private" @global : memref<4xf32>
 
 // -----
 
-func.func @ops(%a: tensor<4xf32>, %b: tensor<3x3xf32>, %c: tensor<4x4xf32>) {
+func.func @ops(%a: tensor<4xf32>, %b: tensor<3x3xf32>, %c: tensor<4x4xi32>) {
   %zero = arith.constant 0.0 : f32
   // expected-error @below {{'tensor.pad' op is not supported at the graph level; it holds}}
   %0 = tensor.pad %a low[1] high[1] {
@@ -71,17 +71,18 @@ func.func @ops(%a: tensor<4xf32>, %b: tensor<3x3xf32>, %c: tensor<4x4xf32>) {
   %2 = tensor.extract_slice %a[0] [2] [1] : tensor<4xf32> to tensor<2xf32>
   // expected-error @below {{'tensor.cast' op is not supported}}
   %3 = tensor.cast %a : tensor<4xf32> to tensor<?xf32>
-  %4 = tensor.empty() : tensor<4x4xf32>
-  // expected-error @below {{'linalg.softmax' op is not supported}}
-  %5 = linalg.softmax dimension(1) ins(%c : tensor<4x4xf32>) outs(%4 : tensor<4x4xf32>) -> tensor<4x4xf32>
+  // expected-error @below {{is of 'tensor<4x4xi32>'; a softmax is of floats}}
+  %4 = linalg.softmax dimension(1) ins(%c : tensor<4x4xi32>) outs(%c : tensor<4x4xi32>) -> tensor<4x4xi32>
   // expected-error @below {{'arith.addf' op is not supported}}
-  %6 = arith.addf %a, %a : tensor<4xf32>
+  %5 = arith.addf %a, %a : tensor<4xf32>
   // expected-error @below {{'memref.alloc' op is not supported}}
-  %7 = memref.alloc() : memref<4xf32>
+  %6 = memref.alloc() : memref<4xf32>
   // expected-error @below {{works on buffers; the graph level has tensors only}}
-  linalg.fill ins(%zero : f32) outs(%7 : memref<4xf32>)
+  linalg.fill ins(%zero : f32) outs(%6 : memref<4xf32>)
+  // expected-error @below {{works on buffers; the graph level has tensors only}}
+  linalg.softmax dimension(0) ins(%6 : memref<4xf32>) outs(%6 : memref<4xf32>)
   // expected-error @below {{result 0 is 'vector<4xf32>', not a ranked tensor of static shape}}
-  %8 = arith.constant dense<0.0> : vector<4xf32>
+  %7 = arith.constant dense<0.0> : vector<4xf32>
   return
 }
 
@@ -151,6 +152,9 @@ func.func @supported(%a: tensor<4x0xf64> {weir.name = "x", weir.kind = "state"},
   %fill = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x4xf32>) -> tensor<4x4xf32>
   %product = linalg.matmul ins(%c, %splat : tensor<4x4xf32>, tensor<4x4xf32>)
                            outs(%fill : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %softmax = linalg.softmax dimension(0) ins(%product : tensor<4x4xf32>)
+                            outs(%empty : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %vjp = norm.softmax_vjp %c, %softmax {axis = 0 : i64} : tensor<4x4xf32>
   %flat = tensor.collapse_shape %b [] : tensor<1xi1> into tensor<i1>
   %ints = tensor.empty() : tensor<4xi32>
   %indices = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
@@ -162,6 +166,6 @@ func.func @supported(%a: tensor<4x0xf64> {weir.name = "x", weir.kind = "state"},
       linalg.yield %k : i32
   } -> tensor<4xi32>
   %loss = norm.softmax_cross_entropy sum %product, %t : tensor<4x4xf32>, tensor<4xi64> -> tensor<f32>
-  return %a, %product, %loss, %flat, %indices
+  return %a, %vjp, %loss, %flat, %indices
       : tensor<4x0xf64>, tensor<4x4xf32>, tensor<f32>, tensor<i1>, tensor<4xi32>
 }
