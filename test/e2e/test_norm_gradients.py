@@ -1,0 +1,276 @@
+"""The VJPs of the norm dialect, all in f64: against central differences of the
+forward ops, every element of every gradient, and against NumPy's long doubles by
+formulas of another form."""
+
+import numpy
+import pytest
+from safetensors.numpy import load_file, save_file
+
+EPS = 1e-5
+ROUNDED_EPS = numpy.longdouble(numpy.float32(EPS))  # `eps` has the type of x
+
+
+def tensor(shape, element="f32"):
+    return f"tensor<{''.join(f'{size}x' for size in shape)}{element}>"
+
+
+class Graph:
+    """Functions of one module, run by the reference in f64."""
+
+    def __init__(self, weir, text):
+        self.weir = weir
+        self.artifact = weir.compile_text(text)
+
+    def run(self, entry, *arguments):
+        inputs, output = self.weir.folder / "inputs.safetensors", self.weir.folder / "results.safetensors"
+        save_file({f"arg{i}": numpy.asarray(value, order="C") for i, value in enumerate(arguments)}, inputs)
+        self.weir.run("run", self.artifact, f"--entry={entry}", "--device=reference", "--f64",
+                      f"--input={inputs}", f"--output={output}")
+        results = load_file(output)
+        return [results[f"result{i}"] for i in range(len(results))]
+
+
+class Sample:
+    """Random values on a grid that steps do not leave, so that the points of a
+    central difference are exactly where they should be."""
+
+    def __init__(self, seed, offset):
+        self.random = numpy.random.default_rng(seed)
+        self.offset = offset
+        # Far from 0 the last digits of a mean weigh more against a step.
+        self.step = 2.0 ** (-13 if offset else -17)
+
+    def normal(self, shape, offset=0.0):
+        return offset + numpy.round(self.random.standard_normal(shape) * 2**20) / 2**20
+
+    def x(self, shape):
+        return self.normal(shape, self.offset)
+
+
+def distance(found, expected, floor=1e-6):
+    """Of one from the other, relative to the latter's norm or to `floor`."""
+    assert found.shape == expected.shape
+    found, expected = found.astype(numpy.longdouble), expected.astype(numpy.longdouble)
+    return float(numpy.linalg.norm(found - expected) / max(numpy.linalg.norm(expected), floor))
+
+
+def steps(x, position, step):
+    """Copies of x: with `step` added, then subtracted, at one index of the
+    dimensions from `position` on, for each such index."""
+    rows, columns = x.shape[:position], x.shape[position:]
+    length = int(numpy.prod(columns))
+    moves = numpy.concatenate([numpy.eye(length), -numpy.eye(length)]).reshape(2 * length, *columns) * step
+    return x + moves.reshape(2 * length, *[1] * len(rows), *columns)
+
+
+def difference(y, dy, columns, step):
+    """The gradient by the forward op's results `y` at `steps`, of rows that do
+    not depend on each other."""
+    change = (y * dy).reshape(*y.shape[: y.ndim - len(columns)], -1).sum(-1)
+    plus, minus = numpy.split(change, 2)
+    gradient = (plus - minus) / (2 * step)
+    return numpy.moveaxis(gradient, 0, -1).reshape(dy.shape)
+
+
+# Shape of x, how many of its last dimensions are normalised, and where x lies.
+NORMS = [((5, 7), 1, 0.0), ((5, 7), 1, 1e4), ((1, 13), 1, 0.0), ((4, 1), 1, 0.0), ((17, 31), 1, 0.0),
+         ((17, 31), 1, 1e4), ((2, 3, 5), 2, 0.0), ((3, 4), 2, 1e4), ((1,), 1, 0.0), ((6, 2), 1, 0.0)]
+
+
+def check_norm(weir, name, shape, axes, offset, has_gamma):
+    """Of layer_norm and rms_norm, which have gamma and the trailing axes in common."""
+    columns = shape[-axes:]
+    copies = 2 * int(numpy.prod(columns))
+    has_beta = name == "layer_norm"
+    attributes = f"{{axes = {axes} : i64, eps = {EPS:.1e} : f64}}"
+    gamma = f"gamma(%gamma : {tensor(columns)})" if has_gamma else ""
+    beta = f"beta(%beta : {tensor(columns)})" if has_beta else ""
+    batch, x, weight = tensor((copies, *shape)), tensor(shape), tensor(columns)
+    results = f"{x}, {weight}" + (f", {weight}" if has_beta else "")
+    graph = Graph(weir, f"""
+func.func @forward(%x: {batch}, %gamma: {weight}, %beta: {weight}) -> {batch} {{
+  %y = norm.{name} %x {gamma} {beta} {attributes} : {batch}
+  return %y : {batch}
+}}
+func.func @vjp(%dy: {x}, %x: {x}, %gamma: {weight}) -> ({results}) {{
+  %g:{3 if has_beta else 2} = norm.{name}_vjp %dy, %x {gamma} {attributes} : {x}, {weight}
+  return %g#0, %g#1{", %g#2" if has_beta else ""} : {results}
+}}
+""")
+    sample = Sample(seed=len(shape) + axes, offset=offset)
+    x, dy = sample.x(shape), sample.normal(shape)
+    gamma, beta = sample.normal(columns), sample.normal(columns)
+    gradients = graph.run("vjp", dy, x, gamma)
+
+    step = sample.step
+    position = len(shape) - axes
+    differences = [difference(graph.run("forward", steps(x, position, step), gamma, beta)[0], dy, columns, step)]
+    rows = tuple(range(position))
+    still = numpy.broadcast_to(x, (copies, *shape))
+    for index in range(1, len(gradients)):
+        plus, minus = [gamma, beta], [gamma, beta]
+        plus[index - 1], minus[index - 1] = plus[index - 1] + step, minus[index - 1] - step
+        if has_gamma or index == 2:
+            change = graph.run("forward", still, *plus)[0][0] - graph.run("forward", still, *minus)[0][0]
+            differences.append((change * dy).sum(rows) / (2 * step))
+        else:  # at gamma = 1 the change by gamma is the norm itself
+            base = graph.run("forward", still, gamma, numpy.zeros(columns))[0][0]
+            differences.append((base * dy).sum(rows))
+    # In a row of one or two elements nearly all of dx cancels: what is left is
+    # compared with what there was.
+    floor = numpy.linalg.norm(dy) if copies <= 4 else 1e-6
+    for found, expected in zip(gradients, differences, strict=True):
+        assert distance(found, expected, floor) < 1e-7
+
+    formula = layer_norm_by_chain_rule if has_beta else rms_norm_by_chain_rule
+    wide = [value.astype(numpy.longdouble) for value in (dy, x, gamma if has_gamma else numpy.ones(columns))]
+    for found, expected in zip(gradients, formula(*wide, axes), strict=True):
+        assert distance(found, expected, floor) < (1e-10 if offset else 1e-13)
+
+
+def layer_norm_by_chain_rule(dy, x, gamma, axes):
+    """Through the variance and the mean, as if they were inputs."""
+    last, rows = tuple(range(-axes, 0)), tuple(range(x.ndim - axes))
+    count = numpy.prod(x.shape[-axes:])
+    centered = x - x.mean(last, keepdims=True)
+    variance = (centered**2).mean(last, keepdims=True) + ROUNDED_EPS
+    dn = dy * gamma
+    dvariance = (dn * centered).sum(last, keepdims=True) * -0.5 * variance**-1.5
+    dmean = -(dn / numpy.sqrt(variance)).sum(last, keepdims=True)
+    dx = dn / numpy.sqrt(variance) + dvariance * 2 * centered / count + dmean / count
+    return dx, (dy * centered / numpy.sqrt(variance)).sum(rows), dy.sum(rows)
+
+
+def rms_norm_by_chain_rule(dy, x, gamma, axes):
+    last, rows = tuple(range(-axes, 0)), tuple(range(x.ndim - axes))
+    count = numpy.prod(x.shape[-axes:])
+    square = (x**2).mean(last, keepdims=True) + ROUNDED_EPS
+    dn = dy * gamma
+    dsquare = (dn * x).sum(last, keepdims=True) * -0.5 * square**-1.5
+    return dn / numpy.sqrt(square) + dsquare * 2 * x / count, (dy * x / numpy.sqrt(square)).sum(rows)
+
+
+@pytest.mark.parametrize("shape, axes, offset", NORMS)
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+def test_norm(weir, name, shape, axes, offset):
+    check_norm(weir, name, shape, axes, offset, has_gamma=True)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+def test_norm_without_gamma(weir, name):
+    check_norm(weir, name, (5, 7), 1, 0.0, has_gamma=False)
+
+
+@pytest.mark.parametrize("shape, axis, offset", [((5, 7), 1, 1e4), ((5, 7), 0, 0.0), ((2, 3, 5), 1, 0.0),
+                                                 ((3, 1), 1, 0.0), ((1, 31), 1, 0.0)])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax(weir, name, shape, axis, offset):
+    copies = 2 * shape[axis]
+    batch, x = tensor((copies, *shape)), tensor(shape)
+    forward = f"norm.log_softmax %x {{axis = {axis + 1} : i64}} : {batch}"
+    if name == "softmax":
+        forward = (f"linalg.softmax dimension({axis + 1}) ins(%x : {batch}) outs(%empty : {batch}) -> {batch}")
+    graph = Graph(weir, f"""
+func.func @forward(%x: {batch}) -> {batch} {{
+  %empty = tensor.empty() : {batch}
+  %y = {forward}
+  return %y : {batch}
+}}
+func.func @vjp(%dy: {x}, %y: {x}) -> {x} {{
+  %dx = norm.{name}_vjp %dy, %y {{axis = {axis} : i64}} : {x}
+  return %dx : {x}
+}}
+""")
+    sample = Sample(seed=3, offset=offset)
+    x, dy = sample.x(shape), sample.normal(shape)
+    still = numpy.broadcast_to(x, (copies, *shape))
+    y = graph.run("forward", still)[0][0]
+    found = graph.run("vjp", dy, y)[0]
+
+    last = lambda value: numpy.moveaxis(value, axis, -1)
+    moved = steps(last(x), len(shape) - 1, sample.step)
+    changed = numpy.moveaxis(graph.run("forward", numpy.moveaxis(moved, -1, axis + 1))[0], axis + 1, -1)
+    differences = difference(changed, last(dy), (shape[axis],), sample.step)
+    assert distance(last(found), differences) < 1e-7
+
+    # By the whole Jacobian, from x.
+    wide = last(x).astype(numpy.longdouble)
+    powers = numpy.exp(wide - wide.max(-1, keepdims=True))
+    p = powers / powers.sum(-1, keepdims=True)
+    identity = numpy.eye(shape[axis])
+    jacobian = p[..., :, None] * (identity - p[..., None, :])
+    if name == "log_softmax":
+        jacobian = identity - p[..., None, :]
+    expected = numpy.einsum("...i,...ij->...j", last(dy).astype(numpy.longdouble), jacobian)
+    assert distance(last(found), expected) < 1e-12
+
+
+@pytest.mark.parametrize("shape, offset", [((6, 5), 1e4), ((2, 3, 7), 0.0), ((3, 1), 0.0)])
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_cross_entropy(weir, reduction, shape, offset):
+    rows, classes = shape[:-1], shape[-1]
+    copies = 2 * classes
+    batch, logits = tensor((copies, *shape)), tensor(shape)
+    integers, batch_integers = tensor(rows, "i64"), tensor((copies, *rows), "i64")
+    dloss_shape = rows if reduction == "none" else ()
+    loss, losses = tensor(dloss_shape), tensor((copies, *rows))
+    graph = Graph(weir, f"""
+func.func @losses(%x: {batch}, %t: {batch_integers}) -> {losses} {{
+  %y = norm.softmax_cross_entropy none %x, %t : {batch}, {batch_integers} -> {losses}
+  return %y : {losses}
+}}
+func.func @loss(%x: {logits}, %t: {integers}) -> {loss} {{
+  %y = norm.softmax_cross_entropy {reduction} %x, %t : {logits}, {integers} -> {loss}
+  return %y : {loss}
+}}
+func.func @vjp(%d: {loss}, %x: {logits}, %t: {integers}) -> {logits} {{
+  %dx = norm.softmax_cross_entropy_vjp {reduction} %d, %x, %t : {loss}, {logits}, {integers}
+  return %dx : {logits}
+}}
+""")
+    sample = Sample(seed=5, offset=offset)
+    x, dloss = sample.x(shape), sample.normal(dloss_shape)
+    targets = sample.random.integers(classes, size=rows)
+    targets.flat[1] = -100  # ignored
+    found = graph.run("vjp", dloss, x, targets)[0]
+
+    # What a row's own loss weighs, taken from the forward op as it reduces.
+    still = numpy.broadcast_to(targets, (copies, *rows)).copy()
+    own = graph.run("losses", numpy.broadcast_to(x, (copies, *shape)), still)[0][0]
+    total = graph.run("loss", x, targets)[0]
+    weights = numpy.broadcast_to(dloss if reduction == "none" else dloss * (total / own.sum() if own.sum() else 1), rows)
+    moved = graph.run("losses", steps(x, len(rows), sample.step), still)[0]
+    plus, minus = numpy.split(moved * weights, 2)
+    differences = numpy.moveaxis((plus - minus) / (2 * sample.step), 0, -1)
+    assert distance(found, differences) < 1e-7
+
+    # The derivative of log(sum) - picked, by the sum's own derivative.
+    wide = x.astype(numpy.longdouble)
+    shifted = numpy.exp(wide - wide.max(-1, keepdims=True))
+    kept = targets != -100
+    scale = {"none": dloss, "sum": dloss, "mean": dloss / kept.sum()}[reduction] * kept
+    expected = shifted / shifted.sum(-1, keepdims=True) * numpy.expand_dims(scale, -1)
+    for row in numpy.ndindex(rows):
+        if kept[row]:
+            expected[row][targets[row]] -= scale[row]
+    assert distance(found, expected) < 1e-12
+    assert not found[~kept].any()
+
+
+def test_cross_entropy_of_no_class_is_loud_and_of_ignored_rows_silent(weir):
+    """NaN where a target is no class, exactly 0 where it is ignored, whatever the logits."""
+    graph = Graph(weir, """
+func.func @f(%d: tensor<f32>, %x: tensor<4x3xf32>, %t: tensor<4xi32>) -> tensor<4x3xf32> {
+  %dx = norm.softmax_cross_entropy_vjp mean %d, %x, %t {ignore_index = 7 : i64}
+      : tensor<f32>, tensor<4x3xf32>, tensor<4xi32>
+  return %dx : tensor<4x3xf32>
+}
+""")
+    x = numpy.ones((4, 3))
+    x[1] = numpy.nan
+    found = graph.run("f", numpy.array(3.0), x, numpy.array([-1, 7, 3, 1], numpy.int32))[0]
+    assert numpy.isnan(found[[0, 2]]).all()
+    assert (found[1] == 0).all()
+    numpy.testing.assert_allclose(found[3], [1 / 3, -2 / 3, 1 / 3], rtol=1e-15)
+    # Nothing counts: the loss is 0 / 0, its gradient is of no row.
+    assert (graph.run("f", numpy.array(3.0), x, numpy.full(4, 7, numpy.int32))[0] == 0).all()
