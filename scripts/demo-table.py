@@ -58,6 +58,7 @@ def main():
     examples = ROOT / "examples"
     rows = [
         run_example("layer_norm", examples / "layer_norm.mlir", ["--random-inputs=1"], None),
+        run_example("layer_norm_vjp", examples / "layer_norm_vjp.mlir", ["--random-inputs=1"], None),
         run_example(
             "mlp",
             examples / "mlp/mlp.mlir",

@@ -9,6 +9,16 @@ def test_layer_norm(weir):
     weir.compare(artifact, ["--random-inputs=1"], 1e-5, validated=True)
 
 
+def test_layer_norm_vjp(weir):
+    """Planned and pinned alike, though dy is given away."""
+    outputs = []
+    for name, flags in ("planned", []), ("pinned", ["--no-reuse"]):
+        artifact = weir.compile(weir.examples / "layer_norm_vjp.mlir", name, *flags)
+        output = weir.compare(artifact, ["--random-inputs=1"], 1e-5, validated=True)
+        outputs.append(output.read_bytes())
+    assert outputs[0] == outputs[1], "where values lie changed their bits"
+
+
 @pytest.mark.parametrize("device", [["--device=reference"], ["--device=reference", "--f64"]])
 def test_mlp_on_the_reference(weir, device):
     artifact = weir.compile(weir.examples / "mlp/mlp.mlir")
