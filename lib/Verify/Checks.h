@@ -26,7 +26,7 @@ struct Counterexample {
 /// One operand of one dispatch that touches bytes.
 struct Use {
   size_t dispatch = 0, operand = 0;
-  PlanView view;
+  PlanOperand view;
   bool reads = false, writes = false, coversAll = false;
 
   int64_t begin() const { return view.offset; }
@@ -97,15 +97,18 @@ std::string checkAlignment(const Subject &subject);
 std::string checkLimits(const Subject &subject);
 /// Slots that share bytes share no wave; each arena view is in one live slot.
 std::string checkSlots(const Subject &subject);
-/// What is read was written before, into the same slot; results are written.
+/// What is read are bytes of the value that the operand names, written before and
+/// not overwritten since; results hold their values in the end.
 std::string checkContents(const Subject &subject);
-/// Arguments that are not donated and constants are not written.
+/// Arguments that are not donated and constants are not written; a result lies
+/// in one donated argument of its size.
 std::string checkReadOnly(const Subject &subject);
 
 /// Between any two dispatches that conflict stands a barrier, which makes the
 /// bytes visible that the first of them wrote.
 std::string checkOrder(const Subject &subject);
-/// Operands of one dispatch share bytes only as a read and a write of the same.
+/// Operands of one dispatch share bytes only as a read and a write of the same,
+/// of which the kernel says that it allows it.
 std::string checkInPlace(const Subject &subject);
 /// Dispatches of one wave do not conflict.
 std::string checkWaves(const Subject &subject);

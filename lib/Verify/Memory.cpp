@@ -14,30 +14,83 @@ using namespace weir::verifier;
 // Ranges
 //===----------------------------------------------------------------------===//
 
+/// Errors: `Counterexample` when there are too many to count.
+static int64_t getTensorBytes(const TensorSpec &spec, const std::string &name) {
+  try {
+    return getByteSize(spec);
+  } catch (const Error &error) {
+    throw Counterexample{name + ": " + error.what()};
+  }
+}
+
 /// The bytes that an allocation must have. Errors: `Counterexample`.
 static int64_t getNeededBytes(const Subject &subject, const Allocation &allocation,
                               const std::string &name) {
-  auto getTensorBytes = [&](const std::vector<TensorSpec> &tensors) {
+  auto getBytesOf = [&](const std::vector<TensorSpec> &tensors) {
     if (allocation.index < 0 || size_t(allocation.index) >= tensors.size())
       throw Counterexample{name + " is of tensor " + std::to_string(allocation.index) + " of " +
                            std::to_string(tensors.size())};
-    try {
-      return getByteSize(tensors[allocation.index]);
-    } catch (const Error &error) {
-      throw Counterexample{name + ": " + error.what()};
-    }
+    return getTensorBytes(tensors[allocation.index], name);
   };
   switch (allocation.kind) {
   case AllocationKind::Argument:
-    return getTensorBytes(subject.entry.arguments);
+    return getBytesOf(subject.entry.arguments);
   case AllocationKind::Result:
-    return getTensorBytes(subject.entry.results);
+    return getBytesOf(subject.entry.results);
   case AllocationKind::Constants:
     return int64_t(subject.artifact.constants.size());
   case AllocationKind::Arena:
     return subject.plan.arenaBytes;
   }
   throw Counterexample{name + " is of no kind"};
+}
+
+/// A result that lives in an argument is one of the entry's, of the argument's
+/// bytes, and lives nowhere else. Errors: `Counterexample`.
+static void checkDonation(const Subject &subject) {
+  std::vector<bool> placed(subject.entry.results.size());
+  for (size_t i = 0; i < subject.plan.allocations.size(); ++i) {
+    const Allocation &allocation = subject.plan.allocations[i];
+    const bool own = allocation.kind == AllocationKind::Result;
+    const int64_t result = own ? allocation.index : allocation.result;
+    if (result < 0)
+      continue;
+    std::string name = "allocation " + std::to_string(i);
+    if (!own && allocation.kind != AllocationKind::Argument)
+      throw Counterexample{name + " holds a result, but is no argument"};
+    if (size_t(result) >= placed.size())
+      throw Counterexample{name + " holds result " + std::to_string(result) + " of " +
+                           std::to_string(placed.size())};
+    const TensorSpec &spec = subject.entry.results[result];
+    if (int64_t bytes = getTensorBytes(spec, name); bytes != allocation.bytes)
+      throw Counterexample{name + " of " + std::to_string(allocation.bytes) +
+                           " bytes holds result \"" + spec.name + "\", which has " +
+                           std::to_string(bytes)};
+    if (placed[result])
+      throw Counterexample{name + " holds result \"" + spec.name + "\", as an earlier one does"};
+    placed[result] = true;
+  }
+}
+
+/// Arguments or results have one value each, of their bytes; arguments, whose
+/// values are there from the start, have different ones. Errors: `Counterexample`.
+static void checkValues(const Subject &subject, const std::vector<int64_t> &values,
+                        const std::vector<TensorSpec> &tensors, const std::string &what) {
+  if (values.size() != tensors.size())
+    throw Counterexample{count(values.size(), "value") + " for " + count(tensors.size(), what)};
+  std::set<int64_t> seen;
+  for (size_t i = 0; i < values.size(); ++i) {
+    std::string name = what + " \"" + tensors[i].name + "\"";
+    if (values[i] < -1 || values[i] >= int64_t(subject.plan.values.size()))
+      throw Counterexample{name + " is value " + std::to_string(values[i]) + " of " +
+                           std::to_string(subject.plan.values.size())};
+    int64_t bytes = values[i] < 0 ? 0 : subject.plan.values[values[i]].bytes;
+    if (int64_t needed = getTensorBytes(tensors[i], name); bytes != needed)
+      throw Counterexample{name + " has " + std::to_string(needed) + " bytes, its value " +
+                           std::to_string(bytes)};
+    if (what == "argument" && values[i] >= 0 && !seen.insert(values[i]).second)
+      throw Counterexample{name + " is the same value as an earlier one"};
+  }
 }
 
 std::string verifier::checkRanges(const Subject &subject) {
@@ -54,6 +107,11 @@ std::string verifier::checkRanges(const Subject &subject) {
         allocation.kind == AllocationKind::Constants || allocation.kind == AllocationKind::Arena;
     if (!seen.insert({allocation.kind, single ? 0 : allocation.index}).second)
       throw Counterexample{name + " stands for the same as an earlier one"};
+  }
+  checkDonation(subject);
+  if (!plan.values.empty()) {
+    checkValues(subject, plan.argumentValues, subject.entry.arguments, "argument");
+    checkValues(subject, plan.resultValues, subject.entry.results, "result");
   }
   auto checkView = [&](const PlanView &view, const std::string &name) {
     if (view.allocation < 0 || size_t(view.allocation) >= plan.allocations.size())
@@ -79,9 +137,17 @@ std::string verifier::checkRanges(const Subject &subject) {
       throw Counterexample{name + " has " + count(command.operands.size(), "operand") + ", @" +
                            kernel.name + " takes " + std::to_string(kernel.operands.size())};
     for (size_t i = 0; i < command.operands.size(); ++i, ++views) {
-      const PlanView &view = command.operands[i];
+      const PlanOperand &view = command.operands[i];
       std::string operand = "operand " + std::to_string(i) + " of " + subject.describe(dispatch);
       checkView(view, operand);
+      if (view.value < -1 || view.value >= int64_t(plan.values.size()))
+        throw Counterexample{operand + " is value " + std::to_string(view.value) + " of " +
+                             std::to_string(plan.values.size())};
+      if (int64_t bytes = view.value < 0 ? view.bytes : plan.values[view.value].bytes;
+          view.from < 0 || view.bytes > bytes || view.from > bytes - view.bytes)
+        throw Counterexample{operand + " is " + std::to_string(view.bytes) + " bytes from byte " +
+                             std::to_string(view.from) + " of a value that has " +
+                             std::to_string(bytes)};
       if (view.bytes != kernel.operands[i].bytes)
         throw Counterexample{operand + " has " + std::to_string(view.bytes) +
                              " bytes, the kernel binds " +
@@ -253,16 +319,17 @@ std::string verifier::checkSlots(const Subject &subject) {
 
 namespace {
 /// The slot whose value a run of bytes holds, whole; `none` before that.
-struct Holds {
+struct HoldsSlot {
   static constexpr size_t none = -1;
   size_t slot = none;
 };
 } // namespace
 
-std::string verifier::checkContents(const Subject &subject) {
+/// Of a plan that numbers no values: every slot stands for one.
+static std::string checkContentsOfSlots(const Subject &subject) {
   const Plan &plan = subject.plan;
   std::vector<size_t> slots = findSlots(subject);
-  std::vector<ByteMap<Holds>> memory(plan.allocations.size());
+  std::vector<ByteMap<HoldsSlot>> memory(plan.allocations.size());
   auto isOurs = [&](const Use &use) {
     AllocationKind kind = plan.allocations[use.view.allocation].kind;
     return kind == AllocationKind::Arena || kind == AllocationKind::Result;
@@ -276,7 +343,7 @@ std::string verifier::checkContents(const Subject &subject) {
         continue;
       ++reads;
       memory[use.view.allocation].visit(
-          use.begin(), use.end(), [&](Holds &bytes, int64_t begin, int64_t end) {
+          use.begin(), use.end(), [&](HoldsSlot &bytes, int64_t begin, int64_t end) {
             if (bytes.slot != slots[i])
               throw Counterexample{
                   subject.describe(dispatch) + " reads " +
@@ -289,9 +356,9 @@ std::string verifier::checkContents(const Subject &subject) {
     for (size_t i = first; i < last; ++i)
       if (const Use &use = subject.uses[i]; use.writes && !use.coversAll && isOurs(use))
         memory[use.view.allocation].visit(use.begin(), use.end(),
-                                          [&](Holds &bytes, int64_t, int64_t) {
+                                          [&](HoldsSlot &bytes, int64_t, int64_t) {
                                             if (bytes.slot != slots[i])
-                                              bytes.slot = Holds::none;
+                                              bytes.slot = HoldsSlot::none;
                                           });
     for (size_t i = first; i < last; ++i)
       if (const Use &use = subject.uses[i]; use.writes && use.coversAll && isOurs(use))
@@ -305,8 +372,8 @@ std::string verifier::checkContents(const Subject &subject) {
       continue;
     placed[allocation.index] = true;
     if (allocation.bytes)
-      memory[i].visit(0, allocation.bytes, [&](Holds &bytes, int64_t begin, int64_t end) {
-        if (bytes.slot == Holds::none)
+      memory[i].visit(0, allocation.bytes, [&](HoldsSlot &bytes, int64_t begin, int64_t end) {
+        if (bytes.slot == HoldsSlot::none)
           throw Counterexample{"no dispatch is known to write all of " +
                                subject.describe(int64_t(i), begin, end)};
       });
@@ -319,7 +386,125 @@ std::string verifier::checkContents(const Subject &subject) {
          " written whole";
 }
 
+namespace {
+/// What a run of bytes holds: a part of a value whose byte 0 would be at `base`
+/// of the allocation.
+struct Holds {
+  int64_t value = -1, base = 0; ///< -1: nothing, or a mixture
+  const Use *writer = nullptr;  ///< null when it was so at the start
+
+  bool isPartOf(int64_t other, int64_t otherBase) const {
+    return value == other && base == otherBase;
+  }
+};
+} // namespace
+
+/// "holds \"h\" since dispatch 3 (@k, f.mlir:1:2) wrote it".
+static std::string describe(const Subject &subject, const Holds &bytes, int64_t wanted) {
+  if (bytes.value < 0)
+    return bytes.writer ? "holds no whole value since " + subject.describe(bytes.writer->dispatch) +
+                              " wrote to it"
+                        : "nothing wrote before";
+  std::string text = bytes.value == wanted ? "holds other bytes of " : "holds ";
+  text += "\"" + subject.plan.values[bytes.value].name + "\"";
+  return bytes.writer ? text + " since " + subject.describe(bytes.writer->dispatch) + " wrote it"
+                      : text + " from the start";
+}
+
+/// Checks that every result's bytes hold it at the end.
+static void checkResults(const Subject &subject, std::vector<ByteMap<Holds>> &memory) {
+  const Plan &plan = subject.plan;
+  std::vector<bool> placed(subject.entry.results.size());
+  for (size_t i = 0; i < plan.allocations.size(); ++i) {
+    const Allocation &allocation = plan.allocations[i];
+    int64_t result =
+        allocation.kind == AllocationKind::Result ? allocation.index : allocation.result;
+    if (result < 0)
+      continue;
+    placed[result] = true;
+    int64_t value = plan.resultValues[result];
+    if (allocation.bytes)
+      memory[i].visit(0, allocation.bytes, [&](Holds &bytes, int64_t begin, int64_t end) {
+        if (!bytes.isPartOf(value, 0))
+          throw Counterexample{"result \"" + subject.entry.results[result].name +
+                               "\" is to be in " + subject.describe(int64_t(i), begin, end) +
+                               " at the end, which " + describe(subject, bytes, value)};
+      });
+  }
+  for (size_t i = 0; i < placed.size(); ++i)
+    if (const TensorSpec &result = subject.entry.results[i];
+        !placed[i] && std::count(result.shape.begin(), result.shape.end(), 0) == 0)
+      throw Counterexample{"result \"" + result.name + "\" has no allocation, nothing writes it"};
+}
+
+std::string verifier::checkContents(const Subject &subject) {
+  const Plan &plan = subject.plan;
+  if (plan.values.empty())
+    return checkContentsOfSlots(subject);
+  std::vector<ByteMap<Holds>> memory(plan.allocations.size());
+  for (size_t i = 0; i < plan.allocations.size(); ++i) {
+    const Allocation &allocation = plan.allocations[i];
+    if (allocation.kind != AllocationKind::Argument || allocation.bytes == 0)
+      continue;
+    memory[i].assign(0, allocation.bytes, {plan.argumentValues[allocation.index], 0, nullptr});
+  }
+
+  size_t reads = 0;
+  for (size_t dispatch = 0; dispatch < subject.dispatches.size(); ++dispatch) {
+    auto first = subject.uses.begin() + subject.firstUse[dispatch];
+    auto last = subject.uses.begin() + subject.firstUse[dispatch + 1];
+    for (auto use = first; use != last; ++use) {
+      const bool isConstant =
+          plan.allocations[use->view.allocation].kind == AllocationKind::Constants;
+      if (isConstant != (use->view.value < 0))
+        throw Counterexample{"operand " + std::to_string(use->operand) + " of " +
+                             subject.describe(dispatch) +
+                             (isConstant ? " is a value in the constants" : " is of no value")};
+      if (isConstant || !use->reads)
+        continue;
+      ++reads;
+      memory[use->view.allocation].visit(
+          use->begin(), use->end(), [&](Holds &bytes, int64_t begin, int64_t end) {
+            if (!bytes.isPartOf(use->view.value, use->view.offset - use->view.from))
+              throw Counterexample{"operand " + std::to_string(use->operand) + " of " +
+                                   subject.describe(dispatch) + " reads " +
+                                   subject.describe(use->view.allocation, begin, end) + " as \"" +
+                                   plan.values[use->view.value].name + "\", which " +
+                                   describe(subject, bytes, use->view.value)};
+          });
+    }
+    // A write of some of the bytes keeps what was there of the same value only.
+    for (bool whole : {false, true})
+      for (auto use = first; use != last; ++use) {
+        if (!use->writes || use->coversAll != whole || use->view.value < 0)
+          continue;
+        const int64_t base = use->view.offset - use->view.from;
+        ByteMap<Holds> &bytes = memory[use->view.allocation];
+        if (whole)
+          bytes.assign(use->begin(), use->end(), {use->view.value, base, &*use});
+        else
+          bytes.visit(use->begin(), use->end(), [&](Holds &run, int64_t, int64_t) {
+            if (!run.isPartOf(use->view.value, base))
+              run = {-1, 0, &*use};
+          });
+      }
+  }
+  checkResults(subject, memory);
+  return count(reads, "read") + " of the value meant, " +
+         count(subject.entry.results.size(), "result") + " whole at the end";
+}
+
 std::string verifier::checkReadOnly(const Subject &subject) {
+  size_t donated = 0;
+  for (const Allocation &allocation : subject.plan.allocations) {
+    if (allocation.result < 0)
+      continue;
+    const TensorSpec &argument = subject.entry.arguments[allocation.index];
+    if (!argument.donate)
+      throw Counterexample{"result \"" + subject.entry.results[allocation.result].name +
+                           "\" lives in argument \"" + argument.name + "\", which is not donated"};
+    ++donated;
+  }
   size_t writes = 0;
   for (const Use &use : subject.uses) {
     if (!use.writes)
@@ -333,5 +518,6 @@ std::string verifier::checkReadOnly(const Subject &subject) {
                            subject.describe(use.view.allocation, use.begin(), use.end()) +
                            ", which it does not own"};
   }
-  return count(writes, "write") + ", none to constants or to arguments that are not donated";
+  return count(writes, "write") + ", none to constants or to arguments that are not donated; " +
+         count(donated, "result") + " in a donated argument";
 }

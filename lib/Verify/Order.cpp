@@ -105,6 +105,8 @@ static std::string describeConflict(const Subject &subject, const Use &a, const 
                           std::min(a.end(), b.end()));
 }
 
+static bool isSameRange(const PlanView &a, const PlanView &b) { return a == b; }
+
 std::string verifier::checkInPlace(const Subject &subject) {
   size_t pairs = 0;
   auto refuse = [&](const Use &a, const Use &b, const std::string &why) {
@@ -124,7 +126,7 @@ std::string verifier::checkInPlace(const Subject &subject) {
     for (size_t i = 0; i < uses.size();) {
       size_t next = i;
       const Use *write = nullptr;
-      for (; next < uses.size() && uses[next]->view == uses[i]->view; ++next) {
+      for (; next < uses.size() && isSameRange(uses[next]->view, uses[i]->view); ++next) {
         if (!uses[next]->writes)
           continue;
         if (write)
@@ -138,6 +140,15 @@ std::string verifier::checkInPlace(const Subject &subject) {
       if (write && next - i > 1) {
         if (write->reads)
           refuse(*(write == uses[i] ? uses[i + 1] : uses[i]), *write, "and one updates them");
+        const auto &allowed = subject.getKernel(dispatch).inPlace;
+        for (size_t source = i; source < next; ++source)
+          if (uses[source] != write &&
+              std::find(allowed.begin(), allowed.end(),
+                        std::pair<int64_t, int64_t>(uses[source]->operand, write->operand)) ==
+                  allowed.end())
+            refuse(*uses[source], *write,
+                   "and its kernel states no proof that operand " + std::to_string(write->operand) +
+                       " may be written over operand " + std::to_string(uses[source]->operand));
         pairs += next - i - 1;
       }
       auto extend = [&](const Use *&last, const Use *use) {
@@ -153,8 +164,8 @@ std::string verifier::checkInPlace(const Subject &subject) {
   if (!pairs)
     return "no dispatch writes over its own operands";
   return count(pairs, "operand") +
-         " written over in place by the dispatch that reads it; that its kernel may is taken from "
-         "compiler";
+         " written over in place, each by a pair that the kernel's access maps allow (taken from "
+         "compiler)";
 }
 
 namespace {

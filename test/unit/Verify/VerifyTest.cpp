@@ -62,9 +62,11 @@ static const Edit edits[] = {
      [](Artifact &, Plan &plan) { plan.commands[2].memory.pop_back(); }},
     {"memory_scope_lacks_one_byte", "order", "bytes [511, 512) of the arena",
      [](Artifact &, Plan &plan) { --plan.commands[2].memory[1].bytes; }},
-    {"ordered_dispatches_swapped", "contents", "which no dispatch before it",
+    {"ordered_dispatches_swapped", "contents", "as \"t1\", which nothing wrote before",
      [](Artifact &, Plan &plan) { std::swap(plan.commands[1], plan.commands[3]); }},
-    {"reader_after_the_writer_of_its_bytes", "contents", "for \"t0\"",
+    {"reader_after_the_writer_of_its_bytes", "contents",
+     "operand 0 of dispatch 3 (@add, sample.mlir:2:1) reads bytes [0, 256) of the arena as \"t0\", "
+     "which holds \"t3\" since dispatch 2 (@scale, sample.mlir:3:1) wrote it",
      [](Artifact &, Plan &plan) { std::swap(plan.commands[3], plan.commands[5]); }},
     {"hazard_of_the_wrong_kind", "barriers", "is not what the first operand's effect says",
      [](Artifact &, Plan &plan) { plan.commands[4].hazards[0].kind = HazardKind::RAW; }},
@@ -106,27 +108,89 @@ static const Edit edits[] = {
     {"slot_too_short", "slots", "is in no slot",
      [](Artifact &, Plan &plan) { plan.slots[2].bytes = 255; }},
     {"read_before_any_write", "contents", "reads bytes [0, 256) of the arena",
-     [](Artifact &, Plan &plan) { plan.commands[0].operands[2] = {{2, 0, 256}}; }},
-    {"write_that_does_not_cover", "contents", "which no dispatch before it",
+     [](Artifact &, Plan &plan) { plan.commands[0].operands[2] = {{2, 0, 256}, 2}; }},
+    {"write_that_does_not_cover", "contents", "holds no whole value since dispatch 0",
      [](Artifact &, Plan &plan) { plan.kernels[0].operands[2].coversAll = false; }},
-    {"write_declared_none", "contents", "which no dispatch before it",
+    {"write_declared_none", "contents", "which nothing wrote before",
      [](Artifact &, Plan &plan) { plan.kernels[0].operands[2].access = Access::None; }},
     {"sum_of_nothing", "barriers", "touches nothing",
      [](Artifact &, Plan &plan) { plan.kernels[1].operands[0].access = Access::None; }},
     {"second_operand_of_the_sum_unread", "barriers", "touches nothing",
      [](Artifact &, Plan &plan) { plan.kernels[1].operands[1].access = Access::None; }},
-    {"result_never_written", "contents", "no dispatch is known to write all",
+    {"result_never_written", "contents", "result \"y\" is to be in bytes [0, 256) of result \"y\"",
      [](Artifact &, Plan &plan) { plan.commands.pop_back(); }},
+    {"result_of_another_value", "contents",
+     "which holds \"y\" since dispatch 4 (@add, sample.mlir:4:1) wrote it",
+     [](Artifact &, Plan &plan) { plan.resultValues[0] = 5; }},
+    {"read_as_another_value", "contents", "as \"t3\", which holds \"t0\" since dispatch 0",
+     [](Artifact &, Plan &plan) { plan.commands[3].operands[0].value = 6; }},
+    {"written_as_another_value", "contents", "as \"t0\", which holds \"t2\" since dispatch 0",
+     [](Artifact &, Plan &plan) { plan.commands[0].operands[2].value = 5; }},
+    {"argument_read_as_another", "contents", "as \"w\", which holds \"x\" from the start",
+     [](Artifact &, Plan &plan) { plan.commands[0].operands[0].value = 1; }},
+    {"other_bytes_of_the_value", "contents", "which holds other bytes of \"t0\" since dispatch 0",
+     [](Artifact &, Plan &plan) {
+       plan.values[3].bytes = 512;
+       plan.commands[3].operands[0].from = 256;
+     }},
+    {"operand_of_no_value", "contents",
+     "operand 0 of dispatch 0 (@scale, sample.mlir:1:1) is of no",
+     [](Artifact &, Plan &plan) { plan.commands[0].operands[0].value = -1; }},
+    {"constant_of_a_value", "contents", "is a value in the constants",
+     [](Artifact &, Plan &plan) { plan.commands[0].operands[1].value = 0; }},
+    {"result_in_an_argument_that_is_not_donated", "read-only",
+     "result \"y\" lives in argument \"x\", which is not donated",
+     [](Artifact &, Plan &plan) {
+       plan.allocations[0].result = 0;
+       plan.allocations[2] = {AllocationKind::Constants, 0, 268};
+       plan.allocations[3] = {AllocationKind::Arena, 0, 768};
+       plan.allocations.pop_back();
+       plan.commands.clear();
+     }},
+    {"result_in_an_argument_and_its_own", "ranges", "as an earlier one does",
+     [](Artifact &, Plan &plan) { plan.allocations[0].result = 0; }},
+    {"no_such_result_in_an_argument", "ranges", "allocation 0 holds result 1 of 1",
+     [](Artifact &, Plan &plan) { plan.allocations[0].result = 1; }},
+    {"result_in_the_arena", "ranges", "but is no argument",
+     [](Artifact &, Plan &plan) { plan.allocations[4].result = 0; }},
+    {"result_in_an_argument_of_other_size", "ranges", "holds result \"z\", which has 4",
+     [](Artifact &artifact, Plan &plan) {
+       artifact.manifest.entries[0].results.push_back({"z", "F32", {1}, "", false});
+       plan.allocations[0].result = 1;
+     }},
+    {"argument_without_a_value", "ranges", "1 value for 2 arguments",
+     [](Artifact &, Plan &plan) { plan.argumentValues.pop_back(); }},
+    {"two_arguments_of_one_value", "ranges", "\"w\" is the same value as an earlier one",
+     [](Artifact &, Plan &plan) { plan.argumentValues[1] = 0; }},
+    {"result_of_no_such_value", "ranges", "result \"y\" is value 7 of 7",
+     [](Artifact &, Plan &plan) { plan.resultValues[0] = 7; }},
+    {"result_of_a_value_of_other_size", "ranges", "\"y\" has 256 bytes, its value 260",
+     [](Artifact &, Plan &plan) { plan.values[2].bytes = 260; }},
+    {"operand_of_no_such_value", "ranges", "is value -2 of 7",
+     [](Artifact &, Plan &plan) { plan.commands[0].operands[0].value = -2; }},
+    {"operand_beyond_its_value", "ranges", "256 bytes from byte 1 of a value that has 256",
+     [](Artifact &, Plan &plan) { plan.commands[0].operands[0].from = 1; }},
+    {"operand_far_beyond_its_value", "ranges", "from byte 9223372036854775807",
+     [](Artifact &, Plan &plan) { plan.commands[0].operands[0].from = INT64_MAX; }},
     {"result_without_allocation", "contents", "result \"z\" has no allocation",
      [](Artifact &artifact, Plan &) {
        artifact.manifest.entries[0].results.push_back({"z", "F32", {1}, "", false});
+       artifact.plans[0].values.push_back({"z", 4});
+       artifact.plans[0].resultValues.push_back(7);
      }},
     {"argument_written", "read-only", "writes bytes [0, 256) of argument \"x\"",
-     [](Artifact &, Plan &plan) { plan.commands[7].operands[2] = {{0, 0, 256}}; }},
+     [](Artifact &, Plan &plan) { plan.commands[7].operands[2] = {{0, 0, 256}, 2}; }},
     {"constant_written", "read-only", "of the constants, which it does not own",
      [](Artifact &, Plan &plan) { plan.kernels[0].operands[1].access = Access::Update; }},
     {"operands_overlap_in_part", "in place", "and the ranges differ",
-     [](Artifact &, Plan &plan) { plan.commands[7].operands[2] = {{4, 384, 256}}; }},
+     [](Artifact &, Plan &plan) { plan.commands[7].operands[2] = {{4, 384, 256}, 2}; }},
+    {"overwritten_without_proof", "in place",
+     "operands 0 and 2 of dispatch 4 (@add, sample.mlir:4:1) share bytes [512, 768) of the arena, "
+     "and its kernel states no proof that operand 2 may be written over operand 0",
+     [](Artifact &, Plan &plan) {
+       plan.kernels[1].inPlace = {{1, 2}};
+       plan.commands[7].operands[2] = {{4, 512, 256}, 2};
+     }},
     {"updated_operand_read_too", "in place", "one updates them",
      [](Artifact &, Plan &plan) {
        plan.kernels[1].operands[2].access = Access::Update;
@@ -232,20 +296,111 @@ TEST(Verify, equal_ranges_read_and_written_are_in_place) {
                           "code/vulkan/add.spv",
                           {8, 1, 1},
                           {plan.kernels[1].operands[0], plan.kernels[1].operands[2]}});
-  PlanOperand y = plan.commands[7].operands[2], t2 = plan.commands[7].operands[0];
-  plan.commands[7].operands[2] = t2;
-  plan.commands.push_back(barrier({{HazardKind::RAW, 4, 2, 5, 0}}, {t2}));
-  plan.commands.push_back(dispatch(2, 4, {t2, y}));
+  PlanOperand y = plan.commands[7].operands[2], t4 = plan.commands[7].operands[0];
+  plan.kernels[1].inPlace = {{0, 2}};
+  t4.value = int64_t(plan.values.size());
+  plan.values.push_back({"t4", 256});
+  plan.commands[7].operands[2] = t4;
+  plan.commands.push_back(barrier({{HazardKind::RAW, 4, 2, 5, 0}}, {t4}));
+  plan.commands.push_back(dispatch(2, 4, {t4, y}));
   plan.slots[2].lastWave = 4;
   std::vector<Claim> claims = verify(sample);
   EXPECT_TRUE(allHold(claims));
-  EXPECT_NE(findClaim(claims, "in place").detail.find("taken from compiler"), std::string::npos);
+  EXPECT_EQ(findClaim(claims, "in place").detail,
+            "1 operand written over in place, each by a pair that the kernel's access maps allow "
+            "(taken from compiler)");
+  // The operand is gone then, whoever would still read it.
+  sample.plans[0].commands.back().operands[0].value = 5;
+  claims = verify(sample);
+  EXPECT_NE(
+      findClaim(claims, "contents")
+          .detail.find("as \"t2\", which holds \"t4\" since dispatch 4 (@add, sample.mlir:4:1)"),
+      std::string::npos)
+      << findClaim(claims, "contents").detail;
+}
+
+TEST(Verify, a_value_may_lie_in_parts_and_be_written_in_parts) {
+  Artifact sample = makeSample();
+  Plan &plan = sample.plans[0];
+  // t0 and t1 are the halves of one value that the first two dispatches write.
+  plan.values[3] = {"t", 512};
+  plan.slots[0].bytes = 512;
+  plan.slots.erase(plan.slots.begin() + 1);
+  for (PlanOperand *operand : {&plan.commands[1].operands[2], &plan.commands[3].operands[1]}) {
+    operand->value = 3;
+    operand->from = 256;
+  }
+  std::vector<Claim> claims = verify(sample);
+  for (const Claim &claim : claims)
+    EXPECT_TRUE(claim.holds) << claim.what << ": " << claim.detail;
+  std::swap(plan.commands[3].operands[0].from, plan.commands[3].operands[1].from);
+  EXPECT_FALSE(findClaim(verify(sample), "contents").holds);
+}
+
+TEST(Verify, partial_writes_keep_the_value_they_write) {
+  for (int64_t value : {5, 6}) {
+    Artifact sample = makeSample();
+    Plan &plan = sample.plans[0];
+    // Another kernel writes some bytes of t2 (5), or some of t3 (6) over it.
+    plan.kernels.push_back(
+        {"some", "code/vulkan/add.spv", {8, 1, 1}, {{Access::Write, false, 256, 16}}});
+    plan.commands.insert(plan.commands.begin() + 7, dispatch(2, 3, {{{4, 512, 256}, value}}));
+    const Claim &claim = findClaim(verify(sample), "contents");
+    EXPECT_EQ(claim.holds, value == 5) << claim.detail;
+  }
+}
+
+TEST(Verify, a_result_may_live_in_a_donated_argument) {
+  Artifact sample = makeSample();
+  Plan &plan = sample.plans[0];
+  sample.manifest.entries[0].arguments[0].donate = true;
+  // x, 256 bytes like y, is last read by dispatch 3; dispatch 4 writes y there.
+  plan.allocations.erase(plan.allocations.begin() + 2);
+  plan.allocations[0].result = 0;
+  for (Command &command : plan.commands) {
+    for (PlanOperand &operand : command.operands)
+      operand.allocation -= operand.allocation > 2;
+    for (PlanView &view : command.memory)
+      view.allocation -= view.allocation > 2;
+  }
+  PlanOperand &y = plan.commands[7].operands[2];
+  y.allocation = 0;
+  plan.commands[6].hazards.push_back({HazardKind::WAR, 3, 0, 4, 2});
+  std::vector<Claim> claims = verify(sample);
+  for (const Claim &claim : claims)
+    EXPECT_TRUE(claim.holds) << claim.what << ": " << claim.detail;
+  EXPECT_NE(findClaim(claims, "read-only").detail.find("1 result in a donated argument"),
+            std::string::npos);
+
+  y.value = 0; // then x is still there at the end, not y
+  EXPECT_NE(
+      findClaim(verify(sample), "contents")
+          .detail.find("result \"y\" is to be in bytes [0, 256) of argument \"x\" at the end, "
+                       "which holds \"x\""),
+      std::string::npos);
+  y.value = 2;
+  sample.manifest.entries[0].arguments[0].donate = false;
+  EXPECT_FALSE(findClaim(verify(sample), "read-only").holds);
+}
+
+TEST(Verify, a_plan_without_values_has_one_in_each_slot) {
+  Artifact sample = makeSample();
+  Plan &plan = sample.plans[0];
+  plan.values.clear();
+  plan.argumentValues.clear();
+  plan.resultValues.clear();
+  for (Command &command : plan.commands)
+    for (PlanOperand &operand : command.operands)
+      operand.value = -1;
+  EXPECT_TRUE(allHold(verify(sample)));
+  std::swap(plan.commands[3], plan.commands[5]);
+  EXPECT_FALSE(findClaim(verify(sample), "contents").holds);
 }
 
 TEST(Verify, donated_argument_may_be_written) {
   Artifact sample = makeSample();
   sample.manifest.entries[0].arguments[0].donate = true;
-  sample.plans[0].commands[7].operands[2] = {{0, 0, 256}};
+  sample.plans[0].commands[7].operands[2] = {{0, 0, 256}, 2};
   EXPECT_TRUE(findClaim(verify(sample), "read-only").holds);
 }
 
@@ -416,7 +571,7 @@ private:
     return slot.offset <= byte && byte < slot.offset + slot.bytes;
   }
   bool mayShare(const Command &command, size_t a, size_t b) {
-    const PlanView &x = command.operands[a], &y = command.operands[b];
+    const PlanOperand &x = command.operands[a], &y = command.operands[b];
     Access first = plan().kernels[command.kernel].operands[a].access;
     Access second = plan().kernels[command.kernel].operands[b].access;
     bool overlap = false;
@@ -425,8 +580,15 @@ private:
     if (!overlap || first == Access::None || second == Access::None ||
         (!writes(first) && !writes(second)))
       return true;
-    return x == y && ((first == Access::Read && second == Access::Write) ||
-                      (first == Access::Write && second == Access::Read));
+    if (static_cast<const PlanView &>(x) != y)
+      return false;
+    const auto &pairs = plan().kernels[command.kernel].inPlace;
+    auto isProved = [&](size_t source, size_t target) {
+      return std::count(pairs.begin(), pairs.end(), std::pair(int64_t(source), int64_t(target))) >
+             0;
+    };
+    return (first == Access::Read && second == Access::Write && isProved(a, b)) ||
+           (first == Access::Write && second == Access::Read && isProved(b, a));
   }
   std::pair<bool, bool> touch(const Command &command, int64_t byte) {
     bool read = false, written = false;
@@ -449,6 +611,10 @@ private:
       views.push_back(view);
       kernel.operands.push_back({Access(pick(0, 3)), pick(0, 1) == 1, view.bytes, 1});
     }
+    for (int64_t target = 0; target < int64_t(views.size()); ++target)
+      for (int64_t source = 0; source < int64_t(views.size()); ++source)
+        if (source != target && pick(0, 2) != 0)
+          kernel.inPlace.push_back({source, target});
     plan().kernels.push_back(kernel);
     plan().commands.push_back(dispatch(number, pick(0, 4), views));
   }
