@@ -16,6 +16,7 @@
 #include "weir/Artifact/Plan.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -96,6 +97,9 @@ private:
   std::unique_ptr<KernelGraph> graph;
   llvm::DenseMap<std::tuple<unsigned, unsigned, unsigned>, Sharing> known;
 
+  mutable std::map<std::pair<std::vector<const void *>, std::vector<int64_t>>, Sharing> answers;
+
+  Sharing compareOnce(unsigned first, unsigned second, const Instances &instances) const;
   Sharing compare(unsigned first, unsigned second, const Instances &instances) const;
   bool isHarmless(unsigned first, unsigned second, const Uniformity &within,
                   std::optional<unsigned> depth) const;
