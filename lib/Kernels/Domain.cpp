@@ -100,6 +100,17 @@ TypedAttr weir::getSplat(Value tensor) {
   return nullptr;
 }
 
+/// Whether an output map reaches every element of the dimensions from `firstDim`
+/// on: it is a projected permutation, with zeros where the tensor has one element.
+static bool writesAll(AffineMap map, Value tensor, unsigned firstDim = 0) {
+  if (!map.isProjectedPermutation(/*allowZeroInResults=*/true))
+    return false;
+  auto shape = cast<RankedTensorType>(tensor.getType()).getShape().drop_front(firstDim);
+  return llvm::all_of(llvm::zip_equal(map.getResults(), shape), [](auto entry) {
+    return isa<AffineDimExpr>(std::get<0>(entry)) || std::get<1>(entry) == 1;
+  });
+}
+
 static bool isReduced(linalg::GenericOp op, unsigned loop) {
   return op.getIteratorTypesArray()[loop] == utils::IteratorType::reduction;
 }
@@ -146,9 +157,10 @@ std::optional<ColumnParts> weir::getColumnParts(linalg::GenericOp op) {
       if (parts.chunk < 1 || parts.rows < 1)
         return std::nullopt;
     }
-    // The other results are the columns, each once.
+    // As many parts as the rows are, no more; then the columns, each once.
     if (map.getResult(0) != getPartIndex(parts, op) ||
-        !map.dropResult(0).isProjectedPermutation(/*allowZeroInResults=*/true))
+        cast<RankedTensorType>(init.get().getType()).getDimSize(0) != parts.getParts() ||
+        !writesAll(map.dropResult(0), init.get(), /*firstDim=*/1))
       return std::nullopt;
     for (auto [loop, size] : llvm::enumerate(op.getStaticLoopRanges()))
       if (size != 1 && map.dropResult(0).isFunctionOfDim(loop) == isReduced(op, loop))
@@ -210,8 +222,7 @@ OpShape weir::getOpShape(Operation *op) {
   if (getColumnParts(generic))
     return OpShape::Column;
   for (OpOperand &output : generic.getDpsInitsMutable()) {
-    AffineMap map = generic.getMatchingIndexingMap(&output);
-    if (!map.isProjectedPermutation(/*allowZeroInResults=*/true))
+    if (!writesAll(generic.getMatchingIndexingMap(&output), output.get()))
       return OpShape::Other;
   }
   if (generic.getNumParallelLoops() == generic.getNumLoops()) {

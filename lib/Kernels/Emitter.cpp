@@ -37,14 +37,19 @@ SmallVector<AffineExpr> weir::getPoint(PointEmitter &emitter, AffineExpr unit,
   return point;
 }
 
+SmallVector<AffineExpr> weir::getResultIndices(PointEmitter &emitter, Value value,
+                                               ArrayRef<AffineExpr> point) {
+  auto op = value.getDefiningOp<linalg::GenericOp>();
+  AffineMap written = op.getIndexingMapMatchingResult(cast<OpResult>(value));
+  return emitter.apply(written, emitter.getLoops(op, point));
+}
+
 void weir::emitResults(PointEmitter &emitter, ArrayRef<unsigned> results,
                        ArrayRef<AffineExpr> point) {
   SmallVector<std::pair<Value, SmallVector<AffineExpr>>> computed;
   for (unsigned result : results) {
     Value value = emitter.kernel.getBody().front().getTerminator()->getOperand(result);
-    auto op = value.getDefiningOp<linalg::GenericOp>();
-    AffineMap written = op.getIndexingMapMatchingResult(cast<OpResult>(value));
-    SmallVector<AffineExpr> indices = emitter.apply(written, emitter.getLoops(op, point));
+    SmallVector<AffineExpr> indices = getResultIndices(emitter, value, point);
     Value element = emitter.evaluate(value, indices);
     computed.emplace_back(element, std::move(indices));
   }
@@ -54,9 +59,7 @@ void weir::emitResults(PointEmitter &emitter, ArrayRef<unsigned> results,
 
 SmallVector<AffineExpr> weir::getPartIndices(PointEmitter &emitter, Value part,
                                              ArrayRef<AffineExpr> point) {
-  auto op = part.getDefiningOp<linalg::GenericOp>();
-  AffineMap written = op.getIndexingMapMatchingResult(cast<OpResult>(part));
-  SmallVector<AffineExpr> indices = emitter.apply(written, emitter.getLoops(op, point));
+  SmallVector<AffineExpr> indices = getResultIndices(emitter, part, point);
   indices.front() = emitter.dim(partCoordinate);
   return indices;
 }

@@ -19,11 +19,33 @@ static int64_t getUnitsPerInvocation(const Profile &profile, int64_t units) {
   return most;
 }
 
+/// Row-major digits of a unit of four neighbours in a space of any last dimension.
+static SmallVector<AffineExpr> getFlatPoint(PointEmitter &emitter, AffineExpr unit,
+                                            ArrayRef<int64_t> sizes) {
+  return emitter.delinearize(unit * 4 + emitter.vectorLane(), sizes);
+}
+
+/// Whether four neighbours, over the ends of the last dimension, are read and
+/// written as whole vectors: all tensors are walked as they lie in memory.
+static bool isFlat(PointEmitter &emitter, ArrayRef<int64_t> sizes) {
+  if (emitter.profile.vectorWidth != 4 || getProduct(sizes) % 4 != 0)
+    return false;
+  SmallVector<AffineExpr> point = getFlatPoint(emitter, emitter.dim(unitCoordinate), sizes);
+  Operation *terminator = emitter.kernel.getBody().front().getTerminator();
+  for (auto [result, value] : llvm::enumerate(terminator->getOperands())) {
+    SmallVector<AffineExpr> indices = getResultIndices(emitter, value, point);
+    if (!emitter.isVectorFriendly(value, indices) || !emitter.isVectorStore(result, indices))
+      return false;
+  }
+  return true;
+}
+
 void weir::emitMap(PointEmitter &emitter, EmittedKernel &launch) {
   const Profile &profile = emitter.profile;
   ArrayRef<int64_t> sizes = emitter.domain.getSizes();
   bool vector = isVectorDomain(profile, sizes);
-  int64_t units = getProduct(sizes) / (vector ? 4 : 1);
+  bool flat = !vector && isFlat(emitter, sizes);
+  int64_t units = getProduct(sizes) / (vector || flat ? 4 : 1);
   int64_t perInvocation = getUnitsPerInvocation(profile, units);
   int64_t perGroup = profile.workgroupSize * perInvocation;
   auto results = llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults()));
@@ -42,7 +64,8 @@ void weir::emitMap(PointEmitter &emitter, EmittedKernel &launch) {
       Value unit = arith::AddIOp::create(b, emitter.loc, begin, step);
       auto compute = [&]() -> SmallVector<Value> {
         AffineExpr number = emitter.setCoordinate(unitCoordinate, unit);
-        SmallVector<AffineExpr> point = getPoint(emitter, number, sizes, vector);
+        SmallVector<AffineExpr> point =
+            flat ? getFlatPoint(emitter, number, sizes) : getPoint(emitter, number, sizes, vector);
         emitResults(emitter, results, point);
         return {};
       };

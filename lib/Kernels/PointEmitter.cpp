@@ -358,6 +358,11 @@ void PointEmitter::fillCache(unsigned buffer, AffineExpr address) {
   memref::StoreOp::create(builder(), loc, value, caches[{buffer, address}].memory, trip);
 }
 
+bool PointEmitter::isVectorStore(unsigned result, ArrayRef<AffineExpr> indices) {
+  AffineExpr address = linearize(kernel.getResult(result), indices);
+  return getVectorAddress(kernel.getInputs().size() + result, address).has_value();
+}
+
 void PointEmitter::store(unsigned result, Value value, ArrayRef<AffineExpr> indices) {
   unsigned buffer = kernel.getInputs().size() + result;
   AffineExpr address = linearize(kernel.getResult(result), indices);

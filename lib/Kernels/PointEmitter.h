@@ -90,6 +90,9 @@ public:
   /// Whether all that `evaluate` loads would be whole vectors or uniform.
   bool isVectorFriendly(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices);
 
+  /// Whether `store` to result number `result` would be of one whole vector.
+  bool isVectorStore(unsigned result, llvm::ArrayRef<mlir::AffineExpr> indices);
+
   /// Stores to result number `result` at `indices`.
   void store(unsigned result, mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> indices);
 

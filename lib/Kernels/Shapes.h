@@ -24,6 +24,10 @@ enum Coordinates : unsigned {
 void emitWorkgroups(PointEmitter &emitter, int64_t groups, EmittedKernel &launch,
                     llvm::function_ref<void(mlir::Value group)> body);
 
+/// Where an op of the kernel puts `value` at the domain's point.
+llvm::SmallVector<mlir::AffineExpr> getResultIndices(PointEmitter &emitter, mlir::Value value,
+                                                     llvm::ArrayRef<mlir::AffineExpr> point);
+
 /// Evaluates the results of these numbers at the domain's point, then stores them:
 /// nothing is read at the point after the first store, so a result may take the
 /// bytes of an operand.

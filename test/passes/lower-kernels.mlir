@@ -230,3 +230,25 @@ func.func @columns(%x: tensor<21x8xf32>) -> (tensor<21x8xf32>, tensor<8xf32>) {
   } -> tensor<8xf32>
   return %y, %c : tensor<21x8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// All walked as it lies in memory: vectors go over the ends of rows of 7. The twin
+// reads a value per column, and does not.
+// CHECK:       gpu.func @map_4x7_0(%arg0: memref<28xf32,
+// CHECK:       gpu.func @map_4x7(%arg0: memref<7xvector<4xf32>, {{.*}} %arg1: memref<7xvector<4xf32>,
+// CHECK-NOT:     arith.divui
+// CHECK-NOT:     arith.remui
+// CHECK:         gpu.return
+// CHECK-LABEL: func @flat
+func.func @flat(%x: tensor<4x7xf32>, %b: tensor<7xf32>) -> (tensor<4x7xf32>, tensor<4x7xf32>) {
+  %e = tensor.empty() : tensor<4x7xf32>
+  %y = linalg.negf ins(%x : tensor<4x7xf32>) outs(%e : tensor<4x7xf32>) -> tensor<4x7xf32>
+  %z = linalg.generic {indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (c)>, affine_map<(r, c) -> (r, c)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %b : tensor<4x7xf32>, tensor<7xf32>) outs(%e : tensor<4x7xf32>) {
+  ^bb0(%a: f32, %c: f32, %o: f32):
+    %t = arith.addf %a, %c : f32
+    linalg.yield %t : f32
+  } -> tensor<4x7xf32>
+  return %y, %z : tensor<4x7xf32>, tensor<4x7xf32>
+}
