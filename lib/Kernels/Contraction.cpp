@@ -270,7 +270,12 @@ void ContractionEmitter::run(EmittedKernel &launch) {
         Value row = emitter.expand(rowTile * tileRows + i);
         Value inside = arith::CmpIOp::create(emitter.builder(), loc, arith::CmpIPredicate::ult, row,
                                              emitter.indexConstant(sizes[rowDim]));
-        emitter.guard(inside, {}, finish);
+        emitter.guard(inside, {}, [&] {
+          // Inside the result the row is its own number, which shows in the stores
+          // that no two invocations write the same; outside nothing may be read.
+          rowOf[i] = emitter.setCoordinate(productCoordinate + i, row);
+          return finish();
+        });
       }
       return {};
     };

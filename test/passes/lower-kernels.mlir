@@ -252,3 +252,23 @@ func.func @flat(%x: tensor<4x7xf32>, %b: tensor<7xf32>) -> (tensor<4x7xf32>, ten
   } -> tensor<4x7xf32>
   return %y, %z : tensor<4x7xf32>, tensor<4x7xf32>
 }
+
+// -----
+
+// A tile's rows past the end repeat the last one when they are read, and are told
+// apart where they are written: the address of a store is affine.
+// CHECK:       gpu.func @contraction_9x3x4(
+// CHECK:         %[[ROW:.*]] = arith.addi %{{.*}}, %c7
+// CHECK:         %[[READ:.*]] = arith.minui %[[ROW]], %c8
+// CHECK:         %[[INSIDE:.*]] = arith.cmpi ult, %[[ROW]], %c9
+// CHECK:         scf.if %[[INSIDE]]
+// CHECK:           %[[FIRST:.*]] = arith.muli %[[ROW]], %c3
+// CHECK:           %[[AT:.*]] = arith.addi %{{.*}}, %[[FIRST]]
+// CHECK:           memref.store %{{.*}}, %arg2[%[[AT]]]
+func.func @part_of_a_tile(%a: tensor<9x4xf32>, %b: tensor<4x3xf32>) -> tensor<9x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<9x3xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<9x3xf32>) -> tensor<9x3xf32>
+  %m = linalg.matmul ins(%a, %b : tensor<9x4xf32>, tensor<4x3xf32>) outs(%z : tensor<9x3xf32>) -> tensor<9x3xf32>
+  return %m : tensor<9x3xf32>
+}
