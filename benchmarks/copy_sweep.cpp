@@ -148,6 +148,9 @@ static Artifact makeCopyArtifact(const std::vector<Copy> &copies, const Profile 
     plan.target = profile.target;
     plan.allocations = {{AllocationKind::Argument, 0, sideBytes},
                         {AllocationKind::Result, 0, sideBytes}};
+    plan.values = {{"x", sideBytes}, {"y", sideBytes}};
+    plan.argumentValues = {0};
+    plan.resultValues = {1};
     int64_t alignment = 4 * copy.width;
     plan.kernels = {{name,
                      path,
@@ -156,7 +159,7 @@ static Artifact makeCopyArtifact(const std::vector<Copy> &copies, const Profile 
                       {Access::Write, true, sideBytes, alignment}}}};
     Command dispatch;
     dispatch.grid = {copy.getColumns(), copy.getWorkgroups() / copy.getColumns(), 1};
-    dispatch.operands = {{0, 0, sideBytes}, {1, 0, sideBytes}};
+    dispatch.operands = {{{0, 0, sideBytes}, 0}, {{1, 0, sideBytes}, 1}};
     plan.commands = {dispatch};
     artifact.plans.push_back(plan);
   }

@@ -42,6 +42,7 @@ typedef struct weir_tensor_info {
   const int64_t *shape;
   size_t rank;
   int64_t bytes;
+  int donated; /* of an argument: whether a run may take its bytes, see below */
 } weir_tensor_info;
 
 size_t weir_artifact_entry_count(const weir_artifact *artifact);
@@ -53,6 +54,16 @@ weir_status weir_artifact_argument(const weir_artifact *artifact, size_t entry, 
                                    weir_tensor_info *info);
 weir_status weir_artifact_result(const weir_artifact *artifact, size_t entry, size_t index,
                                  weir_tensor_info *info);
+
+/* Donation: an entry may compute a result in the bytes of an argument that is
+ * donated to it. `result` receives the index of that result, or -1 where the
+ * argument holds none. An invocation that passes the same buffer for the two is
+ * updated in place: the argument is gone, and nothing is copied. One that passes
+ * two buffers leaves the argument as it was: its bytes are first copied to the
+ * result's buffer on the device. The buffer of an argument that is donated and
+ * holds no result may have any bytes after a run. */
+weir_status weir_artifact_donation(const weir_artifact *artifact, size_t entry, size_t argument,
+                                   int64_t *result);
 
 /*--- devices ----------------------------------------------------------------*/
 
@@ -101,7 +112,8 @@ void weir_program_unload(weir_program *program);
 
 /* Runs an entry and waits. Buffers are in the entry's order and have exactly the
  * tensors' bytes; a zero-size tensor may be NULL. The same buffer twice is refused,
- * except as two arguments that the entry only reads. Recordings are kept per
+ * except as two arguments that the run only reads, and as an argument and the result
+ * that it is donated to (see weir_artifact_donation). Recordings are kept per
  * entry and set of buffers and replayed. Two invocations in a row are ordered.
  * `device_nanoseconds`, when not NULL, receives the time between the first and
  * the last command, or from the submission to its end where the queue has no

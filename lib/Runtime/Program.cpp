@@ -47,6 +47,10 @@ Program::Program(std::shared_ptr<Device> owner, const Artifact &artifact)
     // There is one for every entry and target.
     entry.plan = *artifact.findPlan(spec.name, profile.target);
     entry.writesArgument = findWrittenArguments(spec, entry.plan);
+    entry.resultInArgument.assign(spec.arguments.size(), -1);
+    for (const Allocation &allocation : entry.plan.allocations)
+      if (allocation.kind == AllocationKind::Argument)
+        entry.resultInArgument[size_t(allocation.index)] = allocation.result;
     buildKernels(entry, artifact, profile);
   }
 
@@ -191,10 +195,19 @@ void Program::checkBuffers(const Entry &entry, const std::vector<const Storage *
                         " are the same buffer, but a run writes it; give each "
                         "its own");
   };
-  for (size_t i = 0; i < arguments.size(); ++i)
-    use(arguments[i], "argument " + quote(spec.arguments[i].name), entry.writesArgument[i]);
+  // A donated argument is one buffer with its result, or is copied and stays.
+  std::vector<bool> isInArgument(results.size(), false);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    int64_t result = entry.resultInArgument[i];
+    bool inPlace = result >= 0 && arguments[i] == results[size_t(result)];
+    if (inPlace)
+      isInArgument[size_t(result)] = true;
+    use(arguments[i], "argument " + quote(spec.arguments[i].name),
+        result < 0 ? entry.writesArgument[i] : inPlace);
+  }
   for (size_t i = 0; i < results.size(); ++i)
-    use(results[i], "result " + quote(spec.results[i].name), true);
+    if (!isInArgument[i])
+      use(results[i], "result " + quote(spec.results[i].name), true);
 }
 
 void Program::growArena(int64_t bytes) {
@@ -221,7 +234,14 @@ const Recording *Program::submit(const std::string &name,
   }
   const Entry &entry = found->second;
   checkBuffers(entry, arguments, results);
-  if (std::none_of(entry.plan.commands.begin(), entry.plan.commands.end(),
+  std::vector<StorageCopy> copies;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (int64_t result = entry.resultInArgument[i]; result >= 0 &&
+                                                    arguments[i] != results[size_t(result)] &&
+                                                    arguments[i] && arguments[i]->bytes > 0)
+      copies.push_back({arguments[i], results[size_t(result)]});
+  if (copies.empty() &&
+      std::none_of(entry.plan.commands.begin(), entry.plan.commands.end(),
                    [](const Command &command) { return command.kind == Command::Kind::Dispatch; }))
     return nullptr;
   growArena(entry.plan.arenaBytes);
@@ -242,7 +262,8 @@ const Recording *Program::submit(const std::string &name,
     for (const Allocation &allocation : entry.plan.allocations) {
       switch (allocation.kind) {
       case AllocationKind::Argument:
-        allocations.push_back(arguments[size_t(allocation.index)]);
+        allocations.push_back(allocation.result < 0 ? arguments[size_t(allocation.index)]
+                                                    : results[size_t(allocation.result)]);
         break;
       case AllocationKind::Result:
         allocations.push_back(results[size_t(allocation.index)]);
@@ -255,7 +276,8 @@ const Recording *Program::submit(const std::string &name,
         break;
       }
     }
-    auto recording = std::make_unique<Recording>(*device, entry.plan, entry.kernels, allocations);
+    auto recording =
+        std::make_unique<Recording>(*device, entry.plan, entry.kernels, allocations, copies);
     kept = recordings.try_emplace(std::move(key)).first;
     kept->second.recording = std::move(recording);
   }

@@ -47,6 +47,7 @@ private:
     Plan plan;
     std::vector<KernelCode> kernels; ///< as Plan::kernels
     std::vector<bool> writesArgument;
+    std::vector<int64_t> resultInArgument; ///< that each argument holds, or -1
   };
   /// Entry, then its arguments and results.
   using Key = std::pair<const Entry *, std::vector<const Storage *>>;

@@ -12,7 +12,8 @@ static constexpr VkAccessFlags2 shaderReadWrite =
     VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT;
 
 Recording::Recording(Device &device, const Plan &plan, const std::vector<KernelCode> &kernels,
-                     const std::vector<const Storage *> &allocations)
+                     const std::vector<const Storage *> &allocations,
+                     const std::vector<StorageCopy> &copies)
     : device(device) {
   const DeviceFunctions &vk = device.vk;
   allocateSets(plan, kernels);
@@ -39,7 +40,7 @@ Recording::Recording(Device &device, const Plan &plan, const std::vector<KernelC
   allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
   allocate.commandBufferCount = 1;
   check(vk.AllocateCommandBuffers(device.handle, &allocate, &commands), "vkAllocateCommandBuffers");
-  record(plan, kernels, allocations);
+  record(plan, kernels, allocations, copies);
 }
 
 void Recording::allocateSets(const Plan &plan, const std::vector<KernelCode> &kernels) {
@@ -151,21 +152,39 @@ void Recording::writeTimestamp(uint32_t query) const {
                                  query);
 }
 
+void Recording::recordCopies(const std::vector<StorageCopy> &copies) const {
+  for (const StorageCopy &copy : copies) {
+    VkBufferCopy region = {};
+    region.size = VkDeviceSize(copy.from->bytes);
+    device.vk.CmdCopyBuffer(commands, copy.from->buffer.get(), copy.to->buffer.get(), 1, &region);
+  }
+  if (!copies.empty())
+    recordBarriers(device.vk, commands,
+                   makeBarrier(VK_PIPELINE_STAGE_2_COPY_BIT, VK_ACCESS_2_TRANSFER_WRITE_BIT,
+                               VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, shaderReadWrite));
+}
+
 void Recording::record(const Plan &plan, const std::vector<KernelCode> &kernels,
-                       const std::vector<const Storage *> &allocations) {
+                       const std::vector<const Storage *> &allocations,
+                       const std::vector<StorageCopy> &copies) {
   const DeviceFunctions &vk = device.vk;
   VkCommandBufferBeginInfo begin = {};
   begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
   begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
   check(vk.BeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer");
 
+  const VkPipelineStageFlags2 stages =
+      VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_COPY_BIT;
+  const VkAccessFlags2 writes =
+      VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT;
   recordBarriers(vk, commands,
-                 makeBarrier(VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_COPY_BIT,
-                             VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT,
-                             VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, shaderReadWrite));
+                 makeBarrier(stages, writes, stages,
+                             shaderReadWrite | VK_ACCESS_2_TRANSFER_READ_BIT |
+                                 VK_ACCESS_2_TRANSFER_WRITE_BIT));
   if (timestamps.get() != VK_NULL_HANDLE)
     vk.CmdResetQueryPool(commands, timestamps.get(), 0, 2);
   writeTimestamp(0);
+  recordCopies(copies);
 
   size_t dispatch = 0;
   VkPipeline bound = VK_NULL_HANDLE;
@@ -190,8 +209,7 @@ void Recording::record(const Plan &plan, const std::vector<KernelCode> &kernels,
 
   writeTimestamp(1);
   recordBarriers(vk, commands,
-                 makeBarrier(VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT,
-                             VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT,
+                 makeBarrier(stages, writes,
                              VK_PIPELINE_STAGE_2_HOST_BIT | VK_PIPELINE_STAGE_2_COPY_BIT,
                              VK_ACCESS_2_HOST_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT |
                                  VK_ACCESS_2_TRANSFER_WRITE_BIT));

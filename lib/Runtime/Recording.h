@@ -7,6 +7,8 @@
 // since two invocations share the arena and perhaps arguments and results, and
 // ends with one that hands its writes to the host. Between them are exactly the
 // plan's barriers: execution of the whole queue, memory of the plan's views.
+// Copies of donated arguments come before the plan's commands, behind a barrier
+// of their own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,11 +30,18 @@ struct KernelCode {
   VkDescriptorSetLayout setLayout = VK_NULL_HANDLE;
 };
 
+/// Two storages of the same bytes; the second receives those of the first.
+struct StorageCopy {
+  const Storage *from, *to;
+};
+
 class Recording {
 public:
   /// `allocations[i]` backs Plan::allocations[i]; null where no view uses it.
+  /// `copies` run before the plan's commands.
   Recording(Device &device, const Plan &plan, const std::vector<KernelCode> &kernels,
-            const std::vector<const Storage *> &allocations);
+            const std::vector<const Storage *> &allocations,
+            const std::vector<StorageCopy> &copies);
 
   VkCommandBuffer getCommands() const { return commands; }
 
@@ -43,7 +52,9 @@ public:
 private:
   void allocateSets(const Plan &plan, const std::vector<KernelCode> &kernels);
   void record(const Plan &plan, const std::vector<KernelCode> &kernels,
-              const std::vector<const Storage *> &allocations);
+              const std::vector<const Storage *> &allocations,
+              const std::vector<StorageCopy> &copies);
+  void recordCopies(const std::vector<StorageCopy> &copies) const;
   void bindOperands(VkDescriptorSet set, const Command &dispatch,
                     const std::vector<const Storage *> &allocations) const;
   void recordBarrier(const Command &barrier, const std::vector<const Storage *> &allocations) const;

@@ -153,6 +153,7 @@ static weir_status getTensorInfo(const weir_artifact *artifact, size_t entry, si
     info->shape = tensor.shape.data();
     info->rank = tensor.shape.size();
     info->bytes = getByteSize(tensor);
+    info->donated = tensor.donate;
   });
 }
 
@@ -164,6 +165,24 @@ weir_status weir_artifact_argument(const weir_artifact *artifact, size_t entry, 
 weir_status weir_artifact_result(const weir_artifact *artifact, size_t entry, size_t index,
                                  weir_tensor_info *info) {
   return getTensorInfo(artifact, entry, index, info, &EntrySpec::results, __func__, "result");
+}
+
+weir_status weir_artifact_donation(const weir_artifact *artifact, size_t entry, size_t argument,
+                                   int64_t *result) {
+  weir_tensor_info info;
+  if (weir_status status = weir_artifact_argument(artifact, entry, argument, &info))
+    return status;
+  return guard([&] {
+    require(result, "weir_artifact_donation", "result");
+    const std::string &name = getEntry(artifact, entry)->name;
+    const Plan *plan = artifact->artifact.findPlan(name, "vulkan");
+    if (!plan)
+      throw BadArgument("entry '" + name + "' has no plan for target 'vulkan'");
+    *result = -1;
+    for (const Allocation &allocation : plan->allocations)
+      if (allocation.kind == AllocationKind::Argument && allocation.index == int64_t(argument))
+        *result = allocation.result;
+  });
 }
 
 //===----------------------------------------------------------------------===//

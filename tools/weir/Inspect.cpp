@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <set>
 
 using namespace weir;
 using namespace weir::tool;
@@ -21,6 +22,52 @@ struct PlanCounts {
   size_t kernels, slots, dispatches = 0, barriers = 0;
 };
 } // namespace
+
+static const EntrySpec &getEntry(const Artifact &artifact, const Plan &plan) {
+  return *std::find_if(artifact.manifest.entries.begin(), artifact.manifest.entries.end(),
+                       [&](const EntrySpec &entry) { return entry.name == plan.entry; });
+}
+
+namespace {
+/// An argument that the caller may give away, and the result that lives in it.
+struct Donation {
+  std::string argument, result; ///< no result: ""
+};
+} // namespace
+
+static std::vector<Donation> getDonations(const Plan &plan, const EntrySpec &entry) {
+  std::vector<Donation> donations;
+  for (size_t i = 0; i < entry.arguments.size(); ++i) {
+    if (!entry.arguments[i].donate)
+      continue;
+    donations.push_back({entry.arguments[i].name, ""});
+    for (const Allocation &allocation : plan.allocations)
+      if (allocation.kind == AllocationKind::Argument && allocation.index == int64_t(i) &&
+          allocation.result >= 0)
+        donations.back().result = entry.results[allocation.result].name;
+  }
+  return donations;
+}
+
+/// The names of the values that each slot holds, in the order of their use.
+static std::vector<std::vector<std::string>> getSlotValues(const Plan &plan) {
+  std::vector<std::vector<std::string>> names(plan.slots.size());
+  std::set<int64_t> seen;
+  for (const Command &command : plan.commands)
+    for (const PlanOperand &operand : command.operands) {
+      if (operand.value < 0 || plan.allocations[operand.allocation].kind != AllocationKind::Arena ||
+          !seen.insert(operand.value).second)
+        continue;
+      auto slot = std::find_if(plan.slots.begin(), plan.slots.end(), [&](const Slot &slot) {
+        return slot.offset <= operand.offset &&
+               operand.offset + operand.bytes <= slot.offset + slot.bytes &&
+               slot.firstWave <= command.wave && command.wave <= slot.lastWave;
+      });
+      if (slot != plan.slots.end())
+        names[slot - plan.slots.begin()].push_back(plan.values[operand.value].name);
+    }
+  return names;
+}
 
 static Json toJson(const std::vector<TensorSpec> &tensors) {
   Json list = Json::array();
@@ -43,6 +90,17 @@ static void printAsJson(const Artifact &artifact) {
                        {"results", toJson(entry.results)}});
   for (const Plan &plan : artifact.plans) {
     PlanCounts counts(plan);
+    Json donations = Json::array(), slots = Json::array();
+    for (const Donation &donation : getDonations(plan, getEntry(artifact, plan)))
+      donations.push_back({{"argument", donation.argument},
+                           {"result", donation.result.empty() ? Json() : Json(donation.result)}});
+    std::vector<std::vector<std::string>> values = getSlotValues(plan);
+    for (size_t i = 0; i < values.size(); ++i)
+      slots.push_back({{"offset", plan.slots[i].offset},
+                       {"bytes", plan.slots[i].bytes},
+                       {"first_wave", plan.slots[i].firstWave},
+                       {"last_wave", plan.slots[i].lastWave},
+                       {"values", values[i]}});
     plans.push_back({{"entry", plan.entry},
                      {"target", plan.target},
                      {"kernels", counts.kernels},
@@ -50,7 +108,9 @@ static void printAsJson(const Artifact &artifact) {
                      {"barriers", counts.barriers},
                      {"slots", counts.slots},
                      {"arena_bytes", plan.arenaBytes},
-                     {"pinned_bytes", plan.pinnedBytes}});
+                     {"pinned_bytes", plan.pinnedBytes},
+                     {"donations", donations},
+                     {"slot_values", slots}});
   }
   for (const Profile &profile : artifact.manifest.targets)
     targets.push_back(Json::parse(printProfile(profile)));
@@ -88,6 +148,30 @@ static void printAsTables(const Artifact &artifact) {
   printTable(
       {"entry", "target", "kernels", "dispatches", "barriers", "slots", "peak bytes", "all pinned"},
       rows);
+
+  rows.clear();
+  for (const Plan &plan : artifact.plans) {
+    std::vector<std::vector<std::string>> values = getSlotValues(plan);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const Slot &slot = plan.slots[i];
+      std::string names;
+      for (const std::string &name : values[i])
+        names += (names.empty() ? "" : ", ") + name;
+      rows.push_back({plan.entry, plan.target, std::to_string(slot.offset),
+                      std::to_string(slot.bytes),
+                      std::to_string(slot.firstWave) + " to " + std::to_string(slot.lastWave),
+                      names.empty() ? slot.value : names});
+    }
+  }
+  if (!rows.empty()) {
+    std::cout << "\n";
+    printTable({"entry", "target", "slot at", "bytes", "waves", "values"}, rows);
+  }
+  for (const Plan &plan : artifact.plans)
+    for (const Donation &donation : getDonations(plan, getEntry(artifact, plan)))
+      std::cout << "\nentry " << plan.entry << ", target " << plan.target
+                << ", donated: " << donation.argument << " -> "
+                << (donation.result.empty() ? "no result" : donation.result) << "\n";
   for (const Profile &profile : artifact.manifest.targets)
     std::cout << "\nrequires, for target " << profile.target << ":\n" << printProfile(profile);
 }

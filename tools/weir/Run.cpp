@@ -6,6 +6,7 @@
 #include "Verbs.h"
 #include "weir/Reference/Reference.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <iostream>
@@ -85,11 +86,22 @@ static Outcome runOnVulkan(const EntrySpec &entry, const std::vector<Tensor> &in
     owned.emplace_back(buffer);
     return buffer;
   };
+  size_t number = 0;
+  check(weir_artifact_find_entry(artifact.get(), entry.name.c_str(), &number));
   std::vector<weir_buffer *> arguments, results;
-  for (const Tensor &input : inputs) {
-    arguments.push_back(makeBuffer(input.data.size()));
-    if (!input.data.empty())
-      check(weir_buffer_write(arguments.back(), 0, input.data.data(), input.data.size()));
+  std::vector<size_t> consumed; // donated without a result: any bytes after a step
+  auto writeArgument = [&](size_t i) {
+    const Bytes &data = inputs[i].data;
+    if (!data.empty())
+      check(weir_buffer_write(arguments[i], 0, data.data(), data.size()));
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    arguments.push_back(makeBuffer(inputs[i].data.size()));
+    writeArgument(i);
+    int64_t result = -1;
+    check(weir_artifact_donation(artifact.get(), number, i, &result));
+    if (entry.arguments[i].donate && result < 0)
+      consumed.push_back(i);
   }
   Outcome outcome;
   for (const TensorSpec &spec : entry.results) {
@@ -104,6 +116,7 @@ static Outcome runOnVulkan(const EntrySpec &entry, const std::vector<Tensor> &in
           !isFirst && entry.arguments[i].donate && !data.empty())
         check(weir_buffer_write(arguments[i], 0, data.data(), data.size()));
     isFirst = false;
+    std::for_each(consumed.begin(), consumed.end(), writeArgument);
     double nanoseconds = 0;
     check(weir_program_invoke(program.get(), entry.name.c_str(), arguments.data(), arguments.size(),
                               results.data(), results.size(), &nanoseconds));

@@ -201,6 +201,43 @@ inline Artifact makeReuseArtifact(bool withWar = true) {
   return artifact;
 }
 
+/// step(s, g) -> (t): s is donated to t, which is s + g + 1, computed over s's
+/// bytes by two dispatches. keep(x) -> (y): x is donated to y and is y.
+inline Artifact makeDonatingArtifact() {
+  Artifact artifact = makeEmptyArtifact();
+  artifact.code = {{"code/vulkan/add.spv",
+                    makeKernel("add", 3, "%result = OpFAdd %f32 %v0 %v1\n", "", "Aliased")},
+                   {"code/vulkan/increment.spv",
+                    makeKernel("increment", 2, "%result = OpFAdd %f32 %v0 %one\n", "", "Aliased")}};
+  Plan step;
+  step.entry = "step";
+  step.target = "vulkan";
+  step.allocations = {{AllocationKind::Argument, 0, tensorBytes, 0},
+                      {AllocationKind::Argument, 1, tensorBytes}};
+  step.values = {{"s", tensorBytes}, {"g", tensorBytes}, {"sum", tensorBytes}, {"t", tensorBytes}};
+  step.argumentValues = {0, 1};
+  step.resultValues = {3};
+  step.kernels = {
+      {"add", "code/vulkan/add.spv", {8, 1, 1}, {readOperand, readOperand, writeOperand}, {{0, 2}}},
+      {"increment", "code/vulkan/increment.spv", {8, 1, 1}, {readOperand, writeOperand}, {{0, 1}}}};
+  const PlanOperand s{{0, 0, tensorBytes}, 0}, g{{1, 0, tensorBytes}, 1},
+      sum{{0, 0, tensorBytes}, 2}, t{{0, 0, tensorBytes}, 3};
+  step.commands = {makeDispatch(0, 0, {s, g, sum}), barrier({{HazardKind::RAW, 0, 2, 1, 0}}, {sum}),
+                   makeDispatch(1, 1, {sum, t})};
+  Plan keep;
+  keep.entry = "keep";
+  keep.target = "vulkan";
+  keep.allocations = {{AllocationKind::Argument, 0, tensorBytes, 0}};
+  keep.values = {{"x", tensorBytes}};
+  keep.argumentValues = keep.resultValues = {0};
+  artifact.manifest.entries = {{"step", {makeTensor("s"), makeTensor("g")}, {makeTensor("t")}},
+                               {"keep", {makeTensor("x")}, {makeTensor("y")}}};
+  for (EntrySpec &entry : artifact.manifest.entries)
+    entry.arguments[0].donate = true;
+  artifact.plans = {step, keep};
+  return artifact;
+}
+
 } // namespace weir::test
 
 #endif // WEIR_TEST_UNIT_RUNTIME_SAMPLES_H
