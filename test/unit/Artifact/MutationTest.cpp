@@ -165,12 +165,15 @@ TEST(Mutation, bytes_of_each_part) {
 
 TEST(Mutation, values_of_manifest_and_plan) {
   TemporaryFolder folder;
-  writeArtifact(folder / "a.weir", makeSample());
-  const Files files = readArchive(folder / "a.weir");
+  Files samples[2];
+  for (int i = 0; i < 2; ++i) {
+    writeArtifact(folder / "a.weir", i ? makeDonatingSample() : makeSample());
+    samples[i] = readArchive(folder / "a.weir");
+  }
   size_t read = 0, refused = 0;
-  for (unsigned seed = 0; seed < 4000; ++seed) {
+  for (unsigned seed = 0; seed < 6000; ++seed) {
     Mutator mutator(seed);
-    Files edited = files;
+    Files edited = samples[seed % 3 == 0];
     Bytes &part = edited[seed % 4 == 0 ? "manifest.json" : "plan/vulkan/main.json"];
     json value = json::parse(part.begin(), part.end());
     for (size_t i = mutator.pick(2) + 1; i > 0; --i)

@@ -90,6 +90,36 @@ inline Artifact makeSample() {
   return artifact;
 }
 
+/// The sample with x donated to y: allocation 0 holds both, constants and arena
+/// come one number earlier. Dispatch 4 writes t4 over t2, in place; dispatch 5
+/// copies it to y.
+inline Artifact makeDonatingSample() {
+  Artifact artifact = makeSample();
+  Plan &plan = artifact.plans[0];
+  artifact.manifest.entries[0].arguments[0].donate = true;
+  plan.allocations.erase(plan.allocations.begin() + 2);
+  plan.allocations[0].result = 0;
+  for (Command &command : plan.commands) {
+    for (PlanOperand &operand : command.operands)
+      operand.allocation -= operand.allocation > 2;
+    for (PlanView &view : command.memory)
+      view.allocation -= view.allocation > 2;
+  }
+  plan.kernels[1].inPlace = {{0, 2}};
+  plan.kernels.push_back({"copy",
+                          "code/vulkan/add.spv",
+                          {8, 1, 1},
+                          {plan.kernels[1].operands[0], plan.kernels[1].operands[2]}});
+  PlanOperand y{{0, 0, 256}, 2}, t4{{3, 512, 256}, 7};
+  plan.values.push_back({"t4", 256});
+  plan.commands[7].operands[2] = t4;
+  plan.commands.push_back(
+      barrier({{HazardKind::RAW, 4, 2, 5, 0}, {HazardKind::WAR, 3, 0, 5, 1}}, {t4}));
+  plan.commands.push_back(dispatch(2, 4, {t4, y}));
+  plan.slots[2].lastWave = 4;
+  return artifact;
+}
+
 /// A folder that is gone after the test.
 class TemporaryFolder {
 public:

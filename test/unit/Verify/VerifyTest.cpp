@@ -351,33 +351,18 @@ TEST(Verify, partial_writes_keep_the_value_they_write) {
 }
 
 TEST(Verify, a_result_may_live_in_a_donated_argument) {
-  Artifact sample = makeSample();
-  Plan &plan = sample.plans[0];
-  sample.manifest.entries[0].arguments[0].donate = true;
-  // x, 256 bytes like y, is last read by dispatch 3; dispatch 4 writes y there.
-  plan.allocations.erase(plan.allocations.begin() + 2);
-  plan.allocations[0].result = 0;
-  for (Command &command : plan.commands) {
-    for (PlanOperand &operand : command.operands)
-      operand.allocation -= operand.allocation > 2;
-    for (PlanView &view : command.memory)
-      view.allocation -= view.allocation > 2;
-  }
-  PlanOperand &y = plan.commands[7].operands[2];
-  y.allocation = 0;
-  plan.commands[6].hazards.push_back({HazardKind::WAR, 3, 0, 4, 2});
+  Artifact sample = makeDonatingSample();
   std::vector<Claim> claims = verify(sample);
   for (const Claim &claim : claims)
     EXPECT_TRUE(claim.holds) << claim.what << ": " << claim.detail;
   EXPECT_NE(findClaim(claims, "read-only").detail.find("1 result in a donated argument"),
             std::string::npos);
-
+  PlanOperand &y = sample.plans[0].commands.back().operands[1];
   y.value = 0; // then x is still there at the end, not y
-  EXPECT_NE(
-      findClaim(verify(sample), "contents")
-          .detail.find("result \"y\" is to be in bytes [0, 256) of argument \"x\" at the end, "
-                       "which holds \"x\""),
-      std::string::npos);
+  EXPECT_NE(findClaim(verify(sample), "contents")
+                .detail.find("result \"y\" is to be in bytes [0, 256) of argument \"x\" at the "
+                             "end, which holds \"x\""),
+            std::string::npos);
   y.value = 2;
   sample.manifest.entries[0].arguments[0].donate = false;
   EXPECT_FALSE(findClaim(verify(sample), "read-only").holds);
@@ -447,6 +432,11 @@ class RandomPlan {
 public:
   explicit RandomPlan(unsigned seed) : random(seed) {
     artifact = makeSample();
+    artifact.manifest.entries[0].arguments.clear();
+    artifact.manifest.entries[0].results.clear();
+    plan().values = {{"v0", arenaBytes}, {"v1", arenaBytes}};
+    plan().argumentValues.clear();
+    plan().resultValues.clear();
     plan().slots.clear();
     plan().kernels.clear();
     plan().commands.clear();
@@ -557,6 +547,35 @@ public:
       }
     return true;
   }
+  bool areContentsRight() {
+    // Which byte of which value each byte holds; {-1, 0} at the start.
+    std::vector<std::pair<int64_t, int64_t>> held(arenaBytes, {-1, 0});
+    for (const Command &command : plan().commands) {
+      auto forEachByte = [&](auto visit) {
+        for (size_t i = 0; i < command.operands.size(); ++i)
+          for (int64_t byte = 0; byte < command.operands[i].bytes; ++byte) {
+            const PlanOperand &operand = command.operands[i];
+            visit(plan().kernels[command.kernel].operands[i], held[operand.offset + byte],
+                  std::pair(operand.value, operand.from + byte));
+          }
+      };
+      bool right = true;
+      forEachByte([&](const KernelOperand &effect, auto &here, auto meant) {
+        right &= !reads(effect.access) || here == meant;
+      });
+      if (!right)
+        return false;
+      forEachByte([&](const KernelOperand &effect, auto &here, auto meant) {
+        if (writes(effect.access) && !effect.coversAll && here != meant)
+          here = {-1, 0};
+      });
+      forEachByte([&](const KernelOperand &effect, auto &here, auto meant) {
+        if (writes(effect.access) && effect.coversAll)
+          here = meant;
+      });
+    }
+    return true;
+  }
   bool isInPlaceRight() {
     for (const Command &command : plan().commands)
       for (size_t a = 0; a < command.operands.size(); ++a)
@@ -608,6 +627,8 @@ private:
       PlanOperand view{{0, offset, pick(0, std::min<int>(8, arenaBytes - offset))}};
       if (!views.empty() && pick(0, 4) == 0)
         view = views.back();
+      view.value = pick(0, 3) == 0;
+      view.from = pick(0, 7) == 0 ? pick(0, int(arenaBytes - view.bytes)) : view.offset;
       views.push_back(view);
       kernel.operands.push_back({Access(pick(0, 3)), pick(0, 1) == 1, view.bytes, 1});
     }
@@ -656,8 +677,8 @@ TEST(VerifyRandom, removing_a_needed_barrier_fails) {
   EXPECT_GT(needed, 100);
 }
 
-TEST(VerifyRandom, waves_slots_and_in_place_agree_with_the_oracle) {
-  int held[3] = {}, failed[3] = {};
+TEST(VerifyRandom, waves_slots_contents_and_in_place_agree_with_the_oracle) {
+  int held[4] = {}, failed[4] = {};
   auto expect = [&](RandomPlan &random, int which, const char *what, bool expected, unsigned seed) {
     ASSERT_EQ(random.holds(what), expected) << what << ", seed " << seed;
     ++(expected ? held : failed)[which];
@@ -667,8 +688,9 @@ TEST(VerifyRandom, waves_slots_and_in_place_agree_with_the_oracle) {
     expect(random, 0, "waves", random.areWavesFree(), seed);
     expect(random, 1, "slots", random.areSlotsRight(), seed);
     expect(random, 2, "in place", random.isInPlaceRight(), seed);
+    expect(random, 3, "contents", random.areContentsRight(), seed);
   }
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 4; ++i) {
     EXPECT_GT(held[i], 50) << i;
     EXPECT_GT(failed[i], 50) << i;
   }
