@@ -123,8 +123,8 @@ SmallVector<Value> ContractionEmitter::loadColumnFactors(ArrayRef<AffineExpr> po
     return factors;
   }
   auto overColumns = [&](unsigned product) {
+    at.back() = firstProduct + product; // the column itself where there is but one product
     at[columnDim] = firstColumn + emitter.vectorLane();
-    at.back() = firstProduct + product;
     return getFactorIndices(columnFactor, at);
   };
   SmallVector<Value> factors;

@@ -22,6 +22,20 @@ def test_random_graph(weir, seed):
         assert output.read_bytes() == other.read_bytes()
 
 
+def test_contraction_of_one_product(weir):
+    """Its domain has no dimension to sum over."""
+    artifact = weir.compile_text("""
+func.func @f(%a: tensor<5x1xf32>, %b: tensor<1x8xf32>) -> tensor<5x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<5x8xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%empty : tensor<5x8xf32>) -> tensor<5x8xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<5x1xf32>, tensor<1x8xf32>) outs(%fill : tensor<5x8xf32>) -> tensor<5x8xf32>
+  return %c : tensor<5x8xf32>
+}
+""")
+    weir.compare(artifact, ["--random-inputs=1"], 1e-6)
+
+
 # Other habits than lavapipe's own, on the same device.
 PROFILES = {
     "rows_of_workgroups": {"row_mapping": "workgroup", "workgroup_size": 64},
