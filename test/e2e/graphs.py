@@ -169,18 +169,88 @@ class Graph:
                               ["d0", "d1"], out_shape, scale)
         self.values.append((result, out_shape))
 
+    def pick_like(self, shape):
+        """A value of this shape, or a new argument."""
+        equal = [value for value in self.values if value[1] == shape]
+        return self.random.choice(equal)[0] if equal and self.random.random() < 0.7 else self.argument(shape)[0]
+
+    def bounded(self, name, shape):
+        """Adds a result that grows with its row, and is nothing but rounding where the
+        row is constant: it becomes a value of order one."""
+        dims = [f"d{i}" for i in range(len(shape))]
+        result = self.generic(len(shape), ["parallel"] * len(shape), [(name, shape, dims)], self.empty(shape),
+                              dims, shape, ["%half = arith.constant 0.5 : f32", "%t = math.tanh %x0 : f32",
+                                            "%r = arith.addf %t, %half : f32", "linalg.yield %r : f32"])
+        self.values.append((result, shape))
+
     def norm(self):
-        matrices = [value for value in self.values if len(value[1]) == 2 and value[1][1] > 1]
-        if not matrices:
+        tensors = [value for value in self.values if value[1]]
+        if tensors:
+            name, shape = self.random.choice(tensors)
+            self.random.choice([self.softmax, self.trailing_norm, self.cross_entropy])(name, shape)
+
+    def softmax(self, name, shape):
+        """A softmax or its logarithm, and perhaps the VJP of it."""
+        axis = self.random.randrange(len(shape))
+        kind, type, result = self.random.choice(["softmax", "log_softmax"]), self.type(shape), self.name()
+        if kind == "softmax":
+            empty = self.empty(shape)
+            self.emit(f"{result} = linalg.softmax dimension({axis}) ins({name} : {type}) outs({empty} : {type}) -> {type}")
+        else:
+            self.emit(f"{result} = norm.log_softmax {name} {{axis = {axis} : i64}} : {type}")
+        self.bounded(result, shape)
+        if self.random.random() < 0.7:
+            cotangent, gradient = self.pick_like(shape), self.name()
+            self.emit(f"{gradient} = norm.{kind}_vjp {cotangent}, {result} {{axis = {axis} : i64}} : {type}")
+            self.bounded(gradient, shape)
+
+    def trailing_norm(self, name, shape):
+        """LayerNorm or RMSNorm, or the VJP of one; `eps` is large, since nothing
+        in f32 is close where a row is almost constant."""
+        axes = self.random.randint(1, len(shape))
+        columns = shape[-axes:]
+        kind, type, weights = self.random.choice(["layer_norm", "rms_norm"]), self.type(shape), self.type(columns)
+        gamma = f"gamma({self.pick_like(columns)} : {weights}) " if self.random.random() < 0.7 else ""
+        attributes = f"{{axes = {axes} : i64, eps = 1.0e-1 : f64}}"
+        if self.random.random() < 0.3:
+            result = self.name()
+            self.emit(f"{result} = norm.{kind} {name} {gamma}{attributes} : {type}")
+            self.bounded(result, shape)
             return
-        name, shape = self.random.choice(matrices)
-        result = self.name()
-        type = self.type(shape)
-        self.emit(f"{result} = norm.log_softmax {name} {{axis = 1 : i64}} : {type}")
-        # A log-softmax grows with its row; tanh keeps what follows of order one.
-        bounded = self.generic(2, ["parallel"] * 2, [(result, shape, ["d0", "d1"])], self.empty(shape),
-                               ["d0", "d1"], shape, ["%r = math.tanh %x0 : f32", "linalg.yield %r : f32"])
-        self.values.append((bounded, shape))
+        gradients = [self.name() for _ in range(3 if kind == "layer_norm" else 2)]
+        cotangent = self.pick_like(shape)
+        self.emit(f"{', '.join(gradients)} = norm.{kind}_vjp {cotangent}, {name} {gamma}{attributes} : {type}, {weights}")
+        self.bounded(gradients[0], shape)
+        for gradient in gradients[1:]:
+            if self.random.random() < 0.8:
+                self.bounded(gradient, columns)
+
+    def cross_entropy(self, name, shape):
+        """The losses of rows, or the gradient of a loss; some targets are ignored."""
+        rows, classes = shape[:-1], shape[-1]
+        numbers = 1
+        for size in rows:
+            numbers *= size
+        type, integers = self.type(shape), self.type(rows, "i64")
+        # Without classes, every target has to be one that is ignored.
+        kept = 0.8 if classes else 0.0
+        flat = [self.random.randrange(classes) if self.random.random() < kept else -100 for _ in range(numbers)]
+        nested = flat
+        for size in reversed(rows):
+            nested = [nested[i:i + size] for i in range(0, len(nested), size)] if size else []
+        targets = self.name()
+        self.emit(f"{targets} = arith.constant dense<{nested[0] if numbers else ''}> : {integers}")
+        if self.random.random() < 0.3:
+            result = self.name()
+            self.emit(f"{result} = norm.softmax_cross_entropy none {name}, {targets} : {type}, {integers} -> {self.type(rows)}")
+            self.bounded(result, rows)
+            return
+        reduction, gradient = self.random.choice(["none", "sum", "mean"]), self.name()
+        loss_shape = rows if reduction == "none" else []
+        loss = self.pick_like(loss_shape)
+        self.emit(f"{gradient} = norm.softmax_cross_entropy_vjp {reduction} {loss}, {name}, {targets} : "
+                  f"{self.type(loss_shape)}, {type}, {integers}")
+        self.bounded(gradient, shape)
 
     def reshape(self):
         name, shape = self.pick()
@@ -209,7 +279,7 @@ def make_graph(seed):
         rank = graph.random.choice([0, 1, 2, 2, 2, 3])
         graph.argument([graph.random.choice(SIZES) for _ in range(rank)])
     operations = [graph.pointwise, graph.pointwise, graph.binary, graph.binary, graph.transpose, graph.reduce,
-                  graph.reduce, graph.contract, graph.norm, graph.reshape]
+                  graph.reduce, graph.contract, graph.norm, graph.norm, graph.reshape]
     for _ in range(graph.random.randint(1, 12)):
         graph.random.choice(operations)()
     return graph.text()
