@@ -128,12 +128,12 @@ func.func @vjp(%dy: {x}, %x: {x}, %gamma: {weight}) -> ({results}) {{
         assert distance(found, expected, floor) < (1e-10 if offset else 1e-13)
 
 
-def layer_norm_by_chain_rule(dy, x, gamma, axes):
+def layer_norm_by_chain_rule(dy, x, gamma, axes, eps=ROUNDED_EPS):
     """Through the variance and the mean, as if they were inputs."""
     last, rows = tuple(range(-axes, 0)), tuple(range(x.ndim - axes))
     count = numpy.prod(x.shape[-axes:])
     centered = x - x.mean(last, keepdims=True)
-    variance = (centered**2).mean(last, keepdims=True) + ROUNDED_EPS
+    variance = (centered**2).mean(last, keepdims=True) + eps
     dn = dy * gamma
     dvariance = (dn * centered).sum(last, keepdims=True) * -0.5 * variance**-1.5
     dmean = -(dn / numpy.sqrt(variance)).sum(last, keepdims=True)
@@ -141,10 +141,10 @@ def layer_norm_by_chain_rule(dy, x, gamma, axes):
     return dx, (dy * centered / numpy.sqrt(variance)).sum(rows), dy.sum(rows)
 
 
-def rms_norm_by_chain_rule(dy, x, gamma, axes):
+def rms_norm_by_chain_rule(dy, x, gamma, axes, eps=ROUNDED_EPS):
     last, rows = tuple(range(-axes, 0)), tuple(range(x.ndim - axes))
     count = numpy.prod(x.shape[-axes:])
-    square = (x**2).mean(last, keepdims=True) + ROUNDED_EPS
+    square = (x**2).mean(last, keepdims=True) + eps
     dn = dy * gamma
     dsquare = (dn * x).sum(last, keepdims=True) * -0.5 * square**-1.5
     return dn / numpy.sqrt(square) + dsquare * 2 * x / count, (dy * x / numpy.sqrt(square)).sum(rows)
@@ -274,3 +274,30 @@ func.func @f(%d: tensor<f32>, %x: tensor<4x3xf32>, %t: tensor<4xi32>) -> tensor<
     numpy.testing.assert_allclose(found[3], [1 / 3, -2 / 3, 1 / 3], rtol=1e-15)
     # Nothing counts: the loss is 0 / 0, its gradient is of no row.
     assert (graph.run("f", numpy.array(3.0), x, numpy.full(4, 7, numpy.int32))[0] == 0).all()
+
+
+@pytest.mark.parametrize("flags", [["--device=reference"], []])
+def test_graphs_of_f64_are_f64_throughout(weir, flags):
+    """On the reference as written, and on Vulkan."""
+    full, weights = tensor((6, 5), "f64"), tensor((5,), "f64")
+    graph = weir.compile_text(f"""
+func.func @f(%dy: {full}, %x: {full}, %gamma: {weights})
+    -> ({full}, {weights}, {weights}, {full}, {weights}) {{
+  %a:3 = norm.layer_norm_vjp %dy, %x gamma(%gamma : {weights})
+      {{axes = 1 : i64, eps = {EPS:.1e} : f64}} : {full}, {weights}
+  %b:2 = norm.rms_norm_vjp %dy, %x gamma(%gamma : {weights})
+      {{axes = 1 : i64, eps = {EPS:.1e} : f64}} : {full}, {weights}
+  return %a#0, %a#1, %a#2, %b#0, %b#1
+      : {full}, {weights}, {weights}, {full}, {weights}
+}}
+""")
+    random = numpy.random.default_rng(11)
+    dy, x, gamma = (random.standard_normal(size) for size in ((6, 5), (6, 5), (5,)))
+    save_file({"arg0": dy, "arg1": x, "arg2": gamma}, weir.folder / "inputs.safetensors")
+    weir.run("run", graph, *flags, "--input=inputs.safetensors", "--output=results.safetensors")
+    found = load_file(weir.folder / "results.safetensors")
+    wide = [value.astype(numpy.longdouble) for value in (dy, x, gamma)]
+    eps = numpy.longdouble(EPS)
+    expected = [*layer_norm_by_chain_rule(*wide, 1, eps), *rms_norm_by_chain_rule(*wide, 1, eps)]
+    for index, value in enumerate(expected):
+        assert distance(found[f"result{index}"], value) < 1e-13

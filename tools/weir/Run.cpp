@@ -108,14 +108,7 @@ static Outcome runOnVulkan(const EntrySpec &entry, const std::vector<Tensor> &in
     outcome.results.push_back({spec, Bytes(getByteSize(spec))});
     results.push_back(makeBuffer(getByteSize(spec)));
   }
-  bool isFirst = true;
   repeat(options, outcome, [&] {
-    // What was given away may hold a result by now.
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (const Bytes &data = inputs[i].data;
-          !isFirst && entry.arguments[i].donate && !data.empty())
-        check(weir_buffer_write(arguments[i], 0, data.data(), data.size()));
-    isFirst = false;
     std::for_each(consumed.begin(), consumed.end(), writeArgument);
     double nanoseconds = 0;
     check(weir_program_invoke(program.get(), entry.name.c_str(), arguments.data(), arguments.size(),
