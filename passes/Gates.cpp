@@ -15,8 +15,9 @@ using namespace weir;
 
 LogicalResult weir::verifyNoBarriers(ModuleOp module) {
   LogicalResult result = success();
-  module.walk([&](schedule::BarrierOp barrier) {
-    result = barrier.emitOpError("belongs to the ordered level");
+  module.walk([&](Operation *op) {
+    if (isa<schedule::BarrierOp, schedule::SignalOp, schedule::WaitOp>(op))
+      result = op->emitOpError("belongs to the ordered level");
   });
   return result;
 }

@@ -25,7 +25,7 @@ mlir::LogicalResult verifyCommands(mlir::ModuleOp module, Effects &effects);
 /// order without hazards inside, slots live together share no bytes.
 mlir::LogicalResult verifyPlacement(mlir::ModuleOp module, Effects &effects);
 
-/// Rejects barriers, which levels before `ordered` do not have.
+/// Rejects barriers, signals and waits, which levels before `ordered` do not have.
 mlir::LogicalResult verifyNoBarriers(mlir::ModuleOp module);
 
 } // namespace weir

@@ -2,7 +2,8 @@
 //
 // Asks for the hazards on addresses, after placement: reuse of a slot makes
 // hazards that no value knows of. A barrier stands just before the dispatch
-// that needs it. Barriers found in the input are made anew.
+// that needs it, and so does a wait for another queue; a signal just behind the
+// dispatch that is waited for. Those found in the input are made anew.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,6 +11,8 @@
 
 #include "mlir/IR/Remarks.h"
 #include "weir/Analysis/Hazards.h"
+
+#include <set>
 
 namespace weir {
 #define GEN_PASS_DEF_INSERTBARRIERSPASS
@@ -37,22 +40,23 @@ private:
 };
 } // namespace
 
-/// The views whose writes the barrier makes visible, each once.
-static SmallVector<Value> getMemory(const PlannedBarrier &barrier, const CommandList &list) {
+/// The views whose writes become visible to those who read or write them next,
+/// each once.
+static SmallVector<Value> getMemory(ArrayRef<Hazard> hazards, const CommandList &list) {
   SmallVector<Value> memory;
-  SmallVector<View> seen;
-  for (const Hazard &hazard : barrier.hazards) {
+  llvm::DenseSet<Value> seen;
+  std::set<std::pair<int64_t, StridedBytes>> bytesSeen;
+  for (const Hazard &hazard : hazards) {
     if (hazard.kind == HazardKind::WAR)
       continue; // nothing was written that anyone reads
-    Value written = list.dispatches[hazard.from]->getOperand(hazard.fromOperand);
-    View view = getView(written);
-    auto isSame = [&](const View &other) {
-      return view.allocation == other.allocation && view.bytes && view.bytes == other.bytes;
-    };
-    if (llvm::is_contained(memory, written) || llvm::any_of(seen, isSame))
+    schedule::CommandOpInterface from = list.dispatches[hazard.from];
+    Value written = from->getOperand(hazard.fromOperand);
+    if (!seen.insert(written).second)
+      continue;
+    const View &view = list.views.find(written)->second;
+    if (view.bytes && !bytesSeen.insert({list.getNumber(view.allocation), *view.bytes}).second)
       continue;
     memory.push_back(written);
-    seen.push_back(view);
   }
   return memory;
 }
@@ -64,12 +68,27 @@ LogicalResult InsertBarriers::order(func::FuncOp function, Effects &effects) {
   FailureOr<CommandList> list = collectAccesses(*commands, effects);
   if (failed(list))
     return failure();
-  for (auto barrier :
-       llvm::make_early_inc_range(commands->getBody().front().getOps<schedule::BarrierOp>()))
-    barrier.erase();
+  for (Operation &op : llvm::make_early_inc_range(commands->getBody().front()))
+    if (isa<schedule::BarrierOp, schedule::SignalOp, schedule::WaitOp>(op))
+      op.erase();
 
-  std::vector<PlannedBarrier> barriers = placeBarriers(findHazards(list->accesses));
-  for (const PlannedBarrier &barrier : barriers) {
+  std::vector<int64_t> queues;
+  for (schedule::CommandOpInterface dispatch : list->dispatches)
+    queues.push_back(dispatch.getQueue());
+  PlannedOrder order = planOrder(findHazards(list->accesses), queues);
+  for (auto [id, signal] : llvm::enumerate(order.signals)) {
+    Operation *after = list->dispatches[signal.after];
+    OpBuilder builder(&getContext());
+    builder.setInsertionPointAfter(after);
+    schedule::SignalOp::create(builder, after->getLoc(), id, getMemory(signal.hazards, *list),
+                               queues[signal.after]);
+  }
+  for (const PlannedWait &wait : order.waits) {
+    Operation *before = list->dispatches[wait.before];
+    OpBuilder builder(before);
+    schedule::WaitOp::create(builder, before->getLoc(), wait.signal, queues[wait.before]);
+  }
+  for (const PlannedBarrier &barrier : order.barriers) {
     Operation *before = list->dispatches[barrier.before];
     OpBuilder builder(before);
     SmallVector<Attribute> hazards;
@@ -77,12 +96,14 @@ LogicalResult InsertBarriers::order(func::FuncOp function, Effects &effects) {
       hazards.push_back(schedule::HazardAttr::get(&getContext(), toAttribute(hazard.kind),
                                                   hazard.from, hazard.fromOperand, hazard.to,
                                                   hazard.toOperand));
-    schedule::BarrierOp::create(builder, before->getLoc(), getMemory(barrier, *list),
-                                builder.getArrayAttr(hazards));
+    schedule::BarrierOp::create(builder, before->getLoc(), getMemory(barrier.hazards, *list),
+                                builder.getArrayAttr(hazards), queues[barrier.before]);
   }
   remark::passed(function.getLoc(),
                  remark::RemarkOpts::name("barriers").category("insert-barriers"))
       << remark::metric("dispatches", list->dispatches.size())
-      << remark::metric("barriers", barriers.size());
+      << remark::metric("barriers", order.barriers.size())
+      << remark::metric("signals", order.signals.size())
+      << remark::metric("waits", order.waits.size());
   return success();
 }

@@ -126,6 +126,26 @@ def SchedulePass : Pass<"weir-schedule", "mlir::ModuleOp"> {
   let summary = "Orders the dispatches and puts them in waves.";
 }
 
+def AssignQueuesPass : Pass<"weir-assign-queues", "mlir::ModuleOp"> {
+  let summary = "Spreads the dispatches over queues.";
+  let description = [{
+    A dispatch follows the one whose result it reads if that is the last of its
+    queue, else it goes to the queue with the least bytes to move so far. The
+    recorded order and the waves stay. For one queue nothing changes.
+
+    Example: of two chains that share nothing, one stays on queue 0:
+    ```mlir
+    schedule.dispatch @k::@k [1, 1, 1] (%x, %a) : (memref<64xf32>, memref<64xf32>)
+    schedule.dispatch @k::@k [1, 1, 1] (%y, %b) queue 1 : (memref<64xf32>, memref<64xf32>)
+    schedule.dispatch @k::@k [1, 1, 1] (%a, %c) : (memref<64xf32>, memref<64xf32>)
+    schedule.dispatch @k::@k [1, 1, 1] (%b, %d) queue 1 : (memref<64xf32>, memref<64xf32>)
+    ```
+  }];
+  let options = [
+    Option<"queues", "queues", "int64_t", "0",
+           "How many queues; 0: as many as the profile says.">];
+}
+
 def PlanMemoryPass : Pass<"weir-plan-memory", "mlir::ModuleOp"> {
   let summary = "Packs the values of an entry into slots of one arena.";
   let options = [
@@ -143,7 +163,13 @@ def VerifyPlacedPass : Pass<"weir-verify-placed", "mlir::ModuleOp"> {
 //===----------------------------------------------------------------------===//
 
 def InsertBarriersPass : Pass<"weir-insert-barriers", "mlir::ModuleOp"> {
-  let summary = "Inserts `schedule.barrier` where dispatches meet a hazard on addresses.";
+  let summary = "Orders dispatches that meet a hazard on addresses.";
+  let description = [{
+    Inside a queue by the fewest `schedule.barrier` that do, each just before a
+    dispatch that needs it. Between queues by a `schedule.signal` just behind the
+    last dispatch that must have ended, readers too, and a `schedule.wait` just
+    before the one that must come after. Those found in the input are made anew.
+  }];
 }
 
 def InsertWorkgroupBarriersPass : Pass<"weir-insert-workgroup-barriers"> {

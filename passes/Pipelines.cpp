@@ -34,6 +34,7 @@ static void addToDispatches(OpPassManager &manager, const PipelineOptions &) {
 
 static void addToPlaced(OpPassManager &manager, const PipelineOptions &options) {
   manager.addPass(createSchedulePass());
+  manager.addPass(createAssignQueuesPass());
   PlanMemoryPassOptions plan;
   plan.noReuse = options.noReuse;
   manager.addPass(createPlanMemoryPass(plan));

@@ -1,12 +1,19 @@
 //===- VerifyOrdered.cpp - The gate of the ordered level ------------------===//
 //
-// Between two barriers no bytes may be written by one dispatch and touched by
-// another: that is checked by sweeping over the bytes, not by asking for the
-// hazards that barriers were made from.
+// Walks the list and remembers, for each run of bytes, who touched it last.
+// Everyone who touches it next must come after them by the vector clocks of the
+// finished list; no hazard that barriers, signals or waits were made from is
+// asked for.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/Gates.h"
+
+#include "weir/Analysis/HappensBefore.h"
+
+#include <limits>
+#include <map>
+#include <set>
 
 namespace weir {
 #define GEN_PASS_DEF_VERIFYORDEREDPASS
@@ -18,15 +25,63 @@ using namespace weir;
 
 namespace {
 struct Touch {
-  int64_t dispatch = 0;
-  OperandAccess access;
+  int64_t dispatch = -1; ///< -1: none
+  const OperandAccess *access = nullptr;
 };
 
-/// A barrier and where it stands.
-struct Placed {
-  schedule::BarrierOp op;
-  int64_t before = 0; ///< dispatches recorded before it
-  SmallVector<std::pair<Value, View>> memory;
+/// Who touched bytes last: the last writer and each queue's last reader since.
+/// Who comes after these comes after all: the earlier ones of the same queue
+/// went before them in every clock.
+struct LastTouches {
+  Touch writer;
+  SmallVector<Touch, 1> readers; ///< of different queues
+};
+
+/// LastTouches for the bytes of one allocation, kept for runs of bytes.
+class TouchedBytes {
+public:
+  template <typename Visit> void visit(ByteRange range, Visit visit) {
+    split(range.end);
+    for (auto run = split(range.begin); run != runs.end() && run->first < range.end; ++run) {
+      auto next = std::next(run);
+      int64_t end = next == runs.end() ? std::numeric_limits<int64_t>::max() : next->first;
+      visit(run->second, ByteRange{run->first, end});
+    }
+  }
+  void write(ByteRange range, Touch touch) {
+    auto last = split(range.end);
+    runs.erase(std::next(split(range.begin)), last);
+    runs[range.begin] = {touch, {}};
+  }
+
+  /// Accesses that leave out bytes of their range, of which no write hides one.
+  std::vector<Touch> strided;
+  /// Of all bytes, by queue.
+  std::vector<Touch> lastWriters, lastReaders;
+
+private:
+  std::map<int64_t, LastTouches>::iterator split(int64_t at) {
+    auto next = runs.lower_bound(at);
+    if (next != runs.end() && next->first == at)
+      return next;
+    return runs.emplace_hint(next, at, std::prev(next)->second);
+  }
+
+  std::map<int64_t, LastTouches> runs = {{0, {}}};
+};
+
+/// What a barrier or signal makes visible.
+class Memory {
+public:
+  Memory(ValueRange memory, const CommandList &list);
+
+  /// Whether it has all bytes of the view `operand`.
+  bool shows(Value operand, const CommandList &list) const;
+
+private:
+  llvm::DenseSet<Value> values;
+  std::set<std::pair<int64_t, StridedBytes>> bytes;
+  SmallVector<View> views;
 };
 
 struct VerifyOrdered : weir::impl::VerifyOrderedPassBase<VerifyOrdered> {
@@ -35,16 +90,48 @@ struct VerifyOrdered : weir::impl::VerifyOrderedPassBase<VerifyOrdered> {
   void runOnOperation() override;
 
 private:
+  void verifyFunction(func::FuncOp function, Effects &effects);
+};
+
+/// Checks one list.
+class ListCheck {
+public:
+  ListCheck(const CommandList &list, const QueueCommands &commands)
+      : list(list), commands(commands), happensBefore(commands.commands),
+        touched(list.allocations.size()) {
+    for (const QueueCommand &command : commands.commands)
+      severalQueues |= command.queue != commands.commands.front().queue;
+  }
+
+  LogicalResult run();
+
+private:
   InFlightDiagnostic fail(Operation *op) {
-    signalPassFailure();
+    result = failure();
     return op->emitOpError();
   }
-  void verifyFunction(func::FuncOp function, Effects &effects);
-  void verifySegment(const CommandList &list, int64_t begin, int64_t end);
-  void verifyBytes(const CommandList &list, SmallVectorImpl<Touch> &touches);
-  void failUnordered(const CommandList &list, const Touch &first, const Touch &second);
-  void verifyBarrier(const CommandList &list, const Placed &barrier, int64_t last);
-  void verifyVisible(const CommandList &list, ArrayRef<Placed> barriers);
+  int64_t getQueue(int64_t dispatch) const {
+    return commands.commands[commands.dispatches[dispatch]].queue;
+  }
+  bool isOrdered(int64_t from, int64_t to) const {
+    return happensBefore(commands.dispatches[from], commands.dispatches[to]);
+  }
+  void verifyDispatch(int64_t dispatch);
+  void verifyAccess(Touch to);
+  void require(Touch from, Touch to, ByteRange bytes);
+  void record(Touch touch, bool write);
+  void verifyBarriers();
+  void verifyBarrier(schedule::BarrierOp barrier, const Memory &memory);
+  void verifyVisible();
+
+  const CommandList &list;
+  const QueueCommands &commands;
+  HappensBefore happensBefore;
+  bool severalQueues = false;
+  llvm::SmallDenseSet<int64_t> unordered;   ///< with the dispatch being checked
+  std::vector<TouchedBytes> touched;        ///< by allocation
+  llvm::DenseMap<int64_t, Memory> memories; ///< of barriers and signals, by command
+  LogicalResult result = success();
 };
 } // namespace
 
@@ -68,115 +155,242 @@ void VerifyOrdered::runOnOperation() {
   getOperation().walk([&](func::FuncOp function) { verifyFunction(function, effects); });
 }
 
-void VerifyOrdered::failUnordered(const CommandList &list, const Touch &first,
-                                  const Touch &second) {
-  const Touch &early = first.dispatch < second.dispatch ? first : second;
-  const Touch &late = first.dispatch < second.dispatch ? second : first;
-  InFlightDiagnostic error =
-      fail(list.dispatches[late.dispatch])
-      << "operand " << late.access.operand << " " << (late.access.writes ? "writes" : "reads")
-      << " bytes that an earlier dispatch " << (early.access.writes ? "writes" : "reads")
-      << ", and no barrier separates them";
-  error.attachNote(list.dispatches[early.dispatch]->getLoc())
-      << "this one, through operand " << early.access.operand;
+/// "bytes [0, 256) of the arena".
+static std::string describe(const AllocationRef &allocation, ByteRange range) {
+  std::string text = "bytes ";
+  llvm::raw_string_ostream out(text);
+  if (range.end != std::numeric_limits<int64_t>::max())
+    out << "[" << range.begin << ", " << range.end << ") ";
+  out << "of ";
+  if (allocation.symbol)
+    out << "constant " << allocation.symbol;
+  else if (auto argument = dyn_cast<BlockArgument>(allocation.value))
+    out << "argument " << argument.getArgNumber();
+  else if (allocation.value.getDefiningOp()->hasAttr(schedule::arenaAttrName))
+    out << "the arena";
+  else
+    out << "an allocation";
+  return text;
 }
 
-/// All touches are of one allocation. Each is compared with those that begin
-/// before it and have not ended; two reads are never compared, so a list
-/// without conflicts costs no more than sorting it, unless strided views lie in
-/// each other's gaps.
-void VerifyOrdered::verifyBytes(const CommandList &list, SmallVectorImpl<Touch> &touches) {
-  llvm::sort(touches, [](const Touch &a, const Touch &b) {
-    return std::tie(a.access.range.begin, a.dispatch, a.access.operand) <
-           std::tie(b.access.range.begin, b.dispatch, b.access.operand);
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+/// Complains, once for each pair of dispatches, when nothing orders the two.
+void ListCheck::require(Touch from, Touch to, ByteRange bytes) {
+  if (from.dispatch < 0 || from.dispatch == to.dispatch || isOrdered(from.dispatch, to.dispatch) ||
+      !unordered.insert(from.dispatch).second)
+    return;
+  HazardKind kind = !from.access->writes ? HazardKind::WAR
+                    : to.access->reads   ? HazardKind::RAW
+                                         : HazardKind::WAW;
+  std::string text = describe(list.allocations[to.access->allocation], bytes);
+  const char *names[] = {"RAW", "WAR", "WAW"};
+  InFlightDiagnostic error = fail(list.dispatches[to.dispatch]);
+  error << "dispatch " << to.dispatch << " " << (kind == HazardKind::RAW ? "reads " : "writes ")
+        << text << " through operand " << to.access->operand << ", which dispatch " << from.dispatch
+        << (from.access->writes ? " writes" : " reads") << ": a " << names[size_t(kind)]
+        << " hazard, and no barrier, signal or wait orders the two";
+  error.attachNote(list.dispatches[from.dispatch]->getLoc())
+      << "dispatch " << from.dispatch << ", through operand " << from.access->operand;
+}
+
+void ListCheck::verifyAccess(Touch to) {
+  const OperandAccess &access = *to.access;
+  TouchedBytes &bytes = touched[access.allocation];
+  auto compare = [&](Touch from, ByteRange range) {
+    if (from.dispatch < 0 || !(access.writes || from.access->writes))
+      return;
+    OperandAccess part = *from.access;
+    if (part.strided < 0)
+      part.range = range;
+    if (list.accesses.mayOverlap(part, access))
+      require(from, to,
+              {std::max(range.begin, access.range.begin), std::min(range.end, access.range.end)});
+  };
+  bytes.visit(access.range, [&](LastTouches &last, ByteRange range) {
+    compare(last.writer, range);
+    for (Touch reader : last.readers)
+      compare(reader, range);
   });
-  SmallVector<const Touch *> readers, writers;
-  for (const Touch &touch : touches) {
-    auto compareWith = [&](SmallVectorImpl<const Touch *> &open) {
-      llvm::erase_if(open, [&](const Touch *other) {
-        return other->access.range.end <= touch.access.range.begin;
-      });
-      for (const Touch *other : open)
-        if (other->dispatch != touch.dispatch &&
-            list.accesses.mayOverlap(other->access, touch.access))
-          return failUnordered(list, *other, touch);
-    };
-    compareWith(writers);
-    if (touch.access.writes)
-      compareWith(readers);
-    (touch.access.writes ? writers : readers).push_back(&touch);
+  for (Touch from : bytes.strided)
+    if (from.access->range.overlaps(access.range))
+      compare(from, from.access->range);
+  for (int64_t other : list.accesses.mayShare[access.allocation]) {
+    for (Touch from : touched[other].lastWriters)
+      require(from, to, access.range);
+    if (access.writes)
+      for (Touch from : touched[other].lastReaders)
+        require(from, to, access.range);
   }
 }
 
-void VerifyOrdered::verifySegment(const CommandList &list, int64_t begin, int64_t end) {
-  llvm::MapVector<int64_t, SmallVector<Touch>> byAllocation;
-  for (int64_t dispatch = begin; dispatch < end; ++dispatch)
-    for (const OperandAccess &access : list.accesses.dispatches[dispatch])
-      byAllocation[access.allocation].push_back({dispatch, access});
-  for (auto &[allocation, touches] : byAllocation)
-    verifyBytes(list, touches);
-  // Allocations that may be the same bytes: nothing is known of where.
-  for (auto &[allocation, touches] : byAllocation)
-    for (int64_t other : list.accesses.mayShare[allocation]) {
-      auto found = byAllocation.find(other);
-      if (other < allocation || found == byAllocation.end())
-        continue;
-      for (const Touch &first : touches)
-        for (const Touch &second : found->second)
-          if (first.dispatch != second.dispatch && (first.access.writes || second.access.writes))
-            return failUnordered(list, first, second);
-    }
-}
-
-/// Whether the barrier makes the bytes of a dispatch's operand visible.
-static bool shows(const Placed &barrier, const CommandList &list, int64_t dispatch,
-                  int64_t operand) {
-  Operation *command = schedule::CommandOpInterface(list.dispatches[dispatch]);
-  Value memref = command->getOperand(operand);
-  const View &view = list.views.find(memref)->second;
-  return llvm::any_of(barrier.memory, [&](const std::pair<Value, View> &shown) {
-    return shown.first == memref || shown.first == view.allocation.value ||
-           covers(shown.second, view);
+void ListCheck::record(Touch touch, bool write) {
+  const OperandAccess &access = *touch.access;
+  TouchedBytes &bytes = touched[access.allocation];
+  size_t queue = getQueue(touch.dispatch);
+  std::vector<Touch> &last = write ? bytes.lastWriters : bytes.lastReaders;
+  last.resize(std::max(last.size(), queue + 1));
+  last[queue] = touch;
+  if (access.strided >= 0) {
+    // What ended before this one did so for all who come later on the queue;
+    // those of other queues may conflict with only one of the two.
+    llvm::erase_if(bytes.strided, [&](Touch other) {
+      bool hidden = other.access->strided == access.strided && (write || !other.access->writes);
+      return size_t(getQueue(other.dispatch)) == queue &&
+             isOrdered(other.dispatch, touch.dispatch) && (hidden || !severalQueues);
+    });
+    bytes.strided.push_back(touch);
+    return;
+  }
+  if (write) {
+    bytes.write(access.range, touch);
+    llvm::erase_if(bytes.strided, [&](Touch other) {
+      return access.range.begin <= other.access->range.begin &&
+             other.access->range.end <= access.range.end;
+    });
+    return;
+  }
+  bytes.visit(access.range, [&](LastTouches &run, ByteRange) {
+    for (Touch &reader : run.readers)
+      if (size_t(getQueue(reader.dispatch)) == queue) {
+        reader = touch;
+        return;
+      }
+    run.readers.push_back(touch);
   });
 }
 
-/// What a barrier says of itself: its hazards are real, they span it, and the
-/// one that forced it lies after barrier `last`.
-void VerifyOrdered::verifyBarrier(const CommandList &list, const Placed &barrier, int64_t last) {
-  schedule::BarrierOp op = barrier.op;
-  for (auto hazard : op.getHazards().getAsRange<schedule::HazardAttr>()) {
+/// All operands are checked before one is recorded: what the operands of one
+/// dispatch share is its kernel's business.
+void ListCheck::verifyDispatch(int64_t dispatch) {
+  const DispatchAccesses &accesses = list.accesses.dispatches[dispatch];
+  unordered.clear();
+  for (const OperandAccess &access : accesses)
+    verifyAccess({dispatch, &access});
+  for (bool write : {false, true})
+    for (const OperandAccess &access : accesses)
+      if (write ? access.writes : access.reads)
+        record({dispatch, &access}, write);
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers and what they show
+//===----------------------------------------------------------------------===//
+
+Memory::Memory(ValueRange memory, const CommandList &list) {
+  for (Value value : memory) {
+    values.insert(value);
+    views.push_back(getView(value));
+    if (views.back().bytes)
+      bytes.insert({list.getNumber(views.back().allocation), *views.back().bytes});
+  }
+}
+
+bool Memory::shows(Value operand, const CommandList &list) const {
+  const View &view = list.views.find(operand)->second;
+  if (values.contains(operand) || (view.allocation.value && values.contains(view.allocation.value)))
+    return true;
+  if (view.bytes && bytes.count({list.getNumber(view.allocation), *view.bytes}))
+    return true;
+  return llvm::any_of(views, [&](const View &shown) { return covers(shown, view); });
+}
+
+/// What a barrier says of itself: its hazards are real, they span it, and it
+/// makes their bytes visible.
+void ListCheck::verifyBarrier(schedule::BarrierOp barrier, const Memory &memory) {
+  for (auto hazard : barrier.getHazards().getAsRange<schedule::HazardAttr>()) {
     const OperandAccess *from = list.find(hazard.getFrom(), hazard.getFromOperand());
     const OperandAccess *to = list.find(hazard.getTo(), hazard.getToOperand());
     bool earlier =
         hazard.getKind() == schedule::HazardKind::war ? from && from->reads : from && from->writes;
     bool later = hazard.getKind() == schedule::HazardKind::raw ? to && to->reads : to && to->writes;
+    auto shows = [&] {
+      schedule::CommandOpInterface command = list.dispatches[hazard.getFrom()];
+      return memory.shows(command->getOperand(hazard.getFromOperand()), list);
+    };
     if (!earlier || !later || !list.accesses.mayOverlap(*from, *to))
-      fail(op) << "lists " << hazard << ", which is no hazard";
-    else if (hazard.getKind() != schedule::HazardKind::war &&
-             !shows(barrier, list, hazard.getFrom(), hazard.getFromOperand()))
-      fail(op) << "lists " << hazard << ", but does not make its bytes visible";
+      fail(barrier) << "lists " << hazard << ", which is no hazard";
+    else if (hazard.getKind() != schedule::HazardKind::war && !shows())
+      fail(barrier) << "lists " << hazard << ", but does not make its bytes visible";
   }
-  auto forcing = cast<schedule::HazardAttr>(op.getHazards()[0]);
-  if (forcing.getTo() != barrier.before || forcing.getFrom() < last)
-    fail(op) << "is not needed by the hazard it names first, " << forcing;
+}
+
+/// Each barrier is needed by the pair that it names first: the next dispatch of
+/// the queue and one after the queue's last barrier, which no wait orders.
+void ListCheck::verifyBarriers() {
+  std::vector<QueueCommand> waits = commands.commands;
+  for (QueueCommand &command : waits)
+    if (command.kind == QueueCommand::Kind::Barrier)
+      command.kind = QueueCommand::Kind::Dispatch;
+  HappensBefore ordersWithout(waits);
+
+  std::map<int64_t, int64_t> last; ///< by queue: the dispatch behind the last barrier
+  std::map<int64_t, schedule::BarrierOp> unchecked; ///< by queue: a barrier without its dispatch
+  auto complain = [&](schedule::BarrierOp barrier) {
+    fail(barrier) << "is not needed by the hazard it names first, " << barrier.getHazards()[0];
+  };
+  int64_t dispatch = 0;
+  for (auto [index, op] : llvm::enumerate(commands.ops)) {
+    int64_t queue = commands.commands[index].queue;
+    if (auto signal = dyn_cast<schedule::SignalOp>(op))
+      memories.try_emplace(index, signal.getMemory(), list);
+    if (auto barrier = dyn_cast<schedule::BarrierOp>(op)) {
+      verifyBarrier(barrier, memories.try_emplace(index, barrier.getMemory(), list).first->second);
+      if (auto other = unchecked.find(queue); other != unchecked.end())
+        complain(other->second);
+      unchecked[queue] = barrier;
+    }
+    if (!isa<schedule::CommandOpInterface>(op))
+      continue;
+    int64_t to = dispatch++;
+    auto found = unchecked.find(queue);
+    if (found == unchecked.end())
+      continue;
+    schedule::BarrierOp barrier = found->second;
+    unchecked.erase(found);
+    auto forcing = cast<schedule::HazardAttr>(barrier.getHazards()[0]);
+    auto previous = last.find(queue);
+    bool needed =
+        forcing.getTo() == to && forcing.getFrom() < to && getQueue(forcing.getFrom()) == queue;
+    if (needed) {
+      int64_t from = commands.dispatches[forcing.getFrom()];
+      needed = (previous == last.end() || from >= previous->second) && !ordersWithout(from, index);
+    }
+    if (!needed)
+      complain(barrier);
+    last[queue] = index;
+  }
+  for (auto &[queue, barrier] : unchecked)
+    complain(barrier);
 }
 
 /// Every write is made visible to whoever touches the bytes next.
-void VerifyOrdered::verifyVisible(const CommandList &list, ArrayRef<Placed> barriers) {
+void ListCheck::verifyVisible() {
   for (const Hazard &hazard : findHazards(list.accesses)) {
-    if (hazard.kind == HazardKind::WAR)
+    if (hazard.kind == HazardKind::WAR || !isOrdered(hazard.from, hazard.to))
       continue;
-    auto barrier = llvm::upper_bound(barriers, hazard.from, [](int64_t at, const Placed &barrier) {
-      return at < barrier.before;
-    });
-    bool visible = false;
-    for (; !visible && barrier != barriers.end() && barrier->before <= hazard.to; ++barrier)
-      visible = shows(*barrier, list, hazard.from, hazard.fromOperand);
-    if (!visible)
+    schedule::CommandOpInterface from = list.dispatches[hazard.from];
+    Value written = from->getOperand(hazard.fromOperand);
+    auto shows = [&](int64_t command) {
+      return memories.find(command)->second.shows(written, list);
+    };
+    if (!happensBefore.makesVisible(commands.dispatches[hazard.from],
+                                    commands.dispatches[hazard.to], shows))
       fail(list.dispatches[hazard.to])
           << "operand " << hazard.toOperand << " needs what dispatch " << hazard.from
-          << " wrote through operand " << hazard.fromOperand << ", and no barrier makes it visible";
+          << " wrote through operand " << hazard.fromOperand
+          << ", and no barrier or signal makes it visible";
   }
+}
+
+LogicalResult ListCheck::run() {
+  for (size_t dispatch = 0; dispatch < list.dispatches.size(); ++dispatch)
+    verifyDispatch(dispatch);
+  verifyBarriers();
+  verifyVisible();
+  return result;
 }
 
 void VerifyOrdered::verifyFunction(func::FuncOp function, Effects &effects) {
@@ -186,25 +400,7 @@ void VerifyOrdered::verifyFunction(func::FuncOp function, Effects &effects) {
   FailureOr<CommandList> list = collectAccesses(*commands, effects);
   if (failed(list))
     return signalPassFailure();
-  SmallVector<Placed> barriers;
-  int64_t before = 0;
-  for (Operation &op : commands->getBody().front()) {
-    before += isa<schedule::CommandOpInterface>(op);
-    auto barrier = dyn_cast<schedule::BarrierOp>(op);
-    if (!barrier)
-      continue;
-    Placed &placed = barriers.emplace_back();
-    placed.op = barrier;
-    placed.before = before;
-    for (Value memory : barrier.getMemory())
-      placed.memory.push_back({memory, getView(memory)});
-  }
-  int64_t last = 0;
-  for (const Placed &barrier : barriers) {
-    verifySegment(*list, last, barrier.before);
-    verifyBarrier(*list, barrier, last);
-    last = barrier.before;
-  }
-  verifySegment(*list, last, before);
-  verifyVisible(*list, barriers);
+  QueueCommands queueCommands = getQueueCommands(*commands);
+  if (failed(ListCheck(*list, queueCommands).run()))
+    signalPassFailure();
 }

@@ -89,11 +89,36 @@ LogicalResult KernelOp::verify() {
 // CommandsOp
 //===----------------------------------------------------------------------===//
 
+// What depends on the place in the list is checked here, in one walk for all.
 LogicalResult CommandsOp::verifyRegions() {
-  for (Operation &op : getBody().front())
-    if (!isa<CommandOpInterface, BarrierOp>(op)) // C1
+  int64_t before = 0;
+  llvm::DenseMap<uint64_t, SignalOp> signals;
+  for (Operation &op : getBody().front()) {
+    if (isa<CommandOpInterface>(op)) {
+      ++before;
+    } else if (auto barrier = dyn_cast<BarrierOp>(op)) {
+      for (auto hazard : barrier.getHazards().getAsRange<HazardAttr>())
+        if (hazard.getFrom() >= before || hazard.getTo() < before) // C2 of the barrier
+          return barrier.emitOpError()
+                 << "does not stand between the commands of " << hazard;
+    } else if (auto signal = dyn_cast<SignalOp>(op)) {
+      auto [first, isNew] = signals.try_emplace(signal.getId(), signal);
+      if (!isNew) // C1 of the signal
+        return (signal.emitOpError() << "has the id " << signal.getId() << " of an earlier one")
+                   .attachNote(first->second.getLoc())
+               << "the earlier one";
+    } else if (auto wait = dyn_cast<WaitOp>(op)) {
+      auto signal = signals.find(wait.getSignal());
+      if (signal == signals.end()) // C1 of the wait
+        return wait.emitOpError() << "waits on " << wait.getSignal()
+                                  << ", which no signal before it has";
+      if (signal->second.getQueue() == wait.getQueue()) // C2 of the wait
+        return wait.emitOpError() << "waits on a signal of its own queue " << wait.getQueue();
+    } else { // C1
       return op.emitOpError("does not belong in a command list, which holds "
-                            "dispatches, copies, fills and barriers");
+                            "dispatches, copies, fills, barriers, signals and waits");
+    }
+  }
   return success();
 }
 
@@ -172,11 +197,5 @@ LogicalResult FillOp::verify() {
 LogicalResult BarrierOp::verify() {
   if (getHazards().empty()) // C1
     return emitOpError("serves no hazard");
-  int64_t before = 0;
-  for (Operation *op = getOperation()->getPrevNode(); op; op = op->getPrevNode())
-    before += isa<CommandOpInterface>(op);
-  for (auto hazard : getHazards().getAsRange<HazardAttr>())
-    if (hazard.getFrom() >= before || hazard.getTo() < before) // C2
-      return emitOpError() << "does not stand between the commands of " << hazard;
   return success();
 }

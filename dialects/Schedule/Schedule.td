@@ -22,6 +22,10 @@ def Schedule_Dialect : Dialect {
     on, a function holds one `schedule.commands` region: the command list, in
     recorded order. Dispatches in it may overlap unless a `schedule.barrier`
     separates them.
+
+    Commands are for a queue, number 0 unless stated. A queue's command list is
+    those of the one list that are for it, in recorded order. Queues run beside
+    each other; `schedule.signal` and `schedule.wait` order them.
   }];
   let useDefaultAttributePrinterParser = 1;
 }
@@ -92,6 +96,8 @@ def Schedule_CommandOpInterface : OpInterface<"CommandOpInterface"> {
   let methods = [
     InterfaceMethod<"The number of the command's wave.", "std::optional<uint64_t>", "getWave">,
     InterfaceMethod<"", "void", "setWave", (ins "std::optional<uint64_t>":$wave)>,
+    InterfaceMethod<"The number of the queue that runs it.", "uint64_t", "getQueue">,
+    InterfaceMethod<"", "void", "setQueue", (ins "std::optional<uint64_t>":$queue)>,
   ];
 }
 
@@ -103,6 +109,10 @@ def Schedule_CommandOpInterface : OpInterface<"CommandOpInterface"> {
 def Schedule_CommandOperand : AnyTypeOf<
     [AnyRankedOrUnrankedMemRef, AnyInteger, Index, AnyFloat,
      VectorOfAnyRankOf<[AnyInteger, Index, AnyFloat]>]>;
+
+/// The number of a queue; Plan.h has the same bound.
+def Schedule_Queue : DefaultValuedOptionalAttr<
+    ConfinedAttr<I64Attr, [IntNonNegative, IntMaxValue<63>]>, "0">;
 
 class Schedule_Op<string mnemonic, list<Trait> traits = []>
     : Op<Schedule_Dialect, mnemonic, traits>;
@@ -153,7 +163,8 @@ def Schedule_CommandsOp : Schedule_Op<"commands",
   let summary = "A command list, in recorded order.";
   let description = [{
     - C1: holds only commands (`schedule.dispatch`, `schedule.copy`,
-      `schedule.fill`) and `schedule.barrier`.
+      `schedule.fill`), `schedule.barrier`, `schedule.signal` and
+      `schedule.wait`.
 
     Example:
     ```mlir
@@ -173,7 +184,8 @@ def Schedule_DispatchOp : Schedule_Op<"dispatch",
   let description = [{
     `kernel` names a `gpu.func` inside a `gpu.module`, or, once emitted, a
     `gpu.binary` of that name. `grid` counts workgroups per axis. `wave` is the
-    number of the wave that `weir-schedule` put it in. `binding` counts as the
+    number of the wave that `weir-schedule` put it in, `queue` that of the queue
+    that `weir-assign-queues` gave it to. `binding` counts as the
     operand's number. Scalar operands are for kernels that others made; no
     artifact holds such a dispatch.
 
@@ -204,9 +216,10 @@ def Schedule_DispatchOp : Schedule_Op<"dispatch",
     ```
   }];
   let arguments = (ins SymbolRefAttr:$kernel, DenseI64ArrayAttr:$grid,
-                       Variadic<Schedule_CommandOperand>:$operands, OptionalAttr<I64Attr>:$wave);
+                       Variadic<Schedule_CommandOperand>:$operands, OptionalAttr<I64Attr>:$wave,
+                       Schedule_Queue:$queue);
   let assemblyFormat = [{
-    $kernel $grid `(` $operands `)` (`wave` $wave^)? attr-dict
+    $kernel $grid `(` $operands `)` (`wave` $wave^)? (`queue` $queue^)? attr-dict
     (`:` `(` type($operands)^ `)`)?
   }];
   let hasVerifier = 1;
@@ -231,9 +244,10 @@ def Schedule_CopyOp : Schedule_Op<"copy", [HasParent<"CommandsOp">, Schedule_Com
     ```
   }];
   let arguments = (ins AnyRankedOrUnrankedMemRef:$source, AnyRankedOrUnrankedMemRef:$target,
-                       OptionalAttr<I64Attr>:$wave);
+                       OptionalAttr<I64Attr>:$wave, Schedule_Queue:$queue);
   let assemblyFormat = [{
-    $source `to` $target (`wave` $wave^)? attr-dict `:` type($source) `to` type($target)
+    $source `to` $target (`wave` $wave^)? (`queue` $queue^)? attr-dict
+    `:` type($source) `to` type($target)
   }];
   let hasVerifier = 1;
 }
@@ -256,9 +270,10 @@ def Schedule_FillOp : Schedule_Op<"fill", [HasParent<"CommandsOp">, Schedule_Com
     ```
   }];
   let arguments = (ins Schedule_CommandOperand:$value, AnyRankedOrUnrankedMemRef:$target,
-                       OptionalAttr<I64Attr>:$wave);
+                       OptionalAttr<I64Attr>:$wave, Schedule_Queue:$queue);
   let assemblyFormat = [{
-    $target `with` $value (`wave` $wave^)? attr-dict `:` type($target) `,` type($value)
+    $target `with` $value (`wave` $wave^)? (`queue` $queue^)? attr-dict
+    `:` type($target) `,` type($value)
   }];
   let hasVerifier = 1;
 }
@@ -268,7 +283,7 @@ def Schedule_BarrierOp : Schedule_Op<"barrier", [HasParent<"CommandsOp">]> {
   let description = [{
     `memory` lists the views whose writes become visible: those of its RAW and
     WAW hazards. `hazards` lists the hazards that need it, the one that forced
-    it first.
+    it first. Other queues are not held up.
 
     - C1: at least one hazard.
     - C2: every hazard's `from` is recorded before the barrier, `to` after it.
@@ -293,11 +308,74 @@ def Schedule_BarrierOp : Schedule_Op<"barrier", [HasParent<"CommandsOp">]> {
     }
     ```
   }];
-  let arguments = (ins Variadic<AnyRankedOrUnrankedMemRef>:$memory, Schedule_HazardArrayAttr:$hazards);
+  let arguments = (ins Variadic<AnyRankedOrUnrankedMemRef>:$memory, Schedule_HazardArrayAttr:$hazards,
+                       Schedule_Queue:$queue);
   let assemblyFormat = [{
-    (`memory` `(` $memory^ `:` type($memory) `)`)? $hazards attr-dict
+    (`queue` $queue^)? (`memory` `(` $memory^ `:` type($memory) `)`)? $hazards attr-dict
   }];
   let hasVerifier = 1;
+}
+
+def Schedule_SignalOp : Schedule_Op<"signal", [HasParent<"CommandsOp">]> {
+  let summary = "A point in a queue that other queues can wait for.";
+  let description = [{
+    Point `id` covers every command recorded earlier on the queue, readers as
+    well as writers, and all that these waited for. It makes what was written to
+    the views in `memory` available, so that whoever waits sees it.
+
+    - C1: no other signal of the list has the same `id`.
+
+    Example:
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.module @k {
+        gpu.func @w(%x: memref<8xf32, #gpu.address_space<global>>) kernel {
+          gpu.return
+        }
+      }
+      func.func @f(%x: memref<8xf32>) {
+        schedule.commands {
+          schedule.dispatch @k::@w [1, 1, 1] (%x) queue 1 : (memref<8xf32>)
+          schedule.signal queue 1 id 0 memory(%x : memref<8xf32>)
+          schedule.wait on 0
+          schedule.dispatch @k::@w [1, 1, 1] (%x) : (memref<8xf32>)
+        }
+        return
+      }
+    }
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$id,
+                       Variadic<AnyRankedOrUnrankedMemRef>:$memory, Schedule_Queue:$queue);
+  let assemblyFormat = [{
+    (`queue` $queue^)? `id` $id (`memory` `(` $memory^ `:` type($memory) `)`)? attr-dict
+  }];
+}
+
+def Schedule_WaitOp : Schedule_Op<"wait", [HasParent<"CommandsOp">]> {
+  let summary = "Holds up a queue until another has reached a point.";
+  let description = [{
+    Every command recorded later on the queue runs after all that point `signal`
+    covers, and sees what that made available. Commands recorded earlier on the
+    queue are not waited for.
+
+    - C1: the signal is recorded before the wait: so no queue waits for itself
+      through others, and nothing deadlocks.
+    - C2: the signal is of another queue.
+
+    Example:
+    ```mlir
+    func.func @f() {
+      schedule.commands {
+        schedule.signal id 0
+        schedule.wait queue 1 on 0
+      }
+      return
+    }
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$signal, Schedule_Queue:$queue);
+  let assemblyFormat = "(`queue` $queue^)? `on` $signal attr-dict";
 }
 
 #endif // WEIR_DIALECTS_SCHEDULE_TD

@@ -246,28 +246,127 @@ std::vector<int64_t> weir::getWaves(int64_t dispatches, const std::vector<Hazard
   return waves;
 }
 
-std::vector<PlannedBarrier> weir::placeBarriers(const std::vector<Hazard> &hazards) {
-  std::vector<PlannedBarrier> barriers;
-  for (auto begin = hazards.begin(); begin != hazards.end();) {
-    int64_t to = begin->to;
-    auto end = std::find_if(begin, hazards.end(), [&](const Hazard &h) { return h.to != to; });
-    auto isOpen = [&](const Hazard &hazard) {
-      return barriers.empty() || hazard.from >= barriers.back().before;
-    };
-    auto forcing = std::find_if(begin, end, isOpen);
-    if (forcing != end)
-      barriers.push_back({to, {*forcing}});
-    for (auto hazard = begin; hazard != end; ++hazard) {
-      if (hazard == forcing)
-        continue;
-      auto server = llvm::upper_bound(
-          barriers, hazard->from,
-          [](int64_t from, const PlannedBarrier &barrier) { return from < barrier.before; });
-      server->hazards.push_back(*hazard);
+namespace {
+/// Walks the dispatches and keeps, for each queue, how many of every queue's
+/// dispatches have ended before its next one.
+class OrderPlanner {
+public:
+  OrderPlanner(const std::vector<Hazard> &hazards, const std::vector<int64_t> &queues)
+      : hazards(hazards), queues(queues) {
+    for (int64_t queue : queues)
+      count = std::max(count, size_t(queue) + 1);
+  }
+
+  PlannedOrder plan();
+
+private:
+  using Iterator = std::vector<Hazard>::const_iterator;
+
+  int64_t &known(int64_t queue, int64_t of) { return clocks[now[queue] + of]; }
+  bool isOpen(const Hazard &hazard) {
+    return known(queues[hazard.to], queues[hazard.from]) <= numbers[hazard.from];
+  }
+  /// Gives the queue a clock of its own, which dispatches so far don't share.
+  void change(int64_t queue) {
+    size_t clock = clocks.size();
+    clocks.resize(clock + count);
+    std::copy_n(clocks.begin() + now[queue], count, clocks.begin() + clock);
+    now[queue] = clock;
+  }
+  void addWaits(int64_t to, Iterator begin, Iterator end);
+  size_t getSignal(int64_t after);
+  void serve();
+
+  const std::vector<Hazard> &hazards;
+  const std::vector<int64_t> &queues;
+  size_t count = 1;                               ///< of queues
+  std::vector<int64_t> clocks;                    ///< `count` entries each
+  std::vector<size_t> now;                        ///< by queue: its clock
+  std::vector<size_t> atStart;                    ///< by dispatch: what it begins with
+  std::vector<int64_t> numbers;                   ///< of each dispatch among its queue's
+  std::vector<std::map<int64_t, size_t>> signals; ///< by queue: after which, index
+  std::vector<Iterator> forcing;                  ///< by barrier
+  PlannedOrder order;
+};
+} // namespace
+
+size_t OrderPlanner::getSignal(int64_t after) {
+  auto &known = signals[queues[after]];
+  auto found = known.lower_bound(after);
+  if (found != known.end())
+    return found->second;
+  order.signals.push_back({after, {}});
+  return known[after] = order.signals.size() - 1;
+}
+
+void OrderPlanner::addWaits(int64_t to, Iterator begin, Iterator end) {
+  int64_t queue = queues[to];
+  std::vector<int64_t> others;
+  for (Iterator hazard = begin; hazard != end; ++hazard)
+    if (queues[hazard->from] != queue && isOpen(*hazard))
+      others.push_back(hazard->from);
+  // The last first: what it waited for itself may be all that is needed.
+  std::sort(others.begin(), others.end(), std::greater<>());
+  for (int64_t from : others) {
+    if (known(queue, queues[from]) > numbers[from])
+      continue;
+    size_t index = getSignal(from);
+    int64_t after = order.signals[index].after, other = queues[after];
+    change(queue);
+    for (size_t i = 0; i < count; ++i)
+      known(queue, i) = std::max(known(queue, i), clocks[atStart[after] + i]);
+    known(queue, other) = std::max(known(queue, other), numbers[after] + 1);
+    order.waits.push_back({to, int64_t(index)});
+  }
+}
+
+void OrderPlanner::serve() {
+  // In each queue, by twice the number of the dispatch that stands before it,
+  // signals before barriers.
+  std::vector<std::map<int64_t, std::vector<Hazard> *>> servers(count);
+  for (PlannedSignal &signal : order.signals)
+    servers[queues[signal.after]][2 * numbers[signal.after]] = &signal.hazards;
+  for (PlannedBarrier &barrier : order.barriers)
+    servers[queues[barrier.before]][2 * numbers[barrier.before] - 1] = &barrier.hazards;
+  auto forced = forcing.begin();
+  for (Iterator hazard = hazards.begin(); hazard != hazards.end(); ++hazard)
+    if (forced != forcing.end() && hazard == *forced)
+      ++forced; // is its barrier's already
+    else
+      servers[queues[hazard->from]]
+          .lower_bound(2 * numbers[hazard->from])
+          ->second->push_back(*hazard);
+}
+
+PlannedOrder OrderPlanner::plan() {
+  clocks.resize(count);
+  now.resize(count);
+  signals.resize(count);
+  std::vector<int64_t> recorded(count);
+  Iterator begin = hazards.begin();
+  for (int64_t to = 0; to < int64_t(queues.size()); ++to) {
+    int64_t queue = queues[to];
+    Iterator end = std::find_if(begin, hazards.end(), [&](const Hazard &h) { return h.to != to; });
+    numbers.push_back(recorded[queue]);
+    addWaits(to, begin, end);
+    Iterator forced = std::find_if(begin, end, [&](const Hazard &h) { return isOpen(h); });
+    if (forced != end) {
+      order.barriers.push_back({to, {*forced}});
+      forcing.push_back(forced);
+      change(queue);
+      known(queue, queue) = recorded[queue];
     }
+    atStart.push_back(now[queue]);
+    ++recorded[queue];
     begin = end;
   }
-  return barriers;
+  serve();
+  return std::move(order);
+}
+
+PlannedOrder weir::planOrder(const std::vector<Hazard> &hazards,
+                             const std::vector<int64_t> &queues) {
+  return OrderPlanner(hazards, queues).plan();
 }
 
 //===----------------------------------------------------------------------===//

@@ -3,6 +3,7 @@
 #include "Parts.h"
 #include "weir/Artifact/Error.h"
 
+#include <map>
 #include <set>
 
 using namespace weir;
@@ -67,17 +68,32 @@ static ordered_json printHazard(const Hazard &hazard) {
           {"to", {hazard.to, hazard.toOperand}}};
 }
 
+static const char *const commandKinds[] = {"dispatch", "barrier", "signal", "wait"};
+
 static ordered_json printCommand(const Command &command) {
-  if (command.kind == Command::Kind::Barrier)
-    return {{"command", "barrier"},
-            {"hazards", printList(command.hazards, printHazard)},
-            {"memory", printList(command.memory, printView)}};
-  return {{"command", "dispatch"},
-          {"kernel", command.kernel},
-          {"grid", command.grid},
-          {"wave", command.wave},
-          {"operands", printList(command.operands, printOperand)},
-          {"location", command.location}};
+  ordered_json result = {{"command", commandKinds[size_t(command.kind)]}};
+  if (command.queue)
+    result["queue"] = command.queue;
+  switch (command.kind) {
+  case Command::Kind::Dispatch:
+    result.update({{"kernel", command.kernel},
+                   {"grid", command.grid},
+                   {"wave", command.wave},
+                   {"operands", printList(command.operands, printOperand)},
+                   {"location", command.location}});
+    break;
+  case Command::Kind::Barrier:
+    result.update({{"hazards", printList(command.hazards, printHazard)},
+                   {"memory", printList(command.memory, printView)}});
+    break;
+  case Command::Kind::Signal:
+    result.update({{"signal", command.signal}, {"memory", printList(command.memory, printView)}});
+    break;
+  case Command::Kind::Wait:
+    result.update({{"signal", command.signal}});
+    break;
+  }
+  return result;
 }
 
 std::string weir::printPlan(const Plan &plan) {
@@ -202,21 +218,37 @@ static Hazard readHazard(const JsonNode &node) {
 
 static Command readCommand(const JsonNode &node) {
   Command command;
-  command.kind = Command::Kind(node["command"].choice({"dispatch", "barrier"}));
-  if (command.kind == Command::Kind::Barrier) {
-    node.object({"command", "hazards", "memory"});
+  command.kind = Command::Kind(
+      node["command"].choice({commandKinds[0], commandKinds[1], commandKinds[2], commandKinds[3]}));
+  // Queue 0 is not written: most plans have no other.
+  if (node.has("queue"))
+    command.queue = node["queue"].integer(1, maxQueues - 1);
+  switch (command.kind) {
+  case Command::Kind::Dispatch:
+    node.object({"command", "kernel", "grid", "wave", "operands", "location"}, {"queue"});
+    command.kernel = node["kernel"].integer(0);
+    command.grid = readTriple(node["grid"]);
+    command.wave = node["wave"].integer(0);
+    command.operands = node["operands"].list(readOperand);
+    command.location = node["location"].string();
+    break;
+  case Command::Kind::Barrier:
+    node.object({"command", "hazards", "memory"}, {"queue"});
     command.hazards = node["hazards"].list(readHazard);
     command.memory = node["memory"].list(readView);
     if (command.hazards.empty())
       node["hazards"].fail("must not be empty: a barrier states what needs it");
-    return command;
+    break;
+  case Command::Kind::Signal:
+    node.object({"command", "signal", "memory"}, {"queue"});
+    command.signal = node["signal"].integer(0);
+    command.memory = node["memory"].list(readView);
+    break;
+  case Command::Kind::Wait:
+    node.object({"command", "signal"}, {"queue"});
+    command.signal = node["signal"].integer(0);
+    break;
   }
-  node.object({"command", "kernel", "grid", "wave", "operands", "location"});
-  command.kernel = node["kernel"].integer(0);
-  command.grid = readTriple(node["grid"]);
-  command.wave = node["wave"].integer(0);
-  command.operands = node["operands"].list(readOperand);
-  command.location = node["location"].string();
   return command;
 }
 
@@ -299,7 +331,7 @@ void weir::checkPlan(const Plan &plan, const std::string &where) {
   }
   for (const Command &command : plan.commands) {
     for (const PlanView &view : command.memory)
-      checkView(view, "a barrier's memory");
+      checkView(view, "the memory of a barrier or signal");
     for (const Hazard &hazard : command.hazards)
       for (auto [dispatch, operand] :
            {std::pair(hazard.from, hazard.fromOperand), std::pair(hazard.to, hazard.toOperand)})
@@ -307,6 +339,21 @@ void weir::checkPlan(const Plan &plan, const std::string &where) {
             size_t(operand) >= dispatches[dispatch]->operands.size())
           fail("a barrier names operand " + std::to_string(operand) + " of dispatch " +
                std::to_string(dispatch) + ", which does not exist");
+  }
+
+  std::map<int64_t, int64_t> signals; // their queues
+  for (const Command &command : plan.commands) {
+    std::string name = std::to_string(command.signal);
+    if (command.kind == Command::Kind::Signal &&
+        !signals.insert({command.signal, command.queue}).second)
+      fail("two signals have the number " + name);
+    if (command.kind != Command::Kind::Wait)
+      continue;
+    auto signal = signals.find(command.signal);
+    if (signal == signals.end())
+      fail("a wait for signal " + name + " stands before that signal, and could wait for ever");
+    if (signal->second == command.queue)
+      fail("a wait for signal " + name + " is on the signal's own queue");
   }
 }
 

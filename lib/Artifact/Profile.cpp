@@ -5,6 +5,7 @@
 #include "Json.h"
 #include "Parts.h"
 #include "weir/Artifact/Error.h"
+#include "weir/Artifact/Plan.h"
 
 using namespace weir;
 using ordered_json = nlohmann::ordered_json;
@@ -37,7 +38,8 @@ ordered_json weir::toJson(const Profile &profile) {
           {"elements_per_invocation", profile.elementsPerInvocation},
           {"contraction_rows", profile.contractionRows},
           {"column_parts", profile.columnParts},
-          {"unroll_private", profile.unrollPrivate}};
+          {"unroll_private", profile.unrollPrivate},
+          {"queues", profile.queues}};
 }
 
 Profile weir::readProfile(const JsonNode &node) {
@@ -62,7 +64,8 @@ Profile weir::readProfile(const JsonNode &node) {
                "elements_per_invocation",
                "contraction_rows",
                "column_parts",
-               "unroll_private"});
+               "unroll_private",
+               "queues"});
   auto count = [&](std::string_view key) {
     return node[key].integer(1, std::numeric_limits<uint32_t>::max());
   };
@@ -90,6 +93,7 @@ Profile weir::readProfile(const JsonNode &node) {
   profile.contractionRows = node["contraction_rows"].integer(1, maxContractionRows);
   profile.columnParts = count("column_parts");
   profile.unrollPrivate = node["unroll_private"].boolean();
+  profile.queues = node["queues"].integer(1, maxQueues);
 
   if (profile.vectorWidth != 1 && profile.vectorWidth != 4)
     node["vector_width"].fail("is " + std::to_string(profile.vectorWidth) + ", it must be 1 or 4");

@@ -5,6 +5,7 @@
 #include "weir/Artifact/Error.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <tuple>
@@ -44,24 +45,74 @@ static void check(const std::vector<Lifetime> &values) {
   }
 }
 
-/// Returns the start of the smallest gap between `placed` (values in order of
-/// their offsets) that holds `value`, or else the first byte after those that
-/// are live with it.
+namespace {
+/// Values placed so far, by the waves in which they are live.
+class LiveValues {
+public:
+  explicit LiveValues(const std::vector<Lifetime> &values) : values(values), order(values.size()) {
+    std::iota(order.begin(), order.end(), size_t(0));
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return std::tie(values[a].firstWave, a) < std::tie(values[b].firstWave, b);
+    });
+    position.resize(values.size());
+    for (size_t i = 0; i < order.size(); ++i)
+      position[order[i]] = i;
+    while (leaves < order.size())
+      leaves *= 2;
+    lastWave.assign(2 * leaves, none);
+  }
+
+  void add(size_t value) {
+    size_t node = leaves + position[value];
+    lastWave[node] = values[value].lastWave;
+    while (node /= 2)
+      lastWave[node] = std::max(lastWave[2 * node], lastWave[2 * node + 1]);
+  }
+
+  /// Appends those that are live in a common wave with `value`.
+  void find(const Lifetime &value, std::vector<size_t> &found) const {
+    find(value, 1, 0, leaves, found);
+  }
+
+private:
+  static constexpr int64_t none = std::numeric_limits<int64_t>::min();
+
+  void find(const Lifetime &value, size_t node, size_t begin, size_t size,
+            std::vector<size_t> &found) const {
+    if (lastWave[node] == none || lastWave[node] < value.firstWave || begin >= order.size() ||
+        values[order[begin]].firstWave > value.lastWave)
+      return;
+    if (size == 1) {
+      found.push_back(order[begin]);
+      return;
+    }
+    find(value, 2 * node, begin, size / 2, found);
+    find(value, 2 * node + 1, begin + size / 2, size / 2, found);
+  }
+
+  const std::vector<Lifetime> &values;
+  std::vector<size_t> order;    ///< by first wave
+  std::vector<size_t> position; ///< in `order`
+  size_t leaves = 1;
+  std::vector<int64_t> lastWave; ///< a tree over `order`: the latest below a node
+};
+} // namespace
+
+/// Returns the start of the smallest gap between `conflicting` (in order of
+/// their offsets) that holds `value`, or else the first byte after them.
 static int64_t findOffset(const Lifetime &value, const std::vector<Lifetime> &values,
-                          const std::vector<int64_t> &offsets, const std::vector<size_t> &placed) {
+                          const std::vector<int64_t> &offsets,
+                          const std::vector<size_t> &conflicting) {
   int64_t best = -1, bestSize = 0;
   int64_t free = 0; // all bytes of a conflicting value before here are passed
-  for (size_t other : placed) {
-    const Lifetime &neighbor = values[other];
-    if (neighbor.firstWave > value.lastWave || neighbor.lastWave < value.firstWave)
-      continue;
+  for (size_t other : conflicting) {
     int64_t start = align(free, value.alignment);
     int64_t size = offsets[other] - start;
     if (size >= value.bytes && (best < 0 || size < bestSize)) {
       best = start;
       bestSize = size;
     }
-    free = std::max(free, offsets[other] + neighbor.bytes);
+    free = std::max(free, offsets[other] + values[other].bytes);
   }
   return best >= 0 ? best : align(free, value.alignment);
 }
@@ -91,14 +142,17 @@ MemoryPlan weir::planMemory(const std::vector<Lifetime> &values, bool noReuse) {
     return std::make_tuple(-values[a].bytes, values[a].firstWave, a) <
            std::make_tuple(-values[b].bytes, values[b].firstWave, b);
   });
-  std::vector<size_t> placed; // by offset, then number
+  LiveValues placed(values);
+  std::vector<size_t> conflicting;
   for (size_t i : order) {
-    plan.offsets[i] = findOffset(values[i], values, plan.offsets, placed);
-    plan.arenaBytes = std::max(plan.arenaBytes, add(plan.offsets[i], values[i].bytes));
-    auto comesBefore = [&](size_t a, size_t b) {
+    conflicting.clear();
+    placed.find(values[i], conflicting);
+    std::sort(conflicting.begin(), conflicting.end(), [&](size_t a, size_t b) {
       return std::tie(plan.offsets[a], a) < std::tie(plan.offsets[b], b);
-    };
-    placed.insert(std::lower_bound(placed.begin(), placed.end(), i, comesBefore), i);
+    });
+    plan.offsets[i] = findOffset(values[i], values, plan.offsets, conflicting);
+    plan.arenaBytes = std::max(plan.arenaBytes, add(plan.offsets[i], values[i].bytes));
+    placed.add(i);
   }
   plan.arenaBytes = align(plan.arenaBytes, largest);
   // Greedy packing can waste more than reuse gains; then don't reuse.

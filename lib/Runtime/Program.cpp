@@ -282,7 +282,7 @@ const Recording *Program::submit(const std::string &name,
     kept->second.recording = std::move(recording);
   }
   kept->second.lastUse = ++uses;
-  device->submit(kept->second.recording->getCommands());
+  device->submit(kept->second.recording->getRun());
   return kept->second.recording.get();
 }
 

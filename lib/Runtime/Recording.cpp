@@ -1,4 +1,4 @@
-//===- Recording.cpp - Records a plan into a command buffer ---------------===//
+//===- Recording.cpp - Records a plan into command buffers ----------------===//
 
 #include "Recording.h"
 
@@ -34,12 +34,17 @@ Recording::Recording(Device &device, const Plan &plan, const std::vector<KernelC
   VkCommandPool pool = VK_NULL_HANDLE;
   check(vk.CreateCommandPool(device.handle, &poolInfo, nullptr, &pool), "vkCreateCommandPool");
   commandPool = Owned<VkCommandPool>(device.handle, pool, vk.DestroyCommandPool);
+  std::vector<Submission> submissions = splitSubmissions(plan, device.countQueues());
+  std::vector<VkCommandBuffer> buffers(submissions.size());
   VkCommandBufferAllocateInfo allocate = {};
   allocate.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
   allocate.commandPool = pool;
   allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-  allocate.commandBufferCount = 1;
-  check(vk.AllocateCommandBuffers(device.handle, &allocate, &commands), "vkAllocateCommandBuffers");
+  allocate.commandBufferCount = uint32_t(buffers.size());
+  check(vk.AllocateCommandBuffers(device.handle, &allocate, buffers.data()),
+        "vkAllocateCommandBuffers");
+  for (size_t i = 0; i < submissions.size(); ++i)
+    run.push_back({std::move(submissions[i]), buffers[i]});
   record(plan, kernels, allocations, copies);
 }
 
@@ -74,9 +79,10 @@ void Recording::allocateSets(const Plan &plan, const std::vector<KernelCode> &ke
           "vkAllocateDescriptorSets");
   }
   size_t next = 0;
-  for (const Command &command : plan.commands)
-    if (command.kind == Command::Kind::Dispatch)
-      sets.push_back(command.operands.empty() ? VK_NULL_HANDLE : allocated[next++]);
+  for (const Command &command : plan.commands) {
+    bool binds = command.kind == Command::Kind::Dispatch && !command.operands.empty();
+    sets.push_back(binds ? allocated[next++] : VK_NULL_HANDLE);
+  }
 }
 
 void Recording::bindOperands(VkDescriptorSet set, const Command &dispatch,
@@ -118,7 +124,7 @@ static void recordBarriers(const DeviceFunctions &vk, VkCommandBuffer commands,
   vk.CmdPipelineBarrier2(commands, &dependency);
 }
 
-void Recording::recordBarrier(const Command &barrier,
+void Recording::recordBarrier(VkCommandBuffer commands, const Command &barrier,
                               const std::vector<const Storage *> &allocations) const {
   const VkPipelineStageFlags2 compute = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
   if (barrier.memory.size() > maxBarrierViews) {
@@ -146,13 +152,14 @@ void Recording::recordBarrier(const Command &barrier,
                  makeBarrier(compute, VK_ACCESS_2_NONE, compute, VK_ACCESS_2_NONE), buffers);
 }
 
-void Recording::writeTimestamp(uint32_t query) const {
+void Recording::writeTimestamp(VkCommandBuffer commands, uint32_t query) const {
   if (timestamps.get() != VK_NULL_HANDLE)
     device.vk.CmdWriteTimestamp2(commands, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, timestamps.get(),
                                  query);
 }
 
-void Recording::recordCopies(const std::vector<StorageCopy> &copies) const {
+void Recording::recordCopies(VkCommandBuffer commands,
+                             const std::vector<StorageCopy> &copies) const {
   for (const StorageCopy &copy : copies) {
     VkBufferCopy region = {};
     region.size = VkDeviceSize(copy.from->bytes);
@@ -171,30 +178,65 @@ void Recording::record(const Plan &plan, const std::vector<KernelCode> &kernels,
   VkCommandBufferBeginInfo begin = {};
   begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
   begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
-  check(vk.BeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer");
+  for (const RecordedSubmission &submission : run) {
+    check(vk.BeginCommandBuffer(submission.commands, &begin), "vkBeginCommandBuffer");
+    if (&submission == &run.front())
+      recordBegin(submission.commands, copies);
+    recordSubmission(plan, kernels, allocations, submission);
+    if (&submission == &run.back())
+      recordEnd(submission.commands);
+    check(vk.EndCommandBuffer(submission.commands), "vkEndCommandBuffer");
+  }
+}
 
-  const VkPipelineStageFlags2 stages =
-      VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_COPY_BIT;
-  const VkAccessFlags2 writes =
-      VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT;
-  recordBarriers(vk, commands,
+/// Who touches buffers, and how they write them.
+static constexpr VkPipelineStageFlags2 stages =
+    VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_COPY_BIT;
+static constexpr VkAccessFlags2 writes =
+    VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT;
+
+void Recording::recordBegin(VkCommandBuffer commands,
+                            const std::vector<StorageCopy> &copies) const {
+  recordBarriers(device.vk, commands,
                  makeBarrier(stages, writes, stages,
                              shaderReadWrite | VK_ACCESS_2_TRANSFER_READ_BIT |
                                  VK_ACCESS_2_TRANSFER_WRITE_BIT));
   if (timestamps.get() != VK_NULL_HANDLE)
-    vk.CmdResetQueryPool(commands, timestamps.get(), 0, 2);
-  writeTimestamp(0);
-  recordCopies(copies);
+    device.vk.CmdResetQueryPool(commands, timestamps.get(), 0, 2);
+  writeTimestamp(commands, 0);
+  recordCopies(commands, copies);
+}
 
-  size_t dispatch = 0;
+void Recording::recordEnd(VkCommandBuffer commands) const {
+  writeTimestamp(commands, 1);
+  recordBarriers(device.vk, commands,
+                 makeBarrier(stages, writes,
+                             VK_PIPELINE_STAGE_2_HOST_BIT | VK_PIPELINE_STAGE_2_COPY_BIT,
+                             VK_ACCESS_2_HOST_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT |
+                                 VK_ACCESS_2_TRANSFER_WRITE_BIT));
+}
+
+void Recording::recordSubmission(const Plan &plan, const std::vector<KernelCode> &kernels,
+                                 const std::vector<const Storage *> &allocations,
+                                 const RecordedSubmission &submission) const {
+  const DeviceFunctions &vk = device.vk;
+  VkCommandBuffer commands = submission.commands;
   VkPipeline bound = VK_NULL_HANDLE;
-  for (const Command &command : plan.commands) {
-    if (command.kind == Command::Kind::Barrier) {
-      recordBarrier(command, allocations);
+  for (size_t number : submission.submission.commands) {
+    const Command &command = plan.commands[number];
+    if (command.kind == Command::Kind::Barrier)
+      recordBarrier(commands, command, allocations);
+    // Here all queues of the plan are this one: what the signal covers lies
+    // before it.
+    if (command.kind == Command::Kind::Wait)
+      recordBarriers(vk, commands,
+                     makeBarrier(VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT,
+                                 VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT,
+                                 VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, shaderReadWrite));
+    if (command.kind != Command::Kind::Dispatch)
       continue;
-    }
     const KernelCode &kernel = kernels[size_t(command.kernel)];
-    VkDescriptorSet set = sets[dispatch++];
+    VkDescriptorSet set = sets[number];
     if (set != VK_NULL_HANDLE) {
       bindOperands(set, command, allocations);
       vk.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout, 0, 1, &set,
@@ -206,14 +248,6 @@ void Recording::record(const Plan &plan, const std::vector<KernelCode> &kernels,
     vk.CmdDispatch(commands, uint32_t(command.grid[0]), uint32_t(command.grid[1]),
                    uint32_t(command.grid[2]));
   }
-
-  writeTimestamp(1);
-  recordBarriers(vk, commands,
-                 makeBarrier(stages, writes,
-                             VK_PIPELINE_STAGE_2_HOST_BIT | VK_PIPELINE_STAGE_2_COPY_BIT,
-                             VK_ACCESS_2_HOST_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT |
-                                 VK_ACCESS_2_TRANSFER_WRITE_BIT));
-  check(vk.EndCommandBuffer(commands), "vkEndCommandBuffer");
 }
 
 double Recording::readNanoseconds() const {

@@ -1,14 +1,17 @@
 //===- Recording.h - One entry's commands on one set of buffers -*- C++ -*-===//
 //
-// A plan turned into a command buffer that can be submitted again and again,
-// also while an earlier submission of it runs.
+// A plan turned into command buffers that can be submitted again and again,
+// also while an earlier submission of them runs.
 //
 // Order: it starts with a barrier against everything that the queue did before,
 // since two invocations share the arena and perhaps arguments and results, and
 // ends with one that hands its writes to the host. Between them are exactly the
-// plan's barriers: execution of the whole queue, memory of the plan's views.
-// Copies of donated arguments come before the plan's commands, behind a barrier
-// of their own.
+// plan's barriers: execution of the whole queue, memory of the plan's views. On
+// several queues, the others begin after that first barrier, and the last one
+// comes after all (see Submissions.h); semaphores make all memory visible. A
+// device with fewer queues than the plan runs all on one, in recorded order,
+// where a wait is a barrier for all memory. Copies of donated arguments come
+// before the plan's commands, behind a barrier of their own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +46,7 @@ public:
             const std::vector<const Storage *> &allocations,
             const std::vector<StorageCopy> &copies);
 
-  VkCommandBuffer getCommands() const { return commands; }
+  const std::vector<RecordedSubmission> &getRun() const { return run; }
 
   /// Time between the first and the last command of the latest submission,
   /// which must have ended; negative when the queue has no timestamps.
@@ -54,18 +57,24 @@ private:
   void record(const Plan &plan, const std::vector<KernelCode> &kernels,
               const std::vector<const Storage *> &allocations,
               const std::vector<StorageCopy> &copies);
-  void recordCopies(const std::vector<StorageCopy> &copies) const;
+  void recordSubmission(const Plan &plan, const std::vector<KernelCode> &kernels,
+                        const std::vector<const Storage *> &allocations,
+                        const RecordedSubmission &submission) const;
+  void recordBegin(VkCommandBuffer commands, const std::vector<StorageCopy> &copies) const;
+  void recordCopies(VkCommandBuffer commands, const std::vector<StorageCopy> &copies) const;
+  void recordEnd(VkCommandBuffer commands) const;
   void bindOperands(VkDescriptorSet set, const Command &dispatch,
                     const std::vector<const Storage *> &allocations) const;
-  void recordBarrier(const Command &barrier, const std::vector<const Storage *> &allocations) const;
-  void writeTimestamp(uint32_t query) const;
+  void recordBarrier(VkCommandBuffer commands, const Command &barrier,
+                     const std::vector<const Storage *> &allocations) const;
+  void writeTimestamp(VkCommandBuffer commands, uint32_t query) const;
 
   Device &device;
   Owned<VkDescriptorPool> setPool;
-  std::vector<VkDescriptorSet> sets; ///< one per dispatch; null: no operands
+  std::vector<VkDescriptorSet> sets; ///< by command; null: no operands
   Owned<VkQueryPool> timestamps;
   Owned<VkCommandPool> commandPool;
-  VkCommandBuffer commands = VK_NULL_HANDLE;
+  std::vector<RecordedSubmission> run;
 };
 
 } // namespace weir::runtime

@@ -53,6 +53,8 @@ namespace weir::runtime {
   X(DestroyDescriptorPool)                                                                         \
   X(AllocateDescriptorSets)                                                                        \
   X(UpdateDescriptorSets)                                                                          \
+  X(CreateSemaphore)                                                                               \
+  X(DestroySemaphore)                                                                              \
   X(CreateQueryPool)                                                                               \
   X(DestroyQueryPool)                                                                              \
   X(GetQueryPoolResults)                                                                           \

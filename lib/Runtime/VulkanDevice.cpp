@@ -11,6 +11,9 @@ namespace weir::runtime {
 
 static constexpr int64_t stagingBytes = int64_t(16) << 20;
 
+// More than devices run side by side.
+static constexpr uint32_t maxDeviceQueues = 8;
+
 //===----------------------------------------------------------------------===//
 // Instance and choice of a device
 //===----------------------------------------------------------------------===//
@@ -160,12 +163,12 @@ void Device::createLogicalDevice() {
   std::vector<VkQueueFamilyProperties> families;
   queueFamily = *findComputeFamily(instanceVk, physical, families);
 
-  float priority = 1.0f;
+  std::vector<float> priorities(std::min(families[queueFamily].queueCount, maxDeviceQueues), 1.0f);
   VkDeviceQueueCreateInfo queueInfo = {};
   queueInfo.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
   queueInfo.queueFamilyIndex = queueFamily;
-  queueInfo.queueCount = 1;
-  queueInfo.pQueuePriorities = &priority;
+  queueInfo.queueCount = uint32_t(priorities.size());
+  queueInfo.pQueuePriorities = priorities.data();
 
   // Whatever kernels may need and the device has; an artifact's needs are
   // checked when it is loaded.
@@ -177,6 +180,7 @@ void Device::createLogicalDevice() {
   VkPhysicalDeviceVulkan12Features features12 = {};
   features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
   features12.pNext = &features13;
+  features12.timelineSemaphore = VK_TRUE;
   features12.shaderInt8 = facts.int8;
   features12.storageBuffer8BitAccess = facts.storage8;
   features12.shaderSubgroupExtendedTypes = facts.subgroupExtendedTypes;
@@ -193,7 +197,25 @@ void Device::createLogicalDevice() {
   info.pQueueCreateInfos = &queueInfo;
   check(instanceVk.CreateDevice(physical, &info, nullptr, &handle), "vkCreateDevice");
   vk = loadDeviceFunctions(instanceVk.GetDeviceProcAddr, handle);
-  vk.GetDeviceQueue(handle, queueFamily, 0, &queue);
+  queues.resize(priorities.size());
+  for (uint32_t i = 0; i < queues.size(); ++i)
+    vk.GetDeviceQueue(handle, queueFamily, i, &queues[i].handle);
+  if (queues.size() > 1)
+    createTimelines();
+}
+
+void Device::createTimelines() {
+  VkSemaphoreTypeCreateInfo type = {};
+  type.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO;
+  type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+  VkSemaphoreCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
+  info.pNext = &type;
+  for (Queue &queue : queues) {
+    VkSemaphore semaphore = VK_NULL_HANDLE;
+    check(vk.CreateSemaphore(handle, &info, nullptr, &semaphore), "vkCreateSemaphore");
+    queue.timeline = Owned<VkSemaphore>(handle, semaphore, vk.DestroySemaphore);
+  }
 }
 
 std::shared_ptr<Device> Device::adopt(const weir_vulkan_handles &handles) {
@@ -212,7 +234,8 @@ std::shared_ptr<Device> Device::adopt(const weir_vulkan_handles &handles) {
   device->instance = static_cast<VkInstance>(handles.instance);
   device->physical = static_cast<VkPhysicalDevice>(handles.physical_device);
   device->handle = static_cast<VkDevice>(handles.device);
-  device->queue = static_cast<VkQueue>(handles.queue);
+  device->queues.resize(1);
+  device->queues[0].handle = static_cast<VkQueue>(handles.queue);
   device->queueFamily = handles.queue_family;
   device->instanceVk = loadInstanceFunctions(
       reinterpret_cast<PFN_vkGetInstanceProcAddr>(handles.get_instance_proc_addr),
@@ -246,6 +269,7 @@ Device::~Device() {
   waitNoThrow();
   staging = Storage();
   copyPool = Owned<VkCommandPool>();
+  queues.clear();
   if (adopted)
     return;
   if (handle != VK_NULL_HANDLE && vk.DestroyDevice)
@@ -397,7 +421,7 @@ void Device::copy(VkBuffer from, int64_t fromOffset, VkBuffer to, int64_t toOffs
   barrier.dstAccessMask = VK_ACCESS_2_HOST_READ_BIT;
   vk.CmdPipelineBarrier2(copyCommands, &dependency);
   check(vk.EndCommandBuffer(copyCommands), "vkEndCommandBuffer");
-  submit(copyCommands);
+  submit({{Submission(), copyCommands}});
   wait();
 }
 
@@ -405,25 +429,58 @@ void Device::copy(VkBuffer from, int64_t fromOffset, VkBuffer to, int64_t toOffs
 // Submission
 //===----------------------------------------------------------------------===//
 
-void Device::submit(VkCommandBuffer commands) {
-  VkSubmitInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
-  info.commandBufferCount = 1;
-  info.pCommandBuffers = &commands;
-  check(vk.QueueSubmit(queue, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
-  pending = true;
+void Device::submit(const std::vector<RecordedSubmission> &run) {
+  std::vector<uint64_t> bases;
+  for (const Queue &queue : queues)
+    bases.push_back(queue.value);
+  for (const RecordedSubmission &recorded : run) {
+    const Submission &submission = recorded.submission;
+    Queue &queue = queues[size_t(submission.queue)];
+    std::vector<VkSemaphore> semaphores;
+    std::vector<uint64_t> values;
+    for (const TimelinePoint &point : submission.waits) {
+      semaphores.push_back(queues[size_t(point.queue)].timeline.get());
+      values.push_back(bases[size_t(point.queue)] + point.value);
+    }
+    std::vector<VkPipelineStageFlags> stages(semaphores.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
+    uint64_t signal = bases[size_t(submission.queue)] + submission.signals;
+    VkSemaphore timeline = queue.timeline.get();
+    VkTimelineSemaphoreSubmitInfo points = {};
+    points.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO;
+    points.waitSemaphoreValueCount = uint32_t(values.size());
+    points.pWaitSemaphoreValues = values.data();
+    points.signalSemaphoreValueCount = submission.signals != 0;
+    points.pSignalSemaphoreValues = &signal;
+    VkSubmitInfo info = {};
+    info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+    if (!semaphores.empty() || submission.signals)
+      info.pNext = &points;
+    info.waitSemaphoreCount = uint32_t(semaphores.size());
+    info.pWaitSemaphores = semaphores.data();
+    info.pWaitDstStageMask = stages.data();
+    info.commandBufferCount = recorded.commands != VK_NULL_HANDLE;
+    info.pCommandBuffers = &recorded.commands;
+    info.signalSemaphoreCount = submission.signals != 0;
+    info.pSignalSemaphores = &timeline;
+    check(vk.QueueSubmit(queue.handle, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
+    pending = true;
+    if (submission.signals)
+      queue.value = signal;
+  }
 }
 
 void Device::wait() {
   if (!pending)
     return;
-  check(vk.QueueWaitIdle(queue), "vkQueueWaitIdle");
+  for (const Queue &queue : queues)
+    check(vk.QueueWaitIdle(queue.handle), "vkQueueWaitIdle");
   pending = false;
 }
 
 void Device::waitNoThrow() noexcept {
   if (pending)
-    vk.QueueWaitIdle(queue);
+    for (const Queue &queue : queues)
+      vk.QueueWaitIdle(queue.handle);
   pending = false;
 }
 

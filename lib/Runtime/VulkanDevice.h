@@ -1,14 +1,15 @@
-//===- VulkanDevice.h - A Vulkan device, its memory, its queue --*- C++ -*-===//
+//===- VulkanDevice.h - A Vulkan device, its memory, its queues -*- C++ -*-===//
 //
-// One queue, used in submission order. Host access to memory waits until the
-// queue is idle; everything on the queue orders itself after what came before
-// (see Recording.h).
+// Queues of one family. Host access to memory waits until they are idle;
+// everything on queue 0 orders itself after what came before, and the others
+// follow it (see Recording.h).
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef WEIR_RUNTIME_VULKANDEVICE_H
 #define WEIR_RUNTIME_VULKANDEVICE_H
 
+#include "Submissions.h"
 #include "VulkanApi.h"
 
 #include "weir/Artifact/Error.h"
@@ -68,6 +69,12 @@ public:
   virtual void forget(const Storage &storage) = 0;
 };
 
+/// A submission and what was recorded for it; null: nothing.
+struct RecordedSubmission {
+  Submission submission;
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+};
+
 class Device {
 public:
   /// Devices with Vulkan 1.3 and a compute queue, in the order of
@@ -94,8 +101,11 @@ public:
   void write(Storage &storage, int64_t offset, const void *data, int64_t bytes);
   void read(const Storage &storage, int64_t offset, void *data, int64_t bytes);
 
-  /// Submits without waiting. Errors: `Error`.
-  void submit(VkCommandBuffer commands);
+  /// How many queues there are.
+  int64_t countQueues() const { return int64_t(queues.size()); }
+
+  /// Submits one run without waiting. Errors: `Error`.
+  void submit(const std::vector<RecordedSubmission> &run);
   /// Waits for everything submitted. Errors: `Error`.
   void wait();
   /// As `wait`, for destructors: a lost device is idle, too.
@@ -114,6 +124,7 @@ public:
 private:
   Device() = default;
   void createLogicalDevice();
+  void createTimelines();
   void finishSetup();
   uint32_t chooseMemoryType(uint32_t allowed, bool hostAccess) const;
   Storage allocateTyped(int64_t bytes, bool hostAccess);
@@ -124,7 +135,12 @@ private:
   InstanceFunctions instanceVk;
   VkInstance instance = VK_NULL_HANDLE;
   VkPhysicalDevice physical = VK_NULL_HANDLE;
-  VkQueue queue = VK_NULL_HANDLE;
+  struct Queue {
+    VkQueue handle = VK_NULL_HANDLE;
+    Owned<VkSemaphore> timeline; ///< none where there is one queue
+    uint64_t value = 0;          ///< that all submissions so far bring it to
+  };
+  std::vector<Queue> queues; ///< at least one
   VkPhysicalDeviceMemoryProperties memoryTypes = {};
   bool adopted = false;
   bool pending = false; ///< something was submitted since the last wait

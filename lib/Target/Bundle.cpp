@@ -17,6 +17,7 @@
 #include "weir/Target/ProfileAttr.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -221,6 +222,8 @@ private:
   FailureOr<PlanView> getPlace(Operation *op, Value memref);
   FailureOr<Command> getDispatch(schedule::DispatchOp dispatch);
   FailureOr<Command> getBarrier(schedule::BarrierOp barrier);
+  FailureOr<Command> getSignal(schedule::SignalOp signal);
+  LogicalResult addMemory(Operation *op, ValueRange memory, Command &command);
 
   func::FuncOp function;
   const Manifest &manifest;
@@ -348,6 +351,7 @@ FailureOr<Command> PlanBuilder::getDispatch(schedule::DispatchOp dispatch) {
   if (!dispatch.getWave())
     return dispatch.emitOpError("has no wave; run weir-schedule first");
   command.wave = *dispatch.getWave();
+  command.queue = dispatch.getQueue();
   for (Value operand : dispatch.getOperands()) {
     FailureOr<PlanView> place = getPlace(dispatch, operand);
     if (failed(place))
@@ -364,12 +368,37 @@ FailureOr<Command> PlanBuilder::getBarrier(schedule::BarrierOp barrier) {
   for (auto hazard : barrier.getHazards().getAsRange<schedule::HazardAttr>())
     command.hazards.push_back({toPlan(hazard.getKind()), hazard.getFrom(), hazard.getFromOperand(),
                                hazard.getTo(), hazard.getToOperand()});
-  for (Value memory : barrier.getMemory()) {
-    FailureOr<PlanView> place = getPlace(barrier, memory);
+  command.queue = barrier.getQueue();
+  if (failed(addMemory(barrier, barrier.getMemory(), command)))
+    return failure();
+  return command;
+}
+
+FailureOr<Command> PlanBuilder::getSignal(schedule::SignalOp signal) {
+  Command command;
+  command.kind = Command::Kind::Signal;
+  command.queue = signal.getQueue();
+  command.signal = signal.getId();
+  if (failed(addMemory(signal, signal.getMemory(), command)))
+    return failure();
+  return command;
+}
+
+LogicalResult PlanBuilder::addMemory(Operation *op, ValueRange memory, Command &command) {
+  for (Value view : memory) {
+    FailureOr<PlanView> place = getPlace(op, view);
     if (failed(place))
       return failure();
     command.memory.push_back(*place);
   }
+  return success();
+}
+
+static Command getWait(schedule::WaitOp wait) {
+  Command command;
+  command.kind = Command::Kind::Wait;
+  command.queue = wait.getQueue();
+  command.signal = wait.getSignal();
   return command;
 }
 
@@ -394,9 +423,12 @@ FailureOr<Plan> PlanBuilder::build() {
   for (Operation &op : commands.getBody().front()) {
     if (isa<schedule::CopyOp, schedule::FillOp>(op))
       return op.emitOpError("cannot be part of an artifact yet, whose commands are dispatches");
-    FailureOr<Command> command = isa<schedule::DispatchOp>(op)
-                                     ? getDispatch(cast<schedule::DispatchOp>(op))
-                                     : getBarrier(cast<schedule::BarrierOp>(op));
+    FailureOr<Command> command =
+        llvm::TypeSwitch<Operation &, FailureOr<Command>>(op)
+            .Case([&](schedule::DispatchOp dispatch) { return getDispatch(dispatch); })
+            .Case([&](schedule::BarrierOp barrier) { return getBarrier(barrier); })
+            .Case([&](schedule::SignalOp signal) { return getSignal(signal); })
+            .Case([&](schedule::WaitOp wait) { return getWait(wait); });
     if (failed(command))
       return failure();
     plan.commands.push_back(std::move(*command));

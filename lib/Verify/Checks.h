@@ -33,6 +33,28 @@ struct Use {
   int64_t end() const { return view.offset + view.bytes; }
 };
 
+/// What has ended when a command of the plan begins, by vector clocks: how many
+/// of each queue's commands. Needs: queues, signals and waits in range.
+class Clocks {
+public:
+  /// Without `barriers`: what signals and waits order by themselves.
+  Clocks(const Plan &plan, bool barriers);
+
+  /// Numbers among all commands.
+  bool isOrdered(size_t from, size_t to) const {
+    const Moment &first = moments[from], &second = moments[to];
+    return pasts[second.past][first.queue] > first.number;
+  }
+
+private:
+  struct Moment {
+    size_t queue = 0, number = 0;
+    size_t past = 0;
+  };
+  std::vector<Moment> moments;
+  std::vector<std::vector<size_t>> pasts; ///< each as long as there are queues
+};
+
 /// A plan, its dispatches numbered and its effects spread over their views.
 /// Only `checkRanges` may be called before `checkRanges` has returned.
 struct Subject {
@@ -43,7 +65,7 @@ struct Subject {
   std::vector<const Command *> dispatches;
   std::vector<Use> uses;        ///< by dispatch, then by operand
   std::vector<size_t> firstUse; ///< of each dispatch, and the end
-  std::vector<size_t> epoch;    ///< barriers recorded before each dispatch
+  std::vector<size_t> place;    ///< of each dispatch among the commands
 
   /// Numbers the dispatches; `spreadEffects` does the rest.
   Subject(const Artifact &artifact, const Plan &plan, const EntrySpec &entry,

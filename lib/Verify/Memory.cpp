@@ -158,13 +158,28 @@ std::string verifier::checkRanges(const Subject &subject) {
                              std::to_string(subject.profile.bytesPerBinding)};
     }
   }
-  size_t barrier = 0;
-  for (const Command &command : plan.commands) {
-    if (command.kind != Command::Kind::Barrier)
-      continue;
+  // Each wait is for a signal that is recorded before it: nothing deadlocks.
+  std::map<int64_t, int64_t> signals; // their queues
+  for (size_t i = 0; i < plan.commands.size(); ++i) {
+    const Command &command = plan.commands[i];
+    std::string name = "command " + std::to_string(i);
+    if (command.queue < 0 || command.queue >= maxQueues)
+      throw Counterexample{name + " is for queue " + std::to_string(command.queue) + " of " +
+                           std::to_string(maxQueues)};
     for (const PlanView &view : command.memory)
-      checkView(view, "the memory of barrier " + std::to_string(barrier));
-    ++barrier;
+      checkView(view, "the memory of " + name);
+    std::string signal = std::to_string(command.signal);
+    if (command.kind == Command::Kind::Signal &&
+        !signals.insert({command.signal, command.queue}).second)
+      throw Counterexample{name + " is a second signal " + signal};
+    if (command.kind != Command::Kind::Wait)
+      continue;
+    auto found = signals.find(command.signal);
+    if (found == signals.end())
+      throw Counterexample{name + " waits for signal " + signal +
+                           ", which is not recorded before it: it may wait for ever"};
+    if (found->second == command.queue)
+      throw Counterexample{name + " waits for signal " + signal + " of its own queue"};
   }
   return count(views, "view") + " in " + count(plan.allocations.size(), "allocation");
 }

@@ -11,40 +11,97 @@ using namespace weir::verifier;
 // Order
 //===----------------------------------------------------------------------===//
 
+Clocks::Clocks(const Plan &plan, bool barriers) {
+  size_t queues = 1;
+  for (const Command &command : plan.commands)
+    queues = std::max(queues, size_t(command.queue) + 1);
+  pasts.emplace_back(queues);
+  std::vector<size_t> past(queues), recorded(queues);
+  std::map<int64_t, Moment> signals;
+  // Makes the queue's past one of its own, in which all its commands have ended.
+  auto endAll = [&](size_t queue) {
+    std::vector<size_t> next = pasts[past[queue]];
+    next[queue] = recorded[queue];
+    pasts.push_back(std::move(next));
+    return pasts.size() - 1;
+  };
+  for (const Command &command : plan.commands) {
+    size_t queue = size_t(command.queue);
+    Moment moment = {queue, recorded[queue], past[queue]};
+    if (command.kind == Command::Kind::Signal) {
+      moment.past = endAll(queue);
+      signals[command.signal] = moment;
+      ++recorded[queue];
+    } else if (command.kind == Command::Kind::Barrier && barriers) {
+      moment.past = endAll(queue);
+      ++recorded[queue];
+      past[queue] = endAll(queue);
+    } else {
+      ++recorded[queue];
+    }
+    if (command.kind == Command::Kind::Wait) {
+      const Moment &signal = signals.at(command.signal);
+      std::vector<size_t> next = pasts[past[queue]];
+      for (size_t i = 0; i < queues; ++i)
+        next[i] = std::max(next[i], pasts[signal.past][i]);
+      next[signal.queue] = std::max(next[signal.queue], signal.number + 1);
+      past[queue] = pasts.size();
+      pasts.push_back(std::move(next));
+    }
+    moments.push_back(moment);
+  }
+}
+
 namespace {
 
-/// Who touched a run of bytes last. The last writer and the last reader since
-/// suffice: a barrier that orders a later dispatch after them orders it after
-/// all earlier ones, whose own order was checked when they came.
+/// Who touched a run of bytes last: the last writer and, of each queue, the
+/// last reader since. Who comes after these comes after all earlier ones, whose
+/// own order was checked when they came.
 struct Touched {
   const Use *writer = nullptr;
-  bool visible = false; ///< a barrier after the writer covers the bytes
-  const Use *reader = nullptr;
+  std::vector<const Use *> readers;
+  /// Barriers and signals after the writer that cover the bytes: the first of
+  /// each queue, by number among the commands.
+  std::vector<size_t> shown;
 };
 
 class OrderCheck {
 public:
   explicit OrderCheck(const Subject &subject)
-      : subject(subject), memory(subject.plan.allocations.size()) {}
+      : subject(subject), clocks(subject.plan, /*barriers=*/true),
+        memory(subject.plan.allocations.size()) {}
 
   std::string run() {
-    size_t dispatch = 0;
-    for (const Command &command : subject.plan.commands) {
-      if (command.kind == Command::Kind::Barrier)
-        makeVisible(command);
-      else
+    size_t dispatch = 0, waits = 0;
+    for (size_t i = 0; i < subject.plan.commands.size(); ++i) {
+      const Command &command = subject.plan.commands[i];
+      if (command.kind == Command::Kind::Dispatch)
         record(dispatch++);
+      else
+        makeVisible(i);
+      waits += command.kind == Command::Kind::Wait;
     }
-    return count(pairs, "conflicting pair") + " of accesses, each with a barrier between";
+    std::string proved = count(pairs, "conflicting pair") + " of accesses, each with a barrier ";
+    if (!waits)
+      return proved + "between";
+    return proved + "or wait between; " + count(waits, "wait") +
+           ", each for a signal recorded before it";
   }
 
 private:
-  void makeVisible(const Command &barrier) {
-    for (const PlanView &view : barrier.memory)
+  void makeVisible(size_t number) {
+    const Command &command = subject.plan.commands[number];
+    for (const PlanView &view : command.memory)
       if (view.bytes)
         memory[view.allocation].visit(
-            view.offset, view.offset + view.bytes,
-            [](Touched &bytes, int64_t, int64_t) { bytes.visible = true; });
+            view.offset, view.offset + view.bytes, [&](Touched &bytes, int64_t, int64_t) {
+              auto isSameQueue = [&](size_t other) {
+                return subject.plan.commands[other].queue == command.queue;
+              };
+              if (bytes.writer && clocks.isOrdered(subject.place[bytes.writer->dispatch], number) &&
+                  std::none_of(bytes.shown.begin(), bytes.shown.end(), isSameQueue))
+                bytes.shown.push_back(number);
+            });
   }
 
   /// Checks all uses of a dispatch before it counts itself: what operands of
@@ -53,36 +110,52 @@ private:
     auto first = subject.uses.begin() + subject.firstUse[dispatch];
     auto last = subject.uses.begin() + subject.firstUse[dispatch + 1];
     for (auto use = first; use != last; ++use)
-      memory[use->view.allocation].visit(
-          use->begin(), use->end(), [&](Touched &bytes, int64_t begin, int64_t end) {
-            if (bytes.writer)
-              require(*bytes.writer, *use, begin, end, &bytes.visible);
-            if (use->writes && bytes.reader)
-              require(*bytes.reader, *use, begin, end, nullptr);
-          });
+      memory[use->view.allocation].visit(use->begin(), use->end(),
+                                         [&](Touched &bytes, int64_t begin, int64_t end) {
+                                           if (bytes.writer)
+                                             require(*bytes.writer, *use, begin, end, &bytes.shown);
+                                           if (use->writes)
+                                             for (const Use *reader : bytes.readers)
+                                               require(*reader, *use, begin, end, nullptr);
+                                         });
     for (auto use = first; use != last; ++use)
       if (use->reads)
-        memory[use->view.allocation].visit(
-            use->begin(), use->end(),
-            [&](Touched &bytes, int64_t, int64_t) { bytes.reader = &*use; });
+        memory[use->view.allocation].visit(use->begin(), use->end(),
+                                           [&](Touched &bytes, int64_t, int64_t) {
+                                             for (const Use *&reader : bytes.readers)
+                                               if (getQueue(*reader) == getQueue(*use)) {
+                                                 reader = &*use;
+                                                 return;
+                                               }
+                                             bytes.readers.push_back(&*use);
+                                           });
     for (auto use = first; use != last; ++use)
       if (use->writes)
-        memory[use->view.allocation].assign(use->begin(), use->end(), {&*use, false, nullptr});
+        memory[use->view.allocation].assign(use->begin(), use->end(), {&*use, {}, {}});
   }
 
-  void require(const Use &from, const Use &to, int64_t begin, int64_t end, const bool *visible) {
+  int64_t getQueue(const Use &use) const { return subject.dispatches[use.dispatch]->queue; }
+
+  /// `shown` is null where nothing was written.
+  void require(const Use &from, const Use &to, int64_t begin, int64_t end,
+               const std::vector<size_t> *shown) {
     ++pairs;
-    bool ordered = subject.epoch[from.dispatch] < subject.epoch[to.dispatch];
-    if (ordered && (!visible || *visible))
+    size_t place = subject.place[to.dispatch];
+    bool ordered = clocks.isOrdered(subject.place[from.dispatch], place);
+    if (ordered && (!shown || std::any_of(shown->begin(), shown->end(), [&](size_t shower) {
+          return clocks.isOrdered(shower, place);
+        })))
       return;
-    throw Counterexample{
-        subject.describe(to.dispatch) + (to.writes ? " writes " : " reads ") +
-        subject.describe(to.view.allocation, begin, end) + " that " +
-        subject.describe(from.dispatch) + (visible ? " writes" : " reads") + ", " +
-        (ordered ? "and no barrier between makes them visible" : "with no barrier between")};
+    std::string between = getQueue(from) == getQueue(to) ? "barrier" : "wait";
+    throw Counterexample{subject.describe(to.dispatch) + (to.writes ? " writes " : " reads ") +
+                         subject.describe(to.view.allocation, begin, end) + " that " +
+                         subject.describe(from.dispatch) + (shown ? " writes" : " reads") + ", " +
+                         (ordered ? "and no " + between + " between makes them visible"
+                                  : "with no " + between + " between")};
   }
 
   const Subject &subject;
+  Clocks clocks;
   std::vector<ByteMap<Touched>> memory; ///< by allocation
   size_t pairs = 0;
 };
@@ -256,23 +329,30 @@ static void checkHazard(const Subject &subject, const Hazard &hazard, size_t rec
 std::string verifier::checkBarriers(const Subject &subject) {
   // Each barrier's first hazard needs a barrier after `from` and before `to`.
   // Where these stretches are disjoint, there must be as many barriers as they.
+  // A wait between the two may do instead, if it orders them by itself.
+  Clocks waits(subject.plan, /*barriers=*/false);
   size_t barriers = 0, hazards = 0, recorded = 0;
-  int64_t end = 0;
+  std::map<int64_t, int64_t> ends; // of each queue's stretches so far
   for (const Command &command : subject.plan.commands) {
-    if (command.kind == Command::Kind::Dispatch) {
-      ++recorded;
+    recorded += command.kind == Command::Kind::Dispatch;
+    if (command.kind != Command::Kind::Barrier)
       continue;
-    }
     if (command.hazards.empty())
       throw Counterexample{"barrier " + std::to_string(barriers) + " states no hazard"};
     for (const Hazard &hazard : command.hazards)
       checkHazard(subject, hazard, recorded, barriers);
     const Hazard &forcing = command.hazards.front();
+    std::string pair = "the hazard that forced barrier " + std::to_string(barriers) +
+                       ", from dispatch " + std::to_string(forcing.from) + " to " +
+                       std::to_string(forcing.to);
+    if (subject.dispatches[forcing.from]->queue != command.queue ||
+        subject.dispatches[forcing.to]->queue != command.queue)
+      throw Counterexample{pair + ", is not inside the barrier's queue"};
+    if (waits.isOrdered(subject.place[forcing.from], subject.place[forcing.to]))
+      throw Counterexample{pair + ", is ordered by waits: the count is not proved minimal"};
+    int64_t &end = ends[command.queue];
     if (forcing.from < end)
-      throw Counterexample{"the hazard that forced barrier " + std::to_string(barriers) +
-                           ", from dispatch " + std::to_string(forcing.from) + " to " +
-                           std::to_string(forcing.to) +
-                           ", could share the barrier before, which serves up to dispatch " +
+      throw Counterexample{pair + ", could share the barrier before, which serves up to dispatch " +
                            std::to_string(end) + ": the count is not proved minimal"};
     end = forcing.to;
     ++barriers;

@@ -16,14 +16,11 @@ using namespace weir::verifier;
 Subject::Subject(const Artifact &artifact, const Plan &plan, const EntrySpec &entry,
                  const Profile &profile)
     : artifact(artifact), plan(plan), entry(entry), profile(profile) {
-  size_t barriers = 0;
-  for (const Command &command : plan.commands) {
-    if (command.kind == Command::Kind::Barrier) {
-      ++barriers;
+  for (size_t i = 0; i < plan.commands.size(); ++i) {
+    if (plan.commands[i].kind != Command::Kind::Dispatch)
       continue;
-    }
-    dispatches.push_back(&command);
-    epoch.push_back(barriers);
+    dispatches.push_back(&plan.commands[i]);
+    place.push_back(i);
   }
 }
 

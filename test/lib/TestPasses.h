@@ -1,4 +1,4 @@
-//===- TestPasses.h - Passes that print what analyses answer ----*- C++ -*-===//
+//===- TestPasses.h - Passes for tests alone --------------------*- C++ -*-===//
 
 #ifndef WEIR_TEST_LIB_TESTPASSES_H
 #define WEIR_TEST_LIB_TESTPASSES_H
@@ -10,6 +10,8 @@ void registerTestAliasingPass();
 void registerTestAccessMapsPass();
 void registerTestUniformityPass();
 void registerTestWorkgroupRacesPass();
+void registerTestHappensBeforePass();
+void registerTestPackUncheckedPass();
 
 inline void registerTestPasses() {
   registerTestEffectsPass();
@@ -17,6 +19,8 @@ inline void registerTestPasses() {
   registerTestAccessMapsPass();
   registerTestUniformityPass();
   registerTestWorkgroupRacesPass();
+  registerTestHappensBeforePass();
+  registerTestPackUncheckedPass();
 }
 
 } // namespace weir::test

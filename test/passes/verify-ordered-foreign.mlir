@@ -26,10 +26,9 @@ module attributes {gpu.container_module} {
     %a = gpu.alloc () : memref<8x8xf32>
     %y = gpu.alloc () : memref<8x8xf32>
     schedule.commands {
-      // expected-note @below {{this one, through operand 2}}
+      // expected-note @below {{dispatch 0, through operand 2}}
       schedule.dispatch @k::@k [1, 1, 1] (%n, %x, %a) : (index, memref<8x8xf32>, memref<8x8xf32>)
-      // expected-error @below {{operand 0 reads bytes that an earlier dispatch writes, and no barrier separates them}}
-      // expected-error @below {{operand 0 needs what dispatch 0 wrote through operand 2}}
+      // expected-error @below {{dispatch 1 reads bytes [0, 256) of an allocation through operand 0, which dispatch 0 writes: a RAW hazard}}
       schedule.copy %a to %y : memref<8x8xf32> to memref<8x8xf32>
     }
     return
@@ -43,10 +42,9 @@ module {
   module @inner {
     func.func @unordered(%x: memref<8xf32>, %y: memref<8xf32>, %v: f32) {
       schedule.commands {
-        // expected-note @below {{this one, through operand 1}}
+        // expected-note @below {{dispatch 0, through operand 1}}
         schedule.fill %x with %v : memref<8xf32>, f32
-        // expected-error @below {{and no barrier separates them}}
-        // expected-error @below {{operand 1 needs what dispatch 0 wrote through operand 1}}
+        // expected-error @below {{and no barrier, signal or wait orders the two}}
         schedule.fill %x with %v : memref<8xf32>, f32
       }
       return
@@ -71,10 +69,9 @@ module {
     %left = memref.subview %a[0, 0] [8, 5] [1, 1] : memref<8x8xf32> to memref<8x5xf32, strided<[8, 1]>>
     %right = memref.subview %a[0, 4] [8, 4] [1, 1] : memref<8x8xf32> to memref<8x4xf32, strided<[8, 1], offset: 4>>
     schedule.commands {
-      // expected-note @below {{this one, through operand 1}}
+      // expected-note @below {{dispatch 0, through operand 1}}
       schedule.fill %left with %v : memref<8x5xf32, strided<[8, 1]>>, f32
-      // expected-error @below {{and no barrier separates them}}
-      // expected-error @below {{operand 1 needs what dispatch 0 wrote through operand 1}}
+      // expected-error @below {{and no barrier, signal or wait orders the two}}
       schedule.fill %right with %v : memref<8x4xf32, strided<[8, 1], offset: 4>>, f32
     }
     return
@@ -88,7 +85,7 @@ module {
       schedule.fill %left with %v : memref<8x4xf32, strided<[8, 1]>>, f32
       // expected-error @below {{lists #schedule.hazard<waw, 0 operand 1 -> 1 operand 1>, but does not make its bytes visible}}
       schedule.barrier memory(%right : memref<8x4xf32, strided<[8, 1], offset: 4>>) [#schedule.hazard<waw, 0 operand 1 -> 1 operand 1>]
-      // expected-error @below {{and no barrier makes it visible}}
+      // expected-error @below {{and no barrier or signal makes it visible}}
       schedule.fill %left with %v : memref<8x4xf32, strided<[8, 1]>>, f32
     }
     return

@@ -25,19 +25,18 @@ module attributes {gpu.container_module} {
   // One test per kind: without its barrier each is found.
   func.func @raw(%x: memref<64xf32>, %y: memref<64xf32> {weir.result}, %z: memref<64xf32> {weir.result}) attributes {weir.entry} {
     schedule.commands {
-      // expected-note @below {{this one, through operand 1}}
+      // expected-note @below {{dispatch 0, through operand 1}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%x, %y) wave 0 : (memref<64xf32>, memref<64xf32>)
-      // expected-error @below {{operand 0 reads bytes that an earlier dispatch writes, and no barrier separates them}}
-      // expected-error @below {{operand 0 needs what dispatch 0 wrote through operand 1, and no barrier makes it visible}}
+      // expected-error @below {{dispatch 1 reads bytes [0, 256) of argument 1 through operand 0, which dispatch 0 writes: a RAW hazard, and no barrier, signal or wait orders the two}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%y, %z) wave 1 : (memref<64xf32>, memref<64xf32>)
     }
     return
   }
   func.func @war(%x: memref<64xf32>, %y: memref<64xf32> {weir.result}, %z: memref<64xf32> {weir.donate}) attributes {weir.entry} {
     schedule.commands {
-      // expected-note @below {{this one, through operand 0}}
+      // expected-note @below {{dispatch 0, through operand 0}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%z, %y) wave 0 : (memref<64xf32>, memref<64xf32>)
-      // expected-error @below {{operand 1 writes bytes that an earlier dispatch reads, and no barrier separates them}}
+      // expected-error @below {{dispatch 1 writes bytes [0, 256) of argument 2 through operand 1, which dispatch 0 reads: a WAR hazard, and no barrier, signal or wait orders the two}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%x, %z) wave 1 : (memref<64xf32>, memref<64xf32>)
     }
     return
@@ -52,10 +51,9 @@ module attributes {gpu.container_module} {
   }
   func.func @waw(%x: memref<64xf32>, %y: memref<64xf32> {weir.result}) attributes {weir.entry} {
     schedule.commands {
-      // expected-note @below {{this one, through operand 1}}
+      // expected-note @below {{dispatch 0, through operand 1}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%x, %y) wave 0 : (memref<64xf32>, memref<64xf32>)
-      // expected-error @below {{operand 1 writes bytes that an earlier dispatch writes, and no barrier separates them}}
-      // expected-error @below {{operand 1 needs what dispatch 0 wrote through operand 1, and no barrier makes it visible}}
+      // expected-error @below {{dispatch 1 writes bytes [0, 256) of argument 1 through operand 1, which dispatch 0 writes: a WAW hazard, and no barrier, signal or wait orders the two}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%x, %y) wave 1 : (memref<64xf32>, memref<64xf32>)
     }
     return
@@ -64,11 +62,9 @@ module attributes {gpu.container_module} {
   // Arguments of a function that is no entry may be the same bytes.
   func.func @foreign(%x: memref<64xf32>, %y: memref<64xf32>, %z: memref<64xf32>) {
     schedule.commands {
-      // expected-note @below {{this one, through operand}}
+      // expected-note @below {{dispatch 0, through operand}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%x, %y) wave 0 : (memref<64xf32>, memref<64xf32>)
-      // expected-error @below {{and no barrier separates them}}
-      // expected-error @below {{operand 0 needs what dispatch 0 wrote}}
-      // expected-error @below {{operand 1 needs what dispatch 0 wrote}}
+      // expected-error @below {{and no barrier, signal or wait orders the two}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%x, %z) wave 1 : (memref<64xf32>, memref<64xf32>)
     }
     return
@@ -90,7 +86,7 @@ module attributes {gpu.container_module} {
       schedule.dispatch @copy::@copy [1, 1, 1] (%x, %y) wave 0 : (memref<64xf32>, memref<64xf32>)
       // expected-error @below {{lists #schedule.hazard<raw, 0 operand 1 -> 1 operand 0>, but does not make its bytes visible}}
       schedule.barrier memory(%x : memref<64xf32>) [#schedule.hazard<raw, 0 operand 1 -> 1 operand 0>]
-      // expected-error @below {{and no barrier makes it visible}}
+      // expected-error @below {{and no barrier or signal makes it visible}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%y, %z) wave 1 : (memref<64xf32>, memref<64xf32>)
     }
     return

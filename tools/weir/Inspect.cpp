@@ -16,10 +16,14 @@ namespace {
 /// What a plan has.
 struct PlanCounts {
   explicit PlanCounts(const Plan &plan) : kernels(plan.kernels.size()), slots(plan.slots.size()) {
-    for (const Command &command : plan.commands)
-      ++(command.kind == Command::Kind::Barrier ? barriers : dispatches);
+    for (const Command &command : plan.commands) {
+      dispatches += command.kind == Command::Kind::Dispatch;
+      barriers += command.kind == Command::Kind::Barrier;
+      waits += command.kind == Command::Kind::Wait;
+      queues = std::max(queues, size_t(command.queue) + 1);
+    }
   }
-  size_t kernels, slots, dispatches = 0, barriers = 0;
+  size_t kernels, slots, dispatches = 0, barriers = 0, waits = 0, queues = 1;
 };
 } // namespace
 
@@ -106,6 +110,8 @@ static void printAsJson(const Artifact &artifact) {
                      {"kernels", counts.kernels},
                      {"dispatches", counts.dispatches},
                      {"barriers", counts.barriers},
+                     {"queues", counts.queues},
+                     {"waits", counts.waits},
                      {"slots", counts.slots},
                      {"arena_bytes", plan.arenaBytes},
                      {"pinned_bytes", plan.pinnedBytes},
@@ -142,12 +148,13 @@ static void printAsTables(const Artifact &artifact) {
     PlanCounts counts(plan);
     rows.push_back({plan.entry, plan.target, std::to_string(counts.kernels),
                     std::to_string(counts.dispatches), std::to_string(counts.barriers),
+                    std::to_string(counts.queues), std::to_string(counts.waits),
                     std::to_string(counts.slots), std::to_string(plan.arenaBytes),
                     std::to_string(plan.pinnedBytes)});
   }
-  printTable(
-      {"entry", "target", "kernels", "dispatches", "barriers", "slots", "peak bytes", "all pinned"},
-      rows);
+  printTable({"entry", "target", "kernels", "dispatches", "barriers", "queues", "waits", "slots",
+              "peak bytes", "all pinned"},
+             rows);
 
   rows.clear();
   for (const Plan &plan : artifact.plans) {

@@ -74,16 +74,39 @@ std::vector<Hazard> findHazards(const CommandAccesses &accesses);
 std::vector<int64_t> getWaves(int64_t dispatches, const std::vector<Hazard> &hazards);
 
 struct PlannedBarrier {
-  int64_t before = 0; ///< the dispatch that it is recorded just before
+  int64_t before = 0; ///< the dispatch that it is recorded just before, on its queue
   /// What it serves; the first forced it.
   std::vector<Hazard> hazards;
 };
 
-/// Returns the fewest barriers that separate all `hazards` (sorted as above),
-/// in order. Each serves the hazards for which it is the first barrier after
-/// `from`, so a write becomes visible once. The pairs that forced them are
-/// disjoint, hence fewer barriers cannot do.
-std::vector<PlannedBarrier> placeBarriers(const std::vector<Hazard> &hazards);
+struct PlannedSignal {
+  int64_t after = 0;           ///< the dispatch that it is recorded just after, on its queue
+  std::vector<Hazard> hazards; ///< what it serves
+};
+
+struct PlannedWait {
+  int64_t before = 0; ///< the dispatch that it is recorded just before, on its queue
+  int64_t signal = 0; ///< index into PlannedOrder::signals
+};
+
+/// Each list in recorded order; waits stand before the barrier of their place.
+struct PlannedOrder {
+  std::vector<PlannedBarrier> barriers;
+  std::vector<PlannedSignal> signals;
+  std::vector<PlannedWait> waits;
+};
+
+/// Returns what orders all `hazards` (sorted as above), where dispatch i is for
+/// queue `queues[i]`.
+///
+/// Hazards between queues: a dispatch waits for the first signal behind the
+/// last dispatch that it must come after; one is made where there is none.
+/// Hazards inside one: the fewest barriers that separate those that no wait
+/// orders. The pairs that forced a queue's barriers are disjoint, hence fewer
+/// cannot do. Each barrier or signal serves the hazards for which it is the
+/// first one behind `from` on its queue, so a write becomes visible once.
+/// Cost: linear in hazards times queues.
+PlannedOrder planOrder(const std::vector<Hazard> &hazards, const std::vector<int64_t> &queues);
 
 /// Returns the function's command list; null when it has none.
 /// Errors: failure, with a diagnostic, when there are several, or one is not in

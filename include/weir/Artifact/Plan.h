@@ -126,9 +126,13 @@ struct Hazard {
   bool operator==(const Hazard &) const = default;
 };
 
-/// One entry of the command list: a dispatch or a barrier.
+/// Queues of a plan are numbered below this. The dialect has the same bound.
+inline constexpr int64_t maxQueues = 64;
+
+/// One entry of the command list.
 struct Command {
-  enum class Kind { Dispatch, Barrier } kind = Kind::Dispatch;
+  enum class Kind { Dispatch, Barrier, Signal, Wait } kind = Kind::Dispatch;
+  int64_t queue = 0;
   // Dispatch.
   int64_t kernel = 0; ///< index into Plan::kernels
   std::array<int64_t, 3> grid = {1, 1, 1};
@@ -137,7 +141,10 @@ struct Command {
   std::string location; ///< where the computation came from, for people
   // Barrier. The first hazard is the one that forced it.
   std::vector<Hazard> hazards;
-  std::vector<PlanView> memory; ///< what RAW and WAW make visible
+  // Barrier or signal.
+  std::vector<PlanView> memory; ///< whose writes become visible
+  // Signal, and wait for it.
+  int64_t signal = 0; ///< the number of the point; no other signal has it
 };
 
 /// How one entry runs on one target.

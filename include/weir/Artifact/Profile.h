@@ -41,6 +41,7 @@ struct Profile {
   int64_t contractionRows = 8;             ///< accumulator rows per invocation
   int64_t columnParts = 64;                ///< most partial results of a reduced column
   bool unrollPrivate = false;              ///< unroll loops over private rows
+  int64_t queues = 1;                      ///< that dispatches are spread over
 
   bool operator==(const Profile &) const = default;
 };

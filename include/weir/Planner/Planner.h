@@ -25,7 +25,7 @@ struct MemoryPlan {
 /// Packs `values` so that no two that are live in a common wave share a byte.
 /// Greedy: larger values first, each into the smallest gap that holds it. With
 /// `noReuse` every value gets bytes of its own. The same input gives the same
-/// plan. Cost: quadratic in the number of values.
+/// plan. Cost: for each value, the values live with it, times a logarithm.
 ///
 /// Errors: `Error` on a negative size, an alignment that is no power of two,
 ///         an interval that ends before it begins, or sizes whose sum exceeds

@@ -197,3 +197,49 @@ func.func @barrier_c2_place() {
   }
   return
 }
+
+// -----
+
+func.func @queue_number(%x: memref<8xf32>, %y: memref<8xf32>) {
+  schedule.commands {
+    schedule.copy %x to %y queue 63 : memref<8xf32> to memref<8xf32>
+    // expected-error @below {{attribute 'queue' failed to satisfy constraint}}
+    schedule.copy %x to %y queue 64 : memref<8xf32> to memref<8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @signal_c1_id() {
+  schedule.commands {
+    // expected-note @below {{the earlier one}}
+    schedule.signal id 0
+    schedule.signal id 1
+    // expected-error @below {{has the id 0 of an earlier one}}
+    schedule.signal queue 1 id 0
+  }
+  return
+}
+
+// -----
+
+func.func @wait_c1_before() {
+  schedule.commands {
+    // expected-error @below {{waits on 0, which no signal before it has}}
+    schedule.wait queue 1 on 0
+    schedule.signal id 0
+  }
+  return
+}
+
+// -----
+
+func.func @wait_c2_own_queue() {
+  schedule.commands {
+    schedule.signal queue 1 id 0
+    // expected-error @below {{waits on a signal of its own queue 1}}
+    schedule.wait queue 1 on 0
+  }
+  return
+}

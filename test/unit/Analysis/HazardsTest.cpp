@@ -113,7 +113,7 @@ TEST_P(RandomLists, EveryConflictIsSeparatedByTheFewestBarriers) {
     int64_t n = list.dispatches.size();
     std::vector<Hazard> hazards = findHazards(list);
     EXPECT_EQ(hazards, findHazards(list));
-    std::vector<PlannedBarrier> barriers = placeBarriers(hazards);
+    std::vector<PlannedBarrier> barriers = planOrder(hazards, std::vector<int64_t>(n)).barriers;
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = i + 1; j < n; ++j)
         if (conflict(list, i, j)) {
@@ -182,7 +182,8 @@ TEST_P(RandomLists, MemoryScopeReachesEveryReader) {
   std::mt19937 random(GetParam());
   for (int round = 0; round < 100; ++round) {
     CommandAccesses list = makeRandom(random);
-    std::vector<PlannedBarrier> barriers = placeBarriers(findHazards(list));
+    std::vector<PlannedBarrier> barriers =
+        planOrder(findHazards(list), std::vector<int64_t>(list.dispatches.size())).barriers;
     for (size_t to = 0; to < list.dispatches.size(); ++to)
       for (const OperandAccess &read : list.dispatches[to]) {
         if (!read.reads || read.range.end > lastByte)
@@ -236,7 +237,8 @@ TEST(Hazards, LongListsCostLinearTime) {
         {{0, i % 3, {0, 1024}, true, false}, {1, (i + 1) % 3, {0, 1024}, false, true}});
   std::vector<Hazard> hazards = findHazards(list);
   EXPECT_LE(hazards.size(), 4u * list.dispatches.size());
-  EXPECT_EQ(placeBarriers(hazards).size(), list.dispatches.size() - 1);
+  EXPECT_EQ(planOrder(hazards, std::vector<int64_t>(list.dispatches.size())).barriers.size(),
+            list.dispatches.size() - 1);
 }
 
 TEST(Hazards, InterleavedViewsCostLinearTime) {
@@ -255,5 +257,6 @@ TEST(Hazards, InterleavedViewsCostLinearTime) {
   std::vector<Hazard> hazards = findHazards(list);
   EXPECT_LE(hazards.size(), 4u * list.dispatches.size());
   // Only a tile's next write and the whole matrix wait.
-  EXPECT_LE(placeBarriers(hazards).size(), 100000u / 100 * (2 + 100 / tiles));
+  EXPECT_LE(planOrder(hazards, std::vector<int64_t>(list.dispatches.size())).barriers.size(),
+            100000u / 100 * (2 + 100 / tiles));
 }

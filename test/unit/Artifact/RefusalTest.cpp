@@ -60,7 +60,7 @@ TEST(Profile, reads_back_what_was_printed) {
 
 TEST(Profile, prints_one_key_a_line) {
   std::string text = printProfile(Profile());
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 24);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 25);
   EXPECT_TRUE(text.starts_with("{\n\"name\": \"lavapipe\",\n\"target\": \"vulkan\",\n")) << text;
 }
 
@@ -235,7 +235,7 @@ static const TextEdit planEdits[] = {
     {"\"name\":\"add\",", "\"name\":\"add\",\"in_place\":[[3,2]],", "may write operand 2 over 3"},
     {"\"name\":\"add\",", "\"name\":\"add\",\"in_place\":[[0,1]],", "may write operand 1 over 0"},
     {"\"name\":\"add\",", "\"name\":\"add\",\"in_place\":[[2,2]],", "may write operand 2 over 2"},
-    {"\"memory\":[[4,0,256]", "\"memory\":[[4,0,769]", "a barrier's memory"},
+    {"\"memory\":[[4,0,256]", "\"memory\":[[4,0,769]", "the memory of a barrier"},
     {"\"kind\":\"war\"", "\"kind\":\"rar\"", "must be one of"},
     {"\"from\":[0,2]", "\"from\":[0,3]", "operand 3 of dispatch 0"},
     {"\"from\":[0,2]", "\"from\":[5,2]", "operand 2 of dispatch 5"},
@@ -612,4 +612,48 @@ TEST(Safetensors, refuses_to_print) {
   EXPECT_ERROR(printSafetensors({tensor}), "has 1 bytes, its shape needs 2");
   EXPECT_ERROR(printSafetensors({{{"__metadata__", "U8", {0}, "", false}, {}}}), "a tensor called");
   EXPECT_ERROR(printSafetensors({{{"\xff", "U8", {0}, "", false}, {}}}), "not UTF-8");
+}
+
+//===----------------------------------------------------------------------===//
+// Queues
+//===----------------------------------------------------------------------===//
+
+static Plan makeQueuePlan() {
+  Plan plan = makeSample().plans[0];
+  plan.commands[1].queue = 1;
+  Command signal, wait;
+  signal.kind = Command::Kind::Signal;
+  signal.queue = 1;
+  signal.signal = 7;
+  signal.memory = {{4, 256, 256}};
+  wait.kind = Command::Kind::Wait;
+  wait.signal = 7;
+  plan.commands.insert(plan.commands.begin() + 2, {signal, wait});
+  return plan;
+}
+
+TEST(Plan, queues_read_back_as_printed) {
+  std::string text = printPlan(makeQueuePlan());
+  EXPECT_EQ(printPlan(parsePlan(text, "p")), text);
+  // Queue 0 is not written.
+  EXPECT_EQ(printPlan(makeSample().plans[0]).find("queue"), std::string::npos);
+}
+
+TEST(Plan, bad_queues_are_refused) {
+  std::string text = printPlan(makeQueuePlan());
+  auto parse = [](const std::string &text) { parsePlan(text, "p"); };
+  EXPECT_ERROR(parse(replace(text, "\"queue\":1", "\"queue\":64")), "queue");
+  EXPECT_ERROR(parse(replace(text, "\"queue\":1", "\"queue\":0")), "queue");
+  Plan plan = makeQueuePlan();
+  std::swap(plan.commands[2], plan.commands[3]);
+  EXPECT_ERROR(parse(printPlan(plan)), "could wait for ever");
+  plan = makeQueuePlan();
+  plan.commands[3].queue = 1;
+  EXPECT_ERROR(parse(printPlan(plan)), "is on the signal's own queue");
+  plan = makeQueuePlan();
+  plan.commands.insert(plan.commands.begin() + 2, plan.commands[2]);
+  EXPECT_ERROR(parse(printPlan(plan)), "two signals have the number 7");
+  plan = makeQueuePlan();
+  plan.commands[2].memory[0].bytes = 1024;
+  EXPECT_ERROR(parse(printPlan(plan)), "the memory of a barrier or signal");
 }

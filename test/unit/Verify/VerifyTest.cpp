@@ -227,7 +227,7 @@ static const Edit edits[] = {
      [](Artifact &, Plan &plan) { plan.commands[3].operands[2].bytes = 128; }},
     {"view_of_no_allocation", "ranges", "allocation 5 of 5",
      [](Artifact &, Plan &plan) { plan.commands[3].operands[2].allocation = 5; }},
-    {"memory_scope_out_of_range", "ranges", "the memory of barrier 0",
+    {"memory_scope_out_of_range", "ranges", "the memory of command 2",
      [](Artifact &, Plan &plan) { plan.commands[2].memory[0].bytes = 769; }},
     {"no_such_kernel", "ranges", "launches kernel -1",
      [](Artifact &, Plan &plan) { plan.commands[3].kernel = -1; }},
@@ -283,6 +283,89 @@ TEST(Verify, every_barrier_slot_scope_and_effect_counts) {
       plan.kernels[kernel].operands[operand].access = Access::None;
     });
 }
+
+//===----------------------------------------------------------------------===//
+// Several queues
+//===----------------------------------------------------------------------===//
+
+/// The sample with dispatch 1 on queue 1: signal at 2, wait at 3, barrier at 4.
+static Artifact makeQueues() {
+  Artifact sample = makeSample();
+  Plan &plan = sample.plans[0];
+  plan.commands[1].queue = 1;
+  PlanView t1 = plan.commands[1].operands[2];
+  plan.commands[2].hazards.pop_back();
+  plan.commands[2].memory.pop_back();
+  Command signal, wait;
+  signal.kind = Command::Kind::Signal;
+  signal.queue = 1;
+  signal.signal = 7;
+  signal.memory = {t1};
+  wait.kind = Command::Kind::Wait;
+  wait.signal = 7;
+  plan.commands.insert(plan.commands.begin() + 2, {signal, wait});
+  return sample;
+}
+
+TEST(VerifyQueues, sample_holds) {
+  std::vector<Claim> claims = verify(makeQueues());
+  for (const Claim &claim : claims)
+    EXPECT_TRUE(claim.holds) << claim.what << ": " << claim.detail;
+  EXPECT_NE(findClaim(claims, "order").detail.find("1 wait, each for a signal recorded before it"),
+            std::string::npos);
+}
+
+class VerifyQueueEdit : public testing::TestWithParam<Edit> {};
+
+static const Edit queueEdits[] = {
+    {"no_wait", "order", "with no wait between",
+     [](Artifact &, Plan &plan) { plan.commands.erase(plan.commands.begin() + 3); }},
+    {"wait_elsewhere", "order", "with no wait between",
+     [](Artifact &, Plan &plan) { plan.commands[3].queue = 2; }},
+    {"signal_before_the_writer", "order", "with no wait between",
+     [](Artifact &, Plan &plan) { std::swap(plan.commands[1], plan.commands[2]); }},
+    {"signal_without_memory", "order", "and no wait between makes them visible",
+     [](Artifact &, Plan &plan) { plan.commands[2].memory.clear(); }},
+    {"barrier_elsewhere", "order", "with no barrier between",
+     [](Artifact &, Plan &plan) { plan.commands[4].queue = 1; }},
+    {"reader_elsewhere", "order", "with no wait between",
+     [](Artifact &, Plan &plan) { plan.commands[5].queue = 2; }},
+    {"barrier_for_another_queue", "barriers", "is not inside the barrier's queue",
+     [](Artifact &, Plan &plan) { plan.commands[4].hazards = {{HazardKind::RAW, 1, 2, 2, 1}}; }},
+    {"barrier_that_waits_replace", "barriers", "is ordered by waits",
+     [](Artifact &, Plan &plan) {
+       // Queue 1 waits for dispatch 0 before its own, for which queue 0 waits.
+       Command signal = plan.commands[2], wait = plan.commands[3];
+       signal.queue = 0;
+       signal.signal = wait.signal = 8;
+       wait.queue = 1;
+       plan.commands.insert(plan.commands.begin() + 1, {signal, wait});
+     }},
+    {"deadlock", "ranges", "it may wait for ever",
+     [](Artifact &, Plan &plan) { std::swap(plan.commands[2], plan.commands[3]); }},
+    {"own_queue", "ranges", "of its own queue",
+     [](Artifact &, Plan &plan) { plan.commands[3].queue = 1; }},
+    {"second_signal", "ranges", "is a second signal 7",
+     [](Artifact &, Plan &plan) {
+       plan.commands.insert(plan.commands.begin() + 3, plan.commands[2]);
+     }},
+    {"queue_out_of_range", "ranges", "is for queue 64 of 64",
+     [](Artifact &, Plan &plan) { plan.commands[1].queue = 64; }},
+    {"negative_queue", "ranges", "is for queue -1 of 64",
+     [](Artifact &, Plan &plan) { plan.commands[1].queue = -1; }},
+};
+
+TEST_P(VerifyQueueEdit, fails) {
+  Artifact sample = makeQueues();
+  GetParam().apply(sample, sample.plans[0]);
+  const std::vector<Claim> claims = verify(sample);
+  const Claim &claim = findClaim(claims, GetParam().claim);
+  EXPECT_FALSE(claim.holds) << claim.detail;
+  EXPECT_NE(claim.detail.find(GetParam().detail), std::string::npos) << claim.detail;
+}
+
+INSTANTIATE_TEST_SUITE_P(Edits, VerifyQueueEdit, testing::ValuesIn(queueEdits),
+                         [](const auto &info) { return std::string(info.param.name); });
 
 //===----------------------------------------------------------------------===//
 // Twins: edits that break nothing
