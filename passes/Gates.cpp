@@ -9,6 +9,8 @@
 #include "weir/Target/ProfileAttr.h"
 
 #include <limits>
+#include <map>
+#include <queue>
 
 using namespace mlir;
 using namespace weir;
@@ -321,6 +323,7 @@ private:
 
   const Profile &profile;
   Effects &effects;
+  SymbolTableCollection symbols;
   llvm::MapVector<Operation *, SlotView> slots;
 };
 } // namespace
@@ -367,28 +370,41 @@ void PlacementGate::verifySlot(memref::ViewOp view) {
   slots[view] = {view, *bytes.range, *first, *last};
 }
 
+/// Walks the waves and keeps the slots that are live, by their first bytes.
 void PlacementGate::verifySharing() {
-  SmallVector<SlotView *> sorted;
+  SmallVector<SlotView *> byWave;
   for (auto &slot : slots)
-    sorted.push_back(&slot.second);
+    if (!slot.second.range.isEmpty())
+      byWave.push_back(&slot.second);
   // Ties in the order of the slots, which lie side by side in memory.
-  llvm::sort(sorted, [](SlotView *a, SlotView *b) {
-    return std::tie(a->range.begin, a) < std::tie(b->range.begin, b);
+  llvm::sort(byWave, [](SlotView *a, SlotView *b) {
+    return std::tie(a->firstWave, a) < std::tie(b->firstWave, b);
   });
-  for (auto [index, first] : llvm::enumerate(sorted))
-    for (SlotView *second : ArrayRef(sorted).drop_front(index + 1)) {
-      if (second->range.begin >= first->range.end)
-        break;
-      bool together = first->firstWave <= second->lastWave && second->firstWave <= first->lastWave;
-      if (!together || !first->range.overlaps(second->range))
-        continue;
-      InFlightDiagnostic error =
-          fail(second->view) << "has bytes [" << second->range.begin << ", " << second->range.end
-                             << ") in waves " << second->firstWave << " to " << second->lastWave;
-      error.attachNote(first->view.getLoc())
-          << "where this one has bytes [" << first->range.begin << ", " << first->range.end
-          << ") in waves " << first->firstWave << " to " << first->lastWave;
-    }
+  auto refuse = [&](SlotView *first, SlotView *second) {
+    if (std::tie(second->range.begin, second) < std::tie(first->range.begin, first))
+      std::swap(first, second);
+    InFlightDiagnostic error = fail(second->view)
+                               << "has bytes [" << second->range.begin << ", " << second->range.end
+                               << ") in waves " << second->firstWave << " to " << second->lastWave;
+    error.attachNote(first->view.getLoc())
+        << "where this one has bytes [" << first->range.begin << ", " << first->range.end
+        << ") in waves " << first->firstWave << " to " << first->lastWave;
+  };
+  std::multimap<int64_t, SlotView *> live;
+  using Live = decltype(live)::iterator;
+  auto endsLater = [](Live a, Live b) { return a->second->lastWave > b->second->lastWave; };
+  std::priority_queue<Live, std::vector<Live>, decltype(endsLater)> ends(endsLater);
+  for (SlotView *slot : byWave) {
+    for (; !ends.empty() && ends.top()->second->lastWave < slot->firstWave; ends.pop())
+      live.erase(ends.top());
+    // Those before were checked against each other: the nearest ends last.
+    auto next = live.lower_bound(slot->range.begin);
+    if (next != live.begin() && std::prev(next)->second->range.end > slot->range.begin)
+      refuse(std::prev(next)->second, slot);
+    for (; next != live.end() && next->first < slot->range.end; ++next)
+      refuse(next->second, slot);
+    ends.push(live.emplace(slot->range.begin, slot));
+  }
 }
 
 /// Whether the bytes are the entry's to write. Other functions own what they
@@ -428,8 +444,7 @@ void PlacementGate::verifyOperand(schedule::DispatchOp dispatch, OpOperand &oper
   if (view.range->begin % profile.offsetAlignment)
     complain() << "begins at byte " << view.range->begin << ", profile '" << profile.name
                << "' binds multiples of " << profile.offsetAlignment;
-  auto kernel =
-      SymbolTable::lookupNearestSymbolFrom<gpu::GPUFuncOp>(dispatch, dispatch.getKernel());
+  auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(dispatch, dispatch.getKernel());
   auto argument = dyn_cast<MemRefType>(kernel.getArgumentTypes()[index]);
   std::optional<int64_t> wanted = argument ? schedule::getByteSize(argument) : std::nullopt;
   int64_t have = view.range->end - view.range->begin;
