@@ -12,6 +12,7 @@ void registerTestUniformityPass();
 void registerTestWorkgroupRacesPass();
 void registerTestHappensBeforePass();
 void registerTestPackUncheckedPass();
+void registerTestInPlacePass();
 
 inline void registerTestPasses() {
   registerTestEffectsPass();
@@ -21,6 +22,7 @@ inline void registerTestPasses() {
   registerTestWorkgroupRacesPass();
   registerTestHappensBeforePass();
   registerTestPackUncheckedPass();
+  registerTestInPlacePass();
 }
 
 } // namespace weir::test

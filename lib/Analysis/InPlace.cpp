@@ -1,0 +1,146 @@
+//===- InPlace.cpp - Whether a kernel may write over its operand ----------===//
+
+#include "weir/Analysis/InPlace.h"
+
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+
+using namespace mlir;
+using namespace weir;
+
+using Invocations = Instances::Invocations;
+using Trip = Instances::Trip;
+
+namespace {
+/// Where two instructions stand to each other in the text.
+struct Places {
+  Block *common = nullptr; ///< the innermost block that holds both
+  Operation *first = nullptr, *second = nullptr; ///< what holds them there
+};
+} // namespace
+
+/// The call that leads to an instruction from where the other isn't reached.
+static Operation *getDiverging(const MemoryAccess &access, const MemoryAccess &other) {
+  size_t shared = 0;
+  while (shared < access.calls.size() && shared < other.calls.size() &&
+         access.calls[shared] == other.calls[shared])
+    ++shared;
+  return shared < access.calls.size() ? access.calls[shared] : access.op;
+}
+
+static Places getPlaces(const MemoryAccess &first, const MemoryAccess &second) {
+  Operation *a = getDiverging(first, second), *b = getDiverging(second, first);
+  for (Block *block = a->getBlock(); block;
+       block = block->getParentOp() ? block->getParentOp()->getBlock() : nullptr)
+    if (Operation *holder = block->findAncestorOpInBlock(*b))
+      return {block, block->findAncestorOpInBlock(*a), holder};
+  return {};
+}
+
+/// Whether every execution of the read comes before that of the write in one
+/// trip of the loops around both.
+static bool comesFirst(const MemoryAccess &read, const MemoryAccess &write) {
+  Places at = getPlaces(read, write);
+  if (!at.common)
+    return false;
+  if (at.first == at.second) // two branches of one op, of which one is taken
+    return isa<scf::IfOp>(at.first);
+  return at.first->isBeforeInBlock(at.second);
+}
+
+/// Whether a barrier stands between the two in each trip of the loops around
+/// both. Barriers are where control is uniform: the kernel would hang otherwise.
+static bool isSeparated(const MemoryAccess &read, const MemoryAccess &write) {
+  Places at = getPlaces(read, write);
+  if (!at.common || at.first == at.second || !at.first->isBeforeInBlock(at.second))
+    return false;
+  return std::any_of(at.first->getIterator(), at.second->getIterator(),
+                     [](Operation &op) { return isa<gpu::BarrierOp>(op); });
+}
+
+/// Whether the write may come before the read on a common byte.
+static bool mayComeLate(const AccessMaps &maps, const MemoryAccess &read,
+                        const MemoryAccess &write, int64_t shift) {
+  auto meets = [&](Invocations invocations, ArrayRef<Trip> trips, bool writeFirst) {
+    Instances instances;
+    instances.invocations = invocations;
+    instances.trips.assign(trips.begin(), trips.end());
+    Sharing sharing = writeFirst ? maps.compare(write, read, instances, -shift)
+                                 : maps.compare(read, write, instances, shift);
+    return sharing != Sharing::Disjoint;
+  };
+  // Nothing orders workgroups.
+  if (meets(Invocations::DifferentWorkgroup, {}, false))
+    return true;
+  unsigned common = maps.countCommonLoops(read, write);
+  bool separated = isSeparated(read, write);
+  if (!separated && meets(Invocations::SameWorkgroup, {}, false))
+    return true;
+  for (Invocations invocations : {Invocations::Same, Invocations::SameWorkgroup}) {
+    if (invocations == Invocations::SameWorkgroup && !separated)
+      continue; // they don't meet at all
+    // The write in an earlier trip than the read.
+    SmallVector<Trip> trips;
+    for (unsigned i = 0; i < common; ++i) {
+      trips.push_back(Trip::Later);
+      if (meets(invocations, trips, true))
+        return true;
+      trips.back() = Trip::Same;
+    }
+    // Both in one trip.
+    if (!comesFirst(read, write) && meets(invocations, trips, true))
+      return true;
+  }
+  return false;
+}
+
+InPlaceProof weir::proveInPlace(const AccessMaps &maps, gpu::GPUFuncOp kernel, unsigned source,
+                                unsigned target, int64_t shift) {
+  InPlaceProof proof;
+  Value from = kernel.getArgument(source), to = kernel.getArgument(target);
+  SmallVector<const MemoryAccess *> reads, writes;
+  for (const MemoryAccess &access : maps.getAccesses()) {
+    if (!access.root)
+      return proof; // it may be either
+    if (access.root == from) {
+      if (access.writes)
+        return proof;
+      reads.push_back(&access);
+    } else if (access.root == to && access.writes) {
+      if (access.atomic)
+        return proof;
+      writes.push_back(&access);
+    }
+  }
+  for (const MemoryAccess *read : reads)
+    for (const MemoryAccess *write : writes) {
+      // A place that isn't known may be any.
+      if (!read->begin || !write->begin || mayComeLate(maps, *read, *write, shift)) {
+        proof.read = read;
+        proof.write = write;
+        return proof;
+      }
+    }
+  proof.holds = !writes.empty();
+  return proof;
+}
+
+SmallVector<std::pair<unsigned, unsigned>> weir::getInPlacePairs(gpu::GPUFuncOp kernel) {
+  SmallVector<std::pair<unsigned, unsigned>> pairs;
+  if (kernel.isExternal())
+    return pairs;
+  AccessMaps maps(kernel);
+  auto getBytes = [&](unsigned index) -> std::optional<int64_t> {
+    auto type = dyn_cast<MemRefType>(kernel.getArgument(index).getType());
+    return type ? schedule::getByteSize(type) : std::nullopt;
+  };
+  for (unsigned source = 0; source < kernel.getNumArguments(); ++source)
+    for (unsigned target = 0; target < kernel.getNumArguments(); ++target) {
+      std::optional<int64_t> bytes = getBytes(source);
+      if (source != target && bytes && bytes == getBytes(target) &&
+          proveInPlace(maps, kernel, source, target).holds)
+        pairs.push_back({source, target});
+    }
+  return pairs;
+}
