@@ -9,6 +9,7 @@
 #include "passes/Passes.h"
 
 #include "weir/Analysis/Effects.h"
+#include "weir/Analysis/InPlace.h"
 #include "weir/Target/ProfileAttr.h"
 #include "weir/Target/Spirv.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -92,6 +93,15 @@ static ArrayAttr describeOperands(gpu::GPUFuncOp kernel) {
   return builder.getArrayAttr(operands);
 }
 
+/// Which operands the kernel may write over which, once more from its body.
+static ArrayAttr describeInPlace(gpu::GPUFuncOp kernel) {
+  Builder builder(kernel.getContext());
+  SmallVector<Attribute> pairs;
+  for (auto [source, target] : getInPlacePairs(kernel))
+    pairs.push_back(builder.getDenseI64ArrayAttr({source, target}));
+  return builder.getArrayAttr(pairs);
+}
+
 FailureOr<gpu::BinaryOp> EmitSpirv::emitKernel(gpu::GPUFuncOp kernel, SpirvEmitter &emitter,
                                                const Profile &profile) {
   OpBuilder builder(kernel->getParentOp());
@@ -124,6 +134,7 @@ FailureOr<gpu::BinaryOp> EmitSpirv::emitKernel(gpu::GPUFuncOp kernel, SpirvEmitt
   SmallVector<int64_t> workgroup(*kernel.getKnownBlockSize());
   result->setAttr(schedule::workgroupAttrName, builder.getDenseI64ArrayAttr(workgroup));
   result->setAttr(schedule::operandsAttrName, describeOperands(kernel));
+  result->setAttr(schedule::inPlaceAttrName, describeInPlace(kernel));
   return result;
 }
 

@@ -315,6 +315,7 @@ public:
   void verifyFunction(func::FuncOp function);
 
 private:
+  void verifyDonations(func::FuncOp function);
   void verifyAllocations(func::FuncOp function);
   void verifySlot(memref::ViewOp view);
   void verifySharing();
@@ -504,6 +505,35 @@ void PlacementGate::verifyWaves(schedule::CommandsOp commands) {
   }
 }
 
+/// A result that lies in a donated argument: one each, of equal type.
+void PlacementGate::verifyDonations(func::FuncOp function) {
+  SmallVector<bool> taken(function.getNumArguments());
+  for (BlockArgument result : function.getArguments()) {
+    Attribute attribute = function.getArgAttr(result.getArgNumber(), schedule::donatedAttrName);
+    if (!attribute)
+      continue;
+    auto index = dyn_cast<IntegerAttr>(attribute);
+    int64_t lender = index && index.getType().isInteger(64) ? index.getInt() : -1;
+    bool isResult = bool(function.getArgAttr(result.getArgNumber(), schedule::resultAttrName));
+    if (!isResult || lender < 0 || lender >= function.getNumArguments() ||
+        !function.getArgAttr(lender, schedule::donateAttrName)) {
+      fail(function) << "argument " << result.getArgNumber() << " has " << schedule::donatedAttrName
+                     << " = " << attribute << ", which is no donated argument for a result";
+      continue;
+    }
+    if (function.getArgument(lender).getType() != result.getType())
+      fail(function) << "result " << result.getArgNumber() << " of type " << result.getType()
+                     << " lies in argument " << lender << " of type "
+                     << function.getArgument(lender).getType();
+    if (taken[lender])
+      fail(function) << "argument " << lender << " is donated to two results";
+    taken[lender] = true;
+    for (Operation *user : result.getUsers())
+      fail(user) << "uses result " << result.getArgNumber() << ", which lies in argument "
+                 << lender;
+  }
+}
+
 void PlacementGate::verifyFunction(func::FuncOp function) {
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands)) {
@@ -511,6 +541,7 @@ void PlacementGate::verifyFunction(func::FuncOp function) {
     return;
   }
   slots.clear();
+  verifyDonations(function);
   verifyAllocations(function);
   verifySharing();
   if (!*commands)

@@ -124,6 +124,25 @@ def ImportLaunchesPass : Pass<"weir-import-launches", "mlir::ModuleOp"> {
 
 def SchedulePass : Pass<"weir-schedule", "mlir::ModuleOp"> {
   let summary = "Orders the dispatches and puts them in waves.";
+  let description = [{
+    All readers of a donated argument come before the dispatch that may write a
+    result over it, where what they need allows. Sets each command's wave, and in
+    entries `weir.values`, which value each operand is part of.
+  }];
+  let options = [
+    Option<"schedule", "schedule", "std::string", "\"memory\"",
+           "program: as written; memory: so that fewer bytes are live, if that is so.">];
+}
+
+def DonateBuffersPass : Pass<"weir-donate-buffers", "mlir::ModuleOp"> {
+  let summary = "Says which results may take the bytes of which operands.";
+  let description = [{
+    Sets `weir.permissions` on dispatches: this value, whose life begins here, may
+    take the bytes of that operand, whose life ends here, since the kernel's own
+    access maps prove that nothing is read after it was overwritten. Every other
+    pair gets a remark with the reason and the witness; a donated argument that
+    nothing may take keeps the first in `weir.refusal`.
+  }];
 }
 
 def AssignQueuesPass : Pass<"weir-assign-queues", "mlir::ModuleOp"> {
@@ -150,7 +169,9 @@ def PlanMemoryPass : Pass<"weir-plan-memory", "mlir::ModuleOp"> {
   let summary = "Packs the values of an entry into slots of one arena.";
   let options = [
     Option<"noReuse", "no-reuse", "bool", "false",
-           "Give every value bytes of its own.">];
+           "Give every value bytes of its own, donated or not.">,
+    Option<"requireDonation", "require-donation", "bool", "false",
+           "Fail when a donated argument gives its bytes to no result.">];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
 }
 

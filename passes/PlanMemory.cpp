@@ -2,8 +2,10 @@
 //
 // A value is a memref.alloc that dispatches use. It lives from the first wave
 // that uses it to the last, both included: dispatches of one wave may run at
-// the same time in any order. Slots come from the planner's library; here
-// values become views of the arena.
+// the same time in any order. Values that pass their bytes on by permission make
+// a chain, which is placed as one; a chain that ends in a result lies in the
+// result, or in the donated argument that it begins with. Slots come from the
+// planner's library; here values become views of the arena.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,25 +29,38 @@ namespace {
 /// A value and the operations that name it or parts of it.
 struct Placed {
   memref::AllocOp alloc;
+  Value value;                    ///< what `alloc` makes
   SmallVector<Operation *> views; ///< each after what it is a view of
-  bool used = false;              ///< by a dispatch
+  SmallVector<schedule::CommandOpInterface> users;
   Lifetime lifetime;
+};
+
+/// Values that take each other's bytes in turn, by their numbers.
+struct Chain {
+  SmallVector<size_t> values;
+  BlockArgument argument; ///< donated, the first to have the bytes; or null
+  BlockArgument result;   ///< the last to have them; or null
 };
 
 struct PlanMemory : weir::impl::PlanMemoryPassBase<PlanMemory> {
   using PlanMemoryPassBase::PlanMemoryPassBase;
 
   void runOnOperation() override {
+    Effects &effects = getAnalysis<Effects>();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       FailureOr<schedule::CommandsOp> commands = getCommands(function);
-      if (failed(commands) || (*commands && failed(plan(function, *commands))))
+      if (failed(commands) || (*commands && failed(plan(function, *commands, effects))))
         signalPassFailure();
     }
+    markAnalysesPreserved<Effects>();
   }
 
 private:
-  LogicalResult plan(func::FuncOp function, schedule::CommandsOp commands);
-  LogicalResult place(func::FuncOp function, ArrayRef<Placed> values);
+  LogicalResult plan(func::FuncOp function, schedule::CommandsOp commands, Effects &effects);
+  FailureOr<SmallVector<Placed>> collect(func::FuncOp function);
+  LogicalResult checkDonation(func::FuncOp function, ArrayRef<Chain> chains);
+  LogicalResult place(func::FuncOp function, MutableArrayRef<Placed> values,
+                      ArrayRef<Chain> chains);
 };
 } // namespace
 
@@ -73,9 +88,10 @@ static LogicalResult findUses(Placed &value) {
       if (auto command = dyn_cast<schedule::CommandOpInterface>(user)) {
         int64_t wave = *command.getWave();
         Lifetime &life = value.lifetime;
-        life.firstWave = value.used ? std::min(life.firstWave, wave) : wave;
-        life.lastWave = value.used ? std::max(life.lastWave, wave) : wave;
-        value.used = true;
+        bool isFirst = value.users.empty();
+        life.firstWave = isFirst ? wave : std::min(life.firstWave, wave);
+        life.lastWave = isFirst ? wave : std::max(life.lastWave, wave);
+        value.users.push_back(command);
         continue;
       }
       // A barrier names bytes and uses none; weir-insert-barriers makes it
@@ -93,9 +109,8 @@ static LogicalResult findUses(Placed &value) {
   return success();
 }
 
-LogicalResult PlanMemory::plan(func::FuncOp function, schedule::CommandsOp commands) {
-  if (failed(checkWaves(commands)))
-    return failure();
+/// The function's values that dispatches use; the others are erased.
+FailureOr<SmallVector<Placed>> PlanMemory::collect(func::FuncOp function) {
   SmallVector<Placed> values;
   bool ok = true;
   Attribute space;
@@ -116,6 +131,7 @@ LogicalResult PlanMemory::plan(func::FuncOp function, schedule::CommandsOp comma
     space = alloc.getType().getMemorySpace();
     Placed &value = values.emplace_back();
     value.alloc = alloc;
+    value.value = alloc;
     value.lifetime.bytes = *bytes;
     value.lifetime.alignment = std::max<int64_t>(256, alloc.getAlignment().value_or(1));
     ok &= succeeded(findUses(value));
@@ -123,56 +139,271 @@ LogicalResult PlanMemory::plan(func::FuncOp function, schedule::CommandsOp comma
   if (!ok)
     return failure();
   for (Placed &value : values) {
-    if (value.used)
+    if (!value.users.empty())
       continue;
     for (Operation *view : llvm::reverse(value.views))
       view->erase();
     value.alloc.erase();
   }
-  llvm::erase_if(values, [](const Placed &value) { return !value.used; });
-  return values.empty() ? success() : place(function, values);
+  llvm::erase_if(values, [](const Placed &value) { return value.users.empty(); });
+  return values;
 }
 
-LogicalResult PlanMemory::place(func::FuncOp function, ArrayRef<Placed> values) {
-  std::vector<Lifetime> lifetimes;
+//===----------------------------------------------------------------------===//
+// Chains
+//===----------------------------------------------------------------------===//
+
+static bool isResult(func::FuncOp function, Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  return argument && function.getArgAttr(argument.getArgNumber(), schedule::resultAttrName);
+}
+
+/// Which value takes whose bytes: first whatever leads from a donated argument to
+/// a result, in as few steps as can be, then results, then the others. A value
+/// gives its bytes once and takes them once.
+static llvm::MapVector<Value, Value> chooseSources(func::FuncOp function,
+                                                   schedule::CommandsOp commands) {
+  llvm::MapVector<Value, SmallVector<Value>> takers; // by source, in recorded order
+  for (auto dispatch : commands.getBody().front().getOps<schedule::DispatchOp>()) {
+    auto permissions = dispatch->getAttrOfType<ArrayAttr>(schedule::permissionsAttrName);
+    dispatch->removeAttr(schedule::permissionsAttrName);
+    if (!permissions)
+      continue;
+    for (auto permission : permissions.getAsRange<schedule::PermissionAttr>())
+      takers[getView(dispatch.getOperands()[permission.getSource()]).allocation.value].push_back(
+          getView(dispatch.getOperands()[permission.getTarget()]).allocation.value);
+  }
+  llvm::MapVector<Value, Value> sources;
+  DenseSet<Value> given;
+  for (BlockArgument argument : function.getArguments()) {
+    if (!takers.contains(argument))
+      continue;
+    DenseMap<Value, Value> from;
+    SmallVector<Value> open = {argument};
+    Value result;
+    for (size_t next = 0; next < open.size() && !result; ++next)
+      for (Value taker : takers.lookup(open[next])) {
+        if (sources.contains(taker) || !from.try_emplace(taker, open[next]).second)
+          continue;
+        open.push_back(taker);
+        if (isResult(function, taker)) {
+          result = taker;
+          break;
+        }
+      }
+    for (Value value = result; value && value != argument; value = from[value]) {
+      sources[value] = from[value];
+      given.insert(from[value]);
+    }
+  }
+  for (bool toResults : {true, false})
+    for (auto &[source, wishes] : takers)
+      for (Value taker : wishes)
+        if (isResult(function, taker) == toResults && !isa<BlockArgument>(source) &&
+            !sources.contains(taker) && given.insert(source).second)
+          sources[taker] = source;
+  return sources;
+}
+
+/// Strings the values together.
+static SmallVector<Chain> makeChains(func::FuncOp function, ArrayRef<Placed> values,
+                                     const llvm::MapVector<Value, Value> &sources) {
+  DenseMap<Value, size_t> numbers;
+  for (auto [index, value] : llvm::enumerate(values))
+    numbers[value.value] = index;
+  DenseMap<Value, Value> takers;
+  for (auto [target, source] : sources)
+    takers[source] = target;
+  SmallVector<Chain> chains;
+  auto follow = [&](Value head) {
+    Chain chain;
+    chain.argument = dyn_cast<BlockArgument>(head);
+    for (Value value = head; value; value = takers.lookup(value)) {
+      auto number = numbers.find(value);
+      if (number != numbers.end())
+        chain.values.push_back(number->second);
+      else if (isResult(function, value))
+        chain.result = cast<BlockArgument>(value);
+    }
+    chains.push_back(std::move(chain));
+  };
   for (const Placed &value : values)
-    lifetimes.push_back(value.lifetime);
-  MemoryPlan plan;
+    if (!sources.contains(value.value))
+      follow(value.value);
+  for (auto [source, target] : takers)
+    if (isa<BlockArgument>(source))
+      follow(source);
+  // The order of the map is none.
+  llvm::sort(chains, [](const Chain &a, const Chain &b) {
+    auto key = [](const Chain &chain) {
+      return std::pair(chain.argument ? int64_t(chain.argument.getArgNumber()) : -1,
+                       chain.values.empty() ? size_t(0) : chain.values.front());
+    };
+    return key(a) < key(b);
+  });
+  return chains;
+}
+
+/// What of the arena the chains need.
+static MemoryPlan planChains(ArrayRef<Placed> values, ArrayRef<Chain> chains, bool noReuse) {
+  std::vector<Lifetime> lifetimes;
+  for (const Chain &chain : chains) {
+    Lifetime whole; // of what lies elsewhere: nothing
+    if (!chain.result) {
+      whole = values[chain.values.front()].lifetime;
+      for (size_t number : chain.values) {
+        const Lifetime &part = values[number].lifetime;
+        whole.bytes = std::max(whole.bytes, part.bytes);
+        whole.alignment = std::max(whole.alignment, part.alignment);
+        whole.firstWave = std::min(whole.firstWave, part.firstWave);
+        whole.lastWave = std::max(whole.lastWave, part.lastWave);
+      }
+    }
+    lifetimes.push_back(whole);
+  }
+  return planMemory(lifetimes, noReuse);
+}
+
+/// Says of every donated argument that keeps its bytes why it does.
+LogicalResult PlanMemory::checkDonation(func::FuncOp function, ArrayRef<Chain> chains) {
+  bool ok = true;
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    if (!function.getArgAttr(index, schedule::donateAttrName) || noReuse ||
+        llvm::any_of(chains, [&](const Chain &chain) { return chain.argument == argument; }))
+      continue;
+    auto name = function.getArgAttrOfType<StringAttr>(index, schedule::nameAttrName);
+    InFlightDiagnostic message =
+        requireDonation ? emitError(argument.getLoc()) : emitWarning(argument.getLoc());
+    if (name)
+      message << "argument \"" << name.getValue() << "\"";
+    else
+      message << "argument " << index;
+    message << " is donated, but no result takes its bytes";
+    if (auto refusal =
+            function.getArgAttrOfType<DictionaryAttr>(index, schedule::refusalAttrName)) {
+      message << ": " << refusal.getAs<StringAttr>("reason").getValue();
+      if (StringRef detail = refusal.getAs<StringAttr>("detail").getValue(); !detail.empty())
+        message << ", " << detail;
+      message.attachNote(refusal.getAs<LocationAttr>("witness")) << "this stands in the way";
+    }
+    ok &= !requireDonation;
+  }
+  return success(ok);
+}
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
+
+LogicalResult PlanMemory::plan(func::FuncOp function, schedule::CommandsOp commands,
+                               Effects &effects) {
+  if (failed(checkWaves(commands)))
+    return failure();
+  FailureOr<SmallVector<Placed>> values = collect(function);
+  if (failed(values))
+    return failure();
+  llvm::MapVector<Value, Value> sources = chooseSources(function, commands);
+  if (noReuse)
+    sources.clear();
+  SmallVector<Chain> chains = makeChains(function, *values, sources);
+  if (failed(checkDonation(function, chains)) || failed(place(function, *values, chains)))
+    return failure();
+
+  // Bytes that were passed on inside a wave order its dispatches now.
+  FailureOr<CommandList> list = collectAccesses(commands, effects);
+  if (failed(list))
+    return failure();
+  std::vector<int64_t> waves = getWaves(list->dispatches.size(), findHazards(list->accesses));
+  for (auto [command, wave] : llvm::zip_equal(list->dispatches, waves))
+    command.setWave(wave);
+  Builder builder(&getContext());
+  for (const Chain &chain : chains) {
+    if (chain.result)
+      continue;
+    int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
+    for (size_t number : chain.values)
+      for (schedule::CommandOpInterface user : (*values)[number].users) {
+        first = std::min<int64_t>(first, *user.getWave());
+        last = std::max<int64_t>(last, *user.getWave());
+      }
+    Operation *view = (*values)[chain.values.front()].views.front();
+    NamedAttrList slot(view->getAttrOfType<DictionaryAttr>(schedule::slotAttrName));
+    slot.set("first_wave", builder.getI64IntegerAttr(first));
+    slot.set("last_wave", builder.getI64IntegerAttr(last));
+    view->setAttr(schedule::slotAttrName, slot.getDictionary(&getContext()));
+  }
+  return success();
+}
+
+LogicalResult PlanMemory::place(func::FuncOp function, MutableArrayRef<Placed> values,
+                                ArrayRef<Chain> chains) {
+  MemoryPlan plan, pinned;
   try {
-    plan = planMemory(lifetimes, noReuse);
+    plan = planChains(values, chains, noReuse);
+    std::vector<Lifetime> single;
+    for (const Placed &value : values)
+      single.push_back(value.lifetime);
+    pinned = planMemory(single, /*noReuse=*/true);
   } catch (const Error &error) {
     return function.emitOpError() << "cannot be placed: " << error.what();
   }
 
   OpBuilder builder(&function.getBody().front(), function.getBody().front().begin());
-  int64_t alignment = 1;
-  for (const Lifetime &lifetime : lifetimes)
-    alignment = std::max(alignment, lifetime.alignment);
-  memref::AllocOp first = values.front().alloc;
-  auto arenaType = MemRefType::get({plan.arenaBytes}, builder.getI8Type(),
-                                   MemRefLayoutAttrInterface(), first.getType().getMemorySpace());
-  auto arena = memref::AllocOp::create(builder, function.getLoc(), arenaType,
-                                       builder.getI64IntegerAttr(alignment));
-  arena->setAttr(schedule::arenaAttrName, builder.getUnitAttr());
-  arena->setAttr(schedule::pinnedBytesAttrName, builder.getI64IntegerAttr(plan.pinnedBytes));
-  for (auto [index, value, offset] : llvm::enumerate(values, plan.offsets)) {
-    memref::AllocOp alloc = value.alloc;
-    builder.setInsertionPoint(alloc);
-    Value shift = arith::ConstantIndexOp::create(builder, alloc.getLoc(), offset);
-    auto view = memref::ViewOp::create(builder, alloc.getLoc(), alloc.getType(), arena, shift,
-                                       ValueRange());
-    auto name = alloc->getAttrOfType<StringAttr>(schedule::nameAttrName);
-    NamedAttribute slot[] = {
-        builder.getNamedAttr("value", name ? name : builder.getStringAttr("value" + Twine(index))),
-        builder.getNamedAttr("alignment", builder.getI64IntegerAttr(value.lifetime.alignment)),
-        builder.getNamedAttr("first_wave", builder.getI64IntegerAttr(value.lifetime.firstWave)),
-        builder.getNamedAttr("last_wave", builder.getI64IntegerAttr(value.lifetime.lastWave))};
-    view->setAttr(schedule::slotAttrName, builder.getDictionaryAttr(slot));
-    alloc.replaceAllUsesWith(view.getResult());
-    alloc.erase();
+  memref::AllocOp arena;
+  if (llvm::any_of(chains, [](const Chain &chain) { return !chain.result; })) {
+    int64_t alignment = 1;
+    for (const Placed &value : values)
+      alignment = std::max(alignment, value.lifetime.alignment);
+    memref::AllocOp any = values.front().alloc;
+    auto arenaType = MemRefType::get({plan.arenaBytes}, builder.getI8Type(),
+                                     MemRefLayoutAttrInterface(), any.getType().getMemorySpace());
+    arena = memref::AllocOp::create(builder, function.getLoc(), arenaType,
+                                    builder.getI64IntegerAttr(alignment));
+    arena->setAttr(schedule::arenaAttrName, builder.getUnitAttr());
+    arena->setAttr(schedule::pinnedBytesAttrName, builder.getI64IntegerAttr(pinned.arenaBytes));
+  }
+  int64_t inPlace = 0;
+  for (auto [chain, offset] : llvm::zip_equal(chains, plan.offsets)) {
+    BlockArgument result = chain.result;
+    Value bytes = chain.argument ? chain.argument : result;
+    if (chain.argument) {
+      function.setArgAttr(chain.result.getArgNumber(), schedule::donatedAttrName,
+                          builder.getI64IntegerAttr(chain.argument.getArgNumber()));
+      result.replaceAllUsesWith(chain.argument);
+    }
+    std::string name;
+    int64_t alignment = 1;
+    for (size_t number : chain.values) {
+      auto known = values[number].alloc->getAttrOfType<StringAttr>(schedule::nameAttrName);
+      name += (name.empty() ? "" : ", ") +
+              (known ? known.getValue().str() : "value" + std::to_string(number));
+      alignment = std::max(alignment, values[number].lifetime.alignment);
+    }
+    if (!bytes) {
+      Placed &head = values[chain.values.front()];
+      builder.setInsertionPoint(head.alloc);
+      Location loc = head.alloc.getLoc();
+      Value shift = arith::ConstantIndexOp::create(builder, loc, offset);
+      auto view =
+          memref::ViewOp::create(builder, loc, head.alloc.getType(), arena, shift, ValueRange());
+      NamedAttribute slot[] = {
+          builder.getNamedAttr("value", builder.getStringAttr(name)),
+          builder.getNamedAttr("alignment", builder.getI64IntegerAttr(alignment))};
+      view->setAttr(schedule::slotAttrName, builder.getDictionaryAttr(slot));
+      head.views.insert(head.views.begin(), view);
+      bytes = view;
+    }
+    // The first in a chain stands before all that use it.
+    for (size_t number : chain.values) {
+      memref::AllocOp alloc = values[number].alloc;
+      alloc.replaceAllUsesWith(bytes);
+      alloc.erase();
+    }
+    inPlace += chain.values.size() + bool(chain.argument) + bool(chain.result) - 1;
   }
   remark::passed(function.getLoc(), remark::RemarkOpts::name("arena").category("plan-memory"))
       << remark::metric("values", values.size()) << remark::metric("bytes", plan.arenaBytes)
-      << remark::metric("pinned", plan.pinnedBytes);
+      << remark::metric("pinned", pinned.arenaBytes) << remark::metric("in_place", inPlace);
   return success();
 }

@@ -1,15 +1,20 @@
-//===- Schedule.cpp - Put the dispatches in waves -------------------------===//
+//===- Schedule.cpp - Order the dispatches and put them in waves ----------===//
 //
-// The order is the program's. A wave is a run of dispatches with no hazard
-// among them; waves never decrease in recorded order, since lifetimes in waves
-// say nothing about an order in which they do. Hazards here are those between
-// values: each has bytes of its own still.
+// The order is the program's, but that whoever reads a donated argument comes
+// before who may write over it; or one that needs less memory, where that is
+// measured to be less. A wave is a run of dispatches with no hazard among them;
+// waves never decrease in recorded order, since lifetimes in waves say nothing
+// about an order in which they do. Hazards here are those between values: each
+// has bytes of its own still.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
 
+#include "mlir/IR/Remarks.h"
 #include "weir/Analysis/Hazards.h"
+
+#include <set>
 
 namespace weir {
 #define GEN_PASS_DEF_SCHEDULEPASS
@@ -20,10 +25,22 @@ using namespace mlir;
 using namespace weir;
 
 namespace {
+/// What must come before what, by numbers of commands.
+struct Dependences {
+  std::vector<SmallVector<int64_t, 4>> after; ///< of each, those that need it
+
+  void add(int64_t from, int64_t to) { after[from].push_back(to); }
+};
+
 struct Schedule : weir::impl::SchedulePassBase<Schedule> {
   using SchedulePassBase::SchedulePassBase;
 
   void runOnOperation() override {
+    if (schedule != "program" && schedule != "memory") {
+      getOperation().emitError() << "schedule '" << schedule
+                                 << "' is unknown; it is program or memory";
+      return signalPassFailure();
+    }
     Effects &effects = getAnalysis<Effects>();
     getOperation().walk([&](func::FuncOp function) {
       if (failed(setWaves(function, effects)))
@@ -34,8 +51,227 @@ struct Schedule : weir::impl::SchedulePassBase<Schedule> {
 
 private:
   LogicalResult setWaves(func::FuncOp function, Effects &effects);
+  std::vector<int64_t> chooseOrder(func::FuncOp function, const CommandList &list,
+                                   const std::vector<Hazard> &hazards);
+  void setValues(func::FuncOp function, schedule::CommandsOp commands);
 };
 } // namespace
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+/// Lets all readers of a donated argument come before the command that could
+/// give its bytes to a result, unless they need what that one makes.
+static void addDonations(func::FuncOp function, const CommandList &list, Dependences &dependences) {
+  int64_t count = list.dispatches.size();
+  std::vector<bool> begun(list.allocations.size()); // whose bytes were written
+  std::vector<int64_t> writer(list.allocations.size(), -1);
+  auto isDonated = [&](int64_t allocation) {
+    auto argument = dyn_cast_or_null<BlockArgument>(list.allocations[allocation].value);
+    return argument && argument.getOwner()->getParentOp() == function &&
+           function.getArgAttr(argument.getArgNumber(), schedule::donateAttrName);
+  };
+  for (int64_t number = 0; number < count; ++number) {
+    const DispatchAccesses &accesses = list.accesses.dispatches[number];
+    bool begins = false;
+    for (const OperandAccess &access : accesses)
+      begins |= access.writes && !access.reads && !begun[access.allocation];
+    for (const OperandAccess &access : accesses) {
+      if (begins && access.reads && !access.writes && isDonated(access.allocation))
+        writer[access.allocation] = number; // the last that could
+      begun[access.allocation] = begun[access.allocation] || access.writes;
+    }
+  }
+  for (auto [allocation, last] : llvm::enumerate(writer)) {
+    if (last < 0)
+      continue;
+    std::vector<bool> needs(count);
+    needs[last] = true;
+    SmallVector<int64_t> open = {last};
+    while (!open.empty())
+      for (int64_t next : dependences.after[open.pop_back_val()])
+        if (!needs[next]) {
+          needs[next] = true;
+          open.push_back(next);
+        }
+    for (int64_t number = last + 1; number < count; ++number)
+      for (const OperandAccess &access : list.accesses.dispatches[number])
+        if (access.allocation == int64_t(allocation) && !needs[number])
+          dependences.add(number, last);
+  }
+}
+
+/// An order that keeps all dependences: of what is ready, the first in the
+/// program, or what adds least to the bytes in use, of the first few.
+static std::vector<int64_t> sort(const Dependences &dependences,
+                                 function_ref<int64_t(int64_t)> getGrowth,
+                                 function_ref<void(int64_t)> take) {
+  constexpr size_t lookahead = 64;
+  std::vector<int64_t> waiting(dependences.after.size()), order;
+  for (const auto &after : dependences.after)
+    for (int64_t next : after)
+      ++waiting[next];
+  std::set<int64_t> ready;
+  for (auto [number, count] : llvm::enumerate(waiting))
+    if (count == 0)
+      ready.insert(number);
+  while (!ready.empty()) {
+    auto best = ready.begin();
+    if (getGrowth) {
+      int64_t least = getGrowth(*best);
+      auto candidate = std::next(best);
+      for (size_t seen = 1; candidate != ready.end() && seen < lookahead; ++candidate, ++seen)
+        if (int64_t growth = getGrowth(*candidate); growth < least) {
+          least = growth;
+          best = candidate;
+        }
+    }
+    int64_t number = *best;
+    ready.erase(best);
+    order.push_back(number);
+    if (take)
+      take(number);
+    for (int64_t next : dependences.after[number])
+      if (--waiting[next] == 0)
+        ready.insert(next);
+  }
+  return order;
+}
+
+static CommandAccesses permute(const CommandAccesses &accesses, ArrayRef<int64_t> order) {
+  CommandAccesses result;
+  result.mayShare = accesses.mayShare;
+  for (int64_t number : order)
+    result.dispatches.push_back(accesses.dispatches[number]);
+  return result;
+}
+
+/// Bytes of values in between by allocation; 0 of all else.
+static std::vector<int64_t> getSizes(const CommandList &list) {
+  std::vector<int64_t> sizes;
+  for (const AllocationRef &allocation : list.allocations) {
+    auto alloc =
+        allocation.value ? allocation.value.getDefiningOp<memref::AllocOp>() : memref::AllocOp();
+    sizes.push_back(alloc ? schedule::getByteSize(alloc.getType()).value_or(0) : 0);
+  }
+  return sizes;
+}
+
+/// The most bytes of values in between that are live in one wave.
+static int64_t getPeak(const CommandAccesses &accesses, ArrayRef<int64_t> sizes) {
+  std::vector<int64_t> waves = getWaves(accesses.dispatches.size(), findHazards(accesses));
+  int64_t last = waves.empty() ? 0 : waves.back();
+  std::vector<std::pair<int64_t, int64_t>> lives(sizes.size(), {-1, -1});
+  for (auto [dispatch, wave] : llvm::zip_equal(accesses.dispatches, waves))
+    for (const OperandAccess &access : dispatch) {
+      auto &[first, end] = lives[access.allocation];
+      first = first < 0 ? wave : first;
+      end = wave;
+    }
+  std::vector<int64_t> change(last + 2);
+  for (auto [life, size] : llvm::zip_equal(lives, sizes))
+    if (life.first >= 0) {
+      change[life.first] += size;
+      change[life.second + 1] -= size;
+    }
+  int64_t live = 0, peak = 0;
+  for (int64_t bytes : change)
+    peak = std::max(peak, live += bytes);
+  return peak;
+}
+
+std::vector<int64_t> Schedule::chooseOrder(func::FuncOp function, const CommandList &list,
+                                           const std::vector<Hazard> &hazards) {
+  Dependences dependences;
+  dependences.after.resize(list.dispatches.size());
+  for (size_t i = 0; i < hazards.size(); ++i)
+    if (i == 0 || hazards[i].from != hazards[i - 1].from || hazards[i].to != hazards[i - 1].to)
+      dependences.add(hazards[i].from, hazards[i].to);
+  addDonations(function, list, dependences);
+  std::vector<int64_t> program = sort(dependences, nullptr, nullptr);
+  if (schedule != "memory")
+    return program;
+
+  std::vector<int64_t> sizes = getSizes(list);
+  std::vector<int64_t> uses(sizes.size());
+  std::vector<bool> live(sizes.size());
+  auto forEach = [&](int64_t number, function_ref<void(int64_t)> visit) {
+    SmallVector<int64_t> seen;
+    for (const OperandAccess &access : list.accesses.dispatches[number])
+      if (!llvm::is_contained(seen, access.allocation)) {
+        seen.push_back(access.allocation);
+        visit(access.allocation);
+      }
+  };
+  for (size_t number = 0; number < list.dispatches.size(); ++number)
+    forEach(number, [&](int64_t allocation) { ++uses[allocation]; });
+  auto getGrowth = [&](int64_t number) {
+    int64_t growth = 0;
+    forEach(number, [&](int64_t allocation) {
+      growth += live[allocation] ? 0 : sizes[allocation];
+      growth -= uses[allocation] == 1 ? sizes[allocation] : 0;
+    });
+    return growth;
+  };
+  auto take = [&](int64_t number) {
+    forEach(number, [&](int64_t allocation) {
+      live[allocation] = true;
+      --uses[allocation];
+    });
+  };
+  std::vector<int64_t> memory = sort(dependences, getGrowth, take);
+  int64_t asIs = getPeak(permute(list.accesses, program), sizes);
+  int64_t less = getPeak(permute(list.accesses, memory), sizes);
+  remark::passed(function.getLoc(), remark::RemarkOpts::name("order").category("schedule"))
+      << remark::metric("program", asIs) << remark::metric("memory", less);
+  return less < asIs ? memory : program;
+}
+
+//===----------------------------------------------------------------------===//
+// Waves and values
+//===----------------------------------------------------------------------===//
+
+/// Writes down which value each operand is part of. Here every value has bytes of
+/// its own, so that can be seen; whoever moves values around later can be held to
+/// it.
+void Schedule::setValues(func::FuncOp function, schedule::CommandsOp commands) {
+  Builder builder(&getContext());
+  SmallVector<Attribute> values;
+  DenseMap<Value, int64_t> numbers;
+  auto add = [&](Value value, StringAttr name, const Twine &otherwise) {
+    auto type = dyn_cast<MemRefType>(value.getType());
+    numbers[value] = values.size();
+    NamedAttribute entry[] = {
+        builder.getNamedAttr(
+            "bytes", builder.getI64IntegerAttr(type ? schedule::getByteSize(type).value_or(0) : 0)),
+        builder.getNamedAttr("name", name ? name : builder.getStringAttr(otherwise))};
+    values.push_back(builder.getDictionaryAttr(entry));
+  };
+  for (BlockArgument argument : function.getArguments())
+    add(argument,
+        function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), schedule::nameAttrName),
+        "argument" + Twine(argument.getArgNumber()));
+  for (auto [index, alloc] : llvm::enumerate(function.getOps<memref::AllocOp>()))
+    add(alloc, alloc->getAttrOfType<StringAttr>(schedule::nameAttrName), "value" + Twine(index));
+
+  DenseMap<Value, std::pair<int64_t, int64_t>> parts;
+  for (auto command : commands.getBody().front().getOps<schedule::CommandOpInterface>()) {
+    SmallVector<int64_t> numbersAndBytes;
+    for (Value operand : command->getOperands()) {
+      auto [part, isNew] = parts.try_emplace(operand, std::pair(-1, 0));
+      if (isNew && isa<BaseMemRefType>(operand.getType())) {
+        View view = getView(operand);
+        auto number = numbers.find(view.allocation.value);
+        if (number != numbers.end() && view.range)
+          part->second = {number->second, view.range->begin};
+      }
+      llvm::append_values(numbersAndBytes, part->second.first, part->second.second);
+    }
+    command->setAttr(schedule::valuesAttrName, builder.getDenseI64ArrayAttr(numbersAndBytes));
+  }
+  function->setAttr(schedule::valueListAttrName, builder.getArrayAttr(values));
+}
 
 LogicalResult Schedule::setWaves(func::FuncOp function, Effects &effects) {
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
@@ -44,8 +280,27 @@ LogicalResult Schedule::setWaves(func::FuncOp function, Effects &effects) {
   FailureOr<CommandList> list = collectAccesses(*commands, effects);
   if (failed(list))
     return failure();
-  std::vector<int64_t> waves = getWaves(list->dispatches.size(), findHazards(list->accesses));
+  std::vector<Hazard> hazards = findHazards(list->accesses);
+  Block &block = (*commands).getBody().front();
+  auto isCommand = [](Operation &op) { return isa<schedule::CommandOpInterface>(op); };
+  // What already stands between commands belongs where it is.
+  if (llvm::all_of(block, isCommand)) {
+    std::vector<int64_t> order = chooseOrder(function, *list, hazards);
+    if (!llvm::is_sorted(order)) {
+      SmallVector<schedule::CommandOpInterface> sorted;
+      for (int64_t number : order) {
+        sorted.push_back(list->dispatches[number]);
+        sorted.back()->moveBefore(&block, block.end());
+      }
+      list->dispatches = std::move(sorted);
+      list->accesses = permute(list->accesses, order);
+      hazards = findHazards(list->accesses);
+    }
+  }
+  std::vector<int64_t> waves = getWaves(list->dispatches.size(), hazards);
   for (auto [dispatch, wave] : llvm::zip_equal(list->dispatches, waves))
     dispatch.setWave(wave);
+  if (function->hasAttr(schedule::entryAttrName))
+    setValues(function, *commands);
   return success();
 }

@@ -29,14 +29,24 @@ inline constexpr llvm::StringLiteral kindAttrName = "weir.kind";       // argume
 inline constexpr llvm::StringLiteral donateAttrName = "weir.donate";   // argument
 inline constexpr llvm::StringLiteral resultAttrName = "weir.result";   // out-argument, unit
 inline constexpr llvm::StringLiteral shapeAttrName = "weir.shape";     // flat argument: tensor type
-inline constexpr llvm::StringLiteral slotAttrName = "weir.slot";       // placed view: dictionary
-inline constexpr llvm::StringLiteral arenaAttrName = "weir.arena";     // memref.alloc, unit
+inline constexpr llvm::StringLiteral donatedAttrName =
+    "weir.donated"; // result: the argument it lies in
+inline constexpr llvm::StringLiteral permissionsAttrName = "weir.permissions"; // dispatch
+inline constexpr llvm::StringLiteral refusalAttrName = "weir.refusal";         // donated argument
+inline constexpr llvm::StringLiteral valuesAttrName =
+    "weir.values"; // command: for each operand its value's number, and the byte it begins with
+inline constexpr llvm::StringLiteral valueListAttrName =
+    "weir.value_list"; // entry: arguments, then values in between, by number
+inline constexpr llvm::StringLiteral inPlaceAttrName =
+    "weir.in_place"; // gpu.binary: pairs (source, target)
+inline constexpr llvm::StringLiteral slotAttrName = "weir.slot";   // placed view: dictionary
+inline constexpr llvm::StringLiteral arenaAttrName = "weir.arena"; // memref.alloc, unit
 inline constexpr llvm::StringLiteral pinnedBytesAttrName = "weir.pinned_bytes"; // arena
 inline constexpr llvm::StringLiteral workgroupAttrName = "weir.workgroup"; // gpu.binary: 3 sizes
 inline constexpr llvm::StringLiteral operandsAttrName = "weir.operands";   // gpu.binary
 inline constexpr llvm::StringLiteral planAttrName = "weir.plan";           // entry: JSON
 inline constexpr llvm::StringLiteral manifestAttrName = "weir.manifest";   // module: JSON
-inline constexpr llvm::StringLiteral effectAttrName = "schedule.effect"; // gpu.func argument
+inline constexpr llvm::StringLiteral effectAttrName = "schedule.effect";   // gpu.func argument
 
 /// Returns the bytes that a memref or ranked tensor of static shape spans:
 /// elements times element bytes, where a vector element counts whole and `i1`

@@ -79,6 +79,19 @@ def Schedule_HazardAttr : Schedule_Attr<"Hazard", "hazard"> {
   }];
 }
 
+def Schedule_PermissionAttr : Schedule_Attr<"Permission", "permission"> {
+  let summary = "A dispatch may write one operand over the bytes of another.";
+  let description = [{
+    Set on dispatches, in an array under the name `weir.permissions`, by
+    weir-donate-buffers: the value that `target` names may begin at byte 0 of the
+    value that `source` names, of which this dispatch is the last reader.
+
+    Example: `#schedule.permission<3 over 0>`
+  }];
+  let parameters = (ins "int64_t":$target, "int64_t":$source);
+  let assemblyFormat = "`<` $target `over` $source `>`";
+}
+
 def Schedule_HazardArrayAttr
     : TypedArrayAttrBase<Schedule_HazardAttr, "array of hazards">;
 

@@ -202,6 +202,9 @@ FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &
       function.erase();
       return failure();
     }
+    auto [x, y, z] = launch.grid;
+    function.setKnownGridSizeAttr(
+        builder.getDenseI32ArrayAttr({int32_t(x), int32_t(y), int32_t(z)}));
     return function;
   };
 
