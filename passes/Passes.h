@@ -31,6 +31,7 @@ struct PipelineOptions {
   std::string profile = "lavapipe";
   /// Every value gets bytes of its own.
   bool noReuse = false;
+  bool requireDonation = false;
 };
 
 /// A level: ordinary MLIR that prints, parses, and can start or end a compilation.

@@ -35,8 +35,10 @@ static void addToDispatches(OpPassManager &manager, const PipelineOptions &) {
 static void addToPlaced(OpPassManager &manager, const PipelineOptions &options) {
   manager.addPass(createSchedulePass());
   manager.addPass(createAssignQueuesPass());
+  manager.addPass(createDonateBuffersPass());
   PlanMemoryPassOptions plan;
   plan.noReuse = options.noReuse;
+  plan.requireDonation = options.requireDonation;
   manager.addPass(createPlanMemoryPass(plan));
 }
 

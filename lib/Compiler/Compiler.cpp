@@ -225,12 +225,19 @@ void weir::compile(const CompileOptions &options) {
   PipelineOptions pipeline;
   pipeline.profile = getProfileOf(options.targets);
   pipeline.noReuse = options.noReuse;
+  pipeline.requireDonation = options.requireDonation;
   if (startsAfter("kernels") && options.targets.front() != "vulkan")
     throw Error("--target=" + options.targets.front() + " has no effect with --start-from=" +
                 options.startFrom + ": the module states its profile already");
   if (startsAfter("placed") && options.noReuse)
     throw Error("--no-reuse has no effect with --start-from=" + options.startFrom +
                 ": the module's memory is planned already");
+  if (startsAfter("placed") && options.requireDonation)
+    throw Error("--require-donation has no effect with --start-from=" + options.startFrom +
+                ": the module's memory is planned already");
+  if (options.noReuse && options.requireDonation)
+    throw Error("--no-reuse gives every value bytes of its own, --require-donation forbids that; "
+                "leave out one of them");
 
   std::string text = readText(options.input);
   std::string where = options.input == "-" ? "<stdin>" : options.input;

@@ -216,6 +216,7 @@ public:
   FailureOr<Plan> build();
 
 private:
+  LogicalResult addValues();
   LogicalResult addAllocations();
   LogicalResult addSlot(memref::ViewOp view);
   FailureOr<int64_t> getKernel(schedule::DispatchOp dispatch);
@@ -236,14 +237,49 @@ private:
 };
 } // namespace
 
+LogicalResult PlanBuilder::addValues() {
+  auto list = function->getAttrOfType<ArrayAttr>(schedule::valueListAttrName);
+  if (!list || list.size() < function.getNumArguments())
+    return function.emitOpError() << "has no " << schedule::valueListAttrName
+                                  << "; run weir-schedule first";
+  for (Attribute attribute : list) {
+    auto value = dyn_cast<DictionaryAttr>(attribute);
+    auto name = value ? value.getAs<StringAttr>("name") : nullptr;
+    auto bytes = value ? value.getAs<IntegerAttr>("bytes") : nullptr;
+    if (!name || !bytes)
+      return function.emitOpError()
+             << "has a value in " << schedule::valueListAttrName << " without name or bytes";
+    plan.values.push_back({name.str(), bytes.getInt()});
+  }
+  return success();
+}
+
 LogicalResult PlanBuilder::addAllocations() {
-  int64_t counts[2] = {0, 0};
+  DenseMap<unsigned, int64_t> donated; // by argument, the result in its bytes
   for (BlockArgument argument : function.getArguments()) {
-    bool isResult = bool(function.getArgAttr(argument.getArgNumber(), schedule::resultAttrName));
-    allocations[argument] = plan.allocations.size();
-    plan.allocations.push_back({isResult ? AllocationKind::Result : AllocationKind::Argument,
-                                counts[isResult]++,
-                                *schedule::getByteSize(cast<MemRefType>(argument.getType()))});
+    unsigned index = argument.getArgNumber();
+    bool isResult = bool(function.getArgAttr(index, schedule::resultAttrName));
+    std::vector<int64_t> &values = isResult ? plan.resultValues : plan.argumentValues;
+    auto lender = function.getArgAttrOfType<IntegerAttr>(index, schedule::donatedAttrName);
+    if (lender && isResult)
+      donated[lender.getInt()] = values.size();
+    else {
+      allocations[argument] = plan.allocations.size();
+      plan.allocations.push_back({isResult ? AllocationKind::Result : AllocationKind::Argument,
+                                  int64_t(values.size()),
+                                  *schedule::getByteSize(cast<MemRefType>(argument.getType()))});
+    }
+    values.push_back(index);
+  }
+  for (auto [argument, result] : donated) {
+    auto allocation = argument < function.getNumArguments()
+                          ? allocations.find(function.getArgument(argument))
+                          : allocations.end();
+    if (allocation == allocations.end() ||
+        plan.allocations[allocation->second].kind != AllocationKind::Argument)
+      return function.emitOpError()
+             << "result " << result << " lies in argument " << argument << ", which is none";
+    plan.allocations[allocation->second].result = result;
   }
   bool usesConstants =
       function
@@ -337,6 +373,16 @@ FailureOr<int64_t> PlanBuilder::getKernel(schedule::DispatchOp dispatch) {
     kernel.operands.push_back(
         {toPlan(effect.getAccess()), effect.getCoversAll(), bytes.getInt(), alignment.getInt()});
   }
+  auto pairs = binary->getAttrOfType<ArrayAttr>(schedule::inPlaceAttrName);
+  if (!pairs)
+    return binary.emitOpError() << "does not state " << schedule::inPlaceAttrName;
+  for (Attribute attribute : pairs) {
+    auto pair = dyn_cast<DenseI64ArrayAttr>(attribute);
+    if (!pair || pair.size() != 2)
+      return binary.emitOpError() << "states " << attribute << " in " << schedule::inPlaceAttrName
+                                  << ", which is no pair of operands";
+    kernel.inPlace.push_back({pair[0], pair[1]});
+  }
   plan.kernels.push_back(std::move(kernel));
   return known->second;
 }
@@ -352,11 +398,15 @@ FailureOr<Command> PlanBuilder::getDispatch(schedule::DispatchOp dispatch) {
     return dispatch.emitOpError("has no wave; run weir-schedule first");
   command.wave = *dispatch.getWave();
   command.queue = dispatch.getQueue();
-  for (Value operand : dispatch.getOperands()) {
+  auto values = dispatch->getAttrOfType<DenseI64ArrayAttr>(schedule::valuesAttrName);
+  if (!values || values.size() != 2 * int64_t(dispatch.getOperands().size()))
+    return dispatch.emitOpError() << "has no " << schedule::valuesAttrName
+                                  << " for each operand; run weir-schedule first";
+  for (auto [index, operand] : llvm::enumerate(dispatch.getOperands())) {
     FailureOr<PlanView> place = getPlace(dispatch, operand);
     if (failed(place))
       return failure();
-    command.operands.push_back({*place});
+    command.operands.push_back({*place, values[2 * index], values[2 * index + 1]});
   }
   command.location = printLocation(dispatch.getLoc());
   return command;
@@ -405,7 +455,7 @@ static Command getWait(schedule::WaitOp wait) {
 FailureOr<Plan> PlanBuilder::build() {
   plan.entry = function.getName().str();
   plan.target = manifest.targets.front().target;
-  if (failed(addAllocations()))
+  if (failed(addValues()) || failed(addAllocations()))
     return failure();
   schedule::CommandsOp commands;
   for (Operation &op : function.getBody().front()) {

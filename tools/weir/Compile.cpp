@@ -34,6 +34,8 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
                    "A function to compile, may be repeated; without it every public one")
       ->allow_extra_args(false)
       ->type_name("F");
+  verb->add_flag("--require-donation", options->requireDonation,
+                 "Fail when a donated argument gives its bytes to no result");
   verb->add_flag("--no-reuse", options->noReuse, "Give every value bytes of its own in the arena");
   verb->add_option("--start-from", options->startFrom,
                    "The input is at this level already; its gate checks that")

@@ -24,6 +24,7 @@ struct CompileOptions {
   std::string stopAfter;  ///< empty: write an artifact
   std::string saveLevels; ///< folder for LEVEL.mlir files; empty: none
   bool noReuse = false;
+  bool requireDonation = false; ///< a donated argument that no result takes is an error
   /// Called, when set, as work on a level begins, with the level's name.
   std::function<void(const std::string &)> onLevel;
 };
