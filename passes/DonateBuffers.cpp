@@ -140,11 +140,6 @@ static std::optional<int64_t> getWholeBytes(const View &view) {
   return whole ? bytes : std::nullopt;
 }
 
-static int64_t getQueue(Operation *command) {
-  auto queue = command->getAttrOfType<IntegerAttr>("queue");
-  return queue ? queue.getInt() : 0;
-}
-
 /// Whether the bytes suit, whoever else uses them.
 std::optional<Refusal> DonateBuffers::fits(const View &target, const View &source, Value to,
                                            Value from) {
@@ -233,7 +228,7 @@ Verdict DonateBuffers::judge(int64_t command, unsigned target, unsigned source) 
     Operation *other = commands[use.command];
     if (use.command > command)
       return {Refusal::LiveReader, other, ""};
-    if (use.command < command && getQueue(other) != getQueue(dispatch))
+    if (use.command < command && commands[use.command].getQueue() != commands[command].getQueue())
       return {Refusal::UnorderedReader, other, ""};
   }
   return prove(dispatch, written, read);

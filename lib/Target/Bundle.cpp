@@ -374,9 +374,7 @@ FailureOr<int64_t> PlanBuilder::getKernel(schedule::DispatchOp dispatch) {
         {toPlan(effect.getAccess()), effect.getCoversAll(), bytes.getInt(), alignment.getInt()});
   }
   auto pairs = binary->getAttrOfType<ArrayAttr>(schedule::inPlaceAttrName);
-  if (!pairs)
-    return binary.emitOpError() << "does not state " << schedule::inPlaceAttrName;
-  for (Attribute attribute : pairs) {
+  for (Attribute attribute : pairs ? pairs.getValue() : ArrayRef<Attribute>()) {
     auto pair = dyn_cast<DenseI64ArrayAttr>(attribute);
     if (!pair || pair.size() != 2)
       return binary.emitOpError() << "states " << attribute << " in " << schedule::inPlaceAttrName
@@ -398,15 +396,19 @@ FailureOr<Command> PlanBuilder::getDispatch(schedule::DispatchOp dispatch) {
     return dispatch.emitOpError("has no wave; run weir-schedule first");
   command.wave = *dispatch.getWave();
   command.queue = dispatch.getQueue();
-  auto values = dispatch->getAttrOfType<DenseI64ArrayAttr>(schedule::valuesAttrName);
-  if (!values || values.size() != 2 * int64_t(dispatch.getOperands().size()))
-    return dispatch.emitOpError() << "has no " << schedule::valuesAttrName
-                                  << " for each operand; run weir-schedule first";
-  for (auto [index, operand] : llvm::enumerate(dispatch.getOperands())) {
+  for (Value operand : dispatch.getOperands()) {
     FailureOr<PlanView> place = getPlace(dispatch, operand);
     if (failed(place))
       return failure();
-    command.operands.push_back({*place, values[2 * index], values[2 * index + 1]});
+    command.operands.push_back({*place});
+  }
+  auto values = dispatch->getAttrOfType<DenseI64ArrayAttr>(schedule::valuesAttrName);
+  if (!values || values.size() != 2 * int64_t(command.operands.size()))
+    return dispatch.emitOpError() << "has no " << schedule::valuesAttrName
+                                  << " for each operand; run weir-schedule first";
+  for (auto [index, operand] : llvm::enumerate(command.operands)) {
+    operand.value = values[2 * index];
+    operand.from = values[2 * index + 1];
   }
   command.location = printLocation(dispatch.getLoc());
   return command;
@@ -455,7 +457,7 @@ static Command getWait(schedule::WaitOp wait) {
 FailureOr<Plan> PlanBuilder::build() {
   plan.entry = function.getName().str();
   plan.target = manifest.targets.front().target;
-  if (failed(addValues()) || failed(addAllocations()))
+  if (failed(addAllocations()))
     return failure();
   schedule::CommandsOp commands;
   for (Operation &op : function.getBody().front()) {
@@ -483,6 +485,8 @@ FailureOr<Plan> PlanBuilder::build() {
       return failure();
     plan.commands.push_back(std::move(*command));
   }
+  if (failed(addValues()))
+    return failure();
   try { // what a reader would refuse is refused here, at its source
     parsePlan(printPlan(plan), "the plan");
   } catch (const Error &error) {
