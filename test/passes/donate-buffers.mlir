@@ -84,7 +84,7 @@ module attributes {gpu.container_module} {
                               %y: memref<64xf32> {weir.result},
                               %z: memref<64xf32> {weir.result}) attributes {weir.entry} {
     schedule.commands {
-      schedule.dispatch @k::@copy [1, 1, 1] (%x, %y) {queue = 1 : i64} : (memref<64xf32>, memref<64xf32>)
+      schedule.dispatch @k::@copy [1, 1, 1] (%x, %y) queue 1 : (memref<64xf32>, memref<64xf32>)
       schedule.dispatch @k::@copy [1, 1, 1] (%x, %z) : (memref<64xf32>, memref<64xf32>)
     }
     return
