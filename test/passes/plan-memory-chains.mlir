@@ -1,0 +1,83 @@
+// RUN: weir-opt %s --weir-schedule --weir-donate-buffers --weir-plan-memory --weir-insert-barriers | FileCheck %s
+// RUN: weir-opt %s --weir-schedule --weir-donate-buffers --weir-plan-memory=no-reuse | FileCheck %s --check-prefix=PINNED
+// RUN: not weir-opt %s --weir-schedule --weir-donate-buffers --weir-plan-memory=require-donation 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=REQUIRED
+
+module attributes {gpu.container_module} {
+  gpu.module @k {
+    gpu.func @add(%a: memref<64xf32>, %b: memref<64xf32>, %y: memref<64xf32>)
+        kernel attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
+      %i = gpu.thread_id x
+      %u = memref.load %a[%i] : memref<64xf32>
+      %v = memref.load %b[%i] : memref<64xf32>
+      %w = arith.addf %u, %v : f32
+      memref.store %w, %y[%i] : memref<64xf32>
+      gpu.return
+    }
+    gpu.func @reverse(%a: memref<64xf32>, %y: memref<64xf32>)
+        kernel attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
+      %c63 = arith.constant 63 : index
+      %i = gpu.thread_id x
+      %r = arith.subi %c63, %i : index
+      %u = memref.load %a[%r] : memref<64xf32>
+      memref.store %u, %y[%i] : memref<64xf32>
+      gpu.return
+    }
+  }
+
+  // The last reader of %x begins %u, the last of %u begins the result: %x, %u
+  // and %y are the same bytes, and %t, which could have been %y's, keeps its own.
+  // CHECK-LABEL: @chain
+  // CHECK-SAME: %[[X:.*]]: memref<64xf32> {weir.donate, weir.name = "x"}, %[[Z:.*]]: memref<64xf32>, %{{.*}}: memref<64xf32> {weir.donated = 0 : i64, weir.result}
+  // CHECK: memref.alloc() {{.*}}weir.pinned_bytes = 512 : i64} : memref<256xi8>
+  // CHECK: %[[T:.*]] = memref.view {{.*}}first_wave = 0 : i64, last_wave = 2 : i64, value = "t"
+  // CHECK: dispatch @k::@add [1, 1, 1](%[[X]], %[[Z]], %[[T]]) wave 0
+  // CHECK: barrier {{.*}}war, 0 operand 0 -> 1 operand 2
+  // CHECK: dispatch @k::@add [1, 1, 1](%[[X]], %[[T]], %[[X]]) wave 1
+  // CHECK: dispatch @k::@add [1, 1, 1](%[[T]], %[[X]], %[[X]]) wave 2
+  // PINNED-LABEL: @chain
+  // PINNED-NOT: weir.donated
+  // PINNED: : memref<512xi8>
+  func.func @chain(%x: memref<64xf32> {weir.name = "x", weir.donate}, %z: memref<64xf32>,
+                   %y: memref<64xf32> {weir.result}) attributes {weir.entry} {
+    %t = memref.alloc() {weir.name = "t"} : memref<64xf32>
+    %u = memref.alloc() {weir.name = "u"} : memref<64xf32>
+    schedule.commands {
+      schedule.dispatch @k::@add [1, 1, 1] (%x, %z, %t) : (memref<64xf32>, memref<64xf32>, memref<64xf32>)
+      schedule.dispatch @k::@add [1, 1, 1] (%x, %t, %u) : (memref<64xf32>, memref<64xf32>, memref<64xf32>)
+      schedule.dispatch @k::@add [1, 1, 1] (%t, %u, %y) : (memref<64xf32>, memref<64xf32>, memref<64xf32>)
+    }
+    return
+  }
+
+  // Who reads %x after it in the program comes before who may write over it.
+  // CHECK-LABEL: @reader_first
+  // CHECK: dispatch @k::@reverse {{.*}} wave 0
+  // CHECK: dispatch @k::@reverse {{.*}} wave 1
+  // CHECK: barrier {{.*}}#schedule.hazard<war, 1 operand 0 -> 2 operand 2>
+  // CHECK: dispatch @k::@add {{.*}} wave 2
+  func.func @reader_first(%x: memref<64xf32> {weir.donate}, %z: memref<64xf32>,
+                          %y: memref<64xf32> {weir.result}, %r: memref<64xf32> {weir.result})
+      attributes {weir.entry} {
+    schedule.commands {
+      schedule.dispatch @k::@reverse [1, 1, 1] (%z, %r) : (memref<64xf32>, memref<64xf32>)
+      schedule.dispatch @k::@add [1, 1, 1] (%x, %z, %y) : (memref<64xf32>, memref<64xf32>, memref<64xf32>)
+      schedule.dispatch @k::@reverse [1, 1, 1] (%x, %r) : (memref<64xf32>, memref<64xf32>)
+    }
+    return
+  }
+
+  // Nothing may take the bytes of a reversed operand.
+  // CHECK-LABEL: @refused
+  // CHECK-NOT: weir.donated
+  // CHECK: dispatch
+  // REQUIRED: error: argument "w" is donated, but no result takes its bytes: access-map-unproven, operand 1 may be written before operand 0 is read
+  // REQUIRED: note: this stands in the way
+  func.func @refused(%x: memref<64xf32> {weir.name = "w", weir.donate},
+                     %y: memref<64xf32> {weir.result}) attributes {weir.entry} {
+    schedule.commands {
+      schedule.dispatch @k::@reverse [1, 1, 1] (%x, %y) : (memref<64xf32>, memref<64xf32>)
+    }
+    return
+  }
+}
