@@ -77,7 +77,6 @@ private:
     return it->second;
   }
   Verdict judge(int64_t command, unsigned target, unsigned source);
-  std::optional<Refusal> fits(const View &target, const View &source, Value to, Value from);
   Verdict prove(schedule::DispatchOp dispatch, const View &target, const View &source);
   void reportAllowed(schedule::DispatchOp dispatch, unsigned target, unsigned source);
   void reportRefused(schedule::DispatchOp dispatch, unsigned target, unsigned source,
@@ -141,8 +140,7 @@ static std::optional<int64_t> getWholeBytes(const View &view) {
 }
 
 /// Whether the bytes suit, whoever else uses them.
-std::optional<Refusal> DonateBuffers::fits(const View &target, const View &source, Value to,
-                                           Value from) {
+static std::optional<Refusal> checkFit(const View &target, const View &source) {
   auto toType = cast<MemRefType>(target.allocation.value.getType());
   using Kind = AllocationRef::Kind;
   if (source.allocation.kind == Kind::Global)
@@ -184,10 +182,6 @@ Verdict DonateBuffers::prove(schedule::DispatchOp dispatch, const View &target,
   auto kernel =
       SymbolTable::lookupNearestSymbolFrom<gpu::GPUFuncOp>(dispatch, dispatch.getKernel());
   Verdict unproven{Refusal::AccessMapUnproven, dispatch, ""};
-  if (kernel.isExternal()) {
-    unproven.detail = "the kernel has no body";
-    return unproven;
-  }
   std::shared_ptr<AccessMaps> &known = maps[kernel];
   if (!known)
     known = std::make_shared<AccessMaps>(kernel);
@@ -218,7 +212,7 @@ Verdict DonateBuffers::judge(int64_t command, unsigned target, unsigned source) 
   auto dispatch = cast<schedule::DispatchOp>(*commands[command]);
   Value to = dispatch.getOperands()[target], from = dispatch.getOperands()[source];
   const View &written = getKnownView(to), &read = getKnownView(from);
-  if (std::optional<Refusal> refusal = fits(written, read, to, from)) {
+  if (std::optional<Refusal> refusal = checkFit(written, read)) {
     Verdict verdict{refusal, dispatch, ""};
     if (auto owner = read.allocation.value.getDefiningOp())
       verdict.witness = owner;

@@ -400,13 +400,7 @@ Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &secon
       bool hasLane =
           llvm::any_of(laneIds, [&](unsigned id) { return variables[id].kind == Kind::Lane; });
       bool hasSubgroup = laneIds.size() > unsigned(hasLane);
-      std::optional<int64_t> invocations =
-          sizes.workgroup[0] && sizes.workgroup[1] && sizes.workgroup[2]
-              ? scaleBound(scaleBound(sizes.workgroup[0], *sizes.workgroup[1]), *sizes.workgroup[2])
-              : std::nullopt;
-      std::optional<int64_t> subgroups;
-      if (invocations && sizes.subgroup)
-        subgroups = llvm::divideCeil(*invocations, *sizes.subgroup);
+      std::optional<int64_t> subgroups = sizes.countSubgroups();
       mayDifferElsewhere =
           (!hasLane && mayDiffer(sizes.subgroup)) || (!hasSubgroup && mayDiffer(subgroups));
     } else if (!globalIds.empty()) {

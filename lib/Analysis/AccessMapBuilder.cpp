@@ -114,6 +114,16 @@ static void assumeFlat(gpu::GPUFuncOp kernel, LaunchSizes &sizes) {
   }
 }
 
+std::optional<int64_t> LaunchSizes::countSubgroups() const {
+  if (!subgroup || !workgroup[1] || !workgroup[2])
+    return std::nullopt;
+  std::optional<int64_t> invocations =
+      scaleBound(scaleBound(workgroup[0], *workgroup[1]), *workgroup[2]);
+  if (!invocations)
+    return std::nullopt;
+  return llvm::divideCeil(*invocations, *subgroup);
+}
+
 LaunchSizes LaunchSizes::get(FunctionOpInterface kernel) {
   LaunchSizes sizes;
   if (auto module = kernel->getParentOfType<ModuleOp>())
@@ -262,9 +272,6 @@ private:
   void addCondition(Value condition, bool holds, Context &at, Frame &frame);
   void addComparison(arith::CmpIPredicate predicate, AffineExpr left, AffineExpr right,
                      Context &at);
-  void addTrips(AffineExpr iv, AffineExpr upper, Context &at) {
-    at.nonNegative.push_back(upper - iv - 1);
-  }
 
   void walk(Region &region, Frame &frame, const Context &at);
   void walk(Block &block, Frame &frame, const Context &at);
@@ -519,13 +526,7 @@ AffineExpr AccessMapBuilder::compute(Value value, Frame &frame) {
   }
   if (auto id = dyn_cast<gpu::LaneIdOp>(op))
     return getId(Kind::Lane, 0, bound(sizes.subgroup, id.getUpperBound()));
-  std::optional<int64_t> invocations;
-  if (sizes.workgroup[0] && sizes.workgroup[1] && sizes.workgroup[2])
-    invocations =
-        scaleBound(scaleBound(sizes.workgroup[0], *sizes.workgroup[1]), *sizes.workgroup[2]);
-  std::optional<int64_t> subgroups;
-  if (invocations && sizes.subgroup)
-    subgroups = llvm::divideCeil(*invocations, *sizes.subgroup);
+  std::optional<int64_t> subgroups = sizes.countSubgroups();
   if (auto id = dyn_cast<gpu::SubgroupIdOp>(op))
     return getId(Kind::Subgroup, 0, bound(subgroups, id.getUpperBound()));
   if (auto id = dyn_cast<gpu::GlobalIdOp>(op)) {

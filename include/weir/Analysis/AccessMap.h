@@ -36,6 +36,9 @@ struct LaunchSizes {
   /// module state. Where there is no launch, axes y and z that the kernel never
   /// asks about are taken to have size 1.
   static LaunchSizes get(mlir::FunctionOpInterface kernel);
+
+  /// The subgroups of a workgroup, the last of them perhaps not full.
+  std::optional<int64_t> countSubgroups() const;
 };
 
 /// Dimension `i` of every expression below is variable `i` of the kernel.

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/lib/Analysis/PrintSharing.h"
 #include "test/lib/TestPasses.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -13,18 +14,7 @@
 
 using namespace mlir;
 using namespace weir;
-
-static const char *print(Sharing sharing) {
-  switch (sharing) {
-  case Sharing::Disjoint:
-    return "disjoint";
-  case Sharing::Overlap:
-    return "overlap";
-  case Sharing::Unknown:
-    return "unknown";
-  }
-  llvm_unreachable("no such answer");
-}
+using weir::test::print;
 
 namespace {
 struct TestAccessMaps : PassWrapper<TestAccessMaps, OperationPass<>> {

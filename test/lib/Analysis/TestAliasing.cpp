@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/lib/Analysis/PrintSharing.h"
 #include "test/lib/TestPasses.h"
 
 #include "dialects/Schedule/Schedule.h"
@@ -13,18 +14,7 @@
 
 using namespace mlir;
 using namespace weir;
-
-static const char *print(Sharing sharing) {
-  switch (sharing) {
-  case Sharing::Disjoint:
-    return "disjoint";
-  case Sharing::Overlap:
-    return "overlap";
-  case Sharing::Unknown:
-    return "unknown";
-  }
-  llvm_unreachable("no such answer");
-}
+using weir::test::print;
 
 namespace {
 struct TestAliasing : PassWrapper<TestAliasing, InterfacePass<FunctionOpInterface>> {
