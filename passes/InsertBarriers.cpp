@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
+#include "passes/Slots.h"
 
 #include "mlir/IR/Remarks.h"
 #include "weir/Analysis/Hazards.h"
@@ -27,18 +28,38 @@ struct InsertBarriers : weir::impl::InsertBarriersPassBase<InsertBarriers> {
   using InsertBarriersPassBase::InsertBarriersPassBase;
 
   void runOnOperation() override {
+    FailureOr<std::optional<int64_t>> percent = parseReorder(reorder);
+    if (failed(percent)) {
+      getOperation().emitError() << "reorder '" << reorder
+                                 << "' is unknown; it is off, safe, or by how much the arena may "
+                                    "grow, such as 10%";
+      return signalPassFailure();
+    }
     Effects &effects = getAnalysis<Effects>();
     getOperation().walk([&](func::FuncOp function) {
-      if (failed(order(function, effects)))
+      if (failed(order(function, effects, *percent)))
         signalPassFailure();
     });
     markAnalysesPreserved<Effects>();
   }
 
 private:
-  LogicalResult order(func::FuncOp function, Effects &effects);
+  LogicalResult order(func::FuncOp function, Effects &effects, std::optional<int64_t> percent);
 };
 } // namespace
+
+FailureOr<std::optional<int64_t>> weir::parseReorder(StringRef text) {
+  constexpr int64_t most = 1'000'000;
+  if (text == "off")
+    return std::optional<int64_t>();
+  if (text == "safe")
+    return std::optional<int64_t>(0);
+  int64_t percent = 0;
+  if (!text.consume_back("%") || text.empty() || !llvm::all_of(text, llvm::isDigit) ||
+      text.getAsInteger(10, percent) || percent > most)
+    return failure();
+  return std::optional(percent);
+}
 
 /// The views whose writes become visible to those who read or write them next,
 /// each once.
@@ -61,16 +82,23 @@ static SmallVector<Value> getMemory(ArrayRef<Hazard> hazards, const CommandList 
   return memory;
 }
 
-LogicalResult InsertBarriers::order(func::FuncOp function, Effects &effects) {
+LogicalResult InsertBarriers::order(func::FuncOp function, Effects &effects,
+                                    std::optional<int64_t> percent) {
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands) || !*commands)
     return commands;
+  Block &block = commands->getBody().front();
+  for (Operation &op : llvm::make_early_inc_range(block))
+    if (isa<schedule::BarrierOp, schedule::SignalOp, schedule::WaitOp>(op))
+      op.erase();
+  // What else stands between commands belongs where it is.
+  auto isCommand = [](Operation &op) { return isa<schedule::CommandOpInterface>(op); };
+  if (percent && llvm::all_of(block, isCommand) &&
+      failed(reorderCommands(*commands, effects, *percent)))
+    return failure();
   FailureOr<CommandList> list = collectAccesses(*commands, effects);
   if (failed(list))
     return failure();
-  for (Operation &op : llvm::make_early_inc_range(commands->getBody().front()))
-    if (isa<schedule::BarrierOp, schedule::SignalOp, schedule::WaitOp>(op))
-      op.erase();
 
   std::vector<int64_t> queues;
   for (schedule::CommandOpInterface dispatch : list->dispatches)

@@ -32,7 +32,14 @@ struct PipelineOptions {
   /// Every value gets bytes of its own.
   bool noReuse = false;
   bool requireDonation = false;
+  /// How far commands may change places for fewer barriers: see `parseReorder`.
+  std::string reorder = "safe";
 };
+
+/// Reads how far commands may change places: "off" is nothing, "safe" 0 and "N%" N,
+/// by how many percent the arena may grow for it, at most 10^6.
+/// Errors: failure on other text.
+mlir::FailureOr<std::optional<int64_t>> parseReorder(llvm::StringRef text);
 
 /// A level: ordinary MLIR that prints, parses, and can start or end a compilation.
 struct Level {

@@ -190,7 +190,17 @@ def InsertBarriersPass : Pass<"weir-insert-barriers", "mlir::ModuleOp"> {
     dispatch that needs it. Between queues by a `schedule.signal` just behind the
     last dispatch that must have ended, readers too, and a `schedule.wait` just
     before the one that must come after. Those found in the input are made anew.
+
+    With `reorder` the commands come first into an order that needs fewer of them,
+    where there is one that keeps every hazard: `safe` lets the arena grow by
+    nothing, `10%` by a tenth. Slots are placed anew for it and waves written anew.
+    With bytes enough the barriers of one queue are one less than the dispatches of
+    the longest chain of hazards between values.
   }];
+  let options = [
+    Option<"reorder", "reorder", "std::string", "\"off\"",
+           "off, safe, or by how much the arena may grow, such as 10%.">];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
 }
 
 def InsertWorkgroupBarriersPass : Pass<"weir-insert-workgroup-barriers"> {

@@ -42,8 +42,10 @@ static void addToPlaced(OpPassManager &manager, const PipelineOptions &options) 
   manager.addPass(createPlanMemoryPass(plan));
 }
 
-static void addToOrdered(OpPassManager &manager, const PipelineOptions &) {
-  manager.addPass(createInsertBarriersPass());
+static void addToOrdered(OpPassManager &manager, const PipelineOptions &options) {
+  InsertBarriersPassOptions barriers;
+  barriers.reorder = options.reorder;
+  manager.addPass(createInsertBarriersPass(barriers));
   manager.addPass(createInsertWorkgroupBarriersPass());
   manager.addPass(createRemoveRedundantWorkgroupBarriersPass());
 }

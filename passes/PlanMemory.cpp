@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
+#include "passes/Slots.h"
 
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -31,6 +32,7 @@ struct Placed {
   memref::AllocOp alloc;
   Value value;                    ///< what `alloc` makes
   SmallVector<Operation *> views; ///< each after what it is a view of
+  SmallVector<Operation *> frees; ///< behind the commands; the arena outlives them
   SmallVector<schedule::CommandOpInterface> users;
   Lifetime lifetime;
 };
@@ -57,10 +59,10 @@ struct PlanMemory : weir::impl::PlanMemoryPassBase<PlanMemory> {
 
 private:
   LogicalResult plan(func::FuncOp function, schedule::CommandsOp commands, Effects &effects);
-  FailureOr<SmallVector<Placed>> collect(func::FuncOp function);
+  FailureOr<SmallVector<Placed>> collect(func::FuncOp function, schedule::CommandsOp commands);
   LogicalResult checkDonation(func::FuncOp function, ArrayRef<Chain> chains);
-  LogicalResult place(func::FuncOp function, MutableArrayRef<Placed> values,
-                      ArrayRef<Chain> chains);
+  void place(func::FuncOp function, MutableArrayRef<Placed> values, ArrayRef<Chain> chains,
+             const MemoryPlan &plan, int64_t pinnedBytes);
 };
 } // namespace
 
@@ -80,7 +82,7 @@ static LogicalResult checkWaves(schedule::CommandsOp commands) {
 }
 
 /// Follows the value to its dispatches.
-static LogicalResult findUses(Placed &value) {
+static LogicalResult findUses(Placed &value, schedule::CommandsOp commands) {
   SmallVector<Value> names = {value.alloc};
   while (!names.empty()) {
     Value name = names.pop_back_val();
@@ -98,6 +100,11 @@ static LogicalResult findUses(Placed &value) {
       // anew.
       if (isa<schedule::BarrierOp>(user))
         return user->emitOpError("stands before the values have their places");
+      if (isa<memref::DeallocOp>(user) && user->getBlock() == commands->getBlock() &&
+          commands->isBeforeInBlock(user)) {
+        value.frees.push_back(user);
+        continue;
+      }
       if (!isa<ViewLikeOpInterface>(user))
         return value.alloc.emitOpError("is used by more than dispatches and cannot be placed")
                    .attachNote(user->getLoc())
@@ -110,7 +117,8 @@ static LogicalResult findUses(Placed &value) {
 }
 
 /// The function's values that dispatches use; the others are erased.
-FailureOr<SmallVector<Placed>> PlanMemory::collect(func::FuncOp function) {
+FailureOr<SmallVector<Placed>> PlanMemory::collect(func::FuncOp function,
+                                                   schedule::CommandsOp commands) {
   SmallVector<Placed> values;
   bool ok = true;
   Attribute space;
@@ -134,11 +142,13 @@ FailureOr<SmallVector<Placed>> PlanMemory::collect(func::FuncOp function) {
     value.value = alloc;
     value.lifetime.bytes = *bytes;
     value.lifetime.alignment = std::max<int64_t>(256, alloc.getAlignment().value_or(1));
-    ok &= succeeded(findUses(value));
+    ok &= succeeded(findUses(value, commands));
   }
   if (!ok)
     return failure();
   for (Placed &value : values) {
+    for (Operation *free : value.frees)
+      free->erase();
     if (!value.users.empty())
       continue;
     for (Operation *view : llvm::reverse(value.views))
@@ -264,6 +274,40 @@ static MemoryPlan planChains(ArrayRef<Placed> values, ArrayRef<Chain> chains, bo
   return planMemory(lifetimes, noReuse);
 }
 
+/// Leaves out what would make the arena larger than it is without: chains of values
+/// in between live longer than each of theirs, and may leave gaps.
+static void dropCostly(func::FuncOp function, ArrayRef<Placed> values,
+                       llvm::MapVector<Value, Value> &sources) {
+  constexpr size_t budget = 100'000; // values placed in all
+  auto getBytes = [&](const llvm::MapVector<Value, Value> &chosen) {
+    return planChains(values, makeChains(function, values, chosen), /*noReuse=*/false).arenaBytes;
+  };
+  SmallVector<Chain> chains = makeChains(function, values, sources);
+  MemoryPlan plan = planChains(values, chains, /*noReuse=*/false);
+  int64_t best = plan.arenaBytes;
+  if (best == plan.boundBytes)
+    return;
+  llvm::SetVector<Value> inArena; // who takes the bytes of another there
+  for (const Chain &chain : chains)
+    if (!chain.result)
+      for (size_t number : ArrayRef(chain.values).drop_front())
+        inArena.insert(values[number].value);
+  llvm::MapVector<Value, Value> fewer = sources;
+  fewer.remove_if([&](const auto &pair) { return inArena.contains(pair.first); });
+  if (getBytes(fewer) < best) {
+    sources = std::move(fewer);
+    return;
+  }
+  for (Value taker : inArena.getArrayRef().take_front(budget / values.size())) {
+    fewer = sources;
+    fewer.erase(taker);
+    if (int64_t bytes = getBytes(fewer); bytes < best) {
+      sources = fewer;
+      best = bytes;
+    }
+  }
+}
+
 /// Says of every donated argument that keeps its bytes why it does.
 LogicalResult PlanMemory::checkDonation(func::FuncOp function, ArrayRef<Chain> chains) {
   bool ok = true;
@@ -300,55 +344,40 @@ LogicalResult PlanMemory::plan(func::FuncOp function, schedule::CommandsOp comma
                                Effects &effects) {
   if (failed(checkWaves(commands)))
     return failure();
-  FailureOr<SmallVector<Placed>> values = collect(function);
+  FailureOr<SmallVector<Placed>> values = collect(function, commands);
   if (failed(values))
     return failure();
   llvm::MapVector<Value, Value> sources = chooseSources(function, commands);
-  if (noReuse)
-    sources.clear();
-  SmallVector<Chain> chains = makeChains(function, *values, sources);
-  if (failed(checkDonation(function, chains)) || failed(place(function, *values, chains)))
+  SmallVector<Chain> chains;
+  std::vector<Lifetime> single;
+  for (const Placed &value : *values)
+    single.push_back(value.lifetime);
+  MemoryPlan arena, pinned;
+  try {
+    pinned = planMemory(single, /*noReuse=*/true);
+    if (noReuse)
+      sources.clear();
+    else
+      dropCostly(function, *values, sources);
+    chains = makeChains(function, *values, sources);
+    arena = planChains(*values, chains, noReuse);
+  } catch (const Error &error) {
+    return function.emitOpError() << "cannot be placed: " << error.what();
+  }
+  if (failed(checkDonation(function, chains)))
     return failure();
+  place(function, *values, chains, arena, pinned.arenaBytes);
 
   // Bytes that were passed on inside a wave order its dispatches now.
   FailureOr<CommandList> list = collectAccesses(commands, effects);
   if (failed(list))
     return failure();
-  std::vector<int64_t> waves = getWaves(list->dispatches.size(), findHazards(list->accesses));
-  for (auto [command, wave] : llvm::zip_equal(list->dispatches, waves))
-    command.setWave(wave);
-  Builder builder(&getContext());
-  for (const Chain &chain : chains) {
-    if (chain.result)
-      continue;
-    int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
-    for (size_t number : chain.values)
-      for (schedule::CommandOpInterface user : (*values)[number].users) {
-        first = std::min<int64_t>(first, *user.getWave());
-        last = std::max<int64_t>(last, *user.getWave());
-      }
-    Operation *view = (*values)[chain.values.front()].views.front();
-    NamedAttrList slot(view->getAttrOfType<DictionaryAttr>(schedule::slotAttrName));
-    slot.set("first_wave", builder.getI64IntegerAttr(first));
-    slot.set("last_wave", builder.getI64IntegerAttr(last));
-    view->setAttr(schedule::slotAttrName, slot.getDictionary(&getContext()));
-  }
+  setWaves(*list, findHazards(list->accesses));
   return success();
 }
 
-LogicalResult PlanMemory::place(func::FuncOp function, MutableArrayRef<Placed> values,
-                                ArrayRef<Chain> chains) {
-  MemoryPlan plan, pinned;
-  try {
-    plan = planChains(values, chains, noReuse);
-    std::vector<Lifetime> single;
-    for (const Placed &value : values)
-      single.push_back(value.lifetime);
-    pinned = planMemory(single, /*noReuse=*/true);
-  } catch (const Error &error) {
-    return function.emitOpError() << "cannot be placed: " << error.what();
-  }
-
+void PlanMemory::place(func::FuncOp function, MutableArrayRef<Placed> values,
+                       ArrayRef<Chain> chains, const MemoryPlan &plan, int64_t pinnedBytes) {
   OpBuilder builder(&function.getBody().front(), function.getBody().front().begin());
   memref::AllocOp arena;
   if (llvm::any_of(chains, [](const Chain &chain) { return !chain.result; })) {
@@ -361,8 +390,8 @@ LogicalResult PlanMemory::place(func::FuncOp function, MutableArrayRef<Placed> v
     arena = memref::AllocOp::create(builder, function.getLoc(), arenaType,
                                     builder.getI64IntegerAttr(alignment));
     arena->setAttr(schedule::arenaAttrName, builder.getUnitAttr());
-    arena->setAttr(schedule::pinnedBytesAttrName, builder.getI64IntegerAttr(pinned.arenaBytes));
   }
+  function->setAttr(schedule::pinnedBytesAttrName, builder.getI64IntegerAttr(pinnedBytes));
   int64_t inPlace = 0;
   for (auto [chain, offset] : llvm::zip_equal(chains, plan.offsets)) {
     BlockArgument result = chain.result;
@@ -404,6 +433,5 @@ LogicalResult PlanMemory::place(func::FuncOp function, MutableArrayRef<Placed> v
   }
   remark::passed(function.getLoc(), remark::RemarkOpts::name("arena").category("plan-memory"))
       << remark::metric("values", values.size()) << remark::metric("bytes", plan.arenaBytes)
-      << remark::metric("pinned", pinned.arenaBytes) << remark::metric("in_place", inPlace);
-  return success();
+      << remark::metric("pinned", pinnedBytes) << remark::metric("in_place", inPlace);
 }

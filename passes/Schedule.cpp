@@ -12,6 +12,7 @@
 #include "passes/Passes.h"
 
 #include "mlir/IR/Remarks.h"
+#include "weir/Analysis/Donation.h"
 #include "weir/Analysis/Hazards.h"
 
 #include <set>
@@ -61,10 +62,16 @@ private:
 // Order
 //===----------------------------------------------------------------------===//
 
-/// Lets all readers of a donated argument come before the command that could
-/// give its bytes to a result, unless they need what that one makes.
+/// Lets all readers of a donated argument come before the last dispatch that may
+/// write a result over it, unless they need what that one makes.
 static void addDonations(func::FuncOp function, const CommandList &list, Dependences &dependences) {
   int64_t count = list.dispatches.size();
+  Donation donation;
+  auto mayTake = [&](int64_t number, const OperandAccess &write, const OperandAccess &read) {
+    auto dispatch = dyn_cast<schedule::DispatchOp>(*list.dispatches[number]);
+    return dispatch && !donation.checkFit(dispatch, write.operand, read.operand).refusal &&
+           !donation.prove(dispatch, write.operand, read.operand).refusal;
+  };
   std::vector<bool> begun(list.allocations.size()); // whose bytes were written
   std::vector<int64_t> writer(list.allocations.size(), -1);
   auto isDonated = [&](int64_t allocation) {
@@ -74,14 +81,15 @@ static void addDonations(func::FuncOp function, const CommandList &list, Depende
   };
   for (int64_t number = 0; number < count; ++number) {
     const DispatchAccesses &accesses = list.accesses.dispatches[number];
-    bool begins = false;
+    for (const OperandAccess &read : accesses)
+      if (read.reads && !read.writes && isDonated(read.allocation) &&
+          llvm::any_of(accesses, [&](const OperandAccess &write) {
+            return write.writes && !write.reads && !begun[write.allocation] &&
+                   mayTake(number, write, read);
+          }))
+        writer[read.allocation] = number; // the last that could
     for (const OperandAccess &access : accesses)
-      begins |= access.writes && !access.reads && !begun[access.allocation];
-    for (const OperandAccess &access : accesses) {
-      if (begins && access.reads && !access.writes && isDonated(access.allocation))
-        writer[access.allocation] = number; // the last that could
       begun[access.allocation] = begun[access.allocation] || access.writes;
-    }
   }
   for (auto [allocation, last] : llvm::enumerate(writer)) {
     if (last < 0)
@@ -137,14 +145,6 @@ static std::vector<int64_t> sort(const Dependences &dependences,
         ready.insert(next);
   }
   return order;
-}
-
-static CommandAccesses permute(const CommandAccesses &accesses, ArrayRef<int64_t> order) {
-  CommandAccesses result;
-  result.mayShare = accesses.mayShare;
-  for (int64_t number : order)
-    result.dispatches.push_back(accesses.dispatches[number]);
-  return result;
 }
 
 /// Bytes of values in between by allocation; 0 of all else.

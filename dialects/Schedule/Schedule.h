@@ -29,6 +29,8 @@ inline constexpr llvm::StringLiteral kindAttrName = "weir.kind";       // argume
 inline constexpr llvm::StringLiteral donateAttrName = "weir.donate";   // argument
 inline constexpr llvm::StringLiteral resultAttrName = "weir.result";   // out-argument, unit
 inline constexpr llvm::StringLiteral shapeAttrName = "weir.shape";     // flat argument: tensor type
+inline constexpr llvm::StringLiteral noFuseAttrName =
+    "weir.no_fuse"; // tensor op: gets a kernel of its own, unit
 inline constexpr llvm::StringLiteral donatedAttrName =
     "weir.donated"; // result: the argument it lies in
 inline constexpr llvm::StringLiteral permissionsAttrName = "weir.permissions"; // dispatch
@@ -41,7 +43,7 @@ inline constexpr llvm::StringLiteral inPlaceAttrName =
     "weir.in_place"; // gpu.binary: pairs (source, target)
 inline constexpr llvm::StringLiteral slotAttrName = "weir.slot";   // placed view: dictionary
 inline constexpr llvm::StringLiteral arenaAttrName = "weir.arena"; // memref.alloc, unit
-inline constexpr llvm::StringLiteral pinnedBytesAttrName = "weir.pinned_bytes"; // arena
+inline constexpr llvm::StringLiteral pinnedBytesAttrName = "weir.pinned_bytes"; // entry
 inline constexpr llvm::StringLiteral workgroupAttrName = "weir.workgroup"; // gpu.binary: 3 sizes
 inline constexpr llvm::StringLiteral operandsAttrName = "weir.operands";   // gpu.binary
 inline constexpr llvm::StringLiteral planAttrName = "weir.plan";           // entry: JSON

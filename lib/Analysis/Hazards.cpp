@@ -233,6 +233,15 @@ std::vector<Hazard> weir::findHazards(const CommandAccesses &accesses) {
   return hazards;
 }
 
+CommandAccesses weir::permute(const CommandAccesses &accesses, ArrayRef<int64_t> order) {
+  CommandAccesses result;
+  result.mayShare = accesses.mayShare;
+  result.strided = accesses.strided;
+  for (int64_t number : order)
+    result.dispatches.push_back(accesses.dispatches[number]);
+  return result;
+}
+
 std::vector<int64_t> weir::getWaves(int64_t dispatches, const std::vector<Hazard> &hazards) {
   std::vector<int64_t> waves(dispatches);
   int64_t wave = 0;

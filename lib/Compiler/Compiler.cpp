@@ -226,6 +226,12 @@ void weir::compile(const CompileOptions &options) {
   pipeline.profile = getProfileOf(options.targets);
   pipeline.noReuse = options.noReuse;
   pipeline.requireDonation = options.requireDonation;
+  if (!options.reorder.empty()) {
+    pipeline.reorder = options.reorder;
+    if (failed(parseReorder(options.reorder)))
+      throw Error("--reorder=" + options.reorder +
+                  " is none of off, safe, and by how much the arena may grow, such as 10%");
+  }
   if (startsAfter("kernels") && options.targets.front() != "vulkan")
     throw Error("--target=" + options.targets.front() + " has no effect with --start-from=" +
                 options.startFrom + ": the module states its profile already");
@@ -235,6 +241,9 @@ void weir::compile(const CompileOptions &options) {
   if (startsAfter("placed") && options.requireDonation)
     throw Error("--require-donation has no effect with --start-from=" + options.startFrom +
                 ": the module's memory is planned already");
+  if (startsAfter("ordered") && !options.reorder.empty())
+    throw Error("--reorder has no effect with --start-from=" + options.startFrom +
+                ": the module's barriers stand already");
   if (options.noReuse && options.requireDonation)
     throw Error("--no-reuse gives every value bytes of its own, --require-donation forbids that; "
                 "leave out one of them");

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <string>
 #include <tuple>
@@ -117,6 +118,25 @@ static int64_t findOffset(const Lifetime &value, const std::vector<Lifetime> &va
   return best >= 0 ? best : align(free, value.alignment);
 }
 
+/// The most bytes that are live in one wave. Every offset is a multiple of the
+/// least alignment, so a value takes whole multiples of it.
+static int64_t getMaxLive(const std::vector<Lifetime> &values) {
+  int64_t unit = std::numeric_limits<int64_t>::max();
+  for (const Lifetime &value : values)
+    unit = std::min(unit, value.alignment);
+  std::map<int64_t, int64_t> change; // by wave
+  for (const Lifetime &value : values)
+    if (value.bytes) {
+      change[value.firstWave] += align(value.bytes, unit);
+      if (value.lastWave < std::numeric_limits<int64_t>::max())
+        change[value.lastWave + 1] -= align(value.bytes, unit);
+    }
+  int64_t live = 0, most = 0;
+  for (auto [wave, bytes] : change)
+    most = std::max(most, live += bytes);
+  return most;
+}
+
 MemoryPlan weir::planMemory(const std::vector<Lifetime> &values, bool noReuse) {
   check(values);
   MemoryPlan plan;
@@ -131,6 +151,7 @@ MemoryPlan weir::planMemory(const std::vector<Lifetime> &values, bool noReuse) {
     largest = std::max(largest, value.alignment);
   }
   plan.pinnedBytes = align(plan.pinnedBytes, largest);
+  plan.boundBytes = align(getMaxLive(values), largest);
   if (noReuse) {
     plan.arenaBytes = plan.pinnedBytes;
     return plan;

@@ -300,12 +300,12 @@ LogicalResult PlanBuilder::addAllocations() {
     std::optional<int64_t> bytes = schedule::getByteSize(arena.getType());
     if (!arena->hasAttr(schedule::arenaAttrName) || !bytes || plan.arenaBytes)
       return arena.emitOpError("is not the one arena; run weir-plan-memory first");
-    auto pinned = arena->getAttrOfType<IntegerAttr>(schedule::pinnedBytesAttrName);
     plan.arenaBytes = *bytes;
-    plan.pinnedBytes = pinned ? pinned.getInt() : *bytes;
     allocations[arena] = plan.allocations.size();
     plan.allocations.push_back({AllocationKind::Arena, 0, *bytes});
   }
+  auto pinned = function->getAttrOfType<IntegerAttr>(schedule::pinnedBytesAttrName);
+  plan.pinnedBytes = pinned ? pinned.getInt() : plan.arenaBytes;
   return success();
 }
 

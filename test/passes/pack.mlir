@@ -53,10 +53,10 @@ module {
   memref.global "private" constant @cst_1 : memref<64xf32> = dense<2.0>
   func.func @f(%x: memref<64xf32> {weir.name = "x", weir.kind = "input", weir.shape = tensor<8x8xf32>},
                %n: memref<0xi8> {weir.donate, weir.shape = tensor<0xi1>},
-               %y: memref<64xf32> {weir.result}) attributes {weir.entry,
+               %y: memref<64xf32> {weir.result}) attributes {weir.entry, weir.pinned_bytes = 512 : i64,
                  weir.value_list = [{bytes = 256 : i64, name = "x"}, {bytes = 0 : i64, name = "n"},
                                     {bytes = 256 : i64, name = "y"}, {bytes = 256 : i64, name = "a"}]} {
-    %arena = memref.alloc() {alignment = 256 : i64, weir.arena, weir.pinned_bytes = 512 : i64} : memref<256xi8>
+    %arena = memref.alloc() {alignment = 256 : i64, weir.arena} : memref<256xi8>
     %c0 = arith.constant 0 : index
     %small = memref.get_global @cst_0 : memref<3xf32>
     %c = memref.get_global @cst_1 : memref<64xf32>

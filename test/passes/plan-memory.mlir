@@ -22,7 +22,8 @@ module attributes {gpu.container_module} {
   // The third value takes the bytes of the first, whose last reader is a wave
   // earlier.
   // CHECK-LABEL: @reuse
-  // CHECK: %[[ARENA:.*]] = memref.alloc() {alignment = 256 : i64, weir.arena, weir.pinned_bytes = 768 : i64} : memref<512xi8>
+  // CHECK: weir.pinned_bytes = 768 : i64
+  // CHECK: %[[ARENA:.*]] = memref.alloc() {alignment = 256 : i64, weir.arena} : memref<512xi8>
   // CHECK: %[[C0:.*]] = arith.constant 0 : index
   // CHECK: %[[A:.*]] = memref.view %[[ARENA]][%[[C0]]][] {weir.slot = {alignment = 256 : i64, first_wave = 0 : i64, last_wave = 1 : i64, value = "first"}}
   // CHECK: %[[C256:.*]] = arith.constant 256 : index
@@ -33,7 +34,8 @@ module attributes {gpu.container_module} {
   // CHECK: dispatch {{.*}}(%[[A]], %[[B]]) wave 1
   // CHECK: dispatch {{.*}}(%[[B]], %[[C]]) wave 2
   // PINNED-LABEL: @reuse
-  // PINNED: weir.pinned_bytes = 768 : i64} : memref<768xi8>
+  // PINNED: weir.pinned_bytes = 768 : i64
+  // PINNED: memref.alloc() {{.*}}weir.arena} : memref<768xi8>
   // PINNED: arith.constant 0 : index
   // PINNED: arith.constant 256 : index
   // PINNED: arith.constant 512 : index
@@ -53,7 +55,8 @@ module attributes {gpu.container_module} {
   // %a is dead before %b is written in recorded order, but both are used in wave
   // 1, where order means nothing: their bytes stay apart.
   // CHECK-LABEL: @same_wave_keeps_bytes
-  // CHECK: weir.pinned_bytes = 512 : i64} : memref<512xi8>
+  // CHECK: weir.pinned_bytes = 512 : i64
+  // CHECK: memref.alloc() {{.*}}weir.arena} : memref<512xi8>
   func.func @same_wave_keeps_bytes(%x: memref<64xf32>, %y: memref<64xf32>) attributes {weir.entry} {
     %a = memref.alloc() : memref<64xf32>
     %b = memref.alloc() : memref<64xf32>
@@ -67,7 +70,8 @@ module attributes {gpu.container_module} {
 
   // Its twin: a wave lies between them.
   // CHECK-LABEL: @later_wave_takes_bytes
-  // CHECK: weir.pinned_bytes = 512 : i64} : memref<256xi8>
+  // CHECK: weir.pinned_bytes = 512 : i64
+  // CHECK: memref.alloc() {{.*}}weir.arena} : memref<256xi8>
   func.func @later_wave_takes_bytes(%x: memref<64xf32>, %y: memref<64xf32>, %z: memref<64xf32>) attributes {weir.entry} {
     %a = memref.alloc() : memref<64xf32>
     %b = memref.alloc() : memref<64xf32>
@@ -82,7 +86,8 @@ module attributes {gpu.container_module} {
   // Sizes that are no multiple of 256 are padded; uses through subviews count;
   // a value that nothing uses gets no bytes.
   // CHECK-LABEL: @packed
-  // CHECK: weir.pinned_bytes = 512 : i64} : memref<512xi8>
+  // CHECK: weir.pinned_bytes = 512 : i64
+  // CHECK: memref.alloc() {{.*}}weir.arena} : memref<512xi8>
   // CHECK: arith.constant 256 : index
   // CHECK: memref.view {{.*}} to memref<3xf32>
   // CHECK: arith.constant 0 : index
@@ -107,6 +112,36 @@ module attributes {gpu.container_module} {
   // CHECK-LABEL: @no_values
   // CHECK-NOT: memref.alloc
   func.func @no_values(%x: memref<64xf32>, %y: memref<64xf32>) attributes {weir.entry} {
+    schedule.commands {
+      schedule.dispatch @copy::@copy [1, 1, 1] (%x, %y) : (memref<64xf32>, memref<64xf32>)
+    }
+    return
+  }
+
+  // What others allocate and free again has its place in the arena, too, which
+  // outlives the commands.
+  // CHECK-LABEL: @freed
+  // CHECK: memref.alloc() {{.*}}weir.arena} : memref<256xi8>
+  // CHECK-NOT: memref.dealloc
+  // CHECK: return
+  func.func @freed(%x: memref<64xf32>, %y: memref<64xf32>) {
+    %a = memref.alloc() : memref<64xf32>
+    %unused = memref.alloc() : memref<64xf32>
+    schedule.commands {
+      schedule.dispatch @copy::@copy [1, 1, 1] (%x, %a) : (memref<64xf32>, memref<64xf32>)
+      schedule.dispatch @copy::@copy [1, 1, 1] (%a, %y) : (memref<64xf32>, memref<64xf32>)
+    }
+    memref.dealloc %a : memref<64xf32>
+    memref.dealloc %unused : memref<64xf32>
+    return
+  }
+
+  // Nothing needs the arena, and that is said.
+  // CHECK-LABEL: @no_arena
+  // CHECK-SAME: weir.pinned_bytes = 0 : i64
+  // CHECK-NOT: memref.alloc
+  // CHECK: return
+  func.func @no_arena(%x: memref<64xf32>, %y: memref<64xf32>) attributes {weir.entry} {
     schedule.commands {
       schedule.dispatch @copy::@copy [1, 1, 1] (%x, %y) : (memref<64xf32>, memref<64xf32>)
     }

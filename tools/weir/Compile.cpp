@@ -37,6 +37,10 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
   verb->add_flag("--require-donation", options->requireDonation,
                  "Fail when a donated argument gives its bytes to no result");
   verb->add_flag("--no-reuse", options->noReuse, "Give every value bytes of its own in the arena");
+  verb->add_option("--reorder", options->reorder,
+                   "How far dispatches may change places for fewer barriers: off; safe, the "
+                   "default, the arena grows by nothing; N%, it may grow by N percent")
+      ->type_name("off|safe|N%");
   verb->add_option("--start-from", options->startFrom,
                    "The input is at this level already; its gate checks that")
       ->type_name("LEVEL");

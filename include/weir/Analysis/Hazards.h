@@ -56,6 +56,9 @@ struct CommandAccesses {
   bool mayOverlap(const OperandAccess &first, const OperandAccess &second) const;
 };
 
+/// The same with dispatch `order[i]` in place i.
+CommandAccesses permute(const CommandAccesses &accesses, llvm::ArrayRef<int64_t> order);
+
 /// Returns the direct hazards, sorted by `to`, then kind, `from` and operands.
 ///
 /// Direct: no third dispatch writes the bytes between the two. Every other

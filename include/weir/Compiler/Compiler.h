@@ -25,6 +25,9 @@ struct CompileOptions {
   std::string saveLevels; ///< folder for LEVEL.mlir files; empty: none
   bool noReuse = false;
   bool requireDonation = false; ///< a donated argument that no result takes is an error
+  /// How far dispatches may change places for fewer barriers: "off"; "safe", the
+  /// arena grows by nothing; "N%", it may grow by N percent. Empty: safe.
+  std::string reorder;
   /// Called, when set, as work on a level begins, with the level's name.
   std::function<void(const std::string &)> onLevel;
 };

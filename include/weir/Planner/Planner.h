@@ -19,6 +19,7 @@ struct Lifetime {
 struct MemoryPlan {
   std::vector<int64_t> offsets; ///< one per value, in their order
   int64_t arenaBytes = 0;       ///< a multiple of every alignment used
+  int64_t boundBytes = 0;       ///< no arena for these lifetimes has fewer
   int64_t pinnedBytes = 0;      ///< the arena if every value had bytes of its own
 };
 

@@ -57,7 +57,8 @@ TEST_P(RandomValues, NoTwoLiveValuesShareBytes) {
   }
   MemoryPlan plan = planMemory(values, false);
   checkPlan(values, plan);
-  EXPECT_GE(plan.arenaBytes, getMaxLive(values));
+  EXPECT_GE(plan.boundBytes, getMaxLive(values));
+  EXPECT_GE(plan.arenaBytes, plan.boundBytes);
   EXPECT_EQ(plan.offsets, planMemory(values, false).offsets);
 
   MemoryPlan pinned = planMemory(values, true);
@@ -75,6 +76,12 @@ TEST(Planner, ReusesBytesOfADeadValue) {
   EXPECT_EQ(plan.offsets, (std::vector<int64_t>{0, 0}));
   EXPECT_EQ(plan.arenaBytes, 1024);
   EXPECT_EQ(plan.pinnedBytes, 2048);
+}
+
+TEST(Planner, TheBoundIsReachedWhereNothingIsWasted) {
+  MemoryPlan plan = planMemory({{1000, 256, 0, 1}, {900, 256, 1, 3}, {300, 256, 2, 3}}, false);
+  EXPECT_EQ(plan.boundBytes, 2048);
+  EXPECT_EQ(plan.arenaBytes, 2048);
 }
 
 TEST(Planner, IntervalsAreClosed) {

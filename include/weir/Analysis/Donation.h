@@ -1,0 +1,64 @@
+//===- Donation.h - Whether a result may take an operand's bytes -*- C++ -*-===//
+//
+// What bytes, layouts and kernels say of a pair of operands of one dispatch,
+// before anyone asks who else uses the bytes. docs/donation.md explains it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WEIR_ANALYSIS_DONATION_H
+#define WEIR_ANALYSIS_DONATION_H
+
+#include "dialects/Schedule/Schedule.h"
+#include "weir/Analysis/AccessMap.h"
+#include "weir/Analysis/Aliasing.h"
+
+namespace weir {
+
+/// Why a result may not take an operand's bytes; docs/donation.md explains each.
+enum class Refusal {
+  MemorySpace,
+  Layout,
+  Size,
+  Alignment,
+  NotOwned,
+  ViewOfArgument,
+  ArgumentAlias,
+  EscapesTwice,
+  LiveReader,
+  UnorderedReader,
+  AccessMapUnproven
+};
+
+/// "memory-space"
+llvm::StringRef stringify(Refusal refusal);
+
+/// The answer for a pair of operands.
+struct DonationVerdict {
+  std::optional<Refusal> refusal; ///< nothing: allowed
+  mlir::Operation *witness = nullptr;
+  std::string detail;
+};
+
+/// Remembers views and access maps; lives as long as the IR that it was asked
+/// about stays as it is.
+class Donation {
+public:
+  /// Whether the bytes of `source` suit `target`: whole allocations of one type
+  /// of which the first may be given away.
+  DonationVerdict checkFit(schedule::DispatchOp dispatch, unsigned target, unsigned source);
+
+  /// Whether the kernel's own accesses allow it, for all operands that name the
+  /// two allocations.
+  DonationVerdict prove(schedule::DispatchOp dispatch, unsigned target, unsigned source);
+
+  /// The same as `weir::getView`.
+  const View &getView(mlir::Value memref);
+
+private:
+  llvm::DenseMap<mlir::Value, std::unique_ptr<View>> views;
+  llvm::DenseMap<mlir::Operation *, std::unique_ptr<AccessMaps>> maps;
+};
+
+} // namespace weir
+
+#endif // WEIR_ANALYSIS_DONATION_H

@@ -1,0 +1,126 @@
+//===- ReorderTest.cpp - Orders with fewer waves --------------------------===//
+
+#include "weir/Analysis/Reorder.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+
+using namespace weir;
+
+namespace {
+int64_t countWaves(const WaveOrder &order) {
+  return order.waves.empty() ? 0 : order.waves.back() + 1;
+}
+
+/// Values of 100 to 400 bytes, each written by one dispatch that reads a few of
+/// those before.
+struct RandomGraph {
+  explicit RandomGraph(int seed) : random(seed) {
+    int64_t count = pick(0, 60);
+    for (int64_t dispatch = 0; dispatch < count; ++dispatch) {
+      DispatchAccesses own;
+      for (int64_t reads = pick(0, std::min<int64_t>(3, dispatch)); reads > 0; --reads)
+        own.push_back({int64_t(own.size()), pick(0, dispatch - 1), {0, 100}, true, false});
+      own.push_back({int64_t(own.size()), dispatch, {0, 100}, false, true});
+      accesses.dispatches.push_back(own);
+      accesses.mayShare.emplace_back();
+      bytes.push_back(100 * pick(1, 4));
+    }
+    hazards = findHazards(accesses);
+  }
+
+  int64_t pick(int64_t from, int64_t to) {
+    return std::uniform_int_distribution<int64_t>(from, to)(random);
+  }
+
+  /// Dispatches in the longest chain of hazards.
+  int64_t getDepth() const {
+    std::vector<int64_t> depth(accesses.dispatches.size(), 1);
+    int64_t most = 0;
+    for (const Hazard &hazard : hazards)
+      depth[hazard.to] = std::max(depth[hazard.to], depth[hazard.from] + 1);
+    for (int64_t d : depth)
+      most = std::max(most, d);
+    return most;
+  }
+
+  /// The most bytes that are live in one wave.
+  int64_t getPeak(const WaveOrder &order) const {
+    std::vector<int64_t> first(bytes.size(), -1), last(bytes.size(), -1);
+    for (size_t i = 0; i < order.order.size(); ++i)
+      for (const OperandAccess &access : accesses.dispatches[order.order[i]]) {
+        if (first[access.allocation] < 0)
+          first[access.allocation] = order.waves[i];
+        last[access.allocation] = order.waves[i];
+      }
+    int64_t most = 0;
+    for (int64_t wave = 0; wave < countWaves(order); ++wave) {
+      int64_t live = 0;
+      for (size_t value = 0; value < bytes.size(); ++value)
+        live += first[value] <= wave && wave <= last[value] ? bytes[value] : 0;
+      most = std::max(most, live);
+    }
+    return most;
+  }
+
+  std::mt19937 random;
+  CommandAccesses accesses;
+  std::vector<Hazard> hazards;
+  std::vector<int64_t> bytes;
+};
+
+void expectKept(const RandomGraph &graph, const WaveOrder &order) {
+  ASSERT_EQ(order.order.size(), graph.accesses.dispatches.size());
+  ASSERT_EQ(order.waves.size(), order.order.size());
+  EXPECT_TRUE(std::is_sorted(order.waves.begin(), order.waves.end()));
+  std::vector<int64_t> waves(order.order.size(), -1);
+  for (size_t i = 0; i < waves.size(); ++i)
+    waves[order.order[i]] = order.waves[i];
+  EXPECT_EQ(std::count(waves.begin(), waves.end(), -1), 0) << "a dispatch got lost";
+  for (const Hazard &hazard : graph.hazards)
+    EXPECT_LT(waves[hazard.from], waves[hazard.to]);
+}
+
+class RandomOrders : public testing::TestWithParam<int> {};
+
+TEST_P(RandomOrders, WithoutALimitAsManyWavesAsTheLongestChain) {
+  RandomGraph graph(GetParam());
+  WaveOrder order = orderInFewWaves(graph.accesses, graph.hazards, graph.bytes,
+                                    std::numeric_limits<int64_t>::max());
+  expectKept(graph, order);
+  EXPECT_EQ(countWaves(order), graph.getDepth());
+}
+
+TEST_P(RandomOrders, WithoutRoomTheOrderStillHolds) {
+  RandomGraph graph(GetParam());
+  WaveOrder order = orderInFewWaves(graph.accesses, graph.hazards, graph.bytes, 0);
+  expectKept(graph, order);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomOrders, testing::Range(0, 200));
+
+TEST(Reorder, FewerWavesForMoreBytes) {
+  // Four chains of two: 100 bytes each, all at once or two at a time.
+  RandomGraph graph(0);
+  graph.accesses = {};
+  graph.bytes.clear();
+  for (int64_t chain = 0; chain < 4; ++chain) {
+    graph.accesses.dispatches.push_back({{0, chain, {0, 100}, false, true}});
+    graph.accesses.dispatches.push_back({{0, chain, {0, 100}, true, false}});
+    graph.accesses.mayShare.emplace_back();
+    graph.bytes.push_back(100);
+  }
+  graph.hazards = findHazards(graph.accesses);
+  auto getOrder = [&](int64_t limit) {
+    return orderInFewWaves(graph.accesses, graph.hazards, graph.bytes, limit);
+  };
+  EXPECT_EQ(countWaves(getOrder(400)), 2);
+  EXPECT_EQ(graph.getPeak(getOrder(400)), 400);
+  EXPECT_LE(graph.getPeak(getOrder(200)), 200);
+  EXPECT_EQ(countWaves(getOrder(200)), 4);
+  EXPECT_EQ(graph.getPeak(getOrder(100)), 100);
+  EXPECT_EQ(countWaves(getOrder(100)), 8);
+}
+} // namespace
