@@ -92,6 +92,12 @@ private:
 };
 } // namespace
 
+/// Marks an op that must get a kernel of its own.
+static void setAlone(Operation *op, bool isAlone) {
+  if (isAlone)
+    op->setAttr(schedule::noFuseAttrName, UnitAttr::get(op->getContext()));
+}
+
 /// Makes every structured op a `linalg.generic` and folds pure data movement
 /// into the maps of its readers.
 LogicalResult FormKernels::normalize(func::FuncOp function) {
@@ -103,8 +109,11 @@ LogicalResult FormKernels::normalize(func::FuncOp function) {
   });
   for (linalg::LinalgOp op : named) {
     rewriter.setInsertionPoint(op);
-    if (failed(linalg::generalizeNamedOp(rewriter, op)))
+    bool isAlone = op->hasAttr(schedule::noFuseAttrName);
+    FailureOr<linalg::GenericOp> generic = linalg::generalizeNamedOp(rewriter, op);
+    if (failed(generic))
       return op->emitOpError("has no generic form, so no kernel computes it");
+    setAlone(*generic, isAlone);
   }
   RewritePatternSet patterns(&getContext());
   linalg::populateElementwiseOpsFusionPatterns(patterns, [](OpOperand *operand) {
@@ -162,10 +171,16 @@ void FormKernels::cutColumns(func::FuncOp function, const Profile &profile) {
     auto cut = linalg::GenericOp::create(builder, op.getLoc(), types, op.getDpsInputs(), inits,
                                          maps, op.getIteratorTypesArray());
     cut.getRegion().takeBody(op.getRegion());
+    bool isAlone = op->hasAttr(schedule::noFuseAttrName);
+    setAlone(cut, isAlone);
     for (auto [result, ofParts, init, combiner] :
-         llvm::zip_equal(op->getResults(), cut->getResults(), op.getDpsInits(), combiners))
-      if (!result.use_empty())
-        result.replaceAllUsesWith(combineParts(builder, op.getLoc(), ofParts, init, combiner));
+         llvm::zip_equal(op->getResults(), cut->getResults(), op.getDpsInits(), combiners)) {
+      if (result.use_empty())
+        continue;
+      Value whole = combineParts(builder, op.getLoc(), ofParts, init, combiner);
+      setAlone(whole.getDefiningOp(), isAlone);
+      result.replaceAllUsesWith(whole);
+    }
     op.erase();
   }
 }
@@ -257,6 +272,9 @@ static void getOperands(const Group &group, SetVector<Value> &inputs, SetVector<
 
 /// Whether one kernel can compute `group` within the profile's limits.
 bool KernelFormer::fits(const Group &group) {
+  if (group.size() > 1 &&
+      llvm::any_of(group, [](Operation *op) { return op->hasAttr(schedule::noFuseAttrName); }))
+    return false;
   std::optional<KernelDomain> domain = KernelDomain::build(group);
   if (!domain)
     return false;

@@ -118,6 +118,7 @@ private:
   }
   void verifyDispatch(int64_t dispatch);
   void verifyAccess(Touch to);
+  std::string getName(int64_t dispatch) const;
   void require(Touch from, Touch to, ByteRange bytes);
   void record(Touch touch, bool write);
   void verifyBarriers();
@@ -177,6 +178,14 @@ static std::string describe(const AllocationRef &allocation, ByteRange range) {
 // Order
 //===----------------------------------------------------------------------===//
 
+/// "dispatch 3 of @kernel".
+std::string ListCheck::getName(int64_t dispatch) const {
+  std::string name = "dispatch " + std::to_string(dispatch);
+  if (auto op = dyn_cast<schedule::DispatchOp>(*list.dispatches[dispatch]))
+    name += " of @" + op.getKernel().getLeafReference().str();
+  return name;
+}
+
 /// Complains, once for each pair of dispatches, when nothing orders the two.
 void ListCheck::require(Touch from, Touch to, ByteRange bytes) {
   if (from.dispatch < 0 || from.dispatch == to.dispatch || isOrdered(from.dispatch, to.dispatch) ||
@@ -188,12 +197,12 @@ void ListCheck::require(Touch from, Touch to, ByteRange bytes) {
   std::string text = describe(list.allocations[to.access->allocation], bytes);
   const char *names[] = {"RAW", "WAR", "WAW"};
   InFlightDiagnostic error = fail(list.dispatches[to.dispatch]);
-  error << "dispatch " << to.dispatch << " " << (kind == HazardKind::RAW ? "reads " : "writes ")
-        << text << " through operand " << to.access->operand << ", which dispatch " << from.dispatch
+  error << getName(to.dispatch) << (kind == HazardKind::RAW ? " reads " : " writes ") << text
+        << " through operand " << to.access->operand << ", which " << getName(from.dispatch)
         << (from.access->writes ? " writes" : " reads") << ": a " << names[size_t(kind)]
         << " hazard, and no barrier, signal or wait orders the two";
   error.attachNote(list.dispatches[from.dispatch]->getLoc())
-      << "dispatch " << from.dispatch << ", through operand " << from.access->operand;
+      << getName(from.dispatch) << ", through operand " << from.access->operand;
 }
 
 void ListCheck::verifyAccess(Touch to) {

@@ -59,6 +59,7 @@ def main():
     rows = [
         run_example("layer_norm", examples / "layer_norm.mlir", ["--random-inputs=1"], None),
         run_example("layer_norm_vjp", examples / "layer_norm_vjp.mlir", ["--random-inputs=1"], None),
+        run_example("background_case1", examples / "background_case1.mlir", ["--random-inputs=1"], None),
         run_example(
             "mlp",
             examples / "mlp/mlp.mlir",

@@ -145,6 +145,7 @@ VkPipeline Program::buildPipeline(const Kernel &kernel, const Bytes &code, const
   VkPipeline pipeline = VK_NULL_HANDLE;
   check(vk.CreateComputePipelines(device->handle, VK_NULL_HANDLE, 1, &info, nullptr, &pipeline),
         "vkCreateComputePipelines of kernel '" + kernel.name + "'");
+  device->name(pipeline, kernel.name);
   return pipeline;
 }
 

@@ -29,12 +29,28 @@ struct Instance {
   PFN_vkGetInstanceProcAddr get = nullptr;
   VkInstance handle = VK_NULL_HANDLE;
   InstanceFunctions vk;
+  bool namesObjects = false;
 };
 } // namespace
 
 static std::string printVersion(uint32_t version) {
   return std::to_string(VK_API_VERSION_MAJOR(version)) + "." +
          std::to_string(VK_API_VERSION_MINOR(version));
+}
+
+/// Whether objects may have names, which validation layers and debuggers print.
+static bool canNameObjects(PFN_vkGetInstanceProcAddr get) {
+  auto enumerate = reinterpret_cast<PFN_vkEnumerateInstanceExtensionProperties>(
+      get(nullptr, "vkEnumerateInstanceExtensionProperties"));
+  uint32_t count = 0;
+  if (!enumerate || enumerate(nullptr, &count, nullptr) != VK_SUCCESS)
+    return false;
+  std::vector<VkExtensionProperties> extensions(count);
+  if (enumerate(nullptr, &count, extensions.data()) != VK_SUCCESS)
+    return false;
+  return std::any_of(extensions.begin(), extensions.end(), [](const auto &extension) {
+    return std::string_view(extension.extensionName) == VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+  });
 }
 
 static Instance createInstance() {
@@ -57,6 +73,10 @@ static Instance createInstance() {
   VkInstanceCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
   info.pApplicationInfo = &application;
+  const char *extension = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+  instance.namesObjects = canNameObjects(instance.get);
+  info.enabledExtensionCount = instance.namesObjects;
+  info.ppEnabledExtensionNames = &extension;
   VkResult result = create(&info, nullptr, &instance.handle);
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
     throw Error("no Vulkan device found: the loader has no driver "
@@ -155,6 +175,9 @@ std::shared_ptr<Device> Device::open(size_t index) {
   device->physical = found[index].device;
   device->facts = runtime::getFacts(device->instanceVk, device->physical);
   device->createLogicalDevice();
+  if (instance.namesObjects)
+    device->setObjectName = reinterpret_cast<PFN_vkSetDebugUtilsObjectNameEXT>(
+        device->instanceVk.GetDeviceProcAddr(device->handle, "vkSetDebugUtilsObjectNameEXT"));
   device->finishSetup();
   return device;
 }
@@ -202,6 +225,17 @@ void Device::createLogicalDevice() {
     vk.GetDeviceQueue(handle, queueFamily, i, &queues[i].handle);
   if (queues.size() > 1)
     createTimelines();
+}
+
+void Device::name(VkPipeline pipeline, const std::string &text) {
+  if (!setObjectName)
+    return;
+  VkDebugUtilsObjectNameInfoEXT info = {};
+  info.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_OBJECT_NAME_INFO_EXT;
+  info.objectType = VK_OBJECT_TYPE_PIPELINE;
+  info.objectHandle = reinterpret_cast<uint64_t>(pipeline);
+  info.pObjectName = text.c_str();
+  setObjectName(handle, &info); // without a name all else works, too
 }
 
 void Device::createTimelines() {

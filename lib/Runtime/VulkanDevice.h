@@ -111,6 +111,9 @@ public:
   /// As `wait`, for destructors: a lost device is idle, too.
   void waitNoThrow() noexcept;
 
+  /// Gives the pipeline a name in the reports of layers, where that can be.
+  void name(VkPipeline pipeline, const std::string &text);
+
   DeviceFunctions vk;
   VkDevice handle = VK_NULL_HANDLE;
   uint32_t queueFamily = 0;
@@ -132,6 +135,7 @@ private:
   Storage &getStaging();
 
   DeviceFacts facts;
+  PFN_vkSetDebugUtilsObjectNameEXT setObjectName = nullptr;
   InstanceFunctions instanceVk;
   VkInstance instance = VK_NULL_HANDLE;
   VkPhysicalDevice physical = VK_NULL_HANDLE;

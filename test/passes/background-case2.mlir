@@ -11,8 +11,8 @@
 // RUN: not weir-opt %t.cut.mlir --weir-verify-ordered 2>&1 | FileCheck %s --check-prefix=CUT
 // RUN: sed -e '/schedule.signal queue 1 id 2/d' -e 's/schedule.wait queue 1 on 0/schedule.wait queue 1 on 0\n      schedule.signal queue 1 id 2/' %t.mlir > %t.early.mlir
 // RUN: not weir-opt %t.early.mlir --weir-verify-ordered 2>&1 | FileCheck %s --check-prefix=CUT
-// CUT: error: {{.*}}dispatch 4 writes bytes [0, 400) of an allocation through operand 1, which dispatch 2 reads: a WAR hazard
-// CUT: note: dispatch 2, through operand 0
+// CUT: error: {{.*}}dispatch 4 of @copy writes bytes [0, 400) of an allocation through operand 1, which dispatch 2 of @copy reads: a WAR hazard
+// CUT: note: dispatch 2 of @copy, through operand 0
 
 module attributes {gpu.container_module} {
   gpu.module @copy {

@@ -402,3 +402,30 @@ func.func @dependent_siblings_stay_apart(%x: tensor<32x8xf32>) -> tensor<8xf32> 
   } -> tensor<8xf32>
   return %q : tensor<8xf32>
 }
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+
+// What is marked gets a kernel of its own, the rest does what it would.
+// CHECK-LABEL: func @alone
+// CHECK-COUNT-3: schedule.kernel "map_6x8"
+// CHECK-NOT:     schedule.kernel
+func.func @alone(%x: tensor<6x8xf32>) -> tensor<6x8xf32> {
+  %e = tensor.empty() : tensor<6x8xf32>
+  %a = linalg.exp ins(%x : tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+  %b = linalg.tanh {weir.no_fuse} ins(%a : tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+  %c = linalg.log ins(%b : tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+  return %c : tensor<6x8xf32>
+}
+
+// CHECK-LABEL: func @not_alone
+// CHECK:         schedule.kernel "map_6x8"
+// CHECK-NOT:     schedule.kernel
+func.func @not_alone(%x: tensor<6x8xf32>) -> tensor<6x8xf32> {
+  %e = tensor.empty() : tensor<6x8xf32>
+  %a = linalg.exp ins(%x : tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+  %b = linalg.tanh ins(%a : tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+  %c = linalg.log ins(%b : tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
+  return %c : tensor<6x8xf32>
+}

@@ -26,9 +26,9 @@ module attributes {gpu.container_module} {
     %a = gpu.alloc () : memref<8x8xf32>
     %y = gpu.alloc () : memref<8x8xf32>
     schedule.commands {
-      // expected-note @below {{dispatch 0, through operand 2}}
+      // expected-note @below {{dispatch 0 of @k, through operand 2}}
       schedule.dispatch @k::@k [1, 1, 1] (%n, %x, %a) : (index, memref<8x8xf32>, memref<8x8xf32>)
-      // expected-error @below {{dispatch 1 reads bytes [0, 256) of an allocation through operand 0, which dispatch 0 writes: a RAW hazard}}
+      // expected-error @below {{dispatch 1 reads bytes [0, 256) of an allocation through operand 0, which dispatch 0 of @k writes: a RAW hazard}}
       schedule.copy %a to %y : memref<8x8xf32> to memref<8x8xf32>
     }
     return

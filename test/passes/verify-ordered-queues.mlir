@@ -30,10 +30,10 @@ module attributes {gpu.container_module} {
     %c = memref.alloc() : memref<64xf32>
     %d = memref.alloc() : memref<64xf32>
     schedule.commands {
-      // expected-note @below {{dispatch 0, through operand 1}}
+      // expected-note @below {{dispatch 0 of @copy, through operand 1}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%a, %b) queue 1 : (memref<64xf32>, memref<64xf32>)
       schedule.signal queue 1 id 0 memory(%b : memref<64xf32>)
-      // expected-error @below {{dispatch 1 reads bytes [0, 256) of an allocation through operand 0, which dispatch 0 writes: a RAW hazard}}
+      // expected-error @below {{dispatch 1 of @copy reads bytes [0, 256) of an allocation through operand 0, which dispatch 0 of @copy writes: a RAW hazard}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%b, %c) : (memref<64xf32>, memref<64xf32>)
     }
     return
@@ -48,10 +48,10 @@ module attributes {gpu.container_module} {
     schedule.commands {
       schedule.dispatch @copy::@copy [1, 1, 1] (%a, %b) queue 1 : (memref<64xf32>, memref<64xf32>)
       schedule.signal queue 1 id 0
-      // expected-note @below {{dispatch 1, through operand 0}}
+      // expected-note @below {{dispatch 1 of @copy, through operand 0}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%a, %c) queue 1 : (memref<64xf32>, memref<64xf32>)
       schedule.wait on 0
-      // expected-error @below {{dispatch 2 writes bytes [0, 256) of an allocation through operand 1, which dispatch 1 reads: a WAR hazard}}
+      // expected-error @below {{dispatch 2 of @copy writes bytes [0, 256) of an allocation through operand 1, which dispatch 1 of @copy reads: a WAR hazard}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%d, %a) : (memref<64xf32>, memref<64xf32>)
     }
     return
@@ -78,11 +78,11 @@ module attributes {gpu.container_module} {
     %c = memref.alloc() : memref<64xf32>
     %d = memref.alloc() : memref<64xf32>
     schedule.commands {
-      // expected-note @below {{dispatch 0, through operand 1}}
+      // expected-note @below {{dispatch 0 of @copy, through operand 1}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%a, %b) queue 1 : (memref<64xf32>, memref<64xf32>)
       schedule.signal queue 1 id 0 memory(%b : memref<64xf32>)
       schedule.wait queue 2 on 0
-      // expected-error @below {{which dispatch 0 writes: a WAW hazard}}
+      // expected-error @below {{which dispatch 0 of @copy writes: a WAW hazard}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%d, %b) : (memref<64xf32>, memref<64xf32>)
     }
     return
@@ -95,11 +95,11 @@ module attributes {gpu.container_module} {
     %c = memref.alloc() : memref<64xf32>
     %d = memref.alloc() : memref<64xf32>
     schedule.commands {
-      // expected-note @below {{dispatch 0, through operand 1}}
+      // expected-note @below {{dispatch 0 of @copy, through operand 1}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%a, %b) queue 1 : (memref<64xf32>, memref<64xf32>)
       // expected-error @below {{is not needed by the hazard it names first}}
       schedule.barrier memory(%b : memref<64xf32>) [#schedule.hazard<raw, 0 operand 1 -> 1 operand 0>]
-      // expected-error @below {{which dispatch 0 writes: a RAW hazard}}
+      // expected-error @below {{which dispatch 0 of @copy writes: a RAW hazard}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%b, %d) : (memref<64xf32>, memref<64xf32>)
     }
     return

@@ -25,18 +25,18 @@ module attributes {gpu.container_module} {
   // One test per kind: without its barrier each is found.
   func.func @raw(%x: memref<64xf32>, %y: memref<64xf32> {weir.result}, %z: memref<64xf32> {weir.result}) attributes {weir.entry} {
     schedule.commands {
-      // expected-note @below {{dispatch 0, through operand 1}}
+      // expected-note @below {{dispatch 0 of @copy, through operand 1}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%x, %y) wave 0 : (memref<64xf32>, memref<64xf32>)
-      // expected-error @below {{dispatch 1 reads bytes [0, 256) of argument 1 through operand 0, which dispatch 0 writes: a RAW hazard, and no barrier, signal or wait orders the two}}
+      // expected-error @below {{dispatch 1 of @copy reads bytes [0, 256) of argument 1 through operand 0, which dispatch 0 of @copy writes: a RAW hazard, and no barrier, signal or wait orders the two}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%y, %z) wave 1 : (memref<64xf32>, memref<64xf32>)
     }
     return
   }
   func.func @war(%x: memref<64xf32>, %y: memref<64xf32> {weir.result}, %z: memref<64xf32> {weir.donate}) attributes {weir.entry} {
     schedule.commands {
-      // expected-note @below {{dispatch 0, through operand 0}}
+      // expected-note @below {{dispatch 0 of @copy, through operand 0}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%z, %y) wave 0 : (memref<64xf32>, memref<64xf32>)
-      // expected-error @below {{dispatch 1 writes bytes [0, 256) of argument 2 through operand 1, which dispatch 0 reads: a WAR hazard, and no barrier, signal or wait orders the two}}
+      // expected-error @below {{dispatch 1 of @copy writes bytes [0, 256) of argument 2 through operand 1, which dispatch 0 of @copy reads: a WAR hazard, and no barrier, signal or wait orders the two}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%x, %z) wave 1 : (memref<64xf32>, memref<64xf32>)
     }
     return
@@ -51,9 +51,9 @@ module attributes {gpu.container_module} {
   }
   func.func @waw(%x: memref<64xf32>, %y: memref<64xf32> {weir.result}) attributes {weir.entry} {
     schedule.commands {
-      // expected-note @below {{dispatch 0, through operand 1}}
+      // expected-note @below {{dispatch 0 of @copy, through operand 1}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%x, %y) wave 0 : (memref<64xf32>, memref<64xf32>)
-      // expected-error @below {{dispatch 1 writes bytes [0, 256) of argument 1 through operand 1, which dispatch 0 writes: a WAW hazard, and no barrier, signal or wait orders the two}}
+      // expected-error @below {{dispatch 1 of @copy writes bytes [0, 256) of argument 1 through operand 1, which dispatch 0 of @copy writes: a WAW hazard, and no barrier, signal or wait orders the two}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%x, %y) wave 1 : (memref<64xf32>, memref<64xf32>)
     }
     return
@@ -62,7 +62,7 @@ module attributes {gpu.container_module} {
   // Arguments of a function that is no entry may be the same bytes.
   func.func @foreign(%x: memref<64xf32>, %y: memref<64xf32>, %z: memref<64xf32>) {
     schedule.commands {
-      // expected-note @below {{dispatch 0, through operand}}
+      // expected-note @below {{dispatch 0 of @copy, through operand}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%x, %y) wave 0 : (memref<64xf32>, memref<64xf32>)
       // expected-error @below {{and no barrier, signal or wait orders the two}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%x, %z) wave 1 : (memref<64xf32>, memref<64xf32>)
