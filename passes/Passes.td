@@ -24,6 +24,20 @@ def VerifyGraphPass : Pass<"weir-verify-graph", "mlir::ModuleOp"> {
   let summary = "Rejects what the graph level does not hold.";
 }
 
+def DifferentiatePass : Pass<"weir-differentiate", "mlir::ModuleOp"> {
+  let summary = "Puts forward and backward in the place of `autodiff` ops.";
+  let description = [{
+    Every `autodiff.vjp` becomes its callee's ops and those that carry the
+    cotangents back, from rules that each op brings (`DifferentiableOpInterface`).
+    Only what leads from a wanted argument to a seeded result is differentiated;
+    values of integers have no derivative. An op without a rule that the gradient
+    flows through is an error. Private functions that are then unused go.
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::math::MathDialect", "mlir::tensor::TensorDialect",
+                           "weir::norm::NormDialect"];
+}
+
 def VerifyGradientPass : Pass<"weir-verify-gradient", "mlir::ModuleOp"> {
   let summary = "Rejects what the gradient level does not hold.";
 }

@@ -16,7 +16,9 @@ static void addToGraph(OpPassManager &manager, const PipelineOptions &) {
   manager.addNestedPass<func::FuncOp>(createRaiseNormsPass());
 }
 
-static void addToGradient(OpPassManager &, const PipelineOptions &) {}
+static void addToGradient(OpPassManager &manager, const PipelineOptions &) {
+  manager.addPass(createDifferentiatePass());
+}
 
 static void addToKernels(OpPassManager &manager, const PipelineOptions &options) {
   SetProfilePassOptions profile;

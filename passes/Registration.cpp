@@ -7,6 +7,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
 #include "mlir/Target/SPIRV/Target.h"
+#include "weir/Autodiff/Autodiff.h"
 
 using namespace mlir;
 
@@ -17,6 +18,7 @@ void weir::registerEverything(DialectRegistry &registry) {
                   tensor::TensorDialect, vector::VectorDialect, norm::NormDialect,
                   schedule::ScheduleDialect, autodiff::AutodiffDialect>();
   func::registerInlinerExtension(registry);
+  autodiff::registerGradientRules(registry);
   spirv::registerSPIRVTargetInterfaceExternalModels(registry);
 }
 

@@ -2,6 +2,8 @@
 
 #include "dialects/Autodiff/Autodiff.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 using namespace mlir;
 using namespace weir::autodiff;
 
@@ -14,4 +16,56 @@ void AutodiffDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/Autodiff/AutodiffOps.cpp.inc"
       >();
+}
+
+/// Checks that `numbers` rise, each that of a float tensor among `types`.
+static LogicalResult verifyNumbers(VjpOp op, StringRef name, ArrayRef<int64_t> numbers,
+                                   TypeRange types, StringRef what) {
+  int64_t last = -1;
+  for (int64_t number : numbers) {
+    if (number <= last)
+      return op.emitOpError() << name << " numbers do not rise: " << number << " follows " << last;
+    if (number >= int64_t(types.size()))
+      return op.emitOpError() << name << " names " << what << " " << number << ", the callee has "
+                              << types.size();
+    auto tensor = dyn_cast<RankedTensorType>(types[number]);
+    if (!tensor || !isa<FloatType>(tensor.getElementType()))
+      return op.emitOpError() << name << " names " << what << " " << number << " of type "
+                              << types[number] << "; only float tensors have gradients";
+    last = number;
+  }
+  return success();
+}
+
+static LogicalResult verifyTypes(VjpOp op, StringRef what, TypeRange found, TypeRange expected) {
+  if (found.size() != expected.size())
+    return op.emitOpError() << "has " << found.size() << " " << what << "s, not "
+                            << expected.size();
+  for (auto [index, type, wanted] : llvm::enumerate(found, expected))
+    if (type != wanted)
+      return op.emitOpError() << what << " " << index << " is " << type << ", not " << wanted;
+  return success();
+}
+
+LogicalResult VjpOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr());
+  if (!callee) // C1
+    return emitOpError() << "names " << getCalleeAttr() << ", which is no function here";
+  if (callee.isExternal() || !callee.getBody().hasOneBlock())
+    return emitOpError() << "names " << getCalleeAttr() << ", which has no body of one block";
+  SmallVector<Type> cotangents, results(callee.getResultTypes());
+  if (failed(verifyTypes(*this, "argument", getArguments().getTypes(),
+                         callee.getArgumentTypes())) || // C2
+      failed(
+          verifyNumbers(*this, "seeded", getSeeded(), callee.getResultTypes(), "result")) || // C3
+      failed(verifyNumbers(*this, "wanted", getWanted(), callee.getArgumentTypes(),
+                           "argument"))) // C4
+    return failure();
+  for (int64_t result : getSeeded())
+    cotangents.push_back(callee.getResultTypes()[result]);
+  for (int64_t argument : getWanted())
+    results.push_back(callee.getArgumentTypes()[argument]);
+  if (failed(verifyTypes(*this, "cotangent", getCotangents().getTypes(), cotangents))) // C3
+    return failure();
+  return verifyTypes(*this, "result", getResultTypes(), results); // C5
 }

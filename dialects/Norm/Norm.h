@@ -3,6 +3,7 @@
 #ifndef WEIR_DIALECTS_NORM_NORM_H
 #define WEIR_DIALECTS_NORM_NORM_H
 
+#include "dialects/Autodiff/Differentiable.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"

@@ -3,6 +3,7 @@
 #ifndef WEIR_DIALECTS_NORM_TD
 #define WEIR_DIALECTS_NORM_TD
 
+include "dialects/Autodiff/Differentiable.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -39,7 +40,8 @@ class Norm_Op<string mnemonic, list<Trait> traits = []>
 }
 
 def Norm_LayerNormOp
-    : Norm_Op<"layer_norm", [AllTypesMatch<["x", "result"]>, AttrSizedOperandSegments]> {
+    : Norm_Op<"layer_norm", [AllTypesMatch<["x", "result"]>, AttrSizedOperandSegments,
+                             DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "Mean 0, variance 1 over the last dimensions, then scale and shift.";
   let description = [{
     `(x - mean) * rsqrt(variance + eps) * gamma + beta` over the last `axes`
@@ -107,7 +109,9 @@ def Norm_LayerNormVjpOp
   }];
 }
 
-def Norm_RmsNormOp : Norm_Op<"rms_norm", [AllTypesMatch<["x", "result"]>]> {
+def Norm_RmsNormOp
+    : Norm_Op<"rms_norm", [AllTypesMatch<["x", "result"]>,
+                           DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "Root mean square 1 over the last dimensions, then scale.";
   let description = [{
     `x * rsqrt(mean(x^2) + eps) * gamma` over the last `axes` dimensions,
@@ -195,7 +199,9 @@ def Norm_SoftmaxVjpOp : Norm_Op<"softmax_vjp", [AllTypesMatch<["dy", "y", "dx"]>
   let assemblyFormat = "$dy `,` $y attr-dict `:` type($y)";
 }
 
-def Norm_LogSoftmaxOp : Norm_Op<"log_softmax", [AllTypesMatch<["x", "result"]>]> {
+def Norm_LogSoftmaxOp
+    : Norm_Op<"log_softmax", [AllTypesMatch<["x", "result"]>,
+                              DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "The logarithm of the softmax along one dimension.";
   let description = [{
     `(x - max) - log(sum(exp(x - max)))` along dimension `axis`.
@@ -233,7 +239,8 @@ def Norm_LogSoftmaxVjpOp : Norm_Op<"log_softmax_vjp", [AllTypesMatch<["dy", "y",
   let assemblyFormat = "$dy `,` $y attr-dict `:` type($y)";
 }
 
-def Norm_SoftmaxCrossEntropyOp : Norm_Op<"softmax_cross_entropy"> {
+def Norm_SoftmaxCrossEntropyOp
+    : Norm_Op<"softmax_cross_entropy", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "The negative log-likelihood of target classes.";
   let description = [{
     For every row of `logits` (its last dimension counts the classes) the loss

@@ -1,0 +1,62 @@
+//===- Vjp.cpp - Gradient rules of the norm dialect -----------------------===//
+//
+// Each is one op that yields all gradients together.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Norm/Norm.h"
+
+using namespace mlir;
+using namespace weir::norm;
+using weir::autodiff::Cotangents;
+
+/// The type of gamma and beta, whether or not they are there.
+static Type getColumnsType(Value x, uint64_t axes) {
+  auto type = cast<RankedTensorType>(x.getType());
+  return RankedTensorType::get(type.getShape().take_back(axes), type.getElementType());
+}
+
+LogicalResult LayerNormOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
+                                    Cotangents &sums) {
+  Type columns = getColumnsType(getX(), getAxes());
+  auto vjp =
+      LayerNormVjpOp::create(builder, getLoc(), TypeRange{getX().getType(), columns, columns},
+                             cotangents.front(), getX(), getGamma(), getAxesAttr(), getEpsAttr());
+  sums.add(builder, getLoc(), getX(), vjp.getDx());
+  if (getGamma())
+    sums.add(builder, getLoc(), getGamma(), vjp.getDgamma());
+  if (getBeta())
+    sums.add(builder, getLoc(), getBeta(), vjp.getDbeta());
+  return success();
+}
+
+LogicalResult RmsNormOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
+                                  Cotangents &sums) {
+  auto vjp = RmsNormVjpOp::create(
+      builder, getLoc(), TypeRange{getX().getType(), getColumnsType(getX(), getAxes())},
+      cotangents.front(), getX(), getGamma(), getAxesAttr(), getEpsAttr(),
+      getCastBeforeScaleAttr());
+  sums.add(builder, getLoc(), getX(), vjp.getDx());
+  if (getGamma())
+    sums.add(builder, getLoc(), getGamma(), vjp.getDgamma());
+  return success();
+}
+
+LogicalResult LogSoftmaxOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
+                                     Cotangents &sums) {
+  if (sums.isWanted(getX()))
+    sums.add(builder, getLoc(), getX(),
+             LogSoftmaxVjpOp::create(builder, getLoc(), getX().getType(), cotangents.front(),
+                                     getResult(), getAxisAttr()));
+  return success();
+}
+
+LogicalResult SoftmaxCrossEntropyOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
+                                              Cotangents &sums) {
+  if (sums.isWanted(getLogits()))
+    sums.add(builder, getLoc(), getLogits(),
+             SoftmaxCrossEntropyVjpOp::create(builder, getLoc(), getLogits().getType(),
+                                              cotangents.front(), getLogits(), getTargets(),
+                                              getReductionAttr(), getIgnoreIndexAttr()));
+  return success();
+}

@@ -1,0 +1,110 @@
+//===- Arith.cpp - Derivatives of arith -----------------------------------===//
+//
+// Integers have none: ops on them alone need no rule, for nothing flows to them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Number.h"
+
+using namespace mlir;
+using namespace weir::autodiff;
+using arith::CmpFPredicate;
+
+static Number negf(Number, Number, Number g) { return -g; }
+
+static void addf(arith::AddFOp op, Number g, Numbers &numbers) {
+  numbers.add(op.getLhs(), [&] { return g; });
+  numbers.add(op.getRhs(), [&] { return g; });
+}
+
+static void subf(arith::SubFOp op, Number g, Numbers &numbers) {
+  numbers.add(op.getLhs(), [&] { return g; });
+  numbers.add(op.getRhs(), [&] { return -g; });
+}
+
+static void mulf(arith::MulFOp op, Number g, Numbers &numbers) {
+  numbers.add(op.getLhs(), [&] { return g * numbers(op.getRhs()); });
+  numbers.add(op.getRhs(), [&] { return g * numbers(op.getLhs()); });
+}
+
+static void divf(arith::DivFOp op, Number g, Numbers &numbers) {
+  Number divisor = numbers(op.getRhs());
+  numbers.add(op.getLhs(), [&] { return g / divisor; });
+  numbers.add(op.getRhs(), [&] { return -(g * numbers(op.getResult()) / divisor); });
+}
+
+/// a - b * trunc(a / b), as a - remainder is an exact multiple of b.
+static void remf(arith::RemFOp op, Number g, Numbers &numbers) {
+  numbers.add(op.getLhs(), [&] { return g; });
+  numbers.add(op.getRhs(), [&] {
+    Number a = numbers(op.getLhs()), b = numbers(op.getRhs());
+    return -(g * ((a - numbers(op.getResult())) / b).apply<math::RoundEvenOp>());
+  });
+}
+
+/// Half of `g` where the operands are equal; NaN counts as chosen, so that it is
+/// not lost.
+template <typename Op, CmpFPredicate loses>
+static void maximumf(Op op, Number g, Numbers &numbers) {
+  Value operands[] = {op.getLhs(), op.getRhs()};
+  for (unsigned i : {0, 1})
+    numbers.add(operands[i], [&] {
+      Number own = numbers(operands[i]), other = numbers(operands[1 - i]);
+      Number half = (g * 0.5).where(CmpFPredicate::OEQ, own, other, g);
+      return g.constant(0).where(loses, own, other, half);
+    });
+}
+
+/// The same, but a NaN is never chosen.
+template <typename Op, CmpFPredicate winsOrOtherIsNan>
+static void maxnumf(Op op, Number g, Numbers &numbers) {
+  Value operands[] = {op.getLhs(), op.getRhs()};
+  for (unsigned i : {0, 1})
+    numbers.add(operands[i], [&] {
+      Number own = numbers(operands[i]), other = numbers(operands[1 - i]), zero = g.constant(0);
+      Number whole = g.where(winsOrOtherIsNan, own, other, zero);
+      Number half = (g * 0.5).where(CmpFPredicate::OEQ, own, other, whole);
+      return half.where(CmpFPredicate::ORD, own, own, zero);
+    });
+}
+
+static void select(arith::SelectOp op, Number g, Numbers &numbers) {
+  auto choose = [&](bool ifTrue) {
+    Number zero = g.constant(0);
+    return g.build<arith::SelectOp>(op.getCondition(), (ifTrue ? g : zero).get(),
+                                    (ifTrue ? zero : g).get());
+  };
+  numbers.add(op.getTrueValue(), [&] { return choose(true); });
+  numbers.add(op.getFalseValue(), [&] { return choose(false); });
+}
+
+static Number extf(Number x, Number, Number g) {
+  return g.build<arith::TruncFOp>(x.get().getType(), g.get());
+}
+
+static Number truncf(Number x, Number, Number g) {
+  return g.build<arith::ExtFOp>(x.get().getType(), g.get());
+}
+
+void weir::autodiff::registerArithRules(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, arith::ArithDialect *) {
+    using namespace arith;
+    NegFOp::attachInterface<UnaryRule<NegFOp, negf>>(*context);
+    ExtFOp::attachInterface<UnaryRule<ExtFOp, extf>>(*context);
+    TruncFOp::attachInterface<UnaryRule<TruncFOp, truncf>>(*context);
+    AddFOp::attachInterface<NumberRule<AddFOp, addf>>(*context);
+    SubFOp::attachInterface<NumberRule<SubFOp, subf>>(*context);
+    MulFOp::attachInterface<NumberRule<MulFOp, mulf>>(*context);
+    DivFOp::attachInterface<NumberRule<DivFOp, divf>>(*context);
+    RemFOp::attachInterface<NumberRule<RemFOp, remf>>(*context);
+    SelectOp::attachInterface<NumberRule<SelectOp, select>>(*context);
+    MaximumFOp::attachInterface<NumberRule<MaximumFOp, maximumf<MaximumFOp, CmpFPredicate::OLT>>>(
+        *context);
+    MinimumFOp::attachInterface<NumberRule<MinimumFOp, maximumf<MinimumFOp, CmpFPredicate::OGT>>>(
+        *context);
+    MaxNumFOp::attachInterface<NumberRule<MaxNumFOp, maxnumf<MaxNumFOp, CmpFPredicate::UGT>>>(
+        *context);
+    MinNumFOp::attachInterface<NumberRule<MinNumFOp, maxnumf<MinNumFOp, CmpFPredicate::ULT>>>(
+        *context);
+  });
+}

@@ -1,0 +1,35 @@
+//===- Sweep.h - One backward walk ------------------------------*- C++ -*-===//
+//
+// The same walk serves functions, whose values are tensors, and the bodies of
+// linalg ops, whose values are scalars.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WEIR_LIB_AUTODIFF_SWEEP_H
+#define WEIR_LIB_AUTODIFF_SWEEP_H
+
+#include "dialects/Autodiff/Differentiable.h"
+
+namespace weir::autodiff {
+
+/// Returns `roots` and the float results of `ops`, which are in program order, that
+/// depend on them. What is known through integers alone does not count: its
+/// derivatives are 0.
+/// Errors: a diagnostic where the bits of such a value become integers.
+llvm::FailureOr<llvm::DenseSet<mlir::Value>> findActive(llvm::ArrayRef<mlir::Operation *> ops,
+                                                        llvm::ArrayRef<mlir::Value> roots);
+
+/// Walks `ops` backward and carries the sums for results on to operands, building
+/// at `builder`. `sums` holds those that the walk starts from.
+/// Errors: a diagnostic at each op that has no rule for what flows through it.
+llvm::LogicalResult sweep(mlir::OpBuilder &builder, llvm::ArrayRef<mlir::Operation *> ops,
+                          Cotangents &sums);
+
+void registerArithRules(mlir::DialectRegistry &registry);
+void registerLinalgRules(mlir::DialectRegistry &registry);
+void registerMathRules(mlir::DialectRegistry &registry);
+void registerTensorRules(mlir::DialectRegistry &registry);
+
+} // namespace weir::autodiff
+
+#endif // WEIR_LIB_AUTODIFF_SWEEP_H

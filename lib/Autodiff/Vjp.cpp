@@ -1,0 +1,79 @@
+//===- Vjp.cpp - Derivatives of functions ---------------------------------===//
+
+#include "Sweep.h"
+#include "weir/Autodiff/Autodiff.h"
+
+using namespace mlir;
+using namespace weir::autodiff;
+
+void weir::autodiff::registerGradientRules(DialectRegistry &registry) {
+  registerArithRules(registry);
+  registerLinalgRules(registry);
+  registerMathRules(registry);
+  registerTensorRules(registry);
+}
+
+/// Whether gradients of `function` are defined: values of static shape throughout.
+static LogicalResult checkShapes(func::FuncOp function) {
+  LogicalResult result = success();
+  for (Operation &op : function.getBody().front())
+    for (Type type : op.getResultTypes())
+      if (auto shaped = dyn_cast<ShapedType>(type); shaped && !shaped.hasStaticShape()) {
+        op.emitOpError() << "gives " << type << "; gradients need static shapes";
+        result = failure();
+      }
+  return result;
+}
+
+FailureOr<func::FuncOp> weir::autodiff::buildVjp(func::FuncOp function, ArrayRef<int64_t> seeded,
+                                                 ArrayRef<int64_t> wanted, StringRef name) {
+  if (failed(checkShapes(function)))
+    return failure();
+  func::FuncOp vjp = function.clone();
+  OwningOpRef<func::FuncOp> owner(vjp);
+  vjp.setName(name);
+  vjp.setPrivate();
+  Block &block = vjp.getBody().front();
+  Operation *terminator = block.getTerminator();
+
+  SmallVector<Value> roots;
+  for (int64_t index : wanted)
+    roots.push_back(vjp.getArgument(index));
+  SmallVector<Operation *> ops;
+  for (Operation &op : block.without_terminator())
+    ops.push_back(&op);
+  FailureOr<DenseSet<Value>> active = findActive(ops, roots);
+  if (failed(active))
+    return failure();
+
+  OpBuilder builder(terminator);
+  Cotangents sums(std::move(*active));
+  SmallVector<Type> arguments(function.getArgumentTypes());
+  for (int64_t index : seeded) {
+    Value result = terminator->getOperand(index);
+    arguments.push_back(result.getType());
+    Value cotangent = block.addArgument(result.getType(), function.getLoc());
+    sums.add(builder, function.getLoc(), result, cotangent);
+  }
+  if (failed(sweep(builder, ops, sums)))
+    return failure();
+
+  SmallVector<Value> results(terminator->getOperands());
+  for (Value root : roots) {
+    Value gradient = sums.get(root);
+    results.push_back(gradient ? gradient
+                               : createZeros(builder, function.getLoc(), root.getType()));
+  }
+  func::ReturnOp::create(builder, terminator->getLoc(), results);
+  terminator->erase();
+  // Forward values that nothing needs, and what rules built on the way.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+
+  vjp.setAllArgAttrs(ArrayRef<Attribute>());
+  vjp.setAllResultAttrs(ArrayRef<Attribute>());
+  vjp.setFunctionType(builder.getFunctionType(arguments, ValueRange(results).getTypes()));
+  function->getBlock()->getOperations().insertAfter(function->getIterator(), owner.release());
+  return vjp;
+}

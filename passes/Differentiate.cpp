@@ -1,0 +1,77 @@
+//===- Differentiate.cpp - Put gradients in the place of autodiff ops -----===//
+
+#include "passes/Passes.h"
+
+#include "dialects/Autodiff/Autodiff.h"
+#include "weir/Autodiff/Autodiff.h"
+
+namespace weir {
+#define GEN_PASS_DEF_DIFFERENTIATEPASS
+#include "passes/Passes.h.inc"
+} // namespace weir
+
+using namespace mlir;
+using namespace weir;
+
+namespace {
+struct Differentiate : weir::impl::DifferentiatePassBase<Differentiate> {
+  using DifferentiatePassBase::DifferentiatePassBase;
+
+  void runOnOperation() override {
+    for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+      if (failed(expandAll(function)))
+        signalPassFailure();
+    // What only derivatives were taken of is no entry.
+    for (func::FuncOp function : differentiated)
+      if (function.isPrivate() && SymbolTable::symbolKnownUseEmpty(function, getOperation()))
+        function.erase();
+  }
+
+private:
+  llvm::SetVector<func::FuncOp> open; // being expanded, one by the other
+  llvm::SmallSetVector<func::FuncOp, 4> differentiated;
+
+  LogicalResult expandAll(func::FuncOp function);
+  LogicalResult expand(autodiff::VjpOp op);
+};
+} // namespace
+
+LogicalResult Differentiate::expandAll(func::FuncOp function) {
+  SmallVector<autodiff::VjpOp> ops;
+  function.walk([&](autodiff::VjpOp op) { ops.push_back(op); });
+  LogicalResult result = success();
+  open.insert(function);
+  for (autodiff::VjpOp op : ops)
+    if (failed(expand(op)))
+      result = failure();
+  open.remove(function);
+  return result;
+}
+
+/// Puts the callee's forward and backward in the place of `op`.
+LogicalResult Differentiate::expand(autodiff::VjpOp op) {
+  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, op.getCalleeAttr());
+  if (open.contains(callee))
+    return op.emitOpError() << "is part of " << op.getCalleeAttr() << ", which it differentiates";
+  if (failed(expandAll(callee)))
+    return failure();
+  FailureOr<func::FuncOp> vjp =
+      autodiff::buildVjp(callee, op.getSeeded(), op.getWanted(), "weir_vjp");
+  if (failed(vjp))
+    return failure();
+  Block &body = vjp->getBody().front();
+  Operation *terminator = body.getTerminator();
+  SmallVector<Value> operands(op.getArguments());
+  llvm::append_range(operands, op.getCotangents());
+  IRRewriter rewriter(op);
+  SmallVector<Value> results(terminator->getOperands());
+  rewriter.eraseOp(terminator);
+  for (Value &result : results)
+    if (auto argument = dyn_cast<BlockArgument>(result))
+      result = operands[argument.getArgNumber()];
+  rewriter.inlineBlockBefore(&body, op, operands);
+  rewriter.replaceOp(op, results);
+  vjp->erase();
+  differentiated.insert(callee);
+  return success();
+}

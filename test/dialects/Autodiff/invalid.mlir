@@ -1,0 +1,102 @@
+// RUN: weir-opt %s -split-input-file -verify-diagnostics
+
+func.func @vjp_c1_no_function(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  // expected-error @below {{names @f, which is no function here}}
+  %r:2 = autodiff.vjp @f(%x) seeded [0] (%x) wanted [0]
+      : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %r#0, %r#1 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+func.func private @f(tensor<4xf32>) -> tensor<4xf32>
+func.func @vjp_c1_no_body(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  // expected-error @below {{names @f, which has no body of one block}}
+  %r:2 = autodiff.vjp @f(%x) seeded [0] (%x) wanted [0]
+      : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %r#0, %r#1 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %i: tensor<4xi32>) -> (tensor<4xi32>, tensor<4xf32>) {
+  return %i, %x : tensor<4xi32>, tensor<4xf32>
+}
+func.func @vjp_c2_number(%x: tensor<4xf32>) {
+  // expected-error @below {{has 1 arguments, not 2}}
+  %r:3 = autodiff.vjp @f(%x) seeded [1] (%x) wanted [0]
+      : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xi32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %i: tensor<4xi32>) -> (tensor<4xi32>, tensor<4xf32>) {
+  return %i, %x : tensor<4xi32>, tensor<4xf32>
+}
+func.func @vjp_c2_type(%x: tensor<4xf32>) {
+  // expected-error @below {{argument 1 is 'tensor<4xf32>', not 'tensor<4xi32>'}}
+  %r:3 = autodiff.vjp @f(%x, %x) seeded [1] (%x) wanted [0]
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xi32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %i: tensor<4xi32>) -> (tensor<4xi32>, tensor<4xf32>) {
+  return %i, %x : tensor<4xi32>, tensor<4xf32>
+}
+func.func @vjp_c3_integer(%x: tensor<4xf32>, %i: tensor<4xi32>) {
+  // expected-error @below {{seeded names result 0 of type 'tensor<4xi32>'; only float tensors have gradients}}
+  %r:3 = autodiff.vjp @f(%x, %i) seeded [0] (%i) wanted [0]
+      : (tensor<4xf32>, tensor<4xi32>, tensor<4xi32>) -> (tensor<4xi32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %i: tensor<4xi32>) -> (tensor<4xi32>, tensor<4xf32>) {
+  return %i, %x : tensor<4xi32>, tensor<4xf32>
+}
+func.func @vjp_c3_beyond(%x: tensor<4xf32>, %i: tensor<4xi32>) {
+  // expected-error @below {{seeded names result 2, the callee has 2}}
+  %r:3 = autodiff.vjp @f(%x, %i) seeded [2] (%x) wanted [0]
+      : (tensor<4xf32>, tensor<4xi32>, tensor<4xf32>) -> (tensor<4xi32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %i: tensor<4xi32>) -> (tensor<4xi32>, tensor<4xf32>) {
+  return %i, %x : tensor<4xi32>, tensor<4xf32>
+}
+func.func @vjp_c3_cotangent(%x: tensor<4xf32>, %i: tensor<4xi32>, %g: tensor<5xf32>) {
+  // expected-error @below {{cotangent 0 is 'tensor<5xf32>', not 'tensor<4xf32>'}}
+  %r:3 = autodiff.vjp @f(%x, %i) seeded [1] (%g) wanted [0]
+      : (tensor<4xf32>, tensor<4xi32>, tensor<5xf32>) -> (tensor<4xi32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func @vjp_c4_rises(%x: tensor<4xf32>) {
+  // expected-error @below {{wanted numbers do not rise: 1 follows 1}}
+  %r:3 = autodiff.vjp @f(%x, %x) seeded [0] (%x) wanted [1, 1]
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>, %y: tensor<5xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+func.func @vjp_c5_results(%x: tensor<4xf32>, %y: tensor<5xf32>) {
+  // expected-error @below {{result 1 is 'tensor<4xf32>', not 'tensor<5xf32>'}}
+  %r:2 = autodiff.vjp @f(%x, %y) seeded [0] (%x) wanted [1]
+      : (tensor<4xf32>, tensor<5xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}

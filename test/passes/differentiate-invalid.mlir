@@ -1,0 +1,169 @@
+// RUN: weir-opt %s --weir-differentiate --split-input-file --verify-diagnostics
+
+func.func @gather(%x: tensor<8xf32>, %i: tensor<3xi32>) -> tensor<3xf32> {
+  %empty = tensor.empty() : tensor<3xf32>
+  // expected-error @below {{has no gradient rule: the gradient flows through a tensor that its body reads at computed places}}
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+                       iterator_types = ["parallel"]}
+      ins(%i : tensor<3xi32>) outs(%empty : tensor<3xf32>) {
+  ^bb0(%n: i32, %out: f32):
+    %at = arith.index_cast %n : i32 to index
+    %e = tensor.extract %x[%at] : tensor<8xf32>
+    linalg.yield %e : f32
+  } -> tensor<3xf32>
+  return %y : tensor<3xf32>
+}
+func.func @f(%x: tensor<8xf32>, %i: tensor<3xi32>, %dy: tensor<3xf32>) -> tensor<8xf32> {
+  %y, %dx = autodiff.vjp @gather(%x, %i) seeded [0] (%dy) wanted [0]
+      : (tensor<8xf32>, tensor<3xi32>, tensor<3xf32>) -> (tensor<3xf32>, tensor<8xf32>)
+  return %dx : tensor<8xf32>
+}
+
+// -----
+
+// The same gather, of what no gradient is wanted of.
+func.func @scaled_gather(%x: tensor<8xf32>, %i: tensor<3xi32>, %s: tensor<3xf32>) -> tensor<3xf32> {
+  %empty = tensor.empty() : tensor<3xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>,
+                                        affine_map<(i) -> (i)>],
+                       iterator_types = ["parallel"]}
+      ins(%i, %s : tensor<3xi32>, tensor<3xf32>) outs(%empty : tensor<3xf32>) {
+  ^bb0(%n: i32, %a: f32, %out: f32):
+    %at = arith.index_cast %n : i32 to index
+    %e = tensor.extract %x[%at] : tensor<8xf32>
+    %p = arith.mulf %e, %a : f32
+    linalg.yield %p : f32
+  } -> tensor<3xf32>
+  return %y : tensor<3xf32>
+}
+func.func @f(%x: tensor<8xf32>, %i: tensor<3xi32>, %s: tensor<3xf32>, %dy: tensor<3xf32>)
+    -> tensor<3xf32> {
+  %y, %ds = autodiff.vjp @scaled_gather(%x, %i, %s) seeded [0] (%dy) wanted [2]
+      : (tensor<8xf32>, tensor<3xi32>, tensor<3xf32>, tensor<3xf32>)
+        -> (tensor<3xf32>, tensor<3xf32>)
+  return %ds : tensor<3xf32>
+}
+
+// -----
+
+func.func @product(%x: tensor<4x6xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{has no gradient rule: the gradient flows from result 0, whose elements are combined by 'arith.mulf'; sums, maxima and minima have a rule}}
+  %y = linalg.reduce { arith.mulf } ins(%x : tensor<4x6xf32>) outs(%init : tensor<4xf32>)
+       dimensions = [1]
+  return %y : tensor<4xf32>
+}
+func.func @f(%x: tensor<4x6xf32>, %init: tensor<4xf32>, %dy: tensor<4xf32>) -> tensor<4x6xf32> {
+  %y, %dx = autodiff.vjp @product(%x, %init) seeded [0] (%dy) wanted [0]
+      : (tensor<4x6xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4x6xf32>)
+  return %dx : tensor<4x6xf32>
+}
+
+// -----
+
+func.func @bits(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %y = linalg.map ins(%x : tensor<4xf32>) outs(%empty : tensor<4xf32>)
+      (%a: f32, %out: f32) {
+        // expected-error @below {{has no gradient rule: it makes integers of the bits of a float}}
+        %bits = arith.bitcast %a : f32 to i32
+        %b = arith.bitcast %bits : i32 to f32
+        linalg.yield %b : f32
+      }
+  return %y : tensor<4xf32>
+}
+func.func @f(%x: tensor<4xf32>, %dy: tensor<4xf32>) -> tensor<4xf32> {
+  %y, %dx = autodiff.vjp @bits(%x) seeded [0] (%dy) wanted [0]
+      : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %dx : tensor<4xf32>
+}
+
+// -----
+
+func.func @window(%x: tensor<8xf32>, %w: tensor<3xf32>, %init: tensor<6xf32>) -> tensor<6xf32> {
+  // expected-error @below {{has no gradient rule: the gradient flows through operand 0, whose map affine_map<(d0, d1) -> (d0 + d1)> is no projected permutation}}
+  %y = linalg.conv_1d ins(%x, %w : tensor<8xf32>, tensor<3xf32>) outs(%init : tensor<6xf32>)
+       -> tensor<6xf32>
+  return %y : tensor<6xf32>
+}
+func.func @f(%x: tensor<8xf32>, %w: tensor<3xf32>, %dy: tensor<6xf32>) -> tensor<8xf32> {
+  %y, %dx = autodiff.vjp @window(%x, %w, %dy) seeded [0] (%dy) wanted [0]
+      : (tensor<8xf32>, tensor<3xf32>, tensor<6xf32>, tensor<6xf32>)
+        -> (tensor<6xf32>, tensor<8xf32>)
+  return %dx : tensor<8xf32>
+}
+
+// -----
+
+// A window's weights are walked by a loop of their own.
+func.func @window(%x: tensor<8xf32>, %w: tensor<3xf32>, %init: tensor<6xf32>) -> tensor<6xf32> {
+  %y = linalg.conv_1d ins(%x, %w : tensor<8xf32>, tensor<3xf32>) outs(%init : tensor<6xf32>)
+       -> tensor<6xf32>
+  return %y : tensor<6xf32>
+}
+func.func @f(%x: tensor<8xf32>, %w: tensor<3xf32>, %dy: tensor<6xf32>) -> tensor<3xf32> {
+  %y, %dw = autodiff.vjp @window(%x, %w, %dy) seeded [0] (%dy) wanted [1]
+      : (tensor<8xf32>, tensor<3xf32>, tensor<6xf32>, tensor<6xf32>)
+        -> (tensor<6xf32>, tensor<3xf32>)
+  return %dw : tensor<3xf32>
+}
+
+// -----
+
+// The second result is a running sum, which depends on the order of the loops.
+func.func @running(%x: tensor<6xf32>, %a: tensor<f32>, %b: tensor<6xf32>) -> tensor<6xf32> {
+  // expected-error @below {{has no gradient rule: the gradient flows from result 1, which is computed from an accumulator on its way}}
+  %y:2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>,
+                                          affine_map<(i) -> (i)>],
+                         iterator_types = ["reduction"]}
+      ins(%x : tensor<6xf32>) outs(%a, %b : tensor<f32>, tensor<6xf32>) {
+  ^bb0(%e: f32, %sum: f32, %out: f32):
+    %p = arith.addf %sum, %e : f32
+    linalg.yield %p, %p : f32, f32
+  } -> (tensor<f32>, tensor<6xf32>)
+  return %y#1 : tensor<6xf32>
+}
+func.func @f(%x: tensor<6xf32>, %a: tensor<f32>) -> tensor<6xf32> {
+  %y, %dx = autodiff.vjp @running(%x, %a, %x) seeded [0] (%x) wanted [0]
+      : (tensor<6xf32>, tensor<f32>, tensor<6xf32>, tensor<6xf32>)
+        -> (tensor<6xf32>, tensor<6xf32>)
+  return %dx : tensor<6xf32>
+}
+
+// -----
+
+func.func @generate(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{has no gradient rule, and the gradient flows into its body}}
+  %y = tensor.generate {
+  ^bb0(%i: index):
+    %e = tensor.extract %x[%i] : tensor<4xf32>
+    tensor.yield %e : f32
+  } : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y, %dx = autodiff.vjp @generate(%x) seeded [0] (%x) wanted [0]
+      : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %dx : tensor<4xf32>
+}
+
+// -----
+
+func.func @dynamic(%x: tensor<?xf32>) -> tensor<?xf32> {
+  // expected-error @below {{gives 'tensor<?xf32>'; gradients need static shapes}}
+  %y = tensor.cast %x : tensor<?xf32> to tensor<?xf32>
+  return %y : tensor<?xf32>
+}
+func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %y, %dx = autodiff.vjp @dynamic(%x) seeded [0] (%x) wanted [0]
+      : (tensor<?xf32>, tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>)
+  return %dx : tensor<?xf32>
+}
+
+// -----
+
+func.func @itself(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{is part of @itself, which it differentiates}}
+  %y, %dx = autodiff.vjp @itself(%x) seeded [0] (%x) wanted [0]
+      : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %dx : tensor<4xf32>
+}

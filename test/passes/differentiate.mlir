@@ -1,0 +1,147 @@
+// RUN: weir-opt %s --weir-differentiate --split-input-file | FileCheck %s
+
+// Contractions over permuted maps, in the product's own loops: no transposed copies.
+// The weight's gradient of the second use goes into `outs` of the first.
+// CHECK-DAG: #[[K:.*]] = affine_map<(d0, d1, d2) -> (d2, d1)>
+// CHECK-DAG: #[[Y:.*]] = affine_map<(d0, d1, d2) -> (d0, d1)>
+// CHECK-DAG: #[[X:.*]] = affine_map<(d0, d1, d2) -> (d0, d2)>
+func.func private @twice(%x: tensor<3x2xf32>, %w: tensor<2x2xf32>) -> tensor<3x2xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<3x2xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<3x2xf32>) -> tensor<3x2xf32>
+  %h = linalg.matmul ins(%x, %w : tensor<3x2xf32>, tensor<2x2xf32>) outs(%init : tensor<3x2xf32>)
+       -> tensor<3x2xf32>
+  %y = linalg.matmul ins(%h, %w : tensor<3x2xf32>, tensor<2x2xf32>) outs(%init : tensor<3x2xf32>)
+       -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
+// CHECK-NOT: func private
+// CHECK-LABEL: func @shared_weight_adds_into_outs(
+// CHECK-SAME:    %[[X_:.*]]: tensor<3x2xf32>, %[[W:.*]]: tensor<2x2xf32>, %[[DY:.*]]: tensor<3x2xf32>)
+// CHECK:         %[[H:.*]] = linalg.matmul ins(%[[X_]], %[[W]]
+// CHECK-NEXT:    %[[R:.*]] = linalg.matmul ins(%[[H]], %[[W]]
+// CHECK:         %[[DH:.*]] = linalg.generic {indexing_maps = [#[[K]], #[[Y]], #[[X]]], iterator_types = ["parallel", "reduction", "parallel"]} ins(%[[W]], %[[DY]]
+// CHECK:         %[[ZERO:.*]] = linalg.fill {{.*}} -> tensor<2x2xf32>
+// CHECK-NEXT:    %[[DW:.*]] = linalg.generic {indexing_maps = [#[[X]], #[[Y]], #[[K]]], iterator_types = ["reduction", "parallel", "parallel"]} ins(%[[H]], %[[DY]] : {{.*}}) outs(%[[ZERO]]
+// CHECK:         %[[SUM:.*]] = linalg.generic {indexing_maps = [#[[X]], #[[Y]], #[[K]]], iterator_types = ["reduction", "parallel", "parallel"]} ins(%[[X_]], %[[DH]] : {{.*}}) outs(%[[DW]]
+// CHECK-NEXT:    ^bb0(%[[A:.*]]: f32, %[[G:.*]]: f32, %[[O:.*]]: f32):
+// CHECK-NEXT:      %[[P:.*]] = arith.mulf %[[G]], %[[A]]
+// CHECK-NEXT:      %[[S:.*]] = arith.addf %[[O]], %[[P]]
+// CHECK-NEXT:      linalg.yield %[[S]]
+// CHECK-NOT:     linalg.generic
+// CHECK:         return %[[R]], %[[SUM]]
+func.func @shared_weight_adds_into_outs(%x: tensor<3x2xf32>, %w: tensor<2x2xf32>,
+                                        %dy: tensor<3x2xf32>)
+    -> (tensor<3x2xf32>, tensor<2x2xf32>) {
+  %y, %dw = autodiff.vjp @twice(%x, %w) seeded [0] (%dy) wanted [1]
+      : (tensor<3x2xf32>, tensor<2x2xf32>, tensor<3x2xf32>) -> (tensor<3x2xf32>, tensor<2x2xf32>)
+  return %y, %dw : tensor<3x2xf32>, tensor<2x2xf32>
+}
+
+// -----
+
+// CHECK-DAG: #[[FULL:.*]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-DAG: #[[LAST:.*]] = affine_map<(d0, d1) -> (d1)>
+func.func @scaled(%x: tensor<4x6xf32>, %s: tensor<6xf32>) -> tensor<4x6xf32> {
+  %empty = tensor.empty() : tensor<4x6xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>,
+                                        affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : tensor<4x6xf32>, tensor<6xf32>) outs(%empty : tensor<4x6xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %e = math.exp %a : f32
+    %p = arith.mulf %e, %b : f32
+    linalg.yield %p : f32
+  } -> tensor<4x6xf32>
+  return %y : tensor<4x6xf32>
+}
+// The exponential is computed again, not saved. What was broadcast is summed; only
+// what a derivative reads is read.
+// CHECK-LABEL: func @broadcast_is_summed(
+// CHECK-SAME:    %[[X:.*]]: tensor<4x6xf32>, %[[S:.*]]: tensor<6xf32>, %[[G:.*]]: tensor<4x6xf32>)
+// CHECK:         %[[DX:.*]] = linalg.generic {indexing_maps = [#[[FULL]], #[[LAST]], #[[FULL]], #[[FULL]]], iterator_types = ["parallel", "parallel"]} ins(%[[X]], %[[S]], %[[G]]
+// CHECK:           math.exp
+// CHECK:         %[[ZERO:.*]] = linalg.fill {{.*}} -> tensor<6xf32>
+// CHECK-NEXT:    %[[DS:.*]] = linalg.generic {indexing_maps = [#[[FULL]], #[[FULL]], #[[LAST]]], iterator_types = ["reduction", "parallel"]} ins(%[[X]], %[[G]] : {{.*}}) outs(%[[ZERO]]
+// CHECK-NEXT:    ^bb0(%[[A:.*]]: f32, %[[C:.*]]: f32, %[[O:.*]]: f32):
+// CHECK-NEXT:      %[[E:.*]] = math.exp %[[A]]
+// CHECK-NEXT:      %[[P:.*]] = arith.mulf %[[C]], %[[E]]
+// CHECK-NEXT:      %[[Q:.*]] = arith.addf %[[O]], %[[P]]
+// CHECK-NEXT:      linalg.yield %[[Q]]
+// CHECK:         return %[[DX]], %[[DS]]
+func.func @broadcast_is_summed(%x: tensor<4x6xf32>, %s: tensor<6xf32>, %dy: tensor<4x6xf32>)
+    -> (tensor<4x6xf32>, tensor<6xf32>) {
+  %y, %dx, %ds = autodiff.vjp @scaled(%x, %s) seeded [0] (%dy) wanted [0, 1]
+      : (tensor<4x6xf32>, tensor<6xf32>, tensor<4x6xf32>)
+        -> (tensor<4x6xf32>, tensor<4x6xf32>, tensor<6xf32>)
+  return %dx, %ds : tensor<4x6xf32>, tensor<6xf32>
+}
+
+// -----
+
+func.func @mul(%x: tensor<4xf32>, %s: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %y = linalg.mul ins(%x, %s : tensor<4xf32>, tensor<4xf32>) outs(%empty : tensor<4xf32>)
+       -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+// The same value for two arguments: the gradient of one of them alone.
+// CHECK-LABEL: func @one_value_two_arguments(
+// CHECK-SAME:    %[[X:.*]]: tensor<4xf32>, %[[G:.*]]: tensor<4xf32>)
+// CHECK:         %[[DX:.*]] = linalg.generic {{.*}} ins(%[[X]], %[[G]] :
+// CHECK-NOT:     arith.addf
+// CHECK:         return %[[DX]]
+func.func @one_value_two_arguments(%x: tensor<4xf32>, %dy: tensor<4xf32>) -> tensor<4xf32> {
+  %y, %dx = autodiff.vjp @mul(%x, %x) seeded [0] (%dy) wanted [0]
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %dx : tensor<4xf32>
+}
+
+// One argument used twice: both parts in one op.
+func.func @square(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %y = linalg.mul ins(%x, %x : tensor<4xf32>, tensor<4xf32>) outs(%empty : tensor<4xf32>)
+       -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+// CHECK-LABEL: func @one_argument_used_twice(
+// CHECK:         %[[DX:.*]] = linalg.generic
+// CHECK:           arith.addf
+// CHECK-NOT:     linalg.generic
+// CHECK:         return %[[DX]]
+func.func @one_argument_used_twice(%x: tensor<4xf32>, %dy: tensor<4xf32>) -> tensor<4xf32> {
+  %y, %dx = autodiff.vjp @square(%x) seeded [0] (%dy) wanted [0]
+      : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %dx : tensor<4xf32>
+}
+
+// -----
+
+func.func @sum(%x: tensor<4x6xf32>, %unused: tensor<5xf32>, %i: tensor<4xi32>)
+    -> (tensor<4x1xf32>, tensor<4xi32>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4x1xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x1xf32>) -> tensor<4x1xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, 0)>],
+                       iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x6xf32>) outs(%init : tensor<4x1xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %p = arith.addf %a, %out : f32
+    linalg.yield %p : f32
+  } -> tensor<4x1xf32>
+  return %y, %i : tensor<4x1xf32>, tensor<4xi32>
+}
+// CHECK-LABEL: func @sum_is_broadcast(
+// CHECK-SAME:    %[[G:.*]]: tensor<4x1xf32>,
+// CHECK:         %[[DX:.*]] = linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]} ins(%[[G]] : tensor<4x1xf32>)
+// CHECK-NEXT:    ^bb0(%[[A:.*]]: f32, %{{.*}}: f32):
+// CHECK-NEXT:      linalg.yield %[[A]]
+// CHECK:         %[[ZERO:.*]] = linalg.fill {{.*}} -> tensor<5xf32>
+// CHECK:         return %[[DX]], %[[ZERO]]
+func.func @sum_is_broadcast(%dy: tensor<4x1xf32>, %x: tensor<4x6xf32>, %u: tensor<5xf32>,
+                            %i: tensor<4xi32>) -> (tensor<4x6xf32>, tensor<5xf32>) {
+  %y, %j, %dx, %du = autodiff.vjp @sum(%x, %u, %i) seeded [0] (%dy) wanted [0, 1]
+      : (tensor<4x6xf32>, tensor<5xf32>, tensor<4xi32>, tensor<4x1xf32>)
+        -> (tensor<4x1xf32>, tensor<4xi32>, tensor<4x6xf32>, tensor<5xf32>)
+  return %dx, %du : tensor<4x6xf32>, tensor<5xf32>
+}
