@@ -12,6 +12,8 @@ void registerTestUniformityPass();
 void registerTestWorkgroupRacesPass();
 void registerTestHappensBeforePass();
 void registerTestPackUncheckedPass();
+void registerTestFreeAfterFirstReaderPass();
+void registerTestInPlaceByNamePass();
 void registerTestInPlacePass();
 
 inline void registerTestPasses() {
@@ -22,6 +24,8 @@ inline void registerTestPasses() {
   registerTestWorkgroupRacesPass();
   registerTestHappensBeforePass();
   registerTestPackUncheckedPass();
+  registerTestFreeAfterFirstReaderPass();
+  registerTestInPlaceByNamePass();
   registerTestInPlacePass();
 }
 
