@@ -47,7 +47,8 @@ typedef struct weir_tensor_info {
 
 size_t weir_artifact_entry_count(const weir_artifact *artifact);
 const char *weir_artifact_entry_name(const weir_artifact *artifact, size_t entry);
-weir_status weir_artifact_find_entry(const weir_artifact *artifact, const char *name, size_t *entry);
+weir_status weir_artifact_find_entry(const weir_artifact *artifact, const char *name,
+                                     size_t *entry);
 size_t weir_artifact_argument_count(const weir_artifact *artifact, size_t entry);
 size_t weir_artifact_result_count(const weir_artifact *artifact, size_t entry);
 weir_status weir_artifact_argument(const weir_artifact *artifact, size_t entry, size_t index,
@@ -129,6 +130,20 @@ weir_status weir_program_submit(weir_program *program, const char *entry,
                                 weir_buffer *const *arguments, size_t argument_count,
                                 weir_buffer *const *results, size_t result_count);
 weir_status weir_device_wait(weir_device *device);
+
+/* When a dispatch ran, in nanoseconds since the run's first command. */
+typedef struct weir_dispatch_time {
+  double begin, end;
+} weir_dispatch_time;
+
+/* As invoke, but with the plan's dispatches one after the other on one queue, each
+ * alone on the device, so that its time is its own. `times[i]` receives that of the
+ * plan's dispatch i; `time_count` must be their number. Refused where the device
+ * has no timestamps. */
+weir_status weir_program_profile(weir_program *program, const char *entry,
+                                 weir_buffer *const *arguments, size_t argument_count,
+                                 weir_buffer *const *results, size_t result_count,
+                                 weir_dispatch_time *times, size_t time_count);
 
 #ifdef __cplusplus
 }

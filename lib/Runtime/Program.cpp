@@ -222,28 +222,73 @@ void Program::growArena(int64_t bytes) {
   arena = device->allocate(bytes, /*hostAccess=*/false);
 }
 
-const Recording *Program::submit(const std::string &name,
-                                 const std::vector<const Storage *> &arguments,
-                                 const std::vector<const Storage *> &results) {
+const Program::Entry &Program::findEntry(const std::string &name) const {
   auto found = entries.find(name);
-  if (found == entries.end()) {
-    std::string known;
-    for (const auto &[other, entry] : entries)
-      known += (known.empty() ? "" : ", ") + quote(other);
-    throw BadArgument("the program has no entry '" + name + "'; it has " +
-                      (known.empty() ? "none" : known));
-  }
-  const Entry &entry = found->second;
-  checkBuffers(entry, arguments, results);
+  if (found != entries.end())
+    return found->second;
+  std::string known;
+  for (const auto &[other, entry] : entries)
+    known += (known.empty() ? "" : ", ") + quote(other);
+  throw BadArgument("the program has no entry '" + name + "'; it has " +
+                    (known.empty() ? "none" : known));
+}
+
+std::vector<StorageCopy> Program::getCopies(const Entry &entry,
+                                            const std::vector<const Storage *> &arguments,
+                                            const std::vector<const Storage *> &results) const {
   std::vector<StorageCopy> copies;
   for (size_t i = 0; i < arguments.size(); ++i)
     if (int64_t result = entry.resultInArgument[i]; result >= 0 &&
                                                     arguments[i] != results[size_t(result)] &&
                                                     arguments[i] && arguments[i]->bytes > 0)
       copies.push_back({arguments[i], results[size_t(result)]});
-  if (copies.empty() &&
-      std::none_of(entry.plan.commands.begin(), entry.plan.commands.end(),
-                   [](const Command &command) { return command.kind == Command::Kind::Dispatch; }))
+  return copies;
+}
+
+std::unique_ptr<Recording> Program::record(const Entry &entry,
+                                           const std::vector<StorageCopy> &copies,
+                                           const std::vector<const Storage *> &arguments,
+                                           const std::vector<const Storage *> &results,
+                                           RecordingKind kind) const {
+  std::vector<const Storage *> allocations;
+  for (const Allocation &allocation : entry.plan.allocations) {
+    switch (allocation.kind) {
+    case AllocationKind::Argument:
+      allocations.push_back(allocation.result < 0 ? arguments[size_t(allocation.index)]
+                                                  : results[size_t(allocation.result)]);
+      break;
+    case AllocationKind::Result:
+      allocations.push_back(results[size_t(allocation.index)]);
+      break;
+    case AllocationKind::Constants:
+      allocations.push_back(&constants);
+      break;
+    case AllocationKind::Arena:
+      allocations.push_back(&arena);
+      break;
+    }
+  }
+  return std::make_unique<Recording>(*device, entry.plan, entry.kernels, allocations, copies, kind);
+}
+
+static size_t countDispatches(const Plan &plan) {
+  return size_t(
+      std::count_if(plan.commands.begin(), plan.commands.end(), [](const Command &command) {
+        return command.kind == Command::Kind::Dispatch;
+      }));
+}
+
+size_t Program::countDispatches(const std::string &entry) const {
+  return runtime::countDispatches(findEntry(entry).plan);
+}
+
+const Recording *Program::submit(const std::string &name,
+                                 const std::vector<const Storage *> &arguments,
+                                 const std::vector<const Storage *> &results) {
+  const Entry &entry = findEntry(name);
+  checkBuffers(entry, arguments, results);
+  std::vector<StorageCopy> copies = getCopies(entry, arguments, results);
+  if (copies.empty() && runtime::countDispatches(entry.plan) == 0)
     return nullptr;
   growArena(entry.plan.arenaBytes);
 
@@ -259,32 +304,31 @@ const Recording *Program::submit(const std::string &name,
       device->wait(); // it may be running
       recordings.erase(oldest);
     }
-    std::vector<const Storage *> allocations;
-    for (const Allocation &allocation : entry.plan.allocations) {
-      switch (allocation.kind) {
-      case AllocationKind::Argument:
-        allocations.push_back(allocation.result < 0 ? arguments[size_t(allocation.index)]
-                                                    : results[size_t(allocation.result)]);
-        break;
-      case AllocationKind::Result:
-        allocations.push_back(results[size_t(allocation.index)]);
-        break;
-      case AllocationKind::Constants:
-        allocations.push_back(&constants);
-        break;
-      case AllocationKind::Arena:
-        allocations.push_back(&arena);
-        break;
-      }
-    }
-    auto recording =
-        std::make_unique<Recording>(*device, entry.plan, entry.kernels, allocations, copies);
+    auto recording = record(entry, copies, arguments, results, RecordingKind::Replay);
     kept = recordings.try_emplace(std::move(key)).first;
     kept->second.recording = std::move(recording);
   }
   kept->second.lastUse = ++uses;
   device->submit(kept->second.recording->getRun());
   return kept->second.recording.get();
+}
+
+std::vector<weir_dispatch_time> Program::profile(const std::string &name,
+                                                 const std::vector<const Storage *> &arguments,
+                                                 const std::vector<const Storage *> &results) {
+  const Entry &entry = findEntry(name);
+  checkBuffers(entry, arguments, results);
+  if (device->timestampBits == 0)
+    throw Error("the device '" + device->getFacts().name +
+                "' has no timestamps, so the times of dispatches are not known");
+  std::vector<StorageCopy> copies = getCopies(entry, arguments, results);
+  if (copies.empty() && runtime::countDispatches(entry.plan) == 0)
+    return {};
+  growArena(entry.plan.arenaBytes);
+  auto recording = record(entry, copies, arguments, results, RecordingKind::Profiled);
+  device->submit(recording->getRun());
+  device->wait();
+  return recording->readDispatchTimes();
 }
 
 void Program::forget(const Storage &storage) {

@@ -37,6 +37,15 @@ public:
   const Recording *submit(const std::string &entry, const std::vector<const Storage *> &arguments,
                           const std::vector<const Storage *> &results);
 
+  /// Errors: `BadArgument` when there is no such entry.
+  size_t countDispatches(const std::string &entry) const;
+
+  /// Runs an entry once, its dispatches one after the other, and waits. Returns the
+  /// time of each. Errors: as `submit`, and `Error` where the device has no timestamps.
+  std::vector<weir_dispatch_time> profile(const std::string &entry,
+                                          const std::vector<const Storage *> &arguments,
+                                          const std::vector<const Storage *> &results);
+
   void forget(const Storage &storage) override;
 
   const std::shared_ptr<Device> device;
@@ -63,6 +72,14 @@ private:
   void checkBuffers(const Entry &entry, const std::vector<const Storage *> &arguments,
                     const std::vector<const Storage *> &results) const;
   void growArena(int64_t bytes);
+  const Entry &findEntry(const std::string &name) const;
+  std::vector<StorageCopy> getCopies(const Entry &entry,
+                                     const std::vector<const Storage *> &arguments,
+                                     const std::vector<const Storage *> &results) const;
+  std::unique_ptr<Recording> record(const Entry &entry, const std::vector<StorageCopy> &copies,
+                                    const std::vector<const Storage *> &arguments,
+                                    const std::vector<const Storage *> &results,
+                                    RecordingKind kind) const;
 
   struct Layout {
     Owned<VkDescriptorSetLayout> set;

@@ -13,16 +13,19 @@ static constexpr VkAccessFlags2 shaderReadWrite =
 
 Recording::Recording(Device &device, const Plan &plan, const std::vector<KernelCode> &kernels,
                      const std::vector<const Storage *> &allocations,
-                     const std::vector<StorageCopy> &copies)
-    : device(device) {
+                     const std::vector<StorageCopy> &copies, RecordingKind kind)
+    : device(device), kind(kind) {
   const DeviceFunctions &vk = device.vk;
   allocateSets(plan, kernels);
+  if (kind == RecordingKind::Profiled)
+    for (const Command &command : plan.commands)
+      queries += command.kind == Command::Kind::Dispatch ? 2 : 0;
 
   if (device.timestampBits != 0) {
     VkQueryPoolCreateInfo info = {};
     info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
     info.queryType = VK_QUERY_TYPE_TIMESTAMP;
-    info.queryCount = 2;
+    info.queryCount = queries;
     VkQueryPool pool = VK_NULL_HANDLE;
     check(vk.CreateQueryPool(device.handle, &info, nullptr, &pool), "vkCreateQueryPool");
     timestamps = Owned<VkQueryPool>(device.handle, pool, vk.DestroyQueryPool);
@@ -34,7 +37,8 @@ Recording::Recording(Device &device, const Plan &plan, const std::vector<KernelC
   VkCommandPool pool = VK_NULL_HANDLE;
   check(vk.CreateCommandPool(device.handle, &poolInfo, nullptr, &pool), "vkCreateCommandPool");
   commandPool = Owned<VkCommandPool>(device.handle, pool, vk.DestroyCommandPool);
-  std::vector<Submission> submissions = splitSubmissions(plan, device.countQueues());
+  std::vector<Submission> submissions =
+      splitSubmissions(plan, kind == RecordingKind::Profiled ? 1 : device.countQueues());
   std::vector<VkCommandBuffer> buffers(submissions.size());
   VkCommandBufferAllocateInfo allocate = {};
   allocate.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
@@ -202,7 +206,7 @@ void Recording::recordBegin(VkCommandBuffer commands,
                              shaderReadWrite | VK_ACCESS_2_TRANSFER_READ_BIT |
                                  VK_ACCESS_2_TRANSFER_WRITE_BIT));
   if (timestamps.get() != VK_NULL_HANDLE)
-    device.vk.CmdResetQueryPool(commands, timestamps.get(), 0, 2);
+    device.vk.CmdResetQueryPool(commands, timestamps.get(), 0, queries);
   writeTimestamp(commands, 0);
   recordCopies(commands, copies);
 }
@@ -222,6 +226,7 @@ void Recording::recordSubmission(const Plan &plan, const std::vector<KernelCode>
   const DeviceFunctions &vk = device.vk;
   VkCommandBuffer commands = submission.commands;
   VkPipeline bound = VK_NULL_HANDLE;
+  uint32_t query = 2;
   for (size_t number : submission.submission.commands) {
     const Command &command = plan.commands[number];
     if (command.kind == Command::Kind::Barrier)
@@ -245,23 +250,42 @@ void Recording::recordSubmission(const Plan &plan, const std::vector<KernelCode>
     if (kernel.pipeline != bound)
       vk.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline);
     bound = kernel.pipeline;
+    if (kind == RecordingKind::Profiled) {
+      recordBarriers(vk, commands, makeBarrier(stages, writes, stages, shaderReadWrite));
+      writeTimestamp(commands, query++);
+    }
     vk.CmdDispatch(commands, uint32_t(command.grid[0]), uint32_t(command.grid[1]),
                    uint32_t(command.grid[2]));
+    if (kind == RecordingKind::Profiled)
+      writeTimestamp(commands, query++);
   }
 }
 
-double Recording::readNanoseconds() const {
-  if (timestamps.get() == VK_NULL_HANDLE)
-    return -1;
-  uint64_t ticks[2] = {};
-  check(device.vk.GetQueryPoolResults(device.handle, timestamps.get(), 0, 2, sizeof(ticks), ticks,
-                                      sizeof(uint64_t),
+std::vector<double> Recording::readTimestamps() const {
+  std::vector<uint64_t> ticks(queries);
+  check(device.vk.GetQueryPoolResults(device.handle, timestamps.get(), 0, queries,
+                                      queries * sizeof(uint64_t), ticks.data(), sizeof(uint64_t),
                                       VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
         "vkGetQueryPoolResults");
   uint64_t mask =
       device.timestampBits >= 64 ? ~uint64_t(0) : (uint64_t(1) << device.timestampBits) - 1;
-  // The counter may wrap between the two.
-  return double((ticks[1] - ticks[0]) & mask) * double(device.getFacts().limits.timestampPeriod);
+  std::vector<double> nanoseconds; // since the first; the counter may wrap
+  for (uint64_t tick : ticks)
+    nanoseconds.push_back(double((tick - ticks[0]) & mask) *
+                          double(device.getFacts().limits.timestampPeriod));
+  return nanoseconds;
+}
+
+double Recording::readNanoseconds() const {
+  return timestamps.get() == VK_NULL_HANDLE ? -1 : readTimestamps()[1];
+}
+
+std::vector<weir_dispatch_time> Recording::readDispatchTimes() const {
+  std::vector<double> nanoseconds = readTimestamps();
+  std::vector<weir_dispatch_time> times;
+  for (size_t query = 2; query < nanoseconds.size(); query += 2)
+    times.push_back({nanoseconds[query], nanoseconds[query + 1]});
+  return times;
 }
 
 } // namespace weir::runtime

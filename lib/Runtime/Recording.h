@@ -38,19 +38,29 @@ struct StorageCopy {
   const Storage *from, *to;
 };
 
+/// How a plan is recorded.
+enum class RecordingKind {
+  Replay,  ///< as the plan has it
+  Profiled ///< on one queue, dispatches one after the other, each with its time
+};
+
 class Recording {
 public:
   /// `allocations[i]` backs Plan::allocations[i]; null where no view uses it.
   /// `copies` run before the plan's commands.
   Recording(Device &device, const Plan &plan, const std::vector<KernelCode> &kernels,
-            const std::vector<const Storage *> &allocations,
-            const std::vector<StorageCopy> &copies);
+            const std::vector<const Storage *> &allocations, const std::vector<StorageCopy> &copies,
+            RecordingKind kind);
 
   const std::vector<RecordedSubmission> &getRun() const { return run; }
 
   /// Time between the first and the last command of the latest submission,
   /// which must have ended; negative when the queue has no timestamps.
   double readNanoseconds() const;
+
+  /// Of the latest submission of a profiled recording, which must have ended: when
+  /// each dispatch ran, in nanoseconds since the first command.
+  std::vector<weir_dispatch_time> readDispatchTimes() const;
 
 private:
   void allocateSets(const Plan &plan, const std::vector<KernelCode> &kernels);
@@ -68,8 +78,11 @@ private:
   void recordBarrier(VkCommandBuffer commands, const Command &barrier,
                      const std::vector<const Storage *> &allocations) const;
   void writeTimestamp(VkCommandBuffer commands, uint32_t query) const;
+  std::vector<double> readTimestamps() const;
 
   Device &device;
+  RecordingKind kind;
+  uint32_t queries = 2; ///< the first command, the last, then begin and end of dispatches
   Owned<VkDescriptorPool> setPool;
   std::vector<VkDescriptorSet> sets; ///< by command; null: no operands
   Owned<VkQueryPool> timestamps;

@@ -349,43 +349,54 @@ static std::vector<const Storage *> getStorages(const Device &device, const char
   return storages;
 }
 
-/// Submits; when `nanoseconds` is given, waits and sets it.
-static void run(weir_program *program, const char *entry, weir_buffer *const *arguments,
-                size_t argument_count, weir_buffer *const *results, size_t result_count, bool wait,
-                double *nanoseconds, const char *function) {
-  require(program, function, "program");
-  require(entry, function, "entry");
-  if (argument_count > 0)
-    require(arguments, function, "arguments");
-  if (result_count > 0)
-    require(results, function, "results");
-  Device &device = *program->program->device;
-  std::lock_guard lock(device.mutex);
-  std::vector<const Storage *> argumentStorages =
-      getStorages(device, entry, "argument", arguments, argument_count);
-  std::vector<const Storage *> resultStorages =
-      getStorages(device, entry, "result", results, result_count);
+namespace {
+/// What all ways to run an entry are given.
+struct Run {
+  weir_program *program;
+  const char *entry;
+  weir_buffer *const *arguments;
+  size_t argumentCount;
+  weir_buffer *const *results;
+  size_t resultCount;
+};
+} // namespace
 
-  auto start = std::chrono::steady_clock::now();
-  const Recording *recording = program->program->submit(entry, argumentStorages, resultStorages);
-  if (!wait)
-    return;
-  device.wait();
-  auto end = std::chrono::steady_clock::now();
-  if (!nanoseconds)
-    return;
-  *nanoseconds = recording ? recording->readNanoseconds() : 0;
-  if (*nanoseconds < 0) // the queue has no timestamps
-    *nanoseconds = std::chrono::duration<double, std::nano>(end - start).count();
+/// Checks the handles and calls `use(program, arguments, results)` with the device
+/// to itself.
+template <typename Use> static void withStorages(const Run &run, const char *function, Use use) {
+  require(run.program, function, "program");
+  require(run.entry, function, "entry");
+  if (run.argumentCount > 0)
+    require(run.arguments, function, "arguments");
+  if (run.resultCount > 0)
+    require(run.results, function, "results");
+  Program &program = *run.program->program;
+  std::lock_guard lock(program.device->mutex);
+  use(program,
+      getStorages(*program.device, run.entry, "argument", run.arguments, run.argumentCount),
+      getStorages(*program.device, run.entry, "result", run.results, run.resultCount));
 }
+
+using Storages = std::vector<const Storage *>;
 
 weir_status weir_program_invoke(weir_program *program, const char *entry,
                                 weir_buffer *const *arguments, size_t argument_count,
                                 weir_buffer *const *results, size_t result_count,
                                 double *device_nanoseconds) {
   return guard([&] {
-    run(program, entry, arguments, argument_count, results, result_count,
-        /*wait=*/true, device_nanoseconds, "weir_program_invoke");
+    withStorages(
+        {program, entry, arguments, argument_count, results, result_count}, "weir_program_invoke",
+        [&](Program &loaded, const Storages &from, const Storages &to) {
+          auto start = std::chrono::steady_clock::now();
+          const Recording *recording = loaded.submit(entry, from, to);
+          loaded.device->wait();
+          std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
+          if (!device_nanoseconds)
+            return;
+          *device_nanoseconds = recording ? recording->readNanoseconds() : 0;
+          if (*device_nanoseconds < 0) // the queue has no timestamps
+            *device_nanoseconds = took.count();
+        });
   });
 }
 
@@ -393,7 +404,31 @@ weir_status weir_program_submit(weir_program *program, const char *entry,
                                 weir_buffer *const *arguments, size_t argument_count,
                                 weir_buffer *const *results, size_t result_count) {
   return guard([&] {
-    run(program, entry, arguments, argument_count, results, result_count,
-        /*wait=*/false, nullptr, "weir_program_submit");
+    withStorages({program, entry, arguments, argument_count, results, result_count},
+                 "weir_program_submit",
+                 [&](Program &loaded, const Storages &from, const Storages &to) {
+                   loaded.submit(entry, from, to);
+                 });
+  });
+}
+
+weir_status weir_program_profile(weir_program *program, const char *entry,
+                                 weir_buffer *const *arguments, size_t argument_count,
+                                 weir_buffer *const *results, size_t result_count,
+                                 weir_dispatch_time *times, size_t time_count) {
+  return guard([&] {
+    if (time_count > 0)
+      require(times, "weir_program_profile", "times");
+    withStorages({program, entry, arguments, argument_count, results, result_count},
+                 "weir_program_profile",
+                 [&](Program &loaded, const Storages &from, const Storages &to) {
+                   size_t count = loaded.countDispatches(entry);
+                   if (time_count != count)
+                     throw BadArgument("entry '" + std::string(entry) + "' has " +
+                                       std::to_string(count) + " dispatches, but there is room " +
+                                       "for the times of " + std::to_string(time_count));
+                   std::vector<weir_dispatch_time> taken = loaded.profile(entry, from, to);
+                   std::copy(taken.begin(), taken.end(), times);
+                 });
   });
 }

@@ -1,7 +1,7 @@
 //===- Run.cpp - weir run -------------------------------------------------===//
 
-#include "Handles.h"
 #include "Output.h"
+#include "Profile.h"
 #include "Tensors.h"
 #include "Verbs.h"
 #include "weir/Reference/Reference.h"
@@ -16,7 +16,7 @@ using namespace weir::tool;
 
 namespace {
 struct RunOptions {
-  std::string artifact, entry, device = "vulkan", output, expected;
+  std::string artifact, entry, device = "vulkan", output, expected, trace;
   std::vector<std::string> inputs;
   std::optional<uint64_t> seed;
   double tolerance = 1e-5;
@@ -31,18 +31,6 @@ struct Outcome {
 };
 } // namespace
 
-static const EntrySpec &findEntry(const Artifact &artifact, const std::string &name) {
-  std::string known;
-  for (const EntrySpec &entry : artifact.manifest.entries) {
-    if (entry.name == name || (name.empty() && artifact.manifest.entries.size() == 1))
-      return entry;
-    known += (known.empty() ? "'" : ", '") + entry.name + "'";
-  }
-  if (name.empty())
-    throw Error("the artifact has several entries; choose one with --entry: " + known);
-  throw Error("the artifact has no entry '" + name + "'; it has " + known);
-}
-
 /// Runs `step` as often as asked for and keeps the fastest time.
 template <typename Step>
 static void repeat(const RunOptions &options, Outcome &outcome, Step step) {
@@ -55,70 +43,41 @@ static void repeat(const RunOptions &options, Outcome &outcome, Step step) {
 }
 
 static Outcome runOnReference(const Artifact &artifact, const EntrySpec &entry,
-                              const std::vector<Tensor> &inputs, const RunOptions &options) {
+                              std::vector<Tensor> inputs, const RunOptions &options) {
   auto graph = artifact.ir.find("ir/graph.mlir");
   if (graph == artifact.ir.end())
     throw Error(options.artifact + " holds no ir/graph.mlir, which the reference runs; compile "
                                    "it from the graph level");
+  std::vector<int64_t> carried = getCarried(entry);
   Outcome outcome;
   repeat(options, outcome, [&] {
+    for (size_t i = 0; i < outcome.results.size(); ++i)
+      if (carried[i] >= 0)
+        inputs[carried[i]] = std::move(outcome.results[i]);
     outcome.results = runReference(graph->second, entry.name, inputs,
                                    options.float64 ? Precision::Float64 : Precision::AsWritten);
   });
   return outcome;
 }
 
-static Outcome runOnVulkan(const EntrySpec &entry, const std::vector<Tensor> &inputs,
-                           const RunOptions &options) {
-  weir_artifact *opened = nullptr;
-  check(weir_artifact_open(options.artifact.c_str(), &opened));
-  ArtifactHandle artifact(opened);
-  Device device = openDevice(0);
-  weir_program *loaded = nullptr;
-  check(weir_program_load(device.get(), artifact.get(), &loaded));
-  Program program(loaded);
-
-  std::vector<Buffer> owned;
-  auto makeBuffer = [&](int64_t bytes) {
-    weir_buffer *buffer = nullptr;
-    if (bytes)
-      check(weir_buffer_create(device.get(), bytes, &buffer));
-    owned.emplace_back(buffer);
-    return buffer;
-  };
-  size_t number = 0;
-  check(weir_artifact_find_entry(artifact.get(), entry.name.c_str(), &number));
-  std::vector<weir_buffer *> arguments, results;
-  std::vector<size_t> consumed; // donated without a result: any bytes after a step
-  auto writeArgument = [&](size_t i) {
-    const Bytes &data = inputs[i].data;
-    if (!data.empty())
-      check(weir_buffer_write(arguments[i], 0, data.data(), data.size()));
-  };
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    arguments.push_back(makeBuffer(inputs[i].data.size()));
-    writeArgument(i);
-    int64_t result = -1;
-    check(weir_artifact_donation(artifact.get(), number, i, &result));
-    if (entry.arguments[i].donate && result < 0)
-      consumed.push_back(i);
-  }
+static Outcome runOnVulkan(const Artifact &artifact, const EntrySpec &entry,
+                           const std::vector<Tensor> &inputs, const RunOptions &options) {
+  Invocation invocation(options.artifact, entry, inputs);
+  const Plan *plan = artifact.findPlan(entry.name, "vulkan"); // the program loaded it
+  std::vector<weir_dispatch_time> times;
   Outcome outcome;
-  for (const TensorSpec &spec : entry.results) {
-    outcome.results.push_back({spec, Bytes(getByteSize(spec))});
-    results.push_back(makeBuffer(getByteSize(spec)));
-  }
+  int step = 0;
   repeat(options, outcome, [&] {
-    std::for_each(consumed.begin(), consumed.end(), writeArgument);
-    double nanoseconds = 0;
-    check(weir_program_invoke(program.get(), entry.name.c_str(), arguments.data(), arguments.size(),
-                              results.data(), results.size(), &nanoseconds));
-    double seconds = nanoseconds * 1e-9;
+    if (++step == options.steps && !options.trace.empty()) {
+      times = invocation.profile(getDispatches(*plan).size());
+      return;
+    }
+    double seconds = invocation.run();
     outcome.deviceTime = outcome.deviceTime ? std::min(*outcome.deviceTime, seconds) : seconds;
   });
-  for (size_t i = 0; i < results.size(); ++i)
-    if (Bytes &data = outcome.results[i].data; !data.empty())
-      check(weir_buffer_read(results[i], 0, data.data(), data.size()));
+  outcome.results = invocation.read();
+  if (!options.trace.empty())
+    writeTrace(options.trace, *plan, invocation.getDeviceName(), times);
   return outcome;
 }
 
@@ -178,6 +137,8 @@ static int run(const RunOptions &options) {
     throw Error("--device=" + options.device + ": no such device; there are vulkan and reference");
   if (options.float64 && options.device != "reference")
     throw Error("--f64 is for --device=reference");
+  if (!options.trace.empty() && options.device == "reference")
+    throw Error("--profile is for --device=vulkan");
   if (!(options.tolerance >= 0))
     throw Error("--tolerance is below 0");
   Progress progress;
@@ -189,7 +150,7 @@ static int run(const RunOptions &options) {
   if (!options.expected.empty())
     expected = readExpected(options.expected, entry.name, entry.results);
   progress.begin("running entry " + entry.name + " on " + options.device);
-  Outcome outcome = options.device == "vulkan" ? runOnVulkan(entry, inputs, options)
+  Outcome outcome = options.device == "vulkan" ? runOnVulkan(artifact, entry, inputs, options)
                                                : runOnReference(artifact, entry, inputs, options);
   if (!options.output.empty())
     writeSafetensors(options.output, outcome.results);
@@ -222,7 +183,9 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
   verb->add_option("--random-inputs", options->seed,
                    "Random values for every argument that no --input has")
       ->type_name("SEED");
-  verb->add_option("--steps", options->steps, "Invoke so often and report the fastest")
+  verb->add_option("--steps", options->steps,
+                   "Invoke so often and report the fastest; a result named as a donated argument "
+                   "is that argument of the next step")
       ->check(CLI::Range(1, 1000000))
       ->type_name("N");
   verb->add_option("--output", options->output, "Write the results here")
@@ -233,6 +196,10 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
   verb->add_option("--tolerance", options->tolerance, "Largest relative error, 1e-5 by default")
       ->needs(compare)
       ->type_name("T");
+  verb->add_option("--profile", options->trace,
+                   "Run the last step one dispatch at a time and write when each ran, for a viewer "
+                   "of Chrome traces")
+      ->type_name("TRACE.json");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
 }

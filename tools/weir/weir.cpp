@@ -83,6 +83,7 @@ int main(int argc, char **argv) {
   Verb verb;
   addCompile(app, verb);
   addRun(app, verb);
+  addBench(app, verb);
   addInspect(app, verb);
   addVerify(app, verb);
   addDevices(app, verb);

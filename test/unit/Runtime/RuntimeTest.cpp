@@ -379,6 +379,33 @@ TEST_F(Runtime, RunsAndReplays) {
   EXPECT_EQ(chain(values), getValues(y));
 }
 
+TEST_F(Runtime, TimesEachDispatch) {
+  ProgramHandle program = load(makeArtifact());
+  std::vector<float> values = makeRamp();
+  BufferHandle x = makeBuffer(device.get(), values);
+  BufferHandle y = makeBuffer(device.get(), tensorBytes);
+  weir_buffer *argument = x.get(), *result = y.get();
+  auto profile = [&](const char *entry, std::vector<weir_dispatch_time> &times) {
+    return weir_program_profile(program.get(), entry, &argument, 1, &result, 1, times.data(),
+                                times.size());
+  };
+  std::vector<weir_dispatch_time> times(2, {-1, -1});
+  ASSERT_EQ(WEIR_OK, profile("chain", times)) << getError();
+  EXPECT_EQ(chain(values), getValues(y));
+  EXPECT_GE(times[0].begin, 0);
+  EXPECT_GT(times[0].end, times[0].begin);
+  EXPECT_GE(times[1].begin, times[0].end);
+  EXPECT_GT(times[1].end, times[1].begin);
+
+  times.resize(1);
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, profile("chain", times),
+                "entry 'chain' has 2 dispatches, but there is room for the times of 1");
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, profile("chian", times), "the program has no entry 'chian'");
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
+                weir_program_profile(program.get(), "chain", &argument, 1, &result, 1, nullptr, 2),
+                "weir_program_profile: 'times' is null");
+}
+
 TEST_F(Runtime, OrdersSubmissions) {
   ProgramHandle program = load(makeArtifact());
   BufferHandle s = makeBuffer(device.get(), makeRamp(elements, 0));

@@ -1,0 +1,208 @@
+//===- Bench.cpp - weir bench ---------------------------------------------===//
+//
+// Each round runs the entry, then its dispatches one by one, then a copy, so that
+// all are measured while the machine is the same. The copy is a graph that returns
+// its argument, compiled for the artifact's profile: it goes the same way.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Output.h"
+#include "Profile.h"
+#include "Tensors.h"
+#include "Verbs.h"
+#include "weir/Compiler/Compiler.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <stdlib.h>
+
+using namespace weir;
+using namespace weir::tool;
+
+namespace {
+struct BenchOptions {
+  std::string artifact, entry, device = "vulkan";
+  std::vector<std::string> inputs;
+  uint64_t seed = 1;
+  int rounds = 10;
+  bool json = false;
+};
+
+/// Times of what ran once a round, in seconds.
+struct Times {
+  std::vector<double> all;
+  double getFastest() const { return *std::min_element(all.begin(), all.end()); }
+  double getMedian() const {
+    std::vector<double> sorted = all;
+    std::sort(sorted.begin(), sorted.end());
+    size_t middle = sorted.size() / 2;
+    return sorted.size() % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  }
+};
+
+/// A kernel and all dispatches of it.
+struct KernelTimes {
+  int64_t dispatches = 0, bytes = 0;
+  double seconds = 0; ///< the fastest of each dispatch, together
+};
+
+/// A folder that goes away with its owner.
+class TemporaryFolder {
+public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "weir-bench-XXXXXX").string();
+    if (!mkdtemp(name.data()))
+      throw Error("no temporary folder can be made as " + name + "; set TMPDIR to one that can");
+    path = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  std::filesystem::path path;
+};
+} // namespace
+
+/// Bytes that the copy reads and writes: more than caches hold, if a binding may
+/// be so large.
+static int64_t getCopyBytes(const Profile &profile) {
+  constexpr int64_t wanted = int64_t(32) << 20;
+  return std::min(wanted, profile.bytesPerBinding) / 4 * 4;
+}
+
+static Invocation makeCopy(const Profile &profile, uint64_t seed) {
+  TemporaryFolder folder;
+  std::string type = "tensor<" + std::to_string(getCopyBytes(profile) / 4) + "xf32>";
+  CompileOptions options;
+  options.input = folder.path / "copy.mlir";
+  options.output = folder.path / "copy.weir";
+  writeText(options.input, "func.func @copy(%x: " + type + " {weir.name = \"x\"}) -> (" + type +
+                               " {weir.name = \"y\"}) {\n  return %x : " + type + "\n}\n");
+  std::string file = folder.path / "profile.json";
+  writeText(file, printProfile(profile));
+  options.targets = {"vulkan:" + file};
+  compile(options);
+  Artifact artifact = readArtifact(options.output);
+  const EntrySpec &entry = artifact.manifest.entries.front();
+  return Invocation(options.output, entry, gatherInputs(entry, {}, seed, /*widen=*/false));
+}
+
+static double getRate(int64_t bytes, double seconds) { return seconds > 0 ? bytes / seconds : 0; }
+
+static int bench(const BenchOptions &options) {
+  if (options.device != "vulkan")
+    throw Error("--device=" + options.device + ": no such device; weir bench measures on vulkan");
+  Progress progress;
+  progress.begin("reading " + options.artifact);
+  Artifact artifact = readArtifact(options.artifact);
+  const EntrySpec &entry = findEntry(artifact, options.entry);
+  const Plan *plan = artifact.findPlan(entry.name, "vulkan");
+  if (!plan)
+    throw Error(options.artifact + " has no plan for vulkan; compile it with --target=vulkan");
+  Profile profile;
+  for (const Profile &target : artifact.manifest.targets)
+    if (target.target == "vulkan")
+      profile = target;
+  std::vector<const Command *> dispatches = getDispatches(*plan);
+
+  Invocation invocation(options.artifact, entry,
+                        gatherInputs(entry, options.inputs, options.seed, /*widen=*/false));
+  progress.begin("compiling a copy");
+  Invocation copy = makeCopy(profile, options.seed);
+  Times whole, copies;
+  std::vector<Times> single(dispatches.size());
+  for (int round = -1; round < options.rounds; ++round) { // the first warms up
+    progress.begin("measuring, round " + std::to_string(round + 1));
+    double seconds = invocation.run();
+    std::vector<weir_dispatch_time> times = invocation.profile(dispatches.size());
+    double copied = copy.run();
+    if (round < 0)
+      continue;
+    whole.all.push_back(seconds);
+    copies.all.push_back(copied);
+    for (size_t i = 0; i < times.size(); ++i)
+      single[i].all.push_back((times[i].end - times[i].begin) * 1e-9);
+  }
+
+  double copyRate = getRate(2 * getCopyBytes(profile), copies.getFastest());
+  std::vector<KernelTimes> kernels(plan->kernels.size());
+  double sum = 0;
+  for (size_t i = 0; i < dispatches.size(); ++i) {
+    KernelTimes &kernel = kernels[dispatches[i]->kernel];
+    ++kernel.dispatches;
+    kernel.bytes += getBytesMoved(*plan, *dispatches[i]);
+    kernel.seconds += single[i].getFastest();
+    sum += single[i].getFastest();
+  }
+  std::vector<size_t> order;
+  for (size_t i = 0; i < kernels.size(); ++i)
+    if (kernels[i].dispatches)
+      order.push_back(i);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(-kernels[a].seconds, a) < std::pair(-kernels[b].seconds, b);
+  });
+  Json list = Json::array();
+  std::vector<std::vector<std::string>> rows;
+  for (size_t i : order) {
+    const KernelTimes &kernel = kernels[i];
+    double rate = getRate(kernel.bytes, kernel.seconds);
+    double share = sum > 0 ? kernel.seconds / sum : 0, ofCopy = copyRate > 0 ? rate / copyRate : 0;
+    rows.push_back({plan->kernels[i].name, std::to_string(kernel.dispatches),
+                    printNumber(kernel.seconds * 1e3) + " ms", printNumber(share * 100) + "%",
+                    std::to_string(kernel.bytes), printNumber(rate * 1e-9) + " GB/s",
+                    printNumber(ofCopy * 100) + "%"});
+    list.push_back({{"kernel", plan->kernels[i].name},
+                    {"dispatches", kernel.dispatches},
+                    {"seconds", kernel.seconds},
+                    {"share", share},
+                    {"bytes", kernel.bytes},
+                    {"bytes_per_second", rate},
+                    {"share_of_copy", ofCopy}});
+  }
+  if (options.json) {
+    printJson({{"entry", entry.name},
+               {"device", invocation.getDeviceName()},
+               {"rounds", options.rounds},
+               {"seconds", {{"fastest", whole.getFastest()}, {"median", whole.getMedian()}}},
+               {"copy",
+                {{"bytes", 2 * getCopyBytes(profile)},
+                 {"seconds", copies.getFastest()},
+                 {"bytes_per_second", copyRate}}},
+               {"kernels", list}});
+    return Done;
+  }
+  printTable({"kernel", "dispatches", "time", "share", "bytes", "rate", "of a copy"}, rows);
+  std::cout << "\nentry " << entry.name << " on " << invocation.getDeviceName() << ": "
+            << printNumber(whole.getFastest() * 1e3) << " ms, median "
+            << printNumber(whole.getMedian() * 1e3) << " ms of " << options.rounds
+            << "; a copy in the same run: " << printNumber(copyRate * 1e-9) << " GB/s\n";
+  return Done;
+}
+
+void tool::addBench(CLI::App &app, Verb &chosen) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App *verb = app.add_subcommand("bench", "Time an entry and each of its kernels");
+  verb->footer(
+      "Kernels are timed one dispatch at a time, the entry as it runs; all times are the\n"
+      "device's, and the fastest. Bytes are those of the operands that a kernel reads and\n"
+      "writes. A copy of up to 32 MiB, measured in turn with them, shows what the memory\n"
+      "allows; where caches hold what a kernel touches, it may be faster.");
+  verb->add_option("artifact", options->artifact, "The artifact")->required()->type_name("X.weir");
+  verb->add_option("--entry", options->entry, "The entry; needed where there are several")
+      ->type_name("E");
+  verb->add_option("--device", options->device, "vulkan (default): the first Vulkan device")
+      ->type_name("DEVICE");
+  verb->add_option("--input", options->inputs,
+                   "Arguments by name, may be repeated; those that no file has are random")
+      ->allow_extra_args(false)
+      ->type_name("A.safetensors");
+  verb->add_option("--random-inputs", options->seed, "The seed of random arguments, 1 by default")
+      ->type_name("SEED");
+  verb->add_option("--rounds", options->rounds, "How often to measure, 10 by default")
+      ->check(CLI::Range(1, 1000000))
+      ->type_name("N");
+  verb->add_flag("--json", options->json, "Print JSON");
+  verb->callback([options, &chosen] { chosen = [options] { return bench(*options); }; });
+}

@@ -1,0 +1,111 @@
+//===- Invocation.cpp - An entry with its inputs on a device --------------===//
+
+#include "Invocation.h"
+
+#include <algorithm>
+
+using namespace weir;
+using namespace weir::tool;
+
+const EntrySpec &tool::findEntry(const Artifact &artifact, const std::string &name) {
+  std::string known;
+  for (const EntrySpec &entry : artifact.manifest.entries) {
+    if (entry.name == name || (name.empty() && artifact.manifest.entries.size() == 1))
+      return entry;
+    known += (known.empty() ? "'" : ", '") + entry.name + "'";
+  }
+  if (name.empty())
+    throw Error("the artifact has several entries; choose one with --entry: " + known);
+  throw Error("the artifact has no entry '" + name + "'; it has " + known);
+}
+
+std::vector<int64_t> tool::getCarried(const EntrySpec &entry) {
+  std::vector<int64_t> carried;
+  for (const TensorSpec &result : entry.results) {
+    auto argument =
+        std::find_if(entry.arguments.begin(), entry.arguments.end(), [&](const TensorSpec &spec) {
+          return spec.donate && spec.name == result.name && spec.dtype == result.dtype &&
+                 spec.shape == result.shape;
+        });
+    carried.push_back(argument == entry.arguments.end() ? -1 : argument - entry.arguments.begin());
+  }
+  return carried;
+}
+
+Invocation::Invocation(const std::string &path, const EntrySpec &entry,
+                       const std::vector<Tensor> &inputs)
+    : entry(entry), inputs(inputs), carried(getCarried(entry)) {
+  weir_artifact *opened = nullptr;
+  check(weir_artifact_open(path.c_str(), &opened));
+  ArtifactHandle artifact(opened);
+  device = openDevice(0);
+  weir_program *loaded = nullptr;
+  check(weir_program_load(device.get(), artifact.get(), &loaded));
+  program.reset(loaded);
+
+  size_t number = 0;
+  check(weir_artifact_find_entry(artifact.get(), entry.name.c_str(), &number));
+  std::vector<int64_t> donated;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    arguments.push_back(makeBuffer(inputs[i].data.size()));
+    writeArgument(i);
+    check(weir_artifact_donation(artifact.get(), number, i, &donated.emplace_back(-1)));
+    if (entry.arguments[i].donate && donated[i] < 0 &&
+        std::find(carried.begin(), carried.end(), int64_t(i)) == carried.end())
+      consumed.push_back(i);
+  }
+  for (size_t i = 0; i < entry.results.size(); ++i) {
+    bool inPlace = carried[i] >= 0 && donated[carried[i]] == int64_t(i);
+    results.push_back(inPlace ? arguments[carried[i]] : makeBuffer(getByteSize(entry.results[i])));
+  }
+}
+
+weir_buffer *Invocation::makeBuffer(int64_t bytes) {
+  weir_buffer *buffer = nullptr;
+  if (bytes)
+    check(weir_buffer_create(device.get(), bytes, &buffer));
+  owned.emplace_back(buffer);
+  return buffer;
+}
+
+void Invocation::writeArgument(size_t argument) {
+  const Bytes &data = inputs[argument].data;
+  if (!data.empty())
+    check(weir_buffer_write(arguments[argument], 0, data.data(), data.size()));
+}
+
+void Invocation::begin() {
+  for (size_t argument : consumed)
+    writeArgument(argument);
+  if (hasRun)
+    for (size_t i = 0; i < results.size(); ++i)
+      if (carried[i] >= 0)
+        std::swap(results[i], arguments[carried[i]]);
+  hasRun = true;
+}
+
+double Invocation::run() {
+  begin();
+  double nanoseconds = 0;
+  check(weir_program_invoke(program.get(), entry.name.c_str(), arguments.data(), arguments.size(),
+                            results.data(), results.size(), &nanoseconds));
+  return nanoseconds * 1e-9;
+}
+
+std::vector<weir_dispatch_time> Invocation::profile(size_t count) {
+  begin();
+  std::vector<weir_dispatch_time> times(count);
+  check(weir_program_profile(program.get(), entry.name.c_str(), arguments.data(), arguments.size(),
+                             results.data(), results.size(), times.data(), times.size()));
+  return times;
+}
+
+std::vector<Tensor> Invocation::read() const {
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < results.size(); ++i) {
+    tensors.push_back({entry.results[i], Bytes(getByteSize(entry.results[i]))});
+    if (Bytes &data = tensors.back().data; !data.empty())
+      check(weir_buffer_read(results[i], 0, data.data(), data.size()));
+  }
+  return tensors;
+}

@@ -1,0 +1,57 @@
+//===- Invocation.h - An entry with its inputs on a device ------*- C++ -*-===//
+
+#ifndef WEIR_TOOLS_WEIR_INVOCATION_H
+#define WEIR_TOOLS_WEIR_INVOCATION_H
+
+#include "Handles.h"
+#include "weir/Artifact/Artifact.h"
+
+#include <vector>
+
+namespace weir::tool {
+
+/// The entry's name or, where it is "", the only entry.
+/// Errors: `Error` that lists the entries.
+const EntrySpec &findEntry(const Artifact &artifact, const std::string &name);
+
+/// For each result the donated argument of the same name, shape and dtype, whose
+/// next value it is: parameters and optimizer state; -1 for others.
+std::vector<int64_t> getCarried(const EntrySpec &entry);
+
+/// Buffers for one entry on the first Vulkan device, to run it again and again. A
+/// result that is the next value of an argument (`getCarried`) is the argument of
+/// the run that follows. Errors of all calls: `Error` of the runtime.
+class Invocation {
+public:
+  Invocation(const std::string &path, const EntrySpec &entry, const std::vector<Tensor> &inputs);
+
+  /// Runs once; returns the seconds between the device's first and last command.
+  double run();
+
+  /// Runs once, one dispatch after the other; returns when each of `count` ran.
+  std::vector<weir_dispatch_time> profile(size_t count);
+
+  /// The results of the latest run.
+  std::vector<Tensor> read() const;
+
+  std::string getDeviceName() const { return weir_device_name(device.get()); }
+
+private:
+  weir_buffer *makeBuffer(int64_t bytes);
+  void writeArgument(size_t argument);
+  void begin();
+
+  EntrySpec entry;
+  std::vector<Tensor> inputs;
+  Device device;
+  Program program;
+  std::vector<Buffer> owned;
+  std::vector<weir_buffer *> arguments, results;
+  std::vector<int64_t> carried;
+  std::vector<size_t> consumed; ///< donated without a result: any bytes after a run
+  bool hasRun = false;
+};
+
+} // namespace weir::tool
+
+#endif // WEIR_TOOLS_WEIR_INVOCATION_H
