@@ -32,10 +32,10 @@ LogicalResult LayerNormOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangen
 
 LogicalResult RmsNormOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
                                   Cotangents &sums) {
-  auto vjp = RmsNormVjpOp::create(
-      builder, getLoc(), TypeRange{getX().getType(), getColumnsType(getX(), getAxes())},
-      cotangents.front(), getX(), getGamma(), getAxesAttr(), getEpsAttr(),
-      getCastBeforeScaleAttr());
+  auto vjp = RmsNormVjpOp::create(builder, getLoc(),
+                                  TypeRange{getX().getType(), getColumnsType(getX(), getAxes())},
+                                  cotangents.front(), getX(), getGamma(), getAxesAttr(),
+                                  getEpsAttr(), getCastBeforeScaleAttr());
   sums.add(builder, getLoc(), getX(), vjp.getDx());
   if (getGamma())
     sums.add(builder, getLoc(), getGamma(), vjp.getDgamma());

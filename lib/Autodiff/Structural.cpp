@@ -207,9 +207,9 @@ LogicalResult Structural::addTargets() {
     if (!sums.isWanted(operand.get()) || operand.getOperandNumber() >= body.getNumArguments())
       continue;
     BlockArgument inBody = body.getArgument(operand.getOperandNumber());
-    if (inBody.use_empty())
-      continue;
     AffineMap map = op.getMatchingIndexingMap(&operand);
+    if (inBody.use_empty() || (op.isDpsInit(&operand) && isReduced(map)))
+      continue;
     if (!isProjection(map, operand.get().getType()))
       result = fail() << "the gradient flows through operand " << operand.getOperandNumber()
                       << ", whose map " << AffineMapAttr::get(map)
@@ -383,6 +383,15 @@ LogicalResult Structural::run() {
   for (Seed &seed : seeds)
     if (seed.kind == Kind::Most)
       buildTies(seed);
+  // What a sum starts from is a summand of its own, whatever the loops.
+  for (Seed &seed : seeds) {
+    OpOperand *init = op.getDpsInitOperand(cast<OpResult>(seed.result).getResultNumber());
+    if (seed.kind == Kind::Sum)
+      sums.add(builder, op.getLoc(), init->get(), seed.cotangent);
+    else if (seed.kind == Kind::Most && sums.isWanted(init->get()))
+      result = fail() << "the gradient flows through operand " << init->getOperandNumber()
+                      << ", from which a maximum or minimum starts";
+  }
   for (const Target &target : targets)
     if (failed(buildTarget(target)))
       result = failure();

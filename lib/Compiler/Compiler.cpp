@@ -11,6 +11,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/Passes.h"
+#include "weir/Autodiff/Autodiff.h"
 #include "weir/Target/Bundle.h"
 #include "weir/Verify/Verify.h"
 #include "llvm/ADT/StringSet.h"
@@ -38,7 +39,7 @@ std::vector<std::string> weir::getLevelNames() {
   return names;
 }
 
-static std::string readText(const std::string &path) {
+static std::string readAll(const std::string &path) {
   std::ostringstream text;
   if (path == "-") {
     text << std::cin.rdbuf();
@@ -55,6 +56,16 @@ static std::string readText(const std::string &path) {
   if (file.bad())
     throw Error(path + ": reading failed");
   return text.str();
+}
+
+/// How messages name the input.
+static std::string getPlace(const std::string &path) { return path == "-" ? "<stdin>" : path; }
+
+std::string weir::readGraph(const std::string &path) {
+  std::string text = readAll(path);
+  if (std::optional<std::string> problem = scanText(text, getPlace(path)))
+    throw CompileError({*problem});
+  return text;
 }
 
 static void writeModule(const std::string &path, const std::string &text) {
@@ -163,6 +174,30 @@ static std::string getProfileOf(const std::vector<std::string> &targets) {
   return profile.empty() ? std::string("lavapipe") : profile.str();
 }
 
+/// Adds the entries that give gradients of functions, and their names to `entries`
+/// where those were chosen by name.
+static void addGradients(ModuleOp module, const CompileOptions &options, const std::string &input,
+                         std::vector<std::string> &entries, const Problems &problems) {
+  std::vector<std::string> missing;
+  auto addAll = [&](const std::vector<std::string> &names, const char *option, auto add) {
+    for (const std::string &name : names) {
+      auto function = module.lookupSymbol<func::FuncOp>(name);
+      if (!function) {
+        missing.push_back(input + ": no function '" + name + "' for " + option);
+        continue;
+      }
+      FailureOr<func::FuncOp> entry = add(function);
+      if (succeeded(entry) && !options.entries.empty())
+        entries.push_back(entry->getName().str());
+    }
+  };
+  addAll(options.vjp, "--vjp", autodiff::addVjpEntry);
+  addAll(options.grad, "--grad", autodiff::addGradEntry);
+  llvm::append_range(missing, problems.sentences);
+  if (!missing.empty())
+    throw CompileError(missing);
+}
+
 /// Keeps the entries asked for, and what they use.
 static void selectEntries(ModuleOp module, const std::vector<std::string> &entries,
                           const std::string &input) {
@@ -193,9 +228,11 @@ static void selectEntries(ModuleOp module, const std::vector<std::string> &entri
   if (!problems.empty())
     throw CompileError(problems);
   // One that an entry uses stays for the gate to judge.
-  for (func::FuncOp function : others)
+  for (func::FuncOp function : others) {
+    function.setPrivate();
     if (SymbolTable::symbolKnownUseEmpty(function, module))
       function.erase();
+  }
 }
 
 static std::string print(ModuleOp module) {
@@ -235,6 +272,9 @@ void weir::compile(const CompileOptions &options) {
   if (startsAfter("kernels") && options.targets.front() != "vulkan")
     throw Error("--target=" + options.targets.front() + " has no effect with --start-from=" +
                 options.startFrom + ": the module states its profile already");
+  if (startsAfter("gradient") && !(options.vjp.empty() && options.grad.empty()))
+    throw Error("--vjp and --grad have no effect with --start-from=" + options.startFrom +
+                ": gradients are taken of the graph level");
   if (startsAfter("placed") && options.noReuse)
     throw Error("--no-reuse has no effect with --start-from=" + options.startFrom +
                 ": the module's memory is planned already");
@@ -248,10 +288,8 @@ void weir::compile(const CompileOptions &options) {
     throw Error("--no-reuse gives every value bytes of its own, --require-donation forbids that; "
                 "leave out one of them");
 
-  std::string text = readText(options.input);
-  std::string where = options.input == "-" ? "<stdin>" : options.input;
-  if (std::optional<std::string> problem = scanText(text, where))
-    throw CompileError({*problem});
+  std::string text = readGraph(options.input);
+  std::string where = getPlace(options.input);
 
   DialectRegistry registry;
   registerEverything(registry);
@@ -265,7 +303,9 @@ void weir::compile(const CompileOptions &options) {
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module)
     throw CompileError(problems.sentences);
-  selectEntries(*module, options.entries, where);
+  std::vector<std::string> entries = options.entries;
+  addGradients(*module, options, where, entries, problems);
+  selectEntries(*module, entries, where);
   // The reference runs the graph as it came, whatever the passes make of it.
   std::string graph = &start == getLevels().begin() ? print(*module) : std::string();
 

@@ -9,14 +9,15 @@
 #include "weir/Reference/Reference.h"
 
 #include "Widen.h"
-#include "passes/Passes.h"
+#include "dialects/Autodiff/Autodiff.h"
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Bufferization/Transforms/FuncBufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
-#include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
@@ -24,6 +25,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "passes/Passes.h"
 #include "llvm/Support/TargetSelect.h"
 
 #include <cstring>
@@ -134,7 +136,8 @@ static void registerReference(DialectRegistry &registry) {
   registerLLVMDialectTranslation(registry);
 }
 
-static void addHostPasses(PassManager &manager) {
+/// Turns tensors into buffers, and functions' results into arguments.
+static void addBufferPasses(PassManager &manager) {
   bufferization::OneShotBufferizePassOptions bufferize;
   bufferize.bufferizeFunctionBoundaries = true;
   bufferize.functionBoundaryTypeConversion = bufferization::LayoutMapOption::IdentityLayoutMap;
@@ -142,6 +145,28 @@ static void addHostPasses(PassManager &manager) {
   bufferization::BufferResultsToOutParamsPassOptions outParams;
   outParams.modifyPublicFunctions = true;
   manager.addPass(bufferization::createBufferResultsToOutParamsPass(outParams));
+}
+
+/// Expands what upstream lowers to calls of a library, which are copies of slices,
+/// or not at all: `math.clampf`, whose own expansion takes the limits for each other.
+static void expandForHost(ModuleOp module) {
+  module.walk([](math::ClampFOp op) {
+    OpBuilder builder(op);
+    Value atLeast = arith::MaximumFOp::create(builder, op.getLoc(), op.getValue(), op.getMin());
+    op.replaceAllUsesWith(
+        arith::MinimumFOp::create(builder, op.getLoc(), atLeast, op.getMax()).getResult());
+    op.erase();
+  });
+  SmallVector<memref::CopyOp> copies;
+  module.walk([&](memref::CopyOp copy) { copies.push_back(copy); });
+  for (memref::CopyOp copy : copies) {
+    OpBuilder builder(copy);
+    linalg::makeMemRefCopyOp(builder, copy.getLoc(), copy.getSource(), copy.getTarget());
+    copy.erase();
+  }
+}
+
+static void addHostPasses(PassManager &manager) {
   manager.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
   manager.addPass(memref::createExpandStridedMetadataPass());
   manager.addPass(createLowerAffinePass());
@@ -155,9 +180,26 @@ static void addHostPasses(PassManager &manager) {
   manager.addPass(createReconcileUnrealizedCastsPass());
 }
 
-std::vector<Tensor> weir::runReference(const std::string &graphText, const std::string &entry,
-                                       const std::vector<Tensor> &arguments,
-                                       Precision precision) {
+/// Puts gradients in the place of `autodiff` ops; they are taken of the norms that
+/// the graph level raises, as the compiler does. Other graphs stay as they came.
+static LogicalResult expandGradients(ModuleOp module) {
+  WalkResult found = module.walk([](autodiff::VjpOp) { return WalkResult::interrupt(); });
+  if (!found.wasInterrupted())
+    return success();
+  PassManager manager(module.getContext());
+  manager.addNestedPass<func::FuncOp>(createRaiseNormsPass());
+  manager.addPass(createDifferentiatePass());
+  return manager.run(module);
+}
+
+//===----------------------------------------------------------------------===//
+// Reference
+//===----------------------------------------------------------------------===//
+
+static constexpr StringLiteral hostName = "weir_reference_entry";
+
+Reference::Reference(const std::string &graphText, const std::string &entry, Precision precision)
+    : entry(entry) {
   DialectRegistry registry;
   registerReference(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
@@ -173,6 +215,10 @@ std::vector<Tensor> weir::runReference(const std::string &graphText, const std::
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(graphText, &context, "graph");
   if (!module)
     throw Error("the graph does not parse: " + problems);
+  if (auto function = module->lookupSymbol<func::FuncOp>(entry))
+    function.setPublic(); // an entry here, whatever it is to others
+  if (failed(expandGradients(*module)))
+    throw Error("the graph has no gradients: " + problems);
   func::FuncOp function;
   for (auto candidate : llvm::make_early_inc_range(module->getOps<func::FuncOp>())) {
     if (candidate.getName() == entry)
@@ -190,33 +236,26 @@ std::vector<Tensor> weir::runReference(const std::string &graphText, const std::
   if (precision == Precision::Float64 && failed(widenToFloat64(function)))
     throw Error("entry '" + entry + "' has no f64 reference: " + problems);
 
-  std::vector<Bytes> data;
-  std::vector<TensorSpec> specs;
-  if (arguments.size() != function.getNumArguments())
-    throw Error("entry '" + entry + "' takes " + std::to_string(function.getNumArguments()) +
-                " arguments, given are " + std::to_string(arguments.size()));
-  for (unsigned i = 0; i < arguments.size(); ++i) {
-    specs.push_back(getSpec(function.getArgumentTypes()[i],
-                            getName(function.getArgAttrDict(i), "arg", i)));
-    data.push_back(convertArgument(arguments[i], specs.back()));
-  }
-  std::vector<Tensor> results;
-  for (unsigned i = 0; i < function.getNumResults(); ++i) {
-    TensorSpec spec = getSpec(function.getResultTypes()[i],
-                              getName(function.getResultAttrDict(i), "result", i));
-    results.push_back({spec, Bytes(getByteSize(spec))});
-  }
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    arguments.push_back(
+        getSpec(function.getArgumentTypes()[i], getName(function.getArgAttrDict(i), "arg", i)));
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    results.push_back(
+        getSpec(function.getResultTypes()[i], getName(function.getResultAttrDict(i), "result", i)));
 
   // Names and kinds mean nothing to the host; its wrapper takes plain pointers.
-  constexpr StringLiteral hostName = "weir_reference_entry";
   function.setName(hostName);
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     function.setArgAttrs(i, ArrayRef<NamedAttribute>());
   for (unsigned i = 0; i < function.getNumResults(); ++i)
     function.setResultAttrs(i, ArrayRef<NamedAttribute>());
   function->setAttr("llvm.emit_c_interface", UnitAttr::get(&context));
-  PassManager lower(&context);
+  PassManager toBuffers(&context), lower(&context);
+  addBufferPasses(toBuffers);
   addHostPasses(lower);
+  if (failed(toBuffers.run(*module)))
+    throw Error("entry '" + entry + "' has no reference: " + problems);
+  expandForHost(*module);
   if (failed(lower.run(*module)))
     throw Error("entry '" + entry + "' has no reference: " + problems);
 
@@ -238,6 +277,21 @@ std::vector<Tensor> weir::runReference(const std::string &graphText, const std::
                                llvm::JITSymbolFlags::Exported};
     return symbols;
   });
+  code = std::move(*engine);
+}
+
+Reference::~Reference() = default;
+
+std::vector<Tensor> Reference::run(const std::vector<Tensor> &given) const {
+  if (given.size() != arguments.size())
+    throw Error("entry '" + entry + "' takes " + std::to_string(arguments.size()) +
+                " arguments, given are " + std::to_string(given.size()));
+  std::vector<Bytes> data;
+  for (size_t i = 0; i < given.size(); ++i)
+    data.push_back(convertArgument(given[i], arguments[i]));
+  std::vector<Tensor> made;
+  for (const TensorSpec &spec : results)
+    made.push_back({spec, Bytes(getByteSize(spec))});
 
   // A memref descriptor: base, aligned pointer, offset, sizes, strides.
   std::vector<std::vector<int64_t>> descriptors;
@@ -252,8 +306,8 @@ std::vector<Tensor> weir::runReference(const std::string &graphText, const std::
     descriptors.push_back(std::move(descriptor));
   };
   for (size_t i = 0; i < data.size(); ++i)
-    describeBuffer(data[i].data(), specs[i].shape);
-  for (Tensor &result : results)
+    describeBuffer(data[i].data(), arguments[i].shape);
+  for (Tensor &result : made)
     describeBuffer(result.data.data(), result.spec.shape);
   std::vector<void *> pointers(descriptors.size());
   SmallVector<void *> packed;
@@ -262,7 +316,12 @@ std::vector<Tensor> weir::runReference(const std::string &graphText, const std::
     packed.push_back(&pointers[i]);
   }
   RunMemory memory;
-  if (llvm::Error error = (*engine)->invokePacked(("_mlir_ciface_" + hostName).str(), packed))
+  if (llvm::Error error = code->invokePacked(("_mlir_ciface_" + hostName).str(), packed))
     throw Error("the reference failed: " + llvm::toString(std::move(error)));
-  return results;
+  return made;
+}
+
+std::vector<Tensor> weir::runReference(const std::string &graphText, const std::string &entry,
+                                       const std::vector<Tensor> &arguments, Precision precision) {
+  return Reference(graphText, entry, precision).run(arguments);
 }

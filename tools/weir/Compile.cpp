@@ -34,6 +34,16 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
                    "A function to compile, may be repeated; without it every public one")
       ->allow_extra_args(false)
       ->type_name("F");
+  verb->add_option("--vjp", options->vjp,
+                   "Add entry F.vjp: takes F's arguments and a cotangent for each float result, "
+                   "gives F's results and a gradient for each float argument; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("F");
+  verb->add_option("--grad", options->grad,
+                   "Add entry F.grad, for F with one scalar float result: gives F's results and a "
+                   "gradient for each parameter, or each float argument; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("F");
   verb->add_flag("--require-donation", options->requireDonation,
                  "Fail when a donated argument gives its bytes to no result");
   verb->add_flag("--no-reuse", options->noReuse, "Give every value bytes of its own in the arena");

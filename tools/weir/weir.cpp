@@ -86,6 +86,7 @@ int main(int argc, char **argv) {
   addBench(app, verb);
   addInspect(app, verb);
   addVerify(app, verb);
+  addGradCheck(app, verb);
   addDevices(app, verb);
   try {
     app.parse(argc, argv);

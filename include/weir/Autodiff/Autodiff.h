@@ -21,8 +21,25 @@ void registerGradientRules(mlir::DialectRegistry &registry);
 ///         rule for it; then nothing is added to the module.
 mlir::FailureOr<mlir::func::FuncOp> buildVjp(mlir::func::FuncOp function,
                                              llvm::ArrayRef<int64_t> seeded,
-                                             llvm::ArrayRef<int64_t> wanted,
-                                             llvm::StringRef name);
+                                             llvm::ArrayRef<int64_t> wanted, llvm::StringRef name);
+
+/// Returns the numbers of the arguments that `--grad` differentiates by: the float
+/// tensors of kind `param`, or every float tensor where none is.
+llvm::SmallVector<int64_t> getTrained(mlir::func::FuncOp function);
+
+/// Adds entry `F.vjp` behind `function`, F: the arguments of F, then
+/// `cotangent.<result>` for each float result; the results of F, then
+/// `grad.<argument>` for each float argument. Its body is one `autodiff.vjp`.
+///
+/// Errors: a diagnostic where there is nothing to differentiate, or F.vjp exists.
+mlir::FailureOr<mlir::func::FuncOp> addVjpEntry(mlir::func::FuncOp function);
+
+/// Adds entry `F.grad`: the arguments of F; the results of F, then `grad.<argument>`
+/// for each of `getTrained`, of F's float result of rank 0. The other results
+/// take no part.
+///
+/// Errors: a diagnostic unless there is exactly one such result, and as above.
+mlir::FailureOr<mlir::func::FuncOp> addGradEntry(mlir::func::FuncOp function);
 
 } // namespace weir::autodiff
 

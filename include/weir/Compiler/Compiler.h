@@ -20,6 +20,8 @@ struct CompileOptions {
   std::string output; ///< path of the .weir, or of the .mlir with `stopAfter`
   std::vector<std::string> targets = {"vulkan"}; ///< "vulkan", "vulkan:PROFILE"
   std::vector<std::string> entries;              ///< empty: every public function
+  std::vector<std::string> vjp;  ///< functions F to add entry F.vjp of
+  std::vector<std::string> grad; ///< functions F to add entry F.grad of
   std::string startFrom = "graph";
   std::string stopAfter;  ///< empty: write an artifact
   std::string saveLevels; ///< folder for LEVEL.mlir files; empty: none
@@ -46,6 +48,11 @@ public:
 ///         option that the chosen levels leave without effect, a plan that does
 ///         not verify.
 void compile(const CompileOptions &options);
+
+/// Returns the text of an .mlir file; "-" is standard input.
+/// Errors: `Error` when it can't be read, `CompileError` for text that no parser
+///         should be given.
+std::string readGraph(const std::string &path);
 
 /// The names of the levels, in order.
 std::vector<std::string> getLevelNames();

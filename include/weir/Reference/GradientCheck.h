@@ -1,0 +1,55 @@
+//===- GradientCheck.h - Gradients against central differences --*- C++ -*-===//
+
+#ifndef WEIR_REFERENCE_GRADIENTCHECK_H
+#define WEIR_REFERENCE_GRADIENTCHECK_H
+
+#include "weir/Artifact/Artifact.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weir {
+
+class Reference;
+
+/// How the gradient by one argument compares.
+struct GradientRow {
+  std::string argument;
+  int64_t elements = 0;
+  /// How many differences were taken: one per element, or along random directions
+  /// where there are more elements than that.
+  int64_t differences = 0;
+  double step = 0;
+  /// The norm of gradient - differences over the larger of their norms; over what
+  /// rounding may leave of a difference where that is larger. Infinite where one
+  /// is not finite.
+  double error = 0;
+  /// Where they differ most: the element's index, or "direction N"; empty where
+  /// there is no element.
+  std::string worst;
+  double gradient = 0, difference = 0; ///< there
+};
+
+/// Compares the gradients of `F.vjp` with central differences of F, both run by the
+/// reference in f64, for random cotangents.
+class GradientCheck {
+public:
+  /// `graphText` holds `entry` at the graph level.
+  /// Errors: `Error` where that, or its gradient, has no reference.
+  GradientCheck(const std::string &graphText, const std::string &entry);
+  ~GradientCheck();
+
+  const std::vector<TensorSpec> &getArguments() const;
+
+  /// One row per float argument, for `arguments` in the entry's order.
+  /// Errors: `Error` on arguments of the wrong number, shape or dtype.
+  std::vector<GradientRow> run(std::vector<Tensor> arguments, uint64_t seed) const;
+
+private:
+  std::unique_ptr<Reference> forward, vjp;
+};
+
+} // namespace weir
+
+#endif // WEIR_REFERENCE_GRADIENTCHECK_H

@@ -1,0 +1,120 @@
+//===- Entries.cpp - Entries that give gradients --------------------------===//
+
+#include "dialects/Autodiff/Autodiff.h"
+#include "dialects/Schedule/Schedule.h"
+#include "weir/Autodiff/Autodiff.h"
+
+using namespace mlir;
+using namespace weir;
+using namespace weir::autodiff;
+
+static bool isFloatTensor(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && isa<FloatType>(tensor.getElementType());
+}
+
+static SmallVector<int64_t> findFloats(TypeRange types) {
+  SmallVector<int64_t> found;
+  for (auto [index, type] : llvm::enumerate(types))
+    if (isFloatTensor(type))
+      found.push_back(index);
+  return found;
+}
+
+static std::string getName(Attribute name, StringRef fallback, int64_t index) {
+  if (auto given = dyn_cast_or_null<StringAttr>(name))
+    return given.str();
+  return (fallback + Twine(index)).str();
+}
+
+/// Adds the function that is one `autodiff.vjp` of `function`. The cotangents are
+/// arguments; where `one` is set, there are none but 1 for the only seeded result.
+static FailureOr<func::FuncOp> addEntry(func::FuncOp function, StringRef suffix,
+                                        ArrayRef<int64_t> seeded, ArrayRef<int64_t> wanted,
+                                        bool one) {
+  std::string name = (function.getName() + suffix).str();
+  if (SymbolTable::lookupNearestSymbolFrom(function, StringAttr::get(function.getContext(), name)))
+    return function.emitOpError() << "cannot have gradients of name '" << name
+                                  << "': that function is there already";
+  if (function.isExternal() || !function.getBody().hasOneBlock())
+    return function.emitOpError("has no body of one block to differentiate");
+  if (wanted.empty())
+    return function.emitOpError("has no float argument to differentiate by");
+
+  function.getContext()->loadDialect<AutodiffDialect, arith::ArithDialect>();
+  OpBuilder builder(function->getContext());
+  builder.setInsertionPointAfter(function);
+  Location loc = function.getLoc();
+  SmallVector<Type> arguments(function.getArgumentTypes()), results(function.getResultTypes());
+  if (!one)
+    for (int64_t index : seeded)
+      arguments.push_back(function.getResultTypes()[index]);
+  for (int64_t index : wanted)
+    results.push_back(function.getArgumentTypes()[index]);
+  auto entry =
+      func::FuncOp::create(builder, loc, name, builder.getFunctionType(arguments, results));
+  Block *block = entry.addEntryBlock();
+  builder.setInsertionPointToEnd(block);
+  unsigned own = function.getNumArguments();
+  SmallVector<Value> cotangents(block->getArguments().drop_front(own));
+  if (one) {
+    auto type = cast<RankedTensorType>(function.getResultTypes()[seeded.front()]);
+    auto value = DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), 1.0));
+    cotangents.push_back(arith::ConstantOp::create(builder, loc, value));
+  }
+  auto vjp = VjpOp::create(builder, loc, results, function.getName(),
+                           block->getArguments().take_front(own), cotangents, seeded, wanted);
+  func::ReturnOp::create(builder, loc, vjp.getResults());
+
+  // What an argument is stays; who gives its bytes is the new entry's own matter.
+  auto getArgument = [&](int64_t index, StringRef attribute) {
+    return function.getArgAttr(index, attribute);
+  };
+  auto getResultName = [&](int64_t index) {
+    return getName(function.getResultAttr(index, schedule::nameAttrName), "result", index);
+  };
+  for (unsigned index = 0; index < own; ++index)
+    for (StringRef attribute : {schedule::nameAttrName, schedule::kindAttrName})
+      if (Attribute value = getArgument(index, attribute))
+        entry.setArgAttr(index, attribute, value);
+  if (!one)
+    for (auto [position, index] : llvm::enumerate(seeded))
+      entry.setArgAttr(own + position, schedule::nameAttrName,
+                       builder.getStringAttr("cotangent." + getResultName(index)));
+  for (unsigned index = 0; index < function.getNumResults(); ++index)
+    entry.setResultAttr(index, schedule::nameAttrName, builder.getStringAttr(getResultName(index)));
+  for (auto [position, index] : llvm::enumerate(wanted))
+    entry.setResultAttr(
+        function.getNumResults() + position, schedule::nameAttrName,
+        builder.getStringAttr("grad." +
+                              getName(getArgument(index, schedule::nameAttrName), "arg", index)));
+  return entry;
+}
+
+FailureOr<func::FuncOp> weir::autodiff::addVjpEntry(func::FuncOp function) {
+  SmallVector<int64_t> seeded = findFloats(function.getResultTypes());
+  if (seeded.empty())
+    return function.emitOpError("has no float result to differentiate");
+  return addEntry(function, ".vjp", seeded, findFloats(function.getArgumentTypes()),
+                  /*one=*/false);
+}
+
+FailureOr<func::FuncOp> weir::autodiff::addGradEntry(func::FuncOp function) {
+  SmallVector<int64_t> scalars;
+  for (int64_t index : findFloats(function.getResultTypes()))
+    if (cast<RankedTensorType>(function.getResultTypes()[index]).getRank() == 0)
+      scalars.push_back(index);
+  if (scalars.size() != 1)
+    return function.emitOpError() << "has " << scalars.size()
+                                  << " float results of rank 0; a gradient is that of exactly one";
+  return addEntry(function, ".grad", scalars, getTrained(function), /*one=*/true);
+}
+
+SmallVector<int64_t> weir::autodiff::getTrained(func::FuncOp function) {
+  SmallVector<int64_t> floats = findFloats(function.getArgumentTypes()), params;
+  for (int64_t index : floats)
+    if (auto kind = function.getArgAttrOfType<StringAttr>(index, schedule::kindAttrName);
+        kind && kind == "param")
+      params.push_back(index);
+  return params.empty() ? floats : params;
+}

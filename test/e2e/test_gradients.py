@@ -1,0 +1,367 @@
+"""Gradients against central differences in f64 (`weir gradcheck`), conventions where
+there is none, and gradients on Vulkan against the reference."""
+
+import json
+
+import numpy
+import pytest
+from safetensors.numpy import load_file, save_file
+
+
+def tensor(shape, element="f32"):
+    return f"tensor<{''.join(f'{size}x' for size in shape)}{element}>"
+
+
+def check(weir, text, inputs=None, entry="f"):
+    """Every gradient of `entry` by differences; returns what is said of each argument."""
+    (weir.folder / "graph.mlir").write_text(text)
+    flags = []
+    if inputs:
+        save_file({name: numpy.asarray(value) for name, value in inputs.items()}, weir.folder / "in.safetensors")
+        flags = ["--input=in.safetensors"]
+    report = json.loads(weir.run("gradcheck", "graph.mlir", f"--entry={entry}", "--json", *flags))
+    return {row["argument"]: row for row in report["arguments"]}
+
+
+def pointwise(cases, size=7):
+    """A function with one result per (name, body, number of arguments); the body
+    makes %y of scalars %a, %b, %c."""
+    arguments, ops, results = [], [], []
+    for name, body, number in cases:
+        letters = "abc"[:number]
+        arguments += [f'%{name}_{i}: {tensor([size], "f64")} {{weir.name = "{name}.{i}"}}' for i in letters]
+        maps = ", ".join(["affine_map<(i) -> (i)>"] * (number + 1))
+        ops.append(f"""
+  %{name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel"]}}
+      ins({", ".join(f"%{name}_{i}" for i in letters)} : {", ".join([tensor([size], "f64")] * number)})
+      outs(%empty : {tensor([size], "f64")}) {{
+  ^bb0({", ".join(f"%{i}: f64" for i in letters)}, %out: f64):
+    {body}
+    linalg.yield %y : f64
+  }} -> {tensor([size], "f64")}""")
+        results.append(f"%{name}")
+    types = ", ".join([tensor([size], "f64")] * len(results))
+    return f"""
+func.func @f({", ".join(arguments)}) -> ({types}) {{
+  %empty = tensor.empty() : {tensor([size], "f64")}
+  {"".join(ops)}
+  return {", ".join(results)} : {types}
+}}"""
+
+
+# Where each function of one number is tried: its domain, kinks left out.
+WIDE, POSITIVE, INSIDE, ABOVE_ONE = (-2.3, 2.1), (0.2, 3.0), (-0.9, 0.8), (1.2, 4.0)
+UNARY = {"arith.negf": WIDE, "math.absf": WIDE, "math.acos": INSIDE, "math.acosh": ABOVE_ONE, "math.asin": INSIDE,
+         "math.asinh": WIDE, "math.atan": WIDE, "math.atanh": INSIDE, "math.cbrt": POSITIVE, "math.ceil": WIDE,
+         "math.cos": WIDE, "math.cosh": WIDE, "math.erf": WIDE, "math.erfc": WIDE, "math.exp": WIDE,
+         "math.exp2": WIDE, "math.expm1": WIDE, "math.floor": WIDE, "math.log": POSITIVE, "math.log10": POSITIVE,
+         "math.log1p": INSIDE, "math.log2": POSITIVE, "math.round": WIDE, "math.roundeven": WIDE,
+         "math.rsqrt": POSITIVE, "math.sin": WIDE, "math.sinh": WIDE, "math.sqrt": POSITIVE, "math.tan": INSIDE,
+         "math.tanh": WIDE, "math.trunc": WIDE}
+STEPS = ["math.ceil", "math.floor", "math.round", "math.roundeven", "math.trunc"]
+
+
+def test_functions_of_one_number(weir):
+    cases = [(op.split(".")[1], f"%y = {op} %a : f64", 1) for op in UNARY]
+    inputs = {f"{op.split('.')[1]}.a": numpy.linspace(*domain, 7) for op, domain in UNARY.items()}
+    rows = check(weir, pointwise(cases), inputs)
+    assert len(rows) == len(UNARY)
+    for op in UNARY:
+        row = rows[f"{op.split('.')[1]}.a"]
+        assert row["error"] < 1e-8, op
+        assert (row["gradient"] == 0) == (op in STEPS), op
+
+
+def test_functions_of_more(weir):
+    ordered = "%c = arith.cmpf ogt, %a, %b : f64\n    "
+    cases = [("addf", "%y = arith.addf %a, %b : f64", 2), ("subf", "%y = arith.subf %a, %b : f64", 2),
+             ("mulf", "%y = arith.mulf %a, %b : f64", 2), ("divf", "%y = arith.divf %a, %b : f64", 2),
+             ("remf", "%y = arith.remf %a, %b : f64", 2), ("maximumf", "%y = arith.maximumf %a, %b : f64", 2),
+             ("minimumf", "%y = arith.minimumf %a, %b : f64", 2), ("maxnumf", "%y = arith.maxnumf %a, %b : f64", 2),
+             ("minnumf", "%y = arith.minnumf %a, %b : f64", 2), ("atan2", "%y = math.atan2 %a, %b : f64", 2),
+             ("copysign", "%y = math.copysign %a, %b : f64", 2), ("powf", "%y = math.powf %a, %b : f64", 2),
+             ("fma", "%y = math.fma %a, %b, %c : f64", 3), ("clampf", "%y = math.clampf %a to [%b, %c] : f64", 3),
+             ("select", ordered + "%y = arith.select %c, %a, %b : f64", 2),
+             ("fpowi", "%n = arith.constant 3 : i32\n    %y = math.fpowi %a, %n : f64, i32", 1),
+             ("inverse", "%n = arith.constant -2 : i32\n    %y = math.fpowi %a, %n : f64, i32", 1),
+             ("one", "%n = arith.constant 0 : i32\n    %y = math.fpowi %a, %n : f64, i32", 1),
+             ("square", "%y = arith.mulf %a, %a : f64", 1),
+             ("narrow", "%n = arith.truncf %a : f64 to f32\n    %s = math.sin %n : f32\n"
+                        "    %y = arith.extf %s : f32 to f64", 1),
+             ("sincos", "%s, %c = math.sincos %a : f64\n    %d = arith.mulf %s, %s : f64\n"
+                        "    %y = arith.addf %d, %c : f64", 1),
+             ("chain", "%e = math.exp %a : f64\n    %d = arith.divf %e, %b : f64\n"
+                       "    %y = arith.mulf %d, %e : f64", 2)]
+    random = numpy.random.default_rng(1)
+    inputs = {f"{name}.{letter}": random.uniform(0.3, 2, 7) * random.choice([-1, 1], 7)
+              for name, _, number in cases for letter in "abc"[:number]}
+    inputs["powf.a"] = numpy.abs(inputs["powf.a"])
+    inputs["remf.a"] = inputs["remf.a"] * 3
+    # Below, between and above the limits.
+    inputs |= {"clampf.a": numpy.linspace(-2, 2, 7), "clampf.b": numpy.full(7, -0.9), "clampf.c": numpy.full(7, 1.1)}
+    rows = check(weir, pointwise(cases), inputs)
+    assert len(rows) == sum(number for _, _, number in cases)
+    for name, row in rows.items():
+        assert row["error"] < 1e-8, name
+    assert rows["copysign.b"]["gradient"] == rows["one.a"]["gradient"] == 0
+
+
+STRUCTURES = {
+    # name: arguments, results, body; sizes are odd, 1, 0 and primes.
+    "matmul": (["3x5", "5x7"], "3x7", """
+  %y = linalg.matmul ins(%a, %b : tensor<3x5xf32>, tensor<5x7xf32>) outs(%zeros : tensor<3x7xf32>) -> tensor<3x7xf32>"""),
+    "matmul_of_one": (["1x1", "1x1"], "1x1", """
+  %y = linalg.matmul ins(%a, %b : tensor<1x1xf32>, tensor<1x1xf32>) outs(%zeros : tensor<1x1xf32>) -> tensor<1x1xf32>"""),
+    "matmul_of_none": (["3x0", "0x2"], "3x2", """
+  %y = linalg.matmul ins(%a, %b : tensor<3x0xf32>, tensor<0x2xf32>) outs(%zeros : tensor<3x2xf32>) -> tensor<3x2xf32>"""),
+    "matmul_onto": (["3x5", "5x2", "3x2"], "3x2", """
+  %y = linalg.matmul ins(%a, %b : tensor<3x5xf32>, tensor<5x2xf32>) outs(%c : tensor<3x2xf32>) -> tensor<3x2xf32>"""),
+    "matmul_of_itself": (["5x5"], "5x5", """
+  %y = linalg.matmul ins(%a, %a : tensor<5x5xf32>, tensor<5x5xf32>) outs(%zeros : tensor<5x5xf32>) -> tensor<5x5xf32>"""),
+    "matmul_transposed": (["3x5", "7x5"], "3x7", """
+  %y = linalg.matmul indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>,
+                                      affine_map<(i, j, k) -> (i, j)>]
+      ins(%a, %b : tensor<3x5xf32>, tensor<7x5xf32>) outs(%zeros : tensor<3x7xf32>) -> tensor<3x7xf32>"""),
+    "batch_matmul": (["2x3x5", "2x5x1"], "2x3x1", """
+  %y = linalg.batch_matmul ins(%a, %b : tensor<2x3x5xf32>, tensor<2x5x1xf32>) outs(%zeros : tensor<2x3x1xf32>)
+      -> tensor<2x3x1xf32>"""),
+    "dot": (["7", "7"], "", """
+  %y = linalg.dot ins(%a, %b : tensor<7xf32>, tensor<7xf32>) outs(%zeros : tensor<f32>) -> tensor<f32>"""),
+    "transpose": (["2x3x5"], "5x2x3", """
+  %y = linalg.transpose ins(%a : tensor<2x3x5xf32>) outs(%empty : tensor<5x2x3xf32>) permutation = [2, 0, 1]"""),
+    "broadcast": (["3"], "3x5", """
+  %y = linalg.broadcast ins(%a : tensor<3xf32>) outs(%empty : tensor<3x5xf32>) dimensions = [1]"""),
+    "reduce": (["3x5x2", "5"], "5", """
+  %y = linalg.reduce { arith.addf } ins(%a : tensor<3x5x2xf32>) outs(%b : tensor<5xf32>) dimensions = [0, 2]"""),
+    "map": (["3x5", "3x5"], "3x5", """
+  %y = linalg.map { arith.mulf } ins(%a, %b : tensor<3x5xf32>, tensor<3x5xf32>) outs(%empty : tensor<3x5xf32>)"""),
+    "softmax": (["3x5"], "3x5", """
+  %y = linalg.softmax dimension(1) ins(%a : tensor<3x5xf32>) outs(%empty : tensor<3x5xf32>) -> tensor<3x5xf32>"""),
+    "unit_dims": (["4x1", "1x5"], "4x5", """
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, 0)>, affine_map<(i, j) -> (0, j)>,
+                                        affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%a, %b : tensor<4x1xf32>, tensor<1x5xf32>) outs(%empty : tensor<4x5xf32>) {
+  ^bb0(%p: f32, %q: f32, %out: f32):
+    %r = arith.divf %p, %q : f32
+    linalg.yield %r : f32
+  } -> tensor<4x5xf32>"""),
+    # Only a's own map says how often its row is counted in b's gradient, and no other.
+    "pruned_extent": (["3x5", "3"], "3", """
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>,
+                                        affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%a, %b : tensor<3x5xf32>, tensor<3xf32>) outs(%zeros : tensor<3xf32>) {
+  ^bb0(%p: f32, %q: f32, %out: f32):
+    %r = arith.addf %p, %q : f32
+    %s = arith.addf %out, %r : f32
+    linalg.yield %s : f32
+  } -> tensor<3xf32>"""),
+    "sum_of_differences": (["3x5", "3"], "3", """
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+                       iterator_types = ["parallel", "reduction"]}
+      ins(%a : tensor<3x5xf32>) outs(%b : tensor<3xf32>) {
+  ^bb0(%p: f32, %out: f32):
+    %r = math.sin %p : f32
+    %s = arith.subf %out, %r : f32
+    %t = math.fma %r, %p, %s : f32
+    linalg.yield %t : f32
+  } -> tensor<3xf32>"""),
+    "point_reads_outs": (["7", "7"], "7", """
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%a : tensor<7xf32>) outs(%b : tensor<7xf32>) {
+  ^bb0(%p: f32, %out: f32):
+    %r = arith.mulf %out, %out : f32
+    %s = arith.mulf %r, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<7xf32>"""),
+    "index": (["5"], "5", """
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%a : tensor<5xf32>) outs(%empty : tensor<5xf32>) {
+  ^bb0(%p: f32, %out: f32):
+    %i = linalg.index 0 : index
+    %n = arith.index_cast %i : index to i32
+    %r = arith.sitofp %n : i32 to f32
+    %s = arith.mulf %r, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<5xf32>"""),
+    "largest": (["3x7"], "3", """
+  %least = arith.constant dense<0xFF800000> : tensor<3xf32>
+  %y = linalg.reduce { arith.maximumf } ins(%a : tensor<3x7xf32>) outs(%least : tensor<3xf32>) dimensions = [1]"""),
+    "smallest_square": (["3x7"], "7", """
+  %most = arith.constant dense<0x7F800000> : tensor<7xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>],
+                       iterator_types = ["reduction", "parallel"]}
+      ins(%a : tensor<3x7xf32>) outs(%most : tensor<7xf32>) {
+  ^bb0(%p: f32, %out: f32):
+    %r = arith.mulf %p, %p : f32
+    %s = arith.minnumf %out, %r : f32
+    linalg.yield %s : f32
+  } -> tensor<7xf32>"""),
+    "largest_and_its_place": (["7"], "", """
+  %least = arith.constant dense<0xFF800000> : tensor<f32>
+  %none = arith.constant dense<0> : tensor<i32>
+  %y, %at = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>, affine_map<(i) -> ()>],
+                            iterator_types = ["reduction"]}
+      ins(%a : tensor<7xf32>) outs(%least, %none : tensor<f32>, tensor<i32>) {
+  ^bb0(%p: f32, %out: f32, %place: i32):
+    %i = linalg.index 0 : index
+    %n = arith.index_cast %i : index to i32
+    %r = arith.cmpf ogt, %p, %out : f32
+    %s = arith.maximumf %p, %out : f32
+    %t = arith.select %r, %n, %place : i32
+    linalg.yield %s, %t : f32, i32
+  } -> (tensor<f32>, tensor<i32>)"""),
+    "two_results": (["5", "5"], "5", """
+  %p:2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>,
+                                          affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%a, %b : tensor<5xf32>, tensor<5xf32>) outs(%empty, %empty : tensor<5xf32>, tensor<5xf32>) {
+  ^bb0(%p: f32, %q: f32, %out: f32, %other: f32):
+    %r = arith.mulf %p, %q : f32
+    %s = math.sin %r : f32
+    linalg.yield %r, %s : f32, f32
+  } -> (tensor<5xf32>, tensor<5xf32>)
+  %y = linalg.mul ins(%p#0, %p#1 : tensor<5xf32>, tensor<5xf32>) outs(%empty : tensor<5xf32>) -> tensor<5xf32>"""),
+    "captured_scalar": (["", "5"], "5", """
+  %s = tensor.extract %a[] : tensor<f32>
+  %p = linalg.map ins(%b : tensor<5xf32>) outs(%empty : tensor<5xf32>) (%q: f32, %out: f32) {
+    %r = arith.mulf %q, %s : f32
+    linalg.yield %r : f32
+  }
+  %f = linalg.fill ins(%s : f32) outs(%empty : tensor<5xf32>) -> tensor<5xf32>
+  %y = linalg.mul ins(%p, %f : tensor<5xf32>, tensor<5xf32>) outs(%empty : tensor<5xf32>) -> tensor<5xf32>"""),
+    "conv_weights": (["3"], "6", """
+  %x = arith.constant dense<[1.0, -2.0, 3.5, 0.0, 0.5, 7.0, -1.0, 2.0]> : tensor<8xf32>
+  %y = linalg.conv_1d ins(%x, %a : tensor<8xf32>, tensor<3xf32>) outs(%zeros : tensor<6xf32>) -> tensor<6xf32>"""),
+    "reshapes": (["6x5"], "2x15", """
+  %p = tensor.expand_shape %a [[0, 1], [2]] output_shape [2, 3, 5] : tensor<6x5xf32> into tensor<2x3x5xf32>
+  %y = tensor.collapse_shape %p [[0], [1, 2]] : tensor<2x3x5xf32> into tensor<2x15xf32>"""),
+    "slices": (["7x5", "2"], "3", """
+  %p = tensor.extract_slice %a[1, 1] [3, 1] [2, 1] : tensor<7x5xf32> to tensor<3xf32>
+  %q = tensor.extract_slice %a[2, 1] [3, 1] [1, 1] : tensor<7x5xf32> to tensor<3xf32>
+  %r = linalg.mul ins(%p, %q : tensor<3xf32>, tensor<3xf32>) outs(%empty : tensor<3xf32>) -> tensor<3xf32>
+  %y = tensor.insert_slice %b into %r[1] [2] [1] : tensor<2xf32> into tensor<3xf32>"""),
+    "pad": (["3x2"], "6x5", """
+  %two = arith.constant 2.0 : f32
+  %y = tensor.pad %a low[1, 0] high[2, 3] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %two : f32
+  } : tensor<3x2xf32> to tensor<6x5xf32>"""),
+    "concat": (["3x2", "3x1", "3x0"], "3x5", """
+  %y = tensor.concat dim(1) %a, %b, %c, %a : (tensor<3x2xf32>, tensor<3x1xf32>, tensor<3x0xf32>, tensor<3x2xf32>)
+      -> tensor<3x5xf32>"""),
+    "splat": ([""], "3x5", """
+  %s = tensor.extract %a[] : tensor<f32>
+  %t = math.sin %s : f32
+  %y = tensor.splat %t : tensor<3x5xf32>"""),
+    "elements": (["3x2"], "2", """
+  %i = arith.constant 1 : index
+  %j = arith.constant 0 : index
+  %s = tensor.extract %a[%i, %j] : tensor<3x2xf32>
+  %t = tensor.extract %a[%j, %i] : tensor<3x2xf32>
+  %u = arith.mulf %s, %t : f32
+  %y = tensor.from_elements %u, %s : tensor<2xf32>"""),
+    "cast": (["3"], "3", "\n  %y = tensor.cast %a : tensor<3xf32> to tensor<3xf32>"),
+    "layer_norm": (["3x5", "5", "5"], "3x5", """
+  %y = norm.layer_norm %a gamma(%b : tensor<5xf32>) beta(%c : tensor<5xf32>) {axes = 1 : i64, eps = 1.0e-5 : f64}
+      : tensor<3x5xf32>"""),
+    "rms_norm": (["3x5", "5"], "3x5", """
+  %y = norm.rms_norm %a gamma(%b : tensor<5xf32>) {axes = 1 : i64, eps = 1.0e-5 : f64} : tensor<3x5xf32>"""),
+    "log_softmax": (["3x5"], "3x5", "\n  %y = norm.log_softmax %a {axis = 1 : i64} : tensor<3x5xf32>"),
+    "cross_entropy": (["3x5"], "", """
+  %t = arith.constant dense<[4, -100, 0]> : tensor<3xi64>
+  %y = norm.softmax_cross_entropy mean %a, %t : tensor<3x5xf32>, tensor<3xi64> -> tensor<f32>"""),
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_structures(weir, name):
+    shapes, result, body = STRUCTURES[name]
+    type_of = lambda shape: f"tensor<{shape + 'x' if shape else ''}f32>"
+    arguments = ", ".join(f"%{letter}: {type_of(shape)}" for letter, shape in zip("abc", shapes))
+    # A function of the result, so that no cotangent is the same everywhere, and a's last use.
+    rows = check(weir, f"""
+func.func @f({arguments}) -> {type_of(result)} {{
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : {type_of(result)}
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : {type_of(result)}) -> {type_of(result)}
+  {body}
+  %z = linalg.exp ins(%y : {type_of(result)}) outs(%empty : {type_of(result)}) -> {type_of(result)}
+  return %z : {type_of(result)}
+}}""")
+    assert len(rows) == len(shapes)
+    for argument, row in rows.items():
+        assert row["error"] < 1e-7, argument
+        assert row["elements"] == 0 or row["gradient"] != 0
+
+
+def gradients(weir, text, inputs, *flags, entry="f.vjp"):
+    artifact = weir.compile_text(text, "a", "--vjp=f")
+    save_file({name: numpy.asarray(value) for name, value in inputs.items()}, weir.folder / "in.safetensors")
+    weir.run("run", artifact, f"--entry={entry}", *flags, "--input=in.safetensors", "--output=out.safetensors")
+    return load_file(weir.folder / "out.safetensors")
+
+
+@pytest.mark.parametrize("flags", [["--device=reference"], []])
+def test_shared_weight_counts_each_use_once(weir, flags):
+    """Background case 5, exactly: every product and sum here is one of few digits."""
+    text = """
+func.func @f(%x: tensor<1x2xf64> {weir.name = "x"}, %w: tensor<2x2xf64> {weir.name = "w"})
+    -> (tensor<1x2xf64> {weir.name = "y"}) {
+  %zero = arith.constant 0.0 : f64
+  %empty = tensor.empty() : tensor<1x2xf64>
+  %init = linalg.fill ins(%zero : f64) outs(%empty : tensor<1x2xf64>) -> tensor<1x2xf64>
+  %h = linalg.matmul ins(%x, %w : tensor<1x2xf64>, tensor<2x2xf64>) outs(%init : tensor<1x2xf64>) -> tensor<1x2xf64>
+  %y = linalg.matmul ins(%h, %w : tensor<1x2xf64>, tensor<2x2xf64>) outs(%init : tensor<1x2xf64>) -> tensor<1x2xf64>
+  return %y : tensor<1x2xf64>
+}"""
+    found = gradients(weir, text, {"x": [[1.1, -0.7]], "w": [[0.4, -0.2], [0.7, 0.3]],
+                                   "cotangent.y": [[1.0, 1.0]]}, *flags)
+    numpy.testing.assert_allclose(found["grad.w"], [[0.17, 1.05], [-0.57, -1.13]], rtol=0, atol=1e-15)
+    numpy.testing.assert_allclose(found["grad.x"], [[-0.12, 0.44]], rtol=0, atol=1e-15)
+    numpy.testing.assert_allclose(found["y"], [[-0.321, -0.119]], rtol=0, atol=1e-15)
+
+
+def test_ties_kinks_and_nans(weir):
+    """What docs/gradients.md states of points where there is no derivative, or several."""
+    cases = [("absf", "%y = math.absf %a : f64", 1), ("maximumf", "%y = arith.maximumf %a, %b : f64", 2),
+             ("minimumf", "%y = arith.minimumf %a, %b : f64", 2), ("maxnumf", "%y = arith.maxnumf %a, %b : f64", 2),
+             ("minnumf", "%y = arith.minnumf %a, %b : f64", 2), ("floor", "%y = math.floor %a : f64", 1),
+             ("copysign", "%y = math.copysign %a, %b : f64", 2)]
+    nan = numpy.nan
+    inputs = {"absf.a": [0.0, -0.0, -3.0, 2.0], "floor.a": [1.0, 0.0, -2.0, nan],
+              "copysign.a": [0.0, -2.0, 2.0, -0.0], "copysign.b": [1.0, -3.0, -0.0, 2.0]}
+    for name in ["maximumf", "minimumf", "maxnumf", "minnumf"]:
+        inputs |= {f"{name}.a": [2.0, nan, 1.0, nan], f"{name}.b": [2.0, 1.0, nan, nan]}
+    inputs |= {f"cotangent.result{i}": numpy.ones(4) for i in range(len(cases))}
+    found = gradients(weir, pointwise(cases, 4), inputs, "--device=reference")
+    expected = {"absf.a": [0, 0, -1, 1], "floor.a": [0, 0, 0, 0], "copysign.a": [0, 1, -1, 0], "copysign.b": [0] * 4}
+    for name in ["maximumf", "minimumf"]:
+        expected |= {f"{name}.a": [0.5, 1, 1, 1], f"{name}.b": [0.5, 1, 1, 1]}
+    for name in ["maxnumf", "minnumf"]:
+        expected |= {f"{name}.a": [0.5, 0, 1, 0], f"{name}.b": [0.5, 1, 0, 0]}
+    for name, value in expected.items():
+        numpy.testing.assert_array_equal(found[f"grad.{name}"], value, err_msg=name)
+
+
+@pytest.mark.parametrize("flags", [["--device=reference"], []])
+def test_largest_is_split_evenly_and_keeps_nans(weir, flags):
+    text = """
+func.func @f(%x: tensor<3x4xf32> {weir.name = "x"}) -> (tensor<3xf32> {weir.name = "y"}) {
+  %least = arith.constant dense<0xFF800000> : tensor<3xf32>
+  %y = linalg.reduce { arith.maximumf } ins(%x : tensor<3x4xf32>) outs(%least : tensor<3xf32>) dimensions = [1]
+  return %y : tensor<3xf32>
+}"""
+    x = numpy.array([[1, 3, 3, 2], [-numpy.inf] * 4, [1, numpy.nan, 0, 0]], numpy.float32)
+    found = gradients(weir, text, {"x": x, "cotangent.y": numpy.array([1, 8, 1], numpy.float32)}, *flags)
+    numpy.testing.assert_array_equal(found["grad.x"], [[0, 0.5, 0.5, 0], [2] * 4, [numpy.nan] * 4])
+
+
+def test_mlp_on_vulkan(weir):
+    """All gradients of a trained model's loss, by the whole pipeline."""
+    artifact = weir.compile(weir.examples / "mlp/mlp.mlir", "mlp", "--grad=mlp_loss", "--entry=mlp_loss.grad")
+    inputs = ["--entry=mlp_loss.grad", f"--input={weir.examples / 'mlp/inputs.safetensors'}"]
+    weir.compare(artifact, inputs, 1e-5, validated=True)
+    kernels = weir.run("compile", weir.examples / "mlp/mlp.mlir", "--grad=mlp_loss", "--entry=mlp_loss.grad",
+                       "--stop-after=kernels", "-o", "-")
+    assert "linalg.transpose" not in kernels
+    assert sum(line.lstrip().startswith("%") and 'schedule.kernel "contraction' in line
+               for line in kernels.splitlines()) == 6

@@ -1,0 +1,91 @@
+//===- GradCheck.cpp - weir gradcheck -------------------------------------===//
+
+#include "Output.h"
+#include "Tensors.h"
+#include "Verbs.h"
+#include "weir/Compiler/Compiler.h"
+#include "weir/Reference/GradientCheck.h"
+
+#include <cmath>
+#include <iostream>
+#include <memory>
+
+using namespace weir;
+using namespace weir::tool;
+
+namespace {
+struct GradCheckOptions {
+  std::string graph, entry;
+  std::vector<std::string> inputs;
+  uint64_t seed = 1;
+  double tolerance = 1e-6;
+  bool json = false;
+};
+} // namespace
+
+static int gradCheck(const GradCheckOptions &options) {
+  Progress progress;
+  progress.begin("differentiating " + options.entry);
+  GradientCheck check(readGraph(options.graph), options.entry);
+  EntrySpec entry;
+  entry.name = options.entry;
+  entry.arguments = check.getArguments();
+  std::vector<Tensor> arguments = gatherInputs(entry, options.inputs, options.seed, /*widen=*/true);
+  progress.begin("taking differences");
+  std::vector<GradientRow> rows = check.run(std::move(arguments), options.seed);
+
+  bool passes = true;
+  std::vector<std::vector<std::string>> table;
+  Json json = Json::array();
+  for (const GradientRow &row : rows) {
+    bool rowPasses = row.error <= options.tolerance;
+    passes &= rowPasses;
+    table.push_back({row.argument, std::to_string(row.elements), std::to_string(row.differences),
+                     printNumber(row.step), printNumber(row.error), row.worst,
+                     printNumber(row.gradient), printNumber(row.difference),
+                     rowPasses ? "yes" : "NO"});
+    json.push_back({{"argument", row.argument},
+                    {"elements", row.elements},
+                    {"differences", row.differences},
+                    {"step", row.step},
+                    {"error", std::isfinite(row.error) ? Json(row.error) : Json("inf")},
+                    {"worst", row.worst},
+                    {"gradient", row.gradient},
+                    {"difference", row.difference},
+                    {"passes", rowPasses}});
+  }
+  if (options.json)
+    printJson({{"entry", options.entry},
+               {"tolerance", options.tolerance},
+               {"passes", passes},
+               {"arguments", json}});
+  else
+    printTable({"argument", "elements", "differences", "step", "error", "worst", "gradient",
+                "difference", "passes"},
+               table);
+  return passes ? Done : CheckFailed;
+}
+
+void tool::addGradCheck(CLI::App &app, Verb &chosen) {
+  auto options = std::make_shared<GradCheckOptions>();
+  CLI::App *verb =
+      app.add_subcommand("gradcheck", "Compare gradients with central differences, in f64");
+  verb->footer("For random cotangents, of all results together. Arguments of at most 256 elements "
+               "are moved one by one, larger ones along 16 random directions. The error is the "
+               "norm of gradient - difference over the larger of the two norms.");
+  verb->add_option("input", options->graph, "The graph, an .mlir file; - is standard input")
+      ->required()
+      ->type_name("IN.mlir");
+  verb->add_option("--entry", options->entry, "The function to differentiate")
+      ->required()
+      ->type_name("F");
+  verb->add_option("--input", options->inputs,
+                   "Where to take the gradients, a safetensors file; may be repeated. What no "
+                   "file has is random")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  verb->add_option("--seed", options->seed, "Of random inputs, cotangents and directions");
+  verb->add_option("--tolerance", options->tolerance, "The largest error that passes");
+  verb->add_flag("--json", options->json, "Print JSON");
+  verb->callback([options, &chosen] { chosen = [options] { return gradCheck(*options); }; });
+}
