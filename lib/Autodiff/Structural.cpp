@@ -214,6 +214,10 @@ LogicalResult Structural::addTargets() {
       result = fail() << "the gradient flows through operand " << operand.getOperandNumber()
                       << ", whose map " << AffineMapAttr::get(map)
                       << " is no projected permutation";
+    else if (Type element = getElementTypeOrSelf(operand.get());
+             isReduced(map) && element.getIntOrFloatBitWidth() < 32)
+      result = fail() << "the gradient by operand " << operand.getOperandNumber()
+                      << " would be summed in " << element << "; sums are in f32 or wider";
     addTarget(operand.get(), map, inBody);
   }
   SetVector<Value> captured;

@@ -7,6 +7,7 @@
 #include "weir/Autodiff/Autodiff.h"
 #include "weir/Reference/Reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -15,7 +16,8 @@
 using namespace mlir;
 using namespace weir;
 
-/// Returns `graphText` with the entry that gives the gradients of `entry`.
+/// Returns `graphText` with the entry that gives the gradients of `entry`; where it
+/// has one, that is taken at its word.
 static std::string addVjp(const std::string &graphText, const std::string &entry) {
   DialectRegistry registry;
   registerEverything(registry);
@@ -32,6 +34,8 @@ static std::string addVjp(const std::string &graphText, const std::string &entry
   auto function = module->lookupSymbol<func::FuncOp>(entry);
   if (!function)
     throw Error("the graph has no function '" + entry + "'");
+  if (module->lookupSymbol(entry + ".vjp"))
+    return graphText;
   if (failed(autodiff::addVjpEntry(function)))
     throw Error("function '" + entry + "': " + problems);
   std::string text;
@@ -40,6 +44,13 @@ static std::string addVjp(const std::string &graphText, const std::string &entry
 }
 
 static bool isFloat(const TensorSpec &spec) { return spec.dtype == "F64"; }
+
+static bool haveSameTypes(const std::vector<TensorSpec> &a, const std::vector<TensorSpec> &b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const TensorSpec &left, const TensorSpec &right) {
+                      return left.dtype == right.dtype && left.shape == right.shape;
+                    });
+}
 
 static std::vector<double> getValues(const Tensor &tensor) {
   std::vector<double> values(tensor.data.size() / sizeof(double));
@@ -71,7 +82,19 @@ static std::string printIndex(const TensorSpec &spec, int64_t place) {
 GradientCheck::GradientCheck(const std::string &graphText, const std::string &entry)
     : forward(std::make_unique<Reference>(graphText, entry, Precision::Float64)),
       vjp(std::make_unique<Reference>(addVjp(graphText, entry), entry + ".vjp",
-                                      Precision::Float64)) {}
+                                      Precision::Float64)) {
+  std::vector<TensorSpec> arguments = forward->getArguments(), results = forward->getResults();
+  for (const TensorSpec &result : forward->getResults())
+    if (isFloat(result))
+      arguments.push_back(result);
+  for (const TensorSpec &argument : forward->getArguments())
+    if (isFloat(argument))
+      results.push_back(argument);
+  if (!haveSameTypes(arguments, vjp->getArguments()) || !haveSameTypes(results, vjp->getResults()))
+    throw Error("function '" + entry + ".vjp' must take the arguments of '" + entry +
+                "' and a cotangent for each of its float results, and give its results and a "
+                "gradient for each float argument");
+}
 
 GradientCheck::~GradientCheck() = default;
 

@@ -167,3 +167,130 @@ func.func @itself(%x: tensor<4xf32>) -> tensor<4xf32> {
       : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
   return %dx : tensor<4xf32>
 }
+
+// -----
+
+func.func @largest(%x: tensor<4x6xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{has no gradient rule: the gradient flows through operand 1, from which a maximum or minimum starts}}
+  %y = linalg.reduce { arith.maximumf } ins(%x : tensor<4x6xf32>) outs(%init : tensor<4xf32>)
+       dimensions = [1]
+  return %y : tensor<4xf32>
+}
+func.func @f(%x: tensor<4x6xf32>, %init: tensor<4xf32>, %dy: tensor<4xf32>) -> tensor<4xf32> {
+  %y, %d = autodiff.vjp @largest(%x, %init) seeded [0] (%dy) wanted [1]
+      : (tensor<4x6xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %d : tensor<4xf32>
+}
+
+// -----
+
+// The same maximum, of what no gradient is wanted of.
+func.func @largest(%x: tensor<4x6xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+  %y = linalg.reduce { arith.maximumf } ins(%x : tensor<4x6xf32>) outs(%init : tensor<4xf32>)
+       dimensions = [1]
+  return %y : tensor<4xf32>
+}
+func.func @f(%x: tensor<4x6xf32>, %init: tensor<4xf32>, %dy: tensor<4xf32>) -> tensor<4x6xf32> {
+  %y, %d = autodiff.vjp @largest(%x, %init) seeded [0] (%dy) wanted [0]
+      : (tensor<4x6xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4x6xf32>)
+  return %d : tensor<4x6xf32>
+}
+
+// -----
+
+func.func @padded(%x: tensor<3xf32>, %p: tensor<f32>) -> tensor<5xf32> {
+  %s = tensor.extract %p[] : tensor<f32>
+  // expected-error @below {{has no gradient rule: the padding is no constant, and the gradient may flow to it}}
+  %y = tensor.pad %x low[1] high[1] {
+  ^bb0(%i: index):
+    tensor.yield %s : f32
+  } : tensor<3xf32> to tensor<5xf32>
+  return %y : tensor<5xf32>
+}
+func.func @f(%x: tensor<3xf32>, %p: tensor<f32>, %dy: tensor<5xf32>) -> tensor<f32> {
+  %y, %d = autodiff.vjp @padded(%x, %p) seeded [0] (%dy) wanted [1]
+      : (tensor<3xf32>, tensor<f32>, tensor<5xf32>) -> (tensor<5xf32>, tensor<f32>)
+  return %d : tensor<f32>
+}
+
+// -----
+
+func.func @last(%x: tensor<3x4xf32>, %init: tensor<3xf32>) -> tensor<3xf32> {
+  // expected-error @below {{the gradient flows from result 0, whose elements are not the accumulator plus a value; sums, maxima and minima have a rule}}
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+                       iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<3x4xf32>) outs(%init : tensor<3xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  } -> tensor<3xf32>
+  return %y : tensor<3xf32>
+}
+func.func @f(%x: tensor<3x4xf32>, %init: tensor<3xf32>) -> tensor<3x4xf32> {
+  %y, %d = autodiff.vjp @last(%x, %init) seeded [0] (%init) wanted [0]
+      : (tensor<3x4xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<3xf32>, tensor<3x4xf32>)
+  return %d : tensor<3x4xf32>
+}
+
+// -----
+
+// A gradient of a gradient: the VJPs of norms have no rule.
+func.func @once(%x: tensor<3x4xf32>, %dy: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  // expected-error @below {{has no gradient rule, and the gradient flows through its operand 1}}
+  %dx, %dg = norm.rms_norm_vjp %dy, %x {axes = 1 : i64, eps = 1.0e-6 : f64} : tensor<3x4xf32>, tensor<4xf32>
+  return %dx : tensor<3x4xf32>
+}
+func.func @f(%x: tensor<3x4xf32>, %dy: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %y, %d = autodiff.vjp @once(%x, %dy) seeded [0] (%dy) wanted [0]
+      : (tensor<3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>) -> (tensor<3x4xf32>, tensor<3x4xf32>)
+  return %d : tensor<3x4xf32>
+}
+
+// -----
+
+func.func @odd(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %y = linalg.map ins(%x : tensor<4xf32>) outs(%empty : tensor<4xf32>) (%a: f32, %out: f32) {
+    // expected-error @below {{has no gradient rule, and the gradient flows through its operand 0}}
+    %b = arith.scaling_extf %a, %a : f32, f32 to f64
+    %d = arith.truncf %b : f64 to f32
+    linalg.yield %d : f32
+  }
+  return %y : tensor<4xf32>
+}
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y, %d = autodiff.vjp @odd(%x) seeded [0] (%x) wanted [0]
+      : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %d : tensor<4xf32>
+}
+
+// -----
+
+func.func @narrow(%x: tensor<4x6xbf16>, %s: tensor<6xbf16>) -> tensor<4x6xbf16> {
+  %empty = tensor.empty() : tensor<4x6xbf16>
+  // expected-error @below {{has no gradient rule: the gradient by operand 1 would be summed in 'bf16'; sums are in f32 or wider}}
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>,
+                                        affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : tensor<4x6xbf16>, tensor<6xbf16>) outs(%empty : tensor<4x6xbf16>) {
+  ^bb0(%a: bf16, %b: bf16, %out: bf16):
+    %p = arith.mulf %a, %b : bf16
+    linalg.yield %p : bf16
+  } -> tensor<4x6xbf16>
+  return %y : tensor<4x6xbf16>
+}
+func.func @f(%x: tensor<4x6xbf16>, %s: tensor<6xbf16>) -> tensor<6xbf16> {
+  %y, %d = autodiff.vjp @narrow(%x, %s) seeded [0] (%x) wanted [1]
+      : (tensor<4x6xbf16>, tensor<6xbf16>, tensor<4x6xbf16>) -> (tensor<4x6xbf16>, tensor<6xbf16>)
+  return %d : tensor<6xbf16>
+}
+// Without a sum there is nothing to refuse.
+func.func @g(%x: tensor<4xbf16>) -> tensor<4xbf16> {
+  %y, %d = autodiff.vjp @square(%x) seeded [0] (%x) wanted [0]
+      : (tensor<4xbf16>, tensor<4xbf16>) -> (tensor<4xbf16>, tensor<4xbf16>)
+  return %d : tensor<4xbf16>
+}
+func.func @square(%x: tensor<4xbf16>) -> tensor<4xbf16> {
+  %empty = tensor.empty() : tensor<4xbf16>
+  %y = linalg.square ins(%x : tensor<4xbf16>) outs(%empty : tensor<4xbf16>) -> tensor<4xbf16>
+  return %y : tensor<4xbf16>
+}

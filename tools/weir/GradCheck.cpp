@@ -72,7 +72,8 @@ void tool::addGradCheck(CLI::App &app, Verb &chosen) {
       app.add_subcommand("gradcheck", "Compare gradients with central differences, in f64");
   verb->footer("For random cotangents, of all results together. Arguments of at most 256 elements "
                "are moved one by one, larger ones along 16 random directions. The error is the "
-               "norm of gradient - difference over the larger of the two norms.");
+               "norm of gradient - difference over the larger of the two norms. A function F.vjp "
+               "in the graph is what is checked, as --vjp=F would make it; else it is derived.");
   verb->add_option("input", options->graph, "The graph, an .mlir file; - is standard input")
       ->required()
       ->type_name("IN.mlir");

@@ -35,8 +35,9 @@ struct GradientRow {
 /// reference in f64, for random cotangents.
 class GradientCheck {
 public:
-  /// `graphText` holds `entry` at the graph level.
-  /// Errors: `Error` where that, or its gradient, has no reference.
+  /// `graphText` holds `entry`, F, at the graph level; F.vjp, too, or it is derived.
+  /// Errors: `Error` where either has no reference, or F.vjp isn't what
+  ///         `weir compile --vjp=F` would make, by its types.
   GradientCheck(const std::string &graphText, const std::string &entry);
   ~GradientCheck();
 

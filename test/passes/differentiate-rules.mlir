@@ -1,0 +1,107 @@
+// RUN: weir-opt %s --weir-differentiate --canonicalize --cse --split-input-file | FileCheck %s
+
+// What each rule builds where a test by differences can't see it: at kinks, and in
+// which op of another dialect a gradient ends.
+
+func.func private @clamp(%x: tensor<4xf32>, %lo: tensor<4xf32>, %hi: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %y = linalg.map ins(%x, %lo, %hi : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+      outs(%empty : tensor<4xf32>) (%a: f32, %b: f32, %c: f32, %out: f32) {
+    %r = math.clampf %a to [%b, %c] : f32
+    linalg.yield %r : f32
+  }
+  return %y : tensor<4xf32>
+}
+// CHECK-LABEL: func @clamp_by_value(
+// CHECK:       ^bb0(%[[X:.*]]: f32, %[[LO:.*]]: f32, %[[HI:.*]]: f32, %[[G:.*]]: f32, %{{.*}}: f32):
+// CHECK-NEXT:    %[[ABOVE:.*]] = arith.cmpf ogt, %[[X]], %[[HI]]
+// CHECK-NEXT:    %[[A:.*]] = arith.select %[[ABOVE]], %[[ZERO:.*]], %[[G]]
+// CHECK-NEXT:    %[[BELOW:.*]] = arith.cmpf olt, %[[X]], %[[LO]]
+// CHECK-NEXT:    %[[B:.*]] = arith.select %[[BELOW]], %[[ZERO]], %[[A]]
+// CHECK-NEXT:    linalg.yield %[[B]]
+func.func @clamp_by_value(%x: tensor<4xf32>, %lo: tensor<4xf32>, %hi: tensor<4xf32>) -> tensor<4xf32> {
+  %y, %d = autodiff.vjp @clamp(%x, %lo, %hi) seeded [0] (%x) wanted [0]
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %d : tensor<4xf32>
+}
+// CHECK-LABEL: func @clamp_by_upper_limit(
+// CHECK:       ^bb0(%[[X:.*]]: f32, %[[LO:.*]]: f32, %[[HI:.*]]: f32, %[[G:.*]]: f32, %{{.*}}: f32):
+// CHECK-NEXT:    %[[ABOVE:.*]] = arith.cmpf ogt, %[[X]], %[[HI]]
+// CHECK-NEXT:    %[[A:.*]] = arith.select %[[ABOVE]], %[[G]], %[[ZERO:.*]]
+// CHECK-NEXT:    %[[CROSSED:.*]] = arith.cmpf ogt, %[[LO]], %[[HI]]
+// CHECK-NEXT:    %[[B:.*]] = arith.select %[[CROSSED]], %[[G]], %[[A]]
+// CHECK-NEXT:    linalg.yield %[[B]]
+func.func @clamp_by_upper_limit(%x: tensor<4xf32>, %lo: tensor<4xf32>, %hi: tensor<4xf32>) -> tensor<4xf32> {
+  %y, %d = autodiff.vjp @clamp(%x, %lo, %hi) seeded [0] (%x) wanted [2]
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %d : tensor<4xf32>
+}
+
+// -----
+
+// Of a step function nothing flows back: no op but the zeros.
+func.func private @steps(%x: tensor<4xf64>) -> tensor<4xf64> {
+  %empty = tensor.empty() : tensor<4xf64>
+  %y = linalg.floor ins(%x : tensor<4xf64>) outs(%empty : tensor<4xf64>) -> tensor<4xf64>
+  return %y : tensor<4xf64>
+}
+// CHECK-LABEL: func @step_is_zero(
+// CHECK-NOT:     linalg.generic
+// CHECK:         %[[ZERO:.*]] = linalg.fill
+// CHECK-NOT:     linalg
+// CHECK:         return %[[ZERO]] : tensor<4xf64>
+func.func @step_is_zero(%x: tensor<4xf64>) -> tensor<4xf64> {
+  %y, %d = autodiff.vjp @steps(%x) seeded [0] (%x) wanted [0]
+      : (tensor<4xf64>, tensor<4xf64>) -> (tensor<4xf64>, tensor<4xf64>)
+  return %d : tensor<4xf64>
+}
+
+// -----
+
+// One VJP serves all three operands.
+func.func private @norm(%x: tensor<3x4xf32>, %g: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<3x4xf32> {
+  %y = norm.layer_norm %x gamma(%g : tensor<4xf32>) beta(%b : tensor<4xf32>)
+       {axes = 1 : i64, eps = 1.0e-5 : f64} : tensor<3x4xf32>
+  %empty = tensor.empty() : tensor<3x4xf32>
+  %p = linalg.softmax dimension(1) ins(%y : tensor<3x4xf32>) outs(%empty : tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %p : tensor<3x4xf32>
+}
+// CHECK-LABEL: func @norms_keep_their_ops(
+// CHECK-SAME:    %[[X:.*]]: tensor<3x4xf32>, %[[G:.*]]: tensor<4xf32>, %{{.*}}: tensor<4xf32>, %[[DP:.*]]: tensor<3x4xf32>)
+// CHECK:         %[[P:.*]] = linalg.softmax
+// CHECK:         %[[DY:.*]] = norm.softmax_vjp %[[DP]], %[[P]] {axis = 1 : i64}
+// CHECK-NEXT:    %[[DX:.*]], %[[DG:.*]], %[[DB:.*]] = norm.layer_norm_vjp %[[DY]], %[[X]] gamma(%[[G]]
+// CHECK-NEXT:    return %[[DX]], %[[DG]], %[[DB]]
+func.func @norms_keep_their_ops(%x: tensor<3x4xf32>, %g: tensor<4xf32>, %b: tensor<4xf32>, %dp: tensor<3x4xf32>)
+    -> (tensor<3x4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %p, %dx, %dg, %db = autodiff.vjp @norm(%x, %g, %b) seeded [0] (%dp) wanted [0, 1, 2]
+      : (tensor<3x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<3x4xf32>)
+        -> (tensor<3x4xf32>, tensor<3x4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return %dx, %dg, %db : tensor<3x4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Slices of one value add where they overlap, and go where they came from.
+func.func private @slices(%x: tensor<7xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<2x3xf32>) {
+  %a = tensor.extract_slice %x[0] [3] [1] : tensor<7xf32> to tensor<3xf32>
+  %b = tensor.extract_slice %x[1] [3] [2] : tensor<7xf32> to tensor<3xf32>
+  %c = tensor.extract_slice %x[1] [6] [1] : tensor<7xf32> to tensor<6xf32>
+  %d = tensor.expand_shape %c [[0, 1]] output_shape [2, 3] : tensor<6xf32> into tensor<2x3xf32>
+  return %a, %b, %d : tensor<3xf32>, tensor<3xf32>, tensor<2x3xf32>
+}
+// CHECK-LABEL: func @slices_are_inserted(
+// CHECK-SAME:    %[[A:.*]]: tensor<3xf32>, %[[B:.*]]: tensor<3xf32>, %[[D:.*]]: tensor<2x3xf32>,
+// CHECK:         %[[C:.*]] = tensor.collapse_shape %[[D]]
+// CHECK:         %[[ZERO:.*]] = linalg.fill
+// CHECK:         %[[S1:.*]] = tensor.insert_slice %[[C]] into %[[ZERO]][1] [6] [1]
+// CHECK:         %[[OLD:.*]] = tensor.extract_slice %[[S1]][1] [3] [2]
+// CHECK:         %[[SUM:.*]] = linalg.generic {{.*}} ins(%[[B]] : {{.*}}) outs(%[[OLD]]
+// CHECK:         %[[S2:.*]] = tensor.insert_slice %[[SUM]] into %[[S1]][1] [3] [2]
+func.func @slices_are_inserted(%a: tensor<3xf32>, %b: tensor<3xf32>, %c: tensor<2x3xf32>, %x: tensor<7xf32>)
+    -> tensor<7xf32> {
+  %r:4 = autodiff.vjp @slices(%x) seeded [0, 1, 2] (%a, %b, %c) wanted [0]
+      : (tensor<7xf32>, tensor<3xf32>, tensor<3xf32>, tensor<2x3xf32>)
+        -> (tensor<3xf32>, tensor<3xf32>, tensor<2x3xf32>, tensor<7xf32>)
+  return %r#3 : tensor<7xf32>
+}
