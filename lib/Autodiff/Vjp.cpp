@@ -1,9 +1,12 @@
 //===- Vjp.cpp - Derivatives of functions ---------------------------------===//
 
 #include "Sweep.h"
+#include "dialects/Norm/Decompose.h"
+#include "dialects/Norm/Norm.h"
 #include "weir/Autodiff/Autodiff.h"
 
 using namespace mlir;
+using namespace weir;
 using namespace weir::autodiff;
 
 void weir::autodiff::registerGradientRules(DialectRegistry &registry) {
@@ -25,6 +28,17 @@ static LogicalResult checkShapes(func::FuncOp function) {
   return result;
 }
 
+/// The VJPs of norms have no rule of their own; what they are made of has.
+static void decomposeVjps(Block &block) {
+  OpBuilder builder(block.getParentOp()->getContext());
+  for (Operation &op : llvm::make_early_inc_range(block))
+    if (isa_and_present<norm::NormDialect>(op.getDialect()) &&
+        !isa<DifferentiableOpInterface>(op)) {
+      op.replaceAllUsesWith(norm::decompose(builder, &op));
+      op.erase();
+    }
+}
+
 FailureOr<func::FuncOp> weir::autodiff::buildVjp(func::FuncOp function, ArrayRef<int64_t> seeded,
                                                  ArrayRef<int64_t> wanted, StringRef name) {
   if (failed(checkShapes(function)))
@@ -35,6 +49,7 @@ FailureOr<func::FuncOp> weir::autodiff::buildVjp(func::FuncOp function, ArrayRef
   vjp.setPrivate();
   Block &block = vjp.getBody().front();
   Operation *terminator = block.getTerminator();
+  decomposeVjps(block);
 
   SmallVector<Value> roots;
   for (int64_t index : wanted)

@@ -5,6 +5,7 @@ import json
 
 import numpy
 import pytest
+from graphs import make_graph
 from safetensors.numpy import load_file, save_file
 
 
@@ -291,6 +292,38 @@ func.func @f({arguments}) -> {type_of(result)} {{
     for argument, row in rows.items():
         assert row["error"] < 1e-7, argument
         assert row["elements"] == 0 or row["gradient"] != 0
+
+
+@pytest.mark.parametrize("seed", range(300, 312))
+def test_random_graphs(weir, seed):
+    """Against differences, and on Vulkan against the reference."""
+    text = make_graph(seed)
+    check(weir, text)
+    artifact = weir.compile_text(text, "a", "--vjp=f", "--entry=f.vjp")
+    weir.compare(artifact, [f"--random-inputs={seed}"], 1e-3)
+
+
+def test_gradients_of_gradients(weir):
+    """Of matmul, tanh and layer_norm, by rules for what their rules made."""
+    row = tensor((3, 5))
+    rows = check(weir, f"""
+func.func private @f(%x: {row}, %w: tensor<5x5xf32>, %g: tensor<5xf32>) -> {row} {{
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : {row}
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : {row}) -> {row}
+  %h = linalg.matmul ins(%x, %w : {row}, tensor<5x5xf32>) outs(%zeros : {row}) -> {row}
+  %t = linalg.tanh ins(%h : {row}) outs(%empty : {row}) -> {row}
+  %y = norm.layer_norm %t gamma(%g : tensor<5xf32>) {{axes = 1 : i64, eps = 1.0e-2 : f64}} : {row}
+  return %y : {row}
+}}
+func.func @g(%x: {row}, %w: tensor<5x5xf32>, %g: tensor<5xf32>, %dy: {row})
+    -> ({row}, {row}, tensor<5x5xf32>, tensor<5xf32>) {{
+  %r:4 = autodiff.vjp @f(%x, %w, %g) seeded [0] (%dy) wanted [0, 1, 2]
+      : ({row}, tensor<5x5xf32>, tensor<5xf32>, {row}) -> ({row}, {row}, tensor<5x5xf32>, tensor<5xf32>)
+  return %r#0, %r#1, %r#2, %r#3 : {row}, {row}, tensor<5x5xf32>, tensor<5xf32>
+}}""", entry="g")
+    assert len(rows) == 4
+    assert all(row["error"] < 1e-7 for row in rows.values())
 
 
 def gradients(weir, text, inputs, *flags, entry="f.vjp"):

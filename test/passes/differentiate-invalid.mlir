@@ -233,20 +233,6 @@ func.func @f(%x: tensor<3x4xf32>, %init: tensor<3xf32>) -> tensor<3x4xf32> {
 
 // -----
 
-// A gradient of a gradient: the VJPs of norms have no rule.
-func.func @once(%x: tensor<3x4xf32>, %dy: tensor<3x4xf32>) -> tensor<3x4xf32> {
-  // expected-error @below {{has no gradient rule, and the gradient flows through its operand 1}}
-  %dx, %dg = norm.rms_norm_vjp %dy, %x {axes = 1 : i64, eps = 1.0e-6 : f64} : tensor<3x4xf32>, tensor<4xf32>
-  return %dx : tensor<3x4xf32>
-}
-func.func @f(%x: tensor<3x4xf32>, %dy: tensor<3x4xf32>) -> tensor<3x4xf32> {
-  %y, %d = autodiff.vjp @once(%x, %dy) seeded [0] (%dy) wanted [0]
-      : (tensor<3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>) -> (tensor<3x4xf32>, tensor<3x4xf32>)
-  return %d : tensor<3x4xf32>
-}
-
-// -----
-
 func.func @odd(%x: tensor<4xf32>) -> tensor<4xf32> {
   %empty = tensor.empty() : tensor<4xf32>
   %y = linalg.map ins(%x : tensor<4xf32>) outs(%empty : tensor<4xf32>) (%a: f32, %out: f32) {
