@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace weir::autodiff;
@@ -32,6 +33,12 @@ FailureOr<DenseSet<Value>> weir::autodiff::findActive(ArrayRef<Operation *> ops,
   for (Operation *op : ops) {
     if (!findRead(op, [&](Value value) { return active.contains(value); }))
       continue;
+    if (!isMemoryEffectFree(op)) {
+      op->emitOpError("has no gradient rule: it may touch memory, by which the gradient would be "
+                      "lost");
+      allSeen = false;
+      continue;
+    }
     for (Value result : op->getResults())
       if (isFloat(result))
         active.insert(result);

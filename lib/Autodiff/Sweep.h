@@ -15,7 +15,8 @@ namespace weir::autodiff {
 /// Returns `roots` and the float results of `ops`, which are in program order, that
 /// depend on them. What is known through integers alone does not count: its
 /// derivatives are 0.
-/// Errors: a diagnostic where the bits of such a value become integers.
+/// Errors: a diagnostic where such a value's bits become integers, or may go to
+///         memory.
 llvm::FailureOr<llvm::DenseSet<mlir::Value>> findActive(llvm::ArrayRef<mlir::Operation *> ops,
                                                         llvm::ArrayRef<mlir::Value> roots);
 

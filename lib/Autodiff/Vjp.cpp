@@ -19,6 +19,10 @@ void weir::autodiff::registerGradientRules(DialectRegistry &registry) {
 /// Whether gradients of `function` are defined: values of static shape throughout.
 static LogicalResult checkShapes(func::FuncOp function) {
   LogicalResult result = success();
+  for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
+    if (auto shaped = dyn_cast<ShapedType>(type); shaped && !shaped.hasStaticShape())
+      result = function.emitOpError()
+               << "argument " << index << " is " << type << "; gradients need static shapes";
   for (Operation &op : function.getBody().front())
     for (Type type : op.getResultTypes())
       if (auto shaped = dyn_cast<ShapedType>(type); shaped && !shaped.hasStaticShape()) {

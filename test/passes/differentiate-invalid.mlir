@@ -148,6 +148,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
+// expected-error @below {{argument 0 is 'tensor<?xf32>'; gradients need static shapes}}
 func.func @dynamic(%x: tensor<?xf32>) -> tensor<?xf32> {
   // expected-error @below {{gives 'tensor<?xf32>'; gradients need static shapes}}
   %y = tensor.cast %x : tensor<?xf32> to tensor<?xf32>
@@ -279,4 +280,33 @@ func.func @square(%x: tensor<4xbf16>) -> tensor<4xbf16> {
   %empty = tensor.empty() : tensor<4xbf16>
   %y = linalg.square ins(%x : tensor<4xbf16>) outs(%empty : tensor<4xbf16>) -> tensor<4xbf16>
   return %y : tensor<4xbf16>
+}
+
+// -----
+
+func.func @through_memory(%x: tensor<f32>) -> tensor<f32> {
+  %m = memref.alloca() : memref<f32>
+  %a = tensor.extract %x[] : tensor<f32>
+  // expected-error @below {{has no gradient rule: it may touch memory, by which the gradient would be lost}}
+  memref.store %a, %m[] : memref<f32>
+  %b = memref.load %m[] : memref<f32>
+  %y = tensor.from_elements %b : tensor<f32>
+  return %y : tensor<f32>
+}
+func.func @through_memory_beside(%x: tensor<f32>) -> tensor<f32> {
+  %c = arith.constant 2.0 : f32
+  %memory = memref.alloca() : memref<f32>
+  memref.store %c, %memory[] : memref<f32>
+  return %x : tensor<f32>
+}
+func.func @f(%x: tensor<f32>) -> tensor<f32> {
+  %y, %d = autodiff.vjp @through_memory(%x) seeded [0] (%x) wanted [0]
+      : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  return %d : tensor<f32>
+}
+// The twin: what goes to memory depends on nothing wanted.
+func.func @g(%x: tensor<f32>) -> tensor<f32> {
+  %y, %d = autodiff.vjp @through_memory_beside(%x) seeded [0] (%x) wanted [0]
+      : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+  return %d : tensor<f32>
 }
