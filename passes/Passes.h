@@ -6,8 +6,10 @@
 #include "dialects/Norm/Norm.h"
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -29,6 +31,8 @@ namespace weir {
 struct PipelineOptions {
   /// A built-in profile's name or the path of a profile file.
   std::string profile = "lavapipe";
+  /// Which code is emitted, "vulkan" or "cuda"; the profile's.
+  std::string target = "vulkan";
   /// Every value gets bytes of its own.
   bool noReuse = false;
   bool requireDonation = false;

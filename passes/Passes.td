@@ -288,6 +288,27 @@ def EmitSpirvPass : Pass<"weir-emit-spirv", "mlir::ModuleOp"> {
                            "weir::schedule::ScheduleDialect"];
 }
 
+def EmitPtxPass : Pass<"weir-emit-ptx", "mlir::ModuleOp"> {
+  let summary = "Turns GPU kernels into checked PTX.";
+  let description = [{
+    As weir-emit-spirv, for a profile of target `cuda`: each kernel becomes one
+    `gpu.binary` of the kernel's name, whose one entry has that name, too.
+    Parameter i of the entry is the address of operand i, on which LLVM is told
+    nothing: operands may share bytes.
+
+    Floats are exact: every operation rounds to nearest, denormals stay, and only
+    an explicit fma is one. `math` has no lowering but for what is an instruction
+    (weir-expand-math makes the rest); nothing of libdevice is called.
+  }];
+  let dependentDialects = ["mlir::cf::ControlFlowDialect", "mlir::gpu::GPUDialect",
+                           "mlir::LLVM::LLVMDialect", "mlir::NVVM::NVVMDialect",
+                           "weir::schedule::ScheduleDialect"];
+}
+
+def PrintPtxPass : Pass<"weir-print-ptx", "mlir::ModuleOp"> {
+  let summary = "Prints the PTX of each `gpu.binary` to stdout.";
+}
+
 def PrintSpirvPass : Pass<"weir-print-spirv", "mlir::ModuleOp"> {
   let summary = "Prints the SPIR-V of each `gpu.binary` as assembly text to stdout.";
 }

@@ -7,8 +7,7 @@
 using namespace mlir;
 using namespace weir;
 
-template <std::unique_ptr<Pass> (*create)()>
-static void addOne(OpPassManager &manager) {
+template <std::unique_ptr<Pass> (*create)()> static void addOne(OpPassManager &manager) {
   manager.addPass(create());
 }
 
@@ -52,8 +51,8 @@ static void addToOrdered(OpPassManager &manager, const PipelineOptions &options)
   manager.addPass(createRemoveRedundantWorkgroupBarriersPass());
 }
 
-static void addToEmitted(OpPassManager &manager, const PipelineOptions &) {
-  manager.addPass(createEmitSpirvPass());
+static void addToEmitted(OpPassManager &manager, const PipelineOptions &options) {
+  manager.addPass(options.target == "cuda" ? createEmitPtxPass() : createEmitSpirvPass());
   manager.addPass(createPackPass());
 }
 

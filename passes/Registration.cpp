@@ -4,8 +4,12 @@
 
 #include "dialects/Autodiff/Autodiff.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
+#include "mlir/Target/LLVM/NVVM/Target.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/SPIRV/Target.h"
 #include "weir/Autodiff/Autodiff.h"
 
@@ -13,13 +17,18 @@ using namespace mlir;
 
 void weir::registerEverything(DialectRegistry &registry) {
   registry.insert<affine::AffineDialect, arith::ArithDialect, cf::ControlFlowDialect,
-                  func::FuncDialect, gpu::GPUDialect, linalg::LinalgDialect, math::MathDialect,
-                  memref::MemRefDialect, scf::SCFDialect, spirv::SPIRVDialect,
-                  tensor::TensorDialect, vector::VectorDialect, norm::NormDialect,
-                  schedule::ScheduleDialect, autodiff::AutodiffDialect>();
+                  func::FuncDialect, gpu::GPUDialect, linalg::LinalgDialect, LLVM::LLVMDialect,
+                  math::MathDialect, memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect,
+                  spirv::SPIRVDialect, tensor::TensorDialect, vector::VectorDialect,
+                  norm::NormDialect, schedule::ScheduleDialect, autodiff::AutodiffDialect>();
   func::registerInlinerExtension(registry);
   autodiff::registerGradientRules(registry);
   spirv::registerSPIRVTargetInterfaceExternalModels(registry);
+  NVVM::registerNVVMTargetInterfaceExternalModels(registry);
+  registerBuiltinDialectTranslation(registry);
+  registerGPUDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  registerNVVMDialectTranslation(registry);
 }
 
 void weir::registerPasses() { registerWeirPasses(); }

@@ -7,6 +7,8 @@
 #include "weir/Artifact/Error.h"
 #include "weir/Artifact/Plan.h"
 
+#include <optional>
+
 using namespace weir;
 using ordered_json = nlohmann::ordered_json;
 
@@ -14,32 +16,35 @@ using ordered_json = nlohmann::ordered_json;
 /// contraction names each row's coordinates.
 static constexpr int64_t maxContractionRows = 8;
 
+static constexpr const char *cudaTarget = "cuda";
+
 static const char *const rowMappings[] = {"lane", "subgroup", "workgroup"};
 
 ordered_json weir::toJson(const Profile &profile) {
-  return {{"name", profile.name},
-          {"target", profile.target},
-          {"api", profile.api},
-          {"subgroup_size", profile.subgroupSize},
-          {"max_workgroup_size", profile.maxWorkgroupSize},
-          {"workgroup_memory", profile.workgroupMemory},
-          {"max_grid", profile.maxGrid},
-          {"storage_buffers_per_stage", profile.storageBuffersPerStage},
-          {"bytes_per_binding", profile.bytesPerBinding},
-          {"offset_alignment", profile.offsetAlignment},
-          {"max_loop_trips", profile.maxLoopTrips},
-          {"float64", profile.float64},
-          {"int64", profile.int64},
-          {"storage8", profile.storage8},
-          {"row_mapping", rowMappings[size_t(profile.rowMapping)]},
-          {"workgroup_size", profile.workgroupSize},
-          {"vector_width", profile.vectorWidth},
-          {"private_row_bytes", profile.privateRowBytes},
-          {"elements_per_invocation", profile.elementsPerInvocation},
-          {"contraction_rows", profile.contractionRows},
-          {"column_parts", profile.columnParts},
-          {"unroll_private", profile.unrollPrivate},
-          {"queues", profile.queues}};
+  ordered_json object = {{"name", profile.name}, {"target", profile.target}, {"api", profile.api}};
+  if (profile.sm)
+    object["sm"] = profile.sm;
+  object.update({{"subgroup_size", profile.subgroupSize},
+                 {"max_workgroup_size", profile.maxWorkgroupSize},
+                 {"workgroup_memory", profile.workgroupMemory},
+                 {"max_grid", profile.maxGrid},
+                 {"storage_buffers_per_stage", profile.storageBuffersPerStage},
+                 {"bytes_per_binding", profile.bytesPerBinding},
+                 {"offset_alignment", profile.offsetAlignment},
+                 {"max_loop_trips", profile.maxLoopTrips},
+                 {"float64", profile.float64},
+                 {"int64", profile.int64},
+                 {"storage8", profile.storage8},
+                 {"row_mapping", rowMappings[size_t(profile.rowMapping)]},
+                 {"workgroup_size", profile.workgroupSize},
+                 {"vector_width", profile.vectorWidth},
+                 {"private_row_bytes", profile.privateRowBytes},
+                 {"elements_per_invocation", profile.elementsPerInvocation},
+                 {"contraction_rows", profile.contractionRows},
+                 {"column_parts", profile.columnParts},
+                 {"unroll_private", profile.unrollPrivate},
+                 {"queues", profile.queues}});
+  return object;
 }
 
 Profile weir::readProfile(const JsonNode &node) {
@@ -65,7 +70,8 @@ Profile weir::readProfile(const JsonNode &node) {
                "contraction_rows",
                "column_parts",
                "unroll_private",
-               "queues"});
+               "queues"},
+              {"sm"});
   auto count = [&](std::string_view key) {
     return node[key].integer(1, std::numeric_limits<uint32_t>::max());
   };
@@ -73,6 +79,11 @@ Profile weir::readProfile(const JsonNode &node) {
   profile.name = node["name"].name();
   profile.target = readFileName(node["target"]);
   profile.api = node["api"].name();
+  if (node.has("sm") != (profile.target == cudaTarget))
+    node["target"].fail(profile.target == cudaTarget ? "is cuda, which needs \"sm\""
+                                                     : "is not cuda, which alone has \"sm\"");
+  if (node.has("sm"))
+    profile.sm = node["sm"].integer(1, 999);
   profile.subgroupSize = node["subgroup_size"].alignment();
   profile.maxWorkgroupSize = count("max_workgroup_size");
   profile.workgroupMemory = count("workgroup_memory");
@@ -108,12 +119,41 @@ Profile weir::readProfile(const JsonNode &node) {
   return profile;
 }
 
+/// Limits of compute capability 8.0, which all later ones have.
+static Profile makeCudaProfile(int64_t sm) {
+  Profile profile;
+  profile.name = "sm_" + std::to_string(sm);
+  profile.target = cudaTarget;
+  profile.api = "ptx8.0";
+  profile.sm = sm;
+  profile.subgroupSize = 32;
+  profile.workgroupMemory = 49152; // without asking the driver for more
+  profile.maxGrid = {std::numeric_limits<int32_t>::max(), 65535, 65535};
+  profile.storageBuffersPerStage = 512; // 4096 bytes of parameters
+  profile.bytesPerBinding = int64_t(1) << 40;
+  profile.maxLoopTrips = std::numeric_limits<int32_t>::max();
+  profile.rowMapping = RowMapping::Workgroup;
+  profile.workgroupSize = 256;
+  profile.privateRowBytes = 128;
+  profile.elementsPerInvocation = 4;
+  profile.columnParts = 512;
+  profile.unrollPrivate = true;
+  return profile;
+}
+
+static std::optional<Profile> findBuiltinProfile(const std::string &name) {
+  for (const Profile &profile : {Profile(), makeCudaProfile(80), makeCudaProfile(90)})
+    if (profile.name == name)
+      return profile;
+  return std::nullopt;
+}
+
 Profile weir::getBuiltinProfile(const std::string &name) {
-  if (name == "lavapipe")
-    return Profile();
+  if (std::optional<Profile> profile = findBuiltinProfile(name))
+    return *profile;
   throw Error("no built-in profile is called \"" + name +
-              "\"; there is lavapipe, and `weir devices --emit-profile` writes one for this "
-              "machine");
+              "\"; there are lavapipe, sm_80 and sm_90, and `weir devices --emit-profile` writes "
+              "one for this machine");
 }
 
 Profile weir::parseProfile(const std::string &json, const std::string &where) {
@@ -124,8 +164,8 @@ Profile weir::parseProfile(const std::string &json, const std::string &where) {
 std::string weir::printProfile(const Profile &profile) { return printJson(toJson(profile)); }
 
 Profile weir::loadProfile(const std::string &nameOrPath) {
-  if (nameOrPath == Profile().name)
-    return getBuiltinProfile(nameOrPath);
-  Bytes text = readFile(nameOrPath, "profile (the built-in one is lavapipe)");
+  if (std::optional<Profile> profile = findBuiltinProfile(nameOrPath))
+    return *profile;
+  Bytes text = readFile(nameOrPath, "profile (the built-in ones are lavapipe, sm_80 and sm_90)");
   return parseProfile(std::string(text.begin(), text.end()), nameOrPath);
 }

@@ -181,6 +181,9 @@ static std::string printLocation(Location location) {
   return file.empty() ? name : file;
 }
 
+/// What a target's code is called by.
+static StringRef getCodeSuffix(StringRef target) { return target == "cuda" ? ".ptx" : ".spv"; }
+
 static Access toPlan(schedule::Access access) {
   switch (access) {
   case schedule::Access::none:
@@ -360,7 +363,9 @@ FailureOr<int64_t> PlanBuilder::getKernel(schedule::DispatchOp dispatch) {
                                 << " (three sizes) and " << schedule::operandsAttrName;
   Kernel kernel;
   kernel.name = name.getLeafReference().str();
-  kernel.code = "code/" + plan.target + "/" + name.getRootReference().str() + ".spv";
+  kernel.code = ("code/" + plan.target + "/" + name.getRootReference().getValue() +
+                 getCodeSuffix(plan.target))
+                    .str();
   llvm::copy(workgroup.asArrayRef(), kernel.workgroup.begin());
   for (auto [index, attribute] : llvm::enumerate(operands)) {
     auto operand = dyn_cast<DictionaryAttr>(attribute);
@@ -550,7 +555,7 @@ static LogicalResult addCode(ModuleOp module, const Plan &plan, Artifact &artifa
   for (const Kernel &kernel : plan.kernels) {
     StringRef name = kernel.code;
     name = name.substr(name.rfind('/') + 1);
-    name.consume_back(".spv");
+    name.consume_back(getCodeSuffix(plan.target));
     auto binary = symbols.lookup<gpu::BinaryOp>(name);
     if (!binary || binary.getObjects().size() != 1)
       return module.emitError() << "the plan's code '" << kernel.code

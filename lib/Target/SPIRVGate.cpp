@@ -6,145 +6,24 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/Schedule/Schedule.h"
+#include "KernelGate.h"
 #include "weir/Target/Spirv.h"
 
 using namespace mlir;
 using namespace weir;
 
 namespace {
-/// Checks one kernel and counts what is wrong with it.
-class Gate {
-public:
-  Gate(gpu::GPUFuncOp kernel, const Profile &profile) : kernel(kernel), profile(profile) {}
+class SpirvGate : public KernelGate {
+  using KernelGate::KernelGate;
 
-  LogicalResult check();
-
-private:
-  InFlightDiagnostic fail(Operation *op) {
-    failed = true;
-    return op->emitError() << "kernel @" << kernel.getName() << ": ";
+  StringRef getLanguage() const override { return "SPIR-V"; }
+  std::string findScalarError(Type type) const override {
+    return " has no representation in SPIR-V here; there are index, i1, i8, i32, i64, f32, f64 "
+           "and vectors of them";
   }
-  void checkSignature();
-  void checkOperation(Operation *op);
-  void checkMemory(Operation *op, MemRefType type);
-  /// Returns what is wrong with a value's type, empty when nothing is.
-  std::string findTypeError(Type type) const;
-
-  gpu::GPUFuncOp kernel;
-  const Profile &profile;
-  bool failed = false;
+  std::string findOperationError(Operation *op) override;
 };
 } // namespace
-
-static std::string print(Type type) {
-  std::string text;
-  llvm::raw_string_ostream(text) << "'" << type << "'";
-  return text;
-}
-
-std::string Gate::findTypeError(Type type) const {
-  if (auto vector = dyn_cast<VectorType>(type)) {
-    if (vector.getRank() != 1 || vector.isScalable() || vector.getNumElements() > 4)
-      return print(type) + " is no vector of 1 to 4 elements";
-    return findTypeError(vector.getElementType());
-  }
-  auto missing = [&](StringRef capability) {
-    return "target " + profile.name + " has no " + capability.str() + ", needed for " + print(type);
-  };
-  if (type.isIndex() || type.isInteger(1) || type.isSignlessInteger(32) || type.isF32())
-    return "";
-  if (type.isSignlessInteger(8))
-    return profile.storage8 ? "" : missing("8-bit storage");
-  if (type.isSignlessInteger(64))
-    return profile.int64 ? "" : missing("64-bit integers");
-  if (type.isF64())
-    return profile.float64 ? "" : missing("64-bit floats");
-  return print(type) + " has no representation in SPIR-V here; there are index, i1, i8, i32, "
-                       "i64, f32, f64 and vectors of them";
-}
-
-void Gate::checkMemory(Operation *op, MemRefType type) {
-  if (type.getRank() != 1 || !type.hasStaticShape() || !type.getLayout().isIdentity()) {
-    fail(op) << type << " is no 1-D memref of static shape and identity layout";
-    return;
-  }
-  auto space = dyn_cast_or_null<gpu::AddressSpaceAttr>(type.getMemorySpace());
-  if (!space) {
-    fail(op) << type << " names no #gpu.address_space";
-    return;
-  }
-  if (type.getDimSize(0) == 0) {
-    fail(op) << type << " has no elements, which SPIR-V cannot declare";
-    return;
-  }
-  Type element = type.getElementType();
-  if (std::string error = findTypeError(element); !error.empty()) {
-    fail(op) << error;
-    return;
-  }
-  // Their size in memory is the target's choice, not the plan's.
-  Type scalar = getElementTypeOrSelf(element);
-  if (scalar.isIndex() || scalar.isInteger(1)) {
-    fail(op) << scalar << " in memory has no fixed size; store i8, i32 or i64";
-    return;
-  }
-  auto vector = dyn_cast<VectorType>(element);
-  if (vector && vector.getNumElements() != 2 && vector.getNumElements() != 4)
-    fail(op) << element << " in memory is padded in SPIR-V; use 2 or 4 elements";
-}
-
-void Gate::checkSignature() {
-  if (!kernel.isKernel()) {
-    fail(kernel) << "is no kernel; helper functions must be inlined before";
-    return;
-  }
-  std::optional<ArrayRef<int32_t>> block = kernel.getKnownBlockSize();
-  if (!block) {
-    fail(kernel) << "has no known_block_size";
-    return;
-  }
-  int64_t invocations = 1;
-  for (int32_t size : *block)
-    if (size < 1 || llvm::MulOverflow<int64_t>(invocations, size, invocations)) {
-      fail(kernel) << "known_block_size must be positive";
-      return;
-    }
-  if (invocations > profile.maxWorkgroupSize)
-    fail(kernel) << "a workgroup of " << invocations << " invocations exceeds the "
-                 << profile.maxWorkgroupSize << " of target " << profile.name;
-  if (int64_t(kernel.getArgumentTypes().size()) > profile.storageBuffersPerStage)
-    fail(kernel) << kernel.getArgumentTypes().size() << " operands exceed the "
-                 << profile.storageBuffersPerStage << " storage buffers of target " << profile.name;
-
-  for (auto [index, given] : llvm::enumerate(kernel.getArgumentTypes())) {
-    auto type = dyn_cast<MemRefType>(given);
-    auto space = type ? dyn_cast_or_null<gpu::AddressSpaceAttr>(type.getMemorySpace()) : nullptr;
-    if (!space || space.getValue() != gpu::AddressSpace::Global) {
-      fail(kernel) << "argument " << index << " of type " << given
-                   << " is no memref in #gpu.address_space<global>";
-      continue;
-    }
-    checkMemory(kernel, type);
-    std::optional<int64_t> bytes = schedule::getByteSize(type);
-    if (bytes && *bytes > profile.bytesPerBinding)
-      fail(kernel) << "argument " << index << " spans " << *bytes << " bytes, more than the "
-                   << profile.bytesPerBinding << " that target " << profile.name << " binds";
-  }
-  int64_t shared = 0;
-  for (BlockArgument attribution : kernel.getWorkgroupAttributions()) {
-    auto type = cast<MemRefType>(attribution.getType());
-    checkMemory(kernel, type);
-    int64_t bytes = schedule::getByteSize(type).value_or(0);
-    if (llvm::AddOverflow(shared, bytes, shared))
-      shared = std::numeric_limits<int64_t>::max();
-  }
-  if (shared > profile.workgroupMemory)
-    fail(kernel) << shared << " bytes of workgroup memory exceed the " << profile.workgroupMemory
-                 << " of target " << profile.name;
-  for (BlockArgument attribution : kernel.getPrivateAttributions())
-    checkMemory(kernel, cast<MemRefType>(attribution.getType()));
-}
 
 /// The operations of `math` that SPIR-V computes on f64, too.
 static bool hasFloat64Form(Operation *op) {
@@ -153,69 +32,18 @@ static bool hasFloat64Form(Operation *op) {
              math::TruncOp>(op);
 }
 
-void Gate::checkOperation(Operation *op) {
-  if (isa<gpu::AllReduceOp, gpu::SubgroupReduceOp, vector::ReductionOp>(op)) {
-    fail(op) << op->getName() << " leaves the order of the sum open; use gpu.shuffle and arith";
-    return;
-  }
-  if (isa<vector::LoadOp, vector::StoreOp, vector::TransferReadOp, vector::TransferWriteOp>(op)) {
-    fail(op) << op->getName() << " has no lowering; load and store elements of a memref of vectors";
-    return;
-  }
-  if (isa<arith::RemFOp>(op)) {
-    fail(op) << op->getName() << " has no exact lowering";
-    return;
-  }
-  if (auto loop = dyn_cast<scf::ForOp>(op); loop && loop.getUnsignedCmp()) {
-    fail(op) << "an unsigned loop has no lowering";
-    return;
-  }
-  if (isa<scf::WhileOp>(op)) {
-    fail(op) << op->getName() << " has no lowering; the target bounds the trips of a loop";
-    return;
-  }
-  if (isa<memref::AllocOp>(op)) {
-    fail(op) << op->getName() << " is no kernel memory; use memref.alloca or an attribution";
-    return;
-  }
-  if (auto alloca = dyn_cast<memref::AllocaOp>(op)) {
-    auto space = dyn_cast_or_null<gpu::AddressSpaceAttr>(alloca.getType().getMemorySpace());
-    if (!space || space.getValue() != gpu::AddressSpace::Private) {
-      fail(op) << alloca.getType() << " is no memref in #gpu.address_space<private>";
-      return;
-    }
-  }
+std::string SpirvGate::findOperationError(Operation *op) {
+  std::string name = op->getName().getStringRef().str();
+  if (auto loop = dyn_cast<scf::ForOp>(op); loop && loop.getUnsignedCmp())
+    return "an unsigned loop has no lowering";
+  if (isa<scf::WhileOp>(op))
+    return name + " has no lowering; the target bounds the trips of a loop";
   if (isa<math::MathDialect>(op->getDialect()) && op->getNumOperands() &&
-      getElementTypeOrSelf(op->getOperand(0)).isF64() && !hasFloat64Form(op)) {
-    fail(op) << "f64 " << op->getName() << " has no lowering for target " << profile.name;
-    return;
-  }
-  auto checkType = [&](Type type) {
-    if (auto memref = dyn_cast<MemRefType>(type)) {
-      checkMemory(op, memref);
-      return !failed;
-    }
-    std::string error = findTypeError(type);
-    if (!error.empty())
-      fail(op) << error;
-    return error.empty();
-  };
-  // A value's type is told where it is made, once.
-  for (Type type : op->getResultTypes())
-    if (!checkType(type))
-      return;
-  for (Region &region : op->getRegions())
-    for (BlockArgument argument : region.getArguments())
-      if (!checkType(argument.getType()))
-        return;
-}
-
-LogicalResult Gate::check() {
-  checkSignature();
-  kernel.getBody().walk([&](Operation *op) { checkOperation(op); });
-  return failure(failed);
+      getElementTypeOrSelf(op->getOperand(0)).isF64() && !hasFloat64Form(op))
+    return "f64 " + name + " has no lowering for target " + profile.name;
+  return "";
 }
 
 LogicalResult weir::checkSpirvKernel(gpu::GPUFuncOp kernel, const Profile &profile) {
-  return Gate(kernel, profile).check();
+  return SpirvGate(kernel, profile).check();
 }

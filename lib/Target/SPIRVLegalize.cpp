@@ -5,26 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelLegalize.h"
 #include "weir/Target/Spirv.h"
 
 #include "mlir/Conversion/MemRefToSPIRV/MemRefToSPIRV.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/SPIRV/IR/TargetAndABI.h"
 
 using namespace mlir;
 using namespace weir;
-
-/// Weir's floats are exact, whatever an operation would allow; wrap flags would
-/// only become decorations.
-static void dropFlags(Operation *op) {
-  MLIRContext *context = op->getContext();
-  if (auto floats = dyn_cast<arith::ArithFastMathInterface>(op))
-    op->setAttr(floats.getFastMathAttrName(),
-                arith::FastMathFlagsAttr::get(context, arith::FastMathFlags::none));
-  if (auto wraps = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op))
-    op->setAttr(wraps.getIntegerOverflowAttrName(),
-                arith::IntegerOverflowFlagsAttr::get(context, arith::IntegerOverflowFlags::none));
-}
 
 /// True when `value` is a constant none of whose elements is a zero or NaN.
 static bool isNonZeroNumber(Value value) {
@@ -113,19 +101,6 @@ static void expandRoundEven64(math::RoundEvenOp op) {
   op.erase();
 }
 
-/// Upstream expands these divisions, but not on the way to SPIR-V.
-static void expandDivisions(gpu::GPUFuncOp kernel) {
-  auto found = kernel.walk([](Operation *op) {
-    bool is = isa<arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(op);
-    return is ? WalkResult::interrupt() : WalkResult::advance();
-  });
-  if (!found.wasInterrupted())
-    return;
-  RewritePatternSet patterns(kernel.getContext());
-  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
-  (void)applyPatternsGreedily(kernel, std::move(patterns)); // what stays is refused later
-}
-
 /// Upstream keeps a loop's results in variables that only the loop's body
 /// stores to, so a loop of no trips must not be asked for them.
 static void guardLoop(scf::ForOp loop) {
@@ -191,8 +166,7 @@ static void mapAddressSpaces(gpu::GPUFuncOp kernel) {
 
 void weir::legalizeForSpirv(gpu::GPUFuncOp kernel) {
   SmallVector<int32_t> block(*kernel.getKnownBlockSize());
-  kernel.walk([](Operation *op) { dropFlags(op); });
-  expandDivisions(kernel);
+  legalizeForAll(kernel);
   kernel.walk([](arith::RemSIOp op) { expandRemainder(op); });
   kernel.walk([](math::TruncOp op) { expandTrunc(op); });
   kernel.walk([](math::RoundEvenOp op) { expandRoundEven64(op); });
@@ -201,12 +175,6 @@ void weir::legalizeForSpirv(gpu::GPUFuncOp kernel) {
   kernel.walk([](scf::ForOp op) { guardLoop(op); });
   replaceAttributions(kernel);
 
-  // What is left on the function would be copied to the SPIR-V function.
-  for (NamedAttribute attribute : llvm::to_vector(kernel->getDiscardableAttrs()))
-    if (attribute.getName() != gpu::GPUDialect::getKernelFuncAttrName() &&
-        attribute.getName().getValue().contains('.')) // sym_name is one of them
-      kernel->removeDiscardableAttr(attribute.getName());
-  kernel.removeArgAttrsAttr();
   kernel.setKnownBlockSizeAttr(nullptr);
   kernel.setKnownGridSizeAttr(nullptr);
   kernel->setAttr(spirv::getEntryPointABIAttrName(),

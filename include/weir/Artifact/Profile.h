@@ -17,36 +17,37 @@ enum class RowMapping { Lane, Subgroup, Workgroup };
 struct Profile {
   std::string name = "lavapipe";
   std::string target = "vulkan"; ///< plan and code folder in an artifact
-  std::string api = "vulkan1.3"; ///< also spirv-val's environment
+  std::string api = "vulkan1.3"; ///< also spirv-val's environment; "ptx8.0"
+  int64_t sm = 0;                ///< of target cuda: the oldest GPU, 80 for sm_80; else 0
 
   // Limits.
   int64_t subgroupSize = 8;
-  int64_t maxWorkgroupSize = 1024;         ///< invocations
-  int64_t workgroupMemory = 32768;         ///< bytes
+  int64_t maxWorkgroupSize = 1024;                        ///< invocations
+  int64_t workgroupMemory = 32768;                        ///< bytes
   std::array<int64_t, 3> maxGrid = {65535, 65535, 65535}; ///< workgroups per axis
   int64_t storageBuffersPerStage = 32;
   int64_t bytesPerBinding = int64_t(128) << 20;
-  int64_t offsetAlignment = 16;            ///< bytes, of a binding's offset
-  int64_t maxLoopTrips = 65535;            ///< a longer loop ends early, silently
+  int64_t offsetAlignment = 16; ///< bytes, of a binding's offset
+  int64_t maxLoopTrips = 65535; ///< a longer loop ends early, silently
   bool float64 = true;
   bool int64 = true;
-  bool storage8 = true;                    ///< 8-bit integers in storage buffers
+  bool storage8 = true; ///< 8-bit integers in storage buffers
 
   // Habits.
   RowMapping rowMapping = RowMapping::Subgroup;
-  int64_t workgroupSize = 8;               ///< invocations of a map, row or contraction kernel
-  int64_t vectorWidth = 4;                 ///< 32-bit elements per load: 1 or 4
-  int64_t privateRowBytes = 4096;          ///< row bytes one invocation may hold
-  int64_t elementsPerInvocation = 64;      ///< of a map kernel
-  int64_t contractionRows = 8;             ///< accumulator rows per invocation
-  int64_t columnParts = 64;                ///< most partial results of a reduced column
-  bool unrollPrivate = false;              ///< unroll loops over private rows
-  int64_t queues = 1;                      ///< that dispatches are spread over
+  int64_t workgroupSize = 8;          ///< invocations of a map, row or contraction kernel
+  int64_t vectorWidth = 4;            ///< 32-bit elements per load: 1 or 4
+  int64_t privateRowBytes = 4096;     ///< row bytes one invocation may hold
+  int64_t elementsPerInvocation = 64; ///< of a map kernel
+  int64_t contractionRows = 8;        ///< accumulator rows per invocation
+  int64_t columnParts = 64;           ///< most partial results of a reduced column
+  bool unrollPrivate = false;         ///< unroll loops over private rows
+  int64_t queues = 1;                 ///< that dispatches are spread over
 
   bool operator==(const Profile &) const = default;
 };
 
-/// Returns the built-in profile `name`.
+/// Returns the built-in profile `name`: lavapipe, sm_80 or sm_90.
 /// Errors: `Error` naming the built-in ones.
 Profile getBuiltinProfile(const std::string &name);
 
@@ -55,7 +56,8 @@ Profile getBuiltinProfile(const std::string &name);
 ///         value that no target can have (sizes below 1, a subgroup size or
 ///         alignment that is no power of two, a vector width other than 1 or
 ///         4, a workgroup that is no multiple of the subgroup, or is larger
-///         than the largest, or more than 8 rows of a contraction).
+///         than the largest, more than 8 rows of a contraction, an `sm` missing
+///         on cuda or present elsewhere).
 Profile parseProfile(const std::string &json, const std::string &where);
 
 /// Writes a profile as JSON, one key a line, in the order above.

@@ -56,6 +56,11 @@ TEST(Profile, reads_back_what_was_printed) {
   EXPECT_EQ(parseProfile(printProfile(profile), "p"), profile);
   EXPECT_EQ(parseProfile(printProfile(Profile()), "p"), Profile());
   EXPECT_EQ(getBuiltinProfile("lavapipe"), Profile());
+  for (const char *name : {"sm_80", "sm_90"}) {
+    Profile cuda = getBuiltinProfile(name);
+    EXPECT_EQ(cuda.name, name);
+    EXPECT_EQ(parseProfile(printProfile(cuda), "p"), cuda);
+  }
 }
 
 TEST(Profile, prints_one_key_a_line) {
@@ -73,7 +78,7 @@ TEST(Profile, loads_by_name_and_by_path) {
   EXPECT_EQ(loadProfile("lavapipe"), Profile());
   EXPECT_ERROR(loadProfile(folder / "q.json"), "No such file");
   EXPECT_ERROR(loadProfile(folder / ""), "it is a folder");
-  EXPECT_ERROR(getBuiltinProfile("mine"), "there is lavapipe");
+  EXPECT_ERROR(getBuiltinProfile("mine"), "there are lavapipe, sm_80 and sm_90");
 }
 
 static const TextEdit profileEdits[] = {
@@ -112,6 +117,8 @@ static const TextEdit profileEdits[] = {
     {"\"contraction_rows\": 8", "\"contraction_rows\": -8", "at least 1"},
     {"\"contraction_rows\": 8", "\"contraction_rows\": 9", "at most 8"},
     {"\"column_parts\": 64", "\"column_parts\": 0", "at least 1"},
+    {"\"vulkan\"", "\"cuda\"", "is cuda, which needs \"sm\""},
+    {"\"float64\"", "\"sm\": 80, \"float64\"", "is not cuda, which alone has \"sm\""},
 };
 
 TEST(Profile, refuses) {

@@ -659,6 +659,7 @@ TEST_F(Runtime, RefusesCodeThatIsNone) {
 TEST_F(Runtime, RefusesOtherTargets) {
   Artifact artifact = makeArtifact();
   artifact.manifest.targets[0].target = "cuda";
+  artifact.manifest.targets[0].sm = 80;
   for (Plan &plan : artifact.plans) {
     plan.target = "cuda";
     for (Kernel &kernel : plan.kernels)

@@ -1,0 +1,46 @@
+//===- KernelGate.h - What both targets refuse ------------------*- C++ -*-===//
+
+#ifndef WEIR_LIB_TARGET_KERNELGATE_H
+#define WEIR_LIB_TARGET_KERNELGATE_H
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "weir/Artifact/Profile.h"
+
+namespace weir {
+
+/// Checks one kernel and tells all that is wrong with it. What every target
+/// refuses is here; a target adds its own.
+class KernelGate {
+public:
+  KernelGate(mlir::gpu::GPUFuncOp kernel, const Profile &profile)
+      : kernel(kernel), profile(profile) {}
+  virtual ~KernelGate() = default;
+
+  mlir::LogicalResult check();
+
+protected:
+  /// What the target calls itself in errors.
+  virtual llvm::StringRef getLanguage() const = 0;
+  /// Returns what is wrong with a scalar type that not every target has, to follow
+  /// its name; empty when nothing is.
+  virtual std::string findScalarError(mlir::Type type) const = 0;
+  /// Returns why the target does not lower `op` exactly, empty when it does.
+  virtual std::string findOperationError(mlir::Operation *op) = 0;
+
+  mlir::gpu::GPUFuncOp kernel;
+  const Profile &profile;
+
+private:
+  mlir::InFlightDiagnostic fail(mlir::Operation *op);
+  void checkSignature();
+  void checkOperation(mlir::Operation *op);
+  void checkMemory(mlir::Operation *op, mlir::MemRefType type);
+  std::string findTypeError(mlir::Type type) const;
+  std::string getMissing(llvm::StringRef capability, mlir::Type type) const;
+
+  bool failed = false;
+};
+
+} // namespace weir
+
+#endif // WEIR_LIB_TARGET_KERNELGATE_H

@@ -1,0 +1,162 @@
+//===- PTXEmit.cpp - Converts kernels and runs LLVM's backend -------------===//
+//
+// Upstream's patterns, but not those that call libdevice: what is left of `math`
+// becomes LLVM's intrinsics. The backend runs on options of its own, so that it
+// contracts nothing; LLVM's passes reorder no floats without being asked.
+//
+//===----------------------------------------------------------------------===//
+
+#include "weir/Target/Ptx.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/GPUCommon/GPUCommonPass.h"
+#include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
+#include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+
+using namespace mlir;
+using namespace weir;
+
+static constexpr StringLiteral triple = "nvptx64-nvidia-cuda";
+
+/// The first PTX version, times ten, that knows a GPU. LLVM ends the process on
+/// an older one.
+static int64_t getOldestPtx(int64_t sm) {
+  static constexpr std::pair<int64_t, int64_t> oldest[] = {
+      {80, 70}, {86, 71}, {87, 74}, {89, 78}, {90, 78}, {100, 86}, {103, 88}, {120, 87}, {121, 88}};
+  for (auto [known, version] : oldest)
+    if (known == sm)
+      return version;
+  return std::numeric_limits<int64_t>::max();
+}
+
+FailureOr<PtxEmitter> PtxEmitter::create(Location loc, const Profile &profile) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  std::string error;
+  llvm::Triple parsed(triple);
+  const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(parsed, error);
+  if (!backend)
+    return emitError(loc) << "this LLVM emits no PTX: " << error;
+  std::string chip = "sm_" + std::to_string(profile.sm);
+  unsigned major = 0, minor = 0;
+  StringRef version = profile.api;
+  bool isVersion = version.consume_front("ptx") && !version.consumeInteger(10, major) &&
+                   version.consume_front(".") && !version.consumeInteger(10, minor) &&
+                   version.empty();
+  std::string feature = "ptx" + std::to_string(major * 10 + minor);
+  std::unique_ptr<llvm::MCSubtargetInfo> known(backend->createMCSubtargetInfo(parsed, "", ""));
+  if (!isVersion || !llvm::any_of(known->getAllProcessorFeatures(),
+                                  [&](const auto &known) { return feature == known.Key; }))
+    return emitError(loc) << "target " << profile.name << " has the API " << profile.api
+                          << ", which is no version of PTX that LLVM emits";
+  if (major * 10 + minor < getOldestPtx(profile.sm))
+    return emitError(loc) << "target " << profile.name << " is of " << chip
+                          << ", for which there is no PTX of version " << profile.api;
+
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  std::unique_ptr<llvm::TargetMachine> machine(
+      backend->createTargetMachine(parsed, chip, "+" + feature, options, std::nullopt, std::nullopt,
+                                   llvm::CodeGenOptLevel::Aggressive));
+  auto target =
+      NVVM::NVVMTargetAttr::get(loc.getContext(), /*optLevel=*/3, triple, chip, "+" + feature);
+  return PtxEmitter(target, std::move(machine));
+}
+
+LogicalResult PtxEmitter::convert(gpu::GPUModuleOp module) const {
+  MLIRContext *context = module.getContext();
+  LowerToLLVMOptions options(context);
+  options.overrideIndexBitwidth(32); // as in SPIR-V; the gate bounds what is indexed
+  options.useBarePtrCallConv = true;
+  options.dataLayout = machine->createDataLayout();
+  LLVMTypeConverter types(context, options);
+  configureGpuToNVVMTypeConverter(types);
+
+  RewritePatternSet patterns(context);
+  populateGpuToNVVMConversionPatterns(types, patterns);
+  arith::populateArithToLLVMConversionPatterns(types, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(types, patterns);
+  index::populateIndexToLLVMConversionPatterns(types, patterns);
+  populateMathToLLVMConversionPatterns(types, patterns, /*approximateLog1p=*/false);
+  populateFinalizeMemRefToLLVMConversionPatterns(types, patterns);
+  populateVectorToLLVMConversionPatterns(types, patterns);
+  ub::populateUBToLLVMConversionPatterns(types, patterns);
+  LLVMConversionTarget legality(*context);
+  legality.addLegalDialect<NVVM::NVVMDialect>();
+  legality.addLegalOp<gpu::GPUModuleOp>();
+  return applyFullConversion(module, legality, std::move(patterns));
+}
+
+/// A workgroup has exactly the invocations that the kernel was made for.
+static void requireWorkgroup(gpu::GPUModuleOp module) {
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    if (Attribute size = function->removeAttr(NVVM::NVVMDialect::getMaxntidAttrName()))
+      function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), size);
+}
+
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager calls;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(calls);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, calls, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+}
+
+FailureOr<std::string> PtxEmitter::emit(gpu::GPUModuleOp module, RunPipeline runPipeline) const {
+  OpPassManager toBranches(gpu::GPUModuleOp::getOperationName());
+  toBranches.addPass(createSCFToControlFlowPass());
+  if (failed(runPipeline(toBranches, module)) || failed(convert(module)))
+    return failure();
+  OpPassManager cleanUp(gpu::GPUModuleOp::getOperationName());
+  cleanUp.addPass(createReconcileUnrealizedCastsPass());
+  cleanUp.addPass(createCanonicalizerPass());
+  cleanUp.addPass(createCSEPass());
+  if (failed(runPipeline(cleanUp, module)))
+    return failure();
+  requireWorkgroup(module);
+
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context);
+  if (!code)
+    return failure();
+  code->setTargetTriple(machine->getTargetTriple());
+  code->setDataLayout(machine->createDataLayout());
+  optimize(*code, *machine);
+  SmallString<0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    return failure();
+  passes.run(*code);
+  return text.str().str();
+}

@@ -1,0 +1,65 @@
+//===- PTXLegalize.cpp - Kernels as upstream's NVVM lowering takes them ---===//
+
+#include "KernelLegalize.h"
+#include "weir/Target/Ptx.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+using namespace weir;
+
+/// Of the largest element there is, a vector of four f64.
+static constexpr int64_t vectorAlignment = 32;
+
+/// Upstream has no lowering. Subgroups are cut from a workgroup's invocations in
+/// their linear order.
+static void expandSubgroups(gpu::GPUFuncOp kernel, const Profile &profile) {
+  ArrayRef<int32_t> block = *kernel.getKnownBlockSize();
+  int64_t invocations = int64_t(block[0]) * block[1] * block[2];
+  kernel.walk([&](Operation *op) {
+    ImplicitLocOpBuilder b(op->getLoc(), op);
+    auto constant = [&](int64_t value) -> Value {
+      return arith::ConstantIndexOp::create(b, value);
+    };
+    Value result;
+    if (isa<gpu::SubgroupIdOp>(op)) {
+      result = gpu::ThreadIdOp::create(b, gpu::Dimension::x);
+      int64_t stride = block[0];
+      for (auto [axis, size] :
+           {std::pair(gpu::Dimension::y, block[1]), std::pair(gpu::Dimension::z, block[2])}) {
+        if (size > 1) {
+          Value id = gpu::ThreadIdOp::create(b, axis);
+          Value rows = arith::MulIOp::create(b, id, constant(stride));
+          result = arith::AddIOp::create(b, result, rows);
+        }
+        stride *= size;
+      }
+      result = arith::DivUIOp::create(b, result, constant(profile.subgroupSize));
+    } else if (isa<gpu::NumSubgroupsOp>(op)) {
+      result = constant(llvm::divideCeil(invocations, profile.subgroupSize));
+    } else if (isa<gpu::SubgroupSizeOp>(op)) {
+      result = constant(profile.subgroupSize);
+    } else {
+      return;
+    }
+    op->replaceAllUsesWith(ValueRange(result));
+    op->erase();
+  });
+}
+
+void weir::legalizeForPtx(gpu::GPUFuncOp kernel, const Profile &profile) {
+  legalizeForAll(kernel);
+  expandSubgroups(kernel, profile);
+  RewritePatternSet patterns(kernel.getContext());
+  populateGpuShufflePatterns(patterns);
+  (void)applyPatternsGreedily(kernel, std::move(patterns)); // what stays is refused later
+
+  // Upstream aligns to the element, LLVM then makes vector accesses of scalars.
+  Builder builder(kernel.getContext());
+  for (unsigned i = 0; i < kernel.getNumWorkgroupAttributions(); ++i)
+    kernel.setWorkgroupAttributionAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
+                                       builder.getI64IntegerAttr(vectorAlignment));
+}

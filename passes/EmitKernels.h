@@ -1,0 +1,26 @@
+//===- EmitKernels.h - What emitting for any target takes -------*- C++ -*-===//
+
+#ifndef WEIR_PASSES_EMITKERNELS_H
+#define WEIR_PASSES_EMITKERNELS_H
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace weir {
+
+/// Emits one kernel, alone in a `gpu.module` that may be changed and consumed.
+/// `original` is the kernel as it was. Returns the code with its target.
+using EmitKernel = llvm::function_ref<mlir::FailureOr<mlir::gpu::ObjectAttr>(
+    mlir::gpu::GPUModuleOp module, mlir::gpu::GPUFuncOp copy, mlir::gpu::GPUFuncOp original)>;
+
+/// Turns every kernel of `module` into a `gpu.binary` of its name, which states
+/// workgroup, operands and in-place pairs, and renames dispatches. All kernels
+/// are checked by `check` before the first is emitted, so that one run reports
+/// all of them. `language` is what they become, in errors.
+mlir::LogicalResult emitKernels(mlir::ModuleOp module, llvm::StringRef language,
+                                llvm::function_ref<mlir::LogicalResult(mlir::gpu::GPUFuncOp)> check,
+                                EmitKernel emit);
+
+} // namespace weir
+
+#endif // WEIR_PASSES_EMITKERNELS_H
