@@ -13,7 +13,9 @@
 #include "passes/Passes.h"
 #include "weir/Autodiff/Autodiff.h"
 #include "weir/Target/Bundle.h"
+#include "weir/Target/ProfileAttr.h"
 #include "weir/Verify/Verify.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
@@ -162,16 +164,33 @@ static const Level &findLevel(const std::string &name, const char *option) {
   throw Error(std::string(option) + "=" + name + ": no such level; the levels are " + known);
 }
 
-static std::string getProfileOf(const std::vector<std::string> &targets) {
-  if (targets.size() != 1)
-    throw Error("--target names " + std::to_string(targets.size()) +
-                " targets; this version compiles for one target at a time");
-  StringRef target = targets.front();
-  auto [api, profile] = target.split(':');
-  if (api != "vulkan")
-    throw Error("--target=" + targets.front() +
-                ": no such target; this version compiles for vulkan and vulkan:PROFILE");
-  return profile.empty() ? std::string("lavapipe") : profile.str();
+/// Sets the profile's name or path, and the target it is for.
+static void setTarget(PipelineOptions &options, const std::string &target) {
+  auto [api, name] = StringRef(target).split(':');
+  if (api != "vulkan" && api != "cuda")
+    throw Error("--target=" + target +
+                ": no such target; there are vulkan, vulkan:PROFILE, cuda, "
+                "cuda:sm_80, cuda:sm_90 and cuda:PROFILE");
+  options.target = api.str();
+  options.profile = !name.empty() ? name.str() : api == "cuda" ? "sm_80" : "lavapipe";
+  Profile profile = loadProfile(options.profile);
+  if (profile.target != api)
+    throw Error("--target=" + target + ": profile " + profile.name + " is of target " +
+                profile.target);
+}
+
+/// Returns `shared` for each target, in the order of their names.
+static std::vector<PipelineOptions> readTargets(const std::vector<std::string> &names,
+                                                const PipelineOptions &shared) {
+  std::vector<PipelineOptions> targets(names.size(), shared);
+  for (auto [options, name] : llvm::zip_equal(targets, names))
+    setTarget(options, name);
+  llvm::sort(targets, [](const auto &a, const auto &b) { return a.target < b.target; });
+  for (size_t i = 1; i < targets.size(); ++i)
+    if (targets[i].target == targets[i - 1].target)
+      throw Error("--target names " + targets[i].target +
+                  " twice; an artifact has one profile for each target");
+  return targets;
 }
 
 /// Adds the entries that give gradients of functions, and their names to `entries`
@@ -260,7 +279,6 @@ void weir::compile(const CompileOptions &options) {
                 " comes before --start-from=" + options.startFrom);
   auto startsAfter = [&](const char *level) { return &start >= &findLevel(level, "level"); };
   PipelineOptions pipeline;
-  pipeline.profile = getProfileOf(options.targets);
   pipeline.noReuse = options.noReuse;
   pipeline.requireDonation = options.requireDonation;
   if (!options.reorder.empty()) {
@@ -269,9 +287,15 @@ void weir::compile(const CompileOptions &options) {
       throw Error("--reorder=" + options.reorder +
                   " is none of off, safe, and by how much the arena may grow, such as 10%");
   }
-  if (startsAfter("kernels") && options.targets.front() != "vulkan")
-    throw Error("--target=" + options.targets.front() + " has no effect with --start-from=" +
-                options.startFrom + ": the module states its profile already");
+  std::vector<PipelineOptions> targets = readTargets(options.targets, pipeline);
+  const Level &firstOfTarget = findLevel("kernels", "level");
+  if (&start >= &firstOfTarget && options.targets != CompileOptions().targets)
+    throw Error("--target=" + llvm::join(options.targets, ",") +
+                " has no effect with --start-from=" + options.startFrom +
+                ": the module states its profile already");
+  if (!options.stopAfter.empty() && &stop >= &firstOfTarget && targets.size() > 1)
+    throw Error("--stop-after=" + options.stopAfter + " writes one module, for one target, but " +
+                "--target names " + std::to_string(targets.size()));
   if (startsAfter("gradient") && !(options.vjp.empty() && options.grad.empty()))
     throw Error("--vjp and --grad have no effect with --start-from=" + options.startFrom +
                 ": gradients are taken of the graph level");
@@ -310,34 +334,58 @@ void weir::compile(const CompileOptions &options) {
   std::string graph = &start == getLevels().begin() ? print(*module) : std::string();
 
   std::vector<std::pair<std::string, std::string>> saved;
-  for (const Level *level = &start; level <= &stop; ++level) {
+  auto makeLevel = [&](const Level &level, ModuleOp module, const PipelineOptions &pipeline) {
+    bool isOfTarget = &level >= &firstOfTarget && targets.size() > 1;
+    std::string folder = isOfTarget ? pipeline.target + "/" : "";
     if (options.onLevel)
-      options.onLevel(level->name.str());
+      options.onLevel(folder + level.name.str());
     PassManager manager(&context);
     manager.enableVerifier(true);
     // A module that starts from a level is already there; the gate still looks.
-    if (level != &start || level == getLevels().begin())
-      level->addPasses(manager, pipeline);
-    level->addGate(manager);
-    if (failed(manager.run(*module)) || !problems.sentences.empty())
+    if (&level != &start || &level == getLevels().begin())
+      level.addPasses(manager, pipeline);
+    level.addGate(manager);
+    if (failed(manager.run(module)) || !problems.sentences.empty())
       throw CompileError(problems.sentences.empty()
-                             ? std::vector<std::string>{where + ": the " + level->name.str() +
+                             ? std::vector<std::string>{where + ": the " + level.name.str() +
                                                         " level could not be made"}
                              : problems.sentences);
     if (!options.saveLevels.empty())
-      saved.emplace_back(level->name.str(), print(*module));
+      saved.emplace_back(folder + level.name.str(), print(module));
+  };
+  if (&start >= &firstOfTarget) {
+    FailureOr<Profile> profile = getProfile(*module);
+    if (failed(profile))
+      throw CompileError(problems.sentences);
+    targets.front().target = profile->target;
   }
-
+  const Level *level = &start;
+  for (; level <= &stop && level < &firstOfTarget; ++level)
+    makeLevel(*level, *module, targets.front());
   std::optional<Artifact> artifact;
-  if (options.stopAfter.empty()) {
-    FailureOr<Artifact> built = buildArtifact(*module, graph);
+  for (const PipelineOptions &target : targets) {
+    OwningOpRef<ModuleOp> copy;
+    if (targets.size() > 1)
+      copy = module->clone();
+    ModuleOp ofTarget = copy ? *copy : *module;
+    for (const Level *next = level; next <= &stop; ++next)
+      makeLevel(*next, ofTarget, target);
+    if (!options.stopAfter.empty())
+      break;
+    FailureOr<Artifact> built = buildArtifact(ofTarget, graph);
     if (failed(built))
       throw CompileError(problems.sentences);
-    artifact = std::move(*built);
+    if (artifact)
+      addTargets(*artifact, *built);
+    else
+      artifact = std::move(*built);
   }
   if (!options.saveLevels.empty()) {
     std::error_code status;
     std::filesystem::create_directories(options.saveLevels, status);
+    for (auto &[level, text] : saved)
+      std::filesystem::create_directories(
+          std::filesystem::path(options.saveLevels + "/" + level).parent_path(), status);
     if (status)
       throw Error(options.saveLevels + ": cannot be made a folder: " + status.message());
   }

@@ -26,8 +26,10 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
       ->required()
       ->type_name("OUT");
   verb->add_option("--target", options->targets,
-                   "vulkan, or vulkan:PROFILE with a built-in profile's name or the file that "
-                   "'weir devices --emit-profile=FILE' wrote; vulkan alone is vulkan:lavapipe")
+                   "vulkan and cuda, one of them or both, as vulkan:PROFILE with a built-in "
+                   "profile's name or the file that 'weir devices --emit-profile=FILE' wrote; "
+                   "alone vulkan is vulkan:lavapipe, and cuda is cuda:sm_80; there is cuda:sm_90, "
+                   "too")
       ->delimiter(',')
       ->type_name("TARGET");
   verb->add_option("--entry", options->entries,

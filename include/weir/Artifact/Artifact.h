@@ -55,14 +55,19 @@ void writeSafetensors(const std::string &path, const std::vector<Tensor> &tensor
 /// A whole artifact in memory.
 struct Artifact {
   Manifest manifest;
-  std::vector<Plan> plans;       ///< one per target and entry
-  std::map<std::string, Bytes> code; ///< by path, "code/vulkan/map_0.spv"
-  Bytes constants;               ///< the constant segment, holes zero
+  std::vector<Plan> plans;           ///< one per target and entry
+  std::map<std::string, Bytes> code; ///< by path, "code/vulkan/map_0.spv", "code/cuda/map_0.ptx"
+  Bytes constants;                   ///< the constant segment, holes zero
   std::map<std::string, std::string> ir; ///< by path, "ir/graph.mlir"
 
   /// The plan of an entry on a target, or null.
   const Plan *findPlan(const std::string &entry, const std::string &target) const;
 };
+
+/// Adds the plans and code of another artifact of the same entries for other
+/// targets, and its constants where they differ. Both are as `buildArtifact`
+/// makes them: what is left contradictory `writeArtifact` refuses.
+void addTargets(Artifact &artifact, const Artifact &other);
 
 /// Errors: `Error` naming file and entry. Cross-checks what the parts say of
 /// each other (every plan's entry is in the manifest, every kernel's code is

@@ -18,13 +18,15 @@ namespace weir {
 struct CompileOptions {
   std::string input;  ///< path of the .mlir; "-" is standard input
   std::string output; ///< path of the .weir, or of the .mlir with `stopAfter`
-  std::vector<std::string> targets = {"vulkan"}; ///< "vulkan", "vulkan:PROFILE"
+  std::vector<std::string> targets = {"vulkan"}; ///< "vulkan", "cuda", "cuda:PROFILE"
   std::vector<std::string> entries;              ///< empty: every public function
   std::vector<std::string> vjp;  ///< functions F to add entry F.vjp of
   std::vector<std::string> grad; ///< functions F to add entry F.grad of
   std::string startFrom = "graph";
-  std::string stopAfter;  ///< empty: write an artifact
-  std::string saveLevels; ///< folder for LEVEL.mlir files; empty: none
+  std::string stopAfter; ///< empty: write an artifact
+  /// Folder for LEVEL.mlir files, with several targets in a folder each once they
+  /// part; empty: none.
+  std::string saveLevels;
   bool noReuse = false;
   bool requireDonation = false; ///< a donated argument that no result takes is an error
   /// How far dispatches may change places for fewer barriers: "off"; "safe", the
