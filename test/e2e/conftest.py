@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 
+import ptxas
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -29,6 +30,10 @@ class Weir:
     def compile(self, source, name="a", *flags):
         artifact = self.folder / f"{name}.weir"
         self.run("compile", source, "-o", artifact, *flags)
+        if ptxas.PTXAS and not any(str(flag).startswith("--target") for flag in flags):
+            cuda = self.folder / "cuda.weir"
+            self.run("compile", source, "-o", cuda, "--target=cuda", *flags)
+            ptxas.assemble_artifact(cuda, self.folder)
         return artifact
 
     def compile_text(self, text, name="a", *flags):
