@@ -18,6 +18,7 @@ config.substitutions.append(("%weir-source", config.weir_source))
 config.substitutions.append(("%examples", os.path.join(config.weir_source, "examples")))
 config.substitutions.append(("%mlir-libs", os.path.join(os.path.dirname(config.llvm_tools), "lib")))
 config.substitutions.append(("%python", config.python))
+config.substitutions.append(("%fake-cuda", os.path.join(config.weir_build, "test/fake-cuda")))
 config.substitutions.append(("%plugin", os.path.join(config.weir_build, "lib", "libWeirPasses.so")))
 # mlir-opt is built without sanitizers and cannot load what is built with them.
 if not config.weir_sanitize:

@@ -1,7 +1,8 @@
 /*===- weir.h - The runtime's C ABI -------------------------------------------===
  *
  * Opens artifacts and runs their entries on a device. Links neither LLVM nor
- * libvulkan; the Vulkan loader is opened at run time.
+ * libvulkan nor libcuda; the Vulkan loader or NVIDIA's driver is opened at run
+ * time, by the first call that needs it.
  *
  * Every function that can fail returns a weir_status; weir_last_error() then
  * gives one sentence, valid until the next call of the same thread. Handles are
@@ -62,17 +63,20 @@ weir_status weir_artifact_result(const weir_artifact *artifact, size_t entry, si
  * updated in place: the argument is gone, and nothing is copied. One that passes
  * two buffers leaves the argument as it was: its bytes are first copied to the
  * result's buffer on the device. The buffer of an argument that is donated and
- * holds no result may have any bytes after a run. */
+ * holds no result may have any bytes after a run. Which of the donated arguments
+ * hold results may differ from target to target: this is Vulkan's plan, see
+ * weir_program_donation. */
 weir_status weir_artifact_donation(const weir_artifact *artifact, size_t entry, size_t argument,
                                    int64_t *result);
 
 /*--- devices ----------------------------------------------------------------*/
 
-/* The devices of this machine with Vulkan 1.3, one per physical device, best
- * first: discrete GPUs, then integrated and virtual ones, then CPU drivers.
- * `api` is "vulkan", or NULL for the default. No device at all is an error that
- * says what is missing. `profile_json` receives the target profile that fits
- * the device; free it with weir_string_free. A device stays open until its last
+/* With the API "vulkan" or NULL, the default: the devices of this machine with
+ * Vulkan 1.3, one per physical device, best first: discrete GPUs, then integrated
+ * and virtual ones, then CPU drivers. With "cuda": the GPUs of compute capability
+ * 8.0 and later, in the driver's order, each in its primary context. No device at
+ * all is an error that says what is missing. `profile_json` receives the target
+ * profile that fits the device; free it with weir_string_free. A device stays open until its last
  * buffer and program are gone, whatever is closed first. */
 weir_status weir_device_count(const char *api, size_t *count);
 weir_status weir_device_open(const char *api, size_t index, weir_device **device);
@@ -110,6 +114,10 @@ weir_status weir_buffer_read(weir_buffer *buffer, int64_t offset, void *data, in
 weir_status weir_program_load(weir_device *device, const weir_artifact *artifact,
                               weir_program **program);
 void weir_program_unload(weir_program *program);
+
+/* As weir_artifact_donation, for the target that the program runs. */
+weir_status weir_program_donation(const weir_program *program, const char *entry, size_t argument,
+                                  int64_t *result);
 
 /* Runs an entry and waits. Buffers are in the entry's order and have exactly the
  * tensors' bytes; a zero-size tensor may be NULL. The same buffer twice is refused,

@@ -2,13 +2,11 @@
 
 #include "Program.h"
 
-#include "Requirements.h"
-
 #include <algorithm>
 
 namespace weir::runtime {
 
-// Each keeps a command buffer and its descriptor sets; a training loop needs a
+// Each keeps objects of the driver; a training loop needs a
 // few sets of buffers, and a caller that makes new buffers every time gains
 // nothing from older ones.
 static constexpr size_t maxRecordings = 64;
@@ -36,11 +34,21 @@ static std::vector<bool> findWrittenArguments(const EntrySpec &spec, const Plan 
   return written;
 }
 
-Program::Program(std::shared_ptr<Device> owner, const Artifact &artifact)
-    : device(std::move(owner)) {
-  const Profile &profile = chooseTarget(artifact, device->getFacts());
-  checkRequirements(artifact, profile, device->getFacts());
+const Profile &chooseTarget(const Artifact &artifact, const std::string &target,
+                            const std::string &deviceName) {
+  std::string known;
+  for (const Profile &profile : artifact.manifest.targets) {
+    if (profile.target == target)
+      return profile;
+    known += (known.empty() ? "" : ", ") + profile.target;
+  }
+  throw BadArgument("the artifact cannot run on '" + deviceName + "': it has no code for " +
+                    target + ", but for " + (known.empty() ? "no target" : known) +
+                    "; compile it with --target=" + target);
+}
 
+Program::Program(std::shared_ptr<Device> owner, const Artifact &artifact, const Profile &profile)
+    : device(std::move(owner)) {
   for (const EntrySpec &spec : artifact.manifest.entries) {
     Entry &entry = entries[spec.name];
     entry.spec = spec;
@@ -51,7 +59,6 @@ Program::Program(std::shared_ptr<Device> owner, const Artifact &artifact)
     for (const Allocation &allocation : entry.plan.allocations)
       if (allocation.kind == AllocationKind::Argument)
         entry.resultInArgument[size_t(allocation.index)] = allocation.result;
-    buildKernels(entry, artifact, profile);
   }
 
   constants = device->allocate(int64_t(artifact.constants.size()),
@@ -64,89 +71,6 @@ Program::Program(std::shared_ptr<Device> owner, const Artifact &artifact)
 Program::~Program() {
   std::erase(device->users, this);
   device->waitNoThrow();
-}
-
-void Program::buildKernels(Entry &entry, const Artifact &artifact, const Profile &profile) {
-  for (const Kernel &kernel : entry.plan.kernels) {
-    KernelCode code;
-    code.layout = getLayout(kernel.operands.size(), code.setLayout);
-    Owned<VkPipeline> &pipeline = pipelines[{kernel.code, kernel.name, kernel.operands.size()}];
-    if (pipeline.get() == VK_NULL_HANDLE)
-      pipeline = Owned<VkPipeline>(
-          device->handle,
-          buildPipeline(kernel, artifact.code.at(kernel.code), profile, code.layout),
-          device->vk.DestroyPipeline);
-    code.pipeline = pipeline.get();
-    entry.kernels.push_back(code);
-  }
-}
-
-VkPipelineLayout Program::getLayout(size_t operands, VkDescriptorSetLayout &setLayout) {
-  const DeviceFunctions &vk = device->vk;
-  Layout &layout = layouts[operands];
-  if (layout.pipeline.get() == VK_NULL_HANDLE) {
-    std::vector<VkDescriptorSetLayoutBinding> bindings(operands);
-    for (size_t i = 0; i < operands; ++i) {
-      bindings[i].binding = uint32_t(i);
-      bindings[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-      bindings[i].descriptorCount = 1;
-      bindings[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
-    }
-    VkDescriptorSetLayoutCreateInfo setInfo = {};
-    setInfo.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
-    setInfo.bindingCount = uint32_t(operands);
-    setInfo.pBindings = bindings.data();
-    VkDescriptorSetLayout set = VK_NULL_HANDLE;
-    check(vk.CreateDescriptorSetLayout(device->handle, &setInfo, nullptr, &set),
-          "vkCreateDescriptorSetLayout");
-    layout.set = Owned<VkDescriptorSetLayout>(device->handle, set, vk.DestroyDescriptorSetLayout);
-    VkPipelineLayoutCreateInfo info = {};
-    info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
-    info.setLayoutCount = 1;
-    info.pSetLayouts = &set;
-    VkPipelineLayout pipeline = VK_NULL_HANDLE;
-    check(vk.CreatePipelineLayout(device->handle, &info, nullptr, &pipeline),
-          "vkCreatePipelineLayout");
-    layout.pipeline = Owned<VkPipelineLayout>(device->handle, pipeline, vk.DestroyPipelineLayout);
-  }
-  setLayout = layout.set.get();
-  return layout.pipeline.get();
-}
-
-VkPipeline Program::buildPipeline(const Kernel &kernel, const Bytes &code, const Profile &profile,
-                                  VkPipelineLayout layout) {
-  const DeviceFunctions &vk = device->vk;
-  const DeviceFacts &facts = device->getFacts();
-  std::vector<uint32_t> words = getWords(code, kernel.code);
-  VkShaderModuleCreateInfo moduleInfo = {};
-  moduleInfo.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
-  moduleInfo.codeSize = words.size() * sizeof(uint32_t);
-  moduleInfo.pCode = words.data();
-  VkShaderModule handle = VK_NULL_HANDLE;
-  check(vk.CreateShaderModule(device->handle, &moduleInfo, nullptr, &handle),
-        "vkCreateShaderModule of '" + kernel.code + "'");
-  Owned<VkShaderModule> module(device->handle, handle, vk.DestroyShaderModule);
-
-  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo required = {};
-  required.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
-  required.requiredSubgroupSize = uint32_t(profile.subgroupSize);
-
-  VkComputePipelineCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
-  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
-  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  info.stage.module = handle;
-  info.stage.pName = kernel.name.c_str();
-  if (profile.subgroupSize != int64_t(facts.subgroupSize))
-    info.stage.pNext = &required;
-  if (facts.fullSubgroups && kernel.workgroup[0] % profile.subgroupSize == 0)
-    info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
-  info.layout = layout;
-  VkPipeline pipeline = VK_NULL_HANDLE;
-  check(vk.CreateComputePipelines(device->handle, VK_NULL_HANDLE, 1, &info, nullptr, &pipeline),
-        "vkCreateComputePipelines of kernel '" + kernel.name + "'");
-  device->name(pipeline, kernel.name);
-  return pipeline;
 }
 
 //===----------------------------------------------------------------------===//
@@ -233,6 +157,15 @@ const Program::Entry &Program::findEntry(const std::string &name) const {
                     (known.empty() ? "none" : known));
 }
 
+int64_t Program::getResultIn(const std::string &name, size_t argument) const {
+  const Entry &entry = findEntry(name);
+  if (argument >= entry.resultInArgument.size())
+    throw BadArgument("entry '" + name + "' has no argument " + std::to_string(argument) +
+                      ": it has " + std::to_string(entry.resultInArgument.size()) +
+                      ", counted from 0");
+  return entry.resultInArgument[argument];
+}
+
 std::vector<StorageCopy> Program::getCopies(const Entry &entry,
                                             const std::vector<const Storage *> &arguments,
                                             const std::vector<const Storage *> &results) const {
@@ -249,7 +182,7 @@ std::unique_ptr<Recording> Program::record(const Entry &entry,
                                            const std::vector<StorageCopy> &copies,
                                            const std::vector<const Storage *> &arguments,
                                            const std::vector<const Storage *> &results,
-                                           RecordingKind kind) const {
+                                           RecordingKind kind) {
   std::vector<const Storage *> allocations;
   for (const Allocation &allocation : entry.plan.allocations) {
     switch (allocation.kind) {
@@ -268,7 +201,7 @@ std::unique_ptr<Recording> Program::record(const Entry &entry,
       break;
     }
   }
-  return std::make_unique<Recording>(*device, entry.plan, entry.kernels, allocations, copies, kind);
+  return makeRecording(entry, allocations, copies, kind);
 }
 
 static size_t countDispatches(const Plan &plan) {
@@ -309,7 +242,7 @@ const Recording *Program::submit(const std::string &name,
     kept->second.recording = std::move(recording);
   }
   kept->second.lastUse = ++uses;
-  device->submit(kept->second.recording->getRun());
+  kept->second.recording->submit();
   return kept->second.recording.get();
 }
 
@@ -318,15 +251,15 @@ std::vector<weir_dispatch_time> Program::profile(const std::string &name,
                                                  const std::vector<const Storage *> &results) {
   const Entry &entry = findEntry(name);
   checkBuffers(entry, arguments, results);
-  if (device->timestampBits == 0)
-    throw Error("the device '" + device->getFacts().name +
+  if (!device->hasTimestamps())
+    throw Error("the device '" + device->getName() +
                 "' has no timestamps, so the times of dispatches are not known");
   std::vector<StorageCopy> copies = getCopies(entry, arguments, results);
   if (copies.empty() && runtime::countDispatches(entry.plan) == 0)
     return {};
   growArena(entry.plan.arenaBytes);
   auto recording = record(entry, copies, arguments, results, RecordingKind::Profiled);
-  device->submit(recording->getRun());
+  recording->submit();
   device->wait();
   return recording->readDispatchTimes();
 }

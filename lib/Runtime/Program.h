@@ -1,17 +1,14 @@
 //===- Program.h - An artifact on a device ----------------------*- C++ -*-===//
 //
-// Pipelines, the constant segment and one arena for all entries of an artifact,
-// and the recordings of its invocations.
+// The constant segment and one arena for all entries of an artifact, and the
+// recordings of its invocations; a device's own kind of program has the code.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef WEIR_RUNTIME_PROGRAM_H
 #define WEIR_RUNTIME_PROGRAM_H
 
-#include "Recording.h"
-#include "VulkanDevice.h"
-
-#include "weir/Artifact/Artifact.h"
+#include "Device.h"
 
 #include <map>
 #include <memory>
@@ -20,14 +17,19 @@
 
 namespace weir::runtime {
 
+/// The profile of one of the artifact's targets.
+/// Errors: `BadArgument` naming the device and listing the targets there are, when
+///         `target` is none of them.
+const Profile &chooseTarget(const Artifact &artifact, const std::string &target,
+                            const std::string &deviceName);
+
 class Program : public StorageUser {
 public:
-  /// Builds all pipelines and uploads the constants.
-  /// Errors: `BadArgument` when the artifact has no code for the device or
-  ///         needs what it lacks (all of it is listed), `Error` when Vulkan
-  ///         fails.
-  Program(std::shared_ptr<Device> device, const Artifact &artifact);
   ~Program() override;
+
+  /// The result that an argument of an entry holds, or -1.
+  /// Errors: `BadArgument` when there is no such entry or argument.
+  int64_t getResultIn(const std::string &entry, size_t argument) const;
 
   /// Submits one run of an entry. A null storage stands for a tensor without
   /// bytes. `arguments` and `results` belong to this program's device.
@@ -50,14 +52,27 @@ public:
 
   const std::shared_ptr<Device> device;
 
-private:
+protected:
   struct Entry {
     EntrySpec spec;
     Plan plan;
-    std::vector<KernelCode> kernels; ///< as Plan::kernels
     std::vector<bool> writesArgument;
     std::vector<int64_t> resultInArgument; ///< that each argument holds, or -1
   };
+
+  /// Uploads the constants. `profile` is the target whose plans are run.
+  Program(std::shared_ptr<Device> device, const Artifact &artifact, const Profile &profile);
+
+  /// `allocations[i]` backs Plan::allocations[i]; null where no view uses it.
+  /// `copies` run before the plan's commands.
+  virtual std::unique_ptr<Recording> makeRecording(const Entry &entry,
+                                                   const std::vector<const Storage *> &allocations,
+                                                   const std::vector<StorageCopy> &copies,
+                                                   RecordingKind kind) = 0;
+
+  std::map<std::string, Entry> entries;
+
+private:
   /// Entry, then its arguments and results.
   using Key = std::pair<const Entry *, std::vector<const Storage *>>;
   struct Kept {
@@ -65,10 +80,6 @@ private:
     uint64_t lastUse = 0;
   };
 
-  void buildKernels(Entry &entry, const Artifact &artifact, const Profile &profile);
-  VkPipelineLayout getLayout(size_t operands, VkDescriptorSetLayout &setLayout);
-  VkPipeline buildPipeline(const Kernel &kernel, const Bytes &code, const Profile &profile,
-                           VkPipelineLayout layout);
   void checkBuffers(const Entry &entry, const std::vector<const Storage *> &arguments,
                     const std::vector<const Storage *> &results) const;
   void growArena(int64_t bytes);
@@ -79,17 +90,8 @@ private:
   std::unique_ptr<Recording> record(const Entry &entry, const std::vector<StorageCopy> &copies,
                                     const std::vector<const Storage *> &arguments,
                                     const std::vector<const Storage *> &results,
-                                    RecordingKind kind) const;
+                                    RecordingKind kind);
 
-  struct Layout {
-    Owned<VkDescriptorSetLayout> set;
-    Owned<VkPipelineLayout> pipeline; // destroyed before its set layout
-  };
-
-  std::map<std::string, Entry> entries;
-  std::map<size_t, Layout> layouts; ///< by operand count
-  /// By code path, entry point and operand count: entries share kernels.
-  std::map<std::tuple<std::string, std::string, size_t>, Owned<VkPipeline>> pipelines;
   Storage constants, arena;
 
   std::map<Key, Kept> recordings;

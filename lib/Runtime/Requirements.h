@@ -3,29 +3,34 @@
 #ifndef WEIR_RUNTIME_REQUIREMENTS_H
 #define WEIR_RUNTIME_REQUIREMENTS_H
 
-#include "VulkanDevice.h"
-
-#include "weir/Artifact/Artifact.h"
+#include "weir/Artifact/Plan.h"
 
 #include <cstdint>
+#include <set>
 #include <string>
-#include <vector>
 
 namespace weir::runtime {
 
-/// The profile of the artifact's Vulkan target.
-/// Errors: `BadArgument` listing the targets it has, when Vulkan is not one.
-const Profile &chooseTarget(const Artifact &artifact, const DeviceFacts &facts);
+/// Collects what is missing, each thing once, in the order of discovery.
+class Missing {
+public:
+  void require(bool met, const std::string &what) {
+    if (!met && seen.insert(what).second)
+      text += (text.empty() ? "" : "; ") + what;
+  }
+  /// Errors: `BadArgument` listing what is missing on `device`, if anything is.
+  void refuse(const std::string &device) const;
 
-/// Checks the code, the plans and what of the profile neither of them shows
-/// (subgroup size, loop trips, workgroup memory) against the device.
-/// Errors: `BadArgument` listing everything that the device lacks, or naming an
-///         entry whose plan Vulkan cannot express.
-void checkRequirements(const Artifact &artifact, const Profile &profile, const DeviceFacts &facts);
+private:
+  std::set<std::string> seen;
+  std::string text;
+};
 
-/// SPIR-V bytes as words. Errors: `BadArgument` naming `path` when they are no
-/// SPIR-V in this machine's byte order.
-std::vector<uint32_t> getWords(const Bytes &code, const std::string &path);
+/// "WHAT NEEDED where the device has AVAILABLE".
+std::string compare(const std::string &what, int64_t needed, int64_t available);
+
+/// Checks workgroups, operands, grids and views against the limits of `device`.
+void checkPlan(const Plan &plan, const Profile &device, Missing &missing);
 
 } // namespace weir::runtime
 

@@ -7,6 +7,7 @@
 
 #include "weir/weir.h"
 
+#include "CudaDevice.h"
 #include "Program.h"
 #include "VulkanDevice.h"
 
@@ -189,24 +190,26 @@ weir_status weir_artifact_donation(const weir_artifact *artifact, size_t entry, 
 // Devices
 //===----------------------------------------------------------------------===//
 
-static void checkApi(const char *api) {
-  if (api && std::strcmp(api, "vulkan") != 0)
-    throw BadArgument("there is no API '" + std::string(api) + "'; the runtime has vulkan");
+/// Whether `api` is CUDA, and not Vulkan, the default.
+static bool isCuda(const char *api) {
+  if (!api || std::strcmp(api, "vulkan") == 0)
+    return false;
+  if (std::strcmp(api, "cuda") == 0)
+    return true;
+  throw BadArgument("there is no API '" + std::string(api) + "'; the runtime has vulkan and cuda");
 }
 
 weir_status weir_device_count(const char *api, size_t *count) {
   return guard([&] {
     require(count, "weir_device_count", "count");
-    checkApi(api);
-    *count = Device::count();
+    *count = isCuda(api) ? CudaDevice::count() : VulkanDevice::count();
   });
 }
 
 weir_status weir_device_open(const char *api, size_t index, weir_device **device) {
   return guard([&] {
     require(device, "weir_device_open", "device");
-    checkApi(api);
-    *device = new weir_device{Device::open(index)};
+    *device = new weir_device{isCuda(api) ? CudaDevice::open(index) : VulkanDevice::open(index)};
   });
 }
 
@@ -214,7 +217,7 @@ weir_status weir_device_adopt_vulkan(const weir_vulkan_handles *handles, weir_de
   return guard([&] {
     require(handles, "weir_device_adopt_vulkan", "handles");
     require(device, "weir_device_adopt_vulkan", "device");
-    *device = new weir_device{Device::adopt(*handles)};
+    *device = new weir_device{VulkanDevice::adopt(*handles)};
   });
 }
 
@@ -227,14 +230,14 @@ void weir_device_close(weir_device *device) {
 }
 
 const char *weir_device_name(const weir_device *device) {
-  return device ? device->device->getFacts().name.c_str() : nullptr;
+  return device ? device->device->getName().c_str() : nullptr;
 }
 
 weir_status weir_device_profile(const weir_device *device, char **profile_json) {
   return guard([&] {
     require(device, "weir_device_profile", "device");
     require(profile_json, "weir_device_profile", "profile_json");
-    std::string text = printProfile(makeProfile(device->device->getFacts()));
+    std::string text = printProfile(device->device->getProfile());
     char *copy = static_cast<char *>(std::malloc(text.size() + 1));
     if (!copy)
       throw std::bad_alloc();
@@ -324,7 +327,7 @@ weir_status weir_program_load(weir_device *device, const weir_artifact *artifact
     require(artifact, "weir_program_load", "artifact");
     require(program, "weir_program_load", "program");
     std::lock_guard lock(device->device->mutex);
-    *program = new weir_program{std::make_unique<Program>(device->device, artifact->artifact)};
+    *program = new weir_program{device->device->load(artifact->artifact)};
   });
 }
 
@@ -334,6 +337,16 @@ void weir_program_unload(weir_program *program) {
   std::shared_ptr<Device> device = program->program->device; // outlives the lock
   std::lock_guard lock(device->mutex);
   delete program;
+}
+
+weir_status weir_program_donation(const weir_program *program, const char *entry, size_t argument,
+                                  int64_t *result) {
+  return guard([&] {
+    require(program, "weir_program_donation", "program");
+    require(entry, "weir_program_donation", "entry");
+    require(result, "weir_program_donation", "result");
+    *result = program->program->getResultIn(entry, argument);
+  });
 }
 
 static std::vector<const Storage *> getStorages(const Device &device, const char *entry,

@@ -2,6 +2,8 @@
 
 #include "VulkanDevice.h"
 
+#include "VulkanProgram.h"
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -155,17 +157,17 @@ static std::vector<Candidate> listDevices(const Instance &instance) {
   return found;
 }
 
-size_t Device::count() {
+size_t VulkanDevice::count() {
   Instance instance = createInstance();
-  Device owner; // of the instance
+  VulkanDevice owner; // of the instance
   owner.instance = instance.handle;
   owner.instanceVk = instance.vk;
   return listDevices(instance).size();
 }
 
-std::shared_ptr<Device> Device::open(size_t index) {
+std::shared_ptr<Device> VulkanDevice::open(size_t index) {
   Instance instance = createInstance();
-  std::shared_ptr<Device> device(new Device);
+  std::shared_ptr<VulkanDevice> device(new VulkanDevice);
   device->instance = instance.handle; // from here on the device destroys it
   device->instanceVk = instance.vk;
   std::vector<Candidate> found = listDevices(instance);
@@ -182,7 +184,7 @@ std::shared_ptr<Device> Device::open(size_t index) {
   return device;
 }
 
-void Device::createLogicalDevice() {
+void VulkanDevice::createLogicalDevice() {
   std::vector<VkQueueFamilyProperties> families;
   queueFamily = *findComputeFamily(instanceVk, physical, families);
 
@@ -227,7 +229,7 @@ void Device::createLogicalDevice() {
     createTimelines();
 }
 
-void Device::name(VkPipeline pipeline, const std::string &text) {
+void VulkanDevice::name(VkPipeline pipeline, const std::string &text) {
   if (!setObjectName)
     return;
   VkDebugUtilsObjectNameInfoEXT info = {};
@@ -238,7 +240,7 @@ void Device::name(VkPipeline pipeline, const std::string &text) {
   setObjectName(handle, &info); // without a name all else works, too
 }
 
-void Device::createTimelines() {
+void VulkanDevice::createTimelines() {
   VkSemaphoreTypeCreateInfo type = {};
   type.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO;
   type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
@@ -252,7 +254,7 @@ void Device::createTimelines() {
   }
 }
 
-std::shared_ptr<Device> Device::adopt(const weir_vulkan_handles &handles) {
+std::shared_ptr<Device> VulkanDevice::adopt(const weir_vulkan_handles &handles) {
   auto require = [](const void *handle, const char *name) {
     if (!handle)
       throw BadArgument(std::string("weir_device_adopt_vulkan: the handle '") + name + "' is null");
@@ -263,7 +265,7 @@ std::shared_ptr<Device> Device::adopt(const weir_vulkan_handles &handles) {
   require(handles.device, "device");
   require(handles.queue, "queue");
 
-  std::shared_ptr<Device> device(new Device);
+  std::shared_ptr<VulkanDevice> device(new VulkanDevice);
   device->adopted = true;
   device->instance = static_cast<VkInstance>(handles.instance);
   device->physical = static_cast<VkPhysicalDevice>(handles.physical_device);
@@ -288,7 +290,7 @@ std::shared_ptr<Device> Device::adopt(const weir_vulkan_handles &handles) {
   return device;
 }
 
-void Device::finishSetup() {
+void VulkanDevice::finishSetup() {
   instanceVk.GetPhysicalDeviceMemoryProperties(physical, &memoryTypes);
   std::vector<VkQueueFamilyProperties> families;
   findComputeFamily(instanceVk, physical, families);
@@ -299,7 +301,7 @@ void Device::finishSetup() {
     timestampBits = families[queueFamily].timestampValidBits;
 }
 
-Device::~Device() {
+VulkanDevice::~VulkanDevice() {
   waitNoThrow();
   staging = Storage();
   copyPool = Owned<VkCommandPool>();
@@ -316,7 +318,7 @@ Device::~Device() {
 // Memory
 //===----------------------------------------------------------------------===//
 
-uint32_t Device::chooseMemoryType(uint32_t allowed, bool hostAccess) const {
+uint32_t VulkanDevice::chooseMemoryType(uint32_t allowed, bool hostAccess) const {
   const VkMemoryPropertyFlags host =
       VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
@@ -334,13 +336,13 @@ uint32_t Device::chooseMemoryType(uint32_t allowed, bool hostAccess) const {
               (hostAccess ? " that the host can see" : ""));
 }
 
-Storage Device::allocate(int64_t bytes, bool hostAccess) {
+Storage VulkanDevice::allocate(int64_t bytes, bool hostAccess) {
   bool shared = facts.type == VK_PHYSICAL_DEVICE_TYPE_CPU ||
                 facts.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   return allocateTyped(bytes, hostAccess && shared);
 }
 
-Storage Device::allocateTyped(int64_t bytes, bool hostAccess) {
+Storage VulkanDevice::allocateTyped(int64_t bytes, bool hostAccess) {
   Storage storage;
   storage.bytes = bytes;
   if (bytes == 0)
@@ -349,6 +351,7 @@ Storage Device::allocateTyped(int64_t bytes, bool hostAccess) {
     throw BadArgument("a buffer of " + std::to_string(bytes) + " bytes exceeds the device '" +
                       facts.name + "', whose largest has " + std::to_string(facts.maxAllocation));
 
+  auto owned = std::make_unique<VulkanMemory>();
   VkBufferCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
   info.size = VkDeviceSize(bytes);
@@ -356,7 +359,7 @@ Storage Device::allocateTyped(int64_t bytes, bool hostAccess) {
                VK_BUFFER_USAGE_TRANSFER_DST_BIT;
   VkBuffer buffer = VK_NULL_HANDLE;
   check(vk.CreateBuffer(handle, &info, nullptr, &buffer), "vkCreateBuffer");
-  storage.buffer = Owned<VkBuffer>(handle, buffer, vk.DestroyBuffer);
+  owned->buffer = Owned<VkBuffer>(handle, buffer, vk.DestroyBuffer);
 
   VkMemoryRequirements needs = {};
   vk.GetBufferMemoryRequirements(handle, buffer, &needs);
@@ -367,50 +370,54 @@ Storage Device::allocateTyped(int64_t bytes, bool hostAccess) {
   VkDeviceMemory memory = VK_NULL_HANDLE;
   check(vk.AllocateMemory(handle, &allocation, nullptr, &memory),
         "vkAllocateMemory of " + std::to_string(bytes) + " bytes");
-  storage.memory = Owned<VkDeviceMemory>(handle, memory, vk.FreeMemory);
+  owned->memory = Owned<VkDeviceMemory>(handle, memory, vk.FreeMemory);
   check(vk.BindBufferMemory(handle, buffer, memory, 0), "vkBindBufferMemory");
   if (hostAccess)
-    check(vk.MapMemory(handle, memory, 0, VK_WHOLE_SIZE, 0, &storage.mapped), "vkMapMemory");
+    check(vk.MapMemory(handle, memory, 0, VK_WHOLE_SIZE, 0, &owned->mapped), "vkMapMemory");
+  storage.memory = std::move(owned);
   return storage;
 }
 
-Storage &Device::getStaging() {
+const VulkanMemory &VulkanDevice::getStaging() {
   if (staging.bytes == 0)
     staging = allocateTyped(stagingBytes, /*hostAccess=*/true);
-  return staging;
+  return getMemory(staging);
 }
 
-void Device::write(Storage &storage, int64_t offset, const void *data, int64_t bytes) {
+void VulkanDevice::write(Storage &storage, int64_t offset, const void *data, int64_t bytes) {
   wait();
-  if (storage.mapped) {
-    std::memcpy(static_cast<char *>(storage.mapped) + offset, data, size_t(bytes));
+  const VulkanMemory &memory = getMemory(storage);
+  if (memory.mapped) {
+    std::memcpy(static_cast<char *>(memory.mapped) + offset, data, size_t(bytes));
     return;
   }
   const char *source = static_cast<const char *>(data);
   for (int64_t done = 0; done < bytes;) {
     int64_t part = std::min(bytes - done, stagingBytes);
     std::memcpy(getStaging().mapped, source + done, size_t(part));
-    copy(staging.buffer.get(), 0, storage.buffer.get(), offset + done, part);
+    copy(getStaging().buffer.get(), 0, memory.buffer.get(), offset + done, part);
     done += part;
   }
 }
 
-void Device::read(const Storage &storage, int64_t offset, void *data, int64_t bytes) {
+void VulkanDevice::read(const Storage &storage, int64_t offset, void *data, int64_t bytes) {
   wait();
-  if (storage.mapped) {
-    std::memcpy(data, static_cast<const char *>(storage.mapped) + offset, size_t(bytes));
+  const VulkanMemory &memory = getMemory(storage);
+  if (memory.mapped) {
+    std::memcpy(data, static_cast<const char *>(memory.mapped) + offset, size_t(bytes));
     return;
   }
   char *target = static_cast<char *>(data);
   for (int64_t done = 0; done < bytes;) {
     int64_t part = std::min(bytes - done, stagingBytes);
-    copy(storage.buffer.get(), offset + done, getStaging().buffer.get(), 0, part);
-    std::memcpy(target + done, staging.mapped, size_t(part));
+    copy(memory.buffer.get(), offset + done, getStaging().buffer.get(), 0, part);
+    std::memcpy(target + done, getStaging().mapped, size_t(part));
     done += part;
   }
 }
 
-void Device::copy(VkBuffer from, int64_t fromOffset, VkBuffer to, int64_t toOffset, int64_t bytes) {
+void VulkanDevice::copy(VkBuffer from, int64_t fromOffset, VkBuffer to, int64_t toOffset,
+                        int64_t bytes) {
   if (copyCommands == VK_NULL_HANDLE) {
     VkCommandPoolCreateInfo poolInfo = {};
     poolInfo.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
@@ -463,7 +470,7 @@ void Device::copy(VkBuffer from, int64_t fromOffset, VkBuffer to, int64_t toOffs
 // Submission
 //===----------------------------------------------------------------------===//
 
-void Device::submit(const std::vector<RecordedSubmission> &run) {
+void VulkanDevice::submit(const std::vector<RecordedSubmission> &run) {
   std::vector<uint64_t> bases;
   for (const Queue &queue : queues)
     bases.push_back(queue.value);
@@ -503,7 +510,7 @@ void Device::submit(const std::vector<RecordedSubmission> &run) {
   }
 }
 
-void Device::wait() {
+void VulkanDevice::wait() {
   if (!pending)
     return;
   for (const Queue &queue : queues)
@@ -511,11 +518,16 @@ void Device::wait() {
   pending = false;
 }
 
-void Device::waitNoThrow() noexcept {
+void VulkanDevice::waitNoThrow() noexcept {
   if (pending)
     for (const Queue &queue : queues)
       vk.QueueWaitIdle(queue.handle);
   pending = false;
+}
+
+std::unique_ptr<Program> VulkanDevice::load(const Artifact &artifact) {
+  return std::make_unique<VulkanProgram>(std::static_pointer_cast<VulkanDevice>(shared_from_this()),
+                                         artifact);
 }
 
 } // namespace weir::runtime

@@ -9,27 +9,18 @@
 #ifndef WEIR_RUNTIME_VULKANDEVICE_H
 #define WEIR_RUNTIME_VULKANDEVICE_H
 
+#include "Device.h"
 #include "Submissions.h"
 #include "VulkanApi.h"
 
-#include "weir/Artifact/Error.h"
-#include "weir/Artifact/Profile.h"
 #include "weir/weir.h"
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 namespace weir::runtime {
-
-/// A mistake of the caller's: WEIR_BAD_ARGUMENT at the ABI, where every other
-/// `Error` is WEIR_FAILED.
-class BadArgument : public Error {
-public:
-  using Error::Error;
-};
 
 /// What a physical device says of itself.
 struct DeviceFacts {
@@ -54,20 +45,17 @@ DeviceFacts getFacts(const InstanceFunctions &vk, VkPhysicalDevice device);
 /// The target profile that fits the device: its limits, and habits by its type.
 Profile makeProfile(const DeviceFacts &facts);
 
-/// A buffer with memory of its own. No objects when it has no bytes.
-struct Storage {
+/// A buffer with memory of its own.
+struct VulkanMemory : Memory {
   Owned<VkDeviceMemory> memory;
   Owned<VkBuffer> buffer; // destroyed before its memory
   void *mapped = nullptr; ///< null when the host cannot see it
-  int64_t bytes = 0;
 };
 
-/// Told when a buffer goes away, so that recordings that name it do too.
-class StorageUser {
-public:
-  virtual ~StorageUser() = default;
-  virtual void forget(const Storage &storage) = 0;
-};
+/// The memory of a storage with bytes, of a VulkanDevice.
+inline const VulkanMemory &getMemory(const Storage &storage) {
+  return static_cast<const VulkanMemory &>(*storage.memory);
+}
 
 /// A submission and what was recorded for it; null: nothing.
 struct RecordedSubmission {
@@ -75,7 +63,7 @@ struct RecordedSubmission {
   VkCommandBuffer commands = VK_NULL_HANDLE;
 };
 
-class Device {
+class VulkanDevice : public Device {
 public:
   /// Devices with Vulkan 1.3 and a compute queue, in the order of
   /// weir_device_open. Errors: `Error` when there is none, saying why.
@@ -87,29 +75,25 @@ public:
   /// Errors: `BadArgument` when a handle is null or the device is too old.
   static std::shared_ptr<Device> adopt(const weir_vulkan_handles &handles);
 
-  ~Device();
-  Device(const Device &) = delete;
-  Device &operator=(const Device &) = delete;
+  ~VulkanDevice() override;
+
+  const std::string &getName() const override { return facts.name; }
+  Profile getProfile() const override { return makeProfile(facts); }
+  bool hasTimestamps() const override { return timestampBits != 0; }
+  Storage allocate(int64_t bytes, bool hostAccess) override;
+  void write(Storage &storage, int64_t offset, const void *data, int64_t bytes) override;
+  void read(const Storage &storage, int64_t offset, void *data, int64_t bytes) override;
+  void wait() override;
+  void waitNoThrow() noexcept override;
+  std::unique_ptr<Program> load(const Artifact &artifact) override;
 
   const DeviceFacts &getFacts() const { return facts; }
-
-  /// Memory that shaders and copies use. `hostAccess` asks for memory that the
-  /// host can see where that costs the device nothing.
-  Storage allocate(int64_t bytes, bool hostAccess);
-
-  /// Waits for the queue, then copies. The range lies in the storage.
-  void write(Storage &storage, int64_t offset, const void *data, int64_t bytes);
-  void read(const Storage &storage, int64_t offset, void *data, int64_t bytes);
 
   /// How many queues there are.
   int64_t countQueues() const { return int64_t(queues.size()); }
 
   /// Submits one run without waiting. Errors: `Error`.
   void submit(const std::vector<RecordedSubmission> &run);
-  /// Waits for everything submitted. Errors: `Error`.
-  void wait();
-  /// As `wait`, for destructors: a lost device is idle, too.
-  void waitNoThrow() noexcept;
 
   /// Gives the pipeline a name in the reports of layers, where that can be.
   void name(VkPipeline pipeline, const std::string &text);
@@ -119,20 +103,15 @@ public:
   uint32_t queueFamily = 0;
   uint32_t timestampBits = 0; ///< valid bits of a timestamp; 0 for no support
 
-  /// Held by every call of the ABI that touches this device: handles of one
-  /// device may be used from different threads.
-  std::mutex mutex;
-  std::vector<StorageUser *> users;
-
 private:
-  Device() = default;
+  VulkanDevice() = default;
   void createLogicalDevice();
   void createTimelines();
   void finishSetup();
   uint32_t chooseMemoryType(uint32_t allowed, bool hostAccess) const;
   Storage allocateTyped(int64_t bytes, bool hostAccess);
   void copy(VkBuffer from, int64_t fromOffset, VkBuffer to, int64_t toOffset, int64_t bytes);
-  Storage &getStaging();
+  const VulkanMemory &getStaging();
 
   DeviceFacts facts;
   PFN_vkSetDebugUtilsObjectNameEXT setObjectName = nullptr;

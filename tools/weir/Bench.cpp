@@ -86,7 +86,8 @@ static Invocation makeCopy(const Profile &profile, uint64_t seed) {
   compile(options);
   Artifact artifact = readArtifact(options.output);
   const EntrySpec &entry = artifact.manifest.entries.front();
-  return Invocation(options.output, entry, gatherInputs(entry, {}, seed, /*widen=*/false));
+  return Invocation("vulkan", options.output, entry,
+                    gatherInputs(entry, {}, seed, /*widen=*/false));
 }
 
 static double getRate(int64_t bytes, double seconds) { return seconds > 0 ? bytes / seconds : 0; }
@@ -107,7 +108,7 @@ static int bench(const BenchOptions &options) {
       profile = target;
   std::vector<const Command *> dispatches = getDispatches(*plan);
 
-  Invocation invocation(options.artifact, entry,
+  Invocation invocation("vulkan", options.artifact, entry,
                         gatherInputs(entry, options.inputs, options.seed, /*widen=*/false));
   progress.begin("compiling a copy");
   Invocation copy = makeCopy(profile, options.seed);

@@ -14,6 +14,7 @@ using namespace weir::tool;
 namespace {
 struct DevicesOptions {
   bool json = false;
+  std::string api = "vulkan";
   std::string profile; ///< a path; "-" is standard output
   size_t index = 0;
 };
@@ -28,7 +29,7 @@ static std::string getProfileText(weir_device *device) {
 }
 
 static void emitProfile(const DevicesOptions &options) {
-  std::string text = getProfileText(openDevice(options.index).get());
+  std::string text = getProfileText(openDevice(options.api, options.index).get());
   if (options.profile == "-")
     std::cout << text;
   else
@@ -42,8 +43,8 @@ static int runDevices(const DevicesOptions &options) {
   }
   Json list = Json::array();
   std::vector<std::vector<std::string>> rows;
-  for (size_t i = 0, count = countDevices(); i < count; ++i) {
-    Device device = openDevice(i);
+  for (size_t i = 0, count = countDevices(options.api); i < count; ++i) {
+    Device device = openDevice(options.api, i);
     std::string name = weir_device_name(device.get()), text = getProfileText(device.get());
     Profile profile = parseProfile(text, "the profile of device " + std::to_string(i));
     list.push_back({{"index", i}, {"name", name}, {"profile", Json::parse(text)}});
@@ -61,10 +62,11 @@ static int runDevices(const DevicesOptions &options) {
 void tool::addDevices(CLI::App &app, Verb &chosen) {
   auto options = std::make_shared<DevicesOptions>();
   CLI::App *verb = app.add_subcommand("devices", "List this machine's devices");
+  verb->add_option("--api", options->api, "vulkan, the default, or cuda")->type_name("API");
   verb->add_flag("--json", options->json, "Print JSON, with the profile that fits each device");
   verb->add_option("--emit-profile", options->profile,
                    "Write the profile that fits device --index, for compile's "
-                   "--target=vulkan:FILE; without FILE to standard output")
+                   "--target=vulkan:FILE or cuda:FILE; without FILE to standard output")
       ->expected(0, 1)
       ->default_str("-")
       ->type_name("FILE");

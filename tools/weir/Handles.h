@@ -25,15 +25,16 @@ inline void check(weir_status status) {
     throw Error(weir_last_error());
 }
 
-inline size_t countDevices() {
+/// `api` is "vulkan" or "cuda".
+inline size_t countDevices(const std::string &api) {
   size_t count = 0;
-  check(weir_device_count("vulkan", &count));
+  check(weir_device_count(api.c_str(), &count));
   return count;
 }
 
-inline Device openDevice(size_t index) {
+inline Device openDevice(const std::string &api, size_t index) {
   weir_device *device = nullptr;
-  check(weir_device_open("vulkan", index, &device));
+  check(weir_device_open(api.c_str(), index, &device));
   return Device(device);
 }
 

@@ -32,24 +32,22 @@ std::vector<int64_t> tool::getCarried(const EntrySpec &entry) {
   return carried;
 }
 
-Invocation::Invocation(const std::string &path, const EntrySpec &entry,
+Invocation::Invocation(const std::string &api, const std::string &path, const EntrySpec &entry,
                        const std::vector<Tensor> &inputs)
     : entry(entry), inputs(inputs), carried(getCarried(entry)) {
   weir_artifact *opened = nullptr;
   check(weir_artifact_open(path.c_str(), &opened));
   ArtifactHandle artifact(opened);
-  device = openDevice(0);
+  device = openDevice(api, 0);
   weir_program *loaded = nullptr;
   check(weir_program_load(device.get(), artifact.get(), &loaded));
   program.reset(loaded);
 
-  size_t number = 0;
-  check(weir_artifact_find_entry(artifact.get(), entry.name.c_str(), &number));
   std::vector<int64_t> donated;
   for (size_t i = 0; i < inputs.size(); ++i) {
     arguments.push_back(makeBuffer(inputs[i].data.size()));
     writeArgument(i);
-    check(weir_artifact_donation(artifact.get(), number, i, &donated.emplace_back(-1)));
+    check(weir_program_donation(program.get(), entry.name.c_str(), i, &donated.emplace_back(-1)));
     if (entry.arguments[i].donate && donated[i] < 0 &&
         std::find(carried.begin(), carried.end(), int64_t(i)) == carried.end())
       consumed.push_back(i);

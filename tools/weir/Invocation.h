@@ -18,12 +18,13 @@ const EntrySpec &findEntry(const Artifact &artifact, const std::string &name);
 /// next value it is: parameters and optimizer state; -1 for others.
 std::vector<int64_t> getCarried(const EntrySpec &entry);
 
-/// Buffers for one entry on the first Vulkan device, to run it again and again. A
+/// Buffers for one entry on the first device of an API, to run it again and again. A
 /// result that is the next value of an argument (`getCarried`) is the argument of
 /// the run that follows. Errors of all calls: `Error` of the runtime.
 class Invocation {
 public:
-  Invocation(const std::string &path, const EntrySpec &entry, const std::vector<Tensor> &inputs);
+  Invocation(const std::string &api, const std::string &path, const EntrySpec &entry,
+             const std::vector<Tensor> &inputs);
 
   /// Runs once; returns the seconds between the device's first and last command.
   double run();

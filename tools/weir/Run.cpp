@@ -60,10 +60,10 @@ static Outcome runOnReference(const Artifact &artifact, const EntrySpec &entry,
   return outcome;
 }
 
-static Outcome runOnVulkan(const Artifact &artifact, const EntrySpec &entry,
+static Outcome runOnDevice(const Artifact &artifact, const EntrySpec &entry,
                            const std::vector<Tensor> &inputs, const RunOptions &options) {
-  Invocation invocation(options.artifact, entry, inputs);
-  const Plan *plan = artifact.findPlan(entry.name, "vulkan"); // the program loaded it
+  Invocation invocation(options.device, options.artifact, entry, inputs);
+  const Plan *plan = artifact.findPlan(entry.name, options.device); // the program loaded it
   std::vector<weir_dispatch_time> times;
   Outcome outcome;
   int step = 0;
@@ -133,12 +133,13 @@ static int report(const EntrySpec &entry, const Outcome &outcome,
 }
 
 static int run(const RunOptions &options) {
-  if (options.device != "vulkan" && options.device != "reference")
-    throw Error("--device=" + options.device + ": no such device; there are vulkan and reference");
+  if (options.device != "vulkan" && options.device != "cuda" && options.device != "reference")
+    throw Error("--device=" + options.device +
+                ": no such device; there are vulkan, cuda and reference");
   if (options.float64 && options.device != "reference")
     throw Error("--f64 is for --device=reference");
   if (!options.trace.empty() && options.device == "reference")
-    throw Error("--profile is for --device=vulkan");
+    throw Error("--profile is for --device=vulkan and cuda");
   if (!(options.tolerance >= 0))
     throw Error("--tolerance is below 0");
   Progress progress;
@@ -150,8 +151,8 @@ static int run(const RunOptions &options) {
   if (!options.expected.empty())
     expected = readExpected(options.expected, entry.name, entry.results);
   progress.begin("running entry " + entry.name + " on " + options.device);
-  Outcome outcome = options.device == "vulkan" ? runOnVulkan(artifact, entry, inputs, options)
-                                               : runOnReference(artifact, entry, inputs, options);
+  Outcome outcome = options.device == "reference" ? runOnReference(artifact, entry, inputs, options)
+                                                  : runOnDevice(artifact, entry, inputs, options);
   if (!options.output.empty())
     writeSafetensors(options.output, outcome.results);
   return report(entry, outcome, expected, options);
@@ -170,9 +171,11 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
   verb->add_option("artifact", options->artifact, "The artifact")->required()->type_name("X.weir");
   verb->add_option("--entry", options->entry, "The entry; needed where there are several")
       ->type_name("E");
-  verb->add_option("--device", options->device,
-                   "vulkan (default): the first Vulkan device; reference: the graph on the host, "
-                   "compiled another way")
+  verb->add_option(
+          "--device", options->device,
+          "vulkan (default): the first Vulkan device; cuda: the first GPU of compute capability "
+          "8.0; reference: the graph on the host, "
+          "compiled another way")
       ->type_name("DEVICE");
   verb->add_flag(
       "--f64", options->float64,

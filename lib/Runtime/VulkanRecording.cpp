@@ -1,6 +1,6 @@
-//===- Recording.cpp - Records a plan into command buffers ----------------===//
+//===- VulkanRecording.cpp - Records a plan into command buffers ----------===//
 
-#include "Recording.h"
+#include "VulkanRecording.h"
 
 namespace weir::runtime {
 
@@ -11,9 +11,10 @@ static constexpr size_t maxBarrierViews = 8;
 static constexpr VkAccessFlags2 shaderReadWrite =
     VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT;
 
-Recording::Recording(Device &device, const Plan &plan, const std::vector<KernelCode> &kernels,
-                     const std::vector<const Storage *> &allocations,
-                     const std::vector<StorageCopy> &copies, RecordingKind kind)
+VulkanRecording::VulkanRecording(VulkanDevice &device, const Plan &plan,
+                                 const std::vector<KernelCode> &kernels,
+                                 const std::vector<const Storage *> &allocations,
+                                 const std::vector<StorageCopy> &copies, RecordingKind kind)
     : device(device), kind(kind) {
   const DeviceFunctions &vk = device.vk;
   allocateSets(plan, kernels);
@@ -52,7 +53,7 @@ Recording::Recording(Device &device, const Plan &plan, const std::vector<KernelC
   record(plan, kernels, allocations, copies);
 }
 
-void Recording::allocateSets(const Plan &plan, const std::vector<KernelCode> &kernels) {
+void VulkanRecording::allocateSets(const Plan &plan, const std::vector<KernelCode> &kernels) {
   const DeviceFunctions &vk = device.vk;
   std::vector<VkDescriptorSetLayout> layouts;
   uint32_t descriptors = 0;
@@ -89,12 +90,12 @@ void Recording::allocateSets(const Plan &plan, const std::vector<KernelCode> &ke
   }
 }
 
-void Recording::bindOperands(VkDescriptorSet set, const Command &dispatch,
-                             const std::vector<const Storage *> &allocations) const {
+void VulkanRecording::bindOperands(VkDescriptorSet set, const Command &dispatch,
+                                   const std::vector<const Storage *> &allocations) const {
   std::vector<VkDescriptorBufferInfo> ranges;
   for (const PlanView &view : dispatch.operands)
-    ranges.push_back({allocations[size_t(view.allocation)]->buffer.get(), VkDeviceSize(view.offset),
-                      VkDeviceSize(view.bytes)});
+    ranges.push_back({getMemory(*allocations[size_t(view.allocation)]).buffer.get(),
+                      VkDeviceSize(view.offset), VkDeviceSize(view.bytes)});
   VkWriteDescriptorSet write = {};
   write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
   write.dstSet = set;
@@ -128,8 +129,8 @@ static void recordBarriers(const DeviceFunctions &vk, VkCommandBuffer commands,
   vk.CmdPipelineBarrier2(commands, &dependency);
 }
 
-void Recording::recordBarrier(VkCommandBuffer commands, const Command &barrier,
-                              const std::vector<const Storage *> &allocations) const {
+void VulkanRecording::recordBarrier(VkCommandBuffer commands, const Command &barrier,
+                                    const std::vector<const Storage *> &allocations) const {
   const VkPipelineStageFlags2 compute = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
   if (barrier.memory.size() > maxBarrierViews) {
     recordBarriers(
@@ -146,7 +147,7 @@ void Recording::recordBarrier(VkCommandBuffer commands, const Command &barrier,
     memory.dstAccessMask = shaderReadWrite;
     memory.srcQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
     memory.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
-    memory.buffer = allocations[size_t(view.allocation)]->buffer.get();
+    memory.buffer = getMemory(*allocations[size_t(view.allocation)]).buffer.get();
     memory.offset = VkDeviceSize(view.offset);
     memory.size = VkDeviceSize(view.bytes);
     buffers.push_back(memory);
@@ -156,18 +157,19 @@ void Recording::recordBarrier(VkCommandBuffer commands, const Command &barrier,
                  makeBarrier(compute, VK_ACCESS_2_NONE, compute, VK_ACCESS_2_NONE), buffers);
 }
 
-void Recording::writeTimestamp(VkCommandBuffer commands, uint32_t query) const {
+void VulkanRecording::writeTimestamp(VkCommandBuffer commands, uint32_t query) const {
   if (timestamps.get() != VK_NULL_HANDLE)
     device.vk.CmdWriteTimestamp2(commands, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, timestamps.get(),
                                  query);
 }
 
-void Recording::recordCopies(VkCommandBuffer commands,
-                             const std::vector<StorageCopy> &copies) const {
+void VulkanRecording::recordCopies(VkCommandBuffer commands,
+                                   const std::vector<StorageCopy> &copies) const {
   for (const StorageCopy &copy : copies) {
     VkBufferCopy region = {};
     region.size = VkDeviceSize(copy.from->bytes);
-    device.vk.CmdCopyBuffer(commands, copy.from->buffer.get(), copy.to->buffer.get(), 1, &region);
+    device.vk.CmdCopyBuffer(commands, getMemory(*copy.from).buffer.get(),
+                            getMemory(*copy.to).buffer.get(), 1, &region);
   }
   if (!copies.empty())
     recordBarriers(device.vk, commands,
@@ -175,9 +177,9 @@ void Recording::recordCopies(VkCommandBuffer commands,
                                VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, shaderReadWrite));
 }
 
-void Recording::record(const Plan &plan, const std::vector<KernelCode> &kernels,
-                       const std::vector<const Storage *> &allocations,
-                       const std::vector<StorageCopy> &copies) {
+void VulkanRecording::record(const Plan &plan, const std::vector<KernelCode> &kernels,
+                             const std::vector<const Storage *> &allocations,
+                             const std::vector<StorageCopy> &copies) {
   const DeviceFunctions &vk = device.vk;
   VkCommandBufferBeginInfo begin = {};
   begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
@@ -199,8 +201,8 @@ static constexpr VkPipelineStageFlags2 stages =
 static constexpr VkAccessFlags2 writes =
     VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT;
 
-void Recording::recordBegin(VkCommandBuffer commands,
-                            const std::vector<StorageCopy> &copies) const {
+void VulkanRecording::recordBegin(VkCommandBuffer commands,
+                                  const std::vector<StorageCopy> &copies) const {
   recordBarriers(device.vk, commands,
                  makeBarrier(stages, writes, stages,
                              shaderReadWrite | VK_ACCESS_2_TRANSFER_READ_BIT |
@@ -211,7 +213,7 @@ void Recording::recordBegin(VkCommandBuffer commands,
   recordCopies(commands, copies);
 }
 
-void Recording::recordEnd(VkCommandBuffer commands) const {
+void VulkanRecording::recordEnd(VkCommandBuffer commands) const {
   writeTimestamp(commands, 1);
   recordBarriers(device.vk, commands,
                  makeBarrier(stages, writes,
@@ -220,9 +222,9 @@ void Recording::recordEnd(VkCommandBuffer commands) const {
                                  VK_ACCESS_2_TRANSFER_WRITE_BIT));
 }
 
-void Recording::recordSubmission(const Plan &plan, const std::vector<KernelCode> &kernels,
-                                 const std::vector<const Storage *> &allocations,
-                                 const RecordedSubmission &submission) const {
+void VulkanRecording::recordSubmission(const Plan &plan, const std::vector<KernelCode> &kernels,
+                                       const std::vector<const Storage *> &allocations,
+                                       const RecordedSubmission &submission) const {
   const DeviceFunctions &vk = device.vk;
   VkCommandBuffer commands = submission.commands;
   VkPipeline bound = VK_NULL_HANDLE;
@@ -261,7 +263,7 @@ void Recording::recordSubmission(const Plan &plan, const std::vector<KernelCode>
   }
 }
 
-std::vector<double> Recording::readTimestamps() const {
+std::vector<double> VulkanRecording::readTimestamps() const {
   std::vector<uint64_t> ticks(queries);
   check(device.vk.GetQueryPoolResults(device.handle, timestamps.get(), 0, queries,
                                       queries * sizeof(uint64_t), ticks.data(), sizeof(uint64_t),
@@ -276,11 +278,11 @@ std::vector<double> Recording::readTimestamps() const {
   return nanoseconds;
 }
 
-double Recording::readNanoseconds() const {
+double VulkanRecording::readNanoseconds() const {
   return timestamps.get() == VK_NULL_HANDLE ? -1 : readTimestamps()[1];
 }
 
-std::vector<weir_dispatch_time> Recording::readDispatchTimes() const {
+std::vector<weir_dispatch_time> VulkanRecording::readDispatchTimes() const {
   std::vector<double> nanoseconds = readTimestamps();
   std::vector<weir_dispatch_time> times;
   for (size_t query = 2; query < nanoseconds.size(); query += 2)

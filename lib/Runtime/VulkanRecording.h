@@ -1,4 +1,4 @@
-//===- Recording.h - One entry's commands on one set of buffers -*- C++ -*-===//
+//===- VulkanRecording.h - A plan as command buffers ------------*- C++ -*-===//
 //
 // A plan turned into command buffers that can be submitted again and again,
 // also while an earlier submission of them runs.
@@ -15,8 +15,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_RUNTIME_RECORDING_H
-#define WEIR_RUNTIME_RECORDING_H
+#ifndef WEIR_RUNTIME_VULKANRECORDING_H
+#define WEIR_RUNTIME_VULKANRECORDING_H
 
 #include "VulkanDevice.h"
 
@@ -33,34 +33,16 @@ struct KernelCode {
   VkDescriptorSetLayout setLayout = VK_NULL_HANDLE;
 };
 
-/// Two storages of the same bytes; the second receives those of the first.
-struct StorageCopy {
-  const Storage *from, *to;
-};
-
-/// How a plan is recorded.
-enum class RecordingKind {
-  Replay,  ///< as the plan has it
-  Profiled ///< on one queue, dispatches one after the other, each with its time
-};
-
-class Recording {
+class VulkanRecording : public Recording {
 public:
-  /// `allocations[i]` backs Plan::allocations[i]; null where no view uses it.
-  /// `copies` run before the plan's commands.
-  Recording(Device &device, const Plan &plan, const std::vector<KernelCode> &kernels,
-            const std::vector<const Storage *> &allocations, const std::vector<StorageCopy> &copies,
-            RecordingKind kind);
+  /// As Program::makeRecording; `kernels` are as Plan::kernels.
+  VulkanRecording(VulkanDevice &device, const Plan &plan, const std::vector<KernelCode> &kernels,
+                  const std::vector<const Storage *> &allocations,
+                  const std::vector<StorageCopy> &copies, RecordingKind kind);
 
-  const std::vector<RecordedSubmission> &getRun() const { return run; }
-
-  /// Time between the first and the last command of the latest submission,
-  /// which must have ended; negative when the queue has no timestamps.
-  double readNanoseconds() const;
-
-  /// Of the latest submission of a profiled recording, which must have ended: when
-  /// each dispatch ran, in nanoseconds since the first command.
-  std::vector<weir_dispatch_time> readDispatchTimes() const;
+  void submit() override { device.submit(run); }
+  double readNanoseconds() const override;
+  std::vector<weir_dispatch_time> readDispatchTimes() const override;
 
 private:
   void allocateSets(const Plan &plan, const std::vector<KernelCode> &kernels);
@@ -80,7 +62,7 @@ private:
   void writeTimestamp(VkCommandBuffer commands, uint32_t query) const;
   std::vector<double> readTimestamps() const;
 
-  Device &device;
+  VulkanDevice &device;
   RecordingKind kind;
   uint32_t queries = 2; ///< the first command, the last, then begin and end of dispatches
   Owned<VkDescriptorPool> setPool;
@@ -92,4 +74,4 @@ private:
 
 } // namespace weir::runtime
 
-#endif // WEIR_RUNTIME_RECORDING_H
+#endif // WEIR_RUNTIME_VULKANRECORDING_H

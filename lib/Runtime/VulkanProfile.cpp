@@ -1,4 +1,4 @@
-//===- DeviceProfile.cpp - The target profile that fits a device ----------===//
+//===- VulkanProfile.cpp - The target profile that fits a device ----------===//
 
 #include "VulkanDevice.h"
 

@@ -1,0 +1,62 @@
+//===- CudaDevice.h - A CUDA device, its memory, its stream -----*- C++ -*-===//
+
+#ifndef WEIR_RUNTIME_CUDADEVICE_H
+#define WEIR_RUNTIME_CUDADEVICE_H
+
+#include "CudaApi.h"
+#include "Device.h"
+
+namespace weir::runtime {
+
+struct CudaMemory : Memory {
+  CudaOwned<CudaAddress> address;
+};
+
+/// The first byte of a storage of a CudaDevice; 0 when it has none.
+inline CudaAddress getAddress(const Storage &storage) {
+  return storage.memory ? static_cast<const CudaMemory &>(*storage.memory).address.get() : 0;
+}
+
+/// One stream in the device's primary context: runs follow one another.
+class CudaDevice : public Device {
+public:
+  /// Devices of compute capability 8.0 and later.
+  /// Errors: `Error` when there is none, saying why.
+  static size_t count();
+  /// Errors: `BadArgument` when `index` is out of range, else as `count`.
+  static std::shared_ptr<Device> open(size_t index);
+
+  ~CudaDevice() override;
+
+  const std::string &getName() const override { return name; }
+  Profile getProfile() const override;
+  bool hasTimestamps() const override { return true; }
+  Storage allocate(int64_t bytes, bool hostAccess) override;
+  void write(Storage &storage, int64_t offset, const void *data, int64_t bytes) override;
+  void read(const Storage &storage, int64_t offset, void *data, int64_t bytes) override;
+  void wait() override;
+  void waitNoThrow() noexcept override;
+  std::unique_ptr<Program> load(const Artifact &artifact) override;
+
+  /// 80 for compute capability 8.0.
+  int64_t getComputeCapability() const;
+
+  /// Makes the device the calling thread's, which every call of the driver needs.
+  void use() const;
+
+  const CudaFunctions cuda;
+  CudaStream getStream() const { return stream.get(); }
+
+private:
+  CudaDevice(const CudaFunctions &cuda, CudaDeviceNumber number);
+  int64_t getAttribute(int attribute) const;
+
+  CudaDeviceNumber number;
+  std::string name;
+  CudaContext context = nullptr;
+  CudaOwned<CudaStream> stream;
+};
+
+} // namespace weir::runtime
+
+#endif // WEIR_RUNTIME_CUDADEVICE_H

@@ -1,0 +1,72 @@
+//===- CudaProgram.cpp - Modules of an artifact ---------------------------===//
+
+#include "CudaProgram.h"
+
+#include "CudaRecording.h"
+#include "Requirements.h"
+
+namespace weir::runtime {
+
+static const Profile &chooseTarget(const CudaDevice &device, const Artifact &artifact) {
+  const Profile &profile = chooseTarget(artifact, "cuda", device.getName());
+  Profile limits = device.getProfile();
+  Missing missing;
+  missing.require(profile.sm <= device.getComputeCapability(),
+                  compare("compute capability", profile.sm, device.getComputeCapability()));
+  missing.require(profile.subgroupSize == limits.subgroupSize,
+                  compare("subgroup size", profile.subgroupSize, limits.subgroupSize));
+  missing.require(
+      profile.workgroupMemory <= limits.workgroupMemory,
+      compare("bytes of workgroup memory", profile.workgroupMemory, limits.workgroupMemory));
+  for (const Plan &plan : artifact.plans)
+    if (plan.target == profile.target)
+      checkPlan(plan, limits, missing);
+  missing.refuse(device.getName());
+  return profile;
+}
+
+CudaProgram::CudaProgram(std::shared_ptr<CudaDevice> device, const Artifact &artifact)
+    : CudaProgram(device, artifact, chooseTarget(*device, artifact)) {}
+
+CudaProgram::CudaProgram(std::shared_ptr<CudaDevice> device, const Artifact &artifact,
+                         const Profile &profile)
+    : Program(device, artifact, profile), gpu(std::move(device)) {
+  for (const auto &[name, entry] : entries)
+    for (const Kernel &kernel : entry.plan.kernels)
+      functions[&entry].push_back(getFunction(kernel, artifact));
+}
+
+CudaProgram::~CudaProgram() { gpu->waitNoThrow(); }
+
+CudaFunction CudaProgram::getFunction(const Kernel &kernel, const Artifact &artifact) {
+  const CudaFunctions &cuda = gpu->cuda;
+  gpu->use();
+  CudaOwned<CudaModule> &module = modules[kernel.code];
+  if (!module.get()) {
+    const Bytes &code = artifact.code.at(kernel.code);
+    std::string text(code.begin(), code.end()); // ends in a NUL, as the driver wants it
+    std::string log(4096, '\0');
+    int options[] = {cudaJitErrorLog, cudaJitErrorLogBytes};
+    void *values[] = {log.data(), reinterpret_cast<void *>(log.size())};
+    CudaModule loaded = nullptr;
+    if (CudaResult result = cuda.loadModule(&loaded, text.c_str(), 2, options, values)) {
+      log.resize(log.find('\0') == std::string::npos ? log.size() : log.find('\0'));
+      throw Error("the driver of '" + gpu->getName() + "' does not take " + kernel.code + ": " +
+                  cuda.getResultName(result) + (log.empty() ? "" : ": " + log));
+    }
+    module = CudaOwned<CudaModule>(loaded, cuda.unloadModule);
+  }
+  CudaFunction function = nullptr;
+  cuda.check(cuda.getFunction(&function, module.get(), kernel.name.c_str()),
+             "cuModuleGetFunction of kernel '" + kernel.name + "'");
+  return function;
+}
+
+std::unique_ptr<Recording>
+CudaProgram::makeRecording(const Entry &entry, const std::vector<const Storage *> &allocations,
+                           const std::vector<StorageCopy> &copies, RecordingKind kind) {
+  return std::make_unique<CudaRecording>(*gpu, entry.plan, functions[&entry], allocations, copies,
+                                         kind);
+}
+
+} // namespace weir::runtime

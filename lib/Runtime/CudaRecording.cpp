@@ -1,0 +1,178 @@
+//===- CudaRecording.cpp - Builds a graph from a plan ---------------------===//
+
+#include "CudaRecording.h"
+
+#include <map>
+
+namespace weir::runtime {
+
+namespace {
+class GraphBuilder {
+public:
+  GraphBuilder(const CudaFunctions &cuda, CudaGraph graph, const Plan &plan,
+               const std::vector<CudaFunction> &functions,
+               const std::vector<const Storage *> &allocations)
+      : cuda(cuda), graph(graph), plan(plan), functions(functions), allocations(allocations) {}
+
+  void build();
+  /// One dispatch after the other, each between two of `times`.
+  void buildProfiled(const std::vector<CudaOwned<CudaEvent>> &times);
+
+private:
+  /// What a queue was given so far.
+  struct Queue {
+    std::vector<CudaGraphNode> before; ///< that a next dispatch comes after
+    std::vector<CudaGraphNode> open;   ///< dispatches that nothing follows yet
+  };
+
+  CudaGraphNode join(Queue &queue);
+  CudaGraphNode addDispatch(const Command &command, const std::vector<CudaGraphNode> &after);
+
+  const CudaFunctions &cuda;
+  CudaGraph graph;
+  const Plan &plan;
+  const std::vector<CudaFunction> &functions;
+  const std::vector<const Storage *> &allocations;
+  std::map<int64_t, Queue> queues;
+  std::map<int64_t, CudaGraphNode> signals;
+};
+} // namespace
+
+/// A node behind all that the queue was given; what follows comes after it.
+CudaGraphNode GraphBuilder::join(Queue &queue) {
+  std::vector<CudaGraphNode> after = queue.open;
+  after.insert(after.end(), queue.before.begin(), queue.before.end());
+  CudaGraphNode node = nullptr;
+  cuda.check(cuda.addEmpty(&node, graph, after.data(), after.size()), "cuGraphAddEmptyNode");
+  return node;
+}
+
+CudaGraphNode GraphBuilder::addDispatch(const Command &command,
+                                        const std::vector<CudaGraphNode> &after) {
+  const Kernel &kernel = plan.kernels[size_t(command.kernel)];
+  std::vector<CudaAddress> addresses;
+  for (const PlanView &view : command.operands)
+    addresses.push_back(getAddress(*allocations[size_t(view.allocation)]) +
+                        CudaAddress(view.offset));
+  std::vector<void *> parameters;
+  for (CudaAddress &address : addresses)
+    parameters.push_back(&address);
+  CudaKernelNode launch = {};
+  launch.function = functions[size_t(command.kernel)];
+  launch.gridX = unsigned(command.grid[0]);
+  launch.gridY = unsigned(command.grid[1]);
+  launch.gridZ = unsigned(command.grid[2]);
+  launch.blockX = unsigned(kernel.workgroup[0]);
+  launch.blockY = unsigned(kernel.workgroup[1]);
+  launch.blockZ = unsigned(kernel.workgroup[2]);
+  launch.parameters = parameters.data();
+  CudaGraphNode node = nullptr;
+  cuda.check(cuda.addKernel(&node, graph, after.data(), after.size(), &launch),
+             "cuGraphAddKernelNode of kernel '" + kernel.name + "'");
+  return node;
+}
+
+void GraphBuilder::build() {
+  for (const Command &command : plan.commands) {
+    Queue &queue = queues[command.queue];
+    switch (command.kind) {
+    case Command::Kind::Dispatch:
+      queue.open.push_back(addDispatch(command, queue.before));
+      break;
+    case Command::Kind::Barrier: {
+      CudaGraphNode node = join(queue);
+      queue = {{node}, {}};
+      break;
+    }
+    case Command::Kind::Signal:
+      signals[command.signal] = join(queue);
+      break;
+    case Command::Kind::Wait:
+      // Dispatches before it stay unordered with those after it.
+      queue.before.push_back(signals.at(command.signal));
+      break;
+    }
+  }
+}
+
+void GraphBuilder::buildProfiled(const std::vector<CudaOwned<CudaEvent>> &times) {
+  std::vector<CudaGraphNode> last;
+  auto time = times.begin();
+  auto addTime = [&] {
+    CudaGraphNode node = nullptr;
+    cuda.check(cuda.addEventRecord(&node, graph, last.data(), last.size(), (time++)->get()),
+               "cuGraphAddEventRecordNode");
+    last = {node};
+  };
+  for (const Command &command : plan.commands) {
+    if (command.kind != Command::Kind::Dispatch)
+      continue;
+    addTime();
+    last = {addDispatch(command, last)};
+    addTime();
+  }
+}
+
+CudaOwned<CudaEvent> CudaRecording::makeEvent() const {
+  CudaEvent event = nullptr;
+  device.cuda.check(device.cuda.createEvent(&event, 0), "cuEventCreate");
+  return {event, device.cuda.destroyEvent};
+}
+
+CudaRecording::CudaRecording(const CudaDevice &device, const Plan &plan,
+                             const std::vector<CudaFunction> &functions,
+                             const std::vector<const Storage *> &allocations,
+                             const std::vector<StorageCopy> &copies, RecordingKind kind)
+    : device(device), copies(copies) {
+  const CudaFunctions &cuda = device.cuda;
+  device.use();
+  begin = makeEvent();
+  end = makeEvent();
+  CudaGraph created = nullptr;
+  cuda.check(cuda.createGraph(&created, 0), "cuGraphCreate");
+  CudaOwned<CudaGraph> graph(created, cuda.destroyGraph);
+  GraphBuilder builder(cuda, graph.get(), plan, functions, allocations);
+  if (kind == RecordingKind::Profiled) {
+    for (const Command &command : plan.commands)
+      for (int i = 0; command.kind == Command::Kind::Dispatch && i < 2; ++i)
+        times.push_back(makeEvent());
+    builder.buildProfiled(times);
+  } else {
+    builder.build();
+  }
+  CudaGraphExec instance = nullptr;
+  cuda.check(cuda.instantiate(&instance, graph.get(), 0), "cuGraphInstantiateWithFlags");
+  exec = CudaOwned<CudaGraphExec>(instance, cuda.destroyExec);
+}
+
+void CudaRecording::submit() {
+  const CudaFunctions &cuda = device.cuda;
+  CudaStream stream = device.getStream();
+  device.use();
+  cuda.check(cuda.recordEvent(begin.get(), stream), "cuEventRecord");
+  for (const StorageCopy &copy : copies)
+    cuda.check(cuda.copyAsync(getAddress(*copy.to), getAddress(*copy.from),
+                              size_t(copy.from->bytes), stream),
+               "cuMemcpyDtoDAsync");
+  cuda.check(cuda.launch(exec.get(), stream), "cuGraphLaunch");
+  cuda.check(cuda.recordEvent(end.get(), stream), "cuEventRecord");
+}
+
+double CudaRecording::getNanosecondsTo(const CudaOwned<CudaEvent> &event) const {
+  float milliseconds = 0;
+  device.use();
+  device.cuda.check(device.cuda.getElapsed(&milliseconds, begin.get(), event.get()),
+                    "cuEventElapsedTime");
+  return double(milliseconds) * 1e6;
+}
+
+double CudaRecording::readNanoseconds() const { return getNanosecondsTo(end); }
+
+std::vector<weir_dispatch_time> CudaRecording::readDispatchTimes() const {
+  std::vector<weir_dispatch_time> result;
+  for (size_t i = 0; i + 1 < times.size(); i += 2)
+    result.push_back({getNanosecondsTo(times[i]), getNanosecondsTo(times[i + 1])});
+  return result;
+}
+
+} // namespace weir::runtime

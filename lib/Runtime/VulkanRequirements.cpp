@@ -1,0 +1,119 @@
+//===- VulkanRequirements.cpp - Refuses a device that lacks something -----===//
+
+#include "VulkanRequirements.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+namespace weir::runtime {
+
+std::vector<uint32_t> getWords(const Bytes &code, const std::string &path) {
+  constexpr uint32_t magic = 0x07230203;
+  constexpr size_t headerWords = 5;
+  std::vector<uint32_t> words(code.size() / sizeof(uint32_t));
+  if (!words.empty())
+    std::memcpy(words.data(), code.data(), words.size() * sizeof(uint32_t));
+  if (code.size() % sizeof(uint32_t) != 0 || words.size() < headerWords || words[0] != magic)
+    throw BadArgument("the artifact's code '" + path + "' is no SPIR-V; compile it again");
+  return words;
+}
+
+/// The operands of the OpCapability instructions, which come first in a module.
+static std::set<uint32_t> getCapabilities(const Bytes &code, const std::string &path) {
+  constexpr uint32_t opCapability = 17;
+  std::set<uint32_t> capabilities;
+  std::vector<uint32_t> words = getWords(code, path);
+  for (size_t at = 5; at + 1 < words.size(); at += 2) {
+    if (words[at] != (2u << 16 | opCapability))
+      break;
+    capabilities.insert(words[at + 1]);
+  }
+  return capabilities;
+}
+
+namespace {
+/// A capability of SPIR-V and whether a device has it.
+struct Capability {
+  uint32_t number;
+  const char *name;
+  bool available;
+};
+} // namespace
+
+static void checkCode(const Artifact &artifact, const Plan &plan, const DeviceFacts &facts,
+                      Missing &missing) {
+  // Numbers from the SPIR-V specification, "Capability".
+  const Capability known[] = {
+      {0, "Matrix", true},
+      {1, "Shader", true},
+      {10, "Float64", facts.float64},
+      {11, "Int64", facts.int64},
+      {39, "Int8", facts.int8},
+      {61, "GroupNonUniform", true},
+      {62, "GroupNonUniformVote", true},
+      {63, "GroupNonUniformArithmetic", true},
+      {64, "GroupNonUniformBallot", true},
+      {65, "GroupNonUniformShuffle", true},
+      {66, "GroupNonUniformShuffleRelative", true},
+      {4448, "StorageBuffer8BitAccess", facts.storage8},
+  };
+  for (const Kernel &kernel : plan.kernels)
+    for (uint32_t number : getCapabilities(artifact.code.at(kernel.code), kernel.code)) {
+      bool met = false;
+      std::string name = std::to_string(number);
+      for (const Capability &capability : known)
+        if (capability.number == number) {
+          met = capability.available;
+          name = capability.name;
+        }
+      missing.require(met, "the SPIR-V capability " + name + " for kernel '" + kernel.name + "'");
+    }
+}
+
+/// Vulkan has no empty binding or barrier. `readArtifact` has checked that
+/// views lie in their allocations.
+static void checkViews(const Plan &plan) {
+  auto check = [&](const PlanView &view) {
+    if (view.bytes <= 0)
+      throw BadArgument("the plan of entry '" + plan.entry +
+                        "' has a view without bytes; compile the artifact "
+                        "again");
+  };
+  for (const Command &command : plan.commands) {
+    std::for_each(command.memory.begin(), command.memory.end(), check);
+    std::for_each(command.operands.begin(), command.operands.end(), check);
+  }
+}
+
+void checkRequirements(const Artifact &artifact, const Profile &profile, const DeviceFacts &facts) {
+  Profile device = makeProfile(facts);
+  Missing missing;
+  missing.require(profile.api == device.api,
+                  "the API " + profile.api + " where the device has " + device.api);
+  int64_t subgroup = profile.subgroupSize;
+  if (facts.minSubgroupSize == facts.maxSubgroupSize)
+    missing.require(subgroup == facts.subgroupSize,
+                    compare("subgroup size", subgroup, facts.subgroupSize));
+  else
+    missing.require(subgroup >= facts.minSubgroupSize && subgroup <= facts.maxSubgroupSize,
+                    "subgroup size " + std::to_string(subgroup) + " where the device has " +
+                        std::to_string(facts.minSubgroupSize) + " to " +
+                        std::to_string(facts.maxSubgroupSize));
+  missing.require(
+      profile.workgroupMemory <= device.workgroupMemory,
+      compare("bytes of workgroup memory", profile.workgroupMemory, device.workgroupMemory));
+  // A loop that ends early is silent, so this one is not left to chance.
+  missing.require(profile.maxLoopTrips <= device.maxLoopTrips,
+                  compare("loop trips", profile.maxLoopTrips, device.maxLoopTrips));
+  for (const Plan &plan : artifact.plans) {
+    if (plan.target != profile.target)
+      continue;
+    checkViews(plan);
+    checkCode(artifact, plan, facts, missing);
+    checkPlan(plan, device, missing);
+  }
+  missing.refuse(facts.name);
+}
+
+} // namespace weir::runtime

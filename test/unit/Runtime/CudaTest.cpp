@@ -1,0 +1,287 @@
+//===- CudaTest.cpp - What the C ABI asks of a CUDA driver ----------------===//
+//
+// The driver is a fake that is linked in under libcuda's name: it records calls
+// and copies memory. What kernels compute is for a machine with a GPU to show.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/fake-cuda/FakeCuda.h"
+#include "test/unit/Artifact/Sample.h"
+#include "weir/weir.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+
+using namespace weir;
+using namespace weir::test;
+
+namespace {
+template <auto Close> struct Closer {
+  template <typename Handle> void operator()(Handle *handle) const { Close(handle); }
+};
+using ArtifactHandle = std::unique_ptr<weir_artifact, Closer<weir_artifact_close>>;
+using DeviceHandle = std::unique_ptr<weir_device, Closer<weir_device_close>>;
+using BufferHandle = std::unique_ptr<weir_buffer, Closer<weir_buffer_destroy>>;
+using ProgramHandle = std::unique_ptr<weir_program, Closer<weir_program_unload>>;
+
+/// Every test leaves the driver as it found it.
+class Cuda : public testing::Test {
+protected:
+  void SetUp() override {
+    takeCudaLog();
+    weir_device *handle = nullptr;
+    ASSERT_EQ(WEIR_OK, weir_device_open("cuda", 0, &handle)) << weir_last_error();
+    device.reset(handle);
+  }
+  void TearDown() override {
+    failCuda("", 0);
+    device.reset();
+    EXPECT_EQ(countLiveCuda(), 0);
+  }
+
+  weir_status tryLoad(const Artifact &artifact, ProgramHandle &program) {
+    TemporaryFolder folder;
+    writeArtifact(folder / "a.weir", artifact);
+    weir_artifact *opened = nullptr;
+    EXPECT_EQ(WEIR_OK, weir_artifact_open((folder / "a.weir").c_str(), &opened));
+    ArtifactHandle owner(opened);
+    weir_program *loaded = nullptr;
+    weir_status status = weir_program_load(device.get(), opened, &loaded);
+    program.reset(loaded);
+    return status;
+  }
+  ProgramHandle load(const Artifact &artifact) {
+    ProgramHandle program;
+    EXPECT_EQ(WEIR_OK, tryLoad(artifact, program)) << weir_last_error();
+    return program;
+  }
+  BufferHandle makeBuffer(int64_t bytes = 256) {
+    weir_buffer *buffer = nullptr;
+    EXPECT_EQ(WEIR_OK, weir_buffer_create(device.get(), bytes, &buffer)) << weir_last_error();
+    return BufferHandle(buffer);
+  }
+  weir_status invoke(const ProgramHandle &program, std::vector<weir_buffer *> arguments,
+                     std::vector<weir_buffer *> results, double *time = nullptr) {
+    takeCudaLog();
+    return weir_program_invoke(program.get(), "main", arguments.data(), arguments.size(),
+                               results.data(), results.size(), time);
+  }
+
+  DeviceHandle device;
+};
+} // namespace
+
+/// The artifact, made one for CUDA.
+static Artifact toCuda(Artifact artifact) {
+  artifact.manifest.targets = {getBuiltinProfile("sm_80")};
+  artifact.code.clear();
+  Plan &plan = artifact.plans[0];
+  plan.target = "cuda";
+  for (Kernel &kernel : plan.kernels) {
+    kernel.code = "code/cuda/" + kernel.name + ".ptx";
+    std::string text = ".visible .entry " + kernel.name + "(";
+    for (size_t i = 0; i < kernel.operands.size(); ++i)
+      text += "\n\t.param .u64 p" + std::to_string(i);
+    text += "\n)\n";
+    artifact.code[kernel.code] = Bytes(text.begin(), text.end());
+  }
+  return artifact;
+}
+
+TEST_F(Cuda, TellsWhatItIs) {
+  size_t count = 0;
+  EXPECT_EQ(WEIR_OK, weir_device_count("cuda", &count));
+  EXPECT_EQ(count, 1u);
+  EXPECT_STREQ(weir_device_name(device.get()), "Fake GPU");
+  char *text = nullptr;
+  ASSERT_EQ(WEIR_OK, weir_device_profile(device.get(), &text));
+  EXPECT_EQ(parseProfile(text, "p"), getBuiltinProfile("sm_90"));
+  weir_string_free(text);
+}
+
+TEST_F(Cuda, CopiesBytes) {
+  BufferHandle buffer = makeBuffer(8);
+  int32_t in[2] = {5, 7}, out = 0;
+  ASSERT_EQ(WEIR_OK, weir_buffer_write(buffer.get(), 0, in, 8));
+  ASSERT_EQ(WEIR_OK, weir_buffer_read(buffer.get(), 4, &out, 4));
+  EXPECT_EQ(out, 7);
+}
+
+/// Two dispatches with nothing between them have no edge; each barrier is one
+/// node behind all before it.
+TEST_F(Cuda, OrdersWhatThePlanOrders) {
+  ProgramHandle program = load(toCuda(makeSample()));
+  EXPECT_EQ(takeCudaLog(), "wait\nwrite 268 to A0\n");
+  BufferHandle x = makeBuffer(), w = makeBuffer(), y = makeBuffer();
+  double nanoseconds = 0;
+  ASSERT_EQ(WEIR_OK, invoke(program, {x.get(), w.get()}, {y.get()}, &nanoseconds))
+      << weir_last_error();
+  EXPECT_EQ(takeCudaLog(), R"(graph
+  0: scale 1x1x1 of 8x1x1 (A1, A0, A4) after []
+  1: scale 1x1x1 of 8x1x1 (A2, A0+256, A4+256) after []
+  2: join after [0 1]
+  3: add 1x1x1 of 8x1x1 (A4, A4+256, A4+512) after [2]
+  4: join after [3 2]
+  5: scale 1x1x1 of 8x1x1 (A1, A0, A4) after [4]
+  6: join after [5 4]
+  7: add 1x1x1 of 8x1x1 (A4+512, A4, A3) after [6]
+time
+launch 8 nodes
+time
+wait
+)");
+  EXPECT_EQ(nanoseconds, 1.5e6);
+
+  // Again: the graph is there. Other buffers: another graph.
+  ASSERT_EQ(WEIR_OK, invoke(program, {x.get(), w.get()}, {y.get()}));
+  EXPECT_EQ(takeCudaLog(), "time\nlaunch 8 nodes\ntime\nwait\n");
+  ASSERT_EQ(WEIR_OK, invoke(program, {w.get(), x.get()}, {y.get()}));
+  EXPECT_EQ(takeCudaLog().substr(0, 6), "graph\n");
+}
+
+/// Signals and waits order across queues, and only what they cover.
+TEST_F(Cuda, OrdersQueues) {
+  Artifact artifact = toCuda(makeSample());
+  Plan &plan = artifact.plans[0];
+  PlanOperand x = plan.commands[0].operands[0], c0 = plan.commands[0].operands[1],
+              y{{2, 0, 256}, 2};
+  PlanOperand t0{{4, 0, 256}, 3}, t1{{4, 256, 256}, 4};
+  Command onOther = dispatch(0, 0, {x, c0, t1}), signal, wait;
+  onOther.queue = signal.queue = 1;
+  signal.kind = Command::Kind::Signal;
+  signal.memory = {t1};
+  wait.kind = Command::Kind::Wait;
+  Command later = dispatch(0, 1, {x, c0, t1});
+  later.queue = 1;
+  plan.commands = {dispatch(0, 0, {x, c0, t0}), onOther, signal, wait, later,
+                   dispatch(1, 1, {t0, t1, y})};
+  ProgramHandle program = load(artifact);
+  BufferHandle a = makeBuffer(), b = makeBuffer(), r = makeBuffer();
+  ASSERT_EQ(WEIR_OK, invoke(program, {a.get(), b.get()}, {r.get()})) << weir_last_error();
+  EXPECT_EQ(takeCudaLog(), R"(graph
+  0: scale 1x1x1 of 8x1x1 (A1, A0, A4) after []
+  1: scale 1x1x1 of 8x1x1 (A1, A0, A4+256) after []
+  2: join after [1]
+  3: scale 1x1x1 of 8x1x1 (A1, A0, A4+256) after []
+  4: add 1x1x1 of 8x1x1 (A4, A4+256, A3) after [2]
+time
+launch 5 nodes
+time
+wait
+)");
+}
+
+/// One buffer for a donated argument and its result: nothing is copied. Two: a
+/// copy before the graph, so that the argument stays.
+TEST_F(Cuda, DonatesOrCopies) {
+  ProgramHandle program = load(toCuda(makeDonatingSample()));
+  int64_t result = -1;
+  ASSERT_EQ(WEIR_OK, weir_program_donation(program.get(), "main", 0, &result));
+  EXPECT_EQ(result, 0);
+  ASSERT_EQ(WEIR_OK, weir_program_donation(program.get(), "main", 1, &result));
+  EXPECT_EQ(result, -1);
+  EXPECT_EQ(WEIR_BAD_ARGUMENT, weir_program_donation(program.get(), "main", 2, &result));
+  EXPECT_STREQ(weir_last_error(), "entry 'main' has no argument 2: it has 2, counted from 0");
+
+  BufferHandle x = makeBuffer(), w = makeBuffer(), y = makeBuffer();
+  ASSERT_EQ(WEIR_OK, invoke(program, {x.get(), w.get()}, {x.get()})) << weir_last_error();
+  EXPECT_EQ(takeCudaLog().find("\ncopy"), std::string::npos);
+  ASSERT_EQ(WEIR_OK, invoke(program, {x.get(), w.get()}, {y.get()})) << weir_last_error();
+  std::string log = takeCudaLog();
+  EXPECT_NE(log.find("time\ncopy 256 of A1 to A3\nlaunch"), std::string::npos) << log;
+  EXPECT_EQ(log.find("A1,"), std::string::npos) << "a kernel got the argument: " << log;
+}
+
+/// One after the other, each between two events, whatever the plan would allow.
+TEST_F(Cuda, TimesEachDispatch) {
+  Artifact artifact = toCuda(makeSample());
+  artifact.plans[0].commands.resize(2);
+  ProgramHandle program = load(artifact);
+  BufferHandle x = makeBuffer(), w = makeBuffer(), y = makeBuffer();
+  weir_buffer *arguments[] = {x.get(), w.get()}, *results[] = {y.get()};
+  weir_dispatch_time times[2] = {};
+  takeCudaLog();
+  ASSERT_EQ(WEIR_OK,
+            weir_program_profile(program.get(), "main", arguments, 2, results, 1, times, 2))
+      << weir_last_error();
+  EXPECT_EQ(takeCudaLog(), R"(graph
+  0: time after []
+  1: scale 1x1x1 of 8x1x1 (A1, A0, A4) after [0]
+  2: time after [1]
+  3: time after [2]
+  4: scale 1x1x1 of 8x1x1 (A2, A0+256, A4+256) after [3]
+  5: time after [4]
+time
+launch 6 nodes
+time
+wait
+)");
+  EXPECT_EQ(times[1].end, 1.5e6);
+}
+
+TEST_F(Cuda, ForgetsGraphsOfBuffersThatAreGone) {
+  ProgramHandle program = load(toCuda(makeSample()));
+  BufferHandle x = makeBuffer(), w = makeBuffer(), y = makeBuffer();
+  ASSERT_EQ(WEIR_OK, invoke(program, {x.get(), w.get()}, {y.get()}));
+  int live = countLiveCuda();
+  takeCudaLog();
+  y.reset();
+  EXPECT_EQ(takeCudaLog(), "wait\nfree A3\n");
+  EXPECT_EQ(countLiveCuda(), live - 4); // the buffer, the graph, two events
+}
+
+TEST_F(Cuda, RefusesWhatTheDeviceLacks) {
+  Artifact artifact = toCuda(makeSample());
+  artifact.manifest.targets[0].sm = 100;
+  artifact.plans[0].kernels[0].workgroup = {2048, 1, 1};
+  ProgramHandle program;
+  EXPECT_EQ(WEIR_BAD_ARGUMENT, tryLoad(artifact, program));
+  EXPECT_STREQ(weir_last_error(),
+               "the artifact cannot run on 'Fake GPU': it needs compute capability 100 where the "
+               "device has 90; workgroup size of kernel 'scale' 2048 where the device has 1024; "
+               "compile it for the profile that `weir devices --emit-profile` writes here");
+  EXPECT_EQ(WEIR_BAD_ARGUMENT, tryLoad(makeSample(), program));
+  EXPECT_STREQ(weir_last_error(), "the artifact cannot run on 'Fake GPU': it has no code for cuda, "
+                                  "but for vulkan; compile it with --target=cuda");
+}
+
+TEST_F(Cuda, TellsWhatTheDriverRefuses) {
+  ProgramHandle program;
+  failCuda("cuModuleLoadDataEx", 218);
+  EXPECT_EQ(WEIR_FAILED, tryLoad(toCuda(makeSample()), program));
+  EXPECT_STREQ(weir_last_error(), "the driver of 'Fake GPU' does not take code/cuda/scale.ptx: "
+                                  "CUresult 218: ptxas fatal: not today");
+  failCuda("cuMemAlloc_v2", 2);
+  weir_buffer *buffer = nullptr;
+  EXPECT_EQ(WEIR_FAILED, weir_buffer_create(device.get(), 64, &buffer));
+  EXPECT_STREQ(weir_last_error(), "cuMemAlloc of 64 bytes failed: CUDA_ERROR_OUT_OF_MEMORY");
+  failCuda("cuStreamSynchronize", 700);
+  EXPECT_EQ(WEIR_FAILED, weir_device_wait(device.get()));
+  EXPECT_STREQ(weir_last_error(), "cuStreamSynchronize failed: CUDA_ERROR_ILLEGAL_ADDRESS");
+}
+
+TEST_F(Cuda, GivesTheContextBackWhenOpeningFails) {
+  int live = countLiveCuda();
+  failCuda("cuStreamCreate", 2);
+  weir_device *other = nullptr;
+  EXPECT_EQ(WEIR_FAILED, weir_device_open("cuda", 0, &other));
+  EXPECT_EQ(countLiveCuda(), live);
+}
+
+TEST(CudaMachine, RefusesDevicesThatAreNoneOfOurs) {
+  weir_device *device = nullptr;
+  EXPECT_EQ(WEIR_BAD_ARGUMENT, weir_device_open("cuda", 3, &device));
+  EXPECT_STREQ(weir_last_error(), "there is no CUDA device 3: this machine has 1, counted from 0");
+  setenv("FAKE_CUDA_CAPABILITY", "75", 1);
+  EXPECT_EQ(WEIR_FAILED, weir_device_open("cuda", 0, &device));
+  EXPECT_STREQ(weir_last_error(), "no CUDA device found: Weir needs compute capability 8.0, but "
+                                  "'Fake GPU' has 7.5");
+  unsetenv("FAKE_CUDA_CAPABILITY");
+  setenv("FAKE_CUDA_DEVICES", "0", 1);
+  size_t count = 0;
+  EXPECT_EQ(WEIR_FAILED, weir_device_count("cuda", &count));
+  EXPECT_STREQ(weir_last_error(), "no CUDA device found: the driver lists none");
+  unsetenv("FAKE_CUDA_DEVICES");
+}
