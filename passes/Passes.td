@@ -229,7 +229,10 @@ def InsertWorkgroupBarriersPass : Pass<"weir-insert-workgroup-barriers"> {
     found in the input count and stay.
 
     Arguments may share bytes unless one is `llvm.noalias`, or the module
-    dispatches the kernel with views that don't.
+    dispatches the kernel with views that don't. Invocations that write the same
+    value to the same place by one instruction don't race. An op that is not
+    known touches what it is given, and everything once an address or a token
+    was made from a memref.
 
     - An error: two accesses that need a barrier where none can stand, an
       instruction that surely races with itself, or with itself or another in a

@@ -31,6 +31,7 @@
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include "weir/Analysis/Uniformity.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -244,6 +245,7 @@ private:
   AffineExpr compute(Value value, Frame &frame);
   AffineExpr computeArgument(BlockArgument argument, Frame &frame);
   AffineExpr computeArith(Operation *op, Frame &frame);
+  bool fits(AffineExpr expr, Type type);
   AffineExpr computeCarried(BlockArgument argument, AffineExpr init, Value next, AffineExpr trip,
                             Frame &frame);
   AffineExpr matchGlobalId(Operation *sum, Frame &frame);
@@ -283,6 +285,8 @@ private:
   std::optional<bool> decide(Value condition, Frame &frame);
   bool visitCall(CallOpInterface call, Frame &frame, const Context &at);
   void visitMemory(Operation *op, Frame &frame, const Context &at);
+  bool addressesEscape();
+  std::optional<bool> escape;
 
   struct Effect {
     bool reads = false, writes = false, atomic = false, certain = true;
@@ -485,8 +489,7 @@ AccessMapBuilder::Origin AccessMapBuilder::getOrigin(Value value, Frame &frame) 
       unsigned index = cast<OpResult>(part).getResultNumber();
       push({branch.getCondition(), branch.thenYield().getOperand(index),
             branch.elseYield().getOperand(index)});
-    } else if (isa<gpu::ThreadIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp, gpu::GlobalIdOp>(op) ||
-               op->getNumRegions() || !isPure(op)) {
+    } else if (!dependsOnOperandsOnly(op)) {
       meet(Scope::Invocation, true);
     } else {
       for (Value operand : op->getOperands())
@@ -663,6 +666,17 @@ AffineExpr AccessMapBuilder::getBit(Value condition, Frame &frame) {
   return isEqual ? constant(1) - difference : difference;
 }
 
+/// Whether `expr` never wraps in `type`: integers of fixed width do unless their
+/// range says that they don't.
+bool AccessMapBuilder::fits(AffineExpr expr, Type type) {
+  if (type.isIndex())
+    return true;
+  Interval range = interval(expr);
+  unsigned width = type.getIntOrFloatBitWidth();
+  return width <= 64 && range.lower && range.upper &&
+         (width == 64 || (llvm::isIntN(width, *range.lower) && llvm::isIntN(width, *range.upper)));
+}
+
 AffineExpr AccessMapBuilder::computeArith(Operation *op, Frame &frame) {
   Value value = op->getResult(0);
   auto operand = [&](unsigned index) { return evaluate(op->getOperand(index), frame); };
@@ -670,16 +684,8 @@ AffineExpr AccessMapBuilder::computeArith(Operation *op, Frame &frame) {
     auto expr = dyn_cast<AffineConstantExpr>(operand(index));
     return expr ? std::optional(expr.getValue()) : std::nullopt;
   };
-  // Integers of fixed width wrap unless their range says that they don't.
-  auto fit = [&](AffineExpr expr) -> AffineExpr {
-    if (!expr || value.getType().isIndex())
-      return expr;
-    Interval range = interval(expr);
-    unsigned width = value.getType().getIntOrFloatBitWidth();
-    if (width > 64 || !range.lower || !range.upper ||
-        (width < 64 && (!llvm::isIntN(width, *range.lower) || !llvm::isIntN(width, *range.upper))))
-      return {};
-    return expr;
+  auto fit = [&](AffineExpr expr) {
+    return expr && fits(expr, value.getType()) ? expr : AffineExpr();
   };
 
   if (isa<arith::IndexCastOp, arith::ExtSIOp, index::CastSOp>(op))
@@ -830,25 +836,39 @@ AffineExpr AccessMapBuilder::computeCarried(BlockArgument argument, AffineExpr i
     return matchPattern(op->getOperand(index), m_ConstantInt(&literal)) &&
            literal.getSignificantBits() <= 64;
   };
+  Type type = argument.getType();
+  // A loop of unknown length is taken not to count 32 bits or more full.
+  auto count = [&](int64_t step) {
+    AffineExpr expr = init + trip * step;
+    Interval range = interval(expr);
+    bool isLong = !type.isIndex() && type.getIntOrFloatBitWidth() >= 32;
+    bool isKnown = range.lower && range.upper;
+    return (isLong && !isKnown) || fits(expr, type) ? expr : AffineExpr();
+  };
   auto start = dyn_cast<AffineConstantExpr>(init);
   if (isa<arith::AddIOp>(op) && ((op->getOperand(0) == argument && isConstant(1)) ||
                                  (op->getOperand(1) == argument && isConstant(0))))
-    return init + trip * literal.getSExtValue();
+    return count(literal.getSExtValue());
   if (isa<arith::SubIOp>(op) && op->getOperand(0) == argument && isConstant(1))
-    return init - trip * literal.getSExtValue();
+    return count(-literal.getSExtValue());
   if (!start)
     return {};
   // Two values in turn.
+  auto alternate = [&](int64_t other) {
+    return fits(constant(other), type) ? init + trip % 2 * (other - start.getValue())
+                                       : AffineExpr();
+  };
   if (isa<arith::SubIOp>(op) && isConstant(0) && op->getOperand(1) == argument)
-    return init + trip % 2 * (literal.getSExtValue() - 2 * start.getValue());
+    return alternate(literal.getSExtValue() - start.getValue());
   if (isa<arith::XOrIOp>(op) && op->getOperand(0) == argument && isConstant(1))
-    return init + trip % 2 * ((start.getValue() ^ literal.getSExtValue()) - start.getValue());
+    return alternate(start.getValue() ^ literal.getSExtValue());
   // One of n values in turn.
   if (isa<arith::RemUIOp, arith::RemSIOp>(op) && isConstant(1)) {
     int64_t modulus = literal.getSExtValue();
     auto sum = op->getOperand(0).getDefiningOp<arith::AddIOp>();
     if (!sum || sum.getLhs() != argument || !matchPattern(sum.getRhs(), m_ConstantInt(&literal)) ||
-        modulus <= 0 || start.getValue() < 0 || start.getValue() >= modulus || literal.isNegative())
+        modulus <= 0 || start.getValue() < 0 || start.getValue() >= modulus ||
+        literal.isNegative() || !fits(constant(modulus - 1) + literal.getSExtValue(), type))
       return {};
     return (init + trip * literal.getSExtValue()) % modulus;
   }
@@ -885,8 +905,24 @@ AffineExpr AccessMapBuilder::computeArgument(BlockArgument argument, Frame &fram
   // Nothing yet: what is computed from it around the loop must not come back.
   frame.exprs[argument] = addOpaque(argument, frame);
   auto carry = [&](Value init, Value next, AffineExpr trip) {
-    AffineExpr expr = computeCarried(argument, evaluate(init, frame), next, trip, frame);
-    return expr ? expr : frame.exprs[argument];
+    AffineExpr first = evaluate(init, frame);
+    if (AffineExpr expr = computeCarried(argument, first, next, trip, frame))
+      return expr;
+    AffineExpr expr = frame.exprs[argument];
+    // What is halved from trip to trip, or the like, stays between 0 and its start.
+    Interval range = interval(first);
+    Operation *op = next.getDefiningOp();
+    if (range.lower && *range.lower >= 0 && op && op->getNumOperands() == 2 &&
+        op->getOperand(0) == argument &&
+        isa<arith::ShRUIOp, arith::ShRSIOp, arith::DivUIOp, arith::RemUIOp, arith::MinUIOp,
+            arith::AndIOp, index::ShrUOp, index::ShrSOp, index::DivUOp, index::RemUOp,
+            index::MinUOp, index::AndOp>(op)) {
+      MapVariable &variable = maps.variables[cast<AffineDimExpr>(expr).getPosition()];
+      variable.lower = std::max<int64_t>(variable.lower.value_or(0), 0);
+      if (range.upper)
+        variable.upper = std::min(variable.upper.value_or(*range.upper), *range.upper);
+    }
+    return expr;
   };
   if (auto loop = dyn_cast<scf::ForOp>(parent)) {
     AffineExpr trip = dim(getTrip(loop, frame));
@@ -1755,10 +1791,41 @@ void AccessMapBuilder::addWhole(Operation *op, Value memref, Effect effect, Fram
   addAccess(op, memref, indices, 1, elementBytes, effect, frame, at);
 }
 
+/// Ops that ask about a memref and touch nothing.
+static bool onlyLooks(Operation *op) {
+  return isa<memref::DimOp, memref::RankOp, memref::AssumeAlignmentOp, memref::PrefetchOp,
+             memref::ExtractStridedMetadataOp>(op);
+}
+
+/// Whether an op near the kernel makes a pointer or a token from a memref: who
+/// gets that may touch the memory later.
+bool AccessMapBuilder::addressesEscape() {
+  if (!escape) {
+    auto escapes = [](Operation *op) {
+      auto isMemRef = [](Type type) { return isa<BaseMemRefType>(type); };
+      if (isa<CallOpInterface, ViewLikeOpInterface>(op) || op->getNumRegions() || onlyLooks(op) ||
+          llvm::none_of(op->getOperandTypes(), isMemRef) ||
+          llvm::all_of(op->getResultTypes(), isMemRef))
+        return WalkResult::advance();
+      SmallVector<MemoryEffects::EffectInstance> effects;
+      if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
+        interface.getEffects(effects);
+      // A type of its own may be a token of a transfer that goes on.
+      bool isToken = llvm::any_of(op->getResultTypes(), [](Type type) {
+        return !isa<BuiltinDialect, gpu::GPUDialect>(type.getDialect());
+      });
+      return effects.empty() || isToken ? WalkResult::interrupt() : WalkResult::advance();
+    };
+    Operation *scope = SymbolTable::getNearestSymbolTable(maps.kernel->getParentOp());
+    escape = (scope ? scope : maps.kernel)->walk(escapes).wasInterrupted();
+  }
+  return *escape;
+}
+
 void AccessMapBuilder::visitMemory(Operation *op, Frame &frame, const Context &at) {
   if (isa<gpu::BarrierOp, gpu::ShuffleOp, gpu::AllReduceOp, gpu::SubgroupReduceOp, gpu::PrintfOp,
-          memref::DimOp, memref::RankOp, memref::AssumeAlignmentOp, memref::PrefetchOp,
-          memref::ExtractStridedMetadataOp, arith::SelectOp>(op))
+          cf::AssertOp, arith::SelectOp>(op) ||
+      onlyLooks(op))
     return;
   auto evaluateAll = [&](ValueRange values) {
     return llvm::map_to_vector(values, [&](Value value) { return evaluate(value, frame); });
@@ -1861,6 +1928,9 @@ void AccessMapBuilder::visitMemory(Operation *op, Frame &frame, const Context &a
       addAnywhere(op, Value(), unsure(effect), frame, at);
   }
   bool isSilent = interface && effects.empty();
+  // With an address that left our sight an unknown op may touch anything.
+  if (!interface && !isa<CallOpInterface>(op) && addressesEscape())
+    addAnywhere(op, Value(), unsure(update), frame, at);
   for (Value operand : op->getOperands()) {
     if (!isa<BaseMemRefType>(operand.getType()) || known.contains(operand))
       continue;

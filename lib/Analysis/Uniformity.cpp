@@ -22,6 +22,7 @@
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace weir;
@@ -31,6 +32,19 @@ Operation *Uniformity::getDivergence(Block *block) const {
     if (auto it = divergence.find(block); it != divergence.end())
       return it->second;
   return nullptr;
+}
+
+bool weir::dependsOnOperandsOnly(Operation *op) {
+  if (op->getNumRegions() || !isMemoryEffectFree(op) || !op->getDialect())
+    return false;
+  if (op->hasTrait<OpTrait::ConstantLike>())
+    return true;
+  // An op without side effects may still read a register of ids, and no
+  // interface tells. What these dialects compute, they compute from operands.
+  static const llvm::StringSet<> arithmetic = {"affine", "arith",  "complex", "index",
+                                               "math",   "memref", "vector"};
+  StringRef dialect = op->getDialect()->getNamespace();
+  return arithmetic.contains(dialect) || (dialect == "llvm" && op->getNumOperands());
 }
 
 class weir::UniformityBuilder {
@@ -129,9 +143,7 @@ bool UniformityBuilder::isSource(Operation *op) {
           gpu::ClusterDimOp, gpu::ClusterDimBlocksOp, memref::AllocOp, memref::AllocaOp,
           memref::GetGlobalOp, gpu::DynamicSharedMemoryOp>(op))
     return false;
-  if (isMemoryEffectFree(op) && op->getNumRegions() == 0)
-    return false;
-  return !loadsUniform(op);
+  return !dependsOnOperandsOnly(op) && !loadsUniform(op);
 }
 
 /// Whether all invocations load the same bytes, and nobody changes them.
@@ -141,6 +153,8 @@ bool UniformityBuilder::loadsUniform(Operation *op) {
     return false;
   SmallVector<MemoryEffects::EffectInstance> effects;
   interface.getEffects(effects);
+  if (effects.empty())
+    return false;
   bool inWorkgroup = scope == Uniformity::Scope::Workgroup && result.isUniform(op);
   for (const MemoryEffects::EffectInstance &effect : effects) {
     auto type = effect.getValue() ? dyn_cast<BaseMemRefType>(effect.getValue().getType())
@@ -343,8 +357,10 @@ void UniformityBuilder::visit(Operation *op) {
     return visitCall(op, it->second);
   if (auto structured = dyn_cast<RegionBranchOpInterface>(op)) {
     visitStructured(structured);
-  } else if (isSource(op) || anyVaries(op->getOperands())) {
-    setVarying(op->getResults());
+  } else if (bool isReduced = isa<gpu::AllReduceOp>(op) && !isSource(op);
+             isSource(op) || anyVaries(op->getOperands())) {
+    if (!isReduced) // all invocations get what all of them gave
+      setVarying(op->getResults());
     for (Region &region : op->getRegions())
       for (Block &block : region) {
         setDivergent(&block, op);

@@ -48,6 +48,11 @@ private:
   llvm::DenseMap<mlir::Block *, mlir::Operation *> divergence;
 };
 
+/// Whether whoever executes `op` with the same operands gets the same results:
+/// false for what touches memory, and for what tells invocations apart, such as
+/// the registers of ids of any target.
+bool dependsOnOperandsOnly(mlir::Operation *op);
+
 } // namespace weir
 
 #endif // WEIR_ANALYSIS_UNIFORMITY_H
