@@ -1,6 +1,7 @@
 //===- Gates.cpp - What several gates check -------------------------------===//
 
 #include "passes/Gates.h"
+#include "passes/Slots.h"
 
 #include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
 #include "mlir/Analysis/DataFlow/Utils.h"
@@ -343,8 +344,9 @@ void PlacementGate::verifyAllocations(func::FuncOp function) {
     else
       arena = alloc;
   });
+  // A view of a slot is a part of its value.
   function.walk([&](memref::ViewOp view) {
-    if (arena && getView(view).allocation.value == arena.getResult())
+    if (arena && getView(view).allocation.value == arena.getResult() && !getSlot(view.getSource()))
       verifySlot(view);
   });
 }
@@ -465,6 +467,10 @@ void PlacementGate::verifyOperand(schedule::DispatchOp dispatch, OpOperand &oper
       if (wave < slot->second.firstWave || wave > slot->second.lastWave)
         complain() << "is used in wave " << wave << ", its slot is its own in waves "
                    << slot->second.firstWave << " to " << slot->second.lastWave;
+      const ByteRange &own = slot->second.range;
+      if (view.range->begin < own.begin || view.range->end > own.end)
+        complain() << "has bytes [" << view.range->begin << ", " << view.range->end
+                   << "), its slot [" << own.begin << ", " << own.end << ")";
     }
     auto source = dyn_cast<ViewLikeOpInterface>(op);
     op = source ? source.getViewSource().getDefiningOp() : nullptr;
