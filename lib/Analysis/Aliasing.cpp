@@ -27,14 +27,6 @@ struct Layout {
 };
 } // namespace
 
-static std::optional<Layout> getLayout(Type type) {
-  auto memref = dyn_cast<MemRefType>(type);
-  Layout layout;
-  if (!memref || failed(memref.getStridesAndOffset(layout.strides, layout.offset)))
-    return std::nullopt;
-  layout.sizes = llvm::to_vector(memref.getShape());
-  return layout;
-}
 
 /// Takes from `source` what `layout` leaves open; both are of one rank.
 static void complete(Layout &layout, const Layout &source) {
@@ -60,6 +52,32 @@ static int64_t multiplyAdd(int64_t a, int64_t b, int64_t c) {
       llvm::MulOverflow(a, b, sum) || llvm::AddOverflow(sum, c, sum))
     return ShapedType::kDynamic;
   return sum;
+}
+
+/// Sets the strides of a row-major view from its sizes.
+static void setRowMajor(Layout &layout) {
+  layout.strides.resize(layout.sizes.size());
+  int64_t stride = 1;
+  for (size_t i = layout.sizes.size(); i-- > 0;) {
+    layout.strides[i] = stride;
+    stride = multiplyAdd(layout.sizes[i], stride, 0);
+  }
+}
+
+static std::optional<Layout> getLayout(Type type) {
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref)
+    return std::nullopt;
+  Layout layout;
+  layout.sizes = llvm::to_vector(memref.getShape());
+  // Most types are plain, and MLIR would build an affine map to say so.
+  if (memref.getLayout().isIdentity()) {
+    layout.offset = 0;
+    setRowMajor(layout);
+  } else if (failed(memref.getStridesAndOffset(layout.strides, layout.offset))) {
+    return std::nullopt;
+  }
+  return layout;
 }
 
 /// Returns the layout of a subview before it loses dimensions of size 1.
@@ -124,11 +142,7 @@ static std::optional<Layout> getLayout(Operation *op, const std::optional<Layout
     for (int64_t &size : layout->sizes)
       if (ShapedType::isDynamic(size))
         size = getKnown(*given++);
-    int64_t stride = 1; // always row-major
-    for (int64_t i = layout->sizes.size(); i-- > 0;) {
-      layout->strides[i] = stride;
-      stride = multiplyAdd(layout->sizes[i], stride, 0);
-    }
+    setRowMajor(*layout); // always
   }
   return layout;
 }
