@@ -48,22 +48,28 @@ using Scope = MapVariable::Scope;
 // Sizes of a launch
 //===----------------------------------------------------------------------===//
 
-/// Takes sizes on which all launches of the kernel agree. Returns whether there
-/// are any.
-static bool addLaunches(gpu::GPUFuncOp kernel, LaunchSizes &sizes) {
+ArrayRef<gpu::LaunchFuncOp> Launches::get(gpu::GPUFuncOp kernel) {
   auto module = kernel->getParentOfType<ModuleOp>();
   if (!module)
-    return false;
-  SmallVector<gpu::LaunchFuncOp> launches;
-  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (isa<schedule::CommandsOp>(op)) // many, and none is a launch
-      return WalkResult::skip();
-    auto launch = dyn_cast<gpu::LaunchFuncOp>(op);
-    if (launch && launch.getKernelName() == kernel.getNameAttr() &&
-        SymbolTable::lookupNearestSymbolFrom(launch, launch.getKernel()) == kernel)
-      launches.push_back(launch);
-    return WalkResult::advance();
-  });
+    return {};
+  if (modules.insert(module).second) {
+    SymbolTableCollection tables;
+    module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<schedule::CommandsOp>(op)) // many, and none is a launch
+        return WalkResult::skip();
+      if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op))
+        if (Operation *launched = tables.lookupNearestSymbolFrom(launch, launch.getKernel()))
+          launches[{module, launched}].push_back(launch);
+      return WalkResult::advance();
+    });
+  }
+  auto it = launches.find({module, kernel});
+  return it == launches.end() ? ArrayRef<gpu::LaunchFuncOp>() : ArrayRef(it->second);
+}
+
+/// Takes sizes on which all launches of a kernel agree. Returns whether there
+/// are any.
+static bool addLaunches(ArrayRef<gpu::LaunchFuncOp> launches, LaunchSizes &sizes) {
   auto take = [&](auto getValues, std::array<std::optional<int64_t>, 3> &to) {
     for (unsigned axis = 0; axis < 3; ++axis) {
       std::optional<int64_t> size;
@@ -125,7 +131,7 @@ std::optional<int64_t> LaunchSizes::countSubgroups() const {
   return llvm::divideCeil(*invocations, *subgroup);
 }
 
-LaunchSizes LaunchSizes::get(FunctionOpInterface kernel) {
+LaunchSizes LaunchSizes::get(FunctionOpInterface kernel, Launches &launches) {
   LaunchSizes sizes;
   if (auto module = kernel->getParentOfType<ModuleOp>())
     if (auto profile = module->getAttrOfType<DictionaryAttr>(schedule::profileAttrName))
@@ -141,7 +147,7 @@ LaunchSizes LaunchSizes::get(FunctionOpInterface kernel) {
   };
   take(function.getKnownBlockSize(), sizes.workgroup);
   take(function.getKnownGridSize(), sizes.grid);
-  if (!addLaunches(function, sizes))
+  if (!addLaunches(launches.get(function), sizes))
     assumeFlat(function, sizes);
   return sizes;
 }

@@ -7,17 +7,15 @@
 
 #include "weir/Analysis/Effects.h"
 
-#include "weir/Analysis/AccessMap.h"
-
 using namespace mlir;
 using namespace weir;
 using schedule::Access;
 
-static KernelEffects computeFromBody(gpu::GPUFuncOp kernel) {
+static KernelEffects computeFromBody(gpu::GPUFuncOp kernel, Launches &launches) {
   KernelEffects effects;
   unsigned count = kernel.getNumArguments();
   SmallVector<std::pair<bool, bool>> uses(count); // reads, writes
-  AccessMaps maps(kernel);
+  AccessMaps maps(kernel, LaunchSizes::get(kernel, launches));
   for (const MemoryAccess &access : maps.getAccesses()) {
     auto argument = dyn_cast_or_null<BlockArgument>(access.root);
     if (argument && argument.getArgNumber() < count &&
@@ -66,6 +64,6 @@ const KernelEffects &Effects::get(gpu::GPUFuncOp kernel) {
   std::unique_ptr<KernelEffects> &entry = known[kernel];
   if (!entry)
     entry = std::make_unique<KernelEffects>(kernel.isExternal() ? computeFromDeclaration(kernel)
-                                                                : computeFromBody(kernel));
+                                                                : computeFromBody(kernel, launches));
   return *entry;
 }

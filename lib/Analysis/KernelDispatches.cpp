@@ -29,7 +29,7 @@ ArrayRef<schedule::DispatchOp> KernelDispatches::get(gpu::GPUFuncOp kernel) cons
 }
 
 LaunchSizes KernelDispatches::getSizes(gpu::GPUFuncOp kernel) const {
-  LaunchSizes sizes = LaunchSizes::get(kernel);
+  LaunchSizes sizes = LaunchSizes::get(kernel, launches);
   ArrayRef<schedule::DispatchOp> all = get(kernel);
   for (unsigned axis = 0; axis < 3 && !all.empty(); ++axis) {
     auto getSize = [&](schedule::DispatchOp op) { return op.getGrid()[axis]; };

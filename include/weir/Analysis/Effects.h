@@ -5,6 +5,7 @@
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "weir/Analysis/AccessMap.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -51,6 +52,7 @@ public:
   const KernelEffects &get(mlir::gpu::GPUFuncOp kernel);
 
 private:
+  Launches launches;
   llvm::DenseMap<mlir::Operation *, std::unique_ptr<KernelEffects>> known;
 };
 

@@ -27,6 +27,7 @@ public:
 
 private:
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<schedule::DispatchOp>> dispatches;
+  mutable Launches launches;
 };
 
 } // namespace weir
