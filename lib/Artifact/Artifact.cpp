@@ -150,8 +150,6 @@ static void checkAllocations(const Plan &plan, const EntrySpec &entry, int64_t c
 /// Checks the values of arguments or results: one each, of its bytes.
 static void checkValues(const Plan &plan, const std::vector<int64_t> &values,
                         const std::vector<TensorSpec> &tensors, const std::string &where) {
-  if (plan.values.empty() && values.empty())
-    return;
   if (values.size() != tensors.size())
     throw Error(where + " have " + std::to_string(values.size()) + " values, there are " +
                 std::to_string(tensors.size()));

@@ -109,10 +109,8 @@ std::string verifier::checkRanges(const Subject &subject) {
       throw Counterexample{name + " stands for the same as an earlier one"};
   }
   checkDonation(subject);
-  if (!plan.values.empty()) {
-    checkValues(subject, plan.argumentValues, subject.entry.arguments, "argument");
-    checkValues(subject, plan.resultValues, subject.entry.results, "result");
-  }
+  checkValues(subject, plan.argumentValues, subject.entry.arguments, "argument");
+  checkValues(subject, plan.resultValues, subject.entry.results, "result");
   auto checkView = [&](const PlanView &view, const std::string &name) {
     if (view.allocation < 0 || size_t(view.allocation) >= plan.allocations.size())
       throw Counterexample{name + " is in allocation " + std::to_string(view.allocation) + " of " +
@@ -333,75 +331,6 @@ std::string verifier::checkSlots(const Subject &subject) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The slot whose value a run of bytes holds, whole; `none` before that.
-struct HoldsSlot {
-  static constexpr size_t none = -1;
-  size_t slot = none;
-};
-} // namespace
-
-/// Of a plan that numbers no values: every slot stands for one.
-static std::string checkContentsOfSlots(const Subject &subject) {
-  const Plan &plan = subject.plan;
-  std::vector<size_t> slots = findSlots(subject);
-  std::vector<ByteMap<HoldsSlot>> memory(plan.allocations.size());
-  auto isOurs = [&](const Use &use) {
-    AllocationKind kind = plan.allocations[use.view.allocation].kind;
-    return kind == AllocationKind::Arena || kind == AllocationKind::Result;
-  };
-  size_t reads = 0;
-  for (size_t dispatch = 0; dispatch < subject.dispatches.size(); ++dispatch) {
-    size_t first = subject.firstUse[dispatch], last = subject.firstUse[dispatch + 1];
-    for (size_t i = first; i < last; ++i) {
-      const Use &use = subject.uses[i];
-      if (!use.reads || !isOurs(use))
-        continue;
-      ++reads;
-      memory[use.view.allocation].visit(
-          use.begin(), use.end(), [&](HoldsSlot &bytes, int64_t begin, int64_t end) {
-            if (bytes.slot != slots[i])
-              throw Counterexample{
-                  subject.describe(dispatch) + " reads " +
-                  subject.describe(use.view.allocation, begin, end) +
-                  ", which no dispatch before it is known to have written whole" +
-                  (isArena(subject, use) ? " for \"" + plan.slots[slots[i]].value + "\"" : "")};
-          });
-    }
-    // A write of some of the bytes keeps what was there of the same value only.
-    for (size_t i = first; i < last; ++i)
-      if (const Use &use = subject.uses[i]; use.writes && !use.coversAll && isOurs(use))
-        memory[use.view.allocation].visit(use.begin(), use.end(),
-                                          [&](HoldsSlot &bytes, int64_t, int64_t) {
-                                            if (bytes.slot != slots[i])
-                                              bytes.slot = HoldsSlot::none;
-                                          });
-    for (size_t i = first; i < last; ++i)
-      if (const Use &use = subject.uses[i]; use.writes && use.coversAll && isOurs(use))
-        memory[use.view.allocation].assign(use.begin(), use.end(), {slots[i]});
-  }
-
-  std::vector<bool> placed(subject.entry.results.size());
-  for (size_t i = 0; i < plan.allocations.size(); ++i) {
-    const Allocation &allocation = plan.allocations[i];
-    if (allocation.kind != AllocationKind::Result)
-      continue;
-    placed[allocation.index] = true;
-    if (allocation.bytes)
-      memory[i].visit(0, allocation.bytes, [&](HoldsSlot &bytes, int64_t begin, int64_t end) {
-        if (bytes.slot == HoldsSlot::none)
-          throw Counterexample{"no dispatch is known to write all of " +
-                               subject.describe(int64_t(i), begin, end)};
-      });
-  }
-  for (size_t i = 0; i < placed.size(); ++i)
-    if (const TensorSpec &result = subject.entry.results[i];
-        !placed[i] && std::count(result.shape.begin(), result.shape.end(), 0) == 0)
-      throw Counterexample{"result \"" + result.name + "\" has no allocation, nothing writes it"};
-  return count(reads, "read") + " of bytes written before, " + count(placed.size(), "result") +
-         " written whole";
-}
-
-namespace {
 /// What a run of bytes holds: a part of a value whose byte 0 would be at `base`
 /// of the allocation.
 struct Holds {
@@ -454,8 +383,6 @@ static void checkResults(const Subject &subject, std::vector<ByteMap<Holds>> &me
 
 std::string verifier::checkContents(const Subject &subject) {
   const Plan &plan = subject.plan;
-  if (plan.values.empty())
-    return checkContentsOfSlots(subject);
   std::vector<ByteMap<Holds>> memory(plan.allocations.size());
   for (size_t i = 0; i < plan.allocations.size(); ++i) {
     const Allocation &allocation = plan.allocations[i];

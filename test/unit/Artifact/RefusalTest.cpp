@@ -417,6 +417,8 @@ TEST(Artifact, without_constants_needs_no_weights) {
   Artifact sample = makeSample();
   sample.manifest.constants.clear();
   sample.constants.clear();
+  sample.manifest.entries[0].arguments.clear();
+  sample.manifest.entries[0].results.clear();
   sample.plans[0] = Plan();
   sample.plans[0].entry = "main";
   sample.plans[0].target = "vulkan";

@@ -111,7 +111,7 @@ inline Artifact makeArtifact(bool withBarrier = true) {
   const Kernel add{
       "add", "code/vulkan/add.spv", {8, 1, 1}, {readOperand, readOperand, writeOperand}};
   const Kernel increment{
-      "increment", "code/vulkan/increment.spv", {8, 1, 1}, {readOperand, writeOperand}};
+      "increment", "code/vulkan/increment.spv", {8, 1, 1}, {readOperand, writeOperand}, {{0, 1}}};
 
   artifact.manifest.constants = {{makeTensor("c"), 0}};
   std::vector<float> c(elements);
@@ -130,8 +130,11 @@ inline Artifact makeArtifact(bool withBarrier = true) {
                        {AllocationKind::Arena, 0, 512}};
   chain.slots = {{"t", 256, tensorBytes, 256, 0, 1}};
   chain.kernels = {twice, add};
-  const PlanOperand x{{0, 0, tensorBytes}}, y{{1, 0, tensorBytes}}, constant{{2, 0, tensorBytes}},
-      t{{3, 256, tensorBytes}};
+  chain.values = {{"x", tensorBytes}, {"y", tensorBytes}, {"t", tensorBytes}};
+  chain.argumentValues = {0};
+  chain.resultValues = {1};
+  const PlanOperand x{{0, 0, tensorBytes}, 0}, y{{1, 0, tensorBytes}, 1},
+      constant{{2, 0, tensorBytes}}, t{{3, 256, tensorBytes}, 2};
   chain.commands = {makeDispatch(0, 0, {x, t}), barrier({{HazardKind::RAW, 0, 1, 1, 0}}, {t}),
                     makeDispatch(1, 1, {t, constant, y})};
   if (!withBarrier)
@@ -141,8 +144,10 @@ inline Artifact makeArtifact(bool withBarrier = true) {
   step.entry = "increment";
   step.target = "vulkan";
   step.allocations = {{AllocationKind::Argument, 0, tensorBytes}};
+  step.values = {{"s", tensorBytes}, {"more", tensorBytes}};
+  step.argumentValues = {0};
   step.kernels = {increment};
-  step.commands = {makeDispatch(0, 0, {{{0, 0, tensorBytes}}, {{0, 0, tensorBytes}}})};
+  step.commands = {makeDispatch(0, 0, {{{0, 0, tensorBytes}, 0}, {{0, 0, tensorBytes}, 1}})};
 
   Plan sum;
   sum.entry = "sum";
@@ -150,13 +155,17 @@ inline Artifact makeArtifact(bool withBarrier = true) {
   sum.allocations = {{AllocationKind::Argument, 0, tensorBytes},
                      {AllocationKind::Argument, 1, tensorBytes},
                      {AllocationKind::Result, 0, tensorBytes}};
+  sum.values = {{"a", tensorBytes}, {"b", tensorBytes}, {"y", tensorBytes}};
+  sum.argumentValues = {0, 1};
+  sum.resultValues = {2};
   sum.kernels = {add};
-  sum.commands = {
-      makeDispatch(0, 0, {{{0, 0, tensorBytes}}, {{1, 0, tensorBytes}}, {{2, 0, tensorBytes}}})};
+  sum.commands = {makeDispatch(
+      0, 0, {{{0, 0, tensorBytes}, 0}, {{1, 0, tensorBytes}, 1}, {{2, 0, tensorBytes}, 2}})};
 
   Plan nothing;
   nothing.entry = "nothing";
   nothing.target = "vulkan";
+  nothing.argumentValues = nothing.resultValues = {-1};
 
   artifact.manifest.entries = {{"chain", {makeTensor("x")}, {makeTensor("y")}},
                                {"increment", {makeTensor("s")}, {}},
@@ -186,16 +195,23 @@ inline Artifact makeReuseArtifact(bool withWar = true) {
   plan.kernels = {
       {"twice", "code/vulkan/twice.spv", {8, 1, 1}, {readOperand, writeOperand}},
       {"add", "code/vulkan/add.spv", {8, 1, 1}, {readOperand, readOperand, writeOperand}}};
-  const PlanOperand x{{0, 0, tensorBytes}}, y{{1, 0, tensorBytes}}, z{{2, 0, tensorBytes}},
-      t{{3, 0, tensorBytes}};
+  plan.values = {{"x", tensorBytes},
+                 {"y", tensorBytes},
+                 {"z", tensorBytes},
+                 {"t", tensorBytes},
+                 {"u", tensorBytes}};
+  plan.argumentValues = {0};
+  plan.resultValues = {1, 2};
+  const PlanOperand x{{0, 0, tensorBytes}, 0}, y{{1, 0, tensorBytes}, 1}, z{{2, 0, tensorBytes}, 2},
+      t{{3, 0, tensorBytes}, 3}, u{{3, 0, tensorBytes}, 4};
   plan.commands = {makeDispatch(0, 0, {x, t}), barrier({{HazardKind::RAW, 0, 1, 1, 0}}, {t}),
                    makeDispatch(1, 1, {t, x, y})};
   if (withWar)
     plan.commands.push_back(barrier({{HazardKind::WAR, 1, 0, 2, 2}}, {}));
-  plan.commands.push_back(makeDispatch(1, 2, {x, x, t}));
+  plan.commands.push_back(makeDispatch(1, 2, {x, x, u}));
   plan.commands.push_back(
-      barrier({{HazardKind::RAW, 2, 2, 3, 0}, {HazardKind::RAW, 1, 2, 3, 1}}, {t, y}));
-  plan.commands.push_back(makeDispatch(1, 3, {t, y, z}));
+      barrier({{HazardKind::RAW, 2, 2, 3, 0}, {HazardKind::RAW, 1, 2, 3, 1}}, {u, y}));
+  plan.commands.push_back(makeDispatch(1, 3, {u, y, z}));
   artifact.manifest.entries = {{"reuse", {makeTensor("x")}, {makeTensor("y"), makeTensor("z")}}};
   artifact.plans = {plan};
   return artifact;
