@@ -41,17 +41,18 @@ struct AssignQueues : weir::impl::AssignQueuesPassBase<AssignQueues> {
       return signalPassFailure();
     }
     Effects &effects = getAnalysis<Effects>();
+    Views &views = getAnalysis<Views>();
     markAllAnalysesPreserved();
     if (count == 1)
       return;
     getOperation().walk([&](func::FuncOp function) {
-      if (failed(assign(function, effects, count)))
+      if (failed(assign(function, effects, views, count)))
         signalPassFailure();
     });
   }
 
 private:
-  LogicalResult assign(func::FuncOp function, Effects &effects, int64_t count);
+  LogicalResult assign(func::FuncOp function, Effects &effects, Views &views, int64_t count);
 };
 } // namespace
 
@@ -64,11 +65,12 @@ static double getBytes(const DispatchAccesses &accesses) {
   return bytes;
 }
 
-LogicalResult AssignQueues::assign(func::FuncOp function, Effects &effects, int64_t count) {
+LogicalResult AssignQueues::assign(func::FuncOp function, Effects &effects, Views &views,
+                                   int64_t count) {
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands) || !*commands)
     return commands;
-  FailureOr<CommandList> list = collectAccesses(*commands, effects);
+  FailureOr<CommandList> list = collectAccesses(*commands, effects, views);
   if (failed(list))
     return failure();
   std::vector<Hazard> hazards = findHazards(list->accesses);

@@ -34,10 +34,11 @@ struct DonateBuffers : weir::impl::DonateBuffersPassBase<DonateBuffers> {
 
   void runOnOperation() override {
     Effects &effects = getAnalysis<Effects>();
+    Views &views = getAnalysis<Views>();
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (failed(donate(function, effects)))
+      if (failed(donate(function, effects, views)))
         signalPassFailure();
-    markAnalysesPreserved<Effects>();
+    markAnalysesPreserved<Effects, Views>();
   }
 
 private:
@@ -45,7 +46,7 @@ private:
   DenseMap<Value, SmallVector<Use>> uses; ///< by allocation, in recorded order
   std::shared_ptr<Donation> donation;
 
-  LogicalResult donate(func::FuncOp function, Effects &effects);
+  LogicalResult donate(func::FuncOp function, Effects &effects, Views &views);
   DonationVerdict judge(int64_t command, unsigned target, unsigned source);
   void reportAllowed(schedule::DispatchOp dispatch, unsigned target, unsigned source);
   void reportRefused(schedule::DispatchOp dispatch, unsigned target, unsigned source,
@@ -106,14 +107,14 @@ void DonateBuffers::reportRefused(schedule::DispatchOp dispatch, unsigned target
       << remark::metric("witness", where) << remark::add("{0}", verdict.detail);
 }
 
-LogicalResult DonateBuffers::donate(func::FuncOp function, Effects &effects) {
+LogicalResult DonateBuffers::donate(func::FuncOp function, Effects &effects, Views &views) {
   FailureOr<schedule::CommandsOp> list = getCommands(function);
   if (failed(list) || !*list)
     return list;
   commands.assign((*list).getBody().front().getOps<schedule::CommandOpInterface>().begin(),
                   (*list).getBody().front().getOps<schedule::CommandOpInterface>().end());
   uses.clear();
-  donation = std::make_shared<Donation>();
+  donation = std::make_shared<Donation>(views);
   SymbolTableCollection symbols;
   SmallVector<SmallVector<OperandEffect>> allEffects;
   for (auto [number, command] : llvm::enumerate(commands)) {

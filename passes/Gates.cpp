@@ -311,7 +311,8 @@ struct SlotView {
 
 class PlacementGate : public Gate {
 public:
-  PlacementGate(const Profile &profile, Effects &effects) : profile(profile), effects(effects) {}
+  PlacementGate(const Profile &profile, Effects &effects, Views &views)
+      : profile(profile), effects(effects), views(views) {}
 
   void verifyFunction(func::FuncOp function);
 
@@ -325,6 +326,7 @@ private:
 
   const Profile &profile;
   Effects &effects;
+  Views &views;
   SymbolTableCollection symbols;
   llvm::MapVector<Operation *, SlotView> slots;
 };
@@ -346,13 +348,14 @@ void PlacementGate::verifyAllocations(func::FuncOp function) {
   });
   // A view of a slot is a part of its value.
   function.walk([&](memref::ViewOp view) {
-    if (arena && getView(view).allocation.value == arena.getResult() && !getSlot(view.getSource()))
+    if (arena && views.get(view).allocation.value == arena.getResult() &&
+        !getSlot(view.getSource()))
       verifySlot(view);
   });
 }
 
 void PlacementGate::verifySlot(memref::ViewOp view) {
-  View bytes = getView(view);
+  const View &bytes = views.get(view);
   if (!bytes.range) {
     fail(view) << "has no known place in the arena";
     return;
@@ -425,7 +428,7 @@ static bool mayWrite(const AllocationRef &allocation) {
 
 void PlacementGate::verifyOperand(schedule::DispatchOp dispatch, OpOperand &operand) {
   unsigned index = operand.getOperandNumber();
-  View view = getView(operand.get());
+  const View &view = views.get(operand.get());
   auto complain = [&]() -> InFlightDiagnostic {
     InFlightDiagnostic error = fail(dispatch);
     error << "operand " << index << " ";
@@ -454,8 +457,7 @@ void PlacementGate::verifyOperand(schedule::DispatchOp dispatch, OpOperand &oper
   if (wanted && *wanted != have)
     complain() << "has " << have << " bytes, the kernel's argument " << *wanted;
   std::optional<int64_t> element =
-      argument ? schedule::getByteSize(MemRefType::get({1}, argument.getElementType()))
-               : std::nullopt;
+      argument ? schedule::getElementBytes(argument.getElementType()) : std::nullopt;
   if (element && *element && view.range->begin % *element)
     complain() << "begins at byte " << view.range->begin << ", the kernel's argument needs "
                << *element;
@@ -494,7 +496,7 @@ void PlacementGate::verifyWaves(schedule::CommandsOp commands) {
   }
   if (!waves)
     return;
-  FailureOr<CommandList> list = collectAccesses(commands, effects);
+  FailureOr<CommandList> list = collectAccesses(commands, effects, views);
   if (failed(list)) {
     result = failure();
     return;
@@ -558,11 +560,11 @@ void PlacementGate::verifyFunction(func::FuncOp function) {
   verifyWaves(*commands);
 }
 
-LogicalResult weir::verifyPlacement(ModuleOp module, Effects &effects) {
+LogicalResult weir::verifyPlacement(ModuleOp module, Effects &effects, Views &views) {
   FailureOr<Profile> profile = getProfile(module);
   if (failed(profile))
     return failure();
-  PlacementGate gate(*profile, effects);
+  PlacementGate gate(*profile, effects, views);
   for (auto function : module.getOps<func::FuncOp>())
     gate.verifyFunction(function);
   return gate.result;

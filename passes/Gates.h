@@ -23,7 +23,7 @@ mlir::LogicalResult verifyCommands(mlir::ModuleOp module, Effects &effects);
 
 /// From `placed` on: operands are bytes of allocations, waves rise in recorded
 /// order without hazards inside, slots live together share no bytes.
-mlir::LogicalResult verifyPlacement(mlir::ModuleOp module, Effects &effects);
+mlir::LogicalResult verifyPlacement(mlir::ModuleOp module, Effects &effects, Views &views);
 
 /// Rejects barriers, signals and waits, which levels before `ordered` do not have.
 mlir::LogicalResult verifyNoBarriers(mlir::ModuleOp module);

@@ -400,7 +400,8 @@ void Importer::import(KernelSizes &kernels) {
 LogicalResult Importer::warnOfRaces(Effects &effects) {
   if (!hasTokens)
     return success();
-  FailureOr<CommandList> commands = collectAccesses(list, effects);
+  Views views;
+  FailureOr<CommandList> commands = collectAccesses(list, effects, views);
   if (failed(commands))
     return failure();
   for (const Hazard &hazard : findHazards(commands->accesses)) {

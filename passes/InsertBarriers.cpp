@@ -36,15 +36,17 @@ struct InsertBarriers : weir::impl::InsertBarriersPassBase<InsertBarriers> {
       return signalPassFailure();
     }
     Effects &effects = getAnalysis<Effects>();
+    Views &views = getAnalysis<Views>();
     getOperation().walk([&](func::FuncOp function) {
-      if (failed(order(function, effects, *percent)))
+      if (failed(order(function, effects, views, *percent)))
         signalPassFailure();
     });
-    markAnalysesPreserved<Effects>();
+    markAnalysesPreserved<Effects, Views>();
   }
 
 private:
-  LogicalResult order(func::FuncOp function, Effects &effects, std::optional<int64_t> percent);
+  LogicalResult order(func::FuncOp function, Effects &effects, Views &views,
+                      std::optional<int64_t> percent);
 };
 } // namespace
 
@@ -74,7 +76,7 @@ static SmallVector<Value> getMemory(ArrayRef<Hazard> hazards, const CommandList 
     Value written = from->getOperand(hazard.fromOperand);
     if (!seen.insert(written).second)
       continue;
-    const View &view = list.views.find(written)->second;
+    const View &view = list.views->get(written);
     if (view.bytes && !bytesSeen.insert({list.getNumber(view.allocation), *view.bytes}).second)
       continue;
     memory.push_back(written);
@@ -82,7 +84,7 @@ static SmallVector<Value> getMemory(ArrayRef<Hazard> hazards, const CommandList 
   return memory;
 }
 
-LogicalResult InsertBarriers::order(func::FuncOp function, Effects &effects,
+LogicalResult InsertBarriers::order(func::FuncOp function, Effects &effects, Views &views,
                                     std::optional<int64_t> percent) {
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands) || !*commands)
@@ -94,9 +96,9 @@ LogicalResult InsertBarriers::order(func::FuncOp function, Effects &effects,
   // What else stands between commands belongs where it is.
   auto isCommand = [](Operation &op) { return isa<schedule::CommandOpInterface>(op); };
   if (percent && llvm::all_of(block, isCommand) &&
-      failed(reorderCommands(*commands, effects, *percent)))
+      failed(reorderCommands(*commands, effects, views, *percent)))
     return failure();
-  FailureOr<CommandList> list = collectAccesses(*commands, effects);
+  FailureOr<CommandList> list = collectAccesses(*commands, effects, views);
   if (failed(list))
     return failure();
 

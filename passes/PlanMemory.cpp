@@ -369,7 +369,8 @@ LogicalResult PlanMemory::plan(func::FuncOp function, schedule::CommandsOp comma
   place(function, *values, chains, arena, pinned.arenaBytes);
 
   // Bytes that were passed on inside a wave order its dispatches now.
-  FailureOr<CommandList> list = collectAccesses(commands, effects);
+  Views views; // as they are now
+  FailureOr<CommandList> list = collectAccesses(commands, effects, views);
   if (failed(list))
     return failure();
   setWaves(*list, findHazards(list->accesses));

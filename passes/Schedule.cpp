@@ -43,18 +43,19 @@ struct Schedule : weir::impl::SchedulePassBase<Schedule> {
       return signalPassFailure();
     }
     Effects &effects = getAnalysis<Effects>();
+    Views &views = getAnalysis<Views>();
     getOperation().walk([&](func::FuncOp function) {
-      if (failed(setWaves(function, effects)))
+      if (failed(setWaves(function, effects, views)))
         signalPassFailure();
     });
-    markAnalysesPreserved<Effects>();
+    markAnalysesPreserved<Effects, Views>();
   }
 
 private:
-  LogicalResult setWaves(func::FuncOp function, Effects &effects);
+  LogicalResult setWaves(func::FuncOp function, Effects &effects, Views &views);
   std::vector<int64_t> chooseOrder(func::FuncOp function, const CommandList &list,
                                    const std::vector<Hazard> &hazards);
-  void setValues(func::FuncOp function, schedule::CommandsOp commands);
+  void setValues(func::FuncOp function, schedule::CommandsOp commands, Views &views);
 };
 } // namespace
 
@@ -66,7 +67,7 @@ private:
 /// write a result over it, unless they need what that one makes.
 static void addDonations(func::FuncOp function, const CommandList &list, Dependences &dependences) {
   int64_t count = list.dispatches.size();
-  Donation donation;
+  Donation donation(*list.views);
   auto mayTake = [&](int64_t number, const OperandAccess &write, const OperandAccess &read) {
     auto dispatch = dyn_cast<schedule::DispatchOp>(*list.dispatches[number]);
     return dispatch && !donation.checkFit(dispatch, write.operand, read.operand).refusal &&
@@ -235,7 +236,7 @@ std::vector<int64_t> Schedule::chooseOrder(func::FuncOp function, const CommandL
 /// Writes down which value each operand is part of. Here every value has bytes of
 /// its own, so that can be seen; whoever moves values around later can be held to
 /// it.
-void Schedule::setValues(func::FuncOp function, schedule::CommandsOp commands) {
+void Schedule::setValues(func::FuncOp function, schedule::CommandsOp commands, Views &views) {
   Builder builder(&getContext());
   SmallVector<Attribute> values;
   DenseMap<Value, int64_t> numbers;
@@ -261,7 +262,7 @@ void Schedule::setValues(func::FuncOp function, schedule::CommandsOp commands) {
     for (Value operand : command->getOperands()) {
       auto [part, isNew] = parts.try_emplace(operand, std::pair(-1, 0));
       if (isNew && isa<BaseMemRefType>(operand.getType())) {
-        View view = getView(operand);
+        const View &view = views.get(operand);
         auto number = numbers.find(view.allocation.value);
         if (number != numbers.end() && view.range)
           part->second = {number->second, view.range->begin};
@@ -273,11 +274,11 @@ void Schedule::setValues(func::FuncOp function, schedule::CommandsOp commands) {
   function->setAttr(schedule::valueListAttrName, builder.getArrayAttr(values));
 }
 
-LogicalResult Schedule::setWaves(func::FuncOp function, Effects &effects) {
+LogicalResult Schedule::setWaves(func::FuncOp function, Effects &effects, Views &views) {
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands) || !*commands)
     return commands;
-  FailureOr<CommandList> list = collectAccesses(*commands, effects);
+  FailureOr<CommandList> list = collectAccesses(*commands, effects, views);
   if (failed(list))
     return failure();
   std::vector<Hazard> hazards = findHazards(list->accesses);
@@ -301,6 +302,6 @@ LogicalResult Schedule::setWaves(func::FuncOp function, Effects &effects) {
   for (auto [dispatch, wave] : llvm::zip_equal(list->dispatches, waves))
     dispatch.setWave(wave);
   if (function->hasAttr(schedule::entryAttrName))
-    setValues(function, *commands);
+    setValues(function, *commands, views);
   return success();
 }

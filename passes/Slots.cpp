@@ -37,13 +37,12 @@ static std::vector<Hazard> findSlotHazards(const CommandList &list) {
       if (memref::ViewOp slot = getSlot(operand))
         users.try_emplace(slot, number, number).first->second.second = number;
   for (auto [index, slot] : llvm::enumerate(users)) {
-    View view = getView(slot.first->getResult(0));
+    const View &view = list.views->get(slot.first->getResult(0));
     int64_t allocation = list.getNumber(view.allocation);
     if (allocation < 0 || !view.range || view.range->isEmpty())
       continue;
     for (int64_t number : {slot.second.first, slot.second.second})
-      accesses.dispatches[number].push_back(
-          {int64_t(index), allocation, *view.range, false, true});
+      accesses.dispatches[number].push_back({int64_t(index), allocation, *view.range, false, true});
   }
   std::vector<Hazard> hazards = findHazards(accesses);
   llvm::erase_if(hazards, [](const Hazard &hazard) {
@@ -251,9 +250,9 @@ static void moveSlots(const Slots &slots, const MemoryPlan &plan) {
   }
 }
 
-LogicalResult weir::reorderCommands(schedule::CommandsOp commands, Effects &effects,
+LogicalResult weir::reorderCommands(schedule::CommandsOp commands, Effects &effects, Views &views,
                                     int64_t percent) {
-  FailureOr<CommandList> list = collectAccesses(commands, effects);
+  FailureOr<CommandList> list = collectAccesses(commands, effects, views);
   if (failed(list))
     return failure();
   std::vector<int64_t> asIs(list->dispatches.size());
@@ -284,7 +283,8 @@ LogicalResult weir::reorderCommands(schedule::CommandsOp commands, Effects &effe
                                          commands.getBody().front().end());
   if (slots.mayMove())
     moveSlots(slots, best->plan);
-  FailureOr<CommandList> ordered = collectAccesses(commands, effects);
+  views = Views();
+  FailureOr<CommandList> ordered = collectAccesses(commands, effects, views);
   if (failed(ordered))
     return failure();
   setWaves(*ordered, findHazards(ordered->accesses));

@@ -19,9 +19,9 @@ void setWaves(const CommandList &list, std::vector<Hazard> hazards);
 /// Puts the commands into an order that needs fewer barriers, signals and waits
 /// where one is found for which the arena need not grow by more than `percent`
 /// percent. Slots are placed anew for it where some share bytes; waves are written
-/// anew. The command list must hold nothing but commands.
+/// anew; `views` is empty then. The command list must hold nothing but commands.
 /// Errors: those of `collectAccesses`.
-mlir::LogicalResult reorderCommands(schedule::CommandsOp commands, Effects &effects,
+mlir::LogicalResult reorderCommands(schedule::CommandsOp commands, Effects &effects, Views &views,
                                     int64_t percent);
 
 } // namespace weir

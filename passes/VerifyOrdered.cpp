@@ -90,7 +90,7 @@ struct VerifyOrdered : weir::impl::VerifyOrderedPassBase<VerifyOrdered> {
   void runOnOperation() override;
 
 private:
-  void verifyFunction(func::FuncOp function, Effects &effects);
+  void verifyFunction(func::FuncOp function, Effects &effects, Views &views);
 };
 
 /// Checks one list.
@@ -149,11 +149,12 @@ static bool isForeign(ModuleOp module) {
 
 void VerifyOrdered::runOnOperation() {
   Effects &effects = getAnalysis<Effects>();
+  Views &views = getAnalysis<Views>();
   markAllAnalysesPreserved();
   if (!isForeign(getOperation()) && (failed(verifyCommands(getOperation(), effects)) ||
-                                     failed(verifyPlacement(getOperation(), effects))))
+                                     failed(verifyPlacement(getOperation(), effects, views))))
     return signalPassFailure();
-  getOperation().walk([&](func::FuncOp function) { verifyFunction(function, effects); });
+  getOperation().walk([&](func::FuncOp function) { verifyFunction(function, effects, views); });
 }
 
 /// "bytes [0, 256) of the arena".
@@ -298,7 +299,7 @@ Memory::Memory(ValueRange memory, const CommandList &list) {
 }
 
 bool Memory::shows(Value operand, const CommandList &list) const {
-  const View &view = list.views.find(operand)->second;
+  const View &view = list.views->get(operand);
   if (values.contains(operand) || (view.allocation.value && values.contains(view.allocation.value)))
     return true;
   if (view.bytes && bytes.count({list.getNumber(view.allocation), *view.bytes}))
@@ -402,11 +403,11 @@ LogicalResult ListCheck::run() {
   return result;
 }
 
-void VerifyOrdered::verifyFunction(func::FuncOp function, Effects &effects) {
+void VerifyOrdered::verifyFunction(func::FuncOp function, Effects &effects, Views &views) {
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands) || !*commands)
     return;
-  FailureOr<CommandList> list = collectAccesses(*commands, effects);
+  FailureOr<CommandList> list = collectAccesses(*commands, effects, views);
   if (failed(list))
     return signalPassFailure();
   QueueCommands queueCommands = getQueueCommands(*commands);

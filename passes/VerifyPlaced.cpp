@@ -13,8 +13,9 @@ struct VerifyPlaced : weir::impl::VerifyPlacedPassBase<VerifyPlaced> {
 
   void runOnOperation() override {
     weir::Effects &effects = getAnalysis<weir::Effects>();
+    weir::Views &views = getAnalysis<weir::Views>();
     if (failed(weir::verifyCommands(getOperation(), effects)) ||
-        failed(weir::verifyPlacement(getOperation(), effects)))
+        failed(weir::verifyPlacement(getOperation(), effects, views)))
       signalPassFailure();
     if (failed(weir::verifyNoBarriers(getOperation())))
       signalPassFailure();

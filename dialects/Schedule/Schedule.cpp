@@ -31,7 +31,7 @@ void ScheduleDialect::initialize() {
       >();
 }
 
-static std::optional<int64_t> getElementBytes(Type type) {
+std::optional<int64_t> weir::schedule::getElementBytes(Type type) {
   if (type.isIndex())
     return 8;
   if (auto vector = dyn_cast<VectorType>(type)) {

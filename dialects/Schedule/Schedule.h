@@ -59,6 +59,9 @@ inline constexpr llvm::StringLiteral effectAttrName = "schedule.effect";   // gp
 ///         vector of those, or the product exceeds 2^63 - 1.
 std::optional<int64_t> getByteSize(mlir::ShapedType type);
 
+/// The same for one element.
+std::optional<int64_t> getElementBytes(mlir::Type element);
+
 } // namespace weir::schedule
 
 #endif // WEIR_DIALECTS_SCHEDULE_SCHEDULE_H

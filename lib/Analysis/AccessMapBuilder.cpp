@@ -980,7 +980,7 @@ AffineExpr AccessMapBuilder::computeArgument(BlockArgument argument, Frame &fram
 
 /// Bytes of an element that whole bytes hold; 0 of others.
 static int64_t getElementBytes(Type element) {
-  std::optional<int64_t> bytes = schedule::getByteSize(MemRefType::get({1}, element));
+  std::optional<int64_t> bytes = schedule::getElementBytes(element);
   if (!bytes ||
       (element.isIntOrFloat() && !element.isInteger(1) && element.getIntOrFloatBitWidth() % 8 != 0))
     return 0;

@@ -27,7 +27,6 @@ struct Layout {
 };
 } // namespace
 
-
 /// Takes from `source` what `layout` leaves open; both are of one rank.
 static void complete(Layout &layout, const Layout &source) {
   auto set = [](int64_t &value, int64_t known) {
@@ -150,7 +149,7 @@ static std::optional<Layout> getLayout(Operation *op, const std::optional<Layout
 /// Returns the bytes of a view whose layout counts from byte `base`, in
 /// canonical form.
 static std::optional<StridedBytes> getBytes(const Layout &layout, Type elementType, int64_t base) {
-  std::optional<int64_t> element = schedule::getByteSize(MemRefType::get({1}, elementType));
+  std::optional<int64_t> element = schedule::getElementBytes(elementType);
   if (!element)
     return std::nullopt;
   StridedBytes bytes;
@@ -239,7 +238,8 @@ View weir::getView(Value memref) {
   };
   std::optional<int64_t> base = 0;
   std::optional<Layout> layout = getLayout(memref.getType());
-  setBytes(view, layout, memref.getType(), *base);
+  if (chain.empty() || !isa<memref::ViewOp>(chain.back())) // which has bytes of its own
+    setBytes(view, layout, memref.getType(), *base);
   for (Operation *op : llvm::reverse(chain)) {
     std::optional<Layout> source = layout;
     layout = getLayout(op, source);
@@ -273,6 +273,13 @@ View weir::getView(Value memref) {
     }
   }
   return view;
+}
+
+const View &Views::get(Value memref) {
+  auto [index, isNew] = numbers.try_emplace(memref, views.size());
+  if (isNew)
+    views.push_back(getView(memref));
+  return views[index->second];
 }
 
 /// Returns the address space of an allocation; std::nullopt when its type does

@@ -89,13 +89,6 @@ static std::optional<Refusal> findMisfit(const View &target, const View &source)
   return std::nullopt;
 }
 
-const View &Donation::getView(Value memref) {
-  std::unique_ptr<View> &view = views[memref];
-  if (!view)
-    view = std::make_unique<View>(weir::getView(memref));
-  return *view;
-}
-
 DonationVerdict Donation::checkFit(schedule::DispatchOp dispatch, unsigned target,
                                    unsigned source) {
   const View &read = getView(dispatch.getOperands()[source]);

@@ -23,17 +23,17 @@ static KernelEffects computeFromBody(gpu::GPUFuncOp kernel, Launches &launches) 
       uses[argument.getArgNumber()].first |= access.reads;
       uses[argument.getArgNumber()].second |= access.writes;
     } else if (!argument && !effects.reachesOther &&
-               !(access.root && (maps.isPrivate(access.root) ||
-                                 gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(
-                                     cast<MemRefType>(access.root.getType()))))) {
+               !(access.root &&
+                 (maps.isPrivate(access.root) || gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(
+                                                     cast<MemRefType>(access.root.getType()))))) {
       effects.reachesOther = access.calls.empty() ? access.op : access.calls.front();
     }
   }
   for (auto [index, use] : llvm::enumerate(uses)) {
     OperandEffect &effect = effects.operands.emplace_back();
     auto [read, write] = use;
-    effect.access = read ? (write ? Access::update : Access::read)
-                         : (write ? Access::write : Access::none);
+    effect.access =
+        read ? (write ? Access::update : Access::read) : (write ? Access::write : Access::none);
     if (!write)
       continue;
     auto declared = kernel.getArgAttrOfType<schedule::EffectAttr>(index, schedule::effectAttrName);
@@ -63,7 +63,7 @@ static KernelEffects computeFromDeclaration(gpu::GPUFuncOp kernel) {
 const KernelEffects &Effects::get(gpu::GPUFuncOp kernel) {
   std::unique_ptr<KernelEffects> &entry = known[kernel];
   if (!entry)
-    entry = std::make_unique<KernelEffects>(kernel.isExternal() ? computeFromDeclaration(kernel)
-                                                                : computeFromBody(kernel, launches));
+    entry = std::make_unique<KernelEffects>(
+        kernel.isExternal() ? computeFromDeclaration(kernel) : computeFromBody(kernel, launches));
   return *entry;
 }

@@ -482,8 +482,10 @@ FailureOr<ArrayRef<OperandEffect>> weir::getEffects(schedule::CommandOpInterface
   return failure();
 }
 
-FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands, Effects &effects) {
+FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands, Effects &effects,
+                                             Views &views) {
   CommandList list;
+  list.views = &views;
   std::map<StridedBytes, int64_t> strided;
   SymbolTableCollection symbols;
   bool ok = true;
@@ -499,10 +501,7 @@ FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands, Effe
       schedule::Access access = (*effect)[index].access;
       if (access == schedule::Access::none)
         continue;
-      auto [found, isNew] = list.views.try_emplace(operand);
-      View &view = found->second;
-      if (isNew)
-        view = getView(operand);
+      const View &view = views.get(operand);
       ByteRange range = view.range.value_or(ByteRange{0, std::numeric_limits<int64_t>::max()});
       if (range.isEmpty())
         continue;

@@ -15,7 +15,7 @@ using Trip = Instances::Trip;
 namespace {
 /// Where two instructions stand to each other in the text.
 struct Places {
-  Block *common = nullptr; ///< the innermost block that holds both
+  Block *common = nullptr;                       ///< the innermost block that holds both
   Operation *first = nullptr, *second = nullptr; ///< what holds them there
 };
 } // namespace
@@ -60,8 +60,8 @@ static bool isSeparated(const MemoryAccess &read, const MemoryAccess &write) {
 }
 
 /// Whether the write may come before the read on a common byte.
-static bool mayComeLate(const AccessMaps &maps, const MemoryAccess &read,
-                        const MemoryAccess &write, int64_t shift) {
+static bool mayComeLate(const AccessMaps &maps, const MemoryAccess &read, const MemoryAccess &write,
+                        int64_t shift) {
   auto meets = [&](Invocations invocations, ArrayRef<Trip> trips, bool writeFirst) {
     Instances instances;
     instances.invocations = invocations;

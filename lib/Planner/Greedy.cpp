@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <string>
 #include <tuple>
@@ -124,16 +123,22 @@ static int64_t getMaxLive(const std::vector<Lifetime> &values) {
   int64_t unit = std::numeric_limits<int64_t>::max();
   for (const Lifetime &value : values)
     unit = std::min(unit, value.alignment);
-  std::map<int64_t, int64_t> change; // by wave
+  // Those that begin by their first waves, those that end by their last.
+  std::vector<const Lifetime *> begins, ends;
   for (const Lifetime &value : values)
-    if (value.bytes) {
-      change[value.firstWave] += align(value.bytes, unit);
-      if (value.lastWave < std::numeric_limits<int64_t>::max())
-        change[value.lastWave + 1] -= align(value.bytes, unit);
-    }
+    begins.push_back(&value);
+  ends = begins;
+  std::sort(begins.begin(), begins.end(),
+            [](const Lifetime *a, const Lifetime *b) { return a->firstWave < b->firstWave; });
+  std::sort(ends.begin(), ends.end(),
+            [](const Lifetime *a, const Lifetime *b) { return a->lastWave < b->lastWave; });
   int64_t live = 0, most = 0;
-  for (auto [wave, bytes] : change)
-    most = std::max(most, live += bytes);
+  auto end = ends.begin();
+  for (const Lifetime *value : begins) {
+    for (; (*end)->lastWave < value->firstWave; ++end)
+      live -= align((*end)->bytes, unit);
+    most = std::max(most, live += align(value->bytes, unit));
+  }
   return most;
 }
 

@@ -7,6 +7,8 @@
 #include "mlir/IR/Value.h"
 #include "weir/Analysis/StridedBytes.h"
 
+#include <deque>
+
 namespace weir {
 
 /// Returns the smallest range that holds every element of `view`.
@@ -58,6 +60,20 @@ struct View {
 
 /// Follows `memref` through views, subviews and casts to its allocation.
 View getView(mlir::Value memref);
+
+/// What `getView` said, remembered: an analysis of a module, good as long as its
+/// views and allocations stay. References stay good as long as this does.
+class Views {
+public:
+  Views() = default;
+  explicit Views(mlir::Operation *) {}
+
+  const View &get(mlir::Value memref);
+
+private:
+  llvm::DenseMap<mlir::Value, size_t> numbers;
+  std::deque<View> views;
+};
 
 /// Whether two allocations share bytes. `Overlap` says that they are the same.
 /// Different `#gpu.address_space`s never share.

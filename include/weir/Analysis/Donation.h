@@ -39,10 +39,11 @@ struct DonationVerdict {
   std::string detail;
 };
 
-/// Remembers views and access maps; lives as long as the IR that it was asked
-/// about stays as it is.
+/// Remembers access maps; lives as long as `views` and the kernels stay as they are.
 class Donation {
 public:
+  explicit Donation(Views &views) : views(views) {}
+
   /// Whether the bytes of `source` suit `target`: whole allocations of one type
   /// of which the first may be given away.
   DonationVerdict checkFit(schedule::DispatchOp dispatch, unsigned target, unsigned source);
@@ -51,11 +52,10 @@ public:
   /// two allocations.
   DonationVerdict prove(schedule::DispatchOp dispatch, unsigned target, unsigned source);
 
-  /// The same as `weir::getView`.
-  const View &getView(mlir::Value memref);
+  const View &getView(mlir::Value memref) { return views.get(memref); }
 
 private:
-  llvm::DenseMap<mlir::Value, std::unique_ptr<View>> views;
+  Views &views;
   llvm::DenseMap<mlir::Operation *, std::unique_ptr<AccessMaps>> maps;
 };
 

@@ -131,7 +131,7 @@ struct CommandList {
   const OperandAccess *find(int64_t dispatch, int64_t operand) const;
 
   llvm::DenseMap<const void *, int64_t> numbers; ///< by symbol or value
-  llvm::DenseMap<mlir::Value, View> views;       ///< of the operands touched
+  Views *views = nullptr;                        ///< of operands
 };
 
 /// What a dispatch, copy or fill does to each of its operands; nothing to
@@ -142,8 +142,9 @@ mlir::FailureOr<llvm::ArrayRef<OperandEffect>> getEffects(schedule::CommandOpInt
                                                           mlir::SymbolTableCollection &symbols,
                                                           Effects &effects);
 
-/// Errors: those of `getEffects`.
-mlir::FailureOr<CommandList> collectAccesses(schedule::CommandsOp commands, Effects &effects);
+/// The list refers to `views`. Errors: those of `getEffects`.
+mlir::FailureOr<CommandList> collectAccesses(schedule::CommandsOp commands, Effects &effects,
+                                             Views &views);
 
 } // namespace weir
 
