@@ -15,51 +15,46 @@ using ordered_json = nlohmann::ordered_json;
 
 namespace {
 
-/// Builds the tree. nlohmann's parser keeps its own stack, so depth is bounded
+/// Lines up the values. nlohmann's parser keeps its own stack, so depth is bounded
 /// here alone. The parser owns the names of these functions.
-class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
+class Builder : public nlohmann::json_sax<nlohmann::json> {
 public:
-  TreeBuilder(Json &root, const std::string &where) : root(root), where(where) {}
+  Builder(Json &json, const std::string &where) : json(json), where(where) {}
 
   bool null() override { fail("null has no meaning here; remove it"); }
-  bool boolean(bool value) override { return add(value); }
-  bool number_integer(int64_t value) override { return add(value); }
+  bool boolean(bool value) override { return add(Json::Kind::Boolean, value); }
+  bool number_integer(int64_t value) override { return add(Json::Kind::Integer, value); }
   bool number_unsigned(uint64_t value) override {
     if (value > uint64_t(std::numeric_limits<int64_t>::max()))
       fail("the number " + std::to_string(value) + " exceeds 64 bits with a sign");
-    return add(int64_t(value));
+    return add(Json::Kind::Integer, int64_t(value));
   }
   bool number_float(double, const std::string &text) override {
     fail("the number " + text + " is not an integer of 64 bits");
   }
-  bool string(std::string &text) override {
-    checkText(text);
-    return add(std::move(text));
-  }
+  bool string(std::string &text) override { return addText(text); }
   bool binary(nlohmann::json::binary_t &) override { fail("binary values are not JSON"); }
 
-  bool start_object(size_t) override { return open(Json::Object()); }
+  bool start_object(size_t) override { return open(Json::Kind::Object); }
   bool key(std::string &text) override {
-    checkText(text);
-    std::get<Json::Object>(open_.back()->value).members.push_back({std::move(text), Json()});
+    addText(text);
+    --json.values[open_.back()].size; // it counts with its value
     return true;
   }
   bool end_object() override {
-    std::vector<std::string_view> keys;
-    for (const auto &[name, value] : std::get<Json::Object>(open_.back()->value).members)
-      keys.push_back(name);
+    uint32_t object = open_.back();
+    keys.clear();
+    for (uint32_t member = object + 1; member < json.values.size();
+         member = json.values[member + 1].end)
+      keys.push_back(json.getText(json.values[member]));
     std::sort(keys.begin(), keys.end());
     auto twice = std::adjacent_find(keys.begin(), keys.end());
     if (twice != keys.end())
       fail("the key \"" + std::string(*twice) + "\" stands twice in one object");
-    open_.pop_back();
-    return true;
+    return close();
   }
-  bool start_array(size_t) override { return open(Json::Array()); }
-  bool end_array() override {
-    open_.pop_back();
-    return true;
-  }
+  bool start_array(size_t) override { return open(Json::Kind::Array); }
+  bool end_array() override { return close(); }
 
   bool parse_error(size_t position, const std::string &,
                    const nlohmann::detail::exception &error) override {
@@ -76,44 +71,50 @@ private:
   [[noreturn]] void fail(const std::string &complaint) const {
     throw Error(where + ": " + complaint);
   }
-  void checkText(const std::string &text) const {
+  bool addText(const std::string &text) {
     if (text.find('\0') != text.npos)
       fail("a string contains the character NUL");
-  }
-  template <typename T> bool add(T value) {
-    place().value = std::move(value);
+    if (text.size() > std::numeric_limits<uint32_t>::max())
+      fail("a string has more than 2^32 - 1 characters");
+    add(Json::Kind::String, int64_t(json.text.size()));
+    json.values.back().size = uint32_t(text.size());
+    json.text += text;
     return true;
   }
-  template <typename T> bool open(T value) {
+  bool add(Json::Kind kind, int64_t payload) {
+    if (json.values.size() == std::numeric_limits<uint32_t>::max())
+      fail("there are more than 2^32 - 1 values");
+    if (!open_.empty())
+      ++json.values[open_.back()].size;
+    json.values.push_back({payload, 0, uint32_t(json.values.size() + 1), kind});
+    return true;
+  }
+  bool open(Json::Kind kind) {
     if (open_.size() == maxDepth)
       fail("values are nested more than " + std::to_string(maxDepth) + " levels deep");
-    Json &here = place();
-    here.value = std::move(value);
-    open_.push_back(&here);
+    add(kind, 0);
+    open_.push_back(uint32_t(json.values.size() - 1));
     return true;
   }
-  /// Where the next value goes. A container grows only while nothing inside it
-  /// is open, so the pointers of `open_` stay valid.
-  Json &place() {
-    if (open_.empty())
-      return root;
-    if (auto *array = std::get_if<Json::Array>(&open_.back()->value))
-      return array->elements.emplace_back();
-    return std::get<Json::Object>(open_.back()->value).members.back().value;
+  bool close() {
+    json.values[open_.back()].end = uint32_t(json.values.size());
+    open_.pop_back();
+    return true;
   }
 
-  Json &root;
+  Json &json;
   const std::string &where;
-  std::vector<Json *> open_;
+  std::vector<uint32_t> open_;
+  std::vector<std::string_view> keys; ///< of the object that ends
 };
 
 } // namespace
 
 Json weir::parseJson(std::string_view text, const std::string &where) {
-  Json root;
-  TreeBuilder builder(root, where);
+  Json json;
+  Builder builder(json, where);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
-  return root;
+  return json;
 }
 
 //===----------------------------------------------------------------------===//
@@ -134,69 +135,59 @@ void JsonNode::fail(const std::string &complaint) const {
   throw Error(where + ": " + (place.empty() ? "the file" : "\"" + place + "\"") + " " + complaint);
 }
 
-const Json::Object &JsonNode::members() const {
-  if (auto *object = std::get_if<Json::Object>(&json.value))
-    return *object;
-  fail("must be an object");
-}
-
-const Json::Array &JsonNode::array() const {
-  if (auto *array = std::get_if<Json::Array>(&json.value))
-    return *array;
-  fail("must be an array");
-}
-
 const JsonNode &JsonNode::object(std::initializer_list<std::string_view> keys,
                                  std::initializer_list<std::string_view> optional) const {
-  for (const auto &[name, value] : members().members)
+  forEachMember([&](std::string_view name, const JsonNode &) {
     if (std::find(keys.begin(), keys.end(), name) == keys.end() &&
         std::find(optional.begin(), optional.end(), name) == optional.end())
-      fail("has the unknown key \"" + name + "\"");
+      fail("has the unknown key \"" + std::string(name) + "\"");
+  });
   for (std::string_view required : keys)
     if (!has(required))
       fail("lacks the key \"" + std::string(required) + "\"");
   return *this;
 }
 
-bool JsonNode::has(std::string_view wanted) const {
-  for (const auto &[name, value] : members().members)
-    if (name == wanted)
-      return true;
-  return false;
+std::optional<uint32_t> JsonNode::find(std::string_view wanted) const {
+  uint32_t member = at + 1;
+  for (uint32_t left = get(Json::Kind::Object, "an object").size; left > 0; --left) {
+    if (json.getText(json.values[member]) == wanted)
+      return member;
+    member = json.values[member + 1].end;
+  }
+  return std::nullopt;
 }
 
+bool JsonNode::has(std::string_view wanted) const { return find(wanted).has_value(); }
+
 JsonNode JsonNode::operator[](std::string_view wanted) const {
-  for (const auto &[name, value] : members().members)
-    if (name == wanted)
-      return JsonNode(value, *this, name, 0);
-  fail("lacks the key \"" + std::string(wanted) + "\"");
+  std::optional<uint32_t> member = find(wanted);
+  if (!member)
+    fail("lacks the key \"" + std::string(wanted) + "\"");
+  return JsonNode(json, *member + 1, *this, json.getText(json.values[*member]), 0);
 }
 
 const JsonNode &JsonNode::tuple(size_t count) const {
-  if (array().elements.size() != count)
-    fail("must have " + std::to_string(count) + " elements, it has " +
-         std::to_string(array().elements.size()));
+  if (size() != count)
+    fail("must have " + std::to_string(count) + " elements, it has " + std::to_string(size()));
   return *this;
 }
 
 JsonNode JsonNode::element(size_t position) const {
-  return JsonNode(array().elements[position], *this, std::string_view(), position);
+  uint32_t element = at + 1;
+  for (size_t i = 0; i < position; ++i)
+    element = json.values[element].end;
+  return JsonNode(json, element, *this, std::string_view(), position);
 }
 
-bool JsonNode::boolean() const {
-  if (auto *flag = std::get_if<bool>(&json.value))
-    return *flag;
-  fail("must be true or false");
+bool JsonNode::boolean() const { return get(Json::Kind::Boolean, "true or false").payload; }
+
+std::string JsonNode::string() const {
+  return std::string(json.getText(get(Json::Kind::String, "a string")));
 }
 
-const std::string &JsonNode::string() const {
-  if (auto *text = std::get_if<std::string>(&json.value))
-    return *text;
-  fail("must be a string");
-}
-
-const std::string &JsonNode::name() const {
-  const std::string &text = string();
+std::string JsonNode::name() const {
+  std::string text = string();
   if (text.empty())
     fail("must not be empty");
   for (unsigned char letter : text)
@@ -206,14 +197,12 @@ const std::string &JsonNode::name() const {
 }
 
 int64_t JsonNode::integer(int64_t min, int64_t max) const {
-  auto *number = std::get_if<int64_t>(&json.value);
-  if (!number)
-    fail("must be an integer");
-  if (*number < min)
-    fail("is " + std::to_string(*number) + ", it must be at least " + std::to_string(min));
-  if (*number > max)
-    fail("is " + std::to_string(*number) + ", it must be at most " + std::to_string(max));
-  return *number;
+  int64_t number = get(Json::Kind::Integer, "an integer").payload;
+  if (number < min)
+    fail("is " + std::to_string(number) + ", it must be at least " + std::to_string(min));
+  if (number > max)
+    fail("is " + std::to_string(number) + ", it must be at most " + std::to_string(max));
+  return number;
 }
 
 int64_t JsonNode::bytes() const { return integer(0, maxBytes); }
@@ -226,7 +215,7 @@ int64_t JsonNode::alignment() const {
 }
 
 size_t JsonNode::choice(std::initializer_list<std::string_view> names) const {
-  const std::string &text = string();
+  std::string_view text = json.getText(get(Json::Kind::String, "a string"));
   std::string all;
   size_t position = 0;
   for (std::string_view candidate : names) {
@@ -234,7 +223,7 @@ size_t JsonNode::choice(std::initializer_list<std::string_view> names) const {
       return position;
     all += (position++ ? ", \"" : "\"") + std::string(candidate) + "\"";
   }
-  fail("is \"" + text + "\", it must be one of " + all);
+  fail("is \"" + std::string(text) + "\", it must be one of " + all);
 }
 
 //===----------------------------------------------------------------------===//

@@ -14,35 +14,36 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 namespace weir {
 
-struct JsonMember;
-
-/// A parsed value. Object keys keep their order and are unique.
+/// A parsed text: its values one after the other, a container before what it holds.
+/// A plan has millions of them, so none has memory of its own.
 struct Json {
-  struct Array {
-    std::vector<Json> elements;
+  enum class Kind : uint8_t { Null, Boolean, Integer, String, Array, Object };
+  struct Value {
+    int64_t payload = 0; ///< the number, 0 or 1, or where in `text` the string begins
+    uint32_t size = 0;   ///< characters, elements, or members
+    uint32_t end = 0;    ///< the first value behind this one and all that it holds
+    Kind kind = Kind::Null;
   };
-  struct Object {
-    std::vector<JsonMember> members;
-  };
-  std::variant<std::monostate, bool, int64_t, std::string, Array, Object> value;
-};
+  /// An object holds keys, unique strings, and values in turn.
+  std::vector<Value> values;
+  std::string text; ///< of all strings
 
-struct JsonMember {
-  std::string name;
-  Json value;
+  std::string_view getText(const Value &value) const {
+    return std::string_view(text).substr(size_t(value.payload), value.size);
+  }
 };
 
 /// Parses `text`, UTF-8.
 /// Errors: `Error` naming `where` on a syntax error, a duplicate key, more than
-///         32 levels, NUL in a string, null, and numbers that are no integers
-///         of 64 bits.
+///         32 levels, NUL in a string, null, numbers that are no integers of 64
+///         bits, and 2^32 values or more.
 Json parseJson(std::string_view text, const std::string &where);
 
 /// A place in a parsed text: what readers walk. Every wrong answer is an
@@ -51,6 +52,9 @@ Json parseJson(std::string_view text, const std::string &where);
 class JsonNode {
 public:
   JsonNode(const Json &json, const std::string &where) : json(json), where(where) {}
+  /// The same place, as the root of a text that errors call `where`.
+  JsonNode(const JsonNode &node, const std::string &where)
+      : json(node.json), where(where), at(node.at) {}
 
   /// Checks that this is an object with all of `keys`, any of `optional`, and
   /// no others.
@@ -58,27 +62,38 @@ public:
                          std::initializer_list<std::string_view> optional = {}) const;
   bool has(std::string_view key) const;
   JsonNode operator[](std::string_view key) const;
-  const Json::Object &members() const;
 
+  /// Calls `visit(std::string_view, const JsonNode &)` for each member of an object.
+  template <typename Visit> void forEachMember(Visit visit) const {
+    uint32_t member = at + 1;
+    for (uint32_t left = get(Json::Kind::Object, "an object").size; left > 0; --left) {
+      std::string_view name = json.getText(json.values[member]);
+      visit(name, JsonNode(json, member + 1, *this, name, 0));
+      member = json.values[member + 1].end;
+    }
+  }
   /// Reads each element of an array with `read(const JsonNode &)`.
   template <typename Read> auto list(Read read) const {
     std::vector<decltype(read(*this))> result;
-    size_t count = array().elements.size();
-    result.reserve(count);
-    for (size_t i = 0; i < count; ++i)
-      result.push_back(read(element(i)));
+    result.reserve(size());
+    uint32_t element = at + 1;
+    for (size_t i = 0, count = size(); i < count; ++i) {
+      result.push_back(read(JsonNode(json, element, *this, std::string_view(), i)));
+      element = json.values[element].end;
+    }
     return result;
   }
   /// Checks that this is an array of `count` elements.
   const JsonNode &tuple(size_t count) const;
   /// Elements of an array.
-  size_t size() const { return array().elements.size(); }
+  size_t size() const { return get(Json::Kind::Array, "an array").size; }
+  /// One of them. Cost: linear in `index`.
   JsonNode element(size_t index) const;
 
   bool boolean() const;
-  const std::string &string() const;
+  std::string string() const;
   /// A string that is not empty and has no control characters.
-  const std::string &name() const;
+  std::string name() const;
   int64_t integer(int64_t min, int64_t max = std::numeric_limits<int64_t>::max()) const;
   /// A size or offset in bytes. Sums of a few of them do not overflow.
   int64_t bytes() const;
@@ -90,13 +105,22 @@ public:
   [[noreturn]] void fail(const std::string &complaint) const;
 
 private:
-  JsonNode(const Json &json, const JsonNode &parent, std::string_view key, size_t index)
-      : json(json), where(parent.where), parent(&parent), key(key), index(index) {}
-  const Json::Array &array() const;
+  JsonNode(const Json &json, uint32_t at, const JsonNode &parent, std::string_view key,
+           size_t index)
+      : json(json), where(parent.where), at(at), parent(&parent), key(key), index(index) {}
+  /// The value, which must be of this kind, "an object".
+  const Json::Value &get(Json::Kind kind, const char *what) const {
+    const Json::Value &value = json.values[at];
+    if (value.kind != kind)
+      fail(std::string("must be ") + what);
+    return value;
+  }
+  std::optional<uint32_t> find(std::string_view key) const;
   std::string path() const;
 
   const Json &json;
   const std::string &where;
+  uint32_t at = 0;
   const JsonNode *parent = nullptr;
   std::string_view key; ///< in an object; empty in an array
   size_t index = 0;

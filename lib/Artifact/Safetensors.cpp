@@ -76,13 +76,14 @@ std::vector<Tensor> weir::parseSafetensors(const Bytes &bytes, const std::string
 
   std::vector<Tensor> tensors;
   std::vector<std::pair<int64_t, int64_t>> ranges;
-  for (const auto &[name, value] : header.members().members) {
+  header.forEachMember([&](std::string_view name, const JsonNode &value) {
     if (name == metadataKey) {
-      for (const auto &[key, text] : JsonNode(value, where).members().members)
+      JsonNode(value, where).forEachMember([&](std::string_view, const JsonNode &text) {
         JsonNode(text, where).string();
-      continue;
+      });
+      return;
     }
-    std::string place = where + ": tensor \"" + name + "\"";
+    std::string place = where + ": tensor \"" + std::string(name) + "\"";
     JsonNode entry(value, place);
     entry.object({"dtype", "shape", "data_offsets"});
     Tensor tensor;
@@ -105,7 +106,7 @@ std::vector<Tensor> weir::parseSafetensors(const Bytes &bytes, const std::string
     tensor.data.assign(data + begin, data + end);
     ranges.emplace_back(begin, end);
     tensors.push_back(std::move(tensor));
-  }
+  });
 
   // Tensor after tensor, with nothing between, before or after.
   std::sort(ranges.begin(), ranges.end());
