@@ -17,7 +17,6 @@
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
 #include "weir/Kernels/Emitter.h"
-// MATHINC
 #include "weir/Target/ProfileAttr.h"
 
 namespace weir {
@@ -95,7 +94,6 @@ FailureOr<LowerKernels::Kernel> LowerKernels::getKernel(schedule::KernelOp op) {
 /// Expands math, and cleans up what the emitter repeats.
 LogicalResult LowerKernels::finishKernel(gpu::GPUModuleOp module) {
   RewritePatternSet patterns(&getContext());
-  // MATHPOP
   if (failed(applyPatternsGreedily(module, std::move(patterns))))
     return failure();
   IRRewriter rewriter(&getContext());
