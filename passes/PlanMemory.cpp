@@ -168,9 +168,19 @@ static bool isResult(func::FuncOp function, Value value) {
   return argument && function.getArgAttr(argument.getArgNumber(), schedule::resultAttrName);
 }
 
+/// Whether `result` is the next value of `argument`: a caller that invokes the entry
+/// again passes it as that, by name.
+static bool isSuccessor(func::FuncOp function, BlockArgument argument, Value result) {
+  auto getName = [&](BlockArgument of) {
+    return function.getArgAttr(of.getArgNumber(), schedule::nameAttrName);
+  };
+  Attribute name = getName(argument);
+  return name && name == getName(cast<BlockArgument>(result));
+}
+
 /// Which value takes whose bytes: first whatever leads from a donated argument to
-/// a result, in as few steps as can be, then results, then the others. A value
-/// gives its bytes once and takes them once.
+/// a result, in as few steps as can be, that of its own name above all; then
+/// results, then the others. A value gives its bytes once and takes them once.
 static llvm::MapVector<Value, Value> chooseSources(func::FuncOp function,
                                                    schedule::CommandsOp commands) {
   llvm::MapVector<Value, SmallVector<Value>> takers; // by source, in recorded order
@@ -185,9 +195,7 @@ static llvm::MapVector<Value, Value> chooseSources(func::FuncOp function,
   }
   llvm::MapVector<Value, Value> sources;
   DenseSet<Value> given;
-  for (BlockArgument argument : function.getArguments()) {
-    if (!takers.contains(argument))
-      continue;
+  auto lead = [&](BlockArgument argument, bool toSuccessor) {
     DenseMap<Value, Value> from;
     SmallVector<Value> open = {argument};
     Value result;
@@ -195,8 +203,9 @@ static llvm::MapVector<Value, Value> chooseSources(func::FuncOp function,
       for (Value taker : takers.lookup(open[next])) {
         if (sources.contains(taker) || !from.try_emplace(taker, open[next]).second)
           continue;
-        open.push_back(taker);
-        if (isResult(function, taker)) {
+        if (!isResult(function, taker)) {
+          open.push_back(taker);
+        } else if (!toSuccessor || isSuccessor(function, argument, taker)) {
           result = taker;
           break;
         }
@@ -205,7 +214,11 @@ static llvm::MapVector<Value, Value> chooseSources(func::FuncOp function,
       sources[value] = from[value];
       given.insert(from[value]);
     }
-  }
+  };
+  for (bool toSuccessor : {true, false})
+    for (BlockArgument argument : function.getArguments())
+      if (takers.contains(argument) && !given.contains(argument))
+        lead(argument, toSuccessor);
   for (bool toResults : {true, false})
     for (auto &[source, wishes] : takers)
       for (Value taker : wishes)

@@ -14,6 +14,15 @@ module attributes {gpu.container_module} {
       memref.store %w, %y[%i] : memref<64xf32>
       gpu.return
     }
+    gpu.func @both(%a: memref<64xf32>, %b: memref<64xf32>, %y: memref<64xf32>, %z: memref<64xf32>)
+        kernel attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
+      %i = gpu.thread_id x
+      %u = memref.load %a[%i] : memref<64xf32>
+      %v = memref.load %b[%i] : memref<64xf32>
+      memref.store %u, %y[%i] : memref<64xf32>
+      memref.store %v, %z[%i] : memref<64xf32>
+      gpu.return
+    }
     gpu.func @reverse(%a: memref<64xf32>, %y: memref<64xf32>)
         kernel attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
       %c63 = arith.constant 63 : index
@@ -113,6 +122,39 @@ module attributes {gpu.container_module} {
       schedule.copy %x to %high : memref<64xf32> to memref<64xf32, strided<[1], offset: 64>>
       schedule.copy %x to %low : memref<64xf32> to memref<64xf32, strided<[1]>>
       schedule.dispatch @k::@reverse [1, 1, 1] (%q, %w) : (memref<64xf32>, memref<64xf32>)
+    }
+    return
+  }
+
+  // Either result could lie in either argument: in the one that it is the next value of,
+  // where a name says so.
+  // CHECK-LABEL: @successors
+  // CHECK-SAME: %[[A:.*]]: memref<64xf32> {weir.donate, weir.name = "a"}, %[[B:.*]]: memref<64xf32> {weir.donate, weir.name = "b"}
+  // CHECK-SAME: {weir.donated = 1 : i64, weir.name = "b", weir.result}
+  // CHECK-SAME: {weir.donated = 0 : i64, weir.name = "a", weir.result}
+  // CHECK: dispatch @k::@both [1, 1, 1](%[[A]], %[[B]], %[[B]], %[[A]])
+  func.func @successors(%a: memref<64xf32> {weir.name = "a", weir.donate},
+                        %b: memref<64xf32> {weir.name = "b", weir.donate},
+                        %y: memref<64xf32> {weir.name = "b", weir.result},
+                        %z: memref<64xf32> {weir.name = "a", weir.result}) attributes {weir.entry} {
+    schedule.commands {
+      schedule.dispatch @k::@both [1, 1, 1] (%a, %b, %y, %z)
+          : (memref<64xf32>, memref<64xf32>, memref<64xf32>, memref<64xf32>)
+    }
+    return
+  }
+  // CHECK-LABEL: @no_successors
+  // CHECK-SAME: %[[A:.*]]: memref<64xf32> {weir.donate, weir.name = "a"}, %[[B:.*]]: memref<64xf32> {weir.donate}
+  // CHECK-SAME: {weir.donated = 0 : i64, weir.name = "b", weir.result}
+  // CHECK-SAME: {weir.donated = 1 : i64, weir.result}
+  // CHECK: dispatch @k::@both [1, 1, 1](%[[A]], %[[B]], %[[A]], %[[B]])
+  func.func @no_successors(%a: memref<64xf32> {weir.name = "a", weir.donate},
+                           %b: memref<64xf32> {weir.donate},
+                           %y: memref<64xf32> {weir.name = "b", weir.result},
+                           %z: memref<64xf32> {weir.result}) attributes {weir.entry} {
+    schedule.commands {
+      schedule.dispatch @k::@both [1, 1, 1] (%a, %b, %y, %z)
+          : (memref<64xf32>, memref<64xf32>, memref<64xf32>, memref<64xf32>)
     }
     return
   }
