@@ -32,7 +32,20 @@ PointEmitter::PointEmitter(schedule::KernelOp kernel, const KernelDomain &domain
     : profile(profile), domain(domain), kernel(kernel), context(kernel.getContext()),
       loc(kernel.getLoc()), survey(survey), known(known), coordinates(maxCoordinates) {
   survey.buffers.resize(kernel.getInputs().size() + kernel.getNumResults());
+  auto isOne = [](Value tensor, Type element) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    return type.hasStaticShape() && type.getNumElements() == 1 && type.getElementType() == element;
+  };
+  for (BlockArgument input : kernel.getBody().getArguments())
+    if (Type element = getElementType(input);
+        isOne(input, element) && llvm::any_of(kernel.getResults(), [&](Value result) {
+          return isOne(result, element);
+        }))
+      overwritten.insert(input);
   for (Operation &op : kernel.getBody().front()) {
+    if (getOpShape(&op) == OpShape::Pointwise &&
+        llvm::any_of(op.getOperands(), [&](Value v) { return overwritten.contains(v); }))
+      overwritten.insert(op.result_begin(), op.result_end());
     OpShape shape = getOpShape(&op);
     bool after = shape == OpShape::Reduction || shape == OpShape::Contraction;
     for (Value operand : op.getOperands())
@@ -146,6 +159,7 @@ SmallVector<Value> PointEmitter::guard(Value condition, ValueRange otherwise,
   };
   placeScopes(op, /*after=*/false);
   pushScope(OpBuilder::atBlockBegin(op.thenBlock()));
+  scopes.back().guarded = true;
   SmallVector<Value> values = body();
   popScope();
   terminate(*op.thenBlock(), values);
@@ -162,6 +176,14 @@ unsigned PointEmitter::getScope(AffineExpr expression) const {
       scope = std::max(scope, coordinates[dim.getPosition()].scope);
   });
   return scope;
+}
+
+/// The innermost scope in which not all invocations are, or else the first.
+unsigned PointEmitter::getGuardedScope() const {
+  for (unsigned scope = scopes.size(); scope-- > 0;)
+    if (scopes[scope].guarded)
+      return scope;
+  return 0;
 }
 
 //===----------------------------------------------------------------------===//
@@ -526,6 +548,8 @@ Value PointEmitter::evaluate(Value tensor, ArrayRef<AffineExpr> indices) {
   }
   if (Operation *producer = tensor.getDefiningOp(); producer && afterReduction.contains(producer))
     scope = std::max(scope, reducedDepth);
+  if (overwritten.contains(tensor))
+    scope = std::max(scope, getGuardedScope());
   std::pair<Value, AffineMap> key = {tensor, AffineMap::get(maxCoordinates, 0, exact, context)};
   if (Value value = scopes[scope].values.lookup(key))
     return value;

@@ -149,6 +149,7 @@ private:
   struct Scope {
     explicit Scope(mlir::OpBuilder builder) : builder(builder) {}
     mlir::OpBuilder builder;
+    bool guarded = false; ///< not all invocations are here
     llvm::DenseMap<std::pair<mlir::Value, mlir::AffineMap>, mlir::Value> values;
     llvm::DenseMap<mlir::AffineExpr, mlir::Value> expressions;
   };
@@ -156,10 +157,15 @@ private:
   unsigned current = 0;     ///< the scope that code goes to
   llvm::SmallVector<Coordinate> coordinates;
   llvm::SmallPtrSet<mlir::Operation *, 16> afterReduction;
+  /// What is made of operands of one element that a result may be written over.
+  /// An invocation that has nothing to write must not read them: nothing would
+  /// order it with the one that writes.
+  llvm::DenseSet<mlir::Value> overwritten;
 
   /// Places every scope of the op's block before or after it.
   void placeScopes(mlir::Operation *op, bool after);
   unsigned getScope(mlir::AffineExpr expression) const;
+  unsigned getGuardedScope() const;
   mlir::AffineExpr simplify(mlir::AffineExpr expression) const;
   mlir::AffineExpr atLane(mlir::AffineExpr expression, int64_t lane) const;
   mlir::AffineExpr linearize(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices) const;

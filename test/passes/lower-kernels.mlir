@@ -272,3 +272,31 @@ func.func @part_of_a_tile(%a: tensor<9x4xf32>, %b: tensor<4x3xf32>) -> tensor<9x
   %m = linalg.matmul ins(%a, %b : tensor<9x4xf32>, tensor<4x3xf32>) outs(%z : tensor<9x3xf32>) -> tensor<9x3xf32>
   return %m : tensor<9x3xf32>
 }
+
+// -----
+
+// What may be written over is read by who writes: nothing would order the others'
+// reads with that. An operand that can't be is read by all, once.
+// CHECK:       gpu.func @map_4(%arg0
+// CHECK:         memref.load %arg1
+// CHECK:         scf.if
+// CHECK:           memref.load %arg0
+// CHECK:           memref.store %{{.*}}, %arg2
+// CHECK:       gpu.func @map(%arg0
+// CHECK-NOT:     memref.load
+// CHECK:         scf.if
+// CHECK:           memref.load %arg0
+// CHECK:           memref.load %arg1
+// CHECK:           memref.store %{{.*}}, %arg2
+func.func @one_element(%x: tensor<f32>, %y: tensor<f32>, %z: tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>) {
+  %e = tensor.empty() : tensor<f32>
+  %a = linalg.sub ins(%x, %y : tensor<f32>, tensor<f32>) outs(%e : tensor<f32>) -> tensor<f32>
+  %e4 = tensor.empty() : tensor<4xf32>
+  %b = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%z, %y : tensor<4xf32>, tensor<f32>) outs(%e4 : tensor<4xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %t = arith.mulf %p, %q : f32
+    linalg.yield %t : f32
+  } -> tensor<4xf32>
+  return %a, %b : tensor<f32>, tensor<4xf32>
+}
