@@ -1,8 +1,9 @@
 //===- Entries.cpp - Entries that give gradients --------------------------===//
 
+#include "Entries.h"
+
 #include "dialects/Autodiff/Autodiff.h"
 #include "dialects/Schedule/Schedule.h"
-#include "weir/Autodiff/Autodiff.h"
 
 using namespace mlir;
 using namespace weir;
@@ -27,14 +28,20 @@ static std::string getName(Attribute name, StringRef fallback, int64_t index) {
   return (fallback + Twine(index)).str();
 }
 
-/// Adds the function that is one `autodiff.vjp` of `function`. The cotangents are
-/// arguments; where `one` is set, there are none but 1 for the only seeded result.
-static FailureOr<func::FuncOp> addEntry(func::FuncOp function, StringRef suffix,
-                                        ArrayRef<int64_t> seeded, ArrayRef<int64_t> wanted,
-                                        bool one) {
+std::string weir::autodiff::getArgumentName(func::FuncOp function, int64_t index) {
+  return getName(function.getArgAttr(index, schedule::nameAttrName), "arg", index);
+}
+
+std::string weir::autodiff::getResultName(func::FuncOp function, int64_t index) {
+  return getName(function.getResultAttr(index, schedule::nameAttrName), "result", index);
+}
+
+FailureOr<func::FuncOp> weir::autodiff::addEntry(func::FuncOp function, StringRef suffix,
+                                                 ArrayRef<int64_t> seeded, ArrayRef<int64_t> wanted,
+                                                 bool one) {
   std::string name = (function.getName() + suffix).str();
   if (SymbolTable::lookupNearestSymbolFrom(function, StringAttr::get(function.getContext(), name)))
-    return function.emitOpError() << "cannot have gradients of name '" << name
+    return function.emitOpError() << "cannot have entry '" << name
                                   << "': that function is there already";
   if (function.isExternal() || !function.getBody().hasOneBlock())
     return function.emitOpError("has no body of one block to differentiate");
@@ -67,27 +74,20 @@ static FailureOr<func::FuncOp> addEntry(func::FuncOp function, StringRef suffix,
   func::ReturnOp::create(builder, loc, vjp.getResults());
 
   // What an argument is stays; who gives its bytes is the new entry's own matter.
-  auto getArgument = [&](int64_t index, StringRef attribute) {
-    return function.getArgAttr(index, attribute);
-  };
-  auto getResultName = [&](int64_t index) {
-    return getName(function.getResultAttr(index, schedule::nameAttrName), "result", index);
-  };
   for (unsigned index = 0; index < own; ++index)
     for (StringRef attribute : {schedule::nameAttrName, schedule::kindAttrName})
-      if (Attribute value = getArgument(index, attribute))
+      if (Attribute value = function.getArgAttr(index, attribute))
         entry.setArgAttr(index, attribute, value);
   if (!one)
     for (auto [position, index] : llvm::enumerate(seeded))
       entry.setArgAttr(own + position, schedule::nameAttrName,
-                       builder.getStringAttr("cotangent." + getResultName(index)));
+                       builder.getStringAttr("cotangent." + getResultName(function, index)));
   for (unsigned index = 0; index < function.getNumResults(); ++index)
-    entry.setResultAttr(index, schedule::nameAttrName, builder.getStringAttr(getResultName(index)));
+    entry.setResultAttr(index, schedule::nameAttrName,
+                        builder.getStringAttr(getResultName(function, index)));
   for (auto [position, index] : llvm::enumerate(wanted))
-    entry.setResultAttr(
-        function.getNumResults() + position, schedule::nameAttrName,
-        builder.getStringAttr("grad." +
-                              getName(getArgument(index, schedule::nameAttrName), "arg", index)));
+    entry.setResultAttr(function.getNumResults() + position, schedule::nameAttrName,
+                        builder.getStringAttr("grad." + getArgumentName(function, index)));
   return entry;
 }
 
@@ -99,7 +99,7 @@ FailureOr<func::FuncOp> weir::autodiff::addVjpEntry(func::FuncOp function) {
                   /*one=*/false);
 }
 
-FailureOr<func::FuncOp> weir::autodiff::addGradEntry(func::FuncOp function) {
+FailureOr<int64_t> weir::autodiff::findLoss(func::FuncOp function) {
   SmallVector<int64_t> scalars;
   for (int64_t index : findFloats(function.getResultTypes()))
     if (cast<RankedTensorType>(function.getResultTypes()[index]).getRank() == 0)
@@ -107,7 +107,14 @@ FailureOr<func::FuncOp> weir::autodiff::addGradEntry(func::FuncOp function) {
   if (scalars.size() != 1)
     return function.emitOpError() << "has " << scalars.size()
                                   << " float results of rank 0; a gradient is that of exactly one";
-  return addEntry(function, ".grad", scalars, getTrained(function), /*one=*/true);
+  return scalars.front();
+}
+
+FailureOr<func::FuncOp> weir::autodiff::addGradEntry(func::FuncOp function) {
+  FailureOr<int64_t> loss = findLoss(function);
+  if (failed(loss))
+    return failure();
+  return addEntry(function, ".grad", *loss, getTrained(function), /*one=*/true);
 }
 
 SmallVector<int64_t> weir::autodiff::getTrained(func::FuncOp function) {

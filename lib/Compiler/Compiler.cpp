@@ -193,25 +193,52 @@ static std::vector<PipelineOptions> readTargets(const std::vector<std::string> &
   return targets;
 }
 
-/// Adds the entries that give gradients of functions, and their names to `entries`
-/// where those were chosen by name.
-static void addGradients(ModuleOp module, const CompileOptions &options, const std::string &input,
-                         std::vector<std::string> &entries, const Problems &problems) {
+namespace {
+/// What --train asks for.
+struct Training {
+  autodiff::Optimizer optimizer;
+  std::string function;
+};
+} // namespace
+
+static std::vector<Training> readTraining(const std::vector<std::string> &texts) {
+  std::vector<Training> trainings;
+  for (const std::string &text : texts) {
+    auto [name, function] = StringRef(text).split(':');
+    std::optional<autodiff::Optimizer> optimizer = autodiff::parseOptimizer(name);
+    if (function.empty())
+      throw Error("--train=" + text + " names no function; it is OPT:F, such as sgd:" + text);
+    if (!optimizer)
+      throw Error("--train=" + text + ": no such optimizer; there are sgd, momentum and adamw");
+    trainings.push_back({*optimizer, function.str()});
+  }
+  return trainings;
+}
+
+/// Adds the entries that are made of functions' gradients, and their names to
+/// `entries` where those were chosen by name.
+static void addDerived(ModuleOp module, const CompileOptions &options,
+                       const std::vector<Training> &trainings, const std::string &input,
+                       std::vector<std::string> &entries, const Problems &problems) {
   std::vector<std::string> missing;
-  auto addAll = [&](const std::vector<std::string> &names, const char *option, auto add) {
-    for (const std::string &name : names) {
-      auto function = module.lookupSymbol<func::FuncOp>(name);
-      if (!function) {
-        missing.push_back(input + ": no function '" + name + "' for " + option);
-        continue;
-      }
-      FailureOr<func::FuncOp> entry = add(function);
-      if (succeeded(entry) && !options.entries.empty())
-        entries.push_back(entry->getName().str());
+  auto add = [&](const std::string &name, const char *option, auto addTo) {
+    auto function = module.lookupSymbol<func::FuncOp>(name);
+    if (!function) {
+      missing.push_back(input + ": no function '" + name + "' for " + option);
+      return;
     }
+    FailureOr<func::FuncOp> entry = addTo(function);
+    if (succeeded(entry) && !options.entries.empty())
+      entries.push_back(entry->getName().str());
   };
-  addAll(options.vjp, "--vjp", autodiff::addVjpEntry);
-  addAll(options.grad, "--grad", autodiff::addGradEntry);
+  for (const std::string &name : options.vjp)
+    add(name, "--vjp", autodiff::addVjpEntry);
+  for (const std::string &name : options.grad)
+    add(name, "--grad", autodiff::addGradEntry);
+  for (const Training &training : trainings)
+    add(training.function, "--train", [&](func::FuncOp function) {
+      return autodiff::addTrainEntry(function, training.optimizer);
+    });
   llvm::append_range(missing, problems.sentences);
   if (!missing.empty())
     throw CompileError(missing);
@@ -288,6 +315,7 @@ void weir::compile(const CompileOptions &options) {
                   " is none of off, safe, and by how much the arena may grow, such as 10%");
   }
   std::vector<PipelineOptions> targets = readTargets(options.targets, pipeline);
+  std::vector<Training> trainings = readTraining(options.train);
   const Level &firstOfTarget = findLevel("kernels", "level");
   if (&start >= &firstOfTarget && options.targets != CompileOptions().targets)
     throw Error("--target=" + llvm::join(options.targets, ",") +
@@ -296,8 +324,9 @@ void weir::compile(const CompileOptions &options) {
   if (!options.stopAfter.empty() && &stop >= &firstOfTarget && targets.size() > 1)
     throw Error("--stop-after=" + options.stopAfter + " writes one module, for one target, but " +
                 "--target names " + std::to_string(targets.size()));
-  if (startsAfter("gradient") && !(options.vjp.empty() && options.grad.empty()))
-    throw Error("--vjp and --grad have no effect with --start-from=" + options.startFrom +
+  if (startsAfter("gradient") &&
+      !(options.vjp.empty() && options.grad.empty() && options.train.empty()))
+    throw Error("--vjp, --grad and --train have no effect with --start-from=" + options.startFrom +
                 ": gradients are taken of the graph level");
   if (startsAfter("placed") && options.noReuse)
     throw Error("--no-reuse has no effect with --start-from=" + options.startFrom +
@@ -328,7 +357,7 @@ void weir::compile(const CompileOptions &options) {
   if (!module)
     throw CompileError(problems.sentences);
   std::vector<std::string> entries = options.entries;
-  addGradients(*module, options, where, entries, problems);
+  addDerived(*module, options, trainings, where, entries, problems);
   selectEntries(*module, entries, where);
   // The reference runs the graph as it came, whatever the passes make of it.
   std::string graph = &start == getLevels().begin() ? print(*module) : std::string();

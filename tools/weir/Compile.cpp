@@ -46,6 +46,13 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
                    "gradient for each parameter, or each float argument; may be repeated")
       ->allow_extra_args(false)
       ->type_name("F");
+  verb->add_option("--train", options->train,
+                   "Add entry F.step, for F with one scalar float result: takes F's arguments, "
+                   "the optimizer's state and its hyperparameters, gives F's results and in place "
+                   "of the parameters and the state their updates; OPT is sgd, momentum or adamw; "
+                   "may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("OPT:F");
   verb->add_flag("--require-donation", options->requireDonation,
                  "Fail when a donated argument gives its bytes to no result");
   verb->add_flag("--no-reuse", options->noReuse, "Give every value bytes of its own in the arena");

@@ -20,8 +20,9 @@ struct CompileOptions {
   std::string output; ///< path of the .weir, or of the .mlir with `stopAfter`
   std::vector<std::string> targets = {"vulkan"}; ///< "vulkan", "cuda", "cuda:PROFILE"
   std::vector<std::string> entries;              ///< empty: every public function
-  std::vector<std::string> vjp;  ///< functions F to add entry F.vjp of
-  std::vector<std::string> grad; ///< functions F to add entry F.grad of
+  std::vector<std::string> vjp;                  ///< functions F to add entry F.vjp of
+  std::vector<std::string> grad;                 ///< functions F to add entry F.grad of
+  std::vector<std::string> train; ///< "sgd:F", "momentum:F", "adamw:F": to add entry F.step of F
   std::string startFrom = "graph";
   std::string stopAfter; ///< empty: write an artifact
   /// Folder for LEVEL.mlir files, with several targets in a folder each once they
