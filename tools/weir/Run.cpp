@@ -5,6 +5,7 @@
 #include "Tensors.h"
 #include "Verbs.h"
 #include "weir/Reference/Reference.h"
+#include "weir/Sim/Sim.h"
 
 #include <algorithm>
 #include <chrono>
@@ -21,6 +22,9 @@ struct RunOptions {
   std::optional<uint64_t> seed;
   double tolerance = 1e-5;
   int steps = 1;
+  std::string simStrategy;
+  std::optional<uint64_t> simSeed;
+  bool simFma = false;
   bool float64 = false, json = false;
 };
 
@@ -28,6 +32,7 @@ struct Outcome {
   std::vector<Tensor> results;
   double seconds = 0;               ///< of the fastest step, on the host's clock
   std::optional<double> deviceTime; ///< seconds between first and last command
+  std::vector<std::string> reports; ///< of the simulator
 };
 } // namespace
 
@@ -81,6 +86,31 @@ static Outcome runOnDevice(const Artifact &artifact, const EntrySpec &entry,
   return outcome;
 }
 
+static Outcome runOnSimulator(const Artifact &artifact, const EntrySpec &entry,
+                              const std::vector<Tensor> &inputs, const RunOptions &options,
+                              Progress &progress) {
+  SimOptions sim;
+  sim.steps = options.steps;
+  sim.carried = getCarried(entry);
+  if (options.simSeed)
+    sim.seed = *options.simSeed;
+  sim.fusesFma = options.simFma;
+  if (!options.simStrategy.empty())
+    sim.strategy = parseSimStrategy(options.simStrategy);
+  sim.progress = [&](double part) {
+    progress.begin("running entry " + entry.name + " on sim: " + std::to_string(int(part * 100)) +
+                   "%");
+  };
+  auto begin = std::chrono::steady_clock::now();
+  SimOutcome simulated = simulate(artifact, entry, inputs, sim);
+  std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  Outcome outcome;
+  outcome.results = std::move(simulated.results);
+  outcome.reports = std::move(simulated.reports);
+  outcome.seconds = took.count();
+  return outcome;
+}
+
 /// JSON has no infinities and no NaN.
 static Json toJson(double number) {
   return std::isfinite(number) ? Json(number) : Json(printNumber(number));
@@ -88,7 +118,7 @@ static Json toJson(double number) {
 
 static int report(const EntrySpec &entry, const Outcome &outcome,
                   const std::vector<Tensor> &expected, const RunOptions &options) {
-  bool passes = true;
+  bool passes = outcome.reports.empty();
   Json list = Json::array();
   std::vector<std::string> head = {"result", "shape", "dtype"};
   if (!options.expected.empty())
@@ -116,30 +146,40 @@ static int report(const EntrySpec &entry, const Outcome &outcome,
     json["seconds"] = outcome.seconds;
     if (outcome.deviceTime)
       json["device_seconds"] = *outcome.deviceTime;
-    if (!options.expected.empty()) {
+    if (options.device == "sim")
+      json["reports"] = outcome.reports;
+    if (!options.expected.empty())
       json["tolerance"] = options.tolerance;
+    if (!options.expected.empty() || options.device == "sim")
       json["passes"] = passes;
-    }
     printJson(json);
   } else {
     printTable(head, rows);
     std::cout << "time: " << printNumber(outcome.seconds * 1e3) << " ms";
     if (outcome.deviceTime)
       std::cout << ", on the device " << printNumber(*outcome.deviceTime * 1e3) << " ms";
-    std::cout << (options.steps > 1 ? " (fastest of " + std::to_string(options.steps) + ")" : "")
+    std::cout << (options.steps > 1 && options.device != "sim"
+                      ? " (fastest of " + std::to_string(options.steps) + ")"
+                      : "")
               << "\n";
+    for (const std::string &report : outcome.reports)
+      std::cout << "sim: " << report << "\n";
   }
   return passes ? Done : CheckFailed;
 }
 
 static int run(const RunOptions &options) {
-  if (options.device != "vulkan" && options.device != "cuda" && options.device != "reference")
+  bool isDevice = options.device == "vulkan" || options.device == "cuda";
+  bool isSimulator = options.device == "sim";
+  if (!isDevice && !isSimulator && options.device != "reference")
     throw Error("--device=" + options.device +
-                ": no such device; there are vulkan, cuda and reference");
+                ": no such device; there are vulkan, cuda, reference and sim");
   if (options.float64 && options.device != "reference")
     throw Error("--f64 is for --device=reference");
-  if (!options.trace.empty() && options.device == "reference")
+  if (!options.trace.empty() && !isDevice)
     throw Error("--profile is for --device=vulkan and cuda");
+  if (!isSimulator && (options.simSeed || !options.simStrategy.empty() || options.simFma))
+    throw Error("--sim-seed, --sim-strategy and --sim-fma are for --device=sim");
   if (!(options.tolerance >= 0))
     throw Error("--tolerance is below 0");
   Progress progress;
@@ -151,8 +191,9 @@ static int run(const RunOptions &options) {
   if (!options.expected.empty())
     expected = readExpected(options.expected, entry.name, entry.results);
   progress.begin("running entry " + entry.name + " on " + options.device);
-  Outcome outcome = options.device == "reference" ? runOnReference(artifact, entry, inputs, options)
-                                                  : runOnDevice(artifact, entry, inputs, options);
+  Outcome outcome = isDevice      ? runOnDevice(artifact, entry, inputs, options)
+                    : isSimulator ? runOnSimulator(artifact, entry, inputs, options, progress)
+                                  : runOnReference(artifact, entry, inputs, options);
   if (!options.output.empty())
     writeSafetensors(options.output, outcome.results);
   return report(entry, outcome, expected, options);
@@ -175,7 +216,9 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
           "--device", options->device,
           "vulkan (default): the first Vulkan device; cuda: the first GPU of compute capability "
           "8.0; reference: the graph on the host, "
-          "compiled another way")
+          "compiled another way; sim: the Vulkan code on the host, in orders that the plan "
+          "permits, "
+          "every byte watched; exit 1 when something may go wrong")
       ->type_name("DEVICE");
   verb->add_flag(
       "--f64", options->float64,
@@ -186,6 +229,15 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
   verb->add_option("--random-inputs", options->seed,
                    "Random values for every argument that no --input has")
       ->type_name("SEED");
+  verb->add_option("--sim-seed", options->simSeed, "With --device=sim: what orders are by; 1")
+      ->type_name("SEED");
+  verb->add_option("--sim-strategy", options->simStrategy,
+                   "With --device=sim: random (default), recorded, latest-first, writer-first or "
+                   "split: in which order what may overlap runs")
+      ->type_name("STRATEGY");
+  verb->add_flag("--sim-fma", options->simFma,
+                 "With --device=sim: round a fused multiply-add once; without it twice, as "
+                 "lavapipe does");
   verb->add_option("--steps", options->steps,
                    "Invoke so often and report the fastest; a result named as a donated argument "
                    "is that argument of the next step")

@@ -1,0 +1,532 @@
+//===- Machine.cpp - One plan's dispatches in flight ----------------------===//
+
+#include "Machine.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace weir;
+using namespace weir::sim;
+
+//===----------------------------------------------------------------------===//
+// Kernels and allocations
+//===----------------------------------------------------------------------===//
+
+Machine::Machine(const Artifact &artifact, const EntrySpec &entry, const Plan &plan,
+                 const Profile &profile, bool fusesFma, std::function<void(double)> progress)
+    : entry(entry), plan(plan), profile(profile), artifact(artifact), progress(std::move(progress)),
+      order(plan) {
+  if (profile.subgroupSize > mostLanes)
+    throw Error("the simulator knows subgroups of up to " + std::to_string(mostLanes) +
+                " invocations, profile " + profile.name + " has " +
+                std::to_string(profile.subgroupSize));
+  decodeKernels(fusesFma);
+  makeStores();
+}
+
+void Machine::decodeKernels(bool fusesFma) {
+  DecodeOptions options = {uint32_t(profile.subgroupSize), fusesFma};
+  modules.reserve(plan.kernels.size());
+  for (const Kernel &kernel : plan.kernels) {
+    modules.emplace_back(artifact.code.at(kernel.code), kernel.code);
+    const Program &program =
+        programs.emplace_back(decode(modules.back(), kernel.name, options, kernel.code));
+    const std::array<uint32_t, 3> &size = program.localSize;
+    if (!std::equal(size.begin(), size.end(), kernel.workgroup.begin()) ||
+        std::find(size.begin(), size.end(), 0u) != size.end())
+      throw Error(kernel.code + ": has another workgroup than the plan says of kernel '" +
+                  kernel.name + "'");
+    if (uint64_t(size[0]) * size[1] > UINT16_MAX ||
+        uint64_t(size[0]) * size[1] * size[2] > UINT16_MAX)
+      throw Error(kernel.code + ": has a workgroup of more than 65535 invocations");
+    for (const MemoryAccess &access : program.accesses)
+      if (access.site && access.space == Space::Storage && access.binding >= kernel.operands.size())
+        throw Error(kernel.code + ": uses binding " + std::to_string(access.binding) +
+                    ", but the plan gives kernel '" + kernel.name + "' " +
+                    std::to_string(kernel.operands.size()) + " operands");
+  }
+}
+
+template <typename T> static Lazy<T> allocate(int64_t count) {
+  Lazy<T> lazy;
+  lazy.items.reset(static_cast<T *>(std::calloc(size_t(count) + 1, sizeof(T))));
+  if (!lazy.items)
+    throw Error("the host has no memory for a shadow of " + std::to_string(count) + " cells");
+  return lazy;
+}
+
+void Machine::makeStores() {
+  std::vector<int64_t> granules(plan.allocations.size(), 16);
+  for (const Command &command : plan.commands) {
+    if (command.kind != Command::Kind::Dispatch)
+      continue;
+    for (const MemoryAccess &access : programs[size_t(command.kernel)].accesses) {
+      if (!access.site || access.space != Space::Storage)
+        continue;
+      const PlanOperand &operand = command.operands[access.binding];
+      int64_t common = access.granule | operand.offset;
+      int64_t &granule = granules[size_t(operand.allocation)];
+      granule = std::min(granule, common & -common);
+    }
+  }
+  for (size_t i = 0; i < plan.allocations.size(); ++i) {
+    const Allocation &allocation = plan.allocations[i];
+    Store &store = stores.emplace_back();
+    store.bytes = allocation.bytes;
+    while (int64_t(1) << store.shift < granules[i])
+      ++store.shift;
+    store.values = allocate<unsigned char>(store.bytes);
+    store.stale = allocate<unsigned char>(store.bytes);
+    store.cells = allocate<Cell>((store.bytes >> store.shift) + 1);
+    store.isArena = allocation.kind == AllocationKind::Arena;
+    if (allocation.kind == AllocationKind::Argument) {
+      store.initialValue = plan.argumentValues[size_t(allocation.index)];
+      store.isWritable = entry.arguments[size_t(allocation.index)].donate;
+    }
+    if (allocation.kind == AllocationKind::Constants) {
+      store.isWritable = false;
+      std::memcpy(&store.values[0], artifact.constants.data(), artifact.constants.size());
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// A run
+//===----------------------------------------------------------------------===//
+
+void Machine::begin(const std::vector<Tensor> &arguments) {
+  for (size_t i = 0; i < stores.size(); ++i) {
+    const Allocation &allocation = plan.allocations[i];
+    Store &store = stores[i];
+    switch (allocation.kind) {
+    case AllocationKind::Argument: {
+      const Bytes &data = arguments[size_t(allocation.index)].data;
+      if (int64_t(data.size()) != store.bytes)
+        throw Error("argument '" + entry.arguments[size_t(allocation.index)].name + "' has " +
+                    std::to_string(data.size()) + " bytes, its allocation " +
+                    std::to_string(store.bytes));
+      if (!hasRun || store.isWritable)
+        std::memcpy(&store.values[0], data.data(), data.size());
+      break;
+    }
+    case AllocationKind::Result:
+    case AllocationKind::Arena:
+      std::memset(&store.values[0], poison, size_t(store.bytes));
+      break;
+    case AllocationKind::Constants:
+      break;
+    }
+  }
+
+  if (uint64_t(firstSerial) + 2 * order.countDispatches() > UINT32_MAX)
+    throw Error("so many runs in a row are more than the simulator can number");
+  firstSerial += uint32_t(dispatches.size());
+  dispatches.clear();
+  dispatches.reserve(order.countDispatches());
+  byQueue.assign(order.countQueues(), {});
+  unfinished.clear();
+  readers.assign(1, {});
+  isPoisoned.assign(plan.slots.size(), false);
+  workgroups = endedWorkgroups = 0;
+  for (const Command &command : plan.commands) {
+    if (command.kind != Command::Kind::Dispatch)
+      continue;
+    DispatchRun &dispatch = dispatches.emplace_back();
+    dispatch.number = dispatches.size() - 1;
+    dispatch.serial = firstSerial + uint32_t(dispatches.size());
+    dispatch.command = &command;
+    dispatch.program = &programs[size_t(command.kernel)];
+    bind(dispatch);
+    byQueue[size_t(command.queue)].push_back(dispatch.number);
+    ++unfinished[command.wave];
+    workgroups += dispatch.workgroups;
+  }
+  admitted.assign(byQueue.size(), 0);
+  ended.assign(byQueue.size(), 0);
+  active.clear();
+}
+
+void Machine::bind(DispatchRun &dispatch) {
+  const Command &command = *dispatch.command;
+  dispatch.workgroups = uint64_t(command.grid[0]);
+  for (size_t axis : {1, 2})
+    if (__builtin_mul_overflow(dispatch.workgroups, uint64_t(command.grid[axis]),
+                               &dispatch.workgroups))
+      dispatch.workgroups = UINT64_MAX;
+  if (dispatch.workgroups > UINT32_MAX)
+    throw Error(describe(dispatch) + " has more than 2^32 - 1 workgroups");
+  for (const PlanOperand &operand : command.operands) {
+    Binding &binding = dispatch.bindings.emplace_back();
+    binding.store = &stores[size_t(operand.allocation)];
+    binding.offset = operand.offset;
+    binding.bytes = operand.bytes;
+    binding.value = operand.value;
+    binding.begin = operand.offset - operand.from;
+    if (binding.store->isArena)
+      binding.isLive = std::any_of(plan.slots.begin(), plan.slots.end(), [&](const Slot &slot) {
+        return slot.offset <= operand.offset &&
+               operand.offset + operand.bytes <= slot.offset + slot.bytes &&
+               slot.firstWave <= command.wave && command.wave <= slot.lastWave;
+      });
+  }
+  checkEffects(dispatch);
+}
+
+/// What the code does to an operand must be what the plan says, or its order means
+/// nothing.
+void Machine::checkEffects(const DispatchRun &dispatch) {
+  const Kernel &kernel = plan.kernels[size_t(dispatch.command->kernel)];
+  for (const MemoryAccess &access : dispatch.program->accesses) {
+    if (!access.site || access.space != Space::Storage)
+      continue;
+    Access declared = kernel.operands[access.binding].access;
+    Access allowed = access.isWrite ? Access::Write : Access::Read;
+    if (declared == Access::Update || declared == allowed)
+      continue;
+    reports.add(ReportKind::Effect,
+                {dispatch.command->kernel, int64_t(access.binding), access.isWrite, 0}, [&] {
+                  return "effect: the code of " + describe(dispatch) +
+                         (access.isWrite ? " writes" : " reads") + " operand " +
+                         std::to_string(access.binding) + ", which the plan says it does not";
+                });
+  }
+}
+
+std::vector<Tensor> Machine::invoke(const std::vector<Tensor> &arguments, SimStrategy how,
+                                    uint64_t seed) {
+  strategy = how;
+  random.seed(seed);
+  begin(arguments);
+  admit();
+  while (!active.empty())
+    advance(pick());
+  hasRun = true;
+  return readResults();
+}
+
+std::vector<Tensor> Machine::readResults() {
+  std::vector<Tensor> results;
+  for (const TensorSpec &spec : entry.results)
+    results.push_back({spec, Bytes(size_t(getByteSize(spec)))});
+  for (size_t i = 0; i < stores.size(); ++i) {
+    const Allocation &allocation = plan.allocations[i];
+    bool isResult = allocation.kind == AllocationKind::Result;
+    int64_t index = isResult ? allocation.index : allocation.result;
+    if (!isResult && (allocation.kind != AllocationKind::Argument || index < 0))
+      continue;
+    const Store &store = stores[i];
+    Bytes &data = results[size_t(index)].data;
+    std::memcpy(data.data(), &store.values[0], std::min(data.size(), size_t(store.bytes)));
+    int64_t wanted = plan.resultValues[size_t(index)];
+    for (int64_t cell = 0; cell << store.shift < store.bytes; ++cell) {
+      Holder holder = findHolder(store, store.cells[size_t(cell)]);
+      if (holder.value == wanted && holder.begin == 0)
+        continue;
+      reports.add(ReportKind::Result, {index, 0, 0, 0}, [&] {
+        return "result: in the end " + describeByte(store, cell << store.shift) + " holds " +
+               (holder.value < 0 ? "nothing" : describeValue(holder.value)) + " instead of " +
+               describeValue(wanted);
+      });
+    }
+  }
+  return results;
+}
+
+//===----------------------------------------------------------------------===//
+// Whose turn it is
+//===----------------------------------------------------------------------===//
+
+/// Lets all dispatches begin before which everything has ended that the plan says.
+void Machine::admit() {
+  auto hasEnded = [&](size_t queue, uint32_t commands) {
+    return ended[queue] == byQueue[queue].size() ||
+           order.getPlace(byQueue[queue][ended[queue]]) >= commands;
+  };
+  for (size_t queue = 0; queue < byQueue.size(); ++queue)
+    for (size_t &next = admitted[queue]; next < byQueue[queue].size(); ++next) {
+      size_t number = byQueue[queue][next];
+      const std::vector<uint32_t> &past = order.getPast(number);
+      bool isReady = true;
+      for (size_t other = 0; isReady && other < past.size(); ++other)
+        isReady = hasEnded(other, past[other]);
+      if (!isReady)
+        break;
+      DispatchRun *dispatch = &dispatches[number];
+      active.insert(std::upper_bound(active.begin(), active.end(), dispatch), dispatch);
+    }
+  if (strategy == SimStrategy::WriterFirst)
+    rankWriters();
+}
+
+/// Prefers dispatches that write what another one reads.
+void Machine::rankWriters() {
+  auto writesWhatIsRead = [&](const DispatchRun &writer, const DispatchRun &reader) {
+    const Kernel &from = plan.kernels[size_t(writer.command->kernel)];
+    const Kernel &to = plan.kernels[size_t(reader.command->kernel)];
+    for (size_t i = 0; i < writer.bindings.size(); ++i)
+      for (size_t k = 0; k < reader.bindings.size(); ++k) {
+        const Binding &a = writer.bindings[i], &b = reader.bindings[k];
+        if (a.store == b.store && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes &&
+            from.operands[i].access != Access::Read && to.operands[k].access != Access::Write)
+          return true;
+      }
+    return false;
+  };
+  constexpr size_t most = 64; // of the latest, so that this stays cheap
+  size_t first = active.size() > most ? active.size() - most : 0;
+  for (size_t i = first; i < active.size(); ++i) {
+    active[i]->isWriter = false;
+    for (size_t k = first; k < active.size(); ++k)
+      active[i]->isWriter |= i != k && writesWhatIsRead(*active[i], *active[k]);
+  }
+}
+
+DispatchRun &Machine::pick() {
+  switch (strategy) {
+  case SimStrategy::Random:
+    return *active[random() % active.size()];
+  case SimStrategy::Recorded:
+    return *active.front();
+  case SimStrategy::WriterFirst:
+    for (size_t i = active.size(); i-- > 0;)
+      if (active[i]->isWriter)
+        return *active[i];
+    return *active.back();
+  case SimStrategy::Split:
+    for (DispatchRun *dispatch : active)
+      if (dispatch->begun * 2 < dispatch->workgroups)
+        return *dispatch;
+    return *active.back();
+  case SimStrategy::LatestFirst:
+    break;
+  }
+  return *active.back();
+}
+
+void Machine::advance(DispatchRun &dispatch) {
+  bool isMixed = strategy == SimStrategy::Random || strategy == SimStrategy::Split;
+  size_t most = isMixed ? 4 : 1; // workgroups at a time
+  auto &running = dispatch.running;
+  auto &idle = idleWorkgroups[dispatch.program];
+  while (running.size() < most && dispatch.begun < dispatch.workgroups) {
+    if (idle.empty())
+      idle.push_back(std::make_unique<Workgroup>(*this, *dispatch.program));
+    bool isForward = isMixed || strategy == SimStrategy::Recorded;
+    idle.back()->start(dispatch,
+                       isForward ? dispatch.begun : dispatch.workgroups - 1 - dispatch.begun);
+    ++dispatch.begun;
+    running.push_back(std::move(idle.back()));
+    idle.pop_back();
+  }
+  size_t turn = strategy == SimStrategy::Random  ? random() % running.size()
+                : strategy == SimStrategy::Split ? dispatch.turn++ % running.size()
+                                                 : 0;
+  uint64_t accesses = strategy == SimStrategy::Random  ? 1 + random() % 64
+                      : strategy == SimStrategy::Split ? 1
+                                                       : UINT64_MAX;
+  running[turn]->advance(accesses);
+  if (!running[turn]->isOver())
+    return;
+  idle.push_back(std::move(running[turn]));
+  running.erase(running.begin() + int64_t(turn));
+  ++dispatch.ended;
+  if (++endedWorkgroups % 64 == 0 && progress)
+    progress(double(endedWorkgroups) / double(workgroups));
+  if (dispatch.ended == dispatch.workgroups)
+    end(dispatch);
+}
+
+void Machine::end(DispatchRun &dispatch) {
+  active.erase(std::find(active.begin(), active.end(), &dispatch));
+  size_t queue = order.getQueue(dispatch.number);
+  auto isOver = [&](size_t number) {
+    return dispatches[number].ended == dispatches[number].workgroups;
+  };
+  while (ended[queue] < byQueue[queue].size() && isOver(byQueue[queue][ended[queue]]))
+    ++ended[queue];
+  auto wave = unfinished.find(dispatch.command->wave);
+  if (--wave->second == 0)
+    unfinished.erase(wave);
+  poisonDead();
+  admit();
+}
+
+/// Destroys what slots held that no dispatch may use any more.
+void Machine::poisonDead() {
+  for (size_t i = 0; i < plan.slots.size(); ++i) {
+    const Slot &slot = plan.slots[i];
+    if (isPoisoned[i] || (!unfinished.empty() && unfinished.begin()->first <= slot.lastWave))
+      continue;
+    isPoisoned[i] = true;
+    for (Store &store : stores) {
+      if (!store.isArena)
+        continue;
+      int64_t end = std::min(slot.offset + slot.bytes, store.bytes);
+      int64_t bytes = int64_t(1) << store.shift;
+      for (int64_t at = slot.offset; at + bytes <= end; at += bytes) {
+        DispatchRun *writer = findDispatch(store.cells[size_t(at >> store.shift)].writer);
+        if (!writer || writer->command->wave > slot.lastWave)
+          continue;
+        std::memset(&store.values[size_t(at)], poison, size_t(bytes));
+        std::memset(&store.stale[size_t(at)], poison, size_t(bytes));
+      }
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The rules
+//===----------------------------------------------------------------------===//
+
+Machine::Holder Machine::findHolder(const Store &store, const Cell &cell) const {
+  if (const DispatchRun *writer = findDispatch(cell.writer)) {
+    const Binding &binding = writer->bindings[writer->program->accesses[cell.write.site].binding];
+    return {binding.value, binding.begin};
+  }
+  return {store.initialValue, 0};
+}
+
+uint32_t Machine::addReader(uint32_t list, uint32_t dispatch, const Touch &touch) {
+  readers.push_back({dispatch, touch, list});
+  return uint32_t(readers.size() - 1);
+}
+
+void Machine::checkLife(DispatchRun &dispatch, uint32_t operand, int64_t cell, const Touch &touch) {
+  const Binding &binding = dispatch.bindings[operand];
+  const Store &store = *binding.store;
+  bool isWrite = dispatch.program->accesses[touch.site].isWrite;
+  reports.add(ReportKind::Dead, {int64_t(dispatch.number), operand, -2, isWrite}, [&] {
+    return "dead: " + describe(dispatch) + ", " + describe(dispatch, touch) + ", " +
+           (isWrite ? "writes " : "reads ") + describeByte(store, cell << store.shift) +
+           ", operand " + std::to_string(operand) + ", which is in no slot that is live in wave " +
+           std::to_string(dispatch.command->wave);
+  });
+}
+
+void Machine::checkContents(DispatchRun &dispatch, uint32_t operand, int64_t cell,
+                            const Touch &touch) {
+  const Binding &binding = dispatch.bindings[operand];
+  const Store &store = *binding.store;
+  const Cell &state = store.cells[size_t(cell)];
+  Holder holder = findHolder(store, state);
+  if (binding.value < 0 || (holder.value == binding.value && holder.begin == binding.begin))
+    return;
+  const DispatchRun *writer = findDispatch(state.writer);
+  auto describeRead = [&] {
+    return describe(dispatch) + ", " + describe(dispatch, touch) + ", reads " +
+           describeByte(store, cell << store.shift);
+  };
+  if (holder.value < 0 && !writer) {
+    reports.add(ReportKind::NeverWritten, {int64_t(dispatch.number), operand, -1, 0}, [&] {
+      return "never written: " + describeRead() + " as " + describeValue(binding.value) +
+             ", which nothing wrote in this run";
+    });
+    return;
+  }
+  reports.add(ReportKind::Dead,
+              {int64_t(dispatch.number), operand, writer ? int64_t(writer->number) : -1, 0}, [&] {
+                bool isSame = holder.value == binding.value;
+                return "dead: " + describeRead() + " as " + describeValue(binding.value) +
+                       ", which holds " + (isSame ? "other bytes of " : "") +
+                       describeValue(holder.value) +
+                       (writer ? " since " + describe(*writer) + ", " +
+                                     describe(*writer, state.write) + ", wrote it"
+                               : "");
+              });
+}
+
+bool Machine::checkRead(DispatchRun &dispatch, uint32_t operand, int64_t number,
+                        const Touch &touch) {
+  const Binding &binding = dispatch.bindings[operand];
+  Store &store = *binding.store;
+  Cell &cell = store.cells[size_t(number)];
+  bool isThere = true;
+  if (cell.writer == dispatch.serial) {
+    if (areConcurrent(cell.write, touch))
+      reportInside(dispatch, cell.write, touch, number << store.shift, &store);
+    else if (dispatch.program->accesses[cell.write.site].binding != operand)
+      checkContents(dispatch, operand, number, touch);
+  } else if (DispatchRun *writer = findDispatch(cell.writer)) {
+    bool isOrdered = order.isOrdered(writer->number, dispatch.number);
+    if (isOrdered &&
+        order.isVisible(writer->number, dispatch.number, operand, number << store.shift)) {
+      checkContents(dispatch, operand, number, touch);
+    } else {
+      reportPair(isOrdered ? ReportKind::Invisible : ReportKind::Race, *writer, cell.write,
+                 dispatch, touch, store, number);
+      isThere = strategy == SimStrategy::LatestFirst || strategy == SimStrategy::WriterFirst ||
+                (strategy == SimStrategy::Random && random() % 2);
+    }
+  } else {
+    checkContents(dispatch, operand, number, touch);
+  }
+  if (!binding.isLive)
+    checkLife(dispatch, operand, number, touch);
+
+  if (cell.reader == dispatch.serial) {
+    cell.addRead(touch);
+    return isThere;
+  }
+  DispatchRun *reader = findDispatch(cell.reader);
+  if (!reader)
+    cell.others = 0;
+  else if (!order.isOrdered(reader->number, dispatch.number))
+    for (const Touch &read : cell.reads)
+      if (read.site)
+        cell.others = addReader(cell.others, cell.reader, read);
+  cell.reader = dispatch.serial;
+  cell.reads[0] = touch;
+  cell.reads[1] = {};
+  return isThere;
+}
+
+void Machine::checkWrite(DispatchRun &dispatch, uint32_t operand, int64_t number,
+                         const Touch &touch) {
+  const Binding &binding = dispatch.bindings[operand];
+  Store &store = *binding.store;
+  Cell &cell = store.cells[size_t(number)];
+  int64_t byte = number << store.shift;
+  if (cell.writer == dispatch.serial) {
+    if (areConcurrent(cell.write, touch))
+      reportInside(dispatch, cell.write, touch, byte, &store);
+  } else {
+    if (DispatchRun *writer = findDispatch(cell.writer)) {
+      bool isOrdered = order.isOrdered(writer->number, dispatch.number);
+      if (!isOrdered || !order.isVisible(writer->number, dispatch.number, operand, byte))
+        reportPair(isOrdered ? ReportKind::Invisible : ReportKind::Race, *writer, cell.write,
+                   dispatch, touch, store, number);
+    }
+    // Others may still see what was there before.
+    int64_t bytes = std::min(int64_t(1) << store.shift, store.bytes - byte);
+    std::memcpy(&store.stale[size_t(byte)], &store.values[size_t(byte)], size_t(bytes));
+  }
+  if (DispatchRun *reader = findDispatch(cell.reader)) {
+    if (reader == &dispatch) {
+      if (const Touch *read = cell.findRace(touch))
+        reportInside(dispatch, *read, touch, byte, &store);
+    } else if (!order.isOrdered(reader->number, dispatch.number)) {
+      reportPair(ReportKind::Race, *reader, cell.reads[0], dispatch, touch, store, number);
+    }
+    for (uint32_t i = cell.others; i; i = readers[i].next) {
+      DispatchRun &other = *findDispatch(readers[i].dispatch);
+      if (&other == &dispatch ? areConcurrent(readers[i].touch, touch)
+                              : !order.isOrdered(other.number, dispatch.number)) {
+        if (&other == &dispatch)
+          reportInside(dispatch, readers[i].touch, touch, byte, &store);
+        else
+          reportPair(ReportKind::Race, other, readers[i].touch, dispatch, touch, store, number);
+      }
+    }
+  }
+  if (!store.isWritable)
+    reports.add(ReportKind::ReadOnly, {int64_t(dispatch.number), operand, 0, 0}, [&] {
+      return "read-only: " + describe(dispatch) + ", " + describe(dispatch, touch) + ", writes " +
+             describeByte(store, byte) + ", which is not donated";
+    });
+  if (!binding.isLive)
+    checkLife(dispatch, operand, number, touch);
+  cell.writer = dispatch.serial;
+  cell.write = touch;
+  cell.reader = cell.others = 0;
+  cell.reads[0] = cell.reads[1] = {};
+}

@@ -1,0 +1,219 @@
+//===- Machine.h - One plan's dispatches in flight --------------*- C++ -*-===//
+
+#ifndef WEIR_LIB_SIM_MACHINE_H
+#define WEIR_LIB_SIM_MACHINE_H
+
+#include "Order.h"
+#include "Program.h"
+#include "Reports.h"
+#include "Shadow.h"
+#include "Subgroup.h"
+
+#include "weir/Artifact/Artifact.h"
+#include "weir/Sim/Sim.h"
+
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace weir::sim {
+
+/// Fills memory that holds nothing: NaNs, and integers of ones.
+inline constexpr unsigned char poison = 0xff;
+
+/// Zeros that cost no memory before they are touched.
+/// Errors of `allocate`: `Error` when the host has not so much.
+template <typename T> struct Lazy {
+  struct Free {
+    void operator()(T *items) const { std::free(items); }
+  };
+  std::unique_ptr<T[], Free> items;
+  T &operator[](size_t i) const { return items[i]; }
+};
+
+/// The bytes of one allocation.
+struct Store {
+  int64_t bytes = 0;
+  int shift = 0; ///< log2 of the bytes of a cell
+  /// What is there, and what was there before the latest dispatch that wrote, which
+  /// others may see as long as that write is not visible to them.
+  Lazy<unsigned char> values, stale;
+  Lazy<Cell> cells;
+  int64_t initialValue = -1; ///< of the plan's values, what it holds when a run begins
+  bool isWritable = true;
+  bool isArena = false;
+};
+
+/// A dispatch's operand.
+struct Binding {
+  Store *store = nullptr;
+  int64_t offset = 0, bytes = 0;
+  int64_t value = -1; ///< of the plan's; -1: a constant
+  int64_t begin = 0;  ///< where that value begins in the store
+  bool isLive = true; ///< in a slot that is live in the dispatch's wave
+};
+
+class Machine;
+class Workgroup;
+
+struct DispatchRun {
+  size_t number = 0; ///< among the plan's dispatches
+  uint32_t serial = 0;
+  const Command *command = nullptr;
+  const Program *program = nullptr;
+  std::vector<Binding> bindings;
+  uint64_t workgroups = 0, begun = 0, ended = 0;
+  bool isWriter = false; ///< for SimStrategy::WriterFirst
+  size_t turn = 0;       ///< for SimStrategy::Split
+  std::vector<std::unique_ptr<Workgroup>> running;
+};
+
+class Workgroup {
+public:
+  Workgroup(Machine &machine, const Program &program);
+  void start(DispatchRun &dispatch, uint64_t number);
+
+  /// Runs one of its subgroups: the last or the first one, any, or each in turn, by
+  /// the machine's strategy.
+  void advance(uint64_t accesses);
+  bool isOver() const { return over; }
+  uint32_t countSubgroups() const { return uint32_t(subgroups.size()); }
+
+  // For steps of its subgroups, all lanes that are active.
+  void accessStorage(const MemoryAccess &access, Subgroup &subgroup);
+  void accessMemory(const MemoryAccess &access, Subgroup &subgroup);
+  void accessPrivate(const MemoryAccess &access, Subgroup &subgroup);
+  void reportDivergence(const Barrier &barrier);
+  void reportInactive(const Shuffle &shuffle, const Subgroup &subgroup, uint32_t lane);
+  void reportUnreachable(const Subgroup &subgroup);
+  void reportEndless();
+
+  Machine &machine;
+  const Program &program;
+  DispatchRun *dispatch = nullptr;
+  uint32_t number = 0; ///< counted along x first
+  std::array<uint32_t, 3> place = {0, 0, 0};
+
+private:
+  Touch makeTouch(const MemoryAccess &access, const Subgroup &subgroup, uint32_t lane,
+                  uint32_t phase) const;
+  void meet();
+  void abandon();
+
+  bool over = false;
+  uint32_t turn = 0;
+  uint32_t storagePhase = 0, memoryPhase = 0;
+  std::vector<std::unique_ptr<Subgroup>> subgroups;
+  std::vector<unsigned char> memory;
+  std::vector<Cell> cells; ///< of `memory`
+};
+
+class Machine {
+public:
+  Machine(const Artifact &artifact, const EntrySpec &entry, const Plan &plan,
+          const Profile &profile, bool fusesFma, std::function<void(double)> progress);
+
+  /// Runs the entry. From the second call on, arguments that are not donated are as
+  /// the last run left them.
+  std::vector<Tensor> invoke(const std::vector<Tensor> &arguments, SimStrategy strategy,
+                             uint64_t seed);
+
+  // Before each cell that a load or store touches.
+  /// Returns whether the load sees what is there, and not what was there before.
+  bool checkRead(DispatchRun &dispatch, uint32_t operand, int64_t cell, const Touch &touch);
+  void checkWrite(DispatchRun &dispatch, uint32_t operand, int64_t cell, const Touch &touch);
+
+  /// A load or store outside of its operand or variable, bytes counted from its begin.
+  void reportOutside(const DispatchRun &dispatch, const MemoryAccess &access, const Touch &touch,
+                     int64_t offset, int64_t bytes);
+  /// A load of what nothing wrote, of memory that is no store.
+  void reportUnwritten(const DispatchRun &dispatch, const MemoryAccess &access, const Touch &touch,
+                       int64_t byte);
+  /// A race inside a dispatch; workgroup memory where there is no store.
+  void reportInside(const DispatchRun &dispatch, const Touch &a, const Touch &b, int64_t byte,
+                    const Store *store = nullptr);
+  void reportCode(ReportKind kind, const DispatchRun &dispatch, uint32_t workgroup,
+                  const spv::SourceLine &source, const std::string &problem);
+
+  int64_t getMostTrips() const { return profile.maxLoopTrips; }
+
+  Reports reports;
+  SimStrategy strategy = SimStrategy::Random;
+  std::mt19937_64 random;
+
+private:
+  void decodeKernels(bool fusesFma);
+  void makeStores();
+  void begin(const std::vector<Tensor> &arguments);
+  void bind(DispatchRun &dispatch);
+  void checkEffects(const DispatchRun &dispatch);
+  std::vector<Tensor> readResults();
+
+  void admit();
+  DispatchRun &pick();
+  void advance(DispatchRun &dispatch);
+  void end(DispatchRun &dispatch);
+  void poisonDead();
+  void rankWriters();
+
+  /// The dispatch of this run with a serial, or null for one of an earlier run.
+  DispatchRun *findDispatch(uint32_t serial) {
+    return serial > firstSerial ? &dispatches[serial - firstSerial - 1] : nullptr;
+  }
+  const DispatchRun *findDispatch(uint32_t serial) const {
+    return const_cast<Machine *>(this)->findDispatch(serial);
+  }
+  /// What a cell holds: one of the plan's values, or none, and where it begins.
+  struct Holder {
+    int64_t value = -1, begin = 0;
+  };
+  Holder findHolder(const Store &store, const Cell &cell) const;
+  std::string describe(const DispatchRun &dispatch) const;
+  std::string describe(const DispatchRun &dispatch, const Touch &touch) const;
+  std::string describeSource(const DispatchRun &dispatch, const spv::SourceLine &source) const;
+  std::string describeByte(const Store &store, int64_t byte) const;
+  std::string describeValue(int64_t value) const;
+
+  /// Reports a read of bytes of another value, or of none.
+  void checkContents(DispatchRun &dispatch, uint32_t operand, int64_t cell, const Touch &touch);
+  void checkLife(DispatchRun &dispatch, uint32_t operand, int64_t cell, const Touch &touch);
+  void reportPair(ReportKind kind, const DispatchRun &first, const Touch &firstTouch,
+                  const DispatchRun &second, const Touch &secondTouch, const Store &store,
+                  int64_t cell);
+  uint32_t addReader(uint32_t list, uint32_t dispatch, const Touch &touch);
+
+  const EntrySpec &entry;
+  const Plan &plan;
+  const Profile &profile;
+  const Artifact &artifact;
+  std::function<void(double)> progress;
+  Order order;
+  std::vector<spv::Module> modules; ///< by kernel
+  std::vector<Program> programs;    ///< by kernel; never grows later
+  std::vector<Store> stores;        ///< by allocation
+
+  // Of the run under way.
+  bool hasRun = false;
+  uint32_t firstSerial = 0;
+  std::vector<DispatchRun> dispatches;
+  std::vector<DispatchRun *> active;        ///< may run, in recorded order
+  std::vector<std::vector<size_t>> byQueue; ///< dispatches
+  std::vector<size_t> admitted, ended;      ///< by queue: how many of `byQueue`, in order
+  std::map<int64_t, size_t> unfinished;     ///< dispatches, by wave; none is 0
+  std::vector<bool> isPoisoned;             ///< by slot
+  uint64_t workgroups = 0, endedWorkgroups = 0;
+  struct Reader {
+    uint32_t dispatch; ///< a serial
+    Touch touch;
+    uint32_t next;
+  };
+  std::map<const Program *, std::vector<std::unique_ptr<Workgroup>>> idleWorkgroups;
+  std::vector<Reader> readers; ///< lists of cells; [0] ends one
+};
+
+} // namespace weir::sim
+
+#endif // WEIR_LIB_SIM_MACHINE_H

@@ -1,0 +1,178 @@
+//===- Reports.cpp - Sentences of the simulator ---------------------------===//
+
+#include "Machine.h"
+
+using namespace weir;
+using namespace weir::sim;
+
+bool Reports::haveRaces() const {
+  for (const auto &[key, index] : indices)
+    if (key.first == ReportKind::Race || key.first == ReportKind::Invisible)
+      return true;
+  return false;
+}
+
+std::vector<std::string> Reports::print() const {
+  std::vector<std::string> sentences;
+  for (const Report &report : list)
+    sentences.push_back(
+        report.sentence +
+        (report.count == 1 ? "" : " (the first of " + std::to_string(report.count) + ")"));
+  return sentences;
+}
+
+/// "5", or "(5, 0, 2)" where there are several dimensions.
+static std::string printPlace(uint64_t index, uint64_t x, uint64_t y, bool isLine) {
+  if (isLine)
+    return std::to_string(index);
+  return "(" + std::to_string(index % x) + ", " + std::to_string(index / x % y) + ", " +
+         std::to_string(index / x / y) + ")";
+}
+
+std::string Machine::describe(const DispatchRun &dispatch) const {
+  const std::string &location = dispatch.command->location;
+  return "dispatch " + std::to_string(dispatch.number) + " (@" + dispatch.program->name +
+         (location.empty() ? "" : ", " + location) + ")";
+}
+
+static std::string describeWorkgroup(const DispatchRun &dispatch, uint32_t number) {
+  const std::array<int64_t, 3> &grid = dispatch.command->grid;
+  return "workgroup " +
+         printPlace(number, uint64_t(grid[0]), uint64_t(grid[1]), grid[1] == 1 && grid[2] == 1);
+}
+
+std::string Machine::describeSource(const DispatchRun &dispatch,
+                                    const spv::SourceLine &source) const {
+  const std::string &file = modules[size_t(dispatch.command->kernel)].getString(source.file);
+  return source.line == 0 ? ""
+                          : " at " + file + ":" + std::to_string(source.line) + ":" +
+                                std::to_string(source.column);
+}
+
+std::string Machine::describe(const DispatchRun &dispatch, const Touch &touch) const {
+  const std::array<uint32_t, 3> &size = dispatch.program->localSize;
+  return "thread " + printPlace(touch.invocation, size[0], size[1], size[1] == 1 && size[2] == 1) +
+         " of " + describeWorkgroup(dispatch, touch.workgroup) +
+         describeSource(dispatch, dispatch.program->accesses[touch.site].source);
+}
+
+std::string Machine::describeByte(const Store &store, int64_t byte) const {
+  const Allocation &allocation = plan.allocations[size_t(&store - stores.data())];
+  std::string name;
+  switch (allocation.kind) {
+  case AllocationKind::Argument:
+    name = "argument \"" + entry.arguments[size_t(allocation.index)].name + "\"";
+    break;
+  case AllocationKind::Result:
+    name = "result \"" + entry.results[size_t(allocation.index)].name + "\"";
+    break;
+  case AllocationKind::Constants:
+    name = "the constants";
+    break;
+  case AllocationKind::Arena:
+    name = "the arena";
+    break;
+  }
+  return "byte " + std::to_string(byte) + " of " + name;
+}
+
+std::string Machine::describeValue(int64_t value) const {
+  return value < 0 ? "a constant" : "\"" + plan.values[size_t(value)].name + "\"";
+}
+
+static const MemoryAccess &getAccess(const DispatchRun &dispatch, const Touch &touch) {
+  return dispatch.program->accesses[touch.site];
+}
+
+static const char *getKind(bool firstWrites, bool secondWrites) {
+  return !firstWrites ? "WAR" : secondWrites ? "WAW" : "RAW";
+}
+
+static std::string getVerb(const MemoryAccess &access) {
+  return access.isWrite ? "writes" : "reads";
+}
+
+void Machine::reportPair(ReportKind kind, const DispatchRun &a, const Touch &aTouch,
+                         const DispatchRun &b, const Touch &bTouch, const Store &store,
+                         int64_t cell) {
+  // In recorded order, whichever came first here.
+  bool swaps = b.number < a.number;
+  const DispatchRun &first = swaps ? b : a, &second = swaps ? a : b;
+  const Touch &firstTouch = swaps ? bTouch : aTouch, &secondTouch = swaps ? aTouch : bTouch;
+  const MemoryAccess &from = getAccess(first, firstTouch), &to = getAccess(second, secondTouch);
+  reports.add(
+      kind,
+      {int64_t(first.number), int64_t(from.binding), int64_t(second.number), int64_t(to.binding)},
+      [&] {
+        return std::string(getKind(from.isWrite, to.isWrite)) + ": " + describe(second) + ", " +
+               describe(second, secondTouch) + ", " + getVerb(to) + " " +
+               describeByte(store, cell << store.shift) + ", which " + describe(first) + ", " +
+               describe(first, firstTouch) + ", " + getVerb(from) +
+               (kind == ReportKind::Race
+                    ? "; no barrier or wait orders the two"
+                    : "; no barrier or signal between the two has the byte in its memory");
+      });
+}
+
+void Machine::reportInside(const DispatchRun &dispatch, const Touch &a, const Touch &b,
+                           int64_t byte, const Store *store) {
+  // By the place in the code, whichever came first here.
+  bool swaps = b.site < a.site;
+  const Touch &firstTouch = swaps ? b : a, &secondTouch = swaps ? a : b;
+  const MemoryAccess &first = getAccess(dispatch, firstTouch),
+                     &second = getAccess(dispatch, secondTouch);
+  reports.add(ReportKind::Race,
+              {dispatch.command->kernel, -1 - int64_t(first.binding), store ? 1 : 0,
+               int64_t(second.binding) * 4 + first.isWrite * 2 + second.isWrite},
+              [&] {
+                return std::string(getKind(first.isWrite, second.isWrite)) + ": in " +
+                       describe(dispatch) + ", " + describe(dispatch, secondTouch) + " " +
+                       getVerb(second) + " " +
+                       (store ? describeByte(*store, byte)
+                              : "byte " + std::to_string(byte) + " of workgroup memory") +
+                       ", which " + describe(dispatch, firstTouch) + " " + getVerb(first) +
+                       (a.workgroup == b.workgroup ? "; no barrier in the kernel orders the two"
+                                                   : "; nothing orders workgroups of one dispatch");
+              });
+}
+
+void Machine::reportOutside(const DispatchRun &dispatch, const MemoryAccess &access,
+                            const Touch &touch, int64_t offset, int64_t bytes) {
+  reports.add(
+      ReportKind::OutOfBounds,
+      {int64_t(dispatch.number), int64_t(access.space), int64_t(access.binding), access.isWrite},
+      [&] {
+        std::string what = access.space == Space::Storage
+                               ? "operand " + std::to_string(access.binding)
+                           : access.space == Space::Workgroup ? "a variable in workgroup memory"
+                                                              : "a variable of its own";
+        return "out of bounds: " + describe(dispatch) + ", " + describe(dispatch, touch) + ", " +
+               getVerb(access) + " bytes [" + std::to_string(offset) + ", " +
+               std::to_string(offset + access.bytes) + ") of " + what + ", which has " +
+               std::to_string(bytes);
+      });
+}
+
+void Machine::reportUnwritten(const DispatchRun &dispatch, const MemoryAccess &access,
+                              const Touch &touch, int64_t byte) {
+  reports.add(ReportKind::NeverWritten,
+              {dispatch.command->kernel, int64_t(access.space), access.objectBegin, -1}, [&] {
+                return "never written: " + describe(dispatch) + ", " + describe(dispatch, touch) +
+                       ", reads byte " + std::to_string(byte) + " of " +
+                       (access.space == Space::Workgroup ? "workgroup memory"
+                                                         : "a variable of its own") +
+                       ", which nothing wrote";
+              });
+}
+
+void Machine::reportCode(ReportKind kind, const DispatchRun &dispatch, uint32_t workgroup,
+                         const spv::SourceLine &source, const std::string &problem) {
+  const char *name = kind == ReportKind::Divergent ? "divergent barrier"
+                     : kind == ReportKind::Endless ? "loop"
+                                                   : "undefined";
+  reports.add(kind, {dispatch.command->kernel, source.line, source.column, 0}, [&] {
+    return std::string(name) + ": in " + describe(dispatch) + ", " +
+           describeWorkgroup(dispatch, workgroup) + describeSource(dispatch, source) + ", " +
+           problem;
+  });
+}

@@ -1,0 +1,56 @@
+//===- Reports.h - What went wrong, once for each pair ----------*- C++ -*-===//
+
+#ifndef WEIR_LIB_SIM_REPORTS_H
+#define WEIR_LIB_SIM_REPORTS_H
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace weir::sim {
+
+enum class ReportKind {
+  Race,
+  Invisible,
+  Dead,
+  NeverWritten,
+  OutOfBounds,
+  ReadOnly,
+  Effect,
+  Divergent,
+  Endless,
+  Undefined,
+  Result,
+  Repeat
+};
+
+class Reports {
+public:
+  /// `key` tells pairs apart; `describe` makes the sentence when the pair is new.
+  template <typename Describe>
+  void add(ReportKind kind, const std::array<int64_t, 4> &key, Describe describe) {
+    auto [found, isNew] = indices.try_emplace({kind, key}, list.size());
+    if (isNew)
+      list.push_back({describe(), 0});
+    ++list[found->second].count;
+  }
+
+  /// Whether what a run computes may depend on the order.
+  bool haveRaces() const;
+
+  std::vector<std::string> print() const;
+
+private:
+  struct Report {
+    std::string sentence;
+    uint64_t count;
+  };
+  std::map<std::pair<ReportKind, std::array<int64_t, 4>>, size_t> indices;
+  std::vector<Report> list;
+};
+
+} // namespace weir::sim
+
+#endif // WEIR_LIB_SIM_REPORTS_H

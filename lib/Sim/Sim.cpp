@@ -1,0 +1,66 @@
+//===- Sim.cpp - An artifact's SPIR-V, run by the book --------------------===//
+
+#include "weir/Sim/Sim.h"
+
+#include "Machine.h"
+
+#include <algorithm>
+
+using namespace weir;
+using namespace weir::sim;
+
+SimStrategy weir::parseSimStrategy(const std::string &name) {
+  static constexpr std::pair<const char *, SimStrategy> names[] = {
+      {"random", SimStrategy::Random},
+      {"recorded", SimStrategy::Recorded},
+      {"latest-first", SimStrategy::LatestFirst},
+      {"writer-first", SimStrategy::WriterFirst},
+      {"split", SimStrategy::Split}};
+  std::string known;
+  for (auto [other, strategy] : names) {
+    if (name == other)
+      return strategy;
+    known += (known.empty() ? "" : ", ") + std::string(other);
+  }
+  throw Error("'" + name + "' is no strategy of the simulator; there are " + known);
+}
+
+SimOutcome weir::simulate(const Artifact &artifact, const EntrySpec &entry,
+                          const std::vector<Tensor> &arguments, const SimOptions &options) {
+  const std::vector<Profile> &targets = artifact.manifest.targets;
+  auto profile = std::find_if(targets.begin(), targets.end(),
+                              [](const Profile &profile) { return profile.target == "vulkan"; });
+  const Plan *plan = artifact.findPlan(entry.name, "vulkan");
+  if (!plan || profile == targets.end())
+    throw Error("the artifact has no code for vulkan, which the simulator runs; compile it with "
+                "--target=vulkan");
+  int64_t run = 0, runs = options.steps + 1;
+  std::function<void(double)> progress;
+  if (options.progress)
+    progress = [&](double part) { options.progress((double(run) + part) / double(runs)); };
+  Machine machine(artifact, entry, *plan, *profile, options.fusesFma, progress);
+
+  std::vector<Tensor> given = arguments;
+  SimOutcome outcome;
+  for (; run < options.steps; ++run) {
+    for (size_t i = 0; i < options.carried.size() && run > 0; ++i)
+      if (options.carried[i] >= 0)
+        given[size_t(options.carried[i])].data = outcome.results[i].data;
+    outcome.results = machine.invoke(given, options.strategy, options.seed + uint64_t(run));
+  }
+  // What a run leaves behind must not matter to the next.
+  std::vector<Tensor> again =
+      machine.invoke(given, options.strategy, options.seed + uint64_t(options.steps));
+  for (size_t i = 0; i < again.size(); ++i) {
+    const Bytes &first = outcome.results[i].data, &second = again[i].data;
+    auto differs = std::mismatch(first.begin(), first.end(), second.begin()).first;
+    if (differs != first.end() && !machine.reports.haveRaces())
+      machine.reports.add(ReportKind::Repeat, {int64_t(i), 0, 0, 0}, [&] {
+        return "repeat: byte " + std::to_string(differs - first.begin()) + " of result \"" +
+               entry.results[i].name +
+               "\" is another when the entry runs a second time with the same arguments";
+      });
+  }
+  outcome.reports = machine.reports.print();
+  return outcome;
+}

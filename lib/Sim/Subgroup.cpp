@@ -1,0 +1,271 @@
+//===- Subgroup.cpp - Invocations in lockstep -----------------------------===//
+
+#include "Subgroup.h"
+
+#include "Machine.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+using namespace weir;
+using namespace weir::sim;
+
+/// Blocks that may end without an access to memory before others have their turn.
+static constexpr int mostBlocks = 1 << 16;
+
+static constexpr std::align_val_t registerAlignment{64};
+
+void Subgroup::Free::operator()(unsigned char *bytes) const {
+  ::operator delete[](bytes, registerAlignment);
+}
+
+Subgroup::Subgroup(const Program &program)
+    : program(program), width(program.width),
+      registers(static_cast<unsigned char *>(
+          ::operator new[](program.registerBytes + 1, registerAlignment))) {
+  std::memset(registers.get(), 0, program.registerBytes);
+  for (const Preset &preset : program.constants)
+    for (uint32_t lane = 0; lane < width; ++lane)
+      if (preset.isWide)
+        at<uint64_t>(preset.to)[lane] = preset.bits;
+      else
+        at<uint32_t>(preset.to)[lane] = uint32_t(preset.bits);
+  trips.resize(program.blocks.size());
+  privateBytes.resize(size_t(program.privateBytes) * width);
+  privateWritten.resize(privateBytes.size());
+}
+
+void Subgroup::start(Workgroup &group, uint32_t number, uint32_t first, uint32_t lanes) {
+  workgroup = &group;
+  firstInvocation = first;
+  all = lanes == 64 ? ~Mask(0) : (Mask(1) << lanes) - 1;
+  setMask(all);
+  waiting.clear();
+  block = 0;
+  step = program.blocks[0].firstStep;
+  state = State::Ready;
+  std::fill(privateBytes.begin(), privateBytes.end(), poison);
+  std::fill(privateWritten.begin(), privateWritten.end(), 0);
+  const std::array<uint32_t, 3> &size = program.localSize;
+  const Command &command = *group.dispatch->command;
+  uint32_t subgroups = group.countSubgroups();
+  for (const BuiltInRegister &builtIn : program.builtIns) {
+    auto *to = at<uint32_t>(builtIn.to);
+    for (uint32_t lane = 0; lane < lanes; ++lane) {
+      uint32_t index = first + lane;
+      const std::array<uint32_t, 3> local = {index % size[0], index / size[0] % size[1],
+                                             index / size[0] / size[1]};
+      uint32_t component = builtIn.component;
+      switch (builtIn.builtIn) {
+      case spv::BuiltIn::NumWorkgroups:
+        to[lane] = uint32_t(command.grid[component]);
+        break;
+      case spv::BuiltIn::WorkgroupId:
+        to[lane] = group.place[component];
+        break;
+      case spv::BuiltIn::LocalInvocationId:
+        to[lane] = local[component];
+        break;
+      case spv::BuiltIn::GlobalInvocationId:
+        to[lane] = group.place[component] * size[component] + local[component];
+        break;
+      case spv::BuiltIn::LocalInvocationIndex:
+        to[lane] = index;
+        break;
+      case spv::BuiltIn::SubgroupSize:
+        to[lane] = program.subgroupSize;
+        break;
+      case spv::BuiltIn::NumSubgroups:
+        to[lane] = subgroups;
+        break;
+      case spv::BuiltIn::SubgroupId:
+        to[lane] = number;
+        break;
+      case spv::BuiltIn::SubgroupLocalInvocationId:
+        to[lane] = lane;
+        break;
+      default: // the decoder lets no other pass
+        break;
+      }
+    }
+  }
+}
+
+void Subgroup::setMask(Mask lanes) {
+  mask = lanes;
+  isUniform = mask == all;
+}
+
+void Subgroup::run(uint64_t accesses) {
+  budget = accesses;
+  for (int blocks = 0; blocks < mostBlocks; ++blocks) {
+    const CodeBlock &code = program.blocks[block];
+    while (step < code.endStep) {
+      const Step &next = program.steps[step++];
+      next.run(*this, next);
+      if (budget == 0)
+        return;
+    }
+    endBlock(code);
+    if (state != State::Ready)
+      return;
+  }
+}
+
+/// Sends lanes of the current block along an edge. The mask is theirs afterwards.
+void Subgroup::follow(const Edge &edge, Mask lanes) {
+  if (edge.block > block)
+    trips[edge.block] = 0;
+  else if (++trips[edge.block] > workgroup->machine.getMostTrips())
+    return workgroup->reportEndless();
+  setMask(lanes);
+  for (uint32_t i = edge.firstStep; i < edge.endStep; ++i)
+    program.steps[i].run(*this, program.steps[i]);
+  auto same = std::find_if(waiting.begin(), waiting.end(),
+                           [&](const Waiting &other) { return other.block == edge.block; });
+  if (same != waiting.end())
+    same->mask |= lanes;
+  else
+    waiting.push_back({edge.block, lanes});
+}
+
+/// Goes on with the lanes that are furthest behind.
+void Subgroup::choose() {
+  if (waiting.empty()) {
+    stop(State::Done);
+    return;
+  }
+  auto next =
+      std::min_element(waiting.begin(), waiting.end(),
+                       [](const Waiting &a, const Waiting &b) { return a.block < b.block; });
+  block = next->block;
+  setMask(next->mask);
+  *next = waiting.back();
+  waiting.pop_back();
+  step = program.blocks[block].firstStep;
+}
+
+void Subgroup::endBlock(const CodeBlock &code) {
+  Mask lanes = mask;
+  switch (code.end) {
+  case CodeBlock::End::Unreachable:
+    workgroup->reportUnreachable(*this);
+    break;
+  case CodeBlock::End::Return:
+    break;
+  case CodeBlock::End::Branch:
+    follow(code.edges[0], lanes);
+    break;
+  case CodeBlock::End::Conditional: {
+    const auto *condition = at<uint32_t>(code.selector);
+    Mask taken = 0;
+    for (Mask rest = lanes; rest; rest &= rest - 1) {
+      auto lane = uint32_t(std::countr_zero(rest));
+      taken |= Mask(condition[lane] != 0) << lane;
+    }
+    if (taken)
+      follow(code.edges[0], taken);
+    if (lanes & ~taken)
+      follow(code.edges[1], lanes & ~taken);
+    break;
+  }
+  case CodeBlock::End::Switch: {
+    Mask rest = lanes;
+    for (size_t i = 0; i < code.literals.size() && rest; ++i) {
+      Mask taken = 0;
+      for (uint32_t lane = 0; lane < width; ++lane) {
+        uint64_t selector =
+            code.isWide ? at<uint64_t>(code.selector)[lane] : at<uint32_t>(code.selector)[lane];
+        taken |= Mask(rest >> lane & 1 && selector == code.literals[i]) << lane;
+      }
+      rest &= ~taken;
+      if (taken)
+        follow(code.edges[i + 1], taken);
+    }
+    if (rest)
+      follow(code.edges[0], rest);
+    break;
+  }
+  }
+  if (state == State::Ready)
+    choose();
+}
+
+//===----------------------------------------------------------------------===//
+// Steps that look beyond registers
+//===----------------------------------------------------------------------===//
+
+static void runAccess(Subgroup &subgroup, const Step &step) {
+  const MemoryAccess &access = subgroup.program.accesses[size_t(step.number)];
+  Workgroup &workgroup = *subgroup.workgroup;
+  switch (access.space) {
+  case Space::Storage:
+    workgroup.accessStorage(access, subgroup);
+    --subgroup.budget;
+    break;
+  case Space::Workgroup:
+    workgroup.accessMemory(access, subgroup);
+    --subgroup.budget;
+    break;
+  case Space::Private:
+    workgroup.accessPrivate(access, subgroup);
+    break;
+  }
+}
+
+StepFunction sim::getAccessStep() { return runAccess; }
+
+static void runBarrier(Subgroup &subgroup, const Step &step) {
+  subgroup.barrier = uint32_t(step.number);
+  if (!subgroup.isUniform)
+    return subgroup.workgroup->reportDivergence(subgroup.program.barriers[subgroup.barrier]);
+  subgroup.stop(Subgroup::State::AtBarrier);
+}
+
+StepFunction sim::getBarrierStep() { return runBarrier; }
+
+template <typename T> static void shuffle(Subgroup &subgroup, const Step &step) {
+  const Shuffle &shuffle = subgroup.program.shuffles[size_t(step.number)];
+  auto *to = subgroup.at<T>(step.to);
+  const auto *from = subgroup.at<T>(step.a);
+  const auto *index = subgroup.at<uint32_t>(step.b);
+  auto first = uint32_t(std::countr_zero(subgroup.mask));
+  for (Mask rest = subgroup.mask; rest; rest &= rest - 1) {
+    auto lane = uint32_t(std::countr_zero(rest));
+    uint64_t source = first;
+    switch (shuffle.op) {
+    case spv::Op::GroupNonUniformShuffle:
+    case spv::Op::GroupNonUniformBroadcast:
+      source = index[lane];
+      break;
+    case spv::Op::GroupNonUniformShuffleXor:
+      source = lane ^ index[lane];
+      break;
+    case spv::Op::GroupNonUniformShuffleUp:
+      source = uint64_t(lane) - index[lane];
+      break;
+    case spv::Op::GroupNonUniformShuffleDown:
+      source = uint64_t(lane) + index[lane];
+      break;
+    default: // OpGroupNonUniformBroadcastFirst
+      break;
+    }
+    if (source < mostLanes && subgroup.isActive(uint32_t(source))) {
+      to[lane] = from[source];
+      continue;
+    }
+    subgroup.workgroup->reportInactive(shuffle, subgroup, lane);
+    to[lane] = T(-1);
+  }
+}
+
+static void runShuffle(Subgroup &subgroup, const Step &step) {
+  if (step.c)
+    shuffle<uint64_t>(subgroup, step);
+  else
+    shuffle<uint32_t>(subgroup, step);
+}
+
+StepFunction sim::getShuffleStep() { return runShuffle; }

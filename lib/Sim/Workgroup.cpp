@@ -1,0 +1,275 @@
+//===- Workgroup.cpp - Memory and barriers of a workgroup -----------------===//
+
+#include "Machine.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+using namespace weir;
+using namespace weir::sim;
+
+Workgroup::Workgroup(Machine &machine, const Program &program)
+    : machine(machine), program(program) {
+  uint32_t size = program.localSize[0] * program.localSize[1] * program.localSize[2];
+  for (uint32_t first = 0; first < size; first += program.subgroupSize)
+    subgroups.push_back(std::make_unique<Subgroup>(program));
+  memory.resize(size_t(program.workgroupBytes));
+  cells.resize(
+      size_t((program.workgroupBytes + program.workgroupGranule - 1) / program.workgroupGranule));
+}
+
+void Workgroup::start(DispatchRun &of, uint64_t index) {
+  dispatch = &of;
+  number = uint32_t(index);
+  const std::array<int64_t, 3> &grid = of.command->grid;
+  place = {uint32_t(index % uint64_t(grid[0])),
+           uint32_t(index / uint64_t(grid[0]) % uint64_t(grid[1])),
+           uint32_t(index / uint64_t(grid[0]) / uint64_t(grid[1]))};
+  over = false;
+  turn = storagePhase = memoryPhase = 0;
+  std::fill(memory.begin(), memory.end(), poison);
+  std::fill(cells.begin(), cells.end(), Cell());
+  uint32_t size = program.localSize[0] * program.localSize[1] * program.localSize[2];
+  for (uint32_t i = 0; i < subgroups.size(); ++i) {
+    uint32_t first = i * program.subgroupSize;
+    subgroups[i]->start(*this, i, first, std::min(program.subgroupSize, size - first));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Turns and barriers
+//===----------------------------------------------------------------------===//
+
+void Workgroup::advance(uint64_t accesses) {
+  size_t count = subgroups.size(), first = 0;
+  bool backwards = false;
+  switch (machine.strategy) {
+  case SimStrategy::Random:
+    first = machine.random() % count;
+    break;
+  case SimStrategy::Split:
+    first = ++turn % count;
+    break;
+  case SimStrategy::LatestFirst:
+  case SimStrategy::WriterFirst:
+    backwards = true;
+    break;
+  case SimStrategy::Recorded:
+    break;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    size_t next = (first + i) % count;
+    Subgroup &subgroup = *subgroups[backwards ? count - 1 - next : next];
+    if (subgroup.state != Subgroup::State::Ready)
+      continue;
+    subgroup.run(accesses);
+    if (subgroup.state != Subgroup::State::Ready)
+      meet();
+    return;
+  }
+}
+
+/// Where no subgroup can go on, all are done, or at one barrier, or it is divergent.
+void Workgroup::meet() {
+  if (over)
+    return;
+  const Subgroup *atBarrier = nullptr;
+  for (const auto &subgroup : subgroups) {
+    if (subgroup->state == Subgroup::State::Ready)
+      return;
+    if (subgroup->state == Subgroup::State::AtBarrier)
+      atBarrier = subgroup.get();
+  }
+  if (!atBarrier) {
+    over = true;
+    return;
+  }
+  const Barrier &barrier = program.barriers[atBarrier->barrier];
+  for (const auto &subgroup : subgroups)
+    if (subgroup->state == Subgroup::State::Done || subgroup->barrier != atBarrier->barrier)
+      return reportDivergence(barrier);
+  storagePhase += barrier.ordersStorage;
+  memoryPhase += barrier.ordersWorkgroup;
+  for (const auto &subgroup : subgroups)
+    subgroup->passBarrier();
+}
+
+/// What follows would mean nothing.
+void Workgroup::abandon() {
+  over = true;
+  for (const auto &subgroup : subgroups)
+    subgroup->stop(Subgroup::State::Done);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Touch Workgroup::makeTouch(const MemoryAccess &access, const Subgroup &subgroup, uint32_t lane,
+                           uint32_t phase) const {
+  return {number, phase, uint16_t(subgroup.firstInvocation + lane), access.site};
+}
+
+static int64_t getOffset(const MemoryAccess &access, const Subgroup &subgroup, uint32_t lane) {
+  return access.offset +
+         (access.dynamic == noRegister ? 0 : subgroup.at<int64_t>(access.dynamic)[lane]);
+}
+
+/// Registers from bytes. Short scalars leave the upper bits of a register 0.
+static void copyIn(const MemoryAccess &access, const Subgroup &subgroup, uint32_t lane,
+                   const unsigned char *bytes) {
+  for (const MemoryAccess::Scalar &scalar : access.scalars) {
+    const unsigned char *from = bytes + scalar.offset;
+    if (scalar.bytes == 8) {
+      std::memcpy(&subgroup.at<uint64_t>(scalar.value)[lane], from, 8);
+    } else if (scalar.bytes == 4) {
+      std::memcpy(&subgroup.at<uint32_t>(scalar.value)[lane], from, 4);
+    } else {
+      uint32_t value = 0;
+      std::memcpy(&value, from, scalar.bytes);
+      subgroup.at<uint32_t>(scalar.value)[lane] = value;
+    }
+  }
+}
+
+static void copyOut(const MemoryAccess &access, const Subgroup &subgroup, uint32_t lane,
+                    unsigned char *bytes) {
+  for (const MemoryAccess::Scalar &scalar : access.scalars) {
+    unsigned char *to = bytes + scalar.offset;
+    if (scalar.bytes == 8)
+      std::memcpy(to, &subgroup.at<uint64_t>(scalar.value)[lane], 8);
+    else
+      std::memcpy(to, &subgroup.at<uint32_t>(scalar.value)[lane], scalar.bytes);
+  }
+}
+
+/// What is read where there is nothing.
+static void poisonScalars(const MemoryAccess &access, const Subgroup &subgroup, uint32_t lane) {
+  for (const MemoryAccess::Scalar &scalar : access.scalars)
+    if (scalar.bytes == 8)
+      subgroup.at<uint64_t>(scalar.value)[lane] = ~uint64_t(0);
+    else
+      subgroup.at<uint32_t>(scalar.value)[lane] = uint32_t((uint64_t(1) << 8 * scalar.bytes) - 1);
+}
+
+void Workgroup::accessStorage(const MemoryAccess &access, Subgroup &subgroup) {
+  const Binding &binding = dispatch->bindings[access.binding];
+  Store &store = *binding.store;
+  for (Mask rest = subgroup.mask; rest; rest &= rest - 1) {
+    auto lane = uint32_t(std::countr_zero(rest));
+    int64_t offset = getOffset(access, subgroup, lane);
+    Touch touch = makeTouch(access, subgroup, lane, storagePhase);
+    if (offset < 0 || offset + access.bytes > binding.bytes) {
+      machine.reportOutside(*dispatch, access, touch, offset, binding.bytes);
+      if (!access.isWrite)
+        poisonScalars(access, subgroup, lane);
+      continue;
+    }
+    int64_t at = binding.offset + offset;
+    int64_t first = at >> store.shift, last = (at + access.bytes - 1) >> store.shift;
+    unsigned char *bytes = &store.values[size_t(at)];
+    if (access.isWrite) {
+      for (int64_t cell = first; cell <= last; ++cell)
+        machine.checkWrite(*dispatch, access.binding, cell, touch);
+      copyOut(access, subgroup, lane, bytes);
+      continue;
+    }
+    bool isThere = true;
+    for (int64_t cell = first; cell <= last; ++cell)
+      isThere &= machine.checkRead(*dispatch, access.binding, cell, touch);
+    copyIn(access, subgroup, lane, isThere ? bytes : &store.stale[size_t(at)]);
+  }
+}
+
+void Workgroup::accessMemory(const MemoryAccess &access, Subgroup &subgroup) {
+  for (Mask rest = subgroup.mask; rest; rest &= rest - 1) {
+    auto lane = uint32_t(std::countr_zero(rest));
+    int64_t at = getOffset(access, subgroup, lane);
+    Touch touch = makeTouch(access, subgroup, lane, memoryPhase);
+    if (at < access.objectBegin || at + access.bytes > access.objectEnd) {
+      machine.reportOutside(*dispatch, access, touch, at - access.objectBegin,
+                            access.objectEnd - access.objectBegin);
+      if (!access.isWrite)
+        poisonScalars(access, subgroup, lane);
+      continue;
+    }
+    int64_t granule = program.workgroupGranule;
+    for (int64_t i = at / granule; i <= (at + access.bytes - 1) / granule; ++i) {
+      Cell &cell = cells[size_t(i)];
+      bool isWritten = cell.write.site;
+      if (isWritten && areConcurrent(cell.write, touch))
+        machine.reportInside(*dispatch, cell.write, touch, i * granule);
+      if (!access.isWrite) {
+        if (!isWritten)
+          machine.reportUnwritten(*dispatch, access, touch, i * granule);
+        cell.addRead(touch);
+        continue;
+      }
+      if (const Touch *read = cell.findRace(touch))
+        machine.reportInside(*dispatch, *read, touch, i * granule);
+      cell = Cell();
+      cell.write = touch;
+    }
+    if (access.isWrite)
+      copyOut(access, subgroup, lane, &memory[size_t(at)]);
+    else
+      copyIn(access, subgroup, lane, &memory[size_t(at)]);
+  }
+}
+
+void Workgroup::accessPrivate(const MemoryAccess &access, Subgroup &subgroup) {
+  for (Mask rest = subgroup.mask; rest; rest &= rest - 1) {
+    auto lane = uint32_t(std::countr_zero(rest));
+    int64_t at = getOffset(access, subgroup, lane);
+    Touch touch = makeTouch(access, subgroup, lane, 0);
+    if (at < access.objectBegin || at + access.bytes > access.objectEnd) {
+      machine.reportOutside(*dispatch, access, touch, at - access.objectBegin,
+                            access.objectEnd - access.objectBegin);
+      if (!access.isWrite)
+        poisonScalars(access, subgroup, lane);
+      continue;
+    }
+    auto own = size_t(lane * program.privateBytes + at);
+    unsigned char *written = &subgroup.privateWritten[own];
+    if (access.isWrite) {
+      std::memset(written, 1, size_t(access.bytes));
+      copyOut(access, subgroup, lane, &subgroup.privateBytes[own]);
+      continue;
+    }
+    if (std::memchr(written, 0, size_t(access.bytes)))
+      machine.reportUnwritten(*dispatch, access, touch, at - access.objectBegin);
+    copyIn(access, subgroup, lane, &subgroup.privateBytes[own]);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Reports
+//===----------------------------------------------------------------------===//
+
+void Workgroup::reportDivergence(const Barrier &barrier) {
+  machine.reportCode(ReportKind::Divergent, *dispatch, number, barrier.source,
+                     "not all of its invocations reach the same barrier");
+  abandon();
+}
+
+void Workgroup::reportInactive(const Shuffle &shuffle, const Subgroup &subgroup, uint32_t lane) {
+  machine.reportCode(ReportKind::Undefined, *dispatch, number, shuffle.source,
+                     "invocation " + std::to_string(subgroup.firstInvocation + lane) +
+                         " takes a value from one of its subgroup that is not active or not there");
+}
+
+void Workgroup::reportEndless() {
+  machine.reportCode(ReportKind::Endless, *dispatch, number, {},
+                     "a loop has more than " + std::to_string(machine.getMostTrips()) +
+                         " trips, the most that the profile has");
+  abandon();
+}
+
+void Workgroup::reportUnreachable(const Subgroup &subgroup) {
+  machine.reportCode(
+      ReportKind::Undefined, *dispatch, number, {},
+      "invocation " +
+          std::to_string(subgroup.firstInvocation + uint32_t(std::countr_zero(subgroup.mask))) +
+          " reaches OpUnreachable");
+}

@@ -1,0 +1,694 @@
+//===- SimTest.cpp - What the simulator reports, and what it must not -----===//
+
+#include "Kernels.h"
+
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <random>
+#include <set>
+
+using namespace weir;
+using namespace weir::test;
+
+/// b1[i] = 2 b0[i].
+static const KernelText doubled = {.body = load("x", "%b0", "%i") + "%y = OpFMul %float %x %f2\n" +
+                                           store("y", "%b1", "%i", "%y")};
+
+static std::vector<SimOptions> getSchedules() {
+  std::vector<SimOptions> schedules;
+  for (auto strategy : {SimStrategy::Recorded, SimStrategy::LatestFirst, SimStrategy::WriterFirst,
+                        SimStrategy::Split})
+    schedules.push_back({.strategy = strategy});
+  for (uint64_t seed = 0; seed < 20; ++seed)
+    schedules.push_back({.strategy = SimStrategy::Random, .seed = seed});
+  return schedules;
+}
+
+/// Exactly one report, whatever the schedule, with these parts.
+static void expectReport(const Sample &sample, const std::vector<std::string> &parts) {
+  for (const SimOptions &schedule : getSchedules()) {
+    std::vector<std::string> reports = sample.run(schedule).reports;
+    ASSERT_EQ(reports.size(), 1u) << testing::PrintToString(reports) << " with strategy "
+                                  << int(schedule.strategy) << ", seed " << schedule.seed;
+    for (const std::string &part : parts)
+      EXPECT_NE(reports[0].find(part), std::string::npos) << reports[0] << "\nlacks " << part;
+  }
+}
+
+static void expectSilence(const Sample &sample) {
+  for (const SimOptions &schedule : getSchedules())
+    EXPECT_EQ(testing::PrintToString(sample.run(schedule).reports), "{}");
+}
+
+static std::vector<float> getFloats(const SimOutcome &outcome) {
+  const Bytes &data = outcome.results[0].data;
+  std::vector<float> floats(data.size() / 4);
+  std::memcpy(floats.data(), data.data(), data.size());
+  return floats;
+}
+
+static std::string getError(const Sample &sample) {
+  try {
+    sample.run();
+    return "";
+  } catch (const Error &error) {
+    return error.what();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Dispatches
+//===----------------------------------------------------------------------===//
+
+TEST(Dispatches, compute) {
+  Sample sample;
+  sample.addKernel(doubled, "rw");
+  sample.plan.commands = {dispatch(0, 0, {sample.x, sample.t}), barrier({sample.t}),
+                          dispatch(0, 1, {sample.t, sample.y})};
+  expectSilence(sample);
+  EXPECT_EQ(getFloats(sample.run()), (std::vector<float>{0, 4, 8, 12, 16, 20, 24, 28}));
+}
+
+TEST(Dispatches, raw) {
+  Sample sample;
+  sample.addKernel(doubled, "rw");
+  sample.plan.commands = {dispatch(0, 0, {sample.x, sample.t}),
+                          dispatch(0, 1, {sample.t, sample.y})};
+  // The reader may come first; then it reads what nothing wrote.
+  for (const SimOptions &schedule : getSchedules()) {
+    std::vector<std::string> reports = sample.run(schedule).reports;
+    ASSERT_FALSE(reports.empty());
+    bool hasRace = false;
+    for (const std::string &report : reports)
+      hasRace |= report.find("RAW: dispatch 1 (@kernel, graph.mlir:2), thread ") == 0 &&
+                 report.find("reads byte ") != std::string::npos &&
+                 report.find(" of the arena, which dispatch 0 (@kernel, graph.mlir:1), thread ") !=
+                     std::string::npos;
+    EXPECT_TRUE(hasRace) << testing::PrintToString(reports);
+  }
+}
+
+/// Case 1 of the background: a reader of x, and then x written over.
+static Sample makeOverwritten() {
+  Sample sample;
+  sample.artifact.manifest.entries[0].arguments[0].donate = true;
+  sample.addKernel(doubled, "rw");
+  KernelText ones{.body = store("y", "%b0", "%i", "%f1"), .operands = 1};
+  sample.addKernel(ones, "w");
+  sample.plan.values.push_back({"v", sample.bytes});
+  sample.plan.commands = {dispatch(0, 0, {sample.x, sample.y}),
+                          dispatch(1, 1, {sample.operand(0, 4)})};
+  return sample;
+}
+
+TEST(Dispatches, war) {
+  Sample sample = makeOverwritten();
+  expectReport(sample, {"WAR: dispatch 1 (@kernel, graph.mlir:2), thread ", " writes byte ",
+                        " of argument \"x\", which dispatch 0 (@kernel, graph.mlir:1), thread ",
+                        ", reads; no barrier or wait orders the two (the first of 16)"});
+  // It needs no memory scope.
+  sample.plan.commands.insert(sample.plan.commands.begin() + 1, barrier({}));
+  expectSilence(sample);
+}
+
+TEST(Dispatches, strategies_decide_what_a_racing_read_sees) {
+  Sample sample = makeOverwritten();
+  std::vector<float> right = {0, 2, 4, 6, 8, 10, 12, 14}, wrong(8, 2);
+  EXPECT_EQ(getFloats(sample.run({.strategy = SimStrategy::Recorded})), right);
+  EXPECT_EQ(getFloats(sample.run({.strategy = SimStrategy::LatestFirst})), wrong);
+  EXPECT_EQ(getFloats(sample.run({.strategy = SimStrategy::WriterFirst})), wrong);
+  std::set<std::vector<float>> seen;
+  for (uint64_t seed = 0; seed < 50; ++seed)
+    seen.insert(getFloats(sample.run({.strategy = SimStrategy::Random, .seed = seed})));
+  EXPECT_GT(seen.size(), 10u);
+}
+
+TEST(Dispatches, waw) {
+  Sample sample;
+  sample.addKernel(doubled, "rw");
+  sample.plan.commands = {dispatch(0, 0, {sample.x, sample.y}),
+                          dispatch(0, 1, {sample.x, sample.y})};
+  expectReport(sample,
+               {"WAW: dispatch 1 ", " writes byte ", " of result \"y\", which dispatch 0 "});
+  sample.plan.commands.insert(sample.plan.commands.begin() + 1, barrier({sample.y}));
+  expectSilence(sample);
+}
+
+TEST(Dispatches, readers_do_not_race) {
+  Sample sample;
+  sample.addKernel(doubled, "rw");
+  sample.plan.commands = {dispatch(0, 0, {sample.x, sample.y}),
+                          dispatch(0, 0, {sample.x, sample.t})};
+  expectSilence(sample);
+}
+
+/// Of two unordered readers, the writer must come after both.
+TEST(Dispatches, every_unordered_reader_counts) {
+  for (int64_t ordered : {0, 1}) {
+    Sample sample = makeOverwritten();
+    PlanOperand x = sample.x, y = sample.y, t = sample.t;
+    Command first = dispatch(0, 0, {x, y}, 1, 0), second = dispatch(0, 0, {x, t}, 1, 1);
+    Command writer = dispatch(1, 1, {sample.operand(0, 4)}, 1, 2);
+    sample.plan.commands = {first, second, signal(0, {}, ordered), wait(0, 2), writer};
+    expectReport(sample, {"WAR: dispatch 2 ", "which dispatch " + std::to_string(1 - ordered)});
+    sample.plan.commands = {first,      second, signal(0, {}, 0), signal(1, {}, 1), wait(0, 2),
+                            wait(1, 2), writer};
+    expectSilence(sample);
+  }
+}
+
+TEST(Dispatches, bytes_decide) {
+  Sample sample;
+  KernelText half = doubled;
+  half.elements = 4;
+  half.invocations = 4;
+  sample.addKernel(half, "rw");
+  for (KernelOperand &operand : sample.plan.kernels[0].operands)
+    operand.bytes = 16;
+  auto cut = [](PlanOperand operand, int64_t from) {
+    operand.bytes = 16;
+    operand.offset = operand.from = from;
+    return operand;
+  };
+  PlanOperand x = sample.x, y = sample.y;
+  sample.plan.commands = {dispatch(0, 0, {cut(x, 0), cut(y, 0)}),
+                          dispatch(0, 0, {cut(x, 0), cut(y, 16)})};
+  expectSilence(sample);
+  sample.plan.commands.push_back(dispatch(0, 0, {cut(x, 0), cut(y, 12)}));
+  EXPECT_EQ(sample.run({.strategy = SimStrategy::Recorded}).reports.size(), 2u); // with each
+}
+
+//===----------------------------------------------------------------------===//
+// What becomes visible
+//===----------------------------------------------------------------------===//
+
+TEST(Visibility, needs_the_bytes_in_a_scope) {
+  Sample sample;
+  sample.addKernel(doubled, "rw");
+  PlanView half = sample.t;
+  half.bytes = 16;
+  sample.plan.commands = {dispatch(0, 0, {sample.x, sample.t}), barrier({half}),
+                          dispatch(0, 1, {sample.t, sample.y})};
+  expectReport(sample, {"RAW: dispatch 1 ", " of the arena, which dispatch 0 ",
+                        "no barrier or signal between the two has the byte in its memory "
+                        "(the first of 8)"});
+  PlanView rest = half;
+  rest.offset = 16;
+  sample.plan.commands[1].memory = {half, rest};
+  expectSilence(sample);
+}
+
+TEST(Visibility, of_a_write_before_a_write) {
+  Sample sample;
+  sample.addKernel(doubled, "rw");
+  sample.plan.commands = {dispatch(0, 0, {sample.x, sample.y}), barrier({}),
+                          dispatch(0, 1, {sample.x, sample.y})};
+  expectReport(sample, {"WAW: dispatch 1 ", "no barrier or signal between the two"});
+}
+
+/// A later barrier may show what an earlier one ordered; one before the write cannot.
+TEST(Visibility, comes_after_the_write) {
+  Sample sample;
+  sample.addKernel(doubled, "rw");
+  Command write = dispatch(0, 0, {sample.x, sample.t}), read = dispatch(0, 1, {sample.t, sample.y});
+  sample.plan.commands = {write, barrier({}), barrier({sample.t}), read};
+  expectSilence(sample);
+  sample.plan.commands = {barrier({sample.t}), write, barrier({}), read};
+  expectReport(sample, {"RAW: dispatch 1 ", "no barrier or signal between the two"});
+}
+
+TEST(Visibility, strategies_decide_what_is_seen_without_it) {
+  Sample sample;
+  sample.addKernel(doubled, "rw");
+  sample.plan.commands = {dispatch(0, 0, {sample.x, sample.y}), barrier({}),
+                          dispatch(0, 1, {sample.y, sample.t})};
+  sample.plan.commands.push_back(barrier({sample.t, sample.y}));
+  sample.plan.commands.push_back(dispatch(0, 2, {sample.t, sample.y}));
+  EXPECT_EQ(getFloats(sample.run({.strategy = SimStrategy::LatestFirst}))[1], 8);
+  EXPECT_TRUE(std::isnan(getFloats(sample.run({.strategy = SimStrategy::Recorded}))[1]));
+}
+
+//===----------------------------------------------------------------------===//
+// Queues
+//===----------------------------------------------------------------------===//
+
+TEST(Queues, signals_and_waits_order) {
+  Sample sample;
+  sample.addKernel(doubled, "rw");
+  Command write = dispatch(0, 0, {sample.x, sample.t}, 1, 0),
+          read = dispatch(0, 1, {sample.t, sample.y}, 1, 1);
+  sample.plan.commands = {write, signal(7, {sample.t}, 0), wait(7, 1), read};
+  expectSilence(sample);
+  sample.plan.commands = {write, signal(7, {}, 0), wait(7, 1), read};
+  expectReport(sample, {"RAW: dispatch 1 ", "no barrier or signal between the two"});
+  sample.plan.commands = {signal(7, {sample.t}, 0), write, wait(7, 1), read};
+  EXPECT_FALSE(sample.run().reports.empty());
+}
+
+/// What a queue waited for, the queues that wait for it come after, too.
+TEST(Queues, order_goes_on) {
+  Sample sample;
+  sample.addKernel(doubled, "rw");
+  Command write = dispatch(0, 0, {sample.x, sample.t}, 1, 0),
+          read = dispatch(0, 1, {sample.t, sample.y}, 1, 2);
+  sample.plan.commands = {write, signal(0, {sample.t}, 0), wait(0, 1), signal(1, {}, 1), wait(1, 2),
+                          read};
+  expectSilence(sample);
+  // A wait orders what is recorded after it, not before.
+  sample.plan.commands = {write, signal(0, {sample.t}, 0), read, wait(0, 2)};
+  EXPECT_FALSE(sample.run().reports.empty());
+}
+
+//===----------------------------------------------------------------------===//
+// Invocations of one dispatch
+//===----------------------------------------------------------------------===//
+
+static Sample makeOne(const KernelText &kernel, int64_t workgroups = 1, int64_t elements = 8,
+                      const std::string &accesses = "rw") {
+  Sample sample(elements);
+  sample.addKernel(kernel, accesses);
+  sample.plan.commands = {dispatch(0, 0, {sample.x, sample.y}, workgroups)};
+  return sample;
+}
+
+TEST(Invocations, workgroups_race) {
+  // All workgroups write the first elements.
+  KernelText kernel = doubled;
+  kernel.body =
+      load("x", "%b0", "%i") + store("y", "%b1", "%l", "%x") + store("z", "%b1", "%i", "%x");
+  kernel.elements = 16;
+  expectReport(
+      makeOne({.body = load("x", "%b0", "%i") + store("y", "%b1", "%i", "%x"), .elements = 16}, 1,
+              16),
+      {"result: in the end byte 32 of result \"y\" holds nothing instead of \"y\""});
+  std::vector<std::string> reports = makeOne(kernel, 2, 16).run().reports;
+  ASSERT_FALSE(reports.empty());
+  EXPECT_NE(reports[0].find("WAW: in dispatch 0 (@kernel, graph.mlir:1), thread "),
+            std::string::npos);
+  EXPECT_NE(reports[0].find("; nothing orders workgroups of one dispatch"), std::string::npos);
+  kernel.body = load("x", "%b0", "%i") + store("z", "%b1", "%i", "%x");
+  expectSilence(makeOne(kernel, 2, 16));
+}
+
+static const char *const tile = "%tiles = OpTypeArray %float %n16\n"
+                                "%ptile = OpTypePointer Workgroup %tiles\n"
+                                "%pcell = OpTypePointer Workgroup %float\n"
+                                "%tile = OpVariable %ptile Workgroup\n";
+static const char *const fence = "OpControlBarrier %n2 %n2 %full\n";
+
+/// y[i] = x[15 - i] by way of workgroup memory; `between` stands between.
+static KernelText reverse(const std::string &between, const std::string &after = "",
+                          uint32_t semantics = 0x148) {
+  return {.body = load("x", "%b0", "%i") +
+                  "%mine = OpAccessChain %pcell %tile %l\nOpStore %mine %x\n" + between +
+                  "%other = OpISub %uint %n15 %l\n"
+                  "%place = OpAccessChain %pcell %tile %other\n%y = OpLoad %float %place\n" +
+                  after + store("y", "%b1", "%i", "%y"),
+          .elements = 16,
+          .invocations = 16,
+          .declarations =
+              tile + std::string("%full = OpConstant %uint ") + std::to_string(semantics) + "\n",
+          .interface = "%tile"};
+}
+
+TEST(Invocations, workgroup_memory_needs_a_barrier) {
+  Sample sample = makeOne(reverse(fence), 1, 16);
+  expectSilence(sample);
+  EXPECT_EQ(getFloats(sample.run())[0], 15);
+  // Unless another order reads first, of nothing.
+  for (const SimOptions &schedule : getSchedules()) {
+    std::vector<std::string> reports = makeOne(reverse(""), 1, 16).run(schedule).reports;
+    bool hasRace = false;
+    for (const std::string &report : reports)
+      hasRace |= report.find("RAW: in dispatch 0 ") == 0 &&
+                 report.find(" of workgroup memory, which thread ") != std::string::npos &&
+                 report.find("; no barrier in the kernel orders the two") != std::string::npos;
+    EXPECT_TRUE(hasRace) << testing::PrintToString(reports);
+  }
+}
+
+TEST(Invocations, barriers_need_semantics) {
+  // Storage buffers alone: not workgroup memory.
+  EXPECT_FALSE(makeOne(reverse(fence, "", 0x48), 1, 16).run().reports.empty());
+  expectSilence(makeOne(reverse(fence, "", 0x108), 1, 16));
+  // Execution alone.
+  EXPECT_FALSE(makeOne(reverse(fence, "", 0), 1, 16).run().reports.empty());
+}
+
+TEST(Invocations, a_read_before_a_write_needs_a_barrier) {
+  std::string again = "%cell = OpAccessChain %pcell %tile %l\nOpStore %cell %y\n";
+  expectReport(makeOne(reverse(fence, again), 1, 16),
+               {"WAR: in dispatch 0 ", " writes byte ", " of workgroup memory, which thread "});
+  expectSilence(makeOne(reverse(fence, fence + again), 1, 16));
+}
+
+/// Through a storage buffer: y[i] = x[i], then y[15 - i] is read.
+TEST(Invocations, storage_needs_its_semantics) {
+  auto make = [](uint32_t semantics) {
+    return makeOne({.body = load("x", "%b0", "%i") + store("y", "%b1", "%i", "%x") + fence +
+                            "%other = OpISub %uint %n15 %l\n" + load("z", "%b1", "%other") + fence +
+                            store("z", "%b1", "%i", "%z"),
+                    .elements = 16,
+                    .invocations = 16,
+                    .declarations = "%full = OpConstant %uint " + std::to_string(semantics) + "\n"},
+                   1, 16, "ru");
+  };
+  expectSilence(make(0x148));
+  expectSilence(make(0x48));
+  EXPECT_FALSE(make(0x108).run().reports.empty());
+}
+
+TEST(Invocations, divergent_barrier) {
+  auto make = [](const std::string &condition) {
+    KernelText kernel = reverse(condition +
+                                "OpSelectionMerge %merge None\n"
+                                "OpBranchConditional %c %then %merge\n"
+                                "%then = OpLabel\n" +
+                                fence + "OpBranch %merge\n%merge = OpLabel\n");
+    // Reads its own element.
+    kernel.body.replace(kernel.body.find("%n15 %l"), 7, "%l %n0");
+    return makeOne(kernel, 1, 16);
+  };
+  // Inside of a subgroup, and between subgroups.
+  for (std::string bound : {"%n3", "%n8"}) {
+    std::vector<std::string> reports =
+        make("%c = OpULessThan %bool %l " + bound + "\n").run().reports;
+    ASSERT_FALSE(reports.empty());
+    EXPECT_EQ(reports[0].find("divergent barrier: in dispatch 0 (@kernel, graph.mlir:1), "
+                              "workgroup 0, not all of its invocations reach the same barrier"),
+              0u)
+        << reports[0];
+  }
+  expectSilence(make("%c = OpULessThan %bool %w %n8\n"));
+  expectSilence(make("%c = OpUGreaterThan %bool %w %n8\n"));
+}
+
+TEST(Invocations, shuffles_among_active_lanes) {
+  auto make = [](const std::string &bound) {
+    return makeOne({.body = load("x", "%b0", "%i") + "%c = OpULessThan %bool %l " + bound +
+                            "\nOpSelectionMerge %merge None\n"
+                            "OpBranchConditional %c %then %merge\n"
+                            "%then = OpLabel\n"
+                            "%z = OpGroupNonUniformShuffleXor %float %n3 %x %n1\n"
+                            "OpBranch %merge\n%merge = OpLabel\n"
+                            "%y = OpPhi %float %x %entry %z %then\n" +
+                            store("y", "%b1", "%i", "%y")});
+  };
+  expectSilence(make("%n4"));
+  EXPECT_EQ(getFloats(make("%n4").run()), (std::vector<float>{1, 0, 3, 2, 4, 5, 6, 7}));
+  expectReport(make("%n3"), {"undefined: in dispatch 0 ", "invocation 2 takes a value from one of "
+                                                          "its subgroup that is not active"});
+}
+
+/// y[i] = sum of x[0..i], each invocation with trips of its own.
+static KernelText sum(const std::string &bound) {
+  return {.body = "OpBranch %head\n%head = OpLabel\n"
+                  "%k = OpPhi %uint %n0 %entry %next %body\n"
+                  "%s = OpPhi %float %f1 %entry %t %body\n"
+                  "%more = OpULessThan %bool %k " +
+                  bound +
+                  "\nOpLoopMerge %done %body None\nOpBranchConditional %more %body %done\n"
+                  "%body = OpLabel\n" +
+                  load("x", "%b0", "%k") +
+                  "%t = OpFAdd %float %s %x\n%next = OpIAdd %uint %k %n1\nOpBranch %head\n"
+                  "%done = OpLabel\n" +
+                  store("y", "%b1", "%i", "%s")};
+}
+
+TEST(Invocations, diverge_and_meet_again) {
+  Sample sample = makeOne(sum("%i"));
+  expectSilence(sample);
+  EXPECT_EQ(getFloats(sample.run()), (std::vector<float>{1, 1, 2, 4, 7, 11, 16, 22}));
+}
+
+TEST(Invocations, loops_end) {
+  Sample sample = makeOne(sum("%i"));
+  sample.artifact.manifest.targets[0].maxLoopTrips = 7;
+  expectSilence(sample);
+  sample.artifact.manifest.targets[0].maxLoopTrips = 6;
+  std::vector<std::string> reports = sample.run().reports;
+  ASSERT_FALSE(reports.empty());
+  EXPECT_NE(reports[0].find("a loop has more than 6 trips"), std::string::npos);
+}
+
+/// A phi that takes another phi's value of the trip before.
+TEST(Invocations, phis_swap) {
+  Sample sample = makeOne({.body = "OpBranch %head\n%head = OpLabel\n"
+                                   "%k = OpPhi %uint %n0 %entry %next %body\n"
+                                   "%a = OpPhi %float %f1 %entry %b %body\n"
+                                   "%b = OpPhi %float %f2 %entry %a %body\n"
+                                   "%more = OpULessThan %bool %k %i\n"
+                                   "OpLoopMerge %done %body None\n"
+                                   "OpBranchConditional %more %body %done\n"
+                                   "%body = OpLabel\n%next = OpIAdd %uint %k %n1\nOpBranch %head\n"
+                                   "%done = OpLabel\n" +
+                                   load("x", "%b0", "%i") + store("y", "%b1", "%i", "%a")});
+  expectSilence(sample);
+  EXPECT_EQ(getFloats(sample.run()), (std::vector<float>{1, 2, 1, 2, 1, 2, 1, 2}));
+}
+
+TEST(Invocations, switches) {
+  Sample sample =
+      makeOne({.body = load("x", "%b0", "%i") +
+                       "OpSelectionMerge %merge None\nOpSwitch %i %other 1 %one 2 %two 5 %one\n"
+                       "%one = OpLabel\nOpBranch %merge\n%two = OpLabel\nOpBranch %merge\n"
+                       "%other = OpLabel\nOpBranch %merge\n%merge = OpLabel\n"
+                       "%y = OpPhi %float %f1 %one %f2 %two %x %other\n" +
+                       store("y", "%b1", "%i", "%y")});
+  EXPECT_EQ(getFloats(sample.run()), (std::vector<float>{0, 1, 2, 3, 4, 1, 6, 7}));
+}
+
+//===----------------------------------------------------------------------===//
+// Bytes that hold nothing, or something else
+//===----------------------------------------------------------------------===//
+
+TEST(Contents, out_of_bounds) {
+  auto make = [](const std::string &shift) {
+    return makeOne({.body = "%at = OpIAdd %uint %i " + shift + "\n" + load("x", "%b0", "%at") +
+                            store("y", "%b1", "%i", "%x")});
+  };
+  expectReport(make("%n2"), {"out of bounds: dispatch 0 (@kernel, graph.mlir:1), thread ",
+                             "reads bytes [", ") of operand 0, which has 32 (the first of 4)"});
+  expectSilence(make("%n0"));
+  // A write does nothing; a negative index is none.
+  expectReport(makeOne({.body = load("x", "%b0", "%i") + store("y", "%b1", "%i", "%x") +
+                                "%at = OpISub %uint %i %n8\n" + store("z", "%b1", "%at", "%f1")}),
+               {"writes bytes [-", ") of operand 1, which has 32"});
+}
+
+TEST(Contents, never_written) {
+  Sample sample;
+  sample.addKernel(doubled, "rw");
+  sample.plan.commands = {dispatch(0, 0, {sample.t, sample.y})};
+  expectReport(sample, {"never written: dispatch 0 ", " of the arena as \"t\", which nothing wrote "
+                                                      "in this run"});
+  for (float y : getFloats(sample.run()))
+    EXPECT_TRUE(std::isnan(y));
+}
+
+TEST(Contents, own_variables_never_written) {
+  auto make = [](bool writes) {
+    return makeOne({.body = load("x", "%b0", "%i") + (writes ? "OpStore %own %x\n" : "") +
+                            "%y = OpLoad %float %own\n" + store("y", "%b1", "%i", "%y"),
+                    .variables = "%own = OpVariable %pown Function\n",
+                    .declarations = "%pown = OpTypePointer Function %float\n"});
+  };
+  expectReport(make(false), {"never written: ", "reads byte 0 of a variable of its own"});
+  expectSilence(make(true));
+}
+
+/// Case 3 of the background: t is overwritten as u while it has a reader.
+TEST(Contents, dead) {
+  Sample sample;
+  sample.addKernel(doubled, "rw");
+  PlanOperand x = sample.x, y = sample.y, t = sample.t, u = sample.u;
+  sample.plan.commands = {dispatch(0, 0, {x, t}), barrier({t}), dispatch(0, 1, {x, u}),
+                          barrier({t}), dispatch(0, 2, {t, y})};
+  expectReport(sample, {"dead: dispatch 2 ",
+                        " of the arena as \"t\", which holds \"u\" since "
+                        "dispatch 1 (@kernel, graph.mlir:2), thread ",
+                        ", wrote it (the first of 16)"});
+  sample.plan.commands.back() = dispatch(0, 2, {u, y});
+  expectSilence(sample);
+}
+
+/// A kernel that reads an operand again after it wrote over it, as ggml #1491.
+TEST(Contents, dead_in_place) {
+  auto make = [](const std::string &source) {
+    Sample sample;
+    sample.artifact.manifest.entries[0].arguments[0].donate = true;
+    sample.addKernel({.body = load("x", "%b0", "%i") + store("y", "%b1", "%i", "%x") +
+                              load("z", source, "%i") + "%s = OpFAdd %float %x %z\n" +
+                              store("z", "%b2", "%i", "%s"),
+                      .operands = 3},
+                     "ruw");
+    sample.plan.commands = {dispatch(0, 0, {sample.x, sample.operand(0, 3), sample.y})};
+    return sample;
+  };
+  expectReport(make("%b0"), {"dead: dispatch 0 ", " of argument \"x\" as \"x\", which holds \"u\" "
+                                                  "since dispatch 0 "});
+  expectSilence(make("%b1"));
+}
+
+TEST(Contents, slots_that_are_over) {
+  Sample sample;
+  sample.addKernel(doubled, "rw");
+  sample.plan.slots[0].lastWave = 0;
+  sample.plan.commands = {dispatch(0, 0, {sample.x, sample.t}), barrier({sample.t}),
+                          dispatch(0, 1, {sample.t, sample.y})};
+  expectReport(sample, {"dead: dispatch 1 ", "operand 0, which is in no slot that is live in "
+                                             "wave 1"});
+  // Its bytes are destroyed.
+  for (float y : getFloats(sample.run()))
+    EXPECT_TRUE(std::isnan(y));
+  sample.plan.slots[0].lastWave = 1;
+  expectSilence(sample);
+}
+
+TEST(Contents, read_only) {
+  Sample sample;
+  sample.addKernel(doubled, "rw");
+  sample.addKernel({.body = load("x", "%b0", "%i") + store("y", "%b0", "%i", "%f1"), .operands = 1},
+                   "u");
+  sample.plan.commands = {dispatch(0, 0, {sample.x, sample.y}), barrier({}),
+                          dispatch(1, 1, {sample.x})};
+  // The second run sees what the first one left.
+  for (const SimOptions &schedule : getSchedules()) {
+    std::vector<std::string> reports = sample.run(schedule).reports;
+    ASSERT_EQ(reports.size(), 2u);
+    EXPECT_EQ(reports[0].find("read-only: dispatch 1 "), 0u);
+    EXPECT_EQ(reports[1], "repeat: byte 3 of result \"y\" is another when the entry runs a second "
+                          "time with the same arguments");
+  }
+  sample.artifact.manifest.entries[0].arguments[0].donate = true;
+  expectSilence(sample);
+}
+
+TEST(Contents, effects) {
+  Sample sample = makeOne(doubled, 1, 8, "rr");
+  expectReport(sample, {"effect: the code of dispatch 0 (@kernel, graph.mlir:1) writes operand 1, "
+                        "which the plan says it does not"});
+}
+
+TEST(Contents, results_are_written) {
+  KernelText kernel = doubled;
+  kernel.invocations = 4;
+  expectReport(makeOne(kernel),
+               {"result: in the end byte 16 of result \"y\" holds nothing instead of \"y\""});
+}
+
+TEST(Contents, steps_carry_arguments) {
+  Sample sample;
+  sample.artifact.manifest.entries[0].arguments[0].donate = true;
+  sample.addKernel(doubled, "rw");
+  sample.plan.commands = {dispatch(0, 0, {sample.x, sample.y})};
+  SimOptions options;
+  options.steps = 3;
+  options.carried = {0};
+  SimOutcome outcome = sample.run(options);
+  EXPECT_TRUE(outcome.reports.empty());
+  EXPECT_EQ(getFloats(outcome)[1], 8);
+}
+
+TEST(Contents, progress_is_told) {
+  Sample sample(8);
+  KernelText kernel{.body = load("x", "%b0", "%l") + store("y", "%b1", "%l", "%x"),
+                    .invocations = 8};
+  sample.addKernel(kernel, "rw");
+  sample.plan.commands = {dispatch(0, 0, {sample.x, sample.y}, 200)};
+  double last = 0;
+  int calls = 0;
+  SimOptions options;
+  options.progress = [&](double part) {
+    EXPECT_GE(part, last);
+    EXPECT_LE(part, 1);
+    last = part;
+    ++calls;
+  };
+  sample.run(options);
+  EXPECT_EQ(calls, 6);
+}
+
+TEST(Contents, source_lines) {
+  KernelText kernel = doubled;
+  kernel.body = "OpLine %file 7 3\n" + kernel.body;
+  Sample sample;
+  sample.addKernel(kernel, "rw");
+  sample.plan.commands = {dispatch(0, 0, {sample.x, sample.y}),
+                          dispatch(0, 1, {sample.x, sample.y})};
+  expectReport(sample, {"of workgroup 0 at source.mlir:7:3, writes byte"});
+}
+
+//===----------------------------------------------------------------------===//
+// What is refused
+//===----------------------------------------------------------------------===//
+
+TEST(Refusals, say_what_is_not_known) {
+  Sample sample = makeOne({.body = load("x", "%b0", "%i") +
+                                   "%r = OpGroupNonUniformFAdd %float %n3 Reduce %x\n" +
+                                   store("y", "%b1", "%i", "%r"),
+                           .capabilities = "OpCapability GroupNonUniformArithmetic\n"});
+  EXPECT_NE(getError(sample).find("code/vulkan/k0.spv: word "), std::string::npos);
+  EXPECT_NE(getError(sample).find("OpGroupNonUniformFAdd is not known to the simulator"),
+            std::string::npos);
+}
+
+TEST(Refusals, code_that_does_not_fit_the_plan) {
+  Sample sample = makeOne(doubled);
+  sample.plan.kernels[0].workgroup = {4, 1, 1};
+  EXPECT_NE(getError(sample).find("another workgroup than the plan says"), std::string::npos);
+  sample = makeOne(doubled);
+  sample.plan.kernels[0].operands.pop_back();
+  sample.plan.commands[0].operands.pop_back();
+  EXPECT_NE(getError(sample).find("uses binding 1, but the plan gives kernel 'kernel' 1 operands"),
+            std::string::npos);
+  sample = makeOne(doubled);
+  sample.plan.kernels[0].name = "other";
+  EXPECT_NE(getError(sample).find("has no entry point 'other'"), std::string::npos);
+}
+
+TEST(Refusals, other_targets) {
+  Sample sample = makeOne(doubled);
+  sample.plan.target = "cuda";
+  EXPECT_NE(getError(sample).find("compile it with --target=vulkan"), std::string::npos);
+}
+
+TEST(Refusals, strategies_by_name) {
+  EXPECT_EQ(parseSimStrategy("latest-first"), SimStrategy::LatestFirst);
+  try {
+    parseSimStrategy("fastest");
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_STREQ(error.what(), "'fastest' is no strategy of the simulator; there are random, "
+                               "recorded, latest-first, writer-first, split");
+  }
+}
+
+/// Whatever one word of a kernel is, the simulator ends, and touches nothing else.
+TEST(Refusals, survive_any_word) {
+  KernelText kernel = reverse(fence);
+  KernelText loop = sum("%i");
+  loop.elements = 16;
+  loop.invocations = 16;
+  std::mt19937_64 random(1);
+  size_t refused = 0;
+  for (const KernelText &text : {kernel, loop}) {
+    Sample sample = makeOne(text, 1, 16);
+    sample.artifact.manifest.targets[0].maxLoopTrips = 100;
+    Bytes &code = sample.artifact.code.begin()->second;
+    const Bytes original = code;
+    for (size_t word = 0; word < code.size() / 4; ++word)
+      for (int i = 0; i < 4; ++i) {
+        code = original;
+        uint32_t value;
+        std::memcpy(&value, &code[word * 4], 4);
+        value = i == 0   ? value ^ 1u << random() % 32
+                : i == 1 ? value + 1
+                         : uint32_t(random() % 400);
+        std::memcpy(&code[word * 4], &value, 4);
+        refused += !getError(sample).empty();
+      }
+  }
+  EXPECT_GT(refused, 1000u);
+}
