@@ -328,6 +328,7 @@ private:
   Effects &effects;
   Views &views;
   SymbolTableCollection symbols;
+  DenseMap<Attribute, gpu::GPUFuncOp> kernels;
   llvm::MapVector<Operation *, SlotView> slots;
 };
 } // namespace
@@ -363,17 +364,12 @@ void PlacementGate::verifySlot(memref::ViewOp view) {
   if (bytes.range->begin % 256)
     fail(view) << "begins at byte " << bytes.range->begin
                << " of the arena, which is no multiple of 256";
-  auto slot = view->getAttrOfType<DictionaryAttr>(schedule::slotAttrName);
-  auto getWave = [&](StringRef key) {
-    auto wave = slot ? slot.getAs<IntegerAttr>(key) : nullptr;
-    return wave && wave.getType().isInteger(64) ? std::optional(wave.getInt()) : std::nullopt;
-  };
-  std::optional<int64_t> first = getWave("first_wave"), last = getWave("last_wave");
-  if (!first || !last || *first < 0 || *last < *first) {
-    fail(view) << "has no " << schedule::slotAttrName << " with first_wave and last_wave";
+  auto slot = view->getAttrOfType<schedule::SlotAttr>(schedule::slotAttrName);
+  if (!slot) {
+    fail(view) << "has no " << schedule::slotAttrName << ", a #schedule.slot";
     return;
   }
-  slots[view] = {view, *bytes.range, *first, *last};
+  slots[view] = {view, *bytes.range, slot.getFirstWave(), slot.getLastWave()};
 }
 
 /// Walks the waves and keeps the slots that are live, by their first bytes.
@@ -450,7 +446,9 @@ void PlacementGate::verifyOperand(schedule::DispatchOp dispatch, OpOperand &oper
   if (view.range->begin % profile.offsetAlignment)
     complain() << "begins at byte " << view.range->begin << ", profile '" << profile.name
                << "' binds multiples of " << profile.offsetAlignment;
-  auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(dispatch, dispatch.getKernel());
+  gpu::GPUFuncOp &kernel = kernels[dispatch.getKernel()];
+  if (!kernel)
+    kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(dispatch, dispatch.getKernel());
   auto argument = dyn_cast<MemRefType>(kernel.getArgumentTypes()[index]);
   std::optional<int64_t> wanted = argument ? schedule::getByteSize(argument) : std::nullopt;
   int64_t have = view.range->end - view.range->begin;

@@ -361,7 +361,8 @@ void Importer::import(KernelSizes &kernels) {
       const Launch &known = launches[op];
       schedule::DispatchOp::create(
           builder, loc, kernels.getKernel(launch, known.kernel, known.workgroup, known.grid),
-          builder.getDenseI64ArrayAttr(known.grid), launch.getKernelOperands(), noWave);
+          builder.getDenseI64ArrayAttr(known.grid), launch.getKernelOperands(), noWave,
+          /*queue=*/IntegerAttr(), /*values=*/DenseI64ArrayAttr());
     } else if (auto copy = dyn_cast<gpu::MemcpyOp>(op)) {
       schedule::CopyOp::create(builder, loc, copy.getSrc(), copy.getDst(), noWave);
     } else if (auto copy = dyn_cast<memref::CopyOp>(op)) {

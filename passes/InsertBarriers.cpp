@@ -74,6 +74,8 @@ static SmallVector<Value> getMemory(ArrayRef<Hazard> hazards, const CommandList 
       continue; // nothing was written that anyone reads
     schedule::CommandOpInterface from = list.dispatches[hazard.from];
     Value written = from->getOperand(hazard.fromOperand);
+    if (!memory.empty() && memory.back() == written)
+      continue;
     if (!seen.insert(written).second)
       continue;
     const View &view = list.views->get(written);
@@ -121,13 +123,13 @@ LogicalResult InsertBarriers::order(func::FuncOp function, Effects &effects, Vie
   for (const PlannedBarrier &barrier : order.barriers) {
     Operation *before = list->dispatches[barrier.before];
     OpBuilder builder(before);
-    SmallVector<Attribute> hazards;
+    SmallVector<int64_t> numbers;
     for (const Hazard &hazard : barrier.hazards)
-      hazards.push_back(schedule::HazardAttr::get(&getContext(), toAttribute(hazard.kind),
-                                                  hazard.from, hazard.fromOperand, hazard.to,
-                                                  hazard.toOperand));
+      schedule::HazardFields{toAttribute(hazard.kind), hazard.from, hazard.fromOperand, hazard.to,
+                             hazard.toOperand}
+          .append(numbers);
     schedule::BarrierOp::create(builder, before->getLoc(), getMemory(barrier.hazards, *list),
-                                builder.getArrayAttr(hazards), queues[barrier.before]);
+                                numbers, queues[barrier.before]);
   }
   remark::passed(function.getLoc(),
                  remark::RemarkOpts::name("barriers").category("insert-barriers"))

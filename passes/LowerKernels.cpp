@@ -216,7 +216,9 @@ LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
                                                          : kernel.getResult(operand - inputs)));
     }
     schedule::DispatchOp::create(list, op.getLoc(), emitted->symbol,
-                                 ArrayRef<int64_t>(emitted->launch.grid), operands, nullptr);
+                                 list.getDenseI64ArrayAttr(emitted->launch.grid), operands,
+                                 /*wave=*/IntegerAttr(), /*queue=*/IntegerAttr(),
+                                 /*values=*/DenseI64ArrayAttr());
   }
   for (Operation &op : llvm::make_early_inc_range(*block))
     if (isa<memref::AllocOp, memref::GetGlobalOp>(op) && op.use_empty())

@@ -30,11 +30,11 @@ namespace {
 /// A value and the operations that name it or parts of it.
 struct Placed {
   memref::AllocOp alloc;
-  Value value;                    ///< what `alloc` makes
-  SmallVector<Operation *> views; ///< each after what it is a view of
-  SmallVector<Operation *> frees; ///< behind the commands; the arena outlives them
-  SmallVector<schedule::CommandOpInterface> users;
+  Value value;                       ///< what `alloc` makes
+  SmallVector<Operation *, 0> views; ///< each after what it is a view of
+  SmallVector<Operation *, 0> frees; ///< behind the commands; the arena outlives them
   Lifetime lifetime;
+  bool isUsed = false; ///< by a command
 };
 
 /// Values that take each other's bytes in turn, by their numbers.
@@ -49,20 +49,23 @@ struct PlanMemory : weir::impl::PlanMemoryPassBase<PlanMemory> {
 
   void runOnOperation() override {
     Effects &effects = getAnalysis<Effects>();
+    Views &views = getAnalysis<Views>();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       FailureOr<schedule::CommandsOp> commands = getCommands(function);
-      if (failed(commands) || (*commands && failed(plan(function, *commands, effects))))
+      if (failed(commands) || (*commands && failed(plan(function, *commands, effects, views))))
         signalPassFailure();
     }
-    markAnalysesPreserved<Effects>();
+    markAnalysesPreserved<Effects, Views>();
   }
 
 private:
-  LogicalResult plan(func::FuncOp function, schedule::CommandsOp commands, Effects &effects);
+  LogicalResult plan(func::FuncOp function, schedule::CommandsOp commands, Effects &effects,
+                     Views &views);
   FailureOr<SmallVector<Placed>> collect(func::FuncOp function, schedule::CommandsOp commands);
   LogicalResult checkDonation(func::FuncOp function, ArrayRef<Chain> chains);
-  void place(func::FuncOp function, MutableArrayRef<Placed> values, ArrayRef<Chain> chains,
-             const MemoryPlan &plan, int64_t pinnedBytes);
+  DenseMap<Operation *, SlotUse> place(func::FuncOp function, MutableArrayRef<Placed> values,
+                                       ArrayRef<Chain> chains, const MemoryPlan &plan,
+                                       int64_t pinnedBytes);
 };
 } // namespace
 
@@ -90,10 +93,9 @@ static LogicalResult findUses(Placed &value, schedule::CommandsOp commands) {
       if (auto command = dyn_cast<schedule::CommandOpInterface>(user)) {
         int64_t wave = *command.getWave();
         Lifetime &life = value.lifetime;
-        bool isFirst = value.users.empty();
-        life.firstWave = isFirst ? wave : std::min(life.firstWave, wave);
-        life.lastWave = isFirst ? wave : std::max(life.lastWave, wave);
-        value.users.push_back(command);
+        life.firstWave = value.isUsed ? std::min(life.firstWave, wave) : wave;
+        life.lastWave = value.isUsed ? std::max(life.lastWave, wave) : wave;
+        value.isUsed = true;
         continue;
       }
       // A barrier names bytes and uses none; weir-insert-barriers makes it
@@ -149,13 +151,13 @@ FailureOr<SmallVector<Placed>> PlanMemory::collect(func::FuncOp function,
   for (Placed &value : values) {
     for (Operation *free : value.frees)
       free->erase();
-    if (!value.users.empty())
+    if (value.isUsed)
       continue;
     for (Operation *view : llvm::reverse(value.views))
       view->erase();
     value.alloc.erase();
   }
-  llvm::erase_if(values, [](const Placed &value) { return value.users.empty(); });
+  llvm::erase_if(values, [](const Placed &value) { return !value.isUsed; });
   return values;
 }
 
@@ -354,7 +356,7 @@ LogicalResult PlanMemory::checkDonation(func::FuncOp function, ArrayRef<Chain> c
 //===----------------------------------------------------------------------===//
 
 LogicalResult PlanMemory::plan(func::FuncOp function, schedule::CommandsOp commands,
-                               Effects &effects) {
+                               Effects &effects, Views &views) {
   if (failed(checkWaves(commands)))
     return failure();
   FailureOr<SmallVector<Placed>> values = collect(function, commands);
@@ -379,19 +381,23 @@ LogicalResult PlanMemory::plan(func::FuncOp function, schedule::CommandsOp comma
   }
   if (failed(checkDonation(function, chains)))
     return failure();
-  place(function, *values, chains, arena, pinned.arenaBytes);
+  DenseMap<Operation *, SlotUse> uses = place(function, *values, chains, arena, pinned.arenaBytes);
 
   // Bytes that were passed on inside a wave order its dispatches now.
-  Views views; // as they are now
+  views = Views();
   FailureOr<CommandList> list = collectAccesses(commands, effects, views);
   if (failed(list))
     return failure();
-  setWaves(*list, findHazards(list->accesses));
+  setWaves(*list, findHazards(list->accesses), [&](memref::ViewOp view) { return uses[view]; });
   return success();
 }
 
-void PlanMemory::place(func::FuncOp function, MutableArrayRef<Placed> values,
-                       ArrayRef<Chain> chains, const MemoryPlan &plan, int64_t pinnedBytes) {
+DenseMap<Operation *, SlotUse> PlanMemory::place(func::FuncOp function,
+                                                 MutableArrayRef<Placed> values,
+                                                 ArrayRef<Chain> chains, const MemoryPlan &plan,
+                                                 int64_t pinnedBytes) {
+  DenseMap<Operation *, SlotUse> uses;
+  DenseMap<int64_t, Value> shifts; // the constant of each offset; they follow the arena
   OpBuilder builder(&function.getBody().front(), function.getBody().front().begin());
   memref::AllocOp arena;
   if (llvm::any_of(chains, [](const Chain &chain) { return !chain.result; })) {
@@ -407,6 +413,7 @@ void PlanMemory::place(func::FuncOp function, MutableArrayRef<Placed> values,
   }
   function->setAttr(schedule::pinnedBytesAttrName, builder.getI64IntegerAttr(pinnedBytes));
   int64_t inPlace = 0;
+  Operation *last = arena;
   for (auto [chain, offset] : llvm::zip_equal(chains, plan.offsets)) {
     BlockArgument result = chain.result;
     Value bytes = chain.argument ? chain.argument : result;
@@ -425,15 +432,17 @@ void PlanMemory::place(func::FuncOp function, MutableArrayRef<Placed> values,
     }
     if (!bytes) {
       Placed &head = values[chain.values.front()];
-      builder.setInsertionPoint(head.alloc);
       Location loc = head.alloc.getLoc();
-      Value shift = arith::ConstantIndexOp::create(builder, loc, offset);
+      Value &shift = shifts[offset];
+      if (!shift) {
+        builder.setInsertionPointAfter(last);
+        shift = arith::ConstantIndexOp::create(builder, loc, offset);
+        last = shift.getDefiningOp();
+      }
+      builder.setInsertionPoint(head.alloc);
       auto view =
           memref::ViewOp::create(builder, loc, head.alloc.getType(), arena, shift, ValueRange());
-      NamedAttribute slot[] = {
-          builder.getNamedAttr("value", builder.getStringAttr(name)),
-          builder.getNamedAttr("alignment", builder.getI64IntegerAttr(alignment))};
-      view->setAttr(schedule::slotAttrName, builder.getDictionaryAttr(slot));
+      uses[view] = {std::move(name), alignment};
       head.views.insert(head.views.begin(), view);
       bytes = view;
     }
@@ -448,4 +457,5 @@ void PlanMemory::place(func::FuncOp function, MutableArrayRef<Placed> values,
   remark::passed(function.getLoc(), remark::RemarkOpts::name("arena").category("plan-memory"))
       << remark::metric("values", values.size()) << remark::metric("bytes", plan.arenaBytes)
       << remark::metric("pinned", pinnedBytes) << remark::metric("in_place", inPlace);
+  return uses;
 }

@@ -238,40 +238,39 @@ std::vector<int64_t> Schedule::chooseOrder(func::FuncOp function, const CommandL
 /// it.
 void Schedule::setValues(func::FuncOp function, schedule::CommandsOp commands, Views &views) {
   Builder builder(&getContext());
-  SmallVector<Attribute> values;
+  StringAttr none = builder.getStringAttr("");
+  SmallVector<Attribute> names;
+  SmallVector<int64_t> bytes;
   DenseMap<Value, int64_t> numbers;
-  auto add = [&](Value value, StringAttr name, const Twine &otherwise) {
+  auto add = [&](Value value, StringAttr name) {
     auto type = dyn_cast<MemRefType>(value.getType());
-    numbers[value] = values.size();
-    NamedAttribute entry[] = {
-        builder.getNamedAttr(
-            "bytes", builder.getI64IntegerAttr(type ? schedule::getByteSize(type).value_or(0) : 0)),
-        builder.getNamedAttr("name", name ? name : builder.getStringAttr(otherwise))};
-    values.push_back(builder.getDictionaryAttr(entry));
+    numbers[value] = names.size();
+    names.push_back(name ? name : none);
+    bytes.push_back(type ? schedule::getByteSize(type).value_or(0) : 0);
   };
   for (BlockArgument argument : function.getArguments())
     add(argument,
-        function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), schedule::nameAttrName),
-        "argument" + Twine(argument.getArgNumber()));
-  for (auto [index, alloc] : llvm::enumerate(function.getOps<memref::AllocOp>()))
-    add(alloc, alloc->getAttrOfType<StringAttr>(schedule::nameAttrName), "value" + Twine(index));
+        function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), schedule::nameAttrName));
+  for (auto alloc : function.getOps<memref::AllocOp>())
+    add(alloc, alloc->getAttrOfType<StringAttr>(schedule::nameAttrName));
 
-  DenseMap<Value, std::pair<int64_t, int64_t>> parts;
-  for (auto command : commands.getBody().front().getOps<schedule::CommandOpInterface>()) {
-    SmallVector<int64_t> numbersAndBytes;
-    for (Value operand : command->getOperands()) {
-      auto [part, isNew] = parts.try_emplace(operand, std::pair(-1, 0));
-      if (isNew && isa<BaseMemRefType>(operand.getType())) {
+  SmallVector<int64_t> values;
+  for (auto dispatch : commands.getBody().front().getOps<schedule::DispatchOp>()) {
+    values.clear();
+    for (Value operand : dispatch.getOperands()) {
+      std::pair<int64_t, int64_t> part = {-1, 0};
+      if (isa<BaseMemRefType>(operand.getType())) {
         const View &view = views.get(operand);
         auto number = numbers.find(view.allocation.value);
         if (number != numbers.end() && view.range)
-          part->second = {number->second, view.range->begin};
+          part = {number->second, view.range->begin};
       }
-      llvm::append_values(numbersAndBytes, part->second.first, part->second.second);
+      llvm::append_values(values, part.first, part.second);
     }
-    command->setAttr(schedule::valuesAttrName, builder.getDenseI64ArrayAttr(numbersAndBytes));
+    dispatch.setValues(values);
   }
-  function->setAttr(schedule::valueListAttrName, builder.getArrayAttr(values));
+  function->setAttr(schedule::valueNamesAttrName, builder.getArrayAttr(names));
+  function->setAttr(schedule::valueBytesAttrName, builder.getDenseI64ArrayAttr(bytes));
 }
 
 LogicalResult Schedule::setWaves(func::FuncOp function, Effects &effects, Views &views) {

@@ -17,12 +17,14 @@ using namespace mlir;
 using namespace weir;
 
 memref::ViewOp weir::getSlot(Value operand) {
+  memref::ViewOp nearest;
   while (auto view = operand.getDefiningOp<ViewLikeOpInterface>()) {
-    if (view->hasAttr(schedule::slotAttrName))
-      return dyn_cast<memref::ViewOp>(*view);
+    if (auto bytes = dyn_cast<memref::ViewOp>(*view))
+      nearest = bytes;
     operand = view.getViewSource();
   }
-  return {};
+  auto arena = operand.getDefiningOp<memref::AllocOp>();
+  return nearest && arena && arena->hasAttr(schedule::arenaAttrName) ? nearest : memref::ViewOp();
 }
 
 /// From the last user of a slot to the first of the next one that has a byte of it.
@@ -51,7 +53,8 @@ static std::vector<Hazard> findSlotHazards(const CommandList &list) {
   return hazards;
 }
 
-void weir::setWaves(const CommandList &list, std::vector<Hazard> hazards) {
+void weir::setWaves(const CommandList &list, std::vector<Hazard> hazards,
+                    function_ref<SlotUse(memref::ViewOp)> getUse) {
   llvm::append_range(hazards, findSlotHazards(list));
   llvm::sort(hazards, [](const Hazard &a, const Hazard &b) {
     return std::tie(a.to, a.from) < std::tie(b.to, b.from);
@@ -65,11 +68,10 @@ void weir::setWaves(const CommandList &list, std::vector<Hazard> hazards) {
         lives.try_emplace(slot, wave, wave).first->second.second = wave;
   }
   for (auto &[view, life] : lives) {
-    Builder builder(view->getContext());
-    NamedAttrList slot(view->getAttrOfType<DictionaryAttr>(schedule::slotAttrName));
-    slot.set("first_wave", builder.getI64IntegerAttr(life.first));
-    slot.set("last_wave", builder.getI64IntegerAttr(life.second));
-    view->setAttr(schedule::slotAttrName, slot.getDictionary(view->getContext()));
+    SlotUse use = getUse(cast<memref::ViewOp>(view));
+    view->setAttr(schedule::slotAttrName,
+                  schedule::SlotAttr::get(view->getContext(), use.value, use.alignment, life.first,
+                                          life.second));
   }
 }
 
@@ -127,10 +129,9 @@ static Slots findSlots(const CommandList &list) {
       std::optional<int64_t> offset =
           view ? getConstantIntValue(view.getByteShift()) : std::nullopt;
       std::optional<int64_t> bytes = view ? schedule::getByteSize(view.getType()) : std::nullopt;
-      auto alignment = view ? view->getAttrOfType<DictionaryAttr>(schedule::slotAttrName)
-                                  .getAs<IntegerAttr>("alignment")
-                            : IntegerAttr();
-      if (!offset || !bytes || !alignment || view.getSource() != arena.getResult() ||
+      auto slot = view ? view->getAttrOfType<schedule::SlotAttr>(schedule::slotAttrName)
+                       : schedule::SlotAttr();
+      if (!offset || !bytes || !slot || view.getSource() != arena.getResult() ||
           !list.accesses.mayShare[access.allocation].empty() ||
           (slots.arena && slots.arena != arena))
         return {};
@@ -140,7 +141,7 @@ static Slots findSlots(const CommandList &list) {
       if (isNew) {
         slots.views.push_back(view);
         slots.offsets.push_back(*offset);
-        slots.lifetimes.push_back({*bytes, alignment.getInt(), 0, 0});
+        slots.lifetimes.push_back({*bytes, slot.getAlignment(), 0, 0});
       }
       access.allocation = number->second;
     }
@@ -239,15 +240,21 @@ static void moveSlots(const Slots &slots, const MemoryPlan &plan) {
   moved->setDiscardableAttrs(arena->getDiscardableAttrDictionary());
   arena.replaceAllUsesWith(moved.getResult());
   arena.erase();
+  builder.setInsertionPointAfter(moved);
+  DenseMap<int64_t, Value> shifts;     // the constant of each offset
+  llvm::SetVector<Operation *> before; // of the offsets till now
   for (auto [slot, offset] : llvm::zip_equal(slots.views, plan.offsets)) {
     memref::ViewOp view = slot;
-    builder.setInsertionPoint(view);
-    Operation *old = view.getByteShift().getDefiningOp();
-    view.getByteShiftMutable().assign(
-        arith::ConstantIndexOp::create(builder, view.getLoc(), offset));
-    if (old && isOpTriviallyDead(old))
-      old->erase();
+    Value &shift = shifts[offset];
+    if (!shift)
+      shift = arith::ConstantIndexOp::create(builder, view.getLoc(), offset);
+    if (Operation *old = view.getByteShift().getDefiningOp())
+      before.insert(old);
+    view.getByteShiftMutable().assign(shift);
   }
+  for (Operation *old : before)
+    if (isOpTriviallyDead(old))
+      old->erase();
 }
 
 LogicalResult weir::reorderCommands(schedule::CommandsOp commands, Effects &effects, Views &views,
@@ -287,6 +294,9 @@ LogicalResult weir::reorderCommands(schedule::CommandsOp commands, Effects &effe
   FailureOr<CommandList> ordered = collectAccesses(commands, effects, views);
   if (failed(ordered))
     return failure();
-  setWaves(*ordered, findHazards(ordered->accesses));
+  setWaves(*ordered, findHazards(ordered->accesses), [](memref::ViewOp view) {
+    auto slot = view->getAttrOfType<schedule::SlotAttr>(schedule::slotAttrName);
+    return slot ? SlotUse{slot.getValue().str(), slot.getAlignment()} : SlotUse();
+  });
   return success();
 }

@@ -8,13 +8,21 @@
 
 namespace weir {
 
-/// The view that carries `weir.slot` of which `operand` is a view, or null.
+/// The `memref.view` of the arena of which `operand` is a view, or is; null for what
+/// is not in the arena.
 mlir::memref::ViewOp getSlot(mlir::Value operand);
 
-/// Writes each command's wave, from the hazards on addresses, and into each slot
-/// the first and last wave that use it; no two slots that share a byte are used in
-/// one wave. `list` is of the commands as they stand.
-void setWaves(const CommandList &list, std::vector<Hazard> hazards);
+/// What a slot is for: the values that use it, by name, and its alignment.
+struct SlotUse {
+  std::string value;
+  int64_t alignment = 1;
+};
+
+/// Writes each command's wave, from the hazards on addresses, and to each slot what
+/// it is for with the first and last wave that use it; no two slots that share a
+/// byte are used in one wave. `list` is of the commands as they stand.
+void setWaves(const CommandList &list, std::vector<Hazard> hazards,
+              llvm::function_ref<SlotUse(mlir::memref::ViewOp)> getUse);
 
 /// Puts the commands into an order that needs fewer barriers, signals and waits
 /// where one is found for which the arena need not grow by more than `percent`

@@ -73,15 +73,24 @@ private:
 /// What a barrier or signal makes visible.
 class Memory {
 public:
-  Memory(ValueRange memory, const CommandList &list);
+  Memory() = default;
+  explicit Memory(ValueRange memory) : memory(memory) {}
 
   /// Whether it has all bytes of the view `operand`.
-  bool shows(Value operand, const CommandList &list) const;
+  bool shows(Value operand, const CommandList &list);
 
 private:
-  llvm::DenseSet<Value> values;
-  std::set<std::pair<int64_t, StridedBytes>> bytes;
-  SmallVector<View> views;
+  /// Most barriers show one view, and are asked for that.
+  struct Index {
+    Index(ValueRange memory, const CommandList &list);
+
+    llvm::DenseSet<Value> values;
+    std::set<std::pair<int64_t, StridedBytes>> bytes;
+    SmallVector<View> views;
+  };
+
+  ValueRange memory;
+  std::unique_ptr<Index> index;
 };
 
 struct VerifyOrdered : weir::impl::VerifyOrderedPassBase<VerifyOrdered> {
@@ -98,7 +107,7 @@ class ListCheck {
 public:
   ListCheck(const CommandList &list, const QueueCommands &commands)
       : list(list), commands(commands), happensBefore(commands.commands),
-        touched(list.allocations.size()) {
+        touched(list.allocations.size()), memories(commands.ops.size()) {
     for (const QueueCommand &command : commands.commands)
       severalQueues |= command.queue != commands.commands.front().queue;
   }
@@ -122,16 +131,16 @@ private:
   void require(Touch from, Touch to, ByteRange bytes);
   void record(Touch touch, bool write);
   void verifyBarriers();
-  void verifyBarrier(schedule::BarrierOp barrier, const Memory &memory);
+  void verifyBarrier(schedule::BarrierOp barrier, Memory &memory);
   void verifyVisible();
 
   const CommandList &list;
   const QueueCommands &commands;
   HappensBefore happensBefore;
   bool severalQueues = false;
-  llvm::SmallDenseSet<int64_t> unordered;   ///< with the dispatch being checked
-  std::vector<TouchedBytes> touched;        ///< by allocation
-  llvm::DenseMap<int64_t, Memory> memories; ///< of barriers and signals, by command
+  llvm::SmallDenseSet<int64_t> unordered; ///< with the dispatch being checked
+  std::vector<TouchedBytes> touched;      ///< by allocation
+  std::vector<Memory> memories;           ///< of barriers and signals, by command
   LogicalResult result = success();
 };
 } // namespace
@@ -139,7 +148,9 @@ private:
 /// Whether all command lists are of functions that others made. They promise
 /// nothing of what an artifact needs, and are only checked for their order.
 static bool isForeign(ModuleOp module) {
-  bool lists = false, entries = module->hasAttr(schedule::profileAttrName);
+  if (module->hasAttr(schedule::profileAttrName))
+    return false;
+  bool lists = false, entries = false;
   module.walk([&](Operation *op) {
     lists |= isa<schedule::CommandsOp>(op);
     entries |= op->hasAttr(schedule::entryAttrName);
@@ -289,7 +300,7 @@ void ListCheck::verifyDispatch(int64_t dispatch) {
 // Barriers and what they show
 //===----------------------------------------------------------------------===//
 
-Memory::Memory(ValueRange memory, const CommandList &list) {
+Memory::Index::Index(ValueRange memory, const CommandList &list) {
   for (Value value : memory) {
     values.insert(value);
     views.push_back(getView(value));
@@ -298,32 +309,38 @@ Memory::Memory(ValueRange memory, const CommandList &list) {
   }
 }
 
-bool Memory::shows(Value operand, const CommandList &list) const {
+bool Memory::shows(Value operand, const CommandList &list) {
+  if (memory.size() == 1 && memory.front() == operand)
+    return true;
+  if (!index)
+    index = std::make_unique<Index>(memory, list);
   const View &view = list.views->get(operand);
-  if (values.contains(operand) || (view.allocation.value && values.contains(view.allocation.value)))
+  if (index->values.contains(operand) ||
+      (view.allocation.value && index->values.contains(view.allocation.value)))
     return true;
-  if (view.bytes && bytes.count({list.getNumber(view.allocation), *view.bytes}))
+  if (view.bytes && index->bytes.count({list.getNumber(view.allocation), *view.bytes}))
     return true;
-  return llvm::any_of(views, [&](const View &shown) { return covers(shown, view); });
+  return llvm::any_of(index->views, [&](const View &shown) { return covers(shown, view); });
 }
 
 /// What a barrier says of itself: its hazards are real, they span it, and it
 /// makes their bytes visible.
-void ListCheck::verifyBarrier(schedule::BarrierOp barrier, const Memory &memory) {
-  for (auto hazard : barrier.getHazards().getAsRange<schedule::HazardAttr>()) {
-    const OperandAccess *from = list.find(hazard.getFrom(), hazard.getFromOperand());
-    const OperandAccess *to = list.find(hazard.getTo(), hazard.getToOperand());
+void ListCheck::verifyBarrier(schedule::BarrierOp barrier, Memory &memory) {
+  for (const schedule::HazardFields &hazard : barrier.getHazards()) {
+    const OperandAccess *from = list.find(hazard.from, hazard.fromOperand);
+    const OperandAccess *to = list.find(hazard.to, hazard.toOperand);
     bool earlier =
-        hazard.getKind() == schedule::HazardKind::war ? from && from->reads : from && from->writes;
-    bool later = hazard.getKind() == schedule::HazardKind::raw ? to && to->reads : to && to->writes;
+        hazard.kind == schedule::HazardKind::war ? from && from->reads : from && from->writes;
+    bool later = hazard.kind == schedule::HazardKind::raw ? to && to->reads : to && to->writes;
     auto shows = [&] {
-      schedule::CommandOpInterface command = list.dispatches[hazard.getFrom()];
-      return memory.shows(command->getOperand(hazard.getFromOperand()), list);
+      schedule::CommandOpInterface command = list.dispatches[hazard.from];
+      return memory.shows(command->getOperand(hazard.fromOperand), list);
     };
     if (!earlier || !later || !list.accesses.mayOverlap(*from, *to))
-      fail(barrier) << "lists " << hazard << ", which is no hazard";
-    else if (hazard.getKind() != schedule::HazardKind::war && !shows())
-      fail(barrier) << "lists " << hazard << ", but does not make its bytes visible";
+      fail(barrier) << "lists " << hazard.getAttr(barrier.getContext()) << ", which is no hazard";
+    else if (hazard.kind != schedule::HazardKind::war && !shows())
+      fail(barrier) << "lists " << hazard.getAttr(barrier.getContext())
+                    << ", but does not make its bytes visible";
   }
 }
 
@@ -339,15 +356,17 @@ void ListCheck::verifyBarriers() {
   std::map<int64_t, int64_t> last; ///< by queue: the dispatch behind the last barrier
   std::map<int64_t, schedule::BarrierOp> unchecked; ///< by queue: a barrier without its dispatch
   auto complain = [&](schedule::BarrierOp barrier) {
-    fail(barrier) << "is not needed by the hazard it names first, " << barrier.getHazards()[0];
+    fail(barrier) << "is not needed by the hazard it names first, "
+                  << barrier.getHazards().front().getAttr(barrier.getContext());
   };
   int64_t dispatch = 0;
   for (auto [index, op] : llvm::enumerate(commands.ops)) {
     int64_t queue = commands.commands[index].queue;
     if (auto signal = dyn_cast<schedule::SignalOp>(op))
-      memories.try_emplace(index, signal.getMemory(), list);
+      memories[index] = Memory(signal.getMemory());
     if (auto barrier = dyn_cast<schedule::BarrierOp>(op)) {
-      verifyBarrier(barrier, memories.try_emplace(index, barrier.getMemory(), list).first->second);
+      memories[index] = Memory(barrier.getMemory());
+      verifyBarrier(barrier, memories[index]);
       if (auto other = unchecked.find(queue); other != unchecked.end())
         complain(other->second);
       unchecked[queue] = barrier;
@@ -360,12 +379,11 @@ void ListCheck::verifyBarriers() {
       continue;
     schedule::BarrierOp barrier = found->second;
     unchecked.erase(found);
-    auto forcing = cast<schedule::HazardAttr>(barrier.getHazards()[0]);
+    schedule::HazardFields forcing = barrier.getHazards().front();
     auto previous = last.find(queue);
-    bool needed =
-        forcing.getTo() == to && forcing.getFrom() < to && getQueue(forcing.getFrom()) == queue;
+    bool needed = forcing.to == to && forcing.from < to && getQueue(forcing.from) == queue;
     if (needed) {
-      int64_t from = commands.dispatches[forcing.getFrom()];
+      int64_t from = commands.dispatches[forcing.from];
       needed = (previous == last.end() || from >= previous->second) && !ordersWithout(from, index);
     }
     if (!needed)
@@ -383,9 +401,7 @@ void ListCheck::verifyVisible() {
       continue;
     schedule::CommandOpInterface from = list.dispatches[hazard.from];
     Value written = from->getOperand(hazard.fromOperand);
-    auto shows = [&](int64_t command) {
-      return memories.find(command)->second.shows(written, list);
-    };
+    auto shows = [&](int64_t command) { return memories[command].shows(written, list); };
     if (!happensBefore.makesVisible(commands.dispatches[hazard.from],
                                     commands.dispatches[hazard.to], shows))
       fail(list.dispatches[hazard.to])

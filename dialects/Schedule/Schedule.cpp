@@ -17,6 +17,32 @@ using namespace weir::schedule;
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Schedule/ScheduleAttrs.cpp.inc"
 #include "dialects/Schedule/ScheduleInterfaces.cpp.inc"
+static ParseResult parseHazards(OpAsmParser &parser, DenseI64ArrayAttr &numbers) {
+  SmallVector<int64_t> all;
+  auto parseHazard = [&]() -> ParseResult {
+    weir::schedule::HazardAttr hazard;
+    if (parser.parseAttribute(hazard))
+      return failure();
+    weir::schedule::HazardFields{hazard.getKind(), hazard.getFrom(), hazard.getFromOperand(),
+                                 hazard.getTo(), hazard.getToOperand()}
+        .append(all);
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseHazard))
+    return failure();
+  numbers = parser.getBuilder().getDenseI64ArrayAttr(all);
+  return success();
+}
+
+static void printHazards(OpAsmPrinter &printer, weir::schedule::BarrierOp barrier,
+                         DenseI64ArrayAttr) {
+  printer << "[";
+  llvm::interleaveComma(barrier.getHazards(), printer, [&](const auto &hazard) {
+    printer << hazard.getAttr(barrier.getContext());
+  });
+  printer << "]";
+}
+
 #define GET_OP_CLASSES
 #include "dialects/Schedule/ScheduleOps.cpp.inc"
 
@@ -73,15 +99,15 @@ LogicalResult KernelOp::verify() {
   Block &block = getBody().front();
   if (!llvm::equal(block.getArgumentTypes(), getInputs().getTypes())) // C1
     return emitOpError("region arguments (")
-           << block.getArgumentTypes() << ") differ from the inputs ("
-           << getInputs().getTypes() << ")";
+           << block.getArgumentTypes() << ") differ from the inputs (" << getInputs().getTypes()
+           << ")";
   auto yield = dyn_cast_or_null<YieldOp>(block.empty() ? nullptr : &block.back());
   if (!yield)
     return emitOpError("region does not end in schedule.yield");
   if (!llvm::equal(yield.getResults().getTypes(), getResultTypes())) // C2
     return yield.emitOpError("yields (")
-           << yield.getResults().getTypes() << "), the kernel's results are ("
-           << getResultTypes() << ")";
+           << yield.getResults().getTypes() << "), the kernel's results are (" << getResultTypes()
+           << ")";
   return success();
 }
 
@@ -90,6 +116,13 @@ LogicalResult KernelOp::verify() {
 //===----------------------------------------------------------------------===//
 
 // What depends on the place in the list is checked here, in one walk for all.
+LogicalResult SlotAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringRef,
+                               int64_t, int64_t firstWave, int64_t lastWave) {
+  if (firstWave < 0 || lastWave < firstWave) // C1
+    return emitError() << "a slot has its bytes in waves " << firstWave << " to " << lastWave;
+  return success();
+}
+
 LogicalResult CommandsOp::verifyRegions() {
   int64_t before = 0;
   llvm::DenseMap<uint64_t, SignalOp> signals;
@@ -97,10 +130,10 @@ LogicalResult CommandsOp::verifyRegions() {
     if (isa<CommandOpInterface>(op)) {
       ++before;
     } else if (auto barrier = dyn_cast<BarrierOp>(op)) {
-      for (auto hazard : barrier.getHazards().getAsRange<HazardAttr>())
-        if (hazard.getFrom() >= before || hazard.getTo() < before) // C2 of the barrier
+      for (const HazardFields &hazard : barrier.getHazards())
+        if (hazard.from >= before || hazard.to < before) // C2 of the barrier
           return barrier.emitOpError()
-                 << "does not stand between the commands of " << hazard;
+                 << "does not stand between the commands of " << hazard.getAttr(getContext());
     } else if (auto signal = dyn_cast<SignalOp>(op)) {
       auto [first, isNew] = signals.try_emplace(signal.getId(), signal);
       if (!isNew) // C1 of the signal
@@ -150,10 +183,9 @@ LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // The block's arguments would count workgroup memory, too.
   ArrayRef<Type> arguments = kernel.getFunctionType().getInputs();
   if (arguments.size() != getOperands().size()) // C3
-    return emitOpError() << "has " << getOperands().size() << " operands, "
-                         << getKernel() << " takes " << arguments.size();
-  for (auto [index, operand, argument] :
-       llvm::enumerate(getOperands(), arguments)) {
+    return emitOpError() << "has " << getOperands().size() << " operands, " << getKernel()
+                         << " takes " << arguments.size();
+  for (auto [index, operand, argument] : llvm::enumerate(getOperands(), arguments)) {
     bool bothMemory = isa<BaseMemRefType>(argument) && isa<BaseMemRefType>(operand.getType());
     if (!bothMemory && operand.getType() != argument) // C5
       return emitOpError() << "operand " << index << " is " << operand.getType()
@@ -194,8 +226,22 @@ LogicalResult FillOp::verify() {
 // BarrierOp
 //===----------------------------------------------------------------------===//
 
+SmallVector<HazardFields> BarrierOp::getHazards() {
+  SmallVector<HazardFields> hazards;
+  for (ArrayRef<int64_t> left = getHazardNumbers(); left.size() >= 5; left = left.drop_front(5))
+    hazards.push_back({HazardKind(left[0]), left[1], left[2], left[3], left[4]});
+  return hazards;
+}
+
 LogicalResult BarrierOp::verify() {
-  if (getHazards().empty()) // C1
+  if (getHazardNumbers().empty()) // C1
     return emitOpError("serves no hazard");
+  if (getHazardNumbers().size() % 5) // C1
+    return emitOpError() << "has " << getHazardNumbers().size()
+                         << " numbers for its hazards, which have five each";
+  for (const HazardFields &hazard : getHazards())
+    if (!symbolizeHazardKind(uint32_t(hazard.kind))) // C1
+      return emitOpError() << "serves a hazard of kind " << uint32_t(hazard.kind)
+                           << ", which is none";
   return success();
 }

@@ -16,6 +16,22 @@
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Schedule/ScheduleAttrs.h.inc"
 #include "dialects/Schedule/ScheduleInterfaces.h.inc"
+
+namespace weir::schedule {
+/// What `#schedule.hazard` says.
+struct HazardFields {
+  HazardKind kind = HazardKind::raw;
+  int64_t from = 0, fromOperand = 0, to = 0, toOperand = 0;
+
+  void append(llvm::SmallVectorImpl<int64_t> &numbers) const {
+    numbers.append({int64_t(kind), from, fromOperand, to, toOperand});
+  }
+  HazardAttr getAttr(mlir::MLIRContext *context) const {
+    return HazardAttr::get(context, kind, from, fromOperand, to, toOperand);
+  }
+};
+} // namespace weir::schedule
+
 #define GET_OP_CLASSES
 #include "dialects/Schedule/ScheduleOps.h.inc"
 
@@ -35,13 +51,12 @@ inline constexpr llvm::StringLiteral donatedAttrName =
     "weir.donated"; // result: the argument it lies in
 inline constexpr llvm::StringLiteral permissionsAttrName = "weir.permissions"; // dispatch
 inline constexpr llvm::StringLiteral refusalAttrName = "weir.refusal";         // donated argument
-inline constexpr llvm::StringLiteral valuesAttrName =
-    "weir.values"; // command: for each operand its value's number, and the byte it begins with
-inline constexpr llvm::StringLiteral valueListAttrName =
-    "weir.value_list"; // entry: arguments, then values in between, by number
+inline constexpr llvm::StringLiteral valueNamesAttrName =
+    "weir.value_names"; // entry: of arguments, then values in between, by number; "": none
+inline constexpr llvm::StringLiteral valueBytesAttrName = "weir.value_bytes"; // entry: by number
 inline constexpr llvm::StringLiteral inPlaceAttrName =
     "weir.in_place"; // gpu.binary: pairs (source, target)
-inline constexpr llvm::StringLiteral slotAttrName = "weir.slot";   // placed view: dictionary
+inline constexpr llvm::StringLiteral slotAttrName = "weir.slot";   // view of the arena
 inline constexpr llvm::StringLiteral arenaAttrName = "weir.arena"; // memref.alloc, unit
 inline constexpr llvm::StringLiteral pinnedBytesAttrName = "weir.pinned_bytes"; // entry
 inline constexpr llvm::StringLiteral workgroupAttrName = "weir.workgroup"; // gpu.binary: 3 sizes

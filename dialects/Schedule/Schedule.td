@@ -69,6 +69,9 @@ def Schedule_HazardAttr : Schedule_Attr<"Hazard", "hazard"> {
     `from` and `to` count the dispatches, copies and fills of the command list
     from 0, in recorded order; the operand numbers count each one's operands.
 
+    So a barrier spells its hazards, and messages theirs; a long list of barriers
+    has too many for each to be an attribute.
+
     Example: `#schedule.hazard<raw, 0 operand 2 -> 1 operand 0>`
   }];
   let parameters = (ins EnumParameter<Schedule_HazardKind>:$kind,
@@ -92,8 +95,24 @@ def Schedule_PermissionAttr : Schedule_Attr<"Permission", "permission"> {
   let assemblyFormat = "`<` $target `over` $source `>`";
 }
 
-def Schedule_HazardArrayAttr
-    : TypedArrayAttrBase<Schedule_HazardAttr, "array of hazards">;
+def Schedule_SlotAttr : Schedule_Attr<"Slot", "slot"> {
+  let summary = "The waves in which bytes of the arena are a view's own.";
+  let description = [{
+    Set on a `memref.view` of the arena under the name `weir.slot`, by
+    weir-plan-memory: the value or values that use the bytes in turn, for people to
+    read; what their offset is a multiple of; the first and the last wave.
+
+    - C1: no wave is negative, nor the first behind the last.
+
+    Example: `#schedule.slot<"hidden", alignment = 256, waves = 0 to 3>`
+  }];
+  let parameters = (ins StringRefParameter<>:$value, "int64_t":$alignment,
+                        "int64_t":$firstWave, "int64_t":$lastWave);
+  let assemblyFormat = [{
+    `<` $value `,` `alignment` `=` $alignment `,` `waves` `=` $firstWave `to` $lastWave `>`
+  }];
+  let genVerifyDecl = 1;
+}
 
 //===----------------------------------------------------------------------===//
 // Interfaces
@@ -199,8 +218,10 @@ def Schedule_DispatchOp : Schedule_Op<"dispatch",
     `gpu.binary` of that name. `grid` counts workgroups per axis. `wave` is the
     number of the wave that `weir-schedule` put it in, `queue` that of the queue
     that `weir-assign-queues` gave it to. `binding` counts as the
-    operand's number. Scalar operands are for kernels that others made; no
-    artifact holds such a dispatch.
+    operand's number. `values` has two numbers for each operand, in entries: of
+    which value it is a part, as `weir.value_names` counts them, and at which byte
+    of that it begins; value -1 for a constant. Scalar operands are for kernels
+    that others made; no artifact holds such a dispatch.
 
     - C1: `grid` has three sizes, each at least 1.
     - C2: `kernel` names a kernel of this module.
@@ -230,7 +251,7 @@ def Schedule_DispatchOp : Schedule_Op<"dispatch",
   }];
   let arguments = (ins SymbolRefAttr:$kernel, DenseI64ArrayAttr:$grid,
                        Variadic<Schedule_CommandOperand>:$operands, OptionalAttr<I64Attr>:$wave,
-                       Schedule_Queue:$queue);
+                       Schedule_Queue:$queue, OptionalAttr<DenseI64ArrayAttr>:$values);
   let assemblyFormat = [{
     $kernel $grid `(` $operands `)` (`wave` $wave^)? (`queue` $queue^)? attr-dict
     (`:` `(` type($operands)^ `)`)?
@@ -296,9 +317,10 @@ def Schedule_BarrierOp : Schedule_Op<"barrier", [HasParent<"CommandsOp">]> {
   let description = [{
     `memory` lists the views whose writes become visible: those of its RAW and
     WAW hazards. `hazards` lists the hazards that need it, the one that forced
-    it first. Other queues are not held up.
+    it first: five numbers each, kind, `from`, its operand, `to` and its operand.
+    Other queues are not held up.
 
-    - C1: at least one hazard.
+    - C1: at least one hazard, of five numbers and a kind that there is.
     - C2: every hazard's `from` is recorded before the barrier, `to` after it.
 
     Example:
@@ -321,10 +343,14 @@ def Schedule_BarrierOp : Schedule_Op<"barrier", [HasParent<"CommandsOp">]> {
     }
     ```
   }];
-  let arguments = (ins Variadic<AnyRankedOrUnrankedMemRef>:$memory, Schedule_HazardArrayAttr:$hazards,
-                       Schedule_Queue:$queue);
+  let arguments = (ins Variadic<AnyRankedOrUnrankedMemRef>:$memory,
+                       DenseI64ArrayAttr:$hazardNumbers, Schedule_Queue:$queue);
   let assemblyFormat = [{
-    (`queue` $queue^)? (`memory` `(` $memory^ `:` type($memory) `)`)? $hazards attr-dict
+    (`queue` $queue^)? (`memory` `(` $memory^ `:` type($memory) `)`)?
+    custom<Hazards>($hazardNumbers) attr-dict
+  }];
+  let extraClassDeclaration = [{
+    llvm::SmallVector<HazardFields> getHazards();
   }];
   let hasVerifier = 1;
 }

@@ -16,6 +16,9 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <map>
+#include <mutex>
+
 using namespace mlir;
 using namespace weir;
 
@@ -152,6 +155,32 @@ Sharing AccessMaps::compareRoots(Value first, Value second) const {
 // Queries
 //===----------------------------------------------------------------------===//
 
+/// Whether no integer point satisfies the constraints. An answer takes up to many
+/// milliseconds, and the accesses of a model's kernels ask a few hundred different
+/// questions tens of thousands of times: answers are remembered.
+static bool isIntegerEmpty(const FlatLinearConstraints &set) {
+  constexpr size_t most = 1 << 16; // answers, of about a kilobyte each
+  static std::mutex mutex;
+  static std::map<std::vector<int64_t>, bool> answers;
+
+  std::vector<int64_t> key = {set.getNumCols(), set.getNumEqualities()};
+  for (unsigned row = 0; row < set.getNumEqualities(); ++row)
+    llvm::append_range(key, set.getEquality64(row));
+  for (unsigned row = 0; row < set.getNumInequalities(); ++row)
+    llvm::append_range(key, set.getInequality64(row));
+  {
+    std::lock_guard lock(mutex);
+    if (auto known = answers.find(key); known != answers.end())
+      return known->second;
+  }
+  bool isEmpty = set.isIntegerEmpty();
+  std::lock_guard lock(mutex);
+  if (answers.size() == most)
+    answers.clear();
+  answers.emplace(std::move(key), isEmpty);
+  return isEmpty;
+}
+
 namespace {
 /// The integer points at which two executions touch a common byte.
 class Question {
@@ -236,7 +265,7 @@ public:
       return true;
     for (auto [index, row] : llvm::enumerate(rows))
       index < numEqualities ? set.addEquality(row) : set.addInequality(row);
-    return !set.isIntegerEmpty();
+    return !isIntegerEmpty(set);
   }
 
 private:

@@ -4,7 +4,6 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
-#include "weir/Analysis/InPlace.h"
 
 using namespace mlir;
 using namespace weir;
@@ -99,15 +98,23 @@ DonationVerdict Donation::checkFit(schedule::DispatchOp dispatch, unsigned targe
   return {refusal, owner ? owner : dispatch, ""};
 }
 
+const InPlaceProof &Donation::prove(Kernel &known, gpu::GPUFuncOp kernel, unsigned read,
+                                    unsigned written) {
+  auto [proof, isNew] = known.proofs.try_emplace({read, written});
+  if (isNew)
+    proof->second = proveInPlace(known.maps, kernel, read, written);
+  return proof->second;
+}
+
 DonationVerdict Donation::prove(schedule::DispatchOp dispatch, unsigned target, unsigned source) {
   Value to = getView(dispatch.getOperands()[target]).allocation.value;
   Value from = getView(dispatch.getOperands()[source]).allocation.value;
   auto kernel =
       SymbolTable::lookupNearestSymbolFrom<gpu::GPUFuncOp>(dispatch, dispatch.getKernel());
   DonationVerdict unproven{Refusal::AccessMapUnproven, dispatch, ""};
-  std::unique_ptr<AccessMaps> &known = maps[kernel];
+  std::unique_ptr<Kernel> &known = kernels[kernel];
   if (!known)
-    known = std::make_unique<AccessMaps>(kernel);
+    known = std::make_unique<Kernel>(kernel);
   for (OpOperand &reading : dispatch->getOpOperands())
     for (OpOperand &writing : dispatch->getOpOperands()) {
       if (!isa<BaseMemRefType>(reading.get().getType()) ||
@@ -119,7 +126,7 @@ DonationVerdict Donation::prove(schedule::DispatchOp dispatch, unsigned target, 
       // Views of a part are elsewhere than the proof would have them.
       InPlaceProof proof;
       if (getWholeBytes(getView(reading.get())) && getWholeBytes(getView(writing.get())))
-        proof = proveInPlace(*known, kernel, read, written);
+        proof = prove(*known, kernel, read, written);
       if (proof.holds)
         continue;
       unproven.detail = ("operand " + Twine(written) + " may be written before operand " +

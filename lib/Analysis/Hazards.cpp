@@ -384,7 +384,10 @@ PlannedOrder weir::planOrder(const std::vector<Hazard> &hazards,
 
 FailureOr<schedule::CommandsOp> weir::getCommands(func::FuncOp function) {
   schedule::CommandsOp found;
-  WalkResult result = function.walk([&](schedule::CommandsOp commands) {
+  WalkResult result = function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    auto commands = dyn_cast<schedule::CommandsOp>(op);
+    if (!commands)
+      return WalkResult::advance();
     if (commands->getBlock() != &function.getBody().front())
       return commands.emitOpError("is not in the first block of its function"),
              WalkResult::interrupt();
@@ -396,7 +399,7 @@ FailureOr<schedule::CommandsOp> weir::getCommands(func::FuncOp function) {
       return WalkResult::interrupt();
     }
     found = commands;
-    return WalkResult::advance();
+    return WalkResult::skip(); // commands hold none
   });
   if (result.wasInterrupted())
     return failure();
@@ -488,15 +491,24 @@ FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands, Effe
   list.views = &views;
   std::map<StridedBytes, int64_t> strided;
   SymbolTableCollection symbols;
+  DenseMap<Attribute, ArrayRef<OperandEffect>> known; // by kernel
   bool ok = true;
   for (auto command : commands.getBody().front().getOps<schedule::CommandOpInterface>()) {
     list.dispatches.push_back(command);
     DispatchAccesses &accesses = list.accesses.dispatches.emplace_back();
-    FailureOr<ArrayRef<OperandEffect>> effect = getEffects(command, symbols, effects);
-    if (failed(effect)) {
-      ok = false;
-      continue;
+    auto dispatch = dyn_cast<schedule::DispatchOp>(*command);
+    FailureOr<ArrayRef<OperandEffect>> effect =
+        dispatch ? known.lookup(dispatch.getKernel()) : ArrayRef<OperandEffect>();
+    if (effect->empty()) {
+      effect = getEffects(command, symbols, effects);
+      if (failed(effect)) {
+        ok = false;
+        continue;
+      }
+      if (dispatch)
+        known[dispatch.getKernel()] = *effect;
     }
+    accesses.reserve(command->getNumOperands());
     for (auto [index, operand] : llvm::enumerate(command->getOperands())) {
       schedule::Access access = (*effect)[index].access;
       if (access == schedule::Access::none)

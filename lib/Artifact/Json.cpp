@@ -19,20 +19,21 @@ namespace {
 /// here alone. The parser owns the names of these functions.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
 public:
-  Builder(Json &json, const std::string &where) : json(json), where(where) {}
+  Builder(Json &json, const std::string &where, JsonReaders readers)
+      : json(json), where(where), readers(readers) {}
 
   bool null() override { fail("null has no meaning here; remove it"); }
-  bool boolean(bool value) override { return add(Json::Kind::Boolean, value); }
-  bool number_integer(int64_t value) override { return add(Json::Kind::Integer, value); }
+  bool boolean(bool value) override { return addWhole(Json::Kind::Boolean, value); }
+  bool number_integer(int64_t value) override { return addWhole(Json::Kind::Integer, value); }
   bool number_unsigned(uint64_t value) override {
     if (value > uint64_t(std::numeric_limits<int64_t>::max()))
       fail("the number " + std::to_string(value) + " exceeds 64 bits with a sign");
-    return add(Json::Kind::Integer, int64_t(value));
+    return addWhole(Json::Kind::Integer, int64_t(value));
   }
   bool number_float(double, const std::string &text) override {
     fail("the number " + text + " is not an integer of 64 bits");
   }
-  bool string(std::string &text) override { return addText(text); }
+  bool string(std::string &text) override { return addText(text) && pass(); }
   bool binary(nlohmann::json::binary_t &) override { fail("binary values are not JSON"); }
 
   bool start_object(size_t) override { return open(Json::Kind::Object); }
@@ -45,7 +46,7 @@ public:
     uint32_t object = open_.back();
     keys.clear();
     for (uint32_t member = object + 1; member < json.values.size();
-         member = json.values[member + 1].end)
+         member = json.getEnd(member + 1))
       keys.push_back(json.getText(json.values[member]));
     std::sort(keys.begin(), keys.end());
     auto twice = std::adjacent_find(keys.begin(), keys.end());
@@ -53,7 +54,18 @@ public:
       fail("the key \"" + std::string(*twice) + "\" stands twice in one object");
     return close();
   }
-  bool start_array(size_t) override { return open(Json::Kind::Array); }
+  bool start_array(size_t) override {
+    open(Json::Kind::Array);
+    if (open_.size() != 2 || json.values[open_.front()].kind != Json::Kind::Object)
+      return true;
+    std::string_view key = json.getText(json.values[open_.back() - 1]);
+    for (const auto &[name, read] : readers)
+      if (name == key)
+        reader = &read;
+    taken = 0;
+    textBefore = json.text.size();
+    return true;
+  }
   bool end_array() override { return close(); }
 
   bool parse_error(size_t position, const std::string &,
@@ -86,7 +98,7 @@ private:
       fail("there are more than 2^32 - 1 values");
     if (!open_.empty())
       ++json.values[open_.back()].size;
-    json.values.push_back({payload, 0, uint32_t(json.values.size() + 1), kind});
+    json.values.push_back({payload, 0, kind});
     return true;
   }
   bool open(Json::Kind kind) {
@@ -97,22 +109,43 @@ private:
     return true;
   }
   bool close() {
-    json.values[open_.back()].end = uint32_t(json.values.size());
+    json.values[open_.back()].payload = int64_t(json.values.size());
     open_.pop_back();
+    if (reader && open_.size() == 1)
+      reader = nullptr; // the array itself ends
+    return pass();
+  }
+  bool addWhole(Json::Kind kind, int64_t payload) { return add(kind, payload) && pass(); }
+
+  /// Passes on the value that ends here, where it is an element that a reader takes.
+  bool pass() {
+    if (!reader || open_.size() != 2)
+      return true;
+    uint32_t array = open_.back();
+    JsonNode root(json, where);
+    JsonNode list(json, array, root, json.getText(json.values[array - 1]), 0);
+    (*reader)(JsonNode(json, array + 1, list, std::string_view(), taken++));
+    json.values.resize(array + 1);
+    json.values[array].size = 0;
+    json.text.resize(textBefore);
     return true;
   }
 
   Json &json;
   const std::string &where;
+  JsonReaders readers;
+  const std::function<void(const JsonNode &)> *reader = nullptr; ///< of the array that is open
+  size_t taken = 0;                                              ///< its elements so far
+  size_t textBefore = 0; ///< in `json.text`, before they came
   std::vector<uint32_t> open_;
   std::vector<std::string_view> keys; ///< of the object that ends
 };
 
 } // namespace
 
-Json weir::parseJson(std::string_view text, const std::string &where) {
+Json weir::parseJson(std::string_view text, const std::string &where, JsonReaders readers) {
   Json json;
-  Builder builder(json, where);
+  Builder builder(json, where, readers);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   return json;
 }
@@ -137,11 +170,15 @@ void JsonNode::fail(const std::string &complaint) const {
 
 const JsonNode &JsonNode::object(std::initializer_list<std::string_view> keys,
                                  std::initializer_list<std::string_view> optional) const {
+  size_t found = 0;
   forEachMember([&](std::string_view name, const JsonNode &) {
-    if (std::find(keys.begin(), keys.end(), name) == keys.end() &&
-        std::find(optional.begin(), optional.end(), name) == optional.end())
+    if (std::find(keys.begin(), keys.end(), name) != keys.end())
+      ++found; // once: no key stands twice
+    else if (std::find(optional.begin(), optional.end(), name) == optional.end())
       fail("has the unknown key \"" + std::string(name) + "\"");
   });
+  if (found == keys.size())
+    return *this;
   for (std::string_view required : keys)
     if (!has(required))
       fail("lacks the key \"" + std::string(required) + "\"");
@@ -153,7 +190,7 @@ std::optional<uint32_t> JsonNode::find(std::string_view wanted) const {
   for (uint32_t left = get(Json::Kind::Object, "an object").size; left > 0; --left) {
     if (json.getText(json.values[member]) == wanted)
       return member;
-    member = json.values[member + 1].end;
+    member = json.getEnd(member + 1);
   }
   return std::nullopt;
 }
@@ -176,7 +213,7 @@ const JsonNode &JsonNode::tuple(size_t count) const {
 JsonNode JsonNode::element(size_t position) const {
   uint32_t element = at + 1;
   for (size_t i = 0; i < position; ++i)
-    element = json.values[element].end;
+    element = json.getEnd(element);
   return JsonNode(json, element, *this, std::string_view(), position);
 }
 
@@ -237,7 +274,7 @@ std::string weir::printJson(const ordered_json &object) {
     for (const auto &[key, value] : object.items()) {
       text += separator + ordered_json(key).dump() + ": ";
       separator = ",\n";
-      if (!value.is_array() || value.empty() || !value.front().is_object()) {
+      if (!value.is_array() || value.empty() || !value.front().is_structured()) {
         text += value.dump();
         continue;
       }

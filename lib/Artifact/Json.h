@@ -12,6 +12,7 @@
 #include "nlohmann/json.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <optional>
@@ -26,25 +27,25 @@ namespace weir {
 struct Json {
   enum class Kind : uint8_t { Null, Boolean, Integer, String, Array, Object };
   struct Value {
-    int64_t payload = 0; ///< the number, 0 or 1, or where in `text` the string begins
-    uint32_t size = 0;   ///< characters, elements, or members
-    uint32_t end = 0;    ///< the first value behind this one and all that it holds
+    /// The number, 0 or 1, where in `text` the string begins, or the first value
+    /// behind a container and all that it holds.
+    int64_t payload = 0;
+    uint32_t size = 0; ///< characters, elements, or members
     Kind kind = Kind::Null;
   };
   /// An object holds keys, unique strings, and values in turn.
   std::vector<Value> values;
   std::string text; ///< of all strings
 
+  /// The first value behind this one and all that it holds.
+  uint32_t getEnd(uint32_t at) const {
+    bool isContainer = values[at].kind == Kind::Array || values[at].kind == Kind::Object;
+    return isContainer ? uint32_t(values[at].payload) : at + 1;
+  }
   std::string_view getText(const Value &value) const {
     return std::string_view(text).substr(size_t(value.payload), value.size);
   }
 };
-
-/// Parses `text`, UTF-8.
-/// Errors: `Error` naming `where` on a syntax error, a duplicate key, more than
-///         32 levels, NUL in a string, null, numbers that are no integers of 64
-///         bits, and 2^32 values or more.
-Json parseJson(std::string_view text, const std::string &where);
 
 /// A place in a parsed text: what readers walk. Every wrong answer is an
 /// `Error` that names the text and the path, "plan.json: commands[3].grid...".
@@ -55,6 +56,11 @@ public:
   /// The same place, as the root of a text that errors call `where`.
   JsonNode(const JsonNode &node, const std::string &where)
       : json(node.json), where(where), at(node.at) {}
+  /// Value `at`, which `parent` has under `key`, or as element `index`: then there is
+  /// no key.
+  JsonNode(const Json &json, uint32_t at, const JsonNode &parent, std::string_view key,
+           size_t index)
+      : json(json), where(parent.where), at(at), parent(&parent), key(key), index(index) {}
 
   /// Checks that this is an object with all of `keys`, any of `optional`, and
   /// no others.
@@ -69,7 +75,7 @@ public:
     for (uint32_t left = get(Json::Kind::Object, "an object").size; left > 0; --left) {
       std::string_view name = json.getText(json.values[member]);
       visit(name, JsonNode(json, member + 1, *this, name, 0));
-      member = json.values[member + 1].end;
+      member = json.getEnd(member + 1);
     }
   }
   /// Reads each element of an array with `read(const JsonNode &)`.
@@ -79,7 +85,7 @@ public:
     uint32_t element = at + 1;
     for (size_t i = 0, count = size(); i < count; ++i) {
       result.push_back(read(JsonNode(json, element, *this, std::string_view(), i)));
-      element = json.values[element].end;
+      element = json.getEnd(element);
     }
     return result;
   }
@@ -105,9 +111,6 @@ public:
   [[noreturn]] void fail(const std::string &complaint) const;
 
 private:
-  JsonNode(const Json &json, uint32_t at, const JsonNode &parent, std::string_view key,
-           size_t index)
-      : json(json), where(parent.where), at(at), parent(&parent), key(key), index(index) {}
   /// The value, which must be of this kind, "an object".
   const Json::Value &get(Json::Kind kind, const char *what) const {
     const Json::Value &value = json.values[at];
@@ -126,8 +129,20 @@ private:
   size_t index = 0;
 };
 
+/// What takes the elements of an array as they come, by the key that the text's
+/// object has it under.
+using JsonReaders =
+    std::initializer_list<std::pair<std::string_view, std::function<void(const JsonNode &)>>>;
+
+/// Parses `text`, UTF-8. Arrays that `readers` has are empty in the result: a plan's
+/// are most of it, and each element is needed once.
+/// Errors: `Error` naming `where` on a syntax error, a duplicate key, more than
+///         32 levels, NUL in a string, null, numbers that are no integers of 64
+///         bits, and 2^32 values or more; those of the readers.
+Json parseJson(std::string_view text, const std::string &where, JsonReaders readers = {});
+
 /// Prints an object: one key a line, and one element a line of the arrays that
-/// hold objects. Errors: `Error` on strings that are not UTF-8.
+/// hold objects or arrays. Errors: `Error` on strings that are not UTF-8.
 std::string printJson(const nlohmann::ordered_json &object);
 
 /// Largest size or offset that a file may state.

@@ -63,9 +63,8 @@ static ordered_json printKernel(const Kernel &kernel) {
 }
 
 static ordered_json printHazard(const Hazard &hazard) {
-  return {{"kind", hazardKinds[size_t(hazard.kind)]},
-          {"from", {hazard.from, hazard.fromOperand}},
-          {"to", {hazard.to, hazard.toOperand}}};
+  return ordered_json::array({hazardKinds[size_t(hazard.kind)], hazard.from, hazard.fromOperand,
+                              hazard.to, hazard.toOperand});
 }
 
 static const char *const commandKinds[] = {"dispatch", "barrier", "signal", "wait"};
@@ -97,28 +96,29 @@ static ordered_json printCommand(const Command &command) {
 }
 
 std::string weir::printPlan(const Plan &plan) {
-  return printJson(
-      {{"schema_version", schemaVersion},
-       {"entry", plan.entry},
-       {"target", plan.target},
-       {"arena_bytes", plan.arenaBytes},
-       {"pinned_bytes", plan.pinnedBytes},
-       {"allocations", printList(plan.allocations, printAllocation)},
-       {"values", printList(plan.values,
-                            [](const PlanValue &value) {
-                              return ordered_json{{"name", value.name}, {"bytes", value.bytes}};
-                            })},
-       {"argument_values", plan.argumentValues},
-       {"result_values", plan.resultValues},
-       {"slots", printList(plan.slots,
-                           [](const Slot &slot) {
-                             return ordered_json{
-                                 {"value", slot.value},          {"offset", slot.offset},
-                                 {"bytes", slot.bytes},          {"alignment", slot.alignment},
-                                 {"first_wave", slot.firstWave}, {"last_wave", slot.lastWave}};
-                           })},
-       {"kernels", printList(plan.kernels, printKernel)},
-       {"commands", printList(plan.commands, printCommand)}});
+  return printJson({{"schema_version", schemaVersion},
+                    {"entry", plan.entry},
+                    {"target", plan.target},
+                    {"arena_bytes", plan.arenaBytes},
+                    {"pinned_bytes", plan.pinnedBytes},
+                    {"allocations", printList(plan.allocations, printAllocation)},
+                    {"values", printList(plan.values,
+                                         [](const PlanValue &value) {
+                                           return ordered_json::array({value.name, value.bytes});
+                                         })},
+                    {"argument_values", plan.argumentValues},
+                    {"result_values", plan.resultValues},
+                    {"slots", printList(plan.slots,
+                                        [](const Slot &slot) {
+                                          return ordered_json{{"value", slot.value},
+                                                              {"offset", slot.offset},
+                                                              {"bytes", slot.bytes},
+                                                              {"alignment", slot.alignment},
+                                                              {"first_wave", slot.firstWave},
+                                                              {"last_wave", slot.lastWave}};
+                                        })},
+                    {"kernels", printList(plan.kernels, printKernel)},
+                    {"commands", printList(plan.commands, printCommand)}});
 }
 
 //===----------------------------------------------------------------------===//
@@ -141,8 +141,8 @@ static Allocation readAllocation(const JsonNode &node) {
 }
 
 static PlanValue readValue(const JsonNode &node) {
-  node.object({"name", "bytes"});
-  return {node["name"].string(), node["bytes"].bytes()};
+  node.tuple(2);
+  return {node.element(0).string(), node.element(1).bytes()};
 }
 
 static int64_t readValueNumber(const JsonNode &node) { return node.integer(-1); }
@@ -202,18 +202,10 @@ static PlanOperand readOperand(const JsonNode &node) {
 }
 
 static Hazard readHazard(const JsonNode &node) {
-  node.object({"kind", "from", "to"});
-  Hazard hazard;
-  hazard.kind = HazardKind(node["kind"].choice({hazardKinds[0], hazardKinds[1], hazardKinds[2]}));
-  auto readEnd = [&](std::string_view key, int64_t &dispatch, int64_t &operand) {
-    JsonNode end = node[key];
-    end.tuple(2);
-    dispatch = end.element(0).integer(0);
-    operand = end.element(1).integer(0);
-  };
-  readEnd("from", hazard.from, hazard.fromOperand);
-  readEnd("to", hazard.to, hazard.toOperand);
-  return hazard;
+  node.tuple(5);
+  return {HazardKind(node.element(0).choice({hazardKinds[0], hazardKinds[1], hazardKinds[2]})),
+          node.element(1).integer(0), node.element(2).integer(0), node.element(3).integer(0),
+          node.element(4).integer(0)};
 }
 
 static Command readCommand(const JsonNode &node) {
@@ -358,23 +350,31 @@ void weir::checkPlan(const Plan &plan, const std::string &where) {
 }
 
 Plan weir::parsePlan(const std::string &json, const std::string &where) {
-  Json tree = parseJson(json, where);
+  Plan plan;
+  auto readInto = [](auto &list, auto read) {
+    return [&list, read](const JsonNode &node) { list.push_back(read(node)); };
+  };
+  // Commands are most of the text: room for them at once, and none to copy later.
+  constexpr size_t leastText = 100;
+  plan.commands.reserve(json.size() / leastText);
+  Json tree = parseJson(json, where,
+                        {{"values", readInto(plan.values, readValue)},
+                         {"slots", readInto(plan.slots, readSlot)},
+                         {"commands", readInto(plan.commands, readCommand)}});
   JsonNode node(tree, where);
   readSchemaVersion(node);
   node.object({"schema_version", "entry", "target", "arena_bytes", "pinned_bytes", "allocations",
                "values", "argument_values", "result_values", "slots", "kernels", "commands"});
-  Plan plan;
+  for (const char *list : {"values", "slots", "commands"})
+    node[list].size(); // was read if it is one
   plan.entry = readFileName(node["entry"]);
   plan.target = readFileName(node["target"]);
   plan.arenaBytes = node["arena_bytes"].bytes();
   plan.pinnedBytes = node["pinned_bytes"].bytes();
   plan.allocations = node["allocations"].list(readAllocation);
-  plan.values = node["values"].list(readValue);
   plan.argumentValues = node["argument_values"].list(readValueNumber);
   plan.resultValues = node["result_values"].list(readValueNumber);
-  plan.slots = node["slots"].list(readSlot);
   plan.kernels = node["kernels"].list(readKernel);
-  plan.commands = node["commands"].list(readCommand);
   checkPlan(plan, where);
   return plan;
 }

@@ -9,6 +9,7 @@
 
 #include "TextScan.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/Passes.h"
 #include "weir/Autodiff/Autodiff.h"
@@ -369,12 +370,12 @@ void weir::compile(const CompileOptions &options) {
     if (options.onLevel)
       options.onLevel(folder + level.name.str());
     PassManager manager(&context);
-    manager.enableVerifier(true);
+    manager.enableVerifier(false); // once a level does, below
     // A module that starts from a level is already there; the gate still looks.
     if (&level != &start || &level == getLevels().begin())
       level.addPasses(manager, pipeline);
     level.addGate(manager);
-    if (failed(manager.run(module)) || !problems.sentences.empty())
+    if (failed(manager.run(module)) || failed(mlir::verify(module)) || !problems.sentences.empty())
       throw CompileError(problems.sentences.empty()
                              ? std::vector<std::string>{where + ": the " + level.name.str() +
                                                         " level could not be made"}

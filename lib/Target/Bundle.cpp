@@ -241,18 +241,23 @@ private:
 } // namespace
 
 LogicalResult PlanBuilder::addValues() {
-  auto list = function->getAttrOfType<ArrayAttr>(schedule::valueListAttrName);
-  if (!list || list.size() < function.getNumArguments())
-    return function.emitOpError() << "has no " << schedule::valueListAttrName
-                                  << "; run weir-schedule first";
-  for (Attribute attribute : list) {
-    auto value = dyn_cast<DictionaryAttr>(attribute);
-    auto name = value ? value.getAs<StringAttr>("name") : nullptr;
-    auto bytes = value ? value.getAs<IntegerAttr>("bytes") : nullptr;
-    if (!name || !bytes)
-      return function.emitOpError()
-             << "has a value in " << schedule::valueListAttrName << " without name or bytes";
-    plan.values.push_back({name.str(), bytes.getInt()});
+  auto names = function->getAttrOfType<ArrayAttr>(schedule::valueNamesAttrName);
+  auto bytes = function->getAttrOfType<DenseI64ArrayAttr>(schedule::valueBytesAttrName);
+  if (!names || !bytes || names.size() < function.getNumArguments() ||
+      int64_t(names.size()) != bytes.size())
+    return function.emitOpError() << "has no " << schedule::valueNamesAttrName << " with as many "
+                                  << schedule::valueBytesAttrName << "; run weir-schedule first";
+  for (auto [number, attribute] : llvm::enumerate(names)) {
+    auto name = dyn_cast<StringAttr>(attribute);
+    if (!name)
+      return function.emitOpError() << "has " << attribute << " in " << schedule::valueNamesAttrName
+                                    << ", which is no name";
+    bool isArgument = number < function.getNumArguments();
+    plan.values.push_back({!name.empty() ? name.str()
+                           : isArgument
+                               ? "argument" + std::to_string(number)
+                               : "value" + std::to_string(number - function.getNumArguments()),
+                           bytes[number]});
   }
   return success();
 }
@@ -331,20 +336,14 @@ FailureOr<PlanView> PlanBuilder::getPlace(Operation *op, Value memref) {
 }
 
 LogicalResult PlanBuilder::addSlot(memref::ViewOp view) {
-  auto slot = view->getAttrOfType<DictionaryAttr>(schedule::slotAttrName);
+  auto slot = view->getAttrOfType<schedule::SlotAttr>(schedule::slotAttrName);
   if (!slot)
     return success();
   FailureOr<PlanView> place = getPlace(view, view);
   if (failed(place))
     return failure();
-  auto value = slot.getAs<StringAttr>("value");
-  auto alignment = slot.getAs<IntegerAttr>("alignment");
-  auto first = slot.getAs<IntegerAttr>("first_wave"), last = slot.getAs<IntegerAttr>("last_wave");
-  if (!value || !alignment || !first || !last)
-    return view.emitOpError() << "has a " << schedule::slotAttrName
-                              << " without value, alignment, first_wave or last_wave";
-  plan.slots.push_back({value.str(), place->offset, place->bytes, alignment.getInt(),
-                        first.getInt(), last.getInt()});
+  plan.slots.push_back({slot.getValue().str(), place->offset, place->bytes, slot.getAlignment(),
+                        slot.getFirstWave(), slot.getLastWave()});
   return success();
 }
 
@@ -407,10 +406,9 @@ FailureOr<Command> PlanBuilder::getDispatch(schedule::DispatchOp dispatch) {
       return failure();
     command.operands.push_back({*place});
   }
-  auto values = dispatch->getAttrOfType<DenseI64ArrayAttr>(schedule::valuesAttrName);
-  if (!values || values.size() != 2 * int64_t(command.operands.size()))
-    return dispatch.emitOpError() << "has no " << schedule::valuesAttrName
-                                  << " for each operand; run weir-schedule first";
+  ArrayRef<int64_t> values = dispatch.getValues().value_or(ArrayRef<int64_t>());
+  if (values.size() != 2 * command.operands.size())
+    return dispatch.emitOpError("has no two values for each operand; run weir-schedule first");
   for (auto [index, operand] : llvm::enumerate(command.operands)) {
     operand.value = values[2 * index];
     operand.from = values[2 * index + 1];
@@ -422,9 +420,9 @@ FailureOr<Command> PlanBuilder::getDispatch(schedule::DispatchOp dispatch) {
 FailureOr<Command> PlanBuilder::getBarrier(schedule::BarrierOp barrier) {
   Command command;
   command.kind = Command::Kind::Barrier;
-  for (auto hazard : barrier.getHazards().getAsRange<schedule::HazardAttr>())
-    command.hazards.push_back({toPlan(hazard.getKind()), hazard.getFrom(), hazard.getFromOperand(),
-                               hazard.getTo(), hazard.getToOperand()});
+  for (const schedule::HazardFields &hazard : barrier.getHazards())
+    command.hazards.push_back(
+        {toPlan(hazard.kind), hazard.from, hazard.fromOperand, hazard.to, hazard.toOperand});
   command.queue = barrier.getQueue();
   if (failed(addMemory(barrier, barrier.getMemory(), command)))
     return failure();

@@ -38,9 +38,8 @@ private:
 };
 } // namespace
 
-static int64_t getWave(memref::ViewOp slot, StringRef key) {
-  auto attribute = slot->getAttrOfType<DictionaryAttr>(schedule::slotAttrName);
-  return attribute.getAs<IntegerAttr>(key).getInt();
+static schedule::SlotAttr getUse(memref::ViewOp slot) {
+  return slot->getAttrOfType<schedule::SlotAttr>(schedule::slotAttrName);
 }
 
 /// The slot that the operand is of; null for what is not in the arena.
@@ -65,8 +64,8 @@ LogicalResult TestFreeAfterFirstReader::place(func::FuncOp function, Effects &ef
       return;
     numbers[view] = slots.size();
     slots.push_back(view);
-    lifetimes.push_back({*schedule::getByteSize(view.getType()), 256, getWave(view, "first_wave"),
-                         getWave(view, "last_wave")});
+    lifetimes.push_back({*schedule::getByteSize(view.getType()), 256, getUse(view).getFirstWave(),
+                         getUse(view).getLastWave()});
   });
   const std::vector<Lifetime> whole = lifetimes;
 
@@ -99,9 +98,9 @@ LogicalResult TestFreeAfterFirstReader::place(func::FuncOp function, Effects &ef
     OpBuilder builder(slot);
     slot.getByteShiftMutable().assign(
         arith::ConstantIndexOp::create(builder, slot.getLoc(), offset));
-    NamedAttrList attribute(slot->getAttrOfType<DictionaryAttr>(schedule::slotAttrName));
-    attribute.set("last_wave", builder.getI64IntegerAttr(life.lastWave));
-    slot->setAttr(schedule::slotAttrName, attribute.getDictionary(&getContext()));
+    slot->setAttr(schedule::slotAttrName,
+                  schedule::SlotAttr::get(&getContext(), getUse(slot).getValue(), 256,
+                                          life.firstWave, life.lastWave));
   }
   // Smaller than it was or as large; the views are of its first bytes either way.
   Value arena = slots.front().getSource();

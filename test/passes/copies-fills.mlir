@@ -25,8 +25,8 @@ module attributes {gpu.container_module} {
   // SLOTS-LABEL: @raw_through_copies
   // SLOTS: weir.arena
   // SLOTS-SAME: memref<512xi8>
-  // SLOTS: first_wave = 0 : i64, last_wave = 1 : i64
-  // SLOTS: first_wave = 1 : i64, last_wave = 2 : i64
+  // SLOTS: waves = 0 to 1
+  // SLOTS: waves = 1 to 2
   func.func @raw_through_copies(%y: memref<64xf32>) attributes {weir.entry} {
     %zero = arith.constant 0.0 : f32
     %n = arith.constant 0 : index

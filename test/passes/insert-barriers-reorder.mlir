@@ -56,9 +56,10 @@ module attributes {gpu.container_module} {
   // SAFE-COUNT-3: schedule.barrier
   // SAFE-NOT: schedule.barrier
   // GROW: memref.alloc() {alignment = 256 : i64, weir.arena} : memref<512xi8>
-  // GROW: memref.view {{.*}}first_wave = 0 : i64, last_wave = 1 : i64, value = "t"
-  // GROW: arith.constant 256 : index
-  // GROW: memref.view {{.*}}first_wave = 0 : i64, last_wave = 1 : i64, value = "u"
+  // GROW: %[[ZERO:.*]] = arith.constant 0 : index
+  // GROW: %[[BEHIND:.*]] = arith.constant 256 : index
+  // GROW: memref.view {{.*}}[%[[ZERO]]]{{.*}}#schedule.slot<"t", alignment = 256, waves = 0 to 1>
+  // GROW: memref.view {{.*}}[%[[BEHIND]]]{{.*}}#schedule.slot<"u", alignment = 256, waves = 0 to 1>
   // GROW: schedule.barrier
   // GROW-NOT: schedule.barrier
   // GROW: return
@@ -69,10 +70,8 @@ module attributes {gpu.container_module} {
                           %d: memref<64xf32> {llvm.noalias}) attributes {weir.entry} {
     %arena = memref.alloc() {alignment = 256 : i64, weir.arena} : memref<256xi8>
     %c0 = arith.constant 0 : index
-    %t = memref.view %arena[%c0][] {weir.slot = {alignment = 256 : i64, first_wave = 0 : i64,
-        last_wave = 1 : i64, value = "t"}} : memref<256xi8> to memref<64xf32>
-    %u = memref.view %arena[%c0][] {weir.slot = {alignment = 256 : i64, first_wave = 2 : i64,
-        last_wave = 3 : i64, value = "u"}} : memref<256xi8> to memref<64xf32>
+    %t = memref.view %arena[%c0][] {weir.slot = #schedule.slot<"t", alignment = 256, waves = 0 to 1>} : memref<256xi8> to memref<64xf32>
+    %u = memref.view %arena[%c0][] {weir.slot = #schedule.slot<"u", alignment = 256, waves = 2 to 3>} : memref<256xi8> to memref<64xf32>
     schedule.commands {
       schedule.dispatch @k::@copy [1, 1, 1] (%x, %t) wave 0 : (memref<64xf32>, memref<64xf32>)
       schedule.dispatch @k::@copy [1, 1, 1] (%t, %b) wave 1 : (memref<64xf32>, memref<64xf32>)
@@ -112,10 +111,8 @@ module attributes {gpu.container_module} {
     %arena = memref.alloc() {alignment = 256 : i64, weir.arena} : memref<512xi8>
     %c0 = arith.constant 0 : index
     %c256 = arith.constant 256 : index
-    %t = memref.view %arena[%c256][] {weir.slot = {alignment = 256 : i64, first_wave = 0 : i64,
-        last_wave = 1 : i64, value = "t"}} : memref<512xi8> to memref<64xf32>
-    %u = memref.view %arena[%c0][] {weir.slot = {alignment = 256 : i64, first_wave = 1 : i64,
-        last_wave = 2 : i64, value = "u"}} : memref<512xi8> to memref<64xf32>
+    %t = memref.view %arena[%c256][] {weir.slot = #schedule.slot<"t", alignment = 256, waves = 0 to 1>} : memref<512xi8> to memref<64xf32>
+    %u = memref.view %arena[%c0][] {weir.slot = #schedule.slot<"u", alignment = 256, waves = 1 to 2>} : memref<512xi8> to memref<64xf32>
     schedule.commands {
       schedule.dispatch @k::@copy [1, 1, 1] (%x, %t) wave 0 : (memref<64xf32>, memref<64xf32>)
       schedule.dispatch @k::@copy [1, 1, 1] (%t, %b) wave 1 : (memref<64xf32>, memref<64xf32>)

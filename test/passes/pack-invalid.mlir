@@ -62,9 +62,9 @@ module {
   // The plan is read back: what a reader would refuse is refused here.
   // expected-error @below {{cannot be packed: the plan: dispatch 0 has 2 operands}}
   func.func @wrong_count(%x: memref<4xf32>)
-      attributes {weir.entry, weir.value_list = [{bytes = 16 : i64, name = "x"}]} {
+      attributes {weir.entry, weir.value_names = ["x"], weir.value_bytes = array<i64: 16>} {
     schedule.commands {
-      schedule.dispatch @k [1, 1, 1] (%x, %x) wave 0 {weir.values = array<i64: 0, 0, 0, 0>} : (memref<4xf32>, memref<4xf32>)
+      schedule.dispatch @k [1, 1, 1] (%x, %x) wave 0 {values = array<i64: 0, 0, 0, 0>} : (memref<4xf32>, memref<4xf32>)
     }
     return
   }
@@ -130,25 +130,25 @@ module {
   }
   // The twin's rows do.
   func.func @rows(%x: memref<4x4xf32>)
-      attributes {weir.entry, weir.value_list = [{bytes = 64 : i64, name = "x"}]} {
+      attributes {weir.entry, weir.value_names = ["x"], weir.value_bytes = array<i64: 64>} {
     %0 = memref.subview %x[1, 0] [1, 4] [1, 1] : memref<4x4xf32> to memref<1x4xf32, strided<[4, 1], offset: 4>>
     schedule.commands {
-      schedule.dispatch @k [1, 1, 1] (%0) wave 0 {weir.values = array<i64: 0, 16>} : (memref<1x4xf32, strided<[4, 1], offset: 4>>)
+      schedule.dispatch @k [1, 1, 1] (%0) wave 0 {values = array<i64: 0, 16>} : (memref<1x4xf32, strided<[4, 1], offset: 4>>)
     }
     return
   }
   // Which value an operand is must be stated, and of what the values are.
   func.func @no_values(%x: memref<4xf32>) attributes {weir.entry} {
     schedule.commands {
-      // expected-error @below {{has no weir.values for each operand; run weir-schedule first}}
+      // expected-error @below {{has no two values for each operand; run weir-schedule first}}
       schedule.dispatch @k [1, 1, 1] (%x) wave 0 : (memref<4xf32>)
     }
     return
   }
-  // expected-error @below {{has no weir.value_list; run weir-schedule first}}
+  // expected-error @below {{has no weir.value_names with as many weir.value_bytes; run weir-schedule first}}
   func.func @no_list(%x: memref<4xf32>) attributes {weir.entry} {
     schedule.commands {
-      schedule.dispatch @k [1, 1, 1] (%x) wave 0 {weir.values = array<i64: 0, 0>} : (memref<4xf32>)
+      schedule.dispatch @k [1, 1, 1] (%x) wave 0 {values = array<i64: 0, 0>} : (memref<4xf32>)
     }
     return
   }

@@ -23,10 +23,10 @@
 // CHECK: {"kind":"result","index":0,"bytes":256}
 // CHECK: {"kind":"constants","index":0,"bytes":512}
 // CHECK: {"kind":"arena","index":0,"bytes":256}
-// CHECK: {"name":"x","bytes":256}
-// CHECK: {"name":"n","bytes":0}
-// CHECK: {"name":"y","bytes":256}
-// CHECK: {"name":"a","bytes":256}
+// CHECK: ["x",256]
+// CHECK: ["n",0]
+// CHECK: ["y",256]
+// CHECK: ["a",256]
 // CHECK: "argument_values": [0,1]
 // CHECK: "result_values": [2]
 // CHECK: {"value":"a","offset":0,"bytes":256,"alignment":256,"first_wave":0,"last_wave":1}
@@ -38,7 +38,7 @@
 // The second constant lies behind the first, at byte 256 of allocation 3.
 // CHECK: "operands":{{\[}}[3,256,256],[4,0,256,3,0]]
 // CHECK: "location":"model.py:7"
-// CHECK: "hazards":[{"kind":"raw","from":[0,1],"to":[1,0]}]
+// CHECK: "hazards":{{\[\[}}"raw",0,1,1,0]]
 // CHECK: "memory":{{\[}}[4,0,256]]
 // CHECK: "location":"layer"
 module {
@@ -54,17 +54,16 @@ module {
   func.func @f(%x: memref<64xf32> {weir.name = "x", weir.kind = "input", weir.shape = tensor<8x8xf32>},
                %n: memref<0xi8> {weir.donate, weir.shape = tensor<0xi1>},
                %y: memref<64xf32> {weir.result}) attributes {weir.entry, weir.pinned_bytes = 512 : i64,
-                 weir.value_list = [{bytes = 256 : i64, name = "x"}, {bytes = 0 : i64, name = "n"},
-                                    {bytes = 256 : i64, name = "y"}, {bytes = 256 : i64, name = "a"}]} {
+                 weir.value_names = ["x", "n", "y", "a"], weir.value_bytes = array<i64: 256, 0, 256, 256>} {
     %arena = memref.alloc() {alignment = 256 : i64, weir.arena} : memref<256xi8>
     %c0 = arith.constant 0 : index
     %small = memref.get_global @cst_0 : memref<3xf32>
     %c = memref.get_global @cst_1 : memref<64xf32>
-    %a = memref.view %arena[%c0][] {weir.slot = {value = "a", alignment = 256 : i64, first_wave = 0 : i64, last_wave = 1 : i64}} : memref<256xi8> to memref<64xf32>
+    %a = memref.view %arena[%c0][] {weir.slot = #schedule.slot<"a", alignment = 256, waves = 0 to 1>} : memref<256xi8> to memref<64xf32>
     schedule.commands {
-      schedule.dispatch @copy::@copy [1, 1, 1] (%c, %a) wave 0 {weir.values = array<i64: -1, 0, 3, 0>} : (memref<64xf32>, memref<64xf32>) loc(fused["fusion", "model.py":7:3, "model.py":9:1])
+      schedule.dispatch @copy::@copy [1, 1, 1] (%c, %a) wave 0 {values = array<i64: -1, 0, 3, 0>} : (memref<64xf32>, memref<64xf32>) loc(fused["fusion", "model.py":7:3, "model.py":9:1])
       schedule.barrier memory(%a : memref<64xf32>) [#schedule.hazard<raw, 0 operand 1 -> 1 operand 0>]
-      schedule.dispatch @copy::@copy [1, 1, 1] (%a, %y) wave 1 {weir.values = array<i64: 3, 0, 2, 0>} : (memref<64xf32>, memref<64xf32>) loc("layer")
+      schedule.dispatch @copy::@copy [1, 1, 1] (%a, %y) wave 1 {values = array<i64: 3, 0, 2, 0>} : (memref<64xf32>, memref<64xf32>) loc("layer")
     }
     return
   }

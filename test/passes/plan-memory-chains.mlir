@@ -40,7 +40,7 @@ module attributes {gpu.container_module} {
   // CHECK-SAME: %[[X:.*]]: memref<64xf32> {weir.donate, weir.name = "x"}, %[[Z:.*]]: memref<64xf32>, %{{.*}}: memref<64xf32> {weir.donated = 0 : i64, weir.result}
   // CHECK: weir.pinned_bytes = 512 : i64
   // CHECK: memref.alloc() {{.*}}weir.arena} : memref<256xi8>
-  // CHECK: %[[T:.*]] = memref.view {{.*}}first_wave = 0 : i64, last_wave = 2 : i64, value = "t"
+  // CHECK: %[[T:.*]] = memref.view {{.*}}#schedule.slot<"t", alignment = 256, waves = 0 to 2>
   // CHECK: dispatch @k::@add [1, 1, 1](%[[X]], %[[Z]], %[[T]]) wave 0
   // CHECK: barrier {{.*}}war, 0 operand 0 -> 1 operand 2
   // CHECK: dispatch @k::@add [1, 1, 1](%[[X]], %[[T]], %[[X]]) wave 1
@@ -98,12 +98,12 @@ module attributes {gpu.container_module} {
   // other reader of %p, and %t lives longer. %c has bytes of %t, but begins with a
   // dispatch that leaves those alone: as a whole it is in no wave with %t all the same.
   // CHECK-LABEL: @first_writer_elsewhere
-  // CHECK: %[[T:.*]] = memref.view {{.*}}first_wave = 0 : i64, last_wave = 2 : i64, value = "t"
-  // CHECK: %[[C:.*]] = memref.view {{.*}}first_wave = 3 : i64, last_wave = 3 : i64, value = "c"
+  // CHECK: %[[T:.*]] = memref.view {{.*}}#schedule.slot<"t", alignment = 256, waves = 0 to 2>
+  // CHECK: %[[C:.*]] = memref.view {{.*}}#schedule.slot<"c", alignment = 256, waves = 3 to 3>
   // CHECK: dispatch {{.*}}, %[[T]], {{.*}} wave 2
   // CHECK: schedule.copy {{.*}} wave 3
-  // CHECK-NOT: barrier
-  // CHECK: }
+  // CHECK-NEXT: schedule.barrier
+  // CHECK-NEXT: schedule.copy {{.*}} wave 3
   func.func @first_writer_elsewhere(%x: memref<64xf32>, %y: memref<64xf32> {weir.result},
                                     %z: memref<64xf32> {weir.result},
                                     %w: memref<64xf32> {weir.result}) attributes {weir.entry} {

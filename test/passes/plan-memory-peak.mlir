@@ -21,7 +21,7 @@ module attributes {gpu.container_module} {
   // two that come after: 2560 bytes. Elsewhere %b lies between, 2304 will do.
   // CHECK-LABEL: @raises
   // CHECK: memref.alloc() {{.*}}weir.arena} : memref<2304xi8>
-  // CHECK: value = "a"
+  // CHECK: #schedule.slot<"a",
   func.func @raises(%x: memref<256xf32>, %z: memref<192xf32>, %p: memref<256xf32> {weir.result},
                     %q: memref<192xf32> {weir.result}, %r: memref<192xf32> {weir.result},
                     %s: memref<192xf32> {weir.result}) attributes {weir.entry} {
@@ -47,7 +47,7 @@ module attributes {gpu.container_module} {
   // The twin: %c comes a wave later, nothing is in its way.
   // CHECK-LABEL: @keeps
   // CHECK: memref.alloc() {{.*}}weir.arena} : memref<2304xi8>
-  // CHECK: value = "a, b"
+  // CHECK: #schedule.slot<"a, b",
   func.func @keeps(%x: memref<256xf32>, %z: memref<192xf32>, %p: memref<256xf32> {weir.result},
                     %q: memref<192xf32> {weir.result}, %r: memref<192xf32> {weir.result},
                     %s: memref<192xf32> {weir.result}) attributes {weir.entry} {

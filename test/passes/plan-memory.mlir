@@ -25,11 +25,11 @@ module attributes {gpu.container_module} {
   // CHECK: weir.pinned_bytes = 768 : i64
   // CHECK: %[[ARENA:.*]] = memref.alloc() {alignment = 256 : i64, weir.arena} : memref<512xi8>
   // CHECK: %[[C0:.*]] = arith.constant 0 : index
-  // CHECK: %[[A:.*]] = memref.view %[[ARENA]][%[[C0]]][] {weir.slot = {alignment = 256 : i64, first_wave = 0 : i64, last_wave = 1 : i64, value = "first"}}
   // CHECK: %[[C256:.*]] = arith.constant 256 : index
-  // CHECK: %[[B:.*]] = memref.view %[[ARENA]][%[[C256]]][] {weir.slot = {alignment = 256 : i64, first_wave = 1 : i64, last_wave = 2 : i64, value = "value1"}}
-  // CHECK: %[[C0B:.*]] = arith.constant 0 : index
-  // CHECK: %[[C:.*]] = memref.view %[[ARENA]][%[[C0B]]][] {{.*}}first_wave = 2 : i64, last_wave = 3 : i64
+  // CHECK-NOT: arith.constant
+  // CHECK: %[[A:.*]] = memref.view %[[ARENA]][%[[C0]]][] {weir.slot = #schedule.slot<"first", alignment = 256, waves = 0 to 1>}
+  // CHECK: %[[B:.*]] = memref.view %[[ARENA]][%[[C256]]][] {weir.slot = #schedule.slot<"value1", alignment = 256, waves = 1 to 2>}
+  // CHECK: %[[C:.*]] = memref.view %[[ARENA]][%[[C0]]][] {{.*}}waves = 2 to 3
   // CHECK: dispatch {{.*}}(%{{.*}}, %[[A]]) wave 0
   // CHECK: dispatch {{.*}}(%[[A]], %[[B]]) wave 1
   // CHECK: dispatch {{.*}}(%[[B]], %[[C]]) wave 2
@@ -88,10 +88,10 @@ module attributes {gpu.container_module} {
   // CHECK-LABEL: @packed
   // CHECK: weir.pinned_bytes = 512 : i64
   // CHECK: memref.alloc() {{.*}}weir.arena} : memref<512xi8>
-  // CHECK: arith.constant 256 : index
-  // CHECK: memref.view {{.*}} to memref<3xf32>
-  // CHECK: arith.constant 0 : index
-  // CHECK: memref.view {{.*}} first_wave = 0 : i64, last_wave = 1 : i64{{.*}} to memref<5xf32>
+  // CHECK: %[[C256:.*]] = arith.constant 256 : index
+  // CHECK: %[[C0:.*]] = arith.constant 0 : index
+  // CHECK: memref.view {{.*}}[%[[C256]]]{{.*}} to memref<3xf32>
+  // CHECK: memref.view {{.*}}[%[[C0]]]{{.*}} waves = 0 to 1{{.*}} to memref<5xf32>
   // CHECK-NOT: memref.alloc
   // CHECK: memref.subview
   func.func @packed(%x: memref<3xf32>, %y: memref<3xf32>) attributes {weir.entry} {

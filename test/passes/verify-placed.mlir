@@ -18,8 +18,8 @@ module attributes {gpu.container_module} {
     %arena = memref.alloc() {alignment = 256 : i64, weir.arena} : memref<256xi8>
     %c0 = arith.constant 0 : index
     %c = memref.get_global @cst : memref<64xf32>
-    %a = memref.view %arena[%c0][] {weir.slot = {value = "a", alignment = 256 : i64, first_wave = 0 : i64, last_wave = 1 : i64}} : memref<256xi8> to memref<64xf32>
-    %b = memref.view %arena[%c0][] {weir.slot = {value = "b", alignment = 256 : i64, first_wave = 2 : i64, last_wave = 2 : i64}} : memref<256xi8> to memref<64xf32>
+    %a = memref.view %arena[%c0][] {weir.slot = #schedule.slot<"a", alignment = 256, waves = 0 to 1>} : memref<256xi8> to memref<64xf32>
+    %b = memref.view %arena[%c0][] {weir.slot = #schedule.slot<"b", alignment = 256, waves = 2 to 2>} : memref<256xi8> to memref<64xf32>
     schedule.commands {
       schedule.dispatch @copy::@copy [1, 1, 1] (%c, %a) wave 0 : (memref<64xf32>, memref<64xf32>)
       schedule.dispatch @copy::@copy [1, 1, 1] (%a, %d) wave 1 : (memref<64xf32>, memref<64xf32>)
@@ -55,18 +55,16 @@ module attributes {gpu.container_module} {
     %c64 = arith.constant 64 : index
     %c256 = arith.constant 256 : index
     // expected-error @below {{begins at byte 64 of the arena, which is no multiple of 256}}
-    %a = memref.view %arena[%c64][] {weir.slot = {first_wave = 5 : i64, last_wave = 5 : i64}} : memref<1024xi8> to memref<64xf32>
-    // expected-error @below {{has no weir.slot with first_wave and last_wave}}
+    %a = memref.view %arena[%c64][] {weir.slot = #schedule.slot<"", alignment = 256, waves = 5 to 5>} : memref<1024xi8> to memref<64xf32>
+    // expected-error @below {{has no weir.slot, a #schedule.slot}}
     %b = memref.view %arena[%c0][] : memref<1024xi8> to memref<64xf32>
-    // expected-error @below {{has no weir.slot with first_wave and last_wave}}
-    %c = memref.view %arena[%c0][] {weir.slot = {first_wave = 3 : i64, last_wave = 2 : i64}} : memref<1024xi8> to memref<64xf32>
     // expected-error @below {{has no known place in the arena}}
     %d = memref.view %arena[%n][] : memref<1024xi8> to memref<64xf32>
     // expected-note @below {{where this one has bytes [256, 768) in waves 0 to 1}}
-    %e = memref.view %arena[%c256][] {weir.slot = {first_wave = 0 : i64, last_wave = 1 : i64}} : memref<1024xi8> to memref<128xf32>
+    %e = memref.view %arena[%c256][] {weir.slot = #schedule.slot<"", alignment = 256, waves = 0 to 1>} : memref<1024xi8> to memref<128xf32>
     %c512 = arith.constant 512 : index
     // expected-error @below {{has bytes [512, 768) in waves 1 to 2}}
-    %f = memref.view %arena[%c512][] {weir.slot = {first_wave = 1 : i64, last_wave = 2 : i64}} : memref<1024xi8> to memref<64xf32>
+    %f = memref.view %arena[%c512][] {weir.slot = #schedule.slot<"", alignment = 256, waves = 1 to 2>} : memref<1024xi8> to memref<64xf32>
     schedule.commands {
     }
     return
@@ -143,8 +141,8 @@ module attributes {gpu.container_module} {
     %c = memref.get_global @cst : memref<64xf32>
     %odd = memref.subview %x[1] [64] [1] : memref<65xf32> to memref<64xf32, strided<[1], offset: 1>>
     %even = memref.subview %p[0] [64] [2] : memref<128xf32> to memref<64xf32, strided<[2]>>
-    %a = memref.view %arena[%c0][] {weir.slot = {first_wave = 0 : i64, last_wave = 1 : i64}} : memref<256xi8> to memref<64xf32>
-    %beyond = memref.view %arena[%c256][] {weir.slot = {first_wave = 0 : i64, last_wave = 9 : i64}} : memref<256xi8> to memref<64xf32>
+    %a = memref.view %arena[%c0][] {weir.slot = #schedule.slot<"", alignment = 256, waves = 0 to 1>} : memref<256xi8> to memref<64xf32>
+    %beyond = memref.view %arena[%c256][] {weir.slot = #schedule.slot<"", alignment = 256, waves = 0 to 9>} : memref<256xi8> to memref<64xf32>
     schedule.commands {
       // expected-error @below {{operand 0 begins at byte 4, profile 'lavapipe' binds multiples of 16}}
       schedule.dispatch @copy::@copy [1, 1, 1] (%odd, %y) wave 0 : (memref<64xf32, strided<[1], offset: 1>>, memref<64xf32>)

@@ -11,6 +11,9 @@
 #include "dialects/Schedule/Schedule.h"
 #include "weir/Analysis/AccessMap.h"
 #include "weir/Analysis/Aliasing.h"
+#include "weir/Analysis/InPlace.h"
+
+#include <map>
 
 namespace weir {
 
@@ -55,8 +58,19 @@ public:
   const View &getView(mlir::Value memref) { return views.get(memref); }
 
 private:
+  /// What is known of one kernel.
+  struct Kernel {
+    explicit Kernel(mlir::gpu::GPUFuncOp op) : maps(op) {}
+
+    AccessMaps maps;
+    std::map<std::pair<unsigned, unsigned>, InPlaceProof> proofs; ///< by read and written operand
+  };
+
+  const InPlaceProof &prove(Kernel &known, mlir::gpu::GPUFuncOp kernel, unsigned read,
+                            unsigned written);
+
   Views &views;
-  llvm::DenseMap<mlir::Operation *, std::unique_ptr<AccessMaps>> maps;
+  llvm::DenseMap<mlir::Operation *, std::unique_ptr<Kernel>> kernels;
 };
 
 } // namespace weir

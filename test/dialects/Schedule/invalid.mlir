@@ -243,3 +243,10 @@ func.func @wait_c2_own_queue() {
   }
   return
 }
+
+// -----
+
+// expected-error @below {{a slot has its bytes in waves 3 to 2}}
+func.func @slot_c1_waves(%arena: memref<256xi8>) attributes {x = #schedule.slot<"v", alignment = 256, waves = 3 to 2>} {
+  return
+}

@@ -145,8 +145,8 @@ TEST(Json, deep_nesting_does_not_overflow) {
 //===----------------------------------------------------------------------===//
 
 static const TextEdit manifestEdits[] = {
-    {"\"schema_version\": 2", "\"schema_version\": 1", "compile the graph again"},
-    {"\"schema_version\": 2,", "", "lacks the key \"schema_version\""},
+    {"\"schema_version\": 3", "\"schema_version\": 2", "compile the graph again"},
+    {"\"schema_version\": 3,", "", "lacks the key \"schema_version\""},
     {"\"producer\"", "\"maker\"", "unknown key \"maker\""},
     {"\"name\":\"main\"", "\"name\":\"../main\"", "\"entries[0].name\" is \"../main\""},
     {"\"name\":\"main\"", "\"name\":\".main\"", "cannot name a file"},
@@ -194,7 +194,7 @@ TEST(Manifest, byte_sizes) {
 }
 
 static const TextEdit planEdits[] = {
-    {"\"schema_version\": 2", "\"schema_version\": 0", "at least 1"},
+    {"\"schema_version\": 3", "\"schema_version\": 0", "at least 1"},
     {"\"entry\": \"main\"", "\"entry\": \"a b\"", "cannot name a file"},
     {"\"arena_bytes\": 768", "\"arena_bytes\": -1", "\"arena_bytes\" is -1"},
     {"\"pinned_bytes\": 1024", "\"pinned_bytes\": 72057594037927937", "at most"},
@@ -223,10 +223,10 @@ static const TextEdit planEdits[] = {
     {"[0,0,256,0,0]", "[0,0,256,0,-1]", "at least 0"},
     {"[0,0,256,0,0]", "[0,0,256,0,1]", "too few for its 256"},
     {"[0,0,256,0,0]", "[0,0,256,0,72057594037927936]", "too few for its 256"},
-    {"{\"name\":\"x\",\"bytes\":256}", "{\"name\":\"x\",\"bytes\":255}", "too few for its 256"},
-    {"{\"name\":\"x\",\"bytes\":256}", "{\"name\":\"x\",\"bytes\":-1}", "at least 0"},
-    {"{\"name\":\"x\",\"bytes\":256}", "{\"name\":\"x\"}", "lacks the key \"bytes\""},
-    {"{\"name\":\"x\",\"bytes\":256}", "{\"name\":1,\"bytes\":256}", "must be a string"},
+    {"[\"x\",256]", "[\"x\",255]", "too few for its 256"},
+    {"[\"x\",256]", "[\"x\",-1]", "at least 0"},
+    {"[\"x\",256]", "[\"x\"]", "must have 2 elements"},
+    {"[\"x\",256]", "[1,256]", "must be a string"},
     {"\"argument_values\": [0,1],", "", "lacks the key \"argument_values\""},
     {"\"argument_values\": [0,1]", "\"argument_values\": [0,7]", "argument 1 is value 7 of 7"},
     {"\"argument_values\": [0,1]", "\"argument_values\": [0,-2]", "at least -1"},
@@ -243,11 +243,11 @@ static const TextEdit planEdits[] = {
     {"\"name\":\"add\",", "\"name\":\"add\",\"in_place\":[[0,1]],", "may write operand 1 over 0"},
     {"\"name\":\"add\",", "\"name\":\"add\",\"in_place\":[[2,2]],", "may write operand 2 over 2"},
     {"\"memory\":[[4,0,256]", "\"memory\":[[4,0,769]", "the memory of a barrier"},
-    {"\"kind\":\"war\"", "\"kind\":\"rar\"", "must be one of"},
-    {"\"from\":[0,2]", "\"from\":[0,3]", "operand 3 of dispatch 0"},
-    {"\"from\":[0,2]", "\"from\":[5,2]", "operand 2 of dispatch 5"},
-    {"\"from\":[0,2]", "\"from\":[0]", "must have 2 elements"},
-    {"[{\"kind\":\"war\",\"from\":[2,0],\"to\":[3,2]}]", "[]", "states what needs it"},
+    {"[\"war\",", "[\"rar\",", "must be one of"},
+    {"[\"raw\",0,2,", "[\"raw\",0,3,", "operand 3 of dispatch 0"},
+    {"[\"raw\",0,2,", "[\"raw\",5,2,", "operand 2 of dispatch 5"},
+    {"[\"raw\",0,2,", "[\"raw\",0,", "must have 5 elements"},
+    {"[[\"war\",2,0,3,2]]", "[]", "states what needs it"},
 };
 
 TEST(Plan, refuses) {

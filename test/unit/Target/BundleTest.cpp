@@ -58,19 +58,18 @@ module {
   memref.global "private" constant @splat : memref<64xi32> = dense<258>
   memref.global "private" constant @blob : memref<2xi16> = dense_resource<blob>
   func.func @f(%x: memref<64xf32> {weir.name = "x"}, %y: memref<64xf32> {weir.result, weir.name = "y"})
-      attributes {weir.entry, weir.value_list = [{bytes = 256 : i64, name = "x"}, {bytes = 256 : i64, name = "y"},
-                                                 {bytes = 256 : i64, name = "a"}]} {
+      attributes {weir.entry, weir.value_names = ["x", "y", "a"], weir.value_bytes = array<i64: 256, 256, 256>} {
     %arena = memref.alloc() {alignment = 256 : i64, weir.arena} : memref<256xi8>
     %c0 = arith.constant 0 : index
     %h = memref.get_global @halves : memref<3xf16>
     %b = memref.get_global @bits : memref<3xi1>
     %c = memref.get_global @splat : memref<64xi32>
     %r = memref.get_global @blob : memref<2xi16>
-    %a = memref.view %arena[%c0][] {weir.slot = {value = "a", alignment = 256 : i64, first_wave = 0 : i64, last_wave = 1 : i64}} : memref<256xi8> to memref<64xf32>
+    %a = memref.view %arena[%c0][] {weir.slot = #schedule.slot<"a", alignment = 256, waves = 0 to 1>} : memref<256xi8> to memref<64xf32>
     schedule.commands {
-      schedule.dispatch @copy::@copy [1, 1, 1] (%c, %a) wave 0 {weir.values = array<i64: -1, 0, 2, 0>} : (memref<64xi32>, memref<64xf32>)
+      schedule.dispatch @copy::@copy [1, 1, 1] (%c, %a) wave 0 {values = array<i64: -1, 0, 2, 0>} : (memref<64xi32>, memref<64xf32>)
       schedule.barrier memory(%a : memref<64xf32>) [#schedule.hazard<raw, 0 operand 1 -> 1 operand 0>]
-      schedule.dispatch @copy::@copy [1, 1, 1] (%a, %y) wave 1 {weir.values = array<i64: 2, 0, 1, 0>} : (memref<64xf32>, memref<64xf32>)
+      schedule.dispatch @copy::@copy [1, 1, 1] (%a, %y) wave 1 {values = array<i64: 2, 0, 1, 0>} : (memref<64xf32>, memref<64xf32>)
     }
     return
   }

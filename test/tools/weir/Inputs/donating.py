@@ -25,7 +25,7 @@ def edit_plan(plan):
         {"kind": "result", "index": 1, "bytes": 16},
     ]
     sizes = {"x": 24, "n": 16, "y": 24, "n2": 16, "m": 16}
-    plan["values"] = [{"name": name, "bytes": size} for name, size in sizes.items()]
+    plan["values"] = list(sizes.items())
     plan["argument_values"] = [0, 1]
     plan["result_values"] = [2, 4]
 
@@ -33,7 +33,7 @@ def edit_plan(plan):
         return {"command": "dispatch", "kernel": kernels[kernel], "grid": [1, 1, 1], "wave": wave,
                 "operands": operands, "location": ""}
 
-    hazard = {"kind": "raw", "from": [1, 1], "to": [2, 0]}
+    hazard = ["raw", 1, 1, 2, 0]
     plan["commands"] = [
         dispatch("map_6", 0, [0, 0, 24, 0, 0], [0, 0, 24, 2, 0]),
         dispatch("map_2", 0, [1, 0, 16, 1, 0], [1, 0, 16, 3, 0]),
