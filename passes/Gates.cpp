@@ -311,8 +311,9 @@ struct SlotView {
 
 class PlacementGate : public Gate {
 public:
-  PlacementGate(const Profile &profile, Effects &effects, Views &views)
-      : profile(profile), effects(effects), views(views) {}
+  PlacementGate(const Profile &profile, Effects &effects, Views &views,
+                DenseMap<Operation *, ListHazards> &found)
+      : profile(profile), effects(effects), views(views), found(found) {}
 
   void verifyFunction(func::FuncOp function);
 
@@ -327,6 +328,7 @@ private:
   const Profile &profile;
   Effects &effects;
   Views &views;
+  DenseMap<Operation *, ListHazards> &found;
   SymbolTableCollection symbols;
   DenseMap<Attribute, gpu::GPUFuncOp> kernels;
   llvm::MapVector<Operation *, SlotView> slots;
@@ -499,9 +501,12 @@ void PlacementGate::verifyWaves(schedule::CommandsOp commands) {
     result = failure();
     return;
   }
-  for (const Hazard &hazard : findHazards(list->accesses)) {
-    schedule::CommandOpInterface from = list->dispatches[hazard.from],
-                                 to = list->dispatches[hazard.to];
+  ListHazards &own = found[commands->getParentOp()];
+  own = {std::move(*list), {}};
+  own.hazards = findHazards(own.list.accesses);
+  for (const Hazard &hazard : own.hazards) {
+    schedule::CommandOpInterface from = own.list.dispatches[hazard.from],
+                                 to = own.list.dispatches[hazard.to];
     if (from.getWave() != to.getWave())
       continue;
     InFlightDiagnostic error = fail(to) << "operand " << hazard.toOperand << " has a "
@@ -558,11 +563,12 @@ void PlacementGate::verifyFunction(func::FuncOp function) {
   verifyWaves(*commands);
 }
 
-LogicalResult weir::verifyPlacement(ModuleOp module, Effects &effects, Views &views) {
+LogicalResult weir::verifyPlacement(ModuleOp module, Effects &effects, Views &views,
+                                    DenseMap<Operation *, ListHazards> &found) {
   FailureOr<Profile> profile = getProfile(module);
   if (failed(profile))
     return failure();
-  PlacementGate gate(*profile, effects, views);
+  PlacementGate gate(*profile, effects, views, found);
   for (auto function : module.getOps<func::FuncOp>())
     gate.verifyFunction(function);
   return gate.result;

@@ -21,9 +21,17 @@ mlir::LogicalResult verifyGraph(mlir::ModuleOp module, llvm::StringRef level);
 /// kernels with their effects declared, all within the profile's limits.
 mlir::LogicalResult verifyCommands(mlir::ModuleOp module, Effects &effects);
 
+/// A command list's accesses and their hazards.
+struct ListHazards {
+  CommandList list;
+  std::vector<Hazard> hazards;
+};
+
 /// From `placed` on: operands are bytes of allocations, waves rise in recorded
-/// order without hazards inside, slots live together share no bytes.
-mlir::LogicalResult verifyPlacement(mlir::ModuleOp module, Effects &effects, Views &views);
+/// order without hazards inside, slots live together share no bytes. Where it holds
+/// `found` has what was found on the way, by function.
+mlir::LogicalResult verifyPlacement(mlir::ModuleOp module, Effects &effects, Views &views,
+                                    llvm::DenseMap<mlir::Operation *, ListHazards> &found);
 
 /// Rejects barriers, signals and waits, which levels before `ordered` do not have.
 mlir::LogicalResult verifyNoBarriers(mlir::ModuleOp module);

@@ -99,15 +99,17 @@ struct VerifyOrdered : weir::impl::VerifyOrderedPassBase<VerifyOrdered> {
   void runOnOperation() override;
 
 private:
-  void verifyFunction(func::FuncOp function, Effects &effects, Views &views);
+  void verifyFunction(func::FuncOp function, Effects &effects, Views &views,
+                      DenseMap<Operation *, ListHazards> &found);
 };
 
 /// Checks one list.
 class ListCheck {
 public:
-  ListCheck(const CommandList &list, const QueueCommands &commands)
-      : list(list), commands(commands), happensBefore(commands.commands),
-        touched(list.allocations.size()), memories(commands.ops.size()) {
+  ListCheck(const ListHazards &known, const QueueCommands &commands)
+      : list(known.list), hazards(known.hazards), commands(commands),
+        happensBefore(commands.commands), touched(list.allocations.size()),
+        memories(commands.ops.size()) {
     for (const QueueCommand &command : commands.commands)
       severalQueues |= command.queue != commands.commands.front().queue;
   }
@@ -135,6 +137,7 @@ private:
   void verifyVisible();
 
   const CommandList &list;
+  const std::vector<Hazard> &hazards;
   const QueueCommands &commands;
   HappensBefore happensBefore;
   bool severalQueues = false;
@@ -161,11 +164,14 @@ static bool isForeign(ModuleOp module) {
 void VerifyOrdered::runOnOperation() {
   Effects &effects = getAnalysis<Effects>();
   Views &views = getAnalysis<Views>();
+  DenseMap<Operation *, ListHazards> found;
   markAllAnalysesPreserved();
-  if (!isForeign(getOperation()) && (failed(verifyCommands(getOperation(), effects)) ||
-                                     failed(verifyPlacement(getOperation(), effects, views))))
+  if (!isForeign(getOperation()) &&
+      (failed(verifyCommands(getOperation(), effects)) ||
+       failed(verifyPlacement(getOperation(), effects, views, found))))
     return signalPassFailure();
-  getOperation().walk([&](func::FuncOp function) { verifyFunction(function, effects, views); });
+  getOperation().walk(
+      [&](func::FuncOp function) { verifyFunction(function, effects, views, found); });
 }
 
 /// "bytes [0, 256) of the arena".
@@ -396,7 +402,7 @@ void ListCheck::verifyBarriers() {
 
 /// Every write is made visible to whoever touches the bytes next.
 void ListCheck::verifyVisible() {
-  for (const Hazard &hazard : findHazards(list.accesses)) {
+  for (const Hazard &hazard : hazards) {
     if (hazard.kind == HazardKind::WAR || !isOrdered(hazard.from, hazard.to))
       continue;
     schedule::CommandOpInterface from = list.dispatches[hazard.from];
@@ -419,14 +425,20 @@ LogicalResult ListCheck::run() {
   return result;
 }
 
-void VerifyOrdered::verifyFunction(func::FuncOp function, Effects &effects, Views &views) {
+void VerifyOrdered::verifyFunction(func::FuncOp function, Effects &effects, Views &views,
+                                   DenseMap<Operation *, ListHazards> &found) {
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands) || !*commands)
     return;
-  FailureOr<CommandList> list = collectAccesses(*commands, effects, views);
-  if (failed(list))
-    return signalPassFailure();
+  auto known = found.find(function);
+  if (known == found.end()) { // one that others made
+    FailureOr<CommandList> list = collectAccesses(*commands, effects, views);
+    if (failed(list))
+      return signalPassFailure();
+    std::vector<Hazard> hazards = findHazards(list->accesses);
+    known = found.try_emplace(function, ListHazards{std::move(*list), std::move(hazards)}).first;
+  }
   QueueCommands queueCommands = getQueueCommands(*commands);
-  if (failed(ListCheck(*list, queueCommands).run()))
+  if (failed(ListCheck(known->second, queueCommands).run()))
     signalPassFailure();
 }

@@ -14,8 +14,9 @@ struct VerifyPlaced : weir::impl::VerifyPlacedPassBase<VerifyPlaced> {
   void runOnOperation() override {
     weir::Effects &effects = getAnalysis<weir::Effects>();
     weir::Views &views = getAnalysis<weir::Views>();
+    llvm::DenseMap<mlir::Operation *, weir::ListHazards> found;
     if (failed(weir::verifyCommands(getOperation(), effects)) ||
-        failed(weir::verifyPlacement(getOperation(), effects, views)))
+        failed(weir::verifyPlacement(getOperation(), effects, views, found)))
       signalPassFailure();
     if (failed(weir::verifyNoBarriers(getOperation())))
       signalPassFailure();

@@ -110,12 +110,9 @@ std::string weir::printPlan(const Plan &plan) {
                     {"result_values", plan.resultValues},
                     {"slots", printList(plan.slots,
                                         [](const Slot &slot) {
-                                          return ordered_json{{"value", slot.value},
-                                                              {"offset", slot.offset},
-                                                              {"bytes", slot.bytes},
-                                                              {"alignment", slot.alignment},
-                                                              {"first_wave", slot.firstWave},
-                                                              {"last_wave", slot.lastWave}};
+                                          return ordered_json::array(
+                                              {slot.value, slot.offset, slot.bytes, slot.alignment,
+                                               slot.firstWave, slot.lastWave});
                                         })},
                     {"kernels", printList(plan.kernels, printKernel)},
                     {"commands", printList(plan.commands, printCommand)}});
@@ -148,14 +145,14 @@ static PlanValue readValue(const JsonNode &node) {
 static int64_t readValueNumber(const JsonNode &node) { return node.integer(-1); }
 
 static Slot readSlot(const JsonNode &node) {
-  node.object({"value", "offset", "bytes", "alignment", "first_wave", "last_wave"});
+  node.tuple(6);
   Slot slot;
-  slot.value = node["value"].string();
-  slot.offset = node["offset"].bytes();
-  slot.bytes = node["bytes"].bytes();
-  slot.alignment = node["alignment"].alignment();
-  slot.firstWave = node["first_wave"].integer(0);
-  slot.lastWave = node["last_wave"].integer(slot.firstWave);
+  slot.value = node.element(0).string();
+  slot.offset = node.element(1).bytes();
+  slot.bytes = node.element(2).bytes();
+  slot.alignment = node.element(3).alignment();
+  slot.firstWave = node.element(4).integer(0);
+  slot.lastWave = node.element(5).integer(slot.firstWave);
   return slot;
 }
 

@@ -29,7 +29,7 @@
 // CHECK: ["a",256]
 // CHECK: "argument_values": [0,1]
 // CHECK: "result_values": [2]
-// CHECK: {"value":"a","offset":0,"bytes":256,"alignment":256,"first_wave":0,"last_wave":1}
+// CHECK: ["a",0,256,256,0,1]
 // CHECK: "name":"copy"
 // CHECK: "code":"code/vulkan/copy.spv"
 // CHECK: "workgroup":[64,1,1]

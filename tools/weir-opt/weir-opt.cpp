@@ -2,6 +2,7 @@
 
 #include "passes/Passes.h"
 #include "test/lib/TestPasses.h"
+#include "tools/Allocation.h"
 
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/InitAllDialects.h"
@@ -9,6 +10,7 @@
 #include "mlir/Transforms/Passes.h"
 
 int main(int argc, char **argv) {
+  weir::keepFreedMemory();
   mlir::DialectRegistry registry;
   // Kernels and hosts that others made may hold anything.
   mlir::registerAllDialects(registry);

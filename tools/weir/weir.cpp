@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Verbs.h"
+#include "tools/Allocation.h"
 #include "weir/Compiler/Compiler.h"
 #include "llvm/Support/ErrorHandling.h"
 
@@ -73,6 +74,7 @@ static int runVerb(const Verb &verb) {
 }
 
 int main(int argc, char **argv) {
+  keepFreedMemory();
   catchCrashes();
   CLI::App app("Weir compiles model graphs to GPU kernels, and runs and checks what it made.");
   app.name("weir");

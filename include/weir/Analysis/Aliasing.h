@@ -71,7 +71,14 @@ public:
   const View &get(mlir::Value memref);
 
 private:
-  llvm::DenseMap<mlir::Value, size_t> numbers;
+  /// Values of a long list lie at even distances, which the usual hash of a pointer
+  /// keeps: most lookups would probe.
+  struct ValueInfo : llvm::DenseMapInfo<mlir::Value> {
+    static unsigned getHashValue(mlir::Value value) {
+      return unsigned((uintptr_t(value.getAsOpaquePointer()) * 0x9e3779b97f4a7c15) >> 32);
+    }
+  };
+  llvm::DenseMap<mlir::Value, size_t, ValueInfo> numbers;
   std::deque<View> views;
 };
 
