@@ -236,6 +236,9 @@ std::vector<Tensor> Machine::readResults() {
 // Whose turn it is
 //===----------------------------------------------------------------------===//
 
+/// Of more dispatches that may run, this many mix; each holds workgroups.
+static constexpr size_t mostMixed = 32;
+
 /// Lets all dispatches begin before which everything has ended that the plan says.
 void Machine::admit() {
   auto hasEnded = [&](size_t queue, uint32_t commands) {
@@ -272,8 +275,7 @@ void Machine::rankWriters() {
       }
     return false;
   };
-  constexpr size_t most = 64; // of the latest, so that this stays cheap
-  size_t first = active.size() > most ? active.size() - most : 0;
+  size_t first = active.size() - std::min(active.size(), mostMixed);
   for (size_t i = first; i < active.size(); ++i) {
     active[i]->isWriter = false;
     for (size_t k = first; k < active.size(); ++k)
@@ -283,8 +285,10 @@ void Machine::rankWriters() {
 
 DispatchRun &Machine::pick() {
   switch (strategy) {
-  case SimStrategy::Random:
-    return *active[random() % active.size()];
+  case SimStrategy::Random: {
+    size_t number = random() % std::min(active.size(), mostMixed);
+    return *active[random() % 2 ? number : active.size() - 1 - number];
+  }
   case SimStrategy::Recorded:
     return *active.front();
   case SimStrategy::WriterFirst:
@@ -293,9 +297,9 @@ DispatchRun &Machine::pick() {
         return *active[i];
     return *active.back();
   case SimStrategy::Split:
-    for (DispatchRun *dispatch : active)
-      if (dispatch->begun * 2 < dispatch->workgroups)
-        return *dispatch;
+    for (size_t i = 0; i < std::min(active.size(), mostMixed); ++i)
+      if (active[i]->begun * 2 < active[i]->workgroups)
+        return *active[i];
     return *active.back();
   case SimStrategy::LatestFirst:
     break;
@@ -372,161 +376,4 @@ void Machine::poisonDead() {
       }
     }
   }
-}
-
-//===----------------------------------------------------------------------===//
-// The rules
-//===----------------------------------------------------------------------===//
-
-Machine::Holder Machine::findHolder(const Store &store, const Cell &cell) const {
-  if (const DispatchRun *writer = findDispatch(cell.writer)) {
-    const Binding &binding = writer->bindings[writer->program->accesses[cell.write.site].binding];
-    return {binding.value, binding.begin};
-  }
-  return {store.initialValue, 0};
-}
-
-uint32_t Machine::addReader(uint32_t list, uint32_t dispatch, const Touch &touch) {
-  readers.push_back({dispatch, touch, list});
-  return uint32_t(readers.size() - 1);
-}
-
-void Machine::checkLife(DispatchRun &dispatch, uint32_t operand, int64_t cell, const Touch &touch) {
-  const Binding &binding = dispatch.bindings[operand];
-  const Store &store = *binding.store;
-  bool isWrite = dispatch.program->accesses[touch.site].isWrite;
-  reports.add(ReportKind::Dead, {int64_t(dispatch.number), operand, -2, isWrite}, [&] {
-    return "dead: " + describe(dispatch) + ", " + describe(dispatch, touch) + ", " +
-           (isWrite ? "writes " : "reads ") + describeByte(store, cell << store.shift) +
-           ", operand " + std::to_string(operand) + ", which is in no slot that is live in wave " +
-           std::to_string(dispatch.command->wave);
-  });
-}
-
-void Machine::checkContents(DispatchRun &dispatch, uint32_t operand, int64_t cell,
-                            const Touch &touch) {
-  const Binding &binding = dispatch.bindings[operand];
-  const Store &store = *binding.store;
-  const Cell &state = store.cells[size_t(cell)];
-  Holder holder = findHolder(store, state);
-  if (binding.value < 0 || (holder.value == binding.value && holder.begin == binding.begin))
-    return;
-  const DispatchRun *writer = findDispatch(state.writer);
-  auto describeRead = [&] {
-    return describe(dispatch) + ", " + describe(dispatch, touch) + ", reads " +
-           describeByte(store, cell << store.shift);
-  };
-  if (holder.value < 0 && !writer) {
-    reports.add(ReportKind::NeverWritten, {int64_t(dispatch.number), operand, -1, 0}, [&] {
-      return "never written: " + describeRead() + " as " + describeValue(binding.value) +
-             ", which nothing wrote in this run";
-    });
-    return;
-  }
-  reports.add(ReportKind::Dead,
-              {int64_t(dispatch.number), operand, writer ? int64_t(writer->number) : -1, 0}, [&] {
-                bool isSame = holder.value == binding.value;
-                return "dead: " + describeRead() + " as " + describeValue(binding.value) +
-                       ", which holds " + (isSame ? "other bytes of " : "") +
-                       describeValue(holder.value) +
-                       (writer ? " since " + describe(*writer) + ", " +
-                                     describe(*writer, state.write) + ", wrote it"
-                               : "");
-              });
-}
-
-bool Machine::checkRead(DispatchRun &dispatch, uint32_t operand, int64_t number,
-                        const Touch &touch) {
-  const Binding &binding = dispatch.bindings[operand];
-  Store &store = *binding.store;
-  Cell &cell = store.cells[size_t(number)];
-  bool isThere = true;
-  if (cell.writer == dispatch.serial) {
-    if (areConcurrent(cell.write, touch))
-      reportInside(dispatch, cell.write, touch, number << store.shift, &store);
-    else if (dispatch.program->accesses[cell.write.site].binding != operand)
-      checkContents(dispatch, operand, number, touch);
-  } else if (DispatchRun *writer = findDispatch(cell.writer)) {
-    bool isOrdered = order.isOrdered(writer->number, dispatch.number);
-    if (isOrdered &&
-        order.isVisible(writer->number, dispatch.number, operand, number << store.shift)) {
-      checkContents(dispatch, operand, number, touch);
-    } else {
-      reportPair(isOrdered ? ReportKind::Invisible : ReportKind::Race, *writer, cell.write,
-                 dispatch, touch, store, number);
-      isThere = strategy == SimStrategy::LatestFirst || strategy == SimStrategy::WriterFirst ||
-                (strategy == SimStrategy::Random && random() % 2);
-    }
-  } else {
-    checkContents(dispatch, operand, number, touch);
-  }
-  if (!binding.isLive)
-    checkLife(dispatch, operand, number, touch);
-
-  if (cell.reader == dispatch.serial) {
-    cell.addRead(touch);
-    return isThere;
-  }
-  DispatchRun *reader = findDispatch(cell.reader);
-  if (!reader)
-    cell.others = 0;
-  else if (!order.isOrdered(reader->number, dispatch.number))
-    for (const Touch &read : cell.reads)
-      if (read.site)
-        cell.others = addReader(cell.others, cell.reader, read);
-  cell.reader = dispatch.serial;
-  cell.reads[0] = touch;
-  cell.reads[1] = {};
-  return isThere;
-}
-
-void Machine::checkWrite(DispatchRun &dispatch, uint32_t operand, int64_t number,
-                         const Touch &touch) {
-  const Binding &binding = dispatch.bindings[operand];
-  Store &store = *binding.store;
-  Cell &cell = store.cells[size_t(number)];
-  int64_t byte = number << store.shift;
-  if (cell.writer == dispatch.serial) {
-    if (areConcurrent(cell.write, touch))
-      reportInside(dispatch, cell.write, touch, byte, &store);
-  } else {
-    if (DispatchRun *writer = findDispatch(cell.writer)) {
-      bool isOrdered = order.isOrdered(writer->number, dispatch.number);
-      if (!isOrdered || !order.isVisible(writer->number, dispatch.number, operand, byte))
-        reportPair(isOrdered ? ReportKind::Invisible : ReportKind::Race, *writer, cell.write,
-                   dispatch, touch, store, number);
-    }
-    // Others may still see what was there before.
-    int64_t bytes = std::min(int64_t(1) << store.shift, store.bytes - byte);
-    std::memcpy(&store.stale[size_t(byte)], &store.values[size_t(byte)], size_t(bytes));
-  }
-  if (DispatchRun *reader = findDispatch(cell.reader)) {
-    if (reader == &dispatch) {
-      if (const Touch *read = cell.findRace(touch))
-        reportInside(dispatch, *read, touch, byte, &store);
-    } else if (!order.isOrdered(reader->number, dispatch.number)) {
-      reportPair(ReportKind::Race, *reader, cell.reads[0], dispatch, touch, store, number);
-    }
-    for (uint32_t i = cell.others; i; i = readers[i].next) {
-      DispatchRun &other = *findDispatch(readers[i].dispatch);
-      if (&other == &dispatch ? areConcurrent(readers[i].touch, touch)
-                              : !order.isOrdered(other.number, dispatch.number)) {
-        if (&other == &dispatch)
-          reportInside(dispatch, readers[i].touch, touch, byte, &store);
-        else
-          reportPair(ReportKind::Race, other, readers[i].touch, dispatch, touch, store, number);
-      }
-    }
-  }
-  if (!store.isWritable)
-    reports.add(ReportKind::ReadOnly, {int64_t(dispatch.number), operand, 0, 0}, [&] {
-      return "read-only: " + describe(dispatch) + ", " + describe(dispatch, touch) + ", writes " +
-             describeByte(store, byte) + ", which is not donated";
-    });
-  if (!binding.isLive)
-    checkLife(dispatch, operand, number, touch);
-  cell.writer = dispatch.serial;
-  cell.write = touch;
-  cell.reader = cell.others = 0;
-  cell.reads[0] = cell.reads[1] = {};
 }

@@ -183,7 +183,7 @@ private:
   void reportPair(ReportKind kind, const DispatchRun &first, const Touch &firstTouch,
                   const DispatchRun &second, const Touch &secondTouch, const Store &store,
                   int64_t cell);
-  uint32_t addReader(uint32_t list, uint32_t dispatch, const Touch &touch);
+  void makeReader(Cell &cell, const DispatchRun &dispatch);
 
   const EntrySpec &entry;
   const Plan &plan;
@@ -207,7 +207,7 @@ private:
   uint64_t workgroups = 0, endedWorkgroups = 0;
   struct Reader {
     uint32_t dispatch; ///< a serial
-    Touch touch;
+    Touch reads[2];    ///< as in a cell
     uint32_t next;
   };
   std::map<const Program *, std::vector<std::unique_ptr<Workgroup>>> idleWorkgroups;

@@ -6,7 +6,7 @@ using namespace weir;
 using namespace weir::sim;
 
 bool Reports::haveRaces() const {
-  for (const auto &[key, index] : indices)
+  for (const auto &[key, report] : reports)
     if (key.first == ReportKind::Race || key.first == ReportKind::Invisible)
       return true;
   return false;
@@ -14,7 +14,7 @@ bool Reports::haveRaces() const {
 
 std::vector<std::string> Reports::print() const {
   std::vector<std::string> sentences;
-  for (const Report &report : list)
+  for (const auto &[key, report] : reports)
     sentences.push_back(
         report.sentence +
         (report.count == 1 ? "" : " (the first of " + std::to_string(report.count) + ")"));

@@ -31,24 +31,24 @@ public:
   /// `key` tells pairs apart; `describe` makes the sentence when the pair is new.
   template <typename Describe>
   void add(ReportKind kind, const std::array<int64_t, 4> &key, Describe describe) {
-    auto [found, isNew] = indices.try_emplace({kind, key}, list.size());
+    auto [found, isNew] = reports.try_emplace({kind, key});
     if (isNew)
-      list.push_back({describe(), 0});
-    ++list[found->second].count;
+      found->second.sentence = describe();
+    ++found->second.count;
   }
 
   /// Whether what a run computes may depend on the order.
   bool haveRaces() const;
 
+  /// Races first, by dispatch.
   std::vector<std::string> print() const;
 
 private:
   struct Report {
     std::string sentence;
-    uint64_t count;
+    uint64_t count = 0;
   };
-  std::map<std::pair<ReportKind, std::array<int64_t, 4>>, size_t> indices;
-  std::vector<Report> list;
+  std::map<std::pair<ReportKind, std::array<int64_t, 4>>, Report> reports;
 };
 
 } // namespace weir::sim

@@ -32,10 +32,11 @@ inline bool areConcurrent(const Touch &a, const Touch &b) {
 
 /// Dispatches are numbered from 1 over all invocations; 0 is none.
 struct Cell {
-  uint32_t writer = 0, reader = 0; ///< the latest; readers since the latest write
+  /// The latest; the reader's reads came after the write, or it is the writer.
+  uint32_t writer = 0, reader = 0;
   Touch write;
   Touch reads[2];      ///< of `reader`
-  uint32_t others = 0; ///< a list of readers that `reader` is not ordered behind
+  uint32_t others = 0; ///< a list of more dispatches that read, unordered with `reader`
 
   /// Keeps a read of the latest reading dispatch.
   void addRead(const Touch &touch) {
@@ -51,15 +52,15 @@ struct Cell {
       reads[0] = touch;
     }
   }
-
-  /// A kept read that a write of the same dispatch races with, or null.
-  const Touch *findRace(const Touch &touch) const {
-    for (const Touch &read : reads)
-      if (read.site && areConcurrent(read, touch))
-        return &read;
-    return nullptr;
-  }
 };
+
+/// Which of two kept reads a write of the same dispatch races with, or null.
+inline const Touch *findRace(const Touch *reads, const Touch &write) {
+  for (const Touch *read = reads; read != reads + 2; ++read)
+    if (read->site && areConcurrent(*read, write))
+      return read;
+  return nullptr;
+}
 
 } // namespace weir::sim
 

@@ -206,7 +206,7 @@ void Workgroup::accessMemory(const MemoryAccess &access, Subgroup &subgroup) {
         cell.addRead(touch);
         continue;
       }
-      if (const Touch *read = cell.findRace(touch))
+      if (const Touch *read = findRace(cell.reads, touch))
         machine.reportInside(*dispatch, *read, touch, i * granule);
       cell = Cell();
       cell.write = touch;

@@ -18,6 +18,7 @@ using namespace weir::spv;
 
 /// The specification's universal limit on ids.
 static constexpr uint32_t mostIds = 0x3fffff;
+static constexpr uint32_t mostDepth = 255;
 /// Above any binding, and far from where sums overflow.
 static constexpr int64_t mostBytes = int64_t(1) << 48;
 
@@ -402,6 +403,9 @@ void Reader::readType(const Instruction &instruction) {
     if (data.kind == Type::Kind::Void || data.kind == Type::Kind::Function ||
         data.kind == Type::Kind::Pointer)
       fail(instruction, "is made of " + printId(id) + ", which is no data");
+    type.depth = std::max(type.depth, data.depth + 1);
+    if (type.depth > mostDepth)
+      fail(instruction, "is nested more than " + std::to_string(mostDepth) + " deep");
     return data;
   };
   switch (instruction.op) {

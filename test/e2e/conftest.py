@@ -42,12 +42,20 @@ class Weir:
         return self.compile(source, name, *flags)
 
     def compare(self, artifact, inputs, tolerance, validated=False):
-        """Runs on Vulkan against the f64 reference; returns Vulkan's output file."""
+        """Runs on Vulkan against the f64 reference, and on the simulator; returns
+        Vulkan's output file."""
         expected, output = self.folder / "expected.safetensors", self.folder / "output.safetensors"
         self.run("run", artifact, "--device=reference", "--f64", *inputs, f"--output={expected}")
         self.run("run", artifact, *inputs, f"--compare={expected}", f"--tolerance={tolerance}",
                  f"--output={output}", validated=validated)
+        self.simulate(artifact, inputs, output)
         return output
+
+    def simulate(self, artifact, inputs, expected, *flags):
+        """Runs on the simulator, which has nothing to report and the same bits."""
+        output = self.folder / "sim.safetensors"
+        self.run("run", artifact, *inputs, "--device=sim", *flags, f"--output={output}")
+        assert output.read_bytes() == expected.read_bytes(), "the simulator has other bits"
 
     def inspect(self, artifact):
         return json.loads(self.run("inspect", artifact, "--json"))

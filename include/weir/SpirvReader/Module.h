@@ -61,6 +61,7 @@ struct Type {
   /// scalar aligned to its size. A Bool has 4. 0 for a runtime array, and for what
   /// is no data.
   int64_t bytes = 0;
+  uint32_t depth = 0;           ///< of types inside types; at most 255, as specified
   int64_t alignment = 1;        ///< Bytes, of the largest scalar inside
   int64_t stride = 0;           ///< Vector, Array, RuntimeArray: bytes between elements
   std::vector<int64_t> offsets; ///< Struct: bytes, of each member

@@ -13,7 +13,9 @@
 
 #include "weir/Sim/Sim.h"
 
+#include <cctype>
 #include <cstring>
+#include <set>
 
 namespace weir::test {
 
@@ -51,8 +53,13 @@ inline std::string print(const KernelText &kernel) {
   std::string types = "%void = OpTypeVoid\n%bool = OpTypeBool\n%uint = OpTypeInt 32 0\n"
                       "%float = OpTypeFloat 32\n%v3 = OpTypeVector %uint 3\n"
                       "%pv3 = OpTypePointer Input %v3\n";
-  for (int i = 0; i < 300; ++i)
-    types += "%n" + std::to_string(i) + " = OpConstant %uint " + std::to_string(i) + "\n";
+  std::string text = kernel.body + kernel.declarations;
+  std::set<int> numbers = {0, kernel.elements};
+  for (size_t at = text.find("%n"); at != std::string::npos; at = text.find("%n", at + 1))
+    if (std::isdigit(text[at + 2]))
+      numbers.insert(std::stoi(text.substr(at + 2)));
+  for (int number : numbers)
+    types += "%n" + std::to_string(number) + " = OpConstant %uint " + std::to_string(number) + "\n";
   types += "%f1 = OpConstant %float 1\n%f2 = OpConstant %float 2\n";
   // Types of elements other than %float are declared before the array.
   types += kernel.declarations;

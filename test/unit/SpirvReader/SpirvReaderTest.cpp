@@ -262,6 +262,9 @@ TEST(SpirvReader, refuses_types_beyond_memory) {
   %many = OpConstant %uint 4294967295
   %a0 = OpTypeArray %uint %many
 )";
+  std::string nested = types + "%s0 = OpTypeStruct %uint\n";
+  for (int i = 1; i < 300; ++i)
+    nested += "%s" + std::to_string(i) + " = OpTypeStruct %s" + std::to_string(i - 1) + "\n";
   std::string deep = types;
   for (int i = 1; i < 8; ++i)
     deep += "%a" + std::to_string(i) + " = OpTypeArray %a" + std::to_string(i - 1) + " %many\n";
@@ -274,4 +277,5 @@ TEST(SpirvReader, refuses_types_beyond_memory) {
   };
   EXPECT_EQ(getError(assemble(types)), "");
   EXPECT_NE(getError(assemble(deep)).find("more than 2^48 bytes"), std::string::npos);
+  EXPECT_NE(getError(assemble(nested)).find("nested more than 255 deep"), std::string::npos);
 }

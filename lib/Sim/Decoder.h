@@ -1,0 +1,131 @@
+//===- Decoder.h - Instructions to steps ------------------------*- C++ -*-===//
+//
+// Every operand's type is checked while decoding, so that steps need not: whatever
+// passes executes without looking outside of registers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WEIR_LIB_SIM_DECODER_H
+#define WEIR_LIB_SIM_DECODER_H
+
+#include "Steps.h"
+
+#include "weir/Artifact/Error.h"
+
+#include <span>
+#include <unordered_map>
+
+namespace weir::sim {
+
+using spv::Id;
+using spv::Instruction;
+
+/// Beyond this a value is none of ours; it bounds what words can ask for.
+inline constexpr size_t mostScalars = 4096;
+
+/// A scalar inside a type, and where it lies in memory.
+struct Scalar {
+  spv::Type::Kind kind = spv::Type::Kind::Int; ///< Bool, Int, Float
+  uint32_t width = 32;                         ///< 32 for Bool
+  int64_t offset = 0;
+
+  bool isWide() const { return width == 64; }
+  bool isNarrow() const { return width < 32; }
+};
+
+struct Value {
+  Id type = 0;
+  std::vector<Register> scalars;
+};
+
+/// What an access chain leads to.
+struct Place {
+  Space space = Space::Storage;
+  bool isInput = false;
+  std::vector<Register> inputs; ///< isInput: the scalars
+  uint32_t binding = 0;
+  int64_t begin = 0, end = 0; ///< of the variable in its space; not for Storage
+  Id type = 0;
+  int64_t offset = 0;
+  Register dynamic = noRegister;
+  int64_t stride = 0; ///< greatest common divisor of the dynamic strides
+};
+
+class Decoder {
+public:
+  Decoder(const spv::Module &module, const DecodeOptions &options, const std::string &where)
+      : module(module), options(options), where(where) {
+    program.subgroupSize = options.subgroupSize;
+    program.width = (options.subgroupSize + 7) / 8 * 8;
+  }
+  Program decode(const std::string &entryPoint);
+
+private:
+  [[noreturn]] void fail(const Instruction &instruction, const std::string &problem) const {
+    module.fail(instruction.word, std::string(getName(instruction.op)) + " " + problem);
+  }
+  void need(const Instruction &instruction, bool holds, const char *problem) const {
+    if (!holds)
+      fail(instruction, problem);
+  }
+
+  const std::vector<Scalar> &getScalars(Id type);
+  void collectScalars(Id type, int64_t offset, std::vector<Scalar> &scalars);
+  Register makeRegister(bool isWide);
+  Value makeValue(Id type);
+  void preset(Register to, const Scalar &scalar, uint64_t bits);
+  const Value &getConstantValue(Id id);
+  void fillConstant(Id id, std::vector<uint64_t> &bits);
+  const Value &use(const Instruction &instruction, size_t operand);
+  const Value &useAs(const Instruction &instruction, size_t operand, Id type);
+  uint32_t useConstant(const Instruction &instruction, size_t operand);
+  const Value &define(const Instruction &instruction, std::vector<Register> scalars);
+
+  Step &emit(StepFunction run, Register to, Register a, Register b = 0, Register c = 0,
+             int64_t number = 0);
+  Register convert(Convert convert, bool isWide, Register a, int64_t number = 0);
+  Register widen(const Scalar &scalar, Register value, bool isSigned, bool toDouble);
+  Register narrow(const Scalar &scalar, Register value, bool isDouble);
+  template <typename Opcode>
+  Register compute(const Instruction &instruction, Opcode op, const Scalar &result,
+                   const Scalar &operand, std::span<const Register> operands, bool isSigned);
+
+  void declareVariables();
+  void declareInput(const spv::Variable &variable);
+  Place placeLocal(Id pointerType, Space space, int64_t &bytes);
+  void orderBlocks(const spv::Function &function);
+  void decodeBlock(const spv::Block &block);
+  void decodeEdges(const spv::Block &block, CodeBlock &code);
+  Edge decodeEdge(const spv::Block &from, uint32_t to);
+  void decodeInstruction(const Instruction &instruction);
+  void decodeArithmetic(const Instruction &instruction);
+  void decodeExtended(const Instruction &instruction);
+  void decodeWithCarry(const Instruction &instruction);
+  void decodeConversion(const Instruction &instruction);
+  void decodeBitcast(const Instruction &instruction);
+  void decodeSelect(const Instruction &instruction);
+  void decodeComposite(const Instruction &instruction);
+  void decodeDynamic(const Instruction &instruction);
+  void decodeAccessChain(const Instruction &instruction);
+  void decodeAccess(const Instruction &instruction);
+  void decodeBarrier(const Instruction &instruction);
+  void decodeShuffle(const Instruction &instruction);
+  /// The scalars of a member, as literals name it.
+  std::pair<size_t, Id> findMember(const Instruction &instruction, Id type, size_t firstLiteral);
+  const Place &getPlace(const Instruction &instruction, Id pointer);
+
+  const spv::Module &module;
+  DecodeOptions options;
+  std::string where;
+  Program program;
+  std::unordered_map<Id, std::vector<Scalar>> scalarsOf;
+  std::unordered_map<Id, Value> values;
+  std::unordered_map<Id, Place> places;
+  const spv::Function *function = nullptr;
+  std::vector<uint32_t> order;      ///< blocks as the program has them
+  std::vector<uint32_t> positionOf; ///< by number of block; ~0 when never reached
+};
+
+} // namespace weir::sim
+
+#endif // WEIR_LIB_SIM_DECODER_H

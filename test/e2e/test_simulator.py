@@ -1,0 +1,70 @@
+"""The simulator on whole graphs: silent where all is well, with Vulkan's bits, and
+heard where a barrier is cut, whatever the schedule. `Weir.compare` runs it on all
+other graphs of the suite."""
+
+import re
+import subprocess
+
+import pytest
+
+from conftest import BIN
+from graphs import make_graph
+
+STRATEGIES = ["random", "recorded", "latest-first", "writer-first", "split"]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("seed", range(200, 206))
+def test_any_strategy_computes_the_same(weir, strategy, seed):
+    artifact = weir.compile_text(make_graph(seed))
+    inputs, output = [f"--random-inputs={seed}"], weir.folder / "vulkan.safetensors"
+    weir.run("run", artifact, *inputs, f"--output={output}")
+    weir.simulate(artifact, inputs, output, f"--sim-strategy={strategy}")
+
+
+def test_mlp(weir):
+    artifact = weir.compile(weir.examples / "mlp/mlp.mlir")
+    inputs, output = [f"--input={weir.examples}/mlp/inputs.safetensors"], weir.folder / "vulkan.safetensors"
+    weir.run("run", artifact, *inputs, f"--output={output}")
+    weir.simulate(artifact, inputs, output)
+
+
+def cut(weir, barrier):
+    """Compiles case 1, small, and leaves out one barrier, unless it is None. Returns
+    the artifact and the hazard that forced that barrier."""
+    text = (weir.examples / "background_case1.mlir").read_text()
+    graph, ordered = weir.folder / "graph.mlir", weir.folder / "ordered.mlir"
+    graph.write_text(text.replace("512x1024xf32", "24x40xf32").replace("1024xf32", "40xf32"))
+    weir.run("compile", graph, "--require-donation", "--stop-after=ordered", "-o", ordered)
+    lines = ordered.read_text().splitlines()
+    places = [i for i, line in enumerate(lines) if "schedule.barrier" in line]
+    assert len(places) == 2
+    hazard = None
+    if barrier is not None:
+        hazard = re.search(r"hazard<(\w+), (\d+) operand \d+ -> (\d+) ", lines[places[barrier]]).groups()
+        del lines[places[barrier]]
+    source, artifact = weir.folder / "cut.mlir", weir.folder / "cut.weir"
+    source.write_text("\n".join(lines))
+    subprocess.run([BIN / "weir-opt", source, "--weir-emit-spirv", "--weir-pack",
+                    f"--weir-test-pack-unchecked=output={artifact}", "-o", weir.folder / "out.mlir"],
+                   check=True)
+    return artifact, hazard
+
+
+def test_case_1_has_no_race(weir):
+    artifact, _ = cut(weir, None)
+    for strategy in STRATEGIES:
+        weir.run("run", artifact, "--random-inputs=1", "--device=sim", f"--sim-strategy={strategy}")
+
+
+@pytest.mark.parametrize("barrier", range(2))
+def test_case_1_without_a_barrier(weir, barrier):
+    """In one run, whatever the seed."""
+    artifact, (kind, first, second) = cut(weir, barrier)
+    schedules = [f"--sim-strategy={strategy}" for strategy in STRATEGIES[1:]]
+    schedules += [f"--sim-seed={seed}" for seed in range(50)]
+    for schedule in schedules:
+        report = weir.run("run", artifact, "--random-inputs=1", "--device=sim", schedule, status=1)
+        assert re.search(rf"^sim: {kind.upper()}: dispatch {second} \(@.* byte \d+ of .*, which dispatch "
+                         rf"{first} \(@.*; no barrier or wait orders the two", report, re.M), report
+
