@@ -3,6 +3,8 @@
 import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 
 import ptxas
@@ -10,6 +12,30 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("WEIR_BIN", ROOT / "build/release/bin"))
+KEEP = os.environ.get("WEIR_KEEP_CASES")  # a folder for what a GPU can run elsewhere
+
+
+def get_cuda(artifact):
+    """What was compiled for CUDA from the graph of `artifact`."""
+    return artifact.with_suffix(".cuda.weir")
+
+
+def keep_case(artifact, expected, inputs, tolerance):
+    """Makes a folder of a run and what it must result in, for `scripts/gpu-tests`."""
+    test = re.sub(r"\W+", "_", os.environ["PYTEST_CURRENT_TEST"].split("::")[-1].split(" ")[0])
+    number = len(list(pathlib.Path(KEEP).glob(f"{test}*")))
+    folder = pathlib.Path(KEEP) / f"{test}-{number}"
+    folder.mkdir(parents=True)
+    shutil.copy(artifact, folder / "a.weir")
+    shutil.copy(expected, folder / "expected.safetensors")
+    arguments = [f"--tolerance={tolerance}"]
+    for argument in map(str, inputs):
+        if argument.startswith("--input="):
+            name = f"input{len(arguments)}.safetensors"
+            shutil.copy(argument.removeprefix("--input="), folder / name)
+            argument = f"--input={name}"
+        arguments.append(argument)
+    (folder / "arguments").write_text("\n".join(arguments) + "\n")
 
 
 class Weir:
@@ -31,8 +57,9 @@ class Weir:
         artifact = self.folder / f"{name}.weir"
         self.run("compile", source, "-o", artifact, *flags)
         if ptxas.PTXAS and not any(str(flag).startswith("--target") for flag in flags):
-            cuda = self.folder / "cuda.weir"
-            self.run("compile", source, "-o", cuda, "--target=cuda", *flags)
+            cuda = get_cuda(artifact)
+            targets = "vulkan,cuda" if KEEP else "cuda"
+            self.run("compile", source, "-o", cuda, f"--target={targets}", *flags)
             ptxas.assemble_artifact(cuda, self.folder)
         return artifact
 
@@ -49,6 +76,8 @@ class Weir:
         self.run("run", artifact, *inputs, f"--compare={expected}", f"--tolerance={tolerance}",
                  f"--output={output}", validated=validated)
         self.simulate(artifact, inputs, output)
+        if KEEP and get_cuda(artifact).exists():
+            keep_case(get_cuda(artifact), expected, inputs, tolerance)
         return output
 
     def simulate(self, artifact, inputs, expected, *flags):

@@ -9,8 +9,7 @@
 #include "Output.h"
 #include "Profile.h"
 #include "Tensors.h"
-#include "Verbs.h"
-#include "weir/Compiler/Compiler.h"
+#include "WithCompiler.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -23,7 +22,7 @@ using namespace weir::tool;
 
 namespace {
 struct BenchOptions {
-  std::string artifact, entry, device = "vulkan";
+  std::string artifact, entry, device = "vulkan", copy;
   std::vector<std::string> inputs;
   uint64_t seed = 1;
   int rounds = 10;
@@ -72,46 +71,53 @@ static int64_t getCopyBytes(const Profile &profile) {
   return std::min(wanted, profile.bytesPerBinding) / 4 * 4;
 }
 
-static Invocation makeCopy(const Profile &profile, uint64_t seed) {
+/// The copy that `options` name, or one made for the profile.
+static Invocation getCopy(const Profile &profile, const BenchOptions &options) {
   TemporaryFolder folder;
-  std::string type = "tensor<" + std::to_string(getCopyBytes(profile) / 4) + "xf32>";
-  CompileOptions options;
-  options.input = folder.path / "copy.mlir";
-  options.output = folder.path / "copy.weir";
-  writeText(options.input, "func.func @copy(%x: " + type + " {weir.name = \"x\"}) -> (" + type +
-                               " {weir.name = \"y\"}) {\n  return %x : " + type + "\n}\n");
-  std::string file = folder.path / "profile.json";
-  writeText(file, printProfile(profile));
-  options.targets = {"vulkan:" + file};
-  compile(options);
-  Artifact artifact = readArtifact(options.output);
+  std::string path = options.copy;
+  if (path.empty()) {
+    std::string type = "tensor<" + std::to_string(getCopyBytes(profile) / 4) + "xf32>";
+    std::string graph = folder.path / "copy.mlir";
+    writeText(graph, "func.func @copy(%x: " + type + " {weir.name = \"x\"}) -> (" + type +
+                         " {weir.name = \"y\"}) {\n  return %x : " + type + "\n}\n");
+    path = folder.path / "copy.weir";
+    compileFor(profile, graph, path);
+  }
+  Artifact artifact = readArtifact(path);
   const EntrySpec &entry = artifact.manifest.entries.front();
-  return Invocation("vulkan", options.output, entry,
-                    gatherInputs(entry, {}, seed, /*widen=*/false));
+  int64_t bytes = getCopyBytes(profile);
+  if (entry.arguments.size() != 1 || entry.results.size() != 1 ||
+      getByteSize(entry.arguments.front()) != bytes || getByteSize(entry.results.front()) != bytes)
+    throw Error("--copy=" + path + ": entry " + entry.name + " is no copy of " +
+                std::to_string(bytes) + " bytes, which weir bench measures");
+  return Invocation(options.device, path, entry,
+                    gatherInputs(entry, {}, options.seed, /*widen=*/false));
 }
 
 static double getRate(int64_t bytes, double seconds) { return seconds > 0 ? bytes / seconds : 0; }
 
 static int bench(const BenchOptions &options) {
-  if (options.device != "vulkan")
-    throw Error("--device=" + options.device + ": no such device; weir bench measures on vulkan");
+  if (options.device != "vulkan" && options.device != "cuda")
+    throw Error("--device=" + options.device +
+                ": no such device; weir bench measures on vulkan and cuda");
   Progress progress;
   progress.begin("reading " + options.artifact);
   Artifact artifact = readArtifact(options.artifact);
   const EntrySpec &entry = findEntry(artifact, options.entry);
-  const Plan *plan = artifact.findPlan(entry.name, "vulkan");
+  const Plan *plan = artifact.findPlan(entry.name, options.device);
   if (!plan)
-    throw Error(options.artifact + " has no plan for vulkan; compile it with --target=vulkan");
+    throw Error(options.artifact + " has no plan for " + options.device +
+                "; compile it with --target=" + options.device);
   Profile profile;
   for (const Profile &target : artifact.manifest.targets)
-    if (target.target == "vulkan")
+    if (target.target == options.device)
       profile = target;
   std::vector<const Command *> dispatches = getDispatches(*plan);
 
-  Invocation invocation("vulkan", options.artifact, entry,
+  Invocation invocation(options.device, options.artifact, entry,
                         gatherInputs(entry, options.inputs, options.seed, /*widen=*/false));
-  progress.begin("compiling a copy");
-  Invocation copy = makeCopy(profile, options.seed);
+  progress.begin("making a copy");
+  Invocation copy = getCopy(profile, options);
   Times whole, copies;
   std::vector<Times> single(dispatches.size());
   for (int round = -1; round < options.rounds; ++round) { // the first warms up
@@ -193,7 +199,9 @@ void tool::addBench(CLI::App &app, Verb &chosen) {
   verb->add_option("artifact", options->artifact, "The artifact")->required()->type_name("X.weir");
   verb->add_option("--entry", options->entry, "The entry; needed where there are several")
       ->type_name("E");
-  verb->add_option("--device", options->device, "vulkan (default): the first Vulkan device")
+  verb->add_option("--device", options->device,
+                   "vulkan (default): the first Vulkan device; cuda: the first GPU of compute "
+                   "capability 8.0")
       ->type_name("DEVICE");
   verb->add_option("--input", options->inputs,
                    "Arguments by name, may be repeated; those that no file has are random")
@@ -204,6 +212,9 @@ void tool::addBench(CLI::App &app, Verb &chosen) {
   verb->add_option("--rounds", options->rounds, "How often to measure, 10 by default")
       ->check(CLI::Range(1, 1000000))
       ->type_name("N");
+  verb->add_option("--copy", options->copy,
+                   "The copy to measure, compiled before; without it one is compiled now")
+      ->type_name("COPY.weir");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->callback([options, &chosen] { chosen = [options] { return bench(*options); }; });
 }

@@ -1,8 +1,7 @@
 //===- Compile.cpp - weir compile -----------------------------------------===//
 
+#include "CompilerProblems.h"
 #include "Output.h"
-#include "Verbs.h"
-#include "weir/Compiler/Compiler.h"
 
 #include <memory>
 
@@ -75,7 +74,7 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
       options->onLevel = [&](const std::string &level) {
         progress.begin("compiling: level " + level);
       };
-      compile(*options);
+      reportProblems([&] { compile(*options); });
       return Done;
     };
   });

@@ -1,9 +1,8 @@
 //===- GradCheck.cpp - weir gradcheck -------------------------------------===//
 
+#include "CompilerProblems.h"
 #include "Output.h"
 #include "Tensors.h"
-#include "Verbs.h"
-#include "weir/Compiler/Compiler.h"
 #include "weir/Reference/GradientCheck.h"
 
 #include <cmath>
@@ -88,5 +87,7 @@ void tool::addGradCheck(CLI::App &app, Verb &chosen) {
   verb->add_option("--seed", options->seed, "Of random inputs, cotangents and directions");
   verb->add_option("--tolerance", options->tolerance, "The largest error that passes");
   verb->add_flag("--json", options->json, "Print JSON");
-  verb->callback([options, &chosen] { chosen = [options] { return gradCheck(*options); }; });
+  verb->callback([options, &chosen] {
+    chosen = [options] { return reportProblems([&] { return gradCheck(*options); }); };
+  });
 }

@@ -10,6 +10,13 @@
 using namespace weir;
 using namespace weir::tool;
 
+void tool::printError(std::string sentence) {
+  for (char &c : sentence)
+    if (static_cast<unsigned char>(c) < ' ')
+      c = ' ';
+  std::cerr << "error: " << sentence << "\n";
+}
+
 void tool::printTable(const std::vector<std::string> &head,
                       const std::vector<std::vector<std::string>> &rows) {
   std::vector<size_t> widths;

@@ -21,6 +21,9 @@ void printTable(const std::vector<std::string> &head,
 
 void printJson(const Json &json);
 
+/// Prints an error, one line, on standard error.
+void printError(std::string sentence);
+
 /// "8192x1024"; "scalar" of rank 0.
 std::string printShape(const std::vector<int64_t> &shape);
 

@@ -3,8 +3,7 @@
 #include "Output.h"
 #include "Profile.h"
 #include "Tensors.h"
-#include "Verbs.h"
-#include "weir/Reference/Reference.h"
+#include "WithCompiler.h"
 #include "weir/Sim/Sim.h"
 
 #include <algorithm>
@@ -59,8 +58,7 @@ static Outcome runOnReference(const Artifact &artifact, const EntrySpec &entry,
     for (size_t i = 0; i < outcome.results.size(); ++i)
       if (carried[i] >= 0)
         inputs[carried[i]] = std::move(outcome.results[i]);
-    outcome.results = runReference(graph->second, entry.name, inputs,
-                                   options.float64 ? Precision::Float64 : Precision::AsWritten);
+    outcome.results = runGraph(graph->second, entry.name, inputs, options.float64);
   });
   return outcome;
 }

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Output.h"
 #include "Verbs.h"
+#include "WithCompiler.h"
 #include "tools/Allocation.h"
-#include "weir/Compiler/Compiler.h"
-#include "llvm/Support/ErrorHandling.h"
 
 #include <csignal>
 #include <cstring>
@@ -19,22 +19,9 @@
 using namespace weir;
 using namespace weir::tool;
 
-static void printError(std::string sentence) {
-  for (char &c : sentence)
-    if (static_cast<unsigned char>(c) < ' ')
-      c = ' ';
-  std::cerr << "error: " << sentence << "\n";
-}
-
 static void endOnSignal(int) {
   static const char text[] = "error: internal error in weir; please report this with its input\n";
   [[maybe_unused]] ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
-  _exit(1);
-}
-
-static void endOnFatalError(void *, const char *reason, bool) {
-  printError("internal error in weir: " + std::string(reason) +
-             "; please report this with its input");
   _exit(1);
 }
 
@@ -50,7 +37,6 @@ static void catchCrashes() {
   action.sa_flags = SA_ONSTACK;
   for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT})
     sigaction(signal, &action, nullptr);
-  llvm::install_fatal_error_handler(endOnFatalError);
 }
 
 static int runVerb(const Verb &verb) {
@@ -59,9 +45,6 @@ static int runVerb(const Verb &verb) {
     if (!std::cout.flush())
       throw Error("standard output cannot be written");
     return status;
-  } catch (const CompileError &error) {
-    for (const std::string &problem : error.problems)
-      printError(problem);
   } catch (const Problems &error) {
     for (const std::string &problem : error.sentences)
       printError(problem);
@@ -77,25 +60,24 @@ int main(int argc, char **argv) {
   keepFreedMemory();
   catchCrashes();
   CLI::App app("Weir compiles model graphs to GPU kernels, and runs and checks what it made.");
-  app.name("weir");
-  app.set_version_flag("--version", "weir " WEIR_VERSION);
+  app.name(WEIR_TOOL);
+  app.set_version_flag("--version", WEIR_TOOL " " WEIR_VERSION);
   app.require_subcommand(1);
   app.footer("Exit status: 0 done, 1 a check failed, 2 bad usage or bad input.\n"
-             "'weir VERB --help' explains a verb.");
+             "'" WEIR_TOOL " VERB --help' explains a verb.");
   Verb verb;
-  addCompile(app, verb);
+  addCompilerVerbs(app, verb);
   addRun(app, verb);
   addBench(app, verb);
   addInspect(app, verb);
   addVerify(app, verb);
-  addGradCheck(app, verb);
   addDevices(app, verb);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success))
       return app.exit(error);
-    printError(std::string(error.what()) + "; see weir --help");
+    printError(std::string(error.what()) + "; see " WEIR_TOOL " --help");
     return BadInput;
   }
   return runVerb(verb);

@@ -1,0 +1,21 @@
+//===- WithoutCompiler.cpp - What weir-device can't do --------------------===//
+
+#include "tools/weir/WithCompiler.h"
+
+using namespace weir;
+using namespace weir::tool;
+
+void tool::addCompilerVerbs(CLI::App &, Verb &) {}
+
+[[noreturn]] static void refuse(const std::string &what) {
+  throw Error(what + " needs the compiler, which weir-device is without; use weir");
+}
+
+std::vector<Tensor> tool::runGraph(const std::string &, const std::string &,
+                                   const std::vector<Tensor> &, bool) {
+  refuse("--device=reference");
+}
+
+void tool::compileFor(const Profile &, const std::string &, const std::string &) {
+  refuse("compiling a copy, which --copy=COPY.weir makes needless,");
+}

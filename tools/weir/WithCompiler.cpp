@@ -1,0 +1,41 @@
+//===- WithCompiler.cpp - What verbs need the compiler for ----------------===//
+
+#include "WithCompiler.h"
+#include "CompilerProblems.h"
+#include "Output.h"
+#include "weir/Reference/Reference.h"
+#include "llvm/Support/ErrorHandling.h"
+
+#include <unistd.h>
+
+using namespace weir;
+using namespace weir::tool;
+
+static void endOnFatalError(void *, const char *reason, bool) {
+  printError("internal error in weir: " + std::string(reason) +
+             "; please report this with its input");
+  _exit(CheckFailed);
+}
+
+void tool::addCompilerVerbs(CLI::App &app, Verb &chosen) {
+  llvm::install_fatal_error_handler(endOnFatalError);
+  addCompile(app, chosen);
+  addGradCheck(app, chosen);
+}
+
+std::vector<Tensor> tool::runGraph(const std::string &text, const std::string &entry,
+                                   const std::vector<Tensor> &inputs, bool float64) {
+  return reportProblems([&] {
+    return runReference(text, entry, inputs, float64 ? Precision::Float64 : Precision::AsWritten);
+  });
+}
+
+void tool::compileFor(const Profile &profile, const std::string &input, const std::string &output) {
+  CompileOptions options;
+  options.input = input;
+  options.output = output;
+  std::string file = input + ".profile.json";
+  writeText(file, printProfile(profile));
+  options.targets = {profile.target + ":" + file};
+  reportProblems([&] { compile(options); });
+}
