@@ -160,8 +160,9 @@ static std::vector<int64_t> getSizes(const CommandList &list) {
 }
 
 /// The most bytes of values in between that are live in one wave.
-static int64_t getPeak(const CommandAccesses &accesses, ArrayRef<int64_t> sizes) {
-  std::vector<int64_t> waves = getWaves(accesses.dispatches.size(), findHazards(accesses));
+static int64_t getPeak(const CommandAccesses &accesses, const std::vector<Hazard> &hazards,
+                       ArrayRef<int64_t> sizes) {
+  std::vector<int64_t> waves = getWaves(accesses.dispatches.size(), hazards);
   int64_t last = waves.empty() ? 0 : waves.back();
   std::vector<std::pair<int64_t, int64_t>> lives(sizes.size(), {-1, -1});
   for (auto [dispatch, wave] : llvm::zip_equal(accesses.dispatches, waves))
@@ -222,8 +223,14 @@ std::vector<int64_t> Schedule::chooseOrder(func::FuncOp function, const CommandL
     });
   };
   std::vector<int64_t> memory = sort(dependences, getGrowth, take);
-  int64_t asIs = getPeak(permute(list.accesses, program), sizes);
-  int64_t less = getPeak(permute(list.accesses, memory), sizes);
+  auto getPeakOf = [&](const std::vector<int64_t> &order) {
+    if (llvm::is_sorted(order))
+      return getPeak(list.accesses, hazards, sizes);
+    CommandAccesses accesses = permute(list.accesses, order);
+    return getPeak(accesses, findHazards(accesses), sizes);
+  };
+  int64_t asIs = getPeakOf(program);
+  int64_t less = memory == program ? asIs : getPeakOf(memory);
   remark::passed(function.getLoc(), remark::RemarkOpts::name("order").category("schedule"))
       << remark::metric("program", asIs) << remark::metric("memory", less);
   return less < asIs ? memory : program;

@@ -27,23 +27,48 @@ memref::ViewOp weir::getSlot(Value operand) {
   return nearest && arena && arena->hasAttr(schedule::arenaAttrName) ? nearest : memref::ViewOp();
 }
 
+namespace {
+/// Who uses a slot, by numbers of commands.
+struct SlotUsers {
+  memref::ViewOp slot;
+  int64_t first = 0, last = 0;
+};
+} // namespace
+
+/// The slots in the order of their first users.
+static std::vector<SlotUsers> findSlotUsers(const CommandList &list) {
+  std::vector<SlotUsers> users;
+  std::vector<int64_t> indices; // by the number of the slot's view, -1: not met yet
+  for (auto [number, command] : llvm::enumerate(list.dispatches))
+    for (Value operand : command->getOperands()) {
+      memref::ViewOp slot = getSlot(operand);
+      if (!slot)
+        continue;
+      size_t view = list.views->getNumber(slot);
+      if (view >= indices.size())
+        indices.resize(2 * view + 1, -1);
+      if (indices[view] < 0) {
+        indices[view] = users.size();
+        users.push_back({slot, int64_t(number), int64_t(number)});
+      }
+      users[indices[view]].last = number;
+    }
+  return users;
+}
+
 /// From the last user of a slot to the first of the next one that has a byte of it.
 /// Which bytes they touch there is not asked: slots live as a whole.
-static std::vector<Hazard> findSlotHazards(const CommandList &list) {
+static std::vector<Hazard> findSlotHazards(const CommandList &list,
+                                           const std::vector<SlotUsers> &users) {
   CommandAccesses accesses;
   accesses.dispatches.resize(list.dispatches.size());
   accesses.mayShare.resize(list.allocations.size());
-  llvm::MapVector<Operation *, std::pair<int64_t, int64_t>> users; // the first and last
-  for (auto [number, command] : llvm::enumerate(list.dispatches))
-    for (Value operand : command->getOperands())
-      if (memref::ViewOp slot = getSlot(operand))
-        users.try_emplace(slot, number, number).first->second.second = number;
   for (auto [index, slot] : llvm::enumerate(users)) {
-    const View &view = list.views->get(slot.first->getResult(0));
+    const View &view = list.views->get(memref::ViewOp(slot.slot).getResult());
     int64_t allocation = list.getNumber(view.allocation);
     if (allocation < 0 || !view.range || view.range->isEmpty())
       continue;
-    for (int64_t number : {slot.second.first, slot.second.second})
+    for (int64_t number : {slot.first, slot.last})
       accesses.dispatches[number].push_back({int64_t(index), allocation, *view.range, false, true});
   }
   std::vector<Hazard> hazards = findHazards(accesses);
@@ -55,23 +80,20 @@ static std::vector<Hazard> findSlotHazards(const CommandList &list) {
 
 void weir::setWaves(const CommandList &list, std::vector<Hazard> hazards,
                     function_ref<SlotUse(memref::ViewOp)> getUse) {
-  llvm::append_range(hazards, findSlotHazards(list));
+  std::vector<SlotUsers> users = findSlotUsers(list);
+  llvm::append_range(hazards, findSlotHazards(list, users));
   llvm::sort(hazards, [](const Hazard &a, const Hazard &b) {
     return std::tie(a.to, a.from) < std::tie(b.to, b.from);
   });
   std::vector<int64_t> waves = getWaves(list.dispatches.size(), hazards);
-  llvm::MapVector<Operation *, std::pair<int64_t, int64_t>> lives; // waves never decrease
-  for (auto [command, wave] : llvm::zip_equal(list.dispatches, waves)) {
+  for (auto [command, wave] : llvm::zip_equal(list.dispatches, waves))
     schedule::CommandOpInterface(command).setWave(wave);
-    for (Value operand : command->getOperands())
-      if (memref::ViewOp slot = getSlot(operand))
-        lives.try_emplace(slot, wave, wave).first->second.second = wave;
-  }
-  for (auto &[view, life] : lives) {
-    SlotUse use = getUse(cast<memref::ViewOp>(view));
+  for (const SlotUsers &slot : users) { // waves never decrease
+    memref::ViewOp view = slot.slot;
+    SlotUse use = getUse(view);
     view->setAttr(schedule::slotAttrName,
-                  schedule::SlotAttr::get(view->getContext(), use.value, use.alignment, life.first,
-                                          life.second));
+                  schedule::SlotAttr::get(view->getContext(), use.value, use.alignment,
+                                          waves[slot.first], waves[slot.last]));
   }
 }
 

@@ -275,12 +275,14 @@ View weir::getView(Value memref) {
   return view;
 }
 
-const View &Views::get(Value memref) {
-  auto [index, isNew] = numbers.try_emplace(memref, views.size());
+size_t Views::getNumber(Value memref) {
+  auto [number, isNew] = numbers.try_emplace(memref, views.size());
   if (isNew)
     views.push_back(getView(memref));
-  return views[index->second];
+  return number->second;
 }
+
+const View &Views::get(Value memref) { return views[getNumber(memref)]; }
 
 /// Returns the address space of an allocation; std::nullopt when its type does
 /// not tell.

@@ -70,6 +70,9 @@ public:
 
   const View &get(mlir::Value memref);
 
+  /// A number of this value alone, from 0 on.
+  size_t getNumber(mlir::Value memref);
+
 private:
   /// Values of a long list lie at even distances, which the usual hash of a pointer
   /// keeps: most lookups would probe.
