@@ -247,35 +247,36 @@ static Command readCommand(const JsonNode &node) {
 
 void weir::checkPlan(const Plan &plan, const std::string &where) {
   auto fail = [&](const std::string &complaint) { throw Error(where + ": " + complaint); };
-  auto checkView = [&](const PlanView &view, const std::string &name) {
+  // Names are made for complaints alone.
+  auto checkView = [&](const PlanView &view, auto name) {
     if (view.allocation < 0 || size_t(view.allocation) >= plan.allocations.size())
-      fail(name + " is in allocation " + std::to_string(view.allocation) + " of " +
+      fail(name() + " is in allocation " + std::to_string(view.allocation) + " of " +
            std::to_string(plan.allocations.size()));
     int64_t bytes = plan.allocations[view.allocation].bytes;
     if (view.offset < 0 || view.bytes < 0 || view.bytes > bytes || view.offset > bytes - view.bytes)
-      fail(name + " has " + std::to_string(view.bytes) + " bytes at " +
+      fail(name() + " has " + std::to_string(view.bytes) + " bytes at " +
            std::to_string(view.offset) + ", beyond the " + std::to_string(bytes) +
            " bytes of allocation " + std::to_string(view.allocation));
   };
 
-  auto checkValue = [&](int64_t value, const std::string &name) {
+  auto checkValue = [&](int64_t value, auto name) {
     if (value < -1 || value >= int64_t(plan.values.size()))
-      fail(name + " is value " + std::to_string(value) + " of " +
+      fail(name() + " is value " + std::to_string(value) + " of " +
            std::to_string(plan.values.size()));
   };
-  auto checkOperand = [&](const PlanOperand &operand, const std::string &name) {
+  auto checkOperand = [&](const PlanOperand &operand, auto name) {
     checkView(operand, name);
     checkValue(operand.value, name);
     int64_t bytes = operand.value < 0 ? operand.bytes : plan.values[operand.value].bytes;
     if (operand.from < 0 || operand.bytes > bytes || operand.from > bytes - operand.bytes)
-      fail(name + " is bytes " + std::to_string(operand.from) + " and on of a value of " +
+      fail(name() + " is bytes " + std::to_string(operand.from) + " and on of a value of " +
            std::to_string(bytes) + " bytes, too few for its " + std::to_string(operand.bytes));
   };
 
   for (size_t i = 0; i < plan.argumentValues.size(); ++i)
-    checkValue(plan.argumentValues[i], "argument " + std::to_string(i));
+    checkValue(plan.argumentValues[i], [&] { return "argument " + std::to_string(i); });
   for (size_t i = 0; i < plan.resultValues.size(); ++i)
-    checkValue(plan.resultValues[i], "result " + std::to_string(i));
+    checkValue(plan.resultValues[i], [&] { return "result " + std::to_string(i); });
   std::set<std::string> names;
   for (const Kernel &kernel : plan.kernels) {
     if (!names.insert(kernel.name).second)
@@ -306,21 +307,22 @@ void weir::checkPlan(const Plan &plan, const std::string &where) {
   for (const Command &command : plan.commands) {
     if (command.kind != Command::Kind::Dispatch)
       continue;
-    std::string name = "dispatch " + std::to_string(dispatches.size());
+    auto name = [&] { return "dispatch " + std::to_string(dispatches.size()); };
     if (command.kernel < 0 || size_t(command.kernel) >= plan.kernels.size())
-      fail(name + " launches kernel " + std::to_string(command.kernel) + " of " +
+      fail(name() + " launches kernel " + std::to_string(command.kernel) + " of " +
            std::to_string(plan.kernels.size()));
     const Kernel &kernel = plan.kernels[command.kernel];
     if (command.operands.size() != kernel.operands.size())
-      fail(name + " has " + std::to_string(command.operands.size()) + " operands, kernel \"" +
+      fail(name() + " has " + std::to_string(command.operands.size()) + " operands, kernel \"" +
            kernel.name + "\" takes " + std::to_string(kernel.operands.size()));
     for (size_t i = 0; i < command.operands.size(); ++i)
-      checkOperand(command.operands[i], "operand " + std::to_string(i) + " of " + name);
+      checkOperand(command.operands[i],
+                   [&] { return "operand " + std::to_string(i) + " of " + name(); });
     dispatches.push_back(&command);
   }
   for (const Command &command : plan.commands) {
     for (const PlanView &view : command.memory)
-      checkView(view, "the memory of a barrier or signal");
+      checkView(view, [] { return std::string("the memory of a barrier or signal"); });
     for (const Hazard &hazard : command.hazards)
       for (auto [dispatch, operand] :
            {std::pair(hazard.from, hazard.fromOperand), std::pair(hazard.to, hazard.toOperand)})
@@ -332,17 +334,17 @@ void weir::checkPlan(const Plan &plan, const std::string &where) {
 
   std::map<int64_t, int64_t> signals; // their queues
   for (const Command &command : plan.commands) {
-    std::string name = std::to_string(command.signal);
+    auto name = [&] { return std::to_string(command.signal); };
     if (command.kind == Command::Kind::Signal &&
         !signals.insert({command.signal, command.queue}).second)
-      fail("two signals have the number " + name);
+      fail("two signals have the number " + name());
     if (command.kind != Command::Kind::Wait)
       continue;
     auto signal = signals.find(command.signal);
     if (signal == signals.end())
-      fail("a wait for signal " + name + " stands before that signal, and could wait for ever");
+      fail("a wait for signal " + name() + " stands before that signal, and could wait for ever");
     if (signal->second == command.queue)
-      fail("a wait for signal " + name + " is on the signal's own queue");
+      fail("a wait for signal " + name() + " is on the signal's own queue");
   }
 }
 

@@ -111,13 +111,14 @@ std::string verifier::checkRanges(const Subject &subject) {
   checkDonation(subject);
   checkValues(subject, plan.argumentValues, subject.entry.arguments, "argument");
   checkValues(subject, plan.resultValues, subject.entry.results, "result");
-  auto checkView = [&](const PlanView &view, const std::string &name) {
+  // Names are made for complaints alone: there are hundreds of thousands of views.
+  auto checkView = [&](const PlanView &view, auto name) {
     if (view.allocation < 0 || size_t(view.allocation) >= plan.allocations.size())
-      throw Counterexample{name + " is in allocation " + std::to_string(view.allocation) + " of " +
-                           std::to_string(plan.allocations.size())};
+      throw Counterexample{name() + " is in allocation " + std::to_string(view.allocation) +
+                           " of " + std::to_string(plan.allocations.size())};
     int64_t bytes = plan.allocations[view.allocation].bytes;
     if (view.bytes < 0 || view.offset < 0 || view.bytes > bytes || view.offset > bytes - view.bytes)
-      throw Counterexample{name + " has " + std::to_string(view.bytes) + " bytes at " +
+      throw Counterexample{name() + " has " + std::to_string(view.bytes) + " bytes at " +
                            std::to_string(view.offset) + " of allocation " +
                            std::to_string(view.allocation) + ", which has " +
                            std::to_string(bytes)};
@@ -126,32 +127,34 @@ std::string verifier::checkRanges(const Subject &subject) {
   size_t views = 0;
   for (size_t dispatch = 0; dispatch < subject.dispatches.size(); ++dispatch) {
     const Command &command = *subject.dispatches[dispatch];
-    std::string name = "dispatch " + std::to_string(dispatch);
+    auto name = [&] { return "dispatch " + std::to_string(dispatch); };
     if (command.kernel < 0 || size_t(command.kernel) >= plan.kernels.size())
-      throw Counterexample{name + " launches kernel " + std::to_string(command.kernel) + " of " +
+      throw Counterexample{name() + " launches kernel " + std::to_string(command.kernel) + " of " +
                            std::to_string(plan.kernels.size())};
     const Kernel &kernel = plan.kernels[command.kernel];
     if (command.operands.size() != kernel.operands.size())
-      throw Counterexample{name + " has " + count(command.operands.size(), "operand") + ", @" +
+      throw Counterexample{name() + " has " + count(command.operands.size(), "operand") + ", @" +
                            kernel.name + " takes " + std::to_string(kernel.operands.size())};
     for (size_t i = 0; i < command.operands.size(); ++i, ++views) {
       const PlanOperand &view = command.operands[i];
-      std::string operand = "operand " + std::to_string(i) + " of " + subject.describe(dispatch);
+      auto operand = [&] {
+        return "operand " + std::to_string(i) + " of " + subject.describe(dispatch);
+      };
       checkView(view, operand);
       if (view.value < -1 || view.value >= int64_t(plan.values.size()))
-        throw Counterexample{operand + " is value " + std::to_string(view.value) + " of " +
+        throw Counterexample{operand() + " is value " + std::to_string(view.value) + " of " +
                              std::to_string(plan.values.size())};
       if (int64_t bytes = view.value < 0 ? view.bytes : plan.values[view.value].bytes;
           view.from < 0 || view.bytes > bytes || view.from > bytes - view.bytes)
-        throw Counterexample{operand + " is " + std::to_string(view.bytes) + " bytes from byte " +
+        throw Counterexample{operand() + " is " + std::to_string(view.bytes) + " bytes from byte " +
                              std::to_string(view.from) + " of a value that has " +
                              std::to_string(bytes)};
       if (view.bytes != kernel.operands[i].bytes)
-        throw Counterexample{operand + " has " + std::to_string(view.bytes) +
+        throw Counterexample{operand() + " has " + std::to_string(view.bytes) +
                              " bytes, the kernel binds " +
                              std::to_string(kernel.operands[i].bytes)};
       if (view.bytes > subject.profile.bytesPerBinding)
-        throw Counterexample{operand + " has " + std::to_string(view.bytes) +
+        throw Counterexample{operand() + " has " + std::to_string(view.bytes) +
                              " bytes, the target binds at most " +
                              std::to_string(subject.profile.bytesPerBinding)};
     }
@@ -160,24 +163,24 @@ std::string verifier::checkRanges(const Subject &subject) {
   std::map<int64_t, int64_t> signals; // their queues
   for (size_t i = 0; i < plan.commands.size(); ++i) {
     const Command &command = plan.commands[i];
-    std::string name = "command " + std::to_string(i);
+    auto name = [&] { return "command " + std::to_string(i); };
     if (command.queue < 0 || command.queue >= maxQueues)
-      throw Counterexample{name + " is for queue " + std::to_string(command.queue) + " of " +
+      throw Counterexample{name() + " is for queue " + std::to_string(command.queue) + " of " +
                            std::to_string(maxQueues)};
     for (const PlanView &view : command.memory)
-      checkView(view, "the memory of " + name);
-    std::string signal = std::to_string(command.signal);
+      checkView(view, [&] { return "the memory of " + name(); });
+    auto signal = [&] { return std::to_string(command.signal); };
     if (command.kind == Command::Kind::Signal &&
         !signals.insert({command.signal, command.queue}).second)
-      throw Counterexample{name + " is a second signal " + signal};
+      throw Counterexample{name() + " is a second signal " + signal()};
     if (command.kind != Command::Kind::Wait)
       continue;
     auto found = signals.find(command.signal);
     if (found == signals.end())
-      throw Counterexample{name + " waits for signal " + signal +
+      throw Counterexample{name() + " waits for signal " + signal() +
                            ", which is not recorded before it: it may wait for ever"};
     if (found->second == command.queue)
-      throw Counterexample{name + " waits for signal " + signal + " of its own queue"};
+      throw Counterexample{name() + " waits for signal " + signal() + " of its own queue"};
   }
   return count(views, "view") + " in " + count(plan.allocations.size(), "allocation");
 }
@@ -280,7 +283,7 @@ static std::vector<size_t> findSlots(const Subject &subject) {
   for (size_t i = 0; i < subject.uses.size(); ++i)
     if (isArena(subject, subject.uses[i]))
       events.push_back({subject.dispatches[subject.uses[i].dispatch]->wave, Look, i});
-  std::sort(events.begin(), events.end());
+  std::stable_sort(events.begin(), events.end()); // runs that are nearly in order
 
   std::vector<size_t> result(subject.uses.size());
   std::map<int64_t, size_t> live; // by offset; they share no bytes
