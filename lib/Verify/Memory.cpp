@@ -283,7 +283,7 @@ static std::vector<size_t> findSlots(const Subject &subject) {
   for (size_t i = 0; i < subject.uses.size(); ++i)
     if (isArena(subject, subject.uses[i]))
       events.push_back({subject.dispatches[subject.uses[i].dispatch]->wave, Look, i});
-  std::stable_sort(events.begin(), events.end()); // runs that are nearly in order
+  std::sort(events.begin(), events.end());
 
   std::vector<size_t> result(subject.uses.size());
   std::map<int64_t, size_t> live; // by offset; they share no bytes
