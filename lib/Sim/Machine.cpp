@@ -57,16 +57,30 @@ template <typename T> static Lazy<T> allocate(int64_t count) {
 
 void Machine::makeStores() {
   std::vector<int64_t> granules(plan.allocations.size(), 16);
+  // Makes a cell's bytes lie on one side of a border.
+  auto cut = [&](int64_t allocation, int64_t border) {
+    int64_t &granule = granules[size_t(allocation)];
+    int64_t common = granule | border;
+    granule = std::min(granule, common & -common);
+  };
+  for (size_t i = 0; i < plan.allocations.size(); ++i)
+    for (const Slot &slot : plan.slots)
+      if (plan.allocations[i].kind == AllocationKind::Arena) {
+        cut(int64_t(i), slot.offset);
+        cut(int64_t(i), slot.offset + slot.bytes);
+      }
   for (const Command &command : plan.commands) {
+    for (const PlanView &view : command.memory) {
+      cut(view.allocation, view.offset);
+      cut(view.allocation, view.offset + view.bytes);
+    }
     if (command.kind != Command::Kind::Dispatch)
       continue;
     for (const MemoryAccess &access : programs[size_t(command.kernel)].accesses) {
       if (!access.site || access.space != Space::Storage)
         continue;
       const PlanOperand &operand = command.operands[access.binding];
-      int64_t common = access.granule | operand.offset;
-      int64_t &granule = granules[size_t(operand.allocation)];
-      granule = std::min(granule, common & -common);
+      cut(operand.allocation, access.granule | operand.offset);
     }
   }
   for (size_t i = 0; i < plan.allocations.size(); ++i) {

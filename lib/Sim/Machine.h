@@ -108,7 +108,8 @@ private:
   uint32_t storagePhase = 0, memoryPhase = 0;
   std::vector<std::unique_ptr<Subgroup>> subgroups;
   std::vector<unsigned char> memory;
-  std::vector<Cell> cells; ///< of `memory`
+  std::vector<Cell> cells;         ///< of `memory`
+  std::vector<unsigned char> seen; ///< by a load that sees what was there before
 };
 
 class Machine {

@@ -18,6 +18,8 @@ std::vector<std::string> Reports::print() const {
     sentences.push_back(
         report.sentence +
         (report.count == 1 ? "" : " (the first of " + std::to_string(report.count) + ")"));
+  if (isCut)
+    sentences.push_back("and more than these");
   return sentences;
 }
 

@@ -31,9 +31,14 @@ public:
   /// `key` tells pairs apart; `describe` makes the sentence when the pair is new.
   template <typename Describe>
   void add(ReportKind kind, const std::array<int64_t, 4> &key, Describe describe) {
-    auto [found, isNew] = reports.try_emplace({kind, key});
-    if (isNew)
-      found->second.sentence = describe();
+    auto found = reports.find({kind, key});
+    if (found == reports.end()) {
+      if (reports.size() == most) {
+        isCut = true;
+        return;
+      }
+      found = reports.emplace(std::pair(kind, key), Report{describe(), 0}).first;
+    }
     ++found->second.count;
   }
 
@@ -44,11 +49,14 @@ public:
   std::vector<std::string> print() const;
 
 private:
+  static constexpr size_t most = 1000; ///< pairs; nobody reads more
+
   struct Report {
     std::string sentence;
     uint64_t count = 0;
   };
   std::map<std::pair<ReportKind, std::array<int64_t, 4>>, Report> reports;
+  bool isCut = false;
 };
 
 } // namespace weir::sim

@@ -175,10 +175,18 @@ void Workgroup::accessStorage(const MemoryAccess &access, Subgroup &subgroup) {
       copyOut(access, subgroup, lane, bytes);
       continue;
     }
-    bool isThere = true;
-    for (int64_t cell = first; cell <= last; ++cell)
-      isThere &= machine.checkRead(*dispatch, access.binding, cell, touch);
-    copyIn(access, subgroup, lane, isThere ? bytes : &store.stale[size_t(at)]);
+    for (int64_t cell = first; cell <= last; ++cell) {
+      if (machine.checkRead(*dispatch, access.binding, cell, touch))
+        continue;
+      if (bytes != seen.data()) {
+        seen.assign(bytes, bytes + access.bytes);
+        bytes = seen.data();
+      }
+      int64_t begin = std::max(cell << store.shift, at);
+      int64_t end = std::min((cell + 1) << store.shift, at + access.bytes);
+      std::memcpy(bytes + (begin - at), &store.stale[size_t(begin)], size_t(end - begin));
+    }
+    copyIn(access, subgroup, lane, bytes);
   }
 }
 

@@ -59,6 +59,8 @@ def test_packed_gradients_on_two_queues(weir, ordered):
     assert plan["arena_bytes"] < plan["pinned_bytes"], "nothing shared memory, so nothing was tested"
     weir.run("run", artifact, "--input=inputs.safetensors", "--compare=expected.safetensors",
              "--tolerance=1e-5", "--steps=3", validated=True)
+    weir.run("run", artifact, "--input=inputs.safetensors", "--compare=expected.safetensors",
+             "--tolerance=1e-5", "--steps=3", "--device=sim")
 
 
 def test_every_wait_is_needed(weir, ordered):
@@ -77,6 +79,8 @@ def test_every_wait_is_needed(weir, ordered):
                         f"--weir-test-pack-unchecked=output={artifact}", "-o", weir.folder / "out.mlir"], check=True)
         report = weir.run("verify", artifact, status=1)
         assert re.search(r"order +FAILS .*with no (barrier|wait) between", report), report
+        report = weir.run("run", artifact, "--random-inputs=1", "--device=sim", status=1)
+        assert re.search(r"^sim: (RAW|WAR|WAW): .*; no barrier or wait orders the two", report, re.M), report
     # Among them the reader that the reuse must wait for.
     assert "WAR" in kinds, kinds
 

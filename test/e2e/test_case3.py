@@ -74,6 +74,7 @@ def test_planned_and_pinned_are_the_same_bits(weir, case3):
         output = weir.folder / f"{name}.safetensors"
         # Twice: the second run meets what the first left in the arena.
         weir.run("run", artifact, *COMPARISON, "--steps=2", f"--output={output}")
+        weir.simulate(artifact, COMPARISON, output)
         outputs.append(output.read_bytes())
     assert outputs[0] == outputs[1], "where values lie changed their bits"
     assert sizes[0] < sizes[1], "nothing shared memory, so nothing was tested"

@@ -3,7 +3,9 @@ heard where a barrier is cut, whatever the schedule. `Weir.compare` runs it on a
 other graphs of the suite."""
 
 import re
+import struct
 import subprocess
+import zipfile
 
 import pytest
 
@@ -68,3 +70,51 @@ def test_case_1_without_a_barrier(weir, barrier):
         assert re.search(rf"^sim: {kind.upper()}: dispatch {second} \(@.* byte \d+ of .*, which dispatch "
                          rf"{first} \(@.*; no barrier or wait orders the two", report, re.M), report
 
+
+def remove_barrier(artifact, copy, kernel, number):
+    """Copies an artifact, one OpControlBarrier of a kernel replaced by OpNops. False
+    when there are not so many."""
+    OP_CONTROL_BARRIER, NOP = 224, 1 << 16
+    found = False
+    with zipfile.ZipFile(artifact) as source, zipfile.ZipFile(copy, "w") as target:
+        for name in source.namelist():
+            data = source.read(name)
+            if name == kernel:
+                words, at = list(struct.unpack(f"<{len(data) // 4}I", data)), 5
+                while at < len(words):
+                    count = words[at] >> 16
+                    if words[at] & 0xFFFF == OP_CONTROL_BARRIER:
+                        if number == 0:
+                            words[at : at + count], found = [NOP] * count, True
+                        number -= 1
+                    at += count
+                data = struct.pack(f"<{len(words)}I", *words)
+            target.writestr(name, data)
+    return found
+
+
+LAYER_NORM = """
+func.func @f(%x: tensor<5x300xf32>, %g: tensor<300xf32>, %b: tensor<300xf32>) -> tensor<5x300xf32> {
+  %y = norm.layer_norm %x gamma(%g : tensor<300xf32>) beta(%b : tensor<300xf32>)
+      {axes = 1 : i64, eps = 1.0e-5 : f64} : tensor<5x300xf32>
+  return %y : tensor<5x300xf32>
+}
+"""
+
+
+def test_no_barrier_in_a_kernel_can_be_left_out(weir):
+    path = weir.profile(row_mapping="workgroup", workgroup_size=64)
+    artifact = weir.compile_text(LAYER_NORM, "a", f"--target=vulkan:{path}")
+    weir.compare(artifact, ["--random-inputs=1"], 1e-5)
+    with zipfile.ZipFile(artifact) as archive:
+        kernels = [name for name in archive.namelist() if name.startswith("code/vulkan/")]
+    cut, barriers = weir.folder / "cut.weir", 0
+    for kernel in kernels:
+        number = 0
+        while remove_barrier(artifact, cut, kernel, number):
+            report = weir.run("run", cut, "--random-inputs=1", "--device=sim", status=1)
+            assert re.search(r"^sim: (RAW|WAR): in dispatch .* of workgroup memory, which thread .*; no barrier in "
+                             r"the kernel orders the two", report, re.M), report
+            number += 1
+        barriers += number
+    assert barriers > 1
