@@ -258,6 +258,25 @@ TEST(Plan, refuses) {
   }
 }
 
+/// These are read as they are parsed, and not kept.
+TEST(Plan, long_lists_are_lists_and_stand_once) {
+  for (std::string key : {"values", "slots", "commands"}) {
+    SCOPED_TRACE(key);
+    std::string text = printPlan(makeSample().plans[0]);
+    std::string quoted = "\"" + key + "\": ";
+    EXPECT_ERROR(parsePlan(replace(text, quoted, quoted + "[], " + quoted), "plan.json"),
+                 "\"" + key + "\" stands twice");
+    size_t begin = text.find(quoted) + quoted.size();
+    size_t end = text.find("\n]", begin) + 2;
+    std::string number = std::string(text).replace(begin, end - begin, "7");
+    EXPECT_ERROR(parsePlan(number, "plan.json"), "\"" + key + "\" must be an array");
+    std::string object = std::string(text).replace(begin, end - begin, "{\"a\": [1]}");
+    EXPECT_ERROR(parsePlan(object, "plan.json"), "\"" + key + "\" must be an array");
+    std::string nested = std::string(text).replace(begin, end - begin, "[[[]]]");
+    EXPECT_ERROR(parsePlan(nested, "plan.json"), "\"" + key + "[0]");
+  }
+}
+
 TEST(Plan, a_result_lives_in_one_argument) {
   Plan plan = makeSample().plans[0];
   plan.commands.clear();
