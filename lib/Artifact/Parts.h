@@ -28,9 +28,6 @@ void readSchemaVersion(const JsonNode &node);
 /// views in allocations. Errors: `Error` naming `where`.
 void checkPlan(const Plan &plan, const std::string &where);
 
-/// The whole file. `what` says in an error what it was to be.
-Bytes readFile(const std::string &path, const std::string &what);
-
 /// Has `write` make a file of a temporary name in the folder of `path`, then
 /// renames it to `path`. Whatever is thrown, the temporary is gone.
 void replaceFile(const std::string &path,

@@ -33,6 +33,7 @@ void addRun(CLI::App &app, Verb &chosen);
 void addInspect(CLI::App &app, Verb &chosen);
 void addBench(CLI::App &app, Verb &chosen);
 void addVerify(CLI::App &app, Verb &chosen);
+void addPlan(CLI::App &app, Verb &chosen);
 void addGradCheck(CLI::App &app, Verb &chosen);
 void addDevices(CLI::App &app, Verb &chosen);
 

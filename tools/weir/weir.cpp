@@ -71,6 +71,7 @@ int main(int argc, char **argv) {
   addBench(app, verb);
   addInspect(app, verb);
   addVerify(app, verb);
+  addPlan(app, verb);
   addDevices(app, verb);
   try {
     app.parse(argc, argv);

@@ -19,6 +19,10 @@ using Bytes = std::vector<unsigned char>;
 /// A named set of byte strings: what a `.weir` holds, path by path.
 using Files = std::map<std::string, Bytes>;
 
+/// The whole file. `what` says in an error what it was to be. Errors:
+/// `Error`.
+Bytes readFile(const std::string &path, const std::string &what);
+
 /// Writes a text as a whole file: to a temporary name in the same folder, then
 /// renames. Nothing is left behind on an error; what is there and is no regular
 /// file stays. Errors: `Error`.
