@@ -401,6 +401,19 @@ TEST(Invocations, shuffles_among_active_lanes) {
                                                           "its subgroup that is not active"});
 }
 
+TEST(Invocations, unreachable_is_never_reached) {
+  auto make = [](const std::string &bound) {
+    return makeOne({.body = load("x", "%b0", "%i") + store("y", "%b1", "%i", "%x") +
+                            "%c = OpULessThan %bool %l " + bound +
+                            "\nOpSelectionMerge %merge None\n"
+                            "OpBranchConditional %c %merge %then\n"
+                            "%then = OpLabel\nOpUnreachable\n%merge = OpLabel\n"});
+  };
+  expectReport(make("%n5"), {"undefined: in dispatch 0 (@kernel, graph.mlir:1), workgroup 0, "
+                             "invocation 5 reaches OpUnreachable"});
+  expectSilence(make("%n8"));
+}
+
 /// y[i] = sum of x[0..i], each invocation with trips of its own.
 static KernelText sum(const std::string &bound) {
   return {.body = "OpBranch %head\n%head = OpLabel\n"
@@ -496,6 +509,53 @@ TEST(Contents, own_variables_never_written) {
   };
   expectReport(make(false), {"never written: ", "reads byte 0 of a variable of its own"});
   expectSilence(make(true));
+}
+
+/// Of private and workgroup memory, too: the first and the last index, and beyond.
+TEST(Contents, variables_have_bounds) {
+  auto make = [](const std::string &storage, const std::string &offset) {
+    bool isShared = storage == "Workgroup";
+    return makeOne({.body = "%at = OpIAdd %uint %l " + offset + "\n" + load("x", "%b0", "%i") +
+                            "%cell = OpAccessChain %pcell %own %at\nOpStore %cell %x\n"
+                            "%again = OpAccessChain %pcell %own %at\n"
+                            "%y = OpLoad %float %again\n" +
+                            store("y", "%b1", "%i", "%y"),
+                    .variables = isShared ? "" : "%own = OpVariable %pown Function\n",
+                    .declarations = "%cells = OpTypeArray %float %n10\n%pown = OpTypePointer " +
+                                    storage + " %cells\n%pcell = OpTypePointer " + storage +
+                                    " %float\n" +
+                                    (isShared ? "%own = OpVariable %pown Workgroup\n" : ""),
+                    .interface = isShared ? "%own" : ""});
+  };
+  for (std::string storage : {"Function", "Workgroup"}) {
+    expectSilence(make(storage, "%n0"));
+    expectSilence(make(storage, "%n2"));
+    for (const SimOptions &schedule : getSchedules()) {
+      std::vector<std::string> reports = make(storage, "%n3").run(schedule).reports;
+      ASSERT_EQ(reports.size(), 2u); // the store and the load
+      EXPECT_NE(reports[0].find("bytes [40, 44) of a variable "), std::string::npos) << reports[0];
+      EXPECT_NE(reports[0].find(", which has 40"), std::string::npos) << reports[0];
+    }
+  }
+}
+
+TEST(Contents, workgroup_memory_never_written) {
+  auto make = [](const std::string &bound) {
+    KernelText kernel = reverse("", "", 0x108);
+    kernel.body = load("x", "%b0", "%i") + "%c = OpULessThan %bool %l " + bound +
+                  "\nOpSelectionMerge %merge None\nOpBranchConditional %c %then %merge\n"
+                  "%then = OpLabel\n%mine = OpAccessChain %pcell %tile %l\nOpStore %mine %x\n"
+                  "OpBranch %merge\n%merge = OpLabel\n" +
+                  fence + "%other = OpISub %uint %n15 %l\n" +
+                  "%place = OpAccessChain %pcell %tile %other\n%y = OpLoad %float %place\n" +
+                  store("y", "%b1", "%i", "%y");
+    return makeOne(kernel, 1, 16);
+  };
+  expectReport(make("%n15"),
+               {"never written: dispatch 0 ", "thread 0 of workgroup 0, reads byte 60 "
+                                              "of workgroup memory, which nothing "
+                                              "wrote"});
+  expectSilence(make("%n16"));
 }
 
 /// Case 3 of the background: t is overwritten as u while it has a reader.
