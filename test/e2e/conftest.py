@@ -7,8 +7,10 @@ import re
 import shutil
 import subprocess
 
+import numpy
 import ptxas
 import pytest
+from safetensors.numpy import load_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("WEIR_BIN", ROOT / "build/release/bin"))
@@ -81,10 +83,18 @@ class Weir:
         return output
 
     def simulate(self, artifact, inputs, expected, *flags):
-        """Runs on the simulator, which has nothing to report and the same bits."""
+        """Runs on the simulator, which has nothing to report and the same bits, signs
+        and payloads of NaNs apart."""
         output = self.folder / "sim.safetensors"
         self.run("run", artifact, *inputs, "--device=sim", *flags, f"--output={output}")
-        assert output.read_bytes() == expected.read_bytes(), "the simulator has other bits"
+        if output.read_bytes() == expected.read_bytes():
+            return
+        simulated = load_file(output)
+        for name, tensor in load_file(expected).items():
+            other = simulated[name]
+            same = numpy.where(numpy.isnan(tensor), numpy.isnan(other),
+                               (tensor == other) & (numpy.signbit(tensor) == numpy.signbit(other)))
+            assert same.all(), f"the simulator has other bits of {name}"
 
     def inspect(self, artifact):
         return json.loads(self.run("inspect", artifact, "--json"))
