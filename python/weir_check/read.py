@@ -1,0 +1,296 @@
+"""Reads a .weir file as docs/artifact.md has it; what is not so is refused by one sentence."""
+
+import json
+import re
+import struct
+import zipfile
+from math import prod
+
+BITS = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "U16": 16, "I16": 16, "F16": 16,
+        "BF16": 16, "U32": 32, "I32": 32, "F32": 32, "U64": 64, "I64": 64, "F64": 64}
+NAME = re.compile(r"(?!\.)[A-Za-z0-9_.$-]{1,200}\Z")
+
+
+class Unreadable(Exception):
+    """The file is no artifact; the message says why."""
+
+
+def need(holds, message):
+    if not holds:
+        raise Unreadable(message)
+
+
+def tensor_bytes(tensor):
+    return prod(tensor["shape"]) * BITS[tensor["dtype"]] // 8
+
+
+# What JSON may hold: functions of a value and the place where it stands.
+
+def number(low=-(2**63), high=2**63 - 1):
+    def check(value, place):
+        need(type(value) is int and low <= value <= high,
+             f"{place} is no number from {low} to {high}")
+    return check
+
+
+def one_of(*values):
+    def check(value, place):
+        need(any(value == v and type(value) is type(v) for v in values),
+             f"{place} is none of {', '.join(map(str, values))}")
+    return check
+
+
+def array(each, least=0):
+    def check(value, place):
+        need(type(value) is list and len(value) >= least, f"{place} is no list, or too short")
+        for i, element in enumerate(value):
+            each(element, f"{place}[{i}]")
+    return check
+
+
+def row(*columns):
+    def check(value, place):
+        need(type(value) is list and len(value) == len(columns),
+             f"{place} is no list of {len(columns)}")
+        for i, (column, element) in enumerate(zip(columns, value)):
+            column(element, f"{place}[{i}]")
+    return check
+
+
+def record(optional=(), **keys):
+    required = set(keys) - set(optional)
+
+    def check(value, place):
+        need(type(value) is dict, f"{place} is no object")
+        need(required <= set(value) <= set(keys), f"{place} lacks a key or has one too many: "
+             f"{', '.join(sorted(required - set(value) | set(value) - set(keys)))}")
+        for key, element in value.items():
+            keys[key](element, f"{place}.{key}")
+    return check
+
+
+def string(value, place):
+    need(type(value) is str, f"{place} is no string")
+
+
+def name(value, place):
+    need(type(value) is str and value and not re.search(r"[\x00-\x1f\x7f]", value),
+         f"{place} is no name")
+
+
+def file_name(value, place):
+    need(type(value) is str and NAME.match(value), f"{place} is no file name")
+
+
+def power_of_two(value, place):
+    need(type(value) is int and value > 0 and not value & value - 1, f"{place} is no power of two")
+
+
+def operand(value, place):
+    view(value[:3] if type(value) is list else value, place)
+    need(len(value) in (3, 5), f"{place} is no list of 3 or 5")
+    if len(value) == 5:
+        index(value[3], f"{place}[3]")
+        size(value[4], f"{place}[4]")
+
+
+def slot(value, place):
+    row(string, size, size, power_of_two, index, index)(value, place)
+    need(value[4] <= value[5], f"{place} ends before it begins")
+
+
+def kernel_operand(value, place):
+    record(access=one_of("none", "read", "write", "update"), covers_all=flag, bytes=size,
+           alignment=power_of_two)(value, place)
+    need(not value["covers_all"] or value["access"] in ("write", "update"),
+         f"{place} covers all, and is not written")
+
+
+index, size, flag = number(0), number(0, 2**56), one_of(False, True)
+count, word = number(1), number(1, 2**32 - 1)
+triple = row(word, word, word)
+view = row(index, size, size)
+queue = number(1, 63)
+tensor = dict(name=name, dtype=one_of(*BITS), shape=array(size))
+MANIFEST = record(
+    schema_version=one_of(3), producer=string,
+    entries=array(record(
+        name=file_name, results=array(record(**tensor)),
+        arguments=array(record(**tensor, donate=flag,
+                               kind=one_of("", "input", "target", "param", "state"))))),
+    targets=array(record(
+        optional=["sm"], name=name, target=file_name, api=name, sm=number(1, 999),
+        subgroup_size=power_of_two, max_workgroup_size=word, workgroup_memory=word,
+        max_grid=triple, storage_buffers_per_stage=word, bytes_per_binding=number(1, 2**56),
+        offset_alignment=power_of_two, max_loop_trips=count, float64=flag, int64=flag,
+        storage8=flag, row_mapping=one_of("lane", "subgroup", "workgroup"), workgroup_size=word,
+        vector_width=one_of(1, 4), private_row_bytes=word, elements_per_invocation=word,
+        contraction_rows=number(1, 8), column_parts=word, unroll_private=flag,
+        queues=number(1, 64))),
+    constants=array(record(**tensor, offset=size)))
+COMMANDS = {
+    "dispatch": record(optional=["queue"], command=string, queue=queue, kernel=index,
+                       grid=triple, wave=index, operands=array(operand), location=string),
+    "barrier": record(optional=["queue"], command=string, queue=queue, memory=array(view),
+                      hazards=array(row(one_of("raw", "war", "waw"), *[index] * 4), least=1)),
+    "signal": record(optional=["queue"], command=string, queue=queue, signal=index,
+                     memory=array(view)),
+    "wait": record(optional=["queue"], command=string, queue=queue, signal=index)}
+
+
+def command(value, place):
+    kind = value.get("command") if type(value) is dict else None
+    need(type(kind) is str and kind in COMMANDS, f"{place} is no command")
+    COMMANDS[kind](value, place)
+
+
+PLAN = record(
+    schema_version=one_of(3), entry=string, target=string, arena_bytes=size, pinned_bytes=size,
+    allocations=array(record(optional=["result"], result=index, index=index, bytes=size,
+                             kind=one_of("argument", "result", "constants", "arena"))),
+    values=array(row(string, size)), argument_values=array(number(-1)),
+    result_values=array(number(-1)),
+    slots=array(slot),
+    kernels=array(record(
+        optional=["in_place"], name=name, code=string, workgroup=triple,
+        in_place=array(row(index, index)),
+        operands=array(kernel_operand))),
+    commands=array(command))
+
+
+def parse(data, place):
+    """JSON without keys that stand twice, other numbers than integers, null, and NUL."""
+    def pairs(items):
+        found = dict(items)
+        need(len(found) == len(items), f"{place} has a key twice in an object")
+        return found
+
+    def refuse(text):
+        raise Unreadable(f"{place} has the number {text}, which is no integer")
+
+    def walk(value, depth):
+        need(depth <= 32, f"{place} is nested too deeply")
+        need(value is not None, f"{place} has a null")
+        if type(value) is str:
+            need("\0" not in value and value.encode() is not None, f"{place} has a NUL")
+        elif type(value) in (list, dict):
+            for element in value if type(value) is list else [*value, *value.values()]:
+                if type(element) is not int:
+                    walk(element, depth + 1)
+
+    try:
+        found = json.loads(data.decode(), object_pairs_hook=pairs, parse_float=refuse,
+                           parse_constant=refuse)
+        walk(found, 0)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"{place} is no JSON: {error}") from None
+    return found
+
+
+def unique(items, what):
+    items = list(items)
+    need(len(set(items)) == len(items), f"two {what} have one name")
+
+
+def read_files(path):
+    """Returns {path: bytes} of a ZIP that is as the page has it."""
+    files = {}
+    with zipfile.ZipFile(path) as archive:
+        infos = archive.infolist()
+        names = [info.filename for info in infos]
+        need(names == sorted(set(names)), "files stand twice or not in the order of their names")
+        for info in infos:
+            file = info.filename
+            need(all(map(NAME.match, file.split("/"))), f"{file!r} is no path of names")
+            need(info.compress_type == 0 and not info.flag_bits & 1
+                 and info.compress_size == info.file_size, f"{file} is compressed or encrypted")
+            need(info.date_time == (1980, 1, 1, 0, 0, 0), f"{file} has a date")
+            files[file] = archive.read(info)
+    return files
+
+
+def check_weights(data, constants):
+    need(len(data) >= 8, "weights.safetensors is too short")
+    length = struct.unpack("<Q", data[:8])[0]
+    need(length <= len(data) - 8, "weights.safetensors ends within its header")
+    header = parse(data[8:8 + length], "weights.safetensors")
+    need(type(header) is dict, "weights.safetensors has no header")
+    header.pop("__metadata__", None)
+    need(set(header) == {constant["name"] for constant in constants},
+         "weights.safetensors holds other tensors than the manifest")
+    ends = []
+    for constant in constants:
+        place = f"weights.safetensors: {constant['name']}"
+        have = header[constant["name"]]
+        record(dtype=string, shape=array(size), data_offsets=row(size, size))(have, place)
+        begin, end = have["data_offsets"]
+        need((have["dtype"], have["shape"]) == (constant["dtype"], constant["shape"])
+             and end - begin == tensor_bytes(constant), f"{place} is not the manifest's")
+        ends.append((begin, end))
+    ends = [(0, 0), *sorted(ends), (len(data) - 8 - length,)]
+    need(all(a[1] == b[0] for a, b in zip(ends, ends[1:])),
+         "weights.safetensors: tensors do not lie one after another")
+
+
+def check_constants(constants):
+    end = padded = 0
+    for constant in sorted(constants, key=lambda constant: constant["offset"]):
+        need(constant["offset"] % 256 == 0, f"constant {constant['name']} is not aligned")
+        if tensor_bytes(constant):
+            need(constant["offset"] >= end, f"constant {constant['name']} shares bytes")
+        end = max(end, constant["offset"] + tensor_bytes(constant))
+        padded += -(-tensor_bytes(constant) // 256) * 256
+    need(end <= padded, "the constant segment is longer than its constants")
+
+
+def check_profile(profile):
+    place = f"profile {profile['name']}"
+    need(("sm" in profile) == (profile["target"] == "cuda"), f"{place}: sm is for cuda alone")
+    need(profile["workgroup_size"] % profile["subgroup_size"] == 0
+         and profile["workgroup_size"] <= profile["max_workgroup_size"],
+         f"{place} has a workgroup size that it cannot have")
+
+
+def read_artifact(path):
+    """Returns the manifest and [(entry, profile, plan)]; raises Unreadable."""
+    try:
+        files = read_files(path)
+    except (OSError, zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError,
+            ValueError, EOFError, OverflowError, MemoryError, struct.error) as error:
+        raise Unreadable(f"it is no ZIP of stored files: {error}") from None
+    need("manifest.json" in files, "it has no manifest.json")
+    manifest = parse(files["manifest.json"], "manifest.json")
+    MANIFEST(manifest, "manifest.json")
+    unique((entry["name"] for entry in manifest["entries"]), "entries")
+    unique((profile["target"] for profile in manifest["targets"]), "targets")
+    unique((constant["name"] for constant in manifest["constants"]), "constants")
+    for entry in manifest["entries"]:
+        for key in "arguments", "results":
+            unique((tensor["name"] for tensor in entry[key]), f"{key} of {entry['name']}")
+    for profile in manifest["targets"]:
+        check_profile(profile)
+    check_constants(manifest["constants"])
+    named, plans = {"manifest.json"}, []
+    if manifest["constants"]:
+        need("weights.safetensors" in files, "it has no weights.safetensors")
+        check_weights(files["weights.safetensors"], manifest["constants"])
+        named.add("weights.safetensors")
+    for entry in manifest["entries"]:
+        for profile in manifest["targets"]:
+            target = profile["target"]
+            file = f"plan/{target}/{entry['name']}.json"
+            need(file in files, f"it has no {file}")
+            plan = parse(files[file], file)
+            PLAN(plan, file)
+            need((plan["entry"], plan["target"]) == (entry["name"], target),
+                 f"{file} is of another entry or target")
+            unique((kernel["name"] for kernel in plan["kernels"]), f"kernels of {file}")
+            for kernel in plan["kernels"]:
+                code = kernel["code"]
+                need(code.startswith(f"code/{target}/") and code in files, f"it has no {code!r}")
+                named.add(code)
+            named.add(file)
+            plans.append((entry, profile, plan))
+    for file in files:
+        need(file in named or re.fullmatch(r"ir/[^/]+\.mlir", file), f"nothing names {file}")
+    return manifest, plans
