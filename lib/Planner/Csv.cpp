@@ -40,7 +40,10 @@ enum Column { Id, Lower, Upper, Size, Alignment, Hint, Gaps, Offset, Space, Chai
 
 class Parser {
 public:
-  explicit Parser(const std::string &where) : where(where) {}
+  Parser(const std::string &where, size_t rows) : where(where) {
+    problem.buffers.reserve(rows);
+    ids.reserve(rows);
+  }
   void parse(std::string_view line, size_t number);
   PlanProblem finish() &&;
 
@@ -220,7 +223,7 @@ PlanProblem Parser::finish() && {
 }
 
 PlanProblem weir::parsePlanCsv(std::string_view text, const std::string &where) {
-  Parser parser(where);
+  Parser parser(where, size_t(std::count(text.begin(), text.end(), '\n')));
   forEachLine(text, [&](std::string_view line, size_t number) { parser.parse(line, number); });
   return std::move(parser).finish();
 }

@@ -16,7 +16,7 @@ using namespace weir::planner;
 static constexpr int64_t mostBytes = int64_t(1) << 62;
 static constexpr int64_t mostWave = int64_t(1) << 60;
 /// Members of a chain or group times their live ranges.
-static constexpr size_t mostRangesOfItem = 20'000;
+static constexpr size_t mostRangesOfItem = 4096;
 
 static std::string nameOf(const PlanProblem &problem, size_t buffer) {
   const std::string &name = problem.buffers[buffer].name;
@@ -272,7 +272,7 @@ static Rigid tieBuffers(const PlanProblem &problem) {
 }
 
 /// Adds `members`, whose deltas begin at 0, as an item of `instance`.
-static void addItem(const PlanProblem &problem, const std::vector<size_t> &buffers,
+static void addItem(const PlanProblem &problem, std::span<const size_t> buffers,
                     std::vector<Member> &members, const std::vector<int64_t> &groupAlignments,
                     Instance &instance) {
   Item item;
@@ -345,22 +345,29 @@ Model planner::makeModel(const PlanProblem &problem) {
     for (size_t buffer : group.buffers)
       groupAlignments[buffer] = std::max(groupAlignments[buffer], group.alignment);
 
-  // Items in the order of their first buffers.
-  std::vector<std::vector<size_t>> items;
-  std::vector<size_t> itemOf(problem.buffers.size(), SIZE_MAX);
-  for (size_t i = 0; i < problem.buffers.size(); ++i) {
-    size_t root = rigid.find(i);
-    if (itemOf[root] == SIZE_MAX) {
-      itemOf[root] = items.size();
-      items.emplace_back();
+  // Items in the order of their first buffers, those of an item in a row.
+  const size_t count = problem.buffers.size();
+  std::vector<size_t> numbers(count, SIZE_MAX), itemOf(count), begins(1, 0), inItems(count);
+  for (size_t i = 0; i < count; ++i) {
+    size_t &number = numbers[rigid.find(i)];
+    if (number == SIZE_MAX) {
+      number = begins.size() - 1;
+      begins.push_back(0);
     }
-    items[itemOf[root]].push_back(i);
+    itemOf[i] = number;
+    ++begins[number + 1];
   }
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+  std::vector<size_t> next(begins.begin(), begins.end() - 1);
+  for (size_t i = 0; i < count; ++i)
+    inItems[next[itemOf[i]]++] = i;
   Model model;
   model.spaces.resize(problem.spaces.size());
   model.members.resize(problem.buffers.size());
   std::vector<int64_t> totals(problem.spaces.size(), 0);
-  for (const std::vector<size_t> &buffers : items) {
+  for (size_t number = 0; number + 1 < begins.size(); ++number) {
+    std::span<const size_t> buffers =
+        std::span(inItems).subspan(begins[number], begins[number + 1] - begins[number]);
     size_t space = problem.buffers[buffers.front()].space;
     Instance &instance = model.spaces[space];
     int64_t least = 0;

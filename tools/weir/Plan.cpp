@@ -139,7 +139,7 @@ void tool::addPlan(CLI::App &app, Verb &chosen) {
       ->type_name("[SPACE=]BYTES");
   verb->add_flag("--minimize", options->minimize, "Go on to the lowest peak although it fits");
   verb->add_option("--effort", options->effort,
-                   "Nodes of the search, 1000000 by default; 0 is greedy alone")
+                   "Nodes of the search, 200000 by default; 0 is greedy alone")
       ->type_name("N");
   CLI::Option *seed =
       verb->add_option("--seed", options->seed, "Climb hills over orders too, from this seed")

@@ -111,7 +111,7 @@ struct PlanProblem {
 struct PlanOptions {
   /// Steps of local search and nodes of the exact search, for each space. 0
   /// leaves the greedy solvers.
-  int64_t effort = 1'000'000;
+  int64_t effort = 200'000;
   /// Goes on when the plan fits; else the search ends there. A space without
   /// capacity is always minimized.
   bool minimize = true;

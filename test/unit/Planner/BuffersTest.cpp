@@ -378,6 +378,21 @@ TEST(BadProblems, AreRefused) {
   }));
 }
 
+TEST(BadProblems, AChainOfTooManyIsRefused) {
+  PlanProblem problem;
+  problem.chains.resize(1);
+  for (size_t i = 0; i < 5000; ++i) {
+    problem.buffers.push_back(makeBuffer(8, 0, int64_t(i)));
+    problem.chains[0].push_back(i);
+  }
+  EXPECT_THROW(planBuffers(problem), Error);
+  problem.chains[0].resize(1000);
+  problem.buffers.resize(1000);
+  BufferPlan plan = planBuffers(problem);
+  validatePlan(problem, plan);
+  EXPECT_EQ(plan.spaces[0].peak, 8);
+}
+
 TEST(BadProblems, NegativeEffortIsRefused) {
   PlanOptions options;
   options.effort = -1;
