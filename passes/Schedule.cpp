@@ -104,7 +104,7 @@ static void addDonations(func::FuncOp function, const CommandList &list, Depende
           needs[next] = true;
           open.push_back(next);
         }
-    for (int64_t number = last + 1; number < count; ++number)
+    for (int64_t number = 0; number < count; ++number)
       for (const OperandAccess &access : list.accesses.dispatches[number])
         if (access.allocation == int64_t(allocation) && !needs[number])
           dependences.add(number, last);

@@ -12,6 +12,15 @@ module attributes {gpu.container_module} {
       memref.store %v, %y[%i] : memref<64xf32>
       gpu.return
     }
+    gpu.func @add(%x: memref<64xf32>, %y: memref<64xf32>, %z: memref<64xf32>)
+        kernel attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
+      %i = gpu.thread_id x
+      %u = memref.load %x[%i] : memref<64xf32>
+      %v = memref.load %y[%i] : memref<64xf32>
+      %w = arith.addf %u, %v : f32
+      memref.store %w, %z[%i] : memref<64xf32>
+      gpu.return
+    }
   }
 
   // Three values at once as written; two when each is used where it is made.
@@ -39,6 +48,28 @@ module attributes {gpu.container_module} {
       schedule.dispatch @k::@copy [1, 1, 1] (%t, %a) : (memref<64xf32>, memref<64xf32>)
       schedule.dispatch @k::@copy [1, 1, 1] (%u, %b) : (memref<64xf32>, memref<64xf32>)
       schedule.dispatch @k::@copy [1, 1, 1] (%v, %c) : (memref<64xf32>, memref<64xf32>)
+    }
+    return
+  }
+
+  // Less memory would be needed if %t were read at once; but who reads it may write over
+  // %w, and the other reader of %w comes before that one.
+  // CHECK-LABEL: @readers_first
+  // CHECK-SAME: %[[X:.*]]: memref<64xf32>, %[[W:.*]]: memref<64xf32> {weir.donate}, %[[B:[^:]*]]: memref<64xf32> {weir.result}, %[[NEW:[^:]*]]: memref<64xf32>
+  // CHECK: dispatch {{.*}}(%[[X]], %[[T:.*]]) wave 0
+  // CHECK-NEXT: dispatch {{.*}}(%[[X]], %[[U:.*]]) wave 0
+  // CHECK-NEXT: dispatch {{.*}}(%[[W]], %[[U]], %[[B]]) wave 1
+  // CHECK-NEXT: dispatch {{.*}}(%[[W]], %[[T]], %[[NEW]]) wave 1
+  func.func @readers_first(%x: memref<64xf32>, %w: memref<64xf32> {weir.donate},
+                           %b: memref<64xf32> {weir.result}, %new: memref<64xf32> {weir.result})
+      attributes {weir.entry} {
+    %t = memref.alloc() : memref<64xf32>
+    %u = memref.alloc() : memref<64xf32>
+    schedule.commands {
+      schedule.dispatch @k::@copy [1, 1, 1] (%x, %t) : (memref<64xf32>, memref<64xf32>)
+      schedule.dispatch @k::@copy [1, 1, 1] (%x, %u) : (memref<64xf32>, memref<64xf32>)
+      schedule.dispatch @k::@add [1, 1, 1] (%w, %u, %b) : (memref<64xf32>, memref<64xf32>, memref<64xf32>)
+      schedule.dispatch @k::@add [1, 1, 1] (%w, %t, %new) : (memref<64xf32>, memref<64xf32>, memref<64xf32>)
     }
     return
   }
