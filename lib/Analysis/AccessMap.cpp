@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Distance.h"
 #include "Interval.h"
 
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
@@ -182,10 +183,13 @@ static bool isIntegerEmpty(const FlatLinearConstraints &set) {
 }
 
 namespace {
+using KnownAnswers = std::map<std::vector<const void *>, bool>;
+
 /// The integer points at which two executions touch a common byte.
 class Question {
 public:
-  Question(ArrayRef<MapVariable> variables) : variables(variables) {}
+  Question(ArrayRef<MapVariable> variables, KnownAnswers &known)
+      : variables(variables), known(known) {}
 
   /// Makes columns for the variables of `access`, seen from side 0 or 1.
   void addSide(unsigned side, const MemoryAccess &access) {
@@ -258,6 +262,19 @@ public:
     llvm::append_range(exprs, nonNegative);
     if (exprs.empty())
       return true;
+    // Rows of a tile and lanes of a vector ask the same again and again.
+    KnownAnswers::key_type key = {reinterpret_cast<const void *>(uintptr_t(next)),
+                                  reinterpret_cast<const void *>(uintptr_t(numEqualities))};
+    for (AffineExpr expr : exprs)
+      key.push_back(expr.getAsOpaquePointer());
+    auto [answer, isNew] = known.try_emplace(std::move(key), true);
+    if (isNew)
+      answer->second = solve(exprs, numEqualities);
+    return answer->second;
+  }
+
+private:
+  bool solve(ArrayRef<AffineExpr> exprs, size_t numEqualities) const {
     FlatLinearConstraints set;
     std::vector<SmallVector<int64_t, 8>> rows;
     AffineMap map = AffineMap::get(next, 0, exprs, exprs.front().getContext());
@@ -268,7 +285,6 @@ public:
     return !isIntegerEmpty(set);
   }
 
-private:
   void addColumns(unsigned side, AffineExpr expr) {
     expr.walk([&](AffineExpr part) {
       if (auto dim = dyn_cast<AffineDimExpr>(part))
@@ -277,6 +293,7 @@ private:
   }
 
   ArrayRef<MapVariable> variables;
+  KnownAnswers &known;
   llvm::MapVector<unsigned, unsigned> columns[2];
   unsigned next = 0;
   SmallVector<unsigned> shared;
@@ -312,10 +329,15 @@ Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &secon
       return roots;
   }
   bool byBytes = first.begin && second.begin;
+  // Most pairs are told apart without a system of constraints.
+  if (byBytes && std::abs(shift.value_or(0)) < (int64_t(1) << 32) &&
+      !mayDifferBy(first.begin, second.begin, 1 - second.bytes - shift.value_or(0),
+                   first.bytes - 1 - shift.value_or(0), variables))
+    return Sharing::Disjoint;
   bool byIndices = !byBytes && !shift && first.view && first.view == second.view &&
                    first.indices.size() == second.indices.size() && first.calls == second.calls;
   MLIRContext *context = kernel->getContext();
-  Question question(variables);
+  Question question(variables, answers);
   question.addSide(0, first);
   question.addSide(1, second);
 
@@ -391,10 +413,10 @@ Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &secon
   question.close(1, second);
   question.closeVariables(context);
   if (byBytes) {
-    AffineExpr a = question.onSide(0, first.begin);
-    AffineExpr b = question.onSide(1, second.begin) + shift.value_or(0);
-    question.requireNonNegative(b + second.bytes - 1 - a);
-    question.requireNonNegative(a + first.bytes - 1 - b);
+    AffineExpr distance = getDifference(question.onSide(0, first.begin),
+                                        question.onSide(1, second.begin) + shift.value_or(0));
+    question.requireNonNegative(distance + (second.bytes - 1));
+    question.requireNonNegative(-distance + (first.bytes - 1));
   } else if (byIndices) {
     for (size_t i = 0; i < first.indices.size(); ++i) {
       AffineExpr a = question.onSide(0, first.indices[i]);

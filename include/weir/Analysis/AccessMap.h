@@ -21,6 +21,7 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -195,6 +196,8 @@ private:
   std::function<bool(mlir::Value)> isUniform;
   llvm::DenseMap<mlir::Operation *, unsigned> loopTrips;
   llvm::DenseMap<mlir::Block *, unsigned> headerTrips;
+  /// Whether a system of constraints has a point, by what makes it up.
+  mutable std::map<std::vector<const void *>, bool> answers;
 };
 
 } // namespace weir
