@@ -37,12 +37,15 @@ using Group = SmallVector<Operation *>;
 class KernelFormer {
 public:
   KernelFormer(func::FuncOp function, const Profile &profile)
-      : block(function.getBody().front()), profile(profile) {}
+      : function(function), block(function.getBody().front()), profile(profile) {}
 
   LogicalResult run() {
     if (failed(checkOps()))
       return failure();
     materializeResults();
+    for (auto [index, op] : llvm::enumerate(block))
+      position[&op] = index;
+    findOverwriters();
     formGroups();
     allFormed = true;
     mergeSiblings();
@@ -51,15 +54,20 @@ public:
   }
 
 private:
+  func::FuncOp function;
   Block &block;
   const Profile &profile;
   std::vector<Group> groups;               // emptied when merged into another
   DenseMap<Operation *, unsigned> groupOf; // index into `groups`
   DenseMap<Operation *, unsigned> position;
+  /// Of an op that reads a donated argument, who makes the argument's next value
+  /// later, and would have to wait for the op to write it in place.
+  DenseMap<Operation *, SmallVector<Operation *>> overwriters;
   bool allFormed = false; ///< every op has its group
 
   LogicalResult checkOps();
   void materializeResults();
+  void findOverwriters();
   void formGroups();
   bool tryMerge(ArrayRef<unsigned> merging);
   void mergeReaders(const SetVector<Value> &values, std::optional<unsigned> target);
@@ -80,6 +88,7 @@ struct FormKernels : weir::impl::FormKernelsPassBase<FormKernels> {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (failed(normalize(function)))
         return signalPassFailure();
+      turnContractions(function);
       cutColumns(function, *profile);
       if (failed(KernelFormer(function, *profile).run()))
         return signalPassFailure();
@@ -88,6 +97,7 @@ struct FormKernels : weir::impl::FormKernelsPassBase<FormKernels> {
 
 private:
   LogicalResult normalize(func::FuncOp function);
+  void turnContractions(func::FuncOp function);
   void cutColumns(func::FuncOp function, const Profile &profile);
 };
 } // namespace
@@ -121,6 +131,48 @@ LogicalResult FormKernels::normalize(func::FuncOp function) {
     return producer && llvm::hasSingleElement(*producer.getBody()) && !getSplat(operand->get());
   });
   return applyPatternsGreedily(function, std::move(patterns));
+}
+
+/// Lets a contraction whose only reader walks it in another order of dimensions make
+/// its result in that order: neighbours stay neighbours where the reader writes.
+void FormKernels::turnContractions(func::FuncOp function) {
+  for (auto op : llvm::make_early_inc_range(function.getOps<linalg::GenericOp>())) {
+    if (getOpShape(op) != OpShape::Contraction || !op->hasOneUse())
+      continue;
+    OpOperand &use = *op->use_begin();
+    auto reader = dyn_cast<linalg::GenericOp>(use.getOwner());
+    TypedAttr start = getSplat(op.getDpsInits().front());
+    if (!reader || !start || getOpShape(reader) != OpShape::Pointwise || reader.isDpsInit(&use))
+      continue;
+    AffineMap read = reader.getMatchingIndexingMap(&use);
+    AffineMap written = reader.getMatchingIndexingMap(reader.getDpsInitOperand(0));
+    if (!read.isPermutation() || !written.isPermutation() || read == written)
+      continue;
+    auto type = cast<RankedTensorType>(op.getResultTypes().front());
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    SmallVector<AffineExpr> indices;
+    SmallVector<int64_t> shape;
+    for (AffineExpr loop : written.getResults()) {
+      unsigned dim = *read.getResultPosition(loop);
+      indices.push_back(maps.back().getResult(dim));
+      shape.push_back(type.getDimSize(dim));
+    }
+    maps.back() = AffineMap::get(op.getNumLoops(), 0, indices, &getContext());
+
+    OpBuilder builder(op);
+    auto turned = RankedTensorType::get(shape, type.getElementType());
+    Value init = arith::ConstantOp::create(builder, op.getLoc(),
+                                           DenseElementsAttr::get(turned, Attribute(start)));
+    auto contraction = linalg::GenericOp::create(builder, op.getLoc(), turned, op.getDpsInputs(),
+                                                 init, maps, op.getIteratorTypesArray());
+    contraction.getRegion().takeBody(op.getRegion());
+    setAlone(contraction, op->hasAttr(schedule::noFuseAttrName));
+    SmallVector<AffineMap> readerMaps = reader.getIndexingMapsArray();
+    readerMaps[use.getOperandNumber()] = written;
+    reader.setIndexingMapsAttr(builder.getAffineMapArrayAttr(readerMaps));
+    use.set(contraction.getResult(0));
+    op.erase();
+  }
 }
 
 /// Combines the parts of a column, and `init`.
@@ -251,6 +303,27 @@ void KernelFormer::materializeResults() {
   }
 }
 
+void KernelFormer::findOverwriters() {
+  for (OpOperand &result : block.getTerminator()->getOpOperands()) {
+    Attribute name = function.getResultAttr(result.getOperandNumber(), schedule::nameAttrName);
+    Operation *writer = stripReshapes(result.get()).getDefiningOp();
+    for (BlockArgument argument : block.getArguments()) {
+      unsigned index = argument.getArgNumber();
+      if (!name || function.getArgAttr(index, schedule::nameAttrName) != name ||
+          !function.getArgAttr(index, schedule::donateAttrName))
+        continue;
+      SmallVector<Value> names = {argument};
+      while (!names.empty())
+        for (Operation *reader : names.pop_back_val().getUsers()) {
+          if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(reader))
+            names.push_back(reader->getResult(0));
+          else if (position.lookup(reader) < position.lookup(writer))
+            overwriters[reader].push_back(writer);
+        }
+    }
+  }
+}
+
 /// Inputs and results of a kernel made of `group`.
 static void getOperands(const Group &group, SetVector<Value> &inputs, SetVector<Value> &results) {
   llvm::SmallPtrSet<Operation *, 16> inside(group.begin(), group.end());
@@ -299,7 +372,8 @@ bool KernelFormer::fits(const Group &group) {
   return true;
 }
 
-/// Whether no value leaves the group and comes back to it through other ops.
+/// Whether no value leaves the group and comes back to it through other ops; nor
+/// would have to wait there for those that read what the group writes over.
 bool KernelFormer::isClosed(const Group &group) {
   llvm::SmallPtrSet<Operation *, 16> inside(group.begin(), group.end());
   unsigned last = allFormed ? position.size() : position.lookup(group.back());
@@ -308,7 +382,9 @@ bool KernelFormer::isClosed(const Group &group) {
   llvm::SmallPtrSet<Operation *, 32> seen;
   while (!work.empty()) {
     Operation *op = work.pop_back_val();
-    for (Operation *user : op->getUsers()) {
+    SmallVector<Operation *> users(op->getUsers());
+    llvm::append_range(users, overwriters.lookup(op));
+    for (Operation *user : users) {
       user = block.findAncestorOpInBlock(*user);
       if (inside.contains(user)) {
         if (!inside.contains(op))
@@ -343,8 +419,6 @@ bool KernelFormer::tryMerge(ArrayRef<unsigned> merging) {
 }
 
 void KernelFormer::formGroups() {
-  for (auto [index, op] : llvm::enumerate(block))
-    position[&op] = index;
   for (Operation &op : block.without_terminator()) {
     OpShape shape = getOpShape(&op);
     if (shape == OpShape::Free || !isa<linalg::GenericOp>(op))

@@ -429,3 +429,36 @@ func.func @not_alone(%x: tensor<6x8xf32>) -> tensor<6x8xf32> {
   %c = linalg.log ins(%b : tensor<6x8xf32>) outs(%e : tensor<6x8xf32>) -> tensor<6x8xf32>
   return %c : tensor<6x8xf32>
 }
+
+// -----
+
+// A product whose only reader walks it transposed is made so; one that others read, too, is not.
+// CHECK-LABEL: func @turned
+// CHECK:         schedule.kernel "contraction_3x7x5"
+// CHECK:           linalg.generic {indexing_maps = [#[[A:.*]], #[[B:.*]], #[[C:.*]]], iterator_types = ["parallel", "parallel", "reduction"]} {{.*}}outs(%{{.*}} : tensor<7x3xf32>)
+// CHECK:           linalg.generic {indexing_maps = [#[[ID:.*]], #[[ID]], #[[ID]]], iterator_types = ["parallel", "parallel"]}
+// CHECK-LABEL: func @read_both_ways
+// CHECK:         schedule.kernel "contraction_3x7x5"
+// CHECK:           linalg.generic {{.*}}"reduction"]} {{.*}}outs(%{{.*}} : tensor<3x7xf32>)
+func.func @turned(%x: tensor<5x3xf32>, %y: tensor<5x7xf32>, %w: tensor<7x3xf32>) -> tensor<7x3xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3x7xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<3x7xf32>) -> tensor<3x7xf32>
+  %g = linalg.matmul indexing_maps = [affine_map<(i, j, k) -> (k, i)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>]
+      ins(%x, %y : tensor<5x3xf32>, tensor<5x7xf32>) outs(%z : tensor<3x7xf32>) -> tensor<3x7xf32>
+  %f = tensor.empty() : tensor<7x3xf32>
+  %t = linalg.transpose ins(%g : tensor<3x7xf32>) outs(%f : tensor<7x3xf32>) permutation = [1, 0]
+  %r = linalg.sub ins(%w, %t : tensor<7x3xf32>, tensor<7x3xf32>) outs(%f : tensor<7x3xf32>) -> tensor<7x3xf32>
+  return %r : tensor<7x3xf32>
+}
+func.func @read_both_ways(%x: tensor<5x3xf32>, %y: tensor<5x7xf32>, %w: tensor<7x3xf32>) -> (tensor<7x3xf32>, tensor<3x7xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3x7xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<3x7xf32>) -> tensor<3x7xf32>
+  %g = linalg.matmul indexing_maps = [affine_map<(i, j, k) -> (k, i)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>]
+      ins(%x, %y : tensor<5x3xf32>, tensor<5x7xf32>) outs(%z : tensor<3x7xf32>) -> tensor<3x7xf32>
+  %f = tensor.empty() : tensor<7x3xf32>
+  %t = linalg.transpose ins(%g : tensor<3x7xf32>) outs(%f : tensor<7x3xf32>) permutation = [1, 0]
+  %r = linalg.sub ins(%w, %t : tensor<7x3xf32>, tensor<7x3xf32>) outs(%f : tensor<7x3xf32>) -> tensor<7x3xf32>
+  return %r, %g : tensor<7x3xf32>, tensor<3x7xf32>
+}
