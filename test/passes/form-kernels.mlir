@@ -462,3 +462,45 @@ func.func @read_both_ways(%x: tensor<5x3xf32>, %y: tensor<5x7xf32>, %w: tensor<7
   %r = linalg.sub ins(%w, %t : tensor<7x3xf32>, tensor<7x3xf32>) outs(%f : tensor<7x3xf32>) -> tensor<7x3xf32>
   return %r, %g : tensor<7x3xf32>, tensor<3x7xf32>
 }
+
+// -----
+
+// The last sum reads the old %w and needs what %y gives: a kernel that makes both %y and
+// the next %w could not write over %w. Where %w is not donated, one kernel makes both.
+// CHECK-LABEL: func @update_after_readers
+// CHECK:         %[[Y:.*]]:2 = schedule.kernel "row_8"(%arg0, %arg1)
+// CHECK:         schedule.kernel "row_8"(%arg1, %[[Y]]#1)
+// CHECK:         schedule.kernel "map_8"(%arg1, %[[Y]]#0)
+// CHECK-LABEL: func @no_update
+// CHECK:         schedule.kernel "row_8"(%arg0, %arg1) : (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<f32>, tensor<8xf32>)
+// CHECK-NOT:     "map_8"
+func.func @update_after_readers(%x: tensor<8xf32>, %w: tensor<8xf32> {weir.name = "w", weir.donate})
+    -> (tensor<8xf32>, tensor<f32>, tensor<8xf32> {weir.name = "w"}) {
+  %e = tensor.empty() : tensor<8xf32>
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  %y = linalg.add ins(%x, %w : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %s = linalg.reduce { arith.addf } ins(%y : tensor<8xf32>) outs(%zero : tensor<f32>) dimensions = [0]
+  %q = linalg.generic {weir.no_fuse, indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}
+      ins(%w : tensor<8xf32>) outs(%s : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %o, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<f32>
+  %n = linalg.sub ins(%w, %y : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  return %y, %q, %n : tensor<8xf32>, tensor<f32>, tensor<8xf32>
+}
+func.func @no_update(%x: tensor<8xf32>, %w: tensor<8xf32> {weir.name = "w"})
+    -> (tensor<8xf32>, tensor<f32>, tensor<8xf32> {weir.name = "w"}) {
+  %e = tensor.empty() : tensor<8xf32>
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  %y = linalg.add ins(%x, %w : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %s = linalg.reduce { arith.addf } ins(%y : tensor<8xf32>) outs(%zero : tensor<f32>) dimensions = [0]
+  %q = linalg.generic {weir.no_fuse, indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}
+      ins(%w : tensor<8xf32>) outs(%s : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %o, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<f32>
+  %n = linalg.sub ins(%w, %y : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  return %y, %q, %n : tensor<8xf32>, tensor<f32>, tensor<8xf32>
+}
