@@ -86,56 +86,6 @@ static void checkBuffer(const PlanProblem &problem, size_t index) {
          std::to_string(capacity) + " bytes");
 }
 
-/// Fixed buffers that hold the same byte in the same wave. `items` says which
-/// move as one and may.
-static void checkFixed(const PlanProblem &problem, const std::vector<Member> &members) {
-  struct Event {
-    int64_t wave;
-    bool begins;
-    size_t buffer, range;
-  };
-  std::vector<Event> events;
-  for (size_t i = 0; i < problem.buffers.size(); ++i)
-    if (problem.buffers[i].fixed && problem.buffers[i].bytes)
-      for (size_t k = 0; k < problem.buffers[i].live.size(); ++k) {
-        const LiveRange &range = problem.buffers[i].live[k];
-        if (std::min(range.end, problem.buffers[i].bytes) <= range.begin)
-          continue;
-        events.push_back({range.first, true, i, k});
-        events.push_back({range.last, false, i, k});
-      }
-  std::sort(events.begin(), events.end(), [](const Event &a, const Event &b) {
-    return std::tuple(a.wave, !a.begins, a.buffer, a.range) <
-           std::tuple(b.wave, !b.begins, b.buffer, b.range);
-  });
-  std::map<std::pair<size_t, int64_t>, std::pair<int64_t, size_t>> live; // to end and buffer
-  for (const Event &event : events) {
-    const Buffer &buffer = problem.buffers[event.buffer];
-    const LiveRange &range = buffer.live[event.range];
-    int64_t begin = *buffer.fixed + range.begin;
-    int64_t end = *buffer.fixed + std::min(range.end, buffer.bytes);
-    std::pair key(buffer.space, begin);
-    if (!event.begins) {
-      auto found = live.find(key);
-      if (found != live.end() && found->second.second == event.buffer)
-        live.erase(found);
-      continue;
-    }
-    auto isCollision = [&](auto other) {
-      return other->first.first == buffer.space && other->first.second < end &&
-             other->second.first > begin &&
-             members[other->second.second].item != members[event.buffer].item;
-    };
-    auto next = live.lower_bound(key);
-    for (auto other : {next, next == live.begin() ? live.end() : std::prev(next)})
-      if (other != live.end() && isCollision(other))
-        throw Error(nameOf(problem, other->second.second) + " and " +
-                    nameOf(problem, event.buffer) + " are fixed to the same bytes in wave " +
-                    std::to_string(range.first));
-    live.insert({key, {end, event.buffer}});
-  }
-}
-
 //===----------------------------------------------------------------------===//
 // Items
 //===----------------------------------------------------------------------===//
@@ -332,6 +282,45 @@ static void addItem(const PlanProblem &problem, std::span<const size_t> buffers,
   instance.items.push_back(item);
 }
 
+/// Errors: `Error` when fixed items hold the same byte in the same wave. `firsts`
+/// has a buffer of each item.
+static void checkFixed(const PlanProblem &problem, const Instance &instance,
+                       const std::vector<size_t> &firsts) {
+  struct Event {
+    int64_t wave;
+    bool begins;
+    size_t item;
+    int64_t begin, end;
+  };
+  std::vector<Event> events;
+  for (size_t i = 0; i < instance.items.size(); ++i)
+    if (const Item &item = instance.items[i]; item.fixed)
+      for (const Part &part : instance.getParts(i)) {
+        int64_t begin = *item.fixed + part.begin, end = *item.fixed + part.end;
+        events.push_back({part.first, true, i, begin, end});
+        events.push_back({part.last, false, i, begin, end});
+      }
+  std::sort(events.begin(), events.end(), [](const Event &a, const Event &b) {
+    return std::tuple(a.wave, !a.begins, a.begin, a.item) <
+           std::tuple(b.wave, !b.begins, b.begin, b.item);
+  });
+  std::map<int64_t, std::pair<int64_t, size_t>> live; // from begin to end and item
+  for (const Event &event : events) {
+    if (!event.begins) {
+      live.erase(event.begin);
+      continue;
+    }
+    auto other = live.lower_bound(event.begin);
+    if (other != live.begin() && std::prev(other)->second.first > event.begin)
+      --other;
+    if (other != live.end() && other->first < event.end)
+      throw Error(nameOf(problem, firsts[other->second.second]) + " and " +
+                  nameOf(problem, firsts[event.item]) + " are fixed to the same bytes in wave " +
+                  std::to_string(event.wave));
+    live[event.begin] = {event.end, event.item};
+  }
+}
+
 Model planner::makeModel(const PlanProblem &problem) {
   for (size_t i = 0; i < problem.spaces.size(); ++i)
     if (problem.spaces[i].capacity < 0)
@@ -365,11 +354,13 @@ Model planner::makeModel(const PlanProblem &problem) {
   model.spaces.resize(problem.spaces.size());
   model.members.resize(problem.buffers.size());
   std::vector<int64_t> totals(problem.spaces.size(), 0);
+  std::vector<std::vector<size_t>> firsts(problem.spaces.size()); // buffers of items
   for (size_t number = 0; number + 1 < begins.size(); ++number) {
     std::span<const size_t> buffers =
         std::span(inItems).subspan(begins[number], begins[number + 1] - begins[number]);
     size_t space = problem.buffers[buffers.front()].space;
     Instance &instance = model.spaces[space];
+    firsts[space].push_back(buffers.front());
     int64_t least = 0;
     for (size_t buffer : buffers)
       least = std::min(least, rigid.getDelta(buffer));
@@ -383,7 +374,8 @@ Model planner::makeModel(const PlanProblem &problem) {
     if (item.fixed)
       addBytes(*item.fixed, totals[space], what);
   }
-  checkFixed(problem, model.members);
+  for (size_t s = 0; s < model.spaces.size(); ++s)
+    checkFixed(problem, model.spaces[s], firsts[s]);
   return model;
 }
 

@@ -196,9 +196,6 @@ static SpacePlan planSpace(const Instance &instance, int64_t capacity, const Pla
     for (size_t k = 0; k < components[c].items.size(); ++k)
       bases[components[c].items[k]] = solvers[c].bases[k];
   }
-  for (size_t i = 0; i < bases.size(); ++i) // of no bytes
-    if (!instance.items[i].partCount)
-      plan.peak = std::max(plan.peak, bases[i]);
   plan.bound = std::min(plan.bound, plan.peak);
   plan.fits = plan.peak <= capacity;
   return plan;

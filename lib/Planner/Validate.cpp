@@ -73,7 +73,8 @@ void Validator::checkSpaces() const {
     int64_t used = 0;
     for (const LiveRange &range : buffer.live)
       used = std::max(used, std::min(range.end, buffer.bytes));
-    ends[buffer.space] = std::max(ends[buffer.space], plan.offsets[i] + used);
+    if (used > 0)
+      ends[buffer.space] = std::max(ends[buffer.space], plan.offsets[i] + used);
   }
   for (size_t s = 0; s < ends.size(); ++s) {
     const SpacePlan &space = plan.spaces[s];

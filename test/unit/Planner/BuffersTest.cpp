@@ -207,6 +207,10 @@ TEST(Buffers, FixedBuffersOfAChainFixTheOthers) {
   BufferPlan plan = planBuffers(problem);
   validatePlan(problem, plan);
   EXPECT_EQ(plan.offsets, (std::vector<int64_t>{300, 300, 0}));
+  problem.buffers[2].fixed = 399; // meets the second, which the first fixes
+  EXPECT_THROW(planBuffers(problem), Error);
+  problem.buffers[2].fixed = 400;
+  validatePlan(problem, planBuffers(problem));
   problem.buffers[1].fixed = 100;
   EXPECT_THROW(planBuffers(problem), Error);
 }
