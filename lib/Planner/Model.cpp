@@ -224,10 +224,11 @@ static Rigid tieBuffers(const PlanProblem &problem) {
 /// Adds `members`, whose deltas begin at 0, as an item of `instance`.
 static void addItem(const PlanProblem &problem, std::span<const size_t> buffers,
                     std::vector<Member> &members, const std::vector<int64_t> &groupAlignments,
-                    Instance &instance) {
+                    Rigid &chains, Instance &instance) {
   Item item;
   item.firstPart = instance.parts.size();
   std::vector<Part> parts;
+  std::vector<size_t> owners; // of the parts
   for (size_t buffer : buffers) {
     const Buffer &from = problem.buffers[buffer];
     int64_t delta = members[buffer].delta;
@@ -257,8 +258,10 @@ static void addItem(const PlanProblem &problem, std::span<const size_t> buffers,
     agree(item.hint, from.hint);
     for (const LiveRange &range : from.live) {
       int64_t end = std::min(range.end, from.bytes);
-      if (range.begin < end)
-        parts.push_back({range.first, range.last, delta + range.begin, delta + end});
+      if (range.begin >= end)
+        continue;
+      parts.push_back({range.first, range.last, delta + range.begin, delta + end});
+      owners.push_back(buffer);
     }
   }
   if (item.fixed && (*item.fixed < 0 || *item.fixed % item.alignment))
@@ -269,6 +272,13 @@ static void addItem(const PlanProblem &problem, std::span<const size_t> buffers,
     throw Error(nameOf(problem, buffers.front()) + " has, with its chain or group, " +
                 std::to_string(parts.size()) + " live ranges; " + std::to_string(mostRangesOfItem) +
                 " are the most");
+  for (size_t a = 0; a < parts.size(); ++a)
+    for (size_t b = 0; b < a; ++b)
+      if (parts[a].begin < parts[b].end && parts[b].begin < parts[a].end &&
+          parts[a].first <= parts[b].last && parts[b].first <= parts[a].last &&
+          chains.find(owners[a]) != chains.find(owners[b]))
+        throw Error(nameOf(problem, owners[b]) + " and " + nameOf(problem, owners[a]) +
+                    " have the same bytes by their chains and groups, and are live together");
   if (buffers.size() > 1)
     parts = makeDisjoint(parts);
   for (const Part &part : parts) {
@@ -328,7 +338,10 @@ Model planner::makeModel(const PlanProblem &problem) {
                   std::to_string(problem.spaces[i].capacity) + " bytes; capacities begin at 0");
   for (size_t i = 0; i < problem.buffers.size(); ++i)
     checkBuffer(problem, i);
-  Rigid rigid = tieBuffers(problem);
+  Rigid rigid = tieBuffers(problem), chains(problem);
+  for (const std::vector<size_t> &chain : problem.chains)
+    for (size_t buffer : chain)
+      chains.tie(chain.front(), buffer, 0);
   std::vector<int64_t> groupAlignments(problem.buffers.size(), 1);
   for (const PackedGroup &group : problem.groups)
     for (size_t buffer : group.buffers)
@@ -366,7 +379,7 @@ Model planner::makeModel(const PlanProblem &problem) {
       least = std::min(least, rigid.getDelta(buffer));
     for (size_t buffer : buffers)
       model.members[buffer] = {instance.items.size(), rigid.getDelta(buffer) - least};
-    addItem(problem, buffers, model.members, groupAlignments, instance);
+    addItem(problem, buffers, model.members, groupAlignments, chains, instance);
     const Item &item = instance.items.back();
     const std::string what = "the buffers of space " + std::to_string(space);
     totals[space] = addBytes(totals[space], item.height, what);

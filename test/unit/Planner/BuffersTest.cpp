@@ -371,6 +371,11 @@ TEST(BadProblems, AreRefused) {
   EXPECT_TRUE(isRefused([](P &p) { p.chains = {{0, 2}}; }));
   EXPECT_TRUE(isRefused([](P &p) { p.groups = {{{0, 1}, 0}}; }));
   EXPECT_TRUE(isRefused([](P &p) { p.groups = {{{0, 2}}}; }));
+  EXPECT_TRUE(isRefused([](P &p) { // the first has no bytes: all begin where it does
+    p.buffers.push_back(makeBuffer(0, 0, 5));
+    p.groups = {{{2, 0}}};
+    p.chains = {{2, 1}};
+  }));
   EXPECT_TRUE(isRefused([](P &p) { // two distances
     p.chains = {{0, 1}};
     p.groups = {{{0, 1}}};
