@@ -195,7 +195,7 @@ def unique(items, what):
 def read_files(path):
     """Returns {path: bytes} of a ZIP that is as the page has it."""
     files = {}
-    with zipfile.ZipFile(path) as archive:
+    with open(path, "rb") as raw, zipfile.ZipFile(path) as archive:
         infos = archive.infolist()
         names = [info.filename for info in infos]
         need(names == sorted(set(names)), "files stand twice or not in the order of their names")
@@ -205,6 +205,10 @@ def read_files(path):
             need(info.compress_type == 0 and not info.flag_bits & 1
                  and info.compress_size == info.file_size, f"{file} is compressed or encrypted")
             need(info.date_time == (1980, 1, 1, 0, 0, 0), f"{file} has a date")
+            raw.seek(info.header_offset)
+            local = struct.unpack("<6x4H3I4x", raw.read(30))
+            need(local == (info.flag_bits, 0, 0, 0x21, info.CRC, info.file_size, info.file_size),
+                 f"{file} has two headers that differ")
             files[file] = archive.read(info)
     return files
 
