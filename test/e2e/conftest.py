@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import numpy
 import ptxas
@@ -13,6 +14,7 @@ import pytest
 from safetensors.numpy import load_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "test/random"))
 BIN = pathlib.Path(os.environ.get("WEIR_BIN", ROOT / "build/release/bin"))
 KEEP = os.environ.get("WEIR_KEEP_CASES")  # a folder for what a GPU can run elsewhere
 

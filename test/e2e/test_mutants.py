@@ -1,0 +1,82 @@
+"""Mutants of artifacts: what may change a result is found by `weir verify` and by the
+simulator, what only the plan says wrongly by `weir verify`, and what is proved
+equivalent by neither."""
+
+import re
+import subprocess
+
+import pytest
+
+from case3 import make_graph as make_case3
+from conftest import BIN, ROOT, Weir
+from graphs import make_graph
+from mutants import judge, list_mutants
+
+MOST = 10  # mutants of one artifact, kind and class
+GRAPHS = range(400, 415)
+
+
+def replace_sizes(text, sizes):
+    """Other sizes in all shapes."""
+    def change(dims):
+        return re.sub(r"\d+", lambda size: sizes.get(size[0], size[0]), dims[0])
+    text = re.sub(r"(?<=tensor<)(\d+x)+", change, text)
+    return re.sub(r"output_shape \[[^\]]*\]", change, text)
+
+
+def read_example(name, sizes):
+    return replace_sizes((ROOT / "examples" / name).read_text(), sizes)
+
+
+ROWS = {"8192": "11", "512": "24", "1024": "40"}
+WIDE = {"8192": "3", "1024": "300"}
+# The mean of a row divides by its size.
+MLP = read_example("mlp/mlp.mlir", {"64": "6", "256": "12", "1024": "20"}).replace("2.560000e+02", "1.200000e+01")
+# name: (text, flags, changes of the profile)
+SOURCES = {
+    "layer_norm": (read_example("layer_norm.mlir", ROWS), [], {}),
+    "layer_norm_vjp": (read_example("layer_norm_vjp.mlir", ROWS), [], {}),
+    "background_case1": (read_example("background_case1.mlir", ROWS), ["--require-donation"], {}),
+    "mlp": (MLP, [], {}),
+    "mlp_train": (MLP, ["--train=adamw:mlp_loss", "--entry=mlp_loss.step"], {}),
+    "case3": (make_case3(4, 8, 12), [], {}),
+    "two_queues": (make_case3(4, 8, 12), [], {"queues": 2}),
+    "workgroups": (read_example("layer_norm.mlir", WIDE), [], {"row_mapping": "workgroup", "workgroup_size": 64}),
+}
+SOURCES |= {f"graph{seed}": (make_graph(seed), [], {}) for seed in GRAPHS}
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    weir, mutants = Weir(tmp_path_factory.mktemp("mutants")), {}
+    for name, (text, flags, changes) in SOURCES.items():
+        (weir.folder / f"{name}.mlir").write_text(text)
+        target = f"vulkan:{weir.profile(**changes)}" if changes else "vulkan"
+        weir.run("compile", f"{name}.mlir", "-o", f"{name}.weir", f"--target={target}", *flags)
+        mutants[name] = judge(BIN, weir.folder / f"{name}.weir", weir.folder, MOST)
+    return mutants
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_all_object_who_should(judged, name):
+    wrong = [str(mutant) for mutant in judged[name] if not mutant.is_right()]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_there_is_every_kind_and_class(judged):
+    found = {(mutant.kind, mutant.is_of) for mutants in judged.values() for mutant in mutants}
+    behavior = {"drop-barrier", "weaken-barrier", "move-barrier", "shift-slot", "overlap-slot", "use-refused",
+                "drop-wait", "swap-dispatches"}
+    assert found >= {(kind, "behavior") for kind in behavior}
+    assert found >= {("shrink-lifetime", "metadata"), ("move-barrier", "metadata")}
+    assert found >= {("move-barrier", "equivalent"), ("shift-slot", "equivalent"), ("weaken-barrier", "equivalent")}
+
+
+def test_a_mutant_is_what_it_says(weir):
+    """One barrier less, and all else as it was."""
+    artifact = weir.compile_text(SOURCES["background_case1"][0], "a", "--target=vulkan")
+    [first, *_] = [m["id"] for m in list_mutants(BIN, artifact) if m["kind"] == "drop-barrier"]
+    subprocess.run([BIN / "weir-mutate", artifact, f"--apply={first}", "-o", weir.folder / "b.weir"], check=True)
+    before, after = weir.inspect(artifact)["plans"], weir.inspect(weir.folder / "b.weir")["plans"]
+    assert after[0].pop("barriers") == before[0].pop("barriers") - 1
+    assert before == after

@@ -1,0 +1,88 @@
+"""Mutants of an artifact, each shown to `weir verify` and to the simulator."""
+
+import collections
+import concurrent.futures
+import dataclasses
+import json
+import random
+import subprocess
+
+
+@dataclasses.dataclass
+class Judged:
+    """A mutant as `weir-mutate --list --json` has it, and who objects."""
+    id: str
+    kind: str
+    what: str
+    proof: str
+    is_of: str  # class
+    verify: bool
+    sim: bool
+    words: str  # of those who object
+
+    def is_right(self):
+        """Whether all object who should. A mutant that is equivalent should be met by silence."""
+        if self.is_of == "behavior":
+            return self.verify and self.sim
+        return self.verify if self.is_of == "metadata" else not (self.verify or self.sim)
+
+    def __str__(self):
+        return (f"{self.id} ({self.what}) is of class {self.is_of}, for {self.proof}; "
+                f"verify {'objects' if self.verify else 'is content'}, "
+                f"sim {'objects' if self.sim else 'is content'}: {self.words}")
+
+
+def ask(command):
+    """Whether a check fails, and its words. Anything but yes and no is an error."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.returncode == 1, done.stdout + done.stderr
+
+
+def list_mutants(tools, artifact):
+    done = subprocess.run([tools / "weir-mutate", artifact, "--list", "--json"], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return json.loads(done.stdout)
+
+
+def judge(tools, artifact, folder, most=None, flags=("--random-inputs=1",)):
+    """Judges the mutants of an artifact: of each kind and class at most `most`, chosen by the
+    ids. `tools` is the folder of the programs."""
+    kinds = collections.defaultdict(list)
+    for mutant in list_mutants(tools, artifact):
+        kinds[mutant["kind"], mutant["class"]].append(mutant)
+    chosen = []
+    for alike in kinds.values():
+        few = most is not None and len(alike) > most
+        chosen += random.Random(alike[0]["id"]).sample(alike, most) if few else alike
+
+    def show(job):
+        number, mutant = job
+        path = folder / f"mutant{number}.weir"
+        subprocess.run([tools / "weir-mutate", artifact, f"--apply={mutant['id']}", "-o", path], check=True)
+        verify, claims = ask([tools / "weir-device", "verify", path])
+        sim, reports = ask([tools / "weir-device", "run", path, f"--entry={mutant['entry']}", "--device=sim",
+                            *flags])
+        path.unlink()
+        fails = [line for line in claims.splitlines() if " FAILS " in line]
+        words = "\n".join(fails + [line for line in reports.splitlines() if line.startswith("sim:")])
+        return Judged(mutant["id"], mutant["kind"], mutant["what"], mutant["proof"], mutant["class"],
+                      verify, sim, words)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        return list(pool.map(show, enumerate(chosen)))
+
+
+def print_table(judged):
+    """Kinds by class, and who objects, as Markdown."""
+    rows = collections.defaultdict(collections.Counter)
+    for mutant in judged:
+        rows[mutant.kind, mutant.is_of][mutant.verify, mutant.sim] += 1
+    lines = ["| kind | class | mutants | both object | verify alone | sim alone | neither |",
+             "| --- | --- | ---: | ---: | ---: | ---: | ---: |"]
+    for (kind, is_of), counts in sorted(rows.items()):
+        who = [counts[key] for key in ((True, True), (True, False), (False, True), (False, False))]
+        lines.append(f"| {kind} | {is_of} | {sum(who)} | {' | '.join(map(str, who))} |")
+    return "\n".join(lines)

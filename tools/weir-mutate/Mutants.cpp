@@ -1,0 +1,358 @@
+//===- Mutants.cpp - Artifacts with one fact changed ----------------------===//
+
+#include "Mutants.h"
+
+#include <algorithm>
+
+using namespace weir;
+using namespace weir::mutate;
+
+namespace {
+
+class Lister {
+public:
+  Lister(const Artifact &artifact, Judge &judge, size_t number)
+      : artifact(artifact), judge(judge), number(number), plan(artifact.plans[number]) {
+    for (size_t i = 0; i < plan.commands.size(); ++i)
+      if (plan.commands[i].kind == Command::Kind::Dispatch)
+        dispatches.push_back(i);
+  }
+
+  std::vector<Mutant> list() {
+    changeOrder();
+    changeMemory();
+    swapDispatches();
+    moveSlots();
+    useRefused();
+    shrinkLifetimes();
+    return std::move(mutants);
+  }
+
+private:
+  void changeOrder();
+  void changeMemory();
+  void swapDispatches();
+  void moveSlots();
+  void useRefused();
+  void shrinkLifetimes();
+
+  /// `change` gets the plan of a copy.
+  template <typename Change>
+  void add(const std::string &kind, const std::vector<size_t> &numbers, const std::string &what,
+           Change change) {
+    std::string id = plan.entry + ":" + kind;
+    for (size_t i : numbers)
+      id += ":" + std::to_string(i);
+    mutants.push_back({id, kind, what,
+                       [change, plan = number](Artifact &copy) { change(copy.plans[plan]); },
+                       number});
+  }
+  std::string describe(size_t dispatch) const {
+    const Kernel &kernel = plan.kernels[size_t(plan.commands[dispatches[dispatch]].kernel)];
+    return "dispatch " + std::to_string(dispatch) + " (@" + kernel.name + ")";
+  }
+  bool doConflict(size_t a, size_t b);
+
+  const Artifact &artifact;
+  Judge &judge;
+  size_t number;
+  const Plan &plan;
+  std::vector<size_t> dispatches; ///< among the commands
+  std::vector<Mutant> mutants;
+};
+
+} // namespace
+
+static bool isOf(const Plan &plan, const PlanView &view, AllocationKind kind) {
+  return plan.allocations[size_t(view.allocation)].kind == kind;
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+void Lister::changeOrder() {
+  auto drop = [](size_t at) {
+    return [at](Plan &copy) { copy.commands.erase(copy.commands.begin() + int64_t(at)); };
+  };
+  for (size_t i = 0; i < plan.commands.size(); ++i) {
+    const Command &command = plan.commands[i];
+    std::string name = "command " + std::to_string(i);
+    if (command.kind == Command::Kind::Wait)
+      add("drop-wait", {i}, "the wait that is " + name + " is gone", drop(i));
+    if (command.kind != Command::Kind::Barrier)
+      continue;
+    add("drop-barrier", {i}, "the barrier that is " + name + " is gone", drop(i));
+    // To the other side of the dispatch beside it on its queue.
+    for (int64_t step : {-1, 1}) {
+      int64_t to = int64_t(i) + step, end = int64_t(plan.commands.size());
+      while (to >= 0 && to < end && plan.commands[size_t(to)].queue != command.queue)
+        to += step;
+      if (to < 0 || to >= end || plan.commands[size_t(to)].kind != Command::Kind::Dispatch)
+        continue;
+      add("move-barrier", {i, size_t(to)},
+          "the barrier that is " + name + " stands " + (step < 0 ? "before" : "behind") +
+              " command " + std::to_string(to),
+          [i, to](Plan &copy) {
+            Command barrier = copy.commands[i];
+            copy.commands.erase(copy.commands.begin() + int64_t(i));
+            copy.commands.insert(copy.commands.begin() + to, barrier);
+          });
+    }
+  }
+}
+
+void Lister::changeMemory() {
+  for (size_t i = 0; i < plan.commands.size(); ++i)
+    for (size_t v = 0; v < plan.commands[i].memory.size(); ++v) {
+      const PlanView &view = plan.commands[i].memory[v];
+      std::string name =
+          "view " + std::to_string(v) + " of the memory of command " + std::to_string(i);
+      if (!view.bytes)
+        continue;
+      add("weaken-barrier", {i, v, 0}, name + " is gone", [i, v](Plan &copy) {
+        copy.commands[i].memory.erase(copy.commands[i].memory.begin() + int64_t(v));
+      });
+      int64_t cut = std::min<int64_t>(4, view.bytes);
+      if (cut < view.bytes)
+        add("weaken-barrier", {i, v, 1}, name + " ends " + std::to_string(cut) + " bytes earlier",
+            [i, v, cut](Plan &copy) { copy.commands[i].memory[v].bytes -= cut; });
+    }
+}
+
+static bool doShare(const Intervals &a, int64_t aOffset, const Intervals &b, int64_t bOffset) {
+  for (auto [aBegin, aEnd] : a)
+    for (auto [bBegin, bEnd] : b)
+      if (std::max(aBegin + aOffset, bBegin + bOffset) < std::min(aEnd + aOffset, bEnd + bOffset))
+        return true;
+  return false;
+}
+
+/// Whether the code of two dispatches touches a byte, one of them writing.
+bool Lister::doConflict(size_t a, size_t b) {
+  const Command &first = plan.commands[dispatches[a]], &second = plan.commands[dispatches[b]];
+  const std::vector<Effect> &one = judge.getEffects(artifact, plan, first);
+  const std::vector<Effect> &two = judge.getEffects(artifact, plan, second);
+  for (size_t i = 0; i < one.size(); ++i)
+    for (size_t k = 0; k < two.size(); ++k) {
+      int64_t from = first.operands[i].offset, to = second.operands[k].offset;
+      if (first.operands[i].allocation == second.operands[k].allocation &&
+          (doShare(one[i].writes, from, two[k].reads, to) ||
+           doShare(one[i].writes, from, two[k].writes, to) ||
+           doShare(one[i].reads, from, two[k].writes, to)))
+        return true;
+    }
+  return false;
+}
+
+/// Two dispatches with a conflict change places; waves stay where they are, and stated
+/// hazards go with their dispatches.
+void Lister::swapDispatches() {
+  for (size_t b = 0; b < dispatches.size(); ++b)
+    for (size_t a = b; a-- > 0;) {
+      if (!doConflict(a, b))
+        continue;
+      add("swap-dispatches", {a, b}, describe(a) + " and " + describe(b) + " change places",
+          [a, b, from = dispatches[a], to = dispatches[b]](Plan &copy) {
+            std::swap(copy.commands[from], copy.commands[to]);
+            std::swap(copy.commands[from].wave, copy.commands[to].wave);
+            std::swap(copy.commands[from].queue, copy.commands[to].queue);
+            auto renumber = [&](int64_t &dispatch) {
+              dispatch = dispatch == int64_t(a)   ? int64_t(b)
+                         : dispatch == int64_t(b) ? int64_t(a)
+                                                  : dispatch;
+            };
+            for (Command &command : copy.commands)
+              for (Hazard &hazard : command.hazards) {
+                renumber(hazard.from);
+                renumber(hazard.to);
+              }
+          });
+      break; // the latest one is enough
+    }
+}
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
+
+static void growArena(Plan &plan, int64_t bytes) {
+  plan.arenaBytes = std::max(plan.arenaBytes, bytes);
+  for (Allocation &allocation : plan.allocations)
+    if (allocation.kind == AllocationKind::Arena)
+      allocation.bytes = plan.arenaBytes;
+}
+
+/// Barriers and signals that show bytes of [begin, end) of the arena show those that lie
+/// `by` further on, too.
+static void showMoved(Plan &plan, const PlanView &bytes, int64_t allocation, int64_t by) {
+  for (Command &command : plan.commands) {
+    std::vector<PlanView> shown = command.memory;
+    for (const PlanView &view : shown) {
+      int64_t begin = std::max(view.offset, bytes.offset);
+      int64_t end = std::min(view.offset + view.bytes, bytes.offset + bytes.bytes);
+      if (view.allocation == bytes.allocation && begin < end)
+        command.memory.push_back({allocation, begin + by, end - begin});
+    }
+  }
+}
+
+static void moveSlot(Plan &plan, size_t number, int64_t by) {
+  Slot &slot = plan.slots[number];
+  growArena(plan, slot.offset + slot.bytes + by);
+  for (Command &command : plan.commands)
+    if (slot.firstWave <= command.wave && command.wave <= slot.lastWave)
+      for (PlanOperand &view : command.operands)
+        if (isOf(plan, view, AllocationKind::Arena) && slot.offset <= view.offset &&
+            view.offset + view.bytes <= slot.offset + slot.bytes)
+          view.offset += by;
+  for (size_t i = 0; i < plan.allocations.size(); ++i)
+    if (plan.allocations[i].kind == AllocationKind::Arena)
+      showMoved(plan, {int64_t(i), slot.offset, slot.bytes}, int64_t(i), by);
+  slot.offset += by;
+}
+
+void Lister::moveSlots() {
+  for (size_t i = 0; i < plan.slots.size(); ++i) {
+    const Slot &slot = plan.slots[i];
+    if (!slot.bytes)
+      continue;
+    std::string name = "slot " + std::to_string(i) + " (\"" + slot.value + "\")";
+    for (int64_t by : {-slot.alignment, slot.alignment})
+      if (slot.offset + by >= 0)
+        add("shift-slot", {i, by > 0},
+            name + " lies " + std::to_string(slot.alignment) + " bytes " +
+                (by > 0 ? "further on" : "further back"),
+            [i, by](Plan &copy) { moveSlot(copy, i, by); });
+    // Onto the next one that lives at the same time.
+    for (size_t step = 1; step < plan.slots.size(); ++step) {
+      size_t k = (i + step) % plan.slots.size();
+      const Slot &other = plan.slots[k];
+      if (!other.bytes || other.firstWave > slot.lastWave || slot.firstWave > other.lastWave ||
+          other.offset % slot.alignment)
+        continue;
+      add("overlap-slot", {i, k},
+          name + " begins where slot " + std::to_string(k) + " (\"" + other.value +
+              "\") does, which lives at the same time",
+          [i, by = other.offset - slot.offset](Plan &copy) { moveSlot(copy, i, by); });
+      break;
+    }
+  }
+}
+
+/// Puts a value where another operand of its writer lies: what a permission would have
+/// allowed, had the kernel, or readers of those bytes, not been against it.
+static void placeOver(Plan &plan, size_t command, size_t source, size_t target) {
+  const PlanOperand from = plan.commands[command].operands[source];
+  const PlanOperand old = plan.commands[command].operands[target];
+  int64_t bytes = plan.values[size_t(old.value)].bytes;
+  int64_t base = from.offset - old.from, oldBase = old.offset - old.from;
+  int64_t firstWave = INT64_MAX, lastWave = 0;
+  for (Command &other : plan.commands)
+    for (PlanOperand &view : other.operands)
+      if (view.value == old.value && other.kind == Command::Kind::Dispatch) {
+        view.allocation = from.allocation;
+        view.offset = base + view.from;
+        firstWave = std::min(firstWave, other.wave);
+        lastWave = std::max(lastWave, other.wave);
+      }
+  showMoved(plan, {old.allocation, oldBase, bytes}, from.allocation, base - oldBase);
+  if (isOf(plan, from, AllocationKind::Arena)) {
+    growArena(plan, base + bytes);
+    for (Slot &slot : plan.slots)
+      if (slot.offset <= from.offset && from.offset + from.bytes <= slot.offset + slot.bytes &&
+          slot.firstWave <= plan.commands[command].wave &&
+          plan.commands[command].wave <= slot.lastWave) {
+        slot.firstWave = std::min(slot.firstWave, firstWave);
+        slot.lastWave = std::max(slot.lastWave, lastWave);
+      }
+  }
+  if (isOf(plan, old, AllocationKind::Arena))
+    return;
+  // A result that moved into an argument has no allocation of its own.
+  plan.allocations[size_t(from.allocation)].result = plan.allocations[size_t(old.allocation)].index;
+  plan.allocations.erase(plan.allocations.begin() + old.allocation);
+  for (Command &other : plan.commands) {
+    std::erase_if(other.memory, [&](auto &view) { return view.allocation == old.allocation; });
+    for (PlanView &view : other.memory)
+      view.allocation -= view.allocation > old.allocation;
+    for (PlanView &view : other.operands)
+      view.allocation -= view.allocation > old.allocation;
+  }
+}
+
+void Lister::useRefused() {
+  for (size_t d = 0; d < dispatches.size(); ++d) {
+    const Command &dispatch = plan.commands[dispatches[d]];
+    const Kernel &kernel = plan.kernels[size_t(dispatch.kernel)];
+    for (size_t target = 0; target < dispatch.operands.size(); ++target)
+      for (size_t source = 0; source < dispatch.operands.size(); ++source) {
+        const PlanOperand &to = dispatch.operands[target], &from = dispatch.operands[source];
+        if (kernel.operands[target].access != Access::Write ||
+            kernel.operands[source].access != Access::Read || to.bytes != from.bytes || !to.bytes ||
+            from.value < 0 ||
+            static_cast<const PlanView &>(to) == static_cast<const PlanView &>(from))
+          continue;
+        // The whole value moves: it must be in one place, with room at the other.
+        int64_t bytes = plan.values[size_t(to.value)].bytes;
+        const Allocation &holder = plan.allocations[size_t(to.allocation)];
+        const Allocation &place = plan.allocations[size_t(from.allocation)];
+        bool isArena = place.kind == AllocationKind::Arena;
+        if (from.offset < to.from || (!isArena && from.offset - to.from + bytes > place.bytes))
+          continue;
+        bool isResult = holder.kind == AllocationKind::Result;
+        if (isResult ? place.kind != AllocationKind::Argument || place.result >= 0 ||
+                           place.bytes != holder.bytes || to.from != to.offset ||
+                           from.offset != to.offset ||
+                           plan.resultValues[size_t(holder.index)] != to.value
+                     : holder.kind != AllocationKind::Arena)
+          continue;
+        if (isResult && place.kind == AllocationKind::Argument) {
+          auto entry =
+              std::find_if(artifact.manifest.entries.begin(), artifact.manifest.entries.end(),
+                           [&](const EntrySpec &e) { return e.name == plan.entry; });
+          if (!entry->arguments[size_t(place.index)].donate)
+            continue; // a reader refuses such a plan
+        }
+        add("use-refused", {d, source, target},
+            describe(d) + " writes operand " + std::to_string(target) + " over operand " +
+                std::to_string(source),
+            [command = dispatches[d], source, target](Plan &copy) {
+              placeOver(copy, command, source, target);
+            });
+      }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Statements
+//===----------------------------------------------------------------------===//
+
+void Lister::shrinkLifetimes() {
+  for (size_t i = 0; i < plan.slots.size(); ++i) {
+    const Slot &slot = plan.slots[i];
+    if (!slot.bytes || slot.firstWave == slot.lastWave)
+      continue;
+    std::string name = "slot " + std::to_string(i) + " (\"" + slot.value + "\")";
+    add("shrink-lifetime", {i, 0}, name + " is said to live from a wave later",
+        [i](Plan &copy) { ++copy.slots[i].firstWave; });
+    add("shrink-lifetime", {i, 1}, name + " is said to live to a wave earlier",
+        [i](Plan &copy) { --copy.slots[i].lastWave; });
+  }
+}
+
+std::vector<Mutant> mutate::listMutants(const Artifact &artifact, Judge &judge) {
+  std::vector<Mutant> mutants;
+  bool isVulkan = false;
+  for (size_t i = 0; i < artifact.plans.size(); ++i) {
+    if (artifact.plans[i].target != "vulkan")
+      continue;
+    isVulkan = true;
+    for (Mutant &mutant : Lister(artifact, judge, i).list())
+      mutants.push_back(std::move(mutant));
+  }
+  if (!isVulkan)
+    throw Error("the artifact has no plan for vulkan, whose code weir-mutate reads; compile it "
+                "with --target=vulkan");
+  return mutants;
+}

@@ -1,0 +1,28 @@
+//===- Mutants.h - Artifacts with one fact changed --------------*- C++ -*-===//
+
+#ifndef WEIR_TOOLS_WEIR_MUTATE_MUTANTS_H
+#define WEIR_TOOLS_WEIR_MUTATE_MUTANTS_H
+
+#include "Judge.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace weir::mutate {
+
+struct Mutant {
+  std::string id;   ///< "ENTRY:KIND:NUMBERS", the same whenever an artifact is listed
+  std::string kind; ///< "drop-barrier"
+  std::string what; ///< a sentence about the change
+  std::function<void(Artifact &)> apply;
+  size_t plan = 0; ///< of the artifact's plans, the one that changes
+};
+
+/// All mutants of an artifact's plans for Vulkan.
+/// Errors: `Error` when there is no such plan, or its code cannot be enumerated.
+std::vector<Mutant> listMutants(const Artifact &artifact, Judge &judge);
+
+} // namespace weir::mutate
+
+#endif // WEIR_TOOLS_WEIR_MUTATE_MUTANTS_H

@@ -1,0 +1,101 @@
+//===- weir-mutate.cpp - Breaks artifacts, to test who checks them --------===//
+//
+// A tool for tests. Lists an artifact's mutants, each with one fact changed, and what
+// each is to a checker; writes one of them. Exit status: 0 done, 2 bad usage or input.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Mutants.h"
+#include "tools/weir/Output.h"
+
+#include <CLI/CLI.hpp>
+
+#include <iostream>
+
+using namespace weir;
+using namespace weir::mutate;
+
+static constexpr int badInput = 2;
+
+/// What an unchanged artifact is judged to be, or its mutants show nothing.
+static void requireRight(const Artifact &artifact, Judge &judge) {
+  for (const Plan &plan : artifact.plans) {
+    if (plan.target != "vulkan")
+      continue;
+    Verdict verdict = judge.judge(artifact, plan);
+    if (verdict.what != Class::Equivalent)
+      throw Error("entry \"" + plan.entry +
+                  "\" is wrong before anything is changed: " + verdict.proof);
+  }
+}
+
+static void list(const Artifact &artifact, bool json) {
+  Judge judge;
+  requireRight(artifact, judge);
+  tool::Json rows = tool::Json::array();
+  std::vector<std::vector<std::string>> table;
+  for (const Mutant &mutant : listMutants(artifact, judge)) {
+    Artifact copy = artifact;
+    mutant.apply(copy);
+    Verdict verdict = judge.judge(copy, copy.plans[mutant.plan]);
+    rows.push_back({{"id", mutant.id},
+                    {"entry", copy.plans[mutant.plan].entry},
+                    {"kind", mutant.kind},
+                    {"class", getName(verdict.what)},
+                    {"what", mutant.what},
+                    {"proof", verdict.proof}});
+    table.push_back({mutant.id, getName(verdict.what), mutant.what + ": " + verdict.proof});
+  }
+  if (json)
+    tool::printJson(rows);
+  else
+    tool::printTable({"mutant", "class", "what, and why it is of its class"}, table);
+}
+
+static void apply(Artifact artifact, const std::string &id, const std::string &output) {
+  Judge judge;
+  for (const Mutant &mutant : listMutants(artifact, judge))
+    if (mutant.id == id) {
+      mutant.apply(artifact);
+      return writeArtifact(output, artifact);
+    }
+  throw Error("there is no mutant \"" + id + "\"; --list prints those that there are");
+}
+
+int main(int argc, char **argv) {
+  CLI::App app("Changes one fact of an artifact, to test who checks it.");
+  app.name("weir-mutate");
+  std::string path, id, output;
+  bool isList = false, json = false;
+  app.add_option("artifact", path, "The artifact")->required()->type_name("X.weir");
+  CLI::Option *listed =
+      app.add_flag("--list", isList, "Print its mutants, and what each is to a checker");
+  app.add_flag("--json", json, "Print JSON")->needs(listed);
+  CLI::Option *written = app.add_option("-o", output, "Where the mutant goes")->type_name("Y.weir");
+  app.add_option("--apply", id, "Write this mutant")
+      ->type_name("ID")
+      ->needs(written)
+      ->excludes(listed);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success))
+      return app.exit(error);
+    tool::printError(std::string(error.what()) + "; see weir-mutate --help");
+    return badInput;
+  }
+  try {
+    if (isList == !id.empty())
+      throw Error("give --list or --apply=ID -o Y.weir; see weir-mutate --help");
+    if (isList)
+      list(readArtifact(path), json);
+    else
+      apply(readArtifact(path), id, output);
+    if (!std::cout.flush())
+      throw Error("standard output cannot be written");
+  } catch (const std::exception &error) {
+    tool::printError(error.what());
+    return badInput;
+  }
+  return 0;
+}
