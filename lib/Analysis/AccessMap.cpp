@@ -18,7 +18,6 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <map>
-#include <mutex>
 
 using namespace mlir;
 using namespace weir;
@@ -156,32 +155,6 @@ Sharing AccessMaps::compareRoots(Value first, Value second) const {
 // Queries
 //===----------------------------------------------------------------------===//
 
-/// Whether no integer point satisfies the constraints. An answer takes up to many
-/// milliseconds, and the accesses of a model's kernels ask a few hundred different
-/// questions tens of thousands of times: answers are remembered.
-static bool isIntegerEmpty(const FlatLinearConstraints &set) {
-  constexpr size_t most = 1 << 16; // answers, of about a kilobyte each
-  static std::mutex mutex;
-  static std::map<std::vector<int64_t>, bool> answers;
-
-  std::vector<int64_t> key = {set.getNumCols(), set.getNumEqualities()};
-  for (unsigned row = 0; row < set.getNumEqualities(); ++row)
-    llvm::append_range(key, set.getEquality64(row));
-  for (unsigned row = 0; row < set.getNumInequalities(); ++row)
-    llvm::append_range(key, set.getInequality64(row));
-  {
-    std::lock_guard lock(mutex);
-    if (auto known = answers.find(key); known != answers.end())
-      return known->second;
-  }
-  bool isEmpty = set.isIntegerEmpty();
-  std::lock_guard lock(mutex);
-  if (answers.size() == most)
-    answers.clear();
-  answers.emplace(std::move(key), isEmpty);
-  return isEmpty;
-}
-
 namespace {
 using KnownAnswers = std::map<std::vector<const void *>, bool>;
 
@@ -262,7 +235,8 @@ public:
     llvm::append_range(exprs, nonNegative);
     if (exprs.empty())
       return true;
-    // Rows of a tile and lanes of a vector ask the same again and again.
+    // An answer takes up to many milliseconds, and rows of a tile and lanes of a
+    // vector ask the same again and again.
     KnownAnswers::key_type key = {reinterpret_cast<const void *>(uintptr_t(next)),
                                   reinterpret_cast<const void *>(uintptr_t(numEqualities))};
     for (AffineExpr expr : exprs)
@@ -282,7 +256,7 @@ private:
       return true;
     for (auto [index, row] : llvm::enumerate(rows))
       index < numEqualities ? set.addEquality(row) : set.addInequality(row);
-    return !isIntegerEmpty(set);
+    return !set.isIntegerEmpty();
   }
 
   void addColumns(unsigned side, AffineExpr expr) {
