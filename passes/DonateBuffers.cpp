@@ -22,13 +22,6 @@ using namespace mlir;
 using namespace weir;
 
 namespace {
-/// One operand of one command.
-struct Use {
-  int64_t command = 0;
-  unsigned operand = 0;
-  schedule::Access access = schedule::Access::none;
-};
-
 struct DonateBuffers : weir::impl::DonateBuffersPassBase<DonateBuffers> {
   using DonateBuffersPassBase::DonateBuffersPassBase;
 
@@ -42,12 +35,12 @@ struct DonateBuffers : weir::impl::DonateBuffersPassBase<DonateBuffers> {
   }
 
 private:
-  SmallVector<schedule::CommandOpInterface> commands;
-  DenseMap<Value, SmallVector<Use>> uses; ///< by allocation, in recorded order
+  CommandList list;
+  std::vector<SmallVector<int64_t, 2>> users; ///< commands by allocation, in recorded order
   std::shared_ptr<Donation> donation;
 
   LogicalResult donate(func::FuncOp function, Effects &effects, Views &views);
-  DonationVerdict judge(int64_t command, unsigned target, unsigned source);
+  DonationVerdict judge(int64_t command, unsigned target, const OperandAccess &source);
   void reportAllowed(schedule::DispatchOp dispatch, unsigned target, unsigned source);
   void reportRefused(schedule::DispatchOp dispatch, unsigned target, unsigned source,
                      const DonationVerdict &verdict);
@@ -73,92 +66,83 @@ static std::string getValueName(Value value) {
   return "an unnamed value";
 }
 
-DonationVerdict DonateBuffers::judge(int64_t command, unsigned target, unsigned source) {
-  auto dispatch = cast<schedule::DispatchOp>(*commands[command]);
-  if (DonationVerdict verdict = donation->checkFit(dispatch, target, source); verdict.refusal)
+DonationVerdict DonateBuffers::judge(int64_t command, unsigned target,
+                                     const OperandAccess &source) {
+  auto dispatch = cast<schedule::DispatchOp>(*list.dispatches[command]);
+  if (DonationVerdict verdict = donation->checkFit(dispatch, target, source.operand);
+      verdict.refusal)
     return verdict;
-  Value from = donation->getView(dispatch.getOperands()[source]).allocation.value;
-  for (const Use &use : uses.lookup(from)) {
-    Operation *other = commands[use.command];
-    if (use.command > command)
-      return {Refusal::LiveReader, other, ""};
-    if (use.command < command && commands[use.command].getQueue() != commands[command].getQueue())
-      return {Refusal::UnorderedReader, other, ""};
-  }
-  return donation->prove(dispatch, target, source);
+  ArrayRef<int64_t> all = users[source.allocation];
+  const int64_t *later = llvm::upper_bound(all, command);
+  if (later != all.end())
+    return {Refusal::LiveReader, list.dispatches[*later], ""};
+  for (int64_t earlier : all)
+    if (list.dispatches[earlier].getQueue() != dispatch.getQueue())
+      return {Refusal::UnorderedReader, list.dispatches[earlier], ""};
+  return donation->prove(dispatch, target, source.operand);
 }
 
 void DonateBuffers::reportAllowed(schedule::DispatchOp dispatch, unsigned target, unsigned source) {
+  auto remark = remark::passed(dispatch.getLoc(),
+                               remark::RemarkOpts::name("in-place").category("donate-buffers"));
+  if (!remark)
+    return;
   Value to = donation->getView(dispatch.getOperands()[target]).allocation.value;
   Value from = donation->getView(dispatch.getOperands()[source]).allocation.value;
-  remark::passed(dispatch.getLoc(), remark::RemarkOpts::name("in-place").category("donate-buffers"))
-      << remark::add("{0} may take the bytes of {1}", getValueName(to), getValueName(from))
-      << remark::metric("target", target) << remark::metric("source", source)
-      << remark::metric("bytes", *schedule::getByteSize(cast<MemRefType>(to.getType())));
+  remark << remark::add("{0} may take the bytes of {1}", getValueName(to), getValueName(from))
+         << remark::metric("target", target) << remark::metric("source", source)
+         << remark::metric("bytes", *schedule::getByteSize(cast<MemRefType>(to.getType())));
 }
 
 void DonateBuffers::reportRefused(schedule::DispatchOp dispatch, unsigned target, unsigned source,
                                   const DonationVerdict &verdict) {
+  auto remark = remark::missed(dispatch.getLoc(),
+                               remark::RemarkOpts::name("in-place").category("donate-buffers"));
+  if (!remark)
+    return;
   std::string where;
   llvm::raw_string_ostream(where) << verdict.witness->getLoc();
-  remark::missed(dispatch.getLoc(), remark::RemarkOpts::name("in-place").category("donate-buffers"))
-      << remark::reason("{0}", stringify(*verdict.refusal).str())
-      << remark::metric("target", target) << remark::metric("source", source)
-      << remark::metric("witness", where) << remark::add("{0}", verdict.detail);
+  remark << remark::reason("{0}", stringify(*verdict.refusal).str())
+         << remark::metric("target", target) << remark::metric("source", source)
+         << remark::metric("witness", where) << remark::add("{0}", verdict.detail);
 }
 
 LogicalResult DonateBuffers::donate(func::FuncOp function, Effects &effects, Views &views) {
-  FailureOr<schedule::CommandsOp> list = getCommands(function);
-  if (failed(list) || !*list)
-    return list;
-  commands.assign((*list).getBody().front().getOps<schedule::CommandOpInterface>().begin(),
-                  (*list).getBody().front().getOps<schedule::CommandOpInterface>().end());
-  uses.clear();
+  FailureOr<schedule::CommandsOp> commands = getCommands(function);
+  if (failed(commands) || !*commands)
+    return commands;
+  FailureOr<CommandList> collected = collectAccesses(*commands, effects, views);
+  if (failed(collected))
+    return failure();
+  list = std::move(*collected);
   donation = std::make_shared<Donation>(views);
-  SymbolTableCollection symbols;
-  SmallVector<SmallVector<OperandEffect>> allEffects;
-  for (auto [number, command] : llvm::enumerate(commands)) {
-    FailureOr<ArrayRef<OperandEffect>> known = getEffects(command, symbols, effects);
-    if (failed(known))
-      return failure();
-    allEffects.emplace_back(known->begin(), known->end());
-    for (OpOperand &operand : command->getOpOperands()) {
-      unsigned index = operand.getOperandNumber();
-      if (!isa<BaseMemRefType>(operand.get().getType()) ||
-          (*known)[index].access == schedule::Access::none)
-        continue;
-      const View &view = donation->getView(operand.get());
-      if (view.allocation.value)
-        uses[view.allocation.value].push_back({int64_t(number), index, (*known)[index].access});
-    }
-  }
+  users.assign(list.allocations.size(), {});
+  for (auto [number, accesses] : llvm::enumerate(list.accesses.dispatches))
+    for (const OperandAccess &access : accesses)
+      users[access.allocation].push_back(number);
 
   // Donated arguments that nothing may take, and what stood in the way first.
   llvm::MapVector<Value, DonationVerdict> refused;
   DenseSet<Value> allowed;
-  for (auto [number, command] : llvm::enumerate(commands)) {
-    auto dispatch = dyn_cast<schedule::DispatchOp>(*command);
+  for (auto [number, accesses] : llvm::enumerate(list.accesses.dispatches)) {
+    auto dispatch = dyn_cast<schedule::DispatchOp>(*list.dispatches[number]);
     if (!dispatch)
       continue;
     SmallVector<Attribute> permissions;
-    for (auto [target, written] : llvm::enumerate(allEffects[number])) {
-      if (written.access != schedule::Access::write)
-        continue;
-      const View to = donation->getView(dispatch.getOperands()[target]);
-      bool mayMove = to.allocation.kind == AllocationRef::Kind::Local ||
-                     getArgAttr(to.allocation.value, schedule::resultAttrName);
-      auto known = uses.find(to.allocation.value);
+    for (const OperandAccess &written : accesses) {
+      const AllocationRef &to = list.allocations[written.allocation];
+      bool mayMove =
+          to.kind == AllocationRef::Kind::Local || getArgAttr(to.value, schedule::resultAttrName);
       // Only where its life begins can a value be given its bytes.
-      if (!mayMove || known == uses.end() || known->second.front().command != int64_t(number) ||
-          to.range == ByteRange())
+      if (!written.writes || written.reads || !mayMove ||
+          users[written.allocation].front() != int64_t(number))
         continue;
-      for (auto [source, read] : llvm::enumerate(allEffects[number])) {
-        if (read.access != schedule::Access::read)
+      for (const OperandAccess &read : accesses) {
+        Value from = list.allocations[read.allocation].value;
+        if (!read.reads || read.writes || !from || from == to.value)
           continue;
-        Value from = donation->getView(dispatch.getOperands()[source]).allocation.value;
-        if (!from || from == to.allocation.value)
-          continue;
-        DonationVerdict verdict = judge(number, target, source);
+        unsigned target = written.operand, source = read.operand;
+        DonationVerdict verdict = judge(number, target, read);
         if (verdict.refusal) {
           reportRefused(dispatch, target, source, verdict);
           if (getArgAttr(from, schedule::donateAttrName))

@@ -318,6 +318,13 @@ public:
   void verifyFunction(func::FuncOp function);
 
 private:
+  /// What a kernel asks of an operand; bytes as far as they are known.
+  struct Argument {
+    std::optional<int64_t> bytes, element;
+    bool isWritten = false;
+  };
+
+  ArrayRef<Argument> getArguments(schedule::DispatchOp dispatch);
   void verifyDonations(func::FuncOp function);
   void verifyAllocations(func::FuncOp function);
   void verifySlot(memref::ViewOp view);
@@ -330,7 +337,7 @@ private:
   Views &views;
   DenseMap<Operation *, ListHazards> &found;
   SymbolTableCollection symbols;
-  DenseMap<Attribute, gpu::GPUFuncOp> kernels;
+  DenseMap<Attribute, SmallVector<Argument>> kernels;
   llvm::MapVector<Operation *, SlotView> slots;
 };
 } // namespace
@@ -424,6 +431,23 @@ static bool mayWrite(const AllocationRef &allocation) {
          function.getArgAttr(argument.getArgNumber(), schedule::donateAttrName);
 }
 
+ArrayRef<PlacementGate::Argument> PlacementGate::getArguments(schedule::DispatchOp dispatch) {
+  SmallVector<Argument> &arguments = kernels[dispatch.getKernel()];
+  if (arguments.empty()) {
+    auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(dispatch, dispatch.getKernel());
+    for (auto [type, effect] :
+         llvm::zip_equal(kernel.getArgumentTypes(), effects.get(kernel).operands)) {
+      Argument &argument = arguments.emplace_back();
+      argument.isWritten = writes(effect.access);
+      if (auto memory = dyn_cast<MemRefType>(type)) {
+        argument.bytes = schedule::getByteSize(memory);
+        argument.element = schedule::getElementBytes(memory.getElementType());
+      }
+    }
+  }
+  return arguments;
+}
+
 void PlacementGate::verifyOperand(schedule::DispatchOp dispatch, OpOperand &operand) {
   unsigned index = operand.getOperandNumber();
   const View &view = views.get(operand.get());
@@ -448,20 +472,14 @@ void PlacementGate::verifyOperand(schedule::DispatchOp dispatch, OpOperand &oper
   if (view.range->begin % profile.offsetAlignment)
     complain() << "begins at byte " << view.range->begin << ", profile '" << profile.name
                << "' binds multiples of " << profile.offsetAlignment;
-  gpu::GPUFuncOp &kernel = kernels[dispatch.getKernel()];
-  if (!kernel)
-    kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(dispatch, dispatch.getKernel());
-  auto argument = dyn_cast<MemRefType>(kernel.getArgumentTypes()[index]);
-  std::optional<int64_t> wanted = argument ? schedule::getByteSize(argument) : std::nullopt;
+  const Argument &argument = getArguments(dispatch)[index];
   int64_t have = view.range->end - view.range->begin;
-  if (wanted && *wanted != have)
-    complain() << "has " << have << " bytes, the kernel's argument " << *wanted;
-  std::optional<int64_t> element =
-      argument ? schedule::getElementBytes(argument.getElementType()) : std::nullopt;
-  if (element && *element && view.range->begin % *element)
+  if (argument.bytes && *argument.bytes != have)
+    complain() << "has " << have << " bytes, the kernel's argument " << *argument.bytes;
+  if (int64_t element = argument.element.value_or(0); element && view.range->begin % element)
     complain() << "begins at byte " << view.range->begin << ", the kernel's argument needs "
-               << *element;
-  if (writes(effects.get(kernel).operands[index].access) && !mayWrite(view.allocation))
+               << element;
+  if (argument.isWritten && !mayWrite(view.allocation))
     complain() << "is written, but is neither a result, a donated argument nor the arena's";
   for (Operation *op = operand.get().getDefiningOp(); op;) {
     if (auto slot = slots.find(op); slot != slots.end() && dispatch.getWave()) {
@@ -483,7 +501,7 @@ void PlacementGate::verifyWaves(schedule::CommandsOp commands) {
   int64_t wave = 0;
   bool waves = true;
   for (auto dispatch : commands.getBody().front().getOps<schedule::CommandOpInterface>()) {
-    if (!dispatch.getWave() || int64_t(*dispatch.getWave()) < wave) {
+    if (!dispatch.getWave() || *dispatch.getWave() < wave) {
       waves = false;
       if (dispatch.getWave())
         fail(dispatch) << "is in wave " << *dispatch.getWave() << ", after a dispatch of wave "

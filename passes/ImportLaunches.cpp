@@ -354,15 +354,14 @@ void Importer::import(KernelSizes &kernels) {
   list = schedule::CommandsOp::create(builder, function.getLoc());
   Operation *end = list;
   builder.createBlock(&list.getBody());
-  IntegerAttr noWave;
+  std::optional<int64_t> noWave;
   for (Operation *op : commands) {
     Location loc = op->getLoc();
     if (auto launch = dyn_cast<gpu::LaunchFuncOp>(op)) {
       const Launch &known = launches[op];
       schedule::DispatchOp::create(
           builder, loc, kernels.getKernel(launch, known.kernel, known.workgroup, known.grid),
-          builder.getDenseI64ArrayAttr(known.grid), launch.getKernelOperands(), noWave,
-          /*queue=*/IntegerAttr(), /*values=*/DenseI64ArrayAttr());
+          builder.getDenseI64ArrayAttr(known.grid), launch.getKernelOperands(), noWave);
     } else if (auto copy = dyn_cast<gpu::MemcpyOp>(op)) {
       schedule::CopyOp::create(builder, loc, copy.getSrc(), copy.getDst(), noWave);
     } else if (auto copy = dyn_cast<memref::CopyOp>(op)) {

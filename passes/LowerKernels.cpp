@@ -217,8 +217,7 @@ LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
     }
     schedule::DispatchOp::create(list, op.getLoc(), emitted->symbol,
                                  list.getDenseI64ArrayAttr(emitted->launch.grid), operands,
-                                 /*wave=*/IntegerAttr(), /*queue=*/IntegerAttr(),
-                                 /*values=*/DenseI64ArrayAttr());
+                                 /*wave=*/std::nullopt);
   }
   for (Operation &op : llvm::make_early_inc_range(*block))
     if (isa<memref::AllocOp, memref::GetGlobalOp>(op) && op.use_empty())

@@ -44,6 +44,13 @@ struct Chain {
   BlockArgument result;   ///< the last to have them; or null
 };
 
+struct Placement {
+  SmallVector<Chain> chains;
+  MemoryPlan plan; ///< what of the arena each chain needs
+};
+
+using NewSlots = std::vector<std::pair<memref::ViewOp, SlotUse>>;
+
 struct PlanMemory : weir::impl::PlanMemoryPassBase<PlanMemory> {
   using PlanMemoryPassBase::PlanMemoryPassBase;
 
@@ -63,9 +70,8 @@ private:
                      Views &views);
   FailureOr<SmallVector<Placed>> collect(func::FuncOp function, schedule::CommandsOp commands);
   LogicalResult checkDonation(func::FuncOp function, ArrayRef<Chain> chains);
-  DenseMap<Operation *, SlotUse> place(func::FuncOp function, MutableArrayRef<Placed> values,
-                                       ArrayRef<Chain> chains, const MemoryPlan &plan,
-                                       int64_t pinnedBytes);
+  NewSlots place(func::FuncOp function, MutableArrayRef<Placed> values, const Placement &placement,
+                 int64_t pinnedBytes);
 };
 } // namespace
 
@@ -76,7 +82,7 @@ static LogicalResult checkWaves(schedule::CommandsOp commands) {
   for (auto command : commands.getBody().front().getOps<schedule::CommandOpInterface>()) {
     if (!command.getWave())
       return command->emitOpError("has no wave; run weir-schedule first");
-    if (int64_t(*command.getWave()) < wave)
+    if (*command.getWave() < wave)
       return command->emitOpError()
              << "is in wave " << *command.getWave() << ", after a dispatch of wave " << wave;
     wave = *command.getWave();
@@ -289,38 +295,43 @@ static MemoryPlan planChains(ArrayRef<Placed> values, ArrayRef<Chain> chains, bo
   return planMemory(lifetimes, noReuse);
 }
 
+static Placement placeChains(func::FuncOp function, ArrayRef<Placed> values,
+                             const llvm::MapVector<Value, Value> &sources, bool noReuse) {
+  Placement placement;
+  placement.chains = makeChains(function, values, sources);
+  placement.plan = planChains(values, placement.chains, noReuse);
+  return placement;
+}
+
 /// Leaves out what would make the arena larger than it is without: chains of values
 /// in between live longer than each of theirs, and may leave gaps.
-static void dropCostly(func::FuncOp function, ArrayRef<Placed> values,
-                       llvm::MapVector<Value, Value> &sources) {
+static Placement placeCheapest(func::FuncOp function, ArrayRef<Placed> values,
+                               llvm::MapVector<Value, Value> sources) {
   constexpr size_t budget = 100'000; // values placed in all
-  auto getBytes = [&](const llvm::MapVector<Value, Value> &chosen) {
-    return planChains(values, makeChains(function, values, chosen), /*noReuse=*/false).arenaBytes;
+  auto place = [&](const llvm::MapVector<Value, Value> &chosen) {
+    return placeChains(function, values, chosen, /*noReuse=*/false);
   };
-  SmallVector<Chain> chains = makeChains(function, values, sources);
-  MemoryPlan plan = planChains(values, chains, /*noReuse=*/false);
-  int64_t best = plan.arenaBytes;
-  if (best == plan.boundBytes)
-    return;
+  Placement best = place(sources);
+  if (best.plan.arenaBytes == best.plan.boundBytes)
+    return best;
   llvm::SetVector<Value> inArena; // who takes the bytes of another there
-  for (const Chain &chain : chains)
+  for (const Chain &chain : best.chains)
     if (!chain.result)
       for (size_t number : ArrayRef(chain.values).drop_front())
         inArena.insert(values[number].value);
   llvm::MapVector<Value, Value> fewer = sources;
   fewer.remove_if([&](const auto &pair) { return inArena.contains(pair.first); });
-  if (getBytes(fewer) < best) {
-    sources = std::move(fewer);
-    return;
-  }
+  if (Placement other = place(fewer); other.plan.arenaBytes < best.plan.arenaBytes)
+    return other;
   for (Value taker : inArena.getArrayRef().take_front(budget / values.size())) {
     fewer = sources;
     fewer.erase(taker);
-    if (int64_t bytes = getBytes(fewer); bytes < best) {
-      sources = fewer;
-      best = bytes;
+    if (Placement other = place(fewer); other.plan.arenaBytes < best.plan.arenaBytes) {
+      sources = std::move(fewer);
+      best = std::move(other);
     }
   }
+  return best;
 }
 
 /// Says of every donated argument that keeps its bytes why it does.
@@ -363,40 +374,42 @@ LogicalResult PlanMemory::plan(func::FuncOp function, schedule::CommandsOp comma
   if (failed(values))
     return failure();
   llvm::MapVector<Value, Value> sources = chooseSources(function, commands);
-  SmallVector<Chain> chains;
   std::vector<Lifetime> single;
   for (const Placed &value : *values)
     single.push_back(value.lifetime);
-  MemoryPlan arena, pinned;
+  Placement placement;
+  MemoryPlan pinned;
   try {
     pinned = planMemory(single, /*noReuse=*/true);
-    if (noReuse)
-      sources.clear();
-    else
-      dropCostly(function, *values, sources);
-    chains = makeChains(function, *values, sources);
-    arena = planChains(*values, chains, noReuse);
+    placement = noReuse ? placeChains(function, *values, {}, /*noReuse=*/true)
+                        : placeCheapest(function, *values, std::move(sources));
   } catch (const Error &error) {
     return function.emitOpError() << "cannot be placed: " << error.what();
   }
-  if (failed(checkDonation(function, chains)))
+  if (failed(checkDonation(function, placement.chains)))
     return failure();
-  DenseMap<Operation *, SlotUse> uses = place(function, *values, chains, arena, pinned.arenaBytes);
+  NewSlots slots = place(function, *values, placement, pinned.arenaBytes);
 
   // Bytes that were passed on inside a wave order its dispatches now.
   views = Views();
   FailureOr<CommandList> list = collectAccesses(commands, effects, views);
   if (failed(list))
     return failure();
-  setWaves(*list, findHazards(list->accesses), [&](memref::ViewOp view) { return uses[view]; });
+  std::vector<const SlotUse *> uses; // by number of the view
+  for (const auto &[view, use] : slots) {
+    size_t number = views.getNumber(memref::ViewOp(view));
+    uses.resize(std::max(uses.size(), number + 1));
+    uses[number] = &use;
+  }
+  setWaves(*list, findHazards(list->accesses),
+           [&](memref::ViewOp view) { return *uses[views.getNumber(view)]; });
   return success();
 }
 
-DenseMap<Operation *, SlotUse> PlanMemory::place(func::FuncOp function,
-                                                 MutableArrayRef<Placed> values,
-                                                 ArrayRef<Chain> chains, const MemoryPlan &plan,
-                                                 int64_t pinnedBytes) {
-  DenseMap<Operation *, SlotUse> uses;
+NewSlots PlanMemory::place(func::FuncOp function, MutableArrayRef<Placed> values,
+                           const Placement &placement, int64_t pinnedBytes) {
+  const auto &[chains, plan] = placement;
+  NewSlots slots;
   DenseMap<int64_t, Value> shifts; // the constant of each offset; they follow the arena
   OpBuilder builder(&function.getBody().front(), function.getBody().front().begin());
   memref::AllocOp arena;
@@ -442,7 +455,7 @@ DenseMap<Operation *, SlotUse> PlanMemory::place(func::FuncOp function,
       builder.setInsertionPoint(head.alloc);
       auto view =
           memref::ViewOp::create(builder, loc, head.alloc.getType(), arena, shift, ValueRange());
-      uses[view] = {std::move(name), alignment};
+      slots.push_back({view, {std::move(name), alignment}});
       head.views.insert(head.views.begin(), view);
       bytes = view;
     }
@@ -457,5 +470,5 @@ DenseMap<Operation *, SlotUse> PlanMemory::place(func::FuncOp function,
   remark::passed(function.getLoc(), remark::RemarkOpts::name("arena").category("plan-memory"))
       << remark::metric("values", values.size()) << remark::metric("bytes", plan.arenaBytes)
       << remark::metric("pinned", pinnedBytes) << remark::metric("in_place", inPlace);
-  return uses;
+  return slots;
 }

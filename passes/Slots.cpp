@@ -78,14 +78,14 @@ static std::vector<Hazard> findSlotHazards(const CommandList &list,
   return hazards;
 }
 
-void weir::setWaves(const CommandList &list, std::vector<Hazard> hazards,
+void weir::setWaves(const CommandList &list, const std::vector<Hazard> &ofAddresses,
                     function_ref<SlotUse(memref::ViewOp)> getUse) {
   std::vector<SlotUsers> users = findSlotUsers(list);
-  llvm::append_range(hazards, findSlotHazards(list, users));
-  llvm::sort(hazards, [](const Hazard &a, const Hazard &b) {
-    return std::tie(a.to, a.from) < std::tie(b.to, b.from);
-  });
-  std::vector<int64_t> waves = getWaves(list.dispatches.size(), hazards);
+  std::vector<Hazard> ofSlots = findSlotHazards(list, users), all;
+  all.reserve(ofAddresses.size() + ofSlots.size());
+  std::merge(ofAddresses.begin(), ofAddresses.end(), ofSlots.begin(), ofSlots.end(),
+             std::back_inserter(all), [](const Hazard &a, const Hazard &b) { return a.to < b.to; });
+  std::vector<int64_t> waves = getWaves(list.dispatches.size(), all);
   for (auto [command, wave] : llvm::zip_equal(list.dispatches, waves))
     schedule::CommandOpInterface(command).setWave(wave);
   for (const SlotUsers &slot : users) { // waves never decrease

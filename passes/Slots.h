@@ -18,10 +18,10 @@ struct SlotUse {
   int64_t alignment = 1;
 };
 
-/// Writes each command's wave, from the hazards on addresses, and to each slot what
+/// Writes each command's wave, from the hazards `ofAddresses`, and to each slot what
 /// it is for with the first and last wave that use it; no two slots that share a
 /// byte are used in one wave. `list` is of the commands as they stand.
-void setWaves(const CommandList &list, std::vector<Hazard> hazards,
+void setWaves(const CommandList &list, const std::vector<Hazard> &ofAddresses,
               llvm::function_ref<SlotUse(mlir::memref::ViewOp)> getUse);
 
 /// Puts the commands into an order that needs fewer barriers, signals and waits

@@ -17,25 +17,21 @@ using namespace weir::schedule;
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Schedule/ScheduleAttrs.cpp.inc"
 #include "dialects/Schedule/ScheduleInterfaces.cpp.inc"
-static ParseResult parseHazards(OpAsmParser &parser, DenseI64ArrayAttr &numbers) {
-  SmallVector<int64_t> all;
+static ParseResult parseHazards(OpAsmParser &parser, SmallVector<int64_t> &numbers) {
   auto parseHazard = [&]() -> ParseResult {
     weir::schedule::HazardAttr hazard;
     if (parser.parseAttribute(hazard))
       return failure();
     weir::schedule::HazardFields{hazard.getKind(), hazard.getFrom(), hazard.getFromOperand(),
                                  hazard.getTo(), hazard.getToOperand()}
-        .append(all);
+        .append(numbers);
     return success();
   };
-  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseHazard))
-    return failure();
-  numbers = parser.getBuilder().getDenseI64ArrayAttr(all);
-  return success();
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseHazard);
 }
 
 static void printHazards(OpAsmPrinter &printer, weir::schedule::BarrierOp barrier,
-                         DenseI64ArrayAttr) {
+                         ArrayRef<int64_t>) {
   printer << "[";
   llvm::interleaveComma(barrier.getHazards(), printer, [&](const auto &hazard) {
     printer << hazard.getAttr(barrier.getContext());
@@ -112,10 +108,9 @@ LogicalResult KernelOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
-// CommandsOp
+// SlotAttr
 //===----------------------------------------------------------------------===//
 
-// What depends on the place in the list is checked here, in one walk for all.
 LogicalResult SlotAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringRef,
                                int64_t, int64_t firstWave, int64_t lastWave) {
   if (firstWave < 0 || lastWave < firstWave) // C1
@@ -123,6 +118,11 @@ LogicalResult SlotAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitErro
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// CommandsOp
+//===----------------------------------------------------------------------===//
+
+// What depends on the place in the list is checked here, in one walk for all.
 LogicalResult CommandsOp::verifyRegions() {
   int64_t before = 0;
   llvm::DenseMap<uint64_t, SignalOp> signals;

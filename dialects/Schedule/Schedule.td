@@ -7,6 +7,7 @@ include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
+include "mlir/IR/Properties.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
@@ -126,10 +127,10 @@ def Schedule_CommandOpInterface : OpInterface<"CommandOpInterface"> {
     counted together. Its operands are the op's, scalars included.
   }];
   let methods = [
-    InterfaceMethod<"The number of the command's wave.", "std::optional<uint64_t>", "getWave">,
-    InterfaceMethod<"", "void", "setWave", (ins "std::optional<uint64_t>":$wave)>,
-    InterfaceMethod<"The number of the queue that runs it.", "uint64_t", "getQueue">,
-    InterfaceMethod<"", "void", "setQueue", (ins "std::optional<uint64_t>":$queue)>,
+    InterfaceMethod<"The number of the command's wave.", "std::optional<int64_t>", "getWave">,
+    InterfaceMethod<"", "void", "setWave", (ins "std::optional<int64_t>":$wave)>,
+    InterfaceMethod<"The number of the queue that runs it.", "int64_t", "getQueue">,
+    InterfaceMethod<"", "void", "setQueue", (ins "int64_t":$queue)>,
   ];
 }
 
@@ -142,9 +143,16 @@ def Schedule_CommandOperand : AnyTypeOf<
     [AnyRankedOrUnrankedMemRef, AnyInteger, Index, AnyFloat,
      VectorOfAnyRankOf<[AnyInteger, Index, AnyFloat]>]>;
 
+/// What tens of thousands of ops each have their own of is a property: an attribute
+/// would be looked up among all others of its kind.
+def Schedule_Wave : OptionalProp<I64Prop>;
+def Schedule_OptionalNumbers : DefaultValuedProp<IntArrayProp<I64Prop>,
+                                                 "::llvm::ArrayRef<int64_t>{}",
+                                                 "::llvm::SmallVector<int64_t>{}">;
+
 /// The number of a queue; Plan.h has the same bound.
-def Schedule_Queue : DefaultValuedOptionalAttr<
-    ConfinedAttr<I64Attr, [IntNonNegative, IntMaxValue<63>]>, "0">;
+def Schedule_Queue : DefaultValuedProp<
+    ConfinedProp<I64Prop, CPred<"$_self >= 0 && $_self <= 63">, "a queue's number, 0 to 63">, "0">;
 
 class Schedule_Op<string mnemonic, list<Trait> traits = []>
     : Op<Schedule_Dialect, mnemonic, traits>;
@@ -250,11 +258,11 @@ def Schedule_DispatchOp : Schedule_Op<"dispatch",
     ```
   }];
   let arguments = (ins SymbolRefAttr:$kernel, DenseI64ArrayAttr:$grid,
-                       Variadic<Schedule_CommandOperand>:$operands, OptionalAttr<I64Attr>:$wave,
-                       Schedule_Queue:$queue, OptionalAttr<DenseI64ArrayAttr>:$values);
+                       Variadic<Schedule_CommandOperand>:$operands, Schedule_Wave:$wave,
+                       Schedule_Queue:$queue, Schedule_OptionalNumbers:$values);
   let assemblyFormat = [{
-    $kernel $grid `(` $operands `)` (`wave` $wave^)? (`queue` $queue^)? attr-dict
-    (`:` `(` type($operands)^ `)`)?
+    $kernel $grid `(` $operands `)` (`wave` $wave^)? (`queue` $queue^)?
+    (`values` $values^)? attr-dict (`:` `(` type($operands)^ `)`)?
   }];
   let hasVerifier = 1;
 }
@@ -278,7 +286,7 @@ def Schedule_CopyOp : Schedule_Op<"copy", [HasParent<"CommandsOp">, Schedule_Com
     ```
   }];
   let arguments = (ins AnyRankedOrUnrankedMemRef:$source, AnyRankedOrUnrankedMemRef:$target,
-                       OptionalAttr<I64Attr>:$wave, Schedule_Queue:$queue);
+                       Schedule_Wave:$wave, Schedule_Queue:$queue);
   let assemblyFormat = [{
     $source `to` $target (`wave` $wave^)? (`queue` $queue^)? attr-dict
     `:` type($source) `to` type($target)
@@ -304,7 +312,7 @@ def Schedule_FillOp : Schedule_Op<"fill", [HasParent<"CommandsOp">, Schedule_Com
     ```
   }];
   let arguments = (ins Schedule_CommandOperand:$value, AnyRankedOrUnrankedMemRef:$target,
-                       OptionalAttr<I64Attr>:$wave, Schedule_Queue:$queue);
+                       Schedule_Wave:$wave, Schedule_Queue:$queue);
   let assemblyFormat = [{
     $target `with` $value (`wave` $wave^)? (`queue` $queue^)? attr-dict
     `:` type($target) `,` type($value)
@@ -344,7 +352,7 @@ def Schedule_BarrierOp : Schedule_Op<"barrier", [HasParent<"CommandsOp">]> {
     ```
   }];
   let arguments = (ins Variadic<AnyRankedOrUnrankedMemRef>:$memory,
-                       DenseI64ArrayAttr:$hazardNumbers, Schedule_Queue:$queue);
+                       IntArrayProp<I64Prop>:$hazardNumbers, Schedule_Queue:$queue);
   let assemblyFormat = [{
     (`queue` $queue^)? (`memory` `(` $memory^ `:` type($memory) `)`)?
     custom<Hazards>($hazardNumbers) attr-dict

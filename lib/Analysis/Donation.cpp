@@ -109,12 +109,11 @@ const InPlaceProof &Donation::prove(Kernel &known, gpu::GPUFuncOp kernel, unsign
 DonationVerdict Donation::prove(schedule::DispatchOp dispatch, unsigned target, unsigned source) {
   Value to = getView(dispatch.getOperands()[target]).allocation.value;
   Value from = getView(dispatch.getOperands()[source]).allocation.value;
-  auto kernel =
-      SymbolTable::lookupNearestSymbolFrom<gpu::GPUFuncOp>(dispatch, dispatch.getKernel());
+  auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(dispatch, dispatch.getKernelAttr());
   DonationVerdict unproven{Refusal::AccessMapUnproven, dispatch, ""};
   std::unique_ptr<Kernel> &known = kernels[kernel];
   if (!known)
-    known = std::make_unique<Kernel>(kernel);
+    known = std::make_unique<Kernel>(kernel, launches);
   for (OpOperand &reading : dispatch->getOpOperands())
     for (OpOperand &writing : dispatch->getOpOperands()) {
       if (!isa<BaseMemRefType>(reading.get().getType()) ||

@@ -81,18 +81,16 @@ QueueCommands weir::getQueueCommands(schedule::CommandsOp list) {
     llvm::TypeSwitch<Operation &>(op)
         .Case([&](schedule::CommandOpInterface command) {
           result.dispatches.push_back(result.commands.size());
-          result.commands.push_back({Kind::Dispatch, int64_t(command.getQueue()), 0});
+          result.commands.push_back({Kind::Dispatch, command.getQueue(), 0});
         })
         .Case([&](schedule::BarrierOp barrier) {
-          result.commands.push_back({Kind::Barrier, int64_t(barrier.getQueue()), 0});
+          result.commands.push_back({Kind::Barrier, barrier.getQueue(), 0});
         })
         .Case([&](schedule::SignalOp signal) {
-          result.commands.push_back(
-              {Kind::Signal, int64_t(signal.getQueue()), int64_t(signal.getId())});
+          result.commands.push_back({Kind::Signal, signal.getQueue(), int64_t(signal.getId())});
         })
         .Case([&](schedule::WaitOp wait) {
-          result.commands.push_back(
-              {Kind::Wait, int64_t(wait.getQueue()), int64_t(wait.getSignal())});
+          result.commands.push_back({Kind::Wait, wait.getQueue(), int64_t(wait.getSignal())});
         });
     result.ops.push_back(&op);
   }

@@ -406,7 +406,7 @@ FailureOr<Command> PlanBuilder::getDispatch(schedule::DispatchOp dispatch) {
       return failure();
     command.operands.push_back({*place});
   }
-  ArrayRef<int64_t> values = dispatch.getValues().value_or(ArrayRef<int64_t>());
+  ArrayRef<int64_t> values = dispatch.getValues();
   if (values.size() != 2 * command.operands.size())
     return dispatch.emitOpError("has no two values for each operand; run weir-schedule first");
   for (auto [index, operand] : llvm::enumerate(command.operands)) {

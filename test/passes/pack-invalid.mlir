@@ -64,7 +64,7 @@ module {
   func.func @wrong_count(%x: memref<4xf32>)
       attributes {weir.entry, weir.value_names = ["x"], weir.value_bytes = array<i64: 16>} {
     schedule.commands {
-      schedule.dispatch @k [1, 1, 1] (%x, %x) wave 0 {values = array<i64: 0, 0, 0, 0>} : (memref<4xf32>, memref<4xf32>)
+      schedule.dispatch @k [1, 1, 1] (%x, %x) wave 0 values [0, 0, 0, 0] : (memref<4xf32>, memref<4xf32>)
     }
     return
   }
@@ -133,7 +133,7 @@ module {
       attributes {weir.entry, weir.value_names = ["x"], weir.value_bytes = array<i64: 64>} {
     %0 = memref.subview %x[1, 0] [1, 4] [1, 1] : memref<4x4xf32> to memref<1x4xf32, strided<[4, 1], offset: 4>>
     schedule.commands {
-      schedule.dispatch @k [1, 1, 1] (%0) wave 0 {values = array<i64: 0, 16>} : (memref<1x4xf32, strided<[4, 1], offset: 4>>)
+      schedule.dispatch @k [1, 1, 1] (%0) wave 0 values [0, 16] : (memref<1x4xf32, strided<[4, 1], offset: 4>>)
     }
     return
   }
@@ -148,7 +148,7 @@ module {
   // expected-error @below {{has no weir.value_names with as many weir.value_bytes; run weir-schedule first}}
   func.func @no_list(%x: memref<4xf32>) attributes {weir.entry} {
     schedule.commands {
-      schedule.dispatch @k [1, 1, 1] (%x) wave 0 {values = array<i64: 0, 0>} : (memref<4xf32>)
+      schedule.dispatch @k [1, 1, 1] (%x) wave 0 values [0, 0] : (memref<4xf32>)
     }
     return
   }

@@ -61,9 +61,9 @@ module {
     %c = memref.get_global @cst_1 : memref<64xf32>
     %a = memref.view %arena[%c0][] {weir.slot = #schedule.slot<"a", alignment = 256, waves = 0 to 1>} : memref<256xi8> to memref<64xf32>
     schedule.commands {
-      schedule.dispatch @copy::@copy [1, 1, 1] (%c, %a) wave 0 {values = array<i64: -1, 0, 3, 0>} : (memref<64xf32>, memref<64xf32>) loc(fused["fusion", "model.py":7:3, "model.py":9:1])
+      schedule.dispatch @copy::@copy [1, 1, 1] (%c, %a) wave 0 values [-1, 0, 3, 0] : (memref<64xf32>, memref<64xf32>) loc(fused["fusion", "model.py":7:3, "model.py":9:1])
       schedule.barrier memory(%a : memref<64xf32>) [#schedule.hazard<raw, 0 operand 1 -> 1 operand 0>]
-      schedule.dispatch @copy::@copy [1, 1, 1] (%a, %y) wave 1 {values = array<i64: 3, 0, 2, 0>} : (memref<64xf32>, memref<64xf32>) loc("layer")
+      schedule.dispatch @copy::@copy [1, 1, 1] (%a, %y) wave 1 values [3, 0, 2, 0] : (memref<64xf32>, memref<64xf32>) loc("layer")
     }
     return
   }

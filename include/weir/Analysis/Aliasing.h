@@ -75,10 +75,13 @@ public:
 
 private:
   /// Values of a long list lie at even distances, which the usual hash of a pointer
-  /// keeps: most lookups would probe.
+  /// keeps: most lookups would probe. Those of a page are neighbours here, too, for
+  /// a list's operands are mostly near each other.
   struct ValueInfo : llvm::DenseMapInfo<mlir::Value> {
     static unsigned getHashValue(mlir::Value value) {
-      return unsigned((uintptr_t(value.getAsOpaquePointer()) * 0x9e3779b97f4a7c15) >> 32);
+      uintptr_t place = uintptr_t(value.getAsOpaquePointer());
+      uintptr_t page = place >> 12, inPage = place % 4096;
+      return unsigned((page * 0x9e3779b97f4a7c15) >> 32) + unsigned(inPage / 32);
     }
   };
   llvm::DenseMap<mlir::Value, size_t, ValueInfo> numbers;

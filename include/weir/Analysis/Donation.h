@@ -60,7 +60,8 @@ public:
 private:
   /// What is known of one kernel.
   struct Kernel {
-    explicit Kernel(mlir::gpu::GPUFuncOp op) : maps(op) {}
+    Kernel(mlir::gpu::GPUFuncOp op, Launches &launches)
+        : maps(op, LaunchSizes::get(op, launches)) {}
 
     AccessMaps maps;
     std::map<std::pair<unsigned, unsigned>, InPlaceProof> proofs; ///< by read and written operand
@@ -70,6 +71,8 @@ private:
                             unsigned written);
 
   Views &views;
+  Launches launches;
+  mlir::SymbolTableCollection symbols;
   llvm::DenseMap<mlir::Operation *, std::unique_ptr<Kernel>> kernels;
 };
 

@@ -40,7 +40,7 @@ struct StridedBytes {
 
   int64_t begin = 0;
   int64_t elementBytes = 0;
-  llvm::SmallVector<Dim, 4> dims; ///< none: one element
+  llvm::SmallVector<Dim, 1> dims; ///< none: one element, as of most views
 
   bool operator==(const StridedBytes &) const = default;
   bool operator<(const StridedBytes &other) const;

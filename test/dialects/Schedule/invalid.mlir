@@ -203,7 +203,7 @@ func.func @barrier_c2_place() {
 func.func @queue_number(%x: memref<8xf32>, %y: memref<8xf32>) {
   schedule.commands {
     schedule.copy %x to %y queue 63 : memref<8xf32> to memref<8xf32>
-    // expected-error @below {{attribute 'queue' failed to satisfy constraint}}
+    // expected-error @below {{property 'queue' failed to satisfy constraint}}
     schedule.copy %x to %y queue 64 : memref<8xf32> to memref<8xf32>
   }
   return
