@@ -1,0 +1,288 @@
+//===- Frame.cpp - Addresses as sums of independent digits ----------------===//
+
+#include "Frame.h"
+
+#include <algorithm>
+#include <limits>
+
+using namespace weir::spv;
+
+using Terms = std::vector<std::pair<uint32_t, int64_t>>;
+
+/// Digits that an address can have.
+static constexpr size_t maxSteps = 64;
+
+void Frame::pair(uint32_t loopOfFirst, uint32_t loopOfSecond) {
+  firstOfSecond[loopOfSecond] = loopOfFirst;
+}
+
+uint32_t Frame::addDigit(int64_t count, bool isOther) {
+  digits.push_back({count, isOther});
+  return uint32_t(digits.size() - 1);
+}
+
+/// The number that an atom was at first, before all steps.
+uint32_t Frame::getDigit(uint32_t atom, Who who) {
+  const Atom &number = (*atoms)[atom];
+  int64_t count = number.range.max - number.range.min + 1;
+  std::pair<Owner, uint32_t> key = {OfBoth, atom};
+  if (number.kind == Atom::Kind::Other) {
+    key.first = who == First ? OtherOfFirst : OtherOfSecond;
+  } else if (number.kind == Atom::Kind::Trip) {
+    auto paired = firstOfSecond.find(number.number);
+    bool isPaired = who == First || paired != firstOfSecond.end();
+    key = {isPaired ? OfLoop : LoopOfSecond,
+           who == Second && isPaired ? paired->second : number.number};
+  }
+  auto [place, isNew] = digitOf.try_emplace(key, 0);
+  if (isNew)
+    place->second = addDigit(count, number.kind == Atom::Kind::Other);
+  return place->second;
+}
+
+/// Replaces digits by those that took their places in the steps [step, end).
+std::optional<Affine> Frame::apply(Affine sum, size_t step, size_t end) const {
+  for (; step < end; ++step) {
+    const Step &each = steps[step];
+    Terms kept;
+    std::optional<int64_t> times; // that the replaced sum is in this one
+    size_t found = 0;
+    for (auto term : sum.terms) {
+      auto place = std::find_if(each.from.begin(), each.from.end(),
+                                [&](auto from) { return from.first == term.first; });
+      if (place == each.from.end()) {
+        kept.push_back(term);
+        continue;
+      }
+      ++found;
+      if (term.second % place->second != 0 || (times && *times != term.second / place->second))
+        return std::nullopt;
+      times = term.second / place->second;
+    }
+    if (!found)
+      continue;
+    if (found != each.from.size())
+      return std::nullopt;
+    sum.terms = std::move(kept);
+    sum = sum + Affine::number(each.to, *times);
+    if (each.kind == Step::Kind::Split)
+      sum = sum + Affine::number(each.high, *times) * each.by;
+    else if (each.kind == Step::Kind::Shift)
+      sum = sum + Affine::of(each.by) * *times;
+  }
+  return sum;
+}
+
+std::optional<Affine> Frame::express(const Affine &sum, Who who) {
+  Affine plain = Affine::of(sum.constant);
+  std::vector<Meaning> parts;
+  for (auto [number, factor] : sum.terms) {
+    const Atom &atom = (*atoms)[number];
+    if (atom.kind != Atom::Kind::Digit) {
+      plain = plain + Affine::number(getDigit(number, who), factor) +
+              Affine::of(atom.range.min) * factor;
+      continue;
+    }
+    auto known = meanings.find({who, number});
+    if (known == meanings.end())
+      known = meanings.emplace(std::pair(who, number), understand(atom, who)).first;
+    if (!known->second.sum)
+      return std::nullopt;
+    parts.push_back({*known->second.sum * factor, known->second.step});
+  }
+  // A step may need what several parts have together.
+  parts.push_back({plain, 0});
+  std::sort(parts.begin(), parts.end(),
+            [](const Meaning &a, const Meaning &b) { return a.step < b.step; });
+  std::optional<Affine> whole = Affine();
+  size_t step = 0;
+  for (const Meaning &part : parts) {
+    whole = apply(*whole, step, part.step);
+    step = part.step;
+    if (!whole)
+      return std::nullopt;
+    whole = *whole + *part.sum;
+  }
+  return apply(*whole, step, steps.size());
+}
+
+/// What a digit of a sum is now.
+Frame::Meaning Frame::understand(const Atom &digit, Who who) {
+  std::optional<Affine> of = express(digit.of, who);
+  if (!of)
+    return {};
+  std::optional<std::pair<Affine, Affine>> parts = cut(*of, digit.divisor);
+  if (parts && digit.modulus) {
+    parts = cut(parts->second, digit.modulus);
+    return {parts ? std::optional(parts->first) : std::nullopt, steps.size()};
+  }
+  return {parts ? std::optional(parts->second) : std::nullopt, steps.size()};
+}
+
+/// The rest and the quotient of a division.
+std::optional<std::pair<Affine, Affine>> Frame::cut(Affine sum, int64_t divisor) {
+  for (bool hasMerged = false;;) {
+    // Digits that reach over the divisor's place are split there.
+    size_t before = steps.size();
+    for (auto [digit, factor] : sum.terms)
+      if (factor > 0 && factor < divisor && divisor % factor == 0 &&
+          digits[digit].count > divisor / factor)
+        split(digit, divisor / factor);
+    std::optional<Affine> again = apply(sum, before, steps.size());
+    if (!again)
+      return std::nullopt;
+    sum = *again;
+    int64_t constant = sum.constant % divisor;
+    constant += constant < 0 ? divisor : 0;
+    Affine low = Affine::of(constant), high = Affine::of((sum.constant - constant) / divisor);
+    __int128 max = constant;
+    bool isPositive = true;
+    for (auto [digit, factor] : sum.terms) {
+      if (factor % divisor == 0) {
+        high.terms.emplace_back(digit, factor / divisor);
+        continue;
+      }
+      low.terms.emplace_back(digit, factor);
+      isPositive &= factor > 0;
+      max += __int128(factor) * (digits[digit].count - 1);
+    }
+    if (isPositive && max < divisor)
+      return std::pair(low, high);
+    if (hasMerged || !isPositive || constant != 0)
+      return std::nullopt;
+    // No place of these digits is the divisor's: they become one number, as few of them
+    // as will do.
+    Terms terms = sum.terms;
+    std::sort(terms.begin(), terms.end(), [](auto a, auto b) { return a.second < b.second; });
+    size_t first = 0;
+    for (size_t i = 0; i < terms.size() && terms[i].second < divisor; ++i)
+      if (divisor % terms[i].second == 0)
+        first = i;
+    size_t end = first;
+    __int128 reach = terms[first].second;
+    do
+      reach = __int128(terms[end].second) * digits[terms[end].first].count;
+    while (++end < terms.size() && (reach < divisor || reach % divisor != 0));
+    terms = Terms(terms.begin() + first, terms.begin() + end);
+    before = steps.size();
+    if (!merge(terms))
+      return std::nullopt;
+    again = apply(sum, before, steps.size());
+    if (!again)
+      return std::nullopt;
+    sum = *again;
+    hasMerged = true;
+  }
+}
+
+/// Makes one number of the digits of one, lowest first, each next to the one before.
+bool Frame::merge(Terms terms) {
+  int64_t unit = terms[0].second;
+  __int128 count = 1;
+  bool isOther = false;
+  for (auto &[digit, factor] : terms) {
+    if (factor % unit != 0 || factor / unit != count)
+      return false;
+    factor /= unit;
+    count *= digits[digit].count;
+    isOther |= digits[digit].isOther;
+    if (count > std::numeric_limits<int64_t>::max())
+      return false;
+  }
+  if (terms.size() < 2 || steps.size() >= maxSteps)
+    return false;
+  uint32_t to = addDigit(int64_t(count), isOther);
+  steps.push_back({Step::Kind::Merge, terms, to});
+  return true;
+}
+
+void Frame::split(uint32_t digit, int64_t by) {
+  if (steps.size() >= maxSteps)
+    throw TooLarge();
+  auto [count, isOther] = digits[digit];
+  uint32_t low = addDigit(std::min(by, count), isOther);
+  uint32_t high = addDigit((count - 1) / by + 1, isOther);
+  steps.push_back({Step::Kind::Split, {{digit, 1}}, low, high, by});
+}
+
+void Frame::restrict(const Affine &guard, Who who, bool merges) {
+  std::optional<Affine> sum = express(guard, who);
+  if (!sum) {
+    exact = false;
+    return;
+  }
+  __int128 min = sum->constant, max = sum->constant;
+  bool allFall = true;
+  for (auto [digit, factor] : sum->terms) {
+    allFall &= factor < 0;
+    (factor < 0 ? min : max) += __int128(factor) * (digits[digit].count - 1);
+  }
+  if (min >= 0)
+    return;
+  if (max < 0) {
+    empty = true;
+    return;
+  }
+  Terms terms = sum->terms;
+  if (terms.size() == 1 && terms[0].second > 0) {
+    // The digit is at least this.
+    auto [digit, factor] = terms[0];
+    int64_t least = int64_t((-__int128(sum->constant) + factor - 1) / factor);
+    if (steps.size() >= maxSteps)
+      throw TooLarge();
+    uint32_t to = addDigit(digits[digit].count - least, digits[digit].isOther);
+    steps.push_back({Step::Kind::Shift, {{digit, 1}}, to, 0, least});
+    return;
+  }
+  if (!allFall) {
+    exact = false;
+    return;
+  }
+  // constant - the digits' sum is not negative: the sum is at most the constant.
+  for (auto &[digit, factor] : terms)
+    factor = -factor;
+  std::sort(terms.begin(), terms.end(), [](auto a, auto b) { return a.second < b.second; });
+  auto [top, factor] = terms.back();
+  __int128 below = 0;
+  for (auto [digit, each] : terms)
+    if (digit != top)
+      below += __int128(each) * (digits[digit].count - 1);
+  int64_t most = sum->constant / factor;
+  bool isWhole = sum->constant % factor >= below;
+  if (!isWhole && merges && merge(terms)) {
+    uint32_t number = steps.back().to;
+    digits[number].count = std::min(digits[number].count, sum->constant / terms[0].second + 1);
+    return;
+  }
+  digits[top].count = std::min(digits[top].count, most + 1);
+  exact &= isWhole;
+}
+
+bool Frame::isExact() const {
+  // Where a split leaves a rest, a guard may have taken away the digit's last value.
+  return exact && std::all_of(steps.begin(), steps.end(), [&](const Step &step) {
+           return step.kind != Step::Kind::Split ||
+                  digits[step.high].count <= digits[step.from[0].first].count / step.by;
+         });
+}
+
+bool Frame::isFixedDigit(uint32_t digit, const std::vector<uint32_t> &equal) const {
+  if (digits[digit].count == 1 || std::find(equal.begin(), equal.end(), digit) != equal.end())
+    return true;
+  for (const Step &step : steps)
+    for (auto [from, factor] : step.from)
+      if (from == digit)
+        return isFixedDigit(step.to, equal) &&
+               (step.kind != Step::Kind::Split || isFixedDigit(step.high, equal));
+  return false;
+}
+
+bool Frame::isFixedId(uint32_t atom, const std::vector<uint32_t> &equal) const {
+  auto found = digitOf.find({OfBoth, atom});
+  return found != digitOf.end() && isFixedDigit(found->second, equal);
+}
+
+bool Frame::isFixedTrip(uint32_t loop, const std::vector<uint32_t> &equal) const {
+  auto found = digitOf.find({OfLoop, loop});
+  return found != digitOf.end() && isFixedDigit(found->second, equal);
+}

@@ -1,0 +1,97 @@
+//===- Points.cpp - Executions of an instruction, one by one --------------===//
+
+#include "Points.h"
+
+#include <algorithm>
+
+using namespace weir::spv;
+
+static int64_t evaluate(const Atoms &atoms, const Affine &sum, const Point &point) {
+  int64_t value = sum.constant;
+  for (auto [number, factor] : sum.terms) {
+    const Atom &atom = atoms[number];
+    int64_t each = point[number];
+    if (atom.kind == Atom::Kind::Digit) {
+      each = evaluate(atoms, atom.of, point) / atom.divisor;
+      each = atom.modulus ? each % atom.modulus : each;
+    }
+    value += each * factor;
+  }
+  return value;
+}
+
+void Points::collect(const Affine &sum) {
+  for (auto [number, factor] : sum.terms) {
+    const Atom &atom = map.atoms[number];
+    if (atom.kind == Atom::Kind::Digit)
+      collect(atom.of);
+    else if (atom.kind == Atom::Kind::Other)
+      isKnown = false;
+    else if (std::find(numbers.begin(), numbers.end(), number) == numbers.end())
+      numbers.push_back(number);
+  }
+}
+
+Points::Points(const AddressMap &map, const MemoryAccess &access, int64_t most)
+    : map(map), access(access), isKnown(access.address.has_value()) {
+  if (!isKnown)
+    return;
+  try {
+    collect(*access.address);
+    map.atoms.getRange(*access.address);
+    for (const Affine &guard : access.guards) {
+      collect(guard);
+      map.atoms.getRange(guard);
+    }
+  } catch (TooLarge) {
+    isKnown = false;
+  }
+  // Who it is matters, too, and in which trip.
+  for (uint32_t number = 0; number < map.atoms.size(); ++number) {
+    const Atom &atom = map.atoms[number];
+    bool isAround =
+        atom.kind == Atom::Kind::Trip &&
+        std::find(access.loops.begin(), access.loops.end(), atom.number) != access.loops.end();
+    if (atom.kind < Atom::Kind::Trip || isAround)
+      collect(Affine::number(number));
+  }
+  std::sort(numbers.begin(), numbers.end());
+  for (uint32_t loop : access.loops)
+    isKnown &= map.loops[loop].most >= 0;
+  // Each gets more values in turn while there is room.
+  counts.assign(numbers.size(), 1);
+  int64_t total = 1;
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      int64_t count = map.atoms[numbers[i]].range.max + 1;
+      int64_t next = std::min(count, counts[i] * 2);
+      if (counts[i] == count || total / counts[i] > most / next)
+        continue;
+      total = total / counts[i] * next;
+      counts[i] = next;
+      grows = true;
+    }
+  }
+  for (size_t i = 0; i < numbers.size(); ++i)
+    isWhole &= counts[i] > map.atoms[numbers[i]].range.max;
+}
+
+void Points::forEach(const std::function<bool(const Point &, int64_t)> &visit) const {
+  Point point(map.atoms.size());
+  while (true) {
+    bool runs = std::all_of(access.guards.begin(), access.guards.end(), [&](const Affine &guard) {
+      return evaluate(map.atoms, guard, point) >= 0;
+    });
+    if (runs && !visit(point, evaluate(map.atoms, *access.address, point)))
+      return;
+    size_t i = 0;
+    for (; i < numbers.size(); ++i) {
+      if (++point[numbers[i]] < counts[i])
+        break;
+      point[numbers[i]] = 0;
+    }
+    if (i == numbers.size())
+      return;
+  }
+}

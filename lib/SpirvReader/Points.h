@@ -1,0 +1,39 @@
+//===- Points.h - Executions of an instruction, one by one ------*- C++ -*-===//
+
+#ifndef WEIR_LIB_SPIRVREADER_POINTS_H
+#define WEIR_LIB_SPIRVREADER_POINTS_H
+
+#include "weir/SpirvReader/AddressMap.h"
+
+#include <functional>
+
+namespace weir::spv {
+
+/// One execution: values of atoms, by number.
+using Point = std::vector<int64_t>;
+
+/// Visits executions of an access: all, if they are no more than `most`, else those
+/// with small ids and counters. Leaves executions out that a guard excludes.
+class Points {
+public:
+  Points(const AddressMap &map, const MemoryAccess &access, int64_t most);
+
+  /// Whether the access has an address and no number in it is open.
+  bool canVisit() const { return isKnown; }
+  bool areAll() const { return isKnown && isWhole; }
+  /// `visit` returns whether to go on.
+  void forEach(const std::function<bool(const Point &, int64_t address)> &visit) const;
+
+private:
+  void collect(const Affine &sum);
+
+  const AddressMap &map;
+  const MemoryAccess &access;
+  std::vector<uint32_t> numbers; ///< atoms that are ids and counters
+  std::vector<int64_t> counts;   ///< values of each that are visited
+  bool isKnown = false, isWhole = true;
+};
+
+} // namespace weir::spv
+
+#endif // WEIR_LIB_SPIRVREADER_POINTS_H

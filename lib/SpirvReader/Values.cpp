@@ -1,0 +1,505 @@
+//===- Values.cpp - What ids stand for ------------------------------------===//
+
+#include "Walk.h"
+
+#include <algorithm>
+
+using namespace weir;
+using namespace weir::spv;
+
+static bool isInteger(const Type &type) { return type.kind == Type::Kind::Int; }
+
+Value Walk::makeNumber(const Affine &number) {
+  Value value;
+  value.kind = Value::Kind::Number;
+  value.number = number;
+  return value;
+}
+
+Value Walk::makeOther(Interval range) { return makeNumber(map.atoms.makeOther(range)); }
+
+Value Walk::makeOther(Id type) {
+  const Type &made = module.getType(type);
+  if (!isInteger(made) || made.width > 32)
+    return {};
+  return makeOther({0, (int64_t(1) << made.width) - 1});
+}
+
+uint32_t Walk::getWidth(Id id) const {
+  const Type &type = module.getType(module.getTypeOf(id));
+  return isInteger(type) ? type.width : 0;
+}
+
+/// The number as a value of its width from `least` on, if it surely is one.
+std::optional<Affine> Walk::place(const Affine &number, uint32_t width, __int128 least) {
+  __int128 period = __int128(1) << width;
+  Interval range = map.atoms.getRange(number);
+  __int128 turns = (__int128(range.min) - least) / period;
+  turns -= (__int128(range.min) - least) % period < 0 ? 1 : 0;
+  if (__int128(range.max) - turns * period >= least + period)
+    return std::nullopt;
+  if (turns == 0)
+    return number;
+  if (width == 64)
+    return std::nullopt; // 2^64 is no number here
+  return number - Affine::of(int64_t(turns * period));
+}
+
+Value Walk::get(Id id) {
+  if (const Constant *constant = module.findConstant(id)) {
+    const Type &type = module.getType(constant->type);
+    if (constant->isSpecialized)
+      return {};
+    if (type.kind == Type::Kind::Bool && constant->kind != Constant::Kind::Undef) {
+      Value value;
+      value.kind = Value::Kind::Condition;
+      if (!constant->bits)
+        value.constraints.push_back(Affine::of(-1));
+      return value;
+    }
+    if (!isInteger(type) || constant->kind == Constant::Kind::Undef ||
+        constant->kind == Constant::Kind::Composite)
+      return {};
+    uint32_t unused = 64 - type.width;
+    return makeNumber(Affine::of(int64_t(constant->bits << unused) >> unused));
+  }
+  if (const Variable *variable = module.findVariable(id))
+    return getVariable(*variable);
+  auto found = values.find(id);
+  if (found == values.end())
+    return {};
+  return found->second;
+}
+
+std::optional<Affine> Walk::getUnsigned(Id id) {
+  uint32_t width = getWidth(id);
+  Value value = get(id);
+  if (width == 0 || value.kind != Value::Kind::Number)
+    return std::nullopt;
+  return place(*value.number, width, 0);
+}
+
+std::optional<Affine> Walk::getSigned(Id id) {
+  uint32_t width = getWidth(id);
+  Value value = get(id);
+  if (width == 0 || value.kind != Value::Kind::Number)
+    return std::nullopt;
+  return place(*value.number, width, -(__int128(1) << (width - 1)));
+}
+
+/// Of a constant integer, when it is not negative as an unsigned one of 63 bits.
+std::optional<int64_t> Walk::getConstant(Id id) {
+  std::optional<Affine> number = getUnsigned(id);
+  if (!number || !number->isConstant())
+    return std::nullopt;
+  return number->constant;
+}
+
+Value Walk::getVariable(const Variable &variable) {
+  Value value;
+  value.kind = Value::Kind::Pointer;
+  value.number = Affine();
+  value.pointee = module.getType(variable.type).element;
+  switch (variable.storage) {
+  case StorageClass::StorageBuffer:
+  case StorageClass::Uniform:
+    if (variable.binding && variable.set.value_or(0) == 0) {
+      value.root = Value::Root::Binding;
+      value.binding = *variable.binding;
+    }
+    break;
+  case StorageClass::Workgroup:
+    value.root = Value::Root::Shared;
+    break;
+  case StorageClass::Input:
+    value.root = Value::Root::BuiltIn;
+    if (variable.builtIn)
+      value.builtIn = *variable.builtIn;
+    break;
+  case StorageClass::Private:
+  case StorageClass::Function:
+  case StorageClass::PushConstant:
+  case StorageClass::UniformConstant:
+    value.root = Value::Root::Private;
+    break;
+  default:
+    break;
+  }
+  return value;
+}
+
+/// A component of a built-in vector, or a built-in number.
+Value Walk::getBuiltIn(BuiltIn builtIn, uint32_t axis) {
+  if (axis > 2)
+    return {};
+  const std::array<uint32_t, 3> &size = entry.localSize;
+  int64_t invocations = int64_t(size[0]) * size[1] * size[2];
+  auto id = [&](Atom::Kind kind, uint32_t number, int64_t count) {
+    return map.atoms.getId(kind, number, count);
+  };
+  auto local = [&](uint32_t i) { return id(Atom::Kind::Local, i, size[i]); };
+  int64_t subgroups = (invocations + launch.subgroupSize - 1) / launch.subgroupSize;
+  switch (builtIn) {
+  case BuiltIn::WorkgroupId:
+    return makeNumber(id(Atom::Kind::Workgroup, axis, launch.grid[axis]));
+  case BuiltIn::LocalInvocationId:
+    return makeNumber(local(axis));
+  case BuiltIn::GlobalInvocationId:
+    return makeNumber(id(Atom::Kind::Workgroup, axis, launch.grid[axis]) * size[axis] +
+                      local(axis));
+  case BuiltIn::LocalInvocationIndex:
+    return makeNumber(local(0) + local(1) * size[0] + local(2) * (int64_t(size[0]) * size[1]));
+  case BuiltIn::NumWorkgroups:
+    return makeNumber(Affine::of(launch.grid[axis]));
+  case BuiltIn::WorkgroupSize:
+    return makeNumber(Affine::of(size[axis]));
+  case BuiltIn::SubgroupSize:
+    return makeNumber(Affine::of(launch.subgroupSize));
+  case BuiltIn::NumSubgroups:
+    return makeNumber(Affine::of(subgroups));
+  case BuiltIn::SubgroupId:
+    return makeNumber(id(Atom::Kind::Subgroup, 0, subgroups));
+  case BuiltIn::SubgroupLocalInvocationId:
+    return makeNumber(id(Atom::Kind::Lane, 0, launch.subgroupSize));
+  }
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+Value Walk::evaluateBinary(const Instruction &instruction) {
+  Id left = instruction.operands[0], right = instruction.operands[1];
+  Value a = get(left), b = get(right);
+  bool areNumbers = a.kind == Value::Kind::Number && b.kind == Value::Kind::Number;
+  switch (instruction.op) {
+  case Op::IAdd:
+    return areNumbers ? makeNumber(*a.number + *b.number) : makeOther(instruction.type);
+  case Op::ISub:
+    return areNumbers ? makeNumber(*a.number - *b.number) : makeOther(instruction.type);
+  case Op::IMul:
+    if (areNumbers && b.number->isConstant())
+      return makeNumber(*a.number * b.number->constant);
+    if (areNumbers && a.number->isConstant())
+      return makeNumber(*b.number * a.number->constant);
+    return makeOther(instruction.type);
+  default:
+    break;
+  }
+  // Division and rest; signed ones are the same for what is not negative.
+  bool isSigned =
+      instruction.op == Op::SDiv || instruction.op == Op::SRem || instruction.op == Op::SMod;
+  std::optional<Affine> dividend = isSigned ? getSigned(left) : getUnsigned(left);
+  std::optional<int64_t> divisor = getConstant(right);
+  uint32_t width = getWidth(left);
+  if (!divisor || *divisor < 1 || (isSigned && *divisor >> (width - 1)))
+    return makeOther(instruction.type);
+  bool isRest = instruction.op != Op::UDiv && instruction.op != Op::SDiv;
+  if (!dividend || map.atoms.getRange(*dividend).min < 0)
+    return isRest && !isSigned && width <= 32 ? makeOther({0, *divisor - 1})
+                                              : makeOther(instruction.type);
+  return makeNumber(isRest ? map.atoms.getRest(*dividend, *divisor)
+                           : map.atoms.divide(*dividend, *divisor));
+}
+
+/// Ones from bit `low` up to bit `high`, which is not one of them.
+static std::optional<std::pair<uint32_t, uint32_t>> findRun(uint64_t mask) {
+  if (mask == 0)
+    return std::nullopt;
+  uint32_t low = uint32_t(__builtin_ctzll(mask));
+  uint64_t run = mask >> low;
+  if (run & (run + 1))
+    return std::nullopt;
+  return std::pair(low, low + uint32_t(__builtin_popcountll(run)));
+}
+
+Value Walk::evaluateBits(const Instruction &instruction) {
+  Id left = instruction.operands[0], right = instruction.operands[1];
+  std::optional<Affine> a = getUnsigned(left), b = getUnsigned(right);
+  uint32_t width = getWidth(instruction.result);
+  Atoms &atoms = map.atoms;
+  auto isMultiple = [&](const Affine &sum, int64_t of) {
+    return sum.constant % of == 0 && std::all_of(sum.terms.begin(), sum.terms.end(),
+                                                 [&](auto term) { return term.second % of == 0; });
+  };
+  switch (instruction.op) {
+  case Op::ShiftLeftLogical:
+    if (Value value = get(left); value.kind == Value::Kind::Number && b && b->isConstant() &&
+                                 b->constant < std::min(width, 62u))
+      return makeNumber(*value.number * (int64_t(1) << b->constant));
+    break;
+  case Op::ShiftRightArithmetic:
+    if (!a || atoms.getRange(*a).max >> (width - 1))
+      break;
+    [[fallthrough]];
+  case Op::ShiftRightLogical:
+    if (a && b && b->isConstant() && b->constant < std::min(width, 62u))
+      return makeNumber(atoms.divide(*a, int64_t(1) << b->constant));
+    break;
+  case Op::BitwiseAnd:
+    if (a && a->isConstant())
+      std::swap(a, b);
+    if (b && b->isConstant()) {
+      auto run = findRun(uint64_t(b->constant));
+      if (b->constant == 0)
+        return makeNumber({});
+      if (a && run && run->second <= 62)
+        return makeNumber(atoms.getRest(*a, int64_t(1) << run->second) -
+                          atoms.getRest(*a, int64_t(1) << run->first));
+      return makeOther({0, b->constant});
+    }
+    break;
+  case Op::BitwiseOr:
+  case Op::BitwiseXor:
+    // Bits that only one of them has: the sum.
+    for (int turn = 0; turn < 2 && a && b; ++turn, std::swap(a, b)) {
+      int64_t above = 1;
+      while (above <= atoms.getRange(*a).max && above < int64_t(1) << 61)
+        above *= 2;
+      if (isMultiple(*b, above) && atoms.getRange(*a).max < above)
+        return makeNumber(*a + *b);
+    }
+    break;
+  default:
+    break;
+  }
+  return makeOther(instruction.type);
+}
+
+Value Walk::evaluateComparison(const Instruction &instruction) {
+  Id left = instruction.operands[0], right = instruction.operands[1];
+  Value condition;
+  auto holdsIf = [&](const Affine &constraint) {
+    condition.kind = Value::Kind::Condition;
+    condition.constraints.push_back(constraint);
+  };
+  if (getWidth(left) == 0 || getWidth(left) != getWidth(right))
+    return {};
+  bool isSigned = instruction.op == Op::SLessThan || instruction.op == Op::SLessThanEqual ||
+                  instruction.op == Op::SGreaterThan || instruction.op == Op::SGreaterThanEqual;
+  std::optional<Affine> a = isSigned ? getSigned(left) : getUnsigned(left),
+                        b = isSigned ? getSigned(right) : getUnsigned(right);
+  if (!a || !b)
+    return {};
+  switch (instruction.op) {
+  case Op::ULessThan:
+  case Op::SLessThan:
+    holdsIf(*b - *a - Affine::of(1));
+    break;
+  case Op::ULessThanEqual:
+  case Op::SLessThanEqual:
+    holdsIf(*b - *a);
+    break;
+  case Op::UGreaterThan:
+  case Op::SGreaterThan:
+    holdsIf(*a - *b - Affine::of(1));
+    break;
+  case Op::UGreaterThanEqual:
+  case Op::SGreaterThanEqual:
+    holdsIf(*a - *b);
+    break;
+  case Op::IEqual:
+    holdsIf(*a - *b);
+    holdsIf(*b - *a);
+    break;
+  case Op::INotEqual: {
+    // One side is never left: above it, or below it.
+    Interval range = map.atoms.getRange(*a - *b);
+    if (range.min >= 0)
+      holdsIf(*a - *b - Affine::of(1));
+    else if (range.max <= 0)
+      holdsIf(*b - *a - Affine::of(1));
+    break;
+  }
+  default:
+    break;
+  }
+  return condition;
+}
+
+Value Walk::evaluateGlsl(const Instruction &instruction) {
+  Glsl operation = Glsl(instruction.operands[1]);
+  bool isMin = operation == Glsl::UMin || operation == Glsl::SMin;
+  bool isMax = operation == Glsl::UMax || operation == Glsl::SMax;
+  bool isSigned = operation == Glsl::SMin || operation == Glsl::SMax;
+  if (module.getInstructionSet(instruction.operands[0]) != "GLSL.std.450" || (!isMin && !isMax) ||
+      instruction.operands.size() < 4)
+    return makeOther(instruction.type);
+  Id left = instruction.operands[2], right = instruction.operands[3];
+  std::optional<Affine> a = isSigned ? getSigned(left) : getUnsigned(left),
+                        b = isSigned ? getSigned(right) : getUnsigned(right);
+  uint32_t width = getWidth(instruction.result);
+  if (width == 0 || width > 32)
+    return {};
+  int64_t least = isSigned ? -(int64_t(1) << (width - 1)) : 0;
+  Interval all{least, least + (int64_t(1) << width) - 1};
+  Interval x = a ? map.atoms.getRange(*a) : all, y = b ? map.atoms.getRange(*b) : all;
+  if (a && (isMin ? x.max <= y.min : x.min >= y.max))
+    return makeNumber(*a);
+  if (b && (isMin ? y.max <= x.min : y.min >= x.max))
+    return makeNumber(*b);
+  if (isMin)
+    return makeOther({std::min(x.min, y.min), std::min(x.max, y.max)});
+  return makeOther({std::max(x.min, y.min), std::max(x.max, y.max)});
+}
+
+Value Walk::evaluateChain(const Instruction &instruction) {
+  Value value = get(instruction.operands[0]);
+  if (value.kind != Value::Kind::Pointer)
+    return {};
+  value.pointee = module.getType(instruction.type).element;
+  if (value.root == Value::Root::BuiltIn) {
+    std::optional<int64_t> axis;
+    if (instruction.operands.size() == 2)
+      axis = getConstant(instruction.operands[1]);
+    // Only whole vectors and their components are built-ins.
+    value.number = axis && *axis < 3 ? std::optional(Affine::of(*axis)) : std::nullopt;
+    return value;
+  }
+  Id at = module.getType(module.getTypeOf(instruction.operands[0])).element;
+  std::optional<Affine> address = value.number;
+  value.number.reset();
+  try {
+    address = follow(instruction, at, address);
+  } catch (TooLarge) {
+    address.reset();
+  }
+  if (at == value.pointee)
+    value.number = address;
+  return value;
+}
+
+/// Where the indices of a chain lead from a type: the bytes, and the type there.
+std::optional<Affine> Walk::follow(const Instruction &chain, Id &at,
+                                   std::optional<Affine> address) {
+  for (Id index : chain.operands.subspan(1)) {
+    const Type &type = module.getType(at);
+    std::optional<Affine> number = getSigned(index);
+    if (type.kind == Type::Kind::Struct) {
+      if (!number || !number->isConstant() || number->constant < 0 ||
+          size_t(number->constant) >= type.members.size())
+        return std::nullopt;
+      if (address)
+        address = *address + Affine::of(type.offsets[number->constant]);
+      at = type.members[number->constant];
+      continue;
+    }
+    if (type.kind != Type::Kind::Array && type.kind != Type::Kind::RuntimeArray &&
+        type.kind != Type::Kind::Vector)
+      return std::nullopt;
+    if (address && number)
+      address = *address + *number * type.stride;
+    else
+      address.reset();
+    at = type.element;
+  }
+  return address;
+}
+
+Value Walk::evaluateLoad(const Instruction &instruction) {
+  Value pointer = get(instruction.operands[0]);
+  if (pointer.kind == Value::Kind::Pointer && pointer.root == Value::Root::BuiltIn) {
+    const Type &type = module.getType(instruction.type);
+    const Type &pointee =
+        module.getType(module.getType(module.getTypeOf(instruction.operands[0])).element);
+    if (type.kind == Type::Kind::Vector && pointee.kind == Type::Kind::Vector) {
+      Value value;
+      value.kind = Value::Kind::BuiltIn;
+      value.builtIn = pointer.builtIn;
+      return value;
+    }
+    if (isInteger(type) && pointer.number)
+      return getBuiltIn(pointer.builtIn, uint32_t(pointer.number->constant));
+  }
+  return makeOther(instruction.type);
+}
+
+Value Walk::evaluate(const Instruction &instruction) {
+  const std::span<const uint32_t> &operands = instruction.operands;
+  switch (instruction.op) {
+  case Op::Undef:
+    return {}; // another value at each use
+  case Op::Load:
+    return evaluateLoad(instruction);
+  case Op::AccessChain:
+  case Op::InBoundsAccessChain:
+    return evaluateChain(instruction);
+  case Op::CompositeExtract:
+    if (Value whole = get(operands[0]); whole.kind == Value::Kind::BuiltIn && operands.size() == 2)
+      return getBuiltIn(whole.builtIn, operands[1]);
+    if (const Constant *constant = module.findConstant(operands[0]);
+        constant && constant->kind == Constant::Kind::Composite && operands.size() == 2 &&
+        operands[1] < constant->parts.size())
+      return get(constant->parts[operands[1]]);
+    return makeOther(instruction.type);
+  case Op::CopyObject:
+    return get(operands[0]);
+  case Op::UConvert:
+  case Op::SConvert: {
+    // Upwards; what is cut off downwards is a multiple of 2 to the power of the width.
+    uint32_t from = getWidth(operands[0]), to = getWidth(instruction.result);
+    if (from == 0 || to == 0)
+      return {};
+    std::optional<Affine> number =
+        instruction.op == Op::UConvert ? getUnsigned(operands[0]) : getSigned(operands[0]);
+    if (from > to) {
+      Value value = get(operands[0]);
+      number = value.kind == Value::Kind::Number ? value.number : std::nullopt;
+    }
+    return number ? makeNumber(*number) : makeOther(instruction.type);
+  }
+  case Op::Bitcast:
+    if (uint32_t width = getWidth(operands[0]); width && width == getWidth(instruction.result))
+      if (Value value = get(operands[0]); value.kind == Value::Kind::Number)
+        return value;
+    return makeOther(instruction.type);
+  case Op::IAdd:
+  case Op::ISub:
+  case Op::IMul:
+  case Op::UDiv:
+  case Op::SDiv:
+  case Op::UMod:
+  case Op::SRem:
+  case Op::SMod:
+    return evaluateBinary(instruction);
+  case Op::ShiftLeftLogical:
+  case Op::ShiftRightLogical:
+  case Op::ShiftRightArithmetic:
+  case Op::BitwiseAnd:
+  case Op::BitwiseOr:
+  case Op::BitwiseXor:
+    return evaluateBits(instruction);
+  case Op::ULessThan:
+  case Op::ULessThanEqual:
+  case Op::UGreaterThan:
+  case Op::UGreaterThanEqual:
+  case Op::SLessThan:
+  case Op::SLessThanEqual:
+  case Op::SGreaterThan:
+  case Op::SGreaterThanEqual:
+  case Op::IEqual:
+  case Op::INotEqual:
+    return evaluateComparison(instruction);
+  case Op::LogicalAnd: {
+    Value a = get(operands[0]), b = get(operands[1]);
+    if (a.kind != Value::Kind::Condition || b.kind != Value::Kind::Condition)
+      return {};
+    a.constraints.insert(a.constraints.end(), b.constraints.begin(), b.constraints.end());
+    if (a.constraints.size() > 32)
+      throw TooLarge();
+    return a;
+  }
+  case Op::LogicalNot: {
+    Value a = get(operands[0]);
+    if (a.kind != Value::Kind::Condition || a.constraints.size() != 1)
+      return {};
+    a.constraints[0] = negate(a.constraints[0]);
+    return a;
+  }
+  case Op::ExtInst:
+    return evaluateGlsl(instruction);
+  default:
+    return makeOther(instruction.type);
+  }
+}
