@@ -129,13 +129,12 @@ FailureOr<memref::GlobalOp> LowerKernels::getGlobal(arith::ConstantOp constant) 
                                 "dense_resource");
   }
   ModuleOp module = getOperation();
-  OpBuilder builder(module.getContext());
-  builder.setInsertionPointToStart(module.getBody());
+  OpBuilder builder(module.getContext()); // inserts nowhere: the symbol table does, and names it
   global = memref::GlobalOp::create(
       builder, constant.getLoc(), "constant", builder.getStringAttr("private"),
       MemRefType::get(flat.getShape(), flat.getElementType()), initial, /*constant=*/true,
       /*alignment=*/nullptr);
-  SymbolTable(module).insert(global);
+  SymbolTable(module).insert(global, module.getBody()->begin());
   return global;
 }
 

@@ -70,6 +70,26 @@ func.func @constants_and_bools(%x: tensor<2x2xf32>) -> tensor<2x2xi1> {
 
 // -----
 
+// Constants have a name each; what is the same is one.
+// CHECK-DAG:   memref.global "private" constant @[[ONE:constant.*]] : memref<2xf32> = dense<[1.000000e+00, 2.000000e+00]>
+// CHECK-DAG:   memref.global "private" constant @[[OTHER:constant.*]] : memref<2xf32> = dense<[3.000000e+00, 4.000000e+00]>
+// CHECK-NOT:   memref.global
+// CHECK-LABEL: func @constants
+// CHECK-DAG:     memref.get_global @[[ONE]] :
+// CHECK-DAG:     memref.get_global @[[OTHER]] :
+func.func @constants(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {
+  %a = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %b = arith.constant dense<[3.0, 4.0]> : tensor<2xf32>
+  %c = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %e = tensor.empty() : tensor<2xf32>
+  %r = linalg.add ins(%x, %a : tensor<2xf32>, tensor<2xf32>) outs(%e : tensor<2xf32>) -> tensor<2xf32>
+  %s = linalg.mul ins(%x, %b : tensor<2xf32>, tensor<2xf32>) outs(%e : tensor<2xf32>) -> tensor<2xf32>
+  %t = linalg.sub ins(%x, %c : tensor<2xf32>, tensor<2xf32>) outs(%e : tensor<2xf32>) -> tensor<2xf32>
+  return %r, %s, %t : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+}
+
+// -----
+
 // A row longer than an invocation's memory is read again in every pass.
 // CHECK:       gpu.func @row_2x65536
 // CHECK-NOT:     memref.alloca
