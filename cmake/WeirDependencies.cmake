@@ -35,6 +35,8 @@ endfunction()
 
 find_package(nlohmann_json QUIET)
 weir_require("nlohmann-json" nlohmann-json3-dev nlohmann_json_FOUND)
+find_package(simdjson QUIET)
+weir_require("simdjson" libsimdjson-dev simdjson_FOUND)
 find_package(CLI11 QUIET)
 weir_require("CLI11" libcli11-dev CLI11_FOUND)
 find_package(GTest QUIET)

@@ -2,6 +2,7 @@
 
 #include "Json.h"
 
+#include "simdjson.h"
 #include "weir/Artifact/Error.h"
 
 #include <algorithm>
@@ -15,129 +16,185 @@ using ordered_json = nlohmann::ordered_json;
 
 namespace {
 
-/// Lines up the values. nlohmann's parser keeps its own stack, so depth is bounded
-/// here alone. The parser owns the names of these functions.
-class Builder : public nlohmann::json_sax<nlohmann::json> {
+constexpr size_t maxDepth = 32;
+const char *const tooDeep = "values are nested more than 32 levels deep";
+
+/// Keeps what nlohmann's parser says of the first mistake.
+class Mistake : public nlohmann::json_sax<nlohmann::json> {
 public:
-  Builder(Json &json, const std::string &where, JsonReaders readers)
-      : json(json), where(where), readers(readers) {}
+  std::string complaint;
 
-  bool null() override { fail("null has no meaning here; remove it"); }
-  bool boolean(bool value) override { return addWhole(Json::Kind::Boolean, value); }
-  bool number_integer(int64_t value) override { return addWhole(Json::Kind::Integer, value); }
-  bool number_unsigned(uint64_t value) override {
-    if (value > uint64_t(std::numeric_limits<int64_t>::max()))
-      fail("the number " + std::to_string(value) + " exceeds 64 bits with a sign");
-    return addWhole(Json::Kind::Integer, int64_t(value));
-  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
   bool number_float(double, const std::string &text) override {
-    fail("the number " + text + " is not an integer of 64 bits");
+    complaint = "the number " + text + " is not an integer of 64 bits";
+    return false;
   }
-  bool string(std::string &text) override { return addText(text) && pass(); }
-  bool binary(nlohmann::json::binary_t &) override { fail("binary values are not JSON"); }
-
-  bool start_object(size_t) override { return open(Json::Kind::Object); }
-  bool key(std::string &text) override {
-    addText(text);
-    --json.values[open_.back()].size; // it counts with its value
-    return true;
-  }
-  bool end_object() override {
-    uint32_t object = open_.back();
-    keys.clear();
-    for (uint32_t member = object + 1; member < json.values.size();
-         member = json.getEnd(member + 1))
-      keys.push_back(json.getText(json.values[member]));
-    std::sort(keys.begin(), keys.end());
-    auto twice = std::adjacent_find(keys.begin(), keys.end());
-    if (twice != keys.end())
-      fail("the key \"" + std::string(*twice) + "\" stands twice in one object");
-    return close();
-  }
-  bool start_array(size_t) override {
-    open(Json::Kind::Array);
-    if (open_.size() != 2 || json.values[open_.front()].kind != Json::Kind::Object)
-      return true;
-    std::string_view key = json.getText(json.values[open_.back() - 1]);
-    for (const auto &[name, read] : readers)
-      if (name == key)
-        reader = &read;
-    taken = 0;
-    textBefore = json.text.size();
-    return true;
-  }
+  bool string(std::string &) override { return true; }
+  bool binary(nlohmann::json::binary_t &) override { return true; }
+  bool start_object(size_t) override { return open(); }
+  bool key(std::string &) override { return true; }
+  bool end_object() override { return close(); }
+  bool start_array(size_t) override { return open(); }
   bool end_array() override { return close(); }
-
   bool parse_error(size_t position, const std::string &,
                    const nlohmann::detail::exception &error) override {
     // "[json.exception.parse_error.101] parse error at ...": drop the class.
     std::string text = error.what();
     if (size_t bracket = text.find("] "); text.starts_with("[") && bracket != text.npos)
       text = text.substr(bracket + 2);
-    fail("malformed JSON near byte " + std::to_string(position) + ": " + text);
+    complaint = "malformed JSON near byte " + std::to_string(position) + ": " + text;
+    return false;
   }
 
 private:
-  static constexpr size_t maxDepth = 32;
+  size_t depth = 0;
 
+  bool open() {
+    if (++depth > maxDepth)
+      complaint = tooDeep;
+    return complaint.empty();
+  }
+  bool close() {
+    --depth;
+    return true;
+  }
+};
+
+/// Lines up the values.
+class Builder {
+public:
+  Builder(std::string_view text, Json &json, const std::string &where, JsonReaders readers)
+      : text(text), json(json), where(where), readers(readers) {}
+
+  void run() {
+    simdjson::dom::parser parser;
+    simdjson::dom::element root;
+    simdjson::error_code error = parser.parse(text.data(), text.size()).get(root);
+    if (error)
+      failAt(error);
+    add(root);
+  }
+
+private:
   [[noreturn]] void fail(const std::string &complaint) const {
     throw Error(where + ": " + complaint);
   }
-  bool addText(const std::string &text) {
-    if (text.find('\0') != text.npos)
+  /// simdjson is fast and says little of mistakes: nlohmann's parser says where.
+  [[noreturn]] void failAt(simdjson::error_code error) const {
+    Mistake mistake;
+    nlohmann::json::sax_parse(text.begin(), text.end(), &mistake);
+    fail(!mistake.complaint.empty()
+             ? mistake.complaint
+             : "malformed JSON: " + std::string(simdjson::error_message(error)));
+  }
+
+  void add(simdjson::dom::element value) {
+    using Type = simdjson::dom::element_type;
+    switch (value.type()) {
+    case Type::OBJECT:
+      return addObject(value.get_object().value_unsafe());
+    case Type::ARRAY:
+      return addArray(value.get_array().value_unsafe());
+    case Type::STRING:
+      return addText(value.get_string().value_unsafe());
+    case Type::INT64:
+      return add(Json::Kind::Integer, value.get_int64().value_unsafe());
+    case Type::UINT64: // only those beyond 63 bits
+      fail("the number " + std::to_string(value.get_uint64().value_unsafe()) +
+           " exceeds 64 bits with a sign");
+    case Type::DOUBLE:
+      failAt(simdjson::NUMBER_ERROR);
+    case Type::BOOL:
+      return add(Json::Kind::Boolean, value.get_bool().value_unsafe());
+    case Type::NULL_VALUE:
+      fail("null has no meaning here; remove it");
+    }
+  }
+
+  void addObject(simdjson::dom::object object) {
+    uint32_t at = open(Json::Kind::Object);
+    for (auto [key, value] : object) {
+      addText(key);
+      --json.values[at].size; // it counts with its value
+      add(value);
+    }
+    keys.clear();
+    for (uint32_t member = at + 1; member < json.values.size(); member = json.getEnd(member + 1))
+      keys.push_back(json.getText(json.values[member]));
+    std::sort(keys.begin(), keys.end());
+    auto twice = std::adjacent_find(keys.begin(), keys.end());
+    if (twice != keys.end())
+      fail("the key \"" + std::string(*twice) + "\" stands twice in one object");
+    close(at);
+  }
+
+  void addArray(simdjson::dom::array array) {
+    uint32_t at = open(Json::Kind::Array);
+    const std::function<void(const JsonNode &)> *reader = getReader(at);
+    size_t taken = 0, textBefore = json.text.size();
+    for (simdjson::dom::element element : array) {
+      add(element);
+      if (!reader)
+        continue;
+      JsonNode root(json, where);
+      JsonNode list(json, at, root, json.getText(json.values[at - 1]), 0);
+      (*reader)(JsonNode(json, at + 1, list, std::string_view(), taken++));
+      json.values.resize(at + 1);
+      json.values[at].size = 0;
+      json.text.resize(textBefore);
+    }
+    close(at);
+  }
+
+  /// Who takes the elements of the array that was just opened; null for nobody.
+  const std::function<void(const JsonNode &)> *getReader(uint32_t array) const {
+    if (depth == 2 && json.values.front().kind == Json::Kind::Object)
+      for (const auto &[name, read] : readers)
+        if (name == json.getText(json.values[array - 1]))
+          return &read;
+    return nullptr;
+  }
+
+  void addText(std::string_view string) {
+    if (string.find('\0') != string.npos)
       fail("a string contains the character NUL");
-    if (text.size() > std::numeric_limits<uint32_t>::max())
+    if (string.size() > std::numeric_limits<uint32_t>::max())
       fail("a string has more than 2^32 - 1 characters");
     add(Json::Kind::String, int64_t(json.text.size()));
-    json.values.back().size = uint32_t(text.size());
-    json.text += text;
-    return true;
+    json.values.back().size = uint32_t(string.size());
+    json.text += string;
   }
-  bool add(Json::Kind kind, int64_t payload) {
+  void add(Json::Kind kind, int64_t payload) {
     if (json.values.size() == std::numeric_limits<uint32_t>::max())
       fail("there are more than 2^32 - 1 values");
-    if (!open_.empty())
-      ++json.values[open_.back()].size;
+    if (depth > 0)
+      ++json.values[parent].size;
     json.values.push_back({payload, 0, kind});
-    return true;
-  }
-  bool open(Json::Kind kind) {
-    if (open_.size() == maxDepth)
-      fail("values are nested more than " + std::to_string(maxDepth) + " levels deep");
-    add(kind, 0);
-    open_.push_back(uint32_t(json.values.size() - 1));
-    return true;
-  }
-  bool close() {
-    json.values[open_.back()].payload = int64_t(json.values.size());
-    open_.pop_back();
-    if (reader && open_.size() == 1)
-      reader = nullptr; // the array itself ends
-    return pass();
-  }
-  bool addWhole(Json::Kind kind, int64_t payload) { return add(kind, payload) && pass(); }
-
-  /// Passes on the value that ends here, where it is an element that a reader takes.
-  bool pass() {
-    if (!reader || open_.size() != 2)
-      return true;
-    uint32_t array = open_.back();
-    JsonNode root(json, where);
-    JsonNode list(json, array, root, json.getText(json.values[array - 1]), 0);
-    (*reader)(JsonNode(json, array + 1, list, std::string_view(), taken++));
-    json.values.resize(array + 1);
-    json.values[array].size = 0;
-    json.text.resize(textBefore);
-    return true;
   }
 
+  /// Until it is closed, a container's payload is the one that it is in.
+  uint32_t open(Json::Kind kind) {
+    if (depth == maxDepth)
+      fail(tooDeep);
+    add(kind, parent);
+    ++depth;
+    return parent = uint32_t(json.values.size() - 1);
+  }
+  void close(uint32_t at) {
+    parent = uint32_t(json.values[at].payload);
+    json.values[at].payload = int64_t(json.values.size());
+    --depth;
+  }
+
+  std::string_view text;
   Json &json;
   const std::string &where;
   JsonReaders readers;
-  const std::function<void(const JsonNode &)> *reader = nullptr; ///< of the array that is open
-  size_t taken = 0;                                              ///< its elements so far
-  size_t textBefore = 0; ///< in `json.text`, before they came
-  std::vector<uint32_t> open_;
+  uint32_t parent = 0;                ///< the container that is open
+  size_t depth = 0;                   ///< of it, from 1 on; 0: none is open
   std::vector<std::string_view> keys; ///< of the object that ends
 };
 
@@ -145,8 +202,7 @@ private:
 
 Json weir::parseJson(std::string_view text, const std::string &where, JsonReaders readers) {
   Json json;
-  Builder builder(json, where, readers);
-  nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  Builder(text, json, where, readers).run();
   return json;
 }
 
