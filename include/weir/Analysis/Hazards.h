@@ -29,7 +29,7 @@ struct OperandAccess {
   int64_t strided = -1;
 };
 
-using DispatchAccesses = std::vector<OperandAccess>;
+using DispatchAccesses = llvm::SmallVector<OperandAccess, 2>;
 
 /// The same kind, as the dialect and as the plan spell it.
 inline schedule::HazardKind toAttribute(HazardKind kind) {
