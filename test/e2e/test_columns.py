@@ -2,9 +2,8 @@
 and with the same bits as alone."""
 
 import pytest
+from check import BOUND, PROFILES
 from safetensors.numpy import load_file
-
-from test_graphs import BOUND, PROFILES
 
 # Leading dimensions are rows; the last is a column.
 SHAPES = [(64, 64), (37, 70), (9, 6), (17, 131), (3, 13, 20), (2, 50, 128), (1000, 3), (65, 1, 8)]

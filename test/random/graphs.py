@@ -1,285 +1,832 @@
-"""A seeded generator of graph-level functions, odd sizes included.
+"""A seeded generator of graph-level functions of everything that the graph level takes:
+sizes 0, 1 and primes, many readers, results that alias, broadcasts, windows, norms and
+their gradients, f32 and f64.
 
-Operations are chosen so that f32 and f64 stay close: values stay of order one,
-sums are averages, and nothing is discontinuous."""
+A graph is a list of nodes that can be left out or made smaller one by one (shrink.py), so
+a node says what it is and of which values; shapes follow from its operands.
 
+Operations are chosen so that f32 and f64 stay close: values stay of order one, sums are
+averages, and nothing is discontinuous."""
+
+import copy
+import dataclasses
+import math
 import random
 
 SIZES = [0, 1, 1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 31, 32, 64, 97, 128]
+TINY = [0, 1, 2, 3, 4, 5, 7]
 
 
-class Graph:
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-        self.lines = []
-        self.arguments = []  # (name, type)
-        self.values = []  # (name, shape) of f32 tensors
-        self.count = 0
+class Invalid(Exception):
+    """A node that does not fit its operands; the shrinker tries such."""
 
-    def name(self):
-        self.count += 1
-        return f"%v{self.count}"
 
-    def type(self, shape, element="f32"):
-        return f"tensor<{''.join(f'{size}x' for size in shape)}{element}>"
+def need(condition):
+    if not condition:
+        raise Invalid
+
+
+def type_of(shape, element):
+    return f"tensor<{''.join(f'{size}x' for size in shape)}{element}>"
+
+
+def get_dims(count):
+    return [f"d{i}" for i in range(count)]
+
+
+class Writer:
+    """The text of a function, op by op."""
+
+    def __init__(self):
+        self.lines, self.count = [], 0
 
     def emit(self, text):
         self.lines.append(f"  {text}")
 
-    def argument(self, shape):
-        name = f"%a{len(self.arguments)}"
-        self.arguments.append((name, self.type(shape)))
-        self.values.append((name, shape))
-        return name, shape
+    def op(self, text, results=1):
+        """Adds an op that lacks its result's name; returns the name, names for several."""
+        names = [f"%v{self.count + i}" for i in range(results)]
+        self.count += results
+        self.emit(f"{', '.join(names)} = {text}")
+        return names[0] if results == 1 else names
 
-    def empty(self, shape, element="f32"):
-        name = self.name()
-        self.emit(f"{name} = tensor.empty() : {self.type(shape, element)}")
-        return name
+    def empty(self, shape, element):
+        return self.op(f"tensor.empty() : {type_of(shape, element)}")
 
-    def filled(self, shape, value):
-        scalar, name, empty = self.name(), self.name(), self.empty(shape)
-        self.emit(f"{scalar} = arith.constant {value} : f32")
-        self.emit(f"{name} = linalg.fill ins({scalar} : f32) outs({empty} : {self.type(shape)}) -> {self.type(shape)}")
-        return name
+    def filled(self, shape, element, value):
+        scalar, empty = self.op(f"arith.constant {value} : {element}"), self.empty(shape, element)
+        type = type_of(shape, element)
+        return self.op(f"linalg.fill ins({scalar} : {element}) outs({empty} : {type}) -> {type}")
 
-    def generic(self, loops, kinds, operands, init, out_map, out_shape, body, element="f32"):
-        """`operands` are (name, shape, map results); `body` gets %x0, %x1... and %o."""
-        dims = ", ".join(f"d{i}" for i in range(loops))
-        maps = [results for _, _, results in operands] + [out_map]
-        maps = ", ".join(f"affine_map<({dims}) -> ({', '.join(results)})>" for results in maps)
-        name, out = self.name(), self.type(out_shape, element)
-        names = ", ".join(operand for operand, _, _ in operands)
-        types = ", ".join(self.type(shape) for _, shape, _ in operands)
-        arguments = "".join(f"%x{i}: f32, " for i in range(len(operands)))
+    def generic(self, kinds, operands, outs, body, attributes=""):
+        """`operands` and `outs` are (name, shape, element, results of the map); `body` gets
+        %x0, %x1... and %o0, %o1..., its last line yields."""
+        loops = ", ".join(get_dims(len(kinds)))
+        maps = ", ".join(f"affine_map<({loops}) -> ({', '.join(map)})>" for _, _, _, map in operands + outs)
         iterators = ", ".join(f'"{kind}"' for kind in kinds)
-        self.emit(f"{name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{iterators}]}}")
-        self.emit(f"    ins({names} : {types}) outs({init} : {out}) {{")
-        self.emit(f"^bb0({arguments}%o: {element}):")
-        for line in body:
-            self.emit(f"  {line}")
-        self.emit(f"}} -> {out}")
-        return name
+        types = [type_of(shape, element) for _, shape, element, _ in outs]
+        text = f"linalg.generic {{indexing_maps = [{maps}], iterator_types = [{iterators}]{attributes}}}\n   "
+        if operands:
+            text += (f" ins({', '.join(name for name, _, _, _ in operands)} : "
+                     f"{', '.join(type_of(shape, element) for _, shape, element, _ in operands)})")
+        text += f" outs({', '.join(name for name, _, _, _ in outs)} : {', '.join(types)}) {{"
+        arguments = [f"%x{i}: {operand[2]}" for i, operand in enumerate(operands)]
+        arguments += [f"%o{i}: {out[2]}" for i, out in enumerate(outs)]
+        lines = [f"^bb0({', '.join(arguments)}):", *(f"  {line}" for line in body)]
+        end = f"}} -> {types[0]}" if len(types) == 1 else f"}} -> ({', '.join(types)})"
+        return self.op("\n  ".join([text, *lines, end]), len(outs))
 
-    # Operations; each adds a value.
+    def map(self, shape, element, operands, body, attributes=""):
+        """Every point for itself; `operands` are (name, shape, element, results of the map)."""
+        out = (self.empty(shape, element), shape, element, get_dims(len(shape)))
+        return self.generic(["parallel"] * len(shape), operands, [out],
+                            body + [f"linalg.yield %r : {element}"], attributes)
 
-    def pick(self):
-        return self.random.choice(self.values)
+    def bound(self, name, shape, element):
+        """Of what grows with its row, and is nothing but rounding where the row is constant,
+        a value of order one."""
+        body = ["%half = arith.constant 0.5 : E", "%q = arith.mulf %x0, %x0 : E", "%one = arith.constant 1.0 : E",
+                "%u = arith.addf %q, %one : E", "%s = math.sqrt %u : E", "%t = arith.divf %x0, %s : E",
+                "%r = arith.addf %t, %half : E"]
+        return self.map(shape, element, [(name, shape, element, get_dims(len(shape)))],
+                        [line.replace(": E", f": {element}") for line in body])
 
-    def pointwise(self):
-        name, shape = self.pick()
-        dims = [f"d{i}" for i in range(len(shape))]
-        bodies = [
-            ["%r = math.tanh %x0 : f32"],
-            ["%r = arith.negf %x0 : f32"],
-            ["%s = math.absf %x0 : f32", "%t = math.exp %s : f32", "%one = arith.constant 1.0 : f32",
-             "%u = arith.addf %t, %one : f32", "%r = arith.divf %one, %u : f32"],
-            ["%r = math.erf %x0 : f32"],
-            ["%z = arith.constant 0.0 : f32", "%k = arith.constant 0.1 : f32",
-             "%c = arith.cmpf ogt, %x0, %z : f32", "%m = arith.mulf %x0, %k : f32",
-             "%r = arith.select %c, %x0, %m : f32"],
-            ["%q = arith.mulf %x0, %x0 : f32", "%one = arith.constant 1.0 : f32",
-             "%u = arith.addf %q, %one : f32", "%s = math.rsqrt %u : f32", "%r = arith.mulf %x0, %s : f32"],
-        ]
-        body = self.random.choice(bodies) + ["linalg.yield %r : f32"]
-        result = self.generic(len(shape), ["parallel"] * len(shape), [(name, shape, dims)],
-                              self.empty(shape), dims, shape, body)
-        self.values.append((result, shape))
 
-    def binary(self):
-        """Two values of one shape, or one and a broadcast of some of its dimensions."""
-        name, shape = self.pick()
-        dims = [f"d{i}" for i in range(len(shape))]
-        equal = [value for value in self.values if value[1] == shape]
-        if self.random.random() < 0.5 or not shape:
-            other = (*self.random.choice(equal), dims)
-        else:
-            kept = [i for i in range(len(shape)) if self.random.random() < 0.5]
-            fitting = [v for v in self.values if v[1] == [shape[i] for i in kept]]
-            value = self.random.choice(fitting) if fitting else self.argument([shape[i] for i in kept])
-            other = (*value, [f"d{i}" for i in kept])
-        op = self.random.choice(["addf", "subf", "mulf", "maximumf"])
-        body = [f"%r = arith.{op} %x0, %x1 : f32", "linalg.yield %r : f32"]
-        result = self.generic(len(shape), ["parallel"] * len(shape), [(name, shape, dims), other],
-                              self.empty(shape), dims, shape, body)
-        self.values.append((result, shape))
+# Bodies of functions of %x0, by name. Those of f64 have no function that Vulkan lacks.
+UNARY = {
+    "negf": ["%r = arith.negf %x0 : E"],
+    "absf": ["%s = math.absf %x0 : E", "%h = arith.constant 0.5 : E", "%r = arith.subf %s, %h : E"],
+    "leaky": ["%z = arith.constant 0.0 : E", "%k = arith.constant 0.1 : E", "%c = arith.cmpf ogt, %x0, %z : E",
+              "%m = arith.mulf %x0, %k : E", "%r = arith.select %c, %x0, %m : E"],
+    "rsqrt": ["%q = arith.mulf %x0, %x0 : E", "%one = arith.constant 1.0 : E", "%u = arith.addf %q, %one : E",
+              "%s = math.rsqrt %u : E", "%r = arith.mulf %x0, %s : E"],
+    "sqrt": ["%q = arith.mulf %x0, %x0 : E", "%one = arith.constant 1.0 : E", "%u = arith.addf %q, %one : E",
+             "%s = math.sqrt %u : E", "%r = arith.subf %s, %one : E"],
+    "fma": ["%k = arith.constant 0.5 : E", "%r = math.fma %x0, %k, %k : E"],
+    "clamp": ["%l = arith.constant -0.9 : E", "%h = arith.constant 1.1 : E", "%m = arith.maximumf %x0, %l : E",
+              "%r = arith.minimumf %m, %h : E"],
+    "copysign": ["%one = arith.constant 1.0 : E", "%q = arith.mulf %x0, %x0 : E", "%u = arith.addf %q, %one : E",
+                 "%d = arith.divf %q, %u : E", "%r = math.copysign %d, %x0 : E"],
+}
+UNARY_F32 = {
+    "tanh": ["%r = math.tanh %x0 : E"],
+    "gauss": ["%q = arith.mulf %x0, %x0 : E", "%n = arith.negf %q : E", "%t = math.exp %n : E",
+              "%one = arith.constant 1.0 : E", "%u = arith.addf %t, %one : E", "%r = arith.divf %one, %u : E"],
+    "erf": ["%r = math.erf %x0 : E"],
+    "sin": ["%r = math.sin %x0 : E"],
+    "cos": ["%r = math.cos %x0 : E"],
+    "atan": ["%r = math.atan %x0 : E"],
+    "log": ["%q = arith.mulf %x0, %x0 : E", "%one = arith.constant 1.0 : E", "%u = arith.addf %q, %one : E",
+            "%r = math.log %u : E"],
+    "log1p": ["%q = arith.mulf %x0, %x0 : E", "%r = math.log1p %q : E"],
+    "log2": ["%q = arith.mulf %x0, %x0 : E", "%one = arith.constant 1.0 : E", "%u = arith.addf %q, %one : E",
+             "%r = math.log2 %u : E"],
+    "expm1": ["%t = math.tanh %x0 : E", "%r = math.expm1 %t : E"],
+    "exp2": ["%t = math.tanh %x0 : E", "%r = math.exp2 %t : E"],
+    "powf": ["%q = arith.mulf %x0, %x0 : E", "%one = arith.constant 1.0 : E", "%u = arith.addf %q, %one : E",
+             "%p = arith.constant 0.3 : E", "%r = math.powf %u, %p : E"],
+    "fpowi": ["%t = math.tanh %x0 : E", "%three = arith.constant 3 : i32", "%r = math.fpowi %t, %three : E, i32"],
+}
+BINARY = ["addf", "subf", "mulf", "maximumf", "minimumf"]
+# Where two branches meet, differences are no gradients.
+KINKED = ["absf", "leaky", "clamp", "maximumf", "minimumf"]
 
-    def transpose(self):
-        name, shape = self.pick()
-        order = list(range(len(shape)))
-        self.random.shuffle(order)
-        dims = [f"d{i}" for i in range(len(shape))]
-        out_shape = [shape[i] for i in order]
-        body = ["linalg.yield %x0 : f32"]
+
+class Operation:
+    """What nodes of one kind share. `propose` gives (operands, data), or None where nothing
+    fits; `infer` gives the results' shapes and elements, or raises Invalid; `emit` the text,
+    and the names of the results."""
+
+    has_gradient = True
+
+    def propose(self, graph):
+        raise NotImplementedError
+
+    def infer(self, types, data):
+        raise NotImplementedError
+
+    def emit(self, writer, operands, data):
+        raise NotImplementedError
+
+
+def maybe_alone(graph):
+    return graph.random.random() < 0.15
+
+
+def no_fuse(data):
+    return ", weir.no_fuse" if data.get("alone") else ""
+
+
+class Unary(Operation):
+    def propose(self, graph):
+        value = graph.pick()
+        bodies = UNARY | UNARY_F32 if graph.get(value)[1] == "f32" else UNARY
+        return [value], {"body": graph.random.choice(sorted(bodies)), "alone": maybe_alone(graph)}
+
+    def infer(self, types, data):
+        return [types[0]]
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        body = [line.replace(": E", f": {element}") for line in (UNARY | UNARY_F32)[data["body"]]]
+        return [writer.map(shape, element, [(name, shape, element, get_dims(len(shape)))], body, no_fuse(data))]
+
+
+class Binary(Operation):
+    """Two values of one shape, or one and a broadcast of some of its dimensions, which are
+    left out of the other (`unit`: are of size 1 there)."""
+
+    def propose(self, graph):
+        value = graph.pick()
+        shape, element = graph.get(value)
+        data = {"op": graph.random.choice(BINARY), "kept": list(range(len(shape))), "unit": False}
+        if graph.random.random() < 0.5 and shape:
+            data["kept"] = [i for i in range(len(shape)) if graph.random.random() < 0.5]
+            data["unit"] = graph.random.random() < 0.3
+        return [value, graph.pick_like(self.get_other(shape, data), element)], data
+
+    def get_other(self, shape, data):
+        if data["unit"]:
+            return [size if i in data["kept"] else 1 for i, size in enumerate(shape)]
+        return [shape[i] for i in data["kept"]]
+
+    def infer(self, types, data):
+        (shape, element), other = types
+        need(all(i < len(shape) for i in data["kept"]))
+        need(other == (self.get_other(shape, data), element))
+        return [(shape, element)]
+
+    def emit(self, writer, operands, data):
+        (name, shape, element), (other, other_shape, _) = operands
+        dims = get_dims(len(shape))
+        read = [dims[i] if i in data["kept"] else "0" for i in range(len(shape))] if data["unit"] else [
+            dims[i] for i in data["kept"]]
+        body = [f"%r = arith.{data['op']} %x0, %x1 : {element}"]
+        return [writer.map(shape, element, [(name, shape, element, dims), (other, other_shape, element, read)],
+                           body)]
+
+
+class Select(Operation):
+    """What of two values is larger, by a tensor of i1 that a kernel of its own may make."""
+
+    def propose(self, graph):
+        value = graph.pick()
+        return [value, graph.pick_like(*graph.get(value))], {"alone": maybe_alone(graph)}
+
+    def infer(self, types, data):
+        need(types[0] == types[1])
+        return [types[0]]
+
+    def emit(self, writer, operands, data):
+        (a, shape, element), (b, _, _) = operands
+        dims = get_dims(len(shape))
+        both = [(a, shape, element, dims), (b, shape, element, dims)]
+        mask = writer.map(shape, "i1", both, [f"%r = arith.cmpf ogt, %x0, %x1 : {element}"], no_fuse(data))
+        return [writer.map(shape, element, [(mask, shape, "i1", dims), *both],
+                           [f"%r = arith.select %x0, %x1, %x2 : {element}"])]
+
+
+class Index(Operation):
+    """A value by where it stands, through a tensor of integers."""
+
+    def propose(self, graph):
+        value = graph.pick()
+        shape = graph.get(value)[0]
+        return ([value], {"dimension": graph.random.randrange(len(shape)),
+                          "integer": graph.random.choice(["i32", "i64"])}) if shape else None
+
+    def infer(self, types, data):
+        need(data["dimension"] < len(types[0][0]))
+        return [types[0]]
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        dims, integer = get_dims(len(shape)), data["integer"]
+        places = writer.map(shape, integer, [], [f"%i = linalg.index {data['dimension']} : index",
+                                                 f"%r = arith.index_cast %i : index to {integer}"])
+        body = [f"%f = arith.sitofp %x0 : {integer} to {element}", f"%k = arith.constant 0.01 : {element}",
+                f"%m = arith.mulf %f, %k : {element}", f"%r = arith.addf %x1, %m : {element}"]
+        return [writer.map(shape, element, [(places, shape, integer, dims), (name, shape, element, dims)], body)]
+
+
+class Cast(Operation):
+    """By way of the other type of float."""
+
+    def propose(self, graph):
+        return [graph.pick()], {}
+
+    def infer(self, types, data):
+        return [types[0]]
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        dims, other = get_dims(len(shape)), "f64" if element == "f32" else "f32"
+        there, back = ("extf", "truncf") if other == "f64" else ("truncf", "extf")
+        wide = writer.map(shape, other, [(name, shape, element, dims)],
+                          [f"%c = arith.{there} %x0 : {element} to {other}", f"%k = arith.constant 0.75 : {other}",
+                           f"%r = arith.mulf %c, %k : {other}"])
+        return [writer.map(shape, element, [(wide, shape, other, dims)],
+                           [f"%r = arith.{back} %x0 : {other} to {element}"])]
+
+
+class Pair(Operation):
+    """Two results of one op."""
+
+    def propose(self, graph):
+        value = graph.pick()
+        return [value, graph.pick_like(*graph.get(value))], {}
+
+    def infer(self, types, data):
+        need(types[0] == types[1])
+        return [types[0], types[0]]
+
+    def emit(self, writer, operands, data):
+        (a, shape, element), (b, _, _) = operands
+        dims = get_dims(len(shape))
+        body = [f"%s = arith.addf %x0, %x1 : {element}", f"%d = arith.subf %x0, %x1 : {element}",
+                f"linalg.yield %s, %d : {element}, {element}"]
+        outs = [(writer.empty(shape, element), shape, element, dims) for _ in range(2)]
+        return writer.generic(["parallel"] * len(shape),
+                              [(a, shape, element, dims), (b, shape, element, dims)], outs, body)
+
+
+class Transpose(Operation):
+    def propose(self, graph):
+        value = graph.pick()
+        order = list(range(len(graph.get(value)[0])))
+        graph.random.shuffle(order)
+        return [value], {"order": order, "named": bool(order) and graph.random.random() < 0.5}
+
+    def infer(self, types, data):
+        shape, element = types[0]
+        need(len(shape) == len(data["order"]))
+        return [([shape[i] for i in data["order"]], element)]
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        order = data["order"]
+        out = [shape[i] for i in order]
+        if data["named"]:
+            empty = writer.empty(out, element)
+            return [writer.op(f"linalg.transpose ins({name} : {type_of(shape, element)}) "
+                              f"outs({empty} : {type_of(out, element)}) permutation = {order}")]
         # Loop i walks the result's dimension i, the operand's dimension order[i].
-        read = [dims[order.index(i)] for i in range(len(shape))]
-        result = self.generic(len(shape), ["parallel"] * len(shape), [(name, shape, read)],
-                              self.empty(out_shape), dims, out_shape, body)
-        self.values.append((result, out_shape))
+        read = [f"d{order.index(i)}" for i in range(len(shape))]
+        return [writer.map(out, element, [(name, shape, element, read)], [f"%r = arith.negf %x0 : {element}"])]
 
-    def reduce(self):
-        name, shape = self.pick()
-        dims = [f"d{i}" for i in range(len(shape))]
-        if self.random.random() < 0.3:  # columns: all dimensions but the last ones
-            leading = self.random.randint(0, len(shape))
-            reduced = [i < leading for i in range(len(shape))]
+
+class Window(Operation):
+    """Every so manyeth element from some place on, or backwards: a slice, by its map."""
+
+    has_gradient = False
+
+    def propose(self, graph):
+        value = graph.pick()
+        shape = graph.get(value)[0]
+        large = [i for i, size in enumerate(shape) if size > 1]
+        if not large:
+            return None
+        dimension = graph.random.choice(large)
+        begin = graph.random.randrange(shape[dimension])
+        step = graph.random.choice([1, 1, 2, 3])
+        return [value], {"dimension": dimension, "begin": begin, "step": step}
+
+    def infer(self, types, data):
+        (shape, element), dimension = types[0], data["dimension"]
+        need(dimension < len(shape) and data["begin"] < shape[dimension])
+        size = (shape[dimension] - data["begin"] + data["step"] - 1) // data["step"]
+        return [([*shape[:dimension], size, *shape[dimension + 1:]], element)]
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        [(out, _)] = self.infer([(shape, element)], data)
+        read = get_dims(len(shape))
+        read[data["dimension"]] += f" * {data['step']} + {data['begin']}"
+        return [writer.map(out, element, [(name, shape, element, read)],
+                           [f"%k = arith.constant 0.5 : {element}", f"%r = arith.addf %x0, %k : {element}"])]
+
+
+class Broadcast(Operation):
+    """Into one dimension more."""
+
+    def propose(self, graph):
+        value = graph.pick()
+        shape = graph.get(value)[0]
+        return ([value], {"dimension": graph.random.randint(0, len(shape)),
+                          "size": graph.pick_size()}) if len(shape) < 3 else None
+
+    def infer(self, types, data):
+        shape, element = types[0]
+        need(data["dimension"] <= len(shape))
+        return [([*shape[:data["dimension"]], data["size"], *shape[data["dimension"]:]], element)]
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        [(out, _)] = self.infer([(shape, element)], data)
+        empty = writer.empty(out, element)
+        return [writer.op(f"linalg.broadcast ins({name} : {type_of(shape, element)}) "
+                          f"outs({empty} : {type_of(out, element)}) dimensions = [{data['dimension']}]")]
+
+
+class Constant(Operation):
+    def propose(self, graph):
+        value = graph.pick()
+        return [value], {"splat": graph.random.random() < 0.3}
+
+    def infer(self, types, data):
+        return [types[0]]
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        type, dims = type_of(shape, element), get_dims(len(shape))
+        if data["splat"]:
+            scalar = writer.op(f"arith.constant 0.7 : {element}")
+            constant = writer.op(f"tensor.splat {scalar} : {type}")
         else:
-            reduced = [self.random.random() < 0.5 for _ in shape]
-        if not any(reduced):
-            return
-        kinds = ["reduction" if is_reduced else "parallel" for is_reduced in reduced]
-        kept = [i for i, is_reduced in enumerate(reduced) if not is_reduced]
-        out_shape = [shape[i] for i in kept]
-        length = 1
-        for size, is_reduced in zip(shape, reduced):
-            length *= size if is_reduced else 1
-        if self.random.random() < 0.5 or length == 0:
-            body = [f"%n = arith.constant {1.0 / max(length, 1)!r} : f32", "%m = arith.mulf %x0, %n : f32",
-                    "%r = arith.addf %o, %m : f32"]
-            init = self.filled(out_shape, "0.0") if self.random.random() < 0.7 else self.filled(out_shape, "0.25")
+            numbers = [(7 * i % 11 - 5) / 8 for i in range(math.prod(shape))]
+            for size in reversed(shape):
+                numbers = [numbers[i:i + size] for i in range(0, len(numbers), size)] if size else []
+            constant = writer.op(f"arith.constant dense<{numbers[0] if math.prod(shape) else ''}> : {type}")
+        return [writer.map(shape, element, [(name, shape, element, dims), (constant, shape, element, dims)],
+                           [f"%r = arith.addf %x0, %x1 : {element}"])]
+
+
+class Reduce(Operation):
+    """The mean, its square's, or the largest or least of some dimensions, onto a constant or
+    onto a value."""
+
+    def propose(self, graph):
+        value = graph.pick()
+        shape, element = graph.get(value)
+        if graph.random.random() < 0.3:  # columns: all dimensions but the last ones
+            reduced = list(range(graph.random.randint(0, len(shape))))
         else:
-            body = ["%r = arith.maximumf %o, %x0 : f32"]
-            init = self.filled(out_shape, "0xFF800000")
-        result = self.generic(len(shape), kinds, [(name, shape, dims)], init, [f"d{i}" for i in kept],
-                              out_shape, body + ["linalg.yield %r : f32"])
-        self.values.append((result, out_shape))
+            reduced = [i for i in range(len(shape)) if graph.random.random() < 0.5]
+        if not reduced:
+            return None
+        ops = ["sum", "sum", "square"] + ["maximumf", "minimumf"] * all(shape)
+        data = {"reduced": reduced, "op": graph.random.choice(ops), "init": graph.random.choice([0.0, 0.0, 0.25])}
+        operands = [value]
+        if data["op"] in ("sum", "square") and graph.random.random() < 0.2:
+            operands.append(graph.pick_like([size for i, size in enumerate(shape) if i not in reduced], element))
+        return operands, data
 
-    def contract(self):
-        """A matmul of a value with another or an argument, some operands stored transposed."""
-        matrices = [value for value in self.values if len(value[1]) == 2]
-        if not matrices:
-            return
-        name, (m, k) = self.random.choice(matrices)
-        flip = self.random.random() < 0.5
-        fitting = [v for v in matrices if v[1][1 if flip else 0] == k]
-        if fitting and self.random.random() < 0.5:
-            other, shape = self.random.choice(fitting)
+    def infer(self, types, data):
+        (shape, element), reduced = types[0], data["reduced"]
+        need(all(i < len(shape) for i in reduced))
+        need(all(shape) or data["op"] in ("sum", "square"))
+        out = ([size for i, size in enumerate(shape) if i not in reduced], element)
+        need(len(types) == 1 or types[1] == out)
+        return [out]
+
+    def emit(self, writer, operands, data):
+        name, shape, element = operands[0]
+        dims, reduced, op = get_dims(len(shape)), data["reduced"], data["op"]
+        kept = [i for i in range(len(shape)) if i not in reduced]
+        out = [shape[i] for i in kept]
+        if op in ("sum", "square"):
+            init = operands[1][0] if len(operands) > 1 else writer.filled(out, element, data["init"])
+            length = max(math.prod(shape[i] for i in reduced), 1)
+            body = [f"%y = arith.mulf %x0, %x0 : {element}"] if op == "square" else []
+            body += [f"%n = arith.constant {1.0 / length!r} : {element}",
+                     f"%m = arith.mulf {'%y' if op == 'square' else '%x0'}, %n : {element}",
+                     f"%r = arith.addf %o0, %m : {element}"]
         else:
-            n = self.random.choice(SIZES)
-            other, shape = self.argument([n, k] if flip else [k, n])
-        n = shape[0] if flip else shape[1]
-        out_shape = [m, n]
-        body = ["%p = arith.mulf %x0, %x1 : f32", "%r = arith.addf %o, %p : f32", "linalg.yield %r : f32"]
-        raw = self.generic(3, ["parallel", "parallel", "reduction"],
-                           [(name, [m, k], ["d0", "d2"]), (other, shape, ["d1", "d2"] if flip else ["d2", "d1"])],
-                           self.filled(out_shape, "0.0"), ["d0", "d1"], out_shape, body)
-        scale = [f"%n = arith.constant {1.0 / max(k, 1) ** 0.5!r} : f32", "%r = arith.mulf %x0, %n : f32",
-                 "linalg.yield %r : f32"]
-        result = self.generic(2, ["parallel"] * 2, [(raw, out_shape, ["d0", "d1"])], self.empty(out_shape),
-                              ["d0", "d1"], out_shape, scale)
-        self.values.append((result, out_shape))
+            infinity = {"maximumf": {"f32": "0xFF800000", "f64": "0xFFF0000000000000"},
+                        "minimumf": {"f32": "0x7F800000", "f64": "0x7FF0000000000000"}}[op][element]
+            init = writer.filled(out, element, infinity)
+            body = [f"%r = arith.{op} %o0, %x0 : {element}"]
+        kinds = ["reduction" if i in reduced else "parallel" for i in range(len(shape))]
+        return [writer.generic(kinds, [(name, shape, element, dims)],
+                               [(init, out, element, [dims[i] for i in kept])],
+                               body + [f"linalg.yield %r : {element}"])]
 
-    def pick_like(self, shape):
-        """A value of this shape, or a new argument."""
-        equal = [value for value in self.values if value[1] == shape]
-        return self.random.choice(equal)[0] if equal and self.random.random() < 0.7 else self.argument(shape)[0]
 
-    def bounded(self, name, shape):
-        """Adds a result that grows with its row, and is nothing but rounding where the
-        row is constant: it becomes a value of order one."""
-        dims = [f"d{i}" for i in range(len(shape))]
-        result = self.generic(len(shape), ["parallel"] * len(shape), [(name, shape, dims)], self.empty(shape),
-                              dims, shape, ["%half = arith.constant 0.5 : f32", "%t = math.tanh %x0 : f32",
-                                            "%r = arith.addf %t, %half : f32", "linalg.yield %r : f32"])
-        self.values.append((result, shape))
+class Contract(Operation):
+    """A product of matrices, of batches of them, or of a matrix and a vector; some stored
+    transposed. Scaled, so that what comes out is of order one."""
 
-    def norm(self):
-        tensors = [value for value in self.values if value[1]]
-        if tensors:
-            name, shape = self.random.choice(tensors)
-            self.random.choice([self.softmax, self.trailing_norm, self.cross_entropy])(name, shape)
+    # kind: (loops, of which the last is summed; operands' and result's dimensions)
+    KINDS = {
+        "matmul": ("mnk", "mk", "kn", "mn"), "transposed": ("mnk", "mk", "nk", "mn"),
+        "both": ("mnk", "km", "nk", "mn"), "batch_matmul": ("bmnk", "bmk", "bkn", "bmn"),
+        "matvec": ("mk", "mk", "k", "m"), "vecmat": ("nk", "k", "kn", "n"), "dot": ("k", "k", "k", ""),
+        "shared": ("bmnk", "bmk", "kn", "bmn"), "gradient": ("mnk", "km", "kn", "mn"),
+    }
+    NAMED = ["matmul", "batch_matmul", "matvec", "vecmat", "dot"]
 
-    def softmax(self, name, shape):
-        """A softmax or its logarithm, and perhaps the VJP of it."""
-        axis = self.random.randrange(len(shape))
-        kind, type, result = self.random.choice(["softmax", "log_softmax"]), self.type(shape), self.name()
-        if kind == "softmax":
-            empty = self.empty(shape)
-            self.emit(f"{result} = linalg.softmax dimension({axis}) ins({name} : {type}) outs({empty} : {type}) -> {type}")
+    def propose(self, graph):
+        value = graph.pick()
+        shape, element = graph.get(value)
+        kinds = [kind for kind, (_, first, _, _) in self.KINDS.items() if len(first) == len(shape)]
+        if not kinds:
+            return None
+        kind = graph.random.choice(kinds)
+        sizes = dict(zip(self.KINDS[kind][1], shape))
+        other = []
+        for dim in self.KINDS[kind][2]:
+            sizes.setdefault(dim, graph.pick_size())
+            other.append(sizes[dim])
+        return [value, graph.pick_like(other, element)], {"kind": kind, "named": graph.random.random() < 0.5}
+
+    def infer(self, types, data):
+        _, first, second, out = self.KINDS[data["kind"]]
+        need(len(types[0][0]) == len(first) and len(types[1][0]) == len(second) and types[0][1] == types[1][1])
+        sizes = dict(zip(first, types[0][0]))
+        for dim, size in zip(second, types[1][0]):
+            need(sizes.setdefault(dim, size) == size)
+        return [([sizes[dim] for dim in out], types[0][1])]
+
+    def emit(self, writer, operands, data):
+        loops, first, second, out = self.KINDS[data["kind"]]
+        (a, a_shape, element), (b, b_shape, _) = operands
+        sizes = dict(zip(first, a_shape)) | dict(zip(second, b_shape))
+        shape = [sizes[dim] for dim in out]
+        init, type = writer.filled(shape, element, "0.0"), type_of(shape, element)
+        if data["named"] and data["kind"] in self.NAMED:
+            raw = writer.op(f"linalg.{data['kind']} ins({a}, {b} : {type_of(a_shape, element)}, "
+                            f"{type_of(b_shape, element)}) outs({init} : {type}) -> {type}")
         else:
-            self.emit(f"{result} = norm.log_softmax {name} {{axis = {axis} : i64}} : {type}")
-        self.bounded(result, shape)
-        if self.random.random() < 0.7:
-            cotangent, gradient = self.pick_like(shape), self.name()
-            self.emit(f"{gradient} = norm.{kind}_vjp {cotangent}, {result} {{axis = {axis} : i64}} : {type}")
-            self.bounded(gradient, shape)
+            dims = {dim: f"d{i}" for i, dim in enumerate(loops)}
+            kinds = ["parallel" if dim in out else "reduction" for dim in loops]
+            body = [f"%p = arith.mulf %x0, %x1 : {element}", f"%r = arith.addf %o0, %p : {element}",
+                    f"linalg.yield %r : {element}"]
+            raw = writer.generic(kinds, [(a, a_shape, element, [dims[d] for d in first]),
+                                         (b, b_shape, element, [dims[d] for d in second])],
+                                 [(init, shape, element, [dims[d] for d in out])], body)
+        scale = 1.0 / max(sizes["k"], 1) ** 0.5
+        return [writer.map(shape, element, [(raw, shape, element, get_dims(len(shape)))],
+                           [f"%n = arith.constant {scale!r} : {element}", f"%r = arith.mulf %x0, %n : {element}"])]
 
-    def trailing_norm(self, name, shape):
-        """LayerNorm or RMSNorm, or the VJP of one; `eps` is large, since nothing
-        in f32 is close where a row is almost constant."""
-        axes = self.random.randint(1, len(shape))
-        columns = shape[-axes:]
-        kind, type, weights = self.random.choice(["layer_norm", "rms_norm"]), self.type(shape), self.type(columns)
-        gamma = f"gamma({self.pick_like(columns)} : {weights}) " if self.random.random() < 0.7 else ""
-        attributes = f"{{axes = {axes} : i64, eps = 1.0e-1 : f64}}"
-        if self.random.random() < 0.3:
-            result = self.name()
-            self.emit(f"{result} = norm.{kind} {name} {gamma}{attributes} : {type}")
-            self.bounded(result, shape)
-            return
-        gradients = [self.name() for _ in range(3 if kind == "layer_norm" else 2)]
-        cotangent = self.pick_like(shape)
-        self.emit(f"{', '.join(gradients)} = norm.{kind}_vjp {cotangent}, {name} {gamma}{attributes} : {type}, {weights}")
-        self.bounded(gradients[0], shape)
-        for gradient in gradients[1:]:
-            if self.random.random() < 0.8:
-                self.bounded(gradient, columns)
 
-    def cross_entropy(self, name, shape):
-        """The losses of rows, or the gradient of a loss; some targets are ignored."""
+class Collapse(Operation):
+    def propose(self, graph):
+        value = graph.pick()
+        rank = len(graph.get(value)[0])
+        return ([value], {"at": graph.random.randrange(rank - 1)}) if rank > 1 else None
+
+    def infer(self, types, data):
+        (shape, element), at = types[0], data["at"]
+        need(at + 1 < len(shape))
+        return [([*shape[:at], shape[at] * shape[at + 1], *shape[at + 2:]], element)]
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        [(out, _)] = self.infer([(shape, element)], data)
+        at = data["at"]
+        groups = [[i] for i in range(at)] + [[at, at + 1]] + [[i] for i in range(at + 2, len(shape))]
+        return [writer.op(f"tensor.collapse_shape {name} {groups} : {type_of(shape, element)} into "
+                          f"{type_of(out, element)}")]
+
+
+class Expand(Operation):
+    def propose(self, graph):
+        value = graph.pick()
+        shape = graph.get(value)[0]
+        if not shape or len(shape) > 2:
+            return None
+        at = graph.random.randrange(len(shape))
+        factors = [i for i in range(1, shape[at] + 1) if shape[at] % i == 0] or [1]
+        return [value], {"at": at, "inner": graph.random.choice(factors)}
+
+    def infer(self, types, data):
+        (shape, element), at, inner = types[0], data["at"], data["inner"]
+        need(at < len(shape) and shape[at] % inner == 0)
+        return [([*shape[:at], shape[at] // inner, inner, *shape[at + 1:]], element)]
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        [(out, _)] = self.infer([(shape, element)], data)
+        at = data["at"]
+        groups = [[i] for i in range(at)] + [[at, at + 1]] + [[i + 1] for i in range(at + 1, len(shape))]
+        return [writer.op(f"tensor.expand_shape {name} {groups} output_shape {out} : {type_of(shape, element)} "
+                          f"into {type_of(out, element)}")]
+
+
+class Softmax(Operation):
+    """A softmax or its logarithm."""
+
+    def propose(self, graph):
+        value = graph.pick(element="f32")
+        shape = graph.get(value)[0] if value is not None else []
+        return ([value], {"axis": graph.random.randrange(len(shape)),
+                          "log": graph.random.random() < 0.5}) if shape else None
+
+    def infer(self, types, data):
+        need(data["axis"] < len(types[0][0]) and types[0][1] == "f32")
+        return [types[0]]
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        type, axis = type_of(shape, element), data["axis"]
+        if data["log"]:
+            result = writer.op(f"norm.log_softmax {name} {{axis = {axis} : i64}} : {type}")
+        else:
+            empty = writer.empty(shape, element)
+            result = writer.op(f"linalg.softmax dimension({axis}) ins({name} : {type}) outs({empty} : {type}) "
+                               f"-> {type}")
+        return [writer.bound(result, shape, element)]
+
+
+class SoftmaxVjp(Softmax):
+    """Of a softmax, or of its logarithm, with its result made here."""
+
+    def propose(self, graph):
+        found = super().propose(graph)
+        return found and ([*found[0], graph.pick_like(*graph.get(found[0][0]))], found[1])
+
+    def infer(self, types, data):
+        need(types[0] == types[1])
+        return super().infer(types[:1], data)
+
+    def emit(self, writer, operands, data):
+        [result] = super().emit(writer, operands[:1], data)
+        (_, shape, element), (cotangent, _, _) = operands
+        kind = "log_softmax" if data["log"] else "softmax"
+        gradient = writer.op(f"norm.{kind}_vjp {cotangent}, {result} {{axis = {data['axis']} : i64}} : "
+                             f"{type_of(shape, element)}")
+        return [writer.bound(gradient, shape, element)]
+
+
+# Nothing in f32 is close where a row is almost constant, hence a large eps.
+EPS = "1.0e-1"
+
+
+class Norm(Operation):
+    """LayerNorm or RMSNorm."""
+
+    def propose(self, graph):
+        value = graph.pick()
+        shape, element = graph.get(value)
+        if not shape:
+            return None
+        data = {"axes": graph.random.randint(1, len(shape)), "kind": graph.random.choice(["layer_norm", "rms_norm"]),
+                "gamma": graph.random.random() < 0.7}
+        data["beta"] = data["kind"] == "layer_norm" and graph.random.random() < 0.5
+        columns = shape[-data["axes"]:]
+        return [value] + [graph.pick_like(columns, element) for _ in range(data["gamma"] + data["beta"])], data
+
+    def infer(self, types, data):
+        shape, element = types[0]
+        need(data["axes"] <= len(shape))
+        need(types[1:] == [(shape[-data["axes"]:], element)] * (data["gamma"] + data["beta"]))
+        return [(shape, element)]
+
+    def emit(self, writer, operands, data):
+        name, shape, element = operands[0]
+        weights = [f"({weight} : {type_of(columns, element)})" for weight, columns, _ in operands[1:]]
+        names = ["gamma"] * data["gamma"] + ["beta"] * data["beta"]
+        optional = "".join(f"{a}{b} " for a, b in zip(names, weights))
+        result = writer.op(f"norm.{data['kind']} {name} {optional}{{axes = {data['axes']} : i64, eps = {EPS} : f64}} : "
+                           f"{type_of(shape, element)}")
+        return [writer.bound(result, shape, element)]
+
+
+class NormVjp(Operation):
+    """The gradients of a LayerNorm or RMSNorm."""
+
+    def propose(self, graph):
+        found = Norm().propose(graph)
+        if not found:
+            return None
+        operands, data = found
+        data["beta"] = False
+        return [operands[0], graph.pick_like(*graph.get(operands[0])), *operands[1:1 + data["gamma"]]], data
+
+    def infer(self, types, data):
+        shape, element = types[0]
+        need(data["axes"] <= len(shape) and types[1] == types[0])
+        columns = (shape[-data["axes"]:], element)
+        need(types[2:] == [columns] * data["gamma"])
+        return [(shape, element)] + [columns] * (2 if data["kind"] == "layer_norm" else 1)
+
+    def emit(self, writer, operands, data):
+        (name, shape, element), (cotangent, _, _) = operands[:2]
+        columns = shape[-data["axes"]:]
+        gamma = f"gamma({operands[2][0]} : {type_of(columns, element)}) " if data["gamma"] else ""
+        gradients = writer.op(f"norm.{data['kind']}_vjp {cotangent}, {name} {gamma}{{axes = {data['axes']} : i64, "
+                              f"eps = {EPS} : f64}} : {type_of(shape, element)}, {type_of(columns, element)}",
+                              3 if data["kind"] == "layer_norm" else 2)
+        return [writer.bound(gradient, shape if i == 0 else columns, element) for i, gradient in enumerate(gradients)]
+
+
+class CrossEntropy(Operation):
+    """The losses of rows; some targets are ignored."""
+
+    def propose(self, graph):
+        value = graph.pick(element="f32")
+        shape = graph.get(value)[0] if value is not None else []
+        return ([value], {"integer": graph.random.choice(["i64", "i32"])}) if shape else None
+
+    def infer(self, types, data):
+        shape, element = types[0]
+        need(shape and element == "f32")
+        return [(shape[:-1], element)]
+
+    def targets(self, writer, shape, integer):
         rows, classes = shape[:-1], shape[-1]
-        numbers = 1
-        for size in rows:
-            numbers *= size
-        type, integers = self.type(shape), self.type(rows, "i64")
         # Without classes, every target has to be one that is ignored.
-        kept = 0.8 if classes else 0.0
-        flat = [self.random.randrange(classes) if self.random.random() < kept else -100 for _ in range(numbers)]
+        flat = [-100 if not classes or i % 5 == 3 else 3 * i % classes for i in range(math.prod(rows))]
         nested = flat
         for size in reversed(rows):
             nested = [nested[i:i + size] for i in range(0, len(nested), size)] if size else []
-        targets = self.name()
-        self.emit(f"{targets} = arith.constant dense<{nested[0] if numbers else ''}> : {integers}")
-        if self.random.random() < 0.3:
-            result = self.name()
-            self.emit(f"{result} = norm.softmax_cross_entropy none {name}, {targets} : {type}, {integers} -> {self.type(rows)}")
-            self.bounded(result, rows)
-            return
-        reduction, gradient = self.random.choice(["none", "sum", "mean"]), self.name()
-        loss_shape = rows if reduction == "none" else []
-        loss = self.pick_like(loss_shape)
-        self.emit(f"{gradient} = norm.softmax_cross_entropy_vjp {reduction} {loss}, {name}, {targets} : "
-                  f"{self.type(loss_shape)}, {type}, {integers}")
-        self.bounded(gradient, shape)
+        return writer.op(f"arith.constant dense<{nested[0] if flat else ''}> : {type_of(rows, integer)}")
 
-    def reshape(self):
-        name, shape = self.pick()
-        if len(shape) < 2:
-            return
-        result, out_shape = self.name(), [shape[0] * shape[1], *shape[2:]]
-        groups = [[0, 1]] + [[i] for i in range(2, len(shape))]
-        self.emit(f"{result} = tensor.collapse_shape {name} {groups} : {self.type(shape)} into {self.type(out_shape)}")
-        self.values.append((result, out_shape))
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        rows, integers = shape[:-1], type_of(shape[:-1], data["integer"])
+        targets = self.targets(writer, shape, data["integer"])
+        result = writer.op(f"norm.softmax_cross_entropy none {name}, {targets} : {type_of(shape, element)}, {integers} "
+                           f"-> {type_of(rows, element)}")
+        return [writer.bound(result, rows, element)]
+
+
+class CrossEntropyVjp(CrossEntropy):
+    def propose(self, graph):
+        found = super().propose(graph)
+        if not found:
+            return None
+        [value], data = found
+        data["reduction"] = graph.random.choice(["none", "sum", "mean"])
+        rows = graph.get(value)[0][:-1]
+        return [value, graph.pick_like(rows if data["reduction"] == "none" else [], "f32")], data
+
+    def infer(self, types, data):
+        [rows] = super().infer(types, data)
+        need(types[1] == (rows if data["reduction"] == "none" else ([], "f32")))
+        return [types[0]]
+
+    def emit(self, writer, operands, data):
+        (name, shape, element), (loss, loss_shape, _) = operands
+        targets = self.targets(writer, shape, data["integer"])
+        gradient = writer.op(f"norm.softmax_cross_entropy_vjp {data['reduction']} {loss}, {name}, {targets} : "
+                             f"{type_of(loss_shape, element)}, {type_of(shape, element)}, "
+                             f"{type_of(shape[:-1], data['integer'])}")
+        return [writer.bound(gradient, shape, element)]
+
+
+OPERATIONS = {operation.__name__: operation() for operation in [
+    Unary, Binary, Select, Index, Cast, Pair, Transpose, Window, Broadcast, Constant, Reduce, Contract, Collapse,
+    Expand, Softmax, SoftmaxVjp, Norm, NormVjp, CrossEntropy, CrossEntropyVjp]}
+# How often, of kinds that are more to the point than others.
+WEIGHTS = {"Unary": 4, "Binary": 4, "Reduce": 4, "Contract": 3, "NormVjp": 2}
+
+
+@dataclasses.dataclass
+class Argument:
+    shape: list
+    element: str
+    donate: bool = False
+
+
+@dataclasses.dataclass
+class Node:
+    kind: str
+    operands: list  # values
+    results: list  # values
+    data: dict
+
+
+class Graph:
+    """A function `f`. Values are numbers; `arguments` has those of arguments."""
+
+    def __init__(self, arguments, nodes, results):
+        self.arguments, self.nodes, self.results = arguments, nodes, results
+
+    def copy(self):
+        return copy.deepcopy(self)
+
+    def infer(self):
+        """The type of every value. Raises Invalid."""
+        types = {value: (argument.shape, argument.element) for value, argument in self.arguments.items()}
+        for node in self.nodes:
+            inferred = OPERATIONS[node.kind].infer([types[value] for value in node.operands], node.data)
+            types |= dict(zip(node.results, inferred))
+        return types
 
     def text(self):
-        results = self.random.sample(self.values, min(len(self.values), self.random.randint(1, 4)))
-        if self.values[-1] not in results:
-            results.append(self.values[-1])
-        arguments = ", ".join(f"{name}: {type}" for name, type in self.arguments)
-        types = ", ".join(self.type(shape) for _, shape in results)
-        names = ", ".join(name for name, _ in results)
-        return "\n".join([f"func.func @f({arguments}) -> ({types}) {{", *self.lines,
-                          f"  return {names} : {types}", "}", ""])
+        types, names, writer = self.infer(), {}, Writer()
+        arguments = []
+        for i, (value, argument) in enumerate(self.arguments.items()):
+            names[value] = f"%a{i}"
+            donate = " {weir.donate}" if argument.donate else ""
+            arguments.append(f"{names[value]}: {type_of(argument.shape, argument.element)}{donate}")
+        for node in self.nodes:
+            operands = [(names[value], *types[value]) for value in node.operands]
+            names |= dict(zip(node.results, OPERATIONS[node.kind].emit(writer, operands, node.data)))
+        result_types = ", ".join(type_of(*types[value]) for value in self.results)
+        return "\n".join([f"func.func @f({', '.join(arguments)}) -> ({result_types}) {{", *writer.lines,
+                          f"  return {', '.join(names[value] for value in self.results)} : {result_types}", "}", ""])
+
+    def is_smooth(self):
+        """Whether gradients may be compared with differences."""
+        return not any(node.kind == "Select" or {node.data.get("body"), node.data.get("op")} & set(KINKED)
+                       for node in self.nodes)
 
 
-def make_graph(seed):
-    """Returns the text of a module with one function, `f`."""
-    graph = Graph(seed)
-    for _ in range(graph.random.randint(1, 3)):
-        rank = graph.random.choice([0, 1, 2, 2, 2, 3])
-        graph.argument([graph.random.choice(SIZES) for _ in range(rank)])
-    operations = [graph.pointwise, graph.pointwise, graph.binary, graph.binary, graph.transpose, graph.reduce,
-                  graph.reduce, graph.contract, graph.norm, graph.norm, graph.reshape]
-    for _ in range(graph.random.randint(1, 12)):
-        graph.random.choice(operations)()
-    return graph.text()
+class Maker:
+    """Makes a graph, value by value."""
+
+    def __init__(self, seed, sizes):
+        self.random, self.sizes = random.Random(seed), sizes
+        self.element = self.random.choice(["f32"] * 4 + ["f64"])
+        self.arguments, self.nodes, self.types = {}, [], {}
+
+    def pick_size(self):
+        return self.random.choice(self.sizes)
+
+    def get(self, value):
+        return self.types[value]
+
+    def pick(self, element=None):
+        found = [value for value, type in self.types.items() if element in (None, type[1])]
+        # New values and old ones: chains, and many readers of one.
+        return self.random.choice(found[-3:] if self.random.random() < 0.4 else found) if found else None
+
+    def argument(self, shape, element):
+        value = len(self.types)
+        self.arguments[value] = Argument(shape, element, self.random.random() < 0.25)
+        self.types[value] = (shape, element)
+        return value
+
+    def pick_like(self, shape, element):
+        """A value of this type, or a new argument."""
+        equal = [value for value, type in self.types.items() if type == (shape, element)]
+        return self.random.choice(equal) if equal and self.random.random() < 0.7 else self.argument(shape, element)
+
+    def add(self, kind):
+        proposed = OPERATIONS[kind].propose(self)
+        if proposed is None:
+            return
+        operands, data = proposed
+        inferred = OPERATIONS[kind].infer([self.types[value] for value in operands], data)
+        # What is too large takes time and shows nothing.
+        if any(math.prod(shape) > 2**15 for shape, _ in inferred):
+            return
+        results = list(range(len(self.types), len(self.types) + len(inferred)))
+        self.types |= dict(zip(results, inferred))
+        self.nodes.append(Node(kind, operands, results, data))
+
+
+def make(seed, differentiable=False, sizes=SIZES):
+    """The graph of a seed. `differentiable`: every op has a gradient rule."""
+    maker = Maker(seed, sizes)
+    for _ in range(maker.random.randint(1, 3)):
+        rank = maker.random.choice([0, 1, 2, 2, 2, 3])
+        maker.argument([maker.pick_size() for _ in range(rank)], maker.element)
+    kinds = [kind for kind, operation in OPERATIONS.items() if operation.has_gradient or not differentiable]
+    weights = [WEIGHTS.get(kind, 1) for kind in kinds]
+    for _ in range(maker.random.randint(1, 12)):
+        maker.add(maker.random.choices(kinds, weights)[0])
+    values = list(maker.types)
+    results = maker.random.sample(values, min(len(values), maker.random.randint(1, 4)))
+    if values[-1] not in results:
+        results.append(values[-1])
+    if maker.random.random() < 0.1:
+        results.append(results[0])  # two results that are one value
+    return Graph(maker.arguments, maker.nodes, results)
+
+
+def make_graph(seed, **options):
+    """The text of a module with one function, `f`."""
+    return make(seed, **options).text()

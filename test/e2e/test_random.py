@@ -1,0 +1,72 @@
+"""Random graphs on everything that runs or checks them: see test/random."""
+
+import re
+import sys
+
+import pytest
+from check import check_gradients, check_values, get_profile
+from conftest import ROOT
+from graphs import OPERATIONS, make
+from shrink import shrink
+
+SEEDS = range(200)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_graph(weir, seed):
+    graph = make(seed, differentiable=seed % 2 == 0)
+    check_values(weir, graph, seed, get_profile(seed), validated=seed % 8 == 0, pinned=seed % 4 == 1)
+
+
+@pytest.mark.parametrize("seed", SEEDS[2::8])
+def test_gradients_of_random_graph(weir, seed):
+    check_gradients(weir, make(seed, differentiable=True), seed, validated=seed % 16 == 2)
+
+
+def test_graphs_have_everything():
+    """Every kind of operation, among the seeds above; the same for the same seed."""
+    graphs = [make(seed, differentiable=seed % 2 == 0) for seed in SEEDS]
+    assert {node.kind for graph in graphs for node in graph.nodes} == set(OPERATIONS)
+    shapes = [shape for graph in graphs for shape, _ in graph.infer().values()]
+    assert {0, 1, 97} <= {size for shape in shapes for size in shape}
+    assert any(len(set(graph.results)) < len(graph.results) for graph in graphs), "no two results that are one"
+    assert any(set(graph.results) & set(graph.arguments) for graph in graphs), "no result that is an argument"
+    assert any(argument.donate for graph in graphs for argument in graph.arguments.values())
+    assert make(7).text() == make(7).text() != make(8).text()
+
+
+def test_what_fails_is_made_smaller(weir):
+    """To the one op that is to blame, on values of few elements."""
+    def fails(graph):
+        return "math.rsqrt" in graph.text()
+    graph = next(graph for graph in map(make, SEEDS) if len(graph.nodes) > 5 and fails(graph))
+    smaller = shrink(graph, fails)
+    [node] = smaller.nodes
+    assert node.data["body"] == "rsqrt" and len(smaller.results) == 1
+    assert all(size <= 1 for shape, _ in smaller.infer().values() for size in shape)
+    weir.compile_text(smaller.text())
+
+
+def test_what_fails_is_a_lit_test(weir, capsys):
+    sys.path.insert(0, str(ROOT / "test/random"))
+    import run
+    run.print_lit_test(make(3), 3, "weir run a.weir --random-inputs=3\nresult0 is wrong")
+    text = capsys.readouterr().out
+    assert "weir run a.weir" in text and "result0 is wrong" in text
+    commands = re.findall(r"// RUN: (.*)", text)
+    assert len(commands) == 6
+    assert weir.compile_text(text)
+
+
+def test_contraction_of_one_product(weir):
+    """Its domain has no dimension to sum over."""
+    artifact = weir.compile_text("""
+func.func @f(%a: tensor<5x1xf32>, %b: tensor<1x8xf32>) -> tensor<5x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<5x8xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%empty : tensor<5x8xf32>) -> tensor<5x8xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<5x1xf32>, tensor<1x8xf32>) outs(%fill : tensor<5x8xf32>) -> tensor<5x8xf32>
+  return %c : tensor<5x8xf32>
+}
+""")
+    weir.compare(artifact, ["--random-inputs=1"], 1e-6)

@@ -1,0 +1,44 @@
+"""What holds of every graph, whoever runs it. `weir` is conftest.py's; what does not hold is
+an AssertionError."""
+
+# Relative to the largest expected magnitude of each result: values are of order one and at
+# most a dozen operations deep. Gradients are sums over all of them.
+BOUND, GRADIENT_BOUND = 1e-4, 1e-3
+
+# Other habits than lavapipe's own, on the same device.
+PROFILES = {
+    "rows_of_workgroups": {"row_mapping": "workgroup", "workgroup_size": 64},
+    "rows_of_lanes": {"row_mapping": "lane", "workgroup_size": 16},
+    "scalars": {"vector_width": 1, "contraction_rows": 1},
+    "short_loops_and_small_grids": {"max_loop_trips": 7, "max_grid": [3, 5, 65535]},
+    "nothing_kept": {"private_row_bytes": 1},
+    "two_queues": {"queues": 2},
+}
+
+
+def check_values(weir, graph, seed, profile=None, validated=False, pinned=False):
+    """Compiles, which verifies, and compares: Vulkan with the reference in f64, the simulator
+    with Vulkan bit by bit, the reference as written with that in f64. Where values lie (`pinned`)
+    changes no bit."""
+    flags = [f"--target=vulkan:{weir.profile(**PROFILES[profile])}"] if profile else []
+    artifact, inputs = weir.compile_text(graph.text(), "a", *flags), [f"--random-inputs={seed}"]
+    output = weir.compare(artifact, inputs, BOUND, validated=validated)
+    weir.run("run", artifact, "--device=reference", *inputs, f"--compare={weir.folder / 'expected.safetensors'}",
+             f"--tolerance={BOUND}")
+    if pinned:
+        other = weir.folder / "pinned.safetensors"
+        weir.run("run", weir.compile_text(graph.text(), "pinned", "--no-reuse", *flags), *inputs, f"--output={other}")
+        assert output.read_bytes() == other.read_bytes(), "where values lie changed their bits"
+
+
+def check_gradients(weir, graph, seed, validated=False):
+    """Those of all arguments, against differences, and on everyone as values are."""
+    artifact = weir.compile_text(graph.text(), "a", "--vjp=f", "--entry=f.vjp")
+    if graph.is_smooth():
+        weir.run("gradcheck", "a.mlir", "--entry=f", f"--seed={seed}")
+    weir.compare(artifact, [f"--random-inputs={seed}"], GRADIENT_BOUND, validated=validated)
+
+
+def get_profile(seed):
+    """Every other graph has the device's own."""
+    return list(PROFILES)[seed // 2 % len(PROFILES)] if seed % 2 else None

@@ -1,0 +1,103 @@
+"""random-graphs [--count=10000] [--seed=0] [--jobs=N]
+
+Makes random graphs and runs each through the reference in f64 and f32, Vulkan under
+synchronization validation, the simulator and the verifier; every other one with gradients,
+against differences and on all of these. A graph that fails is made smaller as long as it
+fails, and printed as a lit test. Exits 1 if one failed. Needs a build: scripts/build release."""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "test/e2e"))
+from check import GRADIENT_BOUND, BOUND, PROFILES, check_gradients, check_values, get_profile  # noqa: E402
+from conftest import Weir  # noqa: E402
+from graphs import make  # noqa: E402
+from shrink import shrink  # noqa: E402
+
+
+def find_problem(graph, seed, has_gradients):
+    """What fails of a graph, None for nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        weir = Weir(pathlib.Path(folder))
+        try:
+            check_values(weir, graph, seed, get_profile(seed), validated=True, pinned=seed % 4 == 0)
+            if has_gradients:
+                check_gradients(weir, graph, seed, validated=True)
+        except AssertionError as problem:
+            # Folders and tools have other names each time.
+            return re.sub(rf"{re.escape(folder)}/?|\S*/bin/|\S*scripts/", "", str(problem))
+    return None
+
+
+def get_step(problem):
+    """The command that failed, without what is particular to a run."""
+    return problem.splitlines()[0] if problem else None
+
+
+def print_lit_test(graph, seed, problem):
+    profile, step = get_profile(seed), get_step(problem)
+    compile, inputs = "weir compile %s -o %t.weir", f"--random-inputs={seed}"
+    lines = [f"// Found by scripts/random-graphs --seed={seed} --count=1: {step}"]
+    lines += [f"//   {line}" for line in problem.splitlines()[1:7]]
+    if profile:
+        edit = f"import json; p = json.load(open('%t.json')); json.dump(p | {PROFILES[profile]}, open('%t.json', 'w'))"
+        lines += ["// RUN: weir devices --emit-profile=%t.json", f'// RUN: %python -c "{edit}"']
+        compile += " --target=vulkan:%t.json"
+    bound = BOUND
+    if "gradcheck" in step:
+        lines.append(f"// RUN: weir gradcheck %s --entry=f --seed={seed}")
+    if "f.vjp" in step or "gradcheck" in step:
+        compile, bound = compile + " --vjp=f --entry=f.vjp", GRADIENT_BOUND
+    lines += [f"// RUN: {compile}",
+              f"// RUN: weir run %t.weir --device=reference --f64 {inputs} --output=%t.safetensors",
+              f"// RUN: weir run %t.weir {inputs} --compare=%t.safetensors --tolerance={bound}",
+              f"// RUN: weir run %t.weir --device=sim {inputs}"]
+    print("\n".join([*lines, graph.text()]), flush=True)
+
+
+def judge(seed):
+    has_gradients = seed % 2 == 0
+    graph = make(seed, differentiable=has_gradients)
+    problem = find_problem(graph, seed, has_gradients)
+    if problem is None:
+        return None
+    step = get_step(problem)
+    smaller = shrink(graph, lambda other: get_step(find_problem(other, seed, has_gradients)) == step)
+    return smaller, seed, find_problem(smaller, seed, has_gradients) or problem
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="random-graphs", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=10000)
+    parser.add_argument("--seed", type=int, default=0, help="of the first graph; the next have the next ones")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="graphs at a time")
+    options = parser.parse_args()
+    start, failures = time.monotonic(), 0
+    seeds = range(options.seed, options.seed + options.count)
+
+    def show(done, end=""):
+        speed = done / (time.monotonic() - start) * 60
+        print(f"\r\033[K{done} of {options.count} graphs, {failures} failed, {speed:.0f} a minute", end=end,
+              file=sys.stderr, flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for done, failure in enumerate(pool.map(judge, seeds), 1):
+            if failure:
+                failures += 1
+                print_lit_test(*failure)
+            if sys.stderr.isatty():
+                show(done)
+    show(options.count, "\n")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
