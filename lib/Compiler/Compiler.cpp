@@ -290,6 +290,52 @@ static std::string print(ModuleOp module) {
   return text;
 }
 
+namespace {
+/// A text, parsed.
+struct Graph {
+  Graph(const std::string &text, const std::string &path);
+
+  std::string where;
+  MLIRContext context;
+  Problems problems;
+  OwningOpRef<ModuleOp> module;
+};
+} // namespace
+
+static DialectRegistry getRegistry() {
+  DialectRegistry registry;
+  registerEverything(registry);
+  return registry;
+}
+
+Graph::Graph(const std::string &text, const std::string &path)
+    : where(getPlace(path)), context(getRegistry(), MLIRContext::Threading::DISABLED),
+      problems(context, text, where) {
+  context.printOpOnDiagnostic(false);
+  context.printStackTraceOnDiagnostic(false);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, where), llvm::SMLoc());
+  module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    throw CompileError(problems.sentences);
+}
+
+std::string weir::deriveVjp(const std::string &text, const std::string &path,
+                            const std::string &entry) {
+  Graph graph(text, path);
+  auto function = graph.module->lookupSymbol<func::FuncOp>(entry);
+  if (!function)
+    throw CompileError({graph.where + ": no function '" + entry + "' for --entry"});
+  if (!graph.module->lookupSymbol(entry + ".vjp")) {
+    PassManager manager(&graph.context);
+    manager.addNestedPass<func::FuncOp>(createRaiseNormsPass());
+    manager.addPass(createDifferentiatePass());
+    if (failed(autodiff::addVjpEntry(function)) || failed(manager.run(*graph.module)))
+      throw CompileError(graph.problems.sentences);
+  }
+  return print(*graph.module);
+}
+
 /// Runs when an artifact's bytes are on disk and before they get their name.
 static void checkWritten(const std::string &path) {
   for (const Claim &claim : verify(readArtifact(path)))
@@ -343,20 +389,8 @@ void weir::compile(const CompileOptions &options) {
                 "leave out one of them");
 
   std::string text = readGraph(options.input);
-  std::string where = getPlace(options.input);
-
-  DialectRegistry registry;
-  registerEverything(registry);
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.printOpOnDiagnostic(false);
-  context.printStackTraceOnDiagnostic(false);
-  Problems problems(context, text, where);
-
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, where), llvm::SMLoc());
-  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
-  if (!module)
-    throw CompileError(problems.sentences);
+  Graph input(text, options.input);
+  auto &[where, context, problems, module] = input;
   std::vector<std::string> entries = options.entries;
   addDerived(*module, options, trainings, where, entries, problems);
   selectEntries(*module, entries, where);

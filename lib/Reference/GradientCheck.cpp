@@ -2,9 +2,7 @@
 
 #include "weir/Reference/GradientCheck.h"
 
-#include "mlir/Parser/Parser.h"
-#include "passes/Passes.h"
-#include "weir/Autodiff/Autodiff.h"
+#include "weir/Artifact/Error.h"
 #include "weir/Reference/Reference.h"
 
 #include <algorithm>
@@ -13,35 +11,7 @@
 #include <limits>
 #include <random>
 
-using namespace mlir;
 using namespace weir;
-
-/// Returns `graphText` with the entry that gives the gradients of `entry`; where it
-/// has one, that is taken at its word.
-static std::string addVjp(const std::string &graphText, const std::string &entry) {
-  DialectRegistry registry;
-  registerEverything(registry);
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.printOpOnDiagnostic(false);
-  std::string problems;
-  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    problems += (problems.empty() ? "" : "; ") + diagnostic.str();
-    return success();
-  });
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(graphText, &context, "graph");
-  if (!module)
-    throw Error("the graph does not parse: " + problems);
-  auto function = module->lookupSymbol<func::FuncOp>(entry);
-  if (!function)
-    throw Error("the graph has no function '" + entry + "'");
-  if (module->lookupSymbol(entry + ".vjp"))
-    return graphText;
-  if (failed(autodiff::addVjpEntry(function)))
-    throw Error("function '" + entry + "': " + problems);
-  std::string text;
-  llvm::raw_string_ostream(text) << *module;
-  return text;
-}
 
 static bool isFloat(const TensorSpec &spec) { return spec.dtype == "F64"; }
 
@@ -79,10 +49,10 @@ static std::string printIndex(const TensorSpec &spec, int64_t place) {
   return text.empty() ? "scalar" : text;
 }
 
-GradientCheck::GradientCheck(const std::string &graphText, const std::string &entry)
+GradientCheck::GradientCheck(const std::string &graphText, const std::string &vjpText,
+                             const std::string &entry)
     : forward(std::make_unique<Reference>(graphText, entry, Precision::Float64)),
-      vjp(std::make_unique<Reference>(addVjp(graphText, entry), entry + ".vjp",
-                                      Precision::Float64)) {
+      vjp(std::make_unique<Reference>(vjpText, entry + ".vjp", Precision::Float64)) {
   std::vector<TensorSpec> arguments = forward->getArguments(), results = forward->getResults();
   for (const TensorSpec &result : forward->getResults())
     if (isFloat(result))

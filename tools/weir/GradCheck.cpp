@@ -25,7 +25,8 @@ struct GradCheckOptions {
 static int gradCheck(const GradCheckOptions &options) {
   Progress progress;
   progress.begin("differentiating " + options.entry);
-  GradientCheck check(readGraph(options.graph), options.entry);
+  std::string graph = readGraph(options.graph);
+  GradientCheck check(graph, deriveVjp(graph, options.graph, options.entry), options.entry);
   EntrySpec entry;
   entry.name = options.entry;
   entry.arguments = check.getArguments();

@@ -57,6 +57,12 @@ void compile(const CompileOptions &options);
 ///         should be given.
 std::string readGraph(const std::string &path);
 
+/// Returns a graph that has the gradients F.vjp of `entry`, F: as `--vjp=F` derives
+/// them, or as the graph has them. `text` is what `readGraph` gave of `path`.
+/// Errors: `CompileError` where there is no F, or the gradient meets an op without
+///         a rule.
+std::string deriveVjp(const std::string &text, const std::string &path, const std::string &entry);
+
 /// The names of the levels, in order.
 std::vector<std::string> getLevelNames();
 

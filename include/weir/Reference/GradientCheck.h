@@ -35,10 +35,10 @@ struct GradientRow {
 /// reference in f64, for random cotangents.
 class GradientCheck {
 public:
-  /// `graphText` holds `entry`, F, at the graph level; F.vjp, too, or it is derived.
+  /// `graphText` holds `entry`, F, at the graph level, and `vjpText` F.vjp.
   /// Errors: `Error` where either has no reference, or F.vjp isn't what
   ///         `weir compile --vjp=F` would make, by its types.
-  GradientCheck(const std::string &graphText, const std::string &entry);
+  GradientCheck(const std::string &graphText, const std::string &vjpText, const std::string &entry);
   ~GradientCheck();
 
   const std::vector<TensorSpec> &getArguments() const;
