@@ -80,3 +80,19 @@ def test_a_mutant_is_what_it_says(weir):
     before, after = weir.inspect(artifact)["plans"], weir.inspect(weir.folder / "b.weir")["plans"]
     assert after[0].pop("barriers") == before[0].pop("barriers") - 1
     assert before == after
+
+
+def test_synchronization_validation_sees_what_lacks_a_barrier(weir):
+    """And reports nothing of mutants that are proved equivalent."""
+    artifact = weir.compile_text(SOURCES["case3"][0], "a", "--target=vulkan")
+    mutants, mutant = list_mutants(BIN, artifact), weir.folder / "b.weir"
+    lacking = [m["id"] for m in mutants if m["kind"] == "drop-barrier"]
+    same = [m["id"] for m in mutants if m["class"] == "equivalent"]
+    assert len(lacking) > 10 and len(same) > 2
+    for id in lacking[::6] + same[:2]:
+        subprocess.run([BIN / "weir-mutate", artifact, f"--apply={id}", "-o", mutant], check=True)
+        done = subprocess.run([ROOT / "scripts/with-validation", BIN / "weir-device", "run", mutant,
+                               "--random-inputs=1"], capture_output=True, text=True)
+        errors = int(re.search(r"with-validation: 1 instances validated, (\d+) errors", done.stderr)[1])
+        assert (errors > 0) == ("SYNC-HAZARD" in done.stderr) == (id in lacking), f"{id}\n{done.stderr}"
+        assert done.returncode == (errors > 0)

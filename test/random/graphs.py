@@ -687,12 +687,15 @@ class CrossEntropyVjp(CrossEntropy):
         if not found:
             return None
         [value], data = found
-        data["reduction"] = graph.random.choice(["none", "sum", "mean"])
-        rows = graph.get(value)[0][:-1]
+        shape = graph.get(value)[0]
+        # Of no rows, or of ignored ones alone, the mean is 0 / 0, of which drivers may make anything.
+        data["reduction"] = graph.random.choice(["none", "sum", "mean"] if all(shape) else ["none", "sum"])
+        rows = shape[:-1]
         return [value, graph.pick_like(rows if data["reduction"] == "none" else [], "f32")], data
 
     def infer(self, types, data):
         [rows] = super().infer(types, data)
+        need(data["reduction"] != "mean" or all(types[0][0]))
         need(types[1] == (rows if data["reduction"] == "none" else ([], "f32")))
         return [types[0]]
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "test/e2e"))
 from check import GRADIENT_BOUND, BOUND, PROFILES, check_gradients, check_values, get_profile  # noqa: E402
 from conftest import Weir  # noqa: E402
 from graphs import make  # noqa: E402
-from shrink import shrink  # noqa: E402
+from shrink import remove_unused, shrink  # noqa: E402
 
 
 def find_problem(graph, seed, has_gradients):
@@ -68,6 +68,10 @@ def judge(seed):
     problem = find_problem(graph, seed, has_gradients)
     if problem is None:
         return None
+    # What nothing uses may decide which check is the first to fail.
+    needed = remove_unused(graph.copy())
+    if found := find_problem(needed, seed, has_gradients):
+        graph, problem = needed, found
     step = get_step(problem)
     smaller = shrink(graph, lambda other: get_step(find_problem(other, seed, has_gradients)) == step)
     return smaller, seed, find_problem(smaller, seed, has_gradients) or problem

@@ -77,7 +77,6 @@ def make_smaller(graph):
 
 def shrink(graph, fails, most=300):
     """Returns the smallest graph found for which `fails`, after at most so many tries."""
-    graph = remove_unused(graph.copy())
     tries, seen = 0, set()
     while True:
         for other in make_smaller(graph):
