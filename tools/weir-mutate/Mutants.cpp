@@ -290,7 +290,7 @@ void Lister::useRefused() {
         const PlanOperand &to = dispatch.operands[target], &from = dispatch.operands[source];
         if (kernel.operands[target].access != Access::Write ||
             kernel.operands[source].access != Access::Read || to.bytes != from.bytes || !to.bytes ||
-            from.value < 0 ||
+            from.value < 0 || to.value < 0 ||
             static_cast<const PlanView &>(to) == static_cast<const PlanView &>(from))
           continue;
         // The whole value moves: it must be in one place, with room at the other.

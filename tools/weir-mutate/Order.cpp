@@ -11,13 +11,15 @@ Order::Order(const Plan &plan, bool barriers) {
   for (size_t to = 0; to < commands.size(); ++to) {
     // All that ended before `from` began has ended, too.
     auto follow = [&](size_t from) {
+      if (past[to][from])
+        return;
       past[to][from] = true;
       for (size_t i = 0; i < from; ++i)
         if (past[from][i])
           past[to][i] = true;
     };
     bool isBarrier = barriers && commands[to].kind == Command::Kind::Barrier;
-    for (size_t from = 0; from < to; ++from) {
+    for (size_t from = to; from-- > 0;) {
       if (commands[from].queue != commands[to].queue)
         continue;
       if (isBarrier || commands[to].kind == Command::Kind::Signal ||

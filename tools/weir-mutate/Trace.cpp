@@ -14,7 +14,7 @@ using namespace weir::mutate;
 using namespace weir::spv;
 
 /// Of one kernel; beyond, enumeration is no way to judge it.
-static constexpr uint64_t mostInstructions = uint64_t(1) << 33;
+static constexpr uint64_t mostInstructions = uint64_t(1) << 31;
 static constexpr size_t mostTouches = size_t(1) << 24;
 
 namespace {
@@ -152,6 +152,8 @@ uint32_t Tracer::getWidth(Id id) const {
 }
 
 const Value &Tracer::use(Id id) {
+  if (id >= values.size())
+    throw Error(where + ": uses id " + std::to_string(id) + ", which is beyond its bound");
   Value &value = values[id];
   if (isConstant[id])
     return value;
@@ -347,7 +349,8 @@ void Tracer::compute(const Instruction &instruction) {
     break;
   }
   case Op::ExtInst:
-    if (module.getInstructionSet(instruction.operands[0]) == "GLSL.std.450")
+    if (instruction.operands.size() > 2 &&
+        module.getInstructionSet(instruction.operands[0]) == "GLSL.std.450")
       for (size_t i = 0; i < 4; ++i) {
         auto a = at(2).get(i), b = instruction.operands.size() > 3 ? at(3).get(i) : a;
         auto number =
@@ -368,6 +371,7 @@ void Tracer::compute(const Instruction &instruction) {
 }
 
 void Tracer::makePointer(const Instruction &instruction) {
+  use(instruction.operands[0]); // there is such an id
   Pointer pointer = pointers[instruction.operands[0]];
   Id pointee = module.getType(module.getTypeOf(instruction.operands[0])).element;
   for (size_t i = 1; i < instruction.operands.size(); ++i) {
@@ -376,7 +380,10 @@ void Tracer::makePointer(const Instruction &instruction) {
     if (!index && pointer.kind != Pointer::Kind::Own)
       refuse(instruction, "has an index that depends on what is loaded, which weir-mutate cannot "
                           "follow");
-    int64_t number = extend(index.value_or(0), getWidth(module.getTypeOf(instruction.operands[i])));
+    uint32_t width = getWidth(module.getTypeOf(instruction.operands[i]));
+    if (!width)
+      refuse(instruction, "has an index that is no integer");
+    int64_t number = extend(index.value_or(0), width);
     if (whole.kind == Type::Kind::Struct) {
       if (number < 0 || size_t(number) >= whole.members.size())
         refuse(instruction, "names a member that there is not");
@@ -396,6 +403,7 @@ void Tracer::makePointer(const Instruction &instruction) {
 
 void Tracer::access(const Instruction &instruction) {
   bool isWrite = instruction.op == Op::Store;
+  use(instruction.operands[0]); // there is such an id
   const Pointer &pointer = pointers[instruction.operands[0]];
   Id type = isWrite ? module.getTypeOf(instruction.operands[1]) : instruction.type;
   Value read;
@@ -484,6 +492,8 @@ void Tracer::runInvocation(uint32_t inWorkgroup, uint32_t index) {
   storagePhase = memoryPhase = number = 0;
   own.clear();
   const Function &function = module.getFunction(entry->function);
+  if (function.blocks.empty())
+    throw Error(where + ": has an entry point without a body");
   uint32_t block = 0;
   Id before = 0;
   std::vector<std::pair<Id, Value>> phis;
