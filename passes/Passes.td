@@ -185,7 +185,9 @@ def PlanMemoryPass : Pass<"weir-plan-memory", "mlir::ModuleOp"> {
     Option<"noReuse", "no-reuse", "bool", "false",
            "Give every value bytes of its own, donated or not.">,
     Option<"requireDonation", "require-donation", "bool", "false",
-           "Fail when a donated argument gives its bytes to no result.">];
+           "Fail when a donated argument gives its bytes to no result.">,
+    Option<"effort", "effort", "int64_t", "200000",
+           "Steps that are spent on a smaller arena than greedy packing finds.">];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
 }
 

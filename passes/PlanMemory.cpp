@@ -276,7 +276,8 @@ static SmallVector<Chain> makeChains(func::FuncOp function, ArrayRef<Placed> val
 }
 
 /// What of the arena the chains need.
-static MemoryPlan planChains(ArrayRef<Placed> values, ArrayRef<Chain> chains, bool noReuse) {
+static MemoryPlan planChains(ArrayRef<Placed> values, ArrayRef<Chain> chains, bool noReuse,
+                             int64_t effort) {
   std::vector<Lifetime> lifetimes;
   for (const Chain &chain : chains) {
     Lifetime whole; // of what lies elsewhere: nothing
@@ -292,26 +293,27 @@ static MemoryPlan planChains(ArrayRef<Placed> values, ArrayRef<Chain> chains, bo
     }
     lifetimes.push_back(whole);
   }
-  return planMemory(lifetimes, noReuse);
+  return planMemory(lifetimes, noReuse, effort);
 }
 
 static Placement placeChains(func::FuncOp function, ArrayRef<Placed> values,
-                             const llvm::MapVector<Value, Value> &sources, bool noReuse) {
+                             const llvm::MapVector<Value, Value> &sources, bool noReuse,
+                             int64_t effort) {
   Placement placement;
   placement.chains = makeChains(function, values, sources);
-  placement.plan = planChains(values, placement.chains, noReuse);
+  placement.plan = planChains(values, placement.chains, noReuse, effort);
   return placement;
 }
 
 /// Leaves out what would make the arena larger than it is without: chains of values
 /// in between live longer than each of theirs, and may leave gaps.
 static Placement placeCheapest(func::FuncOp function, ArrayRef<Placed> values,
-                               llvm::MapVector<Value, Value> sources) {
+                               llvm::MapVector<Value, Value> sources, int64_t effort) {
   constexpr size_t budget = 100'000; // values placed in all
-  auto place = [&](const llvm::MapVector<Value, Value> &chosen) {
-    return placeChains(function, values, chosen, /*noReuse=*/false);
+  auto place = [&](const llvm::MapVector<Value, Value> &chosen, int64_t effort) {
+    return placeChains(function, values, chosen, /*noReuse=*/false, effort);
   };
-  Placement best = place(sources);
+  Placement best = place(sources, effort);
   if (best.plan.arenaBytes == best.plan.boundBytes)
     return best;
   llvm::SetVector<Value> inArena; // who takes the bytes of another there
@@ -321,17 +323,20 @@ static Placement placeCheapest(func::FuncOp function, ArrayRef<Placed> values,
         inArena.insert(values[number].value);
   llvm::MapVector<Value, Value> fewer = sources;
   fewer.remove_if([&](const auto &pair) { return inArena.contains(pair.first); });
-  if (Placement other = place(fewer); other.plan.arenaBytes < best.plan.arenaBytes)
+  if (Placement other = place(fewer, effort); other.plan.arenaBytes < best.plan.arenaBytes)
     return other;
+  bool isGreedy = false;
   for (Value taker : inArena.getArrayRef().take_front(budget / values.size())) {
     fewer = sources;
     fewer.erase(taker);
-    if (Placement other = place(fewer); other.plan.arenaBytes < best.plan.arenaBytes) {
+    if (Placement other = place(fewer, /*effort=*/0);
+        other.plan.arenaBytes < best.plan.arenaBytes) {
       sources = std::move(fewer);
       best = std::move(other);
+      isGreedy = true;
     }
   }
-  return best;
+  return isGreedy ? place(sources, effort) : best;
 }
 
 /// Says of every donated argument that keeps its bytes why it does.
@@ -381,8 +386,8 @@ LogicalResult PlanMemory::plan(func::FuncOp function, schedule::CommandsOp comma
   MemoryPlan pinned;
   try {
     pinned = planMemory(single, /*noReuse=*/true);
-    placement = noReuse ? placeChains(function, *values, {}, /*noReuse=*/true)
-                        : placeCheapest(function, *values, std::move(sources));
+    placement = noReuse ? placeChains(function, *values, {}, /*noReuse=*/true, effort)
+                        : placeCheapest(function, *values, std::move(sources), effort);
   } catch (const Error &error) {
     return function.emitOpError() << "cannot be placed: " << error.what();
   }
@@ -469,6 +474,7 @@ NewSlots PlanMemory::place(func::FuncOp function, MutableArrayRef<Placed> values
   }
   remark::passed(function.getLoc(), remark::RemarkOpts::name("arena").category("plan-memory"))
       << remark::metric("values", values.size()) << remark::metric("bytes", plan.arenaBytes)
-      << remark::metric("pinned", pinnedBytes) << remark::metric("in_place", inPlace);
+      << remark::metric("bound", plan.boundBytes) << remark::metric("pinned", pinnedBytes)
+      << remark::metric("in_place", inPlace);
   return slots;
 }

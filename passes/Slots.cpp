@@ -186,7 +186,7 @@ static MemoryPlan placeSlots(const Slots &slots, const CommandAccesses &accesses
       isLive[slot] = true;
       lifetimes[slot].lastWave = wave;
     }
-  return planMemory(lifetimes, /*noReuse=*/false);
+  return planMemory(lifetimes, /*noReuse=*/false, PlanOptions().effort);
 }
 
 /// The same accesses, by addresses in the arena.

@@ -142,7 +142,28 @@ static int64_t getMaxLive(const std::vector<Lifetime> &values) {
   return most;
 }
 
-MemoryPlan weir::planMemory(const std::vector<Lifetime> &values, bool noReuse) {
+/// Replaces a plan by a smaller one where the solvers find one.
+static void improve(MemoryPlan &plan, const std::vector<Lifetime> &values, int64_t largest,
+                    int64_t effort) {
+  PlanProblem problem;
+  for (const Lifetime &value : values) {
+    Buffer &buffer = problem.buffers.emplace_back();
+    buffer.bytes = value.bytes;
+    buffer.alignment = value.alignment;
+    buffer.live = {{value.firstWave, value.lastWave}};
+  }
+  PlanOptions options;
+  options.effort = effort;
+  BufferPlan found = planBuffers(problem, options);
+  plan.boundBytes = std::max(plan.boundBytes, align(found.spaces.front().bound, largest));
+  int64_t bytes = align(found.spaces.front().peak, largest);
+  if (bytes >= plan.arenaBytes)
+    return;
+  plan.arenaBytes = bytes;
+  plan.offsets = std::move(found.offsets);
+}
+
+MemoryPlan weir::planMemory(const std::vector<Lifetime> &values, bool noReuse, int64_t effort) {
   check(values);
   MemoryPlan plan;
   plan.offsets.resize(values.size());
@@ -181,6 +202,8 @@ MemoryPlan weir::planMemory(const std::vector<Lifetime> &values, bool noReuse) {
     placed.add(i);
   }
   plan.arenaBytes = align(plan.arenaBytes, largest);
+  if (effort > 0 && plan.arenaBytes > plan.boundBytes)
+    improve(plan, values, largest, effort);
   // Greedy packing can waste more than reuse gains; then don't reuse.
   if (plan.arenaBytes > plan.pinnedBytes)
     return planMemory(values, /*noReuse=*/true);

@@ -41,11 +41,12 @@ struct MemoryPlan {
 /// Greedy: larger values first, each into the smallest gap that holds it. With
 /// `noReuse` every value gets bytes of its own. The same input gives the same
 /// plan. Cost: for each value, the values live with it, times a logarithm.
+/// Where that is more than the bound, `planBuffers` goes on with `effort`.
 ///
 /// Errors: `Error` on a negative size, an alignment that is no power of two,
 ///         an interval that ends before it begins, or sizes whose sum exceeds
 ///         2^63 - 1 bytes.
-MemoryPlan planMemory(const std::vector<Lifetime> &values, bool noReuse);
+MemoryPlan planMemory(const std::vector<Lifetime> &values, bool noReuse, int64_t effort = 0);
 
 //===----------------------------------------------------------------------===//
 // Problems

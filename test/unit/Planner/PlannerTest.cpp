@@ -61,6 +61,13 @@ TEST_P(RandomValues, NoTwoLiveValuesShareBytes) {
   EXPECT_GE(plan.arenaBytes, plan.boundBytes);
   EXPECT_EQ(plan.offsets, planMemory(values, false).offsets);
 
+  MemoryPlan smaller = planMemory(values, false, /*effort=*/5000);
+  checkPlan(values, smaller);
+  EXPECT_LE(smaller.arenaBytes, plan.arenaBytes);
+  EXPECT_GE(smaller.boundBytes, plan.boundBytes);
+  EXPECT_GE(smaller.arenaBytes, smaller.boundBytes);
+  EXPECT_EQ(smaller.offsets, planMemory(values, false, 5000).offsets);
+
   MemoryPlan pinned = planMemory(values, true);
   EXPECT_EQ(pinned.arenaBytes, plan.pinnedBytes);
   std::vector<Lifetime> always = values;
@@ -97,6 +104,16 @@ TEST(Planner, TakesTheSmallestGapThatFits) {
   MemoryPlan plan = planMemory(values, false);
   checkPlan(values, plan);
   EXPECT_EQ(plan.offsets[5], plan.offsets[3]);
+}
+
+TEST(Planner, EffortFindsWhatGreedyPackingMisses) {
+  std::vector<Lifetime> values = {
+      {512, 256, 3, 5}, {768, 256, 2, 2}, {768, 256, 2, 4}, {512, 256, 3, 3}};
+  EXPECT_EQ(planMemory(values, false).arenaBytes, 2048);
+  MemoryPlan plan = planMemory(values, false, /*effort=*/1000);
+  checkPlan(values, plan);
+  EXPECT_EQ(plan.arenaBytes, 1792);
+  EXPECT_EQ(plan.boundBytes, 1792);
 }
 
 TEST(Planner, RefusesWhatMakesNoSense) {
