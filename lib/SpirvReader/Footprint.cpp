@@ -108,15 +108,10 @@ struct Strided {
   std::vector<std::pair<int64_t, int64_t>> strides; ///< (bytes, count), largest first
 };
 
-struct Run {
-  int64_t begin, end;
-  bool operator<(const Run &other) const { return begin < other.begin; }
-};
-
 } // namespace
 
-static void join(std::vector<Run> &runs) {
-  std::sort(runs.begin(), runs.end());
+static void join(std::vector<ByteRange> &runs) {
+  std::sort(runs.begin(), runs.end(), [](ByteRange a, ByteRange b) { return a.begin < b.begin; });
   size_t last = 0;
   for (size_t i = 1; i < runs.size(); ++i)
     if (runs[i].begin <= runs[last].end)
@@ -142,9 +137,9 @@ static Strided getStrided(const Framed &framed, int64_t width) {
 }
 
 /// The runs of the sets together, none when there are too many.
-static std::optional<std::vector<Run>> unite(std::vector<Strided> sets) {
+static std::optional<std::vector<ByteRange>> unite(std::vector<Strided> sets) {
   std::map<std::pair<int64_t, int64_t>, std::vector<Strided>> byStride;
-  std::vector<Run> runs;
+  std::vector<ByteRange> runs;
   for (Strided &set : sets) {
     while (!set.strides.empty() && set.strides.back().first <= set.width) {
       set.width += set.strides.back().first * (set.strides.back().second - 1);
@@ -159,11 +154,11 @@ static std::optional<std::vector<Run>> unite(std::vector<Strided> sets) {
     byStride[outer].push_back(std::move(set));
   }
   for (auto &[outer, group] : byStride) {
-    std::optional<std::vector<Run>> inner = unite(std::move(group));
+    std::optional<std::vector<ByteRange>> inner = unite(std::move(group));
     if (!inner)
       return std::nullopt;
     auto [stride, count] = outer;
-    for (Run run : *inner) {
+    for (ByteRange run : *inner) {
       if (run.end - run.begin >= stride) {
         runs.push_back({run.begin, run.end + stride * (count - 1)});
         continue;
@@ -178,21 +173,32 @@ static std::optional<std::vector<Run>> unite(std::vector<Strided> sets) {
   return runs;
 }
 
-/// The first byte below `bytes` outside of all runs; -1 when there is none.
-static int64_t findHole(const std::vector<Run> &runs, int64_t bytes) {
+int64_t weir::spv::findHole(const std::vector<ByteRange> &runs, int64_t bytes) {
   int64_t covered = 0;
-  for (const Run &run : runs)
+  for (const ByteRange &run : runs)
     if (run.begin <= covered)
       covered = std::max(covered, run.end);
   return covered < bytes ? covered : -1;
 }
 
-Coverage weir::spv::getCoverage(const AddressMap &map, uint32_t binding, int64_t bytes,
-                                bool reads) {
+bool weir::spv::doMeet(const std::vector<ByteRange> &first, int64_t shift,
+                       const std::vector<ByteRange> &second, int64_t begin, int64_t end) {
+  for (size_t i = 0, j = 0; i < first.size() && j < second.size();) {
+    int64_t firstEnd = first[i].end + shift;
+    if (std::max({first[i].begin + shift, second[j].begin, begin}) <
+        std::min({firstEnd, second[j].end, end}))
+      return true;
+    ++(firstEnd < second[j].end ? i : j);
+  }
+  return false;
+}
+
+Touched weir::spv::getTouched(const AddressMap &map, uint32_t binding, bool reads) {
+  Touched touched;
   if (!map.problem.empty())
-    return {};
+    return touched;
   std::vector<Strided> certain, possible;
-  std::vector<Run> visited;
+  std::vector<ByteRange> visited;
   bool mayBeAnywhere = false;
   for (const MemoryAccess &access : map.accesses) {
     if (!(reads ? access.reads : access.writes) || access.root == MemoryAccess::Root::Shared)
@@ -224,20 +230,18 @@ Coverage weir::spv::getCoverage(const AddressMap &map, uint32_t binding, int64_t
       mayBeAnywhere = true;
     }
   }
-  auto getHole = [&](std::vector<Strided> sets) -> std::optional<int64_t> {
-    std::optional<std::vector<Run>> runs = unite(std::move(sets));
-    if (!runs)
-      return std::nullopt;
-    runs->insert(runs->end(), visited.begin(), visited.end());
-    join(*runs);
-    return findHole(*runs, bytes);
+  auto getRuns = [&](std::vector<Strided> sets) {
+    std::optional<std::vector<ByteRange>> runs = unite(std::move(sets));
+    if (runs) {
+      runs->insert(runs->end(), visited.begin(), visited.end());
+      join(*runs);
+    }
+    return runs;
   };
-  if (getHole(certain) == -1)
-    return {Answer::Yes, -1};
+  touched.certain = getRuns(std::move(certain)).value_or(visited);
   if (!mayBeAnywhere)
-    if (std::optional<int64_t> hole = getHole(possible); hole && *hole >= 0)
-      return {Answer::No, *hole};
-  return {};
+    touched.possible = getRuns(std::move(possible));
+  return touched;
 }
 
 //===----------------------------------------------------------------------===//

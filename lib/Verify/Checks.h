@@ -1,14 +1,15 @@
 //===- Checks.h - The claims of a plan, one function each -------*- C++ -*-===//
 //
-// A check returns how much it proved, for people, or throws a counterexample.
-// What a kernel does to its operands is taken from the plan's effects.
+// A check returns how much it proved, for people, or throws a counterexample. What a
+// kernel does to its operands is taken from the plan's effects; whether these are what
+// the code does is proved by checks of their own.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef WEIR_LIB_VERIFY_CHECKS_H
 #define WEIR_LIB_VERIFY_CHECKS_H
 
-#include "weir/Artifact/Artifact.h"
+#include "Code.h"
 
 #include <iterator>
 #include <limits>
@@ -55,6 +56,13 @@ private:
   std::vector<std::vector<size_t>> pasts; ///< each as long as there are queues
 };
 
+/// A kernel of the plan on a grid that it runs on.
+struct Launch {
+  const Kernel &kernel;
+  const KernelCode &code;
+  size_t dispatch; ///< the first that runs it
+};
+
 /// A plan, its dispatches numbered and its effects spread over their views.
 /// Only `checkRanges` may be called before `checkRanges` has returned.
 struct Subject {
@@ -66,11 +74,15 @@ struct Subject {
   std::vector<Use> uses;        ///< by dispatch, then by operand
   std::vector<size_t> firstUse; ///< of each dispatch, and the end
   std::vector<size_t> place;    ///< of each dispatch among the commands
+  std::vector<Launch> launches;
+  std::vector<size_t> launchOf; ///< of each dispatch
 
   /// Numbers the dispatches; `spreadEffects` does the rest.
   Subject(const Artifact &artifact, const Plan &plan, const EntrySpec &entry,
           const Profile &profile);
   void spreadEffects();
+  /// Reads the code of all that the plan runs. Needs: `checkRanges`.
+  void readCode(CodeCache &cache);
 
   const Kernel &getKernel(size_t dispatch) const;
   /// "dispatch 3 (@add, mlp.mlir:7:3)".
@@ -136,6 +148,26 @@ std::string checkInPlace(const Subject &subject);
 std::string checkWaves(const Subject &subject);
 /// The stated hazards are real, and no list of fewer barriers would do.
 std::string checkBarriers(const Subject &subject);
+
+/// Facts that the plan states of code.
+struct Facts {
+  size_t proved = 0;
+  std::vector<std::string> taken; ///< what each is of that is not proved
+
+  void add(const Facts &other) {
+    proved += other.proved;
+    taken.insert(taken.end(), other.taken.begin(), other.taken.end());
+  }
+};
+
+/// Kernels read and write what their operands' effects say, and cover what these say.
+Facts checkEffects(const Subject &subject);
+/// Loads and stores stay in the operands' bytes, and are aligned as these say.
+Facts checkBounds(const Subject &subject);
+/// Kernels may write over what their `in_place` pairs say.
+Facts checkPermissions(const Subject &subject);
+/// The hazards that forced barriers are between instructions that touch a common byte.
+Facts checkNeeds(const Subject &subject);
 
 /// "1 slot", "2 slots".
 std::string count(size_t number, const std::string &noun);

@@ -236,9 +236,7 @@ std::string verifier::checkInPlace(const Subject &subject) {
   }
   if (!pairs)
     return "no dispatch writes over its own operands";
-  return count(pairs, "operand") +
-         " written over in place, each by a pair that the kernel's access maps allow (taken from "
-         "compiler)";
+  return count(pairs, "operand") + " written over in place, each as its kernel permits";
 }
 
 namespace {

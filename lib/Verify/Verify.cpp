@@ -41,6 +41,19 @@ void Subject::spreadEffects() {
   firstUse.push_back(uses.size());
 }
 
+void Subject::readCode(CodeCache &cache) {
+  std::map<std::pair<int64_t, std::array<int64_t, 3>>, size_t> known;
+  for (size_t dispatch = 0; dispatch < dispatches.size(); ++dispatch) {
+    const Command &command = *dispatches[dispatch];
+    auto [place, isNew] = known.try_emplace({command.kernel, command.grid}, launches.size());
+    if (isNew) {
+      const Kernel &kernel = getKernel(dispatch);
+      launches.push_back({kernel, cache.get(kernel, command.grid, profile), dispatch});
+    }
+    launchOf.push_back(place->second);
+  }
+}
+
 const Kernel &Subject::getKernel(size_t dispatch) const {
   return plan.kernels[dispatches[dispatch]->kernel];
 }
@@ -79,12 +92,31 @@ std::string verifier::count(size_t number, const std::string &noun) {
 // Claims
 //===----------------------------------------------------------------------===//
 
+/// "12 facts of code, 2 of them taken from the compiler: ...".
+static std::string describeFacts(const Facts &facts) {
+  std::string text = count(facts.proved, "fact") + " proved from code";
+  if (facts.taken.empty())
+    return text;
+  text += ", " + std::to_string(facts.taken.size()) + " taken from compiler: ";
+  for (size_t i = 0; i < std::min<size_t>(facts.taken.size(), 3); ++i)
+    text += (i ? "; " : "") + facts.taken[i];
+  return text + (facts.taken.size() > 3 ? "..." : "");
+}
+
 /// Runs one check and turns its outcome into a claim.
+template <typename Outcome>
 static Claim prove(const Subject &subject, const std::string &what,
-                   std::string (*check)(const Subject &)) {
+                   Outcome (*check)(const Subject &)) {
   Claim claim{subject.plan.entry, subject.plan.target, what, false, ""};
   try {
-    claim.detail = check(subject);
+    Outcome outcome = check(subject);
+    if constexpr (std::is_same_v<Outcome, Facts>) {
+      claim.detail = describeFacts(outcome);
+      claim.proved = outcome.proved;
+      claim.taken = outcome.taken.size();
+    } else {
+      claim.detail = outcome;
+    }
     claim.holds = true;
   } catch (const Counterexample &counterexample) {
     claim.detail = counterexample.text;
@@ -92,7 +124,8 @@ static Claim prove(const Subject &subject, const std::string &what,
   return claim;
 }
 
-static void verifyPlan(const Artifact &artifact, const Plan &plan, std::vector<Claim> &claims) {
+static void verifyPlan(const Artifact &artifact, const Plan &plan, CodeCache &cache,
+                       std::vector<Claim> &claims) {
   const Manifest &manifest = artifact.manifest;
   auto entry = std::find_if(manifest.entries.begin(), manifest.entries.end(),
                             [&](const EntrySpec &entry) { return entry.name == plan.entry; });
@@ -107,24 +140,37 @@ static void verifyPlan(const Artifact &artifact, const Plan &plan, std::vector<C
   Subject subject(artifact, plan, *entry, *profile);
   claims.push_back(prove(subject, "ranges", checkRanges));
   bool inRange = claims.back().holds;
-  if (inRange)
+  if (inRange) {
     subject.spreadEffects();
+    subject.readCode(cache);
+  }
 
   static constexpr std::pair<const char *, std::string (*)(const Subject &)> checks[] = {
       {"order", checkOrder},        {"in place", checkInPlace},    {"barriers", checkBarriers},
       {"waves", checkWaves},        {"slots", checkSlots},         {"contents", checkContents},
       {"read-only", checkReadOnly}, {"alignment", checkAlignment}, {"limits", checkLimits}};
-  for (auto [what, check] : checks)
+  static constexpr std::pair<const char *, Facts (*)(const Subject &)> codeChecks[] = {
+      {"effects", checkEffects},
+      {"bounds", checkBounds},
+      {"permissions", checkPermissions},
+      {"needs", checkNeeds}};
+  auto add = [&](const char *what, auto check) {
     if (inRange)
       claims.push_back(prove(subject, what, check));
     else
       claims.push_back(
           {plan.entry, plan.target, what, false, "cannot be checked before \"ranges\" holds"});
+  };
+  for (auto [what, check] : checks)
+    add(what, check);
+  for (auto [what, check] : codeChecks)
+    add(what, check);
 }
 
 std::vector<Claim> weir::verify(const Artifact &artifact) {
   std::vector<Claim> claims;
+  CodeCache cache(artifact);
   for (const Plan &plan : artifact.plans)
-    verifyPlan(artifact, plan, claims);
+    verifyPlan(artifact, plan, cache, claims);
   return claims;
 }

@@ -12,6 +12,7 @@ using namespace weir::tool;
 static int runVerify(const std::string &path, bool json) {
   std::vector<Claim> claims = verify(readArtifact(path));
   bool allHold = true;
+  size_t proved = 0, taken = 0;
   Json list = Json::array();
   std::vector<std::vector<std::string>> rows;
   for (const Claim &claim : claims) {
@@ -20,14 +21,24 @@ static int runVerify(const std::string &path, bool json) {
                     {"target", claim.target},
                     {"claim", claim.what},
                     {"holds", claim.holds},
+                    {"proved_from_code", claim.proved},
+                    {"taken_from_compiler", claim.taken},
                     {"detail", claim.detail}});
+    proved += claim.proved;
+    taken += claim.taken;
     rows.push_back(
         {claim.entry, claim.target, claim.what, claim.holds ? "holds" : "FAILS", claim.detail});
   }
   if (json)
-    printJson({{"holds", allHold}, {"claims", list}});
-  else
+    printJson({{"holds", allHold},
+               {"proved_from_code", proved},
+               {"taken_from_compiler", taken},
+               {"claims", list}});
+  else {
     printTable({"entry", "target", "claim", "", "detail"}, rows);
+    std::cout << (allHold ? "All claims hold" : "Some claims fail") << "; of what they say of code, "
+              << proved << " facts are proved from it, " << taken << " taken from the compiler.\n";
+  }
   return allHold ? Done : CheckFailed;
 }
 

@@ -24,13 +24,25 @@ struct Reach {
 /// None when it may be anywhere.
 std::optional<Reach> getReach(const AddressMap &map, const MemoryAccess &access);
 
-/// Whether each of the binding's first `bytes` bytes is surely written, or with
-/// `reads`, read. `No` comes with the first byte that no access touches.
-struct Coverage {
-  Answer answer = Answer::Unknown;
-  int64_t byte = -1;
+/// Bytes [begin, end).
+struct ByteRange {
+  int64_t begin = 0, end = 0;
+  bool operator==(const ByteRange &) const = default;
 };
-Coverage getCoverage(const AddressMap &map, uint32_t binding, int64_t bytes, bool reads);
+
+/// Bytes of a binding that are written, or with `reads`, read, each in order and apart.
+struct Touched {
+  std::vector<ByteRange> certain;                 ///< that surely are
+  std::optional<std::vector<ByteRange>> possible; ///< that may be; none: all
+};
+Touched getTouched(const AddressMap &map, uint32_t binding, bool reads);
+
+/// The first of the bytes [0, bytes) outside of all runs; -1 when there is none.
+int64_t findHole(const std::vector<ByteRange> &runs, int64_t bytes);
+/// Whether any byte at `shift` + one of the first ones is one of the others, inside of
+/// [begin, end).
+bool doMeet(const std::vector<ByteRange> &first, int64_t shift,
+            const std::vector<ByteRange> &second, int64_t begin, int64_t end);
 
 /// Whether `target` may be written over the bytes of `source`: no invocation reads a
 /// byte of `source` after one has written that byte of `target`, unless the same

@@ -65,6 +65,24 @@ struct Kernel {
 
 } // namespace
 
+namespace {
+struct Coverage {
+  Answer answer = Answer::Unknown;
+  int64_t byte = -1; ///< that is not covered
+};
+} // namespace
+
+/// Whether the first bytes of binding 1 are all written.
+static Coverage getCoverage(const AddressMap &map, int64_t bytes) {
+  Touched touched = getTouched(map, 1, /*reads=*/false);
+  if (findHole(touched.certain, bytes) < 0)
+    return {Answer::Yes, -1};
+  if (touched.possible)
+    if (int64_t hole = findHole(*touched.possible, bytes); hole >= 0)
+      return {Answer::No, hole};
+  return {};
+}
+
 //===----------------------------------------------------------------------===//
 // Reach and coverage
 //===----------------------------------------------------------------------===//
@@ -96,25 +114,38 @@ TEST(Footprint, reach_of_digits) {
   MemoryAccess access =
       kernel.add(true, (column * 13 + row) * 4, {}, {Affine::of(90) - kernel.linear()});
   EXPECT_EQ(getReach(kernel.map, access)->end, 364);
-  EXPECT_EQ(getCoverage(kernel.map, 1, 364, false).answer, Answer::Yes);
+  EXPECT_EQ(getCoverage(kernel.map, 364).answer, Answer::Yes);
   kernel.map.accesses[0].guards[0] = Affine::of(89) - kernel.linear();
-  EXPECT_NE(getCoverage(kernel.map, 1, 364, false).answer, Answer::Yes);
+  EXPECT_NE(getCoverage(kernel.map, 364).answer, Answer::Yes);
 }
 
 TEST(Footprint, coverage) {
   Kernel kernel(8, 8);
   MemoryAccess &access = kernel.add(true, kernel.linear() * 4);
-  EXPECT_EQ(getCoverage(kernel.map, 1, 256, false).answer, Answer::Yes);
-  Coverage more = getCoverage(kernel.map, 1, 260, false);
+  EXPECT_EQ(getCoverage(kernel.map, 256).answer, Answer::Yes);
+  Coverage more = getCoverage(kernel.map, 260);
   EXPECT_EQ(more.answer, Answer::No);
   EXPECT_EQ(more.byte, 256);
-  EXPECT_EQ(getCoverage(kernel.map, 0, 256, false).answer, Answer::No);
+  EXPECT_TRUE(getTouched(kernel.map, 0, false).certain.empty());
+  EXPECT_TRUE(getTouched(kernel.map, 1, true).possible->empty());
   // What may not run covers nothing, and yet it may.
   access.isCertain = false;
-  EXPECT_EQ(getCoverage(kernel.map, 1, 256, false).answer, Answer::Unknown);
+  EXPECT_EQ(getCoverage(kernel.map, 256).answer, Answer::Unknown);
   access.isCertain = true;
   access.address = kernel.linear() * 8;
-  EXPECT_EQ(getCoverage(kernel.map, 1, 256, false).byte, 4);
+  EXPECT_EQ(getCoverage(kernel.map, 256).byte, 4);
+}
+
+TEST(Footprint, meetings) {
+  using Runs = std::vector<ByteRange>;
+  Runs first = {{0, 4}, {16, 20}}, second = {{8, 12}};
+  EXPECT_FALSE(doMeet(first, 0, second, 0, 100));
+  EXPECT_TRUE(doMeet(first, 8, second, 0, 100));
+  EXPECT_TRUE(doMeet(first, -8, second, 0, 100));
+  EXPECT_FALSE(doMeet(first, -8, second, 0, 8));
+  EXPECT_FALSE(doMeet(first, 4, second, 0, 100));
+  EXPECT_TRUE(doMeet(second, -11, first, 0, 100));
+  EXPECT_FALSE(doMeet(second, -12, first, 0, 100));
 }
 
 TEST(Footprint, coverage_by_several) {
@@ -123,9 +154,9 @@ TEST(Footprint, coverage_by_several) {
   for (int row = 0; row < 5; ++row)
     kernel.add(true, (kernel.group * 20 + kernel.local) * 4 + Affine::of(row * 16), {},
                {Affine::of(12 - row) - kernel.group * 5});
-  EXPECT_EQ(getCoverage(kernel.map, 1, 208, false).answer, Answer::Yes);
+  EXPECT_EQ(getCoverage(kernel.map, 208).answer, Answer::Yes);
   kernel.map.accesses[2].guards = {Affine::of(5) - kernel.group * 5};
-  EXPECT_EQ(getCoverage(kernel.map, 1, 208, false).answer, Answer::No);
+  EXPECT_EQ(getCoverage(kernel.map, 208).answer, Answer::No);
 }
 
 //===----------------------------------------------------------------------===//
@@ -486,7 +517,7 @@ TEST(Footprint, answers_are_what_executions_do) {
       }
     }
     for (int64_t bytes : {8, 24, 40, 96}) {
-      Coverage coverage = getCoverage(kernel.map, 1, bytes, false);
+      Coverage coverage = getCoverage(kernel.map, bytes);
       int64_t hole = 0;
       while (hole < bytes && written.contains(hole))
         ++hole;

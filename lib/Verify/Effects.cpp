@@ -1,0 +1,221 @@
+//===- Effects.cpp - What the plan says of kernels, against their code ----===//
+
+#include "Checks.h"
+
+#include <algorithm>
+
+using namespace weir;
+using namespace weir::verifier;
+
+static std::string nameOperand(const Launch &launch, size_t operand) {
+  return "operand " + std::to_string(operand) + " of @" + launch.kernel.name;
+}
+
+/// "(its code: ...)" where that says why.
+static std::string getReason(const Launch &launch) {
+  return launch.code.problem.empty() ? "" : " (" + launch.code.problem + ")";
+}
+
+static bool reads(Access access) { return access == Access::Read || access == Access::Update; }
+static bool writes(Access access) { return access == Access::Write || access == Access::Update; }
+
+//===----------------------------------------------------------------------===//
+// Effects
+//===----------------------------------------------------------------------===//
+
+/// ", word 312" of the first instruction that reads, or writes, an operand.
+static std::string describeFirst(const KernelCode &code, size_t operand, bool isRead) {
+  if (code.map)
+    for (const spv::MemoryAccess &access : code.map->accesses)
+      if (access.root == spv::MemoryAccess::Root::Binding && access.binding == operand &&
+          (isRead ? access.reads : access.writes))
+        return " (" + code.describe(access) + ")";
+  return "";
+}
+
+/// The access is what the code does; `taken` where that is not known, or less.
+static void checkAccess(const Launch &launch, size_t operand, Facts &facts) {
+  const KernelOperand &effect = launch.kernel.operands[operand];
+  const KernelCode::Operand &code = launch.code.operands[operand];
+  auto refuse = [&](bool isRead) {
+    throw Counterexample{"the code of @" + launch.kernel.name + (isRead ? " reads" : " writes") +
+                         " operand " + std::to_string(operand) +
+                         describeFirst(launch.code, operand, isRead) +
+                         ", the plan says that it does not"};
+  };
+  if (code.reads == Answer::Yes && !reads(effect.access))
+    refuse(true);
+  if (code.writes == Answer::Yes && !writes(effect.access))
+    refuse(false);
+  bool isSame = code.reads == (reads(effect.access) ? Answer::Yes : Answer::No) &&
+                code.writes == (writes(effect.access) ? Answer::Yes : Answer::No);
+  if (isSame)
+    ++facts.proved;
+  else
+    facts.taken.push_back("the access of " + nameOperand(launch, operand) + getReason(launch));
+}
+
+static void checkCover(const Launch &launch, size_t operand, Facts &facts) {
+  int64_t bytes = launch.kernel.operands[operand].bytes;
+  const spv::Touched &written = launch.code.operands[operand].written;
+  if (spv::findHole(written.certain, bytes) < 0) {
+    ++facts.proved;
+    return;
+  }
+  if (int64_t hole = written.possible ? spv::findHole(*written.possible, bytes) : -1; hole >= 0)
+    throw Counterexample{"the code of @" + launch.kernel.name + " never writes byte " +
+                         std::to_string(hole) + " of operand " + std::to_string(operand) +
+                         ", the plan says that it covers all " + std::to_string(bytes)};
+  facts.taken.push_back("that all of " + nameOperand(launch, operand) + " is written" +
+                        getReason(launch));
+}
+
+Facts verifier::checkEffects(const Subject &subject) {
+  Facts facts;
+  for (const Launch &launch : subject.launches) {
+    if (!launch.code.fault.empty())
+      throw Counterexample{"the code of @" + launch.kernel.name + " " + launch.code.fault};
+    for (size_t operand = 0; operand < launch.kernel.operands.size(); ++operand) {
+      checkAccess(launch, operand, facts);
+      if (launch.kernel.operands[operand].coversAll)
+        checkCover(launch, operand, facts);
+    }
+  }
+  return facts;
+}
+
+//===----------------------------------------------------------------------===//
+// Bounds
+//===----------------------------------------------------------------------===//
+
+/// Whether an access stays in its operand and is aligned: proved if it is returned.
+static bool isInBounds(const Launch &launch, const spv::MemoryAccess &access) {
+  const KernelOperand &operand = launch.kernel.operands[access.binding];
+  auto refuse = [&](const std::string &what) {
+    throw Counterexample{"the code of @" + launch.kernel.name + " " + what + " operand " +
+                         std::to_string(access.binding) + " (" + launch.code.describe(access) +
+                         ")"};
+  };
+  if (access.alignment > operand.alignment)
+    refuse("needs an alignment of " + std::to_string(access.alignment) + " where the plan says " +
+           std::to_string(operand.alignment) + ", at");
+  std::optional<spv::Reach> reach = spv::getReach(*launch.code.map, access);
+  if (!reach)
+    return false;
+  if (reach->begin == reach->end)
+    return true; // it never runs
+  if (reach->begin < 0 || reach->end > operand.bytes) {
+    if (reach->isExact)
+      refuse("reaches byte " + std::to_string(reach->begin < 0 ? reach->begin : reach->end - 1) +
+             " of the " + std::to_string(operand.bytes) + " of");
+    return false;
+  }
+  auto isMultiple = [&](int64_t number) { return number % access.alignment == 0; };
+  return isMultiple(access.address->constant) &&
+         std::all_of(access.address->terms.begin(), access.address->terms.end(),
+                     [&](auto term) { return isMultiple(term.second); });
+}
+
+Facts verifier::checkBounds(const Subject &subject) {
+  Facts facts;
+  for (const Launch &launch : subject.launches) {
+    std::vector<bool> isProved(launch.kernel.operands.size(),
+                               launch.code.map && launch.code.problem.empty());
+    if (launch.code.map && launch.code.problem.empty())
+      for (const spv::MemoryAccess &access : launch.code.map->accesses) {
+        if (access.root == spv::MemoryAccess::Root::Unknown)
+          isProved.assign(isProved.size(), false);
+        else if (access.root == spv::MemoryAccess::Root::Binding &&
+                 access.binding < isProved.size() && !isInBounds(launch, access))
+          isProved[access.binding] = false;
+      }
+    for (size_t operand = 0; operand < isProved.size(); ++operand)
+      if (isProved[operand])
+        ++facts.proved;
+      else
+        facts.taken.push_back("the bounds of " + nameOperand(launch, operand) + getReason(launch));
+  }
+  return facts;
+}
+
+//===----------------------------------------------------------------------===//
+// Permissions
+//===----------------------------------------------------------------------===//
+
+/// Pairs of one kernel that are looked at.
+static constexpr size_t maxPairs = 256;
+
+Facts verifier::checkPermissions(const Subject &subject) {
+  Facts facts;
+  for (const Launch &launch : subject.launches) {
+    size_t pairs = 0;
+    for (auto [source, target] : launch.kernel.inPlace) {
+      std::string name = "that @" + launch.kernel.name + " may write operand " +
+                         std::to_string(target) + " over operand " + std::to_string(source);
+      spv::Overwrite result;
+      if (launch.code.map && ++pairs <= maxPairs)
+        result = spv::mayOverwrite(*launch.code.map, uint32_t(source), uint32_t(target));
+      if (result.answer == Answer::No)
+        throw Counterexample{"the plan says " + name + ", but its code may read byte " +
+                             std::to_string(result.byte) + " (" +
+                             launch.code.describe(*result.read) + ") once it is written (" +
+                             launch.code.describe(*result.write) + ")"};
+      if (result.answer == Answer::Yes)
+        ++facts.proved;
+      else
+        facts.taken.push_back(name + getReason(launch));
+    }
+  }
+  return facts;
+}
+
+//===----------------------------------------------------------------------===//
+// Needs
+//===----------------------------------------------------------------------===//
+
+Facts verifier::checkNeeds(const Subject &subject) {
+  Facts facts;
+  size_t barriers = 0;
+  auto isUse = [&](int64_t dispatch, int64_t operand) {
+    return dispatch >= 0 && size_t(dispatch) < subject.dispatches.size() && operand >= 0 &&
+           size_t(operand) < subject.dispatches[dispatch]->operands.size();
+  };
+  for (const Command &command : subject.plan.commands) {
+    if (command.kind != Command::Kind::Barrier)
+      continue;
+    size_t number = barriers++;
+    if (command.hazards.empty())
+      continue; // `checkBarriers` refuses that, and hazards between what isn't there
+    const Hazard &hazard = command.hazards.front();
+    if (!isUse(hazard.from, hazard.fromOperand) || !isUse(hazard.to, hazard.toOperand))
+      continue;
+    auto getBytes = [&](int64_t dispatch, int64_t operand, bool isRead) -> const spv::Touched & {
+      const KernelCode::Operand &code =
+          subject.launches[subject.launchOf[dispatch]].code.operands[operand];
+      return isRead ? code.read : code.written;
+    };
+    const spv::Touched &first =
+        getBytes(hazard.from, hazard.fromOperand, hazard.kind == HazardKind::WAR);
+    const spv::Touched &second =
+        getBytes(hazard.to, hazard.toOperand, hazard.kind == HazardKind::RAW);
+    const PlanView &from = subject.dispatches[hazard.from]->operands[hazard.fromOperand];
+    const PlanView &to = subject.dispatches[hazard.to]->operands[hazard.toOperand];
+    if (from.allocation != to.allocation)
+      continue;
+    // In bytes of the second view.
+    auto doMeet = [&](const std::vector<spv::ByteRange> &a, const std::vector<spv::ByteRange> &b) {
+      return spv::doMeet(a, from.offset - to.offset, b, 0, to.bytes);
+    };
+    auto describe = [&] {
+      return "the hazard that forced barrier " + std::to_string(number) + ", from dispatch " +
+             std::to_string(hazard.from) + " to " + std::to_string(hazard.to);
+    };
+    if (doMeet(first.certain, second.certain))
+      ++facts.proved;
+    else if (first.possible && second.possible && !doMeet(*first.possible, *second.possible))
+      throw Counterexample{describe() + ", is between kernels whose code touches no common byte"};
+    else
+      facts.taken.push_back(describe());
+  }
+  return facts;
+}

@@ -1,0 +1,102 @@
+"""`weir verify` against kernels' code: all of what compiles is proved from it, and plans that say
+less than it does are refused."""
+
+import json
+import subprocess
+
+import pytest
+
+from conftest import BIN
+from edits import read_documents, write_documents
+from graphs import make_graph
+
+# What a plan may say in place of the truth so that hazards go unseen.
+WEAKER = {"read": ["none", "write"], "write": ["none", "read"], "update": ["none", "read", "write"]}
+
+
+def verify(path):
+    done = subprocess.run([BIN / "weir", "verify", path, "--json"], capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads(done.stdout)
+
+
+def find(answer, name):
+    return [claim for claim in answer["claims"] if claim["claim"] == name]
+
+
+@pytest.mark.parametrize("name", ["background_case1", "layer_norm", "layer_norm_vjp", "mlp/mlp"])
+def test_examples_are_proved(weir, name):
+    answer = verify(weir.compile(weir.examples / f"{name}.mlir"))
+    assert answer["holds"] and answer["proved_from_code"] > 0
+    assert answer["taken_from_compiler"] == 0, answer
+
+
+@pytest.mark.parametrize("seed", range(100, 112))
+@pytest.mark.parametrize("profile", [
+    {}, {"row_mapping": "workgroup", "workgroup_size": 64}, {"row_mapping": "lane", "workgroup_size": 16},
+    {"max_loop_trips": 7, "max_grid": [3, 5, 65535]}, {"private_row_bytes": 1}])
+def test_random_graphs_are_proved(weir, seed, profile):
+    path = weir.profile(**profile)
+    answer = verify(weir.compile_text(make_graph(seed), "a", f"--target=vulkan:{path}"))
+    assert answer["holds"] and answer["taken_from_compiler"] == 0, answer
+
+
+def get_plans(documents):
+    return [document for name, document in documents.items() if name.startswith("plan/")]
+
+
+def test_understated_effects_are_refused(weir):
+    documents, rest = read_documents(weir.compile(weir.examples / "layer_norm_vjp.mlir", "a", "--target=vulkan,cuda"))
+    edited = weir.folder / "edited.weir"
+    for plan in get_plans(documents):
+        for kernel in plan["kernels"]:
+            for operand in kernel["operands"]:
+                before = dict(operand)
+                pairs = kernel.pop("in_place", None)  # which such effects may not have
+                for access in WEAKER[operand["access"]]:
+                    operand.update(access=access, covers_all=before["covers_all"] and access == "write")
+                    write_documents(edited, documents, rest)
+                    answer = verify(edited)
+                    assert not all(claim["holds"] for claim in find(answer, "effects")), (kernel["name"], before, access)
+                operand.update(before)
+                if pairs:
+                    kernel["in_place"] = pairs
+
+
+def test_shrunk_views_are_refused(weir):
+    documents, rest = read_documents(weir.compile(weir.examples / "layer_norm_vjp.mlir"))
+    edited = weir.folder / "edited.weir"
+    (plan,) = get_plans(documents)
+    for number, kernel in enumerate(plan["kernels"]):
+        for i, operand in enumerate(kernel["operands"]):
+            views = [c["operands"][i] for c in plan["commands"] if c.get("kernel") == number]
+            operand["bytes"] -= 16
+            for view in views:
+                view[2] -= 16
+            write_documents(edited, documents, rest)
+            (bounds,) = find(verify(edited), "bounds")
+            assert not bounds["holds"] and f"of the {operand['bytes']} of operand {i}" in bounds["detail"], bounds
+            operand["bytes"] += 16
+            for view in views:
+                view[2] += 16
+
+
+TRANSPOSED = """
+func.func @f(%a: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %empty = tensor.empty() : tensor<64x64xf32>
+  %t = linalg.transpose ins(%a : tensor<64x64xf32>) outs(%empty : tensor<64x64xf32>) permutation = [1, 0]
+  return %t : tensor<64x64xf32>
+}
+"""
+
+
+def test_pairs_that_the_code_forbids_are_refused(weir):
+    documents, rest = read_documents(weir.compile_text(TRANSPOSED))
+    (plan,) = get_plans(documents)
+    (kernel,) = plan["kernels"]
+    assert "in_place" not in kernel
+    kernel["in_place"] = [[0, 1]]
+    edited = weir.folder / "edited.weir"
+    write_documents(edited, documents, rest)
+    (permissions,) = find(verify(edited), "permissions")
+    assert not permissions["holds"] and "but its code may read byte" in permissions["detail"], permissions

@@ -1,0 +1,323 @@
+//===- CodeTest.cpp - Plans against the code of their kernels -------------===//
+
+#include "weir/Verify/Verify.h"
+
+#include "test/unit/Artifact/Sample.h"
+#include "test/unit/Runtime/Assemble.h"
+
+#include "gtest/gtest.h"
+
+#include <algorithm>
+
+using namespace weir;
+using namespace weir::test;
+
+namespace {
+/// `count` words of a binding from word `first` on; each of 8 invocations takes every
+/// eighth.
+struct Part {
+  int binding, first, count = 64;
+};
+struct Code {
+  std::string name;
+  std::vector<int> words; ///< of each binding
+  std::vector<Part> loads;
+  Part stored;
+  bool storesFirst = false;
+  int invocations = 8;
+};
+} // namespace
+
+static Bytes assembleKernel(const Code &code) {
+  std::string size = std::to_string(code.invocations), variables;
+  for (size_t i = 0; i < code.words.size(); ++i)
+    variables += " %b" + std::to_string(i);
+  std::string text = R"(
+  OpCapability Shader
+  OpMemoryModel Logical GLSL450
+  OpEntryPoint GLCompute %main ")" +
+                     code.name + "\" %local" + variables + "\nOpExecutionMode %main LocalSize " +
+                     size + " 1 1\n%file = OpString \"graph.mlir\"\n" +
+                     "OpDecorate %local BuiltIn LocalInvocationId\n";
+  std::string types = R"(
+  %void = OpTypeVoid
+  %bool = OpTypeBool
+  %uint = OpTypeInt 32 0
+  %v3 = OpTypeVector %uint 3
+  %pin = OpTypePointer Input %v3
+  %local = OpVariable %pin Input
+  %p = OpTypePointer StorageBuffer %uint
+  %signature = OpTypeFunction %void
+)";
+  for (int i : {0, 1, 2, 3, 4, 8, 16, 32, 64, 128})
+    types += "%c" + std::to_string(i) + " = OpConstant %uint " + std::to_string(i) + "\n";
+  for (size_t i = 0; i < code.words.size(); ++i) {
+    std::string n = std::to_string(i);
+    text += "OpDecorate %a" + n + " ArrayStride 4\nOpMemberDecorate %s" + n +
+            " 0 Offset 0\nOpDecorate %s" + n + " Block\nOpDecorate %b" + n +
+            " DescriptorSet 0\nOpDecorate %b" + n + " Binding " + n + "\n";
+    types += "%n" + n + " = OpConstant %uint " + std::to_string(code.words[i]) + "\n%a" + n +
+             " = OpTypeArray %uint %n" + n + "\n%s" + n + " = OpTypeStruct %a" + n + "\n%p" + n +
+             " = OpTypePointer StorageBuffer %s" + n + "\n%b" + n + " = OpVariable %p" + n +
+             " StorageBuffer\n";
+  }
+  std::string body = R"(
+  %main = OpFunction %void None %signature
+  %entry = OpLabel
+  %ids = OpLoad %v3 %local
+  %l = OpCompositeExtract %uint %ids 0
+)";
+  int number = 0;
+  auto emit = [&](const Part &part, bool isStore) {
+    std::string n = std::to_string(number),
+                before = number ? "%done" + std::to_string(number - 1) : "%entry";
+    ++number;
+    std::string binding = std::to_string(part.binding);
+    body += "OpBranch %head" + n + "\n%head" + n + " = OpLabel\n%k" + n + " = OpPhi %uint %c0 " +
+            before + " %next" + n + " %body" + n + "\n%t" + n + " = OpULessThan %bool %k" + n +
+            " %c" + std::to_string(part.count) + "\nOpLoopMerge %done" + n + " %body" + n +
+            " None\nOpBranchConditional %t" + n + " %body" + n + " %done" + n + "\n%body" + n +
+            " = OpLabel\n%m" + n + " = OpIAdd %uint %k" + n + " %l\n%i" + n + " = OpIAdd %uint %m" +
+            n + " %c" + std::to_string(part.first) + "\nOpLine %file 7 1\n%x" + n +
+            " = OpAccessChain %p %b" + binding + " %c0 %i" + n + "\n" +
+            (isStore ? "OpStore %x" + n + " %c0\n" : "%v" + n + " = OpLoad %uint %x" + n + "\n") +
+            "%next" + n + " = OpIAdd %uint %k" + n + " %c8\nOpBranch %head" + n + "\n%done" + n +
+            " = OpLabel\n";
+  };
+  if (code.storesFirst)
+    emit(code.stored, true);
+  for (const Part &part : code.loads)
+    emit(part, false);
+  if (!code.storesFirst)
+    emit(code.stored, true);
+  return assemble(text + types + body + "OpReturn\nOpFunctionEnd\n");
+}
+
+/// Operand 1 is not a whole number of eights: one invocation of it would do.
+static Code makeScale() { return {"scale", {64, 8, 64}, {{0, 0}, {1, 0, 0}}, {2, 0}}; }
+static Code makeAdd() { return {"add", {64, 64, 64}, {{0, 0}, {1, 0}}, {2, 0}}; }
+
+/// The sample with code, its constants unread.
+static Artifact makeArtifact(const Code &scale = makeScale(), const Code &add = makeAdd()) {
+  Artifact artifact = makeSample();
+  artifact.code["code/vulkan/scale.spv"] = assembleKernel(scale);
+  artifact.code["code/vulkan/add.spv"] = assembleKernel(add);
+  Plan &plan = artifact.plans[0];
+  plan.kernels[0].operands[1].access = Access::None;
+  for (Kernel &kernel : plan.kernels)
+    for (KernelOperand &operand : kernel.operands)
+      operand.alignment = 4;
+  return artifact;
+}
+
+static Claim find(const Artifact &artifact, const std::string &what) {
+  for (const Claim &claim : verify(artifact))
+    if (claim.what == what)
+      return claim;
+  throw std::logic_error("no claim " + what);
+}
+
+static void expectRefused(const Artifact &artifact, const std::string &what,
+                          const std::string &why) {
+  Claim claim = find(artifact, what);
+  EXPECT_FALSE(claim.holds) << claim.detail;
+  EXPECT_NE(claim.detail.find(why), std::string::npos) << claim.detail;
+}
+
+TEST(VerifyCode, all_is_proved) {
+  for (const Claim &claim : verify(makeArtifact())) {
+    EXPECT_TRUE(claim.holds) << claim.what << ": " << claim.detail;
+    EXPECT_EQ(claim.taken, 0u) << claim.what << ": " << claim.detail;
+  }
+  EXPECT_EQ(find(makeArtifact(), "effects").proved, 8u); // six accesses, two covers
+  EXPECT_EQ(find(makeArtifact(), "bounds").proved, 6u);
+  EXPECT_EQ(find(makeArtifact(), "needs").proved, 3u);
+  EXPECT_EQ(find(makeArtifact(), "order").proved, 0u);
+}
+
+TEST(VerifyCode, understated_effects) {
+  Artifact artifact = makeArtifact();
+  artifact.plans[0].kernels[1].operands[0].access = Access::None;
+  expectRefused(artifact, "effects", "the code of @add reads operand 0 (word ");
+  expectRefused(artifact, "effects", ", graph.mlir:7), the plan says that it does not");
+  artifact = makeArtifact();
+  artifact.plans[0].kernels[1].operands[2] = {Access::Read, false, 256, 4};
+  expectRefused(artifact, "effects", "the code of @add writes operand 2 (word ");
+}
+
+TEST(VerifyCode, overstated_effects_are_taken) {
+  Artifact artifact = makeArtifact();
+  artifact.plans[0].kernels[1].operands[2].access = Access::Update;
+  Claim claim = find(artifact, "effects");
+  EXPECT_TRUE(claim.holds);
+  EXPECT_EQ(claim.proved, 7u);
+  EXPECT_EQ(claim.taken, 1u);
+  EXPECT_NE(claim.detail.find("the access of operand 2 of @add"), std::string::npos);
+}
+
+TEST(VerifyCode, covers_less) {
+  Code add = makeAdd();
+  add.stored.first = 8; // the last eight are written beyond
+  add.stored.count = 32;
+  expectRefused(makeArtifact(makeScale(), add), "effects",
+                "the code of @add never writes byte 0 of operand 2, the plan says that it covers "
+                "all 256");
+  Artifact artifact = makeArtifact(makeScale(), add);
+  artifact.plans[0].kernels[1].operands[2].coversAll = false;
+  EXPECT_TRUE(find(artifact, "effects").holds);
+}
+
+TEST(VerifyCode, other_code) {
+  Artifact artifact = makeArtifact();
+  artifact.plans[0].kernels[1].workgroup = {4, 1, 1};
+  expectRefused(artifact, "effects",
+                "the code of @add is for workgroups of 8 x 1 x 1, the plan's are 4 x 1 x 1");
+  Code add = makeAdd();
+  add.name = "subtract";
+  expectRefused(makeArtifact(makeScale(), add), "effects",
+                "the code of @add has no entry point of this name");
+  add = makeAdd();
+  add.words.push_back(64);
+  add.stored.binding = 3;
+  expectRefused(makeArtifact(makeScale(), add), "effects", "the code of @add touches binding 3");
+}
+
+TEST(VerifyCode, out_of_bounds) {
+  Code add = makeAdd();
+  add.words[0] = 128;
+  add.loads[0].first = 1;
+  expectRefused(makeArtifact(makeScale(), add), "bounds",
+                "the code of @add reaches byte 259 of the 256 of operand 0 (word ");
+  Artifact artifact = makeArtifact();
+  artifact.plans[0].kernels[1].operands[1].alignment = 2;
+  expectRefused(artifact, "bounds", "needs an alignment of 4 where the plan says 2");
+}
+
+TEST(VerifyCode, permissions) {
+  Artifact artifact = makeArtifact();
+  artifact.plans[0].kernels[1].inPlace = {{0, 2}, {1, 2}};
+  Claim claim = find(artifact, "permissions");
+  EXPECT_TRUE(claim.holds) << claim.detail;
+  EXPECT_EQ(claim.proved, 2u);
+  // Stored before it is read.
+  Code add = makeAdd();
+  add.storesFirst = true;
+  artifact.code["code/vulkan/add.spv"] = assembleKernel(add);
+  expectRefused(artifact, "permissions", "the plan says that @add may write operand 2 over");
+  // Read by others than who stores.
+  add = makeAdd();
+  add.loads[1] = {1, 1, 32};
+  artifact.code["code/vulkan/add.spv"] = assembleKernel(add);
+  expectRefused(artifact, "permissions", "over operand 1, but its code may read byte 4 (word ");
+}
+
+TEST(VerifyCode, barriers_between_what_shares_no_byte) {
+  Code scale = makeScale(), add = makeAdd();
+  scale.stored.count = 32;
+  Artifact artifact = makeArtifact(scale, add);
+  EXPECT_TRUE(find(artifact, "needs").holds);
+  EXPECT_EQ(find(artifact, "needs").proved, 3u);
+  add.loads[0] = {0, 32, 32};
+  expectRefused(makeArtifact(scale, add), "needs",
+                "the hazard that forced barrier 0, from dispatch 0 to 2, is between kernels whose "
+                "code touches no common byte");
+}
+
+TEST(VerifyCode, unreadable_code_is_taken) {
+  Artifact artifact = makeArtifact();
+  artifact.code["code/vulkan/add.spv"] = {3, 2, 35, 7};
+  Claim claim = find(artifact, "effects");
+  EXPECT_TRUE(claim.holds);
+  EXPECT_EQ(claim.taken, 4u); // three accesses, one cover
+  EXPECT_NE(claim.detail.find("operand 0 of @add (code/vulkan/add.spv: is no SPIR-V module"),
+            std::string::npos)
+      << claim.detail;
+  EXPECT_EQ(find(artifact, "bounds").taken, 3u);
+}
+
+//===----------------------------------------------------------------------===//
+// PTX
+//===----------------------------------------------------------------------===//
+
+/// The sample for cuda, @add with a body of PTX.
+static Artifact makePtx(const std::string &body, const std::string &size = "8, 1, 1") {
+  Artifact artifact = makeArtifact();
+  artifact.manifest.targets[0].target = artifact.plans[0].target = "cuda";
+  auto getText = [&](const std::string &name, const std::string &instructions) {
+    std::string text =
+        ".version 8.0\n.target sm_80\n.address_size 64\n\n.visible .entry " + name + "(\n";
+    for (int i = 0; i < 3; ++i)
+      text += "\t.param .u64 .ptr .global .align 1 " + name + "_param_" + std::to_string(i) +
+              (i < 2 ? ",\n" : "\n");
+    text += ")\n.reqntid " + size + "\n{\n\t.reg .b64 %rd<9>;\n";
+    for (int i = 0; i < 3; ++i)
+      text += "\tld.param.b64 %rd" + std::to_string(i) + ", [" + name + "_param_" +
+              std::to_string(i) + "];\n";
+    text += instructions + "\tret;\n}\n";
+    return Bytes(text.begin(), text.end());
+  };
+  artifact.code = {{"code/cuda/scale.ptx", getText("scale", "ld.global.b32 %r1, [%rd0];\n"
+                                                            "st.global.b32 [%rd2], %r1;\n")},
+                   {"code/cuda/add.ptx", getText("add", body)}};
+  artifact.plans[0].kernels[0].code = "code/cuda/scale.ptx";
+  artifact.plans[0].kernels[1].code = "code/cuda/add.ptx";
+  return artifact;
+}
+
+static const char *const ptxAdd = R"(
+	mov.u32 %r9, %tid.x; // of the group
+	.loc 1 7 3
+	ld.global.nc.L1::no_allocate.b32 %r1, [%rd0+16];
+$L__BB0_1:
+	add.s64 %rd5, %rd1, %rd6;
+	@%p1 ld.global.v4.b32 {%r2, %r3, %r4, %r5}, [%rd5];
+	/* an address that the loop
+	   moves on */
+	st.global.b32 [%rd7], %r1;
+	{ .reg .b64 %q; add.s64 %rd7, %rd2, 16; }
+	@%p2 bra $L__BB0_1;
+)";
+
+TEST(VerifyCode, ptx_reads_and_writes) {
+  Claim claim = find(makePtx(ptxAdd), "effects");
+  EXPECT_TRUE(claim.holds) << claim.detail;
+  EXPECT_EQ(claim.proved, 6u) << claim.detail;
+  EXPECT_EQ(claim.taken, 2u) << claim.detail; // covers
+  Artifact artifact = makePtx(ptxAdd);
+  artifact.plans[0].kernels[1].operands[1].access = Access::None;
+  expectRefused(artifact, "effects", "the code of @add reads operand 1, the plan");
+  artifact = makePtx(ptxAdd + std::string("st.global.b32 [%rd5+4], %r1;\n"));
+  expectRefused(artifact, "effects", "the code of @add writes operand 1, the plan");
+  artifact = makePtx(ptxAdd + std::string("red.global.add.u32 [%rd0], %r1;\n"));
+  expectRefused(artifact, "effects", "the code of @add writes operand 0, the plan");
+  EXPECT_EQ(find(makePtx(ptxAdd), "bounds").taken, 6u);
+}
+
+TEST(VerifyCode, ptx_of_either_parameter) {
+  Claim claim = find(makePtx(ptxAdd + std::string("selp.b64 %rd8, %rd0, %rd2, %p1;\n"
+                                                  "st.global.b32 [%rd8], %r1;\n")),
+                     "effects");
+  EXPECT_TRUE(claim.holds);
+  EXPECT_NE(claim.detail.find("the access of operand 0 of @add"), std::string::npos)
+      << claim.detail;
+}
+
+TEST(VerifyCode, ptx_that_is_not_followed) {
+  for (const char *body : {"ld.global.b64 %rd8, [%rd0];\nst.global.b32 [%rd8], %r1;\n",
+                           "call helper, (%rd0);\n", "cp.async.ca.global [%rd0], [%rd1], 4;\n",
+                           "st.global.b32 %rd0, %r1;\n", "ld.param.b64 %rd0, [add_param_9];\n"}) {
+    Claim claim = find(makePtx(body), "effects");
+    EXPECT_TRUE(claim.holds) << claim.detail;
+    EXPECT_EQ(claim.proved, 3u) << claim.detail; // of the other kernel
+    EXPECT_NE(claim.detail.find("operand 0 of @add ("), std::string::npos) << claim.detail;
+  }
+}
+
+TEST(VerifyCode, ptx_of_another_kernel) {
+  expectRefused(makePtx(ptxAdd, "16, 1, 1"), "effects",
+                "the code of @scale is for workgroups of 16 x 1 x 1");
+  Artifact artifact = makePtx(ptxAdd);
+  artifact.plans[0].kernels[1].code = "code/cuda/scale.ptx";
+  EXPECT_NE(find(artifact, "effects").detail.find("it has no entry of this name"),
+            std::string::npos);
+}
