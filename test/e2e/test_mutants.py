@@ -68,7 +68,7 @@ def test_there_is_every_kind_and_class(judged):
     behavior = {"drop-barrier", "weaken-barrier", "move-barrier", "shift-slot", "overlap-slot", "use-refused",
                 "drop-wait", "swap-dispatches"}
     assert found >= {(kind, "behavior") for kind in behavior}
-    assert found >= {("shrink-lifetime", "metadata"), ("move-barrier", "metadata")}
+    assert found >= {("shrink-lifetime", "metadata"), ("move-barrier", "metadata"), ("shrink-effect", "metadata")}
     assert found >= {("move-barrier", "equivalent"), ("shift-slot", "equivalent"), ("weaken-barrier", "equivalent")}
 
 

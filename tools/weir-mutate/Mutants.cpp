@@ -24,6 +24,7 @@ public:
     swapDispatches();
     moveSlots();
     useRefused();
+    shrinkEffects();
     shrinkLifetimes();
     return std::move(mutants);
   }
@@ -34,6 +35,7 @@ private:
   void swapDispatches();
   void moveSlots();
   void useRefused();
+  void shrinkEffects();
   void shrinkLifetimes();
 
   /// `change` gets the plan of a copy.
@@ -327,6 +329,34 @@ void Lister::useRefused() {
 //===----------------------------------------------------------------------===//
 // Statements
 //===----------------------------------------------------------------------===//
+
+void Lister::shrinkEffects() {
+  for (size_t k = 0; k < plan.kernels.size(); ++k)
+    for (size_t i = 0; i < plan.kernels[k].operands.size(); ++i) {
+      const KernelOperand &said = plan.kernels[k].operands[i];
+      std::string name = "operand " + std::to_string(i) + " of @" + plan.kernels[k].name;
+      auto say = [&](size_t way, Access access, bool coversAll, const std::string &what) {
+        add("shrink-effect", {k, i, way}, name + " is said " + what,
+            [k, i, access, coversAll](Plan &copy) {
+              copy.kernels[k].operands[i].access = access;
+              copy.kernels[k].operands[i].coversAll = coversAll;
+              // A permission is of a read and a write: a reader refuses others.
+              if (access == Access::None)
+                std::erase_if(copy.kernels[k].inPlace, [&](auto &pair) {
+                  return pair.first == int64_t(i) || pair.second == int64_t(i);
+                });
+            });
+      };
+      if (said.access == Access::Update) {
+        say(0, Access::Read, false, "to be read only");
+        say(1, Access::Write, said.coversAll, "to be written only");
+      } else if (said.access != Access::None) {
+        say(0, Access::None, false, "not to be touched");
+      }
+      if (said.coversAll)
+        say(2, said.access, false, "to be written in part");
+    }
+}
 
 void Lister::shrinkLifetimes() {
   for (size_t i = 0; i < plan.slots.size(); ++i) {
