@@ -227,7 +227,7 @@ class Select(Operation):
 
 
 class Index(Operation):
-    """A value by where it stands, through a tensor of integers."""
+    """A value, scaled by where it stands, through a tensor of integers."""
 
     def propose(self, graph):
         value = graph.pick()
@@ -244,8 +244,10 @@ class Index(Operation):
         dims, integer = get_dims(len(shape)), data["integer"]
         places = writer.map(shape, integer, [], [f"%i = linalg.index {data['dimension']} : index",
                                                  f"%r = arith.index_cast %i : index to {integer}"])
+        # A factor: the difference of values that differ by little would be nothing but rounding.
         body = [f"%f = arith.sitofp %x0 : {integer} to {element}", f"%k = arith.constant 0.01 : {element}",
-                f"%m = arith.mulf %f, %k : {element}", f"%r = arith.addf %x1, %m : {element}"]
+                f"%h = arith.constant 0.5 : {element}", f"%m = math.fma %f, %k, %h : {element}",
+                f"%r = arith.mulf %x1, %m : {element}"]
         return [writer.map(shape, element, [(places, shape, integer, dims), (name, shape, element, dims)], body)]
 
 
