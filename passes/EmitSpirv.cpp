@@ -35,7 +35,7 @@ void EmitSpirv::runOnOperation() {
   auto check = [&](gpu::GPUFuncOp kernel) { return checkSpirvKernel(kernel, *profile); };
   auto emit = [&](gpu::GPUModuleOp module, gpu::GPUFuncOp copy,
                   gpu::GPUFuncOp kernel) -> FailureOr<gpu::ObjectAttr> {
-    legalizeForSpirv(copy);
+    legalizeForSpirv(copy, *profile);
     FailureOr<SmallVector<uint32_t>> words = emitter.emit(
         module, [&](OpPassManager &pipeline, Operation *op) { return runPipeline(pipeline, op); });
     if (failed(words))

@@ -12,9 +12,8 @@
 using namespace weir;
 using ordered_json = nlohmann::ordered_json;
 
-/// More accumulators than this are nowhere worth their registers; the code of a
-/// contraction names each row's coordinates.
-static constexpr int64_t maxContractionRows = 8;
+/// More accumulators than this are nowhere worth their code, which names each.
+static constexpr int64_t maxContractionRows = 64, maxContractionColumns = 8;
 
 static constexpr const char *cudaTarget = "cuda";
 
@@ -41,6 +40,8 @@ ordered_json weir::toJson(const Profile &profile) {
                  {"private_row_bytes", profile.privateRowBytes},
                  {"elements_per_invocation", profile.elementsPerInvocation},
                  {"contraction_rows", profile.contractionRows},
+                 {"contraction_columns", profile.contractionColumns},
+                 {"words64", profile.words64},
                  {"column_parts", profile.columnParts},
                  {"unroll_private", profile.unrollPrivate},
                  {"queues", profile.queues}});
@@ -68,6 +69,8 @@ Profile weir::readProfile(const JsonNode &node) {
                "private_row_bytes",
                "elements_per_invocation",
                "contraction_rows",
+               "contraction_columns",
+               "words64",
                "column_parts",
                "unroll_private",
                "queues"},
@@ -102,12 +105,16 @@ Profile weir::readProfile(const JsonNode &node) {
   profile.privateRowBytes = count("private_row_bytes");
   profile.elementsPerInvocation = count("elements_per_invocation");
   profile.contractionRows = node["contraction_rows"].integer(1, maxContractionRows);
+  profile.contractionColumns = node["contraction_columns"].integer(1, maxContractionColumns);
+  profile.words64 = node["words64"].boolean();
   profile.columnParts = count("column_parts");
   profile.unrollPrivate = node["unroll_private"].boolean();
   profile.queues = node["queues"].integer(1, maxQueues);
 
   if (profile.vectorWidth != 1 && profile.vectorWidth != 4)
     node["vector_width"].fail("is " + std::to_string(profile.vectorWidth) + ", it must be 1 or 4");
+  if (profile.words64 && !profile.int64)
+    node["words64"].fail("is true, which needs \"int64\"");
   if (profile.workgroupSize > profile.maxWorkgroupSize)
     node["workgroup_size"].fail("is " + std::to_string(profile.workgroupSize) +
                                 ", more than the largest workgroup, " +
@@ -136,6 +143,8 @@ static Profile makeCudaProfile(int64_t sm) {
   profile.workgroupSize = 256;
   profile.privateRowBytes = 128;
   profile.elementsPerInvocation = 4;
+  profile.contractionRows = 8;
+  profile.words64 = false;
   profile.columnParts = 512;
   profile.unrollPrivate = true;
   return profile;

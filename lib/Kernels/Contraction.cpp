@@ -1,9 +1,14 @@
 //===- Contraction.cpp - Kernels that sum products ------------------------===//
 //
-// An invocation owns a tile: some rows times one column, or four neighbouring
-// ones, of the result. It walks the summed dimensions once, in order, so that
-// the bits don't depend on the tile. What the sums feed (bias, activation) is
-// computed from them in registers.
+// A subgroup owns a tile of sums: some rows of the result, times some units of
+// columns for each of its invocations. A unit is a column, or two neighbouring
+// ones; neighbouring invocations own neighbouring units. The subgroup walks the
+// summed dimensions once, in order, so that the bits don't depend on the tile.
+//
+// What the rows are multiplied with is the same for all invocations, so each
+// loads it for other products, and a shuffle hands it round: a chunk is as many
+// steps as there are lanes, a step one product or two neighbouring ones. What the
+// sums feed (bias, activation) is computed from them in registers, row by row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,32 +21,83 @@
 using namespace mlir;
 using namespace weir;
 
+/// Fewer workgroups than this leave a device idle: tiles become narrower.
+static constexpr int64_t fewWorkgroups = 16;
+/// Columns of an invocation, where its tile has few rows.
+static constexpr int64_t mostUnits = 8;
+
 namespace {
+enum ContractionCoordinates : unsigned {
+  chunkCoordinate = productCoordinate,
+  laneStepCoordinate, ///< the step whose row factors this invocation loads
+  stepCoordinate,     ///< of the chunk
+  firstRowCoordinate,
+  resultRowCoordinate,
+  unitsCoordinate, ///< and those after it: the units of columns
+};
+
 class ContractionEmitter {
 public:
   ContractionEmitter(PointEmitter &emitter)
-      : emitter(emitter), profile(emitter.profile), op(emitter.domain.getContraction()) {}
+      : emitter(emitter), profile(emitter.profile), op(emitter.domain.getContraction()),
+        sizes(emitter.domain.getSizes()) {}
   void run(EmittedKernel &launch);
 
 private:
   PointEmitter &emitter;
   const Profile &profile;
   linalg::GenericOp op;
+  ArrayRef<int64_t> sizes;
 
   // The domain's dimensions of the tile, and the factors that vary with them.
   int64_t columnDim = -1, rowDim = -1;
   OpOperand *rowFactor = nullptr, *columnFactor = nullptr;
   int64_t tileRows = 1;
-  bool vectorColumns = false, vectorProducts = false;
+  int64_t sumRows = 1;     ///< one or two: of the sums that are one value
+  int64_t units = 1;       ///< of columns, for each invocation
+  int64_t unitColumns = 1; ///< one or two
+  int64_t columnUnits = 0; ///< of the result
+  int64_t rowTiles = 1, columnTiles = 1;
+  SmallVector<int64_t> restSizes; ///< the result's other dimensions
+  int64_t stepProducts = 1;       ///< one or two
+  SmallVector<int64_t> stepSizes; ///< of the summed dimensions, in steps
+  int64_t steps = 1;
+
+  // Where the tile is.
+  SmallVector<AffineExpr> rest;
+  AffineExpr rowTile, firstRow;
+  SmallVector<AffineExpr> unitOf; ///< clamped: a unit beyond the last repeats it
+
+  bool hasPartialRows() const { return sizes[rowDim] % tileRows != 0; }
+  bool hasPartialColumns() const { return columnUnits % (profile.subgroupSize * units) != 0; }
 
   void chooseTile();
   bool variesWith(OpOperand *operand, int64_t dim);
   SmallVector<AffineExpr> getFactorIndices(OpOperand *operand, ArrayRef<AffineExpr> point);
-  SmallVector<Value> loadRowFactors(ArrayRef<AffineExpr> point, unsigned products);
-  SmallVector<Value> loadColumnFactors(ArrayRef<AffineExpr> point, unsigned products);
-  SmallVector<AffineExpr> getTilePoint(int64_t row, ArrayRef<AffineExpr> rest);
+  SmallVector<AffineExpr> getPoint(AffineExpr row, AffineExpr column,
+                                   ArrayRef<AffineExpr> products);
+  SmallVector<AffineExpr> getProducts(AffineExpr step, AffineExpr product);
+  AffineExpr getFirstColumn(AffineExpr unit) { return unit * unitColumns; }
+  AffineExpr getOwnUnit(AffineExpr columnTile, int64_t unit);
+  Value clamp(AffineExpr value, int64_t last);
+
+  SmallVector<SmallVector<Value>> loadRowFactors(AffineExpr step);
+  SmallVector<Value> loadColumnFactors(AffineExpr unit, AffineExpr step);
+  Value join(ArrayRef<Value> parts);
+  Value getSum(ArrayRef<Value> sums, int64_t unit, Value row);
+  SmallVector<Value> sumChunk(Value chunk, int64_t chunkSteps, ValueRange sums);
+  SmallVector<Value> sumProducts();
+  void emitTile(Value tile);
+  void guardInside(unsigned coordinate, AffineExpr value, int64_t size,
+                   function_ref<void(AffineExpr)> body);
+  void storeUnit(int64_t unit, AffineExpr ownUnit, ArrayRef<Value> sums);
+  void storeRow(AffineExpr row, AffineExpr ownUnit, Value total);
 };
 } // namespace
+
+//===----------------------------------------------------------------------===//
+// The tile
+//===----------------------------------------------------------------------===//
 
 bool ContractionEmitter::variesWith(OpOperand *operand, int64_t dim) {
   AffineMap map = op.getMatchingIndexingMap(operand);
@@ -73,11 +129,39 @@ void ContractionEmitter::chooseTile() {
       rowDim = dim;
     }
   }
-  ArrayRef<int64_t> sizes = emitter.domain.getSizes();
-  tileRows = std::clamp<int64_t>(sizes[rowDim], 1, profile.contractionRows);
-  vectorColumns = profile.vectorWidth == 4 && sizes[columnDim] % 4 == 0;
+  for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
+    if (dim != columnDim && dim != rowDim)
+      restSizes.push_back(sizes[dim]);
+
+  // Tiles of about the same size; an even number of rows where two of them are
+  // loaded at once.
+  int64_t rows = sizes[rowDim];
+  tileRows = llvm::divideCeil(rows, llvm::divideCeil(rows, profile.contractionRows));
+  if (rows % 2 == 0)
+    tileRows += tileRows % 2;
+  sumRows = tileRows % 2 == 0 ? 2 : 1;
+  rowTiles = llvm::divideCeil(rows, tileRows);
+
+  bool pairs = profile.vectorWidth > 1;
+  unitColumns = pairs && sizes[columnDim] % 2 == 0 ? 2 : 1;
+  columnUnits = sizes[columnDim] / unitColumns;
+  int64_t most = profile.contractionColumns * profile.contractionRows / (tileRows * unitColumns);
+  most = std::clamp<int64_t>(most, 1, mostUnits / unitColumns);
+  int64_t subgroups = profile.workgroupSize / profile.subgroupSize;
+  auto narrow = [&](int64_t wanted) {
+    columnTiles = llvm::divideCeil(columnUnits, profile.subgroupSize * wanted);
+    units = llvm::divideCeil(columnUnits, profile.subgroupSize * columnTiles);
+  };
+  narrow(most);
+  while (units > 1 && getProduct(restSizes) * rowTiles * columnTiles < fewWorkgroups * subgroups)
+    narrow(units - 1);
+
   ArrayRef<int64_t> products = emitter.domain.getColumnSizes();
-  vectorProducts = isVectorDomain(profile, products);
+  stepProducts = pairs && !products.empty() && products.back() % 2 == 0 ? 2 : 1;
+  stepSizes = SmallVector<int64_t>(products);
+  if (!products.empty())
+    stepSizes.back() /= stepProducts;
+  steps = getProduct(stepSizes);
 }
 
 SmallVector<AffineExpr> ContractionEmitter::getFactorIndices(OpOperand *operand,
@@ -85,207 +169,338 @@ SmallVector<AffineExpr> ContractionEmitter::getFactorIndices(OpOperand *operand,
   return emitter.apply(op.getMatchingIndexingMap(operand), emitter.getLoops(op, point));
 }
 
-/// The row factor at `point` for each of `products` neighbouring products, as
-/// scalars. The point's last product coordinate counts groups of `products`.
-SmallVector<Value> ContractionEmitter::loadRowFactors(ArrayRef<AffineExpr> point,
-                                                      unsigned products) {
-  SmallVector<AffineExpr> at(point);
-  if (products == 1)
-    return {emitter.evaluate(rowFactor->get(), getFactorIndices(rowFactor, at))};
-  AffineExpr first = at.back();
-  at.back() = first + emitter.vectorLane();
-  SmallVector<AffineExpr> wide = getFactorIndices(rowFactor, at);
-  SmallVector<Value> factors;
-  if (emitter.isVectorFriendly(rowFactor->get(), wide)) {
-    Value vector = emitter.broadcast(emitter.evaluate(rowFactor->get(), wide));
-    for (unsigned i = 0; i < products; ++i)
-      factors.push_back(emitter.extract(vector, i));
+SmallVector<AffineExpr> ContractionEmitter::getPoint(AffineExpr row, AffineExpr column,
+                                                     ArrayRef<AffineExpr> products) {
+  SmallVector<AffineExpr> point;
+  unsigned nextRest = 0;
+  for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
+    point.push_back(dim == columnDim ? column : dim == rowDim ? row : rest[nextRest++]);
+  llvm::append_range(point, products);
+  return point;
+}
+
+/// The summed coordinates of a step's product.
+SmallVector<AffineExpr> ContractionEmitter::getProducts(AffineExpr step, AffineExpr product) {
+  SmallVector<AffineExpr> at = emitter.delinearize(step, stepSizes);
+  if (!at.empty())
+    at.back() = at.back() * stepProducts + product;
+  return at;
+}
+
+Value ContractionEmitter::clamp(AffineExpr value, int64_t last) {
+  return arith::MinUIOp::create(emitter.builder(), emitter.loc, emitter.expand(value),
+                                emitter.indexConstant(last));
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+/// For each row of the tile, the row factor of each product of a step.
+SmallVector<SmallVector<Value>> ContractionEmitter::loadRowFactors(AffineExpr step) {
+  AffineExpr column = emitter.constant(0), lane = emitter.vectorLane();
+  auto load = [&](AffineExpr row, AffineExpr product) {
+    return emitter.evaluate(
+        rowFactor->get(),
+        getFactorIndices(rowFactor, getPoint(row, column, getProducts(step, product))));
+  };
+  auto isWhole = [&](AffineExpr row, AffineExpr product) {
+    return emitter.isVectorFriendly(
+        rowFactor->get(),
+        getFactorIndices(rowFactor, getPoint(row, column, getProducts(step, product))));
+  };
+  SmallVector<SmallVector<Value>> factors(tileRows, SmallVector<Value>(stepProducts));
+  auto split = [&](Value pair, Value &first, Value &second) {
+    pair = emitter.broadcast(pair);
+    first = emitter.extract(pair, 0);
+    second = emitter.extract(pair, 1);
+  };
+  if (stepProducts == 2 && isWhole(firstRow, lane)) {
+    for (int64_t row = 0; row < tileRows; ++row)
+      split(load(firstRow + row, lane), factors[row][0], factors[row][1]);
     return factors;
   }
-  for (unsigned i = 0; i < products; ++i) {
-    at.back() = first + i;
-    factors.push_back(emitter.evaluate(rowFactor->get(), getFactorIndices(rowFactor, at)));
+  bool pairsRows =
+      profile.vectorWidth > 1 && tileRows % 2 == 0 && isWhole(firstRow + lane, emitter.constant(0));
+  for (int64_t product = 0; product < stepProducts; ++product)
+    for (int64_t row = 0; row < tileRows; row += pairsRows ? 2 : 1) {
+      AffineExpr number = emitter.constant(product);
+      if (pairsRows)
+        split(load(firstRow + row + lane, number), factors[row][product],
+              factors[row + 1][product]);
+      else
+        factors[row][product] = load(firstRow + row, number);
+    }
+  return factors;
+}
+
+/// The column factor of each product of a step: scalars, or vectors over the
+/// unit's columns.
+SmallVector<Value> ContractionEmitter::loadColumnFactors(AffineExpr unit, AffineExpr step) {
+  AffineExpr row = emitter.constant(0), lane = emitter.vectorLane();
+  AffineExpr first = getFirstColumn(unit);
+  auto getIndices = [&](AffineExpr column, AffineExpr product) {
+    return getFactorIndices(columnFactor, getPoint(row, column, getProducts(step, product)));
+  };
+  auto load = [&](AffineExpr column, AffineExpr product) {
+    return emitter.evaluate(columnFactor->get(), getIndices(column, product));
+  };
+  auto isWhole = [&](AffineExpr column, AffineExpr product) {
+    return emitter.isVectorFriendly(columnFactor->get(), getIndices(column, product));
+  };
+  bool acrossColumns = unitColumns == 2 && isWhole(first + lane, emitter.constant(0));
+  SmallVector<Value> factors;
+  if (stepProducts == 2 && !acrossColumns && isWhole(first, lane)) {
+    // Stored with neighbouring products side by side: load those, transpose.
+    SmallVector<Value> columns;
+    for (int64_t column = 0; column < unitColumns; ++column)
+      columns.push_back(emitter.broadcast(load(first + column, lane)));
+    for (int64_t product = 0; product < stepProducts; ++product) {
+      SmallVector<Value> elements = llvm::map_to_vector(
+          columns, [&](Value column) { return emitter.extract(column, product); });
+      factors.push_back(unitColumns == 1
+                            ? elements.front()
+                            : vector::FromElementsOp::create(emitter.builder(), emitter.loc,
+                                                             columns.front().getType(), elements));
+    }
+    return factors;
+  }
+  for (int64_t product = 0; product < stepProducts; ++product) {
+    AffineExpr number = emitter.constant(product);
+    factors.push_back(unitColumns == 1 ? load(first, number)
+                                       : emitter.broadcast(load(first + lane, number)));
   }
   return factors;
 }
 
-/// The column factor at `point` for each of `products` neighbouring products:
-/// scalars, or vectors over the tile's columns.
-SmallVector<Value> ContractionEmitter::loadColumnFactors(ArrayRef<AffineExpr> point,
-                                                         unsigned products) {
-  SmallVector<AffineExpr> at(point);
-  AffineExpr firstProduct = at.back(), firstColumn = at[columnDim];
-  if (!vectorColumns) {
-    // The same as a row factor, of the column's only element.
-    std::swap(rowFactor, columnFactor);
-    SmallVector<Value> factors = loadRowFactors(point, products);
-    std::swap(rowFactor, columnFactor);
-    return factors;
-  }
-  auto overColumns = [&](unsigned product) {
-    at.back() = firstProduct + product; // the column itself where there is but one product
-    at[columnDim] = firstColumn + emitter.vectorLane();
-    return getFactorIndices(columnFactor, at);
-  };
-  SmallVector<Value> factors;
-  if (products > 1 && !emitter.isVectorFriendly(columnFactor->get(), overColumns(0))) {
-    at[columnDim] = firstColumn;
-    at.back() = firstProduct + emitter.vectorLane();
-    if (emitter.isVectorFriendly(columnFactor->get(), getFactorIndices(columnFactor, at))) {
-      // Stored with neighbouring products side by side: load those, transpose.
+/// Adds the products of a chunk's first steps.
+SmallVector<Value> ContractionEmitter::sumChunk(Value chunk, int64_t chunkSteps, ValueRange sums) {
+  int64_t lanes = profile.subgroupSize;
+  AffineExpr firstStep = emitter.setCoordinate(chunkCoordinate, chunk) * lanes;
+  AffineExpr laneStep = firstStep + emitter.dim(teamLaneCoordinate);
+  if (chunkSteps < lanes)
+    laneStep = emitter.setCoordinate(laneStepCoordinate, clamp(laneStep, steps - 1));
+  SmallVector<SmallVector<Value>> rowFactors = loadRowFactors(laneStep);
+
+  return emitter.loop(chunkSteps, sums, [&](Value trip, ValueRange running) {
+    AffineExpr step = firstStep + emitter.setCoordinate(stepCoordinate, trip);
+    SmallVector<SmallVector<Value>> columnFactors;
+    for (AffineExpr unit : unitOf)
+      columnFactors.push_back(loadColumnFactors(unit, step));
+    OpBuilder &b = emitter.builder();
+    Location loc = emitter.loc;
+    Value from = arith::IndexCastOp::create(b, loc, b.getI32Type(), trip);
+    Value width = arith::ConstantIntOp::create(b, loc, lanes, 32);
+    SmallVector<Value> next(running);
+    for (int64_t product = 0; product < stepProducts; ++product) {
       SmallVector<Value> columns;
-      for (unsigned column = 0; column < 4; ++column) {
-        at[columnDim] = firstColumn + column;
-        columns.push_back(emitter.broadcast(
-            emitter.evaluate(columnFactor->get(), getFactorIndices(columnFactor, at))));
+      for (int64_t unit = 0; unit < units; ++unit)
+        columns.push_back(join(SmallVector<Value>(sumRows, columnFactors[unit][product])));
+      for (int64_t row = 0; row < tileRows; row += sumRows) {
+        SmallVector<Value> elements;
+        for (int64_t i = 0; i < sumRows; ++i) {
+          Value factor = rowFactors[row + i][product];
+          if (lanes > 1)
+            factor = gpu::ShuffleOp::create(b, loc, factor, from, width, gpu::ShuffleMode::IDX)
+                         .getShuffleResult();
+          elements.append(unitColumns, factor);
+        }
+        Value factor = join(elements);
+        for (int64_t unit = 0; unit < units; ++unit) {
+          Value &sum = next[row / sumRows * units + unit];
+          sum = math::FmaOp::create(b, loc, factor, columns[unit], sum);
+        }
       }
-      for (unsigned product = 0; product < products; ++product) {
-        SmallVector<Value> lanes;
-        for (Value column : columns)
-          lanes.push_back(emitter.extract(column, product));
-        factors.push_back(vector::FromElementsOp::create(emitter.builder(), emitter.loc,
-                                                         columns.front().getType(), lanes));
-      }
-      return factors;
     }
+    return next;
+  });
+}
+
+/// The elements of `parts`, scalars or vectors, as one vector; a single one as it is.
+Value ContractionEmitter::join(ArrayRef<Value> parts) {
+  if (parts.size() == 1)
+    return parts.front();
+  SmallVector<Value> elements;
+  for (Value part : parts) {
+    auto vector = dyn_cast<VectorType>(part.getType());
+    if (!vector)
+      elements.push_back(part);
+    for (int64_t i = 0; vector && i < vector.getNumElements(); ++i)
+      elements.push_back(emitter.extract(part, i));
   }
-  for (unsigned product = 0; product < products; ++product)
-    factors.push_back(
-        emitter.broadcast(emitter.evaluate(columnFactor->get(), overColumns(product))));
-  return factors;
+  auto type = VectorType::get({int64_t(elements.size())}, elements.front().getType());
+  return vector::FromElementsOp::create(emitter.builder(), emitter.loc, type, elements);
+}
+
+/// The tile's sums: for each one or two rows, those of the invocation's units.
+SmallVector<Value> ContractionEmitter::sumProducts() {
+  OpBuilder &b = emitter.builder();
+  Type type = emitter.getElementType(op->getResult(0));
+  if (sumRows * unitColumns > 1)
+    type = VectorType::get({sumRows * unitColumns}, type);
+  Value zero = arith::ConstantOp::create(b, emitter.loc, b.getZeroAttr(type));
+  SmallVector<Value> sums(tileRows / sumRows * units, zero);
+  int64_t lanes = profile.subgroupSize;
+  sums = emitter.loop(steps / lanes, sums, [&](Value chunk, ValueRange running) {
+    return sumChunk(chunk, lanes, running);
+  });
+  if (int64_t restSteps = steps % lanes)
+    sums = emitter.loop(1, sums, [&](Value, ValueRange running) {
+      return sumChunk(emitter.indexConstant(steps / lanes), restSteps, running);
+    });
+  return sums;
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+/// Computes and stores what comes of the sum at a row and a unit of columns.
+void ContractionEmitter::storeRow(AffineExpr row, AffineExpr ownUnit, Value total) {
+  emitter.reduced.clear();
+  emitter.reducedDepth = emitter.depth();
+  AffineExpr column = getFirstColumn(ownUnit);
+  if (unitColumns == 2)
+    column = column + emitter.vectorLane();
+  SmallVector<AffineExpr> noProducts(emitter.domain.getColumnSizes().size(), emitter.constant(0));
+  SmallVector<AffineExpr> point = getPoint(row, column, noProducts);
+  OpOperand &init = op.getDpsInitsMutable()[0];
+  auto splat = dyn_cast_or_null<FloatAttr>(getSplat(init.get()));
+  if (!splat || !splat.getValue().isZero())
+    total = emitter.combine((*getCombiners(op)).front().combine,
+                            emitter.evaluate(init.get(), getFactorIndices(&init, point)), total);
+  emitter.reduced[op->getResult(0)] = total;
+  emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults())), point);
+}
+
+/// The sum of a unit in a row of the tile. Registers have no index, so it is
+/// selected among all.
+Value ContractionEmitter::getSum(ArrayRef<Value> sums, int64_t unit, Value row) {
+  OpBuilder &b = emitter.builder();
+  Location loc = emitter.loc;
+  auto isEqual = [&](Value value, int64_t number) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, value,
+                                 emitter.indexConstant(number));
+  };
+  Value size = emitter.indexConstant(sumRows);
+  Value number = sumRows == 1 ? row : arith::DivUIOp::create(b, loc, row, size);
+  Value sum = sums[unit];
+  for (int64_t i = 1; i < tileRows / sumRows; ++i)
+    sum = arith::SelectOp::create(b, loc, isEqual(number, i), sums[i * units + unit], sum);
+  if (sumRows == 1)
+    return sum;
+  auto getRow = [&](int64_t i) {
+    SmallVector<Value> elements;
+    for (int64_t column = 0; column < unitColumns; ++column)
+      elements.push_back(emitter.extract(sum, i * unitColumns + column));
+    return join(elements);
+  };
+  Value isSecond = isEqual(arith::RemUIOp::create(b, loc, row, size), 1);
+  return arith::SelectOp::create(b, loc, isSecond, getRow(1), getRow(0));
+}
+
+/// Stores the tile's rows of one unit, in a loop, so that there is one copy of the
+/// code for all rows.
+void ContractionEmitter::storeUnit(int64_t unit, AffineExpr ownUnit, ArrayRef<Value> sums) {
+  emitter.loop(tileRows, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
+    AffineExpr row = rowTile * tileRows + emitter.setCoordinate(resultRowCoordinate, trip);
+    if (hasPartialRows())
+      guardInside(resultRowCoordinate, row, sizes[rowDim], [&](AffineExpr inside) {
+        Value number = emitter.expand(inside - firstRow);
+        storeRow(inside, ownUnit, getSum(sums, unit, number));
+      });
+    else
+      storeRow(row, ownUnit, getSum(sums, unit, trip));
+    return {};
+  });
+}
+
+/// Emits `body` where `value` is below `size`, with a coordinate that is known only
+/// there, so that nothing that depends on it is read elsewhere.
+void ContractionEmitter::guardInside(unsigned coordinate, AffineExpr value, int64_t size,
+                                     function_ref<void(AffineExpr)> body) {
+  Value number = emitter.expand(value);
+  Value inside = arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::ult,
+                                       number, emitter.indexConstant(size));
+  emitter.guard(inside, {}, [&]() -> SmallVector<Value> {
+    body(emitter.setCoordinate(coordinate, number));
+    return {};
+  });
+}
+
+void ContractionEmitter::emitTile(Value tile) {
+  int64_t lanes = profile.subgroupSize;
+  AffineExpr number = emitter.setCoordinate(unitCoordinate, tile);
+  // Neighbouring tiles are of the same columns, whose factors they share.
+  // What there is one of is no digit: the fewer, the simpler the access maps.
+  SmallVector<int64_t> counts;
+  for (int64_t count : {getProduct(restSizes), columnTiles, rowTiles})
+    if (count != 1)
+      counts.push_back(count);
+  SmallVector<AffineExpr> digits = emitter.delinearize(number, counts);
+  auto takeDigit = [&](int64_t count) {
+    return count == 1 ? emitter.constant(0) : digits.pop_back_val();
+  };
+  // Named once, so that the loops below see plain coordinates.
+  auto name = [&](unsigned coordinate, AffineExpr value) {
+    return emitter.setCoordinate(coordinate, emitter.expand(value));
+  };
+  rowTile = name(tileRowCoordinate, takeDigit(rowTiles));
+  AffineExpr columnTile = name(tileColumnCoordinate, takeDigit(columnTiles));
+  AffineExpr matrix = name(tileRestCoordinate, takeDigit(getProduct(restSizes)));
+  rest = emitter.delinearize(matrix, restSizes);
+
+  // The last tile begins earlier, so that it has as many rows as the others; it
+  // doesn't store those that the tile before it has, too.
+  firstRow = rowTile * tileRows;
+  if (hasPartialRows()) {
+    int64_t step = sizes[rowDim] % 2 == 0 && tileRows % 2 == 0 ? 2 : 1;
+    Value first = clamp(rowTile * (tileRows / step), (sizes[rowDim] - tileRows) / step);
+    firstRow = emitter.setCoordinate(firstRowCoordinate, first) * step;
+  }
+  SmallVector<AffineExpr> ownUnits;
+  unitOf.clear();
+  for (int64_t unit = 0; unit < units; ++unit) {
+    AffineExpr own = (columnTile * units + unit) * lanes + emitter.dim(teamLaneCoordinate);
+    ownUnits.push_back(own);
+    if (hasPartialColumns())
+      own = emitter.setCoordinate(unitsCoordinate + unit, clamp(own, columnUnits - 1));
+    unitOf.push_back(own);
+  }
+
+  SmallVector<Value> sums = sumProducts();
+  for (int64_t unit = 0; unit < units; ++unit) {
+    if (hasPartialColumns())
+      guardInside(unitsCoordinate + unit, ownUnits[unit], columnUnits,
+                  [&](AffineExpr inside) { storeUnit(unit, inside, sums); });
+    else
+      storeUnit(unit, ownUnits[unit], sums);
+  }
 }
 
 void ContractionEmitter::run(EmittedKernel &launch) {
   chooseTile();
-  ArrayRef<int64_t> sizes = emitter.domain.getSizes();
-  unsigned numRows = emitter.domain.getNumRows();
-  int64_t columnUnits = sizes[columnDim] / (vectorColumns ? 4 : 1);
-  int64_t rowTiles = llvm::divideCeil(sizes[rowDim], tileRows);
-  SmallVector<int64_t> restSizes; // the result's other dimensions
-  for (unsigned dim = 0; dim < numRows; ++dim)
-    if (dim != columnDim && dim != rowDim)
-      restSizes.push_back(sizes[dim]);
-  int64_t tiles = getProduct(restSizes) * rowTiles * columnUnits;
-  int64_t summed = getProduct(emitter.domain.getColumnSizes());
-  Type element = emitter.getElementType(op->getResult(0));
-  Value sum = op->getResult(0);
-
-  emitWorkgroups(emitter, llvm::divideCeil(tiles, profile.workgroupSize), launch, [&](Value group) {
+  int64_t subgroups = profile.workgroupSize / profile.subgroupSize;
+  int64_t tiles = getProduct(restSizes) * rowTiles * columnTiles;
+  emitWorkgroups(emitter, llvm::divideCeil(tiles, subgroups), launch, [&](Value group) {
     OpBuilder &b = emitter.builder();
     Location loc = emitter.loc;
-    Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
-    Value first =
-        arith::MulIOp::create(b, loc, group, emitter.indexConstant(profile.workgroupSize));
-    Value tile = arith::AddIOp::create(b, loc, first, thread);
-    auto body = [&]() -> SmallVector<Value> {
-      AffineExpr number = emitter.setCoordinate(unitCoordinate, tile);
-      SmallVector<AffineExpr> digits =
-          emitter.delinearize(number, {getProduct(restSizes), rowTiles, columnUnits});
-      // Named once, so that the loops below see plain coordinates.
-      auto name = [&](unsigned coordinate, AffineExpr value) {
-        return emitter.setCoordinate(coordinate, emitter.expand(value));
-      };
-      AffineExpr column = name(tileColumnCoordinate, digits[2]) * (vectorColumns ? 4 : 1);
-      AffineExpr rowTile = name(tileRowCoordinate, digits[1]);
-      AffineExpr restNumber = name(tileRestCoordinate, digits[0]);
-      SmallVector<AffineExpr> rest = emitter.delinearize(restNumber, restSizes);
-
-      bool partial = sizes[rowDim] % tileRows != 0;
-      SmallVector<AffineExpr> rowOf;
-      for (int64_t i = 0; i < tileRows; ++i) {
-        AffineExpr row = rowTile * tileRows + i;
-        if (partial && i > 0) {
-          // The last tile repeats its last row instead of reading past the end.
-          Value clamped = arith::MinUIOp::create(emitter.builder(), loc, emitter.expand(row),
-                                                 emitter.indexConstant(sizes[rowDim] - 1));
-          row = emitter.setCoordinate(productCoordinate + i, clamped);
-        }
-        rowOf.push_back(row);
-      }
-      auto pointOf = [&](int64_t i, AffineExpr columnIndex, ArrayRef<AffineExpr> products) {
-        SmallVector<AffineExpr> point;
-        unsigned nextRest = 0;
-        for (unsigned dim = 0; dim < numRows; ++dim)
-          point.push_back(dim == columnDim ? columnIndex
-                          : dim == rowDim  ? rowOf[i]
-                                           : rest[nextRest++]);
-        llvm::append_range(point, products);
-        return point;
-      };
-
-      unsigned products = vectorProducts ? 4 : 1;
-      Value zero =
-          arith::ConstantOp::create(emitter.builder(), loc, emitter.builder().getZeroAttr(element));
-      if (vectorColumns)
-        zero = emitter.broadcast(zero);
-      SmallVector<Value> sums = emitter.loop(
-          summed / products, SmallVector<Value>(tileRows, zero),
-          [&](Value trip, ValueRange running) {
-            AffineExpr unit = emitter.setCoordinate(productCoordinate, trip);
-            SmallVector<int64_t> productSizes(emitter.domain.getColumnSizes());
-            if (!productSizes.empty())
-              productSizes.back() /= products;
-            SmallVector<AffineExpr> at = emitter.delinearize(unit, productSizes);
-            if (!at.empty())
-              at.back() = at.back() * products;
-            SmallVector<Value> next(running);
-            SmallVector<Value> columnFactors = loadColumnFactors(pointOf(0, column, at), products);
-            for (int64_t i = 0; i < tileRows; ++i) {
-              SmallVector<Value> rowFactors = loadRowFactors(pointOf(i, column, at), products);
-              for (unsigned product = 0; product < products; ++product) {
-                Value factor = rowFactors[product];
-                if (vectorColumns)
-                  factor = emitter.broadcast(factor);
-                next[i] = math::FmaOp::create(emitter.builder(), loc, factor,
-                                              columnFactors[product], next[i]);
-              }
-            }
-            return next;
-          });
-
-      SmallVector<AffineExpr> noProducts(emitter.domain.getColumnSizes().size(),
-                                         emitter.constant(0));
-      AffineExpr resultColumn = vectorColumns ? column + emitter.vectorLane() : column;
-      for (int64_t i = 0; i < tileRows; ++i) {
-        auto finish = [&]() -> SmallVector<Value> {
-          emitter.reducedDepth = emitter.depth();
-          SmallVector<AffineExpr> point = pointOf(i, resultColumn, noProducts);
-          Value total = sums[i];
-          OpOperand &init = op.getDpsInitsMutable()[0];
-          auto splat = dyn_cast_or_null<FloatAttr>(getSplat(init.get()));
-          if (!splat || !splat.getValue().isZero())
-            total = emitter.combine((*getCombiners(op)).front().combine,
-                                    emitter.evaluate(init.get(), getFactorIndices(&init, point)),
-                                    total);
-          emitter.reduced[sum] = total;
-          emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults())),
-                      point);
-          return {};
-        };
-        emitter.reduced.clear();
-        if (!partial || i == 0) {
-          emitter.loop(1, {}, [&](Value, ValueRange) { return finish(); });
-          continue;
-        }
-        Value row = emitter.expand(rowTile * tileRows + i);
-        Value inside = arith::CmpIOp::create(emitter.builder(), loc, arith::CmpIPredicate::ult, row,
-                                             emitter.indexConstant(sizes[rowDim]));
-        emitter.guard(inside, {}, [&] {
-          // Inside the result the row is its own number, which shows in the stores
-          // that no two invocations write the same; outside nothing may be read.
-          rowOf[i] = emitter.setCoordinate(productCoordinate + i, row);
-          return finish();
-        });
-      }
-      return {};
-    };
-    if (tiles % profile.workgroupSize == 0) {
-      body();
+    emitter.setCoordinate(teamLaneCoordinate, gpu::LaneIdOp::create(b, loc, nullptr));
+    Value tile = group;
+    if (subgroups > 1) {
+      Value first = arith::MulIOp::create(b, loc, group, emitter.indexConstant(subgroups));
+      tile = arith::AddIOp::create(b, loc, first, gpu::SubgroupIdOp::create(b, loc, nullptr));
+    }
+    if (tiles % subgroups == 0) {
+      emitTile(tile);
       return;
     }
     Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, tile,
                                          emitter.indexConstant(tiles));
-    emitter.guard(inside, {}, body);
+    emitter.guard(inside, {}, [&]() -> SmallVector<Value> {
+      emitTile(tile);
+      return {};
+    });
   });
 }
 

@@ -20,8 +20,7 @@
 using namespace mlir;
 using namespace weir;
 
-static constexpr unsigned maxCoordinates = 16;
-static constexpr int64_t vectorLanes = 4;
+static constexpr unsigned maxCoordinates = 24;
 
 Type weir::getStorageType(Type element) {
   return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : element;
@@ -29,8 +28,10 @@ Type weir::getStorageType(Type element) {
 
 PointEmitter::PointEmitter(schedule::KernelOp kernel, const KernelDomain &domain,
                            const Profile &profile, Survey &survey, const Survey *known)
-    : profile(profile), domain(domain), kernel(kernel), context(kernel.getContext()),
-      loc(kernel.getLoc()), survey(survey), known(known), coordinates(maxCoordinates) {
+    : profile(profile), domain(domain),
+      lanes(domain.getShape() == KernelShape::Contraction ? 2 : 4), kernel(kernel),
+      context(kernel.getContext()), loc(kernel.getLoc()), survey(survey), known(known),
+      coordinates(maxCoordinates) {
   survey.buffers.resize(kernel.getInputs().size() + kernel.getNumResults());
   auto isOne = [](Value tensor, Type element) {
     auto type = cast<RankedTensorType>(tensor.getType());
@@ -38,9 +39,8 @@ PointEmitter::PointEmitter(schedule::KernelOp kernel, const KernelDomain &domain
   };
   for (BlockArgument input : kernel.getBody().getArguments())
     if (Type element = getElementType(input);
-        isOne(input, element) && llvm::any_of(kernel.getResults(), [&](Value result) {
-          return isOne(result, element);
-        }))
+        isOne(input, element) &&
+        llvm::any_of(kernel.getResults(), [&](Value result) { return isOne(result, element); }))
       overwritten.insert(input);
   for (Operation &op : kernel.getBody().front()) {
     if (getOpShape(&op) == OpShape::Pointwise &&
@@ -296,13 +296,13 @@ MemRefType PointEmitter::getBufferType(unsigned buffer) const {
   auto type = cast<RankedTensorType>(getTensor(kernel, buffer).getType());
   Type element = getStorageType(type.getElementType());
   int64_t count = type.getNumElements();
-  bool canHold = profile.vectorWidth == vectorLanes && count % vectorLanes == 0 &&
-                 element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 32;
+  bool canHold = profile.vectorWidth > 1 && count % lanes == 0 && element.isIntOrFloat() &&
+                 element.getIntOrFloatBitWidth() >= 32;
   if (canHold && known)
     canHold = known->buffers[buffer].vectorAccess && !known->buffers[buffer].scalarStore;
   if (canHold) {
-    element = VectorType::get({vectorLanes}, element);
-    count /= vectorLanes;
+    element = VectorType::get({lanes}, element);
+    count /= lanes;
   }
   auto space = gpu::AddressSpaceAttr::get(context, gpu::AddressSpace::Global);
   return MemRefType::get({count}, element, MemRefLayoutAttrInterface{}, space);
@@ -320,12 +320,12 @@ std::optional<AffineExpr> PointEmitter::getVectorAddress(unsigned buffer,
   if (!isa<VectorType>(getBufferType(buffer).getElementType()))
     return std::nullopt;
   AffineExpr first = atLane(address, 0);
-  for (int64_t lane = 1; lane < vectorLanes; ++lane)
+  for (int64_t lane = 1; lane < lanes; ++lane)
     if (simplify(atLane(address, lane) - first) != constant(lane))
       return std::nullopt;
-  if (!first.isMultipleOf(vectorLanes))
+  if (!first.isMultipleOf(lanes))
     return std::nullopt;
-  return simplify(first.floorDiv(vectorLanes));
+  return simplify(first.floorDiv(lanes));
 }
 
 Value PointEmitter::loadScalar(unsigned buffer, AffineExpr address) {
@@ -333,8 +333,8 @@ Value PointEmitter::loadScalar(unsigned buffer, AffineExpr address) {
   Value value;
   if (isa<VectorType>(type.getElementType())) {
     Value vector = memref::LoadOp::create(builder(), loc, buffers[buffer],
-                                          expand(simplify(address.floorDiv(vectorLanes))));
-    AffineExpr lane = simplify(address % vectorLanes);
+                                          expand(simplify(address.floorDiv(lanes))));
+    AffineExpr lane = simplify(address % lanes);
     if (auto literal = dyn_cast<AffineConstantExpr>(lane))
       return extract(vector, literal.getValue());
     return vector::ExtractOp::create(builder(), loc, vector, expand(lane));
@@ -357,10 +357,10 @@ Value PointEmitter::loadUncached(unsigned buffer, AffineExpr address) {
     return memref::LoadOp::create(builder(), loc, buffers[buffer], expand(*number));
   }
   SmallVector<Value> elements;
-  for (int64_t lane = 0; lane < vectorLanes; ++lane)
+  for (int64_t lane = 0; lane < lanes; ++lane)
     elements.push_back(loadScalar(buffer, atLane(address, lane)));
   return vector::FromElementsOp::create(
-      builder(), loc, VectorType::get({vectorLanes}, elements.front().getType()), elements);
+      builder(), loc, VectorType::get({lanes}, elements.front().getType()), elements);
 }
 
 Value PointEmitter::load(unsigned buffer, AffineExpr address) {
@@ -395,7 +395,7 @@ void PointEmitter::store(unsigned result, Value value, ArrayRef<AffineExpr> indi
   if (element.isInteger(1)) {
     Type stored = getStorageType(element);
     if (isVector(value))
-      stored = VectorType::get({vectorLanes}, stored);
+      stored = VectorType::get({lanes}, stored);
     value = arith::ExtUIOp::create(builder(), loc, stored, value);
   }
   if (!vector) {
@@ -412,7 +412,7 @@ void PointEmitter::store(unsigned result, Value value, ArrayRef<AffineExpr> indi
   survey.buffers[buffer].scalarStore = true;
   if (isa<VectorType>(getBufferType(buffer).getElementType()))
     return; // only in the survey
-  for (int64_t lane = 0; lane < vectorLanes; ++lane)
+  for (int64_t lane = 0; lane < lanes; ++lane)
     memref::StoreOp::create(builder(), loc, extract(value, lane), buffers[buffer],
                             expand(atLane(address, lane)));
 }
@@ -424,8 +424,8 @@ void PointEmitter::store(unsigned result, Value value, ArrayRef<AffineExpr> indi
 Value PointEmitter::broadcast(Value value) {
   if (isVector(value))
     return value;
-  return vector::BroadcastOp::create(builder(), loc,
-                                     VectorType::get({vectorLanes}, value.getType()), value);
+  return vector::BroadcastOp::create(builder(), loc, VectorType::get({lanes}, value.getType()),
+                                     value);
 }
 
 Value PointEmitter::extract(Value vector, int64_t lane) {
@@ -437,9 +437,9 @@ static Operation *repeat(OpBuilder &builder, Operation *op, ValueRange operands)
   OperationState state(op->getLoc(), op->getName());
   state.addOperands(operands);
   state.addAttributes(op->getAttrs());
-  bool vector = !operands.empty() && isa<VectorType>(operands.front().getType());
+  auto vector = operands.empty() ? nullptr : dyn_cast<VectorType>(operands.front().getType());
   for (Type type : op->getResultTypes())
-    state.addTypes(vector ? Type(VectorType::get({vectorLanes}, type)) : type);
+    state.addTypes(vector ? Type(vector.clone(type)) : type);
   return builder.create(state);
 }
 
@@ -489,11 +489,11 @@ SmallVector<Value> PointEmitter::inlineBody(linalg::GenericOp op, ArrayRef<Affin
         values[index.getResult()] = expand(loop);
         continue;
       }
-      SmallVector<Value> lanes;
-      for (int64_t lane = 0; lane < vectorLanes; ++lane)
-        lanes.push_back(expand(atLane(loop, lane)));
+      SmallVector<Value> elements;
+      for (int64_t lane = 0; lane < lanes; ++lane)
+        elements.push_back(expand(atLane(loop, lane)));
       values[index.getResult()] = vector::FromElementsOp::create(
-          builder(), loc, VectorType::get({vectorLanes}, builder().getIndexType()), lanes);
+          builder(), loc, VectorType::get({lanes}, builder().getIndexType()), elements);
       continue;
     }
     if (!OpTrait::hasElementwiseMappableTraits(&inner) &&

@@ -1,8 +1,8 @@
 //===- PointEmitter.h - Values of tensors at points -------------*- C++ -*-===//
 //
-// What the three shapes of kernels share: code that computes the element, or
-// four neighbouring elements, of a tensor at indices given as affine
-// expressions of the kernel's coordinates.
+// What the shapes of kernels share: code that computes the element, or a vector of
+// neighbouring elements, of a tensor at indices given as affine expressions of the
+// kernel's coordinates.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,6 +36,9 @@ public:
 
   const Profile &profile;
   const KernelDomain &domain;
+  /// Elements of a vector: two in a contraction, which has other lanes for
+  /// neighbours, else four.
+  const int64_t lanes;
   schedule::KernelOp kernel;
   mlir::gpu::GPUFuncOp function;
   mlir::MLIRContext *context;
@@ -57,7 +60,7 @@ public:
   mlir::AffineExpr constant(int64_t value) const {
     return mlir::getAffineConstantExpr(value, context);
   }
-  /// The coordinate that tells four neighbouring elements apart; never a value.
+  /// The coordinate that tells a vector's elements apart; never a value.
   static constexpr unsigned laneOfVector = 0;
   mlir::AffineExpr vectorLane() const { return dim(laneOfVector); }
 
@@ -78,7 +81,7 @@ public:
   mlir::Value expand(mlir::AffineExpr expression);
   mlir::Value indexConstant(int64_t value);
 
-  /// The element of `tensor` at `indices`; four of them, as a vector, when the
+  /// The element of `tensor` at `indices`; all of them, as a vector, when the
   /// indices depend on the vector lane (or one, when the value doesn't).
   mlir::Value evaluate(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices);
 
@@ -99,7 +102,7 @@ public:
   /// Copies what is at `address` to the cache of it, at the current trip.
   void fillCache(unsigned buffer, mlir::AffineExpr address);
 
-  /// `value` as four equal elements, or as it is when it is a vector.
+  /// `value` as a vector of equal elements, or as it is when it is one.
   mlir::Value broadcast(mlir::Value value);
   bool isVector(mlir::Value value) const { return llvm::isa<mlir::VectorType>(value.getType()); }
   mlir::Value extract(mlir::Value vector, int64_t lane);
@@ -169,7 +172,7 @@ private:
   mlir::AffineExpr simplify(mlir::AffineExpr expression) const;
   mlir::AffineExpr atLane(mlir::AffineExpr expression, int64_t lane) const;
   mlir::AffineExpr linearize(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices) const;
-  /// The vector's number when four lanes of `address` are one aligned vector.
+  /// The vector's number when the lanes of `address` are one aligned vector.
   std::optional<mlir::AffineExpr> getVectorAddress(unsigned buffer, mlir::AffineExpr address) const;
   std::optional<unsigned> getBuffer(mlir::Value tensor) const;
   mlir::Value load(unsigned buffer, mlir::AffineExpr address);

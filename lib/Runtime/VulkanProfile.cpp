@@ -96,10 +96,13 @@ Profile makeProfile(const DeviceFacts &facts) {
   profile.int64 = facts.int64;
   profile.storage8 = facts.storage8 && facts.int8;
 
+  profile.words64 = false;
   if (facts.type == VK_PHYSICAL_DEVICE_TYPE_CPU) {
     // One subgroup a workgroup: lanes are a vector, and rows fit the stack.
     profile.rowMapping = RowMapping::Subgroup;
     profile.workgroupSize = profile.subgroupSize;
+    // A load costs by the element, of each lane.
+    profile.words64 = profile.int64;
     return profile;
   }
   // Lanes hold little, but many of them work on a row.
@@ -109,6 +112,7 @@ Profile makeProfile(const DeviceFacts &facts) {
   profile.workgroupSize = subgroups * profile.subgroupSize;
   profile.privateRowBytes = 128;
   profile.elementsPerInvocation = 4;
+  profile.contractionRows = 8;
   profile.columnParts = 512;
   profile.unrollPrivate = true;
   return profile;

@@ -278,16 +278,45 @@ void Decoder::decodeConversion(const Instruction &instruction) {
   define(instruction, std::move(made));
 }
 
-/// Registers hold bits, so nothing happens to them.
+/// Registers hold bits, so nothing happens to them; 64 of them are the register of
+/// one scalar or of two, the first of which is the low half.
 void Decoder::decodeBitcast(const Instruction &instruction) {
   const Value &from = use(instruction, 0);
   const std::vector<Scalar> sources = getScalars(from.type), results = getScalars(instruction.type);
-  bool fits = sources.size() == results.size();
-  for (size_t i = 0; fits && i < sources.size(); ++i)
-    fits = sources[i].width == results[i].width && sources[i].kind != Type::Kind::Bool &&
-           results[i].kind != Type::Kind::Bool;
-  need(instruction, fits, "between scalars of different sizes is not known to the simulator");
-  define(instruction, from.scalars);
+  auto isOf = [](const std::vector<Scalar> &scalars, int64_t width) {
+    return std::all_of(scalars.begin(), scalars.end(), [&](const Scalar &scalar) {
+      return scalar.width == width && scalar.kind != Type::Kind::Bool;
+    });
+  };
+  bool fits = !sources.empty() && !results.empty();
+  if (fits && sources.size() == results.size() && isOf(sources, sources[0].width) &&
+      isOf(results, sources[0].width)) {
+    define(instruction, from.scalars);
+    return;
+  }
+  bool splits = isOf(sources, 64) && isOf(results, 32) && results.size() == 2 * sources.size();
+  bool joins = isOf(sources, 32) && isOf(results, 64) && sources.size() == 2 * results.size();
+  need(instruction, fits && (splits || joins),
+       "between scalars of these sizes is not known to the simulator");
+  Register half = makeRegister(/*isWide=*/true);
+  preset(half, {.kind = Type::Kind::Int, .width = 64}, 32);
+  auto compute64 = [&](Op op, Register a, Register b) {
+    Register to = makeRegister(/*isWide=*/true);
+    emit(findStep(op, Number::U64), to, a, b);
+    return to;
+  };
+  std::vector<Register> made;
+  for (size_t i = 0; splits && i < sources.size(); ++i) {
+    Register high = compute64(Op::ShiftRightLogical, from.scalars[i], half);
+    for (Register word : {from.scalars[i], high})
+      made.push_back(convert(Convert::U64ToU32, /*isWide=*/false, word));
+  }
+  for (size_t i = 0; joins && i < results.size(); ++i) {
+    Register low = convert(Convert::U32ToU64, /*isWide=*/true, from.scalars[2 * i]);
+    Register high = convert(Convert::U32ToU64, /*isWide=*/true, from.scalars[2 * i + 1]);
+    made.push_back(compute64(Op::BitwiseOr, low, compute64(Op::ShiftLeftLogical, high, half)));
+  }
+  define(instruction, std::move(made));
 }
 
 void Decoder::decodeSelect(const Instruction &instruction) {

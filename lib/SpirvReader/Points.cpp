@@ -38,8 +38,7 @@ Points::Points(const AddressMap &map, const MemoryAccess &access, int64_t most)
     return;
   try {
     collect(*access.address);
-    Interval range = map.atoms.getRange(*access.address);
-    isKnown &= range.min >= -maxAddress && range.max <= maxAddress;
+    map.atoms.getRange(*access.address);
     for (const Affine &guard : access.guards) {
       collect(guard);
       map.atoms.getRange(guard);

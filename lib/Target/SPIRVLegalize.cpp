@@ -10,6 +10,7 @@
 
 #include "mlir/Conversion/MemRefToSPIRV/MemRefToSPIRV.h"
 #include "mlir/Dialect/SPIRV/IR/TargetAndABI.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace weir;
@@ -164,9 +165,58 @@ static void mapAddressSpaces(gpu::GPUFuncOp kernel) {
   spirv::convertMemRefTypesAndAttrs(kernel, converter);
 }
 
-void weir::legalizeForSpirv(gpu::GPUFuncOp kernel) {
+/// Makes buffers of two or four 32-bit elements such of one or two 64-bit integers,
+/// cast where they are loaded and stored.
+static void widenWords(gpu::GPUFuncOp kernel) {
+  SmallVector<Type> types;
+  Block &entry = kernel.getBody().front();
+  for (unsigned i = 0; i < kernel.getFunctionType().getNumInputs(); ++i) {
+    BlockArgument argument = entry.getArgument(i);
+    auto buffer = dyn_cast<MemRefType>(argument.getType());
+    auto vector = buffer ? dyn_cast<VectorType>(buffer.getElementType()) : nullptr;
+    bool widens = vector && vector.getElementTypeBitWidth() == 32 && vector.getRank() == 1 &&
+                  vector.getNumElements() % 2 == 0 &&
+                  llvm::all_of(argument.getUsers(), [](Operation *user) {
+                    return isa<memref::LoadOp, memref::StoreOp>(user);
+                  });
+    if (widens) {
+      Type word = IntegerType::get(kernel.getContext(), 64);
+      auto words = VectorType::get({vector.getNumElements() / 2}, word);
+      bool single = words.getNumElements() == 1;
+      for (Operation *user : llvm::make_early_inc_range(argument.getUsers())) {
+        ImplicitLocOpBuilder b(user->getLoc(), user);
+        if (auto store = dyn_cast<memref::StoreOp>(user)) {
+          Value value = vector::BitCastOp::create(b, words, store.getValueToStore());
+          if (single)
+            value = vector::ExtractOp::create(b, value, 0);
+          store.getValueMutable().assign(value);
+          continue;
+        }
+        auto load = cast<memref::LoadOp>(user);
+        SmallVector<OpOperand *> uses =
+            llvm::map_to_vector(load.getResult().getUses(), [](OpOperand &use) { return &use; });
+        b.setInsertionPointAfter(load);
+        load.getResult().setType(single ? word : words);
+        Value value = load;
+        if (single)
+          value = vector::FromElementsOp::create(b, words, value);
+        value = vector::BitCastOp::create(b, vector, value);
+        for (OpOperand *use : uses)
+          use->set(value);
+      }
+      argument.setType(MemRefType::get(buffer.getShape(), single ? word : Type(words),
+                                       buffer.getLayout(), buffer.getMemorySpace()));
+    }
+    types.push_back(argument.getType());
+  }
+  kernel.setFunctionType(FunctionType::get(kernel.getContext(), types, {}));
+}
+
+void weir::legalizeForSpirv(gpu::GPUFuncOp kernel, const Profile &profile) {
   SmallVector<int32_t> block(*kernel.getKnownBlockSize());
   legalizeForAll(kernel);
+  if (profile.words64)
+    widenWords(kernel);
   kernel.walk([](arith::RemSIOp op) { expandRemainder(op); });
   kernel.walk([](math::TruncOp op) { expandTrunc(op); });
   kernel.walk([](math::RoundEvenOp op) { expandRoundEven64(op); });

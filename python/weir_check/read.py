@@ -125,7 +125,8 @@ MANIFEST = record(
         offset_alignment=power_of_two, max_loop_trips=count, float64=flag, int64=flag,
         storage8=flag, row_mapping=one_of("lane", "subgroup", "workgroup"), workgroup_size=word,
         vector_width=one_of(1, 4), private_row_bytes=word, elements_per_invocation=word,
-        contraction_rows=number(1, 8), column_parts=word, unroll_private=flag,
+        contraction_rows=number(1, 64), contraction_columns=number(1, 8), words64=flag,
+        column_parts=word, unroll_private=flag,
         queues=number(1, 64))),
     constants=array(record(**tensor, offset=size)))
 COMMANDS = {

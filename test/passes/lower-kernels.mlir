@@ -275,22 +275,81 @@ func.func @flat(%x: tensor<4x7xf32>, %b: tensor<7xf32>) -> (tensor<4x7xf32>, ten
 
 // -----
 
-// A tile's rows past the end repeat the last one when they are read, and are told
-// apart where they are written: the address of a store is affine.
-// CHECK:       gpu.func @contraction_9x3x4(
-// CHECK:         %[[ROW:.*]] = arith.addi %{{.*}}, %c7
-// CHECK:         %[[READ:.*]] = arith.minui %[[ROW]], %c8
-// CHECK:         %[[INSIDE:.*]] = arith.cmpi ult, %[[ROW]], %c9
+// Rows that no tile size divides: the last tile begins earlier, and stores its own
+// rows alone. Columns past the end repeat the last one when they are read. Both are
+// told apart where they are written: the address of a store is affine.
+// CHECK:       gpu.func @contraction_33x3x4(
+// CHECK:         %[[NUMBER:.*]] = gpu.block_id x
+// CHECK:         %[[LANE:.*]] = gpu.lane_id
+// CHECK:         %[[TILE:.*]] = arith.muli %[[NUMBER]], %c17
+// CHECK:         arith.minui %[[TILE]], %c16
+// CHECK:         arith.minui %[[LANE]], %c2
+// CHECK:         gpu.shuffle idx
+// CHECK:         %[[INSIDE:.*]] = arith.cmpi ult, %[[LANE]], %c3
 // CHECK:         scf.if %[[INSIDE]]
-// CHECK:           %[[FIRST:.*]] = arith.muli %[[ROW]], %c3
-// CHECK:           %[[AT:.*]] = arith.addi %{{.*}}, %[[FIRST]]
-// CHECK:           memref.store %{{.*}}, %arg2[%[[AT]]]
-func.func @part_of_a_tile(%a: tensor<9x4xf32>, %b: tensor<4x3xf32>) -> tensor<9x3xf32> {
+// CHECK:           scf.for %[[I:.*]] =
+// CHECK:             %[[ROW:.*]] = arith.addi %[[TILE]], %[[I]]
+// CHECK:             %[[INSIDE:.*]] = arith.cmpi ult, %[[ROW]], %c33
+// CHECK:             scf.if %[[INSIDE]]
+// CHECK-COUNT-16:      arith.select
+// CHECK-NOT:           arith.select
+// CHECK:               %[[FIRST:.*]] = arith.muli %[[ROW]], %c3
+// CHECK:               %[[AT:.*]] = arith.addi %[[FIRST]], %[[LANE]]
+// CHECK:               memref.store %{{.*}}, %arg2[%[[AT]]]
+func.func @part_of_a_tile(%a: tensor<33x4xf32>, %b: tensor<4x3xf32>) -> tensor<33x3xf32> {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<9x3xf32>
-  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<9x3xf32>) -> tensor<9x3xf32>
-  %m = linalg.matmul ins(%a, %b : tensor<9x4xf32>, tensor<4x3xf32>) outs(%z : tensor<9x3xf32>) -> tensor<9x3xf32>
-  return %m : tensor<9x3xf32>
+  %e = tensor.empty() : tensor<33x3xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<33x3xf32>) -> tensor<33x3xf32>
+  %m = linalg.matmul ins(%a, %b : tensor<33x4xf32>, tensor<4x3xf32>) outs(%z : tensor<33x3xf32>) -> tensor<33x3xf32>
+  return %m : tensor<33x3xf32>
+}
+
+// -----
+
+// All three forms load pairs as they lie in memory, for each lane those of other
+// products or columns, and shuffle what the rows are multiplied with.
+// A·B^T: the columns' pairs are of products, too, and taken apart.
+// CHECK:       gpu.func @contraction_4x16x32_1(%arg0: memref<64xvector<2xf32>, {{.*}}, %arg1: memref<256xvector<2xf32>,
+// CHECK:         scf.for
+// CHECK-COUNT-4:   memref.load %arg0
+// CHECK-NOT:       memref.load %arg0
+// CHECK:           scf.for
+// CHECK-COUNT-2:     memref.load %arg1
+// CHECK-NOT:         memref.load
+// CHECK:             %[[FIRST:.*]] = vector.extract %[[#]][0]
+// CHECK:             %[[SECOND:.*]] = vector.extract %[[#]][0]
+// CHECK:             vector.from_elements %[[FIRST]], %[[SECOND]], %[[FIRST]], %[[SECOND]]
+// CHECK:             gpu.shuffle idx
+// A^T·B: pairs of rows.
+// CHECK:       gpu.func @contraction_4x16x32_0(%arg0: memref<64xvector<2xf32>, {{.*}}, %arg1: memref<256xvector<2xf32>,
+// CHECK:         scf.for
+// CHECK-COUNT-4:   memref.load %arg0
+// CHECK-NOT:       memref.load %arg0
+// CHECK:           scf.for
+// A·B: pairs of products, pairs of columns; 32 products are two full chunks.
+// CHECK:       gpu.func @contraction_4x16x32(%arg0: memref<64xvector<2xf32>, {{.*}}, %arg1: memref<256xvector<2xf32>, {{.*}}, %arg2: memref<32xvector<2xf32>,
+// CHECK:         scf.for %{{.*}} = %c0 to %c2
+// CHECK-COUNT-4:   memref.load %arg0
+// CHECK-NOT:       memref.load %arg0
+// CHECK:           scf.for %{{.*}} = %c0 to %c8
+// CHECK-COUNT-2:     memref.load %arg1
+// CHECK-NOT:         memref.load
+// CHECK-COUNT-8:     gpu.shuffle idx
+// CHECK-NOT:         gpu.shuffle
+// CHECK:           scf.for %{{.*}} = %c0 to %c4
+// CHECK-COUNT-2:     arith.select
+// CHECK-NOT:         arith.select
+// CHECK:             memref.store %{{.*}}, %arg2
+func.func @forms(%a: tensor<4x32xf32>, %at: tensor<32x4xf32>, %b: tensor<32x16xf32>, %bt: tensor<16x32xf32>) -> (tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x16xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<4x16xf32>) -> tensor<4x16xf32>
+  %x = linalg.matmul ins(%a, %b : tensor<4x32xf32>, tensor<32x16xf32>) outs(%z : tensor<4x16xf32>) -> tensor<4x16xf32>
+  %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%at, %b : tensor<32x4xf32>, tensor<32x16xf32>) outs(%z : tensor<4x16xf32>) -> tensor<4x16xf32>
+  %w = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+      ins(%a, %bt : tensor<4x32xf32>, tensor<16x32xf32>) outs(%z : tensor<4x16xf32>) -> tensor<4x16xf32>
+  return %x, %y, %w : tensor<4x16xf32>, tensor<4x16xf32>, tensor<4x16xf32>
 }
 
 // -----

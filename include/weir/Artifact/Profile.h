@@ -39,7 +39,9 @@ struct Profile {
   int64_t vectorWidth = 4;            ///< 32-bit elements per load: 1 or 4
   int64_t privateRowBytes = 4096;     ///< row bytes one invocation may hold
   int64_t elementsPerInvocation = 64; ///< of a map kernel
-  int64_t contractionRows = 8;        ///< accumulator rows per invocation
+  int64_t contractionRows = 32;       ///< of the tile of sums that a subgroup owns
+  int64_t contractionColumns = 4;     ///< of it, per invocation
+  bool words64 = true;                ///< vectors of 32-bit elements travel as 64-bit integers
   int64_t columnParts = 64;           ///< most partial results of a reduced column
   bool unrollPrivate = false;         ///< unroll loops over private rows
   int64_t queues = 1;                 ///< that dispatches are spread over
@@ -56,7 +58,8 @@ Profile getBuiltinProfile(const std::string &name);
 ///         value that no target can have (sizes below 1, a subgroup size or
 ///         alignment that is no power of two, a vector width other than 1 or
 ///         4, a workgroup that is no multiple of the subgroup, or is larger
-///         than the largest, more than 8 rows of a contraction, an `sm` missing
+///         than the largest, more than 64 rows or 8
+///         columns of a contraction's tile, `words64` without `int64`, an `sm` missing
 ///         on cuda or present elsewhere).
 Profile parseProfile(const std::string &json, const std::string &where);
 

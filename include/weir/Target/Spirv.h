@@ -27,8 +27,9 @@ mlir::LogicalResult checkSpirvKernel(mlir::gpu::GPUFuncOp kernel, const Profile 
 
 /// Rewrites a checked kernel, in place, into what upstream's conversion takes:
 /// storage classes for address spaces, allocations for attributions, the entry
-/// point's ABI, exact forms of maximum and minimum, no fast-math or wrap flags.
-void legalizeForSpirv(mlir::gpu::GPUFuncOp kernel);
+/// point's ABI, exact forms of maximum and minimum, no fast-math or wrap flags, and
+/// 64-bit words in buffers of 32-bit vectors where the profile wants them.
+void legalizeForSpirv(mlir::gpu::GPUFuncOp kernel, const Profile &profile);
 
 /// Turns kernels of one profile into SPIR-V words, in process. Setting one up
 /// costs as much as a kernel, so one serves a whole module.

@@ -65,7 +65,7 @@ TEST(Profile, reads_back_what_was_printed) {
 
 TEST(Profile, prints_one_key_a_line) {
   std::string text = printProfile(Profile());
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 25);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 27);
   EXPECT_TRUE(text.starts_with("{\n\"name\": \"lavapipe\",\n\"target\": \"vulkan\",\n")) << text;
 }
 
@@ -114,8 +114,10 @@ static const TextEdit profileEdits[] = {
     {"\"workgroup_size\": 8", "\"workgroup_size\": 12", "multiple of the subgroup size"},
     {"\"workgroup_size\": 8", "\"workgroup_size\": 2048", "more than the largest workgroup"},
     {"\"vector_width\": 4", "\"vector_width\": 2", "must be 1 or 4"},
-    {"\"contraction_rows\": 8", "\"contraction_rows\": -8", "at least 1"},
-    {"\"contraction_rows\": 8", "\"contraction_rows\": 9", "at most 8"},
+    {"\"contraction_rows\": 32", "\"contraction_rows\": -8", "at least 1"},
+    {"\"contraction_rows\": 32", "\"contraction_rows\": 65", "at most 64"},
+    {"\"contraction_columns\": 4", "\"contraction_columns\": 9", "at most 8"},
+    {"\"int64\": true", "\"int64\": false", "is true, which needs \"int64\""},
     {"\"column_parts\": 64", "\"column_parts\": 0", "at least 1"},
     {"\"vulkan\"", "\"cuda\"", "is cuda, which needs \"sm\""},
     {"\"float64\"", "\"sm\": 80, \"float64\"", "is not cuda, which alone has \"sm\""},

@@ -125,6 +125,11 @@ TEST(Steps, wide_integers) {
          [](U a, U) { return a << 33; });
   expect("%s = OpUConvert %uint %a\n%r = OpSConvert %long %s\n",
          [](U a, U) { return U(int64_t(int32_t(a))); });
+  // The first of two shorter scalars is the low half.
+  expect("%both = OpBitcast %v2 %a\n%low = OpCompositeExtract %float %both 0\n"
+         "%high = OpCompositeExtract %float %both 1\n"
+         "%swapped = OpCompositeConstruct %v2 %high %low\n%r = OpBitcast %long %swapped\n",
+         [](U a, U) { return a >> 32 | a << 32; });
 }
 
 static std::vector<uint64_t> getBits(const std::vector<float> &floats) {
