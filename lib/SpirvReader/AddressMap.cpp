@@ -365,6 +365,24 @@ void Walk::makeIds() {
   }
 }
 
+/// Whether where an access reaches depends on which invocation is which lane.
+bool Walk::usesBothIds(const MemoryAccess &access) const {
+  bool local = false, lane = false;
+  auto look = [&](auto &look, const Affine &sum) -> void {
+    for (auto [number, factor] : sum.terms) {
+      const Atom &atom = map.atoms[number];
+      look(look, atom.of);
+      local |= atom.kind == Atom::Kind::Local;
+      lane |= atom.kind == Atom::Kind::Lane || atom.kind == Atom::Kind::Subgroup;
+    }
+  };
+  if (access.address)
+    look(look, *access.address);
+  for (const Affine &guard : access.guards)
+    look(look, guard);
+  return local && lane;
+}
+
 void Walk::run() {
   for (const Block &block : function.blocks)
     for (const Instruction &instruction : block.instructions)
@@ -388,7 +406,7 @@ void Walk::run() {
       map.laneIds.empty() ||
       map.localSize[0] * map.localSize[1] * map.localSize[2] % launch.subgroupSize == 0;
   for (MemoryAccess &access : map.accesses)
-    access.isCertain &= areLanesFull && isRegular(access.loops);
+    access.isCertain &= areLanesFull && isRegular(access.loops) && !usesBothIds(access);
   for (BarrierPlace &barrier : map.barriers)
     barrier.isCertain &= isRegular(barrier.loops);
   std::erase_if(map.accesses, [](const MemoryAccess &access) {

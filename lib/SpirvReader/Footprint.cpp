@@ -6,7 +6,6 @@
 #include "Points.h"
 
 #include <algorithm>
-#include <limits>
 
 using namespace weir::spv;
 
@@ -16,7 +15,7 @@ static constexpr int64_t maxPoints = 1 << 14;
 static constexpr size_t maxRuns = 1 << 16;
 /// Pairs of accesses, those of them that are compared one by one, and pairs of
 /// executions.
-static constexpr size_t maxPairs = 1 << 12, maxCompared = 64, maxMeetings = 1 << 18;
+static constexpr size_t maxPairs = 1 << 12, maxCompared = 64, maxMeetings = 1 << 16;
 
 static bool hasOther(const Frame &frame, const Affine &sum) {
   return std::any_of(sum.terms.begin(), sum.terms.end(),
@@ -64,6 +63,16 @@ static std::vector<Framed> place(const AddressMap &map, const MemoryAccess &acce
   return ways;
 }
 
+/// Addresses that the digits make; none when they are beyond all memory.
+static std::optional<Interval> getSpan(const Framed &way) {
+  __int128 min = way.address->constant, max = min;
+  for (auto [digit, factor] : way.address->terms)
+    (factor < 0 ? min : max) += __int128(factor) * (way.frame.getCount(digit) - 1);
+  if (min < -maxAddress || max > maxAddress)
+    return std::nullopt;
+  return Interval{int64_t(min), int64_t(max)};
+}
+
 //===----------------------------------------------------------------------===//
 // Where one access reaches
 //===----------------------------------------------------------------------===//
@@ -80,14 +89,11 @@ std::optional<Reach> weir::spv::getReach(const AddressMap &map, const MemoryAcce
   for (const Framed &way : place(map, access)) {
     if (way.frame.isEmpty())
       return Reach{0, 0, true};
-    __int128 min = way.address->constant, max = min;
-    for (auto [digit, factor] : way.address->terms)
-      (factor < 0 ? min : max) += __int128(factor) * (way.frame.getCount(digit) - 1);
-    __int128 most = std::numeric_limits<int64_t>::max();
-    if (min < -most || max > most)
+    std::optional<Interval> span = getSpan(way);
+    if (!span)
       continue;
-    range = {range ? std::max(range->min, int64_t(min)) : int64_t(min),
-             range ? std::min(range->max, int64_t(max)) : int64_t(max)};
+    range = {range ? std::max(range->min, span->min) : span->min,
+             range ? std::min(range->max, span->max) : span->max};
     isExact |= way.isExact;
   }
   int64_t end;
@@ -212,7 +218,8 @@ Touched weir::spv::getTouched(const AddressMap &map, uint32_t binding, bool read
     std::vector<Framed> ways = place(map, access);
     if (!ways.empty() && ways.front().frame.isEmpty())
       continue;
-    if (!ways.empty() && ways.front().isExact) {
+    bool isKnown = !ways.empty() && getSpan(ways.front());
+    if (isKnown && ways.front().isExact) {
       certain.push_back(getStrided(ways.front(), access.bytes));
       possible.push_back(certain.back());
       continue;
@@ -224,7 +231,7 @@ Touched weir::spv::getTouched(const AddressMap &map, uint32_t binding, bool read
         return true;
       });
       join(visited);
-    } else if (!ways.empty()) {
+    } else if (isKnown) {
       possible.push_back(getStrided(ways.front(), access.bytes));
     } else {
       mayBeAnywhere = true;
@@ -391,30 +398,44 @@ static bool isProvedByDigits(const AddressMap &map, const MemoryAccess &read,
   return false;
 }
 
+namespace {
+/// Two accesses, of which executions are compared.
+struct Comparison {
+  const AddressMap &map;
+  const MemoryAccess &read, &write;
+  std::vector<uint32_t> trips; ///< counters of the loops around both, outermost first
+  bool isBarrierBetween;
+
+  Comparison(const AddressMap &map, const MemoryAccess &read, const MemoryAccess &write)
+      : map(map), read(read), write(write), isBarrierBetween(isSeparated(map, read, write)) {
+    for (uint32_t loop : getCommonLoops(read, write))
+      for (uint32_t number = 0; number < map.atoms.size(); ++number)
+        if (map.atoms[number].kind == Atom::Kind::Trip && map.atoms[number].number == loop)
+          trips.push_back(number);
+  }
+  Answer isReadFirst(const Point &first, const Point &second) const;
+};
+} // namespace
+
 /// Whether the read comes first, of two executions that touch one byte.
-static Answer isReadFirst(const AddressMap &map, const MemoryAccess &read,
-                          const MemoryAccess &write, const Point &first, const Point &second) {
+Answer Comparison::isReadFirst(const Point &first, const Point &second) const {
   auto areEqual = [&](const std::vector<uint32_t> &ids) {
     return std::all_of(ids.begin(), ids.end(),
                        [&](uint32_t id) { return first[id] == second[id]; });
   };
-  // In each trip of the common loops, and of these the earlier.
-  int order = 0;
-  for (uint32_t loop : getCommonLoops(read, write))
-    for (uint32_t number = 0; number < map.atoms.size() && order == 0; ++number)
-      if (map.atoms[number].kind == Atom::Kind::Trip && map.atoms[number].number == loop)
-        order = first[number] < second[number] ? -1 : first[number] > second[number];
+  int order = 0; // of the trips, in the first loop where they differ
+  for (size_t i = 0; i < trips.size() && order == 0; ++i)
+    order = first[trips[i]] < second[trips[i]] ? -1 : first[trips[i]] > second[trips[i]];
   bool isKnownWho = !(map.hasLocalIds && map.hasLaneIds);
-  if (areEqual(map.groupIds)) {
-    if (areEqual(map.hasLocalIds ? map.localIds : map.laneIds)) {
-      bool isFirst = order < 0 || (order == 0 && read.position < write.position);
-      return isFirst ? Answer::Yes : isKnownWho ? Answer::No : Answer::Unknown;
-    }
-    if (order == 0 && isSeparated(map, read, write))
-      return Answer::Yes;
-    return map.barriers.empty() && isKnownWho ? Answer::No : Answer::Unknown;
+  if (!areEqual(map.groupIds))
+    return isKnownWho ? Answer::No : Answer::Unknown;
+  if (areEqual(map.hasLocalIds ? map.localIds : map.laneIds)) {
+    bool isFirst = order < 0 || (order == 0 && read.position < write.position);
+    return isFirst ? Answer::Yes : isKnownWho ? Answer::No : Answer::Unknown;
   }
-  return Answer::No;
+  if (order == 0 && isBarrierBetween)
+    return Answer::Yes;
+  return map.barriers.empty() && isKnownWho ? Answer::No : Answer::Unknown;
 }
 
 /// Looks at executions one by one. `byte` is set with `No`.
@@ -435,6 +456,7 @@ static Answer compareOneByOne(const AddressMap &map, const MemoryAccess &read,
   std::sort(written.begin(), written.end(),
             [](const Visit &a, const Visit &b) { return a.address < b.address; });
   bool isWhole = reads.areAll() && writes.areAll();
+  const Comparison comparison(map, read, write);
   Answer answer = Answer::Yes;
   size_t meetings = 0;
   reads.forEach([&](const Point &point, int64_t address) {
@@ -442,16 +464,18 @@ static Answer compareOneByOne(const AddressMap &map, const MemoryAccess &read,
         std::lower_bound(written.begin(), written.end(), address - write.bytes + 1,
                          [](const Visit &visit, int64_t begin) { return visit.address < begin; });
     for (; visit != written.end() && visit->address < address + read.bytes; ++visit) {
-      Answer order = isReadFirst(map, read, write, point, visit->point);
+      if (++meetings > maxMeetings) {
+        answer = Answer::Unknown;
+        return false;
+      }
+      Answer order = comparison.isReadFirst(point, visit->point);
       if (order == Answer::No && read.isCertain && write.isCertain) {
         byte = std::max(address, visit->address);
         answer = Answer::No;
         return false;
       }
-      if (order != Answer::Yes || ++meetings > maxMeetings)
+      if (order != Answer::Yes)
         answer = Answer::Unknown;
-      if (meetings > maxMeetings)
-        return false;
     }
     return true;
   });

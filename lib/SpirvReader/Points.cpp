@@ -38,7 +38,8 @@ Points::Points(const AddressMap &map, const MemoryAccess &access, int64_t most)
     return;
   try {
     collect(*access.address);
-    map.atoms.getRange(*access.address);
+    Interval range = map.atoms.getRange(*access.address);
+    isKnown &= range.min >= -maxAddress && range.max <= maxAddress;
     for (const Affine &guard : access.guards) {
       collect(guard);
       map.atoms.getRange(guard);

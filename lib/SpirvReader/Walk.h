@@ -59,6 +59,7 @@ private:
   void countTrips(const Block &header, OpenLoop loop, bool staysIfTrue, Context &inside);
   void leave(Context &context);
   void makeIds();
+  bool usesBothIds(const MemoryAccess &access) const;
   Affine negate(const Affine &constraint) { return Affine::of(-1) - constraint; }
   void require(Context &context, const Value &condition, bool isTrue);
 

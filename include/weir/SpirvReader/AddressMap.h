@@ -15,6 +15,9 @@
 
 namespace weir::spv {
 
+/// Addresses of either sign that are followed: beyond all memory, and far from overflow.
+inline constexpr int64_t maxAddress = int64_t(1) << 60;
+
 /// How many invocations run an entry point. Workgroups are made of full subgroups.
 struct Launch {
   std::array<int64_t, 3> grid = {1, 1, 1}; ///< workgroups, each at least 1

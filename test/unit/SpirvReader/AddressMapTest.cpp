@@ -234,6 +234,12 @@ TEST(AddressMap, guards) {
             "8 group + local, -1 [0, 4294967295] + 11 >= 0");
 }
 
+TEST(AddressMap, which_lane_is_who) {
+  const std::string lane = "%s = OpLoad %uint %lane\n", sum = "%t = OpIAdd %uint %s ";
+  EXPECT_EQ(getLast(lane + sum + "%g8\n" + store("%t")), "8 group + lane");
+  EXPECT_EQ(getLast(lane + sum + "%l\n" + store("%t")), "local + lane, maybe");
+}
+
 TEST(AddressMap, returns_deep_inside) {
   const std::string inner = "OpSelectionMerge %deep None\n OpBranchConditional %d %out %deep\n"
                             "%out = OpLabel\n OpReturn\n %deep = OpLabel\n OpBranch %end\n";
