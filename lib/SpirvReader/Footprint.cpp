@@ -77,7 +77,8 @@ static std::optional<Interval> getSpan(const Framed &way) {
 // Where one access reaches
 //===----------------------------------------------------------------------===//
 
-std::optional<Reach> weir::spv::getReach(const AddressMap &map, const MemoryAccess &access) {
+std::optional<Reach> weir::spv::getReach(const AddressMap &map, const MemoryAccess &access,
+                                         int64_t bytes) {
   if (!access.address || access.bytes <= 0)
     return std::nullopt;
   std::optional<Interval> range;
@@ -95,6 +96,22 @@ std::optional<Reach> weir::spv::getReach(const AddressMap &map, const MemoryAcce
     range = {range ? std::max(range->min, span->min) : span->min,
              range ? std::min(range->max, span->max) : span->max};
     isExact |= way.isExact;
+  }
+  bool mayLeave = !range || range->min < 0 || range->max > bytes - access.bytes;
+  if (mayLeave && !isExact) {
+    Points points(map, access, maxPoints);
+    if (points.areAll()) {
+      std::optional<Interval> visited;
+      points.forEach([&](const Point &, int64_t at) {
+        visited = visited ? Interval{std::min(visited->min, at), std::max(visited->max, at)}
+                          : Interval{at, at};
+        return true;
+      });
+      if (!visited)
+        return Reach{0, 0, true};
+      range = visited;
+      isExact = access.isCertain;
+    }
   }
   int64_t end;
   if (!range || __builtin_add_overflow(range->max, access.bytes, &end))

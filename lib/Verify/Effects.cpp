@@ -99,7 +99,7 @@ static bool isInBounds(const Launch &launch, const spv::MemoryAccess &access) {
   if (access.alignment > operand.alignment)
     refuse("needs an alignment of " + std::to_string(access.alignment) + " where the plan says " +
            std::to_string(operand.alignment) + ", at");
-  std::optional<spv::Reach> reach = spv::getReach(*launch.code.map, access);
+  std::optional<spv::Reach> reach = spv::getReach(*launch.code.map, access, operand.bytes);
   if (!reach)
     return false;
   if (reach->begin == reach->end)

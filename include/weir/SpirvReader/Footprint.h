@@ -21,8 +21,10 @@ struct Reach {
   bool isExact = false; ///< the first and the last byte are surely touched
 };
 
-/// None when it may be anywhere.
-std::optional<Reach> getReach(const AddressMap &map, const MemoryAccess &access);
+/// None when it may be anywhere. Where it might leave [0, bytes) executions are looked
+/// at one by one, if they are few.
+std::optional<Reach> getReach(const AddressMap &map, const MemoryAccess &access,
+                              int64_t bytes = maxAddress);
 
 /// Bytes [begin, end).
 struct ByteRange {

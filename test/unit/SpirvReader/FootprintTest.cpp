@@ -119,6 +119,20 @@ TEST(Footprint, reach_of_digits) {
   EXPECT_NE(getCoverage(kernel.map, 364).answer, Answer::Yes);
 }
 
+TEST(Footprint, reach_one_by_one) {
+  // 160 of 192 invocations, 32 a row; rows are 96 apart.
+  Kernel kernel(3, 64);
+  Affine row = kernel.map.atoms.divide(kernel.linear(), 32);
+  MemoryAccess access =
+      kernel.add(true, (kernel.linear() + row * 64) * 4, {}, {Affine::of(159) - kernel.linear()});
+  EXPECT_GT(getReach(kernel.map, access)->end, 1664);
+  EXPECT_EQ(getReach(kernel.map, access, 1664)->end, 1664);
+  EXPECT_EQ(getReach(kernel.map, access, 1660)->end, 1664);
+  EXPECT_TRUE(getReach(kernel.map, access, 1660)->isExact);
+  access.isCertain = false;
+  EXPECT_FALSE(getReach(kernel.map, access, 1660)->isExact);
+}
+
 TEST(Footprint, coverage) {
   Kernel kernel(8, 8);
   MemoryAccess &access = kernel.add(true, kernel.linear() * 4);
