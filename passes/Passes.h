@@ -29,7 +29,7 @@ namespace weir {
 
 /// What `weir compile` lets a caller choose about the pipelines.
 struct PipelineOptions {
-  /// A built-in profile's name or the path of a profile file.
+  /// A built-in profile's name or the path of a profile file; empty: the module has one.
   std::string profile = "lavapipe";
   /// Which code is emitted, "vulkan" or "cuda"; the profile's.
   std::string target = "vulkan";

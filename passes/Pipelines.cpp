@@ -20,9 +20,11 @@ static void addToGradient(OpPassManager &manager, const PipelineOptions &) {
 }
 
 static void addToKernels(OpPassManager &manager, const PipelineOptions &options) {
-  SetProfilePassOptions profile;
-  profile.profile = options.profile;
-  manager.addPass(createSetProfilePass(profile));
+  if (!options.profile.empty()) {
+    SetProfilePassOptions profile;
+    profile.profile = options.profile;
+    manager.addPass(createSetProfilePass(profile));
+  }
   manager.addNestedPass<func::FuncOp>(createDecomposeNormsPass());
   manager.addPass(createCSEPass());
   manager.addPass(createFormKernelsPass());

@@ -153,6 +153,18 @@ weir_status weir_program_profile(weir_program *program, const char *entry,
                                  weir_buffer *const *results, size_t result_count,
                                  weir_dispatch_time *times, size_t time_count);
 
+/* Told the bytes of an operand that a dispatch may have written: `dispatch` is its
+ * number in the plan, `operand` that of the operand, `data` is valid during the call. */
+typedef void (*weir_observer)(void *context, size_t dispatch, size_t operand, const void *data,
+                              int64_t bytes);
+
+/* As invoke, but with the plan's dispatches one after the other, each submitted alone;
+ * behind each, `observer` is told of every operand that its kernel may write. */
+weir_status weir_program_observe(weir_program *program, const char *entry,
+                                 weir_buffer *const *arguments, size_t argument_count,
+                                 weir_buffer *const *results, size_t result_count,
+                                 weir_observer observer, void *context);
+
 #ifdef __cplusplus
 }
 #endif

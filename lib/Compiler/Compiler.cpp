@@ -8,6 +8,7 @@
 #include "weir/Compiler/Compiler.h"
 
 #include "TextScan.h"
+#include "dialects/Schedule/Schedule.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -333,6 +334,62 @@ std::string weir::deriveVjp(const std::string &text, const std::string &path,
     if (failed(autodiff::addVjpEntry(function)) || failed(manager.run(*graph.module)))
       throw CompileError(graph.problems.sentences);
   }
+  return print(*graph.module);
+}
+
+/// Puts kernels' regions in the place of the kernels, and returns what they make that
+/// no result of the function is.
+static SmallVector<Value> inlineKernels(func::FuncOp function) {
+  llvm::DenseSet<Value> returned;
+  for (Value value : function.getBody().front().getTerminator()->getOperands()) {
+    while (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
+      value = value.getDefiningOp()->getOperand(0);
+    returned.insert(value);
+  }
+  SmallVector<Value> values;
+  IRRewriter rewriter(function.getContext());
+  for (auto kernel : llvm::make_early_inc_range(function.getOps<schedule::KernelOp>())) {
+    Block &body = kernel.getBody().front();
+    Operation *yield = body.getTerminator();
+    SmallVector<Value> made(yield->getOperands());
+    for (auto [result, value] : llvm::zip_equal(kernel.getResults(), made))
+      if (!returned.contains(result))
+        values.push_back(value);
+    rewriter.eraseOp(yield);
+    rewriter.inlineBlockBefore(&body, kernel, kernel.getInputs());
+    rewriter.replaceOp(kernel, made);
+  }
+  return values;
+}
+
+std::string weir::exposeValues(const std::string &text, const std::string &entry,
+                               const Profile &profile) {
+  Graph graph(text, "ir/graph.mlir");
+  selectEntries(*graph.module, {entry}, graph.where);
+  setProfile(*graph.module, profile);
+  PipelineOptions options;
+  options.profile.clear();
+  PassManager manager(&graph.context);
+  for (const Level &level : getLevels()) {
+    level.addPasses(manager, options);
+    if (level.name == "kernels")
+      break;
+  }
+  if (failed(manager.run(*graph.module)))
+    throw CompileError(graph.problems.sentences);
+  auto function = graph.module->lookupSymbol<func::FuncOp>(entry);
+  SmallVector<Value> values = inlineKernels(function);
+  llvm::erase_if(values, [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getNumElements() == 0;
+  });
+  Operation *terminator = function.getBody().front().getTerminator();
+  terminator->insertOperands(terminator->getNumOperands(), values);
+  SmallVector<Type> types(terminator->getOperandTypes());
+  SmallVector<DictionaryAttr> attributes;
+  function.getAllResultAttrs(attributes);
+  attributes.resize(types.size(), DictionaryAttr::get(&graph.context));
+  function.setType(FunctionType::get(&graph.context, function.getArgumentTypes(), types));
+  function.setAllResultAttrs(attributes);
   return print(*graph.module);
 }
 

@@ -63,10 +63,10 @@ CudaFunction CudaProgram::getFunction(const Kernel &kernel, const Artifact &arti
 }
 
 std::unique_ptr<Recording>
-CudaProgram::makeRecording(const Entry &entry, const std::vector<const Storage *> &allocations,
+CudaProgram::makeRecording(const Entry &entry, const Plan &plan,
+                           const std::vector<const Storage *> &allocations,
                            const std::vector<StorageCopy> &copies, RecordingKind kind) {
-  return std::make_unique<CudaRecording>(*gpu, entry.plan, functions[&entry], allocations, copies,
-                                         kind);
+  return std::make_unique<CudaRecording>(*gpu, plan, functions[&entry], allocations, copies, kind);
 }
 
 } // namespace weir::runtime

@@ -3,6 +3,7 @@
 #include "Program.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::runtime {
 
@@ -178,11 +179,9 @@ std::vector<StorageCopy> Program::getCopies(const Entry &entry,
   return copies;
 }
 
-std::unique_ptr<Recording> Program::record(const Entry &entry,
-                                           const std::vector<StorageCopy> &copies,
-                                           const std::vector<const Storage *> &arguments,
-                                           const std::vector<const Storage *> &results,
-                                           RecordingKind kind) {
+std::vector<const Storage *>
+Program::getAllocations(const Entry &entry, const std::vector<const Storage *> &arguments,
+                        const std::vector<const Storage *> &results) const {
   std::vector<const Storage *> allocations;
   for (const Allocation &allocation : entry.plan.allocations) {
     switch (allocation.kind) {
@@ -201,7 +200,7 @@ std::unique_ptr<Recording> Program::record(const Entry &entry,
       break;
     }
   }
-  return makeRecording(entry, allocations, copies, kind);
+  return allocations;
 }
 
 static size_t countDispatches(const Plan &plan) {
@@ -237,7 +236,8 @@ const Recording *Program::submit(const std::string &name,
       device->wait(); // it may be running
       recordings.erase(oldest);
     }
-    auto recording = record(entry, copies, arguments, results, RecordingKind::Replay);
+    auto recording = makeRecording(entry, entry.plan, getAllocations(entry, arguments, results),
+                                   copies, RecordingKind::Replay);
     kept = recordings.try_emplace(std::move(key)).first;
     kept->second.recording = std::move(recording);
   }
@@ -258,10 +258,50 @@ std::vector<weir_dispatch_time> Program::profile(const std::string &name,
   if (copies.empty() && runtime::countDispatches(entry.plan) == 0)
     return {};
   growArena(entry.plan.arenaBytes);
-  auto recording = record(entry, copies, arguments, results, RecordingKind::Profiled);
+  auto recording = makeRecording(entry, entry.plan, getAllocations(entry, arguments, results),
+                                 copies, RecordingKind::Profiled);
   recording->submit();
   device->wait();
   return recording->readDispatchTimes();
+}
+
+void Program::observe(const std::string &name, const std::vector<const Storage *> &arguments,
+                      const std::vector<const Storage *> &results,
+                      const std::function<void(size_t, size_t, const Bytes &)> &observer) {
+  const Entry &entry = findEntry(name);
+  checkBuffers(entry, arguments, results);
+  std::vector<StorageCopy> copies = getCopies(entry, arguments, results);
+  growArena(entry.plan.arenaBytes);
+  std::vector<const Storage *> allocations = getAllocations(entry, arguments, results);
+  Plan step = entry.plan;
+  auto run = [&](std::vector<Command> commands) {
+    step.commands = std::move(commands);
+    auto recording =
+        makeRecording(entry, step, allocations, std::exchange(copies, {}), RecordingKind::Replay);
+    recording->submit();
+    device->wait();
+  };
+  size_t number = 0;
+  for (const Command &command : entry.plan.commands) {
+    if (command.kind != Command::Kind::Dispatch)
+      continue;
+    Command alone = command;
+    alone.queue = 0;
+    run({alone});
+    const Kernel &kernel = entry.plan.kernels[size_t(command.kernel)];
+    for (size_t i = 0; i < command.operands.size(); ++i) {
+      const PlanView &view = command.operands[i];
+      Access access = kernel.operands[i].access;
+      if (access == Access::None || access == Access::Read)
+        continue;
+      Bytes data(size_t(view.bytes));
+      device->read(*allocations[size_t(view.allocation)], view.offset, data.data(), view.bytes);
+      observer(number, i, data);
+    }
+    ++number;
+  }
+  if (!copies.empty()) // there was no dispatch
+    run({});
 }
 
 void Program::forget(const Storage &storage) {

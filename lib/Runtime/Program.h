@@ -10,6 +10,7 @@
 
 #include "Device.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -48,6 +49,12 @@ public:
                                           const std::vector<const Storage *> &arguments,
                                           const std::vector<const Storage *> &results);
 
+  /// Runs an entry once, its dispatches one after the other, and tells `observer`
+  /// what each wrote: the dispatch, the operand and its bytes. Errors: as `submit`.
+  void observe(const std::string &name, const std::vector<const Storage *> &arguments,
+               const std::vector<const Storage *> &results,
+               const std::function<void(size_t, size_t, const Bytes &)> &observer);
+
   void forget(const Storage &storage) override;
 
   const std::shared_ptr<Device> device;
@@ -63,9 +70,10 @@ protected:
   /// Uploads the constants. `profile` is the target whose plans are run.
   Program(std::shared_ptr<Device> device, const Artifact &artifact, const Profile &profile);
 
-  /// `allocations[i]` backs Plan::allocations[i]; null where no view uses it.
-  /// `copies` run before the plan's commands.
-  virtual std::unique_ptr<Recording> makeRecording(const Entry &entry,
+  /// Of `plan`, which is the entry's or has some of its commands. `allocations[i]`
+  /// backs Plan::allocations[i]; null where no view uses it. `copies` run before the
+  /// plan's commands.
+  virtual std::unique_ptr<Recording> makeRecording(const Entry &entry, const Plan &plan,
                                                    const std::vector<const Storage *> &allocations,
                                                    const std::vector<StorageCopy> &copies,
                                                    RecordingKind kind) = 0;
@@ -87,10 +95,9 @@ private:
   std::vector<StorageCopy> getCopies(const Entry &entry,
                                      const std::vector<const Storage *> &arguments,
                                      const std::vector<const Storage *> &results) const;
-  std::unique_ptr<Recording> record(const Entry &entry, const std::vector<StorageCopy> &copies,
-                                    const std::vector<const Storage *> &arguments,
-                                    const std::vector<const Storage *> &results,
-                                    RecordingKind kind);
+  std::vector<const Storage *> getAllocations(const Entry &entry,
+                                              const std::vector<const Storage *> &arguments,
+                                              const std::vector<const Storage *> &results) const;
 
   Storage constants, arena;
 

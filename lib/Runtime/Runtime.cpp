@@ -445,3 +445,19 @@ weir_status weir_program_profile(weir_program *program, const char *entry,
                  });
   });
 }
+
+weir_status weir_program_observe(weir_program *program, const char *entry,
+                                 weir_buffer *const *arguments, size_t argument_count,
+                                 weir_buffer *const *results, size_t result_count,
+                                 weir_observer observer, void *context) {
+  return guard([&] {
+    require(reinterpret_cast<const void *>(observer), "weir_program_observe", "observer");
+    withStorages(
+        {program, entry, arguments, argument_count, results, result_count}, "weir_program_observe",
+        [&](Program &loaded, const Storages &from, const Storages &to) {
+          loaded.observe(entry, from, to, [&](size_t dispatch, size_t operand, const Bytes &data) {
+            observer(context, dispatch, operand, data.data(), int64_t(data.size()));
+          });
+        });
+  });
+}

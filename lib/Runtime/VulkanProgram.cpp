@@ -25,10 +25,10 @@ VulkanProgram::VulkanProgram(std::shared_ptr<VulkanDevice> device, const Artifac
 VulkanProgram::~VulkanProgram() { gpu->waitNoThrow(); }
 
 std::unique_ptr<Recording>
-VulkanProgram::makeRecording(const Entry &entry, const std::vector<const Storage *> &allocations,
+VulkanProgram::makeRecording(const Entry &entry, const Plan &plan,
+                             const std::vector<const Storage *> &allocations,
                              const std::vector<StorageCopy> &copies, RecordingKind kind) {
-  return std::make_unique<VulkanRecording>(*gpu, entry.plan, kernels[&entry], allocations, copies,
-                                           kind);
+  return std::make_unique<VulkanRecording>(*gpu, plan, kernels[&entry], allocations, copies, kind);
 }
 
 void VulkanProgram::buildKernels(const Entry &entry, const Artifact &artifact,

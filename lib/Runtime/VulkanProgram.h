@@ -18,7 +18,7 @@ public:
 private:
   VulkanProgram(std::shared_ptr<VulkanDevice> device, const Artifact &artifact,
                 const Profile &profile);
-  std::unique_ptr<Recording> makeRecording(const Entry &entry,
+  std::unique_ptr<Recording> makeRecording(const Entry &entry, const Plan &plan,
                                            const std::vector<const Storage *> &allocations,
                                            const std::vector<StorageCopy> &copies,
                                            RecordingKind kind) override;

@@ -16,6 +16,11 @@ std::vector<Tensor> tool::runGraph(const std::string &, const std::string &,
   refuse("--device=reference");
 }
 
+ReferenceValues tool::runValues(const std::string &, const std::string &, const Profile &,
+                                const std::vector<Tensor> &) {
+  refuse("--check-values");
+}
+
 void tool::compileFor(const Profile &, const std::string &, const std::string &) {
   refuse("compiling a copy, which --copy=COPY.weir makes needless,");
 }

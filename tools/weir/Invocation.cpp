@@ -98,6 +98,17 @@ std::vector<weir_dispatch_time> Invocation::profile(size_t count) {
   return times;
 }
 
+void Invocation::observe(const std::function<void(size_t, size_t, const Bytes &)> &observer) {
+  begin();
+  auto tell = [](void *context, size_t dispatch, size_t operand, const void *data, int64_t bytes) {
+    auto *first = static_cast<const unsigned char *>(data);
+    (*static_cast<decltype(&observer)>(context))(dispatch, operand, Bytes(first, first + bytes));
+  };
+  check(weir_program_observe(program.get(), entry.name.c_str(), arguments.data(), arguments.size(),
+                             results.data(), results.size(), tell,
+                             const_cast<void *>(static_cast<const void *>(&observer))));
+}
+
 std::vector<Tensor> Invocation::read() const {
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < results.size(); ++i) {

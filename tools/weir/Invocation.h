@@ -6,6 +6,7 @@
 #include "Handles.h"
 #include "weir/Artifact/Artifact.h"
 
+#include <functional>
 #include <vector>
 
 namespace weir::tool {
@@ -31,6 +32,10 @@ public:
 
   /// Runs once, one dispatch after the other; returns when each of `count` ran.
   std::vector<weir_dispatch_time> profile(size_t count);
+
+  /// Runs once, one dispatch after the other; tells `observer` after each what it
+  /// wrote: the dispatch, the operand and its bytes.
+  void observe(const std::function<void(size_t, size_t, const Bytes &)> &observer);
 
   /// The results of the latest run.
   std::vector<Tensor> read() const;

@@ -3,6 +3,7 @@
 #include "Output.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <unistd.h>
@@ -47,6 +48,10 @@ std::string tool::printShape(const std::vector<int64_t> &shape) {
   for (int64_t size : shape)
     text += (text.empty() ? "" : "x") + std::to_string(size);
   return text.empty() ? "scalar" : text;
+}
+
+Json tool::toJson(double number) {
+  return std::isfinite(number) ? Json(number) : Json(printNumber(number));
 }
 
 std::string tool::printNumber(double number) {

@@ -27,6 +27,9 @@ void printError(std::string sentence);
 /// "8192x1024"; "scalar" of rank 0.
 std::string printShape(const std::vector<int64_t> &shape);
 
+/// JSON has no infinities and no NaN; they become words.
+Json toJson(double number);
+
 /// Four digits.
 std::string printNumber(double number);
 

@@ -1,5 +1,6 @@
 //===- Run.cpp - weir run -------------------------------------------------===//
 
+#include "CheckValues.h"
 #include "Output.h"
 #include "Profile.h"
 #include "Tensors.h"
@@ -19,11 +20,13 @@ struct RunOptions {
   std::string artifact, entry, device = "vulkan", output, expected, trace;
   std::vector<std::string> inputs;
   std::optional<uint64_t> seed;
+  std::optional<double> givenTolerance;
   double tolerance = 1e-5;
   int steps = 1;
   std::string simStrategy;
   std::optional<uint64_t> simSeed;
   bool simFma = false;
+  bool checkValues = false;
   bool float64 = false, json = false;
 };
 
@@ -109,11 +112,6 @@ static Outcome runOnSimulator(const Artifact &artifact, const EntrySpec &entry,
   return outcome;
 }
 
-/// JSON has no infinities and no NaN.
-static Json toJson(double number) {
-  return std::isfinite(number) ? Json(number) : Json(printNumber(number));
-}
-
 static int report(const EntrySpec &entry, const Outcome &outcome,
                   const std::vector<Tensor> &expected, const RunOptions &options) {
   bool passes = outcome.reports.empty();
@@ -166,7 +164,8 @@ static int report(const EntrySpec &entry, const Outcome &outcome,
   return passes ? Done : CheckFailed;
 }
 
-static int run(const RunOptions &options) {
+static int run(RunOptions options) {
+  options.tolerance = options.givenTolerance.value_or(options.tolerance);
   bool isDevice = options.device == "vulkan" || options.device == "cuda";
   bool isSimulator = options.device == "sim";
   if (!isDevice && !isSimulator && options.device != "reference")
@@ -178,6 +177,14 @@ static int run(const RunOptions &options) {
     throw Error("--profile is for --device=vulkan and cuda");
   if (!isSimulator && (options.simSeed || !options.simStrategy.empty() || options.simFma))
     throw Error("--sim-seed, --sim-strategy and --sim-fma are for --device=sim");
+  if (options.checkValues && !isDevice)
+    throw Error("--check-values is for --device=vulkan and cuda");
+  if (options.checkValues && (!options.expected.empty() || !options.output.empty() ||
+                              !options.trace.empty() || options.steps != 1))
+    throw Error("--check-values runs once and compares with the reference; leave out --compare, "
+                "--output, --profile and --steps");
+  if (options.givenTolerance && options.expected.empty() && !options.checkValues)
+    throw Error("--tolerance is for --compare and --check-values");
   if (!(options.tolerance >= 0))
     throw Error("--tolerance is below 0");
   Progress progress;
@@ -185,6 +192,9 @@ static int run(const RunOptions &options) {
   Artifact artifact = readArtifact(options.artifact);
   const EntrySpec &entry = findEntry(artifact, options.entry);
   std::vector<Tensor> inputs = gatherInputs(entry, options.inputs, options.seed, options.float64);
+  if (options.checkValues)
+    return checkValues(artifact, options.artifact, entry, options.device, inputs, options.tolerance,
+                       options.json, progress);
   std::vector<Tensor> expected;
   if (!options.expected.empty())
     expected = readExpected(options.expected, entry.name, entry.results);
@@ -243,12 +253,14 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
       ->type_name("N");
   verb->add_option("--output", options->output, "Write the results here")
       ->type_name("B.safetensors");
-  CLI::Option *compare =
-      verb->add_option("--compare", options->expected, "Compare the results with these")
-          ->type_name("EXPECTED.safetensors");
-  verb->add_option("--tolerance", options->tolerance, "Largest relative error, 1e-5 by default")
-      ->needs(compare)
+  verb->add_option("--compare", options->expected, "Compare the results with these")
+      ->type_name("EXPECTED.safetensors");
+  verb->add_option("--tolerance", options->givenTolerance,
+                   "Largest relative error, 1e-5 by default; with --compare or --check-values")
       ->type_name("T");
+  verb->add_flag("--check-values", options->checkValues,
+                 "Run one dispatch at a time, compare what each writes with the reference in f64 "
+                 "and name the first that departs; exit 1 when one does");
   verb->add_option("--profile", options->trace,
                    "Run the last step one dispatch at a time and write when each ran, for a viewer "
                    "of Chrome traces")

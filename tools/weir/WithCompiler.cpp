@@ -30,6 +30,15 @@ std::vector<Tensor> tool::runGraph(const std::string &text, const std::string &e
   });
 }
 
+ReferenceValues tool::runValues(const std::string &text, const std::string &entry,
+                                const Profile &profile, const std::vector<Tensor> &inputs) {
+  return reportProblems([&]() -> ReferenceValues {
+    std::string exposed = exposeValues(text, entry, profile);
+    return {runReference(exposed, entry, inputs, Precision::AsWritten),
+            runReference(exposed, entry, inputs, Precision::Float64)};
+  });
+}
+
 void tool::compileFor(const Profile &profile, const std::string &input, const std::string &output) {
   CompileOptions options;
   options.input = input;

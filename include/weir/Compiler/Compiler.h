@@ -8,6 +8,7 @@
 #define WEIR_COMPILER_COMPILER_H
 
 #include "weir/Artifact/Error.h"
+#include "weir/Artifact/Profile.h"
 
 #include <functional>
 #include <string>
@@ -62,6 +63,13 @@ std::string readGraph(const std::string &path);
 /// Errors: `CompileError` where there is no F, or the gradient meets an op without
 ///         a rule.
 std::string deriveVjp(const std::string &text, const std::string &path, const std::string &entry);
+
+/// Returns a graph whose function `entry` gives, behind its own results, every value
+/// of more than 0 bytes that its kernels for `profile` make and that is no result:
+/// in the order of the kernels, which is that of the values of a plan. `text` is an
+/// artifact's graph.
+/// Errors: `CompileError` where it has no function `entry` or doesn't compile.
+std::string exposeValues(const std::string &text, const std::string &entry, const Profile &profile);
 
 /// The names of the levels, in order.
 std::vector<std::string> getLevelNames();

@@ -406,6 +406,33 @@ TEST_F(Runtime, TimesEachDispatch) {
                 "weir_program_profile: 'times' is null");
 }
 
+TEST_F(Runtime, TellsWhatEachDispatchWrote) {
+  ProgramHandle program = load(makeArtifact());
+  std::vector<float> values = makeRamp();
+  BufferHandle x = makeBuffer(device.get(), values);
+  BufferHandle y = makeBuffer(device.get(), tensorBytes);
+  weir_buffer *argument = x.get(), *result = y.get();
+  std::vector<std::pair<size_t, std::vector<float>>> told;
+  auto observe = [](void *context, size_t dispatch, size_t, const void *data, int64_t bytes) {
+    auto *first = static_cast<const float *>(data);
+    static_cast<decltype(told) *>(context)->emplace_back(
+        dispatch, std::vector<float>(first, first + bytes / sizeof(float)));
+  };
+  ASSERT_EQ(WEIR_OK,
+            weir_program_observe(program.get(), "chain", &argument, 1, &result, 1, observe, &told))
+      << getError();
+  ASSERT_EQ(2u, told.size());
+  EXPECT_EQ(0u, told[0].first);
+  EXPECT_EQ(1u, told[1].first);
+  EXPECT_EQ(chain(values), told[1].second);
+  EXPECT_NE(told[0].second, told[1].second);
+  EXPECT_EQ(chain(values), getValues(y));
+  EXPECT_STATUS(
+      WEIR_BAD_ARGUMENT,
+      weir_program_observe(program.get(), "chain", &argument, 1, &result, 1, nullptr, nullptr),
+      "weir_program_observe: 'observer' is null");
+}
+
 TEST_F(Runtime, OrdersSubmissions) {
   ProgramHandle program = load(makeArtifact());
   BufferHandle s = makeBuffer(device.get(), makeRamp(elements, 0));
