@@ -11,8 +11,8 @@
 
 #include "Code.h"
 
-#include <iterator>
-#include <limits>
+#include "weir/Verify/ByteMap.h"
+
 #include <map>
 #include <string>
 #include <vector>
@@ -89,37 +89,6 @@ struct Subject {
   std::string describe(size_t dispatch) const;
   /// "bytes [0, 256) of the arena".
   std::string describe(int64_t allocation, int64_t begin, int64_t end) const;
-};
-
-/// A state for each byte, kept for runs of bytes.
-template <typename State> class ByteMap {
-public:
-  /// Calls `visit(State &, begin, end)` for the runs that make up [begin, end).
-  template <typename Visit> void visit(int64_t begin, int64_t end, Visit visit) {
-    split(end);
-    for (auto run = split(begin); run != runs.end() && run->first < end; ++run) {
-      auto next = std::next(run);
-      int64_t last = next == runs.end() ? std::numeric_limits<int64_t>::max() : next->first;
-      visit(run->second, run->first, last);
-    }
-  }
-  void assign(int64_t begin, int64_t end, const State &state) {
-    auto last = split(end);
-    runs.erase(std::next(split(begin)), last);
-    runs[begin] = state;
-  }
-
-private:
-  using Runs = std::map<int64_t, State>;
-  /// Makes a run start at `at`, which is not negative.
-  typename Runs::iterator split(int64_t at) {
-    auto next = runs.lower_bound(at);
-    if (next != runs.end() && next->first == at)
-      return next;
-    return runs.emplace_hint(next, at, std::prev(next)->second);
-  }
-
-  Runs runs = {{0, State()}};
 };
 
 /// Indices and views are in range, allocations have the sizes of their tensors,

@@ -1,0 +1,436 @@
+//===- Checker.cpp - Follows accesses and what orders them ----------------===//
+
+#include "weir/Audit/Audit.h"
+
+#include <algorithm>
+
+namespace weir::audit {
+
+/// Findings, and names of needless barriers, that are kept; all are counted.
+static constexpr size_t maxKept = 1000;
+
+//===----------------------------------------------------------------------===//
+// Dependencies
+//===----------------------------------------------------------------------===//
+
+void Checker::apply(const Dependency &dependency, const Point &point, uint32_t queue,
+                    bool isBarrier) {
+  const Stages from = dependency.from & point.stages;
+  auto extend = [&](Access &access, bool isShown) {
+    bool isFirst =
+        access.queue == point.queue && access.moment < point.moment && access.stage & from;
+    // It is available once its own stage and kind were named, and stays so.
+    bool isOrdered = isFirst, becomesShown = isFirst && dependency.fromAccess & access.access;
+    bool usesBarriers = isBarrier || !isFirst, shownByBarriers = isBarrier || !becomesShown;
+    for (const After &after : access.after) {
+      if (after.queue != point.queue || after.since >= point.moment || !(after.stages & from))
+        continue;
+      isOrdered = true;
+      usesBarriers &= isBarrier || after.usesBarriers;
+      if (after.isShown) {
+        becomesShown = true;
+        shownByBarriers &= isBarrier || after.usesBarriers;
+      }
+    }
+    isShown &= becomesShown;
+    if (!isOrdered)
+      return;
+    After next{queue,         now,
+               dependency.to, isShown ? dependency.toAccess : Accesses(0),
+               isShown,       isShown ? shownByBarriers : usesBarriers};
+    bool isKnown = std::any_of(access.after.begin(), access.after.end(), [&](const After &old) {
+      return old.queue == next.queue && !(next.stages & ~old.stages) &&
+             !(next.accesses & ~old.accesses) && old.isShown >= next.isShown &&
+             old.usesBarriers <= next.usesBarriers;
+    });
+    if (!isKnown)
+      access.after.push_back(next);
+  };
+  auto extendAll = [&](Touched &bytes, bool isShown) {
+    for (Access &access : bytes.writers)
+      extend(access, isShown);
+    // What was read needs no showing.
+    for (Access &access : bytes.readers)
+      extend(access, false);
+  };
+  if (dependency.buffer && dependency.hasMemory)
+    if (auto bytes = memory.find(dependency.buffer->memory); bytes != memory.end())
+      bytes->second.visit(dependency.buffer->offset + dependency.begin,
+                          dependency.buffer->offset + dependency.end,
+                          [&](Touched &run, int64_t, int64_t) { extendAll(run, true); });
+  for (auto &[allocation, bytes] : memory)
+    bytes.visit(0, ByteMap<Touched>::end, [&](Touched &run, int64_t, int64_t) {
+      extendAll(run, dependency.hasMemory && !dependency.buffer);
+    });
+}
+
+template <typename Drop> void Checker::drop(Drop drop) {
+  uint64_t oldest = now;
+  for (auto &[allocation, bytes] : memory)
+    bytes.visit(0, ByteMap<Touched>::end, [&](Touched &run, int64_t, int64_t) {
+      std::erase_if(run.writers, drop);
+      std::erase_if(run.readers, drop);
+      for (const auto *accesses : {&run.writers, &run.readers})
+        for (const Access &access : *accesses)
+          oldest = std::min(oldest, access.moment);
+    });
+  for (auto &[number, queue] : queues)
+    std::erase_if(queue.barriers, [&](const Passed &passed) { return passed.moment < oldest; });
+}
+
+void Checker::finish(const Point &point) {
+  drop([&](const Access &access) {
+    return (access.queue == point.queue && access.moment < point.moment &&
+            access.stage & point.stages) ||
+           std::any_of(access.after.begin(), access.after.end(), [&](const After &after) {
+             return after.queue == point.queue && after.since < point.moment &&
+                    after.stages & point.stages;
+           });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Accesses
+//===----------------------------------------------------------------------===//
+
+static bool areAlike(const auto &a, const auto &b) {
+  return a.queue == b.queue && a.stage == b.stage && a.access == b.access &&
+         a.isCertain == b.isCertain;
+}
+
+void Checker::touch(uint32_t queue, const std::shared_ptr<const Command> &command) {
+  auto forEach = [&](bool writes, auto visit) {
+    for (const Touch &touch : command->touches)
+      if (touch.writes == writes && touch.begin < touch.end)
+        visit(touch, memory[touch.buffer->memory], touch.buffer->offset + touch.begin,
+              touch.buffer->offset + touch.end,
+              Access{command, queue, now, touch.stage, touch.access, writes, touch.isCertain, {}});
+  };
+  // All of it is checked before it counts itself: what one command does to the same
+  // bytes is its own business.
+  for (bool writes : {false, true})
+    forEach(writes, [&](const Touch &touch, ByteMap<Touched> &bytes, int64_t begin, int64_t end,
+                        const Access &access) {
+      bytes.visit(begin, end, [&](Touched &run, int64_t first, int64_t last) {
+        for (const Access &writer : run.writers)
+          require(writer, access, touch, first, last);
+        if (writes)
+          for (const Access &reader : run.readers)
+            require(reader, access, touch, first, last);
+      });
+    });
+  auto add = [](std::vector<Access> &accesses, const Access &access) {
+    auto old = std::find_if(accesses.begin(), accesses.end(),
+                            [&](const Access &other) { return areAlike(other, access); });
+    if (old == accesses.end())
+      accesses.push_back(access);
+    else
+      *old = access;
+  };
+  forEach(false, [&](const Touch &, ByteMap<Touched> &bytes, int64_t begin, int64_t end,
+                     const Access &access) {
+    bytes.visit(begin, end, [&](Touched &run, int64_t, int64_t) { add(run.readers, access); });
+  });
+  forEach(true, [&](const Touch &touch, ByteMap<Touched> &bytes, int64_t begin, int64_t end,
+                    const Access &access) {
+    if (touch.isCertain)
+      bytes.assign(begin, end, {{access}, {}});
+    else
+      bytes.visit(begin, end, [&](Touched &run, int64_t, int64_t) { add(run.writers, access); });
+  });
+}
+
+void Checker::require(const Access &from, const Access &to, const Touch &touch, int64_t begin,
+                      int64_t end) {
+  bool isOrdered = false, isSeen = false, withoutBarriers = false;
+  for (const After &after : from.after) {
+    if (after.queue != to.queue || !(after.stages & to.stage))
+      continue;
+    isOrdered = true;
+    if (from.writes && !(after.isShown && after.accesses & to.access))
+      continue;
+    isSeen = true;
+    withoutBarriers |= !after.usesBarriers;
+  }
+  if (!isSeen)
+    report(!to.writes    ? HazardKind::RAW
+           : from.writes ? HazardKind::WAW
+                         : HazardKind::WAR,
+           isOrdered, from, to, touch, begin, end);
+  else if (!withoutBarriers)
+    need(from, to, touch, begin, end);
+}
+
+void Checker::report(HazardKind kind, bool isOrdered, const Access &from, const Access &to,
+                     const Touch &touch, int64_t begin, int64_t end) {
+  bool isCertain = from.isCertain && to.isCertain;
+  begin -= touch.buffer->offset;
+  end -= touch.buffer->offset;
+  Key key(from.command.get(), to.command.get(), kind, isCertain, touch.buffer.get());
+  auto found = findings.find(key);
+  if (found != findings.end()) {
+    Finding &known = found->second;
+    known.times += known.begin == begin;
+    known.begin = std::min(known.begin, begin);
+    known.end = std::max(known.end, end);
+    return;
+  }
+  ++(isCertain ? summary.missing : summary.possible);
+  if (findings.size() < maxKept)
+    findings[key] = {findings.size(), kind,         isCertain, isOrdered, from.command,
+                     to.command,      touch.buffer, begin,     end,       1};
+}
+
+//===----------------------------------------------------------------------===//
+// Which barriers are needed
+//===----------------------------------------------------------------------===//
+
+/// Whether a barrier between two accesses of one queue orders them by itself.
+static bool orders(const Command &barrier, const auto &from, const auto &to, const Buffer &buffer,
+                   int64_t begin, int64_t end) {
+  return std::any_of(barrier.dependencies.begin(), barrier.dependencies.end(),
+                     [&](const Dependency &dependency) {
+                       if (!(dependency.from & from.stage) || !(dependency.to & to.stage))
+                         return false;
+                       if (!from.writes)
+                         return true;
+                       const Buffer *shown = dependency.buffer.get();
+                       return dependency.hasMemory && dependency.fromAccess & from.access &&
+                              dependency.toAccess & to.access &&
+                              (!shown || (shown->memory == buffer.memory &&
+                                          shown->offset + dependency.begin <= begin &&
+                                          shown->offset + dependency.end >= end));
+                     });
+}
+
+/// Accesses with a hazard are an interval that needs a barrier. By their ends, each takes
+/// one that an earlier interval has taken, or else the last one that will do: where
+/// barriers cover everything, that takes the fewest.
+void Checker::need(const Access &from, const Access &to, const Touch &touch, int64_t begin,
+                   int64_t end) {
+  std::vector<Passed> &passed = queues[to.queue].barriers;
+  if (from.queue == to.queue)
+    for (bool taken : {true, false})
+      for (auto barrier = passed.rbegin();
+           barrier != passed.rend() && barrier->moment > from.moment; ++barrier) {
+        Barrier &info = barriers[barrier->barrier];
+        if (info.isNeeded >= taken &&
+            orders(*barrier->barrier, from, to, *touch.buffer, begin, end)) {
+          info.isNeeded = true;
+          return;
+        }
+      }
+  // Several of them do it together, which of them is not asked.
+  for (uint32_t queue : {from.queue, to.queue})
+    for (const Passed &barrier : queues[queue].barriers)
+      if (barrier.moment > from.moment)
+        barriers[barrier.barrier].isNeeded = true;
+}
+
+static void judge(const Command &command, bool isInner, bool isNeeded, Summary &summary) {
+  ++summary.barriers;
+  if (isNeeded)
+    return;
+  if (!command.isJudged || !isInner) {
+    ++summary.notJudged;
+    return;
+  }
+  ++summary.needless;
+  if (summary.needlessNames.size() < maxKept)
+    summary.needlessNames.push_back(command.name);
+}
+
+void Checker::forget(const Recording &recording) {
+  for (const auto &command : recording.commands) {
+    auto found = barriers.find(command.get());
+    if (found == barriers.end())
+      continue;
+    judge(*command, found->second.isInner, found->second.isNeeded, summary);
+    barriers.erase(found);
+    for (auto &[number, queue] : queues)
+      std::erase_if(queue.barriers,
+                    [&](const Passed &passed) { return passed.barrier == command.get(); });
+  }
+}
+
+Summary Checker::getSummary() const {
+  Summary all = summary;
+  for (const auto &[command, barrier] : barriers)
+    judge(*command, barrier.isInner, barrier.isNeeded, all);
+  for (const auto &[key, finding] : findings)
+    all.findings.push_back(finding);
+  std::sort(all.findings.begin(), all.findings.end(), [](const Finding &a, const Finding &b) {
+    return std::pair(b.isCertain, a.number) < std::pair(a.isCertain, b.number);
+  });
+  for (const auto &[number, queue] : queues)
+    all.unsignalled += int64_t(queue.waiting.size());
+  return all;
+}
+
+//===----------------------------------------------------------------------===//
+// Queues
+//===----------------------------------------------------------------------===//
+
+void Checker::submit(uint32_t queue, const Batch &batch) {
+  queues[queue].waiting.push_back(batch);
+  runWaiting();
+}
+
+/// A batch runs, here, once what it waits for was signalled, which may be later than it
+/// is submitted. What nobody here signals a binary semaphore with, is not waited for.
+bool Checker::canRun(const Batch &batch) const {
+  return std::all_of(batch.waits.begin(), batch.waits.end(), [&](const SemaphorePoint &wait) {
+    auto timeline = timelines.find(wait.semaphore);
+    return !wait.isTimeline ||
+           (timeline != timelines.end() && timeline->second.value >= wait.value);
+  });
+}
+
+void Checker::runWaiting() {
+  for (bool isStuck = false; !isStuck;) {
+    isStuck = true;
+    for (auto &[number, queue] : queues)
+      while (!queue.waiting.empty() && canRun(queue.waiting.front())) {
+        Batch batch = std::move(queue.waiting.front());
+        queue.waiting.erase(queue.waiting.begin());
+        run(number, batch);
+        isStuck = false;
+      }
+  }
+}
+
+void Checker::run(uint32_t queue, const Batch &batch) {
+  for (const SemaphorePoint &wait : batch.waits) {
+    // A semaphore's memory dependency is of everything.
+    Dependency all{allStages, wait.stages, allAccesses, allAccesses, true, nullptr, 0, 0};
+    if (wait.isTimeline) {
+      // The value was reached by the first signal that is no smaller, and after all others.
+      for (const auto &[value, point] : timelines[wait.semaphore].signals) {
+        apply(all, point, queue, /*isBarrier=*/false);
+        if (value >= wait.value)
+          break;
+      }
+    } else if (auto point = binaries.find(wait.semaphore); point != binaries.end()) {
+      apply(all, point->second, queue, /*isBarrier=*/false);
+      binaries.erase(point);
+    }
+  }
+  ++now;
+  for (const auto &recording : batch.recordings)
+    run(queue, *recording);
+  for (const SemaphorePoint &signal : batch.signals) {
+    Point point{queue, now, signal.stages};
+    if (!signal.isTimeline) {
+      binaries[signal.semaphore] = point;
+      continue;
+    }
+    Timeline &timeline = timelines[signal.semaphore];
+    timeline.value = std::max(timeline.value, signal.value);
+    timeline.signals[signal.value] = point;
+  }
+  if (batch.fence)
+    fences[batch.fence] = {queue, now};
+}
+
+void Checker::run(uint32_t queue, const Recording &recording) {
+  auto isTouching = [](const auto &command) { return command->kind == Command::Kind::Touches; };
+  auto first = std::find_if(recording.commands.begin(), recording.commands.end(), isTouching);
+  auto last = std::find_if(recording.commands.rbegin(), recording.commands.rend(), isTouching);
+  for (auto place = recording.commands.begin(); place != recording.commands.end(); ++place) {
+    const std::shared_ptr<const Command> &command = *place;
+    switch (command->kind) {
+    case Command::Kind::Touches:
+      ++(command->isDispatch ? summary.dispatches : summary.transfers);
+      touch(queue, command);
+      break;
+    case Command::Kind::Barrier: {
+      Barrier &barrier = barriers[command.get()];
+      barrier.command = command;
+      barrier.isInner |= first < place && place + 1 < last.base() && !recording.hasUnseen;
+      queues[queue].barriers.push_back({now, command.get()});
+      for (const Dependency &dependency : command->dependencies)
+        apply(dependency, {queue, now}, queue, /*isBarrier=*/true);
+      break;
+    }
+    case Command::Kind::SetEvent:
+      for (uint64_t event : command->events)
+        events[event] = {queue, now, command->eventStages};
+      break;
+    case Command::Kind::ResetEvent:
+      for (uint64_t event : command->events)
+        events.erase(event);
+      break;
+    case Command::Kind::WaitEvents:
+      for (uint64_t event : command->events)
+        if (auto point = events.find(event); point != events.end())
+          for (const Dependency &dependency : command->dependencies)
+            apply(dependency, point->second, queue, /*isBarrier=*/false);
+      break;
+    }
+    ++now;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The host
+//===----------------------------------------------------------------------===//
+
+void Checker::resetFence(uint64_t fence) { fences.erase(fence); }
+
+void Checker::finishFence(uint64_t fence) {
+  if (auto point = fences.find(fence); point != fences.end())
+    finish(point->second);
+}
+
+/// What the host has waited for has run, whoever signalled what it waited for.
+void Checker::runAll(uint32_t number, Queue &queue) {
+  std::vector<Batch> waiting = std::move(queue.waiting);
+  queue.waiting.clear();
+  summary.unsignalled += int64_t(waiting.size());
+  for (const Batch &batch : waiting)
+    run(number, batch);
+}
+
+void Checker::finishQueue(uint32_t queue) {
+  runAll(queue, queues[queue]);
+  runWaiting();
+  finish({queue, now});
+}
+
+void Checker::finishAll() {
+  for (auto &[number, queue] : queues)
+    runAll(number, queue);
+  memory.clear();
+  for (auto &[number, queue] : queues)
+    queue.barriers.clear();
+  for (auto &[semaphore, timeline] : timelines)
+    timeline.signals.clear();
+}
+
+void Checker::setTimeline(uint64_t semaphore, uint64_t value) {
+  timelines[semaphore].value = value;
+  runWaiting();
+}
+
+void Checker::finishTimeline(uint64_t semaphore, uint64_t value) {
+  auto timeline = timelines.find(semaphore);
+  if (timeline == timelines.end())
+    return;
+  std::map<uint64_t, Point> &signals = timeline->second.signals;
+  auto end = signals.lower_bound(value);
+  if (end != signals.end())
+    ++end;
+  for (auto signal = signals.begin(); signal != end; signal = signals.erase(signal))
+    finish(signal->second);
+}
+
+void Checker::resetEvent(uint64_t event) { events.erase(event); }
+
+void Checker::freeMemory(uint64_t allocation) { memory.erase(allocation); }
+
+void Checker::freeSemaphore(uint64_t semaphore) {
+  timelines.erase(semaphore);
+  binaries.erase(semaphore);
+}
+
+} // namespace weir::audit

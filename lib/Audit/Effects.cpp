@@ -1,0 +1,239 @@
+//===- Effects.cpp - What a compute pipeline does to descriptors ----------===//
+
+#include "weir/Audit/Effects.h"
+
+#include "weir/Artifact/Error.h"
+
+#include <algorithm>
+
+using namespace weir;
+using namespace weir::audit;
+using spv::BuiltIn, spv::Decoration, spv::Id, spv::Op;
+
+/// Grids whose effects are kept, of one pipeline.
+static constexpr size_t maxGrids = 1024;
+
+// Capabilities, from the SPIR-V specification, section 3.31.
+static constexpr uint32_t capabilityAddresses = 4, capabilityGroupNonUniform = 61,
+                          capabilityBallotKhr = 4423, capabilityVoteKhr = 4431,
+                          capabilityBufferAddresses = 5347;
+
+//===----------------------------------------------------------------------===//
+// A pipeline's module
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Makes of a module what the reader follows: specialization constants become constants,
+/// a workgroup's size that a constant sets becomes a mode of the entry points, and
+/// descriptors of all sets become ones of set 0, numbered by set and binding.
+class Rewriter {
+public:
+  Rewriter(std::span<const uint32_t> source, const std::vector<Specialization> &specialization)
+      : words(source.begin(), source.end()) {
+    for (const Specialization &constant : specialization)
+      given[constant.id] = constant.bits;
+  }
+
+  void run() {
+    forEach([&](Op op, std::span<uint32_t> all) { collect(op, all); });
+    for (auto &[id, place] : places)
+      slots.push_back(place);
+    std::sort(slots.begin(), slots.end());
+    slots.erase(std::unique(slots.begin(), slots.end()), slots.end());
+    forEach([&](Op op, std::span<uint32_t> all) { rewrite(op, all); });
+    // The size comes after the modes, which come after the entry points.
+    if (hasSize)
+      forEach([&](Op op, std::span<uint32_t> all) {
+        if (op == Op::ExecutionMode && all.size() == 6 && all[2] == localSize)
+          std::copy(size.begin(), size.end(), all.begin() + 3);
+      });
+  }
+
+  std::vector<uint32_t> words;
+  std::vector<Slot> slots;
+  std::vector<uint32_t> capabilities;
+
+private:
+  static constexpr uint32_t localSize = 17; ///< the execution mode
+
+  /// Stops where an instruction has no end; the reader says so.
+  template <typename Visit> void forEach(Visit visit) {
+    for (size_t at = 5; at < words.size();) {
+      size_t count = words[at] >> 16;
+      if (count == 0 || count > words.size() - at)
+        return;
+      visit(Op(words[at] & 0xffff), std::span(words).subspan(at, count));
+      at += count;
+    }
+  }
+
+  void collect(Op op, std::span<uint32_t> all) {
+    if (op == Op::Capability && all.size() == 2)
+      capabilities.push_back(all[1]);
+    if (op != Op::Decorate || all.size() != 4)
+      return;
+    switch (Decoration(all[2])) {
+    case Decoration::SpecId:
+      specIds[all[1]] = all[3];
+      break;
+    case Decoration::DescriptorSet:
+      places[all[1]].set = all[3];
+      break;
+    case Decoration::Binding:
+      places[all[1]].binding = all[3];
+      break;
+    case Decoration::BuiltIn:
+      if (BuiltIn(all[3]) == BuiltIn::WorkgroupSize)
+        sizeId = all[1];
+      break;
+    default:
+      break;
+    }
+  }
+
+  void rewrite(Op op, std::span<uint32_t> all) {
+    auto become = [&](Op other) { all[0] = uint32_t(all.size()) << 16 | uint32_t(other); };
+    auto getGiven = [&]() -> const uint64_t * {
+      auto id = specIds.find(all[2]);
+      auto value = id == specIds.end() ? given.end() : given.find(id->second);
+      return value == given.end() ? nullptr : &value->second;
+    };
+    switch (op) {
+    case Op::Decorate:
+      if (all.size() != 4)
+        break;
+      if (Decoration(all[2]) == Decoration::DescriptorSet)
+        all[3] = 0;
+      else if (Decoration(all[2]) == Decoration::Binding)
+        all[3] =
+            uint32_t(std::lower_bound(slots.begin(), slots.end(), places[all[1]]) - slots.begin());
+      else if (Decoration(all[2]) == Decoration::BuiltIn && all[1] == sizeId)
+        std::fill(all.begin(), all.end(), 1u << 16); // OpNop, one a word
+      break;
+    case Op::SpecConstantTrue:
+    case Op::SpecConstantFalse:
+      if (all.size() != 3)
+        break;
+      become(op == Op::SpecConstantTrue ? Op::ConstantTrue : Op::ConstantFalse);
+      if (const uint64_t *value = getGiven())
+        become(*value ? Op::ConstantTrue : Op::ConstantFalse);
+      break;
+    case Op::Constant:
+    case Op::SpecConstant:
+      if (all.size() < 4)
+        break;
+      if (op == Op::SpecConstant) {
+        become(Op::Constant);
+        if (const uint64_t *value = getGiven())
+          for (size_t i = 3; i < all.size() && i < 5; ++i)
+            all[i] = uint32_t(*value >> (32 * (i - 3)));
+      }
+      numbers[all[2]] = all[3];
+      break;
+    case Op::ConstantComposite:
+    case Op::SpecConstantComposite:
+      become(Op::ConstantComposite);
+      if (all.size() == 6 && all[2] == sizeId)
+        for (size_t axis = 0; axis < 3; ++axis) {
+          size[axis] = numbers[all[3 + axis]];
+          hasSize = true;
+        }
+      break;
+    default:
+      break;
+    }
+  }
+
+  std::map<uint32_t, uint64_t> given; ///< by SpecId
+  std::map<Id, uint32_t> specIds;
+  std::map<Id, Slot> places;
+  std::map<Id, uint32_t> numbers;
+  Id sizeId = 0;
+  bool hasSize = false;
+  std::array<uint32_t, 3> size = {};
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Effects
+//===----------------------------------------------------------------------===//
+
+Kernel::Kernel(std::span<const uint32_t> words, std::string entryName,
+               const std::vector<Specialization> &constants, Subgroups subgroups)
+    : entry(std::move(entryName)), subgroups(subgroups) {
+  Rewriter rewriter(words, constants);
+  rewriter.run();
+  auto has = [&](uint32_t capability) {
+    return std::find(rewriter.capabilities.begin(), rewriter.capabilities.end(), capability) !=
+           rewriter.capabilities.end();
+  };
+  byAddress = has(capabilityAddresses) || has(capabilityBufferAddresses);
+  slots = std::move(rewriter.slots);
+  areArrays.resize(slots.size());
+  unknown.problem = "its number of workgroups, or the first of them, is not known";
+  try {
+    module.emplace(std::span(reinterpret_cast<const unsigned char *>(rewriter.words.data()),
+                             rewriter.words.size() * sizeof(uint32_t)),
+                   "its code");
+    for (const spv::Variable &variable : module->getVariables()) {
+      if (!variable.binding || *variable.binding >= slots.size() ||
+          (variable.storage != spv::StorageClass::StorageBuffer &&
+           variable.storage != spv::StorageClass::Uniform))
+        continue;
+      unknown.slots[slots[*variable.binding]];
+      spv::Type::Kind kind = module->getType(module->getType(variable.type).element).kind;
+      if (kind == spv::Type::Kind::Array || kind == spv::Type::Kind::RuntimeArray)
+        areArrays[*variable.binding] = true;
+    }
+    unknown.areSlotsKnown = true;
+    bool usesSubgroups =
+        has(capabilityGroupNonUniform) || has(capabilityBallotKhr) || has(capabilityVoteKhr);
+    if (!module->findEntryPoint(entry))
+      unknown.problem = "its code has no entry point of its name";
+    else if (usesSubgroups && !subgroups.isFixed)
+      unknown.problem = "the driver chooses the size of its subgroups";
+    else
+      return;
+  } catch (const Error &error) {
+    unknown.problem = error.what();
+  }
+  module.reset();
+}
+
+const KernelEffects &Kernel::getEffects(const std::array<int64_t, 3> &grid) {
+  if (!module || (known.size() >= maxGrids && !known.contains(grid)))
+    return unknown;
+  auto [place, isNew] = known.try_emplace(grid);
+  if (isNew)
+    place->second = read(grid);
+  return place->second;
+}
+
+KernelEffects Kernel::read(const std::array<int64_t, 3> &grid) const {
+  spv::AddressMap map =
+      spv::readAddressMap(*module, *module->findEntryPoint(entry), {grid, subgroups.size});
+  KernelEffects effects = unknown;
+  effects.problem = map.problem;
+  if (!map.problem.empty())
+    return effects;
+  // Lanes that no invocation is touch nothing.
+  if (map.hasLaneIds && !subgroups.areFull)
+    for (spv::MemoryAccess &access : map.accesses)
+      access.isCertain = false;
+  for (uint32_t binding = 0; binding < slots.size(); ++binding) {
+    auto place = effects.slots.find(slots[binding]);
+    if (place == effects.slots.end())
+      continue;
+    SlotEffects &slot = place->second;
+    slot.read = spv::getTouched(map, binding, /*reads=*/true);
+    slot.written = spv::getTouched(map, binding, /*reads=*/false);
+    // Which of the array's descriptors is in the address, and not where it is.
+    if (areArrays[binding])
+      for (spv::Touched *side : {&slot.read, &slot.written})
+        if (!side->possible || !side->possible->empty())
+          *side = {};
+  }
+  return effects;
+}

@@ -1,0 +1,39 @@
+//===- Scopes.cpp - Stages and accesses as sets of bits -------------------===//
+
+#include "weir/Audit/Scopes.h"
+
+using namespace weir::audit;
+
+// Vulkan specification 1.3, section 7.1.2 (Pipeline Stages) and 7.1.3 (Access Types).
+static constexpr Stages topOfPipe = 0x1, transfer = 0x1000, bottomOfPipe = 0x2000, host = 0x4000,
+                        allGraphics = 0x8000, allCommands = 0x10000;
+static constexpr Stages transfers = 0xf00000000; // copy, resolve, blit, clear
+static constexpr Stages graphics = 0x7fe;        // indirect to color output; more do no harm
+static constexpr Accesses shaderRead = 0x20, shaderWrite = 0x40, memoryRead = 0x8000,
+                          memoryWrite = 0x10000;
+
+Stages weir::audit::expandStages(Stages mask, bool isFirst) {
+  Stages stages = mask & ~(topOfPipe | bottomOfPipe | transfer | allGraphics | allCommands);
+  // The host is no command.
+  if (mask & allCommands || mask & (isFirst ? bottomOfPipe : topOfPipe))
+    stages |= allStages & ~(topOfPipe | bottomOfPipe | host);
+  if (mask & transfer)
+    stages |= transfers;
+  if (mask & allGraphics)
+    stages |= graphics;
+  return stages;
+}
+
+Accesses weir::audit::expandAccesses(Accesses mask) {
+  Accesses accesses = mask;
+  // A uniform buffer's reads count as a shader's, as in Vulkan 1.0.
+  if (mask & shaderRead)
+    accesses |= accessStorageRead | accessUniformRead;
+  if (mask & shaderWrite)
+    accesses |= accessStorageWrite;
+  if (mask & memoryRead)
+    accesses |= accessIndirectRead | accessUniformRead | accessTransferRead | accessStorageRead;
+  if (mask & memoryWrite)
+    accesses |= accessTransferWrite | accessStorageWrite;
+  return accesses;
+}
