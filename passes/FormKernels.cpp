@@ -317,8 +317,9 @@ void KernelFormer::findOverwriters() {
         for (Operation *reader : names.pop_back_val().getUsers()) {
           if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(reader))
             names.push_back(reader->getResult(0));
-          else if (position.lookup(reader) < position.lookup(writer))
-            overwriters[reader].push_back(writer);
+          else if (Operation *op = block.findAncestorOpInBlock(*reader);
+                   position.lookup(op) < position.lookup(writer))
+            overwriters[op].push_back(writer);
         }
     }
   }
@@ -328,13 +329,15 @@ void KernelFormer::findOverwriters() {
 static void getOperands(const Group &group, SetVector<Value> &inputs, SetVector<Value> &results) {
   llvm::SmallPtrSet<Operation *, 16> inside(group.begin(), group.end());
   for (Operation *op : group) {
-    for (Value operand : op->getOperands()) {
-      Operation *producer = operand.getDefiningOp();
-      bool isFree =
-          producer && (inside.contains(producer) || getOpShape(producer) == OpShape::Free);
-      if (!isFree && isa<RankedTensorType>(operand.getType()))
-        inputs.insert(operand);
-    }
+    op->walk([&](Operation *reader) {
+      for (Value operand : reader->getOperands()) {
+        Operation *producer = operand.getDefiningOp();
+        bool isFree =
+            producer && (inside.contains(producer) || getOpShape(producer) == OpShape::Free);
+        if (!isFree && isa<RankedTensorType>(operand.getType()))
+          inputs.insert(operand);
+      }
+    });
     for (Value result : op->getResults())
       if (llvm::any_of(result.getUsers(), [&](Operation *user) {
             return !inside.contains(user) && !inside.contains(user->getParentOp());
@@ -365,7 +368,7 @@ bool KernelFormer::fits(const Group &group) {
     if (domain->isPrologue(op)) {
       Block *body = cast<linalg::GenericOp>(op).getBody();
       if (body->getOperations().size() > cheapOps + 1 || llvm::any_of(*body, [](Operation &inner) {
-            return isa<math::MathDialect>(inner.getDialect());
+            return isa<math::MathDialect, tensor::TensorDialect>(inner.getDialect());
           }))
         return false;
     }
@@ -453,7 +456,7 @@ void KernelFormer::mergeReaders(const SetVector<Value> &values, std::optional<un
   std::set<unsigned> readers;
   for (Value value : values)
     for (Operation *user : value.getUsers())
-      if (auto group = groupOf.find(user); group != groupOf.end())
+      if (auto group = groupOf.find(block.findAncestorOpInBlock(*user)); group != groupOf.end())
         readers.insert(group->second);
   for (unsigned reader : readers) {
     if (!target)
@@ -503,6 +506,9 @@ void KernelFormer::buildKernel(const Group &group) {
     break;
   case KernelShape::Contraction:
     name = "contraction";
+    break;
+  case KernelShape::Sequence:
+    name = "sequence";
     break;
   }
   char separator = '_';

@@ -8,7 +8,7 @@
 #include "passes/Gates.h"
 
 #include "dialects/Autodiff/Autodiff.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -128,16 +128,34 @@ void GraphGate::verifyOp(Operation *op) {
     return;
   }
   bool isNorm = isa_and_present<norm::NormDialect>(op->getDialect());
-  if (!isNorm && !isa<linalg::LinalgOp, linalg::SoftmaxOp, tensor::EmptyOp, tensor::ExpandShapeOp,
-                      tensor::CollapseShapeOp, tensor::SplatOp, arith::ConstantOp>(op)) {
+  bool isScalar = isa_and_present<arith::ArithDialect, math::MathDialect>(op->getDialect());
+  if (!isNorm && !isScalar &&
+      !isa<linalg::LinalgOp, linalg::SoftmaxOp, tensor::EmptyOp, tensor::ExpandShapeOp,
+           tensor::CollapseShapeOp, tensor::ConcatOp, tensor::ExtractOp, tensor::ExtractSliceOp,
+           tensor::FromElementsOp, tensor::GenerateOp, tensor::InsertOp, tensor::InsertSliceOp,
+           tensor::PadOp, tensor::SplatOp>(op)) {
     fail(op) << "is not supported at the " << level
-             << " level; it holds linalg and norm ops, tensor.empty, tensor.expand_shape, "
-                "tensor.collapse_shape, tensor.splat and arith.constant";
+             << " level; it holds linalg and norm ops, arith, math, and of tensor: "
+                "collapse_shape, concat, empty, expand_shape, extract, extract_slice, "
+                "from_elements, generate, insert, insert_slice, pad and splat";
     return;
   }
-  for (auto [index, type] : llvm::enumerate(op->getResultTypes()))
-    if (!(isa<arith::ConstantOp>(op) && isElementType(type)))
+  for (auto [index, type] : llvm::enumerate(op->getResultTypes())) {
+    bool mayBeScalar = isa<tensor::ExtractOp>(op) || isScalar;
+    if (!(mayBeScalar && (isElementType(type) || type.isIndex())))
       verifyTensor(op, type, "result " + Twine(index));
+  }
+  if (isScalar && !isa<arith::ConstantOp>(op) && isa<RankedTensorType>(op->getResult(0).getType()))
+    fail(op) << "is of tensors; elementwise computation of tensors is linalg's here";
+  if (auto pad = dyn_cast<tensor::PadOp>(op); pad && !getConstantIntValues(pad.getMixedLowPad()))
+    fail(op) << "pads by a computed number; give low padding as constants";
+  if (auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(op);
+      slice && llvm::any_of(slice.getStaticStrides(), [](int64_t stride) { return stride < 1; }))
+    fail(op) << "has strides that are no constants above 0";
+  for (Region &region : op->getRegions())
+    if (isa<tensor::GenerateOp, tensor::PadOp>(op))
+      for (Operation &inner : region.front().without_terminator())
+        verifyBodyOp(&inner);
   auto destination = dyn_cast<DestinationStyleOpInterface>(op);
   if (destination && !destination.hasPureTensorSemantics())
     fail(op) << "works on buffers; the " << level << " level has tensors only";
@@ -150,19 +168,10 @@ void GraphGate::verifyOp(Operation *op) {
 }
 
 void GraphGate::verifyBodyOp(Operation *op) {
-  if (isa<tensor::ExtractOp>(op)) {
-    fail(op) << "is not supported inside a linalg body: elements at computed places (gathers) "
-                "are not supported yet";
-    return;
-  }
-  if (isa<cf::AssertOp>(op)) {
-    fail(op) << "is not supported inside a linalg body: kernels cannot stop; remove the assertion";
-    return;
-  }
-  if (!isa<linalg::IndexOp, linalg::YieldOp>(op) &&
+  if (!isa<linalg::IndexOp, linalg::YieldOp, tensor::ExtractOp>(op) &&
       !isa_and_present<arith::ArithDialect, math::MathDialect>(op->getDialect())) {
-    fail(op) << "is not supported inside a linalg body; it holds arith and math ops, "
-                "linalg.index and linalg.yield";
+    fail(op) << "is not supported inside a body; it holds arith and math ops, linalg.index, "
+                "tensor.extract and linalg.yield";
     return;
   }
   for (Type type : op->getResultTypes())

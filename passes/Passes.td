@@ -20,6 +20,31 @@ def RaiseNormsPass : Pass<"weir-raise-norms", "mlir::func::FuncOp"> {
   let dependentDialects = ["weir::norm::NormDialect"];
 }
 
+def NormalizeGraphPass : Pass<"weir-normalize-graph", "mlir::func::FuncOp"> {
+  let summary = "Makes types static and computed indices safe.";
+  let description = [{
+    What front ends write with `tensor.cast` to unknown sizes and back gets the
+    sizes that are known. Every index of a `tensor.extract` that is not in range by
+    what it is made of is clamped to it, and assertions go: a kernel cannot stop.
+
+    Example: in the body of a gather, before and after.
+    ```mlir
+    %i = arith.index_cast %in : i64 to index
+    %ok = arith.cmpi slt, %i, %c11 : index
+    cf.assert %ok, "index must be smaller than dim size"
+    %x = tensor.extract %table[%i] : tensor<11xf32>
+    ```
+    ```mlir
+    %low = arith.maxsi %in, %c0 : i64
+    %in_range = arith.minsi %low, %c10 : i64
+    %i = arith.index_cast %in_range : i64 to index
+    %x = tensor.extract %table[%i] : tensor<11xf32>
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
 def VerifyGraphPass : Pass<"weir-verify-graph", "mlir::ModuleOp"> {
   let summary = "Rejects what the graph level does not hold.";
 }
@@ -57,6 +82,17 @@ def DecomposeNormsPass : Pass<"weir-decompose-norms", "mlir::func::FuncOp"> {
   let summary = "Expands `norm` ops into `linalg`.";
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
                            "mlir::math::MathDialect", "mlir::tensor::TensorDialect"];
+}
+
+def GeneralizeTensorsPass : Pass<"weir-generalize-tensors", "mlir::func::FuncOp"> {
+  let summary = "Writes ops of `tensor`, and scalars, as `linalg.generic`.";
+  let description = [{
+    Slices become maps; pads, concatenations, insertions and what is generated
+    become bodies that read elements at computed places. Scalars between tensors
+    are computed again in each body that uses them.
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect"];
 }
 
 def FormKernelsPass : Pass<"weir-form-kernels", "mlir::ModuleOp"> {

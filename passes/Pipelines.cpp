@@ -13,6 +13,7 @@ template <std::unique_ptr<Pass> (*create)()> static void addOne(OpPassManager &m
 
 static void addToGraph(OpPassManager &manager, const PipelineOptions &) {
   manager.addNestedPass<func::FuncOp>(createRaiseNormsPass());
+  manager.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
 }
 
 static void addToGradient(OpPassManager &manager, const PipelineOptions &) {
@@ -26,6 +27,7 @@ static void addToKernels(OpPassManager &manager, const PipelineOptions &options)
     manager.addPass(createSetProfilePass(profile));
   }
   manager.addNestedPass<func::FuncOp>(createDecomposeNormsPass());
+  manager.addNestedPass<func::FuncOp>(createGeneralizeTensorsPass());
   manager.addPass(createCSEPass());
   manager.addPass(createFormKernelsPass());
 }

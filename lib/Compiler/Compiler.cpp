@@ -330,6 +330,7 @@ std::string weir::deriveVjp(const std::string &text, const std::string &path,
   if (!graph.module->lookupSymbol(entry + ".vjp")) {
     PassManager manager(&graph.context);
     manager.addNestedPass<func::FuncOp>(createRaiseNormsPass());
+    manager.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
     manager.addPass(createDifferentiatePass());
     if (failed(autodiff::addVjpEntry(function)) || failed(manager.run(*graph.module)))
       throw CompileError(graph.problems.sentences);

@@ -166,7 +166,7 @@ void ContractionEmitter::chooseTile() {
 
 SmallVector<AffineExpr> ContractionEmitter::getFactorIndices(OpOperand *operand,
                                                              ArrayRef<AffineExpr> point) {
-  return emitter.apply(op.getMatchingIndexingMap(operand), emitter.getLoops(op, point));
+  return emitter.apply(getAccessMap(op, operand), emitter.getLoops(op, point));
 }
 
 SmallVector<AffineExpr> ContractionEmitter::getPoint(AffineExpr row, AffineExpr column,

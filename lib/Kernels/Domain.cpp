@@ -22,6 +22,37 @@ using namespace weir;
 // Shapes of ops
 //===----------------------------------------------------------------------===//
 
+AffineMap weir::getAccessMap(linalg::GenericOp op, OpOperand *operand) {
+  AffineMap map = op.getMatchingIndexingMap(operand);
+  if (llvm::none_of(map.getResults(),
+                    [](AffineExpr e) { return e.getKind() == AffineExprKind::Mod; }))
+    return map;
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  SmallVector<AffineExpr> results;
+  for (AffineExpr result : map.getResults()) {
+    auto mod = dyn_cast<AffineBinaryOpExpr>(result);
+    if (mod && result.getKind() == AffineExprKind::Mod)
+      if (auto loop = dyn_cast<AffineDimExpr>(mod.getLHS()))
+        if (auto size = dyn_cast<AffineConstantExpr>(mod.getRHS());
+            size && ranges[loop.getPosition()] <= size.getValue())
+          result = loop;
+    results.push_back(result);
+  }
+  return AffineMap::get(map.getNumDims(), 0, results, op.getContext());
+}
+
+/// An index without the constants that it is moved and scaled by.
+static AffineExpr stripPlacement(AffineExpr index) {
+  while (auto binary = dyn_cast<AffineBinaryOpExpr>(index)) {
+    bool isPlacement =
+        index.getKind() == AffineExprKind::Add || index.getKind() == AffineExprKind::Mul;
+    if (!isPlacement || !isa<AffineConstantExpr>(binary.getRHS()))
+      break;
+    index = binary.getLHS();
+  }
+  return index;
+}
+
 std::optional<SmallVector<Combiner>> weir::getCombiners(linalg::GenericOp op) {
   SmallVector<Combiner> combiners;
   Block *body = op.getBody();
@@ -64,8 +95,15 @@ static bool isContraction(linalg::GenericOp op, ArrayRef<Combiner> combiners) {
     std::swap(lhs, rhs);
   if (lhs != body->getArgument(0) || rhs != body->getArgument(1))
     return false;
-  FailureOr<linalg::ContractionDimensions> found =
-      linalg::inferContractionDims(cast<linalg::LinalgOp>(op.getOperation()));
+  SmallVector<AffineMap> maps;
+  for (OpOperand &operand : op->getOpOperands()) {
+    AffineMap map = getAccessMap(op, &operand);
+    SmallVector<AffineExpr> results(map.getResults());
+    if (op.isDpsInput(&operand))
+      llvm::transform(results, results.begin(), stripPlacement);
+    maps.push_back(AffineMap::get(map.getNumDims(), 0, results, op.getContext()));
+  }
+  FailureOr<linalg::ContractionDimensions> found = linalg::inferContractionDims(maps);
   if (failed(found))
     return false;
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
@@ -234,9 +272,6 @@ OpShape weir::getOpShape(Operation *op) {
             return OpShape::Other;
     return OpShape::Pointwise;
   }
-  std::optional<SmallVector<Combiner>> combiners = getCombiners(generic);
-  if (!combiners)
-    return OpShape::Other;
   for (OpOperand &output : generic.getDpsInitsMutable()) {
     AffineMap map = generic.getMatchingIndexingMap(&output);
     for (auto [loop, kind] : llvm::enumerate(generic.getIteratorTypesArray()))
@@ -244,6 +279,9 @@ OpShape weir::getOpShape(Operation *op) {
           generic.getStaticLoopRanges()[loop] != 1)
         return OpShape::Other;
   }
+  std::optional<SmallVector<Combiner>> combiners = getCombiners(generic);
+  if (!combiners)
+    return OpShape::Sequence;
   return isContraction(generic, *combiners) ? OpShape::Contraction : OpShape::Reduction;
 }
 
@@ -395,12 +433,23 @@ std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops) {
         domain.shape = KernelShape::Column;
       }
       domain.columnOps.push_back(generic);
+    } else if (kind == OpShape::Sequence) {
+      if (ops.size() > 1)
+        return std::nullopt;
+      domain.shape = KernelShape::Sequence;
+      anchor = generic;
     } else if (kind != OpShape::Pointwise) {
       return std::nullopt;
     }
   }
   if (!anchor)
     anchor = cast<linalg::GenericOp>(ops.front());
+  // What is read at computed places is at other points.
+  for (Operation *op : ops)
+    for (tensor::ExtractOp read :
+         cast<linalg::GenericOp>(op).getBody()->getOps<tensor::ExtractOp>())
+      if (llvm::is_contained(ops, read.getTensor().getDefiningOp()))
+        return std::nullopt;
 
   // The anchor's loops are the domain: rows first, then columns.
   SmallVector<int64_t> ranges = anchor.getStaticLoopRanges();

@@ -194,6 +194,9 @@ FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &
     case KernelShape::Contraction:
       emitContraction(emitter, launch);
       break;
+    case KernelShape::Sequence:
+      emitSequence(emitter, launch);
+      break;
     }
     OpBuilder end = OpBuilder::atBlockEnd(&function.getBody().front());
     gpu::ReturnOp::create(end, kernel.getLoc());

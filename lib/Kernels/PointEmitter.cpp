@@ -17,6 +17,8 @@
 #include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/Matchers.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace weir;
 
@@ -44,7 +46,12 @@ PointEmitter::PointEmitter(schedule::KernelOp kernel, const KernelDomain &domain
       overwritten.insert(input);
   for (Operation &op : kernel.getBody().front()) {
     if (getOpShape(&op) == OpShape::Pointwise &&
-        llvm::any_of(op.getOperands(), [&](Value v) { return overwritten.contains(v); }))
+        op.walk([&](Operation *inner) {
+            return llvm::any_of(inner->getOperands(),
+                                [&](Value v) { return overwritten.contains(v); })
+                       ? WalkResult::interrupt()
+                       : WalkResult::advance();
+          }).wasInterrupted())
       overwritten.insert(op.result_begin(), op.result_end());
     OpShape shape = getOpShape(&op);
     bool after = shape == OpShape::Reduction || shape == OpShape::Contraction;
@@ -328,9 +335,30 @@ std::optional<AffineExpr> PointEmitter::getVectorAddress(unsigned buffer,
   return simplify(first.floorDiv(lanes));
 }
 
+Value PointEmitter::loadElement(unsigned buffer, Value address) {
+  Value value;
+  if (isa<VectorType>(getBufferType(buffer).getElementType())) {
+    Value count = indexConstant(lanes);
+    Value number = arith::DivUIOp::create(builder(), loc, address, count);
+    Value vector = memref::LoadOp::create(builder(), loc, buffers[buffer], number);
+    Value lane = arith::RemUIOp::create(builder(), loc, address, count);
+    value = vector::ExtractOp::create(builder(), loc, vector, lane);
+  } else {
+    value = memref::LoadOp::create(builder(), loc, buffers[buffer], address);
+  }
+  return fromStorage(buffer, value);
+}
+
+/// What is stored as another type.
+Value PointEmitter::fromStorage(unsigned buffer, Value value) {
+  if (!getElementType(getTensor(kernel, buffer)).isInteger(1))
+    return value;
+  Value zero = arith::ConstantIntOp::create(builder(), loc, value.getType(), 0);
+  return arith::CmpIOp::create(builder(), loc, arith::CmpIPredicate::ne, value, zero);
+}
+
 Value PointEmitter::loadScalar(unsigned buffer, AffineExpr address) {
   MemRefType type = getBufferType(buffer);
-  Value value;
   if (isa<VectorType>(type.getElementType())) {
     Value vector = memref::LoadOp::create(builder(), loc, buffers[buffer],
                                           expand(simplify(address.floorDiv(lanes))));
@@ -339,13 +367,8 @@ Value PointEmitter::loadScalar(unsigned buffer, AffineExpr address) {
       return extract(vector, literal.getValue());
     return vector::ExtractOp::create(builder(), loc, vector, expand(lane));
   }
-  value = memref::LoadOp::create(builder(), loc, buffers[buffer], expand(address));
-  if (getTensor(kernel, buffer).getType() != type &&
-      cast<RankedTensorType>(getTensor(kernel, buffer).getType()).getElementType().isInteger(1)) {
-    Value zero = arith::ConstantIntOp::create(builder(), loc, value.getType(), 0);
-    value = arith::CmpIOp::create(builder(), loc, arith::CmpIPredicate::ne, value, zero);
-  }
-  return value;
+  return fromStorage(buffer,
+                     memref::LoadOp::create(builder(), loc, buffers[buffer], expand(address)));
 }
 
 Value PointEmitter::loadUncached(unsigned buffer, AffineExpr address) {
@@ -452,7 +475,7 @@ Value PointEmitter::combine(Operation *operation, Value lhs, Value rhs) {
 }
 
 SmallVector<Value> PointEmitter::inlineBody(linalg::GenericOp op, ArrayRef<AffineExpr> loops,
-                                            ArrayRef<Value> wanted) {
+                                            ArrayRef<Value> wanted, ArrayRef<Value> accumulators) {
   Block *body = op.getBody();
   llvm::SmallDenseSet<Value> needed(wanted.begin(), wanted.end());
   for (Operation &inner : llvm::reverse(body->without_terminator()))
@@ -464,10 +487,13 @@ SmallVector<Value> PointEmitter::inlineBody(linalg::GenericOp op, ArrayRef<Affin
     if (!needed.contains(argument))
       continue;
     OpOperand &operand = op->getOpOperand(argument.getArgNumber());
-    values[argument] =
-        isa<RankedTensorType>(operand.get().getType())
-            ? evaluate(operand.get(), apply(op.getMatchingIndexingMap(&operand), loops))
-            : operand.get();
+    if (op.isDpsInit(&operand) && !accumulators.empty()) {
+      values[argument] = accumulators[argument.getArgNumber() - op.getNumDpsInputs()];
+      continue;
+    }
+    values[argument] = isa<RankedTensorType>(operand.get().getType())
+                           ? evaluate(operand.get(), apply(getAccessMap(op, &operand), loops))
+                           : operand.get();
   }
   auto get = [&](Value value) {
     Value found = values.lookup(value);
@@ -496,6 +522,11 @@ SmallVector<Value> PointEmitter::inlineBody(linalg::GenericOp op, ArrayRef<Affin
           builder(), loc, VectorType::get({lanes}, builder().getIndexType()), elements);
       continue;
     }
+    if (auto extract = dyn_cast<tensor::ExtractOp>(inner)) {
+      SmallVector<Value> at = llvm::map_to_vector(extract.getIndices(), get);
+      values[extract.getResult()] = gather(extract, at, loops);
+      continue;
+    }
     if (!OpTrait::hasElementwiseMappableTraits(&inner) &&
         !inner.hasTrait<OpTrait::ConstantLike>()) {
       inner.emitOpError("has no code inside a kernel");
@@ -511,6 +542,92 @@ SmallVector<Value> PointEmitter::inlineBody(linalg::GenericOp op, ArrayRef<Affin
       values[from] = to;
   }
   return llvm::map_to_vector(wanted, get);
+}
+
+Value PointEmitter::gather(tensor::ExtractOp op, ArrayRef<Value> computed,
+                           ArrayRef<AffineExpr> loops) {
+  Value tensor = op.getTensor();
+  auto type = cast<RankedTensorType>(tensor.getType());
+  // What loops and constants name is one expression; the rest is computed.
+  SmallVector<AffineExpr> indices;
+  bool isAffine = true;
+  for (Value index : op.getIndices()) {
+    APInt literal;
+    if (auto loop = index.getDefiningOp<linalg::IndexOp>())
+      indices.push_back(loops[loop.getDim()]);
+    else if (matchPattern(index, m_ConstantInt(&literal)))
+      indices.push_back(constant(literal.getSExtValue()));
+    else
+      indices.push_back(nullptr);
+    isAffine &= indices.back() != nullptr;
+  }
+  if (isAffine)
+    return evaluate(tensor, indices);
+  TypedAttr any = getSplat(tensor);
+  if (tensor.getDefiningOp<tensor::EmptyOp>())
+    any = builder().getZeroAttr(type.getElementType());
+  if (any)
+    return arith::ConstantOp::create(builder(), loc, any);
+  std::optional<unsigned> buffer = getBuffer(tensor);
+  if (!buffer) {
+    op.emitError("reads at a computed place what this kernel does not get from memory");
+    failed = true;
+    return arith::ConstantOp::create(builder(), loc, builder().getZeroAttr(type.getElementType()));
+  }
+  survey.buffers[*buffer].read = true;
+
+  SmallVector<AffineExpr> known(indices);
+  Value rest; // in elements
+  int64_t stride = 1, alignment = lanes;
+  bool perLane = false;
+  for (int64_t dim = type.getRank(); dim-- > 0; stride *= type.getDimSize(dim)) {
+    if (indices[dim])
+      continue;
+    known[dim] = constant(0);
+    if (type.getDimSize(dim) == 1)
+      continue;
+    alignment = std::gcd(alignment, stride);
+    Value scaled = computed[dim];
+    perLane |= isVector(scaled);
+    auto apply = [&](auto create, Value lhs, Value rhs) {
+      if (isVector(lhs) != isVector(rhs)) {
+        lhs = broadcast(lhs);
+        rhs = broadcast(rhs);
+      }
+      return create(lhs, rhs);
+    };
+    if (stride != 1)
+      scaled =
+          apply([&](Value lhs,
+                    Value rhs) -> Value { return arith::MulIOp::create(builder(), loc, lhs, rhs); },
+                scaled, indexConstant(stride));
+    rest = rest ? apply(
+                      [&](Value lhs, Value rhs) -> Value {
+                        return arith::AddIOp::create(builder(), loc, lhs, rhs);
+                      },
+                      rest, scaled)
+                : scaled;
+  }
+  AffineExpr address = linearize(tensor, known);
+  if (!rest)
+    return load(*buffer, address);
+  auto loadAt = [&](Value place, AffineExpr expression) {
+    return loadElement(*buffer, arith::AddIOp::create(builder(), loc, place, expand(expression)));
+  };
+  if (!perLane && !address.isFunctionOfDim(laneOfVector))
+    return loadAt(rest, address);
+  if (!perLane && alignment == lanes)
+    if (std::optional<AffineExpr> number = getVectorAddress(*buffer, address)) {
+      survey.buffers[*buffer].vectorAccess = true;
+      Value first = arith::DivUIOp::create(builder(), loc, rest, indexConstant(lanes));
+      first = arith::AddIOp::create(builder(), loc, first, expand(*number));
+      return memref::LoadOp::create(builder(), loc, buffers[*buffer], first);
+    }
+  SmallVector<Value> elements;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    elements.push_back(loadAt(perLane ? extract(rest, lane) : rest, atLane(address, lane)));
+  return vector::FromElementsOp::create(
+      builder(), loc, VectorType::get({lanes}, elements.front().getType()), elements);
 }
 
 Value PointEmitter::computeValue(Value tensor, ArrayRef<AffineExpr> indices) {
@@ -567,6 +684,12 @@ SmallVector<Value> PointEmitter::evaluateReduced(linalg::GenericOp op, ArrayRef<
                     llvm::map_to_vector(combiners, [](const Combiner &c) { return c.reduced; }));
 }
 
+SmallVector<Value> PointEmitter::evaluateStep(linalg::GenericOp op, ArrayRef<AffineExpr> loops,
+                                              ArrayRef<Value> accumulators) {
+  return inlineBody(op, loops, SmallVector<Value>(op.getBody()->getTerminator()->getOperands()),
+                    accumulators);
+}
+
 bool PointEmitter::isVectorFriendly(Value tensor, ArrayRef<AffineExpr> indices) {
   if (std::optional<unsigned> buffer = getBuffer(tensor)) {
     AffineExpr address = linearize(tensor, indices);
@@ -582,6 +705,6 @@ bool PointEmitter::isVectorFriendly(Value tensor, ArrayRef<AffineExpr> indices) 
       loops[loop.getPosition()] = index;
   return llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
     return !isa<RankedTensorType>(operand->get().getType()) ||
-           isVectorFriendly(operand->get(), apply(op.getMatchingIndexingMap(operand), loops));
+           isVectorFriendly(operand->get(), apply(getAccessMap(op, operand), loops));
   });
 }

@@ -10,6 +10,7 @@
 #define WEIR_LIB_KERNELS_POINTEMITTER_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "weir/Kernels/Domain.h"
 #include "weir/Kernels/Emitter.h"
 
@@ -89,6 +90,11 @@ public:
   llvm::SmallVector<mlir::Value> evaluateReduced(mlir::linalg::GenericOp op,
                                                  llvm::ArrayRef<Combiner> combiners,
                                                  llvm::ArrayRef<mlir::AffineExpr> loops);
+
+  /// What the body yields at a point of its loops, from `accumulators`.
+  llvm::SmallVector<mlir::Value> evaluateStep(mlir::linalg::GenericOp op,
+                                              llvm::ArrayRef<mlir::AffineExpr> loops,
+                                              llvm::ArrayRef<mlir::Value> accumulators);
 
   /// Whether all that `evaluate` loads would be whole vectors or uniform.
   bool isVectorFriendly(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices);
@@ -178,10 +184,17 @@ private:
   mlir::Value load(unsigned buffer, mlir::AffineExpr address);
   mlir::Value loadUncached(unsigned buffer, mlir::AffineExpr address);
   mlir::Value loadScalar(unsigned buffer, mlir::AffineExpr address);
+  /// The element at an address that no coordinates name.
+  mlir::Value loadElement(unsigned buffer, mlir::Value address);
+  mlir::Value fromStorage(unsigned buffer, mlir::Value value);
+  /// What `op`, in a body, reads at a point of the loops; `computed` are its indices.
+  mlir::Value gather(mlir::tensor::ExtractOp op, llvm::ArrayRef<mlir::Value> computed,
+                     llvm::ArrayRef<mlir::AffineExpr> loops);
   mlir::Value computeValue(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices);
   llvm::SmallVector<mlir::Value> inlineBody(mlir::linalg::GenericOp op,
                                             llvm::ArrayRef<mlir::AffineExpr> loops,
-                                            llvm::ArrayRef<mlir::Value> wanted);
+                                            llvm::ArrayRef<mlir::Value> wanted,
+                                            llvm::ArrayRef<mlir::Value> accumulators = {});
 };
 
 } // namespace weir

@@ -70,6 +70,7 @@ void emitMap(PointEmitter &emitter, EmittedKernel &launch);
 void emitRow(PointEmitter &emitter, EmittedKernel &launch);
 void emitColumn(PointEmitter &emitter, EmittedKernel &launch);
 void emitContraction(PointEmitter &emitter, EmittedKernel &launch);
+void emitSequence(PointEmitter &emitter, EmittedKernel &launch);
 
 } // namespace weir
 

@@ -188,6 +188,7 @@ static LogicalResult expandGradients(ModuleOp module) {
     return success();
   PassManager manager(module.getContext());
   manager.addNestedPass<func::FuncOp>(createRaiseNormsPass());
+  manager.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
   manager.addPass(createDifferentiatePass());
   return manager.run(module);
 }
@@ -230,6 +231,7 @@ Reference::Reference(const std::string &graphText, const std::string &entry, Pre
     throw Error("the graph has no entry '" + entry + "'");
 
   PassManager decompose(&context);
+  decompose.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
   decompose.addNestedPass<func::FuncOp>(createDecomposeNormsPass());
   if (failed(decompose.run(*module)))
     throw Error("entry '" + entry + "' has no reference: " + problems);

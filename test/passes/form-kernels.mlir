@@ -504,3 +504,64 @@ func.func @no_update(%x: tensor<8xf32>, %w: tensor<8xf32> {weir.name = "w"})
   %n = linalg.sub ins(%w, %y : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
   return %y, %q, %n : tensor<8xf32>, tensor<f32>, tensor<8xf32>
 }
+
+// -----
+
+// What is no combiner is computed in the order of its loops, alone.
+// CHECK-LABEL: func @any_body
+// CHECK:         schedule.kernel "sequence_4"
+// CHECK:         schedule.kernel "map"
+func.func @any_body(%x: tensor<4xf32>) -> tensor<f32> {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<f32>
+  %z = linalg.fill ins(%zero : f32) outs(%e0 : tensor<f32>) -> tensor<f32>
+  %s = linalg.generic {indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> ()>], iterator_types = ["reduction"]}
+      ins(%x : tensor<4xf32>) outs(%z : tensor<f32>) {
+  ^bb0(%v: f32, %o: f32):
+    %t = arith.subf %o, %v : f32
+    linalg.yield %t : f32
+  } -> tensor<f32>
+  %r = linalg.exp ins(%s : tensor<f32>) outs(%e0 : tensor<f32>) -> tensor<f32>
+  return %r : tensor<f32>
+}
+
+// -----
+
+#rows = affine_map<(i, j) -> (i)>
+#id = affine_map<(i, j) -> (i, j)>
+
+// What is read at computed places is complete before: two kernels. The twin reads
+// another tensor there, and joins.
+// CHECK-LABEL: func @gather_of_computed
+// CHECK:         schedule.kernel "map_11x6"
+// CHECK:         schedule.kernel "map_5x6"
+// CHECK-LABEL: func @gather_of_argument
+// CHECK:         schedule.kernel "map_5x6"(%{{.*}}, %{{.*}})
+// CHECK-NOT:     schedule.kernel
+func.func @gather_of_computed(%w: tensor<11x6xf32>, %k: tensor<5xi64>) -> tensor<5x6xf32> {
+  %f = tensor.empty() : tensor<11x6xf32>
+  %x = linalg.exp ins(%w : tensor<11x6xf32>) outs(%f : tensor<11x6xf32>) -> tensor<11x6xf32>
+  %e = tensor.empty() : tensor<5x6xf32>
+  %r = linalg.generic {indexing_maps = [#rows, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%k : tensor<5xi64>) outs(%e : tensor<5x6xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %at = arith.index_cast %in : i64 to index
+    %j = linalg.index 1 : index
+    %v = tensor.extract %x[%at, %j] : tensor<11x6xf32>
+    linalg.yield %v : f32
+  } -> tensor<5x6xf32>
+  return %r : tensor<5x6xf32>
+}
+func.func @gather_of_argument(%x: tensor<11x6xf32>, %k: tensor<5xi64>) -> tensor<5x6xf32> {
+  %e = tensor.empty() : tensor<5x6xf32>
+  %r = linalg.generic {indexing_maps = [#rows, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%k : tensor<5xi64>) outs(%e : tensor<5x6xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %at = arith.index_cast %in : i64 to index
+    %j = linalg.index 1 : index
+    %v = tensor.extract %x[%at, %j] : tensor<11x6xf32>
+    linalg.yield %v : f32
+  } -> tensor<5x6xf32>
+  %s = linalg.exp ins(%r : tensor<5x6xf32>) outs(%e : tensor<5x6xf32>) -> tensor<5x6xf32>
+  return %s : tensor<5x6xf32>
+}

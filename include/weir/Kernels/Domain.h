@@ -16,6 +16,7 @@ enum class KernelShape {
   Row,         ///< reductions of rows, points that use their results, and columns in parts
   Column,      ///< reductions of columns in parts, and points
   Contraction, ///< one sum of products, with a prologue and an epilogue
+  Sequence,    ///< one op whose points follow from each other
 };
 
 /// What an op asks of the kernel that computes it.
@@ -25,10 +26,16 @@ enum class OpShape {
   Reduction,   ///< one combiner per result over one set of dimensions
   Column,      ///< a reduction in parts: `ColumnParts`
   Contraction, ///< a sum of products with a dimension of its own on either side
+  Sequence,    ///< a reduction by any body, in the order of its loops
   Other,       ///< no part of a kernel
 };
 
 OpShape getOpShape(mlir::Operation *op);
+
+/// The map by which an op reads or writes an operand. A prefix of a dimension is
+/// spelled `d0 mod size` in the IR, since linalg's verifier takes a plain `d0` for all
+/// of the dimension; here it is `d0`.
+mlir::AffineMap getAccessMap(mlir::linalg::GenericOp op, mlir::OpOperand *operand);
 
 /// A result of a reduction: what is combined, and how.
 struct Combiner {

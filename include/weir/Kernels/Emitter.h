@@ -33,7 +33,8 @@ struct EmittedKernel {
 /// is a multiple of four; they are added as (0+1)+(2+3); then across the subgroup
 /// as a butterfly, then across subgroups in order. A reduction across memory, and
 /// each part of a column, adds its elements in order. A contraction adds its
-/// products in order, each by one fma.
+/// products in order, each by one fma. What no combiner reduces is computed in the
+/// order of its loops.
 ///
 /// Errors: failure, with a diagnostic at the op, when the region is no kernel,
 ///         an operand is larger than the profile's bytes per binding, or there

@@ -1,0 +1,66 @@
+//===- Sequence.cpp - Kernels of reductions by any body -------------------===//
+//
+// Where the body is no combiner of its accumulator, such as the place of a maximum,
+// no two steps can change places: an invocation owns a point of the results and
+// walks what is reduced in the order of the loops.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Shapes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace weir;
+
+void weir::emitSequence(PointEmitter &emitter, EmittedKernel &launch) {
+  const KernelDomain &domain = emitter.domain;
+  int64_t size = emitter.profile.workgroupSize, units = getProduct(domain.getRowSizes());
+  Location loc = emitter.loc;
+  Block &block = emitter.kernel.getBody().front();
+  linalg::GenericOp op;
+  for (auto generic : block.getOps<linalg::GenericOp>())
+    if (getOpShape(generic) == OpShape::Sequence)
+      op = generic;
+
+  auto getLoops = [&](AffineExpr unit, ArrayRef<AffineExpr> columns) {
+    SmallVector<AffineExpr> point = emitter.delinearize(unit, domain.getRowSizes());
+    llvm::append_range(point, columns);
+    return emitter.getLoops(op, point);
+  };
+  auto emitUnit = [&](Value number) {
+    AffineExpr unit = emitter.setCoordinate(unitCoordinate, number);
+    SmallVector<AffineExpr> first(domain.getColumnSizes().size(), emitter.constant(0));
+    SmallVector<AffineExpr> start = getLoops(unit, first);
+    SmallVector<Value> accumulators;
+    for (OpOperand &init : op.getDpsInitsMutable())
+      accumulators.push_back(
+          emitter.evaluate(init.get(), emitter.apply(op.getMatchingIndexingMap(&init), start)));
+    SmallVector<Value> results = emitter.loop(
+        getProduct(domain.getColumnSizes()), accumulators, [&](Value trip, ValueRange carried) {
+          AffineExpr step = emitter.setCoordinate(tripCoordinate, trip);
+          SmallVector<AffineExpr> loops =
+              getLoops(unit, emitter.delinearize(step, domain.getColumnSizes()));
+          return emitter.evaluateStep(op, loops, SmallVector<Value>(carried));
+        });
+    for (auto [index, value] : llvm::enumerate(block.getTerminator()->getOperands())) {
+      auto result = cast<OpResult>(value);
+      AffineMap written = op.getIndexingMapMatchingResult(result);
+      emitter.store(index, results[result.getResultNumber()], emitter.apply(written, start));
+    }
+  };
+  emitWorkgroups(emitter, llvm::divideCeil(units, size), launch, [&](Value group) {
+    OpBuilder &b = emitter.builder();
+    Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
+    Value begin = arith::MulIOp::create(b, loc, group, emitter.indexConstant(size));
+    Value unit = arith::AddIOp::create(b, loc, begin, thread);
+    if (units % size == 0)
+      return emitUnit(unit);
+    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, unit,
+                                         emitter.indexConstant(units));
+    emitter.guard(inside, {}, [&]() -> SmallVector<Value> {
+      emitUnit(unit);
+      return {};
+    });
+  });
+}

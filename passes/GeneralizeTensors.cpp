@@ -1,0 +1,387 @@
+//===- GeneralizeTensors.cpp - Tensor ops and scalars become linalg -------===//
+//
+// One form for all that moves elements: a `linalg.generic` over the elements of
+// the result. Where each comes from one place that its loops name, the maps say
+// so; else the body reads it with `tensor.extract`, at an index that is in range
+// also where the element is not chosen.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+
+#include "mlir/Dialect/Affine/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "weir/Kernels/Domain.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace weir {
+#define GEN_PASS_DEF_GENERALIZETENSORSPASS
+#include "passes/Passes.h.inc"
+} // namespace weir
+
+using namespace mlir;
+using namespace weir;
+
+namespace {
+struct GeneralizeTensors : weir::impl::GeneralizeTensorsPassBase<GeneralizeTensors> {
+  using GeneralizeTensorsPassBase::GeneralizeTensorsPassBase;
+
+  void runOnOperation() override;
+};
+
+/// Code of one element of a result.
+class Element {
+public:
+  Element(OpBuilder &builder, Location loc, unsigned rank) : b(builder), loc(loc) {
+    for (unsigned dim = 0; dim < rank; ++dim)
+      indices.push_back(linalg::IndexOp::create(b, loc, dim));
+  }
+
+  OpBuilder &b;
+  Location loc;
+  SmallVector<Value> indices; ///< of the element
+
+  Value constant(int64_t number) { return arith::ConstantIndexOp::create(b, loc, number); }
+  Value add(Value value, int64_t number) {
+    return number == 0 ? value : arith::AddIOp::create(b, loc, value, constant(number)).getResult();
+  }
+  /// Whether a value, as an unsigned number, is below `size`; negative ones are not.
+  Value isBelow(Value value, int64_t size) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, value, constant(size));
+  }
+  Value both(Value lhs, Value rhs) {
+    return !lhs ? rhs : arith::AndIOp::create(b, loc, lhs, rhs).getResult();
+  }
+  Value choose(Value condition, Value ifTrue, Value ifFalse) {
+    return condition ? arith::SelectOp::create(b, loc, condition, ifTrue, ifFalse).getResult()
+                     : ifTrue;
+  }
+
+  /// The element of `source` at `at`, each index clamped where `mayLeave` says that
+  /// it may be out of range.
+  Value read(Value source, ArrayRef<Value> at, ArrayRef<bool> mayLeave) {
+    SmallVector<Value> clamped(at);
+    for (auto [dim, index] : llvm::enumerate(clamped))
+      if (mayLeave[dim]) {
+        int64_t size = cast<RankedTensorType>(source.getType()).getDimSize(dim);
+        index = arith::MaxSIOp::create(b, loc, index, constant(0));
+        index = arith::MinSIOp::create(b, loc, index, constant(size - 1));
+      }
+    return tensor::ExtractOp::create(b, loc, source, clamped);
+  }
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Scalars
+//===----------------------------------------------------------------------===//
+
+/// Repeats what computes a scalar of the function at the builder's place.
+static Value repeatScalar(OpBuilder &builder, Value scalar, IRMapping &known) {
+  if (Value found = known.lookupOrNull(scalar))
+    return found;
+  Operation *op = scalar.getDefiningOp();
+  if (!op || op->hasTrait<OpTrait::ConstantLike>())
+    return scalar;
+  for (Value operand : op->getOperands())
+    if (!isa<RankedTensorType>(operand.getType()))
+      known.map(operand, repeatScalar(builder, operand, known));
+  builder.clone(*op, known);
+  return known.lookup(scalar);
+}
+
+static bool isComputedScalar(Value value) {
+  Operation *op = value.getDefiningOp();
+  return !isa<RankedTensorType>(value.getType()) && op && !op->hasTrait<OpTrait::ConstantLike>();
+}
+
+/// Lets the body of a structured op compute the function's scalars that it uses.
+static void repeatScalars(linalg::GenericOp op) {
+  Block *body = op.getBody();
+  OpBuilder builder = OpBuilder::atBlockBegin(body);
+  IRMapping known;
+  for (OpOperand *operand : op.getDpsInputOperands()) {
+    Value scalar = operand->get();
+    if (!isComputedScalar(scalar))
+      continue;
+    BlockArgument argument = body->getArgument(operand->getOperandNumber());
+    if (!argument.use_empty())
+      argument.replaceAllUsesWith(repeatScalar(builder, scalar, known));
+    OpBuilder before(op);
+    operand->set(
+        arith::ConstantOp::create(before, op.getLoc(), before.getZeroAttr(scalar.getType())));
+  }
+  for (Operation &inner : llvm::make_early_inc_range(*body))
+    for (OpOperand &operand : inner.getOpOperands())
+      if (isComputedScalar(operand.get()) &&
+          operand.get().getDefiningOp()->getBlock() == op->getBlock())
+        operand.set(repeatScalar(builder, operand.get(), known));
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+static bool isEmpty(Type type) {
+  return llvm::is_contained(cast<RankedTensorType>(type).getShape(), 0);
+}
+
+/// A tensor of `type` whose elements `compute` gives; `input`, when there is one, is
+/// read at the element's own place.
+static Value generate(OpBuilder &builder, Location loc, RankedTensorType type, Value input,
+                      function_ref<Value(Element &, Value)> compute) {
+  Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  SmallVector<AffineMap> maps(input ? 2 : 1, identity);
+  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+  return linalg::GenericOp::create(
+             builder, loc, type, input ? ValueRange(input) : ValueRange(), empty, maps, loops,
+             [&](OpBuilder &b, Location loc, ValueRange values) {
+               Element element(b, loc, type.getRank());
+               Value made = compute(element, input ? values.front() : Value());
+               linalg::YieldOp::create(b, loc, made);
+             })
+      .getResult(0);
+}
+
+static Value lower(tensor::ExtractSliceOp op, OpBuilder &builder) {
+  RankedTensorType type = op.getType();
+  llvm::SmallBitVector dropped = op.getDroppedDims();
+  auto offsets = getConstantIntValues(op.getMixedOffsets());
+  ArrayRef<int64_t> strides = op.getStaticStrides();
+  if (isEmpty(type))
+    return tensor::EmptyOp::create(builder, op.getLoc(), type.getShape(), type.getElementType());
+  if (!offsets)
+    return generate(builder, op.getLoc(), type, {}, [&](Element &element, Value) {
+      SmallVector<Value> at;
+      unsigned next = 0;
+      for (auto [dim, offset] : llvm::enumerate(op.getMixedOffsets())) {
+        std::optional<int64_t> begin = getConstantIntValue(offset);
+        at.push_back(begin ? element.constant(*begin) : cast<Value>(offset));
+        if (dropped.test(dim))
+          continue;
+        Value moved = element.indices[next++];
+        if (strides[dim] != 1)
+          moved =
+              arith::MulIOp::create(element.b, element.loc, moved, element.constant(strides[dim]));
+        at.back() = arith::AddIOp::create(element.b, element.loc, at.back(), moved);
+      }
+      return element.read(op.getSource(), at, SmallVector<bool>(at.size(), false));
+    });
+  SmallVector<AffineExpr> read;
+  unsigned dim = 0;
+  for (unsigned index = 0; index < offsets->size(); ++index) {
+    AffineExpr at = builder.getAffineConstantExpr((*offsets)[index]);
+    if (!dropped.test(index)) {
+      AffineExpr loop = builder.getAffineDimExpr(dim);
+      at = at + loop * strides[index];
+      // Linalg's verifier takes a plain loop for all of a dimension.
+      int64_t size = op.getSourceType().getDimSize(index);
+      if (at == loop && type.getDimSize(dim) != size)
+        at = loop % size;
+      ++dim;
+    }
+    read.push_back(at);
+  }
+  Value empty =
+      tensor::EmptyOp::create(builder, op.getLoc(), type.getShape(), type.getElementType());
+  AffineMap maps[] = {AffineMap::get(type.getRank(), 0, read, builder.getContext()),
+                      builder.getMultiDimIdentityMap(type.getRank())};
+  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+  return linalg::GenericOp::create(builder, op.getLoc(), type, op.getSource(), empty, maps, loops,
+                                   [](OpBuilder &b, Location loc, ValueRange values) {
+                                     linalg::YieldOp::create(b, loc, values.front());
+                                   })
+      .getResult(0);
+}
+
+static Value lower(tensor::PadOp op, OpBuilder &builder) {
+  SmallVector<int64_t> low = *getConstantIntValues(op.getMixedLowPad());
+  RankedTensorType source = op.getSourceType();
+  return generate(builder, op.getLoc(), op.getResultType(), {}, [&](Element &element, Value) {
+    IRMapping mapping;
+    for (auto [argument, index] : llvm::zip_equal(op.getRegion().getArguments(), element.indices))
+      mapping.map(argument, index);
+    for (Operation &inner : op.getRegion().front().without_terminator())
+      element.b.clone(inner, mapping);
+    Value padding = mapping.lookupOrDefault(op.getRegion().front().getTerminator()->getOperand(0));
+    if (isEmpty(source))
+      return padding;
+    SmallVector<Value> at;
+    SmallVector<bool> mayLeave;
+    Value inside;
+    for (unsigned dim = 0; dim < low.size(); ++dim) {
+      int64_t size = source.getDimSize(dim);
+      at.push_back(element.add(element.indices[dim], -low[dim]));
+      mayLeave.push_back(low[dim] > 0 || op.getResultType().getDimSize(dim) - low[dim] > size);
+      if (mayLeave.back())
+        inside = element.both(inside, element.isBelow(at.back(), size));
+    }
+    return element.choose(inside, element.read(op.getSource(), at, mayLeave), padding);
+  });
+}
+
+static Value lower(tensor::ConcatOp op, OpBuilder &builder) {
+  int64_t dim = op.getDim();
+  return generate(builder, op.getLoc(), op.getResultType(), {}, [&](Element &element, Value) {
+    Value chosen;
+    int64_t begin = 0;
+    for (Value input : op.getInputs()) {
+      auto type = cast<RankedTensorType>(input.getType());
+      int64_t size = type.getDimSize(dim);
+      if (isEmpty(type))
+        continue;
+      SmallVector<Value> at(element.indices);
+      SmallVector<bool> mayLeave(at.size(), false);
+      at[dim] = element.add(at[dim], -begin);
+      mayLeave[dim] = size < op.getResultType().getDimSize(dim);
+      Value read = element.read(input, at, mayLeave);
+      // Those before it were chosen where the index is theirs.
+      chosen = chosen ? element.choose(element.isBelow(element.indices[dim], begin), chosen, read)
+                      : read;
+      begin += size;
+    }
+    return chosen;
+  });
+}
+
+static Value lower(tensor::InsertSliceOp op, OpBuilder &builder) {
+  RankedTensorType source = op.getSourceType(), type = op.getType();
+  if (isEmpty(source))
+    return op.getDest();
+  llvm::SmallBitVector dropped = op.getDroppedDims();
+  return generate(builder, op.getLoc(), type, op.getDest(), [&](Element &element, Value before) {
+    SmallVector<Value> at;
+    SmallVector<bool> mayLeave;
+    Value inside;
+    for (auto [dim, index] : llvm::enumerate(element.indices)) {
+      int64_t size = op.getStaticSizes()[dim], stride = op.getStaticStrides()[dim];
+      OpFoldResult offset = op.getMixedOffsets()[dim];
+      std::optional<int64_t> begin = getConstantIntValue(offset);
+      Value moved;
+      if (begin) {
+        moved = element.add(index, -*begin);
+      } else {
+        moved = arith::SubIOp::create(element.b, element.loc, index, cast<Value>(offset));
+      }
+      bool whole = begin == 0 && stride == 1 && size == type.getDimSize(dim);
+      if (!whole)
+        inside = element.both(inside, element.isBelow(moved, (size - 1) * stride + 1));
+      if (stride != 1) {
+        Value step = element.constant(stride);
+        Value rest = arith::RemUIOp::create(element.b, element.loc, moved, step);
+        inside = element.both(inside, element.isBelow(rest, 1));
+        moved = arith::DivUIOp::create(element.b, element.loc, moved, step);
+      }
+      if (dropped.test(dim))
+        continue;
+      at.push_back(moved);
+      mayLeave.push_back(!whole);
+    }
+    return element.choose(inside, element.read(op.getSource(), at, mayLeave), before);
+  });
+}
+
+static Value lower(tensor::InsertOp op, OpBuilder &builder) {
+  return generate(
+      builder, op.getLoc(), op.getType(), op.getDest(), [&](Element &element, Value before) {
+        Value here;
+        for (auto [index, wanted] : llvm::zip_equal(element.indices, op.getIndices()))
+          here = element.both(here, arith::CmpIOp::create(element.b, element.loc,
+                                                          arith::CmpIPredicate::eq, index, wanted));
+        return element.choose(here, op.getScalar(), before);
+      });
+}
+
+static Value lower(tensor::FromElementsOp op, OpBuilder &builder) {
+  RankedTensorType type = op.getType();
+  if (isEmpty(type))
+    return tensor::EmptyOp::create(builder, op.getLoc(), type.getShape(), type.getElementType());
+  return generate(builder, op.getLoc(), type, {}, [&](Element &element, Value) {
+    Value number = element.constant(0);
+    for (auto [size, index] : llvm::zip_equal(type.getShape(), element.indices)) {
+      number = arith::MulIOp::create(element.b, element.loc, number, element.constant(size));
+      number = arith::AddIOp::create(element.b, element.loc, number, index);
+    }
+    Value chosen;
+    for (auto [place, value] : llvm::enumerate(op.getElements()))
+      chosen = chosen ? element.choose(element.isBelow(number, place), chosen, value) : value;
+    return chosen;
+  });
+}
+
+static Value lower(tensor::GenerateOp op, OpBuilder &builder) {
+  return generate(builder, op.getLoc(), op.getType(), {}, [&](Element &element, Value) {
+    IRMapping mapping;
+    Block &body = op.getBody().front();
+    for (auto [argument, index] : llvm::zip_equal(body.getArguments(), element.indices))
+      mapping.map(argument, index);
+    for (Operation &inner : body.without_terminator())
+      element.b.clone(inner, mapping);
+    return mapping.lookupOrDefault(body.getTerminator()->getOperand(0));
+  });
+}
+
+static Value lower(tensor::SplatOp op, OpBuilder &builder) {
+  if (!isComputedScalar(op.getInput()))
+    return {};
+  return generate(builder, op.getLoc(), op.getType(), {},
+                  [&](Element &, Value) { return op.getInput(); });
+}
+
+static Value lower(linalg::FillOp op, OpBuilder &builder) {
+  auto type = cast<RankedTensorType>(op.getOutputs().front().getType());
+  Value scalar = op.getInputs().front();
+  if (!isComputedScalar(scalar))
+    return {};
+  return generate(builder, op.getLoc(), type, {}, [&](Element &, Value) { return scalar; });
+}
+
+/// Reads what a slice or a transpose was taken from, in place of it.
+static void readThrough(tensor::ExtractOp op) {
+  while (auto moved = op.getTensor().getDefiningOp<linalg::GenericOp>()) {
+    if (!llvm::hasSingleElement(*moved.getBody()) || moved.getNumDpsInputs() != 1 ||
+        moved->getNumResults() != 1 || moved.getNumReductionLoops() ||
+        moved.getBody()->getTerminator()->getOperand(0) != moved.getBody()->getArgument(0) ||
+        !isa<RankedTensorType>(moved.getInputs().front().getType()) ||
+        !moved.getIndexingMapsArray().back().isIdentity())
+      return;
+    OpBuilder builder(op);
+    AffineMap map = getAccessMap(moved, moved.getDpsInputOperand(0));
+    std::optional<SmallVector<Value, 8>> at =
+        affine::expandAffineMap(builder, op.getLoc(), map, op.getIndices());
+    if (!at)
+      return;
+    op.getTensorMutable().assign(moved.getInputs().front());
+    op.getIndicesMutable().assign(*at);
+  }
+}
+
+void GeneralizeTensors::runOnOperation() {
+  if (getOperation().isExternal())
+    return;
+  Block &block = getOperation().getBody().front();
+  IRRewriter rewriter(&getContext());
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    rewriter.setInsertionPoint(&op);
+    Value made =
+        llvm::TypeSwitch<Operation *, Value>(&op)
+            .Case<tensor::ExtractSliceOp, tensor::PadOp, tensor::ConcatOp, tensor::InsertSliceOp,
+                  tensor::InsertOp, tensor::FromElementsOp, tensor::GenerateOp, tensor::SplatOp,
+                  linalg::FillOp>([&](auto op) { return lower(op, rewriter); })
+            .Default([](Operation *) { return Value(); });
+    if (made)
+      rewriter.replaceOp(&op, made);
+  }
+  for (auto op : block.getOps<linalg::GenericOp>())
+    repeatScalars(op);
+  getOperation().walk(readThrough);
+  // Scalars are gone from between the tensors.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (op.getNumResults() && isOpTriviallyDead(&op))
+      op.erase();
+}

@@ -1,0 +1,221 @@
+"""Every op that moves elements, on Vulkan and the simulator against the reference, which lowers it
+upstream's way."""
+
+import json
+import zipfile
+
+import numpy
+import pytest
+from safetensors.numpy import load_file, save_file
+
+GATHER = """linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+        iterator_types = ["parallel", "parallel"]}} ins(%k : tensor<{n}xi64>) outs(%e : tensor<{n}x{m}xf32>) {{
+      ^bb0(%in: i64, %out: f32):
+        %at = arith.index_cast %in : i64 to index
+        %j = linalg.index 1 : index
+        %c = arith.constant {rows} : index
+        %ok = arith.cmpi slt, %at, %c : index
+        cf.assert %ok, "index must be smaller than dim size"
+        %v = tensor.extract %x[%at, %j] : tensor<{rows}x{m}xf32>
+        linalg.yield %v : f32
+      }} -> tensor<{n}x{m}xf32>"""
+
+# Arguments, result type, body.
+GRAPHS = {
+    "slice": ("%x: tensor<7x9xf32>", "tensor<3x4xf32>",
+              "%r = tensor.extract_slice %x[2, 1] [3, 4] [2, 2] : tensor<7x9xf32> to tensor<3x4xf32>"),
+    "slice_prefix": ("%x: tensor<7x8xf32>", "tensor<7x4xf32>",
+                     "%r = tensor.extract_slice %x[0, 0] [7, 4] [1, 1] : tensor<7x8xf32> to tensor<7x4xf32>"),
+    "slice_drops_dim": ("%x: tensor<5x6xf32>", "tensor<6xf32>",
+                        "%r = tensor.extract_slice %x[3, 0] [1, 6] [1, 1] : tensor<5x6xf32> to tensor<6xf32>"),
+    "slice_empty": ("%x: tensor<5x6xf32>", "tensor<0x6xf32>",
+                    "%r = tensor.extract_slice %x[3, 0] [0, 6] [1, 1] : tensor<5x6xf32> to tensor<0x6xf32>"),
+    "slice_at_runtime": ("%x: tensor<9x4xf32>, %k: tensor<i64>", "tensor<3x4xf32>",
+                         """%n = tensor.extract %k[] : tensor<i64>
+    %i = arith.index_cast %n : i64 to index
+    %r = tensor.extract_slice %x[%i, 0] [3, 4] [1, 1] : tensor<9x4xf32> to tensor<3x4xf32>"""),
+    "slices_of_product": ("%x: tensor<4x12xf32>, %y: tensor<4x12xf32>", "tensor<4x4xf32>",
+                          """%a = tensor.extract_slice %x[0, 0] [4, 6] [1, 1] : tensor<4x12xf32> to tensor<4x6xf32>
+    %b = tensor.extract_slice %y[0, 6] [4, 6] [1, 1] : tensor<4x12xf32> to tensor<4x6xf32>
+    %z = arith.constant dense<0.0> : tensor<4x4xf32>
+    %r = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+        affine_map<(m, n, k) -> (m, n)>] ins(%a, %b : tensor<4x6xf32>, tensor<4x6xf32>)
+        outs(%z : tensor<4x4xf32>) -> tensor<4x4xf32>"""),
+    "pad": ("%x: tensor<3x5xf32>", "tensor<6x8xf32>",
+            """%c = arith.constant 1.5 : f32
+    %r = tensor.pad %x low[1, 0] high[2, 3] {
+    ^bb0(%i: index, %j: index):
+      tensor.yield %c : f32
+    } : tensor<3x5xf32> to tensor<6x8xf32>"""),
+    "pad_of_computed": ("%x: tensor<4x8xf32>", "tensor<4x12xf32>",
+                        """%e = tensor.empty() : tensor<4x8xf32>
+    %s = linalg.exp ins(%x : tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) -> tensor<4x8xf32>
+    %c = arith.constant -1.0 : f32
+    %r = tensor.pad %s low[0, 4] high[0, 0] {
+    ^bb0(%i: index, %j: index):
+      tensor.yield %c : f32
+    } : tensor<4x8xf32> to tensor<4x12xf32>"""),
+    "pad_negative": ("%x: tensor<7xf32>", "tensor<6xf32>",
+                     """%c = arith.constant 0.0 : f32
+    %r = tensor.pad %x low[-2] high[1] {
+    ^bb0(%i: index):
+      tensor.yield %c : f32
+    } : tensor<7xf32> to tensor<6xf32>"""),
+    "pad_empty": ("%x: tensor<0xf32>", "tensor<3xf32>",
+                  """%c = arith.constant 2.0 : f32
+    %r = tensor.pad %x low[1] high[2] {
+    ^bb0(%i: index):
+      tensor.yield %c : f32
+    } : tensor<0xf32> to tensor<3xf32>"""),
+    "concat": ("%x: tensor<3x2xf32>, %y: tensor<3x0xf32>, %z: tensor<3x5xf32>", "tensor<3x9xf32>",
+               """%r = tensor.concat dim(1) %x, %y, %z, %x : (tensor<3x2xf32>, tensor<3x0xf32>, tensor<3x5xf32>,
+        tensor<3x2xf32>) -> tensor<3x9xf32>"""),
+    "concat_rows": ("%x: tensor<2x8xf32>, %z: tensor<3x8xf32>", "tensor<5x8xf32>",
+                    "%r = tensor.concat dim(0) %x, %z : (tensor<2x8xf32>, tensor<3x8xf32>) -> tensor<5x8xf32>"),
+    "roll": ("%x: tensor<3x7xf32>", "tensor<3x7xf32>",
+             """%a = tensor.extract_slice %x[0, 5] [3, 2] [1, 1] : tensor<3x7xf32> to tensor<3x2xf32>
+    %b = tensor.cast %a : tensor<3x2xf32> to tensor<3x?xf32>
+    %c = tensor.extract_slice %x[0, 0] [3, 5] [1, 1] : tensor<3x7xf32> to tensor<3x5xf32>
+    %d = tensor.cast %c : tensor<3x5xf32> to tensor<3x?xf32>
+    %e = tensor.concat dim(1) %b, %d : (tensor<3x?xf32>, tensor<3x?xf32>) -> tensor<3x?xf32>
+    %r = tensor.cast %e : tensor<3x?xf32> to tensor<3x7xf32>"""),
+    "insert_slice": ("%x: tensor<2x3xf32>, %y: tensor<5x9xf32>", "tensor<5x9xf32>",
+                     """%r = tensor.insert_slice %x into %y[1, 2] [2, 3] [2, 3]
+        : tensor<2x3xf32> into tensor<5x9xf32>"""),
+    "insert_row_at_runtime": ("%x: tensor<4xf32>, %y: tensor<6x4xf32>, %k: tensor<i64>", "tensor<6x4xf32>",
+                              """%n = tensor.extract %k[] : tensor<i64>
+    %i = arith.index_cast %n : i64 to index
+    %r = tensor.insert_slice %x into %y[%i, 0] [1, 4] [1, 1] : tensor<4xf32> into tensor<6x4xf32>"""),
+    "insert": ("%x: tensor<f32>, %y: tensor<2x3xf32>", "tensor<2x3xf32>",
+               """%s = tensor.extract %x[] : tensor<f32>
+    %a = arith.constant 1 : index
+    %r = tensor.insert %s into %y[%a, %a] : tensor<2x3xf32>"""),
+    "scalars": ("%x: tensor<3xf32>", "tensor<2x2xf32>",
+                """%a = arith.constant 0 : index
+    %b = arith.constant 2 : index
+    %s = tensor.extract %x[%a] : tensor<3xf32>
+    %t = tensor.extract %x[%b] : tensor<3xf32>
+    %u = arith.mulf %s, %t : f32
+    %v = math.exp %u : f32
+    %r = tensor.from_elements %s, %t, %u, %v : tensor<2x2xf32>"""),
+    "splat_of_computed": ("%x: tensor<3xf32>", "tensor<5x4xf32>",
+                          """%a = arith.constant 1 : index
+    %s = tensor.extract %x[%a] : tensor<3xf32>
+    %p = tensor.splat %s : tensor<5x4xf32>
+    %e = tensor.empty() : tensor<5x4xf32>
+    %f = linalg.fill ins(%s : f32) outs(%e : tensor<5x4xf32>) -> tensor<5x4xf32>
+    %r = linalg.add ins(%p, %f : tensor<5x4xf32>, tensor<5x4xf32>) outs(%e : tensor<5x4xf32>) -> tensor<5x4xf32>"""),
+    "generate": ("%x: tensor<4x5xf32>", "tensor<5x4xf32>",
+                 """%r = tensor.generate {
+    ^bb0(%i: index, %j: index):
+      %v = tensor.extract %x[%j, %i] : tensor<4x5xf32>
+      tensor.yield %v : f32
+    } : tensor<5x4xf32>"""),
+    "gather": ("%x: tensor<11x6xf32>, %k: tensor<5xi64>", "tensor<5x6xf32>",
+               "%e = tensor.empty() : tensor<5x6xf32>\n    %r = " + GATHER.format(n=5, m=6, rows=11)),
+    "gather_vectors": ("%x: tensor<11x8xf32>, %k: tensor<5xi64>", "tensor<5x8xf32>",
+                       "%e = tensor.empty() : tensor<5x8xf32>\n    %r = " + GATHER.format(n=5, m=8, rows=11)),
+    "gather_of_computed": ("%w: tensor<11x8xf32>, %k: tensor<5xi64>", "tensor<5x8xf32>",
+                           """%f = tensor.empty() : tensor<11x8xf32>
+    %x = linalg.exp ins(%w : tensor<11x8xf32>) outs(%f : tensor<11x8xf32>) -> tensor<11x8xf32>
+    %e = tensor.empty() : tensor<5x8xf32>\n    %r = """ + GATHER.format(n=5, m=8, rows=11)),
+    "arith_of_tensors": ("%x: tensor<4x5xf32>, %y: tensor<4x5xf32>", "tensor<4x5xf32>",
+                         """%s = arith.subf %x, %y : tensor<4x5xf32>
+    %m = arith.cmpf ogt, %x, %y : tensor<4x5xf32>
+    %e = math.exp %s : tensor<4x5xf32>
+    %r = arith.select %m, %e, %y : tensor<4x5xi1>, tensor<4x5xf32>"""),
+    "conditional_in_body": ("%x: tensor<5xf32>, %y: tensor<3xf32>", "tensor<8xf32>",
+                            """%e = tensor.empty() : tensor<8xf32>
+    %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+        outs(%e : tensor<8xf32>) {
+    ^bb0(%out: f32):
+      %i = linalg.index 0 : index
+      %c = arith.constant 5 : index
+      %first = arith.cmpi ult, %i, %c : index
+      %v = scf.if %first -> f32 {
+        %a = tensor.extract %x[%i] : tensor<5xf32>
+        scf.yield %a : f32
+      } else {
+        %j = arith.subi %i, %c : index
+        %b = tensor.extract %y[%j] : tensor<3xf32>
+        scf.yield %b : f32
+      }
+      linalg.yield %v : f32
+    } -> tensor<8xf32>"""),
+    "place_of_maximum": ("%x: tensor<5x7xf32>", "tensor<5xi64>",
+                         """%m = arith.constant dense<0xFF800000> : tensor<5xf32>
+    %z = arith.constant dense<0> : tensor<5xi64>
+    %v, %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>,
+        affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+        ins(%x : tensor<5x7xf32>) outs(%m, %z : tensor<5xf32>, tensor<5xi64>) {
+    ^bb0(%in: f32, %best: f32, %at: i64):
+      %j = linalg.index 1 : index
+      %here = arith.index_cast %j : index to i64
+      %max = arith.maximumf %in, %best : f32
+      %more = arith.cmpf ogt, %in, %best : f32
+      %place = arith.select %more, %here, %at : i64
+      linalg.yield %max, %place : f32, i64
+    } -> (tensor<5xf32>, tensor<5xi64>)"""),
+    "alternating_sum": ("%x: tensor<97x3xf32>", "tensor<3xf32>",
+                        """%z = arith.constant dense<0.0> : tensor<3xf32>
+    %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>],
+        iterator_types = ["reduction", "parallel"]} ins(%x : tensor<97x3xf32>) outs(%z : tensor<3xf32>) {
+    ^bb0(%in: f32, %sum: f32):
+      %next = arith.subf %in, %sum : f32
+      linalg.yield %next : f32
+    } -> tensor<3xf32>"""),
+}
+# What the compiler may fold into others needs no kernel of its own.
+KERNELS = {"slices_of_product": 1, "roll": 1, "slice_prefix": 1, "gather_of_computed": 2, "pad_of_computed": 2}
+
+
+def get_text(name):
+    arguments, result, body = GRAPHS[name]
+    return f"func.func @f({arguments}) -> {result} {{\n    {body}\n    return %r : {result}\n}}\n"
+
+
+@pytest.mark.parametrize("profile", [{}, {"vector_width": 1}, {"max_loop_trips": 7, "max_grid": [3, 5, 65535]}])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_op(weir, name, profile):
+    flags = [f"--target=vulkan:{weir.profile(**profile)}"] if profile else []
+    artifact = weir.compile_text(get_text(name), "a", *flags)
+    output = weir.compare(artifact, ["--random-inputs=7"], 1e-6, validated=True)
+    assert load_file(output)["result0"].size or name == "slice_empty"
+    if name in KERNELS and not profile:
+        with zipfile.ZipFile(artifact) as archive:
+            commands = json.loads(archive.read("plan/vulkan/f.json"))["commands"]
+        assert sum(command["command"] == "dispatch" for command in commands) == KERNELS[name]
+
+
+@pytest.mark.parametrize("name", ["gather", "gather_vectors"])
+@pytest.mark.parametrize("indices", [[0, 10, 3, 3, 7], [-1, 11, -2**63, 2**63 - 1, 2**32 + 4]])
+def test_indices_are_clamped(weir, name, indices):
+    """Also those that fewer bits would bring back in range."""
+    artifact = weir.compile_text(get_text(name))
+    width = 6 if name == "gather" else 8
+    x = numpy.arange(11 * width, dtype=numpy.float32).reshape(11, width)
+    save_file({"arg0": x, "arg1": numpy.array(indices, numpy.int64)}, weir.folder / "in.safetensors")
+    for device in "vulkan", "reference", "sim":
+        weir.run("run", artifact, f"--device={device}", "--input=in.safetensors", "--output=out.safetensors")
+        found = load_file(weir.folder / "out.safetensors")["result0"]
+        assert (found == x[numpy.clip(indices, 0, 10)]).all(), (device, found[:, 0])
+
+
+@pytest.mark.parametrize("name, index, expected", [
+    ("slice_at_runtime", 4, 4), ("slice_at_runtime", -3, 0), ("slice_at_runtime", 2**40, 6),
+    ("insert_row_at_runtime", 2, 2), ("insert_row_at_runtime", -1, 0), ("insert_row_at_runtime", 77, 5)])
+def test_slices_at_runtime(weir, name, index, expected):
+    """They lie within the tensor wherever they are asked for."""
+    artifact = weir.compile_text(get_text(name))
+    rows = 9 if name == "slice_at_runtime" else 6
+    table = numpy.arange(rows * 4, dtype=numpy.float32).reshape(rows, 4)
+    if name == "slice_at_runtime":
+        inputs, wanted = {"arg0": table, "arg1": numpy.array(index)}, table[expected:expected + 3]
+    else:
+        row = numpy.full(4, -1, numpy.float32)
+        inputs, wanted = {"arg0": row, "arg1": table, "arg2": numpy.array(index)}, table.copy()
+        wanted[expected] = row
+    save_file(inputs, weir.folder / "in.safetensors")
+    for device in "vulkan", "reference", "sim":
+        weir.run("run", artifact, f"--device={device}", "--input=in.safetensors", "--output=out.safetensors")
+        assert (load_file(weir.folder / "out.safetensors")["result0"] == wanted).all(), device
