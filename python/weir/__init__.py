@@ -1,0 +1,1 @@
+"""Weir from Python. `weir.torch` writes graphs for `weir compile` from PyTorch modules."""

@@ -1,0 +1,21 @@
+"""PyTorch modules as graphs for `weir compile`: see docs/pytorch.md.
+
+    exported = weir.torch.export(model, {"tokens": tokens}, loss=cross_entropy, targets={"next": next_tokens})
+    exported.save("model.mlir", "parameters.safetensors")
+
+or, on the command line, `python -m weir.torch package.module:factory`.
+"""
+
+try:
+    import safetensors.torch  # noqa: F401
+    import torch  # noqa: F401
+    import torch_mlir.fx  # noqa: F401
+except ImportError as missing:
+    raise ImportError(
+        f"weir.torch needs the package {(missing.name or 'torch').split('.')[0].replace('_', '-')}; install "
+        "scripts/python-torch-packages.txt, or run scripts/setup --torch"
+    ) from missing
+
+from weir.torch.exporting import Argument, Exported, ExportError, export
+
+__all__ = ["Argument", "ExportError", "Exported", "export"]

@@ -1,0 +1,76 @@
+"""The forms that operators are given before torch-mlir sees them."""
+
+from collections.abc import Callable
+
+import torch
+from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+
+aten = torch.ops.aten
+
+
+def _spread(values: torch.Tensor, dim: int, neutral: float) -> torch.Tensor:
+    """[.., n, ..] to [.., n, n, ..]: at `dim` the places of a running result, after it what each combines.
+
+    What comes after a place is `neutral`, by a choice rather than a product, so that infinities and NaNs stay
+    where they are.
+    """
+    size = values.shape[dim]
+    place = torch.arange(size, device=values.device)
+    before = (place[None, :] <= place[:, None]).reshape(size, size, *[1] * (values.dim() - dim - 1))
+    return torch.where(before, values.unsqueeze(dim), torch.scalar_tensor(neutral, dtype=values.dtype))
+
+
+def _running(combine: Callable[[torch.Tensor, int], torch.Tensor], neutral: float) -> Callable:
+    def decompose(values: torch.Tensor, dim: int, *, dtype: torch.dtype | None = None) -> torch.Tensor:
+        if dtype is None and not values.is_floating_point():
+            dtype = torch.int64
+        values = values if dtype is None else values.to(dtype)
+        if values.dim() == 0:
+            return values.clone()
+        dim %= values.dim()
+        return combine(_spread(values, dim, neutral), dim + 1)
+
+    return decompose
+
+
+def _attend(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    """scaled_dot_product_attention, laid out as PyTorch's own for CPUs: [.., heads, n, d], heads next to d.
+
+    torch's decomposition has another layout, of which a `view` that was traced may be none.
+    """
+    if enable_gqa:
+        key, value = (part.repeat_interleave(query.shape[-3] // part.shape[-3], -3) for part in (key, value))
+    scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        attn_mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
+    if attn_mask is None:
+        weights = scores.softmax(-1)
+    else:
+        masked = attn_mask.dtype == torch.bool
+        scores = torch.where(attn_mask, scores, float("-inf")) if masked else scores + attn_mask
+        # Rows that are masked as a whole give 0.
+        weights = scores.softmax(-1) if is_causal else aten._safe_softmax(scores, -1)
+    if dropout_p:
+        weights = torch.dropout(weights, dropout_p, True)
+    output = weights @ value
+    return output.transpose(1, 2).contiguous().transpose(1, 2) if output.dim() == 4 else output
+
+
+def get_table() -> dict[torch._ops.OpOverload, Callable]:
+    """torch-mlir's table, with attention, and running sums and products as reductions of n by n elements."""
+    return get_decomposition_table() | {
+        aten.scaled_dot_product_attention.default: _attend,
+        aten.cumsum.default: _running(lambda values, dim: values.sum(dim), 0),
+        aten.cumprod.default: _running(lambda values, dim: values.prod(dim), 1),
+        aten.logcumsumexp.default: _running(lambda values, dim: values.logsumexp(dim), float("-inf")),
+    }

@@ -1,0 +1,117 @@
+"""Evaluates what of an exported program depends on nothing but constants.
+
+Position ids and static masks arrive as dozens of operators on `arange`; some of
+those have no form in linalg at all.
+"""
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
+from torch.fx import Node
+
+
+def is_random(target: object) -> bool:
+    """Whether an operator draws random numbers, so that no value stands for it."""
+    return isinstance(target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in target.tags
+
+
+def fold_constants(program: ExportedProgram) -> None:
+    """Replaces in `program`, in place, each value that no user input leads to by a constant.
+
+    Shapes: a value that is the same everywhere becomes `full`, and an `expand` stays, so that
+            what is kept has one element or the size before the broadcast.
+    Errors: whatever an operator raises for its constant operands.
+    """
+    graph, values = program.graph, _given_constants(program)
+    for node in graph.nodes:
+        if _is_constant_call(node, values):
+            arguments, options = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
+            values[node] = node.target(*arguments, **options)
+
+    kept: dict[Node, Node] = {}
+    for node in [node for node in values if node.op == "call_function"]:
+        if isinstance(values[node], torch.Tensor) and any(user not in values for user in node.users):
+            node.replace_all_uses_with(_keep(program, node, values, kept), lambda user: user not in values)
+    graph.eliminate_dead_code()
+    _drop_unused(program)
+    _copy_into_lists(program)
+    program.graph_module.recompile()
+
+
+def _given_constants(program: ExportedProgram) -> dict[Node, torch.Tensor]:
+    """The tensors that the program holds itself, by their placeholders."""
+    values = {}
+    for node, spec in zip(_placeholders(program), program.graph_signature.input_specs, strict=True):
+        if spec.kind == InputKind.CONSTANT_TENSOR or spec.kind == InputKind.BUFFER:
+            held = program.constants if spec.target in program.constants else program.state_dict
+            values[node] = held[spec.target]
+    return values
+
+
+def _placeholders(program: ExportedProgram) -> list[Node]:
+    return [node for node in program.graph.nodes if node.op == "placeholder"]
+
+
+def _is_constant_call(node: Node, values: dict) -> bool:
+    return (
+        node.op == "call_function"
+        and not is_random(node.target)
+        and all(operand in values for operand in node.all_input_nodes)
+    )
+
+
+def _keep(program: ExportedProgram, node: Node, values: dict, kept: dict[Node, Node]) -> Node:
+    """Returns a node that gives the value of `node` to the rest of the graph."""
+    value, full = values[node], torch.ops.aten.full.default
+    if node in kept or node.target is full:
+        return kept.get(node, node)
+    with program.graph.inserting_before(node):
+        if node.target is torch.ops.aten.expand.default:
+            source = node.args[0]
+            if source.op == "call_function":
+                source = _keep(program, source, values, kept)
+            new = program.graph.call_function(node.target, (source, *node.args[1:]), node.kwargs)
+        elif _is_uniform(value):
+            new = program.graph.call_function(
+                full, (list(value.shape), value.flatten()[0].item()), {"dtype": value.dtype}
+            )
+        else:
+            new = _add_constant(program, f"folded_{node.name}", value)
+    new.meta = dict(node.meta)
+    kept[node] = new
+    return new
+
+
+def _is_uniform(value: torch.Tensor) -> bool:
+    """Whether all elements are one number; 0 and -0 are two."""
+    first = value.flatten()[:1]
+    return bool(first.numel() and (value == first).all() and (value.signbit() == first.signbit()).all())
+
+
+def _add_constant(program: ExportedProgram, name: str, value: torch.Tensor) -> Node:
+    with program.graph.inserting_before(next(iter(program.graph.nodes))):
+        new = program.graph.placeholder(name)
+    spec = InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(name=new.name), target=name)
+    program.graph_signature.input_specs.insert(0, spec)
+    program.constants[name] = value.contiguous()
+    return new
+
+
+def _drop_unused(program: ExportedProgram) -> None:
+    """Removes the constants that nothing reads any more; arguments stay."""
+    specs = program.graph_signature.input_specs
+    for node, spec in list(zip(_placeholders(program), specs, strict=True)):
+        if spec.kind != InputKind.USER_INPUT and not node.users:
+            program.graph.erase_node(node)
+            specs.remove(spec)
+
+
+def _copy_into_lists(program: ExportedProgram) -> None:
+    """Puts a `clone`, which torch-mlir drops, between a constant and a list of tensors: it takes none in lists."""
+    for node, spec in zip(_placeholders(program), program.graph_signature.input_specs, strict=True):
+        users = [user for user in node.users if any(isinstance(value, (list, tuple)) for value in user.args)]
+        if spec.kind != InputKind.USER_INPUT and users:
+            with program.graph.inserting_after(_placeholders(program)[-1]):
+                copy = program.graph.call_function(torch.ops.aten.clone.default, (node,))
+            copy.meta = dict(node.meta)
+            node.replace_all_uses_with(copy, lambda user: user in users)

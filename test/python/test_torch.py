@@ -1,0 +1,259 @@
+"""weir.torch: what graphs it writes, and that they compute what PyTorch does."""
+
+import re
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: scripts/setup --torch")
+pytest.importorskip("torch_mlir", reason="torch-mlir is not installed: scripts/setup --torch")
+
+from safetensors.torch import load_file  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.export.graph_signature import InputKind  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+import weir.torch  # noqa: E402
+from weir.torch.exporting import trace  # noqa: E402
+
+
+class Function(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+class Tied(nn.Module):
+    """A bigram model: one matrix embeds and scores."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(7, 4)
+        self.norm = nn.LayerNorm(4)
+        self.score = nn.Linear(4, 7, bias=False)
+        self.score.weight = self.embed.weight
+
+    def forward(self, tokens):
+        return self.score(self.norm(self.embed(tokens)))
+
+
+@pytest.fixture
+def run(run_weir, tmp_path):
+    """Runs an exported graph on the reference; returns its results by name."""
+
+    def run(exported):
+        paths = [tmp_path / name for name in ("graph.mlir", "parameters.safetensors", "inputs.safetensors")]
+        exported.save(*paths)
+        run_weir("compile", paths[0], "-o", "a.weir")
+        run_weir("run", "a.weir", "--device=reference", *(f"--input={path}" for path in paths[1:]),
+             "--output=out.safetensors")
+        return load_file(tmp_path / "out.safetensors")
+
+    return run
+
+
+def evaluate(function, x):
+    """What the operators compute that torch-mlir is given."""
+    program = trace(Function(function), (x,))
+    held = [program.constants[spec.target] for spec in program.graph_signature.input_specs
+            if spec.kind == InputKind.CONSTANT_TENSOR]
+    [result] = torch.fx.Interpreter(program.graph_module).run(*held, x)
+    return result
+
+
+def check(function, x):
+    torch.testing.assert_close(evaluate(function, x), function(x), equal_nan=True)
+    weir.torch.export(Function(function), (x,))
+
+
+def refuse(module, *inputs, **options):
+    with pytest.raises(weir.torch.ExportError) as error:
+        weir.torch.export(module, inputs, **options)
+    return str(error.value)
+
+
+def test_parameters_are_named_arguments(run):
+    module, x = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 2)), torch.randn(5, 3)
+    module[0].bias.requires_grad_(False)
+    exported = weir.torch.export(module, (x,))
+    assert [(argument.name, argument.kind) for argument in exported.arguments] == [
+        ("input", "input"), ("0.weight", "param"), ("0.bias", "input"), ("2.weight", "param"), ("2.bias", "param")]
+    assert exported.arguments[1].shape == (4, 3) and exported.arguments[1].dtype == torch.float32
+    assert 'tensor<4x3xf32> {weir.kind = "param", weir.name = "0.weight"}' in exported.text
+    torch.testing.assert_close(run(exported)["output"], module(x))
+
+
+def test_tied_parameters_are_one_argument():
+    tokens = torch.randint(0, 7, (2, 3))
+    exported = weir.torch.export(Tied(), (tokens,))
+    assert list(exported.parameters) == ["embed.weight", "norm.weight", "norm.bias"]
+    assert exported.text.count("tensor<7x4xf32> {weir.kind") == 1
+
+
+def test_loss_comes_first(run):
+    module, x, target = nn.Linear(3, 4), torch.randn(5, 3), torch.randint(0, 4, (5,))
+    exported = weir.torch.export(module, (x,), loss=functional.cross_entropy, targets={"target": target}, entry="train")
+    assert exported.results == ["loss", "output"] and "func.func @train(" in exported.text
+    assert [argument.kind for argument in exported.arguments] == ["input", "target", "param", "param"]
+    torch.testing.assert_close(run(exported)["loss"], functional.cross_entropy(module(x), target))
+
+
+def test_loss_trains(run_weir, tmp_path):
+    exported = weir.torch.export(nn.Linear(3, 4), (torch.randn(5, 3),), loss=functional.mse_loss,
+                                 targets={"target": torch.randn(5, 4)})
+    exported.save(tmp_path / "graph.mlir")
+    run_weir("compile", "graph.mlir", "--train=sgd:main", "--entry=main.step", "--require-donation", "-o", "a.weir")
+
+
+def test_inputs_and_results_by_name(run):
+    class Named(nn.Module):
+        def forward(self, x, *, scale):
+            return {"y": x * scale, "more": {"z": x + scale}, "none": None}
+
+    x, scale = torch.randn(2, 3), torch.randn(())
+    exported = weir.torch.export(Named(), {"scale": scale, "x": x})
+    assert [argument.name for argument in exported.arguments] == ["scale", "x"]
+    assert exported.results == ["y", "more.z"]
+    torch.testing.assert_close(run(exported)["more.z"], x + scale)
+
+
+def test_buffers_are_constants(run):
+    module = nn.BatchNorm1d(3).eval()
+    module.running_mean.uniform_()
+    exported = weir.torch.export(module, (torch.randn(4, 3),))
+    assert [argument.name for argument in exported.arguments] == ["input", "weight", "bias"]
+    assert "dense_resource" in exported.text or "dense<" in exported.text
+
+
+def test_constants_are_folded(run):
+    def shift(x):
+        places = torch.ones(x.shape[1], dtype=torch.long).cumsum(0) - 1
+        decay = torch.where(places > 1, places.double().exp(), 3.0).float()
+        return x * decay
+
+    x = torch.randn(2, 4)
+    exported = weir.torch.export(Function(shift), (x,))
+    assert exported.text.count("linalg.generic") == 1
+    torch.testing.assert_close(run(exported)["output"], shift(x))
+
+
+def test_uniform_constants_are_fills_and_broadcasts_stay_small():
+    def add(x):
+        return x + torch.arange(3.0)[:, None].expand(3, 1000) + torch.ones(3, 1000).cumsum(1).clamp(0, 1)
+
+    text = weir.torch.export(Function(add), (torch.randn(3, 1000),)).text
+    assert max(map(len, text.splitlines())) < 1000
+    assert "tensor<3x1xf32>" in text
+
+
+def test_zeros_of_two_signs_are_not_uniform():
+    assert torch.signbit(evaluate(lambda x: x * (torch.arange(2.0) * torch.tensor([-1.0, 1.0]) * 0), torch.ones(2))[0])
+
+
+def test_a_folded_constant_in_a_list():
+    check(lambda x: torch.stack([x, torch.arange(3.0).exp()]).sum(0), torch.randn(3))
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "logcumsumexp"])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_running_results(name, dim):
+    check(lambda x: getattr(torch, name)(x, dim), torch.randn(3, 5))
+
+
+def test_running_sum_keeps_what_is_before_an_infinity():
+    check(lambda x: x.cumsum(0), torch.tensor([1.0, 2.0, float("inf"), 3.0]))
+
+
+@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"scale": 0.3}])
+def test_attention(options):
+    """Of more than one row, with the heads' results viewed as one: both need PyTorch's own layout."""
+    def attend(x):
+        parts = x.view(2, 5, 3, 4).transpose(1, 2)
+        mixed = functional.scaled_dot_product_attention(parts, parts * 2, parts + 1, **options)
+        return mixed.transpose(1, 2).reshape(2, 5, 12).view(10, 12)
+
+    check(attend, torch.randn(2, 5, 12))
+
+
+class Unsupported(nn.Module):
+    def forward(self, x):
+        first = torch.sort(x)[0]
+        return torch.topk(first, 2)[0] + torch.sort(x * 2)[0][:, :2]
+
+
+def test_unsupported_operators_are_told_at_once():
+    message = refuse(Unsupported(), torch.randn(3, 3))
+    assert re.findall(r"aten\.(\w+)\.\w+, .*test_torch\.py:\d+: (\w+)", message) == [
+        ("sort", "first"), ("sort", "return"), ("topk", "return")]
+    assert "mul" not in message
+
+
+def test_random_operators_are_refused():
+    message = refuse(Function(lambda x: functional.dropout(x, 0.5)), torch.randn(3))
+    assert "random operators" in message and "test_torch.py" in message
+    weir.torch.export(nn.Dropout().eval(), (torch.randn(3),))
+
+
+def test_writes_are_refused():
+    assert "writes to its buffer running_mean" in refuse(nn.BatchNorm1d(3), torch.randn(4, 3))
+    assert "writes to its input" in refuse(Function(lambda x: x.add_(1)), torch.randn(3))
+    weir.torch.export(nn.BatchNorm1d(3, track_running_stats=False), (torch.randn(4, 3),))
+
+
+def test_what_is_no_loss_is_refused():
+    assert "shape (2, 4)" in refuse(nn.Linear(3, 4), torch.randn(2, 3), loss=lambda output: output)
+    assert "int64" in refuse(nn.Linear(3, 4), torch.randn(2, 3), loss=lambda output: output.argmax())
+
+
+def test_a_name_of_two_arguments_is_refused():
+    target = {"weight": torch.randn(2, 4)}
+    assert "named weight" in refuse(
+        nn.Linear(3, 4), torch.randn(2, 3), loss=functional.mse_loss, targets=target)
+
+
+def test_inputs_that_are_no_tensors_are_refused():
+    with pytest.raises(TypeError, match="input input is of type int"):
+        weir.torch.export(nn.Linear(3, 4), (3,))
+
+
+FACTORY = """
+import torch
+
+def make():
+    return {"module": torch.nn.Linear(3, 4), "inputs": (torch.zeros(2, 3),), "entry": "forward"}
+
+def make_unsupported():
+    class Sort(torch.nn.Module):
+        def forward(self, x):
+            return x.sort()[0]
+    return {"module": Sort(), "inputs": (torch.zeros(2, 3),)}
+
+def make_nothing():
+    return 3
+"""
+
+
+def test_command_line(python, run_weir, tmp_path):
+    (tmp_path / "factory.py").write_text(FACTORY)
+    done = python("-m", "weir.torch", "factory:make", "-o", "graph.mlir", "--parameters=parameters.safetensors",
+                  "--inputs=inputs.safetensors")
+    assert done.returncode == 0, done.stderr
+    assert set(load_file(tmp_path / "parameters.safetensors")) == {"weight", "bias"}
+    run_weir("compile", "graph.mlir", "--entry=forward", "-o", "a.weir")
+    run_weir("run", "a.weir", "--input=parameters.safetensors", "--input=inputs.safetensors")
+
+
+@pytest.mark.parametrize("factory, message", [
+    ("factory:make_unsupported", "factory.py:10: return x.sort()[0]"),
+    ("factory:make_nothing", "must return a dict"),
+    ("factory:none", "has no attribute 'none'"),
+    ("nowhere:make", "No module named 'nowhere'"),
+    ("factory", "is no package.module:factory"),
+])
+def test_command_line_refuses(python, tmp_path, factory, message):
+    (tmp_path / "factory.py").write_text(FACTORY)
+    done = python("-m", "weir.torch", factory, "-o", "graph.mlir")
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "graph.mlir").exists()
