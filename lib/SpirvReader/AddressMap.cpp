@@ -29,6 +29,7 @@ void Walk::record(const Instruction &instruction, Id pointer, Id type, bool read
       access.binding = to.binding;
     } else if (to.root == Value::Root::Shared) {
       access.root = MemoryAccess::Root::Shared;
+      access.binding = to.binding;
     }
     if (!isInHeader)
       access.address = to.number;
@@ -50,6 +51,32 @@ void Walk::record(const Instruction &instruction, Id pointer, Id type, bool read
   access.word = instruction.word;
   access.source = instruction.source;
   map.accesses.push_back(std::move(access));
+}
+
+void Walk::recordBarrier(const Instruction &instruction, const Context &context) {
+  std::optional<int64_t> scope = getConstant(instruction.operands[0]),
+                         memory = getConstant(instruction.operands[1]),
+                         semantics = getConstant(instruction.operands[2]);
+  if (scope && Scope(*scope) != Scope::Workgroup)
+    return;
+  bool isKnown = scope && memory && semantics;
+  BarrierPlace barrier;
+  barrier.guards = context.guards;
+  barrier.isCertain = isKnown && context.isCertain && !isInHeader && !hasReturned;
+  barrier.loops = context.loops;
+  barrier.position = position++;
+  barrier.word = instruction.word;
+  barrier.source = instruction.source;
+  barrier.ordersBindings = barrier.ordersShared = true;
+  if (isKnown) {
+    bool isWide = Scope(*memory) == Scope::Workgroup || Scope(*memory) == Scope::Device ||
+                  Scope(*memory) == Scope::QueueFamily;
+    bool orders = isWide && (*semantics & (AcquireRelease | SequentiallyConsistent) ||
+                             (*semantics & Acquire && *semantics & Release));
+    barrier.ordersBindings = orders && *semantics & UniformMemory;
+    barrier.ordersShared = orders && *semantics & WorkgroupMemory;
+  }
+  map.barriers.push_back(std::move(barrier));
 }
 
 void Walk::visit(const Instruction &instruction, const Context &context) {
@@ -83,10 +110,7 @@ void Walk::visit(const Instruction &instruction, const Context &context) {
     record(instruction, operands[0], instruction.type, true, true, true, context);
     break;
   case Op::ControlBarrier:
-    if (std::optional<int64_t> scope = getConstant(operands[0]);
-        scope && Scope(*scope) == Scope::Workgroup)
-      map.barriers.push_back({context.guards, context.isCertain && !isInHeader && !hasReturned,
-                              context.loops, position++});
+    recordBarrier(instruction, context);
     break;
   case Op::FunctionCall:
     throw Lost{"it calls functions"};
@@ -365,22 +389,32 @@ void Walk::makeIds() {
   }
 }
 
+static uint32_t getBit(Atom::Kind kind) { return 1u << uint32_t(kind); }
+
+/// The kinds of atoms in a sum, and in those.
+static uint32_t getKinds(const Atoms &atoms, const Affine &sum) {
+  uint32_t kinds = 0;
+  for (auto [number, factor] : sum.terms)
+    kinds |= getBit(atoms[number].kind) | getKinds(atoms, atoms[number].of);
+  return kinds;
+}
+
+static uint32_t getKinds(const Atoms &atoms, const std::vector<Affine> &sums) {
+  uint32_t kinds = 0;
+  for (const Affine &sum : sums)
+    kinds |= getKinds(atoms, sum);
+  return kinds;
+}
+
+static const uint32_t localKinds = getBit(Atom::Kind::Local),
+                      laneKinds = getBit(Atom::Kind::Lane) | getBit(Atom::Kind::Subgroup);
+
 /// Whether where an access reaches depends on which invocation is which lane.
 bool Walk::usesBothIds(const MemoryAccess &access) const {
-  bool local = false, lane = false;
-  auto look = [&](auto &look, const Affine &sum) -> void {
-    for (auto [number, factor] : sum.terms) {
-      const Atom &atom = map.atoms[number];
-      look(look, atom.of);
-      local |= atom.kind == Atom::Kind::Local;
-      lane |= atom.kind == Atom::Kind::Lane || atom.kind == Atom::Kind::Subgroup;
-    }
-  };
+  uint32_t kinds = getKinds(map.atoms, access.guards);
   if (access.address)
-    look(look, *access.address);
-  for (const Affine &guard : access.guards)
-    look(look, guard);
-  return local && lane;
+    kinds |= getKinds(map.atoms, *access.address);
+  return kinds & localKinds && kinds & laneKinds;
 }
 
 void Walk::run() {
@@ -407,8 +441,12 @@ void Walk::run() {
       map.localSize[0] * map.localSize[1] * map.localSize[2] % launch.subgroupSize == 0;
   for (MemoryAccess &access : map.accesses)
     access.isCertain &= areLanesFull && isRegular(access.loops) && !usesBothIds(access);
-  for (BarrierPlace &barrier : map.barriers)
+  for (BarrierPlace &barrier : map.barriers) {
     barrier.isCertain &= isRegular(barrier.loops);
+    barrier.isUniform =
+        barrier.isCertain && !(getKinds(map.atoms, barrier.guards) &
+                               (localKinds | laneKinds | getBit(Atom::Kind::Other)));
+  }
   std::erase_if(map.accesses, [](const MemoryAccess &access) {
     return std::any_of(access.guards.begin(), access.guards.end(), [](const Affine &guard) {
       return guard.isConstant() && guard.constant < 0;

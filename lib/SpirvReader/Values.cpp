@@ -110,6 +110,7 @@ Value Walk::getVariable(const Variable &variable) {
     break;
   case StorageClass::Workgroup:
     value.root = Value::Root::Shared;
+    value.binding = variable.id;
     break;
   case StorageClass::Input:
     value.root = Value::Root::BuiltIn;

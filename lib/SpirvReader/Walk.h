@@ -18,7 +18,7 @@ struct Value {
   BuiltIn builtIn = {}; ///< BuiltIn: the vector
   // Pointer.
   enum class Root { Binding, Shared, Private, BuiltIn, Unknown } root = Root::Unknown;
-  uint32_t binding = 0;
+  uint32_t binding = 0; ///< Shared: the variable
   Id pointee = 0; ///< a type
   // Condition: holds if and only if all of these are at least 0.
   std::vector<Affine> constraints;
@@ -77,6 +77,7 @@ private:
   Value getBuiltIn(BuiltIn builtIn, uint32_t axis);
   void record(const Instruction &instruction, Id pointer, Id type, bool reads, bool writes,
               bool isAtomic, const Context &context);
+  void recordBarrier(const Instruction &instruction, const Context &context);
 
   Value get(Id id);
   void define(Id id, const Value &value);

@@ -135,6 +135,9 @@ Facts checkEffects(const Subject &subject);
 Facts checkBounds(const Subject &subject);
 /// Kernels may write over what their `in_place` pairs say.
 Facts checkPermissions(const Subject &subject);
+/// Invocations of a kernel touch no common byte without an order, and come to barriers
+/// together.
+Facts checkRaces(const Subject &subject);
 /// The hazards that forced barriers are between instructions that touch a common byte.
 Facts checkNeeds(const Subject &subject);
 

@@ -10,6 +10,7 @@
 
 #include "weir/Artifact/Artifact.h"
 #include "weir/SpirvReader/Footprint.h"
+#include "weir/SpirvReader/Races.h"
 
 #include <memory>
 
@@ -32,7 +33,10 @@ struct KernelCode {
   std::optional<spv::AddressMap> map;
 
   /// "word 312", with the source's line where the code has one.
-  std::string describe(const spv::MemoryAccess &access) const;
+  std::string describe(const spv::MemoryAccess &access) const {
+    return describe(access.word, access.source);
+  }
+  std::string describe(uint32_t word, const spv::SourceLine &source) const;
   std::map<spv::Id, std::string> files; ///< of the accesses' lines
 };
 

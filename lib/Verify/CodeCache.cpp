@@ -14,10 +14,10 @@ static constexpr size_t maxLaunches = 4096;
 
 CodeCache::~CodeCache() = default;
 
-std::string KernelCode::describe(const spv::MemoryAccess &access) const {
-  std::string text = "word " + std::to_string(access.word);
-  if (auto file = files.find(access.source.file); file != files.end())
-    text += ", " + file->second + ":" + std::to_string(access.source.line);
+std::string KernelCode::describe(uint32_t word, const spv::SourceLine &source) const {
+  std::string text = "word " + std::to_string(word);
+  if (auto file = files.find(source.file); file != files.end())
+    text += ", " + file->second + ":" + std::to_string(source.line);
   return text;
 }
 
@@ -96,9 +96,14 @@ void CodeCache::readSpirv(const Kernel &kernel, const spv::Launch &launch, Kerne
   if (!code.problem.empty())
     return;
   code.operands.resize(kernel.operands.size(), {Answer::No, Answer::No, {}, {}});
+  auto nameFile = [&](const spv::SourceLine &source) {
+    if (source.file)
+      code.files.try_emplace(source.file, module.getString(source.file));
+  };
+  for (const spv::BarrierPlace &barrier : code.map->barriers)
+    nameFile(barrier.source);
   for (const spv::MemoryAccess &access : code.map->accesses) {
-    if (access.source.file)
-      code.files.try_emplace(access.source.file, module.getString(access.source.file));
+    nameFile(access.source);
     if (access.root == spv::MemoryAccess::Root::Shared)
       continue;
     if (access.root == spv::MemoryAccess::Root::Unknown) {

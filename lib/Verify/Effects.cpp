@@ -3,6 +3,7 @@
 #include "Checks.h"
 
 #include <algorithm>
+#include <set>
 
 using namespace weir;
 using namespace weir::verifier;
@@ -152,18 +153,75 @@ Facts verifier::checkPermissions(const Subject &subject) {
     for (auto [source, target] : launch.kernel.inPlace) {
       std::string name = "that @" + launch.kernel.name + " may write operand " +
                          std::to_string(target) + " over operand " + std::to_string(source);
-      spv::Overwrite result;
+      spv::PairAnswer result;
       if (launch.code.map && ++pairs <= maxPairs)
         result = spv::mayOverwrite(*launch.code.map, uint32_t(source), uint32_t(target));
       if (result.answer == Answer::No)
         throw Counterexample{"the plan says " + name + ", but its code may read byte " +
                              std::to_string(result.byte) + " (" +
-                             launch.code.describe(*result.read) + ") once it is written (" +
-                             launch.code.describe(*result.write) + ")"};
+                             launch.code.describe(*result.first) + ") once it is written (" +
+                             launch.code.describe(*result.second) + ")"};
       if (result.answer == Answer::Yes)
         ++facts.proved;
       else
         facts.taken.push_back(name + getReason(launch));
+    }
+  }
+  return facts;
+}
+
+//===----------------------------------------------------------------------===//
+// Races
+//===----------------------------------------------------------------------===//
+
+static void checkMemory(const Subject &subject, const Launch &launch, spv::MemoryAccess::Root root,
+                        uint32_t binding, const std::string &name, Facts &facts) {
+  spv::PairAnswer result;
+  if (launch.code.map)
+    result = spv::isFreeOfRaces(*launch.code.map, root, binding);
+  if (result.answer == Answer::No) {
+    auto describe = [&](const spv::MemoryAccess *access) {
+      return std::string(access->writes ? "writes" : "reads") + " (" +
+             launch.code.describe(*access) + ")";
+    };
+    throw Counterexample{"in " + subject.describe(launch.dispatch) + " an invocation " +
+                         describe(result.first) + " byte " + std::to_string(result.byte) + " of " +
+                         name + " and another " + describe(result.second) +
+                         " it, and no barrier of the kernel orders the two"};
+  }
+  if (result.answer == Answer::Yes)
+    ++facts.proved;
+  else
+    facts.taken.push_back("that no two invocations race for " + name + getReason(launch));
+}
+
+Facts verifier::checkRaces(const Subject &subject) {
+  Facts facts;
+  for (const Launch &launch : subject.launches) {
+    for (size_t i = 0; i < launch.kernel.operands.size(); ++i)
+      checkMemory(subject, launch, spv::MemoryAccess::Root::Binding, uint32_t(i),
+                  nameOperand(launch, i), facts);
+    if (!launch.code.map)
+      continue;
+    std::set<uint32_t> variables;
+    for (const spv::MemoryAccess &access : launch.code.map->accesses)
+      if (access.root == spv::MemoryAccess::Root::Shared && variables.insert(access.binding).second)
+        checkMemory(subject, launch, access.root, access.binding,
+                    "workgroup memory of @" + launch.kernel.name, facts);
+    for (const spv::BarrierPlace &barrier : launch.code.map->barriers) {
+      std::string name = "barrier of @" + launch.kernel.name + " (" +
+                         launch.code.describe(barrier.word, barrier.source) + ")";
+      switch (spv::isUniform(*launch.code.map, barrier)) {
+      case Answer::No:
+        throw Counterexample{"some invocations of a workgroup come to the " + name +
+                             ", others don't"};
+      case Answer::Yes:
+        ++facts.proved;
+        break;
+      case Answer::Unknown:
+        facts.taken.push_back("that all invocations come to the " + name);
+        break;
+      }
     }
   }
   return facts;

@@ -153,6 +153,7 @@ static void verifyPlan(const Artifact &artifact, const Plan &plan, CodeCache &ca
       {"effects", checkEffects},
       {"bounds", checkBounds},
       {"permissions", checkPermissions},
+      {"races", checkRaces},
       {"needs", checkNeeds}};
   auto add = [&](const char *what, auto check) {
     if (inRange)

@@ -15,6 +15,8 @@
 
 namespace weir::spv {
 
+enum class Answer { No, Yes, Unknown };
+
 /// Addresses of either sign that are followed: beyond all memory, and far from overflow.
 inline constexpr int64_t maxAddress = int64_t(1) << 60;
 
@@ -36,7 +38,7 @@ struct Loop {
 /// An instruction that reads or writes memory which other invocations see.
 struct MemoryAccess {
   enum class Root { Binding, Shared, Unknown } root = Root::Unknown;
-  uint32_t binding = 0; ///< of set 0, where `root` says so
+  uint32_t binding = 0; ///< of set 0; the variable of workgroup memory
   bool reads = false, writes = false, isAtomic = false;
   std::optional<Affine> address; ///< bytes from the root's begin
   int64_t bytes = 0;             ///< from the address on; 0 when not known
@@ -58,6 +60,12 @@ struct BarrierPlace {
   bool isCertain = false; ///< as of an access
   std::vector<uint32_t> loops;
   uint32_t position = 0;
+  /// What was done before to which memory is seen behind it.
+  bool ordersBindings = false, ordersShared = false;
+  /// Certain, and no guard tells invocations of a workgroup apart.
+  bool isUniform = false;
+  uint32_t word = 0;
+  SourceLine source;
 };
 
 struct AddressMap {

@@ -9,11 +9,7 @@
 
 #include "weir/SpirvReader/AddressMap.h"
 
-#include <string>
-
 namespace weir::spv {
-
-enum class Answer { No, Yes, Unknown };
 
 /// Bytes [begin, end) of a root that an access stays in.
 struct Reach {
@@ -45,17 +41,6 @@ int64_t findHole(const std::vector<ByteRange> &runs, int64_t bytes);
 /// [begin, end).
 bool doMeet(const std::vector<ByteRange> &first, int64_t shift,
             const std::vector<ByteRange> &second, int64_t begin, int64_t end);
-
-/// Whether `target` may be written over the bytes of `source`: no invocation reads a
-/// byte of `source` after one has written that byte of `target`, unless the same
-/// instruction order or a barrier puts the read first. `why` names two accesses where
-/// they may not.
-struct Overwrite {
-  Answer answer = Answer::Unknown;
-  const MemoryAccess *read = nullptr, *write = nullptr; ///< where it isn't `Yes`, if there are two
-  int64_t byte = -1;                                    ///< that both touch, when it is `No`
-};
-Overwrite mayOverwrite(const AddressMap &map, uint32_t source, uint32_t target);
 
 } // namespace weir::spv
 

@@ -2,6 +2,7 @@
 
 #include "weir/SpirvReader/AddressMap.h"
 #include "weir/SpirvReader/Footprint.h"
+#include "weir/SpirvReader/Races.h"
 
 #include "test/unit/Runtime/Assemble.h"
 

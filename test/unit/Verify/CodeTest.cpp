@@ -223,6 +223,109 @@ TEST(VerifyCode, barriers_between_what_shares_no_byte) {
                 "code touches no common byte");
 }
 
+/// A kernel in which each invocation stores to a tile and loads what its neighbour did,
+/// with a barrier between; all but `comers` invocations go around it.
+static Bytes makeTile(const std::string &semantics, int comers = 8) {
+  std::string barrier = "OpLine %file 4 1\nOpControlBarrier %c2 %c2 " + semantics + "\n";
+  if (comers < 8)
+    barrier = "%few = OpULessThan %bool %l %c" + std::to_string(comers) +
+              "\nOpSelectionMerge %all None\nOpBranchConditional %few %some %all\n"
+              "%some = OpLabel\n" +
+              barrier + "OpBranch %all\n%all = OpLabel\n";
+  return assemble(R"(
+  OpCapability Shader
+  OpMemoryModel Logical GLSL450
+  OpEntryPoint GLCompute %main "add" %local %tile %out
+  OpExecutionMode %main LocalSize 8 1 1
+  %file = OpString "graph.mlir"
+  OpDecorate %local BuiltIn LocalInvocationId
+  OpDecorate %array ArrayStride 4
+  OpMemberDecorate %buffer 0 Offset 0
+  OpDecorate %buffer Block
+  OpDecorate %out DescriptorSet 0
+  OpDecorate %out Binding 2
+  %void = OpTypeVoid
+  %bool = OpTypeBool
+  %uint = OpTypeInt 32 0
+  %v3 = OpTypeVector %uint 3
+  %pin = OpTypePointer Input %v3
+  %local = OpVariable %pin Input
+  %c0 = OpConstant %uint 0
+  %c1 = OpConstant %uint 1
+  %c2 = OpConstant %uint 2
+  %c3 = OpConstant %uint 3
+  %c7 = OpConstant %uint 7
+  %c8 = OpConstant %uint 8
+  %buffers = OpConstant %uint 72
+  %both = OpConstant %uint 328
+  %row = OpTypeArray %uint %c8
+  %ptile = OpTypePointer Workgroup %row
+  %pt = OpTypePointer Workgroup %uint
+  %tile = OpVariable %ptile Workgroup
+  %array = OpTypeArray %uint %c8
+  %buffer = OpTypeStruct %array
+  %pbuffer = OpTypePointer StorageBuffer %buffer
+  %p = OpTypePointer StorageBuffer %uint
+  %out = OpVariable %pbuffer StorageBuffer
+  %signature = OpTypeFunction %void
+  %main = OpFunction %void None %signature
+  %entry = OpLabel
+  %ids = OpLoad %v3 %local
+  %l = OpCompositeExtract %uint %ids 0
+  %to = OpAccessChain %pt %tile %l
+  OpLine %file 3 1
+  OpStore %to %l
+)" + barrier + R"(
+  %next = OpIAdd %uint %l %c1
+  %turned = OpBitwiseAnd %uint %next %c7
+  %from = OpAccessChain %pt %tile %turned
+  OpLine %file 5 1
+  %x = OpLoad %uint %from
+  %at = OpAccessChain %p %out %c0 %l
+  OpStore %at %x
+  OpReturn
+  OpFunctionEnd
+)");
+}
+
+TEST(VerifyCode, races) {
+  Claim claim = find(makeArtifact(), "races");
+  EXPECT_TRUE(claim.holds) << claim.detail;
+  EXPECT_EQ(claim.proved, 6u) << claim.detail; // operands
+  Artifact artifact = makeArtifact();
+  Bytes &code = artifact.code["code/vulkan/add.spv"];
+  code = makeTile("%both");
+  claim = find(artifact, "races");
+  EXPECT_TRUE(claim.holds) << claim.detail;
+  EXPECT_EQ(claim.proved, 8u) << claim.detail; // a tile, a barrier
+  for (const char *semantics : {"%c0", "%buffers"}) {
+    code = makeTile(semantics);
+    expectRefused(artifact, "races", "(@add, sample.mlir:2:1) an invocation reads (word ");
+    std::string detail = find(artifact, "races").detail;
+    EXPECT_NE(detail.find(", graph.mlir:5) byte "), std::string::npos) << detail;
+    EXPECT_NE(detail.find(" of workgroup memory of @add and another writes (word "),
+              std::string::npos)
+        << detail;
+    EXPECT_NE(detail.find(", graph.mlir:3) it, and no barrier of the kernel orders the two"),
+              std::string::npos)
+        << detail;
+  }
+  // Of a launch of two workgroups, both write all of the operand.
+  code = makeTile("%both");
+  for (Command &command : artifact.plans[0].commands)
+    command.grid = {2, 1, 1};
+  expectRefused(artifact, "races", "of operand 2 of @");
+}
+
+TEST(VerifyCode, divergent_barriers) {
+  Artifact artifact = makeArtifact();
+  artifact.code["code/vulkan/add.spv"] = makeTile("%both", 3);
+  expectRefused(artifact, "races",
+                "some invocations of a workgroup come to the barrier of @add (word ");
+  EXPECT_NE(find(artifact, "races").detail.find(", graph.mlir:4), others don't"),
+            std::string::npos);
+}
+
 TEST(VerifyCode, unreadable_code_is_taken) {
   Artifact artifact = makeArtifact();
   artifact.code["code/vulkan/add.spv"] = {3, 2, 35, 7};
@@ -233,6 +336,7 @@ TEST(VerifyCode, unreadable_code_is_taken) {
             std::string::npos)
       << claim.detail;
   EXPECT_EQ(find(artifact, "bounds").taken, 3u);
+  EXPECT_EQ(find(artifact, "races").taken, 3u);
 }
 
 //===----------------------------------------------------------------------===//
