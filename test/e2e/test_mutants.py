@@ -66,7 +66,7 @@ def test_all_object_who_should(judged, name):
 def test_there_is_every_kind_and_class(judged):
     found = {(mutant.kind, mutant.is_of) for mutants in judged.values() for mutant in mutants}
     behavior = {"drop-barrier", "weaken-barrier", "move-barrier", "shift-slot", "overlap-slot", "use-refused",
-                "drop-wait", "swap-dispatches"}
+                "drop-wait", "swap-dispatches", "drop-code-barrier", "weaken-code-barrier"}
     assert found >= {(kind, "behavior") for kind in behavior}
     assert found >= {("shrink-lifetime", "metadata"), ("move-barrier", "metadata"), ("shrink-effect", "metadata")}
     assert found >= {("move-barrier", "equivalent"), ("shift-slot", "equivalent"), ("weaken-barrier", "equivalent")}

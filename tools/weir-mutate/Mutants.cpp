@@ -3,6 +3,8 @@
 #include "Mutants.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 using namespace weir;
 using namespace weir::mutate;
@@ -26,6 +28,7 @@ public:
     useRefused();
     shrinkEffects();
     shrinkLifetimes();
+    changeCode();
     return std::move(mutants);
   }
 
@@ -37,17 +40,22 @@ private:
   void useRefused();
   void shrinkEffects();
   void shrinkLifetimes();
+  void changeCode();
 
+  /// `change` gets a copy of the artifact.
+  void addChange(const std::string &kind, const std::vector<size_t> &numbers,
+                 const std::string &what, std::function<void(Artifact &)> change) {
+    std::string id = plan.entry + ":" + kind;
+    for (size_t i : numbers)
+      id += ":" + std::to_string(i);
+    mutants.push_back({id, kind, what, std::move(change), number});
+  }
   /// `change` gets the plan of a copy.
   template <typename Change>
   void add(const std::string &kind, const std::vector<size_t> &numbers, const std::string &what,
            Change change) {
-    std::string id = plan.entry + ":" + kind;
-    for (size_t i : numbers)
-      id += ":" + std::to_string(i);
-    mutants.push_back({id, kind, what,
-                       [change, plan = number](Artifact &copy) { change(copy.plans[plan]); },
-                       number});
+    addChange(kind, numbers, what,
+              [change, plan = number](Artifact &copy) { change(copy.plans[plan]); });
   }
   std::string describe(size_t dispatch) const {
     const Kernel &kernel = plan.kernels[size_t(plan.commands[dispatches[dispatch]].kernel)];
@@ -368,6 +376,64 @@ void Lister::shrinkLifetimes() {
         [i](Plan &copy) { ++copy.slots[i].firstWave; });
     add("shrink-lifetime", {i, 1}, name + " is said to live to a wave earlier",
         [i](Plan &copy) { --copy.slots[i].lastWave; });
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Code
+//===----------------------------------------------------------------------===//
+
+/// Lets `change` edit the words of a module.
+template <typename Change> static void changeWords(Bytes &code, Change change) {
+  std::vector<uint32_t> words(code.size() / sizeof(uint32_t));
+  std::memcpy(words.data(), code.data(), code.size());
+  if (words[0] != 0x07230203)
+    throw Error("weir-mutate edits SPIR-V of this machine's byte order only");
+  change(words);
+  code.resize(words.size() * sizeof(uint32_t));
+  std::memcpy(code.data(), words.data(), code.size());
+}
+
+/// The barrier at a word orders no memory: its semantics are a new constant, 0.
+static void weakenBarrier(std::vector<uint32_t> &words, uint32_t barrier) {
+  uint32_t &bound = words[3];
+  uint32_t semantics = std::exchange(words[barrier + 3], bound);
+  for (uint32_t at = 5; at < words.size(); at += words[at] >> 16)
+    if ((words[at] & 0xffff) == uint32_t(spv::Op::Constant) && words[at + 2] == semantics) {
+      uint32_t zero[] = {words[at], words[at + 1], bound++, 0};
+      words.insert(words.begin() + at, std::begin(zero), std::end(zero));
+      return;
+    }
+  throw Error("the semantics of a barrier are no constant");
+}
+
+void Lister::changeCode() {
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    const std::string &path = plan.kernels[k].code;
+    spv::Module module(artifact.code.at(path), path);
+    size_t count = 0;
+    for (const spv::Function &function : module.getFunctions())
+      for (const spv::Block &block : function.blocks)
+        for (const spv::Instruction &instruction : block.instructions) {
+          if (instruction.op != spv::Op::ControlBarrier)
+            continue;
+          std::string name =
+              "barrier " + std::to_string(count) + " in the code of @" + plan.kernels[k].name;
+          uint32_t word = instruction.word;
+          addChange("drop-code-barrier", {k, count}, name + " is gone",
+                    [path, word](Artifact &copy) {
+                      changeWords(copy.code[path], [&](std::vector<uint32_t> &words) {
+                        std::fill_n(words.begin() + word, words[word] >> 16, 1u << 16); // OpNop
+                      });
+                    });
+          addChange("weaken-code-barrier", {k, count}, name + " orders no memory",
+                    [path, word](Artifact &copy) {
+                      changeWords(copy.code[path], [&](std::vector<uint32_t> &words) {
+                        weakenBarrier(words, word);
+                      });
+                    });
+          ++count;
+        }
   }
 }
 
