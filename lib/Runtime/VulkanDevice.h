@@ -36,6 +36,8 @@ struct DeviceFacts {
   uint32_t minSubgroupSize = 1, maxSubgroupSize = 1;
   bool subgroupSizeControl = false, fullSubgroups = false;
   bool subgroupExtendedTypes = false;
+  /// Of NaNs, infinities and signs of zeros, in floats of 32 and 64 bits.
+  bool preservesSpecialValues32 = false, preservesSpecialValues64 = false;
   bool float64 = false, int64 = false, int8 = false, storage8 = false;
 };
 

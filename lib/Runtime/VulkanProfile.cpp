@@ -50,6 +50,8 @@ DeviceFacts getFacts(const InstanceFunctions &vk, VkPhysicalDevice device) {
     facts.minSubgroupSize = props13.minSubgroupSize;
     facts.maxSubgroupSize = props13.maxSubgroupSize;
   }
+  facts.preservesSpecialValues32 = props12.shaderSignedZeroInfNanPreserveFloat32;
+  facts.preservesSpecialValues64 = props12.shaderSignedZeroInfNanPreserveFloat64;
   facts.float64 = features.features.shaderFloat64;
   facts.int64 = features.features.shaderInt64;
   facts.int8 = features12.shaderInt8;

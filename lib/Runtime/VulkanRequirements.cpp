@@ -57,18 +57,22 @@ static void checkCode(const Artifact &artifact, const Plan &plan, const DeviceFa
       {65, "GroupNonUniformShuffle", true},
       {66, "GroupNonUniformShuffleRelative", true},
       {4448, "StorageBuffer8BitAccess", facts.storage8},
+      {4466, "SignedZeroInfNanPreserve", facts.preservesSpecialValues32},
   };
-  for (const Kernel &kernel : plan.kernels)
-    for (uint32_t number : getCapabilities(artifact.code.at(kernel.code), kernel.code)) {
+  for (const Kernel &kernel : plan.kernels) {
+    std::set<uint32_t> needed = getCapabilities(artifact.code.at(kernel.code), kernel.code);
+    for (uint32_t number : needed) {
       bool met = false;
       std::string name = std::to_string(number);
       for (const Capability &capability : known)
         if (capability.number == number) {
-          met = capability.available;
+          met = capability.available &&
+                (number != 4466 || !needed.contains(10) || facts.preservesSpecialValues64);
           name = capability.name;
         }
       missing.require(met, "the SPIR-V capability " + name + " for kernel '" + kernel.name + "'");
     }
+  }
 }
 
 /// Vulkan has no empty binding or barrier. `readArtifact` has checked that

@@ -100,11 +100,30 @@ static void widenBarriers(spirv::ModuleOp module) {
   });
 }
 
-/// Declares one version for all kernels, and the capability that upstream
-/// forgets where a kernel only reads subgroup builtins.
+/// A driver may else take it that no value is NaN or infinite, and that zeros have no
+/// sign: lavapipe then gives 0 for 0 / 0.
+static void preserveSpecialValues(spirv::ModuleOp module,
+                                  SmallVectorImpl<spirv::Capability> &capabilities) {
+  SmallVector<int32_t> widths = {32};
+  if (llvm::is_contained(capabilities, spirv::Capability::Float64))
+    widths.push_back(64);
+  capabilities.push_back(spirv::Capability::SignedZeroInfNanPreserve);
+  for (auto entry : llvm::make_early_inc_range(module.getOps<spirv::EntryPointOp>())) {
+    OpBuilder builder(entry->getContext());
+    builder.setInsertionPointAfter(entry);
+    for (int32_t width : widths)
+      spirv::ExecutionModeOp::create(builder, entry.getLoc(), entry.getFn(),
+                                     spirv::ExecutionMode::SignedZeroInfNanPreserve,
+                                     builder.getI32ArrayAttr(width));
+  }
+}
+
+/// Declares one version for all kernels, and the capabilities that upstream
+/// forgets.
 static void setTriple(spirv::ModuleOp module) {
   spirv::VerCapExtAttr deduced = *module.getVceTriple();
   SmallVector<spirv::Capability> capabilities(deduced.getCapabilities());
+  preserveSpecialValues(module, capabilities);
   module.walk([&](spirv::GlobalVariableOp variable) {
     auto builtin = variable->getAttrOfType<StringAttr>(
         spirv::SPIRVDialect::getAttributeName(spirv::Decoration::BuiltIn));

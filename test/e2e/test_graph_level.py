@@ -219,3 +219,34 @@ def test_slices_at_runtime(weir, name, index, expected):
     for device in "vulkan", "reference", "sim":
         weir.run("run", artifact, f"--device={device}", "--input=in.safetensors", "--output=out.safetensors")
         assert (load_file(weir.folder / "out.safetensors")["result0"] == wanted).all(), device
+
+
+def test_special_values(weir):
+    """No device takes it that there are none."""
+    artifact = weir.compile_text("""func.func @f(%x: tensor<49xf32>, %y: tensor<49xf32>) -> (tensor<49xf32>, tensor<49xf32>,
+    tensor<49xf32>, tensor<49xf32>, tensor<49xf32>, tensor<49xf32>, tensor<49xi1>) {
+  %q = arith.divf %x, %y : tensor<49xf32>
+  %p = arith.mulf %x, %y : tensor<49xf32>
+  %s = arith.addf %x, %y : tensor<49xf32>
+  %d = arith.subf %x, %y : tensor<49xf32>
+  %m = arith.maximumf %x, %y : tensor<49xf32>
+  %n = arith.negf %x : tensor<49xf32>
+  %c = arith.cmpf une, %d, %d : tensor<49xf32>
+  return %q, %p, %s, %d, %m, %n, %c : tensor<49xf32>, tensor<49xf32>, tensor<49xf32>, tensor<49xf32>, tensor<49xf32>,
+    tensor<49xf32>, tensor<49xi1>
+}
+""")
+    special = numpy.array([0.0, -0.0, 1.0, -2.0, numpy.inf, -numpy.inf, numpy.nan], numpy.float32)
+    save_file({"arg0": numpy.repeat(special, 7), "arg1": numpy.tile(special, 7)}, weir.folder / "in.safetensors")
+    found = {}
+    for device in "vulkan", "reference", "sim":
+        weir.run("run", artifact, f"--device={device}", "--input=in.safetensors", "--output=out.safetensors")
+        found[device] = load_file(weir.folder / "out.safetensors")
+    for name, wanted in found["reference"].items():
+        for device in "vulkan", "sim":
+            other = found[device][name]
+            nan = numpy.isnan(wanted)
+            assert (numpy.isnan(other) == nan).all(), (device, name)
+            assert (other[~nan] == wanted[~nan]).all(), (device, name)
+            assert (numpy.signbit(other[~nan]) == numpy.signbit(wanted[~nan])).all(), (device, name)
+    assert numpy.isnan(found["vulkan"]["result0"]).sum() > 10

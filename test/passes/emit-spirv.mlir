@@ -13,6 +13,8 @@ module attributes {gpu.container_module} {
 // CHECK-LABEL: ; gpu.binary @interface
 // CHECK:      OpMemoryModel Logical GLSL450
 // CHECK-NEXT: OpEntryPoint GLCompute %[[#]] "interface"
+// CHECK-NEXT: OpExecutionMode %[[#]] SignedZeroInfNanPreserve 32
+// CHECK-NEXT: OpExecutionMode %[[#]] SignedZeroInfNanPreserve 64
 // CHECK-NEXT: OpExecutionMode %[[#]] LocalSize 8 1 1
 // CHECK-DAG:  OpDecorate %_arr_v2ulong_uint_8 ArrayStride 16
 // CHECK-DAG:  OpDecorate %_arr_uchar_uint_3 ArrayStride 1
