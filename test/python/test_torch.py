@@ -148,6 +148,17 @@ def test_uniform_constants_are_fills_and_broadcasts_stay_small():
     assert "tensor<3x1xf32>" in text
 
 
+def test_equal_constants_are_one():
+    def add_twice(x):
+        return (x + torch.arange(3.0).exp()) * torch.arange(3.0).exp()
+
+    def constants(function):
+        return trace(Function(function), (torch.randn(3),)).graph_signature.lifted_tensor_constants
+
+    assert len(constants(add_twice)) == 1
+    assert len(constants(lambda x: (x + torch.arange(3.0).exp()) * torch.arange(3.0).sin())) == 2
+
+
 def test_zeros_of_two_signs_are_not_uniform():
     assert torch.signbit(evaluate(lambda x: x * (torch.arange(2.0) * torch.tensor([-1.0, 1.0]) * 0), torch.ones(2))[0])
 

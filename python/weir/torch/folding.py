@@ -34,7 +34,7 @@ def fold_constants(program: ExportedProgram) -> None:
             node.replace_all_uses_with(_keep(program, node, values, kept), lambda user: user not in values)
     graph.eliminate_dead_code()
     _drop_unused(program)
-    _copy_into_lists(program)
+    _read_once(program)
     program.graph_module.recompile()
 
 
@@ -88,7 +88,15 @@ def _is_uniform(value: torch.Tensor) -> bool:
     return bool(first.numel() and (value == first).all() and (value.signbit() == first.signbit()).all())
 
 
+def _are_same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.dtype == other.dtype and torch.equal(one, other) and torch.equal(one.signbit(), other.signbit())
+
+
 def _add_constant(program: ExportedProgram, name: str, value: torch.Tensor) -> Node:
+    """Returns the placeholder of a constant; equal ones, as each layer's mask, have the same."""
+    for node, spec in zip(_placeholders(program), program.graph_signature.input_specs, strict=True):
+        if spec.kind == InputKind.CONSTANT_TENSOR and _are_same(program.constants[spec.target], value):
+            return node
     with program.graph.inserting_before(next(iter(program.graph.nodes))):
         new = program.graph.placeholder(name)
     spec = InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(name=new.name), target=name)
@@ -106,12 +114,13 @@ def _drop_unused(program: ExportedProgram) -> None:
             specs.remove(spec)
 
 
-def _copy_into_lists(program: ExportedProgram) -> None:
-    """Puts a `clone`, which torch-mlir drops, between a constant and a list of tensors: it takes none in lists."""
-    for node, spec in zip(_placeholders(program), program.graph_signature.input_specs, strict=True):
-        users = [user for user in node.users if any(isinstance(value, (list, tuple)) for value in user.args)]
-        if spec.kind != InputKind.USER_INPUT and users:
-            with program.graph.inserting_after(_placeholders(program)[-1]):
-                copy = program.graph.call_function(torch.ops.aten.clone.default, (node,))
-            copy.meta = dict(node.meta)
-            node.replace_all_uses_with(copy, lambda user: user in users)
+def _read_once(program: ExportedProgram) -> None:
+    """Puts a `clone`, which torch-mlir drops, behind each constant: it writes one for each use, and takes none in
+    lists of tensors."""
+    placeholders = _placeholders(program)
+    for node, spec in zip(placeholders, program.graph_signature.input_specs, strict=True):
+        if spec.kind != InputKind.USER_INPUT:
+            with program.graph.inserting_after(placeholders[-1]):
+                copy = program.graph.call_function(torch.ops.aten.clone.default)
+            node.replace_all_uses_with(copy)
+            copy.args, copy.meta = (node,), dict(node.meta)
