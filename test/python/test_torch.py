@@ -1,8 +1,10 @@
 """weir.torch: what graphs it writes, and that they compute what PyTorch does."""
 
 import re
+import runpy
 
 import pytest
+from conftest import ROOT
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: scripts/setup --torch")
 pytest.importorskip("torch_mlir", reason="torch-mlir is not installed: scripts/setup --torch")
@@ -227,6 +229,18 @@ def test_a_name_of_two_arguments_is_refused():
 def test_inputs_that_are_no_tensors_are_refused():
     with pytest.raises(TypeError, match="input input is of type int"):
         weir.torch.export(nn.Linear(3, 4), (3,))
+
+
+def test_the_example_is_as_exported():
+    """The committed graph is what the pinned release writes; where that changes, make.py runs again."""
+    folder = ROOT / "examples/gpt2_block_train"
+    make = runpy.run_path(str(folder / "make.py"))
+    model, tokens, following = make["start"]()
+    exported = weir.torch.export(
+        model, {"tokens": tokens}, loss=make["loss_of"], targets={"next": following}, entry="gpt2")
+    assert exported.text == (folder / "gpt2.mlir").read_text()
+    given = load_file(folder / "inputs.safetensors")
+    assert all(torch.equal(value, given[name]) for name, value in (exported.inputs | exported.parameters).items())
 
 
 FACTORY = """
