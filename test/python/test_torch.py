@@ -15,7 +15,7 @@ from torch.export.graph_signature import InputKind  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 import weir.torch  # noqa: E402
-from weir.torch.exporting import trace  # noqa: E402
+from weir.torch.exporting import prepare  # noqa: E402
 
 
 class Function(nn.Module):
@@ -58,7 +58,7 @@ def run(run_weir, tmp_path):
 
 def evaluate(function, x):
     """What the operators compute that torch-mlir is given."""
-    program = trace(Function(function), (x,))
+    program = prepare(torch.export.export(Function(function), (x,)))
     held = [program.constants[spec.target] for spec in program.graph_signature.input_specs
             if spec.kind == InputKind.CONSTANT_TENSOR]
     [result] = torch.fx.Interpreter(program.graph_module).run(*held, x)
@@ -155,7 +155,8 @@ def test_equal_constants_are_one():
         return (x + torch.arange(3.0).exp()) * torch.arange(3.0).exp()
 
     def constants(function):
-        return trace(Function(function), (torch.randn(3),)).graph_signature.lifted_tensor_constants
+        program = prepare(torch.export.export(Function(function), (torch.randn(3),)))
+        return program.graph_signature.lifted_tensor_constants
 
     assert len(constants(add_twice)) == 1
     assert len(constants(lambda x: (x + torch.arange(3.0).exp()) * torch.arange(3.0).sin())) == 2
@@ -209,10 +210,46 @@ def test_random_operators_are_refused():
     weir.torch.export(nn.Dropout().eval(), (torch.randn(3),))
 
 
+class Stopped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3))
+
+    def forward(self, x):
+        x = x.detach() * self.weight  # of an input: no gradient is asked for
+        larger = x.detach() > 0  # of a comparison: there is none
+        with torch.no_grad():
+            scale = x * 2
+        return torch.where(larger, x, 0.0) * scale + x.detach()
+
+
+def test_stops_of_gradients_are_refused():
+    message = refuse(Stopped(), torch.randn(2, 3), loss=lambda output: output.mean())
+    assert re.findall(r"aten\.detach\.default, .*: (\w+)", message) == ["return"]
+    assert "wrap_with_set_grad_enabled" in message
+    weir.torch.export(Stopped(), (torch.randn(2, 3),))
+    weir.torch.export(Stopped().requires_grad_(False), (torch.randn(2, 3),), loss=lambda output: output.mean())
+
+
+def test_padding_of_embeddings_is_refused():
+    module, tokens = nn.Embedding(5, 3, padding_idx=1), torch.tensor([1, 2])
+    assert "aten.embedding.default" in refuse(module, tokens, loss=lambda output: output.mean())
+    module.padding_idx = None
+    weir.torch.export(module, (tokens,), loss=lambda output: output.mean())
+
+
 def test_writes_are_refused():
     assert "writes to its buffer running_mean" in refuse(nn.BatchNorm1d(3), torch.randn(4, 3))
     assert "writes to its input" in refuse(Function(lambda x: x.add_(1)), torch.randn(3))
     weir.torch.export(nn.BatchNorm1d(3, track_running_stats=False), (torch.randn(4, 3),))
+
+
+def test_what_cannot_be_traced_is_refused():
+    def negate(x):
+        return x if x.sum() > 0 else -x
+
+    assert "cannot trace the module: Could not guard" in refuse(Function(negate), torch.randn(3))
+    assert "must have same reduction dim" in refuse(nn.Linear(3, 4), torch.randn(2, 5))
 
 
 def test_what_is_no_loss_is_refused():

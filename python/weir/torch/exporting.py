@@ -20,6 +20,7 @@ from torch_mlir.extras.fx_importer import FxImporter
 
 from weir.torch.decompositions import get_table
 from weir.torch.folding import fold_constants, is_random
+from weir.torch.gradients import find_stops
 
 # What the graph level can hold: docs/graph-level.md says which operations of these.
 DIALECTS = {"arith", "builtin", "cf", "func", "linalg", "math", "tensor"}
@@ -81,7 +82,7 @@ def export(
                Then the tensors of the module's output, named "output", "output.0", ... or by their keys.
     Errors:    ExportError for operators that linalg has no form of, all at once, each with the line that
                calls it; for random ones, for buffers that are written to, for names that two arguments
-               share. TypeError for inputs that are no tensors.
+               share; with `loss`, for what stops its gradient. TypeError for inputs that are no tensors.
     """
     batch = _name_inputs(module, inputs)
     targets = dict(targets or {})
@@ -103,7 +104,11 @@ def export(
         return tuple(named.values())
 
     values = (*batch.values(), *targets.values(), *(value.detach() for value in parameters.values()))
-    program = trace(_Wrapper(call, list(buffers.values())), values)
+    program = _trace(_Wrapper(call, list(buffers.values())), values)
+    trained = [argument.kind == "param" for argument in arguments]
+    if loss is not None and (stops := find_stops(program, trained)):
+        _refuse("stops of gradients, which a graph cannot say; leave detach, no_grad and padding_idx out", stops)
+    program = prepare(program)
     _check_outputs(program, list(buffers))
     _check_random(program)
 
@@ -113,9 +118,18 @@ def export(
     return Exported(text, arguments, results, _copy(batch | targets), _copy(parameters))
 
 
-def trace(module: nn.Module, inputs: Sequence[torch.Tensor]) -> torch.export.ExportedProgram:
-    """Returns the operators that `module` calls, decomposed for torch-mlir, those on constants evaluated."""
-    program = torch.export.export(module, tuple(inputs), strict=False)
+def _trace(module: nn.Module, values: Sequence[torch.Tensor]) -> torch.export.ExportedProgram:
+    try:
+        return torch.export.export(module, values, strict=False)
+    except ExportError:
+        raise
+    except Exception as error:  # the module's own, and torch.export's of many kinds
+        reason = str(error).strip().split("\n\n")[0] or type(error).__name__
+        raise ExportError(f"torch.export cannot trace the module: {reason}") from error
+
+
+def prepare(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """Returns the operators of `program` decomposed for torch-mlir, those on constants evaluated."""
     program = program.run_decompositions(get_table())
     fold_constants(program)
     return program
