@@ -11,6 +11,7 @@ using namespace weir::spv;
 /// Beyond these a kernel is none of ours; they bound what words can ask for.
 static constexpr uint32_t mostRegisterBytes = 256 << 20; ///< of one subgroup
 static constexpr int64_t mostLocalBytes = 64 << 20;      ///< of private or workgroup memory
+static constexpr size_t mostSteps = 1 << 24, mostDepth = 64;
 
 //===----------------------------------------------------------------------===//
 // Values
@@ -237,7 +238,8 @@ const Place &Decoder::getPlace(const Instruction &instruction, Id pointer) {
 
 /// Depth first, merges before continue targets before successors, then reversed: so
 /// a merge comes behind all that it merges.
-void Decoder::orderBlocks(const Function &function) {
+static std::vector<uint32_t> orderBlocks(const Function &function) {
+  std::vector<uint32_t> order;
   size_t count = function.blocks.size();
   std::vector<bool> isReached(count, false);
   std::vector<uint32_t> work = {0};
@@ -282,18 +284,16 @@ void Decoder::orderBlocks(const Function &function) {
     visit(top.children[top.next++]);
   }
   std::reverse(order.begin(), order.end());
-  positionOf.assign(count, ~uint32_t(0));
-  for (uint32_t i = 0; i < order.size(); ++i)
-    positionOf[order[i]] = i;
+  return order;
 }
 
 /// Copies for the phis of a block, all reads before all writes.
 Edge Decoder::decodeEdge(const Block &from, uint32_t to) {
   Edge edge;
-  edge.block = positionOf[to];
+  edge.block = body->positionOf[to];
   edge.firstStep = uint32_t(program.steps.size());
   std::vector<std::pair<Register, Register>> copies[2]; // 32 and 64 bits: to, from
-  for (const Instruction &phi : function->blocks[to].instructions) {
+  for (const Instruction &phi : body->function.blocks[to].instructions) {
     if (phi.op != Op::Phi)
       break;
     size_t pair = 0;
@@ -325,8 +325,8 @@ void Decoder::decodeEdges(const Block &block, CodeBlock &code) {
   const Instruction &last = block.instructions.back();
   switch (last.op) {
   case Op::Return:
-    code.end = CodeBlock::End::Return;
-    return;
+  case Op::ReturnValue:
+    return decodeReturn(last, code);
   case Op::Unreachable:
     code.end = CodeBlock::End::Unreachable;
     return;
@@ -360,13 +360,90 @@ void Decoder::decodeEdges(const Block &block, CodeBlock &code) {
     code.edges.push_back(decodeEdge(block, successor));
 }
 
+/// A call's returns go on with the block that comes next in the program.
+void Decoder::decodeReturn(const Instruction &instruction, CodeBlock &code) {
+  need(instruction, (instruction.op == Op::ReturnValue) == (body->result != nullptr),
+       "returns a value from a function without one, or none");
+  if (!body->caller) {
+    code.end = CodeBlock::End::Return;
+    return;
+  }
+  Edge edge{uint32_t(program.blocks.size()), uint32_t(program.steps.size()), 0};
+  if (body->result) {
+    const Value &value = useAs(instruction, 0, body->result->type);
+    const std::vector<Scalar> &scalars = getScalars(value.type);
+    for (size_t i = 0; i < scalars.size(); ++i)
+      emit(getStep(scalars[i].isWide() ? Convert::Copy64 : Convert::Copy32),
+           body->result->scalars[i], value.scalars[i]);
+  }
+  edge.endStep = uint32_t(program.steps.size());
+  code.end = CodeBlock::End::Branch;
+  code.edges.push_back(edge);
+}
+
 void Decoder::decodeBlock(const Block &block) {
-  CodeBlock &code = program.blocks.emplace_back();
-  code.firstStep = uint32_t(program.steps.size());
+  program.blocks.emplace_back().firstStep = uint32_t(program.steps.size());
   for (const Instruction &instruction : block.instructions)
     if (instruction.op != Op::Phi && &instruction != &block.instructions.back())
       decodeInstruction(instruction);
   program.blocks.back().endStep = uint32_t(program.steps.size());
+}
+
+void Decoder::decodeBody(Body &called) {
+  const Function &function = called.function;
+  body = &called;
+  called.order = orderBlocks(function);
+  called.positionOf.resize(function.blocks.size());
+  called.lastOf.resize(function.blocks.size());
+  for (uint32_t number : called.order)
+    for (const Instruction &phi : function.blocks[number].instructions)
+      if (phi.op == Op::Phi)
+        values[phi.result] = makeValue(phi.type);
+  for (uint32_t number : called.order) {
+    called.positionOf[number] = uint32_t(program.blocks.size());
+    decodeBlock(function.blocks[number]);
+    called.lastOf[number] = uint32_t(program.blocks.size() - 1);
+  }
+  for (uint32_t number : called.order)
+    decodeEdges(function.blocks[number], program.blocks[called.lastOf[number]]);
+  body = called.caller;
+}
+
+/// A call becomes the function's blocks, in the middle of the caller's.
+void Decoder::decodeCall(const Instruction &instruction) {
+  Body called{module.getFunction(instruction.operands[0]), body};
+  size_t depth = 0;
+  for (const Body *each = body; each; each = each->caller, ++depth)
+    need(instruction, &each->function != &called.function, "calls a function that has called it");
+  need(instruction, depth < mostDepth, "is nested more deeply than the simulator follows");
+  const std::vector<Id> &parameters = called.function.parameters;
+  need(instruction, !called.function.blocks.empty(), "calls a function without a body");
+  need(instruction, instruction.operands.size() == parameters.size() + 1,
+       "has more or fewer arguments than the function has parameters");
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    Id type = module.getTypeOf(parameters[i]), argument = instruction.operands[i + 1];
+    need(instruction, module.getTypeOf(argument) == type, "has an argument of another type");
+    if (module.getType(type).kind == Type::Kind::Pointer)
+      places[parameters[i]] = getPlace(instruction, argument);
+    else
+      values[parameters[i]] = useAs(instruction, i + 1, type);
+  }
+  Value result;
+  if (module.getType(instruction.type).kind != Type::Kind::Void) {
+    result = makeValue(instruction.type);
+    called.result = &result;
+  }
+  CodeBlock &before = program.blocks.back();
+  before.endStep = uint32_t(program.steps.size());
+  before.end = CodeBlock::End::Branch;
+  before.edges = {{uint32_t(program.blocks.size()), before.endStep, before.endStep}};
+  decodeBody(called);
+  program.blocks.emplace_back().firstStep = uint32_t(program.steps.size());
+  if (program.steps.size() > mostSteps || program.blocks.size() > mostSteps)
+    throw Error(where + ": has more than " + std::to_string(mostSteps) +
+                " steps once functions stand where they are called, more than the simulator has");
+  if (called.result)
+    values[instruction.result] = std::move(result);
 }
 
 //===----------------------------------------------------------------------===//
@@ -393,6 +470,24 @@ void Decoder::decodeInstruction(const Instruction &instruction) {
   case Op::Load:
   case Op::Store:
     return decodeAccess(instruction);
+  case Op::AtomicLoad:
+  case Op::AtomicStore:
+  case Op::AtomicExchange:
+  case Op::AtomicCompareExchange:
+  case Op::AtomicIIncrement:
+  case Op::AtomicIDecrement:
+  case Op::AtomicIAdd:
+  case Op::AtomicISub:
+  case Op::AtomicSMin:
+  case Op::AtomicUMin:
+  case Op::AtomicSMax:
+  case Op::AtomicUMax:
+  case Op::AtomicAnd:
+  case Op::AtomicOr:
+  case Op::AtomicXor:
+    return decodeAtomic(instruction);
+  case Op::FunctionCall:
+    return decodeCall(instruction);
   case Op::ControlBarrier:
     return decodeBarrier(instruction);
   case Op::MemoryBarrier:
@@ -404,6 +499,20 @@ void Decoder::decodeInstruction(const Instruction &instruction) {
   case Op::GroupNonUniformShuffleUp:
   case Op::GroupNonUniformShuffleDown:
     return decodeShuffle(instruction);
+  case Op::GroupNonUniformIAdd:
+  case Op::GroupNonUniformFAdd:
+  case Op::GroupNonUniformIMul:
+  case Op::GroupNonUniformFMul:
+  case Op::GroupNonUniformSMin:
+  case Op::GroupNonUniformUMin:
+  case Op::GroupNonUniformFMin:
+  case Op::GroupNonUniformSMax:
+  case Op::GroupNonUniformUMax:
+  case Op::GroupNonUniformFMax:
+  case Op::GroupNonUniformBitwiseAnd:
+  case Op::GroupNonUniformBitwiseOr:
+  case Op::GroupNonUniformBitwiseXor:
+    return decodeReduction(instruction);
   case Op::ExtInst:
     return decodeExtended(instruction);
   case Op::IAddCarry:
@@ -461,19 +570,11 @@ Program Decoder::decode(const std::string &name) {
   program.name = name;
   program.localSize = entry->localSize;
   program.accesses.emplace_back(); // sites count from 1
-  function = &module.getFunction(entry->function);
-  if (function->blocks.empty() || !function->parameters.empty())
+  Body main{module.getFunction(entry->function)};
+  if (main.function.blocks.empty() || !main.function.parameters.empty())
     throw Error(where + ": entry point '" + name + "' has no body, or parameters");
   declareVariables();
-  orderBlocks(*function);
-  for (uint32_t number : order)
-    for (const Instruction &phi : function->blocks[number].instructions)
-      if (phi.op == Op::Phi)
-        values[phi.result] = makeValue(phi.type);
-  for (uint32_t number : order)
-    decodeBlock(function->blocks[number]);
-  for (size_t i = 0; i < order.size(); ++i)
-    decodeEdges(function->blocks[order[i]], program.blocks[i]);
+  decodeBody(main);
   return std::move(program);
 }
 

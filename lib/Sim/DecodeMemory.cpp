@@ -4,6 +4,8 @@
 #include "Subgroup.h"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 #include <numeric>
 
 using namespace weir;
@@ -95,12 +97,22 @@ void Decoder::decodeAccess(const Instruction &instruction) {
     values[instruction.result] = value;
   }
   need(instruction, !place.isInput, "writes an input");
+  MemoryAccess access = makeAccess(instruction, place);
+  access.isRead = !isWrite;
+  access.isWrite = isWrite;
+  for (size_t i = 0; i < access.scalars.size(); ++i)
+    access.scalars[i].value = value.scalars[i];
+  emit(getAccessStep(), 0, 0, 0, 0, access.site);
+  program.accesses.push_back(std::move(access));
+}
+
+/// All but what it does there.
+MemoryAccess Decoder::makeAccess(const Instruction &instruction, const Place &place) {
   if (program.accesses.size() > mostSites)
     throw Error(where + ": has more than " + std::to_string(mostSites) +
                 " loads and stores, more than the simulator has numbers for");
   MemoryAccess access;
   access.space = place.space;
-  access.isWrite = isWrite;
   access.binding = place.binding;
   access.offset = place.offset;
   access.objectBegin = place.begin;
@@ -112,13 +124,49 @@ void Decoder::decodeAccess(const Instruction &instruction) {
   need(instruction, !scalars.empty(), "is of no bytes");
   for (size_t i = 0; i < scalars.size(); ++i) {
     uint32_t bytes = scalars[i].width / 8;
-    access.scalars.push_back({scalars[i].offset, bytes, value.scalars[i]});
+    access.scalars.push_back({scalars[i].offset, bytes, 0});
     access.bytes = std::max(access.bytes, scalars[i].offset + bytes);
   }
   int64_t common = std::gcd(std::gcd(place.stride, place.offset), access.bytes);
   access.granule = std::min<int64_t>(16, common & -common);
   if (access.space == Space::Workgroup)
     program.workgroupGranule = std::min(program.workgroupGranule, access.granule);
+  return access;
+}
+
+void Decoder::decodeAtomic(const Instruction &instruction) {
+  const Place &place = getPlace(instruction, instruction.operands[0]);
+  const Type &type = module.getType(place.type);
+  need(instruction,
+       !place.isInput && place.space != Space::Private && type.kind == Type::Kind::Int &&
+           type.width >= 32,
+       "is of something other than an integer of 32 or 64 bits in a buffer or workgroup memory");
+  auto scope = Scope(useConstant(instruction, 1));
+  uint32_t semantics = useConstant(instruction, 2);
+  const bool compares = instruction.op == Op::AtomicCompareExchange;
+  if (compares)
+    semantics |= useConstant(instruction, 3);
+  need(instruction, !(semantics & (Acquire | Release | AcquireRelease | SequentiallyConsistent)),
+       "orders other memory, which the simulator does not know");
+  bool isOfDevice = scope == Scope::Device || scope == Scope::QueueFamily;
+  need(instruction, isOfDevice || scope == Scope::Workgroup,
+       "of another scope than the workgroup, queue family or device is not known to the simulator");
+  MemoryAccess access = makeAccess(instruction, place);
+  access.atomic = instruction.op;
+  access.isOfDevice = isOfDevice;
+  access.isRead = instruction.op != Op::AtomicStore;
+  access.isWrite = instruction.op != Op::AtomicLoad;
+  const size_t first = compares ? 4 : 3;
+  if (instruction.operands.size() > first)
+    access.operand = useAs(instruction, first, place.type).scalars[0];
+  if (compares)
+    access.comparator = useAs(instruction, first + 1, place.type).scalars[0];
+  Value result = makeValue(place.type);
+  access.scalars[0].value = result.scalars[0];
+  if (access.isRead) {
+    need(instruction, instruction.type == place.type, "has a result of another type");
+    values[instruction.result] = std::move(result);
+  }
   emit(getAccessStep(), 0, 0, 0, 0, access.site);
   program.accesses.push_back(std::move(access));
 }
@@ -165,5 +213,55 @@ void Decoder::decodeShuffle(const Instruction &instruction) {
          int64_t(program.shuffles.size()));
   }
   program.shuffles.push_back({instruction.op, instruction.source});
+  define(instruction, std::move(made));
+}
+
+/// What a reduction of no values gives.
+static uint64_t getIdentity(Op op, bool isWide) {
+  auto getBits = [&](double number) {
+    return isWide ? std::bit_cast<uint64_t>(number) : std::bit_cast<uint32_t>(float(number));
+  };
+  switch (op) {
+  case Op::GroupNonUniformIMul:
+    return 1;
+  case Op::GroupNonUniformFMul:
+    return getBits(1);
+  case Op::GroupNonUniformSMin:
+    return ~uint64_t(0) >> (isWide ? 1 : 33);
+  case Op::GroupNonUniformSMax:
+    return uint64_t(1) << (isWide ? 63 : 31);
+  case Op::GroupNonUniformUMin:
+  case Op::GroupNonUniformBitwiseAnd:
+    return ~uint64_t(0);
+  case Op::GroupNonUniformFMin:
+    return getBits(std::numeric_limits<double>::infinity());
+  case Op::GroupNonUniformFMax:
+    return getBits(-std::numeric_limits<double>::infinity());
+  default:
+    return 0;
+  }
+}
+
+void Decoder::decodeReduction(const Instruction &instruction) {
+  need(instruction, Scope(useConstant(instruction, 0)) == Scope::Subgroup,
+       "of another scope than the subgroup is not known to the simulator");
+  uint32_t reduction = instruction.operands[1];
+  need(instruction, reduction <= uint32_t(Reduction::BeforeOwn),
+       "of clusters is not known to the simulator");
+  const Value &value = useAs(instruction, 2, instruction.type);
+  const std::vector<Scalar> scalars = getScalars(instruction.type);
+  std::vector<Register> made;
+  for (size_t i = 0; i < scalars.size(); ++i) {
+    bool isWide = scalars[i].isWide(), isFloat = scalars[i].kind == Type::Kind::Float;
+    StepFunction run = nullptr;
+    if (!scalars[i].isNarrow() && scalars[i].kind != Type::Kind::Bool)
+      run = findReduction(instruction.op, isFloat ? (isWide ? Number::F64 : Number::F32)
+                                                  : (isWide ? Number::U64 : Number::U32));
+    need(instruction, run, "has operands for which the simulator does not know it");
+    Register identity = makeRegister(isWide);
+    preset(identity, scalars[i], getIdentity(instruction.op, isWide));
+    made.push_back(makeRegister(isWide));
+    emit(run, made.back(), value.scalars[i], identity, 0, reduction);
+  }
   define(instruction, std::move(made));
 }

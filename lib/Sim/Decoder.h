@@ -51,6 +51,16 @@ struct Place {
   int64_t stride = 0; ///< greatest common divisor of the dynamic strides
 };
 
+/// A function while it is decoded, once for each call of it.
+struct Body {
+  const spv::Function &function;
+  const Body *caller = nullptr;          ///< null for an entry point
+  const Value *result = nullptr;         ///< what a call makes, where it does
+  std::vector<uint32_t> order = {};      ///< its blocks as the program has them
+  std::vector<uint32_t> positionOf = {}; ///< in the program, by number of block
+  std::vector<uint32_t> lastOf = {};     ///< the same, of what follows its last call
+};
+
 class Decoder {
 public:
   Decoder(const spv::Module &module, const DecodeOptions &options, const std::string &where)
@@ -93,9 +103,11 @@ private:
   void declareVariables();
   void declareInput(const spv::Variable &variable);
   Place placeLocal(Id pointerType, Space space, int64_t &bytes);
-  void orderBlocks(const spv::Function &function);
+  void decodeBody(Body &called);
+  void decodeCall(const Instruction &instruction);
   void decodeBlock(const spv::Block &block);
   void decodeEdges(const spv::Block &block, CodeBlock &code);
+  void decodeReturn(const Instruction &instruction, CodeBlock &code);
   Edge decodeEdge(const spv::Block &from, uint32_t to);
   void decodeInstruction(const Instruction &instruction);
   void decodeArithmetic(const Instruction &instruction);
@@ -108,8 +120,11 @@ private:
   void decodeDynamic(const Instruction &instruction);
   void decodeAccessChain(const Instruction &instruction);
   void decodeAccess(const Instruction &instruction);
+  void decodeAtomic(const Instruction &instruction);
   void decodeBarrier(const Instruction &instruction);
   void decodeShuffle(const Instruction &instruction);
+  void decodeReduction(const Instruction &instruction);
+  MemoryAccess makeAccess(const Instruction &instruction, const Place &place);
   /// The scalars of a member, as literals name it.
   std::pair<size_t, Id> findMember(const Instruction &instruction, Id type, size_t firstLiteral);
   const Place &getPlace(const Instruction &instruction, Id pointer);
@@ -121,9 +136,7 @@ private:
   std::unordered_map<Id, std::vector<Scalar>> scalarsOf;
   std::unordered_map<Id, Value> values;
   std::unordered_map<Id, Place> places;
-  const spv::Function *function = nullptr;
-  std::vector<uint32_t> order;      ///< blocks as the program has them
-  std::vector<uint32_t> positionOf; ///< by number of block; ~0 when never reached
+  const Body *body = nullptr; ///< the innermost one
 };
 
 } // namespace weir::sim

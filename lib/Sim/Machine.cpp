@@ -194,15 +194,17 @@ void Machine::checkEffects(const DispatchRun &dispatch) {
     if (!access.site || access.space != Space::Storage)
       continue;
     Access declared = kernel.operands[access.binding].access;
-    Access allowed = access.isWrite ? Access::Write : Access::Read;
-    if (declared == Access::Update || declared == allowed)
-      continue;
-    reports.add(ReportKind::Effect,
-                {dispatch.command->kernel, int64_t(access.binding), access.isWrite, 0}, [&] {
-                  return "effect: the code of " + describe(dispatch) +
-                         (access.isWrite ? " writes" : " reads") + " operand " +
-                         std::to_string(access.binding) + ", which the plan says it does not";
-                });
+    for (bool isWrite : {false, true}) {
+      if (!(isWrite ? access.isWrite : access.isRead) || declared == Access::Update ||
+          declared == (isWrite ? Access::Write : Access::Read))
+        continue;
+      reports.add(ReportKind::Effect,
+                  {dispatch.command->kernel, int64_t(access.binding), isWrite, 0}, [&] {
+                    return "effect: the code of " + describe(dispatch) +
+                           (isWrite ? " writes" : " reads") + " operand " +
+                           std::to_string(access.binding) + ", which the plan says it does not";
+                  });
+    }
   }
 }
 

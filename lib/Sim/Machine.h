@@ -34,6 +34,24 @@ template <typename T> struct Lazy {
   T &operator[](size_t i) const { return items[i]; }
 };
 
+/// Whether two accesses of one dispatch race, of which one writes.
+inline bool doRace(const Program &program, const Touch &a, const Touch &b) {
+  if (!areConcurrent(a, b))
+    return false;
+  const MemoryAccess &one = program.accesses[a.site], &two = program.accesses[b.site];
+  bool areAtomic = one.isAtomic() && two.isAtomic();
+  return !areAtomic || (a.workgroup != b.workgroup && !(one.isOfDevice && two.isOfDevice));
+}
+
+/// Which of a cell's kept readers an access of their dispatch races with, or null.
+inline const Touch *findRace(const Program &program, const Touch *reads, const Touch &touch) {
+  for (const Touch *read = reads; read != reads + 2; ++read)
+    if (read->site && doRace(program, *read, touch) &&
+        (program.accesses[read->site].isWrite || program.accesses[touch.site].isWrite))
+      return read;
+  return nullptr;
+}
+
 /// The bytes of one allocation.
 struct Store {
   int64_t bytes = 0;

@@ -34,10 +34,16 @@ struct Step {
 
 enum class Space { Storage, Workgroup, Private };
 
-/// A load or store of memory.
+/// A load or store of memory, or an atomic operation on an integer there.
 struct MemoryAccess {
   Space space = Space::Storage;
-  bool isWrite = false;
+  bool isRead = false, isWrite = false;
+  spv::Op atomic = spv::Op::Nop; ///< OpNop: it is none
+  bool isOfDevice = false;       ///< atomic with those of other workgroups, too
+  /// Of an atomic operation, as wide as what it makes: what it stores, adds..., and what
+  /// OpAtomicCompareExchange compares with.
+  Register operand = 0, comparator = 0;
+  bool isAtomic() const { return atomic != spv::Op::Nop; }
   uint32_t binding = 0;    ///< Storage
   int64_t offset = 0;      ///< constant part; of the space for the other two
   int64_t objectBegin = 0; ///< the variable's own bytes in the space; not for Storage
@@ -90,6 +96,9 @@ struct Shuffle {
   spv::Op op = {};
   spv::SourceLine source;
 };
+
+/// What a reduction of a subgroup gives each of its lanes.
+enum class Reduction : uint32_t { All = 0, UpToOwn = 1, BeforeOwn = 2 };
 
 struct Program {
   std::string name; ///< of the kernel

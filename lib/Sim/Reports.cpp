@@ -91,7 +91,7 @@ static const char *getKind(bool firstWrites, bool secondWrites) {
 }
 
 static std::string getVerb(const MemoryAccess &access) {
-  return access.isWrite ? "writes" : "reads";
+  return !access.isWrite ? "reads" : access.isRead ? "updates" : "writes";
 }
 
 void Machine::reportPair(ReportKind kind, const DispatchRun &a, const Touch &aTouch,

@@ -90,7 +90,7 @@ bool Machine::checkRead(DispatchRun &dispatch, uint32_t operand, int64_t number,
   Cell &cell = store.cells[size_t(number)];
   bool isThere = true;
   if (cell.writer == dispatch.serial) {
-    if (areConcurrent(cell.write, touch))
+    if (doRace(*dispatch.program, cell.write, touch))
       reportInside(dispatch, cell.write, touch, number << store.shift, &store);
     else if (dispatch.program->accesses[cell.write.site].binding != operand)
       checkContents(dispatch, operand, number, touch);
@@ -112,6 +112,8 @@ bool Machine::checkRead(DispatchRun &dispatch, uint32_t operand, int64_t number,
     checkLife(dispatch, operand, number, touch);
 
   makeReader(cell, dispatch);
+  if (const Touch *atomic = findRace(*dispatch.program, cell.reads, touch))
+    reportInside(dispatch, *atomic, touch, number << store.shift, &store);
   cell.addRead(touch);
   return isThere;
 }
@@ -122,8 +124,9 @@ void Machine::checkWrite(DispatchRun &dispatch, uint32_t operand, int64_t number
   Store &store = *binding.store;
   Cell &cell = store.cells[size_t(number)];
   int64_t byte = number << store.shift;
+  const Program &program = *dispatch.program;
   if (cell.writer == dispatch.serial) {
-    if (areConcurrent(cell.write, touch))
+    if (doRace(program, cell.write, touch))
       reportInside(dispatch, cell.write, touch, byte, &store);
   } else {
     if (DispatchRun *writer = findDispatch(cell.writer)) {
@@ -141,7 +144,7 @@ void Machine::checkWrite(DispatchRun &dispatch, uint32_t operand, int64_t number
     if (&reader != &dispatch) {
       if (!order.isOrdered(reader.number, dispatch.number))
         reportPair(ReportKind::Race, reader, reads[0], dispatch, touch, store, number);
-    } else if (const Touch *read = findRace(reads, touch)) {
+    } else if (const Touch *read = findRace(program, reads, touch)) {
       reportInside(dispatch, *read, touch, byte, &store);
     }
   };
@@ -157,9 +160,16 @@ void Machine::checkWrite(DispatchRun &dispatch, uint32_t operand, int64_t number
     });
   if (!binding.isLive)
     checkLife(dispatch, operand, number, touch);
+  const bool isAtomic = program.accesses[touch.site].isAtomic();
+  // What races with a plain write may not do so with an atomic one behind it.
+  if (!isAtomic || cell.writer != dispatch.serial || program.accesses[cell.write.site].isAtomic())
+    cell.write = touch;
   cell.writer = dispatch.serial;
-  cell.write = touch;
   cell.others = 0;
+  if (isAtomic) {
+    makeReader(cell, dispatch);
+    cell.addRead(touch);
+  }
   if (cell.reader == dispatch.serial)
     return; // whoever races with this write raced with its reads, too: both are reported
   cell.reader = 0;

@@ -6,8 +6,9 @@
 //
 // Two accesses are ordered when they are of one invocation, or of one workgroup with
 // a barrier between, which is what phases count; across dispatches, when the plan
-// orders those. A cell keeps enough readers that a write which races with any reader
-// races with one that is kept.
+// orders those. A cell keeps enough readers that a write which races with any
+// reader races with one that is kept. Atomic operations are among them: a plain access
+// that races with any of a dispatch's races with one that is kept.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,14 +54,6 @@ struct Cell {
     }
   }
 };
-
-/// Which of two kept reads a write of the same dispatch races with, or null.
-inline const Touch *findRace(const Touch *reads, const Touch &write) {
-  for (const Touch *read = reads; read != reads + 2; ++read)
-    if (read->site && areConcurrent(*read, write))
-      return read;
-  return nullptr;
-}
 
 } // namespace weir::sim
 

@@ -276,6 +276,59 @@ StepFunction sim::findStep(Op op, Number number) {
   return nullptr;
 }
 
+template <auto function> static void reduce(Subgroup &subgroup, const Step &step) {
+  using T = typename Signature<function>::Result;
+  auto *to = subgroup.at<T>(step.to);
+  const auto *from = subgroup.at<T>(step.a);
+  const auto what = Reduction(step.number);
+  T total = subgroup.at<T>(step.b)[0];
+  for (Mask rest = subgroup.mask; rest; rest &= rest - 1) {
+    auto lane = uint32_t(std::countr_zero(rest));
+    T before = total;
+    total = rest == subgroup.mask ? from[lane] : function(total, from[lane]);
+    to[lane] = what == Reduction::BeforeOwn ? before : total;
+  }
+  for (Mask rest = what == Reduction::All ? subgroup.mask : 0; rest; rest &= rest - 1)
+    to[std::countr_zero(rest)] = total;
+}
+
+template <typename U> static StepFunction findIntReduction(Op op) {
+  using I = Int<U>;
+  switch (op) {
+  case Op::GroupNonUniformIAdd: return reduce<I::add>;
+  case Op::GroupNonUniformIMul: return reduce<I::mul>;
+  case Op::GroupNonUniformSMin: return reduce<I::smin>;
+  case Op::GroupNonUniformUMin: return reduce<I::umin>;
+  case Op::GroupNonUniformSMax: return reduce<I::smax>;
+  case Op::GroupNonUniformUMax: return reduce<I::umax>;
+  case Op::GroupNonUniformBitwiseAnd: return reduce<I::bitAnd>;
+  case Op::GroupNonUniformBitwiseOr: return reduce<I::bitOr>;
+  case Op::GroupNonUniformBitwiseXor: return reduce<I::bitXor>;
+  default: return nullptr;
+  }
+}
+
+template <typename F> static StepFunction findFloatReduction(Op op) {
+  using T = Float<F>;
+  switch (op) {
+  case Op::GroupNonUniformFAdd: return reduce<T::add>;
+  case Op::GroupNonUniformFMul: return reduce<T::mul>;
+  case Op::GroupNonUniformFMin: return reduce<T::min>;
+  case Op::GroupNonUniformFMax: return reduce<T::max>;
+  default: return nullptr;
+  }
+}
+
+StepFunction sim::findReduction(Op op, Number number) {
+  switch (number) {
+  case Number::U32: return findIntReduction<uint32_t>(op);
+  case Number::U64: return findIntReduction<uint64_t>(op);
+  case Number::F32: return findFloatReduction<float>(op);
+  case Number::F64: return findFloatReduction<double>(op);
+  }
+  return nullptr;
+}
+
 template <typename U> static StepFunction findIntStep(Glsl op) {
   using I = Int<U>;
   switch (op) {

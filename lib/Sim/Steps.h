@@ -16,6 +16,10 @@ enum class Number { U32, U64, F32, F64 };
 StepFunction findStep(spv::Op op, Number number);
 StepFunction findStep(spv::Glsl op, Number number);
 
+/// Functions of OpGroupNonUniformIAdd and the like, of the active lanes in their order:
+/// `to` = the `Reduction` that `number` says, of `a`; `b` is what none of them give.
+StepFunction findReduction(spv::Op op, Number number);
+
 /// Conversions; `number` is the immediate of some.
 enum class Convert {
   Copy32,

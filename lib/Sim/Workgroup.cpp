@@ -144,6 +144,70 @@ static void copyOut(const MemoryAccess &access, const Subgroup &subgroup, uint32
   }
 }
 
+/// One lane's turn at an integer in memory.
+template <typename U>
+static void applyAtomic(const MemoryAccess &access, const Subgroup &subgroup, uint32_t lane,
+                        unsigned char *bytes) {
+  using S = std::make_signed_t<U>;
+  U old, by = subgroup.at<U>(access.operand)[lane];
+  std::memcpy(&old, bytes, sizeof(U));
+  U value = old;
+  switch (access.atomic) {
+  case spv::Op::AtomicStore:
+  case spv::Op::AtomicExchange:
+    value = by;
+    break;
+  case spv::Op::AtomicCompareExchange:
+    value = old == subgroup.at<U>(access.comparator)[lane] ? by : old;
+    break;
+  case spv::Op::AtomicIIncrement:
+    value = old + 1;
+    break;
+  case spv::Op::AtomicIDecrement:
+    value = old - 1;
+    break;
+  case spv::Op::AtomicIAdd:
+    value = old + by;
+    break;
+  case spv::Op::AtomicISub:
+    value = old - by;
+    break;
+  case spv::Op::AtomicSMin:
+    value = U(std::min(S(old), S(by)));
+    break;
+  case spv::Op::AtomicUMin:
+    value = std::min(old, by);
+    break;
+  case spv::Op::AtomicSMax:
+    value = U(std::max(S(old), S(by)));
+    break;
+  case spv::Op::AtomicUMax:
+    value = std::max(old, by);
+    break;
+  case spv::Op::AtomicAnd:
+    value = old & by;
+    break;
+  case spv::Op::AtomicOr:
+    value = old | by;
+    break;
+  case spv::Op::AtomicXor:
+    value = old ^ by;
+    break;
+  default: // OpAtomicLoad
+    break;
+  }
+  std::memcpy(bytes, &value, sizeof(U));
+  subgroup.at<U>(access.scalars[0].value)[lane] = old;
+}
+
+static void applyAtomic(const MemoryAccess &access, const Subgroup &subgroup, uint32_t lane,
+                        unsigned char *bytes) {
+  if (access.bytes == 8)
+    applyAtomic<uint64_t>(access, subgroup, lane, bytes);
+  else
+    applyAtomic<uint32_t>(access, subgroup, lane, bytes);
+}
+
 /// What is read where there is nothing.
 static void poisonScalars(const MemoryAccess &access, const Subgroup &subgroup, uint32_t lane) {
   for (const MemoryAccess::Scalar &scalar : access.scalars)
@@ -162,13 +226,23 @@ void Workgroup::accessStorage(const MemoryAccess &access, Subgroup &subgroup) {
     Touch touch = makeTouch(access, subgroup, lane, storagePhase);
     if (offset < 0 || offset + access.bytes > binding.bytes) {
       machine.reportOutside(*dispatch, access, touch, offset, binding.bytes);
-      if (!access.isWrite)
+      if (access.isRead)
         poisonScalars(access, subgroup, lane);
       continue;
     }
     int64_t at = binding.offset + offset;
     int64_t first = at >> store.shift, last = (at + access.bytes - 1) >> store.shift;
     unsigned char *bytes = &store.values[size_t(at)];
+    if (access.isAtomic()) {
+      for (int64_t cell = first; cell <= last; ++cell) {
+        if (access.isRead)
+          machine.checkRead(*dispatch, access.binding, cell, touch);
+        if (access.isWrite)
+          machine.checkWrite(*dispatch, access.binding, cell, touch);
+      }
+      applyAtomic(access, subgroup, lane, bytes);
+      continue;
+    }
     if (access.isWrite) {
       for (int64_t cell = first; cell <= last; ++cell)
         machine.checkWrite(*dispatch, access.binding, cell, touch);
@@ -198,7 +272,7 @@ void Workgroup::accessMemory(const MemoryAccess &access, Subgroup &subgroup) {
     if (at < access.objectBegin || at + access.bytes > access.objectEnd) {
       machine.reportOutside(*dispatch, access, touch, at - access.objectBegin,
                             access.objectEnd - access.objectBegin);
-      if (!access.isWrite)
+      if (access.isRead)
         poisonScalars(access, subgroup, lane);
       continue;
     }
@@ -206,20 +280,25 @@ void Workgroup::accessMemory(const MemoryAccess &access, Subgroup &subgroup) {
     for (int64_t i = at / granule; i <= (at + access.bytes - 1) / granule; ++i) {
       Cell &cell = cells[size_t(i)];
       bool isWritten = cell.write.site;
-      if (isWritten && areConcurrent(cell.write, touch))
+      if (isWritten && doRace(program, cell.write, touch))
         machine.reportInside(*dispatch, cell.write, touch, i * granule);
-      if (!access.isWrite) {
-        if (!isWritten)
-          machine.reportUnwritten(*dispatch, access, touch, i * granule);
-        cell.addRead(touch);
+      if (const Touch *read = findRace(program, cell.reads, touch))
+        machine.reportInside(*dispatch, *read, touch, i * granule);
+      if (access.isRead && !isWritten)
+        machine.reportUnwritten(*dispatch, access, touch, i * granule);
+      if (access.isWrite && !access.isAtomic()) {
+        cell = Cell();
+        cell.write = touch;
         continue;
       }
-      if (const Touch *read = findRace(cell.reads, touch))
-        machine.reportInside(*dispatch, *read, touch, i * granule);
-      cell = Cell();
-      cell.write = touch;
+      cell.addRead(touch);
+      // As for storage, a plain write is kept.
+      if (access.isWrite && (!isWritten || program.accesses[cell.write.site].isAtomic()))
+        cell.write = touch;
     }
-    if (access.isWrite)
+    if (access.isAtomic())
+      applyAtomic(access, subgroup, lane, &memory[size_t(at)]);
+    else if (access.isWrite)
       copyOut(access, subgroup, lane, &memory[size_t(at)]);
     else
       copyIn(access, subgroup, lane, &memory[size_t(at)]);
@@ -234,7 +313,7 @@ void Workgroup::accessPrivate(const MemoryAccess &access, Subgroup &subgroup) {
     if (at < access.objectBegin || at + access.bytes > access.objectEnd) {
       machine.reportOutside(*dispatch, access, touch, at - access.objectBegin,
                             access.objectEnd - access.objectBegin);
-      if (!access.isWrite)
+      if (access.isRead)
         poisonScalars(access, subgroup, lane);
       continue;
     }

@@ -30,6 +30,7 @@ struct KernelText {
   std::string element = "%float";
   int stride = 4;
   std::string capabilities = "";
+  std::string functions = ""; ///< that it calls
 };
 
 inline std::string print(const KernelText &kernel) {
@@ -53,7 +54,7 @@ inline std::string print(const KernelText &kernel) {
   std::string types = "%void = OpTypeVoid\n%bool = OpTypeBool\n%uint = OpTypeInt 32 0\n"
                       "%float = OpTypeFloat 32\n%v3 = OpTypeVector %uint 3\n"
                       "%pv3 = OpTypePointer Input %v3\n";
-  std::string text = kernel.body + kernel.declarations;
+  std::string text = kernel.body + kernel.declarations + kernel.functions;
   std::set<int> numbers = {0, kernel.elements};
   for (size_t at = text.find("%n"); at != std::string::npos; at = text.find("%n", at + 1))
     if (std::isdigit(text[at + 2]))
@@ -84,7 +85,7 @@ inline std::string print(const KernelText &kernel) {
          "%ids = OpLoad %v3 %vi\n%i = OpCompositeExtract %uint %ids 0\n"
          "%locals = OpLoad %v3 %vl\n%l = OpCompositeExtract %uint %locals 0\n"
          "%groups = OpLoad %v3 %vw\n%w = OpCompositeExtract %uint %groups 0\n" +
-         kernel.body + "OpReturn\nOpFunctionEnd\n";
+         kernel.body + "OpReturn\nOpFunctionEnd\n" + kernel.functions;
 }
 
 /// "%x = b[index]".

@@ -401,6 +401,212 @@ TEST(Invocations, shuffles_among_active_lanes) {
                                                           "its subgroup that is not active"});
 }
 
+/// y[i] = i + 5, then `update` of the element `%p` of y.
+static KernelText makeUpdate(const std::string &update, const std::string &element = "%i") {
+  return {.body = "%start = OpIAdd %uint %i %n5\n" + store("z", "%b1", "%i", "%start") + fence +
+                  "%p = OpAccessChain %pelement %b1 %n0 " + element + "\n" + update,
+          .declarations = "%full = OpConstant %uint 328\n",
+          .element = "%uint"};
+}
+
+static std::vector<uint32_t> getInts(const SimOutcome &outcome) {
+  const Bytes &data = outcome.results[0].data;
+  std::vector<uint32_t> ints(data.size() / 4);
+  std::memcpy(ints.data(), data.data(), data.size());
+  return ints;
+}
+
+TEST(Invocations, atomics_compute) {
+  const std::string all = " %p %n1 %n0 ";
+  auto make = [&](const std::string &update) {
+    Sample sample = makeOne(makeUpdate(update), 1, 8, "ru");
+    expectSilence(sample);
+    return getInts(sample.run());
+  };
+  auto add = [&](const std::string &op, const std::string &operands) {
+    return make("%old = Op" + op + " %uint" + all + operands + "\n")[4];
+  };
+  EXPECT_EQ(add("AtomicIAdd", "%n3"), 12u);
+  EXPECT_EQ(add("AtomicISub", "%n3"), 6u);
+  EXPECT_EQ(add("AtomicIIncrement", ""), 10u);
+  EXPECT_EQ(add("AtomicIDecrement", ""), 8u);
+  EXPECT_EQ(add("AtomicExchange", "%n3"), 3u);
+  EXPECT_EQ(add("AtomicCompareExchange", "%n0 %n3 %n9"), 3u);
+  EXPECT_EQ(add("AtomicCompareExchange", "%n0 %n3 %n8"), 9u);
+  EXPECT_EQ(add("AtomicUMin", "%n7"), 7u);
+  EXPECT_EQ(add("AtomicUMax", "%n7"), 9u);
+  EXPECT_EQ(add("AtomicSMin", "%n7"), 7u);
+  EXPECT_EQ(add("AtomicSMax", "%n12"), 12u);
+  EXPECT_EQ(add("AtomicAnd", "%n3"), 1u);
+  EXPECT_EQ(add("AtomicOr", "%n3"), 11u);
+  EXPECT_EQ(add("AtomicXor", "%n3"), 10u);
+  EXPECT_EQ(make("OpAtomicStore %p %n1 %n0 %n3\n")[4], 3u);
+  // What was there before.
+  EXPECT_EQ(make("%old = OpAtomicIAdd %uint" + all + "%n3\nOpAtomicStore" + all + "%old\n")[4], 9u);
+  EXPECT_EQ(make("%old = OpAtomicLoad %uint" + all + "\n%new = OpIAdd %uint %old %n3\n" +
+                 store("n", "%b1", "%i", "%new"))[4],
+            12u);
+}
+
+TEST(Invocations, atomics_do_not_race) {
+  const std::string add = "%old = OpAtomicIAdd %uint %p %n1 %n0 %l\n";
+  Sample sample = makeOne(makeUpdate(add, "%n0"), 1, 8, "ru");
+  expectSilence(sample);
+  EXPECT_EQ(getInts(sample.run())[0], 33u); // 5, and 0 + 1 + ... + 7
+  // But with plain ones, whichever comes first, also of one that does both.
+  std::string read = "%plain = OpLoad %uint %p\n", write = "OpStore %p %l\n";
+  for (const std::string &update :
+       {read + "%n = OpIAdd %uint %plain %l\nOpStore %p %n\n", add + read, read + add}) {
+    EXPECT_FALSE(makeOne(makeUpdate(update, "%n0"), 1, 8, "ru").run().reports.empty()) << update;
+  }
+  std::string first = "%c = OpIEqual %bool %l %n0\nOpSelectionMerge %merge None\n"
+                      "OpBranchConditional %c %then %merge\n%then = OpLabel\n" +
+                      write + "OpBranch %merge\n%merge = OpLabel\n";
+  expectReport(makeOne(makeUpdate(first + add, "%n0"), 1, 8, "ru"),
+               {"WAW: in dispatch 0 ", " updates byte 0 of result \"y\", which thread 0 of "
+                                       "workgroup 0 writes; no barrier in the kernel"});
+  expectSilence(makeOne(makeUpdate(first + fence + add, "%n0"), 1, 8, "ru"));
+}
+
+TEST(Invocations, atomics_of_workgroup_memory) {
+  auto make = [](const std::string &update) {
+    return makeOne({.body = "%cell = OpAccessChain %pcell %tile %n0\n"
+                            "%c = OpIEqual %bool %l %n0\nOpSelectionMerge %merge None\n"
+                            "OpBranchConditional %c %then %merge\n%then = OpLabel\n"
+                            "OpStore %cell %n1\nOpBranch %merge\n%merge = OpLabel\n" +
+                            std::string(fence) + update + fence + "%y = OpLoad %uint %cell\n" +
+                            store("y", "%b1", "%i", "%y"),
+                    .declarations = "%tiles = OpTypeArray %uint %n16\n"
+                                    "%ptile = OpTypePointer Workgroup %tiles\n"
+                                    "%pcell = OpTypePointer Workgroup %uint\n"
+                                    "%tile = OpVariable %ptile Workgroup\n"
+                                    "%full = OpConstant %uint 328\n",
+                    .interface = "%tile",
+                    .element = "%uint"});
+  };
+  Sample sample = make("%old = OpAtomicUMax %uint %cell %n2 %n0 %l\n");
+  expectSilence(sample);
+  EXPECT_EQ(getInts(sample.run())[5], 7u);
+  EXPECT_FALSE(make("%old = OpAtomicUMax %uint %cell %n2 %n0 %l\n%z = OpLoad %uint %cell\n")
+                   .run()
+                   .reports.empty());
+  EXPECT_FALSE(make("OpStore %cell %l\n").run().reports.empty());
+}
+
+TEST(Invocations, atomics_have_a_scope) {
+  // Of the device, or of each of two workgroups.
+  for (std::string scope : {"%n1", "%n2"}) {
+    Sample sample;
+    sample.addKernel({.body = store("z", "%b1", "%i", "%n0"), .element = "%uint"}, "rw");
+    sample.addKernel({.body = "%p = OpAccessChain %pelement %b1 %n0 %n0\n%old = OpAtomicIAdd %uint "
+                              "%p " +
+                              scope + " %n0 %l\n",
+                      .element = "%uint"},
+                     "ru");
+    sample.plan.commands = {dispatch(0, 0, {sample.x, sample.y}), barrier({sample.y}),
+                            dispatch(1, 1, {sample.x, sample.y}, 2)};
+    if (scope == "%n2") {
+      expectReport(sample, {"WAW: in dispatch 1 ", "; nothing orders workgroups"});
+      continue;
+    }
+    expectSilence(sample);
+    EXPECT_EQ(getInts(sample.run())[0], 56u);
+  }
+}
+
+/// y[i] = op of x, of the lanes below `bound`.
+static Sample makeReduction(const std::string &op, const std::string &how,
+                            const std::string &bound = "%n8") {
+  bool isFloat = op[0] == 'F';
+  return makeOne(
+      {.body = load("f", "%b0", "%i") + "%u = OpConvertFToU %uint %f\n%c = OpULessThan %bool %l " +
+               bound +
+               "\nOpSelectionMerge %merge None\nOpBranchConditional %c %then %merge\n"
+               "%then = OpLabel\n%r = OpGroupNonUniform" +
+               op + (isFloat ? " %float %n3 " : " %uint %n3 ") + how +
+               (isFloat ? " %f\n" : " %u\n") +
+               (isFloat ? "%z = OpCopyObject %float %r\n" : "%z = OpConvertUToF %float %r\n") +
+               "OpBranch %merge\n%merge = OpLabel\n%y = OpPhi %float %f1 %entry %z %then\n" +
+               store("y", "%b1", "%i", "%y"),
+       .capabilities = "OpCapability GroupNonUniformArithmetic\n"});
+}
+
+TEST(Invocations, reductions_of_a_subgroup) {
+  auto run = [](const std::string &op, const std::string &how, const std::string &bound = "%n8") {
+    Sample sample = makeReduction(op, how, bound);
+    expectSilence(sample);
+    return getFloats(sample.run());
+  };
+  using Floats = std::vector<float>;
+  EXPECT_EQ(run("FAdd", "Reduce"), Floats(8, 28));
+  EXPECT_EQ(run("IAdd", "Reduce"), Floats(8, 28));
+  EXPECT_EQ(run("FMax", "Reduce"), Floats(8, 7));
+  EXPECT_EQ(run("FMin", "Reduce"), Floats(8, 0));
+  EXPECT_EQ(run("UMax", "Reduce"), Floats(8, 7));
+  EXPECT_EQ(run("SMin", "Reduce"), Floats(8, 0));
+  EXPECT_EQ(run("BitwiseXor", "Reduce", "%n4"), (Floats{0, 0, 0, 0, 1, 1, 1, 1}));
+  EXPECT_EQ(run("FAdd", "Reduce", "%n4"), (Floats{6, 6, 6, 6, 1, 1, 1, 1}));
+  EXPECT_EQ(run("FAdd", "InclusiveScan"), (Floats{0, 1, 3, 6, 10, 15, 21, 28}));
+  EXPECT_EQ(run("IAdd", "ExclusiveScan"), (Floats{0, 0, 1, 3, 6, 10, 15, 21}));
+  EXPECT_EQ(run("FMul", "ExclusiveScan"), (Floats{1, 0, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(run("FMax", "ExclusiveScan")[0], -INFINITY);
+  EXPECT_EQ(run("UMin", "ExclusiveScan")[0], float(UINT32_MAX));
+  EXPECT_EQ(run("SMin", "ExclusiveScan")[0], float(INT32_MAX));
+}
+
+/// 1 for what is below 2, else twice it.
+static const char *const twice = "%twice = OpFunction %float None %ftype\n"
+                                 "%v = OpFunctionParameter %float\n%fentry = OpLabel\n"
+                                 "%small = OpFOrdLessThan %bool %v %f2\n"
+                                 "OpSelectionMerge %fend None\n"
+                                 "OpBranchConditional %small %fthen %fend\n%fthen = OpLabel\n"
+                                 "OpReturnValue %f1\n%fend = OpLabel\n"
+                                 "%v2 = OpFMul %float %v %f2\nOpReturnValue %v2\nOpFunctionEnd\n";
+
+TEST(Invocations, call_functions) {
+  std::string types = "%ftype = OpTypeFunction %float %float\n";
+  Sample sample = makeOne({.body = load("x", "%b0", "%i") +
+                                   "%a = OpFunctionCall %float %twice %x\n"
+                                   "%b = OpFunctionCall %float %twice %a\n"
+                                   "%y = OpFSub %float %b %a\n" +
+                                   store("y", "%b1", "%i", "%y"),
+                           .declarations = types,
+                           .functions = twice});
+  expectSilence(sample);
+  EXPECT_EQ(getFloats(sample.run()), (std::vector<float>{0, 0, 4, 6, 8, 10, 12, 14}));
+  // In a loop, into a variable of the caller's.
+  KernelText kernel = {.body = load("x", "%b0", "%i") +
+                               "OpStore %own %x\nOpBranch %head\n%head = OpLabel\n"
+                               "%k = OpPhi %uint %n0 %entry %next %body\n"
+                               "%more = OpULessThan %bool %k %n2\nOpLoopMerge %done %body None\n"
+                               "OpBranchConditional %more %body %done\n%body = OpLabel\n"
+                               "%none = OpFunctionCall %void %change %own\n"
+                               "%next = OpIAdd %uint %k %n1\nOpBranch %head\n%done = OpLabel\n"
+                               "%y = OpLoad %float %own\n" +
+                               store("y", "%b1", "%i", "%y"),
+                       .variables = "%own = OpVariable %pown Function\n",
+                       .declarations = types + "%pown = OpTypePointer Function %float\n"
+                                               "%ctype = OpTypeFunction %void %pown\n",
+                       .functions = "%change = OpFunction %void None %ctype\n"
+                                    "%to = OpFunctionParameter %pown\n%centry = OpLabel\n"
+                                    "%was = OpLoad %float %to\n"
+                                    "%will = OpFunctionCall %float %twice %was\n"
+                                    "OpStore %to %will\nOpReturn\nOpFunctionEnd\n" +
+                                    std::string(twice)};
+  sample = makeOne(kernel);
+  expectSilence(sample);
+  EXPECT_EQ(getFloats(sample.run()), (std::vector<float>{1, 1, 8, 12, 16, 20, 24, 28}));
+}
+
+TEST(Invocations, functions_have_barriers) {
+  for (std::string body : {fence, ""}) {
+    KernelText kernel = reverse("%none = OpFunctionCall %void %sync\n");
+    kernel.functions = "%sync = OpFunction %void None %signature\n%sentry = OpLabel\n" + body +
+                       "OpReturn\nOpFunctionEnd\n";
+    EXPECT_EQ(makeOne(kernel, 1, 16).run().reports.empty(), !body.empty());
+  }
+}
+
 TEST(Invocations, unreachable_is_never_reached) {
   auto make = [](const std::string &bound) {
     return makeOne({.body = load("x", "%b0", "%i") + store("y", "%b1", "%i", "%x") +
@@ -686,12 +892,42 @@ TEST(Contents, source_lines) {
 
 TEST(Refusals, say_what_is_not_known) {
   Sample sample = makeOne({.body = load("x", "%b0", "%i") +
-                                   "%r = OpGroupNonUniformFAdd %float %n3 Reduce %x\n" +
-                                   store("y", "%b1", "%i", "%r"),
-                           .capabilities = "OpCapability GroupNonUniformArithmetic\n"});
+                                   "%r = OpGroupNonUniformAllEqual %bool %n3 %x\n"
+                                   "%y = OpSelect %float %r %f1 %f2\n" +
+                                   store("y", "%b1", "%i", "%y"),
+                           .capabilities = "OpCapability GroupNonUniformVote\n"});
   EXPECT_NE(getError(sample).find("code/vulkan/k0.spv: word "), std::string::npos);
-  EXPECT_NE(getError(sample).find("OpGroupNonUniformFAdd is not known to the simulator"),
+  EXPECT_NE(getError(sample).find("OpGroupNonUniformAllEqual is not known to the simulator"),
             std::string::npos);
+  // Acquires and releases.
+  sample = makeOne(makeUpdate("%old = OpAtomicIAdd %uint %p %n1 %n72 %l\n"), 1, 8, "ru");
+  EXPECT_NE(getError(sample).find("OpAtomicIAdd orders other memory, which"), std::string::npos);
+}
+
+TEST(Refusals, functions_that_call_themselves) {
+  Sample sample =
+      makeOne({.body = load("x", "%b0", "%i") + "%y = OpFunctionCall %float %outer %x\n" +
+                       store("y", "%b1", "%i", "%y"),
+               .declarations = "%ftype = OpTypeFunction %float %float\n",
+               .functions = "%outer = OpFunction %float None %ftype\n"
+                            "%o = OpFunctionParameter %float\n%oentry = OpLabel\n"
+                            "%r = OpFunctionCall %float %twice %o\n"
+                            "OpReturnValue %r\nOpFunctionEnd\n" +
+                            std::string(twice)});
+  EXPECT_EQ(getError(sample), "");
+  Bytes &code = sample.artifact.code.begin()->second;
+  std::vector<uint32_t> words(code.size() / 4);
+  std::memcpy(words.data(), code.data(), code.size());
+  uint32_t outer = 0;
+  for (size_t at = 5; at < words.size(); at += words[at] >> 16)
+    if ((words[at] & 0xffff) == 57) { // OpFunctionCall; the kernel's comes first
+      outer = outer ? outer : words[at + 3];
+      words[at + 3] = outer;
+    }
+  std::memcpy(code.data(), words.data(), code.size());
+  EXPECT_NE(getError(sample).find("OpFunctionCall calls a function that has called it"),
+            std::string::npos)
+      << getError(sample);
 }
 
 TEST(Refusals, code_that_does_not_fit_the_plan) {
