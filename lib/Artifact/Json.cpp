@@ -17,7 +17,8 @@ using ordered_json = nlohmann::ordered_json;
 namespace {
 
 constexpr size_t maxDepth = 32;
-const char *const tooDeep = "values are nested more than 32 levels deep";
+const std::string tooDeep =
+    "values are nested more than " + std::to_string(maxDepth) + " levels deep";
 
 /// Keeps what nlohmann's parser says of the first mistake.
 class Mistake : public nlohmann::json_sax<nlohmann::json> {

@@ -17,9 +17,9 @@ static constexpr size_t maxDepth = 128;
 // Instructions
 //===----------------------------------------------------------------------===//
 
-void Walk::record(const Instruction &instruction, Id pointer, Id type, bool reads, bool writes,
-                  bool isAtomic, const Context &context) {
-  Value to = get(pointer);
+void Walk::record(const Instruction &instruction, Id type, bool reads, bool writes,
+                  const Context &context) {
+  Value to = get(instruction.operands[0]);
   MemoryAccess access;
   if (to.kind == Value::Kind::Pointer) {
     if (to.root == Value::Root::Private || to.root == Value::Root::BuiltIn)
@@ -43,11 +43,19 @@ void Walk::record(const Instruction &instruction, Id pointer, Id type, bool read
     access.alignment = accessed.alignment;
   access.reads = reads;
   access.writes = writes;
-  access.isAtomic = isAtomic;
   access.guards = context.guards;
   access.isCertain = context.isCertain && !isInHeader && !hasReturned;
   access.loops = context.loops;
+  access.isInHeader = isInHeader;
   access.position = position++;
+  if (instruction.op >= Op::AtomicLoad && instruction.op <= Op::AtomicXor) {
+    std::optional<int64_t> scope = getConstant(instruction.operands[1]);
+    bool isOfDevice =
+        scope && (Scope(*scope) == Scope::Device || Scope(*scope) == Scope::QueueFamily);
+    access.isAtomic = isOfDevice || (access.root == MemoryAccess::Root::Shared && scope &&
+                                     Scope(*scope) == Scope::Workgroup);
+    access.isCertain &= access.isAtomic; // else it may be so among some, but not others
+  }
   access.word = instruction.word;
   access.source = instruction.source;
   map.accesses.push_back(std::move(access));
@@ -83,16 +91,13 @@ void Walk::visit(const Instruction &instruction, const Context &context) {
   const std::span<const uint32_t> &operands = instruction.operands;
   switch (instruction.op) {
   case Op::Load:
-    record(instruction, operands[0], instruction.type, true, false, false, context);
+  case Op::AtomicLoad:
+    record(instruction, instruction.type, true, false, context);
     break;
   case Op::Store:
-    record(instruction, operands[0], module.getTypeOf(operands[1]), false, true, false, context);
-    break;
-  case Op::AtomicLoad:
-    record(instruction, operands[0], instruction.type, true, false, true, context);
-    break;
   case Op::AtomicStore:
-    record(instruction, operands[0], module.getTypeOf(operands[3]), false, true, true, context);
+    record(instruction, module.getTypeOf(operands[instruction.op == Op::Store ? 1 : 3]), false,
+           true, context);
     break;
   case Op::AtomicExchange:
   case Op::AtomicCompareExchange:
@@ -107,7 +112,7 @@ void Walk::visit(const Instruction &instruction, const Context &context) {
   case Op::AtomicAnd:
   case Op::AtomicOr:
   case Op::AtomicXor:
-    record(instruction, operands[0], instruction.type, true, true, true, context);
+    record(instruction, instruction.type, true, true, context);
     break;
   case Op::ControlBarrier:
     recordBarrier(instruction, context);

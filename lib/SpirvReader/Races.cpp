@@ -59,6 +59,8 @@ static Answer isBarrierBetween(const AddressMap &map, const MemoryAccess &first,
     // An execution comes by it in its own trip of all loops around the barrier.
     auto comesBy = [&](const MemoryAccess &access) {
       bool isInTrip = barrier.loops.empty() || isAround(access, barrier.loops.size() - 1);
+      if (access.isInHeader && barrier.loops.size() == access.loops.size())
+        return false; // not the last time
       return isInTrip &&
              std::all_of(barrier.guards.begin(), barrier.guards.end(), [&](const Affine &guard) {
                return std::find(access.guards.begin(), access.guards.end(), guard) !=

@@ -284,21 +284,21 @@ Value Walk::evaluateComparison(const Instruction &instruction) {
   if (!a || !b)
     return {};
   switch (instruction.op) {
+  case Op::UGreaterThan:
+  case Op::SGreaterThan:
+    std::swap(a, b);
+    [[fallthrough]];
   case Op::ULessThan:
   case Op::SLessThan:
     holdsIf(*b - *a - Affine::of(1));
     break;
+  case Op::UGreaterThanEqual:
+  case Op::SGreaterThanEqual:
+    std::swap(a, b);
+    [[fallthrough]];
   case Op::ULessThanEqual:
   case Op::SLessThanEqual:
     holdsIf(*b - *a);
-    break;
-  case Op::UGreaterThan:
-  case Op::SGreaterThan:
-    holdsIf(*a - *b - Affine::of(1));
-    break;
-  case Op::UGreaterThanEqual:
-  case Op::SGreaterThanEqual:
-    holdsIf(*a - *b);
     break;
   case Op::IEqual:
     holdsIf(*a - *b);

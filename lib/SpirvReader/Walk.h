@@ -75,8 +75,8 @@ private:
   Value evaluateLoad(const Instruction &instruction);
   Value getVariable(const Variable &variable);
   Value getBuiltIn(BuiltIn builtIn, uint32_t axis);
-  void record(const Instruction &instruction, Id pointer, Id type, bool reads, bool writes,
-              bool isAtomic, const Context &context);
+  void record(const Instruction &instruction, Id type, bool reads, bool writes,
+              const Context &context);
   void recordBarrier(const Instruction &instruction, const Context &context);
 
   Value get(Id id);

@@ -39,7 +39,8 @@ struct Loop {
 struct MemoryAccess {
   enum class Root { Binding, Shared, Unknown } root = Root::Unknown;
   uint32_t binding = 0; ///< of set 0; the variable of workgroup memory
-  bool reads = false, writes = false, isAtomic = false;
+  bool reads = false, writes = false;
+  bool isAtomic = false; ///< among all who see the memory
   std::optional<Affine> address; ///< bytes from the root's begin
   int64_t bytes = 0;             ///< from the address on; 0 when not known
   int64_t alignment = 1;         ///< bytes, that the accessed type needs
@@ -48,6 +49,8 @@ struct MemoryAccess {
   /// It runs whenever the guards hold, for all ids and counters below their counts.
   bool isCertain = false;
   std::vector<uint32_t> loops; ///< around it, outermost first
+  /// In the first block of the innermost loop, which runs once more than there are trips.
+  bool isInHeader = false;
   /// In one trip of the loops around both of two places, the smaller comes first.
   uint32_t position = 0;
   uint32_t word = 0; ///< of the instruction in the module

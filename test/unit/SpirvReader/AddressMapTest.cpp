@@ -161,6 +161,64 @@ TEST(AddressMap, ids) {
   EXPECT_EQ(getLast("%s = OpCompositeExtract %uint %groups 1\n" + store("%s")), "0");
 }
 
+TEST(AddressMap, atomics_have_a_scope) {
+  for (std::string scope : {"%n1", "%n2"}) { // the device, the workgroup
+    bool isOfDevice = scope == "%n1";
+    AddressMap map = readMap("%to = OpAccessChain %p %x %n0 %n0\n"
+                             "%old = OpAtomicIAdd %uint %to " +
+                             scope +
+                             " %n0 %l\n"
+                             "%cell = OpAccessChain %pt %tile %n0\n"
+                             "%was = OpAtomicIAdd %uint %cell " +
+                             scope + " %n0 %l\n");
+    ASSERT_EQ(map.accesses.size(), 2u);
+    EXPECT_EQ(map.accesses[0].isAtomic, isOfDevice);
+    EXPECT_TRUE(map.accesses[1].isAtomic);
+    EXPECT_EQ(isFreeOfRaces(map, MemoryAccess::Root::Binding, 0).answer,
+              isOfDevice ? Answer::Yes : Answer::Unknown);
+    EXPECT_EQ(isFreeOfRaces(map, MemoryAccess::Root::Shared, map.accesses[1].binding).answer,
+              Answer::Yes);
+  }
+}
+
+TEST(AddressMap, barriers_order_what_their_semantics_name) {
+  auto read = [](const std::string &operands) {
+    std::vector<BarrierPlace> barriers = readMap("OpControlBarrier " + operands + "\n").barriers;
+    std::string text;
+    for (const BarrierPlace &barrier : barriers)
+      text += std::string(barrier.ordersBindings ? "bindings " : "") +
+              (barrier.ordersShared ? "shared " : "") + (barrier.isUniform ? "all" : "some");
+    return text;
+  };
+  EXPECT_EQ(read("%n2 %n2 %n264"), "shared all");
+  EXPECT_EQ(read("%n2 %n1 %n264"), "shared all");
+  EXPECT_EQ(read("%n2 %n3 %n264"), "all"); // memory of the subgroup
+  EXPECT_EQ(read("%n2 %n2 %n0"), "all");
+  EXPECT_EQ(read("%n3 %n3 %n264"), ""); // of the subgroup
+}
+
+TEST(AddressMap, headers_run_once_more) {
+  // What the last test loads has no barrier of the loop behind it.
+  const std::string fence = "OpControlBarrier %n2 %n2 %n264\n";
+  for (std::string behind : {std::string(), fence}) {
+    AddressMap map =
+        readMap("%cell = OpAccessChain %pt %tile %n0\n"
+                "OpBranch %head\n%head = OpLabel\n"
+                "%k = OpPhi %uint %n0 %entry %next %body\n"
+                "%x0 = OpLoad %uint %cell\n"
+                "%more = OpULessThan %bool %k %n4\nOpLoopMerge %done %body None\n"
+                "OpBranchConditional %more %body %done\n%body = OpLabel\n" +
+                fence + "%next = OpIAdd %uint %k %n1\nOpBranch %head\n%done = OpLabel\n" + behind +
+                "%c = OpIEqual %bool %l %n0\nOpSelectionMerge %end None\n"
+                "OpBranchConditional %c %then %end\n%then = OpLabel\n"
+                "OpStore %cell %n1\nOpBranch %end\n%end = OpLabel\n");
+    ASSERT_EQ(map.accesses.size(), 2u);
+    EXPECT_TRUE(map.accesses[0].isInHeader);
+    EXPECT_EQ(isFreeOfRaces(map, MemoryAccess::Root::Shared, map.accesses[0].binding).answer,
+              behind.empty() ? Answer::Unknown : Answer::Yes);
+  }
+}
+
 TEST(AddressMap, digits) {
   EXPECT_EQ(getLast("%s = OpUMod %uint %i %n10\n" + store("%s")), "(8 group + local) % 10");
   EXPECT_EQ(getLast("%s = OpUDiv %uint %i %n10\n" + store("%s")), "(8 group + local) / 10");
