@@ -56,7 +56,7 @@ LogicalResult Differentiate::expand(autodiff::VjpOp op) {
   if (failed(expandAll(callee)))
     return failure();
   FailureOr<func::FuncOp> vjp =
-      autodiff::buildVjp(callee, op.getSeeded(), op.getWanted(), "weir_vjp");
+      autodiff::buildVjp(callee, op.getSeeded(), op.getWanted(), op.getTotals(), "weir_vjp");
   if (failed(vjp))
     return failure();
   Block &body = vjp->getBody().front();

@@ -63,6 +63,18 @@ def DifferentiatePass : Pass<"weir-differentiate", "mlir::ModuleOp"> {
                            "weir::norm::NormDialect"];
 }
 
+def SplitBackwardPass : Pass<"weir-split-backward", "mlir::ModuleOp"> {
+  let summary = "Makes forward, input pass and weight pass of a joint backward.";
+  let description = [{
+    Must run after weir-differentiate. A function F.split, which holds forward and
+    backward of F with its totals marked, becomes F.forward, F.backward_input and
+    F.backward_weight. Each op runs in one of them; the weight pass computes no total
+    cotangent of an activation. docs/gradients.md has an example.
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
 def VerifyGradientPass : Pass<"weir-verify-gradient", "mlir::ModuleOp"> {
   let summary = "Rejects what the gradient level does not hold.";
 }

@@ -18,6 +18,7 @@ static void addToGraph(OpPassManager &manager, const PipelineOptions &) {
 
 static void addToGradient(OpPassManager &manager, const PipelineOptions &) {
   manager.addPass(createDifferentiatePass());
+  manager.addPass(createSplitBackwardPass());
 }
 
 static void addToKernels(OpPassManager &manager, const PipelineOptions &options) {

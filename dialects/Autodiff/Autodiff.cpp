@@ -8,6 +8,7 @@ using namespace mlir;
 using namespace weir::autodiff;
 
 #include "dialects/Autodiff/AutodiffDialect.cpp.inc"
+#include "dialects/Autodiff/AutodiffEnums.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/Autodiff/AutodiffOps.cpp.inc"
 
@@ -16,6 +17,34 @@ void AutodiffDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/Autodiff/AutodiffOps.cpp.inc"
       >();
+}
+
+static bool isFloatTensor(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && isa<FloatType>(tensor.getElementType());
+}
+
+LogicalResult AutodiffDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  auto function = dyn_cast<func::FuncOp>(op);
+  auto numbers = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
+  if (attribute.getName() != splitAttrName || !function || !numbers)
+    return op->emitError() << attribute.getName() << " is no attribute of the autodiff dialect; it "
+                           << "has " << splitAttrName << " = array<i64: arguments, results>, of "
+                           << "functions";
+  ArrayRef<Type> arguments = function.getArgumentTypes(), results = function.getResultTypes();
+  if (numbers.size() != 2 || numbers[0] < 0 || numbers[0] > int64_t(arguments.size()) ||
+      numbers[1] < 0 || numbers[1] > int64_t(results.size())) // C1
+    return function.emitOpError() << splitAttrName << " is " << numbers << "; it is two numbers, "
+                                  << "of the " << arguments.size() << " arguments and "
+                                  << results.size() << " results";
+  SmallVector<Type> floats =
+      llvm::filter_to_vector(arguments.take_front(numbers[0]), isFloatTensor);
+  ArrayRef<Type> gradients = results.drop_front(numbers[1]);
+  if (gradients != ArrayRef<Type>(floats)) // C2
+    return function.emitOpError() << "has " << gradients.size()
+                                  << " gradients, which aren't of the "
+                                  << "types of its " << floats.size() << " float arguments";
+  return success();
 }
 
 /// Checks that `numbers` rise, each that of a float tensor among `types`.
@@ -28,8 +57,7 @@ static LogicalResult verifyNumbers(VjpOp op, StringRef name, ArrayRef<int64_t> n
     if (number >= int64_t(types.size()))
       return op.emitOpError() << name << " names " << what << " " << number << ", the callee has "
                               << types.size();
-    auto tensor = dyn_cast<RankedTensorType>(types[number]);
-    if (!tensor || !isa<FloatType>(tensor.getElementType()))
+    if (!isFloatTensor(types[number]))
       return op.emitOpError() << name << " names " << what << " " << number << " of type "
                               << types[number] << "; only float tensors have gradients";
     last = number;

@@ -9,9 +9,19 @@
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "dialects/Autodiff/AutodiffDialect.h.inc"
+#include "dialects/Autodiff/AutodiffEnums.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/Autodiff/AutodiffOps.h.inc"
+
+namespace weir::autodiff {
+
+/// On a function: how many of its arguments and results are those of the function whose
+/// forward and backward it holds, a `DenseI64ArrayAttr` of two numbers.
+inline constexpr llvm::StringLiteral splitAttrName = "autodiff.split";
+
+} // namespace weir::autodiff
 
 #endif // WEIR_DIALECTS_AUTODIFF_AUTODIFF_H

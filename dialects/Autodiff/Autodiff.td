@@ -3,8 +3,10 @@
 #ifndef WEIR_DIALECTS_AUTODIFF_TD
 #define WEIR_DIALECTS_AUTODIFF_TD
 
+include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def Autodiff_Dialect : Dialect {
   let name = "autodiff";
@@ -13,8 +15,22 @@ def Autodiff_Dialect : Dialect {
   let description = [{
     Ops on ranked tensors that name a function at the `graph` level. They are gone
     at the `gradient` level: weir-differentiate puts forward and backward in their
-    place.
+    place, weir-split-backward deals with `autodiff.total`.
+
+    A function F.split that has the attribute `autodiff.split = [a, r]` holds the
+    forward and the whole backward of F: its first `a` arguments are those of F, the
+    others cotangents, its first `r` results those of F, the others gradients.
+
+    - (C1) the attribute is two numbers, of arguments and results that there are.
+    - (C2) the other results have the types of the float tensors among the first `a`
+      arguments, whose gradients they are.
   }];
+  let hasOperationAttrVerify = 1;
+}
+
+def Autodiff_ValueKind : I32EnumAttr<"ValueKind", "what a value depends on", [
+  I32EnumAttrCase<"activation", 0>, I32EnumAttrCase<"weight", 1>]> {
+  let cppNamespace = "::weir::autodiff";
 }
 
 class Autodiff_Op<string mnemonic, list<Trait> traits = []>
@@ -29,6 +45,7 @@ def Autodiff_VjpOp
     numbered in `wanted`, in that order, the sum over the results numbered in
     `seeded` of cotangent times derivative. The other results count as if their
     cotangents were 0. An argument that no seeded result depends on has gradient 0.
+    With `totals` the backward marks every total by an `autodiff.total`.
 
     - (C1) `callee` is a function of one block in the same module.
     - (C2) `arguments` have the types of its arguments.
@@ -54,12 +71,35 @@ def Autodiff_VjpOp
   }];
   let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<AnyRankedTensor>:$arguments,
                        Variadic<AnyRankedTensor>:$cotangents, DenseI64ArrayAttr:$seeded,
-                       DenseI64ArrayAttr:$wanted);
+                       DenseI64ArrayAttr:$wanted, UnitAttr:$totals);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
     $callee `(` $arguments `)` `seeded` $seeded `(` $cotangents `)` `wanted` $wanted attr-dict `:`
     functional-type(operands, results)
   }];
+}
+
+def Autodiff_TotalOp : Autodiff_Op<"total", [Pure, AllTypesMatch<["cotangent", "total"]>]> {
+  let summary = "All that flows back to a value, complete.";
+  let description = [{
+    Gives `cotangent` as it is, and says that it is the total cotangent of one result
+    of one op: nothing is added to it any more, and what flows on from that op is
+    computed from it. `kind` says what the result depends on: `activation`, on an
+    argument that is no weight, an integer's perhaps; `weight`, on weights alone. A
+    weight is an argument of kind `param`.
+
+    - (C1) `cotangent` is a ranked tensor of floats.
+
+    ```mlir
+    func.func @example(%dh: tensor<4xf32>) -> tensor<4xf32> {
+      %total = autodiff.total activation %dh : tensor<4xf32>
+      return %total : tensor<4xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Autodiff_ValueKind:$kind, RankedTensorOf<[AnyFloat]>:$cotangent);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$total);
+  let assemblyFormat = "$kind $cotangent attr-dict `:` type($total)";
 }
 
 #endif // WEIR_DIALECTS_AUTODIFF_TD

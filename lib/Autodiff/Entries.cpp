@@ -4,12 +4,13 @@
 
 #include "dialects/Autodiff/Autodiff.h"
 #include "dialects/Schedule/Schedule.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace weir;
 using namespace weir::autodiff;
 
-static bool isFloatTensor(Type type) {
+bool weir::autodiff::isFloatTensor(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && isa<FloatType>(tensor.getElementType());
 }
@@ -20,6 +21,11 @@ static SmallVector<int64_t> findFloats(TypeRange types) {
     if (isFloatTensor(type))
       found.push_back(index);
   return found;
+}
+
+bool weir::autodiff::isWeight(func::FuncOp function, int64_t index) {
+  auto kind = function.getArgAttrOfType<StringAttr>(index, schedule::kindAttrName);
+  return kind && kind == "param";
 }
 
 static std::string getName(Attribute name, StringRef fallback, int64_t index) {
@@ -34,6 +40,21 @@ std::string weir::autodiff::getArgumentName(func::FuncOp function, int64_t index
 
 std::string weir::autodiff::getResultName(func::FuncOp function, int64_t index) {
   return getName(function.getResultAttr(index, schedule::nameAttrName), "result", index);
+}
+
+LogicalResult weir::autodiff::checkNames(func::FuncOp function, func::FuncOp entry) {
+  LogicalResult result = success();
+  auto check = [&](unsigned number, StringRef what, auto getName) {
+    llvm::StringMap<unsigned> seen;
+    for (unsigned index = 0; index < number; ++index)
+      if (std::string name = getName(entry, index); !seen.try_emplace(name, index).second)
+        result = function.emitOpError()
+                 << "cannot have entry '" << entry.getName() << "': two of its " << what
+                 << "s would be named '" << name << "'";
+  };
+  check(entry.getNumArguments(), "argument", getArgumentName);
+  check(entry.getNumResults(), "result", getResultName);
+  return result;
 }
 
 FailureOr<func::FuncOp> weir::autodiff::addEntry(func::FuncOp function, StringRef suffix,
@@ -91,12 +112,32 @@ FailureOr<func::FuncOp> weir::autodiff::addEntry(func::FuncOp function, StringRe
   return entry;
 }
 
-FailureOr<func::FuncOp> weir::autodiff::addVjpEntry(func::FuncOp function) {
+/// Adds the entry F.`suffix` of all gradients.
+static FailureOr<func::FuncOp> addVjp(func::FuncOp function, StringRef suffix) {
   SmallVector<int64_t> seeded = findFloats(function.getResultTypes());
   if (seeded.empty())
     return function.emitOpError("has no float result to differentiate");
-  return addEntry(function, ".vjp", seeded, findFloats(function.getArgumentTypes()),
+  return addEntry(function, suffix, seeded, findFloats(function.getArgumentTypes()),
                   /*one=*/false);
+}
+
+FailureOr<func::FuncOp> weir::autodiff::addVjpEntry(func::FuncOp function) {
+  return addVjp(function, ".vjp");
+}
+
+FailureOr<func::FuncOp> weir::autodiff::addSplitEntries(func::FuncOp function) {
+  SmallVector<int64_t> floats = findFloats(function.getArgumentTypes());
+  if (llvm::none_of(floats, [&](int64_t index) { return isWeight(function, index); }))
+    return function.emitOpError("has no float argument of kind param; without weights there is "
+                                "nothing to split backward for");
+  FailureOr<func::FuncOp> entry = addVjp(function, ".split");
+  if (failed(entry))
+    return failure();
+  for (VjpOp vjp : entry->getOps<VjpOp>())
+    vjp.setTotals(true);
+  int64_t own[] = {function.getNumArguments(), function.getNumResults()};
+  (*entry)->setAttr(splitAttrName, DenseI64ArrayAttr::get(function.getContext(), own));
+  return entry;
 }
 
 FailureOr<int64_t> weir::autodiff::findLoss(func::FuncOp function) {
@@ -120,8 +161,7 @@ FailureOr<func::FuncOp> weir::autodiff::addGradEntry(func::FuncOp function) {
 SmallVector<int64_t> weir::autodiff::getTrained(func::FuncOp function) {
   SmallVector<int64_t> floats = findFloats(function.getArgumentTypes()), params;
   for (int64_t index : floats)
-    if (auto kind = function.getArgAttrOfType<StringAttr>(index, schedule::kindAttrName);
-        kind && kind == "param")
+    if (isWeight(function, index))
       params.push_back(index);
   return params.empty() ? floats : params;
 }

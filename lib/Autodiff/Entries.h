@@ -22,9 +22,19 @@ mlir::FailureOr<mlir::func::FuncOp> addEntry(mlir::func::FuncOp function, llvm::
 /// Errors: a diagnostic unless there is exactly one.
 mlir::FailureOr<int64_t> findLoss(mlir::func::FuncOp function);
 
+/// Whether `type` is what gradients are taken of.
+bool isFloatTensor(mlir::Type type);
+
+/// Whether argument `index` is a weight: of kind `param`.
+bool isWeight(mlir::func::FuncOp function, int64_t index);
+
 /// Returns what people know an argument or a result by.
 std::string getArgumentName(mlir::func::FuncOp function, int64_t index);
 std::string getResultName(mlir::func::FuncOp function, int64_t index);
+
+/// Checks that no two arguments, and no two results, of `entry` go by one name.
+/// Errors: a diagnostic at `function`, which `entry` is made of.
+mlir::LogicalResult checkNames(mlir::func::FuncOp function, mlir::func::FuncOp entry);
 
 } // namespace weir::autodiff
 

@@ -55,8 +55,8 @@ FailureOr<DenseSet<Value>> weir::autodiff::findActive(ArrayRef<Operation *> ops,
   return active;
 }
 
-LogicalResult weir::autodiff::sweep(OpBuilder &builder, ArrayRef<Operation *> ops,
-                                    Cotangents &sums) {
+LogicalResult weir::autodiff::sweep(OpBuilder &builder, ArrayRef<Operation *> ops, Cotangents &sums,
+                                    MarkTotal mark) {
   LogicalResult result = success();
   for (Operation *op : llvm::reverse(ops)) {
     SmallVector<Value> cotangents;
@@ -67,6 +67,10 @@ LogicalResult weir::autodiff::sweep(OpBuilder &builder, ArrayRef<Operation *> op
     Value wanted = findRead(op, [&](Value value) { return sums.isWanted(value); });
     if (!wanted)
       continue;
+    if (mark)
+      for (auto [value, cotangent] : llvm::zip_equal(op->getResults(), cotangents))
+        if (cotangent)
+          cotangent = mark(value, cotangent);
     if (auto rule = dyn_cast<DifferentiableOpInterface>(op)) {
       if (failed(rule.buildVjp(builder, cotangents, sums)))
         result = failure();

@@ -20,11 +20,15 @@ namespace weir::autodiff {
 llvm::FailureOr<llvm::DenseSet<mlir::Value>> findActive(llvm::ArrayRef<mlir::Operation *> ops,
                                                         llvm::ArrayRef<mlir::Value> roots);
 
+/// Makes of the total cotangent of a result what the rule of its op is given.
+using MarkTotal = llvm::function_ref<mlir::Value(mlir::Value result, mlir::Value total)>;
+
 /// Walks `ops` backward and carries the sums for results on to operands, building
-/// at `builder`. `sums` holds those that the walk starts from.
+/// at `builder`. `sums` holds those that the walk starts from. `mark` is asked, where
+/// it is given, before a total is used, which is after the last summand.
 /// Errors: a diagnostic at each op that has no rule for what flows through it.
 llvm::LogicalResult sweep(mlir::OpBuilder &builder, llvm::ArrayRef<mlir::Operation *> ops,
-                          Cotangents &sums);
+                          Cotangents &sums, MarkTotal mark = nullptr);
 
 void registerArithRules(mlir::DialectRegistry &registry);
 void registerLinalgRules(mlir::DialectRegistry &registry);

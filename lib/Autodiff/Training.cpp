@@ -13,7 +13,6 @@
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -227,8 +226,7 @@ std::optional<Optimizer> weir::autodiff::parseOptimizer(StringRef name) {
 static FailureOr<SmallVector<int64_t>> findParameters(func::FuncOp function) {
   SmallVector<int64_t> found;
   for (unsigned index = 0; index < function.getNumArguments(); ++index) {
-    auto kind = function.getArgAttrOfType<StringAttr>(index, schedule::kindAttrName);
-    if (!kind || kind != "param")
+    if (!isWeight(function, index))
       continue;
     Type type = function.getArgumentTypes()[index];
     Type element = getElementTypeOrSelf(type);
@@ -249,22 +247,6 @@ static FailureOr<SmallVector<int64_t>> findParameters(func::FuncOp function) {
              << "; a step updates those of one element type";
   }
   return found;
-}
-
-/// Every argument and every result must have a name of its own.
-static LogicalResult checkNames(func::FuncOp function, func::FuncOp entry) {
-  LogicalResult result = success();
-  auto check = [&](unsigned number, StringRef what, auto getName) {
-    llvm::StringMap<unsigned> seen;
-    for (unsigned index = 0; index < number; ++index)
-      if (std::string name = getName(entry, index); !seen.try_emplace(name, index).second)
-        result = function.emitOpError()
-                 << "cannot have entry '" << entry.getName() << "': two of its " << what
-                 << "s would be named '" << name << "'";
-  };
-  check(entry.getNumArguments(), "argument", getArgumentName);
-  check(entry.getNumResults(), "result", getResultName);
-  return result;
 }
 
 FailureOr<func::FuncOp> weir::autodiff::addTrainEntry(func::FuncOp function, Optimizer optimizer) {

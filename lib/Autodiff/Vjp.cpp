@@ -1,6 +1,8 @@
 //===- Vjp.cpp - Derivatives of functions ---------------------------------===//
 
+#include "Entries.h"
 #include "Sweep.h"
+#include "dialects/Autodiff/Autodiff.h"
 #include "dialects/Norm/Decompose.h"
 #include "dialects/Norm/Norm.h"
 #include "weir/Autodiff/Autodiff.h"
@@ -43,8 +45,24 @@ static void decomposeVjps(Block &block) {
     }
 }
 
+/// Returns the arguments of `function` that are no weights, and what depends on them:
+/// by integers, too.
+static DenseSet<Value> findActivations(func::FuncOp function, ArrayRef<Operation *> ops) {
+  DenseSet<Value> found;
+  for (BlockArgument argument : function.getArguments())
+    if (!isWeight(function, argument.getArgNumber()))
+      found.insert(argument);
+  for (Operation *op : ops)
+    op->walk([&](Operation *inner) {
+      if (llvm::any_of(inner->getOperands(), [&](Value value) { return found.contains(value); }))
+        found.insert(op->result_begin(), op->result_end());
+    });
+  return found;
+}
+
 FailureOr<func::FuncOp> weir::autodiff::buildVjp(func::FuncOp function, ArrayRef<int64_t> seeded,
-                                                 ArrayRef<int64_t> wanted, StringRef name) {
+                                                 ArrayRef<int64_t> wanted, bool totals,
+                                                 StringRef name) {
   if (failed(checkShapes(function)))
     return failure();
   func::FuncOp vjp = function.clone();
@@ -64,6 +82,7 @@ FailureOr<func::FuncOp> weir::autodiff::buildVjp(func::FuncOp function, ArrayRef
   FailureOr<DenseSet<Value>> active = findActive(ops, roots);
   if (failed(active))
     return failure();
+  DenseSet<Value> activations = findActivations(vjp, ops);
 
   OpBuilder builder(terminator);
   Cotangents sums(std::move(*active));
@@ -74,7 +93,13 @@ FailureOr<func::FuncOp> weir::autodiff::buildVjp(func::FuncOp function, ArrayRef
     Value cotangent = block.addArgument(result.getType(), function.getLoc());
     sums.add(builder, function.getLoc(), result, cotangent);
   }
-  if (failed(sweep(builder, ops, sums)))
+  auto mark = [&](Value result, Value total) -> Value {
+    if (!totals || !isa<RankedTensorType>(result.getType()))
+      return total;
+    ValueKind kind = activations.contains(result) ? ValueKind::activation : ValueKind::weight;
+    return TotalOp::create(builder, result.getLoc(), total.getType(), kind, total);
+  };
+  if (failed(sweep(builder, ops, sums, mark)))
     return failure();
 
   SmallVector<Value> results(terminator->getOperands());

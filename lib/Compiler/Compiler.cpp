@@ -237,6 +237,8 @@ static void addDerived(ModuleOp module, const CompileOptions &options,
     add(name, "--vjp", autodiff::addVjpEntry);
   for (const std::string &name : options.grad)
     add(name, "--grad", autodiff::addGradEntry);
+  for (const std::string &name : options.split)
+    add(name, "--split", autodiff::addSplitEntries);
   for (const Training &training : trainings)
     add(training.function, "--train", [&](func::FuncOp function) {
       return autodiff::addTrainEntry(function, training.optimizer);
@@ -366,18 +368,20 @@ static SmallVector<Value> inlineKernels(func::FuncOp function) {
 std::string weir::exposeValues(const std::string &text, const std::string &entry,
                                const Profile &profile) {
   Graph graph(text, "ir/graph.mlir");
-  selectEntries(*graph.module, {entry}, graph.where);
   setProfile(*graph.module, profile);
   PipelineOptions options;
   options.profile.clear();
-  PassManager manager(&graph.context);
   for (const Level &level : getLevels()) {
+    // The entries that backward is split into are there from the gradient level on.
+    if (level.name == "kernels")
+      selectEntries(*graph.module, {entry}, graph.where);
+    PassManager manager(&graph.context);
     level.addPasses(manager, options);
+    if (failed(manager.run(*graph.module)))
+      throw CompileError(graph.problems.sentences);
     if (level.name == "kernels")
       break;
   }
-  if (failed(manager.run(*graph.module)))
-    throw CompileError(graph.problems.sentences);
   auto function = graph.module->lookupSymbol<func::FuncOp>(entry);
   SmallVector<Value> values = inlineKernels(function);
   llvm::erase_if(values, [](Value value) {
@@ -429,10 +433,10 @@ void weir::compile(const CompileOptions &options) {
   if (!options.stopAfter.empty() && &stop >= &firstOfTarget && targets.size() > 1)
     throw Error("--stop-after=" + options.stopAfter + " writes one module, for one target, but " +
                 "--target names " + std::to_string(targets.size()));
-  if (startsAfter("gradient") &&
-      !(options.vjp.empty() && options.grad.empty() && options.train.empty()))
-    throw Error("--vjp, --grad and --train have no effect with --start-from=" + options.startFrom +
-                ": gradients are taken of the graph level");
+  if (startsAfter("gradient") && !(options.vjp.empty() && options.grad.empty() &&
+                                   options.split.empty() && options.train.empty()))
+    throw Error("--vjp, --grad, --split and --train have no effect with --start-from=" +
+                options.startFrom + ": gradients are taken of the graph level");
   if (startsAfter("placed") && options.noReuse)
     throw Error("--no-reuse has no effect with --start-from=" + options.startFrom +
                 ": the module's memory is planned already");

@@ -190,6 +190,7 @@ static LogicalResult expandGradients(ModuleOp module) {
   manager.addNestedPass<func::FuncOp>(createRaiseNormsPass());
   manager.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
   manager.addPass(createDifferentiatePass());
+  manager.addPass(createSplitBackwardPass());
   return manager.run(module);
 }
 

@@ -722,6 +722,7 @@ class Argument:
     shape: list
     element: str
     donate: bool = False
+    kind: str = ""  # "param" and so on
 
 
 @dataclasses.dataclass
@@ -754,8 +755,10 @@ class Graph:
         arguments = []
         for i, (value, argument) in enumerate(self.arguments.items()):
             names[value] = f"%a{i}"
-            donate = " {weir.donate}" if argument.donate else ""
-            arguments.append(f"{names[value]}: {type_of(argument.shape, argument.element)}{donate}")
+            attributes = ["weir.donate"] * argument.donate
+            attributes += [f'weir.kind = "{argument.kind}"'] if argument.kind else []
+            said = f" {{{', '.join(attributes)}}}" if attributes else ""
+            arguments.append(f"{names[value]}: {type_of(argument.shape, argument.element)}{said}")
         for node in self.nodes:
             operands = [(names[value], *types[value]) for value in node.operands]
             names |= dict(zip(node.results, OPERATIONS[node.kind].emit(writer, operands, node.data)))

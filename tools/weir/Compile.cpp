@@ -45,6 +45,12 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
                    "gradient for each parameter, or each float argument; may be repeated")
       ->allow_extra_args(false)
       ->type_name("F");
+  verb->add_option("--split", options->split,
+                   "Add entries F.forward, which gives F's results and a tape, F.backward_input, "
+                   "gradients of what is no parameter, and F.backward_weight, which adds those of "
+                   "parameters to what it is given; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("F");
   verb->add_option("--train", options->train,
                    "Add entry F.step, for F with one scalar float result: takes F's arguments, "
                    "the optimizer's state and its hyperparameters, gives F's results and in place "

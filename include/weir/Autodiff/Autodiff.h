@@ -13,7 +13,8 @@ void registerGradientRules(mlir::DialectRegistry &registry);
 /// Returns a new private function `name` beside `function`, forward and backward
 /// in one block. It takes the arguments of `function` and a cotangent for each
 /// result numbered in `seeded`; it returns the results of `function`, then the
-/// gradient of each argument numbered in `wanted`.
+/// gradient of each argument numbered in `wanted`. With `totals`, total cotangents are
+/// marked by `autodiff.total`.
 ///
 /// Shapes: `function` is one block on tensors of static shape. Cotangents and
 ///         gradients have the types of what they belong to.
@@ -21,7 +22,8 @@ void registerGradientRules(mlir::DialectRegistry &registry);
 ///         rule for it; then nothing is added to the module.
 mlir::FailureOr<mlir::func::FuncOp> buildVjp(mlir::func::FuncOp function,
                                              llvm::ArrayRef<int64_t> seeded,
-                                             llvm::ArrayRef<int64_t> wanted, llvm::StringRef name);
+                                             llvm::ArrayRef<int64_t> wanted, bool totals,
+                                             llvm::StringRef name);
 
 /// Returns the numbers of the arguments that `--grad` differentiates by: the float
 /// tensors of kind `param`, or every float tensor where none is.
@@ -40,6 +42,22 @@ mlir::FailureOr<mlir::func::FuncOp> addVjpEntry(mlir::func::FuncOp function);
 ///
 /// Errors: a diagnostic unless there is exactly one such result, and as above.
 mlir::FailureOr<mlir::func::FuncOp> addGradEntry(mlir::func::FuncOp function);
+
+/// Adds function `F.split`: what `addVjpEntry` makes, its totals marked, which
+/// `splitBackward` makes three entries of once it is expanded.
+///
+/// Errors: a diagnostic where no float argument is of kind `param`, F.split exists, or
+///         there is nothing to differentiate.
+mlir::FailureOr<mlir::func::FuncOp> addSplitEntries(mlir::func::FuncOp function);
+
+/// Puts three entries in the place of `joint`, F.split, the forward and backward of F in
+/// one block: F.forward, F.backward_input and F.backward_weight. docs/gradients.md says
+/// what each takes and gives.
+///
+/// Source: "Split backward" in docs/gradients.md.
+/// Errors: a diagnostic where an entry's name is taken, one would hand a value on that
+///         is no tensor, or a result of F depends on a cotangent.
+mlir::LogicalResult splitBackward(mlir::func::FuncOp joint);
 
 /// How a training step updates parameters; docs/training.md has the formulas.
 enum class Optimizer { Sgd, Momentum, AdamW };

@@ -23,6 +23,7 @@ struct CompileOptions {
   std::vector<std::string> entries;              ///< empty: every public function
   std::vector<std::string> vjp;                  ///< functions F to add entry F.vjp of
   std::vector<std::string> grad;                 ///< functions F to add entry F.grad of
+  std::vector<std::string> split; ///< functions F to add entries F.forward, F.backward_... of
   std::vector<std::string> train; ///< "sgd:F", "momentum:F", "adamw:F": to add entry F.step of F
   std::string startFrom = "graph";
   std::string stopAfter; ///< empty: write an artifact

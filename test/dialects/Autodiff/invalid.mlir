@@ -100,3 +100,58 @@ func.func @vjp_c5_results(%x: tensor<4xf32>, %y: tensor<5xf32>) {
       : (tensor<4xf32>, tensor<5xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
   return
 }
+
+// -----
+
+func.func @total_c1(%g: tensor<4xi32>) -> tensor<4xi32> {
+  // expected-error @below {{operand #0 must be ranked tensor of floating-point values, but got 'tensor<4xi32>'}}
+  %total = autodiff.total weight %g : tensor<4xi32>
+  return %total : tensor<4xi32>
+}
+
+// -----
+
+// expected-error @below {{autodiff.split is array<i64: 2, 0, 0>; it is two numbers, of the 1 arguments and 1 results}}
+func.func @split_c1_number(%x: tensor<4xf32>) -> tensor<4xf32>
+    attributes {autodiff.split = array<i64: 2, 0, 0>} {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{autodiff.split is array<i64: 2, 0>; it is two numbers, of the 1 arguments and 1 results}}
+func.func @split_c1_arguments(%x: tensor<4xf32>) -> tensor<4xf32>
+    attributes {autodiff.split = array<i64: 2, 0>} {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{autodiff.split is array<i64: 1, 2>; it is two numbers, of the 1 arguments and 1 results}}
+func.func @split_c1_results(%x: tensor<4xf32>) -> tensor<4xf32>
+    attributes {autodiff.split = array<i64: 1, 2>} {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @below {{has 1 gradients, which aren't of the types of its 1 float arguments}}
+func.func @split_c2_type(%i: tensor<4xi32>, %x: tensor<5xf32>, %g: tensor<4xf32>) -> tensor<4xf32>
+    attributes {autodiff.split = array<i64: 2, 0>} {
+  return %g : tensor<4xf32>
+}
+
+// -----
+
+func.func @split_holds(%i: tensor<4xi32>, %x: tensor<5xf32>, %g: tensor<5xf32>) -> tensor<5xf32>
+    attributes {autodiff.split = array<i64: 2, 0>} {
+  %total = autodiff.total activation %g : tensor<5xf32>
+  return %total : tensor<5xf32>
+}
+
+// -----
+
+// expected-error @below {{"autodiff.join" is no attribute of the autodiff dialect}}
+func.func @no_attribute(%x: tensor<4xf32>) attributes {autodiff.join} {
+  return
+}

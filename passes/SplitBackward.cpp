@@ -1,0 +1,26 @@
+//===- SplitBackward.cpp - Forward, input pass and weight pass ------------===//
+
+#include "passes/Passes.h"
+
+#include "dialects/Autodiff/Autodiff.h"
+#include "weir/Autodiff/Autodiff.h"
+
+namespace weir {
+#define GEN_PASS_DEF_SPLITBACKWARDPASS
+#include "passes/Passes.h.inc"
+} // namespace weir
+
+using namespace mlir;
+using namespace weir;
+
+namespace {
+struct SplitBackward : weir::impl::SplitBackwardPassBase<SplitBackward> {
+  using SplitBackwardPassBase::SplitBackwardPassBase;
+
+  void runOnOperation() override {
+    for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+      if (function->hasAttr(autodiff::splitAttrName) && failed(autodiff::splitBackward(function)))
+        signalPassFailure();
+  }
+};
+} // namespace
