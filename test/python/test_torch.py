@@ -180,6 +180,11 @@ def test_running_sum_keeps_what_is_before_an_infinity():
     check(lambda x: x.cumsum(0), torch.tensor([1.0, 2.0, float("inf"), 3.0]))
 
 
+def test_finite():
+    check(torch.isfinite, torch.tensor([1.0, float("inf"), float("-inf"), float("nan")]))
+    check(torch.isfinite, torch.tensor([1, 2]))
+
+
 @pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"scale": 0.3}])
 def test_attention(options):
     """Of more than one row, with the heads' results viewed as one: both need PyTorch's own layout."""
@@ -250,6 +255,11 @@ def test_what_cannot_be_traced_is_refused():
 
     assert "cannot trace the module: Could not guard" in refuse(Function(negate), torch.randn(3))
     assert "must have same reduction dim" in refuse(nn.Linear(3, 4), torch.randn(2, 5))
+
+
+def test_shapes_that_depend_on_values_are_refused():
+    message = refuse(Function(lambda x: x[x > 0] * 2), torch.randn(3))
+    assert "shapes depend on values" in message and "aten.index.Tensor" in message
 
 
 def test_what_is_no_loss_is_refused():

@@ -66,10 +66,17 @@ def _attend(
     return output.transpose(1, 2).contiguous().transpose(1, 2) if output.dim() == 4 else output
 
 
+def _is_finite(values: torch.Tensor) -> torch.Tensor:
+    if not values.is_floating_point():
+        return torch.ones_like(values, dtype=torch.bool)
+    return values.abs() < float("inf")  # not NaN either
+
+
 def get_table() -> dict[torch._ops.OpOverload, Callable]:
     """torch-mlir's table, with attention, and running sums and products as reductions of n by n elements."""
     return get_decomposition_table() | {
         aten.scaled_dot_product_attention.default: _attend,
+        aten.isfinite.default: _is_finite,
         aten.cumsum.default: _running(lambda values, dim: values.sum(dim), 0),
         aten.cumprod.default: _running(lambda values, dim: values.prod(dim), 1),
         aten.logcumsumexp.default: _running(lambda values, dim: values.logsumexp(dim), float("-inf")),

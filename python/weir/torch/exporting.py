@@ -105,6 +105,8 @@ def export(
 
     values = (*batch.values(), *targets.values(), *(value.detach() for value in parameters.values()))
     program = _trace(_Wrapper(call, list(buffers.values())), values)
+    if dynamic := [node for node in _list_calls(program) if _is_dynamic(node)]:
+        _refuse("results whose shapes depend on values", dynamic)
     trained = [argument.kind == "param" for argument in arguments]
     if loss is not None and (stops := find_stops(program, trained)):
         _refuse("stops of gradients, which a graph cannot say; leave detach, no_grad and padding_idx out", stops)
@@ -217,6 +219,12 @@ def _check_outputs(program: torch.export.ExportedProgram, buffers: list[str]) ->
 
 def _list_calls(program: torch.export.ExportedProgram) -> list[Node]:
     return [node for node in program.graph.nodes if node.op == "call_function"]
+
+
+def _is_dynamic(node: Node) -> bool:
+    value = node.meta.get("val")
+    parts = value if isinstance(value, (tuple, list)) else [value]
+    return any(not isinstance(size, int) for part in parts if isinstance(part, torch.Tensor) for size in part.shape)
 
 
 def _check_random(program: torch.export.ExportedProgram) -> None:
