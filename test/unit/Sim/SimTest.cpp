@@ -469,12 +469,12 @@ TEST(Invocations, atomics_do_not_race) {
 }
 
 TEST(Invocations, atomics_of_workgroup_memory) {
-  auto make = [](const std::string &update) {
+  auto make = [](const std::string &update, const std::string &before = fence) {
     return makeOne({.body = "%cell = OpAccessChain %pcell %tile %n0\n"
                             "%c = OpIEqual %bool %l %n0\nOpSelectionMerge %merge None\n"
                             "OpBranchConditional %c %then %merge\n%then = OpLabel\n"
                             "OpStore %cell %n1\nOpBranch %merge\n%merge = OpLabel\n" +
-                            std::string(fence) + update + fence + "%y = OpLoad %uint %cell\n" +
+                            before + update + fence + "%y = OpLoad %uint %cell\n" +
                             store("y", "%b1", "%i", "%y"),
                     .declarations = "%tiles = OpTypeArray %uint %n16\n"
                                     "%ptile = OpTypePointer Workgroup %tiles\n"
@@ -491,6 +491,9 @@ TEST(Invocations, atomics_of_workgroup_memory) {
                    .run()
                    .reports.empty());
   EXPECT_FALSE(make("OpStore %cell %l\n").run().reports.empty());
+  // With the store before, also behind the atomic one of who stored.
+  expectReport(make("%old = OpAtomicUMax %uint %cell %n2 %n0 %l\n", ""),
+               {"WAW: in dispatch 0 ", " updates byte 0 of workgroup memory, which thread 0 of "});
 }
 
 TEST(Invocations, atomics_have_a_scope) {

@@ -248,6 +248,20 @@ TEST(Races, what_may_be_anywhere) {
   EXPECT_EQ(kernel.isFreeOfRaces().answer, Answer::Unknown);
 }
 
+TEST(Races, barriers_for_some_order_nothing) {
+  for (bool isUniform : {true, false}) {
+    Kernel kernel(4, 8);
+    std::vector<Affine> guards = {Affine::of(3) - (isUniform ? kernel.group : kernel.local)};
+    kernel.add(true, kernel.local * 4, {}, guards);
+    BarrierPlace &barrier = kernel.addBarrier();
+    barrier.guards = guards;
+    barrier.isUniform = isUniform;
+    kernel.add(false, kernel.map.atoms.getRest(kernel.local + Affine::of(1), 8) * 4, {}, guards);
+    kernel.join(shared);
+    EXPECT_EQ(kernel.isFreeOfRaces().answer, isUniform ? Answer::Yes : Answer::Unknown);
+  }
+}
+
 TEST(Races, barriers_that_some_do_not_come_to) {
   Kernel kernel(4, 8);
   kernel.addLoop(3);
