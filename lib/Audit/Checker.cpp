@@ -277,12 +277,21 @@ void Checker::submit(uint32_t queue, const Batch &batch) {
 }
 
 /// A batch runs, here, once what it waits for was signalled, which may be later than it
-/// is submitted. What nobody here signals a binary semaphore with, is not waited for.
+/// is submitted. A binary semaphore is not waited for if nobody here signals it.
 bool Checker::canRun(const Batch &batch) const {
+  auto isPending = [&](uint64_t semaphore) {
+    for (const auto &[number, queue] : queues)
+      for (const Batch &other : queue.waiting)
+        for (const SemaphorePoint &signal : other.signals)
+          if (&other != &batch && signal.semaphore == semaphore)
+            return true;
+    return false;
+  };
   return std::all_of(batch.waits.begin(), batch.waits.end(), [&](const SemaphorePoint &wait) {
+    if (!wait.isTimeline)
+      return binaries.contains(wait.semaphore) || !isPending(wait.semaphore);
     auto timeline = timelines.find(wait.semaphore);
-    return !wait.isTimeline ||
-           (timeline != timelines.end() && timeline->second.value >= wait.value);
+    return timeline != timelines.end() && timeline->second.value >= wait.value;
   });
 }
 
@@ -378,8 +387,10 @@ void Checker::run(uint32_t queue, const Recording &recording) {
 void Checker::resetFence(uint64_t fence) { fences.erase(fence); }
 
 void Checker::finishFence(uint64_t fence) {
-  if (auto point = fences.find(fence); point != fences.end())
+  if (auto point = fences.find(fence); point != fences.end()) {
     finish(point->second);
+    fences.erase(point); // asked for again and again, it says nothing new
+  }
 }
 
 /// What the host has waited for has run, whoever signalled what it waited for.

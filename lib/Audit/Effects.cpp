@@ -5,6 +5,7 @@
 #include "weir/Artifact/Error.h"
 
 #include <algorithm>
+#include <set>
 
 using namespace weir;
 using namespace weir::audit;
@@ -53,6 +54,8 @@ public:
   std::vector<uint32_t> words;
   std::vector<Slot> slots;
   std::vector<uint32_t> capabilities;
+  /// Members of structs that are decorated.
+  std::map<std::pair<Id, Decoration>, std::set<uint32_t>> members;
 
 private:
   static constexpr uint32_t localSize = 17; ///< the execution mode
@@ -71,6 +74,8 @@ private:
   void collect(Op op, std::span<uint32_t> all) {
     if (op == Op::Capability && all.size() == 2)
       capabilities.push_back(all[1]);
+    if (op == Op::MemberDecorate && all.size() == 4)
+      members[{all[1], Decoration(all[3])}].insert(all[2]);
     if (op != Op::Decorate || all.size() != 4)
       return;
     switch (Decoration(all[2])) {
@@ -182,10 +187,22 @@ Kernel::Kernel(std::span<const uint32_t> words, std::string entryName,
           (variable.storage != spv::StorageClass::StorageBuffer &&
            variable.storage != spv::StorageClass::Uniform))
         continue;
-      unknown.slots[slots[*variable.binding]];
-      spv::Type::Kind kind = module->getType(module->getType(variable.type).element).kind;
-      if (kind == spv::Type::Kind::Array || kind == spv::Type::Kind::RuntimeArray)
+      Id id = module->getType(variable.type).element;
+      if (spv::Type::Kind kind = module->getType(id).kind;
+          kind == spv::Type::Kind::Array || kind == spv::Type::Kind::RuntimeArray) {
         areArrays[*variable.binding] = true;
+        id = module->getType(id).element;
+      }
+      auto lacks = [&](Decoration decoration) {
+        return module->isDecorated(variable.id, decoration) ||
+               (!module->getType(id).members.empty() &&
+                rewriter.members[{id, decoration}].size() == module->getType(id).members.size());
+      };
+      SlotEffects &slot = unknown.slots[slots[*variable.binding]];
+      if (lacks(Decoration::NonReadable))
+        slot.read.possible.emplace();
+      if (lacks(Decoration::NonWritable))
+        slot.written.possible.emplace();
     }
     unknown.areSlotsKnown = true;
     bool usesSubgroups =

@@ -214,7 +214,8 @@ void hooks::CmdPushDescriptorSetWithTemplateKHR(VkCommandBuffer handle,
   Device &device = getDevice(handle);
   {
     std::lock_guard lock(device.mutex);
-    device.write(push(device, handle, layout, number), device.templates[made], data);
+    if (auto found = device.templates.find(made); found != device.templates.end())
+      device.write(push(device, handle, layout, number), found->second, data);
   }
   device.next.CmdPushDescriptorSetWithTemplateKHR(handle, made, layout, number, data);
 }
@@ -425,8 +426,7 @@ void hooks::CmdCopyQueryPoolResults(VkCommandBuffer handle, VkQueryPool pool, ui
                                     uint32_t count, VkBuffer buffer, VkDeviceSize offset,
                                     VkDeviceSize stride, VkQueryResultFlags flags) {
   Device &device = getDevice(handle);
-  // How many bytes a query has, depends on its kind; those of a queue, each half a stride
-  // behind the last one.
+  // How many bytes it writes depends on the kind of queries.
   addWrite(device, handle, "copy of queries", buffer, offset, VK_WHOLE_SIZE, stageCopy, false);
   device.next.CmdCopyQueryPoolResults(handle, pool, first, count, buffer, offset, stride, flags);
 }

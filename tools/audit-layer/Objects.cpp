@@ -396,6 +396,10 @@ VkResult hooks::CreateDescriptorUpdateTemplate(VkDevice handle,
   VkResult result = device.next.CreateDescriptorUpdateTemplate(handle, info, allocator, made);
   if (result != VK_SUCCESS)
     return result;
+  // What is pushed for graphics is not looked at.
+  if (info->templateType == VK_DESCRIPTOR_UPDATE_TEMPLATE_TYPE_PUSH_DESCRIPTORS_KHR &&
+      info->pipelineBindPoint != VK_PIPELINE_BIND_POINT_COMPUTE)
+    return result;
   std::lock_guard lock(device.mutex);
   device.templates[*made].assign(info->pDescriptorUpdateEntries,
                                  info->pDescriptorUpdateEntries + info->descriptorUpdateEntryCount);

@@ -262,6 +262,17 @@ TEST(Checker, TimelinesAreWaitedForBeforeTheyAreSignalled) {
   }
 }
 
+TEST(Checker, BinarySemaphoresOfWhatWaitsItself) {
+  Checker checker;
+  checker.setTimeline(6, 0);
+  checker.submit(0, makeBatch(List().touch({write(a)}), {timeline(1)}, {binary()}));
+  checker.submit(1, makeBatch(List().touch({read(a)}), {binary()}));
+  EXPECT_EQ(checker.getSummary().transfers, 0);
+  checker.setTimeline(6, 1);
+  EXPECT_EQ(checker.getSummary().transfers, 2);
+  EXPECT_EQ(print(checker.getSummary()), "");
+}
+
 TEST(Checker, TimelinesThatTheHostSignals) {
   Checker checker;
   checker.setTimeline(6, 0);

@@ -135,6 +135,16 @@ TEST(Effects, OfAnUnknownGrid) {
   EXPECT_FALSE(effects.slots.at({2, 5}).written.possible);
 }
 
+TEST(Effects, OfAnUnknownGridAsDecorated) {
+  auto getWritten = [](const std::string &decorations) {
+    Kernel kernel(assemble(decorations, "", plain), "main", {}, {});
+    return kernel.getEffects().slots.at({2, 5}).written.possible;
+  };
+  EXPECT_FALSE(getWritten("OpMemberDecorate %block 0 NonReadable"));
+  EXPECT_EQ(getWritten("OpMemberDecorate %block 0 NonWritable"), Ranges());
+  EXPECT_EQ(getWritten("OpDecorate %out NonWritable"), Ranges());
+}
+
 TEST(Effects, WhatCannotBeRead) {
   std::vector<uint32_t> words = assemble("", "", plain);
   EXPECT_NE(Kernel(words, "other", {}, {}).getEffects({1, 1, 1}).problem, "");
