@@ -180,6 +180,13 @@ def test_running_sum_keeps_what_is_before_an_infinity():
     check(lambda x: x.cumsum(0), torch.tensor([1.0, 2.0, float("inf"), 3.0]))
 
 
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu(run, approximate):
+    module, x = nn.GELU(approximate), torch.linspace(-6, 6, 101)
+    result = run(weir.torch.export(module, (x,)))["output"]
+    torch.testing.assert_close(result.double(), module(x.double()), rtol=0, atol=1e-6)
+
+
 def test_finite():
     check(torch.isfinite, torch.tensor([1.0, float("inf"), float("-inf"), float("nan")]))
     check(torch.isfinite, torch.tensor([1, 2]))

@@ -1,5 +1,6 @@
 """The forms that operators are given before torch-mlir sees them."""
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -72,10 +73,19 @@ def _is_finite(values: torch.Tensor) -> torch.Tensor:
     return values.abs() < float("inf")  # not NaN either
 
 
+def _gelu(x: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
+    """torch-mlir has 0.797724 for the square root of 2 / pi."""
+    if approximate == "tanh":
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
+        return 0.5 * x * (1 + torch.tanh(inner))
+    return 0.5 * x * (1 + torch.erf(x * math.sqrt(0.5)))
+
+
 def get_table() -> dict[torch._ops.OpOverload, Callable]:
     """torch-mlir's table, with attention, and running sums and products as reductions of n by n elements."""
     return get_decomposition_table() | {
         aten.scaled_dot_product_attention.default: _attend,
+        aten.gelu.default: _gelu,
         aten.isfinite.default: _is_finite,
         aten.cumsum.default: _running(lambda values, dim: values.sum(dim), 0),
         aten.cumprod.default: _running(lambda values, dim: values.prod(dim), 1),
