@@ -269,6 +269,13 @@ LogicalResult Splitter::verify(ArrayRef<Formal> handed) {
     if (total.getKind() == ValueKind::activation)
       result = total.emitOpError("is computed by the weight pass, which would carry a cotangent "
                                  "from one use of a weight to another");
+  auto computes = [](Operation &op) { return !isCopied(&op); };
+  int64_t wanted = llvm::count_if(owner, [&](auto &owned) { return computes(*owned.first); });
+  int64_t found = -int64_t(weightGradients.size()); // their additions
+  for (func::FuncOp entry : entries)
+    found += llvm::count_if(entry.getBody().front().without_terminator(), computes);
+  if (found != wanted)
+    result = joint.emitOpError() << "computes by " << wanted << " ops, its entries by " << found;
   auto hasName = [](Attribute attribute, StringRef name) {
     return cast<StringAttr>(attribute).getValue() == name;
   };

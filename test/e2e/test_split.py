@@ -233,7 +233,7 @@ def get_variants():
     return [square, three, relu, parallel, seen_twice, weight_itself]
 
 
-@pytest.mark.parametrize("sizes", [(1, 1), (3, 5), (0, 3), (2, 0), (7, 13)], ids=str)
+@pytest.mark.parametrize("sizes", [(1, 1), (3, 5), (0, 3), (2, 0)], ids=str)
 @pytest.mark.parametrize("build", get_variants(), ids=lambda build: build.__name__)
 def test_law_of_variants(weir, build, sizes):
     rows, width = sizes
