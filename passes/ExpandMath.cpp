@@ -7,6 +7,7 @@
 
 #include "passes/Passes.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "weir/Kernels/Math.h"
 
@@ -18,6 +19,11 @@ namespace weir {
 namespace {
 struct ExpandMath : weir::impl::ExpandMathPassBase<ExpandMath> {
   using ExpandMathPassBase::ExpandMathPassBase;
+
+  void getDependentDialects(mlir::DialectRegistry &registry) const override {
+    ExpandMathPassBase::getDependentDialects(registry);
+    registry.insert<mlir::scf::SCFDialect>();
+  }
 
   void runOnOperation() override {
     mlir::RewritePatternSet patterns(&getContext());

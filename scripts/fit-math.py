@@ -1,24 +1,27 @@
 #!/usr/bin/env python3
-"""Fits the polynomials of lib/Kernels/Math.cpp (docs/math.md says how they are used).
+"""Fits the polynomials of lib/Kernels/MathTables.h and prints them (docs/math.md says how
+they are used). It needs numpy and mpmath.
 
-Each fit is minimax in a weighted error: Lawson's iteration (least squares whose
-weights grow where the error is large) on Chebyshev nodes, references by mpmath. The
-coefficients are rounded to f32 from the lowest upwards, and the ones above are fitted
-again each time, so that they make up for the rounding below.
+Each is fitted to one type. For f32, minimax in a weighted error: Lawson's iteration
+(least squares whose weights grow where the error is large) on Chebyshev nodes. For
+f64, where least squares in f64 are too coarse, interpolation on Chebyshev nodes, which
+is next to minimax. The coefficients for f32 are rounded from the lowest upwards, and the ones
+above are fitted again each time, so that they make up for the rounding below.
 
-Prints C++ arrays, lowest degree first, with the largest weighted error, in units of 2^-24.
+Prints C++ arrays, lowest degree first, with the largest weighted error, in units of
+2^-24 or 2^-53.
 """
 
 import mpmath
 import numpy as np
 
-mpmath.mp.dps = 40
+mpmath.mp.dps = 60
 NODES = 1200
 
 
 def literal(value):
     mantissa, exponent = float(value).hex().split("p")
-    return f"{mantissa.rstrip('0').rstrip('.')}p{exponent}f"
+    return f"{mantissa.rstrip('0').rstrip('.')}p{exponent}"
 
 
 def lawson(basis, target, weight):
@@ -36,6 +39,15 @@ def lawson(basis, target, weight):
     return best
 
 
+def show(name, low, high, worst, bits, coefficients):
+    print(f"// On [{low:.5g}, {high:.5g}], error {worst * 2.0**bits:.3g} * 2^-{bits}.")
+    print(f"static constexpr double {name}[] = {{{', '.join(map(literal, coefficients))}}};")
+
+
+def chebyshev(low, high, count):
+    return [(low + high) / 2 + (high - low) / 2 * mpmath.cos(mpmath.pi * (i + 0.5) / count) for i in range(count)]
+
+
 def fit(name, target, weight, low, high, degree, variable=lambda x: x):
     """`target`, `weight`: of x in [low, high]; the polynomial is in variable(x)."""
     nodes = (low + high) / 2 + (high - low) / 2 * np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
@@ -49,17 +61,36 @@ def fit(name, target, weight, low, high, degree, variable=lambda x: x):
         rest = goal - powers[:, : len(fixed)] @ np.array(fixed)
         c = lawson(powers[:, len(fixed) :], rest, weights)
         fixed.append(float(np.float32(c[0])))
-    worst = np.max(np.abs(weights * (powers @ np.array(fixed) - goal))) * 2.0**24
-    print(f"// On [{low:.5g}, {high:.5g}], error {worst:.3g} * 2^-24.")
-    print(f"static constexpr float {name}[] = {{{', '.join(map(literal, fixed))}}};")
+    worst = np.max(np.abs(weights * (powers @ np.array(fixed) - goal)))
+    show(name, low, high, worst, 24, fixed)
+
+
+def fit_wide(name, target, weight, low, high, degree, inverse=lambda u: u):
+    """As above in f64, but [low, high] is of the polynomial's variable; inverse(u) gives x."""
+    nodes = chebyshev(mpmath.mpf(low), mpmath.mpf(high), degree + 1)
+    powers = mpmath.matrix([[u**k for k in range(degree + 1)] for u in nodes])
+    exact = mpmath.lu_solve(powers, mpmath.matrix([target(inverse(u)) for u in nodes]))
+    fixed = [mpmath.mpf(float(c)) for c in exact]
+    worst = 0
+    for u in chebyshev(mpmath.mpf(low), mpmath.mpf(high), 301):
+        x = inverse(u)
+        worst = max(worst, abs(weight(x) * (mpmath.polyval(fixed[::-1], u) - target(x))))
+    show(name, float(low), float(high), float(worst), 53, fixed)
+
+
+def fit_both(name, target, weight, narrow, wide, variable=lambda x: x, inverse=lambda u: u):
+    """`narrow`: low and high of x and the degree; `wide`: those of the variable."""
+    fit(name + "32", target, weight, *narrow, variable)
+    fit_wide(name + "64", target, weight, *wide, inverse)
+    print(f"static constexpr Table {name} = {{{name}32, {name}64}};")
 
 
 def squared(x):
     return x * x
 
 
-def chunks(name, value, widths):
-    """Splits `value` in pieces of so many bits each, the last one rounded to f32."""
+def chunks(name, value, widths, bits):
+    """Splits `value` in pieces of so many bits each, the last one rounded to the type."""
     pieces = []
     for width in widths:
         exponent = int(mpmath.floor(mpmath.log(abs(value), 2)))
@@ -67,17 +98,33 @@ def chunks(name, value, widths):
         piece = mpmath.nint(value / unit) * unit
         pieces.append(float(piece))
         value -= piece
-    pieces.append(float(np.float32(float(value))))
-    print(f"static constexpr float {name}[] = {{{', '.join(map(literal, pieces))}}};")
+    pieces.append(float(np.float32(float(value))) if bits == 32 else float(value))
+    print(f"static constexpr double {name}[] = {{{', '.join(map(literal, pieces))}}};")
+
+
+def chunks_both(name, value, narrow, wide):
+    chunks(name + "32", value, narrow, 32)
+    chunks(name + "64", value, wide, 64)
+    print(f"static constexpr Table {name} = {{{name}32, {name}64}};")
+
+
+def words(name, value, width, count):
+    """The first bits of a fraction below 1, `width` a word."""
+    with mpmath.workprec(width * count + 64):
+        bits = int(mpmath.floor(value() * mpmath.mpf(2) ** (width * count)))
+    text = ", ".join(f"{bits >> (width * (count - 1 - i)) & (1 << width) - 1:#x}" for i in range(count))
+    print(f"static constexpr uint64_t {name}[] = {{{text}}};")
 
 
 half_ln2 = float(mpmath.log(2)) / 2 * 1.001
 log_low, log_high = 2**-0.5 - 1 - 1e-4, 2**0.5 - 1 + 1e-4
 log2e, log10e = 1 / mpmath.log(2), 1 / mpmath.log(10)
 pi = mpmath.pi
+one = lambda x: 1
 
-fit("expTail", lambda x: (mpmath.expm1(x) - x) / x**2, lambda x: x**2 / mpmath.expm1(x), -half_ln2, half_ln2, 4)
-fit("exp2Tail", lambda x: mpmath.expm1(x / log2e) / x, lambda x: x, -0.5005, 0.5005, 5)
+fit_both("expTail", lambda x: (mpmath.expm1(x) - x) / x**2, lambda x: x**2 / mpmath.expm1(x),
+         (-half_ln2, half_ln2, 4), (-half_ln2, half_ln2 * 1.001, 10))
+fit_both("exp2Tail", lambda x: mpmath.expm1(x / log2e) / x, lambda x: x, (-0.5005, 0.5005, 5), (-0.5005, 0.5005, 11))
 
 
 def log_tail(lead, scale):
@@ -87,21 +134,51 @@ def log_tail(lead, scale):
 fit("logTail", lambda x: (mpmath.log1p(x) - x) / x**2, lambda x: x**2 / mpmath.log1p(x), log_low, log_high, 8)
 fit("log2Tail", log_tail(1, log2e), lambda x: x / (mpmath.log1p(x) * log2e), log_low, log_high, 9)
 fit("log10Tail", log_tail(0.5, log10e), lambda x: x / (mpmath.log1p(x) * log10e), log_low, log_high, 9)
-fit("tanhTail", lambda x: (mpmath.tanh(x) - x) / x**3, lambda x: x**3 / mpmath.tanh(x), 1e-3, 0.5505, 4, squared)
-fit("erfTail", lambda x: mpmath.erf(x) / x - 1, lambda x: x / mpmath.erf(x), 1e-3, 1.0, 6, squared)
+fit_both("tanhTail", lambda x: (mpmath.tanh(x) - x) / x**3, lambda x: x**3 / mpmath.tanh(x),
+         (1e-3, 0.5505, 4), (0, 0.5505**2, 10), squared, mpmath.sqrt)
+fit_both("erfTail", lambda x: mpmath.erf(x) / x - 1, lambda x: x / mpmath.erf(x),
+         (1e-3, 1.0, 6), (0, 1.0, 12), squared, mpmath.sqrt)
 fit("erfcLog2", lambda x: mpmath.log(mpmath.erfc(x)) * log2e,
     lambda x: mpmath.erfc(x) / mpmath.erf(x) / log2e, 1.0, 4.0, 7)
-fit("sinTail", lambda x: (mpmath.sin(x) - x) / x**3, lambda x: x**3 / mpmath.sin(x), 1e-3, 0.787, 2, squared)
-fit("cosTail", lambda x: (mpmath.cos(x) - 1 + x**2 / 2) / x**4, lambda x: x**4 / mpmath.cos(x), 1e-3, 0.787, 2, squared)
-fit("rsqrtGuess", lambda x: 1 / mpmath.sqrt(x), mpmath.sqrt, 1.0, 4.0, 3)
-fit("rsqrtTail", lambda x: ((1 - x) ** mpmath.mpf(-0.5) - 1) / x, lambda x: x, -0.026, 0.026, 3)
-fit("atanhTail", lambda x: (mpmath.atanh(x) - x) / x**3, lambda x: x**3 / mpmath.atanh(x), 1e-3, 0.1717, 3, squared)
-fit("atanTail", lambda x: (mpmath.atan(x) - x) / x**3, lambda x: x**3 / mpmath.atan(x), 1e-3, 1.0, 7, squared)
 
-chunks("ln2", mpmath.log(2), [15])
-chunks("log10Of2", mpmath.log10(2), [15])
-chunks("halfPi", pi / 2, [8, 8, 8, 8, 8])
-chunks("twoLog2E", 2 * log2e, [12])
-print(f"static constexpr float log2E = {literal(np.float32(float(log2e)))};")
-print(f"static constexpr float twoOverPi = {literal(np.float32(float(2 / pi)))};")
-chunks("halfPiPair", pi / 2, [24])
+
+# (1 + 2a) * exp(a^2) * erfc(a) in t = (a - 2) / (a + 2).
+def fraction(t):
+    return 2 * (1 + t) / (1 - t)
+
+
+def scaled_erfc(t):
+    a = fraction(mpmath.mpf(t))
+    return (1 + 2 * a) * mpmath.exp(a**2) * mpmath.erfc(a)
+
+
+fit_both("erfcTail", scaled_erfc, one, ((0.45 - 2) / (0.45 + 2), (10.2 - 2) / (10.2 + 2), 10),
+         ((0.45 - 2) / (0.45 + 2), (28.0 - 2) / (28 + 2), 24))
+fit_both("sinTail", lambda x: (mpmath.sin(x) - x) / x**3, lambda x: x**3 / mpmath.sin(x),
+         (1e-3, 0.787, 2), (0, 0.787**2, 6), squared, mpmath.sqrt)
+fit_both("cosTail", lambda x: (mpmath.cos(x) - 1 + x**2 / 2) / x**4, lambda x: x**4 / mpmath.cos(x),
+         (1e-3, 0.787, 2), (0, 0.787**2, 6), squared, mpmath.sqrt)
+fit("rsqrtGuess", lambda x: 1 / mpmath.sqrt(x), mpmath.sqrt, 1.0, 4.0, 3)
+fit_both("rsqrtTail", lambda x: ((1 - x) ** mpmath.mpf(-0.5) - 1) / x, lambda x: x,
+         (-0.026, 0.026, 3), (-0.0002, 0.0002, 3))
+fit("cbrtGuess", lambda x: mpmath.cbrt(x), lambda x: 1 / mpmath.cbrt(x), 1.0, 8.0, 4)
+fit_both("cbrtTail", lambda x: (mpmath.cbrt(1 + x) - 1) / x, lambda x: x, (-0.018, 0.018, 3), (-0.0001, 0.0001, 3))
+fit_both("atanhTail", lambda x: (mpmath.atanh(x) - x - x**3 / 3) / x**5, lambda x: x**5 / mpmath.atanh(x),
+         (1e-3, 0.1717, 1), (0, 0.1717**2, 6), squared, mpmath.sqrt)
+fit_both("atanTail", lambda x: (mpmath.atan(x) - x) / x**3, lambda x: x**3 / mpmath.atan(x),
+         (1e-3, 1.0, 7), (0, 1.0, 21), squared, mpmath.sqrt)
+fit_both("asinTail", lambda x: (mpmath.asin(x) - x) / x**3, lambda x: x**3 / mpmath.asin(x),
+         (1e-3, 0.501, 4), (0, 0.251, 12), squared, mpmath.sqrt)
+fit_both("sinhTail", lambda x: (mpmath.sinh(x) - x) / x**3, lambda x: x**3 / mpmath.sinh(x),
+         (1e-3, 1.0, 3), (0, 1.0, 7), squared, mpmath.sqrt)
+
+chunks_both("ln2", mpmath.log(2), [15], [40])
+chunks_both("log10Of2", mpmath.log10(2), [15], [40])
+chunks_both("twoLog2E", 2 * log2e, [12], [26])
+chunks_both("twoThirdsLog2E", 2 * log2e / 3, [12], [26])
+chunks_both("halfPi", pi / 2, [12], [26])
+chunks_both("halfPiPair", pi / 2, [24], [53])
+chunks("log2E", log2e, [26], 64)
+chunks("log10E", log10e, [26], 64)
+words("twoOverPiWords32", lambda: 2 / mpmath.pi / 2**26, 32, 7)
+words("twoOverPiWords64", lambda: 2 / mpmath.pi / 2**55, 64, 19)

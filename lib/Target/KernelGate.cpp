@@ -25,6 +25,15 @@ std::string KernelGate::getMissing(StringRef capability, Type type) const {
   return "target " + profile.name + " has no " + capability.str() + ", needed for " + print(type);
 }
 
+std::string KernelGate::getMissingFunction(Operation *op) {
+  Type type = op->getOperand(0).getType();
+  std::string text = op->getName().getStringRef().str() + " of ";
+  llvm::raw_string_ostream(text) << type << " has no exact lowering";
+  if (isa<FloatType>(getElementTypeOrSelf(type)))
+    text += "; weir-expand-math has one for f32 and f64";
+  return text;
+}
+
 std::string KernelGate::findTypeError(Type type) const {
   if (auto vector = dyn_cast<VectorType>(type)) {
     if (vector.getRank() != 1 || vector.isScalable() || vector.getNumElements() > 4)
@@ -139,7 +148,7 @@ void KernelGate::checkOperation(Operation *op) {
     return;
   }
   if (isa<arith::RemFOp>(op)) {
-    fail(op) << op->getName() << " has no exact lowering";
+    fail(op) << getMissingFunction(op);
     return;
   }
   if (isa<memref::AllocOp>(op)) {

@@ -27,6 +27,9 @@ protected:
   /// Returns why the target does not lower `op` exactly, empty when it does.
   virtual std::string findOperationError(mlir::Operation *op) = 0;
 
+  /// What is wrong with a function that the target does not compute exactly.
+  static std::string getMissingFunction(mlir::Operation *op);
+
   mlir::gpu::GPUFuncOp kernel;
   const Profile &profile;
 

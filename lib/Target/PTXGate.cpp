@@ -60,12 +60,8 @@ std::string PtxGate::findOperationError(Operation *op) {
   std::string name = op->getName().getStringRef().str();
   if (auto shuffle = dyn_cast<gpu::ShuffleOp>(op))
     return findShuffleError(shuffle);
-  if (isa<math::MathDialect>(op->getDialect()) && !hasInstructions(op)) {
-    std::string type;
-    llvm::raw_string_ostream(type) << op->getOperand(0).getType();
-    return name + " of " + type +
-           " has no exact lowering; weir-expand-math has one for some of f32";
-  }
+  if (isa<math::MathDialect>(op->getDialect()) && !hasInstructions(op))
+    return getMissingFunction(op);
   if (auto atomic = dyn_cast<memref::AtomicRMWOp>(op);
       atomic && isa<FloatType>(atomic.getValue().getType()))
     return name + " of floats leaves the order of the sum open";

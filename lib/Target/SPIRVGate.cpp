@@ -25,9 +25,14 @@ class SpirvGate : public KernelGate {
 };
 } // namespace
 
-/// The operations of `math` that SPIR-V computes on f64, too.
-static bool hasFloat64Form(Operation *op) {
-  return isa<math::AbsFOp, math::CeilOp, math::CopySignOp, math::FloorOp, math::FmaOp,
+/// The operations of `math` whose results drivers agree on. Vulkan leaves the errors of
+/// GLSL's other functions to them, and has none of these of f64.
+static bool hasInstructions(Operation *op) {
+  if (isa<math::RoundOp, math::CountLeadingZerosOp>(op)) {
+    Type type = getElementTypeOrSelf(op->getOperand(0));
+    return type.isF32() || type.isInteger(32);
+  }
+  return isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp, math::FloorOp, math::FmaOp,
              math::IsNaNOp, math::IsInfOp, math::RoundEvenOp, math::RsqrtOp, math::SqrtOp,
              math::TruncOp>(op);
 }
@@ -38,9 +43,8 @@ std::string SpirvGate::findOperationError(Operation *op) {
     return "an unsigned loop has no lowering";
   if (isa<scf::WhileOp>(op))
     return name + " has no lowering; the target bounds the trips of a loop";
-  if (isa<math::MathDialect>(op->getDialect()) && op->getNumOperands() &&
-      getElementTypeOrSelf(op->getOperand(0)).isF64() && !hasFloat64Form(op))
-    return "f64 " + name + " has no lowering for target " + profile.name;
+  if (isa<math::MathDialect>(op->getDialect()) && !hasInstructions(op))
+    return getMissingFunction(op);
   return "";
 }
 

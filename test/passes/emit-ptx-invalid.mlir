@@ -8,7 +8,7 @@ gpu.module @exp {
       kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
     %i = gpu.thread_id x
     %v = memref.load %x[%i] : memref<32xf32, #global>
-    // expected-error @below {{kernel @exp: math.exp of f32 has no exact lowering; weir-expand-math has one for some of f32}}
+    // expected-error @below {{kernel @exp: math.exp of f32 has no exact lowering; weir-expand-math has one for f32 and f64}}
     %e = math.exp %v : f32
     memref.store %e, %x[%i] : memref<32xf32, #global>
     gpu.return
@@ -26,7 +26,7 @@ gpu.module @remainder {
       kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
     %i = gpu.thread_id x
     %v = memref.load %x[%i] : memref<32xf32, #global>
-    // expected-error @below {{arith.remf has no exact lowering}}
+    // expected-error @below {{arith.remf of f32 has no exact lowering; weir-expand-math has one for f32 and f64}}
     %w = arith.remf %v, %v : f32
     memref.store %w, %x[%i] : memref<32xf32, #global>
     gpu.return

@@ -13,14 +13,17 @@ class RewritePatternSet;
 
 namespace weir {
 
-/// Adds patterns that rewrite f32 functions of `math` into straight-line `arith`
-/// and `math.fma` (`powf` needs `math.trunc` too), the same for every target.
+/// Adds patterns that rewrite functions of `math`, and `arith.remf`, into `arith`,
+/// `math.fma` and `math.trunc`, the same for every target: straight-line but for
+/// `remf`, which becomes an `scf.for` of a fixed number of trips.
 ///
-/// Shapes: scalars, and vectors of any shape, element by element.
-/// Covers: exp, exp2, expm1, log, log2, log10, log1p, sqrt, rsqrt, tanh, erf, sin,
-///         cos, atan, powf; fpowi of f32 and f64 with a constant exponent of at most
-///         64 in magnitude; rsqrt of f64, as 1 / sqrt.
-/// Errors: whatever else there is stays as it is, so that a later gate refuses it.
+/// Shapes: f32 and f64, scalars and vectors of any shape, element by element. Functions
+///         of f64 need 64-bit integers.
+/// Covers: all functions of floats that `math` has, but for those that the targets have
+///         exactly themselves: absf, ceil, copysign, floor, fma, roundeven, trunc, and
+///         round of f32.
+/// Errors: whatever else there is, so also `fpowi` by an index, stays as it is, so that
+///         a later gate refuses it.
 /// Fast-math flags are ignored, and none are set.
 void populateMathExpansionPatterns(mlir::RewritePatternSet &patterns);
 

@@ -1,0 +1,824 @@
+//===- MathFunctions.cpp - Weir's own math functions ----------------------===//
+//
+// Straight-line functions of arith ops and math.fma. Three rules hold throughout:
+//
+// - No result hangs on math.fma rounding once, since Vulkan lets it round twice. Where a
+//   step must be exact, its product is: constants and operands are cut so that it fits.
+// - No result hangs on denormals being kept: where a denormal input matters it is read
+//   as an integer, and a power of two that scales a result is itself normal.
+// - No two operands are reordered; nothing carries fast-math flags.
+//
+// docs/math.md states ranges and errors.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MathFunctions.h"
+#include "MathTables.h"
+
+using namespace weir::expression;
+using llvm::ArrayRef;
+
+static constexpr double infinity = std::numeric_limits<double>::infinity();
+static constexpr double notANumber = std::numeric_limits<double>::quiet_NaN();
+
+//===----------------------------------------------------------------------===//
+// Pieces
+//===----------------------------------------------------------------------===//
+
+/// What is chosen by the type of `like`.
+static double pick(Float like, double narrow, double wide) {
+  return formatOf(like).isWide() ? wide : narrow;
+}
+static ArrayRef<double> pick(Float like, const Table &table) {
+  return formatOf(like).isWide() ? table.f64 : table.f32;
+}
+
+/// The polynomial with `coefficients`, lowest degree first, by Horner's rule.
+static Float polynomial(ArrayRef<double> coefficients, Float x) {
+  Float sum = fma(x, coefficients.back(), coefficients[coefficients.size() - 2]);
+  for (double coefficient : llvm::reverse(coefficients.drop_back(2)))
+    sum = fma(sum, x, coefficient);
+  return sum;
+}
+static Float polynomial(const Table &table, Float x) { return polynomial(pick(x, table), x); }
+
+/// Both keep NaN, for which the comparison is false.
+static Float atMost(Float x, double bound) {
+  return select(is(x, FloatPredicate::OGT, bound), bound, x);
+}
+static Float atLeast(Float x, double bound) {
+  return select(is(x, FloatPredicate::OLT, bound), bound, x);
+}
+
+static Float magnitude(Float x) { return fromBits(bits(x) & ~formatOf(x).signBit()); }
+
+/// `x`, which is not negative, with the sign bit of `of`.
+static Float withSignOf(Float of, Float x) {
+  return fromBits(bits(x) | (bits(of) & formatOf(of).signBit()));
+}
+
+static Bool isNegative(Float x) { return is(bits(x), IntPredicate::slt, 0); }
+
+/// 2^k, where that is normal.
+static Float powerOfTwo(Int k) {
+  return fromBits((k << formatOf(k).fraction) + formatOf(k).oneBits());
+}
+
+/// y * 2^k for y near 1: in two steps, as 2^k itself may not be normal.
+static Float scale(Float y, Int k) {
+  Int half = k >> 1;
+  return y * powerOfTwo(half) * powerOfTwo(k - half);
+}
+
+/// `x` * 2^k for a normal x and result.
+static Float addToExponent(Float x, Int k) {
+  return fromBits(bits(x) + (k << formatOf(k).fraction));
+}
+
+/// The upper half of the significand, so that the product of two such is exact.
+static Float upperHalf(Float x) {
+  return fromBits(bits(x) & (formatOf(x).isWide() ? ~uint64_t(0x7ffffff) : ~uint64_t(0xfff)));
+}
+
+namespace {
+/// A value as its nearest multiple of a constant, `count` times it, and the rest.
+struct Reduced {
+  Int count;
+  Float rest;
+};
+
+/// A positive value as 2^exponent * significand.
+struct Parts {
+  Float significand;
+  Int exponent;
+};
+
+/// 1 / sqrt(m) as guess * (1 + correction), and m as high + low. Products of high or
+/// low with guess are exact.
+struct InverseRoot {
+  Float guess, correction, high, low;
+};
+
+/// The sum of both is the value; |low| is at most half a unit in high's last place.
+struct Pair {
+  Float high, low;
+};
+
+/// An angle less `quadrant` times pi/2, counted from 0 to 3 and on.
+struct Angle {
+  Int quadrant;
+  Pair rest;
+};
+} // namespace
+
+/// a + b, where |a| >= |b| or a = 0.
+static Pair exactSum(Float a, Float b) {
+  Float sum = a + b;
+  return {sum, b - (sum - a)};
+}
+
+/// The integer nearest to `shifted` - shift, where that sum has no bits for less.
+static double roundingShift(Float x) { return pick(x, 0x1.8p+23, 0x1.8p+52); }
+static Int roundedCount(Float shifted) {
+  uint64_t shift = formatOf(shifted).isWide() ? 0x4338000000000000 : 0x4b400000;
+  return bits(shifted) - shift;
+}
+
+/// x = count * ln(2) + rest, for |x| < 2^8, in f64 2^10.
+static Reduced reduceByLn2(Float x) {
+  Float shifted = fma(x, log2E[0] + log2E[1], literal(x, roundingShift(x)));
+  Float count = shifted - roundingShift(x);
+  ArrayRef<double> pieces = pick(x, ln2);
+  Float rest = fma(count, -pieces[0], x); // Exact: count has 8 or 11 bits, ln2[0] 15 or 40.
+  return {roundedCount(shifted), fma(count, -pieces[1], rest)};
+}
+
+/// e^r - 1, for |r| <= ln(2) / 2.
+static Float smallExpm1(Float r) { return fma(polynomial(expTail, r), r * r, r); }
+
+/// x = count + rest, for |x| < 2^22.
+static Reduced reduceByOne(Float x) {
+  Float shifted = x + roundingShift(x);
+  Float rest = x - (shifted - roundingShift(x));
+  return {roundedCount(shifted), rest};
+}
+
+/// 2^r, for |r| <= 1/2.
+static Float smallExp2(Float r) { return fma(polynomial(exp2Tail, r), r, 1.0); }
+
+/// x = 2^exponent * significand, for normal x.
+static Int exponentOf(Float x) {
+  return (bits(x) >> formatOf(x).fraction) - uint64_t(formatOf(x).bias());
+}
+
+/// The bits of `x` >= 0, those of x * 2^150, in f64 x * 2^1074, where x is denormal.
+/// Where that is so, `exponent` is less by that over `divisor`.
+static Int normalized(Float x, Int &exponent, int divisor) {
+  const Format &format = formatOf(x);
+  Int raw = bits(x);
+  Bool denormal = is(raw, IntPredicate::ult, format.fractionMask() + 1);
+  exponent =
+      select(denormal, exponent - uint64_t((format.isWide() ? 1074 : 150) / divisor), exponent);
+  return select(denormal, bits(toFloat(format.isWide() ? raw : raw << 1)), raw);
+}
+
+/// Cuts a positive value, given as bits. The least significand has the bits `from`.
+static Parts cut(Int raw, uint64_t from) {
+  int fraction = formatOf(raw).fraction;
+  Int exponent = (raw - from) >> fraction;
+  return {fromBits(raw - (exponent << fraction)), exponent};
+}
+
+/// The bits of sqrt(1/2), where a significand's range [sqrt(1/2), sqrt(2)) begins.
+static uint64_t halfRootBits(const Format &format) {
+  return format.isWide() ? 0x3fe6a09e667f3bcd : 0x3f3504f3;
+}
+
+/// The significand in [sqrt(1/2), sqrt(2)), from any positive finite value.
+static Parts logParts(Float x) {
+  Int shift = integer(x, 0);
+  Int raw = normalized(x, shift, 1);
+  Parts parts = cut(raw, halfRootBits(formatOf(x)));
+  return {parts.significand, parts.exponent + shift};
+}
+
+/// Puts the special results of a logarithm of `x` in.
+static Float finishLog(Float x, Float result) {
+  uint64_t infinityBits = formatOf(x).infinityBits();
+  Int raw = bits(x);
+  result = select(is(raw, IntPredicate::eq, infinityBits), infinity, result);
+  // Unsigned, what is above the infinity is NaN or negative.
+  result = select(is(raw, IntPredicate::ugt, infinityBits), notANumber, result);
+  return select(is(raw << 1, IntPredicate::eq, 0), -infinity, result);
+}
+
+/// In f64: ln(1 + f) = f - square + rest, square = f^2 / 2, by ln(1 + f) = 2 atanh(s).
+static Float logRest(Float f, Float square) {
+  Float s = f / (f + 2.0);
+  Float z = s * s;
+  Float tail = fma(polynomial(atanhTail, z), z, 1.0 / 3) * z; // atanh(s) / s - 1
+  return s * (square + (tail + tail));
+}
+
+/// ln(1 + f) + exponent * ln(2).
+static Float lnOf(Float f, Float exponent) {
+  ArrayRef<double> pieces = pick(f, ln2);
+  if (formatOf(f).isWide()) {
+    Float square = f * 0.5 * f;
+    Float low = square - fma(exponent, pieces[1], logRest(f, square));
+    return exponent * pieces[0] - (low - f); // The product is exact.
+  }
+  Float tail = polynomial(logTail, f) * f * f;
+  Float low = fma(exponent, pieces[1], tail) + f;
+  return fma(exponent, pieces[0], low); // The product is exact.
+}
+
+/// In f64: ln(1 + f) * unit + exponent * step, where unit[0] has 26 bits and step[0] so few
+/// that the product is exact.
+static Float logOf(Float f, Float exponent, ArrayRef<double> unit, ArrayRef<double> step) {
+  Float square = f * 0.5 * f;
+  Float high = upperHalf(f - square);
+  Float low = ((f - high) - square) + logRest(f, square);
+  Float smaller = (low + high) * unit[1] + low * unit[0] + exponent * step[1];
+  Pair sum = exactSum(exponent * step[0], high * unit[0]);
+  return sum.high + (sum.low + smaller);
+}
+
+static InverseRoot inverseRoot(Float m) {
+  // Rounding the guess to 8 bits, in f64 16, makes its square, and that times the upper
+  // bits of m, exact: 1 - m * guess^2 comes out with all its bits.
+  bool wide = formatOf(m).isWide();
+  Float guess = polynomial(rsqrtGuess, m);
+  if (wide)
+    guess = guess * (1.5 - m * 0.5 * guess * guess);
+  int dropped = wide ? 37 : 16;
+  Int guessBits = bits(guess) + (uint64_t(1) << (dropped - 1));
+  guess = fromBits(guessBits & ~uint64_t(0) << dropped);
+  Float square = guess * guess;
+  Float high = fromBits(bits(m) & ~uint64_t(0) << (wide ? 32 : 16));
+  Float low = m - high;
+  Float minusSquare = 0.0 - square;
+  Float error = fma(low, minusSquare, fma(high, minusSquare, 1.0));
+  return {guess, polynomial(rsqrtTail, error) * error, high, low};
+}
+
+/// The significand in [1, 4) and half of the exponent of 2 that goes with it.
+static Parts rootParts(Float x) {
+  const Format &format = formatOf(x);
+  Int shift = integer(x, 0);
+  Int raw = normalized(x, shift, 2);
+  Int half = (raw - format.oneBits()) >> (format.fraction + 1);
+  return {fromBits(raw - (half << (format.fraction + 1))), half + shift};
+}
+
+/// The upper word of the product of two unsigned words.
+static Int upperProduct(Int a, Int b) {
+  int half = formatOf(a).width / 2;
+  uint64_t mask = (uint64_t(1) << half) - 1;
+  Int aHigh = shiftDown(a, half), aLow = a & mask;
+  Int bHigh = shiftDown(b, half), bLow = b & mask;
+  Int middle = aHigh * bLow + shiftDown(aLow * bLow, half);
+  Int other = aLow * bHigh + (middle & mask);
+  return aHigh * bHigh + shiftDown(middle, half) + shiftDown(other, half);
+}
+
+/// Finite x >= 0 less a multiple of pi/2, at most pi/4 in magnitude.
+static Angle reduceByHalfPi(Float x) {
+  // x * 2/pi mod 4, in words: the integer significand of x times as many bits of 2/pi as
+  // count, from where the product is below 4. The table has these for x in [1, 2) first;
+  // where x is below 1, the significand is halved instead.
+  const Format &format = formatOf(x);
+  Int exponent = exponentOf(x);
+  Bool belowOne = is(exponent, IntPredicate::slt, 0);
+  Int significand = (bits(x) & format.fractionMask()) | (format.fractionMask() + 1);
+  significand = select(belowOne, significand, significand << 1);
+  Int position = select(belowOne, integer(x, 0), exponent & uint64_t(format.bias()));
+  Int index = shiftDown(position, format.isWide() ? 6 : 5);
+  Int shift = position & uint64_t(format.width - 1);
+
+  ArrayRef<uint64_t> table =
+      format.isWide() ? ArrayRef<uint64_t>(twoOverPiWords64) : ArrayRef<uint64_t>(twoOverPiWords32);
+  llvm::SmallVector<Int> words;
+  for (uint64_t word : table)
+    words.push_back(integer(x, word));
+  for (uint64_t step = format.isWide() ? 8 : 2; step; step >>= 1) {
+    Bool skips = is(index & step, IntPredicate::ne, 0);
+    for (uint64_t i = 0; i < step + 3; ++i)
+      words[i] = select(skips, words[i + step], words[i]);
+  }
+  Int otherShift = shift ^ uint64_t(format.width - 1); // with one more it is the word's width
+  for (int i = 0; i < 3; ++i)
+    words[i] = (words[i] << shift) | shiftDown(shiftDown(words[i + 1], 1), otherShift);
+
+  Int second = significand * words[1];
+  Int low = second + upperProduct(significand, words[2]);
+  Int carry = select(is(low, IntPredicate::ult, second), integer(x, 1), integer(x, 0));
+  Int high = significand * words[0] + upperProduct(significand, words[1]) + carry;
+
+  // The upper two bits are the quadrant, rounded; the others a signed fraction of it.
+  int top = format.width - 2;
+  Int quadrant = shiftDown(high + (uint64_t(1) << (top - 1)), top);
+  high = (high << 2) | shiftDown(low, top);
+  low = low << 2;
+  int half = format.width / 2;
+  uint64_t mask = (uint64_t(1) << half) - 1;
+  auto piece = [&](Int digits, int count) {
+    return toFloat(digits) * std::ldexp(1.0, -half * count);
+  };
+  Pair sum = exactSum(piece(high >> half, 1), piece(high & mask, 2));
+  Pair more = exactSum(sum.high, piece(shiftDown(low, half), 3));
+  Float fraction = more.high;
+  Float fractionLow = (sum.low + more.low) + piece(low & mask, 4);
+
+  Float upper = upperHalf(fraction);
+  Float lower = (fraction - upper) + fractionLow;
+  ArrayRef<double> pieces = pick(x, halfPi);
+  double all = pick(x, halfPiPair)[0];
+  Pair rest = exactSum(upper * pieces[0], fma(lower, all, upper * pieces[1]));
+  Bool small = is(x, FloatPredicate::OLE, pick(x, 0x1.921fb4p-1, 0x1.921fb54442d18p-1));
+  Float zero = literal(x, 0.0);
+  return {select(small, integer(x, 0), quadrant),
+          {select(small, x, rest.high), select(small, zero, rest.low)}};
+}
+
+static Float smallSin(Pair x) {
+  Float square = x.high * x.high;
+  Float tail = polynomial(sinTail, square) * square;
+  return x.high + fma(tail, x.high, x.low * fma(square, -0.5, 1.0));
+}
+
+static Float smallCos(Pair x) {
+  Float square = x.high * x.high;
+  Pair sum = exactSum(literal(square, 1.0), square * -0.5);
+  Float tail = polynomial(cosTail, square) * square * square;
+  return sum.high + (sum.low + (tail - x.high * x.low));
+}
+
+static Float changeSign(Float x, Int ifOdd) {
+  return fromBits(bits(x) ^ (ifOdd << (formatOf(x).width - 1)));
+}
+
+/// The sine of an angle whose sine and cosine, reduced, are these, in its quadrant.
+static Float sineInQuadrant(Float sine, Float cosine, Int quadrant) {
+  Float value = select(is(quadrant & 1, IntPredicate::ne, 0), cosine, sine);
+  return changeSign(value, shiftDown(quadrant, 1));
+}
+
+static Float unlessInfinite(Float x, Float result) {
+  return select(isFinite(x), result, notANumber);
+}
+
+//===----------------------------------------------------------------------===//
+// Classes
+//===----------------------------------------------------------------------===//
+
+Bool weir::expression::isFinite(Float x) {
+  return is(bits(magnitude(x)), IntPredicate::ult, formatOf(x).infinityBits());
+}
+Bool weir::expression::isInfinite(Float x) {
+  return is(bits(magnitude(x)), IntPredicate::eq, formatOf(x).infinityBits());
+}
+Bool weir::expression::isNaN(Float x) {
+  return is(bits(magnitude(x)), IntPredicate::ugt, formatOf(x).infinityBits());
+}
+Bool weir::expression::isNormal(Float x) {
+  uint64_t first = formatOf(x).fractionMask() + 1;
+  return is(bits(magnitude(x)) - first, IntPredicate::ult, formatOf(x).infinityBits() - first);
+}
+
+//===----------------------------------------------------------------------===//
+// Exponentials and logarithms
+//===----------------------------------------------------------------------===//
+
+Float weir::expression::expandExp(Float x) {
+  Reduced reduced = reduceByLn2(atMost(atLeast(x, pick(x, -104.0, -746.0)), pick(x, 89.0, 710.0)));
+  return scale(smallExpm1(reduced.rest) + 1.0, reduced.count);
+}
+
+/// Where 2^x is zero, and where it is infinite.
+static double leastPower(Float x) { return pick(x, -151.0, -1076.0); }
+static double greatestPower(Float x) { return pick(x, 129.0, 1025.0); }
+
+Float weir::expression::expandExp2(Float x) {
+  Reduced reduced = reduceByOne(atMost(atLeast(x, leastPower(x)), greatestPower(x)));
+  return scale(smallExp2(reduced.rest), reduced.count);
+}
+
+Float weir::expression::expandExpm1(Float x) {
+  Reduced reduced = reduceByLn2(atMost(atLeast(x, pick(x, -18.0, -38.0)), pick(x, 89.0, 710.0)));
+  // 2^(count - 1) is finite even where 2^count isn't.
+  Float power = powerOfTwo(reduced.count - 1);
+  Float result = fma(power, smallExpm1(reduced.rest), power - 0.5);
+  // Halving and doubling would lose the bits, and the sign, of the smallest inputs.
+  return select(is(magnitude(x), FloatPredicate::OLT, pick(x, 0x1p-25, 0x1p-54)), x,
+                result + result);
+}
+
+Float weir::expression::expandLog(Float x) {
+  Parts parts = logParts(x);
+  return finishLog(x, lnOf(parts.significand - 1.0, toFloat(parts.exponent)));
+}
+
+Float weir::expression::expandLog2(Float x) {
+  Parts parts = logParts(x);
+  Float f = parts.significand - 1.0;
+  Float exponent = toFloat(parts.exponent);
+  if (formatOf(x).isWide())
+    return finishLog(x, logOf(f, exponent, log2E, {1.0, 0.0}));
+  // log2(1 + f) = f + f * tail: the first term is exact.
+  Float fraction = fma(polynomial(log2Tail, f), f, f);
+  return finishLog(x, fraction + exponent);
+}
+
+Float weir::expression::expandLog10(Float x) {
+  Parts parts = logParts(x);
+  Float f = parts.significand - 1.0;
+  Float exponent = toFloat(parts.exponent);
+  ArrayRef<double> pieces = pick(x, log10Of2);
+  if (formatOf(x).isWide())
+    return finishLog(x, logOf(f, exponent, log10E, pieces));
+  // log10(1 + f) = f / 2 + f * tail: the first term is exact.
+  Float low = fma(exponent, pieces[1], polynomial(log10Tail, f) * f);
+  return finishLog(x, fma(exponent, pieces[0], fma(f, 0.5, low)));
+}
+
+Float weir::expression::expandLog1p(Float x) {
+  const Format &format = formatOf(x);
+  Float sum = x + 1.0;
+  Parts parts = cut(bits(sum), halfRootBits(format));
+  // 1 + x = 2^k * (1 + f) with f = x * 2^-k + (2^-k - 1): rounding of the sum does not
+  // matter. Once x alone is as good, 2^-k may be too small.
+  Float inverse = fromBits(format.oneBits() - (parts.exponent << format.fraction));
+  Float f = fma(inverse, x, inverse - 1.0);
+  f = select(is(parts.exponent, IntPredicate::sgt, 64), parts.significand - 1.0, f);
+  Float result = lnOf(f, toFloat(parts.exponent));
+  result = select(is(x, FloatPredicate::OEQ, infinity), x, result);
+  result = select(is(x, FloatPredicate::OEQ, -1.0), -infinity, result);
+  result = select(is(x, FloatPredicate::ULT, -1.0), notANumber, result);
+  return select(is(magnitude(x), FloatPredicate::OLT, pick(x, 0x1p-25, 0x1p-54)), x, result);
+}
+
+//===----------------------------------------------------------------------===//
+// Roots
+//===----------------------------------------------------------------------===//
+
+Float weir::expression::expandSqrt(Float x) {
+  Parts parts = rootParts(x);
+  InverseRoot root = inverseRoot(parts.significand);
+  Float high = root.high * root.guess, low = root.low * root.guess;
+  Float value = high + fma(parts.significand * root.guess, root.correction, low);
+  Float result = addToExponent(value, parts.exponent);
+  Int raw = bits(x);
+  uint64_t infinityBits = formatOf(x).infinityBits();
+  result = select(is(raw, IntPredicate::eq, infinityBits), x, result);
+  result = select(is(raw, IntPredicate::ugt, infinityBits), notANumber, result);
+  return select(is(raw << 1, IntPredicate::eq, 0), x, result);
+}
+
+Float weir::expression::expandRsqrt(Float x) {
+  Parts parts = rootParts(x);
+  InverseRoot root = inverseRoot(parts.significand);
+  Float value = fma(root.guess, root.correction, root.guess);
+  Float result = addToExponent(value, 0 - parts.exponent);
+  Int raw = bits(x);
+  uint64_t infinityBits = formatOf(x).infinityBits();
+  result = select(is(raw, IntPredicate::eq, infinityBits), 0.0, result);
+  result = select(is(raw, IntPredicate::ugt, infinityBits), notANumber, result);
+  return select(is(raw << 1, IntPredicate::eq, 0), withSignOf(x, literal(x, infinity)), result);
+}
+
+Float weir::expression::expandCbrt(Float x) {
+  const Format &format = formatOf(x);
+  Float a = magnitude(x);
+  Int shift = integer(x, 0);
+  Int raw = normalized(a, shift, 3);
+  // The significand in [1, 8); a third of the exponent, made positive, by a product.
+  int least = (format.bias() + 2) / 3;
+  Int biased = shiftDown(raw, format.fraction) + uint64_t(3 * least - format.bias());
+  Int third = shiftDown(biased * 43691, 17) - uint64_t(least);
+  Float m = fromBits(raw - ((third + (third << 1)) << format.fraction));
+  // Rounding the guess to 8 bits, in f64 17, makes its cube exact.
+  Float guess = polynomial(cbrtGuess, m);
+  if (format.isWide())
+    guess = guess - (guess - m / (guess * guess)) * (1.0 / 3);
+  int dropped = format.isWide() ? 36 : 16;
+  Int guessBits = bits(guess) + (uint64_t(1) << (dropped - 1));
+  guess = fromBits(guessBits & ~uint64_t(0) << dropped);
+  Float cube = guess * guess * guess;
+  Float error = (m - cube) / cube;
+  Float value = fma(guess * error, polynomial(cbrtTail, error), guess);
+  Float result = withSignOf(x, addToExponent(value, third + shift));
+  Bool plain = is(bits(a) - 1, IntPredicate::ult, format.infinityBits() - 1);
+  return select(plain, result, x);
+}
+
+//===----------------------------------------------------------------------===//
+// Error functions
+//===----------------------------------------------------------------------===//
+
+/// erf, for |x| <= 1.
+static Float smallErf(Float x) {
+  Float result = fma(polynomial(erfTail, x * x), x, x);
+  // The sum above would lose a term that is denormal.
+  double slope = 1.0 + pick(x, erfTail)[0];
+  return select(is(magnitude(x), FloatPredicate::OLT, 0x1p-60), x * slope, result);
+}
+
+/// erfc, for x >= 0.45.
+static Float largeErfc(Float x) {
+  Float a = atMost(x, pick(x, 10.2, 28.0));
+  Float factor = polynomial(erfcTail, (a - 2.0) / (a + 2.0)) / fma(a, 2.0, 1.0);
+  // exp(-a^2), with a^2 in two pieces.
+  Float high = upperHalf(a);
+  Float square = high * high, low = (a - high) * (a + high);
+  Reduced reduced = reduceByLn2(0.0 - square);
+  Float power = smallExpm1(reduced.rest - low) + 1.0;
+  return scale(power * factor, reduced.count);
+}
+
+Float weir::expression::expandErf(Float x) {
+  Float a = magnitude(x);
+  Float small = smallErf(a);
+  Float large = small;
+  if (formatOf(x).isWide()) {
+    large = 1.0 - largeErfc(a);
+  } else {
+    Reduced reduced = reduceByOne(polynomial(erfcLog2, atMost(a, 4.0)));
+    Float power = 0.0 - powerOfTwo(reduced.count);
+    large = fma(power, smallExp2(reduced.rest), 1.0);
+  }
+  return withSignOf(x, select(is(a, FloatPredicate::OLT, 1.0), small, large));
+}
+
+Float weir::expression::expandErfc(Float x) {
+  Float a = magnitude(x);
+  Float large = largeErfc(a);
+  large = select(isNegative(x), 2.0 - large, large);
+  return select(is(a, FloatPredicate::OLT, 0.5), 1.0 - smallErf(x), large);
+}
+
+//===----------------------------------------------------------------------===//
+// Trigonometric functions
+//===----------------------------------------------------------------------===//
+
+std::pair<Float, Float> weir::expression::expandSinCos(Float x) {
+  Float a = magnitude(x);
+  Angle angle = reduceByHalfPi(a);
+  Float sine = smallSin(angle.rest), cosine = smallCos(angle.rest);
+  Float sin = sineInQuadrant(sine, cosine, angle.quadrant);
+  Float cos = sineInQuadrant(sine, cosine, angle.quadrant + 1);
+  Int sign = shiftDown(bits(x), formatOf(x).width - 1);
+  return {unlessInfinite(a, changeSign(sin, sign)), unlessInfinite(a, cos)};
+}
+
+Float weir::expression::expandSin(Float x) { return expandSinCos(x).first; }
+Float weir::expression::expandCos(Float x) { return expandSinCos(x).second; }
+
+Float weir::expression::expandTan(Float x) {
+  Float a = magnitude(x);
+  Angle angle = reduceByHalfPi(a);
+  Float sine = smallSin(angle.rest), cosine = smallCos(angle.rest);
+  Bool odd = is(angle.quadrant & 1, IntPredicate::ne, 0);
+  Float above = select(odd, cosine, sine), below = select(odd, 0.0 - sine, cosine);
+  Int sign = shiftDown(bits(x), formatOf(x).width - 1);
+  return unlessInfinite(a, changeSign(above / below, sign));
+}
+
+/// count * pi/2 - x.
+static Float halfPiLess(Float x, double count) {
+  ArrayRef<double> pair = pick(x, halfPiPair);
+  return count * pair[0] - (x - count * pair[1]);
+}
+
+/// For 0 <= t <= 1.
+static Float smallAtan(Float t) {
+  Float square = t * t;
+  return fma(polynomial(atanTail, square) * square, t, t);
+}
+
+Float weir::expression::expandAtan(Float x) {
+  Float a = magnitude(x);
+  Bool inverted = is(a, FloatPredicate::OGT, 1.0);
+  Float divisor = select(inverted, atMost(a, 0x1p+100), 1.0);
+  Float value = smallAtan(select(inverted, 1.0 / divisor, a));
+  return withSignOf(x, select(inverted, halfPiLess(value, 1), value));
+}
+
+Float weir::expression::expandAtan2(Float y, Float x) {
+  Float a = magnitude(y), b = magnitude(x);
+  Bool steep = is(a, FloatPredicate::OGT, b);
+  Float less = select(steep, b, a), more = select(steep, a, b);
+  // Quotients keep their error only where the divisor is neither huge nor tiny.
+  Float factor = select(is(more, FloatPredicate::OGT, 0x1p+100), 0x1p-64, 1.0);
+  factor = select(is(more, FloatPredicate::OLT, 0x1p-60), 0x1p+64, factor);
+  Bool zero = is(more, FloatPredicate::OEQ, 0.0);
+  Bool diagonal = is(less, FloatPredicate::OEQ, infinity);
+  Float t = (less * factor) / select(zero, 1.0, more * factor);
+  t = select(is(more, FloatPredicate::OEQ, infinity), 0.0, t);
+  t = select(diagonal, 1.0, t);
+  Float value = smallAtan(t);
+  value = select(steep, halfPiLess(value, 1), value);
+  value = select(isNegative(x), halfPiLess(value, 2), value);
+  return select(isNaN(x) | isNaN(y), notANumber, withSignOf(y, value));
+}
+
+/// asin(a) for 0 <= a <= 1/2, or asin(sqrt((1 - a) / 2)) above.
+static Float halfAsin(Float a, Bool large) {
+  Float square = select(large, (1.0 - a) * 0.5, a * a);
+  Float s = select(large, expandSqrt(square), a);
+  return fma(polynomial(asinTail, square) * square, s, s);
+}
+
+Float weir::expression::expandAsin(Float x) {
+  Float a = magnitude(x);
+  Bool large = is(a, FloatPredicate::OGT, 0.5);
+  Float value = halfAsin(a, large);
+  return withSignOf(x, select(large, halfPiLess(value + value, 1), value));
+}
+
+Float weir::expression::expandAcos(Float x) {
+  Float a = magnitude(x);
+  Bool large = is(a, FloatPredicate::OGT, 0.5);
+  Float value = halfAsin(a, large), twice = value + value;
+  twice = select(isNegative(x), halfPiLess(twice, 2), twice);
+  return select(large, twice, halfPiLess(withSignOf(x, value), 1));
+}
+
+//===----------------------------------------------------------------------===//
+// Hyperbolic functions
+//===----------------------------------------------------------------------===//
+
+Float weir::expression::expandTanh(Float x) {
+  Float a = magnitude(x);
+  Float square = a * a;
+  Float small = fma(polynomial(tanhTail, square) * square, a, a);
+  Float bounded = atMost(a, pick(x, 10.0, 20.0));
+  Reduced reduced = reduceByLn2(bounded + bounded);
+  Float power = powerOfTwo(reduced.count);
+  Float squaredExp = fma(power, smallExpm1(reduced.rest), power);
+  Float large = 1.0 - 2.0 / (squaredExp + 1.0);
+  return withSignOf(x, select(is(a, FloatPredicate::OLT, 0.55), small, large));
+}
+
+/// e^a / 4 and e^-a / 4, for a >= 0.
+static std::pair<Float, Float> quarterExps(Float a) {
+  Reduced reduced = reduceByLn2(atMost(a, pick(a, 89.5, 710.6)));
+  Float power = powerOfTwo(reduced.count - 2);
+  Float quarter = fma(power, smallExpm1(reduced.rest), power);
+  return {quarter, 0x1p-4 / atMost(quarter, 0x1p+100)};
+}
+
+Float weir::expression::expandSinh(Float x) {
+  Float a = magnitude(x);
+  Float square = a * a;
+  Float small = fma(polynomial(sinhTail, square) * square, a, a);
+  auto [growing, falling] = quarterExps(a);
+  Float large = (growing - falling) * 2.0;
+  return withSignOf(x, select(is(a, FloatPredicate::OLT, 1.0), small, large));
+}
+
+Float weir::expression::expandCosh(Float x) {
+  auto [growing, falling] = quarterExps(magnitude(x));
+  return (growing + falling) * 2.0;
+}
+
+/// ln(1 + x), or ln(2x) where `doubles`, for x >= 0 that is then large.
+static Float log1pOrDouble(Float x, Bool doubles) {
+  ArrayRef<double> pieces = pick(x, ln2);
+  return expandLog1p(x) + select(doubles, pieces[0] + pieces[1], 0.0);
+}
+
+/// From here on x + 1 is x, and so is the root of x^2 + 1.
+static double rootLimit(Float x) { return pick(x, 0x1p+28, 0x1p+60); }
+
+Float weir::expression::expandAsinh(Float x) {
+  Float a = magnitude(x);
+  Bool large = is(a, FloatPredicate::OGT, rootLimit(x));
+  Float bounded = atMost(a, rootLimit(x));
+  Float square = bounded * bounded;
+  Float sum = bounded + square / (expandSqrt(square + 1.0) + 1.0);
+  return withSignOf(x, log1pOrDouble(select(large, a, sum), large));
+}
+
+Float weir::expression::expandAcosh(Float x) {
+  Bool large = is(x, FloatPredicate::OGT, rootLimit(x));
+  Float t = atMost(x, rootLimit(x)) - 1.0;
+  Float sum = t + expandSqrt(t * (t + 2.0));
+  Float result = log1pOrDouble(select(large, x, sum), large);
+  return select(is(x, FloatPredicate::ULT, 1.0), notANumber, result);
+}
+
+Float weir::expression::expandAtanh(Float x) {
+  Float a = magnitude(x);
+  Bool inside = is(a, FloatPredicate::OLT, 1.0);
+  Float result = expandLog1p((a + a) / select(inside, 1.0 - a, 1.0)) * 0.5;
+  Float outside = select(is(a, FloatPredicate::OEQ, 1.0), infinity, notANumber);
+  return withSignOf(x, select(inside, result, outside));
+}
+
+//===----------------------------------------------------------------------===//
+// Powers
+//===----------------------------------------------------------------------===//
+
+/// log2(a) to about 1.3 times the bits of its type, for a > 0.
+static Pair log2Of(Float a) {
+  // With m = (1 + s) / (1 - s), log2(m) = 2 log2(e) * atanh(s), s = sHigh + sLow where
+  // sHigh has half the bits. The terms s and s^3 / 3 are taken in two pieces each.
+  Parts parts = logParts(a);
+  Float m = parts.significand;
+  Float f = m - 1.0;
+  Float sum = m + 1.0;
+  Float sumRest = m - (sum - 1.0);
+  Float inverse = 1.0 / sum;
+  Float sHigh = upperHalf(f * inverse);
+  Float minusS = 0.0 - sHigh;
+  Float sumHigh = upperHalf(sum);
+  Float rest = fma(minusS, sumHigh, f);
+  rest = fma(minusS, sum - sumHigh, rest);
+  rest = fma(minusS, sumRest, rest);
+  Float sLow = rest * inverse;
+  Float s = sHigh + sLow;
+  Float square = s * s;
+  Float tail = polynomial(atanhTail, square) * square * square * s;
+  Float squareHigh = sHigh * sHigh, squareUpper = upperHalf(squareHigh);
+  Float product = squareUpper * sHigh, cube = upperHalf(product);
+  Float cubeRest = fma(squareHigh - squareUpper, sHigh, sHigh * s * 3.0 * sLow) + (product - cube);
+
+  ArrayRef<double> two = pick(a, twoLog2E), third = pick(a, twoThirdsLog2E);
+  Float low = fma(tail + sLow, two[0] + two[1], sHigh * two[1]);
+  low = low + fma(cubeRest, third[0] + third[1], cube * third[1]);
+  Pair fraction = exactSum(sHigh * two[0], cube * third[0]);
+  Pair whole = exactSum(toFloat(parts.exponent), fraction.high);
+  return exactSum(whole.high, whole.low + (fraction.low + low));
+}
+
+/// a^y, for a >= 0. y is yHigh + yRest, where yHigh has half the bits.
+static Float power(Float a, Float y, Float yHigh, Float yRest) {
+  const Format &format = formatOf(a);
+  Pair log = log2Of(a);
+  Float product = y * log.high;
+  Float logHigh = upperHalf(log.high), logRest = (log.high - logHigh) + log.low;
+  double least = leastPower(a), greatest = greatestPower(a);
+  Reduced reduced = reduceByOne(atMost(atLeast(product, least), greatest));
+  Float fraction = yHigh * logHigh - toFloat(reduced.count);
+  fraction = fraction + fma(yRest, log.high, yHigh * logRest);
+  Float result = scale(smallExp2(fraction), reduced.count);
+  // Past these the fraction may be anything.
+  result = select(is(product, FloatPredicate::OGE, greatest), infinity, result);
+  result = select(is(product, FloatPredicate::OLE, least), 0.0, result);
+
+  Int raw = bits(a);
+  Bool yNegative = isNegative(y);
+  result = select(is(raw, IntPredicate::eq, format.oneBits()), 1.0, result);
+  result = select(is(raw, IntPredicate::eq, 0), select(yNegative, infinity, 0.0), result);
+  return select(is(raw, IntPredicate::eq, format.infinityBits()), select(yNegative, 0.0, infinity),
+                result);
+}
+
+Float weir::expression::expandPow(Float x, Float y) {
+  Float a = magnitude(x);
+  Float yHigh = upperHalf(y);
+  Float result = power(a, y, yHigh, y - yHigh);
+
+  // Negative x: only an integer power has a value, and an odd one is negative.
+  Float yHalf = y * 0.5;
+  Bool integral = is(truncate(y), FloatPredicate::OEQ, y);
+  Bool odd = is(truncate(yHalf), FloatPredicate::ONE, yHalf);
+  Int flip = bits(select(isNegative(x) & integral & odd, -0.0, 0.0));
+  result = fromBits(bits(result) ^ flip);
+  Bool fractional = is(truncate(y), FloatPredicate::ONE, y);
+  Bool finite = is(bits(a) - 1, IntPredicate::ult, formatOf(x).infinityBits() - 1);
+  result = select(isNegative(x) & finite & fractional, notANumber, result);
+
+  result = select(isNaN(x) | isNaN(y), notANumber, result);
+  result = select(is(bits(y) << 1, IntPredicate::eq, 0), 1.0, result);
+  return select(is(bits(x), IntPredicate::eq, formatOf(x).oneBits()), 1.0, result);
+}
+
+Float weir::expression::expandPow(Float x, Int n, Bool odd) {
+  Float y = toFloat(n), yHigh = upperHalf(y);
+  Float result = power(magnitude(x), y, yHigh, toFloat(n - toInt(yHigh)));
+  result = select(odd, withSignOf(x, result), result);
+  result = select(isNaN(x), notANumber, result);
+  return select(is(n, IntPredicate::eq, 0), 1.0, result);
+}
+
+//===----------------------------------------------------------------------===//
+// Integers
+//===----------------------------------------------------------------------===//
+
+Float weir::expression::expandRound(Float x) {
+  Float whole = truncate(x);
+  Float rest = magnitude(x - whole);
+  Float step = select(is(rest, FloatPredicate::OGE, 0.5), 1.0, literal(x, 0.0));
+  return withSignOf(x, magnitude(whole) + step);
+}
+
+Float weir::expression::expandRemainder(Float x, Float y) {
+  // On integers: |x| = m * 2^k and |y| = n * 2^l, and the loop takes m * 2^(k - l) mod n, a
+  // few bits of the power at a time, as many as a word has left above the significand.
+  const Format &format = formatOf(x);
+  int spare = format.width - format.fraction - 1;
+  int trips = (2 * format.bias() + spare - 1) / spare;
+  Int xBits = bits(magnitude(x)), yBits = bits(magnitude(y));
+  auto exponent = [&](Int raw) { return most(shiftDown(raw, format.fraction), 1); };
+  auto significand = [&](Int raw) {
+    uint64_t first = format.fractionMask() + 1;
+    Bool denormal = is(raw, IntPredicate::ult, first);
+    return select(denormal, raw, (raw & format.fractionMask()) | first);
+  };
+  Int divisor = most(significand(yBits), 1);
+  Int xExponent = exponent(xBits), yExponent = exponent(yBits);
+  auto [rest, left] =
+      repeat(trips, remainder(significand(xBits), divisor), most(xExponent - yExponent, 0),
+             [&](Int rest, Int left) -> std::pair<Int, Int> {
+               Int now = least(left, spare);
+               return {remainder(rest << now, divisor), left - now};
+             });
+  Int unit = yExponent - uint64_t(format.bias() + format.fraction);
+  Float result = withSignOf(x, scale(toFloat(rest), unit));
+  result = select(is(xBits, IntPredicate::ult, yBits), x, result);
+  Bool none = is(xBits, IntPredicate::uge, format.infinityBits()) |
+              is(yBits, IntPredicate::ugt, format.infinityBits()) | is(yBits, IntPredicate::eq, 0);
+  return select(none, notANumber, result);
+}

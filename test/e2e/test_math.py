@@ -1,0 +1,98 @@
+"""Every function of `math`, of f32 and of f64, on Vulkan against the reference, which takes the
+host's, and for CUDA as far as ptxas. The unit tests measure the errors; here the targets'
+arithmetic is at work."""
+
+import numpy
+import pytest
+from safetensors.numpy import load_file, save_file
+
+ALL, POSITIVE, INSIDE, ABOVE_ONE = (-30, 30), (0, 1e5), (-1, 1), (1, 1e3)
+UNARY = {"absf": ALL, "acos": INSIDE, "acosh": ABOVE_ONE, "asin": INSIDE, "asinh": ALL, "atan": ALL, "atanh": INSIDE,
+         "cbrt": ALL, "ceil": ALL, "cos": (-1e6, 1e6), "cosh": (-5, 5), "erf": (-7, 7), "erfc": (-7, 9),
+         "exp": (-60, 5), "exp2": (-60, 5), "expm1": (-60, 2), "floor": ALL, "log": POSITIVE, "log10": POSITIVE,
+         "log1p": (-1, 100), "log2": POSITIVE, "round": ALL, "roundeven": ALL, "rsqrt": (0.01, 1e5),
+         "sin": (-1e6, 1e6), "sinh": (-5, 5), "sqrt": POSITIVE, "tan": (-1.5, 1.5), "tanh": ALL, "trunc": ALL}
+CLASSES = ["isfinite", "isinf", "isnan", "isnormal"]
+SEVERAL = {"atan2": ("%y = math.atan2 %a, %b : E", 2), "powf": ("%p = math.absf %a : E  %y = math.powf %p, %b : E", 2),
+           "remf": ("%y = arith.remf %a, %b : E", 2), "copysign": ("%y = math.copysign %a, %b : E", 2),
+           "fma": ("%y = math.fma %a, %b, %a : E", 2),
+           "clampf": ("%m = math.absf %b : E  %l = arith.negf %m : E  %y = math.clampf %a to [%l, %m] : E", 2),
+           "sincos": ("%s, %c = math.sincos %a : E  %y = arith.subf %s, %c : E", 2),
+           "fpowi": ("%n = arith.fptosi %b : E to i32  %y = math.fpowi %a, %n : E, i32", 2),
+           "fpowi_large": ("%n = arith.constant 65 : i32  %y = math.fpowi %a, %n : E, i32", 1)}
+
+
+def make_graph(cases, element, size):
+    """A function with a result per (name, body, number of arguments); the body makes %y of
+    the scalars %a and %b."""
+    tensor = f"tensor<{size}x{element}>"
+    ops, arguments = [], []
+    for name, body, number in cases:
+        letters = "ab"[:number]
+        arguments += [f'%{name}_{i}: {tensor} {{weir.name = "{name}.{i}"}}' for i in letters]
+        maps = ", ".join(["affine_map<(i) -> (i)>"] * (number + 1))
+        ops.append(f"""
+  %{name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel"]}}
+      ins({", ".join(f"%{name}_{i}" for i in letters)} : {", ".join([tensor] * number)}) outs(%empty : {tensor}) {{
+  ^bb0({", ".join(f"%{i}: {element}" for i in letters)}, %out: {element}):
+    {body.replace("  %", chr(10) + "    %").replace(": E", f": {element}")}
+    linalg.yield %y : {element}
+  }} -> {tensor}""")
+    results = ", ".join(f"%{name}" for name, _, _ in cases)
+    return f"""func.func @f({", ".join(arguments)}) -> ({", ".join([tensor] * len(cases))}) {{
+  %empty = tensor.empty() : {tensor}
+  {"".join(ops)}
+  return {results} : {", ".join([tensor] * len(cases))}
+}}"""
+
+
+def compare(weir, cases, domains, element, size=61):
+    """Each function over its domain, at the ends of it and at zeros."""
+    kind = numpy.float32 if element == "f32" else numpy.float64
+    inputs, random = {}, numpy.random.default_rng(7)
+    for name, _, number in cases:
+        for letter in "ab"[:number]:
+            low, high = domains.get(name, ALL)
+            values = random.uniform(low, high, size).astype(kind)
+            values[:3] = low, high, max(low, 0)
+            inputs[f"{name}.{letter}"] = values
+    save_file(inputs, weir.folder / "in.safetensors")
+    artifact = weir.compile_text(make_graph(cases, element, size))
+    weir.compare(artifact, ["--input=in.safetensors"], "1e-13" if element == "f64" else "2e-6")
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_functions_of_one_number(weir, element):
+    compare(weir, [(name, f"%y = math.{name} %a : E", 1) for name in UNARY], UNARY, element)
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_other_functions(weir, element):
+    cases = [(name, body, number) for name, (body, number) in SEVERAL.items()]
+    compare(weir, cases, {"powf": (-9, 9), "fpowi": (-3, 9), "fpowi_large": (-1.1, 1.1)}, element)
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_classes(weir, element):
+    """The reference has none of them."""
+    cases = [(name, f"%t = math.{name} %a : E  %y = arith.uitofp %t : i1 to {element}", 1) for name in CLASSES]
+    kind = numpy.finfo(numpy.float32 if element == "f32" else numpy.float64)
+    inf, nan = numpy.inf, numpy.nan
+    values = numpy.array([0, -0.0, 1, -kind.max, kind.tiny, kind.tiny / 4, inf, -inf, nan], kind.dtype)
+    save_file({f"{name}.a": values for name in CLASSES}, weir.folder / "in.safetensors")
+    artifact = weir.compile_text(make_graph(cases, element, len(values)))
+    weir.run("run", artifact, "--input=in.safetensors", "--output=out.safetensors")
+    finite = numpy.isfinite(values)
+    expected = [finite, numpy.isinf(values), numpy.isnan(values), finite & (abs(values) >= kind.tiny)]
+    for result, one in zip(sorted(load_file(weir.folder / "out.safetensors").items()), expected, strict=True):
+        assert (result[1] == one).all(), result
+
+
+def test_functions_of_f64_need_integers(weir):
+    """A device without 64-bit integers takes f64, but no function of it."""
+    profile = weir.profile(int64=False, words64=False)
+    graph = make_graph([("exp", "%y = math.exp %a : E", 1)], "f64", 4)
+    (weir.folder / "a.mlir").write_text(graph)
+    weir.run("compile", "a.mlir", "-o", "a.weir", f"--target=vulkan:{profile}", status=2)
+    (weir.folder / "b.mlir").write_text(graph.replace("math.exp", "math.floor"))
+    weir.run("compile", "b.mlir", "-o", "b.weir", f"--target=vulkan:{profile}")
