@@ -314,18 +314,6 @@ static Value lower(tensor::FromElementsOp op, OpBuilder &builder) {
   });
 }
 
-static Value lower(tensor::GenerateOp op, OpBuilder &builder) {
-  return generate(builder, op.getLoc(), op.getType(), {}, [&](Element &element, Value) {
-    IRMapping mapping;
-    Block &body = op.getBody().front();
-    for (auto [argument, index] : llvm::zip_equal(body.getArguments(), element.indices))
-      mapping.map(argument, index);
-    for (Operation &inner : body.without_terminator())
-      element.b.clone(inner, mapping);
-    return mapping.lookupOrDefault(body.getTerminator()->getOperand(0));
-  });
-}
-
 static Value lower(tensor::SplatOp op, OpBuilder &builder) {
   if (!isComputedScalar(op.getInput()))
     return {};
@@ -371,8 +359,8 @@ void GeneralizeTensors::runOnOperation() {
     Value made =
         llvm::TypeSwitch<Operation *, Value>(&op)
             .Case<tensor::ExtractSliceOp, tensor::PadOp, tensor::ConcatOp, tensor::InsertSliceOp,
-                  tensor::InsertOp, tensor::FromElementsOp, tensor::GenerateOp, tensor::SplatOp,
-                  linalg::FillOp>([&](auto op) { return lower(op, rewriter); })
+                  tensor::InsertOp, tensor::FromElementsOp, tensor::SplatOp, linalg::FillOp>(
+                [&](auto op) { return lower(op, rewriter); })
             .Default([](Operation *) { return Value(); });
     if (made)
       rewriter.replaceOp(&op, made);

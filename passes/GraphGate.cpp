@@ -132,12 +132,12 @@ void GraphGate::verifyOp(Operation *op) {
   if (!isNorm && !isScalar &&
       !isa<linalg::LinalgOp, linalg::SoftmaxOp, tensor::EmptyOp, tensor::ExpandShapeOp,
            tensor::CollapseShapeOp, tensor::ConcatOp, tensor::ExtractOp, tensor::ExtractSliceOp,
-           tensor::FromElementsOp, tensor::GenerateOp, tensor::InsertOp, tensor::InsertSliceOp,
-           tensor::PadOp, tensor::SplatOp>(op)) {
+           tensor::FromElementsOp, tensor::InsertOp, tensor::InsertSliceOp, tensor::PadOp,
+           tensor::SplatOp>(op)) {
     fail(op) << "is not supported at the " << level
              << " level; it holds linalg and norm ops, arith, math, and of tensor: "
                 "collapse_shape, concat, empty, expand_shape, extract, extract_slice, "
-                "from_elements, generate, insert, insert_slice, pad and splat";
+                "from_elements, insert, insert_slice, pad and splat";
     return;
   }
   for (auto [index, type] : llvm::enumerate(op->getResultTypes())) {
@@ -153,7 +153,7 @@ void GraphGate::verifyOp(Operation *op) {
       slice && llvm::any_of(slice.getStaticStrides(), [](int64_t stride) { return stride < 1; }))
     fail(op) << "has strides that are no constants above 0";
   for (Region &region : op->getRegions())
-    if (isa<tensor::GenerateOp, tensor::PadOp>(op))
+    if (isa<tensor::PadOp>(op))
       for (Operation &inner : region.front().without_terminator())
         verifyBodyOp(&inner);
   auto destination = dyn_cast<DestinationStyleOpInterface>(op);

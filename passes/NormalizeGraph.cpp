@@ -13,6 +13,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/DialectConversion.h"
 
@@ -161,6 +162,31 @@ static Type inferType(OpResult result) {
   return result.getType();
 }
 
+/// A `tensor.generate` as the `linalg.generic` that it is.
+static void generalize(tensor::GenerateOp op) {
+  auto type = cast<RankedTensorType>(op.getType());
+  if (!type.hasStaticShape())
+    return;
+  IRRewriter rewriter(op);
+  Value empty =
+      tensor::EmptyOp::create(rewriter, op.getLoc(), type.getShape(), type.getElementType());
+  AffineMap identity = rewriter.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+  auto generic = linalg::GenericOp::create(
+      rewriter, op.getLoc(), type, ValueRange(), empty, identity, loops,
+      [&](OpBuilder &b, Location loc, ValueRange) {
+        IRMapping mapping;
+        Block &body = op.getBody().front();
+        for (auto [dim, argument] : llvm::enumerate(body.getArguments()))
+          mapping.map(argument, linalg::IndexOp::create(b, loc, dim).getResult());
+        for (Operation &inner : body.without_terminator())
+          b.clone(inner, mapping);
+        linalg::YieldOp::create(b, loc,
+                                mapping.lookupOrDefault(body.getTerminator()->getOperand(0)));
+      });
+  rewriter.replaceOp(op, generic);
+}
+
 /// Ops on tensors that mean their elements, such as `arith.addf`, as `linalg.generic`.
 static LogicalResult generalizeElementwise(func::FuncOp function) {
   ConversionTarget target(*function.getContext());
@@ -191,6 +217,9 @@ void NormalizeGraph::runOnOperation() {
           result.setType(type);
   }
   getOperation().walk([&](cf::AssertOp op) { erased.push_back(op); });
+  for (auto op :
+       llvm::make_early_inc_range(getOperation().getBody().front().getOps<tensor::GenerateOp>()))
+    generalize(op);
   getOperation().walk([&](scf::IfOp op) { // the innermost first
     if (op.getNumResults() && op->getParentOfType<linalg::LinalgOp>())
       flatten(op);

@@ -5,15 +5,25 @@
 // own body, cloned, and the backward walk through that. So no intermediate value is
 // saved, and no operand is transposed.
 //
+// Where an operand is read elsewhere than at loops of its own, the op walks the
+// operand's elements in place of some of its loops: `d0 * 2 + d1 = x` is solved for
+// d0, as a convolution's gradient wants it; what is read at a computed place, as a
+// gather reads, is compared with x. Points that have no part in x add 0. So each
+// element is summed by one writer, in order.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Number.h"
 
 #include "dialects/Norm/Norm.h"
+#include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace weir::autodiff;
@@ -24,24 +34,41 @@ namespace {
 enum class Kind {
   Point, ///< one value for each element
   Sum,   ///< accumulator + f
-  Most,  ///< the largest or smallest of accumulator and f
+  Most,  ///< the largest or smallest of accumulator and f, ties shared
+  First, ///< the same, ties given to the first in the order of the loops
 };
 
 /// A result that a cotangent flows back from.
 struct Seed {
   Kind kind;
-  Value yielded; ///< in the op's body: the value, or with `Most` only f
+  Value yielded; ///< in the op's body: the value, or with `Most` and `First` only f
   Value cotangent;
   Value result; ///< of the op
   AffineMap map;
-  Value ties = nullptr; ///< with `Most`: how often the result is reached
+  /// With `Most`, how often the result is reached; with `First`, where first.
+  Value ties = nullptr;
+};
+
+/// Where along one dimension an element is read, by the op's loops.
+struct Place {
+  enum Kind {
+    Unit,   ///< the one place that there is
+    Own,    ///< at a loop that walks all of the dimension
+    Solved, ///< at factor * loop + rest
+    Matched ///< anywhere
+  } kind = Unit;
+  unsigned loop = 0;
+  int64_t factor = 1;
+  AffineExpr at = nullptr; ///< `Solved`: the rest; `Matched`: the place, or null
+  Value index = nullptr;   ///< `Matched`: the place, in the op's body, where `at` is null
 };
 
 /// A value that the op reads, once or more by the same map.
 struct Target {
   Value value;
-  AffineMap map;
+  AffineMap map; ///< null with `places`
   SmallVector<Value> inBody;
+  SmallVector<Place> places = {}; ///< of each dimension, where they aren't plain loops
 };
 
 /// A tensor or scalar that a new op reads.
@@ -66,10 +93,15 @@ private:
   Block &body;
 
   SmallVector<Value> findAccumulators(Value value);
+  bool choosesOne();
+  Value getPlace(ImplicitLocOpBuilder &inside, const Seed &seed);
   LogicalResult addSeed(unsigned result);
   LogicalResult addTargets();
   void buildTies(Seed &seed);
   LogicalResult buildTarget(const Target &target);
+  SmallVector<Place> findPlaces(RankedTensorType type, ArrayRef<AffineExpr> indices,
+                                ValueRange computed);
+  std::optional<Place> solve(AffineExpr index, ArrayRef<bool> taken);
 
   SmallVector<Seed> seeds;
   SmallVector<Target> targets;
@@ -99,18 +131,24 @@ private:
   };
   void cloneBody(Body &to);
   Value addArgument(Body &to, Value value, AffineMap map);
-  Value finish(Body &from, Value yielded, AffineMap map, Type type, Value sum);
+  AffineMap walkElements(Body &body, Value &yielded, const Target &target,
+                         SmallVectorImpl<int64_t> &ranges);
+  using Combine = function_ref<Value(OpBuilder &, Value accumulator, Value value)>;
+  Value finish(Body &from, Value yielded, AffineMap map, ArrayRef<int64_t> ranges, Type type,
+               Value sum, Combine combine = nullptr);
 };
 } // namespace
 
 /// Whether each dimension of a tensor of `type` is walked by a loop of its own, or
 /// has size 1.
 bool Structural::isProjection(AffineMap map, Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!map.isProjectedPermutation(/*allowZeroInResults=*/true))
-    return false;
+  llvm::SmallDenseSet<AffineExpr> seen;
   return llvm::all_of(llvm::enumerate(map.getResults()), [&](auto entry) {
-    return isa<AffineDimExpr>(entry.value()) || tensor.getDimSize(entry.index()) == 1;
+    auto [dim, index] = entry;
+    if (isa<AffineDimExpr>(index))
+      return seen.insert(index).second;
+    return index == builder.getAffineConstantExpr(0) &&
+           cast<RankedTensorType>(type).getDimSize(dim) == 1;
   });
 }
 
@@ -174,7 +212,7 @@ LogicalResult Structural::addSeed(unsigned number) {
     } else if (combines &&
                isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp>(
                    combine)) {
-      seed.kind = Kind::Most;
+      seed.kind = choosesOne() ? Kind::First : Kind::Most;
       seed.yielded = combine->getOperand(combine->getOperand(0) == accumulator ? 1 : 0);
     } else {
       InFlightDiagnostic error = fail() << "the gradient flows from result " << number
@@ -210,28 +248,121 @@ LogicalResult Structural::addTargets() {
     AffineMap map = op.getMatchingIndexingMap(&operand);
     if (inBody.use_empty() || (op.isDpsInit(&operand) && isReduced(map)))
       continue;
-    if (!isProjection(map, operand.get().getType()))
-      result = fail() << "the gradient flows through operand " << operand.getOperandNumber()
-                      << ", whose map " << AffineMapAttr::get(map)
-                      << " is no projected permutation";
-    else if (Type element = getElementTypeOrSelf(operand.get());
-             isReduced(map) && element.getIntOrFloatBitWidth() < 32)
+    bool isPlain = isProjection(map, operand.get().getType());
+    if (Type element = getElementTypeOrSelf(operand.get());
+        (isReduced(map) || !isPlain) && element.getIntOrFloatBitWidth() < 32)
       result = fail() << "the gradient by operand " << operand.getOperandNumber()
                       << " would be summed in " << element << "; sums are in f32 or wider";
-    addTarget(operand.get(), map, inBody);
+    if (isPlain)
+      addTarget(operand.get(), map, inBody);
+    else
+      targets.push_back(
+          {operand.get(),
+           AffineMap(),
+           {inBody},
+           findPlaces(cast<RankedTensorType>(operand.get().getType()), map.getResults(), {})});
   }
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(body.getParent()[0], captured);
   for (Value value : captured) {
     if (!sums.isWanted(value))
       continue;
-    if (isa<FloatType>(value.getType()))
+    if (isa<FloatType>(value.getType())) {
       addTarget(value, AffineMap::get(op.getNumLoops(), 0, op.getContext()), value);
-    else
-      result = fail() << "the gradient flows through a tensor that its body reads at computed "
-                         "places";
+      continue;
+    }
+    for (Operation *user : value.getUsers()) {
+      if (!body.getParentOp()->isProperAncestor(user))
+        continue;
+      auto read = dyn_cast<tensor::ExtractOp>(user);
+      if (!read || read->getBlock() != &body) {
+        result = fail() << "the gradient flows through a tensor that '" << user->getName()
+                        << "' in its body reads";
+        continue;
+      }
+      auto type = cast<RankedTensorType>(value.getType());
+      if (type.getElementTypeBitWidth() < 32)
+        result = fail() << "the gradient by a tensor that its body reads would be summed in "
+                        << type.getElementType() << "; sums are in f32 or wider";
+      if (type.getRank() == 0) {
+        addTarget(value, AffineMap::get(op.getNumLoops(), 0, op.getContext()), read.getResult());
+        continue;
+      }
+      SmallVector<AffineExpr> indices;
+      for (Value index : read.getIndices()) {
+        APInt literal;
+        if (auto loop = index.getDefiningOp<linalg::IndexOp>())
+          indices.push_back(builder.getAffineDimExpr(loop.getDim()));
+        else if (matchPattern(index, m_ConstantInt(&literal)))
+          indices.push_back(builder.getAffineConstantExpr(literal.getSExtValue()));
+        else
+          indices.push_back(nullptr);
+      }
+      targets.push_back(
+          {value, AffineMap(), {read.getResult()}, findPlaces(type, indices, read.getIndices())});
+    }
   }
   return result;
+}
+
+/// `index` as factor * loop + rest, for a loop that is not `taken`, if there is one: of
+/// those that walk the results, the longest; else the longest.
+std::optional<Place> Structural::solve(AffineExpr index, ArrayRef<bool> taken) {
+  unsigned count = op.getNumLoops();
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  auto isParallel = [&](unsigned loop) {
+    return llvm::any_of(seeds, [&](const Seed &seed) { return seed.map.isFunctionOfDim(loop); });
+  };
+  std::optional<Place> best;
+  for (unsigned loop = 0; loop < count; ++loop) {
+    if (taken[loop] || !index.isFunctionOfDim(loop))
+      continue;
+    AffineExpr dim = builder.getAffineDimExpr(loop);
+    auto put = [&](int64_t value) {
+      return simplifyAffineExpr(index.replace(dim, builder.getAffineConstantExpr(value)), count, 0);
+    };
+    auto factor = dyn_cast<AffineConstantExpr>(simplifyAffineExpr(put(1) - put(0), count, 0));
+    if (!factor || factor.getValue() == 0 ||
+        simplifyAffineExpr(index - (dim * factor.getValue() + put(0)), count, 0) !=
+            builder.getAffineConstantExpr(0))
+      continue;
+    if (best && std::pair(isParallel(loop), ranges[loop]) <=
+                    std::pair(isParallel(best->loop), ranges[best->loop]))
+      continue;
+    best = Place{Place::Solved, loop, factor.getValue(), put(0)};
+  }
+  return best;
+}
+
+SmallVector<Place> Structural::findPlaces(RankedTensorType type, ArrayRef<AffineExpr> indices,
+                                          ValueRange computed) {
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  SmallVector<Place> places(indices.size());
+  // A loop has one meaning: it walks a dimension, or is solved for.
+  SmallVector<bool> taken(op.getNumLoops(), false);
+  for (auto [dim, index] : llvm::enumerate(indices)) {
+    auto loop = dyn_cast_if_present<AffineDimExpr>(index);
+    if (type.getDimSize(dim) == 1 || !loop || taken[loop.getPosition()] ||
+        ranges[loop.getPosition()] != type.getDimSize(dim))
+      continue;
+    places[dim] = {Place::Own, loop.getPosition()};
+    taken[loop.getPosition()] = true;
+  }
+  for (auto [dim, index] : llvm::enumerate(indices)) {
+    if (type.getDimSize(dim) == 1 || places[dim].kind == Place::Own)
+      continue;
+    std::optional<Place> solved = index ? solve(index, taken) : std::nullopt;
+    if (!solved) {
+      places[dim] = {Place::Matched, 0, 1, index, index ? Value() : computed[dim]};
+      continue;
+    }
+    places[dim] = *solved;
+    // What it is solved by must stay known.
+    for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
+      if (index.isFunctionOfDim(loop))
+        taken[loop] = true;
+  }
+  return places;
 }
 
 Value Structural::addArgument(Body &to, Value value, AffineMap map) {
@@ -250,21 +381,133 @@ void Structural::cloneBody(Body &to) {
     to.ops.push_back(inside.clone(inner, to.fromOp));
 }
 
-/// Makes `from` an op that gives a tensor of `type` by `map`, `yielded` added to
-/// `sum`, which is null when there is nothing to add to.
-Value Structural::finish(Body &from, Value yielded, AffineMap map, Type type, Value sum) {
+/// Lets `from` walk the elements of `target` in place of the loops that its places are
+/// solved for; `yielded` becomes 0 at points that have no part in the element. Returns
+/// the map of the result, and the ranges of the loops there are then.
+AffineMap Structural::walkElements(Body &from, Value &yielded, const Target &target,
+                                   SmallVectorImpl<int64_t> &ranges) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(target.value.getType());
+  unsigned count = op.getNumLoops();
+  SmallVector<int64_t> before = op.getStaticLoopRanges();
+  SmallVector<Operation *> indexOps;
+  for (auto index : from.block.getOps<linalg::IndexOp>())
+    indexOps.push_back(index);
+
+  // The element's loops come first, then what is left of the op's.
+  constexpr unsigned gone = ~0u;
+  SmallVector<unsigned> loopOf(count, gone), loopOfDim(type.getRank(), gone);
+  SmallVector<AffineExpr> written;
+  SmallVector<bool> solved(count, false);
+  for (auto [dim, place] : llvm::enumerate(target.places)) {
+    if (place.kind == Place::Unit) {
+      written.push_back(builder.getAffineConstantExpr(0));
+      continue;
+    }
+    written.push_back(builder.getAffineDimExpr(ranges.size()));
+    (place.kind == Place::Own ? loopOf[place.loop] : loopOfDim[dim]) = ranges.size();
+    ranges.push_back(type.getDimSize(dim));
+    if (place.kind == Place::Solved)
+      solved[place.loop] = true;
+  }
+  for (unsigned loop = 0; loop < count; ++loop)
+    if (loopOf[loop] == gone && !solved[loop]) {
+      loopOf[loop] = ranges.size();
+      ranges.push_back(before[loop]);
+    }
+
+  OpBuilder b(op.getContext());
+  b.setInsertionPointToStart(&from.block);
+  auto constant = [&](int64_t number) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, number);
+  };
+  auto compare = [&](arith::CmpIPredicate predicate, Value lhs, Value rhs) -> Value {
+    return arith::CmpIOp::create(b, loc, predicate, lhs, rhs);
+  };
+  Value takesPart;
+  auto require = [&](Value condition) {
+    takesPart = takesPart ? arith::AndIOp::create(b, loc, takesPart, condition) : condition;
+  };
+  SmallVector<Value> at(count); // the loops of `op`
+  for (unsigned loop = 0; loop < count; ++loop)
+    at[loop] = solved[loop] ? constant(0) // none of these is in what they are solved by
+                            : linalg::IndexOp::create(b, loc, loopOf[loop]).getResult();
+  auto expand = [&](AffineExpr expression) {
+    return affine::expandAffineExpr(b, loc, expression, at, {});
+  };
+  for (auto [dim, place] : llvm::enumerate(target.places)) {
+    if (place.kind != Place::Solved)
+      continue;
+    Value element = linalg::IndexOp::create(b, loc, loopOfDim[dim]), rest = expand(place.at);
+    if (place.factor < 0)
+      std::swap(element, rest);
+    Value distance = arith::SubIOp::create(b, loc, element, rest);
+    require(compare(arith::CmpIPredicate::sge, distance, constant(0)));
+    distance = arith::MaxSIOp::create(b, loc, distance, constant(0));
+    if (int64_t step = std::abs(place.factor); step != 1) {
+      Value odd = arith::RemUIOp::create(b, loc, distance, constant(step));
+      require(compare(arith::CmpIPredicate::eq, odd, constant(0)));
+      distance = arith::DivUIOp::create(b, loc, distance, constant(step));
+    }
+    require(compare(arith::CmpIPredicate::ult, distance, constant(before[place.loop])));
+    at[place.loop] = arith::MinUIOp::create(b, loc, distance, constant(before[place.loop] - 1));
+  }
+  for (auto [index, input] : llvm::enumerate(from.inputs)) {
+    bool isSolved = false;
+    for (unsigned loop = 0; loop < count; ++loop)
+      isSolved |= solved[loop] && input.map.isFunctionOfDim(loop);
+    BlockArgument argument = from.block.getArgument(index);
+    if (isSolved && (!argument.use_empty() || argument == yielded)) {
+      SmallVector<Value> indices = llvm::map_to_vector(input.map.getResults(), expand);
+      Value element = tensor::ExtractOp::create(b, loc, input.value, indices);
+      argument.replaceAllUsesWith(element);
+      if (argument == yielded)
+        yielded = element;
+    }
+    SmallVector<AffineExpr> dims;
+    for (unsigned loop : loopOf)
+      dims.push_back(loop == gone ? builder.getAffineConstantExpr(0)
+                                  : builder.getAffineDimExpr(loop));
+    input.map = input.map.replaceDimsAndSymbols(dims, {}, ranges.size(), 0);
+  }
+  for (Operation *index : indexOps) {
+    index->getResult(0).replaceAllUsesWith(at[cast<linalg::IndexOp>(index).getDim()]);
+    index->erase();
+  }
+
+  b.setInsertionPointToEnd(&from.block);
+  for (auto [dim, place] : llvm::enumerate(target.places)) {
+    if (place.kind != Place::Matched)
+      continue;
+    Value where = place.at ? expand(place.at) : from.fromOp.lookupOrDefault(place.index);
+    Value element = linalg::IndexOp::create(b, loc, loopOfDim[dim]);
+    require(compare(arith::CmpIPredicate::eq, where, element));
+  }
+  if (takesPart) {
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(yielded.getType()));
+    yielded = arith::SelectOp::create(b, loc, takesPart, yielded, zero);
+  }
+  return AffineMap::get(ranges.size(), 0, written, op.getContext());
+}
+
+/// Makes `from` an op over loops of `ranges` that gives a tensor of `type` by `map`,
+/// `yielded` added to `sum`, which is null when there is nothing to add to, or combined
+/// with it in another way.
+Value Structural::finish(Body &from, Value yielded, AffineMap map, ArrayRef<int64_t> ranges,
+                         Type type, Value sum, Combine combine) {
   Location loc = op.getLoc();
   auto tensor = cast<RankedTensorType>(type);
   SmallVector<utils::IteratorType> loops;
-  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
-    loops.push_back(isReduced(map, loop) ? utils::IteratorType::reduction
-                                         : utils::IteratorType::parallel);
+  for (auto [loop, range] : llvm::enumerate(ranges))
+    loops.push_back(!map.isFunctionOfDim(loop) && range != 1 ? utils::IteratorType::reduction
+                                                             : utils::IteratorType::parallel);
   bool reduces = llvm::is_contained(loops, utils::IteratorType::reduction);
 
   Value accumulator = from.block.addArgument(tensor.getElementType(), loc);
   OpBuilder inside = from.getBuilder(op.getContext());
   if (sum || reduces)
-    yielded = arith::AddFOp::create(inside, loc, accumulator, yielded);
+    yielded = combine ? combine(inside, accumulator, yielded)
+                      : arith::AddFOp::create(inside, loc, accumulator, yielded);
   linalg::YieldOp::create(inside, loc, yielded);
   for (Operation &inner : llvm::make_early_inc_range(llvm::reverse(from.block)))
     if (isOpTriviallyDead(&inner))
@@ -275,10 +518,10 @@ Value Structural::finish(Body &from, Value yielded, AffineMap map, Type type, Va
   SmallVector<Value> inputs;
   SmallVector<AffineMap> maps;
   BitVector unused(from.block.getNumArguments());
-  llvm::SmallBitVector walked(op.getNumLoops());
+  llvm::SmallBitVector walked(ranges.size());
   auto walk = [&](AffineMap by) {
-    for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
-      if (by.isFunctionOfDim(loop) && by.isProjectedPermutation(true))
+    for (unsigned loop = 0; loop < ranges.size(); ++loop)
+      if (llvm::is_contained(by.getResults(), builder.getAffineDimExpr(loop)))
         walked.set(loop);
   };
   for (auto [index, input] : llvm::enumerate(from.inputs)) {
@@ -293,12 +536,11 @@ Value Structural::finish(Body &from, Value yielded, AffineMap map, Type type, Va
   walk(map);
   from.block.eraseArguments(unused);
   // An op knows the size of a loop from what it reads or writes by it alone.
-  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
+  for (unsigned loop = 0; loop < ranges.size(); ++loop)
     if (!walked.test(loop)) {
-      inputs.push_back(tensor::EmptyOp::create(builder, loc,
-                                               ArrayRef<int64_t>(op.getStaticLoopRanges()[loop]),
+      inputs.push_back(tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>(ranges[loop]),
                                                tensor.getElementType()));
-      maps.push_back(AffineMap::get(op.getNumLoops(), 0, builder.getAffineDimExpr(loop)));
+      maps.push_back(AffineMap::get(ranges.size(), 0, builder.getAffineDimExpr(loop)));
       from.block.insertArgument(unsigned(inputs.size() - 1), tensor.getElementType(), loc);
     }
   maps.push_back(map);
@@ -316,16 +558,56 @@ Value Structural::finish(Body &from, Value yielded, AffineMap map, Type type, Va
   return generic.getResult(0);
 }
 
-/// Counts, for each element of a maximum, the values that are it.
+/// Whether a maximum is of one element also where several are as large: PyTorch's are,
+/// where they come with a place or are of a window.
+bool Structural::choosesOne() {
+  return op->getNumResults() > 1 || op->getName().getStringRef().starts_with("linalg.pooling");
+}
+
+/// The number of a point among those that one element of the result is reduced from, in
+/// the order of the loops, as i32.
+Value Structural::getPlace(ImplicitLocOpBuilder &inside, const Seed &seed) {
+  Value place = arith::ConstantIndexOp::create(inside, 0);
+  for (auto [loop, range] : llvm::enumerate(op.getStaticLoopRanges())) {
+    if (!isReduced(seed.map, loop))
+      continue;
+    Value size = arith::ConstantIndexOp::create(inside, range);
+    place = arith::MulIOp::create(inside, place, size);
+    place = arith::AddIOp::create(inside, place, linalg::IndexOp::create(inside, loop));
+  }
+  return arith::IndexCastOp::create(inside, inside.getI32Type(), place);
+}
+
+/// Counts, for each element of a maximum, the values that are it, or finds the first.
 void Structural::buildTies(Seed &seed) {
   Body counting;
   cloneBody(counting);
   Value result = addArgument(counting, seed.result, seed.map);
   ImplicitLocOpBuilder inside(op.getLoc(), counting.getBuilder(op.getContext()));
-  Number value(inside, counting.fromOp.lookupOrDefault(seed.yielded));
-  Number one = value.constant(1).where(arith::CmpFPredicate::OEQ, value, Number(inside, result),
-                                       value.constant(0));
-  seed.ties = finish(counting, one.get(), seed.map, seed.result.getType(), /*sum=*/nullptr);
+  Value value = counting.fromOp.lookupOrDefault(seed.yielded);
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  if (seed.kind == Kind::Most) {
+    Number number(inside, value);
+    Number one = number.constant(1).where(arith::CmpFPredicate::OEQ, number, Number(inside, result),
+                                          number.constant(0));
+    seed.ties = finish(counting, one.get(), seed.map, ranges, seed.result.getType(),
+                       /*sum=*/nullptr);
+    return;
+  }
+  // A NaN is the maximum of what it is among.
+  Value isNaN = arith::CmpFOp::create(inside, arith::CmpFPredicate::UNO, value, value);
+  Value isIt = arith::CmpFOp::create(inside, arith::CmpFPredicate::OEQ, value, result);
+  isIt = arith::OrIOp::create(inside, isIt, isNaN);
+  constexpr int32_t none = std::numeric_limits<int32_t>::max();
+  Value other = arith::ConstantIntOp::create(inside, inside.getI32Type(), none);
+  Value place = arith::SelectOp::create(inside, isIt, getPlace(inside, seed), other);
+  auto type = RankedTensorType::get(cast<RankedTensorType>(seed.result.getType()).getShape(),
+                                    builder.getI32Type());
+  Value start = arith::ConstantOp::create(builder, op.getLoc(), DenseElementsAttr::get(type, none));
+  seed.ties = finish(counting, place, seed.map, ranges, type, start,
+                     [&](OpBuilder &b, Value accumulator, Value value) -> Value {
+                       return arith::MinSIOp::create(b, op.getLoc(), accumulator, value);
+                     });
 }
 
 LogicalResult Structural::buildTarget(const Target &target) {
@@ -350,6 +632,11 @@ LogicalResult Structural::buildTarget(const Target &target) {
       Number ties(inside, addArgument(backward, seed.ties, seed.map));
       // The division comes last: in a row that holds a NaN it is 0 / 0, and not lost.
       g = g.where(arith::CmpFPredicate::OEQ, value, result, g.constant(0)) / ties;
+    } else if (seed.kind == Kind::First) {
+      Value first = addArgument(backward, seed.ties, seed.map);
+      Value isIt =
+          arith::CmpIOp::create(inside, arith::CmpIPredicate::eq, first, getPlace(inside, seed));
+      g = g.build<arith::SelectOp>(isIt, g.get(), g.constant(0).get());
     }
     inBody.add(inside, op.getLoc(), yielded, g.get());
   }
@@ -367,8 +654,14 @@ LogicalResult Structural::buildTarget(const Target &target) {
   Type type = target.value.getType();
   bool isTensor = isa<RankedTensorType>(type);
   Value sum = sums.get(target.value);
-  Value made = finish(backward, part, target.map, isTensor ? type : RankedTensorType::get({}, type),
-                      isTensor ? sum : Value());
+  AffineMap map = target.map;
+  SmallVector<int64_t> ranges;
+  if (target.places.empty())
+    ranges = op.getStaticLoopRanges();
+  else
+    map = walkElements(backward, part, target, ranges);
+  Value made = finish(backward, part, map, ranges,
+                      isTensor ? type : RankedTensorType::get({}, type), isTensor ? sum : Value());
   if (isTensor)
     sums.set(target.value, made);
   else
@@ -385,14 +678,14 @@ LogicalResult Structural::run() {
   if (failed(addTargets()) || failed(result))
     return failure();
   for (Seed &seed : seeds)
-    if (seed.kind == Kind::Most)
+    if (seed.kind == Kind::Most || seed.kind == Kind::First)
       buildTies(seed);
   // What a sum starts from is a summand of its own, whatever the loops.
   for (Seed &seed : seeds) {
     OpOperand *init = op.getDpsInitOperand(cast<OpResult>(seed.result).getResultNumber());
     if (seed.kind == Kind::Sum)
       sums.add(builder, op.getLoc(), init->get(), seed.cotangent);
-    else if (seed.kind == Kind::Most && sums.isWanted(init->get()))
+    else if (seed.kind != Kind::Point && sums.isWanted(init->get()))
       result = fail() << "the gradient flows through operand " << init->getOperandNumber()
                       << ", from which a maximum or minimum starts";
   }

@@ -94,6 +94,17 @@ static LogicalResult extractSlice(tensor::ExtractSliceOp op, OpBuilder &b, Value
   return success();
 }
 
+static LogicalResult insert(tensor::InsertOp op, OpBuilder &b, Value g, Cotangents &sums) {
+  Location loc = op.getLoc();
+  if (sums.isWanted(op.getScalar()))
+    sums.add(b, loc, op.getScalar(), tensor::ExtractOp::create(b, loc, g, op.getIndices()));
+  if (sums.isWanted(op.getDest())) {
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(op.getScalar().getType()));
+    sums.add(b, loc, op.getDest(), tensor::InsertOp::create(b, loc, zero, g, op.getIndices()));
+  }
+  return success();
+}
+
 static LogicalResult insertSlice(tensor::InsertSliceOp op, OpBuilder &b, Value g,
                                  Cotangents &sums) {
   Location loc = op.getLoc();
@@ -171,6 +182,7 @@ void weir::autodiff::registerTensorRules(DialectRegistry &registry) {
     ExtractOp::attachInterface<TensorRule<ExtractOp, extract>>(*context);
     ExtractSliceOp::attachInterface<TensorRule<ExtractSliceOp, extractSlice>>(*context);
     FromElementsOp::attachInterface<TensorRule<FromElementsOp, fromElements>>(*context);
+    InsertOp::attachInterface<TensorRule<InsertOp, insert>>(*context);
     InsertSliceOp::attachInterface<TensorRule<InsertSliceOp, insertSlice>>(*context);
     PadOp::attachInterface<TensorRule<PadOp, pad>>(*context);
     SplatOp::attachInterface<TensorRule<SplatOp, splat>>(*context);

@@ -139,13 +139,16 @@ TypedAttr weir::getSplat(Value tensor) {
 }
 
 /// Whether an output map reaches every element of the dimensions from `firstDim`
-/// on: it is a projected permutation, with zeros where the tensor has one element.
+/// on: each is walked by a loop of its own, or has one element. Upstream's
+/// `isProjectedPermutation` has no more results than loops.
 static bool writesAll(AffineMap map, Value tensor, unsigned firstDim = 0) {
-  if (!map.isProjectedPermutation(/*allowZeroInResults=*/true))
-    return false;
   auto shape = cast<RankedTensorType>(tensor.getType()).getShape().drop_front(firstDim);
-  return llvm::all_of(llvm::zip_equal(map.getResults(), shape), [](auto entry) {
-    return isa<AffineDimExpr>(std::get<0>(entry)) || std::get<1>(entry) == 1;
+  llvm::SmallDenseSet<AffineExpr> seen;
+  return llvm::all_of(llvm::zip_equal(map.getResults(), shape), [&](auto entry) {
+    auto [index, size] = entry;
+    if (isa<AffineDimExpr>(index))
+      return seen.insert(index).second;
+    return size == 1 && index == getAffineConstantExpr(0, index.getContext());
   });
 }
 

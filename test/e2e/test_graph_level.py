@@ -165,6 +165,62 @@ GRAPHS = {
       linalg.yield %next : f32
     } -> tensor<3xf32>"""),
 }
+
+
+def make_generic(maps, kinds, inputs, result, body, start=None):
+    """One generic op as a graph: `inputs` are types, the accumulator starts from zeros or `start`."""
+    arguments = ", ".join(f"%x{i}: {type}" for i, type in enumerate(inputs))
+    values = ", ".join(f"%x{i}" for i in range(len(inputs)))
+    names = "".join(f"%v{i}: {type.split('x')[-1][:-1]}, " for i, type in enumerate(inputs))
+    return arguments, result, f"""%z = arith.constant dense<{start or '0.0'}> : {result}
+    %r = linalg.generic {{indexing_maps = [{', '.join(f'affine_map<{m}>' for m in maps)}],
+        iterator_types = [{', '.join(f'"{kind}"' for kind in kinds)}]}}
+        ins({values} : {', '.join(inputs)}) outs(%z : {result}) {{
+    ^bb0({names}%o: f32):
+      {body}
+    }} -> {result}"""
+
+
+SUM = "%s = arith.addf %o, {} : f32\n      linalg.yield %s : f32"
+PARALLEL, REDUCTION = "parallel", "reduction"
+CONVOLUTION = "linalg.{0} {{dilations = dense<{1}> : vector<2xi64>, strides = dense<{2}> : vector<2xi64>}}"
+# Reads elsewhere than at loops of their own: solved for a loop, or compared with every place.
+GRAPHS |= {
+    "flip": make_generic(["(i, j) -> (-i + 4, j)", "(i, j) -> (i, j)"], [PARALLEL, PARALLEL], ["tensor<5x3xf32>"],
+                         "tensor<5x3xf32>", "linalg.yield %v0 : f32"),
+    "diagonal": make_generic(["(i) -> (i, i)", "(i) -> (i)"], [PARALLEL], ["tensor<4x4xf32>"], "tensor<4xf32>",
+                             "%p = arith.mulf %v0, %v0 : f32\n      linalg.yield %p : f32"),
+    "windows": make_generic(["(i, j) -> (j + i * 2)", "(i, j) -> (i, j)"], [PARALLEL, PARALLEL], ["tensor<9xf32>"],
+                            "tensor<4x3xf32>", "linalg.yield %v0 : f32"),
+    "sum_of_windows": make_generic(["(i, k) -> (i * 2 + k * 3)", "(i, k) -> (k)", "(i, k) -> (i)"],
+                                   [PARALLEL, REDUCTION], ["tensor<13xf32>", "tensor<3xf32>"], "tensor<4xf32>",
+                                   "%p = arith.mulf %v0, %v1 : f32\n      " + SUM.format("%p")),
+    "correlation": make_generic(["(i, k) -> (i + k)", "(i, k) -> (k)", "(i, k) -> (i)"], [PARALLEL, REDUCTION],
+                                ["tensor<11xf32>", "tensor<5xf32>"], "tensor<7xf32>",
+                                "%p = arith.mulf %v0, %v1 : f32\n      " + SUM.format("%p")),
+    "rows_divided": make_generic(["(i) -> (i floordiv 3)", "(i) -> (i)"], [PARALLEL], ["tensor<3xf32>"],
+                                 "tensor<7xf32>", "%p = arith.mulf %v0, %v0 : f32\n      linalg.yield %p : f32"),
+    "convolution": ("%x: tensor<2x3x7x5xf32>, %w: tensor<4x3x3x2xf32>", "tensor<2x4x3x3xf32>",
+                    "%z = arith.constant dense<0.0> : tensor<2x4x3x3xf32>\n    %r = "
+                    + CONVOLUTION.format("conv_2d_nchw_fchw", "[1, 2]", "[2, 1]")
+                    + " ins(%x, %w : tensor<2x3x7x5xf32>, tensor<4x3x3x2xf32>) outs(%z : tensor<2x4x3x3xf32>)"
+                    " -> tensor<2x4x3x3xf32>"),
+    "depthwise": ("%x: tensor<1x3x6x5xf32>, %w: tensor<3x3x2xf32>", "tensor<1x3x4x4xf32>",
+                  "%z = arith.constant dense<0.0> : tensor<1x3x4x4xf32>\n    %r = "
+                  + CONVOLUTION.format("depthwise_conv_2d_nchw_chw", "1", "1")
+                  + " ins(%x, %w : tensor<1x3x6x5xf32>, tensor<3x3x2xf32>) outs(%z : tensor<1x3x4x4xf32>)"
+                  " -> tensor<1x3x4x4xf32>"),
+    "average_pool": ("%x: tensor<1x2x6x7xf32>", "tensor<1x2x3x3xf32>",
+                     "%z = arith.constant dense<0.0> : tensor<1x2x3x3xf32>\n    %w = tensor.empty() : tensor<2x3xf32>"
+                     "\n    %r = " + CONVOLUTION.format("pooling_nchw_sum", "1", "2")
+                     + " ins(%x, %w : tensor<1x2x6x7xf32>, tensor<2x3xf32>) outs(%z : tensor<1x2x3x3xf32>)"
+                     " -> tensor<1x2x3x3xf32>"),
+    "max_pool": ("%x: tensor<1x2x6x7xf32>", "tensor<1x2x3x3xf32>",
+                 "%z = arith.constant dense<0xFF800000> : tensor<1x2x3x3xf32>\n    %w = tensor.empty() : tensor<2x3xf32>"
+                 "\n    %r = " + CONVOLUTION.format("pooling_nchw_max", "1", "2")
+                 + " ins(%x, %w : tensor<1x2x6x7xf32>, tensor<2x3xf32>) outs(%z : tensor<1x2x3x3xf32>)"
+                 " -> tensor<1x2x3x3xf32>"),
+}
 # What the compiler may fold into others needs no kernel of its own.
 KERNELS = {"slices_of_product": 1, "roll": 1, "slice_prefix": 1, "gather_of_computed": 2, "pad_of_computed": 2}
 
@@ -185,6 +241,43 @@ def test_op(weir, name, profile):
         with zipfile.ZipFile(artifact) as archive:
             commands = json.loads(archive.read("plan/vulkan/f.json"))["commands"]
         assert sum(command["command"] == "dispatch" for command in commands) == KERNELS[name]
+
+
+# Without gradients: results of integers, and sums by any body.
+@pytest.mark.parametrize("name", sorted(set(GRAPHS) - {"place_of_maximum", "alternating_sum"}))
+def test_gradient(weir, name):
+    """Against central differences in f64, and on Vulkan against the reference."""
+    text = get_text(name)
+    if name != "slice_empty":
+        (weir.folder / "g.mlir").write_text(text)
+        weir.run("gradcheck", "g.mlir", "--entry=f", "--seed=3")
+    artifact = weir.compile_text(text, "a", "--vjp=f", "--entry=f.vjp")
+    weir.compare(artifact, ["--random-inputs=11"], 1e-5)
+
+
+def test_no_gradient_of_any_body(weir):
+    (weir.folder / "g.mlir").write_text(get_text("alternating_sum"))
+    weir.run("compile", "g.mlir", "--vjp=f", "-o", "g.weir", status=2)
+
+
+def test_ties(weir):
+    """A window's maximum has the gradient at its first, as PyTorch does; a plain maximum shares it."""
+    pool = weir.compile_text(get_text("max_pool"), "pool", "--vjp=f", "--entry=f.vjp")
+    ones = {"arg0": numpy.ones((1, 2, 6, 7), numpy.float32), "cotangent.result0": numpy.ones((1, 2, 3, 3), numpy.float32)}
+    save_file(ones, weir.folder / "ones.safetensors")
+    plain = weir.compile_text("""func.func @f(%x: tensor<4xf32>) -> tensor<f32> {
+      %z = arith.constant dense<0xFF800000> : tensor<f32>
+      %r = linalg.reduce { arith.maximumf } ins(%x : tensor<4xf32>) outs(%z : tensor<f32>) dimensions = [0]
+      return %r : tensor<f32>
+    }""", "plain", "--vjp=f", "--entry=f.vjp")
+    save_file({"arg0": numpy.array([1, 3, 3, 2], numpy.float32), "cotangent.result0": numpy.array(2, numpy.float32)},
+              weir.folder / "plain.safetensors")
+    first = numpy.zeros((1, 2, 6, 7), numpy.float32)
+    first[:, :, ::2, 0:5:2] = 1
+    for device in "vulkan", "reference", "sim":
+        for artifact, inputs, wanted in ((pool, "ones", first), (plain, "plain", [0, 1, 1, 0])):
+            weir.run("run", artifact, f"--device={device}", f"--input={inputs}.safetensors", "--output=out.safetensors")
+            assert (load_file(weir.folder / "out.safetensors")["grad.arg0"] == wanted).all(), device
 
 
 @pytest.mark.parametrize("name", ["gather", "gather_vectors"])

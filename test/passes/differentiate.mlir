@@ -145,3 +145,55 @@ func.func @sum_is_broadcast(%dy: tensor<4x1xf32>, %x: tensor<4x6xf32>, %u: tenso
         -> (tensor<4x1xf32>, tensor<4xi32>, tensor<4x6xf32>, tensor<5xf32>)
   return %dx, %du : tensor<4x6xf32>, tensor<5xf32>
 }
+
+// -----
+
+// A window: the element x is d0 + d1, which is solved for d0 = x - d1.
+// CHECK-LABEL: func @window_solved
+// CHECK:         linalg.generic {indexing_maps = [#{{.*}}, #{{.*}}], iterator_types = ["parallel", "reduction"]} ins(%arg1 : tensor<3xf32>)
+// CHECK-DAG:       %[[X:.*]] = linalg.index 0
+// CHECK-DAG:       %[[K:.*]] = linalg.index 1
+// CHECK:           %[[D:.*]] = arith.subi %[[X]], %[[K]]
+// CHECK:           arith.cmpi sge, %[[D]]
+// CHECK:           %[[G:.*]] = tensor.extract %arg2
+// CHECK:           arith.mulf %[[G]]
+// CHECK:           arith.select
+func.func private @window(%x: tensor<8xf32>, %w: tensor<3xf32>, %init: tensor<6xf32>) -> tensor<6xf32> {
+  %y = linalg.conv_1d ins(%x, %w : tensor<8xf32>, tensor<3xf32>) outs(%init : tensor<6xf32>)
+       -> tensor<6xf32>
+  return %y : tensor<6xf32>
+}
+func.func @window_solved(%x: tensor<8xf32>, %w: tensor<3xf32>, %dy: tensor<6xf32>) -> tensor<8xf32> {
+  %y, %dx = autodiff.vjp @window(%x, %w, %dy) seeded [0] (%dy) wanted [0]
+      : (tensor<8xf32>, tensor<3xf32>, tensor<6xf32>, tensor<6xf32>)
+        -> (tensor<6xf32>, tensor<8xf32>)
+  return %dx : tensor<8xf32>
+}
+
+// -----
+
+// A gather: rows are compared with the index, columns are walked by the loop that read them.
+// CHECK-LABEL: func @rows_matched
+// CHECK:         linalg.generic {indexing_maps = [#{{.*}}, #{{.*}}, #{{.*}}], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg1, %arg2 : tensor<3xi32>, tensor<3x4xf32>)
+// CHECK:           %[[AT:.*]] = arith.index_cast
+// CHECK:           %[[R:.*]] = linalg.index 0
+// CHECK:           %[[HERE:.*]] = arith.cmpi eq, %[[AT]], %[[R]]
+// CHECK:           arith.select %[[HERE]]
+func.func private @gather(%x: tensor<8x4xf32>, %i: tensor<3xi32>) -> tensor<3x4xf32> {
+  %empty = tensor.empty() : tensor<3x4xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%i : tensor<3xi32>) outs(%empty : tensor<3x4xf32>) {
+  ^bb0(%n: i32, %out: f32):
+    %at = arith.index_cast %n : i32 to index
+    %j = linalg.index 1 : index
+    %e = tensor.extract %x[%at, %j] : tensor<8x4xf32>
+    linalg.yield %e : f32
+  } -> tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
+func.func @rows_matched(%x: tensor<8x4xf32>, %i: tensor<3xi32>, %dy: tensor<3x4xf32>) -> tensor<8x4xf32> {
+  %y, %dx = autodiff.vjp @gather(%x, %i) seeded [0] (%dy) wanted [0]
+      : (tensor<8x4xf32>, tensor<3xi32>, tensor<3x4xf32>) -> (tensor<3x4xf32>, tensor<8x4xf32>)
+  return %dx : tensor<8x4xf32>
+}
