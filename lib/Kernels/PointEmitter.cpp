@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PointEmitter.h"
+#include "Shapes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -35,14 +35,18 @@ PointEmitter::PointEmitter(schedule::KernelOp kernel, const KernelDomain &domain
       context(kernel.getContext()), loc(kernel.getLoc()), survey(survey), known(known),
       coordinates(maxCoordinates) {
   survey.buffers.resize(kernel.getInputs().size() + kernel.getNumResults());
-  auto isOne = [](Value tensor, Type element) {
-    auto type = cast<RankedTensorType>(tensor.getType());
-    return type.hasStaticShape() && type.getNumElements() == 1 && type.getElementType() == element;
+  // One invocation writes what there is one of for the kernel, or for a row.
+  int64_t rows = domain.getShape() == KernelShape::Row ? getProduct(domain.getRowSizes()) : 1;
+  auto isOfOne = [&](Value tensor) {
+    int64_t count = cast<RankedTensorType>(tensor.getType()).getNumElements();
+    return count == 1 || count == rows;
   };
   for (BlockArgument input : kernel.getBody().getArguments())
-    if (Type element = getElementType(input);
-        isOne(input, element) &&
-        llvm::any_of(kernel.getResults(), [&](Value result) { return isOne(result, element); }))
+    if (isOfOne(input) && llvm::any_of(kernel.getResults(), [&](Value result) {
+          return isOfOne(result) && getElementType(result) == getElementType(input) &&
+                 cast<RankedTensorType>(result.getType()).getNumElements() ==
+                     cast<RankedTensorType>(input.getType()).getNumElements();
+        }))
       overwritten.insert(input);
   for (Operation &op : kernel.getBody().front()) {
     if (getOpShape(&op) == OpShape::Pointwise &&

@@ -166,7 +166,8 @@ private:
   unsigned current = 0;     ///< the scope that code goes to
   llvm::SmallVector<Coordinate> coordinates;
   llvm::SmallPtrSet<mlir::Operation *, 16> afterReduction;
-  /// What is made of operands of one element that a result may be written over.
+  /// What is made of operands of one element, of the kernel or of a row, that a result
+  /// may be written over.
   /// An invocation that has nothing to write must not read them: nothing would
   /// order it with the one that writes.
   llvm::DenseSet<mlir::Value> overwritten;
