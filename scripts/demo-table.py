@@ -28,12 +28,12 @@ def say(text):
     print(f"demo: {text}", file=sys.stderr, flush=True)
 
 
-def run_example(name, source, inputs, expected):
+def run_example(name, source, inputs, expected, flags=()):
     """Returns a row of the table. Where no expected values are given, they are
     made by the f64 reference from the same inputs."""
     artifact = OUT / f"{name}.weir"
     say(f"compiling {source.relative_to(ROOT)}")
-    weir("compile", source, "-o", artifact)
+    weir("compile", source, *flags, "-o", artifact)
     if expected is None:
         say(f"running the f64 reference of {name}")
         expected = OUT / f"{name}.expected.safetensors"
@@ -67,6 +67,13 @@ def main():
             [f"--input={examples / 'mlp/inputs.safetensors'}"],
             examples / "mlp/expected.safetensors",
         ),
+        run_example(
+            "from_jax",
+            examples / "from_jax/mixer.mlir",
+            [f"--input={examples / 'from_jax/inputs.safetensors'}"],
+            examples / "from_jax/gradients.safetensors",
+            ["--grad=mixer", "--entry=mixer.grad"],
+        ),
     ]
     table = [
         ["entry", "dispatches", "barriers", "slots", "peak bytes", "all pinned", "largest error", "time"],
@@ -79,7 +86,11 @@ def main():
     say("training mlp, 20 steps of SGD and of AdamW")
     print(flush=True)
     trained = subprocess.run([sys.executable, examples / "mlp_train/train.py", f"--weir={WEIR}"])
-    return 0 if all(passes for passes, _ in rows) and trained.returncode == 0 else 1
+    say("training two GPT-2 blocks, 10 steps of AdamW")
+    print(flush=True)
+    gpt2 = subprocess.run([sys.executable, examples / "gpt2_block_train/train.py", f"--weir={WEIR}"])
+    passes = all(passes for passes, _ in rows) and trained.returncode == 0 and gpt2.returncode == 0
+    return 0 if passes else 1
 
 
 if __name__ == "__main__":
