@@ -130,10 +130,10 @@ def LowerKernelsPass : Pass<"weir-lower-kernels", "mlir::ModuleOp"> {
 }
 
 def ExpandMathPass : Pass<"weir-expand-math"> {
-  let summary = "Replaces f32 `math` functions by Weir's own.";
+  let summary = "Replaces `math` functions by Weir's own.";
   let description = [{
-    Afterwards every function that docs/math.md lists is straight-line `arith`
-    and `math.fma`; the others are as they were.
+    Afterwards every function that docs/math.md lists is `arith` and `math.fma`;
+    the others are as they were.
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect"];
 }
