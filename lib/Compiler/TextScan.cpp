@@ -2,9 +2,72 @@
 
 #include "TextScan.h"
 
+#include <algorithm>
+#include <cctype>
+#include <unordered_map>
+
+namespace {
+/// How much is behind a name such as `#map`: aliases of aliases double with each line.
+class Aliases {
+public:
+  /// `text[at]` is '#' or '!', outside of brackets when `depth` is 0. False where a
+  /// name stands for too much.
+  bool read(std::string_view text, size_t at, size_t depth) {
+    size_t end = at + 1;
+    while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) ||
+                                 text[end] == '_' || text[end] == '$' || text[end] == '.'))
+      ++end;
+    std::string_view name = text.substr(at, end - at);
+    while (end < text.size() && std::isspace(static_cast<unsigned char>(text[end])))
+      ++end;
+    if (depth == 0 && end < text.size() && text[end] == '=') {
+      close();
+      open = name;
+      opened = end;
+      return true;
+    }
+    if (auto known = sizes.find(name); known != sizes.end() && !open.empty())
+      size = std::min(most + 1, size + known->second);
+    return size <= most;
+  }
+
+  /// At the end of a line outside of brackets: a value that has begun is over.
+  void endLine(std::string_view text, size_t at) {
+    auto isSpace = [](unsigned char c) { return std::isspace(c); };
+    if (!open.empty() && at > opened &&
+        !std::all_of(text.begin() + opened + 1, text.begin() + at, isSpace))
+      close();
+  }
+
+private:
+  static constexpr size_t most = 1000000;
+
+  void close() {
+    if (!open.empty())
+      sizes[open] = size;
+    open = {};
+    size = 1;
+  }
+
+  std::unordered_map<std::string_view, size_t> sizes;
+  std::string_view open; ///< the name whose value is being read
+  size_t opened = 0;     ///< where its '=' stands
+  size_t size = 1;
+};
+} // namespace
+
+/// Whether a word that is an operator of affine expressions begins at `at`.
+static bool isOperatorWord(std::string_view text, size_t at) {
+  if (at > 0 && (std::isalnum(static_cast<unsigned char>(text[at - 1])) || text[at - 1] == '_'))
+    return false;
+  std::string_view rest = text.substr(at, 9);
+  return rest.starts_with("mod ") || rest.starts_with("floordiv ") || rest.starts_with("ceildiv ");
+}
+
 std::optional<std::string> weir::scanText(std::string_view text, const std::string &where) {
   constexpr size_t deepest = 1000, longest = size_t(1) << 20;
-  size_t line = 1, lineStart = 0, depth = 0, literal = 0, signs = 0;
+  size_t line = 1, lineStart = 0, depth = 0, literal = 0, signs = 0, operators = 0, sizes = 0;
+  Aliases aliases;
   auto problem = [&](size_t at, const std::string &what) {
     return where + ":" + std::to_string(line) + ":" + std::to_string(at - lineStart + 1) + ": " +
            what;
@@ -12,6 +75,8 @@ std::optional<std::string> weir::scanText(std::string_view text, const std::stri
   for (size_t i = 0; i < text.size(); ++i) {
     unsigned char c = text[i];
     if (c == '\n') {
+      if (depth == 0)
+        aliases.endLine(text, i);
       ++line;
       lineStart = i + 1;
       literal = 0;
@@ -21,6 +86,21 @@ std::optional<std::string> weir::scanText(std::string_view text, const std::stri
     signs = c == '-' ? signs + 1 : c == ' ' || c == '\t' ? signs : 0;
     if (signs > deepest)
       return problem(i, "more than 1,000 signs in a row");
+    // An affine expression is parsed and walked by calls, one for each operator.
+    if (c == '+' || c == '*' || c == '-' || isOperatorWord(text, i)) {
+      if (++operators > deepest)
+        return problem(i, "an expression of more than 1,000 operators");
+    } else if (std::string_view(",()[]{}<>=:\"").find(c) != std::string_view::npos) {
+      operators = 0;
+    }
+    // Every dimension of a shape is compared with every other.
+    bool isSize = c == '?' || std::isdigit(c);
+    bool isBetween = c == 'x' && i > 0 && (text[i - 1] == '?' || std::isdigit(text[i - 1]));
+    sizes = isBetween ? sizes + 1 : isSize ? sizes : 0;
+    if (sizes > deepest)
+      return problem(i, "a shape of more than 1,000 dimensions");
+    if ((c == '#' || c == '!') && !aliases.read(text, i, depth))
+      return problem(i, "a name that stands for more than 1,000,000 attributes");
     if ((c < ' ' && c != '\t' && c != '\r') || c == 0x7f)
       return problem(i, "the text holds a control byte; an .mlir file is plain text");
     if (i - lineStart - literal >= longest)
