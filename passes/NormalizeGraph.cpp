@@ -162,8 +162,31 @@ static Type inferType(OpResult result) {
   return result.getType();
 }
 
-/// A `tensor.generate` as the `linalg.generic` that it is.
-static void generalize(tensor::GenerateOp op) {
+/// What has no elements joins nothing; upstream lowers it to a slice that its verifier
+/// does not take.
+static void dropEmpty(tensor::ConcatOp op) {
+  if (isStatic(op.getType()) && op.getResultType().getNumElements() == 0) {
+    IRRewriter rewriter(op);
+    rewriter.replaceOpWithNewOp<tensor::EmptyOp>(op, op.getResultType().getShape(),
+                                                 op.getResultType().getElementType());
+    return;
+  }
+  SmallVector<Value> inputs(op.getInputs());
+  llvm::erase_if(inputs, [](Value input) {
+    auto type = cast<RankedTensorType>(input.getType());
+    return type.hasStaticShape() && type.getNumElements() == 0;
+  });
+  if (inputs.empty() || inputs.size() == op.getInputs().size())
+    return;
+  op.getInputsMutable().assign(inputs);
+  if (inputs.size() == 1 && inputs.front().getType() == op.getType()) {
+    op.getResult().replaceAllUsesWith(inputs.front());
+    op.erase();
+  }
+}
+
+/// A `tensor.generate`, or the padding of nothing, as the `linalg.generic` that it is.
+template <typename Op> static void generalize(Op op) {
   auto type = cast<RankedTensorType>(op.getType());
   if (!type.hasStaticShape())
     return;
@@ -176,7 +199,7 @@ static void generalize(tensor::GenerateOp op) {
       rewriter, op.getLoc(), type, ValueRange(), empty, identity, loops,
       [&](OpBuilder &b, Location loc, ValueRange) {
         IRMapping mapping;
-        Block &body = op.getBody().front();
+        Block &body = op->getRegion(0).front();
         for (auto [dim, argument] : llvm::enumerate(body.getArguments()))
           mapping.map(argument, linalg::IndexOp::create(b, loc, dim).getResult());
         for (Operation &inner : body.without_terminator())
@@ -220,6 +243,10 @@ void NormalizeGraph::runOnOperation() {
   for (auto op :
        llvm::make_early_inc_range(getOperation().getBody().front().getOps<tensor::GenerateOp>()))
     generalize(op);
+  for (auto op :
+       llvm::make_early_inc_range(getOperation().getBody().front().getOps<tensor::PadOp>()))
+    if (isStatic(op.getSourceType()) && op.getSourceType().getNumElements() == 0)
+      generalize(op);
   getOperation().walk([&](scf::IfOp op) { // the innermost first
     if (op.getNumResults() && op->getParentOfType<linalg::LinalgOp>())
       flatten(op);
@@ -228,6 +255,7 @@ void NormalizeGraph::runOnOperation() {
   getOperation().walk([](tensor::ExtractSliceOp op) { clampOffsets(op, op.getSourceType()); });
   getOperation().walk([](tensor::InsertSliceOp op) { clampOffsets(op, op.getType()); });
   getOperation().walk(cutBeforePadding);
+  getOperation().walk(dropEmpty);
   for (Operation *op : llvm::reverse(erased))
     op->erase();
   if (failed(generalizeElementwise(getOperation())))

@@ -142,3 +142,14 @@ func.func @elementwise(%x: tensor<7xf32>) -> tensor<7xf32> {
   %r = arith.addf %x, %x : tensor<7xf32>
   return %r : tensor<7xf32>
 }
+
+// -----
+
+// What has no elements joins nothing.
+// CHECK-LABEL: func @empty_parts
+// CHECK-NOT:     tensor.concat
+// CHECK:         return %arg0
+func.func @empty_parts(%a: tensor<3x2xf32>, %b: tensor<3x0xf32>) -> tensor<3x2xf32> {
+  %r = tensor.concat dim(1) %a, %b : (tensor<3x2xf32>, tensor<3x0xf32>) -> tensor<3x2xf32>
+  return %r : tensor<3x2xf32>
+}

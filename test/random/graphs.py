@@ -318,9 +318,7 @@ class Transpose(Operation):
 
 
 class Window(Operation):
-    """Every so manyeth element from some place on, or backwards: a slice, by its map."""
-
-    has_gradient = False
+    """Every so manyeth element from some place on: a slice, by its map."""
 
     def propose(self, graph):
         value = graph.pick()
@@ -346,6 +344,125 @@ class Window(Operation):
         read[data["dimension"]] += f" * {data['step']} + {data['begin']}"
         return [writer.map(out, element, [(name, shape, element, read)],
                            [f"%k = arith.constant 0.5 : {element}", f"%r = arith.addf %x0, %k : {element}"])]
+
+
+class Slice(Window):
+    """The same, by an op of its own, which upstream's verifier takes of no empty tensor."""
+
+    def propose(self, graph):
+        found = super().propose(graph)
+        return found if found and all(graph.get(found[0][0])[0]) else None
+
+    def infer(self, types, data):
+        need(all(types[0][0]))
+        return super().infer(types, data)
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        [(out, _)] = self.infer([(shape, element)], data)
+        offsets, strides = [0] * len(shape), [1] * len(shape)
+        offsets[data["dimension"]], strides[data["dimension"]] = data["begin"], data["step"]
+        return [writer.op(f"tensor.extract_slice {name}{offsets} {out} {strides} : {type_of(shape, element)} to "
+                          f"{type_of(out, element)}")]
+
+
+class Pad(Operation):
+    def propose(self, graph):
+        value = graph.pick()
+        shape = graph.get(value)[0]
+        pads = [[graph.random.choice([0, 0, 1, 2, 5]) for _ in shape] for _ in range(2)]
+        return ([value], {"low": pads[0], "high": pads[1]}) if shape else None
+
+    def infer(self, types, data):
+        shape, element = types[0]
+        need(len(shape) == len(data["low"]))
+        return [([low + size + high for low, size, high in zip(data["low"], shape, data["high"])], element)]
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        [(out, _)] = self.infer([(shape, element)], data)
+        scalar = writer.op(f"arith.constant 0.25 : {element}")
+        indices = ", ".join(f"%i{i}: index" for i in range(len(shape)))
+        return [writer.op(f"tensor.pad {name} low{data['low']} high{data['high']} {{\n  ^bb0({indices}):\n"
+                          f"    tensor.yield {scalar} : {element}\n  }} : {type_of(shape, element)} to "
+                          f"{type_of(out, element)}")]
+
+
+class Concat(Operation):
+    def propose(self, graph):
+        value = graph.pick()
+        shape, element = graph.get(value)
+        if not shape:
+            return None
+        dimension = graph.random.randrange(len(shape))
+        others = [graph.pick_like([graph.pick_size() if i == dimension else size for i, size in enumerate(shape)],
+                                  element) for _ in range(graph.random.randint(1, 2))]
+        return [value, *others], {"dimension": dimension}
+
+    def infer(self, types, data):
+        (shape, element), dimension = types[0], data["dimension"]
+        need(dimension < len(shape))
+        for other, other_element in types:
+            need(other_element == element and len(other) == len(shape))
+            need(all(a == b for i, (a, b) in enumerate(zip(shape, other)) if i != dimension))
+        size = sum(other[dimension] for other, _ in types)
+        return [([*shape[:dimension], size, *shape[dimension + 1:]], element)]
+
+    def emit(self, writer, operands, data):
+        types = [(shape, element) for _, shape, element in operands]
+        [(out, element)] = self.infer(types, data)
+        return [writer.op(f"tensor.concat dim({data['dimension']}) {', '.join(name for name, _, _ in operands)} : "
+                          f"({', '.join(type_of(*type) for type in types)}) -> {type_of(out, element)}")]
+
+
+class Insert(Operation):
+    """A slice of a value is replaced by another value."""
+
+    def propose(self, graph):
+        value = graph.pick()
+        shape, element = graph.get(value)
+        if not shape or not all(shape):
+            return None
+        offsets = [graph.random.randrange(size) for size in shape]
+        part = [graph.random.randint(1, size - offset) for size, offset in zip(shape, offsets)]
+        return [value, graph.pick_like(part, element)], {"offsets": offsets}
+
+    def infer(self, types, data):
+        (shape, element), (part, other) = types
+        need(element == other and len(shape) == len(part) == len(data["offsets"]))
+        need(all(offset + size <= whole for offset, size, whole in zip(data["offsets"], part, shape)))
+        return [types[0]]
+
+    def emit(self, writer, operands, data):
+        (name, shape, element), (part, part_shape, _) = operands
+        return [writer.op(f"tensor.insert_slice {part} into {name}{data['offsets']} {part_shape} {[1] * len(shape)} : "
+                          f"{type_of(part_shape, element)} into {type_of(shape, element)}")]
+
+
+class Gather(Operation):
+    """Rows of a value, by numbers that wrap around and reach beyond it; some twice."""
+
+    def propose(self, graph):
+        value = graph.pick()
+        shape = graph.get(value)[0]
+        return ([value], {"rows": graph.pick_size(), "integer": graph.random.choice(["i64", "i32"]),
+                          "beyond": graph.random.randint(0, 2)}) if shape and all(shape) else None
+
+    def infer(self, types, data):
+        shape, element = types[0]
+        need(shape and all(shape))
+        return [([data["rows"], *shape[1:]], element)]
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        [(out, _)] = self.infer([(shape, element)], data)
+        rows = [(3 * i % (shape[0] + data["beyond"])) - data["beyond"] // 2 for i in range(data["rows"])]
+        numbers = writer.op(f"arith.constant dense<{rows if rows else ''}> : {type_of(out[:1], data['integer'])}")
+        body = [f"%at = arith.index_cast %x0 : {data['integer']} to index"]
+        body += [f"%i{i} = linalg.index {i} : index" for i in range(1, len(shape))]
+        places = ", ".join(["%at"] + [f"%i{i}" for i in range(1, len(shape))])
+        body += [f"%r = tensor.extract {name}[{places}] : {type_of(shape, element)}"]
+        return [writer.map(out, element, [(numbers, out[:1], data["integer"], ["d0"])], body)]
 
 
 class Broadcast(Operation):
@@ -711,7 +828,7 @@ class CrossEntropyVjp(CrossEntropy):
 
 
 OPERATIONS = {operation.__name__: operation() for operation in [
-    Unary, Binary, Select, Index, Cast, Pair, Transpose, Window, Broadcast, Constant, Reduce, Contract, Collapse,
+    Unary, Binary, Select, Index, Cast, Pair, Transpose, Window, Slice, Pad, Concat, Insert, Gather, Broadcast, Constant, Reduce, Contract, Collapse,
     Expand, Softmax, SoftmaxVjp, Norm, NormVjp, CrossEntropy, CrossEntropyVjp]}
 # How often, of kinds that are more to the point than others.
 WEIGHTS = {"Unary": 4, "Binary": 4, "Reduce": 4, "Contract": 3, "NormVjp": 2}
