@@ -83,7 +83,8 @@ def file_name(value, place):
 
 
 def power_of_two(value, place):
-    need(type(value) is int and value > 0 and not value & value - 1, f"{place} is no power of two")
+    need(type(value) is int and 0 < value <= 2**56 and not value & value - 1,
+         f"{place} is no power of two, or above 2^56")
 
 
 def operand(value, place):
