@@ -9,6 +9,8 @@ using namespace weir::spv;
 
 /// Longer sums are not made by address arithmetic that anyone could follow.
 static constexpr size_t maxTerms = 32;
+/// How often a guard may narrow what other guards left.
+static constexpr int maxRounds = 4;
 /// Atoms inside an atom.
 static constexpr uint32_t maxAtomSize = 64;
 
@@ -83,14 +85,64 @@ Affine Atoms::makeOther(Interval range) {
   return Affine::number(uint32_t(atoms.size() - 1));
 }
 
-Interval Atoms::getRange(const Affine &sum) const {
-  Interval range{sum.constant, sum.constant};
-  for (auto [number, factor] : sum.terms) {
-    const Interval &each = atoms[number].range;
-    range.min = add(range.min, multiply(factor, factor > 0 ? each.min : each.max));
-    range.max = add(range.max, multiply(factor, factor > 0 ? each.max : each.min));
+namespace {
+
+/// Ranges of atoms, narrowed by interval propagation.
+class Ranges {
+public:
+  explicit Ranges(const Atoms &atoms) : atoms(atoms) {}
+
+  Interval get(uint32_t number) const {
+    auto found = narrowed.find(number);
+    return found == narrowed.end() ? atoms[number].range : found->second;
   }
-  return range;
+
+  Interval get(const Affine &sum) const {
+    Interval range{sum.constant, sum.constant};
+    for (auto [number, factor] : sum.terms) {
+      Interval each = get(number);
+      range.min = add(range.min, multiply(factor, factor > 0 ? each.min : each.max));
+      range.max = add(range.max, multiply(factor, factor > 0 ? each.max : each.min));
+    }
+    return range;
+  }
+
+  /// Narrows what a sum is made of by its not being negative; false if it always is.
+  bool require(const Affine &guard) {
+    int64_t max = get(guard).max;
+    for (auto [number, factor] : guard.terms) {
+      Interval range = get(number);
+      // What the other terms leave for this one at best: factor * atom >= least.
+      int64_t least = add(multiply(factor, factor > 0 ? range.max : range.min), multiply(max, -1));
+      int64_t bound = least / factor, rest = least % factor;
+      if (factor > 0)
+        range.min = std::max(range.min, bound + (rest > 0));
+      else
+        range.max = std::min(range.max, bound - (rest > 0));
+      if (range.min > range.max)
+        return false;
+      narrowed[number] = range;
+    }
+    return max >= 0;
+  }
+
+private:
+  const Atoms &atoms;
+  std::map<uint32_t, Interval> narrowed;
+};
+
+} // namespace
+
+Interval Atoms::getRange(const Affine &sum) const { return Ranges(*this).get(sum); }
+
+std::optional<Interval> Atoms::getRange(const Affine &sum,
+                                        const std::vector<Affine> &guards) const {
+  Ranges ranges(*this);
+  for (int round = 0; round < maxRounds; ++round)
+    for (const Affine &guard : guards)
+      if (!ranges.require(guard))
+        return std::nullopt;
+  return ranges.get(sum);
 }
 
 /// The terms whose factors `divisor` divides, over it, and the rest.
@@ -177,11 +229,29 @@ Affine Atoms::makeDigit(const Affine &of, int64_t divisor, int64_t modulus) {
   atom.divisor = divisor;
   atom.modulus = modulus;
   atom.range = range;
-  for (auto [number, factor] : of.terms)
+  return add(std::move(atom), {Atom::Kind::Digit, of, divisor, modulus});
+}
+
+Affine Atoms::clamp(const Affine &sum, Interval to) {
+  Interval range = getRange(sum);
+  if (to.min <= range.min && range.max <= to.max)
+    return sum;
+  range = {std::clamp(range.min, to.min, to.max), std::clamp(range.max, to.min, to.max)};
+  if (range.min == range.max)
+    return Affine::of(range.min);
+  Atom atom;
+  atom.kind = Atom::Kind::Clamped;
+  atom.of = sum;
+  atom.range = range;
+  return add(std::move(atom), {Atom::Kind::Clamped, sum, range.min, range.max});
+}
+
+Affine Atoms::add(Atom atom, Key key) {
+  for (auto [number, factor] : atom.of.terms)
     atom.size += atoms[number].size;
   if (atom.size > maxAtomSize)
-    return makeOther(range);
-  auto [place, isNew] = digits.try_emplace({of, divisor, modulus}, uint32_t(atoms.size()));
+    return makeOther(atom.range);
+  auto [place, isNew] = made.try_emplace(std::move(key), uint32_t(atoms.size()));
   if (isNew)
     atoms.push_back(std::move(atom));
   return Affine::number(place->second);

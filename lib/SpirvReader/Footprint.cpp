@@ -80,7 +80,9 @@ std::optional<Reach> weir::spv::getReach(const AddressMap &map, const MemoryAcce
     return std::nullopt;
   std::optional<Interval> range;
   try {
-    range = map.atoms.getRange(*access.address);
+    range = map.atoms.getRange(*access.address, access.guards);
+    if (!range)
+      return Reach{0, 0, true};
   } catch (TooLarge) {
   }
   bool isExact = false;
@@ -239,13 +241,16 @@ Touched weir::spv::getTouched(const AddressMap &map, uint32_t binding, bool read
       continue;
     }
     Points points(map, access, maxPoints);
-    if (points.areAll() && access.isCertain) {
+    if (points.canVisit() && access.isCertain) {
       points.forEach([&](const Point &, int64_t address) {
         visited.push_back({address, address + access.bytes});
         return true;
       });
       join(visited);
-    } else if (isKnown) {
+    }
+    if (points.areAll() && access.isCertain)
+      continue;
+    if (isKnown) {
       possible.push_back(getStrided(ways.front(), access.bytes));
     } else {
       mayBeAnywhere = true;

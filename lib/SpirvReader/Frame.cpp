@@ -24,9 +24,14 @@ uint32_t Frame::addDigit(int64_t count, bool isOther) {
 /// The number that an atom was at first, before all steps.
 uint32_t Frame::getDigit(uint32_t atom, Who who) {
   const Atom &number = (*atoms)[atom];
-  int64_t count = number.range.max - number.range.min + 1;
+  int64_t count;
+  if (__builtin_sub_overflow(number.range.max, number.range.min, &count) ||
+      __builtin_add_overflow(count, 1, &count))
+    throw TooLarge();
   std::pair<Owner, uint32_t> key = {OfBoth, atom};
-  if (number.kind == Atom::Kind::Other) {
+  // Where a sum is clamped, many of its values are one.
+  bool isOther = number.kind == Atom::Kind::Other || number.kind == Atom::Kind::Clamped;
+  if (isOther) {
     key.first = who == First ? OtherOfFirst : OtherOfSecond;
   } else if (number.kind == Atom::Kind::Trip) {
     auto paired = firstOfSecond.find(number.number);
@@ -36,7 +41,7 @@ uint32_t Frame::getDigit(uint32_t atom, Who who) {
   }
   auto [place, isNew] = digitOf.try_emplace(key, 0);
   if (isNew)
-    place->second = addDigit(count, number.kind == Atom::Kind::Other);
+    place->second = addDigit(count, isOther);
   return place->second;
 }
 

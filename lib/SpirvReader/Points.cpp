@@ -14,6 +14,8 @@ static int64_t evaluate(const Atoms &atoms, const Affine &sum, const Point &poin
     if (atom.kind == Atom::Kind::Digit) {
       each = evaluate(atoms, atom.of, point) / atom.divisor;
       each = atom.modulus ? each % atom.modulus : each;
+    } else if (atom.kind == Atom::Kind::Clamped) {
+      each = std::clamp(evaluate(atoms, atom.of, point), atom.range.min, atom.range.max);
     }
     value += each * factor;
   }
@@ -23,7 +25,7 @@ static int64_t evaluate(const Atoms &atoms, const Affine &sum, const Point &poin
 void Points::collect(const Affine &sum) {
   for (auto [number, factor] : sum.terms) {
     const Atom &atom = map.atoms[number];
-    if (atom.kind == Atom::Kind::Digit)
+    if (atom.kind == Atom::Kind::Digit || atom.kind == Atom::Kind::Clamped)
       collect(atom.of);
     else if (atom.kind == Atom::Kind::Other)
       isKnown = false;
@@ -78,8 +80,19 @@ Points::Points(const AddressMap &map, const MemoryAccess &access, int64_t most)
     isWhole &= counts[i] > map.atoms[numbers[i]].range.max;
 }
 
+int64_t Points::getValue(size_t i, int64_t before) const {
+  int64_t last = map.atoms[numbers[i]].range.max, first = counts[i] / 2;
+  if (before < first || counts[i] == last + 1)
+    return before;
+  int64_t left = counts[i] - first; // >= 1
+  return int64_t(last - __int128(last - first) * (counts[i] - 1 - before) / left);
+}
+
 void Points::forEach(const std::function<bool(const Point &, int64_t)> &visit) const {
   Point point(map.atoms.size());
+  std::vector<int64_t> turns(numbers.size());
+  for (size_t i = 0; i < numbers.size(); ++i)
+    point[numbers[i]] = getValue(i, 0);
   while (true) {
     bool runs = std::all_of(access.guards.begin(), access.guards.end(), [&](const Affine &guard) {
       return evaluate(map.atoms, guard, point) >= 0;
@@ -88,9 +101,10 @@ void Points::forEach(const std::function<bool(const Point &, int64_t)> &visit) c
       return;
     size_t i = 0;
     for (; i < numbers.size(); ++i) {
-      if (++point[numbers[i]] < counts[i])
+      turns[i] = turns[i] + 1 < counts[i] ? turns[i] + 1 : 0;
+      point[numbers[i]] = getValue(i, turns[i]);
+      if (turns[i] != 0)
         break;
-      point[numbers[i]] = 0;
     }
     if (i == numbers.size())
       return;

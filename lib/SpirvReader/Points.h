@@ -12,8 +12,9 @@ namespace weir::spv {
 /// One execution: values of atoms, by number.
 using Point = std::vector<int64_t>;
 
-/// Visits executions of an access: all, if they are no more than `most`, else those
-/// with small ids and counters. Leaves executions out that a guard excludes.
+/// Visits executions of an access: all, if they are no more than `most`, else some of
+/// them: half of an id's or counter's values are its first ones, next to each other, the
+/// others lie evenly up to its last. Leaves executions out that a guard excludes.
 class Points {
 public:
   Points(const AddressMap &map, const MemoryAccess &access, int64_t most);
@@ -26,6 +27,8 @@ public:
 
 private:
   void collect(const Affine &sum);
+  /// The value of `numbers[i]` that is visited after `before` others.
+  int64_t getValue(size_t i, int64_t before) const;
 
   const AddressMap &map;
   const MemoryAccess &access;

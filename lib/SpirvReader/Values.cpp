@@ -3,6 +3,7 @@
 #include "Walk.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace weir;
 using namespace weir::spv;
@@ -19,14 +20,19 @@ Value Walk::makeNumber(const Affine &number) {
 Value Walk::makeOther(Interval range) { return makeNumber(map.atoms.makeOther(range)); }
 
 Value Walk::makeOther(Id type) {
-  const Type &made = module.getType(type);
+  const Type &made = getLaneType(type);
   if (!isInteger(made) || made.width > 32)
     return {};
   return makeOther({0, (int64_t(1) << made.width) - 1});
 }
 
+const Type &Walk::getLaneType(Id id) const {
+  const Type &type = module.getType(id);
+  return lane && type.kind == Type::Kind::Vector ? module.getType(type.element) : type;
+}
+
 uint32_t Walk::getWidth(Id id) const {
-  const Type &type = module.getType(module.getTypeOf(id));
+  const Type &type = getLaneType(module.getTypeOf(id));
   return isInteger(type) ? type.width : 0;
 }
 
@@ -47,6 +53,8 @@ std::optional<Affine> Walk::place(const Affine &number, uint32_t width, __int128
 
 Value Walk::get(Id id) {
   if (const Constant *constant = module.findConstant(id)) {
+    if (lane && constant->kind == Constant::Kind::Composite && *lane < constant->parts.size())
+      return get(constant->parts[*lane]);
     const Type &type = module.getType(constant->type);
     if (constant->isSpecialized)
       return {};
@@ -68,6 +76,10 @@ Value Walk::get(Id id) {
   auto found = values.find(id);
   if (found == values.end())
     return {};
+  if (lane && found->second.kind == Value::Kind::BuiltIn)
+    return getBuiltIn(found->second.builtIn, *lane);
+  if (lane && found->second.kind == Value::Kind::Vector)
+    return *lane < found->second.lanes.size() ? found->second.lanes[*lane] : Value();
   return found->second;
 }
 
@@ -331,15 +343,21 @@ Value Walk::evaluateGlsl(const Instruction &instruction) {
   std::optional<Affine> a = isSigned ? getSigned(left) : getUnsigned(left),
                         b = isSigned ? getSigned(right) : getUnsigned(right);
   uint32_t width = getWidth(instruction.result);
-  if (width == 0 || width > 32)
-    return {};
-  int64_t least = isSigned ? -(int64_t(1) << (width - 1)) : 0;
-  Interval all{least, least + (int64_t(1) << width) - 1};
+  if (width == 0 || (width > 32 && !isSigned))
+    return {}; // the largest unsigned numbers of 64 bits are none here
+  Interval all{0, (int64_t(1) << width % 64) - 1};
+  if (isSigned)
+    all = {std::numeric_limits<int64_t>::min() >> (64 - width),
+           std::numeric_limits<int64_t>::max() >> (64 - width)};
   Interval x = a ? map.atoms.getRange(*a) : all, y = b ? map.atoms.getRange(*b) : all;
   if (a && (isMin ? x.max <= y.min : x.min >= y.max))
     return makeNumber(*a);
   if (b && (isMin ? y.max <= x.min : y.min >= x.max))
     return makeNumber(*b);
+  if (a && y.min == y.max)
+    return makeNumber(map.atoms.clamp(*a, isMin ? Interval{x.min, y.min} : Interval{y.min, x.max}));
+  if (b && x.min == x.max)
+    return makeNumber(map.atoms.clamp(*b, isMin ? Interval{y.min, x.min} : Interval{x.min, y.max}));
   if (isMin)
     return makeOther({std::min(x.min, y.min), std::min(x.max, y.max)});
   return makeOther({std::max(x.min, y.min), std::max(x.max, y.max)});
@@ -417,6 +435,31 @@ Value Walk::evaluateLoad(const Instruction &instruction) {
 }
 
 Value Walk::evaluate(const Instruction &instruction) {
+  const Type &type = module.getType(instruction.type);
+  if (type.kind != Type::Kind::Vector || instruction.op == Op::Load)
+    return evaluateLane(instruction);
+  const Type &element = module.getType(type.element);
+  if (!isInteger(element) && element.kind != Type::Kind::Bool)
+    return {};
+  Value vector;
+  vector.kind = Value::Kind::Vector;
+  if (instruction.op == Op::CompositeConstruct) {
+    // Of vectors, too: those are not followed.
+    for (Id part : instruction.operands)
+      vector.lanes.push_back(get(part));
+    return vector.lanes.size() == size_t(type.count) ? vector : Value();
+  }
+  for (lane = 0; *lane < uint32_t(type.count); ++*lane)
+    try {
+      vector.lanes.push_back(evaluateLane(instruction));
+    } catch (TooLarge) {
+      vector.lanes.emplace_back();
+    }
+  lane.reset();
+  return vector;
+}
+
+Value Walk::evaluateLane(const Instruction &instruction) {
   const std::span<const uint32_t> &operands = instruction.operands;
   switch (instruction.op) {
   case Op::Undef:
@@ -427,8 +470,12 @@ Value Walk::evaluate(const Instruction &instruction) {
   case Op::InBoundsAccessChain:
     return evaluateChain(instruction);
   case Op::CompositeExtract:
-    if (Value whole = get(operands[0]); whole.kind == Value::Kind::BuiltIn && operands.size() == 2)
-      return getBuiltIn(whole.builtIn, operands[1]);
+    if (Value whole = get(operands[0]); operands.size() == 2) {
+      if (whole.kind == Value::Kind::BuiltIn)
+        return getBuiltIn(whole.builtIn, operands[1]);
+      if (whole.kind == Value::Kind::Vector && operands[1] < whole.lanes.size())
+        return whole.lanes[operands[1]];
+    }
     if (const Constant *constant = module.findConstant(operands[0]);
         constant && constant->kind == Constant::Kind::Composite && operands.size() == 2 &&
         operands[1] < constant->parts.size())

@@ -11,7 +11,7 @@ namespace weir::spv {
 
 /// What an id stands for, as far as it can be followed.
 struct Value {
-  enum class Kind { Unknown, Number, BuiltIn, Pointer, Condition } kind = Kind::Unknown;
+  enum class Kind { Unknown, Number, BuiltIn, Pointer, Condition, Vector } kind = Kind::Unknown;
   /// Number: an integer that differs from the true one by a multiple of 2 to the
   /// power of its width. Pointer: bytes from the root's begin.
   std::optional<Affine> number;
@@ -19,9 +19,10 @@ struct Value {
   // Pointer.
   enum class Root { Binding, Shared, Private, BuiltIn, Unknown } root = Root::Unknown;
   uint32_t binding = 0; ///< Shared: the variable
-  Id pointee = 0; ///< a type
+  Id pointee = 0;       ///< a type
   // Condition: holds if and only if all of these are at least 0.
   std::vector<Affine> constraints;
+  std::vector<Value> lanes; ///< Vector
 };
 
 /// Under what a block runs.
@@ -66,6 +67,7 @@ private:
   // Instructions.
   void visit(const Instruction &instruction, const Context &context);
   Value evaluate(const Instruction &instruction);
+  Value evaluateLane(const Instruction &instruction);
   Value evaluateBinary(const Instruction &instruction);
   Value evaluateBits(const Instruction &instruction);
   Value evaluateComparison(const Instruction &instruction);
@@ -79,6 +81,7 @@ private:
               const Context &context);
   void recordBarrier(const Instruction &instruction, const Context &context);
 
+  /// Of a vector the lane that is being evaluated, if one is.
   Value get(Id id);
   void define(Id id, const Value &value);
   std::optional<Affine> getUnsigned(Id id);
@@ -86,6 +89,7 @@ private:
   std::optional<int64_t> getConstant(Id id);
   std::optional<Affine> place(const Affine &number, uint32_t width, __int128 least);
   uint32_t getWidth(Id id) const;
+  const Type &getLaneType(Id id) const;
   Value makeNumber(const Affine &number);
   Value makeOther(Interval range);
   Value makeOther(Id type);
@@ -104,6 +108,7 @@ private:
   bool isInHeader = false; ///< which runs once more than the body
   bool hasReturned = false;
   uint32_t position = 0;
+  std::optional<uint32_t> lane;
 };
 
 } // namespace weir::spv

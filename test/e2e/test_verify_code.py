@@ -24,7 +24,8 @@ def find(answer, name):
     return [claim for claim in answer["claims"] if claim["claim"] == name]
 
 
-@pytest.mark.parametrize("name", ["background_case1", "layer_norm", "layer_norm_vjp", "mlp/mlp"])
+@pytest.mark.parametrize("name", ["background_case1", "layer_norm", "layer_norm_vjp", "mlp/mlp", "gpt2_block_train/gpt2",
+                                  "from_jax/mixer"])
 def test_examples_are_proved(weir, name):
     answer = verify(weir.compile(weir.examples / f"{name}.mlir"))
     assert answer["holds"] and answer["proved_from_code"] > 0

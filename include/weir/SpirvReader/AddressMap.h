@@ -40,7 +40,7 @@ struct MemoryAccess {
   enum class Root { Binding, Shared, Unknown } root = Root::Unknown;
   uint32_t binding = 0; ///< of set 0; the variable of workgroup memory
   bool reads = false, writes = false;
-  bool isAtomic = false; ///< among all who see the memory
+  bool isAtomic = false;         ///< among all who see the memory
   std::optional<Affine> address; ///< bytes from the root's begin
   int64_t bytes = 0;             ///< from the address on; 0 when not known
   int64_t alignment = 1;         ///< bytes, that the accessed type needs

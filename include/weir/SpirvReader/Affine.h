@@ -48,6 +48,7 @@ struct Atom {
     Lane,      ///< in the subgroup
     Trip,      ///< of loop `number`, from 0
     Digit,     ///< floor(`of` / `divisor`) mod `modulus`, of an `of` that is not negative
+    Clamped,   ///< the number of the range that is next to `of`
     Other      ///< anything in the range, each time that it is computed
   } kind = Kind::Other;
   uint32_t number = 0;
@@ -66,20 +67,30 @@ public:
   /// The id or counter, which goes from 0 to `count` - 1.
   Affine getId(Atom::Kind kind, uint32_t number, int64_t count);
   Affine makeOther(Interval range);
+  /// The number of [min, max] that is next to the sum.
+  Affine clamp(const Affine &sum, Interval to);
   /// By the atoms' ranges.
   Interval getRange(const Affine &sum) const;
+  /// By what sums that are not negative leave of those ranges; none where the sums
+  /// contradict each other.
+  std::optional<Interval> getRange(const Affine &sum, const std::vector<Affine> &guards) const;
   /// floor(sum / divisor) and sum mod divisor, of a sum that is not negative and a
   /// divisor that is at least 1.
   Affine divide(const Affine &sum, int64_t divisor);
   Affine getRest(const Affine &sum, int64_t divisor);
 
 private:
+  /// The kind, the sum, and the two numbers that say what of it.
+  using Key = std::tuple<Atom::Kind, Affine, int64_t, int64_t>;
+
   Affine makeDigit(const Affine &of, int64_t divisor, int64_t modulus);
+  /// Makes an atom of a sum, or one that may be anything in its range if it is too large.
+  Affine add(Atom atom, Key key);
   std::optional<Affine> findDigit(const Affine &sum, int64_t divisor, int64_t modulus);
 
   std::vector<Atom> atoms;
   std::map<std::pair<Atom::Kind, uint32_t>, uint32_t> ids;
-  std::map<std::tuple<Affine, int64_t, int64_t>, uint32_t> digits;
+  std::map<Key, uint32_t> made;
 };
 
 } // namespace weir::spv

@@ -93,6 +93,10 @@ static AddressMap readMap(const std::string &body) {
   return readAddressMap(module, getEntry(module), {{8, 1, 1}, 8});
 }
 
+static std::string print(Interval range) {
+  return "[" + std::to_string(range.min) + ", " + std::to_string(range.max) + "]";
+}
+
 static std::string print(const AddressMap &map, const Affine &sum) {
   std::string text;
   for (auto [number, factor] : sum.terms) {
@@ -119,8 +123,11 @@ static std::string print(const AddressMap &map, const Affine &sum) {
       text += atom.divisor == 1 ? "" : " / " + std::to_string(atom.divisor);
       text += atom.modulus == 0 ? "" : " % " + std::to_string(atom.modulus);
       break;
+    case Atom::Kind::Clamped:
+      text += "(" + print(map, atom.of) + " in " + print(atom.range) + ")";
+      break;
     case Atom::Kind::Other:
-      text += "[" + std::to_string(atom.range.min) + ", " + std::to_string(atom.range.max) + "]";
+      text += print(atom.range);
       break;
     }
   }
@@ -252,9 +259,41 @@ TEST(AddressMap, numbers_wrap) {
 }
 
 TEST(AddressMap, clamps) {
-  EXPECT_EQ(getLast("%s = OpExtInst %uint %glsl UMin %i %n12\n" + store("%s")), "[0, 12]");
+  EXPECT_EQ(getLast("%s = OpExtInst %uint %glsl UMin %i %n12\n" + store("%s")),
+            "(8 group + local in [0, 12])");
   EXPECT_EQ(getLast("%s = OpExtInst %uint %glsl UMin %i %n64\n" + store("%s")), "8 group + local");
-  EXPECT_EQ(getLast("%s = OpExtInst %uint %glsl UMax %i %n5\n" + store("%s")), "[5, 63]");
+  EXPECT_EQ(getLast("%s = OpExtInst %uint %glsl UMax %i %n5\n" + store("%s")),
+            "(8 group + local in [5, 63])");
+  EXPECT_EQ(
+      getLast("%d = OpISub %uint %i %n5\n %s = OpExtInst %uint %glsl SMax %d %n0\n" + store("%s")),
+      "(8 group + local + -5 in [0, 58])");
+  EXPECT_EQ(
+      getLast("%d = OpISub %uint %i %n5\n %s = OpExtInst %uint %glsl UMax %d %n0\n" + store("%s")),
+      "?");
+  EXPECT_EQ(getLast("%s = OpExtInst %uint %glsl UMin %i %l\n" + store("%s")), "[0, 7]");
+  // What is loaded, of 64 bits.
+  EXPECT_EQ(getLast("%q = OpAccessChain %p %y %n0 %i\n %v = OpLoad %uint %q\n"
+                    "%w = OpSConvert %long %v\n %long0 = OpSConvert %long %n0\n"
+                    "%long12 = OpSConvert %long %n12\n"
+                    "%m = OpExtInst %long %glsl SMax %w %long0\n"
+                    "%u = OpExtInst %long %glsl SMin %m %long12\n"
+                    "%s = OpSConvert %uint %u\n" +
+                    store("%s")),
+            "([0, 9223372036854775807] in [0, 12])");
+}
+
+TEST(AddressMap, vectors) {
+  const std::string make = "%s = OpIAdd %uint %i %n1\n %v = OpCompositeConstruct %v3 %i %s %l\n";
+  auto extract = [&](const std::string &from, int lane) {
+    return "%t = OpCompositeExtract %uint " + from + " " + std::to_string(lane) + "\n" +
+           store("%t");
+  };
+  EXPECT_EQ(getLast(make + extract("%v", 1)), "8 group + local + 1");
+  EXPECT_EQ(getLast(make + "%w = OpIAdd %v3 %v %v\n" + extract("%w", 2)), "2 local");
+  EXPECT_EQ(getLast(make + "%w = OpExtInst %v3 %glsl UMin %v %locals\n" + extract("%w", 0)),
+            "[0, 7]");
+  // Lanes of what is not made of lanes.
+  EXPECT_EQ(getLast(make + "%w = OpVectorShuffle %v3 %v %v 0 1 2\n" + extract("%w", 0)), "?");
 }
 
 static std::string select(const std::string &condition, const std::string &yes,

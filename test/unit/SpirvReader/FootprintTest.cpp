@@ -84,6 +84,37 @@ TEST(Footprint, reach_one_by_one) {
   EXPECT_FALSE(getReach(kernel.map, access, 1660)->isExact);
 }
 
+/// What guards leave of a row and a column bounds where they lead, however many there are.
+TEST(Footprint, reach_of_guarded_digits) {
+  // Columns 97 to 193 of 128 rows of 202, without the first 97, as 128 rows of 97.
+  Kernel kernel(101, 256);
+  Atoms &atoms = kernel.map.atoms;
+  Affine row = atoms.divide(kernel.linear(), 202), column = atoms.getRest(kernel.linear(), 202);
+  MemoryAccess &access = kernel.add(true, (row * 97 + column - Affine::of(97)) * 4, {},
+                                    {column - Affine::of(97), Affine::of(193) - column});
+  Reach reach = *getReach(kernel.map, access, 128 * 97 * 4);
+  EXPECT_EQ(reach.begin, 0);
+  EXPECT_EQ(reach.end, 128 * 97 * 4);
+  access.guards[1] = Affine::of(194) - column;
+  EXPECT_EQ(getReach(kernel.map, access, 128 * 97 * 4)->end, (128 * 97 + 1) * 4);
+  access.guards[1] = Affine::of(96) - column;
+  reach = *getReach(kernel.map, access);
+  EXPECT_EQ(reach.begin, reach.end); // it never runs
+}
+
+TEST(Footprint, some_of_many_are_certain) {
+  Kernel kernel(1000, 64);
+  Affine clamped = kernel.map.atoms.clamp(kernel.linear() - Affine::of(60000), {0, 900});
+  kernel.add(true, clamped * 4);
+  Touched touched = getTouched(kernel.map, 1, /*reads=*/false);
+  ASSERT_TRUE(touched.possible);
+  EXPECT_EQ(touched.possible->back().end, 901 * 4);
+  // The first execution's and the last one's.
+  ASSERT_FALSE(touched.certain.empty());
+  EXPECT_EQ(touched.certain.front().begin, 0);
+  EXPECT_EQ(touched.certain.back().end, 901 * 4);
+}
+
 TEST(Footprint, coverage) {
   Kernel kernel(8, 8);
   MemoryAccess &access = kernel.add(true, kernel.linear() * 4);

@@ -98,6 +98,8 @@ public:
         value = evaluate(atom.of, values) / atom.divisor;
         if (atom.modulus)
           value %= atom.modulus;
+      } else if (atom.kind == Atom::Kind::Clamped) {
+        value = std::clamp(evaluate(atom.of, values), atom.range.min, atom.range.max);
       }
       result += factor * value;
     }
@@ -255,6 +257,8 @@ public:
         addBarrier({before.begin(), ends.first});
       Affine address = choose(2) ? makeAddress(nests[nest]) : fit(maps[choose(2)], nests[nest]);
       std::vector<Affine> guards;
+      if (choose(8) == 0)
+        guards.push_back(makeNumber(nests[nest]) - Affine::of(int64_t(choose(9))));
       if (choose(3) == 0)
         guards.push_back(Affine::of(int64_t(choose(20))) - makeNumber(nests[nest]));
       kernel.add(i >= reads, address, nests[nest], guards);
@@ -293,6 +297,8 @@ private:
     if (choose(2)) {
       int64_t columns = pick({2, 3, 4, 5, 6});
       Affine row = atoms.divide(number, columns), column = atoms.getRest(number, columns);
+      if (choose(8) == 0)
+        column = atoms.clamp(column - Affine::of(pick({0, 1, 2})), {0, pick({1, 2, 3})});
       number = choose(2) ? row * columns + column : column * pick({3, 4, 8}) + row;
       if (choose(3) == 0)
         number = atoms.getRest(row, 2) + column * 2 + atoms.divide(row, 2) * (2 * columns);
@@ -312,7 +318,7 @@ private:
   }
   bool isInside(uint32_t number, const std::vector<uint32_t> &nest) {
     const Atom &atom = kernel.map.atoms[number];
-    if (atom.kind == Atom::Kind::Digit)
+    if (atom.kind == Atom::Kind::Digit || atom.kind == Atom::Kind::Clamped)
       return std::all_of(atom.of.terms.begin(), atom.of.terms.end(),
                          [&](auto term) { return isInside(term.first, nest); });
     return atom.kind != Atom::Kind::Trip ||
