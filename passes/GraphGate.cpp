@@ -147,15 +147,15 @@ void GraphGate::verifyOp(Operation *op) {
   }
   if (isScalar && !isa<arith::ConstantOp>(op) && isa<RankedTensorType>(op->getResult(0).getType()))
     fail(op) << "is of tensors; elementwise computation of tensors is linalg's here";
-  if (auto pad = dyn_cast<tensor::PadOp>(op); pad && !getConstantIntValues(pad.getMixedLowPad()))
-    fail(op) << "pads by a computed number; give low padding as constants";
+  if (auto pad = dyn_cast<tensor::PadOp>(op)) {
+    if (!getConstantIntValues(pad.getMixedLowPad()))
+      fail(op) << "pads by a computed number; give low padding as constants";
+    for (Operation &inner : pad.getRegion().front().without_terminator())
+      verifyBodyOp(&inner);
+  }
   if (auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(op);
       slice && llvm::any_of(slice.getStaticStrides(), [](int64_t stride) { return stride < 1; }))
     fail(op) << "has strides that are no constants above 0";
-  for (Region &region : op->getRegions())
-    if (isa<tensor::PadOp>(op))
-      for (Operation &inner : region.front().without_terminator())
-        verifyBodyOp(&inner);
   auto destination = dyn_cast<DestinationStyleOpInterface>(op);
   if (destination && !destination.hasPureTensorSemantics())
     fail(op) << "works on buffers; the " << level << " level has tensors only";

@@ -1,7 +1,8 @@
-//===- NormalizeGraph.cpp - Static types, indices in range ----------------===//
+//===- NormalizeGraph.cpp - One way to say what front ends say in several -===//
 //
 // Runs on what front ends print, before anything is differentiated: whoever comes
-// later meets static types, and reads that no index leads out of a tensor.
+// later meets static types, reads that no index leads out of a tensor, no branches,
+// and as few kinds of ops as that takes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +14,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/DialectConversion.h"
 
@@ -185,29 +185,15 @@ static void dropEmpty(tensor::ConcatOp op) {
   }
 }
 
-/// A `tensor.generate`, or the padding of nothing, as the `linalg.generic` that it is.
-template <typename Op> static void generalize(Op op) {
-  auto type = cast<RankedTensorType>(op.getType());
-  if (!type.hasStaticShape())
+/// The padding of nothing is what its body gives for each element.
+static void generate(tensor::PadOp op) {
+  if (!isStatic(op.getSourceType()) || op.getSourceType().getNumElements() != 0 ||
+      !isStatic(op.getType()))
     return;
   IRRewriter rewriter(op);
-  Value empty =
-      tensor::EmptyOp::create(rewriter, op.getLoc(), type.getShape(), type.getElementType());
-  AffineMap identity = rewriter.getMultiDimIdentityMap(type.getRank());
-  SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
-  auto generic = linalg::GenericOp::create(
-      rewriter, op.getLoc(), type, ValueRange(), empty, identity, loops,
-      [&](OpBuilder &b, Location loc, ValueRange) {
-        IRMapping mapping;
-        Block &body = op->getRegion(0).front();
-        for (auto [dim, argument] : llvm::enumerate(body.getArguments()))
-          mapping.map(argument, linalg::IndexOp::create(b, loc, dim).getResult());
-        for (Operation &inner : body.without_terminator())
-          b.clone(inner, mapping);
-        linalg::YieldOp::create(b, loc,
-                                mapping.lookupOrDefault(body.getTerminator()->getOperand(0)));
-      });
-  rewriter.replaceOp(op, generic);
+  auto made = tensor::GenerateOp::create(rewriter, op.getLoc(), op.getType(), ValueRange());
+  made.getBody().takeBody(op.getRegion());
+  rewriter.replaceOp(op, made);
 }
 
 /// Ops on tensors that mean their elements, such as `arith.addf`, as `linalg.generic`.
@@ -240,13 +226,13 @@ void NormalizeGraph::runOnOperation() {
           result.setType(type);
   }
   getOperation().walk([&](cf::AssertOp op) { erased.push_back(op); });
-  for (auto op :
-       llvm::make_early_inc_range(getOperation().getBody().front().getOps<tensor::GenerateOp>()))
-    generalize(op);
-  for (auto op :
-       llvm::make_early_inc_range(getOperation().getBody().front().getOps<tensor::PadOp>()))
-    if (isStatic(op.getSourceType()) && op.getSourceType().getNumElements() == 0)
-      generalize(op);
+  getOperation().walk([](tensor::PadOp op) { generate(op); });
+  IRRewriter rewriter(&getContext());
+  getOperation().walk([&](tensor::GenerateOp op) {
+    rewriter.setInsertionPoint(op);
+    if (isStatic(op.getType()))
+      (void)linalg::rewriteInDestinationPassingStyle(rewriter, op); // it has one block
+  });
   getOperation().walk([&](scf::IfOp op) { // the innermost first
     if (op.getNumResults() && op->getParentOfType<linalg::LinalgOp>())
       flatten(op);

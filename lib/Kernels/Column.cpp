@@ -88,19 +88,5 @@ void weir::emitColumn(PointEmitter &emitter, EmittedKernel &launch) {
       emitter.store(result, totals[position], getPartIndices(emitter, value, point));
     }
   };
-  emitWorkgroups(emitter, llvm::divideCeil(units, profile.workgroupSize), launch, [&](Value group) {
-    OpBuilder &b = emitter.builder();
-    Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
-    Value first =
-        arith::MulIOp::create(b, loc, group, emitter.indexConstant(profile.workgroupSize));
-    Value unit = arith::AddIOp::create(b, loc, first, thread);
-    if (units % profile.workgroupSize == 0)
-      return emitUnit(unit);
-    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, unit,
-                                         emitter.indexConstant(units));
-    emitter.guard(inside, {}, [&]() -> SmallVector<Value> {
-      emitUnit(unit);
-      return {};
-    });
-  });
+  emitUnits(emitter, units, launch, emitUnit);
 }

@@ -102,6 +102,26 @@ void weir::emitWorkgroups(PointEmitter &emitter, int64_t groups, EmittedKernel &
   });
 }
 
+void weir::emitUnits(PointEmitter &emitter, int64_t units, EmittedKernel &launch,
+                     function_ref<void(Value)> body) {
+  int64_t size = emitter.profile.workgroupSize;
+  Location loc = emitter.loc;
+  emitWorkgroups(emitter, llvm::divideCeil(units, size), launch, [&](Value group) {
+    OpBuilder &b = emitter.builder();
+    Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
+    Value first = arith::MulIOp::create(b, loc, group, emitter.indexConstant(size));
+    Value unit = arith::AddIOp::create(b, loc, first, thread);
+    if (units % size == 0)
+      return body(unit);
+    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, unit,
+                                         emitter.indexConstant(units));
+    emitter.guard(inside, {}, [&]() -> SmallVector<Value> {
+      body(unit);
+      return {};
+    });
+  });
+}
+
 /// Checks operands against the profile's limits.
 static LogicalResult checkOperands(schedule::KernelOp kernel, const Profile &profile) {
   SmallVector<Value> tensors(kernel.getInputs());

@@ -470,11 +470,15 @@ static Operation *repeat(OpBuilder &builder, Operation *op, ValueRange operands)
   return builder.create(state);
 }
 
+void PointEmitter::match(Value &lhs, Value &rhs) {
+  if (isVector(lhs) == isVector(rhs))
+    return;
+  lhs = broadcast(lhs);
+  rhs = broadcast(rhs);
+}
+
 Value PointEmitter::combine(Operation *operation, Value lhs, Value rhs) {
-  if (isVector(lhs) != isVector(rhs)) {
-    lhs = broadcast(lhs);
-    rhs = broadcast(rhs);
-  }
+  match(lhs, rhs);
   return repeat(builder(), operation, {lhs, rhs})->getResult(0);
 }
 
@@ -593,24 +597,16 @@ Value PointEmitter::gather(tensor::ExtractOp op, ArrayRef<Value> computed,
     alignment = std::gcd(alignment, stride);
     Value scaled = computed[dim];
     perLane |= isVector(scaled);
-    auto apply = [&](auto create, Value lhs, Value rhs) {
-      if (isVector(lhs) != isVector(rhs)) {
-        lhs = broadcast(lhs);
-        rhs = broadcast(rhs);
-      }
-      return create(lhs, rhs);
-    };
-    if (stride != 1)
-      scaled =
-          apply([&](Value lhs,
-                    Value rhs) -> Value { return arith::MulIOp::create(builder(), loc, lhs, rhs); },
-                scaled, indexConstant(stride));
-    rest = rest ? apply(
-                      [&](Value lhs, Value rhs) -> Value {
-                        return arith::AddIOp::create(builder(), loc, lhs, rhs);
-                      },
-                      rest, scaled)
-                : scaled;
+    if (stride != 1) {
+      Value factor = indexConstant(stride);
+      match(scaled, factor);
+      scaled = arith::MulIOp::create(builder(), loc, scaled, factor);
+    }
+    if (rest) {
+      match(rest, scaled);
+      scaled = arith::AddIOp::create(builder(), loc, rest, scaled);
+    }
+    rest = scaled;
   }
   AffineExpr address = linearize(tensor, known);
   if (!rest)

@@ -110,6 +110,8 @@ public:
 
   /// `value` as a vector of equal elements, or as it is when it is one.
   mlir::Value broadcast(mlir::Value value);
+  /// Makes both vectors where one is.
+  void match(mlir::Value &lhs, mlir::Value &rhs);
   bool isVector(mlir::Value value) const { return llvm::isa<mlir::VectorType>(value.getType()); }
   mlir::Value extract(mlir::Value vector, int64_t lane);
   /// `operation` applied to two other operands.

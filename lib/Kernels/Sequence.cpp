@@ -15,8 +15,7 @@ using namespace weir;
 
 void weir::emitSequence(PointEmitter &emitter, EmittedKernel &launch) {
   const KernelDomain &domain = emitter.domain;
-  int64_t size = emitter.profile.workgroupSize, units = getProduct(domain.getRowSizes());
-  Location loc = emitter.loc;
+  int64_t units = getProduct(domain.getRowSizes());
   Block &block = emitter.kernel.getBody().front();
   linalg::GenericOp op;
   for (auto generic : block.getOps<linalg::GenericOp>())
@@ -49,18 +48,5 @@ void weir::emitSequence(PointEmitter &emitter, EmittedKernel &launch) {
       emitter.store(index, results[result.getResultNumber()], emitter.apply(written, start));
     }
   };
-  emitWorkgroups(emitter, llvm::divideCeil(units, size), launch, [&](Value group) {
-    OpBuilder &b = emitter.builder();
-    Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
-    Value begin = arith::MulIOp::create(b, loc, group, emitter.indexConstant(size));
-    Value unit = arith::AddIOp::create(b, loc, begin, thread);
-    if (units % size == 0)
-      return emitUnit(unit);
-    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, unit,
-                                         emitter.indexConstant(units));
-    emitter.guard(inside, {}, [&]() -> SmallVector<Value> {
-      emitUnit(unit);
-      return {};
-    });
-  });
+  emitUnits(emitter, units, launch, emitUnit);
 }

@@ -24,6 +24,10 @@ enum Coordinates : unsigned {
 void emitWorkgroups(PointEmitter &emitter, int64_t groups, EmittedKernel &launch,
                     llvm::function_ref<void(mlir::Value group)> body);
 
+/// Emits `body` for each of `units`, an invocation each.
+void emitUnits(PointEmitter &emitter, int64_t units, EmittedKernel &launch,
+               llvm::function_ref<void(mlir::Value unit)> body);
+
 /// Where an op of the kernel puts `value` at the domain's point.
 llvm::SmallVector<mlir::AffineExpr> getResultIndices(PointEmitter &emitter, mlir::Value value,
                                                      llvm::ArrayRef<mlir::AffineExpr> point);

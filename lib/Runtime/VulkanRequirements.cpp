@@ -43,31 +43,33 @@ struct Capability {
 
 static void checkCode(const Artifact &artifact, const Plan &plan, const DeviceFacts &facts,
                       Missing &missing) {
-  // Numbers from the SPIR-V specification, "Capability".
-  const Capability known[] = {
-      {0, "Matrix", true},
-      {1, "Shader", true},
-      {10, "Float64", facts.float64},
-      {11, "Int64", facts.int64},
-      {39, "Int8", facts.int8},
-      {61, "GroupNonUniform", true},
-      {62, "GroupNonUniformVote", true},
-      {63, "GroupNonUniformArithmetic", true},
-      {64, "GroupNonUniformBallot", true},
-      {65, "GroupNonUniformShuffle", true},
-      {66, "GroupNonUniformShuffleRelative", true},
-      {4448, "StorageBuffer8BitAccess", facts.storage8},
-      {4466, "SignedZeroInfNanPreserve", facts.preservesSpecialValues32},
-  };
   for (const Kernel &kernel : plan.kernels) {
+    // Numbers from the SPIR-V specification, "Capability".
+    constexpr uint32_t float64 = 10;
     std::set<uint32_t> needed = getCapabilities(artifact.code.at(kernel.code), kernel.code);
+    bool preserves = facts.preservesSpecialValues32 &&
+                     (facts.preservesSpecialValues64 || !needed.contains(float64));
+    const Capability known[] = {
+        {0, "Matrix", true},
+        {1, "Shader", true},
+        {float64, "Float64", facts.float64},
+        {11, "Int64", facts.int64},
+        {39, "Int8", facts.int8},
+        {61, "GroupNonUniform", true},
+        {62, "GroupNonUniformVote", true},
+        {63, "GroupNonUniformArithmetic", true},
+        {64, "GroupNonUniformBallot", true},
+        {65, "GroupNonUniformShuffle", true},
+        {66, "GroupNonUniformShuffleRelative", true},
+        {4448, "StorageBuffer8BitAccess", facts.storage8},
+        {4466, "SignedZeroInfNanPreserve", preserves},
+    };
     for (uint32_t number : needed) {
       bool met = false;
       std::string name = std::to_string(number);
       for (const Capability &capability : known)
         if (capability.number == number) {
-          met = capability.available &&
-                (number != 4466 || !needed.contains(10) || facts.preservesSpecialValues64);
+          met = capability.available;
           name = capability.name;
         }
       missing.require(met, "the SPIR-V capability " + name + " for kernel '" + kernel.name + "'");

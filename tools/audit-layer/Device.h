@@ -194,6 +194,13 @@ public:
   std::unordered_map<VkSemaphore, bool> areTimelines;
   uint64_t allocations = 0, bufferCount = 0, commandBufferCount = 0;
 
+  /// Takes the mutex, and an object that is about to be destroyed out of its map.
+  template <typename Objects>
+  void drop(Objects &objects, const typename Objects::key_type &object) {
+    std::lock_guard lock(mutex);
+    objects.erase(object);
+  }
+
   // Need the mutex.
   std::shared_ptr<const Buffer> getBuffer(VkBuffer buffer) const;
   void see(const std::string &what) { ++unseen[what]; }

@@ -52,10 +52,7 @@ VkResult hooks::CreateBuffer(VkDevice handle, const VkBufferCreateInfo *info,
 void hooks::DestroyBuffer(VkDevice handle, VkBuffer buffer,
                           const VkAllocationCallbacks *allocator) {
   Device &device = getDevice(handle);
-  {
-    std::lock_guard lock(device.mutex);
-    device.buffers.erase(buffer);
-  }
+  device.drop(device.buffers, buffer);
   device.next.DestroyBuffer(handle, buffer, allocator);
 }
 
@@ -115,10 +112,7 @@ VkResult hooks::CreateShaderModule(VkDevice handle, const VkShaderModuleCreateIn
 void hooks::DestroyShaderModule(VkDevice handle, VkShaderModule module,
                                 const VkAllocationCallbacks *allocator) {
   Device &device = getDevice(handle);
-  {
-    std::lock_guard lock(device.mutex);
-    device.modules.erase(module);
-  }
+  device.drop(device.modules, module);
   device.next.DestroyShaderModule(handle, module, allocator);
 }
 
@@ -147,10 +141,7 @@ VkResult hooks::CreateDescriptorSetLayout(VkDevice handle,
 void hooks::DestroyDescriptorSetLayout(VkDevice handle, VkDescriptorSetLayout layout,
                                        const VkAllocationCallbacks *allocator) {
   Device &device = getDevice(handle);
-  {
-    std::lock_guard lock(device.mutex);
-    device.setLayouts.erase(layout);
-  }
+  device.drop(device.setLayouts, layout);
   device.next.DestroyDescriptorSetLayout(handle, layout, allocator);
 }
 
@@ -174,10 +165,7 @@ VkResult hooks::CreatePipelineLayout(VkDevice handle, const VkPipelineLayoutCrea
 void hooks::DestroyPipelineLayout(VkDevice handle, VkPipelineLayout layout,
                                   const VkAllocationCallbacks *allocator) {
   Device &device = getDevice(handle);
-  {
-    std::lock_guard lock(device.mutex);
-    device.layouts.erase(layout);
-  }
+  device.drop(device.layouts, layout);
   device.next.DestroyPipelineLayout(handle, layout, allocator);
 }
 
@@ -246,10 +234,7 @@ VkResult hooks::CreateComputePipelines(VkDevice handle, VkPipelineCache cache, u
 void hooks::DestroyPipeline(VkDevice handle, VkPipeline pipeline,
                             const VkAllocationCallbacks *allocator) {
   Device &device = getDevice(handle);
-  {
-    std::lock_guard lock(device.mutex);
-    device.pipelines.erase(pipeline);
-  }
+  device.drop(device.pipelines, pipeline);
   device.next.DestroyPipeline(handle, pipeline, allocator);
 }
 
@@ -409,10 +394,7 @@ VkResult hooks::CreateDescriptorUpdateTemplate(VkDevice handle,
 void hooks::DestroyDescriptorUpdateTemplate(VkDevice handle, VkDescriptorUpdateTemplate made,
                                             const VkAllocationCallbacks *allocator) {
   Device &device = getDevice(handle);
-  {
-    std::lock_guard lock(device.mutex);
-    device.templates.erase(made);
-  }
+  device.drop(device.templates, made);
   device.next.DestroyDescriptorUpdateTemplate(handle, made, allocator);
 }
 
