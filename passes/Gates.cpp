@@ -188,9 +188,10 @@ void CommandsGate::verifyKernel(gpu::GPUFuncOp kernel) {
       continue;
     }
     Type element = getElementTypeOrSelf(memref.getElementType());
-    bool lacks = (element.isF64() && !profile.float64) ||
-                 (element.isInteger(64) && !profile.int64) ||
-                 (element.isInteger(8) && !profile.storage8);
+    bool lacks =
+        (element.isF64() && !profile.float64) || (element.isInteger(64) && !profile.int64) ||
+        (element.isInteger(8) && !profile.storage8) ||
+        (element.isIntOrFloat() && element.getIntOrFloatBitWidth() == 16 && !profile.storage16);
     if (lacks)
       fail(kernel) << "argument " << index << " holds " << element << ", profile '" << profile.name
                    << "' lacks that type";

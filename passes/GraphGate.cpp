@@ -40,7 +40,8 @@ private:
 } // namespace
 
 static bool isElementType(Type type) {
-  return type.isF32() || type.isF64() || type.isSignlessInteger(1) || type.isSignlessInteger(8) ||
+  return type.isF32() || type.isF64() || type.isF16() || type.isBF16() ||
+         type.isSignlessInteger(1) || type.isSignlessInteger(8) || type.isSignlessInteger(16) ||
          type.isSignlessInteger(32) || type.isSignlessInteger(64);
 }
 
@@ -49,7 +50,9 @@ void GraphGate::verifyTensor(Operation *op, Type type, const Twine &what) {
   if (!tensor || !tensor.hasStaticShape())
     fail(op) << what << " is " << type << ", not a ranked tensor of static shape";
   else if (!isElementType(tensor.getElementType()))
-    fail(op) << what << " is " << type << "; elements are f32, f64, i64, i32, i8 or i1";
+    fail(op) << what << " is " << type
+             << "; elements are f32, f64, f16, bf16, i64, i32, i16, i8 or "
+                "i1";
   else if (tensor.getEncoding())
     fail(op) << what << " is " << type << "; tensors have no encoding here";
   else if (!schedule::getByteSize(tensor))
@@ -176,7 +179,9 @@ void GraphGate::verifyBodyOp(Operation *op) {
   }
   for (Type type : op->getResultTypes())
     if (!isElementType(type) && !type.isIndex())
-      fail(op) << "gives " << type << "; scalars are f32, f64, i64, i32, i8, i1 or index";
+      fail(op) << "gives " << type
+               << "; scalars are f32, f64, f16, bf16, i64, i32, i16, i8, "
+                  "i1 or index";
 }
 
 void GraphGate::verifyModule(ModuleOp module) {

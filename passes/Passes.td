@@ -45,6 +45,28 @@ def NormalizeGraphPass : Pass<"weir-normalize-graph", "mlir::func::FuncOp"> {
                            "mlir::tensor::TensorDialect"];
 }
 
+def WidenArithmeticPass : Pass<"weir-widen-arithmetic", "mlir::func::FuncOp"> {
+  let summary = "Computes in f32 what is of f16 and bf16.";
+  let description = [{
+    Operands are extended, results are truncated, to the nearest, ties to even: each
+    op of the graph rounds once, and f16 and bf16 are types that tensors are stored
+    in. A reduction keeps what it has so far in f32 and rounds at its end.
+
+    Example:
+    ```mlir
+    %sum = arith.addf %x, %y : f16
+    ```
+    ```mlir
+    %0 = arith.extf %x : f16 to f32
+    %1 = arith.extf %y : f16 to f32
+    %2 = arith.addf %0, %1 : f32
+    %sum = arith.truncf %2 : f32 to f16
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
 def VerifyGraphPass : Pass<"weir-verify-graph", "mlir::ModuleOp"> {
   let summary = "Rejects what the graph level does not hold.";
 }

@@ -14,11 +14,13 @@ template <std::unique_ptr<Pass> (*create)()> static void addOne(OpPassManager &m
 static void addToGraph(OpPassManager &manager, const PipelineOptions &) {
   manager.addNestedPass<func::FuncOp>(createRaiseNormsPass());
   manager.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
+  manager.addNestedPass<func::FuncOp>(createWidenArithmeticPass());
 }
 
 static void addToGradient(OpPassManager &manager, const PipelineOptions &) {
   manager.addPass(createDifferentiatePass());
   manager.addPass(createSplitBackwardPass());
+  manager.addNestedPass<func::FuncOp>(createWidenArithmeticPass());
 }
 
 static void addToKernels(OpPassManager &manager, const PipelineOptions &options) {

@@ -34,6 +34,7 @@ ordered_json weir::toJson(const Profile &profile) {
                  {"float64", profile.float64},
                  {"int64", profile.int64},
                  {"storage8", profile.storage8},
+                 {"storage16", profile.storage16},
                  {"row_mapping", rowMappings[size_t(profile.rowMapping)]},
                  {"workgroup_size", profile.workgroupSize},
                  {"vector_width", profile.vectorWidth},
@@ -63,6 +64,7 @@ Profile weir::readProfile(const JsonNode &node) {
                "float64",
                "int64",
                "storage8",
+               "storage16",
                "row_mapping",
                "workgroup_size",
                "vector_width",
@@ -98,6 +100,7 @@ Profile weir::readProfile(const JsonNode &node) {
   profile.float64 = node["float64"].boolean();
   profile.int64 = node["int64"].boolean();
   profile.storage8 = node["storage8"].boolean();
+  profile.storage16 = node["storage16"].boolean();
   profile.rowMapping =
       RowMapping(node["row_mapping"].choice({rowMappings[0], rowMappings[1], rowMappings[2]}));
   profile.workgroupSize = count("workgroup_size");

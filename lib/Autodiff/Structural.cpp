@@ -32,21 +32,24 @@ using linalg::LinalgOp;
 namespace {
 /// What a result is of the values at its loops.
 enum class Kind {
-  Point, ///< one value for each element
-  Sum,   ///< accumulator + f
-  Most,  ///< the largest or smallest of accumulator and f, ties shared
-  First, ///< the same, ties given to the first in the order of the loops
+  Point,   ///< one value for each element
+  Sum,     ///< accumulator + f
+  Most,    ///< the largest or smallest of accumulator and f, ties shared
+  First,   ///< the same, ties given to the first in the order of the loops
+  Product, ///< accumulator * f
 };
 
 /// A result that a cotangent flows back from.
 struct Seed {
   Kind kind;
-  Value yielded; ///< in the op's body: the value, or with `Most` and `First` only f
+  Value yielded; ///< in the op's body: the value, or but with `Point` and `Sum` only f
   Value cotangent;
   Value result; ///< of the op
   AffineMap map;
-  /// With `Most`, how often the result is reached; with `First`, where first.
+  /// With `Most`, how often the result is reached; with `First`, where first; with
+  /// `Product`, how many factors are 0.
   Value ties = nullptr;
+  Value nonZero = nullptr; ///< with `Product`, that of the other factors
 };
 
 /// Where along one dimension an element is read, by the op's loops.
@@ -98,6 +101,7 @@ private:
   LogicalResult addSeed(unsigned result);
   LogicalResult addTargets();
   void buildTies(Seed &seed);
+  void buildFactors(Seed &seed);
   LogicalResult buildTarget(const Target &target);
   SmallVector<Place> findPlaces(RankedTensorType type, ArrayRef<AffineExpr> indices,
                                 ValueRange computed);
@@ -214,6 +218,9 @@ LogicalResult Structural::addSeed(unsigned number) {
                    combine)) {
       seed.kind = choosesOne() ? Kind::First : Kind::Most;
       seed.yielded = combine->getOperand(combine->getOperand(0) == accumulator ? 1 : 0);
+    } else if (combines && isa<arith::MulFOp>(combine)) {
+      seed.kind = Kind::Product;
+      seed.yielded = combine->getOperand(combine->getOperand(0) == accumulator ? 1 : 0);
     } else {
       InFlightDiagnostic error = fail() << "the gradient flows from result " << number
                                         << ", whose elements are ";
@@ -221,7 +228,7 @@ LogicalResult Structural::addSeed(unsigned number) {
         error << "combined by '" << combine->getName() << "'";
       else
         error << "not the accumulator plus a value";
-      return error << "; sums, maxima and minima have a rule";
+      return error << "; sums, products, maxima and minima have a rule";
     }
   }
   if (findAccumulators(seed.yielded) != own)
@@ -249,10 +256,6 @@ LogicalResult Structural::addTargets() {
     if (inBody.use_empty() || (op.isDpsInit(&operand) && isReduced(map)))
       continue;
     bool isPlain = isProjection(map, operand.get().getType());
-    if (Type element = getElementTypeOrSelf(operand.get());
-        (isReduced(map) || !isPlain) && element.getIntOrFloatBitWidth() < 32)
-      result = fail() << "the gradient by operand " << operand.getOperandNumber()
-                      << " would be summed in " << element << "; sums are in f32 or wider";
     if (isPlain)
       addTarget(operand.get(), map, inBody);
     else
@@ -281,9 +284,6 @@ LogicalResult Structural::addTargets() {
         continue;
       }
       auto type = cast<RankedTensorType>(value.getType());
-      if (type.getElementTypeBitWidth() < 32)
-        result = fail() << "the gradient by a tensor that its body reads would be summed in "
-                        << type.getElementType() << "; sums are in f32 or wider";
       if (type.getRank() == 0) {
         addTarget(value, AffineMap::get(op.getNumLoops(), 0, op.getContext()), read.getResult());
         continue;
@@ -492,7 +492,8 @@ AffineMap Structural::walkElements(Body &from, Value &yielded, const Target &tar
 
 /// Makes `from` an op over loops of `ranges` that gives a tensor of `type` by `map`,
 /// `yielded` added to `sum`, which is null when there is nothing to add to, or combined
-/// with it in another way.
+/// with it in another way. Sums of f16 and bf16 are in a form that
+/// weir-widen-arithmetic keeps in f32.
 Value Structural::finish(Body &from, Value yielded, AffineMap map, ArrayRef<int64_t> ranges,
                          Type type, Value sum, Combine combine) {
   Location loc = op.getLoc();
@@ -578,6 +579,32 @@ Value Structural::getPlace(ImplicitLocOpBuilder &inside, const Seed &seed) {
   return arith::IndexCastOp::create(inside, inside.getI32Type(), place);
 }
 
+/// A product without one of its factors is the product over the factor, unless that is 0.
+void Structural::buildFactors(Seed &seed) {
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  auto build = [&](bool counts) {
+    Body body;
+    cloneBody(body);
+    ImplicitLocOpBuilder inside(op.getLoc(), body.getBuilder(op.getContext()));
+    Number value(inside, body.fromOp.lookupOrDefault(seed.yielded));
+    Number zero = value.constant(0), one = value.constant(1);
+    Number part = counts ? one.where(arith::CmpFPredicate::OEQ, value, zero, zero)
+                         : one.where(arith::CmpFPredicate::OEQ, value, zero, value);
+    Value start;
+    if (!counts) {
+      unsigned number = cast<OpResult>(seed.result).getResultNumber();
+      start = op.getDpsInitOperand(number)->get();
+    }
+    auto multiply = [&](OpBuilder &b, Value accumulator, Value factor) -> Value {
+      return arith::MulFOp::create(b, op.getLoc(), accumulator, factor);
+    };
+    return finish(body, part.get(), seed.map, ranges, seed.result.getType(), start,
+                  counts ? Combine() : Combine(multiply));
+  };
+  seed.ties = build(/*counts=*/true);
+  seed.nonZero = build(/*counts=*/false);
+}
+
 /// Counts, for each element of a maximum, the values that are it, or finds the first.
 void Structural::buildTies(Seed &seed) {
   Body counting;
@@ -632,6 +659,14 @@ LogicalResult Structural::buildTarget(const Target &target) {
       Number ties(inside, addArgument(backward, seed.ties, seed.map));
       // The division comes last: in a row that holds a NaN it is 0 / 0, and not lost.
       g = g.where(arith::CmpFPredicate::OEQ, value, result, g.constant(0)) / ties;
+    } else if (seed.kind == Kind::Product) {
+      Number value(inside, yielded), zeros(inside, addArgument(backward, seed.ties, seed.map));
+      Number others(inside, addArgument(backward, seed.nonZero, seed.map));
+      Number zero = g.constant(0), one = g.constant(1);
+      // Of one 0 the others are all factors; of two each product holds a 0.
+      Number atZero = others.where(arith::CmpFPredicate::OEQ, zeros, one, zero);
+      Number elsewhere = (others / value).where(arith::CmpFPredicate::OEQ, zeros, zero, zero);
+      g = g * atZero.where(arith::CmpFPredicate::OEQ, value, zero, elsewhere);
     } else if (seed.kind == Kind::First) {
       Value first = addArgument(backward, seed.ties, seed.map);
       Value isIt =
@@ -680,6 +715,8 @@ LogicalResult Structural::run() {
   for (Seed &seed : seeds)
     if (seed.kind == Kind::Most || seed.kind == Kind::First)
       buildTies(seed);
+    else if (seed.kind == Kind::Product)
+      buildFactors(seed);
   // What a sum starts from is a summand of its own, whatever the loops.
   for (Seed &seed : seeds) {
     OpOperand *init = op.getDpsInitOperand(cast<OpResult>(seed.result).getResultNumber());
@@ -687,7 +724,7 @@ LogicalResult Structural::run() {
       sums.add(builder, op.getLoc(), init->get(), seed.cotangent);
     else if (seed.kind != Kind::Point && sums.isWanted(init->get()))
       result = fail() << "the gradient flows through operand " << init->getOperandNumber()
-                      << ", from which a maximum or minimum starts";
+                      << ", from which a product, maximum or minimum starts";
   }
   for (const Target &target : targets)
     if (failed(buildTarget(target)))

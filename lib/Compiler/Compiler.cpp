@@ -333,6 +333,7 @@ std::string weir::deriveVjp(const std::string &text, const std::string &path,
     PassManager manager(&graph.context);
     manager.addNestedPass<func::FuncOp>(createRaiseNormsPass());
     manager.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
+    manager.addNestedPass<func::FuncOp>(createWidenArithmeticPass());
     manager.addPass(createDifferentiatePass());
     if (failed(autodiff::addVjpEntry(function)) || failed(manager.run(*graph.module)))
       throw CompileError(graph.problems.sentences);

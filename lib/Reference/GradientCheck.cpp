@@ -3,6 +3,7 @@
 #include "weir/Reference/GradientCheck.h"
 
 #include "weir/Artifact/Error.h"
+#include "weir/Artifact/Floats.h"
 #include "weir/Reference/Reference.h"
 
 #include <algorithm>
@@ -12,8 +13,6 @@
 #include <random>
 
 using namespace weir;
-
-static bool isFloat(const TensorSpec &spec) { return spec.dtype == "F64"; }
 
 static bool haveSameTypes(const std::vector<TensorSpec> &a, const std::vector<TensorSpec> &b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -55,10 +54,10 @@ GradientCheck::GradientCheck(const std::string &graphText, const std::string &vj
       vjp(std::make_unique<Reference>(vjpText, entry + ".vjp", Precision::Float64)) {
   std::vector<TensorSpec> arguments = forward->getArguments(), results = forward->getResults();
   for (const TensorSpec &result : forward->getResults())
-    if (isFloat(result))
+    if (isFloat(result.dtype))
       arguments.push_back(result);
   for (const TensorSpec &argument : forward->getArguments())
-    if (isFloat(argument))
+    if (isFloat(argument.dtype))
       results.push_back(argument);
   if (!haveSameTypes(arguments, vjp->getArguments()) || !haveSameTypes(results, vjp->getResults()))
     throw Error("function '" + entry + ".vjp' must take the arguments of '" + entry +
@@ -77,16 +76,8 @@ std::vector<GradientRow> GradientCheck::run(std::vector<Tensor> arguments, uint6
   std::vector<Tensor> results = forward->run(arguments);
   for (size_t i = 0; i < arguments.size(); ++i) {
     const TensorSpec &spec = getArguments()[i];
-    if (arguments[i].spec.dtype == "F32" && isFloat(spec)) {
-      std::vector<double> values;
-      for (size_t at = 0; at < arguments[i].data.size(); at += sizeof(float)) {
-        float value;
-        std::memcpy(&value, arguments[i].data.data() + at, sizeof(float));
-        values.push_back(value);
-      }
-      arguments[i] = {spec, Bytes(values.size() * sizeof(double))};
-      setValues(arguments[i], values);
-    }
+    if (isFloat(spec.dtype) && arguments[i].spec.dtype != spec.dtype)
+      arguments[i] = convertFloats(arguments[i], spec.dtype);
   }
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
@@ -100,7 +91,7 @@ std::vector<GradientRow> GradientCheck::run(std::vector<Tensor> arguments, uint6
   std::vector<std::vector<double>> weights; // the cotangents
   std::vector<Tensor> all = arguments;
   for (const Tensor &result : results) {
-    if (!isFloat(result.spec))
+    if (!isFloat(result.spec.dtype))
       continue;
     Tensor cotangent = result;
     weights.push_back(makeNormal(getValues(result).size()));
@@ -113,7 +104,7 @@ std::vector<GradientRow> GradientCheck::run(std::vector<Tensor> arguments, uint6
     size_t number = 0;
     magnitude = 0;
     for (const Tensor &result : forward->run(arguments))
-      if (isFloat(result.spec)) {
+      if (isFloat(result.spec.dtype)) {
         std::vector<double> values = getValues(result);
         for (size_t i = 0; i < values.size(); ++i) {
           sum += weights[number][i] * values[i];
@@ -129,7 +120,7 @@ std::vector<GradientRow> GradientCheck::run(std::vector<Tensor> arguments, uint6
   std::vector<GradientRow> rows;
   size_t next = 0;
   for (Tensor &argument : arguments) {
-    if (!isFloat(argument.spec))
+    if (!isFloat(argument.spec.dtype))
       continue;
     constexpr int64_t mostElements = 256, directions = 16;
     std::vector<double> gradient = getValues(gradients[next++]), values = getValues(argument);

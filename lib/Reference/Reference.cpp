@@ -12,6 +12,7 @@
 #include "dialects/Autodiff/Autodiff.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Bufferization/Transforms/FuncBufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
@@ -25,10 +26,11 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "passes/Passes.h"
+#include "weir/Artifact/Floats.h"
 #include "llvm/Support/TargetSelect.h"
 
-#include <cstring>
 #include <memory>
 
 using namespace mlir;
@@ -66,10 +68,16 @@ static DType getDType(Type type) {
     return "F64";
   if (type.isF32())
     return "F32";
+  if (type.isF16())
+    return "F16";
+  if (type.isBF16())
+    return "BF16";
   if (type.isInteger(64))
     return "I64";
   if (type.isInteger(32))
     return "I32";
+  if (type.isInteger(16))
+    return "I16";
   if (type.isInteger(8))
     return "I8";
   if (type.isInteger(1))
@@ -107,19 +115,12 @@ static std::string getName(DictionaryAttr attributes, StringRef prefix, unsigned
 /// Returns the argument's bytes as the compiled code wants them.
 static Bytes convertArgument(const Tensor &given, const TensorSpec &wanted) {
   if (given.spec.shape != wanted.shape ||
-      (given.spec.dtype != wanted.dtype && !(wanted.dtype == "F64" && given.spec.dtype == "F32")))
+      (given.spec.dtype != wanted.dtype && !(wanted.dtype == "F64" && isFloat(given.spec.dtype))))
     throw Error("argument '" + wanted.name + "' is " + describe(given.spec) + ", the entry takes " +
                 describe(wanted));
   if (given.spec.dtype == wanted.dtype)
     return given.data;
-  Bytes wide(given.data.size() * 2);
-  for (size_t i = 0; i < given.data.size() / 4; ++i) {
-    float narrow;
-    std::memcpy(&narrow, given.data.data() + 4 * i, 4);
-    double value = narrow;
-    std::memcpy(wide.data() + 8 * i, &value, 8);
-  }
-  return wide;
+  return convertFloats(given, wanted.dtype).data;
 }
 
 //===----------------------------------------------------------------------===//
@@ -147,9 +148,13 @@ static void addBufferPasses(PassManager &manager) {
   manager.addPass(bufferization::createBufferResultsToOutParamsPass(outParams));
 }
 
-/// Expands what upstream lowers to calls of a library, which are copies of slices,
-/// or not at all: `math.clampf`, whose own expansion takes the limits for each other.
+/// Expands what upstream lowers to calls of a library, which are copies of slices and
+/// casts of bf16, or not at all: `math.clampf`, whose own expansion takes the limits for
+/// each other.
 static void expandForHost(ModuleOp module) {
+  RewritePatternSet casts(module.getContext());
+  arith::populateExpandBFloat16Patterns(casts);
+  walkAndApplyPatterns(module, std::move(casts));
   module.walk([](math::ClampFOp op) {
     OpBuilder builder(op);
     Value atLeast = arith::MaximumFOp::create(builder, op.getLoc(), op.getValue(), op.getMin());
@@ -189,6 +194,7 @@ static LogicalResult expandGradients(ModuleOp module) {
   PassManager manager(module.getContext());
   manager.addNestedPass<func::FuncOp>(createRaiseNormsPass());
   manager.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
+  manager.addNestedPass<func::FuncOp>(createWidenArithmeticPass());
   manager.addPass(createDifferentiatePass());
   manager.addPass(createSplitBackwardPass());
   return manager.run(module);
@@ -234,6 +240,8 @@ Reference::Reference(const std::string &graphText, const std::string &entry, Pre
   PassManager decompose(&context);
   decompose.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
   decompose.addNestedPass<func::FuncOp>(createDecomposeNormsPass());
+  if (precision == Precision::AsWritten)
+    decompose.addNestedPass<func::FuncOp>(createWidenArithmeticPass());
   if (failed(decompose.run(*module)))
     throw Error("entry '" + entry + "' has no reference: " + problems);
   if (precision == Precision::Float64 && failed(widenToFloat64(function)))

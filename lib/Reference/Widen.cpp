@@ -38,13 +38,19 @@ static Attribute widenAttribute(Attribute attribute) {
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(attribute)) {
     AsmResourceBlob *blob = resource.getRawHandle().getBlob();
     Type element = elements.getElementType();
-    if (!blob || !(element.isF32() || element.isF64()))
+    if (!blob)
       return attribute;
     SmallVector<double> values;
+    const llvm::fltSemantics &semantics = cast<FloatType>(element).getFloatSemantics();
     if (element.isF32())
       llvm::append_range(values, blob->getDataAs<float>());
-    else
+    else if (element.isF64())
       llvm::append_range(values, blob->getDataAs<double>());
+    else if (element.isF16() || element.isBF16())
+      for (uint16_t bits : blob->getDataAs<uint16_t>())
+        values.push_back(widenValue(APFloat(semantics, APInt(16, bits))));
+    else
+      return attribute;
     return DenseElementsAttr::get(type, ArrayRef<double>(values));
   }
   return attribute;
@@ -72,7 +78,7 @@ LogicalResult weir::widenToFloat64(func::FuncOp function) {
       constant.setValueAttr(value);
       if (value.getType() != constant.getType()) {
         constant.emitError("a constant of this kind has no f64 counterpart; use dense or "
-                           "dense_resource of f32 or f64");
+                           "dense_resource of f64, f32, f16 or bf16");
         allWidened = false;
       }
     }

@@ -202,9 +202,13 @@ void VulkanDevice::createLogicalDevice() {
   features13.synchronization2 = VK_TRUE;
   features13.subgroupSizeControl = facts.subgroupSizeControl;
   features13.computeFullSubgroups = facts.fullSubgroups;
+  VkPhysicalDeviceVulkan11Features features11 = {};
+  features11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
+  features11.pNext = &features13;
+  features11.storageBuffer16BitAccess = facts.storage16;
   VkPhysicalDeviceVulkan12Features features12 = {};
   features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
-  features12.pNext = &features13;
+  features12.pNext = &features11;
   features12.timelineSemaphore = VK_TRUE;
   features12.shaderInt8 = facts.int8;
   features12.storageBuffer8BitAccess = facts.storage8;
@@ -214,6 +218,7 @@ void VulkanDevice::createLogicalDevice() {
   features.pNext = &features12;
   features.features.shaderFloat64 = facts.float64;
   features.features.shaderInt64 = facts.int64;
+  features.features.shaderInt16 = facts.int16;
 
   VkDeviceCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;

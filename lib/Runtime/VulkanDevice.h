@@ -38,7 +38,8 @@ struct DeviceFacts {
   bool subgroupExtendedTypes = false;
   /// Of NaNs, infinities and signs of zeros, in floats of 32 and 64 bits.
   bool preservesSpecialValues32 = false, preservesSpecialValues64 = false;
-  bool float64 = false, int64 = false, int8 = false, storage8 = false;
+  bool float64 = false, int64 = false, int8 = false, storage8 = false, int16 = false,
+       storage16 = false;
 };
 
 /// Facts of `device`. Needs Vulkan 1.3.

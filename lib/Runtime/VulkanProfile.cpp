@@ -24,9 +24,12 @@ DeviceFacts getFacts(const InstanceFunctions &vk, VkPhysicalDevice device) {
 
   VkPhysicalDeviceVulkan13Features features13 = {};
   features13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
+  VkPhysicalDeviceVulkan11Features features11 = {};
+  features11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
+  features11.pNext = &features13;
   VkPhysicalDeviceVulkan12Features features12 = {};
   features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
-  features12.pNext = &features13;
+  features12.pNext = &features11;
   VkPhysicalDeviceFeatures2 features = {};
   features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
   features.pNext = &features12;
@@ -56,6 +59,8 @@ DeviceFacts getFacts(const InstanceFunctions &vk, VkPhysicalDevice device) {
   facts.int64 = features.features.shaderInt64;
   facts.int8 = features12.shaderInt8;
   facts.storage8 = features12.storageBuffer8BitAccess;
+  facts.int16 = features.features.shaderInt16;
+  facts.storage16 = features11.storageBuffer16BitAccess;
   return facts;
 }
 
@@ -97,6 +102,7 @@ Profile makeProfile(const DeviceFacts &facts) {
   profile.float64 = facts.float64;
   profile.int64 = facts.int64;
   profile.storage8 = facts.storage8 && facts.int8;
+  profile.storage16 = facts.storage16 && facts.int16;
 
   profile.words64 = false;
   if (facts.type == VK_PHYSICAL_DEVICE_TYPE_CPU) {

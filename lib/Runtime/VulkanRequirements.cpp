@@ -54,6 +54,7 @@ static void checkCode(const Artifact &artifact, const Plan &plan, const DeviceFa
         {1, "Shader", true},
         {float64, "Float64", facts.float64},
         {11, "Int64", facts.int64},
+        {22, "Int16", facts.int16},
         {39, "Int8", facts.int8},
         {61, "GroupNonUniform", true},
         {62, "GroupNonUniformVote", true},
@@ -61,6 +62,7 @@ static void checkCode(const Artifact &artifact, const Plan &plan, const DeviceFa
         {64, "GroupNonUniformBallot", true},
         {65, "GroupNonUniformShuffle", true},
         {66, "GroupNonUniformShuffleRelative", true},
+        {4433, "StorageBuffer16BitAccess", facts.storage16},
         {4448, "StorageBuffer8BitAccess", facts.storage8},
         {4466, "SignedZeroInfNanPreserve", preserves},
     };

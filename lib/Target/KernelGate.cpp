@@ -44,6 +44,8 @@ std::string KernelGate::findTypeError(Type type) const {
     return "";
   if (type.isSignlessInteger(8))
     return profile.storage8 ? "" : getMissing("8-bit storage", type);
+  if (type.isSignlessInteger(16) || type.isF16() || type.isBF16())
+    return profile.storage16 ? "" : getMissing("16-bit storage", type);
   if (type.isSignlessInteger(64))
     return profile.int64 ? "" : getMissing("64-bit integers", type);
   if (type.isF64())
@@ -74,7 +76,7 @@ void KernelGate::checkMemory(Operation *op, MemRefType type) {
   // Their size in memory is the target's choice, not the plan's.
   Type scalar = getElementTypeOrSelf(element);
   if (scalar.isIndex() || scalar.isInteger(1)) {
-    fail(op) << scalar << " in memory has no fixed size; store i8, i32 or i64";
+    fail(op) << scalar << " in memory has no fixed size; store i8, i16, i32 or i64";
     return;
   }
   auto vector = dyn_cast<VectorType>(element);

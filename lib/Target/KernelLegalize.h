@@ -12,6 +12,14 @@ namespace weir {
 /// function or its arguments that the target's function would inherit.
 void legalizeForAll(mlir::gpu::GPUFuncOp kernel);
 
+/// f16 or bf16.
+bool isHalf(mlir::Type type);
+
+/// Makes values and buffers of f16 and bf16 such of i16. Their casts become integer
+/// arithmetic that rounds to the nearest, ties to even, and keeps subnormal numbers; what
+/// else the kernel may do with them is to move them.
+void storeHalvesAsIntegers(mlir::gpu::GPUFuncOp kernel);
+
 } // namespace weir
 
 #endif // WEIR_LIB_TARGET_KERNELLEGALIZE_H

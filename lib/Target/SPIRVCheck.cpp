@@ -108,6 +108,9 @@ static std::optional<std::string> findMeaningError(ArrayRef<uint32_t> words, con
   if ((uses(spirv::Capability::Int8) || uses(spirv::Capability::StorageBuffer8BitAccess)) &&
       !profile.storage8)
     return "declares 8-bit integers, which target " + profile.name + " lacks";
+  if ((uses(spirv::Capability::Int16) || uses(spirv::Capability::StorageBuffer16BitAccess)) &&
+      !profile.storage16)
+    return "declares 16-bit integers, which target " + profile.name + " lacks";
 
   llvm::SmallBitVector bound(operandBytes.size());
   for (auto [variable, pointer] : declared.variables) {

@@ -27,7 +27,7 @@ using namespace weir;
 
 /// What every module declares. From 1.4 on a scalar condition selects vectors
 /// and the entry point lists all it uses; 1.5 holds the extensions for storage
-/// buffers and 8-bit storage.
+/// buffers and for 8-bit and 16-bit storage.
 static constexpr spirv::Version version = spirv::Version::V_1_5;
 
 static spirv::TargetEnvAttr getTargetOf(MLIRContext *context, const Profile &profile) {
@@ -40,9 +40,11 @@ static spirv::TargetEnvAttr getTargetOf(MLIRContext *context, const Profile &pro
     capabilities.push_back(spirv::Capability::Float64);
   if (profile.storage8)
     capabilities.append({spirv::Capability::Int8, spirv::Capability::StorageBuffer8BitAccess});
+  if (profile.storage16)
+    capabilities.append({spirv::Capability::Int16, spirv::Capability::StorageBuffer16BitAccess});
   SmallVector<spirv::Extension> extensions = {
       spirv::Extension::SPV_KHR_storage_buffer_storage_class,
-      spirv::Extension::SPV_KHR_8bit_storage};
+      spirv::Extension::SPV_KHR_8bit_storage, spirv::Extension::SPV_KHR_16bit_storage};
   auto triple = spirv::VerCapExtAttr::get(version, capabilities, extensions, context);
   Builder builder(context);
   int size = int(profile.maxWorkgroupSize);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelGate.h"
+#include "KernelLegalize.h"
 #include "weir/Target/Spirv.h"
 
 using namespace mlir;
@@ -18,8 +19,8 @@ class SpirvGate : public KernelGate {
 
   StringRef getLanguage() const override { return "SPIR-V"; }
   std::string findScalarError(Type type) const override {
-    return " has no representation in SPIR-V here; there are index, i1, i8, i32, i64, f32, f64 "
-           "and vectors of them";
+    return " has no representation in SPIR-V here; there are index, i1, i8, i16, i32, i64, "
+           "f16, bf16, f32, f64 and vectors of them";
   }
   std::string findOperationError(Operation *op) override;
 };
@@ -37,8 +38,22 @@ static bool hasInstructions(Operation *op) {
              math::TruncOp>(op);
 }
 
+/// Whether the op does more than to move values of f16 and bf16, and to cast them.
+static bool computesInHalves(Operation *op) {
+  bool hasHalves = false;
+  for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+    for (Type type : types)
+      hasHalves |= !isa<MemRefType>(type) && isHalf(getElementTypeOrSelf(type));
+  return hasHalves &&
+         !isa<arith::ExtFOp, arith::TruncFOp, arith::BitcastOp, arith::SelectOp, arith::ConstantOp,
+              ub::PoisonOp, memref::LoadOp, memref::StoreOp>(op) &&
+         !isa<scf::SCFDialect, vector::VectorDialect>(op->getDialect());
+}
+
 std::string SpirvGate::findOperationError(Operation *op) {
   std::string name = op->getName().getStringRef().str();
+  if (computesInHalves(op))
+    return name + " of f16 or bf16 has no lowering; weir-widen-arithmetic has one for graphs";
   if (auto loop = dyn_cast<scf::ForOp>(op); loop && loop.getUnsignedCmp())
     return "an unsigned loop has no lowering";
   if (isa<scf::WhileOp>(op))

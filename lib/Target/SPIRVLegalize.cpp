@@ -215,6 +215,7 @@ static void widenWords(gpu::GPUFuncOp kernel) {
 void weir::legalizeForSpirv(gpu::GPUFuncOp kernel, const Profile &profile) {
   SmallVector<int32_t> block(*kernel.getKnownBlockSize());
   legalizeForAll(kernel);
+  storeHalvesAsIntegers(kernel);
   if (profile.words64)
     widenWords(kernel);
   kernel.walk([](arith::RemSIOp op) { expandRemainder(op); });

@@ -114,7 +114,7 @@ view = row(index, size, size)
 queue = number(1, 63)
 tensor = dict(name=name, dtype=one_of(*BITS), shape=array(size))
 MANIFEST = record(
-    schema_version=one_of(3), producer=string,
+    schema_version=one_of(4), producer=string,
     entries=array(record(
         name=file_name, results=array(record(**tensor)),
         arguments=array(record(**tensor, donate=flag,
@@ -124,7 +124,7 @@ MANIFEST = record(
         subgroup_size=power_of_two, max_workgroup_size=word, workgroup_memory=word,
         max_grid=triple, storage_buffers_per_stage=word, bytes_per_binding=number(1, 2**56),
         offset_alignment=power_of_two, max_loop_trips=count, float64=flag, int64=flag,
-        storage8=flag, row_mapping=one_of("lane", "subgroup", "workgroup"), workgroup_size=word,
+        storage8=flag, storage16=flag, row_mapping=one_of("lane", "subgroup", "workgroup"), workgroup_size=word,
         vector_width=one_of(1, 4), private_row_bytes=word, elements_per_invocation=word,
         contraction_rows=number(1, 64), contraction_columns=number(1, 8), words64=flag,
         column_parts=word, unroll_private=flag,
@@ -147,7 +147,7 @@ def command(value, place):
 
 
 PLAN = record(
-    schema_version=one_of(3), entry=string, target=string, arena_bytes=size, pinned_bytes=size,
+    schema_version=one_of(4), entry=string, target=string, arena_bytes=size, pinned_bytes=size,
     allocations=array(record(optional=["result"], result=index, index=index, bytes=size,
                              kind=one_of("argument", "result", "constants", "arena"))),
     values=array(row(string, size)), argument_values=array(number(-1)),

@@ -186,6 +186,16 @@ STRUCTURES = {
     "largest": (["3x7"], "3", """
   %least = arith.constant dense<0xFF800000> : tensor<3xf32>
   %y = linalg.reduce { arith.maximumf } ins(%a : tensor<3x7xf32>) outs(%least : tensor<3xf32>) dimensions = [1]"""),
+    "product": (["3x7", "3"], "3", """
+  %ones = arith.constant dense<1.0> : tensor<3xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>,
+                                        affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%a, %b : tensor<3x7xf32>, tensor<3xf32>) outs(%ones : tensor<3xf32>) {
+  ^bb0(%p: f32, %q: f32, %out: f32):
+    %r = arith.addf %p, %q : f32
+    %s = arith.mulf %r, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<3xf32>"""),
     "smallest_square": (["3x7"], "7", """
   %most = arith.constant dense<0x7F800000> : tensor<7xf32>
   %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>],
@@ -388,3 +398,23 @@ def test_mlp_on_vulkan(weir):
     assert "linalg.transpose" not in kernels
     assert sum(line.lstrip().startswith("%") and 'schedule.kernel "contraction' in line
                for line in kernels.splitlines()) == 6
+
+
+def test_products_with_zeros(weir):
+    """Of no zero, one, two, and next to a NaN; the product starts from 2."""
+    artifact = weir.compile_text("""func.func @f(%x: tensor<5x4xf32>) -> tensor<5xf32> {
+      %two = arith.constant dense<2.0> : tensor<5xf32>
+      %y = linalg.reduce { arith.mulf } ins(%x : tensor<5x4xf32>) outs(%two : tensor<5xf32>) dimensions = [1]
+      return %y : tensor<5xf32>
+    }""", "products", "--vjp=f")
+    nan = float("nan")
+    x = numpy.array([[2, 4, -8, 0.5], [2, 0, 4, 8], [0, 2, 0, 4], [-0.0, 2, 4, 8], [2, nan, 4, 8]], numpy.float32)
+    g = numpy.array([1, 2, 4, 8, 16], numpy.float32)
+    others = numpy.array([[numpy.prod(numpy.delete(row, i)) for i in range(4)] for row in x])
+    expected = 2 * g[:, None] * others
+    save_file({"arg0": x, "cotangent.result0": g}, weir.folder / "in.safetensors")
+    output = weir.folder / "out.safetensors"
+    weir.run("run", artifact, "--entry=f.vjp", "--input=in.safetensors", f"--output={output}")
+    found = load_file(output)["grad.arg0"]
+    assert (numpy.isnan(found) | ~numpy.isnan(expected)).all()
+    assert (found == expected)[:4].all(), found

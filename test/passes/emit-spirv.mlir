@@ -434,4 +434,44 @@ gpu.module @spelled_out {
   }
 }
 
+// f16 and bf16 are stored as integers, and cast by integer arithmetic.
+// CHECK-LABEL: ; gpu.binary @halves
+// CHECK-NOT:  OpTypeFloat 16
+// CHECK-NOT:  OpFConvert
+// CHECK-DAG:  OpCapability Int16
+// CHECK-DAG:  OpCapability StorageBuffer16BitAccess
+// CHECK-DAG:  OpDecorate %{{.*}} ArrayStride 2
+// CHECK-DAG:  OpConvertUToF %float
+// CHECK:      OpFunctionEnd
+gpu.module @halves {
+  gpu.func @halves(%x: memref<8xf16, #global>, %y: memref<8xbf16, #global>)
+      kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
+    %c = arith.constant 1.5 : f16
+    %i = gpu.thread_id x
+    %v = memref.load %x[%i] : memref<8xf16, #global>
+    %n = arith.cmpi ult, %i, %i : index
+    %s = arith.select %n, %v, %c : f16
+    %w = arith.extf %s : f16 to f32
+    %z = arith.truncf %w : f32 to bf16
+    %u = vector.from_elements %z, %z : vector<2xbf16>
+    %e = arith.extf %u : vector<2xbf16> to vector<2xf32>
+    %f = arith.truncf %e : vector<2xf32> to vector<2xbf16>
+    %g = vector.extract %f[1] : bf16 from vector<2xbf16>
+    memref.store %g, %y[%i] : memref<8xbf16, #global>
+    gpu.return
+  }
+}
+
+// The twin: nothing has 16 bits.
+// CHECK-LABEL: ; gpu.binary @no_halves
+// CHECK-NOT:  Int16
+// CHECK-NOT:  StorageBuffer16BitAccess
+// CHECK:      OpFunctionEnd
+gpu.module @no_halves {
+  gpu.func @no_halves(%x: memref<8xf32, #global>)
+      kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
+    gpu.return
+  }
+}
+
 }

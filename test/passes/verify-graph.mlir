@@ -10,11 +10,11 @@
 // expected-error @below {{argument 0 is 'tensor<?xf32>', not a ranked tensor of static shape}}
 // expected-error @below {{argument 1 is 'tensor<*xf32>', not a ranked tensor of static shape}}
 // expected-error @below {{argument 2 is 'f32', not a ranked tensor of static shape}}
-// expected-error @below {{argument 3 is 'tensor<4xbf16>'; elements are f32, f64, i64, i32, i8 or i1}}
-// expected-error @below {{argument 4 is 'tensor<4xindex>'; elements are f32, f64, i64, i32, i8 or i1}}
-// expected-error @below {{argument 5 is 'tensor<4xsi32>'; elements are f32, f64, i64, i32, i8 or i1}}
+// expected-error @below {{argument 3 is 'tensor<4xf8E5M2>'; elements are f32, f64, f16, bf16, i64, i32, i16, i8 or i1}}
+// expected-error @below {{argument 4 is 'tensor<4xindex>'; elements are f32, f64, f16, bf16, i64, i32, i16, i8 or i1}}
+// expected-error @below {{argument 5 is 'tensor<4xsi32>'; elements are f32, f64, f16, bf16, i64, i32, i16, i8 or i1}}
 // expected-error @below {{result 0 is 'tensor<?xf32>', not a ranked tensor of static shape}}
-func.func @types(%a: tensor<?xf32>, %b: tensor<*xf32>, %c: f32, %d: tensor<4xbf16>,
+func.func @types(%a: tensor<?xf32>, %b: tensor<*xf32>, %c: f32, %d: tensor<4xf8E5M2>,
                  %e: tensor<4xindex>, %f: tensor<4xsi32>) -> tensor<?xf32> {
   return %a : tensor<?xf32>
 }
@@ -103,8 +103,8 @@ func.func @bodies(%a: tensor<4xf32>, %t: tensor<4xi64>) {
       // expected-error @below {{'cf.assert' op is not supported inside a body; it holds arith and math ops, linalg.index, tensor.extract and linalg.yield}}
       cf.assert %ok, "no class"
       %v = tensor.extract %a[%index] : tensor<4xf32>
-      // expected-error @below {{gives 'bf16'; scalars are f32, f64, i64, i32, i8, i1 or index}}
-      %n = arith.truncf %v : f32 to bf16
+      // expected-error @below {{gives 'f8E5M2'; scalars are f32, f64, f16, bf16, i64, i32, i16, i8, i1 or index}}
+      %n = arith.truncf %v : f32 to f8E5M2
       // expected-error @below {{'scf.if' op is not supported inside a body; it holds}}
       %r = scf.if %ok -> f32 {
         scf.yield %v : f32

@@ -4,6 +4,7 @@
 
 #include "Output.h"
 #include "Verbs.h"
+#include "weir/Artifact/Floats.h"
 
 #include <cmath>
 #include <cstdio>
@@ -17,24 +18,12 @@ std::string tool::describe(const TensorSpec &spec) {
   return spec.dtype + " " + printShape(spec.shape);
 }
 
-static bool isFloat(const DType &dtype) { return dtype == "F32" || dtype == "F64"; }
-
-template <typename Number> static Number get(const Tensor &tensor, size_t index) {
-  Number number;
-  std::memcpy(&number, tensor.data.data() + index * sizeof(Number), sizeof(Number));
-  return number;
-}
-
-static double getFloat(const Tensor &tensor, size_t index) {
-  return tensor.spec.dtype == "F32" ? get<float>(tensor, index) : get<double>(tensor, index);
-}
-
 /// With digits enough to tell neighbours of the narrower type apart.
 static std::string describeDifference(const Tensor &result, const Tensor &expected, size_t index) {
-  bool narrow = result.spec.dtype == "F32" || expected.spec.dtype == "F32";
+  int digits = std::min(getDigits(result.spec.dtype), getDigits(expected.spec.dtype));
   char text[96];
-  std::snprintf(text, sizeof(text), "is %.*g, expected is %.*g", narrow ? 7 : 15,
-                getFloat(result, index), narrow ? 7 : 15, getFloat(expected, index));
+  std::snprintf(text, sizeof(text), "is %.*g, expected is %.*g", digits, getFloat(result, index),
+                digits, getFloat(expected, index));
   return text;
 }
 
@@ -82,10 +71,7 @@ Tensor tool::makeRandom(const TensorSpec &spec, uint64_t seed) {
     double sum = 0;
     for (int i = 0; i < 4; ++i)
       sum += double(mix(state) >> 11) * 0x1p-53 - 0.5;
-    double wide = sum * std::sqrt(3.0);
-    float narrow = wide;
-    std::memcpy(tensor.data.data() + at, width == 4 ? static_cast<const void *>(&narrow) : &wide,
-                width);
+    setFloat(tensor, at / width, sum * std::sqrt(3.0));
   }
   return tensor;
 }

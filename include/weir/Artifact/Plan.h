@@ -19,7 +19,7 @@
 namespace weir {
 
 /// The version of the layout of `.weir` files that this code reads and writes.
-inline constexpr int64_t schemaVersion = 3;
+inline constexpr int64_t schemaVersion = 4;
 
 /// An element type as safetensors spells it: "F64", "F32", "I64", "I32", "BOOL"
 /// (one byte an element)...

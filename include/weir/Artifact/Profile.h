@@ -31,7 +31,8 @@ struct Profile {
   int64_t maxLoopTrips = 65535; ///< a longer loop ends early, silently
   bool float64 = true;
   bool int64 = true;
-  bool storage8 = true; ///< 8-bit integers in storage buffers
+  bool storage8 = true;  ///< 8-bit integers in storage buffers
+  bool storage16 = true; ///< what has 16 bits in storage buffers: i16, f16, bf16
 
   // Habits.
   RowMapping rowMapping = RowMapping::Subgroup;

@@ -65,7 +65,7 @@ TEST(Profile, reads_back_what_was_printed) {
 
 TEST(Profile, prints_one_key_a_line) {
   std::string text = printProfile(Profile());
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 27);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 28);
   EXPECT_TRUE(text.starts_with("{\n\"name\": \"lavapipe\",\n\"target\": \"vulkan\",\n")) << text;
 }
 
@@ -147,8 +147,8 @@ TEST(Json, deep_nesting_does_not_overflow) {
 //===----------------------------------------------------------------------===//
 
 static const TextEdit manifestEdits[] = {
-    {"\"schema_version\": 3", "\"schema_version\": 2", "compile the graph again"},
-    {"\"schema_version\": 3,", "", "lacks the key \"schema_version\""},
+    {"\"schema_version\": 4", "\"schema_version\": 3", "compile the graph again"},
+    {"\"schema_version\": 4,", "", "lacks the key \"schema_version\""},
     {"\"producer\"", "\"maker\"", "unknown key \"maker\""},
     {"\"name\":\"main\"", "\"name\":\"../main\"", "\"entries[0].name\" is \"../main\""},
     {"\"name\":\"main\"", "\"name\":\".main\"", "cannot name a file"},
@@ -196,7 +196,7 @@ TEST(Manifest, byte_sizes) {
 }
 
 static const TextEdit planEdits[] = {
-    {"\"schema_version\": 3", "\"schema_version\": 0", "at least 1"},
+    {"\"schema_version\": 4", "\"schema_version\": 0", "at least 1"},
     {"\"entry\": \"main\"", "\"entry\": \"a b\"", "cannot name a file"},
     {"\"arena_bytes\": 768", "\"arena_bytes\": -1", "\"arena_bytes\" is -1"},
     {"\"pinned_bytes\": 1024", "\"pinned_bytes\": 72057594037927937", "at most"},

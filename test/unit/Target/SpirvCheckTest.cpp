@@ -86,11 +86,13 @@ TEST(SpirvCheck, RefusesBindingsThatAreNoOperands) {
 
 TEST(SpirvCheck, RefusesCapabilitiesThatTheProfileLacks) {
   Profile narrow;
-  narrow.float64 = narrow.int64 = narrow.storage8 = false;
+  narrow.float64 = narrow.int64 = narrow.storage8 = narrow.storage16 = false;
   for (auto [capability, error] : {std::pair("Float64", "declares Float64"),
                                    {"Int64", "declares Int64"},
                                    {"Int8", "declares 8-bit integers"},
-                                   {"StorageBuffer8BitAccess", "declares 8-bit integers"}}) {
+                                   {"StorageBuffer8BitAccess", "declares 8-bit integers"},
+                                   {"Int16", "declares 16-bit integers"},
+                                   {"StorageBuffer16BitAccess", "declares 16-bit integers"}}) {
     std::string both = std::string("OpCapability Shader\nOpCapability ") + capability;
     std::vector<uint32_t> words = assemble("OpCapability Shader", both);
     EXPECT_EQ(findError(words), "") << capability;

@@ -1,0 +1,239 @@
+"""f16 and bf16: storage of 16 bits, arithmetic in f32, every rounding of the graph kept; i16."""
+
+import numpy
+import pytest
+from conftest import BIN
+from safetensors.numpy import load_file, save_file
+
+F32 = numpy.float32
+
+
+def to_bf16(values):
+    """The bits of f32 values to the nearest bf16, ties to even."""
+    bits = values.view(numpy.uint32).astype(numpy.uint64)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return numpy.where(numpy.isnan(values), bits >> 16 | 0x40, rounded).astype(numpy.uint16)
+
+
+def from_bf16(bits):
+    return (bits.astype(numpy.uint32) << 16).view(F32)
+
+
+def get_bits(values, element):
+    """What is stored of f32 values."""
+    if element == "bf16":
+        return to_bf16(values)
+    with numpy.errstate(over="ignore"):
+        return values.astype(numpy.float16).view(numpy.uint16)
+
+
+def get_values(bits, element):
+    return from_bf16(bits) if element == "bf16" else bits.view(numpy.float16).astype(F32)
+
+
+def cast(source, target, size):
+    op = "extf" if source in ("f16", "bf16") and target in ("f32", "f64") else "truncf"
+    return f"""func.func @f(%x: tensor<{size}x{source}>) -> tensor<{size}x{target}> {{
+  %e = tensor.empty() : tensor<{size}x{target}>
+  %y = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}}
+      ins(%x : tensor<{size}x{source}>) outs(%e : tensor<{size}x{target}>) {{
+  ^bb0(%a: {source}, %o: {target}):
+    %b = arith.{op} %a : {source} to {target}
+    linalg.yield %b : {target}
+  }} -> tensor<{size}x{target}>
+  return %y : tensor<{size}x{target}>
+}}"""
+
+
+def run(weir, text, inputs, *flags, devices=("vulkan", "sim")):
+    """The results on each device, which must be the same bits."""
+    write(weir.folder / "in.safetensors", inputs)
+    artifact = weir.compile_text(text)
+    outputs = []
+    for device in devices:
+        output = weir.folder / f"{device}.safetensors"
+        weir.run("run", artifact, f"--device={device}", f"--input={weir.folder / 'in.safetensors'}",
+                 f"--output={output}", *flags)
+        outputs.append(read(output))
+    for name, value in outputs[0].items():
+        for other in outputs[1:]:
+            assert (other[name] == value).all(), name
+    return outputs[0]
+
+
+def write(path, tensors):
+    """A safetensors file; {name: (dtype as it spells it, array)}."""
+    import json
+    import struct
+    header, data = {}, b""
+    for name, (dtype, array) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [len(data), len(data) + array.nbytes]}
+        data += array.tobytes()
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def read(path):
+    """{name: the bits}, as unsigned integers."""
+    import json
+    import struct
+    content = path.read_bytes()
+    end = 8 + struct.unpack("<Q", content[:8])[0]
+    widths = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I16": 2}
+    tensors = {}
+    for name, spec in json.loads(content[8:end]).items():
+        begin, last = spec["data_offsets"]
+        tensors[name] = numpy.frombuffer(content[end + begin:end + last], f"u{widths[spec['dtype']]}").reshape(spec["shape"])
+    return tensors
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_all_values_are_extended(weir, element):
+    bits = numpy.arange(1 << 16, dtype=numpy.uint16)
+    found = run(weir, cast(element, "f32", 1 << 16), {"arg0": (element.upper(), bits)})["result0"].view(F32)
+    expected = get_values(bits, element)
+    assert (numpy.isnan(found) == numpy.isnan(expected)).all()
+    numbers = ~numpy.isnan(expected)
+    assert (found.view(numpy.uint32) == expected.view(numpy.uint32))[numbers].all()
+
+
+def get_hard_values(element):
+    """All values of the type, what lies halfway between neighbours, what is next to that, and any bits."""
+    all_bits = numpy.arange(1 << 16, dtype=numpy.uint16)
+    values = get_values(all_bits, element)
+    random = numpy.random.default_rng(3)
+    step = 12 if element == "f16" else 15
+    near = values[:, None].view(numpy.uint32) + numpy.array([0, 1 << step, (1 << step) - 1, (1 << step) + 1], numpy.uint32)
+    return numpy.concatenate([near.reshape(-1), random.integers(0, 1 << 32, 1 << 16, dtype=numpy.uint32)]).view(F32)
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_truncations_round_to_even(weir, element):
+    values = get_hard_values(element)
+    found = run(weir, cast("f32", element, values.size), {"arg0": ("F32", values)}, devices=["vulkan"])["result0"]
+    expected = get_bits(values, element)
+    is_nan = numpy.isnan(values)
+    assert (found == expected)[~is_nan].all()
+    assert numpy.isnan(get_values(found, element)[is_nan]).all()
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_truncations_of_f64_round_once(weir, element):
+    """A step through f32 that rounds would land on ties that were none."""
+    wide = get_hard_values(element)
+    wide = wide[numpy.isfinite(wide) & (numpy.abs(wide) > 1e-30) & (numpy.abs(wide) < 1e30)].astype(numpy.float64)
+    wide = numpy.concatenate([wide * (1 + 2.0**-40), wide * (1 - 2.0**-40), wide])
+    if element == "f16":
+        with numpy.errstate(over="ignore"):
+            expected = wide.astype(numpy.float16).view(numpy.uint16)
+    else:
+        # Exactly, by the neighbours of the value in bf16.
+        low = wide.astype(F32).view(numpy.uint32) & 0xFFFF0000
+        around = numpy.stack([low - 0x10000, low, low + 0x10000]).astype(numpy.uint32).view(F32)
+        distance = numpy.abs(around.astype(numpy.float64) - wide)
+        is_odd = around.view(numpy.uint32) >> 16 & 1
+        best = numpy.lexsort(numpy.stack([is_odd, distance]), axis=0)[0]
+        expected = (around[best, numpy.arange(wide.size)].view(numpy.uint32) >> 16).astype(numpy.uint16)
+    found = run(weir, cast("f64", element, wide.size), {"arg0": ("F64", wide)}, devices=["vulkan"])["result0"]
+    assert (found == expected).all()
+
+
+CHAIN = """func.func @f(%x: tensor<4096xE>, %y: tensor<4096xE>) -> tensor<4096xE> {
+  %e = tensor.empty() : tensor<4096xE>
+  %s = linalg.add ins(%x, %y : tensor<4096xE>, tensor<4096xE>) outs(%e : tensor<4096xE>) -> tensor<4096xE>
+  %m = linalg.mul ins(%s, %y : tensor<4096xE>, tensor<4096xE>) outs(%e : tensor<4096xE>) ATTRIBUTE -> tensor<4096xE>
+  %d = linalg.sub ins(%m, %x : tensor<4096xE>, tensor<4096xE>) outs(%e : tensor<4096xE>) -> tensor<4096xE>
+  return %d : tensor<4096xE>
+}"""
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_every_op_rounds_fused_or_not(weir, element):
+    random = numpy.random.default_rng(1)
+    x, y = (get_bits(random.standard_normal(4096).astype(F32), element) for _ in range(2))
+
+    def step(values):
+        return get_values(get_bits(values, element), element)
+    a, b = get_values(x, element), get_values(y, element)
+    expected = get_bits(step(step(a + b) * b) - a, element)
+    inputs = {"arg0": (element.upper(), x), "arg1": (element.upper(), y)}
+    # The twin: without the roundings between, other bits come out.
+    assert (get_bits((a + b) * b - a, element) != expected).any()
+    for attribute in ["", "{weir.no_fuse}"]:
+        text = CHAIN.replace("xE>", f"x{element}>").replace("ATTRIBUTE", attribute)
+        assert (run(weir, text, inputs)["result0"] == expected).all()
+
+
+MODEL = """
+#row = affine_map<(i, j) -> (i)>
+#all = affine_map<(i, j) -> (i, j)>
+#bias = affine_map<(i, j) -> (j)>
+func.func @f(%x: tensor<37x300xE> {weir.name = "x"}, %w: tensor<300x23xE> {weir.name = "w"},
+             %b: tensor<23xE> {weir.name = "b"}) -> tensor<37xE> {
+  %zero = arith.constant 0.0 : E
+  %e = tensor.empty() : tensor<37x23xE>
+  %init = linalg.fill ins(%zero : E) outs(%e : tensor<37x23xE>) -> tensor<37x23xE>
+  %h = linalg.matmul ins(%x, %w : tensor<37x300xE>, tensor<300x23xE>) outs(%init : tensor<37x23xE>) -> tensor<37x23xE>
+  %t = linalg.generic {indexing_maps = [#all, #bias, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%h, %b : tensor<37x23xE>, tensor<23xE>) outs(%e : tensor<37x23xE>) {
+  ^bb0(%p: E, %q: E, %o: E):
+    %s = arith.addf %p, %q : E
+    %y = math.tanh %s : E
+    linalg.yield %y : E
+  } -> tensor<37x23xE>
+  %e1 = tensor.empty() : tensor<37xE>
+  %init1 = linalg.fill ins(%zero : E) outs(%e1 : tensor<37xE>) -> tensor<37xE>
+  %r = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%t : tensor<37x23xE>) outs(%init1 : tensor<37xE>) {
+  ^bb0(%p: E, %o: E):
+    %s = arith.addf %p, %o : E
+    linalg.yield %s : E
+  } -> tensor<37xE>
+  return %r : tensor<37xE>
+}
+"""
+
+
+@pytest.mark.parametrize("element, tolerance", [("f16", 2e-3), ("bf16", 1.6e-2)])
+def test_models_and_gradients(weir, element, tolerance):
+    text = MODEL.replace("xE>", f"x{element}>").replace(": E", f": {element}")
+    artifact = weir.compile_text(text, "a", "--vjp=f")
+    for entry in ["f", "f.vjp"]:
+        weir.compare(artifact, [f"--entry={entry}", "--random-inputs=5"], tolerance, validated=True)
+    # The long sums are of f32: what rounded at each step would be far off.
+    weir.run("run", artifact, "--entry=f.vjp", "--random-inputs=5", "--check-values")
+    answer = weir.run("verify", artifact)
+    assert "0 taken from the compiler" in answer, answer
+
+
+def test_integers_of_16_bits(weir):
+    text = """func.func @f(%x: tensor<101xi16>, %y: tensor<101xi16>) -> (tensor<101xi16>, tensor<101xf32>) {
+      %e = tensor.empty() : tensor<101xi16>
+      %e1 = tensor.empty() : tensor<101xf32>
+      %r:2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>,
+                                              affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+          ins(%x, %y : tensor<101xi16>, tensor<101xi16>) outs(%e, %e1 : tensor<101xi16>, tensor<101xf32>) {
+      ^bb0(%a: i16, %b: i16, %o: i16, %o1: f32):
+        %p = arith.muli %a, %b : i16
+        %m = arith.maxsi %p, %a : i16
+        %f = arith.sitofp %m : i16 to f32
+        linalg.yield %m, %f : i16, f32
+      } -> (tensor<101xi16>, tensor<101xf32>)
+      return %r#0, %r#1 : tensor<101xi16>, tensor<101xf32>
+    }"""
+    random = numpy.random.default_rng(2)
+    x, y = (random.integers(-(1 << 15), 1 << 15, 101, dtype=numpy.int16) for _ in range(2))
+    found = run(weir, text, {"arg0": ("I16", x), "arg1": ("I16", y)})
+    expected = numpy.maximum(x * y, x)
+    assert (found["result0"].view(numpy.int16) == expected).all()
+    assert (found["result1"].view(F32) == expected).all()
+
+
+def test_a_profile_without_16_bits_refuses(weir):
+    import subprocess
+    profile = weir.profile(storage16=False)
+    (weir.folder / "a.mlir").write_text(cast("f16", "f32", 8))
+    done = subprocess.run([BIN / "weir", "compile", weir.folder / "a.mlir", f"--target=vulkan:{profile}", "-o",
+                           weir.folder / "a.weir"], capture_output=True, text=True)
+    assert done.returncode != 0 and "16-bit storage" in done.stderr or "lacks that type" in done.stderr, done.stderr
+    assert not (weir.folder / "a.weir").exists()
