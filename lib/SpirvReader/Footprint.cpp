@@ -203,6 +203,12 @@ int64_t weir::spv::findHole(const std::vector<ByteRange> &runs, int64_t bytes) {
   return covered < bytes ? covered : -1;
 }
 
+bool weir::spv::doCover(const std::vector<ByteRange> &runs, int64_t shift, ByteRange range) {
+  return std::any_of(runs.begin(), runs.end(), [&](ByteRange run) {
+    return run.begin + shift <= range.begin && range.end <= run.end + shift;
+  });
+}
+
 bool weir::spv::doMeet(const std::vector<ByteRange> &first, int64_t shift,
                        const std::vector<ByteRange> &second, int64_t begin, int64_t end) {
   for (size_t i = 0, j = 0; i < first.size() && j < second.size();) {
@@ -213,6 +219,20 @@ bool weir::spv::doMeet(const std::vector<ByteRange> &first, int64_t shift,
     ++(firstEnd < second[j].end ? i : j);
   }
   return false;
+}
+
+/// Whether some invocation surely comes to the access, wherever it then reaches.
+static bool surelyRuns(const AddressMap &map, const MemoryAccess &access) {
+  MemoryAccess somewhere = access;
+  somewhere.address = Affine();
+  Points points(map, somewhere, maxPoints);
+  bool runs = false;
+  if (access.isCertain && points.canVisit())
+    points.forEach([&](const Point &, int64_t) {
+      runs = true;
+      return false;
+    });
+  return runs;
 }
 
 Touched weir::spv::getTouched(const AddressMap &map, uint32_t binding, bool reads) {
@@ -250,6 +270,9 @@ Touched weir::spv::getTouched(const AddressMap &map, uint32_t binding, bool read
     }
     if (points.areAll() && access.isCertain)
       continue;
+    if (!points.canVisit() && surelyRuns(map, access))
+      if (std::optional<Reach> reach = getReach(map, access))
+        touched.somewhere.push_back({reach->begin, reach->end});
     if (isKnown) {
       possible.push_back(getStrided(ways.front(), access.bytes));
     } else {

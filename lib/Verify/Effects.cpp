@@ -268,7 +268,15 @@ Facts verifier::checkNeeds(const Subject &subject) {
       return "the hazard that forced barrier " + std::to_string(number) + ", from dispatch " +
              std::to_string(hazard.from) + " to " + std::to_string(hazard.to);
     };
-    if (doMeet(first.certain, second.certain))
+    // In bytes of the view of each.
+    int64_t shift = from.offset - to.offset;
+    auto covers = [](const spv::Touched &all, int64_t by, const spv::Touched &some) {
+      return std::any_of(some.somewhere.begin(), some.somewhere.end(), [&](spv::ByteRange range) {
+        return spv::doCover(all.certain, by, range);
+      });
+    };
+    if (doMeet(first.certain, second.certain) || covers(first, shift, second) ||
+        covers(second, -shift, first))
       ++facts.proved;
     else if (first.possible && second.possible && !doMeet(*first.possible, *second.possible))
       throw Counterexample{describe() + ", is between kernels whose code touches no common byte"};

@@ -32,11 +32,14 @@ struct ByteRange {
 struct Touched {
   std::vector<ByteRange> certain;                 ///< that surely are
   std::optional<std::vector<ByteRange>> possible; ///< that may be; none: all
+  std::vector<ByteRange> somewhere; ///< some byte of each surely is; which one data decides
 };
 Touched getTouched(const AddressMap &map, uint32_t binding, bool reads);
 
 /// The first of the bytes [0, bytes) outside of all runs; -1 when there is none.
 int64_t findHole(const std::vector<ByteRange> &runs, int64_t bytes);
+/// Whether the runs, at `shift`, hold all of the range.
+bool doCover(const std::vector<ByteRange> &runs, int64_t shift, ByteRange range);
 /// Whether any byte at `shift` + one of the first ones is one of the others, inside of
 /// [begin, end).
 bool doMeet(const std::vector<ByteRange> &first, int64_t shift,

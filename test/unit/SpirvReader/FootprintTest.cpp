@@ -115,6 +115,31 @@ TEST(Footprint, some_of_many_are_certain) {
   EXPECT_EQ(touched.certain.back().end, 901 * 4);
 }
 
+TEST(Footprint, somewhere_is_certain) {
+  Kernel kernel(8, 8);
+  Affine row = kernel.map.atoms.makeOther({2, 12});
+  MemoryAccess &access = kernel.add(true, row * 4, {}, {Affine::of(49) - kernel.linear()});
+  auto getSomewhere = [&] { return getTouched(kernel.map, 1, /*reads=*/false).somewhere; };
+  EXPECT_EQ(getSomewhere(), (std::vector<ByteRange>{{8, 52}}));
+  // Not where nobody, or data, comes to it.
+  access.guards = {Affine::of(-1) - kernel.linear()};
+  EXPECT_TRUE(getSomewhere().empty());
+  access.guards = {row - Affine::of(3)};
+  EXPECT_TRUE(getSomewhere().empty());
+  access.guards.clear();
+  access.isCertain = false;
+  EXPECT_TRUE(getSomewhere().empty());
+  access.isCertain = true;
+  access.address = kernel.linear() * 4; // these bytes are known
+  EXPECT_TRUE(getSomewhere().empty());
+
+  std::vector<ByteRange> runs = {{0, 8}, {12, 20}};
+  EXPECT_TRUE(doCover(runs, 0, {12, 20}));
+  EXPECT_FALSE(doCover(runs, 0, {4, 16}));
+  EXPECT_TRUE(doCover(runs, 4, {16, 24}));
+  EXPECT_FALSE(doCover(runs, 4, {12, 20}));
+}
+
 TEST(Footprint, coverage) {
   Kernel kernel(8, 8);
   MemoryAccess &access = kernel.add(true, kernel.linear() * 4);
