@@ -650,7 +650,8 @@ public:
   bool match();
   Value build(OpBuilder &builder) {
     return norm::SoftmaxCrossEntropyOp::create(builder, root.getLoc(), root.getType(), x, targets,
-                                               norm::Reduction::mean, uint64_t(ignoreIndex));
+                                               norm::Reduction::mean, uint64_t(ignoreIndex),
+                                               APFloat(0.0));
   }
 
 private:

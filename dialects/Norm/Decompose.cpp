@@ -419,6 +419,59 @@ static Value decomposeLogSoftmaxVjp(OpBuilder &builder, LogSoftmaxVjpOp op) {
 }
 
 namespace {
+/// What logsumexp and its VJP have in common, by row.
+struct ShiftedSum {
+  Input shift, sum;
+};
+} // namespace
+
+/// The largest element of each row where it is finite, else 0, and the sum of
+/// `exp(x - shift)`.
+static ShiftedSum getShiftedSum(RowBuilder &rows, Location loc, Input x) {
+  Value max = rows.max({x}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; });
+  Value zero = rows.constant(0.0);
+  Value infinity = rows.constant(std::numeric_limits<double>::infinity());
+  Value shift = rows.rows(
+      {{max, Extent::Rows}}, rows.getType(), [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+        Value size = math::AbsFOp::create(b, loc, in[0]);
+        Value isInfinite = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, size, infinity);
+        return arith::SelectOp::create(b, loc, isInfinite, zero, in[0]);
+      });
+  Value sum = rows.sum({x, {shift, Extent::Rows}}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value shifted = arith::SubFOp::create(b, loc, in[0], in[1]);
+    return math::ExpOp::create(b, loc, shifted);
+  });
+  return {{shift, Extent::Rows}, {sum, Extent::Rows}};
+}
+
+static Value decomposeLogsumexp(OpBuilder &builder, LogsumexpOp op) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getX().getType());
+  RowBuilder rows(builder, loc, type, op.getAxis(), 1);
+  auto [shift, sum] = getShiftedSum(rows, loc, {op.getX(), Extent::Full});
+  return rows.rows({sum, shift}, type.getElementType(),
+                   [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+                     Value logSum = math::LogOp::create(b, loc, in[0]);
+                     return arith::AddFOp::create(b, loc, logSum, in[1]);
+                   });
+}
+
+static Value decomposeLogsumexpVjp(OpBuilder &builder, LogsumexpVjpOp op) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getX().getType());
+  RowBuilder rows(builder, loc, type, op.getAxis(), 1);
+  Input x = {op.getX(), Extent::Full};
+  auto [shift, sum] = getShiftedSum(rows, loc, x);
+  return rows.full({{op.getDy(), Extent::Rows}, x, shift, sum}, type.getElementType(),
+                   [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+                     Value shifted = arith::SubFOp::create(b, loc, in[1], in[2]);
+                     Value power = math::ExpOp::create(b, loc, shifted);
+                     Value softmax = arith::DivFOp::create(b, loc, power, in[3]);
+                     return arith::MulFOp::create(b, loc, in[0], softmax);
+                   });
+}
+
+namespace {
 /// The integers of a cross-entropy, as scalars for bodies.
 class Targets {
 public:
@@ -498,6 +551,21 @@ static Value divideByCount(OpBuilder &builder, Location loc, Value scalar, const
                       });
 }
 
+namespace {
+/// What the logits of a row weigh, if labels are smoothed.
+struct Smoothing {
+  template <typename Op> explicit Smoothing(Op op) {
+    auto logits = cast<RankedTensorType>(op.getLogits().getType());
+    double smoothing = op.getLabelSmoothing().convertToDouble();
+    ofTarget = 1 - smoothing;
+    ofEach = smoothing / double(logits.getShape().back());
+  }
+  explicit operator bool() const { return ofTarget != 1; }
+
+  double ofTarget, ofEach;
+};
+} // namespace
+
 /// The losses of all rows, 0 where the target is ignored, NaN where it is no class.
 static Value getLosses(OpBuilder &builder, SoftmaxCrossEntropyOp op, const Targets &targets) {
   Location loc = op.getLoc();
@@ -512,15 +580,30 @@ static Value getLosses(OpBuilder &builder, SoftmaxCrossEntropyOp op, const Targe
                [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
                  return arith::SelectOp::create(b, loc, targets.isAt(b, in[1]), in[0], zero);
                });
-  return rows.rows(
-      {{max, Extent::Rows}, {sum, Extent::Rows}, {picked, Extent::Rows}, targets.get()},
-      type.getElementType(), [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
-        Value logSum = math::LogOp::create(b, loc, in[1]);
-        // max is taken from the target's logit, not added to the logarithm, which it would drown.
-        Value shifted = arith::SubFOp::create(b, loc, in[2], in[0]);
-        Value loss = arith::SubFOp::create(b, loc, logSum, shifted);
-        return targets.guard(b, in[3], loss, zero, nan);
-      });
+  SmallVector<Input> inputs = {
+      {max, Extent::Rows}, {sum, Extent::Rows}, {picked, Extent::Rows}, targets.get()};
+  Smoothing smoothing(op);
+  Value share, rest;
+  if (smoothing) {
+    share = rows.constant(smoothing.ofEach);
+    rest = rows.constant(smoothing.ofTarget);
+    Value all = rows.sum({{op.getLogits(), Extent::Full}, {max, Extent::Rows}},
+                         [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+                           return arith::SubFOp::create(b, loc, in[0], in[1]);
+                         });
+    inputs.push_back({all, Extent::Rows});
+  }
+  return rows.rows(inputs, type.getElementType(), [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value logSum = math::LogOp::create(b, loc, in[1]);
+    // max is taken from the target's logit, not added to the logarithm, which it would drown.
+    Value shifted = arith::SubFOp::create(b, loc, in[2], in[0]);
+    if (smoothing)
+      shifted = arith::MulFOp::create(b, loc, rest, shifted);
+    Value loss = arith::SubFOp::create(b, loc, logSum, shifted);
+    if (smoothing)
+      loss = arith::SubFOp::create(b, loc, loss, arith::MulFOp::create(b, loc, share, in[4]));
+    return targets.guard(b, in[3], loss, zero, nan);
+  });
 }
 
 static Value decomposeCrossEntropy(OpBuilder &builder, SoftmaxCrossEntropyOp op) {
@@ -549,7 +632,12 @@ static Value decomposeCrossEntropyVjp(OpBuilder &builder, SoftmaxCrossEntropyVjp
   if (op.getReduction() == Reduction::mean)
     dloss.tensor = divideByCount(builder, loc, op.getDloss(), targets);
 
-  Value zero = rows.constant(0.0), one = rows.constant(1.0);
+  Smoothing smoothing(op);
+  Value zero = rows.constant(0.0), one = rows.constant(1.0), share, rest;
+  if (smoothing) {
+    share = rows.constant(smoothing.ofEach);
+    rest = rows.constant(smoothing.ofTarget);
+  }
   Value nan = rows.constant(std::numeric_limits<double>::quiet_NaN());
   return rows.full({{op.getLogits(), Extent::Full},
                     {max, Extent::Rows},
@@ -560,10 +648,12 @@ static Value decomposeCrossEntropyVjp(OpBuilder &builder, SoftmaxCrossEntropyVjp
                      Value shifted = arith::SubFOp::create(b, loc, in[0], in[1]);
                      Value power = math::ExpOp::create(b, loc, shifted);
                      Value softmax = arith::DivFOp::create(b, loc, power, in[2]);
-                     Value oneHot =
-                         arith::SelectOp::create(b, loc, targets.isAt(b, in[3]), one, zero);
-                     Value rest = arith::SubFOp::create(b, loc, softmax, oneHot);
-                     Value dlogit = arith::MulFOp::create(b, loc, rest, in[4]);
+                     if (smoothing)
+                       softmax = arith::SubFOp::create(b, loc, softmax, share);
+                     Value oneHot = arith::SelectOp::create(b, loc, targets.isAt(b, in[3]),
+                                                            smoothing ? rest : one, zero);
+                     Value difference = arith::SubFOp::create(b, loc, softmax, oneHot);
+                     Value dlogit = arith::MulFOp::create(b, loc, difference, in[4]);
                      return targets.guard(b, in[3], dlogit, zero, nan);
                    });
 }
@@ -581,6 +671,8 @@ SmallVector<Value> weir::norm::decompose(OpBuilder &builder, Operation *op) {
       .Case([&](SoftmaxVjpOp op) { return Values{decomposeSoftmaxVjp(builder, op)}; })
       .Case([&](LogSoftmaxOp op) { return Values{decomposeLogSoftmax(builder, op)}; })
       .Case([&](LogSoftmaxVjpOp op) { return Values{decomposeLogSoftmaxVjp(builder, op)}; })
+      .Case([&](LogsumexpOp op) { return Values{decomposeLogsumexp(builder, op)}; })
+      .Case([&](LogsumexpVjpOp op) { return Values{decomposeLogsumexpVjp(builder, op)}; })
       .Case([&](SoftmaxCrossEntropyOp op) { return Values{decomposeCrossEntropy(builder, op)}; })
       .Case([&](SoftmaxCrossEntropyVjpOp op) {
         return Values{decomposeCrossEntropyVjp(builder, op)};

@@ -65,7 +65,24 @@ LogicalResult LogSoftmaxVjpOp::verify() { return verifyAxis(*this, "y", getY());
 
 LogicalResult SoftmaxVjpOp::verify() { return verifyAxis(*this, "y", getY()); }
 
-/// C1 to C3 of cross-entropy and its VJP; `loss` is what has the loss's type.
+/// C1 and C2 of logsumexp and its VJP; `rows` is what has a value for each row.
+template <typename Op> static LogicalResult verifyRows(Op op, StringRef name, Value rows) {
+  if (failed(verifyAxis(op, "x", op.getX()))) // C1
+    return failure();
+  auto x = cast<RankedTensorType>(op.getX().getType());
+  SmallVector<int64_t> shape(x.getShape());
+  shape.erase(shape.begin() + int64_t(op.getAxis()));
+  auto expected = RankedTensorType::get(shape, x.getElementType());
+  if (rows.getType() != expected) // C2
+    return op.emitOpError() << name << " is " << rows.getType() << ", expected " << expected;
+  return success();
+}
+
+LogicalResult LogsumexpOp::verify() { return verifyRows(*this, "the result", getResult()); }
+
+LogicalResult LogsumexpVjpOp::verify() { return verifyRows(*this, "dy", getDy()); }
+
+/// C1 to C4 of cross-entropy and its VJP; `loss` is what has the loss's type.
 template <typename Op> static LogicalResult verifyLoss(Op op, StringRef what, Value loss) {
   auto logits = cast<RankedTensorType>(op.getLogits().getType());
   auto targets = cast<RankedTensorType>(op.getTargets().getType());
@@ -86,6 +103,10 @@ template <typename Op> static LogicalResult verifyLoss(Op op, StringRef what, Va
     if (!llvm::isIntN(width, number))
       return op.emitOpError() << "targets of " << targets.getElementType() << " cannot hold "
                               << number;
+  double smoothing = op.getLabelSmoothing().convertToDouble();
+  if (!(smoothing >= 0 && smoothing <= 1)) // C4
+    return op.emitOpError() << "label smoothing is " << op.getLabelSmoothingAttr()
+                            << ", not in [0, 1]";
   return success();
 }
 

@@ -239,6 +239,50 @@ def Norm_LogSoftmaxVjpOp : Norm_Op<"log_softmax_vjp", [AllTypesMatch<["dy", "y",
   let assemblyFormat = "$dy `,` $y attr-dict `:` type($y)";
 }
 
+def Norm_LogsumexpOp
+    : Norm_Op<"logsumexp", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "The logarithm of the sum of exponentials along one dimension.";
+  let description = [{
+    `log(sum(exp(x - shift))) + shift` along dimension `axis`, where `shift` is the
+    largest element, or 0 where that is infinite: a row of -inf gives -inf, one with
+    inf gives inf.
+
+    - (C1) `axis` is in [0, rank of x).
+    - (C2) the result has the element type of `x`, and its shape without `axis`.
+
+    ```mlir
+    func.func @example(%x: tensor<4x10xf32>) -> tensor<4xf32> {
+      %y = norm.logsumexp %x {axis = 1 : i64} : tensor<4x10xf32> -> tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_Tensor:$x, I64Attr:$axis);
+  let results = (outs Norm_Tensor:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x) `->` type($result)";
+}
+
+def Norm_LogsumexpVjpOp : Norm_Op<"logsumexp_vjp", [AllTypesMatch<["x", "dx"]>]> {
+  let summary = "The gradient of `logsumexp`, from that of its result.";
+  let description = [{
+    `dx = dy * (exp(x - shift) / sum(exp(x - shift)))` along dimension `axis`, with
+    the `shift` of `logsumexp`.
+
+    - (C1) `axis` is in [0, rank of x).
+    - (C2) `dy` has the element type of `x`, and its shape without `axis`.
+
+    ```mlir
+    func.func @example(%dy: tensor<4xf32>, %x: tensor<4x10xf32>) -> tensor<4x10xf32> {
+      %dx = norm.logsumexp_vjp %dy, %x {axis = 1 : i64} : tensor<4xf32>, tensor<4x10xf32>
+      return %dx : tensor<4x10xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_Tensor:$dy, Norm_Tensor:$x, I64Attr:$axis);
+  let results = (outs Norm_Tensor:$dx);
+  let assemblyFormat = "$dy `,` $x attr-dict `:` type($dy) `,` type($x)";
+}
+
 def Norm_SoftmaxCrossEntropyOp
     : Norm_Op<"softmax_cross_entropy", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "The negative log-likelihood of target classes.";
@@ -248,6 +292,10 @@ def Norm_SoftmaxCrossEntropyOp
     `ignore_index` has loss 0. A target that is neither that nor a class makes
     the row's loss NaN: loud, never silent.
 
+    With `label_smoothing` s the target's logit weighs 1 - s, and all C logits of the
+    row s / C: the loss is `log(sum(exp(x - max))) - (1 - s) * (x[target] - max) -
+    s / C * sum(x - max)`.
+
     `none` returns the losses, `sum` their sum, `mean` their sum divided by the
     number of targets that are not ignored (NaN when there are none).
 
@@ -256,6 +304,7 @@ def Norm_SoftmaxCrossEntropyOp
     - (C2) the result has the element type of `logits`, and the shape of
       `targets` for `none`, rank 0 otherwise.
     - (C3) `ignore_index` and the number of classes fit the type of `targets`.
+    - (C4) `label_smoothing` is in [0, 1].
 
     ```mlir
     func.func @example(%logits: tensor<4x10xf32>, %targets: tensor<4xi64>) -> tensor<f32> {
@@ -266,7 +315,8 @@ def Norm_SoftmaxCrossEntropyOp
     ```
   }];
   let arguments = (ins Norm_Tensor:$logits, Norm_Targets:$targets, Norm_Reduction:$reduction,
-                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
+                       DefaultValuedAttr<F64Attr, "0.0">:$label_smoothing);
   let results = (outs Norm_Tensor:$result);
   let assemblyFormat = [{
     $reduction $logits `,` $targets attr-dict `:` type($logits) `,` type($targets) `->`
@@ -282,13 +332,15 @@ def Norm_SoftmaxCrossEntropyVjpOp
     the row's own for `none`, the same for all rows for `sum`, and for `mean` that
     divided by the number of targets that are not ignored. Rows whose target is
     `ignore_index` have gradient 0, whatever they hold; a target that is neither
-    that nor a class makes its row NaN.
+    that nor a class makes its row NaN. With `label_smoothing` s, `(1 - s) *
+    onehot(target) + s / C` is subtracted.
 
     - (C1) `logits` has one dimension more than `targets`, the last; the others
       agree.
     - (C2) `dloss` has the element type of `logits`, and the shape of `targets`
       for `none`, rank 0 otherwise.
     - (C3) `ignore_index` and the number of classes fit the type of `targets`.
+    - (C4) `label_smoothing` is in [0, 1].
 
     ```mlir
     func.func @example(%dloss: tensor<f32>, %logits: tensor<4x10xf32>, %targets: tensor<4xi64>)
@@ -300,7 +352,8 @@ def Norm_SoftmaxCrossEntropyVjpOp
     ```
   }];
   let arguments = (ins Norm_Tensor:$dloss, Norm_Tensor:$logits, Norm_Targets:$targets,
-                       Norm_Reduction:$reduction, DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+                       Norm_Reduction:$reduction, DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
+                       DefaultValuedAttr<F64Attr, "0.0">:$label_smoothing);
   let results = (outs Norm_Tensor:$dlogits);
   let assemblyFormat = [{
     $reduction $dloss `,` $logits `,` $targets attr-dict `:` type($dloss) `,` type($logits) `,`

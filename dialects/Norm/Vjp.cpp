@@ -51,12 +51,21 @@ LogicalResult LogSoftmaxOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotange
   return success();
 }
 
+LogicalResult LogsumexpOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
+                                    Cotangents &sums) {
+  if (sums.isWanted(getX()))
+    sums.add(builder, getLoc(), getX(),
+             LogsumexpVjpOp::create(builder, getLoc(), getX().getType(), cotangents.front(), getX(),
+                                    getAxisAttr()));
+  return success();
+}
+
 LogicalResult SoftmaxCrossEntropyOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
                                               Cotangents &sums) {
   if (sums.isWanted(getLogits()))
     sums.add(builder, getLoc(), getLogits(),
-             SoftmaxCrossEntropyVjpOp::create(builder, getLoc(), getLogits().getType(),
-                                              cotangents.front(), getLogits(), getTargets(),
-                                              getReductionAttr(), getIgnoreIndexAttr()));
+             SoftmaxCrossEntropyVjpOp::create(
+                 builder, getLoc(), getLogits().getType(), cotangents.front(), getLogits(),
+                 getTargets(), getReductionAttr(), getIgnoreIndexAttr(), getLabelSmoothingAttr()));
   return success();
 }

@@ -276,6 +276,9 @@ STRUCTURES = {
     "rms_norm": (["3x5", "5"], "3x5", """
   %y = norm.rms_norm %a gamma(%b : tensor<5xf32>) {axes = 1 : i64, eps = 1.0e-5 : f64} : tensor<3x5xf32>"""),
     "log_softmax": (["3x5"], "3x5", "\n  %y = norm.log_softmax %a {axis = 1 : i64} : tensor<3x5xf32>"),
+    "softmax": (["3x5"], "3x5", """
+  %y = linalg.softmax dimension(1) ins(%a : tensor<3x5xf32>) outs(%empty : tensor<3x5xf32>) -> tensor<3x5xf32>"""),
+    "logsumexp": (["3x5"], "5", "\n  %y = norm.logsumexp %a {axis = 0 : i64} : tensor<3x5xf32> -> tensor<5xf32>"),
     "cross_entropy": (["3x5"], "", """
   %t = arith.constant dense<[4, -100, 0]> : tensor<3xi64>
   %y = norm.softmax_cross_entropy mean %a, %t : tensor<3x5xf32>, tensor<3xi64> -> tensor<f32>"""),

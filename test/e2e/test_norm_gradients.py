@@ -205,26 +205,79 @@ func.func @vjp(%dy: {x}, %y: {x}) -> {x} {{
     assert distance(last(found), expected) < 1e-12
 
 
+@pytest.mark.parametrize("shape, axis, offset", [((5, 7), 1, 1e4), ((5, 7), 0, 0.0), ((2, 3, 5), 1, 0.0),
+                                                 ((3, 1), 1, 0.0), ((31,), 0, 0.0)])
+def test_logsumexp(weir, shape, axis, offset):
+    copies = 2 * shape[axis]
+    batch, x = tensor((copies, *shape)), tensor(shape)
+    rows = shape[:axis] + shape[axis + 1:]
+    graph = Graph(weir, f"""
+func.func @forward(%x: {batch}) -> {tensor((copies, *rows))} {{
+  %y = norm.logsumexp %x {{axis = {axis + 1} : i64}} : {batch} -> {tensor((copies, *rows))}
+  return %y : {tensor((copies, *rows))}
+}}
+func.func @vjp(%dy: {tensor(rows)}, %x: {x}) -> {x} {{
+  %dx = norm.logsumexp_vjp %dy, %x {{axis = {axis} : i64}} : {tensor(rows)}, {x}
+  return %dx : {x}
+}}
+""")
+    sample = Sample(seed=13, offset=offset)
+    x, dy = sample.x(shape), sample.normal(rows)
+    found = graph.run("vjp", dy, x)[0]
+
+    last = lambda value: numpy.moveaxis(value, axis, -1)
+    moved = steps(last(x), len(shape) - 1, sample.step)
+    changed = graph.run("forward", numpy.moveaxis(moved, -1, axis + 1))[0]
+    plus, minus = numpy.split(changed * dy, 2)
+    differences = numpy.moveaxis((plus - minus) / (2 * sample.step), 0, -1)
+    assert distance(last(found), differences) < 1e-7
+
+    wide = last(x).astype(numpy.longdouble)
+    y = numpy.log(numpy.exp(wide - offset).sum(-1)) + offset
+    assert distance(last(found), numpy.exp(wide - y[..., None]) * dy[..., None]) < 1e-12
+
+
+@pytest.mark.parametrize("device", ["reference", "vulkan"])
+def test_logsumexp_of_infinities(weir, device):
+    """As PyTorch: what is not finite stays in its row, and a finite row next to -inf is as without it."""
+    artifact = weir.compile_text("""
+func.func @f(%x: tensor<5x3xf32>) -> tensor<5xf32> {
+  %y = norm.logsumexp %x {axis = 1 : i64} : tensor<5x3xf32> -> tensor<5xf32>
+  return %y : tensor<5xf32>
+}
+""", "a", "--vjp=f")
+    inf, nan = numpy.inf, numpy.nan
+    x = numpy.array([[0, inf, 1], [-inf, -inf, -inf], [1, -inf, 1], [0, nan, inf], [1e30, 3e38, -3e38]], numpy.float32)
+    save_file({"arg0": x, "cotangent.result0": numpy.ones(5, numpy.float32)}, weir.folder / "inputs.safetensors")
+    weir.run("run", artifact, "--entry=f.vjp", f"--device={device}", "--input=inputs.safetensors",
+             "--output=results.safetensors")
+    found = load_file(weir.folder / "results.safetensors")
+    numpy.testing.assert_allclose(found["result0"], [inf, -inf, 1 + numpy.log(2), nan, 3e38], rtol=1e-6)
+    numpy.testing.assert_allclose(
+        found["grad.arg0"], [[0, nan, 0], [nan] * 3, [0.5, 0, 0.5], [nan] * 3, [0, 1, 0]], rtol=1e-6)
+
+
 @pytest.mark.parametrize("shape, offset", [((6, 5), 1e4), ((2, 3, 7), 0.0), ((3, 1), 0.0)])
-@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
-def test_cross_entropy(weir, reduction, shape, offset):
+@pytest.mark.parametrize("reduction, smoothing", [("none", 0.0), ("sum", 0.0), ("mean", 0.0), ("none", 0.25), ("mean", 0.25)])
+def test_cross_entropy(weir, reduction, smoothing, shape, offset):
     rows, classes = shape[:-1], shape[-1]
     copies = 2 * classes
     batch, logits = tensor((copies, *shape)), tensor(shape)
     integers, batch_integers = tensor(rows, "i64"), tensor((copies, *rows), "i64")
     dloss_shape = rows if reduction == "none" else ()
     loss, losses = tensor(dloss_shape), tensor((copies, *rows))
+    smoothed = f"{{label_smoothing = {smoothing} : f64}}"
     graph = Graph(weir, f"""
 func.func @losses(%x: {batch}, %t: {batch_integers}) -> {losses} {{
-  %y = norm.softmax_cross_entropy none %x, %t : {batch}, {batch_integers} -> {losses}
+  %y = norm.softmax_cross_entropy none %x, %t {smoothed} : {batch}, {batch_integers} -> {losses}
   return %y : {losses}
 }}
 func.func @loss(%x: {logits}, %t: {integers}) -> {loss} {{
-  %y = norm.softmax_cross_entropy {reduction} %x, %t : {logits}, {integers} -> {loss}
+  %y = norm.softmax_cross_entropy {reduction} %x, %t {smoothed} : {logits}, {integers} -> {loss}
   return %y : {loss}
 }}
 func.func @vjp(%d: {loss}, %x: {logits}, %t: {integers}) -> {logits} {{
-  %dx = norm.softmax_cross_entropy_vjp {reduction} %d, %x, %t : {loss}, {logits}, {integers}
+  %dx = norm.softmax_cross_entropy_vjp {reduction} %d, %x, %t {smoothed} : {loss}, {logits}, {integers}
   return %dx : {logits}
 }}
 """)
@@ -249,10 +302,12 @@ func.func @vjp(%d: {loss}, %x: {logits}, %t: {integers}) -> {logits} {{
     shifted = numpy.exp(wide - wide.max(-1, keepdims=True))
     kept = targets != -100
     scale = {"none": dloss, "sum": dloss, "mean": dloss / kept.sum()}[reduction] * kept
-    expected = shifted / shifted.sum(-1, keepdims=True) * numpy.expand_dims(scale, -1)
+    # In f32, as the weights are rounded.
+    each, rest = (numpy.float32(value) for value in (smoothing / classes, 1 - smoothing))
+    expected = (shifted / shifted.sum(-1, keepdims=True) - each) * numpy.expand_dims(scale, -1)
     for row in numpy.ndindex(rows):
         if kept[row]:
-            expected[row][targets[row]] -= scale[row]
+            expected[row][targets[row]] -= rest * scale[row]
     assert distance(found, expected) < 1e-12
     assert not found[~kept].any()
 

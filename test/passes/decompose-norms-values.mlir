@@ -70,6 +70,13 @@ func.func @main() {
   %logHoles = norm.log_softmax %holes {axis = 1 : i64} : tensor<2x3xf32>
   call @print2(%logHoles) : (tensor<2x3xf32>) -> ()
 
+  // Rows of one +inf, of -inf alone, of values that exp does not hold, with a NaN.
+  // CHECK: [inf, -inf, 10001.3{{[0-9]*}}, {{-?}}nan]
+  %ends = arith.constant dense<[[0.0, 0x7F800000, 1.0], [0xFF800000, 0xFF800000, 0xFF800000],
+                                [10000.0, 10001.0, 9000.0], [0.0, 0x7FC00000, 0x7F800000]]> : tensor<4x3xf32>
+  %logSums = norm.logsumexp %ends {axis = 1 : i64} : tensor<4x3xf32> -> tensor<4xf32>
+  call @print1(%logSums) : (tensor<4xf32>) -> ()
+
   // Classes, one ignored, then one that is no class and one below all.
   %logits = arith.constant dense<[[1.0, 2.0, 3.0], [4.0, 2.0, 0.0], [0.0, 1.0, 0.0],
                                   [10000.0, 10001.0, 10002.0]]> : tensor<4x3xf32>
@@ -83,6 +90,10 @@ func.func @main() {
   // CHECK: [4.9581
   %sum = norm.softmax_cross_entropy sum %logits, %t : tensor<4x3xf32>, tensor<4xi64> -> tensor<f32>
   call @print0(%sum) : (tensor<f32>) -> ()
+  // CHECK: [0.50760{{.*}}, 2.1429{{.*}}, 0, 2.3076
+  %smooth = norm.softmax_cross_entropy none %logits, %t {label_smoothing = 0.1 : f64}
+      : tensor<4x3xf32>, tensor<4xi64> -> tensor<4xf32>
+  call @print1(%smooth) : (tensor<4xf32>) -> ()
   // CHECK: [0.40760{{.*}}, {{-?}}nan, {{-?}}nan, 0]
   %wrong = arith.constant dense<[2, 3, -1, 7]> : tensor<4xi32>
   %invalid = norm.softmax_cross_entropy none %logits, %wrong {ignore_index = 7 : i64}

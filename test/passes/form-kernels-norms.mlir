@@ -26,6 +26,17 @@ func.func @softmax_and_its_vjp(%dy: tensor<37x24xf32>, %x: tensor<37x24xf32>) ->
   return %dx : tensor<37x24xf32>
 }
 
+// CHECK-LABEL: func @logsumexp_and_its_vjp
+// CHECK:         schedule.kernel "row_37x24"
+// CHECK-NOT:     schedule.kernel
+// CHECK:         return
+func.func @logsumexp_and_its_vjp(%dy: tensor<37xf32>, %x: tensor<37x24xf32>)
+    -> (tensor<37xf32>, tensor<37x24xf32>) {
+  %y = norm.logsumexp %x {axis = 1 : i64} : tensor<37x24xf32> -> tensor<37xf32>
+  %dx = norm.logsumexp_vjp %dy, %x {axis = 1 : i64} : tensor<37xf32>, tensor<37x24xf32>
+  return %y, %dx : tensor<37xf32>, tensor<37x24xf32>
+}
+
 // CHECK-LABEL: func @cross_entropy_vjp
 // CHECK:         schedule.kernel "row_37x24"
 // CHECK-NOT:     schedule.kernel

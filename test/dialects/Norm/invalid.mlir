@@ -91,6 +91,22 @@ func.func @log_softmax_c1(%x: tensor<2x4xf32>) {
 
 // -----
 
+func.func @logsumexp_c1(%x: tensor<2x4xf32>) {
+  // expected-error @below {{axis -1 is not among the 2 of x}}
+  %y = norm.logsumexp %x {axis = -1 : i64} : tensor<2x4xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @logsumexp_c2(%x: tensor<2x4xf32>) {
+  // expected-error @below {{the result is 'tensor<2xf32>', expected 'tensor<4xf32>'}}
+  %y = norm.logsumexp %x {axis = 0 : i64} : tensor<2x4xf32> -> tensor<2xf32>
+  return
+}
+
+// -----
+
 func.func @cross_entropy_c1(%x: tensor<2x4xf32>, %t: tensor<3xi64>) {
   // expected-error @below {{logits of shape [2, 4] need targets of that shape without its last dimension, got [3]}}
   %y = norm.softmax_cross_entropy mean %x, %t : tensor<2x4xf32>, tensor<3xi64> -> tensor<f32>
@@ -128,6 +144,24 @@ func.func @cross_entropy_c3_classes(%x: tensor<0x2147483648xf32>, %t: tensor<0xi
   // expected-error @below {{targets of 'i32' cannot hold 2147483648}}
   %y = norm.softmax_cross_entropy sum %x, %t
       : tensor<0x2147483648xf32>, tensor<0xi32> -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_c4(%x: tensor<2x4xf32>, %t: tensor<2xi64>) {
+  // expected-error @below {{label smoothing is 1.500000e+00 : f64, not in [0, 1]}}
+  %y = norm.softmax_cross_entropy mean %x, %t {label_smoothing = 1.5 : f64}
+      : tensor<2x4xf32>, tensor<2xi64> -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_vjp_c4(%d: tensor<f32>, %x: tensor<2x4xf32>, %t: tensor<2xi64>) {
+  // expected-error @below {{label smoothing is 0x7FF8000000000000 : f64, not in [0, 1]}}
+  %y = norm.softmax_cross_entropy_vjp mean %d, %x, %t {label_smoothing = 0x7FF8000000000000 : f64}
+      : tensor<f32>, tensor<2x4xf32>, tensor<2xi64>
   return
 }
 
@@ -242,6 +276,22 @@ func.func @softmax_vjp_c1(%y: tensor<2x4xf32>) {
 func.func @log_softmax_vjp_c1(%y: tensor<2x4xf32>) {
   // expected-error @below {{axis 2 is not among the 2 of y}}
   %dx = norm.log_softmax_vjp %y, %y {axis = 2 : i64} : tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @logsumexp_vjp_c1(%dy: tensor<2xf32>, %x: tensor<2x4xf32>) {
+  // expected-error @below {{axis 2 is not among the 2 of x}}
+  %dx = norm.logsumexp_vjp %dy, %x {axis = 2 : i64} : tensor<2xf32>, tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @logsumexp_vjp_c2(%dy: tensor<2xf64>, %x: tensor<2x4xf32>) {
+  // expected-error @below {{dy is 'tensor<2xf64>', expected 'tensor<2xf32>'}}
+  %dx = norm.logsumexp_vjp %dy, %x {axis = 1 : i64} : tensor<2xf64>, tensor<2x4xf32>
   return
 }
 

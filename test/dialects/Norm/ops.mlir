@@ -29,8 +29,20 @@ func.func @cross_entropy_reductions(%x: tensor<2x5x3xf32>, %t: tensor<2x5xi32>)
   // CHECK: norm.softmax_cross_entropy sum %{{.*}} -> tensor<f32>
   %a = norm.softmax_cross_entropy none %x, %t {ignore_index = 7 : i64}
       : tensor<2x5x3xf32>, tensor<2x5xi32> -> tensor<2x5xf32>
+  // CHECK: norm.softmax_cross_entropy mean %{{.*}} {label_smoothing = 2.500000e-01 : f64} : {{.*}} -> tensor<f32>
   %b = norm.softmax_cross_entropy sum %x, %t : tensor<2x5x3xf32>, tensor<2x5xi32> -> tensor<f32>
+  %c = norm.softmax_cross_entropy mean %x, %t {label_smoothing = 0.25 : f64}
+      : tensor<2x5x3xf32>, tensor<2x5xi32> -> tensor<f32>
   return %a, %b : tensor<2x5xf32>, tensor<f32>
+}
+
+// CHECK-LABEL: func @logsumexp
+func.func @logsumexp(%x: tensor<2x5x3xf32>, %v: tensor<4xf64>) -> (tensor<2x3xf32>, tensor<f64>) {
+  // CHECK: norm.logsumexp %{{.*}} {axis = 1 : i64} : tensor<2x5x3xf32> -> tensor<2x3xf32>
+  // CHECK: norm.logsumexp %{{.*}} {axis = 0 : i64} : tensor<4xf64> -> tensor<f64>
+  %a = norm.logsumexp %x {axis = 1 : i64} : tensor<2x5x3xf32> -> tensor<2x3xf32>
+  %b = norm.logsumexp %v {axis = 0 : i64} : tensor<4xf64> -> tensor<f64>
+  return %a, %b : tensor<2x3xf32>, tensor<f64>
 }
 
 // CHECK-LABEL: func @layer_norm_vjp_without_gamma
@@ -58,6 +70,13 @@ func.func @rms_norm_vjp_casts_before_scale(%dy: tensor<0x4xf16>, %x: tensor<0x4x
   %dx, %dg = norm.rms_norm_vjp %dy, %x {axes = 1 : i64, eps = 1.0e-6 : f64, cast_before_scale}
       : tensor<0x4xf16>, tensor<4xf16>
   return %dg : tensor<4xf16>
+}
+
+// CHECK-LABEL: func @logsumexp_vjp
+func.func @logsumexp_vjp(%dy: tensor<2x3xf32>, %x: tensor<2x5x3xf32>) -> tensor<2x5x3xf32> {
+  // CHECK: norm.logsumexp_vjp %{{.*}}, %{{.*}} {axis = 1 : i64} : tensor<2x3xf32>, tensor<2x5x3xf32>
+  %dx = norm.logsumexp_vjp %dy, %x {axis = 1 : i64} : tensor<2x3xf32>, tensor<2x5x3xf32>
+  return %dx : tensor<2x5x3xf32>
 }
 
 // CHECK-LABEL: func @cross_entropy_vjp_reductions
