@@ -12,12 +12,15 @@ include "mlir/Pass/PassBase.td"
 def RaiseNormsPass : Pass<"weir-raise-norms", "mlir::func::FuncOp"> {
   let summary = "Turns decomposed norms and losses into `norm` ops.";
   let description = [{
-    Recognises LayerNorm, log-softmax and the mean cross-entropy by what their
+    Recognises LayerNorm, RMSNorm, softmax, its logarithm, logsumexp and
+    cross-entropy (each reduction, ignored targets, smoothed labels) by what their
     elements are computed from, whatever ops and reshapes spell it. Statistics
     that were in f64 become f32 in two passes; an assertion that a target is a
-    class becomes a NaN loss. What does not match exactly stays as it is.
+    class becomes a NaN loss. What does not match exactly stays as it is, and so
+    does what others use the inner parts of: docs/graph-level.md says why.
   }];
-  let dependentDialects = ["weir::norm::NormDialect"];
+  let dependentDialects = ["mlir::linalg::LinalgDialect", "mlir::tensor::TensorDialect",
+                           "weir::norm::NormDialect"];
 }
 
 def NormalizeGraphPass : Pass<"weir-normalize-graph", "mlir::func::FuncOp"> {

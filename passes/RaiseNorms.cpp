@@ -12,6 +12,7 @@
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -235,10 +236,14 @@ std::optional<Term> Unfolder::step(const Term &term) {
   }
   // A gather is an element at computed coordinates.
   if (auto extract = term.value.getDefiningOp<tensor::ExtractOp>()) {
+    linalg::GenericOp op = term.scope->op;
     Coords coords;
     for (Value index : extract.getIndices()) {
       Term where = {index, term.scope, nullptr};
-      if (auto loop = index.getDefiningOp<linalg::IndexOp>())
+      int64_t size = extract.getTensor().getType().getDimSize(coords.size());
+      auto loop = index.getDefiningOp<linalg::IndexOp>();
+      // A loop that reads a part of the dimension is no place along all of it.
+      if (loop && op.getStaticLoopRanges()[loop.getDim()] == size)
         coords.push_back(term.scope->loops[loop.getDim()]);
       else
         coords.push_back({-1, where});
@@ -345,7 +350,8 @@ public:
   /// Drops conversions between float types that are wide enough.
   Term skipConversions(Term term, Value stop = {});
 
-  /// The place where `term`, or what it widens, is read from `tensor`; null if it is not.
+  /// The place where `term`, or what it widens, is read from `tensor`; null if
+  /// it is not.
   const Coords *getPlace(Term &term, Value tensor);
 
   /// The tensor of `wanted` type that `term` is read from at a place that
@@ -358,10 +364,21 @@ public:
   /// The same of a maximum that starts at -inf and propagates NaN.
   std::optional<Reduction> maximum(Term term);
 
+  /// Whether a sum or an exponential of x would stay beside what replaces `root`,
+  /// because others use it: the op would only compute it again.
+  bool isShared(Value x, Value root);
+
+  /// The two factors of a square, or its base twice: who asks compares them.
+  std::optional<std::pair<Term, Term>> square(Term term);
+
 protected:
   Type type;
 };
 } // namespace
+
+static bool isLowest(std::optional<double> value) {
+  return value == -std::numeric_limits<double>::infinity();
+}
 
 static bool isAt(ArrayRef<Coord> coords, ArrayRef<int64_t> variables) {
   return llvm::all_of(llvm::zip_equal(coords, variables),
@@ -428,28 +445,110 @@ std::optional<Reduction> Matcher::sum(Term term) {
 }
 
 std::optional<Reduction> Matcher::maximum(Term term) {
+  // The larger of -inf and a value is that value, which JAX computes.
+  if (auto operands = binary<arith::MaximumFOp>(term)) {
+    if (isLowest(floatConstant(operands->first)))
+      return maximum(skipConversions(operands->second));
+    if (isLowest(floatConstant(operands->second)))
+      return maximum(skipConversions(operands->first));
+    return std::nullopt;
+  }
   std::optional<Reduction> reduction = unfolder.getReduction(term);
   if (!reduction || !isa<arith::MaximumFOp>(reduction->combine) ||
-      !isFloat(reduction->start, -std::numeric_limits<double>::infinity()))
+      !isLowest(floatConstant(reduction->start)))
     return std::nullopt;
   return reduction;
 }
 
+bool Matcher::isShared(Value x, Value root) {
+  Operation *end = root.getDefiningOp();
+  Block *block = end->getBlock();
+  SmallVector<Operation *> ops;
+  for (Operation *op : unfolder.getVisited())
+    if (op->getBlock() == block)
+      ops.push_back(op);
+  llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  llvm::SetVector<Operation *> made; // of x, for the root
+  for (Operation *op : ops)
+    if (llvm::any_of(op->getOperands(), [&](Value value) {
+          return value == x || made.contains(value.getDefiningOp());
+        }))
+      made.insert(op);
+
+  llvm::DenseSet<Operation *> stay;
+  for (Operation *op : llvm::reverse(made)) {
+    if (op == end || llvm::all_of(op->getUsers(), [&](Operation *user) {
+          Operation *outer = block->findAncestorOpInBlock(*user);
+          return outer && made.contains(outer) && !stay.contains(outer);
+        }))
+      continue;
+    stay.insert(op);
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    if (generic && llvm::any_of(*generic.getBody(), [&](Operation &inner) {
+          return isa<math::ExpOp>(inner) ||
+                 (isa<arith::AddFOp>(inner) && generic.getNumReductionLoops() != 0);
+        }))
+      return true;
+  }
+  return false;
+}
+
+std::optional<std::pair<Term, Term>> Matcher::square(Term term) {
+  if (auto factors = binary<arith::MulFOp>(term))
+    return factors;
+  std::optional<std::pair<Term, Term>> power = binary<math::FPowIOp>(term);
+  if (power ? !isInteger(power->second, 2)
+            : !(power = binary<math::PowFOp>(term)) || !isFloat(power->second, 2.0))
+    return std::nullopt;
+  return std::pair(power->first, power->first);
+}
+
 //===----------------------------------------------------------------------===//
-// LayerNorm
+// LayerNorm and RMSNorm
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// `(x - mean) * rsqrt(variance + eps) * gamma + beta` over the last `axes`
-/// dimensions.
-class LayerNorm : public Matcher {
+/// What norms over the last `axes` dimensions have in common.
+class TrailingNorm : public Matcher {
 public:
-  LayerNorm(Value root, int64_t axes)
+  TrailingNorm(Value root, int64_t axes)
       : Matcher(getElementTypeOrSelf(root)), root(cast<TypedValue<RankedTensorType>>(root)),
         axes(axes) {
     for (int64_t size : this->root.getType().getShape().take_back(axes))
       count *= double(size);
   }
+
+protected:
+  TypedValue<RankedTensorType> root;
+  int64_t axes;
+  double count = 1; // of elements a row
+  SmallVector<int64_t> point;
+  Value x;
+  double eps = 0;
+
+  /// The root's element, whose place is `point` from then on.
+  Term makePoint();
+  Value matchInput(Term term);
+  Value matchWeight(Term term);
+  /// The sum that `term` divides by the number of a row's elements.
+  std::optional<Reduction> matchMeanOf(Term term);
+  /// Whether `term` is x at the row of `point` and the columns that `row`
+  /// reduces.
+  bool isColumn(Term term, const Reduction &row);
+
+  /// `scaled * rsqrt(moment + eps)`.
+  struct Split {
+    Term scaled, moment;
+    double eps;
+  };
+  /// The ways to read `term` as that, however it is spelled.
+  SmallVector<Split, 2> split(Term term);
+};
+
+/// `(x - mean) * rsqrt(variance + eps) * gamma + beta`.
+class LayerNorm : public TrailingNorm {
+public:
+  using TrailingNorm::TrailingNorm;
 
   bool match();
   Value build(OpBuilder &builder) {
@@ -458,35 +557,55 @@ public:
   }
 
 private:
-  TypedValue<RankedTensorType> root;
-  int64_t axes;
-  double count = 1; // of elements a row
-  SmallVector<int64_t> point;
-  Value x, gamma, beta;
-  double eps = 0;
+  Value gamma, beta;
 
-  Value matchWeight(Term term);
   bool matchScaled(Term term);
   bool matchNormalised(Term term);
-  bool matchRstd(Term term);
   bool matchVariance(Term term);
   bool matchCentered(Term term, const Reduction &row);
   bool matchMean(Term term);
-  /// The sum that `term` divides by the number of a row's elements.
-  std::optional<Reduction> matchMeanOf(Term term);
-  /// Whether `term` is x at the row of `point` and the columns that `row` reduces.
-  bool isColumn(Term term, const Reduction &row);
+};
+
+/// `x * rsqrt(mean(x^2) + eps) * gamma`.
+class RmsNorm : public TrailingNorm {
+public:
+  using TrailingNorm::TrailingNorm;
+
+  bool match();
+  Value build(OpBuilder &builder) {
+    return norm::RmsNormOp::create(builder, root.getLoc(), root.getType(), x, gamma,
+                                   builder.getI64IntegerAttr(axes), builder.getF64FloatAttr(eps),
+                                   UnitAttr());
+  }
+
+private:
+  Value gamma;
+
+  bool matchNormalised(Term term);
+  bool matchMeanSquare(Term term);
 };
 } // namespace
 
-Value LayerNorm::matchWeight(Term term) {
+Term TrailingNorm::makePoint() {
+  Term element = unfolder.makeElement(root);
+  for (const Coord &coord : *element.coords)
+    point.push_back(coord.variable);
+  return element;
+}
+
+Value TrailingNorm::matchInput(Term term) {
+  return findTensor(term, root.getType(),
+                    [&](ArrayRef<Coord> coords) { return isAt(coords, point); });
+}
+
+Value TrailingNorm::matchWeight(Term term) {
   auto wanted = RankedTensorType::get(root.getType().getShape().take_back(axes), type);
   return findTensor(term, wanted, [&](ArrayRef<Coord> coords) {
     return isAt(coords, ArrayRef(point).take_back(axes));
   });
 }
 
-bool LayerNorm::isColumn(Term term, const Reduction &row) {
+bool TrailingNorm::isColumn(Term term, const Reduction &row) {
   const Coords *place = getPlace(term, x);
   if (!place || !isAt(ArrayRef<Coord>(*place).drop_back(axes), ArrayRef(point).drop_back(axes)))
     return false;
@@ -505,11 +624,36 @@ bool LayerNorm::isColumn(Term term, const Reduction &row) {
   return read == reduced;
 }
 
-std::optional<Reduction> LayerNorm::matchMeanOf(Term term) {
+std::optional<Reduction> TrailingNorm::matchMeanOf(Term term) {
   auto quotient = binary<arith::DivFOp>(skipConversions(term));
   if (!quotient || !isFloat(quotient->second, count))
     return std::nullopt;
   return sum(skipConversions(quotient->first));
+}
+
+SmallVector<TrailingNorm::Split, 2> TrailingNorm::split(Term term) {
+  SmallVector<Split, 2> found;
+  auto add = [&](Term scaled, std::optional<Term> argument) {
+    auto terms = argument ? binary<arith::AddFOp>(skipConversions(*argument)) : std::nullopt;
+    if (!terms)
+      return;
+    for (auto [moment, shift] : {*terms, std::pair(terms->second, terms->first)})
+      if (std::optional<double> eps = floatConstant(shift);
+          eps && std::isfinite(*eps) && !std::signbit(*eps))
+        found.push_back({scaled, moment, *eps});
+  };
+  // A square root that divides rounds otherwise, but where one way gives 0, inf
+  // or NaN, so does the other.
+  if (auto quotient = binary<arith::DivFOp>(term))
+    add(quotient->first, unary<math::SqrtOp>(skipConversions(quotient->second)));
+  if (auto factors = binary<arith::MulFOp>(term))
+    for (auto [scaled, rstd] : {*factors, std::pair(factors->second, factors->first)}) {
+      Term inverse = skipConversions(rstd);
+      add(scaled, unary<math::RsqrtOp>(inverse));
+      if (auto quotient = binary<arith::DivFOp>(inverse); quotient && isFloat(quotient->first, 1.0))
+        add(scaled, unary<math::SqrtOp>(skipConversions(quotient->second)));
+    }
+  return found;
 }
 
 bool LayerNorm::matchMean(Term term) {
@@ -524,46 +668,16 @@ bool LayerNorm::matchCentered(Term term, const Reduction &row) {
 
 bool LayerNorm::matchVariance(Term term) {
   std::optional<Reduction> row = matchMeanOf(term);
-  if (!row)
-    return false;
-  Term square = skipConversions(row->body);
-  if (auto factors = binary<arith::MulFOp>(square))
-    return matchCentered(factors->first, *row) && matchCentered(factors->second, *row);
-  if (auto power = binary<math::FPowIOp>(square))
-    return isInteger(power->second, 2) && matchCentered(power->first, *row);
-  if (auto power = binary<math::PowFOp>(square))
-    return isFloat(power->second, 2.0) && matchCentered(power->first, *row);
-  return false;
-}
-
-bool LayerNorm::matchRstd(Term term) {
-  auto argument = unary<math::RsqrtOp>(skipConversions(term));
-  if (!argument)
-    return false;
-  auto terms = binary<arith::AddFOp>(skipConversions(*argument));
-  if (!terms)
-    return false;
-  for (auto [variance, shift] : {*terms, std::pair(terms->second, terms->first)}) {
-    std::optional<double> value = floatConstant(shift);
-    if (!value || !std::isfinite(*value) || std::signbit(*value) || !matchVariance(variance))
-      continue;
-    eps = *value;
-    return true;
-  }
-  return false;
+  auto factors = row ? square(skipConversions(row->body)) : std::nullopt;
+  return factors && matchCentered(factors->first, *row) && matchCentered(factors->second, *row);
 }
 
 bool LayerNorm::matchNormalised(Term term) {
-  auto factors = binary<arith::MulFOp>(term);
-  if (!factors)
-    return false;
-  for (auto [centered, rstd] : {*factors, std::pair(factors->second, factors->first)}) {
-    auto difference = binary<arith::SubFOp>(centered);
-    if (!difference)
-      continue;
-    x = findTensor(difference->first, root.getType(),
-                   [&](ArrayRef<Coord> coords) { return isAt(coords, point); });
-    if (x && matchMean(difference->second) && matchRstd(rstd))
+  for (const Split &way : split(term)) {
+    auto difference = binary<arith::SubFOp>(way.scaled);
+    eps = way.eps;
+    if (difference && (x = matchInput(difference->first)) && matchMean(difference->second) &&
+        matchVariance(way.moment))
       return true;
   }
   return false;
@@ -579,9 +693,7 @@ bool LayerNorm::matchScaled(Term term) {
 }
 
 bool LayerNorm::match() {
-  Term element = unfolder.makeElement(root);
-  for (const Coord &coord : *element.coords)
-    point.push_back(coord.variable);
+  Term element = makePoint();
   if (auto terms = binary<arith::AddFOp>(element))
     for (auto [scaled, weight] : {*terms, std::pair(terms->second, terms->first)})
       if ((beta = matchWeight(weight)) && matchScaled(scaled))
@@ -590,101 +702,200 @@ bool LayerNorm::match() {
   return matchScaled(element);
 }
 
+bool RmsNorm::matchMeanSquare(Term term) {
+  std::optional<Reduction> row = matchMeanOf(term);
+  auto factors = row ? square(skipConversions(row->body)) : std::nullopt;
+  return factors && isColumn(factors->first, *row) && isColumn(factors->second, *row);
+}
+
+bool RmsNorm::matchNormalised(Term term) {
+  for (const Split &way : split(term)) {
+    eps = way.eps;
+    if ((x = matchInput(way.scaled)) && matchMeanSquare(way.moment))
+      return true;
+  }
+  return false;
+}
+
+bool RmsNorm::match() {
+  Term element = makePoint();
+  if (auto factors = binary<arith::MulFOp>(element))
+    for (auto [scaled, weight] : {*factors, std::pair(factors->second, factors->first)})
+      if ((gamma = matchWeight(weight)) && matchNormalised(scaled))
+        return !isShared(x, root);
+  gamma = {};
+  return matchNormalised(element) && !isShared(x, root);
+}
+
 //===----------------------------------------------------------------------===//
-// Log-softmax and cross-entropy
+// Softmax, its logarithm, logsumexp and cross-entropy
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// `(x - max) - log(sum(exp(x - max)))` along one axis.
-class LogSoftmaxMatcher : public Matcher {
+/// The softmax along one axis, and its logarithm.
+class SoftmaxMatcher : public Matcher {
 public:
   using Matcher::Matcher;
 
-  /// Finds x of type `wanted`, of which `term` is the log-softmax in the row at
-  /// `rows` (one variable a dimension; the axis' is ignored); `place` is where x
-  /// is read along the axis.
+  /// Finds x of type `wanted`, of which `term`, `exp(x - max) / sum(exp(x -
+  /// max))`, is the softmax in the row at `rows`; the rest is as for the
+  /// logarithm.
+  bool matchSoftmax(Term term, RankedTensorType wanted, ArrayRef<int64_t> rows, int64_t axis);
+
+  /// The same of `(x - max) - log(sum(exp(x - max)))`. Finds x of type
+  /// `wanted`, of which `term` is the log-softmax in the row at `rows` (one
+  /// variable a dimension; the axis' is ignored); `place` is where x is read
+  /// along the axis.
   bool matchLogSoftmax(Term term, RankedTensorType wanted, ArrayRef<int64_t> rows, int64_t axis);
 
   Value x;
   Coord place;
 
-private:
+protected:
   SmallVector<int64_t> point;
   int64_t axis = 0;
 
   bool isInRow(ArrayRef<Coord> coords) const;
   bool isColumn(Term term, const Reduction &row);
+  /// Finds x of `x - max`.
+  bool matchShifted(Term term, RankedTensorType wanted);
   bool matchMax(Term term);
-  bool matchSumOfExp(Term term);
+  /// Whether `term` is the sum of `exp(x - shift)`, for a shift that is
+  /// accepted.
+  bool matchSumOfExp(Term term, llvm::function_ref<bool(Term)> matchShift);
+  bool matchSumOfExp(Term term) {
+    return matchSumOfExp(term, [&](Term shift) { return matchMax(shift); });
+  }
 };
 
-class LogSoftmax : public LogSoftmaxMatcher {
+/// A root of which the softmax or its logarithm is along `axis`.
+class SoftmaxRoot : public SoftmaxMatcher {
 public:
-  LogSoftmax(Value root, int64_t axis)
-      : LogSoftmaxMatcher(getElementTypeOrSelf(root)),
-        root(cast<TypedValue<RankedTensorType>>(root)), axis(axis) {}
+  SoftmaxRoot(Value root, int64_t axis)
+      : SoftmaxMatcher(getElementTypeOrSelf(root)), root(cast<TypedValue<RankedTensorType>>(root)),
+        axis(axis) {}
 
-  bool match() {
+protected:
+  TypedValue<RankedTensorType> root;
+  int64_t axis;
+
+  using Match = bool (SoftmaxMatcher::*)(Term, RankedTensorType, ArrayRef<int64_t>, int64_t);
+  bool matchRoot(Match match) {
     Term element = unfolder.makeElement(root);
     SmallVector<int64_t> point;
     for (const Coord &coord : *element.coords)
       point.push_back(coord.variable);
-    return matchLogSoftmax(element, root.getType(), point, axis) && place.isVariable(point[axis]);
+    return (this->*match)(element, root.getType(), point, axis) && place.isVariable(point[axis]);
   }
+};
+
+struct Softmax : SoftmaxRoot {
+  using SoftmaxRoot::SoftmaxRoot;
+  bool match() { return matchRoot(&Softmax::matchSoftmax) && !isShared(x, root); }
+  Value build(OpBuilder &builder) {
+    Value empty = tensor::EmptyOp::create(builder, root.getLoc(), root.getType().getShape(), type);
+    return linalg::SoftmaxOp::create(builder, root.getLoc(), root.getType(), x, empty,
+                                     builder.getI64IntegerAttr(axis))
+        .getResult()[0];
+  }
+};
+
+struct LogSoftmax : SoftmaxRoot {
+  using SoftmaxRoot::SoftmaxRoot;
+  bool match() { return matchRoot(&LogSoftmax::matchLogSoftmax); }
   Value build(OpBuilder &builder) {
     return norm::LogSoftmaxOp::create(builder, root.getLoc(), root.getType(), x,
                                       builder.getI64IntegerAttr(axis));
   }
+};
+
+/// `log(sum(exp(x - shift))) + shift` along one axis, where the shift is the
+/// maximum, or 0 where that is infinite.
+class Logsumexp : public SoftmaxMatcher {
+public:
+  explicit Logsumexp(Value root)
+      : SoftmaxMatcher(getElementTypeOrSelf(root)), root(cast<TypedValue<RankedTensorType>>(root)) {
+  }
+
+  bool match();
+  Value build(OpBuilder &builder);
 
 private:
   TypedValue<RankedTensorType> root;
-  int64_t axis;
+
+  /// Finds x, its axis and the point from what `sum` adds up.
+  bool findInput(Term sum, ArrayRef<int64_t> rows);
+  bool matchShift(Term term);
+  RankedTensorType getRowsType() const;
 };
 
-/// The mean over the targets that are not ignored of minus the log-softmax at
-/// the target.
-class CrossEntropy : public LogSoftmaxMatcher {
+/// Minus the log-softmax at the target, 0 where that is ignored: by row, their
+/// sum, or their mean over the targets that are not ignored. With label
+/// smoothing a part of it is of all classes.
+class CrossEntropy : public SoftmaxMatcher {
 public:
-  explicit CrossEntropy(Value root) : LogSoftmaxMatcher(getElementTypeOrSelf(root)), root(root) {}
+  CrossEntropy(Value root, norm::Reduction reduction)
+      : SoftmaxMatcher(getElementTypeOrSelf(root)), root(cast<TypedValue<RankedTensorType>>(root)),
+        reduction(reduction) {}
 
   bool match();
   Value build(OpBuilder &builder) {
     return norm::SoftmaxCrossEntropyOp::create(builder, root.getLoc(), root.getType(), x, targets,
-                                               norm::Reduction::mean, uint64_t(ignoreIndex),
-                                               APFloat(0.0));
+                                               reduction, uint64_t(ignoreIndex),
+                                               APFloat(smoothing));
   }
 
 private:
-  Value root, targets;
+  TypedValue<RankedTensorType> root;
+  norm::Reduction reduction;
+  SmallVector<int64_t> losses; // the root's point
+  Value targets;
   int64_t ignoreIndex = 0;
+  double smoothing = 0;
 
-  /// Whether `term` says that the target at `rows` is not ignored.
-  bool matchKept(Term term, ArrayRef<int64_t> rows);
-  bool matchTotal(const Reduction &total);
-  bool matchCount(Term term);
-  bool matchClass(Term term, ArrayRef<int64_t> rows);
+  /// What is reduced: a value of the row at `point`, unless `condition`, which
+  /// then is not `isKept`, says that its target is ignored.
+  struct Row {
+    Term value, condition;
+    bool isKept = true;
+    SmallVector<int64_t> point;
+    std::optional<Term> count; // that a mean divides by
+  };
+  std::optional<Row> matchReduction(Term term);
+  bool findTargets(Term condition, const Row &row);
+  /// Whether `term` says that the target at `point` is not ignored, or that it
+  /// is.
+  std::optional<bool> matchKept(Term term, ArrayRef<int64_t> point);
+  bool matchGuard(const Row &row);
+  bool matchClass(Term term, ArrayRef<int64_t> point);
+  /// Whether `term` is the loss by the target, or by all classes.
+  bool matchPicked(Term term);
+  bool matchUniform(Term term);
+  /// A term and its constant factor.
+  std::optional<std::pair<Term, double>> matchWeighted(Term term);
+  bool matchSmoothing(double picked, double uniform);
 };
 } // namespace
 
-bool LogSoftmaxMatcher::isInRow(ArrayRef<Coord> coords) const {
+bool SoftmaxMatcher::isInRow(ArrayRef<Coord> coords) const {
   for (auto [dim, coord] : llvm::enumerate(coords))
     if (int64_t(dim) != axis && !coord.isVariable(point[dim]))
       return false;
   return true;
 }
 
-bool LogSoftmaxMatcher::isColumn(Term term, const Reduction &row) {
+bool SoftmaxMatcher::isColumn(Term term, const Reduction &row) {
   const Coords *read = getPlace(term, x);
   return read && isInRow(*read) && row.variables.size() == 1 &&
          (*read)[axis].isVariable(row.variables.front());
 }
 
-bool LogSoftmaxMatcher::matchMax(Term term) {
+bool SoftmaxMatcher::matchMax(Term term) {
   std::optional<Reduction> row = maximum(skipConversions(term));
   return row && isColumn(row->body, *row);
 }
 
-bool LogSoftmaxMatcher::matchSumOfExp(Term term) {
+bool SoftmaxMatcher::matchSumOfExp(Term term, llvm::function_ref<bool(Term)> matchShift) {
   std::optional<Reduction> row = sum(skipConversions(term));
   if (!row)
     return false;
@@ -692,17 +903,12 @@ bool LogSoftmaxMatcher::matchSumOfExp(Term term) {
   if (!exponent)
     return false;
   auto difference = binary<arith::SubFOp>(skipConversions(*exponent));
-  return difference && isColumn(difference->first, *row) && matchMax(difference->second);
+  return difference && isColumn(difference->first, *row) && matchShift(difference->second);
 }
 
-bool LogSoftmaxMatcher::matchLogSoftmax(Term term, RankedTensorType wanted, ArrayRef<int64_t> rows,
-                                        int64_t axis) {
-  point.assign(rows.begin(), rows.end());
-  this->axis = axis;
-  auto terms = binary<arith::SubFOp>(term);
-  auto shifted = terms ? binary<arith::SubFOp>(terms->first) : std::nullopt;
-  auto logarithm = terms ? unary<math::LogOp>(terms->second) : std::nullopt;
-  if (!shifted || !logarithm)
+bool SoftmaxMatcher::matchShifted(Term term, RankedTensorType wanted) {
+  auto shifted = binary<arith::SubFOp>(term);
+  if (!shifted)
     return false;
   x = findTensor(shifted->first, wanted, [&](ArrayRef<Coord> coords) {
     bool accepted = isInRow(coords);
@@ -710,57 +916,219 @@ bool LogSoftmaxMatcher::matchLogSoftmax(Term term, RankedTensorType wanted, Arra
       place = coords[axis];
     return accepted;
   });
-  return x && matchMax(shifted->second) && matchSumOfExp(*logarithm);
+  return x && matchMax(shifted->second);
 }
 
-bool CrossEntropy::matchKept(Term term, ArrayRef<int64_t> rows) {
-  auto comparison = dyn_cast_or_null<arith::CmpIOp>(unfolder.getOp(term));
-  if (!comparison || comparison.getPredicate() != arith::CmpIPredicate::ne)
-    return false;
-  Term target = unfolder.getOperand(term, 0);
-  std::optional<int64_t> ignored = integerConstant(unfolder.getOperand(term, 1));
-  const Coords *read = getPlace(target, targets);
-  return ignored == ignoreIndex && read && isAt(*read, rows);
+bool SoftmaxMatcher::matchSoftmax(Term term, RankedTensorType wanted, ArrayRef<int64_t> rows,
+                                  int64_t axis) {
+  point.assign(rows.begin(), rows.end());
+  this->axis = axis;
+  auto quotient = binary<arith::DivFOp>(term);
+  auto exponent = quotient ? unary<math::ExpOp>(quotient->first) : std::nullopt;
+  return exponent && matchShifted(*exponent, wanted) && matchSumOfExp(quotient->second);
 }
 
-bool CrossEntropy::matchClass(Term term, ArrayRef<int64_t> rows) {
-  auto number = unary<arith::IndexCastOp>(term);
-  if (!number || !isa_and_present<arith::SelectOp>(unfolder.getOp(*number)))
-    return false;
-  Term target = unfolder.getOperand(*number, 1);
-  const Coords *read = getPlace(target, targets);
-  return matchKept(unfolder.getOperand(*number, 0), rows) && read && isAt(*read, rows) &&
-         isInteger(unfolder.getOperand(*number, 2), 0);
+bool SoftmaxMatcher::matchLogSoftmax(Term term, RankedTensorType wanted, ArrayRef<int64_t> rows,
+                                     int64_t axis) {
+  point.assign(rows.begin(), rows.end());
+  this->axis = axis;
+  auto terms = binary<arith::SubFOp>(term);
+  auto logarithm = terms ? unary<math::LogOp>(terms->second) : std::nullopt;
+  return logarithm && matchShifted(terms->first, wanted) && matchSumOfExp(*logarithm);
 }
 
-bool CrossEntropy::matchTotal(const Reduction &total) {
-  Term loss = total.body;
-  if (!isa_and_present<arith::SelectOp>(unfolder.getOp(loss)) ||
-      !isFloat(unfolder.getOperand(loss, 2), 0.0))
+bool Logsumexp::findInput(Term sum, ArrayRef<int64_t> rows) {
+  std::optional<Reduction> row = Matcher::sum(sum);
+  auto exponent = row ? unary<math::ExpOp>(skipConversions(row->body)) : std::nullopt;
+  auto difference = exponent ? binary<arith::SubFOp>(skipConversions(*exponent)) : std::nullopt;
+  if (!difference || row->variables.size() != 1 || row->variables.front() == 0)
     return false;
+  for (std::optional<Term> at = difference->first; at; at = unfolder.step(*at)) {
+    auto tensor = at->isElement() ? cast<RankedTensorType>(at->value.getType()) : nullptr;
+    if (!tensor || !tensor.hasStaticShape() || tensor.getElementType() != type ||
+        llvm::any_of(*at->coords, [](const Coord &coord) { return coord.computed.value; }))
+      continue;
+    SmallVector<int64_t> variables, others;
+    int64_t dim = -1;
+    for (auto [index, coord] : llvm::enumerate(*at->coords)) {
+      variables.push_back(coord.variable);
+      if (coord.isVariable(row->variables.front()))
+        dim = index;
+      else if (!coord.isVariable(0))
+        others.push_back(coord.variable);
+    }
+    if (dim < 0 || ArrayRef(others) != rows)
+      continue;
+    x = at->value;
+    axis = dim;
+    point = variables;
+  }
+  return bool(x);
+}
 
-  // The comparison names the targets and the ignored index.
-  Term kept = unfolder.getOperand(loss, 0);
-  if (!isa_and_present<arith::CmpIOp>(unfolder.getOp(kept)))
+bool Logsumexp::matchShift(Term term) {
+  term = skipConversions(term);
+  if (!isa_and_present<arith::SelectOp>(unfolder.getOp(term)))
     return false;
-  Term target = unfolder.resolve(unfolder.getOperand(kept, 0));
-  std::optional<int64_t> ignored = integerConstant(unfolder.getOperand(kept, 1));
+  Term condition = unfolder.getOperand(term, 0);
+  auto comparison = dyn_cast_or_null<arith::CmpFOp>(unfolder.getOp(condition));
+  if (!comparison || !isFloat(unfolder.getOperand(condition, 1), HUGE_VAL))
+    return false;
+  auto compared = unary<math::AbsFOp>(skipConversions(unfolder.getOperand(condition, 0)));
+  if (!compared || !matchMax(*compared))
+    return false;
+  // Which way a NaN goes makes no difference: the sum is NaN then.
+  using enum arith::CmpFPredicate;
+  arith::CmpFPredicate predicate = comparison.getPredicate();
+  bool isInfinite = predicate == OEQ || predicate == UEQ;
+  if (!isInfinite && predicate != ONE && predicate != UNE && predicate != OLT && predicate != ULT)
+    return false;
+  return isFloat(unfolder.getOperand(term, isInfinite ? 1 : 2), 0.0) &&
+         matchMax(unfolder.getOperand(term, isInfinite ? 2 : 1));
+}
+
+RankedTensorType Logsumexp::getRowsType() const {
+  auto type = cast<RankedTensorType>(x.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape.erase(shape.begin() + axis);
+  return type.clone(shape);
+}
+
+bool Logsumexp::match() {
+  Term element = unfolder.makeElement(root);
+  SmallVector<int64_t> rows;
+  for (const Coord &coord : *element.coords)
+    if (!coord.isVariable(0))
+      rows.push_back(coord.variable);
+  auto terms = binary<arith::AddFOp>(element);
+  if (!terms)
+    return false;
+  for (auto [logarithm, shift] : {*terms, std::pair(terms->second, terms->first)}) {
+    auto argument = unary<math::LogOp>(skipConversions(logarithm));
+    if (!argument)
+      continue;
+    Term sum = skipConversions(*argument);
+    if (auto positive = unary<math::AbsFOp>(sum)) // as JAX has it: no sum here is negative
+      sum = skipConversions(*positive);
+    x = {};
+    auto isShift = [&](Term term) { return matchShift(term); };
+    if (!findInput(sum, rows) || !matchSumOfExp(sum, isShift) || !matchShift(shift))
+      continue;
+    return !isShared(x, root) && (getRowsType() == root.getType() ||
+                                  getReassociationIndicesForReshape(getRowsType(), root.getType()));
+  }
+  return false;
+}
+
+Value Logsumexp::build(OpBuilder &builder) {
+  RankedTensorType type = getRowsType();
+  Value rows = norm::LogsumexpOp::create(builder, root.getLoc(), type, x, uint64_t(axis));
+  if (type == root.getType())
+    return rows;
+  auto groups = *getReassociationIndicesForReshape(type, root.getType());
+  if (type.getRank() < root.getType().getRank())
+    return tensor::ExpandShapeOp::create(builder, root.getLoc(), root.getType(), rows, groups);
+  return tensor::CollapseShapeOp::create(builder, root.getLoc(), root.getType(), rows, groups);
+}
+
+std::optional<CrossEntropy::Row> CrossEntropy::matchReduction(Term term) {
+  Row row;
+  row.point = losses;
+  if (reduction == norm::Reduction::mean) {
+    auto quotient = binary<arith::DivFOp>(term);
+    if (!quotient)
+      return std::nullopt;
+    term = quotient->first;
+    row.count = quotient->second;
+  }
+  if (reduction != norm::Reduction::none) {
+    std::optional<Reduction> total = sum(term);
+    if (!total)
+      return std::nullopt;
+    term = total->body;
+    row.point = total->variables;
+  }
+  if (!isa_and_present<arith::SelectOp>(unfolder.getOp(term)))
+    return std::nullopt;
+  row.isKept = isFloat(unfolder.getOperand(term, 2), 0.0);
+  if (!row.isKept && !isFloat(unfolder.getOperand(term, 1), 0.0))
+    return std::nullopt;
+  row.condition = unfolder.getOperand(term, 0);
+  row.value = unfolder.getOperand(term, row.isKept ? 1 : 2);
+  return row;
+}
+
+/// The comparison of a row's condition names the targets and the ignored index.
+bool CrossEntropy::findTargets(Term condition, const Row &row) {
+  if (!isa_and_present<arith::CmpIOp>(unfolder.getOp(condition)))
+    return false;
+  Term target = unfolder.resolve(unfolder.getOperand(condition, 0));
+  std::optional<int64_t> ignored = integerConstant(unfolder.getOperand(condition, 1));
   if (!target.isElement() || !ignored)
     return false;
   targets = target.value;
   ignoreIndex = *ignored;
   auto integers = cast<RankedTensorType>(targets.getType());
-  if (!integers.hasStaticShape() || (!integers.getElementType().isSignlessInteger(64) &&
-                                     !integers.getElementType().isSignlessInteger(32)))
-    return false;
-  if (integers.getRank() != int64_t(total.variables.size()) || !matchKept(kept, total.variables))
-    return false;
+  return integers.hasStaticShape() && integers.getRank() == int64_t(row.point.size()) &&
+         (integers.getElementType().isSignlessInteger(64) ||
+          integers.getElementType().isSignlessInteger(32)) &&
+         (reduction != norm::Reduction::none || integers.getShape() == root.getType().getShape());
+}
 
-  auto probability = unary<arith::NegFOp>(unfolder.getOperand(loss, 1));
+std::optional<bool> CrossEntropy::matchKept(Term term, ArrayRef<int64_t> point) {
+  if (auto flipped = binary<arith::XOrIOp>(term)) {
+    std::optional<bool> kept = matchKept(flipped->first, point);
+    if (!kept || !isInteger(flipped->second, -1)) // true, of one bit
+      return std::nullopt;
+    return !*kept;
+  }
+  auto comparison = dyn_cast_or_null<arith::CmpIOp>(unfolder.getOp(term));
+  if (!comparison || (comparison.getPredicate() != arith::CmpIPredicate::ne &&
+                      comparison.getPredicate() != arith::CmpIPredicate::eq))
+    return std::nullopt;
+  Term target = unfolder.getOperand(term, 0);
+  std::optional<int64_t> ignored = integerConstant(unfolder.getOperand(term, 1));
+  const Coords *read = getPlace(target, targets);
+  if (ignored != ignoreIndex || !read || !isAt(*read, point))
+    return std::nullopt;
+  return comparison.getPredicate() == arith::CmpIPredicate::ne;
+}
+
+/// Whether what is chosen, and what a mean counts, are the targets that are not
+/// ignored.
+bool CrossEntropy::matchGuard(const Row &row) {
+  if (matchKept(row.condition, row.point) != row.isKept)
+    return false;
+  if (!row.count)
+    return true;
+  auto integer = unary<arith::SIToFPOp>(*row.count);
+  std::optional<Reduction> count = integer ? sum(*integer) : std::nullopt;
+  if (!count || count->variables.size() != row.point.size())
+    return false;
+  auto kept = unary<arith::ExtUIOp>(count->body);
+  return kept && matchKept(*kept, count->variables) == true;
+}
+
+bool CrossEntropy::matchClass(Term term, ArrayRef<int64_t> point) {
+  auto number = unary<arith::IndexCastOp>(term);
+  if (!number || !isa_and_present<arith::SelectOp>(unfolder.getOp(*number)))
+    return false;
+  Term target = unfolder.getOperand(*number, 1);
+  const Coords *read = getPlace(target, targets);
+  return matchKept(unfolder.getOperand(*number, 0), point) == true && read && isAt(*read, point) &&
+         isInteger(unfolder.getOperand(*number, 2), 0);
+}
+
+bool CrossEntropy::matchPicked(Term term) {
+  std::optional<Row> row = matchReduction(term);
+  if (!row || !findTargets(row->condition, *row) || !matchGuard(*row))
+    return false;
+  auto probability = unary<arith::NegFOp>(row->value);
   if (!probability)
     return false;
-  SmallVector<int64_t> rows = total.variables;
-  rows.push_back(0);
+  auto integers = cast<RankedTensorType>(targets.getType());
+  SmallVector<int64_t> point = row->point;
+  point.push_back(0);
   // The number of classes is in no op of the loss but the logits' type.
   for (std::optional<Term> at = probability; at; at = unfolder.step(*at)) {
     if (!at->isElement())
@@ -770,28 +1138,75 @@ bool CrossEntropy::matchTotal(const Reduction &total) {
         logits.getShape().drop_back() != integers.getShape() || logits.getElementType() != type)
       continue;
     // With one class, every target that counts is that one.
-    if (matchLogSoftmax(*at, logits, rows, integers.getRank()) &&
+    if (matchLogSoftmax(*at, logits, point, integers.getRank()) &&
         (logits.getShape().back() == 1 ||
-         (place.computed.value && matchClass(place.computed, total.variables))))
+         (place.computed.value && matchClass(place.computed, row->point))))
       return true;
   }
   return false;
 }
 
-bool CrossEntropy::matchCount(Term term) {
-  auto integer = unary<arith::SIToFPOp>(term);
-  std::optional<Reduction> count = integer ? sum(*integer) : std::nullopt;
-  if (!count ||
-      count->variables.size() != size_t(cast<RankedTensorType>(targets.getType()).getRank()))
+/// Must follow `matchPicked`.
+bool CrossEntropy::matchUniform(Term term) {
+  std::optional<Row> row = matchReduction(term);
+  if (!row || !matchGuard(*row))
     return false;
-  auto kept = unary<arith::ExtUIOp>(count->body);
-  return kept && matchKept(*kept, count->variables);
+  auto negated = unary<arith::NegFOp>(row->value);
+  std::optional<Reduction> classes = negated ? sum(*negated) : std::nullopt;
+  if (!classes || classes->variables.size() != 1)
+    return false;
+  Value logits = x;
+  auto type = cast<RankedTensorType>(logits.getType());
+  SmallVector<int64_t> point = row->point;
+  point.push_back(0);
+  return matchLogSoftmax(classes->body, type, point, type.getRank() - 1) && x == logits &&
+         place.isVariable(classes->variables.front());
+}
+
+std::optional<std::pair<Term, double>> CrossEntropy::matchWeighted(Term term) {
+  auto factors = binary<arith::MulFOp>(term);
+  if (!factors)
+    return std::nullopt;
+  for (auto [part, factor] : {*factors, std::pair(factors->second, factors->first)})
+    if (std::optional<double> weight = floatConstant(factor))
+      return std::pair(part, *weight);
+  return std::nullopt;
+}
+
+/// Whether some smoothing gives these weights, as the result's type holds them.
+bool CrossEntropy::matchSmoothing(double picked, double uniform) {
+  auto round = [&](double value) {
+    APFloat rounded(value);
+    bool losesInfo;
+    rounded.convert(cast<FloatType>(type).getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                    &losesInfo);
+    return rounded;
+  };
+  double classes = double(cast<RankedTensorType>(x.getType()).getShape().back());
+  for (double candidate : {uniform * classes, 1 - picked}) {
+    smoothing = candidate;
+    if (smoothing > 0 && smoothing <= 1 && 1 - smoothing < 1 &&
+        round(1 - smoothing) == round(picked) && round(smoothing / classes) == round(uniform))
+      return true;
+  }
+  return false;
 }
 
 bool CrossEntropy::match() {
-  auto quotient = binary<arith::DivFOp>(unfolder.makeElement(root));
-  std::optional<Reduction> total = quotient ? sum(quotient->first) : std::nullopt;
-  return total && matchTotal(*total) && matchCount(quotient->second);
+  Term element = unfolder.makeElement(root);
+  for (const Coord &coord : *element.coords)
+    losses.push_back(coord.variable);
+  auto terms = binary<arith::AddFOp>(element);
+  if (!terms)
+    return matchPicked(element);
+  auto first = matchWeighted(terms->first), second = matchWeighted(terms->second);
+  if (!first || !second)
+    return false;
+  for (auto [picked, uniform] : {std::pair(*first, *second), std::pair(*second, *first)})
+    if (matchPicked(picked.first) && matchUniform(uniform.first) &&
+        matchSmoothing(picked.second, uniform.second))
+      return true;
+  return false;
 }
 
 //===----------------------------------------------------------------------===//
@@ -814,7 +1229,8 @@ static void eraseUnused(ArrayRef<Operation *> ops, llvm::DenseSet<Operation *> &
   }
 }
 
-/// Erases what computes nothing that is used, such as the fills that raised ops started from.
+/// Erases what computes nothing that is used, such as the fills that raised ops
+/// started from.
 static void eraseDead(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
@@ -839,9 +1255,15 @@ static bool raise(linalg::GenericOp root, llvm::DenseSet<Operation *> &gone) {
     return false;
   Value result = root->getResult(0);
   if (type.getRank() == 0)
-    return raise(CrossEntropy(result), root, gone);
+    return raise(CrossEntropy(result, norm::Reduction::mean), root, gone) ||
+           raise(CrossEntropy(result, norm::Reduction::sum), root, gone) ||
+           raise(Logsumexp(result), root, gone);
+  if (raise(CrossEntropy(result, norm::Reduction::none), root, gone) ||
+      raise(Logsumexp(result), root, gone))
+    return true;
   for (int64_t axis = 0; axis < type.getRank(); ++axis)
     if (raise(LayerNorm(result, axis + 1), root, gone) ||
+        raise(RmsNorm(result, axis + 1), root, gone) || raise(Softmax(result, axis), root, gone) ||
         raise(LogSoftmax(result, axis), root, gone))
       return true;
   return false;

@@ -937,8 +937,11 @@ func.func @cross_entropy(%x: tensor<4x4xf32>, %target: tensor<4xi32>) -> tensor<
   return %mean : tensor<f32>
 }
 
+// A sum, of which some other quotient is returned.
 // CHECK-LABEL: func @cross_entropy_counts_others
-// CHECK-NOT:     norm.softmax_cross_entropy
+// CHECK-NOT:     norm.softmax_cross_entropy mean
+// CHECK:         norm.softmax_cross_entropy sum
+// CHECK:         arith.divf
 // CHECK:         return
 func.func @cross_entropy_counts_others(%x: tensor<4x4xf32>, %target: tensor<4xi32>) -> tensor<f32> {
   %zero = arith.constant 0.0 : f32
