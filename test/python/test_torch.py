@@ -187,6 +187,16 @@ def test_gelu(run, approximate):
     torch.testing.assert_close(result.double(), module(x.double()), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("affine", [True, False])
+def test_group_norm(run, affine):
+    module, x = nn.GroupNorm(2, 6, affine=affine), 10 + torch.randn(3, 6, 2, 5)
+    if affine:
+        nn.init.normal_(module.weight)
+        nn.init.normal_(module.bias)
+    result = run(weir.torch.export(module, (x,)))["output"]
+    torch.testing.assert_close(result.double(), module.double()(x.double()), rtol=0, atol=1e-5)
+
+
 def test_finite():
     check(torch.isfinite, torch.tensor([1.0, float("inf"), float("-inf"), float("nan")]))
     check(torch.isfinite, torch.tensor([1, 2]))

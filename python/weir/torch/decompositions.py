@@ -81,11 +81,38 @@ def _gelu(x: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
     return 0.5 * x * (1 + torch.erf(x * math.sqrt(0.5)))
 
 
+def _group_norm(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    n: int,
+    channels: int,
+    size: int,
+    groups: int,
+    eps: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A LayerNorm of each group, then the channels' weights.
+
+    torch's decomposition adds the mean to the bias and finds each channel's group in tables, which is three times the
+    kernels.
+    """
+    rows = x.reshape(n, groups, -1)
+    mean = rows.mean(-1, keepdim=True)
+    centered = rows - mean
+    rstd = torch.rsqrt((centered * centered).mean(-1, keepdim=True) + eps)
+    y = (centered * rstd).reshape(x.shape)
+    places = (1, channels, *[1] * (x.dim() - 2))
+    y = y if weight is None else y * weight.reshape(places)
+    y = y if bias is None else y + bias.reshape(places)
+    return y, mean.reshape(n, groups), rstd.reshape(n, groups)
+
+
 def get_table() -> dict[torch._ops.OpOverload, Callable]:
     """torch-mlir's table, with attention, and running sums and products as reductions of n by n elements."""
     return get_decomposition_table() | {
         aten.scaled_dot_product_attention.default: _attend,
         aten.gelu.default: _gelu,
+        aten.native_group_norm.default: _group_norm,
         aten.isfinite.default: _is_finite,
         aten.cumsum.default: _running(lambda values, dim: values.sum(dim), 0),
         aten.cumprod.default: _running(lambda values, dim: values.prod(dim), 1),
