@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
+#include "passes/Steps.h"
 
 #include "mlir/IR/Remarks.h"
 #include "weir/Analysis/Hazards.h"
@@ -43,16 +44,11 @@ struct AssignQueues : weir::impl::AssignQueuesPassBase<AssignQueues> {
     Effects &effects = getAnalysis<Effects>();
     Views &views = getAnalysis<Views>();
     markAllAnalysesPreserved();
-    if (count == 1)
-      return;
     getOperation().walk([&](func::FuncOp function) {
-      if (failed(assign(function, effects, views, count)))
+      if (failed(assignQueues(function, effects, views, count)))
         signalPassFailure();
     });
   }
-
-private:
-  LogicalResult assign(func::FuncOp function, Effects &effects, Views &views, int64_t count);
 };
 } // namespace
 
@@ -65,8 +61,10 @@ static double getBytes(const DispatchAccesses &accesses) {
   return bytes;
 }
 
-LogicalResult AssignQueues::assign(func::FuncOp function, Effects &effects, Views &views,
-                                   int64_t count) {
+LogicalResult weir::assignQueues(func::FuncOp function, Effects &effects, Views &views,
+                                 int64_t count) {
+  if (count == 1)
+    return success();
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands) || !*commands)
     return commands;

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
+#include "passes/Steps.h"
 
 #include "mlir/IR/Remarks.h"
 #include "weir/Analysis/Donation.h"
@@ -28,18 +29,27 @@ struct DonateBuffers : weir::impl::DonateBuffersPassBase<DonateBuffers> {
   void runOnOperation() override {
     Effects &effects = getAnalysis<Effects>();
     Views &views = getAnalysis<Views>();
+    Donation donation(views);
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (failed(donate(function, effects, views)))
+      if (failed(donateBuffers(function, effects, donation, /*report=*/true)))
         signalPassFailure();
     markAnalysesPreserved<Effects, Views>();
   }
+};
+
+/// Judges the pairs of one function.
+class Donor {
+public:
+  Donor(Donation &donation, bool report) : donation(&donation), report(report) {}
+
+  LogicalResult donate(func::FuncOp function, Effects &effects);
 
 private:
   CommandList list;
   std::vector<SmallVector<int64_t, 2>> users; ///< commands by allocation, in recorded order
-  std::shared_ptr<Donation> donation;
+  Donation *donation;
+  bool report;
 
-  LogicalResult donate(func::FuncOp function, Effects &effects, Views &views);
   DonationVerdict judge(int64_t command, unsigned target, const OperandAccess &source);
   void reportAllowed(schedule::DispatchOp dispatch, unsigned target, unsigned source);
   void reportRefused(schedule::DispatchOp dispatch, unsigned target, unsigned source,
@@ -66,8 +76,7 @@ static std::string getValueName(Value value) {
   return "an unnamed value";
 }
 
-DonationVerdict DonateBuffers::judge(int64_t command, unsigned target,
-                                     const OperandAccess &source) {
+DonationVerdict Donor::judge(int64_t command, unsigned target, const OperandAccess &source) {
   auto dispatch = cast<schedule::DispatchOp>(*list.dispatches[command]);
   if (DonationVerdict verdict = donation->checkFit(dispatch, target, source.operand);
       verdict.refusal)
@@ -82,7 +91,9 @@ DonationVerdict DonateBuffers::judge(int64_t command, unsigned target,
   return donation->prove(dispatch, target, source.operand);
 }
 
-void DonateBuffers::reportAllowed(schedule::DispatchOp dispatch, unsigned target, unsigned source) {
+void Donor::reportAllowed(schedule::DispatchOp dispatch, unsigned target, unsigned source) {
+  if (!report)
+    return;
   auto remark = remark::passed(dispatch.getLoc(),
                                remark::RemarkOpts::name("in-place").category("donate-buffers"));
   if (!remark)
@@ -94,8 +105,10 @@ void DonateBuffers::reportAllowed(schedule::DispatchOp dispatch, unsigned target
          << remark::metric("bytes", *schedule::getByteSize(cast<MemRefType>(to.getType())));
 }
 
-void DonateBuffers::reportRefused(schedule::DispatchOp dispatch, unsigned target, unsigned source,
-                                  const DonationVerdict &verdict) {
+void Donor::reportRefused(schedule::DispatchOp dispatch, unsigned target, unsigned source,
+                          const DonationVerdict &verdict) {
+  if (!report)
+    return;
   auto remark = remark::missed(dispatch.getLoc(),
                                remark::RemarkOpts::name("in-place").category("donate-buffers"));
   if (!remark)
@@ -107,15 +120,19 @@ void DonateBuffers::reportRefused(schedule::DispatchOp dispatch, unsigned target
          << remark::metric("witness", where) << remark::add("{0}", verdict.detail);
 }
 
-LogicalResult DonateBuffers::donate(func::FuncOp function, Effects &effects, Views &views) {
+LogicalResult weir::donateBuffers(func::FuncOp function, Effects &effects, Donation &donation,
+                                  bool report) {
+  return Donor(donation, report).donate(function, effects);
+}
+
+LogicalResult Donor::donate(func::FuncOp function, Effects &effects) {
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands) || !*commands)
     return commands;
-  FailureOr<CommandList> collected = collectAccesses(*commands, effects, views);
+  FailureOr<CommandList> collected = collectAccesses(*commands, effects, donation->getViews());
   if (failed(collected))
     return failure();
   list = std::move(*collected);
-  donation = std::make_shared<Donation>(views);
   users.assign(list.allocations.size(), {});
   for (auto [number, accesses] : llvm::enumerate(list.accesses.dispatches))
     for (const OperandAccess &access : accesses)
@@ -150,16 +167,17 @@ LogicalResult DonateBuffers::donate(func::FuncOp function, Effects &effects, Vie
           continue;
         }
         reportAllowed(dispatch, target, source);
-        permissions.push_back(schedule::PermissionAttr::get(&getContext(), target, source));
+        permissions.push_back(schedule::PermissionAttr::get(function.getContext(), target, source));
         allowed.insert(from);
       }
     }
     if (permissions.empty())
       dispatch->removeAttr(schedule::permissionsAttrName);
     else
-      dispatch->setAttr(schedule::permissionsAttrName, ArrayAttr::get(&getContext(), permissions));
+      dispatch->setAttr(schedule::permissionsAttrName,
+                        ArrayAttr::get(function.getContext(), permissions));
   }
-  Builder builder(&getContext());
+  Builder builder(function.getContext());
   for (auto &[value, verdict] : refused) {
     if (allowed.contains(value))
       continue;

@@ -98,7 +98,7 @@ LogicalResult InsertBarriers::order(func::FuncOp function, Effects &effects, Vie
   // What else stands between commands belongs where it is.
   auto isCommand = [](Operation &op) { return isa<schedule::CommandOpInterface>(op); };
   if (percent && llvm::all_of(block, isCommand) &&
-      failed(reorderCommands(*commands, effects, views, *percent)))
+      failed(reorderCommands(*commands, effects, views, *percent, limit)))
     return failure();
   FailureOr<CommandList> list = collectAccesses(*commands, effects, views);
   if (failed(list))

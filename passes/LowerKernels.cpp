@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
+#include "passes/Steps.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/IR/AsmState.h"
@@ -183,6 +184,8 @@ LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
                                          "makes for it alone; weir-form-kernels inserts a copy";
     buffers[value] = block->getArgument(body.getNumArguments() + index);
   }
+  schedule::KernelOp maker; // of what spares make again
+  SmallVector<unsigned> makerOperands;
   for (Operation &op : body.without_terminator()) {
     if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op)) {
       buffers[op.getResult(0)] = buffers.lookup(op.getOperand(0));
@@ -206,6 +209,11 @@ LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
       if (!buffers.contains(result))
         buffers[result] =
             memref::AllocOp::create(builder, op.getLoc(), getFlatType(result.getType()));
+    auto spare = kernel->getAttrOfType<IntegerAttr>(spareAttrName);
+    if (!spare) {
+      maker = kernel;
+      makerOperands = emitted->launch.operands;
+    }
     if (!emitted->launch.launches)
       continue;
     SmallVector<Value> operands;
@@ -214,9 +222,16 @@ LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
       operands.push_back(buffers.lookup(operand < inputs ? kernel.getInputs()[operand]
                                                          : kernel.getResult(operand - inputs)));
     }
-    schedule::DispatchOp::create(list, op.getLoc(), emitted->symbol,
-                                 list.getDenseI64ArrayAttr(emitted->launch.grid), operands,
-                                 /*wave=*/std::nullopt);
+    auto dispatch = schedule::DispatchOp::create(list, op.getLoc(), emitted->symbol,
+                                                 list.getDenseI64ArrayAttr(emitted->launch.grid),
+                                                 operands, /*wave=*/std::nullopt);
+    if (!spare)
+      continue;
+    if (!maker)
+      return kernel.emitOpError("is a spare with no kernel before it");
+    const unsigned *made =
+        llvm::find(makerOperands, unsigned(maker.getInputs().size() + spare.getInt()));
+    dispatch->setAttr(spareAttrName, list.getI64IntegerAttr(made - makerOperands.begin()));
   }
   for (Operation &op : llvm::make_early_inc_range(*block))
     if (isa<memref::AllocOp, memref::GetGlobalOp>(op) && op.use_empty())

@@ -38,6 +38,8 @@ struct PipelineOptions {
   bool requireDonation = false;
   /// How far commands may change places for fewer barriers: see `parseReorder`.
   std::string reorder = "safe";
+  /// The most bytes that an entry's arena may have; 0: any.
+  int64_t memoryLimit = 0;
 };
 
 /// Reads how far commands may change places: "off" is nothing, "safe" 0 and "N%" N,

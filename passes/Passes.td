@@ -138,6 +138,24 @@ def FormKernelsPass : Pass<"weir-form-kernels", "mlir::ModuleOp"> {
                            "mlir::tensor::TensorDialect"];
 }
 
+def AddSparesPass : Pass<"weir-add-spares", "mlir::ModuleOp"> {
+  let summary = "Adds kernels that make values again for less than those that made them.";
+  let description = [{
+    For a result that follows element by element from other results and inputs of its
+    kernel, where the kernel does more than that: a kernel of just those ops, behind
+    it. `weir.spare` names the result. Bits depend on shape, types and target, not on
+    what shares a kernel, so the spare makes the same.
+
+    weir-limit-memory takes spares as patterns; weir-schedule leaves them out.
+
+    Example, of a kernel that adds up rows to %sum and takes the square root to %root:
+    ```mlir
+    %again = schedule.kernel "again_64" (%sum) : (tensor<64xf32>) -> tensor<64xf32>
+        attributes {weir.spare = 1 : i64} {...}
+    ```
+  }];
+}
+
 def VerifyKernelsPass : Pass<"weir-verify-kernels", "mlir::ModuleOp"> {
   let summary = "Rejects what the kernels level does not hold.";
 }
@@ -221,6 +239,41 @@ def SchedulePass : Pass<"weir-schedule", "mlir::ModuleOp"> {
            "program: as written; memory: so that fewer bytes are live, if that is so.">];
 }
 
+def LimitMemoryPass : Pass<"weir-limit-memory", "mlir::ModuleOp"> {
+  let summary = "Schedules so that the arena has no more bytes than a limit.";
+  let description = [{
+    Stands in the place of weir-schedule, and does what that does. Where the arena
+    that weir-plan-memory would make of it is larger than `limit`, every dispatch
+    gets a wave of its own; where that is not enough, dispatches are repeated: a value
+    that is live at the peak and not used there is made again behind it, by the
+    same kernel from the same values, and so has the same bits.
+
+    What a dispatch reads must still be there, or is made again, too. No dispatch is
+    repeated that updates what it reads, or writes a part of a value, and none is
+    that would read a donated argument behind its last reader.
+
+    A dispatch with `weir.spare = N` is another way to make the value that is operand
+    N of the command before it. Spares are taken as patterns and leave the list.
+
+    The result says as a remark what each step brought. An error names the smallest
+    limit that fits and the largest values at the peak then.
+
+    Example, %t made again in the place of being kept while %u is there:
+    ```mlir
+    schedule.dispatch @k::@k [1, 1, 1] (%x, %t) wave 0 : (memref<64xf32>, memref<64xf32>)
+    schedule.dispatch @k::@k [1, 1, 1] (%t, %a) wave 1 : (memref<64xf32>, memref<64xf32>)
+    schedule.dispatch @k::@k [1, 1, 1] (%a, %u) wave 2 : (memref<64xf32>, memref<64xf32>)
+    schedule.dispatch @k::@k [1, 1, 1] (%u, %b) wave 3 : (memref<64xf32>, memref<64xf32>)
+    schedule.dispatch @k::@k [1, 1, 1] (%x, %t_again) wave 4 : (memref<64xf32>, memref<64xf32>)
+    schedule.dispatch @k::@k [1, 1, 1] (%t_again, %c) wave 5 : (memref<64xf32>, memref<64xf32>)
+    ```
+  }];
+  let options = [
+    Option<"limit", "limit", "int64_t", "0", "The most bytes that an arena may have.">,
+    Option<"effort", "effort", "int64_t", "200000", "As for weir-plan-memory.">];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
+}
+
 def DonateBuffersPass : Pass<"weir-donate-buffers", "mlir::ModuleOp"> {
   let summary = "Says which results may take the bytes of which operands.";
   let description = [{
@@ -288,7 +341,9 @@ def InsertBarriersPass : Pass<"weir-insert-barriers", "mlir::ModuleOp"> {
   }];
   let options = [
     Option<"reorder", "reorder", "std::string", "\"off\"",
-           "off, safe, or by how much the arena may grow, such as 10%.">];
+           "off, safe, or by how much the arena may grow, such as 10%.">,
+    Option<"limit", "limit", "int64_t", "0",
+           "Bytes that an arena that has no more does not grow beyond; 0: any.">];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
 }
 

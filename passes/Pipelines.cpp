@@ -33,6 +33,8 @@ static void addToKernels(OpPassManager &manager, const PipelineOptions &options)
   manager.addNestedPass<func::FuncOp>(createGeneralizeTensorsPass());
   manager.addPass(createCSEPass());
   manager.addPass(createFormKernelsPass());
+  if (options.memoryLimit > 0)
+    manager.addPass(createAddSparesPass());
 }
 
 static void addToDispatches(OpPassManager &manager, const PipelineOptions &) {
@@ -41,7 +43,13 @@ static void addToDispatches(OpPassManager &manager, const PipelineOptions &) {
 }
 
 static void addToPlaced(OpPassManager &manager, const PipelineOptions &options) {
-  manager.addPass(createSchedulePass());
+  if (options.memoryLimit > 0) {
+    LimitMemoryPassOptions memory;
+    memory.limit = options.memoryLimit;
+    manager.addPass(createLimitMemoryPass(memory));
+  } else {
+    manager.addPass(createSchedulePass());
+  }
   manager.addPass(createAssignQueuesPass());
   manager.addPass(createDonateBuffersPass());
   PlanMemoryPassOptions plan;
@@ -53,6 +61,7 @@ static void addToPlaced(OpPassManager &manager, const PipelineOptions &options) 
 static void addToOrdered(OpPassManager &manager, const PipelineOptions &options) {
   InsertBarriersPassOptions barriers;
   barriers.reorder = options.reorder;
+  barriers.limit = options.memoryLimit;
   manager.addPass(createInsertBarriersPass(barriers));
   manager.addPass(createInsertWorkgroupBarriersPass());
   manager.addPass(createRemoveRedundantWorkgroupBarriersPass());

@@ -11,6 +11,7 @@
 
 #include "passes/Passes.h"
 #include "passes/Slots.h"
+#include "passes/Steps.h"
 
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -68,7 +69,6 @@ struct PlanMemory : weir::impl::PlanMemoryPassBase<PlanMemory> {
 private:
   LogicalResult plan(func::FuncOp function, schedule::CommandsOp commands, Effects &effects,
                      Views &views);
-  FailureOr<SmallVector<Placed>> collect(func::FuncOp function, schedule::CommandsOp commands);
   LogicalResult checkDonation(func::FuncOp function, ArrayRef<Chain> chains);
   NewSlots place(func::FuncOp function, MutableArrayRef<Placed> values, const Placement &placement,
                  int64_t pinnedBytes);
@@ -125,8 +125,8 @@ static LogicalResult findUses(Placed &value, schedule::CommandsOp commands) {
 }
 
 /// The function's values that dispatches use; the others are erased.
-FailureOr<SmallVector<Placed>> PlanMemory::collect(func::FuncOp function,
-                                                   schedule::CommandsOp commands) {
+static FailureOr<SmallVector<Placed>> collect(func::FuncOp function,
+                                              schedule::CommandsOp commands) {
   SmallVector<Placed> values;
   bool ok = true;
   Attribute space;
@@ -337,6 +337,21 @@ static Placement placeCheapest(func::FuncOp function, ArrayRef<Placed> values,
     }
   }
   return isGreedy ? place(sources, effort) : best;
+}
+
+FailureOr<int64_t> weir::getArenaBytes(func::FuncOp function, int64_t effort) {
+  FailureOr<schedule::CommandsOp> commands = getCommands(function);
+  if (failed(commands) || !*commands)
+    return failure();
+  FailureOr<SmallVector<Placed>> values = collect(function, *commands);
+  if (failed(values))
+    return failure();
+  llvm::MapVector<Value, Value> sources = chooseSources(function, *commands);
+  try {
+    return placeCheapest(function, *values, std::move(sources), effort).plan.arenaBytes;
+  } catch (const Error &error) {
+    return function.emitOpError() << "cannot be placed: " << error.what();
+  }
 }
 
 /// Says of every donated argument that keeps its bytes why it does.

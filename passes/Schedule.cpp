@@ -10,10 +10,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
+#include "passes/Steps.h"
 
 #include "mlir/IR/Remarks.h"
 #include "weir/Analysis/Donation.h"
 #include "weir/Analysis/Hazards.h"
+#include "llvm/ADT/SetVector.h"
 
 #include <set>
 
@@ -42,20 +44,15 @@ struct Schedule : weir::impl::SchedulePassBase<Schedule> {
                                  << "' is unknown; it is program or memory";
       return signalPassFailure();
     }
+    dropSpares(getOperation());
     Effects &effects = getAnalysis<Effects>();
     Views &views = getAnalysis<Views>();
     getOperation().walk([&](func::FuncOp function) {
-      if (failed(setWaves(function, effects, views)))
+      if (failed(scheduleCommands(function, effects, views, schedule == "memory")))
         signalPassFailure();
     });
     markAnalysesPreserved<Effects, Views>();
   }
-
-private:
-  LogicalResult setWaves(func::FuncOp function, Effects &effects, Views &views);
-  std::vector<int64_t> chooseOrder(func::FuncOp function, const CommandList &list,
-                                   const std::vector<Hazard> &hazards);
-  void setValues(func::FuncOp function, schedule::CommandsOp commands, Views &views);
 };
 } // namespace
 
@@ -183,8 +180,8 @@ static int64_t getPeak(const CommandAccesses &accesses, const std::vector<Hazard
   return peak;
 }
 
-std::vector<int64_t> Schedule::chooseOrder(func::FuncOp function, const CommandList &list,
-                                           const std::vector<Hazard> &hazards) {
+static std::vector<int64_t> chooseOrder(func::FuncOp function, const CommandList &list,
+                                        const std::vector<Hazard> &hazards, bool forMemory) {
   Dependences dependences;
   dependences.after.resize(list.dispatches.size());
   for (size_t i = 0; i < hazards.size(); ++i)
@@ -192,7 +189,7 @@ std::vector<int64_t> Schedule::chooseOrder(func::FuncOp function, const CommandL
       dependences.add(hazards[i].from, hazards[i].to);
   addDonations(function, list, dependences);
   std::vector<int64_t> program = sort(dependences, nullptr, nullptr);
-  if (schedule != "memory")
+  if (!forMemory)
     return program;
 
   std::vector<int64_t> sizes = getSizes(list);
@@ -243,8 +240,8 @@ std::vector<int64_t> Schedule::chooseOrder(func::FuncOp function, const CommandL
 /// Writes down which value each operand is part of. Here every value has bytes of
 /// its own, so that can be seen; whoever moves values around later can be held to
 /// it.
-void Schedule::setValues(func::FuncOp function, schedule::CommandsOp commands, Views &views) {
-  Builder builder(&getContext());
+static void setValues(func::FuncOp function, schedule::CommandsOp commands, Views &views) {
+  Builder builder(function.getContext());
   StringAttr none = builder.getStringAttr("");
   SmallVector<Attribute> names;
   SmallVector<int64_t> bytes;
@@ -280,7 +277,32 @@ void Schedule::setValues(func::FuncOp function, schedule::CommandsOp commands, V
   function->setAttr(schedule::valueBytesAttrName, builder.getDenseI64ArrayAttr(bytes));
 }
 
-LogicalResult Schedule::setWaves(func::FuncOp function, Effects &effects, Views &views) {
+void weir::dropSpares(ModuleOp module) {
+  SmallVector<schedule::DispatchOp> spares;
+  module.walk([&](schedule::DispatchOp dispatch) {
+    if (dispatch->hasAttr(spareAttrName))
+      spares.push_back(dispatch);
+  });
+  if (spares.empty())
+    return;
+  llvm::SetVector<StringAttr> kernels;
+  for (schedule::DispatchOp spare : spares) {
+    kernels.insert(spare.getKernelAttr().getRootReference());
+    SmallVector<Value> operands(spare.getOperands());
+    spare.erase();
+    for (Value operand : operands)
+      if (auto alloc = operand.getDefiningOp<memref::AllocOp>(); alloc && alloc->use_empty())
+        alloc.erase();
+  }
+  SymbolTable symbols(module);
+  for (StringAttr name : kernels)
+    if (Operation *kernel = symbols.lookup(name);
+        kernel && SymbolTable::symbolKnownUseEmpty(name, module))
+      symbols.erase(kernel);
+}
+
+LogicalResult weir::scheduleCommands(func::FuncOp function, Effects &effects, Views &views,
+                                     bool forMemory) {
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands) || !*commands)
     return commands;
@@ -292,7 +314,7 @@ LogicalResult Schedule::setWaves(func::FuncOp function, Effects &effects, Views 
   auto isCommand = [](Operation &op) { return isa<schedule::CommandOpInterface>(op); };
   // What already stands between commands belongs where it is.
   if (llvm::all_of(block, isCommand)) {
-    std::vector<int64_t> order = chooseOrder(function, *list, hazards);
+    std::vector<int64_t> order = chooseOrder(function, *list, hazards, forMemory);
     if (!llvm::is_sorted(order)) {
       SmallVector<schedule::CommandOpInterface> sorted;
       for (int64_t number : order) {

@@ -280,7 +280,7 @@ static void moveSlots(const Slots &slots, const MemoryPlan &plan) {
 }
 
 LogicalResult weir::reorderCommands(schedule::CommandsOp commands, Effects &effects, Views &views,
-                                    int64_t percent) {
+                                    int64_t percent, int64_t most) {
   FailureOr<CommandList> list = collectAccesses(commands, effects, views);
   if (failed(list))
     return failure();
@@ -296,6 +296,8 @@ LogicalResult weir::reorderCommands(schedule::CommandsOp commands, Effects &effe
     int64_t whole = arenaBytes / 100, rest = arenaBytes % 100;
     if (percent == 0 || whole <= (limit - arenaBytes - rest * percent / 100) / percent)
       limit = arenaBytes + whole * percent + rest * percent / 100;
+    if (most > 0)
+      limit = std::max(arenaBytes, std::min(limit, most));
   }
   std::optional<Candidate> best;
   try {

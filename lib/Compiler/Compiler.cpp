@@ -88,10 +88,13 @@ public:
       : text(text), where(where), handler(&context, [this](Diagnostic &diagnostic) {
           if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
             sentences.push_back(describe(diagnostic));
+          if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
+            reports.push_back(diagnostic.str());
           return success();
         }) {}
 
   std::vector<std::string> sentences;
+  std::vector<std::string> reports; ///< what passes say of themselves
 
 private:
   StringRef text, where;
@@ -424,6 +427,12 @@ void weir::compile(const CompileOptions &options) {
       throw Error("--reorder=" + options.reorder +
                   " is none of off, safe, and by how much the arena may grow, such as 10%");
   }
+  if (options.memoryLimit) {
+    pipeline.memoryLimit = *options.memoryLimit;
+    if (*options.memoryLimit < 1)
+      throw Error("--memory-limit=" + std::to_string(*options.memoryLimit) +
+                  " is no number of bytes, 1 or more");
+  }
   std::vector<PipelineOptions> targets = readTargets(options.targets, pipeline);
   std::vector<Training> trainings = readTraining(options.train);
   const Level &firstOfTarget = findLevel("kernels", "level");
@@ -444,11 +453,18 @@ void weir::compile(const CompileOptions &options) {
   if (startsAfter("placed") && options.requireDonation)
     throw Error("--require-donation has no effect with --start-from=" + options.startFrom +
                 ": the module's memory is planned already");
+  if (startsAfter("placed") && options.memoryLimit)
+    throw Error("--memory-limit has no effect with --start-from=" + options.startFrom +
+                ": the module's memory is planned already");
   if (startsAfter("ordered") && !options.reorder.empty())
     throw Error("--reorder has no effect with --start-from=" + options.startFrom +
                 ": the module's barriers stand already");
   if (options.noReuse && options.requireDonation)
     throw Error("--no-reuse gives every value bytes of its own, --require-donation forbids that; "
+                "leave out one of them");
+
+  if (options.noReuse && options.memoryLimit)
+    throw Error("--no-reuse gives every value bytes of its own, --memory-limit has them share; "
                 "leave out one of them");
 
   std::string text = readGraph(options.input);
@@ -477,6 +493,9 @@ void weir::compile(const CompileOptions &options) {
                              ? std::vector<std::string>{where + ": the " + level.name.str() +
                                                         " level could not be made"}
                              : problems.sentences);
+    for (const std::string &report : std::exchange(problems.reports, {}))
+      if (level.name == "placed" && options.onReport)
+        options.onReport(targets.size() > 1 ? pipeline.target + ": " + report : report);
     if (!options.saveLevels.empty())
       saved.emplace_back(folder + level.name.str(), print(module));
   };

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <set>
 
 using namespace weir;
 using namespace weir::tool;
@@ -114,16 +115,26 @@ int tool::checkValues(const Artifact &artifact, const std::string &path, const E
     made[size_t(numbers[i])] = int64_t(i);
   std::vector<const Command *> dispatches = getDispatches(*plan);
   std::vector<Bytes> values(plan->values.size()); // as far as written
-  std::vector<size_t> last(plan->values.size(), 0);
   auto writes = [&](const Command &dispatch, size_t operand) {
     Access access = plan->kernels[size_t(dispatch.kernel)].operands[operand].access;
     return access == Access::Write || access == Access::Update;
   };
-  for (size_t number = 0; number < dispatches.size(); ++number)
-    for (size_t i = 0; i < dispatches[number]->operands.size(); ++i)
-      if (int64_t value = dispatches[number]->operands[i].value;
-          value >= 0 && writes(*dispatches[number], i))
-        last[size_t(value)] = number;
+  // A value is whole once its last part is written, and each time that it is made again.
+  std::set<std::pair<size_t, int64_t>> completes; // dispatch, value
+  std::vector<bool> isMadeNext(plan->values.size(), true);
+  for (size_t number = dispatches.size(); number-- > 0;) {
+    const Command &dispatch = *dispatches[number];
+    for (size_t i = 0; i < dispatch.operands.size(); ++i)
+      if (int64_t value = dispatch.operands[i].value;
+          value >= 0 && writes(dispatch, i) && isMadeNext[size_t(value)])
+        completes.insert({number, value});
+    for (size_t i = 0; i < dispatch.operands.size(); ++i)
+      if (int64_t value = dispatch.operands[i].value; value >= 0 && writes(dispatch, i)) {
+        const KernelOperand &effect = plan->kernels[size_t(dispatch.kernel)].operands[i];
+        isMadeNext[size_t(value)] = effect.access == Access::Write && effect.coversAll &&
+                                    dispatch.operands[i].bytes == plan->values[size_t(value)].bytes;
+      }
+  }
 
   progress.begin("running entry " + entry.name + " on " + device + ", one dispatch at a time");
   std::vector<Finding> findings;
@@ -135,12 +146,12 @@ int tool::checkValues(const Artifact &artifact, const std::string &path, const E
     Bytes &value = values[size_t(operand.value)];
     value.resize(size_t(plan->values[size_t(operand.value)].bytes));
     std::copy(data.begin(), data.end(), value.begin() + operand.from);
-    if (last[size_t(operand.value)] != number)
+    if (!completes.contains({number, operand.value}))
       return;
     const Tensor &written = reference.written[size_t(made[size_t(operand.value)])];
     const Tensor &wide = reference.wide[size_t(made[size_t(operand.value)])];
     Finding finding = {number, operand.value, written.spec.shape, {}};
-    finding.comparison = compare({written.spec, std::move(value)}, wide, tolerance);
+    finding.comparison = compare({written.spec, std::exchange(value, Bytes())}, wide, tolerance);
     if (!finding.comparison.passes && std::isfinite(finding.comparison.largestError))
       finding.comparison.passes =
           finding.comparison.largestError <= 8 * compare(written, wide, tolerance).largestError;

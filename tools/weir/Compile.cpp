@@ -3,6 +3,8 @@
 #include "CompilerProblems.h"
 #include "Output.h"
 
+#include <cctype>
+#include <iostream>
 #include <memory>
 
 using namespace weir;
@@ -65,6 +67,17 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
                    "How far dispatches may change places for fewer barriers: off; safe, the "
                    "default, the arena grows by nothing; N%, it may grow by N percent")
       ->type_name("off|safe|N%");
+  // What is read as a number of bytes would take a sign, too.
+  auto checkDigit = [](const std::string &text) {
+    return !text.empty() && std::isdigit(uint8_t(text[0])) ? "" : text + " is no number of bytes";
+  };
+  verb->add_option_function<int64_t>(
+          "--memory-limit", [options](int64_t bytes) { options->memoryLimit = bytes; },
+          "The most bytes that an entry's arena may have, such as 1048576 or 1MiB: dispatches "
+          "change places, and are repeated in place of keeping what they make, until it does")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
+      ->transform(CLI::Validator(checkDigit, ""))
+      ->type_name("BYTES");
   verb->add_option("--start-from", options->startFrom,
                    "The input is at this level already; its gate checks that")
       ->type_name("LEVEL");
@@ -75,12 +88,18 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
       ->type_name("DIR");
   verb->callback([options, &chosen] {
     chosen = [options] {
-      Progress progress;
-      progress.begin("reading " + options->input);
-      options->onLevel = [&](const std::string &level) {
-        progress.begin("compiling: level " + level);
-      };
-      reportProblems([&] { compile(*options); });
+      std::vector<std::string> reports;
+      options->onReport = [&](const std::string &report) { reports.push_back(report); };
+      {
+        Progress progress;
+        progress.begin("reading " + options->input);
+        options->onLevel = [&](const std::string &level) {
+          progress.begin("compiling: level " + level);
+        };
+        reportProblems([&] { compile(*options); });
+      }
+      for (const std::string &report : reports)
+        std::cerr << report << "\n";
       return Done;
     };
   });

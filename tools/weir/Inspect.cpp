@@ -56,18 +56,18 @@ static std::vector<Donation> getDonations(const Plan &plan, const EntrySpec &ent
 /// The names of the values that each slot holds, in the order of their use.
 static std::vector<std::vector<std::string>> getSlotValues(const Plan &plan) {
   std::vector<std::vector<std::string>> names(plan.slots.size());
-  std::set<int64_t> seen;
+  std::set<std::pair<int64_t, size_t>> seen; // a value that is made twice has two slots
   for (const Command &command : plan.commands)
     for (const PlanOperand &operand : command.operands) {
-      if (operand.value < 0 || plan.allocations[operand.allocation].kind != AllocationKind::Arena ||
-          !seen.insert(operand.value).second)
+      if (operand.value < 0 || plan.allocations[operand.allocation].kind != AllocationKind::Arena)
         continue;
       auto slot = std::find_if(plan.slots.begin(), plan.slots.end(), [&](const Slot &slot) {
         return slot.offset <= operand.offset &&
                operand.offset + operand.bytes <= slot.offset + slot.bytes &&
                slot.firstWave <= command.wave && command.wave <= slot.lastWave;
       });
-      if (slot != plan.slots.end())
+      if (slot != plan.slots.end() &&
+          seen.insert({operand.value, size_t(slot - plan.slots.begin())}).second)
         names[slot - plan.slots.begin()].push_back(plan.values[operand.value].name);
     }
   return names;

@@ -42,7 +42,8 @@ struct DonationVerdict {
   std::string detail;
 };
 
-/// Remembers access maps; lives as long as `views` and the kernels stay as they are.
+/// Remembers access maps; lives as long as the kernels stay as they are. Whoever
+/// changes views empties `views`.
 class Donation {
 public:
   explicit Donation(Views &views) : views(views) {}
@@ -56,6 +57,7 @@ public:
   DonationVerdict prove(schedule::DispatchOp dispatch, unsigned target, unsigned source);
 
   const View &getView(mlir::Value memref) { return views.get(memref); }
+  Views &getViews() { return views; }
 
 private:
   /// What is known of one kernel.

@@ -11,6 +11,7 @@
 #include "weir/Artifact/Profile.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,12 @@ struct CompileOptions {
   /// How far dispatches may change places for fewer barriers: "off"; "safe", the
   /// arena grows by nothing; "N%", it may grow by N percent. Empty: safe.
   std::string reorder;
+  /// The most bytes that the arena of an entry may have: dispatches change places
+  /// and are repeated until it does.
+  std::optional<int64_t> memoryLimit;
+  /// Called, when set, with a sentence on what was done for `memoryLimit`, for each
+  /// entry and target.
+  std::function<void(const std::string &)> onReport;
   /// Called, when set, as work on a level begins, with the level's name.
   std::function<void(const std::string &)> onLevel;
 };

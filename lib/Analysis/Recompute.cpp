@@ -1,0 +1,379 @@
+//===- Recompute.cpp - What to compute again for a lower peak -------------===//
+
+#include "weir/Analysis/Recompute.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <numeric>
+
+using namespace weir;
+
+//===----------------------------------------------------------------------===//
+// What is live
+//===----------------------------------------------------------------------===//
+
+/// Who takes whose bytes, by allocation, -1: nobody's; first what leads to a result.
+/// A value gives its bytes once and takes them once.
+static std::vector<int64_t> chooseTakers(const RecomputeProblem &problem,
+                                         const std::vector<std::pair<int64_t, int64_t>> &lives) {
+  std::vector<int64_t> taker(problem.allocations.size(), -1);
+  std::vector<bool> takes(problem.allocations.size());
+  for (bool toResults : {true, false})
+    for (auto [number, command] : llvm::enumerate(problem.commands))
+      for (auto [source, target] : command.inPlace)
+        if (problem.allocations[target].isResult == toResults &&
+            lives[source].second == int64_t(number) && lives[target].first == int64_t(number) &&
+            taker[source] < 0 && !takes[target]) {
+          taker[source] = target;
+          takes[target] = true;
+        }
+  // An argument gives its bytes to results alone, by way of others or not.
+  for (auto [number, buffer] : llvm::enumerate(problem.allocations)) {
+    int64_t last = number;
+    while (buffer.isDonated && taker[last] >= 0)
+      last = taker[last];
+    if (!problem.allocations[last].isResult && buffer.isDonated)
+      taker[number] = -1;
+  }
+  return taker;
+}
+
+LiveProfile weir::getLiveProfile(const RecomputeProblem &problem) {
+  LiveProfile profile;
+  size_t allocations = problem.allocations.size(), commands = problem.commands.size();
+  profile.lives.assign(allocations, {-1, -1});
+  for (auto [number, command] : llvm::enumerate(problem.commands))
+    for (const auto *list : {&command.reads, &command.writes})
+      for (int64_t allocation : *list) {
+        auto &[first, last] = profile.lives[allocation];
+        first = first < 0 ? number : first;
+        last = number;
+      }
+  std::vector<int64_t> taker = chooseTakers(problem, profile.lives);
+  std::vector<bool> isTaken(allocations);
+  for (int64_t target : taker)
+    if (target >= 0)
+      isTaken[target] = true;
+  profile.inArena.assign(allocations, false);
+  std::vector<int64_t> change(commands + 1);
+  for (size_t head = 0; head < allocations; ++head) {
+    if (isTaken[head] || profile.lives[head].first < 0)
+      continue;
+    bool elsewhere = problem.allocations[head].isDonated;
+    int64_t bytes = 0, last = head;
+    for (int64_t part = head; part >= 0; part = taker[part]) {
+      bytes = std::max(bytes, problem.allocations[part].bytes);
+      last = part;
+    }
+    if (elsewhere || problem.allocations[last].isResult)
+      continue;
+    for (int64_t part = head; part >= 0; part = taker[part])
+      profile.inArena[part] = problem.allocations[part].bytes > 0;
+    change[profile.lives[head].first] += bytes;
+    change[profile.lives[last].second + 1] -= bytes;
+  }
+  int64_t live = 0;
+  for (size_t number = 0; number < commands; ++number) {
+    live += change[number];
+    profile.live.push_back(live);
+    if (live > profile.peak) {
+      profile.peak = live;
+      profile.atPeak = 0;
+    }
+    profile.atPeak += live == profile.peak;
+  }
+  return profile;
+}
+
+//===----------------------------------------------------------------------===//
+// Carrying out
+//===----------------------------------------------------------------------===//
+
+std::vector<int64_t> weir::recompute(RecomputeProblem &problem, const Recomputation &step) {
+  std::vector<Computation> commands;
+  std::vector<int64_t> moved(problem.commands.size(), -1);
+  auto repeat = [&](const Repetition &repetition) {
+    const Computation &own =
+        (repetition.isRecipe ? problem.recipes : problem.commands)[repetition.number];
+    Computation again = own;
+    again.reads = repetition.reads;
+    again.writes = repetition.writes;
+    auto rename = [](int64_t &allocation, const auto &from, const auto &to) {
+      allocation = to[llvm::find(from, allocation) - from.begin()];
+    };
+    for (auto &[source, target] : again.inPlace) {
+      rename(source, own.reads, again.reads);
+      rename(target, own.writes, again.writes);
+    }
+    for (auto [from, to] : llvm::zip_equal(own.writes, again.writes)) {
+      const Buffered &buffer = problem.allocations[from];
+      if (to >= int64_t(problem.allocations.size()))
+        problem.allocations.resize(to + 1);
+      problem.allocations[to] = {buffer.bytes, buffer.value, false, false, false, true};
+    }
+    return again;
+  };
+  std::vector<Computation> repetitions;
+  for (const Repetition &repetition : step.repetitions)
+    repetitions.push_back(repeat(repetition));
+  for (auto [number, command] : llvm::enumerate(problem.commands)) {
+    if (int64_t(number) == step.before)
+      llvm::append_range(commands, repetitions);
+    moved[number] = commands.size();
+    commands.push_back(std::move(command));
+    if (int64_t(number) < step.before)
+      continue;
+    Computation &later = commands.back();
+    for (auto [from, to] : step.replaced) {
+      llvm::replace(later.reads, from, to);
+      for (auto &[source, target] : later.inPlace)
+        source = source == from ? to : source;
+    }
+  }
+  // Backwards, so that what only they read goes with them.
+  std::vector<int64_t> readers(problem.allocations.size());
+  for (const Computation &command : commands)
+    for (int64_t allocation : command.reads)
+      ++readers[allocation];
+  std::vector<int64_t> kept(commands.size());
+  for (int64_t number = commands.size() - 1; number >= 0; --number) {
+    Computation &command = commands[number];
+    bool isDead = command.mayRepeat && llvm::all_of(command.writes, [&](int64_t allocation) {
+                    const Buffered &buffer = problem.allocations[allocation];
+                    return buffer.mayCopy && readers[allocation] == 0;
+                  });
+    kept[number] = isDead ? -1 : 0;
+    if (isDead)
+      for (int64_t allocation : command.reads)
+        --readers[allocation];
+  }
+  problem.commands.clear();
+  for (auto [number, command] : llvm::enumerate(commands))
+    if (kept[number] >= 0) {
+      kept[number] = problem.commands.size();
+      problem.commands.push_back(std::move(command));
+    }
+  for (int64_t &number : moved)
+    number = kept[number];
+  return moved;
+}
+
+//===----------------------------------------------------------------------===//
+// Choosing
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Chooser {
+public:
+  Chooser(const RecomputeProblem &problem) : problem(problem), profile(getLiveProfile(problem)) {
+    size_t allocations = problem.allocations.size();
+    writer.assign(allocations, none);
+    for (auto [number, command] : llvm::enumerate(problem.commands))
+      for (int64_t allocation : command.writes)
+        writer[allocation] = writer[allocation] == none ? int64_t(number) : several;
+    int64_t values = 0;
+    for (const Buffered &buffer : problem.allocations)
+      values = std::max(values, buffer.value + 1);
+    holders.resize(values);
+    recipes.resize(values);
+    for (auto [number, buffer] : llvm::enumerate(problem.allocations))
+      holders[buffer.value].push_back(number);
+    for (auto [number, recipe] : llvm::enumerate(problem.recipes))
+      recipes[problem.allocations[recipe.writes.front()].value].push_back(number);
+  }
+
+  std::optional<Recomputation> choose();
+
+private:
+  static constexpr int64_t none = -1, several = -2;
+  static constexpr size_t mostRepetitions = 16; ///< in one step
+
+  /// A step that is being made.
+  struct Draft {
+    Recomputation step;
+    int64_t end = 0; ///< the number of the next new allocation
+    llvm::SmallVector<std::pair<int64_t, int64_t>, 8> made; ///< (value, new allocation)
+  };
+
+  int64_t getNextUse(int64_t allocation, int64_t after) const;
+  bool isIdle(int64_t allocation, int64_t command) const;
+  bool addRepetition(Draft &draft, bool isRecipe, int64_t number, bool deep) const;
+  std::optional<int64_t> findSource(Draft &draft, int64_t allocation, bool deep) const;
+  std::optional<Recomputation> draft(int64_t allocation, int64_t before, bool isRecipe,
+                                     int64_t number, bool deep) const;
+  double getBound(const Recomputation &step) const;
+  double getScore(const Recomputation &step) const;
+
+  const RecomputeProblem &problem;
+  LiveProfile profile;
+  int64_t peak = 0;                          ///< the first command at it
+  std::vector<int64_t> writer;               ///< by allocation
+  std::vector<std::vector<int64_t>> holders; ///< allocations by value
+  std::vector<std::vector<int64_t>> recipes; ///< by value
+};
+} // namespace
+
+/// The first command behind `after` that uses the allocation; the end: none.
+int64_t Chooser::getNextUse(int64_t allocation, int64_t after) const {
+  int64_t last = profile.lives[allocation].second;
+  for (int64_t number = after + 1; number <= last; ++number)
+    if (llvm::is_contained(problem.commands[number].reads, allocation) ||
+        llvm::is_contained(problem.commands[number].writes, allocation))
+      return number;
+  return problem.commands.size();
+}
+
+/// Whether it is live there, and not used.
+bool Chooser::isIdle(int64_t allocation, int64_t command) const {
+  auto [first, last] = profile.lives[allocation];
+  return first >= 0 && first < command && command < last &&
+         getNextUse(allocation, command - 1) > command;
+}
+
+/// What to read in the place of `allocation` where the draft stands.
+std::optional<int64_t> Chooser::findSource(Draft &draft, int64_t allocation, bool deep) const {
+  int64_t value = problem.allocations[allocation].value;
+  for (auto [made, number] : draft.made)
+    if (made == value)
+      return number;
+  // Of those that hold it by then, the one that is alive for the longest.
+  int64_t before = draft.step.before, source = -1;
+  for (int64_t holder : holders[value]) {
+    bool isThere = problem.allocations[holder].isGiven
+                       ? writer[holder] == none
+                       : writer[holder] >= 0 && writer[holder] < before;
+    auto [first, last] = profile.lives[holder];
+    if (isThere && (source < 0 || last > profile.lives[source].second))
+      source = holder;
+  }
+  if (source < 0)
+    return std::nullopt;
+  int64_t last = profile.lives[source].second;
+  if (problem.allocations[source].isDonated && last < before)
+    return std::nullopt;
+  if (!deep || last >= peak || !profile.inArena[source])
+    return source; // is kept
+  bool isMade = false;
+  for (int64_t recipe : recipes[value])
+    if ((isMade = addRepetition(draft, /*isRecipe=*/true, recipe, deep)))
+      break;
+  if (!isMade && !addRepetition(draft, /*isRecipe=*/false, writer[source], deep))
+    return std::nullopt;
+  for (auto [made, number] : draft.made)
+    if (made == value)
+      return number;
+  return std::nullopt;
+}
+
+bool Chooser::addRepetition(Draft &draft, bool isRecipe, int64_t number, bool deep) const {
+  if (number < 0 || draft.step.repetitions.size() >= mostRepetitions)
+    return false;
+  const Computation &own = (isRecipe ? problem.recipes : problem.commands)[number];
+  if (!own.mayRepeat)
+    return false;
+  Repetition repetition = {isRecipe, number, {}, {}};
+  for (int64_t read : own.reads) {
+    std::optional<int64_t> source = findSource(draft, read, deep);
+    if (!source)
+      return false;
+    repetition.reads.push_back(*source);
+  }
+  if (draft.step.repetitions.size() >= mostRepetitions)
+    return false;
+  for (int64_t write : own.writes) {
+    draft.made.push_back({problem.allocations[write].value, draft.end});
+    repetition.writes.push_back(draft.end++);
+  }
+  draft.step.repetitions.push_back(std::move(repetition));
+  return true;
+}
+
+std::optional<Recomputation> Chooser::draft(int64_t allocation, int64_t before, bool isRecipe,
+                                            int64_t number, bool deep) const {
+  Draft draft;
+  draft.step.before = before;
+  draft.end = problem.allocations.size();
+  if (!addRepetition(draft, isRecipe, number, deep))
+    return std::nullopt;
+  // Others that were made along need not be kept either.
+  for (auto [value, made] : draft.made)
+    for (int64_t holder : holders[value])
+      if (problem.allocations[holder].mayCopy && writer[holder] >= 0 && writer[holder] < peak &&
+          profile.lives[holder].second >= before && getNextUse(holder, peak - 1) >= before)
+        draft.step.replaced.push_back({holder, made});
+  return std::move(draft.step);
+}
+
+/// What a step can save at the peak for its work, unless commands go that made
+/// what is made again.
+double Chooser::getBound(const Recomputation &step) const {
+  double saved = 0, work = 0;
+  for (auto [from, to] : step.replaced)
+    saved += profile.inArena[from] ? double(problem.allocations[from].bytes) : 0;
+  for (const Repetition &repetition : step.repetitions)
+    work += (repetition.isRecipe ? problem.recipes : problem.commands)[repetition.number].work;
+  return saved / std::max(work, 1.0);
+}
+
+/// Bytes that the step saves at the peak for its work; negative where it is no help.
+double Chooser::getScore(const Recomputation &step) const {
+  RecomputeProblem after = problem;
+  std::vector<int64_t> moved = recompute(after, step);
+  LiveProfile then = getLiveProfile(after);
+  if (std::pair(then.peak, then.atPeak) >= std::pair(profile.peak, profile.atPeak) ||
+      moved[peak] < 0)
+    return -1;
+  double saved = double(profile.live[peak] - then.live[moved[peak]]), work = 0;
+  for (const Computation &command : after.commands)
+    work += command.work;
+  for (const Computation &command : problem.commands)
+    work -= command.work;
+  return saved / std::max(work, 1.0);
+}
+
+std::optional<Recomputation> Chooser::choose() {
+  if (profile.peak == 0)
+    return std::nullopt;
+  peak = llvm::find(profile.live, profile.peak) - profile.live.begin();
+  std::vector<std::pair<double, Recomputation>> steps;
+  for (auto [number, buffer] : llvm::enumerate(problem.allocations)) {
+    int64_t allocation = number;
+    if (!buffer.mayCopy || !profile.inArena[number] || writer[number] < 0 ||
+        writer[number] >= peak || !isIdle(allocation, peak))
+      continue;
+    int64_t before = getNextUse(allocation, peak);
+    auto consider = [&](bool isRecipe, int64_t way) {
+      for (bool deep : {false, true}) {
+        std::optional<Recomputation> step = draft(allocation, before, isRecipe, way, deep);
+        if (step && !(deep && step->repetitions.size() == 1)) // deep is the same
+          steps.emplace_back(getBound(*step), std::move(*step));
+      }
+    };
+    for (int64_t recipe : recipes[buffer.value])
+      consider(true, recipe);
+    consider(false, writer[number]);
+  }
+  // The most promising ones, and more only where none of these helps.
+  constexpr size_t atOnce = 64;
+  std::vector<size_t> byBound(steps.size());
+  std::iota(byBound.begin(), byBound.end(), 0);
+  llvm::sort(byBound, [&](size_t a, size_t b) {
+    return std::pair(-steps[a].first, a) < std::pair(-steps[b].first, b);
+  });
+  std::optional<Recomputation> best;
+  double most = 0;
+  for (auto [number, index] : llvm::enumerate(byBound)) {
+    if (number % atOnce == 0 && best)
+      break;
+    const Recomputation &step = steps[index].second;
+    if (double score = getScore(step); score > most) {
+      most = score;
+      best = step;
+    }
+  }
+  return best;
+}
+
+std::optional<Recomputation> weir::chooseRecomputation(const RecomputeProblem &problem) {
+  return Chooser(problem).choose();
+}

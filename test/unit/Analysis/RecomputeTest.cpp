@@ -1,0 +1,146 @@
+//===- RecomputeTest.cpp - What is made again -----------------------------===//
+
+#include "weir/Analysis/Recompute.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+using namespace weir;
+
+namespace {
+/// Values of 100 to 400 bytes, each made by one command of one to three of those
+/// before, the last of which is a result; now and then another way to make one.
+struct RandomProblem {
+  explicit RandomProblem(int seed) : random(seed) {
+    int64_t count = pick(2, 40);
+    problem.allocations.push_back({});
+    problem.allocations.back().isGiven = true;
+    for (int64_t number = 1; number <= count; ++number) {
+      Computation command;
+      for (int64_t reads = pick(1, 3); reads > 0; --reads)
+        if (int64_t read = pick(std::max<int64_t>(0, number - 10), number - 1);
+            !llvm::is_contained(command.reads, read))
+          command.reads.push_back(read);
+      command.writes.push_back(number);
+      command.work = double(pick(1, 100));
+      command.mayRepeat = pick(0, 3) > 0;
+      if (pick(0, 1))
+        command.inPlace.push_back({command.reads.front(), number});
+      problem.commands.push_back(command);
+      Buffered buffer;
+      buffer.bytes = 100 * pick(1, 4);
+      buffer.value = number;
+      buffer.isResult = number == count;
+      buffer.mayCopy = !buffer.isResult;
+      problem.allocations.push_back(buffer);
+      if (pick(0, 4) == 0) {
+        command.mayRepeat = true;
+        command.inPlace.clear();
+        command.work = 1;
+        problem.recipes.push_back(command);
+      }
+    }
+  }
+
+  int64_t pick(int64_t from, int64_t to) {
+    return std::uniform_int_distribution<int64_t>(from, to)(random);
+  }
+
+  std::mt19937 random;
+  RecomputeProblem problem;
+};
+
+/// Every command reads what it is to read, and what it reads is there.
+void expectSameValues(const RecomputeProblem &before, const RecomputeProblem &after) {
+  std::map<int64_t, std::vector<std::vector<int64_t>>> ways; // to make a value: of which
+  auto getValues = [](const RecomputeProblem &of, const Computation &command) {
+    std::vector<int64_t> values;
+    for (int64_t read : command.reads)
+      values.push_back(of.allocations[read].value);
+    return values;
+  };
+  for (const auto *list : {&before.commands, &before.recipes})
+    for (const Computation &command : *list)
+      ways[before.allocations[command.writes.front()].value].push_back(getValues(before, command));
+  std::vector<bool> isThere(after.allocations.size());
+  for (size_t number = 0; number < isThere.size(); ++number)
+    isThere[number] = after.allocations[number].isGiven;
+  bool makesResult = false;
+  for (const Computation &command : after.commands) {
+    for (int64_t read : command.reads)
+      EXPECT_TRUE(isThere[read]) << "reads " << read << " before it is made";
+    int64_t made = command.writes.front();
+    EXPECT_FALSE(isThere[made]) << "makes " << made << " twice";
+    isThere[made] = true;
+    EXPECT_TRUE(llvm::is_contained(ways[after.allocations[made].value], getValues(after, command)));
+    makesResult |= after.allocations[made].isResult;
+  }
+  EXPECT_TRUE(makesResult);
+}
+} // namespace
+
+TEST(Recompute, EachStepLowersThePeakAndKeepsTheValues) {
+  int64_t steps = 0, lowered = 0;
+  for (int seed = 0; seed < 300; ++seed) {
+    RandomProblem random(seed);
+    RecomputeProblem problem = random.problem;
+    LiveProfile profile = getLiveProfile(problem);
+    int64_t first = profile.peak;
+    while (std::optional<Recomputation> step = chooseRecomputation(problem)) {
+      recompute(problem, *step);
+      LiveProfile next = getLiveProfile(problem);
+      ASSERT_LT(std::pair(next.peak, next.atPeak), std::pair(profile.peak, profile.atPeak));
+      profile = next;
+      ++steps;
+    }
+    expectSameValues(random.problem, problem);
+    lowered += profile.peak < first;
+  }
+  EXPECT_GT(steps, 300);
+  EXPECT_GT(lowered, 60);
+}
+
+TEST(Recompute, WhatMayNotBeRepeatedIsNot) {
+  for (int seed = 0; seed < 100; ++seed) {
+    RecomputeProblem problem = RandomProblem(seed).problem;
+    problem.recipes.clear();
+    for (Computation &command : problem.commands)
+      command.mayRepeat = false;
+    EXPECT_FALSE(chooseRecomputation(problem));
+  }
+}
+
+// A donated argument is read by the first command and nobody after the second.
+TEST(Recompute, DonatedArgumentsAreNotReadLater) {
+  auto make = [](bool donated) {
+    RecomputeProblem problem;
+    for (int64_t number = 0; number < 6; ++number)
+      problem.allocations.push_back({number == 0 ? 0 : 100, number, number == 0, number == 5,
+                                     donated && number == 0, number > 0 && number < 5});
+    for (int64_t number = 1; number < 6; ++number)
+      problem.commands.push_back({{number - 1}, {number}, {}, 1, true});
+    problem.commands.back().reads.push_back(1);
+    return problem;
+  };
+  EXPECT_TRUE(chooseRecomputation(make(false)));
+  EXPECT_FALSE(chooseRecomputation(make(true)));
+}
+
+TEST(Recompute, CommandsWithoutReadersGo) {
+  // 1 is read at the end alone: to make it there is to move it.
+  RecomputeProblem problem;
+  for (int64_t number = 0; number < 5; ++number)
+    problem.allocations.push_back(
+        {number == 0 ? 0 : 100, number, number == 0, number == 4, false, number > 0 && number < 4});
+  problem.commands = {{{0}, {1}, {}, 1, true},
+                      {{0}, {2}, {}, 1, true},
+                      {{2}, {3}, {}, 1, true},
+                      {{1, 3}, {4}, {}, 1, true}};
+  std::optional<Recomputation> step = chooseRecomputation(problem);
+  ASSERT_TRUE(step);
+  std::vector<int64_t> moved = recompute(problem, *step);
+  EXPECT_EQ(moved, (std::vector<int64_t>{-1, 0, 1, 3}));
+  EXPECT_EQ(problem.commands.size(), 4u);
+}
