@@ -72,6 +72,69 @@ static void expandRemainder(arith::RemSIOp op) {
   op.erase();
 }
 
+static bool isOfBits(Value value) { return getElementTypeOrSelf(value.getType()).isInteger(1); }
+
+template <typename OpType, typename NewType> static void replaceByBitwise(Operation *op) {
+  if (!isa<OpType>(op))
+    return;
+  ImplicitLocOpBuilder b(op->getLoc(), op);
+  op->getResult(0).replaceAllUsesWith(
+      NewType::create(b, op->getOperand(0), op->getOperand(1)).getResult());
+}
+
+/// SPIR-V computes with booleans only bit by bit; upstream lowers arithmetic of i1 to
+/// what is invalid, or not at all. Its one bit is the sign: true is -1.
+static void expandBits(Operation *op) {
+  if (op->getNumOperands() == 0 || !isOfBits(op->getOperand(0)))
+    return;
+  replaceByBitwise<arith::AddIOp, arith::XOrIOp>(op);
+  replaceByBitwise<arith::SubIOp, arith::XOrIOp>(op);
+  replaceByBitwise<arith::MulIOp, arith::AndIOp>(op);
+  replaceByBitwise<arith::MaxUIOp, arith::OrIOp>(op);
+  replaceByBitwise<arith::MinSIOp, arith::OrIOp>(op);
+  replaceByBitwise<arith::MinUIOp, arith::AndIOp>(op);
+  replaceByBitwise<arith::MaxSIOp, arith::AndIOp>(op);
+  if (auto compare = dyn_cast<arith::CmpIOp>(op)) {
+    using P = arith::CmpIPredicate;
+    switch (compare.getPredicate()) {
+    case P::slt:
+      return compare.setPredicate(P::ugt);
+    case P::sle:
+      return compare.setPredicate(P::uge);
+    case P::sgt:
+      return compare.setPredicate(P::ult);
+    case P::sge:
+      return compare.setPredicate(P::ule);
+    default:
+      return;
+    }
+  }
+  if (auto convert = dyn_cast<arith::SIToFPOp>(op)) {
+    // Mesa 22.3 makes -0 of a choice between -1.0 and 0.0.
+    ImplicitLocOpBuilder b(op->getLoc(), op);
+    Type wide = b.getI32Type();
+    if (auto vector = dyn_cast<VectorType>(convert.getType()))
+      wide = vector.clone(wide);
+    Value number = arith::ExtSIOp::create(b, wide, convert.getIn());
+    convert.replaceAllUsesWith(arith::SIToFPOp::create(b, convert.getType(), number).getResult());
+  }
+  if (isOpTriviallyDead(op))
+    op->erase();
+}
+
+/// Comparisons that ask nothing have no instruction.
+static void expandComparison(arith::CmpFOp op) {
+  bool always = op.getPredicate() == arith::CmpFPredicate::AlwaysTrue;
+  if (!always && op.getPredicate() != arith::CmpFPredicate::AlwaysFalse)
+    return;
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  TypedAttr answer = b.getBoolAttr(always);
+  if (auto vector = dyn_cast<VectorType>(op.getType()))
+    answer = DenseElementsAttr::get(vector, always);
+  op.replaceAllUsesWith(arith::ConstantOp::create(b, answer).getResult());
+  op.erase();
+}
+
 /// Upstream has no lowering.
 static void expandTrunc(math::TruncOp op) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
@@ -219,6 +282,8 @@ void weir::legalizeForSpirv(gpu::GPUFuncOp kernel, const Profile &profile) {
   if (profile.words64)
     widenWords(kernel);
   kernel.walk([](arith::RemSIOp op) { expandRemainder(op); });
+  kernel.walk([](Operation *op) { expandBits(op); });
+  kernel.walk([](arith::CmpFOp op) { expandComparison(op); });
   kernel.walk([](math::TruncOp op) { expandTrunc(op); });
   kernel.walk([](math::RoundEvenOp op) { expandRoundEven64(op); });
   kernel.walk([](arith::MaximumFOp op) { expandExtremum(op); });

@@ -434,6 +434,37 @@ gpu.module @spelled_out {
   }
 }
 
+// Arithmetic of booleans is bitwise. Their sign is their bit; of wider integers the
+// comparison stays signed.
+// CHECK-LABEL: ; gpu.binary @booleans
+// CHECK-NOT:  OpIAdd %bool
+// CHECK-NOT:  OpIMul %bool
+// CHECK-DAG:  OpLogicalNotEqual %bool
+// CHECK-DAG:  OpLogicalAnd %bool
+// CHECK-DAG:  OpSLessThan %bool
+// CHECK-DAG:  OpConvertSToF %float
+// CHECK-NOT:  OpSLessThan %bool
+gpu.module @booleans {
+  gpu.func @booleans(%x: memref<8xf32, #global>, %j: memref<8xi32, #global>)
+      kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
+    %i = gpu.thread_id x
+    %v = memref.load %x[%i] : memref<8xf32, #global>
+    %k = memref.load %j[%i] : memref<8xi32, #global>
+    %c7 = arith.constant 7 : i32
+    %a = arith.cmpi slt, %k, %c7 : i32
+    %b = arith.cmpf olt, %v, %v : f32
+    %t = arith.cmpf true, %v, %v : f32
+    %sum = arith.addi %a, %b : i1
+    %product = arith.muli %sum, %b : i1
+    %most = arith.maxsi %product, %a : i1
+    %less = arith.cmpi slt, %most, %sum : i1
+    %both = arith.andi %less, %t : i1
+    %f = arith.sitofp %both : i1 to f32
+    memref.store %f, %x[%i] : memref<8xf32, #global>
+    gpu.return
+  }
+}
+
 // f16 and bf16 are stored as integers, and cast by integer arithmetic.
 // CHECK-LABEL: ; gpu.binary @halves
 // CHECK-NOT:  OpTypeFloat 16
