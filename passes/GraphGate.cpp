@@ -177,6 +177,10 @@ void GraphGate::verifyBodyOp(Operation *op) {
                 "tensor.extract and linalg.yield";
     return;
   }
+  if (isa<arith::ScalingExtFOp, arith::ScalingTruncFOp>(op)) {
+    fail(op) << "is not supported; multiply by the scale";
+    return;
+  }
   for (Type type : op->getResultTypes())
     if (!isElementType(type) && !type.isIndex())
       fail(op) << "gives " << type

@@ -105,6 +105,9 @@ func.func @bodies(%a: tensor<4xf32>, %t: tensor<4xi64>) {
       %v = tensor.extract %a[%index] : tensor<4xf32>
       // expected-error @below {{gives 'f8E5M2'; scalars are f32, f64, f16, bf16, i64, i32, i16, i8, i1 or index}}
       %n = arith.truncf %v : f32 to f8E5M2
+      %half = arith.truncf %v : f32 to f16
+      // expected-error @below {{'arith.scaling_extf' op is not supported; multiply by the scale}}
+      %scaled = arith.scaling_extf %half, %v : f16, f32 to f32
       // expected-error @below {{'scf.if' op is not supported inside a body; it holds}}
       %r = scf.if %ok -> f32 {
         scf.yield %v : f32

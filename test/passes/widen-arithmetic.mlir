@@ -115,3 +115,21 @@ func.func @wide(%a: tensor<4x7xf32>, %b: tensor<7x3xf32>, %i: tensor<4xi16>) -> 
       -> tensor<4x3xf32>
   return %c, %i : tensor<4x3xf32>, tensor<4xi16>
 }
+
+// -----
+
+#id = affine_map<(d0) -> (d0)>
+
+// Of f32 it would be no cast.
+// CHECK-LABEL: func @scaled
+// CHECK:       arith.scaling_extf %{{.*}}, %{{.*}} : f16, f32 to f32
+func.func @scaled(%a: tensor<4xf16>, %b: tensor<4xf32>) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %r = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+      ins(%a, %b : tensor<4xf16>, tensor<4xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%x: f16, %s: f32, %o: f32):
+    %y = arith.scaling_extf %x, %s : f16, f32 to f32
+    linalg.yield %y : f32
+  } -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
