@@ -6,7 +6,7 @@ import subprocess
 
 import numpy
 import pytest
-from conftest import BIN
+from conftest import BIN, KEEP, get_cuda
 from safetensors.numpy import load_file, save_file
 from test_math import ALL, UNARY
 
@@ -536,6 +536,14 @@ def save_inputs(weir, cases):
     return inputs
 
 
+def compile_for_all(weir, text):
+    """For CUDA, too, but not by ptxas, which takes its time for so many kernels."""
+    artifact = weir.compile_text(text, "a", "--target=vulkan")
+    targets = "vulkan,cuda" if KEEP else "cuda"
+    weir.run("compile", "a.mlir", "-o", get_cuda(artifact), f"--target={targets}")
+    return artifact
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_ops_run(weir, family):
     """An entry for some, since the host's compiler takes its time for long functions."""
@@ -543,7 +551,7 @@ def test_ops_run(weir, family):
     compared = [case for case in cases if case.expected is None]
     entries = [compared[first:first + 16] for first in range(0, len(compared), 16)]
     text = "".join(make_graph(some, f"f{number}") for number, some in enumerate(entries))
-    artifact = weir.compile_text(text)
+    artifact = compile_for_all(weir, text)
     for number, some in enumerate(entries):
         save_inputs(weir, some)
         weir.compare(artifact, [f"--entry=f{number}", "--input=in.safetensors"], "1e-5")
@@ -553,7 +561,7 @@ def test_ops_run(weir, family):
 def test_ops_without_a_reference(weir, family):
     """What no f64 takes the place of is compared with what NumPy gives."""
     cases = [case for case in FAMILIES[family]() if case.expected is not None]
-    artifact = weir.compile_text(make_graph(cases, "f"))
+    artifact = compile_for_all(weir, make_graph(cases, "f"))
     inputs = save_inputs(weir, cases)
     weir.run("run", artifact, "--input=in.safetensors", "--output=out.safetensors")
     weir.simulate(artifact, ["--input=in.safetensors"], weir.folder / "out.safetensors")
