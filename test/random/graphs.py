@@ -129,7 +129,7 @@ UNARY_F32 = {
 }
 BINARY = ["addf", "subf", "mulf", "maximumf", "minimumf"]
 # Where two branches meet, differences are no gradients.
-KINKED = ["absf", "leaky", "clamp", "maximumf", "minimumf"]
+KINKED = ["absf", "leaky", "clamp", "maximumf", "minimumf", "max", "min"]
 
 
 class Operation:
@@ -233,7 +233,7 @@ class Index(Operation):
         value = graph.pick()
         shape = graph.get(value)[0]
         return ([value], {"dimension": graph.random.randrange(len(shape)),
-                          "integer": graph.random.choice(["i32", "i64"])}) if shape else None
+                          "integer": graph.random.choice(["i32", "i64", "i16", "i8"])}) if shape else None
 
     def infer(self, types, data):
         need(data["dimension"] < len(types[0][0]))
@@ -511,8 +511,8 @@ class Constant(Operation):
 
 
 class Reduce(Operation):
-    """The mean, its square's, or the largest or least of some dimensions, onto a constant or
-    onto a value."""
+    """The mean, its square's, a product of what is near 1, or the largest or least of some
+    dimensions, onto a constant or onto a value."""
 
     def propose(self, graph):
         value = graph.pick()
@@ -523,7 +523,7 @@ class Reduce(Operation):
             reduced = [i for i in range(len(shape)) if graph.random.random() < 0.5]
         if not reduced:
             return None
-        ops = ["sum", "sum", "square"] + ["maximumf", "minimumf"] * all(shape)
+        ops = ["sum", "sum", "square", "product"] + ["maximumf", "minimumf"] * all(shape)
         data = {"reduced": reduced, "op": graph.random.choice(ops), "init": graph.random.choice([0.0, 0.0, 0.25])}
         operands = [value]
         if data["op"] in ("sum", "square") and graph.random.random() < 0.2:
@@ -533,7 +533,7 @@ class Reduce(Operation):
     def infer(self, types, data):
         (shape, element), reduced = types[0], data["reduced"]
         need(all(i < len(shape) for i in reduced))
-        need(all(shape) or data["op"] in ("sum", "square"))
+        need(all(shape) or data["op"] in ("sum", "square", "product"))
         out = ([size for i, size in enumerate(shape) if i not in reduced], element)
         need(len(types) == 1 or types[1] == out)
         return [out]
@@ -550,6 +550,13 @@ class Reduce(Operation):
             body += [f"%n = arith.constant {1.0 / length!r} : {element}",
                      f"%m = arith.mulf {'%y' if op == 'square' else '%x0'}, %n : {element}",
                      f"%r = arith.addf %o0, %m : {element}"]
+        elif op == "product":
+            init = writer.filled(out, element, data["init"] + 0.5)
+            length = max(math.prod(shape[i] for i in reduced), 1)
+            body = [f"%one = arith.constant 1.0 : {element}", f"%q = arith.mulf %x0, %x0 : {element}",
+                    f"%u = arith.addf %q, %one : {element}", f"%t = arith.divf %x0, %u : {element}",
+                    f"%n = arith.constant {1.0 / length!r} : {element}",
+                    f"%f = math.fma %t, %n, %one : {element}", f"%r = arith.mulf %o0, %f : {element}"]
         else:
             infinity = {"maximumf": {"f32": "0xFF800000", "f64": "0xFFF0000000000000"},
                         "minimumf": {"f32": "0x7F800000", "f64": "0x7FF0000000000000"}}[op][element]
@@ -616,6 +623,75 @@ class Contract(Operation):
         scale = 1.0 / max(sizes["k"], 1) ** 0.5
         return [writer.map(shape, element, [(raw, shape, element, get_dims(len(shape)))],
                            [f"%n = arith.constant {scale!r} : {element}", f"%r = arith.mulf %x0, %n : {element}"])]
+
+
+class Convolve(Operation):
+    """A convolution with a window of each dimension, or along sequences of channels; scaled."""
+
+    # By rank: name, attributes
+    NAMES = {1: "conv_1d", 2: "conv_2d", 3: "conv_1d_nwc_wcf"}
+
+    def propose(self, graph):
+        value = graph.pick()
+        shape, element = graph.get(value)
+        if not shape or not all(shape):
+            return None
+        window = lambda size: graph.random.randint(1, min(size, 4))  # noqa: E731
+        if len(shape) < 3:
+            return [value, graph.pick_like([window(size) for size in shape], element)], {}
+        width, stride = window(shape[1]), graph.random.choice([1, 2])
+        return [value, graph.pick_like([width, shape[2], graph.random.choice([1, 3, 8])], element)], {"stride": stride}
+
+    def infer(self, types, data):
+        (shape, element), (window, other) = types
+        need(element == other and len(shape) == len(window) in self.NAMES and all(shape) and all(window))
+        if len(shape) == 3:
+            need(window[0] <= shape[1] and window[1] == shape[2])
+            return [([shape[0], (shape[1] - window[0]) // data["stride"] + 1, window[2]], element)]
+        need(all(inner <= size for inner, size in zip(window, shape)))
+        return [([size - inner + 1 for inner, size in zip(window, shape)], element)]
+
+    def emit(self, writer, operands, data):
+        (name, shape, element), (window, window_shape, _) = operands
+        [(out, _)] = self.infer([(shape, element), (window_shape, element)], data)
+        type, init = type_of(out, element), writer.filled(out, element, "0.0")
+        attributes = ""
+        if len(shape) == 3:
+            attributes = (f" {{dilations = dense<1> : tensor<1xi64>, "
+                          f"strides = dense<{data['stride']}> : tensor<1xi64>}}")
+        raw = writer.op(f"linalg.{self.NAMES[len(shape)]}{attributes} ins({name}, {window} : "
+                        f"{type_of(shape, element)}, {type_of(window_shape, element)}) outs({init} : {type}) -> {type}")
+        scale = 1.0 / math.prod(window_shape[:2]) ** 0.5
+        return [writer.map(out, element, [(raw, out, element, get_dims(len(out)))],
+                           [f"%n = arith.constant {scale!r} : {element}", f"%r = arith.mulf %x0, %n : {element}"])]
+
+
+class Pool(Operation):
+    """The sum, the largest or the least of windows along sequences."""
+
+    def propose(self, graph):
+        value = graph.pick()
+        shape = graph.get(value)[0]
+        if len(shape) != 3 or not all(shape):
+            return None
+        return [value], {"width": graph.random.randint(1, min(shape[1], 4)), "stride": graph.random.choice([1, 2, 3]),
+                         "op": graph.random.choice(["sum", "max", "min"])}
+
+    def infer(self, types, data):
+        shape, element = types[0]
+        need(len(shape) == 3 and all(shape) and data["width"] <= shape[1])
+        return [([shape[0], (shape[1] - data["width"]) // data["stride"] + 1, shape[2]], element)]
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        [(out, _)] = self.infer([(shape, element)], data)
+        start = {"sum": "0.0", "max": {"f32": "0xFF800000", "f64": "0xFFF0000000000000"}.get(element),
+                 "min": {"f32": "0x7F800000", "f64": "0x7FF0000000000000"}.get(element)}[data["op"]]
+        init, window = writer.filled(out, element, start), writer.empty([data["width"]], element)
+        return [writer.op(f"linalg.pooling_nwc_{data['op']} {{dilations = dense<1> : tensor<1xi64>, "
+                          f"strides = dense<{data['stride']}> : tensor<1xi64>}} ins({name}, {window} : "
+                          f"{type_of(shape, element)}, {type_of([data['width']], element)}) "
+                          f"outs({init} : {type_of(out, element)}) -> {type_of(out, element)}")]
 
 
 class Collapse(Operation):
@@ -828,8 +904,8 @@ class CrossEntropyVjp(CrossEntropy):
 
 
 OPERATIONS = {operation.__name__: operation() for operation in [
-    Unary, Binary, Select, Index, Cast, Pair, Transpose, Window, Slice, Pad, Concat, Insert, Gather, Broadcast, Constant, Reduce, Contract, Collapse,
-    Expand, Softmax, SoftmaxVjp, Norm, NormVjp, CrossEntropy, CrossEntropyVjp]}
+    Unary, Binary, Select, Index, Cast, Pair, Transpose, Window, Slice, Pad, Concat, Insert, Gather, Broadcast, Constant,
+    Reduce, Contract, Convolve, Pool, Collapse, Expand, Softmax, SoftmaxVjp, Norm, NormVjp, CrossEntropy, CrossEntropyVjp]}
 # How often, of kinds that are more to the point than others.
 WEIGHTS = {"Unary": 4, "Binary": 4, "Reduce": 4, "Contract": 3, "NormVjp": 2}
 
