@@ -9,8 +9,7 @@ import pytest
 
 from case3 import make_graph as make_case3
 from conftest import BIN, ROOT, Weir
-from graphs import make_graph
-from mutants import judge, list_mutants
+from mutants import judge, list_mutants, make_mutable_graph
 
 MOST = 10  # mutants of one artifact, kind and class
 GRAPHS = range(400, 415)
@@ -43,7 +42,7 @@ SOURCES = {
     "two_queues": (make_case3(4, 8, 12), [], {"queues": 2}),
     "workgroups": (read_example("layer_norm.mlir", WIDE), [], {"row_mapping": "workgroup", "workgroup_size": 64}),
 }
-SOURCES |= {f"graph{seed}": (make_graph(seed), [], {}) for seed in GRAPHS}
+SOURCES |= {f"graph{seed}": (make_mutable_graph(seed), [], {}) for seed in GRAPHS}
 
 
 @pytest.fixture(scope="module")

@@ -1009,13 +1009,14 @@ class Maker:
         self.nodes.append(Node(kind, operands, results, data))
 
 
-def make(seed, differentiable=False, sizes=SIZES):
-    """The graph of a seed. `differentiable`: every op has a gradient rule."""
+def make(seed, differentiable=False, sizes=SIZES, without=()):
+    """The graph of a seed. `differentiable`: every op has a gradient rule. `without`: kinds of ops."""
     maker = Maker(seed, sizes)
     for _ in range(maker.random.randint(1, 3)):
         rank = maker.random.choice([0, 1, 2, 2, 2, 3])
         maker.argument([maker.pick_size() for _ in range(rank)], maker.element)
-    kinds = [kind for kind, operation in OPERATIONS.items() if operation.has_gradient or not differentiable]
+    kinds = [kind for kind, operation in OPERATIONS.items()
+             if (operation.has_gradient or not differentiable) and kind not in without]
     weights = [WEIGHTS.get(kind, 1) for kind in kinds]
     for _ in range(maker.random.randint(1, 12)):
         maker.add(maker.random.choices(kinds, weights)[0])

@@ -7,6 +7,8 @@ import json
 import random
 import subprocess
 
+from graphs import make_graph
+
 
 @dataclasses.dataclass
 class Judged:
@@ -38,6 +40,12 @@ def ask(command):
     if done.returncode not in (0, 1):
         raise RuntimeError(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
     return done.returncode == 1, done.stdout + done.stderr
+
+
+def make_mutable_graph(seed):
+    """The text of a random graph that weir-mutate can follow: what it says of a mutant is from the
+    addresses of every access, and it knows of none that data gives."""
+    return make_graph(seed, without=["Gather"])
 
 
 def list_mutants(tools, artifact):
