@@ -119,6 +119,19 @@ GRAPHS = {
                            """%f = tensor.empty() : tensor<11x8xf32>
     %x = linalg.exp ins(%w : tensor<11x8xf32>) outs(%f : tensor<11x8xf32>) -> tensor<11x8xf32>
     %e = tensor.empty() : tensor<5x8xf32>\n    %r = """ + GATHER.format(n=5, m=8, rows=11)),
+    # At its own place and at another: only the first could be computed where it is read.
+    "gather_beside_read": ("%x: tensor<9xf32>, %i: tensor<9xi32>", "tensor<9xf32>",
+                           """%e = tensor.empty() : tensor<9xf32>
+    %p = linalg.mul ins(%x, %x : tensor<9xf32>, tensor<9xf32>) outs(%e : tensor<9xf32>) -> tensor<9xf32>
+    %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+                         iterator_types = ["parallel"]}
+        ins(%p, %i : tensor<9xf32>, tensor<9xi32>) outs(%e : tensor<9xf32>) {
+    ^bb0(%a: f32, %n: i32, %out: f32):
+      %k = arith.index_cast %n : i32 to index
+      %y = tensor.extract %p[%k] : tensor<9xf32>
+      %s = arith.subf %a, %y : f32
+      linalg.yield %s : f32
+    } -> tensor<9xf32>"""),
     "arith_of_tensors": ("%x: tensor<4x5xf32>, %y: tensor<4x5xf32>", "tensor<4x5xf32>",
                          """%s = arith.subf %x, %y : tensor<4x5xf32>
     %m = arith.cmpf ogt, %x, %y : tensor<4x5xf32>
@@ -236,7 +249,7 @@ GRAPHS |= {
                  " -> tensor<1x2x3x3xf32>"),
 }
 # What the compiler may fold into others needs no kernel of its own.
-KERNELS = {"slices_of_product": 1, "roll": 1, "slice_prefix": 1, "gather_of_computed": 2, "pad_of_computed": 2}
+KERNELS = {"slices_of_product": 1, "roll": 1, "slice_prefix": 1, "gather_of_computed": 2, "gather_beside_read": 2, "pad_of_computed": 2}
 
 
 def get_text(name):
