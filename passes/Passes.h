@@ -60,6 +60,9 @@ struct Level {
 /// those that make a front end's output the graph that the rest expects.
 llvm::ArrayRef<Level> getLevels();
 
+/// Adds the passes from what a front end wrote to the `gradient` level.
+void addGradientPasses(mlir::OpPassManager &manager);
+
 /// Registers every dialect, external model and pass that Weir uses.
 void registerEverything(mlir::DialectRegistry &registry);
 void registerPasses();

@@ -23,6 +23,11 @@ static void addToGradient(OpPassManager &manager, const PipelineOptions &) {
   manager.addNestedPass<func::FuncOp>(createWidenArithmeticPass());
 }
 
+void weir::addGradientPasses(OpPassManager &manager) {
+  addToGraph(manager, {});
+  addToGradient(manager, {});
+}
+
 static void addToKernels(OpPassManager &manager, const PipelineOptions &options) {
   if (!options.profile.empty()) {
     SetProfilePassOptions profile;

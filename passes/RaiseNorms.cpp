@@ -530,6 +530,17 @@ protected:
   Term makePoint();
   Value matchInput(Term term);
   Value matchWeight(Term term);
+  /// Whether `rest` matches what `Op` combines with a weight, on either side, or all of
+  /// `term`: then `weight` is null.
+  template <typename Op>
+  bool matchWeighted(Term term, Value &weight, function_ref<bool(Term)> rest) {
+    if (auto terms = binary<Op>(term))
+      for (auto [other, candidate] : {*terms, std::pair(terms->second, terms->first)})
+        if ((weight = matchWeight(candidate)) && rest(other))
+          return true;
+    weight = {};
+    return rest(term);
+  }
   /// The sum that `term` divides by the number of a row's elements.
   std::optional<Reduction> matchMeanOf(Term term);
   /// Whether `term` is x at the row of `point` and the columns that `row`
@@ -684,22 +695,13 @@ bool LayerNorm::matchNormalised(Term term) {
 }
 
 bool LayerNorm::matchScaled(Term term) {
-  if (auto factors = binary<arith::MulFOp>(term))
-    for (auto [scaled, weight] : {*factors, std::pair(factors->second, factors->first)})
-      if ((gamma = matchWeight(weight)) && matchNormalised(scaled))
-        return true;
-  gamma = {};
-  return matchNormalised(term);
+  return matchWeighted<arith::MulFOp>(term, gamma,
+                                      [&](Term scaled) { return matchNormalised(scaled); });
 }
 
 bool LayerNorm::match() {
-  Term element = makePoint();
-  if (auto terms = binary<arith::AddFOp>(element))
-    for (auto [scaled, weight] : {*terms, std::pair(terms->second, terms->first)})
-      if ((beta = matchWeight(weight)) && matchScaled(scaled))
-        return true;
-  beta = {};
-  return matchScaled(element);
+  return matchWeighted<arith::AddFOp>(makePoint(), beta,
+                                      [&](Term scaled) { return matchScaled(scaled); });
 }
 
 bool RmsNorm::matchMeanSquare(Term term) {
@@ -718,13 +720,9 @@ bool RmsNorm::matchNormalised(Term term) {
 }
 
 bool RmsNorm::match() {
-  Term element = makePoint();
-  if (auto factors = binary<arith::MulFOp>(element))
-    for (auto [scaled, weight] : {*factors, std::pair(factors->second, factors->first)})
-      if ((gamma = matchWeight(weight)) && matchNormalised(scaled))
-        return !isShared(x, root);
-  gamma = {};
-  return matchNormalised(element) && !isShared(x, root);
+  return matchWeighted<arith::MulFOp>(makePoint(), gamma,
+                                      [&](Term scaled) { return matchNormalised(scaled); }) &&
+         !isShared(x, root);
 }
 
 //===----------------------------------------------------------------------===//

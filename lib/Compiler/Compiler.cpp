@@ -334,10 +334,7 @@ std::string weir::deriveVjp(const std::string &text, const std::string &path,
     throw CompileError({graph.where + ": no function '" + entry + "' for --entry"});
   if (!graph.module->lookupSymbol(entry + ".vjp")) {
     PassManager manager(&graph.context);
-    manager.addNestedPass<func::FuncOp>(createRaiseNormsPass());
-    manager.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
-    manager.addNestedPass<func::FuncOp>(createWidenArithmeticPass());
-    manager.addPass(createDifferentiatePass());
+    addGradientPasses(manager);
     if (failed(autodiff::addVjpEntry(function)) || failed(manager.run(*graph.module)))
       throw CompileError(graph.problems.sentences);
   }

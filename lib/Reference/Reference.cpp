@@ -192,11 +192,7 @@ static LogicalResult expandGradients(ModuleOp module) {
   if (!found.wasInterrupted())
     return success();
   PassManager manager(module.getContext());
-  manager.addNestedPass<func::FuncOp>(createRaiseNormsPass());
-  manager.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
-  manager.addNestedPass<func::FuncOp>(createWidenArithmeticPass());
-  manager.addPass(createDifferentiatePass());
-  manager.addPass(createSplitBackwardPass());
+  addGradientPasses(manager);
   return manager.run(module);
 }
 

@@ -137,19 +137,24 @@ static void expandTruncation(arith::TruncFOp op) {
   op.erase();
 }
 
-/// The type with integers in the place of f16 and bf16.
-static Type getStored(Type type) {
-  if (auto shaped = dyn_cast<ShapedType>(type))
-    return shaped.clone(getStored(shaped.getElementType()));
-  return isHalf(type) ? IntegerType::get(type.getContext(), 16) : type;
-}
-
-static void storeConstant(arith::ConstantOp op) {
+/// Puts integers in the place of f16 and bf16, in types and in constants.
+static void storeAsIntegers(gpu::GPUFuncOp kernel) {
+  Type stored = IntegerType::get(kernel.getContext(), 16);
   auto getBits = [](const APFloat &value) { return value.bitcastToAPInt(); };
-  if (auto number = dyn_cast<FloatAttr>(op.getValue()))
-    op.setValueAttr(IntegerAttr::get(getStored(number.getType()), getBits(number.getValue())));
-  else if (auto numbers = dyn_cast<DenseFPElementsAttr>(op.getValue()))
-    op.setValueAttr(numbers.mapValues(getStored(numbers.getElementType()), getBits));
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([&](FloatType type) { return isHalf(type) ? stored : Type(type); });
+  replacer.addReplacement([&](FloatAttr number) -> std::optional<Attribute> {
+    if (!isHalf(number.getType()))
+      return std::nullopt;
+    return IntegerAttr::get(stored, getBits(number.getValue()));
+  });
+  replacer.addReplacement([&](DenseFPElementsAttr numbers) -> std::optional<Attribute> {
+    if (!isHalf(numbers.getElementType()))
+      return std::nullopt;
+    return numbers.mapValues(stored, getBits);
+  });
+  replacer.recursivelyReplaceElementsIn(kernel, /*replaceAttrs=*/true, /*replaceLocs=*/false,
+                                        /*replaceTypes=*/true);
 }
 
 void weir::storeHalvesAsIntegers(gpu::GPUFuncOp kernel) {
@@ -165,25 +170,14 @@ void weir::storeHalvesAsIntegers(gpu::GPUFuncOp kernel) {
       truncations.push_back(truncation);
     else if (auto cast = dyn_cast<arith::BitcastOp>(op); cast && (isHalf(from) || isHalf(to)))
       bitcasts.push_back(cast);
-    else if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && isHalf(to))
-      storeConstant(constant);
   });
   for (auto [extension, from] : extensions)
     expandExtension(extension, from);
   for (arith::TruncFOp truncation : truncations)
     expandTruncation(truncation);
-  kernel.walk([](Operation *op) {
-    for (Value result : op->getResults())
-      result.setType(getStored(result.getType()));
-    for (Region &region : op->getRegions())
-      for (Block &block : region)
-        for (BlockArgument argument : block.getArguments())
-          argument.setType(getStored(argument.getType()));
-  });
+  storeAsIntegers(kernel);
   for (arith::BitcastOp cast : bitcasts) {
     cast.replaceAllUsesWith(cast.getIn());
     cast.erase();
   }
-  SmallVector<Type> types(llvm::map_range(kernel.getArgumentTypes(), getStored));
-  kernel.setFunctionType(FunctionType::get(kernel.getContext(), types, {}));
 }
