@@ -172,6 +172,29 @@ def LowerKernelsPass : Pass<"weir-lower-kernels", "mlir::ModuleOp"> {
       "mlir::math::MathDialect"];
 }
 
+def NarrowArithmeticPass : Pass<"weir-narrow-arithmetic", "mlir::ModuleOp"> {
+  let summary = "Computes in pairs of f32 what is of f64, where the target has none.";
+  let description = [{
+    Where the profile has no `float64`, a value of f64 becomes two of f32, the nearest
+    one and what is left, in kernels and in the buffers between them: a pair has 48
+    bits, and the range of f32. Does nothing where an entry takes or returns f64; what
+    has no form in pairs is an error.
+
+    Example:
+    ```mlir
+    %y = arith.extf %x : f32 to f64
+    %z = arith.select %c, %y, %w : f64
+    ```
+    ```mlir
+    %none = arith.constant 0.0 : f32
+    %z = arith.select %c, %x, %w : f32
+    %z_rest = arith.select %c, %none, %w_rest : f32
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect",
+                           "mlir::vector::VectorDialect"];
+}
+
 def ExpandMathPass : Pass<"weir-expand-math"> {
   let summary = "Replaces `math` functions by Weir's own.";
   let description = [{

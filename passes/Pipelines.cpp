@@ -44,6 +44,7 @@ static void addToKernels(OpPassManager &manager, const PipelineOptions &options)
 
 static void addToDispatches(OpPassManager &manager, const PipelineOptions &) {
   manager.addPass(createLowerKernelsPass());
+  manager.addPass(createNarrowArithmeticPass());
   manager.addPass(createExpandMathPass());
 }
 

@@ -14,6 +14,7 @@
 
 #include "MathFunctions.h"
 #include "MathTables.h"
+#include "Pairs.h"
 
 using namespace weir::expression;
 using llvm::ArrayRef;
@@ -75,11 +76,6 @@ static Float addToExponent(Float x, Int k) {
   return fromBits(bits(x) + (k << formatOf(k).fraction));
 }
 
-/// The upper half of the significand, so that the product of two such is exact.
-static Float upperHalf(Float x) {
-  return fromBits(bits(x) & (formatOf(x).isWide() ? ~uint64_t(0x7ffffff) : ~uint64_t(0xfff)));
-}
-
 namespace {
 /// A value as its nearest multiple of a constant, `count` times it, and the rest.
 struct Reduced {
@@ -99,23 +95,12 @@ struct InverseRoot {
   Float guess, correction, high, low;
 };
 
-/// The sum of both is the value; |low| is at most half a unit in high's last place.
-struct Pair {
-  Float high, low;
-};
-
 /// An angle less `quadrant` times pi/2, counted from 0 to 3 and on.
 struct Angle {
   Int quadrant;
   Pair rest;
 };
 } // namespace
-
-/// a + b, where |a| >= |b| or a = 0.
-static Pair exactSum(Float a, Float b) {
-  Float sum = a + b;
-  return {sum, b - (sum - a)};
-}
 
 /// The integer nearest to `shifted` - shift, where that sum has no bits for less.
 static double roundingShift(Float x) { return pick(x, 0x1.8p+23, 0x1.8p+52); }
