@@ -479,6 +479,7 @@ void ContractionEmitter::emitTile(Value tile) {
 }
 
 void ContractionEmitter::run(EmittedKernel &launch) {
+  auto place = emitter.codeFor(op);
   chooseTile();
   int64_t subgroups = profile.workgroupSize / profile.subgroupSize;
   int64_t tiles = getProduct(restSizes) * rowTiles * columnTiles;

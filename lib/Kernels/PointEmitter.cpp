@@ -413,6 +413,8 @@ bool PointEmitter::isVectorStore(unsigned result, ArrayRef<AffineExpr> indices) 
 }
 
 void PointEmitter::store(unsigned result, Value value, ArrayRef<AffineExpr> indices) {
+  Value written = kernel.getBody().front().getTerminator()->getOperand(result);
+  auto place = codeFor(written.getDefiningOp());
   unsigned buffer = kernel.getInputs().size() + result;
   AffineExpr address = linearize(kernel.getResult(result), indices);
   bool vector = address.isFunctionOfDim(laneOfVector);
@@ -484,6 +486,7 @@ Value PointEmitter::combine(Operation *operation, Value lhs, Value rhs) {
 
 SmallVector<Value> PointEmitter::inlineBody(linalg::GenericOp op, ArrayRef<AffineExpr> loops,
                                             ArrayRef<Value> wanted, ArrayRef<Value> accumulators) {
+  auto place = codeFor(op);
   Block *body = op.getBody();
   llvm::SmallDenseSet<Value> needed(wanted.begin(), wanted.end());
   for (Operation &inner : llvm::reverse(body->without_terminator()))
@@ -554,6 +557,7 @@ SmallVector<Value> PointEmitter::inlineBody(linalg::GenericOp op, ArrayRef<Affin
 
 Value PointEmitter::gather(tensor::ExtractOp op, ArrayRef<Value> computed,
                            ArrayRef<AffineExpr> loops) {
+  auto place = codeFor(op);
   Value tensor = op.getTensor();
   auto type = cast<RankedTensorType>(tensor.getType());
   // What loops and constants name is one expression; the rest is computed.

@@ -14,6 +14,8 @@
 #include "weir/Kernels/Domain.h"
 #include "weir/Kernels/Emitter.h"
 
+#include "llvm/Support/SaveAndRestore.h"
+
 #include <deque>
 #include <functional>
 
@@ -43,7 +45,12 @@ public:
   schedule::KernelOp kernel;
   mlir::gpu::GPUFuncOp function;
   mlir::MLIRContext *context;
-  mlir::Location loc;
+  mlir::Location loc; ///< of the op that code is emitted for
+
+  /// Code is for `op`, if there is one, as long as the result lives.
+  [[nodiscard]] llvm::SaveAndRestore<mlir::Location> codeFor(mlir::Operation *op) {
+    return {loc, op ? op->getLoc() : loc};
+  }
 
   //===--- scopes ---------------------------------------------------------===//
   // Code nests; a value goes to the outermost scope that knows its coordinates.

@@ -186,6 +186,7 @@ void RowEmitter::forEachUnit(
 /// Combines the partial results of a row's invocations; all get the result.
 Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
   OpBuilder &b = emitter.builder();
+  auto place = emitter.codeFor(combiner->getParentOp());
   Location loc = emitter.loc;
   if (layout.vectorColumns && emitter.isVector(partial)) {
     Value low = emitter.combine(combiner, emitter.extract(partial, 0), emitter.extract(partial, 1));
@@ -316,6 +317,7 @@ void RowEmitter::startColumns() {
   forEachUnit(none, [&](ArrayRef<AffineExpr>, ValueRange) -> SmallVector<Value> {
     OpBuilder &b = emitter.builder();
     for (const KeptColumn &kept : keptColumns) {
+      auto place = emitter.codeFor(kept.result.getDefiningOp());
       Value start = arith::ConstantOp::create(b, emitter.loc, getNeutral(kept.combiner.combine));
       if (layout.vectorColumns)
         start = emitter.broadcast(start);
@@ -327,6 +329,7 @@ void RowEmitter::startColumns() {
 
 /// Combines what `op` takes of the row at `point` with what earlier rows gave.
 void RowEmitter::addToColumns(linalg::GenericOp op, ArrayRef<AffineExpr> point) {
+  auto place = emitter.codeFor(op);
   SmallVector<Combiner> combiners = *getCombiners(op);
   SmallVector<Value> values = emitter.evaluateReduced(op, combiners, emitter.getLoops(op, point));
   for (const KeptColumn &kept : keptColumns) {
@@ -349,6 +352,7 @@ void RowEmitter::storeColumns() {
       for (const KeptColumn &kept : keptColumns) {
         if (kept.result != value)
           continue;
+        auto place = emitter.codeFor(value.getDefiningOp());
         Value part =
             memref::LoadOp::create(emitter.builder(), emitter.loc, kept.memory, emitter.trip);
         emitter.store(index, part, getPartIndices(emitter, value, point));
@@ -412,6 +416,7 @@ void RowEmitter::emitPass(unsigned pass) {
   // The accumulators' initial values come in once, at the end.
   unsigned next = 0;
   for (auto [op, list] : llvm::zip_equal(reductions, combiners)) {
+    auto place = emitter.codeFor(op);
     SmallVector<Value> totals;
     for (const Combiner &combiner : list)
       totals.push_back(reduceTeam(combiner.combine, carried[next++]));

@@ -31,6 +31,7 @@ void weir::emitSequence(PointEmitter &emitter, EmittedKernel &launch) {
     AffineExpr unit = emitter.setCoordinate(unitCoordinate, number);
     SmallVector<AffineExpr> first(domain.getColumnSizes().size(), emitter.constant(0));
     SmallVector<AffineExpr> start = getLoops(unit, first);
+    auto place = emitter.codeFor(op);
     SmallVector<Value> accumulators;
     for (OpOperand &init : op.getDpsInitsMutable())
       accumulators.push_back(

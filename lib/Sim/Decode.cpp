@@ -573,6 +573,11 @@ Program Decoder::decode(const std::string &name) {
   Body main{module.getFunction(entry->function)};
   if (main.function.blocks.empty() || !main.function.parameters.empty())
     throw Error(where + ": entry point '" + name + "' has no body, or parameters");
+  for (const Instruction &instruction : main.function.blocks.front().instructions)
+    if (instruction.op != Op::Variable) {
+      program.source = instruction.source;
+      break;
+    }
   declareVariables();
   decodeBody(main);
   return std::move(program);

@@ -101,7 +101,8 @@ struct Shuffle {
 enum class Reduction : uint32_t { All = 0, UpToOwn = 1, BeforeOwn = 2 };
 
 struct Program {
-  std::string name; ///< of the kernel
+  std::string name;       ///< of the kernel
+  spv::SourceLine source; ///< of the first instruction: in Weir's code, the kernel's
   std::array<uint32_t, 3> localSize = {1, 1, 1};
   std::vector<Step> steps;
   std::vector<CodeBlock> blocks;      ///< in structured order: a merge comes after what it merges

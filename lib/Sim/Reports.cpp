@@ -2,6 +2,8 @@
 
 #include "Machine.h"
 
+#include <algorithm>
+
 using namespace weir;
 using namespace weir::sim;
 
@@ -43,12 +45,32 @@ static std::string describeWorkgroup(const DispatchRun &dispatch, uint32_t numbe
          printPlace(number, uint64_t(grid[0]), uint64_t(grid[1]), grid[1] == 1 && grid[2] == 1);
 }
 
+/// Whether `location` of a plan, a path and a line, is the line `own`.
+static bool isAt(const std::string &location, const std::string &own) {
+  return location.ends_with(own) &&
+         (location.size() == own.size() || location[location.size() - own.size() - 1] == '/');
+}
+
 std::string Machine::describeSource(const DispatchRun &dispatch,
                                     const spv::SourceLine &source) const {
-  const std::string &file = modules[size_t(dispatch.command->kernel)].getString(source.file);
-  return source.line == 0 ? ""
-                          : " at " + file + ":" + std::to_string(source.line) + ":" +
-                                std::to_string(source.column);
+  if (source.line == 0)
+    return "";
+  const spv::Module &module = modules[size_t(dispatch.command->kernel)];
+  auto print = [&](const spv::SourceLine &line) {
+    return module.getString(line.file) + ":" + std::to_string(line.line);
+  };
+  // Equal kernels share the code of the first, which has the first one's lines.
+  const std::string line = print(dispatch.program->source),
+                    &code = plan.kernels[size_t(dispatch.command->kernel)].code;
+  auto hasFirst = [&](const Plan &other) {
+    return std::any_of(other.commands.begin(), other.commands.end(), [&](const Command &command) {
+      return isAt(command.location, line) && other.kernels[size_t(command.kernel)].code == code;
+    });
+  };
+  bool isShared = !isAt(dispatch.command->location, line) &&
+                  std::any_of(artifact.plans.begin(), artifact.plans.end(), hasFirst);
+  return " at " + print(source) + ":" + std::to_string(source.column) +
+         (isShared ? " of an equal kernel" : "");
 }
 
 std::string Machine::describe(const DispatchRun &dispatch, const Touch &touch) const {

@@ -231,6 +231,8 @@ void Reader::read(const Instruction &instruction) {
   switch (instruction.op) {
   case Op::Line:
     source = {instruction.operands[0], instruction.operands[1], instruction.operands[2]};
+    if (source.line == 0)
+      source = {};
     return;
   case Op::NoLine:
     source = {};

@@ -21,6 +21,7 @@
 #include "mlir/Dialect/SPIRV/Transforms/Passes.h"
 #include "mlir/Target/SPIRV/Serialization.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 using namespace weir;
@@ -102,6 +103,67 @@ static void widenBarriers(spirv::ModuleOp module) {
   });
 }
 
+/// Barriers, shuffles, and what touches memory that is no input: where executions go wrong.
+static bool needsLine(Operation *op) {
+  if (isa<spirv::ControlBarrierOp, spirv::GroupNonUniformShuffleOp,
+          spirv::GroupNonUniformShuffleXorOp, spirv::GroupNonUniformShuffleUpOp,
+          spirv::GroupNonUniformShuffleDownOp>(op))
+    return true;
+  if (llvm::any_of(op->getResultTypes(), llvm::IsaPred<spirv::PointerType>))
+    return false;
+  return llvm::any_of(op->getOperandTypes(), [](Type type) {
+    auto pointer = dyn_cast<spirv::PointerType>(type);
+    return pointer && pointer.getStorageClass() != spirv::StorageClass::Input;
+  });
+}
+
+/// Where the words of a function's body begin: upstream writes no line for the function.
+static Operation *getFirstInstruction(spirv::FuncOp function) {
+  for (Operation &op : function.getBody().front())
+    if (!isa<spirv::AddressOfOp, spirv::ConstantOp, spirv::ReferenceOfOp, spirv::UndefOp,
+             spirv::VariableOp>(op))
+      return &op;
+  llvm_unreachable("a block has a terminator");
+}
+
+/// Leaves the kernel's line to the first instruction, and lines to what needs one that is
+/// not that of what stands before it: a line holds to the end of its block, and takes four
+/// words. Upstream names one file, the module's; what is of no file or another has line 0 if
+/// one holds. Returns whether there are any.
+static bool keepLines(spirv::ModuleOp module) {
+  StringAttr file;
+  Builder builder(module.getContext());
+  Location kernel = module.getLoc();
+  Operation *first = nullptr;
+  DenseMap<Block *, FileLineColLoc> lines; // that hold, of those not left behind
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    bool isNew = false, isFirst = op == first;
+    FileLineColLoc place;
+    if (isFirst || needsLine(op)) {
+      Location from = isFirst && !needsLine(op) ? kernel : op->getLoc();
+      place = from->findInstanceOf<FileLineColLoc>();
+      if (place && !file)
+        file = place.getFilename();
+      if (place && place.getFilename() != file)
+        place = {};
+      FileLineColLoc &holding = lines[op->getBlock()];
+      isNew = std::exchange(holding, place) != place;
+    }
+    if (auto function = dyn_cast<spirv::FuncOp>(op)) {
+      first = getFirstInstruction(function);
+      kernel = function.getLoc();
+    }
+    if (op->getNumRegions() != 0)
+      lines.erase(op->getBlock()); // what follows is another block in SPIR-V
+    op->setLoc(!isNew  ? builder.getUnknownLoc()
+               : place ? Location(place)
+                       : FileLineColLoc::get(builder.getStringAttr(""), 0, 0));
+  });
+  if (file)
+    module->setLoc(FileLineColLoc::get(module.getContext(), llvm::sys::path::filename(file), 1, 1));
+  return file != nullptr;
+}
+
 /// A driver may else take it that no value is NaN or infinite, and that zeros have no
 /// sign: lavapipe then gives 0 for 0 / 0.
 static void preserveSpecialValues(spirv::ModuleOp module,
@@ -140,6 +202,26 @@ static void setTriple(spirv::ModuleOp module) {
       version, capabilities, ArrayRef<spirv::Extension>(), module.getContext()));
 }
 
+/// Upstream writes lines only where this extension is, for what it does not write yet; a
+/// driver that lacks it would refuse the words.
+static constexpr spirv::Extension lineExtension = spirv::Extension::SPV_KHR_non_semantic_info;
+
+static void allowLines(spirv::ModuleOp module) {
+  spirv::VerCapExtAttr triple = *module.getVceTriple();
+  module.setVceTripleAttr(spirv::VerCapExtAttr::get(triple.getVersion(),
+                                                    llvm::to_vector(triple.getCapabilities()),
+                                                    lineExtension, module.getContext()));
+}
+
+static void dropLineExtension(SmallVectorImpl<uint32_t> &words) {
+  constexpr size_t headerWords = 5;
+  for (size_t at = headerWords; at < words.size(); at += words[at] >> 16)
+    if (spirv::Opcode(words[at] & 0xffff) == spirv::Opcode::OpExtension) {
+      words.erase(words.begin() + at, words.begin() + at + (words[at] >> 16));
+      return;
+    }
+}
+
 FailureOr<SmallVector<uint32_t>> SpirvEmitter::emit(gpu::GPUModuleOp module,
                                                     RunPipeline runPipeline) {
   Block *block = module->getBlock();
@@ -157,7 +239,12 @@ FailureOr<SmallVector<uint32_t>> SpirvEmitter::emit(gpu::GPUModuleOp module,
   SmallVector<uint32_t> words;
   spirv::SerializationOptions options;
   options.emitSymbolName = false;
+  options.emitDebugInfo = keepLines(result);
+  if (options.emitDebugInfo)
+    allowLines(result);
   if (failed(spirv::serialize(result, words, options)))
     return failure();
+  if (options.emitDebugInfo)
+    dropLineExtension(words);
   return words;
 }

@@ -2,6 +2,7 @@
 heard where a barrier is cut, whatever the schedule. `Weir.compare` runs it on all
 other graphs of the suite."""
 
+import pathlib
 import re
 import struct
 import subprocess
@@ -10,6 +11,7 @@ import zipfile
 import pytest
 
 from conftest import BIN
+from edits import read_documents, write_documents
 from graphs import make_graph
 
 STRATEGIES = ["random", "recorded", "latest-first", "writer-first", "split"]
@@ -113,8 +115,98 @@ def test_no_barrier_in_a_kernel_can_be_left_out(weir):
         number = 0
         while remove_barrier(artifact, cut, kernel, number):
             report = weir.run("run", cut, "--random-inputs=1", "--device=sim", status=1)
-            assert re.search(r"^sim: (RAW|WAR): in dispatch .* of workgroup memory, which thread .*; no barrier in "
-                             r"the kernel orders the two", report, re.M), report
+            assert re.search(r"^sim: (RAW|WAR): in dispatch 0 \(@.*, \S*a.mlir:3\), thread \d+ of workgroup \d+ at "
+                             r"a.mlir:3:\d+ (reads|writes) byte \d+ of workgroup memory, which thread \d+ of "
+                             r"workgroup \d+ at a.mlir:3:\d+ (reads|writes); no barrier in the kernel orders the two",
+                             report, re.M), report
             number += 1
         barriers += number
     assert barriers > 1
+
+
+FUSED = """#all = affine_map<(i, j) -> (i, j)>
+#one = affine_map<(i, j) -> ()>
+func.func @f(%x: tensor<8x64xf32>, %y: tensor<8x64xf32>, %u: tensor<13x5xf32>) -> tensor<13x5xf32> {
+  %e = tensor.empty() : tensor<8x64xf32>
+  %a = linalg.exp ins(%x : tensor<8x64xf32>) outs(%e : tensor<8x64xf32>) -> tensor<8x64xf32>
+  %b = linalg.mul ins(%a, %y : tensor<8x64xf32>, tensor<8x64xf32>) outs(%e : tensor<8x64xf32>) -> tensor<8x64xf32>
+  %z = arith.constant dense<0.0> : tensor<f32>
+  %s = linalg.reduce { arith.addf } ins(%b : tensor<8x64xf32>) outs(%z : tensor<f32>) dimensions = [0, 1]
+  %o = tensor.empty() : tensor<13x5xf32>
+  %c = linalg.abs ins(%u : tensor<13x5xf32>) outs(%o : tensor<13x5xf32>) -> tensor<13x5xf32>
+  %d = linalg.generic {indexing_maps = [#all, #one, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%c, %s : tensor<13x5xf32>, tensor<f32>) outs(%o : tensor<13x5xf32>) {
+  ^bb0(%p: f32, %q: f32, %out: f32):
+    %r = arith.addf %p, %q : f32
+    linalg.yield %r : f32
+  } -> tensor<13x5xf32>
+  return %d : tensor<13x5xf32>
+}
+"""
+
+
+def read_lines(artifact):
+    """The files and lines of each kernel, by the first word of its name."""
+    OP_STRING, OP_LINE = 7, 8
+    found = {}
+    with zipfile.ZipFile(artifact) as archive:
+        for name in archive.namelist():
+            if not name.startswith("code/vulkan/"):
+                continue
+            data = archive.read(name)
+            words, at, lines, files = struct.unpack(f"<{len(data) // 4}I", data), 5, [], []
+            while at < len(words):
+                count, opcode = words[at] >> 16, words[at] & 0xFFFF
+                if opcode == OP_STRING:
+                    files.append(data[4 * at + 8 : 4 * (at + count)].rstrip(b"\0"))
+                if opcode == OP_LINE:
+                    lines.append(words[at + 2])
+                at += count
+            found[pathlib.Path(name).name.split("_")[0]] = files, set(lines)
+    return found
+
+
+def test_code_names_lines(weir):
+    """Of each load and store, that of the operation that it is for; of the file no folder."""
+    (weir.folder / "a.mlir").write_text(FUSED)
+    weir.run("compile", weir.folder / "a.mlir", "-o", "a.weir")
+    lines = read_lines(weir.folder / "a.weir")
+    # The kernel and x, y, the result; the kernel and u, the sum and the result.
+    assert read_lines(weir.folder / "a.weir") == {"row": ([b"a.mlir"], {5, 6, 8}), "map": ([b"a.mlir"], {10, 11})}
+
+
+def test_race_names_lines_of_both(weir):
+    """Not those of the kernels, which begin elsewhere: of what is stored in one and read in the other."""
+    artifact = weir.compile_text(FUSED)
+    documents, rest = read_documents(artifact)
+    [plan] = [document for name, document in documents.items() if name.startswith("plan/")]
+    plan["commands"] = [c for c in plan["commands"] if c["command"] != "barrier"]
+    write_documents(artifact, documents, rest)
+    for seed in range(8):
+        report = weir.run("run", artifact, "--random-inputs=1", "--device=sim", f"--sim-seed={seed}", status=1)
+        assert re.search(r"^sim: RAW: dispatch 1 \(@map\w*, \S*a.mlir:10\), thread \d+ of workgroup \d+ at a.mlir:11:8, "
+                         r"reads byte \d+ of the arena, which dispatch 0 \(@row\w*, \S*a.mlir:5\), thread \d+ of "
+                         r"workgroup \d+ at a.mlir:8:8, writes; no barrier or wait orders the two", report, re.M), report
+
+
+EQUAL = """func.func @f(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %e = tensor.empty() : tensor<64xf32>
+  %a = linalg.exp {weir.no_fuse} ins(%x : tensor<64xf32>) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %b = linalg.exp {weir.no_fuse} ins(%a : tensor<64xf32>) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  return %b : tensor<64xf32>
+}
+"""
+
+
+def test_equal_kernels_have_the_first_ones_lines(weir):
+    """Which is said of the others."""
+    artifact = weir.compile_text(EQUAL)
+    documents, rest = read_documents(artifact)
+    [plan] = [document for name, document in documents.items() if name.startswith("plan/")]
+    assert len(plan["kernels"]) == 1
+    plan["commands"] = [c for c in plan["commands"] if c["command"] != "barrier"]
+    write_documents(artifact, documents, rest)
+    report = weir.run("run", artifact, "--random-inputs=1", "--device=sim", status=1)
+    assert re.search(r"^sim: RAW: dispatch 1 \(@\w+, \S*a.mlir:4\), thread \d+ of workgroup \d+ at a.mlir:3:\d+ of an "
+                     r"equal kernel, reads byte \d+ of result \"result0\", which dispatch 0 \(@\w+, \S*a.mlir:3\), thread \d+ of "
+                     r"workgroup \d+ at a.mlir:3:\d+, writes; ", report, re.M), report

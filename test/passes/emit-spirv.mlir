@@ -170,6 +170,7 @@ gpu.module @private_row {
 // CHECK:      %[[THEN]] = OpLabel
 // CHECK:      OpLoopMerge
 // CHECK:      %[[ELSE]] = OpLabel
+// CHECK-NEXT: OpLine
 // CHECK-NEXT: OpStore %[[R:[0-9]+]] %float_1
 // CHECK:      OpLoad %float %[[R]]
 gpu.module @maybe_no_trips {

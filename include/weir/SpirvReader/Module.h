@@ -27,7 +27,7 @@ using Id = uint32_t;
 
 /// Where an instruction came from, by OpLine.
 struct SourceLine {
-  Id file = 0; ///< an OpString, see `Module::getString`; 0 when there is no OpLine
+  Id file = 0; ///< an OpString, see `Module::getString`; 0 when there is none, or of line 0
   uint32_t line = 0, column = 0;
 };
 

@@ -31,6 +31,7 @@ struct KernelText {
   int stride = 4;
   std::string capabilities = "";
   std::string functions = ""; ///< that it calls
+  std::string line = "";      ///< OpLine before the first instruction
 };
 
 inline std::string print(const KernelText &kernel) {
@@ -81,7 +82,7 @@ inline std::string print(const KernelText &kernel) {
   return head + "\n" + decorations + types +
          "%signature = OpTypeFunction %void\n%main = OpFunction %void None %signature\n"
          "%entry = OpLabel\n" +
-         kernel.variables +
+         kernel.variables + kernel.line +
          "%ids = OpLoad %v3 %vi\n%i = OpCompositeExtract %uint %ids 0\n"
          "%locals = OpLoad %v3 %vl\n%l = OpCompositeExtract %uint %locals 0\n"
          "%groups = OpLoad %v3 %vw\n%w = OpCompositeExtract %uint %groups 0\n" +

@@ -889,6 +889,33 @@ TEST(Contents, source_lines) {
   expectReport(sample, {"of workgroup 0 at source.mlir:7:3, writes byte"});
 }
 
+TEST(Contents, source_lines_of_equal_kernels) {
+  KernelText kernel = doubled;
+  kernel.line = "OpLine %file 1 5\n";
+  kernel.body = "OpLine %file 7 3\n" + kernel.body;
+  Sample sample;
+  sample.addKernel(kernel, "rw");
+  sample.plan.commands = {dispatch(0, 0, {sample.x, sample.y}),
+                          dispatch(0, 1, {sample.x, sample.y})};
+  sample.plan.commands[0].location = "folder/source.mlir:1";
+  sample.plan.commands[1].location = "folder/source.mlir:11";
+  expectReport(sample, {"WAW: dispatch 1 (@kernel, folder/source.mlir:11), thread ",
+                        " at source.mlir:7:3 of an equal kernel, writes byte ",
+                        "which dispatch 0 (@kernel, folder/source.mlir:1), thread ",
+                        " at source.mlir:7:3, writes; no barrier"});
+}
+
+TEST(Contents, line_0_is_none) {
+  KernelText kernel = doubled;
+  kernel.line = "OpLine %file 7 3\n";
+  kernel.body = "OpLine %file 0 0\n" + kernel.body;
+  Sample sample;
+  sample.addKernel(kernel, "rw");
+  sample.plan.commands = {dispatch(0, 0, {sample.x, sample.y}),
+                          dispatch(0, 1, {sample.x, sample.y})};
+  expectReport(sample, {"of workgroup 0, writes byte"});
+}
+
 //===----------------------------------------------------------------------===//
 // What is refused
 //===----------------------------------------------------------------------===//
