@@ -148,9 +148,25 @@ static void addBufferPasses(PassManager &manager) {
   manager.addPass(bufferization::createBufferResultsToOutParamsPass(outParams));
 }
 
+/// Whether `x` is infinite, or, if `isNormal`, neither that nor 0, NaN or denormal.
+static Value classify(OpBuilder &builder, Location loc, Value x, bool isNormal) {
+  auto type = cast<FloatType>(x.getType());
+  Value size = math::AbsFOp::create(builder, loc, x);
+  auto compare = [&](arith::CmpFPredicate predicate, const APFloat &limit) -> Value {
+    Value bound = arith::ConstantOp::create(builder, loc, FloatAttr::get(type, limit));
+    return arith::CmpFOp::create(builder, loc, predicate, size, bound);
+  };
+  const llvm::fltSemantics &format = type.getFloatSemantics();
+  APFloat infinity = APFloat::getInf(format), least = APFloat::getSmallestNormalized(format);
+  if (!isNormal)
+    return compare(arith::CmpFPredicate::OEQ, infinity);
+  return arith::AndIOp::create(builder, loc, compare(arith::CmpFPredicate::OGE, least),
+                               compare(arith::CmpFPredicate::OLT, infinity));
+}
+
 /// Expands what upstream lowers to calls of a library, which are copies of slices and
-/// casts of bf16, or not at all: `math.clampf`, whose own expansion takes the limits for
-/// each other.
+/// casts of bf16, or not at all: two classes of floats, and `math.clampf`, whose own
+/// expansion takes the limits for each other.
 static void expandForHost(ModuleOp module) {
   RewritePatternSet casts(module.getContext());
   arith::populateExpandBFloat16Patterns(casts);
@@ -161,6 +177,14 @@ static void expandForHost(ModuleOp module) {
     op.replaceAllUsesWith(
         arith::MinimumFOp::create(builder, op.getLoc(), atLeast, op.getMax()).getResult());
     op.erase();
+  });
+  module.walk([](Operation *op) {
+    if (!isa<math::IsInfOp, math::IsNormalOp>(op))
+      return;
+    OpBuilder builder(op);
+    op->getResult(0).replaceAllUsesWith(
+        classify(builder, op->getLoc(), op->getOperand(0), isa<math::IsNormalOp>(op)));
+    op->erase();
   });
   SmallVector<memref::CopyOp> copies;
   module.walk([&](memref::CopyOp copy) { copies.push_back(copy); });

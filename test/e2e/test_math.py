@@ -74,18 +74,19 @@ def test_other_functions(weir, element):
 
 @pytest.mark.parametrize("element", ["f32", "f64"])
 def test_classes(weir, element):
-    """The reference has none of them."""
+    """On the device and by the reference, as written."""
     cases = [(name, f"%t = math.{name} %a : E  %y = arith.uitofp %t : i1 to {element}", 1) for name in CLASSES]
     kind = numpy.finfo(numpy.float32 if element == "f32" else numpy.float64)
     inf, nan = numpy.inf, numpy.nan
     values = numpy.array([0, -0.0, 1, -kind.max, kind.tiny, kind.tiny / 4, inf, -inf, nan], kind.dtype)
     save_file({f"{name}.a": values for name in CLASSES}, weir.folder / "in.safetensors")
     artifact = weir.compile_text(make_graph(cases, element, len(values)))
-    weir.run("run", artifact, "--input=in.safetensors", "--output=out.safetensors")
     finite = numpy.isfinite(values)
     expected = [finite, numpy.isinf(values), numpy.isnan(values), finite & (abs(values) >= kind.tiny)]
-    for result, one in zip(sorted(load_file(weir.folder / "out.safetensors").items()), expected, strict=True):
-        assert (result[1] == one).all(), result
+    for device in ["vulkan", "reference"]:
+        weir.run("run", artifact, f"--device={device}", "--input=in.safetensors", "--output=out.safetensors")
+        for result, one in zip(sorted(load_file(weir.folder / "out.safetensors").items()), expected, strict=True):
+            assert (result[1] == one).all(), (device, result)
 
 
 def test_functions_of_f64_need_integers(weir):
