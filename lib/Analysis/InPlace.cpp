@@ -135,11 +135,23 @@ SmallVector<std::pair<unsigned, unsigned>> weir::getInPlacePairs(gpu::GPUFuncOp 
     auto type = dyn_cast<MemRefType>(kernel.getArgument(index).getType());
     return type ? schedule::getByteSize(type) : std::nullopt;
   };
+  llvm::SmallDenseSet<Value> read, written;
+  for (const MemoryAccess &access : maps.getAccesses()) {
+    if (access.reads)
+      read.insert(access.root);
+    if (access.writes)
+      written.insert(access.root);
+  }
+  auto isOnly = [&](unsigned index, const llvm::SmallDenseSet<Value> &these,
+                    const llvm::SmallDenseSet<Value> &others) {
+    Value argument = kernel.getArgument(index);
+    return these.contains(argument) && !others.contains(argument);
+  };
   for (unsigned source = 0; source < kernel.getNumArguments(); ++source)
     for (unsigned target = 0; target < kernel.getNumArguments(); ++target) {
       std::optional<int64_t> bytes = getBytes(source);
-      if (source != target && bytes && bytes == getBytes(target) &&
-          proveInPlace(maps, kernel, source, target).holds)
+      if (source != target && bytes && bytes == getBytes(target) && isOnly(source, read, written) &&
+          isOnly(target, written, read) && proveInPlace(maps, kernel, source, target).holds)
         pairs.push_back({source, target});
     }
   return pairs;

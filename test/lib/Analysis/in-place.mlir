@@ -17,6 +17,19 @@ gpu.module @m {
     gpu.return
   }
 
+  // What is not read, or read besides being written, is in no pair.
+  // expected-remark @below {{unread: 3 over 1}}
+  gpu.func @unread(%a: memref<1024xf32>, %b: memref<1024xf32>, %x: memref<1024xf32>, %y: memref<1024xf32>)
+      kernel attributes {known_block_size = array<i32: 1024, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
+    %t = gpu.thread_id x
+    %u = memref.load %b[%t] : memref<1024xf32>
+    %v = memref.load %x[%t] : memref<1024xf32>
+    %w = arith.addf %u, %v : f32
+    memref.store %w, %x[%t] : memref<1024xf32>
+    memref.store %w, %y[%t] : memref<1024xf32>
+    gpu.return
+  }
+
   // Reads one operand again after the write: only the other will do.
   // expected-remark @below {{reread: 2 over 0}}
   gpu.func @reread(%a: memref<1024xf32>, %b: memref<1024xf32>, %y: memref<1024xf32>)
