@@ -164,10 +164,39 @@ static Value classify(OpBuilder &builder, Location loc, Value x, bool isNormal) 
                                compare(arith::CmpFPredicate::OLT, infinity));
 }
 
+/// Rounds an f64 to an f32 so that rounding that to bf16 is as if there were no f32 between:
+/// what is not exact becomes odd, which no value half way between two of bf16 is.
+static Value roundToOdd(OpBuilder &builder, Location loc, Value x) {
+  Type f32 = builder.getF32Type(), f64 = x.getType(), i32 = builder.getI32Type();
+  Value nearest = arith::TruncFOp::create(builder, loc, f32, x);
+  Value back = arith::ExtFOp::create(builder, loc, f64, nearest);
+  Value bits = arith::BitcastOp::create(builder, loc, i32, nearest);
+  Value one = arith::ConstantIntOp::create(builder, loc, i32, 1);
+  Value zero = arith::ConstantIntOp::create(builder, loc, i32, 0);
+  Value minusOne = arith::ConstantIntOp::create(builder, loc, i32, -1);
+  // The neighbour of an even one towards x is odd.
+  Value isBeyond = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT,
+                                         math::AbsFOp::create(builder, loc, x),
+                                         math::AbsFOp::create(builder, loc, back));
+  Value step = arith::SelectOp::create(builder, loc, isBeyond, one, minusOne);
+  Value isEven = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                       arith::AndIOp::create(builder, loc, bits, one), zero);
+  Value isRounded = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::ONE, x, back);
+  Value moves = arith::AndIOp::create(builder, loc, isRounded, isEven);
+  Value odd = arith::AddIOp::create(builder, loc, bits,
+                                    arith::SelectOp::create(builder, loc, moves, step, zero));
+  return arith::BitcastOp::create(builder, loc, f32, odd);
+}
+
 /// Expands what upstream lowers to calls of a library, which are copies of slices and
 /// casts of bf16, or not at all: two classes of floats, and `math.clampf`, whose own
 /// expansion takes the limits for each other.
 static void expandForHost(ModuleOp module) {
+  module.walk([](arith::TruncFOp op) {
+    OpBuilder builder(op);
+    if (op.getIn().getType().isF64() && op.getType().isBF16())
+      op.getInMutable().assign(roundToOdd(builder, op.getLoc(), op.getIn()));
+  });
   RewritePatternSet casts(module.getContext());
   arith::populateExpandBFloat16Patterns(casts);
   walkAndApplyPatterns(module, std::move(casts));

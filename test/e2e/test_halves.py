@@ -130,7 +130,7 @@ def test_truncations_of_f64_round_once(weir, element):
         is_odd = around.view(numpy.uint32) >> 16 & 1
         best = numpy.lexsort(numpy.stack([is_odd, distance]), axis=0)[0]
         expected = (around[best, numpy.arange(wide.size)].view(numpy.uint32) >> 16).astype(numpy.uint16)
-    found = run(weir, cast("f64", element, wide.size), {"arg0": ("F64", wide)}, devices=["vulkan"])["result0"]
+    found = run(weir, cast("f64", element, wide.size), {"arg0": ("F64", wide)}, devices=["vulkan", "reference"])["result0"]
     assert (found == expected).all()
 
 
