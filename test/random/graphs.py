@@ -1,6 +1,6 @@
 """A seeded generator of graph-level functions of everything that the graph level takes:
 sizes 0, 1 and primes, many readers, results that alias, broadcasts, windows, norms and
-their gradients, f32 and f64.
+their gradients, f32 and f64, integers and 16 bits where they are exact.
 
 A graph is a list of nodes that can be left out or made smaller one by one (shrink.py), so
 a node says what it is and of which values; shapes follow from its operands.
@@ -92,44 +92,48 @@ class Writer:
                         [line.replace(": E", f": {element}") for line in body])
 
 
-# Bodies of functions of %x0, by name. Those of f64 have no function that Vulkan lacks.
-UNARY = {
-    "negf": ["%r = arith.negf %x0 : E"],
-    "absf": ["%s = math.absf %x0 : E", "%h = arith.constant 0.5 : E", "%r = arith.subf %s, %h : E"],
-    "leaky": ["%z = arith.constant 0.0 : E", "%k = arith.constant 0.1 : E", "%c = arith.cmpf ogt, %x0, %z : E",
-              "%m = arith.mulf %x0, %k : E", "%r = arith.select %c, %x0, %m : E"],
-    "rsqrt": ["%q = arith.mulf %x0, %x0 : E", "%one = arith.constant 1.0 : E", "%u = arith.addf %q, %one : E",
-              "%s = math.rsqrt %u : E", "%r = arith.mulf %x0, %s : E"],
-    "sqrt": ["%q = arith.mulf %x0, %x0 : E", "%one = arith.constant 1.0 : E", "%u = arith.addf %q, %one : E",
-             "%s = math.sqrt %u : E", "%r = arith.subf %s, %one : E"],
-    "fma": ["%k = arith.constant 0.5 : E", "%r = math.fma %x0, %k, %k : E"],
-    "clamp": ["%l = arith.constant -0.9 : E", "%h = arith.constant 1.1 : E", "%m = arith.maximumf %x0, %l : E",
-              "%r = arith.minimumf %m, %h : E"],
-    "copysign": ["%one = arith.constant 1.0 : E", "%q = arith.mulf %x0, %x0 : E", "%u = arith.addf %q, %one : E",
-                 "%d = arith.divf %q, %u : E", "%r = math.copysign %d, %x0 : E"],
-}
-UNARY_F32 = {
-    "tanh": ["%r = math.tanh %x0 : E"],
-    "gauss": ["%q = arith.mulf %x0, %x0 : E", "%n = arith.negf %q : E", "%t = math.exp %n : E",
-              "%one = arith.constant 1.0 : E", "%u = arith.addf %t, %one : E", "%r = arith.divf %one, %u : E"],
-    "erf": ["%r = math.erf %x0 : E"],
-    "sin": ["%r = math.sin %x0 : E"],
-    "cos": ["%r = math.cos %x0 : E"],
-    "atan": ["%r = math.atan %x0 : E"],
-    "log": ["%q = arith.mulf %x0, %x0 : E", "%one = arith.constant 1.0 : E", "%u = arith.addf %q, %one : E",
-            "%r = math.log %u : E"],
-    "log1p": ["%q = arith.mulf %x0, %x0 : E", "%r = math.log1p %q : E"],
-    "log2": ["%q = arith.mulf %x0, %x0 : E", "%one = arith.constant 1.0 : E", "%u = arith.addf %q, %one : E",
-             "%r = math.log2 %u : E"],
-    "expm1": ["%t = math.tanh %x0 : E", "%r = math.expm1 %t : E"],
-    "exp2": ["%t = math.tanh %x0 : E", "%r = math.exp2 %t : E"],
-    "powf": ["%q = arith.mulf %x0, %x0 : E", "%one = arith.constant 1.0 : E", "%u = arith.addf %q, %one : E",
-             "%p = arith.constant 0.3 : E", "%r = math.powf %u, %p : E"],
-    "fpowi": ["%t = math.tanh %x0 : E", "%three = arith.constant 3 : i32", "%r = math.fpowi %t, %three : E, i32"],
-}
-BINARY = ["addf", "subf", "mulf", "maximumf", "minimumf"]
+def get_body(text):
+    """Lines, with %u for 1 + x^2, %t for tanh x, %h for 0.5 tanh x."""
+    first = {"%u": ["%one = arith.constant 1.0 : E", "%q = arith.mulf %x0, %x0 : E", "%u = arith.addf %q, %one : E"],
+             "%t": ["%t = math.tanh %x0 : E"],
+             "%h": ["%w = math.tanh %x0 : E", "%k = arith.constant 0.5 : E", "%h = arith.mulf %w, %k : E"]}
+    lines = [line for name, some in first.items() if f"{name} " in text or f"{name}," in text for line in some]
+    return lines + text.split("; ")
+
+
+# Bodies of functions of %x0, by name.
+UNARY = {name: get_body(text) for name, text in {
+    "negf": "%r = arith.negf %x0 : E",
+    "absf": "%s = math.absf %x0 : E; %z = arith.constant 0.5 : E; %r = arith.subf %s, %z : E",
+    "leaky": "%z = arith.constant 0.0 : E; %k = arith.constant 0.1 : E; %c = arith.cmpf ogt, %x0, %z : E; "
+             "%m = arith.mulf %x0, %k : E; %r = arith.select %c, %x0, %m : E",
+    "rsqrt": "%s = math.rsqrt %u : E; %r = arith.mulf %x0, %s : E",
+    "sqrt": "%s = math.sqrt %u : E; %r = arith.subf %s, %one : E",
+    "fma": "%k = arith.constant 0.5 : E; %r = math.fma %x0, %k, %k : E",
+    "clamp": "%l = arith.constant -0.9 : E; %m = arith.constant 1.1 : E; %n = arith.maximumf %x0, %l : E; "
+             "%r = arith.minimumf %n, %m : E",
+    "clampf": "%l = arith.constant -0.7 : E; %m = arith.constant 1.2 : E; %r = math.clampf %x0 to [%l, %m] : E",
+    "copysign": "%d = arith.divf %q, %u : E; %r = math.copysign %d, %x0 : E",
+    "gauss": "%q = arith.mulf %x0, %x0 : E; %n = arith.negf %q : E; %e = math.exp %n : E; "
+             "%one = arith.constant 1.0 : E; %p = arith.addf %e, %one : E; %r = arith.divf %one, %p : E",
+    "log1p": "%q = arith.mulf %x0, %x0 : E; %r = math.log1p %q : E",
+    "powf": "%p = arith.constant 0.3 : E; %r = math.powf %u, %p : E",
+    "fpowi": "%three = arith.constant 3 : i32; %r = math.fpowi %t, %three : E, i32",
+    "atan2": "%r = math.atan2 %x0, %u : E",
+    "acosh": "%k = arith.constant 0.5 : E; %v = arith.addf %u, %k : E; %r = math.acosh %v : E",
+    "sincos": "%s, %c = math.sincos %x0 : E; %r = arith.addf %s, %c : E",
+    "isnormal": "%c = math.isnormal %x0 : E; %z = arith.constant 0.0 : E; %r = arith.select %c, %x0, %z : E",
+    "isfinite": "%c = math.isfinite %x0 : E; %z = arith.constant 0.0 : E; %r = arith.select %c, %x0, %z : E",
+    "isnan": "%c = math.isnan %x0 : E; %z = arith.constant 0.0 : E; %r = arith.select %c, %z, %x0 : E",
+    "isinf": "%c = math.isinf %x0 : E; %z = arith.constant 0.0 : E; %r = arith.select %c, %z, %x0 : E",
+    **{name: f"%r = math.{name} %x0 : E" for name in ["tanh", "erf", "erfc", "sin", "cos", "atan", "asinh"]},
+    **{name: f"%r = math.{name} %u : E" for name in ["log", "log2", "log10", "cbrt"]},
+    **{name: f"%r = math.{name} %t : E" for name in ["expm1", "exp2", "sinh", "cosh", "tan"]},
+    **{name: f"%r = math.{name} %h : E" for name in ["asin", "acos", "atanh"]},
+}.items()}
+BINARY = ["addf", "subf", "mulf", "maximumf", "minimumf", "maxnumf", "minnumf"]
 # Where two branches meet, differences are no gradients.
-KINKED = ["absf", "leaky", "clamp", "maximumf", "minimumf", "max", "min"]
+KINKED = ["absf", "leaky", "clamp", "clampf", "maximumf", "minimumf", "maxnumf", "minnumf", "max", "min", "abs"]
 
 
 class Operation:
@@ -160,15 +164,14 @@ def no_fuse(data):
 class Unary(Operation):
     def propose(self, graph):
         value = graph.pick()
-        bodies = UNARY | UNARY_F32 if graph.get(value)[1] == "f32" else UNARY
-        return [value], {"body": graph.random.choice(sorted(bodies)), "alone": maybe_alone(graph)}
+        return [value], {"body": graph.random.choice(sorted(UNARY)), "alone": maybe_alone(graph)}
 
     def infer(self, types, data):
         return [types[0]]
 
     def emit(self, writer, operands, data):
         [(name, shape, element)] = operands
-        body = [line.replace(": E", f": {element}") for line in (UNARY | UNARY_F32)[data["body"]]]
+        body = [line.replace(": E", f": {element}") for line in UNARY[data["body"]]]
         return [writer.map(shape, element, [(name, shape, element, get_dims(len(shape)))], body, no_fuse(data))]
 
 
@@ -249,6 +252,177 @@ class Index(Operation):
                 f"%h = arith.constant 0.5 : {element}", f"%m = math.fma %f, %k, %h : {element}",
                 f"%r = arith.mulf %x1, %m : {element}"]
         return [writer.map(shape, element, [(places, shape, integer, dims), (name, shape, element, dims)], body)]
+
+
+class Named(Operation):
+    """An elementwise op of linalg's own names, of two values, of one, or of one that is bounded
+    or positive; a reduction by name."""
+
+    OPS = {"add": "two", "sub": "two", "mul": "two", "max": "two", "min": "two", "map": "two", "elementwise": "two",
+           "select": "two", "div": "ratio", "powf": "power", "tanh": "one", "erf": "one", "negf": "one", "abs": "one",
+           "copy": "one", "exp": "bounded", "square": "bounded", "log": "positive", "sqrt": "positive",
+           "rsqrt": "positive", "reciprocal": "positive", "reduce": "sum"}
+
+    def propose(self, graph):
+        value, op = graph.pick(), graph.random.choice(sorted(self.OPS))
+        shape, element = graph.get(value)
+        if op == "reduce":
+            return ([value], {"op": op, "dimension": graph.random.randrange(len(shape))}) if shape else None
+        operands = [value] + [graph.pick_like(shape, element)] * (self.OPS[op] in ("two", "ratio"))
+        return operands, {"op": op}
+
+    def infer(self, types, data):
+        shape, element = types[0]
+        need(types[-1] == types[0])
+        if data["op"] != "reduce":
+            return [types[0]]
+        at = data["dimension"]
+        need(at < len(shape))
+        return [([*shape[:at], *shape[at + 1:]], element)]
+
+    def emit(self, writer, operands, data):
+        (name, shape, element), op = operands[0], data["op"]
+        type, dims, kind = type_of(shape, element), get_dims(len(shape)), self.OPS[data["op"]]
+
+        def compute(value, *body):
+            return writer.map(shape, element, [(value, shape, element, dims)],
+                              [line.replace(": E", f": {element}") for line in body])
+
+        positive = ["%one = arith.constant 1.0 : E", "%q = arith.mulf %x0, %x0 : E", "%r = arith.addf %q, %one : E"]
+        if kind == "sum":
+            [(out, _)] = self.infer([(shape, element)], data)
+            at, small = data["dimension"], type_of(out, element)
+            scaled = compute(name, f"%k = arith.constant {1.0 / max(shape[at], 1)!r} : E",
+                             "%r = arith.mulf %x0, %k : E")
+            return [writer.op(f"linalg.reduce {{ arith.addf }} ins({scaled} : {type}) "
+                              f"outs({writer.filled(out, element, 0.25)} : {small}) dimensions = [{at}]")]
+        inputs = [operand for operand, _, _ in operands]
+        if kind == "positive":
+            inputs = [compute(name, *positive)]
+        elif kind == "bounded":
+            inputs = [compute(name, "%r = math.tanh %x0 : E")]
+        elif kind == "ratio":
+            inputs = [name, compute(operands[1][0], *positive)]
+        elif kind == "power":
+            inputs = [compute(name, *positive), compute(name, "%r = math.tanh %x0 : E")]
+        types = [type] * len(inputs)
+        if op == "select":  # odd places of the one, even ones of the other
+            inputs.insert(0, writer.map(shape, "i1", [], [
+                *[f"%i{i} = linalg.index {i} : index" for i in range(len(shape))],
+                "%two = arith.constant 2 : index", f"%m = arith.remui {'%i0' if shape else '%two'}, %two : index",
+                "%zero = arith.constant 0 : index", "%r = arith.cmpi eq, %m, %zero : index"]))
+            types.insert(0, type_of(shape, "i1"))
+        empty = writer.empty(shape, element)
+        said, result = f"ins({', '.join(inputs)} : {', '.join(types)}) outs({empty} : {type})", f" -> {type}"
+        if op == "map":
+            return [writer.op(f"linalg.map {{ arith.subf }} {said}")]
+        attributes = "kind=#linalg.elementwise_kind<mul> " if op == "elementwise" else ""
+        return [writer.op(f"linalg.{op} {attributes}{said}{result}")]
+
+
+class Integers(Operation):
+    """A value, scaled by what arithmetic of integers makes of where it stands, and perhaps what
+    rounding makes of that. All of it is exact, so that it may jump."""
+
+    # Of %p and a constant %c, of which one is in {}.
+    OPS = {"addi": 7, "subi": 5, "muli": 3, "andi": 13, "ori": 2, "xori": 11, "maxsi": 6, "maxui": 4, "minsi": 9,
+           "minui": 10, "divsi": 3, "divui": 2, "remsi": 11, "remui": 7, "ceildivsi": 3, "ceildivui": 2,
+           "floordivsi": 3, "shli": 1, "shrsi": 1, "shrui": 1}
+    OTHERS = ["absi", "cmpi", "extsi", "extui", "addui_extended", "mulsi_extended", "mului_extended", "ctlz"]
+    WIDER = {"i8": "i16", "i16": "i32", "i32": "i64"}
+    # Of %f, which counts quarters.
+    ROUNDED = {"none": "%g = arith.addf %f, %zero : E", "remf": "%g = arith.remf %f, %two : E",
+               "fptosi": "%j = arith.fptosi %f : E to i32; %g = arith.sitofp %j : i32 to E",
+               "fptoui": "%j = arith.fptoui %f : E to i32; %g = arith.uitofp %j : i32 to E",
+               **{name: f"%g = math.{name} %f : E" for name in ["floor", "ceil", "round", "roundeven", "trunc"]}}
+
+    def propose(self, graph):
+        value = graph.pick()
+        shape = graph.get(value)[0]
+        integer = graph.random.choice(["i64", "i32", "i32", "i16", "i8"])
+        others = [op for op in self.OTHERS if self.takes(op, integer)]
+        ops = [graph.random.choice(others if graph.random.random() < 0.3 else sorted(self.OPS))
+               for _ in range(graph.random.randint(1, 4))]
+        return ([value], {"dimension": graph.random.randrange(len(shape)), "integer": integer, "ops": ops,
+                          "cast": graph.random.choice(["index_cast", "index_castui"]),
+                          "rounded": graph.random.choice(sorted(self.ROUNDED)),
+                          "alone": maybe_alone(graph)}) if shape else None
+
+    def takes(self, op, integer):
+        if op in ("extsi", "extui"):
+            return integer in self.WIDER
+        return (integer in ("i32", "i64") or not op.endswith("extended")) and (integer == "i32" or op != "ctlz")
+
+    def infer(self, types, data):
+        need(data["dimension"] < len(types[0][0]))
+        return [types[0]]
+
+    def get_lines(self, op, integer, p, c, r):
+        """The value {r} of the value {p}."""
+        if op in self.OPS:
+            return [f"{c} = arith.constant {self.OPS[op]} : {integer}", f"{r} = arith.{op} {p}, {c} : {integer}"]
+        if op in ("absi", "ctlz"):
+            return [f"{r} = math.{op} {p} : {integer}"]
+        five = f"{c} = arith.constant 5 : {integer}"
+        if op == "cmpi":
+            return [five, f"{c}b = arith.cmpi sgt, {p}, {c} : {integer}",
+                    f"{c}e = arith.extui {c}b : i1 to {integer}", f"{r} = arith.select {c}b, {c}e, {p} : {integer}"]
+        if op in ("extsi", "extui"):
+            wide = self.WIDER[integer]
+            return [f"{c} = arith.constant 5 : {wide}", f"{c}w = arith.{op} {p} : {integer} to {wide}",
+                    f"{c}m = arith.muli {c}w, {c} : {wide}", f"{r} = arith.trunci {c}m : {wide} to {integer}"]
+        other = "i1" if op == "addui_extended" else integer
+        high = f"{c}h" if other == integer else f"{c}x"
+        return [five, f"{c}l, {c}h = arith.{op} {p}, {c} : {integer}{', i1' if other == 'i1' else ''}",
+                *([f"{c}x = arith.extui {c}h : i1 to {integer}"] if other == "i1" else []),
+                f"{r} = arith.xori {c}l, {high} : {integer}"]
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        dims, integer = get_dims(len(shape)), data["integer"]
+        body = [f"%i = linalg.index {data['dimension']} : index", f"%p0 = arith.{data['cast']} %i : index to {integer}"]
+        for number, op in enumerate(data["ops"]):
+            body += self.get_lines(op, integer, f"%p{number}", f"%c{number}", f"%p{number + 1}")
+        body += [f"%most = arith.constant 8 : {integer}", f"%r = arith.remui %p{len(data['ops'])}, %most : {integer}"]
+        numbers = writer.map(shape, integer, [], body, no_fuse(data))
+        lines = [f"%n = arith.uitofp %x0 : {integer} to E", "%k = arith.constant 0.25 : E",
+                 "%f = arith.mulf %n, %k : E", "%zero = arith.constant 0.0 : E", "%two = arith.constant 1.5 : E",
+                 *self.ROUNDED[data["rounded"]].split("; "),
+                 "%h = arith.constant 0.5 : E", "%m = math.fma %g, %h, %h : E", "%r = arith.mulf %x1, %m : E"]
+        lines = [line.replace(": E", f": {element}").replace("to E", f"to {element}") for line in lines]
+        return [writer.map(shape, element, [(numbers, shape, integer, dims), (name, shape, element, dims)], lines)]
+
+
+class Half(Operation):
+    """A value, scaled by numbers that f16 and bf16 hold: the reference in f64 rounds nothing."""
+
+    def propose(self, graph):
+        value = graph.pick()
+        shape = graph.get(value)[0]
+        return ([value], {"dimension": graph.random.randrange(len(shape)), "half": graph.random.choice(["f16", "bf16"]),
+                          "op": graph.random.choice(["addf", "subf", "mulf", "select"]),
+                          "alone": maybe_alone(graph)}) if shape else None
+
+    def infer(self, types, data):
+        need(data["dimension"] < len(types[0][0]))
+        return [types[0]]
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        dims, half = get_dims(len(shape)), data["half"]
+        halves = writer.map(shape, half, [], [
+            f"%i = linalg.index {data['dimension']} : index", "%n = arith.index_cast %i : index to i32",
+            "%most = arith.constant 9 : i32", "%m = arith.remui %n, %most : i32",
+            f"%f = arith.uitofp %m : i32 to {element}", f"%k = arith.constant 0.125 : {element}",
+            f"%s = arith.mulf %f, %k : {element}", f"%r = arith.truncf %s : {element} to {half}"], no_fuse(data))
+        body = [f"%k = arith.constant 0.5 : {half}", f"%c = arith.cmpf ogt, %x0, %k : {half}",
+                f"%r = arith.select %c, %x0, %k : {half}"]
+        if data["op"] != "select":
+            body = [body[0], f"%r = arith.{data['op']} %x0, %k : {half}"]
+        changed = writer.map(shape, half, [(halves, shape, half, dims)], body)
+        return [writer.map(shape, element, [(changed, shape, half, dims), (name, shape, element, dims)],
+                           [f"%e = arith.extf %x0 : {half} to {element}", f"%one = arith.constant 0.75 : {element}",
+                            f"%f = arith.addf %e, %one : {element}", f"%r = arith.mulf %x1, %f : {element}"])]
 
 
 class Cast(Operation):
@@ -439,6 +613,53 @@ class Insert(Operation):
                           f"{type_of(part_shape, element)} into {type_of(shape, element)}")]
 
 
+class Elements(Operation):
+    """A tensor by its elements, computed or one by one; an element replaced; a size forgotten."""
+
+    def propose(self, graph):
+        value = graph.pick()
+        shape = graph.get(value)[0]
+        if not shape or not all(shape):
+            return None
+        op = graph.random.choice(["generate", "generate", "from_elements", "insert", "cast"])
+        places = [[graph.random.randrange(size) for size in shape] for _ in range(graph.random.randint(1, 4))]
+        return [value], {"op": op, "dimension": graph.random.randrange(len(shape)), "places": places}
+
+    def infer(self, types, data):
+        shape, element = types[0]
+        need(shape and all(shape) and data["dimension"] < len(shape))
+        need(all(len(place) == len(shape) and all(i < size for i, size in zip(place, shape))
+                 for place in data["places"]))
+        return [([len(data["places"])], element)] if data["op"] == "from_elements" else [types[0]]
+
+    def extract(self, writer, name, type, place):
+        places = [writer.op(f"arith.constant {i} : index") for i in place]
+        return places, writer.op(f"tensor.extract {name}[{', '.join(places)}] : {type}")
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        type, at = type_of(shape, element), data["dimension"]
+        if data["op"] == "from_elements":
+            elements = [self.extract(writer, name, type, place)[1] for place in data["places"]]
+            return [writer.op(f"tensor.from_elements {', '.join(elements)} : {type_of([len(elements)], element)}")]
+        if data["op"] == "insert":
+            _, scalar = self.extract(writer, name, type, data["places"][0])
+            places, _ = self.extract(writer, name, type, data["places"][-1])
+            return [writer.op(f"tensor.insert {scalar} into {name}[{', '.join(places)}] : {type}")]
+        if data["op"] == "cast":
+            unknown = type_of(["?" if i == at else size for i, size in enumerate(shape)], element)
+            cast = writer.op(f"tensor.cast {name} : {type} to {unknown}")
+            return [writer.op(f"tensor.cast {cast} : {unknown} to {type}")]
+        indices = [f"%i{i}" for i in range(len(shape))]
+        read = [*indices[:at], "%j", *indices[at + 1:]]  # back to front
+        lines = [f"tensor.generate {{\n  ^bb0({', '.join(f'{index}: index' for index in indices)}):",
+                 f"  %last = arith.constant {shape[at] - 1} : index", f"  %j = arith.subi %last, {indices[at]} : index",
+                 f"  %e = tensor.extract {name}[{', '.join(read)}] : {type}",
+                 f"  %k = arith.constant 0.75 : {element}", f"  %r = arith.mulf %e, %k : {element}",
+                 f"  tensor.yield %r : {element}", f"}} : {type}"]
+        return [writer.op("\n  ".join(lines))]
+
+
 class Gather(Operation):
     """Rows of a value, by numbers that wrap around and reach beyond it; some twice."""
 
@@ -578,8 +799,10 @@ class Contract(Operation):
         "both": ("mnk", "km", "nk", "mn"), "batch_matmul": ("bmnk", "bmk", "bkn", "bmn"),
         "matvec": ("mk", "mk", "k", "m"), "vecmat": ("nk", "k", "kn", "n"), "dot": ("k", "k", "k", ""),
         "shared": ("bmnk", "bmk", "kn", "bmn"), "gradient": ("mnk", "km", "kn", "mn"),
+        "batch_matvec": ("bmk", "bmk", "bk", "bm"), "batch_vecmat": ("bnk", "bk", "bkn", "bn"),
+        "batch_reduce_matmul": ("mnbk", "bmk", "bkn", "mn"),
     }
-    NAMED = ["matmul", "batch_matmul", "matvec", "vecmat", "dot"]
+    NAMED = ["matmul", "batch_matmul", "matvec", "vecmat", "dot", "batch_matvec", "batch_vecmat", "batch_reduce_matmul"]
 
     def propose(self, graph):
         value = graph.pick()
@@ -593,7 +816,8 @@ class Contract(Operation):
         for dim in self.KINDS[kind][2]:
             sizes.setdefault(dim, graph.pick_size())
             other.append(sizes[dim])
-        return [value, graph.pick_like(other, element)], {"kind": kind, "named": graph.random.random() < 0.5}
+        data = {"kind": kind, "named": graph.random.random() < 0.5, "maps": graph.random.random() < 0.3}
+        return [value, graph.pick_like(other, element)], data
 
     def infer(self, types, data):
         _, first, second, out = self.KINDS[data["kind"]]
@@ -612,6 +836,11 @@ class Contract(Operation):
         if data["named"] and data["kind"] in self.NAMED:
             raw = writer.op(f"linalg.{data['kind']} ins({a}, {b} : {type_of(a_shape, element)}, "
                             f"{type_of(b_shape, element)}) outs({init} : {type}) -> {type}")
+        elif data["maps"]:
+            maps = ", ".join(f"affine_map<({', '.join(loops)}) -> ({', '.join(some)})>"
+                             for some in (first, second, out))
+            raw = writer.op(f"linalg.contract indexing_maps = [{maps}] ins({a}, {b} : {type_of(a_shape, element)}, "
+                            f"{type_of(b_shape, element)}) outs({init} : {type}) -> {type}")
         else:
             dims = {dim: f"d{i}" for i, dim in enumerate(loops)}
             kinds = ["parallel" if dim in out else "reduction" for dim in loops]
@@ -620,7 +849,7 @@ class Contract(Operation):
             raw = writer.generic(kinds, [(a, a_shape, element, [dims[d] for d in first]),
                                          (b, b_shape, element, [dims[d] for d in second])],
                                  [(init, shape, element, [dims[d] for d in out])], body)
-        scale = 1.0 / max(sizes["k"], 1) ** 0.5
+        scale = 1.0 / max(math.prod(size for dim, size in sizes.items() if dim not in out), 1) ** 0.5
         return [writer.map(shape, element, [(raw, shape, element, get_dims(len(shape)))],
                            [f"%n = arith.constant {scale!r} : {element}", f"%r = arith.mulf %x0, %n : {element}"])]
 
@@ -634,7 +863,7 @@ class Convolve(Operation):
     def propose(self, graph):
         value = graph.pick()
         shape, element = graph.get(value)
-        if not shape or not all(shape):
+        if len(shape) not in self.NAMES or not all(shape):
             return None
         window = lambda size: graph.random.randint(1, min(size, 4))  # noqa: E731
         if len(shape) < 3:
@@ -692,6 +921,76 @@ class Pool(Operation):
                           f"strides = dense<{data['stride']}> : tensor<1xi64>}} ins({name}, {window} : "
                           f"{type_of(shape, element)}, {type_of([data['width']], element)}) "
                           f"outs({init} : {type_of(out, element)}) -> {type_of(out, element)}")]
+
+
+class Windows(Operation):
+    """Named convolutions and poolings of images, of channels first or last, by strides and
+    dilations; scaled."""
+
+    # The operands' and the result's dimensions; those of three letters lack n, the first of 1.
+    NAMES = {"conv_2d_nhwc_hwcf": ("nhwc", "hwcf", "nhwf"), "conv_2d_nhwc_fhwc": ("nhwc", "fhwc", "nhwf"),
+             "conv_2d_nchw_fchw": ("nchw", "fchw", "nfhw"), "depthwise_conv_2d_nhwc_hwc": ("nhwc", "hwc", "nhwc"),
+             "depthwise_conv_2d_nchw_chw": ("nchw", "chw", "nchw"), "conv_1d_ncw_fcw": ("ncw", "fcw", "nfw"),
+             "depthwise_conv_1d_nwc_wc": ("nwc", "wc", "nwc"), "depthwise_conv_1d_ncw_cw": ("ncw", "cw", "ncw"),
+             "pooling_nhwc_sum": ("nhwc", "hw", "nhwc"), "pooling_nhwc_max": ("nhwc", "hw", "nhwc"),
+             "pooling_nhwc_min": ("nhwc", "hw", "nhwc"), "pooling_nchw_sum": ("nchw", "hw", "nchw"),
+             "pooling_nchw_max": ("nchw", "hw", "nchw"), "pooling_ncw_sum": ("ncw", "w", "ncw"),
+             "pooling_ncw_max": ("ncw", "w", "ncw")}
+
+    def propose(self, graph):
+        value = graph.pick()
+        shape, element = graph.get(value)
+        if len(shape) != 3 or not all(shape):
+            return None
+        op = graph.random.choice(sorted(self.NAMES))
+        layout, kernel, _ = self.NAMES[op]
+        sizes = dict(zip(layout[-3:], shape))
+        window = [graph.random.choice([1, 3, 8]) if letter == "f" else sizes[letter] if letter == "c" else
+                  graph.random.randint(1, min(sizes[letter], 3)) for letter in kernel]
+        data = {"op": op, "stride": graph.random.choice([1, 2]), "dilation": graph.random.choice([1, 1, 2]),
+                "window": window}
+        if any(self.get_count(sizes[letter], size, data) < 1
+               for letter, size in zip(kernel, window) if letter in "hw"):
+            data["dilation"] = 1
+        return [value] + [graph.pick_like(window, element)] * ("conv" in op), data
+
+    def get_count(self, size, window, data):
+        return (size - (window - 1) * data["dilation"] - 1) // data["stride"] + 1
+
+    def infer(self, types, data):
+        (shape, element), (layout, kernel, out) = types[0], self.NAMES[data["op"]]
+        need(len(shape) == 3 and all(shape) and len(kernel) == len(data["window"]))
+        need(all(other == (data["window"], element) for other in types[1:]))
+        sizes, windows = {"n": 1} | dict(zip(layout[-3:], shape)), dict(zip(kernel, data["window"]))
+        need("c" not in windows or windows["c"] == sizes["c"])
+        sizes |= {letter: self.get_count(sizes[letter], windows[letter], data) for letter in kernel if letter in "hw"}
+        need(all(size > 0 for size in sizes.values()))
+        return [([(sizes | {"f": windows.get("f")})[letter] for letter in out[-3:]], element)]
+
+    def emit(self, writer, operands, data):
+        name, shape, element = operands[0]
+        op, (layout, kernel, out) = data["op"], self.NAMES[data["op"]]
+        [(small, _)] = self.infer([(shape, element), *[(shape, element) for _, shape, element in operands[1:]]], data)
+        whole, result, groups = shape, small, "[[0, 1], [2], [3]]"
+        if len(layout) == 4:
+            whole, result = [1, *shape], [1, *small]
+            name = writer.op(f"tensor.expand_shape {name} {groups} output_shape {whole} : {type_of(shape, element)} "
+                             f"into {type_of(whole, element)}")
+        start = {"max": {"f32": "0xFF800000", "f64": "0xFFF0000000000000"},
+                 "min": {"f32": "0x7F800000", "f64": "0x7FF0000000000000"}}.get(op[-3:], {}).get(element, "0.0")
+        window = operands[1][0] if len(operands) > 1 else writer.empty(data["window"], element)
+        init, type, count = writer.filled(result, element, start), type_of(result, element), len(layout) - 2
+        raw = writer.op(f"linalg.{op} {{dilations = dense<{data['dilation']}> : tensor<{count}xi64>, "
+                        f"strides = dense<{data['stride']}> : tensor<{count}xi64>}} ins({name}, {window} : "
+                        f"{type_of(whole, element)}, {type_of(data['window'], element)}) outs({init} : {type}) "
+                        f"-> {type}")
+        if len(layout) == 4:
+            raw = writer.op(f"tensor.collapse_shape {raw} {groups} : {type} into {type_of(small, element)}")
+        summed = 1 if op[-3:] in ("max", "min") else math.prod(
+            size for letter, size in zip(kernel, data["window"]) if letter in "hw" or letter == "c" and "f" in kernel)
+        return [writer.map(small, element, [(raw, small, element, get_dims(3))],
+                           [f"%n = arith.constant {1.0 / summed ** 0.5!r} : {element}",
+                            f"%r = arith.mulf %x0, %n : {element}"])]
 
 
 class Collapse(Operation):
@@ -761,6 +1060,38 @@ class Softmax(Operation):
             result = writer.op(f"linalg.softmax dimension({axis}) ins({name} : {type}) outs({empty} : {type}) "
                                f"-> {type}")
         return [writer.bound(result, shape, element)]
+
+
+class Logsumexp(Softmax):
+    """That of an axis that is not empty, or its gradient."""
+
+    def propose(self, graph):
+        found = super().propose(graph)
+        if not found or not all(graph.get(found[0][0])[0]):
+            return None
+        [value], data = found
+        shape, element = graph.get(value)
+        row = [size for i, size in enumerate(shape) if i != data["axis"]]
+        data["vjp"] = graph.random.random() < 0.5
+        return [*([graph.pick_like(row, element)] if data["vjp"] else []), value], data
+
+    def infer(self, types, data):
+        shape, element = types[-1]
+        need(data["axis"] < len(shape) and all(shape) and element == "f32")
+        row = ([size for i, size in enumerate(shape) if i != data["axis"]], element)
+        need(not data["vjp"] or len(types) == 2 and types[0] == row)
+        return [types[-1]] if data["vjp"] else [row]
+
+    def emit(self, writer, operands, data):
+        name, shape, element = operands[-1]
+        [(out, _)] = self.infer([(shape, element) for _, shape, element in operands], data)
+        axis, type = f"{{axis = {data['axis']} : i64}}", type_of(shape, element)
+        if data["vjp"]:
+            cotangent, row, _ = operands[0]
+            result = writer.op(f"norm.logsumexp_vjp {cotangent}, {name} {axis} : {type_of(row, element)}, {type}")
+        else:
+            result = writer.op(f"norm.logsumexp {name} {axis} : {type} -> {type_of(out, element)}")
+        return [writer.bound(result, out, element)]
 
 
 class SoftmaxVjp(Softmax):
@@ -904,10 +1235,12 @@ class CrossEntropyVjp(CrossEntropy):
 
 
 OPERATIONS = {operation.__name__: operation() for operation in [
-    Unary, Binary, Select, Index, Cast, Pair, Transpose, Window, Slice, Pad, Concat, Insert, Gather, Broadcast, Constant,
-    Reduce, Contract, Convolve, Pool, Collapse, Expand, Softmax, SoftmaxVjp, Norm, NormVjp, CrossEntropy, CrossEntropyVjp]}
+    Unary, Binary, Named, Select, Index, Integers, Half, Cast, Pair, Transpose, Window, Slice, Pad, Concat, Insert,
+    Elements, Gather, Broadcast, Constant, Reduce, Contract, Convolve, Pool, Windows, Collapse, Expand, Softmax,
+    SoftmaxVjp, Logsumexp, Norm, NormVjp, CrossEntropy, CrossEntropyVjp]}
 # How often, of kinds that are more to the point than others.
-WEIGHTS = {"Unary": 4, "Binary": 4, "Reduce": 4, "Contract": 3, "NormVjp": 2}
+WEIGHTS = {"Unary": 4, "Binary": 4, "Reduce": 4, "Contract": 3, "NormVjp": 2, "Named": 2, "Integers": 2,
+           "Windows": 3}
 
 
 @dataclasses.dataclass

@@ -1,11 +1,14 @@
-"""random-graphs [--count=10000] [--seed=0] [--jobs=N]
+"""random-graphs [--count=10000] [--seed=0] [--jobs=N] [--ops]
 
 Makes random graphs and runs each through the reference in f64 and f32, Vulkan under
 synchronization validation, the simulator and the verifier; every other one with gradients,
 against differences and on all of these. A graph that fails is made smaller as long as it
-fails, and printed as a lit test. Exits 1 if one failed. Needs a build: scripts/build release."""
+fails, and printed as a lit test. Exits 1 if one failed. Needs a build: scripts/build release.
+
+With --ops it runs none, but says which of the ops that the graph level takes they are made of."""
 
 import argparse
+import collections
 import concurrent.futures
 import os
 import pathlib
@@ -77,15 +80,36 @@ def judge(seed):
     return smaller, seed, find_problem(smaller, seed, has_gradients) or problem
 
 
+def print_ops(seeds):
+    """Counts ops by graphs; those that the graph level takes are those that test_ops.py runs, and norms."""
+    from test_ops import FAMILIES
+    text = (ROOT / "dialects/Norm/Norm.td").read_text()
+    taken = {case.op for make_cases in FAMILIES.values() for case in make_cases()}
+    taken |= {f"norm.{name}" for name in re.findall(r'Norm_Op<"(\w+)"', text)}
+    graphs = collections.Counter()
+    for seed in seeds:
+        graphs.update(set(re.findall(r"\b[a-z]+\.\w+", make(seed).text())) & taken)
+    for dialect in sorted({op.split(".")[0] for op in taken}):
+        ops = sorted(op for op in taken if op.startswith(f"{dialect}."))
+        print(f"{dialect}: {sum(op in graphs for op in ops)} of {len(ops)}")
+        for op in ops:
+            print(f"  {op}: {graphs[op]}")
+    print(f"all: {len(graphs)} of {len(taken)}")
+
+
 def main():
     parser = argparse.ArgumentParser(prog="random-graphs", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=0, help="of the first graph; the next have the next ones")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="graphs at a time")
+    parser.add_argument("--ops", action="store_true", help="count the graphs that have each op")
     options = parser.parse_args()
     start, failures = time.monotonic(), 0
     seeds = range(options.seed, options.seed + options.count)
+    if options.ops:
+        print_ops(seeds)
+        return 0
 
     def show(done, end=""):
         speed = done / (time.monotonic() - start) * 60
