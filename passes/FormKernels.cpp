@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
+#include "passes/Steps.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -40,6 +41,7 @@ public:
       : function(function), block(function.getBody().front()), profile(profile) {}
 
   LogicalResult run() {
+    prepareInsertions();
     if (failed(checkOps()))
       return failure();
     materializeResults();
@@ -64,7 +66,10 @@ private:
   /// later, and would have to wait for the op to write it in place.
   DenseMap<Operation *, SmallVector<Operation *>> overwriters;
   bool allFormed = false; ///< every op has its group
+  /// By what an insertion inserts, all that belongs to it: one group from the start.
+  DenseMap<Operation *, Group> insertions;
 
+  void prepareInsertions();
   LogicalResult checkOps();
   void materializeResults();
   void findOverwriters();
@@ -237,13 +242,6 @@ void FormKernels::cutColumns(func::FuncOp function, const Profile &profile) {
   }
 }
 
-/// What a value is a reshape of; reshapes move no bytes.
-static Value stripReshapes(Value value) {
-  while (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
-  return value;
-}
-
 /// Returns a copy of `value`, computed by a kernel.
 static Value createCopy(OpBuilder &builder, Location loc, Value value) {
   auto type = cast<RankedTensorType>(value.getType());
@@ -258,12 +256,53 @@ static Value createCopy(OpBuilder &builder, Location loc, Value value) {
       .getResult(0);
 }
 
+/// Gives each insertion a value of its own to insert, as its maker's kernel computes it,
+/// and scalars of its own that say where.
+void KernelFormer::prepareInsertions() {
+  for (auto op : llvm::make_early_inc_range(block.getOps<tensor::InsertSliceOp>())) {
+    OpBuilder builder(op);
+    Value source = stripReshapes(op.getSource());
+    Value copy = createCopy(builder, op.getLoc(), source);
+    Group group = {copy.getDefiningOp()};
+    IRMapping mapping;
+    mapping.map(source, copy);
+    std::function<void(Value)> repeat = [&](Value value) {
+      Operation *made = value.getDefiningOp();
+      if (mapping.contains(value) || !made || made->hasTrait<OpTrait::ConstantLike>())
+        return;
+      for (Value operand : made->getOperands())
+        if (!isa<tensor::ExtractOp>(made) || !isa<RankedTensorType>(operand.getType()))
+          repeat(operand);
+      group.push_back(builder.clone(*made, mapping));
+    };
+    repeat(op.getSource());
+    for (Value offset : op.getOffsets())
+      repeat(offset);
+    op.getSourceMutable().assign(mapping.lookup(op.getSource()));
+    for (OpOperand &offset : op.getOffsetsMutable())
+      offset.set(mapping.lookupOrDefault(offset.get()));
+    group.push_back(op);
+    insertions[copy.getDefiningOp()] = std::move(group);
+  }
+  // Equal scalars of bodies may have become one with them.
+  for (auto op : block.getOps<linalg::GenericOp>())
+    repeatScalars(op);
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
 /// Every op must have a place: in a kernel, or as a constant or reshape between
 /// kernels. Reports all that have none.
 LogicalResult KernelFormer::checkOps() {
   bool allPlaced = true;
+  llvm::SmallPtrSet<Operation *, 8> inserted;
+  for (const auto &[copy, group] : insertions)
+    if (getOpShape(copy) != OpShape::Free)
+      inserted.insert(group.begin(), group.end());
   for (Operation &op : block.without_terminator()) {
-    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, arith::ConstantOp>(op) ||
+    if (inserted.contains(&op) ||
+        isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, arith::ConstantOp>(op) ||
         getOpShape(&op) == OpShape::Free)
       continue;
     if (getOpShape(&op) != OpShape::Other && KernelDomain::build(&op))
@@ -296,8 +335,8 @@ void KernelFormer::materializeResults() {
   for (OpOperand &operand : terminator->getOpOperands()) {
     Value base = stripReshapes(operand.get());
     Operation *producer = base.getDefiningOp();
-    bool computed =
-        producer && isa<linalg::GenericOp>(producer) && getOpShape(producer) != OpShape::Free;
+    bool computed = producer && isa<linalg::GenericOp, tensor::InsertSliceOp>(producer) &&
+                    getOpShape(producer) != OpShape::Free;
     if (!computed || !taken.insert(base).second)
       operand.set(createCopy(builder, terminator->getLoc(), operand.get()));
   }
@@ -346,13 +385,43 @@ static void getOperands(const Group &group, SetVector<Value> &inputs, SetVector<
   }
 }
 
+/// The domain of what a group computes.
+static std::optional<KernelDomain> getDomain(const Group &group) {
+  Group computed;
+  llvm::copy_if(group, std::back_inserter(computed), llvm::IsaPred<linalg::GenericOp>);
+  return KernelDomain::build(computed);
+}
+
+/// Whether what insertions of `group` insert into, and what they make of it, are no
+/// matter of the group otherwise: one invocation writes what others would read.
+static bool keepsInsertions(const Group &group) {
+  llvm::SmallPtrSet<Operation *, 16> inside(group.begin(), group.end());
+  auto isUsedInside = [&](Value value) {
+    return llvm::count_if(value.getUsers(), [&](Operation *user) {
+      while (user && !inside.contains(user))
+        user = user->getParentOp();
+      return user != nullptr;
+    });
+  };
+  for (Operation *op : group) {
+    auto read = dyn_cast<tensor::ExtractOp>(op);
+    if (read && inside.contains(read.getTensor().getDefiningOp()))
+      return false;
+    auto insertion = dyn_cast<tensor::InsertSliceOp>(op);
+    if (insertion && (isUsedInside(insertion.getDest()) > 1 || isUsedInside(insertion) > 0 ||
+                      inside.contains(insertion.getDest().getDefiningOp())))
+      return false;
+  }
+  return true;
+}
+
 /// Whether one kernel can compute `group` within the profile's limits.
 bool KernelFormer::fits(const Group &group) {
   if (group.size() > 1 &&
       llvm::any_of(group, [](Operation *op) { return op->hasAttr(schedule::noFuseAttrName); }))
     return false;
-  std::optional<KernelDomain> domain = KernelDomain::build(group);
-  if (!domain)
+  std::optional<KernelDomain> domain = getDomain(group);
+  if (!domain || !keepsInsertions(group))
     return false;
   SetVector<Value> inputs, results;
   getOperands(group, inputs, results);
@@ -365,7 +434,7 @@ bool KernelFormer::fits(const Group &group) {
   // A prologue is computed again for every tile: only what is as cheap as a load.
   constexpr unsigned cheapOps = 4;
   for (Operation *op : group)
-    if (domain->isPrologue(op)) {
+    if (isa<linalg::GenericOp>(op) && domain->isPrologue(op)) {
       Block *body = cast<linalg::GenericOp>(op).getBody();
       if (body->getOperations().size() > cheapOps + 1 || llvm::any_of(*body, [](Operation &inner) {
             return isa<math::MathDialect, tensor::TensorDialect>(inner.getDialect());
@@ -438,8 +507,10 @@ void KernelFormer::formGroups() {
       return position[groups[a].back()] > position[groups[b].back()];
     });
     unsigned own = groups.size();
-    groupOf[&op] = own;
-    groups.push_back({&op});
+    auto insertion = insertions.find(&op);
+    groups.push_back(insertion != insertions.end() ? insertion->second : Group{&op});
+    for (Operation *member : groups[own])
+      groupOf[member] = own;
     SmallVector<unsigned> all(candidates);
     all.push_back(own);
     if (candidates.size() > 1 && tryMerge(all))
@@ -492,7 +563,7 @@ void KernelFormer::buildKernel(const Group &group) {
   SetVector<Value> inputs, results;
   getOperands(group, inputs, results);
   OpBuilder builder(block.getTerminator());
-  std::optional<KernelDomain> domain = KernelDomain::build(group);
+  std::optional<KernelDomain> domain = getDomain(group);
   std::string name;
   switch (domain->getShape()) {
   case KernelShape::Map:

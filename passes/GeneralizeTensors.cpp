@@ -8,7 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
+#include "passes/Steps.h"
 
+#include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -99,8 +101,7 @@ static bool isComputedScalar(Value value) {
   return !isa<RankedTensorType>(value.getType()) && op && !op->hasTrait<OpTrait::ConstantLike>();
 }
 
-/// Lets the body of a structured op compute the function's scalars that it uses.
-static void repeatScalars(linalg::GenericOp op) {
+void weir::repeatScalars(linalg::GenericOp op) {
   Block *body = op.getBody();
   OpBuilder builder = OpBuilder::atBlockBegin(body);
   IRMapping known;
@@ -249,10 +250,51 @@ static Value lower(tensor::ConcatOp op, OpBuilder &builder) {
   });
 }
 
+static bool isReshape(Operation *op) {
+  return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
+}
+
+/// Whether the slice is some of the elements, and not all alike.
+static bool isPart(tensor::InsertSliceOp op) {
+  int64_t count = op.getSourceType().getNumElements();
+  return count > 0 && count < op.getType().getNumElements() && !getSplat(op.getSource());
+}
+
+/// Whether a tensor is a result, as it is, reshaped, or with more inserted into it.
+static bool becomesResult(Value value) {
+  auto later = value.hasOneUse() ? dyn_cast<tensor::InsertSliceOp>(*value.user_begin())
+                                 : tensor::InsertSliceOp();
+  if (later && later.getDest() == value)
+    return isPart(later) && becomesResult(later.getResult());
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    return isa<func::ReturnOp>(user) || (isReshape(user) && becomesResult(user->getResult(0)));
+  });
+}
+
+/// Whether the slice is all that has to be written: the rest is a donated argument's,
+/// whose only use this is, and becomes a result. Of all other tensors the elements
+/// around the slice have to be written anyway, by the same kernel.
+static bool insertsInPlace(tensor::InsertSliceOp op) {
+  if (!isPart(op) || !becomesResult(op.getResult()))
+    return false;
+  Value into = op.getDest();
+  while (into.hasOneUse() && isReshape(into.getDefiningOp()))
+    into = into.getDefiningOp()->getOperand(0);
+  if (!into.hasOneUse())
+    return false;
+  if (auto argument = dyn_cast<BlockArgument>(into))
+    return bool(cast<func::FuncOp>(op->getParentOp())
+                    .getArgAttr(argument.getArgNumber(), schedule::donateAttrName));
+  auto earlier = into.getDefiningOp<tensor::InsertSliceOp>();
+  return earlier && insertsInPlace(earlier);
+}
+
 static Value lower(tensor::InsertSliceOp op, OpBuilder &builder) {
   RankedTensorType source = op.getSourceType(), type = op.getType();
   if (isEmpty(source))
     return op.getDest();
+  if (insertsInPlace(op))
+    return {};
   llvm::SmallBitVector dropped = op.getDroppedDims();
   return generate(builder, op.getLoc(), type, op.getDest(), [&](Element &element, Value before) {
     SmallVector<Value> at;
@@ -368,7 +410,7 @@ void GeneralizeTensors::runOnOperation() {
   for (auto op : block.getOps<linalg::GenericOp>())
     repeatScalars(op);
   getOperation().walk(readThrough);
-  // Scalars are gone from between the tensors.
+  // Scalars are gone from between the tensors, but those that say where to insert.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (op.getNumResults() && isOpTriviallyDead(&op))
       op.erase();

@@ -139,7 +139,36 @@ FailureOr<memref::GlobalOp> LowerKernels::getGlobal(arith::ConstantOp constant) 
   return global;
 }
 
+/// Whoever inserts into a tensor must be the last to use it, and may write its bytes.
+static LogicalResult checkInsertions(func::FuncOp function) {
+  DenseMap<Value, unsigned> results; // how many have a value's bytes
+  for (Value value : function.getBody().front().getTerminator()->getOperands())
+    ++results[getOwner(value)];
+  for (auto kernel : function.getOps<schedule::KernelOp>())
+    for (Value result : kernel.getResults()) {
+      Value into = getInsertedInto(result);
+      if (!into)
+        continue;
+      auto refuse = [&](StringRef why) {
+        return kernel.emitOpError()
+               << "inserts into a tensor " << why << "; let it insert into a copy";
+      };
+      while (into.hasOneUse() &&
+             isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(into.getDefiningOp()))
+        into = into.getDefiningOp()->getOperand(0);
+      if (!into.hasOneUse())
+        return refuse("that has other uses");
+      auto argument = dyn_cast<BlockArgument>(getOwner(into));
+      if (!argument || results.lookup(argument) != 1 ||
+          !function.getArgAttr(argument.getArgNumber(), schedule::donateAttrName))
+        return refuse("that is not a donated argument on its way to one result");
+    }
+  return success();
+}
+
 LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
+  if (failed(checkInsertions(function)))
+    return failure();
   OpBuilder builder(function.getContext());
   Location loc = function.getLoc();
   Block &body = function.getBody().front();
@@ -176,8 +205,13 @@ LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
   for (BlockArgument argument : body.getArguments())
     buffers[argument] = block->getArgument(argument.getArgNumber());
   for (auto [index, value] : llvm::enumerate(terminator.getOperands())) {
-    while (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
-      value = value.getDefiningOp()->getOperand(0);
+    bool isInserted = getInsertedInto(stripReshapes(value)) != nullptr; // else a bare argument
+    value = getOwner(value);
+    if (auto argument = dyn_cast<BlockArgument>(value); argument && isInserted) {
+      lowered.setArgAttr(body.getNumArguments() + index, schedule::donatedAttrName,
+                         builder.getI64IntegerAttr(argument.getArgNumber()));
+      continue;
+    }
     if (!value.getDefiningOp<schedule::KernelOp>() || buffers.contains(value))
       return terminator.emitOpError() << "operand " << index
                                       << " is not a value that a kernel "
@@ -206,7 +240,9 @@ LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
     if (failed(emitted))
       return failure();
     for (Value result : kernel.getResults())
-      if (!buffers.contains(result))
+      if (Value into = getInsertedInto(result))
+        buffers[result] = buffers.lookup(into);
+      else if (!buffers.contains(result))
         buffers[result] =
             memref::AllocOp::create(builder, op.getLoc(), getFlatType(result.getType()));
     auto spare = kernel->getAttrOfType<IntegerAttr>(spareAttrName);

@@ -240,7 +240,7 @@ static std::vector<int64_t> chooseOrder(func::FuncOp function, const CommandList
 /// Writes down which value each operand is part of. Here every value has bytes of
 /// its own, so that can be seen; whoever moves values around later can be held to
 /// it.
-static void setValues(func::FuncOp function, schedule::CommandsOp commands, Views &views) {
+static void setValues(func::FuncOp function, const CommandList &list, Views &views) {
   Builder builder(function.getContext());
   StringAttr none = builder.getStringAttr("");
   SmallVector<Attribute> names;
@@ -258,20 +258,58 @@ static void setValues(func::FuncOp function, schedule::CommandsOp commands, View
   for (auto alloc : function.getOps<memref::AllocOp>())
     add(alloc, alloc->getAttrOfType<StringAttr>(schedule::nameAttrName));
 
-  SmallVector<int64_t> values;
-  for (auto dispatch : commands.getBody().front().getOps<schedule::DispatchOp>()) {
+  // An argument that lends its bytes to a result from the start is inserted into: each
+  // write makes its next value, the last one the result.
+  DenseMap<Value, int64_t> writes;
+  for (const DispatchAccesses &accesses : list.accesses.dispatches)
+    for (const OperandAccess &access : accesses)
+      writes[list.allocations[access.allocation].value] += access.writes;
+  DenseMap<Value, SmallVector<int64_t>> later; // values, the next one last
+  for (BlockArgument result : function.getArguments()) {
+    auto lender =
+        function.getArgAttrOfType<IntegerAttr>(result.getArgNumber(), schedule::donatedAttrName);
+    if (!lender)
+      continue;
+    Value argument = function.getArgument(lender.getInt());
+    SmallVector<int64_t> &numbersLeft = later[argument];
+    for (int64_t count = 1; count < writes[argument]; ++count) {
+      numbersLeft.push_back(names.size());
+      names.push_back(names[numbers[argument]]);
+      bytes.push_back(bytes[numbers[argument]]);
+    }
+    numbersLeft.push_back(numbers[result]);
+    std::reverse(numbersLeft.begin(), numbersLeft.end());
+  }
+
+  SmallVector<int64_t> values, before;
+  for (auto [command, accesses] : llvm::zip_equal(list.dispatches, list.accesses.dispatches)) {
+    auto dispatch = dyn_cast<schedule::DispatchOp>(*command);
+    if (!dispatch)
+      continue;
     values.clear();
-    for (Value operand : dispatch.getOperands()) {
+    before.assign(dispatch.getOperands().size(), -1);
+    bool inserts = false;
+    for (OpOperand &operand : dispatch->getOpOperands()) {
       std::pair<int64_t, int64_t> part = {-1, 0};
-      if (isa<BaseMemRefType>(operand.getType())) {
-        const View &view = views.get(operand);
-        auto number = numbers.find(view.allocation.value);
+      if (isa<BaseMemRefType>(operand.get().getType())) {
+        const View &view = views.get(operand.get());
+        Value owner = view.allocation.value;
+        auto number = numbers.find(owner);
+        auto next = later.find(owner);
+        if (next != later.end() && llvm::any_of(accesses, [&](const OperandAccess &access) {
+              return access.writes && access.operand == operand.getOperandNumber();
+            })) {
+          inserts = true;
+          before[operand.getOperandNumber()] = number->second;
+          number->second = next->second.pop_back_val();
+        }
         if (number != numbers.end() && view.range)
           part = {number->second, view.range->begin};
       }
       llvm::append_values(values, part.first, part.second);
     }
     dispatch.setValues(values);
+    dispatch.setBefore(inserts ? ArrayRef<int64_t>(before) : ArrayRef<int64_t>());
   }
   function->setAttr(schedule::valueNamesAttrName, builder.getArrayAttr(names));
   function->setAttr(schedule::valueBytesAttrName, builder.getDenseI64ArrayAttr(bytes));
@@ -330,6 +368,6 @@ LogicalResult weir::scheduleCommands(func::FuncOp function, Effects &effects, Vi
   for (auto [dispatch, wave] : llvm::zip_equal(list->dispatches, waves))
     dispatch.setWave(wave);
   if (function->hasAttr(schedule::entryAttrName))
-    setValues(function, *commands, views);
+    setValues(function, *list, views);
   return success();
 }

@@ -7,6 +7,7 @@
 #ifndef WEIR_PASSES_STEPS_H
 #define WEIR_PASSES_STEPS_H
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "weir/Analysis/Donation.h"
 #include "weir/Analysis/Hazards.h"
 
@@ -19,6 +20,9 @@ inline constexpr llvm::StringLiteral spareAttrName = "weir.spare";
 /// Erases the dispatches that make values again which others make, and the kernels
 /// that nobody else uses.
 void dropSpares(mlir::ModuleOp module);
+
+/// Lets the body of a structured op compute the function's scalars that it uses.
+void repeatScalars(mlir::linalg::GenericOp op);
 
 /// weir-schedule: in the program's order, or one for which fewer bytes are live.
 mlir::LogicalResult scheduleCommands(mlir::func::FuncOp function, Effects &effects, Views &views,

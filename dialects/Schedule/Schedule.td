@@ -228,7 +228,9 @@ def Schedule_DispatchOp : Schedule_Op<"dispatch",
     that `weir-assign-queues` gave it to. `binding` counts as the
     operand's number. `values` has two numbers for each operand, in entries: of
     which value it is a part, as `weir.value_names` counts them, and at which byte
-    of that it begins; value -1 for a constant. Scalar operands are for kernels
+    of that it begins; value -1 for a constant. `before` has one for each operand:
+    the value that a kernel writes only some bytes of leaves in the others; -1 for
+    operands that it does not insert into, and nothing where it inserts into none. Scalar operands are for kernels
     that others made; no artifact holds such a dispatch.
 
     - C1: `grid` has three sizes, each at least 1.
@@ -259,10 +261,11 @@ def Schedule_DispatchOp : Schedule_Op<"dispatch",
   }];
   let arguments = (ins SymbolRefAttr:$kernel, DenseI64ArrayAttr:$grid,
                        Variadic<Schedule_CommandOperand>:$operands, Schedule_Wave:$wave,
-                       Schedule_Queue:$queue, Schedule_OptionalNumbers:$values);
+                       Schedule_Queue:$queue, Schedule_OptionalNumbers:$values,
+                       Schedule_OptionalNumbers:$before);
   let assemblyFormat = [{
     $kernel $grid `(` $operands `)` (`wave` $wave^)? (`queue` $queue^)?
-    (`values` $values^)? attr-dict (`:` `(` type($operands)^ `)`)?
+    (`values` $values^)? (`before` $before^)? attr-dict (`:` `(` type($operands)^ `)`)?
   }];
   let hasVerifier = 1;
 }

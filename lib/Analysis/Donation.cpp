@@ -44,6 +44,16 @@ static bool hasArgAttr(Value value, StringRef name) {
   return function && function.getArgAttr(argument.getArgNumber(), name);
 }
 
+/// Whether a result lies in the argument already: one that is inserted into.
+static bool lendsBytes(Value value) {
+  auto argument = cast<BlockArgument>(value);
+  auto function = dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
+  return function && llvm::any_of(llvm::seq(function.getNumArguments()), [&](unsigned index) {
+           auto lender = function.getArgAttrOfType<IntegerAttr>(index, schedule::donatedAttrName);
+           return lender && lender.getInt() == argument.getArgNumber();
+         });
+}
+
 /// What the bytes of a whole allocation are; failure for others.
 static std::optional<int64_t> getWholeBytes(const View &view) {
   auto type = dyn_cast<MemRefType>(view.allocation.value.getType());
@@ -79,6 +89,8 @@ static std::optional<Refusal> findMisfit(const View &target, const View &source)
   if (getAlignment(target.allocation.value) > getAlignment(source.allocation.value))
     return Refusal::Alignment;
   if (isArgument && hasArgAttr(source.allocation.value, schedule::resultAttrName))
+    return Refusal::EscapesTwice;
+  if (isArgument && lendsBytes(source.allocation.value))
     return Refusal::EscapesTwice;
   if (isArgument && !hasArgAttr(source.allocation.value, schedule::donateAttrName))
     return Refusal::NotOwned;

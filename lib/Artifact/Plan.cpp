@@ -34,6 +34,8 @@ static ordered_json printOperand(const PlanOperand &operand) {
   if (operand.value >= 0) {
     list.push_back(operand.value);
     list.push_back(operand.from);
+    if (operand.before >= 0)
+      list.push_back(operand.before);
   }
   return list;
 }
@@ -195,7 +197,9 @@ static PlanView readView(const JsonNode &node) { return readViewElements(node.tu
 static PlanOperand readOperand(const JsonNode &node) {
   if (node.size() == 3)
     return {readView(node)};
-  return {readViewElements(node.tuple(5)), node.element(3).integer(0), node.element(4).bytes()};
+  bool inserts = node.size() == 6;
+  return {readViewElements(node.tuple(inserts ? 6 : 5)), node.element(3).integer(0),
+          node.element(4).bytes(), inserts ? node.element(5).integer(0) : -1};
 }
 
 static Hazard readHazard(const JsonNode &node) {
@@ -267,7 +271,10 @@ void weir::checkPlan(const Plan &plan, const std::string &where) {
   auto checkOperand = [&](const PlanOperand &operand, auto name) {
     checkView(operand, name);
     checkValue(operand.value, name);
+    checkValue(operand.before, name);
     int64_t bytes = operand.value < 0 ? operand.bytes : plan.values[operand.value].bytes;
+    if (operand.before >= 0)
+      bytes = std::min(bytes, plan.values[operand.before].bytes);
     if (operand.from < 0 || operand.bytes > bytes || operand.from > bytes - operand.bytes)
       fail(name() + " is bytes " + std::to_string(operand.from) + " and on of a value of " +
            std::to_string(bytes) + " bytes, too few for its " + std::to_string(operand.bytes));

@@ -14,6 +14,7 @@
 #include "mlir/Parser/Parser.h"
 #include "passes/Passes.h"
 #include "weir/Autodiff/Autodiff.h"
+#include "weir/Kernels/Emitter.h"
 #include "weir/Target/Bundle.h"
 #include "weir/Target/ProfileAttr.h"
 #include "weir/Verify/Verify.h"
@@ -342,27 +343,35 @@ std::string weir::deriveVjp(const std::string &text, const std::string &path,
 }
 
 /// Puts kernels' regions in the place of the kernels, and returns what they make that
-/// no result of the function is.
+/// no result of the function is: what has bytes of its own, then what becomes of arguments
+/// that are inserted into, argument by argument.
 static SmallVector<Value> inlineKernels(func::FuncOp function) {
   llvm::DenseSet<Value> returned;
-  for (Value value : function.getBody().front().getTerminator()->getOperands()) {
-    while (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(value.getDefiningOp()))
-      value = value.getDefiningOp()->getOperand(0);
-    returned.insert(value);
-  }
+  for (Value value : function.getBody().front().getTerminator()->getOperands())
+    returned.insert(stripReshapes(value));
+  DenseMap<Value, unsigned> owners; // of what is inserted into
+  for (auto kernel : function.getOps<schedule::KernelOp>())
+    for (Value result : kernel.getResults())
+      if (auto argument = dyn_cast<BlockArgument>(getOwner(result)))
+        owners[result] = argument.getArgNumber();
   SmallVector<Value> values;
+  SmallVector<SmallVector<Value>> inserted(function.getNumArguments());
   IRRewriter rewriter(function.getContext());
   for (auto kernel : llvm::make_early_inc_range(function.getOps<schedule::KernelOp>())) {
     Block &body = kernel.getBody().front();
     Operation *yield = body.getTerminator();
     SmallVector<Value> made(yield->getOperands());
-    for (auto [result, value] : llvm::zip_equal(kernel.getResults(), made))
+    for (auto [result, value] : llvm::zip_equal(kernel.getResults(), made)) {
+      auto owner = owners.find(result);
       if (!returned.contains(result))
-        values.push_back(value);
+        (owner == owners.end() ? values : inserted[owner->second]).push_back(value);
+    }
     rewriter.eraseOp(yield);
     rewriter.inlineBlockBefore(&body, kernel, kernel.getInputs());
     rewriter.replaceOp(kernel, made);
   }
+  for (const SmallVector<Value> &later : inserted)
+    llvm::append_range(values, later);
   return values;
 }
 

@@ -24,8 +24,7 @@ void weir::emitColumn(PointEmitter &emitter, EmittedKernel &launch) {
   Location loc = emitter.loc;
 
   SmallVector<unsigned> parts, points; // numbers of results
-  Operation *terminator = emitter.kernel.getBody().front().getTerminator();
-  for (auto [index, value] : llvm::enumerate(terminator->getOperands()))
+  for (auto [index, value] : llvm::enumerate(emitter.computed))
     (getOpShape(value.getDefiningOp()) == OpShape::Column ? parts : points).push_back(index);
 
   SmallVector<SmallVector<Combiner>> combiners;
@@ -83,7 +82,7 @@ void weir::emitColumn(PointEmitter &emitter, EmittedKernel &launch) {
     for (linalg::GenericOp op : domain.getColumnOps())
       llvm::append_range(combined, op->getResults());
     for (unsigned result : parts) {
-      Value value = terminator->getOperand(result);
+      Value value = emitter.computed[result];
       auto position = llvm::find(combined, value) - combined.begin();
       emitter.store(result, totals[position], getPartIndices(emitter, value, point));
     }

@@ -245,6 +245,24 @@ std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, int64_t
   return parts;
 }
 
+Value weir::stripReshapes(Value tensor) {
+  while (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(tensor.getDefiningOp()))
+    tensor = tensor.getDefiningOp()->getOperand(0);
+  return tensor;
+}
+
+Value weir::getInserted(Value yielded) {
+  auto insertion = yielded.getDefiningOp<tensor::InsertSliceOp>();
+  return insertion ? stripReshapes(insertion.getSource()) : yielded;
+}
+
+bool weir::isPartOfInsertion(Operation *op) {
+  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+    return true;
+  return getOpShape(op) != OpShape::Free && isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
+         llvm::none_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
+}
+
 OpShape weir::getOpShape(Operation *op) {
   if (isa<tensor::EmptyOp>(op))
     return OpShape::Free;
@@ -252,6 +270,8 @@ OpShape weir::getOpShape(Operation *op) {
     return !isa<RankedTensorType>(op->getResult(0).getType()) || getSplat(op->getResult(0))
                ? OpShape::Free
                : OpShape::Other;
+  if (isa<tensor::InsertSliceOp>(op))
+    return OpShape::Insertion;
   if (isa<tensor::SplatOp>(op))
     return getSplat(op->getResult(0)) ? OpShape::Free : OpShape::Other;
 

@@ -48,7 +48,7 @@ void weir::emitResults(PointEmitter &emitter, ArrayRef<unsigned> results,
                        ArrayRef<AffineExpr> point) {
   SmallVector<std::pair<Value, SmallVector<AffineExpr>>> computed;
   for (unsigned result : results) {
-    Value value = emitter.kernel.getBody().front().getTerminator()->getOperand(result);
+    Value value = emitter.computed[result];
     SmallVector<AffineExpr> indices = getResultIndices(emitter, value, point);
     Value element = emitter.evaluate(value, indices);
     computed.emplace_back(element, std::move(indices));
@@ -144,6 +144,54 @@ static LogicalResult checkOperands(schedule::KernelOp kernel, const Profile &pro
   return success();
 }
 
+Value weir::getInsertedInto(Value value) {
+  auto kernel = value.getDefiningOp<schedule::KernelOp>();
+  if (!kernel)
+    return {};
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  Value yielded = kernel.getBody().front().getTerminator()->getOperand(number);
+  auto insertion = yielded.getDefiningOp<tensor::InsertSliceOp>();
+  auto into = insertion ? dyn_cast<BlockArgument>(insertion.getDest()) : BlockArgument();
+  return into ? kernel.getInputs()[into.getArgNumber()] : Value();
+}
+
+Value weir::getOwner(Value value) {
+  value = stripReshapes(value);
+  while (Value into = getInsertedInto(value))
+    value = stripReshapes(into);
+  return value;
+}
+
+/// An insertion's bytes are the input's own, so nothing else may read that.
+static LogicalResult checkInsertion(tensor::InsertSliceOp op) {
+  auto into = dyn_cast<BlockArgument>(op.getDest());
+  if (!into || into.getOwner() != op->getBlock() || !into.hasOneUse())
+    return op.emitError("is into a tensor that is no input of the kernel, or that the kernel "
+                        "uses otherwise");
+  if (!op->hasOneUse() || !isa<schedule::YieldOp>(*op->user_begin()))
+    return op.emitError("makes a tensor that the kernel does not just yield");
+  if (ShapedType::isDynamicShape(op.getStaticSizes()) ||
+      ShapedType::isDynamicShape(op.getStaticStrides()))
+    return op.emitError("has sizes or strides that are no constants");
+  SmallVector<Value> open(op.getOffsets());
+  while (!open.empty()) {
+    Operation *scalar = open.pop_back_val().getDefiningOp();
+    auto read = dyn_cast_or_null<tensor::ExtractOp>(scalar);
+    if (!scalar || (read && !getSplat(read.getTensor()) && !isa<BlockArgument>(read.getTensor())))
+      return op.emitError("is at a place that the kernel's inputs do not say");
+    for (Value operand : scalar->getOperands())
+      if (!isa<RankedTensorType>(operand.getType()))
+        open.push_back(operand);
+  }
+  return success();
+}
+
+/// Whether every byte of a result is written.
+static bool coversResult(Value yielded) {
+  auto insertion = yielded.getDefiningOp<tensor::InsertSliceOp>();
+  return !insertion || insertion.getStaticSizes() == insertion.getType().getShape();
+}
+
 FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &builder,
                                           StringRef name, const Profile &profile) {
   if (failed(checkOperands(kernel, profile)))
@@ -152,13 +200,18 @@ FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &
   Block &block = kernel.getBody().front();
   for (Operation &op : block.without_terminator()) {
     OpShape shape = getOpShape(&op);
-    if (shape == OpShape::Other)
+    if (shape == OpShape::Insertion) {
+      if (failed(checkInsertion(cast<tensor::InsertSliceOp>(op))))
+        return failure();
+      continue;
+    }
+    if (shape == OpShape::Other && !isPartOfInsertion(&op))
       return op.emitError("cannot be computed inside a kernel");
-    if (shape != OpShape::Free)
+    if (shape != OpShape::Free && shape != OpShape::Other)
       ops.push_back(&op);
   }
   for (Value value : block.getTerminator()->getOperands())
-    if (!llvm::is_contained(ops, value.getDefiningOp()))
+    if (!llvm::is_contained(ops, getInserted(value).getDefiningOp()))
       return kernel.emitError("yields a value that it does not compute");
   EmittedKernel launch;
   launch.launches = llvm::any_of(kernel.getResultTypes(), [](Type type) {
@@ -178,6 +231,7 @@ FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &
     SmallVector<Type> types;
     for (unsigned buffer = 0; buffer < numBuffers; ++buffer) {
       MemRefType type = emitter.getBufferType(buffer);
+      // What is inserted into is the result's buffer, and known by that.
       bool used = buffer >= numInputs || !known || known->buffers[buffer].read;
       if (!used || type.getNumElements() == 0)
         continue;
@@ -196,11 +250,13 @@ FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &
       bool written = buffer >= numInputs;
       function.setArgAttr(
           index, schedule::effectAttrName,
-          schedule::EffectAttr::get(builder.getContext(),
-                                    written ? schedule::Access::write : schedule::Access::read,
-                                    /*coversAll=*/written));
+          schedule::EffectAttr::get(
+              builder.getContext(), written ? schedule::Access::write : schedule::Access::read,
+              /*coversAll=*/written &&
+                  coversResult(block.getTerminator()->getOperand(buffer - numInputs))));
     }
     emitter.pushScope(OpBuilder::atBlockBegin(&function.getBody().front()));
+    emitter.placeInsertions();
     switch (domain->getShape()) {
     case KernelShape::Map:
       emitMap(emitter, launch);

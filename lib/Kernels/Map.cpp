@@ -31,8 +31,7 @@ static bool isFlat(PointEmitter &emitter, ArrayRef<int64_t> sizes) {
   if (emitter.profile.vectorWidth != 4 || getProduct(sizes) % 4 != 0)
     return false;
   SmallVector<AffineExpr> point = getFlatPoint(emitter, emitter.dim(unitCoordinate), sizes);
-  Operation *terminator = emitter.kernel.getBody().front().getTerminator();
-  for (auto [result, value] : llvm::enumerate(terminator->getOperands())) {
+  for (auto [result, value] : llvm::enumerate(emitter.computed)) {
     SmallVector<AffineExpr> indices = getResultIndices(emitter, value, point);
     if (!emitter.isVectorFriendly(value, indices) || !emitter.isVectorStore(result, indices))
       return false;

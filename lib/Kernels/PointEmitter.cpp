@@ -13,6 +13,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/Matchers.h"
@@ -22,7 +23,8 @@
 using namespace mlir;
 using namespace weir;
 
-static constexpr unsigned maxCoordinates = 24;
+static constexpr unsigned maxCoordinates = 40;
+static constexpr unsigned firstPlace = 24; ///< coordinates of insertions from here on
 
 Type weir::getStorageType(Type element) {
   return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : element;
@@ -35,6 +37,8 @@ PointEmitter::PointEmitter(schedule::KernelOp kernel, const KernelDomain &domain
       context(kernel.getContext()), loc(kernel.getLoc()), survey(survey), known(known),
       coordinates(maxCoordinates) {
   survey.buffers.resize(kernel.getInputs().size() + kernel.getNumResults());
+  computed = llvm::map_to_vector(kernel.getBody().front().getTerminator()->getOperands(),
+                                 [](Value value) { return getInserted(value); });
   // One invocation writes what there is one of for the kernel, or for a row.
   int64_t rows = domain.getShape() == KernelShape::Row ? getProduct(domain.getRowSizes()) : 1;
   auto isOfOne = [&](Value tensor) {
@@ -407,8 +411,80 @@ void PointEmitter::fillCache(unsigned buffer, AffineExpr address) {
   memref::StoreOp::create(builder(), loc, value, caches[{buffer, address}].memory, trip);
 }
 
+Value PointEmitter::computeScalar(Value scalar) {
+  Operation *op = scalar.getDefiningOp();
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(isa<RankedTensorType>(operand.getType()) ? operand : computeScalar(operand));
+  auto read = dyn_cast<tensor::ExtractOp>(op);
+  if (!read) {
+    IRMapping mapping;
+    mapping.map(op->getOperands(), operands);
+    return builder().clone(*op, mapping)->getResult(cast<OpResult>(scalar).getResultNumber());
+  }
+  if (TypedAttr any = getSplat(read.getTensor()))
+    return arith::ConstantOp::create(builder(), loc, any);
+  unsigned buffer = *getBuffer(read.getTensor());
+  survey.buffers[buffer].read = true;
+  Value address = indexConstant(0);
+  for (auto [size, index] :
+       llvm::zip_equal(cast<RankedTensorType>(read.getTensor().getType()).getShape(),
+                       ArrayRef(operands).drop_front())) {
+    address = arith::MulIOp::create(builder(), loc, address, indexConstant(size));
+    address = arith::AddIOp::create(builder(), loc, address, index);
+  }
+  return loadElement(buffer, address);
+}
+
+void PointEmitter::placeInsertions() {
+  for (Value value : kernel.getBody().front().getTerminator()->getOperands())
+    if (auto insertion = value.getDefiningOp<tensor::InsertSliceOp>())
+      for (Value offset : insertion.getOffsets())
+        if (!places.contains(offset)) {
+          unsigned number = firstPlace + places.size();
+          if (number == maxCoordinates) {
+            insertion.emitOpError("is one of too many insertions at computed places in one kernel");
+            failed = true;
+            return;
+          }
+          setCoordinate(number, computeScalar(offset));
+          places[offset] = number;
+        }
+}
+
+AffineExpr PointEmitter::getAddress(unsigned result, ArrayRef<AffineExpr> indices) {
+  Value value = kernel.getBody().front().getTerminator()->getOperand(result);
+  auto insertion = value.getDefiningOp<tensor::InsertSliceOp>();
+  if (!insertion)
+    return linearize(kernel.getResult(result), indices);
+  // Reshapes keep the order of elements.
+  ArrayRef<int64_t> sizes = insertion.getStaticSizes();
+  auto isUnit = [](int64_t size) { return size == 1; };
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(computed[result].getType()).getShape();
+  SmallVector<AffineExpr> inSlice;
+  if (llvm::equal(llvm::make_filter_range(shape, std::not_fn(isUnit)),
+                  llvm::make_filter_range(sizes, std::not_fn(isUnit)))) {
+    unsigned next = 0;
+    for (int64_t size : sizes) {
+      while (!isUnit(size) && isUnit(shape[next]))
+        ++next;
+      inSlice.push_back(isUnit(size) ? constant(0) : indices[next++]);
+    }
+  } else {
+    inSlice = delinearize(linearize(computed[result], indices), sizes);
+  }
+  SmallVector<AffineExpr> at;
+  for (auto [offset, stride, index] :
+       llvm::zip_equal(insertion.getMixedOffsets(), insertion.getStaticStrides(), inSlice)) {
+    std::optional<int64_t> literal = getConstantIntValue(offset);
+    AffineExpr begin = literal ? constant(*literal) : dim(places.find(cast<Value>(offset))->second);
+    at.push_back(begin + index * stride);
+  }
+  return linearize(kernel.getResult(result), at);
+}
+
 bool PointEmitter::isVectorStore(unsigned result, ArrayRef<AffineExpr> indices) {
-  AffineExpr address = linearize(kernel.getResult(result), indices);
+  AffineExpr address = getAddress(result, indices);
   return getVectorAddress(kernel.getInputs().size() + result, address).has_value();
 }
 
@@ -416,7 +492,7 @@ void PointEmitter::store(unsigned result, Value value, ArrayRef<AffineExpr> indi
   Value written = kernel.getBody().front().getTerminator()->getOperand(result);
   auto place = codeFor(written.getDefiningOp());
   unsigned buffer = kernel.getInputs().size() + result;
-  AffineExpr address = linearize(kernel.getResult(result), indices);
+  AffineExpr address = getAddress(result, indices);
   bool vector = address.isFunctionOfDim(laneOfVector);
   if (vector)
     value = broadcast(value);

@@ -46,6 +46,8 @@ public:
   mlir::gpu::GPUFuncOp function;
   mlir::MLIRContext *context;
   mlir::Location loc; ///< of the op that code is emitted for
+  /// What the kernel computes for each result: `getInserted`.
+  llvm::SmallVector<mlir::Value> computed;
 
   /// Code is for `op`, if there is one, as long as the result lives.
   [[nodiscard]] llvm::SaveAndRestore<mlir::Location> codeFor(mlir::Operation *op) {
@@ -105,6 +107,9 @@ public:
 
   /// Whether all that `evaluate` loads would be whole vectors or uniform.
   bool isVectorFriendly(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices);
+
+  /// Computes where insertions put what they insert, in the first scope.
+  void placeInsertions();
 
   /// Whether `store` to result number `result` would be of one whole vector.
   bool isVectorStore(unsigned result, llvm::ArrayRef<mlir::AffineExpr> indices);
@@ -174,6 +179,7 @@ private:
   std::deque<Scope> scopes; // references to builders survive a push
   unsigned current = 0;     ///< the scope that code goes to
   llvm::SmallVector<Coordinate> coordinates;
+  llvm::DenseMap<mlir::Value, unsigned> places; ///< coordinates of insertions' offsets
   llvm::SmallPtrSet<mlir::Operation *, 16> afterReduction;
   /// What is made of operands of one element, of the kernel or of a row, that a result
   /// may be written over.
@@ -188,6 +194,10 @@ private:
   mlir::AffineExpr simplify(mlir::AffineExpr expression) const;
   mlir::AffineExpr atLane(mlir::AffineExpr expression, int64_t lane) const;
   mlir::AffineExpr linearize(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices) const;
+  /// Where in a result's buffer the element of `computed` at `indices` goes.
+  mlir::AffineExpr getAddress(unsigned result, llvm::ArrayRef<mlir::AffineExpr> indices);
+  /// A scalar of the kernel's region, outside of all bodies.
+  mlir::Value computeScalar(mlir::Value scalar);
   /// The vector's number when the lanes of `address` are one aligned vector.
   std::optional<mlir::AffineExpr> getVectorAddress(unsigned buffer, mlir::AffineExpr address) const;
   std::optional<unsigned> getBuffer(mlir::Value tensor) const;

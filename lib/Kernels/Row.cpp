@@ -132,7 +132,7 @@ void RowEmitter::assignPasses() {
     needs[&op] = need;
   }
   passes = reductionPasses;
-  for (Value value : body.getTerminator()->getOperands()) {
+  for (Value value : emitter.computed) {
     Operation *op = value.getDefiningOp();
     OpShape shape = getOpShape(op);
     if (shape == OpShape::Reduction ||
@@ -307,10 +307,9 @@ void RowEmitter::fillColumnCaches() {
 
 /// Makes room for the columns' parts and sets them to nothing combined.
 void RowEmitter::startColumns() {
-  Operation *terminator = emitter.kernel.getBody().front().getTerminator();
   for (linalg::GenericOp op : emitter.domain.getColumnOps())
     for (auto [combiner, result] : llvm::zip_equal(*getCombiners(op), op->getResults()))
-      if (llvm::is_contained(terminator->getOperands(), result) && layout.getTrips() > 0)
+      if (llvm::is_contained(emitter.computed, result) && layout.getTrips() > 0)
         keptColumns.push_back(
             {result, combiner, allocate(emitter.getElementType(result), layout.vectorColumns)});
   SmallVector<Value> none;
@@ -346,9 +345,8 @@ void RowEmitter::addToColumns(linalg::GenericOp op, ArrayRef<AffineExpr> point) 
 /// Stores the columns' parts, once the team has walked the last of its rows.
 void RowEmitter::storeColumns() {
   SmallVector<Value> none;
-  Operation *terminator = emitter.kernel.getBody().front().getTerminator();
   forEachUnit(none, [&](ArrayRef<AffineExpr> point, ValueRange) -> SmallVector<Value> {
-    for (auto [index, value] : llvm::enumerate(terminator->getOperands()))
+    for (auto [index, value] : llvm::enumerate(emitter.computed))
       for (const KeptColumn &kept : keptColumns) {
         if (kept.result != value)
           continue;
@@ -387,7 +385,7 @@ void RowEmitter::emitPass(unsigned pass) {
       carried.push_back(wide ? emitter.broadcast(start) : start);
     }
   }
-  for (auto [result, value] : llvm::enumerate(body.getTerminator()->getOperands())) {
+  for (auto [result, value] : llvm::enumerate(emitter.computed)) {
     Operation *op = value.getDefiningOp();
     if (getOpShape(op) == OpShape::Pointwise && emitter.domain.hasColumns(op) &&
         passOf.lookup(op) == pass)
@@ -437,8 +435,7 @@ void RowEmitter::emitPass(unsigned pass) {
 
 void RowEmitter::storeRowResults() {
   SmallVector<unsigned> stored;
-  for (auto [result, value] :
-       llvm::enumerate(emitter.kernel.getBody().front().getTerminator()->getOperands())) {
+  for (auto [result, value] : llvm::enumerate(emitter.computed)) {
     Operation *op = value.getDefiningOp();
     OpShape shape = getOpShape(op);
     if (shape == OpShape::Reduction ||

@@ -43,7 +43,7 @@ void weir::emitSequence(PointEmitter &emitter, EmittedKernel &launch) {
               getLoops(unit, emitter.delinearize(step, domain.getColumnSizes()));
           return emitter.evaluateStep(op, loops, SmallVector<Value>(carried));
         });
-    for (auto [index, value] : llvm::enumerate(block.getTerminator()->getOperands())) {
+    for (auto [index, value] : llvm::enumerate(emitter.computed)) {
       auto result = cast<OpResult>(value);
       AffineMap written = op.getIndexingMapMatchingResult(result);
       emitter.store(index, results[result.getResultNumber()], emitter.apply(written, start));

@@ -69,6 +69,7 @@ void Machine::makeStores() {
         cut(int64_t(i), slot.offset);
         cut(int64_t(i), slot.offset + slot.bytes);
       }
+  size_t numDispatches = 0;
   for (const Command &command : plan.commands) {
     for (const PlanView &view : command.memory) {
       cut(view.allocation, view.offset);
@@ -76,6 +77,13 @@ void Machine::makeStores() {
     }
     if (command.kind != Command::Kind::Dispatch)
       continue;
+    for (const PlanOperand &operand : command.operands)
+      if (operand.before >= 0) {
+        cut(operand.allocation, operand.offset);
+        cut(operand.allocation, operand.offset + operand.bytes);
+        insertions.push_back({numDispatches, &operand});
+      }
+    ++numDispatches;
     for (const MemoryAccess &access : programs[size_t(command.kernel)].accesses) {
       if (!access.site || access.space != Space::Storage)
         continue;
@@ -235,7 +243,7 @@ std::vector<Tensor> Machine::readResults() {
     std::memcpy(data.data(), &store.values[0], std::min(data.size(), size_t(store.bytes)));
     int64_t wanted = plan.resultValues[size_t(index)];
     for (int64_t cell = 0; cell << store.shift < store.bytes; ++cell) {
-      Holder holder = findHolder(store, store.cells[size_t(cell)]);
+      Holder holder = findHolder(store, cell, std::nullopt);
       if (holder.value == wanted && holder.begin == 0)
         continue;
       reports.add(ReportKind::Result, {index, 0, 0, 0}, [&] {

@@ -189,7 +189,8 @@ private:
   struct Holder {
     int64_t value = -1, begin = 0;
   };
-  Holder findHolder(const Store &store, const Cell &cell) const;
+  /// As the dispatch of this number finds it, or whoever looks in the end.
+  Holder findHolder(const Store &store, int64_t cell, std::optional<size_t> dispatch) const;
   std::string describe(const DispatchRun &dispatch) const;
   std::string describe(const DispatchRun &dispatch, const Touch &touch) const;
   std::string describeSource(const DispatchRun &dispatch, const spv::SourceLine &source) const;
@@ -213,6 +214,9 @@ private:
   std::vector<spv::Module> modules; ///< by kernel
   std::vector<Program> programs;    ///< by kernel; never grows later
   std::vector<Store> stores;        ///< by allocation
+  /// Operands that dispatches insert into, in recorded order: what they do not write of
+  /// one value is the next one's afterwards.
+  std::vector<std::pair<size_t, const PlanOperand *>> insertions;
 
   // Of the run under way.
   bool hasRun = false;

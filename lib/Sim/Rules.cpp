@@ -9,12 +9,22 @@
 using namespace weir;
 using namespace weir::sim;
 
-Machine::Holder Machine::findHolder(const Store &store, const Cell &cell) const {
-  if (const DispatchRun *writer = findDispatch(cell.writer)) {
-    const Binding &binding = writer->bindings[writer->program->accesses[cell.write.site].binding];
-    return {binding.value, binding.begin};
+Machine::Holder Machine::findHolder(const Store &store, int64_t cell,
+                                    std::optional<size_t> dispatch) const {
+  Holder holder = {store.initialValue, 0};
+  if (const DispatchRun *writer = findDispatch(store.cells[size_t(cell)].writer)) {
+    const MemoryAccess &access = writer->program->accesses[store.cells[size_t(cell)].write.site];
+    const Binding &binding = writer->bindings[access.binding];
+    holder = {binding.value, binding.begin};
   }
-  return {store.initialValue, 0};
+  int64_t byte = cell << store.shift;
+  for (auto [number, operand] : insertions)
+    if (&store == &stores[size_t(operand->allocation)] && operand->offset <= byte &&
+        byte < operand->offset + operand->bytes && holder.value == operand->before &&
+        holder.begin == operand->offset - operand->from &&
+        (!dispatch || order.isOrdered(number, *dispatch)))
+      holder.value = operand->value;
+  return holder;
 }
 
 /// Makes a dispatch the one whose reads the cell has itself. Those that nothing
@@ -56,7 +66,7 @@ void Machine::checkContents(DispatchRun &dispatch, uint32_t operand, int64_t cel
   const Binding &binding = dispatch.bindings[operand];
   const Store &store = *binding.store;
   const Cell &state = store.cells[size_t(cell)];
-  Holder holder = findHolder(store, state);
+  Holder holder = findHolder(store, cell, dispatch.number);
   if (binding.value < 0 || (holder.value == binding.value && holder.begin == binding.begin))
     return;
   const DispatchRun *writer = findDispatch(state.writer);

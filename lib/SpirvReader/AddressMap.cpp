@@ -134,7 +134,96 @@ void Walk::visit(const Instruction &instruction, const Context &context) {
     } catch (TooLarge) {
     }
     define(instruction.result, value);
+    if (isUniform(instruction)) {
+      uniform.insert(instruction.result);
+      if (value.kind == Value::Kind::Number)
+        for (auto [number, factor] : value.number->terms)
+          map.atoms.setUniform(number);
+    }
   }
+}
+
+/// The variables that stores and atomics go to.
+void Walk::findWrites() {
+  for (const Block &block : function.blocks)
+    for (const Instruction &instruction : block.instructions) {
+      bool isAtomic = instruction.op >= Op::AtomicExchange && instruction.op <= Op::AtomicXor;
+      if (instruction.op != Op::Store && instruction.op != Op::AtomicStore && !isAtomic)
+        continue;
+      Id at = instruction.operands[0];
+      for (auto chain = definitions.find(at);
+           chain != definitions.end() &&
+           (chain->second->op == Op::AccessChain || chain->second->op == Op::InBoundsAccessChain ||
+            chain->second->op == Op::CopyObject);
+           chain = definitions.find(at))
+        at = chain->second->operands[0];
+      auto local = definitions.find(at);
+      if (local != definitions.end() && local->second->op != Op::Variable)
+        writesAnywhere = true;
+      written.insert(at);
+    }
+}
+
+/// Whether an instruction makes the same value wherever it runs: of constants, and of
+/// what is loaded from the same place of an operand that nothing here writes.
+bool Walk::isUniform(const Instruction &instruction) {
+  std::span<const uint32_t> operands = instruction.operands;
+  switch (instruction.op) {
+  case Op::Load: {
+    Value from = get(operands[0]);
+    if (writesAnywhere || from.kind != Value::Kind::Pointer || from.root != Value::Root::Binding ||
+        !from.number)
+      return false;
+    for (Id variable : written)
+      if (Value to = get(variable); to.kind != Value::Kind::Pointer ||
+                                    to.root == Value::Root::Unknown ||
+                                    (to.root == Value::Root::Binding && to.binding == from.binding))
+        return false;
+    return std::all_of(from.number->terms.begin(), from.number->terms.end(),
+                       [&](auto term) { return map.atoms.isUniform(term.first); });
+  }
+  case Op::ExtInst:
+    operands = operands.subspan(2);
+    break;
+  case Op::CompositeExtract:
+    operands = operands.first(1);
+    break;
+  case Op::UConvert:
+  case Op::SConvert:
+  case Op::Bitcast:
+  case Op::CopyObject:
+  case Op::Select:
+  case Op::IAdd:
+  case Op::ISub:
+  case Op::IMul:
+  case Op::UDiv:
+  case Op::SDiv:
+  case Op::UMod:
+  case Op::SRem:
+  case Op::SMod:
+  case Op::ShiftLeftLogical:
+  case Op::ShiftRightLogical:
+  case Op::ShiftRightArithmetic:
+  case Op::BitwiseAnd:
+  case Op::BitwiseOr:
+  case Op::BitwiseXor:
+  case Op::ULessThan:
+  case Op::ULessThanEqual:
+  case Op::UGreaterThan:
+  case Op::UGreaterThanEqual:
+  case Op::SLessThan:
+  case Op::SLessThanEqual:
+  case Op::SGreaterThan:
+  case Op::SGreaterThanEqual:
+  case Op::IEqual:
+  case Op::INotEqual:
+    break;
+  default:
+    return false;
+  }
+  return std::all_of(operands.begin(), operands.end(), [&](Id operand) {
+    return uniform.contains(operand) || module.findConstant(operand);
+  });
 }
 
 void Walk::define(Id id, const Value &value) {
@@ -432,6 +521,7 @@ void Walk::run() {
   for (Id id = 1; id < module.getBound(); ++id)
     if (module.findConstant(id) && module.isDecorated(id, Decoration::BuiltIn))
       throw Lost{"a constant sets its workgroup's size"};
+  findWrites();
   Context context;
   walk(0, std::nullopt, context, false);
   makeIds();

@@ -85,6 +85,14 @@ Affine Atoms::makeOther(Interval range) {
   return Affine::number(uint32_t(atoms.size() - 1));
 }
 
+bool Atoms::isUniform(uint32_t number) const {
+  const Atom &atom = atoms[number];
+  if (atom.kind != Atom::Kind::Digit && atom.kind != Atom::Kind::Clamped)
+    return atom.isUniform;
+  return std::all_of(atom.of.terms.begin(), atom.of.terms.end(),
+                     [&](auto term) { return isUniform(term.first); });
+}
+
 namespace {
 
 /// Ranges of atoms, narrowed by interval propagation.

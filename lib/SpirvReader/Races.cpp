@@ -195,12 +195,24 @@ static bool isOneInvocation(const AddressMap &map, const Frame &frame, const Mee
 /// A claim of any two executions that touch a byte, of what is the same in them.
 using Claim = std::function<bool(const Frame &, const Meeting &)>;
 
+/// What is the same number of two addresses, whoever executes, is left out of `sum`.
+static Affine dropUniform(const Atoms &atoms, Affine sum, const Affine &other) {
+  std::erase_if(sum.terms, [&](auto term) {
+    return atoms.isUniform(term.first) &&
+           std::find(other.terms.begin(), other.terms.end(), term) != other.terms.end();
+  });
+  return sum;
+}
+
 /// Two accesses in the same digits; none where they have none.
-static std::optional<std::pair<Placed, Placed>> place(Frame &frame, const MemoryAccess &a,
-                                                      const MemoryAccess &b, bool hasGuards) {
+static std::optional<std::pair<Placed, Placed>> place(const Atoms &atoms, Frame &frame,
+                                                      const MemoryAccess &a, const MemoryAccess &b,
+                                                      bool hasGuards) {
   static const std::vector<Affine> noGuards;
   auto express = [&](const MemoryAccess &access, Who who) {
-    std::vector<std::optional<Affine>> sums = {frame.express(*access.address, who)};
+    const Affine &other = *(who == First ? b : a).address;
+    std::vector<std::optional<Affine>> sums = {
+        frame.express(dropUniform(atoms, *access.address, other), who)};
     for (const Affine &guard : hasGuards ? access.guards : noGuards)
       sums.push_back(frame.express(guard, who));
     return sums;
@@ -249,7 +261,7 @@ static bool isProvedByDigits(const AddressMap &map, const MemoryAccess &a, const
             break;
           }
         }
-      if (auto both = place(frame, a, b, hasGuards)) {
+      if (auto both = place(map.atoms, frame, a, b, hasGuards)) {
         Meeting meeting = meet(frame, both->first, both->second);
         if (!meeting.isPossible || claim(frame, meeting))
           return true;

@@ -5,6 +5,7 @@
 
 #include "weir/SpirvReader/AddressMap.h"
 
+#include <set>
 #include <unordered_map>
 
 namespace weir::spv {
@@ -84,6 +85,8 @@ private:
   /// Of a vector the lane that is being evaluated, if one is.
   Value get(Id id);
   void define(Id id, const Value &value);
+  void findWrites();
+  bool isUniform(const Instruction &instruction);
   std::optional<Affine> getUnsigned(Id id);
   std::optional<Affine> getSigned(Id id);
   std::optional<int64_t> getConstant(Id id);
@@ -102,6 +105,9 @@ private:
   std::vector<bool> isVisited;
   std::unordered_map<Id, Value> values;
   std::vector<Id> made; ///< the values, in order
+  std::set<Id> uniform; ///< values that are the same in all executions
+  std::set<Id> written; ///< variables that stores go to
+  bool writesAnywhere = false;
   std::unordered_map<Id, const Instruction *> definitions;
   std::vector<OpenLoop> open;
   size_t depth = 0;

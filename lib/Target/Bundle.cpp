@@ -412,6 +412,8 @@ FailureOr<Command> PlanBuilder::getDispatch(schedule::DispatchOp dispatch) {
   for (auto [index, operand] : llvm::enumerate(command.operands)) {
     operand.value = values[2 * index];
     operand.from = values[2 * index + 1];
+    if (index < dispatch.getBefore().size())
+      operand.before = dispatch.getBefore()[index];
   }
   command.location = printLocation(dispatch.getLoc());
   return command;

@@ -256,8 +256,8 @@ Facts verifier::checkNeeds(const Subject &subject) {
         getBytes(hazard.from, hazard.fromOperand, hazard.kind == HazardKind::WAR);
     const spv::Touched &second =
         getBytes(hazard.to, hazard.toOperand, hazard.kind == HazardKind::RAW);
-    const PlanView &from = subject.dispatches[hazard.from]->operands[hazard.fromOperand];
-    const PlanView &to = subject.dispatches[hazard.to]->operands[hazard.toOperand];
+    const PlanOperand &from = subject.dispatches[hazard.from]->operands[hazard.fromOperand];
+    const PlanOperand &to = subject.dispatches[hazard.to]->operands[hazard.toOperand];
     if (from.allocation != to.allocation)
       continue;
     // In bytes of the second view.
@@ -278,10 +278,11 @@ Facts verifier::checkNeeds(const Subject &subject) {
     if (doMeet(first.certain, second.certain) || covers(first, shift, second) ||
         covers(second, -shift, first))
       ++facts.proved;
-    else if (first.possible && second.possible && !doMeet(*first.possible, *second.possible))
-      throw Counterexample{describe() + ", is between kernels whose code touches no common byte"};
-    else
+    else if (!first.possible || !second.possible || doMeet(*first.possible, *second.possible))
       facts.taken.push_back(describe());
+    else if (from.value == to.value)
+      throw Counterexample{describe() + ", is between kernels whose code touches no common byte"};
+    // Else the bytes go from one value to another, as a whole.
   }
   return facts;
 }

@@ -149,6 +149,20 @@ std::string verifier::checkRanges(const Subject &subject) {
         throw Counterexample{operand() + " is " + std::to_string(view.bytes) + " bytes from byte " +
                              std::to_string(view.from) + " of a value that has " +
                              std::to_string(bytes)};
+      if (view.before != -1) {
+        if (view.before < 0 || view.before >= int64_t(plan.values.size()) || view.value < 0)
+          throw Counterexample{operand() + " is inserted into value " +
+                               std::to_string(view.before) + " of " +
+                               std::to_string(plan.values.size())};
+        if (int64_t bytes = plan.values[view.before].bytes;
+            view.bytes > bytes || view.from > bytes - view.bytes)
+          throw Counterexample{operand() + " is inserted into a value that has " +
+                               std::to_string(bytes) + " bytes"};
+        if (const KernelOperand &how = kernel.operands[i];
+            how.access != Access::Write || how.coversAll)
+          throw Counterexample{operand() + " is said to be inserted into, which is for operands "
+                                           "of which some bytes are written"};
+      }
       if (view.bytes != kernel.operands[i].bytes)
         throw Counterexample{operand() + " has " + std::to_string(view.bytes) +
                              " bytes, the kernel binds " +
@@ -418,7 +432,8 @@ std::string verifier::checkContents(const Subject &subject) {
                                    describe(subject, bytes, use->view.value)};
           });
     }
-    // A write of some of the bytes keeps what was there of the same value only.
+    // A write of some of the bytes keeps what was there of the same value, and of the one
+    // that it inserts into.
     for (bool whole : {false, true})
       for (auto use = first; use != last; ++use) {
         if (!use->writes || use->coversAll != whole || use->view.value < 0)
@@ -428,8 +443,16 @@ std::string verifier::checkContents(const Subject &subject) {
         if (whole)
           bytes.assign(use->begin(), use->end(), {use->view.value, base, &*use});
         else
-          bytes.visit(use->begin(), use->end(), [&](Holds &run, int64_t, int64_t) {
-            if (!run.isPartOf(use->view.value, base))
+          bytes.visit(use->begin(), use->end(), [&](Holds &run, int64_t begin, int64_t end) {
+            const int64_t before = use->view.before;
+            if (before >= 0 && !run.isPartOf(before, base))
+              throw Counterexample{
+                  "operand " + std::to_string(use->operand) + " of " + subject.describe(dispatch) +
+                  " inserts into " + subject.describe(use->view.allocation, begin, end) + " as \"" +
+                  plan.values[before].name + "\", which " + describe(subject, run, before)};
+            if (before >= 0)
+              run = {use->view.value, base, &*use};
+            else if (!run.isPartOf(use->view.value, base))
               run = {-1, 0, &*use};
           });
       }

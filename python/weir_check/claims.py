@@ -29,6 +29,7 @@ class Use(NamedTuple):
     writes: bool
     access: str
     covers_all: bool
+    before: tuple  # what the bytes hold that it inserts into, or None
 
     def __str__(self):
         return (f"operand {self.operand} of dispatch {self.dispatch}, bytes [{self.begin}, "
@@ -119,7 +120,8 @@ class Plan:
                     use = Use(d, o, allocation, offset, offset + size,
                               (value[0], offset - value[1]) if value else None,
                               access in ("read", "update"), access in ("write", "update"), access,
-                              kernel_operand["covers_all"])
+                              kernel_operand["covers_all"],
+                              (value[2], offset - value[1]) if len(value) == 3 else None)
                     self.uses[d].append(use)
                     self.use_at[d, o] = use
 
@@ -142,12 +144,16 @@ def check_operand(plan, operand, kernel_operand, what):
     need(operand[2] == kernel_operand["bytes"] <= plan.profile["bytes_per_binding"],
          f"{what} has {operand[2]} bytes, not its kernel's {kernel_operand['bytes']} or too many")
     values = plan.plan["values"]
-    if len(operand) == 5:
-        value, begin = operand[3:]
-        need(0 <= value < len(values), f"{what} names no value, {value}")
-        need(0 <= begin and begin + operand[2] <= values[value][1],
-             f"{what} has bytes [{begin}, {begin + operand[2]}) of value {value}, "
-             f"which has {values[value][1]}")
+    if len(operand) == 3:
+        return
+    value, begin, *before = operand[3:]
+    for number in value, *before:
+        need(0 <= number < len(values), f"{what} names no value, {number}")
+        need(0 <= begin and begin + operand[2] <= values[number][1],
+             f"{what} has bytes [{begin}, {begin + operand[2]}) of value {number}, "
+             f"which has {values[number][1]}")
+    need(not before or (kernel_operand["access"] == "write" and not kernel_operand["covers_all"]),
+         f"{what} inserts, and its kernel does not write some of it")
 
 
 def check_commands(plan):
@@ -409,7 +415,10 @@ def prove_contents(plan):
             if use.writes and not use.covers_all:
                 states = runs[use.allocation].states
                 for i in runs[use.allocation].over(use.begin, use.end):
-                    states[i] = use.value if states[i] == use.value else None
+                    need(not use.before or states[i] == use.before, lambda: f"{use}, must hold "
+                         f"{describe(use.before)} to be inserted into, and holds "
+                         f"{describe(states[i])}")
+                    states[i] = use.value if states[i] == use.value or use.before else None
         for use in uses:
             if use.writes and use.covers_all:
                 runs[use.allocation].put(use.begin, use.end, use.value)

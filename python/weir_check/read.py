@@ -89,10 +89,9 @@ def power_of_two(value, place):
 
 def operand(value, place):
     view(value[:3] if type(value) is list else value, place)
-    need(len(value) in (3, 5), f"{place} is no list of 3 or 5")
-    if len(value) == 5:
-        index(value[3], f"{place}[3]")
-        size(value[4], f"{place}[4]")
+    need(len(value) in (3, 5, 6), f"{place} is no list of 3, 5 or 6")
+    for i, check in enumerate((index, size, index)[:len(value) - 3], 3):
+        check(value[i], f"{place}[{i}]")
 
 
 def slot(value, place):
@@ -114,7 +113,7 @@ view = row(index, size, size)
 queue = number(1, 63)
 tensor = dict(name=name, dtype=one_of(*BITS), shape=array(size))
 MANIFEST = record(
-    schema_version=one_of(4), producer=string,
+    schema_version=one_of(5), producer=string,
     entries=array(record(
         name=file_name, results=array(record(**tensor)),
         arguments=array(record(**tensor, donate=flag,
@@ -147,7 +146,7 @@ def command(value, place):
 
 
 PLAN = record(
-    schema_version=one_of(4), entry=string, target=string, arena_bytes=size, pinned_bytes=size,
+    schema_version=one_of(5), entry=string, target=string, arena_bytes=size, pinned_bytes=size,
     allocations=array(record(optional=["result"], result=index, index=index, bytes=size,
                              kind=one_of("argument", "result", "constants", "arena"))),
     values=array(row(string, size)), argument_values=array(number(-1)),

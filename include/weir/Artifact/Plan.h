@@ -19,7 +19,7 @@
 namespace weir {
 
 /// The version of the layout of `.weir` files that this code reads and writes.
-inline constexpr int64_t schemaVersion = 4;
+inline constexpr int64_t schemaVersion = 5;
 
 /// An element type as safetensors spells it: "F64", "F32", "I64", "I32", "BOOL"
 /// (one byte an element)...
@@ -91,6 +91,9 @@ struct PlanView {
 struct PlanOperand : PlanView {
   int64_t value = -1; ///< index into Plan::values; -1 for a constant
   int64_t from = 0;   ///< the first byte, of the value's
+  /// Of an operand that is inserted into: the value that the bytes hold before, and of
+  /// which they keep what is not written; else -1.
+  int64_t before = -1;
   bool operator==(const PlanOperand &) const = default;
 };
 

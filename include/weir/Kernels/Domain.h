@@ -27,6 +27,7 @@ enum class OpShape {
   Column,      ///< a reduction in parts: `ColumnParts`
   Contraction, ///< a sum of products with a dimension of its own on either side
   Sequence,    ///< a reduction by any body, in the order of its loops
+  Insertion,   ///< what was computed becomes a part of an operand: `getInserted`
   Other,       ///< no part of a kernel
 };
 
@@ -36,6 +37,18 @@ OpShape getOpShape(mlir::Operation *op);
 /// spelled `d0 mod size` in the IR, since linalg's verifier takes a plain `d0` for all
 /// of the dimension; here it is `d0`.
 mlir::AffineMap getAccessMap(mlir::linalg::GenericOp op, mlir::OpOperand *operand);
+
+/// What a tensor is a reshape of; reshapes move no bytes.
+mlir::Value stripReshapes(mlir::Value tensor);
+
+/// An insertion (`tensor.insert_slice`) ends a kernel: the kernel's result is the tensor
+/// inserted into, an input, of which only the slice is written. Returns the computed
+/// tensor that the slice is, before any reshapes; of all other values, themselves.
+mlir::Value getInserted(mlir::Value yielded);
+
+/// Whether `op`, inside of a kernel, only says what an insertion inserts and where: a
+/// reshape of the former, or arithmetic of the latter.
+bool isPartOfInsertion(mlir::Operation *op);
 
 /// A result of a reduction: what is combined, and how.
 struct Combiner {

@@ -42,6 +42,14 @@ struct EmittedKernel {
 mlir::FailureOr<EmittedKernel> emitKernel(schedule::KernelOp kernel, mlir::OpBuilder &builder,
                                           llvm::StringRef name, const Profile &profile);
 
+/// The input of a kernel whose bytes `value`, a result of it, has because the kernel only
+/// inserts into it; null where the result has bytes of its own, and of all other values.
+mlir::Value getInsertedInto(mlir::Value value);
+
+/// The tensor whose bytes `value` has: what it is a reshape of, or inserted into, by any
+/// number of kernels.
+mlir::Value getOwner(mlir::Value value);
+
 /// The bytes that an invocation keeps for the columns that the ops of `domain`
 /// reduce in parts beside their rows; nothing when they are of types that it
 /// cannot keep.

@@ -56,6 +56,9 @@ struct Atom {
   int64_t divisor = 1, modulus = 0; ///< a modulus of 0 is none
   Interval range;
   uint32_t size = 1; ///< atoms inside, itself too
+  /// Other: the same in all executions of a launch, as what is made of constants and of
+  /// operands that the kernel does not write.
+  bool isUniform = false;
 };
 
 /// Makes each atom once. Sums here have atoms as numbers.
@@ -67,6 +70,9 @@ public:
   /// The id or counter, which goes from 0 to `count` - 1.
   Affine getId(Atom::Kind kind, uint32_t number, int64_t count);
   Affine makeOther(Interval range);
+  void setUniform(uint32_t number) { atoms[number].isUniform = true; }
+  /// Whether an atom is the same in all executions of a launch.
+  bool isUniform(uint32_t number) const;
   /// The number of [min, max] that is next to the sum.
   Affine clamp(const Affine &sum, Interval to);
   /// By the atoms' ranges.

@@ -221,6 +221,22 @@ TEST(VerifyCode, barriers_between_what_shares_no_byte) {
   expectRefused(makeArtifact(scale, add), "needs",
                 "the hazard that forced barrier 0, from dispatch 0 to 2, is between kernels whose "
                 "code touches no common byte");
+  // Bytes that go from one value to another go as a whole.
+  Artifact reused = makeArtifact(scale, add);
+  Plan &plan = reused.plans[0];
+  ASSERT_EQ(plan.commands[0].kind, Command::Kind::Dispatch);
+  for (Command &command : plan.commands)
+    if (command.kind == Command::Kind::Barrier) {
+      std::vector<Command *> dispatches;
+      for (Command &other : plan.commands)
+        if (other.kind == Command::Kind::Dispatch)
+          dispatches.push_back(&other);
+      const Hazard &hazard = command.hazards.front();
+      dispatches[hazard.to]->operands[hazard.toOperand].value = -1;
+      break;
+    }
+  EXPECT_TRUE(find(reused, "needs").holds);
+  EXPECT_EQ(find(reused, "needs").proved, 2u);
 }
 
 /// A kernel in which each invocation stores to a tile and loads what its neighbour did,
