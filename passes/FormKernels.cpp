@@ -41,7 +41,7 @@ public:
       : function(function), block(function.getBody().front()), profile(profile) {}
 
   LogicalResult run() {
-    prepareInsertions();
+    giveScalars();
     if (failed(checkOps()))
       return failure();
     materializeResults();
@@ -69,7 +69,7 @@ private:
   /// By what an insertion inserts, all that belongs to it: one group from the start.
   DenseMap<Operation *, Group> insertions;
 
-  void prepareInsertions();
+  void giveScalars();
   LogicalResult checkOps();
   void materializeResults();
   void findOverwriters();
@@ -257,8 +257,9 @@ static Value createCopy(OpBuilder &builder, Location loc, Value value) {
 }
 
 /// Gives each insertion a value of its own to insert, as its maker's kernel computes it,
-/// and scalars of its own that say where.
-void KernelFormer::prepareInsertions() {
+/// and scalars of its own that say where; and each body the scalars that it uses. None
+/// are left between the ops.
+void KernelFormer::giveScalars() {
   for (auto op : llvm::make_early_inc_range(block.getOps<tensor::InsertSliceOp>())) {
     OpBuilder builder(op);
     Value source = stripReshapes(op.getSource());
@@ -284,7 +285,7 @@ void KernelFormer::prepareInsertions() {
     group.push_back(op);
     insertions[copy.getDefiningOp()] = std::move(group);
   }
-  // Equal scalars of bodies may have become one with them.
+  // Named ops take scalars, too, and equal scalars of bodies may have become one.
   for (auto op : block.getOps<linalg::GenericOp>())
     repeatScalars(op);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
