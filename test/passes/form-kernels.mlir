@@ -565,3 +565,18 @@ func.func @gather_of_argument(%x: tensor<11x6xf32>, %k: tensor<5xi64>) -> tensor
   %s = linalg.exp ins(%r : tensor<5x6xf32>) outs(%e : tensor<5x6xf32>) -> tensor<5x6xf32>
   return %s : tensor<5x6xf32>
 }
+
+// The scalars of a named op are computed in its body; none is left between the kernels.
+// CHECK-LABEL: func.func @scalars_of_named_ops
+// CHECK-NEXT: schedule.kernel
+// CHECK-NOT: schedule.kernel
+// CHECK: return
+func.func @scalars_of_named_ops(%x: tensor<2x4xi8>, %y: tensor<4x3xi8>, %k: tensor<i32>) -> tensor<2x3xi32> {
+  %zero = arith.constant 0 : i32
+  %at = tensor.extract %k[] : tensor<i32>
+  %e = tensor.empty() : tensor<2x3xi32>
+  %z = linalg.fill ins(%zero : i32) outs(%e : tensor<2x3xi32>) -> tensor<2x3xi32>
+  %r = linalg.quantized_matmul ins(%x, %y, %at, %zero : tensor<2x4xi8>, tensor<4x3xi8>, i32, i32)
+      outs(%z : tensor<2x3xi32>) -> tensor<2x3xi32>
+  return %r : tensor<2x3xi32>
+}
