@@ -38,6 +38,21 @@ func.func @loss(%x: tensor<64xf32> {weir.name = "x", weir.kind = "input"},
 """.replace("VALUES", str([float(i) for i in range(64)]))
 
 
+# Two rows into a donated argument, one after the other.
+CACHE = """
+func.func @cache(%c: tensor<16x8xf32> {weir.name = "c", weir.donate}, %x: tensor<1x8xf32>, %y: tensor<1x8xf32>,
+                 %k: tensor<i64>) -> (tensor<16x8xf32> {weir.name = "c"}, tensor<16x8xf32>) {
+  %n = tensor.extract %k[] : tensor<i64>
+  %p = arith.index_cast %n : i64 to index
+  %b = tensor.insert_slice %x into %c[%p, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<16x8xf32>
+  %d = tensor.insert_slice %y into %b[5, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<16x8xf32>
+  %empty = tensor.empty() : tensor<16x8xf32>
+  %e = linalg.exp ins(%d : tensor<16x8xf32>) outs(%empty : tensor<16x8xf32>) -> tensor<16x8xf32>
+  return %d, %e : tensor<16x8xf32>, tensor<16x8xf32>
+}
+"""
+
+
 @pytest.fixture(scope="module")
 def artifacts(tmp_path_factory):
     """Compiles the examples, random graphs, and one for two queues."""
@@ -45,7 +60,7 @@ def artifacts(tmp_path_factory):
     sources = {path.stem: [path] for path in sorted(weir.examples.glob("*.mlir"))}
     sources["mlp"] = [weir.examples / "mlp/mlp.mlir", "--target=vulkan,cuda"]
     sources["packed"] = [write_packed(weir, 12, 12), "--start-from=dispatches"]
-    texts = {"step": LOSS, "case3": make_case3(4, 24, 48)} | {f"graph{s}": make_graph(s) for s in GRAPHS}
+    texts = {"step": LOSS, "cache": CACHE, "case3": make_case3(4, 24, 48)} | {f"graph{s}": make_graph(s) for s in GRAPHS}
     for name, text in texts.items():
         source = weir.folder / f"{name}.mlir"
         source.write_text(text)
