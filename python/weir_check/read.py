@@ -112,30 +112,22 @@ triple = row(word, word, word)
 view = row(index, size, size)
 queue = number(1, 63)
 tensor = dict(name=name, dtype=one_of(*BITS), shape=array(size))
-PROFILE = record(
-    optional=["sm"], name=name, target=file_name, api=name, sm=number(1, 999),
-    subgroup_size=power_of_two, max_workgroup_size=word, workgroup_memory=word,
-    max_grid=triple, storage_buffers_per_stage=word, bytes_per_binding=number(1, 2**56),
-    offset_alignment=power_of_two, max_loop_trips=count, float64=flag, int64=flag,
-    storage8=flag, storage16=flag, row_mapping=one_of("lane", "subgroup", "workgroup"), workgroup_size=word,
-    vector_width=one_of(1, 4), private_row_bytes=word, elements_per_invocation=word,
-    contraction_rows=number(1, 64), contraction_columns=number(1, 8), words64=flag,
-    column_parts=word, unroll_private=flag,
-    queues=number(1, 64))
-
-
-def profile(value, place):
-    PROFILE(value, place)
-    need(value["int64"] or not value["words64"], f"{place}.words64 needs int64")
-
-
 MANIFEST = record(
     schema_version=one_of(5), producer=string,
     entries=array(record(
         name=file_name, results=array(record(**tensor)),
         arguments=array(record(**tensor, donate=flag,
                                kind=one_of("", "input", "target", "param", "state"))))),
-    targets=array(profile),
+    targets=array(record(
+        optional=["sm"], name=name, target=file_name, api=name, sm=number(1, 999),
+        subgroup_size=power_of_two, max_workgroup_size=word, workgroup_memory=word,
+        max_grid=triple, storage_buffers_per_stage=word, bytes_per_binding=number(1, 2**56),
+        offset_alignment=power_of_two, max_loop_trips=count, float64=flag, int64=flag,
+        storage8=flag, storage16=flag, row_mapping=one_of("lane", "subgroup", "workgroup"), workgroup_size=word,
+        vector_width=one_of(1, 4), private_row_bytes=word, elements_per_invocation=word,
+        contraction_rows=number(1, 64), contraction_columns=number(1, 8), words64=flag,
+        column_parts=word, unroll_private=flag,
+        queues=number(1, 64))),
     constants=array(record(**tensor, offset=size)))
 COMMANDS = {
     "dispatch": record(optional=["queue"], command=string, queue=queue, kernel=index,
@@ -262,6 +254,7 @@ def check_profile(profile):
     need(profile["workgroup_size"] % profile["subgroup_size"] == 0
          and profile["workgroup_size"] <= profile["max_workgroup_size"],
          f"{place} has a workgroup size that it cannot have")
+    need(profile["int64"] or not profile["words64"], f"{place} has words64 without int64")
 
 
 def read_artifact(path):
