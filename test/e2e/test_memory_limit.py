@@ -154,6 +154,23 @@ def test_barriers_do_not_take_the_room_back(weir):
         assert max(get_arenas(weir, weir.folder / "b.weir").values()) <= smallest
 
 
+def test_two_queues(weir):
+    """What is repeated, and reuses bytes, waits for the other queue."""
+    source, inputs = weir.folder / "deep.mlir", ["--random-inputs=1"]
+    source.write_text(make_deep())
+    flags = ["--grad=f", "--entry=f.grad", f"--target=vulkan:{weir.profile(queues=2)}"]
+    weir.run("compile", source, "-o", "a.weir", *flags)
+    expected = weir.folder / "expected.safetensors"
+    weir.run("run", "a.weir", *inputs, f"--output={expected}")
+    as_is = max(get_arenas(weir, weir.folder / "a.weir").values())
+    smallest = get_smallest(ask(weir, source, "b", *flags, "--memory-limit=1")[1])
+    assert smallest < 0.7 * as_is
+    for limit in smallest, (as_is + smallest) // 2:
+        check_limit(weir, source, flags, limit, expected, inputs)
+    waits = weir.inspect(weir.folder / "limited.weir")["plans"][0]["waits"]
+    assert waits > 0
+
+
 def test_all_values_are_the_references(weir):
     """Those that are made twice, too."""
     source = weir.folder / "deep.mlir"
