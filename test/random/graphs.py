@@ -680,6 +680,9 @@ class Gather(Operation):
         rows = [(3 * i % (shape[0] + data["beyond"])) - data["beyond"] // 2 for i in range(data["rows"])]
         numbers = writer.op(f"arith.constant dense<{rows if rows else ''}> : {type_of(out[:1], data['integer'])}")
         body = [f"%at = arith.index_cast %x0 : {data['integer']} to index"]
+        if data["beyond"] == 0:
+            body += [f"%end = arith.constant {shape[0]} : index", "%ok = arith.cmpi slt, %at, %end : index",
+                     'cf.assert %ok, "index must be smaller than dim size"']
         body += [f"%i{i} = linalg.index {i} : index" for i in range(1, len(shape))]
         places = ", ".join(["%at"] + [f"%i{i}" for i in range(1, len(shape))])
         body += [f"%r = tensor.extract {name}[{places}] : {type_of(shape, element)}"]
@@ -924,33 +927,52 @@ class Pool(Operation):
 
 
 class Windows(Operation):
-    """Named convolutions and poolings of images, of channels first or last, by strides and
-    dilations; scaled."""
+    """Named convolutions and poolings of sequences, images and volumes, of channels first or last,
+    in groups, by strides and dilations; scaled."""
 
-    # The operands' and the result's dimensions; those of three letters lack n, the first of 1.
+    # The operands' and the result's dimensions; a value lacks n, the first of 1, where there are more than three.
     NAMES = {"conv_2d_nhwc_hwcf": ("nhwc", "hwcf", "nhwf"), "conv_2d_nhwc_fhwc": ("nhwc", "fhwc", "nhwf"),
              "conv_2d_nchw_fchw": ("nchw", "fchw", "nfhw"), "depthwise_conv_2d_nhwc_hwc": ("nhwc", "hwc", "nhwc"),
              "depthwise_conv_2d_nchw_chw": ("nchw", "chw", "nchw"), "conv_1d_ncw_fcw": ("ncw", "fcw", "nfw"),
              "depthwise_conv_1d_nwc_wc": ("nwc", "wc", "nwc"), "depthwise_conv_1d_ncw_cw": ("ncw", "cw", "ncw"),
+             "depthwise_conv_1d_nwc_wcm": ("nwc", "wcm", "nwcm"),
+             "depthwise_conv_2d_nhwc_hwcm": ("nhwc", "hwcm", "nhwcm"),
+             "conv_2d_ngchw_fgchw": ("ngchw", "fgchw", "ngfhw"), "conv_2d_ngchw_gfchw": ("ngchw", "gfchw", "ngfhw"),
+             "conv_2d_nhwgc_gfhwc": ("nhwgc", "gfhwc", "nhwgf"), "conv_3d": ("dhw", "dhw", "dhw"),
+             "conv_3d_ndhwc_dhwcf": ("ndhwc", "dhwcf", "ndhwf"), "conv_3d_ncdhw_fcdhw": ("ncdhw", "fcdhw", "nfdhw"),
+             "depthwise_conv_3d_ndhwc_dhwc": ("ndhwc", "dhwc", "ndhwc"),
+             "depthwise_conv_3d_ncdhw_cdhw": ("ncdhw", "cdhw", "ncdhw"),
+             "depthwise_conv_3d_ndhwc_dhwcm": ("ndhwc", "dhwcm", "ndhwcm"),
              "pooling_nhwc_sum": ("nhwc", "hw", "nhwc"), "pooling_nhwc_max": ("nhwc", "hw", "nhwc"),
              "pooling_nhwc_min": ("nhwc", "hw", "nhwc"), "pooling_nchw_sum": ("nchw", "hw", "nchw"),
              "pooling_nchw_max": ("nchw", "hw", "nchw"), "pooling_ncw_sum": ("ncw", "w", "ncw"),
-             "pooling_ncw_max": ("ncw", "w", "ncw")}
+             "pooling_ncw_max": ("ncw", "w", "ncw"), "pooling_ndhwc_sum": ("ndhwc", "dhw", "ndhwc"),
+             "pooling_ndhwc_max": ("ndhwc", "dhw", "ndhwc"), "pooling_ndhwc_min": ("ndhwc", "dhw", "ndhwc")}
+
+    def get_letters(self, op):
+        """Of the value, the window and the result, and whether n is left out of the first and the last."""
+        layout, kernel, out = self.NAMES[op]
+        lacks = len(layout) > 3
+        return layout[lacks:], kernel, out[lacks:], lacks
 
     def propose(self, graph):
         value = graph.pick()
         shape, element = graph.get(value)
-        if len(shape) != 3 or not all(shape):
+        fitting = [op for op in sorted(self.NAMES) if len(self.get_letters(op)[0]) == len(shape)]
+        if not fitting or not all(shape):
             return None
-        op = graph.random.choice(sorted(self.NAMES))
-        layout, kernel, _ = self.NAMES[op]
-        sizes = dict(zip(layout[-3:], shape))
-        window = [graph.random.choice([1, 3, 8]) if letter == "f" else sizes[letter] if letter == "c" else
-                  graph.random.randint(1, min(sizes[letter], 3)) for letter in kernel]
+        op = graph.random.choice(fitting)
+        letters, kernel, _, _ = self.get_letters(op)
+        sizes = dict(zip(letters, shape))
+        window = [graph.random.choice([1, 3, 8]) if letter == "f" else graph.random.choice([1, 2]) if letter == "m" else
+                  sizes[letter] if letter in "cg" else graph.random.randint(1, min(sizes[letter], 3))
+                  for letter in kernel]
         data = {"op": op, "stride": graph.random.choice([1, 2]), "dilation": graph.random.choice([1, 1, 2]),
                 "window": window}
+        if op == "conv_3d":  # has neither
+            data |= {"stride": 1, "dilation": 1}
         if any(self.get_count(sizes[letter], size, data) < 1
-               for letter, size in zip(kernel, window) if letter in "hw"):
+               for letter, size in zip(kernel, window) if letter in "dhw"):
             data["dilation"] = 1
         return [value] + [graph.pick_like(window, element)] * ("conv" in op), data
 
@@ -958,39 +980,131 @@ class Windows(Operation):
         return (size - (window - 1) * data["dilation"] - 1) // data["stride"] + 1
 
     def infer(self, types, data):
-        (shape, element), (layout, kernel, out) = types[0], self.NAMES[data["op"]]
-        need(len(shape) == 3 and all(shape) and len(kernel) == len(data["window"]))
+        (shape, element), (letters, kernel, out, _) = types[0], self.get_letters(data["op"])
+        need(len(shape) == len(letters) and all(shape) and len(kernel) == len(data["window"]))
         need(all(other == (data["window"], element) for other in types[1:]))
-        sizes, windows = {"n": 1} | dict(zip(layout[-3:], shape)), dict(zip(kernel, data["window"]))
-        need("c" not in windows or windows["c"] == sizes["c"])
-        sizes |= {letter: self.get_count(sizes[letter], windows[letter], data) for letter in kernel if letter in "hw"}
+        sizes, windows = {"n": 1} | dict(zip(letters, shape)), dict(zip(kernel, data["window"]))
+        need(all(windows[letter] == sizes[letter] for letter in "cg" if letter in windows))
+        sizes |= {letter: self.get_count(sizes[letter], windows[letter], data) for letter in kernel if letter in "dhw"}
+        sizes |= {letter: windows[letter] for letter in "fm" if letter in windows}
         need(all(size > 0 for size in sizes.values()))
-        return [([(sizes | {"f": windows.get("f")})[letter] for letter in out[-3:]], element)]
+        return [([sizes[letter] for letter in out], element)]
 
     def emit(self, writer, operands, data):
         name, shape, element = operands[0]
-        op, (layout, kernel, out) = data["op"], self.NAMES[data["op"]]
+        op, (_, kernel, _, lacks) = data["op"], self.get_letters(data["op"])
         [(small, _)] = self.infer([(shape, element), *[(shape, element) for _, shape, element in operands[1:]]], data)
-        whole, result, groups = shape, small, "[[0, 1], [2], [3]]"
-        if len(layout) == 4:
-            whole, result = [1, *shape], [1, *small]
-            name = writer.op(f"tensor.expand_shape {name} {groups} output_shape {whole} : {type_of(shape, element)} "
-                             f"into {type_of(whole, element)}")
+        whole, result = [1] * lacks + shape, [1] * lacks + small
+
+        def get_groups(shape):
+            return [[0, 1], *[[i] for i in range(2, len(shape))]]
+
+        if lacks:
+            name = writer.op(f"tensor.expand_shape {name} {get_groups(whole)} output_shape {whole} : "
+                             f"{type_of(shape, element)} into {type_of(whole, element)}")
         start = {"max": {"f32": "0xFF800000", "f64": "0xFFF0000000000000"},
                  "min": {"f32": "0x7F800000", "f64": "0x7FF0000000000000"}}.get(op[-3:], {}).get(element, "0.0")
         window = operands[1][0] if len(operands) > 1 else writer.empty(data["window"], element)
-        init, type, count = writer.filled(result, element, start), type_of(result, element), len(layout) - 2
-        raw = writer.op(f"linalg.{op} {{dilations = dense<{data['dilation']}> : tensor<{count}xi64>, "
-                        f"strides = dense<{data['stride']}> : tensor<{count}xi64>}} ins({name}, {window} : "
-                        f"{type_of(whole, element)}, {type_of(data['window'], element)}) outs({init} : {type}) "
-                        f"-> {type}")
-        if len(layout) == 4:
-            raw = writer.op(f"tensor.collapse_shape {raw} {groups} : {type} into {type_of(small, element)}")
+        count = sum(letter in "dhw" for letter in kernel)
+        attributes = "" if op == "conv_3d" else (f" {{dilations = dense<{data['dilation']}> : tensor<{count}xi64>, "
+                                                 f"strides = dense<{data['stride']}> : tensor<{count}xi64>}}")
+        init, type = writer.filled(result, element, start), type_of(result, element)
+        raw = writer.op(f"linalg.{op}{attributes} ins({name}, {window} : {type_of(whole, element)}, "
+                        f"{type_of(data['window'], element)}) outs({init} : {type}) -> {type}")
+        if lacks:
+            raw = writer.op(f"tensor.collapse_shape {raw} {get_groups(result)} : {type} into {type_of(small, element)}")
         summed = 1 if op[-3:] in ("max", "min") else math.prod(
-            size for letter, size in zip(kernel, data["window"]) if letter in "hw" or letter == "c" and "f" in kernel)
-        return [writer.map(small, element, [(raw, small, element, get_dims(3))],
+            size for letter, size in zip(kernel, data["window"])
+            if letter in "dhw" or letter == "c" and "f" in kernel)
+        return [writer.map(small, element, [(raw, small, element, get_dims(len(small)))],
                            [f"%n = arith.constant {1.0 / summed ** 0.5!r} : {element}",
                             f"%r = arith.mulf %x0, %n : {element}"])]
+
+
+class Whole(Operation):
+    """What named ops make of small whole numbers, or of quarters of them. All of it is exact."""
+
+    # The operands' dimensions and the result's.
+    NAMES = {"quantized_matmul": ("mk", "kn", "mn"), "quantized_batch_matmul": ("bmk", "bkn", "bmn"),
+             "mmt4d": ("MKxz", "NKyz", "MNxy"), "batch_mmt4d": ("bMKxz", "bNKyz", "bMNxy"),
+             "conv_2d_nhwc_hwcf_q": ("nhwc", "hwcf", "nhwf"), "conv_2d_nhwc_fhwc_q": ("nhwc", "fhwc", "nhwf"),
+             "conv_2d_nchw_fchw_q": ("nchw", "fchw", "nfhw"), "conv_2d_nhwgc_gfhwc_q": ("nhwgc", "gfhwc", "nhwgf"),
+             "conv_2d_ngchw_gfchw_q": ("ngchw", "gfchw", "ngfhw"),
+             "conv_3d_ndhwc_dhwcf_q": ("ndhwc", "dhwcf", "ndhwf"),
+             "depthwise_conv_2d_nhwc_hwc_q": ("nhwc", "hwc", "nhwc"),
+             "depthwise_conv_2d_nhwc_hwcm_q": ("nhwc", "hwcm", "nhwcm"),
+             "pooling_nhwc_max_unsigned": ("nhwc", "hw", "nhwc"), "pooling_nhwc_min_unsigned": ("nhwc", "hw", "nhwc"),
+             "pooling_nwc_max_unsigned": ("nwc", "w", "nwc"), "pooling_nwc_min_unsigned": ("nwc", "w", "nwc"),
+             "div_unsigned": ("mn", "mn", "mn"), "ceil": ("mn", "mn"), "floor": ("mn", "mn"), "round": ("mn", "mn")}
+
+    def propose(self, graph):
+        op = graph.random.choice(sorted(self.NAMES))
+        sizes = {letter: graph.random.choice([1, 2, 3, 5]) for letter in sorted(set("".join(self.NAMES[op])))}
+        return [], {"op": op, "sizes": sizes, "element": graph.element, "stride": graph.random.choice([1, 2]),
+                    "dilation": graph.random.choice([1, 2]), "seed": graph.random.randrange(13)}
+
+    def is_windowed(self, op):
+        return "conv" in op or "pool" in op
+
+    def get_shapes(self, data):
+        """Windows are of two in each place."""
+        op, sizes = data["op"], data["sizes"]
+        *inputs, result = self.NAMES[op]
+        shapes = [[sizes[letter] for letter in letters] for letters in self.NAMES[op]]
+        if self.is_windowed(op):
+            shapes[0] = [(size - 1) * data["stride"] + data["dilation"] + 1 if letter in "dhw" else size
+                         for letter, size in zip(inputs[0], shapes[0])]
+            shapes[1] = [2 if letter in "dhw" else size for letter, size in zip(inputs[1], shapes[1])]
+        return shapes
+
+    def infer(self, types, data):
+        return [(self.get_shapes(data)[-1], data["element"])]
+
+    def numbers(self, writer, shape, integer, seed, least):
+        """Whole numbers from `least` on, below 13 more."""
+        lines, sum = [f"%s = arith.constant {seed} : index"], "%s"
+        for i in range(len(shape)):
+            lines += [f"%i{i} = linalg.index {i} : index", f"%k{i} = arith.constant {2 * i + 3} : index",
+                      f"%m{i} = arith.muli %i{i}, %k{i} : index", f"%s{i} = arith.addi {sum}, %m{i} : index"]
+            sum = f"%s{i}"
+        lines += ["%most = arith.constant 13 : index", f"%p = arith.remui {sum}, %most : index",
+                  f"%q = arith.index_cast %p : index to {integer}", f"%l = arith.constant {least} : {integer}",
+                  f"%r = arith.addi %q, %l : {integer}"]
+        return writer.map(shape, integer, [], lines)
+
+    def emit(self, writer, operands, data):
+        op, element = data["op"], data["element"]
+        *inputs, out = self.get_shapes(data)
+        quantized, dims = op.startswith("quantized") or op.endswith("_q"), get_dims(len(out))
+        if len(inputs) == 1:
+            numbers = self.numbers(writer, out, "i32", data["seed"], -6)
+            quarters = writer.map(out, element, [(numbers, out, "i32", dims)], [
+                f"%f = arith.sitofp %x0 : i32 to {element}", f"%k = arith.constant 0.25 : {element}",
+                f"%r = arith.mulf %f, %k : {element}"])
+            type = type_of(out, element)
+            return [writer.op(f"linalg.{op} ins({quarters} : {type}) outs({writer.empty(out, element)} : {type}) -> {type}")]
+        integer = "i8" if quantized or "mmt4d" in op else "i32"
+        least = 1 if op == "div_unsigned" else -6
+        values = [self.numbers(writer, inputs[0], integer, data["seed"], least)]
+        if "pooling" in op:
+            values.append(writer.empty(inputs[1], integer))
+        else:
+            values.append(self.numbers(writer, inputs[1], integer, 2 * data["seed"] + 1, least))
+        types = [type_of(shape, integer) for shape in inputs]
+        for point in [3, -5] * quantized:
+            values.append(writer.op(f"arith.constant {point} : i32"))
+            types.append("i32")
+        count = sum(letter in "dhw" for letter in self.NAMES[op][0]) if self.is_windowed(op) else 0
+        attributes = count * "x" and (f" {{dilations = dense<{data['dilation']}> : tensor<{count}xi64>, "
+                                      f"strides = dense<{data['stride']}> : tensor<{count}xi64>}}")
+        init, type = writer.filled(out, "i32", "-1" if "min" in op else "0"), type_of(out, "i32")
+        result = writer.op(f"linalg.{op}{attributes} ins({', '.join(values)} : {', '.join(types)}) "
+                           f"outs({init} : {type}) -> {type}")
+        # Of unsigned numbers the low bits.
+        return [writer.map(out, element, [(result, out, "i32", dims)], [
+            "%most = arith.constant 1023 : i32", "%low = arith.andi %x0, %most : i32",
+            f"%f = arith.sitofp %low : i32 to {element}", f"%k = arith.constant 0.0078125 : {element}",
+            f"%r = arith.mulf %f, %k : {element}"])]
 
 
 class Collapse(Operation):
@@ -1236,7 +1350,7 @@ class CrossEntropyVjp(CrossEntropy):
 
 OPERATIONS = {operation.__name__: operation() for operation in [
     Unary, Binary, Named, Select, Index, Integers, Half, Cast, Pair, Transpose, Window, Slice, Pad, Concat, Insert,
-    Elements, Gather, Broadcast, Constant, Reduce, Contract, Convolve, Pool, Windows, Collapse, Expand, Softmax,
+    Elements, Gather, Broadcast, Constant, Reduce, Contract, Convolve, Pool, Windows, Whole, Collapse, Expand, Softmax,
     SoftmaxVjp, Logsumexp, Norm, NormVjp, CrossEntropy, CrossEntropyVjp]}
 # How often, of kinds that are more to the point than others.
 WEIGHTS = {"Unary": 4, "Binary": 4, "Reduce": 4, "Contract": 3, "NormVjp": 2, "Named": 2, "Integers": 2,
@@ -1346,8 +1460,9 @@ def make(seed, differentiable=False, sizes=SIZES, without=()):
     """The graph of a seed. `differentiable`: every op has a gradient rule. `without`: kinds of ops."""
     maker = Maker(seed, sizes)
     for _ in range(maker.random.randint(1, 3)):
-        rank = maker.random.choice([0, 1, 2, 2, 2, 3])
-        maker.argument([maker.pick_size() for _ in range(rank)], maker.element)
+        rank = maker.random.choice([0, 1, 2, 2, 2, 3, 3, 4])
+        maker.argument([min(maker.pick_size(), 8) if rank == 4 else maker.pick_size() for _ in range(rank)],
+                       maker.element)
     kinds = [kind for kind, operation in OPERATIONS.items()
              if (operation.has_gradient or not differentiable) and kind not in without]
     weights = [WEIGHTS.get(kind, 1) for kind in kinds]
