@@ -31,6 +31,8 @@
 #include "weir/Artifact/Floats.h"
 #include "llvm/Support/TargetSelect.h"
 
+#include <bit>
+#include <cmath>
 #include <memory>
 
 using namespace mlir;
@@ -188,6 +190,14 @@ static Value roundToOdd(OpBuilder &builder, Location loc, Value x) {
   return arith::BitcastOp::create(builder, loc, f32, odd);
 }
 
+/// What LLVM's optimizer calls where it makes a cast to bf16 of its own, by the name that
+/// compiler-rt has for it: to the nearest, ties to even.
+static __bf16 roundToBf16(float value) {
+  uint32_t bits = std::bit_cast<uint32_t>(value);
+  bits = std::isnan(value) ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1);
+  return std::bit_cast<__bf16>(uint16_t(bits >> 16));
+}
+
 /// Expands what upstream lowers to calls of a library, which are copies of slices and
 /// casts of bf16, or not at all: two classes of floats, and `math.clampf`, whose own
 /// expansion takes the limits for each other.
@@ -335,6 +345,9 @@ Reference::Reference(const std::string &graphText, const std::string &entry, Pre
                                  llvm::JITSymbolFlags::Exported};
     symbols[intern("free")] = {llvm::orc::ExecutorAddr::fromPtr(&RunMemory::release),
                                llvm::JITSymbolFlags::Exported};
+    symbols[intern("__truncsfbf2")] = {llvm::orc::ExecutorAddr::fromPtr(&roundToBf16),
+                                       llvm::JITSymbolFlags::Exported |
+                                           llvm::JITSymbolFlags::Callable};
     return symbols;
   });
   code = std::move(*engine);

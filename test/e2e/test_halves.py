@@ -232,3 +232,36 @@ def test_a_profile_without_16_bits_refuses(weir):
                            weir.folder / "a.weir"], capture_output=True, text=True)
     assert done.returncode == 2 and "holds 'f16', profile 'changed' lacks that type" in done.stderr, done.stderr
     assert not (weir.folder / "a.weir").exists()
+
+
+def test_casts_that_the_hosts_compiler_makes(weir):
+    """LLVM finds that f32 does where the text has f64, and calls for the cast of that to bf16."""
+    type, maps = "tensor<10x8x12x{}>", "affine_map<(i, j, k) -> (i, j, k)>"
+    kinds = '"parallel", "parallel", "parallel"'
+    artifact = weir.compile_text(f"""func.func @f(%a: {type.format('f64')}) -> {type.format('f64')} {{
+      %e = tensor.empty() : {type.format('bf16')}
+      %n = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}} outs(%e : {type.format('bf16')}) {{
+      ^bb0(%o: bf16):
+        %i = linalg.index 0 : index
+        %p = arith.index_cast %i : index to i32
+        %most = arith.constant 9 : i32
+        %m = arith.remui %p, %most : i32
+        %q = arith.uitofp %m : i32 to f64
+        %k = arith.constant 0.125 : f64
+        %s = arith.mulf %q, %k : f64
+        %r = arith.truncf %s : f64 to bf16
+        linalg.yield %r : bf16
+      }} -> {type.format('bf16')}
+      %z = tensor.empty() : {type.format('f64')}
+      %m = linalg.generic {{indexing_maps = [{maps}, {maps}, {maps}], iterator_types = [{kinds}]}}
+          ins(%n, %a : {type.format('bf16')}, {type.format('f64')}) outs(%z : {type.format('f64')}) {{
+      ^bb0(%x: bf16, %y: f64, %o: f64):
+        %t = arith.extf %x : bf16 to f64
+        %r = arith.mulf %t, %y : f64
+        linalg.yield %r : f64
+      }} -> {type.format('f64')}
+      return %m : {type.format('f64')}
+    }}""")
+    output = weir.compare(artifact, ["--random-inputs=1"], 0)
+    weir.run("run", artifact, "--device=reference", "--random-inputs=1", "--output=written.safetensors")
+    assert (weir.folder / "written.safetensors").read_bytes() == output.read_bytes()
