@@ -164,68 +164,6 @@ void Walk::findWrites() {
     }
 }
 
-/// Whether an instruction makes the same value wherever it runs: of constants, and of
-/// what is loaded from the same place of an operand that nothing here writes.
-bool Walk::isUniform(const Instruction &instruction) {
-  std::span<const uint32_t> operands = instruction.operands;
-  switch (instruction.op) {
-  case Op::Load: {
-    Value from = get(operands[0]);
-    if (writesAnywhere || from.kind != Value::Kind::Pointer || from.root != Value::Root::Binding ||
-        !from.number)
-      return false;
-    for (Id variable : written)
-      if (Value to = get(variable); to.kind != Value::Kind::Pointer ||
-                                    to.root == Value::Root::Unknown ||
-                                    (to.root == Value::Root::Binding && to.binding == from.binding))
-        return false;
-    return std::all_of(from.number->terms.begin(), from.number->terms.end(),
-                       [&](auto term) { return map.atoms.isUniform(term.first); });
-  }
-  case Op::ExtInst:
-    operands = operands.subspan(2);
-    break;
-  case Op::CompositeExtract:
-    operands = operands.first(1);
-    break;
-  case Op::UConvert:
-  case Op::SConvert:
-  case Op::Bitcast:
-  case Op::CopyObject:
-  case Op::Select:
-  case Op::IAdd:
-  case Op::ISub:
-  case Op::IMul:
-  case Op::UDiv:
-  case Op::SDiv:
-  case Op::UMod:
-  case Op::SRem:
-  case Op::SMod:
-  case Op::ShiftLeftLogical:
-  case Op::ShiftRightLogical:
-  case Op::ShiftRightArithmetic:
-  case Op::BitwiseAnd:
-  case Op::BitwiseOr:
-  case Op::BitwiseXor:
-  case Op::ULessThan:
-  case Op::ULessThanEqual:
-  case Op::UGreaterThan:
-  case Op::UGreaterThanEqual:
-  case Op::SLessThan:
-  case Op::SLessThanEqual:
-  case Op::SGreaterThan:
-  case Op::SGreaterThanEqual:
-  case Op::IEqual:
-  case Op::INotEqual:
-    break;
-  default:
-    return false;
-  }
-  return std::all_of(operands.begin(), operands.end(), [&](Id operand) {
-    return uniform.contains(operand) || module.findConstant(operand);
-  });
-}
-
 void Walk::define(Id id, const Value &value) {
   values[id] = value;
   made.push_back(id);

@@ -459,8 +459,96 @@ Value Walk::evaluate(const Instruction &instruction) {
   return vector;
 }
 
+namespace {
+/// Instructions of integers that are evaluated alike.
+enum class Form { Other, Arithmetic, Bits, Comparison };
+} // namespace
+
+static Form getForm(Op op) {
+  switch (op) {
+  case Op::IAdd:
+  case Op::ISub:
+  case Op::IMul:
+  case Op::UDiv:
+  case Op::SDiv:
+  case Op::UMod:
+  case Op::SRem:
+  case Op::SMod:
+    return Form::Arithmetic;
+  case Op::ShiftLeftLogical:
+  case Op::ShiftRightLogical:
+  case Op::ShiftRightArithmetic:
+  case Op::BitwiseAnd:
+  case Op::BitwiseOr:
+  case Op::BitwiseXor:
+    return Form::Bits;
+  case Op::ULessThan:
+  case Op::ULessThanEqual:
+  case Op::UGreaterThan:
+  case Op::UGreaterThanEqual:
+  case Op::SLessThan:
+  case Op::SLessThanEqual:
+  case Op::SGreaterThan:
+  case Op::SGreaterThanEqual:
+  case Op::IEqual:
+  case Op::INotEqual:
+    return Form::Comparison;
+  default:
+    return Form::Other;
+  }
+}
+
+/// Whether an instruction makes the same value wherever it runs: of constants, and of
+/// what is loaded from the same place of an operand that nothing here writes.
+bool Walk::isUniform(const Instruction &instruction) {
+  std::span<const uint32_t> operands = instruction.operands;
+  switch (instruction.op) {
+  case Op::Load: {
+    Value from = get(operands[0]);
+    if (writesAnywhere || from.kind != Value::Kind::Pointer || from.root != Value::Root::Binding ||
+        !from.number)
+      return false;
+    for (Id variable : written)
+      if (Value to = get(variable); to.kind != Value::Kind::Pointer ||
+                                    to.root == Value::Root::Unknown ||
+                                    (to.root == Value::Root::Binding && to.binding == from.binding))
+        return false;
+    return std::all_of(from.number->terms.begin(), from.number->terms.end(),
+                       [&](auto term) { return map.atoms.isUniform(term.first); });
+  }
+  case Op::ExtInst:
+    operands = operands.subspan(2);
+    break;
+  case Op::CompositeExtract:
+    operands = operands.first(1);
+    break;
+  case Op::UConvert:
+  case Op::SConvert:
+  case Op::Bitcast:
+  case Op::CopyObject:
+  case Op::Select:
+    break;
+  default:
+    if (getForm(instruction.op) == Form::Other)
+      return false;
+  }
+  return std::all_of(operands.begin(), operands.end(), [&](Id operand) {
+    return uniform.contains(operand) || module.findConstant(operand);
+  });
+}
+
 Value Walk::evaluateLane(const Instruction &instruction) {
   const std::span<const uint32_t> &operands = instruction.operands;
+  switch (getForm(instruction.op)) {
+  case Form::Arithmetic:
+    return evaluateBinary(instruction);
+  case Form::Bits:
+    return evaluateBits(instruction);
+  case Form::Comparison:
+    return evaluateComparison(instruction);
+  case Form::Other:
+    break;
+  }
   switch (instruction.op) {
   case Op::Undef:
     return {}; // another value at each use
@@ -502,33 +590,6 @@ Value Walk::evaluateLane(const Instruction &instruction) {
       if (Value value = get(operands[0]); value.kind == Value::Kind::Number)
         return value;
     return makeOther(instruction.type);
-  case Op::IAdd:
-  case Op::ISub:
-  case Op::IMul:
-  case Op::UDiv:
-  case Op::SDiv:
-  case Op::UMod:
-  case Op::SRem:
-  case Op::SMod:
-    return evaluateBinary(instruction);
-  case Op::ShiftLeftLogical:
-  case Op::ShiftRightLogical:
-  case Op::ShiftRightArithmetic:
-  case Op::BitwiseAnd:
-  case Op::BitwiseOr:
-  case Op::BitwiseXor:
-    return evaluateBits(instruction);
-  case Op::ULessThan:
-  case Op::ULessThanEqual:
-  case Op::UGreaterThan:
-  case Op::UGreaterThanEqual:
-  case Op::SLessThan:
-  case Op::SLessThanEqual:
-  case Op::SGreaterThan:
-  case Op::SGreaterThanEqual:
-  case Op::IEqual:
-  case Op::INotEqual:
-    return evaluateComparison(instruction);
   case Op::LogicalAnd: {
     Value a = get(operands[0]), b = get(operands[1]);
     if (a.kind != Value::Kind::Condition || b.kind != Value::Kind::Condition)
