@@ -77,6 +77,71 @@ SpirvEmitter::SpirvEmitter(MLIRContext *context, const Profile &profile)
   pipeline.addPass(spirv::createSPIRVUpdateVCEPass());
 }
 
+/// The constant of which every element of `value` is; nothing where it is none.
+static std::optional<APFloat> getFloat(Value value) {
+  auto constant = value.getDefiningOp<spirv::ConstantOp>();
+  Attribute attribute = constant ? constant.getValue() : Attribute();
+  if (auto splat = dyn_cast_or_null<SplatElementsAttr>(attribute))
+    attribute = splat.getSplatValue<Attribute>();
+  auto number = dyn_cast_or_null<FloatAttr>(attribute);
+  return number ? std::optional(number.getValue()) : std::nullopt;
+}
+
+/// Mesa's llvmpipe knows products, quotients, sums and differences by an operand that is
+/// the constant 0: it takes x * 0 and 0 / x for 0, x + 0 for x, 0 - x for -x, and x / 0 for
+/// nothing at all, though told to preserve infinities, NaN and the sign of zero. So these
+/// are written otherwise, the same bit by bit but for what NaN carry:
+///   x * 0 = -x * -0   0 / x = -0 / -x   x / 0 = x * inf
+///   x + 0 = x - -0 = (x == 0 ? 0 : x)   0 - x = (x == 0 ? 0 : -x)
+static void avoidLiteralZeros(spirv::ModuleOp module) {
+  module.walk([&](Operation *op) {
+    if (!isa<spirv::FMulOp, spirv::FDivOp, spirv::FAddOp, spirv::FSubOp>(op))
+      return;
+    bool commutes = isa<spirv::FMulOp, spirv::FAddOp>(op);
+    auto isZero = [](Value value, bool isNegative) {
+      std::optional<APFloat> number = getFloat(value);
+      return number && number->isZero() && number->isNegative() == isNegative;
+    };
+    Value lhs = op->getOperand(0), rhs = op->getOperand(1);
+    if (commutes && isZero(lhs, false))
+      std::swap(lhs, rhs);
+    bool ofLeft = !commutes && isZero(lhs, false);
+    bool ofRight = isZero(rhs, /*isNegative=*/isa<spirv::FSubOp>(op));
+    if (!ofLeft && !ofRight)
+      return;
+    OpBuilder builder(op);
+    Location loc = op->getLoc();
+    Type type = op->getResult(0).getType();
+    auto element = cast<FloatType>(getElementTypeOrSelf(type));
+    auto getConstant = [&](APFloat number) -> Value {
+      Attribute value = builder.getFloatAttr(element, number);
+      if (auto vector = dyn_cast<VectorType>(type))
+        value = DenseElementsAttr::get(vector, value);
+      return spirv::ConstantOp::create(builder, loc, type, value);
+    };
+    const llvm::fltSemantics &semantics = element.getFloatSemantics();
+    auto getZero = [&](bool isNegative) {
+      return getConstant(APFloat::getZero(semantics, isNegative));
+    };
+    auto negate = [&](Value value) { return spirv::FNegateOp::create(builder, loc, value); };
+    Value made;
+    if (isa<spirv::FMulOp>(op)) {
+      made = spirv::FMulOp::create(builder, loc, negate(lhs), getZero(true));
+    } else if (isa<spirv::FDivOp>(op)) {
+      made = ofRight
+                 ? spirv::FMulOp::create(builder, loc, lhs, getConstant(APFloat::getInf(semantics)))
+                       .getResult()
+                 : spirv::FDivOp::create(builder, loc, getZero(true), negate(rhs));
+    } else {
+      Value other = ofLeft ? rhs : lhs, zero = getZero(false);
+      Value isZero = spirv::FOrdEqualOp::create(builder, loc, other, zero);
+      made = spirv::SelectOp::create(builder, loc, isZero, zero, ofLeft ? negate(other) : other);
+    }
+    op->getResult(0).replaceAllUsesWith(made);
+    op->erase();
+  });
+}
+
 /// A driver may neither contract nor reassociate Weir's floats; an fma stays one
 /// operation only when it is marked, too.
 static void markExact(spirv::ModuleOp module) {
@@ -232,6 +297,7 @@ FailureOr<SmallVector<uint32_t>> SpirvEmitter::emit(gpu::GPUModuleOp module,
   result->setAttr(spirv::getTargetEnvAttrName(), target);
   if (failed(runPipeline(pipeline, result)))
     return failure();
+  avoidLiteralZeros(result);
   markExact(result);
   keepLoopsRolled(result);
   widenBarriers(result);

@@ -72,21 +72,21 @@ class Weir:
         source.write_text(text)
         return self.compile(source, name, *flags)
 
-    def compare(self, artifact, inputs, tolerance, validated=False, signed_zeros=True):
+    def compare(self, artifact, inputs, tolerance, validated=False):
         """Runs on Vulkan against the f64 reference, and on the simulator; returns
         Vulkan's output file."""
         expected, output = self.folder / "expected.safetensors", self.folder / "output.safetensors"
         self.run("run", artifact, "--device=reference", "--f64", *inputs, f"--output={expected}")
         self.run("run", artifact, *inputs, f"--compare={expected}", f"--tolerance={tolerance}",
                  f"--output={output}", validated=validated)
-        self.simulate(artifact, inputs, output, signed_zeros=signed_zeros)
+        self.simulate(artifact, inputs, output)
         if KEEP and get_cuda(artifact).exists():
             keep_case(get_cuda(artifact), expected, inputs, tolerance)
         return output
 
-    def simulate(self, artifact, inputs, expected, *flags, signed_zeros=True):
+    def simulate(self, artifact, inputs, expected, *flags):
         """Runs on the simulator, which has nothing to report and the same bits, signs
-        and payloads of NaNs apart, and signs of zeros where they may be others."""
+        and payloads of NaNs apart."""
         output = self.folder / "sim.safetensors"
         self.run("run", artifact, *inputs, "--device=sim", *flags, f"--output={output}")
         if output.read_bytes() == expected.read_bytes():
@@ -95,8 +95,6 @@ class Weir:
         for name, tensor in load_file(expected).items():
             other = simulated[name]
             signs = numpy.signbit(tensor) == numpy.signbit(other)
-            if not signed_zeros:
-                signs |= tensor == 0
             same = numpy.where(numpy.isnan(tensor), numpy.isnan(other), (tensor == other) & signs)
             assert same.all(), f"the simulator has other bits of {name}"
 
