@@ -51,8 +51,8 @@ static ArrayAttr describeOperands(gpu::GPUFuncOp kernel) {
   for (auto [index, argument] : llvm::enumerate(kernel.getArgumentTypes())) {
     auto type = cast<MemRefType>(argument);
     const OperandEffect &derived = effects.get(kernel).operands[index];
-    Attribute effect =
-        schedule::EffectAttr::get(kernel.getContext(), derived.access, derived.coversAll);
+    Attribute effect = schedule::EffectAttr::get(kernel.getContext(), derived.access,
+                                                 derived.coversAll, derived.slice);
     int64_t bytes = *schedule::getByteSize(type);
     operands.push_back(builder.getDictionaryAttr(
         {builder.getNamedAttr("effect", effect),

@@ -113,6 +113,24 @@ static void setAlone(Operation *op, bool isAlone) {
     op->setAttr(schedule::noFuseAttrName, UnitAttr::get(op->getContext()));
 }
 
+/// Whether a reader's operands say how long its loops are when it reads what `moved`
+/// was made from instead: upstream's fusion else makes what was moved a result besides.
+static bool keepsLoops(OpOperand &read, linalg::GenericOp moved) {
+  auto reader = cast<linalg::GenericOp>(read.getOwner());
+  SmallVector<AffineMap> maps;
+  for (OpOperand &other : reader->getOpOperands()) {
+    bool isUsed = !reader.isDpsInit(&other) || !reader.getTiedOpResult(&other).use_empty();
+    if (&other != &read && isUsed) // else it goes
+      maps.push_back(reader.getMatchingIndexingMap(&other));
+  }
+  AffineMap written = inversePermutation(moved.getIndexingMapsArray().back());
+  for (OpOperand *input : moved.getDpsInputOperands())
+    if (written)
+      maps.push_back(moved.getMatchingIndexingMap(input).compose(written).compose(
+          reader.getMatchingIndexingMap(&read)));
+  return inversePermutation(concatAffineMaps(maps, read.get().getContext())) != AffineMap();
+}
+
 /// Makes every structured op a `linalg.generic` and folds pure data movement
 /// into the maps of its readers.
 LogicalResult FormKernels::normalize(func::FuncOp function) {
@@ -133,7 +151,8 @@ LogicalResult FormKernels::normalize(func::FuncOp function) {
   RewritePatternSet patterns(&getContext());
   linalg::populateElementwiseOpsFusionPatterns(patterns, [](OpOperand *operand) {
     auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
-    return producer && llvm::hasSingleElement(*producer.getBody()) && !getSplat(operand->get());
+    return producer && llvm::hasSingleElement(*producer.getBody()) && !getSplat(operand->get()) &&
+           keepsLoops(*operand, producer);
   });
   return applyPatternsGreedily(function, std::move(patterns));
 }
@@ -264,24 +283,21 @@ void KernelFormer::giveScalars() {
     OpBuilder builder(op);
     Value source = stripReshapes(op.getSource());
     Value copy = createCopy(builder, op.getLoc(), source);
-    Group group = {copy.getDefiningOp()};
-    IRMapping mapping;
-    mapping.map(source, copy);
-    std::function<void(Value)> repeat = [&](Value value) {
-      Operation *made = value.getDefiningOp();
-      if (mapping.contains(value) || !made || made->hasTrait<OpTrait::ConstantLike>())
-        return;
-      for (Value operand : made->getOperands())
-        if (!isa<tensor::ExtractOp>(made) || !isa<RankedTensorType>(operand.getType()))
-          repeat(operand);
-      group.push_back(builder.clone(*made, mapping));
+    IRMapping reshaped, scalars;
+    reshaped.map(source, copy);
+    std::function<Value(Value)> reshape = [&](Value value) {
+      if (!reshaped.contains(value)) {
+        reshape(value.getDefiningOp()->getOperand(0));
+        builder.clone(*value.getDefiningOp(), reshaped);
+      }
+      return reshaped.lookup(value);
     };
-    repeat(op.getSource());
-    for (Value offset : op.getOffsets())
-      repeat(offset);
-    op.getSourceMutable().assign(mapping.lookup(op.getSource()));
+    op.getSourceMutable().assign(reshape(op.getSource()));
     for (OpOperand &offset : op.getOffsetsMutable())
-      offset.set(mapping.lookupOrDefault(offset.get()));
+      offset.set(repeatScalar(builder, offset.get(), scalars));
+    Group group;
+    for (Operation *made = copy.getDefiningOp(); made != op; made = made->getNextNode())
+      group.push_back(made);
     group.push_back(op);
     insertions[copy.getDefiningOp()] = std::move(group);
   }
@@ -293,8 +309,8 @@ void KernelFormer::giveScalars() {
       op.erase();
 }
 
-/// Every op must have a place: in a kernel, or as a constant or reshape between
-/// kernels. Reports all that have none.
+/// Every op must have a place: in a kernel, or as a constant, reshape or concatenation
+/// between kernels. Reports all that have none.
 LogicalResult KernelFormer::checkOps() {
   bool allPlaced = true;
   llvm::SmallPtrSet<Operation *, 8> inserted;
@@ -302,9 +318,10 @@ LogicalResult KernelFormer::checkOps() {
     if (getOpShape(copy) != OpShape::Free)
       inserted.insert(group.begin(), group.end());
   for (Operation &op : block.without_terminator()) {
-    if (inserted.contains(&op) ||
-        isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, arith::ConstantOp>(op) ||
+    if (inserted.contains(&op) || isReshape(&op) || isa<arith::ConstantOp>(op) ||
         getOpShape(&op) == OpShape::Free)
+      continue;
+    if (auto concat = dyn_cast<tensor::ConcatOp>(op); concat && liesInPlace(concat, profile))
       continue;
     if (getOpShape(&op) != OpShape::Other && KernelDomain::build(&op))
       continue;
@@ -319,10 +336,11 @@ LogicalResult KernelFormer::checkOps() {
 }
 
 /// Every result of the function becomes bytes that some kernel writes for it
-/// alone, and every other tensor that a reshape reads becomes one too.
+/// alone, and so does every part of a concatenation; every other tensor that a reshape
+/// reads becomes one too.
 void KernelFormer::materializeResults() {
   for (Operation &op : block)
-    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op)) {
+    if (isReshape(&op)) {
       Value source = op.getOperand(0);
       Operation *producer = source.getDefiningOp();
       if (producer && getOpShape(producer) == OpShape::Free) {
@@ -330,17 +348,20 @@ void KernelFormer::materializeResults() {
         op.setOperand(0, createCopy(builder, op.getLoc(), source));
       }
     }
-  Operation *terminator = block.getTerminator();
   llvm::SmallDenseSet<Value> taken;
-  OpBuilder builder(terminator);
-  for (OpOperand &operand : terminator->getOpOperands()) {
+  auto place = [&](OpOperand &operand) {
     Value base = stripReshapes(operand.get());
-    Operation *producer = base.getDefiningOp();
-    bool computed = producer && isa<linalg::GenericOp, tensor::InsertSliceOp>(producer) &&
-                    getOpShape(producer) != OpShape::Free;
-    if (!computed || !taken.insert(base).second)
-      operand.set(createCopy(builder, terminator->getLoc(), operand.get()));
-  }
+    Operation *producer = base.getDefiningOp(), *owner = operand.getOwner();
+    bool isComputed = producer && getOpShape(producer) != OpShape::Free &&
+                      (isa<linalg::GenericOp, tensor::ConcatOp>(producer) ||
+                       (isa<tensor::InsertSliceOp>(producer) && owner == block.getTerminator()));
+    OpBuilder builder(owner);
+    if (!isComputed || !taken.insert(base).second)
+      operand.set(createCopy(builder, owner->getLoc(), operand.get()));
+  };
+  for (auto concat : block.getOps<tensor::ConcatOp>())
+    llvm::for_each(concat->getOpOperands(), place);
+  llvm::for_each(block.getTerminator()->getOpOperands(), place);
 }
 
 void KernelFormer::findOverwriters() {
@@ -355,7 +376,7 @@ void KernelFormer::findOverwriters() {
       SmallVector<Value> names = {argument};
       while (!names.empty())
         for (Operation *reader : names.pop_back_val().getUsers()) {
-          if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(reader))
+          if (isReshape(reader))
             names.push_back(reader->getResult(0));
           else if (Operation *op = block.findAncestorOpInBlock(*reader);
                    position.lookup(op) < position.lookup(writer))
@@ -409,8 +430,10 @@ static bool keepsInsertions(const Group &group) {
     if (read && inside.contains(read.getTensor().getDefiningOp()))
       return false;
     auto insertion = dyn_cast<tensor::InsertSliceOp>(op);
-    if (insertion && (isUsedInside(insertion.getDest()) > 1 || isUsedInside(insertion) > 0 ||
-                      inside.contains(insertion.getDest().getDefiningOp())))
+    bool isFresh = insertion && insertion.getDest().getDefiningOp<tensor::EmptyOp>();
+    if (insertion &&
+        ((!isFresh && isUsedInside(insertion.getDest()) > 1) || isUsedInside(insertion) > 0 ||
+         inside.contains(insertion.getDest().getDefiningOp())))
       return false;
   }
   return true;

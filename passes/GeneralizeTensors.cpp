@@ -3,7 +3,10 @@
 // One form for all that moves elements: a `linalg.generic` over the elements of
 // the result. Where each comes from one place that its loops name, the maps say
 // so; else the body reads it with `tensor.extract`, at an index that is in range
-// also where the element is not chosen.
+// also where the element is not chosen. What is computed for such a body alone is
+// computed in it.
+//
+// A concatenation whose parts kernels make anyway stays: they write it part by part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,11 +16,14 @@
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
-#include "weir/Kernels/Domain.h"
+#include "weir/Kernels/Emitter.h"
+#include "weir/Target/ProfileAttr.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace weir {
@@ -82,8 +88,7 @@ public:
 // Scalars
 //===----------------------------------------------------------------------===//
 
-/// Repeats what computes a scalar of the function at the builder's place.
-static Value repeatScalar(OpBuilder &builder, Value scalar, IRMapping &known) {
+Value weir::repeatScalar(OpBuilder &builder, Value scalar, IRMapping &known) {
   if (Value found = known.lookupOrNull(scalar))
     return found;
   Operation *op = scalar.getDefiningOp();
@@ -226,20 +231,44 @@ static Value lower(tensor::PadOp op, OpBuilder &builder) {
   });
 }
 
-static Value lower(tensor::ConcatOp op, OpBuilder &builder) {
-  int64_t dim = op.getDim();
-  return generate(builder, op.getLoc(), op.getResultType(), {}, [&](Element &element, Value) {
+static bool reduces(linalg::LinalgOp op) { return op.getNumParallelLoops() != op.getNumLoops(); }
+
+/// Whether the tensor, which is computed for one reader, may be computed by the kernel
+/// of a reduction.
+static bool endsReduction(Value value) {
+  if (!value.hasOneUse())
+    return false;
+  if (isReshape(value.getDefiningOp()))
+    return endsReduction(value.getDefiningOp()->getOperand(0));
+  auto op = value.getDefiningOp<linalg::LinalgOp>();
+  return op && !getSplat(value) && (reduces(op) || llvm::any_of(op->getOperands(), endsReduction));
+}
+
+/// Whether some kernel makes the tensor, whatever becomes of it: it is reduced, or
+/// others read it, too.
+static bool hasOwnKernel(Value value) {
+  if (isReshape(value.getDefiningOp()))
+    return hasOwnKernel(value.getDefiningOp()->getOperand(0));
+  auto op = value.getDefiningOp<linalg::LinalgOp>();
+  if (!op || getSplat(value))
+    return false;
+  bool isComputed = !llvm::hasSingleElement(*op.getBlock());
+  return reduces(op) || (isComputed && !value.hasOneUse()) ||
+         llvm::any_of(op->getOperands(), endsReduction);
+}
+
+/// The parts of `inputs` along `dim`, each chosen where it is.
+static Value concatenate(OpBuilder &builder, Location loc, int64_t dim, ValueRange inputs) {
+  RankedTensorType whole = tensor::ConcatOp::inferResultType(dim, inputs.getTypes());
+  return generate(builder, loc, whole, {}, [&](Element &element, Value) {
     Value chosen;
     int64_t begin = 0;
-    for (Value input : op.getInputs()) {
-      auto type = cast<RankedTensorType>(input.getType());
-      int64_t size = type.getDimSize(dim);
-      if (isEmpty(type))
-        continue;
+    for (Value input : inputs) {
+      int64_t size = cast<RankedTensorType>(input.getType()).getDimSize(dim);
       SmallVector<Value> at(element.indices);
       SmallVector<bool> mayLeave(at.size(), false);
       at[dim] = element.add(at[dim], -begin);
-      mayLeave[dim] = size < op.getResultType().getDimSize(dim);
+      mayLeave[dim] = size < whole.getDimSize(dim);
       Value read = element.read(input, at, mayLeave);
       // Those before it were chosen where the index is theirs.
       chosen = chosen ? element.choose(element.isBelow(element.indices[dim], begin), chosen, read)
@@ -250,8 +279,68 @@ static Value lower(tensor::ConcatOp op, OpBuilder &builder) {
   });
 }
 
-static bool isReshape(Operation *op) {
-  return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
+/// Inserts the parts one after another. Each is a kernel that waits for the one before,
+/// since both have the whole bound: null where that is too many, or runs are.
+static Value insertAll(OpBuilder &builder, tensor::ConcatOp op, ArrayRef<Value> parts) {
+  constexpr size_t mostParts = 4;
+  constexpr int64_t mostRuns = 1 << 14; // which checkers follow one by one
+  RankedTensorType type = op.getResultType();
+  int64_t dim = op.getDim(), begin = 0, runs = 1;
+  for (int64_t size : type.getShape().take_front(dim))
+    runs *= size;
+  if (parts.size() > mostParts || runs > mostRuns)
+    return {};
+  Value whole =
+      tensor::EmptyOp::create(builder, op.getLoc(), type.getShape(), type.getElementType());
+  for (Value part : parts) {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(part.getType()).getShape();
+    SmallVector<OpFoldResult> offsets(shape.size(), builder.getIndexAttr(0));
+    SmallVector<OpFoldResult> strides(shape.size(), builder.getIndexAttr(1));
+    offsets[dim] = builder.getIndexAttr(begin);
+    begin += shape[dim];
+    whole = tensor::InsertSliceOp::create(builder, op.getLoc(), part, whole, offsets,
+                                          getAsIndexOpFoldResult(op.getContext(), shape), strides);
+  }
+  return whole;
+}
+
+/// Where kernels make parts anyway they write them in place, if that takes no more
+/// kernels than to gather them all: neighbours that are only moved are one part.
+static Value lower(tensor::ConcatOp op, OpBuilder &builder, const Profile &profile) {
+  int64_t dim = op.getDim();
+  SmallVector<SmallVector<Value>> runs; // of one, or of what is moved
+  unsigned gathers = 0;
+  bool isMoved = false;
+  SmallVector<Value> inputs;
+  for (Value input : op.getInputs()) {
+    if (isEmpty(input.getType()))
+      continue;
+    inputs.push_back(input);
+    bool wasMoved = std::exchange(isMoved, !hasOwnKernel(input));
+    gathers += isMoved && !wasMoved;
+    if (isMoved && wasMoved)
+      runs.back().push_back(input);
+    else
+      runs.push_back({input});
+  }
+  if (inputs.empty())
+    return tensor::EmptyOp::create(builder, op.getLoc(), op.getResultType().getShape(),
+                                   op.getResultType().getElementType());
+  if (gathers <= 1 && runs.size() > 1) {
+    SmallVector<Value> parts;
+    for (const SmallVector<Value> &run : runs)
+      parts.push_back(run.size() == 1 ? run.front() : concatenate(builder, op.getLoc(), dim, run));
+    auto whole = tensor::ConcatOp::create(builder, op.getLoc(), dim, parts);
+    if (liesInPlace(whole, profile))
+      return whole;
+    whole.erase();
+    if (Value slices = insertAll(builder, op, parts))
+      return slices;
+    for (Value part : parts)
+      if (part.use_empty() && !llvm::is_contained(inputs, part))
+        part.getDefiningOp()->erase();
+  }
+  return concatenate(builder, op.getLoc(), dim, inputs);
 }
 
 /// Whether the slice is some of the elements, and not all alike.
@@ -391,25 +480,116 @@ static void readThrough(tensor::ExtractOp op) {
   }
 }
 
+/// What makes the tensor that `op` reads, if the body that reads it may as well compute
+/// each element where it reads it: nobody else reads it, no kernel makes it anyway, and
+/// few elements are computed twice.
+static linalg::GenericOp getMaker(tensor::ExtractOp op, const Profile &profile) {
+  constexpr int64_t mostTimes = 4; // that a part of a concatenation, say, is computed
+  auto reader = dyn_cast<linalg::GenericOp>(op->getParentOp());
+  auto named = op.getTensor().getDefiningOp<linalg::LinalgOp>();
+  if (!reader || !named || named->getNumResults() != 1 || !named->hasOneUse() ||
+      named->hasAttr(schedule::noFuseAttrName) || reader->hasAttr(schedule::noFuseAttrName) ||
+      getOpShape(reader) != OpShape::Pointwise || getSplat(op.getTensor()) ||
+      hasOwnKernel(op.getTensor()) ||
+      cast<RankedTensorType>(reader->getResult(0).getType()).getNumElements() / mostTimes >
+          op.getTensor().getType().getNumElements())
+    return {};
+  auto maker = dyn_cast<linalg::GenericOp>(*named);
+  if (!maker) {
+    IRRewriter rewriter(named);
+    FailureOr<linalg::GenericOp> generic = linalg::generalizeNamedOp(rewriter, named);
+    if (failed(generic))
+      return {};
+    maker = *generic;
+  }
+  if (!maker.getIndexingMapsArray().back().isIdentity() ||
+      getOpShape(maker) != OpShape::Pointwise || !maker.getRegionOutputArgs().front().use_empty() ||
+      llvm::any_of(maker.getBody()->without_terminator(),
+                   [](Operation &inner) { return !isMemoryEffectFree(&inner); }))
+    return {};
+  llvm::SmallDenseSet<Value> bound;
+  for (linalg::GenericOp user : {reader, maker}) {
+    auto bind = [&](Value value) {
+      if (isa<RankedTensorType>(value.getType()) && value != op.getTensor() && !getSplat(value))
+        bound.insert(value);
+    };
+    llvm::for_each(user.getInputs(), bind);
+    user.getRegion().walk([&](tensor::ExtractOp read) { bind(read.getTensor()); });
+  }
+  if (int64_t(bound.size()) >= profile.storageBuffersPerStage)
+    return {};
+  return maker;
+}
+
+/// Lets bodies compute what `getMaker` says.
+static void computeWhereRead(func::FuncOp function, const Profile &profile) {
+  SetVector<tensor::ExtractOp> open;
+  function.walk([&](tensor::ExtractOp op) { open.insert(op); });
+  while (!open.empty()) {
+    tensor::ExtractOp op = open.pop_back_val();
+    readThrough(op);
+    linalg::GenericOp maker = getMaker(op, profile);
+    if (!maker)
+      continue;
+    OpBuilder builder(op);
+    SmallVector<Value> at(op.getIndices());
+    IRMapping known;
+    bool isKnown = true;
+    for (OpOperand *input : maker.getDpsInputOperands()) {
+      BlockArgument argument = maker.getMatchingBlockArgument(input);
+      if (argument.use_empty())
+        continue;
+      Value element = input->get();
+      if (isa<RankedTensorType>(element.getType())) {
+        std::optional<SmallVector<Value, 8>> place =
+            affine::expandAffineMap(builder, op.getLoc(), getAccessMap(maker, input), at);
+        isKnown &= place.has_value();
+        if (!isKnown)
+          break;
+        auto read = tensor::ExtractOp::create(builder, op.getLoc(), element, *place);
+        open.insert(read);
+        element = read;
+      }
+      known.map(argument, element);
+    }
+    if (!isKnown)
+      continue;
+    for (Operation &inner : maker.getBody()->without_terminator()) {
+      if (auto index = dyn_cast<linalg::IndexOp>(inner))
+        known.map(index.getResult(), at[index.getDim()]);
+      else if (auto read = dyn_cast<tensor::ExtractOp>(builder.clone(inner, known)))
+        open.insert(read);
+    }
+    op.replaceAllUsesWith(known.lookupOrDefault(maker.getBody()->getTerminator()->getOperand(0)));
+    op.erase();
+    maker.walk([&](tensor::ExtractOp read) { open.remove(read); });
+    maker.erase();
+  }
+}
+
 void GeneralizeTensors::runOnOperation() {
   if (getOperation().isExternal())
     return;
+  FailureOr<Profile> profile = getProfile(getOperation()->getParentOfType<ModuleOp>());
+  if (failed(profile))
+    return signalPassFailure();
   Block &block = getOperation().getBody().front();
   IRRewriter rewriter(&getContext());
   for (Operation &op : llvm::make_early_inc_range(block)) {
     rewriter.setInsertionPoint(&op);
     Value made =
         llvm::TypeSwitch<Operation *, Value>(&op)
-            .Case<tensor::ExtractSliceOp, tensor::PadOp, tensor::ConcatOp, tensor::InsertSliceOp,
-                  tensor::InsertOp, tensor::FromElementsOp, tensor::SplatOp, linalg::FillOp>(
+            .Case<tensor::ExtractSliceOp, tensor::PadOp, tensor::InsertSliceOp, tensor::InsertOp,
+                  tensor::FromElementsOp, tensor::SplatOp, linalg::FillOp>(
                 [&](auto op) { return lower(op, rewriter); })
+            .Case([&](tensor::ConcatOp op) { return lower(op, rewriter, *profile); })
             .Default([](Operation *) { return Value(); });
     if (made)
       rewriter.replaceOp(&op, made);
   }
   for (auto op : block.getOps<linalg::GenericOp>())
     repeatScalars(op);
-  getOperation().walk(readThrough);
+  computeWhereRead(getOperation(), *profile);
   // Scalars are gone from between the tensors, but those that say where to insert.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (op.getNumResults() && isOpTriviallyDead(&op))

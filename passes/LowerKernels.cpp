@@ -17,6 +17,7 @@
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
+#include "weir/Analysis/StridedBytes.h"
 #include "weir/Kernels/Emitter.h"
 #include "weir/Target/ProfileAttr.h"
 
@@ -43,6 +44,7 @@ private:
   llvm::MapVector<Attribute, memref::GlobalOp> globals;
   Profile profile;
 
+  LogicalResult placeParts(Block &body, OpBuilder &builder, DenseMap<Value, Value> &buffers);
   LogicalResult lowerFunction(func::FuncOp function);
   FailureOr<Kernel> getKernel(schedule::KernelOp op);
   LogicalResult finishKernel(gpu::GPUModuleOp module);
@@ -139,6 +141,46 @@ FailureOr<memref::GlobalOp> LowerKernels::getGlobal(arith::ConstantOp constant) 
   return global;
 }
 
+/// The insertion that a kernel yields as `value`; null for values of other kinds.
+static tensor::InsertSliceOp getInsertion(Value value) {
+  auto kernel = value.getDefiningOp<schedule::KernelOp>();
+  if (!kernel)
+    return {};
+  return kernel.getBody()
+      .front()
+      .getTerminator()
+      ->getOperand(cast<OpResult>(value).getResultNumber())
+      .getDefiningOp<tensor::InsertSliceOp>();
+}
+
+/// What is not inserted into an argument begins with no elements at all, so the slices
+/// must be the whole, each byte of it once. `value` is the last of its chain.
+static LogicalResult checkWhole(Value value) {
+  SmallVector<StridedBytes> slices;
+  int64_t count = 0;
+  Operation *last = value.getDefiningOp();
+  while (tensor::InsertSliceOp insertion = getInsertion(value)) {
+    SmallVector<int64_t> slice = getSlice(insertion);
+    count += insertion.getSourceType().getNumElements();
+    if (slice.empty())
+      return last->emitOpError()
+             << "makes a tensor of slices that are no runs of bytes at equal distances; "
+                "weir-generalize-tensors makes no others";
+    StridedBytes bytes = *canonicalize({slice[0], slice[1], {{slice[3], slice[2]}}});
+    for (const StridedBytes &other : slices)
+      if (compare(bytes, other) != Sharing::Disjoint)
+        return last->emitOpError() << "makes a tensor of slices that may overlap";
+    slices.push_back(bytes);
+    Value into = getInsertedInto(value);
+    if (!into)
+      break;
+    value = stripReshapes(into);
+  }
+  if (count != cast<RankedTensorType>(value.getType()).getNumElements())
+    return last->emitOpError() << "makes a tensor of slices that are not all of it, into none";
+  return success();
+}
+
 /// Whoever inserts into a tensor must be the last to use it, and may write its bytes.
 static LogicalResult checkInsertions(func::FuncOp function) {
   DenseMap<Value, unsigned> results; // how many have a value's bytes
@@ -146,6 +188,18 @@ static LogicalResult checkInsertions(func::FuncOp function) {
     ++results[getOwner(value)];
   for (auto kernel : function.getOps<schedule::KernelOp>())
     for (Value result : kernel.getResults()) {
+      bool isLast = llvm::none_of(result.getUsers(), [&](Operation *user) {
+        while (isReshape(user) && user->hasOneUse())
+          user = *user->user_begin();
+        auto next = dyn_cast<schedule::KernelOp>(user);
+        return next && llvm::any_of(next.getResults(), [&](Value later) {
+                 Value into = getInsertedInto(later);
+                 return into && stripReshapes(into) == result;
+               });
+      });
+      if (getInsertion(result) && isLast && !isa<BlockArgument>(getOwner(result)) &&
+          failed(checkWhole(result)))
+        return failure();
       Value into = getInsertedInto(result);
       if (!into)
         continue;
@@ -153,16 +207,52 @@ static LogicalResult checkInsertions(func::FuncOp function) {
         return kernel.emitOpError()
                << "inserts into a tensor " << why << "; let it insert into a copy";
       };
-      while (into.hasOneUse() &&
-             isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(into.getDefiningOp()))
+      while (into.hasOneUse() && isReshape(into.getDefiningOp()))
         into = into.getDefiningOp()->getOperand(0);
       if (!into.hasOneUse())
         return refuse("that has other uses");
       auto argument = dyn_cast<BlockArgument>(getOwner(into));
-      if (!argument || results.lookup(argument) != 1 ||
-          !function.getArgAttr(argument.getArgNumber(), schedule::donateAttrName))
+      if (argument ? results.lookup(argument) != 1 ||
+                         !function.getArgAttr(argument.getArgNumber(), schedule::donateAttrName)
+                   : !getInsertion(getOwner(into)))
         return refuse("that is not a donated argument on its way to one result");
     }
+  return success();
+}
+
+/// Gives concatenations buffers, and their parts views of these; the outer ones first.
+LogicalResult LowerKernels::placeParts(Block &body, OpBuilder &builder,
+                                       DenseMap<Value, Value> &buffers) {
+  for (Operation &op : llvm::reverse(body)) {
+    auto concat = dyn_cast<tensor::ConcatOp>(op);
+    if (!concat)
+      continue;
+    if (!liesInPlace(concat, profile))
+      return concat.emitOpError() << "has operands that do not follow one another in memory where "
+                                     "target "
+                                  << profile.name
+                                  << " can bind them; weir-generalize-tensors "
+                                     "gathers them";
+    Value &whole = buffers[concat];
+    if (!whole)
+      whole = memref::AllocOp::create(builder, op.getLoc(), getFlatType(concat.getType()));
+    Value buffer = whole;
+    int64_t begin = 0;
+    for (OpOperand &operand : concat->getOpOperands()) {
+      Value part = stripReshapes(operand.get());
+      if (!isa_and_nonnull<schedule::KernelOp, tensor::ConcatOp>(part.getDefiningOp()) ||
+          getInsertedInto(part) || buffers.contains(part))
+        return concat.emitOpError() << "operand " << operand.getOperandNumber()
+                                    << " is not a value that a kernel makes for it alone; "
+                                       "weir-form-kernels inserts a copy";
+      int64_t count = cast<RankedTensorType>(part.getType()).getNumElements();
+      Attribute offset = builder.getIndexAttr(begin), size = builder.getIndexAttr(count),
+                stride = builder.getIndexAttr(1);
+      buffers[part] = memref::SubViewOp::create(builder, op.getLoc(), buffer, OpFoldResult(offset),
+                                                OpFoldResult(size), OpFoldResult(stride));
+      begin += count;
+    }
+  }
   return success();
 }
 
@@ -212,16 +302,19 @@ LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
                          builder.getI64IntegerAttr(argument.getArgNumber()));
       continue;
     }
-    if (!value.getDefiningOp<schedule::KernelOp>() || buffers.contains(value))
+    if (!isa_and_nonnull<schedule::KernelOp, tensor::ConcatOp>(value.getDefiningOp()) ||
+        buffers.contains(value))
       return terminator.emitOpError() << "operand " << index
                                       << " is not a value that a kernel "
                                          "makes for it alone; weir-form-kernels inserts a copy";
     buffers[value] = block->getArgument(body.getNumArguments() + index);
   }
+  if (failed(placeParts(body, builder, buffers)))
+    return failure();
   schedule::KernelOp maker; // of what spares make again
   SmallVector<unsigned> makerOperands;
   for (Operation &op : body.without_terminator()) {
-    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op)) {
+    if (isReshape(&op)) {
       buffers[op.getResult(0)] = buffers.lookup(op.getOperand(0));
       continue;
     }
@@ -233,9 +326,11 @@ LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
                                                       global->getSymName());
       continue;
     }
+    if (isa<tensor::ConcatOp>(op))
+      continue;
     auto kernel = dyn_cast<schedule::KernelOp>(op);
     if (!kernel)
-      return op.emitOpError("is no kernel, constant or reshape");
+      return op.emitOpError("is no kernel, constant, reshape or concatenation");
     FailureOr<Kernel> emitted = getKernel(kernel);
     if (failed(emitted))
       return failure();
@@ -270,7 +365,7 @@ LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
     dispatch->setAttr(spareAttrName, list.getI64IntegerAttr(made - makerOperands.begin()));
   }
   for (Operation &op : llvm::make_early_inc_range(*block))
-    if (isa<memref::AllocOp, memref::GetGlobalOp>(op) && op.use_empty())
+    if (isa<memref::AllocOp, memref::GetGlobalOp, memref::SubViewOp>(op) && op.use_empty())
       op.erase();
   function.erase();
   return success();

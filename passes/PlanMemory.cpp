@@ -357,13 +357,9 @@ FailureOr<int64_t> weir::getArenaBytes(func::FuncOp function, int64_t effort) {
 /// Says of every donated argument that keeps its bytes why it does.
 LogicalResult PlanMemory::checkDonation(func::FuncOp function, ArrayRef<Chain> chains) {
   bool ok = true;
-  DenseSet<int64_t> lent; // in which results lie
-  for (unsigned index = 0; index < function.getNumArguments(); ++index)
-    if (auto lender = function.getArgAttrOfType<IntegerAttr>(index, schedule::donatedAttrName))
-      lent.insert(lender.getInt());
   for (BlockArgument argument : function.getArguments()) {
     unsigned index = argument.getArgNumber();
-    if (!function.getArgAttr(index, schedule::donateAttrName) || noReuse || lent.contains(index) ||
+    if (!function.getArgAttr(index, schedule::donateAttrName) || noReuse || getBorrower(argument) ||
         llvm::any_of(chains, [&](const Chain &chain) { return chain.argument == argument; }))
       continue;
     auto name = function.getArgAttrOfType<StringAttr>(index, schedule::nameAttrName);

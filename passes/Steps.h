@@ -8,6 +8,7 @@
 #define WEIR_PASSES_STEPS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/IRMapping.h"
 #include "weir/Analysis/Donation.h"
 #include "weir/Analysis/Hazards.h"
 
@@ -20,6 +21,10 @@ inline constexpr llvm::StringLiteral spareAttrName = "weir.spare";
 /// Erases the dispatches that make values again which others make, and the kernels
 /// that nobody else uses.
 void dropSpares(mlir::ModuleOp module);
+
+/// Repeats what computes a scalar of the function at the builder's place, unless `known`
+/// has it, and returns the repeated one.
+mlir::Value repeatScalar(mlir::OpBuilder &builder, mlir::Value scalar, mlir::IRMapping &known);
 
 /// Lets the body of a structured op compute the function's scalars that it uses.
 void repeatScalars(mlir::linalg::GenericOp op);

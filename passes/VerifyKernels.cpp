@@ -62,9 +62,9 @@ void VerifyKernels::verifyFunction(func::FuncOp function) {
   verifyTypes(function, function.getResultTypes(), "result");
   for (Operation &op : function.getBody().front()) {
     if (!isa<schedule::KernelOp, arith::ConstantOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
-             tensor::EmptyOp, tensor::CastOp, func::ReturnOp>(op))
+             tensor::EmptyOp, tensor::CastOp, tensor::ConcatOp, func::ReturnOp>(op))
       fail(&op) << "stands outside of kernels, where the kernels level has "
-                   "constants and reshapes";
+                   "constants, reshapes and concatenations";
     op.walk([&](schedule::KernelOp nested) {
       if (nested != &op)
         fail(nested) << "is inside another kernel";

@@ -55,13 +55,23 @@ def Schedule_EffectAttr : Schedule_Attr<"Effect", "effect"> {
   let summary = "What a kernel does to one operand.";
   let description = [{
     Set on arguments of a kernel under the name `schedule.effect`.
-    `covers_all` holds when every byte of the operand is written.
+    `covers_all` holds when every byte of the operand is written. `slice` says that just
+    these are, runs of bytes at equal distances: where the first begins, the bytes of
+    each, from one's beginning to the next's, and how many there are.
 
-    Example: `#schedule.effect<write, covers_all = true>`
+    - C1: a slice is four numbers, for an operand that is written and not covered; runs
+      have bytes, come one after the other and are apart.
+
+    Example: `#schedule.effect<write, covers_all = true>`,
+    `#schedule.effect<write, slice = [32, 16, 64, 8]>`
   }];
   let parameters = (ins EnumParameter<Schedule_Access>:$access,
-                        DefaultValuedParameter<"bool", "false">:$coversAll);
-  let assemblyFormat = "`<` $access (`,` `covers_all` `=` $coversAll^)? `>`";
+                        DefaultValuedParameter<"bool", "false">:$coversAll,
+                        OptionalArrayRefParameter<"int64_t">:$slice);
+  let assemblyFormat = [{
+    `<` $access (`,` `covers_all` `=` $coversAll^)? (`,` `slice` `=` `[` $slice^ `]`)? `>`
+  }];
+  let genVerifyDecl = 1;
 }
 
 def Schedule_HazardAttr : Schedule_Attr<"Hazard", "hazard"> {

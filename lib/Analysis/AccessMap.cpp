@@ -155,6 +155,22 @@ Sharing AccessMaps::compareRoots(Value first, Value second) const {
 // Queries
 //===----------------------------------------------------------------------===//
 
+/// Quotients and rests in one question, at most: each more takes the Presburger library
+/// many times as long, and six of them seconds.
+static constexpr unsigned mostQuotients = 4;
+
+static unsigned countQuotients(ArrayRef<AffineExpr> exprs) {
+  llvm::SmallDenseSet<AffineExpr> found;
+  for (AffineExpr expr : exprs)
+    expr.walk([&](AffineExpr part) {
+      AffineExprKind kind = part.getKind();
+      if (kind == AffineExprKind::FloorDiv || kind == AffineExprKind::Mod ||
+          kind == AffineExprKind::CeilDiv)
+        found.insert(part);
+    });
+  return found.size();
+}
+
 namespace {
 using KnownAnswers = std::map<std::vector<const void *>, bool>;
 
@@ -226,8 +242,9 @@ public:
         requireZero(column(0, variable, context) - column(1, variable, context));
   }
 
-  /// Whether some point also satisfies these; true when that can't be told.
-  bool holds(ArrayRef<AffineExpr> nonNegative, ArrayRef<AffineExpr> zero) const {
+  /// Whether some point also satisfies these; true when that can't be told, which
+  /// `isTooHard` says from then on.
+  bool holds(ArrayRef<AffineExpr> nonNegative, ArrayRef<AffineExpr> zero) {
     SmallVector<AffineExpr> exprs(equalities);
     llvm::append_range(exprs, zero);
     size_t numEqualities = exprs.size();
@@ -235,6 +252,8 @@ public:
     llvm::append_range(exprs, nonNegative);
     if (exprs.empty())
       return true;
+    if (countQuotients(exprs) > mostQuotients)
+      return isTooHard = true;
     // An answer takes up to many milliseconds, and rows of a tile and lanes of a
     // vector ask the same again and again.
     KnownAnswers::key_type key = {reinterpret_cast<const void *>(uintptr_t(next)),
@@ -246,6 +265,8 @@ public:
       answer->second = solve(exprs, numEqualities);
     return answer->second;
   }
+
+  bool isTooHard = false;
 
 private:
   bool solve(ArrayRef<AffineExpr> exprs, size_t numEqualities) const {
@@ -412,10 +433,13 @@ Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &secon
       if (llvm::none_of(ids, [&](unsigned id) { return variables[id].axis == axis; }))
         mayDifferElsewhere |= mayDiffer(extents[axis]);
   };
+  auto decideFound = [&] {
+    return question.isTooHard ? Sharing::Unknown
+                              : decide(first, second, instances, byBytes || byIndices);
+  };
   switch (instances.invocations) {
   case Invocations::Same:
-    return question.holds({}, {}) ? decide(first, second, instances, byBytes || byIndices)
-                                  : Sharing::Disjoint;
+    return question.holds({}, {}) ? decideFound() : Sharing::Disjoint;
   case Invocations::SameWorkgroup: {
     unsigned systems = !threadIds.empty() + !laneIds.empty() + !globalIds.empty();
     if (systems > 1) {
@@ -452,11 +476,11 @@ Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &secon
     AffineExpr difference = question.column(0, id, context) - question.column(1, id, context);
     for (AffineExpr greater : {difference - 1, -difference - 1})
       if (question.holds({greater}, equal))
-        return decide(first, second, instances, byBytes || byIndices);
+        return decideFound();
     equal.push_back(difference);
   }
   if (mayDifferElsewhere && question.holds({}, equal))
-    return decide(first, second, instances, byBytes || byIndices);
+    return decideFound();
   return Sharing::Disjoint;
 }
 

@@ -44,14 +44,15 @@ static bool hasArgAttr(Value value, StringRef name) {
   return function && function.getArgAttr(argument.getArgNumber(), name);
 }
 
-/// Whether a result lies in the argument already: one that is inserted into.
-static bool lendsBytes(Value value) {
-  auto argument = cast<BlockArgument>(value);
+BlockArgument weir::getBorrower(BlockArgument argument) {
   auto function = dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
-  return function && llvm::any_of(llvm::seq(function.getNumArguments()), [&](unsigned index) {
-           auto lender = function.getArgAttrOfType<IntegerAttr>(index, schedule::donatedAttrName);
-           return lender && lender.getInt() == argument.getArgNumber();
-         });
+  if (!function)
+    return {};
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    if (auto lender = function.getArgAttrOfType<IntegerAttr>(index, schedule::donatedAttrName);
+        lender && lender.getInt() == argument.getArgNumber())
+      return function.getArgument(index);
+  return {};
 }
 
 /// What the bytes of a whole allocation are; failure for others.
@@ -90,7 +91,7 @@ static std::optional<Refusal> findMisfit(const View &target, const View &source)
     return Refusal::Alignment;
   if (isArgument && hasArgAttr(source.allocation.value, schedule::resultAttrName))
     return Refusal::EscapesTwice;
-  if (isArgument && lendsBytes(source.allocation.value))
+  if (isArgument && getBorrower(cast<BlockArgument>(source.allocation.value)))
     return Refusal::EscapesTwice;
   if (isArgument && !hasArgAttr(source.allocation.value, schedule::donateAttrName))
     return Refusal::NotOwned;

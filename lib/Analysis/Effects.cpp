@@ -42,6 +42,8 @@ static KernelEffects computeFromBody(gpu::GPUFuncOp kernel, Launches &launches) 
         type.hasRank() ? schedule::getByteSize(cast<MemRefType>(type)) : std::nullopt;
     effect.coversAll = (declared && declared.getCoversAll()) ||
                        (bytes && maps.coversAll(kernel.getArgument(index), *bytes));
+    if (declared && !read && !effect.coversAll)
+      effect.slice = declared.getSlice();
   }
   return effects;
 }
@@ -56,6 +58,8 @@ static KernelEffects computeFromDeclaration(gpu::GPUFuncOp kernel) {
     else if (declared)
       effect.access = declared.getAccess();
     effect.coversAll = declared && declared.getCoversAll() && writes(effect.access);
+    if (declared)
+      effect.slice = declared.getSlice();
   }
   return effects;
 }

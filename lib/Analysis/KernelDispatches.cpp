@@ -42,7 +42,7 @@ LaunchSizes KernelDispatches::getSizes(gpu::GPUFuncOp kernel) const {
 /// The bytes of an operand, if they are all of a flat view of known place.
 static std::optional<View> getFlatView(Value operand) {
   auto type = dyn_cast<MemRefType>(operand.getType());
-  if (!type || !type.getLayout().isIdentity())
+  if (!type || !type.areTrailingDimsContiguous(type.getRank()))
     return std::nullopt;
   return getView(operand);
 }

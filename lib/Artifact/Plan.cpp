@@ -54,10 +54,14 @@ static ordered_json printKernel(const Kernel &kernel) {
                          {"code", kernel.code},
                          {"workgroup", kernel.workgroup},
                          {"operands", printList(kernel.operands, [](const KernelOperand &operand) {
-                            return ordered_json{{"access", accesses[size_t(operand.access)]},
-                                                {"covers_all", operand.coversAll},
-                                                {"bytes", operand.bytes},
-                                                {"alignment", operand.alignment}};
+                            ordered_json object = {{"access", accesses[size_t(operand.access)]},
+                                                   {"covers_all", operand.coversAll},
+                                                   {"bytes", operand.bytes},
+                                                   {"alignment", operand.alignment}};
+                            if (operand.slice)
+                              object["slice"] = {operand.slice->begin, operand.slice->bytes,
+                                                 operand.slice->stride, operand.slice->count};
+                            return object;
                           })}};
   if (!kernel.inPlace.empty())
     object["in_place"] = kernel.inPlace;
@@ -159,7 +163,7 @@ static Slot readSlot(const JsonNode &node) {
 }
 
 static KernelOperand readKernelOperand(const JsonNode &node) {
-  node.object({"access", "covers_all", "bytes", "alignment"});
+  node.object({"access", "covers_all", "bytes", "alignment"}, {"slice"});
   KernelOperand operand;
   operand.access =
       Access(node["access"].choice({accesses[0], accesses[1], accesses[2], accesses[3]}));
@@ -168,6 +172,20 @@ static KernelOperand readKernelOperand(const JsonNode &node) {
   operand.alignment = node["alignment"].alignment();
   if (operand.coversAll && (operand.access == Access::None || operand.access == Access::Read))
     node["covers_all"].fail("is true of an operand that is not written");
+  if (!node.has("slice"))
+    return operand;
+  JsonNode slice = node["slice"];
+  slice.tuple(4);
+  operand.slice = {slice.element(0).bytes(), slice.element(1).integer(1), slice.element(2).bytes(),
+                   slice.element(3).integer(1)};
+  if (operand.access != Access::Write || operand.coversAll)
+    slice.fail("is of an operand that is not written in part");
+  if (operand.slice->stride <= operand.slice->bytes || operand.slice->stride > operand.bytes ||
+      operand.slice->count > operand.bytes || operand.slice->begin > operand.bytes ||
+      __int128(operand.slice->count - 1) * operand.slice->stride >
+          operand.bytes - operand.slice->begin - __int128(operand.slice->bytes))
+    slice.fail("is no runs of bytes in the operand's " + std::to_string(operand.bytes) +
+               ", one after the other and apart");
   return operand;
 }
 

@@ -195,6 +195,28 @@ SmallVector<Value> Structural::findAccumulators(Value value) {
   return found;
 }
 
+/// Of a maximum or minimum of narrow floats that is written in a wider type, which changes
+/// nothing: the narrow one that is compared with the accumulator; null for others.
+static Value getWidened(Value combined, Value accumulator) {
+  auto narrowed = combined.getDefiningOp<arith::TruncFOp>();
+  Operation *combine = narrowed ? narrowed.getIn().getDefiningOp() : nullptr;
+  if (!isa_and_nonnull<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp>(
+          combine))
+    return {};
+  Value other;
+  bool ofAccumulator = false;
+  for (Value operand : combine->getOperands()) {
+    auto wide = operand.getDefiningOp<arith::ExtFOp>();
+    if (!wide || wide.getIn().getType() != combined.getType())
+      return {};
+    if (wide.getIn() == accumulator)
+      ofAccumulator = true;
+    else
+      other = wide.getIn();
+  }
+  return ofAccumulator ? other : Value();
+}
+
 LogicalResult Structural::addSeed(unsigned number) {
   OpOperand *init = op.getDpsInitOperand(number);
   Value result = op->getResult(number);
@@ -218,6 +240,9 @@ LogicalResult Structural::addSeed(unsigned number) {
                    combine)) {
       seed.kind = choosesOne() ? Kind::First : Kind::Most;
       seed.yielded = combine->getOperand(combine->getOperand(0) == accumulator ? 1 : 0);
+    } else if (Value narrow = accumulator ? getWidened(seed.yielded, accumulator) : Value()) {
+      seed.kind = choosesOne() ? Kind::First : Kind::Most;
+      seed.yielded = narrow;
     } else if (combines && isa<arith::MulFOp>(combine)) {
       seed.kind = Kind::Product;
       seed.yielded = combine->getOperand(combine->getOperand(0) == accumulator ? 1 : 0);

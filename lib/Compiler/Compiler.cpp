@@ -343,18 +343,23 @@ std::string weir::deriveVjp(const std::string &text, const std::string &path,
 }
 
 /// Puts kernels' regions in the place of the kernels, and returns what they make that
-/// no result of the function is: what has bytes of its own, then what becomes of arguments
-/// that are inserted into, argument by argument.
+/// no result of the function is: concatenations, the outer ones first, what else has
+/// bytes of its own, then what becomes of arguments that are inserted into, argument by
+/// argument.
 static SmallVector<Value> inlineKernels(func::FuncOp function) {
   llvm::DenseSet<Value> returned;
   for (Value value : function.getBody().front().getTerminator()->getOperands())
-    returned.insert(stripReshapes(value));
-  DenseMap<Value, unsigned> owners; // of what is inserted into
+    returned.insert_range(ArrayRef<Value>{stripReshapes(value), getOwner(value)});
+  DenseMap<Value, Value> owners;
   for (auto kernel : function.getOps<schedule::KernelOp>())
     for (Value result : kernel.getResults())
-      if (auto argument = dyn_cast<BlockArgument>(getOwner(result)))
-        owners[result] = argument.getArgNumber();
+      owners[result] = getOwner(result);
   SmallVector<Value> values;
+  for (Operation &op : llvm::reverse(function.getBody().front()))
+    if (isa<tensor::ConcatOp>(op) && !returned.contains(op.getResult(0)) &&
+        !getWhole(op.getResult(0)))
+      values.push_back(op.getResult(0));
+  DenseMap<Value, unsigned> places; // of what is made slice by slice, among the values
   SmallVector<SmallVector<Value>> inserted(function.getNumArguments());
   IRRewriter rewriter(function.getContext());
   for (auto kernel : llvm::make_early_inc_range(function.getOps<schedule::KernelOp>())) {
@@ -362,9 +367,17 @@ static SmallVector<Value> inlineKernels(func::FuncOp function) {
     Operation *yield = body.getTerminator();
     SmallVector<Value> made(yield->getOperands());
     for (auto [result, value] : llvm::zip_equal(kernel.getResults(), made)) {
-      auto owner = owners.find(result);
-      if (!returned.contains(result))
-        (owner == owners.end() ? values : inserted[owner->second]).push_back(value);
+      Value owner = owners[result];
+      if (auto argument = dyn_cast<BlockArgument>(owner)) {
+        if (!returned.contains(result))
+          inserted[argument.getArgNumber()].push_back(value);
+      } else if (auto place = places.find(owner); place != places.end()) {
+        // The last of the kernels that make a tensor slice by slice makes it.
+        values[place->second] = value;
+      } else if (!returned.contains(owner) && !getWhole(owner)) {
+        places[owner] = values.size();
+        values.push_back(value);
+      }
     }
     rewriter.eraseOp(yield);
     rewriter.inlineBlockBefore(&body, kernel, kernel.getInputs());

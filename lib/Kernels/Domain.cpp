@@ -245,8 +245,12 @@ std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, int64_t
   return parts;
 }
 
+bool weir::isReshape(Operation *op) {
+  return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
+}
+
 Value weir::stripReshapes(Value tensor) {
-  while (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(tensor.getDefiningOp()))
+  while (isReshape(tensor.getDefiningOp()))
     tensor = tensor.getDefiningOp()->getOperand(0);
   return tensor;
 }
@@ -257,7 +261,7 @@ Value weir::getInserted(Value yielded) {
 }
 
 bool weir::isPartOfInsertion(Operation *op) {
-  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+  if (isReshape(op))
     return true;
   return getOpShape(op) != OpShape::Free && isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
          llvm::none_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);

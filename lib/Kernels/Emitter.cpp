@@ -11,6 +11,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "weir/Analysis/StridedBytes.h"
 
 using namespace mlir;
 using namespace weir;
@@ -162,10 +164,40 @@ Value weir::getOwner(Value value) {
   return value;
 }
 
+bool weir::liesInPlace(tensor::ConcatOp op, const Profile &profile) {
+  RankedTensorType whole = op.getResultType();
+  ArrayRef<int64_t> outer = whole.getShape().take_front(op.getDim());
+  Type element = getStorageType(whole.getElementType());
+  if (!whole.hasStaticShape() || !element.isIntOrFloat() ||
+      llvm::any_of(outer, [](int64_t size) { return size != 1; }))
+    return false;
+  int64_t begin = 0; // in elements
+  for (Value part : op.getInputs()) {
+    auto type = cast<RankedTensorType>(part.getType());
+    if (!type.hasStaticShape() || type.getNumElements() == 0 ||
+        begin * (element.getIntOrFloatBitWidth() / 8) % profile.offsetAlignment)
+      return false;
+    begin += type.getNumElements();
+  }
+  return true;
+}
+
+tensor::ConcatOp weir::getWhole(Value value) {
+  for (Operation *user : value.getUsers()) {
+    if (auto concat = dyn_cast<tensor::ConcatOp>(user))
+      return concat;
+    if (isReshape(user))
+      if (tensor::ConcatOp found = getWhole(user->getResult(0)))
+        return found;
+  }
+  return {};
+}
+
 /// An insertion's bytes are the input's own, so nothing else may read that.
 static LogicalResult checkInsertion(tensor::InsertSliceOp op) {
   auto into = dyn_cast<BlockArgument>(op.getDest());
-  if (!into || into.getOwner() != op->getBlock() || !into.hasOneUse())
+  if (!op.getDest().getDefiningOp<tensor::EmptyOp>() &&
+      (!into || into.getOwner() != op->getBlock() || !into.hasOneUse()))
     return op.emitError("is into a tensor that is no input of the kernel, or that the kernel "
                         "uses otherwise");
   if (!op->hasOneUse() || !isa<schedule::YieldOp>(*op->user_begin()))
@@ -186,10 +218,38 @@ static LogicalResult checkInsertion(tensor::InsertSliceOp op) {
   return success();
 }
 
-/// Whether every byte of a result is written.
-static bool coversResult(Value yielded) {
+SmallVector<int64_t> weir::getSlice(tensor::InsertSliceOp op) {
+  RankedTensorType type = op.getType();
+  std::optional<SmallVector<int64_t>> offsets = getConstantIntValues(op.getMixedOffsets());
+  Type stored = getStorageType(type.getElementType());
+  std::optional<int64_t> whole =
+      schedule::getByteSize(RankedTensorType::get(type.getShape(), stored));
+  if (!offsets || !whole || *whole == 0)
+    return {};
+  StridedBytes bytes;
+  bytes.elementBytes = *whole / type.getNumElements();
+  int64_t stride = bytes.elementBytes;
+  for (unsigned dim = type.getRank(); dim-- > 0; stride *= type.getDimSize(dim)) {
+    bytes.begin += (*offsets)[dim] * stride;
+    bytes.dims.push_back({op.getStaticSizes()[dim], op.getStaticStrides()[dim] * stride});
+  }
+  std::optional<StridedBytes> canonical = canonicalize(bytes);
+  if (!canonical || canonical->dims.size() > 1 || canonical->elementBytes == 0 ||
+      canonical->elementBytes == *whole)
+    return {};
+  StridedBytes::Dim runs =
+      canonical->dims.empty() ? StridedBytes::Dim{1, *whole} : canonical->dims.front();
+  return {canonical->begin, canonical->elementBytes, runs.stride, runs.size};
+}
+
+/// What a kernel does to a result of which it yields `yielded`.
+static schedule::EffectAttr getWrite(Value yielded) {
   auto insertion = yielded.getDefiningOp<tensor::InsertSliceOp>();
-  return !insertion || insertion.getStaticSizes() == insertion.getType().getShape();
+  bool coversAll = !insertion || insertion.getStaticSizes() == insertion.getType().getShape();
+  SmallVector<int64_t> slice;
+  if (!coversAll)
+    slice = getSlice(insertion);
+  return schedule::EffectAttr::get(yielded.getContext(), schedule::Access::write, coversAll, slice);
 }
 
 FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &builder,
@@ -247,13 +307,12 @@ FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &
     emitter.buffers.resize(numBuffers);
     for (auto [index, buffer] : llvm::enumerate(launch.operands)) {
       emitter.buffers[buffer] = function.getArgument(index);
-      bool written = buffer >= numInputs;
-      function.setArgAttr(
-          index, schedule::effectAttrName,
-          schedule::EffectAttr::get(
-              builder.getContext(), written ? schedule::Access::write : schedule::Access::read,
-              /*coversAll=*/written &&
-                  coversResult(block.getTerminator()->getOperand(buffer - numInputs))));
+      function.setArgAttr(index, schedule::effectAttrName,
+                          buffer >= numInputs
+                              ? getWrite(block.getTerminator()->getOperand(buffer - numInputs))
+                              : schedule::EffectAttr::get(builder.getContext(),
+                                                          schedule::Access::read,
+                                                          /*coversAll=*/false, /*slice=*/{}));
     }
     emitter.pushScope(OpBuilder::atBlockBegin(&function.getBody().front()));
     emitter.placeInsertions();

@@ -269,8 +269,9 @@ void RowEmitter::makeCaches() {
   for (bool ofColumns : {false, true})
     for (auto &[key, passesOfLoad] : emitter.known->loads) {
       AffineExpr address = key.second;
-      bool walks =
-          address.isFunctionOfDim(tripCoordinate) || address.isFunctionOfDim(teamLaneCoordinate);
+      // What all trips read alike is read before them.
+      bool walks = address.isFunctionOfDim(tripCoordinate) ||
+                   (trips == 1 && address.isFunctionOfDim(teamLaneCoordinate));
       bool perRow = address.isFunctionOfDim(unitCoordinate);
       bool saves = ofColumns ? layout.rowsPerTeam > 1 : passesOfLoad.size() > 1;
       if (!walks || perRow == ofColumns || !saves)

@@ -376,6 +376,8 @@ FailureOr<int64_t> PlanBuilder::getKernel(schedule::DispatchOp dispatch) {
                                   << index;
     kernel.operands.push_back(
         {toPlan(effect.getAccess()), effect.getCoversAll(), bytes.getInt(), alignment.getInt()});
+    if (ArrayRef<int64_t> slice = effect.getSlice(); !slice.empty())
+      kernel.operands.back().slice = {slice[0], slice[1], slice[2], slice[3]};
   }
   auto pairs = binary->getAttrOfType<ArrayAttr>(schedule::inPlaceAttrName);
   for (Attribute attribute : pairs ? pairs.getValue() : ArrayRef<Attribute>()) {

@@ -29,9 +29,12 @@ struct Use {
   size_t dispatch = 0, operand = 0;
   PlanOperand view;
   bool reads = false, writes = false, coversAll = false;
+  std::optional<ByteSlice> slice = {};
 
   int64_t begin() const { return view.offset; }
   int64_t end() const { return view.offset + view.bytes; }
+  /// Whether it is known which bytes are written.
+  bool isSure() const { return coversAll || slice; }
 };
 
 /// What has ended when a command of the plan begins, by vector clocks: how many

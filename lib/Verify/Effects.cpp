@@ -71,6 +71,44 @@ static void checkCover(const Launch &launch, size_t operand, Facts &facts) {
                         getReason(launch));
 }
 
+/// What is written is the slice, all of it.
+static void checkSlice(const Launch &launch, size_t operand, Facts &facts) {
+  const ByteSlice &slice = *launch.kernel.operands[operand].slice;
+  const spv::Touched &written = launch.code.operands[operand].written;
+  std::vector<spv::ByteRange> runs;
+  for (int64_t i = 0; i < slice.count; ++i)
+    runs.push_back({slice.begin + i * slice.stride, slice.begin + i * slice.stride + slice.bytes});
+  if (written.certain == runs && written.possible == runs) {
+    ++facts.proved;
+    return;
+  }
+  // The first byte of some runs that the others do not hold.
+  auto findOutside = [](const std::vector<spv::ByteRange> &some,
+                        const std::vector<spv::ByteRange> &others) -> int64_t {
+    for (spv::ByteRange run : some)
+      if (!spv::doCover(others, 0, run)) {
+        int64_t at = run.begin;
+        for (spv::ByteRange other : others)
+          if (other.begin <= at)
+            at = std::max(at, other.end);
+        return at;
+      }
+    return -1;
+  };
+  auto refuse = [&](int64_t byte, const std::string &what) {
+    throw Counterexample{"the code of @" + launch.kernel.name + what + std::to_string(byte) +
+                         " of operand " + std::to_string(operand) +
+                         ", the plan says otherwise of its slice"};
+  };
+  if (int64_t byte = findOutside(written.certain, runs); byte >= 0)
+    refuse(byte, " writes byte ");
+  if (written.possible)
+    if (int64_t byte = findOutside(runs, *written.possible); byte >= 0)
+      refuse(byte, " never writes byte ");
+  facts.taken.push_back("that a slice of " + nameOperand(launch, operand) + " is what is written" +
+                        getReason(launch));
+}
+
 Facts verifier::checkEffects(const Subject &subject) {
   Facts facts;
   for (const Launch &launch : subject.launches) {
@@ -80,6 +118,8 @@ Facts verifier::checkEffects(const Subject &subject) {
       checkAccess(launch, operand, facts);
       if (launch.kernel.operands[operand].coversAll)
         checkCover(launch, operand, facts);
+      if (launch.kernel.operands[operand].slice)
+        checkSlice(launch, operand, facts);
     }
   }
   return facts;
@@ -256,6 +296,9 @@ Facts verifier::checkNeeds(const Subject &subject) {
         getBytes(hazard.from, hazard.fromOperand, hazard.kind == HazardKind::WAR);
     const spv::Touched &second =
         getBytes(hazard.to, hazard.toOperand, hazard.kind == HazardKind::RAW);
+    auto isSlice = [&](int64_t dispatch, int64_t operand) {
+      return subject.getKernel(size_t(dispatch)).operands[size_t(operand)].slice.has_value();
+    };
     const PlanOperand &from = subject.dispatches[hazard.from]->operands[hazard.fromOperand];
     const PlanOperand &to = subject.dispatches[hazard.to]->operands[hazard.toOperand];
     if (from.allocation != to.allocation)
@@ -280,9 +323,11 @@ Facts verifier::checkNeeds(const Subject &subject) {
       ++facts.proved;
     else if (!first.possible || !second.possible || doMeet(*first.possible, *second.possible))
       facts.taken.push_back(describe());
-    else if (from.value == to.value)
+    else if (from.value == to.value && !isSlice(hazard.from, hazard.fromOperand) &&
+             !isSlice(hazard.to, hazard.toOperand))
       throw Counterexample{describe() + ", is between kernels whose code touches no common byte"};
-    // Else the bytes go from one value to another, as a whole.
+    // Else the bytes go from one value to another, as a whole, or two kernels write parts of
+    // one, of which bindings are the whole.
   }
   return facts;
 }

@@ -163,6 +163,12 @@ std::string verifier::checkRanges(const Subject &subject) {
           throw Counterexample{operand() + " is said to be inserted into, which is for operands "
                                            "of which some bytes are written"};
       }
+      if (const std::optional<ByteSlice> &slice = kernel.operands[i].slice;
+          slice && (kernel.operands[i].access != Access::Write || kernel.operands[i].coversAll ||
+                    slice->begin < 0 || slice->bytes < 1 || slice->count < 1 ||
+                    slice->stride <= slice->bytes || slice->end() > kernel.operands[i].bytes))
+        throw Counterexample{operand() + " has a slice that is no runs of bytes in an operand of "
+                                         "which some are written"};
       if (view.bytes != kernel.operands[i].bytes)
         throw Counterexample{operand() + " has " + std::to_string(view.bytes) +
                              " bytes, the kernel binds " +
@@ -433,16 +439,22 @@ std::string verifier::checkContents(const Subject &subject) {
           });
     }
     // A write of some of the bytes keeps what was there of the same value, and of the one
-    // that it inserts into.
-    for (bool whole : {false, true})
+    // that it inserts into; one of a slice keeps all the others.
+    for (bool isSure : {false, true})
       for (auto use = first; use != last; ++use) {
-        if (!use->writes || use->coversAll != whole || use->view.value < 0)
+        if (!use->writes || (use->isSure() && use->view.before < 0) != isSure ||
+            use->view.value < 0)
           continue;
         const int64_t base = use->view.offset - use->view.from;
         ByteMap<Holds> &bytes = memory[use->view.allocation];
-        if (whole)
-          bytes.assign(use->begin(), use->end(), {use->view.value, base, &*use});
-        else
+        if (isSure) {
+          const ByteSlice runs =
+              use->slice.value_or(ByteSlice{0, use->view.bytes, use->view.bytes, /*count=*/1});
+          for (int64_t i = 0; i < runs.count; ++i) {
+            int64_t begin = use->begin() + runs.begin + i * runs.stride;
+            bytes.assign(begin, begin + runs.bytes, {use->view.value, base, &*use});
+          }
+        } else
           bytes.visit(use->begin(), use->end(), [&](Holds &run, int64_t begin, int64_t end) {
             const int64_t before = use->view.before;
             if (before >= 0 && !run.isPartOf(before, base))

@@ -34,6 +34,7 @@ void Subject::spreadEffects() {
       use.reads = effect.access == Access::Read || effect.access == Access::Update;
       use.writes = effect.access == Access::Write || effect.access == Access::Update;
       use.coversAll = effect.coversAll;
+      use.slice = effect.slice;
       if (use.view.bytes && (use.reads || use.writes))
         uses.push_back(use);
     }

@@ -29,6 +29,7 @@ class Use(NamedTuple):
     writes: bool
     access: str
     covers_all: bool
+    slice: list  # begin, bytes, stride, count of the bytes that it writes, or None
     before: tuple  # what the bytes hold that it inserts into, or None
 
     def __str__(self):
@@ -120,7 +121,7 @@ class Plan:
                     use = Use(d, o, allocation, offset, offset + size,
                               (value[0], offset - value[1]) if value else None,
                               access in ("read", "update"), access in ("write", "update"), access,
-                              kernel_operand["covers_all"],
+                              kernel_operand["covers_all"], kernel_operand.get("slice"),
                               (value[2], offset - value[1]) if len(value) == 3 else None)
                     self.uses[d].append(use)
                     self.use_at[d, o] = use
@@ -391,6 +392,16 @@ def prove_slots(plan):
     return f"{len(slots)} slots, each of {len(uses)} uses in one"
 
 
+def is_sure(use):
+    """Whether a write says itself which bytes hold its value afterwards."""
+    return use.covers_all or use.slice is not None and not use.before
+
+
+def written_runs(use):
+    begin, size, stride, count = use.slice or (0, use.end - use.begin, 0, 1)
+    return ((at, at + size) for at in (use.begin + begin + i * stride for i in range(count)))
+
+
 def prove_contents(plan):
     runs, arguments = plan.runs(None), plan.plan["argument_values"]
     homes = {}
@@ -412,7 +423,7 @@ def prove_contents(plan):
                     need(held == use.value, lambda: f"{use}, must hold {describe(use.value)}, and "
                          f"holds {describe(held)}")
         for use in uses:
-            if use.writes and not use.covers_all:
+            if use.writes and not is_sure(use):
                 states = runs[use.allocation].states
                 for i in runs[use.allocation].over(use.begin, use.end):
                     need(not use.before or states[i] == use.before, lambda: f"{use}, must hold "
@@ -420,8 +431,9 @@ def prove_contents(plan):
                          f"{describe(states[i])}")
                     states[i] = use.value if states[i] == use.value or use.before else None
         for use in uses:
-            if use.writes and use.covers_all:
-                runs[use.allocation].put(use.begin, use.end, use.value)
+            if use.writes and is_sure(use):
+                for begin, end in written_runs(use):
+                    runs[use.allocation].put(begin, end, use.value)
     for r, tensor in enumerate(plan.entry["results"]):
         size = tensor_bytes(tensor)
         if size:

@@ -100,10 +100,16 @@ def slot(value, place):
 
 
 def kernel_operand(value, place):
-    record(access=one_of("none", "read", "write", "update"), covers_all=flag, bytes=size,
-           alignment=power_of_two)(value, place)
+    record(optional=["slice"], access=one_of("none", "read", "write", "update"), covers_all=flag,
+           bytes=size, alignment=power_of_two, slice=row(size, count, size, count))(value, place)
     need(not value["covers_all"] or value["access"] in ("write", "update"),
          f"{place} covers all, and is not written")
+    if "slice" in value:
+        begin, width, stride, runs = value["slice"]
+        need(value["access"] == "write" and not value["covers_all"],
+             f"{place} has a slice, and is not written in part")
+        need(width < stride <= value["bytes"] and begin + (runs - 1) * stride + width <= value["bytes"],
+             f"{place} has a slice that is no runs of its {value['bytes']} bytes")
 
 
 index, size, flag = number(0), number(0, 2**56), one_of(False, True)
@@ -113,7 +119,7 @@ view = row(index, size, size)
 queue = number(1, 63)
 tensor = dict(name=name, dtype=one_of(*BITS), shape=array(size))
 MANIFEST = record(
-    schema_version=one_of(5), producer=string,
+    schema_version=one_of(6), producer=string,
     entries=array(record(
         name=file_name, results=array(record(**tensor)),
         arguments=array(record(**tensor, donate=flag,
@@ -146,7 +152,7 @@ def command(value, place):
 
 
 PLAN = record(
-    schema_version=one_of(5), entry=string, target=string, arena_bytes=size, pinned_bytes=size,
+    schema_version=one_of(6), entry=string, target=string, arena_bytes=size, pinned_bytes=size,
     allocations=array(record(optional=["result"], result=index, index=index, bytes=size,
                              kind=one_of("argument", "result", "constants", "arena"))),
     values=array(row(string, size)), argument_values=array(number(-1)),

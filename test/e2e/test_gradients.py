@@ -258,6 +258,23 @@ STRUCTURES = {
     "concat": (["3x2", "3x1", "3x0"], "3x5", """
   %y = tensor.concat dim(1) %a, %b, %c, %a : (tensor<3x2xf32>, tensor<3x1xf32>, tensor<3x0xf32>, tensor<3x2xf32>)
       -> tensor<3x5xf32>"""),
+    # The gradient of the bias is a sum of a slice of a slice.
+    "product_of_padded_concat": (["6x4", "4", "7x5"], "8x5", """
+  %init = tensor.empty() : tensor<6x4xf32>
+  %p = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%a, %b : tensor<6x4xf32>, tensor<4xf32>) outs(%init : tensor<6x4xf32>) {
+  ^bb0(%r: f32, %s: f32, %out: f32):
+    %t = arith.addf %r, %s : f32
+    linalg.yield %t : f32
+  } -> tensor<6x4xf32>
+  %k = tensor.extract_slice %a[0, 1] [6, 3] [1, 1] : tensor<6x4xf32> to tensor<6x3xf32>
+  %q = tensor.concat dim(1) %k, %p : (tensor<6x3xf32>, tensor<6x4xf32>) -> tensor<6x7xf32>
+  %padding = arith.constant 0.0 : f32
+  %u = tensor.pad %q low[1, 0] high[1, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %padding : f32
+  } : tensor<6x7xf32> to tensor<8x7xf32>
+  %y = linalg.matmul ins(%u, %c : tensor<8x7xf32>, tensor<7x5xf32>) outs(%zeros : tensor<8x5xf32>) -> tensor<8x5xf32>"""),
     "splat": ([""], "3x5", """
   %s = tensor.extract %a[] : tensor<f32>
   %t = math.sin %s : f32

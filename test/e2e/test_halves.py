@@ -3,6 +3,7 @@
 import json
 import struct
 import subprocess
+import zipfile
 
 import numpy
 import pytest
@@ -200,6 +201,39 @@ def test_models_and_gradients(weir, element, tolerance):
     weir.run("run", artifact, "--entry=f.vjp", "--random-inputs=5", "--check-values")
     answer = weir.run("verify", artifact)
     assert "0 taken from the compiler" in answer, answer
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_gradient_of_the_first_largest(weir, element):
+    """With its place, as PyTorch's max along a dimension: all of it to the first of ties."""
+    lowest = {"f16": "0xFC00", "bf16": "0xFF80"}[element]
+    artifact = weir.compile_text(f"""func.func @f(%x: tensor<3x5x{element}>) -> tensor<3x{element}> {{
+  %z = arith.constant dense<{lowest}> : tensor<3x{element}>
+  %n = arith.constant dense<0> : tensor<3xi64>
+  %r:2 = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]}} ins(%x : tensor<3x5x{element}>) outs(%z, %n : tensor<3x{element}>, tensor<3xi64>) {{
+  ^bb0(%a: {element}, %o: {element}, %p: i64):
+    %i = linalg.index 1 : index
+    %k = arith.index_cast %i : index to i64
+    %m = arith.maximumf %a, %o : {element}
+    %g = arith.cmpf ogt, %a, %o : {element}
+    %s = arith.select %g, %k, %p : i64
+    linalg.yield %m, %s : {element}, i64
+  }} -> (tensor<3x{element}>, tensor<3xi64>)
+  return %r#0 : tensor<3x{element}>
+}}
+""", "a", "--vjp=f")
+    with zipfile.ZipFile(artifact) as archive:
+        entries = json.loads(archive.read("manifest.json"))["entries"]
+    x, dy = next(entry for entry in entries if entry["name"] == "f.vjp")["arguments"]
+    values = numpy.array([[1, 7, 3, 7, 2], [-1, -2, -3, -1, -1], [0, 0, 0, 0, 0]], F32)
+    write(weir.folder / "in.safetensors", {
+        x["name"]: (element.upper(), get_bits(values, element)),
+        dy["name"]: (element.upper(), get_bits(numpy.array([2, 3, 4], F32), element))})
+    for device in "vulkan", "sim", "reference":
+        weir.run("run", artifact, "--entry=f.vjp", f"--device={device}", "--input=in.safetensors", "--output=out.safetensors")
+        found = [get_values(bits, element) for bits in read(weir.folder / "out.safetensors").values() if bits.ndim == 2]
+        assert (found == numpy.array([[0, 2, 0, 0, 0], [3, 0, 0, 0, 0], [4, 0, 0, 0, 0]])).all(), device
 
 
 def test_integers_of_16_bits(weir):

@@ -68,3 +68,32 @@ func.func @square(%x: tensor<4xbf16>) -> tensor<4xbf16> {
   %y = linalg.square ins(%x : tensor<4xbf16>) outs(%empty : tensor<4xbf16>) -> tensor<4xbf16>
   return %y : tensor<4xbf16>
 }
+
+// -----
+
+// A maximum of 16 bits, which is written in 32: its place is found among what is 16 bits wide.
+// CHECK-LABEL: func @f(
+// CHECK:       linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]
+// CHECK:         arith.minsi
+// CHECK:       linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]
+// CHECK:         arith.select {{.*}} : bf16
+func.func @largest(%x: tensor<6x33xbf16>) -> tensor<6xbf16> {
+  %z = arith.constant dense<0xFF80> : tensor<6xbf16>
+  %n = arith.constant dense<0> : tensor<6xi64>
+  %r:2 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]} ins(%x : tensor<6x33xbf16>) outs(%z, %n : tensor<6xbf16>, tensor<6xi64>) {
+  ^bb0(%a: bf16, %o: bf16, %p: i64):
+    %i = linalg.index 1 : index
+    %k = arith.index_cast %i : index to i64
+    %m = arith.maximumf %a, %o : bf16
+    %g = arith.cmpf ogt, %a, %o : bf16
+    %s = arith.select %g, %k, %p : i64
+    linalg.yield %m, %s : bf16, i64
+  } -> (tensor<6xbf16>, tensor<6xi64>)
+  return %r#0 : tensor<6xbf16>
+}
+func.func @f(%x: tensor<6x33xbf16>, %dy: tensor<6xbf16>) -> tensor<6x33xbf16> {
+  %y, %dx = autodiff.vjp @largest(%x) seeded [0] (%dy) wanted [0]
+      : (tensor<6x33xbf16>, tensor<6xbf16>) -> (tensor<6xbf16>, tensor<6x33xbf16>)
+  return %dx : tensor<6x33xbf16>
+}

@@ -580,3 +580,30 @@ func.func @scalars_of_named_ops(%x: tensor<2x4xi8>, %y: tensor<4x3xi8>, %k: tens
       outs(%z : tensor<2x3xi32>) -> tensor<2x3xi32>
   return %r : tensor<2x3xi32>
 }
+
+// -----
+
+// What alone says how long a reduction's loops are stays a kernel of its own: a slice of a slice, from
+// elements that the loops move by constants.
+// CHECK-LABEL: func @sum_of_moved
+// CHECK:         schedule.kernel "map_6x7"
+// CHECK:         schedule.kernel "across_4x6"
+// CHECK-NOT:     schedule.kernel
+// CHECK:         return
+func.func @sum_of_moved(%x: tensor<8x7xf32>) -> tensor<4xf32> {
+  %z = arith.constant dense<0.0> : tensor<4xf32>
+  %e = tensor.empty() : tensor<6x7xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i + 1, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%x : tensor<8x7xf32>) outs(%e : tensor<6x7xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<6x7xf32>
+  %d = tensor.empty() : tensor<6x4xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j + 3)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%s : tensor<6x7xf32>) outs(%d : tensor<6x4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<6x4xf32>
+  %r = linalg.reduce { arith.addf } ins(%t : tensor<6x4xf32>) outs(%z : tensor<4xf32>) dimensions = [0]
+  return %r : tensor<4xf32>
+}

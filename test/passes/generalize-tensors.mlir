@@ -1,4 +1,4 @@
-// RUN: weir-opt %s --pass-pipeline='builtin.module(func.func(weir-generalize-tensors))' -split-input-file | FileCheck %s
+// RUN: weir-opt %s --pass-pipeline='builtin.module(weir-set-profile,func.func(weir-generalize-tensors))' -split-input-file | FileCheck %s
 
 // A slice is a map; `mod` is how linalg's verifier takes a prefix of a dimension.
 // CHECK-DAG: #[[MOVED:.*]] = affine_map<(d0, d1) -> (d0 mod 7, d1 * 2 + 1)>

@@ -246,7 +246,8 @@ private:
     size_t operand;
     const PlanOperand *view;
     Intervals reads, writes; ///< of the allocation's bytes
-    bool isSure;             ///< whether the bytes written are all there then are
+    Intervals settled;       ///< of which the plan says what they hold then
+    bool isSure;             ///< whether the bytes settled are written, all of them
   };
   std::vector<Use> getUses(size_t command, bool byCode);
   Witness touch(Memory &memory, size_t command, const Use &use);
@@ -290,7 +291,7 @@ std::vector<Replay::Use> Replay::getUses(size_t command, bool byCode) {
   std::vector<Use> uses;
   for (size_t i = 0; i < dispatch.operands.size(); ++i) {
     const PlanOperand &view = dispatch.operands[i];
-    Use use{i, &view, {}, {}, byCode || kernel.operands[i].coversAll};
+    Use use{i, &view, {}, {}, {}, byCode || kernel.operands[i].coversAll};
     if (byCode) {
       const Effect &effect = judge.getEffects(artifact, plan, dispatch)[i];
       for (auto [from, to] : {std::pair(&effect.reads, &use.reads), {&effect.writes, &use.writes}})
@@ -300,6 +301,16 @@ std::vector<Replay::Use> Replay::getUses(size_t command, bool byCode) {
       Intervals all = {{view.offset, view.offset + view.bytes}};
       use.reads = doesRead(kernel.operands[i].access) ? all : Intervals();
       use.writes = doesWrite(kernel.operands[i].access) ? all : Intervals();
+    }
+    use.settled = use.writes;
+    if (const std::optional<ByteSlice> &slice = kernel.operands[i].slice;
+        slice && view.before < 0 && !byCode && !use.writes.empty()) {
+      use.isSure = true;
+      use.settled.clear();
+      for (int64_t run = 0; run < slice->count; ++run) {
+        int64_t begin = view.offset + slice->begin + run * slice->stride;
+        append(use.settled, begin, begin + slice->bytes);
+      }
     }
     uses.push_back(std::move(use));
   }
@@ -393,10 +404,14 @@ Replay::Witness Replay::replay(bool byCode) {
     for (const Use &use : uses)
       for (auto [begin, end] : use.writes)
         memory[size_t(use.view->allocation)].visit(begin, end, [&](Run &run, int64_t, int64_t) {
-          bool isSame =
-              run.value == use.view->value && run.place == use.view->offset - use.view->from;
           run.writer = command;
           run.readers.clear();
+        });
+    for (const Use &use : uses)
+      for (auto [begin, end] : use.settled)
+        memory[size_t(use.view->allocation)].visit(begin, end, [&](Run &run, int64_t, int64_t) {
+          bool isSame =
+              run.value == use.view->value && run.place == use.view->offset - use.view->from;
           run.value = isSame || use.isSure ? use.view->value : -1;
           run.place = use.view->offset - use.view->from;
         });
@@ -448,6 +463,13 @@ Replay::Witness Replay::judgeEffects() {
       if (said.coversAll && said.bytes && effects[i].writes != Intervals{{0, said.bytes}})
         return text + " leaves bytes of operand " + print(int64_t(i)) +
                " as they were, which the plan says it does not";
+      Intervals slice;
+      for (int64_t run = 0; said.slice && run < said.slice->count; ++run)
+        append(slice, said.slice->begin + run * said.slice->stride,
+               said.slice->begin + run * said.slice->stride + said.slice->bytes);
+      if (said.slice && effects[i].writes != slice)
+        return text + " writes other bytes of operand " + print(int64_t(i)) +
+               " than the plan says it does";
     }
   }
   return std::nullopt;

@@ -348,6 +348,7 @@ void Lister::shrinkEffects() {
             [k, i, access, coversAll](Plan &copy) {
               copy.kernels[k].operands[i].access = access;
               copy.kernels[k].operands[i].coversAll = coversAll;
+              copy.kernels[k].operands[i].slice.reset();
               // A permission is of a read and a write: a reader refuses others.
               if (access == Access::None)
                 std::erase_if(copy.kernels[k].inPlace, [&](auto &pair) {
@@ -361,7 +362,7 @@ void Lister::shrinkEffects() {
       } else if (said.access != Access::None) {
         say(0, Access::None, false, "not to be touched");
       }
-      if (said.coversAll)
+      if (said.coversAll || said.slice)
         say(2, said.access, false, "to be written in part");
     }
 }

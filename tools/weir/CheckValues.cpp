@@ -134,14 +134,17 @@ int tool::checkValues(const Artifact &artifact, const std::string &path, const E
     return access == Access::Write || access == Access::Update;
   };
   // A value is whole once its last part is written, and each time that it is made again.
-  std::set<std::pair<size_t, int64_t>> completes; // dispatch, value
+  std::set<std::pair<size_t, size_t>> completes; // dispatch, operand
   std::vector<bool> isMadeNext(plan->values.size(), true);
   for (size_t number = dispatches.size(); number-- > 0;) {
     const Command &dispatch = *dispatches[number];
+    std::map<int64_t, size_t> last; // by value, the last operand that is written
     for (size_t i = 0; i < dispatch.operands.size(); ++i)
       if (int64_t value = dispatch.operands[i].value;
           value >= 0 && writes(dispatch, i) && isMadeNext[size_t(value)])
-        completes.insert({number, value});
+        last[value] = i;
+    for (auto [value, operand] : last)
+      completes.insert({number, operand});
     for (size_t i = 0; i < dispatch.operands.size(); ++i)
       if (int64_t value = dispatch.operands[i].value; value >= 0 && writes(dispatch, i)) {
         const KernelOperand &effect = plan->kernels[size_t(dispatch.kernel)].operands[i];
@@ -160,7 +163,7 @@ int tool::checkValues(const Artifact &artifact, const std::string &path, const E
     Bytes &value = values[size_t(operand.value)];
     value.resize(size_t(plan->values[size_t(operand.value)].bytes));
     std::copy(data.begin(), data.end(), value.begin() + operand.from);
-    if (!completes.contains({number, operand.value}))
+    if (!completes.contains({number, index}))
       return;
     const Tensor &written = reference.written[size_t(made[size_t(operand.value)])];
     const Tensor &wide = reference.wide[size_t(made[size_t(operand.value)])];

@@ -35,6 +35,10 @@ enum class Refusal {
 /// "memory-space"
 llvm::StringRef stringify(Refusal refusal);
 
+/// The result that lies in an argument's bytes from the start, since a kernel inserts into
+/// it; null where there is none.
+mlir::BlockArgument getBorrower(mlir::BlockArgument argument);
+
 /// The answer for a pair of operands.
 struct DonationVerdict {
   std::optional<Refusal> refusal; ///< nothing: allowed

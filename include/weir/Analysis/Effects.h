@@ -17,6 +17,8 @@ namespace weir {
 struct OperandEffect {
   schedule::Access access = schedule::Access::update;
   bool coversAll = false; ///< every byte is written
+  /// Just these are, as `schedule.effect` says of them; empty: that is not known.
+  llvm::ArrayRef<int64_t> slice = {};
 };
 
 inline bool reads(schedule::Access access) {
@@ -41,7 +43,8 @@ struct KernelEffects {
 /// through views, regions, blocks and calls within the module. So is coverage
 /// (that *every* byte is written), where the access maps prove it; else it is
 /// what weir-lower-kernels declares in `schedule.effect`, since it follows from
-/// how the kernel was made, and counts only where the body writes at all. A
+/// how the kernel was made, and counts only where the body writes at all; a slice
+/// is always declared. A
 /// kernel without a body does what it declares, and updates what it declares
 /// nothing of.
 class Effects {

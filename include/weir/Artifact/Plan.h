@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +20,7 @@
 namespace weir {
 
 /// The version of the layout of `.weir` files that this code reads and writes.
-inline constexpr int64_t schemaVersion = 5;
+inline constexpr int64_t schemaVersion = 6;
 
 /// An element type as safetensors spells it: "F64", "F32", "I64", "I32", "BOOL"
 /// (one byte an element)...
@@ -104,11 +105,21 @@ struct Slot {
   int64_t firstWave = 0, lastWave = 0;
 };
 
+/// Runs of bytes, apart and at equal distances; run i begins at `begin + i * stride`.
+struct ByteSlice {
+  int64_t begin = 0, bytes = 0; ///< of the first run
+  int64_t stride = 0, count = 0;
+  int64_t end() const { return begin + (count - 1) * stride + bytes; }
+  bool operator==(const ByteSlice &) const = default;
+};
+
 struct KernelOperand {
   Access access = Access::Update;
   bool coversAll = false; ///< every byte is written
   int64_t bytes = 0;      ///< what the kernel's binding declares
   int64_t alignment = 1;  ///< what its loads and stores need
+  /// Of an operand that is written, and not all of it: these bytes are, and no others.
+  std::optional<ByteSlice> slice = {};
 };
 
 struct Kernel {

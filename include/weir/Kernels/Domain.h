@@ -38,12 +38,16 @@ OpShape getOpShape(mlir::Operation *op);
 /// of the dimension; here it is `d0`.
 mlir::AffineMap getAccessMap(mlir::linalg::GenericOp op, mlir::OpOperand *operand);
 
-/// What a tensor is a reshape of; reshapes move no bytes.
+/// Whether `op` is a reshape, which moves no bytes; null is none.
+bool isReshape(mlir::Operation *op);
+
+/// What a tensor is a reshape of.
 mlir::Value stripReshapes(mlir::Value tensor);
 
 /// An insertion (`tensor.insert_slice`) ends a kernel: the kernel's result is the tensor
-/// inserted into, an input, of which only the slice is written. Returns the computed
-/// tensor that the slice is, before any reshapes; of all other values, themselves.
+/// inserted into, an input or a `tensor.empty`, of which only the slice is written. Returns
+/// the computed tensor that the slice is, before any reshapes; of all other values,
+/// themselves.
 mlir::Value getInserted(mlir::Value yielded);
 
 /// Whether `op`, inside of a kernel, only says what an insertion inserts and where: a

@@ -5,6 +5,7 @@
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "weir/Artifact/Profile.h"
 #include "weir/Kernels/Domain.h"
 
@@ -49,6 +50,20 @@ mlir::Value getInsertedInto(mlir::Value value);
 /// The tensor whose bytes `value` has: what it is a reshape of, or inserted into, by any
 /// number of kernels.
 mlir::Value getOwner(mlir::Value value);
+
+/// The bytes of an insertion's result that the slice is: runs at equal distances, as
+/// `schedule.effect` has them; nothing where its place is computed, where they are no such
+/// runs, or all of it.
+llvm::SmallVector<int64_t> getSlice(mlir::tensor::InsertSliceOp op);
+
+/// Whether kernels may make each operand of a concatenation in its place, one after the
+/// other in memory, where the profile can bind them: then the op, between kernels,
+/// moves no bytes.
+bool liesInPlace(mlir::tensor::ConcatOp op, const Profile &profile);
+
+/// The concatenation between kernels of which `value`, or a reshape of it, is a part;
+/// null for values that are none.
+mlir::tensor::ConcatOp getWhole(mlir::Value value);
 
 /// The bytes that an invocation keeps for the columns that the ops of `domain`
 /// reduce in parts beside their rows; nothing when they are of types that it

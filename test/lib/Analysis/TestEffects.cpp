@@ -22,7 +22,9 @@ struct TestEffects : PassWrapper<TestEffects, OperationPass<ModuleOp>> {
       InFlightDiagnostic remark = kernel.emitRemark() << kernel.getName() << ":";
       for (const OperandEffect &effect : known.operands)
         remark << " " << schedule::stringifyAccess(effect.access)
-               << (effect.coversAll ? "(all)" : "");
+               << (effect.coversAll       ? "(all)"
+                   : effect.slice.empty() ? ""
+                                          : "(slice)");
       if (known.reachesOther)
         remark << " and other memory by " << known.reachesOther->getName();
     });

@@ -147,8 +147,8 @@ TEST(Json, deep_nesting_does_not_overflow) {
 //===----------------------------------------------------------------------===//
 
 static const TextEdit manifestEdits[] = {
-    {"\"schema_version\": 5", "\"schema_version\": 4", "compile the graph again"},
-    {"\"schema_version\": 5,", "", "lacks the key \"schema_version\""},
+    {"\"schema_version\": 6", "\"schema_version\": 5", "compile the graph again"},
+    {"\"schema_version\": 6,", "", "lacks the key \"schema_version\""},
     {"\"producer\"", "\"maker\"", "unknown key \"maker\""},
     {"\"name\":\"main\"", "\"name\":\"../main\"", "\"entries[0].name\" is \"../main\""},
     {"\"name\":\"main\"", "\"name\":\".main\"", "cannot name a file"},
@@ -196,7 +196,7 @@ TEST(Manifest, byte_sizes) {
 }
 
 static const TextEdit planEdits[] = {
-    {"\"schema_version\": 5", "\"schema_version\": 0", "at least 1"},
+    {"\"schema_version\": 6", "\"schema_version\": 0", "at least 1"},
     {"\"entry\": \"main\"", "\"entry\": \"a b\"", "cannot name a file"},
     {"\"arena_bytes\": 768", "\"arena_bytes\": -1", "\"arena_bytes\" is -1"},
     {"\"pinned_bytes\": 1024", "\"pinned_bytes\": 72057594037927937", "at most"},

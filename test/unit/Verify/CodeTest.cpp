@@ -167,6 +167,27 @@ TEST(VerifyCode, covers_less) {
   EXPECT_TRUE(find(artifact, "effects").holds);
 }
 
+TEST(VerifyCode, writes_another_slice) {
+  Code add = makeAdd();
+  add.stored.first = 8; // the last eight are written beyond
+  add.stored.count = 32;
+  Artifact artifact = makeArtifact(makeScale(), add);
+  KernelOperand &operand = artifact.plans[0].kernels[1].operands[2];
+  operand.coversAll = false;
+  size_t proved = find(artifact, "effects").proved;
+  operand.slice = {32, 128, 192, 1};
+  EXPECT_EQ(find(artifact, "effects").proved, proved + 1);
+  operand.slice = {28, 132, 192, 1};
+  expectRefused(artifact, "effects",
+                "the code of @add never writes byte 28 of operand 2, the plan says otherwise of its "
+                "slice");
+  operand.slice = {32, 124, 128, 1};
+  expectRefused(artifact, "effects",
+                "the code of @add writes byte 156 of operand 2, the plan says otherwise of its slice");
+  operand.slice = {32, 16, 32, 4};
+  expectRefused(artifact, "effects", "the code of @add writes byte 48 of operand 2");
+}
+
 TEST(VerifyCode, other_code) {
   Artifact artifact = makeArtifact();
   artifact.plans[0].kernels[1].workgroup = {4, 1, 1};
