@@ -155,8 +155,8 @@ Sharing AccessMaps::compareRoots(Value first, Value second) const {
 // Queries
 //===----------------------------------------------------------------------===//
 
-/// Quotients and rests in one question, at most: each more takes the Presburger library
-/// many times as long, and six of them seconds.
+/// Quotients and rests in one brief question, at most: each more takes the Presburger
+/// library many times as long, and six of them seconds.
 static constexpr unsigned mostQuotients = 4;
 
 static unsigned countQuotients(ArrayRef<AffineExpr> exprs) {
@@ -177,8 +177,8 @@ using KnownAnswers = std::map<std::vector<const void *>, bool>;
 /// The integer points at which two executions touch a common byte.
 class Question {
 public:
-  Question(ArrayRef<MapVariable> variables, KnownAnswers &known)
-      : variables(variables), known(known) {}
+  Question(ArrayRef<MapVariable> variables, KnownAnswers &known, bool isBrief)
+      : variables(variables), known(known), isBrief(isBrief) {}
 
   /// Makes columns for the variables of `access`, seen from side 0 or 1.
   void addSide(unsigned side, const MemoryAccess &access) {
@@ -252,7 +252,7 @@ public:
     llvm::append_range(exprs, nonNegative);
     if (exprs.empty())
       return true;
-    if (countQuotients(exprs) > mostQuotients)
+    if (isBrief && countQuotients(exprs) > mostQuotients)
       return isTooHard = true;
     // An answer takes up to many milliseconds, and rows of a tile and lanes of a
     // vector ask the same again and again.
@@ -289,6 +289,7 @@ private:
 
   ArrayRef<MapVariable> variables;
   KnownAnswers &known;
+  bool isBrief;
   llvm::MapVector<unsigned, unsigned> columns[2];
   unsigned next = 0;
   SmallVector<unsigned> shared;
@@ -332,7 +333,7 @@ Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &secon
   bool byIndices = !byBytes && !shift && first.view && first.view == second.view &&
                    first.indices.size() == second.indices.size() && first.calls == second.calls;
   MLIRContext *context = kernel->getContext();
-  Question question(variables, answers);
+  Question question(variables, answers, instances.isBrief);
   question.addSide(0, first);
   question.addSide(1, second);
 

@@ -350,41 +350,45 @@ static SmallVector<Value> inlineKernels(func::FuncOp function) {
   llvm::DenseSet<Value> returned;
   for (Value value : function.getBody().front().getTerminator()->getOperands())
     returned.insert_range(ArrayRef<Value>{stripReshapes(value), getOwner(value)});
-  DenseMap<Value, Value> owners;
-  for (auto kernel : function.getOps<schedule::KernelOp>())
-    for (Value result : kernel.getResults())
-      owners[result] = getOwner(result);
-  SmallVector<Value> values;
+  SmallVector<Value> values; // results of kernels, as long as there are any
   for (Operation &op : llvm::reverse(function.getBody().front()))
     if (isa<tensor::ConcatOp>(op) && !returned.contains(op.getResult(0)) &&
         !getWhole(op.getResult(0)))
       values.push_back(op.getResult(0));
   DenseMap<Value, unsigned> places; // of what is made slice by slice, among the values
   SmallVector<SmallVector<Value>> inserted(function.getNumArguments());
+  for (auto kernel : function.getOps<schedule::KernelOp>())
+    for (Value result : kernel.getResults()) {
+      Value owner = getOwner(result);
+      if (auto argument = dyn_cast<BlockArgument>(owner)) {
+        if (!returned.contains(result))
+          inserted[argument.getArgNumber()].push_back(result);
+      } else if (auto place = places.find(owner); place != places.end()) {
+        // The last of the kernels that make a tensor slice by slice makes it.
+        values[place->second] = result;
+      } else if (!returned.contains(owner) && !getWhole(owner)) {
+        places[owner] = values.size();
+        values.push_back(result);
+      }
+    }
+  for (const SmallVector<Value> &later : inserted)
+    llvm::append_range(values, later);
+
+  DenseMap<Value, Value> computed; // by results of kernels that are gone
   IRRewriter rewriter(function.getContext());
   for (auto kernel : llvm::make_early_inc_range(function.getOps<schedule::KernelOp>())) {
     Block &body = kernel.getBody().front();
     Operation *yield = body.getTerminator();
     SmallVector<Value> made(yield->getOperands());
-    for (auto [result, value] : llvm::zip_equal(kernel.getResults(), made)) {
-      Value owner = owners[result];
-      if (auto argument = dyn_cast<BlockArgument>(owner)) {
-        if (!returned.contains(result))
-          inserted[argument.getArgNumber()].push_back(value);
-      } else if (auto place = places.find(owner); place != places.end()) {
-        // The last of the kernels that make a tensor slice by slice makes it.
-        values[place->second] = value;
-      } else if (!returned.contains(owner) && !getWhole(owner)) {
-        places[owner] = values.size();
-        values.push_back(value);
-      }
-    }
+    for (auto [result, value] : llvm::zip_equal(kernel.getResults(), made))
+      computed[result] = value;
     rewriter.eraseOp(yield);
     rewriter.inlineBlockBefore(&body, kernel, kernel.getInputs());
     rewriter.replaceOp(kernel, made);
   }
-  for (const SmallVector<Value> &later : inserted)
-    llvm::append_range(values, later);
+  for (Value &value : values)
+    if (auto made = computed.find(value); made != computed.end())
+      value = made->second;
   return values;
 }
 
