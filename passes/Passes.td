@@ -125,8 +125,10 @@ def GeneralizeTensorsPass : Pass<"weir-generalize-tensors", "mlir::func::FuncOp"
   let summary = "Writes ops of `tensor`, and scalars, as `linalg.generic`.";
   let description = [{
     Slices become maps; pads, concatenations, insertions and what is generated
-    become bodies that read elements at computed places. Scalars between tensors
-    are computed again in each body that uses them.
+    become bodies that read elements at computed places, and compute there what is
+    computed for them alone. Scalars between tensors are computed again in each body
+    that uses them. A concatenation whose parts kernels make anyway stays, or becomes
+    insertions into a `tensor.empty`, where the module's `weir.profile` can bind them.
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
                            "mlir::tensor::TensorDialect"];
