@@ -236,19 +236,24 @@ static bool reduces(linalg::LinalgOp op) { return op.getNumParallelLoops() != op
 /// Whether the tensor, which is computed for one reader, may be computed by the kernel
 /// of a reduction.
 static bool endsReduction(Value value) {
-  if (!value.hasOneUse())
-    return false;
-  if (isReshape(value.getDefiningOp()))
-    return endsReduction(value.getDefiningOp()->getOperand(0));
-  auto op = value.getDefiningOp<linalg::LinalgOp>();
-  return op && !getSplat(value) && (reduces(op) || llvm::any_of(op->getOperands(), endsReduction));
+  SmallVector<Value> open = {value};
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    Operation *op = next.getDefiningOp();
+    auto computed = dyn_cast_or_null<linalg::LinalgOp>(op);
+    if (!next.hasOneUse() || (!isReshape(op) && (!computed || getSplat(next))))
+      continue;
+    if (computed && reduces(computed))
+      return true;
+    llvm::append_range(open, op->getOperands());
+  }
+  return false;
 }
 
 /// Whether some kernel makes the tensor, whatever becomes of it: it is reduced, or
 /// others read it, too.
 static bool hasOwnKernel(Value value) {
-  if (isReshape(value.getDefiningOp()))
-    return hasOwnKernel(value.getDefiningOp()->getOperand(0));
+  value = stripReshapes(value);
   auto op = value.getDefiningOp<linalg::LinalgOp>();
   if (!op || getSplat(value))
     return false;

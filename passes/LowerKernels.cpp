@@ -141,18 +141,6 @@ FailureOr<memref::GlobalOp> LowerKernels::getGlobal(arith::ConstantOp constant) 
   return global;
 }
 
-/// The insertion that a kernel yields as `value`; null for values of other kinds.
-static tensor::InsertSliceOp getInsertion(Value value) {
-  auto kernel = value.getDefiningOp<schedule::KernelOp>();
-  if (!kernel)
-    return {};
-  return kernel.getBody()
-      .front()
-      .getTerminator()
-      ->getOperand(cast<OpResult>(value).getResultNumber())
-      .getDefiningOp<tensor::InsertSliceOp>();
-}
-
 /// What is not inserted into an argument begins with no elements at all, so the slices
 /// must be the whole, each byte of it once. `value` is the last of its chain.
 static LogicalResult checkWhole(Value value) {
@@ -186,18 +174,14 @@ static LogicalResult checkInsertions(func::FuncOp function) {
   DenseMap<Value, unsigned> results; // how many have a value's bytes
   for (Value value : function.getBody().front().getTerminator()->getOperands())
     ++results[getOwner(value)];
+  DenseSet<Value> continued; // results that more is inserted into
+  for (auto kernel : function.getOps<schedule::KernelOp>())
+    for (Value result : kernel.getResults())
+      if (Value into = getInsertedInto(result))
+        continued.insert(stripReshapes(into));
   for (auto kernel : function.getOps<schedule::KernelOp>())
     for (Value result : kernel.getResults()) {
-      bool isLast = llvm::none_of(result.getUsers(), [&](Operation *user) {
-        while (isReshape(user) && user->hasOneUse())
-          user = *user->user_begin();
-        auto next = dyn_cast<schedule::KernelOp>(user);
-        return next && llvm::any_of(next.getResults(), [&](Value later) {
-                 Value into = getInsertedInto(later);
-                 return into && stripReshapes(into) == result;
-               });
-      });
-      if (getInsertion(result) && isLast && !isa<BlockArgument>(getOwner(result)) &&
+      if (getInsertion(result) && !continued.contains(result) && getInsertion(getOwner(result)) &&
           failed(checkWhole(result)))
         return failure();
       Value into = getInsertedInto(result);

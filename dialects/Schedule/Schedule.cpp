@@ -116,12 +116,12 @@ LogicalResult EffectAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitEr
   if (slice.empty())
     return success();
   if (access != Access::write || coversAll)
-    return emitError() << "has a slice, which is of operands that are written in part";
+    return emitError() << "an effect has a slice, which is for operands that are written in part";
   constexpr int64_t most = int64_t(1) << 40; // so that no sum overflows
   if (slice.size() != 4 || slice[0] < 0 || slice[1] < 1 || slice[2] <= slice[1] || slice[3] < 1 ||
       slice[0] > most || slice[2] > most || slice[3] > most / slice[2])
-    return emitError() << "has a slice that is not where it begins, the bytes of a run, more from "
-                          "run to run, and how many runs";
+    return emitError() << "the slice of an effect is not where it begins, the bytes of a run, more "
+                          "from run to run, and how many runs";
   return success();
 }
 

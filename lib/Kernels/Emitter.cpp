@@ -146,15 +146,20 @@ static LogicalResult checkOperands(schedule::KernelOp kernel, const Profile &pro
   return success();
 }
 
-Value weir::getInsertedInto(Value value) {
+tensor::InsertSliceOp weir::getInsertion(Value value) {
   auto kernel = value.getDefiningOp<schedule::KernelOp>();
   if (!kernel)
     return {};
   unsigned number = cast<OpResult>(value).getResultNumber();
   Value yielded = kernel.getBody().front().getTerminator()->getOperand(number);
-  auto insertion = yielded.getDefiningOp<tensor::InsertSliceOp>();
+  return yielded.getDefiningOp<tensor::InsertSliceOp>();
+}
+
+Value weir::getInsertedInto(Value value) {
+  tensor::InsertSliceOp insertion = getInsertion(value);
   auto into = insertion ? dyn_cast<BlockArgument>(insertion.getDest()) : BlockArgument();
-  return into ? kernel.getInputs()[into.getArgNumber()] : Value();
+  return into ? value.getDefiningOp<schedule::KernelOp>().getInputs()[into.getArgNumber()]
+              : Value();
 }
 
 Value weir::getOwner(Value value) {

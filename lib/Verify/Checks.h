@@ -33,8 +33,8 @@ struct Use {
 
   int64_t begin() const { return view.offset; }
   int64_t end() const { return view.offset + view.bytes; }
-  /// Whether it is known which bytes are written.
-  bool isSure() const { return coversAll || slice; }
+  /// Whether a write says itself which bytes hold its value afterwards.
+  bool isSure() const { return coversAll || (slice && view.before < 0); }
 };
 
 /// What has ended when a command of the plan begins, by vector clocks: how many

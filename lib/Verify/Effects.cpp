@@ -76,8 +76,8 @@ static void checkSlice(const Launch &launch, size_t operand, Facts &facts) {
   const ByteSlice &slice = *launch.kernel.operands[operand].slice;
   const spv::Touched &written = launch.code.operands[operand].written;
   std::vector<spv::ByteRange> runs;
-  for (int64_t i = 0; i < slice.count; ++i)
-    runs.push_back({slice.begin + i * slice.stride, slice.begin + i * slice.stride + slice.bytes});
+  for (int64_t run = 0; run < slice.count; ++run)
+    runs.push_back({slice.at(run), slice.at(run) + slice.bytes});
   if (written.certain == runs && written.possible == runs) {
     ++facts.proved;
     return;

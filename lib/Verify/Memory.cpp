@@ -442,16 +442,15 @@ std::string verifier::checkContents(const Subject &subject) {
     // that it inserts into; one of a slice keeps all the others.
     for (bool isSure : {false, true})
       for (auto use = first; use != last; ++use) {
-        if (!use->writes || (use->isSure() && use->view.before < 0) != isSure ||
-            use->view.value < 0)
+        if (!use->writes || use->isSure() != isSure || use->view.value < 0)
           continue;
         const int64_t base = use->view.offset - use->view.from;
         ByteMap<Holds> &bytes = memory[use->view.allocation];
         if (isSure) {
           const ByteSlice runs =
               use->slice.value_or(ByteSlice{0, use->view.bytes, use->view.bytes, /*count=*/1});
-          for (int64_t i = 0; i < runs.count; ++i) {
-            int64_t begin = use->begin() + runs.begin + i * runs.stride;
+          for (int64_t run = 0; run < runs.count; ++run) {
+            int64_t begin = use->begin() + runs.at(run);
             bytes.assign(begin, begin + runs.bytes, {use->view.value, base, &*use});
           }
         } else

@@ -1,7 +1,10 @@
 """Seeded random edits of an artifact's JSON, from a number changed to dispatches swapped."""
 
 import json
+import subprocess
 import zipfile
+
+from conftest import BIN, ROOT
 
 WORDS = ["none", "read", "write", "update", "raw", "war", "waw", "argument", "result", "constants",
          "arena", "I64", "U8", "barrier", "signal", "wait", ""]
@@ -24,6 +27,26 @@ def write_documents(path, documents, rest):
     with zipfile.ZipFile(path, "w") as archive:
         for name in sorted(files):
             archive.writestr(zipfile.ZipInfo(name), files[name])
+
+
+def get_plan(artifact):
+    """Of the entry f, for Vulkan."""
+    with zipfile.ZipFile(artifact) as archive:
+        return json.loads(archive.read("plan/vulkan/f.json"))
+
+
+def edit_plan(path, artifact, plan):
+    """Writes `artifact` with another plan for Vulkan, of its entry f."""
+    with zipfile.ZipFile(artifact) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as new:
+        for entry in old.infolist():
+            data = old.read(entry.filename)
+            new.writestr(entry, json.dumps(plan).encode() if entry.filename == "plan/vulkan/f.json" else data)
+
+
+def run_checkers(artifact):
+    """weir verify and weir_check, ended."""
+    return [subprocess.run([*command, artifact], capture_output=True, text=True, cwd=ROOT / "python")
+            for command in ([BIN / "weir", "verify"], ["python3", "-m", "weir_check"])]
 
 
 def find_places(node, wanted, place="", found=None):

@@ -2,12 +2,10 @@
 what is computed for a pad, a gather or a concatenation alone is computed in its kernel."""
 
 import json
-import subprocess
-import zipfile
 
 import pytest
 
-from conftest import BIN, ROOT
+from edits import edit_plan, get_plan, run_checkers
 
 PRODUCT = """%z{0} = arith.constant dense<0.0> : tensor<{1}x{2}xf32>
     %{0} = linalg.matmul ins(%x, %w{0} : tensor<{1}x8xf32>, tensor<8x{2}xf32>) outs(%z{0} : tensor<{1}x{2}xf32>) -> tensor<{1}x{2}xf32>
@@ -114,11 +112,6 @@ def get_text(name):
     return f"func.func @f({arguments}) -> ({types}) {{\n    {body}return {', '.join('%' + v for _, v in results)} : {types}\n}}\n"
 
 
-def get_plan(artifact):
-    with zipfile.ZipFile(artifact) as archive:
-        return json.loads(archive.read("plan/vulkan/f.json"))
-
-
 @pytest.mark.parametrize("profile", [{}, {"vector_width": 1, "max_loop_trips": 7, "max_grid": [3, 5, 65535]},
                                      {"offset_alignment": 256, "row_mapping": "workgroup", "workgroup_size": 16}])
 @pytest.mark.parametrize("name", GRAPHS)
@@ -142,21 +135,6 @@ def test_concatenation(weir, name, profile):
     weir.run("run", artifact, "--random-inputs=7", "--device=sim")
 
 
-def edit_plan(weir, artifact, plan):
-    edited = weir.folder / "edited.weir"
-    with zipfile.ZipFile(artifact) as old, zipfile.ZipFile(edited, "w", zipfile.ZIP_STORED) as new:
-        for entry in old.infolist():
-            data = old.read(entry.filename)
-            new.writestr(entry, json.dumps(plan).encode() if entry.filename == "plan/vulkan/f.json" else data)
-    return edited
-
-
-def check_both(edited):
-    """What weir verify and weir_check print."""
-    return [subprocess.run([*command, edited], capture_output=True, text=True, cwd=ROOT / "python")
-            for command in ([BIN / "weir", "verify"], ["python3", "-m", "weir_check"])]
-
-
 @pytest.mark.parametrize("wrong", ["begin", "bytes", "stride", "count", "missing"])
 def test_both_checkers_see_a_wrong_slice(weir, wrong):
     """Bytes of the whole remain that nothing writes, or what is said of the operand is no slice of it."""
@@ -167,7 +145,9 @@ def test_both_checkers_see_a_wrong_slice(weir, wrong):
         del operand["slice"]
     else:
         operand["slice"][["begin", "bytes", "stride", "count"].index(wrong)] += {"count": -1, "bytes": -4}.get(wrong, 4)
-    for done in check_both(edit_plan(weir, artifact, plan)):
+    edited = weir.folder / "edited.weir"
+    edit_plan(edited, artifact, plan)
+    for done in run_checkers(edited):
         assert done.returncode != 0 and any(word in done.stdout + done.stderr for word in ("contents", "slice")), done
         assert "Traceback" not in done.stderr
 
@@ -178,7 +158,9 @@ def test_slices_of_each_other_are_seen_in_the_code(weir):
     plan = get_plan(artifact)
     first, second = (o for kernel in plan["kernels"] for o in kernel["operands"] if "slice" in o)
     first["slice"], second["slice"] = second["slice"], first["slice"]
-    verify, check = check_both(edit_plan(weir, artifact, plan))
+    edited = weir.folder / "edited.weir"
+    edit_plan(edited, artifact, plan)
+    verify, check = run_checkers(edited)
     assert verify.returncode == 1 and "the plan says otherwise of its slice" in verify.stdout
     assert check.returncode == 0
 

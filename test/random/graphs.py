@@ -1027,15 +1027,12 @@ class Whole(Operation):
     # The operands' dimensions and the result's.
     NAMES = {"quantized_matmul": ("mk", "kn", "mn"), "quantized_batch_matmul": ("bmk", "bkn", "bmn"),
              "mmt4d": ("MKxz", "NKyz", "MNxy"), "batch_mmt4d": ("bMKxz", "bNKyz", "bMNxy"),
-             "conv_2d_nhwc_hwcf_q": ("nhwc", "hwcf", "nhwf"), "conv_2d_nhwc_fhwc_q": ("nhwc", "fhwc", "nhwf"),
-             "conv_2d_nchw_fchw_q": ("nchw", "fchw", "nfhw"), "conv_2d_nhwgc_gfhwc_q": ("nhwgc", "gfhwc", "nhwgf"),
-             "conv_2d_ngchw_gfchw_q": ("ngchw", "gfchw", "ngfhw"),
-             "conv_3d_ndhwc_dhwcf_q": ("ndhwc", "dhwcf", "ndhwf"),
-             "depthwise_conv_2d_nhwc_hwc_q": ("nhwc", "hwc", "nhwc"),
-             "depthwise_conv_2d_nhwc_hwcm_q": ("nhwc", "hwcm", "nhwcm"),
              "pooling_nhwc_max_unsigned": ("nhwc", "hw", "nhwc"), "pooling_nhwc_min_unsigned": ("nhwc", "hw", "nhwc"),
              "pooling_nwc_max_unsigned": ("nwc", "w", "nwc"), "pooling_nwc_min_unsigned": ("nwc", "w", "nwc"),
              "div_unsigned": ("mn", "mn", "mn"), "ceil": ("mn", "mn"), "floor": ("mn", "mn"), "round": ("mn", "mn")}
+    NAMES |= {f"{op}_q": Windows.NAMES[op] for op in [
+        "conv_2d_nhwc_hwcf", "conv_2d_nhwc_fhwc", "conv_2d_nchw_fchw", "conv_2d_nhwgc_gfhwc", "conv_2d_ngchw_gfchw",
+        "conv_3d_ndhwc_dhwcf", "depthwise_conv_2d_nhwc_hwc", "depthwise_conv_2d_nhwc_hwcm"]}
 
     def propose(self, graph):
         op = graph.random.choice(sorted(self.NAMES))

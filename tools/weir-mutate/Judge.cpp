@@ -38,6 +38,14 @@ static void append(Intervals &intervals, int64_t begin, int64_t end) {
     intervals.emplace_back(begin, end);
 }
 
+/// The runs of a slice in an operand that begins at byte `offset`.
+static Intervals getIntervals(const ByteSlice &slice, int64_t offset) {
+  Intervals intervals;
+  for (int64_t run = 0; run < slice.count; ++run)
+    append(intervals, offset + slice.at(run), offset + slice.at(run) + slice.bytes);
+  return intervals;
+}
+
 Judge::Known &Judge::know(const Artifact &artifact, const Plan &plan, const Command &dispatch) {
   const Kernel &kernel = plan.kernels[size_t(dispatch.kernel)];
   auto profile = std::find_if(artifact.manifest.targets.begin(), artifact.manifest.targets.end(),
@@ -306,11 +314,7 @@ std::vector<Replay::Use> Replay::getUses(size_t command, bool byCode) {
     if (const std::optional<ByteSlice> &slice = kernel.operands[i].slice;
         slice && view.before < 0 && !byCode && !use.writes.empty()) {
       use.isSure = true;
-      use.settled.clear();
-      for (int64_t run = 0; run < slice->count; ++run) {
-        int64_t begin = view.offset + slice->begin + run * slice->stride;
-        append(use.settled, begin, begin + slice->bytes);
-      }
+      use.settled = getIntervals(*slice, view.offset);
     }
     uses.push_back(std::move(use));
   }
@@ -463,11 +467,7 @@ Replay::Witness Replay::judgeEffects() {
       if (said.coversAll && said.bytes && effects[i].writes != Intervals{{0, said.bytes}})
         return text + " leaves bytes of operand " + print(int64_t(i)) +
                " as they were, which the plan says it does not";
-      Intervals slice;
-      for (int64_t run = 0; said.slice && run < said.slice->count; ++run)
-        append(slice, said.slice->begin + run * said.slice->stride,
-               said.slice->begin + run * said.slice->stride + said.slice->bytes);
-      if (said.slice && effects[i].writes != slice)
+      if (said.slice && effects[i].writes != getIntervals(*said.slice, 0))
         return text + " writes other bytes of operand " + print(int64_t(i)) +
                " than the plan says it does";
     }

@@ -105,11 +105,12 @@ struct Slot {
   int64_t firstWave = 0, lastWave = 0;
 };
 
-/// Runs of bytes, apart and at equal distances; run i begins at `begin + i * stride`.
+/// Runs of bytes, apart and at equal distances.
 struct ByteSlice {
   int64_t begin = 0, bytes = 0; ///< of the first run
   int64_t stride = 0, count = 0;
-  int64_t end() const { return begin + (count - 1) * stride + bytes; }
+  int64_t at(int64_t run) const { return begin + run * stride; } ///< where it begins
+  int64_t end() const { return at(count - 1) + bytes; }
   bool operator==(const ByteSlice &) const = default;
 };
 

@@ -43,6 +43,9 @@ struct EmittedKernel {
 mlir::FailureOr<EmittedKernel> emitKernel(schedule::KernelOp kernel, mlir::OpBuilder &builder,
                                           llvm::StringRef name, const Profile &profile);
 
+/// The insertion that a kernel yields as `value`, a result of it; null for other values.
+mlir::tensor::InsertSliceOp getInsertion(mlir::Value value);
+
 /// The input of a kernel whose bytes `value`, a result of it, has because the kernel only
 /// inserts into it; null where the result has bytes of its own, and of all other values.
 mlir::Value getInsertedInto(mlir::Value value);

@@ -250,3 +250,31 @@ func.func @wait_c2_own_queue() {
 func.func @slot_c1_waves(%arena: memref<256xi8>) attributes {x = #schedule.slot<"v", alignment = 256, waves = 3 to 2>} {
   return
 }
+
+// -----
+
+// expected-error @below {{an effect has a slice, which is for operands that are written in part}}
+func.func @effect_c1_read(%x: memref<64xi8>) attributes {x = #schedule.effect<read, covers_all = false, slice = [0, 16, 32, 2]>} {
+  return
+}
+
+// -----
+
+// expected-error @below {{an effect has a slice, which is for operands that are written in part}}
+func.func @effect_c1_covered(%x: memref<64xi8>) attributes {x = #schedule.effect<write, covers_all = true, slice = [0, 16, 32, 2]>} {
+  return
+}
+
+// -----
+
+// expected-error @below {{the slice of an effect is not where it begins, the bytes of a run, more from run to run, and how many runs}}
+func.func @effect_c1_runs(%x: memref<64xi8>) attributes {x = #schedule.effect<write, covers_all = false, slice = [0, 16, 16, 2]>} {
+  return
+}
+
+// -----
+
+// expected-error @below {{the slice of an effect is not where it begins}}
+func.func @effect_c1_numbers(%x: memref<64xi8>) attributes {x = #schedule.effect<write, covers_all = false, slice = [0, 16, 32]>} {
+  return
+}

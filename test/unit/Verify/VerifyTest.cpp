@@ -111,6 +111,16 @@ static const Edit edits[] = {
      [](Artifact &, Plan &plan) { plan.commands[0].operands[2] = {{2, 0, 256}, 2}; }},
     {"write_that_does_not_cover", "contents", "holds no whole value since dispatch 0",
      [](Artifact &, Plan &plan) { plan.kernels[0].operands[2].coversAll = false; }},
+    {"slice_that_leaves_bytes", "contents", "which nothing wrote before",
+     [](Artifact &, Plan &plan) {
+       plan.kernels[0].operands[2].coversAll = false;
+       plan.kernels[0].operands[2].slice = {{64, 192, 256, 1}};
+     }},
+    {"slice_beyond_the_operand", "ranges", "has a slice that is no runs of bytes",
+     [](Artifact &, Plan &plan) {
+       plan.kernels[0].operands[2].coversAll = false;
+       plan.kernels[0].operands[2].slice = {{64, 64, 128, 3}};
+     }},
     {"write_declared_none", "contents", "which nothing wrote before",
      [](Artifact &, Plan &plan) { plan.kernels[0].operands[2].access = Access::None; }},
     {"sum_of_nothing", "barriers", "touches nothing",
