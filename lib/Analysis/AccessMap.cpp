@@ -326,9 +326,12 @@ Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &secon
   }
   bool byBytes = first.begin && second.begin;
   // Most pairs are told apart without a system of constraints.
-  if (byBytes && std::abs(shift.value_or(0)) < (int64_t(1) << 32) &&
-      !mayDifferBy(first.begin, second.begin, 1 - second.bytes - shift.value_or(0),
-                   first.bytes - 1 - shift.value_or(0), variables))
+  auto mayMeet = [&](const Differences &known) {
+    return !byBytes || std::abs(shift.value_or(0)) >= (int64_t(1) << 32) ||
+           mayDifferBy(first.begin, second.begin, 1 - second.bytes - shift.value_or(0),
+                       first.bytes - 1 - shift.value_or(0), variables, known);
+  };
+  if (!mayMeet({}))
     return Sharing::Disjoint;
   bool byIndices = !byBytes && !shift && first.view && first.view == second.view &&
                    first.indices.size() == second.indices.size() && first.calls == second.calls;
@@ -359,7 +362,8 @@ Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &secon
       question.addColumn(1, id);
     }
 
-  // Which variables have one value on both sides.
+  // Which variables have one value on both sides, or by how much it differs.
+  Differences known;
   // A value computed in one's own loop of blocks may be used outside of it.
   unsigned common = countCommonLoops(first, second);
   auto isOfBlocks = [&](unsigned trip) { return variables[trip].header != nullptr; };
@@ -385,8 +389,10 @@ Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &secon
     if (variable.kind == Kind::Opaque && isUniform &&
         instances.invocations == Invocations::SameWorkgroup && isUniform(variable.value))
       one |= sameTrips && !leaks;
-    if (one)
+    if (one) {
       question.share(index);
+      known[index] = {0, 0};
+    }
   }
   for (unsigned i = 0; i < common; ++i) {
     unsigned variable = first.loops[i];
@@ -398,12 +404,16 @@ Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &secon
     question.addColumn(1, variable);
     AffineExpr distance =
         question.column(1, variable, context) - question.column(0, variable, context);
-    if (relation == Instances::Trip::Same)
+    if (relation == Instances::Trip::Same) {
       question.requireZero(distance);
-    else if (relation == Instances::Trip::Next)
+      known[variable] = {0, 0};
+    } else if (relation == Instances::Trip::Next) {
       question.requireZero(distance - 1);
-    else
+      known[variable] = {1, 1};
+    } else {
       question.requireNonNegative(distance - 1);
+      known[variable] = {1, std::nullopt};
+    }
   }
   question.close(0, first);
   question.close(1, second);
@@ -440,7 +450,7 @@ Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &secon
   };
   switch (instances.invocations) {
   case Invocations::Same:
-    return question.holds({}, {}) ? decideFound() : Sharing::Disjoint;
+    return mayMeet(known) && question.holds({}, {}) ? decideFound() : Sharing::Disjoint;
   case Invocations::SameWorkgroup: {
     unsigned systems = !threadIds.empty() + !laneIds.empty() + !globalIds.empty();
     if (systems > 1) {
@@ -474,13 +484,17 @@ Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &secon
   }
   SmallVector<AffineExpr> equal;
   for (unsigned id : telling) {
-    AffineExpr difference = question.column(0, id, context) - question.column(1, id, context);
-    for (AffineExpr greater : {difference - 1, -difference - 1})
-      if (question.holds({greater}, equal))
-        return decideFound();
+    AffineExpr difference = question.column(1, id, context) - question.column(0, id, context);
+    known[id] = {1, std::nullopt};
+    if (mayMeet(known) && question.holds({difference - 1}, equal))
+      return decideFound();
+    known[id] = {std::nullopt, -1};
+    if (mayMeet(known) && question.holds({-difference - 1}, equal))
+      return decideFound();
+    known[id] = {0, 0};
     equal.push_back(difference);
   }
-  if (mayDifferElsewhere && question.holds({}, equal))
+  if (mayDifferElsewhere && mayMeet(known) && question.holds({}, equal))
     return decideFound();
   return Sharing::Disjoint;
 }
