@@ -155,30 +155,14 @@ Sharing AccessMaps::compareRoots(Value first, Value second) const {
 // Queries
 //===----------------------------------------------------------------------===//
 
-/// Quotients and rests in one brief question, at most: each more takes the Presburger
-/// library many times as long, and six of them seconds.
-static constexpr unsigned mostQuotients = 4;
-
-static unsigned countQuotients(ArrayRef<AffineExpr> exprs) {
-  llvm::SmallDenseSet<AffineExpr> found;
-  for (AffineExpr expr : exprs)
-    expr.walk([&](AffineExpr part) {
-      AffineExprKind kind = part.getKind();
-      if (kind == AffineExprKind::FloorDiv || kind == AffineExprKind::Mod ||
-          kind == AffineExprKind::CeilDiv)
-        found.insert(part);
-    });
-  return found.size();
-}
-
 namespace {
 using KnownAnswers = std::map<std::vector<const void *>, bool>;
 
 /// The integer points at which two executions touch a common byte.
 class Question {
 public:
-  Question(ArrayRef<MapVariable> variables, KnownAnswers &known, bool isBrief)
-      : variables(variables), known(known), isBrief(isBrief) {}
+  Question(ArrayRef<MapVariable> variables, KnownAnswers &known)
+      : variables(variables), known(known) {}
 
   /// Makes columns for the variables of `access`, seen from side 0 or 1.
   void addSide(unsigned side, const MemoryAccess &access) {
@@ -242,8 +226,7 @@ public:
         requireZero(column(0, variable, context) - column(1, variable, context));
   }
 
-  /// Whether some point also satisfies these; true when that can't be told, which
-  /// `isTooHard` says from then on.
+  /// Whether some point also satisfies these; true when that can't be told.
   bool holds(ArrayRef<AffineExpr> nonNegative, ArrayRef<AffineExpr> zero) {
     SmallVector<AffineExpr> exprs(equalities);
     llvm::append_range(exprs, zero);
@@ -252,8 +235,6 @@ public:
     llvm::append_range(exprs, nonNegative);
     if (exprs.empty())
       return true;
-    if (isBrief && countQuotients(exprs) > mostQuotients)
-      return isTooHard = true;
     // An answer takes up to many milliseconds, and rows of a tile and lanes of a
     // vector ask the same again and again.
     KnownAnswers::key_type key = {reinterpret_cast<const void *>(uintptr_t(next)),
@@ -265,8 +246,6 @@ public:
       answer->second = solve(exprs, numEqualities);
     return answer->second;
   }
-
-  bool isTooHard = false;
 
 private:
   bool solve(ArrayRef<AffineExpr> exprs, size_t numEqualities) const {
@@ -289,7 +268,6 @@ private:
 
   ArrayRef<MapVariable> variables;
   KnownAnswers &known;
-  bool isBrief;
   llvm::MapVector<unsigned, unsigned> columns[2];
   unsigned next = 0;
   SmallVector<unsigned> shared;
@@ -336,7 +314,7 @@ Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &secon
   bool byIndices = !byBytes && !shift && first.view && first.view == second.view &&
                    first.indices.size() == second.indices.size() && first.calls == second.calls;
   MLIRContext *context = kernel->getContext();
-  Question question(variables, answers, instances.isBrief);
+  Question question(variables, answers);
   question.addSide(0, first);
   question.addSide(1, second);
 
@@ -444,10 +422,7 @@ Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &secon
       if (llvm::none_of(ids, [&](unsigned id) { return variables[id].axis == axis; }))
         mayDifferElsewhere |= mayDiffer(extents[axis]);
   };
-  auto decideFound = [&] {
-    return question.isTooHard ? Sharing::Unknown
-                              : decide(first, second, instances, byBytes || byIndices);
-  };
+  auto decideFound = [&] { return decide(first, second, instances, byBytes || byIndices); };
   switch (instances.invocations) {
   case Invocations::Same:
     return mayMeet(known) && question.holds({}, {}) ? decideFound() : Sharing::Disjoint;

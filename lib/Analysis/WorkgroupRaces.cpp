@@ -132,7 +132,7 @@ Sharing WorkgroupRaces::compareOnce(unsigned first, unsigned second,
   if (!a.begin || !b.begin)
     return maps.compare(a, b, instances);
   std::vector<const void *> exprs;
-  std::vector<int64_t> numbers = {int64_t(instances.invocations), instances.isBrief};
+  std::vector<int64_t> numbers = {int64_t(instances.invocations)};
   for (Instances::Trip trip : instances.trips)
     numbers.push_back(int64_t(trip));
   int64_t distance = 0;
@@ -455,7 +455,6 @@ std::vector<AccessHazard> WorkgroupRaces::findGridRaces() {
   ArrayRef<MemoryAccess> accesses = maps.getAccesses();
   Instances instances;
   instances.invocations = Invocations::DifferentWorkgroup;
-  instances.isBrief = true; // no barrier comes of it
   std::set<std::pair<const void *, const void *>> told;
   auto isWritten = [&](Value root) {
     return llvm::any_of(accesses, [&](const MemoryAccess &access) {

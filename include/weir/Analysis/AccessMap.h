@@ -130,9 +130,6 @@ struct Instances {
   /// One for each loop around both, outermost first; loops beyond the list are
   /// `Any`. "Later" includes "Next".
   llvm::SmallVector<Trip, 4> trips;
-
-  /// Whether what takes seconds to tell may as well be unknown: the answer decides nothing.
-  bool isBrief = false;
 };
 
 /// The memory instructions of a kernel.
