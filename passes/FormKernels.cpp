@@ -14,6 +14,8 @@
 #include "passes/Passes.h"
 #include "passes/Steps.h"
 
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "weir/Kernels/Emitter.h"
@@ -131,6 +133,60 @@ static bool keepsLoops(OpOperand &read, linalg::GenericOp moved) {
   return inversePermutation(concatAffineMaps(maps, read.get().getContext())) != AffineMap();
 }
 
+/// Whether a tensor is larger than anything it is made of, and made of that by next to
+/// nothing: a mask, or scales of rows and columns.
+static bool isOuterProduct(linalg::GenericOp op, unsigned steps = 4) {
+  constexpr unsigned cheapOps = 8;
+  return steps > 0 && getOpShape(op) == OpShape::Pointwise &&
+         !op->hasAttr(schedule::noFuseAttrName) && op.getNumResults() == 1 &&
+         !getSplat(op->getResult(0)) && op.getBody()->getOperations().size() <= cheapOps + 1 &&
+         llvm::all_of(op.getDpsInits(),
+                      [](Value init) { return init.getDefiningOp<tensor::EmptyOp>(); }) &&
+         llvm::none_of(*op.getBody(),
+                       [](Operation &inner) {
+                         return isa<math::MathDialect, tensor::TensorDialect>(inner.getDialect()) ||
+                                inner.getNumRegions() > 0;
+                       }) &&
+         llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
+           auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
+           return op.getMatchingIndexingMap(operand).getNumResults() < op.getNumLoops() ||
+                  (producer && isOuterProduct(producer, steps - 1));
+         });
+}
+
+/// Computes outer products where they are read, if that takes more loops than they have.
+static void inlineOuterProducts(func::FuncOp function, IRRewriter &rewriter) {
+  for (auto reader : llvm::make_early_inc_range(function.getOps<linalg::GenericOp>())) {
+    OpShape shape = getOpShape(reader);
+    if ((shape != OpShape::Pointwise && shape != OpShape::Reduction) ||
+        reader->hasAttr(schedule::noFuseAttrName))
+      continue;
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (OpOperand *operand : reader.getDpsInputOperands()) {
+        auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
+        if (!producer || producer.getNumLoops() >= reader.getNumLoops() ||
+            !isOuterProduct(producer) || !keepsLoops(*operand, producer) ||
+            !linalg::areElementwiseOpsFusable(operand))
+          continue;
+        // Upstream's fusion keeps what others read.
+        rewriter.setInsertionPoint(reader);
+        operand->set(rewriter.clone(*producer)->getResult(0));
+        FailureOr<linalg::ElementwiseOpFusionResult> fused =
+            linalg::fuseElementwiseOps(rewriter, operand);
+        if (failed(fused))
+          continue;
+        for (OpResult result : reader->getResults())
+          rewriter.replaceAllUsesWith(result, fused->replacements.lookup(result));
+        rewriter.eraseOp(reader);
+        reader = cast<linalg::GenericOp>(fused->fusedOp);
+        changed = true;
+        break;
+      }
+    }
+  }
+}
+
 /// Makes every structured op a `linalg.generic` and folds pure data movement
 /// into the maps of its readers.
 LogicalResult FormKernels::normalize(func::FuncOp function) {
@@ -148,13 +204,24 @@ LogicalResult FormKernels::normalize(func::FuncOp function) {
       return op->emitOpError("has no generic form, so no kernel computes it");
     setAlone(*generic, isAlone);
   }
+  if (failed(moveReshapes(function)))
+    return failure();
+  inlineOuterProducts(function, rewriter);
   RewritePatternSet patterns(&getContext());
   linalg::populateElementwiseOpsFusionPatterns(patterns, [](OpOperand *operand) {
     auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
     return producer && llvm::hasSingleElement(*producer.getBody()) && !getSplat(operand->get()) &&
            keepsLoops(*operand, producer);
   });
-  return applyPatternsGreedily(function, std::move(patterns));
+  if (failed(applyPatternsGreedily(function, std::move(patterns))))
+    return failure();
+  // Bodies count in other loops than they did.
+  function.walk([&](affine::AffineApplyOp op) {
+    rewriter.setInsertionPoint(op);
+    rewriter.replaceOp(op, *affine::expandAffineMap(rewriter, op.getLoc(), op.getAffineMap(),
+                                                    op.getMapOperands()));
+  });
+  return success();
 }
 
 /// Lets a contraction whose only reader walks it in another order of dimensions make

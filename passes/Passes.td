@@ -136,8 +136,22 @@ def GeneralizeTensorsPass : Pass<"weir-generalize-tensors", "mlir::func::FuncOp"
 
 def FormKernelsPass : Pass<"weir-form-kernels", "mlir::ModuleOp"> {
   let summary = "Groups tensor computation into `schedule.kernel` regions.";
-  let dependentDialects = ["weir::schedule::ScheduleDialect", "mlir::linalg::LinalgDialect",
-                           "mlir::tensor::TensorDialect"];
+  let description = [{
+    Ops of one kernel have its loops, so reshapes between them leave the way first: the
+    op on one side gets the loops of the other one, and what costs nothing between
+    kernels stands there.
+
+    Example: one kernel, of 6 x 2 x 7 points.
+    ```mlir
+    %0 = linalg.exp ins(%x : tensor<12x7xf32>) outs(%e : tensor<12x7xf32>) -> tensor<12x7xf32>
+    %1 = tensor.expand_shape %0 [[0, 1], [2]] output_shape [6, 2, 7]
+        : tensor<12x7xf32> into tensor<6x2x7xf32>
+    %2 = linalg.tanh ins(%1 : tensor<6x2x7xf32>) outs(%f : tensor<6x2x7xf32>)
+        -> tensor<6x2x7xf32>
+    ```
+  }];
+  let dependentDialects = ["weir::schedule::ScheduleDialect", "mlir::affine::AffineDialect",
+                           "mlir::linalg::LinalgDialect", "mlir::tensor::TensorDialect"];
 }
 
 def AddSparesPass : Pass<"weir-add-spares", "mlir::ModuleOp"> {

@@ -1,0 +1,280 @@
+//===- MoveReshapes.cpp - Reshapes leave the way between ops --------------===//
+//
+// A reshape costs nothing between kernels, and keeps the ops on its two sides apart:
+// inside a kernel there is no room for it. Loops of the op on one side become those of
+// the other one, and the reshape moves on, towards an argument, a result, or a
+// contraction, whose tiles want its loops as they are.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Steps.h"
+
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Tensor/Transforms/Transforms.h"
+#include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
+#include "mlir/Transforms/CSE.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "weir/Kernels/Domain.h"
+
+using namespace mlir;
+using namespace weir;
+
+namespace {
+/// Which ops a contraction's kernel may compute behind it.
+class Epilogues {
+public:
+  bool contains(Operation *op) const { return places.lookup(op).isBehind; }
+  /// Whether only reshapes keep the op from being one. Its operands must have been added.
+  bool isKeptAway(Operation *op) const {
+    return !find(op, /*throughReshapes=*/false).isBehind &&
+           find(op, /*throughReshapes=*/true).isBehind;
+  }
+  void add(Operation *op, bool throughReshapes = false) { places[op] = find(op, throughReshapes); }
+
+private:
+  /// How many kernels must end before the op's one begins, and whether that one is a
+  /// contraction's.
+  struct Place {
+    unsigned level = 0;
+    bool isBehind = false;
+  };
+  DenseMap<Operation *, Place> places;
+
+  Place find(Operation *op, bool throughReshapes) const {
+    Place place;
+    for (Value operand : op->getOperands()) {
+      Value source = throughReshapes ? stripReshapes(operand) : operand;
+      Place other = places.lookup(source.getDefiningOp());
+      if (other.level > place.level)
+        place = other;
+      else if (other.level == place.level)
+        place.isBehind |= other.isBehind;
+    }
+    OpShape shape = getOpShape(op);
+    if (isReshape(op))
+      return {place.level, false};
+    if (shape != OpShape::Pointwise)
+      return {place.level + 1, shape == OpShape::Contraction};
+    return place;
+  }
+};
+} // namespace
+
+/// Whether each index is a loop, or 0 where there is one.
+static bool hasPlainIndices(linalg::GenericOp op) {
+  return llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) {
+    return llvm::all_of(map.getResults(), llvm::IsaPred<AffineDimExpr, AffineConstantExpr>);
+  });
+}
+
+static bool mayChangeLoops(linalg::GenericOp op) {
+  OpShape shape = getOpShape(op);
+  return (shape == OpShape::Pointwise || shape == OpShape::Reduction) && hasPlainIndices(op) &&
+         !op->hasAttr(schedule::noFuseAttrName);
+}
+
+/// Whether the op may share a kernel with what is on the other side of the reshape.
+static bool computes(Operation *op) {
+  return isa_and_present<linalg::GenericOp>(op) && getOpShape(op) != OpShape::Free &&
+         !op->hasAttr(schedule::noFuseAttrName);
+}
+
+/// What is the same everywhere, or nothing yet, needs no reshape.
+template <typename Op> static LogicalResult foldSplat(Op reshape, PatternRewriter &rewriter) {
+  auto type = cast<RankedTensorType>(reshape.getResult().getType());
+  TypedAttr element = getSplat(reshape.getSrc());
+  if (element)
+    rewriter.replaceOpWithNewOp<arith::ConstantOp>(
+        reshape, DenseElementsAttr::get(type, Attribute(element)));
+  else if (reshape.getSrc().template getDefiningOp<tensor::EmptyOp>())
+    rewriter.replaceOpWithNewOp<tensor::EmptyOp>(reshape, type.getShape(), type.getElementType());
+  else
+    return failure();
+  return success();
+}
+
+/// Two reshapes are one wherever that has groups: upstream's patterns ask the same of
+/// which group a dimension of size 1 is in.
+template <typename Op> static LogicalResult foldReshapes(Op reshape, PatternRewriter &rewriter) {
+  Operation *before = reshape.getSrc().getDefiningOp();
+  if (!isReshape(before))
+    return failure();
+  Value source = before->getOperand(0);
+  auto from = cast<RankedTensorType>(source.getType());
+  auto to = cast<RankedTensorType>(reshape.getResult().getType());
+  if (from == to) {
+    rewriter.replaceOp(reshape, source);
+    return success();
+  }
+  auto groups = getReassociationIndicesForReshape(from, to);
+  if (!groups)
+    return failure();
+  if (from.getRank() > to.getRank())
+    rewriter.replaceOpWithNewOp<tensor::CollapseShapeOp>(reshape, to, source, *groups);
+  else
+    rewriter.replaceOpWithNewOp<tensor::ExpandShapeOp>(reshape, to, source, *groups);
+  return success();
+}
+
+/// What the op copies element by element, or null.
+static Value getCopied(linalg::GenericOp op) {
+  auto yield = cast<linalg::YieldOp>(op.getBody()->getTerminator());
+  auto yielded = dyn_cast<BlockArgument>(yield.getOperand(0));
+  if (op.getNumResults() != 1 || !yielded || yielded.getOwner() != op.getBody())
+    return {};
+  OpOperand *read = op.getMatchingOpOperand(yielded);
+  AffineMap map = op.getMatchingIndexingMap(read);
+  bool isSame = map.isPermutation() && map == op.getIndexingMapsArray().back();
+  return isSame && read->get().getType() == op.getResultTypes().front() ? read->get() : Value();
+}
+
+/// Loops that may go if they make one trip: a reduction stays one, and a contraction
+/// keeps rows, columns and products.
+static SmallVector<unsigned> getSpareLoops(linalg::GenericOp op) {
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  SmallVector<unsigned> reduced, spare;
+  op.getReductionDims(reduced);
+  bool isContraction = getOpShape(op) == OpShape::Contraction;
+  bool reduces = llvm::any_of(reduced, [&](unsigned loop) { return sizes[loop] != 1; });
+  for (unsigned loop = 0; loop < sizes.size(); ++loop) {
+    bool isOfAll = llvm::all_of(op.getIndexingMapsArray(),
+                                [&](AffineMap map) { return map.isFunctionOfDim(loop); });
+    if (isContraction ? isOfAll : reduces || !llvm::is_contained(reduced, loop))
+      spare.push_back(loop);
+  }
+  return spare;
+}
+
+/// The op without those, and without dimensions of size 1 in what it reads and writes.
+static linalg::GenericOp dropUnits(linalg::GenericOp op, IRRewriter &rewriter) {
+  linalg::ControlDropUnitDims options;
+  options.controlFn = [&](Operation *) { return getSpareLoops(op); };
+  rewriter.setInsertionPoint(op);
+  FailureOr<linalg::DropUnitDimsResult> result = linalg::dropUnitDims(rewriter, op, options);
+  if (failed(result))
+    return op;
+  rewriter.replaceOp(op, result->replacements);
+  return cast<linalg::GenericOp>(result->resultOp);
+}
+
+/// Whether a reshape does more than to add or drop dimensions of size 1.
+static bool changesLoops(Operation *reshape) {
+  SmallVector<int64_t> shapes[2];
+  for (auto [shape, value] :
+       llvm::zip(shapes, ValueRange{reshape->getOperand(0), reshape->getResult(0)}))
+    llvm::copy_if(cast<RankedTensorType>(value.getType()).getShape(), std::back_inserter(shape),
+                  [](int64_t size) { return size != 1; });
+  return shapes[0] != shapes[1];
+}
+
+/// Whether others read the tensor, too, in this shape or another one.
+static bool isSharedWith(Value tensor, linalg::GenericOp op) {
+  SmallVector<Value> shapes = {stripReshapes(tensor)};
+  while (!shapes.empty())
+    for (Operation *user : shapes.pop_back_val().getUsers()) {
+      if (isReshape(user))
+        shapes.push_back(user->getResult(0));
+      else if (user != op && computes(user))
+        return true;
+    }
+  return false;
+}
+
+/// Gives an op the loops of what it reads behind an `expand_shape`, if all of its
+/// operands allow that.
+static linalg::GenericOp collapse(linalg::GenericOp op, const Epilogues &epilogues,
+                                  IRRewriter &rewriter) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  if (!llvm::all_of(maps, [](AffineMap map) { return map.isProjectedPermutation(); }))
+    return {};
+  for (OpOperand *operand : op.getDpsInputOperands()) {
+    auto expanded = operand->get().getDefiningOp<tensor::ExpandShapeOp>();
+    if (!expanded || !epilogues.contains(expanded.getSrc().getDefiningOp()))
+      continue;
+    AffineMap map = op.getMatchingIndexingMap(operand);
+    SmallVector<ReassociationIndices> merged;
+    for (const ReassociationIndices &group : expanded.getReassociationIndices())
+      if (group.size() > 1)
+        llvm::transform(group, std::back_inserter(merged.emplace_back()),
+                        [&](int64_t dim) { return map.getDimPosition(dim); });
+    if (!linalg::areDimSequencesPreserved(maps, merged))
+      continue;
+    rewriter.setInsertionPoint(op);
+    FailureOr<linalg::CollapseResult> result =
+        linalg::collapseOpIterationDims(op, merged, rewriter);
+    if (failed(result))
+      continue;
+    rewriter.replaceOp(op, result->results);
+    return cast<linalg::GenericOp>(result->collapsedOp);
+  }
+  return {};
+}
+
+LogicalResult weir::moveReshapes(func::FuncOp function) {
+  MLIRContext *context = function.getContext();
+  IRRewriter rewriter(context);
+  Epilogues epilogues;
+  for (Operation &next : llvm::make_early_inc_range(function.getBody().front())) {
+    Operation *op = &next;
+    epilogues.add(op);
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    bool isContraction =
+        getOpShape(op) == OpShape::Contraction && !op->hasAttr(schedule::noFuseAttrName);
+    if (!generic || !(mayChangeLoops(generic) || isContraction))
+      continue;
+    if (Value copied = getCopied(generic)) {
+      rewriter.replaceOp(op, copied);
+      continue;
+    }
+    if (epilogues.contains(op) && !isContraction)
+      continue;
+    linalg::GenericOp changed;
+    bool isEpilogue = false;
+    if (!isContraction && epilogues.isKeptAway(op))
+      isEpilogue = bool(changed = collapse(generic, epilogues, rewriter));
+    if (!isEpilogue)
+      changed = dropUnits(generic, rewriter);
+    epilogues.add(changed, isEpilogue);
+    for (Operation *reshape : changed->getUsers())
+      epilogues.add(reshape);
+  }
+  RewritePatternSet patterns(context);
+  linalg::populateFoldReshapeOpsByExpansionPatterns(patterns, [&](OpOperand *read) {
+    // From an op into a reshape, or from a reshape into an op.
+    Operation *reader = read->getOwner(), *producer = read->get().getDefiningOp();
+    bool isResult = isReshape(reader);
+    auto op = dyn_cast_or_null<linalg::GenericOp>(isResult ? producer : reader);
+    if (!op || !mayChangeLoops(op) || epilogues.contains(op))
+      return false;
+    if (!changesLoops(isResult ? reader : producer)) {
+      // A contraction may compute what it reads, unless that is of a row's kernel.
+      return isResult &&
+             llvm::any_of(
+                 reader->getUsers(),
+                 [](Operation *user) { return getOpShape(user) == OpShape::Contraction; }) &&
+             llvm::none_of(op->getOperands(), [](Value operand) {
+               return operand.getDefiningOp() &&
+                      getOpShape(operand.getDefiningOp()) == OpShape::Reduction;
+             });
+    }
+    return isResult
+               ? llvm::any_of(reader->getUsers(), computes)
+               : computes(producer->getOperand(0).getDefiningOp()) || isSharedWith(read->get(), op);
+  });
+  tensor::populateReassociativeReshapeFoldingPatterns(patterns);
+  tensor::populateBubbleUpExpandShapePatterns(patterns);
+  tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, context);
+  tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, context);
+  patterns.add(foldSplat<tensor::ExpandShapeOp>);
+  patterns.add(foldSplat<tensor::CollapseShapeOp>);
+  patterns.add(foldReshapes<tensor::ExpandShapeOp>);
+  patterns.add(foldReshapes<tensor::CollapseShapeOp>);
+  if (failed(applyPatternsGreedily(function, std::move(patterns))))
+    return failure();
+  // An op that read one tensor twice reads two reshapes of it now.
+  DominanceInfo dominance(function);
+  eliminateCommonSubExpressions(rewriter, dominance, function);
+  return success();
+}

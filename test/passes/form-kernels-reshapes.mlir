@@ -1,0 +1,232 @@
+// RUN: weir-opt %s --weir-set-profile --weir-form-kernels -split-input-file | FileCheck %s
+
+// CHECK-LABEL: func @split
+// CHECK:         %[[X:.*]] = tensor.expand_shape %arg0
+// CHECK:         schedule.kernel "map_6x2x7"(%[[X]])
+// CHECK-NOT:     schedule.kernel
+func.func @split(%x: tensor<12x7xf32>) -> tensor<6x2x7xf32> {
+  %e = tensor.empty() : tensor<12x7xf32>
+  %f = tensor.empty() : tensor<6x2x7xf32>
+  %0 = linalg.exp ins(%x : tensor<12x7xf32>) outs(%e : tensor<12x7xf32>) -> tensor<12x7xf32>
+  %1 = tensor.expand_shape %0 [[0, 1], [2]] output_shape [6, 2, 7] : tensor<12x7xf32> into tensor<6x2x7xf32>
+  %2 = linalg.tanh ins(%1 : tensor<6x2x7xf32>) outs(%f : tensor<6x2x7xf32>) -> tensor<6x2x7xf32>
+  return %2 : tensor<6x2x7xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func @merged
+// CHECK:         %[[Y:.*]] = schedule.kernel "map_6x2x7"(%arg0)
+// CHECK-NOT:     schedule.kernel
+// CHECK:         tensor.collapse_shape %[[Y]]
+func.func @merged(%x: tensor<6x2x7xf32>) -> tensor<84xf32> {
+  %e = tensor.empty() : tensor<6x2x7xf32>
+  %f = tensor.empty() : tensor<84xf32>
+  %0 = linalg.exp ins(%x : tensor<6x2x7xf32>) outs(%e : tensor<6x2x7xf32>) -> tensor<6x2x7xf32>
+  %1 = tensor.collapse_shape %0 [[0, 1, 2]] : tensor<6x2x7xf32> into tensor<84xf32>
+  %2 = linalg.tanh ins(%1 : tensor<84xf32>) outs(%f : tensor<84xf32>) -> tensor<84xf32>
+  return %2 : tensor<84xf32>
+}
+
+// -----
+
+// The twin: no loops count 2 x 6 and 3 x 4 elements alike.
+// CHECK-LABEL: func @cut_otherwise
+// CHECK:         schedule.kernel "map_2x6"
+// CHECK:         schedule.kernel "map_3x4"
+func.func @cut_otherwise(%x: tensor<2x6xf32>) -> tensor<3x4xf32> {
+  %e = tensor.empty() : tensor<2x6xf32>
+  %f = tensor.empty() : tensor<3x4xf32>
+  %0 = linalg.exp ins(%x : tensor<2x6xf32>) outs(%e : tensor<2x6xf32>) -> tensor<2x6xf32>
+  %1 = tensor.collapse_shape %0 [[0, 1]] : tensor<2x6xf32> into tensor<12xf32>
+  %2 = tensor.expand_shape %1 [[0, 1]] output_shape [3, 4] : tensor<12xf32> into tensor<3x4xf32>
+  %3 = linalg.tanh ins(%2 : tensor<3x4xf32>) outs(%f : tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %3 : tensor<3x4xf32>
+}
+
+// -----
+
+// Another twin: what must be alone stays as it is.
+// CHECK-LABEL: func @alone
+// CHECK:         schedule.kernel "map_12x7"
+// CHECK:         schedule.kernel "map_6x2x7"
+func.func @alone(%x: tensor<12x7xf32>) -> tensor<6x2x7xf32> {
+  %e = tensor.empty() : tensor<12x7xf32>
+  %f = tensor.empty() : tensor<6x2x7xf32>
+  %0 = linalg.exp {weir.no_fuse} ins(%x : tensor<12x7xf32>) outs(%e : tensor<12x7xf32>) -> tensor<12x7xf32>
+  %1 = tensor.expand_shape %0 [[0, 1], [2]] output_shape [6, 2, 7] : tensor<12x7xf32> into tensor<6x2x7xf32>
+  %2 = linalg.tanh ins(%1 : tensor<6x2x7xf32>) outs(%f : tensor<6x2x7xf32>) -> tensor<6x2x7xf32>
+  return %2 : tensor<6x2x7xf32>
+}
+
+// -----
+
+#rows = affine_map<(r, c) -> (r, 0)>
+#all = affine_map<(r, c) -> (r, c)>
+
+// Dimensions of size 1, and what a reduction begins with: no tensor, no kernel.
+// CHECK-LABEL: func @row
+// CHECK:         schedule.kernel "row_3x4x7"(%{{.*}}) : (tensor<3x4x7xf32>) -> tensor<3x4x7xf32>
+// CHECK-NOT:     schedule.kernel
+func.func @row(%x: tensor<12x7xf32>) -> tensor<3x4x1x7xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<12x1xf32>
+  %f = tensor.empty() : tensor<12x7xf32>
+  %g = tensor.empty() : tensor<3x4x1x7xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<12x1xf32>) -> tensor<12x1xf32>
+  %0 = linalg.generic {indexing_maps = [#all, #rows], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<12x7xf32>) outs(%z : tensor<12x1xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<12x1xf32>
+  %1 = linalg.generic {indexing_maps = [#all, #rows, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %0 : tensor<12x7xf32>, tensor<12x1xf32>) outs(%f : tensor<12x7xf32>) {
+  ^bb0(%a: f32, %t: f32, %o: f32):
+    %s = arith.divf %a, %t : f32
+    linalg.yield %s : f32
+  } -> tensor<12x7xf32>
+  %2 = tensor.expand_shape %1 [[0, 1], [2, 3]] output_shape [3, 4, 1, 7] : tensor<12x7xf32> into tensor<3x4x1x7xf32>
+  %3 = linalg.exp ins(%2 : tensor<3x4x1x7xf32>) outs(%g : tensor<3x4x1x7xf32>) -> tensor<3x4x1x7xf32>
+  return %3 : tensor<3x4x1x7xf32>
+}
+
+// -----
+
+#channel = affine_map<(b, t, c) -> (c)>
+#id = affine_map<(b, t, c) -> (b, t, c)>
+
+// What follows a contraction gets its loops, so that its tiles stay as they are.
+// CHECK-LABEL: func @behind_contraction
+// CHECK:         schedule.kernel "contraction_10x12x6"
+// CHECK-NOT:     schedule.kernel
+func.func @behind_contraction(%x: tensor<10x6xf32>, %w: tensor<6x12xf32>, %b: tensor<12xf32>) -> tensor<2x5x12xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<10x12xf32>
+  %f = tensor.empty() : tensor<2x5x12xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<10x12xf32>) -> tensor<10x12xf32>
+  %0 = linalg.matmul ins(%x, %w : tensor<10x6xf32>, tensor<6x12xf32>) outs(%z : tensor<10x12xf32>) -> tensor<10x12xf32>
+  %1 = tensor.expand_shape %0 [[0, 1], [2]] output_shape [2, 5, 12] : tensor<10x12xf32> into tensor<2x5x12xf32>
+  %2 = linalg.generic {indexing_maps = [#id, #channel, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%1, %b : tensor<2x5x12xf32>, tensor<12xf32>) outs(%f : tensor<2x5x12xf32>) {
+  ^bb0(%a: f32, %c: f32, %o: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  } -> tensor<2x5x12xf32>
+  %3 = linalg.exp ins(%2 : tensor<2x5x12xf32>) outs(%f : tensor<2x5x12xf32>) -> tensor<2x5x12xf32>
+  return %3 : tensor<2x5x12xf32>
+}
+
+// -----
+
+#time = affine_map<(b, t, c) -> (t)>
+#id = affine_map<(b, t, c) -> (b, t, c)>
+
+// The twin: one row of the product has more than one of %b's numbers.
+// CHECK-LABEL: func @behind_contraction_by_row
+// CHECK:         schedule.kernel "contraction_10x12x6"
+// CHECK:         schedule.kernel "map_2x5x12"
+func.func @behind_contraction_by_row(%x: tensor<10x6xf32>, %w: tensor<6x12xf32>, %b: tensor<5xf32>) -> tensor<2x5x12xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<10x12xf32>
+  %f = tensor.empty() : tensor<2x5x12xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<10x12xf32>) -> tensor<10x12xf32>
+  %0 = linalg.matmul ins(%x, %w : tensor<10x6xf32>, tensor<6x12xf32>) outs(%z : tensor<10x12xf32>) -> tensor<10x12xf32>
+  %1 = tensor.expand_shape %0 [[0, 1], [2]] output_shape [2, 5, 12] : tensor<10x12xf32> into tensor<2x5x12xf32>
+  %2 = linalg.generic {indexing_maps = [#id, #time, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%1, %b : tensor<2x5x12xf32>, tensor<5xf32>) outs(%f : tensor<2x5x12xf32>) {
+  ^bb0(%a: f32, %c: f32, %o: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  } -> tensor<2x5x12xf32>
+  return %2 : tensor<2x5x12xf32>
+}
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+
+// A body that counts, in loops that were one.
+// CHECK-LABEL: func @counts
+// CHECK:         schedule.kernel "map_3x4x7"
+// CHECK-DAG:       %[[I:.*]] = linalg.index 0
+// CHECK-DAG:       %[[J:.*]] = linalg.index 1
+// CHECK-DAG:       %[[ROWS:.*]] = arith.muli %[[I]], %c4
+// CHECK:           arith.addi {{.*}}%[[ROWS]]
+// CHECK-NOT:     schedule.kernel
+func.func @counts(%x: tensor<12x7xf32>) -> tensor<3x4x7xf32> {
+  %e = tensor.empty() : tensor<12x7xf32>
+  %f = tensor.empty() : tensor<3x4x7xf32>
+  %zero = arith.constant 0.0 : f32
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<12x7xf32>) outs(%e : tensor<12x7xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %lower = arith.cmpi sge, %i, %j : index
+    %s = arith.select %lower, %a, %zero : f32
+    linalg.yield %s : f32
+  } -> tensor<12x7xf32>
+  %1 = tensor.expand_shape %0 [[0, 1], [2]] output_shape [3, 4, 7] : tensor<12x7xf32> into tensor<3x4x7xf32>
+  %2 = linalg.exp ins(%1 : tensor<3x4x7xf32>) outs(%f : tensor<3x4x7xf32>) -> tensor<3x4x7xf32>
+  return %2 : tensor<3x4x7xf32>
+}
+
+// -----
+
+#rows = affine_map<(r, c) -> (r)>
+#columns = affine_map<(r, c) -> (c)>
+#all = affine_map<(r, c) -> (r, c)>
+#id = affine_map<(b, r, c) -> (b, r, c)>
+#matrix = affine_map<(b, r, c) -> (r, c)>
+
+// CHECK-LABEL: func @outer_product
+// CHECK:         schedule.kernel "map_3x4x7"(%arg0, %arg1, %arg2)
+// CHECK-NOT:     schedule.kernel
+func.func @outer_product(%x: tensor<3x4x7xf32>, %a: tensor<4xf32>, %b: tensor<7xf32>) -> tensor<3x4x7xf32> {
+  %e = tensor.empty() : tensor<4x7xf32>
+  %f = tensor.empty() : tensor<3x4x7xf32>
+  %0 = linalg.generic {indexing_maps = [#rows, #columns, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%a, %b : tensor<4xf32>, tensor<7xf32>) outs(%e : tensor<4x7xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %s = arith.mulf %p, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<4x7xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #matrix, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %0 : tensor<3x4x7xf32>, tensor<4x7xf32>) outs(%f : tensor<3x4x7xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %s = arith.addf %p, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<3x4x7xf32>
+  return %1 : tensor<3x4x7xf32>
+}
+
+// -----
+
+#rows = affine_map<(r, c) -> (r)>
+#columns = affine_map<(r, c) -> (c)>
+#all = affine_map<(r, c) -> (r, c)>
+#id = affine_map<(b, r, c) -> (b, r, c)>
+#matrix = affine_map<(b, r, c) -> (r, c)>
+
+// Twins: what is dear is computed once, and so is what has its elements already.
+// CHECK-LABEL: func @kept
+// CHECK:         schedule.kernel "map_4x7"(%arg1, %arg2)
+// CHECK:         schedule.kernel "map_3x4x7"
+func.func @kept(%x: tensor<3x4x7xf32>, %a: tensor<4xf32>, %b: tensor<7xf32>, %c: tensor<4x7xf32>) -> tensor<3x4x7xf32> {
+  %e = tensor.empty() : tensor<4x7xf32>
+  %f = tensor.empty() : tensor<3x4x7xf32>
+  %0 = linalg.generic {indexing_maps = [#rows, #columns, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%a, %b : tensor<4xf32>, tensor<7xf32>) outs(%e : tensor<4x7xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %s = math.powf %p, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<4x7xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #matrix, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %0 : tensor<3x4x7xf32>, tensor<4x7xf32>) outs(%f : tensor<3x4x7xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %s = arith.addf %p, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<3x4x7xf32>
+  return %1 : tensor<3x4x7xf32>
+}
