@@ -93,7 +93,21 @@ static std::optional<APFloat> getFloat(Value value) {
 /// are written otherwise, the same bit by bit but for what NaN carry:
 ///   x * 0 = -x * -0   0 / x = -0 / -x   x / 0 = x * inf
 ///   x + 0 = x - -0 = (x == 0 ? 0 : x)   0 - x = (x == 0 ? 0 : -x)
+/// Its fma is a product and a sum; with a 0 in it, nothing is rounded that others' would not.
 static void avoidLiteralZeros(spirv::ModuleOp module) {
+  module.walk([](spirv::GLFmaOp op) {
+    bool hasZero = llvm::any_of(op->getOperands(), [](Value operand) {
+      std::optional<APFloat> number = getFloat(operand);
+      return number && number->isPosZero();
+    });
+    if (!hasZero)
+      return;
+    OpBuilder builder(op);
+    Value product = spirv::FMulOp::create(builder, op.getLoc(), op.getX(), op.getY());
+    op.replaceAllUsesWith(
+        spirv::FAddOp::create(builder, op.getLoc(), product, op.getZ()).getResult());
+    op.erase();
+  });
   module.walk([&](Operation *op) {
     if (!isa<spirv::FMulOp, spirv::FDivOp, spirv::FAddOp, spirv::FSubOp>(op))
       return;
@@ -137,6 +151,41 @@ static void avoidLiteralZeros(spirv::ModuleOp module) {
       Value isZero = spirv::FOrdEqualOp::create(builder, loc, other, zero);
       made = spirv::SelectOp::create(builder, loc, isZero, zero, ofLeft ? negate(other) : other);
     }
+    op->getResult(0).replaceAllUsesWith(made);
+    op->erase();
+  });
+}
+
+/// Mesa's llvmpipe compares 64-bit numbers made of 32 bits with a constant by halves, and
+/// wrongly: it takes 0 < 1 for false. Signed comparisons therefore become unsigned ones
+/// of numbers whose sign is flipped.
+static void avoidSignedComparisons(spirv::ModuleOp module) {
+  module.walk([&](Operation *op) {
+    if (!isa<spirv::SLessThanOp, spirv::SLessThanEqualOp, spirv::SGreaterThanOp,
+             spirv::SGreaterThanEqualOp>(op))
+      return;
+    Type type = op->getOperand(0).getType();
+    Type element = getElementTypeOrSelf(type);
+    if (element.getIntOrFloatBitWidth() != 64)
+      return;
+    OpBuilder builder(op);
+    Location loc = op->getLoc();
+    Attribute sign = builder.getIntegerAttr(element, APInt::getSignMask(64));
+    if (auto vector = dyn_cast<VectorType>(type))
+      sign = DenseElementsAttr::get(vector, sign);
+    Value mask = spirv::ConstantOp::create(builder, loc, type, sign);
+    auto flip = [&](unsigned operand) -> Value {
+      return spirv::BitwiseXorOp::create(builder, loc, op->getOperand(operand), mask);
+    };
+    Value lhs = flip(0), rhs = flip(1), made;
+    if (isa<spirv::SLessThanOp>(op))
+      made = spirv::ULessThanOp::create(builder, loc, lhs, rhs);
+    else if (isa<spirv::SLessThanEqualOp>(op))
+      made = spirv::ULessThanEqualOp::create(builder, loc, lhs, rhs);
+    else if (isa<spirv::SGreaterThanOp>(op))
+      made = spirv::UGreaterThanOp::create(builder, loc, lhs, rhs);
+    else
+      made = spirv::UGreaterThanEqualOp::create(builder, loc, lhs, rhs);
     op->getResult(0).replaceAllUsesWith(made);
     op->erase();
   });
@@ -298,6 +347,7 @@ FailureOr<SmallVector<uint32_t>> SpirvEmitter::emit(gpu::GPUModuleOp module,
   if (failed(runPipeline(pipeline, result)))
     return failure();
   avoidLiteralZeros(result);
+  avoidSignedComparisons(result);
   markExact(result);
   keepLoopsRolled(result);
   widenBarriers(result);

@@ -411,14 +411,45 @@ def test_special_values_in_the_code(weir, bits, size):
     """A driver may know an operation by its constant, and take it for one of finite numbers."""
     special = [0.0, -0.0, 1.0, -2.0, numpy.inf, -numpy.inf, numpy.nan]
     infinite, nan = ("0x7F800000", "0x7FC00000") if bits == 32 else ("0x7FF0000000000000", "0x7FF8000000000000")
-    type, body, results = f"tensor<{size}xf{bits}>", "", []
+    type, results = f"tensor<{size}xf{bits}>", []
+    body = f"  %one = arith.constant dense<1.0> : {type}\n"
     for i, literal in enumerate(["0.0", "-0.0", "1.0", infinite, nan]):
         body += f"  %c{i} = arith.constant dense<{literal}> : {type}\n"
         for op in "divf", "mulf", "addf", "subf", "maximumf":
             for lhs, rhs in (f"%c{i}", "%x"), ("%x", f"%c{i}"):
                 results.append(f"%r{len(results)}")
                 body += f"  {results[-1]} = arith.{op} {lhs}, {rhs} : {type}\n"
+        for operands in f"%c{i}, %x, %x", f"%x, %c{i}, %x", f"%x, %x, %c{i}", f"%x, %one, %c{i}":
+            results.append(f"%r{len(results)}")
+            body += f"  {results[-1]} = math.fma {operands} : {type}\n"
     artifact = weir.compile_text(f"func.func @f(%x: {type}) -> ({', '.join([type] * len(results))}) {{\n{body}"
                                  f"  return {', '.join(results)} : {', '.join([type] * len(results))}\n}}\n", "a", "--target=vulkan")
     save_file({"arg0": numpy.resize(numpy.array(special, f"f{bits // 8}"), size)}, weir.folder / "in.safetensors")
     compare_specials(weir, artifact)
+
+
+@pytest.mark.parametrize("number", ["i8", "i16", "i32"])
+def test_wide_comparisons_in_the_code(weir, number):
+    """A driver may compare what was narrow with a constant in halves."""
+    wide, bits, body, results = "tensor<9xi64>", int(number[1:]), "", []
+    for conversion in "extsi", "extui":
+        body += f"  %{conversion} = arith.{conversion} %x : tensor<9x{number}> to {wide}\n"
+    for i, constant in enumerate([0, 1, -1, 2**(bits - 1) - 1, -2**(bits - 1), 2**(bits - 1), 2**40]):
+        body += f"  %c{i} = arith.constant dense<{constant}> : {wide}\n"
+        for predicate in "eq", "slt", "sle", "sgt", "sge", "ult":
+            for operands in f"%extsi, %c{i}", f"%c{i}, %extsi", f"%extui, %c{i}":
+                results.append(f"%r{len(results)}")
+                body += f"  {results[-1]} = arith.cmpi {predicate}, {operands} : {wide}\n"
+    types = ", ".join(["tensor<9xi1>"] * len(results))
+    artifact = weir.compile_text(f"func.func @f(%x: tensor<9x{number}>) -> ({types}) {{\n{body}"
+                                 f"  return {', '.join(results)} : {types}\n}}\n", "a", "--target=vulkan")
+    values = [0, 1, -1, 2, -2, 5, 2**(bits - 1) - 1, -2**(bits - 1), -2**(bits - 1) + 1]
+    save_file({"arg0": numpy.array(values, f"i{bits // 8}")}, weir.folder / "in.safetensors")
+    for device in "vulkan", "sim":
+        weir.run("run", artifact, f"--device={device}", "--input=in.safetensors", f"--output={device}.safetensors")
+    weir.run("run", artifact, "--device=reference", "--input=in.safetensors", "--output=reference.safetensors")
+    wanted = load_file(weir.folder / "reference.safetensors")
+    assert len(wanted) == 126 and 50 < sum(w.sum() > 0 for w in wanted.values())
+    for device in "vulkan", "sim":
+        found = load_file(weir.folder / f"{device}.safetensors")
+        assert [name for name in wanted if (found[name] != wanted[name]).any()] == [], device
