@@ -204,8 +204,7 @@ LogicalResult FormKernels::normalize(func::FuncOp function) {
       return op->emitOpError("has no generic form, so no kernel computes it");
     setAlone(*generic, isAlone);
   }
-  if (failed(moveReshapes(function)))
-    return failure();
+  moveReshapes(function);
   inlineOuterProducts(function, rewriter);
   RewritePatternSet patterns(&getContext());
   linalg::populateElementwiseOpsFusionPatterns(patterns, [](OpOperand *operand) {

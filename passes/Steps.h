@@ -31,7 +31,7 @@ void repeatScalars(mlir::linalg::GenericOp op);
 
 /// Lets ops on both sides of a reshape have the same loops, where one kernel may then
 /// compute both: part of weir-form-kernels. Structured ops must be `linalg.generic`.
-mlir::LogicalResult moveReshapes(mlir::func::FuncOp function);
+void moveReshapes(mlir::func::FuncOp function);
 
 /// weir-schedule: in the program's order, or one for which fewer bytes are live.
 mlir::LogicalResult scheduleCommands(mlir::func::FuncOp function, Effects &effects, Views &views,

@@ -6,6 +6,8 @@
 
 #include "Number.h"
 
+#include "mlir/IR/Matchers.h"
+
 using namespace mlir;
 using namespace weir::autodiff;
 using arith::CmpFPredicate;
@@ -22,9 +24,20 @@ static void subf(arith::SubFOp op, Number g, Numbers &numbers) {
   numbers.add(op.getRhs(), [&] { return -g; });
 }
 
+/// Where nothing flows, nothing does by a factor that the text has infinite either: front
+/// ends multiply by infinity for all elements, and choose that for few.
+static Number scale(Number g, Number factor) {
+  Number product = g * factor;
+  APFloat constant(0.0);
+  if (!matchPattern(factor.get(), m_ConstantFloat(&constant)) || constant.isFinite())
+    return product;
+  Number zero = g.constant(0);
+  return zero.where(CmpFPredicate::OEQ, g, zero, product);
+}
+
 static void mulf(arith::MulFOp op, Number g, Numbers &numbers) {
-  numbers.add(op.getLhs(), [&] { return g * numbers(op.getRhs()); });
-  numbers.add(op.getRhs(), [&] { return g * numbers(op.getLhs()); });
+  numbers.add(op.getLhs(), [&] { return scale(g, numbers(op.getRhs())); });
+  numbers.add(op.getRhs(), [&] { return scale(g, numbers(op.getLhs())); });
 }
 
 static void divf(arith::DivFOp op, Number g, Numbers &numbers) {

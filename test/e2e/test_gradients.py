@@ -378,15 +378,22 @@ def test_ties_kinks_and_nans(weir):
     cases = [("absf", "%y = math.absf %a : f64", 1), ("maximumf", "%y = arith.maximumf %a, %b : f64", 2),
              ("minimumf", "%y = arith.minimumf %a, %b : f64", 2), ("maxnumf", "%y = arith.maxnumf %a, %b : f64", 2),
              ("minnumf", "%y = arith.minnumf %a, %b : f64", 2), ("floor", "%y = math.floor %a : f64", 1),
-             ("copysign", "%y = math.copysign %a, %b : f64", 2)]
+             ("copysign", "%y = math.copysign %a, %b : f64", 2),
+             ("infinite", """%infinity = arith.constant 0x7FF0000000000000 : f64
+    %one = arith.constant 1.0 : f64
+    %end = arith.cmpf oeq, %a, %one : f64
+    %far = arith.mulf %infinity, %a : f64
+    %square = arith.mulf %a, %a : f64
+    %y = arith.select %end, %far, %square : f64""", 1)]
     nan = numpy.nan
     inputs = {"absf.a": [0.0, -0.0, -3.0, 2.0], "floor.a": [1.0, 0.0, -2.0, nan],
-              "copysign.a": [0.0, -2.0, 2.0, -0.0], "copysign.b": [1.0, -3.0, -0.0, 2.0]}
+              "copysign.a": [0.0, -2.0, 2.0, -0.0], "copysign.b": [1.0, -3.0, -0.0, 2.0], "infinite.a": [2.0, -3.0, 0.0, 1.0]}
     for name in ["maximumf", "minimumf", "maxnumf", "minnumf"]:
         inputs |= {f"{name}.a": [2.0, nan, 1.0, nan], f"{name}.b": [2.0, 1.0, nan, nan]}
     inputs |= {f"cotangent.result{i}": numpy.ones(4) for i in range(len(cases))}
     found = gradients(weir, pointwise(cases, 4), inputs, "--device=reference")
-    expected = {"absf.a": [0, 0, -1, 1], "floor.a": [0, 0, 0, 0], "copysign.a": [0, 1, -1, 0], "copysign.b": [0] * 4}
+    expected = {"absf.a": [0, 0, -1, 1], "floor.a": [0, 0, 0, 0], "copysign.a": [0, 1, -1, 0], "copysign.b": [0] * 4,
+                "infinite.a": [4, -6, 0, numpy.inf]}
     for name in ["maximumf", "minimumf"]:
         expected |= {f"{name}.a": [0.5, 1, 1, 1], f"{name}.b": [0.5, 1, 1, 1]}
     for name in ["maxnumf", "minnumf"]:
