@@ -159,6 +159,27 @@ static linalg::GenericOp dropUnits(linalg::GenericOp op, IRRewriter &rewriter) {
   return cast<linalg::GenericOp>(result->resultOp);
 }
 
+/// The ops that direct edges join to one that must keep dimensions of size 1: without
+/// their own, a reshape would come between.
+static DenseSet<Operation *> findKeepers(Block &block) {
+  DenseSet<Operation *> keepers;
+  SmallVector<Operation *> open;
+  auto add = [&](Operation *op) {
+    if (computes(op) && getOpShape(op) != OpShape::Contraction && keepers.insert(op).second)
+      open.push_back(op);
+  };
+  for (auto op : block.getOps<linalg::GenericOp>())
+    if (!mayChangeLoops(op))
+      add(op);
+  while (!open.empty()) {
+    Operation *op = open.pop_back_val();
+    for (Value operand : op->getOperands())
+      add(operand.getDefiningOp());
+    llvm::for_each(op->getUsers(), add);
+  }
+  return keepers;
+}
+
 /// Whether a reshape does more than to add or drop dimensions of size 1.
 static bool changesLoops(Operation *reshape) {
   SmallVector<int64_t> shapes[2];
@@ -216,6 +237,7 @@ void weir::moveReshapes(func::FuncOp function) {
   MLIRContext *context = function.getContext();
   IRRewriter rewriter(context);
   Epilogues epilogues;
+  DenseSet<Operation *> keepers = findKeepers(function.getBody().front());
   for (Operation &next : llvm::make_early_inc_range(function.getBody().front())) {
     Operation *op = &next;
     epilogues.add(op);
@@ -235,7 +257,7 @@ void weir::moveReshapes(func::FuncOp function) {
     if (!isContraction && epilogues.isKeptAway(op))
       isEpilogue = bool(changed = collapse(generic, epilogues, rewriter));
     if (!isEpilogue)
-      changed = dropUnits(generic, rewriter);
+      changed = keepers.contains(op) ? generic : dropUnits(generic, rewriter);
     epilogues.add(changed, isEpilogue);
     for (Operation *reshape : changed->getUsers())
       epilogues.add(reshape);
