@@ -13,7 +13,6 @@
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
-#include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "weir/Kernels/Domain.h"
@@ -101,20 +100,11 @@ template <typename Op> static LogicalResult foldReshapes(Op reshape, PatternRewr
   Operation *before = reshape.getSrc().getDefiningOp();
   if (!isReshape(before))
     return failure();
-  Value source = before->getOperand(0);
-  auto from = cast<RankedTensorType>(source.getType());
-  auto to = cast<RankedTensorType>(reshape.getResult().getType());
-  if (from == to) {
-    rewriter.replaceOp(reshape, source);
-    return success();
-  }
-  auto groups = getReassociationIndicesForReshape(from, to);
-  if (!groups)
+  auto type = cast<RankedTensorType>(reshape.getResult().getType());
+  Value made = createReshape(rewriter, reshape.getLoc(), type, before->getOperand(0));
+  if (!made)
     return failure();
-  if (from.getRank() > to.getRank())
-    rewriter.replaceOpWithNewOp<tensor::CollapseShapeOp>(reshape, to, source, *groups);
-  else
-    rewriter.replaceOpWithNewOp<tensor::ExpandShapeOp>(reshape, to, source, *groups);
+  rewriter.replaceOp(reshape, made);
   return success();
 }
 

@@ -11,6 +11,8 @@
 
 #include "passes/Passes.h"
 
+#include "weir/Kernels/Domain.h"
+
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/IR/Matchers.h"
@@ -1021,12 +1023,7 @@ bool Logsumexp::match() {
 Value Logsumexp::build(OpBuilder &builder) {
   RankedTensorType type = getRowsType();
   Value rows = norm::LogsumexpOp::create(builder, root.getLoc(), type, x, uint64_t(axis));
-  if (type == root.getType())
-    return rows;
-  auto groups = *getReassociationIndicesForReshape(type, root.getType());
-  if (type.getRank() < root.getType().getRank())
-    return tensor::ExpandShapeOp::create(builder, root.getLoc(), root.getType(), rows, groups);
-  return tensor::CollapseShapeOp::create(builder, root.getLoc(), root.getType(), rows, groups);
+  return createReshape(builder, root.getLoc(), root.getType(), rows);
 }
 
 std::optional<CrossEntropy::Row> CrossEntropy::matchReduction(Term term) {

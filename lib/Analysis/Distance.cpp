@@ -499,8 +499,9 @@ void Addresses::addDigits(const Number &number, std::optional<int64_t> first, In
 bool Addresses::mayDifferBy(int64_t least, int64_t most) const {
   if (checked.overflows)
     return true;
+  const Terms others = getTerms();
   auto mayBeIn = [&](const Number *differing, int64_t divisor, Interval difference) {
-    Terms terms = getTerms();
+    Terms terms = others;
     for (const Number &number : numbers)
       addDigits(number, &number == differing ? std::optional(divisor) : std::nullopt, difference,
                 terms);

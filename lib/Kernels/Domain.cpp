@@ -12,6 +12,7 @@
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -247,6 +248,18 @@ std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, int64_t
 
 bool weir::isReshape(Operation *op) {
   return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
+}
+
+Value weir::createReshape(OpBuilder &builder, Location loc, RankedTensorType type, Value source) {
+  auto from = cast<RankedTensorType>(source.getType());
+  if (from == type)
+    return source;
+  auto groups = getReassociationIndicesForReshape(from, type);
+  if (!groups)
+    return {};
+  if (from.getRank() > type.getRank())
+    return tensor::CollapseShapeOp::create(builder, loc, type, source, *groups);
+  return tensor::ExpandShapeOp::create(builder, loc, type, source, *groups);
 }
 
 Value weir::stripReshapes(Value tensor) {

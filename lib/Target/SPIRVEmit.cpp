@@ -87,13 +87,22 @@ static std::optional<APFloat> getFloat(Value value) {
   return number ? std::optional(number.getValue()) : std::nullopt;
 }
 
+/// A constant of which every element is `element`.
+static Value createConstant(OpBuilder &builder, Location loc, Type type, TypedAttr element) {
+  Attribute value = element;
+  if (auto vector = dyn_cast<VectorType>(type))
+    value = DenseElementsAttr::get(vector, value);
+  return spirv::ConstantOp::create(builder, loc, type, value);
+}
+
 /// Mesa's llvmpipe knows products, quotients, sums and differences by an operand that is
 /// the constant 0: it takes x * 0 and 0 / x for 0, x + 0 for x, 0 - x for -x, and x / 0 for
 /// nothing at all, though told to preserve infinities, NaN and the sign of zero. So these
 /// are written otherwise, the same bit by bit but for what NaN carry:
 ///   x * 0 = -x * -0   0 / x = -0 / -x   x / 0 = x * inf
 ///   x + 0 = x - -0 = (x == 0 ? 0 : x)   0 - x = (x == 0 ? 0 : -x)
-/// Its fma is a product and a sum; with a 0 in it, nothing is rounded that others' would not.
+/// Its fma is a product and a sum, and so are those with a literal 0, whose sum rounds nothing:
+/// only the sign differs from a true fma's where a product underflows to nothing and 0 is added.
 static void avoidLiteralZeros(spirv::ModuleOp module) {
   module.walk([](spirv::GLFmaOp op) {
     bool hasZero = llvm::any_of(op->getOperands(), [](Value operand) {
@@ -127,13 +136,10 @@ static void avoidLiteralZeros(spirv::ModuleOp module) {
     Location loc = op->getLoc();
     Type type = op->getResult(0).getType();
     auto element = cast<FloatType>(getElementTypeOrSelf(type));
-    auto getConstant = [&](APFloat number) -> Value {
-      Attribute value = builder.getFloatAttr(element, number);
-      if (auto vector = dyn_cast<VectorType>(type))
-        value = DenseElementsAttr::get(vector, value);
-      return spirv::ConstantOp::create(builder, loc, type, value);
-    };
     const llvm::fltSemantics &semantics = element.getFloatSemantics();
+    auto getConstant = [&](APFloat number) {
+      return createConstant(builder, loc, type, builder.getFloatAttr(element, number));
+    };
     auto getZero = [&](bool isNegative) {
       return getConstant(APFloat::getZero(semantics, isNegative));
     };
@@ -170,10 +176,8 @@ static void avoidSignedComparisons(spirv::ModuleOp module) {
       return;
     OpBuilder builder(op);
     Location loc = op->getLoc();
-    Attribute sign = builder.getIntegerAttr(element, APInt::getSignMask(64));
-    if (auto vector = dyn_cast<VectorType>(type))
-      sign = DenseElementsAttr::get(vector, sign);
-    Value mask = spirv::ConstantOp::create(builder, loc, type, sign);
+    Value mask =
+        createConstant(builder, loc, type, builder.getIntegerAttr(element, APInt::getSignMask(64)));
     auto flip = [&](unsigned operand) -> Value {
       return spirv::BitwiseXorOp::create(builder, loc, op->getOperand(operand), mask);
     };

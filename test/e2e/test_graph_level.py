@@ -389,12 +389,18 @@ def test_special_values(weir):
     assert numpy.isnan(found["result0"]).sum() > 10
 
 
-def compare_specials(weir, artifact):
-    """Vulkan's and the simulator's numbers are the reference's, with the signs of zeros."""
+def run_everywhere(weir, artifact):
+    """The results on each device, of what in.safetensors holds."""
     found = {}
     for device in "vulkan", "reference", "sim":
         weir.run("run", artifact, f"--device={device}", "--input=in.safetensors", "--output=out.safetensors")
         found[device] = load_file(weir.folder / "out.safetensors")
+    return found
+
+
+def compare_specials(weir, artifact):
+    """Vulkan's and the simulator's numbers are the reference's, with the signs of zeros."""
+    found = run_everywhere(weir, artifact)
     for name, wanted in found["reference"].items():
         for device in "vulkan", "sim":
             other = found[device][name]
@@ -445,11 +451,8 @@ def test_wide_comparisons_in_the_code(weir, number):
                                  f"  return {', '.join(results)} : {types}\n}}\n", "a", "--target=vulkan")
     values = [0, 1, -1, 2, -2, 5, 2**(bits - 1) - 1, -2**(bits - 1), -2**(bits - 1) + 1]
     save_file({"arg0": numpy.array(values, f"i{bits // 8}")}, weir.folder / "in.safetensors")
-    for device in "vulkan", "sim":
-        weir.run("run", artifact, f"--device={device}", "--input=in.safetensors", f"--output={device}.safetensors")
-    weir.run("run", artifact, "--device=reference", "--input=in.safetensors", "--output=reference.safetensors")
-    wanted = load_file(weir.folder / "reference.safetensors")
+    found = run_everywhere(weir, artifact)
+    wanted = found.pop("reference")
     assert len(wanted) == 126 and 50 < sum(w.sum() > 0 for w in wanted.values())
-    for device in "vulkan", "sim":
-        found = load_file(weir.folder / f"{device}.safetensors")
-        assert [name for name in wanted if (found[name] != wanted[name]).any()] == [], device
+    for device, results in found.items():
+        assert [name for name in wanted if (results[name] != wanted[name]).any()] == [], device

@@ -41,6 +41,11 @@ mlir::AffineMap getAccessMap(mlir::linalg::GenericOp op, mlir::OpOperand *operan
 /// Whether `op` is a reshape, which moves no bytes; null is none.
 bool isReshape(mlir::Operation *op);
 
+/// Reshapes `source` to `type`, with which it shares its elements; null where no single
+/// `expand_shape` or `collapse_shape` does it. Makes nothing then.
+mlir::Value createReshape(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
+                          mlir::Value source);
+
 /// What a tensor is a reshape of.
 mlir::Value stripReshapes(mlir::Value tensor);
 
