@@ -54,6 +54,8 @@ private:
     OpShape shape = getOpShape(op);
     if (isReshape(op))
       return {place.level, false};
+    if (shape == OpShape::Free)
+      return {};
     if (shape != OpShape::Pointwise)
       return {place.level + 1, shape == OpShape::Contraction};
     return place;
@@ -137,6 +139,13 @@ static SmallVector<unsigned> getSpareLoops(linalg::GenericOp op) {
   return spare;
 }
 
+static bool keepsUnits(linalg::GenericOp op) {
+  SmallVector<unsigned> spare = getSpareLoops(op);
+  return llvm::any_of(llvm::enumerate(op.getStaticLoopRanges()), [&](auto loop) {
+    return loop.value() == 1 && !llvm::is_contained(spare, loop.index());
+  });
+}
+
 /// The op without those, and without dimensions of size 1 in what it reads and writes.
 static linalg::GenericOp dropUnits(linalg::GenericOp op, IRRewriter &rewriter) {
   linalg::ControlDropUnitDims options;
@@ -159,7 +168,7 @@ static DenseSet<Operation *> findKeepers(Block &block) {
       open.push_back(op);
   };
   for (auto op : block.getOps<linalg::GenericOp>())
-    if (!mayChangeLoops(op))
+    if (!mayChangeLoops(op) || keepsUnits(op))
       add(op);
   while (!open.empty()) {
     Operation *op = open.pop_back_val();
@@ -248,6 +257,9 @@ void weir::moveReshapes(func::FuncOp function) {
       isEpilogue = bool(changed = collapse(generic, epilogues, rewriter));
     if (!isEpilogue)
       changed = keepers.contains(op) ? generic : dropUnits(generic, rewriter);
+    for (Value operand : changed->getOperands())
+      if (isReshape(operand.getDefiningOp()))
+        epilogues.add(operand.getDefiningOp());
     epilogues.add(changed, isEpilogue);
     for (Operation *reshape : changed->getUsers())
       epilogues.add(reshape);

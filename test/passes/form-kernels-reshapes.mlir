@@ -93,6 +93,62 @@ func.func @row(%x: tensor<12x7xf32>) -> tensor<3x4x1x7xf32> {
 
 // -----
 
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#part = affine_map<(d0, d1, d2) -> (d0, d1 + 3, d2)>
+
+// Dimensions of size 1 stay where a neighbour keeps them, such as one that reads a slice.
+// CHECK-LABEL: func @behind_slice
+// CHECK:         schedule.kernel "map_4x7"(%arg0) : (tensor<1x9x7xf32>) -> tensor<1x4x7xf32>
+// CHECK-NOT:     schedule.kernel
+func.func @behind_slice(%x: tensor<1x9x7xf32>) -> tensor<1x4x7xf32> {
+  %e = tensor.empty() : tensor<1x4x7xf32>
+  %0 = linalg.generic {indexing_maps = [#part, #id], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : tensor<1x9x7xf32>) outs(%e : tensor<1x4x7xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %y = math.cos %a : f32
+    linalg.yield %y : f32
+  } -> tensor<1x4x7xf32>
+  %1 = linalg.exp ins(%0 : tensor<1x4x7xf32>) outs(%e : tensor<1x4x7xf32>) -> tensor<1x4x7xf32>
+  %2 = linalg.tanh ins(%1 : tensor<1x4x7xf32>) outs(%e : tensor<1x4x7xf32>) -> tensor<1x4x7xf32>
+  return %2 : tensor<1x4x7xf32>
+}
+
+// -----
+
+// So does one that reduces nothing else.
+// CHECK-LABEL: func @of_one
+// CHECK:         schedule.kernel "row_4"(%{{.*}}) : (tensor<4x1xf32>) -> tensor<4x1xf32>
+// CHECK-NOT:     schedule.kernel
+func.func @of_one(%x: tensor<4x1xf32>) -> tensor<4x1xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x1xf32>
+  %f = tensor.empty() : tensor<4xf32>
+  %0 = linalg.exp ins(%x : tensor<4x1xf32>) outs(%e : tensor<4x1xf32>) -> tensor<4x1xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%f : tensor<4xf32>) -> tensor<4xf32>
+  %1 = linalg.reduce ins(%0 : tensor<4x1xf32>) outs(%init : tensor<4xf32>) dimensions = [1]
+    (%a: f32, %b: f32) {
+      %s = arith.addf %a, %b : f32
+      linalg.yield %s : f32
+    }
+  %2 = linalg.broadcast ins(%1 : tensor<4xf32>) outs(%e : tensor<4x1xf32>) dimensions = [1]
+  %3 = linalg.sub ins(%0, %2 : tensor<4x1xf32>, tensor<4x1xf32>) outs(%e : tensor<4x1xf32>) -> tensor<4x1xf32>
+  return %3 : tensor<4x1xf32>
+}
+
+// -----
+
+// The twin: elsewhere they go.
+// CHECK-LABEL: func @behind_argument
+// CHECK:         schedule.kernel "map_4x7"(%{{.*}}) : (tensor<4x7xf32>) -> tensor<4x7xf32>
+// CHECK-NOT:     schedule.kernel
+func.func @behind_argument(%x: tensor<1x4x7xf32>) -> tensor<1x4x7xf32> {
+  %e = tensor.empty() : tensor<1x4x7xf32>
+  %1 = linalg.exp ins(%x : tensor<1x4x7xf32>) outs(%e : tensor<1x4x7xf32>) -> tensor<1x4x7xf32>
+  %2 = linalg.tanh ins(%1 : tensor<1x4x7xf32>) outs(%e : tensor<1x4x7xf32>) -> tensor<1x4x7xf32>
+  return %2 : tensor<1x4x7xf32>
+}
+
+// -----
+
 #channel = affine_map<(b, t, c) -> (c)>
 #id = affine_map<(b, t, c) -> (b, t, c)>
 
