@@ -13,11 +13,10 @@
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/DialectConversion.h"
+#include "weir/Kernels/Domain.h"
 
 namespace weir {
 #define GEN_PASS_DEF_NORMALIZEGRAPHPASS
@@ -210,127 +209,25 @@ static LogicalResult generalizeElementwise(func::FuncOp function) {
   return applyPartialConversion(function, target, std::move(patterns));
 }
 
-//===----------------------------------------------------------------------===//
-// Tables of places
-//===----------------------------------------------------------------------===//
-
-/// The elements of a constant of integers, or nothing.
-static std::optional<SmallVector<APInt>> getIntegers(Value tensor) {
-  Attribute constant;
-  if (!matchPattern(tensor, m_Constant(&constant)))
-    return std::nullopt;
-  if (auto dense = dyn_cast<DenseIntElementsAttr>(constant))
-    return llvm::to_vector(dense.getValues<APInt>());
-  auto resource = dyn_cast<DenseI64ResourceElementsAttr>(constant);
-  std::optional<ArrayRef<int64_t>> numbers = resource ? resource.tryGetAsArrayRef() : std::nullopt;
-  if (!numbers)
-    return std::nullopt;
-  return llvm::map_to_vector(*numbers, [](int64_t number) { return APInt(64, uint64_t(number)); });
+/// What is known of a tensor by its type is a constant.
+static void foldSize(Operation *op) {
+  OpBuilder builder(op);
+  SmallVector<Value> known;
+  if (isa<tensor::DimOp, tensor::RankOp>(op) && succeeded(builder.tryFold(op, known))) {
+    op->getResult(0).replaceAllUsesWith(known.front());
+    op->erase();
+  }
 }
 
-namespace {
-/// Computes what a body does with constants alone.
-class PlaceReader {
-public:
-  explicit PlaceReader(linalg::GenericOp op) : op(op) {}
-
-  /// Reads the tables, or says that not all operands of integers are such.
-  bool readTables();
-  /// The place of `extract` at the point of these loops, or nothing.
-  std::optional<SmallVector<int64_t>> getPlace(tensor::ExtractOp extract, ArrayRef<int64_t> loops);
-
-private:
-  linalg::GenericOp op;
-  SmallVector<SmallVector<APInt>> tables; // of inputs
-};
-} // namespace
-
-bool PlaceReader::readTables() {
-  for (OpOperand *input : op.getDpsInputOperands()) {
-    std::optional<SmallVector<APInt>> table = getIntegers(input->get());
-    if (!table || !op.getMatchingIndexingMap(input).isProjectedPermutation())
-      return false;
-    tables.push_back(std::move(*table));
-  }
-  return true;
-}
-
-std::optional<SmallVector<int64_t>> PlaceReader::getPlace(tensor::ExtractOp extract,
-                                                          ArrayRef<int64_t> loops) {
-  Builder b(op.getContext());
-  DenseMap<Value, Attribute> known;
-  for (auto [input, table] : llvm::zip_equal(op.getDpsInputOperands(), tables)) {
-    SmallVector<int64_t> at = op.getMatchingIndexingMap(input).compose(loops);
-    auto type = cast<RankedTensorType>(input->get().getType());
-    known[op.getMatchingBlockArgument(input)] = b.getIntegerAttr(
-        type.getElementType(), table[linearize(at, computeSuffixProduct(type.getShape()))]);
-  }
-  auto get = [&](Value value) -> Attribute {
-    Attribute constant = known.lookup(value);
-    if (!constant)
-      matchPattern(value, m_Constant(&constant));
-    return constant;
-  };
-  for (Operation &inner : op.getBody()->without_terminator()) {
-    if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
-      known[index] = b.getIndexAttr(loops[index.getDim()]);
-      continue;
-    }
-    if (&inner == extract || inner.getNumResults() != 1 || isa<arith::ConstantOp>(inner))
-      continue;
-    SmallVector<Attribute> operands = llvm::map_to_vector(inner.getOperands(), get);
-    SmallVector<OpFoldResult> results;
-    if (llvm::is_contained(operands, Attribute()) || failed(inner.fold(operands, results)) ||
-        results.size() != 1)
-      return std::nullopt;
-    auto value = dyn_cast<Value>(results.front());
-    known[inner.getResult(0)] = value ? get(value) : cast<Attribute>(results.front());
-  }
-  SmallVector<int64_t> place;
-  for (Value index : extract.getIndices()) {
-    auto number = dyn_cast_or_null<IntegerAttr>(get(index));
-    if (!number)
-      return std::nullopt;
-    place.push_back(number.getInt());
-  }
-  return place;
-}
-
-/// A gather whose places are constants, and that reads all elements in their order, is
-/// a reshape: torch finds a group norm's groups in tables.
-static void replaceByReshape(IRRewriter &rewriter, linalg::GenericOp op) {
-  constexpr int64_t most = 1 << 14; // points, which are all computed
-  if (op.getNumReductionLoops() || op->getNumResults() != 1 || op.getNumLoops() == 0)
+/// A shape that is given as numbers is the result's.
+static void simplify(tensor::ReshapeOp op) {
+  auto from = dyn_cast<RankedTensorType>(op.getSource().getType());
+  auto to = dyn_cast<RankedTensorType>(op.getType());
+  if (!isStatic(from) || !isStatic(to))
     return;
-  auto extract = op.getBody()->getTerminator()->getOperand(0).getDefiningOp<tensor::ExtractOp>();
-  auto type = dyn_cast<RankedTensorType>(op.getResult(0).getType());
-  if (!extract || extract->getBlock() != op.getBody() || !isStatic(type) ||
-      !isStatic(extract.getTensor().getType()) || type.getNumElements() > most ||
-      type.getNumElements() == 0 || !op.getIndexingMapsArray().back().isIdentity())
-    return;
-  RankedTensorType source = extract.getTensor().getType();
-  PlaceReader reader(op);
-  if (source.getNumElements() != type.getNumElements() || !reader.readTables())
-    return;
-  SmallVector<int64_t> strides = computeSuffixProduct(type.getShape());
-  SmallVector<int64_t> sourceStrides = computeSuffixProduct(source.getShape());
-  for (int64_t number = 0; number < type.getNumElements(); ++number) {
-    auto place = reader.getPlace(extract, delinearize(number, strides));
-    if (!place || linearize(*place, sourceStrides) != number)
-      return;
-  }
-  rewriter.setInsertionPoint(op);
-  Value value = extract.getTensor();
-  auto flat = RankedTensorType::get({type.getNumElements()}, type.getElementType());
-  auto all = [](RankedTensorType tensor) {
-    return SmallVector<ReassociationIndices>{
-        llvm::to_vector(llvm::seq<int64_t>(0, tensor.getRank()))};
-  };
-  if (source.getRank() > 1)
-    value = tensor::CollapseShapeOp::create(rewriter, op.getLoc(), flat, value, all(source));
-  if (type.getRank() > 1)
-    value = tensor::ExpandShapeOp::create(rewriter, op.getLoc(), type, value, all(type));
-  rewriter.replaceOp(op, value);
+  OpBuilder builder(op);
+  op.getResult().replaceAllUsesWith(weir::createReshapes(builder, op.getLoc(), to, op.getSource()));
+  op.erase();
 }
 
 void NormalizeGraph::runOnOperation() {
@@ -350,6 +247,8 @@ void NormalizeGraph::runOnOperation() {
         if (Type type = inferType(result); isStatic(type))
           result.setType(type);
   }
+  getOperation().walk(foldSize);
+  getOperation().walk(simplify);
   getOperation().walk([&](cf::AssertOp op) { erased.push_back(op); });
   getOperation().walk([](tensor::PadOp op) { generate(op); });
   IRRewriter rewriter(&getContext());
@@ -369,7 +268,6 @@ void NormalizeGraph::runOnOperation() {
   getOperation().walk(dropEmpty);
   for (Operation *op : llvm::reverse(erased))
     op->erase();
-  getOperation().walk([&](linalg::GenericOp op) { replaceByReshape(rewriter, op); });
   if (failed(generalizeElementwise(getOperation())))
     signalPassFailure();
 }

@@ -9,10 +9,33 @@ include "mlir/Pass/PassBase.td"
 // graph, gradient
 //===----------------------------------------------------------------------===//
 
+def FoldGathersPass : Pass<"weir-fold-gathers", "mlir::func::FuncOp"> {
+  let summary = "Turns gathers that read all elements in their order into reshapes.";
+  let description = [{
+    Torch's decomposition of group norm finds its groups by tables of constants.
+    Places are computed from them and from the loops, of results of up to 65,536
+    elements; what is out of range, or read in another order, stays a gather.
+
+    Example: before and after, where %places holds 0, 1, 2 and 3.
+    ```mlir
+    %y = linalg.generic {...} ins(%places : tensor<4xi64>) outs(%e : tensor<4xf32>) {
+    ^bb0(%in: i64, %out: f32):
+      %i = arith.index_cast %in : i64 to index
+      %v = tensor.extract %x[%c0, %i] : tensor<1x4xf32>
+      linalg.yield %v : f32
+    } -> tensor<4xf32>
+    ```
+    ```mlir
+    %y = tensor.collapse_shape %x [[0, 1]] : tensor<1x4xf32> into tensor<4xf32>
+    ```
+  }];
+  let dependentDialects = ["mlir::linalg::LinalgDialect", "mlir::tensor::TensorDialect"];
+}
+
 def RaiseNormsPass : Pass<"weir-raise-norms", "mlir::func::FuncOp"> {
   let summary = "Turns decomposed norms and losses into `norm` ops.";
   let description = [{
-    Recognises LayerNorm, RMSNorm, softmax, its logarithm, logsumexp and
+    Recognises LayerNorm, group norm, RMSNorm, softmax, its logarithm, logsumexp and
     cross-entropy (each reduction, ignored targets, smoothed labels) by what their
     elements are computed from, whatever ops and reshapes spell it. Statistics
     that were in f64 become f32 in two passes; an assertion that a target is a

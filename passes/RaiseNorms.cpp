@@ -14,6 +14,7 @@
 #include "weir/Kernels/Domain.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
@@ -44,11 +45,33 @@ struct Term {
   bool isElement() const { return coords != nullptr; }
 };
 
-/// A place along a dimension: a free or bound variable, or the value of a term.
-/// Dimensions of size 1 have only one place, variable 0.
+/// `(variable / below) % size`, of a variable of `below * size * above` values.
+struct Digit {
+  int64_t variable, below, size, above;
+
+  bool operator==(const Digit &) const = default;
+};
+
+/// Digits, the most significant first, as one number; what follows on in a variable is one
+/// digit.
+struct Digits : SmallVector<Digit, 2> {
+  using SmallVector::SmallVector;
+
+  void add(Digit digit);
+  /// Takes the most significant digits, of `size` values; nothing where none end there.
+  std::optional<Digits> takeFront(int64_t size);
+};
+
+/// A place along a dimension: a free or bound variable, digits of such, or the value of a
+/// term. Dimensions of size 1 have only one place, variable 0.
 struct Coord {
-  int64_t variable = 0;
+  int64_t variable = 0; ///< -1: it is no one variable
   Term computed;
+  Digits digits; ///< unless it is computed
+
+  Coord() = default;
+  Coord(Digits digits);
+  Coord(Term computed) : variable(-1), computed(computed) {}
 
   bool isVariable(int64_t other) const { return !computed.value && variable == other; }
 };
@@ -79,6 +102,7 @@ public:
     return size == 1 ? 0 : int64_t(sizes.size());
   }
   int64_t getSize(int64_t variable) const { return variable == 0 ? 1 : sizes[variable - 1]; }
+  Coord makeCoord(int64_t size);
 
   /// An element of `tensor` at new variables.
   Term makeElement(Value tensor);
@@ -113,6 +137,62 @@ private:
 };
 } // namespace
 
+void Digits::add(Digit digit) {
+  if (digit.size == 1)
+    return;
+  if (!empty() && back().variable == digit.variable && back().below == digit.below * digit.size)
+    digit = {digit.variable, digit.below, back().size * digit.size, back().above};
+  else
+    resize(size() + 1);
+  back() = digit;
+}
+
+std::optional<Digits> Digits::takeFront(int64_t size) {
+  Digits taken;
+  while (size != 1) {
+    if (empty() || size == 0)
+      return std::nullopt;
+    Digit digit = front();
+    erase(begin());
+    if (digit.size > size) {
+      if (digit.size % size != 0)
+        return std::nullopt;
+      int64_t rest = digit.size / size;
+      insert(begin(), {digit.variable, digit.below, rest, digit.above * size});
+      digit = {digit.variable, digit.below * rest, size, digit.above};
+    }
+    if (digit.size == 0 || size % digit.size != 0)
+      return std::nullopt;
+    taken.add(digit);
+    size /= digit.size;
+  }
+  return taken;
+}
+
+Coord::Coord(Digits number) : digits(std::move(number)) {
+  if (!digits.empty())
+    variable = digits.size() == 1 && digits[0].below == 1 && digits[0].above == 1
+                   ? digits[0].variable
+                   : -1;
+}
+
+Coord Unfolder::makeCoord(int64_t size) {
+  Digits digits;
+  digits.add({makeVariable(size), 1, size, 1});
+  return digits;
+}
+
+/// The number that the places in all dimensions are; nothing where one is computed.
+static std::optional<Digits> flatten(ArrayRef<Coord> coords) {
+  Digits all;
+  for (const Coord &coord : coords) {
+    if (coord.computed.value)
+      return std::nullopt;
+    llvm::for_each(coord.digits, [&](Digit digit) { all.add(digit); });
+  }
+  return all;
+}
+
 Term Unfolder::element(Value tensor, Coords coords) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
   for (auto [coord, size] : llvm::zip_equal(coords, shape))
@@ -124,7 +204,7 @@ Term Unfolder::element(Value tensor, Coords coords) {
 Term Unfolder::makeElement(Value tensor) {
   Coords coords;
   for (int64_t size : cast<RankedTensorType>(tensor.getType()).getShape())
-    coords.push_back({makeVariable(size), {}});
+    coords.push_back(makeCoord(size));
   return element(tensor, std::move(coords));
 }
 
@@ -165,32 +245,43 @@ std::optional<Term> Unfolder::stepIntoBody(const Term &term, linalg::GenericOp o
   return Term{op.getBody()->getTerminator()->getOperand(result), scope, nullptr};
 }
 
-/// Reshapes that only add or drop dimensions of size 1.
 std::optional<Term> Unfolder::stepThroughReshape(const Term &term) {
   Operation *op = term.value.getDefiningOp();
   auto from = cast<RankedTensorType>(op->getOperand(0).getType());
   auto to = cast<RankedTensorType>(op->getResult(0).getType());
   if (!from.hasStaticShape() || !to.hasStaticShape())
     return std::nullopt;
-  Coords kept, coords;
-  SmallVector<int64_t> keptSizes;
-  for (auto [coord, size] : llvm::zip_equal(*term.coords, to.getShape()))
-    if (size != 1) {
-      kept.push_back(coord);
-      keptSizes.push_back(size);
-    }
-  unsigned next = 0;
-  for (int64_t size : from.getShape()) {
-    if (size == 1) {
-      coords.emplace_back();
+  auto collapse = dyn_cast<tensor::CollapseShapeOp>(op);
+  ArrayRef<int64_t> sizes = collapse ? from.getShape() : to.getShape();
+  Coords coords(from.getRank());
+  for (auto [number, group] :
+       llvm::enumerate(collapse ? collapse.getReassociationIndices()
+                                : cast<tensor::ExpandShapeOp>(op).getReassociationIndices())) {
+    SmallVector<int64_t> dims;
+    llvm::copy_if(group, std::back_inserter(dims), [&](int64_t dim) { return sizes[dim] != 1; });
+    if (dims.empty())
+      continue;
+    if (dims.size() == 1) {
+      int64_t whole = int64_t(number);
+      coords[collapse ? dims[0] : whole] = (*term.coords)[collapse ? whole : dims[0]];
       continue;
     }
-    if (next == kept.size() || keptSizes[next] != size)
+    ArrayRef<Coord> own = *term.coords;
+    std::optional<Digits> digits =
+        flatten(collapse ? own[number] : own.slice(group.front(), group.size()));
+    if (!digits)
       return std::nullopt;
-    coords.push_back(kept[next++]);
+    if (!collapse) {
+      coords[number] = std::move(*digits);
+      continue;
+    }
+    for (int64_t dim : dims) {
+      std::optional<Digits> part = digits->takeFront(sizes[dim]);
+      if (!part)
+        return std::nullopt;
+      coords[dim] = std::move(*part);
+    }
   }
-  if (next != kept.size())
-    return std::nullopt;
   visited.insert(op);
   return element(op->getOperand(0), std::move(coords));
 }
@@ -248,7 +339,7 @@ std::optional<Term> Unfolder::step(const Term &term) {
       if (loop && op.getStaticLoopRanges()[loop.getDim()] == size)
         coords.push_back(term.scope->loops[loop.getDim()]);
       else
-        coords.push_back({-1, where});
+        coords.push_back(where);
     }
     if (!isa<RankedTensorType>(extract.getTensor().getType()))
       return std::nullopt;
@@ -308,7 +399,7 @@ std::optional<Reduction> Unfolder::getReduction(Term term) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   for (auto [loop, kind] : llvm::enumerate(op.getIteratorTypesArray()))
     if (kind == utils::IteratorType::reduction) {
-      (*loops)[loop] = {makeVariable(ranges[loop]), {}};
+      (*loops)[loop] = makeCoord(ranges[loop]);
       reduction.variables.push_back((*loops)[loop].variable);
     }
   visited.insert(op);
@@ -516,16 +607,18 @@ public:
   TrailingNorm(Value root, int64_t axes)
       : Matcher(getElementTypeOrSelf(root)), root(cast<TypedValue<RankedTensorType>>(root)),
         axes(axes) {
-    for (int64_t size : this->root.getType().getShape().take_back(axes))
-      count *= double(size);
+    ArrayRef<int64_t> shape = this->root.getType().getShape();
+    rows = computeProduct(shape.drop_back(axes));
+    columns = computeProduct(shape.take_back(axes));
   }
 
 protected:
   TypedValue<RankedTensorType> root;
   int64_t axes;
-  double count = 1; // of elements a row
+  int64_t rows, columns;
   SmallVector<int64_t> point;
-  Value x;
+  Digits digits; ///< of the root's elements, at the point
+  Value x, gamma;
   double eps = 0;
 
   /// The root's element, whose place is `point` from then on.
@@ -549,13 +642,22 @@ protected:
   /// reduces.
   bool isColumn(Term term, const Reduction &row);
 
-  /// `scaled * rsqrt(moment + eps)`.
-  struct Split {
-    Term scaled, moment;
+  struct Moment {
+    Term moment;
     double eps;
   };
-  /// The ways to read `term` as that, however it is spelled.
-  SmallVector<Split, 2> split(Term term);
+  /// The ways to read `term`, unless it is none, as `moment + eps`.
+  SmallVector<Moment, 2> getMoments(std::optional<Term> term);
+  /// What `term` is one by the root of.
+  std::optional<Term> matchReciprocalRoot(Term term);
+
+  /// `scaled * rsqrt(moment + eps)`.
+  struct Split : Moment {
+    Term scaled;
+  };
+  /// Whether a way to read `term` as that, however it is spelled, is accepted. A weight of
+  /// the root becomes gamma, if there is none yet.
+  bool matchSplit(Term term, function_ref<bool(const Split &)> accepts);
 };
 
 /// `(x - mean) * rsqrt(variance + eps) * gamma + beta`.
@@ -569,14 +671,51 @@ public:
                                      builder.getI64IntegerAttr(axes), builder.getF64FloatAttr(eps));
   }
 
+protected:
+  bool matchVariance(Term term);
+  bool matchMean(Term term);
+
 private:
-  Value gamma, beta;
+  Value beta;
 
   bool matchScaled(Term term);
   bool matchNormalised(Term term);
-  bool matchVariance(Term term);
   bool matchCentered(Term term, const Reduction &row);
-  bool matchMean(Term term);
+};
+
+/// `x * scale + shift`, where the scale is `rsqrt(variance + eps) * gamma` and the shift
+/// `-mean * scale + beta`, as torch's decomposition of group norm has it. The elements of a
+/// row follow on each other; a dimension may belong to several rows.
+class GroupNorm : public LayerNorm {
+public:
+  explicit GroupNorm(Value root) : LayerNorm(root, /*axes=*/0) {}
+
+  bool match();
+  Value build(OpBuilder &builder);
+
+private:
+  /// A tensor of which one element stands for all of the root's that have its place.
+  struct Factor {
+    Value tensor;  ///< null: there is none
+    AffineMap map; ///< from the root's dimensions
+
+    bool operator==(const Factor &) const = default;
+  };
+  struct Scale {
+    Factor gamma;
+    double eps;
+
+    bool operator==(const Scale &) const = default;
+  };
+  Scale scale;
+  Factor beta;
+
+  Factor findFactor(Term term);
+  std::optional<Scale> matchScale(Term term);
+  bool matchShift(Term term);
+  bool matchNegated(Term term);
+  bool matchProduct(Term lhs, Term rhs);
+  bool findRows(Term mean);
 };
 
 /// `x * rsqrt(mean(x^2) + eps) * gamma`.
@@ -592,8 +731,6 @@ public:
   }
 
 private:
-  Value gamma;
-
   bool matchNormalised(Term term);
   bool matchMeanSquare(Term term);
 };
@@ -603,6 +740,7 @@ Term TrailingNorm::makePoint() {
   Term element = unfolder.makeElement(root);
   for (const Coord &coord : *element.coords)
     point.push_back(coord.variable);
+  digits = *flatten(*element.coords);
   return element;
 }
 
@@ -620,53 +758,76 @@ Value TrailingNorm::matchWeight(Term term) {
 
 bool TrailingNorm::isColumn(Term term, const Reduction &row) {
   const Coords *place = getPlace(term, x);
-  if (!place || !isAt(ArrayRef<Coord>(*place).drop_back(axes), ArrayRef(point).drop_back(axes)))
+  std::optional<Digits> read = place ? flatten(*place) : std::nullopt;
+  Digits own = digits;
+  if (!read || read->takeFront(rows) != own.takeFront(rows))
     return false;
-  SmallVector<int64_t> read, reduced;
-  for (const Coord &coord : ArrayRef<Coord>(*place).take_back(axes)) {
-    if (coord.computed.value)
-      return false;
-    if (coord.variable != 0)
-      read.push_back(coord.variable);
-  }
-  for (int64_t variable : row.variables)
-    if (variable != 0)
-      reduced.push_back(variable);
-  llvm::sort(read);
+  SmallVector<int64_t> reduced, left;
+  for (const Digit &digit : *read)
+    left.push_back(digit.below == 1 && digit.above == 1 ? digit.variable : -1);
+  llvm::copy_if(row.variables, std::back_inserter(reduced),
+                [](int64_t variable) { return variable != 0; });
+  llvm::sort(left);
   llvm::sort(reduced);
-  return read == reduced;
+  return left == reduced;
 }
 
 std::optional<Reduction> TrailingNorm::matchMeanOf(Term term) {
   auto quotient = binary<arith::DivFOp>(skipConversions(term));
-  if (!quotient || !isFloat(quotient->second, count))
+  if (!quotient || !isFloat(quotient->second, double(columns)))
     return std::nullopt;
   return sum(skipConversions(quotient->first));
 }
 
-SmallVector<TrailingNorm::Split, 2> TrailingNorm::split(Term term) {
-  SmallVector<Split, 2> found;
-  auto add = [&](Term scaled, std::optional<Term> argument) {
-    auto terms = argument ? binary<arith::AddFOp>(skipConversions(*argument)) : std::nullopt;
-    if (!terms)
-      return;
+SmallVector<TrailingNorm::Moment, 2> TrailingNorm::getMoments(std::optional<Term> term) {
+  SmallVector<Moment, 2> found;
+  if (auto terms = term ? binary<arith::AddFOp>(skipConversions(*term)) : std::nullopt)
     for (auto [moment, shift] : {*terms, std::pair(terms->second, terms->first)})
       if (std::optional<double> eps = floatConstant(shift);
           eps && std::isfinite(*eps) && !std::signbit(*eps))
-        found.push_back({scaled, moment, *eps});
+        found.push_back({moment, *eps});
+  return found;
+}
+
+std::optional<Term> TrailingNorm::matchReciprocalRoot(Term term) {
+  term = skipConversions(term);
+  if (std::optional<Term> argument = unary<math::RsqrtOp>(term))
+    return argument;
+  auto quotient = binary<arith::DivFOp>(term);
+  return quotient && isFloat(quotient->first, 1.0)
+             ? unary<math::SqrtOp>(skipConversions(quotient->second))
+             : std::nullopt;
+}
+
+bool TrailingNorm::matchSplit(Term term, function_ref<bool(const Split &)> accepts) {
+  auto matchRoot = [&](Term scaled, std::optional<Term> argument, Value weight = {}) {
+    for (const Moment &moment : getMoments(argument))
+      if (accepts({moment, scaled})) {
+        if (weight)
+          gamma = weight;
+        return true;
+      }
+    return false;
   };
   // A square root that divides rounds otherwise, but where one way gives 0, inf
   // or NaN, so does the other.
   if (auto quotient = binary<arith::DivFOp>(term))
-    add(quotient->first, unary<math::SqrtOp>(skipConversions(quotient->second)));
-  if (auto factors = binary<arith::MulFOp>(term))
-    for (auto [scaled, rstd] : {*factors, std::pair(factors->second, factors->first)}) {
-      Term inverse = skipConversions(rstd);
-      add(scaled, unary<math::RsqrtOp>(inverse));
-      if (auto quotient = binary<arith::DivFOp>(inverse); quotient && isFloat(quotient->first, 1.0))
-        add(scaled, unary<math::SqrtOp>(skipConversions(quotient->second)));
-    }
-  return found;
+    return matchRoot(quotient->first, unary<math::SqrtOp>(skipConversions(quotient->second)));
+  auto factors = binary<arith::MulFOp>(term);
+  if (!factors)
+    return false;
+  for (auto [scaled, scale] : {*factors, std::pair(factors->second, factors->first)}) {
+    if (matchRoot(scaled, matchReciprocalRoot(scale)))
+      return true;
+    auto parts = gamma ? std::nullopt : binary<arith::MulFOp>(skipConversions(scale));
+    if (!parts)
+      continue;
+    for (auto [rstd, candidate] : {*parts, std::pair(parts->second, parts->first)})
+      if (Value weight = matchWeight(candidate))
+        if (matchRoot(scaled, matchReciprocalRoot(rstd), weight))
+          return true;
+  }
+  return false;
 }
 
 bool LayerNorm::matchMean(Term term) {
@@ -686,14 +847,12 @@ bool LayerNorm::matchVariance(Term term) {
 }
 
 bool LayerNorm::matchNormalised(Term term) {
-  for (const Split &way : split(term)) {
+  return matchSplit(term, [&](const Split &way) {
     auto difference = binary<arith::SubFOp>(way.scaled);
     eps = way.eps;
-    if (difference && (x = matchInput(difference->first)) && matchMean(difference->second) &&
-        matchVariance(way.moment))
-      return true;
-  }
-  return false;
+    return difference && (x = matchInput(difference->first)) && matchMean(difference->second) &&
+           matchVariance(way.moment);
+  });
 }
 
 bool LayerNorm::matchScaled(Term term) {
@@ -706,6 +865,143 @@ bool LayerNorm::match() {
                                       [&](Term scaled) { return matchScaled(scaled); });
 }
 
+GroupNorm::Factor GroupNorm::findFactor(Term term) {
+  Factor found;
+  for (std::optional<Term> at = term; at; at = unfolder.step(*at)) {
+    if (!at->isElement() || getElementTypeOrSelf(at->value) != type)
+      continue;
+    SmallVector<AffineExpr> places;
+    for (const Coord &coord : *at->coords) {
+      auto *dim = llvm::find_if(point, [&](int64_t own) { return coord.isVariable(own); });
+      if (coord.isVariable(0))
+        places.push_back(getAffineConstantExpr(0, type.getContext()));
+      else if (dim != point.end())
+        places.push_back(getAffineDimExpr(dim - point.begin(), type.getContext()));
+    }
+    if (places.size() == at->coords->size())
+      found = {at->value, AffineMap::get(point.size(), 0, places, type.getContext())};
+  }
+  return found;
+}
+
+bool GroupNorm::findRows(Term mean) {
+  auto quotient = binary<arith::DivFOp>(skipConversions(mean));
+  std::optional<Reduction> row = quotient ? sum(skipConversions(quotient->first)) : std::nullopt;
+  if (!row)
+    return false;
+  columns = 1;
+  for (int64_t variable : row->variables)
+    columns *= unfolder.getSize(variable);
+  if (columns <= 1 || root.getType().getNumElements() % columns != 0)
+    return false;
+  rows = root.getType().getNumElements() / columns;
+  return true;
+}
+
+std::optional<GroupNorm::Scale> GroupNorm::matchScale(Term term) {
+  auto matchRstd = [&](Term rstd, Factor gamma) -> std::optional<Scale> {
+    for (auto [moment, eps] : getMoments(matchReciprocalRoot(rstd)))
+      if (matchVariance(moment))
+        return Scale{gamma, eps};
+    return std::nullopt;
+  };
+  if (auto factors = binary<arith::MulFOp>(skipConversions(term)))
+    for (auto [rstd, weight] : {*factors, std::pair(factors->second, factors->first)})
+      if (Factor gamma = findFactor(weight); gamma.tensor)
+        if (std::optional<Scale> found = matchRstd(rstd, gamma))
+          return found;
+  return matchRstd(term, {});
+}
+
+bool GroupNorm::matchProduct(Term lhs, Term rhs) {
+  for (auto [mean, other] : {std::pair(lhs, rhs), std::pair(rhs, lhs)})
+    if (findRows(mean) && matchMean(mean))
+      if (std::optional<Scale> found = matchScale(other)) {
+        scale = *found;
+        return true;
+      }
+  return false;
+}
+
+/// Of a product that is negated, or that has one factor which is.
+bool GroupNorm::matchNegated(Term term) {
+  std::optional<Term> negated = unary<arith::NegFOp>(term);
+  if (auto factors = binary<arith::MulFOp>(negated ? *negated : term)) {
+    if (negated)
+      return matchProduct(factors->first, factors->second);
+    for (auto [one, other] : {*factors, std::pair(factors->second, factors->first)})
+      if (std::optional<Term> inner = unary<arith::NegFOp>(one))
+        if (matchProduct(*inner, other))
+          return true;
+  }
+  return false;
+}
+
+bool GroupNorm::matchShift(Term term) {
+  if (auto terms = binary<arith::AddFOp>(term))
+    for (auto [negated, other] : {*terms, std::pair(terms->second, terms->first)})
+      if ((beta = findFactor(other)).tensor && matchNegated(negated))
+        return true;
+  if (auto terms = binary<arith::SubFOp>(term)) {
+    auto factors = binary<arith::MulFOp>(terms->second);
+    return (beta = findFactor(terms->first)).tensor && factors &&
+           matchProduct(factors->first, factors->second);
+  }
+  beta = {};
+  return matchNegated(term);
+}
+
+bool GroupNorm::match() {
+  auto terms = binary<arith::AddFOp>(makePoint());
+  if (!terms)
+    return false;
+  for (auto [scaled, shift] : {*terms, std::pair(terms->second, terms->first)})
+    if (auto factors = binary<arith::MulFOp>(scaled))
+      for (auto [input, factor] : {*factors, std::pair(factors->second, factors->first)})
+        if ((x = matchInput(input)) && matchShift(shift) && matchScale(factor) == scale)
+          return true;
+  return false;
+}
+
+Value GroupNorm::build(OpBuilder &builder) {
+  Location loc = root.getLoc();
+  RankedTensorType type = root.getType();
+  int64_t left = rows, dim = 0; // rows that are parts of what is at `dim`, at last
+  while (left != 1 && left % type.getDimSize(dim) == 0)
+    left /= type.getDimSize(dim++);
+  SmallVector<int64_t> shape(type.getShape());
+  if (left != 1) {
+    shape[dim] /= left;
+    shape.insert(shape.begin() + dim, left);
+  }
+  RankedTensorType grouped = type.clone(shape);
+  Value groups = createReshape(builder, loc, grouped, x);
+  Value normal = norm::LayerNormOp::create(builder, loc, grouped, groups, Value(), Value(),
+                                           builder.getI64IntegerAttr(type.getRank() - dim),
+                                           builder.getF64FloatAttr(scale.eps));
+  Value result = createReshape(builder, loc, type, normal);
+  auto apply = [&](Factor factor, auto combine) {
+    if (!factor.tensor)
+      return;
+    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+    AffineMap all = builder.getMultiDimIdentityMap(type.getRank());
+    SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
+    auto op = linalg::GenericOp::create(
+        builder, loc, TypeRange(type), ValueRange{result, factor.tensor}, empty,
+        {all, factor.map, all}, loops, [&](OpBuilder &body, Location loc, ValueRange elements) {
+          linalg::YieldOp::create(body, loc, combine(body, loc, elements));
+        });
+    result = op.getResult(0);
+  };
+  apply(scale.gamma, [](OpBuilder &body, Location loc, ValueRange elements) -> Value {
+    return arith::MulFOp::create(body, loc, elements[0], elements[1]);
+  });
+  apply(beta, [](OpBuilder &body, Location loc, ValueRange elements) -> Value {
+    return arith::AddFOp::create(body, loc, elements[0], elements[1]);
+  });
+  return result;
+}
+
 bool RmsNorm::matchMeanSquare(Term term) {
   std::optional<Reduction> row = matchMeanOf(term);
   auto factors = row ? square(skipConversions(row->body)) : std::nullopt;
@@ -713,12 +1009,10 @@ bool RmsNorm::matchMeanSquare(Term term) {
 }
 
 bool RmsNorm::matchNormalised(Term term) {
-  for (const Split &way : split(term)) {
+  return matchSplit(term, [&](const Split &way) {
     eps = way.eps;
-    if ((x = matchInput(way.scaled)) && matchMeanSquare(way.moment))
-      return true;
-  }
-  return false;
+    return (x = matchInput(way.scaled)) && matchMeanSquare(way.moment);
+  });
 }
 
 bool RmsNorm::match() {
@@ -1261,7 +1555,7 @@ static bool raise(linalg::GenericOp root, llvm::DenseSet<Operation *> &gone) {
         raise(RmsNorm(result, axis + 1), root, gone) || raise(Softmax(result, axis), root, gone) ||
         raise(LogSoftmax(result, axis), root, gone))
       return true;
-  return false;
+  return raise(GroupNorm(result), root, gone);
 }
 
 namespace {

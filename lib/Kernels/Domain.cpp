@@ -262,6 +262,15 @@ Value weir::createReshape(OpBuilder &builder, Location loc, RankedTensorType typ
   return tensor::ExpandShapeOp::create(builder, loc, type, source, *groups);
 }
 
+Value weir::createReshapes(OpBuilder &builder, Location loc, RankedTensorType type, Value source) {
+  if (Value reshaped = createReshape(builder, loc, type, source))
+    return reshaped;
+  if (type.getNumElements() == 0)
+    return tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+  auto flat = RankedTensorType::get({type.getNumElements()}, type.getElementType());
+  return createReshape(builder, loc, type, createReshape(builder, loc, flat, source));
+}
+
 Value weir::stripReshapes(Value tensor) {
   while (isReshape(tensor.getDefiningOp()))
     tensor = tensor.getDefiningOp()->getOperand(0);

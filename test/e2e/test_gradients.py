@@ -2,10 +2,13 @@
 there is none, and gradients on Vulkan against the reference."""
 
 import json
+from pathlib import Path
 
 import numpy
 import pytest
 from safetensors.numpy import load_file, save_file
+
+TESTS = Path(__file__).parent.parent
 
 
 def tensor(shape, element="f32"):
@@ -321,6 +324,16 @@ func.func @f({arguments}) -> {type_of(result)} {{
     for argument, row in rows.items():
         assert row["error"] < 1e-7, argument
         assert row["elements"] == 0 or row["gradient"] != 0
+
+
+def test_group_norm_as_torch_decomposes_it(weir):
+    """`x * scale + shift` is raised; its gradients are those of the text."""
+    text = (TESTS / "passes" / "raise-group-norm.test").read_text().split("//--- torch.mlir\n")[1]
+    rows = check(weir, text.replace("f32", "f64"), entry="torch")
+    assert set(rows) == {"arg0", "arg1", "arg2", "arg3"}
+    assert all(row["error"] < 1e-7 for row in rows.values())
+    artifact = weir.compile_text(text, "a", "--vjp=torch", "--entry=torch.vjp")
+    weir.compare(artifact, ["--random-inputs=11"], 1e-5)
 
 
 def test_gradients_of_gradients(weir):

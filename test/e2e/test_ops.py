@@ -405,6 +405,8 @@ def make_tensor():
             f"%r = tensor.extract_slice %a[2, 1] [3, 4] [2, 1] : {t(7, 5)} to {t(3, 4)}")
         add("insert_slice", {"a": t(3, 4), "b": t(7, 5)}, t(7, 5),
             f"%r = tensor.insert_slice %a into %b[2, 1] [3, 4] [2, 1] : {t(3, 4)} into {t(7, 5)}")
+        add("reshape", {"a": t(6, 2)}, t(4, 3), f"""%s = arith.constant dense<[4, 3]> : tensor<2xi64>
+  %r = tensor.reshape %a(%s) : ({t(6, 2)}, tensor<2xi64>) -> {t(4, 3)}""")
         add("from_elements", {"a": t(2)}, t(3), f"""%i = arith.constant 0 : index
   %j = arith.constant 1 : index
   %s = tensor.extract %a[%i] : {t(2)}
@@ -424,6 +426,12 @@ def make_tensor():
   ^bb0(%i: index, %j: index):
     tensor.yield %s : {type}
   }} : {t(3, 5)} to {t(4, 8)}""")
+    for name, axis in ("dim", ", %z"), ("rank", ""):
+        cases.append(Case(f"tensor.{name}", {"a": tensor([5, 3], "i32")}, tensor([5, 3], "i32"), f"""%z = arith.constant 0 : index
+  %d = tensor.{name} %a{axis} : {tensor([5, 3], "i32")}
+  %s = arith.index_cast %d : index to i32
+  %b = tensor.splat %s : {tensor([5, 3], "i32")}
+  %r = arith.addi %a, %b : {tensor([5, 3], "i32")}"""))
     return cases
 
 
@@ -485,17 +493,6 @@ REFUSED = {
       outs(%e : tensor<2x4x4x2xf32>) -> tensor<2x4x4x2xf32>""", GATE),
     "tensor.bitcast": ("%a: tensor<4xi32>", "tensor<4xi32>", """%u = tensor.bitcast %a : tensor<4xi32> to tensor<4xui32>
   %r = tensor.bitcast %u : tensor<4xui32> to tensor<4xi32>""", GATE),
-    "tensor.dim": (f"%a: {V}", V, f"""%z = arith.constant 0 : index
-  %d = tensor.dim %a, %z : {V}
-  %i = arith.index_cast %d : index to i32
-  %f = arith.sitofp %i : i32 to f32
-  %r = tensor.splat %f : {V}""", GATE),
-    "tensor.rank": (f"%a: {V}", V, f"""%d = tensor.rank %a : {V}
-  %i = arith.index_cast %d : index to i32
-  %f = arith.sitofp %i : i32 to f32
-  %r = tensor.splat %f : {V}""", GATE),
-    "tensor.reshape": (f"%a: {M}", "tensor<24xf32>", f"""%s = arith.constant dense<24> : tensor<1xi64>
-  %r = tensor.reshape %a(%s) : ({M}, tensor<1xi64>) -> tensor<24xf32>""", GATE),
     "tensor.gather": (f"%a: {M}, %i: tensor<3x1xi32>", "tensor<3x1x6xf32>", f"""%x = arith.constant 0 : index
   %r = tensor.gather %a[%i] gather_dims([0]) : ({M}, tensor<3x1xi32>) -> tensor<3x1x6xf32>""", GATE),
     "tensor.scatter": (f"%a: {M}, %u: tensor<3x1x6xf32>, %i: tensor<3x1xi32>", M, f"""%r = tensor.scatter %u into

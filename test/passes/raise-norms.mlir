@@ -575,6 +575,108 @@ func.func @layer_norm_adds_mean(%x: tensor<4x4xf32>, %z: tensor<4x4xf32>, %gamma
   return %y : tensor<4x4xf32>
 }
 
+// Weighted before it scales, as JAX libraries write it.
+// CHECK-LABEL: func @layer_norm_weighted_scale
+// CHECK-NOT:     linalg
+// CHECK:         [[Y:%.*]] = norm.layer_norm %arg0 gamma(%arg2 : tensor<4xf32>) beta(%arg3 : tensor<4xf32>) {axes = 1 : i64, eps = 2.500000e-01 : f64} : tensor<4x4xf32>
+// CHECK-NEXT:    return [[Y]]
+func.func @layer_norm_weighted_scale(%x: tensor<4x4xf32>, %z: tensor<4x4xf32>, %gamma: tensor<4xf32>,
+    %beta: tensor<4xf32>) -> tensor<4x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %three = arith.constant 3.0 : f32
+  %four = arith.constant 4.0 : f32
+  %eps = arith.constant 0.25 : f32
+  %rows = tensor.empty() : tensor<4xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%rows : tensor<4xf32>) -> tensor<4xf32>
+  %sum = linalg.generic {indexing_maps = [#full, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x4xf32>) outs(%start : tensor<4xf32>) {
+    ^bb0(%a: f32, %acc: f32):
+      %s = arith.addf %acc, %a : f32
+      linalg.yield %s : f32
+  } -> tensor<4xf32>
+  %mean = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+      ins(%sum : tensor<4xf32>) outs(%rows : tensor<4xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %q = arith.divf %a, %four : f32
+      linalg.yield %q : f32
+  } -> tensor<4xf32>
+  %squares = linalg.generic {indexing_maps = [#full, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x, %mean : tensor<4x4xf32>, tensor<4xf32>) outs(%start : tensor<4xf32>) {
+    ^bb0(%a: f32, %m: f32, %acc: f32):
+      %d = arith.subf %a, %m : f32
+      %s = arith.mulf %d, %d : f32
+      %t = arith.addf %acc, %s : f32
+      linalg.yield %t : f32
+  } -> tensor<4xf32>
+  %full = tensor.empty() : tensor<4x4xf32>
+  %y = linalg.generic {indexing_maps = [#full, #row, #row, #column, #column, #full], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %mean, %squares, %gamma, %beta
+          : tensor<4x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+      outs(%full : tensor<4x4xf32>) {
+    ^bb0(%a: f32, %m: f32, %s: f32, %g: f32, %b: f32, %o: f32):
+      %centered = arith.subf %a, %m : f32
+      %variance = arith.divf %s, %four : f32
+      %shifted = arith.addf %variance, %eps : f32
+      %rstd = math.rsqrt %shifted : f32
+      %scale = arith.mulf %g, %rstd : f32
+      %scaled = arith.mulf %centered, %scale : f32
+      %r = arith.addf %b, %scaled : f32
+      linalg.yield %r : f32
+  } -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
+
+// CHECK-LABEL: func @layer_norm_scale_by_row
+// CHECK-NOT:     norm.
+// CHECK:         return
+func.func @layer_norm_scale_by_row(%x: tensor<4x4xf32>, %z: tensor<4x4xf32>, %gamma: tensor<4xf32>,
+    %beta: tensor<4xf32>) -> tensor<4x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %three = arith.constant 3.0 : f32
+  %four = arith.constant 4.0 : f32
+  %eps = arith.constant 0.25 : f32
+  %rows = tensor.empty() : tensor<4xf32>
+  %start = linalg.fill ins(%zero : f32) outs(%rows : tensor<4xf32>) -> tensor<4xf32>
+  %sum = linalg.generic {indexing_maps = [#full, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4x4xf32>) outs(%start : tensor<4xf32>) {
+    ^bb0(%a: f32, %acc: f32):
+      %s = arith.addf %acc, %a : f32
+      linalg.yield %s : f32
+  } -> tensor<4xf32>
+  %mean = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+      ins(%sum : tensor<4xf32>) outs(%rows : tensor<4xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %q = arith.divf %a, %four : f32
+      linalg.yield %q : f32
+  } -> tensor<4xf32>
+  %squares = linalg.generic {indexing_maps = [#full, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x, %mean : tensor<4x4xf32>, tensor<4xf32>) outs(%start : tensor<4xf32>) {
+    ^bb0(%a: f32, %m: f32, %acc: f32):
+      %d = arith.subf %a, %m : f32
+      %s = arith.mulf %d, %d : f32
+      %t = arith.addf %acc, %s : f32
+      linalg.yield %t : f32
+  } -> tensor<4xf32>
+  %full = tensor.empty() : tensor<4x4xf32>
+  %y = linalg.generic {indexing_maps = [#full, #row, #row, #row, #column, #full], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %mean, %squares, %gamma, %beta
+          : tensor<4x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+      outs(%full : tensor<4x4xf32>) {
+    ^bb0(%a: f32, %m: f32, %s: f32, %g: f32, %b: f32, %o: f32):
+      %centered = arith.subf %a, %m : f32
+      %variance = arith.divf %s, %four : f32
+      %shifted = arith.addf %variance, %eps : f32
+      %rstd = math.rsqrt %shifted : f32
+      %scale = arith.mulf %g, %rstd : f32
+      %scaled = arith.mulf %centered, %scale : f32
+      %r = arith.addf %b, %scaled : f32
+      linalg.yield %r : f32
+  } -> tensor<4x4xf32>
+  return %y : tensor<4x4xf32>
+}
+
 //===----------------------------------------------------------------------===//
 // Log-softmax
 //===----------------------------------------------------------------------===//

@@ -46,6 +46,11 @@ bool isReshape(mlir::Operation *op);
 mlir::Value createReshape(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
                           mlir::Value source);
 
+/// The same of any type of as many elements: by a tensor of rank 1 where it takes two,
+/// and without elements as one that is empty.
+mlir::Value createReshapes(mlir::OpBuilder &builder, mlir::Location loc,
+                           mlir::RankedTensorType type, mlir::Value source);
+
 /// What a tensor is a reshape of.
 mlir::Value stripReshapes(mlir::Value tensor);
 

@@ -1,0 +1,157 @@
+// RUN: weir-opt %s --pass-pipeline='builtin.module(func.func(weir-fold-gathers))' -split-input-file | FileCheck %s
+
+#k = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+
+// Tables of places that read all elements in their order, as torch finds the groups of a
+// group norm: negative ones count from the end. A reshape.
+// CHECK-LABEL: func @table_in_order
+// CHECK-SAME:    %[[X:.*]]: tensor<2x2x3xf32>
+// CHECK-NOT:     tensor.extract
+// CHECK:         %[[R:.*]] = tensor.collapse_shape %[[X]] {{\[}}[0], [1, 2]] : tensor<2x2x3xf32> into tensor<2x6xf32>
+// CHECK-NEXT:    return %[[R]]
+func.func @table_in_order(%x: tensor<2x2x3xf32>) -> tensor<2x6xf32> {
+  %groups = arith.constant dense<[0, 0, 0, 1, 1, 1]> : tensor<6xi64>
+  %places = arith.constant dense<[[0, 1, 2, 0, 1, 2], [-3, -2, -1, -3, -2, -1]]> : tensor<2x6xi64>
+  %zero = arith.constant 0 : i64
+  %three = arith.constant 3 : i64
+  %e = tensor.empty() : tensor<2x6xf32>
+  %r = linalg.generic {indexing_maps = [#column, #k, #k], iterator_types = ["parallel", "parallel"]}
+      ins(%groups, %places : tensor<6xi64>, tensor<2x6xi64>) outs(%e : tensor<2x6xf32>) {
+  ^bb0(%g: i64, %p: i64, %out: f32):
+    %i = linalg.index 0 : index
+    %h = arith.index_cast %g : i64 to index
+    %isBack = arith.cmpi slt, %p, %zero : i64
+    %back = arith.addi %p, %three : i64
+    %place = arith.select %isBack, %back, %p : i64
+    %j = arith.index_cast %place : i64 to index
+    %v = tensor.extract %x[%i, %h, %j] : tensor<2x2x3xf32>
+    linalg.yield %v : f32
+  } -> tensor<2x6xf32>
+  return %r : tensor<2x6xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// The twins: two places exchanged, places that are no constants, fewer than there are, what
+// is computed of an element, and a place that leads out, though the right number is made of it.
+// CHECK-LABEL: func @tables_stay
+// CHECK-COUNT-5: tensor.extract
+// CHECK-NOT:     shape
+func.func @tables_stay(%x: tensor<4xf32>, %k: tensor<4xi64>, %y: tensor<2x2xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<3xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %first = arith.constant 0 : index
+  %exchanged = arith.constant dense<[0, 2, 1, 3]> : tensor<4xi64>
+  %ordered = arith.constant dense<[0, 1, 2, 3]> : tensor<4xi64>
+  %fewer = arith.constant dense<[0, 1, 2]> : tensor<3xi64>
+  %e = tensor.empty() : tensor<4xf32>
+  %e3 = tensor.empty() : tensor<3xf32>
+  %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%exchanged : tensor<4xi64>) outs(%e : tensor<4xf32>) {
+  ^bb0(%p: i64, %out: f32):
+    %j = arith.index_cast %p : i64 to index
+    %v = tensor.extract %x[%j] : tensor<4xf32>
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  %b = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%k : tensor<4xi64>) outs(%e : tensor<4xf32>) {
+  ^bb0(%p: i64, %out: f32):
+    %j = arith.index_cast %p : i64 to index
+    %v = tensor.extract %x[%j] : tensor<4xf32>
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  %c = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%fewer : tensor<3xi64>) outs(%e3 : tensor<3xf32>) {
+  ^bb0(%p: i64, %out: f32):
+    %j = arith.index_cast %p : i64 to index
+    %v = tensor.extract %x[%j] : tensor<4xf32>
+    linalg.yield %v : f32
+  } -> tensor<3xf32>
+  %d = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%ordered : tensor<4xi64>) outs(%e : tensor<4xf32>) {
+  ^bb0(%p: i64, %out: f32):
+    %j = arith.index_cast %p : i64 to index
+    %v = tensor.extract %x[%j] : tensor<4xf32>
+    %n = arith.negf %v : f32
+    linalg.yield %n : f32
+  } -> tensor<4xf32>
+  %f = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%ordered : tensor<4xi64>) outs(%e : tensor<4xf32>) {
+  ^bb0(%p: i64, %out: f32):
+    %j = arith.index_cast %p : i64 to index
+    %v = tensor.extract %y[%first, %j] : tensor<2x2xf32>
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  return %a, %b, %c, %d, %f : tensor<4xf32>, tensor<4xf32>, tensor<3xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// A table of one row, which a body reads at 0.
+// CHECK-LABEL: func @one_row
+// CHECK-NOT:     tensor.extract
+// CHECK:         tensor.expand_shape
+#row = affine_map<(i, j) -> (0, j)>
+#k = affine_map<(i, j) -> (i, j)>
+func.func @one_row(%x: tensor<3xf32>) -> tensor<1x3xf32> {
+  %places = arith.constant dense<[[0, 1, 2]]> : tensor<1x3xi64>
+  %e = tensor.empty() : tensor<1x3xf32>
+  %a = linalg.generic {indexing_maps = [#row, #k], iterator_types = ["parallel", "parallel"]}
+      ins(%places : tensor<1x3xi64>) outs(%e : tensor<1x3xf32>) {
+  ^bb0(%p: i64, %out: f32):
+    %j = arith.index_cast %p : i64 to index
+    %v = tensor.extract %x[%j] : tensor<3xf32>
+    linalg.yield %v : f32
+  } -> tensor<1x3xf32>
+  return %a : tensor<1x3xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// Places in a resource, and no table at all; a table of other elements is not in order.
+// CHECK-LABEL: func @resources
+// CHECK-SAME:    %[[X:.*]]: tensor<2xf32>, %[[Y:.*]]: tensor<1x2xf32>
+// CHECK:         %[[B:.*]] = tensor.collapse_shape %[[Y]]
+// CHECK:         %[[C:.*]] = linalg.generic
+// CHECK:           tensor.extract
+// CHECK-NOT:     linalg.generic
+// CHECK:         return %[[X]], %[[B]], %[[C]]
+func.func @resources(%x: tensor<2xf32>, %y: tensor<1x2xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {
+  %places = arith.constant dense_resource<places> : tensor<2xi64>
+  %others = arith.constant dense_resource<others> : tensor<2xi64>
+  %zero = arith.constant 0 : index
+  %e = tensor.empty() : tensor<2xf32>
+  %a = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%places : tensor<2xi64>) outs(%e : tensor<2xf32>) {
+  ^bb0(%p: i64, %out: f32):
+    %j = arith.index_cast %p : i64 to index
+    %v = tensor.extract %x[%j] : tensor<2xf32>
+    linalg.yield %v : f32
+  } -> tensor<2xf32>
+  %b = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%e : tensor<2xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %v = tensor.extract %y[%zero, %i] : tensor<1x2xf32>
+    linalg.yield %v : f32
+  } -> tensor<2xf32>
+  %c = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%others : tensor<2xi64>) outs(%e : tensor<2xf32>) {
+  ^bb0(%p: i64, %out: f32):
+    %j = arith.index_cast %p : i64 to index
+    %v = tensor.extract %x[%j] : tensor<2xf32>
+    linalg.yield %v : f32
+  } -> tensor<2xf32>
+  return %a, %b, %c : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+}
+
+{-#
+  dialect_resources: {
+    builtin: {
+      places: "0x0800000000000000000000000100000000000000",
+      others: "0x0800000001000000000000000000000000000000"
+    }
+  }
+#-}
