@@ -8,6 +8,7 @@
 #include "passes/Gates.h"
 
 #include "dialects/Autodiff/Autodiff.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -128,6 +129,11 @@ void GraphGate::verifyOp(Operation *op) {
     return;
   if (isa<func::CallOp>(op)) {
     fail(op) << "is not supported at the " << level << " level; inline the callee";
+    return;
+  }
+  if (isa<scf::ForOp>(op)) {
+    fail(op) << "is a loop; a graph has no control flow, and only loops of constant bounds are "
+                "written out";
     return;
   }
   bool isNorm = isa_and_present<norm::NormDialect>(op->getDialect());

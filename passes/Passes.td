@@ -9,6 +9,31 @@ include "mlir/Pass/PassBase.td"
 // graph, gradient
 //===----------------------------------------------------------------------===//
 
+def UnrollLoopsPass : Pass<"weir-unroll-loops", "mlir::func::FuncOp"> {
+  let summary = "Writes out what loops between tensors do.";
+  let description = [{
+    A graph has no control flow. An `scf.for` whose bounds are constants, such as
+    ONNX's LSTM becomes, is written out step by step, with its counter known; what
+    is more than 32,768 ops then is an error. Others stay, for the gate to refuse.
+
+    Example: before and after.
+    ```mlir
+    %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+      %w = tensor.extract_slice %ws[%i, 0] [1, 4] [1, 1] : tensor<2x4xf32> to tensor<4xf32>
+      %n = linalg.mul ins(%h, %w : ...) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      scf.yield %n : tensor<4xf32>
+    }
+    ```
+    ```mlir
+    %w0 = tensor.extract_slice %ws[0, 0] [1, 4] [1, 1] : tensor<2x4xf32> to tensor<4xf32>
+    %h1 = linalg.mul ins(%x, %w0 : ...) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+    %w1 = tensor.extract_slice %ws[1, 0] [1, 4] [1, 1] : tensor<2x4xf32> to tensor<4xf32>
+    %r = linalg.mul ins(%h1, %w1 : ...) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect"];
+}
+
 def FoldGathersPass : Pass<"weir-fold-gathers", "mlir::func::FuncOp"> {
   let summary = "Turns gathers that read all elements in their order into reshapes.";
   let description = [{

@@ -12,6 +12,7 @@ template <std::unique_ptr<Pass> (*create)()> static void addOne(OpPassManager &m
 }
 
 static void addToGraph(OpPassManager &manager, const PipelineOptions &) {
+  manager.addNestedPass<func::FuncOp>(createUnrollLoopsPass());
   manager.addNestedPass<func::FuncOp>(createFoldGathersPass());
   manager.addNestedPass<func::FuncOp>(createRaiseNormsPass());
   manager.addNestedPass<func::FuncOp>(createNormalizeGraphPass());

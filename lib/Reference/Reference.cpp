@@ -297,6 +297,7 @@ Reference::Reference(const std::string &graphText, const std::string &entry, Pre
     throw Error("the graph has no entry '" + entry + "'");
 
   PassManager decompose(&context);
+  decompose.addNestedPass<func::FuncOp>(createUnrollLoopsPass());
   decompose.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
   decompose.addNestedPass<func::FuncOp>(createDecomposeNormsPass());
   if (precision == Precision::AsWritten)

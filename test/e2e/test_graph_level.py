@@ -169,6 +169,26 @@ GRAPHS = {
       }
       linalg.yield %v : f32
     } -> tensor<8xf32>"""),
+    # A recurrent net as ONNX's LSTM arrives: slices at the counter, and states carried on.
+    "loop": ("%xs: tensor<5x2x3xf32>, %w: tensor<3x4xf32>, %u: tensor<4x4xf32>", "tensor<5x2x4xf32>",
+             """%c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c5 = arith.constant 5 : index
+    %last = arith.constant 4 : index
+    %zero = arith.constant 0.0 : f32
+    %h0 = arith.constant dense<0.0> : tensor<2x4xf32>
+    %ys0 = arith.constant dense<0.0> : tensor<5x2x4xf32>
+    %e = tensor.empty() : tensor<2x4xf32>
+    %r, %h5 = scf.for %i = %c0 to %c5 step %c1 iter_args(%ys = %ys0, %h = %h0) -> (tensor<5x2x4xf32>, tensor<2x4xf32>) {
+      %back = arith.subi %last, %i : index
+      %x = tensor.extract_slice %xs[%back, 0, 0] [1, 2, 3] [1, 1, 1] : tensor<5x2x3xf32> to tensor<2x3xf32>
+      %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2x4xf32>) -> tensor<2x4xf32>
+      %a = linalg.matmul ins(%x, %w : tensor<2x3xf32>, tensor<3x4xf32>) outs(%f : tensor<2x4xf32>) -> tensor<2x4xf32>
+      %b = linalg.matmul ins(%h, %u : tensor<2x4xf32>, tensor<4x4xf32>) outs(%a : tensor<2x4xf32>) -> tensor<2x4xf32>
+      %t = linalg.tanh ins(%b : tensor<2x4xf32>) outs(%e : tensor<2x4xf32>) -> tensor<2x4xf32>
+      %y = tensor.insert_slice %t into %ys[%i, 0, 0] [1, 2, 4] [1, 1, 1] : tensor<2x4xf32> into tensor<5x2x4xf32>
+      scf.yield %y, %t : tensor<5x2x4xf32>, tensor<2x4xf32>
+    }"""),
     "place_of_maximum": ("%x: tensor<5x7xf32>", "tensor<5xi64>",
                          """%m = arith.constant dense<0xFF800000> : tensor<5xf32>
     %z = arith.constant dense<0> : tensor<5xi64>

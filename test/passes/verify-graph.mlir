@@ -37,6 +37,19 @@ func.func @encoding(%a: tensor<4xf32, "sparse">) {
 
 // -----
 
+func.func @loops(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  // expected-error @below {{'scf.for' op is a loop; a graph has no control flow, and only loops of constant bounds are written out}}
+  %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%x = %a) -> tensor<4xf32> {
+    scf.yield %x : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+
+// -----
+
 // expected-error @below {{has no body}}
 func.func private @external(tensor<4xf32>)
 
