@@ -139,7 +139,12 @@ static bool isOuterProduct(linalg::GenericOp op, unsigned steps = 4) {
   constexpr unsigned cheapOps = 8;
   return steps > 0 && getOpShape(op) == OpShape::Pointwise &&
          !op->hasAttr(schedule::noFuseAttrName) && op.getNumResults() == 1 &&
-         !getSplat(op->getResult(0)) && op.getBody()->getOperations().size() <= cheapOps + 1 &&
+         !getSplat(op->getResult(0)) &&
+         llvm::count_if(*op.getBody(),
+                        [](Operation &inner) {
+                          return !isa<linalg::IndexOp, affine::AffineApplyOp, linalg::YieldOp>(
+                              inner);
+                        }) <= cheapOps &&
          llvm::all_of(op.getDpsInits(),
                       [](Value init) { return init.getDefiningOp<tensor::EmptyOp>(); }) &&
          llvm::none_of(*op.getBody(),
@@ -149,7 +154,8 @@ static bool isOuterProduct(linalg::GenericOp op, unsigned steps = 4) {
                        }) &&
          llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
            auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
-           return op.getMatchingIndexingMap(operand).getNumResults() < op.getNumLoops() ||
+           return getSplat(operand->get()) ||
+                  op.getMatchingIndexingMap(operand).getNumResults() < op.getNumLoops() ||
                   (producer && isOuterProduct(producer, steps - 1));
          });
 }

@@ -110,6 +110,65 @@ template <typename Op> static LogicalResult foldReshapes(Op reshape, PatternRewr
   return success();
 }
 
+/// Folds reshapes of reshapes, and of what is the same everywhere.
+static void addFolds(RewritePatternSet &patterns) {
+  MLIRContext *context = patterns.getContext();
+  tensor::populateReassociativeReshapeFoldingPatterns(patterns);
+  tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, context);
+  tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, context);
+  patterns.add(foldSplat<tensor::ExpandShapeOp>);
+  patterns.add(foldSplat<tensor::CollapseShapeOp>);
+  patterns.add(foldReshapes<tensor::ExpandShapeOp>);
+  patterns.add(foldReshapes<tensor::CollapseShapeOp>);
+}
+
+/// Whether the loop is one of rows, of columns and of both factors: a batch.
+static bool isBatch(linalg::GenericOp op, unsigned loop) {
+  return llvm::all_of(op.getIndexingMapsArray(),
+                      [&](AffineMap map) { return map.isFunctionOfDim(loop); });
+}
+
+/// Whether all that `reshape` merges or splits of what the contraction reads or writes by
+/// `map` is batches, into or from several that are more than 1.
+static bool splitsBatches(Operation *reshape, linalg::GenericOp op, AffineMap map) {
+  auto collapse = dyn_cast<tensor::CollapseShapeOp>(reshape);
+  ArrayRef<int64_t> sizes = cast<RankedTensorType>(collapse ? collapse.getSrc().getType()
+                                                            : reshape->getResult(0).getType())
+                                .getShape();
+  bool splits = false;
+  for (auto [dim, group] :
+       llvm::enumerate(collapse ? collapse.getReassociationIndices()
+                                : cast<tensor::ExpandShapeOp>(reshape).getReassociationIndices())) {
+    if (group.size() == 1)
+      continue;
+    auto loop = dyn_cast<AffineDimExpr>(map.getResult(dim));
+    if (!loop || !isBatch(op, loop.getPosition()) ||
+        llvm::any_of(group, [&](int64_t part) { return sizes[part] <= 1; }))
+      return false;
+    splits = true;
+  }
+  return splits;
+}
+
+/// Gives contractions the batches that what they read had, and what reads them has: samples
+/// and heads, say, which a transpose has in another order. Tiles don't mind.
+static void splitBatches(func::FuncOp function) {
+  RewritePatternSet patterns(function.getContext());
+  linalg::populateFoldReshapeOpsByExpansionPatterns(patterns, [](OpOperand *read) {
+    Operation *reader = read->getOwner(), *producer = read->get().getDefiningOp();
+    bool isResult = isReshape(reader);
+    auto op = dyn_cast_or_null<linalg::GenericOp>(isResult ? producer : reader);
+    if (!op || getOpShape(op) != OpShape::Contraction || op->hasAttr(schedule::noFuseAttrName))
+      return false;
+    AffineMap map = isResult ? op.getIndexingMapsArray().back() : op.getMatchingIndexingMap(read);
+    return splitsBatches(isResult ? reader : producer, op, map) &&
+           (isResult ? llvm::any_of(reader->getUsers(), computes)
+                     : computes(producer->getOperand(0).getDefiningOp()));
+  });
+  addFolds(patterns);
+  (void)applyPatternsGreedily(function, std::move(patterns));
+}
+
 /// What the op copies element by element, or null.
 static Value getCopied(linalg::GenericOp op) {
   auto yield = cast<linalg::YieldOp>(op.getBody()->getTerminator());
@@ -131,9 +190,7 @@ static SmallVector<unsigned> getSpareLoops(linalg::GenericOp op) {
   bool isContraction = getOpShape(op) == OpShape::Contraction;
   bool reduces = llvm::any_of(reduced, [&](unsigned loop) { return sizes[loop] != 1; });
   for (unsigned loop = 0; loop < sizes.size(); ++loop) {
-    bool isOfAll = llvm::all_of(op.getIndexingMapsArray(),
-                                [&](AffineMap map) { return map.isFunctionOfDim(loop); });
-    if (isContraction ? isOfAll : reduces || !llvm::is_contained(reduced, loop))
+    if (isContraction ? isBatch(op, loop) : reduces || !llvm::is_contained(reduced, loop))
       spare.push_back(loop);
   }
   return spare;
@@ -233,6 +290,7 @@ static linalg::GenericOp collapse(linalg::GenericOp op, const Epilogues &epilogu
 }
 
 void weir::moveReshapes(func::FuncOp function) {
+  splitBatches(function);
   MLIRContext *context = function.getContext();
   IRRewriter rewriter(context);
   Epilogues epilogues;
@@ -287,14 +345,8 @@ void weir::moveReshapes(func::FuncOp function) {
                ? llvm::any_of(reader->getUsers(), computes)
                : computes(producer->getOperand(0).getDefiningOp()) || isSharedWith(read->get(), op);
   });
-  tensor::populateReassociativeReshapeFoldingPatterns(patterns);
   tensor::populateBubbleUpExpandShapePatterns(patterns);
-  tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, context);
-  tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, context);
-  patterns.add(foldSplat<tensor::ExpandShapeOp>);
-  patterns.add(foldSplat<tensor::CollapseShapeOp>);
-  patterns.add(foldReshapes<tensor::ExpandShapeOp>);
-  patterns.add(foldReshapes<tensor::CollapseShapeOp>);
+  addFolds(patterns);
   // Where that comes to no end, what has been done is right all the same.
   (void)applyPatternsGreedily(function, std::move(patterns));
   // An op that read one tensor twice reads two reshapes of it now.

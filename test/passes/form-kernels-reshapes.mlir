@@ -286,3 +286,89 @@ func.func @kept(%x: tensor<3x4x7xf32>, %a: tensor<4xf32>, %b: tensor<7xf32>, %c:
   } -> tensor<3x4x7xf32>
   return %1 : tensor<3x4x7xf32>
 }
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#id3 = affine_map<(n, i, j) -> (n, i, j)>
+#m = affine_map<(n, i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+
+// A causal mask: from nothing but indices, and with a tensor that is the same everywhere.
+// CHECK-LABEL: func @mask
+// CHECK:         schedule.kernel "map_3x5x5"(%arg0) : (tensor<3x5x5xf32>)
+// CHECK-NOT:     schedule.kernel
+func.func @mask(%x: tensor<3x5x5xf32>) -> tensor<3x5x5xf32> {
+  %lowest = arith.constant 0xFF800000 : f32
+  %all = arith.constant dense<true> : tensor<5x5xi1>
+  %e1 = tensor.empty() : tensor<5x5xi1>
+  %e = tensor.empty() : tensor<3x5x5xf32>
+  %later = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel"]} outs(%e1 : tensor<5x5xi1>) {
+  ^bb0(%out: i1):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %c = arith.cmpi ult, %i, %j : index
+    linalg.yield %c : i1
+  } -> tensor<5x5xi1>
+  %both = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]} ins(%later, %all : tensor<5x5xi1>, tensor<5x5xi1>) outs(%e1 : tensor<5x5xi1>) {
+  ^bb0(%a: i1, %b: i1, %out: i1):
+    %c = arith.andi %a, %b : i1
+    linalg.yield %c : i1
+  } -> tensor<5x5xi1>
+  %r = linalg.generic {indexing_maps = [#m, #id3, #id3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%both, %x : tensor<5x5xi1>, tensor<3x5x5xf32>) outs(%e : tensor<3x5x5xf32>) {
+  ^bb0(%a: i1, %b: f32, %out: f32):
+    %c = arith.select %a, %lowest, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<3x5x5xf32>
+  return %r : tensor<3x5x5xf32>
+}
+
+// -----
+
+// Heads: a contraction has the batches that its factors and its reader have, and their
+// transposes are how it reads and writes.
+// CHECK-DAG:   #[[Q:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, d1, d4)>
+// CHECK-DAG:   #[[K:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d3, d1, d4)>
+// CHECK-DAG:   #[[P:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, d1, d3)>
+// CHECK-LABEL: func @heads
+// CHECK-SAME:    %[[X:.*]]: tensor<26x20xf32>, %[[Y:.*]]: tensor<2x13x4x5xf32>
+// CHECK:         %[[E:.*]] = tensor.expand_shape %[[X]]
+// CHECK:         %[[R:.*]] = schedule.kernel "contraction_2x4x13x13x5"(%[[E]], %[[Y]]) : (tensor<2x13x4x5xf32>, tensor<2x13x4x5xf32>) -> tensor<2x13x4x13xf32>
+// CHECK:           indexing_maps = [#[[Q]], #[[K]], #[[P]]]
+// CHECK-NOT:     schedule.kernel
+// CHECK:         tensor.collapse_shape %[[R]]
+func.func @heads(%x: tensor<26x20xf32>, %y: tensor<2x13x4x5xf32>) -> tensor<26x52xf32> {
+  %zero = arith.constant 0.0 : f32
+  %q0 = tensor.expand_shape %x [[0, 1], [2, 3]] output_shape [2, 13, 4, 5] : tensor<26x20xf32> into tensor<2x13x4x5xf32>
+  %eq = tensor.empty() : tensor<2x4x13x5xf32>
+  %ek = tensor.empty() : tensor<2x4x5x13xf32>
+  %q = linalg.transpose ins(%q0 : tensor<2x13x4x5xf32>) outs(%eq : tensor<2x4x13x5xf32>) permutation = [0, 2, 1, 3]
+  %k = linalg.transpose ins(%y : tensor<2x13x4x5xf32>) outs(%ek : tensor<2x4x5x13xf32>) permutation = [0, 2, 3, 1]
+  %qs = tensor.collapse_shape %q [[0, 1], [2], [3]] : tensor<2x4x13x5xf32> into tensor<8x13x5xf32>
+  %ks = tensor.collapse_shape %k [[0, 1], [2], [3]] : tensor<2x4x5x13xf32> into tensor<8x5x13xf32>
+  %es = tensor.empty() : tensor<8x13x13xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%es : tensor<8x13x13xf32>) -> tensor<8x13x13xf32>
+  %s = linalg.batch_matmul ins(%qs, %ks : tensor<8x13x5xf32>, tensor<8x5x13xf32>) outs(%init : tensor<8x13x13xf32>) -> tensor<8x13x13xf32>
+  %t = tensor.expand_shape %s [[0, 1], [2], [3]] output_shape [2, 4, 13, 13] : tensor<8x13x13xf32> into tensor<2x4x13x13xf32>
+  %er = tensor.empty() : tensor<2x13x4x13xf32>
+  %r = linalg.transpose ins(%t : tensor<2x4x13x13xf32>) outs(%er : tensor<2x13x4x13xf32>) permutation = [0, 2, 1, 3]
+  %c = tensor.collapse_shape %r [[0, 1], [2, 3]] : tensor<2x13x4x13xf32> into tensor<26x52xf32>
+  return %c : tensor<26x52xf32>
+}
+
+// -----
+
+// The twin: a contraction keeps rows that its reader splits.
+// CHECK-LABEL: func @rows
+// CHECK:         schedule.kernel "contraction_26x20x5"
+// CHECK:         schedule.kernel "map_13x2x20"
+func.func @rows(%x: tensor<26x5xf32>, %y: tensor<5x20xf32>) -> tensor<13x2x20xf32> {
+  %zero = arith.constant 0.0 : f32
+  %es = tensor.empty() : tensor<26x20xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%es : tensor<26x20xf32>) -> tensor<26x20xf32>
+  %s = linalg.matmul ins(%x, %y : tensor<26x5xf32>, tensor<5x20xf32>) outs(%init : tensor<26x20xf32>) -> tensor<26x20xf32>
+  %t = tensor.expand_shape %s [[0, 1], [2]] output_shape [2, 13, 20] : tensor<26x20xf32> into tensor<2x13x20xf32>
+  %er = tensor.empty() : tensor<13x2x20xf32>
+  %r = linalg.transpose ins(%t : tensor<2x13x20xf32>) outs(%er : tensor<13x2x20xf32>) permutation = [1, 0, 2]
+  return %r : tensor<13x2x20xf32>
+}
