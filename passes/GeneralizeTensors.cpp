@@ -467,20 +467,22 @@ static Value lower(linalg::FillOp op, OpBuilder &builder) {
 
 /// Reads what a slice or a transpose was taken from, in place of it.
 static void readThrough(tensor::ExtractOp op) {
-  while (auto moved = op.getTensor().getDefiningOp<linalg::GenericOp>()) {
-    if (!llvm::hasSingleElement(*moved.getBody()) || moved.getNumDpsInputs() != 1 ||
+  while (auto moved = op.getTensor().getDefiningOp<linalg::LinalgOp>()) {
+    if (!llvm::hasSingleElement(*moved.getBlock()) || moved.getNumDpsInputs() != 1 ||
         moved->getNumResults() != 1 || moved.getNumReductionLoops() ||
-        moved.getBody()->getTerminator()->getOperand(0) != moved.getBody()->getArgument(0) ||
-        !isa<RankedTensorType>(moved.getInputs().front().getType()) ||
+        moved.getBlock()->getTerminator()->getOperand(0) != moved.getBlock()->getArgument(0) ||
+        !isa<RankedTensorType>(moved.getDpsInputs().front().getType()) ||
         !moved.getIndexingMapsArray().back().isIdentity())
       return;
     OpBuilder builder(op);
-    AffineMap map = getAccessMap(moved, moved.getDpsInputOperand(0));
+    OpOperand *input = moved.getDpsInputOperand(0);
+    auto generic = dyn_cast<linalg::GenericOp>(*moved);
+    AffineMap map = generic ? getAccessMap(generic, input) : moved.getMatchingIndexingMap(input);
     std::optional<SmallVector<Value, 8>> at =
         affine::expandAffineMap(builder, op.getLoc(), map, op.getIndices());
     if (!at)
       return;
-    op.getTensorMutable().assign(moved.getInputs().front());
+    op.getTensorMutable().assign(input->get());
     op.getIndicesMutable().assign(*at);
   }
 }

@@ -150,6 +150,16 @@ static bool splitsBatches(Operation *reshape, linalg::GenericOp op, AffineMap ma
   return splits;
 }
 
+/// Whether a reshape does more than to add or drop dimensions of size 1.
+static bool changesLoops(Operation *reshape) {
+  SmallVector<int64_t> shapes[2];
+  for (auto [shape, value] :
+       llvm::zip(shapes, ValueRange{reshape->getOperand(0), reshape->getResult(0)}))
+    llvm::copy_if(cast<RankedTensorType>(value.getType()).getShape(), std::back_inserter(shape),
+                  [](int64_t size) { return size != 1; });
+  return shapes[0] != shapes[1];
+}
+
 /// Gives contractions the batches that what they read had, and what reads them has: samples
 /// and heads, say, which a transpose has in another order. Tiles don't mind.
 static void splitBatches(func::FuncOp function) {
@@ -158,8 +168,11 @@ static void splitBatches(func::FuncOp function) {
     Operation *reader = read->getOwner(), *producer = read->get().getDefiningOp();
     bool isResult = isReshape(reader);
     auto op = dyn_cast_or_null<linalg::GenericOp>(isResult ? producer : reader);
-    if (!op || getOpShape(op) != OpShape::Contraction || op->hasAttr(schedule::noFuseAttrName))
+    if (!op || op->hasAttr(schedule::noFuseAttrName))
       return false;
+    if (getOpShape(op) != OpShape::Contraction) // a transpose lets what it reads through
+      return !isResult && mayChangeLoops(op) && llvm::hasSingleElement(*op.getBody()) &&
+             changesLoops(producer);
     AffineMap map = isResult ? op.getIndexingMapsArray().back() : op.getMatchingIndexingMap(read);
     return splitsBatches(isResult ? reader : producer, op, map) &&
            (isResult ? llvm::any_of(reader->getUsers(), computes)
@@ -234,16 +247,6 @@ static DenseSet<Operation *> findKeepers(Block &block) {
     llvm::for_each(op->getUsers(), add);
   }
   return keepers;
-}
-
-/// Whether a reshape does more than to add or drop dimensions of size 1.
-static bool changesLoops(Operation *reshape) {
-  SmallVector<int64_t> shapes[2];
-  for (auto [shape, value] :
-       llvm::zip(shapes, ValueRange{reshape->getOperand(0), reshape->getResult(0)}))
-    llvm::copy_if(cast<RankedTensorType>(value.getType()).getShape(), std::back_inserter(shape),
-                  [](int64_t size) { return size != 1; });
-  return shapes[0] != shapes[1];
 }
 
 /// Whether others read the tensor, too, in this shape or another one.
