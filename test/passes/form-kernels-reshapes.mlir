@@ -372,3 +372,35 @@ func.func @rows(%x: tensor<26x5xf32>, %y: tensor<5x20xf32>) -> tensor<13x2x20xf3
   %r = linalg.transpose ins(%t : tensor<2x13x20xf32>) outs(%er : tensor<13x2x20xf32>) permutation = [1, 0, 2]
   return %r : tensor<13x2x20xf32>
 }
+
+// -----
+
+#id = affine_map<(b, g, r, i, d) -> (b, g, r, i, d)>
+#shared = affine_map<(b, g, r, i, d) -> (b, g, i, d)>
+
+// Heads that share a factor: what repeats it goes, too, behind a transpose.
+// CHECK-DAG:   #[[K:.*]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d4, d5)>
+// CHECK-LABEL: func @repeated
+// CHECK-SAME:    %[[Q:.*]]: tensor<2x6x9x5xf32>, %[[KS:.*]]: tensor<2x2x7x5xf32>
+// CHECK:         %[[E:.*]] = tensor.expand_shape %[[Q]] {{.*}} output_shape [2, 2, 3, 9, 5]
+// CHECK:         schedule.kernel "contraction_2x2x3x9x7x5"(%[[E]], %[[KS]])
+// CHECK:           indexing_maps = [{{.*}}, #[[K]], {{.*}}]
+// CHECK-NOT:     schedule.kernel
+func.func @repeated(%q: tensor<2x6x9x5xf32>, %k: tensor<2x2x7x5xf32>) -> tensor<2x6x9x7xf32> {
+  %zero = arith.constant 0.0 : f32
+  %er = tensor.empty() : tensor<2x2x3x7x5xf32>
+  %r = linalg.generic {indexing_maps = [#shared, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel"]} ins(%k : tensor<2x2x7x5xf32>) outs(%er : tensor<2x2x3x7x5xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  } -> tensor<2x2x3x7x5xf32>
+  %h = tensor.collapse_shape %r [[0], [1, 2], [3], [4]] : tensor<2x2x3x7x5xf32> into tensor<2x6x7x5xf32>
+  %et = tensor.empty() : tensor<2x6x5x7xf32>
+  %t = linalg.transpose ins(%h : tensor<2x6x7x5xf32>) outs(%et : tensor<2x6x5x7xf32>) permutation = [0, 1, 3, 2]
+  %qs = tensor.collapse_shape %q [[0, 1], [2], [3]] : tensor<2x6x9x5xf32> into tensor<12x9x5xf32>
+  %ks = tensor.collapse_shape %t [[0, 1], [2], [3]] : tensor<2x6x5x7xf32> into tensor<12x5x7xf32>
+  %es = tensor.empty() : tensor<12x9x7xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%es : tensor<12x9x7xf32>) -> tensor<12x9x7xf32>
+  %s = linalg.batch_matmul ins(%qs, %ks : tensor<12x9x5xf32>, tensor<12x5x7xf32>) outs(%init : tensor<12x9x7xf32>) -> tensor<12x9x7xf32>
+  %y = tensor.expand_shape %s [[0, 1], [2], [3]] output_shape [2, 6, 9, 7] : tensor<12x9x7xf32> into tensor<2x6x9x7xf32>
+  return %y : tensor<2x6x9x7xf32>
+}

@@ -71,3 +71,49 @@ func.func @through_slice(%x: tensor<9xf32>, %y: tensor<2xf32>) -> tensor<5xf32> 
   %1 = tensor.concat dim(0) %0, %y : (tensor<3xf32>, tensor<2xf32>) -> tensor<5xf32>
   return %1 : tensor<5xf32>
 }
+
+// -----
+
+// And of a transpose, which others may read, too.
+// CHECK-LABEL: func @through_transpose
+// CHECK-SAME:    %[[X:.*]]: tensor<4x5xf32>
+// CHECK:         linalg.generic
+// CHECK-DAG:       %[[I:.*]] = linalg.index 0
+// CHECK-DAG:       %[[J:.*]] = arith.remui
+// CHECK:           tensor.extract %[[X]][%[[I]], %[[J]]]
+func.func @through_transpose(%x: tensor<4x5xf32>) -> (tensor<5x4xf32>, tensor<4x5xf32>) {
+  %e = tensor.empty() : tensor<5x4xf32>
+  %f = tensor.empty() : tensor<4x5xf32>
+  %three = arith.constant 3 : index
+  %t = linalg.transpose ins(%x : tensor<4x5xf32>) outs(%e : tensor<5x4xf32>) permutation = [1, 0]
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%f : tensor<4x5xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %k = arith.remui %j, %three : index
+    %v = tensor.extract %t[%k, %i] : tensor<5x4xf32>
+    linalg.yield %v : f32
+  } -> tensor<4x5xf32>
+  return %t, %r : tensor<5x4xf32>, tensor<4x5xf32>
+}
+
+// -----
+
+// The twin: an element of a product is no element of what it is made of.
+// CHECK-LABEL: func @through_product
+// CHECK:         %[[T:.*]] = linalg.mul
+// CHECK:           tensor.extract %[[T]]
+func.func @through_product(%x: tensor<4x5xf32>) -> (tensor<4x5xf32>, tensor<4x5xf32>) {
+  %f = tensor.empty() : tensor<4x5xf32>
+  %three = arith.constant 3 : index
+  %t = linalg.mul ins(%x, %x : tensor<4x5xf32>, tensor<4x5xf32>) outs(%f : tensor<4x5xf32>) -> tensor<4x5xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%f : tensor<4x5xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %k = arith.remui %j, %three : index
+    %v = tensor.extract %t[%i, %k] : tensor<4x5xf32>
+    linalg.yield %v : f32
+  } -> tensor<4x5xf32>
+  return %t, %r : tensor<4x5xf32>, tensor<4x5xf32>
+}
