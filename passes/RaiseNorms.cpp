@@ -11,12 +11,11 @@
 
 #include "passes/Passes.h"
 
-#include "weir/Kernels/Domain.h"
-
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/IR/Matchers.h"
+#include "weir/Kernels/Domain.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace weir {

@@ -30,7 +30,7 @@ struct UnrollLoops : weir::impl::UnrollLoopsPassBase<UnrollLoops> {
 static constexpr uint64_t mostOps = 1 << 15;
 
 /// Writes out the loop's `trips`. Upstream's way leaves what the counter gives uncomputed.
-static void unroll(scf::ForOp loop, int64_t trips, SmallVectorImpl<Operation *> &slices) {
+static void unroll(scf::ForOp loop, int64_t trips) {
   OpBuilder builder(loop);
   int64_t counter = *getConstantIntValue(loop.getLowerBound());
   int64_t step = *getConstantIntValue(loop.getStep());
@@ -49,8 +49,6 @@ static void unroll(scf::ForOp loop, int64_t trips, SmallVectorImpl<Operation *> 
           known.front() != copy->getResult(0)) {
         values.map(op.getResults(), known);
         copy->erase();
-      } else if (isa<tensor::ExtractSliceOp, tensor::InsertSliceOp>(copy)) {
-        slices.push_back(copy);
       }
     }
     carried = llvm::map_to_vector(loop.getYieldedValues(),
@@ -66,7 +64,6 @@ void UnrollLoops::runOnOperation() {
     if (!loop->getParentOfType<linalg::LinalgOp>())
       loops.push_back(loop);
   });
-  SmallVector<Operation *> slices;
   for (scf::ForOp loop : loops) {
     std::optional<APInt> trips = loop.getStaticTripCount();
     if (!trips) // the gate refuses it
@@ -77,9 +74,16 @@ void UnrollLoops::runOnOperation() {
                          << " ops; at most " << mostOps << " ops are written out";
       return signalPassFailure();
     }
-    unroll(loop, trips->getZExtValue(), slices);
+    unroll(loop, trips->getZExtValue());
   }
-  // Their places are constants now.
+  if (loops.empty())
+    return;
+  // Places of slices are constants now.
+  SmallVector<Operation *> slices;
+  getOperation().walk([&](Operation *op) {
+    if (isa<tensor::ExtractSliceOp, tensor::InsertSliceOp>(op))
+      slices.push_back(op);
+  });
   RewritePatternSet patterns(&getContext());
   tensor::ExtractSliceOp::getCanonicalizationPatterns(patterns, &getContext());
   tensor::InsertSliceOp::getCanonicalizationPatterns(patterns, &getContext());

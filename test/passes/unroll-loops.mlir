@@ -39,10 +39,15 @@ func.func @recurrence(%xs: tensor<7x4xf32>, %h0: tensor<4xf32>) -> (tensor<5x4xf
 // CHECK-LABEL: func @nested
 // CHECK-SAME:    %[[A:.*]]: tensor<4xf32>, %[[B:.*]]: tensor<4xf32>
 // CHECK-NOT:     scf.for
-// CHECK-COUNT-6: linalg.exp
-// CHECK-NOT:     linalg.exp
+// CHECK:         tensor.extract_slice %[[T:.*]][0, 0] [1, 4]
+// CHECK:         tensor.extract_slice %[[T]][0, 1] [1, 4]
+// CHECK:         tensor.extract_slice %[[T]][1, 0] [1, 4]
+// CHECK:         tensor.extract_slice %[[T]][1, 1] [1, 4]
+// CHECK:         tensor.extract_slice %[[T]][2, 0] [1, 4]
+// CHECK:         tensor.extract_slice %[[T]][2, 1] [1, 4]
+// CHECK-NOT:     tensor.extract_slice
 // CHECK:         return %{{.*}}, %{{.*}}, %[[A]]
-func.func @nested(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+func.func @nested(%a: tensor<4xf32>, %b: tensor<4xf32>, %t: tensor<3x5xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -50,7 +55,8 @@ func.func @nested(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tenso
   %e = tensor.empty() : tensor<4xf32>
   %r:2 = scf.for %i = %c0 to %c3 step %c1 iter_args(%x = %a, %y = %b) -> (tensor<4xf32>, tensor<4xf32>) {
     %s = scf.for %j = %c0 to %c2 step %c1 iter_args(%z = %x) -> tensor<4xf32> {
-      %w = linalg.exp ins(%z : tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      %p = tensor.extract_slice %t[%i, %j] [1, 4] [1, 1] : tensor<3x5xf32> to tensor<4xf32>
+      %w = linalg.add ins(%z, %p : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
       scf.yield %w : tensor<4xf32>
     }
     scf.yield %y, %s : tensor<4xf32>, tensor<4xf32>
