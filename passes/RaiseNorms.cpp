@@ -758,8 +758,8 @@ Value TrailingNorm::matchWeight(Term term) {
 bool TrailingNorm::isColumn(Term term, const Reduction &row) {
   const Coords *place = getPlace(term, x);
   std::optional<Digits> read = place ? flatten(*place) : std::nullopt;
-  Digits own = digits;
-  if (!read || read->takeFront(rows) != own.takeFront(rows))
+  std::optional<Digits> front = Digits(digits).takeFront(rows);
+  if (!read || !front || read->takeFront(rows) != front)
     return false;
   SmallVector<int64_t> reduced, left;
   for (const Digit &digit : *read)
