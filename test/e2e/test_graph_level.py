@@ -329,6 +329,20 @@ def test_gradient(weir, name):
     weir.compare(artifact, ["--random-inputs=11"], 1e-5)
 
 
+def test_loop_steps(weir):
+    """Step by step in NumPy: the reference writes loops out by the compiler's own pass."""
+    artifact = weir.compile_text(get_text("loop"), "a", "--target=vulkan")
+    random = numpy.random.default_rng(5)
+    xs, w, u = (random.standard_normal(shape).astype(numpy.float32) for shape in ((5, 2, 3), (3, 4), (4, 4)))
+    save_file({"arg0": xs, "arg1": w, "arg2": u}, weir.folder / "in.safetensors")
+    weir.run("run", artifact, "--input=in.safetensors", "--output=out.safetensors")
+    h, wanted = numpy.zeros((2, 4)), []
+    for step in range(5):
+        h = numpy.tanh(xs[4 - step].astype(float) @ w + h @ u)
+        wanted.append(h)
+    assert numpy.abs(load_file(weir.folder / "out.safetensors")["result0"] - numpy.stack(wanted)).max() < 1e-5
+
+
 def test_no_gradient_of_any_body(weir):
     (weir.folder / "g.mlir").write_text(get_text("alternating_sum"))
     weir.run("compile", "g.mlir", "--vjp=f", "-o", "g.weir", status=2)
