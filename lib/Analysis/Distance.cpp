@@ -99,9 +99,9 @@ public:
 
 private:
   std::vector<Term> terms;
-  std::vector<int64_t> lowest, highest; ///< what the terms from each on can add
-  int64_t least, most;
-  int64_t budget = 1000; ///< of tries; then anything is possible
+  std::vector<int64_t> highest; ///< what the terms from each on can add
+  int64_t least, most;          ///< of a sum of terms with positive factors
+  int64_t budget = 1000;        ///< of tries; then anything is possible
 };
 
 /// What a difference is the sum of.
@@ -242,30 +242,35 @@ static std::optional<Digits> getDigits(AffineExpr expr, Checked &checked) {
 // Differences
 //===----------------------------------------------------------------------===//
 
-Search::Search(std::vector<Term> given, int64_t least, int64_t most)
-    : terms(std::move(given)), lowest(terms.size() + 1), highest(terms.size() + 1), least(least),
-      most(most) {
-  llvm::sort(terms,
-             [](const Term &a, const Term &b) { return std::abs(a.factor) > std::abs(b.factor); });
+Search::Search(std::vector<Term> given, int64_t least, int64_t most) : least(least), most(most) {
+  for (Term &term : given)
+    if (term.factor < 0) { // counted from the other end
+      term.factor = -term.factor;
+      this->least += term.factor * term.span;
+      this->most += term.factor * term.span;
+    }
+  llvm::sort(given, [](const Term &a, const Term &b) { return a.factor > b.factor; });
+  for (const Term &term : given)
+    if (!terms.empty() && terms.back().factor == term.factor)
+      terms.back().span += term.span;
+    else
+      terms.push_back(term);
+  highest.resize(terms.size() + 1);
   for (size_t i = terms.size(); i-- > 0;) {
-    int64_t reach = terms[i].factor * terms[i].span;
-    lowest[i] = lowest[i + 1] + std::min<int64_t>(reach, 0);
-    highest[i] = highest[i + 1] + std::max<int64_t>(reach, 0);
+    highest[i] = highest[i + 1] + terms[i].factor * terms[i].span;
   }
 }
 
 bool Search::reaches(size_t next, int64_t sum) {
-  if (sum + highest[next] < least || sum + lowest[next] > most)
+  if (sum + highest[next] < least || sum > most)
     return false;
   if (next == terms.size() || --budget < 0)
     return true;
   // What this term must add for the others to reach the rest.
   auto [factor, span] = terms[next];
-  int64_t from = least - sum - highest[next + 1], to = most - sum - lowest[next + 1];
-  if (factor < 0)
-    std::swap(from, to);
-  int64_t first = std::max<int64_t>(llvm::divideCeilSigned(from, factor), 0);
-  int64_t last = std::min(llvm::divideFloorSigned(to, factor), span);
+  int64_t first =
+      std::max<int64_t>(llvm::divideCeilSigned(least - sum - highest[next + 1], factor), 0);
+  int64_t last = std::min(llvm::divideFloorSigned(most - sum, factor), span);
   for (int64_t value = first; value <= last; ++value)
     if (reaches(next + 1, sum + factor * value))
       return true;

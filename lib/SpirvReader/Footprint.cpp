@@ -38,12 +38,14 @@ static std::vector<Framed> place(const AddressMap &map, const MemoryAccess &acce
     Framed framed{Frame(map.atoms), {}};
     try {
       if (addressFirst) {
+        std::vector<std::pair<Affine, Who>> sums = {{*access.address, First}};
         for (const Affine &guard : access.guards)
-          framed.frame.express(guard, First);
-        framed.frame.express(*access.address, First);
+          sums.emplace_back(guard, First);
+        framed.frame.prepare(sums);
       }
       for (const Affine &guard : access.guards)
         framed.frame.restrict(guard, First, merges);
+      framed.frame.prepare({{*access.address, First}});
       framed.address = framed.frame.express(*access.address, First);
     } catch (TooLarge) {
     }
@@ -119,6 +121,96 @@ std::optional<Reach> weir::spv::getReach(const AddressMap &map, const MemoryAcce
 }
 
 //===----------------------------------------------------------------------===//
+// Where two accesses never meet
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// `factor` times any number from `min` to `max`.
+struct Multiple {
+  __int128 factor, min, max;
+};
+
+/// Looks for a sum of multiples, from the largest factor down: where those are not 0
+/// together, the smaller ones cannot make up for it.
+class SumSearch {
+public:
+  explicit SumSearch(std::vector<Multiple> given);
+  /// Whether some sum of all from number `next` on lies in [least, most].
+  bool isIn(__int128 least, __int128 most, size_t next = 0);
+
+private:
+  std::vector<Multiple> terms;
+  std::vector<__int128> lowest, highest; ///< what the terms from each on can add
+  int budget = 1000;                     ///< of tries; then anything is possible
+};
+
+} // namespace
+
+SumSearch::SumSearch(std::vector<Multiple> given) {
+  std::sort(given.begin(), given.end(),
+            [](const Multiple &a, const Multiple &b) { return a.factor > b.factor; });
+  for (const Multiple &each : given)
+    if (!terms.empty() && terms.back().factor == each.factor) {
+      terms.back().min += each.min;
+      terms.back().max += each.max;
+    } else {
+      terms.push_back(each);
+    }
+  lowest.resize(terms.size() + 1);
+  highest.resize(terms.size() + 1);
+  for (size_t i = terms.size(); i-- > 0;) {
+    lowest[i] = lowest[i + 1] + terms[i].factor * terms[i].min;
+    highest[i] = highest[i + 1] + terms[i].factor * terms[i].max;
+  }
+}
+
+bool SumSearch::isIn(__int128 least, __int128 most, size_t next) {
+  if (highest[next] < least || lowest[next] > most)
+    return false;
+  if (next == terms.size() || --budget < 0)
+    return true;
+  auto divideDown = [](__int128 a, __int128 b) { return a / b - (a % b < 0 ? 1 : 0); };
+  const Multiple &term = terms[next];
+  // What this term must be for the others to make up the rest.
+  __int128 from = -divideDown(highest[next + 1] - least, term.factor);
+  __int128 to = divideDown(most - lowest[next + 1], term.factor);
+  for (__int128 number = std::max(from, term.min); number <= std::min(to, term.max); ++number)
+    if (isIn(least - term.factor * number, most - term.factor * number, next + 1))
+      return true;
+  return false;
+}
+
+bool weir::spv::areApart(const AddressMap &map, const MemoryAccess &first,
+                         const MemoryAccess &second) {
+  // Each in digits of its own: nothing is taken to be the same in two executions.
+  std::vector<Framed> firstWays = place(map, first), secondWays = place(map, second);
+  for (const Framed &a : firstWays)
+    for (const Framed &b : secondWays) {
+      if (a.frame.isEmpty() || b.frame.isEmpty())
+        return true;
+      if (!getSpan(a) || !getSpan(b))
+        continue;
+      std::vector<Multiple> terms;
+      auto add = [&](const Framed &way, int sign) {
+        for (auto [digit, factor] : way.address->terms) {
+          __int128 last = way.frame.getCount(digit) - 1;
+          if (sign * factor > 0)
+            terms.push_back({std::abs(factor), 0, last});
+          else
+            terms.push_back({std::abs(factor), -last, 0});
+        }
+      };
+      add(a, 1);
+      add(b, -1);
+      __int128 apart = __int128(a.address->constant) - b.address->constant;
+      if (!SumSearch(std::move(terms)).isIn(1 - first.bytes - apart, second.bytes - 1 - apart))
+        return true;
+    }
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
 // What all of them cover
 //===----------------------------------------------------------------------===//
 
@@ -154,7 +246,17 @@ static Strided getStrided(const Framed &framed, int64_t width) {
       set.begin += factor * (count - 1);
     set.strides.emplace_back(std::abs(factor), count);
   }
-  std::sort(set.strides.rbegin(), set.strides.rend());
+  std::sort(set.strides.begin(), set.strides.end());
+  // As few as there can be, so that equal sets have equal strides.
+  size_t kept = 0;
+  for (size_t i = 1; i < set.strides.size(); ++i)
+    if (set.strides[kept].first * set.strides[kept].second == set.strides[i].first)
+      set.strides[kept].second *= set.strides[i].second;
+    else
+      set.strides[++kept] = set.strides[i];
+  if (!set.strides.empty())
+    set.strides.resize(kept + 1);
+  std::reverse(set.strides.begin(), set.strides.end());
   return set;
 }
 

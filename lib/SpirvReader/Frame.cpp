@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <tuple>
 
 using namespace weir::spv;
 
@@ -88,12 +90,10 @@ std::optional<Affine> Frame::express(const Affine &sum, Who who) {
               Affine::of(atom.range.min) * factor;
       continue;
     }
-    auto known = meanings.find({who, number});
-    if (known == meanings.end())
-      known = meanings.emplace(std::pair(who, number), understand(atom, who)).first;
-    if (!known->second.sum)
+    const Meaning &meaning = understand(number, who);
+    if (!meaning.sum)
       return std::nullopt;
-    parts.push_back({*known->second.sum * factor, known->second.step});
+    parts.push_back({*meaning.sum * factor, meaning.step});
   }
   // A step may need what several parts have together.
   parts.push_back({plain, 0});
@@ -111,8 +111,31 @@ std::optional<Affine> Frame::express(const Affine &sum, Who who) {
   return apply(*whole, step, steps.size());
 }
 
+void Frame::prepare(const std::vector<std::pair<Affine, Who>> &sums) {
+  std::set<std::tuple<uint32_t, uint32_t, Who>> found; // by size
+  std::vector<std::pair<Affine, Who>> open = sums;
+  while (!open.empty()) {
+    auto [sum, who] = std::move(open.back());
+    open.pop_back();
+    for (auto [number, factor] : sum.terms) {
+      const Atom &atom = (*atoms)[number];
+      if (atom.kind == Atom::Kind::Digit && found.emplace(atom.size, number, who).second)
+        open.emplace_back(atom.of, who);
+    }
+  }
+  for (auto [size, number, who] : found)
+    understand(number, who);
+}
+
+const Frame::Meaning &Frame::understand(uint32_t number, Who who) {
+  auto known = meanings.find({who, number});
+  if (known == meanings.end())
+    known = meanings.emplace(std::pair(who, number), findMeaning((*atoms)[number], who)).first;
+  return known->second;
+}
+
 /// What a digit of a sum is now.
-Frame::Meaning Frame::understand(const Atom &digit, Who who) {
+Frame::Meaning Frame::findMeaning(const Atom &digit, Who who) {
   std::optional<Affine> of = express(digit.of, who);
   if (!of)
     return {};
@@ -127,12 +150,17 @@ Frame::Meaning Frame::understand(const Atom &digit, Who who) {
 /// The rest and the quotient of a division.
 std::optional<std::pair<Affine, Affine>> Frame::cut(Affine sum, int64_t divisor) {
   for (bool hasMerged = false;;) {
-    // Digits that reach over the divisor's place are split there.
+    // Digits that reach over the divisor's place are split there, but for those that leave
+    // a rest where a digit follows that has another place: they are one number.
     size_t before = steps.size();
-    for (auto [digit, factor] : sum.terms)
-      if (factor > 0 && factor < divisor && divisor % factor == 0 &&
-          digits[digit].count > divisor / factor)
-        split(digit, divisor / factor);
+    for (auto [digit, factor] : sum.terms) {
+      int64_t by = factor > 0 && divisor % factor == 0 ? divisor / factor : 1;
+      bool isFollowed = std::any_of(sum.terms.begin(), sum.terms.end(), [&](auto other) {
+        return other.second > factor && other.second % divisor != 0;
+      });
+      if (by > 1 && digits[digit].count > by && (digits[digit].count % by == 0 || !isFollowed))
+        split(digit, by);
+    }
     std::optional<Affine> again = apply(sum, before, steps.size());
     if (!again)
       return std::nullopt;

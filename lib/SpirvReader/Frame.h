@@ -25,6 +25,9 @@ public:
   /// asked which bytes the two share.
   void pair(uint32_t loopOfFirst, uint32_t loopOfSecond);
 
+  /// Finds the digits of these sums, those of few numbers first: for those of more,
+  /// numbers are merged.
+  void prepare(const std::vector<std::pair<Affine, Who>> &sums);
   /// The sum in digits; none when they are not independent. What earlier calls
   /// returned no longer counts.
   std::optional<Affine> express(const Affine &sum, Who who);
@@ -66,7 +69,8 @@ private:
     size_t step = 0;
   };
 
-  Meaning understand(const Atom &digit, Who who);
+  const Meaning &understand(uint32_t number, Who who);
+  Meaning findMeaning(const Atom &digit, Who who);
   std::optional<Affine> apply(Affine sum, size_t step, size_t end) const;
   std::optional<std::pair<Affine, Affine>> cut(Affine sum, int64_t divisor);
   bool merge(std::vector<std::pair<uint32_t, int64_t>> terms);

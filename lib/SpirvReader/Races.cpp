@@ -10,6 +10,7 @@
 
 #include "Frame.h"
 #include "Points.h"
+#include "weir/SpirvReader/Footprint.h"
 
 #include <algorithm>
 #include <functional>
@@ -106,28 +107,37 @@ struct Placed {
 } // namespace
 
 /// The least and the largest value of a sum of digits, also by guards that are about
-/// just this sum.
+/// some of them, each of other ones.
 static std::pair<__int128, __int128> getRange(const Frame &frame, const Affine &sum,
                                               const std::vector<Affine> &guards) {
   __int128 min = 0, max = 0;
-  for (auto [digit, factor] : sum.terms)
+  std::vector<uint32_t> open;
+  for (auto [digit, factor] : sum.terms) {
     (factor < 0 ? min : max) += __int128(factor) * (frame.getCount(digit) - 1);
+    open.push_back(digit);
+  }
   for (const Affine &guard : guards) {
-    if (sum.terms.empty() || guard.terms.empty() ||
-        sum.terms[0].second % guard.terms[0].second != 0)
+    // These digits of the sum = times * (guard - its constant).
+    std::optional<int64_t> times;
+    __int128 least = 0, most = 0;
+    bool isPart = !guard.terms.empty();
+    for (auto [digit, factor] : guard.terms) {
+      int64_t own = sum.getFactor(digit);
+      if (!times)
+        times = own / factor;
+      isPart &= std::find(open.begin(), open.end(), digit) != open.end() &&
+                own == __int128(*times) * factor;
+      (own < 0 ? least : most) += __int128(own) * (frame.getCount(digit) - 1);
+    }
+    if (!isPart || *times == 0)
       continue;
-    // sum = times * (guard - its constant)
-    int64_t times = sum.terms[0].second / guard.terms[0].second;
-    bool isSame = std::equal(sum.terms.begin(), sum.terms.end(), guard.terms.begin(),
-                             guard.terms.end(), [&](auto term, auto other) {
-                               return term.first == other.first &&
-                                      term.second == __int128(times) * other.second;
-                             });
-    __int128 bound = -__int128(times) * guard.constant;
-    if (isSame && times > 0)
-      min = std::max(min, bound);
-    else if (isSame)
-      max = std::min(max, bound);
+    __int128 bound = -__int128(*times) * guard.constant;
+    if (*times > 0)
+      min += std::max<__int128>(bound - least, 0);
+    else
+      max -= std::max<__int128>(most - bound, 0);
+    for (auto [digit, factor] : guard.terms)
+      std::erase(open, digit);
   }
   return {min, max};
 }
@@ -217,6 +227,7 @@ static std::optional<std::pair<Placed, Placed>> place(const Atoms &atoms, Frame 
       sums.push_back(frame.express(guard, who));
     return sums;
   };
+  frame.prepare({{*a.address, First}, {*b.address, Second}});
   std::vector<std::optional<Affine>> first, second;
   // Until none makes digits that another must be in, too.
   do {
@@ -240,9 +251,9 @@ static std::optional<std::pair<Placed, Placed>> place(const Atoms &atoms, Frame 
 static bool isProvedByDigits(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b,
                              const Claim &claim) {
   std::vector<uint32_t> common = getCommonLoops(a, b);
-  for (int way = 0; way < 8; ++way) {
-    const bool pairs = !(way & 1), merges = !(way & 2), hasGuards = way & 4;
-    if (hasGuards && a.guards.empty() && b.guards.empty())
+  for (int way = 0; way < 16; ++way) {
+    const bool pairs = !(way & 1), merges = !(way & 2), hasGuards = way & 4, addressFirst = way & 8;
+    if ((hasGuards || addressFirst) && a.guards.empty() && b.guards.empty())
       break;
     Frame frame(map.atoms);
     for (uint32_t loop : common)
@@ -251,6 +262,8 @@ static bool isProvedByDigits(const AddressMap &map, const MemoryAccess &a, const
       if (map.loops[a.loops[i]].most == map.loops[b.loops[i]].most)
         frame.pair(a.loops[i], b.loops[i]);
     try {
+      if (addressFirst)
+        frame.prepare({{*a.address, First}, {*b.address, Second}});
       // What holds for both.
       for (const Affine &guard : a.guards)
         for (const Affine &other : b.guards) {
@@ -464,6 +477,8 @@ PairAnswer weir::spv::mayOverwrite(const AddressMap &map, uint32_t source, uint3
             return isReadFirst(map, frame, meeting, *read, *write);
           }))
         continue;
+      if (areKnown && areApart(map, *read, *write))
+        continue;
       areKnown &= compared++ < maxCompared;
       Answer answer =
           areKnown ? compareOneByOne(map, *read, *write, &Comparison::isReadFirst, result.byte)
@@ -490,6 +505,8 @@ static Answer areOrdered(const AddressMap &map, const MemoryAccess &a, const Mem
   if (isProvedByDigits(map, a, b, [&](const Frame &frame, const Meeting &meeting) {
         return isOrdered(map, frame, meeting, a, b);
       }))
+    return Answer::Yes;
+  if (&a != &b && areApart(map, a, b))
     return Answer::Yes;
   if (compared++ >= maxCompared)
     return Answer::Unknown;

@@ -22,6 +22,10 @@ struct Reach {
 std::optional<Reach> getReach(const AddressMap &map, const MemoryAccess &access,
                               int64_t bytes = maxAddress);
 
+/// Whether no execution of the one access touches a byte that one of the other does, by
+/// whichever invocations: `false` says little.
+bool areApart(const AddressMap &map, const MemoryAccess &first, const MemoryAccess &second);
+
 /// Bytes [begin, end).
 struct ByteRange {
   int64_t begin = 0, end = 0;

@@ -180,9 +180,80 @@ TEST(Footprint, coverage_by_several) {
   EXPECT_EQ(getCoverage(kernel.map, 208).answer, Answer::No);
 }
 
+/// A 7 x 11 image for each of 500 planes of 9 x 13, begun at row 1 and `column`, and
+/// what is around it.
+static Kernel makePadded(int64_t column) {
+  Kernel kernel(4813, 8);
+  Atoms &atoms = kernel.map.atoms;
+  Affine number = kernel.linear();
+  auto digit = [&](int64_t divisor, int64_t modulus) {
+    return atoms.getRest(atoms.divide(number, divisor), modulus);
+  };
+  auto below = [&](int64_t count) { return std::vector<Affine>{Affine::of(count - 1) - number}; };
+  kernel.add(true,
+             (atoms.divide(number, 77) * 117 + digit(11, 7) * 13 + digit(1, 11) +
+              Affine::of(13 + column)) *
+                 4,
+             {}, below(500 * 77));
+  auto addBox = [&](int64_t rows, int64_t columns, int64_t begin) {
+    kernel.add(true,
+               (atoms.divide(number, rows * columns) * 117 + digit(columns, rows) * 13 +
+                digit(1, columns) + Affine::of(begin)) *
+                   4,
+               {}, below(500 * rows * columns));
+  };
+  addBox(1, 13, 0);
+  addBox(1, 13, 8 * 13);
+  addBox(7, 1, 13);
+  addBox(7, 1, 13 + 12);
+  return kernel;
+}
+
+TEST(Footprint, around_a_slice) {
+  Kernel kernel = makePadded(1);
+  std::vector<MemoryAccess> &accesses = kernel.map.accesses;
+  for (const MemoryAccess &one : accesses)
+    for (const MemoryAccess &other : accesses)
+      EXPECT_EQ(areApart(kernel.map, one, other), &one != &other);
+  EXPECT_EQ(isFreeOfRaces(kernel.map, MemoryAccess::Root::Binding, 1).answer, Answer::Yes);
+  EXPECT_EQ(getCoverage(kernel.map, 500 * 117 * 4).answer, Answer::Yes);
+  // Without the last column, or where the image begins in the first one.
+  accesses.pop_back();
+  EXPECT_EQ(getCoverage(kernel.map, 500 * 117 * 4).byte, (13 + 12) * 4);
+  Kernel moved = makePadded(0);
+  EXPECT_FALSE(areApart(moved.map, moved.map.accesses[0], moved.map.accesses[3]));
+  EXPECT_FALSE(areApart(moved.map, moved.map.accesses[3], moved.map.accesses[0]));
+  EXPECT_TRUE(areApart(moved.map, moved.map.accesses[0], moved.map.accesses[4]));
+}
+
 //===----------------------------------------------------------------------===//
 // At random, against all executions
 //===----------------------------------------------------------------------===//
+
+TEST(Footprint, what_is_apart_has_no_byte_in_common) {
+  size_t apart = 0, proved = 0;
+  for (unsigned seed = 0; seed < 6000; ++seed) {
+    Kernel kernel = Maker(seed).make();
+    Brute brute(kernel.map);
+    auto getBytes = [&](const MemoryAccess &access) {
+      std::set<int64_t> bytes;
+      for (const Event &event : brute.run(access.loops, access.guards, *access.address))
+        for (int64_t byte = 0; byte < access.bytes; ++byte)
+          bytes.insert(event.address + byte);
+      return bytes;
+    };
+    const MemoryAccess &first = kernel.map.accesses.front(), &last = kernel.map.accesses.back();
+    std::set<int64_t> firstBytes = getBytes(first), lastBytes = getBytes(last);
+    bool areDisjoint = std::none_of(firstBytes.begin(), firstBytes.end(),
+                                    [&](int64_t byte) { return lastBytes.contains(byte); });
+    apart += areDisjoint;
+    if (areApart(kernel.map, first, last)) {
+      ASSERT_TRUE(areDisjoint) << seed;
+      ++proved;
+    }
+  }
+  EXPECT_GT(proved, apart / 2);
+}
 
 TEST(Footprint, answers_are_what_executions_do) {
   size_t known = 0, all = 0;
