@@ -502,10 +502,10 @@ static bool keepsInsertions(const Group &group) {
     if (read && inside.contains(read.getTensor().getDefiningOp()))
       return false;
     auto insertion = dyn_cast<tensor::InsertSliceOp>(op);
-    bool isFresh = insertion && insertion.getDest().getDefiningOp<tensor::EmptyOp>();
-    if (insertion &&
-        ((!isFresh && isUsedInside(insertion.getDest()) > 1) || isUsedInside(insertion) > 0 ||
-         inside.contains(insertion.getDest().getDefiningOp())))
+    Operation *into = insertion ? insertion.getDest().getDefiningOp() : nullptr;
+    bool isFresh = into && getOpShape(into) == OpShape::Free;
+    if (insertion && ((!isFresh && isUsedInside(insertion.getDest()) > 1) ||
+                      isUsedInside(insertion) > 0 || inside.contains(into)))
       return false;
   }
   return true;

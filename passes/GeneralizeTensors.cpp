@@ -6,7 +6,8 @@
 // also where the element is not chosen. What is computed for such a body alone is
 // computed in it.
 //
-// A concatenation whose parts kernels make anyway stays: they write it part by part.
+// A concatenation whose parts kernels make anyway stays: they write it part by part. So
+// does what a kernel makes and only constants are added to around it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -205,32 +206,6 @@ static Value lower(tensor::ExtractSliceOp op, OpBuilder &builder) {
       .getResult(0);
 }
 
-static Value lower(tensor::PadOp op, OpBuilder &builder) {
-  SmallVector<int64_t> low = *getConstantIntValues(op.getMixedLowPad());
-  RankedTensorType source = op.getSourceType();
-  return generate(builder, op.getLoc(), op.getResultType(), {}, [&](Element &element, Value) {
-    IRMapping mapping;
-    for (auto [argument, index] : llvm::zip_equal(op.getRegion().getArguments(), element.indices))
-      mapping.map(argument, index);
-    for (Operation &inner : op.getRegion().front().without_terminator())
-      element.b.clone(inner, mapping);
-    Value padding = mapping.lookupOrDefault(op.getRegion().front().getTerminator()->getOperand(0));
-    if (isEmpty(source))
-      return padding;
-    SmallVector<Value> at;
-    SmallVector<bool> mayLeave;
-    Value inside;
-    for (unsigned dim = 0; dim < low.size(); ++dim) {
-      int64_t size = source.getDimSize(dim);
-      at.push_back(element.add(element.indices[dim], -low[dim]));
-      mayLeave.push_back(low[dim] > 0 || op.getResultType().getDimSize(dim) - low[dim] > size);
-      if (mayLeave.back())
-        inside = element.both(inside, element.isBelow(at.back(), size));
-    }
-    return element.choose(inside, element.read(op.getSource(), at, mayLeave), padding);
-  });
-}
-
 static bool reduces(linalg::LinalgOp op) { return op.getNumParallelLoops() != op.getNumLoops(); }
 
 /// Whether the tensor, which is computed for one reader, may be computed by the kernel
@@ -260,6 +235,79 @@ static bool hasOwnKernel(Value value) {
   bool isComputed = !llvm::hasSingleElement(*op.getBlock());
   return reduces(op) || (isComputed && !value.hasOneUse()) ||
          llvm::any_of(op->getOperands(), endsReduction);
+}
+
+/// Whether some reader of the tensor takes elements from anywhere in it, or it is a
+/// result: no reader could compute it for itself.
+static bool isStored(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (isReshape(user))
+      return isStored(user->getResult(0));
+    auto op = dyn_cast<linalg::LinalgOp>(user);
+    return isa<func::ReturnOp>(user) ||
+           (op && !(op.getMatchingIndexingMap(&use).isProjectedPermutation() &&
+                    (!reduces(op) || op.getNumDpsInputs() == 1)));
+  });
+}
+
+/// Whether something that the tensor is computed from is reduced.
+static bool followsReduction(Value value) {
+  SetVector<Value> open;
+  open.insert(value);
+  for (size_t next = 0; next < open.size(); ++next) {
+    Operation *op = open[next].getDefiningOp();
+    auto computed = dyn_cast_or_null<linalg::LinalgOp>(op);
+    if (!isReshape(op) && (!computed || getSplat(open[next])))
+      continue;
+    if (computed && reduces(computed))
+      return true;
+    open.insert_range(op->getOperands());
+  }
+  return false;
+}
+
+/// Whether the kernel that makes `slice` writes what is around it in `whole`, too.
+static bool isPaddedInPlace(Value slice, Value whole) {
+  return !isEmpty(slice.getType()) && (hasOwnKernel(slice) || followsReduction(slice)) &&
+         isStored(whole);
+}
+
+static Value lower(tensor::PadOp op, OpBuilder &builder) {
+  SmallVector<int64_t> low = *getConstantIntValues(op.getMixedLowPad());
+  RankedTensorType source = op.getSourceType();
+  TypedAttr constant;
+  if (Value value = op.getConstantPaddingValue(); value &&
+                                                  matchPattern(value, m_Constant(&constant)) &&
+                                                  isPaddedInPlace(op.getSource(), op.getResult())) {
+    auto splat = DenseElementsAttr::get(op.getResultType(), Attribute(constant));
+    Value around = arith::ConstantOp::create(builder, op.getLoc(), splat);
+    SmallVector<OpFoldResult> strides(low.size(), builder.getIndexAttr(1));
+    return tensor::InsertSliceOp::create(
+        builder, op.getLoc(), op.getSource(), around, op.getMixedLowPad(),
+        getAsIndexOpFoldResult(op.getContext(), source.getShape()), strides);
+  }
+  return generate(builder, op.getLoc(), op.getResultType(), {}, [&](Element &element, Value) {
+    IRMapping mapping;
+    for (auto [argument, index] : llvm::zip_equal(op.getRegion().getArguments(), element.indices))
+      mapping.map(argument, index);
+    for (Operation &inner : op.getRegion().front().without_terminator())
+      element.b.clone(inner, mapping);
+    Value padding = mapping.lookupOrDefault(op.getRegion().front().getTerminator()->getOperand(0));
+    if (isEmpty(source))
+      return padding;
+    SmallVector<Value> at;
+    SmallVector<bool> mayLeave;
+    Value inside;
+    for (unsigned dim = 0; dim < low.size(); ++dim) {
+      int64_t size = source.getDimSize(dim);
+      at.push_back(element.add(element.indices[dim], -low[dim]));
+      mayLeave.push_back(low[dim] > 0 || op.getResultType().getDimSize(dim) - low[dim] > size);
+      if (mayLeave.back())
+        inside = element.both(inside, element.isBelow(at.back(), size));
+    }
+    return element.choose(inside, element.read(op.getSource(), at, mayLeave), padding);
+  });
 }
 
 /// The parts of `inputs` along `dim`, each chosen where it is.
@@ -387,7 +435,8 @@ static Value lower(tensor::InsertSliceOp op, OpBuilder &builder) {
   RankedTensorType source = op.getSourceType(), type = op.getType();
   if (isEmpty(source))
     return op.getDest();
-  if (insertsInPlace(op))
+  bool isPadding = getSplat(op.getDest()) && getConstantIntValues(op.getMixedOffsets());
+  if (insertsInPlace(op) || (isPadding && isPaddedInPlace(op.getSource(), op.getResult())))
     return {};
   llvm::SmallBitVector dropped = op.getDroppedDims();
   return generate(builder, op.getLoc(), type, op.getDest(), [&](Element &element, Value before) {

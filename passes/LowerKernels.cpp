@@ -141,6 +141,12 @@ FailureOr<memref::GlobalOp> LowerKernels::getGlobal(arith::ConstantOp constant) 
   return global;
 }
 
+/// Whether a tensor is made of slices, beginning with none.
+static bool isOfSlices(Value value) {
+  tensor::InsertSliceOp first = getInsertion(getOwner(value));
+  return first && !getSplat(first.getDest());
+}
+
 /// What is not inserted into an argument begins with no elements at all, so the slices
 /// must be the whole, each byte of it once. `value` is the last of its chain.
 static LogicalResult checkWhole(Value value) {
@@ -181,8 +187,7 @@ static LogicalResult checkInsertions(func::FuncOp function) {
         continued.insert(stripReshapes(into));
   for (auto kernel : function.getOps<schedule::KernelOp>())
     for (Value result : kernel.getResults()) {
-      if (getInsertion(result) && !continued.contains(result) && getInsertion(getOwner(result)) &&
-          failed(checkWhole(result)))
+      if (isOfSlices(result) && !continued.contains(result) && failed(checkWhole(result)))
         return failure();
       Value into = getInsertedInto(result);
       if (!into)
@@ -198,7 +203,7 @@ static LogicalResult checkInsertions(func::FuncOp function) {
       auto argument = dyn_cast<BlockArgument>(getOwner(into));
       if (argument ? results.lookup(argument) != 1 ||
                          !function.getArgAttr(argument.getArgNumber(), schedule::donateAttrName)
-                   : !getInsertion(getOwner(into)))
+                   : !isOfSlices(into))
         return refuse("that is not a donated argument on its way to one result");
     }
   return success();

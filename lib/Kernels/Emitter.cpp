@@ -66,6 +66,23 @@ SmallVector<AffineExpr> weir::getPartIndices(PointEmitter &emitter, Value part,
   return indices;
 }
 
+Value weir::getWorkgroup(PointEmitter &emitter, const std::array<int64_t, 3> &grid) {
+  auto [x, y, z] = grid;
+  OpBuilder &b = emitter.builder();
+  Location loc = emitter.loc;
+  Value group = gpu::BlockIdOp::create(b, loc, gpu::Dimension::x);
+  auto add = [&](int64_t factor, gpu::Dimension axis) {
+    Value id = gpu::BlockIdOp::create(b, loc, axis);
+    Value scaled = arith::MulIOp::create(b, loc, id, emitter.indexConstant(factor));
+    group = arith::AddIOp::create(b, loc, group, scaled);
+  };
+  if (y > 1)
+    add(x, gpu::Dimension::y);
+  if (z > 1)
+    add(x * y, gpu::Dimension::z);
+  return group;
+}
+
 void weir::emitWorkgroups(PointEmitter &emitter, int64_t groups, EmittedKernel &launch,
                           function_ref<void(Value)> body) {
   const std::array<int64_t, 3> &most = emitter.profile.maxGrid;
@@ -79,23 +96,13 @@ void weir::emitWorkgroups(PointEmitter &emitter, int64_t groups, EmittedKernel &
     return;
   }
   launch.grid = {x, y, z};
-
-  OpBuilder &b = emitter.builder();
-  Location loc = emitter.loc;
-  Value group = gpu::BlockIdOp::create(b, loc, gpu::Dimension::x);
-  auto add = [&](int64_t factor, gpu::Dimension axis) {
-    Value id = gpu::BlockIdOp::create(b, loc, axis);
-    Value scaled = arith::MulIOp::create(b, loc, id, emitter.indexConstant(factor));
-    group = arith::AddIOp::create(b, loc, group, scaled);
-  };
-  if (y > 1)
-    add(x, gpu::Dimension::y);
-  if (z > 1)
-    add(x * y, gpu::Dimension::z);
+  Value group = getWorkgroup(emitter, launch.grid);
   if (x * y * z == groups) {
     body(group);
     return;
   }
+  OpBuilder &b = emitter.builder();
+  Location loc = emitter.loc;
   Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, group,
                                        emitter.indexConstant(groups));
   emitter.guard(inside, {}, [&]() -> SmallVector<Value> {
@@ -201,7 +208,11 @@ tensor::ConcatOp weir::getWhole(Value value) {
 /// An insertion's bytes are the input's own, so nothing else may read that.
 static LogicalResult checkInsertion(tensor::InsertSliceOp op) {
   auto into = dyn_cast<BlockArgument>(op.getDest());
-  if (!op.getDest().getDefiningOp<tensor::EmptyOp>() &&
+  if (getSplat(op.getDest()) && !getConstantIntValues(op.getMixedOffsets()))
+    return op.emitError("is into a tensor of equal elements, at offsets that are no constants");
+  if (op.getSourceType().getNumElements() == 0)
+    return op.emitError("inserts no elements");
+  if (!op.getDest().getDefiningOp<tensor::EmptyOp>() && !getSplat(op.getDest()) &&
       (!into || into.getOwner() != op->getBlock() || !into.hasOneUse()))
     return op.emitError("is into a tensor that is no input of the kernel, or that the kernel "
                         "uses otherwise");
@@ -250,7 +261,8 @@ SmallVector<int64_t> weir::getSlice(tensor::InsertSliceOp op) {
 /// What a kernel does to a result of which it yields `yielded`.
 static schedule::EffectAttr getWrite(Value yielded) {
   auto insertion = yielded.getDefiningOp<tensor::InsertSliceOp>();
-  bool coversAll = !insertion || insertion.getStaticSizes() == insertion.getType().getShape();
+  bool coversAll = !insertion || getSplat(insertion.getDest()) ||
+                   insertion.getStaticSizes() == insertion.getType().getShape();
   SmallVector<int64_t> slice;
   if (!coversAll)
     slice = getSlice(insertion);
@@ -338,6 +350,7 @@ FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &
       emitSequence(emitter, launch);
       break;
     }
+    emitSurroundings(emitter, launch);
     OpBuilder end = OpBuilder::atBlockEnd(&function.getBody().front());
     gpu::ReturnOp::create(end, kernel.getLoc());
     emitter.popScope();

@@ -488,11 +488,10 @@ bool PointEmitter::isVectorStore(unsigned result, ArrayRef<AffineExpr> indices) 
   return getVectorAddress(kernel.getInputs().size() + result, address).has_value();
 }
 
-void PointEmitter::store(unsigned result, Value value, ArrayRef<AffineExpr> indices) {
+void PointEmitter::storeAt(unsigned result, Value value, AffineExpr address) {
   Value written = kernel.getBody().front().getTerminator()->getOperand(result);
   auto place = codeFor(written.getDefiningOp());
   unsigned buffer = kernel.getInputs().size() + result;
-  AffineExpr address = getAddress(result, indices);
   bool vector = address.isFunctionOfDim(laneOfVector);
   if (vector)
     value = broadcast(value);

@@ -115,7 +115,11 @@ public:
   bool isVectorStore(unsigned result, llvm::ArrayRef<mlir::AffineExpr> indices);
 
   /// Stores to result number `result` at `indices`.
-  void store(unsigned result, mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> indices);
+  void store(unsigned result, mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> indices) {
+    storeAt(result, value, getAddress(result, indices));
+  }
+  /// The same at a place in the result's buffer, in elements.
+  void storeAt(unsigned result, mlir::Value value, mlir::AffineExpr address);
 
   /// Copies what is at `address` to the cache of it, at the current trip.
   void fillCache(unsigned buffer, mlir::AffineExpr address);

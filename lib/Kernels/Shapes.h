@@ -19,6 +19,9 @@ enum Coordinates : unsigned {
   productCoordinate, ///< and those after it
 };
 
+/// The number of the workgroup, of those on the grid's axes.
+mlir::Value getWorkgroup(PointEmitter &emitter, const std::array<int64_t, 3> &grid);
+
 /// Emits `body` for `groups` workgroups and says how to launch them: one number
 /// per workgroup, spread over the axes of the grid.
 void emitWorkgroups(PointEmitter &emitter, int64_t groups, EmittedKernel &launch,
@@ -75,6 +78,10 @@ void emitRow(PointEmitter &emitter, EmittedKernel &launch);
 void emitColumn(PointEmitter &emitter, EmittedKernel &launch);
 void emitContraction(PointEmitter &emitter, EmittedKernel &launch);
 void emitSequence(PointEmitter &emitter, EmittedKernel &launch);
+
+/// Emits what is around the slices that are inserted into splats, once it is known how
+/// many invocations there are.
+void emitSurroundings(PointEmitter &emitter, const EmittedKernel &launch);
 
 } // namespace weir
 

@@ -55,9 +55,9 @@ mlir::Value createReshapes(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value stripReshapes(mlir::Value tensor);
 
 /// An insertion (`tensor.insert_slice`) ends a kernel: the kernel's result is the tensor
-/// inserted into, an input or a `tensor.empty`, of which only the slice is written. Returns
-/// the computed tensor that the slice is, before any reshapes; of all other values,
-/// themselves.
+/// inserted into, an input or a `tensor.empty`, of which only the slice is written, or a
+/// splat, all of which is. Returns the computed tensor that the slice is, before any
+/// reshapes; of all other values, themselves.
 mlir::Value getInserted(mlir::Value yielded);
 
 /// Whether `op`, inside of a kernel, only says what an insertion inserts and where: a
