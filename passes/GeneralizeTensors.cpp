@@ -310,8 +310,24 @@ static Value lower(tensor::PadOp op, OpBuilder &builder) {
   });
 }
 
-/// The parts of `inputs` along `dim`, each chosen where it is.
-static Value concatenate(OpBuilder &builder, Location loc, int64_t dim, ValueRange inputs) {
+/// The parts of `inputs` along `dim`, each chosen where it is; of more than one kernel
+/// can read, parts of parts.
+static Value concatenate(OpBuilder &builder, Location loc, int64_t dim, ValueRange inputs,
+                         const Profile &profile) {
+  if (inputs.size() == 1)
+    return inputs.front();
+  SmallVector<Value> parts(inputs);
+  size_t most = std::max<int64_t>(profile.storageBuffersPerStage - 1, 2);
+  if (parts.size() > most) {
+    size_t groups = llvm::divideCeil(parts.size(), most), next = 0;
+    parts.clear();
+    for (size_t group = 0; group < groups; ++group) {
+      size_t end = inputs.size() * (group + 1) / groups;
+      parts.push_back(concatenate(builder, loc, dim, inputs.slice(next, end - next), profile));
+      next = end;
+    }
+    return concatenate(builder, loc, dim, parts, profile);
+  }
   RankedTensorType whole = tensor::ConcatOp::inferResultType(dim, inputs.getTypes());
   return generate(builder, loc, whole, {}, [&](Element &element, Value) {
     Value chosen;
@@ -382,7 +398,7 @@ static Value lower(tensor::ConcatOp op, OpBuilder &builder, const Profile &profi
   if (gathers <= 1 && runs.size() > 1) {
     SmallVector<Value> parts;
     for (const SmallVector<Value> &run : runs)
-      parts.push_back(run.size() == 1 ? run.front() : concatenate(builder, op.getLoc(), dim, run));
+      parts.push_back(concatenate(builder, op.getLoc(), dim, run, profile));
     auto whole = tensor::ConcatOp::create(builder, op.getLoc(), dim, parts);
     if (liesInPlace(whole, profile))
       return whole;
@@ -393,7 +409,7 @@ static Value lower(tensor::ConcatOp op, OpBuilder &builder, const Profile &profi
       if (part.use_empty() && !llvm::is_contained(inputs, part))
         part.getDefiningOp()->erase();
   }
-  return concatenate(builder, op.getLoc(), dim, inputs);
+  return concatenate(builder, op.getLoc(), dim, inputs, profile);
 }
 
 /// Whether the slice is some of the elements, and not all alike.
@@ -623,6 +639,68 @@ static void computeWhereRead(func::FuncOp function, const Profile &profile) {
   }
 }
 
+/// Slices inserted one after another that lie side by side, from end to end of the other
+/// dimensions, are a concatenation; nothing if they don't, or leave some of what was
+/// there.
+static Value joinSlices(tensor::InsertSliceOp last, OpBuilder &builder) {
+  RankedTensorType type = last.getType();
+  SmallVector<tensor::InsertSliceOp> slices = {last};
+  Value before = last.getDest();
+  while (auto earlier = before.getDefiningOp<tensor::InsertSliceOp>()) {
+    if (!before.hasOneUse())
+      break;
+    slices.push_back(earlier);
+    before = earlier.getDest();
+  }
+  if (slices.size() < 2)
+    return {};
+  std::optional<int64_t> along;
+  for (tensor::InsertSliceOp slice : slices)
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      if (slice.getStaticSizes()[dim] != type.getDimSize(dim)) {
+        if (along && *along != dim)
+          return {};
+        along = dim;
+      }
+  if (!along || llvm::any_of(slices, [&](tensor::InsertSliceOp slice) {
+        return ShapedType::isDynamic(slice.getStaticOffsets()[*along]) ||
+               slice.getStaticStrides()[*along] != 1 || slice.getStaticSizes()[*along] == 0;
+      }))
+    return {};
+  llvm::sort(slices, [&](tensor::InsertSliceOp a, tensor::InsertSliceOp b) {
+    return a.getStaticOffsets()[*along] < b.getStaticOffsets()[*along];
+  });
+
+  TypedAttr around = getSplat(before);
+  if (before.getDefiningOp<tensor::EmptyOp>())
+    around = builder.getZeroAttr(type.getElementType());
+  SmallVector<Value> parts;
+  int64_t begin = 0;
+  auto reach = [&](int64_t end) {
+    if (end < begin || (end > begin && !around))
+      return false;
+    if (end > begin) {
+      SmallVector<int64_t> shape(type.getShape());
+      shape[*along] = end - begin;
+      auto part = RankedTensorType::get(shape, type.getElementType());
+      parts.push_back(arith::ConstantOp::create(builder, last.getLoc(),
+                                                DenseElementsAttr::get(part, Attribute(around))));
+    }
+    begin = end;
+    return true;
+  };
+  for (tensor::InsertSliceOp slice : slices) {
+    auto part = RankedTensorType::get(slice.getStaticSizes(), type.getElementType());
+    if (!reach(slice.getStaticOffsets()[*along]))
+      return {};
+    parts.push_back(createReshapes(builder, slice.getLoc(), part, slice.getSource()));
+    begin += part.getDimSize(*along);
+  }
+  if (!reach(type.getDimSize(*along)))
+    return {};
+  return tensor::ConcatOp::create(builder, last.getLoc(), *along, parts);
+}
+
 void GeneralizeTensors::runOnOperation() {
   if (getOperation().isExternal())
     return;
@@ -631,6 +709,16 @@ void GeneralizeTensors::runOnOperation() {
     return signalPassFailure();
   Block &block = getOperation().getBody().front();
   IRRewriter rewriter(&getContext());
+  SmallVector<tensor::InsertSliceOp> insertions(block.getOps<tensor::InsertSliceOp>());
+  while (!insertions.empty()) { // the last of those that follow each other first
+    tensor::InsertSliceOp op = insertions.pop_back_val();
+    rewriter.setInsertionPoint(op);
+    if (op->use_empty())
+      rewriter.eraseOp(op);
+    else if (!insertsInPlace(op))
+      if (Value joined = joinSlices(op, rewriter))
+        rewriter.replaceOp(op, joined);
+  }
   for (Operation &op : llvm::make_early_inc_range(block)) {
     rewriter.setInsertionPoint(&op);
     Value made =

@@ -97,15 +97,6 @@ template <typename Op> static void clampOffsets(Op op, RankedTensorType whole) {
   }
 }
 
-/// One element is at no distance from another: upstream's subviews of such strides crash.
-template <typename Op> static void dropStrides(Op op) {
-  SmallVector<int64_t> strides(op.getStaticStrides());
-  for (auto [size, stride] : llvm::zip_equal(op.getStaticSizes(), strides))
-    if (size == 1 && !ShapedType::isDynamic(stride))
-      stride = 1;
-  op.setStaticStrides(strides);
-}
-
 /// Padding by less than nothing is a slice.
 static void cutBeforePadding(tensor::PadOp op) {
   std::optional<SmallVector<int64_t>> low = getConstantIntValues(op.getMixedLowPad()),
@@ -271,14 +262,8 @@ void NormalizeGraph::runOnOperation() {
       flatten(op);
   });
   getOperation().walk(makeSafe);
-  getOperation().walk([](tensor::ExtractSliceOp op) {
-    clampOffsets(op, op.getSourceType());
-    dropStrides(op);
-  });
-  getOperation().walk([](tensor::InsertSliceOp op) {
-    clampOffsets(op, op.getType());
-    dropStrides(op);
-  });
+  getOperation().walk([](tensor::ExtractSliceOp op) { clampOffsets(op, op.getSourceType()); });
+  getOperation().walk([](tensor::InsertSliceOp op) { clampOffsets(op, op.getType()); });
   getOperation().walk(cutBeforePadding);
   getOperation().walk(dropEmpty);
   for (Operation *op : llvm::reverse(erased))

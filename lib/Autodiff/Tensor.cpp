@@ -9,6 +9,9 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+#include <numeric>
 
 using namespace mlir;
 using namespace weir::autodiff;
@@ -82,22 +85,53 @@ static LogicalResult extract(tensor::ExtractOp op, OpBuilder &b, Value g, Cotang
   return success();
 }
 
-/// The same of a slice.
+/// Whether two slices of one tensor have no element in common: in some dimension no
+/// index.
+static bool areDisjoint(OffsetSizeAndStrideOpInterface first,
+                        OffsetSizeAndStrideOpInterface second) {
+  auto getIndices = [](OffsetSizeAndStrideOpInterface op, unsigned dim) {
+    return std::array<int64_t, 3>{op.getStaticOffsets()[dim], op.getStaticSizes()[dim],
+                                  op.getStaticStrides()[dim]};
+  };
+  for (unsigned dim = 0; dim < first.getStaticOffsets().size(); ++dim) {
+    auto [begin, count, stride] = getIndices(first, dim);
+    auto [otherBegin, otherCount, otherStride] = getIndices(second, dim);
+    if (llvm::any_of(ArrayRef{begin, count, stride, otherBegin, otherCount, otherStride},
+                     ShapedType::isDynamic))
+      continue;
+    int64_t common = std::max<int64_t>(std::gcd(stride, otherStride), 1);
+    if (begin + (count - 1) * stride < otherBegin ||
+        otherBegin + (otherCount - 1) * otherStride < begin || (begin - otherBegin) % common != 0)
+      return true;
+  }
+  return false;
+}
+
+/// Whether the elements of `sum` that `slice` takes are the zeros that it began with.
+static bool isZeroAt(Value sum, tensor::ExtractSliceOp slice) {
+  while (auto inserted = sum.getDefiningOp<tensor::InsertSliceOp>()) {
+    if (!areDisjoint(inserted, slice))
+      return false;
+    sum = inserted.getDest();
+  }
+  auto fill = sum.getDefiningOp<linalg::FillOp>();
+  return fill && matchPattern(fill.getInputs().front(), m_AnyZeroFloat());
+}
+
+/// The same of a slice. Slices apart from each other, such as heads or gates, are put into
+/// one tensor; what overlaps is added to it.
 static LogicalResult extractSlice(tensor::ExtractSliceOp op, OpBuilder &b, Value g,
                                   Cotangents &sums) {
   Location loc = op.getLoc();
   Value source = op.getSource(), sum = sums.get(source);
-  auto offsets = op.getMixedOffsets(), sizes = op.getMixedSizes(), strides = op.getMixedStrides();
-  if (!sum) {
-    sum = createZeros(b, loc, source.getType());
-  } else {
-    Cotangents slice({op.getResult()});
-    slice.set(op.getResult(),
-              tensor::ExtractSliceOp::create(b, loc, op.getType(), sum, offsets, sizes, strides));
-    slice.add(b, loc, op.getResult(), g);
-    g = slice.get(op.getResult());
-  }
-  sums.set(source, tensor::InsertSliceOp::create(b, loc, g, sum, offsets, sizes, strides));
+  auto insertInto = [&](Value tensor) {
+    return tensor::InsertSliceOp::create(b, loc, g, tensor, op.getMixedOffsets(),
+                                         op.getMixedSizes(), op.getMixedStrides());
+  };
+  if (sum && isZeroAt(sum, op))
+    sums.set(source, insertInto(sum));
+  else
+    sums.add(b, loc, source, insertInto(createZeros(b, loc, source.getType())));
   return success();
 }
 

@@ -29,6 +29,7 @@
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "passes/Passes.h"
 #include "weir/Artifact/Floats.h"
+#include "weir/Kernels/Domain.h"
 #include "llvm/Support/TargetSelect.h"
 
 #include <bit>
@@ -137,6 +138,26 @@ static void registerReference(DialectRegistry &registry) {
   tensor::registerBufferizableOpInterfaceExternalModels(registry);
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
+}
+
+/// Slices get all of the dimensions of what they are slices of: upstream crashes on buffers
+/// of slices that drop some and have strides in others (SubViewOp::getDroppedDims).
+static void keepDimensions(func::FuncOp function) {
+  IRRewriter rewriter(function.getContext());
+  function.walk([&](Operation *op) {
+    rewriter.setInsertionPoint(op);
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op); slice && slice.getDroppedDims().any()) {
+      Value whole = tensor::ExtractSliceOp::create(rewriter, op->getLoc(), slice.getSource(),
+                                                   slice.getMixedOffsets(), slice.getMixedSizes(),
+                                                   slice.getMixedStrides());
+      rewriter.replaceOp(op, createReshapes(rewriter, op->getLoc(), slice.getType(), whole));
+    }
+    if (auto slice = dyn_cast<tensor::InsertSliceOp>(op); slice && slice.getDroppedDims().any()) {
+      auto whole = RankedTensorType::get(slice.getStaticSizes(), slice.getType().getElementType());
+      slice.getSourceMutable().assign(
+          createReshapes(rewriter, op->getLoc(), whole, slice.getSource()));
+    }
+  });
 }
 
 /// Turns tensors into buffers, and functions' results into arguments.
@@ -314,6 +335,7 @@ Reference::Reference(const std::string &graphText, const std::string &entry, Pre
     results.push_back(
         getSpec(function.getResultTypes()[i], getName(function.getResultAttrDict(i), "result", i)));
 
+  keepDimensions(function);
   // Names and kinds mean nothing to the host; its wrapper takes plain pointers.
   function.setName(hostName);
   for (unsigned i = 0; i < function.getNumArguments(); ++i)

@@ -29,10 +29,10 @@ def write_documents(path, documents, rest):
             archive.writestr(zipfile.ZipInfo(name), files[name])
 
 
-def get_plan(artifact):
-    """Of the entry f, for Vulkan."""
+def get_plan(artifact, entry="f"):
+    """For Vulkan."""
     with zipfile.ZipFile(artifact) as archive:
-        return json.loads(archive.read("plan/vulkan/f.json"))
+        return json.loads(archive.read(f"plan/vulkan/{entry}.json"))
 
 
 def edit_plan(path, artifact, plan):

@@ -187,3 +187,36 @@ def test_other_targets_and_limits(weir, name):
     weir.compile_text(get_text(name), "a", "--target=vulkan,cuda")
     artifact = weir.compile_text(get_text(name), "b", f"--target=vulkan:{weir.profile(queues=2)}", "--memory-limit=1000000")
     weir.compare(artifact, ["--random-inputs=3"], 1e-6, validated=True)
+
+
+@pytest.mark.parametrize("dim, parts", [(0, 70), (1, 70), (1, 200)])
+def test_more_parts_than_a_kernel_reads(weir, dim, parts):
+    shape = lambda size: f"tensor<{f'{size}x3' if dim == 0 else f'3x{size}'}xf32>"
+    arguments = ", ".join(f"%a{i}: {shape(1 + i % 2)}" for i in range(parts))
+    types = ", ".join(shape(1 + i % 2) for i in range(parts))
+    whole = shape(parts + parts // 2)
+    artifact = weir.compile_text(f"""func.func @f({arguments}) -> {whole} {{
+  %r = tensor.concat dim({dim}) {", ".join(f"%a{i}" for i in range(parts))} : ({types}) -> {whole}
+  return %r : {whole}
+}}
+""")
+    weir.compare(artifact, ["--random-inputs=7"], 0)
+
+
+def test_gradients_of_parts_are_written_in_place(weir):
+    """Three slices of a product, each multiplied again: their gradients need no kernel to be put together."""
+    body = PRODUCT.format("q", 16, 24)
+    for name, offset in zip("abc", (8, 0, 16)):
+        body += f"%s{name} = tensor.extract_slice %q[0, {offset}] [16, 8] [1, 1] : tensor<16x24xf32> to tensor<16x8xf32>\n    "
+        body += PRODUCT.format(name, 16, 8).replace("%x", f"%s{name}")
+    weights = ", ".join(f"%w{name}: tensor<8x8xf32>" for name in "abc")
+    artifact = weir.compile_text(f"""func.func @f(%x: tensor<16x8xf32>, %wq: tensor<8x24xf32>, {weights})
+    -> (tensor<16x8xf32>, tensor<16x8xf32>, tensor<16x8xf32>) {{
+    {body}return %a, %b, %c : tensor<16x8xf32>, tensor<16x8xf32>, tensor<16x8xf32>
+}}
+""", "a", "--vjp=f")
+    weir.compare(artifact, ["--entry=f.vjp", "--random-inputs=7"], 1e-5, validated=True)
+    # 4 products, for each 2 gradients.
+    plan = get_plan(artifact, "f.vjp")
+    assert sum(command["command"] == "dispatch" for command in plan["commands"]) == 12
+    assert sum("slice" in operand for kernel in plan["kernels"] for operand in kernel["operands"]) == 3

@@ -326,6 +326,32 @@ func.func @f({arguments}) -> {type_of(result)} {{
         assert row["elements"] == 0 or row["gradient"] != 0
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_random_slices(weir, seed):
+    """Slices of one value, apart or over each other, strided or of fewer dimensions, each read in its own way."""
+    random = numpy.random.default_rng(seed)
+    shape = [int(random.choice([1, 3, 6, 8])) for _ in range(random.integers(1, 4))]
+    names = lambda sizes: "".join(f"{size}x" for size in sizes) + "f32"
+    whole, body, results = names(shape), "", []
+    for number in range(int(random.integers(2, 7))):
+        strides = [int(random.integers(1, 4)) for _ in shape]
+        offsets = [int(random.integers(0, size)) for size in shape]
+        sizes = [int(random.integers(1, (size - offset - 1) // stride + 2))
+                 for size, offset, stride in zip(shape, offsets, strides)]
+        kept = names([size for size in sizes if size != 1 or random.random() < 0.5])
+        body += f"""
+  %s{number} = tensor.extract_slice %a{offsets} {sizes} {strides} : tensor<{whole}> to tensor<{kept}>
+  %e{number} = tensor.empty() : tensor<{kept}>
+  %y{number} = linalg.{["exp", "tanh", "square"][number % 3]} ins(%s{number} : tensor<{kept}>) outs(%e{number} : tensor<{kept}>) -> tensor<{kept}>"""
+        results.append((f"%y{number}", f"tensor<{kept}>"))
+    types = ", ".join(type for _, type in results)
+    rows = check(weir, f"""
+func.func @f(%a: tensor<{whole}>) -> ({types}) {{{body}
+  return {", ".join(name for name, _ in results)} : {types}
+}}""")
+    assert rows["arg0"]["error"] < 1e-7 and rows["arg0"]["gradient"] != 0
+
+
 def test_group_norm_as_torch_decomposes_it(weir):
     """`x * scale + shift` is raised; its gradients are those of the text."""
     text = (TESTS / "passes" / "raise-group-norm.test").read_text().split("//--- torch.mlir\n")[1]

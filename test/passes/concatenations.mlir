@@ -93,3 +93,68 @@ func.func @padded_and_read(%a: tensor<5xf32>) -> (tensor<8xf32>, tensor<5xf32>) 
   } : tensor<5xf32> to tensor<8xf32>
   return %r, %c : tensor<8xf32>, tensor<5xf32>
 }
+
+// Slices inserted one after the other, in any order, that are all of it side by side: each kernel writes its part.
+// CHECK-LABEL: func.func @inserted
+// CHECK: %[[A:.*]] = linalg.matmul ins(%{{.*}}, %arg1
+// CHECK: %[[B:.*]] = linalg.matmul ins(%{{.*}}, %arg2
+// CHECK: tensor.concat dim(0) %[[A]], %[[B]]
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @inserted(%x: tensor<16x8xf32>, %v: tensor<8x8xf32>, %w: tensor<8x8xf32>, %y: tensor<32x8xf32>) -> tensor<32x8xf32> {
+  %z = arith.constant dense<0.0> : tensor<16x8xf32>
+  %a = linalg.matmul ins(%x, %v : tensor<16x8xf32>, tensor<8x8xf32>) outs(%z : tensor<16x8xf32>) -> tensor<16x8xf32>
+  %b = linalg.matmul ins(%x, %w : tensor<16x8xf32>, tensor<8x8xf32>) outs(%z : tensor<16x8xf32>) -> tensor<16x8xf32>
+  %p = tensor.insert_slice %b into %y[16, 0] [16, 8] [1, 1] : tensor<16x8xf32> into tensor<32x8xf32>
+  %r = tensor.insert_slice %a into %p[0, 0] [16, 8] [1, 1] : tensor<16x8xf32> into tensor<32x8xf32>
+  return %r : tensor<32x8xf32>
+}
+
+// What is left of equal elements is a part, too.
+// CHECK-LABEL: func.func @inserted_with_gaps
+// CHECK: %[[A:.*]] = linalg.matmul ins(%{{.*}}, %arg1
+// CHECK: %[[B:.*]] = linalg.matmul ins(%{{.*}}, %arg2
+// CHECK: %[[NONE:.*]] = tensor.empty() : tensor<16x21xf32>
+// CHECK: %[[ONE:.*]] = tensor.insert_slice %[[A]] into %[[NONE]][0, 0] [16, 8] [1, 1]
+// CHECK: %[[TWO:.*]] = tensor.insert_slice %{{.*}} into %[[ONE]][0, 8] [16, 5] [1, 1]
+// CHECK: tensor.insert_slice %[[B]] into %[[TWO]][0, 13] [16, 8] [1, 1]
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @inserted_with_gaps(%x: tensor<16x8xf32>, %v: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<16x21xf32> {
+  %z = arith.constant dense<0.0> : tensor<16x8xf32>
+  %a = linalg.matmul ins(%x, %v : tensor<16x8xf32>, tensor<8x8xf32>) outs(%z : tensor<16x8xf32>) -> tensor<16x8xf32>
+  %b = linalg.matmul ins(%x, %w : tensor<16x8xf32>, tensor<8x8xf32>) outs(%z : tensor<16x8xf32>) -> tensor<16x8xf32>
+  %y = arith.constant dense<1.0> : tensor<16x21xf32>
+  %p = tensor.insert_slice %b into %y[0, 13] [16, 8] [1, 1] : tensor<16x8xf32> into tensor<16x21xf32>
+  %r = tensor.insert_slice %a into %p[0, 0] [16, 8] [1, 1] : tensor<16x8xf32> into tensor<16x21xf32>
+  return %r : tensor<16x21xf32>
+}
+
+// The twins: some of an argument is left; the later one is written over the earlier; or both are corners.
+// CHECK-LABEL: func.func @rest_of_an_argument
+// CHECK-NOT: tensor.concat
+// CHECK-COUNT-2: linalg.generic
+func.func @rest_of_an_argument(%a: tensor<2x8xf32>, %b: tensor<3x8xf32>, %y: tensor<6x8xf32>) -> tensor<6x8xf32> {
+  %p = tensor.insert_slice %b into %y[3, 0] [3, 8] [1, 1] : tensor<3x8xf32> into tensor<6x8xf32>
+  %r = tensor.insert_slice %a into %p[0, 0] [2, 8] [1, 1] : tensor<2x8xf32> into tensor<6x8xf32>
+  return %r : tensor<6x8xf32>
+}
+
+// CHECK-LABEL: func.func @written_over
+// CHECK-NOT: tensor.concat
+// CHECK-COUNT-2: linalg.generic
+func.func @written_over(%a: tensor<4x8xf32>, %b: tensor<3x8xf32>, %y: tensor<6x8xf32>) -> tensor<6x8xf32> {
+  %p = tensor.insert_slice %b into %y[3, 0] [3, 8] [1, 1] : tensor<3x8xf32> into tensor<6x8xf32>
+  %r = tensor.insert_slice %a into %p[0, 0] [4, 8] [1, 1] : tensor<4x8xf32> into tensor<6x8xf32>
+  return %r : tensor<6x8xf32>
+}
+
+// CHECK-LABEL: func.func @corners
+// CHECK-NOT: tensor.concat
+// CHECK-COUNT-2: linalg.generic
+func.func @corners(%a: tensor<3x4xf32>, %b: tensor<3x4xf32>) -> tensor<6x8xf32> {
+  %y = arith.constant dense<1.0> : tensor<6x8xf32>
+  %p = tensor.insert_slice %b into %y[3, 4] [3, 4] [1, 1] : tensor<3x4xf32> into tensor<6x8xf32>
+  %r = tensor.insert_slice %a into %p[0, 0] [3, 4] [1, 1] : tensor<3x4xf32> into tensor<6x8xf32>
+  return %r : tensor<6x8xf32>
+}

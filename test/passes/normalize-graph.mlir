@@ -179,15 +179,3 @@ func.func @sizes(%x: tensor<6x2xf32>, %y: tensor<f32>, %z: tensor<0x3xf32>)
   %c = tensor.reshape %z(%none) : (tensor<0x3xf32>, tensor<2xi64>) -> tensor<5x0xf32>
   return %d, %k, %a, %b, %c : index, index, tensor<4x3xf32>, tensor<1x1xf32>, tensor<5x0xf32>
 }
-
-// -----
-
-// One element is at no distance from another; the twin has several.
-// CHECK-LABEL: func @strides_of_one
-// CHECK:         tensor.insert_slice %{{.*}} into %{{.*}}[1, 2] [1, 2] [1, 3]
-// CHECK:         tensor.extract_slice %{{.*}}[1, 0] [1, 3] [1, 2]
-func.func @strides_of_one(%x: tensor<1x2xf32>, %y: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<1x3xf32>) {
-  %a = tensor.insert_slice %x into %y[1, 2] [1, 2] [2, 3] : tensor<1x2xf32> into tensor<4x6xf32>
-  %b = tensor.extract_slice %y[1, 0] [1, 3] [2, 2] : tensor<4x6xf32> to tensor<1x3xf32>
-  return %a, %b : tensor<4x6xf32>, tensor<1x3xf32>
-}
