@@ -81,7 +81,7 @@ struct Number {
   int64_t most = 0;
 
   /// Whether `digits` are of this number or of one that is less by a multiple of all
-  /// that they divide by.
+  /// that they divide by, and begin and end where other digits do, or within one.
   bool has(const Digits &digits, unsigned side, Checked &checked) const;
 };
 
@@ -341,6 +341,12 @@ bool Number::has(const Digits &digits, unsigned side, Checked &checked) const {
   Linear rest = of;
   rest.constant = constants[side].value_or(digits.number.constant);
   rest.add(digits.number, -1, checked);
+  for (const auto &known : places)
+    for (const auto &[expr, other] : known)
+      for (int64_t end : {other.divisor, other.divisor * std::max<int64_t>(other.modulus, 1)})
+        for (int64_t own : {digits.divisor, by})
+          if (end % own != 0 && own % end != 0)
+            return false;
   return !checked.overflows && rest.constant % by == 0 &&
          llvm::all_of(rest.factors, [&](const auto &term) { return term.second % by == 0; });
 }
@@ -378,9 +384,12 @@ void Addresses::findNumbers() {
     number->places[next.side].insert({next.expr, next.digits});
   }
   llvm::erase_if(numbers, [&](Number &number) { return !isOfDigits(number); });
-  for (Number &number : numbers)
-    for (unsigned side : {0u, 1u})
-      replace(number, side);
+  // Multiples in a sum are of a number that it has digits of, if there is one.
+  for (unsigned side : {0u, 1u})
+    for (bool hasDigits : {true, false})
+      for (Number &number : numbers)
+        if (number.places[side].empty() != hasDigits)
+          replace(number, side);
 }
 
 /// Whether each divisor of the number is a multiple of the one before; fills in all but

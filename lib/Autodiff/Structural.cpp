@@ -137,6 +137,10 @@ private:
   Value addArgument(Body &to, Value value, AffineMap map);
   AffineMap walkElements(Body &body, Value &yielded, const Target &target,
                          SmallVectorImpl<int64_t> &ranges);
+  std::optional<unsigned> findPadded(Body &body, Value yielded, ArrayRef<bool> solved);
+  bool contracts(Body &body, Value yielded, unsigned padded, const Target &target);
+  bool pad(Input &input, const Target &target, ArrayRef<unsigned> loopOf,
+           ArrayRef<unsigned> loopOfDim, unsigned newLoops, bool mayGrow);
   using Combine = function_ref<Value(OpBuilder &, Value accumulator, Value value)>;
   Value finish(Body &from, Value yielded, AffineMap map, ArrayRef<int64_t> ranges, Type type,
                Value sum, Combine combine = nullptr);
@@ -406,6 +410,127 @@ void Structural::cloneBody(Body &to) {
     to.ops.push_back(inside.clone(inner, to.fromOp));
 }
 
+/// Whether `value`, of a body, is 0 where `factor` is; infinite factors apart.
+static bool vanishesWith(Value value, Value factor) {
+  if (value == factor)
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<arith::NegFOp, arith::ExtFOp, arith::TruncFOp>(op))
+    return vanishesWith(op->getOperand(0), factor);
+  return isa_and_nonnull<arith::MulFOp>(op) &&
+         (vanishesWith(op->getOperand(0), factor) || vanishesWith(op->getOperand(1), factor));
+}
+
+/// The only input that is read by loops that are solved for, if each of these is an index
+/// of it, and what is yielded is 0 where it is: then it can be read in a tensor with
+/// zeros around it and in between, at points that have no part in the element, too.
+std::optional<unsigned> Structural::findPadded(Body &body, Value yielded, ArrayRef<bool> solved) {
+  llvm::SetVector<Value> used; // for what is yielded
+  used.insert(yielded);
+  for (size_t next = 0; next < used.size(); ++next)
+    if (Operation *op = used[next].getDefiningOp(); op && op->getBlock() == &body.block)
+      op->walk([&](Operation *inner) { used.insert_range(inner->getOperands()); });
+  for (auto index : body.block.getOps<linalg::IndexOp>())
+    if (solved[index.getDim()] && used.contains(index))
+      return std::nullopt;
+  std::optional<unsigned> padded;
+  for (auto [number, input] : llvm::enumerate(body.inputs)) {
+    BlockArgument argument = body.block.getArgument(number);
+    if (!used.contains(argument))
+      continue;
+    bool isSolved = false;
+    for (unsigned loop = 0; loop < solved.size(); ++loop) {
+      if (!solved[loop] || !input.map.isFunctionOfDim(loop))
+        continue;
+      isSolved = true;
+      for (AffineExpr index : input.map.getResults())
+        if (index.isFunctionOfDim(loop) && !isa<AffineDimExpr>(index))
+          return std::nullopt;
+    }
+    if (!isSolved)
+      continue;
+    if (padded || !vanishesWith(yielded, argument) || !isa<RankedTensorType>(input.value.getType()))
+      return std::nullopt;
+    padded = number;
+  }
+  return padded;
+}
+
+/// Whether the products of the padded input and another, summed, are a contraction, which
+/// is worth a tensor of its own: some dimension of the result is only the other's.
+bool Structural::contracts(Body &body, Value yielded, unsigned padded, const Target &target) {
+  auto product = yielded.getDefiningOp<arith::MulFOp>();
+  if (!product)
+    return false;
+  Value other =
+      product.getLhs() == body.block.getArgument(padded) ? product.getRhs() : product.getLhs();
+  auto argument = dyn_cast<BlockArgument>(other);
+  if (!argument || argument.getOwner() != &body.block)
+    return false;
+  AffineMap map = body.inputs[argument.getArgNumber()].map;
+  return llvm::any_of(target.places, [&](const Place &place) {
+    return place.kind == Place::Own && op.getStaticLoopRanges()[place.loop] != 1 &&
+           map.isFunctionOfDim(place.loop) && !body.inputs[padded].map.isFunctionOfDim(place.loop);
+  });
+}
+
+/// Puts zeros around what `input` reads by loops that the places of `target` are solved
+/// for, and in between, if it may grow, so that it reads by the element's loops and
+/// others: at distance `step` from each other lie the elements, and no index is negative.
+/// Returns false, and changes nothing, where that is not so.
+bool Structural::pad(Input &input, const Target &target, ArrayRef<unsigned> loopOf,
+                     ArrayRef<unsigned> loopOfDim, unsigned newLoops, bool mayGrow) {
+  auto type = cast<RankedTensorType>(input.value.getType());
+  unsigned count = op.getNumLoops();
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges(), shape(type.getShape());
+  if (llvm::is_contained(ranges, 0))
+    return false;
+  SmallVector<std::optional<int64_t>> first(count, 0), last;
+  for (int64_t range : ranges)
+    last.push_back(range - 1);
+  SmallVector<int64_t> offsets(shape.size(), 0), steps(shape.size(), 1);
+  SmallVector<AffineExpr> indices, dims;
+  for (unsigned loop : loopOf)
+    dims.push_back(loop == ~0u ? builder.getAffineConstantExpr(0) : builder.getAffineDimExpr(loop));
+  for (AffineExpr index : input.map.getResults())
+    indices.push_back(index.replaceDims(dims));
+  for (auto [dim, place] : llvm::enumerate(target.places)) {
+    if (place.kind != Place::Solved)
+      continue;
+    auto position = input.map.getResultPosition(builder.getAffineDimExpr(place.loop));
+    auto getBound = [&](bool isUpper) {
+      return getBoundForAffineExpr(place.at, count, 0, first, last, isUpper);
+    };
+    std::optional<int64_t> least = getBound(false), most = getBound(true);
+    if (!position || !least || !most || *least < -(int64_t(1) << 31) || *most > int64_t(1) << 31)
+      return false;
+    int64_t elements = cast<RankedTensorType>(target.value.getType()).getDimSize(dim);
+    AffineExpr element = builder.getAffineDimExpr(loopOfDim[dim]);
+    AffineExpr rest = place.at.replaceDims(dims);
+    // The element's distance from the first one that there may be.
+    int64_t offset = place.factor > 0 ? *most : elements - 1 - *least;
+    int64_t size = elements - *least + *most, step = std::abs(place.factor);
+    if (offset < 0 || offset + (shape[*position] - 1) * step >= size)
+      return false;
+    indices[*position] = (place.factor > 0 ? element - rest : rest - element) + offset;
+    offsets[*position] = offset;
+    steps[*position] = step;
+    shape[*position] = size;
+  }
+  if (shape != type.getShape()) {
+    if (!mayGrow)
+      return false;
+    auto padded = RankedTensorType::get(shape, type.getElementType());
+    Value zeros = createZeros(builder, op.getLoc(), padded);
+    input.value = tensor::InsertSliceOp::create(
+        builder, op.getLoc(), input.value, zeros, getAsIndexOpFoldResult(op.getContext(), offsets),
+        getAsIndexOpFoldResult(op.getContext(), type.getShape()),
+        getAsIndexOpFoldResult(op.getContext(), steps));
+  }
+  input.map = AffineMap::get(newLoops, 0, indices, op.getContext());
+  return true;
+}
+
 /// Lets `from` walk the elements of `target` in place of the loops that its places are
 /// solved for; `yielded` becomes 0 at points that have no part in the element. Returns
 /// the map of the result, and the ranges of the loops there are then.
@@ -460,8 +585,12 @@ AffineMap Structural::walkElements(Body &from, Value &yielded, const Target &tar
   auto expand = [&](AffineExpr expression) {
     return affine::expandAffineExpr(b, loc, expression, at, {});
   };
+  std::optional<unsigned> padded = findPadded(from, yielded, solved);
+  if (padded && !pad(from.inputs[*padded], target, loopOf, loopOfDim, ranges.size(),
+                     contracts(from, yielded, *padded, target)))
+    padded.reset();
   for (auto [dim, place] : llvm::enumerate(target.places)) {
-    if (place.kind != Place::Solved)
+    if (place.kind != Place::Solved || padded)
       continue;
     Value element = linalg::IndexOp::create(b, loc, loopOfDim[dim]), rest = expand(place.at);
     if (place.factor < 0)
@@ -478,6 +607,8 @@ AffineMap Structural::walkElements(Body &from, Value &yielded, const Target &tar
     at[place.loop] = arith::MinUIOp::create(b, loc, distance, constant(before[place.loop] - 1));
   }
   for (auto [index, input] : llvm::enumerate(from.inputs)) {
+    if (padded == index)
+      continue;
     bool isSolved = false;
     for (unsigned loop = 0; loop < count; ++loop)
       isSolved |= solved[loop] && input.map.isFunctionOfDim(loop);

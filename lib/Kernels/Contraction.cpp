@@ -107,8 +107,9 @@ bool ContractionEmitter::variesWith(OpOperand *operand, int64_t dim) {
   return false;
 }
 
-/// The columns are the result's last dimension that only one factor has; the
-/// rows the last one that only the other has.
+/// The columns are the result's last dimension that only one factor has and that is
+/// enough for all lanes, or else the longest; the rows likewise that only the other has,
+/// where a few are enough.
 void ContractionEmitter::chooseTile() {
   OpOperand *lhs = op.getDpsInputOperand(0), *rhs = op.getDpsInputOperand(1);
   SmallVector<int64_t> order; // of the result, outermost first
@@ -117,18 +118,22 @@ void ContractionEmitter::chooseTile() {
     if (auto loop = dyn_cast<AffineDimExpr>(result))
       if (int64_t dim = emitter.domain.getDims(op)[loop.getPosition()]; dim >= 0)
         order.push_back(dim);
-  for (int64_t dim : llvm::reverse(order)) {
-    bool left = variesWith(lhs, dim), right = variesWith(rhs, dim);
-    if (left == right)
-      continue;
-    if (!columnFactor) {
-      columnDim = dim;
-      columnFactor = left ? lhs : rhs;
-      rowFactor = left ? rhs : lhs;
-    } else if (rowDim < 0 && variesWith(rowFactor, dim)) {
-      rowDim = dim;
-    }
-  }
+  auto choose = [&](int64_t enough, function_ref<bool(int64_t)> isCandidate) {
+    int64_t best = -1;
+    for (int64_t dim : llvm::reverse(order))
+      if (isCandidate(dim) && (best < 0 || (sizes[best] < enough && sizes[dim] > sizes[best])))
+        best = dim;
+    return best;
+  };
+  columnDim = choose(profile.subgroupSize,
+                     [&](int64_t dim) { return variesWith(lhs, dim) != variesWith(rhs, dim); });
+  bool isLeft = variesWith(lhs, columnDim);
+  columnFactor = isLeft ? lhs : rhs;
+  rowFactor = isLeft ? rhs : lhs;
+  constexpr int64_t fewRows = 4;
+  rowDim = choose(fewRows, [&](int64_t dim) {
+    return variesWith(rowFactor, dim) && !variesWith(columnFactor, dim);
+  });
   for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
     if (dim != columnDim && dim != rowDim)
       restSizes.push_back(sizes[dim]);

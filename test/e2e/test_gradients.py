@@ -326,6 +326,48 @@ func.func @f({arguments}) -> {type_of(result)} {{
         assert row["elements"] == 0 or row["gradient"] != 0
 
 
+@pytest.mark.parametrize("seed", range(16))
+def test_random_convolutions(weir, seed):
+    """Strides, dilations, groups, one channel, odd sizes; also of the gradient, where the factor is negative."""
+    random = numpy.random.default_rng(seed)
+    pick = lambda *numbers: int(random.choice(numbers))
+    groups, batch, channels, filters = pick(1, 1, 2), pick(1, 2), pick(1, 2, 3), pick(1, 2, 3)
+    windows, results, places = [], [], []
+    for dim in range(pick(1, 2)):
+        taps, stride, dilation, size = pick(1, 2, 3), pick(1, 1, 2, 3), pick(1, 1, 2), pick(1, 2, 4)
+        windows.append((size - 1) * stride + (taps - 1) * dilation + 1 + pick(0, 0, 1))
+        results.append(size)
+        places.append((taps, f"o{dim} * {stride} + k{dim} * {dilation}" if seed % 3 else
+                       f"{windows[-1] - 1} - o{dim} * {stride} - k{dim} * {dilation}"))
+    dims = ", ".join(["n", "g", "f"] + [f"o{i}" for i in range(len(results))] + ["c"] + [f"k{i}" for i in range(len(results))])
+    outer = ", ".join(f"o{i}" for i in range(len(results)))
+    taps = ", ".join(f"k{i}" for i in range(len(results)))
+    shapes = [tensor([batch, groups, channels, *windows]), tensor([groups, filters, channels, *(t for t, _ in places)]),
+              tensor([batch, groups, filters, *results])]
+    reads = ", ".join(place for _, place in places)
+    kinds = ", ".join(['"parallel"'] * (3 + len(results)) + ['"reduction"'] * (1 + len(results)))
+    rows = check(weir, f"""
+func.func @f(%x: {shapes[0]}, %w: {shapes[1]}) -> {shapes[2]} {{
+  %z = arith.constant dense<0.0> : {shapes[2]}
+  %y = linalg.generic {{indexing_maps = [affine_map<({dims}) -> (n, g, c, {reads})>, affine_map<({dims}) -> (g, f, c, {taps})>,
+      affine_map<({dims}) -> (n, g, f, {outer})>], iterator_types = [{kinds}]}}
+      ins(%x, %w : {shapes[0]}, {shapes[1]}) outs(%z : {shapes[2]}) {{
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  }} -> {shapes[2]}
+  %e = tensor.empty() : {shapes[2]}
+  %t = linalg.tanh ins(%y : {shapes[2]}) outs(%e : {shapes[2]}) -> {shapes[2]}
+  return %t : {shapes[2]}
+}}""")
+    assert all(row["error"] < 1e-7 and row["gradient"] != 0 for row in rows.values())
+    artifact = weir.compile(weir.folder / "graph.mlir", "a", "--vjp=f")
+    weir.compare(artifact, ["--entry=f.vjp", "--random-inputs=3"], 1e-5)
+    claims = json.loads(weir.run("verify", artifact, "--json"))["claims"]
+    assert all(claim["holds"] for claim in claims)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_slices(weir, seed):
     """Slices of one value, apart or over each other, strided or of fewer dimensions, each read in its own way."""

@@ -172,6 +172,55 @@ func.func @window_solved(%x: tensor<8xf32>, %w: tensor<3xf32>, %dy: tensor<6xf32
 
 // -----
 
+// A convolution of channels is a contraction, and so is its gradient: the cotangent gets zeros around it and, for the
+// stride of 2, in between, and is read by the element's loops and the weights'.
+// CHECK-DAG: #[[PADDED:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d3, d2 - d4 * 3 + 6)>
+// CHECK-DAG: #[[WEIGHTS:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d3, d1, d4)>
+// CHECK-LABEL: func @convolution_padded
+// CHECK:         %[[ZEROS:.*]] = linalg.fill {{.*}} -> tensor<2x5x20xf32>
+// CHECK:         %[[P:.*]] = tensor.insert_slice %arg2 into %[[ZEROS]][0, 0, 6] [2, 5, 4] [1, 1, 2] : tensor<2x5x4xf32> into tensor<2x5x20xf32>
+// CHECK:         linalg.generic {indexing_maps = [#[[WEIGHTS]], #[[PADDED]], #{{.*}}], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]} ins(%arg1, %[[P]]
+// CHECK-NOT:       arith.select
+// CHECK:         return
+func.func private @convolution(%x: tensor<2x3x14xf32>, %w: tensor<5x3x3xf32>, %init: tensor<2x5x4xf32>) -> tensor<2x5x4xf32> {
+  %y = linalg.conv_1d_ncw_fcw {strides = dense<2> : tensor<1xi64>, dilations = dense<3> : tensor<1xi64>}
+      ins(%x, %w : tensor<2x3x14xf32>, tensor<5x3x3xf32>) outs(%init : tensor<2x5x4xf32>) -> tensor<2x5x4xf32>
+  return %y : tensor<2x5x4xf32>
+}
+func.func @convolution_padded(%x: tensor<2x3x14xf32>, %w: tensor<5x3x3xf32>, %dy: tensor<2x5x4xf32>) -> tensor<2x3x14xf32> {
+  %y, %dx = autodiff.vjp @convolution(%x, %w, %dy) seeded [0] (%dy) wanted [0]
+      : (tensor<2x3x14xf32>, tensor<5x3x3xf32>, tensor<2x5x4xf32>, tensor<2x5x4xf32>)
+        -> (tensor<2x5x4xf32>, tensor<2x3x14xf32>)
+  return %dx : tensor<2x3x14xf32>
+}
+
+// -----
+
+// The other way round nothing has to be put around it.
+// CHECK: #[[BACK:.*]] = affine_map<(d0) -> (-d0 + 6)>
+// CHECK-LABEL: func @reversed
+// CHECK-NOT:     arith.select
+// CHECK-NOT:     tensor.insert_slice
+// CHECK:         linalg.generic {indexing_maps = [#[[BACK]], #{{.*}}], iterator_types = ["parallel"]} ins(%arg1
+// CHECK-NOT:       arith.select
+// CHECK:         return
+func.func private @reverse(%x: tensor<7xf32>) -> tensor<7xf32> {
+  %empty = tensor.empty() : tensor<7xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (6 - i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      ins(%x : tensor<7xf32>) outs(%empty : tensor<7xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  } -> tensor<7xf32>
+  return %y : tensor<7xf32>
+}
+func.func @reversed(%x: tensor<7xf32>, %dy: tensor<7xf32>) -> tensor<7xf32> {
+  %y, %dx = autodiff.vjp @reverse(%x) seeded [0] (%dy) wanted [0]
+      : (tensor<7xf32>, tensor<7xf32>) -> (tensor<7xf32>, tensor<7xf32>)
+  return %dx : tensor<7xf32>
+}
+
+// -----
+
 // A gather: rows are compared with the index, columns are walked by the loop that read them.
 // CHECK-LABEL: func @rows_matched
 // CHECK:         linalg.generic {indexing_maps = [#{{.*}}, #{{.*}}, #{{.*}}], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg1, %arg2 : tensor<3xi32>, tensor<3x4xf32>)

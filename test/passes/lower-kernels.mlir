@@ -278,14 +278,15 @@ func.func @flat(%x: tensor<4x7xf32>, %b: tensor<7xf32>) -> (tensor<4x7xf32>, ten
 // Rows that no tile size divides: the last tile begins earlier, and stores its own
 // rows alone. Columns past the end repeat the last one when they are read. Both are
 // told apart where they are written: the address of a store is affine.
-// CHECK:       gpu.func @contraction_33x3x4(
+// CHECK:       gpu.func @contraction_33x13x4(
 // CHECK:         %[[NUMBER:.*]] = gpu.block_id x
 // CHECK:         %[[LANE:.*]] = gpu.lane_id
-// CHECK:         %[[TILE:.*]] = arith.muli %[[NUMBER]], %c17
+// CHECK:         %[[TILE:.*]] = arith.muli %{{.*}}, %c17
 // CHECK:         arith.minui %[[TILE]], %c16
-// CHECK:         arith.minui %[[LANE]], %c2
+// CHECK:         %[[COLUMN:.*]] = arith.addi %{{.*}}, %[[LANE]]
+// CHECK:         arith.minui %[[COLUMN]], %c12
 // CHECK:         gpu.shuffle idx
-// CHECK:         %[[INSIDE:.*]] = arith.cmpi ult, %[[LANE]], %c3
+// CHECK:         %[[INSIDE:.*]] = arith.cmpi ult, %[[COLUMN]], %c13
 // CHECK:         scf.if %[[INSIDE]]
 // CHECK:           scf.for %[[I:.*]] =
 // CHECK:             %[[ROW:.*]] = arith.addi %[[TILE]], %[[I]]
@@ -293,15 +294,38 @@ func.func @flat(%x: tensor<4x7xf32>, %b: tensor<7xf32>) -> (tensor<4x7xf32>, ten
 // CHECK:             scf.if %[[INSIDE]]
 // CHECK-COUNT-16:      arith.select
 // CHECK-NOT:           arith.select
-// CHECK:               %[[FIRST:.*]] = arith.muli %[[ROW]], %c3
-// CHECK:               %[[AT:.*]] = arith.addi %[[FIRST]], %[[LANE]]
+// CHECK:               %[[FIRST:.*]] = arith.muli %[[ROW]], %c13
+// CHECK:               %[[AT:.*]] = arith.addi %[[FIRST]], %[[COLUMN]]
 // CHECK:               memref.store %{{.*}}, %arg2[%[[AT]]]
-func.func @part_of_a_tile(%a: tensor<33x4xf32>, %b: tensor<4x3xf32>) -> tensor<33x3xf32> {
+func.func @part_of_a_tile(%a: tensor<33x4xf32>, %b: tensor<4x13xf32>) -> tensor<33x13xf32> {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<33x3xf32>
-  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<33x3xf32>) -> tensor<33x3xf32>
-  %m = linalg.matmul ins(%a, %b : tensor<33x4xf32>, tensor<4x3xf32>) outs(%z : tensor<33x3xf32>) -> tensor<33x3xf32>
-  return %m : tensor<33x3xf32>
+  %e = tensor.empty() : tensor<33x13xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<33x13xf32>) -> tensor<33x13xf32>
+  %m = linalg.matmul ins(%a, %b : tensor<33x4xf32>, tensor<4x13xf32>) outs(%z : tensor<33x13xf32>) -> tensor<33x13xf32>
+  return %m : tensor<33x13xf32>
+}
+
+// -----
+
+// Lanes go along what is enough for all of them: of 64 x 3 columns of one factor the 64, as
+// for the gradient of a convolution's weights.
+// CHECK:       gpu.func @contraction_5x64x3x40(
+// Two neighbours of these are 6 elements apart.
+// CHECK:         %[[LANE:.*]] = gpu.lane_id
+// CHECK:         arith.muli %[[LANE]], %c6
+// CHECK:         memref.store %{{.*}}, %arg2[
+func.func @lanes_of_many(%a: tensor<5x40xf32>, %b: tensor<40x64x3xf32>) -> tensor<5x64x3xf32> {
+  %z = arith.constant dense<0.0> : tensor<5x64x3xf32>
+  %m = linalg.generic {indexing_maps = [affine_map<(i, j, k, l) -> (i, l)>, affine_map<(i, j, k, l) -> (l, j, k)>,
+                                        affine_map<(i, j, k, l) -> (i, j, k)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%a, %b : tensor<5x40xf32>, tensor<40x64x3xf32>) outs(%z : tensor<5x64x3xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %p = arith.mulf %x, %y : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<5x64x3xf32>
+  return %m : tensor<5x64x3xf32>
 }
 
 // -----
