@@ -452,27 +452,36 @@ void PointEmitter::placeInsertions() {
         }
 }
 
+SmallVector<AffineExpr> PointEmitter::reshape(ArrayRef<AffineExpr> indices, ArrayRef<int64_t> from,
+                                              ArrayRef<int64_t> to) const {
+  SmallVector<AffineExpr> reshaped;
+  for (size_t begin = 0; reshaped.size() < to.size();) {
+    // The fewest dimensions of either that have as many elements as those of the other.
+    size_t end = begin, last = reshaped.size() + 1;
+    AffineExpr number = constant(0);
+    int64_t count = 1, wanted = to[last - 1];
+    while (count != wanted)
+      if (count < wanted) {
+        number = number * from[end] + (from[end] == 1 ? constant(0) : indices[end]);
+        count *= from[end++];
+      } else {
+        wanted *= to[last++];
+      }
+    llvm::append_range(
+        reshaped, delinearize(simplify(number), to.slice(reshaped.size(), last - reshaped.size())));
+    begin = end;
+  }
+  return reshaped;
+}
+
 AffineExpr PointEmitter::getAddress(unsigned result, ArrayRef<AffineExpr> indices) {
   Value value = kernel.getBody().front().getTerminator()->getOperand(result);
   auto insertion = value.getDefiningOp<tensor::InsertSliceOp>();
   if (!insertion)
     return linearize(kernel.getResult(result), indices);
-  // Reshapes keep the order of elements.
-  ArrayRef<int64_t> sizes = insertion.getStaticSizes();
-  auto isUnit = [](int64_t size) { return size == 1; };
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(computed[result].getType()).getShape();
-  SmallVector<AffineExpr> inSlice;
-  if (llvm::equal(llvm::make_filter_range(shape, std::not_fn(isUnit)),
-                  llvm::make_filter_range(sizes, std::not_fn(isUnit)))) {
-    unsigned next = 0;
-    for (int64_t size : sizes) {
-      while (!isUnit(size) && isUnit(shape[next]))
-        ++next;
-      inSlice.push_back(isUnit(size) ? constant(0) : indices[next++]);
-    }
-  } else {
-    inSlice = delinearize(linearize(computed[result], indices), sizes);
-  }
+  SmallVector<AffineExpr> inSlice =
+      reshape(indices, cast<RankedTensorType>(computed[result].getType()).getShape(),
+              insertion.getStaticSizes());
   SmallVector<AffineExpr> at;
   for (auto [offset, stride, index] :
        llvm::zip_equal(insertion.getMixedOffsets(), insertion.getStaticStrides(), inSlice)) {

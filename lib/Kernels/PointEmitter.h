@@ -198,6 +198,11 @@ private:
   mlir::AffineExpr simplify(mlir::AffineExpr expression) const;
   mlir::AffineExpr atLane(mlir::AffineExpr expression, int64_t lane) const;
   mlir::AffineExpr linearize(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices) const;
+  /// Where in a tensor of shape `to` the element at `indices` of a reshape of it, of shape
+  /// `from`, is; neither is empty.
+  llvm::SmallVector<mlir::AffineExpr> reshape(llvm::ArrayRef<mlir::AffineExpr> indices,
+                                              llvm::ArrayRef<int64_t> from,
+                                              llvm::ArrayRef<int64_t> to) const;
   /// Where in a result's buffer the element of `computed` at `indices` goes.
   mlir::AffineExpr getAddress(unsigned result, llvm::ArrayRef<mlir::AffineExpr> indices);
   /// A scalar of the kernel's region, outside of all bodies.
