@@ -9,7 +9,11 @@
 // operand's elements in place of some of its loops: `d0 * 2 + d1 = x` is solved for
 // d0, as a convolution's gradient wants it; what is read at a computed place, as a
 // gather reads, is compared with x. Points that have no part in x add 0. So each
-// element is summed by one writer, in order.
+// element is summed by one writer, in order. Of a contraction the cotangent gets zeros
+// there, so that the gradient is a contraction, too.
+//
+// A reduction that no rule is for is made again step by step, if these are few, and each
+// step has the rule above.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,6 +32,9 @@
 using namespace mlir;
 using namespace weir::autodiff;
 using linalg::LinalgOp;
+
+/// Steps of a reduction that are made again, one by one, for their gradients.
+static constexpr int64_t mostSteps = 128;
 
 namespace {
 /// What a result is of the values at its loops.
@@ -96,6 +103,10 @@ private:
   Block &body;
 
   SmallVector<Value> findAccumulators(Value value);
+  bool takesFewSteps();
+  Value takeSlice(Value value, AffineMap &map, ArrayRef<int64_t> ranges);
+  linalg::GenericOp createStep(int64_t step, ValueRange accumulators);
+  LogicalResult buildSteps();
   bool choosesOne();
   Value getPlace(ImplicitLocOpBuilder &inside, const Seed &seed);
   LogicalResult addSeed(unsigned result);
@@ -109,6 +120,7 @@ private:
 
   SmallVector<Seed> seeds;
   SmallVector<Target> targets;
+  bool isStepped = false; ///< some result has no rule but that of each step
 
   bool isReduced(AffineMap map, unsigned loop) {
     return !map.isFunctionOfDim(loop) && op.getStaticLoopRanges()[loop] != 1;
@@ -250,6 +262,9 @@ LogicalResult Structural::addSeed(unsigned number) {
     } else if (combines && isa<arith::MulFOp>(combine)) {
       seed.kind = Kind::Product;
       seed.yielded = combine->getOperand(combine->getOperand(0) == accumulator ? 1 : 0);
+    } else if (takesFewSteps()) {
+      isStepped = true;
+      return success();
     } else {
       InFlightDiagnostic error = fail() << "the gradient flows from result " << number
                                         << ", whose elements are ";
@@ -257,12 +272,16 @@ LogicalResult Structural::addSeed(unsigned number) {
         error << "combined by '" << combine->getName() << "'";
       else
         error << "not the accumulator plus a value";
-      return error << "; sums, products, maxima and minima have a rule";
+      return error << "; sums, products, maxima and minima have a rule, and what takes at most "
+                   << mostSteps << " steps";
     }
   }
-  if (findAccumulators(seed.yielded) != own)
-    return fail() << "the gradient flows from result " << number
-                  << ", which is computed from an accumulator on its way";
+  if (findAccumulators(seed.yielded) != own) {
+    if (!takesFewSteps())
+      return fail() << "the gradient flows from result " << number
+                    << ", which is computed from an accumulator on its way";
+    isStepped = true;
+  }
   seeds.push_back(seed);
   return success();
 }
@@ -861,11 +880,171 @@ LogicalResult Structural::buildTarget(const Target &target) {
   return success();
 }
 
+/// Whether the op is a reduction in few steps, each of which has a rule of its own: all
+/// results are walked alike, by loops that are not reduced.
+bool Structural::takesFewSteps() {
+  if (body.getNumArguments() != op->getNumOperands() ||
+      !llvm::all_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>))
+    return false;
+  AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  int64_t steps = 1;
+  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
+    if (!map.isFunctionOfDim(loop))
+      steps = std::min(steps * op.getStaticLoopRanges()[loop], mostSteps + 1);
+  return steps > 0 && steps <= mostSteps &&
+         llvm::all_of(llvm::seq(op.getNumDpsInits()), [&](unsigned number) {
+           OpOperand *init = op.getDpsInitOperand(number);
+           return op.getMatchingIndexingMap(init) == map &&
+                  isProjection(map, init->get().getType());
+         });
+}
+
+/// What of a tensor is read by `map`: a slice of it where loops walk a part, or one index,
+/// of a dimension; `map` is that of the slice then.
+Value Structural::takeSlice(Value value, AffineMap &map, ArrayRef<int64_t> ranges) {
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> offsets(type.getRank(), 0), sizes(type.getShape());
+  SmallVector<AffineExpr> indices(map.getResults());
+  for (auto [dim, index] : llvm::enumerate(indices)) {
+    AffineExpr loop = index;
+    int64_t offset = 0;
+    if (auto fixed = dyn_cast<AffineConstantExpr>(index)) {
+      offsets[dim] = fixed.getValue();
+      sizes[dim] = 1;
+      index = builder.getAffineConstantExpr(0);
+      continue;
+    }
+    if (auto sum = dyn_cast<AffineBinaryOpExpr>(index);
+        sum && sum.getKind() == AffineExprKind::Add && isa<AffineConstantExpr>(sum.getRHS())) {
+      loop = sum.getLHS();
+      offset = cast<AffineConstantExpr>(sum.getRHS()).getValue();
+    }
+    if (auto walked = dyn_cast<AffineDimExpr>(loop)) {
+      offsets[dim] = offset;
+      sizes[dim] = ranges[walked.getPosition()];
+      index = loop;
+    }
+  }
+  if (type.getShape() == ArrayRef(sizes))
+    return value;
+  map = AffineMap::get(map.getNumDims(), 0, indices, op.getContext());
+  return tensor::ExtractSliceOp::create(
+      builder, op.getLoc(), value, getAsIndexOpFoldResult(op.getContext(), offsets),
+      getAsIndexOpFoldResult(op.getContext(), sizes),
+      SmallVector<OpFoldResult>(offsets.size(), builder.getIndexAttr(1)));
+}
+
+/// One step of the reduction, in the order of the loops: what it makes of accumulators.
+linalg::GenericOp Structural::createStep(int64_t step, ValueRange accumulators) {
+  Location loc = op.getLoc();
+  AffineMap written = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  SmallVector<AffineExpr> loops(op.getNumLoops());
+  unsigned outer = 0;
+  for (unsigned loop = op.getNumLoops(); loop-- > 0;) {
+    if (written.isFunctionOfDim(loop))
+      continue;
+    loops[loop] = builder.getAffineConstantExpr(step % ranges[loop]);
+    step /= ranges[loop];
+  }
+  SmallVector<int64_t> outerRanges;
+  for (auto [loop, range] : llvm::zip_equal(loops, ranges))
+    if (!loop) {
+      loop = builder.getAffineDimExpr(outer++);
+      outerRanges.push_back(range);
+    }
+  auto fix = [&](AffineMap map) { return map.replaceDimsAndSymbols(loops, {}, outer, 0); };
+
+  SmallVector<Value> inputs, empty;
+  SmallVector<AffineMap> maps;
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    AffineMap map = fix(op.getMatchingIndexingMap(input));
+    inputs.push_back(takeSlice(input->get(), map, outerRanges));
+    maps.push_back(map);
+  }
+  llvm::append_range(inputs, accumulators);
+  maps.append(2 * accumulators.size(), fix(written)); // as inputs, and as results
+  for (Value accumulator : accumulators) {
+    auto type = cast<RankedTensorType>(accumulator.getType());
+    empty.push_back(tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType()));
+  }
+  SmallVector<utils::IteratorType> kinds(outer, utils::IteratorType::parallel);
+  return linalg::GenericOp::create(
+      builder, loc, TypeRange(ValueRange(empty)), inputs, empty, maps, kinds,
+      [&](OpBuilder &b, Location, ValueRange arguments) {
+        IRMapping mapping;
+        mapping.map(body.getArguments(), arguments.take_front(body.getNumArguments()));
+        for (Operation &inner : body) {
+          auto index = dyn_cast<linalg::IndexOp>(inner);
+          if (!index) {
+            b.clone(inner, mapping);
+            continue;
+          }
+          AffineExpr loop = loops[index.getDim()];
+          auto fixed = dyn_cast<AffineConstantExpr>(loop);
+          mapping.map(index.getResult(),
+                      fixed
+                          ? arith::ConstantIndexOp::create(b, loc, fixed.getValue()).getResult()
+                          : linalg::IndexOp::create(b, loc, cast<AffineDimExpr>(loop).getPosition())
+                                .getResult());
+        }
+      });
+}
+
+/// Makes all steps again, then goes back through them.
+LogicalResult Structural::buildSteps() {
+  AffineMap written = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  int64_t count = 1;
+  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
+    if (!written.isFunctionOfDim(loop))
+      count *= op.getStaticLoopRanges()[loop];
+  SmallVector<linalg::GenericOp> steps;
+  SmallVector<Value> accumulators(op.getDpsInits());
+  for (int64_t step = 0; step < count; ++step) {
+    steps.push_back(createStep(step, accumulators));
+    accumulators.assign(steps.back()->result_begin(), steps.back()->result_end());
+  }
+  llvm::SetVector<Value> outside; // that the gradient flows back to
+  getUsedValuesDefinedAbove(op->getRegions(), outside);
+  outside.insert_range(op->getOperands());
+  outside.remove_if([&](Value value) { return !sums.isWanted(value); });
+  SmallVector<Value> after(cotangents);
+  for (int64_t step = count; step-- > 0;) {
+    OperandRange before = steps[step].getInputs().take_back(op->getNumResults());
+    DenseSet<Value> wanted(outside.begin(), outside.end());
+    for (Value accumulator : before)
+      if (step > 0 && isa<FloatType>(getElementTypeOrSelf(accumulator)))
+        wanted.insert(accumulator);
+    SmallVector<tensor::ExtractSliceOp> slices;
+    for (auto [input, whole] : llvm::zip(steps[step].getInputs(), op.getDpsInputs()))
+      if (auto slice = input.getDefiningOp<tensor::ExtractSliceOp>();
+          slice && input != whole && sums.isWanted(whole) && wanted.insert(slice).second)
+        slices.push_back(slice);
+    Cotangents ofStep(std::move(wanted));
+    if (failed(Structural(steps[step], builder, after, ofStep).run()))
+      return failure();
+    for (tensor::ExtractSliceOp slice : slices)
+      if (Value part = ofStep.get(slice))
+        if (failed(cast<DifferentiableOpInterface>(slice.getOperation())
+                       .buildVjp(builder, part, sums)))
+          return failure();
+    for (Value value : outside)
+      if (Value part = ofStep.get(value))
+        sums.add(builder, op.getLoc(), value, part);
+    after = llvm::map_to_vector(before, [&](Value value) { return ofStep.get(value); });
+    if (llvm::none_of(after, [](Value cotangent) { return cotangent != nullptr; }))
+      break;
+  }
+  return success();
+}
+
 LogicalResult Structural::run() {
   LogicalResult result = success();
   for (unsigned number = 0; number < op->getNumResults(); ++number)
     if (cotangents[number] && failed(addSeed(number)))
       result = failure();
+  if (succeeded(result) && isStepped)
+    return buildSteps();
   if (failed(addTargets()) || failed(result))
     return failure();
   for (Seed &seed : seeds)

@@ -326,6 +326,56 @@ func.func @f({arguments}) -> {type_of(result)} {{
         assert row["elements"] == 0 or row["gradient"] != 0
 
 
+STEPS = {
+    # Accumulator %o, values %v and %w; the gradient flows to all of them.
+    "quotient": "%r = arith.divf %o, %v : f32",
+    "decay": """%k = arith.mulf %o, %w : f32
+    %r = arith.addf %k, %v : f32""",
+    "logaddexp": """%m = arith.maximumf %o, %v : f32
+    %d = arith.subf %o, %v : f32
+    %s = math.absf %d : f32
+    %n = arith.negf %s : f32
+    %u = math.exp %n : f32
+    %l = math.log1p %u : f32
+    %r = arith.addf %m, %l : f32""",
+    "by_place": """%i = linalg.index 2 : index
+    %c = arith.index_cast %i : index to i32
+    %f = arith.sitofp %c : i32 to f32
+    %k = arith.mulf %o, %v : f32
+    %q = arith.addf %k, %f : f32
+    %r = arith.divf %q, %w : f32""",
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("windows", [False, True])
+def test_reductions_in_few_steps(weir, name, windows):
+    """Of rows, and of windows that overlap as those of a running reduction do; also where the steps begin."""
+    x, read = ("3x6", "i, j + k") if windows else ("3x4x3", "i, j, k")
+    text = f"""
+func.func @f(%x: tensor<{x}xf32>, %b: tensor<4x3xf32>, %start: tensor<3x4xf32>) -> tensor<3x4xf32> {{
+  %e = tensor.empty() : tensor<{x}xf32>
+  %p = linalg.exp ins(%x : tensor<{x}xf32>) outs(%e : tensor<{x}xf32>) -> tensor<{x}xf32>
+  %y = linalg.generic {{indexing_maps = [affine_map<(i, j, k) -> ({read})>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel", "reduction"]}}
+      ins(%p, %b : tensor<{x}xf32>, tensor<4x3xf32>) outs(%start : tensor<3x4xf32>) {{
+  ^bb0(%v: f32, %w: f32, %o: f32):
+    {STEPS[name]}
+    linalg.yield %r : f32
+  }} -> tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}}"""
+    random = numpy.random.default_rng(3)
+    inputs = {"arg0": random.uniform(-1, 1, [int(size) for size in x.split("x")]).astype("f4"),
+              "arg1": random.uniform(0.5, 2, (4, 3)).astype("f4"), "arg2": random.uniform(-1, 1, (3, 4)).astype("f4")}
+    rows = check(weir, text, inputs)
+    assert all(row["error"] < 1e-7 for row in rows.values())
+    assert sum(row["gradient"] != 0 for row in rows.values()) == (2 if name in ("quotient", "logaddexp") else 3)
+    artifact = weir.compile(weir.folder / "graph.mlir", "a", "--vjp=f")
+    save_file(inputs | {"cotangent.result0": numpy.ones((3, 4), "f4")}, weir.folder / "in.safetensors")
+    weir.compare(artifact, ["--entry=f.vjp", "--input=in.safetensors"], 1e-5)
+
+
 @pytest.mark.parametrize("seed", range(16))
 def test_random_convolutions(weir, seed):
     """Strides, dilations, groups, one channel, odd sizes; also of the gradient, where the factor is negative."""

@@ -25,16 +25,16 @@ func.func @f(%x: tensor<8xf32>, %i: tensor<3xi32>, %s: tensor<3xf32>, %dy: tenso
 
 // -----
 
-func.func @quotient(%x: tensor<4x6xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+func.func @quotient(%x: tensor<4x129xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error @below {{has no gradient rule: the gradient flows from result 0, whose elements are combined by 'arith.divf'; sums, products, maxima and minima have a rule}}
-  %y = linalg.reduce { arith.divf } ins(%x : tensor<4x6xf32>) outs(%init : tensor<4xf32>)
+  %y = linalg.reduce { arith.divf } ins(%x : tensor<4x129xf32>) outs(%init : tensor<4xf32>)
        dimensions = [1]
   return %y : tensor<4xf32>
 }
-func.func @f(%x: tensor<4x6xf32>, %init: tensor<4xf32>, %dy: tensor<4xf32>) -> tensor<4x6xf32> {
+func.func @f(%x: tensor<4x129xf32>, %init: tensor<4xf32>, %dy: tensor<4xf32>) -> tensor<4x129xf32> {
   %y, %dx = autodiff.vjp @quotient(%x, %init) seeded [0] (%dy) wanted [0]
-      : (tensor<4x6xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4x6xf32>)
-  return %dx : tensor<4x6xf32>
+      : (tensor<4x129xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4x129xf32>)
+  return %dx : tensor<4x129xf32>
 }
 
 // -----
@@ -180,20 +180,20 @@ func.func @f(%x: tensor<3xf32>, %p: tensor<f32>, %dy: tensor<5xf32>) -> tensor<f
 
 // -----
 
-func.func @last(%x: tensor<3x4xf32>, %init: tensor<3xf32>) -> tensor<3xf32> {
+func.func @last(%x: tensor<3x129xf32>, %init: tensor<3xf32>) -> tensor<3xf32> {
   // expected-error @below {{the gradient flows from result 0, whose elements are not the accumulator plus a value; sums, products, maxima and minima have a rule}}
   %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
                        iterator_types = ["parallel", "reduction"]}
-      ins(%x : tensor<3x4xf32>) outs(%init : tensor<3xf32>) {
+      ins(%x : tensor<3x129xf32>) outs(%init : tensor<3xf32>) {
   ^bb0(%a: f32, %out: f32):
     linalg.yield %a : f32
   } -> tensor<3xf32>
   return %y : tensor<3xf32>
 }
-func.func @f(%x: tensor<3x4xf32>, %init: tensor<3xf32>) -> tensor<3x4xf32> {
+func.func @f(%x: tensor<3x129xf32>, %init: tensor<3xf32>) -> tensor<3x129xf32> {
   %y, %d = autodiff.vjp @last(%x, %init) seeded [0] (%init) wanted [0]
-      : (tensor<3x4xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<3xf32>, tensor<3x4xf32>)
-  return %d : tensor<3x4xf32>
+      : (tensor<3x129xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<3xf32>, tensor<3x129xf32>)
+  return %d : tensor<3x129xf32>
 }
 
 // -----

@@ -196,6 +196,32 @@ func.func @convolution_padded(%x: tensor<2x3x14xf32>, %w: tensor<5x3x3xf32>, %dy
 
 // -----
 
+// A reduction that no rule is for, in few steps: each is made again, then they are gone through backwards.
+// CHECK-LABEL: func @steps
+// CHECK:         %[[Y:.*]] = linalg.reduce
+// CHECK:         %[[X0:.*]] = tensor.extract_slice %arg0[0, 0]
+// CHECK:         %[[A:.*]] = linalg.generic {{.*}} ins(%[[X0]], %arg1 :
+// CHECK:         %[[X1:.*]] = tensor.extract_slice %arg0[0, 1]
+// CHECK:         %[[B:.*]] = linalg.generic {{.*}} ins(%[[X1]], %[[A]] :
+// CHECK:         %[[X2:.*]] = tensor.extract_slice %arg0[0, 2]
+// CHECK:         %[[D2:.*]] = linalg.generic {{.*}} ins(%[[X2]], %[[B]], %arg2 :
+// CHECK:         %[[G:.*]] = linalg.generic {{.*}} ins(%[[X2]], %arg2 :
+// CHECK:         %[[I2:.*]] = tensor.insert_slice %[[D2]] into %{{.*}}[0, 2]
+// CHECK:         %[[D1:.*]] = linalg.generic {{.*}} ins(%[[X1]], %[[A]], %[[G]] :
+// CHECK:         tensor.insert_slice %[[D1]] into %[[I2]][0, 1]
+// CHECK:         return %[[Y]]
+func.func private @quotients(%x: tensor<4x3xf32>, %init: tensor<4xf32>) -> tensor<4xf32> {
+  %y = linalg.reduce { arith.divf } ins(%x : tensor<4x3xf32>) outs(%init : tensor<4xf32>) dimensions = [1]
+  return %y : tensor<4xf32>
+}
+func.func @steps(%x: tensor<4x3xf32>, %init: tensor<4xf32>, %dy: tensor<4xf32>) -> (tensor<4xf32>, tensor<4x3xf32>) {
+  %y, %dx = autodiff.vjp @quotients(%x, %init) seeded [0] (%dy) wanted [0]
+      : (tensor<4x3xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4x3xf32>)
+  return %y, %dx : tensor<4xf32>, tensor<4x3xf32>
+}
+
+// -----
+
 // The other way round nothing has to be put around it.
 // CHECK: #[[BACK:.*]] = affine_map<(d0) -> (-d0 + 6)>
 // CHECK-LABEL: func @reversed
