@@ -326,7 +326,7 @@ func.func @f({arguments}) -> {type_of(result)} {{
         assert row["elements"] == 0 or row["gradient"] != 0
 
 
-STEPS = {
+FEW_STEPS = {
     # Accumulator %o, values %v and %w; the gradient flows to all of them.
     "quotient": "%r = arith.divf %o, %v : f32",
     "decay": """%k = arith.mulf %o, %w : f32
@@ -347,7 +347,7 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", FEW_STEPS)
 @pytest.mark.parametrize("windows", [False, True])
 def test_reductions_in_few_steps(weir, name, windows):
     """Of rows, and of windows that overlap as those of a running reduction do; also where the steps begin."""
@@ -360,7 +360,7 @@ func.func @f(%x: tensor<{x}xf32>, %b: tensor<4x3xf32>, %start: tensor<3x4xf32>) 
                        iterator_types = ["parallel", "parallel", "reduction"]}}
       ins(%p, %b : tensor<{x}xf32>, tensor<4x3xf32>) outs(%start : tensor<3x4xf32>) {{
   ^bb0(%v: f32, %w: f32, %o: f32):
-    {STEPS[name]}
+    {FEW_STEPS[name]}
     linalg.yield %r : f32
   }} -> tensor<3x4xf32>
   return %y : tensor<3x4xf32>

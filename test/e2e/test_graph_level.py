@@ -317,8 +317,8 @@ def test_op(weir, name, profile):
         assert sum(command["command"] == "dispatch" for command in commands) == KERNELS[name]
 
 
-# Without gradients: results of integers, and sums by any body.
-@pytest.mark.parametrize("name", sorted(set(GRAPHS) - {"place_of_maximum", "alternating_sum", "bytes"}))
+# Without gradients: results of integers.
+@pytest.mark.parametrize("name", sorted(set(GRAPHS) - {"place_of_maximum", "bytes"}))
 def test_gradient(weir, name):
     """Against central differences in f64, and on Vulkan against the reference."""
     text = get_text(name)
@@ -343,8 +343,8 @@ def test_loop_steps(weir):
     assert numpy.abs(load_file(weir.folder / "out.safetensors")["result0"] - numpy.stack(wanted)).max() < 1e-5
 
 
-def test_no_gradient_of_any_body(weir):
-    (weir.folder / "g.mlir").write_text(get_text("alternating_sum"))
+def test_no_gradient_of_many_steps_of_any_body(weir):
+    (weir.folder / "g.mlir").write_text(get_text("alternating_sum").replace("97x3", "129x3"))
     weir.run("compile", "g.mlir", "--vjp=f", "-o", "g.weir", status=2)
 
 
