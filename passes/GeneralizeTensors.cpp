@@ -674,30 +674,36 @@ static Value joinSlices(tensor::InsertSliceOp last, OpBuilder &builder) {
   TypedAttr around = getSplat(before);
   if (before.getDefiningOp<tensor::EmptyOp>())
     around = builder.getZeroAttr(type.getElementType());
+  int64_t begin = 0, size = type.getDimSize(*along);
+  bool hasGaps = false;
+  for (tensor::InsertSliceOp slice : slices) {
+    int64_t offset = slice.getStaticOffsets()[*along];
+    if (offset < begin)
+      return {};
+    hasGaps |= offset > begin;
+    begin = offset + slice.getStaticSizes()[*along];
+  }
+  if ((hasGaps || begin < size) && !around)
+    return {};
+
   SmallVector<Value> parts;
-  int64_t begin = 0;
-  auto reach = [&](int64_t end) {
-    if (end < begin || (end > begin && !around))
-      return false;
-    if (end > begin) {
-      SmallVector<int64_t> shape(type.getShape());
-      shape[*along] = end - begin;
-      auto part = RankedTensorType::get(shape, type.getElementType());
-      parts.push_back(arith::ConstantOp::create(builder, last.getLoc(),
-                                                DenseElementsAttr::get(part, Attribute(around))));
-    }
-    begin = end;
-    return true;
+  begin = 0;
+  auto fillTo = [&](int64_t end) {
+    if (end == begin)
+      return;
+    SmallVector<int64_t> shape(type.getShape());
+    shape[*along] = end - begin;
+    auto part = RankedTensorType::get(shape, type.getElementType());
+    parts.push_back(arith::ConstantOp::create(builder, last.getLoc(),
+                                              DenseElementsAttr::get(part, Attribute(around))));
   };
   for (tensor::InsertSliceOp slice : slices) {
     auto part = RankedTensorType::get(slice.getStaticSizes(), type.getElementType());
-    if (!reach(slice.getStaticOffsets()[*along]))
-      return {};
+    fillTo(slice.getStaticOffsets()[*along]);
     parts.push_back(createReshapes(builder, slice.getLoc(), part, slice.getSource()));
-    begin += part.getDimSize(*along);
+    begin = slice.getStaticOffsets()[*along] + part.getDimSize(*along);
   }
-  if (!reach(type.getDimSize(*along)))
-    return {};
+  fillTo(size);
   return tensor::ConcatOp::create(builder, last.getLoc(), *along, parts);
 }
 
