@@ -42,8 +42,11 @@ static void mulf(arith::MulFOp op, Number g, Numbers &numbers) {
 
 static void divf(arith::DivFOp op, Number g, Numbers &numbers) {
   Number divisor = numbers(op.getRhs());
-  numbers.add(op.getLhs(), [&] { return g / divisor; });
-  numbers.add(op.getRhs(), [&] { return -(g * numbers(op.getResult()) / divisor); });
+  numbers.add(op.getLhs(), [&] { return divideBySlope(g, divisor); });
+  numbers.add(op.getRhs(), [&] {
+    Number slope = -(g * numbers(op.getResult()) / divisor);
+    return g.unlessNothing(CmpFPredicate::OEQ, divisor, g.constant(0), slope);
+  });
 }
 
 /// a - b * trunc(a / b), as a - remainder is an exact multiple of b.
@@ -81,11 +84,25 @@ static void maxnumf(Op op, Number g, Numbers &numbers) {
     });
 }
 
+/// Whether the larger or the smaller of two tensors' elements is chosen, as torch-mlir writes
+/// PyTorch's `maximum` and `minimum`. With a number of the text it is a ReLU or a clamp.
+static bool isExtremum(arith::SelectOp op) {
+  auto order = op.getCondition().getDefiningOp<arith::CmpFOp>();
+  return order &&
+         llvm::is_contained({CmpFPredicate::OGT, CmpFPredicate::OLT}, order.getPredicate()) &&
+         op.getTrueValue() == order.getLhs() && op.getFalseValue() == order.getRhs() &&
+         isa<BlockArgument>(order.getLhs()) && isa<BlockArgument>(order.getRhs());
+}
+
 static void select(arith::SelectOp op, Number g, Numbers &numbers) {
   auto choose = [&](bool ifTrue) {
     Number zero = g.constant(0);
-    return g.build<arith::SelectOp>(op.getCondition(), (ifTrue ? g : zero).get(),
-                                    (ifTrue ? zero : g).get());
+    auto chosen = g.build<arith::SelectOp>(op.getCondition(), (ifTrue ? g : zero).get(),
+                                           (ifTrue ? zero : g).get());
+    if (!isExtremum(op))
+      return chosen;
+    return (g * 0.5).where(CmpFPredicate::OEQ, numbers(op.getTrueValue()),
+                           numbers(op.getFalseValue()), chosen);
   };
   numbers.add(op.getTrueValue(), [&] { return choose(true); });
   numbers.add(op.getFalseValue(), [&] { return choose(false); });

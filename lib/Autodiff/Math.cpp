@@ -28,30 +28,50 @@ static Number unlessZero(Number x, Number value) {
 static Number absf(Number x, Number, Number g) {
   return unlessZero(x, g * copySign(x.constant(1), x));
 }
-static Number acosDerivative(Number x, Number, Number g) { return -(g / sqrt((1 - x) * (1 + x))); }
-static Number acoshDerivative(Number x, Number, Number g) { return g / sqrt((x - 1) * (x + 1)); }
-static Number asinDerivative(Number x, Number, Number g) { return g / sqrt((1 - x) * (1 + x)); }
+static Number acosDerivative(Number x, Number, Number g) {
+  return -divideBySlope(g, sqrt((1 - x) * (1 + x)));
+}
+static Number acoshDerivative(Number x, Number, Number g) {
+  return divideBySlope(g, sqrt((x - 1) * (x + 1)));
+}
+static Number asinDerivative(Number x, Number, Number g) {
+  return divideBySlope(g, sqrt((1 - x) * (1 + x)));
+}
 static Number asinhDerivative(Number x, Number, Number g) { return g / sqrt(x * x + 1); }
 static Number atanDerivative(Number x, Number, Number g) { return g / (x * x + 1); }
-static Number atanhDerivative(Number x, Number, Number g) { return g / ((1 - x) * (1 + x)); }
-static Number cbrtDerivative(Number, Number y, Number g) { return g / (3 * (y * y)); }
+static Number atanhDerivative(Number x, Number, Number g) {
+  return divideBySlope(g, (1 - x) * (1 + x));
+}
+static Number cbrtDerivative(Number, Number y, Number g) { return divideBySlope(g, 3 * (y * y)); }
 static Number cosDerivative(Number x, Number, Number g) { return -(g * x.apply<math::SinOp>()); }
-static Number coshDerivative(Number x, Number, Number g) { return g * x.apply<math::SinhOp>(); }
+static Number coshDerivative(Number x, Number, Number g) {
+  return scaleBySlope(g, x.apply<math::SinhOp>());
+}
 static Number erfDerivative(Number x, Number, Number g) {
   return g * (2 * std::numbers::inv_sqrtpi * exp(-(x * x)));
 }
 static Number erfcDerivative(Number x, Number y, Number g) { return -erfDerivative(x, y, g); }
-static Number expDerivative(Number, Number y, Number g) { return g * y; }
-static Number exp2Derivative(Number, Number y, Number g) { return g * (std::numbers::ln2 * y); }
-static Number expm1Derivative(Number x, Number, Number g) { return g * exp(x); }
-static Number logDerivative(Number x, Number, Number g) { return g / x; }
-static Number log10Derivative(Number x, Number, Number g) { return g / (std::numbers::ln10 * x); }
-static Number log1pDerivative(Number x, Number, Number g) { return g / (1 + x); }
-static Number log2Derivative(Number x, Number, Number g) { return g / (std::numbers::ln2 * x); }
-static Number rsqrtDerivative(Number, Number y, Number g) { return g * (-0.5 * (y * (y * y))); }
+static Number expDerivative(Number, Number y, Number g) { return scaleBySlope(g, y); }
+static Number exp2Derivative(Number, Number y, Number g) {
+  return scaleBySlope(g, std::numbers::ln2 * y);
+}
+static Number expm1Derivative(Number x, Number, Number g) { return scaleBySlope(g, exp(x)); }
+static Number logDerivative(Number x, Number, Number g) { return divideBySlope(g, x); }
+static Number log10Derivative(Number x, Number, Number g) {
+  return divideBySlope(g, std::numbers::ln10 * x);
+}
+static Number log1pDerivative(Number x, Number, Number g) { return divideBySlope(g, 1 + x); }
+static Number log2Derivative(Number x, Number, Number g) {
+  return divideBySlope(g, std::numbers::ln2 * x);
+}
+static Number rsqrtDerivative(Number, Number y, Number g) {
+  return scaleBySlope(g, -0.5 * (y * (y * y)));
+}
 static Number sinDerivative(Number x, Number, Number g) { return g * x.apply<math::CosOp>(); }
-static Number sinhDerivative(Number x, Number, Number g) { return g * x.apply<math::CoshOp>(); }
-static Number sqrtDerivative(Number, Number y, Number g) { return g / (2 * y); }
+static Number sinhDerivative(Number x, Number, Number g) {
+  return scaleBySlope(g, x.apply<math::CoshOp>());
+}
+static Number sqrtDerivative(Number, Number y, Number g) { return divideBySlope(g, 2 * y); }
 static Number tanDerivative(Number, Number y, Number g) { return g * (1 + y * y); }
 static Number tanhDerivative(Number, Number y, Number g) { return g * ((1 - y) * (1 + y)); }
 

@@ -43,6 +43,14 @@ public:
     return build<mlir::arith::SelectOp>(condition, value, other.value);
   }
 
+  /// 0 where both this number is 0 and `left predicate right` holds, else `other`.
+  Number unlessNothing(mlir::arith::CmpFPredicate predicate, Number left, Number right,
+                       Number other) const {
+    Number zero = constant(0);
+    Number guarded = zero.where(mlir::arith::CmpFPredicate::OEQ, *this, zero, other);
+    return guarded.where(predicate, left, right, other);
+  }
+
   friend Number operator+(Number a, Number b) { return a.apply<mlir::arith::AddFOp>(b); }
   friend Number operator-(Number a, Number b) { return a.apply<mlir::arith::SubFOp>(b); }
   friend Number operator*(Number a, Number b) { return a.apply<mlir::arith::MulFOp>(b); }
@@ -59,6 +67,18 @@ private:
   mlir::ImplicitLocOpBuilder *builder;
   mlir::Value value;
 };
+
+/// The cotangent g times a slope, or over a divisor that may be 0. Where g is 0 nothing flows,
+/// be the slope infinite: what was computed is not chosen, or what reads it has saturated, as
+/// a sigmoid does behind an exponential that overflows.
+inline Number scaleBySlope(Number g, Number slope) {
+  Number infinity = g.constant(std::numeric_limits<double>::infinity());
+  return g.unlessNothing(mlir::arith::CmpFPredicate::OEQ, slope.apply<mlir::math::AbsFOp>(),
+                         infinity, g * slope);
+}
+inline Number divideBySlope(Number g, Number divisor) {
+  return g.unlessNothing(mlir::arith::CmpFPredicate::OEQ, divisor, g.constant(0), g / divisor);
+}
 
 /// What a rule for numbers works with.
 class Numbers {

@@ -510,6 +510,10 @@ def test_ties_kinks_and_nans(weir):
              ("minimumf", "%y = arith.minimumf %a, %b : f64", 2), ("maxnumf", "%y = arith.maxnumf %a, %b : f64", 2),
              ("minnumf", "%y = arith.minnumf %a, %b : f64", 2), ("floor", "%y = math.floor %a : f64", 1),
              ("copysign", "%y = math.copysign %a, %b : f64", 2),
+             ("maximum", "%c = arith.cmpf ogt, %a, %b : f64\n    %y = arith.select %c, %a, %b : f64", 2),
+             ("minimum", "%c = arith.cmpf olt, %a, %b : f64\n    %y = arith.select %c, %a, %b : f64", 2),
+             ("clamp", "%c = arith.cmpf ult, %a, %b : f64\n    %y = arith.select %c, %b, %a : f64", 2),
+             ("relu", "%c = arith.cmpf ogt, %a, %zero : f64\n    %y = arith.select %c, %a, %zero : f64", 1),
              ("infinite", """%infinity = arith.constant 0x7FF0000000000000 : f64
     %one = arith.constant 1.0 : f64
     %end = arith.cmpf oeq, %a, %one : f64
@@ -517,20 +521,58 @@ def test_ties_kinks_and_nans(weir):
     %square = arith.mulf %a, %a : f64
     %y = arith.select %end, %far, %square : f64""", 1)]
     nan = numpy.nan
+    cases = [(name, "%zero = arith.constant 0.0 : f64\n    " + body, number) for name, body, number in cases]
     inputs = {"absf.a": [0.0, -0.0, -3.0, 2.0], "floor.a": [1.0, 0.0, -2.0, nan],
-              "copysign.a": [0.0, -2.0, 2.0, -0.0], "copysign.b": [1.0, -3.0, -0.0, 2.0], "infinite.a": [2.0, -3.0, 0.0, 1.0]}
-    for name in ["maximumf", "minimumf", "maxnumf", "minnumf"]:
+              "copysign.a": [0.0, -2.0, 2.0, -0.0], "copysign.b": [1.0, -3.0, -0.0, 2.0], "infinite.a": [2.0, -3.0, 0.0, 1.0],
+              "relu.a": [0.0, -0.0, 1.0, -1.0]}
+    for name in ["maximumf", "minimumf", "maxnumf", "minnumf", "maximum", "minimum", "clamp"]:
         inputs |= {f"{name}.a": [2.0, nan, 1.0, nan], f"{name}.b": [2.0, 1.0, nan, nan]}
     inputs |= {f"cotangent.result{i}": numpy.ones(4) for i in range(len(cases))}
     found = gradients(weir, pointwise(cases, 4), inputs, "--device=reference")
     expected = {"absf.a": [0, 0, -1, 1], "floor.a": [0, 0, 0, 0], "copysign.a": [0, 1, -1, 0], "copysign.b": [0] * 4,
-                "infinite.a": [4, -6, 0, numpy.inf]}
+                "infinite.a": [4, -6, 0, numpy.inf], "relu.a": [0, 0, 1, 0],
+                "clamp.a": [1, 0, 0, 0], "clamp.b": [0, 1, 1, 1]}
+    for name in ["maximum", "minimum"]:
+        expected |= {f"{name}.a": [0.5, 0, 0, 0], f"{name}.b": [0.5, 1, 1, 1]}
     for name in ["maximumf", "minimumf"]:
         expected |= {f"{name}.a": [0.5, 1, 1, 1], f"{name}.b": [0.5, 1, 1, 1]}
     for name in ["maxnumf", "minnumf"]:
         expected |= {f"{name}.a": [0.5, 0, 1, 0], f"{name}.b": [0.5, 1, 0, 0]}
     for name, value in expected.items():
         numpy.testing.assert_array_equal(found[f"grad.{name}"], value, err_msg=name)
+
+
+# Where the derivative of each is infinite, or is computed from a power that overflows.
+STEEP = {"math.exp": 800, "math.exp2": 1100, "math.expm1": 800, "math.sinh": 800, "math.cosh": -800, "math.sqrt": 0,
+         "math.rsqrt": 0, "math.cbrt": 0, "math.log": 0, "math.log2": 0, "math.log10": 0, "math.log1p": -1,
+         "math.asin": 1, "math.acos": -1, "math.acosh": 1, "math.atanh": 1, "arith.divf %one,": 0}
+
+
+@pytest.mark.parametrize("flags", [["--device=reference"], []])
+def test_nothing_flows_by_an_infinite_slope(weir, flags):
+    """To what isn't chosen and to what is saturated; what is chosen has its slope, a NaN is kept."""
+    constants = "%one = arith.constant 1.0 : f64\n    "
+    sigmoid = ("%n = arith.negf %a : f64\n    %e = math.exp %n : f64\n    %d = arith.addf %e, %one : f64\n    "
+               "%y = arith.divf %one, %d : f64")
+    softplus = ("%far = arith.constant 20.0 : f64\n    %e = math.exp %a : f64\n    %l = math.log1p %e : f64\n    "
+                "%c = arith.cmpf ogt, %a, %far : f64\n    %y = arith.select %c, %a, %l : f64")
+    cases = [("sigmoid", constants + sigmoid, 1), ("softplus", constants + softplus, 1)]
+    inputs = {"sigmoid.a": [-800.0, 0, 800, numpy.nan], "softplus.a": [-800.0, 0, 800, numpy.nan]}
+    expected = {"sigmoid.a": [0, 0.25, 0, numpy.nan], "softplus.a": [0, 0.5, 1, numpy.nan]}
+    for op, where in STEEP.items():
+        name = op.split()[0].split(".")[1]
+        cases.append((name, constants + f"%v = {op} %a : f64\n    "
+                      "%c = arith.cmpf oeq, %a, %b : f64\n    %y = arith.select %c, %a, %v : f64", 2))
+        # Not chosen, chosen, not chosen but a NaN.
+        inputs |= {f"{name}.a": [where, where, numpy.nan, where], f"{name}.b": [where, 3.0, 3.0, where]}
+    inputs |= {f"cotangent.result{i}": numpy.ones(4) for i in range(len(cases))}
+    inputs = {name: numpy.asarray(value, numpy.float64) for name, value in inputs.items()}
+    found = gradients(weir, pointwise(cases, 4), inputs, *flags)
+    for name, value in expected.items():
+        numpy.testing.assert_array_equal(found[f"grad.{name}"], value, err_msg=name)
+    for name, _, _ in cases[2:]:
+        unchosen, chosen, nan, again = found[f"grad.{name}.a"]
+        assert unchosen == again == 1 and numpy.isinf(chosen) and numpy.isnan(nan), (name, found[f"grad.{name}.a"])
 
 
 @pytest.mark.parametrize("flags", [["--device=reference"], []])

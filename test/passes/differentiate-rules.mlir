@@ -39,6 +39,47 @@ func.func @clamp_by_upper_limit(%x: tensor<4xf32>, %lo: tensor<4xf32>, %hi: tens
 
 // -----
 
+// PyTorch's maximum of two tensors, as torch-mlir writes it: half each where they are equal. With a
+// number of the text it is a ReLU, where nothing is shared.
+func.func private @largest(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4xf32>
+  %m = linalg.map ins(%x, %y : tensor<4xf32>, tensor<4xf32>) outs(%empty : tensor<4xf32>) (%a: f32, %b: f32, %out: f32) {
+    %c = arith.cmpf ogt, %a, %b : f32
+    %r = arith.select %c, %a, %b : f32
+    linalg.yield %r : f32
+  }
+  %n = linalg.map ins(%x : tensor<4xf32>) outs(%empty : tensor<4xf32>) (%a: f32, %out: f32) {
+    %c = arith.cmpf ogt, %a, %zero : f32
+    %r = arith.select %c, %a, %zero : f32
+    linalg.yield %r : f32
+  }
+  return %m, %n : tensor<4xf32>, tensor<4xf32>
+}
+// CHECK-LABEL: func @ties_are_shared(
+// CHECK:         %[[C:.*]] = arith.cmpf ogt, %[[A:.*]], %[[B:.*]] :
+// CHECK-NEXT:    %[[CHOSEN:.*]] = arith.select %[[C]], %{{.*}}, %{{.*}}
+// CHECK-NEXT:    %[[HALF:.*]] = arith.mulf %{{.*}}, %{{.*}}
+// CHECK-NEXT:    %[[TIE:.*]] = arith.cmpf oeq, %[[A]], %[[B]]
+// CHECK-NEXT:    %[[G:.*]] = arith.select %[[TIE]], %[[HALF]], %[[CHOSEN]]
+// CHECK-NEXT:    linalg.yield %[[G]]
+func.func @ties_are_shared(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %m, %n, %d = autodiff.vjp @largest(%x, %y) seeded [0] (%x) wanted [0]
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return %d : tensor<4xf32>
+}
+// CHECK-LABEL: func @relu_is_not_shared(
+// CHECK-NOT:     arith.mulf
+// CHECK-NOT:     oeq
+// CHECK:         return
+func.func @relu_is_not_shared(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %m, %n, %d = autodiff.vjp @largest(%x, %y) seeded [1] (%x) wanted [0]
+      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return %d : tensor<4xf32>
+}
+
+// -----
+
 // Of a step function nothing flows back: no op but the zeros.
 func.func private @steps(%x: tensor<4xf64>) -> tensor<4xf64> {
   %empty = tensor.empty() : tensor<4xf64>

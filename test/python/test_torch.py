@@ -9,7 +9,7 @@ from conftest import ROOT
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: scripts/setup --torch")
 pytest.importorskip("torch_mlir", reason="torch-mlir is not installed: scripts/setup --torch")
 
-from safetensors.torch import load_file  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.export.graph_signature import InputKind  # noqa: E402
 from torch.nn import functional  # noqa: E402
@@ -185,6 +185,38 @@ def test_gelu(run, approximate):
     module, x = nn.GELU(approximate), torch.linspace(-6, 6, 101)
     result = run(weir.torch.export(module, (x,)))["output"]
     torch.testing.assert_close(result.double(), module(x.double()), rtol=0, atol=1e-6)
+
+
+ACTIVATIONS = {
+    "sigmoid": torch.sigmoid, "silu": functional.silu, "logsigmoid": functional.logsigmoid,
+    "softplus": lambda x: functional.softplus(x, beta=2.0), "mish": functional.mish, "elu": functional.elu,
+    "elu_of_2": lambda x: functional.elu(x, 2.0), "selu": functional.selu, "celu": lambda x: functional.celu(x, 1.5),
+    "leaky_relu": functional.leaky_relu, "relu": functional.relu, "relu6": functional.relu6,
+    "hardtanh": functional.hardtanh, "hardsigmoid": functional.hardsigmoid, "hardswish": functional.hardswish,
+    "clamp": lambda x: x.clamp(-1, 1), "maximum": lambda x: torch.maximum(x, torch.zeros_like(x)), "tanh": torch.tanh,
+    "gelu": functional.gelu, "gelu_by_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+    "glu": lambda x: functional.glu(torch.stack([x, x]), 0), "logaddexp": lambda x: torch.logaddexp(x, x * 0),
+    "binary_cross_entropy": lambda x: functional.binary_cross_entropy_with_logits(x, x.abs() * 0 + 0.3,
+                                                                                  reduction="none"),
+    "normalize": lambda x: functional.normalize(torch.stack([x * 0, x * 0]), dim=0)[0] + x,
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_far_out_and_at_kinks(run_weir, tmp_path, name):
+    """Values and gradients as PyTorch's, where exponentials overflow, too, and on either side of a kink or at it."""
+    edges = torch.tensor([0.0, 0.5, 1, 2, 3, 7, 20.5, 60, 89, 100, 1000, 1e4])
+    x = torch.cat([-edges, edges]).requires_grad_()
+    exported = weir.torch.export(Function(ACTIVATIONS[name]), {"x": x.detach()})
+    exported.save(tmp_path / "graph.mlir", tmp_path / "parameters.safetensors")
+    y = ACTIVATIONS[name](x)
+    y.sum().backward()
+    save_file({"x": x.detach(), "cotangent.output": torch.ones_like(y)}, tmp_path / "in.safetensors")
+    run_weir("compile", "graph.mlir", "--vjp=main", "--entry=main.vjp", "-o", "a.weir")
+    run_weir("run", "a.weir", "--device=reference", "--input=in.safetensors", "--output=out.safetensors")
+    found = load_file(tmp_path / "out.safetensors")
+    torch.testing.assert_close(found["output"], y.detach(), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(found["grad.x"], x.grad, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("affine", [True, False])

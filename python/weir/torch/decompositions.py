@@ -73,6 +73,35 @@ def _is_finite(values: torch.Tensor) -> torch.Tensor:
     return values.abs() < float("inf")  # not NaN either
 
 
+# Activations with kinks, as choices: there PyTorch's gradient is that of one side, and torch-mlir's sums of maxima and
+# minima leave nothing to tell which.
+
+
+def _leaky_relu(x: torch.Tensor, negative_slope: float = 0.01) -> torch.Tensor:
+    return torch.where(x > 0, x, x * negative_slope)
+
+
+def _elu(x: torch.Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> torch.Tensor:
+    return torch.where(x > 0, x * scale, torch.expm1(x * input_scale) * (alpha * scale))
+
+
+def _hardtanh(x: torch.Tensor, min_val: float = -1, max_val: float = 1) -> torch.Tensor:
+    low, high = (torch.scalar_tensor(limit, dtype=x.dtype) for limit in (min_val, max_val))
+    return torch.where(x <= low, low, torch.where(x >= high, high, x))
+
+
+def _relu6(x: torch.Tensor) -> torch.Tensor:
+    return _hardtanh(x, 0, 6)
+
+
+def _hardsigmoid(x: torch.Tensor) -> torch.Tensor:
+    return _relu6(x + 3) / 6
+
+
+def _hardswish(x: torch.Tensor) -> torch.Tensor:
+    return x * _relu6(x + 3) / 6
+
+
 def _gelu(x: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
     """torch-mlir has 0.797724 for the square root of 2 / pi."""
     if approximate == "tanh":
@@ -111,6 +140,12 @@ def get_table() -> dict[torch._ops.OpOverload, Callable]:
     """torch-mlir's table, with attention, and running sums and products as reductions of n by n elements."""
     return get_decomposition_table() | {
         aten.scaled_dot_product_attention.default: _attend,
+        aten.leaky_relu.default: _leaky_relu,
+        aten.elu.default: _elu,
+        aten.hardtanh.default: _hardtanh,
+        aten.relu6.default: _relu6,
+        aten.hardsigmoid.default: _hardsigmoid,
+        aten.hardswish.default: _hardswish,
         aten.gelu.default: _gelu,
         aten.native_group_norm.default: _group_norm,
         aten.isfinite.default: _is_finite,
