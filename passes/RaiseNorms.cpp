@@ -1,14 +1,11 @@
 //===- RaiseNorms.cpp - Decomposed norms and losses become norm ops -------===//
 //
-// What one element of a tensor is, is an expression: linalg bodies, maps and
-// reshapes only say which elements it is made of. The patterns are about that
-// expression, unfolded on demand, not about the ops that a front end prints.
-//
 // A candidate is raised only if its whole expression matches; what it was made
 // of is then erased if nothing else uses it.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Activations.h"
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -25,575 +22,7 @@ namespace weir {
 
 using namespace mlir;
 using namespace weir;
-
-//===----------------------------------------------------------------------===//
-// Elements
-//===----------------------------------------------------------------------===//
-
-namespace {
-struct Scope;
-struct Coords;
-
-/// A scalar: an element of a tensor (`coords` are set), or a value of a linalg
-/// body at the point of `scope`, or a value outside of any body (neither is).
-struct Term {
-  Value value;
-  std::shared_ptr<const Scope> scope;
-  std::shared_ptr<const Coords> coords;
-
-  bool isElement() const { return coords != nullptr; }
-};
-
-/// `(variable / below) % size`, of a variable of `below * size * above` values.
-struct Digit {
-  int64_t variable, below, size, above;
-
-  bool operator==(const Digit &) const = default;
-};
-
-/// Digits, the most significant first, as one number; what follows on in a variable is one
-/// digit.
-struct Digits : SmallVector<Digit, 2> {
-  using SmallVector::SmallVector;
-
-  void add(Digit digit);
-  /// Takes the most significant digits, of `size` values; nothing where none end there.
-  std::optional<Digits> takeFront(int64_t size);
-};
-
-/// A place along a dimension: a free or bound variable, digits of such, or the value of a
-/// term. Dimensions of size 1 have only one place, variable 0.
-struct Coord {
-  int64_t variable = 0; ///< -1: it is no one variable
-  Term computed;
-  Digits digits; ///< unless it is computed
-
-  Coord() = default;
-  Coord(Digits digits);
-  Coord(Term computed) : variable(-1), computed(computed) {}
-
-  bool isVariable(int64_t other) const { return !computed.value && variable == other; }
-};
-
-struct Coords : SmallVector<Coord> {
-  using SmallVector::SmallVector;
-};
-
-/// The point of a body's iteration space.
-struct Scope {
-  linalg::GenericOp op;
-  Coords loops;
-};
-
-/// A reduction of `body` over `variables`, of as many trips as `trips` says.
-struct Reduction {
-  Operation *combine = nullptr;
-  Term body, start;
-  SmallVector<int64_t> variables;
-};
-
-/// Unfolds terms, and remembers the ops it looked into.
-class Unfolder {
-public:
-  /// Variables are numbers from 1; a size is known for each.
-  int64_t makeVariable(int64_t size) {
-    sizes.push_back(size);
-    return size == 1 ? 0 : int64_t(sizes.size());
-  }
-  int64_t getSize(int64_t variable) const { return variable == 0 ? 1 : sizes[variable - 1]; }
-  Coord makeCoord(int64_t size);
-
-  /// An element of `tensor` at new variables.
-  Term makeElement(Value tensor);
-  Term element(Value tensor, Coords coords);
-
-  /// Steps from an element through reshapes, and from a body's argument or a
-  /// copy to where it comes from, as long as no scalar op stands between.
-  /// `stop`, if given, is not stepped through.
-  Term resolve(Term term, Value stop = {});
-
-  /// One such step.
-  std::optional<Term> step(const Term &term);
-
-  /// The scalar op that computes the term, or null.
-  Operation *getOp(Term &term);
-  Term getOperand(const Term &term, unsigned index) {
-    return {term.value.getDefiningOp()->getOperand(index), term.scope, nullptr};
-  }
-
-  /// The reduction that computes an element, if one does.
-  std::optional<Reduction> getReduction(Term term);
-
-  ArrayRef<Operation *> getVisited() const { return visited.getArrayRef(); }
-
-private:
-  SmallVector<int64_t> sizes;
-  llvm::SetVector<Operation *> visited;
-
-  std::optional<Term> stepIntoBody(const Term &term, linalg::GenericOp op);
-  std::optional<Term> stepThroughReshape(const Term &term);
-  std::optional<Coords> getLoops(linalg::GenericOp op, AffineMap map, ArrayRef<Coord> coords);
-};
-} // namespace
-
-void Digits::add(Digit digit) {
-  if (digit.size == 1)
-    return;
-  if (!empty() && back().variable == digit.variable && back().below == digit.below * digit.size)
-    digit = {digit.variable, digit.below, back().size * digit.size, back().above};
-  else
-    resize(size() + 1);
-  back() = digit;
-}
-
-std::optional<Digits> Digits::takeFront(int64_t size) {
-  Digits taken;
-  while (size != 1) {
-    if (empty() || size == 0)
-      return std::nullopt;
-    Digit digit = front();
-    erase(begin());
-    if (digit.size > size) {
-      if (digit.size % size != 0)
-        return std::nullopt;
-      int64_t rest = digit.size / size;
-      insert(begin(), {digit.variable, digit.below, rest, digit.above * size});
-      digit = {digit.variable, digit.below * rest, size, digit.above};
-    }
-    if (digit.size == 0 || size % digit.size != 0)
-      return std::nullopt;
-    taken.add(digit);
-    size /= digit.size;
-  }
-  return taken;
-}
-
-Coord::Coord(Digits number) : digits(std::move(number)) {
-  if (!digits.empty())
-    variable = digits.size() == 1 && digits[0].below == 1 && digits[0].above == 1
-                   ? digits[0].variable
-                   : -1;
-}
-
-Coord Unfolder::makeCoord(int64_t size) {
-  Digits digits;
-  digits.add({makeVariable(size), 1, size, 1});
-  return digits;
-}
-
-/// The number that the places in all dimensions are; nothing where one is computed.
-static std::optional<Digits> flatten(ArrayRef<Coord> coords) {
-  Digits all;
-  for (const Coord &coord : coords) {
-    if (coord.computed.value)
-      return std::nullopt;
-    llvm::for_each(coord.digits, [&](Digit digit) { all.add(digit); });
-  }
-  return all;
-}
-
-Term Unfolder::element(Value tensor, Coords coords) {
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
-  for (auto [coord, size] : llvm::zip_equal(coords, shape))
-    if (size == 1)
-      coord = Coord();
-  return {tensor, nullptr, std::make_shared<const Coords>(std::move(coords))};
-}
-
-Term Unfolder::makeElement(Value tensor) {
-  Coords coords;
-  for (int64_t size : cast<RankedTensorType>(tensor.getType()).getShape())
-    coords.push_back(makeCoord(size));
-  return element(tensor, std::move(coords));
-}
-
-/// The loops of `op` that reach the element at `coords` through `map`; loops
-/// that the map does not mention stay at variable 0.
-std::optional<Coords> Unfolder::getLoops(linalg::GenericOp op, AffineMap map,
-                                         ArrayRef<Coord> coords) {
-  Coords loops(map.getNumDims());
-  llvm::SmallBitVector seen(map.getNumDims());
-  for (auto [expr, coord] : llvm::zip_equal(map.getResults(), coords)) {
-    if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
-      if (seen.test(dim.getPosition()))
-        return std::nullopt;
-      seen.set(dim.getPosition());
-      loops[dim.getPosition()] = coord;
-    } else if (!isa<AffineConstantExpr>(expr) || !coord.isVariable(0)) {
-      return std::nullopt;
-    }
-  }
-  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
-  for (unsigned loop = 0; loop < loops.size(); ++loop)
-    if (!seen.test(loop) && ranges[loop] != 1 &&
-        op.getIteratorTypesArray()[loop] == utils::IteratorType::parallel)
-      return std::nullopt;
-  return loops;
-}
-
-std::optional<Term> Unfolder::stepIntoBody(const Term &term, linalg::GenericOp op) {
-  if (op.getNumReductionLoops() != 0)
-    return std::nullopt;
-  unsigned result = cast<OpResult>(term.value).getResultNumber();
-  AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(result));
-  std::optional<Coords> loops = getLoops(op, map, *term.coords);
-  if (!loops)
-    return std::nullopt;
-  visited.insert(op);
-  auto scope = std::make_shared<const Scope>(Scope{op, std::move(*loops)});
-  return Term{op.getBody()->getTerminator()->getOperand(result), scope, nullptr};
-}
-
-std::optional<Term> Unfolder::stepThroughReshape(const Term &term) {
-  Operation *op = term.value.getDefiningOp();
-  auto from = cast<RankedTensorType>(op->getOperand(0).getType());
-  auto to = cast<RankedTensorType>(op->getResult(0).getType());
-  if (!from.hasStaticShape() || !to.hasStaticShape())
-    return std::nullopt;
-  auto collapse = dyn_cast<tensor::CollapseShapeOp>(op);
-  ArrayRef<int64_t> sizes = collapse ? from.getShape() : to.getShape();
-  Coords coords(from.getRank());
-  for (auto [number, group] :
-       llvm::enumerate(collapse ? collapse.getReassociationIndices()
-                                : cast<tensor::ExpandShapeOp>(op).getReassociationIndices())) {
-    SmallVector<int64_t> dims;
-    llvm::copy_if(group, std::back_inserter(dims), [&](int64_t dim) { return sizes[dim] != 1; });
-    if (dims.empty())
-      continue;
-    if (dims.size() == 1) {
-      int64_t whole = int64_t(number);
-      coords[collapse ? dims[0] : whole] = (*term.coords)[collapse ? whole : dims[0]];
-      continue;
-    }
-    ArrayRef<Coord> own = *term.coords;
-    std::optional<Digits> digits =
-        flatten(collapse ? own[number] : own.slice(group.front(), group.size()));
-    if (!digits)
-      return std::nullopt;
-    if (!collapse) {
-      coords[number] = std::move(*digits);
-      continue;
-    }
-    for (int64_t dim : dims) {
-      std::optional<Digits> part = digits->takeFront(sizes[dim]);
-      if (!part)
-        return std::nullopt;
-      coords[dim] = std::move(*part);
-    }
-  }
-  visited.insert(op);
-  return element(op->getOperand(0), std::move(coords));
-}
-
-std::optional<Term> Unfolder::step(const Term &term) {
-  if (term.isElement()) {
-    Operation *op = term.value.getDefiningOp();
-    if (!op)
-      return std::nullopt;
-    if (auto generic = dyn_cast<linalg::GenericOp>(op))
-      return stepIntoBody(term, generic);
-    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
-      return stepThroughReshape(term);
-    if (auto fill = dyn_cast<linalg::FillOp>(op)) {
-      visited.insert(op);
-      return Term{fill.getInputs().front(), nullptr, nullptr};
-    }
-    if (auto splat = dyn_cast<tensor::SplatOp>(op))
-      return Term{splat.getInput(), nullptr, nullptr};
-    return std::nullopt;
-  }
-  if (!term.scope)
-    return std::nullopt;
-  if (auto argument = dyn_cast<BlockArgument>(term.value)) {
-    linalg::GenericOp op = term.scope->op;
-    if (argument.getOwner() != op.getBody())
-      return std::nullopt;
-    OpOperand *operand = op.getMatchingOpOperand(argument);
-    if (!isa<ShapedType>(operand->get().getType()))
-      return Term{operand->get(), nullptr, nullptr};
-    if (!isa<RankedTensorType>(operand->get().getType()))
-      return std::nullopt;
-    Coords coords;
-    for (AffineExpr expr : op.getMatchingIndexingMap(operand).getResults()) {
-      auto dim = dyn_cast<AffineDimExpr>(expr);
-      auto constant = dyn_cast<AffineConstantExpr>(expr);
-      if (!dim && !(constant && constant.getValue() == 0))
-        return std::nullopt;
-      bool isOnly = cast<RankedTensorType>(operand->get().getType()).getDimSize(coords.size()) == 1;
-      if (!dim && !isOnly)
-        return std::nullopt;
-      coords.push_back(dim ? term.scope->loops[dim.getPosition()] : Coord());
-    }
-    return element(operand->get(), std::move(coords));
-  }
-  // A gather is an element at computed coordinates.
-  if (auto extract = term.value.getDefiningOp<tensor::ExtractOp>()) {
-    linalg::GenericOp op = term.scope->op;
-    Coords coords;
-    for (Value index : extract.getIndices()) {
-      Term where = {index, term.scope, nullptr};
-      int64_t size = extract.getTensor().getType().getDimSize(coords.size());
-      auto loop = index.getDefiningOp<linalg::IndexOp>();
-      // A loop that reads a part of the dimension is no place along all of it.
-      if (loop && op.getStaticLoopRanges()[loop.getDim()] == size)
-        coords.push_back(term.scope->loops[loop.getDim()]);
-      else
-        coords.push_back(where);
-    }
-    if (!isa<RankedTensorType>(extract.getTensor().getType()))
-      return std::nullopt;
-    return element(extract.getTensor(), std::move(coords));
-  }
-  return std::nullopt;
-}
-
-Term Unfolder::resolve(Term term, Value stop) {
-  while (!(term.isElement() && term.value == stop)) {
-    std::optional<Term> next = step(term);
-    if (!next)
-      break;
-    term = *next;
-  }
-  return term;
-}
-
-Operation *Unfolder::getOp(Term &term) {
-  term = resolve(term);
-  return term.isElement() ? nullptr : term.value.getDefiningOp();
-}
-
-std::optional<Reduction> Unfolder::getReduction(Term term) {
-  term = resolve(term);
-  auto op = term.isElement() ? term.value.getDefiningOp<linalg::GenericOp>() : nullptr;
-  if (!op || op.getNumReductionLoops() == 0)
-    return std::nullopt;
-  unsigned number = cast<OpResult>(term.value).getResultNumber();
-  OpOperand *init = op.getDpsInitOperand(number);
-  std::optional<Coords> loops = getLoops(op, op.getMatchingIndexingMap(init), *term.coords);
-  if (!loops)
-    return std::nullopt;
-
-  Operation *combine = op.getBody()->getTerminator()->getOperand(number).getDefiningOp();
-  BlockArgument accumulator = op.getMatchingBlockArgument(init);
-  if (!combine || combine->getNumOperands() != 2)
-    return std::nullopt;
-  unsigned side = combine->getOperand(0) == accumulator ? 1 : 0;
-  Value reduced = combine->getOperand(side);
-  if (combine->getOperand(1 - side) != accumulator)
-    return std::nullopt;
-  // What is reduced must not depend on what has been reduced so far.
-  SmallVector<Value> worklist = {reduced};
-  while (!worklist.empty()) {
-    Value value = worklist.pop_back_val();
-    auto argument = dyn_cast<BlockArgument>(value);
-    if (argument && argument.getOwner() == op.getBody() &&
-        argument.getArgNumber() >= op.getNumDpsInputs())
-      return std::nullopt;
-    if (Operation *inner = value.getDefiningOp(); inner && inner->getBlock() == op.getBody())
-      worklist.append(inner->operand_begin(), inner->operand_end());
-  }
-
-  Reduction reduction;
-  reduction.combine = combine;
-  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
-  for (auto [loop, kind] : llvm::enumerate(op.getIteratorTypesArray()))
-    if (kind == utils::IteratorType::reduction) {
-      (*loops)[loop] = makeCoord(ranges[loop]);
-      reduction.variables.push_back((*loops)[loop].variable);
-    }
-  visited.insert(op);
-  reduction.start = element(init->get(), *term.coords);
-  auto scope = std::make_shared<const Scope>(Scope{op, std::move(*loops)});
-  reduction.body = {reduced, scope, nullptr};
-  return reduction;
-}
-
-//===----------------------------------------------------------------------===//
-// Patterns of scalars
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Matches expressions; after a failure, what it collected means nothing.
-class Matcher {
-public:
-  /// `type` is the float type of the result: conversions to narrower ones are
-  /// part of what is computed, others only say how precisely.
-  explicit Matcher(Type type) : type(type) {}
-
-  Unfolder unfolder;
-
-  template <typename Op> std::optional<Term> unary(Term term) {
-    if (!isa_and_present<Op>(unfolder.getOp(term)))
-      return std::nullopt;
-    return unfolder.getOperand(term, 0);
-  }
-  template <typename Op> std::optional<std::pair<Term, Term>> binary(Term term) {
-    if (!isa_and_present<Op>(unfolder.getOp(term)))
-      return std::nullopt;
-    return std::pair(unfolder.getOperand(term, 0), unfolder.getOperand(term, 1));
-  }
-
-  /// A float constant, in f64, seen through conversions between float types.
-  std::optional<double> floatConstant(Term term);
-  std::optional<int64_t> integerConstant(Term term);
-  bool isFloat(Term term, double expected) { return floatConstant(term) == expected; }
-  bool isInteger(Term term, int64_t expected) { return integerConstant(term) == expected; }
-
-  /// Drops conversions between float types that are wide enough.
-  Term skipConversions(Term term, Value stop = {});
-
-  /// The place where `term`, or what it widens, is read from `tensor`; null if
-  /// it is not.
-  const Coords *getPlace(Term &term, Value tensor);
-
-  /// The tensor of `wanted` type that `term` is read from at a place that
-  /// `accepts`; of several copies the first made.
-  Value findTensor(Term term, RankedTensorType wanted,
-                   llvm::function_ref<bool(ArrayRef<Coord>)> accepts);
-
-  /// The body and the variables of a sum that starts at 0.
-  std::optional<Reduction> sum(Term term);
-  /// The same of a maximum that starts at -inf and propagates NaN.
-  std::optional<Reduction> maximum(Term term);
-
-  /// Whether a sum or an exponential of x would stay beside what replaces `root`,
-  /// because others use it: the op would only compute it again.
-  bool isShared(Value x, Value root);
-
-  /// The two factors of a square, or its base twice: who asks compares them.
-  std::optional<std::pair<Term, Term>> square(Term term);
-
-protected:
-  Type type;
-};
-} // namespace
-
-static bool isLowest(std::optional<double> value) {
-  return value == -std::numeric_limits<double>::infinity();
-}
-
-static bool isAt(ArrayRef<Coord> coords, ArrayRef<int64_t> variables) {
-  return llvm::all_of(llvm::zip_equal(coords, variables),
-                      [](auto pair) { return std::get<0>(pair).isVariable(std::get<1>(pair)); });
-}
-
-std::optional<double> Matcher::floatConstant(Term term) {
-  term = skipConversions(term);
-  FloatAttr scalar;
-  DenseFPElementsAttr dense;
-  APFloat value(0.0);
-  if (matchPattern(term.value, m_Constant(&scalar)))
-    value = scalar.getValue();
-  else if (matchPattern(term.value, m_Constant(&dense)) && dense.isSplat())
-    value = dense.getSplatValue<APFloat>();
-  else
-    return std::nullopt;
-  bool losesInfo;
-  value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
-  return value.convertToDouble();
-}
-
-std::optional<int64_t> Matcher::integerConstant(Term term) {
-  term = unfolder.resolve(term);
-  IntegerAttr scalar;
-  DenseIntElementsAttr dense;
-  if (matchPattern(term.value, m_Constant(&scalar)))
-    return scalar.getValue().getSExtValue();
-  if (matchPattern(term.value, m_Constant(&dense)) && dense.isSplat())
-    return dense.getSplatValue<APInt>().getSExtValue();
-  return std::nullopt;
-}
-
-Term Matcher::skipConversions(Term term, Value stop) {
-  term = unfolder.resolve(term, stop);
-  while (!term.isElement() &&
-         isa_and_present<arith::ExtFOp, arith::TruncFOp>(term.value.getDefiningOp()) &&
-         term.value.getType().getIntOrFloatBitWidth() >= type.getIntOrFloatBitWidth())
-    term = unfolder.resolve(unfolder.getOperand(term, 0), stop);
-  return term;
-}
-
-const Coords *Matcher::getPlace(Term &term, Value tensor) {
-  term = skipConversions(term, tensor);
-  return term.isElement() && term.value == tensor ? term.coords.get() : nullptr;
-}
-
-Value Matcher::findTensor(Term term, RankedTensorType wanted,
-                          llvm::function_ref<bool(ArrayRef<Coord>)> accepts) {
-  Value found;
-  for (std::optional<Term> at = term; at; at = unfolder.step(*at))
-    if (at->isElement() && at->value.getType() == wanted && accepts(*at->coords))
-      found = at->value;
-  return found;
-}
-
-std::optional<Reduction> Matcher::sum(Term term) {
-  std::optional<Reduction> reduction = unfolder.getReduction(term);
-  if (!reduction)
-    return std::nullopt;
-  bool isSum = (isa<arith::AddFOp>(reduction->combine) && isFloat(reduction->start, 0.0)) ||
-               (isa<arith::AddIOp>(reduction->combine) && isInteger(reduction->start, 0));
-  return isSum ? reduction : std::nullopt;
-}
-
-std::optional<Reduction> Matcher::maximum(Term term) {
-  // The larger of -inf and a value is that value, which JAX computes.
-  if (auto operands = binary<arith::MaximumFOp>(term)) {
-    if (isLowest(floatConstant(operands->first)))
-      return maximum(skipConversions(operands->second));
-    if (isLowest(floatConstant(operands->second)))
-      return maximum(skipConversions(operands->first));
-    return std::nullopt;
-  }
-  std::optional<Reduction> reduction = unfolder.getReduction(term);
-  if (!reduction || !isa<arith::MaximumFOp>(reduction->combine) ||
-      !isLowest(floatConstant(reduction->start)))
-    return std::nullopt;
-  return reduction;
-}
-
-bool Matcher::isShared(Value x, Value root) {
-  Operation *end = root.getDefiningOp();
-  Block *block = end->getBlock();
-  SmallVector<Operation *> ops;
-  for (Operation *op : unfolder.getVisited())
-    if (op->getBlock() == block)
-      ops.push_back(op);
-  llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  llvm::SetVector<Operation *> made; // of x, for the root
-  for (Operation *op : ops)
-    if (llvm::any_of(op->getOperands(), [&](Value value) {
-          return value == x || made.contains(value.getDefiningOp());
-        }))
-      made.insert(op);
-
-  llvm::DenseSet<Operation *> stay;
-  for (Operation *op : llvm::reverse(made)) {
-    if (op == end || llvm::all_of(op->getUsers(), [&](Operation *user) {
-          Operation *outer = block->findAncestorOpInBlock(*user);
-          return outer && made.contains(outer) && !stay.contains(outer);
-        }))
-      continue;
-    stay.insert(op);
-    auto generic = dyn_cast<linalg::GenericOp>(op);
-    if (generic && llvm::any_of(*generic.getBody(), [&](Operation &inner) {
-          return isa<math::ExpOp>(inner) ||
-                 (isa<arith::AddFOp>(inner) && generic.getNumReductionLoops() != 0);
-        }))
-      return true;
-  }
-  return false;
-}
-
-std::optional<std::pair<Term, Term>> Matcher::square(Term term) {
-  if (auto factors = binary<arith::MulFOp>(term))
-    return factors;
-  std::optional<std::pair<Term, Term>> power = binary<math::FPowIOp>(term);
-  if (power ? !isInteger(power->second, 2)
-            : !(power = binary<math::PowFOp>(term)) || !isFloat(power->second, 2.0))
-    return std::nullopt;
-  return std::pair(power->first, power->first);
-}
+using namespace weir::elements;
 
 //===----------------------------------------------------------------------===//
 // LayerNorm and RMSNorm
@@ -623,7 +52,7 @@ protected:
   /// The root's element, whose place is `point` from then on.
   Term makePoint();
   Value matchInput(Term term);
-  Value matchWeight(Term term);
+  virtual Value matchWeight(Term term);
   /// Whether `rest` matches what `Op` combines with a weight, on either side, or all of
   /// `term`: then `weight` is null.
   template <typename Op>
@@ -639,7 +68,7 @@ protected:
   std::optional<Reduction> matchMeanOf(Term term);
   /// Whether `term` is x at the row of `point` and the columns that `row`
   /// reduces.
-  bool isColumn(Term term, const Reduction &row);
+  virtual bool isColumn(Term term, const Reduction &row);
 
   struct Moment {
     Term moment;
@@ -671,12 +100,12 @@ public:
   }
 
 protected:
-  bool matchVariance(Term term);
-  bool matchMean(Term term);
-
-private:
   Value beta;
 
+  virtual bool matchVariance(Term term);
+  virtual bool matchMean(Term term);
+
+private:
   bool matchScaled(Term term);
   bool matchNormalised(Term term);
   bool matchCentered(Term term, const Reduction &row);
@@ -707,7 +136,7 @@ private:
     bool operator==(const Scale &) const = default;
   };
   Scale scale;
-  Factor beta;
+  Factor shift;
 
   Factor findFactor(Term term);
   std::optional<Scale> matchScale(Term term);
@@ -715,6 +144,48 @@ private:
   bool matchNegated(Term term);
   bool matchProduct(Term lhs, Term rhs);
   bool findRows(Term mean);
+};
+
+/// The same with the mean, the variance and the weights of a place along one dimension,
+/// `axis`. Tensors that hold these means and variances are replaced by the op's.
+class BatchNorm : public LayerNorm {
+public:
+  BatchNorm(Value root, int64_t axis);
+
+  bool match();
+  Value build(OpBuilder &builder);
+
+protected:
+  int64_t axis;
+
+  Value matchWeight(Term term) override;
+  bool isColumn(Term term, const Reduction &row) override;
+
+private:
+  SmallVector<Value> means, variances; // used by others
+  Operation *last = nullptr;           ///< of what the op reads; null: arguments alone
+
+  bool findStatistics();
+};
+
+/// The same by a mean and a variance that are arguments or constants.
+class BatchNormInference : public BatchNorm {
+public:
+  using BatchNorm::BatchNorm;
+
+  bool match() { return LayerNorm::match(); }
+  Value build(OpBuilder &builder) {
+    return norm::BatchNormInferenceOp::create(builder, root.getLoc(), root.getType(), x, mean,
+                                              variance, gamma, beta, uint64_t(axis), APFloat(eps));
+  }
+
+private:
+  Value mean, variance;
+
+  /// A weight that is no result.
+  Value matchGiven(Term term);
+  bool matchMean(Term term) override { return (mean = matchGiven(term)) != nullptr; }
+  bool matchVariance(Term term) override { return (variance = matchGiven(term)) != nullptr; }
 };
 
 /// `x * rsqrt(mean(x^2) + eps) * gamma`.
@@ -755,20 +226,23 @@ Value TrailingNorm::matchWeight(Term term) {
   });
 }
 
-bool TrailingNorm::isColumn(Term term, const Reduction &row) {
-  const Coords *place = getPlace(term, x);
-  std::optional<Digits> read = place ? flatten(*place) : std::nullopt;
-  std::optional<Digits> front = Digits(digits).takeFront(rows);
-  if (!read || !front || read->takeFront(rows) != front)
-    return false;
+/// Whether these places are all that `row` reduces, each once.
+static bool isAllOf(const Digits &places, const Reduction &row) {
   SmallVector<int64_t> reduced, left;
-  for (const Digit &digit : *read)
+  for (const Digit &digit : places)
     left.push_back(digit.below == 1 && digit.above == 1 ? digit.variable : -1);
   llvm::copy_if(row.variables, std::back_inserter(reduced),
                 [](int64_t variable) { return variable != 0; });
   llvm::sort(left);
   llvm::sort(reduced);
   return left == reduced;
+}
+
+bool TrailingNorm::isColumn(Term term, const Reduction &row) {
+  const Coords *place = getPlace(term, x);
+  std::optional<Digits> read = place ? flatten(*place) : std::nullopt;
+  std::optional<Digits> front = Digits(digits).takeFront(rows);
+  return read && front && read->takeFront(rows) == front && isAllOf(*read, row);
 }
 
 std::optional<Reduction> TrailingNorm::matchMeanOf(Term term) {
@@ -939,14 +413,14 @@ bool GroupNorm::matchNegated(Term term) {
 bool GroupNorm::matchShift(Term term) {
   if (auto terms = binary<arith::AddFOp>(term))
     for (auto [negated, other] : {*terms, std::pair(terms->second, terms->first)})
-      if ((beta = findFactor(other)).tensor && matchNegated(negated))
+      if ((shift = findFactor(other)).tensor && matchNegated(negated))
         return true;
   if (auto terms = binary<arith::SubFOp>(term)) {
     auto factors = binary<arith::MulFOp>(terms->second);
-    return (beta = findFactor(terms->first)).tensor && factors &&
+    return (shift = findFactor(terms->first)).tensor && factors &&
            matchProduct(factors->first, factors->second);
   }
-  beta = {};
+  shift = {};
   return matchNegated(term);
 }
 
@@ -995,10 +469,93 @@ Value GroupNorm::build(OpBuilder &builder) {
   apply(scale.gamma, [](OpBuilder &body, Location loc, ValueRange elements) -> Value {
     return arith::MulFOp::create(body, loc, elements[0], elements[1]);
   });
-  apply(beta, [](OpBuilder &body, Location loc, ValueRange elements) -> Value {
+  apply(shift, [](OpBuilder &body, Location loc, ValueRange elements) -> Value {
     return arith::AddFOp::create(body, loc, elements[0], elements[1]);
   });
   return result;
+}
+
+BatchNorm::BatchNorm(Value root, int64_t axis) : LayerNorm(root, /*axes=*/0), axis(axis) {
+  rows = this->root.getType().getDimSize(axis);
+  columns = 1;
+  for (auto [dim, size] : llvm::enumerate(this->root.getType().getShape()))
+    columns *= int64_t(dim) == axis ? 1 : size;
+}
+
+Value BatchNorm::matchWeight(Term term) {
+  auto wanted = RankedTensorType::get(rows, type);
+  return findTensor(term, wanted,
+                    [&](ArrayRef<Coord> coords) { return isAt(coords, point[axis]); });
+}
+
+bool BatchNorm::isColumn(Term term, const Reduction &row) {
+  const Coords *place = getPlace(term, x);
+  if (!place || !(*place)[axis].isVariable(point[axis]))
+    return false;
+  Coords others = *place;
+  others.erase(others.begin() + axis);
+  std::optional<Digits> read = flatten(others);
+  return read && isAllOf(*read, row);
+}
+
+/// Which of the tensors that the root is made of are means or variances that others use, too.
+bool BatchNorm::findStatistics() {
+  for (Value value : {x, gamma, beta})
+    if (Operation *op = value ? value.getDefiningOp() : nullptr;
+        op && (!last || last->isBeforeInBlock(op)))
+      last = op;
+  SmallVector<Value> others;
+  SmallVector<Operation *> visited(unfolder.getVisited());
+  for (Operation *op : visited) {
+    if (op->getBlock() != root.getDefiningOp()->getBlock() || op->getNumResults() != 1)
+      continue;
+    Value value = op->getResult(0);
+    auto tensor = dyn_cast<RankedTensorType>(value.getType());
+    if (!tensor || !tensor.hasStaticShape() || tensor.getElementType() != type ||
+        tensor.getNumElements() != rows || (last && op->isBeforeInBlock(last)))
+      continue;
+    Term element = unfolder.makeElement(value);
+    point[axis] = 0;
+    for (const Coord &coord : *element.coords)
+      if (!coord.isVariable(0))
+        point[axis] = coord.variable;
+    SmallVector<Value> *which = matchMean(element)       ? &means
+                                : matchVariance(element) ? &variances
+                                                         : nullptr;
+    if (which) {
+      which->push_back(value);
+      others.push_back(value);
+    }
+  }
+  return !isShared(x, root, others);
+}
+
+bool BatchNorm::match() { return columns > 1 && LayerNorm::match() && findStatistics(); }
+
+Value BatchNorm::build(OpBuilder &builder) {
+  OpBuilder::InsertionGuard guard(builder);
+  if (last)
+    builder.setInsertionPointAfter(last);
+  else
+    builder.setInsertionPointToStart(root.getDefiningOp()->getBlock());
+  Location loc = root.getLoc();
+  Type channels = RankedTensorType::get(rows, type);
+  auto op =
+      norm::BatchNormOp::create(builder, loc, {root.getType(), channels, channels}, x, gamma, beta,
+                                builder.getI64IntegerAttr(axis), builder.getF64FloatAttr(eps));
+  for (auto [found, result] :
+       {std::pair(ArrayRef(means), op.getMean()), std::pair(ArrayRef(variances), op.getVariance())})
+    for (Value value : found)
+      value.replaceAllUsesWith(
+          createReshape(builder, loc, cast<RankedTensorType>(value.getType()), result));
+  return op.getResult();
+}
+
+Value BatchNormInference::matchGiven(Term term) {
+  Value found = matchWeight(term);
+  if (!found || (found.getDefiningOp() && !matchPattern(found, m_Constant())))
+    return {};
+  return found;
 }
 
 bool RmsNorm::matchMeanSquare(Term term) {
@@ -1554,7 +1111,11 @@ static bool raise(linalg::GenericOp root, llvm::DenseSet<Operation *> &gone) {
         raise(RmsNorm(result, axis + 1), root, gone) || raise(Softmax(result, axis), root, gone) ||
         raise(LogSoftmax(result, axis), root, gone))
       return true;
-  return raise(GroupNorm(result), root, gone);
+  for (int64_t axis = 0; axis < type.getRank(); ++axis)
+    if (raise(BatchNorm(result, axis), root, gone) ||
+        raise(BatchNormInference(result, axis), root, gone))
+      return true;
+  return raise(GroupNorm(result), root, gone) || raise(Activation(result), root, gone);
 }
 
 namespace {
@@ -1564,6 +1125,7 @@ struct RaiseNorms : weir::impl::RaiseNormsPassBase<RaiseNorms> {
   void runOnOperation() override {
     // From the end, so that a norm is seen with its scale and shift first.
     for (Block &block : getOperation().getBody()) {
+      eraseDead(block); // what is dead would use what a norm leaves behind
       SmallVector<Operation *> roots;
       llvm::DenseSet<Operation *> gone;
       for (Operation &op : block)

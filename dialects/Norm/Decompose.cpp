@@ -9,6 +9,7 @@
 
 #include "dialects/Norm/Decompose.h"
 
+#include "dialects/Autodiff/Number.h"
 #include "dialects/Norm/Norm.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -16,9 +17,11 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <numbers>
 
 using namespace mlir;
 using namespace weir::norm;
+using weir::autodiff::Number;
 
 namespace {
 /// Where an operand lies in the iteration space of x.
@@ -37,9 +40,17 @@ class RowBuilder {
 public:
   RowBuilder(OpBuilder &builder, Location loc, RankedTensorType x, int64_t firstReduced,
              int64_t numReduced)
-      : builder(builder), loc(loc), shape(x.getShape()), first(firstReduced), count(numReduced) {
+      : builder(builder), loc(loc), shape(x.getShape()), reduced(x.getRank()) {
+    reduced.set(firstReduced, firstReduced + numReduced);
     element = x.getElementType();
     type = element.isF64() ? element : Type(builder.getF32Type());
+  }
+
+  /// All dimensions but one are reduced.
+  static RowBuilder ofChannels(OpBuilder &builder, Location loc, RankedTensorType x, int64_t axis) {
+    RowBuilder rows(builder, loc, x, 0, x.getRank());
+    rows.reduced.reset(axis);
+    return rows;
   }
 
   /// The type that statistics have.
@@ -48,8 +59,8 @@ public:
   /// The number of elements of a row.
   Value getCount() {
     double elements = 1;
-    for (int64_t size : shape.slice(first, count))
-      elements *= double(size);
+    for (unsigned dim : reduced.set_bits())
+      elements *= double(shape[dim]);
     return constant(elements);
   }
 
@@ -86,14 +97,13 @@ private:
   OpBuilder &builder;
   Location loc;
   ArrayRef<int64_t> shape;
-  int64_t first, count;
+  llvm::SmallBitVector reduced;
   Type element, type;
 
-  bool isReduced(int64_t dim) const { return dim >= first && dim < first + count; }
   bool isIn(int64_t dim, Extent extent) const {
     if (extent == Extent::Full || extent == Extent::None)
       return extent == Extent::Full;
-    return isReduced(dim) == (extent == Extent::Columns);
+    return reduced.test(dim) == (extent == Extent::Columns);
   }
   SmallVector<int64_t> getShape(Extent extent) const {
     SmallVector<int64_t> sizes;
@@ -193,14 +203,42 @@ static Value getRstd(RowBuilder &rows, Location loc, Value sum, double eps) {
                    });
 }
 
-/// The mean and `rsqrt(variance + eps)` of each row of x, in two passes.
-static std::pair<Input, Input> getMeanAndRstd(RowBuilder &rows, Location loc, Input x, double eps) {
-  Input mean = rows.mean(rows.sum({x}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; }));
-  Value squares = rows.sum({x, mean}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+/// The sum of `(x - mean)^2` of each row of x.
+static Value getSquares(RowBuilder &rows, Location loc, Input x, Input mean) {
+  return rows.sum({x, mean}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
     Value centered = arith::SubFOp::create(b, loc, in[0], in[1]);
     return arith::MulFOp::create(b, loc, centered, centered);
   });
-  return {mean, {getRstd(rows, loc, squares, eps), Extent::Rows}};
+}
+
+static Input getMean(RowBuilder &rows, Input x) {
+  return rows.mean(rows.sum({x}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; }));
+}
+
+/// The mean and `rsqrt(variance + eps)` of each row of x, in two passes.
+static std::pair<Input, Input> getMeanAndRstd(RowBuilder &rows, Location loc, Input x, double eps) {
+  Input mean = getMean(rows, x);
+  return {mean, {getRstd(rows, loc, getSquares(rows, loc, x, mean), eps), Extent::Rows}};
+}
+
+/// `(x - mean) * rstd * gamma + beta`, of the weights that `op` has.
+template <typename Op>
+static Value normalise(RowBuilder &rows, Op op, Input mean, Input rstd, Extent weights) {
+  Location loc = op.getLoc();
+  SmallVector<Input> inputs = {{op.getX(), Extent::Full}, mean, rstd};
+  for (Value weight : {op.getGamma(), op.getBeta()})
+    if (weight)
+      inputs.push_back({weight, weights});
+  Type element = getElementTypeOrSelf(op.getX());
+  return rows.full(inputs, element, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value y = arith::SubFOp::create(b, loc, in[0], in[1]);
+    y = arith::MulFOp::create(b, loc, y, in[2]);
+    if (op.getGamma())
+      y = arith::MulFOp::create(b, loc, y, in[3]);
+    if (op.getBeta())
+      y = arith::AddFOp::create(b, loc, y, in.back());
+    return y;
+  });
 }
 
 static Value decomposeLayerNorm(OpBuilder &builder, LayerNormOp op) {
@@ -210,20 +248,71 @@ static Value decomposeLayerNorm(OpBuilder &builder, LayerNormOp op) {
   RowBuilder rows(builder, loc, type, type.getRank() - axes, axes);
   Input x = {op.getX(), Extent::Full};
   auto [mean, rstd] = getMeanAndRstd(rows, loc, x, op.getEps().convertToDouble());
+  return normalise(rows, op, mean, rstd, Extent::Columns);
+}
 
-  SmallVector<Input> inputs = {x, mean, rstd};
-  for (Value weight : {op.getGamma(), op.getBeta()})
-    if (weight)
-      inputs.push_back({weight, Extent::Columns});
-  return rows.full(inputs, type.getElementType(), [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
-    Value y = arith::SubFOp::create(b, loc, in[0], in[1]);
-    y = arith::MulFOp::create(b, loc, y, in[2]);
-    if (op.getGamma())
-      y = arith::MulFOp::create(b, loc, y, in[3]);
-    if (op.getBeta())
-      y = arith::AddFOp::create(b, loc, y, in.back());
-    return y;
+static SmallVector<Value> decomposeBatchNorm(OpBuilder &builder, BatchNormOp op) {
+  Location loc = op.getLoc();
+  auto rows = RowBuilder::ofChannels(builder, loc, op.getX().getType(), int64_t(op.getAxis()));
+  Input x = {op.getX(), Extent::Full};
+  Input mean = getMean(rows, x);
+  Value squares = getSquares(rows, loc, x, mean);
+  Input rstd = {getRstd(rows, loc, squares, op.getEps().convertToDouble()), Extent::Rows};
+  return {normalise(rows, op, mean, rstd, Extent::Rows), mean.tensor, rows.mean(squares).tensor};
+}
+
+static Value decomposeBatchNormInference(OpBuilder &builder, BatchNormInferenceOp op) {
+  Location loc = op.getLoc();
+  auto rows = RowBuilder::ofChannels(builder, loc, op.getX().getType(), int64_t(op.getAxis()));
+  Value epsilon = rows.constant(op.getEps().convertToDouble());
+  Value rstd = rows.rows({{op.getVariance(), Extent::Rows}}, rows.getType(),
+                         [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+                           Value shifted = arith::AddFOp::create(b, loc, in[0], epsilon);
+                           return math::RsqrtOp::create(b, loc, shifted);
+                         });
+  return normalise(rows, op, {op.getMean(), Extent::Rows}, {rstd, Extent::Rows}, Extent::Rows);
+}
+
+static SmallVector<Value> decomposeBatchNormVjp(OpBuilder &builder, BatchNormVjpOp op) {
+  Location loc = op.getLoc();
+  auto rows = RowBuilder::ofChannels(builder, loc, op.getX().getType(), int64_t(op.getAxis()));
+  Input x = {op.getX(), Extent::Full}, dy = {op.getDy(), Extent::Full};
+  auto [mean, rstd] = getMeanAndRstd(rows, loc, x, op.getEps().convertToDouble());
+
+  Value dbeta = rows.sum({dy}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; });
+  Value dgamma = rows.sum({dy, x, mean, rstd}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value centered = arith::SubFOp::create(b, loc, in[1], in[2]);
+    return arith::MulFOp::create(b, loc, in[0], arith::MulFOp::create(b, loc, centered, in[3]));
   });
+  SmallVector<Input> inputs = {dy, x, mean, rstd, rows.mean(dbeta), rows.mean(dgamma)};
+  for (Value channel : {op.getGamma(), op.getDmean(), op.getDvariance()})
+    if (channel)
+      inputs.push_back({channel, Extent::Rows});
+  Value count = rows.getCount();
+  Type element = getElementTypeOrSelf(op.getX());
+  Value dx = rows.full(inputs, element, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    ImplicitLocOpBuilder body(loc, b);
+    SmallVector<Number> numbers;
+    for (Value value : in)
+      numbers.emplace_back(body, value);
+    auto given = ArrayRef(numbers).drop_front(6);
+    auto next = [&] {
+      Number number = given.front();
+      given = given.drop_front();
+      return number;
+    };
+    Number dy = numbers[0], rstd = numbers[3], centered = numbers[1] - numbers[2];
+    Number dx = (dy - numbers[4] - centered * rstd * numbers[5]) * rstd;
+    if (op.getGamma())
+      dx = dx * next();
+    Number share(body, count);
+    if (op.getDmean())
+      dx = dx + next() / share;
+    if (op.getDvariance())
+      dx = dx + next() * (2 * centered) / share;
+    return dx.get();
+  });
+  return {dx, dgamma, dbeta};
 }
 
 static SmallVector<Value> decomposeLayerNormVjp(OpBuilder &builder, LayerNormVjpOp op) {
@@ -658,6 +747,75 @@ static Value decomposeCrossEntropyVjp(OpBuilder &builder, SoftmaxCrossEntropyVjp
                    });
 }
 
+/// Computes each element from those of `inputs`, which all have one type.
+static Value mapElements(OpBuilder &builder, Location loc, ArrayRef<Value> inputs,
+                         llvm::function_ref<Number(ArrayRef<Number>)> compute) {
+  auto type = cast<RankedTensorType>(inputs.front().getType());
+  RowBuilder elements(builder, loc, type, /*firstReduced=*/0, /*numReduced=*/0);
+  SmallVector<Input> full;
+  for (Value input : inputs)
+    full.push_back({input, Extent::Full});
+  return elements.full(full, type.getElementType(), [&](OpBuilder &b, ArrayRef<Value> in) {
+    ImplicitLocOpBuilder body(loc, b);
+    SmallVector<Number> numbers;
+    for (Value value : in)
+      numbers.emplace_back(body, value);
+    return compute(numbers).get();
+  });
+}
+
+/// `erfc(-x / sqrt(2)) / 2`, the share of the normal distribution below x.
+static Number getShareBelow(Number x) {
+  return 0.5 * (x * (-1 / std::numbers::sqrt2)).apply<math::ErfcOp>();
+}
+
+/// `tanh(factor * (x + 0.044715 * x^3))`
+static Number getGeluTanh(Number x, double factor) {
+  return (factor * (x * (1 + 0.044715 * (x * x)))).apply<math::TanhOp>();
+}
+
+static Value decomposeGelu(OpBuilder &builder, GeluOp op) {
+  return mapElements(builder, op.getLoc(), {op.getX()}, [&](ArrayRef<Number> in) {
+    Number x = in[0];
+    std::optional<APFloat> factor = op.getTanhFactor();
+    return factor ? 0.5 * x * (1 + getGeluTanh(x, factor->convertToDouble()))
+                  : x * getShareBelow(x);
+  });
+}
+
+static Value decomposeGeluVjp(OpBuilder &builder, GeluVjpOp op) {
+  return mapElements(builder, op.getLoc(), {op.getDy(), op.getX()}, [&](ArrayRef<Number> in) {
+    Number dy = in[0], x = in[1];
+    if (std::optional<APFloat> attribute = op.getTanhFactor()) {
+      double factor = attribute->convertToDouble();
+      Number t = getGeluTanh(x, factor);
+      Number inner = factor * (1 + 3 * 0.044715 * (x * x));
+      return dy * (0.5 * (1 + t) * (1 + x * (1 - t) * inner));
+    }
+    Number density =
+        (std::numbers::inv_sqrtpi / std::numbers::sqrt2) * (-0.5 * (x * x)).apply<math::ExpOp>();
+    return dy * (getShareBelow(x) + x * density);
+  });
+}
+
+static Value decomposeSilu(OpBuilder &builder, SiluOp op) {
+  return mapElements(builder, op.getLoc(), {op.getX()}, [](ArrayRef<Number> in) {
+    Number x = in[0];
+    return x / (1 + (-x).apply<math::ExpOp>());
+  });
+}
+
+static Value decomposeSiluVjp(OpBuilder &builder, SiluVjpOp op) {
+  return mapElements(builder, op.getLoc(), {op.getDy(), op.getX()}, [](ArrayRef<Number> in) {
+    Number dy = in[0], x = in[1], zero = x.constant(0);
+    Number power = (-x.apply<math::AbsFOp>()).apply<math::ExpOp>();
+    Number larger = x.constant(1) / (1 + power), smaller = larger * power;
+    Number share = smaller.where(arith::CmpFPredicate::OLT, x, zero, larger);
+    Number rest = larger.where(arith::CmpFPredicate::OLT, x, zero, smaller);
+    return dy * (share * (1 + x * rest));
+  });
+}
+
 SmallVector<Value> weir::norm::decompose(OpBuilder &builder, Operation *op) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(op);
@@ -665,6 +823,10 @@ SmallVector<Value> weir::norm::decompose(OpBuilder &builder, Operation *op) {
   return llvm::TypeSwitch<Operation *, Values>(op)
       .Case([&](LayerNormOp op) { return Values{decomposeLayerNorm(builder, op)}; })
       .Case([&](LayerNormVjpOp op) { return decomposeLayerNormVjp(builder, op); })
+      .Case([&](BatchNormOp op) { return decomposeBatchNorm(builder, op); })
+      .Case([&](BatchNormVjpOp op) { return decomposeBatchNormVjp(builder, op); })
+      .Case(
+          [&](BatchNormInferenceOp op) { return Values{decomposeBatchNormInference(builder, op)}; })
       .Case([&](RmsNormOp op) { return Values{decomposeRmsNorm(builder, op)}; })
       .Case([&](RmsNormVjpOp op) { return decomposeRmsNormVjp(builder, op); })
       .Case([&](linalg::SoftmaxOp op) { return Values{decomposeSoftmax(builder, op)}; })
@@ -677,6 +839,10 @@ SmallVector<Value> weir::norm::decompose(OpBuilder &builder, Operation *op) {
       .Case([&](SoftmaxCrossEntropyVjpOp op) {
         return Values{decomposeCrossEntropyVjp(builder, op)};
       })
+      .Case([&](GeluOp op) { return Values{decomposeGelu(builder, op)}; })
+      .Case([&](GeluVjpOp op) { return Values{decomposeGeluVjp(builder, op)}; })
+      .Case([&](SiluOp op) { return Values{decomposeSilu(builder, op)}; })
+      .Case([&](SiluVjpOp op) { return Values{decomposeSiluVjp(builder, op)}; })
       .Default(Values());
 }
 

@@ -20,14 +20,13 @@ void NormDialect::initialize() {
       >();
 }
 
-/// C1 to C3 of the ops that normalise the last dimensions.
+using NamedValues = ArrayRef<std::pair<StringRef, Value>>;
+
+/// C2 and C3 of the ops that normalise; `shape` is what weights have.
 template <typename Op>
-static LogicalResult verifyTrailing(Op op, ArrayRef<std::pair<StringRef, Value>> weights) {
-  auto x = cast<RankedTensorType>(op.getX().getType());
-  int64_t axes = int64_t(op.getAxes());
-  if (axes < 1 || axes > x.getRank()) // C1
-    return op.emitOpError() << "normalises " << axes << " dimensions, x has " << x.getRank();
-  auto expected = RankedTensorType::get(x.getShape().take_back(axes), x.getElementType());
+static LogicalResult verifyWeights(Op op, ArrayRef<int64_t> shape, NamedValues weights) {
+  auto expected =
+      RankedTensorType::get(shape, cast<RankedTensorType>(op.getX().getType()).getElementType());
   for (auto [name, weight] : weights)
     if (weight && weight.getType() != expected) // C2
       return op.emitOpError() << name << " is " << weight.getType() << ", expected " << expected;
@@ -35,6 +34,15 @@ static LogicalResult verifyTrailing(Op op, ArrayRef<std::pair<StringRef, Value>>
   if (!eps.isFinite() || eps.isNegative()) // C3
     return op.emitOpError() << "eps is " << op.getEpsAttr() << ", not a finite value from 0 on";
   return success();
+}
+
+/// C1 to C3 of the ops that normalise the last dimensions.
+template <typename Op> static LogicalResult verifyTrailing(Op op, NamedValues weights) {
+  auto x = cast<RankedTensorType>(op.getX().getType());
+  int64_t axes = int64_t(op.getAxes());
+  if (axes < 1 || axes > x.getRank()) // C1
+    return op.emitOpError() << "normalises " << axes << " dimensions, x has " << x.getRank();
+  return verifyWeights(op, x.getShape().take_back(axes), weights);
 }
 
 LogicalResult LayerNormOp::verify() {
@@ -59,6 +67,29 @@ template <typename Op> static LogicalResult verifyAxis(Op op, StringRef name, Va
   return success();
 }
 
+/// C1 to C3 of the ops that normalise channels.
+template <typename Op> static LogicalResult verifyChannels(Op op, NamedValues weights) {
+  if (failed(verifyAxis(op, "x", op.getX()))) // C1
+    return failure();
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getX().getType()).getShape();
+  return verifyWeights(op, shape[int64_t(op.getAxis())], weights);
+}
+
+LogicalResult BatchNormOp::verify() {
+  return verifyChannels(*this, {{"gamma", getGamma()}, {"beta", getBeta()}, {"mean", getMean()}});
+}
+
+LogicalResult BatchNormVjpOp::verify() {
+  return verifyChannels(*this, {{"gamma", getGamma()},
+                                {"dmean", getDmean()},
+                                {"dvariance", getDvariance()},
+                                {"dgamma", getDgamma()}});
+}
+
+LogicalResult BatchNormInferenceOp::verify() {
+  return verifyChannels(*this, {{"mean", getMean()}, {"gamma", getGamma()}, {"beta", getBeta()}});
+}
+
 LogicalResult LogSoftmaxOp::verify() { return verifyAxis(*this, "x", getX()); }
 
 LogicalResult LogSoftmaxVjpOp::verify() { return verifyAxis(*this, "y", getY()); }
@@ -81,6 +112,18 @@ template <typename Op> static LogicalResult verifyRows(Op op, StringRef name, Va
 LogicalResult LogsumexpOp::verify() { return verifyRows(*this, "the result", getResult()); }
 
 LogicalResult LogsumexpVjpOp::verify() { return verifyRows(*this, "dy", getDy()); }
+
+/// C1 of GELU and its VJP.
+template <typename Op> static LogicalResult verifyTanh(Op op) {
+  std::optional<APFloat> factor = op.getTanhFactor();
+  if (factor && !factor->isFinite()) // C1
+    return op.emitOpError() << "tanh_factor is " << op.getTanhFactorAttr() << ", not finite";
+  return success();
+}
+
+LogicalResult GeluOp::verify() { return verifyTanh(*this); }
+
+LogicalResult GeluVjpOp::verify() { return verifyTanh(*this); }
 
 /// C1 to C4 of cross-entropy and its VJP; `loss` is what has the loss's type.
 template <typename Op> static LogicalResult verifyLoss(Op op, StringRef what, Value loss) {

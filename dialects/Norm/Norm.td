@@ -1,4 +1,4 @@
-//===- Norm.td - Normalisations and losses --------------------------------===//
+//===- Norm.td - Normalisations, losses and activations -------------------===//
 
 #ifndef WEIR_DIALECTS_NORM_TD
 #define WEIR_DIALECTS_NORM_TD
@@ -11,7 +11,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Norm_Dialect : Dialect {
   let name = "norm";
   let cppNamespace = "::weir::norm";
-  let summary = "Normalisations and losses, whole.";
+  let summary = "Normalisations, losses and activations, whole.";
   let description = [{
     Ops on ranked tensors of static shape, with value semantics: results are
     returned, nothing is written. Each has a decomposition to `linalg`
@@ -177,6 +177,118 @@ def Norm_RmsNormVjpOp
   let assemblyFormat = [{
     $dy `,` $x (`gamma` `(` $gamma^ `:` type($gamma) `)`)? attr-dict `:` type($x) `,`
     type($dgamma)
+  }];
+}
+
+def Norm_BatchNormOp
+    : Norm_Op<"batch_norm", [AllTypesMatch<["x", "result"]>, AllTypesMatch<["mean", "variance"]>,
+                             AttrSizedOperandSegments,
+                             DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "Mean 0, variance 1 of each channel, then scale and shift.";
+  let description = [{
+    `(x - mean) * rsqrt(variance + eps) * gamma + beta`, where `mean` and the biased
+    `variance`, in two passes as for `layer_norm`, are those of all elements that have
+    one place along dimension `axis`. They are results, too: running statistics are
+    made of them (Ioffe and Szegedy 2015, in training). `eps` is rounded to the type of
+    `x`. `gamma` and `beta` may be absent.
+
+    - (C1) `axis` is in [0, rank of x).
+    - (C2) `gamma`, `beta`, `mean` and `variance` have the size of `axis` and the
+      element type of `x`.
+    - (C3) `eps` is finite and not negative.
+
+    ```mlir
+    func.func @example(%x: tensor<4x3x8xf32>, %gamma: tensor<3xf32>, %beta: tensor<3xf32>)
+        -> (tensor<4x3x8xf32>, tensor<3xf32>) {
+      %y, %mean, %variance = norm.batch_norm %x gamma(%gamma : tensor<3xf32>)
+          beta(%beta : tensor<3xf32>) {axis = 1 : i64, eps = 1.0e-5 : f64}
+          : tensor<4x3x8xf32>, tensor<3xf32>
+      return %y, %mean : tensor<4x3x8xf32>, tensor<3xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_Tensor:$x, Optional<Norm_Tensor>:$gamma, Optional<Norm_Tensor>:$beta,
+                       I64Attr:$axis, F64Attr:$eps);
+  let results = (outs Norm_Tensor:$result, Norm_Tensor:$mean, Norm_Tensor:$variance);
+  let assemblyFormat = [{
+    $x (`gamma` `(` $gamma^ `:` type($gamma) `)`)? (`beta` `(` $beta^ `:` type($beta) `)`)?
+    attr-dict `:` type($x) `,` type($mean)
+  }];
+}
+
+def Norm_BatchNormVjpOp
+    : Norm_Op<"batch_norm_vjp", [AllTypesMatch<["dy", "x", "dx"]>,
+                                 AllTypesMatch<["dgamma", "dbeta"]>, AttrSizedOperandSegments]> {
+  let summary = "The gradients of `batch_norm`, from those of its results.";
+  let description = [{
+    With `mean` and `rstd = rsqrt(variance + eps)` as `batch_norm` computes them, `n = (x -
+    mean) * rstd` and means over the m elements of a channel:
+
+    - `dx = (dy - mean(dy) - n * mean(dy * n)) * rstd * gamma`
+    - `dgamma = sum(dy * n)`, `dbeta = sum(dy)`, over a channel.
+
+    The cotangents of the other two results, where they are given, add `dmean / m` and
+    `dvariance * 2 * (x - mean) / m` to `dx`. `beta` plays no part. Without `gamma` it is
+    1, and `dgamma` the gradient at 1.
+
+    - (C1) `axis` is in [0, rank of x).
+    - (C2) `gamma`, `dmean`, `dvariance`, `dgamma` and `dbeta` have the size of `axis` and
+      the element type of `x`.
+    - (C3) `eps` is finite and not negative.
+
+    ```mlir
+    func.func @example(%dy: tensor<4x3x8xf32>, %x: tensor<4x3x8xf32>, %gamma: tensor<3xf32>)
+        -> (tensor<4x3x8xf32>, tensor<3xf32>, tensor<3xf32>) {
+      %dx, %dgamma, %dbeta = norm.batch_norm_vjp %dy, %x gamma(%gamma : tensor<3xf32>)
+          {axis = 1 : i64, eps = 1.0e-5 : f64} : tensor<4x3x8xf32>, tensor<3xf32>
+      return %dx, %dgamma, %dbeta : tensor<4x3x8xf32>, tensor<3xf32>, tensor<3xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_Tensor:$dy, Norm_Tensor:$x, Optional<Norm_Tensor>:$gamma,
+                       Optional<Norm_Tensor>:$dmean, Optional<Norm_Tensor>:$dvariance,
+                       I64Attr:$axis, F64Attr:$eps);
+  let results = (outs Norm_Tensor:$dx, Norm_Tensor:$dgamma, Norm_Tensor:$dbeta);
+  let assemblyFormat = [{
+    $dy `,` $x (`gamma` `(` $gamma^ `:` type($gamma) `)`)?
+    (`dmean` `(` $dmean^ `:` type($dmean) `)`)?
+    (`dvariance` `(` $dvariance^ `:` type($dvariance) `)`)? attr-dict `:` type($x) `,`
+    type($dgamma)
+  }];
+}
+
+def Norm_BatchNormInferenceOp
+    : Norm_Op<"batch_norm_inference", [AllTypesMatch<["x", "result"]>,
+                                       AllTypesMatch<["mean", "variance"]>,
+                                       AttrSizedOperandSegments]> {
+  let summary = "Batch norm by statistics that are given.";
+  let description = [{
+    `(x - mean) * rsqrt(variance + eps) * gamma + beta` with one mean, variance, gamma and
+    beta for each place along dimension `axis`. It is elementwise, and its gradient is
+    that of its decomposition. `eps` is rounded to the type of `x`; `gamma` and `beta` may
+    be absent.
+
+    - (C1) `axis` is in [0, rank of x).
+    - (C2) `mean`, `variance`, `gamma` and `beta` have the size of `axis` and the element
+      type of `x`.
+    - (C3) `eps` is finite and not negative.
+
+    ```mlir
+    func.func @example(%x: tensor<4x3x8xf32>, %mean: tensor<3xf32>, %variance: tensor<3xf32>)
+        -> tensor<4x3x8xf32> {
+      %y = norm.batch_norm_inference %x, %mean, %variance
+          {axis = 1 : i64, eps = 1.0e-5 : f64} : tensor<4x3x8xf32>, tensor<3xf32>
+      return %y : tensor<4x3x8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_Tensor:$x, Norm_Tensor:$mean, Norm_Tensor:$variance,
+                       Optional<Norm_Tensor>:$gamma, Optional<Norm_Tensor>:$beta,
+                       I64Attr:$axis, F64Attr:$eps);
+  let results = (outs Norm_Tensor:$result);
+  let assemblyFormat = [{
+    $x `,` $mean `,` $variance (`gamma` `(` $gamma^ `:` type($gamma) `)`)?
+    (`beta` `(` $beta^ `:` type($beta) `)`)? attr-dict `:` type($x) `,` type($mean)
   }];
 }
 
@@ -359,6 +471,89 @@ def Norm_SoftmaxCrossEntropyVjpOp
     $reduction $dloss `,` $logits `,` $targets attr-dict `:` type($dloss) `,` type($logits) `,`
     type($targets)
   }];
+}
+
+def Norm_GeluOp : Norm_Op<"gelu", [AllTypesMatch<["x", "result"]>,
+                                   DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "x times the normal distribution's share below x.";
+  let description = [{
+    `x / 2 * erfc(-x / sqrt(2))`, for each element (Hendrycks and Gimpel 2016). Other
+    than `1 + erf(x / sqrt(2))`, the complement keeps its digits where x is far below 0.
+
+    With `tanh_factor` k, its approximation `x / 2 * (1 + tanh(k * (x + 0.044715 * x^3)))`;
+    k is `sqrt(2 / pi)`, or what a front end has for that.
+
+    - (C1) `tanh_factor` is finite.
+
+    ```mlir
+    func.func @example(%x: tensor<4x10xf32>) -> tensor<4x10xf32> {
+      %y = norm.gelu %x : tensor<4x10xf32>
+      return %y : tensor<4x10xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_Tensor:$x, OptionalAttr<F64Attr>:$tanh_factor);
+  let results = (outs Norm_Tensor:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+}
+
+def Norm_GeluVjpOp : Norm_Op<"gelu_vjp", [AllTypesMatch<["dy", "x", "dx"]>]> {
+  let summary = "The gradient of `gelu`, from that of its result.";
+  let description = [{
+    `dx = dy * (erfc(-x / sqrt(2)) / 2 + x * exp(-x^2 / 2) / sqrt(2 * pi))`, for each
+    element. With `tanh_factor` k and `t = tanh(k * (x + 0.044715 * x^3))`,
+    `dx = dy * ((1 + t) / 2 + x / 2 * (1 - t) * (1 + t) * k * (1 + 0.134145 * x^2))`.
+
+    - (C1) `tanh_factor` is finite.
+
+    ```mlir
+    func.func @example(%dy: tensor<4x10xf32>, %x: tensor<4x10xf32>) -> tensor<4x10xf32> {
+      %dx = norm.gelu_vjp %dy, %x {tanh_factor = 0.79788456080286541 : f64} : tensor<4x10xf32>
+      return %dx : tensor<4x10xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_Tensor:$dy, Norm_Tensor:$x, OptionalAttr<F64Attr>:$tanh_factor);
+  let results = (outs Norm_Tensor:$dx);
+  let assemblyFormat = "$dy `,` $x attr-dict `:` type($x)";
+}
+
+def Norm_SiluOp : Norm_Op<"silu", [AllTypesMatch<["x", "result"]>,
+                                   DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "x times its logistic function, also called swish.";
+  let description = [{
+    `x / (1 + exp(-x))`, for each element.
+
+    ```mlir
+    func.func @example(%x: tensor<4x10xf32>) -> tensor<4x10xf32> {
+      %y = norm.silu %x : tensor<4x10xf32>
+      return %y : tensor<4x10xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_Tensor:$x);
+  let results = (outs Norm_Tensor:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+  let hasVerifier = 0;
+}
+
+def Norm_SiluVjpOp : Norm_Op<"silu_vjp", [AllTypesMatch<["dy", "x", "dx"]>]> {
+  let summary = "The gradient of `silu`, from that of its result.";
+  let description = [{
+    `dx = dy * s * (1 + x * (1 - s))` with `s = 1 / (1 + exp(-x))`, for each element.
+    Both `s` and `1 - s` are made from `exp(-|x|)`, which neither overflows nor cancels.
+
+    ```mlir
+    func.func @example(%dy: tensor<4x10xf32>, %x: tensor<4x10xf32>) -> tensor<4x10xf32> {
+      %dx = norm.silu_vjp %dy, %x : tensor<4x10xf32>
+      return %dx : tensor<4x10xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_Tensor:$dy, Norm_Tensor:$x);
+  let results = (outs Norm_Tensor:$dx);
+  let assemblyFormat = "$dy `,` $x attr-dict `:` type($x)";
+  let hasVerifier = 0;
 }
 
 #endif // WEIR_DIALECTS_NORM_TD

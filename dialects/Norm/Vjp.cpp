@@ -6,6 +6,8 @@
 
 #include "dialects/Norm/Norm.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 using namespace mlir;
 using namespace weir::norm;
 using weir::autodiff::Cotangents;
@@ -42,6 +44,23 @@ LogicalResult RmsNormOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents
   return success();
 }
 
+LogicalResult BatchNormOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
+                                    Cotangents &sums) {
+  Value dy = cotangents[0];
+  if (!dy)
+    dy = arith::ConstantOp::create(builder, getLoc(), builder.getZeroAttr(getX().getType()));
+  Type channels = getMean().getType();
+  auto vjp =
+      BatchNormVjpOp::create(builder, getLoc(), {getX().getType(), channels, channels}, dy, getX(),
+                             getGamma(), cotangents[1], cotangents[2], getAxisAttr(), getEpsAttr());
+  sums.add(builder, getLoc(), getX(), vjp.getDx());
+  if (getGamma())
+    sums.add(builder, getLoc(), getGamma(), vjp.getDgamma());
+  if (getBeta())
+    sums.add(builder, getLoc(), getBeta(), vjp.getDbeta());
+  return success();
+}
+
 LogicalResult LogSoftmaxOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
                                      Cotangents &sums) {
   if (sums.isWanted(getX()))
@@ -57,6 +76,21 @@ LogicalResult LogsumexpOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangen
     sums.add(builder, getLoc(), getX(),
              LogsumexpVjpOp::create(builder, getLoc(), getX().getType(), cotangents.front(), getX(),
                                     getAxisAttr()));
+  return success();
+}
+
+LogicalResult GeluOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents, Cotangents &sums) {
+  if (sums.isWanted(getX()))
+    sums.add(builder, getLoc(), getX(),
+             GeluVjpOp::create(builder, getLoc(), getX().getType(), cotangents.front(), getX(),
+                               getTanhFactorAttr()));
+  return success();
+}
+
+LogicalResult SiluOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents, Cotangents &sums) {
+  if (sums.isWanted(getX()))
+    sums.add(builder, getLoc(), getX(),
+             SiluVjpOp::create(builder, getLoc(), getX().getType(), cotangents.front(), getX()));
   return success();
 }
 

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Number.h"
+#include "Rules.h"
 
 #include "mlir/IR/Matchers.h"
 

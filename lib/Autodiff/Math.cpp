@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Number.h"
+#include "Rules.h"
 
 #include <cmath>
 #include <numbers>

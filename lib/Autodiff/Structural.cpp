@@ -17,7 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Number.h"
+#include "Rules.h"
 
 #include "dialects/Norm/Norm.h"
 #include "mlir/Dialect/Affine/Utils.h"

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Entries.h"
-#include "Number.h"
+#include "Rules.h"
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

@@ -326,7 +326,10 @@ func.func @layer_norm_scales_another(%x: tensor<4x4xf32>, %z: tensor<4x4xf32>, %
   return %y : tensor<4x4xf32>
 }
 
+// Of columns it is a batch norm.
 // CHECK-LABEL: func @layer_norm_of_columns
+// CHECK-NOT:     norm.layer_norm
+// CHECK:         norm.batch_norm %arg0 gamma(%arg2 : tensor<4xf32>) beta(%arg3 : tensor<4xf32>) {axis = 1
 // CHECK-NOT:     norm.
 // CHECK:         return
 func.func @layer_norm_of_columns(%x: tensor<4x4xf32>, %z: tensor<4x4xf32>, %gamma: tensor<4xf32>,

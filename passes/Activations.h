@@ -1,0 +1,54 @@
+//===- Activations.h - Activations recognised by value ----------*- C++ -*-===//
+
+#ifndef WEIR_PASSES_ACTIVATIONS_H
+#define WEIR_PASSES_ACTIVATIONS_H
+
+#include "Elements.h"
+
+namespace weir::elements {
+
+/// GELU or SiLU of a tensor x, of f32 or f64, however its elements are computed from those
+/// of x: front ends write error functions as such or as polynomials, and associate products
+/// in any order. It is known by its values at some 400 points from -2^100 to 2^100, to within
+/// what rounding to the type leaves.
+class Activation : public Matcher {
+public:
+  explicit Activation(mlir::Value root);
+
+  bool match();
+  mlir::Value build(mlir::OpBuilder &builder);
+
+private:
+  mlir::TypedValue<mlir::RankedTensorType> root;
+  mlir::Value x;
+  unsigned function = 0; ///< which of those that are known
+
+  /// What computes a number: an op of others, a constant, or an element of a tensor, which
+  /// is the number that it is computed from, if that is known.
+  struct Node {
+    mlir::Operation *op = nullptr;
+    mlir::Value tensor; ///< of the root's type, read at the root's place
+    double constant = 0;
+    llvm::SmallVector<unsigned, 3> operands;
+    bool isConstant = false;
+  };
+  llvm::SmallVector<Node, 0> nodes; // operands first
+  llvm::SmallVector<int64_t> point;
+  /// What the elements met so far became.
+  llvm::SmallVector<std::pair<Term, unsigned>> elements;
+  llvm::DenseMap<std::pair<mlir::Value, const Scope *>, std::pair<Term, unsigned>> scalars;
+
+  std::optional<unsigned> add(Term term);
+  std::optional<unsigned> addElement(Term term);
+  std::optional<unsigned> addScalar(Term term);
+  /// The nodes that the last is computed from, of those up to `from`; nothing where it is
+  /// computed from anything else, too.
+  std::optional<llvm::SmallVector<unsigned>> getPath(unsigned from) const;
+  /// The root's element where that of `from` is `value`.
+  double evaluate(llvm::ArrayRef<unsigned> path, unsigned from, double value) const;
+  bool matchFunction(unsigned from);
+};
+
+} // namespace weir::elements
+
+#endif // WEIR_PASSES_ACTIVATIONS_H
