@@ -299,6 +299,20 @@ STRUCTURES = {
     "softmax": (["3x5"], "3x5", """
   %y = linalg.softmax dimension(1) ins(%a : tensor<3x5xf32>) outs(%empty : tensor<3x5xf32>) -> tensor<3x5xf32>"""),
     "logsumexp": (["3x5"], "5", "\n  %y = norm.logsumexp %a {axis = 0 : i64} : tensor<3x5xf32> -> tensor<5xf32>"),
+    "batch_norm": (["3x5x2", "5", "5"], "3x5x2", """
+  %y, %m, %v = norm.batch_norm %a gamma(%b : tensor<5xf32>) beta(%c : tensor<5xf32>) {axis = 1 : i64, eps = 1.0e-5 : f64}
+      : tensor<3x5x2xf32>, tensor<5xf32>"""),
+    "batch_statistics": (["3x5x2"], "5", """
+  %r, %m, %v = norm.batch_norm %a {axis = 1 : i64, eps = 1.0e-5 : f64} : tensor<3x5x2xf32>, tensor<5xf32>
+  %y = linalg.mul ins(%m, %v : tensor<5xf32>, tensor<5xf32>) outs(%empty : tensor<5xf32>) -> tensor<5xf32>"""),
+    "batch_norm_inference": (["3x5x2", "5", "5"], "3x5x2", """
+  %few = tensor.empty() : tensor<5xf32>
+  %v = linalg.square ins(%c : tensor<5xf32>) outs(%few : tensor<5xf32>) -> tensor<5xf32>
+  %y = norm.batch_norm_inference %a, %b, %v gamma(%b : tensor<5xf32>) {axis = 1 : i64, eps = 1.0e-1 : f64}
+      : tensor<3x5x2xf32>, tensor<5xf32>"""),
+    "gelu": (["3x5"], "3x5", "\n  %y = norm.gelu %a : tensor<3x5xf32>"),
+    "gelu_by_tanh": (["3x5"], "3x5", "\n  %y = norm.gelu %a {tanh_factor = 0.79788456080286541 : f64} : tensor<3x5xf32>"),
+    "silu": (["3x5"], "3x5", "\n  %y = norm.silu %a : tensor<3x5xf32>"),
     "cross_entropy": (["3x5"], "", """
   %t = arith.constant dense<[4, -100, 0]> : tensor<3xi64>
   %y = norm.softmax_cross_entropy mean %a, %t : tensor<3x5xf32>, tensor<3xi64> -> tensor<f32>"""),

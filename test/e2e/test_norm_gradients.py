@@ -2,6 +2,8 @@
 forward ops, every element of every gradient, and against NumPy's long doubles by
 formulas of another form."""
 
+import math
+
 import numpy
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -329,6 +331,108 @@ func.func @f(%d: tensor<f32>, %x: tensor<4x3xf32>, %t: tensor<4xi32>) -> tensor<
     numpy.testing.assert_allclose(found[3], [1 / 3, -2 / 3, 1 / 3], rtol=1e-15)
     # Nothing counts: the loss is 0 / 0, its gradient is of no row.
     assert (graph.run("f", numpy.array(3.0), x, numpy.full(4, 7, numpy.int32))[0] == 0).all()
+
+
+def batch_norm_by_chain_rule(dy, dmean, dvariance, x, gamma, axis):
+    """Through the variance and the mean, as if they were inputs."""
+    others = tuple(i for i in range(x.ndim) if i != axis)
+    wide = lambda value: numpy.expand_dims(value, others)
+    count = x.size // x.shape[axis]
+    centered = x - x.mean(others, keepdims=True)
+    variance = (centered**2).mean(others, keepdims=True) + ROUNDED_EPS
+    normal, dn = centered / numpy.sqrt(variance), dy * wide(gamma)
+    dvariance = wide(dvariance) + (dn * centered).sum(others, keepdims=True) * -0.5 * variance**-1.5
+    dmean = wide(dmean) - (dn / numpy.sqrt(variance)).sum(others, keepdims=True)
+    dx = dn / numpy.sqrt(variance) + dvariance * 2 * centered / count + dmean / count
+    return dx, (dy * normal).sum(others), dy.sum(others)
+
+
+@pytest.mark.parametrize("shape, axis, offset", [((4, 3, 5), 1, 0.0), ((4, 3, 5), 1, 1e4), ((7, 5), 1, 0.0),
+                                                 ((3, 2, 2, 5), 3, 0.0), ((3, 5), 0, 0.0), ((2, 1, 3), 1, 0.0)])
+@pytest.mark.parametrize("full", [True, False])
+def test_batch_norm(weir, shape, axis, offset, full):
+    x, channels = tensor(shape), tensor((shape[axis],))
+    attributes = f"{{axis = {axis} : i64, eps = {EPS:.1e} : f64}} : {x}, {channels}"
+    given = "".join(f"{name}(%{name} : {channels}) " for name in ["gamma", "dmean", "dvariance"]) if full else ""
+    weights = f"gamma(%gamma : {channels}) beta(%beta : {channels}) " if full else ""
+    graph = Graph(weir, f"""
+func.func @forward(%x: {x}, %gamma: {channels}, %beta: {channels}) -> ({x}, {channels}, {channels}, {x}) {{
+  %y, %mean, %variance = norm.batch_norm %x {weights}{attributes}
+  %z = norm.batch_norm_inference %x, %mean, %variance {weights}{attributes}
+  return %y, %mean, %variance, %z : {x}, {channels}, {channels}, {x}
+}}
+func.func @vjp(%dy: {x}, %x: {x}, %gamma: {channels}, %dmean: {channels}, %dvariance: {channels})
+    -> ({x}, {channels}, {channels}) {{
+  %g:3 = norm.batch_norm_vjp %dy, %x {given}{attributes}
+  return %g#0, %g#1, %g#2 : {x}, {channels}, {channels}
+}}
+""")
+    sample = Sample(seed=axis, offset=offset)
+    values = [sample.normal(shape), *(sample.normal(shape[axis]) for _ in range(4)), sample.x(shape)]
+    dy, gamma, beta, dmean, dvariance, x = values
+    if not full:
+        gamma, beta, dmean, dvariance = (value * 0 + (value is gamma) for value in (gamma, beta, dmean, dvariance))
+    close = 1e-10 if offset else 1e-13
+    wide = [value.astype(numpy.longdouble) for value in (dy, dmean, dvariance, x, gamma)]
+    for found, expected in zip(graph.run("vjp", dy, x, gamma, dmean, dvariance),
+                               batch_norm_by_chain_rule(*wide, axis), strict=True):
+        assert distance(found, expected) < close
+    others = tuple(i for i in range(len(shape)) if i != axis)
+    x = x.astype(numpy.longdouble)
+    mean, variance = x.mean(others), x.var(others)
+    spread = lambda value: numpy.expand_dims(value, others)
+    y = (x - spread(mean)) / numpy.sqrt(spread(variance) + ROUNDED_EPS) * spread(gamma) + spread(beta)
+    for found, expected in zip(graph.run("forward", x.astype(numpy.float64), gamma, beta), (y, mean, variance, y), strict=True):
+        assert distance(found, expected) < close
+
+
+def normal_share(x):
+    return 0.5 * math.erfc(-x / math.sqrt(2))
+
+
+def gelu_by_tanh(x):
+    t = math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+    slope = math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x * x)
+    return 0.5 * x * (1 + t), 0.5 * (1 + t) + 0.5 * x * (1 - t) * (1 + t) * slope
+
+
+def silu(x):
+    share = 1 / (1 + math.exp(-x)) if x > 0 else math.exp(x) / (1 + math.exp(x))
+    rest = 1 / (1 + math.exp(x)) if x < 0 else math.exp(-x) / (1 + math.exp(-x))
+    return x * share, share * (1 + x * rest)
+
+
+# Value and derivative.
+ACTIVATIONS = {
+    "gelu": lambda x: (x * normal_share(x), normal_share(x) + x * math.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)),
+    "gelu {tanh_factor = 0.79788456080286541 : f64}": gelu_by_tanh, "silu": silu}
+
+
+@pytest.mark.parametrize("flags", [["--device=reference"], []])
+@pytest.mark.parametrize("element", ["f32", "f64"])
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(weir, name, element, flags):
+    """Relative to each value, so in the tails, too; but where the tanh is 1 but for some digits."""
+    x = numpy.concatenate([numpy.linspace(-9, 9, 301), [-600, -100, -20, 20, 100, 1e4]])
+    op, *attributes = name.split(" ", 1)
+    type, attributes = tensor(x.shape, element), " ".join(attributes)
+    artifact = weir.compile_text(f"""
+func.func @f(%x: {type}, %dy: {type}) -> ({type}, {type}) {{
+  %y = norm.{op} %x {attributes} : {type}
+  %dx = norm.{op}_vjp %dy, %x {attributes} : {type}
+  return %y, %dx : {type}, {type}
+}}""")
+    x = x.astype({"f32": numpy.float32, "f64": numpy.float64}[element])
+    save_file({"arg0": x, "arg1": numpy.full_like(x, 2)}, weir.folder / "inputs.safetensors")
+    weir.run("run", artifact, *flags, "--input=inputs.safetensors", "--output=results.safetensors")
+    results = load_file(weir.folder / "results.safetensors")
+    y, dx = numpy.array([ACTIVATIONS[name](float(value)) for value in x]).T
+    epsilon = numpy.finfo(x.dtype).eps
+    absolute = 40 * epsilon if "tanh" in name else numpy.finfo(x.dtype).tiny
+    numpy.testing.assert_allclose(results["result0"], y, rtol=100 * epsilon, atol=absolute)
+    # The gradient passes 0, where two terms cancel.
+    cancelled = 100 * epsilon * numpy.where(numpy.abs(x) < 3, 1, 0)
+    assert (numpy.abs(results["result1"] - 2 * dx) <= 300 * epsilon * numpy.abs(dx) + absolute + cancelled).all()
 
 
 @pytest.mark.parametrize("flags", [["--device=reference"], []])

@@ -178,3 +178,45 @@ func.func @cross_entropy_and_its_vjp(%d: tensor<f32>, %x: tensor<2x3xf32>, %t: t
       : tensor<f32>, tensor<2x3xf32>, tensor<2xi64>
   return %y, %dx : tensor<f32>, tensor<2x3xf32>
 }
+
+// One mean and one root of each channel for the norm and its gradients, and no sums but dbeta and
+// dgamma.
+// CHECK-LABEL: func @batch_norm_and_its_vjp
+// CHECK-COUNT-4: iterator_types = ["reduction", "parallel", "reduction"]
+// CHECK-NOT:     reduction
+// CHECK:         return
+func.func @batch_norm_and_its_vjp(%dy: tensor<2x3x4xf32>, %x: tensor<2x3x4xf32>, %g: tensor<3xf32>)
+    -> (tensor<2x3x4xf32>, tensor<3xf32>, tensor<2x3x4xf32>, tensor<3xf32>) {
+  %y, %m, %v = norm.batch_norm %x gamma(%g : tensor<3xf32>) {axis = 1 : i64, eps = 1.0e-5 : f64}
+      : tensor<2x3x4xf32>, tensor<3xf32>
+  %dx, %dg, %db = norm.batch_norm_vjp %dy, %x gamma(%g : tensor<3xf32>)
+      {axis = 1 : i64, eps = 1.0e-5 : f64} : tensor<2x3x4xf32>, tensor<3xf32>
+  return %y, %v, %dx, %dg : tensor<2x3x4xf32>, tensor<3xf32>, tensor<2x3x4xf32>, tensor<3xf32>
+}
+
+// CHECK-LABEL: func @batch_norm_inference_is_elementwise
+// CHECK-NOT:     reduction
+// CHECK:         math.rsqrt
+// CHECK-NOT:     reduction
+// CHECK:         return
+func.func @batch_norm_inference_is_elementwise(%x: tensor<2x3x4xf32>, %m: tensor<3xf32>, %v: tensor<3xf32>)
+    -> tensor<2x3x4xf32> {
+  %y = norm.batch_norm_inference %x, %m, %v {axis = 1 : i64, eps = 1.0e-5 : f64}
+      : tensor<2x3x4xf32>, tensor<3xf32>
+  return %y : tensor<2x3x4xf32>
+}
+
+// The complement of the error function keeps what 1 + erf loses; no power overflows.
+// CHECK-LABEL: func @activations_keep_their_tails
+// CHECK:         math.erfc
+// CHECK-NOT:     math.erf %
+// CHECK:         [[D:%.*]] = math.absf [[X:%.*]] :
+// CHECK-NEXT:    [[N:%.*]] = arith.negf [[D]]
+// CHECK-NEXT:    math.exp [[N]]
+// CHECK-NOT:     math.exp
+// CHECK:         return
+func.func @activations_keep_their_tails(%dy: tensor<4xf32>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %y = norm.gelu %x : tensor<4xf32>
+  %dx = norm.silu_vjp %dy, %x : tensor<4xf32>
+  return %y, %dx : tensor<4xf32>, tensor<4xf32>
+}

@@ -167,3 +167,29 @@ func.func @slices_are_apart(%a: tensor<2x4xf32>, %b: tensor<2x3xf32>, %c: tensor
         -> (tensor<2x4xf32>, tensor<2x3xf32>, tensor<7xf32>, tensor<4x7xf32>)
   return %r#3 : tensor<4x7xf32>
 }
+
+// -----
+
+// Cotangents of the statistics are the op's, too, where there are any.
+func.func private @activated(%x: tensor<2x3x4xf32>, %g: tensor<3xf32>) -> (tensor<2x3x4xf32>, tensor<3xf32>) {
+  %y, %m, %v = norm.batch_norm %x gamma(%g : tensor<3xf32>) {axis = 1 : i64, eps = 1.0e-5 : f64}
+      : tensor<2x3x4xf32>, tensor<3xf32>
+  %a = norm.silu %y : tensor<2x3x4xf32>
+  %b = norm.gelu %a {tanh_factor = 0.5 : f64} : tensor<2x3x4xf32>
+  return %b, %v : tensor<2x3x4xf32>, tensor<3xf32>
+}
+// CHECK-LABEL: func @batch_norms_and_activations(
+// CHECK-SAME:    %[[X:.*]]: tensor<2x3x4xf32>, %[[G:.*]]: tensor<3xf32>, %[[D:.*]]: tensor<2x3x4xf32>, %[[DV:.*]]: tensor<3xf32>)
+// CHECK:         %[[Y:.*]], %{{.*}}, %{{.*}} = norm.batch_norm %[[X]]
+// CHECK:         %[[A:.*]] = norm.silu %[[Y]]
+// CHECK:         %[[DA:.*]] = norm.gelu_vjp %[[D]], %[[A]] {tanh_factor = 5.000000e-01 : f64}
+// CHECK:         %[[DY:.*]] = norm.silu_vjp %[[DA]], %[[Y]]
+// CHECK:         %[[DX:.*]], %[[DG:.*]], %{{.*}} = norm.batch_norm_vjp %[[DY]], %[[X]] gamma(%[[G]] : tensor<3xf32>) dvariance(%[[DV]] : tensor<3xf32>)
+// CHECK:         return %[[DX]], %[[DG]]
+func.func @batch_norms_and_activations(%x: tensor<2x3x4xf32>, %g: tensor<3xf32>, %d: tensor<2x3x4xf32>, %dv: tensor<3xf32>)
+    -> (tensor<2x3x4xf32>, tensor<3xf32>) {
+  %b, %v, %dx, %dg = autodiff.vjp @activated(%x, %g) seeded [0, 1] (%d, %dv) wanted [0, 1]
+      : (tensor<2x3x4xf32>, tensor<3xf32>, tensor<2x3x4xf32>, tensor<3xf32>)
+        -> (tensor<2x3x4xf32>, tensor<3xf32>, tensor<2x3x4xf32>, tensor<3xf32>)
+  return %dx, %dg : tensor<2x3x4xf32>, tensor<3xf32>
+}

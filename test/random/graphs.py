@@ -1287,6 +1287,79 @@ class NormVjp(Operation):
         return [writer.bound(gradient, shape if i == 0 else columns, element) for i, gradient in enumerate(gradients)]
 
 
+class BatchNorm(Operation):
+    """A batch norm in training, with one of its results, one by given statistics, or the gradients of the first."""
+
+    def propose(self, graph):
+        value = graph.pick()
+        shape, element = graph.get(value)
+        if not shape or not all(shape):
+            return None
+        data = {"axis": graph.random.randrange(len(shape)), "result": graph.random.choice([0, 0, 0, 1, 2]),
+                "kind": graph.random.choice(["batch_norm", "batch_norm_inference", "batch_norm_vjp"]),
+                "weights": [name for name in self.get_names("batch_norm_vjp") if graph.random.random() < 0.5]}
+        data["weights"] = [name for name in data["weights"] if name in self.get_names(data["kind"])]
+        operands = [value] + [graph.pick_like(shape, element)] * (data["kind"] == "batch_norm_vjp")
+        statistics = 2 * (data["kind"] == "batch_norm_inference")
+        channels = [shape[data["axis"]]]
+        return operands + [graph.pick_like(channels, element)
+                           for _ in range(statistics + len(data["weights"]))], data
+
+    def get_names(self, kind):
+        return ["gamma", "dmean", "dvariance"] if kind == "batch_norm_vjp" else ["gamma", "beta"]
+
+    def infer(self, types, data):
+        shape, element = types[0]
+        need(data["axis"] < len(shape) and all(shape))
+        channels, full = ([shape[data["axis"]]], element), data["kind"] == "batch_norm_vjp"
+        statistics = 2 * (data["kind"] == "batch_norm_inference")
+        need(types[1:] == [types[0]] * full + [channels] * (statistics + len(data["weights"])))
+        if full:
+            return [types[0], channels, channels]
+        return [channels if data["kind"] == "batch_norm" and data["result"] else types[0]]
+
+    def emit(self, writer, operands, data):
+        kind, (name, shape, element) = data["kind"], operands[0]
+        types = self.infer([(shape, element) for _, shape, element in operands], data)
+        channels = type_of([shape[data["axis"]]], element)
+        names = [operand for operand, _, _ in operands[1:len(operands) - len(data["weights"])]]
+        if kind == "batch_norm_inference":  # no variance is negative
+            names[1] = writer.map([shape[data["axis"]]], element, [(names[1], [shape[data["axis"]]], element, ["d0"])],
+                                  [f"%r = arith.mulf %x0, %x0 : {element}"])
+        first = [name, *names] if kind != "batch_norm_vjp" else [*names, name]
+        weights = "".join(f"{weight}({operand} : {channels}) "
+                          for weight, (operand, _, _) in zip(data["weights"], operands[len(operands) - len(data["weights"]):]))
+        results = writer.op(f"norm.{kind} {', '.join(first)} {weights}{{axis = {data['axis']} : i64, eps = {EPS} : f64}} : "
+                            f"{type_of(shape, element)}, {channels}", 1 if kind == "batch_norm_inference" else 3)
+        if kind == "batch_norm_inference":
+            results = [results]
+        elif kind == "batch_norm":
+            results = [results[data["result"]]]
+        return [writer.bound(result, *type) for result, type in zip(results, types)]
+
+
+class Activation(Operation):
+    """GELU or SiLU, or the gradient of one."""
+
+    def propose(self, graph):
+        value = graph.pick()
+        vjp = graph.random.random() < 0.5
+        kind = graph.random.choice(["gelu", "gelu {tanh_factor = 0.79788456080286541 : f64}", "silu"])
+        return [value] + [graph.pick_like(*graph.get(value))] * vjp, {"kind": kind, "vjp": vjp}
+
+    def infer(self, types, data):
+        need(types[1:] == types[:1] * data["vjp"])
+        return [types[0]]
+
+    def emit(self, writer, operands, data):
+        name, shape, element = operands[0]
+        kind, *attributes = data["kind"].split(" ", 1)
+        if data["vjp"]:
+            name, kind = f"{operands[1][0]}, {name}", f"{kind}_vjp"
+        result = writer.op(f"norm.{kind} {name} {' '.join(attributes)} : {type_of(shape, element)}")
+        return [writer.bound(result, shape, element)]
+
+
 class CrossEntropy(Operation):
     """The losses of rows; some targets are ignored."""
 
@@ -1348,7 +1421,7 @@ class CrossEntropyVjp(CrossEntropy):
 OPERATIONS = {operation.__name__: operation() for operation in [
     Unary, Binary, Named, Select, Index, Integers, Half, Cast, Pair, Transpose, Window, Slice, Pad, Concat, Insert,
     Elements, Gather, Broadcast, Constant, Reduce, Contract, Convolve, Pool, Windows, Whole, Collapse, Expand, Softmax,
-    SoftmaxVjp, Logsumexp, Norm, NormVjp, CrossEntropy, CrossEntropyVjp]}
+    SoftmaxVjp, Logsumexp, Norm, NormVjp, BatchNorm, Activation, CrossEntropy, CrossEntropyVjp]}
 # How often, of kinds that are more to the point than others.
 WEIGHTS = {"Unary": 4, "Binary": 4, "Reduce": 4, "Contract": 3, "NormVjp": 2, "Named": 2, "Integers": 2,
            "Windows": 3}

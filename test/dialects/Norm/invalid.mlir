@@ -330,3 +330,78 @@ func.func @cross_entropy_vjp_c3(%d: tensor<f32>, %x: tensor<2x4xf32>, %t: tensor
       : tensor<f32>, tensor<2x4xf32>, tensor<2xi32>
   return
 }
+
+// -----
+
+func.func @batch_norm_c1(%x: tensor<2x3xf32>) {
+  // expected-error @below {{axis 2 is not among the 2 of x}}
+  %y, %m, %v = norm.batch_norm %x {axis = 2 : i64, eps = 1.0e-5 : f64} : tensor<2x3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_c2_statistics(%x: tensor<2x3xf32>) {
+  // expected-error @below {{mean is 'tensor<2xf32>', expected 'tensor<3xf32>'}}
+  %y, %m, %v = norm.batch_norm %x {axis = 1 : i64, eps = 1.0e-5 : f64} : tensor<2x3xf32>, tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_c2_beta(%x: tensor<2x3xf32>, %b: tensor<2xf32>) {
+  // expected-error @below {{beta is 'tensor<2xf32>', expected 'tensor<3xf32>'}}
+  %y, %m, %v = norm.batch_norm %x beta(%b : tensor<2xf32>) {axis = 1 : i64, eps = 1.0e-5 : f64}
+      : tensor<2x3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_c3(%x: tensor<2x3xf32>) {
+  // expected-error @below {{not a finite value from 0 on}}
+  %y, %m, %v = norm.batch_norm %x {axis = 1 : i64, eps = -1.0 : f64} : tensor<2x3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_inference_c2(%x: tensor<2x3xf32>, %m: tensor<2xf32>) {
+  // expected-error @below {{mean is 'tensor<2xf32>', expected 'tensor<3xf32>'}}
+  %y = norm.batch_norm_inference %x, %m, %m {axis = 1 : i64, eps = 1.0e-5 : f64}
+      : tensor<2x3xf32>, tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @batch_norm_vjp_c2(%x: tensor<2x3xf32>, %d: tensor<2xf32>) {
+  // expected-error @below {{dvariance is 'tensor<2xf32>', expected 'tensor<3xf32>'}}
+  %dx, %dg, %db = norm.batch_norm_vjp %x, %x dvariance(%d : tensor<2xf32>)
+      {axis = 1 : i64, eps = 1.0e-5 : f64} : tensor<2x3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @gelu_c1(%x: tensor<3xf32>) {
+  // expected-error @below {{tanh_factor is 0x7FF0000000000000 : f64, not finite}}
+  %y = norm.gelu %x {tanh_factor = 0x7FF0000000000000 : f64} : tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @gelu_vjp_c1(%x: tensor<3xf32>) {
+  // expected-error @below {{tanh_factor is 0x7FF8000000000000 : f64, not finite}}
+  %y = norm.gelu_vjp %x, %x {tanh_factor = 0x7FF8000000000000 : f64} : tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @silu_of_integers(%x: tensor<3xi32>) {
+  // expected-error @below {{must be statically shaped tensor}}
+  %y = norm.silu %x : tensor<3xi32>
+  return
+}

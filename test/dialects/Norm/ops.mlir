@@ -91,3 +91,31 @@ func.func @cross_entropy_vjp_reductions(%a: tensor<2x5xf32>, %b: tensor<f32>,
       : tensor<f32>, tensor<2x5x3xf32>, tensor<2x5xi32>
   return %dx, %dz : tensor<2x5x3xf32>, tensor<2x5x3xf32>
 }
+
+// CHECK-LABEL: func @batch_norm
+func.func @batch_norm(%x: tensor<2x3x4xf32>, %c: tensor<3xf32>)
+    -> (tensor<3xf32>, tensor<2x3x4xf32>) {
+  // CHECK: norm.batch_norm %{{.*}} beta(%{{.*}} : tensor<3xf32>) {axis = 1 : i64, eps = 1.000000e-05 : f64} : tensor<2x3x4xf32>, tensor<3xf32>
+  %y, %m, %v = norm.batch_norm %x beta(%c : tensor<3xf32>) {axis = 1 : i64, eps = 1.0e-5 : f64}
+      : tensor<2x3x4xf32>, tensor<3xf32>
+  // CHECK: norm.batch_norm_inference %{{.*}}, %{{.*}}, %{{.*}} gamma(%{{.*}} : tensor<3xf32>) {axis = 1
+  %z = norm.batch_norm_inference %y, %m, %v gamma(%c : tensor<3xf32>)
+      {axis = 1 : i64, eps = 0.0 : f64} : tensor<2x3x4xf32>, tensor<3xf32>
+  // CHECK: norm.batch_norm_vjp %{{.*}}, %{{.*}} dmean(%{{.*}} : tensor<3xf32>) dvariance(%{{.*}} : tensor<3xf32>) {axis = 1
+  %dx, %dg, %db = norm.batch_norm_vjp %z, %x dmean(%m : tensor<3xf32>) dvariance(%v : tensor<3xf32>)
+      {axis = 1 : i64, eps = 1.0e-5 : f64} : tensor<2x3x4xf32>, tensor<3xf32>
+  return %dg, %dx : tensor<3xf32>, tensor<2x3x4xf32>
+}
+
+// CHECK-LABEL: func @activations
+func.func @activations(%x: tensor<f64>, %y: tensor<0x3xf32>) -> (tensor<f64>, tensor<0x3xf32>) {
+  // CHECK: norm.gelu %{{.*}} : tensor<f64>
+  // CHECK: norm.gelu_vjp %{{.*}}, %{{.*}} {tanh_factor = 5.000000e-01 : f64} : tensor<f64>
+  %a = norm.gelu %x : tensor<f64>
+  %b = norm.gelu_vjp %a, %x {tanh_factor = 0.5 : f64} : tensor<f64>
+  // CHECK: norm.silu %{{.*}} : tensor<0x3xf32>
+  // CHECK: norm.silu_vjp %{{.*}}, %{{.*}} : tensor<0x3xf32>
+  %c = norm.silu %y : tensor<0x3xf32>
+  %d = norm.silu_vjp %c, %y : tensor<0x3xf32>
+  return %b, %d : tensor<f64>, tensor<0x3xf32>
+}
