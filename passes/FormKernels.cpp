@@ -7,7 +7,7 @@
 //
 // Reductions of columns are cut in two before: parts of consecutive rows, which
 // may share a kernel with what those rows are read for, and what combines the
-// parts in order. Kernels that read the same for columns are then made one.
+// parts in order. Kernels that read the same tensor are then made one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,6 +77,7 @@ private:
   void findOverwriters();
   void formGroups();
   bool tryMerge(ArrayRef<unsigned> merging);
+  bool overwrites(unsigned group, unsigned other) const;
   void mergeReaders(const SetVector<Value> &values, std::optional<unsigned> target);
   void mergeSiblings();
   bool fits(const Group &group);
@@ -617,6 +618,17 @@ void KernelFormer::formGroups() {
   }
 }
 
+/// Whether `group` makes the next value of a donated argument that `other` reads: as one
+/// kernel they could not write it in place.
+bool KernelFormer::overwrites(unsigned group, unsigned other) const {
+  return llvm::any_of(groups[other], [&](Operation *reader) {
+    auto found = overwriters.find(reader);
+    return found != overwriters.end() && llvm::any_of(found->second, [&](Operation *writer) {
+             return llvm::is_contained(groups[group], writer);
+           });
+  });
+}
+
 /// Merges the groups that read one of `values` into `target`, or else into the first
 /// of them.
 void KernelFormer::mergeReaders(const SetVector<Value> &values, std::optional<unsigned> target) {
@@ -628,14 +640,14 @@ void KernelFormer::mergeReaders(const SetVector<Value> &values, std::optional<un
   for (unsigned reader : readers) {
     if (!target)
       target = reader;
-    else if (reader != *target)
+    else if (reader != *target && !overwrites(*target, reader) && !overwrites(reader, *target))
       tryMerge({*target, reader});
   }
 }
 
 /// Merges groups of which neither reads what the other makes: with one that reduces
-/// columns, those that read the same tensor; and those that combine the parts of
-/// columns that one kernel makes.
+/// columns, those that read the same tensor; those that combine the parts of columns
+/// that one kernel makes; then whatever else reads the same tensor.
 void KernelFormer::mergeSiblings() {
   SmallVector<Operation *> columnOps;
   for (Operation &op : block)
@@ -653,6 +665,13 @@ void KernelFormer::mergeSiblings() {
         parts.insert(other->result_begin(), other->result_end());
     mergeReaders(parts, std::nullopt);
   }
+  SmallVector<Value> values(block.getArguments());
+  for (Operation &op : block)
+    if (getOpShape(&op) != OpShape::Free)
+      llvm::append_range(values, op.getResults());
+  for (Value value : values)
+    if (auto tensor = dyn_cast<RankedTensorType>(value.getType()); tensor && tensor.getRank() > 0)
+      mergeReaders(SetVector<Value>(&value, &value + 1), std::nullopt);
 }
 
 void KernelFormer::buildKernel(const Group &group) {

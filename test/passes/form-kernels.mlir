@@ -607,3 +607,79 @@ func.func @sum_of_moved(%x: tensor<8x7xf32>) -> tensor<4xf32> {
   %r = linalg.reduce { arith.addf } ins(%t : tensor<6x4xf32>) outs(%z : tensor<4xf32>) dimensions = [0]
   return %r : tensor<4xf32>
 }
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+#row = affine_map<(r, c) -> (r)>
+
+// Rows of one tensor are reduced by one kernel, though neither reads what the other makes; what
+// shares nothing but zeros stays apart.
+// CHECK-LABEL: func @readers_of_one_tensor
+// CHECK:         schedule.kernel "row_32x8"(%arg0) {{.*}} -> (tensor<32xf32>, tensor<32xf32>)
+// CHECK:         schedule.kernel "row_32x8"(%arg1) {{.*}} -> tensor<32xf32>
+// CHECK-NOT:     schedule.kernel
+func.func @readers_of_one_tensor(%x: tensor<32x8xf32>, %y: tensor<32x8xf32>)
+    -> (tensor<32xf32>, tensor<32xf32>, tensor<32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<32xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<32xf32>) -> tensor<32xf32>
+  %s = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<32x8xf32>) outs(%z : tensor<32xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %t = arith.addf %in, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<32xf32>
+  %q = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<32x8xf32>) outs(%z : tensor<32xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %p = arith.mulf %in, %in : f32
+    %t = arith.addf %p, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<32xf32>
+  %other = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%y : tensor<32x8xf32>) outs(%z : tensor<32xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %t = arith.addf %in, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<32xf32>
+  return %s, %q, %other : tensor<32xf32>, tensor<32xf32>, tensor<32xf32>
+}
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+#row = affine_map<(r, c) -> (r)>
+
+// The next value of a donated argument is written in place, so not by a kernel that reads it
+// for something else.
+// CHECK-LABEL: func @reader_of_what_is_overwritten
+// CHECK:         schedule.kernel "row_8x8"(%arg0) {{.*}} -> tensor<8xf32>
+// CHECK:         schedule.kernel "row_8x8"(%arg0) {{.*}} -> tensor<8x8xf32>
+func.func @reader_of_what_is_overwritten(%x: tensor<8x8xf32> {weir.name = "x", weir.donate})
+    -> (tensor<8xf32> {weir.name = "y"}, tensor<8x8xf32> {weir.name = "x"}) {
+  %zero = arith.constant 0.0 : f32
+  %few = tensor.empty() : tensor<8xf32>
+  %e = tensor.empty() : tensor<8x8xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%few : tensor<8xf32>) -> tensor<8xf32>
+  %q = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<8x8xf32>) outs(%z : tensor<8xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %p = arith.mulf %in, %in : f32
+    %t = arith.addf %p, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %s = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<8x8xf32>) outs(%z : tensor<8xf32>) {
+  ^bb0(%in: f32, %o: f32):
+    %t = arith.addf %in, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<8xf32>
+  %next = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : tensor<8x8xf32>, tensor<8xf32>) outs(%e : tensor<8x8xf32>) {
+  ^bb0(%in: f32, %of: f32, %o: f32):
+    %t = arith.divf %in, %of : f32
+    linalg.yield %t : f32
+  } -> tensor<8x8xf32>
+  return %q, %next : tensor<8xf32>, tensor<8x8xf32>
+}
