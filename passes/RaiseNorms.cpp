@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Activations.h"
+#include "KnownFunctions.h"
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -1115,7 +1115,7 @@ static bool raise(linalg::GenericOp root, llvm::DenseSet<Operation *> &gone) {
     if (raise(BatchNorm(result, axis), root, gone) ||
         raise(BatchNormInference(result, axis), root, gone))
       return true;
-  return raise(GroupNorm(result), root, gone) || raise(Activation(result), root, gone);
+  return raise(GroupNorm(result), root, gone) || raise(KnownFunction(result), root, gone);
 }
 
 namespace {

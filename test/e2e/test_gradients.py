@@ -590,6 +590,25 @@ def test_nothing_flows_by_an_infinite_slope(weir, flags):
 
 
 @pytest.mark.parametrize("flags", [["--device=reference"], []])
+def test_functions_with_kinks_where_they_have_none(weir, flags):
+    """asinh as JAX writes it, whose parts have no derivative at 0, and the reciprocal an infinite value."""
+    body = """%one = arith.constant 1.0 : f64
+    %v = math.absf %a : f64
+    %s = arith.mulf %a, %a : f64
+    %t = arith.addf %s, %one : f64
+    %r = math.sqrt %t : f64
+    %o = arith.addf %r, %one : f64
+    %q = arith.divf %s, %o : f64
+    %w = arith.addf %v, %q : f64
+    %l = math.log1p %w : f64
+    %k = math.copysign %one, %a : f64
+    %y = arith.mulf %k, %l : f64"""
+    x = numpy.array([0.0, -0.0, 1.0, -2.0])
+    found = gradients(weir, pointwise([("asinh", body, 1)], 4), {"asinh.a": x, "cotangent.result0": numpy.ones(4)}, *flags)
+    numpy.testing.assert_allclose(found["grad.asinh.a"], 1 / numpy.sqrt(x * x + 1), rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("flags", [["--device=reference"], []])
 def test_largest_is_split_evenly_and_keeps_nans(weir, flags):
     text = """
 func.func @f(%x: tensor<3x4xf32> {weir.name = "x"}) -> (tensor<3xf32> {weir.name = "y"}) {

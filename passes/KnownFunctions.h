@@ -1,19 +1,20 @@
-//===- Activations.h - Activations recognised by value ----------*- C++ -*-===//
+//===- KnownFunctions.h - Functions recognised by value ---------*- C++ -*-===//
 
-#ifndef WEIR_PASSES_ACTIVATIONS_H
-#define WEIR_PASSES_ACTIVATIONS_H
+#ifndef WEIR_PASSES_KNOWNFUNCTIONS_H
+#define WEIR_PASSES_KNOWNFUNCTIONS_H
 
 #include "Elements.h"
 
 namespace weir::elements {
 
-/// GELU or SiLU of a tensor x, of f32 or f64, however its elements are computed from those
-/// of x: front ends write error functions as such or as polynomials, and associate products
-/// in any order. It is known by its values at some 400 points from -2^100 to 2^100, to within
-/// what rounding to the type leaves.
-class Activation : public Matcher {
+/// GELU, SiLU, an error function or asinh of a tensor x, of f32 or f64, however its elements
+/// are computed from those of x: front ends write such functions as polynomials or by other
+/// functions, with kinks where they have none, and associate products in any order. It is
+/// known by its values at some 400 points from -2^100 to 2^100, to within what rounding to
+/// the type leaves.
+class KnownFunction : public Matcher {
 public:
-  explicit Activation(mlir::Value root);
+  explicit KnownFunction(mlir::Value root);
 
   bool match();
   mlir::Value build(mlir::OpBuilder &builder);
@@ -51,4 +52,4 @@ private:
 
 } // namespace weir::elements
 
-#endif // WEIR_PASSES_ACTIVATIONS_H
+#endif // WEIR_PASSES_KNOWNFUNCTIONS_H

@@ -1,10 +1,11 @@
-//===- Activations.cpp - Activations recognised by value ------------------===//
+//===- KnownFunctions.cpp - Functions recognised by value -----------------===//
 
-#include "Activations.h"
+#include "KnownFunctions.h"
 
 #include "dialects/Norm/Norm.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -16,7 +17,7 @@ using namespace mlir;
 using namespace weir;
 using namespace weir::elements;
 
-// More than any front end takes for one activation: JAX's GELU by polynomials takes 130.
+// More than any front end takes for one: JAX's GELU by polynomials takes some 200.
 static constexpr unsigned maxNodes = 400;
 
 // The square root of 2 / pi, and torch-mlir's.
@@ -28,7 +29,41 @@ template <int factor> static double geluByTanh(double x) {
 }
 static double silu(double x) { return x / (1 + std::exp(-x)); }
 
-static constexpr double (*functions[])(double) = {gelu, geluByTanh<0>, geluByTanh<1>, silu};
+static Value buildGelu(OpBuilder &builder, Location loc, Value x) {
+  return norm::GeluOp::create(builder, loc, x.getType(), x, FloatAttr());
+}
+template <int factor> static Value buildGeluByTanh(OpBuilder &builder, Location loc, Value x) {
+  return norm::GeluOp::create(builder, loc, x.getType(), x,
+                              builder.getF64FloatAttr(tanhFactors[factor]));
+}
+static Value buildSilu(OpBuilder &builder, Location loc, Value x) {
+  return norm::SiluOp::create(builder, loc, x.getType(), x);
+}
+template <typename Op> static Value buildMap(OpBuilder &builder, Location loc, Value x) {
+  auto type = cast<RankedTensorType>(x.getType());
+  Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+  return linalg::MapOp::create(builder, loc, x, empty,
+                               [](OpBuilder &body, Location loc, ValueRange in) {
+                                 linalg::YieldOp::create(body, loc,
+                                                         ValueRange(Op::create(body, loc, in[0])));
+                               })
+      .getResult()[0];
+}
+
+namespace {
+struct Known {
+  double (*function)(double);
+  Value (*build)(OpBuilder &, Location, Value x);
+};
+} // namespace
+
+static constexpr Known knownFunctions[] = {{gelu, buildGelu},
+                                           {geluByTanh<0>, buildGeluByTanh<0>},
+                                           {geluByTanh<1>, buildGeluByTanh<1>},
+                                           {silu, buildSilu},
+                                           {std::erf, buildMap<math::ErfOp>},
+                                           {std::erfc, buildMap<math::ErfcOp>},
+                                           {std::asinh, buildMap<math::AsinhOp>}};
 
 /// Where functions are compared: close by on either side of 0, then ever farther.
 static SmallVector<double> makePoints() {
@@ -40,7 +75,7 @@ static SmallVector<double> makePoints() {
   return points;
 }
 
-/// The value of an op on numbers, if it is one that activations are made of.
+/// The value of an op on numbers, booleans 0 and 1, if it is one that such functions are made of.
 static std::optional<double> compute(Operation *op, ArrayRef<double> in) {
   using namespace arith;
   using namespace math;
@@ -60,11 +95,16 @@ static std::optional<double> compute(Operation *op, ArrayRef<double> in) {
       .Case([&](CmpFOp compare) {
         return double(applyCmpPredicate(compare.getPredicate(), APFloat(in[0]), APFloat(in[1])));
       })
+      .Case([&](AndIOp) { return in[0] * in[1]; })
+      .Case([&](OrIOp) { return std::fmax(in[0], in[1]); })
+      .Case([&](UIToFPOp) { return in[0]; })
       .Case([&](AbsFOp) { return std::fabs(in[0]); })
       .Case([&](CopySignOp) { return std::copysign(in[0], in[1]); })
       .Case([&](ExpOp) { return std::exp(in[0]); })
       .Case([&](Exp2Op) { return std::exp2(in[0]); })
       .Case([&](ExpM1Op) { return std::expm1(in[0]); })
+      .Case([&](LogOp) { return std::log(in[0]); })
+      .Case([&](Log1pOp) { return std::log1p(in[0]); })
       .Case([&](TanhOp) { return std::tanh(in[0]); })
       .Case([&](ErfOp) { return std::erf(in[0]); })
       .Case([&](ErfcOp) { return std::erfc(in[0]); })
@@ -73,10 +113,10 @@ static std::optional<double> compute(Operation *op, ArrayRef<double> in) {
       .Default(Result());
 }
 
-Activation::Activation(Value root)
+KnownFunction::KnownFunction(Value root)
     : Matcher(getElementTypeOrSelf(root)), root(cast<TypedValue<RankedTensorType>>(root)) {}
 
-std::optional<unsigned> Activation::addElement(Term term) {
+std::optional<unsigned> KnownFunction::addElement(Term term) {
   for (const auto &[known, node] : elements)
     if (known.value == term.value &&
         llvm::equal(*known.coords, *term.coords, [](const Coord &a, const Coord &b) {
@@ -98,7 +138,7 @@ std::optional<unsigned> Activation::addElement(Term term) {
   return nodes.size() - 1;
 }
 
-std::optional<unsigned> Activation::addScalar(Term term) {
+std::optional<unsigned> KnownFunction::addScalar(Term term) {
   Node node;
   Attribute attribute;
   if (matchPattern(term.value, m_Constant(&attribute))) {
@@ -126,7 +166,7 @@ std::optional<unsigned> Activation::addScalar(Term term) {
   return nodes.size() - 1;
 }
 
-std::optional<unsigned> Activation::add(Term term) {
+std::optional<unsigned> KnownFunction::add(Term term) {
   if (nodes.size() >= maxNodes)
     return std::nullopt;
   if (term.isElement())
@@ -140,7 +180,7 @@ std::optional<unsigned> Activation::add(Term term) {
   return node;
 }
 
-std::optional<SmallVector<unsigned>> Activation::getPath(unsigned from) const {
+std::optional<SmallVector<unsigned>> KnownFunction::getPath(unsigned from) const {
   llvm::SmallBitVector needed(nodes.size());
   needed.set(nodes.size() - 1);
   SmallVector<unsigned> path;
@@ -162,7 +202,7 @@ std::optional<SmallVector<unsigned>> Activation::getPath(unsigned from) const {
   return path;
 }
 
-double Activation::evaluate(ArrayRef<unsigned> path, unsigned from, double value) const {
+double KnownFunction::evaluate(ArrayRef<unsigned> path, unsigned from, double value) const {
   SmallVector<double> values(nodes.size());
   values[from] = value;
   for (unsigned number : path) {
@@ -180,19 +220,19 @@ double Activation::evaluate(ArrayRef<unsigned> path, unsigned from, double value
   return values.back();
 }
 
-bool Activation::matchFunction(unsigned from) {
+bool KnownFunction::matchFunction(unsigned from) {
   static const SmallVector<double> points = makePoints();
   std::optional<SmallVector<unsigned>> path = getPath(from);
   if (!path)
     return false;
   // A polynomial that rounds well is as far off as this; the tanh's GELU is 5e-4 away.
   double tolerance = type.isF64() ? 2e-15 : 6e-7;
-  SmallVector<unsigned> left = llvm::to_vector(llvm::seq<unsigned>(std::size(functions)));
+  SmallVector<unsigned> left = llvm::to_vector(llvm::seq<unsigned>(std::size(knownFunctions)));
   for (double point : points) {
     double found = evaluate(*path, from, point);
     llvm::erase_if(left, [&](unsigned candidate) {
-      double expected = functions[candidate](point);
-      return !(std::fabs(found - expected) <= tolerance * std::fmax(1.0, std::fabs(point)));
+      double expected = knownFunctions[candidate].function(point);
+      return !(std::fabs(found - expected) <= tolerance * std::fmax(1.0, std::fabs(expected)));
     });
     if (left.empty())
       return false;
@@ -201,10 +241,11 @@ bool Activation::matchFunction(unsigned from) {
   return true;
 }
 
-bool Activation::match() {
-  // The last step of each is a product with x, or a quotient.
+bool KnownFunction::match() {
+  // The last step of each is a product, a quotient, a choice or a limit.
   Term element = unfolder.makeElement(root), last = element;
-  if (!isa_and_present<arith::MulFOp, arith::DivFOp>(unfolder.getOp(last)))
+  if (!isa_and_present<arith::MulFOp, arith::DivFOp, arith::SelectOp, arith::MinimumFOp,
+                       arith::MaximumFOp>(unfolder.getOp(last)))
     return false;
   for (const Coord &coord : *element.coords)
     point.push_back(coord.variable);
@@ -219,11 +260,6 @@ bool Activation::match() {
   return false;
 }
 
-Value Activation::build(OpBuilder &builder) {
-  if (functions[function] == silu)
-    return norm::SiluOp::create(builder, root.getLoc(), root.getType(), x);
-  FloatAttr factor;
-  if (functions[function] != gelu)
-    factor = builder.getF64FloatAttr(tanhFactors[function - 1]);
-  return norm::GeluOp::create(builder, root.getLoc(), root.getType(), x, factor);
+Value KnownFunction::build(OpBuilder &builder) {
+  return knownFunctions[function].build(builder, root.getLoc(), x);
 }
