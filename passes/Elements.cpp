@@ -303,43 +303,58 @@ bool weir::elements::isAt(ArrayRef<Coord> coords, ArrayRef<int64_t> variables) {
                       [](auto pair) { return std::get<0>(pair).isVariable(std::get<1>(pair)); });
 }
 
-std::optional<double> Matcher::floatConstant(Term term) {
-  term = skipConversions(term);
+std::optional<double> Matcher::floatConstant(Term term) { return getNumber(skipConversions(term)); }
+
+bool Matcher::isWide(Type other) const {
+  return isa<FloatType>(other) && other.getIntOrFloatBitWidth() >= type.getIntOrFloatBitWidth();
+}
+
+Term Matcher::skipCasts(Term term, Value stop) {
+  term = unfolder.resolve(term, stop);
+  while (!term.isElement() && isWide(term.value.getType()) &&
+         isa_and_present<arith::ExtFOp, arith::TruncFOp>(term.value.getDefiningOp()))
+    term = unfolder.resolve(unfolder.getOperand(term, 0), stop);
+  return term;
+}
+
+static std::optional<double> getLiteral(Value number) {
   FloatAttr scalar;
   DenseFPElementsAttr dense;
   APFloat value(0.0);
-  if (matchPattern(term.value, m_Constant(&scalar)))
+  if (matchPattern(number, m_Constant(&scalar)))
     value = scalar.getValue();
-  else if (matchPattern(term.value, m_Constant(&dense)) && dense.isSplat())
+  else if (matchPattern(number, m_Constant(&dense)) && dense.isSplat())
     value = dense.getSplatValue<APFloat>();
   else
-    return foldConstants(term);
+    return std::nullopt;
   bool losesInfo;
   value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
   return value.convertToDouble();
 }
 
-/// JAX computes the number of a variance's elements, less its degrees of freedom.
-std::optional<double> Matcher::foldConstants(Term term) {
-  if (term.isElement() ||
-      !isa_and_present<arith::AddFOp, arith::SubFOp>(term.value.getDefiningOp()))
+std::optional<double> Matcher::getNumber(Term term) {
+  if (std::optional<double> literal = getLiteral(term.value))
+    return literal;
+  Operation *op = term.isElement() ? nullptr : term.value.getDefiningOp();
+  if (!isa_and_present<arith::AddFOp, arith::SubFOp>(op) || !isWide(term.value.getType()))
     return std::nullopt;
-  std::optional<double> left = floatConstant(unfolder.getOperand(term, 0));
-  std::optional<double> right = left ? floatConstant(unfolder.getOperand(term, 1)) : std::nullopt;
-  if (!right)
+  std::optional<double> left = getLiteral(skipCasts(unfolder.getOperand(term, 0)).value);
+  std::optional<double> right = getLiteral(skipCasts(unfolder.getOperand(term, 1)).value);
+  if (!left || !right)
     return std::nullopt;
-  return isa<arith::AddFOp>(term.value.getDefiningOp()) ? *left + *right : *left - *right;
+  return isa<arith::AddFOp>(op) ? *left + *right : *left - *right;
 }
 
-/// Which operand of a selection by numbers that are known is chosen.
 std::optional<unsigned> Matcher::getChoice(Term term) {
+  if (term.isElement() || !isa_and_present<arith::SelectOp>(term.value.getDefiningOp()))
+    return std::nullopt;
   Term condition = unfolder.getOperand(term, 0);
   auto order = dyn_cast_or_null<arith::CmpFOp>(unfolder.getOp(condition));
-  std::optional<double> left =
-      order ? floatConstant(unfolder.getOperand(condition, 0)) : std::nullopt;
-  std::optional<double> right =
-      left ? floatConstant(unfolder.getOperand(condition, 1)) : std::nullopt;
-  if (!right)
+  if (!order)
+    return std::nullopt;
+  std::optional<double> left = getNumber(skipCasts(unfolder.getOperand(condition, 0)));
+  std::optional<double> right = getNumber(skipCasts(unfolder.getOperand(condition, 1)));
+  if (!left || !right)
     return std::nullopt;
   return arith::applyCmpPredicate(order.getPredicate(), APFloat(*left), APFloat(*right)) ? 1 : 2;
 }
@@ -356,19 +371,9 @@ std::optional<int64_t> Matcher::integerConstant(Term term) {
 }
 
 Term Matcher::skipConversions(Term term, Value stop) {
-  term = unfolder.resolve(term, stop);
-  while (!term.isElement()) {
-    Operation *op = term.value.getDefiningOp();
-    std::optional<unsigned> operand;
-    if (isa_and_present<arith::ExtFOp, arith::TruncFOp>(op) &&
-        term.value.getType().getIntOrFloatBitWidth() >= type.getIntOrFloatBitWidth())
-      operand = 0;
-    else if (isa_and_present<arith::SelectOp>(op))
-      operand = getChoice(term);
-    if (!operand)
-      break;
-    term = unfolder.resolve(unfolder.getOperand(term, *operand), stop);
-  }
+  term = skipCasts(term, stop);
+  while (std::optional<unsigned> operand = getChoice(term))
+    term = skipCasts(unfolder.getOperand(term, *operand), stop);
   return term;
 }
 

@@ -173,8 +173,16 @@ public:
 protected:
   mlir::Type type;
 
+  /// Whether what is of this type keeps all digits that the result has.
+  bool isWide(mlir::Type other) const;
+
 private:
-  std::optional<double> foldConstants(Term term);
+  /// Drops conversions alone.
+  Term skipCasts(Term term, mlir::Value stop = {});
+  /// A constant, or the sum or difference of two: JAX computes the number of a variance's
+  /// elements, less its degrees of freedom.
+  std::optional<double> getNumber(Term term);
+  /// Which operand of a selection by such numbers is chosen.
   std::optional<unsigned> getChoice(Term term);
 };
 

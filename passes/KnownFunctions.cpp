@@ -17,8 +17,13 @@ using namespace mlir;
 using namespace weir;
 using namespace weir::elements;
 
-// More than any front end takes for one: JAX's GELU by polynomials takes some 200.
-static constexpr unsigned maxNodes = 400;
+// More than any front end takes for one, and no deep recursion: JAX's GELU by polynomials takes
+// 347.
+static constexpr unsigned maxVisits = 1000;
+// JAX's erfc has three.
+static constexpr unsigned maxSeeds = 8;
+// How many ops of the graph a function ends behind the last of these.
+static constexpr unsigned maxDistance = 16;
 
 // The square root of 2 / pi, and torch-mlir's.
 static constexpr double tanhFactors[] = {std::numbers::inv_sqrtpi * std::numbers::sqrt2, 0.797724};
@@ -75,8 +80,37 @@ static SmallVector<double> makePoints() {
   return points;
 }
 
-/// The value of an op on numbers, booleans 0 and 1, if it is one that such functions are made of.
-static std::optional<double> compute(Operation *op, ArrayRef<double> in) {
+/// Whether `op` makes more than a polynomial.
+static bool isSeed(Operation &op) {
+  if (auto quotient = dyn_cast<arith::DivFOp>(op))
+    return !matchPattern(quotient.getRhs(), m_Constant());
+  return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log1pOp, math::TanhOp,
+             math::ErfOp, math::ErfcOp>(op);
+}
+
+llvm::DenseSet<Operation *> KnownFunction::findRoots(Block &block) {
+  llvm::DenseMap<Operation *, unsigned> distances;
+  llvm::DenseSet<Operation *> roots;
+  for (Operation &op : block) {
+    unsigned distance = maxDistance + 1;
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    if (generic && llvm::any_of(*generic.getBody(), isSeed))
+      distance = 0;
+    for (Value operand : op.getOperands())
+      if (auto known = distances.find(operand.getDefiningOp()); known != distances.end())
+        distance = std::min(distance, known->second + 1);
+    if (distance > maxDistance)
+      continue;
+    distances[&op] = distance;
+    roots.insert(&op);
+  }
+  return roots;
+}
+
+std::optional<double> KnownFunction::compute(Operation *op, ArrayRef<double> in) const {
+  Type made = op->getResult(0).getType();
+  if (!isWide(made) && !made.isInteger(1))
+    return std::nullopt;
   using namespace arith;
   using namespace math;
   using Result = std::optional<double>;
@@ -87,7 +121,9 @@ static std::optional<double> compute(Operation *op, ArrayRef<double> in) {
       .Case([&](DivFOp) { return in[0] / in[1]; })
       .Case([&](NegFOp) { return -in[0]; })
       .Case([&](FmaOp) { return in[0] * in[1] + in[2]; })
-      .Case<ExtFOp, TruncFOp>([&](Operation *) { return in[0]; })
+      .Case<ExtFOp, TruncFOp>([&](Operation *cast) {
+        return isWide(cast->getOperand(0).getType()) ? Result(in[0]) : Result();
+      })
       .Case<MaximumFOp, MaxNumFOp>([&](Operation *) { return std::fmax(in[0], in[1]); })
       .Case<MinimumFOp, MinNumFOp>([&](Operation *) { return std::fmin(in[0], in[1]); })
       .Case([&](ClampFOp) { return std::fmin(std::fmax(in[0], in[1]), in[2]); })
@@ -97,7 +133,9 @@ static std::optional<double> compute(Operation *op, ArrayRef<double> in) {
       })
       .Case([&](AndIOp) { return in[0] * in[1]; })
       .Case([&](OrIOp) { return std::fmax(in[0], in[1]); })
-      .Case([&](UIToFPOp) { return in[0]; })
+      .Case([&](UIToFPOp cast) {
+        return cast.getIn().getType().isInteger(1) ? Result(in[0]) : Result();
+      })
       .Case([&](AbsFOp) { return std::fabs(in[0]); })
       .Case([&](CopySignOp) { return std::copysign(in[0], in[1]); })
       .Case([&](ExpOp) { return std::exp(in[0]); })
@@ -117,9 +155,8 @@ KnownFunction::KnownFunction(Value root)
     : Matcher(getElementTypeOrSelf(root)), root(cast<TypedValue<RankedTensorType>>(root)) {}
 
 std::optional<unsigned> KnownFunction::addElement(Term term) {
-  for (const auto &[known, node] : elements)
-    if (known.value == term.value &&
-        llvm::equal(*known.coords, *term.coords, [](const Coord &a, const Coord &b) {
+  for (const auto &[known, node] : elements[term.value])
+    if (llvm::equal(*known.coords, *term.coords, [](const Coord &a, const Coord &b) {
           return !a.computed.value && !b.computed.value && ArrayRef(a.digits) == ArrayRef(b.digits);
         }))
       return node;
@@ -134,7 +171,7 @@ std::optional<unsigned> KnownFunction::addElement(Term term) {
       node.operands.push_back(*inner);
   }
   nodes.push_back(node);
-  elements.emplace_back(term, nodes.size() - 1);
+  elements[term.value].emplace_back(term, nodes.size() - 1);
   return nodes.size() - 1;
 }
 
@@ -150,6 +187,8 @@ std::optional<unsigned> KnownFunction::addScalar(Term term) {
     else
       return std::nullopt;
   } else if (Operation *op = term.value.getDefiningOp(); op && term.scope) {
+    if (isSeed(*op) && ++seeds > maxSeeds)
+      return std::nullopt;
     node.op = op;
     for (unsigned index = 0; index < op->getNumOperands(); ++index) {
       std::optional<unsigned> operand = add(unfolder.getOperand(term, index));
@@ -167,7 +206,7 @@ std::optional<unsigned> KnownFunction::addScalar(Term term) {
 }
 
 std::optional<unsigned> KnownFunction::add(Term term) {
-  if (nodes.size() >= maxNodes)
+  if (++visits > maxVisits)
     return std::nullopt;
   if (term.isElement())
     return addElement(term);
@@ -176,7 +215,7 @@ std::optional<unsigned> KnownFunction::add(Term term) {
     return known->second.second;
   std::optional<unsigned> node = addScalar(term);
   if (node)
-    scalars[key] = {term, *node}; // the term keeps its scope, whose address no other takes then
+    scalars[key] = {term, *node};
   return node;
 }
 

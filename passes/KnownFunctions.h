@@ -19,6 +19,9 @@ public:
   bool match();
   mlir::Value build(mlir::OpBuilder &builder);
 
+  /// The ops of `block` that may be roots: those close behind what no polynomial is made of.
+  static llvm::DenseSet<mlir::Operation *> findRoots(mlir::Block &block);
+
 private:
   mlir::TypedValue<mlir::RankedTensorType> root;
   mlir::Value x;
@@ -35,8 +38,9 @@ private:
   };
   llvm::SmallVector<Node, 0> nodes; // operands first
   llvm::SmallVector<int64_t> point;
-  /// What the elements met so far became.
-  llvm::SmallVector<std::pair<Term, unsigned>> elements;
+  unsigned visits = 0, seeds = 0;
+  /// What elements and scalars that were met became. The terms keep their scopes.
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<std::pair<Term, unsigned>, 1>> elements;
   llvm::DenseMap<std::pair<mlir::Value, const Scope *>, std::pair<Term, unsigned>> scalars;
 
   std::optional<unsigned> add(Term term);
@@ -45,6 +49,9 @@ private:
   /// The nodes that the last is computed from, of those up to `from`; nothing where it is
   /// computed from anything else, too.
   std::optional<llvm::SmallVector<unsigned>> getPath(unsigned from) const;
+  /// The value of an op on numbers, booleans 0 and 1, if it is one that such functions are
+  /// made of: it rounds to no less than the root's type.
+  std::optional<double> compute(mlir::Operation *op, llvm::ArrayRef<double> in) const;
   /// The root's element where that of `from` is `value`.
   double evaluate(llvm::ArrayRef<unsigned> path, unsigned from, double value) const;
   bool matchFunction(unsigned from);

@@ -1092,7 +1092,7 @@ static bool raise(Pattern pattern, Operation *root, llvm::DenseSet<Operation *> 
   return true;
 }
 
-static bool raise(linalg::GenericOp root, llvm::DenseSet<Operation *> &gone) {
+static bool raise(linalg::GenericOp root, bool mayBeFunction, llvm::DenseSet<Operation *> &gone) {
   auto type = dyn_cast_or_null<RankedTensorType>(
       root->getNumResults() == 1 ? root->getResult(0).getType() : Type());
   if (!type || !type.hasStaticShape() ||
@@ -1115,7 +1115,8 @@ static bool raise(linalg::GenericOp root, llvm::DenseSet<Operation *> &gone) {
     if (raise(BatchNorm(result, axis), root, gone) ||
         raise(BatchNormInference(result, axis), root, gone))
       return true;
-  return raise(GroupNorm(result), root, gone) || raise(KnownFunction(result), root, gone);
+  return raise(GroupNorm(result), root, gone) ||
+         (mayBeFunction && raise(KnownFunction(result), root, gone));
 }
 
 namespace {
@@ -1131,9 +1132,10 @@ struct RaiseNorms : weir::impl::RaiseNormsPassBase<RaiseNorms> {
       for (Operation &op : block)
         if (isa<linalg::GenericOp>(op))
           roots.push_back(&op);
+      llvm::DenseSet<Operation *> functions = KnownFunction::findRoots(block);
       for (Operation *root : llvm::reverse(roots))
         if (!gone.contains(root))
-          raise(cast<linalg::GenericOp>(root), gone);
+          raise(cast<linalg::GenericOp>(root), functions.contains(root), gone);
       if (!gone.empty())
         eraseDead(block);
     }
