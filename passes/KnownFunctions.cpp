@@ -121,9 +121,7 @@ std::optional<double> KnownFunction::compute(Operation *op, ArrayRef<double> in)
       .Case([&](DivFOp) { return in[0] / in[1]; })
       .Case([&](NegFOp) { return -in[0]; })
       .Case([&](FmaOp) { return in[0] * in[1] + in[2]; })
-      .Case<ExtFOp, TruncFOp>([&](Operation *cast) {
-        return isWide(cast->getOperand(0).getType()) ? Result(in[0]) : Result();
-      })
+      .Case<ExtFOp, TruncFOp>([&](Operation *) { return in[0]; })
       .Case<MaximumFOp, MaxNumFOp>([&](Operation *) { return std::fmax(in[0], in[1]); })
       .Case<MinimumFOp, MinNumFOp>([&](Operation *) { return std::fmin(in[0], in[1]); })
       .Case([&](ClampFOp) { return std::fmin(std::fmax(in[0], in[1]), in[2]); })
