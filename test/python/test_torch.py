@@ -150,6 +150,14 @@ def test_uniform_constants_are_fills_and_broadcasts_stay_small():
     assert "tensor<3x1xf32>" in text
 
 
+def test_what_is_filled_by_another_shape_is_constant(run):
+    """torch-mlir evaluates `ones != 1` to true."""
+    x = torch.tensor([3.0, -2.0])
+    function = Function(lambda x: torch.where(torch.ones_like(x) != 1, x * 2, x) + x.new_full((1,), 2.0) * x.new_zeros(2))
+    assert run(weir.torch.export(function, {"x": x}))["output"].tolist() == [3.0, -2.0]
+    check(lambda x: functional.hinge_embedding_loss(x, torch.ones_like(x), reduction="none"), x)
+
+
 def test_equal_constants_are_one():
     def add_twice(x):
         return (x + torch.arange(3.0).exp()) * torch.arange(3.0).exp()
@@ -198,6 +206,7 @@ ACTIVATIONS = {
     "glu": lambda x: functional.glu(torch.stack([x, x]), 0), "logaddexp": lambda x: torch.logaddexp(x, x * 0),
     "binary_cross_entropy": lambda x: functional.binary_cross_entropy_with_logits(x, x.abs() * 0 + 0.3,
                                                                                   reduction="none"),
+    "std": lambda x: torch.stack([x, x]).std(0) + torch.std_mean(x.reshape(2, -1) * 0, 1, keepdim=True)[0].sum() + x,
     "normalize": lambda x: functional.normalize(torch.stack([x * 0, x * 0]), dim=0)[0] + x,
 }
 

@@ -102,6 +102,21 @@ def _hardswish(x: torch.Tensor) -> torch.Tensor:
     return x * _relu6(x + 3) / 6
 
 
+def _std(
+    x: torch.Tensor, dim: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> torch.Tensor:
+    """The root of the variance, whose gradient is 0 where that is, as PyTorch has it."""
+    variance = torch.var(x, dim, correction=1 if correction is None else correction, keepdim=keepdim)
+    return torch.where(variance > 0, torch.sqrt(variance), variance)
+
+
+def _std_mean(
+    x: torch.Tensor, dim: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    mean = x.mean() if dim is None and not keepdim else x.mean(list(range(x.dim())) if dim is None else dim, keepdim)
+    return _std(x, dim, correction=correction, keepdim=keepdim), mean
+
+
 def _gelu(x: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
     """torch-mlir has 0.797724 for the square root of 2 / pi."""
     if approximate == "tanh":
@@ -146,6 +161,8 @@ def get_table() -> dict[torch._ops.OpOverload, Callable]:
         aten.relu6.default: _relu6,
         aten.hardsigmoid.default: _hardsigmoid,
         aten.hardswish.default: _hardswish,
+        aten.std.correction: _std,
+        aten.std_mean.correction: _std_mean,
         aten.gelu.default: _gelu,
         aten.native_group_norm.default: _group_norm,
         aten.isfinite.default: _is_finite,

@@ -9,6 +9,8 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.fx import Node
 
+aten = torch.ops.aten
+
 
 def is_random(target: object) -> bool:
     """Whether an operator draws random numbers, so that no value stands for it."""
@@ -16,7 +18,7 @@ def is_random(target: object) -> bool:
 
 
 def fold_constants(program: ExportedProgram) -> None:
-    """Replaces in `program`, in place, each value that no user input leads to by a constant.
+    """Replaces in `program`, in place, each value that no user input leads to, but by its shape, by a constant.
 
     Shapes: a value that is the same everywhere becomes `full`, and an `expand` stays, so that
             what is kept has one element or the size before the broadcast.
@@ -27,6 +29,9 @@ def fold_constants(program: ExportedProgram) -> None:
         if _is_constant_call(node, values):
             arguments, options = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
             values[node] = node.target(*arguments, **options)
+        elif (number := _get_filling(node)) is not None:
+            like = node.meta["val"]
+            values[node] = torch.full(like.shape, number, dtype=like.dtype)
 
     kept: dict[Node, Node] = {}
     for node in [node for node in values if node.op == "call_function"]:
@@ -60,13 +65,24 @@ def _is_constant_call(node: Node, values: dict) -> bool:
     )
 
 
+def _get_filling(node: Node) -> float | None:
+    """The number that `node` fills a tensor with, of which an operand gives no more than the shape.
+
+    torch-mlir would evaluate what is made of such tensors itself, and takes `full_like(x, 1) != 1` for true.
+    """
+    place = {aten.full_like.default: 1, aten.new_full.default: 2}.get(node.target)
+    number = {aten.new_zeros.default: 0, aten.new_ones.default: 1, aten.zeros_like.default: 0, aten.ones_like.default: 1}
+    filling = node.args[place] if place else number.get(node.target)
+    return filling if isinstance(filling, (bool, int, float)) else None
+
+
 def _keep(program: ExportedProgram, node: Node, values: dict, kept: dict[Node, Node]) -> Node:
     """Returns a node that gives the value of `node` to the rest of the graph."""
-    value, full = values[node], torch.ops.aten.full.default
+    value, full = values[node], aten.full.default
     if node in kept or node.target is full:
         return kept.get(node, node)
     with program.graph.inserting_before(node):
-        if node.target is torch.ops.aten.expand.default:
+        if node.target is aten.expand.default:
             source = node.args[0]
             if source.op == "call_function":
                 source = _keep(program, source, values, kept)
@@ -121,6 +137,6 @@ def _read_once(program: ExportedProgram) -> None:
     for node, spec in zip(placeholders, program.graph_signature.input_specs, strict=True):
         if spec.kind != InputKind.USER_INPUT:
             with program.graph.inserting_after(placeholders[-1]):
-                copy = program.graph.call_function(torch.ops.aten.clone.default)
+                copy = program.graph.call_function(aten.clone.default)
             node.replace_all_uses_with(copy)
             copy.args, copy.meta = (node,), dict(node.meta)
