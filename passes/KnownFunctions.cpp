@@ -181,7 +181,8 @@ std::optional<unsigned> KnownFunction::addScalar(Term term) {
     if (auto number = dyn_cast<FloatAttr>(attribute))
       node.constant = *floatConstant(term);
     else if (auto integer = dyn_cast<IntegerAttr>(attribute))
-      node.constant = double(*integerConstant(term));
+      node.constant = integer.getType().isInteger(1) ? double(integer.getValue().getBoolValue())
+                                                     : double(*integerConstant(term));
     else
       return std::nullopt;
   } else if (Operation *op = term.value.getDefiningOp(); op && term.scope) {

@@ -273,6 +273,10 @@ static Value decomposeBatchNormInference(OpBuilder &builder, BatchNormInferenceO
   return normalise(rows, op, {op.getMean(), Extent::Rows}, {rstd, Extent::Rows}, Extent::Rows);
 }
 
+static SmallVector<Number> getNumbers(ImplicitLocOpBuilder &builder, ArrayRef<Value> values) {
+  return llvm::map_to_vector(values, [&](Value value) { return Number(builder, value); });
+}
+
 static SmallVector<Value> decomposeBatchNormVjp(OpBuilder &builder, BatchNormVjpOp op) {
   Location loc = op.getLoc();
   auto rows = RowBuilder::ofChannels(builder, loc, op.getX().getType(), int64_t(op.getAxis()));
@@ -292,9 +296,7 @@ static SmallVector<Value> decomposeBatchNormVjp(OpBuilder &builder, BatchNormVjp
   Type element = getElementTypeOrSelf(op.getX());
   Value dx = rows.full(inputs, element, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
     ImplicitLocOpBuilder body(loc, b);
-    SmallVector<Number> numbers;
-    for (Value value : in)
-      numbers.emplace_back(body, value);
+    SmallVector<Number> numbers = getNumbers(body, in);
     auto given = ArrayRef(numbers).drop_front(6);
     auto next = [&] {
       Number number = given.front();
@@ -757,10 +759,7 @@ static Value mapElements(OpBuilder &builder, Location loc, ArrayRef<Value> input
     full.push_back({input, Extent::Full});
   return elements.full(full, type.getElementType(), [&](OpBuilder &b, ArrayRef<Value> in) {
     ImplicitLocOpBuilder body(loc, b);
-    SmallVector<Number> numbers;
-    for (Value value : in)
-      numbers.emplace_back(body, value);
-    return compute(numbers).get();
+    return compute(getNumbers(body, in)).get();
   });
 }
 
