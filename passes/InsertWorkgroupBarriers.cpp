@@ -19,7 +19,8 @@ struct InsertWorkgroupBarriers
   using InsertWorkgroupBarriersPassBase::InsertWorkgroupBarriersPassBase;
 
   void runOnOperation() override {
-    if (failed(visitKernels(getOperation(), cure)))
+    auto isAny = [](gpu::GPUFuncOp, const DenseSet<Operation *> &) { return true; };
+    if (failed(visitKernels(getOperation(), isAny, cure)))
       signalPassFailure();
   }
 

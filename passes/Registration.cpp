@@ -11,6 +11,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/SPIRV/Target.h"
+#include "weir/Analysis/KnownAnswers.h"
 #include "weir/Autodiff/Autodiff.h"
 
 using namespace mlir;
@@ -23,6 +24,7 @@ void weir::registerEverything(DialectRegistry &registry) {
                   norm::NormDialect, schedule::ScheduleDialect, autodiff::AutodiffDialect>();
   func::registerInlinerExtension(registry);
   autodiff::registerGradientRules(registry);
+  registerKnownAnswers(registry);
   spirv::registerSPIRVTargetInterfaceExternalModels(registry);
   NVVM::registerNVVMTargetInterfaceExternalModels(registry);
   registerBuiltinDialectTranslation(registry);

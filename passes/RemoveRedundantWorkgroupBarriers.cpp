@@ -13,6 +13,14 @@ namespace weir {
 using namespace mlir;
 using namespace weir;
 
+/// Whether a kernel, or what it calls, has a barrier. Without one there is nothing to ask.
+static bool hasBarrier(gpu::GPUFuncOp kernel, const DenseSet<Operation *> &callees) {
+  auto contains = [](Operation *function) {
+    return function->walk([](gpu::BarrierOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  };
+  return contains(kernel) || llvm::any_of(callees, contains);
+}
+
 namespace {
 struct RemoveRedundantWorkgroupBarriers
     : weir::impl::RemoveRedundantWorkgroupBarriersPassBase<RemoveRedundantWorkgroupBarriers> {
@@ -30,7 +38,7 @@ struct RemoveRedundantWorkgroupBarriers
       }
       return success();
     };
-    if (failed(visitKernels(getOperation(), remove)))
+    if (failed(visitKernels(getOperation(), hasBarrier, remove)))
       signalPassFailure();
   }
 };

@@ -56,6 +56,7 @@ static LogicalResult refuse(const WorkgroupRaces &races) {
 
 LogicalResult
 weir::visitKernels(Operation *root,
+                   function_ref<bool(gpu::GPUFuncOp, const DenseSet<Operation *> &)> matters,
                    function_ref<LogicalResult(gpu::GPUFuncOp, WorkgroupRaces &)> visit) {
   bool ok = true;
   std::optional<KernelDispatches> dispatches;
@@ -69,9 +70,11 @@ weir::visitKernels(Operation *root,
     auto kernel = dyn_cast<gpu::GPUFuncOp>(op);
     if (!kernel || !kernel.isKernel() || kernel.isExternal())
       return WalkResult::advance();
+    DenseSet<Operation *> callees = getCallees(kernel);
+    if (!matters(kernel, callees))
+      return WalkResult::skip();
     if (!dispatches)
       dispatches.emplace(root);
-    DenseSet<Operation *> callees = getCallees(kernel);
     auto getSharing = [&](unsigned first, unsigned second) {
       return dispatches->getSharing(kernel, first, second);
     };

@@ -7,14 +7,17 @@
 
 namespace weir {
 
-/// Calls `visit` with the races of each kernel in `root`, in order of the text,
-/// unless it can't be analysed. Goes on after a failure.
-/// Errors: failure, with a diagnostic, of `visit`; for a kernel whose control
+/// Calls `visit` with the races of each kernel in `root` of which `matters` says so, in order of
+/// the text, unless it can't be analysed. Goes on after a failure. `matters` is given the kernel
+/// and the functions that it calls, directly or not. Errors: failure, with a diagnostic, of
+/// `visit`; for a kernel whose control
 ///         flow isn't understood, a barrier that not all invocations come to,
 ///         or a `gpu.launch` whose body is no function.
-mlir::LogicalResult
-visitKernels(mlir::Operation *root,
-             llvm::function_ref<mlir::LogicalResult(mlir::gpu::GPUFuncOp, WorkgroupRaces &)> visit);
+mlir::LogicalResult visitKernels(
+    mlir::Operation *root,
+    llvm::function_ref<bool(mlir::gpu::GPUFuncOp, const llvm::DenseSet<mlir::Operation *> &callees)>
+        matters,
+    llvm::function_ref<mlir::LogicalResult(mlir::gpu::GPUFuncOp, WorkgroupRaces &)> visit);
 
 } // namespace weir
 

@@ -1,29 +1,20 @@
 //===- AccessMap.cpp - Whether two memory instructions can meet -----------===//
-//
-// Two executions touch a common byte where a system of affine constraints has
-// an integer point: ranges and conditions of both, the relation of their
-// invocations and trips, and the bytes. MLIR's Presburger library decides it.
-//
-//===----------------------------------------------------------------------===//
 
-#include "Distance.h"
 #include "Interval.h"
+#include "Meeting.h"
 
 #include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "llvm/ADT/MapVector.h"
+#include "weir/Analysis/KnownAnswers.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
-
-#include <map>
 
 using namespace mlir;
 using namespace weir;
 
 using Kind = MapVariable::Kind;
-using Scope = MapVariable::Scope;
 
 //===----------------------------------------------------------------------===//
 // Ranges of expressions
@@ -41,6 +32,14 @@ std::optional<int64_t> weir::scaleBound(std::optional<int64_t> bound, int64_t fa
   if (!bound || llvm::MulOverflow(*bound, factor, product))
     return std::nullopt;
   return product;
+}
+
+Interval weir::intersect(Interval a, Interval b) {
+  if (!a.lower || (b.lower && *b.lower > *a.lower))
+    a.lower = b.lower;
+  if (!a.upper || (b.upper && *b.upper < *a.upper))
+    a.upper = b.upper;
+  return a;
 }
 
 Interval weir::getInterval(AffineExpr expr, ArrayRef<MapVariable> variables) {
@@ -155,355 +154,67 @@ Sharing AccessMaps::compareRoots(Value first, Value second) const {
 // Queries
 //===----------------------------------------------------------------------===//
 
-namespace {
-using KnownAnswers = std::map<std::vector<const void *>, bool>;
-
-/// The integer points at which two executions touch a common byte.
-class Question {
-public:
-  Question(ArrayRef<MapVariable> variables, KnownAnswers &known)
-      : variables(variables), known(known) {}
-
-  /// Makes columns for the variables of `access`, seen from side 0 or 1.
-  void addSide(unsigned side, const MemoryAccess &access) {
-    auto addAll = [&](ArrayRef<AffineExpr> exprs) {
-      for (AffineExpr expr : exprs)
-        addColumns(side, expr);
-    };
-    if (access.begin)
-      addColumns(side, access.begin);
-    addAll(access.indices);
-    addAll(access.nonNegative);
-    addAll(access.zero);
+Sharing AccessMaps::compareMemory(const MemoryAccess &first, const MemoryAccess &second,
+                                  Instances::Invocations invocations) const {
+  if (first.root && first.root == second.root) {
+    using Invocations = Instances::Invocations;
+    if (invocations != Invocations::Same && isPrivate(first.root))
+      return Sharing::Disjoint;
+    if (invocations == Invocations::DifferentWorkgroup && isWorkgroupMemory(first.root))
+      return Sharing::Disjoint;
   }
-  void addColumn(unsigned side, unsigned variable) {
-    if (!columns[side].try_emplace(variable, next).second)
-      return;
-    ++next;
-    for (AffineExpr known : variables[variable].nonNegative)
-      addColumns(side, known);
-  }
-  bool has(unsigned side, unsigned variable) const { return columns[side].contains(variable); }
-  /// Both sides see one value.
-  void share(unsigned variable) { shared.push_back(variable); }
-
-  AffineExpr onSide(unsigned side, AffineExpr expr) const {
-    SmallVector<AffineExpr> dims(variables.size());
-    for (auto [variable, column] : columns[side])
-      dims[variable] = getAffineDimExpr(column, expr.getContext());
-    for (AffineExpr &dim : dims)
-      if (!dim)
-        dim = getAffineConstantExpr(0, expr.getContext());
-    return expr.replaceDims(dims);
-  }
-  AffineExpr column(unsigned side, unsigned variable, MLIRContext *context) const {
-    return getAffineDimExpr(columns[side].find(variable)->second, context);
-  }
-
-  void requireNonNegative(AffineExpr expr) { inequalities.push_back(expr); }
-  void requireZero(AffineExpr expr) { equalities.push_back(expr); }
-
-  /// States what holds of the variables and conditions of a side.
-  void close(unsigned side, const MemoryAccess &access) {
-    for (AffineExpr expr : access.nonNegative)
-      requireNonNegative(onSide(side, expr));
-    for (AffineExpr expr : access.zero)
-      requireZero(onSide(side, expr));
-  }
-  void closeVariables(MLIRContext *context) {
-    for (unsigned side : {0u, 1u})
-      for (auto [variable, at] : columns[side]) {
-        AffineExpr self = getAffineDimExpr(at, context);
-        if (variables[variable].lower)
-          requireNonNegative(self - *variables[variable].lower);
-        if (variables[variable].upper)
-          requireNonNegative(getAffineConstantExpr(*variables[variable].upper, context) - self);
-        for (AffineExpr known : variables[variable].nonNegative)
-          requireNonNegative(onSide(side, known));
-      }
-    for (unsigned variable : shared)
-      if (has(0, variable) && has(1, variable))
-        requireZero(column(0, variable, context) - column(1, variable, context));
-  }
-
-  /// Whether some point also satisfies these; true when that can't be told.
-  bool holds(ArrayRef<AffineExpr> nonNegative, ArrayRef<AffineExpr> zero) {
-    SmallVector<AffineExpr> exprs(equalities);
-    llvm::append_range(exprs, zero);
-    size_t numEqualities = exprs.size();
-    llvm::append_range(exprs, inequalities);
-    llvm::append_range(exprs, nonNegative);
-    if (exprs.empty())
-      return true;
-    // An answer takes up to many milliseconds, and rows of a tile and lanes of a
-    // vector ask the same again and again.
-    KnownAnswers::key_type key = {reinterpret_cast<const void *>(uintptr_t(next)),
-                                  reinterpret_cast<const void *>(uintptr_t(numEqualities))};
-    for (AffineExpr expr : exprs)
-      key.push_back(expr.getAsOpaquePointer());
-    auto [answer, isNew] = known.try_emplace(std::move(key), true);
-    if (isNew)
-      answer->second = solve(exprs, numEqualities);
-    return answer->second;
-  }
-
-private:
-  bool solve(ArrayRef<AffineExpr> exprs, size_t numEqualities) const {
-    FlatLinearConstraints set;
-    std::vector<SmallVector<int64_t, 8>> rows;
-    AffineMap map = AffineMap::get(next, 0, exprs, exprs.front().getContext());
-    if (failed(getFlattenedAffineExprs(map, &rows, &set)))
-      return true;
-    for (auto [index, row] : llvm::enumerate(rows))
-      index < numEqualities ? set.addEquality(row) : set.addInequality(row);
-    return !set.isIntegerEmpty();
-  }
-
-  void addColumns(unsigned side, AffineExpr expr) {
-    expr.walk([&](AffineExpr part) {
-      if (auto dim = dyn_cast<AffineDimExpr>(part))
-        addColumn(side, dim.getPosition());
-    });
-  }
-
-  ArrayRef<MapVariable> variables;
-  KnownAnswers &known;
-  llvm::MapVector<unsigned, unsigned> columns[2];
-  unsigned next = 0;
-  SmallVector<unsigned> shared;
-  SmallVector<AffineExpr> equalities, inequalities;
-};
-} // namespace
-
-static bool isId(const MapVariable &variable) {
-  switch (variable.kind) {
-  case Kind::Workgroup:
-  case Kind::Invocation:
-  case Kind::Global:
-  case Kind::Subgroup:
-  case Kind::Lane:
-    return true;
-  default:
-    return false;
-  }
+  return compareRoots(first.root, second.root);
 }
 
 Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &second,
                             const Instances &instances, std::optional<int64_t> shift) const {
-  using Invocations = Instances::Invocations;
   if (!shift) {
-    if (first.root && first.root == second.root && isPrivate(first.root) &&
-        instances.invocations != Invocations::Same)
-      return Sharing::Disjoint;
-    if (first.root && first.root == second.root && isWorkgroupMemory(first.root) &&
-        instances.invocations == Invocations::DifferentWorkgroup)
-      return Sharing::Disjoint;
-    Sharing roots = compareRoots(first.root, second.root);
-    if (roots != Sharing::Overlap)
-      return roots;
+    Sharing memory = compareMemory(first, second, instances.invocations);
+    if (memory != Sharing::Overlap)
+      return memory;
   }
-  bool byBytes = first.begin && second.begin;
-  // Most pairs are told apart without a system of constraints.
-  auto mayMeet = [&](const Differences &known) {
-    return !byBytes || std::abs(shift.value_or(0)) >= (int64_t(1) << 32) ||
-           mayDifferBy(first.begin, second.begin, 1 - second.bytes - shift.value_or(0),
-                       first.bytes - 1 - shift.value_or(0), variables, known);
-  };
-  if (!mayMeet({}))
-    return Sharing::Disjoint;
-  bool byIndices = !byBytes && !shift && first.view && first.view == second.view &&
-                   first.indices.size() == second.indices.size() && first.calls == second.calls;
-  MLIRContext *context = kernel->getContext();
-  Question question(variables, answers);
-  question.addSide(0, first);
-  question.addSide(1, second);
-
-  // Which ids tell invocations apart: those that the accesses are made of.
-  // Several systems of ids at once say nothing simple about each other.
-  SmallVector<unsigned> workgroupIds, threadIds, laneIds, globalIds;
-  for (auto [index, variable] : llvm::enumerate(variables)) {
-    if (!question.has(0, index) && !question.has(1, index))
+  function_ref<bool(Value)> uniform;
+  if (isUniform)
+    uniform = isUniform;
+  Differences differences = getDifferences(first, second, instances, variables, uniform);
+  std::vector<Differences> cases = {differences};
+  if (instances.invocations != Instances::Invocations::Same) {
+    llvm::SmallBitVector used = findVariables(first, variables);
+    used |= findVariables(second, variables);
+    cases = getCases(differences, getTellingIds(used, variables, sizes, instances.invocations));
+  }
+  const KnownAnswers *answers = KnownAnswers::get(kernel->getContext());
+  Sharing result = Sharing::Disjoint;
+  for (const Differences &each : cases) {
+    Meeting meeting = mayMeet(first, second, shift, each, variables, answers);
+    if (meeting.answer == Meeting::Answer::None)
       continue;
-    if (variable.kind == Kind::Workgroup)
-      workgroupIds.push_back(index);
-    else if (variable.kind == Kind::Invocation)
-      threadIds.push_back(index);
-    else if (variable.kind == Kind::Subgroup || variable.kind == Kind::Lane)
-      laneIds.push_back(index);
-    else if (variable.kind == Kind::Global)
-      globalIds.push_back(index);
+    result = Sharing::Unknown;
+    if (meeting.answer == Meeting::Answer::Found && meeting.isExact &&
+        isSure(first, second, instances.invocations))
+      return Sharing::Overlap;
   }
-  for (ArrayRef<unsigned> ids :
-       {ArrayRef(workgroupIds), ArrayRef(threadIds), ArrayRef(laneIds), ArrayRef(globalIds)})
-    for (unsigned id : ids) {
-      question.addColumn(0, id);
-      question.addColumn(1, id);
-    }
-
-  // Which variables have one value on both sides, or by how much it differs.
-  Differences known;
-  // A value computed in one's own loop of blocks may be used outside of it.
-  unsigned common = countCommonLoops(first, second);
-  auto isOfBlocks = [&](unsigned trip) { return variables[trip].header != nullptr; };
-  bool leaks = llvm::any_of(ArrayRef(first.loops).drop_front(common), isOfBlocks) ||
-               llvm::any_of(ArrayRef(second.loops).drop_front(common), isOfBlocks);
-  bool sameTrips = true;
-  for (unsigned i = 0; i < common; ++i) {
-    Instances::Trip relation =
-        i < instances.trips.size() ? instances.trips[i] : Instances::Trip::Any;
-    sameTrips &= relation == Instances::Trip::Same;
-  }
-  for (auto [index, variable] : llvm::enumerate(variables)) {
-    bool one = false;
-    if (isId(variable))
-      one =
-          instances.invocations == Invocations::Same ||
-          (instances.invocations == Invocations::SameWorkgroup && variable.kind == Kind::Workgroup);
-    else if (variable.kind == Kind::Opaque)
-      one = (variable.scope == Scope::Grid || instances.invocations == Invocations::Same ||
-             (variable.scope == Scope::Workgroup &&
-              instances.invocations == Invocations::SameWorkgroup)) &&
-            (!variable.varies || (sameTrips && !leaks));
-    if (variable.kind == Kind::Opaque && isUniform &&
-        instances.invocations == Invocations::SameWorkgroup && isUniform(variable.value))
-      one |= sameTrips && !leaks;
-    if (one) {
-      question.share(index);
-      known[index] = {0, 0};
-    }
-  }
-  for (unsigned i = 0; i < common; ++i) {
-    unsigned variable = first.loops[i];
-    Instances::Trip relation =
-        i < instances.trips.size() ? instances.trips[i] : Instances::Trip::Any;
-    if (relation == Instances::Trip::Any)
-      continue;
-    question.addColumn(0, variable);
-    question.addColumn(1, variable);
-    AffineExpr distance =
-        question.column(1, variable, context) - question.column(0, variable, context);
-    if (relation == Instances::Trip::Same) {
-      question.requireZero(distance);
-      known[variable] = {0, 0};
-    } else if (relation == Instances::Trip::Next) {
-      question.requireZero(distance - 1);
-      known[variable] = {1, 1};
-    } else {
-      question.requireNonNegative(distance - 1);
-      known[variable] = {1, std::nullopt};
-    }
-  }
-  question.close(0, first);
-  question.close(1, second);
-  question.closeVariables(context);
-  if (byBytes) {
-    AffineExpr distance = getDifference(question.onSide(0, first.begin),
-                                        question.onSide(1, second.begin) + shift.value_or(0));
-    question.requireNonNegative(distance + (second.bytes - 1));
-    question.requireNonNegative(-distance + (first.bytes - 1));
-  } else if (byIndices) {
-    for (size_t i = 0; i < first.indices.size(); ++i) {
-      AffineExpr a = question.onSide(0, first.indices[i]);
-      AffineExpr b = question.onSide(1, second.indices[i]);
-      bool last = i + 1 == first.indices.size();
-      question.requireNonNegative(b - a + ((last ? second.elements : 1) - 1));
-      question.requireNonNegative(a - b + ((last ? first.elements : 1) - 1));
-    }
-  }
-
-  // Two executions by invocations that differ: the first id that does so is
-  // less or greater.
-  SmallVector<unsigned> telling;
-  bool mayDifferElsewhere = false; // in an id that neither access is made of
-  auto mayDiffer = [&](std::optional<int64_t> size) { return !size || *size > 1; };
-  auto countMissing = [&](ArrayRef<unsigned> ids,
-                          const std::array<std::optional<int64_t>, 3> &extents) {
-    for (unsigned axis = 0; axis < 3; ++axis)
-      if (llvm::none_of(ids, [&](unsigned id) { return variables[id].axis == axis; }))
-        mayDifferElsewhere |= mayDiffer(extents[axis]);
-  };
-  auto decideFound = [&] { return decide(first, second, instances, byBytes || byIndices); };
-  switch (instances.invocations) {
-  case Invocations::Same:
-    return mayMeet(known) && question.holds({}, {}) ? decideFound() : Sharing::Disjoint;
-  case Invocations::SameWorkgroup: {
-    unsigned systems = !threadIds.empty() + !laneIds.empty() + !globalIds.empty();
-    if (systems > 1) {
-      mayDifferElsewhere = true;
-    } else if (!laneIds.empty()) {
-      telling = laneIds;
-      bool hasLane =
-          llvm::any_of(laneIds, [&](unsigned id) { return variables[id].kind == Kind::Lane; });
-      bool hasSubgroup = laneIds.size() > unsigned(hasLane);
-      std::optional<int64_t> subgroups = sizes.countSubgroups();
-      mayDifferElsewhere =
-          (!hasLane && mayDiffer(sizes.subgroup)) || (!hasSubgroup && mayDiffer(subgroups));
-    } else if (!globalIds.empty()) {
-      telling = globalIds;
-      countMissing(globalIds, sizes.workgroup);
-    } else {
-      telling = threadIds;
-      countMissing(threadIds, sizes.workgroup);
-    }
-    break;
-  }
-  case Invocations::DifferentWorkgroup:
-    if (!globalIds.empty() && workgroupIds.empty()) {
-      telling = globalIds; // of two workgroups, hence of two invocations
-      countMissing(globalIds, sizes.grid);
-    } else {
-      telling = workgroupIds;
-      countMissing(workgroupIds, sizes.grid);
-    }
-    break;
-  }
-  SmallVector<AffineExpr> equal;
-  for (unsigned id : telling) {
-    AffineExpr difference = question.column(1, id, context) - question.column(0, id, context);
-    known[id] = {1, std::nullopt};
-    if (mayMeet(known) && question.holds({difference - 1}, equal))
-      return decideFound();
-    known[id] = {std::nullopt, -1};
-    if (mayMeet(known) && question.holds({-difference - 1}, equal))
-      return decideFound();
-    known[id] = {0, 0};
-    equal.push_back(difference);
-  }
-  if (mayDifferElsewhere && mayMeet(known) && question.holds({}, equal))
-    return decideFound();
-  return Sharing::Disjoint;
+  return result;
 }
 
-/// A point was found at which both are executed on a common byte: whether it
-/// surely exists.
-Sharing AccessMaps::decide(const MemoryAccess &first, const MemoryAccess &second,
-                           const Instances &instances, bool exact) const {
-  auto isSure = [&](const MemoryAccess &access) {
-    bool sure = access.certain;
-    auto check = [&](AffineExpr expr) {
-      expr.walk([&](AffineExpr part) {
-        auto dim = dyn_cast<AffineDimExpr>(part);
-        if (!dim)
-          return;
-        const MapVariable &variable = variables[dim.getPosition()];
-        sure &= variable.kind != Kind::Opaque && !(isId(variable) && !variable.upper);
-      });
-    };
-    if (access.begin)
-      check(access.begin);
-    llvm::for_each(access.indices, check);
-    llvm::for_each(access.nonNegative, check);
-    llvm::for_each(access.zero, check);
-    return sure;
-  };
+/// Whether both are executed on the bytes that their maps say, wherever their conditions hold, and
+/// such invocations exist.
+bool AccessMaps::isSure(const MemoryAccess &first, const MemoryAccess &second,
+                        Instances::Invocations invocations) const {
+  for (const MemoryAccess *access : {&first, &second}) {
+    if (!access->certain)
+      return false;
+    for (unsigned index : findVariables(*access, variables).set_bits()) {
+      const MapVariable &variable = variables[index];
+      if (variable.kind == Kind::Opaque || (isId(variable) && !variable.upper))
+        return false;
+    }
+  }
   // That there is a second invocation or workgroup at all must be known, too.
-  using Invocations = Instances::Invocations;
   auto isKnown = [](std::optional<int64_t> size) { return size.has_value(); };
-  if (instances.invocations == Invocations::SameWorkgroup)
-    exact &= llvm::all_of(sizes.workgroup, isKnown);
-  else if (instances.invocations == Invocations::DifferentWorkgroup)
-    exact &= llvm::all_of(sizes.grid, isKnown);
-  return exact && isSure(first) && isSure(second) ? Sharing::Overlap : Sharing::Unknown;
+  using Invocations = Instances::Invocations;
+  return (invocations != Invocations::SameWorkgroup || llvm::all_of(sizes.workgroup, isKnown)) &&
+         (invocations != Invocations::DifferentWorkgroup || llvm::all_of(sizes.grid, isKnown));
 }
 
 //===----------------------------------------------------------------------===//

@@ -280,14 +280,6 @@ bool Search::reaches(size_t next, int64_t sum) {
 /// Numbers this large would overflow in the search.
 static constexpr int64_t limit = int64_t(1) << 56;
 
-static Interval intersect(Interval a, Interval b) {
-  if (!a.lower || (b.lower && *b.lower > *a.lower))
-    a.lower = b.lower;
-  if (!a.upper || (b.upper && *b.upper < *a.upper))
-    a.upper = b.upper;
-  return a;
-}
-
 static bool isEmpty(Interval range) {
   return range.lower && range.upper && *range.lower > *range.upper;
 }

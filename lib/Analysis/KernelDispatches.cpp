@@ -39,23 +39,22 @@ LaunchSizes KernelDispatches::getSizes(gpu::GPUFuncOp kernel) const {
   return sizes;
 }
 
-/// The bytes of an operand, if they are all of a flat view of known place.
-static std::optional<View> getFlatView(Value operand) {
+/// Returns the bytes of an operand; nothing where they are not those of a flat view of known place.
+const std::optional<View> &KernelDispatches::getFlatView(Value operand) const {
+  auto [it, isNew] = views.try_emplace(operand);
   auto type = dyn_cast<MemRefType>(operand.getType());
-  if (!type || !type.areTrailingDimsContiguous(type.getRank()))
-    return std::nullopt;
-  return getView(operand);
+  if (isNew && type && type.areTrailingDimsContiguous(type.getRank()))
+    it->second = getView(operand);
+  return it->second;
 }
 
-std::optional<ArgumentSharing> KernelDispatches::getSharing(gpu::GPUFuncOp kernel, unsigned first,
-                                                            unsigned second) const {
-  ArrayRef<schedule::DispatchOp> all = get(kernel);
-  if (all.empty())
-    return std::nullopt;
+ArgumentSharing KernelDispatches::findSharing(ArrayRef<schedule::DispatchOp> all, unsigned first,
+                                              unsigned second) const {
   ArgumentSharing sharing;
   for (schedule::DispatchOp dispatch : all) {
-    std::optional<View> a = getFlatView(dispatch.getOperands()[first]),
-                        b = getFlatView(dispatch.getOperands()[second]);
+    // Asking for one may move the other.
+    std::optional<View> a = getFlatView(dispatch.getOperands()[first]);
+    const std::optional<View> &b = getFlatView(dispatch.getOperands()[second]);
     if (!a || !b)
       return ArgumentSharing();
     if (compare(*a, *b) == Sharing::Disjoint)
@@ -68,4 +67,15 @@ std::optional<ArgumentSharing> KernelDispatches::getSharing(gpu::GPUFuncOp kerne
   }
   sharing.unknown = false;
   return sharing;
+}
+
+std::optional<ArgumentSharing> KernelDispatches::getSharing(gpu::GPUFuncOp kernel, unsigned first,
+                                                            unsigned second) const {
+  ArrayRef<schedule::DispatchOp> all = get(kernel);
+  if (all.empty())
+    return std::nullopt;
+  auto [it, isNew] = sharings.try_emplace({kernel, first, second});
+  if (isNew)
+    it->second = findSharing(all, first, second);
+  return it->second;
 }

@@ -108,7 +108,6 @@ WorkgroupRaces::WorkgroupRaces(FunctionOpInterface kernel, const LaunchSizes &si
     return stable[op] = true;
   };
   uniformity = std::make_unique<Uniformity>(kernel, Uniformity::Scope::Workgroup, isStable);
-  answers.clear(); // more is known from here on
   maps.setUniform([this](Value value) { return uniformity->isUniform(value); });
   graph =
       std::make_unique<KernelGraph>(kernel, maps, *uniformity, findThoseThatMatter(maps), mayEdit);
@@ -124,44 +123,6 @@ Operation *WorkgroupRaces::getIrreducible() const { return graph->irreducible; }
 // Whether two accesses meet
 //===----------------------------------------------------------------------===//
 
-/// What tells the answers of a pair apart: of where they begin, only the
-/// distance. Unrolled code asks the same again and again.
-Sharing WorkgroupRaces::compareOnce(unsigned first, unsigned second,
-                                    const Instances &instances) const {
-  const MemoryAccess &a = maps.getAccesses()[first], &b = maps.getAccesses()[second];
-  if (!a.begin || !b.begin)
-    return maps.compare(a, b, instances);
-  std::vector<const void *> exprs;
-  std::vector<int64_t> numbers = {int64_t(instances.invocations)};
-  for (Instances::Trip trip : instances.trips)
-    numbers.push_back(int64_t(trip));
-  int64_t distance = 0;
-  for (const MemoryAccess *access : {&a, &b}) {
-    AffineExpr begin = simplifyAffineExpr(access->begin, maps.getVariables().size(), 0);
-    int64_t constant = 0;
-    if (auto sum = dyn_cast<AffineBinaryOpExpr>(begin); sum && sum.getKind() == AffineExprKind::Add)
-      if (auto last = dyn_cast<AffineConstantExpr>(sum.getRHS())) {
-        constant = last.getValue();
-        begin = sum.getLHS();
-      }
-    distance = constant - distance;
-    exprs.push_back(access->root.getAsOpaquePointer());
-    exprs.push_back(begin.getAsOpaquePointer());
-    for (const auto &conditions : {access->nonNegative, access->zero}) {
-      for (AffineExpr condition : conditions)
-        exprs.push_back(condition.getAsOpaquePointer());
-      exprs.push_back(nullptr);
-    }
-    numbers.insert(numbers.end(), {access->bytes, access->certain, int64_t(access->loops.size())});
-    numbers.insert(numbers.end(), access->loops.begin(), access->loops.end());
-  }
-  numbers.push_back(distance);
-  auto [it, isNew] = answers.try_emplace({std::move(exprs), std::move(numbers)}, Sharing::Unknown);
-  if (isNew)
-    it->second = maps.compare(a, b, instances);
-  return it->second;
-}
-
 Sharing WorkgroupRaces::compare(unsigned first, unsigned second, const Instances &instances) const {
   const MemoryAccess &a = maps.getAccesses()[first], &b = maps.getAccesses()[second];
   FunctionOpInterface function = kernel;
@@ -176,7 +137,7 @@ Sharing WorkgroupRaces::compare(unsigned first, unsigned second, const Instances
   std::optional<ArgumentSharing> sharing =
       i && j && *i != *j && getSharing ? getSharing(*i, *j) : std::nullopt;
   if (!sharing)
-    return compareOnce(first, second, instances);
+    return maps.compare(a, b, instances);
   if (sharing->unknown)
     return Sharing::Unknown;
   Sharing result = Sharing::Disjoint;

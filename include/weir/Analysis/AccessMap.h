@@ -4,8 +4,7 @@
 // an affine map says which bytes of which memory it touches, as a function of
 // the workgroup, the invocation and the trips of the loops around it. Whether
 // two instructions can touch a common byte, executed by two invocations, is
-// then a question about integer points, which MLIR's Presburger library answers
-// exactly.
+// then a question about integer points (lib/Analysis/Meeting.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +20,6 @@
 
 #include <array>
 #include <functional>
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -184,8 +182,10 @@ public:
 
 private:
   friend class AccessMapBuilder;
-  Sharing decide(const MemoryAccess &first, const MemoryAccess &second, const Instances &instances,
-                 bool exact) const;
+  Sharing compareMemory(const MemoryAccess &first, const MemoryAccess &second,
+                        Instances::Invocations invocations) const;
+  bool isSure(const MemoryAccess &first, const MemoryAccess &second,
+              Instances::Invocations invocations) const;
   std::string getName(unsigned variable) const;
   void print(llvm::raw_ostream &os, mlir::AffineExpr expr) const;
 
@@ -196,8 +196,6 @@ private:
   std::function<bool(mlir::Value)> isUniform;
   llvm::DenseMap<mlir::Operation *, unsigned> loopTrips;
   llvm::DenseMap<mlir::Block *, unsigned> headerTrips;
-  /// Whether a system of constraints has a point, by what makes it up.
-  mutable std::map<std::vector<const void *>, bool> answers;
 };
 
 } // namespace weir

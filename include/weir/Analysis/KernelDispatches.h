@@ -6,12 +6,14 @@
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "weir/Analysis/AccessMap.h"
+#include "weir/Analysis/Aliasing.h"
 #include "weir/Analysis/WorkgroupRaces.h"
 
 namespace weir {
 
 /// The dispatches of a module, by kernel. A kernel that is also launched in
-/// another way, or not at all, has none.
+/// another way, or not at all, has none. The module may not change its
+/// dispatches and views after it was asked for.
 class KernelDispatches {
 public:
   explicit KernelDispatches(mlir::Operation *module);
@@ -26,8 +28,15 @@ public:
                                             unsigned second) const;
 
 private:
+  ArgumentSharing findSharing(llvm::ArrayRef<schedule::DispatchOp> all, unsigned first,
+                              unsigned second) const;
+  const std::optional<View> &getFlatView(mlir::Value operand) const;
+
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<schedule::DispatchOp>> dispatches;
   mutable Launches launches;
+  mutable llvm::DenseMap<mlir::Value, std::optional<View>> views; ///< by operand
+  mutable llvm::DenseMap<std::tuple<mlir::Operation *, unsigned, unsigned>, ArgumentSharing>
+      sharings; ///< by kernel and arguments
 };
 
 } // namespace weir

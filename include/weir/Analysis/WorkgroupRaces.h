@@ -16,7 +16,6 @@
 #include "weir/Artifact/Plan.h"
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <vector>
 
@@ -97,9 +96,6 @@ private:
   std::unique_ptr<KernelGraph> graph;
   llvm::DenseMap<std::tuple<unsigned, unsigned, unsigned>, Sharing> known;
 
-  mutable std::map<std::pair<std::vector<const void *>, std::vector<int64_t>>, Sharing> answers;
-
-  Sharing compareOnce(unsigned first, unsigned second, const Instances &instances) const;
   Sharing compare(unsigned first, unsigned second, const Instances &instances) const;
   bool isHarmless(unsigned first, unsigned second, const Uniformity &within,
                   std::optional<unsigned> depth) const;

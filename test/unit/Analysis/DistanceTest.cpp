@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Analysis/Distance.h"
+#include "Expressions.h"
 
 #include "gtest/gtest.h"
 
@@ -13,55 +14,9 @@
 using namespace mlir;
 using namespace weir;
 
-static std::vector<MapVariable> makeVariables(ArrayRef<std::pair<int64_t, int64_t>> ranges) {
-  std::vector<MapVariable> variables(ranges.size());
-  for (auto [variable, range] : llvm::zip_equal(variables, ranges)) {
-    variable.lower = range.first;
-    variable.upper = range.second;
-  }
-  return variables;
-}
-
-static int64_t evaluate(AffineExpr expr, ArrayRef<int64_t> point) {
-  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
-    return constant.getValue();
-  if (auto dim = dyn_cast<AffineDimExpr>(expr))
-    return point[dim.getPosition()];
-  auto binary = cast<AffineBinaryOpExpr>(expr);
-  int64_t left = evaluate(binary.getLHS(), point), right = evaluate(binary.getRHS(), point);
-  switch (expr.getKind()) {
-  case AffineExprKind::Add:
-    return left + right;
-  case AffineExprKind::Mul:
-    return left * right;
-  case AffineExprKind::Mod:
-    return ((left % right) + right) % right;
-  case AffineExprKind::CeilDiv:
-    return llvm::divideCeilSigned(left, right);
-  default:
-    return llvm::divideFloorSigned(left, right);
-  }
-}
-
-using Point = SmallVector<int64_t>;
-
-static std::vector<Point> enumerate(ArrayRef<MapVariable> variables) {
-  std::vector<Point> points;
-  Point point;
-  for (const MapVariable &variable : variables)
-    point.push_back(*variable.lower);
-  while (true) {
-    points.push_back(point);
-    size_t at = 0;
-    while (at < point.size() && point[at] == *variables[at].upper) {
-      point[at] = *variables[at].lower;
-      ++at;
-    }
-    if (at == point.size())
-      return points;
-    ++point[at];
-  }
-}
+using weir::test::evaluate;
+using weir::test::makeVariables;
+using weir::test::Point;
 
 /// Digits of a tile's store: rows of 4 columns of 32 bytes, lanes of a vector.
 TEST(Distance, tellsDigitsApart) {
@@ -159,7 +114,7 @@ TEST(Distance, neverDeniesWhatHappens) {
                    : kind == 1 ? Interval{from, std::nullopt}
                                : Interval{std::nullopt, from};
     bool happens = false;
-    std::vector<Point> points = enumerate(variables);
+    std::vector<Point> points = weir::test::enumerate(variables);
     std::vector<int64_t> values[2];
     for (const Point &point : points) {
       values[0].push_back(evaluate(first, point));

@@ -1,0 +1,455 @@
+//===- IntegerSystem.cpp - Whether constraints have an integer point ------===//
+
+#include "IntegerSystem.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+#include <map>
+#include <numeric>
+
+using namespace weir;
+
+using Term = LinearSum::Term;
+using Answer = IntegerSystem::Answer;
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+bool LinearSum::add(const LinearSum &other, int64_t factor) {
+  int64_t product;
+  if (llvm::MulOverflow(other.constant, factor, product) ||
+      llvm::AddOverflow(constant, product, constant))
+    return false;
+  if (factor == 0)
+    return true;
+  llvm::SmallVector<Term, 4> sum;
+  const Term *own = terms.begin(), *more = other.terms.begin();
+  while (own != terms.end() || more != other.terms.end()) {
+    if (more == other.terms.end() || (own != terms.end() && own->variable < more->variable)) {
+      sum.push_back(*own++);
+      continue;
+    }
+    Term term = *more++;
+    if (llvm::MulOverflow(term.factor, factor, term.factor))
+      return false;
+    if (own != terms.end() && own->variable == term.variable)
+      if (llvm::AddOverflow(term.factor, (own++)->factor, term.factor))
+        return false;
+    if (term.factor != 0)
+      sum.push_back(term);
+  }
+  terms = std::move(sum);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Systems
+//===----------------------------------------------------------------------===//
+
+/// Stands in keys for a bound that is missing; no bound is as large.
+static constexpr int64_t noBound = std::numeric_limits<int64_t>::min();
+
+/// Factors and bounds up to this one keep every sum of the search within 128 bits.
+static constexpr int64_t largest = int64_t(1) << 56;
+
+static bool isLarge(int64_t number) { return number > largest || number < -largest; }
+
+static void appendTo(std::vector<int64_t> &key, Interval range) {
+  key.push_back(range.lower.value_or(noBound));
+  key.push_back(range.upper.value_or(noBound));
+}
+
+unsigned IntegerSystem::addVariable(Interval range) {
+  // A bound this far away is none; to leave it out only adds points.
+  for (std::optional<int64_t> *bound : {&range.lower, &range.upper})
+    if (*bound && isLarge(**bound))
+      bound->reset();
+  key.push_back(-1);
+  appendTo(key, range);
+  variables.push_back(range);
+  return variables.size() - 1;
+}
+
+void IntegerSystem::require(const LinearSum &sum, Interval range) {
+  Constraint constraint{sum, range};
+  constraint.sum.constant = 0;
+  for (std::optional<int64_t> *bound : {&constraint.range.lower, &constraint.range.upper})
+    if (*bound) {
+      isTooLarge |= llvm::SubOverflow(**bound, sum.constant, **bound);
+      isTooLarge |= isLarge(**bound);
+    }
+  key.push_back(int64_t(sum.terms.size()));
+  for (Term term : sum.terms) {
+    isTooLarge |= isLarge(term.factor);
+    key.push_back(term.variable);
+    key.push_back(term.factor);
+  }
+  appendTo(key, constraint.range);
+  constraints.push_back(std::move(constraint));
+}
+
+//===----------------------------------------------------------------------===//
+// The search
+//===----------------------------------------------------------------------===//
+
+namespace {
+using Wide = __int128;
+
+/// A range with ends that are always numbers: `infinite` and its opposite are none.
+struct Range {
+  int64_t lower, upper;
+};
+
+constexpr int64_t infinite = std::numeric_limits<int64_t>::max();
+
+/// The least and the greatest value of a sum; each is meaningless where some term has no such
+/// bound.
+struct Reach {
+  Wide lower = 0, upper = 0;
+  unsigned withoutLower = 0, withoutUpper = 0; ///< terms
+
+  void add(Term term, Range range, int sign);
+};
+
+class Search {
+public:
+  Search(llvm::ArrayRef<Interval> variables, int64_t &steps);
+  /// Adds a constraint. Returns false where no point satisfies it.
+  bool add(const LinearSum &sum, Interval range);
+  /// Adds what equalities make of the other constraints. Returns false where no point satisfies it.
+  bool addCombinations();
+  Answer run();
+
+private:
+  struct Row {
+    llvm::SmallVector<Term, 4> terms; ///< by size of the factor, the largest first
+    Range range;
+  };
+  using Ranges = std::vector<Range>;
+
+  bool isOpen(Term term, const Ranges &ranges) const {
+    return ranges[term.variable].lower != ranges[term.variable].upper;
+  }
+  bool mayHold(const Row &row, const Reach &reach, const Ranges &ranges) const;
+  bool holds(const Row &row, const Ranges &ranges) const;
+  bool narrow(const Row &row, Ranges &ranges, std::vector<unsigned> &changed) const;
+  bool narrowAll(Ranges &ranges, std::vector<bool> isWaiting);
+  std::optional<unsigned> choose(const Ranges &ranges) const;
+  Answer search(Ranges ranges, std::vector<bool> isWaiting, unsigned depth);
+
+  Ranges start;
+  std::vector<Row> rows;
+  std::map<std::vector<std::pair<unsigned, int64_t>>, unsigned> rowOf; ///< by terms
+  std::vector<llvm::SmallVector<unsigned, 4>> rowsOf;                  ///< by variable
+  int64_t &steps;
+};
+} // namespace
+
+void Reach::add(Term term, Range range, int sign) {
+  bool falls = term.factor < 0;
+  int64_t low = falls ? range.upper : range.lower, high = falls ? range.lower : range.upper;
+  if (low == infinite || low == -infinite)
+    withoutLower += sign;
+  else
+    lower += sign * Wide(term.factor) * low;
+  if (high == infinite || high == -infinite)
+    withoutUpper += sign;
+  else
+    upper += sign * Wide(term.factor) * high;
+}
+
+static Wide divideDown(Wide number, Wide by) {
+  Wide quotient = number / by;
+  return quotient - (number % by != 0 && (number < 0) != (by < 0));
+}
+
+static Wide divideUp(Wide number, Wide by) { return -divideDown(-number, by); }
+
+Search::Search(llvm::ArrayRef<Interval> variables, int64_t &steps)
+    : rowsOf(variables.size()), steps(steps) {
+  for (Interval range : variables)
+    start.push_back({range.lower.value_or(-infinite), range.upper.value_or(infinite)});
+}
+
+bool Search::add(const LinearSum &sum, Interval range) {
+  Range bounds = {range.lower.value_or(-infinite), range.upper.value_or(infinite)};
+  if (sum.isConstant())
+    return bounds.lower <= 0 && bounds.upper >= 0;
+  // Equal sums, but for a factor, are one row.
+  int64_t common = 0;
+  for (Term term : sum.terms)
+    common = std::gcd(common, term.factor);
+  if (sum.terms.front().factor < 0)
+    common = -common;
+  if (common < 0)
+    bounds = {-bounds.upper, -bounds.lower};
+  int64_t size = std::abs(common);
+  if (bounds.lower != -infinite)
+    bounds.lower = llvm::divideCeilSigned(bounds.lower, size);
+  if (bounds.upper != infinite)
+    bounds.upper = llvm::divideFloorSigned(bounds.upper, size);
+  std::vector<std::pair<unsigned, int64_t>> terms;
+  for (Term term : sum.terms)
+    terms.push_back({term.variable, term.factor / common});
+  if (terms.size() == 1) {
+    Range &own = start[terms[0].first];
+    own = {std::max(own.lower, bounds.lower), std::min(own.upper, bounds.upper)};
+    return own.lower <= own.upper;
+  }
+  auto [place, isNew] = rowOf.try_emplace(terms, rows.size());
+  if (isNew) {
+    Row &row = rows.emplace_back(Row{{}, bounds});
+    for (auto [variable, factor] : terms) {
+      row.terms.push_back({variable, factor});
+      rowsOf[variable].push_back(rows.size() - 1);
+    }
+    llvm::sort(row.terms, [](Term a, Term b) {
+      return std::pair(-std::abs(a.factor), a.variable) <
+             std::pair(-std::abs(b.factor), b.variable);
+    });
+  }
+  Range &row = rows[place->second].range;
+  row = {std::max(row.lower, bounds.lower), std::min(row.upper, bounds.upper)};
+  return row.lower <= row.upper;
+}
+
+bool Search::addCombinations() {
+  constexpr size_t maxRows = 256;
+  auto getSum = [](const Row &row) {
+    LinearSum sum{row.terms, 0};
+    llvm::sort(sum.terms, [](Term a, Term b) { return a.variable < b.variable; });
+    return sum;
+  };
+  auto getBound = [](int64_t bound) {
+    return std::abs(bound) == infinite ? std::nullopt : std::optional(bound);
+  };
+  const std::vector<Row> given = rows;
+  for (const Row &equal : given) {
+    if (equal.range.lower != equal.range.upper)
+      continue;
+    LinearSum zero = getSum(equal);
+    zero.constant = -equal.range.lower;
+    for (Term pivot : equal.terms) {
+      if (std::abs(pivot.factor) != 1)
+        continue;
+      for (const Row &row : given) {
+        auto term =
+            llvm::find_if(row.terms, [&](Term term) { return term.variable == pivot.variable; });
+        if (&row == &equal || term == row.terms.end())
+          continue;
+        LinearSum sum = getSum(row);
+        Interval range = {getBound(row.range.lower), getBound(row.range.upper)};
+        if (!sum.add(zero, -term->factor * pivot.factor) || isLarge(sum.constant) ||
+            llvm::any_of(sum.terms, [](Term term) { return isLarge(term.factor); }))
+          continue;
+        for (std::optional<int64_t> *bound : {&range.lower, &range.upper})
+          if (*bound)
+            **bound -= sum.constant;
+        sum.constant = 0;
+        if (!add(sum, range))
+          return false;
+        if (rows.size() >= maxRows)
+          return true;
+      }
+    }
+  }
+  return true;
+}
+
+/// Whether the digits of a sum can make up a value that the row allows: terms with the k largest
+/// factors add up to a multiple of their common divisor, for every k.
+bool Search::mayHold(const Row &row, const Reach &reach, const Ranges &ranges) const {
+  if ((!reach.withoutLower && row.range.upper != infinite && reach.lower > row.range.upper) ||
+      (!reach.withoutUpper && row.range.lower != -infinite && reach.upper < row.range.lower))
+    return false;
+  if (row.range.lower == -infinite || row.range.upper == infinite)
+    return true;
+  Reach rest = reach;
+  int64_t common = 0;
+  for (Term term : row.terms) {
+    if (!isOpen(term, ranges))
+      continue; // a constant
+    common = std::gcd(common, term.factor);
+    rest.add(term, ranges[term.variable], -1);
+    if (rest.withoutLower || rest.withoutUpper)
+      continue;
+    Wide lower = row.range.lower - rest.upper, upper = row.range.upper - rest.lower;
+    if (divideDown(upper, common) * common < lower)
+      return false;
+  }
+  return true;
+}
+
+/// Whether every point of `ranges` satisfies the row.
+bool Search::holds(const Row &row, const Ranges &ranges) const {
+  Reach reach;
+  for (Term term : row.terms)
+    reach.add(term, ranges[term.variable], 1);
+  return (row.range.lower == -infinite ||
+          (!reach.withoutLower && reach.lower >= row.range.lower)) &&
+         (row.range.upper == infinite || (!reach.withoutUpper && reach.upper <= row.range.upper));
+}
+
+/// Narrows the ranges of a row's variables to what the others leave. Returns false where nothing is
+/// left.
+bool Search::narrow(const Row &row, Ranges &ranges, std::vector<unsigned> &changed) const {
+  Reach reach;
+  for (Term term : row.terms)
+    reach.add(term, ranges[term.variable], 1);
+  if (!mayHold(row, reach, ranges))
+    return false;
+  for (Term term : row.terms) {
+    Range &own = ranges[term.variable];
+    Reach others = reach;
+    others.add(term, own, -1);
+    Range least = own;
+    auto limitFactor = [&](bool isUpper, Wide limit) { // of factor * variable
+      bool isUpperOfOwn = isUpper == (term.factor > 0);
+      Wide bound = isUpperOfOwn ? divideDown(limit, term.factor) : divideUp(limit, term.factor);
+      if (isUpperOfOwn && bound < least.upper)
+        least.upper = int64_t(std::max<Wide>(bound, -infinite + 1));
+      else if (!isUpperOfOwn && bound > least.lower)
+        least.lower = int64_t(std::min<Wide>(bound, infinite - 1));
+    };
+    if (row.range.upper != infinite && !others.withoutLower)
+      limitFactor(true, row.range.upper - others.lower);
+    if (row.range.lower != -infinite && !others.withoutUpper)
+      limitFactor(false, row.range.lower - others.upper);
+    if (least.lower > least.upper)
+      return false;
+    if (least.lower == own.lower && least.upper == own.upper)
+      continue;
+    reach = others;
+    own = least;
+    reach.add(term, own, 1);
+    changed.push_back(term.variable);
+  }
+  return true;
+}
+
+/// Narrows all ranges until nothing changes. Returns false where nothing is left.
+bool Search::narrowAll(Ranges &ranges, std::vector<bool> isWaiting) {
+  std::vector<unsigned> waiting, changed;
+  for (unsigned row = 0; row < rows.size(); ++row)
+    if (isWaiting[row])
+      waiting.push_back(row);
+  // Two rows may narrow each other by one again and again: what they leave is tried by halves.
+  size_t most = 8 * rows.size() + 16;
+  for (size_t next = 0; next < waiting.size() && next < most; ++next) {
+    isWaiting[waiting[next]] = false;
+    --steps;
+    changed.clear();
+    if (!narrow(rows[waiting[next]], ranges, changed))
+      return false;
+    for (unsigned variable : changed)
+      for (unsigned row : rowsOf[variable])
+        if (!isWaiting[row]) {
+          isWaiting[row] = true;
+          waiting.push_back(row);
+        }
+  }
+  return true;
+}
+
+/// Returns a variable that the answer depends on still: the one with the fewest values.
+std::optional<unsigned> Search::choose(const Ranges &ranges) const {
+  std::optional<unsigned> best;
+  uint64_t fewest = 0;
+  for (const Row &row : rows) {
+    if (holds(row, ranges))
+      continue;
+    for (Term term : row.terms) {
+      if (!isOpen(term, ranges))
+        continue;
+      const Range &range = ranges[term.variable];
+      uint64_t values = uint64_t(range.upper) - uint64_t(range.lower);
+      if (!best || values < fewest) {
+        best = term.variable;
+        fewest = values;
+      }
+    }
+  }
+  return best;
+}
+
+/// Returns where to cut a range in two; one without an end where its values have doubled.
+static int64_t getMiddle(Range range) {
+  auto [lower, upper] = range;
+  bool hasLower = lower != -infinite, hasUpper = upper != infinite;
+  if (hasLower && hasUpper)
+    return lower + int64_t((uint64_t(upper) - uint64_t(lower)) / 2);
+  if (hasLower && lower >= 0)
+    return int64_t(std::min<Wide>(2 * Wide(lower) + 16, infinite - 2));
+  if (hasUpper && upper <= 0)
+    return int64_t(std::max<Wide>(2 * Wide(upper) - 16, -infinite + 2));
+  return 0;
+}
+
+Answer Search::search(Ranges ranges, std::vector<bool> isWaiting, unsigned depth) {
+  if (!narrowAll(ranges, std::move(isWaiting)))
+    return Answer::None;
+  std::optional<unsigned> variable = choose(ranges);
+  if (!variable)
+    return llvm::all_of(rows, [&](const Row &row) { return holds(row, ranges); }) ? Answer::Found
+                                                                                  : Answer::None;
+  if (steps <= 0 || depth == 0)
+    return Answer::Unknown;
+  auto [lower, upper] = ranges[*variable];
+  int64_t middle = getMiddle(ranges[*variable]);
+  Range halves[2] = {{lower, middle}, {middle + 1, upper}};
+  if (std::abs(lower) > std::abs(upper)) // points near 0 are found sooner
+    std::swap(halves[0], halves[1]);
+  std::vector<bool> next(rows.size());
+  for (unsigned row : rowsOf[*variable])
+    next[row] = true;
+  Answer result = Answer::None;
+  for (Range half : halves) {
+    ranges[*variable] = half;
+    Answer answer = search(ranges, next, depth - 1);
+    if (answer == Answer::Found)
+      return answer;
+    if (answer == Answer::Unknown)
+      result = answer;
+    if (steps <= 0)
+      return Answer::Unknown;
+  }
+  return result;
+}
+
+Answer Search::run() { return search(start, std::vector<bool>(rows.size(), true), /*depth=*/400); }
+
+bool IntegerSystem::mayBeIn(const LinearSum &sum, Interval range) const {
+  Reach reach;
+  for (Term term : sum.terms) {
+    Interval own = variables[term.variable];
+    reach.add(term, {own.lower.value_or(-infinite), own.upper.value_or(infinite)}, 1);
+  }
+  return (reach.withoutLower || !range.upper || reach.lower + sum.constant <= *range.upper) &&
+         (reach.withoutUpper || !range.lower || reach.upper + sum.constant >= *range.lower);
+}
+
+Answer IntegerSystem::findPoint(int64_t &steps) const {
+  if (isTooLarge)
+    return Answer::Unknown;
+  // Combinations cost more than they bring where the ranges of variables decide.
+  Answer answer = Answer::Unknown;
+  int64_t all = steps, used = 0;
+  for (bool isCombined : {false, true}) {
+    steps = isCombined ? all - used : all / 2;
+    int64_t given = steps;
+    Search search(variables, steps);
+    auto addTo = [&](const Constraint &constraint) {
+      return search.add(constraint.sum, constraint.range);
+    };
+    bool mayHold = llvm::all_of(constraints, addTo) && (!isCombined || search.addCombinations());
+    answer = mayHold ? search.run() : Answer::None;
+    used += given - steps;
+    if (answer != Answer::Unknown)
+      break;
+  }
+  steps = all - used;
+  return answer;
+}

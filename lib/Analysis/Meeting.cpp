@@ -1,0 +1,531 @@
+//===- Meeting.cpp - Whether two executions can touch one byte ------------===//
+
+#include "Meeting.h"
+
+#include "weir/Analysis/KnownAnswers.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace weir;
+
+using Kind = MapVariable::Kind;
+using Scope = MapVariable::Scope;
+using Invocations = Instances::Invocations;
+using Trip = Instances::Trip;
+
+//===----------------------------------------------------------------------===//
+// Variables
+//===----------------------------------------------------------------------===//
+
+static void addVariables(AffineExpr expr, ArrayRef<MapVariable> variables,
+                         llvm::SmallBitVector &found) {
+  expr.walk([&](AffineExpr part) {
+    auto dim = dyn_cast<AffineDimExpr>(part);
+    if (!dim || found.test(dim.getPosition()))
+      return;
+    found.set(dim.getPosition());
+    for (AffineExpr known : variables[dim.getPosition()].nonNegative)
+      addVariables(known, variables, found);
+  });
+}
+
+llvm::SmallBitVector weir::findVariables(const MemoryAccess &access,
+                                         ArrayRef<MapVariable> variables) {
+  llvm::SmallBitVector found(variables.size());
+  if (access.begin)
+    addVariables(access.begin, variables, found);
+  for (const auto &exprs : {access.indices, access.nonNegative, access.zero})
+    for (AffineExpr expr : exprs)
+      addVariables(expr, variables, found);
+  return found;
+}
+
+bool weir::isId(const MapVariable &variable) {
+  switch (variable.kind) {
+  case Kind::Workgroup:
+  case Kind::Invocation:
+  case Kind::Global:
+  case Kind::Subgroup:
+  case Kind::Lane:
+    return true;
+  default:
+    return false;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// How two executions relate
+//===----------------------------------------------------------------------===//
+
+Differences weir::getDifferences(const MemoryAccess &first, const MemoryAccess &second,
+                                 const Instances &instances, ArrayRef<MapVariable> variables,
+                                 function_ref<bool(Value)> isUniform) {
+  unsigned common = std::mismatch(first.loops.begin(), first.loops.end(), second.loops.begin(),
+                                  second.loops.end())
+                        .first -
+                    first.loops.begin();
+  auto getTrip = [&](unsigned depth) {
+    return depth < instances.trips.size() ? instances.trips[depth] : Trip::Any;
+  };
+  // A value of a loop of blocks may be used outside of it: then of which trip is not known.
+  auto isOfBlocks = [&](unsigned trip) { return variables[trip].header != nullptr; };
+  bool leaks = llvm::any_of(ArrayRef(first.loops).drop_front(common), isOfBlocks) ||
+               llvm::any_of(ArrayRef(second.loops).drop_front(common), isOfBlocks);
+  bool isSameTrip = !leaks;
+  for (unsigned depth = 0; depth < common; ++depth)
+    isSameTrip &= getTrip(depth) == Trip::Same;
+
+  bool isOne = instances.invocations == Invocations::Same;
+  bool isOneWorkgroup = isOne || instances.invocations == Invocations::SameWorkgroup;
+  auto isSame = [&](const MapVariable &variable) {
+    if (isId(variable))
+      return isOne || (isOneWorkgroup && variable.kind == Kind::Workgroup);
+    if (variable.kind != Kind::Opaque)
+      return false;
+    bool isShared = variable.scope == Scope::Grid || isOne ||
+                    (isOneWorkgroup && variable.scope == Scope::Workgroup);
+    if (isShared && (!variable.varies || isSameTrip))
+      return true;
+    return isOneWorkgroup && !isOne && isSameTrip && isUniform && isUniform(variable.value);
+  };
+  Differences differences;
+  for (auto [index, variable] : llvm::enumerate(variables))
+    if (isSame(variable))
+      differences[index] = {0, 0};
+  for (unsigned depth = 0; depth < common; ++depth)
+    if (Trip trip = getTrip(depth); trip == Trip::Same)
+      differences[first.loops[depth]] = {0, 0};
+    else if (trip == Trip::Next)
+      differences[first.loops[depth]] = {1, 1};
+    else if (trip == Trip::Later)
+      differences[first.loops[depth]] = {1, std::nullopt};
+  return differences;
+}
+
+TellingIds weir::getTellingIds(const llvm::SmallBitVector &used, ArrayRef<MapVariable> variables,
+                               const LaunchSizes &sizes, Invocations invocations) {
+  SmallVector<unsigned> workgroup, invocation, lane, global;
+  for (unsigned index : used.set_bits())
+    switch (variables[index].kind) {
+    case Kind::Workgroup:
+      workgroup.push_back(index);
+      break;
+    case Kind::Invocation:
+      invocation.push_back(index);
+      break;
+    case Kind::Subgroup:
+    case Kind::Lane:
+      lane.push_back(index);
+      break;
+    case Kind::Global:
+      global.push_back(index);
+      break;
+    default:
+      break;
+    }
+  auto mayDiffer = [](std::optional<int64_t> size) { return !size || *size > 1; };
+  // Along an axis that no id is of, two invocations may be different ones all the same.
+  auto ofAxes = [&](ArrayRef<unsigned> ids, const std::array<std::optional<int64_t>, 3> &extents) {
+    TellingIds telling{SmallVector<unsigned>(ids)};
+    for (unsigned axis = 0; axis < 3; ++axis)
+      if (llvm::none_of(ids, [&](unsigned id) { return variables[id].axis == axis; }))
+        telling.orElsewhere |= mayDiffer(extents[axis]);
+    return telling;
+  };
+  switch (invocations) {
+  case Invocations::Same:
+    return {};
+  case Invocations::DifferentWorkgroup:
+    // Two workgroups have different invocations.
+    return !global.empty() && workgroup.empty() ? ofAxes(global, sizes.grid)
+                                                : ofAxes(workgroup, sizes.grid);
+  case Invocations::SameWorkgroup:
+    break;
+  }
+  // Several systems of ids at once say nothing simple about each other.
+  if (!invocation.empty() + !lane.empty() + !global.empty() > 1)
+    return {{}, true};
+  if (!global.empty())
+    return ofAxes(global, sizes.workgroup);
+  if (lane.empty())
+    return ofAxes(invocation, sizes.workgroup);
+  bool hasLane = llvm::any_of(lane, [&](unsigned id) { return variables[id].kind == Kind::Lane; });
+  bool hasSubgroup = lane.size() > unsigned(hasLane);
+  return {lane, (!hasLane && mayDiffer(sizes.subgroup)) ||
+                    (!hasSubgroup && mayDiffer(sizes.countSubgroups()))};
+}
+
+std::vector<Differences> weir::getCases(const Differences &differences, const TellingIds &telling) {
+  std::vector<Differences> cases;
+  Differences equal = differences;
+  for (unsigned id : telling.ids) {
+    equal[id] = {1, std::nullopt};
+    cases.push_back(equal);
+    equal[id] = {std::nullopt, -1};
+    cases.push_back(equal);
+    equal[id] = {0, 0};
+  }
+  if (telling.orElsewhere)
+    cases.push_back(std::move(equal));
+  return cases;
+}
+
+//===----------------------------------------------------------------------===//
+// The question
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Turns two accesses into one system.
+///
+/// The second value of a variable is the first and a difference, so what both addresses count alike
+/// leaves no trace in their distance. So are the quotient and the rest of a division that both
+/// make. Their distance is also written in digits: what is divided is replaced by quotient and
+/// rest, and a sum that a condition limits by one number of that range. In
+///
+///   column = 16 * (id mod 2) + lane <= 27, address = 28 * (id floordiv 2) + column
+///
+/// the column is a digit of the address, though 16 * (id mod 2) + lane alone may be 31.
+class SystemBuilder {
+public:
+  SystemBuilder(ArrayRef<MapVariable> variables, const Differences &differences)
+      : variables(variables), differences(differences) {}
+
+  /// Adds the variables of an access, the first one's first.
+  void addSide(unsigned side, const llvm::SmallBitVector &used);
+  /// Requires what the two are executed under. What can't be said is left out.
+  void addConditions(const MemoryAccess &first, const MemoryAccess &second);
+  /// Requires `second - first` to be in `range`; after the conditions.
+  void addDistance(AffineExpr first, AffineExpr second, Interval range);
+
+  IntegerSystem system;
+  bool isExact = true; ///< all that was added is in the system
+  /// How far apart the addresses are, if one distance was added.
+  std::optional<LinearSum> distance;
+
+private:
+  /// A number on both sides, as far as they are known.
+  struct Digits {
+    std::optional<LinearSum> quotients[2], rests[2];
+  };
+  /// `factor` times a variable is `by`.
+  struct Rewrite {
+    LinearSum::Term pivot;
+    LinearSum by;
+  };
+
+  Interval getRange(unsigned index) const;
+  LinearSum addVariable(Interval range) { return LinearSum::ofVariable(system.addVariable(range)); }
+  LinearSum addNumber(const LinearSum &first, Interval range);
+  std::optional<LinearSum> express(unsigned side, AffineExpr expr);
+  const Digits *divide(unsigned side, AffineExpr number, int64_t divisor);
+  void require(unsigned side, AffineExpr expr, Interval range);
+  void addLimited(AffineExpr first, AffineExpr second);
+  void equate(const LinearSum &sum, LinearSum digits);
+  std::optional<LinearSum> rewrite(LinearSum sum, size_t first) const;
+
+  ArrayRef<MapVariable> variables;
+  const Differences &differences;
+  std::map<unsigned, LinearSum> values[2]; ///< of variables, on each side
+  llvm::MapVector<std::pair<AffineExpr, int64_t>, Digits> divisions;
+  std::vector<Rewrite> rewrites;
+};
+} // namespace
+
+/// Returns how far apart the two values of a variable can be.
+Interval SystemBuilder::getRange(unsigned index) const {
+  const MapVariable &variable = variables[index];
+  std::optional<int64_t> span = addBounds(variable.upper, scaleBound(variable.lower, -1));
+  Interval range = {scaleBound(span, -1), span};
+  auto known = differences.find(index);
+  return known == differences.end() ? range : intersect(known->second, range);
+}
+
+void SystemBuilder::addSide(unsigned side, const llvm::SmallBitVector &used) {
+  for (unsigned index : used.set_bits()) {
+    const MapVariable &variable = variables[index];
+    Interval range = {variable.lower, variable.upper};
+    auto first = values[0].find(index);
+    if (side == 0 || first == values[0].end()) {
+      values[side][index] = addVariable(range);
+      continue;
+    }
+    Interval difference = getRange(index);
+    LinearSum value = first->second;
+    bool isConstant = difference.lower && difference.lower == difference.upper;
+    isExact &=
+        value.add(isConstant ? LinearSum{{}, *difference.lower} : addVariable(difference), 1);
+    if (difference.lower != 0 || difference.upper != 0)
+      system.require(value, range);
+    values[1][index] = std::move(value);
+  }
+  for (auto &[index, value] : values[side])
+    for (AffineExpr known : variables[index].nonNegative)
+      require(side, known, {0, std::nullopt});
+}
+
+/// Returns a number in `range` that is `first` and a difference.
+LinearSum SystemBuilder::addNumber(const LinearSum &first, Interval range) {
+  std::optional<int64_t> span = addBounds(range.upper, scaleBound(range.lower, -1));
+  LinearSum number = first;
+  isExact &= number.add(addVariable({scaleBound(span, -1), span}), 1);
+  system.require(number, range);
+  return number;
+}
+
+/// States that two sums are equal, and that the finest term of the first may be written so.
+void SystemBuilder::equate(const LinearSum &sum, LinearSum digits) {
+  LinearSum difference = sum;
+  if (!difference.add(digits, -1)) {
+    isExact = false;
+    return;
+  }
+  system.require(difference, {0, 0});
+  if (sum.isConstant())
+    return;
+  LinearSum::Term pivot = *llvm::min_element(
+      sum.terms, [](auto a, auto b) { return std::abs(a.factor) < std::abs(b.factor); });
+  // factor * variable = digits - the rest of the sum
+  LinearSum rest = sum;
+  llvm::erase(rest.terms, pivot);
+  if (digits.add(rest, -1))
+    rewrites.push_back({pivot, std::move(digits)});
+}
+
+/// Returns quotient and rest of a division. Errors: null where the number is not affine.
+const SystemBuilder::Digits *SystemBuilder::divide(unsigned side, AffineExpr number,
+                                                   int64_t divisor) {
+  if (divisor < 1)
+    return nullptr;
+  if (auto known = divisions.find({number, divisor});
+      known != divisions.end() && known->second.rests[side])
+    return &known->second;
+  std::optional<LinearSum> sum = express(side, number); // may divide, too
+  if (!sum)
+    return nullptr;
+  Digits &digits = divisions[{number, divisor}];
+  Interval range = getInterval(number, variables);
+  auto divideBound = [&](std::optional<int64_t> bound) {
+    return bound ? std::optional(llvm::divideFloorSigned(*bound, divisor)) : std::nullopt;
+  };
+  Interval quotients = {divideBound(range.lower), divideBound(range.upper)};
+  if (quotients.lower && quotients.lower == quotients.upper) {
+    LinearSum quotient{{}, *quotients.lower}, rest = *sum;
+    if (!rest.add(quotient, -divisor))
+      return nullptr;
+    digits.quotients[side] = quotient;
+    digits.rests[side] = rest;
+    return &digits;
+  }
+  Interval rests = {0, divisor - 1};
+  bool isPaired = side == 1 && digits.rests[0];
+  LinearSum quotient =
+      isPaired ? addNumber(*digits.quotients[0], quotients) : addVariable(quotients);
+  LinearSum rest = isPaired ? addNumber(*digits.rests[0], rests) : addVariable(rests);
+  digits.quotients[side] = quotient;
+  digits.rests[side] = rest;
+  LinearSum whole = rest;
+  isExact &= whole.add(quotient, divisor);
+  if (isPaired) {
+    // Of the differences.
+    std::optional<LinearSum> first = express(0, number);
+    isExact &= sum->add(*first, -1) && whole.add(*digits.rests[0], -1) &&
+               whole.add(*digits.quotients[0], -divisor);
+  }
+  equate(*sum, std::move(whole));
+  return &digits;
+}
+
+/// Returns the value of `expr` on a side. Errors: std::nullopt where it is not affine, or a number
+/// is too large.
+std::optional<LinearSum> SystemBuilder::express(unsigned side, AffineExpr expr) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return LinearSum{{}, constant.getValue()};
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return values[side].at(dim.getPosition());
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+  if (!binary)
+    return std::nullopt;
+  AffineExpr left = binary.getLHS(), right = binary.getRHS();
+  if (expr.getKind() == AffineExprKind::Add) {
+    std::optional<LinearSum> sum = express(side, left), more = express(side, right);
+    return sum && more && sum->add(*more, 1) ? sum : std::nullopt;
+  }
+  auto constant = dyn_cast<AffineConstantExpr>(right);
+  if (!constant)
+    return std::nullopt;
+  int64_t by = constant.getValue();
+  if (expr.getKind() == AffineExprKind::Mul) {
+    std::optional<LinearSum> sum = express(side, left);
+    LinearSum product;
+    return sum && product.add(*sum, by) ? std::optional(product) : std::nullopt;
+  }
+  if (expr.getKind() == AffineExprKind::CeilDiv)
+    left = left + (by - 1);
+  const Digits *digits = divide(side, left, by);
+  if (!digits)
+    return std::nullopt;
+  return expr.getKind() == AffineExprKind::Mod ? digits->rests[side] : digits->quotients[side];
+}
+
+void SystemBuilder::require(unsigned side, AffineExpr expr, Interval range) {
+  if (std::optional<LinearSum> sum = express(side, expr))
+    system.require(*sum, range);
+  else
+    isExact = false;
+}
+
+/// Makes one number of a sum that a condition of each side limits.
+void SystemBuilder::addLimited(AffineExpr first, AffineExpr second) {
+  std::optional<LinearSum> a = express(0, first), b = express(1, second);
+  if (!a || !b || a->terms.size() < 2 || b->constant < 0)
+    return;
+  // The conditions are limit - sum >= 0.
+  LinearSum sum, difference;
+  if (!sum.add(*a, -1) || !difference.add(*b, -1) || !difference.add(sum, -1))
+    return;
+  // Where the sums are not alike, more than differences is left.
+  for (LinearSum::Term term : sum.terms)
+    if (term.factor < 0 ||
+        llvm::any_of(
+            difference.terms,
+            [&](LinearSum::Term other) { return other.variable == term.variable; }))
+      return;
+  LinearSum number = addVariable({std::nullopt, a->constant});
+  int64_t limit = a->constant;
+  sum.constant = 0;
+  equate(sum, number);
+  difference.constant = 0;
+  LinearSum other = addVariable({});
+  system.require(other, {-limit, b->constant});
+  equate(difference, other);
+}
+
+void SystemBuilder::addConditions(const MemoryAccess &first, const MemoryAccess &second) {
+  for (auto [side, access] : llvm::enumerate(ArrayRef<const MemoryAccess *>{&first, &second})) {
+    for (AffineExpr expr : access->nonNegative)
+      require(side, expr, {0, std::nullopt});
+    for (AffineExpr expr : access->zero)
+      require(side, expr, {0, 0});
+  }
+  for (AffineExpr a : first.nonNegative)
+    for (AffineExpr b : second.nonNegative)
+      addLimited(a, b);
+}
+
+/// Returns `sum` with all rewrites done that fit, the one at `first` before the others.
+std::optional<LinearSum> SystemBuilder::rewrite(LinearSum sum, size_t first) const {
+  bool changes = false;
+  auto apply = [&](const Rewrite &rewrite) {
+    auto term = llvm::find_if(
+        sum.terms, [&](LinearSum::Term term) { return term.variable == rewrite.pivot.variable; });
+    if (term == sum.terms.end() || term->factor % rewrite.pivot.factor != 0)
+      return true;
+    int64_t times = term->factor / rewrite.pivot.factor;
+    sum.terms.erase(term);
+    changes = true;
+    return sum.add(rewrite.by, times);
+  };
+  if (!apply(rewrites[first]))
+    return std::nullopt;
+  if (!changes)
+    return std::nullopt;
+  for (const auto &[index, rewrite] : llvm::enumerate(rewrites))
+    if (index != first && !apply(rewrite))
+      return std::nullopt;
+  return sum;
+}
+
+void SystemBuilder::addDistance(AffineExpr first, AffineExpr second, Interval range) {
+  std::optional<LinearSum> from = express(0, first), to = express(1, second);
+  if (!from || !to || !to->add(*from, -1)) {
+    isExact = false;
+    return;
+  }
+  system.require(*to, range);
+  distance = std::move(to);
+  for (size_t start = 0; start < rewrites.size(); ++start)
+    if (std::optional<LinearSum> digits = rewrite(*distance, start))
+      system.require(*digits, range);
+}
+
+/// The steps of one search: a few milliseconds.
+static constexpr int64_t maxSteps = 4000;
+
+Meeting weir::mayMeet(const MemoryAccess &first, const MemoryAccess &second,
+                      std::optional<int64_t> shift, const Differences &differences,
+                      ArrayRef<MapVariable> variables, const KnownAnswers *answers) {
+  using Answer = Meeting::Answer;
+  bool byBytes = first.begin && second.begin;
+  bool byIndices = !byBytes && !shift && first.view && first.view == second.view &&
+                   first.indices.size() == second.indices.size() && first.calls == second.calls;
+
+  SystemBuilder builder(variables, differences);
+  llvm::SmallBitVector used[2] = {findVariables(first, variables),
+                                  findVariables(second, variables)};
+  // What is known of an id, or of the trips of a loop, counts on both sides.
+  llvm::SmallBitVector either = used[0];
+  either |= used[1];
+  for (const auto &[variable, difference] : differences)
+    if ((difference.lower != 0 || difference.upper != 0) || either.test(variable))
+      either.set(variable);
+  for (llvm::SmallBitVector &side : used)
+    for (const auto &[variable, difference] : differences)
+      if (either.test(variable)) {
+        side.set(variable);
+        for (AffineExpr known : variables[variable].nonNegative)
+          addVariables(known, variables, side);
+      }
+  builder.addSide(0, used[0]);
+  builder.addSide(1, used[1]);
+  builder.addConditions(first, second);
+  builder.isExact &= byBytes || byIndices;
+  Interval near = {1 - second.bytes, first.bytes - 1};
+  if (byBytes) {
+    builder.addDistance(first.begin, second.begin + shift.value_or(0), near);
+  } else if (byIndices) {
+    for (size_t i = 0; i < first.indices.size(); ++i) {
+      bool isLast = i + 1 == first.indices.size();
+      builder.addDistance(first.indices[i], second.indices[i],
+                          {isLast ? 1 - second.elements : 0, isLast ? first.elements - 1 : 0});
+    }
+  }
+
+  int64_t steps = maxSteps;
+  auto decide = [&](Answer answer, Decision decision) {
+    if (answers) {
+      answers->count(decision, maxSteps - steps);
+      if (decision == Decision::Digits || decision == Decision::Search ||
+          decision == Decision::GivenUp)
+        answers->add(builder.system.getKey(), KnownAnswers::Answer(answer));
+    }
+    return Meeting{answer, builder.isExact};
+  };
+  if (byBytes && builder.distance) {
+    const LinearSum &distance = *builder.distance;
+    if (distance.isConstant() &&
+        (distance.constant < *near.lower || distance.constant > *near.upper))
+      return decide(Answer::None, Decision::Identity);
+    if (!builder.system.mayBeIn(distance, near))
+      return decide(Answer::None, Decision::Intervals);
+  }
+  if (answers)
+    if (auto known = answers->find(builder.system.getKey()))
+      return decide(Answer(*known), Decision::Repeated);
+  // The digits know quotients of one number for digits of it, which a search does not.
+  if (byBytes && std::abs(shift.value_or(0)) < int64_t(1) << 32 &&
+      !mayDifferBy(first.begin, second.begin, *near.lower - shift.value_or(0),
+                   *near.upper - shift.value_or(0), variables, differences))
+    return decide(Answer::None, Decision::Digits);
+  switch (builder.system.findPoint(steps)) {
+  case IntegerSystem::Answer::None:
+    return decide(Answer::None, Decision::Search);
+  case IntegerSystem::Answer::Found:
+    return decide(Answer::Found, Decision::Search);
+  case IntegerSystem::Answer::Unknown:
+    return decide(Answer::Unknown, Decision::GivenUp);
+  }
+  llvm_unreachable("no such answer");
+}

@@ -1,0 +1,75 @@
+//===- Meeting.h - Whether two executions can touch one byte -----*- C++ -*-===//
+//
+// The parts of AccessMaps::compare. Two executions of two instructions are two points: a value of
+// each variable in the first, and one in the second.
+//
+//   1. getDifferences says how far the values of a variable can be apart, by how the two executions
+//      relate: an id of one invocation is the same in both, the trip of a loop is one later.
+//   2. getCases says in which ways two invocations can be different ones: the first id that differs
+//      is less or greater.
+//   3. Each case is a question, `mayMeet`: whether there are two such points at which both execute
+//      and touch a common byte. What is cheap is asked first: whether the addresses differ by a
+//      constant, are apart by their ranges, are apart by their digits (Distance.h); then points are
+//      searched for (IntegerSystem.h), in a limited number of steps.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WEIR_LIB_ANALYSIS_MEETING_H
+#define WEIR_LIB_ANALYSIS_MEETING_H
+
+#include "Distance.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+namespace weir {
+
+class KnownAnswers;
+
+/// Returns the variables that `access` is made of: of its address, its conditions, and of what
+/// holds wherever one of these occurs. One bit a variable.
+llvm::SmallBitVector findVariables(const MemoryAccess &access,
+                                  llvm::ArrayRef<MapVariable> variables);
+
+/// Returns, by variable, how far its value in the second execution is from the one in the first;
+/// nothing of those that may differ by anything. `isUniform` says on which values all
+/// invocations of a workgroup agree.
+Differences getDifferences(const MemoryAccess &first, const MemoryAccess &second,
+                           const Instances &instances, llvm::ArrayRef<MapVariable> variables,
+                           llvm::function_ref<bool(mlir::Value)> isUniform);
+
+/// Whether the variable tells invocations or workgroups apart.
+bool isId(const MapVariable &variable);
+
+/// What tells two invocations apart.
+struct TellingIds {
+  llvm::SmallVector<unsigned> ids; ///< in some order
+  /// They may also differ in an id that neither access is made of.
+  bool orElsewhere = false;
+};
+
+/// Returns the ids, of those in `used`, by which two invocations differ as `invocations` says.
+TellingIds getTellingIds(const llvm::SmallBitVector &used, llvm::ArrayRef<MapVariable> variables,
+                         const LaunchSizes &sizes, Instances::Invocations invocations);
+
+/// Returns the ways in which two invocations can differ, each as `differences` and more: together
+/// they are all, and no two have a pair of points in common.
+std::vector<Differences> getCases(const Differences &differences, const TellingIds &telling);
+
+/// Whether there are points that differ by `differences`, at which both accesses execute and touch
+/// a common byte.
+struct Meeting {
+  enum class Answer { None, Found, Unknown } answer = Answer::Unknown;
+  /// Whether the question said all that is known of the two; what is not affine is left out.
+  bool isExact = true;
+};
+
+/// With `shift` the roots are one allocation, and it is added to the second address. Accesses
+/// without addresses or indices in a common view may be anywhere. `answers` may be null.
+Meeting mayMeet(const MemoryAccess &first, const MemoryAccess &second, std::optional<int64_t> shift,
+                const Differences &differences, llvm::ArrayRef<MapVariable> variables,
+                const KnownAnswers *answers);
+
+} // namespace weir
+
+#endif // WEIR_LIB_ANALYSIS_MEETING_H
