@@ -2,7 +2,7 @@
 //
 // Random kernels of loops, branches and affine accesses. The oracle executes
 // each invocation by itself and compares what they touch between barriers, so
-// it owes nothing to maps, graphs or Presburger sets.
+// it owes nothing to maps, graphs or integer systems.
 //
 //===----------------------------------------------------------------------===//
 
