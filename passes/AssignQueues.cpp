@@ -10,6 +10,8 @@
 #include "passes/Passes.h"
 #include "passes/Steps.h"
 
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
 #include "weir/Analysis/Hazards.h"
 #include "weir/Target/ProfileAttr.h"

@@ -1,6 +1,12 @@
 //===- DecomposeNorms.cpp - Norm ops become linalg ------------------------===//
 
 #include "dialects/Norm/Decompose.h"
+#include "dialects/Norm/Norm.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "passes/Passes.h"
 
 namespace weir {

@@ -3,6 +3,12 @@
 #include "passes/Passes.h"
 
 #include "dialects/Autodiff/Autodiff.h"
+#include "dialects/Norm/Norm.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "weir/Autodiff/Autodiff.h"
 
 namespace weir {

@@ -3,6 +3,10 @@
 #include "passes/Passes.h"
 
 #include "EmitKernels.h"
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "weir/Target/ProfileAttr.h"
 #include "weir/Target/Ptx.h"
 

@@ -3,6 +3,9 @@
 #include "passes/Passes.h"
 
 #include "EmitKernels.h"
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SPIRV/IR/SPIRVDialect.h"
 #include "weir/Target/ProfileAttr.h"
 #include "weir/Target/Spirv.h"
 

@@ -10,6 +10,10 @@
 #include "passes/Passes.h"
 #include "passes/Slots.h"
 
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Remarks.h"
 #include "weir/Analysis/Hazards.h"
 

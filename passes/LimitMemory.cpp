@@ -11,6 +11,12 @@
 #include "passes/Passes.h"
 #include "passes/Steps.h"
 
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "weir/Analysis/Recompute.h"
 #include "weir/Target/ProfileAttr.h"
 #include "llvm/Support/Format.h"

@@ -2,6 +2,8 @@
 
 #include "passes/Passes.h"
 
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "weir/Target/Bundle.h"
 
 namespace weir {

@@ -3,28 +3,11 @@
 #ifndef WEIR_PASSES_PASSES_H
 #define WEIR_PASSES_PASSES_H
 
-#include "dialects/Norm/Norm.h"
-#include "dialects/Schedule/Schedule.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/SPIRV/IR/SPIRVDialect.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/Pass.h"
-#include "mlir/Pass/PassManager.h"
 
 namespace weir {
 
 #define GEN_PASS_DECL
-#include "passes/Passes.h.inc"
-#define GEN_PASS_REGISTRATION
 #include "passes/Passes.h.inc"
 
 /// What `weir compile` lets a caller choose about the pipelines.

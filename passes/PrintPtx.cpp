@@ -2,6 +2,8 @@
 
 #include "passes/Passes.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
 namespace weir {
 #define GEN_PASS_DEF_PRINTPTXPASS
 #include "passes/Passes.h.inc"

@@ -2,6 +2,8 @@
 
 #include "passes/Passes.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SPIRV/IR/SPIRVDialect.h"
 #include "weir/Target/Spirv.h"
 
 namespace weir {

@@ -3,6 +3,7 @@
 #include "passes/Passes.h"
 #include "passes/WorkgroupBarriers.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Remarks.h"
 
 namespace weir {

@@ -12,6 +12,9 @@
 #include "passes/Passes.h"
 #include "passes/Steps.h"
 
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Remarks.h"
 #include "weir/Analysis/Donation.h"
 #include "weir/Analysis/Hazards.h"

@@ -2,6 +2,9 @@
 
 #include "passes/Passes.h"
 
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "weir/Artifact/Error.h"
 #include "weir/Artifact/Plan.h"
 

@@ -2,6 +2,10 @@
 
 #include "passes/Passes.h"
 
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "weir/Target/ProfileAttr.h"
 
 namespace weir {

@@ -9,6 +9,8 @@
 
 #include "passes/Gates.h"
 
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "weir/Analysis/HappensBefore.h"
 
 #include <limits>

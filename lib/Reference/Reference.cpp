@@ -10,6 +10,7 @@
 
 #include "Widen.h"
 #include "dialects/Autodiff/Autodiff.h"
+#include "dialects/Schedule/Schedule.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"

@@ -21,7 +21,7 @@
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/Passes.h"
@@ -82,7 +82,7 @@ FailureOr<PtxEmitter> PtxEmitter::create(Location loc, const Profile &profile) {
   std::unique_ptr<llvm::TargetMachine> machine(
       backend->createTargetMachine(parsed, chip, "+" + feature, options, std::nullopt, std::nullopt,
                                    llvm::CodeGenOptLevel::Aggressive));
-  auto target =
+  Attribute target =
       NVVM::NVVMTargetAttr::get(loc.getContext(), /*optLevel=*/3, triple, chip, "+" + feature);
   return PtxEmitter(target, std::move(machine));
 }

@@ -11,7 +11,6 @@
 #define WEIR_TARGET_PTX_H
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "weir/Artifact/Profile.h"
 #include "llvm/Target/TargetMachine.h"
@@ -41,7 +40,8 @@ public:
   using RunPipeline =
       llvm::function_ref<mlir::LogicalResult(mlir::OpPassManager &, mlir::Operation *)>;
 
-  mlir::NVVM::NVVMTargetAttr getTarget() const { return target; }
+  /// The `#nvvm.target` that kernels are emitted for.
+  mlir::Attribute getTarget() const { return target; }
 
   /// Emits the only kernel of `module`, a legalized `gpu.module`, which is
   /// consumed. The entry is called as the kernel, and its parameter i is the
@@ -51,12 +51,12 @@ public:
   mlir::FailureOr<std::string> emit(mlir::gpu::GPUModuleOp module, RunPipeline runPipeline) const;
 
 private:
-  PtxEmitter(mlir::NVVM::NVVMTargetAttr target, std::unique_ptr<llvm::TargetMachine> machine)
+  PtxEmitter(mlir::Attribute target, std::unique_ptr<llvm::TargetMachine> machine)
       : target(target), machine(std::move(machine)) {}
 
   mlir::LogicalResult convert(mlir::gpu::GPUModuleOp module) const;
 
-  mlir::NVVM::NVVMTargetAttr target;
+  mlir::Attribute target;
   std::unique_ptr<llvm::TargetMachine> machine;
 };
 
