@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
 #include "weir/Analysis/Hazards.h"
+#include "weir/Artifact/Plan.h"
 #include "weir/Target/ProfileAttr.h"
 
 #include <algorithm>

@@ -12,7 +12,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "weir/Analysis/Aliasing.h"
 #include "weir/Analysis/Effects.h"
-#include "weir/Artifact/Plan.h"
+#include "weir/Artifact/Hazard.h"
 
 #include <vector>
 

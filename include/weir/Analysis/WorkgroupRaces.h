@@ -13,7 +13,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "weir/Analysis/AccessMap.h"
 #include "weir/Analysis/Uniformity.h"
-#include "weir/Artifact/Plan.h"
+#include "weir/Artifact/Hazard.h"
 
 #include <functional>
 #include <memory>

@@ -8,6 +8,7 @@
 #ifndef WEIR_ARTIFACT_PLAN_H
 #define WEIR_ARTIFACT_PLAN_H
 
+#include "weir/Artifact/Hazard.h"
 #include "weir/Artifact/Profile.h"
 
 #include <array>
@@ -60,7 +61,6 @@ struct Manifest {
 };
 
 enum class Access { None, Read, Write, Update };
-enum class HazardKind { RAW, WAR, WAW };
 enum class AllocationKind { Argument, Result, Constants, Arena };
 
 struct Allocation {
@@ -132,13 +132,6 @@ struct Kernel {
   /// kernel's access maps that the second may be written over exactly the bytes
   /// of the first.
   std::vector<std::pair<int64_t, int64_t>> inPlace = {};
-};
-
-struct Hazard {
-  HazardKind kind = HazardKind::RAW;
-  int64_t from = 0, fromOperand = 0; ///< dispatch number (of dispatches alone), operand
-  int64_t to = 0, toOperand = 0;
-  bool operator==(const Hazard &) const = default;
 };
 
 /// Queues of a plan are numbered below this. The dialect has the same bound.
