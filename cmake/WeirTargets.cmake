@@ -1,4 +1,7 @@
 # Two kinds of library: weir_library builds without LLVM, weir_mlir_library on it.
+#
+# The release preset compiles up to eight sources of a target as one file (CMAKE_UNITY_BUILD),
+# so file-local names differ within a target.
 
 # weir_library(<name> <sources...> [LINK <libraries...>])
 function(weir_library name)

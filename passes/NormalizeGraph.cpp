@@ -189,7 +189,7 @@ static void dropEmpty(tensor::ConcatOp op) {
 }
 
 /// The padding of nothing is what its body gives for each element.
-static void generate(tensor::PadOp op) {
+static void generatePad(tensor::PadOp op) {
   if (!isStatic(op.getSourceType()) || op.getSourceType().getNumElements() != 0 ||
       !isStatic(op.getType()))
     return;
@@ -252,7 +252,7 @@ void NormalizeGraph::runOnOperation() {
   getOperation().walk(foldSize);
   getOperation().walk(simplify);
   getOperation().walk([&](cf::AssertOp op) { erased.push_back(op); });
-  getOperation().walk([](tensor::PadOp op) { generate(op); });
+  getOperation().walk([](tensor::PadOp op) { generatePad(op); });
   IRRewriter rewriter(&getContext());
   getOperation().walk([&](tensor::GenerateOp op) {
     rewriter.setInsertionPoint(op);

@@ -11,15 +11,14 @@
 
 #include <algorithm>
 
-using namespace llvm;
 using namespace weir;
 
 namespace {
-using Set = SmallVector<unsigned>;
+using Set = llvm::SmallVector<unsigned>;
 
-class Search {
+class CoverSearch {
 public:
-  Search(std::vector<Set> sets, ArrayRef<int64_t> costs, unsigned effort)
+  CoverSearch(std::vector<Set> sets, llvm::ArrayRef<int64_t> costs, unsigned effort)
       : sets(std::move(sets)), costs(costs), chosen(costs.size()), excluded(costs.size()),
         effort(effort) {}
 
@@ -32,20 +31,20 @@ public:
 
 private:
   std::vector<Set> sets;
-  ArrayRef<int64_t> costs;
+  llvm::ArrayRef<int64_t> costs;
   std::vector<bool> chosen, excluded;
   Set best;
   int64_t bestCost = 0;
   unsigned effort;
 
-  int64_t getCost(ArrayRef<unsigned> places) {
+  int64_t getCost(llvm::ArrayRef<unsigned> places) {
     int64_t sum = 0;
     for (unsigned place : places)
       sum += costs[place];
     return sum;
   }
   bool isMet(const Set &set) {
-    return any_of(set, [&](unsigned place) { return chosen[place]; });
+    return llvm::any_of(set, [&](unsigned place) { return chosen[place]; });
   }
 
   Set chooseGreedily();
@@ -55,7 +54,7 @@ private:
 
 /// The place that meets the most sets for its cost, again and again; then
 /// whatever has become needless goes, the dearest first.
-Set Search::chooseGreedily() {
+Set CoverSearch::chooseGreedily() {
   std::vector<const Set *> left;
   for (const Set &set : sets)
     left.push_back(&set);
@@ -70,25 +69,26 @@ Set Search::chooseGreedily() {
       if (double(count[place]) / double(costs[place]) > double(count[pick]) / double(costs[pick]))
         pick = place;
     result.push_back(pick);
-    erase_if(left, [&](const Set *set) { return is_contained(*set, pick); });
+    llvm::erase_if(left, [&](const Set *set) { return llvm::is_contained(*set, pick); });
   }
   Set byCost = result;
-  sort(byCost, [&](unsigned a, unsigned b) {
+  llvm::sort(byCost, [&](unsigned a, unsigned b) {
     return std::make_pair(-costs[a], a) < std::make_pair(-costs[b], b);
   });
   for (unsigned place : byCost) {
     Set without = result;
     erase(without, place);
-    if (all_of(sets, [&](const Set &set) {
-          return any_of(set, [&](unsigned other) { return is_contained(without, other); });
+    if (llvm::all_of(sets, [&](const Set &set) {
+          return llvm::any_of(set,
+                              [&](unsigned other) { return llvm::is_contained(without, other); });
         }))
       result = without;
   }
-  sort(result);
+  llvm::sort(result);
   return result;
 }
 
-void Search::visit(int64_t cost) {
+void CoverSearch::visit(int64_t cost) {
   if (effort == 0)
     return;
   --effort;
@@ -135,7 +135,7 @@ void Search::visit(int64_t cost) {
   for (unsigned place : *smallest)
     if (!excluded[place])
       order.push_back(place);
-  sort(order, [&](unsigned a, unsigned b) {
+  llvm::sort(order, [&](unsigned a, unsigned b) {
     return std::make_pair(costs[a], a) < std::make_pair(costs[b], b);
   });
   // Each next branch does without the places of those before.
@@ -149,10 +149,11 @@ void Search::visit(int64_t cost) {
     excluded[place] = false;
 }
 
-Cover weir::findCover(const std::vector<Set> &sets, ArrayRef<int64_t> costs, unsigned effort) {
+Cover weir::findCover(const std::vector<Set> &sets, llvm::ArrayRef<int64_t> costs,
+                      unsigned effort) {
   // A set that holds another is met with it.
   std::vector<Set> sorted = sets;
-  sort(sorted, [](const Set &a, const Set &b) {
+  llvm::sort(sorted, [](const Set &a, const Set &b) {
     return a.size() != b.size()
                ? a.size() < b.size()
                : std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
@@ -163,5 +164,5 @@ Cover weir::findCover(const std::vector<Set> &sets, ArrayRef<int64_t> costs, uns
           return std::includes(set.begin(), set.end(), part.begin(), part.end());
         }))
       minimal.push_back(set);
-  return Search(std::move(minimal), costs, effort).run();
+  return CoverSearch(std::move(minimal), costs, effort).run();
 }

@@ -129,7 +129,7 @@ static Wide findFirst(Wide a, Wide m, Wide low, Wide high) {
 }
 
 namespace {
-class Search {
+class SumSearch {
 public:
   /// Whether a sum of one multiple from each of `steps` lies in [low, high].
   Sharing solve(StepList steps, Wide low, Wide high);
@@ -142,7 +142,7 @@ private:
 } // namespace
 
 /// No stride is as wide as the window: else it would have been swallowed.
-bool Search::hitsWithTwo(const Steps &first, const Steps &second, Wide low, Wide high) {
+bool SumSearch::hitsWithTwo(const Steps &first, const Steps &second, Wide low, Wide high) {
   // The multiples of the first for which the rest is within the second's reach.
   Wide from = ceilDivide(low - second.stride * second.count, first.stride);
   Wide to = floorDivide(high, first.stride);
@@ -159,7 +159,7 @@ bool Search::hitsWithTwo(const Steps &first, const Steps &second, Wide low, Wide
   return more >= 0 && more <= to - from;
 }
 
-Sharing Search::solve(StepList steps, Wide low, Wide high) {
+Sharing SumSearch::solve(StepList steps, Wide low, Wide high) {
   if (--budget < 0)
     return Sharing::Unknown;
   Wide reach = 0;
@@ -236,6 +236,6 @@ Sharing weir::compare(const StridedBytes &first, const StridedBytes &second) {
     offset += Wide(dim.stride) * (dim.size - 1);
   }
   merge(steps);
-  return Search().solve(std::move(steps), offset - a->elementBytes + 1,
-                        offset + b->elementBytes - 1);
+  return SumSearch().solve(std::move(steps), offset - a->elementBytes + 1,
+                           offset + b->elementBytes - 1);
 }

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <set>
 
-using namespace weir;
 using namespace weir::audit;
-using spv::BuiltIn, spv::Decoration, spv::Id, spv::Op;
+using weir::Error;
+using weir::spv::BuiltIn, weir::spv::Decoration, weir::spv::Id, weir::spv::Op;
 
 /// Grids whose effects are kept, of one pipeline.
 static constexpr size_t maxGrids = 1024;

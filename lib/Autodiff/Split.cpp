@@ -22,7 +22,7 @@ using namespace weir::autodiff;
 
 namespace {
 /// The new entries, in the order in which they run.
-enum Part { Forward, Input, Weight, NumParts };
+enum Part { Forward, InputGradients, WeightGradients, NumParts };
 constexpr StringLiteral suffixes[NumParts] = {".forward", ".backward_input", ".backward_weight"};
 
 /// An argument or a result of an entry.
@@ -143,8 +143,8 @@ SmallVector<Formal> Splitter::getHanded(Part from, StringRef prefix) {
   SmallVector<Formal> handed;
   for (Operation &op : block.without_terminator())
     for (Value value : op.getResults())
-      if (isOf(&op, from) &&
-          (needs[Input].taken.contains(value) || needs[Weight].taken.contains(value)))
+      if (isOf(&op, from) && (needs[InputGradients].taken.contains(value) ||
+                              needs[WeightGradients].taken.contains(value)))
         handed.push_back({value, (prefix + Twine(handed.size())).str()});
   return handed;
 }
@@ -230,7 +230,7 @@ void Splitter::build(Part part, ArrayRef<Formal> arguments, ArrayRef<Formal> ret
 
 /// Makes each result of the weight pass a sum, of an argument of the same name and it.
 void Splitter::addAccumulators() {
-  func::FuncOp entry = entries[Weight];
+  func::FuncOp entry = entries[WeightGradients];
   Operation *terminator = entry.getBody().front().getTerminator();
   OpBuilder builder(terminator);
   for (OpOperand &operand : terminator->getOpOperands()) {
@@ -265,7 +265,7 @@ static bool isSumInto(Value value, BlockArgument accumulator) {
 /// Checks what the names of the entries promise, on what was made.
 LogicalResult Splitter::verify(ArrayRef<Formal> handed) {
   LogicalResult result = success();
-  for (TotalOp total : entries[Weight].getOps<TotalOp>())
+  for (TotalOp total : entries[WeightGradients].getOps<TotalOp>())
     if (total.getKind() == ValueKind::activation)
       result = total.emitOpError("is computed by the weight pass, which would carry a cotangent "
                                  "from one use of a weight to another");
@@ -292,7 +292,7 @@ LogicalResult Splitter::verify(ArrayRef<Formal> handed) {
       result = joint.emitOpError() << "has '" << formal.name << "' made " << made
                                    << " times and consumed " << consumed << " times";
   }
-  func::FuncOp weight = entries[Weight];
+  func::FuncOp weight = entries[WeightGradients];
   Operation *terminator = weight.getBody().front().getTerminator();
   auto accumulators = weight.getArguments().take_back(weight.getNumResults());
   for (auto [sum, accumulator] : llvm::zip_equal(terminator->getOperands(), accumulators))
@@ -308,42 +308,43 @@ LogicalResult Splitter::run() {
   for (TotalOp total : block.getOps<TotalOp>())
     if (total.getKind() == ValueKind::activation)
       roots.push_back({total, ""});
-  own(Input, roots);
-  own(Weight, weightGradients);
+  own(InputGradients, roots);
+  own(WeightGradients, weightGradients);
   findNeeds(Forward, results);
-  findNeeds(Input, gradients);
-  findNeeds(Weight, weightGradients);
+  findNeeds(InputGradients, gradients);
+  findNeeds(WeightGradients, weightGradients);
 
-  SmallVector<Formal> tape = getHanded(Forward, "tape."), saved = getHanded(Input, "saved.");
+  SmallVector<Formal> tape = getHanded(Forward, "tape."),
+                      saved = getHanded(InputGradients, "saved.");
   SmallVector<Formal> handed(tape);
   llvm::append_range(handed, saved);
   if (failed(checkEntries()) || failed(checkHanded(handed)))
     return failure();
 
   SmallVector<Formal> arguments[NumParts];
-  for (Part part : {Forward, Input, Weight})
+  for (Part part : {Forward, InputGradients, WeightGradients})
     arguments[part] = getOwnArguments(part);
   // Whoever reads the tape last may have its bytes.
   for (Formal formal : handed) {
-    bool isLast = needs[Weight].taken.contains(formal.value);
+    bool isLast = needs[WeightGradients].taken.contains(formal.value);
     formal.donated = true;
     if (isLast)
-      arguments[Weight].push_back(formal);
+      arguments[WeightGradients].push_back(formal);
     formal.donated = !isLast;
-    if (needs[Input].taken.contains(formal.value))
-      arguments[Input].push_back(formal);
+    if (needs[InputGradients].taken.contains(formal.value))
+      arguments[InputGradients].push_back(formal);
   }
   for (BlockArgument cotangent : block.getArguments().drop_front(numArguments)) {
     Formal formal = {cotangent, getArgumentName(joint, cotangent.getArgNumber())};
-    arguments[Input].push_back(formal);
-    if (needs[Weight].arguments.contains(cotangent))
-      arguments[Weight].push_back(formal);
+    arguments[InputGradients].push_back(formal);
+    if (needs[WeightGradients].arguments.contains(cotangent))
+      arguments[WeightGradients].push_back(formal);
   }
   llvm::append_range(results, tape);
   llvm::append_range(gradients, saved);
   build(Forward, arguments[Forward], results);
-  build(Input, arguments[Input], gradients);
-  build(Weight, arguments[Weight], weightGradients);
+  build(InputGradients, arguments[InputGradients], gradients);
+  build(WeightGradients, arguments[WeightGradients], weightGradients);
   addAccumulators();
   for (func::FuncOp entry : entries)
     if (failed(checkNames(joint, entry)))

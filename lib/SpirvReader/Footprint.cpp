@@ -9,8 +9,6 @@
 
 using namespace weir::spv;
 
-/// Executions that are visited one by one where digits do not tell.
-static constexpr int64_t maxPoints = 1 << 14;
 /// Runs of bytes in one set.
 static constexpr size_t maxRuns = 1 << 16;
 

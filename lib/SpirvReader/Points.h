@@ -12,6 +12,9 @@ namespace weir::spv {
 /// One execution: values of atoms, by number.
 using Point = std::vector<int64_t>;
 
+/// Executions of an access that are visited one by one where digits do not tell.
+inline constexpr int64_t maxPoints = 1 << 14;
+
 /// Visits executions of an access: all, if they are no more than `most`, else some of
 /// them: half of an id's or counter's values are its first ones, next to each other, the
 /// others lie evenly up to its last. Leaves executions out that a guard excludes.

@@ -17,8 +17,6 @@
 
 using namespace weir::spv;
 
-/// Executions of an access that are visited one by one where digits do not tell.
-static constexpr int64_t maxPoints = 1 << 14;
 /// Pairs of accesses, those of them that are compared one by one, and pairs of
 /// executions.
 static constexpr size_t maxPairs = 1 << 12, maxCompared = 64, maxMeetings = 1 << 16;

@@ -31,7 +31,7 @@ class PtxGate : public KernelGate {
 } // namespace
 
 /// The operations of `math` that LLVM lowers to instructions alone, all exact.
-static bool hasInstructions(Operation *op) {
+static bool hasPtxInstructions(Operation *op) {
   if (isa<math::SqrtOp>(op)) // of f32 it is Weir's own
     return getElementTypeOrSelf(op->getOperand(0)).isF64();
   return isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp, math::CountLeadingZerosOp,
@@ -60,7 +60,7 @@ std::string PtxGate::findOperationError(Operation *op) {
   std::string name = op->getName().getStringRef().str();
   if (auto shuffle = dyn_cast<gpu::ShuffleOp>(op))
     return findShuffleError(shuffle);
-  if (isa<math::MathDialect>(op->getDialect()) && !hasInstructions(op))
+  if (isa<math::MathDialect>(op->getDialect()) && !hasPtxInstructions(op))
     return getMissingFunction(op);
   if (auto atomic = dyn_cast<memref::AtomicRMWOp>(op);
       atomic && isa<FloatType>(atomic.getValue().getType()))

@@ -28,7 +28,7 @@ class SpirvGate : public KernelGate {
 
 /// The operations of `math` whose results drivers agree on. Vulkan leaves the errors of
 /// GLSL's other functions to them, and has none of these of f64.
-static bool hasInstructions(Operation *op) {
+static bool hasSpirvInstructions(Operation *op) {
   if (isa<math::RoundOp, math::CountLeadingZerosOp>(op)) {
     Type type = getElementTypeOrSelf(op->getOperand(0));
     return type.isF32() || type.isInteger(32);
@@ -58,7 +58,7 @@ std::string SpirvGate::findOperationError(Operation *op) {
     return "an unsigned loop has no lowering";
   if (isa<scf::WhileOp>(op))
     return name + " has no lowering; the target bounds the trips of a loop";
-  if (isa<math::MathDialect>(op->getDialect()) && !hasInstructions(op))
+  if (isa<math::MathDialect>(op->getDialect()) && !hasSpirvInstructions(op))
     return getMissingFunction(op);
   return "";
 }

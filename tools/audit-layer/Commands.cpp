@@ -152,7 +152,7 @@ static bool isUniform(VkDescriptorType type) {
          type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
 }
 
-static bool isBuffer(VkDescriptorType type) {
+bool isBuffer(VkDescriptorType type) {
   return isUniform(type) || type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER ||
          type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC;
 }

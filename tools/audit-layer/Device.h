@@ -236,6 +236,9 @@ template <typename Handle> uint64_t getNumber(Handle handle) {
   return reinterpret_cast<uint64_t>(handle);
 }
 
+/// Whether descriptors of `type` are buffers that shaders read or write by their bytes.
+bool isBuffer(VkDescriptorType type);
+
 /// A hook that only counts, for a command that is not looked at; null where there is none
 /// of that name, or the device has none.
 PFN_vkVoidFunction getUnseenHook(Device &device, const char *name);

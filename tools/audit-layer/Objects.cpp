@@ -314,13 +314,6 @@ static void forEachPlace(const Set &set, uint32_t binding, uint32_t element, uin
   }
 }
 
-static bool isBuffer(VkDescriptorType type) {
-  return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER ||
-         type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC ||
-         type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER ||
-         type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
-}
-
 static Descriptor makeDescriptor(const Device &device, const VkDescriptorBufferInfo &info) {
   return {device.getBuffer(info.buffer), int64_t(info.offset),
           info.range == VK_WHOLE_SIZE ? -1 : int64_t(info.range)};

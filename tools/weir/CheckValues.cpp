@@ -62,8 +62,8 @@ static Bytes joinPairs(const Bytes &pairs) {
   return numbers;
 }
 
-static int report(const Plan &plan, const std::vector<Finding> &findings, const std::string &device,
-                  double tolerance, bool json) {
+static int reportFindings(const Plan &plan, const std::vector<Finding> &findings,
+                          const std::string &device, double tolerance, bool json) {
   std::vector<const Command *> dispatches = getDispatches(plan);
   auto first = std::find_if(findings.begin(), findings.end(),
                             [](const Finding &finding) { return !finding.comparison.passes; });
@@ -176,5 +176,5 @@ int tool::checkValues(const Artifact &artifact, const std::string &path, const E
           finding.comparison.largestError <= 8 * compare(written, wide, tolerance).largestError;
     findings.push_back(std::move(finding));
   });
-  return report(*plan, findings, device, tolerance, json);
+  return reportFindings(*plan, findings, device, tolerance, json);
 }

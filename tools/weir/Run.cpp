@@ -112,8 +112,8 @@ static Outcome runOnSimulator(const Artifact &artifact, const EntrySpec &entry,
   return outcome;
 }
 
-static int report(const EntrySpec &entry, const Outcome &outcome,
-                  const std::vector<Tensor> &expected, const RunOptions &options) {
+static int reportRun(const EntrySpec &entry, const Outcome &outcome,
+                     const std::vector<Tensor> &expected, const RunOptions &options) {
   bool passes = outcome.reports.empty();
   Json list = Json::array();
   std::vector<std::string> head = {"result", "shape", "dtype"};
@@ -204,7 +204,7 @@ static int run(RunOptions options) {
                                   : runOnReference(artifact, entry, inputs, options);
   if (!options.output.empty())
     writeSafetensors(options.output, outcome.results);
-  return report(entry, outcome, expected, options);
+  return reportRun(entry, outcome, expected, options);
 }
 
 void tool::addRun(CLI::App &app, Verb &chosen) {
