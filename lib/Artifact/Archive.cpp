@@ -36,8 +36,7 @@ static bool isSafePath(std::string_view path) {
   }
 }
 
-void weir::writeArchive(const std::string &path, const Files &files,
-                        void (*check)(const std::string &path)) {
+void weir::writeArchive(const std::string &path, const Files &files, const CheckWritten &check) {
   replaceFile(path, [&](const std::string &temporary) {
     int code = 0;
     std::unique_ptr<zip_t, Discard> archive(

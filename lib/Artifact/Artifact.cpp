@@ -252,7 +252,7 @@ Artifact weir::readArtifact(const std::string &path) {
 }
 
 void weir::writeArtifact(const std::string &path, const Artifact &artifact,
-                         void (*check)(const std::string &path)) {
+                         const CheckWritten &check) {
   // What a reader would refuse is refused here, before anything is written.
   Files files;
   std::string manifest = printManifest(artifact.manifest);

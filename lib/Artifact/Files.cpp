@@ -31,16 +31,22 @@ Bytes weir::readFile(const std::string &path, const std::string &what) {
   return bytes;
 }
 
-void weir::replaceFile(const std::string &path,
-                       const std::function<void(const std::string &temporary)> &write) {
-  // Unique among the threads and the processes that may write this path.
+/// Returns a name in the folder of `path` to write what becomes it under: unique among
+/// the threads and the processes that may write this path. Errors: `Error` where a rename
+/// would put a file in the place of a device or a pipe.
+static std::string nameTemporary(const std::string &path) {
   static std::atomic<unsigned> count{0};
-  std::string temporary = path + ".tmp." + std::to_string(getpid()) + "." + std::to_string(count++);
   std::error_code code;
-  // A rename would put a file in the place of a device or a pipe.
   std::filesystem::file_status status = std::filesystem::status(path, code);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
     throw Error("cannot write \"" + path + "\": it is there and is no regular file");
+  return path + ".tmp." + std::to_string(getpid()) + "." + std::to_string(count++);
+}
+
+void weir::replaceFile(const std::string &path,
+                       const std::function<void(const std::string &temporary)> &write) {
+  std::string temporary = nameTemporary(path);
+  std::error_code code;
   try {
     write(temporary);
     std::filesystem::rename(temporary, path, code);
@@ -52,12 +58,23 @@ void weir::replaceFile(const std::string &path,
   }
 }
 
+/// Writes a file, not at once.
+static void writeFile(const std::string &path, const std::string &temporary,
+                      std::string_view text) {
+  std::ofstream stream(temporary, std::ios::binary);
+  stream.write(text.data(), std::streamsize(text.size()));
+  stream.close();
+  if (!stream)
+    throw Error("cannot write \"" + path + "\": " + std::strerror(errno));
+}
+
 void weir::writeText(const std::string &path, std::string_view text) {
-  replaceFile(path, [&](const std::string &temporary) {
-    std::ofstream stream(temporary, std::ios::binary);
-    stream.write(text.data(), std::streamsize(text.size()));
-    stream.close();
-    if (!stream)
-      throw Error("cannot write \"" + path + "\": " + std::strerror(errno));
-  });
+  replaceFile(path, [&](const std::string &temporary) { writeFile(path, temporary, text); });
+}
+
+void weir::checkWritable(const std::string &path) {
+  std::string temporary = nameTemporary(path);
+  writeFile(path, temporary, "");
+  std::error_code code;
+  std::filesystem::remove(temporary, code);
 }

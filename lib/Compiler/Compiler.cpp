@@ -7,6 +7,7 @@
 
 #include "weir/Compiler/Compiler.h"
 
+#include "Steps.h"
 #include "TextScan.h"
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/IR/Diagnostics.h"
@@ -433,6 +434,20 @@ static void checkWritten(const std::string &path) {
                   claim.detail + "; please report this");
 }
 
+/// Writes texts, each by its level's name, to files of a folder.
+static void saveLevels(const std::string &folder,
+                       ArrayRef<std::pair<std::string, std::string>> levels) {
+  std::error_code status;
+  std::filesystem::create_directories(folder, status);
+  for (auto &[level, text] : levels)
+    std::filesystem::create_directories(std::filesystem::path(folder + "/" + level).parent_path(),
+                                        status);
+  if (status)
+    throw Error(folder + ": cannot be made a folder: " + status.message());
+  for (auto &[level, text] : levels)
+    writeText(folder + "/" + level + ".mlir", text);
+}
+
 void weir::compile(const CompileOptions &options) {
   const Level &start = findLevel(options.startFrom, "--start-from");
   const Level &stop =
@@ -490,28 +505,36 @@ void weir::compile(const CompileOptions &options) {
     throw Error("--no-reuse gives every value bytes of its own, --memory-limit has them share; "
                 "leave out one of them");
 
-  std::string text = readGraph(options.input);
-  Graph input(text, options.input);
-  auto &[where, context, problems, module] = input;
-  std::vector<std::string> entries = options.entries;
-  addDerived(*module, options, trainings, where, entries, problems);
-  selectEntries(*module, entries, where);
+  Steps steps(options);
+  std::string text = steps.run("read", [&] { return readGraph(options.input); });
+  std::optional<Graph> input;
+  steps.run("parse", [&] { input.emplace(text, options.input); });
+  auto &[where, context, problems, module] = *input;
+  steps.run("add entries", [&] {
+    std::vector<std::string> entries = options.entries;
+    addDerived(*module, options, trainings, where, entries, problems);
+    selectEntries(*module, entries, where);
+  });
   // The reference runs the graph as it came, whatever the passes make of it.
-  std::string graph = &start == getLevels().begin() ? print(*module) : std::string();
+  std::string graph;
+  if (&start == getLevels().begin())
+    graph = steps.run("print the graph", [&] { return print(*module); });
 
   std::vector<std::pair<std::string, std::string>> saved;
+  auto getFolder = [&](const Level &level, const PipelineOptions &pipeline) {
+    return &level >= &firstOfTarget && targets.size() > 1 ? pipeline.target + "/" : "";
+  };
   auto makeLevel = [&](const Level &level, ModuleOp module, const PipelineOptions &pipeline) {
-    bool isOfTarget = &level >= &firstOfTarget && targets.size() > 1;
-    std::string folder = isOfTarget ? pipeline.target + "/" : "";
-    if (options.onLevel)
-      options.onLevel(folder + level.name.str());
     PassManager manager(&context);
     manager.enableVerifier(false); // once a level does, below
     // A module that starts from a level is already there; the gate still looks.
     if (&level != &start || &level == getLevels().begin())
       level.addPasses(manager, pipeline);
     level.addGate(manager);
-    if (failed(manager.run(module)) || failed(mlir::verify(module)) || !problems.sentences.empty())
+    steps.watch(manager, module);
+    if (failed(manager.run(module)) ||
+        failed(steps.run("verify", [&] { return mlir::verify(module); })) ||
+        !problems.sentences.empty())
       throw CompileError(problems.sentences.empty()
                              ? std::vector<std::string>{where + ": the " + level.name.str() +
                                                         " level could not be made"}
@@ -520,7 +543,17 @@ void weir::compile(const CompileOptions &options) {
       if (level.name == "placed" && options.onReport)
         options.onReport(targets.size() > 1 ? pipeline.target + ": " + report : report);
     if (!options.saveLevels.empty())
-      saved.emplace_back(folder + level.name.str(), print(module));
+      saved.emplace_back(getFolder(level, pipeline) + level.name.str(),
+                         steps.run("print", [&] { return print(module); }));
+  };
+  // Those up to the gradient level are made once, the others for each target.
+  size_t count = 0;
+  for (const Level *level = &start; level <= &stop; ++level)
+    count += level < &firstOfTarget ? 1 : targets.size();
+  steps.setLevels(count);
+  auto runLevel = [&](const Level &level, ModuleOp module, const PipelineOptions &pipeline) {
+    steps.runLevel(getFolder(level, pipeline) + level.name.str(),
+                   [&] { makeLevel(level, module, pipeline); });
   };
   if (&start >= &firstOfTarget) {
     FailureOr<Profile> profile = getProfile(*module);
@@ -530,7 +563,7 @@ void weir::compile(const CompileOptions &options) {
   }
   const Level *level = &start;
   for (; level <= &stop && level < &firstOfTarget; ++level)
-    makeLevel(*level, *module, targets.front());
+    runLevel(*level, *module, targets.front());
   std::optional<Artifact> artifact;
   for (const PipelineOptions &target : targets) {
     OwningOpRef<ModuleOp> copy;
@@ -538,30 +571,27 @@ void weir::compile(const CompileOptions &options) {
       copy = module->clone();
     ModuleOp ofTarget = copy ? *copy : *module;
     for (const Level *next = level; next <= &stop; ++next)
-      makeLevel(*next, ofTarget, target);
+      runLevel(*next, ofTarget, target);
     if (!options.stopAfter.empty())
       break;
-    FailureOr<Artifact> built = buildArtifact(ofTarget, graph);
-    if (failed(built))
-      throw CompileError(problems.sentences);
+    steps.run(getFolder(stop, target) + "build the artifact", [&] {
+      FailureOr<Artifact> built = buildArtifact(ofTarget, graph);
+      if (failed(built))
+        throw CompileError(problems.sentences);
+      if (artifact)
+        addTargets(*artifact, *built);
+      else
+        artifact = std::move(*built);
+    });
+  }
+  if (!options.saveLevels.empty())
+    steps.run("save levels", [&] { saveLevels(options.saveLevels, saved); });
+  steps.run("write", [&] {
     if (artifact)
-      addTargets(*artifact, *built);
+      writeArtifact(options.output, *artifact, [&](const std::string &path) {
+        steps.run("verify the plan", [&] { checkWritten(path); });
+      });
     else
-      artifact = std::move(*built);
-  }
-  if (!options.saveLevels.empty()) {
-    std::error_code status;
-    std::filesystem::create_directories(options.saveLevels, status);
-    for (auto &[level, text] : saved)
-      std::filesystem::create_directories(
-          std::filesystem::path(options.saveLevels + "/" + level).parent_path(), status);
-    if (status)
-      throw Error(options.saveLevels + ": cannot be made a folder: " + status.message());
-  }
-  for (auto &[level, moduleText] : saved)
-    writeText(options.saveLevels + "/" + level + ".mlir", moduleText);
-  if (artifact)
-    writeArtifact(options.output, *artifact, checkWritten);
-  else
-    writeModule(options.output, print(*module));
+      writeModule(options.output, print(*module));
+  });
 }

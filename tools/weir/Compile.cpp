@@ -2,13 +2,30 @@
 
 #include "CompilerProblems.h"
 #include "Output.h"
+#include "Timing.h"
+#include "weir/Artifact/Artifact.h"
 
 #include <cctype>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
 using namespace weir;
 using namespace weir::tool;
+
+/// Refuses a trace that could not be written in the end.
+static void checkTrace(const std::string &path, const CompileOptions &options) {
+  if (!path.ends_with(".json"))
+    throw Error("--timing=" + path + " writes no such file; name one that ends in .json");
+  std::error_code code;
+  auto getPlace = [&](const std::string &file) {
+    return std::filesystem::weakly_canonical(file, code);
+  };
+  for (const std::string &other : {options.input, options.output})
+    if (getPlace(other) == getPlace(path))
+      throw Error("--timing=" + path + " would write over " + other + "; name another file");
+  checkWritable(path);
+}
 
 void tool::addCompile(CLI::App &app, Verb &chosen) {
   auto options = std::make_shared<CompileOptions>();
@@ -86,20 +103,36 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
       ->type_name("LEVEL");
   verb->add_option("--save-levels", options->saveLevels, "Write each level to DIR/LEVEL.mlir, too")
       ->type_name("DIR");
-  verb->callback([options, &chosen] {
-    chosen = [options] {
+  // A flag takes no word behind it, and is "true" without a value.
+  auto timing = std::make_shared<std::string>();
+  verb->add_flag("--timing", *timing,
+                 "Print a table of levels and passes on standard error: seconds, ops before and "
+                 "after; --timing=FILE.json writes a trace for Chrome's viewer or Perfetto instead")
+      ->type_name("[=FILE.json]");
+  verb->callback([options, timing, &chosen] {
+    chosen = [options, timing] {
       std::vector<std::string> reports;
+      Timing times;
+      if (!timing->empty())
+        options->onStep = [&](const CompileStep &step) { times.add(step); };
+      bool isTrace = !timing->empty() && *timing != "true";
+      if (isTrace)
+        checkTrace(*timing, *options);
       options->onReport = [&](const std::string &report) { reports.push_back(report); };
       {
         Progress progress;
-        progress.begin("reading " + options->input);
-        options->onLevel = [&](const std::string &level) {
-          progress.begin("compiling: level " + level);
+        options->onProgress = [&](const std::string &what) {
+          progress.begin("compiling: " + what);
         };
         reportProblems([&] { compile(*options); });
+        times.end();
       }
       for (const std::string &report : reports)
         std::cerr << report << "\n";
+      if (isTrace)
+        times.writeTrace(*timing);
+      else if (!timing->empty())
+        times.print(std::cerr);
       return Done;
     };
   });

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <iostream>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 using namespace weir;
@@ -19,7 +19,7 @@ void tool::printError(std::string sentence) {
 }
 
 void tool::printTable(const std::vector<std::string> &head,
-                      const std::vector<std::vector<std::string>> &rows) {
+                      const std::vector<std::vector<std::string>> &rows, std::ostream &out) {
   std::vector<size_t> widths;
   for (const std::string &cell : head)
     widths.push_back(cell.size());
@@ -31,7 +31,7 @@ void tool::printTable(const std::vector<std::string> &head,
     for (size_t i = 0; i < row.size(); ++i)
       line += row[i] + std::string(i + 1 < row.size() ? widths[i] - row[i].size() + 2 : 0, ' ');
     line.erase(line.find_last_not_of(' ') + 1);
-    std::cout << line << "\n";
+    out << line << "\n";
   };
   print(head);
   for (const auto &row : rows)
@@ -60,6 +60,25 @@ std::string tool::printNumber(double number) {
   return text;
 }
 
+std::string tool::printProgress(const std::string &what, std::chrono::duration<double> elapsed,
+                                unsigned columns) {
+  auto seconds = std::chrono::floor<std::chrono::seconds>(elapsed).count();
+  if (seconds < 1)
+    return "";
+  std::string time = " (" + std::to_string(seconds) + " s)";
+  size_t room = std::max<size_t>(columns, time.size() + 1) - time.size() - 1;
+  if (what.size() <= room)
+    return what + time;
+  std::string cut = room < 3 ? "" : what.substr(0, room - 3) + "...";
+  return cut + time;
+}
+
+/// The terminal's width; 80 columns where it doesn't say.
+static unsigned getColumns() {
+  winsize size = {};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
 Progress::Progress() {
   if (isatty(STDERR_FILENO))
     shower = std::thread([this] { show(); });
@@ -81,14 +100,18 @@ void Progress::begin(const std::string &what) {
 }
 
 void Progress::show() {
+  constexpr const char *clear = "\r\033[K";
+  auto start = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex);
   bool shown = false;
-  for (int seconds = 1;; ++seconds) {
-    if (changed.wait_for(lock, std::chrono::seconds(1), [&] { return over; }))
-      break;
-    std::fprintf(stderr, "\r\033[K%s (%d s)", current.c_str(), seconds);
+  while (!changed.wait_for(lock, std::chrono::milliseconds(250), [&] { return over; })) {
+    std::string line =
+        printProgress(current, std::chrono::steady_clock::now() - start, getColumns());
+    if (line.empty())
+      continue;
+    std::fprintf(stderr, "%s%s", clear, line.c_str());
     shown = true;
   }
   if (shown)
-    std::fprintf(stderr, "\r\033[K");
+    std::fprintf(stderr, "%s", clear);
 }

@@ -5,7 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <condition_variable>
+#include <iostream>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -15,9 +17,9 @@ namespace weir::tool {
 
 using Json = nlohmann::ordered_json;
 
-/// Prints `rows` below `head`, columns aligned, on standard output.
+/// Prints `rows` below `head`, columns aligned.
 void printTable(const std::vector<std::string> &head,
-                const std::vector<std::vector<std::string>> &rows);
+                const std::vector<std::vector<std::string>> &rows, std::ostream &out = std::cout);
 
 void printJson(const Json &json);
 
@@ -33,8 +35,14 @@ Json toJson(double number);
 /// Four digits.
 std::string printNumber(double number);
 
-/// Says on a terminal what has been going on for more than a second; silent
-/// where standard error is no terminal.
+/// Returns the line that a terminal of so many columns shows of `what`, which goes on
+/// since then: nothing in the first second. It never fills the last column, where some
+/// terminals break a line.
+std::string printProgress(const std::string &what, std::chrono::duration<double> elapsed,
+                          unsigned columns);
+
+/// Says on a terminal what is going on, from the second second on; silent where standard
+/// error is no terminal.
 class Progress {
 public:
   Progress();

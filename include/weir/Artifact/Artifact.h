@@ -7,6 +7,7 @@
 #include "weir/Artifact/Plan.h"
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -28,13 +29,19 @@ Bytes readFile(const std::string &path, const std::string &what);
 /// file stays. Errors: `Error`.
 void writeText(const std::string &path, std::string_view text);
 
+/// Checks that `writeText` could write there now, for who has much to do first. Leaves
+/// nothing behind. Errors: `Error`, as of `writeText`.
+void checkWritable(const std::string &path);
+
+/// Called with the path of what is written but does not have its name yet; may throw.
+using CheckWritten = std::function<void(const std::string &path)>;
+
 /// Writes a ZIP with stored entries in the map's order, with fixed times, so
 /// that the same files give the same bytes. Writes `path` + a temporary suffix
 /// in the same folder first; `check`, when given, is called with the temporary
 /// path and may throw; then renames. Nothing is left behind on an error.
 /// Errors: `Error`.
-void writeArchive(const std::string &path, const Files &files,
-                  void (*check)(const std::string &path) = nullptr);
+void writeArchive(const std::string &path, const Files &files, const CheckWritten &check = nullptr);
 
 /// Reads a ZIP. Refuses compressed entries, absolute paths and "..", duplicate
 /// names, sizes beyond the file, and CRC mismatches. Errors: `Error`.
@@ -81,7 +88,7 @@ void addTargets(Artifact &artifact, const Artifact &other);
 Artifact readArtifact(const std::string &path);
 /// Writes, then runs `check` on the temporary file (see `writeArchive`).
 void writeArtifact(const std::string &path, const Artifact &artifact,
-                   void (*check)(const std::string &path) = nullptr);
+                   const CheckWritten &check = nullptr);
 
 } // namespace weir
 

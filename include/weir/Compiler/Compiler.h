@@ -17,6 +17,19 @@
 
 namespace weir {
 
+/// A part of a compilation that took time: a level, a pass of it, reading, writing...
+/// Parts lie within others: passes within their level.
+struct CompileStep {
+  std::string name; ///< "parse"; of levels "ordered", with several targets "cuda/ordered"
+  enum class Kind { Level, Pass, Other } kind = Kind::Other;
+  unsigned depth = 0; ///< how many others it lies within
+  double begin = 0;   ///< in seconds since the compilation began
+  double seconds = 0;
+  /// Of passes: the ops in the module; of a pass that another pass runs on an op, those in
+  /// that op.
+  int64_t opsBefore = 0, opsAfter = 0;
+};
+
 struct CompileOptions {
   std::string input;  ///< path of the .mlir; "-" is standard input
   std::string output; ///< path of the .weir, or of the .mlir with `stopAfter`
@@ -42,8 +55,11 @@ struct CompileOptions {
   /// Called, when set, with a sentence on what was done for `memoryLimit`, for each
   /// entry and target.
   std::function<void(const std::string &)> onReport;
-  /// Called, when set, as work on a level begins, with the level's name.
-  std::function<void(const std::string &)> onLevel;
+  /// Called, when set, with what is about to be done, "level 6 of 7: ordered, pass 1 of
+  /// 4: weir-insert-barriers".
+  std::function<void(const std::string &)> onProgress;
+  /// Called, when set, with each step as it ends. Ops are counted only then.
+  std::function<void(const CompileStep &)> onStep;
 };
 
 /// Problems found in the input, each one sentence with a location.
