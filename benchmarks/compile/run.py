@@ -59,7 +59,7 @@ CASES = [
     Case("gpt2-6", "gpt2", sizes={"layers": 6}),
     Case("gpt2-30", "gpt2", sizes={"layers": 30}, base="gpt2-6"),
     Case("vit-12", "vit", sizes={"layers": 12}),
-    # The weights of a batch norm before a relu are read again behind their update: see README.md.
+    # --require-donation refuses batch norms, whose weights are read behind their update.
     Case("resnet-18", "resnet", TRAIN, sizes={"layers": 18, "batch": 2}),
     Case("resnet-18-wide", "resnet", TRAIN, sizes={"layers": 18, "batch": 2, "width": 128}, base="resnet-18"),
     Case("resnet-50", "resnet", TRAIN, sizes={"layers": 50, "batch": 2}),
