@@ -119,6 +119,39 @@ def WidenArithmeticPass : Pass<"weir-widen-arithmetic", "mlir::func::FuncOp"> {
                            "mlir::tensor::TensorDialect"];
 }
 
+def DropDilationsPass : Pass<"weir-drop-dilations", "mlir::func::FuncOp"> {
+  let summary = "Walks what was dilated in place of the zeros in between.";
+  let description = [{
+    A convolution of a tensor with zeros between its elements, as front ends write
+    transposed convolutions and `weir-differentiate` the gradients of those with
+    strides, becomes one contraction whose result has a dimension for the residues
+    of its places, and which walks the taps of that residue alone. Taps whose number
+    is no multiple of the stride get zeros behind them; what no tap reaches is 0.
+
+    Example: stride 2 and 4 taps, before and after.
+    ```mlir
+    %d = tensor.insert_slice %x into %zeros[0, 3] [3, 8] [1, 2]
+        : tensor<3x8xf32> into tensor<3x21xf32>
+    %y = linalg.generic {indexing_maps = [affine_map<(h, f, k) -> (f, h - k + 3)>,
+                                          affine_map<(h, f, k) -> (f, k)>,
+                                          affine_map<(h, f, k) -> (h)>], ...}
+        ins(%d, %w : tensor<3x21xf32>, tensor<3x4xf32>) outs(%z : tensor<18xf32>) {...}
+    ```
+    ```mlir
+    %p = tensor.insert_slice %x into %zeros[0, 1] [3, 8] [1, 1]
+        : tensor<3x8xf32> into tensor<3x10xf32>
+    %t = tensor.expand_shape %w [[0], [1, 2]] output_shape [3, 2, 2] : ...
+    %r = linalg.generic {indexing_maps = [affine_map<(q, r, f, m) -> (f, q - m + 1)>,
+                                          affine_map<(q, r, f, m) -> (f, m, r)>,
+                                          affine_map<(q, r, f, m) -> (q, r)>], ...}
+        ins(%p, %t : tensor<3x10xf32>, tensor<3x2x2xf32>) outs(%z : tensor<9x2xf32>) {...}
+    %y = tensor.collapse_shape %r [[0, 1]] : tensor<9x2xf32> into tensor<18xf32>
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
 def VerifyGraphPass : Pass<"weir-verify-graph", "mlir::ModuleOp"> {
   let summary = "Rejects what the graph level does not hold.";
 }

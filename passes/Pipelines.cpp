@@ -18,12 +18,14 @@ static void addToGraph(OpPassManager &manager, const PipelineOptions &) {
   manager.addNestedPass<func::FuncOp>(createRaiseNormsPass());
   manager.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
   manager.addNestedPass<func::FuncOp>(createWidenArithmeticPass());
+  manager.addNestedPass<func::FuncOp>(createDropDilationsPass());
 }
 
 static void addToGradient(OpPassManager &manager, const PipelineOptions &) {
   manager.addPass(createDifferentiatePass());
   manager.addPass(createSplitBackwardPass());
   manager.addNestedPass<func::FuncOp>(createWidenArithmeticPass());
+  manager.addNestedPass<func::FuncOp>(createDropDilationsPass());
 }
 
 void weir::addGradientPasses(OpPassManager &manager) {

@@ -25,6 +25,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "weir/Autodiff/Autodiff.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <limits>
@@ -429,8 +430,7 @@ void Structural::cloneBody(Body &to) {
     to.ops.push_back(inside.clone(inner, to.fromOp));
 }
 
-/// Whether `value`, of a body, is 0 where `factor` is; infinite factors apart.
-static bool vanishesWith(Value value, Value factor) {
+bool weir::autodiff::vanishesWith(Value value, Value factor) {
   if (value == factor)
     return true;
   Operation *op = value.getDefiningOp();

@@ -54,9 +54,13 @@ GRAPHS = {
     # What is padded is a result, too, or what it is computed from: both are written.
     "read_besides": (NET, [("2x4x7x9", "b"), ("2x5x7x9", "t"), ("2x5x7x9", "a")], LAYER + TANH.format("t", "a", "2x5x7x9") + PADDED
                      + conv("b", "p", "2x4x7x9", "2x5x9x11", "4x5x3x3"), 2, 1),
-    # Around every element, as for a transposed convolution with strides.
+    # A transposed convolution with strides: what is padded is not spread, and the weights get a zero.
+    "transposed": (NET.replace("4x5x3x3", "4x5x2x3"), [("2x4x14x18", "b")], LAYER
+                   + SPREAD.format("p", "a", "2x5x15x20", "2x5x7x9", "[0, 0, 1, 2] [2, 5, 7, 9] [1, 1, 2, 2]", "0.0")
+                   + conv("b", "p", "2x4x14x18", "2x5x15x20", "4x5x2x3"), 3, 1),
+    # Around every element, of something else than zero.
     "spread": (NET.replace("4x5x3x3", "4x5x2x3"), [("2x4x14x18", "b")], LAYER
-               + SPREAD.format("p", "a", "2x5x15x20", "2x5x7x9", "[0, 0, 1, 2] [2, 5, 7, 9] [1, 1, 2, 2]", "0.0")
+               + SPREAD.format("p", "a", "2x5x15x20", "2x5x7x9", "[0, 0, 1, 2] [2, 5, 7, 9] [1, 1, 2, 2]", "0.5")
                + conv("b", "p", "2x4x14x18", "2x5x15x20", "4x5x2x3"), 2, 1),
     "product": ("%x: tensor<7x8xf32>, %wa: tensor<8x13xf32>", [("10x16", "p")], PRODUCT.format("a", "x", "7x13", "7x8", "8x13")
                 + "%two = arith.constant 2.5 : f32\n    " + pad("p", "a", "10x16", "7x13", [3, 2], "%two"), 1, 1),

@@ -76,6 +76,9 @@ std::optional<Optimizer> parseOptimizer(llvm::StringRef name);
 ///         above.
 mlir::FailureOr<mlir::func::FuncOp> addTrainEntry(mlir::func::FuncOp function, Optimizer optimizer);
 
+/// Whether `value`, computed in a body, is 0 where `factor` is; infinite factors apart.
+bool vanishesWith(mlir::Value value, mlir::Value factor);
+
 } // namespace weir::autodiff
 
 #endif // WEIR_AUTODIFF_AUTODIFF_H
