@@ -38,6 +38,8 @@ static bool isOnlyOf(Operation *function, const DenseSet<Operation *> &callees,
 }
 
 static LogicalResult refuse(const WorkgroupRaces &races) {
+  if (!races.matters())
+    return success();
   if (Operation *branch = races.getIrreducible())
     return branch->emitError("this branch enters a loop that is entered elsewhere, too; such "
                              "control flow is not analysed for races");

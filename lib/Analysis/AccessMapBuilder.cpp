@@ -228,12 +228,15 @@ private:
     return maps.variables.size() - 1;
   }
   AffineExpr addOpaque(Value value, Frame &frame, Interval range = {}) {
-    MapVariable variable;
     if (!range.lower || !range.upper) {
       Interval inferred = inferRange(value);
       range.lower = range.lower ? range.lower : inferred.lower;
       range.upper = range.upper ? range.upper : inferred.upper;
     }
+    return addUnbounded(value, frame, range);
+  }
+  AffineExpr addUnbounded(Value value, Frame &frame, Interval range = {}) {
+    MapVariable variable;
     variable.value = value;
     Origin origin = getOrigin(value, frame);
     variable.scope = origin.scope;
@@ -250,6 +253,7 @@ private:
   AffineExpr evaluate(Value value, Frame &frame);
   AffineExpr compute(Value value, Frame &frame);
   AffineExpr computeArgument(BlockArgument argument, Frame &frame);
+  AffineExpr computeCarriedArgument(BlockArgument argument, AffineExpr self, Frame &frame);
   AffineExpr computeArith(Operation *op, Frame &frame);
   bool fits(AffineExpr expr, Type type);
   AffineExpr computeCarried(BlockArgument argument, AffineExpr init, Value next, AffineExpr trip,
@@ -403,8 +407,9 @@ bool AccessMapBuilder::isNeverNegative(Value value, Frame &frame) {
     Value part = open.pop_back_val();
     if (!seen.insert(part).second)
       continue;
-    std::optional<int64_t> lower = inferRange(part).lower;
-    if ((lower && *lower >= 0) || isNonNegative(evaluate(part, frame)))
+    if (isNonNegative(evaluate(part, frame)))
+      continue;
+    if (std::optional<int64_t> lower = inferRange(part).lower; lower && *lower >= 0)
       continue;
     if (auto argument = dyn_cast<BlockArgument>(part)) {
       // Only what a loop carries; an induction variable is not among it.
@@ -908,13 +913,29 @@ AffineExpr AccessMapBuilder::computeArgument(BlockArgument argument, Frame &fram
       return {};
     return evaluate(frame.call.getArgOperands()[argument.getArgNumber()], *frame.caller);
   }
-  // Nothing yet: what is computed from it around the loop must not come back.
-  frame.exprs[argument] = addOpaque(argument, frame);
+  // Nothing yet: what is computed from it around the loop must not come back. Its range is inferred
+  // where it stays so, which is rare, and costs more than all else.
+  AffineExpr self = frame.exprs[argument] = addUnbounded(argument, frame);
+  AffineExpr expr = computeCarriedArgument(argument, self, frame);
+  MapVariable &variable = maps.variables[cast<AffineDimExpr>(self).getPosition()];
+  if (expr == self && (!variable.lower || !variable.upper)) {
+    Interval range = inferRange(argument);
+    variable.lower = variable.lower ? variable.lower : range.lower;
+    variable.upper = variable.upper ? variable.upper : range.upper;
+  }
+  return expr;
+}
+
+/// Returns what a block's argument is in each trip of the loop that carries it; `self` where that
+/// is not known.
+AffineExpr AccessMapBuilder::computeCarriedArgument(BlockArgument argument, AffineExpr self,
+                                                    Frame &frame) {
+  Block *block = argument.getOwner();
+  Operation *parent = block->getParentOp();
   auto carry = [&](Value init, Value next, AffineExpr trip) {
     AffineExpr first = evaluate(init, frame);
     if (AffineExpr expr = computeCarried(argument, first, next, trip, frame))
       return expr;
-    AffineExpr expr = frame.exprs[argument];
     // What is halved from trip to trip, or the like, stays between 0 and its start.
     Interval range = interval(first);
     Operation *op = next.getDefiningOp();
@@ -923,12 +944,12 @@ AffineExpr AccessMapBuilder::computeArgument(BlockArgument argument, Frame &fram
         isa<arith::ShRUIOp, arith::ShRSIOp, arith::DivUIOp, arith::RemUIOp, arith::MinUIOp,
             arith::AndIOp, index::ShrUOp, index::ShrSOp, index::DivUOp, index::RemUOp,
             index::MinUOp, index::AndOp>(op)) {
-      MapVariable &variable = maps.variables[cast<AffineDimExpr>(expr).getPosition()];
+      MapVariable &variable = maps.variables[cast<AffineDimExpr>(self).getPosition()];
       variable.lower = std::max<int64_t>(variable.lower.value_or(0), 0);
       if (range.upper)
         variable.upper = std::min(variable.upper.value_or(*range.upper), *range.upper);
     }
-    return expr;
+    return self;
   };
   if (auto loop = dyn_cast<scf::ForOp>(parent)) {
     AffineExpr trip = dim(getTrip(loop, frame));
@@ -937,11 +958,10 @@ AffineExpr AccessMapBuilder::computeArgument(BlockArgument argument, Frame &fram
       AffineExpr first = evaluate(loop.getLowerBound(), frame);
       if (step)
         return first + trip * step.getValue();
-      AffineExpr expr = frame.exprs[argument];
-      MapVariable &variable = maps.variables[cast<AffineDimExpr>(expr).getPosition()];
+      MapVariable &variable = maps.variables[cast<AffineDimExpr>(self).getPosition()];
       variable.lower = interval(first).lower;
-      variable.nonNegative.push_back(expr - first);
-      return expr;
+      variable.nonNegative.push_back(self - first);
+      return self;
     }
     unsigned index = argument.getArgNumber() - loop.getNumInductionVars();
     return carry(loop.getInitArgs()[index], loop.getYieldedValues()[index], trip);
@@ -953,7 +973,7 @@ AffineExpr AccessMapBuilder::computeArgument(BlockArgument argument, Frame &fram
       if (lower.getNumResults() == 1)
         if (AffineExpr first = replaceDims(lower, loop.getLowerBoundOperands(), 0, frame))
           return first + trip * loop.getStepAsInt();
-      return frame.exprs[argument];
+      return self;
     }
     unsigned index = argument.getArgNumber() - 1;
     return carry(loop.getInits()[index], loop.getYieldedValues()[index], trip);
@@ -963,15 +983,14 @@ AffineExpr AccessMapBuilder::computeArgument(BlockArgument argument, Frame &fram
     unsigned index = argument.getArgNumber();
     AffineExpr first = evaluate(loop.getLowerBound()[index], frame);
     AffineExpr last = evaluate(loop.getUpperBound()[index], frame);
-    AffineExpr expr = frame.exprs[argument];
-    MapVariable &variable = maps.variables[cast<AffineDimExpr>(expr).getPosition()];
+    MapVariable &variable = maps.variables[cast<AffineDimExpr>(self).getPosition()];
     variable.lower = interval(first).lower;
     variable.upper = addBounds(interval(last).upper, -1);
-    return expr;
+    return self;
   }
   if (auto carried = getCarried(argument, frame))
     return carry(carried->first, carried->second, dim(frame.headers.lookup(block)));
-  return frame.exprs[argument];
+  return self;
 }
 
 //===----------------------------------------------------------------------===//

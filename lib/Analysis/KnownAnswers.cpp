@@ -9,7 +9,7 @@ using namespace weir;
 
 const char *weir::getName(Decision decision) {
   static const char *const names[numDecisions] = {"repeated", "identity", "intervals",
-                                                  "digits",   "search",   "given up"};
+                                                  "digits",   "search",   "given-up"};
   return names[size_t(decision)];
 }
 

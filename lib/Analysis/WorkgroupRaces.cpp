@@ -86,8 +86,15 @@ static std::vector<bool> findThoseThatMatter(const AccessMaps &maps) {
 
 WorkgroupRaces::WorkgroupRaces(FunctionOpInterface kernel, const LaunchSizes &sizes,
                                GetArgumentSharing getSharing,
-                               function_ref<bool(FunctionOpInterface)> mayEdit)
-    : kernel(kernel), sizes(sizes), maps(kernel, sizes), getSharing(std::move(getSharing)) {
+                               std::function<bool(FunctionOpInterface)> mayEdit)
+    : kernel(kernel), sizes(sizes), maps(kernel, sizes), getSharing(std::move(getSharing)),
+      mayEdit(std::move(mayEdit)) {
+  maps.setUniform([this](Value value) { return getUniformity().isUniform(value); });
+}
+
+WorkgroupRaces::~WorkgroupRaces() = default;
+
+void WorkgroupRaces::makeUniformity() const {
   DenseMap<Operation *, SmallVector<unsigned, 1>> accessesOf;
   for (auto [index, access] : llvm::enumerate(maps.getAccesses()))
     accessesOf[access.op].push_back(index);
@@ -108,16 +115,52 @@ WorkgroupRaces::WorkgroupRaces(FunctionOpInterface kernel, const LaunchSizes &si
     return stable[op] = true;
   };
   uniformity = std::make_unique<Uniformity>(kernel, Uniformity::Scope::Workgroup, isStable);
-  maps.setUniform([this](Value value) { return uniformity->isUniform(value); });
-  graph =
-      std::make_unique<KernelGraph>(kernel, maps, *uniformity, findThoseThatMatter(maps), mayEdit);
 }
 
-WorkgroupRaces::~WorkgroupRaces() = default;
+const Uniformity &WorkgroupRaces::getUniformity() const {
+  if (!uniformity)
+    makeUniformity();
+  return *uniformity;
+}
 
-ArrayRef<gpu::BarrierOp> WorkgroupRaces::getBarriers() const { return graph->barriers; }
+KernelGraph &WorkgroupRaces::getGraph() const {
+  if (!graph)
+    graph = std::make_unique<KernelGraph>(kernel, maps, getUniformity(), findThoseThatMatter(maps),
+                                          mayEdit);
+  return *graph;
+}
 
-Operation *WorkgroupRaces::getIrreducible() const { return graph->irreducible; }
+ArrayRef<gpu::BarrierOp> WorkgroupRaces::getBarriers() const { return getGraph().barriers; }
+
+Operation *WorkgroupRaces::getIrreducible() const { return getGraph().irreducible; }
+
+/// Whether some invocations of a workgroup may touch a common byte, and one write it, whatever
+/// stands between the two.
+bool WorkgroupRaces::mayInvocationsMeet() const {
+  ArrayRef<MemoryAccess> accesses = maps.getAccesses();
+  std::vector<bool> matters = findThoseThatMatter(maps);
+  Instances instances; // in any trips
+  for (unsigned first = 0; first < accesses.size(); ++first)
+    for (unsigned second = first; second < accesses.size(); ++second) {
+      const MemoryAccess &a = accesses[first], &b = accesses[second];
+      if (matters[first] && matters[second] && (a.writes || b.writes) && !(a.atomic && b.atomic) &&
+          compare(first, second, instances) != Sharing::Disjoint)
+        return true;
+    }
+  return false;
+}
+
+bool WorkgroupRaces::matters() const {
+  auto isControl = [](Operation *op) {
+    return isa<gpu::BarrierOp, CallOpInterface>(op) || op->getNumSuccessors() > 0
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  };
+  if (!mayMeet)
+    mayMeet = mayInvocationsMeet();
+  FunctionOpInterface function = kernel;
+  return *mayMeet || function->walk(isControl).wasInterrupted();
+}
 
 //===----------------------------------------------------------------------===//
 // Whether two accesses meet
@@ -187,7 +230,7 @@ bool WorkgroupRaces::isHarmless(unsigned first, unsigned second, const Uniformit
       return false;
     Operation *parent = value.getParentRegion()->getParentOp();
     return llvm::all_of(
-        ArrayRef(graph->getLoops(first)).drop_front(*depth),
+        ArrayRef(getGraph().getLoops(first)).drop_front(*depth),
         [&](const KernelGraph::Loop &loop) { return loop.op && !loop.op->isAncestor(parent); });
   };
   return llvm::all_of(operands,
@@ -206,14 +249,15 @@ Sharing WorkgroupRaces::computeMeeting(unsigned first, unsigned second, unsigned
   const MemoryAccess &a = maps.getAccesses()[first], &b = maps.getAccesses()[second];
   if ((!a.writes && !b.writes) || (a.atomic && b.atomic))
     return Sharing::Disjoint;
-  if (isHarmless(first, second, *uniformity, getDepth(relation)))
-    return Sharing::Disjoint;
   // Loops that the maps count otherwise say nothing.
-  bool sameLoops = graph->getLoops(first).size() == a.loops.size() &&
-                   graph->getLoops(second).size() == b.loops.size();
+  bool sameLoops = getGraph().getLoops(first).size() == a.loops.size() &&
+                   getGraph().getLoops(second).size() == b.loops.size();
   Instances instances =
       sameLoops ? getInstances(relation, maps.countCommonLoops(a, b)) : Instances();
-  return compare(first, second, instances);
+  Sharing sharing = compare(first, second, instances);
+  bool isHarm = sharing != Sharing::Disjoint &&
+                !isHarmless(first, second, getUniformity(), getDepth(relation));
+  return isHarm ? sharing : Sharing::Disjoint;
 }
 
 AccessHazard WorkgroupRaces::makeHazard(unsigned first, unsigned second, Sharing sharing) const {
@@ -248,13 +292,13 @@ std::vector<WorkgroupRaces::Way> WorkgroupRaces::findWays(function_ref<bool(unsi
     unsigned node, relation;
     int before;
   };
-  for (auto [start, startNode] : llvm::enumerate(graph->nodes))
+  for (auto [start, startNode] : llvm::enumerate(getGraph().nodes))
     for (unsigned first : startNode.accesses) {
       unsigned relations = 1 + 2 * startNode.loops.size();
-      std::vector<bool> seen(graph->nodes.size() * relations);
+      std::vector<bool> seen(getGraph().nodes.size() * relations);
       std::vector<State> states;
       auto leave = [&](unsigned node, unsigned relation, int before) {
-        for (const KernelGraph::Edge &edge : graph->nodes[node].successors) {
+        for (const KernelGraph::Edge &edge : getGraph().nodes[node].successors) {
           unsigned next = relation;
           if (edge.depth >= 0 && unsigned(edge.depth) < startNode.loops.size() &&
               startNode.loops[edge.depth].number == edge.loop)
@@ -271,7 +315,7 @@ std::vector<WorkgroupRaces::Way> WorkgroupRaces::findWays(function_ref<bool(unsi
         if (stops(node))
           continue;
         bool cut = false;
-        for (unsigned second : graph->nodes[node].accesses) {
+        for (unsigned second : getGraph().nodes[node].accesses) {
           Sharing sharing = meet(first, second, relation);
           if (sharing == Sharing::Disjoint || (!all && isBeyondCure(first, second, relation)))
             continue;
@@ -294,7 +338,7 @@ std::vector<WorkgroupRaces::Way> WorkgroupRaces::findWays(function_ref<bool(unsi
 
 std::vector<AccessHazard> WorkgroupRaces::findSelfRaces() {
   std::vector<AccessHazard> races;
-  for (const KernelGraph::Node &node : graph->nodes) {
+  for (const KernelGraph::Node &node : getGraph().nodes) {
     std::optional<AccessHazard> worst;
     for (auto [index, first] : llvm::enumerate(node.accesses))
       for (unsigned second : ArrayRef(node.accesses).drop_front(index)) {
@@ -313,14 +357,16 @@ static int64_t getCost(unsigned depth) { return int64_t(1) << (32 + 3 * std::min
 
 WorkgroupRaces::Plan WorkgroupRaces::plan() {
   Plan result;
+  if (!matters())
+    return result;
   result.unordered = findSelfRaces();
-  auto getPlace = [&](unsigned node) { return graph->nodes[node].place; };
+  auto getPlace = [&](unsigned node) { return getGraph().nodes[node].place; };
   Cover cover;
   auto findOpen = [&](std::optional<unsigned> without) {
     return findWays(
         [&](unsigned node) {
-          int place = graph->nodes[node].place;
-          return graph->nodes[node].barrier >= 0 ||
+          int place = getGraph().nodes[node].place;
+          return getGraph().nodes[node].barrier >= 0 ||
                  (place >= 0 && unsigned(place) != without &&
                   llvm::is_contained(cover.chosen, unsigned(place)));
         },
@@ -339,7 +385,7 @@ WorkgroupRaces::Plan WorkgroupRaces::plan() {
       same->proved |= hazard.proved;
   };
   DenseSet<Operation *> needy;
-  SmallVector<int64_t> costs(graph->places.size());
+  SmallVector<int64_t> costs(getGraph().places.size());
   std::vector<SmallVector<unsigned>> sets;
   for (bool open = true; open;) {
     open = false;
@@ -354,8 +400,8 @@ WorkgroupRaces::Plan WorkgroupRaces::plan() {
     }
     // Among equals, in the kernel itself, just before an access that needs it,
     // and as late as can be.
-    for (auto [index, place] : llvm::enumerate(graph->places))
-      costs[index] = getCost(place.depth) + int64_t(graph->places.size() - index) +
+    for (auto [index, place] : llvm::enumerate(getGraph().places))
+      costs[index] = getCost(place.depth) + int64_t(getGraph().places.size() - index) +
                      (kernel->isAncestor(place.before) ? 0 : int64_t(1) << 21) +
                      (needy.contains(place.before) ? 0 : int64_t(1) << 20);
     if (open)
@@ -363,7 +409,7 @@ WorkgroupRaces::Plan WorkgroupRaces::plan() {
   }
   result.cheapest = cover.cheapest;
   for (unsigned place : SmallVector<unsigned>(cover.chosen)) {
-    PlannedBarrier barrier{graph->places[place].before, {}};
+    PlannedBarrier barrier{getGraph().places[place].before, {}};
     for (const Way &way : findOpen(place))
       if (!way.places.empty())
         add(barrier.hazards, way.hazard);
@@ -376,8 +422,10 @@ WorkgroupRaces::Plan WorkgroupRaces::plan() {
 }
 
 std::vector<gpu::BarrierOp> WorkgroupRaces::findRedundant() {
-  SmallVector<unsigned> depths(graph->barriers.size());
-  for (const KernelGraph::Node &node : graph->nodes)
+  if (!matters())
+    return {};
+  SmallVector<unsigned> depths(getGraph().barriers.size());
+  for (const KernelGraph::Node &node : getGraph().nodes)
     if (node.barrier >= 0)
       depths[node.barrier] = std::max<unsigned>(depths[node.barrier], node.loops.size());
   SmallVector<int64_t> costs;
@@ -390,10 +438,10 @@ std::vector<gpu::BarrierOp> WorkgroupRaces::findRedundant() {
     open = false;
     for (const Way &way : findWays(
              [&](unsigned node) {
-               int barrier = graph->nodes[node].barrier;
+               int barrier = getGraph().nodes[node].barrier;
                return barrier >= 0 && llvm::is_contained(cover.chosen, unsigned(barrier));
              },
-             [&](unsigned node) { return graph->nodes[node].barrier; }, /*all=*/true)) {
+             [&](unsigned node) { return getGraph().nodes[node].barrier; }, /*all=*/true)) {
       if (way.places.empty())
         continue; // not separated in the first place
       sets.push_back(way.places);
@@ -403,7 +451,7 @@ std::vector<gpu::BarrierOp> WorkgroupRaces::findRedundant() {
       cover = findCover(sets, costs);
   }
   std::vector<gpu::BarrierOp> redundant;
-  for (auto [index, barrier] : llvm::enumerate(graph->barriers))
+  for (auto [index, barrier] : llvm::enumerate(getGraph().barriers))
     if (!llvm::is_contained(cover.chosen, unsigned(index)))
       redundant.push_back(barrier);
   return redundant;

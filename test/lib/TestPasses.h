@@ -10,6 +10,7 @@ void registerTestAliasingPass();
 void registerTestAccessMapsPass();
 void registerTestUniformityPass();
 void registerTestWorkgroupRacesPass();
+void registerTestQuestionCountsPass();
 void registerTestHappensBeforePass();
 void registerTestPackUncheckedPass();
 void registerTestFreeAfterFirstReaderPass();
@@ -22,6 +23,7 @@ inline void registerTestPasses() {
   registerTestAccessMapsPass();
   registerTestUniformityPass();
   registerTestWorkgroupRacesPass();
+  registerTestQuestionCountsPass();
   registerTestHappensBeforePass();
   registerTestPackUncheckedPass();
   registerTestFreeAfterFirstReaderPass();

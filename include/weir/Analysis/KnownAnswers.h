@@ -26,7 +26,7 @@ enum class Decision {
 };
 constexpr size_t numDecisions = size_t(Decision::GivenUp) + 1;
 
-/// Returns "repeated", "identity", "intervals", "digits", "search" or "given up".
+/// Returns "repeated", "identity", "intervals", "digits", "search" or "given-up".
 const char *getName(Decision decision);
 
 /// How many questions were asked, by what decided them, and the steps of all searches.

@@ -51,13 +51,16 @@ public:
   /// put in, of those that the kernel calls.
   WorkgroupRaces(mlir::FunctionOpInterface kernel, const LaunchSizes &sizes,
                  GetArgumentSharing getSharing,
-                 llvm::function_ref<bool(mlir::FunctionOpInterface)> mayEdit);
+                 std::function<bool(mlir::FunctionOpInterface)> mayEdit);
   ~WorkgroupRaces();
 
   const AccessMaps &getMaps() const { return maps; }
-  const Uniformity &getUniformity() const { return *uniformity; }
+  const Uniformity &getUniformity() const;
   /// Every barrier of the kernel and of what it calls, in order of the text.
   llvm::ArrayRef<mlir::gpu::BarrierOp> getBarriers() const;
+  /// Whether barriers or control flow matter: there is a barrier or a branch, or invocations of a
+  /// workgroup may meet. Where they don't, all that follows is empty, and costs nothing.
+  bool matters() const;
   /// A branch of control flow that isn't understood, a loop with several
   /// entries; null when there is none. Nothing else is answered where there is.
   mlir::Operation *getIrreducible() const;
@@ -92,10 +95,17 @@ private:
   LaunchSizes sizes;
   AccessMaps maps;
   GetArgumentSharing getSharing;
-  std::unique_ptr<Uniformity> uniformity, gridUniformity;
-  std::unique_ptr<KernelGraph> graph;
+  std::function<bool(mlir::FunctionOpInterface)> mayEdit;
+  std::unique_ptr<Uniformity> gridUniformity;
+  // Made when asked for.
+  mutable std::unique_ptr<Uniformity> uniformity;
+  mutable std::unique_ptr<KernelGraph> graph;
+  mutable std::optional<bool> mayMeet; ///< two invocations of a workgroup, somewhere
   llvm::DenseMap<std::tuple<unsigned, unsigned, unsigned>, Sharing> known;
 
+  KernelGraph &getGraph() const;
+  void makeUniformity() const;
+  bool mayInvocationsMeet() const;
   Sharing compare(unsigned first, unsigned second, const Instances &instances) const;
   bool isHarmless(unsigned first, unsigned second, const Uniformity &within,
                   std::optional<unsigned> depth) const;
