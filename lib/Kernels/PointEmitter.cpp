@@ -779,20 +779,31 @@ SmallVector<Value> PointEmitter::evaluateStep(linalg::GenericOp op, ArrayRef<Aff
 }
 
 bool PointEmitter::isVectorFriendly(Value tensor, ArrayRef<AffineExpr> indices) {
-  if (std::optional<unsigned> buffer = getBuffer(tensor)) {
-    AffineExpr address = linearize(tensor, indices);
-    return !address.isFunctionOfDim(laneOfVector) || getVectorAddress(*buffer, address);
+  // What several ops read at one point is looked at once: paths may be many.
+  llvm::SetVector<std::pair<Value, AffineMap>> reads;
+  auto add = [&](Value read, ArrayRef<AffineExpr> at) {
+    reads.insert({read, AffineMap::get(maxCoordinates, 0, at, context)});
+  };
+  add(tensor, indices);
+  for (size_t next = 0; next < reads.size(); ++next) {
+    auto [read, at] = reads[next];
+    if (std::optional<unsigned> buffer = getBuffer(read)) {
+      AffineExpr address = linearize(read, at.getResults());
+      if (address.isFunctionOfDim(laneOfVector) && !getVectorAddress(*buffer, address))
+        return false;
+      continue;
+    }
+    auto op = read.getDefiningOp<linalg::GenericOp>();
+    if (!op || getSplat(read) || getOpShape(op) != OpShape::Pointwise)
+      continue;
+    AffineMap written = op.getIndexingMapMatchingResult(cast<OpResult>(read));
+    SmallVector<AffineExpr> loops(op.getNumLoops(), constant(0));
+    for (auto [expression, index] : llvm::zip_equal(written.getResults(), at.getResults()))
+      if (auto loop = dyn_cast<AffineDimExpr>(expression))
+        loops[loop.getPosition()] = index;
+    for (OpOperand *operand : op.getDpsInputOperands())
+      if (isa<RankedTensorType>(operand->get().getType()))
+        add(operand->get(), apply(getAccessMap(op, operand), loops));
   }
-  auto op = tensor.getDefiningOp<linalg::GenericOp>();
-  if (!op || getSplat(tensor) || getOpShape(op) != OpShape::Pointwise)
-    return true;
-  AffineMap written = op.getIndexingMapMatchingResult(cast<OpResult>(tensor));
-  SmallVector<AffineExpr> loops(op.getNumLoops(), constant(0));
-  for (auto [expression, index] : llvm::zip_equal(written.getResults(), indices))
-    if (auto loop = dyn_cast<AffineDimExpr>(expression))
-      loops[loop.getPosition()] = index;
-  return llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
-    return !isa<RankedTensorType>(operand->get().getType()) ||
-           isVectorFriendly(operand->get(), apply(getAccessMap(op, operand), loops));
-  });
+  return true;
 }
