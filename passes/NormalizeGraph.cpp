@@ -17,7 +17,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Transforms/DialectConversion.h"
+#include "mlir/Rewrite/PatternApplicator.h"
 #include "weir/Kernels/Domain.h"
 
 namespace weir {
@@ -199,16 +199,54 @@ static void generatePad(tensor::PadOp op) {
   rewriter.replaceOp(op, made);
 }
 
-/// Ops on tensors that mean their elements, such as `arith.addf`, as `linalg.generic`.
+/// Replaces those ops that fold, each by what its operands are before any is replaced, and
+/// returns the others.
+static SmallVector<Operation *> foldAll(ArrayRef<Operation *> ops) {
+  SmallVector<Operation *> others;
+  SmallVector<std::pair<Operation *, SmallVector<Value>>> folds;
+  for (Operation *op : ops) {
+    OpBuilder builder(op);
+    SmallVector<Value> values;
+    while (succeeded(builder.tryFold(op, values)) && values.empty())
+      ; // changed in place; it may fold once more
+    if (values.empty())
+      others.push_back(op);
+    else
+      folds.emplace_back(op, values);
+  }
+  DenseMap<Value, Value> replaced;
+  for (auto &[op, values] : folds)
+    for (auto [result, value] : llvm::zip_equal(op->getResults(), values)) {
+      Value last = replaced.contains(value) ? replaced.lookup(value) : value;
+      replaced[result] = last;
+      result.replaceAllUsesWith(last);
+    }
+  for (auto &[op, values] : llvm::reverse(folds))
+    op->erase();
+  return others;
+}
+
+/// Ops on tensors that mean their elements, such as `arith.addf`, as `linalg.generic`. Not
+/// by upstream's conversion, which takes a time quadratic in chains of what folds.
 static LogicalResult generalizeElementwise(func::FuncOp function) {
-  ConversionTarget target(*function.getContext());
-  target.markUnknownOpDynamicallyLegal([](Operation *op) {
-    return !OpTrait::hasElementwiseMappableTraits(op) ||
-           !llvm::all_of(op->getOperandTypes(), isStatic) || op->getNumOperands() == 0;
+  SmallVector<Operation *> ops;
+  function.walk([&](Operation *op) {
+    if (OpTrait::hasElementwiseMappableTraits(op) && op->getNumOperands() > 0 &&
+        llvm::all_of(op->getOperandTypes(), isStatic))
+      ops.push_back(op);
   });
   RewritePatternSet patterns(function.getContext());
   linalg::populateElementwiseToLinalgConversionPatterns(patterns);
-  return applyPartialConversion(function, target, std::move(patterns));
+  FrozenRewritePatternSet frozen(std::move(patterns));
+  PatternApplicator applicator(frozen);
+  applicator.applyDefaultCostModel();
+  PatternRewriter rewriter(function.getContext());
+  for (Operation *op : foldAll(ops)) {
+    rewriter.setInsertionPoint(op);
+    if (failed(applicator.matchAndRewrite(op, rewriter)))
+      return op->emitOpError("has no form as a linalg.generic");
+  }
+  return success();
 }
 
 /// What is known of a tensor by its type is a constant.
