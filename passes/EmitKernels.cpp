@@ -44,8 +44,7 @@ static LogicalResult checkKernels(ModuleOp module, StringRef language,
 
 /// What the level gates and the packer read of each operand. Effects are those
 /// that the barriers were made from, which may be narrower than the declared.
-static ArrayAttr describeOperands(gpu::GPUFuncOp kernel) {
-  Effects effects(kernel);
+static ArrayAttr describeOperands(gpu::GPUFuncOp kernel, Effects &effects) {
   Builder builder(kernel.getContext());
   SmallVector<Attribute> operands;
   for (auto [index, argument] : llvm::enumerate(kernel.getArgumentTypes())) {
@@ -72,7 +71,7 @@ static ArrayAttr describeInPlace(gpu::GPUFuncOp kernel) {
   return builder.getArrayAttr(pairs);
 }
 
-static LogicalResult emitBinary(gpu::GPUFuncOp kernel, EmitKernel emit) {
+static LogicalResult emitBinary(gpu::GPUFuncOp kernel, Effects &effects, EmitKernel emit) {
   OpBuilder builder(kernel->getParentOp());
   Location loc = kernel.getLoc();
   auto scratch = ModuleOp::create(builder, loc);
@@ -90,7 +89,7 @@ static LogicalResult emitBinary(gpu::GPUFuncOp kernel, EmitKernel emit) {
                                       ArrayRef<Attribute>{*object});
   SmallVector<int64_t> workgroup(*kernel.getKnownBlockSize());
   result->setAttr(schedule::workgroupAttrName, builder.getDenseI64ArrayAttr(workgroup));
-  result->setAttr(schedule::operandsAttrName, describeOperands(kernel));
+  result->setAttr(schedule::operandsAttrName, describeOperands(kernel, effects));
   result->setAttr(schedule::inPlaceAttrName, describeInPlace(kernel));
   return success();
 }
@@ -100,9 +99,10 @@ LogicalResult weir::emitKernels(ModuleOp module, StringRef language,
                                 EmitKernel emit) {
   if (failed(checkKernels(module, language, check)))
     return failure();
+  Effects effects(module); // walks the module once
   for (auto kernels : llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>())) {
     for (auto kernel : kernels.getOps<gpu::GPUFuncOp>())
-      if (failed(emitBinary(kernel, emit)))
+      if (failed(emitBinary(kernel, effects, emit)))
         return failure();
     kernels.erase();
   }

@@ -52,10 +52,13 @@ private:
   };
   llvm::StringMap<Kernel> kernels; // by text
   llvm::MapVector<Attribute, memref::GlobalOp> globals;
+  std::optional<SymbolTable> symbols; // of the module
+  llvm::StringMap<unsigned> suffixes; // by name: those below are taken
   Profile profile;
 
   LogicalResult placeParts(Block &body, OpBuilder &builder, DenseMap<Value, Value> &buffers);
   LogicalResult lowerFunction(func::FuncOp function);
+  std::string getFreeName(const std::string &name);
   FailureOr<Kernel> getKernel(schedule::KernelOp op);
   LogicalResult finishKernel(gpu::GPUModuleOp module);
   FailureOr<memref::GlobalOp> getGlobal(arith::ConstantOp constant);
@@ -66,6 +69,16 @@ private:
 static MemRefType getFlatType(Type tensor) {
   auto type = cast<RankedTensorType>(tensor);
   return MemRefType::get({type.getNumElements()}, getStorageType(type.getElementType()));
+}
+
+/// Returns `name`, or else with the least number behind it that no symbol has.
+std::string LowerKernels::getFreeName(const std::string &name) {
+  if (!symbols->lookup(name))
+    return name;
+  unsigned &suffix = suffixes[name];
+  while (symbols->lookup(name + "_" + std::to_string(suffix)))
+    ++suffix;
+  return name + "_" + std::to_string(suffix);
 }
 
 FailureOr<LowerKernels::Kernel> LowerKernels::getKernel(schedule::KernelOp op) {
@@ -81,7 +94,6 @@ FailureOr<LowerKernels::Kernel> LowerKernels::getKernel(schedule::KernelOp op) {
     return entry->second;
 
   ModuleOp module = getOperation();
-  SymbolTable symbols(module);
   OpBuilder builder(module.getContext());
   builder.setInsertionPointToStart(module.getBody());
   std::string name;
@@ -89,14 +101,15 @@ FailureOr<LowerKernels::Kernel> LowerKernels::getKernel(schedule::KernelOp op) {
     name += llvm::isAlnum(c) ? c : '_';
   if (name.empty() || llvm::isDigit(name.front()))
     name = "kernel_" + name;
+  name = getFreeName(name);
   auto gpuModule = gpu::GPUModuleOp::create(builder, op.getLoc(), name);
-  name = symbols.insert(gpuModule).str();
+  symbols->insert(gpuModule);
   builder.setInsertionPointToStart(gpuModule.getBody());
   FailureOr<EmittedKernel> launch = emitKernel(op, builder, name, profile);
   if (failed(launch))
     return failure();
   if (!launch->launches)
-    gpuModule.erase();
+    symbols->erase(gpuModule);
   else if (failed(finishKernel(gpuModule)))
     return failure();
   StringAttr symbol = builder.getStringAttr(name);
@@ -142,12 +155,12 @@ FailureOr<memref::GlobalOp> LowerKernels::getGlobal(arith::ConstantOp constant) 
                                 "dense_resource");
   }
   ModuleOp module = getOperation();
-  OpBuilder builder(module.getContext()); // inserts nowhere: the symbol table does, and names it
+  OpBuilder builder(module.getContext()); // inserts nowhere: the symbol table does
   global = memref::GlobalOp::create(
-      builder, constant.getLoc(), "constant", builder.getStringAttr("private"),
+      builder, constant.getLoc(), getFreeName("constant"), builder.getStringAttr("private"),
       MemRefType::get(flat.getShape(), flat.getElementType()), initial, /*constant=*/true,
       /*alignment=*/nullptr);
-  SymbolTable(module).insert(global, module.getBody()->begin());
+  symbols->insert(global, module.getBody()->begin());
   return global;
 }
 
@@ -366,7 +379,8 @@ LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
   for (Operation &op : llvm::make_early_inc_range(*block))
     if (isa<memref::AllocOp, memref::GetGlobalOp, memref::SubViewOp>(op) && op.use_empty())
       op.erase();
-  function.erase();
+  symbols->erase(function);
+  symbols->insert(lowered);
   return success();
 }
 
@@ -377,6 +391,8 @@ void LowerKernels::runOnOperation() {
   profile = *found;
   kernels.clear();
   globals.clear();
+  symbols.emplace(getOperation());
+  suffixes.clear();
   // Hand-written kernels may hold named ops.
   IRRewriter rewriter(&getContext());
   SmallVector<linalg::LinalgOp> named;
