@@ -73,7 +73,9 @@ private:
   /// Of an op that reads a donated argument, who makes the argument's next value
   /// later, and would have to wait for the op to write it in place.
   DenseMap<Operation *, SmallVector<Operation *>> overwriters;
-  bool allFormed = false; ///< every op has its group
+  DenseMap<Operation *, SmallVector<Operation *>> overwritten; ///< the other way round
+  std::set<std::array<size_t, 4>> apart; ///< pairs of groups and their sizes: not one kernel
+  bool allFormed = false;                ///< every op has its group
   /// By what an insertion inserts, all that belongs to it: one group from the start.
   DenseMap<Operation *, Group> insertions;
 
@@ -87,6 +89,7 @@ private:
   void mergeReaders(const SetVector<Value> &values, std::optional<unsigned> target);
   void mergeSiblings();
   bool fits(const Group &group);
+  SmallVector<Operation *> getNeighbours(Operation *op, bool behind) const;
   bool isClosed(const Group &group);
   void buildKernels();
   void buildKernel(const Group &group);
@@ -458,8 +461,10 @@ void KernelFormer::findOverwriters() {
           if (isReshape(reader))
             names.push_back(reader->getResult(0));
           else if (Operation *op = block.findAncestorOpInBlock(*reader);
-                   position.lookup(op) < position.lookup(writer))
+                   position.lookup(op) < position.lookup(writer)) {
             overwriters[op].push_back(writer);
+            overwritten[writer].push_back(op);
+          }
         }
     }
   }
@@ -547,34 +552,55 @@ bool KernelFormer::fits(const Group &group) {
   return true;
 }
 
+/// Returns what waits for the op (`behind`), or else what the op waits for.
+SmallVector<Operation *> KernelFormer::getNeighbours(Operation *op, bool behind) const {
+  SmallVector<Operation *> neighbours = (behind ? overwriters : overwritten).lookup(op);
+  if (behind)
+    for (Operation *user : op->getUsers())
+      neighbours.push_back(block.findAncestorOpInBlock(*user));
+  else
+    op->walk([&](Operation *reader) {
+      for (Value operand : reader->getOperands())
+        if (Operation *producer = operand.getDefiningOp(); producer && position.contains(producer))
+          neighbours.push_back(producer);
+    });
+  return neighbours;
+}
+
 /// Whether no value leaves the group and comes back to it through other ops; nor
 /// would have to wait there for those that read what the group writes over.
 bool KernelFormer::isClosed(const Group &group) {
   llvm::SmallPtrSet<Operation *, 16> inside(group.begin(), group.end());
   unsigned last = allFormed ? position.size() : position.lookup(group.back());
-  // Ops outside that depend on the group, with all that shares a kernel with them.
-  SmallVector<Operation *> work(group.begin(), group.end());
-  llvm::SmallPtrSet<Operation *, 32> seen;
-  while (!work.empty()) {
-    Operation *op = work.pop_back_val();
-    SmallVector<Operation *> users(op->getUsers());
-    llvm::append_range(users, overwriters.lookup(op));
-    for (Operation *user : users) {
-      user = block.findAncestorOpInBlock(*user);
-      if (inside.contains(user)) {
-        if (!inside.contains(op))
-          return false;
-        continue;
+  // Ops outside that depend on the group, with all that shares a kernel with them, and
+  // those that the group depends on. A step of either search in turn: one often ends soon
+  // where the other would look at most of the function.
+  struct Search {
+    bool behind;
+    SmallVector<Operation *> work; // those before `next` are done: the nearest come first
+    size_t next = 0;
+    llvm::SmallPtrSet<Operation *, 32> seen = {};
+  };
+  Search searches[] = {{true, group}, {false, group}};
+  while (true)
+    for (Search &search : searches) {
+      if (search.next == search.work.size())
+        return true;
+      Operation *op = search.work[search.next++];
+      for (Operation *neighbour : getNeighbours(op, search.behind)) {
+        if (inside.contains(neighbour)) {
+          if (!inside.contains(op))
+            return false;
+          continue;
+        }
+        SmallVector<Operation *> reached = {neighbour};
+        if (auto other = groupOf.find(neighbour); other != groupOf.end())
+          reached = groups[other->second];
+        for (Operation *next : reached)
+          if (position.lookup(next) <= last && search.seen.insert(next).second)
+            search.work.push_back(next);
       }
-      SmallVector<Operation *> reached = {user};
-      if (auto other = groupOf.find(user); other != groupOf.end())
-        reached = groups[other->second];
-      for (Operation *next : reached)
-        if (position.lookup(next) <= last && seen.insert(next).second)
-          work.push_back(next);
     }
-  }
-  return true;
 }
 
 bool KernelFormer::tryMerge(ArrayRef<unsigned> merging) {
@@ -646,8 +672,12 @@ void KernelFormer::mergeReaders(const SetVector<Value> &values, std::optional<un
   for (unsigned reader : readers) {
     if (!target)
       target = reader;
-    else if (reader != *target && !overwrites(*target, reader) && !overwrites(reader, *target))
-      tryMerge({*target, reader});
+    else if (reader != *target && !overwrites(*target, reader) && !overwrites(reader, *target)) {
+      // Groups that grow have other sizes. What else grows brings these no nearer.
+      std::array<size_t, 4> pair = {*target, reader, groups[*target].size(), groups[reader].size()};
+      if (!apart.contains(pair) && !tryMerge({*target, reader}))
+        apart.insert(pair);
+    }
   }
 }
 

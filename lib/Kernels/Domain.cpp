@@ -374,8 +374,11 @@ static bool tie(AffineMap written, SmallVectorImpl<int64_t> &producer, AffineMap
 
 bool KernelDomain::assignDims(ArrayRef<Operation *> ops) {
   llvm::SmallPtrSet<Operation *, 16> inside(ops.begin(), ops.end());
+  // Back and forth, so that a chain is tied in two rounds, wherever its anchor is.
+  SmallVector<Operation *> order(ops);
   auto tieAll = [&](bool &changed) {
-    for (Operation *op : ops) {
+    std::reverse(order.begin(), order.end());
+    for (Operation *op : order) {
       auto consumer = cast<linalg::GenericOp>(op);
       for (OpOperand &operand : op->getOpOperands()) {
         auto producer = operand.get().getDefiningOp<linalg::GenericOp>();
@@ -454,6 +457,8 @@ bool KernelDomain::acceptColumns(linalg::GenericOp op) {
 }
 
 std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops) {
+  if (ops.size() > maxOps)
+    return std::nullopt;
   KernelDomain domain;
   linalg::GenericOp anchor;
   for (Operation *op : ops) {

@@ -290,6 +290,9 @@ FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &
   for (Value value : block.getTerminator()->getOperands())
     if (!llvm::is_contained(ops, getInserted(value).getDefiningOp()))
       return kernel.emitError("yields a value that it does not compute");
+  if (ops.size() > KernelDomain::maxOps)
+    return kernel.emitError() << "holds " << ops.size() << " ops; a kernel holds at most "
+                              << KernelDomain::maxOps;
   EmittedKernel launch;
   launch.launches = llvm::any_of(kernel.getResultTypes(), [](Type type) {
     return cast<RankedTensorType>(type).getNumElements() != 0;
