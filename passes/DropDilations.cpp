@@ -381,7 +381,7 @@ Value Rewrite::spread(Value source, ArrayRef<int64_t> shape, ArrayRef<int64_t> o
       builder.getDenseI64ArrayAttr(strides));
 }
 
-/// `tensor`, some dimensions from their ends.
+/// `tensor`, some dimensions from their ends. What an op turned around is turned back.
 Value Rewrite::reverse(Value tensor, ArrayRef<bool> dims) {
   if (!llvm::is_contained(dims, true))
     return tensor;
@@ -391,9 +391,20 @@ Value Rewrite::reverse(Value tensor, ArrayRef<bool> dims) {
     AffineExpr loop = builder.getAffineDimExpr(dim);
     indices.push_back(isReversed ? type.getDimSize(dim) - 1 - loop : loop);
   }
+  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  AffineMap map = AffineMap::get(type.getRank(), 0, indices, op.getContext());
+  if (auto moved = tensor.getDefiningOp<linalg::GenericOp>();
+      moved && llvm::hasSingleElement(*moved.getBody()) && moved.getNumDpsInputs() == 1 &&
+      moved.getNumResults() == 1 && moved.getIndexingMapsArray().back() == identity &&
+      moved.getBody()->getTerminator()->getOperand(0) == moved.getBody()->getArgument(0) &&
+      isa<RankedTensorType>(moved.getInputs().front().getType())) {
+    tensor = moved.getInputs().front();
+    map = simplifyAffineMap(moved.getIndexingMapsArray().front().compose(map));
+    if (map == identity && tensor.getType() == type)
+      return tensor;
+  }
   Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
-  AffineMap maps[] = {AffineMap::get(type.getRank(), 0, indices, op.getContext()),
-                      builder.getMultiDimIdentityMap(type.getRank())};
+  AffineMap maps[] = {map, identity};
   SmallVector<utils::IteratorType> parallel(type.getRank(), utils::IteratorType::parallel);
   return linalg::GenericOp::create(builder, loc, type, tensor, empty, maps, parallel,
                                    [](OpBuilder &b, Location loc, ValueRange values) {
@@ -528,14 +539,18 @@ Value Rewrite::build() {
   return linalg::AddOp::create(builder, loc, ValueRange{init, made}, empty).getResult(0);
 }
 
-/// Erases `op` and what it alone reads, if nobody uses it.
-static void eraseUnused(Operation *op) {
-  if (!op || !isOpTriviallyDead(op))
-    return;
-  SmallVector<Value> operands(op->getOperands());
-  op->erase();
-  for (Value operand : operands)
-    eraseUnused(operand.getDefiningOp());
+/// Erases those of `ops` that nobody uses, and what they alone read.
+static void eraseUnused(SmallVector<Operation *> ops) {
+  SmallPtrSet<Operation *, 8> erased;
+  while (!ops.empty()) {
+    Operation *op = ops.pop_back_val();
+    if (!op || erased.contains(op) || !isOpTriviallyDead(op))
+      continue;
+    for (Value operand : op->getOperands())
+      ops.push_back(operand.getDefiningOp());
+    erased.insert(op);
+    op->erase();
+  }
 }
 
 void DropDilations::runOnOperation() {
@@ -550,9 +565,8 @@ void DropDilations::runOnOperation() {
       Rewrite rewrite(op, read, *dilated);
       if (!rewrite.match())
         continue;
-      Operation *whole = read->get().getDefiningOp();
-      rewriter.replaceOp(op, rewrite.build());
-      eraseUnused(whole);
+      rewriter.replaceAllUsesWith(op->getResult(0), rewrite.build());
+      eraseUnused({op});
       break;
     }
 }

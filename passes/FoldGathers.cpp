@@ -1,7 +1,8 @@
-//===- FoldGathers.cpp - Gathers that only reshape become reshapes --------===//
+//===- FoldGathers.cpp - Gathers by places that are known -----------------===//
 //
 // Front ends spell some reshapes as a gather by tables of constants, which hides from
-// everything later that each element is read once, and in order.
+// everything later that each element is read once, and in order. Places that loops say,
+// as those of weights that are turned around, are a map.
 //
 //===----------------------------------------------------------------------===//
 
@@ -140,6 +141,68 @@ static void replaceByReshape(IRRewriter &rewriter, linalg::GenericOp op) {
   rewriter.replaceOp(op, createReshapes(rewriter, op.getLoc(), type, extract.getTensor()));
 }
 
+/// An index in terms of the loops, if it is sums and multiples of them; else null.
+static AffineExpr getExpression(Value index) {
+  MLIRContext *context = index.getContext();
+  APInt constant;
+  if (matchPattern(index, m_ConstantInt(&constant)))
+    return getAffineConstantExpr(constant.getSExtValue(), context);
+  Operation *op = index.getDefiningOp();
+  if (auto loop = dyn_cast_or_null<linalg::IndexOp>(op))
+    return getAffineDimExpr(loop.getDim(), context);
+  if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
+    return {};
+  AffineExpr lhs = getExpression(op->getOperand(0)), rhs = getExpression(op->getOperand(1));
+  if (!lhs || !rhs)
+    return {};
+  if (isa<arith::AddIOp>(op))
+    return lhs + rhs;
+  if (isa<arith::SubIOp>(op))
+    return lhs - rhs;
+  return lhs.isSymbolicOrConstant() || rhs.isSymbolicOrConstant() ? lhs * rhs : AffineExpr();
+}
+
+/// Reads by a map what an op that only moves elements reads at places that its loops say,
+/// all of them in range.
+static void replaceByMap(IRRewriter &rewriter, linalg::GenericOp op) {
+  if (op.getNumReductionLoops() || op->getNumResults() != 1)
+    return;
+  auto extract = op.getBody()->getTerminator()->getOperand(0).getDefiningOp<tensor::ExtractOp>();
+  auto type = dyn_cast<RankedTensorType>(op.getResult(0).getType());
+  if (!extract || extract->getBlock() != op.getBody() || !type || !type.hasStaticShape() ||
+      !extract.getTensor().getType().hasStaticShape() || type.getNumElements() == 0 ||
+      !op.getIndexingMapsArray().back().isIdentity())
+    return;
+  RankedTensorType source = extract.getTensor().getType();
+  SmallVector<std::optional<int64_t>> first(type.getRank(), 0), last;
+  for (int64_t size : type.getShape())
+    last.push_back(size - 1);
+  SmallVector<AffineExpr> indices;
+  for (auto [index, size] : llvm::zip_equal(extract.getIndices(), source.getShape())) {
+    AffineExpr expression = getExpression(index);
+    if (!expression)
+      return;
+    auto least = getBoundForAffineExpr(expression, type.getRank(), 0, first, last, false);
+    auto most = getBoundForAffineExpr(expression, type.getRank(), 0, first, last, true);
+    auto loop = dyn_cast<AffineDimExpr>(expression);
+    // Linalg's verifier takes a plain loop for all of a dimension.
+    if (!least || !most || *least < 0 || *most >= size ||
+        (loop && type.getDimSize(loop.getPosition()) != size))
+      return;
+    indices.push_back(expression);
+  }
+  rewriter.setInsertionPoint(op);
+  Value empty =
+      tensor::EmptyOp::create(rewriter, op.getLoc(), type.getShape(), type.getElementType());
+  AffineMap maps[] = {AffineMap::get(type.getRank(), 0, indices, op.getContext()),
+                      rewriter.getMultiDimIdentityMap(type.getRank())};
+  rewriter.replaceOpWithNewOp<linalg::GenericOp>(op, type, extract.getTensor(), empty, maps,
+                                                 op.getIteratorTypesArray(),
+                                                 [](OpBuilder &b, Location loc, ValueRange values) {
+                                                   linalg::YieldOp::create(b, loc, values.front());
+                                                 });
+}
+
 namespace {
 struct FoldGathers : weir::impl::FoldGathersPassBase<FoldGathers> {
   using FoldGathersPassBase::FoldGathersPassBase;
@@ -147,6 +210,7 @@ struct FoldGathers : weir::impl::FoldGathersPassBase<FoldGathers> {
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
     getOperation().walk([&](linalg::GenericOp op) { replaceByReshape(rewriter, op); });
+    getOperation().walk([&](linalg::GenericOp op) { replaceByMap(rewriter, op); });
   }
 };
 } // namespace

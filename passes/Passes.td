@@ -35,11 +35,15 @@ def UnrollLoopsPass : Pass<"weir-unroll-loops", "mlir::func::FuncOp"> {
 }
 
 def FoldGathersPass : Pass<"weir-fold-gathers", "mlir::func::FuncOp"> {
-  let summary = "Turns gathers that read all elements in their order into reshapes.";
+  let summary = "Turns gathers at places that are known into reshapes and maps.";
   let description = [{
     Torch's decomposition of group norm finds its groups by tables of constants.
     Places are computed from them and from the loops, of results of up to 65,536
-    elements; what is out of range, or read in another order, stays a gather.
+    elements; where all elements are read in their order, that is a reshape.
+
+    Places that are sums of loops are a map, as of the weights of a transposed
+    convolution, which torch-mlir reads from their end. What may be out of range stays
+    a gather.
 
     Example: before and after, where %places holds 0, 1, 2 and 3.
     ```mlir

@@ -109,6 +109,84 @@ func.func @one_row(%x: tensor<3xf32>) -> tensor<1x3xf32> {
 
 // -----
 
+#id = affine_map<(c, f, k) -> (c, f, k)>
+
+// Places that loops say are a map: the weights of a transposed convolution as torch-mlir reads them, and a window.
+// CHECK-DAG: #[[TURNED:.*]] = affine_map<(d0, d1, d2) -> (d1, d0, -d2 + 4)>
+// CHECK-DAG: #[[WINDOW:.*]] = affine_map<(d0, d1, d2) -> (d0 + d1 * 2, 1, d2)>
+// CHECK-LABEL: func @places_of_loops
+// CHECK-SAME:    %[[W:.*]]: tensor<3x2x5xf32>, %[[X:.*]]: tensor<6x2x5xf32>
+// CHECK-NOT:     tensor.extract
+// CHECK:         linalg.generic {indexing_maps = [#[[TURNED]], #{{.*}}], {{.*}} ins(%[[W]] : tensor<3x2x5xf32>)
+// CHECK-NOT:     tensor.extract
+// CHECK:         linalg.generic {indexing_maps = [#[[WINDOW]], #{{.*}}], {{.*}} ins(%[[X]] : tensor<6x2x5xf32>)
+// CHECK-NOT:     tensor.extract
+// CHECK:         return
+func.func @places_of_loops(%w: tensor<3x2x5xf32>, %x: tensor<6x2x5xf32>) -> (tensor<2x3x5xf32>, tensor<2x3x5xf32>) {
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %four = arith.constant 4 : index
+  %e = tensor.empty() : tensor<2x3x5xf32>
+  %a = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel", "parallel"]} outs(%e : tensor<2x3x5xf32>) {
+  ^bb0(%out: f32):
+    %c = linalg.index 0 : index
+    %f = linalg.index 1 : index
+    %k = linalg.index 2 : index
+    %back = arith.subi %four, %k : index
+    %v = tensor.extract %w[%f, %c, %back] : tensor<3x2x5xf32>
+    linalg.yield %v : f32
+  } -> tensor<2x3x5xf32>
+  %b = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel", "parallel"]} outs(%e : tensor<2x3x5xf32>) {
+  ^bb0(%out: f32):
+    %c = linalg.index 0 : index
+    %f = linalg.index 1 : index
+    %k = linalg.index 2 : index
+    %twice = arith.muli %f, %two : index
+    %place = arith.addi %c, %twice : index
+    %v = tensor.extract %x[%place, %one, %k] : tensor<6x2x5xf32>
+    linalg.yield %v : f32
+  } -> tensor<2x3x5xf32>
+  return %a, %b : tensor<2x3x5xf32>, tensor<2x3x5xf32>
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// The twins: a place before the first, a part of a dimension, and a product of loops.
+// CHECK-LABEL: func @other_places
+// CHECK:         tensor.extract
+// CHECK:         tensor.extract
+// CHECK:         tensor.extract
+func.func @other_places(%x: tensor<5xf32>, %y: tensor<17xf32>) -> (tensor<5xf32>, tensor<4xf32>, tensor<5xf32>) {
+  %three = arith.constant 3 : index
+  %e = tensor.empty() : tensor<5xf32>
+  %a = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%e : tensor<5xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %back = arith.subi %three, %i : index
+    %v = tensor.extract %x[%back] : tensor<5xf32>
+    linalg.yield %v : f32
+  } -> tensor<5xf32>
+  %f = tensor.empty() : tensor<4xf32>
+  %b = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%f : tensor<4xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %v = tensor.extract %x[%i] : tensor<5xf32>
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  %c = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel"]} outs(%e : tensor<5xf32>) {
+  ^bb0(%out: f32):
+    %i = linalg.index 0 : index
+    %square = arith.muli %i, %i : index
+    %v = tensor.extract %y[%square] : tensor<17xf32>
+    linalg.yield %v : f32
+  } -> tensor<5xf32>
+  return %a, %b, %c : tensor<5xf32>, tensor<4xf32>, tensor<5xf32>
+}
+
+// -----
+
 #id = affine_map<(i) -> (i)>
 
 // Places in a resource, and no table at all; a table of other elements is not in order.
