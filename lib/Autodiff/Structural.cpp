@@ -9,8 +9,9 @@
 // operand's elements in place of some of its loops: `d0 * 2 + d1 = x` is solved for
 // d0, as a convolution's gradient wants it; what is read at a computed place, as a
 // gather reads, is compared with x. Points that have no part in x add 0. So each
-// element is summed by one writer, in order. Of a contraction the cotangent gets zeros
-// there, so that the gradient is a contraction, too.
+// element is summed by one writer, in order. Of a contraction the
+// cotangent gets zeros there, so that the gradient is a contraction, too. What reads a
+// padded tensor gives the gradient of what was padded.
 //
 // A reduction that no rule is for is made again step by step, if these are few, and each
 // step has the rule above.
@@ -23,6 +24,7 @@
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "weir/Autodiff/Autodiff.h"
@@ -111,6 +113,7 @@ private:
   bool choosesOne();
   Value getPlace(ImplicitLocOpBuilder &inside, const Seed &seed);
   LogicalResult addSeed(unsigned result);
+  std::optional<std::pair<Value, SmallVector<int64_t>>> stripPadding(Value value);
   LogicalResult addTargets();
   void buildTies(Seed &seed);
   void buildFactors(Seed &seed);
@@ -287,6 +290,24 @@ LogicalResult Structural::addSeed(unsigned number) {
   return success();
 }
 
+/// What a tensor reads that is padded by a constant, and how far: the gradient is that of
+/// the elements, with nothing for the padding. Nothing where that may not be.
+std::optional<std::pair<Value, SmallVector<int64_t>>> Structural::stripPadding(Value value) {
+  auto pad = value.getDefiningOp<tensor::PadOp>();
+  if (!pad || !sums.isWanted(pad.getSource()) || !pad.getConstantPaddingValue() ||
+      sums.isWanted(pad.getConstantPaddingValue()) || !pad.getSourceType().hasStaticShape())
+    return std::nullopt;
+  std::optional<SmallVector<int64_t>> low = getConstantIntValues(pad.getMixedLowPad());
+  if (!low)
+    return std::nullopt;
+  // An index of a dimension of size 1 is not looked at.
+  for (auto [before, size, padded] :
+       llvm::zip_equal(*low, pad.getSourceType().getShape(), pad.getResultType().getShape()))
+    if (before < 0 || padded < size || (padded != size && size <= 1))
+      return std::nullopt;
+  return std::pair(pad.getSource(), *low);
+}
+
 LogicalResult Structural::addTargets() {
   auto addTarget = [&](Value value, AffineMap map, Value inBody) {
     for (Target &target : targets)
@@ -304,15 +325,21 @@ LogicalResult Structural::addTargets() {
     AffineMap map = op.getMatchingIndexingMap(&operand);
     if (inBody.use_empty() || (op.isDpsInit(&operand) && isReduced(map)))
       continue;
-    bool isPlain = isProjection(map, operand.get().getType());
-    if (isPlain)
+    if (isProjection(map, operand.get().getType())) {
       addTarget(operand.get(), map, inBody);
-    else
-      targets.push_back(
-          {operand.get(),
-           AffineMap(),
-           {inBody},
-           findPlaces(cast<RankedTensorType>(operand.get().getType()), map.getResults(), {})});
+      continue;
+    }
+    Value target = operand.get();
+    SmallVector<AffineExpr> indices(map.getResults());
+    if (auto padded = stripPadding(target)) {
+      target = padded->first;
+      for (auto [index, low] : llvm::zip_equal(indices, padded->second))
+        index = index - low;
+    }
+    targets.push_back({target,
+                       AffineMap(),
+                       {inBody},
+                       findPlaces(cast<RankedTensorType>(target.getType()), indices, {})});
   }
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(body.getParent()[0], captured);
@@ -531,7 +558,8 @@ bool Structural::pad(Input &input, const Target &target, ArrayRef<unsigned> loop
     int64_t size = elements - *least + *most, step = std::abs(place.factor);
     if (offset < 0 || offset + (shape[*position] - 1) * step >= size)
       return false;
-    indices[*position] = (place.factor > 0 ? element - rest : rest - element) + offset;
+    indices[*position] = simplifyAffineExpr(
+        (place.factor > 0 ? element - rest : rest - element) + offset, newLoops, 0);
     offsets[*position] = offset;
     steps[*position] = step;
     shape[*position] = size;

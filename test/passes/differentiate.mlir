@@ -196,6 +196,53 @@ func.func @convolution_padded(%x: tensor<2x3x14xf32>, %w: tensor<5x3x3xf32>, %dy
 
 // -----
 
+// Windows of a padded tensor give the gradient of what was padded, no more: the cotangent gets the zeros that are left.
+// CHECK: #[[PADDED:.*]] = affine_map<(d0, d1, d2, d3, d4) -> (d0, d3, d2 - d4 + 2)>
+// CHECK-LABEL: func @convolution_of_padded
+// CHECK:         %[[P:.*]] = tensor.insert_slice %arg2 into %{{.*}}[0, 0, 1] [2, 5, 14] [1, 1, 1] : tensor<2x5x14xf32> into tensor<2x5x16xf32>
+// CHECK:         %[[DX:.*]] = linalg.generic {indexing_maps = [#{{.*}}, #[[PADDED]], #{{.*}}], {{.*}} outs(%{{.*}} : tensor<2x3x14xf32>)
+// CHECK-NOT:     tensor.extract_slice
+// CHECK:         return %[[DX]]
+func.func private @padded(%x: tensor<2x3x14xf32>, %w: tensor<5x3x3xf32>, %init: tensor<2x5x14xf32>) -> tensor<2x5x14xf32> {
+  %z = arith.constant 0.0 : f32
+  %p = tensor.pad %x low[0, 0, 1] high[0, 0, 1] {
+  ^bb0(%i: index, %j: index, %k: index):
+    tensor.yield %z : f32
+  } : tensor<2x3x14xf32> to tensor<2x3x16xf32>
+  %y = linalg.conv_1d_ncw_fcw ins(%p, %w : tensor<2x3x16xf32>, tensor<5x3x3xf32>) outs(%init : tensor<2x5x14xf32>) -> tensor<2x5x14xf32>
+  return %y : tensor<2x5x14xf32>
+}
+func.func @convolution_of_padded(%x: tensor<2x3x14xf32>, %w: tensor<5x3x3xf32>, %dy: tensor<2x5x14xf32>) -> tensor<2x3x14xf32> {
+  %y, %dx = autodiff.vjp @padded(%x, %w, %dy) seeded [0] (%dy) wanted [0]
+      : (tensor<2x3x14xf32>, tensor<5x3x3xf32>, tensor<2x5x14xf32>, tensor<2x5x14xf32>)
+        -> (tensor<2x5x14xf32>, tensor<2x3x14xf32>)
+  return %dx : tensor<2x3x14xf32>
+}
+
+// -----
+
+// The twin: one element that is padded has no index that tells it from the padding.
+// CHECK-LABEL: func @convolution_of_one
+// CHECK:         linalg.generic {{.*}} outs(%{{.*}} : tensor<2x3x3xf32>)
+// CHECK:         tensor.extract_slice %{{.*}}[0, 0, 1] [2, 3, 1] [1, 1, 1]
+func.func private @padded_one(%x: tensor<2x3x1xf32>, %w: tensor<5x3x3xf32>, %init: tensor<2x5x1xf32>) -> tensor<2x5x1xf32> {
+  %z = arith.constant 0.0 : f32
+  %p = tensor.pad %x low[0, 0, 1] high[0, 0, 1] {
+  ^bb0(%i: index, %j: index, %k: index):
+    tensor.yield %z : f32
+  } : tensor<2x3x1xf32> to tensor<2x3x3xf32>
+  %y = linalg.conv_1d_ncw_fcw ins(%p, %w : tensor<2x3x3xf32>, tensor<5x3x3xf32>) outs(%init : tensor<2x5x1xf32>) -> tensor<2x5x1xf32>
+  return %y : tensor<2x5x1xf32>
+}
+func.func @convolution_of_one(%x: tensor<2x3x1xf32>, %w: tensor<5x3x3xf32>, %dy: tensor<2x5x1xf32>) -> tensor<2x3x1xf32> {
+  %y, %dx = autodiff.vjp @padded_one(%x, %w, %dy) seeded [0] (%dy) wanted [0]
+      : (tensor<2x3x1xf32>, tensor<5x3x3xf32>, tensor<2x5x1xf32>, tensor<2x5x1xf32>)
+        -> (tensor<2x5x1xf32>, tensor<2x3x1xf32>)
+  return %dx : tensor<2x3x1xf32>
+}
+
+// -----
+
 // A reduction that no rule is for, in few steps: each is made again, then they are gone through backwards.
 // CHECK-LABEL: func @steps
 // CHECK:         %[[Y:.*]] = linalg.reduce
