@@ -9,8 +9,8 @@
 // operand's elements in place of some of its loops: `d0 * 2 + d1 = x` is solved for
 // d0, as a convolution's gradient wants it; what is read at a computed place, as a
 // gather reads, is compared with x. Points that have no part in x add 0. So each
-// element is summed by one writer, in order. Of a contraction the
-// cotangent gets zeros there, so that the gradient is a contraction, too. What reads a
+// element is summed by one writer, in order. Of a contraction, or with strides, the
+// cotangent gets zeros there, so that the gradient is a sum of products, too. What reads a
 // padded tensor gives the gradient of what was padded.
 //
 // A reduction that no rule is for is made again step by step, if these are few, and each
@@ -154,7 +154,7 @@ private:
   AffineMap walkElements(Body &body, Value &yielded, const Target &target,
                          SmallVectorImpl<int64_t> &ranges);
   std::optional<unsigned> findPadded(Body &body, Value yielded, ArrayRef<bool> solved);
-  bool contracts(Body &body, Value yielded, unsigned padded, const Target &target);
+  bool isWorthPadding(Body &body, Value yielded, unsigned padded, const Target &target);
   bool pad(Input &input, const Target &target, ArrayRef<unsigned> loopOf,
            ArrayRef<unsigned> loopOfDim, unsigned newLoops, bool mayGrow);
   using Combine = function_ref<Value(OpBuilder &, Value accumulator, Value value)>;
@@ -502,9 +502,10 @@ std::optional<unsigned> Structural::findPadded(Body &body, Value yielded, ArrayR
   return padded;
 }
 
-/// Whether the products of the padded input and another, summed, are a contraction, which
-/// is worth a tensor of its own: some dimension of the result is only the other's.
-bool Structural::contracts(Body &body, Value yielded, unsigned padded, const Target &target) {
+/// Whether the products of the padded input and another, summed, are worth a tensor of its
+/// own: they are a contraction, as some dimension of the result is only the other's, or
+/// have strides, of which nothing is left once weir-drop-dilations has run.
+bool Structural::isWorthPadding(Body &body, Value yielded, unsigned padded, const Target &target) {
   auto product = yielded.getDefiningOp<arith::MulFOp>();
   if (!product)
     return false;
@@ -514,10 +515,22 @@ bool Structural::contracts(Body &body, Value yielded, unsigned padded, const Tar
   if (!argument || argument.getOwner() != &body.block)
     return false;
   AffineMap map = body.inputs[argument.getArgNumber()].map;
-  return llvm::any_of(target.places, [&](const Place &place) {
+  auto isOnlyOthers = [&](const Place &place) {
     return place.kind == Place::Own && op.getStaticLoopRanges()[place.loop] != 1 &&
            map.isFunctionOfDim(place.loop) && !body.inputs[padded].map.isFunctionOfDim(place.loop);
-  });
+  };
+  auto isStrided = [&](const Place &place) {
+    return place.kind == Place::Solved && place.factor > 1;
+  };
+  auto isTap = [&](const Place &place) { // at multiples of a loop that the other has
+    return place.kind != Place::Solved || isa<AffineConstantExpr>(place.at) ||
+           llvm::any_of(map.getResults(), [&](AffineExpr index) {
+             auto loop = dyn_cast<AffineDimExpr>(index);
+             return loop && place.at.isFunctionOfDim(loop.getPosition());
+           });
+  };
+  return llvm::any_of(target.places, isOnlyOthers) ||
+         (llvm::any_of(target.places, isStrided) && llvm::all_of(target.places, isTap));
 }
 
 /// Puts zeros around what `input` reads by loops that the places of `target` are solved
@@ -634,7 +647,7 @@ AffineMap Structural::walkElements(Body &from, Value &yielded, const Target &tar
   };
   std::optional<unsigned> padded = findPadded(from, yielded, solved);
   if (padded && !pad(from.inputs[*padded], target, loopOf, loopOfDim, ranges.size(),
-                     contracts(from, yielded, *padded, target)))
+                     isWorthPadding(from, yielded, *padded, target)))
     padded.reset();
   for (auto [dim, place] : llvm::enumerate(target.places)) {
     if (place.kind != Place::Solved || padded)

@@ -243,6 +243,42 @@ func.func @convolution_of_one(%x: tensor<2x3x1xf32>, %w: tensor<5x3x3xf32>, %dy:
 
 // -----
 
+// Of a depthwise convolution the cotangent gets zeros where there are strides: weir-drop-dilations walks none of them.
+// CHECK-LABEL: func @depthwise_strided
+// CHECK:         tensor.insert_slice %arg2 into %{{.*}}[0, 0, 2] [2, 3, 6] [1, 1, 2] : tensor<2x3x6xf32> into tensor<2x3x16xf32>
+// CHECK-NOT:     arith.select
+// CHECK:         return
+func.func private @strided(%x: tensor<2x3x14xf32>, %w: tensor<3x3xf32>, %init: tensor<2x3x6xf32>) -> tensor<2x3x6xf32> {
+  %y = linalg.depthwise_conv_1d_ncw_cw {strides = dense<2> : tensor<1xi64>, dilations = dense<1> : tensor<1xi64>}
+      ins(%x, %w : tensor<2x3x14xf32>, tensor<3x3xf32>) outs(%init : tensor<2x3x6xf32>) -> tensor<2x3x6xf32>
+  return %y : tensor<2x3x6xf32>
+}
+func.func @depthwise_strided(%x: tensor<2x3x14xf32>, %w: tensor<3x3xf32>, %dy: tensor<2x3x6xf32>) -> tensor<2x3x14xf32> {
+  %y, %dx = autodiff.vjp @strided(%x, %w, %dy) seeded [0] (%dy) wanted [0]
+      : (tensor<2x3x14xf32>, tensor<3x3xf32>, tensor<2x3x6xf32>, tensor<2x3x6xf32>) -> (tensor<2x3x6xf32>, tensor<2x3x14xf32>)
+  return %dx : tensor<2x3x14xf32>
+}
+
+// -----
+
+// The twin: without strides the few taps are not worth a tensor.
+// CHECK-LABEL: func @depthwise
+// CHECK-NOT:     tensor.insert_slice
+// CHECK:         arith.select
+// CHECK:         return
+func.func private @each(%x: tensor<2x3x14xf32>, %w: tensor<3x3xf32>, %init: tensor<2x3x12xf32>) -> tensor<2x3x12xf32> {
+  %y = linalg.depthwise_conv_1d_ncw_cw ins(%x, %w : tensor<2x3x14xf32>, tensor<3x3xf32>)
+      outs(%init : tensor<2x3x12xf32>) -> tensor<2x3x12xf32>
+  return %y : tensor<2x3x12xf32>
+}
+func.func @depthwise(%x: tensor<2x3x14xf32>, %w: tensor<3x3xf32>, %dy: tensor<2x3x12xf32>) -> tensor<2x3x14xf32> {
+  %y, %dx = autodiff.vjp @each(%x, %w, %dy) seeded [0] (%dy) wanted [0]
+      : (tensor<2x3x14xf32>, tensor<3x3xf32>, tensor<2x3x12xf32>, tensor<2x3x12xf32>) -> (tensor<2x3x12xf32>, tensor<2x3x14xf32>)
+  return %dx : tensor<2x3x14xf32>
+}
+
+// -----
+
 // A reduction that no rule is for, in few steps: each is made again, then they are gone through backwards.
 // CHECK-LABEL: func @steps
 // CHECK:         %[[Y:.*]] = linalg.reduce
