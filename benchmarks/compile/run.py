@@ -117,15 +117,19 @@ def measure(case, weir, repeats, limit, timing):
 
 
 def measure_xla(case, python, limit):
-    """Returns the CPU seconds that XLA compiles a Llama of these sizes in, None for other graphs."""
+    """Returns the CPU seconds that XLA compiles a Llama of these sizes in, None for other graphs or beyond the limit."""
     if case.source != "llama" or case.sizes.get("rank"):
         return None
     flags = [f"--{name.replace('_', '-')}={size}" for name, size in case.sizes.items() if name != "tied"]
     command = [python, pathlib.Path(__file__).with_name("xla.py"), *flags]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=limit)
+    try:
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        print(f"{case.name}: XLA takes longer than {limit} s", file=sys.stderr)
+        return None
     if done.returncode:
         raise SystemExit(done.stderr.strip().split("\n")[-1])
-    return json.loads(done.stdout)["seconds"] if done.stdout else None
+    return json.loads(done.stdout)["seconds"]
 
 
 def has_jax(python):
@@ -208,6 +212,8 @@ def main():
             others.append(measure(case, other, options.repeats, options.limit, timing=False))
         if python:
             rows[-1]["xla_seconds"] = measure_xla(case, python, options.limit)
+        if options.json:  # what is measured stays if a later case is interrupted
+            options.json.write_text(json.dumps({"cases": rows}) + "\n")
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     if options.against and not other:

@@ -284,6 +284,20 @@ def test_run_says_what_failed(tmp_path):
     assert done.returncode == 1 and "longer than 0.5 s" in done.stdout
 
 
+def test_xla_is_timed_for_llamas_alone(tmp_path, capsys):
+    llama, vit = (next(case for case in benchmark.CASES if case.name == name) for name in ("llama-6", "vit-12"))
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho \"$@\" > arguments\necho '{\"seconds\": 1.5}'\n".replace(
+        "arguments", str(tmp_path / "arguments")))
+    python.chmod(0o755)
+    assert benchmark.measure_xla(vit, python, 60) is None and not (tmp_path / "arguments").exists()
+    assert benchmark.measure_xla(llama, python, 60) == 1.5
+    assert "xla.py --layers=6" in (tmp_path / "arguments").read_text()
+    python.write_text("#!/bin/sh\nexec sleep 60\n")
+    assert benchmark.measure_xla(llama, python, 0.2) is None
+    assert "longer than 0.2 s" in capsys.readouterr().err
+
+
 def test_xla_without_jax(tmp_path):
     command = [sys.executable, "-c", "import sys; sys.modules['jax'] = None; import runpy; "
                f"sys.path.insert(0, {str(FOLDER)!r}); runpy.run_path({str(FOLDER / 'xla.py')!r}, run_name='__main__')"]

@@ -170,10 +170,10 @@ def main():
             if sys.stderr.isatty():
                 print(f"\r\033[K{len(rows)} of {len(modules)}: {name}", end="", file=sys.stderr, flush=True)
             rows.append(judge(name, path, options, pathlib.Path(folder)))
+            if options.json:  # what is measured stays if a later module is interrupted
+                options.json.write_text(json.dumps(rows, indent=1) + "\n")
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
     if options.csv:
         with open(options.csv, "w", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
