@@ -63,15 +63,16 @@ static ArrayAttr describeOperands(gpu::GPUFuncOp kernel, Effects &effects) {
 }
 
 /// Which operands the kernel may write over which, once more from its body.
-static ArrayAttr describeInPlace(gpu::GPUFuncOp kernel) {
+static ArrayAttr describeInPlace(gpu::GPUFuncOp kernel, Launches &launches) {
   Builder builder(kernel.getContext());
   SmallVector<Attribute> pairs;
-  for (auto [source, target] : getInPlacePairs(kernel))
+  for (auto [source, target] : getInPlacePairs(kernel, launches))
     pairs.push_back(builder.getDenseI64ArrayAttr({source, target}));
   return builder.getArrayAttr(pairs);
 }
 
-static LogicalResult emitBinary(gpu::GPUFuncOp kernel, Effects &effects, EmitKernel emit) {
+static LogicalResult emitBinary(gpu::GPUFuncOp kernel, Effects &effects, Launches &launches,
+                                EmitKernel emit) {
   OpBuilder builder(kernel->getParentOp());
   Location loc = kernel.getLoc();
   auto scratch = ModuleOp::create(builder, loc);
@@ -90,7 +91,7 @@ static LogicalResult emitBinary(gpu::GPUFuncOp kernel, Effects &effects, EmitKer
   SmallVector<int64_t> workgroup(*kernel.getKnownBlockSize());
   result->setAttr(schedule::workgroupAttrName, builder.getDenseI64ArrayAttr(workgroup));
   result->setAttr(schedule::operandsAttrName, describeOperands(kernel, effects));
-  result->setAttr(schedule::inPlaceAttrName, describeInPlace(kernel));
+  result->setAttr(schedule::inPlaceAttrName, describeInPlace(kernel, launches));
   return success();
 }
 
@@ -100,9 +101,10 @@ LogicalResult weir::emitKernels(ModuleOp module, StringRef language,
   if (failed(checkKernels(module, language, check)))
     return failure();
   Effects effects(module); // walks the module once
+  Launches launches;       // so do these
   for (auto kernels : llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>())) {
     for (auto kernel : kernels.getOps<gpu::GPUFuncOp>())
-      if (failed(emitBinary(kernel, effects, emit)))
+      if (failed(emitBinary(kernel, effects, launches, emit)))
         return failure();
     kernels.erase();
   }

@@ -186,7 +186,11 @@ static MemoryPlan placeSlots(const Slots &slots, const CommandAccesses &accesses
       isLive[slot] = true;
       lifetimes[slot].lastWave = wave;
     }
-  return planMemory(lifetimes, /*noReuse=*/false, PlanOptions().effort);
+  // A step of the search looks at all slots that are live with one, and it takes a step a slot at
+  // least to get anywhere. Several orders are tried, so many slots get what few ones cost.
+  int64_t size = 1 + int64_t(lifetimes.size()) / 32;
+  int64_t effort = PlanOptions().effort / (size * size);
+  return planMemory(lifetimes, /*noReuse=*/false, effort);
 }
 
 /// The same accesses, by addresses in the arena.
@@ -240,7 +244,8 @@ static std::optional<Candidate> findOrder(const CommandList &list, const Slots &
     if (slots.mayMove()) {
       candidate.plan = placeSlots(slots, ordered, waves);
       if (candidate.plan.arenaBytes > limit) {
-        mayBeLive -= std::max<int64_t>(candidate.plan.arenaBytes - limit, 1);
+        // Twice as much with each attempt: what has the bytes that lack may be any slot.
+        mayBeLive -= std::max<int64_t>(candidate.plan.arenaBytes - limit, 1) << attempt;
         continue;
       }
       int64_t arena = list.getNumber(getView(memref::AllocOp(slots.arena)).allocation);

@@ -126,11 +126,12 @@ InPlaceProof weir::proveInPlace(const AccessMaps &maps, gpu::GPUFuncOp kernel, u
   return proof;
 }
 
-SmallVector<std::pair<unsigned, unsigned>> weir::getInPlacePairs(gpu::GPUFuncOp kernel) {
+SmallVector<std::pair<unsigned, unsigned>> weir::getInPlacePairs(gpu::GPUFuncOp kernel,
+                                                                 Launches &launches) {
   SmallVector<std::pair<unsigned, unsigned>> pairs;
   if (kernel.isExternal())
     return pairs;
-  AccessMaps maps(kernel);
+  AccessMaps maps(kernel, LaunchSizes::get(kernel, launches));
   auto getBytes = [&](unsigned index) -> std::optional<int64_t> {
     auto type = dyn_cast<MemRefType>(kernel.getArgument(index).getType());
     return type ? schedule::getByteSize(type) : std::nullopt;

@@ -312,20 +312,23 @@ OpShape weir::getOpShape(Operation *op) {
     if (!writesAll(generic.getMatchingIndexingMap(&output), output.get()))
       return OpShape::Other;
   }
-  if (generic.getNumParallelLoops() == generic.getNumLoops()) {
+  // Asked for each op of each kernel that is tried: sizes are computed once.
+  const bool isParallel = generic.getNumParallelLoops() == generic.getNumLoops();
+  AffineMap last = generic.getIndexingMapsArray().back();
+  if (isParallel && last.getNumResults() >= last.getNumDims())
+    return OpShape::Pointwise;
+  SmallVector<int64_t> sizes = generic.getStaticLoopRanges();
+  if (isParallel) {
     // Every loop must be told apart by the output, or points would be lost.
-    for (AffineMap map : generic.getIndexingMapsArray())
-      if (map == generic.getIndexingMapsArray().back() && map.getNumResults() < map.getNumDims())
-        for (auto [loop, size] : llvm::enumerate(generic.getStaticLoopRanges()))
-          if (size != 1 && !map.isFunctionOfDim(loop))
-            return OpShape::Other;
+    for (auto [loop, size] : llvm::enumerate(sizes))
+      if (size != 1 && !last.isFunctionOfDim(loop))
+        return OpShape::Other;
     return OpShape::Pointwise;
   }
   for (OpOperand &output : generic.getDpsInitsMutable()) {
     AffineMap map = generic.getMatchingIndexingMap(&output);
     for (auto [loop, kind] : llvm::enumerate(generic.getIteratorTypesArray()))
-      if (map.isFunctionOfDim(loop) != (kind == utils::IteratorType::parallel) &&
-          generic.getStaticLoopRanges()[loop] != 1)
+      if (sizes[loop] != 1 && map.isFunctionOfDim(loop) != (kind == utils::IteratorType::parallel))
         return OpShape::Other;
   }
   std::optional<SmallVector<Combiner>> combiners = getCombiners(generic);

@@ -31,7 +31,8 @@ InPlaceProof proveInPlace(const AccessMaps &maps, mlir::gpu::GPUFuncOp kernel, u
 /// The pairs of arguments (source, target) of equal size for which that holds,
 /// by source, then target. The source is one that is read, the target one that is
 /// not.
-llvm::SmallVector<std::pair<unsigned, unsigned>> getInPlacePairs(mlir::gpu::GPUFuncOp kernel);
+llvm::SmallVector<std::pair<unsigned, unsigned>> getInPlacePairs(mlir::gpu::GPUFuncOp kernel,
+                                                                 Launches &launches);
 
 } // namespace weir
 

@@ -18,11 +18,12 @@ struct TestInPlace : PassWrapper<TestInPlace, OperationPass<ModuleOp>> {
   }
 
   void runOnOperation() override {
-    getOperation().walk([](gpu::GPUFuncOp kernel) {
+    Launches launches;
+    getOperation().walk([&](gpu::GPUFuncOp kernel) {
       if (!kernel.isKernel())
         return;
       InFlightDiagnostic remark = kernel.emitRemark() << kernel.getName() << ":";
-      for (auto [source, target] : getInPlacePairs(kernel))
+      for (auto [source, target] : getInPlacePairs(kernel, launches))
         remark << " " << target << " over " << source;
     });
   }
