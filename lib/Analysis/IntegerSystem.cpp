@@ -121,6 +121,10 @@ public:
   bool add(const LinearSum &sum, Interval range);
   /// Adds what equalities make of the other constraints. Returns false where no point satisfies it.
   bool addCombinations();
+  /// Adds what the digits of a sum must be, each for itself, where they must be one value: of
+  /// 64 * x - 64 * y + z in [0, 3], z in [0, 7], that x - y = 0. Returns false where no point
+  /// satisfies it.
+  bool splitDigits();
   Answer run();
 
 private:
@@ -216,8 +220,50 @@ bool Search::add(const LinearSum &sum, Interval range) {
   return row.lower <= row.upper;
 }
 
+/// Rows that are given and derived, together.
+static constexpr size_t maxRows = 256;
+
+bool Search::splitDigits() {
+  if (!narrowAll(start, std::vector<bool>(rows.size(), true)))
+    return false;
+  for (size_t index = 0; index < rows.size() && rows.size() < maxRows; ++index) {
+    const Row row = rows[index];
+    if (row.range.lower == -infinite || row.range.upper == infinite)
+      continue;
+    Reach rest;
+    for (Term term : row.terms)
+      rest.add(term, start[term.variable], 1);
+    int64_t common = 0;
+    for (size_t next = 0; next + 1 < row.terms.size(); ++next) {
+      common = std::gcd(common, row.terms[next].factor);
+      rest.add(row.terms[next], start[row.terms[next].variable], -1);
+      // Terms with equal factors are one digit.
+      if (rest.withoutLower || rest.withoutUpper ||
+          std::abs(row.terms[next].factor) == std::abs(row.terms[next + 1].factor))
+        continue;
+      Wide least = divideUp(row.range.lower - rest.upper, common),
+           most = divideDown(row.range.upper - rest.lower, common);
+      if (least > most)
+        return false;
+      if (least < most || least > largest || least < -largest)
+        continue;
+      int64_t high = int64_t(least) * common;
+      auto getPart = [&](size_t begin, size_t end) {
+        LinearSum part;
+        part.terms.assign(row.terms.begin() + begin, row.terms.begin() + end);
+        llvm::sort(part.terms, [](Term a, Term b) { return a.variable < b.variable; });
+        return part;
+      };
+      if (!add(getPart(0, next + 1), {high, high}) ||
+          !add(getPart(next + 1, row.terms.size()),
+               {row.range.lower - high, row.range.upper - high}))
+        return false;
+    }
+  }
+  return true;
+}
+
 bool Search::addCombinations() {
-  constexpr size_t maxRows = 256;
   auto getSum = [](const Row &row) {
     LinearSum sum{row.terms, 0};
     llvm::sort(sum.terms, [](Term a, Term b) { return a.variable < b.variable; });
@@ -444,7 +490,8 @@ Answer IntegerSystem::findPoint(int64_t &steps) const {
     auto addTo = [&](const Constraint &constraint) {
       return search.add(constraint.sum, constraint.range);
     };
-    bool mayHold = llvm::all_of(constraints, addTo) && (!isCombined || search.addCombinations());
+    bool mayHold = llvm::all_of(constraints, addTo) && search.splitDigits() &&
+                   (!isCombined || (search.addCombinations() && search.splitDigits()));
     answer = mayHold ? search.run() : Answer::None;
     used += given - steps;
     if (answer != Answer::Unknown)

@@ -3,13 +3,18 @@
 // Linear constraints over integers, and a search for a point that satisfies
 // them all. Plain numbers: nothing here knows of IR.
 //
-// The search narrows the range of each variable by each constraint until nothing changes, and
-// tries the rest by halves. A constraint is also read as digits: what terms with large factors
-// add up to is a multiple of their common divisor, and terms with small factors cannot make up
-// for what is missing to one. So mixed-radix numbers are decided without trying anything:
+// A sum is read as digits first: what terms with large factors add up to is a multiple of their
+// common divisor, and terms with small factors cannot make up for what is missing to one.
 //
 //   256 * group + 4 * lane in [1, 3], lane in [0, 63]     no multiple of 4 is in [1, 3]
 //   256 * group + 4 * lane in [0, 3], lane in [1, 63]     256 * group would be in [-252, -1]
+//   256 * group + 4 * lane in [0, 3], lane in [-63, 63]   group = 0, and 4 * lane in [0, 3]
+//
+// Digits decide completely, without a search: sums in which the terms with smaller factors reach
+// less far than the common divisor of those with larger ones (mixed radix), and whose digits are
+// variables with ranges, or one difference of two such variables. For the rest the search narrows
+// the range of each variable by each constraint until nothing changes, combines equalities with
+// other constraints, and tries what is left by halves.
 //
 // The search costs a number of steps that its caller limits, never a time, so an answer depends on
 // the question alone.

@@ -223,14 +223,17 @@ private:
   const Digits *divide(unsigned side, AffineExpr number, int64_t divisor);
   void require(unsigned side, AffineExpr expr, Interval range);
   void addLimited(AffineExpr first, AffineExpr second);
-  void equate(const LinearSum &sum, LinearSum digits);
-  std::optional<LinearSum> rewrite(LinearSum sum, size_t first) const;
+  void equate(const LinearSum &sum, const LinearSum &digits);
+  using Rewrites = std::vector<Rewrite>;
+  static void addRewrite(Rewrites &rewrites, const LinearSum &sum, LinearSum digits);
+  static std::optional<LinearSum> rewrite(LinearSum sum, const Rewrites &rewrites, size_t first);
 
   ArrayRef<MapVariable> variables;
   const Differences &differences;
   std::map<unsigned, LinearSum> values[2]; ///< of variables, on each side
   llvm::MapVector<std::pair<AffineExpr, int64_t>, Digits> divisions;
-  std::vector<Rewrite> rewrites;
+  Rewrites ofSide[2];    ///< of values
+  Rewrites ofDifference; ///< of what the second values are more
 };
 } // namespace
 
@@ -275,14 +278,17 @@ LinearSum SystemBuilder::addNumber(const LinearSum &first, Interval range) {
   return number;
 }
 
-/// States that two sums are equal, and that the finest term of the first may be written so.
-void SystemBuilder::equate(const LinearSum &sum, LinearSum digits) {
+/// States that two sums are equal.
+void SystemBuilder::equate(const LinearSum &sum, const LinearSum &digits) {
   LinearSum difference = sum;
-  if (!difference.add(digits, -1)) {
+  if (difference.add(digits, -1))
+    system.require(difference, {0, 0});
+  else
     isExact = false;
-    return;
-  }
-  system.require(difference, {0, 0});
+}
+
+/// Lets the finest term of `sum`, which equals `digits`, be written so.
+void SystemBuilder::addRewrite(Rewrites &rewrites, const LinearSum &sum, LinearSum digits) {
   if (sum.isConstant())
     return;
   LinearSum::Term pivot = *llvm::min_element(
@@ -328,13 +334,15 @@ const SystemBuilder::Digits *SystemBuilder::divide(unsigned side, AffineExpr num
   digits.rests[side] = rest;
   LinearSum whole = rest;
   isExact &= whole.add(quotient, divisor);
+  addRewrite(ofSide[side], *sum, whole);
   if (isPaired) {
-    // Of the differences.
+    // It is enough to say that the differences are equal.
     std::optional<LinearSum> first = express(0, number);
     isExact &= sum->add(*first, -1) && whole.add(*digits.rests[0], -1) &&
                whole.add(*digits.quotients[0], -divisor);
+    addRewrite(ofDifference, *sum, whole);
   }
-  equate(*sum, std::move(whole));
+  equate(*sum, whole);
   return &digits;
 }
 
@@ -393,14 +401,15 @@ void SystemBuilder::addLimited(AffineExpr first, AffineExpr second) {
             difference.terms,
             [&](LinearSum::Term other) { return other.variable == term.variable; }))
       return;
+  sum.constant = difference.constant = 0;
   LinearSum number = addVariable({std::nullopt, a->constant});
-  int64_t limit = a->constant;
-  sum.constant = 0;
+  LinearSum more = addVariable({-a->constant, b->constant});
   equate(sum, number);
-  difference.constant = 0;
-  LinearSum other = addVariable({});
-  system.require(other, {-limit, b->constant});
-  equate(difference, other);
+  equate(difference, more);
+  addRewrite(ofDifference, difference, more);
+  addRewrite(ofSide[0], sum, number);
+  if (sum.add(difference, 1) && number.add(more, 1))
+    addRewrite(ofSide[1], sum, number);
 }
 
 void SystemBuilder::addConditions(const MemoryAccess &first, const MemoryAccess &second) {
@@ -415,8 +424,10 @@ void SystemBuilder::addConditions(const MemoryAccess &first, const MemoryAccess 
       addLimited(a, b);
 }
 
-/// Returns `sum` with all rewrites done that fit, the one at `first` before the others.
-std::optional<LinearSum> SystemBuilder::rewrite(LinearSum sum, size_t first) const {
+/// Returns `sum` with all rewrites done that fit, the one at `first` before the others; nothing
+/// where none fits.
+std::optional<LinearSum> SystemBuilder::rewrite(LinearSum sum, const Rewrites &rewrites,
+                                                size_t first) {
   bool changes = false;
   auto apply = [&](const Rewrite &rewrite) {
     auto term = llvm::find_if(
@@ -428,27 +439,34 @@ std::optional<LinearSum> SystemBuilder::rewrite(LinearSum sum, size_t first) con
     changes = true;
     return sum.add(rewrite.by, times);
   };
-  if (!apply(rewrites[first]))
-    return std::nullopt;
-  if (!changes)
+  if (first < rewrites.size() && !apply(rewrites[first]))
     return std::nullopt;
   for (const auto &[index, rewrite] : llvm::enumerate(rewrites))
     if (index != first && !apply(rewrite))
       return std::nullopt;
-  return sum;
+  return changes ? std::optional(sum) : std::nullopt;
 }
 
 void SystemBuilder::addDistance(AffineExpr first, AffineExpr second, Interval range) {
   std::optional<LinearSum> from = express(0, first), to = express(1, second);
-  if (!from || !to || !to->add(*from, -1)) {
+  LinearSum sum;
+  if (!from || !to || !sum.add(*to, 1) || !sum.add(*from, -1)) {
     isExact = false;
     return;
   }
-  system.require(*to, range);
-  distance = std::move(to);
-  for (size_t start = 0; start < rewrites.size(); ++start)
-    if (std::optional<LinearSum> digits = rewrite(*distance, start))
+  system.require(sum, range);
+  // Which rewrite comes first matters where two are of one variable: all are tried.
+  for (size_t start = 0; start < ofDifference.size(); ++start)
+    if (std::optional<LinearSum> digits = rewrite(sum, ofDifference, start))
       system.require(*digits, range);
+  for (size_t start = 0; start < std::max(ofSide[0].size(), ofSide[1].size()); ++start) {
+    std::optional<LinearSum> a = rewrite(*from, ofSide[0], start),
+                             b = rewrite(*to, ofSide[1], start);
+    LinearSum digits;
+    if ((a || b) && digits.add(b.value_or(*to), 1) && digits.add(a.value_or(*from), -1))
+      system.require(digits, range);
+  }
+  distance = std::move(sum);
 }
 
 /// The steps of one search: a few milliseconds.

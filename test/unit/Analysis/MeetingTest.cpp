@@ -239,6 +239,22 @@ TEST_F(Meetings, TakeLimitedSumsForDigits) {
   EXPECT_EQ(mayMeet(a, b, {}, {{0, greater}}, variables, answers).answer, Answer::Found);
 }
 
+/// Elements 4 n and 4 n + 2 of rows of 56 that lie 58 apart: simplification has written the same
+/// quotients in two ways.
+TEST_F(Meetings, TakeQuotientsOfMultiplesForDigits) {
+  std::vector<MapVariable> variables = makeVariables({{0, 1567}, {0, 7}});
+  AffineExpr n = dim(0) * 8 + dim(1), row = n.floorDiv(14), other = (n * 2 + 1).floorDiv(28);
+  MemoryAccess a = at((n * 4 + row * 2 + row.floorDiv(56) * 116) * 4);
+  MemoryAccess b = at((n * 4 + other * 2 + other.floorDiv(56) * 116 + 2) * 4);
+  for (const Interval &difference : {less, same, greater}) {
+    EXPECT_EQ(mayMeet(a, b, {}, {{1, difference}}, variables, answers).answer, Answer::None);
+    EXPECT_EQ(mayMeet(b, a, {}, {{1, difference}}, variables, answers).answer, Answer::None);
+  }
+  // With one element to a quotient's multiple it is there that they meet.
+  MemoryAccess c = at((n * 2 + row * 2 + row.floorDiv(56) * 116) * 4);
+  EXPECT_EQ(mayMeet(a, c, {}, {}, variables, answers).answer, Answer::Found);
+}
+
 /// Nested quotients of sums, and factors that have nothing in common: no answer, but soon.
 TEST_F(Meetings, GiveUpOnHardQuestions) {
   std::vector<MapVariable> variables(6);
