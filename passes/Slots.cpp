@@ -244,8 +244,9 @@ static std::optional<Candidate> findOrder(const CommandList &list, const Slots &
     if (slots.mayMove()) {
       candidate.plan = placeSlots(slots, ordered, waves);
       if (candidate.plan.arenaBytes > limit) {
-        // Twice as much with each attempt: what has the bytes that lack may be any slot.
-        mayBeLive -= std::max<int64_t>(candidate.plan.arenaBytes - limit, 1) << attempt;
+        // With many slots an attempt is dear, and little is lost by leaving more room each time.
+        int times = slots.views.size() > 256 ? attempt : 0;
+        mayBeLive -= std::max<int64_t>(candidate.plan.arenaBytes - limit, 1) << times;
         continue;
       }
       int64_t arena = list.getNumber(getView(memref::AllocOp(slots.arena)).allocation);

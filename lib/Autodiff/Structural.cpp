@@ -529,8 +529,16 @@ bool Structural::isWorthPadding(Body &body, Value yielded, unsigned padded, cons
              return loop && place.at.isFunctionOfDim(loop.getPosition());
            });
   };
+  // With one tap every element is one product at most: there is nothing to walk.
+  auto hasTaps = [&](const Place &place) {
+    return place.kind == Place::Solved &&
+           llvm::any_of(llvm::enumerate(op.getStaticLoopRanges()), [&](const auto &loop) {
+             return loop.value() != 1 && place.at.isFunctionOfDim(loop.index());
+           });
+  };
   return llvm::any_of(target.places, isOnlyOthers) ||
-         (llvm::any_of(target.places, isStrided) && llvm::all_of(target.places, isTap));
+         (llvm::any_of(target.places, isStrided) && llvm::all_of(target.places, isTap) &&
+          llvm::any_of(target.places, hasTaps));
 }
 
 /// Puts zeros around what `input` reads by loops that the places of `target` are solved
