@@ -542,7 +542,9 @@ def EmitSpirvPass : Pass<"weir-emit-spirv", "mlir::ModuleOp"> {
     refused. Floats are exact: every float operation but an explicit fma may be
     neither contracted nor reassociated.
   }];
-  let dependentDialects = ["mlir::gpu::GPUDialect", "mlir::spirv::SPIRVDialect",
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::gpu::GPUDialect",
+                           "mlir::memref::MemRefDialect", "mlir::scf::SCFDialect",
+                           "mlir::spirv::SPIRVDialect", "mlir::vector::VectorDialect",
                            "weir::schedule::ScheduleDialect"];
 }
 
@@ -558,7 +560,9 @@ def EmitPtxPass : Pass<"weir-emit-ptx", "mlir::ModuleOp"> {
     an explicit fma is one. `math` has no lowering but for what is an instruction
     (weir-expand-math makes the rest); nothing of libdevice is called.
   }];
-  let dependentDialects = ["mlir::cf::ControlFlowDialect", "mlir::gpu::GPUDialect",
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::cf::ControlFlowDialect",
+                           "mlir::gpu::GPUDialect", "mlir::memref::MemRefDialect",
+                           "mlir::scf::SCFDialect", "mlir::vector::VectorDialect",
                            "mlir::LLVM::LLVMDialect", "mlir::NVVM::NVVMDialect",
                            "weir::schedule::ScheduleDialect"];
 }

@@ -14,6 +14,40 @@ using namespace weir::schedule;
 
 #include "dialects/Schedule/ScheduleDialect.cpp.inc"
 #include "dialects/Schedule/ScheduleEnums.cpp.inc"
+
+/// Parses `, covers_all = true` and `, slice = [...]`, each where it is.
+static ParseResult parseExtent(AsmParser &parser, bool &coversAll, SmallVector<int64_t> &slice) {
+  bool hasCoversAll = false, hasSlice = false;
+  while (succeeded(parser.parseOptionalComma())) {
+    if (!hasCoversAll && !hasSlice && succeeded(parser.parseOptionalKeyword("covers_all"))) {
+      hasCoversAll = true;
+      StringRef value;
+      if (parser.parseEqual() || parser.parseKeyword(&value))
+        return failure();
+      coversAll = value == "true";
+      if (!coversAll && value != "false")
+        return parser.emitError(parser.getCurrentLocation(),
+                                "covers_all is true or false, not " + value);
+      continue;
+    }
+    auto parseNumber = [&] { return parser.parseInteger(slice.emplace_back()); };
+    if (hasSlice)
+      return parser.emitError(parser.getCurrentLocation(), "nothing follows the slice");
+    if (parser.parseKeyword("slice") || parser.parseEqual() ||
+        parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseNumber))
+      return failure();
+    hasSlice = true;
+  }
+  return success();
+}
+
+static void printExtent(AsmPrinter &printer, bool coversAll, ArrayRef<int64_t> slice) {
+  if (coversAll)
+    printer << ", covers_all = true";
+  if (!slice.empty())
+    printer << ", slice = [" << slice << "]";
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Schedule/ScheduleAttrs.cpp.inc"
 #include "dialects/Schedule/ScheduleInterfaces.cpp.inc"

@@ -69,7 +69,7 @@ def Schedule_EffectAttr : Schedule_Attr<"Effect", "effect"> {
                         DefaultValuedParameter<"bool", "false">:$coversAll,
                         OptionalArrayRefParameter<"int64_t">:$slice);
   let assemblyFormat = [{
-    `<` $access (`,` `covers_all` `=` $coversAll^)? (`,` `slice` `=` `[` $slice^ `]`)? `>`
+    `<` $access `` custom<Extent>($coversAll, $slice) `>`
   }];
   let genVerifyDecl = 1;
 }

@@ -76,8 +76,7 @@ static void print_values(const weir_tensor_info *info, const void *data) {
   }
   uint64_t checksum = UINT64_C(14695981039346656037); /* FNV-1a */
   for (size_t i = 0; i < bytes; ++i)
-    checksum = (checksum ^ ((const unsigned char *)data)[i]) *
-               UINT64_C(1099511628211);
+    checksum = (checksum ^ ((const unsigned char *)data)[i]) * UINT64_C(1099511628211);
   printf("\nchecksum %s: %016" PRIx64 "\n", info->name, checksum);
 }
 
@@ -119,8 +118,8 @@ int main(int argc, char **argv) {
   }
 
   double nanoseconds = 0;
-  check(weir_program_invoke(program, argv[2], arguments, argument_count,
-                            results, result_count, &nanoseconds));
+  check(weir_program_invoke(program, argv[2], arguments, argument_count, results, result_count,
+                            &nanoseconds));
   for (size_t i = 0; i < result_count; ++i) {
     weir_tensor_info info;
     check(weir_artifact_result(artifact, entry, i, &info));

@@ -29,7 +29,7 @@ class KnownAnswers;
 /// Returns the variables that `access` is made of: of its address, its conditions, and of what
 /// holds wherever one of these occurs. One bit a variable.
 llvm::SmallBitVector findVariables(const MemoryAccess &access,
-                                  llvm::ArrayRef<MapVariable> variables);
+                                   llvm::ArrayRef<MapVariable> variables);
 
 /// Returns, by variable, how far its value in the second execution is from the one in the first;
 /// nothing of those that may differ by anything. `isUniform` says on which values all

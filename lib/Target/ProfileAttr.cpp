@@ -8,9 +8,9 @@
 #include "weir/Target/ProfileAttr.h"
 
 #include "dialects/Schedule/Schedule.h"
-#include "weir/Artifact/Error.h"
 #include "mlir/IR/Builders.h"
 #include "nlohmann/json.hpp"
+#include "weir/Artifact/Error.h"
 
 using namespace mlir;
 using json = nlohmann::ordered_json;

@@ -20,5 +20,6 @@ int main(int argc, char **argv) {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
   mlir::registerLinalgPasses();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Weir's passes, one by one\n", registry));
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "Weir's passes, one by one\n", registry));
 }

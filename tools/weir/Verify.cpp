@@ -36,8 +36,9 @@ static int runVerify(const std::string &path, bool json) {
                {"claims", list}});
   else {
     printTable({"entry", "target", "claim", "", "detail"}, rows);
-    std::cout << (allHold ? "All claims hold" : "Some claims fail") << "; of what they say of code, "
-              << proved << " facts are proved from it, " << taken << " taken from the compiler.\n";
+    std::cout << (allHold ? "All claims hold" : "Some claims fail")
+              << "; of what they say of code, " << proved << " facts are proved from it, " << taken
+              << " taken from the compiler.\n";
   }
   return allHold ? Done : CheckFailed;
 }

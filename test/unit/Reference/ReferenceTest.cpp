@@ -105,8 +105,8 @@ func.func @f(%x: tensor<0x4xf32>, %i: tensor<2xi64>, %s: tensor<f32>) -> (tensor
   } -> tensor<f32>
   return %x, %b, %s, %c, %sum : tensor<0x4xf32>, tensor<2xi1>, tensor<f32>, tensor<3xf32>, tensor<f32>
 })";
-  std::vector<Tensor> arguments = {make<float>("F32", {0, 4}, {}), make<int64_t>("I64", {2}, {1, 2}),
-                                   make<float>("F32", {}, {7})};
+  std::vector<Tensor> arguments = {make<float>("F32", {0, 4}, {}),
+                                   make<int64_t>("I64", {2}, {1, 2}), make<float>("F32", {}, {7})};
   std::vector<Tensor> results = runReference(text, "f", arguments, Precision::AsWritten);
   ASSERT_EQ(results.size(), 5u);
   EXPECT_TRUE(results[0].data.empty());

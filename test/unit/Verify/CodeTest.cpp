@@ -178,12 +178,14 @@ TEST(VerifyCode, writes_another_slice) {
   operand.slice = {32, 128, 192, 1};
   EXPECT_EQ(find(artifact, "effects").proved, proved + 1);
   operand.slice = {28, 132, 192, 1};
-  expectRefused(artifact, "effects",
-                "the code of @add never writes byte 28 of operand 2, the plan says otherwise of its "
-                "slice");
+  expectRefused(
+      artifact, "effects",
+      "the code of @add never writes byte 28 of operand 2, the plan says otherwise of its "
+      "slice");
   operand.slice = {32, 124, 128, 1};
-  expectRefused(artifact, "effects",
-                "the code of @add writes byte 156 of operand 2, the plan says otherwise of its slice");
+  expectRefused(
+      artifact, "effects",
+      "the code of @add writes byte 156 of operand 2, the plan says otherwise of its slice");
   operand.slice = {32, 16, 32, 4};
   expectRefused(artifact, "effects", "the code of @add writes byte 48 of operand 2");
 }
