@@ -11,8 +11,8 @@
 
 using namespace weir;
 
-using Term = LinearSum::Term;
-using Answer = IntegerSystem::Answer;
+using SumTerm = LinearSum::Term;
+using PointAnswer = IntegerSystem::Answer;
 
 //===----------------------------------------------------------------------===//
 // Sums
@@ -25,14 +25,14 @@ bool LinearSum::add(const LinearSum &other, int64_t factor) {
     return false;
   if (factor == 0)
     return true;
-  llvm::SmallVector<Term, 4> sum;
-  const Term *own = terms.begin(), *more = other.terms.begin();
+  llvm::SmallVector<SumTerm, 4> sum;
+  const SumTerm *own = terms.begin(), *more = other.terms.begin();
   while (own != terms.end() || more != other.terms.end()) {
     if (more == other.terms.end() || (own != terms.end() && own->variable < more->variable)) {
       sum.push_back(*own++);
       continue;
     }
-    Term term = *more++;
+    SumTerm term = *more++;
     if (llvm::MulOverflow(term.factor, factor, term.factor))
       return false;
     if (own != terms.end() && own->variable == term.variable)
@@ -65,8 +65,10 @@ static void appendTo(std::vector<int64_t> &key, Interval range) {
 unsigned IntegerSystem::addVariable(Interval range) {
   // A bound this far away is none; to leave it out only adds points.
   for (std::optional<int64_t> *bound : {&range.lower, &range.upper})
-    if (*bound && isLarge(**bound))
+    if (*bound && isLarge(**bound)) {
       bound->reset();
+      dropsBound = true;
+    }
   key.push_back(-1);
   appendTo(key, range);
   variables.push_back(range);
@@ -82,7 +84,7 @@ void IntegerSystem::require(const LinearSum &sum, Interval range) {
       isTooLarge |= isLarge(**bound);
     }
   key.push_back(int64_t(sum.terms.size()));
-  for (Term term : sum.terms) {
+  for (SumTerm term : sum.terms) {
     isTooLarge |= isLarge(term.factor);
     key.push_back(term.variable);
     key.push_back(term.factor);
@@ -99,7 +101,7 @@ namespace {
 using Wide = __int128;
 
 /// A range with ends that are always numbers: `infinite` and its opposite are none.
-struct Range {
+struct Bounds {
   int64_t lower, upper;
 };
 
@@ -111,12 +113,12 @@ struct Reach {
   Wide lower = 0, upper = 0;
   unsigned withoutLower = 0, withoutUpper = 0; ///< terms
 
-  void add(Term term, Range range, int sign);
+  void add(SumTerm term, Bounds range, int sign);
 };
 
-class Search {
+class PointSearch {
 public:
-  Search(llvm::ArrayRef<Interval> variables, int64_t &steps);
+  PointSearch(llvm::ArrayRef<Interval> variables, int64_t &steps);
   /// Adds a constraint. Returns false where no point satisfies it.
   bool add(const LinearSum &sum, Interval range);
   /// Adds what equalities make of the other constraints. Returns false where no point satisfies it.
@@ -125,26 +127,26 @@ public:
   /// 64 * x - 64 * y + z in [0, 3], z in [0, 7], that x - y = 0. Returns false where no point
   /// satisfies it.
   bool splitDigits();
-  Answer run();
+  PointAnswer run();
 
 private:
   struct Row {
-    llvm::SmallVector<Term, 4> terms; ///< by size of the factor, the largest first
-    Range range;
+    llvm::SmallVector<SumTerm, 4> terms; ///< by size of the factor, the largest first
+    Bounds range;
   };
-  using Ranges = std::vector<Range>;
+  using AllBounds = std::vector<Bounds>;
 
-  bool isOpen(Term term, const Ranges &ranges) const {
+  bool isOpen(SumTerm term, const AllBounds &ranges) const {
     return ranges[term.variable].lower != ranges[term.variable].upper;
   }
-  bool mayHold(const Row &row, const Reach &reach, const Ranges &ranges) const;
-  bool holds(const Row &row, const Ranges &ranges) const;
-  bool narrow(const Row &row, Ranges &ranges, std::vector<unsigned> &changed) const;
-  bool narrowAll(Ranges &ranges, std::vector<bool> isWaiting);
-  std::optional<unsigned> choose(const Ranges &ranges) const;
-  Answer search(Ranges ranges, std::vector<bool> isWaiting, unsigned depth);
+  bool mayHold(const Row &row, const Reach &reach, const AllBounds &ranges) const;
+  bool holds(const Row &row, const AllBounds &ranges) const;
+  bool narrow(const Row &row, AllBounds &ranges, std::vector<unsigned> &changed) const;
+  bool narrowAll(AllBounds &ranges, std::vector<bool> isWaiting);
+  std::optional<unsigned> choose(const AllBounds &ranges) const;
+  PointAnswer search(AllBounds ranges, std::vector<bool> isWaiting, unsigned depth);
 
-  Ranges start;
+  AllBounds start;
   std::vector<Row> rows;
   std::map<std::vector<std::pair<unsigned, int64_t>>, unsigned> rowOf; ///< by terms
   std::vector<llvm::SmallVector<unsigned, 4>> rowsOf;                  ///< by variable
@@ -152,7 +154,7 @@ private:
 };
 } // namespace
 
-void Reach::add(Term term, Range range, int sign) {
+void Reach::add(SumTerm term, Bounds range, int sign) {
   bool falls = term.factor < 0;
   int64_t low = falls ? range.upper : range.lower, high = falls ? range.lower : range.upper;
   if (low == infinite || low == -infinite)
@@ -172,19 +174,19 @@ static Wide divideDown(Wide number, Wide by) {
 
 static Wide divideUp(Wide number, Wide by) { return -divideDown(-number, by); }
 
-Search::Search(llvm::ArrayRef<Interval> variables, int64_t &steps)
+PointSearch::PointSearch(llvm::ArrayRef<Interval> variables, int64_t &steps)
     : rowsOf(variables.size()), steps(steps) {
   for (Interval range : variables)
     start.push_back({range.lower.value_or(-infinite), range.upper.value_or(infinite)});
 }
 
-bool Search::add(const LinearSum &sum, Interval range) {
-  Range bounds = {range.lower.value_or(-infinite), range.upper.value_or(infinite)};
+bool PointSearch::add(const LinearSum &sum, Interval range) {
+  Bounds bounds = {range.lower.value_or(-infinite), range.upper.value_or(infinite)};
   if (sum.isConstant())
     return bounds.lower <= 0 && bounds.upper >= 0;
   // Equal sums, but for a factor, are one row.
   int64_t common = 0;
-  for (Term term : sum.terms)
+  for (SumTerm term : sum.terms)
     common = std::gcd(common, term.factor);
   if (sum.terms.front().factor < 0)
     common = -common;
@@ -196,10 +198,10 @@ bool Search::add(const LinearSum &sum, Interval range) {
   if (bounds.upper != infinite)
     bounds.upper = llvm::divideFloorSigned(bounds.upper, size);
   std::vector<std::pair<unsigned, int64_t>> terms;
-  for (Term term : sum.terms)
+  for (SumTerm term : sum.terms)
     terms.push_back({term.variable, term.factor / common});
   if (terms.size() == 1) {
-    Range &own = start[terms[0].first];
+    Bounds &own = start[terms[0].first];
     own = {std::max(own.lower, bounds.lower), std::min(own.upper, bounds.upper)};
     return own.lower <= own.upper;
   }
@@ -210,12 +212,12 @@ bool Search::add(const LinearSum &sum, Interval range) {
       row.terms.push_back({variable, factor});
       rowsOf[variable].push_back(rows.size() - 1);
     }
-    llvm::sort(row.terms, [](Term a, Term b) {
+    llvm::sort(row.terms, [](SumTerm a, SumTerm b) {
       return std::pair(-std::abs(a.factor), a.variable) <
              std::pair(-std::abs(b.factor), b.variable);
     });
   }
-  Range &row = rows[place->second].range;
+  Bounds &row = rows[place->second].range;
   row = {std::max(row.lower, bounds.lower), std::min(row.upper, bounds.upper)};
   return row.lower <= row.upper;
 }
@@ -223,7 +225,7 @@ bool Search::add(const LinearSum &sum, Interval range) {
 /// Rows that are given and derived, together.
 static constexpr size_t maxRows = 256;
 
-bool Search::splitDigits() {
+bool PointSearch::splitDigits() {
   if (!narrowAll(start, std::vector<bool>(rows.size(), true)))
     return false;
   for (size_t index = 0; index < rows.size() && rows.size() < maxRows; ++index) {
@@ -231,7 +233,7 @@ bool Search::splitDigits() {
     if (row.range.lower == -infinite || row.range.upper == infinite)
       continue;
     Reach rest;
-    for (Term term : row.terms)
+    for (SumTerm term : row.terms)
       rest.add(term, start[term.variable], 1);
     int64_t common = 0;
     for (size_t next = 0; next + 1 < row.terms.size(); ++next) {
@@ -245,13 +247,13 @@ bool Search::splitDigits() {
            most = divideDown(row.range.upper - rest.lower, common);
       if (least > most)
         return false;
-      if (least < most || least > largest || least < -largest)
+      if (least < most || least * common > largest || least * common < -largest)
         continue;
-      int64_t high = int64_t(least) * common;
+      int64_t high = int64_t(least * common);
       auto getPart = [&](size_t begin, size_t end) {
         LinearSum part;
         part.terms.assign(row.terms.begin() + begin, row.terms.begin() + end);
-        llvm::sort(part.terms, [](Term a, Term b) { return a.variable < b.variable; });
+        llvm::sort(part.terms, [](SumTerm a, SumTerm b) { return a.variable < b.variable; });
         return part;
       };
       if (!add(getPart(0, next + 1), {high, high}) ||
@@ -263,10 +265,10 @@ bool Search::splitDigits() {
   return true;
 }
 
-bool Search::addCombinations() {
+bool PointSearch::addCombinations() {
   auto getSum = [](const Row &row) {
     LinearSum sum{row.terms, 0};
-    llvm::sort(sum.terms, [](Term a, Term b) { return a.variable < b.variable; });
+    llvm::sort(sum.terms, [](SumTerm a, SumTerm b) { return a.variable < b.variable; });
     return sum;
   };
   auto getBound = [](int64_t bound) {
@@ -278,18 +280,18 @@ bool Search::addCombinations() {
       continue;
     LinearSum zero = getSum(equal);
     zero.constant = -equal.range.lower;
-    for (Term pivot : equal.terms) {
+    for (SumTerm pivot : equal.terms) {
       if (std::abs(pivot.factor) != 1)
         continue;
       for (const Row &row : given) {
         auto term =
-            llvm::find_if(row.terms, [&](Term term) { return term.variable == pivot.variable; });
+            llvm::find_if(row.terms, [&](SumTerm term) { return term.variable == pivot.variable; });
         if (&row == &equal || term == row.terms.end())
           continue;
         LinearSum sum = getSum(row);
         Interval range = {getBound(row.range.lower), getBound(row.range.upper)};
         if (!sum.add(zero, -term->factor * pivot.factor) || isLarge(sum.constant) ||
-            llvm::any_of(sum.terms, [](Term term) { return isLarge(term.factor); }))
+            llvm::any_of(sum.terms, [](SumTerm term) { return isLarge(term.factor); }))
           continue;
         for (std::optional<int64_t> *bound : {&range.lower, &range.upper})
           if (*bound)
@@ -307,7 +309,7 @@ bool Search::addCombinations() {
 
 /// Whether the digits of a sum can make up a value that the row allows: terms with the k largest
 /// factors add up to a multiple of their common divisor, for every k.
-bool Search::mayHold(const Row &row, const Reach &reach, const Ranges &ranges) const {
+bool PointSearch::mayHold(const Row &row, const Reach &reach, const AllBounds &ranges) const {
   if ((!reach.withoutLower && row.range.upper != infinite && reach.lower > row.range.upper) ||
       (!reach.withoutUpper && row.range.lower != -infinite && reach.upper < row.range.lower))
     return false;
@@ -315,7 +317,7 @@ bool Search::mayHold(const Row &row, const Reach &reach, const Ranges &ranges) c
     return true;
   Reach rest = reach;
   int64_t common = 0;
-  for (Term term : row.terms) {
+  for (SumTerm term : row.terms) {
     if (!isOpen(term, ranges))
       continue; // a constant
     common = std::gcd(common, term.factor);
@@ -330,9 +332,9 @@ bool Search::mayHold(const Row &row, const Reach &reach, const Ranges &ranges) c
 }
 
 /// Whether every point of `ranges` satisfies the row.
-bool Search::holds(const Row &row, const Ranges &ranges) const {
+bool PointSearch::holds(const Row &row, const AllBounds &ranges) const {
   Reach reach;
-  for (Term term : row.terms)
+  for (SumTerm term : row.terms)
     reach.add(term, ranges[term.variable], 1);
   return (row.range.lower == -infinite ||
           (!reach.withoutLower && reach.lower >= row.range.lower)) &&
@@ -341,17 +343,17 @@ bool Search::holds(const Row &row, const Ranges &ranges) const {
 
 /// Narrows the ranges of a row's variables to what the others leave. Returns false where nothing is
 /// left.
-bool Search::narrow(const Row &row, Ranges &ranges, std::vector<unsigned> &changed) const {
+bool PointSearch::narrow(const Row &row, AllBounds &ranges, std::vector<unsigned> &changed) const {
   Reach reach;
-  for (Term term : row.terms)
+  for (SumTerm term : row.terms)
     reach.add(term, ranges[term.variable], 1);
   if (!mayHold(row, reach, ranges))
     return false;
-  for (Term term : row.terms) {
-    Range &own = ranges[term.variable];
+  for (SumTerm term : row.terms) {
+    Bounds &own = ranges[term.variable];
     Reach others = reach;
     others.add(term, own, -1);
-    Range least = own;
+    Bounds least = own;
     auto limitFactor = [&](bool isUpper, Wide limit) { // of factor * variable
       bool isUpperOfOwn = isUpper == (term.factor > 0);
       Wide bound = isUpperOfOwn ? divideDown(limit, term.factor) : divideUp(limit, term.factor);
@@ -377,7 +379,7 @@ bool Search::narrow(const Row &row, Ranges &ranges, std::vector<unsigned> &chang
 }
 
 /// Narrows all ranges until nothing changes. Returns false where nothing is left.
-bool Search::narrowAll(Ranges &ranges, std::vector<bool> isWaiting) {
+bool PointSearch::narrowAll(AllBounds &ranges, std::vector<bool> isWaiting) {
   std::vector<unsigned> waiting, changed;
   for (unsigned row = 0; row < rows.size(); ++row)
     if (isWaiting[row])
@@ -401,16 +403,16 @@ bool Search::narrowAll(Ranges &ranges, std::vector<bool> isWaiting) {
 }
 
 /// Returns a variable that the answer depends on still: the one with the fewest values.
-std::optional<unsigned> Search::choose(const Ranges &ranges) const {
+std::optional<unsigned> PointSearch::choose(const AllBounds &ranges) const {
   std::optional<unsigned> best;
   uint64_t fewest = 0;
   for (const Row &row : rows) {
     if (holds(row, ranges))
       continue;
-    for (Term term : row.terms) {
+    for (SumTerm term : row.terms) {
       if (!isOpen(term, ranges))
         continue;
-      const Range &range = ranges[term.variable];
+      const Bounds &range = ranges[term.variable];
       uint64_t values = uint64_t(range.upper) - uint64_t(range.lower);
       if (!best || values < fewest) {
         best = term.variable;
@@ -422,7 +424,7 @@ std::optional<unsigned> Search::choose(const Ranges &ranges) const {
 }
 
 /// Returns where to cut a range in two; one without an end where its values have doubled.
-static int64_t getMiddle(Range range) {
+static int64_t getMiddle(Bounds range) {
   auto [lower, upper] = range;
   bool hasLower = lower != -infinite, hasUpper = upper != infinite;
   if (hasLower && hasUpper)
@@ -434,42 +436,45 @@ static int64_t getMiddle(Range range) {
   return 0;
 }
 
-Answer Search::search(Ranges ranges, std::vector<bool> isWaiting, unsigned depth) {
+PointAnswer PointSearch::search(AllBounds ranges, std::vector<bool> isWaiting, unsigned depth) {
   if (!narrowAll(ranges, std::move(isWaiting)))
-    return Answer::None;
+    return PointAnswer::None;
   std::optional<unsigned> variable = choose(ranges);
   if (!variable)
-    return llvm::all_of(rows, [&](const Row &row) { return holds(row, ranges); }) ? Answer::Found
-                                                                                  : Answer::None;
+    return llvm::all_of(rows, [&](const Row &row) { return holds(row, ranges); })
+               ? PointAnswer::Found
+               : PointAnswer::None;
   if (steps <= 0 || depth == 0)
-    return Answer::Unknown;
+    return PointAnswer::Unknown;
   auto [lower, upper] = ranges[*variable];
   int64_t middle = getMiddle(ranges[*variable]);
-  Range halves[2] = {{lower, middle}, {middle + 1, upper}};
+  Bounds halves[2] = {{lower, middle}, {middle + 1, upper}};
   if (std::abs(lower) > std::abs(upper)) // points near 0 are found sooner
     std::swap(halves[0], halves[1]);
   std::vector<bool> next(rows.size());
   for (unsigned row : rowsOf[*variable])
     next[row] = true;
-  Answer result = Answer::None;
-  for (Range half : halves) {
+  PointAnswer result = PointAnswer::None;
+  for (Bounds half : halves) {
     ranges[*variable] = half;
-    Answer answer = search(ranges, next, depth - 1);
-    if (answer == Answer::Found)
+    PointAnswer answer = search(ranges, next, depth - 1);
+    if (answer == PointAnswer::Found)
       return answer;
-    if (answer == Answer::Unknown)
+    if (answer == PointAnswer::Unknown)
       result = answer;
     if (steps <= 0)
-      return Answer::Unknown;
+      return PointAnswer::Unknown;
   }
   return result;
 }
 
-Answer Search::run() { return search(start, std::vector<bool>(rows.size(), true), /*depth=*/400); }
+PointAnswer PointSearch::run() {
+  return search(start, std::vector<bool>(rows.size(), true), /*depth=*/400);
+}
 
 bool IntegerSystem::mayBeIn(const LinearSum &sum, Interval range) const {
   Reach reach;
-  for (Term term : sum.terms) {
+  for (SumTerm term : sum.terms) {
     Interval own = variables[term.variable];
     reach.add(term, {own.lower.value_or(-infinite), own.upper.value_or(infinite)}, 1);
   }
@@ -477,24 +482,24 @@ bool IntegerSystem::mayBeIn(const LinearSum &sum, Interval range) const {
          (reach.withoutUpper || !range.lower || reach.upper + sum.constant >= *range.lower);
 }
 
-Answer IntegerSystem::findPoint(int64_t &steps) const {
+PointAnswer IntegerSystem::findPoint(int64_t &steps) const {
   if (isTooLarge)
-    return Answer::Unknown;
+    return PointAnswer::Unknown;
   // Combinations cost more than they bring where the ranges of variables decide.
-  Answer answer = Answer::Unknown;
+  PointAnswer answer = PointAnswer::Unknown;
   int64_t all = steps, used = 0;
   for (bool isCombined : {false, true}) {
     steps = isCombined ? all - used : all / 2;
     int64_t given = steps;
-    Search search(variables, steps);
+    PointSearch search(variables, steps);
     auto addTo = [&](const Constraint &constraint) {
       return search.add(constraint.sum, constraint.range);
     };
     bool mayHold = llvm::all_of(constraints, addTo) && search.splitDigits() &&
                    (!isCombined || (search.addCombinations() && search.splitDigits()));
-    answer = mayHold ? search.run() : Answer::None;
+    answer = mayHold ? search.run() : PointAnswer::None;
     used += given - steps;
-    if (answer != Answer::Unknown)
+    if (answer != PointAnswer::Unknown)
       break;
   }
   steps = all - used;

@@ -73,6 +73,10 @@ public:
   /// Searches for a point. A step is one look at one constraint; takes what it needed off `steps`.
   Answer findPoint(int64_t &steps) const;
 
+  /// Whether the bounds of all variables were small enough to count: else a point that is found may
+  /// be beyond one.
+  bool hasAllBounds() const { return !dropsBound; }
+
   /// Returns numbers that say all of the system: systems whose variables and constraints were added
   /// in the same order have equal keys just if they are equal.
   const std::vector<int64_t> &getKey() const { return key; }
@@ -86,7 +90,7 @@ private:
   std::vector<Interval> variables;
   std::vector<Constraint> constraints;
   std::vector<int64_t> key;
-  bool isTooLarge = false;
+  bool isTooLarge = false, dropsBound = false;
 };
 
 } // namespace weir

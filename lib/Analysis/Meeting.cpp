@@ -218,6 +218,7 @@ private:
 
   Interval getRange(unsigned index) const;
   LinearSum addVariable(Interval range) { return LinearSum::ofVariable(system.addVariable(range)); }
+  LinearSum addTo(LinearSum first, const LinearSum &difference, Interval range);
   LinearSum addNumber(const LinearSum &first, Interval range);
   std::optional<LinearSum> express(unsigned side, AffineExpr expr);
   const Digits *divide(unsigned side, AffineExpr number, int64_t divisor);
@@ -256,26 +257,34 @@ void SystemBuilder::addSide(unsigned side, const llvm::SmallBitVector &used) {
       continue;
     }
     Interval difference = getRange(index);
-    LinearSum value = first->second;
+    if (difference.lower == 0 && difference.upper == 0) {
+      values[1][index] = first->second;
+      continue;
+    }
     bool isConstant = difference.lower && difference.lower == difference.upper;
-    isExact &=
-        value.add(isConstant ? LinearSum{{}, *difference.lower} : addVariable(difference), 1);
-    if (difference.lower != 0 || difference.upper != 0)
-      system.require(value, range);
-    values[1][index] = std::move(value);
+    values[1][index] =
+        addTo(first->second,
+              isConstant ? LinearSum{{}, *difference.lower} : addVariable(difference), range);
   }
   for (auto &[index, value] : values[side])
     for (AffineExpr known : variables[index].nonNegative)
       require(side, known, {0, std::nullopt});
 }
 
-/// Returns a number in `range` that is `first` and a difference.
+/// Returns `first` and a difference, which is in `range`.
+LinearSum SystemBuilder::addTo(LinearSum first, const LinearSum &difference, Interval range) {
+  if (!first.add(difference, 1)) {
+    isExact = false; // of their relation nothing is known
+    return addVariable(range);
+  }
+  system.require(first, range);
+  return first;
+}
+
+/// Returns a number in `range` that is `first` and some difference.
 LinearSum SystemBuilder::addNumber(const LinearSum &first, Interval range) {
   std::optional<int64_t> span = addBounds(range.upper, scaleBound(range.lower, -1));
-  LinearSum number = first;
-  isExact &= number.add(addVariable({scaleBound(span, -1), span}), 1);
-  system.require(number, range);
-  return number;
+  return addTo(first, addVariable({scaleBound(span, -1), span}), range);
 }
 
 /// States that two sums are equal.
@@ -333,13 +342,15 @@ const SystemBuilder::Digits *SystemBuilder::divide(unsigned side, AffineExpr num
   digits.quotients[side] = quotient;
   digits.rests[side] = rest;
   LinearSum whole = rest;
-  isExact &= whole.add(quotient, divisor);
+  if (!whole.add(quotient, divisor))
+    return nullptr;
   addRewrite(ofSide[side], *sum, whole);
   if (isPaired) {
     // It is enough to say that the differences are equal.
     std::optional<LinearSum> first = express(0, number);
-    isExact &= sum->add(*first, -1) && whole.add(*digits.rests[0], -1) &&
-               whole.add(*digits.quotients[0], -divisor);
+    if (!first || !sum->add(*first, -1) || !whole.add(*digits.rests[0], -1) ||
+        !whole.add(*digits.quotients[0], -divisor))
+      return nullptr;
     addRewrite(ofDifference, *sum, whole);
   }
   equate(*sum, whole);
@@ -388,21 +399,25 @@ void SystemBuilder::require(unsigned side, AffineExpr expr, Interval range) {
 /// Makes one number of a sum that a condition of each side limits.
 void SystemBuilder::addLimited(AffineExpr first, AffineExpr second) {
   std::optional<LinearSum> a = express(0, first), b = express(1, second);
-  if (!a || !b || a->terms.size() < 2 || b->constant < 0)
+  if (!a || !b || a->terms.size() < 2)
     return;
-  // The conditions are limit - sum >= 0.
+  // The conditions are limit - sum >= 0, and no sum is negative: no condition is above its limit.
+  std::optional<int64_t> mostOfFirst = getInterval(first, variables).upper,
+                         mostOfSecond = getInterval(second, variables).upper;
+  if (!mostOfFirst || *mostOfFirst > a->constant || !mostOfSecond || *mostOfSecond > b->constant)
+    return;
   LinearSum sum, difference;
   if (!sum.add(*a, -1) || !difference.add(*b, -1) || !difference.add(sum, -1))
     return;
   // Where the sums are not alike, more than differences is left.
-  for (LinearSum::Term term : sum.terms)
-    if (term.factor < 0 ||
-        llvm::any_of(
-            difference.terms,
-            [&](LinearSum::Term other) { return other.variable == term.variable; }))
-      return;
+  auto isOfDifference = [&](LinearSum::Term term) {
+    return llvm::any_of(difference.terms,
+                        [&](LinearSum::Term other) { return other.variable == term.variable; });
+  };
+  if (llvm::any_of(sum.terms, isOfDifference))
+    return;
   sum.constant = difference.constant = 0;
-  LinearSum number = addVariable({std::nullopt, a->constant});
+  LinearSum number = addVariable({0, a->constant});
   LinearSum more = addVariable({-a->constant, b->constant});
   equate(sum, number);
   equate(difference, more);
@@ -519,7 +534,7 @@ Meeting weir::mayMeet(const MemoryAccess &first, const MemoryAccess &second,
           decision == Decision::GivenUp)
         answers->add(builder.system.getKey(), KnownAnswers::Answer(answer));
     }
-    return Meeting{answer, builder.isExact};
+    return Meeting{answer, builder.isExact && builder.system.hasAllBounds()};
   };
   if (byBytes && builder.distance) {
     const LinearSum &distance = *builder.distance;
