@@ -438,7 +438,8 @@ def PlanMemoryPass : Pass<"weir-plan-memory", "mlir::ModuleOp"> {
     Option<"requireDonation", "require-donation", "bool", "false",
            "Fail when a donated argument gives its bytes to no result.">,
     Option<"effort", "effort", "int64_t", "200000",
-           "Steps that are spent on a smaller arena than greedy packing finds.">];
+           "Steps that are spent on a smaller arena than greedy packing finds, "
+           "for up to 64 values; for n times as many an n-th, as each step costs more.">];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
 }
 

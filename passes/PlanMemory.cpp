@@ -297,7 +297,8 @@ static MemoryPlan planChains(ArrayRef<Placed> values, ArrayRef<Chain> chains, bo
     }
     lifetimes.push_back(whole);
   }
-  return planMemory(lifetimes, noReuse, effort);
+  // A step looks at what is live with one value: it costs more where there are many.
+  return planMemory(lifetimes, noReuse, effort / (1 + int64_t(lifetimes.size()) / 64));
 }
 
 static Placement placeChains(func::FuncOp function, ArrayRef<Placed> values,
