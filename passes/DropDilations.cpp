@@ -55,7 +55,7 @@ struct Dilated {
 ///
 ///     h = stride * o + dilation * k + start
 ///
-/// What is walked instead: h + lead = stride * q + first + step * r, for the residues r
+/// The new op walks h + lead = stride * q + first + step * r, for the residues r
 /// that taps reach, and taps = residues * m + r - before, at distance `spacing`.
 struct Walk {
   unsigned dim;                ///< of the dilated tensor
@@ -202,7 +202,7 @@ static std::optional<Dilated> findDilated(Value value) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is walked
+// Walks
 //===----------------------------------------------------------------------===//
 
 /// Chooses what takes the fewest products, and then what needs no slice.
@@ -413,7 +413,8 @@ Value Rewrite::reverse(Value tensor, ArrayRef<bool> dims) {
       .getResult(0);
 }
 
-/// What was dilated, with zeros where q - m leaves it, and where zeros were around it.
+/// Returns the dilated tensor's source and its map in the new op: with zeros around it, where
+/// q - m leaves it and where zeros were before.
 std::pair<Value, AffineMap> Rewrite::readSource() {
   Value source = createReshapes(builder, loc, dilated.type, dilated.source);
   auto whole = cast<RankedTensorType>(read->get().getType());

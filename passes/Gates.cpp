@@ -171,15 +171,18 @@ void CommandsGate::verifyLoops(gpu::GPUFuncOp kernel) {
   });
   if (loops.empty())
     return;
-  DataFlowSolver solver; // costs more than all other checks
-  dataflow::loadBaselineAnalyses(solver);
-  solver.load<dataflow::IntegerRangeAnalysis>();
-  if (!areConstant && failed(solver.initializeAndRun(kernel))) {
-    fail(kernel) << "has loops whose bounds cannot be analysed";
-    return;
+  std::optional<DataFlowSolver> solver;
+  if (!areConstant) { // ranges cost more than all other checks
+    solver.emplace();
+    dataflow::loadBaselineAnalyses(*solver);
+    solver->load<dataflow::IntegerRangeAnalysis>();
+    if (failed(solver->initializeAndRun(kernel))) {
+      fail(kernel) << "has loops whose bounds cannot be analysed";
+      return;
+    }
   }
   for (scf::ForOp loop : loops) {
-    std::optional<int64_t> trips = getMaxTrips(loop, areConstant ? nullptr : &solver);
+    std::optional<int64_t> trips = getMaxTrips(loop, solver ? &*solver : nullptr);
     if (trips && *trips <= profile.maxLoopTrips)
       continue;
     InFlightDiagnostic error = fail(loop);

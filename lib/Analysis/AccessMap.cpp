@@ -95,7 +95,7 @@ std::optional<unsigned> AccessMaps::getTripVariable(Block *header) const {
   return it == headerTrips.end() ? std::nullopt : std::optional(it->second);
 }
 
-unsigned AccessMaps::countCommonLoops(const MemoryAccess &first, const MemoryAccess &second) const {
+unsigned AccessMaps::countCommonLoops(const MemoryAccess &first, const MemoryAccess &second) {
   auto [a, b] = std::mismatch(first.loops.begin(), first.loops.end(), second.loops.begin(),
                               second.loops.end());
   return a - first.loops.begin();

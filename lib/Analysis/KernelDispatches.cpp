@@ -39,29 +39,25 @@ LaunchSizes KernelDispatches::getSizes(gpu::GPUFuncOp kernel) const {
   return sizes;
 }
 
-/// Returns the bytes of an operand; nothing where they are not those of a flat view of known place.
-const std::optional<View> &KernelDispatches::getFlatView(Value operand) const {
-  auto [it, isNew] = views.try_emplace(operand);
+/// Whether the bytes of an operand are those of a flat view.
+static bool isFlat(Value operand) {
   auto type = dyn_cast<MemRefType>(operand.getType());
-  if (isNew && type && type.areTrailingDimsContiguous(type.getRank()))
-    it->second = getView(operand);
-  return it->second;
+  return type && type.areTrailingDimsContiguous(type.getRank());
 }
 
 ArgumentSharing KernelDispatches::findSharing(ArrayRef<schedule::DispatchOp> all, unsigned first,
                                               unsigned second) const {
   ArgumentSharing sharing;
   for (schedule::DispatchOp dispatch : all) {
-    // Asking for one may move the other.
-    std::optional<View> a = getFlatView(dispatch.getOperands()[first]);
-    const std::optional<View> &b = getFlatView(dispatch.getOperands()[second]);
-    if (!a || !b)
+    Value from = dispatch.getOperands()[first], to = dispatch.getOperands()[second];
+    if (!isFlat(from) || !isFlat(to))
       return ArgumentSharing();
-    if (compare(*a, *b) == Sharing::Disjoint)
+    const View &a = views.get(from), &b = views.get(to);
+    if (compare(a, b) == Sharing::Disjoint)
       continue;
-    if (compare(a->allocation, b->allocation) != Sharing::Overlap || !a->range || !b->range)
+    if (compare(a.allocation, b.allocation) != Sharing::Overlap || !a.range || !b.range)
       return ArgumentSharing();
-    int64_t shift = b->range->begin - a->range->begin;
+    int64_t shift = b.range->begin - a.range->begin;
     if (!llvm::is_contained(sharing.shifts, shift))
       sharing.shifts.push_back(shift);
   }

@@ -57,16 +57,13 @@ bool weir::isId(const MapVariable &variable) {
 }
 
 //===----------------------------------------------------------------------===//
-// How two executions relate
+// Differences
 //===----------------------------------------------------------------------===//
 
 Differences weir::getDifferences(const MemoryAccess &first, const MemoryAccess &second,
                                  const Instances &instances, ArrayRef<MapVariable> variables,
                                  function_ref<bool(Value)> isUniform) {
-  unsigned common = std::mismatch(first.loops.begin(), first.loops.end(), second.loops.begin(),
-                                  second.loops.end())
-                        .first -
-                    first.loops.begin();
+  unsigned common = AccessMaps::countCommonLoops(first, second);
   auto getTrip = [&](unsigned depth) {
     return depth < instances.trips.size() ? instances.trips[depth] : Trip::Any;
   };
@@ -107,25 +104,16 @@ Differences weir::getDifferences(const MemoryAccess &first, const MemoryAccess &
 
 TellingIds weir::getTellingIds(const llvm::SmallBitVector &used, ArrayRef<MapVariable> variables,
                                const LaunchSizes &sizes, Invocations invocations) {
-  SmallVector<unsigned> workgroup, invocation, lane, global;
-  for (unsigned index : used.set_bits())
-    switch (variables[index].kind) {
-    case Kind::Workgroup:
-      workgroup.push_back(index);
-      break;
-    case Kind::Invocation:
-      invocation.push_back(index);
-      break;
-    case Kind::Subgroup:
-    case Kind::Lane:
-      lane.push_back(index);
-      break;
-    case Kind::Global:
-      global.push_back(index);
-      break;
-    default:
-      break;
-    }
+  auto getIds = [&](std::initializer_list<Kind> kinds) {
+    SmallVector<unsigned> ids;
+    for (unsigned index : used.set_bits())
+      if (llvm::is_contained(kinds, variables[index].kind))
+        ids.push_back(index);
+    return ids;
+  };
+  SmallVector<unsigned> workgroup = getIds({Kind::Workgroup}), global = getIds({Kind::Global}),
+                        invocation = getIds({Kind::Invocation}),
+                        lane = getIds({Kind::Subgroup, Kind::Lane});
   auto mayDiffer = [](std::optional<int64_t> size) { return !size || *size > 1; };
   // Along an axis that no id is of, two invocations may be different ones all the same.
   auto ofAxes = [&](ArrayRef<unsigned> ids, const std::array<std::optional<int64_t>, 3> &extents) {
@@ -409,7 +397,7 @@ void SystemBuilder::addLimited(AffineExpr first, AffineExpr second) {
   LinearSum sum, difference;
   if (!sum.add(*a, -1) || !difference.add(*b, -1) || !difference.add(sum, -1))
     return;
-  // Where the sums are not alike, more than differences is left.
+  // Sums that are not alike differ by more than differences.
   auto isOfDifference = [&](LinearSum::Term term) {
     return llvm::any_of(difference.terms,
                         [&](LinearSum::Term other) { return other.variable == term.variable; });
@@ -470,7 +458,7 @@ void SystemBuilder::addDistance(AffineExpr first, AffineExpr second, Interval ra
     return;
   }
   system.require(sum, range);
-  // Which rewrite comes first matters where two are of one variable: all are tried.
+  // The order of two rewrites of one variable matters: each is tried first.
   for (size_t start = 0; start < ofDifference.size(); ++start)
     if (std::optional<LinearSum> digits = rewrite(sum, ofDifference, start))
       system.require(*digits, range);
@@ -498,7 +486,7 @@ Meeting weir::mayMeet(const MemoryAccess &first, const MemoryAccess &second,
   SystemBuilder builder(variables, differences);
   llvm::SmallBitVector used[2] = {findVariables(first, variables),
                                   findVariables(second, variables)};
-  // What is known of an id, or of the trips of a loop, counts on both sides.
+  // Differences of ids and trips count on both sides, whichever of them has the variable.
   llvm::SmallBitVector either = used[0];
   either |= used[1];
   for (const auto &[variable, difference] : differences)
@@ -552,13 +540,6 @@ Meeting weir::mayMeet(const MemoryAccess &first, const MemoryAccess &second,
       !mayDifferBy(first.begin, second.begin, *near.lower - shift.value_or(0),
                    *near.upper - shift.value_or(0), variables, differences))
     return decide(Answer::None, Decision::Digits);
-  switch (builder.system.findPoint(steps)) {
-  case IntegerSystem::Answer::None:
-    return decide(Answer::None, Decision::Search);
-  case IntegerSystem::Answer::Found:
-    return decide(Answer::Found, Decision::Search);
-  case IntegerSystem::Answer::Unknown:
-    return decide(Answer::Unknown, Decision::GivenUp);
-  }
-  llvm_unreachable("no such answer");
+  Answer found = builder.system.findPoint(steps);
+  return decide(found, found == Answer::Unknown ? Decision::GivenUp : Decision::Search);
 }

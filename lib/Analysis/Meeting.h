@@ -41,7 +41,7 @@ Differences getDifferences(const MemoryAccess &first, const MemoryAccess &second
 /// Whether the variable tells invocations or workgroups apart.
 bool isId(const MapVariable &variable);
 
-/// What tells two invocations apart.
+/// Ids that tell two invocations apart.
 struct TellingIds {
   llvm::SmallVector<unsigned> ids; ///< in some order
   /// They may also differ in an id that neither access is made of.
@@ -59,7 +59,8 @@ std::vector<Differences> getCases(const Differences &differences, const TellingI
 /// Whether there are points that differ by `differences`, at which both accesses execute and touch
 /// a common byte.
 struct Meeting {
-  enum class Answer { None, Found, Unknown } answer = Answer::Unknown;
+  using Answer = IntegerSystem::Answer;
+  Answer answer = Answer::Unknown;
   /// Whether the question said all that is known of the two; what is not affine is left out.
   bool isExact = true;
 };

@@ -290,8 +290,8 @@ LogicalResult Structural::addSeed(unsigned number) {
   return success();
 }
 
-/// What a tensor reads that is padded by a constant, and how far: the gradient is that of
-/// the elements, with nothing for the padding. Nothing where that may not be.
+/// Returns the source of a pad by a constant, and the low padding of each dimension: the
+/// gradient is that of the source, and padding has none. Nothing where `value` is no such pad.
 std::optional<std::pair<Value, SmallVector<int64_t>>> Structural::stripPadding(Value value) {
   auto pad = value.getDefiningOp<tensor::PadOp>();
   if (!pad || !sums.isWanted(pad.getSource()) || !pad.getConstantPaddingValue() ||

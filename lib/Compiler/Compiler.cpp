@@ -546,7 +546,7 @@ void weir::compile(const CompileOptions &options) {
       saved.emplace_back(getFolder(level, pipeline) + level.name.str(),
                          steps.run("print", [&] { return print(module); }));
   };
-  // Those up to the gradient level are made once, the others for each target.
+  // Levels up to gradient are made once, the others once for each target.
   size_t count = 0;
   for (const Level *level = &start; level <= &stop; ++level)
     count += level < &firstOfTarget ? 1 : targets.size();

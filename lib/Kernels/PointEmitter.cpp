@@ -779,7 +779,7 @@ SmallVector<Value> PointEmitter::evaluateStep(linalg::GenericOp op, ArrayRef<Aff
 }
 
 bool PointEmitter::isVectorFriendly(Value tensor, ArrayRef<AffineExpr> indices) {
-  // What several ops read at one point is looked at once: paths may be many.
+  // Visits a point that several ops read once: the number of paths to it may be exponential.
   llvm::SetVector<std::pair<Value, AffineMap>> reads;
   auto add = [&](Value read, ArrayRef<AffineExpr> at) {
     reads.insert({read, AffineMap::get(maxCoordinates, 0, at, context)});

@@ -77,7 +77,7 @@ def write_strided(batch, groups, channels, filters, sizes, taps, strides, dilati
     t = {name: tensor(shape) for name, shape in shapes.items()}
     o, k = list_loops("o", dims), list_loops("k", dims)
     low, high = [0, 0, 0, *pads], [0, 0, 0, *(p + e for p, e in zip(pads, extra))]
-    # What is read once more has its gradient added to.
+    # A second reader of x adds to its gradient.
     more = f"""
   %xe = tensor.empty() : {t["x"]}
   %x2 = linalg.exp ins(%x : {t["x"]}) outs(%xe : {t["x"]}) -> {t["x"]}""" if onto else ""
@@ -149,7 +149,7 @@ def test_random(weir, seed):
 
 
 def test_no_tap_no_gradient(weir):
-    """What no tap reaches has gradient 0, exactly, also beside an infinite cotangent."""
+    """Elements that no tap reaches have gradient 0 exactly, also beside an infinite cotangent."""
     from safetensors.numpy import load_file, save_file
     text = write_strided(1, 1, 2, 3, [11], [2], [5], [1], [0], [0], False).replace("linalg.tanh", "linalg.negf")
     artifact = weir.compile_text(text, "a", "--vjp=f")

@@ -144,8 +144,8 @@ public:
   llvm::ArrayRef<MemoryAccess> getAccesses() const { return accesses; }
   llvm::ArrayRef<MapVariable> getVariables() const { return variables; }
 
-  /// How many loops there are around both.
-  unsigned countCommonLoops(const MemoryAccess &first, const MemoryAccess &second) const;
+  /// Returns the number of loops that are around both.
+  static unsigned countCommonLoops(const MemoryAccess &first, const MemoryAccess &second);
 
   /// Whether the two touch a common byte in some such executions. Roots are
   /// compared by `compareRoots`; where they may share bytes without being the

@@ -30,11 +30,10 @@ public:
 private:
   ArgumentSharing findSharing(llvm::ArrayRef<schedule::DispatchOp> all, unsigned first,
                               unsigned second) const;
-  const std::optional<View> &getFlatView(mlir::Value operand) const;
 
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<schedule::DispatchOp>> dispatches;
   mutable Launches launches;
-  mutable llvm::DenseMap<mlir::Value, std::optional<View>> views; ///< by operand
+  mutable Views views;
   mutable llvm::DenseMap<std::tuple<mlir::Operation *, unsigned, unsigned>, ArgumentSharing>
       sharings; ///< by kernel and arguments
 };

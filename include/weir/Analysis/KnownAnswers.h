@@ -15,7 +15,7 @@
 
 namespace weir {
 
-/// What decided whether two executions can touch a common byte, the cheapest first.
+/// The step that decided whether two executions can touch a common byte, the cheapest first.
 enum class Decision {
   Repeated,  ///< an equal question had been answered
   Identity,  ///< the addresses differ by a constant
@@ -29,7 +29,7 @@ constexpr size_t numDecisions = size_t(Decision::GivenUp) + 1;
 /// Returns "repeated", "identity", "intervals", "digits", "search" or "given-up".
 const char *getName(Decision decision);
 
-/// How many questions were asked, by what decided them, and the steps of all searches.
+/// Numbers of questions by the step that decided them, and the steps of all searches.
 struct QuestionCounts {
   std::array<int64_t, numDecisions> decided = {};
   int64_t steps = 0;

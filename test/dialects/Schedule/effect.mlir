@@ -1,4 +1,4 @@
-// What is printed of an effect parses again.
+// Every effect that is printed parses again.
 // RUN: weir-opt %s | weir-opt | FileCheck %s
 // RUN: not weir-opt -split-input-file %S/Inputs/effect-invalid.mlir 2>&1 | FileCheck %s --check-prefix=INVALID
 

@@ -21,7 +21,7 @@ def count(graph, flags):
     ).stdout
     result = subprocess.run(
         ["weir-opt", f"--pass-pipeline=builtin.module({PASSES})", "-o", "/dev/null"],
-        input=level, check=True, stderr=subprocess.PIPE, text=False,
+        input=level, check=True, stderr=subprocess.PIPE,
     )
     line = re.search(r"questions:(.*)", result.stderr.decode())[1]
     return {kind: int(number) for kind, number in re.findall(r"([a-z-]+) (\d+)", line)}

@@ -44,7 +44,7 @@ static MapVariable makeVariable(Kind kind, unsigned axis = 0, int64_t upper = 7)
 }
 
 //===----------------------------------------------------------------------===//
-// How two executions relate
+// Differences
 //===----------------------------------------------------------------------===//
 
 TEST(Differences, SayWhatInvocationsShare) {
@@ -84,7 +84,7 @@ TEST(Differences, SayHowTripsFollow) {
   const Interval next = {1, 1};
   EXPECT_EQ(get({Trip::Same, Trip::Same, Trip::Same}),
             (Differences{{0, same}, {1, same}, {3, same}}));
-  // What varies from trip to trip is the same in one trip alone.
+  // A value that varies from trip to trip is the same in one trip alone.
   EXPECT_EQ(get({Trip::Same, Trip::Next}), (Differences{{0, same}, {1, next}}));
   EXPECT_EQ(get({Trip::Later}), (Differences{{0, greater}}));
   EXPECT_EQ(get({}), Differences());
@@ -104,7 +104,7 @@ TEST(Differences, TrustUniformValuesInOneTrip) {
 }
 
 //===----------------------------------------------------------------------===//
-// What tells invocations apart
+// Telling ids
 //===----------------------------------------------------------------------===//
 
 TEST(TellingIds, AreThoseOfTheirLevel) {
