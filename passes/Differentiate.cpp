@@ -31,6 +31,10 @@ struct Differentiate : weir::impl::DifferentiatePassBase<Differentiate> {
     for (func::FuncOp function : differentiated)
       if (function.isPrivate() && SymbolTable::symbolKnownUseEmpty(function, getOperation()))
         function.erase();
+    getOperation().walk([](autodiff::StopGradientOp op) {
+      op.replaceAllUsesWith(op.getInput());
+      op.erase();
+    });
   }
 
 private:

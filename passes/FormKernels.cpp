@@ -203,6 +203,46 @@ static void inlineOuterProducts(func::FuncOp function, IRRewriter &rewriter) {
   }
 }
 
+/// Whether every element of a tensor is computed from its place and from scalars: random
+/// numbers, masks of positions, and what is made of these.
+static bool isMadeOfScalars(linalg::GenericOp op) {
+  return op && getOpShape(op) == OpShape::Pointwise && !op->hasAttr(schedule::noFuseAttrName) &&
+         op.getNumResults() == 1 && !getSplat(op->getResult(0)) &&
+         cast<RankedTensorType>(op.getResultTypes().front()).getNumElements() > 1 &&
+         llvm::all_of(op.getDpsInits(),
+                      [](Value init) { return init.getDefiningOp<tensor::EmptyOp>(); }) &&
+         llvm::none_of(*op.getBody(),
+                       [](Operation &inner) {
+                         return isa<tensor::TensorDialect>(inner.getDialect()) ||
+                                inner.getNumRegions() > 0;
+                       }) &&
+         llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
+           auto type = dyn_cast<RankedTensorType>(operand->get().getType());
+           return !type || type.getNumElements() <= 1 || getSplat(operand->get()) ||
+                  isMadeOfScalars(operand->get().getDefiningOp<linalg::GenericOp>());
+         });
+}
+
+/// Gives each reader of a tensor that is made of scalars a copy of its own, to compute in
+/// its kernel: backward makes the mask of a dropout again, and nothing keeps it.
+static void repeatMadeOfScalars(func::FuncOp function, IRRewriter &rewriter) {
+  // Readers first: a copy is a reader, too.
+  for (auto op : llvm::make_early_inc_range(
+           llvm::reverse(function.getBody().front().getOps<linalg::GenericOp>()))) {
+    if (op.use_empty() || !isMadeOfScalars(op))
+      continue;
+    llvm::SetVector<Operation *> readers;
+    for (Operation *user : op->getUsers())
+      if (isa<linalg::GenericOp>(user))
+        readers.insert(user);
+    for (Operation *reader : llvm::drop_begin(readers)) {
+      rewriter.setInsertionPoint(op);
+      Operation *copy = rewriter.clone(*op);
+      reader->replaceUsesOfWith(op->getResult(0), copy->getResult(0));
+    }
+  }
+}
+
 /// Makes every structured op a `linalg.generic` and folds pure data movement
 /// into the maps of its readers.
 LogicalResult FormKernels::normalize(func::FuncOp function) {
@@ -230,6 +270,7 @@ LogicalResult FormKernels::normalize(func::FuncOp function) {
   });
   if (failed(applyPatternsGreedily(function, std::move(patterns))))
     return failure();
+  repeatMadeOfScalars(function, rewriter);
   // Bodies count in other loops than they did.
   function.walk([&](affine::AffineApplyOp op) {
     rewriter.setInsertionPoint(op);

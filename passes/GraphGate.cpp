@@ -9,6 +9,7 @@
 
 #include "dialects/Autodiff/Autodiff.h"
 #include "dialects/Norm/Norm.h"
+#include "dialects/Random/Random.h"
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -134,6 +135,10 @@ void GraphGate::verifyOp(Operation *op) {
   // Its types are those of a function that is judged itself.
   if (isa<autodiff::VjpOp>(op) && level == "graph")
     return;
+  if (isa<autodiff::StopGradientOp, random::UniformOp>(op) && level == "graph") {
+    verifyTensor(op, op->getResult(0).getType(), "result 0");
+    return;
+  }
   if (isa<func::CallOp>(op)) {
     fail(op) << "is not supported at the " << level << " level; inline the callee";
     return;
@@ -151,8 +156,9 @@ void GraphGate::verifyOp(Operation *op) {
            tensor::FromElementsOp, tensor::InsertOp, tensor::InsertSliceOp, tensor::PadOp,
            tensor::SplatOp>(op)) {
     fail(op) << "is not supported at the " << level
-             << " level; it holds linalg and norm ops, arith, math, and of tensor: "
-                "collapse_shape, concat, empty, expand_shape, extract, extract_slice, "
+             << " level; it holds linalg and norm ops, random.uniform, autodiff.stop_gradient, "
+                "arith, math, and of tensor: collapse_shape, concat, empty, expand_shape, extract, "
+                "extract_slice, "
                 "from_elements, insert, insert_slice, pad and splat";
     return;
   }

@@ -166,12 +166,23 @@ def DifferentiatePass : Pass<"weir-differentiate", "mlir::ModuleOp"> {
     Every `autodiff.vjp` becomes its callee's ops and those that carry the
     cotangents back, from rules that each op brings (`DifferentiableOpInterface`).
     Only what leads from a wanted argument to a seeded result is differentiated;
-    values of integers have no derivative. An op without a rule that the gradient
-    flows through is an error. Private functions that are then unused go.
+    values of integers and what an `autodiff.stop_gradient` gives have no derivative. An
+    op without a rule that the gradient flows through is an error. Private functions that
+    are then unused go, and so does every `autodiff.stop_gradient`.
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
                            "mlir::math::MathDialect", "mlir::tensor::TensorDialect",
                            "weir::norm::NormDialect"];
+}
+
+def ExpandRandomPass : Pass<"weir-expand-random", "mlir::func::FuncOp"> {
+  let summary = "Writes `random` ops out as `linalg.generic`.";
+  let description = [{
+    Must run after weir-differentiate: as one op a random number is a value like any
+    other, which forward and backward both read.
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect"];
 }
 
 def SplitBackwardPass : Pass<"weir-split-backward", "mlir::ModuleOp"> {

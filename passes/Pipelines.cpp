@@ -24,6 +24,7 @@ static void addToGraph(OpPassManager &manager, const PipelineOptions &) {
 static void addToGradient(OpPassManager &manager, const PipelineOptions &) {
   manager.addPass(createDifferentiatePass());
   manager.addPass(createSplitBackwardPass());
+  manager.addNestedPass<func::FuncOp>(createExpandRandomPass());
   manager.addNestedPass<func::FuncOp>(createWidenArithmeticPass());
   manager.addNestedPass<func::FuncOp>(createDropDilationsPass());
 }

@@ -4,6 +4,7 @@
 
 #include "dialects/Autodiff/Autodiff.h"
 #include "dialects/Norm/Norm.h"
+#include "dialects/Random/Random.h"
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -36,11 +37,12 @@ namespace weir {
 } // namespace weir
 
 void weir::registerEverything(DialectRegistry &registry) {
-  registry.insert<affine::AffineDialect, arith::ArithDialect, cf::ControlFlowDialect,
-                  func::FuncDialect, gpu::GPUDialect, linalg::LinalgDialect, LLVM::LLVMDialect,
-                  math::MathDialect, memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect,
-                  spirv::SPIRVDialect, tensor::TensorDialect, vector::VectorDialect,
-                  norm::NormDialect, schedule::ScheduleDialect, autodiff::AutodiffDialect>();
+  registry
+      .insert<affine::AffineDialect, arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect,
+              gpu::GPUDialect, linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
+              memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect, spirv::SPIRVDialect,
+              tensor::TensorDialect, vector::VectorDialect, norm::NormDialect,
+              random::RandomDialect, schedule::ScheduleDialect, autodiff::AutodiffDialect>();
   func::registerInlinerExtension(registry);
   autodiff::registerGradientRules(registry);
   registerKnownAnswers(registry);

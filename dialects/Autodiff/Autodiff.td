@@ -102,4 +102,24 @@ def Autodiff_TotalOp : Autodiff_Op<"total", [Pure, AllTypesMatch<["cotangent", "
   let assemblyFormat = "$kind $cotangent attr-dict `:` type($total)";
 }
 
+def Autodiff_StopGradientOp
+    : Autodiff_Op<"stop_gradient", [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "A value that counts as a constant where gradients are taken.";
+  let description = [{
+    Gives `input` as it is. No cotangent flows through it: front ends write it for
+    PyTorch's `detach` and `no_grad`, JAX's `stop_gradient`. Gone at the `gradient`
+    level.
+
+    ```mlir
+    func.func @example(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %constant = autodiff.stop_gradient %x : tensor<4xf32>
+      return %constant : tensor<4xf32>
+    }
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+}
+
 #endif // WEIR_DIALECTS_AUTODIFF_TD

@@ -2,6 +2,7 @@
 
 #include "Sweep.h"
 
+#include "dialects/Autodiff/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -31,7 +32,8 @@ FailureOr<DenseSet<Value>> weir::autodiff::findActive(ArrayRef<Operation *> ops,
   DenseSet<Value> active(roots.begin(), roots.end());
   bool allSeen = true;
   for (Operation *op : ops) {
-    if (!findRead(op, [&](Value value) { return active.contains(value); }))
+    if (isa<StopGradientOp>(op) ||
+        !findRead(op, [&](Value value) { return active.contains(value); }))
       continue;
     if (!isMemoryEffectFree(op)) {
       op->emitOpError("has no gradient rule: it may touch memory, by which the gradient would be "

@@ -355,3 +355,59 @@ func.func @rows_matched(%x: tensor<8x4xf32>, %i: tensor<3xi32>, %dy: tensor<3x4x
       : (tensor<8x4xf32>, tensor<3xi32>, tensor<3x4xf32>) -> (tensor<3x4xf32>, tensor<8x4xf32>)
   return %dx : tensor<8x4xf32>
 }
+
+// -----
+
+// No cotangent passes a stop: x gets that of its other use alone, and of the product y's
+// derivative takes the stopped value for a constant.
+// CHECK-LABEL: func @stopped(
+// CHECK-SAME:    %[[X:.*]]: tensor<4xf32>, %[[DY:.*]]: tensor<4xf32>)
+// CHECK-NOT:     autodiff
+// CHECK:         %[[T:.*]] = linalg.tanh ins(%[[X]]
+// CHECK-NEXT:    %[[Y:.*]] = linalg.mul ins(%[[X]], %[[T]]
+// CHECK:         %[[DX:.*]] = linalg.generic {{.*}} ins(%[[T]], %[[DY]]
+// CHECK:           arith.mulf
+// CHECK-NOT:     linalg.generic
+// CHECK:         return %[[Y]], %[[DX]]
+func.func private @product(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %t = linalg.tanh ins(%x : tensor<4xf32>) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
+  %s = autodiff.stop_gradient %t : tensor<4xf32>
+  %y = linalg.mul ins(%x, %s : tensor<4xf32>, tensor<4xf32>) outs(%empty : tensor<4xf32>)
+       -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func @stopped(%x: tensor<4xf32>, %dy: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %r:2 = autodiff.vjp @product(%x) seeded [0] (%dy) wanted [0]
+      : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %r#0, %r#1 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// The twin: without the stop there are both parts.
+// CHECK-LABEL: func @flowing(
+// CHECK-COUNT-2: linalg.generic
+// CHECK:         return
+func.func private @product(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %empty = tensor.empty() : tensor<4xf32>
+  %t = linalg.tanh ins(%x : tensor<4xf32>) outs(%empty : tensor<4xf32>) -> tensor<4xf32>
+  %y = linalg.mul ins(%x, %t : tensor<4xf32>, tensor<4xf32>) outs(%empty : tensor<4xf32>)
+       -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+func.func @flowing(%x: tensor<4xf32>, %dy: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %r:2 = autodiff.vjp @product(%x) seeded [0] (%dy) wanted [0]
+      : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %r#0, %r#1 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Without derivatives a stop is nothing.
+// CHECK-LABEL: func @plain
+// CHECK-NEXT:    return %arg0
+func.func @plain(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %s = autodiff.stop_gradient %x : tensor<4xf32>
+  return %s : tensor<4xf32>
+}

@@ -683,3 +683,88 @@ func.func @reader_of_what_is_overwritten(%x: tensor<8x8xf32> {weir.name = "x", w
   } -> tensor<8x8xf32>
   return %q, %next : tensor<8xf32>, tensor<8x8xf32>
 }
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+#turned = affine_map<(r, c) -> (c, r)>
+#none = affine_map<(r, c) -> ()>
+
+// A mask that is made of a scalar and of places is made again for its second reader, which
+// shares no kernel with the first: nothing keeps it.
+// CHECK-LABEL: func @mask_is_made_twice
+// CHECK:         %[[H:.*]] = schedule.kernel {{.*}}(%arg2, %arg0) : (tensor<i32>, tensor<40x8xf32>) -> tensor<40x8xf32>
+// CHECK:           linalg.index
+// CHECK:         schedule.kernel
+// CHECK:         schedule.kernel {{.*}} -> tensor<40x8xf32>
+// CHECK:           linalg.index
+func.func @mask_is_made_twice(%x: tensor<40x8xf32>, %w: tensor<8x8xf32>, %n: tensor<i32>) -> tensor<40x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %em = tensor.empty() : tensor<40x8xi1>
+  %e = tensor.empty() : tensor<40x8xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<40x8xf32>) -> tensor<40x8xf32>
+  %m = linalg.generic {indexing_maps = [#none, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%n : tensor<i32>) outs(%em : tensor<40x8xi1>) {
+  ^bb0(%a: i32, %o: i1):
+    %i = linalg.index 1 : index
+    %j = arith.index_cast %i : index to i32
+    %k = arith.cmpi slt, %j, %a : i32
+    linalg.yield %k : i1
+  } -> tensor<40x8xi1>
+  %h = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %m : tensor<40x8xf32>, tensor<40x8xi1>) outs(%e : tensor<40x8xf32>) {
+  ^bb0(%a: f32, %k: i1, %o: f32):
+    %s = arith.select %k, %a, %zero : f32
+    %t = math.tanh %s : f32
+    linalg.yield %t : f32
+  } -> tensor<40x8xf32>
+  %y = linalg.matmul ins(%h, %w : tensor<40x8xf32>, tensor<8x8xf32>) outs(%z : tensor<40x8xf32>) -> tensor<40x8xf32>
+  %v = linalg.matmul ins(%y, %w : tensor<40x8xf32>, tensor<8x8xf32>) outs(%z : tensor<40x8xf32>) -> tensor<40x8xf32>
+  %r = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%v, %m : tensor<40x8xf32>, tensor<40x8xi1>) outs(%e : tensor<40x8xf32>) {
+  ^bb0(%a: f32, %k: i1, %o: f32):
+    %s = arith.select %k, %a, %zero : f32
+    linalg.yield %s : f32
+  } -> tensor<40x8xf32>
+  return %r : tensor<40x8xf32>
+}
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+
+// The twin: a mask that is made of a tensor is made once and kept.
+// CHECK-LABEL: func @mask_of_a_tensor_is_kept
+// CHECK:         %[[H:.*]]:2 = schedule.kernel {{.*}}(%arg2, %arg0) {{.*}} -> (tensor<40x8xi1>, tensor<40x8xf32>)
+// CHECK:         schedule.kernel
+// CHECK:         schedule.kernel {{.*}}%[[H]]#0
+func.func @mask_of_a_tensor_is_kept(%x: tensor<40x8xf32>, %w: tensor<8x8xf32>, %n: tensor<40x8xi32>) -> tensor<40x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %em = tensor.empty() : tensor<40x8xi1>
+  %e = tensor.empty() : tensor<40x8xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<40x8xf32>) -> tensor<40x8xf32>
+  %m = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%n : tensor<40x8xi32>) outs(%em : tensor<40x8xi1>) {
+  ^bb0(%a: i32, %o: i1):
+    %i = linalg.index 1 : index
+    %j = arith.index_cast %i : index to i32
+    %k = arith.cmpi slt, %j, %a : i32
+    linalg.yield %k : i1
+  } -> tensor<40x8xi1>
+  %h = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %m : tensor<40x8xf32>, tensor<40x8xi1>) outs(%e : tensor<40x8xf32>) {
+  ^bb0(%a: f32, %k: i1, %o: f32):
+    %s = arith.select %k, %a, %zero : f32
+    %t = math.tanh %s : f32
+    linalg.yield %t : f32
+  } -> tensor<40x8xf32>
+  %y = linalg.matmul ins(%h, %w : tensor<40x8xf32>, tensor<8x8xf32>) outs(%z : tensor<40x8xf32>) -> tensor<40x8xf32>
+  %v = linalg.matmul ins(%y, %w : tensor<40x8xf32>, tensor<8x8xf32>) outs(%z : tensor<40x8xf32>) -> tensor<40x8xf32>
+  %r = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%v, %m : tensor<40x8xf32>, tensor<40x8xi1>) outs(%e : tensor<40x8xf32>) {
+  ^bb0(%a: f32, %k: i1, %o: f32):
+    %s = arith.select %k, %a, %zero : f32
+    linalg.yield %s : f32
+  } -> tensor<40x8xf32>
+  return %r : tensor<40x8xf32>
+}
