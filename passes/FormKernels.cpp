@@ -235,7 +235,7 @@ static void repeatMadeOfScalars(func::FuncOp function, IRRewriter &rewriter) {
     for (Operation *user : op->getUsers())
       if (isa<linalg::GenericOp>(user))
         readers.insert(user);
-    for (Operation *reader : llvm::drop_begin(readers)) {
+    for (Operation *reader : llvm::ArrayRef(readers.getArrayRef()).drop_front(!readers.empty())) {
       rewriter.setInsertionPoint(op);
       Operation *copy = rewriter.clone(*op);
       reader->replaceUsesOfWith(op->getResult(0), copy->getResult(0));

@@ -72,10 +72,10 @@ Value weir::random::expand(OpBuilder &outside, UniformOp op) {
         Value position = createPosition(builder, type.getShape());
         Value four = arith::ConstantIndexOp::create(builder, 4);
         Type i32 = builder.getI32Type();
-        Value block = arith::IndexCastUIOp::create(
-            builder, i32, arith::DivUIOp::create(builder, position, four));
-        Value place = arith::IndexCastUIOp::create(
-            builder, i32, arith::RemUIOp::create(builder, position, four));
+        Value block = arith::IndexCastUIOp::create(builder, i32,
+                                                   arith::DivUIOp::create(builder, position, four));
+        Value place = arith::IndexCastUIOp::create(builder, i32,
+                                                   arith::RemUIOp::create(builder, position, four));
         auto [seedLow, seedHigh] = split(builder, arguments[0]);
         auto [stepLow, stepHigh] = split(builder, arguments[1]);
         std::array<Value, 4> words = buildPhilox(
@@ -91,8 +91,7 @@ Value weir::random::expand(OpBuilder &outside, UniformOp op) {
         Value bits = arith::ShRUIOp::create(builder, word, createWord(builder, 8));
         Value number = arith::SIToFPOp::create(builder, builder.getF32Type(), bits);
         Value unit = arith::ConstantOp::create(builder, builder.getF32FloatAttr(0x1p-24f));
-        linalg::YieldOp::create(builder,
-                                ValueRange{arith::MulFOp::create(builder, number, unit)});
+        linalg::YieldOp::create(builder, ValueRange{arith::MulFOp::create(builder, number, unit)});
       });
   return generic->getResult(0);
 }

@@ -319,6 +319,8 @@ Reference::Reference(const std::string &graphText, const std::string &entry, Pre
     throw Error("the graph has no entry '" + entry + "'");
 
   PassManager decompose(&context);
+  decompose.addPass(createDifferentiatePass()); // stops of gradients go
+  decompose.addNestedPass<func::FuncOp>(createExpandRandomPass());
   decompose.addNestedPass<func::FuncOp>(createUnrollLoopsPass());
   decompose.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
   decompose.addNestedPass<func::FuncOp>(createDecomposeNormsPass());

@@ -16,6 +16,7 @@
 #include "weir/Artifact/Error.h"
 #include "weir/Target/ProfileAttr.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -166,19 +167,34 @@ FailureOr<Manifest> weir::getManifest(ModuleOp module) {
 // Plans
 //===----------------------------------------------------------------------===//
 
-/// "file:line" where there is one, else a name, else nothing.
+/// Returns "name (file:line)" for up to three places that front ends named, or else
+/// the first "file:line", a name, or nothing.
 static std::string printLocation(Location location) {
+  constexpr size_t maxPlaces = 3;
+  std::vector<std::string> places;
   std::string file, name;
+  auto printPosition = [](FileLineColLoc position) {
+    return position.getFilename().str() + ":" + std::to_string(position.getLine());
+  };
   location->walk([&](Location inner) {
-    if (auto position = dyn_cast<FileLineColLoc>(inner)) {
-      file = position.getFilename().str() + ":" + std::to_string(position.getLine());
-      return WalkResult::interrupt();
+    if (auto position = dyn_cast<FileLineColLoc>(inner); position && file.empty())
+      file = printPosition(position);
+    if (auto named = dyn_cast<NameLoc>(inner)) {
+      if (name.empty())
+        name = named.getName().str();
+      if (auto position = dyn_cast<FileLineColLoc>(named.getChildLoc()))
+        if (std::string place = named.getName().str() + " (" + printPosition(position) + ")";
+            !llvm::is_contained(places, place))
+          places.push_back(place);
     }
-    if (auto named = dyn_cast<NameLoc>(inner); named && name.empty())
-      name = named.getName().str();
     return WalkResult::advance();
   });
-  return file.empty() ? name : file;
+  if (places.empty())
+    return file.empty() ? name : file;
+  std::string text = llvm::join(llvm::ArrayRef(places).take_front(maxPlaces), ", ");
+  if (size_t number = places.size(); number > maxPlaces)
+    text += " and " + std::to_string(number - maxPlaces) + " more";
+  return text;
 }
 
 /// What a target's code is called by.

@@ -768,3 +768,21 @@ func.func @mask_of_a_tensor_is_kept(%x: tensor<40x8xf32>, %w: tensor<8x8xf32>, %
   } -> tensor<40x8xf32>
   return %r : tensor<40x8xf32>
 }
+
+// -----
+
+// A result that nothing else reads is made once.
+// CHECK-LABEL: func @places_are_a_result
+// CHECK:         schedule.kernel {{.*}} -> tensor<40xi32>
+// CHECK-NOT:     schedule.kernel
+func.func @places_are_a_result() -> tensor<40xi32> {
+  %e = tensor.empty() : tensor<40xi32>
+  %m = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      outs(%e : tensor<40xi32>) {
+  ^bb0(%o: i32):
+    %i = linalg.index 0 : index
+    %j = arith.index_cast %i : index to i32
+    linalg.yield %j : i32
+  } -> tensor<40xi32>
+  return %m : tensor<40xi32>
+}

@@ -1,7 +1,10 @@
 """weir.torch: what graphs it writes, and that they compute what PyTorch does."""
 
+import dataclasses
+import json
 import re
 import runpy
+import zipfile
 
 import pytest
 from conftest import ROOT
@@ -45,11 +48,11 @@ class Tied(nn.Module):
 def run(run_weir, tmp_path):
     """Runs an exported graph on the reference; returns its results by name."""
 
-    def run(exported):
+    def run(exported, device="reference"):
         paths = [tmp_path / name for name in ("graph.mlir", "parameters.safetensors", "inputs.safetensors")]
         exported.save(*paths)
         run_weir("compile", paths[0], "-o", "a.weir")
-        run_weir("run", "a.weir", "--device=reference", *(f"--input={path}" for path in paths[1:]),
+        run_weir("run", "a.weir", f"--device={device}", *(f"--input={path}" for path in paths[1:]),
              "--output=out.safetensors")
         return load_file(tmp_path / "out.safetensors")
 
@@ -116,7 +119,7 @@ def test_inputs_and_results_by_name(run):
 
     x, scale = torch.randn(2, 3), torch.randn(())
     exported = weir.torch.export(Named(), {"scale": scale, "x": x})
-    assert [argument.name for argument in exported.arguments] == ["scale", "x"]
+    assert [argument.name for argument in exported.arguments] == ["x", "scale"]  # as in forward
     assert exported.results == ["y", "more.z"]
     torch.testing.assert_close(run(exported)["more.z"], x + scale)
 
@@ -267,10 +270,88 @@ def test_unsupported_operators_are_told_at_once():
     assert "mul" not in message
 
 
-def test_random_operators_are_refused():
-    message = refuse(Function(lambda x: functional.dropout(x, 0.5)), torch.randn(3))
-    assert "random operators" in message and "test_torch.py" in message
-    weir.torch.export(nn.Dropout().eval(), (torch.randn(3),))
+def test_random_operators_without_uniform_numbers_are_refused():
+    message = refuse(Function(lambda x: torch.randperm(4) * x), torch.randn(4))
+    assert "random operators" in message and "aten.randperm" in message and "test_torch.py" in message
+
+
+def philox(counter, key):
+    """A block of Philox4x32-10: Salmon et al., section 3.3."""
+    for turn in range(10):
+        if turn:
+            key = [(key[0] + 0x9E3779B9) % 2**32, (key[1] + 0xBB67AE85) % 2**32]
+        first, second = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+        counter = [second >> 32 ^ counter[1] ^ key[0], second % 2**32, first >> 32 ^ counter[3] ^ key[1], first % 2**32]
+    return counter
+
+
+def uniform(shape, seed, step, stream):
+    """What random.uniform gives, by its definition."""
+    count = torch.Size(shape).numel()
+    words = [word for block in range(-(-count // 4))
+             for word in philox([block, stream, step % 2**32, step >> 32], [seed % 2**32, seed >> 32])]
+    return torch.tensor([(word >> 8) * 2.0**-24 for word in words[:count]]).reshape(shape)
+
+
+def test_philox_gives_the_published_block():
+    """Random123's kat_vectors."""
+    counter, key = [0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344], [0xA4093822, 0x299F31D0]
+    assert philox(counter, key) == [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]
+
+
+def set_counter(exported, seed, step):
+    exported.states.update({"random.seed": torch.tensor(seed), "random.step": torch.tensor(step)})
+
+
+@pytest.mark.parametrize("device", ["reference", "vulkan", "sim"])
+@pytest.mark.parametrize("shape, seed, step", [((5, 7), 0, 0), ((3,), 2**40 + 5, 2**33 + 1), ((1, 13, 2), 7, 1), ((), 1, 2)])
+def test_random_numbers_are_those_of_the_counter(run, device, shape, seed, step):
+    x = torch.zeros(shape)
+    exported = weir.torch.export(Function(lambda x: (torch.rand_like(x) + x, torch.rand_like(x) - x)), (x,))
+    assert [argument.name for argument in exported.arguments] == ["x", "random.seed", "random.step"]
+    assert exported.results == ["output.0", "output.1", "random.step"]
+    set_counter(exported, seed, step)
+    results = run(exported, device)
+    for stream in (0, 1):
+        assert torch.equal(results[f"output.{stream}"], uniform(shape, seed, step, stream))
+    assert results["random.step"] == step + 1
+
+
+def test_dropout_keeps_and_scales(run):
+    x = torch.randn(40, 25)
+    exported = weir.torch.export(nn.Dropout(0.3), (x,))
+    set_counter(exported, 3, 4)
+    kept = uniform(x.shape, 3, 4, 0) >= 0.3
+    assert torch.equal(run(exported)["output"], torch.where(kept, x * (1 / 0.7), 0.0))
+    assert 0.65 < kept.float().mean() < 0.75
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_dropout_of_nothing_and_all_draws_nothing(run, p):
+    x = torch.randn(4, 5)
+    exported = weir.torch.export(nn.Dropout(p), (x,))
+    assert "random.uniform" not in exported.text and not exported.states
+    assert torch.equal(run(exported)["output"], x * (1 - p))
+
+
+def test_dropout_in_eval_draws_nothing():
+    assert "random.uniform" not in weir.torch.export(nn.Dropout().eval(), (torch.randn(3),)).text
+
+
+@pytest.mark.parametrize("draw, mean, deviation", [
+    (torch.randn_like, 0, 1),
+    (lambda x: torch.normal(x + 3, 2.0), 3, 2),
+    (lambda x: torch.bernoulli(torch.full_like(x, 0.25)), 0.25, 0.1875**0.5),
+    (lambda x: torch.empty_like(x).uniform_(-1, 3), 1, (16 / 12) ** 0.5),
+    (lambda x: torch.empty_like(x).exponential_(2.0), 0.5, 0.5),
+    (lambda x: torch.randint(2, 6, x.shape) + x, 3.5, 1.25**0.5),
+    (lambda x: functional.dropout2d(x[:, :, None, None] + 1, 0.5).reshape(x.shape), 1, 1),
+])
+def test_distributions(run, draw, mean, deviation):
+    exported = weir.torch.export(Function(draw), (torch.zeros(200, 100),))
+    values = run(exported)["output"]
+    assert abs(values.mean() - mean) < 6 * deviation / 20000**0.5
+    assert abs(values.std() / deviation - 1) < 0.05
 
 
 class Stopped(nn.Module):
@@ -286,25 +367,102 @@ class Stopped(nn.Module):
         return torch.where(larger, x, 0.0) * scale + x.detach()
 
 
-def test_stops_of_gradients_are_refused():
-    message = refuse(Stopped(), torch.randn(2, 3), loss=lambda output: output.mean())
-    assert re.findall(r"aten\.detach\.default, .*: (\w+)", message) == ["return"]
-    assert "wrap_with_set_grad_enabled" in message
-    weir.torch.export(Stopped(), (torch.randn(2, 3),))
-    weir.torch.export(Stopped().requires_grad_(False), (torch.randn(2, 3),), loss=lambda output: output.mean())
+@pytest.fixture
+def check_gradients(run_weir, tmp_path):
+    """Compares the gradients of an exported loss, on the reference, with PyTorch's."""
+
+    def check(module, inputs, loss, **targets):
+        exported = weir.torch.export(module, inputs, loss=loss, targets=targets)
+        exported.save(tmp_path / "g.mlir", tmp_path / "p.safetensors", tmp_path / "i.safetensors")
+        run_weir("compile", "g.mlir", "--grad=main", "--entry=main.grad", "-o", "a.weir")
+        run_weir("run", "a.weir", "--device=reference", "--input=p.safetensors", "--input=i.safetensors",
+                 "--output=out.safetensors")
+        found = load_file(tmp_path / "out.safetensors")
+        loss(module(*inputs), *targets.values()).backward()
+        for name, parameter in module.named_parameters():
+            torch.testing.assert_close(found[f"grad.{name}"], parameter.grad)
+        for name, buffer in module.named_buffers():
+            torch.testing.assert_close(found[name], buffer)
+        return exported
+
+    return check
 
 
-def test_padding_of_embeddings_is_refused():
-    module, tokens = nn.Embedding(5, 3, padding_idx=1), torch.tensor([1, 2])
-    assert "aten.embedding.default" in refuse(module, tokens, loss=lambda output: output.mean())
-    module.padding_idx = None
-    weir.torch.export(module, (tokens,), loss=lambda output: output.mean())
+def test_stops_of_gradients(check_gradients):
+    exported = check_gradients(Stopped(), (torch.randn(2, 3),), lambda output: output.mean())
+    assert exported.text.count("autodiff.stop_gradient") == 2  # the values of no_grad and of the last detach
+    frozen = weir.torch.export(
+        Stopped().requires_grad_(False), (torch.randn(2, 3),), loss=lambda output: output.mean())
+    assert "autodiff.stop_gradient" not in frozen.text
 
 
-def test_writes_are_refused():
-    assert "writes to its buffer running_mean" in refuse(nn.BatchNorm1d(3), torch.randn(4, 3))
-    assert "writes to its input" in refuse(Function(lambda x: x.add_(1)), torch.randn(3))
-    weir.torch.export(nn.BatchNorm1d(3, track_running_stats=False), (torch.randn(4, 3),))
+def test_a_stop_far_from_its_use(check_gradients):
+    class Straight(nn.Module):
+        """A straight-through estimator, whose stop is of what other ops make behind its first use."""
+
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(3, 4)
+
+        def forward(self, x):
+            y = self.layer(x)
+            return torch.tanh(y + (torch.round(y) - y).detach()) * y.detach().sum()
+
+    check_gradients(Straight(), (torch.randn(2, 3),), lambda output: output.square().mean())
+
+
+def test_padding_of_embeddings_has_no_gradient(check_gradients):
+    class Embedded(nn.Module):
+        def __init__(self, padding):
+            super().__init__()
+            self.embed = nn.Embedding(5, 3, padding_idx=padding)
+
+        def forward(self, tokens):
+            return self.embed(tokens)
+
+    tokens = torch.tensor([[1, 2, 2], [4, 1, 0]])
+    check_gradients(Embedded(1), (tokens,), lambda output: output.square().mean())
+    without = check_gradients(Embedded(None), (tokens,), lambda output: output.square().mean())
+    assert "autodiff.stop_gradient" not in without.text
+
+
+def test_batch_norm_writes_its_state(check_gradients):
+    module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.BatchNorm1d(4, momentum=0.5))
+    exported = check_gradients(module, (torch.randn(6, 3),), lambda output: output.square().mean())
+    states = {argument.name for argument in exported.arguments if argument.kind == "state"}
+    assert states == {f"{n}.{name}" for n in (1, 3) for name in ("running_mean", "running_var", "num_batches_tracked")}
+    assert exported.text.count("weir.donate") == 6
+
+
+def test_batch_norm_in_eval_writes_nothing():
+    module = nn.BatchNorm1d(3).eval()
+    assert "weir.donate" not in weir.torch.export(module, (torch.randn(4, 3),)).text
+    kept = weir.torch.export(module, (torch.randn(4, 3),), keep_buffers=True)
+    assert [argument.name for argument in kept.arguments if argument.kind == "state"] == ["running_mean", "running_var"]
+
+
+def test_buffers_that_are_put_anew(run):
+    class Average(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("average", torch.ones(3))
+            self.register_buffer("constant", torch.full((3,), 0.5))
+
+        def forward(self, x):
+            self.average = self.average * self.constant + x
+            return self.average * 2
+
+    module, x = Average(), torch.randn(3)
+    exported = weir.torch.export(module, (x,))
+    assert [argument.name for argument in exported.arguments] == ["x", "average"]
+    assert torch.equal(module.average, torch.ones(3))  # tracing leaves the module as it was
+    results = run(exported)
+    torch.testing.assert_close(results["average"], 0.5 + x)
+    torch.testing.assert_close(results["output"], 1 + 2 * x)
+
+
+def test_writes_to_inputs_are_refused():
+    assert "writes to its input x" in refuse(Function(lambda x: x.add_(1)), torch.randn(3))
 
 
 def test_what_cannot_be_traced_is_refused():
@@ -331,9 +489,57 @@ def test_a_name_of_two_arguments_is_refused():
         nn.Linear(3, 4), torch.randn(2, 3), loss=functional.mse_loss, targets=target)
 
 
-def test_inputs_that_are_no_tensors_are_refused():
-    with pytest.raises(TypeError, match="input input is of type int"):
+def test_inputs_without_tensors_are_refused():
+    with pytest.raises(TypeError, match="the inputs hold no tensor"):
         weir.torch.export(nn.Linear(3, 4), (3,))
+    with pytest.raises(TypeError, match="missing a required argument: 'input'"):
+        weir.torch.export(nn.Linear(3, 4), {})
+
+
+@dataclasses.dataclass
+class Pair:
+    first: torch.Tensor
+    rest: dict
+
+
+def test_nested_inputs_and_outputs(run):
+    def compute(x, *more, flag=False, **named):
+        total = x["a"] + more[0][1] if flag else x["a"]
+        return Pair(total * named["scale"], {"n": 3, "list": [named["scale"], None]})
+
+    a, b, scale = torch.randn(3), torch.randn(3), torch.randn(3)
+
+    class Nested(nn.Module):
+        forward = staticmethod(compute)
+
+    exported = weir.torch.export(Nested(), {"x": {"a": a}, "flag": False, "scale": scale})
+    assert [argument.name for argument in exported.arguments] == ["x.a", "scale"]
+    assert exported.results == ["output.first", "output.rest.list.0"]
+    assert exported.output.rest["n"] == 3 and exported.output.first.name == "output.first"
+    torch.testing.assert_close(run(exported)["output.first"], a * scale)
+    by_place = weir.torch.export(lambda x, more: x["a"] + more[1], ({"a": a}, (None, b)))
+    assert [argument.name for argument in by_place.arguments] == ["x.a", "more.1"]
+    torch.testing.assert_close(run(by_place)["output"], a + b)
+
+
+def test_lines_and_names_of_the_module(run_weir, tmp_path):
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Linear(3, 4)
+
+        def forward(self, x):
+            return torch.tanh(self.first(x)).sum(0)
+
+    exported = weir.torch.export(Named(), (torch.randn(5, 3),))
+    assert re.search(r'loc\("first"\(#loc\d*\)\)', exported.text) and 'loc("sum"(' in exported.text
+    assert re.search(r'loc\("test_torch.py":\d+:0\)', exported.text)
+    exported.save(tmp_path / "g.mlir")
+    run_weir("compile", "g.mlir", "-o", "a.weir")
+    with zipfile.ZipFile(tmp_path / "a.weir") as archive:
+        plan = json.loads(archive.read("plan/vulkan/main.json"))
+    places = [command["location"] for command in plan["commands"] if command["command"] == "dispatch"]
+    assert re.fullmatch(r"first \(test_torch.py:\d+\), tanh \(test_torch.py:\d+\)", places[0])
 
 
 def test_the_example_is_as_exported():

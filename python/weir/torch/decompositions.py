@@ -6,6 +6,8 @@ from collections.abc import Callable
 import torch
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
+from weir.torch.operators import stop_gradient
+
 aten = torch.ops.aten
 
 
@@ -151,10 +153,25 @@ def _group_norm(
     return y, mean.reshape(n, groups), rstd.reshape(n, groups)
 
 
+def _embedding(
+    weight: torch.Tensor,
+    indices: torch.Tensor,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> torch.Tensor:
+    """The row of the padding index gets no gradient."""
+    if padding_idx < 0:
+        return NotImplemented
+    rows = aten.embedding.default(weight, indices)
+    return torch.where((indices == padding_idx).unsqueeze(-1), stop_gradient(rows), rows)
+
+
 def get_table() -> dict[torch._ops.OpOverload, Callable]:
     """torch-mlir's table, with attention, and running sums and products as reductions of n by n elements."""
     return get_decomposition_table() | {
         aten.scaled_dot_product_attention.default: _attend,
+        aten.embedding.default: _embedding,
         aten.leaky_relu.default: _leaky_relu,
         aten.elu.default: _elu,
         aten.hardtanh.default: _hardtanh,

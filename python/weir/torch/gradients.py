@@ -1,4 +1,4 @@
-"""Finds where PyTorch stops gradients. Linalg has no word for that: the gradient of a graph would flow on."""
+"""Marks where PyTorch stops gradients, which linalg has no word for: the gradient of a graph would flow on."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,28 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from weir.torch.operators import stop_gradient
 
-def find_stops(program: ExportedProgram, trained: Sequence[bool]) -> list[Node]:
-    """The calls that stop a gradient between the inputs of `program` that are `trained` and its outputs.
 
-    Those are `detach`, calls under `no_grad`, and embeddings with a padding index. `program` is not decomposed yet:
-    nothing of the kind is left then.
+def mark_stops(program: ExportedProgram, trained: Sequence[bool]) -> None:
+    """Writes `weir.stop_gradient` in place where a gradient stops between the inputs that are `trained` and the outputs.
+
+    Those are `detach` and calls under `no_grad`; embeddings with a padding index have a decomposition. `program` is
+    not decomposed yet: nothing of the kind is left then.
     """
+    for node in _find_stops(program, trained):
+        if node.target is torch.ops.aten.detach.default:
+            node.target = stop_gradient
+            continue
+        for result in list(node.users):  # by getitem
+            with program.graph.inserting_after(result):
+                stopped = program.graph.call_function(stop_gradient, (result,))
+            stopped.meta = dict(result.meta)
+            result.replace_all_uses_with(stopped, lambda user, stopped=stopped: user is not stopped)
+    program.graph_module.recompile()
+
+
+def _find_stops(program: ExportedProgram, trained: Sequence[bool]) -> list[Node]:
     nodes = {node.name: node for node in program.graph.nodes}
     inputs = zip(program.graph_signature.user_inputs, trained, strict=True)
     reached = {nodes[name] for name, wanted in inputs if wanted}
@@ -23,7 +38,7 @@ def find_stops(program: ExportedProgram, trained: Sequence[bool]) -> list[Node]:
     for node in reversed(program.graph.nodes):
         if node in reached and any(user in wanted for user in node.users):
             wanted.add(node)
-    return [node for node in program.graph.nodes if node in wanted and _stops(node, reached)]
+    return [node for node in program.graph.nodes if node in wanted and _stops(node)]
 
 
 def _is_float(node: Node) -> bool:
@@ -32,9 +47,7 @@ def _is_float(node: Node) -> bool:
     return any(isinstance(part, torch.Tensor) and part.is_floating_point() for part in parts)
 
 
-def _stops(node: Node, reached: set[Node]) -> bool:
+def _stops(node: Node) -> bool:
     if node.target is torch.ops.higher_order.wrap_with_set_grad_enabled:
         return node.args[0] is False
-    if node.target is torch.ops.aten.embedding.default:
-        return node.args[0] in reached and len(node.args) > 2 and node.args[2] >= 0
     return node.target is torch.ops.aten.detach.default

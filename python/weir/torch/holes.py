@@ -1,0 +1,139 @@
+"""Carries Weir's own operators through torch-mlir's lowering, which knows nothing of them.
+
+Before it, each result of such an operator becomes an argument of the function, a hole, and each operand a result.
+Behind it, where all is linalg on tensors, an op of Weir's graph level takes the hole's place.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+
+from torch_mlir import ir
+
+SEED, STEP = "random.seed", "random.step"
+FOREIGN = "torch.operator"
+
+
+@dataclasses.dataclass(frozen=True)
+class Hole:
+    """An operator that was taken out: `weir.stop_gradient`, whose operand is a result, or `weir.uniform`."""
+
+    name: str
+    stream: int | None = None
+
+
+def open_holes(module: ir.Module) -> list[Hole]:
+    """Takes Weir's operators out of a module of torch-mlir's torch dialect, in place; returns them in order."""
+    [function] = module.body.operations
+    block = function.regions[0].blocks[0]
+    old = block.operations[len(block.operations) - 1]
+    found = [op for op in block.operations if op.operation.name == FOREIGN and _get_name(op).startswith("weir.")]
+    holes, results = [], list(old.operands)
+    for op in found:
+        name = _get_name(op)
+        if name == "weir.stop_gradient":
+            holes.append(Hole(name))
+            results.append(op.operands[0])
+        else:
+            holes.append(Hole(name, ir.IntegerAttr(op.operands[1].owner.attributes["value"]).value))
+    for op in found:
+        hole = block.add_argument(op.results[0].type, op.location)
+        op.results[0].replace_all_uses_with(hole)
+    for op in found:
+        op.operation.erase()
+    _close(function, block, old, [new if new.owner != old else new for new in results])
+    return holes
+
+
+def fill_holes(module: ir.Module, holes: list[Hole]) -> bool:
+    """Puts Weir's ops into the holes of a module of linalg on tensors, in place.
+
+    Where there are random numbers, the function gets two arguments of rank 0 behind its own, the seed and the step,
+    and a result, the next step. Returns whether it does.
+    """
+    [function] = module.body.operations
+    block = function.regions[0].blocks[0]
+    old = block.operations[len(block.operations) - 1]
+    arguments = list(block.arguments)[len(block.arguments) - len(holes) :]
+    results = list(old.operands)
+    stops = sum(hole.stream is None for hole in holes)
+    results, stopped = results[: len(results) - stops], iter(results[len(results) - stops :])
+    with module.context as context, ir.Location.unknown():
+        context.allow_unregistered_dialects = True
+        counter = ir.RankedTensorType.get([], ir.IntegerType.get_signless(64))
+        isRandom = stops < len(holes)
+        if isRandom:
+            seed, step = (block.add_argument(counter, function.location) for _ in range(2))
+        for hole, argument in zip(holes, arguments, strict=True):
+            name, operands, attributes = "autodiff.stop_gradient", [], {}
+            if hole.stream is None:
+                operands = [next(stopped)]
+            else:
+                name, operands = "random.uniform", [seed, step]
+                attributes = {"stream": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), hole.stream)}
+            op = ir.Operation.create(
+                name, [argument.type], operands, attributes, loc=argument.location, ip=ir.InsertionPoint(old)
+            )
+            argument.replace_all_uses_with(op.result)
+        if isRandom:
+            one = ir.DenseElementsAttr.get_splat(counter, ir.IntegerAttr.get(counter.element_type, 1))
+            here = ir.InsertionPoint(old)
+            one = ir.Operation.create("arith.constant", [counter], [], {"value": one}, ip=here)
+            results.append(ir.Operation.create("arith.addi", [counter], [step, one.result], ip=here).result)
+        for argument in reversed(arguments):
+            block.erase_argument(argument.arg_number)
+        _close(function, block, old, results)
+        if holes:
+            _sort(block)
+    return isRandom
+
+
+def _get_name(op: ir.OpView) -> str:
+    return ir.StringAttr(op.attributes["name"]).value.removeprefix("torch.")
+
+
+def _close(function: ir.OpView, block: ir.Block, old: ir.OpView, results: list[ir.Value]) -> None:
+    """Has the function return `results`."""
+    ir.Operation.create(old.operation.name, [], results, loc=old.location, ip=ir.InsertionPoint(old))
+    old.operation.erase()
+    with function.context:
+        inputs = [argument.type for argument in block.arguments]
+        function.attributes["function_type"] = ir.TypeAttr.get(
+            ir.FunctionType.get(inputs, [result.type for result in results])
+        )
+
+
+def _sort(block: ir.Block) -> None:
+    """Moves each op behind what makes its operands, and else keeps the order."""
+    ops = [op.operation for op in block.operations]
+    place = {op: i for i, op in enumerate(ops)}
+    done: set[int] = set()
+    order: list[ir.Operation] = []
+    for start in range(len(ops)):
+        stack = [start]
+        while stack:
+            i = stack[-1]
+            if i in done:
+                stack.pop()
+                continue
+            makers = {place[maker] for maker in _find_makers(ops[i]) if maker in place}
+            if waiting := sorted((maker for maker in makers if maker not in done and maker != i), reverse=True):
+                stack += waiting
+                continue
+            done.add(i)
+            order.append(ops[i])
+            stack.pop()
+    for op in order[:-1]:
+        op.move_before(order[-1])
+
+
+def _find_makers(op: ir.Operation) -> Iterator[ir.Operation]:
+    """The ops whose results `op` reads, in its regions, too."""
+    for operand in op.operands:
+        if isinstance(operand.owner, ir.Operation):
+            yield operand.owner
+        elif not isinstance(operand.owner, ir.Block):
+            yield operand.owner.operation
+    for region in op.regions:
+        for block in region:
+            for inner in block.operations:
+                yield from _find_makers(inner.operation)
