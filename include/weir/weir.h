@@ -101,11 +101,19 @@ weir_status weir_device_adopt_vulkan(const weir_vulkan_handles *handles, weir_de
 /*--- buffers ----------------------------------------------------------------*/
 
 /* A buffer may have 0 bytes. Its bytes are undefined until written. Writing and
- * reading wait for what was submitted to the device; so does destroying. */
+ * reading wait for the submitted runs that use the buffer, so the next input can be
+ * written while a run with another is under way; on CUDA they wait for all runs.
+ * Destroying waits for everything that was submitted to the device. */
 weir_status weir_buffer_create(weir_device *device, int64_t bytes, weir_buffer **buffer);
 void weir_buffer_destroy(weir_buffer *buffer);
 weir_status weir_buffer_write(weir_buffer *buffer, int64_t offset, const void *data, int64_t bytes);
 weir_status weir_buffer_read(weir_buffer *buffer, int64_t offset, void *data, int64_t bytes);
+
+/* Where device and host share memory, `data` receives the address of the buffer's
+ * bytes, valid until the buffer is destroyed, else NULL. Call weir_buffer_wait before
+ * each access: it waits for the submitted runs that use the buffer. */
+weir_status weir_buffer_map(weir_buffer *buffer, void **data);
+weir_status weir_buffer_wait(weir_buffer *buffer);
 
 /*--- programs ---------------------------------------------------------------*/
 

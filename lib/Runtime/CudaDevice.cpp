@@ -122,6 +122,8 @@ void CudaDevice::write(Storage &storage, int64_t offset, const void *data, int64
   wait();
   cuda.check(cuda.copyFromHost(getAddress(storage) + CudaAddress(offset), data, size_t(bytes)),
              "cuMemcpyHtoD");
+  // The call may return before all bytes are there, and our stream does not wait for others.
+  cuda.check(cuda.synchronize(nullptr), "cuStreamSynchronize");
 }
 
 void CudaDevice::read(const Storage &storage, int64_t offset, void *data, int64_t bytes) {

@@ -34,7 +34,9 @@ public:
   Storage allocate(int64_t bytes, bool hostAccess) override;
   void write(Storage &storage, int64_t offset, const void *data, int64_t bytes) override;
   void read(const Storage &storage, int64_t offset, void *data, int64_t bytes) override;
+  void *getHostAddress(const Storage &) const override { return nullptr; }
   void wait() override;
+  void waitFor(uint64_t) override { wait(); } // the stream is not asked for less
   void waitNoThrow() noexcept override;
   std::unique_ptr<Program> load(const Artifact &artifact) override;
 

@@ -1,6 +1,6 @@
 //===- Device.h - What programs and the C ABI ask of a device ---*- C++ -*-===//
 //
-// Host access to memory waits until the device is idle; what is submitted orders
+// Host access to a storage waits for the runs that use it; what is submitted orders
 // itself after what came before.
 //
 //===----------------------------------------------------------------------===//
@@ -36,6 +36,7 @@ public:
 struct Storage {
   int64_t bytes = 0;
   std::unique_ptr<Memory> memory;
+  mutable uint64_t lastUse = 0; ///< number of the last submission that uses it
 };
 
 /// Two storages of the same bytes; the second receives those of the first.
@@ -92,12 +93,17 @@ public:
   /// host can see where that costs the device nothing.
   virtual Storage allocate(int64_t bytes, bool hostAccess) = 0;
 
-  /// Waits for the device, then copies. The range lies in the storage.
+  /// Waits for the submissions that use the storage, then copies. The range lies in it.
   virtual void write(Storage &storage, int64_t offset, const void *data, int64_t bytes) = 0;
   virtual void read(const Storage &storage, int64_t offset, void *data, int64_t bytes) = 0;
 
+  /// Returns where the host sees the storage's bytes, or null where it does not.
+  virtual void *getHostAddress(const Storage &storage) const = 0;
+
   /// Waits for everything submitted. Errors: `Error`.
   virtual void wait() = 0;
+  /// Waits for a submission and those before it. Errors: `Error`.
+  virtual void waitFor(uint64_t submission) = 0;
   /// As `wait`, for destructors: a lost device is idle, too.
   virtual void waitNoThrow() noexcept = 0;
 
@@ -110,6 +116,7 @@ public:
   /// device may be used from different threads.
   std::mutex mutex;
   std::vector<StorageUser *> users;
+  uint64_t submissions = 0; ///< number of the last one; counted from 1
 };
 
 } // namespace weir::runtime

@@ -243,6 +243,9 @@ const Recording *Program::submit(const std::string &name,
   }
   kept->second.lastUse = ++uses;
   kept->second.recording->submit();
+  for (const Storage *storage : kept->first.second)
+    if (storage)
+      storage->lastUse = device->submissions;
   return kept->second.recording.get();
 }
 

@@ -316,6 +316,23 @@ weir_status weir_buffer_read(weir_buffer *buffer, int64_t offset, void *data, in
   });
 }
 
+weir_status weir_buffer_map(weir_buffer *buffer, void **data) {
+  return guard([&] {
+    require(buffer, "weir_buffer_map", "buffer");
+    require(data, "weir_buffer_map", "data");
+    std::lock_guard lock(buffer->device->mutex);
+    *data = buffer->device->getHostAddress(buffer->storage);
+  });
+}
+
+weir_status weir_buffer_wait(weir_buffer *buffer) {
+  return guard([&] {
+    require(buffer, "weir_buffer_wait", "buffer");
+    std::lock_guard lock(buffer->device->mutex);
+    buffer->device->waitFor(buffer->storage.lastUse);
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Programs
 //===----------------------------------------------------------------------===//

@@ -53,6 +53,10 @@ namespace weir::runtime {
   X(DestroyDescriptorPool)                                                                         \
   X(AllocateDescriptorSets)                                                                        \
   X(UpdateDescriptorSets)                                                                          \
+  X(CreateFence)                                                                                   \
+  X(DestroyFence)                                                                                  \
+  X(ResetFences)                                                                                   \
+  X(WaitForFences)                                                                                 \
   X(CreateSemaphore)                                                                               \
   X(DestroySemaphore)                                                                              \
   X(CreateQueryPool)                                                                               \

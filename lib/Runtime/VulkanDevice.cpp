@@ -308,7 +308,8 @@ void VulkanDevice::finishSetup() {
 
 VulkanDevice::~VulkanDevice() {
   waitNoThrow();
-  staging = Storage();
+  staging = {};
+  idleFences.clear();
   copyPool = Owned<VkCommandPool>();
   queues.clear();
   if (adopted)
@@ -383,47 +384,62 @@ Storage VulkanDevice::allocateTyped(int64_t bytes, bool hostAccess) {
   return storage;
 }
 
-const VulkanMemory &VulkanDevice::getStaging() {
-  if (staging.bytes == 0)
-    staging = allocateTyped(stagingBytes, /*hostAccess=*/true);
-  return getMemory(staging);
+void *VulkanDevice::getHostAddress(const Storage &storage) const {
+  return storage.memory ? getMemory(storage).mapped : nullptr;
+}
+
+/// Returns staging memory that no copy uses any more.
+VulkanDevice::Staging &VulkanDevice::takeStaging() {
+  Staging &taken = staging[nextStaging++ % staging.size()];
+  if (taken.storage.bytes == 0)
+    taken.storage = allocateTyped(stagingBytes, /*hostAccess=*/true);
+  waitFor(taken.storage.lastUse);
+  return taken;
 }
 
 void VulkanDevice::write(Storage &storage, int64_t offset, const void *data, int64_t bytes) {
-  wait();
   const VulkanMemory &memory = getMemory(storage);
   if (memory.mapped) {
+    waitFor(storage.lastUse);
     std::memcpy(static_cast<char *>(memory.mapped) + offset, data, size_t(bytes));
     return;
   }
+  // The queue orders copies after the runs that came before, so nothing waits here.
   const char *source = static_cast<const char *>(data);
   for (int64_t done = 0; done < bytes;) {
     int64_t part = std::min(bytes - done, stagingBytes);
-    std::memcpy(getStaging().mapped, source + done, size_t(part));
-    copy(getStaging().buffer.get(), 0, memory.buffer.get(), offset + done, part);
+    Staging &through = takeStaging();
+    std::memcpy(getMemory(through.storage).mapped, source + done, size_t(part));
+    copy(through, getMemory(through.storage).buffer.get(), 0, memory.buffer.get(), offset + done,
+         part);
+    storage.lastUse = submissions;
     done += part;
   }
 }
 
 void VulkanDevice::read(const Storage &storage, int64_t offset, void *data, int64_t bytes) {
-  wait();
   const VulkanMemory &memory = getMemory(storage);
   if (memory.mapped) {
+    waitFor(storage.lastUse);
     std::memcpy(data, static_cast<const char *>(memory.mapped) + offset, size_t(bytes));
     return;
   }
   char *target = static_cast<char *>(data);
   for (int64_t done = 0; done < bytes;) {
     int64_t part = std::min(bytes - done, stagingBytes);
-    copy(memory.buffer.get(), offset + done, getStaging().buffer.get(), 0, part);
-    std::memcpy(target + done, getStaging().mapped, size_t(part));
+    Staging &through = takeStaging();
+    copy(through, memory.buffer.get(), offset + done, getMemory(through.storage).buffer.get(), 0,
+         part);
+    waitFor(submissions);
+    std::memcpy(target + done, getMemory(through.storage).mapped, size_t(part));
     done += part;
   }
 }
 
-void VulkanDevice::copy(VkBuffer from, int64_t fromOffset, VkBuffer to, int64_t toOffset,
-                        int64_t bytes) {
-  if (copyCommands == VK_NULL_HANDLE) {
+/// Submits a copy whose one side is the memory of `through`.
+void VulkanDevice::copy(Staging &through, VkBuffer from, int64_t fromOffset, VkBuffer to,
+                        int64_t toOffset, int64_t bytes) {
+  if (copyPool.get() == VK_NULL_HANDLE) {
     VkCommandPoolCreateInfo poolInfo = {};
     poolInfo.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
     poolInfo.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
@@ -431,9 +447,12 @@ void VulkanDevice::copy(VkBuffer from, int64_t fromOffset, VkBuffer to, int64_t 
     VkCommandPool pool = VK_NULL_HANDLE;
     check(vk.CreateCommandPool(handle, &poolInfo, nullptr, &pool), "vkCreateCommandPool");
     copyPool = Owned<VkCommandPool>(handle, pool, vk.DestroyCommandPool);
+  }
+  VkCommandBuffer &copyCommands = through.commands;
+  if (copyCommands == VK_NULL_HANDLE) {
     VkCommandBufferAllocateInfo allocate = {};
     allocate.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-    allocate.commandPool = pool;
+    allocate.commandPool = copyPool.get();
     allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
     allocate.commandBufferCount = 1;
     check(vk.AllocateCommandBuffers(handle, &allocate, &copyCommands), "vkAllocateCommandBuffers");
@@ -468,7 +487,7 @@ void VulkanDevice::copy(VkBuffer from, int64_t fromOffset, VkBuffer to, int64_t 
   vk.CmdPipelineBarrier2(copyCommands, &dependency);
   check(vk.EndCommandBuffer(copyCommands), "vkEndCommandBuffer");
   submit({{Submission(), copyCommands}});
-  wait();
+  through.storage.lastUse = submissions;
 }
 
 //===----------------------------------------------------------------------===//
@@ -476,9 +495,14 @@ void VulkanDevice::copy(VkBuffer from, int64_t fromOffset, VkBuffer to, int64_t 
 //===----------------------------------------------------------------------===//
 
 void VulkanDevice::submit(const std::vector<RecordedSubmission> &run) {
+  // A host that runs far ahead gains nothing, and each run that is under way costs a fence.
+  constexpr size_t maxPending = 64;
+  if (pending.size() >= maxPending)
+    waitFor(pending.front().submission);
   std::vector<uint64_t> bases;
   for (const Queue &queue : queues)
     bases.push_back(queue.value);
+  isSubmitting = true;
   for (const RecordedSubmission &recorded : run) {
     const Submission &submission = recorded.submission;
     Queue &queue = queues[size_t(submission.queue)];
@@ -508,26 +532,64 @@ void VulkanDevice::submit(const std::vector<RecordedSubmission> &run) {
     info.pCommandBuffers = &recorded.commands;
     info.signalSemaphoreCount = submission.signals != 0;
     info.pSignalSemaphores = &timeline;
-    check(vk.QueueSubmit(queue.handle, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
-    pending = true;
+    // The last one, on queue 0, waits for the other queues.
+    Owned<VkFence> fence;
+    if (&recorded == &run.back())
+      fence = takeFence();
+    check(vk.QueueSubmit(queue.handle, 1, &info, fence.get()), "vkQueueSubmit");
+    if (fence.get() != VK_NULL_HANDLE)
+      pending.push_back({++submissions, std::move(fence)});
     if (submission.signals)
       queue.value = signal;
   }
+  isSubmitting = false;
 }
 
-void VulkanDevice::wait() {
-  if (!pending)
-    return;
-  for (const Queue &queue : queues)
-    check(vk.QueueWaitIdle(queue.handle), "vkQueueWaitIdle");
-  pending = false;
+Owned<VkFence> VulkanDevice::takeFence() {
+  if (!idleFences.empty()) {
+    Owned<VkFence> taken = std::move(idleFences.back());
+    idleFences.pop_back();
+    VkFence fence = taken.get();
+    check(vk.ResetFences(handle, 1, &fence), "vkResetFences");
+    return taken;
+  }
+  VkFenceCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+  VkFence fence = VK_NULL_HANDLE;
+  check(vk.CreateFence(handle, &info, nullptr, &fence), "vkCreateFence");
+  return Owned<VkFence>(handle, fence, vk.DestroyFence);
 }
+
+void VulkanDevice::waitFor(uint64_t submission) {
+  if (submission <= ended)
+    return;
+  for (const Pending &run : pending) {
+    if (run.submission < submission)
+      continue;
+    VkFence fence = run.fence.get();
+    check(vk.WaitForFences(handle, 1, &fence, VK_TRUE, UINT64_MAX), "vkWaitForFences");
+    forgetEnded(run.submission);
+    return;
+  }
+}
+
+/// Notes that `submission` and those before it have ended.
+void VulkanDevice::forgetEnded(uint64_t submission) {
+  ended = submission;
+  while (!pending.empty() && pending.front().submission <= submission) {
+    idleFences.push_back(std::move(pending.front().fence));
+    pending.pop_front();
+  }
+}
+
+void VulkanDevice::wait() { waitFor(submissions); }
 
 void VulkanDevice::waitNoThrow() noexcept {
-  if (pending)
+  // Also after an error, when fences tell nothing.
+  if (!pending.empty() || isSubmitting)
     for (const Queue &queue : queues)
       vk.QueueWaitIdle(queue.handle);
-  pending = false;
+  forgetEnded(submissions);
 }
 
 std::unique_ptr<Program> VulkanDevice::load(const Artifact &artifact) {

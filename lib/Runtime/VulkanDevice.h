@@ -1,6 +1,6 @@
 //===- VulkanDevice.h - A Vulkan device, its memory, its queues -*- C++ -*-===//
 //
-// Queues of one family. Host access to memory waits until they are idle;
+// Queues of one family. Host access to memory waits for the runs that use it;
 // everything on queue 0 orders itself after what came before, and the others
 // follow it (see Recording.h).
 //
@@ -15,7 +15,9 @@
 
 #include "weir/weir.h"
 
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -86,7 +88,9 @@ public:
   Storage allocate(int64_t bytes, bool hostAccess) override;
   void write(Storage &storage, int64_t offset, const void *data, int64_t bytes) override;
   void read(const Storage &storage, int64_t offset, void *data, int64_t bytes) override;
+  void *getHostAddress(const Storage &storage) const override;
   void wait() override;
+  void waitFor(uint64_t submission) override;
   void waitNoThrow() noexcept override;
   std::unique_ptr<Program> load(const Artifact &artifact) override;
 
@@ -95,7 +99,7 @@ public:
   /// How many queues there are.
   int64_t countQueues() const { return int64_t(queues.size()); }
 
-  /// Submits one run without waiting. Errors: `Error`.
+  /// Submits one run. Waits only where many runs are under way. Errors: `Error`.
   void submit(const std::vector<RecordedSubmission> &run);
 
   /// Gives the pipeline a name in the reports of layers, where that can be.
@@ -107,14 +111,22 @@ public:
   uint32_t timestampBits = 0; ///< valid bits of a timestamp; 0 for no support
 
 private:
+  /// What a copy between the host and memory that it does not see goes through.
+  struct Staging {
+    Storage storage;
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+  };
+
   VulkanDevice() = default;
   void createLogicalDevice();
   void createTimelines();
   void finishSetup();
   uint32_t chooseMemoryType(uint32_t allowed, bool hostAccess) const;
   Storage allocateTyped(int64_t bytes, bool hostAccess);
-  void copy(VkBuffer from, int64_t fromOffset, VkBuffer to, int64_t toOffset, int64_t bytes);
-  const VulkanMemory &getStaging();
+  Staging &takeStaging();
+  void copy(Staging &through, VkBuffer from, int64_t fromOffset, VkBuffer to, int64_t toOffset,
+            int64_t bytes);
+  Owned<VkFence> takeFence();
 
   DeviceFacts facts;
   PFN_vkSetDebugUtilsObjectNameEXT setObjectName = nullptr;
@@ -129,11 +141,21 @@ private:
   std::vector<Queue> queues; ///< at least one
   VkPhysicalDeviceMemoryProperties memoryTypes = {};
   bool adopted = false;
-  bool pending = false; ///< something was submitted since the last wait
 
-  Storage staging; ///< made at the first use
+  /// A run under way, and what is signaled when it has ended.
+  struct Pending {
+    uint64_t submission;
+    Owned<VkFence> fence;
+  };
+  std::deque<Pending> pending; ///< the oldest first
+  std::vector<Owned<VkFence>> idleFences;
+  bool isSubmitting = false; ///< also after a run of which only a part could be submitted
+  uint64_t ended = 0;        ///< number of the last submission that is known to have ended
+  void forgetEnded(uint64_t submission);
+
+  std::array<Staging, 4> staging; ///< made at the first use, used in turn
+  size_t nextStaging = 0;
   Owned<VkCommandPool> copyPool;
-  VkCommandBuffer copyCommands = VK_NULL_HANDLE;
 };
 
 } // namespace weir::runtime

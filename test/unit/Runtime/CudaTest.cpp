@@ -113,7 +113,7 @@ TEST_F(Cuda, CopiesBytes) {
 /// node behind all before it.
 TEST_F(Cuda, OrdersWhatThePlanOrders) {
   ProgramHandle program = load(toCuda(makeSample()));
-  EXPECT_EQ(takeCudaLog(), "wait\nwrite 268 to A0\n");
+  EXPECT_EQ(takeCudaLog(), "wait\nwrite 268 to A0\nwait\n");
   BufferHandle x = makeBuffer(), w = makeBuffer(), y = makeBuffer();
   double nanoseconds = 0;
   ASSERT_EQ(WEIR_OK, invoke(program, {x.get(), w.get()}, {y.get()}, &nanoseconds))

@@ -456,6 +456,56 @@ TEST_F(Runtime, OrdersSubmissions) {
   EXPECT_EQ(chain(makeRamp(elements, 4)), getValues(y));
 }
 
+TEST_F(Runtime, WritesTheNextInputDuringARun) {
+  // Two sets of buffers in turn: each write is of what no run uses, each read of a run that
+  // others follow.
+  ProgramHandle program = load(makeArtifact());
+  BufferHandle inputs[2], outputs[2];
+  for (int i = 0; i < 2; ++i) {
+    inputs[i] = makeBuffer(device.get(), tensorBytes);
+    outputs[i] = makeBuffer(device.get(), tensorBytes);
+  }
+  for (int step = 0; step < 200; ++step) {
+    BufferHandle &input = inputs[step % 2], &output = outputs[step % 2];
+    if (step >= 2)
+      ASSERT_EQ(chain(makeRamp(elements, step - 2)), getValues(output));
+    std::vector<float> values = makeRamp(elements, step);
+    ASSERT_EQ(WEIR_OK, weir_buffer_write(input.get(), 0, values.data(), tensorBytes));
+    ASSERT_EQ(WEIR_OK, submit(program, "chain", {input.get()}, {output.get()}));
+  }
+  ASSERT_EQ(WEIR_OK, weir_buffer_wait(outputs[1].get()));
+  EXPECT_EQ(chain(makeRamp(elements, 199)), getValues(outputs[1]));
+}
+
+TEST_F(Runtime, ShowsTheHostItsBytes) {
+  ProgramHandle program = load(makeArtifact());
+  BufferHandle x = makeBuffer(device.get(), tensorBytes);
+  BufferHandle y = makeBuffer(device.get(), tensorBytes);
+  void *from = nullptr, *to = nullptr;
+  ASSERT_EQ(WEIR_OK, weir_buffer_map(x.get(), &from));
+  ASSERT_EQ(WEIR_OK, weir_buffer_map(y.get(), &to));
+  if (!from || !to)
+    GTEST_SKIP() << "the device has memory of its own";
+  for (int step = 0; step < 3; ++step) {
+    std::vector<float> values = makeRamp(elements, step);
+    ASSERT_EQ(WEIR_OK, weir_buffer_wait(x.get()));
+    std::memcpy(from, values.data(), tensorBytes);
+    ASSERT_EQ(WEIR_OK, submit(program, "chain", {x.get()}, {y.get()}));
+    ASSERT_EQ(WEIR_OK, weir_buffer_wait(y.get()));
+    std::vector<float> got(elements);
+    std::memcpy(got.data(), to, tensorBytes);
+    EXPECT_EQ(chain(values), got);
+  }
+}
+
+TEST_F(Runtime, BoundsTheRunsUnderWay) {
+  ProgramHandle program = load(makeArtifact());
+  BufferHandle s = makeBuffer(device.get(), makeRamp(elements, 0));
+  for (int step = 0; step < 500; ++step)
+    ASSERT_EQ(WEIR_OK, submit(program, "increment", {s.get()}, {}));
+  EXPECT_EQ(makeRamp(elements, 500), getValues(s));
+}
+
 TEST_F(Runtime, ReusesBytesAfterTheirReaders) {
   ProgramHandle program = load(makeReuseArtifact());
   std::vector<float> values = makeRamp();
@@ -1023,6 +1073,18 @@ TEST_F(Adopted, CopiesWhereTheHostSeesNoMemory) {
   ASSERT_EQ(WEIR_OK, weir_buffer_write(s.get(), 0, ramp.data(), tensorBytes));
   ASSERT_EQ(WEIR_OK, submit(program, "increment", {s.get()}, {}));
   EXPECT_EQ(makeRamp(elements, 10), getValues(s));
+}
+
+TEST_F(Adopted, ShowsNothingWhereTheHostSeesNoMemory) {
+  Lies what;
+  what.discrete = true;
+  DeviceHandle device = adoptLying(what);
+  BufferHandle buffer = makeBuffer(device.get(), tensorBytes);
+  void *data = buffer.get();
+  ASSERT_EQ(WEIR_OK, weir_buffer_map(buffer.get(), &data));
+  EXPECT_EQ(nullptr, data);
+  EXPECT_EQ(WEIR_BAD_ARGUMENT, weir_buffer_map(nullptr, &data));
+  EXPECT_EQ(WEIR_BAD_ARGUMENT, weir_buffer_wait(nullptr));
 }
 
 TEST_F(Adopted, MeasuresWithoutTimestamps) {
