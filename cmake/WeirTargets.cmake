@@ -10,6 +10,10 @@ function(weir_library name)
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
 endfunction()
 
+if(NOT WEIR_COMPILER)
+  return()
+endif()
+
 # The headers that nearly every MLIR file includes, compiled once.
 file(WRITE "${CMAKE_BINARY_DIR}/pch.cpp.in" "")
 configure_file("${CMAKE_BINARY_DIR}/pch.cpp.in" "${CMAKE_BINARY_DIR}/pch.cpp" COPYONLY)

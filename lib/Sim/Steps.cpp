@@ -24,8 +24,6 @@ using namespace weir::sim;
 using spv::Glsl;
 using spv::Op;
 
-#pragma clang fp contract(off)
-
 namespace {
 template <auto function> struct Signature;
 template <typename R, typename... A, R (*function)(A...)> struct Signature<function> {
