@@ -12,19 +12,19 @@ import ctypes
 import dataclasses
 import functools
 import os
-import pathlib
 import weakref
 from collections.abc import Mapping
 from typing import Any
 
 import numpy
 
+from weir import locations
+
 # As safetensors spells them; NumPy has no bfloat16: its 16 bits are given as an integer.
 DTYPES = {
     "BOOL": numpy.bool_, "I8": numpy.int8, "I16": numpy.int16, "I32": numpy.int32, "I64": numpy.int64,
     "F16": numpy.float16, "BF16": numpy.uint16, "F32": numpy.float32, "F64": numpy.float64,
 }
-NEARBY = pathlib.Path(__file__).parents[2] / "build/release/lib/libweir_runtime.so"
 
 
 class Error(Exception):
@@ -193,12 +193,11 @@ def _make_array(handles: list[ctypes.c_void_p]) -> ctypes.Array:
 
 @functools.cache
 def _load_library() -> ctypes.CDLL:
-    """The library that WEIR_RUNTIME names, or the one that was built here, or the system's."""
-    path = os.environ.get("WEIR_RUNTIME") or (NEARBY if NEARBY.exists() else NEARBY.name)
+    """Opens the library, wherever `weir.locations` finds it."""
     try:
-        library = ctypes.CDLL(os.fspath(path))
+        library = ctypes.CDLL(locations.find_library())
     except OSError as error:
-        raise Error(f"{error}; build Weir, or set WEIR_RUNTIME to the path of {NEARBY.name}") from error
+        raise Error(f"{error}; build Weir, or set WEIR_RUNTIME to the path of {locations.LIBRARY}") from error
     for name in ("last_error", "artifact_entry_name"):
         getattr(library, f"weir_{name}").restype = ctypes.c_char_p
     for name in ("artifact_entry_count", "artifact_argument_count", "artifact_result_count"):
