@@ -59,10 +59,13 @@ def test_example_needs_the_package_and_its_version(prefix, example):
 
 
 def test_prefix_names_neither_itself_nor_the_build(prefix):
-    places = [str(prefix.parent / "first").encode(), str(BUILD).encode(), str(ROOT).encode()]
+    places = [str(prefix.parent / "first"), str(BUILD), str(ROOT)]
     files = [path for path in prefix.rglob("*") if path.is_file()]
-    assert prefix / "bin/weir-device" in files
-    assert [path for path in files if any(place in path.read_bytes() for place in places)] == []
+    assert {prefix / "bin/weir-device", prefix / "lib/pkgconfig/weir.pc"} <= set(files)
+    for path in files:
+        is_program = path.read_bytes()[:4] == b"\x7fELF"
+        text = call("readelf", "-d", path) if is_program else path.read_text()
+        assert [place for place in places if place in text] == [], path
 
 
 def test_library_has_a_version(prefix):
