@@ -1,1 +1,45 @@
-"""Weir from Python: `weir.torch` writes graphs for `weir compile` from PyTorch modules, `weir.runtime` runs what it made."""
+"""Weir from Python: PyTorch modules compiled ahead of time, trained and run on Vulkan or CUDA.
+
+    step = weir.compile_step(model, loss, example={"x": x}, targets={"y": y}, optimizer=weir.AdamW(learning_rate=3e-4))
+    for x, y in batches:
+        loss = step(x=x, y=y)
+    model.load_state_dict(step.state_dict())
+    predict = weir.compile(model, example={"x": x})
+
+docs/python.md tells the rest. `weir.load` needs NumPy alone, the others PyTorch and torch-mlir.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weir.arrays import Array
+    from weir.checkpoints import CheckpointError
+    from weir.compiling import CompileError, compile, compile_step
+    from weir.optimizers import SGD, AdamW
+    from weir.programs import Compiled, Step, load
+    from weir.runtime import Device, Error
+
+# Each is imported when it is asked for: most need NumPy, those of `compiling` PyTorch.
+_PLACES = {
+    "arrays": ["Array"],
+    "checkpoints": ["CheckpointError"],
+    "compiling": ["CompileError", "compile", "compile_step"],
+    "optimizers": ["SGD", "AdamW"],
+    "programs": ["Compiled", "Step", "load"],
+    "runtime": ["Device", "Error"],
+}
+__all__ = [
+    "SGD", "AdamW", "Array", "CheckpointError", "CompileError", "Compiled", "Device", "Error", "Step", "compile",
+    "compile_step", "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for place, names in _PLACES.items():
+        if name in names or name == place:
+            module = importlib.import_module(f"weir.{place}")
+            return module if name == place else getattr(module, name)
+    if name == "torch":
+        return importlib.import_module("weir.torch")
+    raise AttributeError(f"module 'weir' has no attribute {name!r}")

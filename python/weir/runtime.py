@@ -1,19 +1,21 @@
-"""Runs artifacts on a GPU from Python: NumPy arrays in and out, by ctypes over weir.h.
+"""Runs artifacts on a device from Python: NumPy arrays in and out, by ctypes over weir.h.
 
     with weir.runtime.Program("mlp.weir") as program:
         results = program.run({"x": x, "weight": weight})
 
 Anything with `__dlpack__` in host memory, such as a PyTorch tensor, is taken, too, and
-`torch.from_dlpack` takes a result.
+`torch.from_dlpack` takes a result. `weir.load` keeps values on the device between calls.
 """
 
-import contextlib
 import ctypes
 import dataclasses
 import functools
+import json
 import os
+import sys
 import weakref
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -25,10 +27,11 @@ DTYPES = {
     "BOOL": numpy.bool_, "I8": numpy.int8, "I16": numpy.int16, "I32": numpy.int32, "I64": numpy.int64,
     "F16": numpy.float16, "BF16": numpy.uint16, "F32": numpy.float32, "F64": numpy.float64,
 }
+APIS = ("vulkan", "cuda")
 
 
 class Error(Exception):
-    """What libweir_runtime refused or failed at, in its own words."""
+    """What the runtime refused or failed at, in its own words."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +41,18 @@ class Tensor:
     name: str
     dtype: numpy.dtype
     shape: tuple[int, ...]
+    # Of arguments: "input", "target", "param", "state" or none, and whether a run may take its bytes.
+    kind: str = dataclasses.field(default="", compare=False)
+    donated: bool = dataclasses.field(default=False, compare=False)
+    spelling: str = dataclasses.field(default="", compare=False)  # of the dtype, as safetensors has it
+
+    @property
+    def bytes(self) -> int:
+        return self.dtype.itemsize * int(numpy.prod(self.shape, dtype=numpy.int64))
+
+    def __str__(self) -> str:
+        dtype = "bfloat16" if self.spelling == "BF16" else str(self.dtype)
+        return f"{self.name}: {dtype}[{', '.join(map(str, self.shape))}]"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,28 +75,98 @@ class _TensorInfo(ctypes.Structure):
     ]
 
 
-class Program:
+class _Handle:
+    """An object of the runtime's, closed once, at the latest with this one."""
+
+    def __init__(self, close: str, create: str, *arguments: Any):
+        handle = ctypes.c_void_p()
+        _call(create, *arguments, ctypes.byref(handle))
+        self._handle = handle
+        self._finalizer = weakref.finalize(self, getattr(_load_library(), f"weir_{close}"), handle)
+
+    def close(self) -> None:
+        """Frees what it has on the device; it cannot be used any more."""
+        self._finalizer()
+
+    @property
+    def handle(self) -> ctypes.c_void_p:
+        if not self._finalizer.alive:
+            raise Error(f"the {type(self).__name__.lower()} is closed")
+        return self._handle
+
+
+class Device(_Handle):
+    """A device of this machine: number `index` of an API, best first. Raises Error where there is none."""
+
+    def __init__(self, api: str = "vulkan", index: int = 0):
+        super().__init__("device_close", "device_open", api.encode(), ctypes.c_size_t(index))
+        self.api = api
+        self.name = _load_library().weir_device_name(self._handle).decode()
+
+    @functools.cached_property
+    def profile(self) -> str:
+        """The target profile that fits the device, as JSON, for `weir compile --target=vulkan:FILE`."""
+        text = ctypes.c_char_p()
+        _call("device_profile", self.handle, ctypes.byref(text))
+        try:
+            return text.value.decode()
+        finally:
+            _load_library().weir_string_free(text)
+
+    def wait(self) -> None:
+        """Waits for everything that was submitted."""
+        _call("device_wait", self.handle)
+
+
+class Buffer(_Handle):
+    """Bytes of a device; undefined until written."""
+
+    def __init__(self, device: Device, size: int):
+        super().__init__("buffer_destroy", "buffer_create", device.handle, ctypes.c_int64(size))
+        self.device, self.size = device, size
+
+    def write(self, values: numpy.ndarray) -> None:
+        """Copies a contiguous array of the buffer's size to the device, after the runs that use the buffer."""
+        _call("buffer_write", self.handle, ctypes.c_int64(0), values.ctypes.data_as(ctypes.c_void_p),
+              ctypes.c_int64(values.nbytes))
+
+    def read(self, values: numpy.ndarray) -> None:
+        """Copies the bytes to a contiguous array of the buffer's size, after the runs that use the buffer."""
+        _call("buffer_read", self.handle, ctypes.c_int64(0), values.ctypes.data_as(ctypes.c_void_p),
+              ctypes.c_int64(values.nbytes))
+
+    def wait(self) -> None:
+        """Waits for the runs that use the buffer."""
+        _call("buffer_wait", self.handle)
+
+    def map(self) -> ctypes.Array | None:
+        """The bytes, where device and host share memory; wait before each access."""
+        address = ctypes.c_void_p()
+        _call("buffer_map", self.handle, ctypes.byref(address))
+        if not address.value:
+            return None
+        mapped = (ctypes.c_char * self.size).from_address(address.value)
+        mapped.owner = self  # lives as long as a view of it
+        return mapped
+
+
+class Program(_Handle):
     """The entries of an artifact, loaded on a device.
 
-    `api` is "vulkan" or "cuda", `device` its number there, best first. Raises Error where the artifact is none,
-    or the device lacks what it requires. Close it, or use it in a `with` statement, to free the device's memory
-    early.
+    `api` is "vulkan" or "cuda", `device` its number there, best first, or an open device. Raises Error where the
+    artifact is none, or the device lacks what it requires. Close it, or use it in a `with` statement, to free the
+    device's memory early.
     """
 
-    def __init__(self, path: str | os.PathLike, *, api: str = "vulkan", device: int = 0):
-        self._library = _load_library()
-        self._stack = contextlib.ExitStack()
-        self._finalizer = weakref.finalize(self, self._stack.close)
-        self._buffers: dict[tuple[str, str], list[ctypes.c_void_p]] = {}
+    def __init__(self, path: str | os.PathLike, *, api: str = "vulkan", device: int | Device = 0):
+        artifact = _Handle("artifact_close", "artifact_open", os.fsencode(path))
         try:
-            with contextlib.ExitStack() as opened:
-                artifact = self._open("artifact_close", "artifact_open", os.fsencode(path), stack=opened)
-                self.entries = {entry.name: entry for entry in self._read_entries(artifact)}
-                self._device = self._open("device_close", "device_open", api.encode(), ctypes.c_size_t(device))
-                self._program = self._open("program_unload", "program_load", self._device, artifact)
-        except BaseException:
-            self.close()
-            raise
+            self.entries = {entry.name: entry for entry in _read_entries(artifact.handle, path)}
+            self.device = device if isinstance(device, Device) else Device(api, device)
+            super().__init__("program_unload", "program_load", self.device.handle, artifact.handle)
+        finally:
+            artifact.close()
+        self._buffers: dict[tuple[str, str], list[Buffer]] = {}
 
     def __enter__(self) -> "Program":
         return self
@@ -91,7 +176,11 @@ class Program:
 
     def close(self) -> None:
         """Frees what the program has on the device; it cannot run any more."""
-        self._finalizer()
+        super().close()
+        for buffers in self._buffers.values():
+            for buffer in buffers:
+                buffer.close()
+        self._buffers.clear()
 
     def run(self, arguments: Mapping[str, Any], entry: str | None = None) -> dict[str, numpy.ndarray]:
         """Returns the results of one run, by name; arguments that are donated stay as they are.
@@ -100,24 +189,38 @@ class Program:
         Errors: ValueError for names, shapes and types that are not the entry's; nothing is converted. Error
                 where the run fails, or the program is closed.
         """
-        if not self._finalizer.alive:
-            raise Error("the program is closed")
-        wanted = self._find_entry(entry)
+        _ = self.handle
+        wanted = self.find_entry(entry)
         values = _check_arguments(wanted, arguments)
         inputs, outputs = (self._get_buffers(wanted, side) for side in ("arguments", "results"))
         for buffer, value in zip(inputs, values):
-            self._call("buffer_write", buffer, ctypes.c_int64(0), value.ctypes.data_as(ctypes.c_void_p),
-                       ctypes.c_int64(value.nbytes))
-        self._call("program_invoke", self._program, wanted.name.encode(), _make_array(inputs),
-                   ctypes.c_size_t(len(inputs)), _make_array(outputs), ctypes.c_size_t(len(outputs)), None)
+            buffer.write(value)
+        self.submit(wanted, inputs, outputs)
         results = {}
         for buffer, tensor in zip(outputs, wanted.results):
             value = results[tensor.name] = numpy.empty(tensor.shape, tensor.dtype)
-            self._call("buffer_read", buffer, ctypes.c_int64(0), value.ctypes.data_as(ctypes.c_void_p),
-                       ctypes.c_int64(value.nbytes))
+            buffer.read(value)
         return results
 
-    def _find_entry(self, name: str | None) -> Entry:
+    def submit(self, entry: Entry, arguments: Sequence[Buffer], results: Sequence[Buffer]) -> None:
+        """Begins a run on buffers in the entry's order; reading one of its buffers waits for it."""
+        given, made = ((ctypes.c_void_p * len(side))(*(buffer.handle for buffer in side))
+                       for side in (arguments, results))
+        _call("program_submit", self.handle, entry.name.encode(), given, ctypes.c_size_t(len(given)), made,
+              ctypes.c_size_t(len(made)))
+
+    def get_donations(self, entry: Entry) -> dict[str, str]:
+        """The result that each donated argument gives its bytes to, by names; those that give them to none are absent."""
+        found = {}
+        for i, argument in enumerate(entry.arguments):
+            result = ctypes.c_int64()
+            _call("program_donation", self.handle, entry.name.encode(), ctypes.c_size_t(i), ctypes.byref(result))
+            if result.value >= 0:
+                found[argument.name] = entry.results[result.value].name
+        return found
+
+    def find_entry(self, name: str | None) -> Entry:
+        """Errors: ValueError where there is no such entry, or several and no name."""
         if name is None and len(self.entries) == 1:
             [entry] = self.entries.values()
             return entry
@@ -126,43 +229,88 @@ class Program:
                              f"the artifact has several entries, name one: {', '.join(self.entries)}")
         return self.entries[name]
 
-    def _read_entries(self, artifact: ctypes.c_void_p) -> list[Entry]:
-        library, entries = self._library, []
-        for i in map(ctypes.c_size_t, range(library.weir_artifact_entry_count(artifact))):
-            tensors = {}
-            for side in ("argument", "result"):
-                count = getattr(library, f"weir_artifact_{side}_count")(artifact, i)
-                tensors[f"{side}s"] = [self._read_tensor(side, artifact, i, index) for index in range(count)]
-            entries.append(Entry(library.weir_artifact_entry_name(artifact, i).decode(), **tensors))
-        return entries
-
-    def _read_tensor(self, side: str, artifact: ctypes.c_void_p, entry: ctypes.c_size_t, index: int) -> Tensor:
-        info = _TensorInfo()
-        self._call(f"artifact_{side}", artifact, entry, ctypes.c_size_t(index), ctypes.byref(info))
-        dtype = numpy.dtype(DTYPES[info.dtype.decode()])
-        return Tensor(info.name.decode(), dtype, tuple(info.shape[: info.rank]))
-
-    def _get_buffers(self, entry: Entry, side: str) -> list[ctypes.c_void_p]:
+    def _get_buffers(self, entry: Entry, side: str) -> list[Buffer]:
         """Buffers for an entry's arguments or results, made once."""
         key = (entry.name, side)
         if key not in self._buffers:
-            sizes = [tensor.dtype.itemsize * int(numpy.prod(tensor.shape, dtype=numpy.int64))
-                     for tensor in getattr(entry, side)]
-            self._buffers[key] = [
-                self._open("buffer_destroy", "buffer_create", self._device, ctypes.c_int64(size)) for size in sizes
-            ]
+            self._buffers[key] = [Buffer(self.device, tensor.bytes) for tensor in getattr(entry, side)]
         return self._buffers[key]
 
-    def _open(self, close: str, create: str, *arguments: Any, stack: contextlib.ExitStack | None = None):
-        """Makes a handle, its last argument, that is closed with the program or with `stack`."""
-        handle = ctypes.c_void_p()
-        self._call(create, *arguments, ctypes.byref(handle))
-        (stack or self._stack).callback(getattr(self._library, f"weir_{close}"), handle)
-        return handle
 
-    def _call(self, function: str, *arguments: Any) -> None:
-        if getattr(self._library, f"weir_{function}")(*arguments):
-            raise Error(self._library.weir_last_error().decode())
+def open_device(device: str | Device = "auto") -> Device:
+    """Opens "vulkan", "cuda:1" (an API and a number, best first), or with "auto" the best there is, a CUDA GPU first.
+
+    Errors: ValueError for other words; Error where there is no such device.
+    """
+    if isinstance(device, Device):
+        return device
+    if device == "auto":
+        for api in ("cuda", "vulkan"):
+            try:
+                return Device(api)
+            except Error as error:
+                last = error
+        raise last
+    api, _, number = str(device).partition(":")
+    if api not in APIS or (number and not number.isdecimal()):
+        raise ValueError(f"there is no device {device!r}; name auto, vulkan, cuda, or a number of either, as vulkan:1")
+    return Device(api, int(number or 0))
+
+
+def to_host(value: Any) -> numpy.ndarray:
+    """Returns the values of anything array-like as a NumPy array; bfloat16 as its 16 bits.
+
+    Errors: ValueError for tensors that are not in host memory.
+    """
+    if isinstance(value, numpy.ndarray):
+        array = value
+    elif type(value).__module__.partition(".")[0] == "torch":
+        if value.device.type != "cpu":
+            raise ValueError(f"a tensor on {value.device}; move it to host memory by .cpu()")
+        value = value.detach().resolve_conj().resolve_neg()
+        if str(value.dtype) == "torch.bfloat16":
+            bits = sys.modules["torch"].int16
+            return value.contiguous().view(bits).numpy().view(numpy.uint16)
+        array = value.numpy()
+    elif hasattr(value, "__array__") or not hasattr(value, "__dlpack__"):
+        array = numpy.asarray(value)
+    else:
+        array = numpy.from_dlpack(value)
+    return array.view(numpy.uint16) if array.dtype.name == "bfloat16" else array
+
+
+def _read_entries(artifact: ctypes.c_void_p, path: str | os.PathLike) -> list[Entry]:
+    library, entries = _load_library(), []
+    kinds = _read_kinds(path)
+    for i in map(ctypes.c_size_t, range(library.weir_artifact_entry_count(artifact))):
+        name = library.weir_artifact_entry_name(artifact, i).decode()
+        tensors = {}
+        for side in ("argument", "result"):
+            count = getattr(library, f"weir_artifact_{side}_count")(artifact, i)
+            tensors[f"{side}s"] = [
+                _read_tensor(side, artifact, i, index, kinds[name] if side == "argument" else {})
+                for index in range(count)
+            ]
+        entries.append(Entry(name, **tensors))
+    return entries
+
+
+def _read_kinds(path: str | os.PathLike) -> dict[str, dict[str, str]]:
+    """The kinds of arguments, by entry and name, which the C ABI does not tell. The artifact is checked already."""
+    with zipfile.ZipFile(path) as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+    return {entry["name"]: {argument["name"]: argument["kind"] for argument in entry["arguments"]}
+            for entry in manifest["entries"]}
+
+
+def _read_tensor(
+    side: str, artifact: ctypes.c_void_p, entry: ctypes.c_size_t, index: int, kinds: dict[str, str]
+) -> Tensor:
+    info = _TensorInfo()
+    _call(f"artifact_{side}", artifact, entry, ctypes.c_size_t(index), ctypes.byref(info))
+    name, spelling = info.name.decode(), info.dtype.decode()
+    return Tensor(name, numpy.dtype(DTYPES[spelling]), tuple(info.shape[: info.rank]), kinds.get(name, ""),
+                  bool(info.donated), spelling)
 
 
 def _check_arguments(entry: Entry, arguments: Mapping[str, Any]) -> list[numpy.ndarray]:
@@ -174,10 +322,7 @@ def _check_arguments(entry: Entry, arguments: Mapping[str, Any]) -> list[numpy.n
     for tensor in entry.arguments:
         if tensor.name not in arguments:
             continue
-        value = arguments[tensor.name]
-        if not isinstance(value, numpy.ndarray) and hasattr(value, "__dlpack__"):
-            value = numpy.from_dlpack(value)
-        value = numpy.asarray(value)
+        value = to_host(arguments[tensor.name])
         if value.dtype != tensor.dtype or value.shape != tensor.shape:
             problems.append(f"{tensor.name} is {value.dtype} of shape {value.shape}, not {tensor.dtype} of shape "
                             f"{tensor.shape}")
@@ -187,8 +332,9 @@ def _check_arguments(entry: Entry, arguments: Mapping[str, Any]) -> list[numpy.n
     return values
 
 
-def _make_array(handles: list[ctypes.c_void_p]) -> ctypes.Array:
-    return (ctypes.c_void_p * len(handles))(*handles)
+def _call(function: str, *arguments: Any) -> None:
+    if getattr(_load_library(), f"weir_{function}")(*arguments):
+        raise Error(_load_library().weir_last_error().decode())
 
 
 @functools.cache
@@ -198,10 +344,10 @@ def _load_library() -> ctypes.CDLL:
         library = ctypes.CDLL(locations.find_library())
     except OSError as error:
         raise Error(f"{error}; build Weir, or set WEIR_RUNTIME to the path of {locations.LIBRARY}") from error
-    for name in ("last_error", "artifact_entry_name"):
+    for name in ("last_error", "artifact_entry_name", "device_name"):
         getattr(library, f"weir_{name}").restype = ctypes.c_char_p
     for name in ("artifact_entry_count", "artifact_argument_count", "artifact_result_count"):
         getattr(library, f"weir_{name}").restype = ctypes.c_size_t
-    for name in ("artifact_close", "device_close", "program_unload", "buffer_destroy"):
+    for name in ("artifact_close", "device_close", "program_unload", "buffer_destroy", "string_free"):
         getattr(library, f"weir_{name}").restype = None
     return library

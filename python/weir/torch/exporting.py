@@ -7,6 +7,7 @@ import linecache
 import operator
 import pathlib
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from weir.torch.folding import fold_constants, is_random
 from weir.torch.gradients import mark_stops
 from weir.torch.holes import SEED, STEP, fill_holes, open_holes
 from weir.torch.operators import Random, stop_gradient, uniform
-from weir.torch.trees import flatten, map_tensors
+from weir.torch.trees import flatten, map_leaves, map_tensors
 
 # What the graph level can hold: docs/graph-level.md says which operations of these.
 DIALECTS = {"arith", "builtin", "cf", "func", "linalg", "math", "tensor"}
@@ -129,7 +130,7 @@ class _Tracing:
     """A call of a module with its loss as one function of tensors, in the order of `export`'s arguments."""
 
     def __init__(self, module: nn.Module | Callable, inputs: Sequence | Mapping, loss: Callable | None, targets: dict):
-        self._module = module if isinstance(module, nn.Module) else _Function(module)
+        self._module = get_module(module)
         self._loss, self.targets = loss, targets
         self._bound = bind(self._module, inputs)
         self.batch: dict[str, torch.Tensor] = {}
@@ -179,6 +180,9 @@ class _Tracing:
         values = tuple(value.detach() for part in parts for value in part.values())
         with self._held.replaced(dict.fromkeys([*self.parameters, *self._buffers])):
             program = _trace(_Wrapper(call, self._module, [self._buffers[name] for name in constant]), values)
+        for part in self._module.modules():
+            if isinstance(part, nn.RNNBase):
+                part._init_flat_weights()  # it keeps what it was called with
         if dynamic := [node for node in _list_calls(program) if _is_dynamic(node)]:
             _refuse("results whose shapes depend on values", dynamic)
         # Gradients are of parameters where there is a loss, or else of any float.
@@ -275,19 +279,32 @@ def bind(module: nn.Module, inputs: Sequence | Mapping) -> inspect.BoundArgument
 
 
 def map_bound(
-    bound: inspect.BoundArguments, function: Callable[[str, torch.Tensor], Any]
+    bound: inspect.BoundArguments,
+    function: Callable[[str, Any], Any],
+    is_leaf: Callable[[Any], bool] = lambda value: isinstance(value, torch.Tensor),
 ) -> inspect.BoundArguments:
-    """Returns a call with every tensor replaced by `function(name, tensor)`; what **kwargs takes has its own name."""
+    """Returns a call with every leaf, a tensor, replaced by `function(name, leaf)`.
+
+    What **kwargs takes goes by its own name.
+    """
     kinds = bound.signature.parameters
     return inspect.BoundArguments(bound.signature, {
-        name: map_tensors(value, function, "" if kinds[name].kind == inspect.Parameter.VAR_KEYWORD else name)
+        name: map_leaves(value, function, is_leaf, "" if kinds[name].kind == inspect.Parameter.VAR_KEYWORD else name)
         for name, value in bound.arguments.items()
     })
 
 
+def get_module(module: nn.Module | Callable) -> nn.Module:
+    """Returns a function as a module without parameters; a module as it is."""
+    return module if isinstance(module, nn.Module) else _Function(module)
+
+
 def _trace(module: nn.Module, values: Sequence[torch.Tensor]) -> torch.export.ExportedProgram:
     try:
-        return torch.export.export(module, values, strict=False)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The tensor attribute")  # of buffers and flat weights, which we restore
+            warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")  # torch's own
+            return torch.export.export(module, values, strict=False)
     except ExportError:
         raise
     except Exception as error:  # the module's own, and torch.export's of many kinds
@@ -297,7 +314,9 @@ def _trace(module: nn.Module, values: Sequence[torch.Tensor]) -> torch.export.Ex
 
 def prepare(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     """Returns the operators of `program` decomposed for torch-mlir, those on constants evaluated."""
-    program = program.run_decompositions(get_table() | Random().get_table())
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
+        program = program.run_decompositions(get_table() | Random().get_table())
     fold_constants(program)
     return program
 

@@ -6,9 +6,6 @@ from typing import Any
 
 import torch
 
-Rebuild = Callable[[dict[str, Any]], Any]
-
-
 def flatten(value: Any, name: str = "") -> dict[str, torch.Tensor]:
     """Returns the tensors in `value` by their places: "0", "0.key"; behind `name`, if there is one."""
     found: dict[str, torch.Tensor] = {}
@@ -17,15 +14,22 @@ def flatten(value: Any, name: str = "") -> dict[str, torch.Tensor]:
 
 
 def map_tensors(value: Any, function: Callable[[str, torch.Tensor], Any], name: str = "") -> Any:
-    """Returns `value` with every tensor replaced by `function(place, tensor)`.
+    """Returns `value` with every tensor replaced by `function(place, tensor)`."""
+    return map_leaves(value, function, _is_tensor, name)
+
+
+def map_leaves(
+    value: Any, function: Callable[[str, Any], Any], is_leaf: Callable[[Any], bool], name: str = ""
+) -> Any:
+    """Returns `value` with every part that `is_leaf` replaced by `function(place, part)`.
 
     Tuples, lists, dicts, dataclasses and named tuples are made anew; what else there is, numbers and None among it,
     stays as it is.
     """
     def inside(key: Any, part: Any) -> Any:
-        return map_tensors(part, function, f"{name}.{key}" if name else str(key))
+        return map_leaves(part, function, is_leaf, f"{name}.{key}" if name else str(key))
 
-    if isinstance(value, torch.Tensor):
+    if is_leaf(value):
         return function(name, value)
     if isinstance(value, Mapping):
         parts = {key: inside(key, part) for key, part in value.items()}
@@ -37,6 +41,10 @@ def map_tensors(value: Any, function: Callable[[str, torch.Tensor], Any], name: 
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _make_anew(value, {f.name: inside(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)})
     return value
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
 
 
 def _make_anew(value: Any, parts: dict) -> Any:

@@ -1,0 +1,130 @@
+"""Results that stay on the device until they are read."""
+
+from __future__ import annotations  # a method is named numpy, too
+
+import sys
+from typing import Any
+
+import numpy
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from weir.runtime import Buffer, Error, Tensor
+
+
+class Array(NDArrayOperatorsMixin):
+    """A result of a run, on the device. Reading it waits for the run and copies it to the host, once.
+
+    It is an array to NumPy (`numpy.asarray`, arithmetic), to what knows DLPack (`torch.from_dlpack`) and, with one element, a
+    number. Given to another call on the same device, it is not copied. An array that was donated to a run is gone.
+    bfloat16 is given to NumPy as its 16 bits; `torch()` gives the real type.
+    """
+
+    def __init__(self, tensor: Tensor, buffer: Buffer):
+        self._tensor = tensor
+        self._buffer: Buffer | None = buffer
+        self._values: numpy.ndarray | None = None
+        self._donated_to = ""
+
+    @property
+    def name(self) -> str:
+        return self._tensor.name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._tensor.shape
+
+    @property
+    def dtype(self) -> numpy.dtype:
+        return self._tensor.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def numpy(self) -> numpy.ndarray:
+        """Returns the values, which are read-only: reading again gives the same array."""
+        self._check()
+        if self._values is None:
+            values = numpy.empty(self.shape, self.dtype)
+            self._buffer.read(values)
+            values.flags.writeable = False
+            self._values, self._buffer = values, None
+        return self._values
+
+    def torch(self) -> Any:
+        """Returns the values as a PyTorch tensor of its own."""
+        import torch
+
+        tensor = torch.from_numpy(self.numpy().copy())
+        return tensor.view(torch.bfloat16) if self._tensor.spelling == "BF16" else tensor
+
+    def item(self) -> Any:
+        """Returns the only element as a Python number."""
+        if self._tensor.spelling == "BF16":
+            return (self.numpy().astype(numpy.uint32) << 16).view(numpy.float32).item()
+        return self.numpy().item()
+
+    def wait(self) -> "Array":
+        """Waits for the run; the values stay on the device."""
+        self._check()
+        if self._buffer is not None:
+            self._buffer.wait()
+        return self
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray:
+        values = self.numpy()
+        return numpy.array(values, dtype=dtype) if copy else numpy.asarray(values, dtype=dtype)
+
+    def __array_ufunc__(self, function: numpy.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        values = [value.numpy() if isinstance(value, Array) else value for value in inputs]
+        return getattr(function, method)(*values, **options)
+
+    __hash__ = object.__hash__
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.numpy().copy().__dlpack__(**options)  # NumPy exports no array that is read-only
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)  # the host's memory
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        return self.numpy().__index__()
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __len__(self) -> int:
+        return len(self.numpy())
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.numpy()[key]
+
+    def __format__(self, specification: str) -> str:
+        return format(self.item() if not self.shape else self.numpy(), specification)
+
+    def __repr__(self) -> str:
+        if self._donated_to:
+            return f"<weir.Array {self._tensor}, donated to {self._donated_to}>"
+        if self._values is None:
+            return f"<weir.Array {self._tensor}, on {self._buffer.device.name}>"
+        return f"<weir.Array {self._tensor}: {self._values}>"
+
+    def _check(self) -> None:
+        if self._donated_to:
+            raise Error(f"the array {self.name} was donated to a run of {self._donated_to} and is gone; use that run's "
+                        "result, or give the run a copy")
+
+    def _donate(self, entry: str) -> None:
+        self._donated_to, self._buffer, self._values = entry, None, None
+
+
+def like(value: Array, given: Any) -> Any:
+    """Returns `value` as the kind of array that `given` is: a PyTorch tensor, or as it is."""
+    torch = sys.modules.get("torch")
+    return value.torch() if torch and isinstance(given, torch.Tensor) else value

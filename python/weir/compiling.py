@@ -1,0 +1,238 @@
+"""From a PyTorch module, or a function of tensors, to a program that runs: `weir.compile`, `weir.compile_step`."""
+
+import contextlib
+import inspect
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+import weir.torch
+from weir.arrays import Array, like
+from weir.execution import HELD_KINDS
+from weir.locations import find_tool
+from weir.optimizers import AdamW, Optimizer, get_hyperparameters
+from weir.programs import Compiled, Signature, Step
+from weir.runtime import Device, open_device
+from weir.torch.exporting import Exported, Result, bind, get_module, map_bound
+from weir.torch.merging import merge
+from weir.torch.trees import map_leaves
+
+Example = Sequence | Mapping
+
+
+class CompileError(Exception):
+    """What the compiler refused, a sentence for each problem."""
+
+
+def compile(
+    module: nn.Module | Callable,
+    example: Example | list[Example],
+    *,
+    device: str | Device = "auto",
+    memory_limit: int | str | None = None,
+) -> Compiled:
+    """Compiles a module, or a function of tensors, for a device of this machine, and uploads its parameters.
+
+    `example`: the arguments of a call, by name in a dict or in order in a tuple: shapes and types count, and what is
+               no tensor becomes part of the graph. A list of such examples makes an entry of each; they share
+               parameters, state and constants, and a call picks the one that fits.
+    `device`:  "auto", the best there is; "vulkan" or "cuda"; "vulkan:1" for another one; or an open weir.Device.
+    `memory_limit`: the most bytes for what lies between kernels, such as 10_000_000 or "10MB"; work is then repeated
+               in place of kept.
+    A module computes what its mode says, training or evaluation; buffers that it writes stay on the device.
+    Errors: weir.torch.ExportError where the module has no graph, CompileError where the graph does not compile.
+    """
+    examples = example if isinstance(example, list) else [example]
+    if not examples:
+        raise TypeError("there is no example of a call")
+    names = ["main"] if len(examples) == 1 else [f"main.{i}" for i in range(len(examples))]
+    with _telling("exporting"):
+        exports = [
+            weir.torch.export(module, given, entry=name, keep_buffers=True) for given, name in zip(examples, names)
+        ]
+    opened = open_device(device)
+    folder = tempfile.TemporaryDirectory(prefix="weir-")
+    path = _run_compiler(merge([exported.text for exported in exports]), folder, opened, memory_limit, [])
+    values = {name: value for exported in exports for name, value in (exported.parameters | exported.states).items()}
+    signatures = [
+        Signature(name, _make_bind(module, given), _make_rebuild(exported))
+        for name, given, exported in zip(names, examples, exports)
+    ]
+    return Compiled(path, opened, values, signatures, folder)
+
+
+def compile_step(
+    module: nn.Module | Callable,
+    loss: Callable[..., torch.Tensor],
+    *,
+    example: Example,
+    targets: Mapping[str, torch.Tensor] | None = None,
+    optimizer: Optimizer | None = None,
+    device: str | Device = "auto",
+    memory_limit: int | str | None = None,
+) -> Step:
+    """Compiles a training step: forward, loss, backward and the optimizer's update, one run of one artifact.
+
+    `loss`:    called as loss(output, *targets.values()); for a module that computes its own, `lambda output: output.loss`.
+    `targets`: what the loss is given, by the names that a call uses.
+    `optimizer`: AdamW() where none is given.
+    The other arguments and errors are those of `compile`. Parameters that require no gradient stay as they are.
+    """
+    optimizer = AdamW() if optimizer is None else optimizer
+    targets = dict(targets or {})
+    with _telling("exporting"):
+        exported = weir.torch.export(module, example, loss=loss, targets=targets, keep_buffers=True)
+    if not any(argument.kind == "param" for argument in exported.arguments):
+        raise weir.torch.ExportError("no parameter of the module requires a gradient, so there is nothing to train")
+    rates = get_hyperparameters(optimizer)
+    names = [argument.name for argument in exported.arguments]
+    if shared := [name for name in rates if name in names]:
+        raise weir.torch.ExportError(f"{shared[0]} is an argument of the module and a hyperparameter of the optimizer; "
+                                     "give the argument another name")
+    opened = open_device(device)
+    folder = tempfile.TemporaryDirectory(prefix="weir-")
+    path = _run_compiler(exported.text, folder, opened, memory_limit,
+                         [f"--train={optimizer.name}:main", "--entry=main.step"])
+    bind_inputs = _make_bind(module, example)
+
+    def bind_all(arguments: tuple, named: dict) -> dict[str, Any]:
+        if missing := [name for name in targets if name not in named]:
+            raise TypeError(f"the target {missing[0]} is missing")
+        own = {name: named[name] for name in (*targets, *rates)}
+        return bind_inputs(arguments, {name: value for name, value in named.items() if name not in own}) | own
+
+    made = get_module(module)
+    own = [*exported.parameters, *(name for name in exported.states if name in dict(made.named_buffers()))]
+    step = _ModuleStep(
+        path, opened, exported.parameters | exported.states,
+        [Signature("main.step", bind_all, lambda results, given: results)],
+        rates=rates, own=own, rebuild=_make_rebuild(exported), folder=folder, module=made,
+    )
+    [entry] = step.entries.values()
+    optimizer_state = [tensor for tensor in step._execution.get_missing(entry) if tensor.kind in HELD_KINDS]
+    step._execution.hold({tensor.name: torch.zeros(tensor.shape, dtype=_get_dtype(tensor.spelling))
+                          for tensor in optimizer_state})
+    return step
+
+
+class _ModuleStep(Step):
+    """A step that knows the module's own `state_dict`: tied parameters under all their names, constant buffers."""
+
+    def __init__(self, *arguments: Any, module: nn.Module, **options: Any):
+        super().__init__(*arguments, **options)
+        first: dict[int, str] = {}
+        for name, value in (*module.named_parameters(), *module.named_buffers()):
+            first.setdefault(id(value), name)
+        kept = module.state_dict(keep_vars=True)
+        self._names = {name: first.get(id(value)) for name, value in kept.items()}
+        self._constants = {name: value.detach().clone() for name, value in kept.items()
+                           if isinstance(value, torch.Tensor) and self._names[name] not in self._own}
+
+    def _as_module(self, values: dict) -> dict[str, torch.Tensor]:
+        tensors = self._execution.held
+        made = {name: _to_torch(value, tensors[name].spelling) for name, value in values.items()}
+        return {name: made[own] if own in made else self._constants[name].clone()
+                for name, own in self._names.items()}
+
+
+def _to_torch(value: Any, spelling: str) -> torch.Tensor:
+    tensor = torch.from_numpy(value)
+    return tensor.view(torch.bfloat16) if spelling == "BF16" else tensor
+
+
+def _get_dtype(spelling: str) -> torch.dtype:
+    return {"F32": torch.float32, "F64": torch.float64, "F16": torch.float16, "BF16": torch.bfloat16,
+            "I64": torch.int64, "I32": torch.int32}[spelling]
+
+
+def _make_bind(module: nn.Module | Callable, example: Example) -> Callable[[tuple, dict], dict[str, Any]]:
+    """Returns what makes tensors by name of a call. What is no tensor must be as in the example."""
+    made = get_module(module)
+    kept = _list_constants(bind(made, example))
+    signature = inspect.signature(made.forward)
+
+    def make(arguments: tuple, named: dict) -> dict[str, Any]:
+        bound = signature.bind(*arguments, **named)
+        given: dict[str, Any] = {}
+        map_bound(bound, lambda name, value: given.setdefault(name, value), is_leaf=_is_array)
+        constants = _list_constants(bound)
+        for name in constants | kept:
+            if (value := constants.get(name)) != kept.get(name):
+                raise ValueError(f"{name} is {value!r}, but the program was compiled for {kept.get(name)!r}")
+        return given
+
+    return make
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, Array) or hasattr(value, "__dlpack__") or hasattr(value, "__array__")
+
+
+def _list_constants(bound: inspect.BoundArguments) -> dict[str, Any]:
+    """The numbers, flags and words of a call, defaults among them, by place."""
+    bound.apply_defaults()
+    found: dict[str, Any] = {}
+    map_bound(bound, lambda name, value: found.setdefault(name, value),
+              is_leaf=lambda value: isinstance(value, (bool, int, float, str)))
+    return found
+
+
+def _make_rebuild(exported: Exported) -> Callable[[dict[str, Array], Any], Any]:
+    """Returns what makes of results by name what the module gives."""
+    def rebuild(results: dict[str, Array], given: Any) -> Any:
+        return map_leaves(exported.output, lambda place, leaf: like(results[leaf.name], given),
+                          lambda value: isinstance(value, Result))
+
+    return rebuild
+
+
+def _run_compiler(
+    text: str, folder: tempfile.TemporaryDirectory, device: Device, memory_limit: int | str | None, options: list[str]
+) -> pathlib.Path:
+    """Returns the path of the artifact of a graph, compiled for the device."""
+    place = pathlib.Path(folder.name)
+    (place / "graph.mlir").write_text(text)
+    (place / "profile.json").write_text(device.profile)
+    command = [find_tool("weir"), "compile", str(place / "graph.mlir"), *options,
+               f"--target={device.api}:{place / 'profile.json'}", f"--output={place / 'program.weir'}"]
+    if memory_limit is not None:
+        command.append(f"--memory-limit={memory_limit}")
+    with _telling("compiling"):
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
+    if done.returncode:
+        problems = [line.removeprefix("error: ").replace(f"{place}/", "") for line in done.stderr.splitlines() if line]
+        raise CompileError("\n".join(problems) or f"the compiler ended with status {done.returncode}")
+    return place / "program.weir"
+
+
+@contextlib.contextmanager
+def _telling(what: str) -> Iterator[None]:
+    """Tells on a terminal, from the second second on, what takes time."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    over = threading.Event()
+
+    def tell() -> None:
+        seconds = 1
+        while not over.wait(1):
+            print(f"\rweir: {what}: {seconds} s", end="", file=sys.stderr, flush=True)
+            seconds += 1
+        if seconds > 1:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -1,0 +1,283 @@
+"""Runs the entries of an artifact with values that stay on the device between calls.
+
+Values that are held are known by name: parameters and state. All entries share them. A run that updates one writes it in
+place where the plan proves that it may, or else into a second buffer; in either case a call is done as a whole or not
+at all.
+"""
+
+import contextlib
+import os
+import signal
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy
+
+from weir.arrays import Array
+from weir.runtime import Buffer, Device, Entry, Error, Program, Tensor, to_host
+
+HELD_KINDS = ("param", "state")
+
+
+class Held:
+    """A value on the device: its buffer, and one for its next value where that is not made in place."""
+
+    def __init__(self, tensor: Tensor, device: Device):
+        self.tensor = tensor
+        self.buffer = Buffer(device, tensor.bytes)
+        self.spare: Buffer | None = None
+        self.is_written = False
+
+
+class Ring:
+    """Two buffers of an argument or a result, in turn: the host fills or reads one while a run uses the other."""
+
+    def __init__(self, tensor: Tensor, device: Device):
+        self._tensor, self._device = tensor, device
+        self._buffers: list[Buffer | None] = [None, None]
+        self._readers: list[weakref.ref | None] = [None, None]
+        self._turn = 0
+
+    def take(self) -> Buffer:
+        """Returns a buffer that no array needs any more; one that still does is read first."""
+        self._turn ^= 1
+        reader = self._readers[self._turn]
+        if reader and (array := reader()) is not None and array._buffer is self._buffers[self._turn]:
+            array.numpy()
+        if self._buffers[self._turn] is None:
+            self._buffers[self._turn] = Buffer(self._device, self._tensor.bytes)
+        return self._buffers[self._turn]
+
+    def lend(self) -> Array:
+        """Returns the buffer that was taken last as an array."""
+        array = Array(self._tensor, self._buffers[self._turn])
+        self._readers[self._turn] = weakref.ref(array)
+        return array
+
+    def give_away(self) -> Buffer:
+        """Returns the buffer that was taken last; there will be another in its place."""
+        taken, self._buffers[self._turn] = self._buffers[self._turn], None
+        return taken
+
+
+class Execution:
+    """An artifact on a device, the values that it holds, and its runs. One thread at a time.
+
+    Errors: weir.runtime.Error where the artifact is none or the device lacks what it requires.
+    """
+
+    def __init__(self, path: str | os.PathLike, device: Device):
+        self.device = device
+        self._program = Program(path, device=device)
+        self.entries = self._program.entries
+        self._donations = {name: self._program.get_donations(entry) for name, entry in self.entries.items()}
+        self._held: dict[str, Held] = {}
+        self._rings: dict[tuple[str, str, str], Ring] = {}
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def hold(self, values: Mapping[str, Any]) -> None:
+        """Uploads values by name, which no call needs to give any more; names that no entry has are left out.
+
+        Errors: ValueError, and nothing is changed, where one does not fit.
+        """
+        tensors = {tensor.name: tensor for entry in self.entries.values() for tensor in entry.arguments}
+        with self.exclusive():
+            checked = {name: check_value(tensors[name], value) for name, value in values.items() if name in tensors}
+            for name, value in checked.items():
+                if name not in self._held:
+                    self._held[name] = Held(tensors[name], self.device)
+                self._held[name].buffer.write(value)
+                self._held[name].is_written = True
+
+    @property
+    def held(self) -> dict[str, Tensor]:
+        return {name: held.tensor for name, held in self._held.items()}
+
+    def read(self, names: list[str] | None = None) -> dict[str, numpy.ndarray]:
+        """Returns values that are held, after the runs that were begun."""
+        with self.exclusive():
+            values = {}
+            for name in self._held if names is None else names:
+                held = self._held[name]
+                values[name] = numpy.empty(held.tensor.shape, held.tensor.dtype)
+                held.buffer.read(values[name])
+            return values
+
+    def get_missing(self, entry: Entry) -> list[Tensor]:
+        """The arguments that a call must give."""
+        return [tensor for tensor in entry.arguments if tensor.name not in self._held]
+
+    def make_input(self, entry: Entry, name: str) -> numpy.ndarray | None:
+        """Returns an array in the device's memory for an input, where the host sees it; given to a call it is not copied.
+
+        Fill it only when the runs that it was given to have ended.
+        """
+        [tensor] = [tensor for tensor in entry.arguments if tensor.name == name]
+        buffer = Buffer(self.device, tensor.bytes)
+        if (mapped := buffer.map()) is None:
+            return None
+        array = numpy.frombuffer(mapped, tensor.dtype).reshape(tensor.shape)
+        _shared[array.ctypes.data] = weakref.ref(mapped)
+        return array
+
+    def call(
+        self, entry: Entry, given: Mapping[str, Any], commit: Callable[[], None] = lambda: None
+    ) -> dict[str, Array]:
+        """Begins a run and returns its results that are not held; `commit` is called if and only if it began.
+
+        Errors: ValueError for names, shapes and types that are not the entry's; Error where the run fails. The values
+                that are held are then as before.
+        """
+        with self.exclusive():
+            names = {tensor.name for tensor in entry.arguments}
+            problems = [f"there is no argument {name}" for name in given if name not in names]
+            problems += [f"{tensor.name} is missing" for tensor in self.get_missing(entry) if tensor.name not in given]
+            inputs: list[Buffer] = []
+            values = {}
+            for tensor in entry.arguments:
+                if tensor.name in given:
+                    try:
+                        values[tensor.name] = self._take_input(tensor, given[tensor.name])
+                    except ValueError as error:
+                        problems.append(str(error))
+            if problems:
+                raise ValueError(f"{entry.name}: {'; '.join(problems)}")
+            donations = self._donations[entry.name]
+            for tensor in entry.arguments:
+                inputs.append(self._get_input(entry, tensor, values.get(tensor.name)))
+            by_name = dict(zip((tensor.name for tensor in entry.arguments), inputs))
+            donors = {result: argument for argument, result in donations.items()}
+            outputs, swapped, lent = [], [], {}
+            for tensor in entry.results:
+                donor = donors.get(tensor.name)
+                held = self._held.get(tensor.name)
+                if held and self._is_updated(entry, tensor.name):
+                    if donor == tensor.name:
+                        outputs.append(held.buffer)
+                        continue
+                    held.spare = held.spare or Buffer(self.device, tensor.bytes)
+                    outputs.append(held.spare)
+                    swapped.append(held)
+                elif donor and isinstance(given.get(donor), Array):
+                    outputs.append(by_name[donor])
+                    lent[tensor.name] = Array(tensor, by_name[donor])
+                else:
+                    ring = self._get_ring(entry, "result", tensor)
+                    outputs.append(ring.take())
+                    lent[tensor.name] = ring.lend()
+            with _Uninterrupted():
+                self._program.submit(entry, inputs, outputs)
+                for held in swapped:
+                    held.buffer, held.spare = held.spare, held.buffer
+                for tensor in entry.arguments:
+                    if tensor.donated and isinstance(given.get(tensor.name), Array):
+                        given[tensor.name]._donate(entry.name)
+                commit()
+            return lent
+
+    def close(self) -> None:
+        """Waits for the runs and frees what there is on the device. Arrays that were read stay."""
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                self.device.wait()
+                self._program.close()
+                self._held.clear()
+                self._rings.clear()
+
+    @contextlib.contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Refuses a second thread, and what is closed."""
+        if not self._lock.acquire(blocking=False):
+            raise Error("another thread is in a call of this program; give each thread its own, or take turns by a lock")
+        try:
+            if self._is_closed:
+                raise Error("the program is closed")
+            yield
+        finally:
+            self._lock.release()
+
+    def _is_updated(self, entry: Entry, name: str) -> bool:
+        """Whether a run of the entry gives the held value `name` anew."""
+        return any(tensor.name == name and tensor.donated for tensor in entry.arguments)
+
+    def _take_input(self, tensor: Tensor, value: Any) -> Buffer | numpy.ndarray:
+        """Returns the buffer of a value that is on this device already, or else its values, checked."""
+        if isinstance(value, Array):
+            value._check()
+            if value._buffer is not None and value._buffer.device is self.device:
+                if (value.dtype, value.shape) != (tensor.dtype, tensor.shape):
+                    raise ValueError(describe_mismatch(tensor, value))
+                return value._buffer
+        array = check_value(tensor, value)
+        mapped = _shared.get(array.ctypes.data)
+        if mapped and (owner := mapped()) is not None and owner.owner.device is self.device:
+            return owner.owner
+        return array
+
+    def _get_input(self, entry: Entry, tensor: Tensor, value: Buffer | numpy.ndarray | None) -> Buffer:
+        if value is None:
+            return self._held[tensor.name].buffer
+        if isinstance(value, Buffer):
+            return value
+        buffer = self._get_ring(entry, "argument", tensor).take()
+        buffer.write(value)
+        return buffer
+
+    def _get_ring(self, entry: Entry, side: str, tensor: Tensor) -> Ring:
+        key = (entry.name, side, tensor.name)
+        if key not in self._rings:
+            self._rings[key] = Ring(tensor, self.device)
+        return self._rings[key]
+
+
+_shared: dict[int, weakref.ref] = {}  # buffers that arrays show, by the address of their bytes
+
+
+def describe_mismatch(tensor: Tensor, value: Any) -> str:
+    return f"{tensor.name} is {value.dtype}{list(value.shape)}, expected {tensor.dtype}{list(tensor.shape)}"
+
+
+def check_value(tensor: Tensor, value: Any) -> numpy.ndarray:
+    """Returns a value as a contiguous array of the tensor's type; Python numbers become that, and nothing else does.
+
+    Errors: ValueError where type or shape are others.
+    """
+    if isinstance(value, (bool, int, float)) and not tensor.shape:
+        array = numpy.array(value)
+        converted = array.astype(tensor.dtype)
+        if tensor.dtype.kind != "f" and converted != array:
+            raise ValueError(f"{tensor.name} is {value}, which is no {tensor.dtype}")
+        return converted
+    try:
+        array = to_host(value)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{tensor.name} is {error}") from None
+    if array.dtype != tensor.dtype or array.shape != tensor.shape:
+        raise ValueError(describe_mismatch(tensor, array))
+    return numpy.ascontiguousarray(array).reshape(array.shape)
+
+
+class _Uninterrupted:
+    """Keeps Ctrl-C for after the block, so that what belongs together happens or does not.
+
+    The handler is put off, not the signal: any thread of the process may receive that.
+    """
+
+    def __enter__(self) -> None:
+        self._received: list[tuple] = []
+        self._handler = None
+        if threading.current_thread() is threading.main_thread():
+            handler = signal.getsignal(signal.SIGINT)
+            if callable(handler):
+                signal.signal(signal.SIGINT, lambda *signal_and_frame: self._received.append(signal_and_frame))
+                self._handler = handler
+
+    def __exit__(self, *_: object) -> None:
+        if self._handler:
+            signal.signal(signal.SIGINT, self._handler)
+            if self._received:
+                self._handler(*self._received[0])

@@ -1,0 +1,356 @@
+"""Compiled programs: what `weir.load`, `weir.compile` and `weir.compile_step` return."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import zipfile
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy
+
+from weir import checkpoints
+from weir.arrays import Array, like
+from weir.execution import HELD_KINDS, Execution, check_value, describe_mismatch
+from weir.optimizers import Rate
+from weir.runtime import Device, Entry, Error, open_device
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """How a call in Python becomes a run of an entry, and its results what the module would have given."""
+
+    entry: str
+    bind: Callable[[tuple, dict], dict[str, Any]]  # arguments of the call to tensors by name
+    rebuild: Callable[[dict[str, Array], Any], Any]  # results, and one of the inputs
+
+
+class Compiled:
+    """Entries of an artifact, on a device, with the parameters and the state that stay there.
+
+    A call takes what the module takes, and picks the entry of these shapes and types. Its results stay on the device
+    until they are read; they are PyTorch tensors, read at once, where the inputs are. `with` closes it.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike, device: Device, values: Mapping[str, Any], signatures: list[Signature],
+        folder: Any = None,
+    ):
+        self._path, self._folder = pathlib.Path(path), folder  # of the artifact; kept as long as this
+        self._execution = Execution(path, device)
+        self._signatures = signatures
+        self._execution.hold(values)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Frees what it has on the device. It cannot be called any more."""
+        self._execution.close()
+
+    @property
+    def device(self) -> str:
+        """The device's name."""
+        return self._execution.device.name
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """What can be run, by name."""
+        return self._execution.entries
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Runs the entry that the arguments fit.
+
+        Errors: TypeError for a call that the module does not take; ValueError where no entry fits, which lists them;
+                weir.Error where the run fails, the program is closed, or another thread is in a call.
+        """
+        entry, given, signature = self._choose(arguments, named)
+        return signature.rebuild(self._execution.call(entry, given), next(iter(given.values()), None))
+
+    def empty(self, name: str, entry: str | None = None) -> numpy.ndarray:
+        """Returns an uninitialized array for the input `name`, in the device's memory where the host sees that.
+
+        Given to a call it is not copied. Fill it anew only when the results of that call were read.
+        """
+        found = self._find_entry(entry)
+        [tensor] = [tensor for tensor in found.arguments if tensor.name == name] or [None]
+        if tensor is None:
+            raise ValueError(f"{found.name} has no argument {name}; it has "
+                             f"{', '.join(str(argument) for argument in self._execution.get_missing(found))}")
+        array = self._execution.make_input(found, name)
+        return numpy.empty(tensor.shape, tensor.dtype) if array is None else array
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the parameters and the module's state by name, as arrays of the host."""
+        return self._execution.read()
+
+    def load_state_dict(self, values: Mapping[str, Any]) -> None:
+        """Uploads parameters and state, of the module's `state_dict` for example; names of other things are left out.
+
+        Errors: ValueError for missing names and other shapes or types; nothing is changed then.
+        """
+        if missing := [name for name in self._get_own() if name not in values]:
+            raise ValueError(f"there is no value for {', '.join(missing)}")
+        self._execution.hold({name: values[name] for name in self._execution.held if name in values})
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes a checkpoint: all that is held, by its name in the module, in one safetensors file.
+
+        It is written under another name, synced and renamed, so that there is always a whole one. Errors: OSError.
+        """
+        checkpoints.save(path, self._execution.held, self._execution.read(), self._get_notes())
+
+    def load(self, path: str | os.PathLike) -> None:
+        """Takes a checkpoint that `save` wrote, or a safetensors file with the module's values.
+
+        Errors: weir.CheckpointError where it is cut short, or of another model; nothing is changed then.
+        """
+        values, notes = checkpoints.load(path)
+        held = self._execution.held
+        problems = [f"it has no {name}" for name in held if name not in values and self._is_needed(name, notes)]
+        problems += [f"it has {name}, which the program has not" for name in values if name not in held]
+        for name, tensor in held.items():
+            if name in values:
+                try:
+                    check_value(tensor, values[name])
+                except ValueError as error:
+                    problems.append(str(error))
+        if problems:
+            more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
+            raise checkpoints.CheckpointError(f"{path} is of another model: {'; '.join(problems[:3])}{more}")
+        self._execution.hold(values)
+        self._take_notes(notes)
+
+    def save_artifact(self, path: str | os.PathLike) -> None:
+        """Writes the artifact, without parameters and state, for `weir.load` and the command line."""
+        target = pathlib.Path(path)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            shutil.copyfile(self._path, temporary)
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def __repr__(self) -> str:
+        if self._execution._is_closed:
+            return f"<weir.{type(self).__name__}, closed>"
+        lines = [f"<weir.{type(self).__name__} on {self.device}; holds {_print_bytes(self._held_bytes())}"]
+        for entry in self.entries.values():
+            facts = self._read_facts(entry.name)
+            arguments = ", ".join(str(tensor) for tensor in self._execution.get_missing(entry))
+            lines.append(f"  {entry.name}({arguments}): {facts['dispatches']} dispatches, {facts['barriers']} barriers, "
+                         f"peak {_print_bytes(facts['arena'])}")
+        return "\n".join(lines) + ">"
+
+    # What a step adds.
+    def _get_own(self) -> list[str]:
+        return list(self._execution.held)
+
+    def _is_needed(self, name: str, notes: Mapping[str, str]) -> bool:
+        return True
+
+    def _get_notes(self) -> dict[str, str]:
+        return {}
+
+    def _take_notes(self, notes: Mapping[str, str]) -> None:
+        pass
+
+    def _find_entry(self, name: str | None) -> Entry:
+        if name is None:
+            return next(iter(self.entries.values()))
+        if name not in self.entries:
+            raise ValueError(f"there is no entry {name}; there are {', '.join(self.entries)}")
+        return self.entries[name]
+
+    def _choose(self, arguments: tuple, named: dict) -> tuple[Entry, dict[str, Any], Signature]:
+        """Returns the entry that a call fits, and its tensors by name."""
+        refused = []
+        for signature in self._signatures:
+            entry = self.entries[signature.entry]
+            try:
+                given = signature.bind(arguments, named)
+            except TypeError as error:
+                if len(self._signatures) == 1:
+                    raise
+                refused.append(f"{entry.name}: {error}")
+                continue
+            if not (problem := self._find_mismatch(entry, given)) or len(self._signatures) == 1:
+                return entry, given, signature
+            refused.append(f"{entry.name}: {problem}")
+        raise ValueError("no entry takes these arguments; " + "; ".join(refused))
+
+    def _find_mismatch(self, entry: Entry, given: Mapping[str, Any]) -> str:
+        """Why a call does not fit the entry, or nothing."""
+        for tensor in self._execution.get_missing(entry):
+            if tensor.name not in given:
+                return f"{tensor.name} is missing"
+            value = given[tensor.name]
+            if isinstance(value, Array):
+                if (value.dtype, value.shape) != (tensor.dtype, tensor.shape):
+                    return describe_mismatch(tensor, value)
+                continue
+            try:
+                check_value(tensor, value)
+            except ValueError as error:
+                return str(error)
+        names = {tensor.name for tensor in entry.arguments}
+        return next((f"there is no argument {name}" for name in given if name not in names), "")
+
+    def _held_bytes(self) -> int:
+        return sum(tensor.bytes for tensor in self._execution.held.values())
+
+    def _read_facts(self, entry: str) -> dict[str, int]:
+        with zipfile.ZipFile(self._path) as archive:
+            plan = json.loads(archive.read(f"plan/{self._execution.device.api}/{entry}.json"))
+        kinds = [command["command"] for command in plan["commands"]]
+        return {"dispatches": kinds.count("dispatch"), "barriers": kinds.count("barrier"), "arena": plan["arena_bytes"]}
+
+
+class Step(Compiled):
+    """A training step: forward, backward and the optimizer in one run; parameters and state stay on the device.
+
+    A call takes the module's inputs, the targets by name, and hyperparameters by name where they differ from the
+    optimizer's. It returns the loss, an array of rank 0 that is read when it is used.
+    """
+
+    def __init__(self, *arguments: Any, rates: Mapping[str, Rate], own: list[str], rebuild: Callable, **options: Any):
+        super().__init__(*arguments, **options)
+        self._rates, self._own = dict(rates), own
+        self._rebuild = rebuild
+        self._results: dict[str, Array] = {}
+        self._steps = 0
+
+    @property
+    def steps(self) -> int:
+        """How many steps were done, those before a checkpoint included."""
+        return self._steps
+
+    @property
+    def output(self) -> Any:
+        """What the module gave in the last step, before the update."""
+        return self._rebuild(self._results, None)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Array:
+        """Does one step. Errors: as of Compiled; the parameters and the state are then those before it."""
+        given_rates = {name: named.pop(name) for name in list(named) if name in self._rates}
+        entry, given, _ = self._choose(arguments, named | self._evaluate(given_rates))
+        self._results = self._execution.call(entry, given, self._count_step)
+        return self._results["loss"]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the module's parameters and buffers, for `model.load_state_dict`."""
+        return self._as_module(self._execution.read(self._own))
+
+    def seed(self, seed: int) -> None:
+        """Sets the seed of dropout and noise. Errors: ValueError for a step that draws no random numbers."""
+        if "random.seed" not in self._execution.held:
+            raise ValueError("the step draws no random numbers")
+        self._execution.hold({"random.seed": seed})
+
+    def _count_step(self) -> None:
+        self._steps += 1
+
+    def _as_module(self, values: dict[str, numpy.ndarray]) -> dict[str, Any]:
+        return values
+
+    def _evaluate(self, given: Mapping[str, Rate]) -> dict[str, Any]:
+        rates = {}
+        for name, rate in {**self._rates, **given}.items():
+            value = rate(self._steps) if callable(rate) else rate
+            try:
+                rates[name] = float(value)
+            except (TypeError, ValueError):
+                raise ValueError(f"{name} is {value!r}; expected a number, or a function of the number of steps") from None
+        return rates
+
+    def _get_own(self) -> list[str]:
+        return self._own
+
+    def _is_needed(self, name: str, notes: Mapping[str, str]) -> bool:
+        # A file of the module's values alone starts the optimizer anew.
+        return name in self._own or notes.get("weir") == "checkpoint"
+
+    def _get_notes(self) -> dict[str, str]:
+        return {"steps": str(self._steps)}
+
+    def _take_notes(self, notes: Mapping[str, str]) -> None:
+        text = notes.get("steps", "0")
+        self._steps = int(text) if text.isdecimal() else 0
+
+
+def load(
+    path: str | os.PathLike, *, checkpoint: str | os.PathLike | None = None, device: str | Device = "auto"
+) -> Compiled:
+    """Loads an artifact. What its entries take and no call gives comes from `checkpoint`, a safetensors file.
+
+    State that the checkpoint does not have is 0. Results are one array, a tuple or a dict, by their names.
+    Errors: weir.Error where the file is no artifact or no device fits; weir.CheckpointError.
+    """
+    opened = open_for(path, device)
+    loaded = Compiled(path, opened, {}, [])
+    values, notes = checkpoints.load(checkpoint) if checkpoint is not None else ({}, {})
+    tensors = {tensor.name: tensor for entry in loaded.entries.values() for tensor in entry.arguments}
+    for name, tensor in tensors.items():
+        if name in values:
+            try:
+                check_value(tensor, values[name])
+            except ValueError as error:
+                raise checkpoints.CheckpointError(f"{checkpoint} is of another model: {error}") from None
+        elif tensor.kind == "param":
+            raise checkpoints.CheckpointError(
+                f"{checkpoint} has no {name}" if checkpoint is not None else
+                f"{path} takes parameters, {name} and others; give their values by checkpoint=FILE.safetensors")
+        elif tensor.kind in HELD_KINDS:
+            values[name] = numpy.zeros(tensor.shape, tensor.dtype)
+    loaded._execution.hold({name: value for name, value in values.items() if name in tensors})
+    loaded._signatures = [_make_signature(loaded, entry) for entry in loaded.entries.values()]
+    return loaded
+
+
+def open_for(path: str | os.PathLike, device: str | Device) -> Device:
+    """Opens a device; with "auto" one that the artifact has code for."""
+    if device != "auto":
+        return open_device(device)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            targets = [target["target"] for target in json.loads(archive.read("manifest.json"))["targets"]]
+    except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile):
+        return open_device("auto")  # opening the artifact says what is wrong
+    problems = []
+    for target in sorted(targets):  # cuda first
+        try:
+            return open_device(target)
+        except Error as error:
+            problems.append(str(error))
+    raise Error(f"no device runs {path}: {'; '.join(problems)}")
+
+
+def _make_signature(loaded: Compiled, entry: Entry) -> Signature:
+    """Arguments by name, or in the entry's order; results by their names."""
+    def bind(arguments: tuple, named: dict) -> dict[str, Any]:
+        missing = [tensor.name for tensor in loaded._execution.get_missing(entry)]
+        free = [name for name in missing if name not in named]
+        if len(arguments) > len(free):
+            raise TypeError(f"{entry.name} takes {', '.join(missing)}; {len(arguments) + len(named)} arguments are given")
+        return dict(zip(free, arguments)) | named
+
+    def rebuild(results: dict[str, Array], given: Any) -> Any:
+        values = {name: like(value, given) for name, value in results.items()}
+        places = [f"output.{i}" for i in range(len(values))]
+        if list(values) == places:
+            return tuple(values.values())
+        return next(iter(values.values())) if len(values) == 1 else values
+
+    return Signature(entry.name, bind, rebuild)
+
+
+def _print_bytes(count: int) -> str:
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.4g} {unit}"
+    return f"{count} bytes"
