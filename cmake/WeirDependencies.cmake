@@ -58,6 +58,16 @@ if(WEIR_COMPILER)
   find_package(Python3 COMPONENTS Interpreter QUIET)
   weir_require("Python 3" python3 Python3_FOUND)
   add_link_options(-fuse-ld=lld-22)
+else()
+  # Older clangs refuse to capture structured bindings.
+  foreach(oldest "GNU 12" "Clang 16")
+    separate_arguments(oldest)
+    list(GET oldest 1 version)
+    if(CMAKE_CXX_COMPILER_ID IN_LIST oldest AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS version)
+      message(FATAL_ERROR "Weir's runtime is built with GCC 12, clang 16 or a later one, "
+        "found ${CMAKE_CXX_COMPILER} ${CMAKE_CXX_COMPILER_VERSION}. Name another one by the environment variable CXX.")
+    endif()
+  endforeach()
 endif()
 
 find_program(CCACHE ccache)

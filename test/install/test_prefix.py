@@ -1,5 +1,6 @@
 """An installed Weir works wherever its prefix is moved to."""
 
+import re
 import shutil
 import subprocess
 
@@ -95,3 +96,16 @@ def test_compiler(tmp_path):
     assert "norm.layer_norm" in call(tools / "weir-opt", ROOT / "examples/layer_norm.mlir")
     assert "libweir_runtime.so.0" in call("readelf", "-d", tools / "weir")
     assert str(BUILD) not in call("readelf", "-d", tools / "weir")
+
+
+def test_runtime_configures_without_llvm(tmp_path):
+    """What is built then is test_wheels_full.py's matter."""
+    call("cmake", "-G", "Ninja", "-S", ROOT, "-B", tmp_path, "-DWEIR_COMPILER=OFF", CC="gcc", CXX="g++")
+    rules = (tmp_path / "build.ninja").read_text()
+    assert "weir-device" in rules
+    assert not re.search(r"llvm|mlir|clang|weir-opt", rules.replace(str(tmp_path), ""))
+
+
+def test_compiler_does_not_configure_with_gcc(tmp_path):
+    said = call("cmake", "-G", "Ninja", "-S", ROOT, "-B", tmp_path, status=1, CC="gcc", CXX="g++")
+    assert "built with clang 22" in said and "-DWEIR_COMPILER=OFF" in said
