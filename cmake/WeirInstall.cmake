@@ -5,7 +5,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# weir_from(<variable> <folder>) is the way from an installed folder back to the prefix.
+# weir_from(<variable> <folder>): sets the relative path from an installed folder to the prefix.
 function(weir_from variable folder)
   file(RELATIVE_PATH path "/prefix/${folder}" /prefix)
   string(REGEX REPLACE "/$" "" path "${path}")
@@ -13,8 +13,8 @@ function(weir_from variable folder)
 endfunction()
 weir_from(WEIR_FROM_BIN "${CMAKE_INSTALL_BINDIR}")
 
-# weir_install(<component> <targets...>), programs and libraries, which find Weir's library in the
-# prefix and LLVM's where this build found them.
+# weir_install(<component> <targets...>): installs programs and libraries. They find Weir's library
+# in the prefix, and LLVM's where this build found them.
 function(weir_install component)
   set_target_properties(${ARGN} PROPERTIES
     INSTALL_RPATH "$ORIGIN/${WEIR_FROM_BIN}/${CMAKE_INSTALL_LIBDIR}" INSTALL_RPATH_USE_LINK_PATH ON)
@@ -31,7 +31,7 @@ install(TARGETS weir_runtime EXPORT WeirTargets
   INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(FILES LICENSE CHANGELOG.md DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT runtime)
 
-# Vulkan's loader takes a path in a manifest as relative to it.
+# Vulkan's loader resolves a relative path in a manifest against the manifest's folder.
 set(layers "${CMAKE_INSTALL_DATADIR}/vulkan/explicit_layer.d")
 weir_from(from_layers "${layers}")
 weir_write_audit_manifest("${CMAKE_BINARY_DIR}/share/vulkan/VkLayer_weir_audit.json"
@@ -63,7 +63,7 @@ install(EXPORT WeirTargets NAMESPACE Weir:: DESTINATION "${package}" COMPONENT d
 
 if(WEIR_COMPILER)
   weir_install(compiler weir weir-opt weir-lsp-server WeirPlugin)
-  # They are made by a target that the default build leaves out.
+  # Built by a target of their own, not by the default one.
   install(DIRECTORY "${CMAKE_BINARY_DIR}/share/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}"
     COMPONENT compiler OPTIONAL)
   foreach(shell bash-completion zsh fish)

@@ -1,4 +1,4 @@
-# Packs a wheel from a build tree, without compiling: what WEIR_PREBUILT's components install.
+# Packs a wheel from the build tree WEIR_PREBUILT, without compiling: installs its components.
 
 foreach(component runtime compiler)
   install(CODE "

@@ -1,9 +1,9 @@
 """Finds Weir's library and programs, in this order:
 
-1. where WEIR_RUNTIME, the library's path, and WEIR_BIN, the programs' folder, say;
-2. beside this file in the installed package `weir`, or in build/release of the checkout that it belongs to;
-3. in the installed package `weir-compiler`;
-4. where the system looks: the loader's folders, PATH.
+1. the paths in WEIR_RUNTIME (the library) and WEIR_BIN (the folder of the programs);
+2. the installed package `weir`, or build/release of the checkout that this file belongs to;
+3. the installed package `weir-compiler`;
+4. the folders of the system's loader, and PATH.
 """
 
 import importlib.util
@@ -56,9 +56,9 @@ def run_device() -> None:
 
 
 def _find_prefixes() -> Iterator[pathlib.Path]:
-    """Folders that may hold lib/ and bin/ of Weir, best first."""
+    """Yields the folders that may hold lib/ and bin/ of Weir, best first."""
     yield PACKAGE / "native"
-    # An installed package is no checkout, whatever lies beside its folder.
+    # Beside an installed package, a folder of this name belongs to somebody else.
     if (BUILD.parents[1] / "CMakePresets.json").is_file():
         yield BUILD
     compiler = importlib.util.find_spec("weir_compiler")

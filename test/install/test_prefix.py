@@ -99,7 +99,7 @@ def test_compiler(tmp_path):
 
 
 def test_runtime_configures_without_llvm(tmp_path):
-    """What is built then is test_wheels_full.py's matter."""
+    """Configures only; test_wheels_full.py builds."""
     call("cmake", "-G", "Ninja", "-S", ROOT, "-B", tmp_path, "-DWEIR_COMPILER=OFF", CC="gcc", CXX="g++")
     rules = (tmp_path / "build.ninja").read_text()
     assert "weir-device" in rules

@@ -9,7 +9,7 @@ from test_wheels import RUN, Environment, make_wheel, wheel  # noqa: F401 (a fix
 
 
 def test_runtime_from_sources_needs_no_llvm(tmp_path, artifact):
-    """With a PATH that has GCC and none of LLVM's programs."""
+    """Builds with a PATH that has GCC and none of LLVM's programs."""
     programs = tmp_path / "programs"
     programs.mkdir()
     for name in os.listdir("/usr/bin"):
