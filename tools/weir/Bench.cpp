@@ -205,12 +205,11 @@ void tool::addBench(CLI::App &app, Verb &chosen) {
       ->type_name("DEVICE");
   verb->add_option("--input", options->inputs,
                    "Arguments by name, may be repeated; those that no file has are random")
-      ->allow_extra_args(false)
       ->type_name("A.safetensors");
   verb->add_option("--random-inputs", options->seed, "The seed of random arguments, 1 by default")
       ->type_name("SEED");
   verb->add_option("--rounds", options->rounds, "How often to measure, 10 by default")
-      ->check(CLI::Range(1, 1000000))
+      ->check(CLI::Range(1, 1000000).description(""))
       ->type_name("N");
   verb->add_option("--copy", options->copy,
                    "The copy to measure, compiled before; without it one is compiled now")

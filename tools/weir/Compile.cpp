@@ -52,30 +52,25 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
       ->type_name("TARGET");
   verb->add_option("--entry", options->entries,
                    "A function to compile, may be repeated; without it every public one")
-      ->allow_extra_args(false)
       ->type_name("F");
   verb->add_option("--vjp", options->vjp,
                    "Add entry F.vjp: takes F's arguments and a cotangent for each float result, "
                    "gives F's results and a gradient for each float argument; may be repeated")
-      ->allow_extra_args(false)
       ->type_name("F");
   verb->add_option("--grad", options->grad,
                    "Add entry F.grad, for F with one scalar float result: gives F's results and a "
                    "gradient for each parameter, or each float argument; may be repeated")
-      ->allow_extra_args(false)
       ->type_name("F");
   verb->add_option("--split", options->split,
                    "Add entries F.forward, which gives F's results and a tape, F.backward_input, "
                    "gradients of what is no parameter, and F.backward_weight, which adds those of "
                    "parameters to what it is given; may be repeated")
-      ->allow_extra_args(false)
       ->type_name("F");
   verb->add_option("--train", options->train,
                    "Add entry F.step, for F with one scalar float result: takes F's arguments, "
                    "the optimizer's state and its hyperparameters, gives F's results and in place "
                    "of the parameters and the state their updates; OPT is sgd, momentum or adamw; "
                    "may be repeated")
-      ->allow_extra_args(false)
       ->type_name("OPT:F");
   verb->add_flag("--require-donation", options->requireDonation,
                  "Fail when a donated argument gives its bytes to no result");
@@ -92,7 +87,7 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
           "--memory-limit", [options](int64_t bytes) { options->memoryLimit = bytes; },
           "The most bytes that an entry's arena may have, such as 1048576 or 1MiB: dispatches "
           "change places, and are repeated in place of keeping what they make, until it does")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true).description(""))
       ->transform(CLI::Validator(checkDigit, ""))
       ->type_name("BYTES");
   verb->add_option("--start-from", options->startFrom,

@@ -83,7 +83,6 @@ void tool::addGradCheck(CLI::App &app, Verb &chosen) {
   verb->add_option("--input", options->inputs,
                    "Where to take the gradients, a safetensors file; may be repeated. What no "
                    "file has is random")
-      ->allow_extra_args(false)
       ->type_name("FILE");
   verb->add_option("--seed", options->seed, "Of random inputs, cotangents and directions");
   verb->add_option("--tolerance", options->tolerance, "The largest error that passes");

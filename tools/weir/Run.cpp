@@ -232,7 +232,6 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
       "--f64", options->float64,
       "With --device=reference: every float becomes f64; float inputs may be F32 or F64");
   verb->add_option("--input", options->inputs, "Arguments by name, may be repeated")
-      ->allow_extra_args(false)
       ->type_name("A.safetensors");
   verb->add_option("--random-inputs", options->seed,
                    "Random values for every argument that no --input has")
@@ -249,7 +248,7 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
   verb->add_option("--steps", options->steps,
                    "Invoke so often and report the fastest; a result named as a donated argument "
                    "is that argument of the next step")
-      ->check(CLI::Range(1, 1000000))
+      ->check(CLI::Range(1, 1000000).description(""))
       ->type_name("N");
   verb->add_option("--output", options->output, "Write the results here")
       ->type_name("B.safetensors");

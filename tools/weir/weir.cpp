@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CommandLine.h"
 #include "Output.h"
 #include "Verbs.h"
 #include "WithCompiler.h"
@@ -64,7 +65,7 @@ int main(int argc, char **argv) {
   app.set_version_flag("--version", WEIR_TOOL " " WEIR_VERSION);
   app.require_subcommand(1);
   app.footer("Exit status: 0 done, 1 a check failed, 2 bad usage or bad input.\n"
-             "'" WEIR_TOOL " VERB --help' explains a verb.");
+             "'" WEIR_TOOL " help VERB' explains a verb.");
   Verb verb;
   addCompilerVerbs(app, verb);
   addRun(app, verb);
@@ -73,12 +74,15 @@ int main(int argc, char **argv) {
   addVerify(app, verb);
   addPlan(app, verb);
   addDevices(app, verb);
+  addHelp(app, verb);
+  finishVerbs(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success))
       return app.exit(error);
-    printError(std::string(error.what()) + "; see " WEIR_TOOL " --help");
+    for (const std::string &sentence : describeUsage(app, error))
+      printError(sentence);
     return BadInput;
   }
   return runVerb(verb);
