@@ -8,6 +8,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <stdlib.h>
 #include <unistd.h>
 
 using namespace weir;
@@ -31,29 +33,77 @@ Bytes weir::readFile(const std::string &path, const std::string &what) {
   return bytes;
 }
 
-/// Returns a name in the folder of `path` to write what becomes it under: unique among
-/// the threads and the processes that may write this path. Errors: `Error` where a rename
-/// would put a file in the place of a device or a pipe.
-static std::string nameTemporary(const std::string &path) {
-  static std::atomic<unsigned> count{0};
+ScratchFolder::ScratchFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "weir-XXXXXX").string();
+  if (!mkdtemp(name.data()))
+    throw Error("no temporary folder can be made as " + name + "; set TMPDIR to one that can");
+  path = name;
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
+namespace {
+/// A file to write, and where to write it first.
+struct Target {
+  explicit Target(const std::string &path);
+
+  /// Where links lead, so that a rename replaces the file and leaves the link.
+  std::filesystem::path file;
+  std::string temporary;
+  /// Where what a device gets is made: a device is copied to, never replaced.
+  std::optional<ScratchFolder> elsewhere;
+};
+} // namespace
+
+/// Names the temporary file: unique among the threads and the processes that may write
+/// this path. Errors: `Error` where a rename would put a file in the place of a folder or
+/// a pipe.
+Target::Target(const std::string &path) : file(path) {
+  if (path == "-")
+    throw Error("cannot write \"-\": standard output is not written here; name a file, or ./- for "
+                "a file of that name");
   std::error_code code;
+  if (std::filesystem::exists(path, code))
+    file = std::filesystem::canonical(path);
   std::filesystem::file_status status = std::filesystem::status(path, code);
+  if (std::filesystem::is_character_file(status)) {
+    temporary = elsewhere.emplace().path / "made";
+    return;
+  }
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
     throw Error("cannot write \"" + path + "\": it is there and is no regular file");
-  return path + ".tmp." + std::to_string(getpid()) + "." + std::to_string(count++);
+  static std::atomic<unsigned> count{0};
+  temporary =
+      file.string() + ".tmp." + std::to_string(getpid()) + "." + std::to_string(count++);
+}
+
+/// Copies what was made elsewhere to a device.
+static void copyTo(const Target &target, const std::string &path) {
+  std::ifstream source(target.temporary, std::ios::binary);
+  std::ofstream device(target.file, std::ios::binary);
+  if (source.peek() != std::ifstream::traits_type::eof())
+    device << source.rdbuf();
+  device.close();
+  if (!source || !device)
+    throw Error("cannot write \"" + path + "\": " + std::strerror(errno));
 }
 
 void weir::replaceFile(const std::string &path,
                        const std::function<void(const std::string &temporary)> &write) {
-  std::string temporary = nameTemporary(path);
+  Target target(path);
   std::error_code code;
   try {
-    write(temporary);
-    std::filesystem::rename(temporary, path, code);
+    write(target.temporary);
+    if (target.elsewhere)
+      return copyTo(target, path);
+    std::filesystem::rename(target.temporary, target.file, code);
     if (code)
       throw Error("cannot write \"" + path + "\": " + code.message());
   } catch (...) {
-    std::filesystem::remove(temporary, code);
+    std::filesystem::remove(target.temporary, code);
     throw;
   }
 }
@@ -73,8 +123,8 @@ void weir::writeText(const std::string &path, std::string_view text) {
 }
 
 void weir::checkWritable(const std::string &path) {
-  std::string temporary = nameTemporary(path);
-  writeFile(path, temporary, "");
+  Target target(path);
+  writeFile(path, target.temporary, "");
   std::error_code code;
-  std::filesystem::remove(temporary, code);
+  std::filesystem::remove(target.temporary, code);
 }

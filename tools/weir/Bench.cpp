@@ -12,10 +12,8 @@
 #include "WithCompiler.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <memory>
-#include <stdlib.h>
 
 using namespace weir;
 using namespace weir::tool;
@@ -46,22 +44,6 @@ struct KernelTimes {
   int64_t dispatches = 0, bytes = 0;
   double seconds = 0; ///< the fastest of each dispatch, together
 };
-
-/// A folder that goes away with its owner.
-class TemporaryFolder {
-public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "weir-bench-XXXXXX").string();
-    if (!mkdtemp(name.data()))
-      throw Error("no temporary folder can be made as " + name + "; set TMPDIR to one that can");
-    path = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  std::filesystem::path path;
-};
 } // namespace
 
 /// Bytes that the copy reads and writes: more than caches hold, if a binding may
@@ -73,7 +55,7 @@ static int64_t getCopyBytes(const Profile &profile) {
 
 /// The copy that `options` name, or one made for the profile.
 static Invocation getCopy(const Profile &profile, const BenchOptions &options) {
-  TemporaryFolder folder;
+  ScratchFolder folder;
   std::string path = options.copy;
   if (path.empty()) {
     std::string type = "tensor<" + std::to_string(getCopyBytes(profile) / 4) + "xf32>";

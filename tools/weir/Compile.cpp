@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <unistd.h>
 
 using namespace weir;
 using namespace weir::tool;
@@ -27,6 +28,26 @@ static void checkTrace(const std::string &path, const CompileOptions &options) {
   checkWritable(path);
 }
 
+/// Compiles to standard output: a module as text, an artifact unless a terminal is there.
+static void compileToOutput(CompileOptions options) {
+  if (!options.stopAfter.empty())
+    return compile(options);
+  if (isatty(STDOUT_FILENO))
+    throw Error("--output=-: an artifact is no text for a terminal; name a file, or redirect "
+                "standard output");
+  ScratchFolder folder;
+  options.output = folder.path / "artifact.weir";
+  compile(options);
+  Bytes bytes = readFile(options.output, "artifact");
+  std::cout.write(reinterpret_cast<const char *>(bytes.data()), std::streamsize(bytes.size()));
+}
+
+/// Compiles to a file, which is known to be writable first.
+static void compileToFile(const CompileOptions &options) {
+  checkWritable(options.output);
+  compile(options);
+}
+
 void tool::addCompile(CLI::App &app, Verb &chosen) {
   auto options = std::make_shared<CompileOptions>();
   CLI::App *verb = app.add_subcommand("compile", "Compile a graph to an artifact");
@@ -40,7 +61,7 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
       ->required()
       ->type_name("IN.mlir");
   verb->add_option("-o,--output", options->output,
-                   "The artifact; with --stop-after the module's text, - for standard output")
+                   "The artifact, or with --stop-after the module's text; - is standard output")
       ->required()
       ->type_name("OUT");
   verb->add_option("--target", options->targets,
@@ -110,6 +131,8 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
       Timing times;
       if (!timing->empty())
         options->onStep = [&](const CompileStep &step) { times.add(step); };
+      if (options->saveLevels == "-")
+        throw Error("--save-levels=-: levels are files of a folder; name one");
       bool isTrace = !timing->empty() && *timing != "true";
       if (isTrace)
         checkTrace(*timing, *options);
@@ -119,7 +142,9 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
         options->onProgress = [&](const std::string &what) {
           progress.begin("compiling: " + what);
         };
-        reportProblems([&] { compile(*options); });
+        reportProblems([&] {
+          options->output == "-" ? compileToOutput(*options) : compileToFile(*options);
+        });
         times.end();
       }
       for (const std::string &report : reports)

@@ -1,6 +1,7 @@
 //===- Output.cpp - Tables, JSON and progress -----------------------------===//
 
 #include "Output.h"
+#include "weir/Artifact/Artifact.h"
 
 #include <algorithm>
 #include <cmath>
@@ -41,6 +42,13 @@ void tool::printTable(const std::vector<std::string> &head,
 void tool::printJson(const Json &json) {
   // Names come from files; what is no UTF-8 is replaced.
   std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+void tool::checkOutput(const std::string &option, const std::string &path) {
+  if (path == "-")
+    throw Error(option + "=-: standard output has the report; name a file");
+  if (!path.empty())
+    checkWritable(path);
 }
 
 std::string tool::printShape(const std::vector<int64_t> &shape) {

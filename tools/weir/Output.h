@@ -26,6 +26,11 @@ void printJson(const Json &json);
 /// Prints an error, one line, on standard error.
 void printError(std::string sentence);
 
+/// Checks, before there is much to do, that the file of `option` can be written: it is not
+/// "-", since the verb's report is on standard output. Does nothing where `path` is "".
+/// Errors: `Error`.
+void checkOutput(const std::string &option, const std::string &path);
+
 /// "8192x1024"; "scalar" of rank 0.
 std::string printShape(const std::vector<int64_t> &shape);
 

@@ -99,6 +99,8 @@ static void print(const PlanProblem &problem, const BufferPlan &plan, double sec
 }
 
 static int runPlan(const PlanVerbOptions &options) {
+  checkOutput("--output", options.output);
+  checkOutput("--svg", options.svg);
   Bytes bytes = readFile(options.input, "buffers");
   std::string text(bytes.begin(), bytes.end());
   PlanProblem problem = parsePlanCsv(text, options.input);

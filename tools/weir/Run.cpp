@@ -187,6 +187,8 @@ static int run(RunOptions options) {
     throw Error("--tolerance is for --compare and --check-values");
   if (!(options.tolerance >= 0))
     throw Error("--tolerance is below 0");
+  checkOutput("--output", options.output);
+  checkOutput("--profile", options.trace);
   Progress progress;
   progress.begin("reading " + options.artifact);
   Artifact artifact = readArtifact(options.artifact);

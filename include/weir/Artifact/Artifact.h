@@ -7,6 +7,7 @@
 #include "weir/Artifact/Plan.h"
 
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
@@ -25,9 +26,21 @@ using Files = std::map<std::string, Bytes>;
 Bytes readFile(const std::string &path, const std::string &what);
 
 /// Writes a text as a whole file: to a temporary name in the same folder, then
-/// renames. Nothing is left behind on an error; what is there and is no regular
-/// file stays. Errors: `Error`.
+/// renames. A link stays, and leads to the new file. A device such as /dev/null is
+/// written to when all is made. Nothing is left behind on an error.
+/// Errors: `Error`, also where a folder, a pipe or a socket is there, and on "-".
 void writeText(const std::string &path, std::string_view text);
+
+/// A folder of its own among the temporary files, which goes away with its owner.
+/// Errors: `Error` where none can be made.
+class ScratchFolder {
+public:
+  ScratchFolder();
+  ScratchFolder(const ScratchFolder &) = delete;
+  ScratchFolder &operator=(const ScratchFolder &) = delete;
+  ~ScratchFolder();
+  std::filesystem::path path;
+};
 
 /// Checks that `writeText` could write there now, for who has much to do first. Leaves
 /// nothing behind. Errors: `Error`, as of `writeText`.

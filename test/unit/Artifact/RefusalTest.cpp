@@ -512,6 +512,27 @@ TEST(Archive, refuses_to_write) {
   EXPECT_EQ(folder.countFiles(), 1u);
 }
 
+TEST(Files, refuse_a_dash_and_copy_to_devices) {
+  TemporaryFolder folder;
+  EXPECT_ERROR(writeText("-", "text"), "cannot write \"-\"");
+  EXPECT_ERROR(checkWritable("-"), "cannot write \"-\"");
+  writeText("/dev/null", "text");
+  writeArchive("/dev/null", {{"a", {1}}});
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  EXPECT_ERROR(writeText("/dev/full", "text"), "cannot write \"/dev/full\"");
+  EXPECT_ERROR(writeArchive("/dev/full", {{"a", {1}}}), "cannot write \"/dev/full\"");
+}
+
+TEST(Files, follow_links) {
+  TemporaryFolder folder;
+  writeText(folder / "file", "old");
+  std::filesystem::create_symlink("file", folder / "link");
+  writeText(folder / "link", "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ(toText(readFile(folder / "file", "text")), "new");
+  EXPECT_EQ(folder.countFiles(), 2u);
+}
+
 /// Replaces `from` by `to`, of the same length, in both headers of an entry.
 static Bytes rename(const Bytes &bytes, const std::string &from, const std::string &to) {
   std::string text = toText(bytes);

@@ -121,13 +121,8 @@ inline Artifact makeDonatingSample() {
 }
 
 /// A folder that is gone after the test.
-class TemporaryFolder {
+class TemporaryFolder : public ScratchFolder {
 public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "weir-XXXXXX").string();
-    path = mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path); }
   std::string operator/(const std::string &name) const { return (path / name).string(); }
   size_t countFiles() const {
     size_t count = 0;
@@ -135,9 +130,6 @@ public:
       ++count;
     return count;
   }
-
-private:
-  std::filesystem::path path;
 };
 
 } // namespace weir::test
