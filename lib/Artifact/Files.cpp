@@ -76,8 +76,7 @@ Target::Target(const std::string &path) : file(path) {
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
     throw Error("cannot write \"" + path + "\": it is there and is no regular file");
   static std::atomic<unsigned> count{0};
-  temporary =
-      file.string() + ".tmp." + std::to_string(getpid()) + "." + std::to_string(count++);
+  temporary = file.string() + ".tmp." + std::to_string(getpid()) + "." + std::to_string(count++);
 }
 
 /// Copies what was made elsewhere to a device.

@@ -127,7 +127,7 @@ void Machine::begin(const std::vector<Tensor> &arguments) {
         throw Error("argument '" + entry.arguments[size_t(allocation.index)].name + "' has " +
                     std::to_string(data.size()) + " bytes, its allocation " +
                     std::to_string(store.bytes));
-      if (!hasRun || store.isWritable)
+      if (!hasRun || store.isWritable || replaced.count(size_t(allocation.index)))
         std::memcpy(&store.values[0], data.data(), data.size());
       break;
     }
@@ -225,6 +225,7 @@ std::vector<Tensor> Machine::invoke(const std::vector<Tensor> &arguments, SimStr
   while (!active.empty())
     advance(pick());
   hasRun = true;
+  replaced.clear();
   return readResults();
 }
 

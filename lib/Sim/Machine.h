@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <vector>
 
 namespace weir::sim {
@@ -135,10 +136,13 @@ public:
   Machine(const Artifact &artifact, const EntrySpec &entry, const Plan &plan,
           const Profile &profile, bool fusesFma, std::function<void(double)> progress);
 
-  /// Runs the entry. From the second call on, arguments that are not donated are as
-  /// the last run left them.
+  /// Runs the entry. From the second call on, arguments that are neither donated nor
+  /// replaced are as the last run left them.
   std::vector<Tensor> invoke(const std::vector<Tensor> &arguments, SimStrategy strategy,
                              uint64_t seed);
+
+  /// Has the next run take an argument anew.
+  void replaceArgument(size_t index) { replaced.insert(index); }
 
   // Before each cell that a load or store touches.
   /// Returns whether the load sees what is there, and not what was there before.
@@ -220,6 +224,7 @@ private:
 
   // Of the run under way.
   bool hasRun = false;
+  std::set<size_t> replaced; ///< arguments, before a run
   uint32_t firstSerial = 0;
   std::vector<DispatchRun> dispatches;
   std::vector<DispatchRun *> active;        ///< may run, in recorded order

@@ -46,7 +46,14 @@ SimOutcome weir::simulate(const Artifact &artifact, const EntrySpec &entry,
     for (size_t i = 0; i < options.carried.size() && run > 0; ++i)
       if (options.carried[i] >= 0)
         given[size_t(options.carried[i])].data = outcome.results[i].data;
+    if (options.getArguments)
+      for (auto &[index, value] : options.getArguments(run)) {
+        machine.replaceArgument(index);
+        given[index] = std::move(value);
+      }
     outcome.results = machine.invoke(given, options.strategy, options.seed + uint64_t(run));
+    if (options.onEnd)
+      options.onEnd(run, outcome.results);
   }
   // What a run leaves behind must not matter to the next.
   std::vector<Tensor> again =

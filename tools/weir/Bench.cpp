@@ -72,8 +72,7 @@ static Invocation getCopy(const Profile &profile, const BenchOptions &options) {
       getByteSize(entry.arguments.front()) != bytes || getByteSize(entry.results.front()) != bytes)
     throw Error("--copy=" + path + ": entry " + entry.name + " is no copy of " +
                 std::to_string(bytes) + " bytes, which weir bench measures");
-  return Invocation(options.device, path, entry,
-                    gatherInputs(entry, {}, options.seed, /*widen=*/false));
+  return Invocation(options.device, path, entry, gatherInputs(entry, {{}, {}, options.seed}));
 }
 
 static double getRate(int64_t bytes, double seconds) { return seconds > 0 ? bytes / seconds : 0; }
@@ -96,8 +95,11 @@ static int bench(const BenchOptions &options) {
       profile = target;
   std::vector<const Command *> dispatches = getDispatches(*plan);
 
-  Invocation invocation(options.device, options.artifact, entry,
-                        gatherInputs(entry, options.inputs, options.seed, /*widen=*/false));
+  Invocation invocation(
+      options.device, options.artifact, entry,
+      gatherInputs(
+          entry,
+          {.files = options.inputs, .settings = {}, .seed = options.seed, .zeroState = true}));
   progress.begin("making a copy");
   Invocation copy = getCopy(profile, options);
   Times whole, copies;

@@ -44,8 +44,7 @@ public:
   static constexpr size_t width = 100;
 
   std::string make_option(const CLI::Option *option, bool isPositional) const override {
-    std::string name =
-        "  " + make_option_name(option, isPositional) + make_option_opts(option);
+    std::string name = "  " + make_option_name(option, isPositional) + make_option_opts(option);
     return makeEntry(name, make_option_desc(option));
   }
 
@@ -94,9 +93,8 @@ static const CLI::App *findVerb(const CLI::App &app, const std::string &name) {
 
 static std::string describeUnknownVerb(const CLI::App &app, const std::string &name) {
   std::string similar = findSimilar(name, getVerbNames(app));
-  return "no verb '" + name + "'" +
-         (similar.empty() ? "" : "; did you mean '" + similar + "'?") + "; see " + app.get_name() +
-         " --help";
+  return "no verb '" + name + "'" + (similar.empty() ? "" : "; did you mean '" + similar + "'?") +
+         "; see " + app.get_name() + " --help";
 }
 
 void tool::addHelp(CLI::App &app, Verb &chosen) {
@@ -146,8 +144,8 @@ static size_t getDistance(const std::string &a, const std::string &b) {
         best[i][j] = i + j;
         continue;
       }
-      best[i][j] = std::min({best[i - 1][j] + 1, best[i][j - 1] + 1,
-                             best[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      best[i][j] = std::min(
+          {best[i - 1][j] + 1, best[i][j - 1] + 1, best[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
         best[i][j] = std::min(best[i][j], best[i - 2][j - 2] + 1);
     }

@@ -142,9 +142,8 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
         options->onProgress = [&](const std::string &what) {
           progress.begin("compiling: " + what);
         };
-        reportProblems([&] {
-          options->output == "-" ? compileToOutput(*options) : compileToFile(*options);
-        });
+        reportProblems(
+            [&] { options->output == "-" ? compileToOutput(*options) : compileToFile(*options); });
         times.end();
       }
       for (const std::string &report : reports)

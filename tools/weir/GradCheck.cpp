@@ -30,7 +30,7 @@ static int gradCheck(const GradCheckOptions &options) {
   EntrySpec entry;
   entry.name = options.entry;
   entry.arguments = check.getArguments();
-  std::vector<Tensor> arguments = gatherInputs(entry, options.inputs, options.seed, /*widen=*/true);
+  std::vector<Tensor> arguments = gatherInputs(entry, {options.inputs, {}, options.seed, /*widen=*/true});
   progress.begin("taking differences");
   std::vector<GradientRow> rows = check.run(std::move(arguments), options.seed);
 

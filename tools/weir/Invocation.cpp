@@ -109,12 +109,21 @@ void Invocation::observe(const std::function<void(size_t, size_t, const Bytes &)
                              const_cast<void *>(static_cast<const void *>(&observer))));
 }
 
+void Invocation::setArgument(size_t argument, Tensor value) {
+  inputs[argument] = std::move(value);
+  writeArgument(argument);
+}
+
+Tensor Invocation::read(size_t result) const {
+  Tensor tensor{entry.results[result], Bytes(getByteSize(entry.results[result]))};
+  if (!tensor.data.empty())
+    check(weir_buffer_read(results[result], 0, tensor.data.data(), tensor.data.size()));
+  return tensor;
+}
+
 std::vector<Tensor> Invocation::read() const {
   std::vector<Tensor> tensors;
-  for (size_t i = 0; i < results.size(); ++i) {
-    tensors.push_back({entry.results[i], Bytes(getByteSize(entry.results[i]))});
-    if (Bytes &data = tensors.back().data; !data.empty())
-      check(weir_buffer_read(results[i], 0, data.data(), data.size()));
-  }
+  for (size_t i = 0; i < results.size(); ++i)
+    tensors.push_back(read(i));
   return tensors;
 }

@@ -37,8 +37,12 @@ public:
   /// wrote: the dispatch, the operand and its bytes.
   void observe(const std::function<void(size_t, size_t, const Bytes &)> &observer);
 
+  /// Changes an argument of the runs that follow: one that no result is the next value of.
+  void setArgument(size_t argument, Tensor value);
+
   /// The results of the latest run.
   std::vector<Tensor> read() const;
+  Tensor read(size_t result) const;
 
   std::string getDeviceName() const { return weir_device_name(device.get()); }
 

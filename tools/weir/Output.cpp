@@ -107,11 +107,19 @@ void Progress::begin(const std::string &what) {
   current = what;
 }
 
+static constexpr const char *clear = "\r\033[K";
+
+void Progress::print(const std::string &line) {
+  std::lock_guard lock(mutex);
+  if (shown)
+    std::fprintf(stderr, "%s", clear);
+  shown = false;
+  std::cout << line << std::endl; // a step may take minutes
+}
+
 void Progress::show() {
-  constexpr const char *clear = "\r\033[K";
   auto start = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex);
-  bool shown = false;
   while (!changed.wait_for(lock, std::chrono::milliseconds(250), [&] { return over; })) {
     std::string line =
         printProgress(current, std::chrono::steady_clock::now() - start, getColumns());

@@ -54,13 +54,16 @@ public:
   ~Progress();
   void begin(const std::string &what);
 
+  /// Prints a line on standard output, at once, in the place of what is shown.
+  void print(const std::string &line);
+
 private:
   void show();
 
   std::mutex mutex;
   std::condition_variable changed;
   std::string current;
-  bool over = false;
+  bool over = false, shown = false;
   std::thread shower;
 };
 

@@ -5,11 +5,13 @@
 #include "Profile.h"
 #include "Tensors.h"
 #include "WithCompiler.h"
+#include "weir/Artifact/Floats.h"
 #include "weir/Sim/Sim.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <iostream>
 
 using namespace weir;
@@ -17,12 +19,12 @@ using namespace weir::tool;
 
 namespace {
 struct RunOptions {
-  std::string artifact, entry, device = "vulkan", output, expected, trace;
-  std::vector<std::string> inputs;
+  std::string artifact, entry, device = "vulkan", output, expected, trace, batches;
+  std::vector<std::string> inputs, settings, printed;
   std::optional<uint64_t> seed;
   std::optional<double> givenTolerance;
   double tolerance = 1e-5;
-  int steps = 1;
+  std::optional<int> givenSteps;
   std::string simStrategy;
   std::optional<uint64_t> simSeed;
   bool simFma = false;
@@ -32,55 +34,134 @@ struct RunOptions {
 
 struct Outcome {
   std::vector<Tensor> results;
-  double seconds = 0;               ///< of the fastest step, on the host's clock
+  double seconds = 0;               ///< on the host's clock
   std::optional<double> deviceTime; ///< seconds between first and last command
+  std::string timed;                ///< the steps that the times are of
   std::vector<std::string> reports; ///< of the simulator
+};
+
+/// What a run takes besides its first arguments, and what it tells on its way.
+class Steps {
+public:
+  Steps(const EntrySpec &entry, const RunOptions &options, Progress &progress);
+
+  /// Returns the arguments that are new in a step, counted from 0.
+  std::vector<std::pair<size_t, Tensor>> getArguments(int64_t step) const;
+
+  /// Tells a step's scalars, if it was asked for steps; `read` returns a result by index.
+  void tell(int64_t step, const std::function<Tensor(size_t)> &read);
+
+  int64_t count = 1;
+  std::optional<Batches> batches;
+  Json told = Json::array();
+
+private:
+  const EntrySpec &entry;
+  Progress &progress;
+  bool tellsAll, isJson;
+  std::vector<size_t> scalars; ///< float results that are no argument of the next step
 };
 } // namespace
 
-/// Runs `step` as often as asked for and keeps the fastest time.
-template <typename Step>
-static void repeat(const RunOptions &options, Outcome &outcome, Step step) {
-  for (int i = 0; i < options.steps; ++i) {
-    auto begin = std::chrono::steady_clock::now();
-    step();
-    std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    outcome.seconds = i ? std::min(outcome.seconds, took.count()) : took.count();
+Steps::Steps(const EntrySpec &entry, const RunOptions &options, Progress &progress)
+    : entry(entry), progress(progress), tellsAll(options.givenSteps || !options.batches.empty()),
+      isJson(options.json) {
+  if (!options.batches.empty())
+    batches.emplace(options.batches, entry, options.float64);
+  count = options.givenSteps.value_or(batches ? int(batches->size()) : 1);
+  std::vector<int64_t> carried = getCarried(entry);
+  for (size_t i = 0; i < entry.results.size(); ++i)
+    if (entry.results[i].shape.empty() && isFloat(entry.results[i].dtype) && carried[i] < 0)
+      scalars.push_back(i);
+}
+
+std::vector<std::pair<size_t, Tensor>> Steps::getArguments(int64_t step) const {
+  // The first batch is among the arguments that the run begins with.
+  return batches && step > 0 ? batches->read(size_t(step))
+                             : std::vector<std::pair<size_t, Tensor>>();
+}
+
+void Steps::tell(int64_t step, const std::function<Tensor(size_t)> &read) {
+  if (!tellsAll || scalars.empty())
+    return;
+  std::string line = "step " + std::to_string(step + 1);
+  Json values = Json::object();
+  for (size_t i : scalars) {
+    Tensor result = read(i);
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.6g", getFloat(result, 0));
+    line += "  " + entry.results[i].name + " " + text;
+    values[entry.results[i].name] = toJson(getFloat(result, 0));
   }
+  told.push_back({{"step", step + 1}, {"results", values}});
+  if (!isJson)
+    progress.print(line);
+}
+
+/// Runs `run` for every step and keeps the fastest time: of the steps behind the first,
+/// which warms up, and before the last where that is profiled, if there are such.
+/// `run` returns the device's seconds, if it knows them; `read` returns a result.
+template <typename Run, typename Set, typename Read>
+static void repeat(Steps &steps, bool isProfiled, Outcome &outcome, Run run, Set set, Read read) {
+  int64_t first = steps.count > 1 ? 1 : 0;
+  int64_t last = steps.count - 1 - (isProfiled && steps.count > 2);
+  for (int64_t step = 0; step < steps.count; ++step) {
+    for (auto &[index, value] : steps.getArguments(step))
+      set(index, std::move(value));
+    auto begin = std::chrono::steady_clock::now();
+    std::optional<double> onDevice = run(step);
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    steps.tell(step, read);
+    if (step < first || step > last)
+      continue;
+    outcome.seconds = step == first ? took.count() : std::min(outcome.seconds, took.count());
+    if (onDevice)
+      outcome.deviceTime = outcome.deviceTime ? std::min(*outcome.deviceTime, *onDevice) : onDevice;
+  }
+  outcome.timed = first == last ? "step " + std::to_string(first + 1)
+                                : "fastest of steps " + std::to_string(first + 1) + " to " +
+                                      std::to_string(last + 1);
 }
 
 static Outcome runOnReference(const Artifact &artifact, const EntrySpec &entry,
-                              std::vector<Tensor> inputs, const RunOptions &options) {
+                              std::vector<Tensor> inputs, const RunOptions &options, Steps &steps) {
   auto graph = artifact.ir.find("ir/graph.mlir");
   if (graph == artifact.ir.end())
     throw Error(options.artifact + " holds no ir/graph.mlir, which the reference runs; compile "
                                    "it from the graph level");
   std::vector<int64_t> carried = getCarried(entry);
   Outcome outcome;
-  repeat(options, outcome, [&] {
-    for (size_t i = 0; i < outcome.results.size(); ++i)
-      if (carried[i] >= 0)
-        inputs[carried[i]] = std::move(outcome.results[i]);
-    outcome.results = runGraph(graph->second, entry.name, inputs, options.float64);
-  });
+  repeat(
+      steps, /*isProfiled=*/false, outcome,
+      [&](int64_t) -> std::optional<double> {
+        for (size_t i = 0; i < outcome.results.size(); ++i)
+          if (carried[i] >= 0)
+            inputs[carried[i]] = std::move(outcome.results[i]);
+        outcome.results = runGraph(graph->second, entry.name, inputs, options.float64);
+        return std::nullopt;
+      },
+      [&](size_t index, Tensor value) { inputs[index] = std::move(value); },
+      [&](size_t result) { return outcome.results[result]; });
   return outcome;
 }
 
 static Outcome runOnDevice(const Artifact &artifact, const EntrySpec &entry,
-                           const std::vector<Tensor> &inputs, const RunOptions &options) {
+                           const std::vector<Tensor> &inputs, const RunOptions &options,
+                           Steps &steps) {
   Invocation invocation(options.device, options.artifact, entry, inputs);
   const Plan *plan = artifact.findPlan(entry.name, options.device); // the program loaded it
   std::vector<weir_dispatch_time> times;
   Outcome outcome;
-  int step = 0;
-  repeat(options, outcome, [&] {
-    if (++step == options.steps && !options.trace.empty()) {
-      times = invocation.profile(getDispatches(*plan).size());
-      return;
-    }
-    double seconds = invocation.run();
-    outcome.deviceTime = outcome.deviceTime ? std::min(*outcome.deviceTime, seconds) : seconds;
-  });
+  repeat(
+      steps, !options.trace.empty(), outcome,
+      [&](int64_t step) -> std::optional<double> {
+        if (step + 1 < steps.count || options.trace.empty())
+          return invocation.run();
+        times = invocation.profile(getDispatches(*plan).size());
+        return std::nullopt;
+      },
+      [&](size_t index, Tensor value) { invocation.setArgument(index, std::move(value)); },
+      [&](size_t result) { return invocation.read(result); });
   outcome.results = invocation.read();
   if (!options.trace.empty())
     writeTrace(options.trace, *plan, invocation.getDeviceName(), times);
@@ -89,15 +170,19 @@ static Outcome runOnDevice(const Artifact &artifact, const EntrySpec &entry,
 
 static Outcome runOnSimulator(const Artifact &artifact, const EntrySpec &entry,
                               const std::vector<Tensor> &inputs, const RunOptions &options,
-                              Progress &progress) {
+                              Steps &steps, Progress &progress) {
   SimOptions sim;
-  sim.steps = options.steps;
+  sim.steps = steps.count;
   sim.carried = getCarried(entry);
   if (options.simSeed)
     sim.seed = *options.simSeed;
   sim.fusesFma = options.simFma;
   if (!options.simStrategy.empty())
     sim.strategy = parseSimStrategy(options.simStrategy);
+  sim.getArguments = [&](int64_t step) { return steps.getArguments(step); };
+  sim.onEnd = [&](int64_t step, const std::vector<Tensor> &results) {
+    steps.tell(step, [&](size_t result) { return results[result]; });
+  };
   sim.progress = [&](double part) {
     progress.begin("running entry " + entry.name + " on sim: " + std::to_string(int(part * 100)) +
                    "%");
@@ -109,11 +194,40 @@ static Outcome runOnSimulator(const Artifact &artifact, const EntrySpec &entry,
   outcome.results = std::move(simulated.results);
   outcome.reports = std::move(simulated.reports);
   outcome.seconds = took.count();
+  outcome.timed = "all steps, and the last once more";
   return outcome;
 }
 
+/// Prints the elements of a result, a line for each row of the last dimension.
+static void printValues(const Tensor &tensor) {
+  constexpr size_t most = 1000;
+  std::vector<std::string> elements = printElements(tensor);
+  std::cout << tensor.spec.name << " (" << describe(tensor.spec) << "):";
+  size_t row = tensor.spec.shape.empty() ? 1 : size_t(tensor.spec.shape.back());
+  for (size_t i = 0; i < std::min(elements.size(), most); ++i)
+    std::cout << (i % row ? " " : "\n  ") << elements[i];
+  if (elements.size() > most)
+    std::cout << "\n  and " << elements.size() - most << " more, which --output=FILE writes";
+  std::cout << "\n";
+}
+
+static Json toJson(const Tensor &tensor) {
+  Json values = Json::array();
+  std::vector<std::string> elements = printElements(tensor);
+  for (size_t i = 0; i < elements.size(); ++i)
+    values.push_back(isFloat(tensor.spec.dtype) ? tool::toJson(getFloat(tensor, i))
+                                                : Json::parse(elements[i]));
+  return values;
+}
+
+static bool isPrinted(const RunOptions &options, const TensorSpec &result) {
+  return std::find(options.printed.begin(), options.printed.end(), result.name) !=
+         options.printed.end();
+}
+
 static int reportRun(const EntrySpec &entry, const Outcome &outcome,
-                     const std::vector<Tensor> &expected, const RunOptions &options) {
+                     const std::vector<Tensor> &expected, const RunOptions &options,
+                     const Steps &steps) {
   bool passes = outcome.reports.empty();
   Json list = Json::array();
   std::vector<std::string> head = {"result", "shape", "dtype"};
@@ -124,6 +238,8 @@ static int reportRun(const EntrySpec &entry, const Outcome &outcome,
     const TensorSpec &spec = outcome.results[i].spec;
     rows.push_back({spec.name, printShape(spec.shape), spec.dtype});
     list.push_back({{"name", spec.name}, {"shape", spec.shape}, {"dtype", spec.dtype}});
+    if (isPrinted(options, spec))
+      list.back()["values"] = toJson(outcome.results[i]);
     if (options.expected.empty())
       continue;
     Comparison comparison = compare(outcome.results[i], expected[i], options.tolerance);
@@ -139,7 +255,10 @@ static int reportRun(const EntrySpec &entry, const Outcome &outcome,
   }
   if (options.json) {
     Json json = {{"entry", entry.name}, {"device", options.device}, {"results", list}};
+    if (!steps.told.empty())
+      json["steps"] = steps.told;
     json["seconds"] = outcome.seconds;
+    json["seconds_of"] = outcome.timed;
     if (outcome.deviceTime)
       json["device_seconds"] = *outcome.deviceTime;
     if (options.device == "sim")
@@ -154,10 +273,10 @@ static int reportRun(const EntrySpec &entry, const Outcome &outcome,
     std::cout << "time: " << printNumber(outcome.seconds * 1e3) << " ms";
     if (outcome.deviceTime)
       std::cout << ", on the device " << printNumber(*outcome.deviceTime * 1e3) << " ms";
-    std::cout << (options.steps > 1 && options.device != "sim"
-                      ? " (fastest of " + std::to_string(options.steps) + ")"
-                      : "")
-              << "\n";
+    std::cout << " (" << outcome.timed << ")\n";
+    for (const Tensor &result : outcome.results)
+      if (isPrinted(options, result.spec))
+        printValues(result);
     for (const std::string &report : outcome.reports)
       std::cout << "sim: " << report << "\n";
   }
@@ -179,10 +298,11 @@ static int run(RunOptions options) {
     throw Error("--sim-seed, --sim-strategy and --sim-fma are for --device=sim");
   if (options.checkValues && !isDevice)
     throw Error("--check-values is for --device=vulkan and cuda");
-  if (options.checkValues && (!options.expected.empty() || !options.output.empty() ||
-                              !options.trace.empty() || options.steps != 1))
+  if (options.checkValues &&
+      (!options.expected.empty() || !options.output.empty() || !options.trace.empty() ||
+       options.givenSteps || !options.batches.empty() || !options.printed.empty()))
     throw Error("--check-values runs once and compares with the reference; leave out --compare, "
-                "--output, --profile and --steps");
+                "--output, --profile, --print, --batches and --steps");
   if (options.givenTolerance && options.expected.empty() && !options.checkValues)
     throw Error("--tolerance is for --compare and --check-values");
   if (!(options.tolerance >= 0))
@@ -193,7 +313,20 @@ static int run(RunOptions options) {
   progress.begin("reading " + options.artifact);
   Artifact artifact = readArtifact(options.artifact);
   const EntrySpec &entry = findEntry(artifact, options.entry);
-  std::vector<Tensor> inputs = gatherInputs(entry, options.inputs, options.seed, options.float64);
+  for (const std::string &name : options.printed)
+    if (std::none_of(entry.results.begin(), entry.results.end(),
+                     [&](const TensorSpec &result) { return result.name == name; }))
+      throw Error("--print=" + name + ": entry '" + entry.name + "' has no result of that name; " +
+                  "it has " + listNames(entry.results));
+  Steps steps(entry, options, progress);
+  InputOptions given = {.files = options.inputs,
+                        .settings = options.settings,
+                        .seed = options.seed,
+                        .widen = options.float64,
+                        .zeroState = true};
+  if (steps.batches)
+    given.files.push_back(steps.batches->getFirst());
+  std::vector<Tensor> inputs = gatherInputs(entry, given);
   if (options.checkValues)
     return checkValues(artifact, options.artifact, entry, options.device, inputs, options.tolerance,
                        options.json, progress);
@@ -201,63 +334,72 @@ static int run(RunOptions options) {
   if (!options.expected.empty())
     expected = readExpected(options.expected, entry.name, entry.results);
   progress.begin("running entry " + entry.name + " on " + options.device);
-  Outcome outcome = isDevice      ? runOnDevice(artifact, entry, inputs, options)
-                    : isSimulator ? runOnSimulator(artifact, entry, inputs, options, progress)
-                                  : runOnReference(artifact, entry, inputs, options);
+  Outcome outcome = isDevice ? runOnDevice(artifact, entry, inputs, options, steps)
+                    : isSimulator
+                        ? runOnSimulator(artifact, entry, inputs, options, steps, progress)
+                        : runOnReference(artifact, entry, inputs, options, steps);
   if (!options.output.empty())
     writeSafetensors(options.output, outcome.results);
-  return reportRun(entry, outcome, expected, options);
+  return reportRun(entry, outcome, expected, options, steps);
 }
 
 void tool::addRun(CLI::App &app, Verb &chosen) {
   auto options = std::make_shared<RunOptions>();
   CLI::App *verb = app.add_subcommand("run", "Run an entry of an artifact");
   verb->footer(
-      "With --compare, floats pass when every |result - expected| is at most T times the largest\n"
-      "finite |expected| of that tensor (times 1 where all expected are 0), NaNs are at the same\n"
+      "Arguments come from --batches, --input and --set. Those of kind state that nothing gives "
+      "are "
+      "0; --random-inputs fills in the rest with floats of mean 0 and variance 1 and integers 0 or "
+      "1, which depend on the seed and the argument's name alone.\n"
+      "With --compare, floats pass when every |result - expected| is at most T times the largest "
+      "finite |expected| of that tensor (times 1 where all expected are 0), NaNs are at the same "
       "places and infinities are equal; integers must be equal. Exit 1 when a result does not "
       "pass.\n"
-      "Random inputs depend on the seed and the argument's name alone: floats of mean 0 and\n"
-      "variance 1, integers 0 or 1. Tensor files are safetensors, tensors named as the entry's.");
+      "Tensor files are safetensors, tensors named as the entry's arguments and results.");
   verb->add_option("artifact", options->artifact, "The artifact")->required()->type_name("X.weir");
   verb->add_option("--entry", options->entry, "The entry; needed where there are several")
       ->type_name("E");
-  verb->add_option(
-          "--device", options->device,
-          "vulkan (default): the first Vulkan device; cuda: the first GPU of compute capability "
-          "8.0; reference: the graph on the host, "
-          "compiled another way; sim: the Vulkan code on the host, in orders that the plan "
-          "permits, "
-          "every byte watched; exit 1 when something may go wrong")
+  verb->add_option("--device", options->device,
+                   "Where to run (default vulkan): vulkan is the first Vulkan device; cuda the "
+                   "first GPU of compute capability 8.0 or more; reference the graph on the host, "
+                   "compiled another way; sim the Vulkan code on the host, in an order that the "
+                   "plan permits, with every byte watched: exit 1 when something may go wrong")
       ->type_name("DEVICE");
   verb->add_flag(
       "--f64", options->float64,
       "With --device=reference: every float becomes f64; float inputs may be F32 or F64");
-  verb->add_option("--input", options->inputs, "Arguments by name, may be repeated")
-      ->type_name("A.safetensors");
+  verb->add_option("--input", options->inputs,
+                   "Arguments by name, from a safetensors file; or one argument from NumPy's file; "
+                   "may be repeated")
+      ->type_name("A.safetensors|NAME=A.npy");
+  verb->add_option("--set", options->settings,
+                   "The value of an argument of rank 0, such as --set=learning_rate=1e-3; may be "
+                   "repeated")
+      ->type_name("NAME=NUMBER");
+  verb->add_option("--batches", options->batches,
+                   "A folder of safetensors files with the arguments of one step each, in the "
+                   "order of their names and then from the first again; without --steps each is "
+                   "run once")
+      ->type_name("DIR");
   verb->add_option("--random-inputs", options->seed,
-                   "Random values for every argument that no --input has")
+                   "Random values for every argument that nothing else gives")
       ->type_name("SEED");
-  verb->add_option("--sim-seed", options->simSeed, "With --device=sim: what orders are by; 1")
-      ->type_name("SEED");
-  verb->add_option("--sim-strategy", options->simStrategy,
-                   "With --device=sim: random (default), recorded, latest-first, writer-first or "
-                   "split: in which order what may overlap runs")
-      ->type_name("STRATEGY");
-  verb->add_flag("--sim-fma", options->simFma,
-                 "With --device=sim: round a fused multiply-add once; without it twice, as "
-                 "lavapipe does");
-  verb->add_option("--steps", options->steps,
-                   "Invoke so often and report the fastest; a result named as a donated argument "
+  verb->add_option("--steps", options->givenSteps,
+                   "Run N times (default 1), print the scalar float results of every step, and "
+                   "report the fastest step behind the first; a result named as a donated argument "
                    "is that argument of the next step")
       ->check(CLI::Range(1, 1000000).description(""))
       ->type_name("N");
-  verb->add_option("--output", options->output, "Write the results here")
+  verb->add_option("--print", options->printed,
+                   "Print the elements of a result after the last step; may be repeated")
+      ->type_name("RESULT");
+  verb->add_option("--output", options->output, "Write the results of the last step to a file")
       ->type_name("B.safetensors");
-  verb->add_option("--compare", options->expected, "Compare the results with these")
+  verb->add_option("--compare", options->expected,
+                   "Compare the results of the last step with those of a file")
       ->type_name("EXPECTED.safetensors");
   verb->add_option("--tolerance", options->givenTolerance,
-                   "Largest relative error, 1e-5 by default; with --compare or --check-values")
+                   "Largest relative error of --compare and --check-values (default 1e-5)")
       ->type_name("T");
   verb->add_flag("--check-values", options->checkValues,
                  "Run one dispatch at a time, compare what each writes with the reference in f64 "
@@ -266,6 +408,16 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
                    "Run the last step one dispatch at a time and write when each ran, for a viewer "
                    "of Chrome traces")
       ->type_name("TRACE.json");
+  verb->add_option("--sim-seed", options->simSeed,
+                   "With --device=sim: seed of the order (default 1)")
+      ->type_name("SEED");
+  verb->add_option("--sim-strategy", options->simStrategy,
+                   "With --device=sim: in which order what may overlap runs: random (default), "
+                   "recorded, latest-first, writer-first or split")
+      ->type_name("STRATEGY");
+  verb->add_flag("--sim-fma", options->simFma,
+                 "With --device=sim: round a fused multiply-add once; without it twice, as "
+                 "lavapipe does");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
 }

@@ -2,14 +2,19 @@
 
 #include "Tensors.h"
 
+#include "Invocation.h"
 #include "Output.h"
 #include "Verbs.h"
 #include "weir/Artifact/Floats.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <limits>
+#include <set>
 
 using namespace weir;
 using namespace weir::tool;
@@ -35,7 +40,9 @@ static const Spec *findNamed(const std::vector<Spec> &items, const std::string &
   return nullptr;
 }
 
-static std::string listNames(const std::vector<TensorSpec> &specs) {
+static std::string getName(const TensorSpec &spec) { return spec.name; }
+
+std::string tool::listNames(const std::vector<TensorSpec> &specs) {
   std::string names;
   for (const TensorSpec &spec : specs)
     names += (names.empty() ? "'" : ", '") + spec.name + "'";
@@ -76,45 +83,214 @@ Tensor tool::makeRandom(const TensorSpec &spec, uint64_t seed) {
   return tensor;
 }
 
-std::vector<Tensor> tool::gatherInputs(const EntrySpec &entry,
-                                       const std::vector<std::string> &paths,
-                                       std::optional<uint64_t> seed, bool widen) {
+namespace {
+using Given = std::vector<std::pair<size_t, Tensor>>;
+} // namespace
+
+/// Returns the tensors of a file of `--input`, with their names.
+static std::vector<Tensor> readTensors(const std::string &file, const EntrySpec &entry) {
+  size_t equals = file.find('=');
+  std::string name = file.substr(0, equals), suffix = ".npy";
+  if (equals != file.npos &&
+      (findNamed(entry.arguments, name, getName) || file.ends_with(suffix))) {
+    Tensor tensor = readNpy(file.substr(equals + 1));
+    tensor.spec.name = name;
+    return {tensor};
+  }
+  if (file.ends_with(suffix))
+    throw Error(file + ": an .npy file does not name its array; write --input=NAME=" + file +
+                ", with one of " + listNames(entry.arguments));
+  return readSafetensors(file);
+}
+
+/// Returns the arguments of a file, the ill-fitting ones, too; adds a sentence to
+/// `problems` for each of those and for what is no argument.
+static Given readArguments(const std::string &file, const EntrySpec &entry, bool widen,
+                           std::vector<std::string> &problems) {
+  Given given;
+  for (Tensor &tensor : readTensors(file, entry)) {
+    const TensorSpec *wanted = findNamed(entry.arguments, tensor.spec.name, getName);
+    if (!wanted) {
+      problems.push_back(file + ": entry '" + entry.name + "' has no argument '" +
+                         tensor.spec.name + "'; it has " + listNames(entry.arguments));
+      continue;
+    }
+    bool fits = tensor.spec.dtype == wanted->dtype ||
+                (widen && isFloat(tensor.spec.dtype) && isFloat(wanted->dtype));
+    if (tensor.spec.shape != wanted->shape || !fits)
+      problems.push_back(file + ": '" + wanted->name + "' is " + describe(tensor.spec) +
+                         ", entry '" + entry.name + "' takes " + describe(*wanted));
+    given.emplace_back(wanted - entry.arguments.data(), std::move(tensor));
+  }
+  return given;
+}
+
+/// Whether all of `text` is a number that `Number` holds.
+template <typename Number> static bool parse(const std::string &text, Number &number) {
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return code == std::errc() && end == text.data() + text.size();
+}
+
+/// Returns a tensor of rank 0, or nothing where `text` is no number of its type.
+static std::optional<Tensor> parseScalar(const TensorSpec &spec, const std::string &text) {
+  Tensor tensor{spec, Bytes(getByteSize(spec))};
+  if (isFloat(spec.dtype)) {
+    double value = 0;
+    if (!parse(text, value))
+      return std::nullopt;
+    setFloat(tensor, 0, value);
+    if (std::isfinite(value) && !std::isfinite(getFloat(tensor, 0)))
+      return std::nullopt;
+    return tensor;
+  }
+  if (spec.dtype == "BOOL") {
+    tensor.data[0] = text == "true" || text == "1";
+    return tensor.data[0] || text == "false" || text == "0" ? std::optional(tensor) : std::nullopt;
+  }
+  int bits = int(8 * tensor.data.size());
+  uint64_t bytes = 0;
+  if (spec.dtype[0] == 'U') {
+    if (!parse(text, bytes) || (bits < 64 && bytes >> bits))
+      return std::nullopt;
+  } else {
+    int64_t value = 0;
+    if (!parse(text, value) || (bits < 64 && value >> (bits - 1) != 0 && value >> (bits - 1) != -1))
+      return std::nullopt;
+    bytes = uint64_t(value);
+  }
+  std::memcpy(tensor.data.data(), &bytes, tensor.data.size()); // little-endian
+  return tensor;
+}
+
+/// Returns the argument that "NAME=NUMBER" sets, or nothing and a sentence in `problems`.
+static Given readSetting(const std::string &text, const EntrySpec &entry,
+                         std::vector<std::string> &problems) {
+  size_t equals = text.rfind('=');
+  std::string option = "--set=" + text, name = text.substr(0, equals);
+  const TensorSpec *wanted = findNamed(entry.arguments, name, getName);
+  std::optional<Tensor> tensor;
+  if (equals == text.npos)
+    problems.push_back(option + ": write --set=NAME=NUMBER");
+  else if (!wanted)
+    problems.push_back(option + ": entry '" + entry.name + "' has no argument '" + name +
+                       "'; it has " + listNames(entry.arguments));
+  else if (!wanted->shape.empty())
+    problems.push_back(option + ": argument '" + name + "' is " + describe(*wanted) +
+                       ", not a scalar; give it with --input");
+  else if (!(tensor = parseScalar(*wanted, text.substr(equals + 1))))
+    problems.push_back(option + ": \"" + text.substr(equals + 1) + "\" is no " + wanted->dtype);
+  Given given;
+  if (tensor)
+    given.emplace_back(wanted - entry.arguments.data(), std::move(*tensor));
+  return given;
+}
+
+std::vector<Tensor> tool::gatherInputs(const EntrySpec &entry, const InputOptions &options) {
   std::vector<std::string> problems;
   std::vector<std::optional<Tensor>> given(entry.arguments.size());
-  for (const std::string &path : paths) {
-    for (Tensor &tensor : readSafetensors(path)) {
-      const TensorSpec *wanted = findNamed(entry.arguments, tensor.spec.name,
-                                           [](const TensorSpec &spec) { return spec.name; });
-      if (!wanted) {
-        problems.push_back(path + ": entry '" + entry.name + "' has no argument '" +
-                           tensor.spec.name + "'; it has " + listNames(entry.arguments));
-        continue;
-      }
-      std::optional<Tensor> &place = given[wanted - entry.arguments.data()];
-      bool fits = tensor.spec.dtype == wanted->dtype ||
-                  (widen && isFloat(tensor.spec.dtype) && isFloat(wanted->dtype));
-      if (tensor.spec.shape != wanted->shape || !fits)
-        problems.push_back(path + ": '" + wanted->name + "' is " + describe(tensor.spec) +
-                           ", entry '" + entry.name + "' takes " + describe(*wanted));
-      else if (place)
-        problems.push_back(path + ": '" + wanted->name + "' is given a second time");
-      place = std::move(tensor);
+  auto add = [&](const std::string &where, Given arguments) {
+    for (auto &[index, tensor] : arguments) {
+      if (given[index])
+        problems.push_back(where + ": '" + entry.arguments[index].name +
+                           "' is given a second time");
+      given[index] = std::move(tensor);
     }
-  }
+  };
+  for (const std::string &file : options.files)
+    add(file, readArguments(file, entry, options.widen, problems));
+  for (const std::string &setting : options.settings)
+    add("--set=" + setting, readSetting(setting, entry, problems));
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < given.size(); ++i) {
     const TensorSpec &wanted = entry.arguments[i];
     if (given[i])
       inputs.push_back(std::move(*given[i]));
-    else if (seed)
-      inputs.push_back(makeRandom(wanted, *seed));
+    else if (options.zeroState && wanted.kind == "state")
+      inputs.push_back({wanted, Bytes(getByteSize(wanted))});
+    else if (options.seed)
+      inputs.push_back(makeRandom(wanted, *options.seed));
     else
       problems.push_back("argument '" + wanted.name + "' (" + describe(wanted) + ") of entry '" +
-                         entry.name + "' is missing; give it with --input, or use --random-inputs");
+                         entry.name + "' is missing; give it with " +
+                         (wanted.shape.empty() ? "--set=" + wanted.name + "=NUMBER or " : "") +
+                         "--input, or use --random-inputs");
   }
   if (!problems.empty())
     throw Problems(problems);
   return inputs;
+}
+
+Batches::Batches(const std::string &folder, const EntrySpec &entry, bool widen)
+    : entry(entry), widen(widen) {
+  std::error_code code;
+  for (const auto &item : std::filesystem::directory_iterator(folder, code))
+    if (item.path().extension() == ".safetensors")
+      files.push_back(item.path().string());
+  if (code)
+    throw Error("--batches=" + folder + ": " + code.message());
+  if (files.empty())
+    throw Error("--batches=" + folder + ": the folder has no file that ends in .safetensors");
+  std::sort(files.begin(), files.end());
+
+  std::vector<std::string> problems;
+  std::vector<int64_t> carried = getCarried(entry);
+  std::set<size_t> first;
+  for (const std::string &file : files) {
+    std::set<size_t> here;
+    for (auto &[index, tensor] : readArguments(file, entry, widen, problems)) {
+      here.insert(index);
+      if (std::find(carried.begin(), carried.end(), int64_t(index)) != carried.end())
+        problems.push_back(file + ": '" + tensor.spec.name + "' of a step is a result of the one " +
+                           "before; give its first value with --input");
+    }
+    if (file == files.front())
+      first = here;
+    for (size_t index : first)
+      if (!here.count(index))
+        problems.push_back(file + ": '" + entry.arguments[index].name + "' is missing, which " +
+                           files.front() + " has");
+    for (size_t index : here)
+      if (!first.count(index))
+        problems.push_back(file + ": has '" + entry.arguments[index].name + "', which " +
+                           files.front() + " has not");
+  }
+  if (!problems.empty())
+    throw Problems(problems);
+}
+
+std::vector<std::pair<size_t, Tensor>> Batches::read(size_t step) const {
+  std::vector<std::string> problems;
+  Given given = readArguments(files[step % files.size()], entry, widen, problems);
+  if (!problems.empty())
+    throw Problems(problems); // the file was replaced since
+  return given;
+}
+
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+static std::string printInteger(const Tensor &tensor, size_t index) {
+  size_t width = size_t(getDTypeBytes(tensor.spec.dtype));
+  uint64_t bits = 0;
+  std::memcpy(&bits, tensor.data.data() + index * width, width);
+  if (tensor.spec.dtype[0] != 'I')
+    return std::to_string(bits);
+  int unused = 64 - int(8 * width);
+  return std::to_string(int64_t(bits << unused) >> unused);
+}
+
+std::vector<std::string> tool::printElements(const Tensor &tensor) {
+  std::vector<std::string> elements(tensor.data.size() / size_t(getDTypeBytes(tensor.spec.dtype)));
+  for (size_t i = 0; i < elements.size(); ++i)
+    if (isFloat(tensor.spec.dtype)) {
+      char text[32];
+      std::snprintf(text, sizeof(text), "%.*g", getDigits(tensor.spec.dtype), getFloat(tensor, i));
+      elements[i] = text;
+    } else {
+      elements[i] = printInteger(tensor, i);
+    }
+  return elements;
 }
 
 //===----------------------------------------------------------------------===//

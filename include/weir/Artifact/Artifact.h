@@ -76,6 +76,12 @@ std::vector<Tensor> readSafetensors(const std::string &path);
 /// Through a temporary file and a rename, as `writeArchive`.
 void writeSafetensors(const std::string &path, const std::vector<Tensor> &tensors);
 
+/// NumPy's .npy file, of versions 1.0 to 3.0: one array of floats, integers or booleans,
+/// little-endian, in C order. Gives a tensor without a name. Errors: `Error` on all else,
+/// and where the elements are not those of the shape.
+Tensor parseNpy(const Bytes &bytes, const std::string &where);
+Tensor readNpy(const std::string &path);
+
 /// A whole artifact in memory.
 struct Artifact {
   Manifest manifest;

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weir {
@@ -39,6 +40,11 @@ struct SimOptions {
   bool fusesFma = false;
   /// For each result the argument that it is in the next step, or -1. May be empty.
   std::vector<int64_t> carried = {};
+  /// Returns the arguments that are new in a step, counted from 0: their indices and
+  /// values. None of them is carried.
+  std::function<std::vector<std::pair<size_t, Tensor>>(int64_t)> getArguments = {};
+  /// Called after each step with its results.
+  std::function<void(int64_t, const std::vector<Tensor> &)> onEnd = {};
   /// Told now and then how much is done, from 0 to 1.
   std::function<void(double)> progress = {};
 };

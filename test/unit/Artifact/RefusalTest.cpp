@@ -1,5 +1,6 @@
 //===- RefusalTest.cpp - What readers and writers refuse, and how ---------===//
 
+#include "Refusal.h"
 #include "Sample.h"
 
 #include "gtest/gtest.h"
@@ -10,23 +11,6 @@
 
 using namespace weir;
 using namespace weir::test;
-
-/// Runs `act` and returns the error's sentence, or "" when there is none.
-static std::string getError(const std::function<void()> &act) {
-  try {
-    act();
-  } catch (const Error &error) {
-    return error.what();
-  }
-  return "";
-}
-
-/// Expects that `act` throws an error whose sentence contains `part`.
-static void expectError(const std::function<void()> &act, const std::string &part) {
-  std::string sentence = getError(act);
-  EXPECT_NE(sentence.find(part), std::string::npos) << "got: " << sentence;
-}
-#define EXPECT_ERROR(act, part) expectError([&] { act; }, part)
 
 /// `text` with its first `from` replaced; fails when there is none.
 static std::string replace(std::string text, const std::string &from, const std::string &to) {
