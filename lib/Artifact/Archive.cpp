@@ -2,8 +2,11 @@
 
 #include "Parts.h"
 #include "weir/Artifact/Error.h"
+#include "weir/Artifact/FileKind.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <zip.h>
 
@@ -76,6 +79,36 @@ void weir::writeArchive(const std::string &path, const Files &files, const Check
   });
 }
 
+std::string weir::readBeginning(const std::string &path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string beginning(1 << 16, '\0');
+  stream.read(beginning.data(), std::streamsize(beginning.size()));
+  beginning.resize(size_t(stream.gcount()));
+  return beginning;
+}
+
+/// Returns why a file that libzip refused with `code` is no archive.
+static std::string explain(const std::string &path, int code) {
+  if (code == ZIP_ER_EXISTS)
+    return "it holds two files of one name";
+  if (code != ZIP_ER_NOZIP && code != ZIP_ER_INCONS)
+    return describe(code);
+  std::string beginning = readBeginning(path);
+  if (beginning.starts_with("PK\3\4")) {
+    Bytes bytes = readFile(path, "artifact");
+    // libzip looks for this record, which ends a ZIP, in as many bytes.
+    constexpr std::string_view end = "PK\5\6";
+    constexpr size_t longest = 22 + 65535;
+    auto from = bytes.size() > longest ? bytes.end() - longest : bytes.begin();
+    if (std::search(from, bytes.end(), end.begin(), end.end()) == bytes.end())
+      return "it is cut short: it begins as an artifact and lacks the directory that ends one; "
+             "copy or compile it again";
+    return describe(code);
+  }
+  std::string kind = describeNoArtifact(findFileKind(beginning), path);
+  return kind.empty() ? describe(code) : kind;
+}
+
 Files weir::readArchive(const std::string &path) {
   auto fail = [&](const std::string &complaint) {
     throw Error("cannot read artifact \"" + path + "\": " + complaint);
@@ -87,7 +120,7 @@ Files weir::readArchive(const std::string &path) {
   std::unique_ptr<zip_t, Discard> archive(
       zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
   if (!archive)
-    fail(code == ZIP_ER_EXISTS ? "it holds two files of one name" : describe(code));
+    fail(explain(path, code));
   uint64_t left = std::filesystem::file_size(path, status);
   if (status)
     fail(status.message());

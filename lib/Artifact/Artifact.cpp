@@ -3,6 +3,7 @@
 #include "weir/Artifact/Artifact.h"
 
 #include "Parts.h"
+#include "weir/Artifact/FileKind.h"
 
 #include <algorithm>
 #include <set>
@@ -210,6 +211,9 @@ static bool isIRPath(const std::string &path) {
 }
 
 Artifact weir::readArtifact(const std::string &path) {
+  // A ZIP, too, whose names would be refused one by one.
+  if (FileKind kind = findFileKind(readBeginning(path)); kind == FileKind::PyTorch)
+    throw Error("cannot read artifact \"" + path + "\": " + describeNoArtifact(kind, path));
   Files files = readArchive(path);
   auto take = [&](const std::string &name) {
     auto found = files.find(name);

@@ -28,6 +28,9 @@ void readSchemaVersion(const JsonNode &node);
 /// views in allocations. Errors: `Error` naming `where`.
 void checkPlan(const Plan &plan, const std::string &where);
 
+/// Returns the first bytes of a file, at most 64 KiB; none where it cannot be read.
+std::string readBeginning(const std::string &path);
+
 /// Has `write` make a file of a temporary name in the folder of `path`, then
 /// renames it to `path`. Whatever is thrown, the temporary is gone.
 void replaceFile(const std::string &path,

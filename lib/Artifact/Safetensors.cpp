@@ -7,6 +7,7 @@
 
 #include "Parts.h"
 #include "weir/Artifact/Error.h"
+#include "weir/Artifact/FileKind.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -123,7 +124,11 @@ std::vector<Tensor> weir::parseSafetensors(const Bytes &bytes, const std::string
 }
 
 std::vector<Tensor> weir::readSafetensors(const std::string &path) {
-  return parseSafetensors(readFile(path, "tensors"), path);
+  Bytes bytes = readFile(path, "tensors");
+  std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  if (std::string kind = describeNoTensors(findFileKind(text)); !kind.empty())
+    throw Error(path + ": " + kind);
+  return parseSafetensors(bytes, path);
 }
 
 void weir::writeSafetensors(const std::string &path, const std::vector<Tensor> &tensors) {

@@ -14,6 +14,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/Passes.h"
+#include "weir/Artifact/FileKind.h"
 #include "weir/Autodiff/Autodiff.h"
 #include "weir/Kernels/Emitter.h"
 #include "weir/Target/Bundle.h"
@@ -69,6 +70,8 @@ static std::string getPlace(const std::string &path) { return path == "-" ? "<st
 
 std::string weir::readGraph(const std::string &path) {
   std::string text = readAll(path);
+  if (std::string kind = describeNoGraph(findFileKind(text), path); !kind.empty())
+    throw Error(getPlace(path) + ": " + kind);
   if (std::optional<std::string> problem = scanText(text, getPlace(path)))
     throw CompileError({*problem});
   return text;
@@ -80,6 +83,18 @@ static void writeModule(const std::string &path, const std::string &text) {
   std::cout << text << std::flush;
   if (!std::cout)
     throw Error("standard output cannot be written");
+}
+
+/// Returns how other front ends' dialects become what the graph level holds.
+static std::string getRemedy(StringRef dialect) {
+  if (dialect == "stablehlo" || dialect == "chlo" || dialect == "mhlo" || dialect == "vhlo")
+    return "; this is StableHLO: lower it to linalg with torch-mlir-opt "
+           "--stablehlo-legalize-to-linalg, see docs/front-ends.md";
+  if (dialect == "torch" || dialect == "torch_c" || dialect == "onnx")
+    return "; lower it to linalg with torch-mlir-opt, see docs/front-ends.md";
+  if (dialect == "tosa")
+    return "; lower it to linalg with mlir-opt --tosa-to-linalg-pipeline";
+  return "";
 }
 
 namespace {
@@ -115,7 +130,8 @@ private:
     std::string sentence = getPlace(diagnostic.getLocation());
     if (std::string dialect = findUnknownDialect(diagnostic); !dialect.empty())
       return sentence + "unknown dialect '" + dialect +
-             "'; the graph level holds linalg, tensor, arith, math, norm and func";
+             "'; the graph level holds linalg, tensor, arith, math, norm and func" +
+             getRemedy(dialect);
     sentence += diagnostic.str();
     for (Diagnostic &note : diagnostic.getNotes())
       sentence += "; " + getPlace(note.getLocation()) + note.str();
