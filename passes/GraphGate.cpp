@@ -40,7 +40,8 @@ private:
   }
   void verifyFunction(func::FuncOp function);
   void verifyNames(func::FuncOp function);
-  void verifyKinds(func::FuncOp function);
+  void verifyArgumentAttributes(func::FuncOp function, unsigned index);
+  void verifyResultAttributes(func::FuncOp function, unsigned index);
   /// Reports unless `type` is a tensor that later levels can store.
   void verifyTensor(Operation *op, Type type, const Twine &what);
   void verifyOp(Operation *op);
@@ -57,7 +58,11 @@ static bool isElementType(Type type) {
 void GraphGate::verifyTensor(Operation *op, Type type, const Twine &what) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape())
-    fail(op) << what << " is " << type << ", not a ranked tensor of static shape";
+    fail(op) << what << " is " << type << ", not a ranked tensor of static shape"
+             << (isa<TensorType>(type)
+                     ? "; export with fixed sizes, as one function for each size that is needed"
+                 : isElementType(type) ? "; a scalar is a tensor of rank 0"
+                                       : "");
   else if (!isElementType(tensor.getElementType()))
     fail(op) << what << " is " << type
              << "; elements are f32, f64, f16, bf16, i64, i32, i16, i8 or "
@@ -99,14 +104,33 @@ void GraphGate::verifyNames(func::FuncOp function) {
          [&](unsigned index) { return function.getResultAttr(index, schedule::nameAttrName); });
 }
 
-void GraphGate::verifyKinds(func::FuncOp function) {
-  for (unsigned index = 0; index < function.getNumArguments(); ++index) {
-    Attribute kind = function.getArgAttr(index, schedule::kindAttrName);
-    auto name = dyn_cast_or_null<StringAttr>(kind);
-    if (kind && !(name && llvm::is_contained({"input", "target", "param", "state"}, name)))
-      fail(function) << "argument " << index << " is of kind " << kind
-                     << "; kinds are input, target, param and state";
+void GraphGate::verifyArgumentAttributes(func::FuncOp function, unsigned index) {
+  for (NamedAttribute attribute : function_interface_impl::getArgAttrs(function, index)) {
+    StringRef name = attribute.getName();
+    Attribute value = attribute.getValue();
+    if (name == schedule::kindAttrName) {
+      auto kind = dyn_cast<StringAttr>(value);
+      if (!kind || !llvm::is_contained({"input", "target", "param", "state"}, kind))
+        fail(function) << "argument " << index << " is of kind " << value
+                       << "; kinds are input, target, param and state";
+    } else if (name == schedule::donateAttrName) {
+      if (!isa<UnitAttr>(value))
+        fail(function) << "argument " << index << " has " << name << " = " << value
+                       << "; it has no value: write " << name << " alone, or leave it out";
+    } else if (name.starts_with("weir.") && name != schedule::nameAttrName) {
+      fail(function) << "argument " << index << " has the unknown attribute " << name
+                     << "; arguments have " << schedule::nameAttrName << ", "
+                     << schedule::kindAttrName << " and " << schedule::donateAttrName;
+    }
   }
+}
+
+void GraphGate::verifyResultAttributes(func::FuncOp function, unsigned index) {
+  for (NamedAttribute attribute : function_interface_impl::getResultAttrs(function, index))
+    if (StringRef name = attribute.getName();
+        name.starts_with("weir.") && name != schedule::nameAttrName)
+      fail(function) << "result " << index << " has the attribute " << name << "; results have "
+                     << schedule::nameAttrName << " alone";
 }
 
 void GraphGate::verifyFunction(func::FuncOp function) {
@@ -115,7 +139,10 @@ void GraphGate::verifyFunction(func::FuncOp function) {
   for (auto [index, type] : llvm::enumerate(function.getResultTypes()))
     verifyTensor(function, type, "result " + Twine(index));
   verifyNames(function);
-  verifyKinds(function);
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    verifyArgumentAttributes(function, index);
+  for (unsigned index = 0; index < function.getNumResults(); ++index)
+    verifyResultAttributes(function, index);
   if (function.isExternal()) {
     fail(function) << "has no body";
     return;
@@ -168,7 +195,8 @@ void GraphGate::verifyOp(Operation *op) {
       verifyTensor(op, type, "result " + Twine(index));
   }
   if (isScalar && !isa<arith::ConstantOp>(op) && isa<RankedTensorType>(op->getResult(0).getType()))
-    fail(op) << "is of tensors; elementwise computation of tensors is linalg's here";
+    fail(op) << "is of tensors; elementwise computation of tensors is linalg's here: wrap it in a "
+                "linalg.generic, or run mlir-opt --convert-elementwise-to-linalg";
   if (auto pad = dyn_cast<tensor::PadOp>(op)) {
     if (!getConstantIntValues(pad.getMixedLowPad()))
       fail(op) << "pads by a computed number; give low padding as constants";

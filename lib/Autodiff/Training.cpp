@@ -236,7 +236,8 @@ static FailureOr<SmallVector<int64_t>> findParameters(func::FuncOp function) {
     found.push_back(index);
   }
   if (found.empty())
-    return function.emitOpError("has no argument of kind param to train");
+    return function.emitOpError("has no argument of kind param to train; add {weir.kind = "
+                                "\"param\"} to the arguments that a step updates");
   for (int64_t index : found) {
     Type first = function.getArgumentTypes()[found.front()],
          other = function.getArgumentTypes()[index];

@@ -23,12 +23,13 @@ static LogicalResult checkShapes(func::FuncOp function) {
   LogicalResult result = success();
   for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
     if (auto shaped = dyn_cast<ShapedType>(type); shaped && !shaped.hasStaticShape())
-      result = function.emitOpError()
-               << "argument " << index << " is " << type << "; gradients need static shapes";
+      result = function.emitOpError() << "argument " << index << " is " << type
+                                      << "; gradients need static shapes: export with fixed sizes";
   for (Operation &op : function.getBody().front())
     for (Type type : op.getResultTypes())
       if (auto shaped = dyn_cast<ShapedType>(type); shaped && !shaped.hasStaticShape()) {
-        op.emitOpError() << "gives " << type << "; gradients need static shapes";
+        op.emitOpError() << "gives " << type
+                         << "; gradients need static shapes: export with fixed sizes";
         result = failure();
       }
   return result;

@@ -7,9 +7,9 @@
 // RUN: weir-opt %examples/mlp/mlp.mlir --weir-raise-norms --weir-verify-graph
 
 // Several problems, all told.
-// expected-error @below {{argument 0 is 'tensor<?xf32>', not a ranked tensor of static shape}}
+// expected-error @below {{argument 0 is 'tensor<?xf32>', not a ranked tensor of static shape; export with fixed sizes, as one function for each size that is needed}}
 // expected-error @below {{argument 1 is 'tensor<*xf32>', not a ranked tensor of static shape}}
-// expected-error @below {{argument 2 is 'f32', not a ranked tensor of static shape}}
+// expected-error @below {{argument 2 is 'f32', not a ranked tensor of static shape; a scalar is a tensor of rank 0}}
 // expected-error @below {{argument 3 is 'tensor<4xf8E5M2>'; elements are f32, f64, f16, bf16, i64, i32, i16, i8 or i1}}
 // expected-error @below {{argument 4 is 'tensor<4xindex>'; elements are f32, f64, f16, bf16, i64, i32, i16, i8 or i1}}
 // expected-error @below {{argument 5 is 'tensor<4xsi32>'; elements are f32, f64, f16, bf16, i64, i32, i16, i8 or i1}}
@@ -87,7 +87,7 @@ func.func @ops(%a: tensor<4xf32>, %b: tensor<3x3xf32>, %c: tensor<4x4xi32>, %d: 
   %3 = tensor.cast %a : tensor<4xf32> to tensor<?xf32>
   // expected-error @below {{is of 'tensor<4x4xi32>'; a softmax is of floats}}
   %4 = linalg.softmax dimension(1) ins(%c : tensor<4x4xi32>) outs(%c : tensor<4x4xi32>) -> tensor<4x4xi32>
-  // expected-error @below {{'arith.addf' op is of tensors; elementwise computation of tensors is linalg's here}}
+  // expected-error @below {{'arith.addf' op is of tensors; elementwise computation of tensors is linalg's here: wrap it in a linalg.generic, or run mlir-opt --convert-elementwise-to-linalg}}
   %5 = arith.addf %a, %a : tensor<4xf32>
   // expected-error @below {{'memref.alloc' op is not supported}}
   %6 = memref.alloc() : memref<4xf32>
@@ -151,6 +151,19 @@ func.func @names(%a: tensor<4xf32> {weir.name = "x"}, %b: tensor<4xf32> {weir.na
 func.func @attributes(%a: tensor<4xf32> {weir.name = 1}, %b: tensor<4xf32> {weir.kind = "weight"},
                       %c: tensor<4xf32> {weir.kind = 1}) {
   return
+}
+
+// -----
+
+// The attributes of arguments have their forms, and results have a name alone.
+// expected-error @below {{argument 0 has weir.donate = 17 : i64; it has no value: write weir.donate alone, or leave it out}}
+// expected-error @below {{argument 1 has weir.donate = false; it has no value: write weir.donate alone, or leave it out}}
+// expected-error @below {{argument 2 has the unknown attribute weir.knd; arguments have weir.name, weir.kind and weir.donate}}
+// expected-error @below {{result 0 has the attribute weir.kind; results have weir.name alone}}
+func.func @forms(%a: tensor<4xf32> {weir.donate = 17}, %b: tensor<4xf32> {weir.donate = false},
+                 %c: tensor<4xf32> {weir.knd = "param"}, %d: tensor<4xf32> {weir.donate, other.name = 1})
+    -> (tensor<4xf32> {weir.kind = "param"}) {
+  return %a : tensor<4xf32>
 }
 
 // -----
