@@ -122,9 +122,9 @@ HeaderReader::Header HeaderReader::read() {
 /// Returns the type that NumPy calls `name`, or "".
 static DType getDType(std::string_view name) {
   static constexpr std::pair<std::string_view, const char *> types[] = {
-      {"<f8", "F64"}, {"<f4", "F32"}, {"<f2", "F16"}, {"<i8", "I64"}, {"<i4", "I32"},
-      {"<i2", "I16"}, {"|i1", "I8"},  {"<u8", "U64"}, {"<u4", "U32"}, {"<u2", "U16"},
-      {"|u1", "U8"},  {"|b1", "BOOL"}};
+      {"<f8", "F64"}, {"<f4", "F32"}, {"<f2", "F16"}, {"<i8", "I64"},
+      {"<i4", "I32"}, {"<i2", "I16"}, {"|i1", "I8"},  {"<u8", "U64"},
+      {"<u4", "U32"}, {"<u2", "U16"}, {"|u1", "U8"},  {"|b1", "BOOL"}};
   for (auto [text, type] : types)
     if (name == text)
       return type;

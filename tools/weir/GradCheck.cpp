@@ -22,6 +22,15 @@ struct GradCheckOptions {
 };
 } // namespace
 
+/// Returns ", 2 kinks, the first at 0,3", or "" where there is none.
+static std::string describeKinks(const GradientRow &row) {
+  if (!row.kinks)
+    return "";
+  return row.kinks == 1
+             ? ", a kink at " + row.firstKink
+             : ", " + std::to_string(row.kinks) + " kinks, the first at " + row.firstKink;
+}
+
 static int gradCheck(const GradCheckOptions &options) {
   Progress progress;
   progress.begin("differentiating " + options.entry);
@@ -30,9 +39,10 @@ static int gradCheck(const GradCheckOptions &options) {
   EntrySpec entry;
   entry.name = options.entry;
   entry.arguments = check.getArguments();
-  std::vector<Tensor> arguments = gatherInputs(entry, {options.inputs, {}, options.seed, /*widen=*/true});
+  std::vector<Tensor> arguments =
+      gatherInputs(entry, {options.inputs, {}, options.seed, /*widen=*/true});
   progress.begin("taking differences");
-  std::vector<GradientRow> rows = check.run(std::move(arguments), options.seed);
+  std::vector<GradientRow> rows = check.run(std::move(arguments), options.seed, options.tolerance);
 
   bool passes = true;
   std::vector<std::vector<std::string>> table;
@@ -43,7 +53,7 @@ static int gradCheck(const GradCheckOptions &options) {
     table.push_back({row.argument, std::to_string(row.elements), std::to_string(row.differences),
                      printNumber(row.step), printNumber(row.error), row.worst,
                      printNumber(row.gradient), printNumber(row.difference),
-                     rowPasses ? "yes" : "NO"});
+                     (rowPasses ? "yes" : "NO") + describeKinks(row)});
     json.push_back({{"argument", row.argument},
                     {"elements", row.elements},
                     {"differences", row.differences},
@@ -52,6 +62,8 @@ static int gradCheck(const GradCheckOptions &options) {
                     {"worst", row.worst},
                     {"gradient", row.gradient},
                     {"difference", row.difference},
+                    {"kinks", row.kinks},
+                    {"first_kink", row.firstKink},
                     {"passes", rowPasses}});
   }
   if (options.json)
@@ -72,8 +84,10 @@ void tool::addGradCheck(CLI::App &app, Verb &chosen) {
       app.add_subcommand("gradcheck", "Compare gradients with central differences, in f64");
   verb->footer("For random cotangents, of all results together. Arguments of at most 256 elements "
                "are moved one by one, larger ones along 16 random directions. The error is the "
-               "norm of gradient - difference over the larger of the two norms. A function F.vjp "
-               "in the graph is what is checked, as --vjp=F would make it; else it is derived.");
+               "norm of gradient - difference over the larger of the two norms. At a kink, such as "
+               "that of a ReLU or a tie of maxima, a gradient passes that equals the slope on one "
+               "side or lies between both. A function F.vjp in the graph is what is checked, as "
+               "--vjp=F would make it; else it is derived.");
   verb->add_option("input", options->graph, "The graph, an .mlir file; - is standard input")
       ->required()
       ->type_name("IN.mlir");
@@ -84,8 +98,12 @@ void tool::addGradCheck(CLI::App &app, Verb &chosen) {
                    "Where to take the gradients, a safetensors file; may be repeated. What no "
                    "file has is random")
       ->type_name("FILE");
-  verb->add_option("--seed", options->seed, "Of random inputs, cotangents and directions");
-  verb->add_option("--tolerance", options->tolerance, "The largest error that passes");
+  verb->add_option("--seed", options->seed,
+                   "Seed of random inputs, cotangents and directions (default 1)")
+      ->type_name("SEED");
+  verb->add_option("--tolerance", options->tolerance,
+                   "The largest error that passes (default 1e-6)")
+      ->type_name("T");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->callback([options, &chosen] {
     chosen = [options] { return reportProblems([&] { return gradCheck(*options); }); };

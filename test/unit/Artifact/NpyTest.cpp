@@ -34,10 +34,11 @@ TEST(Npy, reads_types_shapes_and_versions) {
     std::vector<int64_t> sizes;
     size_t bytes;
   };
-  for (const Case &c : {Case{"<f4", "(2, 3)", "F32", {2, 3}, 24}, Case{"<f8", "()", "F64", {}, 8},
-                        Case{"<f2", "(3,)", "F16", {3}, 6}, Case{"<i8", "(0, 5)", "I64", {0, 5}, 0},
-                        Case{"|b1", "(2,)", "BOOL", {2}, 2}, Case{"|u1", "(1, 1,)", "U8", {1, 1}, 1},
-                        Case{"<i2", "(1,)", "I16", {1}, 2}})
+  for (const Case &c :
+       {Case{"<f4", "(2, 3)", "F32", {2, 3}, 24}, Case{"<f8", "()", "F64", {}, 8},
+        Case{"<f2", "(3,)", "F16", {3}, 6}, Case{"<i8", "(0, 5)", "I64", {0, 5}, 0},
+        Case{"|b1", "(2,)", "BOOL", {2}, 2}, Case{"|u1", "(1, 1,)", "U8", {1, 1}, 1},
+        Case{"<i2", "(1,)", "I16", {1}, 2}})
     for (char version : {1, 2, 3}) {
       SCOPED_TRACE(c.type);
       Tensor tensor = parse(makeNpy(makeHeader(c.type, c.shape), c.bytes, version));
