@@ -68,6 +68,8 @@ static Attribute getArgAttr(Value value, StringRef name) {
 
 /// The name that people know the value by.
 static std::string getValueName(Value value) {
+  if (!value)
+    return "an unknown value";
   auto name = dyn_cast_or_null<StringAttr>(getArgAttr(value, schedule::nameAttrName));
   if (Operation *op = value.getDefiningOp())
     name = op->getAttrOfType<StringAttr>(schedule::nameAttrName);
@@ -102,9 +104,9 @@ void Donor::reportAllowed(schedule::DispatchOp dispatch, unsigned target, unsign
     return;
   Value to = donation->getView(dispatch.getOperands()[target]).allocation.value;
   Value from = donation->getView(dispatch.getOperands()[source]).allocation.value;
-  remark << remark::add("{0} may take the bytes of {1}", getValueName(to), getValueName(from))
-         << remark::metric("target", target) << remark::metric("source", source)
-         << remark::metric("bytes", *schedule::getByteSize(cast<MemRefType>(to.getType())));
+  remark << remark::add(
+      "{0}, which operand {1} is, may take the {2} bytes of {3}, operand {4}", getValueName(to),
+      target, *schedule::getByteSize(cast<MemRefType>(to.getType())), getValueName(from), source);
 }
 
 void Donor::reportRefused(schedule::DispatchOp dispatch, unsigned target, unsigned source,
@@ -115,11 +117,16 @@ void Donor::reportRefused(schedule::DispatchOp dispatch, unsigned target, unsign
                                remark::RemarkOpts::name("in-place").category("donate-buffers"));
   if (!remark)
     return;
-  std::string where;
+  auto getName = [&](unsigned operand) {
+    return getValueName(donation->getView(dispatch.getOperands()[operand]).allocation.value);
+  };
+  std::string where, detail = verdict.detail.empty() ? "" : ", " + verdict.detail;
   llvm::raw_string_ostream(where) << verdict.witness->getLoc();
   remark << remark::reason("{0}", stringify(*verdict.refusal).str())
-         << remark::metric("target", target) << remark::metric("source", source)
-         << remark::metric("witness", where) << remark::add("{0}", verdict.detail);
+         << remark::add("{0}, which operand {1} is, may not take the bytes of {2}, operand {3}: "
+                        "{4}{5}; see {6}",
+                        getName(target), target, getName(source), source,
+                        describe(*verdict.refusal).str(), detail, where);
 }
 
 LogicalResult weir::donateBuffers(func::FuncOp function, Effects &effects, Donation &donation,

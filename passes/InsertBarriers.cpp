@@ -137,9 +137,8 @@ LogicalResult InsertBarriers::order(func::FuncOp function, Effects &effects, Vie
   }
   remark::passed(function.getLoc(),
                  remark::RemarkOpts::name("barriers").category("insert-barriers"))
-      << remark::metric("dispatches", list->dispatches.size())
-      << remark::metric("barriers", order.barriers.size())
-      << remark::metric("signals", order.signals.size())
-      << remark::metric("waits", order.waits.size());
+      << remark::add("number of dispatches {0}, of barriers {1}, of signals {2}, of waits {3}",
+                     list->dispatches.size(), order.barriers.size(), order.signals.size(),
+                     order.waits.size());
   return success();
 }

@@ -104,7 +104,7 @@ LogicalResult InsertWorkgroupBarriers::cure(gpu::GPUFuncOp kernel, WorkgroupRace
       remark::passed(barrier.before->getLoc(), remark::RemarkOpts::name("barrier")
                                                    .category("insert-workgroup-barriers")
                                                    .function(kernel.getName()))
-          << remark::reason("{0}: {1} -> {2}", spell(hazard.kind),
+          << remark::reason("orders a {0} hazard between {1} and {2}", spell(hazard.kind),
                             print(races.getMaps().getAccesses()[hazard.first].op->getLoc()),
                             print(races.getMaps().getAccesses()[hazard.second].op->getLoc()));
   }

@@ -493,8 +493,9 @@ NewSlots PlanMemory::place(func::FuncOp function, MutableArrayRef<Placed> values
     inPlace += chain.values.size() + bool(chain.argument) + bool(chain.result) - 1;
   }
   remark::passed(function.getLoc(), remark::RemarkOpts::name("arena").category("plan-memory"))
-      << remark::metric("values", values.size()) << remark::metric("bytes", plan.arenaBytes)
-      << remark::metric("bound", plan.boundBytes) << remark::metric("pinned", pinnedBytes)
-      << remark::metric("in_place", inPlace);
+      << remark::add("the arena has {0} bytes, at least {1} are needed, and {2} would be if every "
+                     "value had bytes of its own; number of values {3}, of those in the bytes of "
+                     "another {4}",
+                     plan.arenaBytes, plan.boundBytes, pinnedBytes, values.size(), inPlace);
   return slots;
 }

@@ -232,7 +232,9 @@ static std::vector<int64_t> chooseOrder(func::FuncOp function, const CommandList
   int64_t asIs = getPeakOf(program);
   int64_t less = memory == program ? asIs : getPeakOf(memory);
   remark::passed(function.getLoc(), remark::RemarkOpts::name("order").category("schedule"))
-      << remark::metric("program", asIs) << remark::metric("memory", less);
+      << remark::add("at most {0} bytes live at once in program order, {1} in an order for memory; "
+                     "taken is {2}",
+                     asIs, less, less < asIs ? "the order for memory" : "program order");
   return less < asIs ? memory : program;
 }
 

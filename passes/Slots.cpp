@@ -314,7 +314,9 @@ LogicalResult weir::reorderCommands(schedule::CommandsOp commands, Effects &effe
   if (!best || best->cost >= cost)
     return success();
   remark::passed(commands.getLoc(), remark::RemarkOpts::name("order").category("insert-barriers"))
-      << remark::metric("before", cost) << remark::metric("after", best->cost);
+      << remark::add("another order of dispatches needs {0} barriers, signals and waits in place "
+                     "of {1}",
+                     best->cost, cost);
   for (int64_t number : best->order)
     list->dispatches[number]->moveBefore(&commands.getBody().front(),
                                          commands.getBody().front().end());

@@ -36,6 +36,34 @@ StringRef weir::stringify(Refusal refusal) {
   llvm_unreachable("no such refusal");
 }
 
+StringRef weir::describe(Refusal refusal) {
+  switch (refusal) {
+  case Refusal::MemorySpace:
+    return "they are in different memory spaces";
+  case Refusal::Layout:
+    return "they have different types, or one is a part of a value";
+  case Refusal::Size:
+    return "they have different sizes";
+  case Refusal::Alignment:
+    return "it needs a larger alignment";
+  case Refusal::NotOwned:
+    return "that is a constant, or an argument that is not donated";
+  case Refusal::ViewOfArgument:
+    return "that is a part of an argument";
+  case Refusal::ArgumentAlias:
+    return "that is a foreign function's argument, which may share bytes with others";
+  case Refusal::EscapesTwice:
+    return "that is a result itself";
+  case Refusal::LiveReader:
+    return "a later command still touches them";
+  case Refusal::UnorderedReader:
+    return "a command of another queue touches them, and nothing orders it before the write";
+  case Refusal::AccessMapUnproven:
+    return "the access maps do not prove that each element is read before it is written";
+  }
+  llvm_unreachable("no such refusal");
+}
+
 /// Whether `value` is a function's argument that carries `name`.
 static bool hasArgAttr(Value value, StringRef name) {
   auto argument = dyn_cast<BlockArgument>(value);

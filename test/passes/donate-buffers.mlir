@@ -53,8 +53,8 @@ module attributes {gpu.container_module} {
   memref.global "private" constant @table : memref<64xf32> = dense<1.0>
 
   // A value in between and a donated argument may be overwritten.
-  // CHECK: remark: [Passed] in-place | Category:donate-buffers | Remark=""t" may take the bytes of "x"", bytes=256, source=0, target=1
-  // CHECK: remark: [Passed] in-place {{.*}}Remark=""y" may take the bytes of "t""
+  // CHECK: remark: [Passed] in-place | Category:donate-buffers | Remark=""t", which operand 1 is, may take the 256 bytes of "x", operand 0"
+  // CHECK: remark: [Passed] in-place {{.*}}Remark=""y", which operand 1 is, may take the 256 bytes of "t", operand 0"
   func.func @allowed(%x: memref<64xf32> {weir.name = "x", weir.donate},
                      %y: memref<64xf32> {weir.name = "y", weir.result}) attributes {weir.entry} {
     %t = memref.alloc() {weir.name = "t"} : memref<64xf32>
@@ -65,8 +65,8 @@ module attributes {gpu.container_module} {
     return
   }
 
-  // CHECK: remark: [Missed] in-place {{.*}}Reason=live-reader{{.*}}witness=loc("{{.*}}":{{[0-9]+}}:7)
-  // CHECK: remark: [Passed] in-place {{.*}}"y" may take the bytes of "t"
+  // CHECK: remark: [Missed] in-place {{.*}}Reason=live-reader, Remark="{{.*}}: a later command still touches them; see loc("{{.*}}":{{[0-9]+}}:7)"
+  // CHECK: remark: [Passed] in-place {{.*}}"y", which operand {{[0-9]}} is, may take the {{[0-9]+}} bytes of "t"
   func.func @live_reader(%x: memref<64xf32> {weir.donate},
                          %y: memref<64xf32> {weir.name = "y", weir.result}) attributes {weir.entry} {
     %t = memref.alloc() {weir.name = "t"} : memref<64xf32>
@@ -79,7 +79,7 @@ module attributes {gpu.container_module} {
 
   // A reader before, on another queue; its twin is on the same.
   // CHECK: remark: [Missed] in-place {{.*}}Reason=live-reader
-  // CHECK: remark: [Missed] in-place {{.*}}Reason=unordered-reader{{.*}}witness=loc("{{.*}}":{{[0-9]+}}:7)
+  // CHECK: remark: [Missed] in-place {{.*}}Reason=unordered-reader{{.*}}; see loc("{{.*}}":{{[0-9]+}}:7)"
   func.func @unordered_reader(%x: memref<64xf32> {weir.donate},
                               %y: memref<64xf32> {weir.result},
                               %z: memref<64xf32> {weir.result}) attributes {weir.entry} {
@@ -90,7 +90,7 @@ module attributes {gpu.container_module} {
     return
   }
   // CHECK: remark: [Missed] in-place {{.*}}Reason=live-reader
-  // CHECK: remark: [Passed] in-place {{.*}}"z" may take
+  // CHECK: remark: [Passed] in-place {{.*}}"z", which operand {{[0-9]}} is, may take
   func.func @ordered_reader(%x: memref<64xf32> {weir.donate},
                             %y: memref<64xf32> {weir.result},
                             %z: memref<64xf32> {weir.name = "z", weir.result}) attributes {weir.entry} {
@@ -163,7 +163,7 @@ module attributes {gpu.container_module} {
     return
   }
 
-  // CHECK: remark: [Missed] in-place {{.*}}Reason=access-map-unproven{{.*}}Remark="operand 1 may be written before operand 0 is read"
+  // CHECK: remark: [Missed] in-place {{.*}}Reason=access-map-unproven{{.*}}Remark="{{.*}}, operand 1 may be written before operand 0 is read; see
   func.func @unproven(%x: memref<64xf32> {weir.donate},
                       %y: memref<64xf32> {weir.result}) attributes {weir.entry} {
     schedule.commands {

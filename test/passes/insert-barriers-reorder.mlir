@@ -63,9 +63,9 @@ module attributes {gpu.container_module} {
   // GROW: schedule.barrier
   // GROW-NOT: schedule.barrier
   // GROW: return
-  // REMARK: remark: [Passed] order | Category:insert-barriers | after=1, before=2
-  // REMARK: remark: [Passed] order | Category:insert-barriers | after=1, before=3
-  // REMARK: remark: [Passed] order | Category:insert-barriers | after=1, before=2
+  // REMARK: remark: [Passed] order | Category:insert-barriers | Remark="another order of dispatches needs 1 barriers, signals and waits in place of 2"
+  // REMARK: remark: [Passed] order | Category:insert-barriers | Remark="another order of dispatches needs 1 barriers, signals and waits in place of 3"
+  // REMARK: remark: [Passed] order | Category:insert-barriers | Remark="another order of dispatches needs 1 barriers, signals and waits in place of 2"
   func.func @shared_bytes(%x: memref<64xf32> {llvm.noalias}, %b: memref<64xf32> {llvm.noalias},
                           %d: memref<64xf32> {llvm.noalias}) attributes {weir.entry} {
     %arena = memref.alloc() {alignment = 256 : i64, weir.arena} : memref<256xi8>

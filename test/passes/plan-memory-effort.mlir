@@ -8,7 +8,7 @@
 // will do: 1792.
 // CHECK:  memref.alloc() {{.*}}weir.arena} : memref<1792xi8>
 // GREEDY: memref.alloc() {{.*}}weir.arena} : memref<2048xi8>
-// REMARK: remark: {{.*}}bound=1792, bytes=1792, {{.*}}pinned=2560
+// REMARK: remark: {{.*}}Remark="the arena has 1792 bytes, at least 1792 are needed, and 2560 would be if every value had bytes of its own; number of values
 module attributes {gpu.container_module} {
   gpu.module @k {
     gpu.func @small(%y: memref<128xf32>) kernel {

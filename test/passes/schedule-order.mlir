@@ -24,7 +24,7 @@ module attributes {gpu.container_module} {
   }
 
   // Three values at once as written; two when each is used where it is made.
-  // REMARK: remark: [Passed] order | Category:schedule | memory=512, program=768
+  // REMARK: remark: [Passed] order | Category:schedule | Remark="at most 768 bytes live at once in program order, 512 in an order for memory; taken is the order for memory"
   // CHECK-LABEL: @three
   // CHECK-SAME: %[[X:.*]]: memref<64xf32>, %[[A:[^:]*]]: memref<64xf32> {weir.result}, %[[B:[^:]*]]: memref<64xf32> {weir.result}, %[[C:[^:]*]]: memref<64xf32>
   // CHECK: dispatch {{.*}}(%[[X]], %[[T:.*]]) wave 0

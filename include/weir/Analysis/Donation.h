@@ -35,6 +35,9 @@ enum class Refusal {
 /// "memory-space"
 llvm::StringRef stringify(Refusal refusal);
 
+/// "they are in different memory spaces"
+llvm::StringRef describe(Refusal refusal);
+
 /// The result that lies in an argument's bytes from the start, since a kernel inserts into
 /// it; null where there is none.
 mlir::BlockArgument getBorrower(mlir::BlockArgument argument);
