@@ -183,20 +183,23 @@ void tool::addBench(CLI::App &app, Verb &chosen) {
   verb->add_option("artifact", options->artifact, "The artifact")->required()->type_name("X.weir");
   verb->add_option("--entry", options->entry, "The entry; needed where there are several")
       ->type_name("E");
-  verb->add_option("--device", options->device,
-                   "vulkan (default): the first Vulkan device; cuda: the first GPU of compute "
-                   "capability 8.0")
+  verb->add_option(
+          "--device", options->device,
+          "Where to run (default vulkan): vulkan is the first Vulkan device, cuda the first "
+          "GPU of compute capability 8.0 or more")
       ->type_name("DEVICE");
-  verb->add_option("--input", options->inputs,
-                   "Arguments by name, may be repeated; those that no file has are random")
-      ->type_name("A.safetensors");
-  verb->add_option("--random-inputs", options->seed, "The seed of random arguments, 1 by default")
+  verb->add_option(
+          "--input", options->inputs,
+          "Arguments by name, from a safetensors file, or one argument from NumPy's file; may "
+          "be repeated. Other arguments are random, those of kind state 0")
+      ->type_name("A.safetensors|NAME=A.npy");
+  verb->add_option("--random-inputs", options->seed, "Seed of random arguments (default 1)")
       ->type_name("SEED");
-  verb->add_option("--rounds", options->rounds, "How often to measure, 10 by default")
+  verb->add_option("--rounds", options->rounds, "Number of rounds to measure (default 10)")
       ->check(CLI::Range(1, 1000000).description(""))
       ->type_name("N");
   verb->add_option("--copy", options->copy,
-                   "The copy to measure, compiled before; without it one is compiled now")
+                   "An artifact that copies, to compare with (default: one is compiled)")
       ->type_name("COPY.weir");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->callback([options, &chosen] { chosen = [options] { return bench(*options); }; });

@@ -1,8 +1,11 @@
 //===- CommandLine.cpp - Help and errors of the command line --------------===//
 
 #include "CommandLine.h"
+#include "HelpPages.h"
+#include "weir/Artifact/Artifact.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -76,6 +79,11 @@ private:
 };
 } // namespace
 
+/// Returns "weir" for the program, "weir run" for a verb.
+static std::string getTitle(const CLI::App &app) {
+  return (app.get_parent() ? app.get_parent()->get_name() + " " : "") + app.get_name();
+}
+
 static std::vector<std::string> getVerbNames(const CLI::App &app) {
   std::vector<std::string> names;
   for (const CLI::App *verb : app.get_subcommands({}))
@@ -97,22 +105,53 @@ static std::string describeUnknownVerb(const CLI::App &app, const std::string &n
          "; see " + app.get_name() + " --help";
 }
 
+namespace {
+struct HelpOptions {
+  std::string verb, shell, pages;
+  bool man = false;
+};
+} // namespace
+
+static int printHelp(const CLI::App &app, const HelpOptions &options) {
+  const CLI::App *explained = options.verb.empty() ? &app : findVerb(app, options.verb);
+  if (!explained)
+    throw Error(describeUnknownVerb(app, options.verb));
+  if (!options.pages.empty()) {
+    for (const auto &[name, text] : printAllPages(app)) {
+      std::filesystem::path path = std::filesystem::path(options.pages) / name;
+      std::error_code code;
+      std::filesystem::create_directories(path.parent_path(), code);
+      writeText(path, text);
+    }
+  } else if (!options.shell.empty()) {
+    std::cout << printCompletion(app, options.shell);
+  } else if (options.man) {
+    std::cout << printManPage(*explained);
+  } else {
+    // App::help() would print the help of the chosen verb, which is `help`.
+    std::cout << explained->get_formatter()->make_help(explained, getTitle(*explained),
+                                                       CLI::AppFormatMode::Normal);
+  }
+  return Done;
+}
+
 void tool::addHelp(CLI::App &app, Verb &chosen) {
-  auto name = std::make_shared<std::string>();
+  auto options = std::make_shared<HelpOptions>();
   CLI::App *help = app.add_subcommand("help", "Explain a verb, or list all verbs");
-  help->add_option("verb", *name, "The verb to explain")->type_name("VERB");
-  help->callback([&app, name, &chosen] {
-    chosen = [&app, name] {
-      const CLI::App *explained = name->empty() ? &app : findVerb(app, *name);
-      if (!explained)
-        throw Error(describeUnknownVerb(app, *name));
-      // App::help() would print the help of the chosen verb, `help`.
-      std::string title = app.get_name() + (name->empty() ? "" : " " + *name);
-      std::cout << explained->get_formatter()->make_help(explained, title,
-                                                         CLI::AppFormatMode::Normal);
-      return Done;
-    };
-  });
+  help->footer("For this shell alone, tab completes verbs and options after\n"
+               "  source <(" +
+               app.get_name() + " help --completion=bash)");
+  help->add_option("verb", options->verb, "The verb to explain")->type_name("VERB");
+  help->add_flag("--man", options->man, "Print the man page instead, for man -l -");
+  help->add_option("--completion", options->shell,
+                   "Print a script that completes verbs and options: bash, zsh or fish")
+      ->type_name("SHELL");
+  // For the build: files below DIR as a system's share/ has them.
+  help->add_option("--pages", options->pages, "Write all man pages and scripts")
+      ->type_name("DIR")
+      ->group("");
+  help->callback(
+      [&app, options, &chosen] { chosen = [&app, options] { return printHelp(app, *options); }; });
 }
 
 void tool::finishVerbs(CLI::App &app) {
@@ -170,11 +209,6 @@ std::string tool::findSimilar(const std::string &word, const std::vector<std::st
     }
   }
   return best;
-}
-
-/// Returns "weir" for the program, "weir run" for a verb.
-static std::string getTitle(const CLI::App &app) {
-  return (app.get_parent() ? app.get_parent()->get_name() + " " : "") + app.get_name();
 }
 
 /// Returns a sentence for each word that the parser took for an option that `app` lacks.

@@ -64,15 +64,16 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
                    "The artifact, or with --stop-after the module's text; - is standard output")
       ->required()
       ->type_name("OUT");
-  verb->add_option("--target", options->targets,
-                   "vulkan and cuda, one of them or both, as vulkan:PROFILE with a built-in "
-                   "profile's name or the file that 'weir devices --emit-profile=FILE' wrote; "
-                   "alone vulkan is vulkan:lavapipe, and cuda is cuda:sm_80; there is cuda:sm_90, "
-                   "too")
+  verb->add_option(
+          "--target", options->targets,
+          "What to compile for (default vulkan): vulkan, cuda, or both with a comma between. "
+          "A profile may follow, such as vulkan:lavapipe (that of vulkan alone), "
+          "cuda:sm_80 (that of cuda alone), cuda:sm_90, or the file that 'weir devices "
+          "--emit-profile=FILE' wrote, as vulkan:FILE")
       ->delimiter(',')
       ->type_name("TARGET");
   verb->add_option("--entry", options->entries,
-                   "A function to compile, may be repeated; without it every public one")
+                   "A function to compile (default every public one); may be repeated")
       ->type_name("F");
   verb->add_option("--vjp", options->vjp,
                    "Add entry F.vjp: takes F's arguments and a cotangent for each float result, "
@@ -96,9 +97,11 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
   verb->add_flag("--require-donation", options->requireDonation,
                  "Fail when a donated argument gives its bytes to no result");
   verb->add_flag("--no-reuse", options->noReuse, "Give every value bytes of its own in the arena");
-  verb->add_option("--reorder", options->reorder,
-                   "How far dispatches may change places for fewer barriers: off; safe, the "
-                   "default, the arena grows by nothing; N%, it may grow by N percent")
+  verb->add_option(
+          "--reorder", options->reorder,
+          "How far dispatches may change places for fewer barriers (default safe): off, not "
+          "at all; safe, while the arena does not grow; N%, while it grows by at most N "
+          "percent")
       ->type_name("off|safe|N%");
   // What is read as a number of bytes would take a sign, too.
   auto checkDigit = [](const std::string &text) {
@@ -106,13 +109,13 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
   };
   verb->add_option_function<int64_t>(
           "--memory-limit", [options](int64_t bytes) { options->memoryLimit = bytes; },
-          "The most bytes that an entry's arena may have, such as 1048576 or 1MiB: dispatches "
-          "change places, and are repeated in place of keeping what they make, until it does")
+          "Maximum size of an entry's arena, such as 1048576 or 1MiB (default none): dispatches "
+          "change places, and are repeated in place of keeping what they make, until it fits")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true).description(""))
       ->transform(CLI::Validator(checkDigit, ""))
       ->type_name("BYTES");
   verb->add_option("--start-from", options->startFrom,
-                   "The input is at this level already; its gate checks that")
+                   "The level that the input is at already, which its gate checks (default graph)")
       ->type_name("LEVEL");
   verb->add_option("--stop-after", options->stopAfter,
                    "Write the module at this level in place of an artifact")

@@ -62,7 +62,8 @@ static int runDevices(const DevicesOptions &options) {
 void tool::addDevices(CLI::App &app, Verb &chosen) {
   auto options = std::make_shared<DevicesOptions>();
   CLI::App *verb = app.add_subcommand("devices", "List this machine's devices");
-  verb->add_option("--api", options->api, "vulkan, the default, or cuda")->type_name("API");
+  verb->add_option("--api", options->api, "The devices to list: vulkan or cuda (default vulkan)")
+      ->type_name("API");
   verb->add_flag("--json", options->json, "Print JSON, with the profile that fits each device");
   verb->add_option("--emit-profile", options->profile,
                    "Write the profile that fits device --index, for compile's "
@@ -70,7 +71,7 @@ void tool::addDevices(CLI::App &app, Verb &chosen) {
       ->expected(0, 1)
       ->default_str("-")
       ->type_name("FILE");
-  verb->add_option("--index", options->index, "The device of --emit-profile, 0 by default")
+  verb->add_option("--index", options->index, "Index of the device of --emit-profile (default 0)")
       ->type_name("N");
   verb->callback([options, verb, &chosen] {
     if (verb->count("--emit-profile") && options->profile.empty())

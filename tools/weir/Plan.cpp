@@ -136,19 +136,25 @@ void tool::addPlan(CLI::App &app, Verb &chosen) {
                    "gaps, offset, space, chain, group")
       ->required()
       ->type_name("FILE.csv");
-  verb->add_option("--capacity", options->capacities,
-                   "Stop at a plan that fits; of all spaces, or of one")
+  verb->add_option(
+          "--capacity", options->capacities,
+          "Capacity of all memory spaces, or of one: stop at a plan that fits; may be repeated")
       ->type_name("[SPACE=]BYTES");
-  verb->add_flag("--minimize", options->minimize, "Go on to the lowest peak although it fits");
-  verb->add_option("--effort", options->effort,
-                   "Nodes of the search, 200000 by default; 0 is greedy alone")
+  verb->add_flag("--minimize", options->minimize,
+                 "Search for the lowest peak, also where a plan fits --capacity already");
+  verb->add_option(
+          "--effort", options->effort,
+          "Number of nodes that the search may visit (default 200000); with 0 only the greedy "
+          "solvers run")
       ->type_name("N");
   CLI::Option *seed =
-      verb->add_option("--seed", options->seed, "Climb hills over orders too, from this seed")
+      verb->add_option("--seed", options->seed,
+                       "Also improve orders by local search, from this seed (default: not)")
           ->type_name("N");
-  verb->add_option("--output,-o", options->output, "Write the CSV with a column offset")
+  verb->add_option("--output,-o", options->output, "Write the CSV with a column of offsets")
       ->type_name("OUT.csv");
-  verb->add_option("--svg", options->svg, "Draw bytes over waves")->type_name("OUT.svg");
+  verb->add_option("--svg", options->svg, "Write a drawing of the plan: bytes over time")
+      ->type_name("OUT.svg");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->callback([options, seed, &chosen] {
     options->hasSeed = seed->count() > 0;
