@@ -6,7 +6,6 @@
 #include "weir/Artifact/Artifact.h"
 
 #include <cctype>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <unistd.h>
@@ -18,13 +17,7 @@ using namespace weir::tool;
 static void checkTrace(const std::string &path, const CompileOptions &options) {
   if (!path.ends_with(".json"))
     throw Error("--timing=" + path + " writes no such file; name one that ends in .json");
-  std::error_code code;
-  auto getPlace = [&](const std::string &file) {
-    return std::filesystem::weakly_canonical(file, code);
-  };
-  for (const std::string &other : {options.input, options.output})
-    if (getPlace(other) == getPlace(path))
-      throw Error("--timing=" + path + " would write over " + other + "; name another file");
+  refuseOverwriting("--timing", path, {options.input, options.output});
   checkWritable(path);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -49,6 +50,17 @@ void tool::checkOutput(const std::string &option, const std::string &path) {
     throw Error(option + "=-: standard output has the report; name a file");
   if (!path.empty())
     checkWritable(path);
+}
+
+void tool::refuseOverwriting(const std::string &option, const std::string &path,
+                             const std::vector<std::string> &inputs) {
+  std::error_code code;
+  auto getPlace = [&](const std::string &file) {
+    return std::filesystem::weakly_canonical(file, code);
+  };
+  for (const std::string &input : inputs)
+    if (!input.empty() && getPlace(input) == getPlace(path))
+      throw Error(option + "=" + path + " would write over " + input + "; name another file");
 }
 
 std::string tool::printShape(const std::vector<int64_t> &shape) {

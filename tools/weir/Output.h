@@ -31,6 +31,11 @@ void printError(std::string sentence);
 /// Errors: `Error`.
 void checkOutput(const std::string &option, const std::string &path);
 
+/// Refuses to write `path` where it is one of `inputs`, "" being none.
+/// Errors: `Error` that names the option.
+void refuseOverwriting(const std::string &option, const std::string &path,
+                       const std::vector<std::string> &inputs);
+
 /// "8192x1024"; "scalar" of rank 0.
 std::string printShape(const std::vector<int64_t> &shape);
 
