@@ -31,6 +31,7 @@ using Verb = std::function<int()>;
 void addCompile(CLI::App &app, Verb &chosen);
 void addRun(CLI::App &app, Verb &chosen);
 void addInspect(CLI::App &app, Verb &chosen);
+void addExplain(CLI::App &app, Verb &chosen);
 void addBench(CLI::App &app, Verb &chosen);
 void addVerify(CLI::App &app, Verb &chosen);
 void addPlan(CLI::App &app, Verb &chosen);

@@ -71,6 +71,7 @@ int main(int argc, char **argv) {
   addRun(app, verb);
   addBench(app, verb);
   addInspect(app, verb);
+  addExplain(app, verb);
   addVerify(app, verb);
   addPlan(app, verb);
   addDevices(app, verb);
