@@ -132,15 +132,10 @@ static void printAsTables(const Artifact &artifact) {
             << artifact.manifest.constants.size() << " constants, " << artifact.constants.size()
             << " bytes\n\n";
   std::vector<std::vector<std::string>> rows;
-  for (const EntrySpec &entry : artifact.manifest.entries) {
-    for (const TensorSpec &tensor : entry.arguments)
-      rows.push_back({entry.name, "argument", tensor.name, tensor.dtype, printShape(tensor.shape),
-                      tensor.kind + (tensor.donate ? " (donated)" : "")});
-    for (const TensorSpec &tensor : entry.results)
-      rows.push_back(
-          {entry.name, "result", tensor.name, tensor.dtype, printShape(tensor.shape), ""});
-  }
-  printTable({"entry", "", "name", "dtype", "shape", "kind"}, rows);
+  for (const EntrySpec &entry : artifact.manifest.entries)
+    rows.push_back(
+        {entry.name, std::to_string(entry.arguments.size()), std::to_string(entry.results.size())});
+  printTable({"entry", "arguments", "results"}, rows);
   std::cout << "\n";
 
   rows.clear();
@@ -157,30 +152,10 @@ static void printAsTables(const Artifact &artifact) {
              rows);
 
   rows.clear();
-  for (const Plan &plan : artifact.plans) {
-    std::vector<std::vector<std::string>> values = getSlotValues(plan);
-    for (size_t i = 0; i < values.size(); ++i) {
-      const Slot &slot = plan.slots[i];
-      std::string names;
-      for (const std::string &name : values[i])
-        names += (names.empty() ? "" : ", ") + name;
-      rows.push_back({plan.entry, plan.target, std::to_string(slot.offset),
-                      std::to_string(slot.bytes),
-                      std::to_string(slot.firstWave) + " to " + std::to_string(slot.lastWave),
-                      names.empty() ? slot.value : names});
-    }
-  }
-  if (!rows.empty()) {
-    std::cout << "\n";
-    printTable({"entry", "target", "slot at", "bytes", "waves", "values"}, rows);
-  }
-  for (const Plan &plan : artifact.plans)
-    for (const Donation &donation : getDonations(plan, getEntry(artifact, plan)))
-      std::cout << "\nentry " << plan.entry << ", target " << plan.target
-                << ", donated: " << donation.argument << " -> "
-                << (donation.result.empty() ? "no result" : donation.result) << "\n";
   for (const Profile &profile : artifact.manifest.targets)
-    std::cout << "\nrequires, for target " << profile.target << ":\n" << printProfile(profile);
+    rows.push_back({profile.target, profile.name, profile.api});
+  std::cout << "\n";
+  printTable({"target", "requires", "api"}, rows);
 }
 
 void tool::addInspect(CLI::App &app, Verb &chosen) {
@@ -188,7 +163,9 @@ void tool::addInspect(CLI::App &app, Verb &chosen) {
   auto json = std::make_shared<bool>(false);
   CLI::App *verb = app.add_subcommand("inspect", "Show what an artifact holds and requires");
   verb->footer("'peak bytes' is the arena as planned; 'all pinned' is what it would be if every\n"
-               "value had bytes of its own. Arguments, results and constants come on top.");
+               "value had bytes of its own. Arguments, results and constants come on top.\n"
+               "--json has each argument, result, slot and requirement; 'weir explain' says why\n"
+               "they are so.");
   verb->add_option("artifact", *path, "The artifact")->required()->type_name("X.weir");
   verb->add_flag("--json", *json, "Print JSON");
   verb->callback([path, json, &chosen] {
