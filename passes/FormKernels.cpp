@@ -23,10 +23,12 @@
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "weir/Kernels/Emitter.h"
 #include "weir/Target/ProfileAttr.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <queue>
 #include <set>
@@ -59,7 +61,10 @@ public:
     formGroups();
     allFormed = true;
     mergeSiblings();
+    if (function.getContext()->getRemarkEngine())
+      findApart();
     buildKernels();
+    reportApart();
     return success();
   }
 
@@ -78,6 +83,13 @@ private:
   bool allFormed = false;                ///< every op has its group
   /// By what an insertion inserts, all that belongs to it: one group from the start.
   DenseMap<Operation *, Group> insertions;
+  /// Two groups of which one reads what the other makes, and why they are not one.
+  struct Apart {
+    unsigned producer, reader; ///< indices into `groups`
+    std::string why;
+  };
+  std::vector<Apart> apartGroups;
+  DenseMap<unsigned, std::pair<int64_t, Location>> kernels; ///< by group: number and place
 
   void giveScalars();
   LogicalResult checkOps();
@@ -88,11 +100,15 @@ private:
   bool overwrites(unsigned group, unsigned other) const;
   void mergeReaders(const SetVector<Value> &values, std::optional<unsigned> target);
   void mergeSiblings();
-  bool fits(const Group &group);
+  bool fits(const Group &group, std::string *why = nullptr);
   SmallVector<Operation *> getNeighbours(Operation *op, bool behind) const;
   bool isClosed(const Group &group);
+  std::string explainApart(unsigned producer, unsigned reader);
+  void findApart();
+  void reportApart();
   void buildKernels();
   void buildKernel(const Group &group);
+  void reportKernel(schedule::KernelOp kernel, int64_t number, const Group &group);
 };
 
 struct FormKernels : weir::impl::FormKernelsPassBase<FormKernels> {
@@ -533,10 +549,10 @@ static void getOperands(const Group &group, SetVector<Value> &inputs, SetVector<
 }
 
 /// The domain of what a group computes.
-static std::optional<KernelDomain> getDomain(const Group &group) {
+static std::optional<KernelDomain> getDomain(const Group &group, StringRef *why = nullptr) {
   Group computed;
   llvm::copy_if(group, std::back_inserter(computed), llvm::IsaPred<linalg::GenericOp>);
-  return KernelDomain::build(computed);
+  return KernelDomain::build(computed, why);
 }
 
 /// Whether what insertions of `group` insert into, and what they make of it, are no
@@ -564,22 +580,33 @@ static bool keepsInsertions(const Group &group) {
   return true;
 }
 
-/// Whether one kernel can compute `group` within the profile's limits.
-bool KernelFormer::fits(const Group &group) {
+/// Whether one kernel can compute `group` within the profile's limits. `why`, if given,
+/// becomes the reason where it can't.
+bool KernelFormer::fits(const Group &group, std::string *why) {
+  auto refuse = [&](const Twine &reason) {
+    if (why)
+      *why = reason.str();
+    return false;
+  };
   if (group.size() > 1 &&
       llvm::any_of(group, [](Operation *op) { return op->hasAttr(schedule::noFuseAttrName); }))
-    return false;
-  std::optional<KernelDomain> domain = getDomain(group);
-  if (!domain || !keepsInsertions(group))
-    return false;
+    return refuse("weir.no_fuse asks for a kernel of its own");
+  StringRef noDomain;
+  std::optional<KernelDomain> domain = getDomain(group, &noDomain);
+  if (!domain)
+    return refuse(noDomain);
+  if (!keepsInsertions(group))
+    return refuse("what an insertion writes, or writes into, is read by others of the kernel");
   SetVector<Value> inputs, results;
   getOperands(group, inputs, results);
-  if (int64_t(inputs.size() + results.size()) > profile.storageBuffersPerStage)
-    return false;
+  if (int64_t buffers = inputs.size() + results.size(); buffers > profile.storageBuffersPerStage)
+    return refuse("one kernel would have " + Twine(buffers) + " buffers, the target allows " +
+                  Twine(profile.storageBuffersPerStage));
   // The parts of columns are kept until the last row of theirs is done.
   std::optional<int64_t> keptBytes = getKeptColumnBytes(*domain, profile);
   if (!keptBytes || *keptBytes > profile.privateRowBytes)
-    return false;
+    return refuse("an invocation cannot hold the parts of its columns in " +
+                  Twine(profile.privateRowBytes) + " bytes");
   // A prologue is computed again for every tile: only what is as cheap as a load.
   constexpr unsigned cheapOps = 4;
   for (Operation *op : group)
@@ -588,7 +615,8 @@ bool KernelFormer::fits(const Group &group) {
       if (body->getOperations().size() > cheapOps + 1 || llvm::any_of(*body, [](Operation &inner) {
             return isa<math::MathDialect, tensor::TensorDialect>(inner.getDialect());
           }))
-        return false;
+        return refuse("a contraction computes what it reads again for every tile, and this is "
+                      "not as cheap as a load");
     }
   return true;
 }
@@ -751,6 +779,95 @@ void KernelFormer::mergeSiblings() {
       mergeReaders(SetVector<Value>(&value, &value + 1), std::nullopt);
 }
 
+/// Returns why two groups, of which one reads what the other makes, are two kernels.
+std::string KernelFormer::explainApart(unsigned producer, unsigned reader) {
+  Group merged(groups[producer]);
+  llvm::append_range(merged, groups[reader]);
+  llvm::sort(merged, [&](Operation *a, Operation *b) { return position[a] < position[b]; });
+  std::string why;
+  if (!fits(merged, &why))
+    return why;
+  if (!isClosed(merged))
+    return "a value would leave the kernel and come back through another one";
+  if (overwrites(producer, reader) || overwrites(reader, producer))
+    return "as one kernel they could not write a donated argument in place";
+  return "in program order each went to another kernel first";
+}
+
+/// Explains each pair of groups that a value goes between.
+void KernelFormer::findApart() {
+  std::set<std::pair<unsigned, unsigned>> seen;
+  for (auto [reader, group] : llvm::enumerate(groups))
+    for (Operation *op : group)
+      for (Value operand : op->getOperands()) {
+        Operation *producer = stripReshapes(operand).getDefiningOp();
+        auto found = producer ? groupOf.find(producer) : groupOf.end();
+        if (found != groupOf.end() && found->second != reader &&
+            seen.insert({found->second, reader}).second)
+          apartGroups.push_back(
+              {found->second, unsigned(reader), explainApart(found->second, reader)});
+      }
+}
+
+void KernelFormer::reportApart() {
+  for (const Apart &apart : apartGroups) {
+    auto producer = kernels.find(apart.producer), reader = kernels.find(apart.reader);
+    if (producer == kernels.end() || reader == kernels.end())
+      continue;
+    remark::missed(
+        reader->second.second,
+        remark::RemarkOpts::name("apart").category("form-kernels").function(function.getName()))
+        << remark::reason("{0}", apart.why) << remark::metric("producer", producer->second.first)
+        << remark::metric("reader", reader->second.first);
+  }
+}
+
+/// Returns the ops of a body in words: "reduce: mulf, addf".
+static std::string describeOp(Operation *op) {
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  if (!generic)
+    return "insert";
+  std::string text;
+  switch (getOpShape(op)) {
+  case OpShape::Reduction:
+  case OpShape::Sequence:
+    text = "reduce";
+    break;
+  case OpShape::Column:
+    text = "reduce columns";
+    break;
+  case OpShape::Contraction:
+    text = "contract";
+    break;
+  default:
+    text = "map";
+    break;
+  }
+  constexpr unsigned mostNames = 8;
+  llvm::SetVector<StringRef> names;
+  for (Operation &inner : generic.getBody()->without_terminator())
+    if (!isa<arith::ConstantOp, linalg::IndexOp>(inner))
+      names.insert(inner.getName().stripDialect());
+  if (names.empty())
+    return text + ": copy";
+  auto shown = names.getArrayRef().take_front(mostNames);
+  return text + ": " + llvm::join(shown, ", ") + (shown.size() < names.size() ? "..." : "");
+}
+
+/// Says which ops are in a kernel.
+void KernelFormer::reportKernel(schedule::KernelOp kernel, int64_t number, const Group &group) {
+  auto remark = remark::passed(
+      kernel.getLoc(),
+      remark::RemarkOpts::name("kernel").category("form-kernels").function(function.getName()));
+  if (!remark)
+    return;
+  remark << remark::metric("kernel", number);
+  for (Operation *op : group)
+    if (isa<linalg::GenericOp, tensor::InsertSliceOp>(op))
+      remark << remark::metric("op", describeOp(op))
+             << remark::detail::Remark::Arg("at", Attribute(LocationAttr(op->getLoc())));
+}
+
 void KernelFormer::buildKernel(const Group &group) {
   SetVector<Value> inputs, results;
   getOperands(group, inputs, results);
@@ -783,10 +900,14 @@ void KernelFormer::buildKernel(const Group &group) {
   SmallVector<Location> locations;
   for (Operation *op : group)
     locations.push_back(op->getLoc());
+  // The number tells the dispatches of a kernel from those of another of the same lines.
+  int64_t number = kernels.size();
   auto kernel = schedule::KernelOp::create(
-      builder, builder.getFusedLoc(locations),
+      builder, builder.getFusedLoc(locations, builder.getI64IntegerAttr(number)),
       llvm::map_to_vector(results, [](Value value) { return value.getType(); }),
       builder.getStringAttr(name), inputs.getArrayRef());
+  kernels.try_emplace(groupOf.lookup(group.front()), number, kernel.getLoc());
+  reportKernel(kernel, number, group);
   Block *body = builder.createBlock(&kernel.getBody());
   IRMapping mapping;
   for (Value input : inputs)

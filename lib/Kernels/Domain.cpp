@@ -459,9 +459,15 @@ bool KernelDomain::acceptColumns(linalg::GenericOp op) {
   return llvm::none_of(op->getUsers(), [&](Operation *user) { return dims.contains(user); });
 }
 
-std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops) {
-  if (ops.size() > maxOps)
+std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops, StringRef *why) {
+  auto refuse = [&](StringRef reason) {
+    if (why)
+      *why = reason;
     return std::nullopt;
+  };
+  constexpr const char *differ = "they compute different points: one's loops are not the other's";
+  if (ops.size() > maxOps)
+    return refuse("a kernel has at most 64 ops");
   KernelDomain domain;
   linalg::GenericOp anchor;
   for (Operation *op : ops) {
@@ -469,22 +475,23 @@ std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops) {
     auto generic = dyn_cast<linalg::GenericOp>(op);
     if (kind == OpShape::Contraction) {
       if (domain.shape != KernelShape::Map)
-        return std::nullopt;
+        return refuse(domain.contraction ? "two contractions do not share a kernel"
+                                         : "a contraction and a reduction do not share a kernel");
       domain.shape = KernelShape::Contraction;
       domain.contraction = anchor = generic;
     } else if (kind == OpShape::Reduction) {
       if (domain.shape == KernelShape::Contraction)
-        return std::nullopt;
+        return refuse("a contraction and a reduction do not share a kernel");
       if (domain.shape != KernelShape::Row) {
         anchor = generic;
         domain.across = reducesAcross(generic);
       }
       domain.shape = KernelShape::Row;
       if (reducesAcross(generic) != domain.across)
-        return std::nullopt;
+        return refuse("one reduces along memory, the other across it");
     } else if (kind == OpShape::Column) {
       if (domain.shape == KernelShape::Contraction)
-        return std::nullopt;
+        return refuse("a contraction and a reduction of columns do not share a kernel");
       if (domain.shape == KernelShape::Map) {
         anchor = generic;
         domain.shape = KernelShape::Column;
@@ -492,11 +499,11 @@ std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops) {
       domain.columnOps.push_back(generic);
     } else if (kind == OpShape::Sequence) {
       if (ops.size() > 1)
-        return std::nullopt;
+        return refuse("a reduction that has no combiner gets a kernel of its own");
       domain.shape = KernelShape::Sequence;
       anchor = generic;
     } else if (kind != OpShape::Pointwise) {
-      return std::nullopt;
+      return refuse("one of them is no computation of points");
     }
   }
   if (!anchor)
@@ -506,7 +513,8 @@ std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops) {
     for (tensor::ExtractOp read :
          cast<linalg::GenericOp>(op).getBody()->getOps<tensor::ExtractOp>())
       if (llvm::is_contained(ops, read.getTensor().getDefiningOp()))
-        return std::nullopt;
+        return refuse(
+            "one reads the other's result at computed places, so all of it must be there first");
 
   // The anchor's loops are the domain: rows first, then columns.
   SmallVector<int64_t> ranges = anchor.getStaticLoopRanges();
@@ -531,11 +539,12 @@ std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops) {
           llvm::none_of(op->getUsers(), [&](Operation *user) { return readers.contains(user); }))
         continue;
       if (!llvm::all_of(op->getUsers(), [&](Operation *user) { return readers.contains(user); }))
-        return std::nullopt;
+        return refuse(
+            "what a contraction reads is computed for it alone, and this has other readers");
       // The accumulator's initial value belongs to the epilogue's point.
       for (OpOperand &use : op->getUses())
         if (use.getOwner() == domain.contraction && domain.contraction.isDpsInit(&use))
-          return std::nullopt;
+          return refuse("a contraction's initial value is no part of its prologue");
       readers.insert(op);
       prologue.insert(op);
     }
@@ -550,11 +559,12 @@ std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops) {
     domain.dims[op] = op == anchor ? anchorDims : loops;
   }
   if (!domain.assignDims(ops))
-    return std::nullopt;
+    return refuse("what one makes at a point the other reads at another point");
 
   for (linalg::GenericOp op : domain.columnOps)
     if (!domain.acceptColumns(op))
-      return std::nullopt;
+      return refuse(
+          "the parts of a column are known only after its last row, or are cut differently");
 
   // Every op covers the rows, with or without the columns; reductions reduce
   // exactly the columns, or the rows; after a contraction there are only rows.
@@ -566,20 +576,20 @@ std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops) {
       if (loop < 0)
         continue;
       if (!used.insert(loop).second || domain.sizes[loop] != size)
-        return std::nullopt;
+        return refuse(differ);
       bool isColumn = loop >= int64_t(domain.numRows);
       bool reducesColumns = getOpShape(op) != OpShape::Column;
       if ((iterator == utils::IteratorType::reduction) != (isColumn == reducesColumns) &&
           getOpShape(op) != OpShape::Pointwise)
-        return std::nullopt;
+        return refuse(differ);
       if (domain.contraction && op != domain.contraction && isColumn)
-        return std::nullopt;
+        return refuse(differ);
     }
     bool all = used.size() == domain.sizes.size();
     bool rows = used.size() == domain.numRows && !domain.hasColumns(op);
     if (!(all || (rows && (domain.shape == KernelShape::Row || domain.contraction) &&
                   getOpShape(op) == OpShape::Pointwise)))
-      return std::nullopt;
+      return refuse(differ);
   }
   return domain;
 }

@@ -123,8 +123,10 @@ public:
   /// compute them. `ops` are `linalg.generic` ops that are not free, in an order
   /// in which operands come first. What is read of an op inside the kernel is
   /// read at the reader's own point, so a kernel needs no exchange between
-  /// points but its reductions.
-  static std::optional<KernelDomain> build(llvm::ArrayRef<mlir::Operation *> ops);
+  /// points but its reductions. Where there is none, `why`, if given, becomes the reason,
+  /// for people.
+  static std::optional<KernelDomain> build(llvm::ArrayRef<mlir::Operation *> ops,
+                                           llvm::StringRef *why = nullptr);
 
   KernelShape getShape() const { return shape; }
   llvm::ArrayRef<int64_t> getSizes() const { return sizes; }
