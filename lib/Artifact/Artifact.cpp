@@ -17,6 +17,8 @@ static std::string getPlanPath(const Plan &plan) {
   return "plan/" + plan.target + "/" + plan.entry + ".json";
 }
 
+static std::string getNotesPath(const std::string &target) { return "notes/" + target + ".json"; }
+
 static Bytes toBytes(const std::string &text) { return Bytes(text.begin(), text.end()); }
 static std::string toText(const Bytes &bytes) { return std::string(bytes.begin(), bytes.end()); }
 
@@ -24,6 +26,16 @@ const Plan *Artifact::findPlan(const std::string &entry, const std::string &targ
   for (const Plan &plan : plans)
     if (plan.entry == entry && plan.target == target)
       return &plan;
+  return nullptr;
+}
+
+const EntryNotes *Artifact::findNotes(const std::string &entry, const std::string &target) const {
+  auto found = notes.find(target);
+  if (found == notes.end())
+    return nullptr;
+  for (const EntryNotes &each : found->second.entries)
+    if (each.entry == entry)
+      return &each;
   return nullptr;
 }
 
@@ -197,6 +209,17 @@ static void checkArtifact(const Artifact &artifact, const std::string &where) {
       if (!artifact.findPlan(entry.name, profile.target))
         throw Error(where + ": entry \"" + entry.name + "\" has no plan for target \"" +
                     profile.target + "\"");
+  for (const auto &[target, notes] : artifact.notes) {
+    std::string place = where + ": " + getNotesPath(target);
+    std::set<std::string> noted;
+    for (const EntryNotes &entry : notes.entries) {
+      if (!noted.insert(entry.entry).second)
+        throw Error(place + " has notes on entry \"" + entry.entry + "\" twice");
+      if (!artifact.findPlan(entry.entry, target))
+        throw Error(place + " has notes on entry \"" + entry.entry +
+                    "\", which has no plan for target \"" + target + "\"");
+    }
+  }
   for (const auto &[path, bytes] : artifact.code)
     if (!named.count(path))
       throw Error(where + ": no kernel names \"" + path + "\"");
@@ -243,6 +266,9 @@ Artifact weir::readArtifact(const std::string &path) {
                     plan.target + "\"");
       artifact.plans.push_back(std::move(plan));
     }
+  for (const Profile &profile : artifact.manifest.targets)
+    if (std::string name = getNotesPath(profile.target); files.count(name))
+      artifact.notes[profile.target] = parseNotes(toText(take(name)), path + ": " + name);
   for (auto &[name, bytes] : files) {
     if (name.starts_with("code/"))
       artifact.code[name] = std::move(bytes);
@@ -273,6 +299,11 @@ void weir::writeArtifact(const std::string &path, const Artifact &artifact,
     files[weightsPath] = printSafetensors(tensors);
   for (const auto &[name, bytes] : artifact.code)
     files[name] = bytes;
+  for (const auto &[target, notes] : artifact.notes) {
+    std::string text = printNotes(notes);
+    parseNotes(text, path + ": " + getNotesPath(target));
+    files[getNotesPath(target)] = toBytes(text);
+  }
   for (const auto &[name, text] : artifact.ir) {
     if (!isIRPath(name))
       throw Error(path + ": \"" + name + "\" is no name for IR, it must be like \"ir/graph.mlir\"");

@@ -67,4 +67,5 @@ void weir::addTargets(Artifact &artifact, const Artifact &other) {
   const std::vector<Profile> &targets = other.manifest.targets;
   artifact.manifest.targets.insert(artifact.manifest.targets.end(), targets.begin(), targets.end());
   artifact.code.insert(other.code.begin(), other.code.end());
+  artifact.notes.insert(other.notes.begin(), other.notes.end());
 }

@@ -7,6 +7,7 @@
 
 #include "weir/Compiler/Compiler.h"
 
+#include "NoteTaker.h"
 #include "Steps.h"
 #include "TextScan.h"
 #include "dialects/Schedule/Schedule.h"
@@ -577,6 +578,9 @@ void weir::compile(const CompileOptions &options) {
       throw CompileError(problems.sentences);
     targets.front().target = profile->target;
   }
+  std::optional<NoteTaker> noteTaker;
+  if (options.stopAfter.empty())
+    noteTaker.emplace(context);
   const Level *level = &start;
   for (; level <= &stop && level < &firstOfTarget; ++level)
     runLevel(*level, *module, targets.front());
@@ -594,6 +598,7 @@ void weir::compile(const CompileOptions &options) {
       FailureOr<Artifact> built = buildArtifact(ofTarget, graph);
       if (failed(built))
         throw CompileError(problems.sentences);
+      built->notes[target.target] = noteTaker->take(ofTarget, options.memoryLimit);
       if (artifact)
         addTargets(*artifact, *built);
       else

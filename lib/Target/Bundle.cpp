@@ -167,9 +167,7 @@ FailureOr<Manifest> weir::getManifest(ModuleOp module) {
 // Plans
 //===----------------------------------------------------------------------===//
 
-/// Returns "name (file:line)" for up to three places that front ends named, or else
-/// the first "file:line", a name, or nothing.
-static std::string printLocation(Location location) {
+std::string weir::printSource(Location location) {
   constexpr size_t maxPlaces = 3;
   std::vector<std::string> places;
   std::string file, name;
@@ -433,7 +431,7 @@ FailureOr<Command> PlanBuilder::getDispatch(schedule::DispatchOp dispatch) {
     if (index < dispatch.getBefore().size())
       operand.before = dispatch.getBefore()[index];
   }
-  command.location = printLocation(dispatch.getLoc());
+  command.location = printSource(dispatch.getLoc());
   return command;
 }
 

@@ -165,6 +165,24 @@ PLAN = record(
     commands=array(command))
 
 
+def notes_of(file, notes):
+    """Checks notes: what they say of a plan is for people, and nobody's claim."""
+    need(type(notes) is dict and type(notes.get("texts")) is list, f"{file} has no texts")
+    text = number(0, len(notes["texts"]) - 1)
+
+    def entry(value, place):
+        kernels = value.get("kernels") if type(value) is dict else None
+        last = len(kernels) - 1 if type(kernels) is list else -1
+        record(optional=["memory_limit"], entry=file_name, memory_limit=size,
+               kernels=array(array(row(text, text))),
+               apart=array(row(number(0, last), number(0, last), text)),
+               dispatches=array(number(-1, last)),
+               refusals=array(row(index, text, text, text)))(value, place)
+
+    record(schema_version=one_of(6), texts=array(string), entries=array(entry))(notes, file)
+    unique((each["entry"] for each in notes["entries"]), f"notes of {file}")
+
+
 def parse(data, place):
     """JSON without keys that stand twice, other numbers than integers, null, and NUL."""
     def pairs(items):
@@ -303,6 +321,15 @@ def read_artifact(path):
                 named.add(code)
             named.add(file)
             plans.append((entry, profile, plan))
+    for profile in manifest["targets"]:
+        file = f"notes/{profile['target']}.json"
+        if file in files:
+            notes = parse(files[file], file)
+            notes_of(file, notes)
+            need({each["entry"] for each in notes["entries"]}
+                 <= {entry["name"] for entry in manifest["entries"]},
+                 f"{file} is of an entry that is not there")
+            named.add(file)
     for file in files:
         need(file in named or re.fullmatch(r"ir/[^/]+\.mlir", file), f"nothing names {file}")
     return manifest, plans

@@ -4,6 +4,7 @@
 #define WEIR_ARTIFACT_ARTIFACT_H
 
 #include "weir/Artifact/Error.h"
+#include "weir/Artifact/Notes.h"
 #include "weir/Artifact/Plan.h"
 
 #include <cstddef>
@@ -89,9 +90,12 @@ struct Artifact {
   std::map<std::string, Bytes> code; ///< by path, "code/vulkan/map_0.spv", "code/cuda/map_0.ptx"
   Bytes constants;                   ///< the constant segment, holes zero
   std::map<std::string, std::string> ir; ///< by path, "ir/graph.mlir"
+  std::map<std::string, Notes> notes;    ///< by target
 
   /// The plan of an entry on a target, or null.
   const Plan *findPlan(const std::string &entry, const std::string &target) const;
+  /// The notes on that plan, or null.
+  const EntryNotes *findNotes(const std::string &entry, const std::string &target) const;
 };
 
 /// Adds the plans and code of another artifact of the same entries for other

@@ -28,6 +28,9 @@ mlir::FailureOr<Plan> getPlan(mlir::func::FuncOp entry, const Manifest &manifest
 /// Errors: failure, with a diagnostic, when the module is not at that level.
 mlir::FailureOr<Artifact> buildArtifact(mlir::ModuleOp emitted, llvm::StringRef graphText);
 
+/// Returns "file:line" where the location has one, else a name, else "".
+std::string printSource(mlir::Location location);
+
 } // namespace weir
 
 #endif // WEIR_TARGET_BUNDLE_H

@@ -163,7 +163,7 @@ TEST(Mutation, bytes_of_each_part) {
   }
 }
 
-TEST(Mutation, values_of_manifest_and_plan) {
+TEST(Mutation, values_of_manifest_plan_and_notes) {
   TemporaryFolder folder;
   Files samples[2];
   for (int i = 0; i < 2; ++i) {
@@ -174,7 +174,9 @@ TEST(Mutation, values_of_manifest_and_plan) {
   for (unsigned seed = 0; seed < 6000; ++seed) {
     Mutator mutator(seed);
     Files edited = samples[seed % 3 == 0];
-    Bytes &part = edited[seed % 4 == 0 ? "manifest.json" : "plan/vulkan/main.json"];
+    Bytes &part = edited[seed % 4 == 0   ? "manifest.json"
+                         : seed % 8 == 1 ? "notes/vulkan.json"
+                                         : "plan/vulkan/main.json"];
     json value = json::parse(part.begin(), part.end());
     for (size_t i = mutator.pick(2) + 1; i > 0; --i)
       mutator.mutate(value);

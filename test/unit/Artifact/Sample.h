@@ -87,6 +87,13 @@ inline Artifact makeSample() {
   artifact.code = {{"code/vulkan/scale.spv", {3, 2, 35, 7}},
                    {"code/vulkan/add.spv", {3, 2, 35, 7}}};
   artifact.ir = {{"ir/graph.mlir", "module {\n}\n"}};
+  EntryNotes notes;
+  notes.entry = "main";
+  notes.kernels = {{{"map: mulf", "sample.mlir:1"}}, {{"map: addf", "sample.mlir:2"}}};
+  notes.apart = {{0, 1, "for the test's sake"}};
+  notes.dispatchKernels = {0, 0, 1, 0, 1};
+  notes.refusals = {{1, "live-reader", "", "sample.mlir:3"}};
+  artifact.notes["vulkan"] = {{notes}};
   return artifact;
 }
 

@@ -1,4 +1,4 @@
-"""Compares two artifacts, all but what stands under ir/."""
+"""Compares two artifacts, all but what stands under ir/ and notes/."""
 
 import sys
 import zipfile
@@ -6,7 +6,7 @@ import zipfile
 
 def read(path):
     with zipfile.ZipFile(path) as archive:
-        return {n: archive.read(n) for n in archive.namelist() if not n.startswith("ir/")}
+        return {n: archive.read(n) for n in archive.namelist() if not n.startswith(("ir/", "notes/"))}
 
 
 first, second = read(sys.argv[1]), read(sys.argv[2])
