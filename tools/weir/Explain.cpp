@@ -15,9 +15,10 @@ using namespace weir::tool;
 namespace {
 struct ExplainOptions {
   std::string input, entry, target, diff, html, trace;
-  bool dispatches = false, barriers = false, memory = false, donation = false, json = false;
+  bool dispatches = false, barriers = false, memory = false, donation = false, kernels = false;
+  bool json = false;
 
-  bool hasTable() const { return dispatches || barriers || memory || donation; }
+  bool hasTable() const { return dispatches || barriers || memory || donation || kernels; }
 };
 } // namespace
 
@@ -67,6 +68,8 @@ static void printSummary(const PlanStory &story) {
                     " if every value had bytes of its own"}};
   if (story.queues > 1)
     rows[3][1] += ", " + get("signals") + " signals, " + get("waits") + " waits";
+  if (!summary["memory_limit"].is_null())
+    rows.push_back({"limit", get("memory_limit") + " bytes of arena"});
   for (const auto &[kind, bytes] : summary["argument_bytes"].items())
     rows.push_back({"arguments, " + kind, bytes.dump() + " bytes"});
   rows.push_back({"results", get("result_bytes") + " bytes"});
@@ -174,6 +177,25 @@ static void printMemory(const PlanStory &story) {
                "to alone. Both count live bytes; they do not plan the arena again.\n";
 }
 
+static void printKernels(const PlanStory &story) {
+  if (!story.notes || story.notes->kernels.empty())
+    std::cout << "the artifact has no notes on kernels; compile it from the graph level\n";
+  for (const Json &kernel : listKernels(story)) {
+    std::cout << kernel["kernel"].get<std::string>() << ": runs "
+              << printCount(kernel["dispatches"].size(), "time") << ", "
+              << kernel["code_bytes"].dump() << " bytes of code\n";
+    if (!kernel.contains("ops"))
+      continue;
+    for (const Json &op : kernel["ops"])
+      std::cout << "  " << op["op"].get<std::string>() << " (" << op["source"].get<std::string>()
+                << ")\n";
+    for (const Json &other : kernel["apart_from"])
+      std::cout << (other["reads_from_it"].get<bool>() ? "  its reader " : "  what it reads, of ")
+                << other["kernel"].get<std::string>()
+                << ", is apart: " << other["why"].get<std::string>() << "\n";
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // The verb
 //===----------------------------------------------------------------------===//
@@ -221,6 +243,8 @@ static Json toJson(const ExplainOptions &options, const std::vector<PlanStory> &
       plan["memory"] = listMemory(story);
     if (options.donation)
       plan["donation"] = listDonations(story);
+    if (options.kernels)
+      plan["kernels"] = listKernels(story);
     plans.push_back(std::move(plan));
   }
   Json json = {{"artifact", options.input},
@@ -255,6 +279,10 @@ static void printTables(const ExplainOptions &options, const PlanStory &story,
       std::cout << donation.sentence << "\n";
     if (story.donations.empty())
       std::cout << "no argument is donated\n";
+  }
+  if (options.kernels) {
+    std::cout << "\n";
+    printKernels(story);
   }
 }
 
@@ -320,6 +348,8 @@ void tool::addExplain(CLI::App &app, Verb &chosen) {
                  "List the values in the arena, those that are live at the peak first");
   verb->add_flag("--donation", options->donation,
                  "List the donated arguments, and why one keeps its bytes");
+  verb->add_flag("--kernels", options->kernels,
+                 "List the kernels: the ops in each, and why their neighbours are others");
   verb->add_option("--diff", options->diff, "List what changes from X.weir to Y.weir")
       ->type_name("Y.weir");
   verb->add_option("--html", options->html,

@@ -111,6 +111,18 @@ static std::string explainDonation(const PlanStory &story, const DonationStory &
          " bytes";
 }
 
+/// Returns what the compiler noted when it refused, "" for nothing.
+static std::string getCompilersReason(const PlanStory &story, const DonationStory &donation) {
+  if (!story.notes || donation.result >= 0)
+    return "";
+  for (const RefusalNote &note : story.notes->refusals)
+    if (size_t(note.argument) == donation.argument)
+      return "; the compiler's reason: " + note.reason +
+             (note.source.empty() ? "" : ", at " + note.source) +
+             (note.detail.empty() ? "" : ", " + note.detail);
+  return "";
+}
+
 void tool::explainDonations(PlanStory &story) {
   const EntrySpec &entry = *story.entry;
   for (size_t i = 0; i < entry.arguments.size(); ++i) {
@@ -121,7 +133,8 @@ void tool::explainDonations(PlanStory &story) {
     donation.bytes = getByteSize(entry.arguments[i]);
     if (std::optional<size_t> at = findAllocation(*story.plan, AllocationKind::Argument, i))
       donation.result = story.plan->allocations[*at].result;
-    donation.sentence = explainDonation(story, donation);
+    donation.sentence =
+        explainDonation(story, donation) + getPrintable(getCompilersReason(story, donation));
     story.donations.push_back(std::move(donation));
   }
 }

@@ -36,6 +36,7 @@ Json tool::summarize(const PlanStory &story) {
   size_t accepted =
       std::count_if(story.donations.begin(), story.donations.end(),
                     [](const DonationStory &donation) { return donation.result >= 0; });
+  std::optional<int64_t> limit = story.notes ? story.notes->memoryLimit : std::nullopt;
   return {{"entry", plan.entry},
           {"target", plan.target},
           {"kernels", plan.kernels.size()},
@@ -47,6 +48,7 @@ Json tool::summarize(const PlanStory &story) {
           {"waits", story.waits},
           {"arena_bytes", plan.arenaBytes},
           {"pinned_bytes", plan.pinnedBytes},
+          {"memory_limit", toNullable(limit)},
           {"most_live_bytes", story.getPeakBytes()},
           {"peak_wave", story.waves.empty() ? Json() : Json(story.waves[story.peakWave])},
           {"values_at_peak", story.peak.size()},
@@ -143,5 +145,55 @@ Json tool::listDonations(const PlanStory &story) {
          {"result",
           donation.result < 0 ? Json() : Json(story.entry->results[donation.result].name)},
          {"why", donation.sentence}});
+  return list;
+}
+
+/// Returns the first dispatch of each kernel that the notes number; -1 for none.
+static std::vector<int64_t> getFirstDispatches(const EntryNotes &notes) {
+  std::vector<int64_t> first(notes.kernels.size(), -1);
+  for (size_t i = notes.dispatchKernels.size(); i-- > 0;)
+    if (int64_t kernel = notes.dispatchKernels[i]; kernel >= 0)
+      first[kernel] = int64_t(i);
+  return first;
+}
+
+Json tool::listKernels(const PlanStory &story) {
+  std::map<size_t, std::vector<size_t>> dispatches;
+  for (size_t i = 0; i < story.dispatches.size(); ++i)
+    dispatches[story.dispatches[i]->kernel].push_back(i);
+  // By kernel as it was formed, those that it reads from and those that read it.
+  std::map<int64_t, std::vector<std::pair<int64_t, const ApartNote *>>> apart;
+  std::vector<int64_t> first;
+  if (story.notes) {
+    first = getFirstDispatches(*story.notes);
+    for (const ApartNote &note : story.notes->apart)
+      if (first[note.producer] >= 0 && first[note.reader] >= 0) {
+        apart[note.producer].push_back({first[note.reader], &note});
+        apart[note.reader].push_back({first[note.producer], &note});
+      }
+  }
+  Json list = Json::array();
+  for (size_t i = 0; i < story.plan->kernels.size(); ++i) {
+    const Kernel &kernel = story.plan->kernels[i];
+    Json row = {{"kernel", kernel.name},
+                {"workgroup", kernel.workgroup},
+                {"code_bytes", story.artifact->code.at(kernel.code).size()},
+                {"dispatches", dispatches[i]}};
+    int64_t formed =
+        story.notes && !dispatches[i].empty() ? story.notes->dispatchKernels[dispatches[i][0]] : -1;
+    if (formed >= 0) {
+      Json ops = Json::array(), others = Json::array();
+      for (const OpNote &op : story.notes->kernels[formed])
+        ops.push_back({{"op", getPrintable(op.what)}, {"source", getPrintable(op.source)}});
+      for (auto [other, note] : apart[formed])
+        others.push_back({{"reads_from_it", note->producer == formed},
+                          {"dispatch", other},
+                          {"kernel", story.describe(other)},
+                          {"why", getPrintable(note->why)}});
+      row["ops"] = std::move(ops);
+      row["apart_from"] = std::move(others);
+    }
+    list.push_back(std::move(row));
+  }
   return list;
 }

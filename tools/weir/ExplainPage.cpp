@@ -9,8 +9,6 @@
 #include "ExplainPage.h"
 #include "tools/weir/explain/Page.h"
 
-#include <map>
-
 using namespace weir;
 using namespace weir::tool;
 
@@ -85,19 +83,19 @@ static Json listSignals(const PlanStory &story) {
   return list;
 }
 
-static Json listKernels(const PlanStory &story) {
-  std::map<size_t, std::vector<size_t>> dispatches;
-  for (size_t i = 0; i < story.dispatches.size(); ++i)
-    dispatches[story.dispatches[i]->kernel].push_back(i);
-  Json list = Json::array();
-  for (size_t i = 0; i < story.plan->kernels.size(); ++i) {
-    const Kernel &kernel = story.plan->kernels[i];
-    list.push_back({{"kernel", kernel.name},
-                    {"workgroup", kernel.workgroup},
-                    {"code_bytes", story.artifact->code.at(kernel.code).size()},
-                    {"dispatches", dispatches[i]}});
+/// Returns the notes on each dispatch's kernel: its ops, by kernel as it was formed, those
+/// that it is apart from, and the kernels by dispatch.
+static Json listNotes(const EntryNotes &notes) {
+  Json kernels = Json::array(), apart = Json::array();
+  for (const std::vector<OpNote> &ops : notes.kernels) {
+    Json list = Json::array();
+    for (const OpNote &op : ops)
+      list.push_back(Json::array({op.what, op.source}));
+    kernels.push_back(std::move(list));
   }
-  return list;
+  for (const ApartNote &note : notes.apart)
+    apart.push_back(Json::array({note.producer, note.reader, note.why}));
+  return {{"kernels", kernels}, {"apart", apart}, {"dispatches", notes.dispatchKernels}};
 }
 
 /// Returns JSON that can stand in a script element: "</script>" and "<!--" can't occur.
@@ -121,6 +119,8 @@ void tool::writePage(const std::string &path, const std::string &title,
                  {"barriers", listBarriers(story)}, {"signals", listSignals(story)},
                  {"memory", listMemory(story)},     {"donation", listDonations(story)},
                  {"kernels", listKernels(story)}};
+    if (story.notes)
+      plan["notes"] = listNotes(*story.notes);
     if (times.plan == story.plan)
       plan["microseconds"] = times.microseconds;
     for (const PlanChange &change : changes)

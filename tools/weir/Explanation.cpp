@@ -11,8 +11,7 @@
 using namespace weir;
 using namespace weir::tool;
 
-/// Returns a text of a file that is for people, without what a terminal would obey.
-static std::string getPrintable(std::string text) {
+std::string tool::getPrintable(std::string text) {
   for (char &c : text)
     if (static_cast<unsigned char>(c) < ' ' || c == '\x7f')
       c = ' ';
@@ -368,6 +367,9 @@ PlanStory tool::explainPlan(const Artifact &artifact, const Plan &plan) {
     story.waveOf.push_back(
         std::lower_bound(story.waves.begin(), story.waves.end(), dispatch->wave) -
         story.waves.begin());
+  const EntryNotes *notes = artifact.findNotes(plan.entry, plan.target);
+  if (notes && notes->dispatchKernels.size() == story.dispatches.size())
+    story.notes = notes;
   addResidences(story);
   explainPeak(story);
   explainCommands(story);

@@ -63,6 +63,7 @@ struct PlanStory {
   const Artifact *artifact = nullptr;
   const Plan *plan = nullptr;
   const EntrySpec *entry = nullptr;
+  const EntryNotes *notes = nullptr; ///< that fit the plan, or null
 
   std::vector<const Command *> dispatches; ///< in recorded order
   std::vector<int64_t> waves;              ///< that dispatches are in, ascending
@@ -94,6 +95,9 @@ struct PlanStory {
 /// Returns "1 value", "2 values".
 std::string printCount(size_t number, const std::string &what);
 
+/// Returns a text of a file that is for people, without what a terminal would obey.
+std::string getPrintable(std::string text);
+
 /// Derives all of the above. `artifact`, which holds the plan, must outlive the story.
 PlanStory explainPlan(const Artifact &artifact, const Plan &plan);
 
@@ -116,6 +120,9 @@ Json listDispatches(const PlanStory &story);
 Json listBarriers(const PlanStory &story);
 Json listMemory(const PlanStory &story);
 Json listDonations(const PlanStory &story);
+/// What each kernel computes, and why those that it exchanges values with are others: of the
+/// first dispatch that runs it. Without notes neither is known.
+Json listKernels(const PlanStory &story);
 
 } // namespace weir::tool
 

@@ -538,7 +538,25 @@ function tellCommand(command) {
     detail.append(make("b", "", `${command.dispatch}: ${describe(command)}`), `, wave ${command.wave}, queue ${command.queue}, `
       + `grid ${command.grid.join(" x ")}. ${tellOperands(command)}; ${printBytes(command.bytes)} in all.`);
     if (plan.microseconds) detail.append(` It took ${printTime(plan.microseconds[command.dispatch])}.`);
+    detail.append(tellFusion(command.dispatch));
   }
+}
+
+/** Lists the ops that a dispatch's kernel computes, and why its neighbours are other kernels. */
+function tellFusion(dispatch) {
+  const notes = plan.notes, formed = notes ? notes.dispatches[dispatch] : -1;
+  if (formed < 0) return "";
+  const ul = make("ul");
+  for (const [what, source] of notes.kernels[formed]) ul.append(make("li", "", source ? `${what} (${source})` : what));
+  const of = (number_) => {
+    const first = notes.dispatches.indexOf(number_);
+    return first < 0 ? "a kernel that nothing runs" : `${first}: ${describe(plan.dispatches[first])}`;
+  };
+  for (const [producer, reader, why] of notes.apart) {
+    if (reader === formed) ul.append(make("li", "quiet", `What it reads of ${of(producer)} is made apart: ${why}.`));
+    else if (producer === formed) ul.append(make("li", "quiet", `Its reader ${of(reader)} is apart: ${why}.`));
+  }
+  return make("div", "fusion", ["One kernel computes:", ul]);
 }
 
 function tellOperands(dispatch) {
@@ -636,6 +654,7 @@ function showSummary() {
   addBytes("Results", "results", summary.result_bytes);
   addBytes("Constants", "constants", summary.constant_bytes);
   add("Donated arguments", "donated", `${summary.donations_accepted} of ${summary.donated}`, "give their bytes to a result");
+  if (summary.memory_limit !== null) addBytes("Limit of the arena", "limit", summary.memory_limit);
   if (plan.microseconds)
     add("Dispatches took", "time", printTime(plan.microseconds.reduce((a, b) => a + b, 0)), "one after the other");
 }
@@ -678,6 +697,7 @@ function showKernels() {
 function makeKernel(kernel) {
   const inner = make("div", "inner");
   inner.append(make("p", "quiet", `Workgroups of ${kernel.workgroup.join(" x ")} invocations, ${printBytes(kernel.code_bytes)} of code. It runs for:`));
+  if (kernel.dispatches.length) inner.prepend(tellFusion(kernel.dispatches[0]));
   const ul = make("ul");
   showMore(ul, kernel.dispatches, 10, (number_) => {
     const dispatch = plan.dispatches[number_];
