@@ -3,6 +3,19 @@
 import json
 import sys
 
+
+def repeat_saves(memory, value):
+    """Returns what `repeat_saves` must be, with the live bytes of each wave counted again."""
+    slot = [other for other in memory["values"] if other["slot"] == value["slot"]]
+    used = {wave[i] for other in slot for i in other["written_by"] + other["read_by"]}
+    peak = memory["peak_wave"]
+    if peak in used or max(used) < peak:
+        return None
+    gap = range(max(w for w in used if w < peak) + 1, min(w for w in used if w > peak))
+    live = [bytes_ - (value["bytes"] if number in gap else 0) for number, bytes_ in zip(memory["waves"], memory["live_bytes"])]
+    return max(memory["live_bytes"]) - max(live)
+
+
 for plan in json.load(open(sys.argv[1]))["plans"]:
     summary, dispatches, memory = plan["summary"], plan["dispatches"], plan["memory"]
     assert summary["dispatches"] == len(dispatches)
@@ -26,6 +39,7 @@ for plan in json.load(open(sys.argv[1]))["plans"]:
         assert first["kernel"] in barrier["why"] and second["kernel"] in barrier["why"]
         assert barrier["kind"] in barrier["why"] and f"{barrier['bytes']} bytes" in barrier["why"]
         assert first["dispatch"] < barrier["before_dispatch"] <= second["dispatch"] and barrier["bytes"] > 0
+    wave = [row["wave"] for row in dispatches]
     for value in memory["peak"]:
-        for saving in value["repeat_saves"], value["move_saves"]:
-            assert saving is None or 0 <= saving <= value["bytes"]
+        assert value["repeat_saves"] == repeat_saves(memory, memory["values"][value["of_values"]]), value
+        assert value["move_saves"] is None or 0 <= value["move_saves"] <= value["bytes"]
