@@ -1,0 +1,218 @@
+"""Trains small Hugging Face models as their users do, and compares each step with PyTorch's in f64.
+
+    build/venv/bin/pip install transformers
+    build/venv/bin/python benchmarks/huggingface/run.py [NAME...] [--json=FILE]
+
+Every model is in training mode, with the dropout, the padding index and the buffers that its configuration has by
+default. PyTorch is given the random numbers that Weir draws, so that losses and gradients can be compared. A model is
+right where its loss and each gradient, as SGD with rate 1 shows it, differ from f64's by less than 1e-4 of the
+largest gradient of that parameter (1e-4 of the model's largest where that is larger).
+"""
+
+import argparse
+import copy
+import json
+import pathlib
+import sys
+import time
+import traceback
+import warnings
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+
+import numpy
+import torch
+import transformers
+from torch.nn import functional
+
+import weir
+
+warnings.filterwarnings("ignore")
+transformers.logging.set_verbosity_error()
+
+TEXT = dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
+            max_position_embeddings=64)
+DECODER = TEXT | dict(num_key_value_heads=2, head_dim=8, pad_token_id=0)
+VISION = dict(image_size=16, patch_size=4, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+              intermediate_size=48, num_labels=5)
+SEQUENCE = dict(vocab_size=64, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+                decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48, max_position_embeddings=64,
+                pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=2, forced_eos_token_id=2)
+GPT = dict(vocab_size=64, n_embd=32, n_layer=2, n_head=4, n_positions=64, n_ctx=64)
+
+# Name: the model's class behind the prefix of its configuration's, what is told the configuration, and its inputs.
+MODELS = {
+    "albert": ("Albert:MaskedLM", TEXT | dict(embedding_size=16), "masked"),
+    "bert": ("Bert:MaskedLM", TEXT, "masked"),
+    "big_bird": ("BigBird:MaskedLM", TEXT | dict(attention_type="original_full"), "masked"),
+    "camembert": ("Camembert:MaskedLM", TEXT, "masked"),
+    "convbert": ("ConvBert:MaskedLM", TEXT | dict(embedding_size=32), "masked"),
+    "data2vec_text": ("Data2VecText:MaskedLM", TEXT, "masked"),
+    "deberta": ("Deberta:MaskedLM", TEXT | dict(relative_attention=True, pos_att_type=["c2p", "p2c"]), "masked"),
+    "deberta_v2": ("DebertaV2:MaskedLM", TEXT | dict(relative_attention=True, pos_att_type=["c2p", "p2c"]), "masked"),
+    "distilbert": ("DistilBert:MaskedLM", dict(vocab_size=64, dim=32, n_layers=2, n_heads=4, hidden_dim=48), "masked"),
+    "electra": ("Electra:MaskedLM", TEXT | dict(embedding_size=16), "masked"),
+    "ernie": ("Ernie:MaskedLM", TEXT, "masked"),
+    "esm": ("Esm:MaskedLM", TEXT | dict(pad_token_id=1, mask_token_id=3), "masked"),
+    "fnet": ("FNet:MaskedLM", TEXT, "masked"),
+    "funnel": ("Funnel:MaskedLM", dict(vocab_size=64, block_sizes=[1, 1], d_model=32, n_head=4, d_head=8, d_inner=48),
+               "masked"),
+    "layoutlm": ("LayoutLM:MaskedLM", TEXT, "masked"),
+    "mobilebert": ("MobileBert:MaskedLM", TEXT | dict(intra_bottleneck_size=32, embedding_size=32), "masked"),
+    "modernbert": ("ModernBert:MaskedLM", TEXT | dict(pad_token_id=0), "masked"),
+    "mpnet": ("MPNet:MaskedLM", TEXT, "masked"),
+    "roberta": ("Roberta:MaskedLM", TEXT, "masked"),
+    "roformer": ("RoFormer:MaskedLM", TEXT | dict(embedding_size=32), "masked"),
+    "squeezebert": ("SqueezeBert:MaskedLM", TEXT | dict(embedding_size=32), "masked"),
+    "xlm_roberta": ("XLMRoberta:MaskedLM", TEXT, "masked"),
+    "bloom": ("Bloom:CausalLM", dict(vocab_size=64, hidden_size=32, n_layer=2, n_head=4), "causal"),
+    "codegen": ("CodeGen:CausalLM", GPT | dict(rotary_dim=8), "causal"),
+    "falcon": ("Falcon:CausalLM", TEXT, "causal"),
+    "gemma": ("Gemma:CausalLM", DECODER, "causal"),
+    "gemma2": ("Gemma2:CausalLM", DECODER, "causal"),
+    "gpt2": ("GPT2:LMHeadModel", GPT, "causal"),
+    "gpt_bigcode": ("GPTBigCode:CausalLM", GPT, "causal"),
+    "gpt_neo": ("GPTNeo:CausalLM", dict(vocab_size=64, hidden_size=32, num_layers=2, num_heads=4, window_size=8,
+                                        max_position_embeddings=64, attention_types=[[["global", "local"], 1]]), "causal"),
+    "gpt_neox": ("GPTNeoX:CausalLM", TEXT, "causal"),
+    "gptj": ("GPTJ:CausalLM", GPT | dict(rotary_dim=4), "causal"),
+    "granite": ("Granite:CausalLM", DECODER, "causal"),
+    "llama": ("Llama:CausalLM", DECODER, "causal"),
+    "mistral": ("Mistral:CausalLM", DECODER, "causal"),
+    "mpt": ("Mpt:CausalLM", dict(vocab_size=64, d_model=32, n_layers=2, n_heads=4, max_seq_len=64), "causal"),
+    "olmo2": ("Olmo2:CausalLM", DECODER, "causal"),
+    "opt": ("OPT:CausalLM", dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, ffn_dim=48,
+                                 max_position_embeddings=64, word_embed_proj_dim=32), "causal"),
+    "phi": ("Phi:CausalLM", TEXT, "causal"),
+    "qwen2": ("Qwen2:CausalLM", DECODER, "causal"),
+    "qwen3": ("Qwen3:CausalLM", DECODER, "causal"),
+    "stablelm": ("StableLm:CausalLM", DECODER, "causal"),
+    "bart": ("Bart:ConditionalGeneration", SEQUENCE, "sequence"),
+    "t5": ("T5:ConditionalGeneration", dict(vocab_size=64, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4,
+                                            decoder_start_token_id=0), "sequence"),
+    "vit": ("ViT:ImageClassification", VISION, "image"),
+    "convnext": ("ConvNext:ImageClassification", dict(hidden_sizes=[8, 16], depths=[1, 1], num_stages=2, num_labels=5),
+                 "image"),
+    "resnet": ("ResNet:ImageClassification", dict(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1],
+                                                  layer_type="basic", num_labels=5), "image"),
+}
+
+
+def make_model(name: str) -> tuple[torch.nn.Module, dict[str, torch.Tensor]]:
+    (names, settings, kind) = MODELS[name]
+    prefix, task = names.split(":")
+    config = getattr(transformers, f"{prefix}Config")(**settings)
+    config.use_cache = False
+    config._attn_implementation = "eager"
+    model = getattr(transformers, prefix + (task if task == "LMHeadModel" else f"For{task}"))(config)
+    tokens = torch.randint(3, 64, (2, 9))
+    if kind == "masked":
+        tokens[1, -3:] = config.pad_token_id or 0
+        labels = torch.where(torch.rand(2, 9) < 0.5, tokens, -100)
+        return model, {"input_ids": tokens, "attention_mask": (tokens != config.pad_token_id).long(), "labels": labels}
+    if kind == "causal":
+        return model, {"input_ids": tokens, "labels": tokens}
+    if kind == "sequence":
+        return model, {"input_ids": tokens, "labels": torch.randint(3, 64, (2, 7))}
+    return model, {"pixel_values": torch.randn(3, 3, 16, 16), "labels": torch.randint(0, 5, (3,))}
+
+
+def draw(shape: torch.Size, stream: int) -> torch.Tensor:
+    """What random.uniform gives for seed and step 0: Philox4x32-10 of (place / 4, stream, 0, 0)."""
+    count = shape.numel()
+    blocks = numpy.arange(-(-count // 4), dtype=numpy.uint64)
+    counter = [blocks, numpy.full_like(blocks, stream), numpy.zeros_like(blocks), numpy.zeros_like(blocks)]
+    low, key = numpy.uint64(0xFFFFFFFF), [0, 0]
+    for turn in range(10):
+        if turn:
+            key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
+        first, second = counter[0] * numpy.uint64(0xD2511F53), counter[2] * numpy.uint64(0xCD9E8D57)
+        counter = [second >> numpy.uint64(32) ^ counter[1] ^ numpy.uint64(key[0]), second & low,
+                   first >> numpy.uint64(32) ^ counter[3] ^ numpy.uint64(key[1]), first & low]
+    words = numpy.stack(counter, -1).reshape(-1)[:count]
+    return torch.from_numpy((words >> numpy.uint64(8)).astype(numpy.float64) * 2.0**-24).reshape(shape)
+
+
+class SameRandomNumbers:
+    """Gives PyTorch's dropout the numbers that Weir draws, in the order of the calls."""
+
+    def __enter__(self) -> None:
+        self._dropout, stream = functional.dropout, iter(range(1 << 30))
+
+        def dropout(x, p=0.5, training=True, inplace=False):
+            if not training or p == 0:
+                return x
+            return torch.where(draw(x.shape, next(stream)) >= p, x / (1 - p), 0.0)
+
+        functional.dropout = dropout
+
+    def __exit__(self, *_: object) -> None:
+        functional.dropout = self._dropout
+
+
+def check(name: str) -> dict:
+    """Returns what became of a model: its largest error, or why there is none."""
+    torch.manual_seed(0)
+    row = {"name": name}
+    try:
+        model, inputs = make_model(name)
+    except Exception as error:  # this release of transformers
+        return row | {"state": "not made", "why": f"{type(error).__name__}: {error}"}
+    model.train()
+    reference = copy.deepcopy(model).double()
+    begin = time.time()
+    try:
+        step = weir.compile_step(model, lambda output: output.loss, example=inputs,
+                                 optimizer=weir.SGD(learning_rate=1.0))
+    except (weir.torch.ExportError, weir.CompileError) as error:
+        return row | {"state": "refused", "why": str(error)}
+    except Exception:
+        return row | {"state": "failed", "why": traceback.format_exc()}
+    row["seconds"] = round(time.time() - begin, 1)
+    before = {key: value.double() for key, value in step.state_dict().items()}
+    loss = step(**inputs).item()
+    after = step.state_dict()
+    with SameRandomNumbers():
+        wide = {key: value.double() if value.is_floating_point() else value for key, value in inputs.items()}
+        expected = reference(**wide).loss
+        expected.backward()
+    gradients = {key: value.grad for key, value in reference.named_parameters() if value.grad is not None}
+    scale = max(gradient.abs().max().item() for gradient in gradients.values())
+    worst, where = abs(loss - expected.item()) / abs(expected.item()), "loss"
+    for key, gradient in gradients.items():
+        found = before[key] - after[key].double()
+        # A parameter near 1 shows no gradient below its own rounding.
+        rounding = 1e-7 * before[key].abs().max().item()
+        error = (found - gradient).abs().max().item()
+        relative = max(error - rounding, 0) / max(gradient.abs().max().item(), 1e-4 * scale)
+        if not relative <= worst:
+            worst, where = relative, key
+    for key, value in reference.named_buffers():
+        if key in after and value.is_floating_point():
+            error = (after[key].double() - value).abs().max().item() / max(value.abs().max().item(), 1e-12)
+            if not error <= worst:
+                worst, where = error, key
+    return row | {"state": "right" if worst < 1e-4 else "wrong", "error": worst, "where": where, "why": repr(step).splitlines()[-1]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="models; all without one")
+    parser.add_argument("--json", metavar="FILE", help="write a row for each model")
+    options = parser.parse_args()
+    if unknown := [name for name in options.names if name not in MODELS]:
+        parser.error(f"there is no model {unknown[0]}; there are {', '.join(MODELS)}")
+    rows = []
+    for name in options.names or MODELS:
+        row = check(name)
+        rows.append(row)
+        detail = row["why"].splitlines()[-1][:150] if "error" not in row else f"{row['error']:.1e} at {row['where']}"
+        print(f"{name:14} {row['state']:9} {row.get('seconds', ''):>6} {detail}", flush=True)
+    counts = {state: sum(row["state"] == state for row in rows) for state in sorted({row["state"] for row in rows})}
+    print(", ".join(f"{number} {state}" for state, number in counts.items()))
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps(rows, indent=2))
+
+
+if __name__ == "__main__":
+    main()
