@@ -211,6 +211,18 @@ std::string tool::findSimilar(const std::string &word, const std::vector<std::st
   return best;
 }
 
+void tool::refuseSingleDashes(const CLI::App &app, int argc, char **argv) {
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i], name = word.substr(0, word.find('='));
+    if (name.size() <= 2 || name[0] != '-' || name[1] == '-')
+      continue;
+    for (const CLI::App *verb : app.get_subcommands({}))
+      for (const CLI::Option *option : verb->get_options())
+        if (option->check_lname(name.substr(1)))
+          throw Error("no option '" + name + "'; did you mean '-" + name + "'?");
+  }
+}
+
 /// Returns a sentence for each word that the parser took for an option that `app` lacks.
 static std::vector<std::string> describeUnknownOptions(const CLI::App &app) {
   std::vector<std::string> names, sentences;

@@ -23,6 +23,10 @@ void addHelp(CLI::App &app, Verb &chosen);
 /// be repeated takes one value each time, so that it swallows no positional argument.
 void finishVerbs(CLI::App &app);
 
+/// Refuses words such as -output=x.weir, which the parser would take for -o utput=x.weir.
+/// Errors: `Error`.
+void refuseSingleDashes(const CLI::App &app, int argc, char **argv);
+
 /// Returns a sentence for each problem of a command line that `app` refused.
 std::vector<std::string> describeUsage(const CLI::App &app, const CLI::ParseError &error);
 

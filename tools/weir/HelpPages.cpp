@@ -75,10 +75,10 @@ std::string tool::printManPage(const CLI::App &app) {
   std::string title = name;
   for (char &c : title)
     c = char(std::toupper(uint8_t(c)));
-  std::string page = ".TH \"" + escapeRoff(title) + "\" 1 \"\" \"" + escapeRoff(program->version()) +
-                     "\" \"User Commands\"\n.SH NAME\n" + escapeRoff(name) + " \\- " +
-                     escapeRoff(app.get_description()) + "\n.SH SYNOPSIS\n\\fB" +
-                     escapeRoff(command) + "\\fR";
+  std::string page = ".TH \"" + escapeRoff(title) + "\" 1 \"\" \"" +
+                     escapeRoff(program->version()) + "\" \"User Commands\"\n.SH NAME\n" +
+                     escapeRoff(name) + " \\- " + escapeRoff(app.get_description()) +
+                     "\n.SH SYNOPSIS\n\\fB" + escapeRoff(command) + "\\fR";
   std::vector<const CLI::App *> verbs = app.get_subcommands({});
   page += (verbs.empty() ? printSynopsis(app) : " \\fIVERB\\fR [\\fIOPTIONS\\fR]") + "\n";
   auto addEntry = [&](const std::string &head, const std::string &text) {
@@ -159,24 +159,26 @@ static std::string getFunctionName(const CLI::App &app) {
 
 static std::string printBash(const CLI::App &app) {
   std::string function = getFunctionName(app), name = app.get_name();
-  std::string text =
-      "# Completion of " + name + " for bash\n" + function + "() {\n" +
-      "  local word=${COMP_WORDS[COMP_CWORD]} verb= words= i\n"
-      "  for ((i = 1; i < COMP_CWORD; ++i)); do\n"
-      "    [[ ${COMP_WORDS[i]} == -* ]] || { verb=${COMP_WORDS[i]}; break; }\n"
-      "  done\n"
-      "  case $verb in\n"
-      "  '') words='" + printVerbNames(app) + " " + printWords(app) + "' ;;\n";
+  std::string text = "# Completion of " + name + " for bash\n" + function + "() {\n" +
+                     "  local word=${COMP_WORDS[COMP_CWORD]} verb= words= i\n"
+                     "  for ((i = 1; i < COMP_CWORD; ++i)); do\n"
+                     "    [[ ${COMP_WORDS[i]} == -* ]] || { verb=${COMP_WORDS[i]}; break; }\n"
+                     "  done\n"
+                     "  case $verb in\n"
+                     "  '') words='" +
+                     printVerbNames(app) + " " + printWords(app) + "' ;;\n";
   for (const CLI::App *verb : app.get_subcommands({}))
     text += "  " + verb->get_name() + ") words='" + printWords(*verb) +
             (verb->get_name() == "help" ? " " + printVerbNames(app) : "") + "' ;;\n";
-  return text + "  esac\n"
-                "  # What is no option is a file, which bash completes.\n"
-                "  [[ -z $verb || $verb == help || $word == -* ]] || return\n"
-                "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-                "  [[ ${#COMPREPLY[@]} -ne 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace\n"
-                "}\n"
-                "complete -o default -F " + function + " " + name + "\n";
+  return text +
+         "  esac\n"
+         "  # What is no option is a file, which bash completes.\n"
+         "  [[ -z $verb || $verb == help || $word == -* ]] || return\n"
+         "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+         "  [[ ${#COMPREPLY[@]} -ne 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace\n"
+         "}\n"
+         "complete -o default -F " +
+         function + " " + name + "\n";
 }
 
 static std::string quote(const std::string &text) {
@@ -190,7 +192,8 @@ static std::string printZsh(const CLI::App &app) {
   std::string function = getFunctionName(app);
   std::string text = "#compdef " + app.get_name() + "\n" + function + "() {\n  local -a verbs=(\n";
   for (const CLI::App *verb : app.get_subcommands({}))
-    text += "    " + quote(verb->get_name() + ":" + escape(shorten(verb->get_description()))) + "\n";
+    text +=
+        "    " + quote(verb->get_name() + ":" + escape(shorten(verb->get_description()))) + "\n";
   text += "  )\n"
           "  if (( CURRENT == 2 )); then\n"
           "    _describe verb verbs\n"
@@ -236,8 +239,8 @@ static std::string printFish(const CLI::App &app) {
         text += " -l " + name;
       for (const std::string &name : option->get_snames())
         text += " -s " + name;
-      text += (takesValue(*option) && !mayLackValue(*option) ? " -r -F" : "") + std::string(" -d ") +
-              escape(shorten(option->get_description())) + "\n";
+      text += (takesValue(*option) && !mayLackValue(*option) ? " -r -F" : "") +
+              std::string(" -d ") + escape(shorten(option->get_description())) + "\n";
     }
     if (verb->get_name() == "help")
       text += here + " -f -a '" + printVerbNames(app) + "'\n";

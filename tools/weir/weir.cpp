@@ -78,7 +78,11 @@ int main(int argc, char **argv) {
   addHelp(app, verb);
   finishVerbs(app);
   try {
+    refuseSingleDashes(app, argc, argv);
     app.parse(argc, argv);
+  } catch (const Error &error) {
+    printError(error.what());
+    return BadInput;
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success))
       return app.exit(error);
