@@ -14,14 +14,13 @@ from typing import Any
 import torch
 from torch import nn
 
-import weir.torch
 from weir.arrays import Array, like
 from weir.execution import HELD_KINDS
 from weir.locations import find_tool
 from weir.optimizers import AdamW, Optimizer, get_hyperparameters
 from weir.programs import Compiled, Signature, Step
 from weir.runtime import Device, open_device
-from weir.torch.exporting import Exported, Result, bind, get_module, map_bound
+from weir.torch.exporting import Exported, ExportError, Result, bind, export, get_module, map_bound
 from weir.torch.merging import merge
 from weir.torch.trees import map_leaves
 
@@ -56,14 +55,13 @@ def compile(
     names = ["main"] if len(examples) == 1 else [f"main.{i}" for i in range(len(examples))]
     with _telling("exporting"):
         exports = [
-            weir.torch.export(module, given, entry=name, keep_buffers=True) for given, name in zip(examples, names)
+            export(module, given, entry=name, keep_buffers=True) for given, name in zip(examples, names)
         ]
     opened = open_device(device)
-    folder = tempfile.TemporaryDirectory(prefix="weir-")
-    path = _run_compiler(merge([exported.text for exported in exports]), folder, opened, memory_limit, [])
+    path, folder = run_compiler(merge([exported.text for exported in exports]), opened, memory_limit, [])
     values = {name: value for exported in exports for name, value in (exported.parameters | exported.states).items()}
     signatures = [
-        Signature(name, _make_bind(module, given), _make_rebuild(exported))
+        Signature(name, make_bind(module, given), make_rebuild(exported))
         for name, given, exported in zip(names, examples, exports)
     ]
     return Compiled(path, opened, values, signatures, folder)
@@ -89,19 +87,18 @@ def compile_step(
     optimizer = AdamW() if optimizer is None else optimizer
     targets = dict(targets or {})
     with _telling("exporting"):
-        exported = weir.torch.export(module, example, loss=loss, targets=targets, keep_buffers=True)
+        exported = export(module, example, loss=loss, targets=targets, keep_buffers=True)
     if not any(argument.kind == "param" for argument in exported.arguments):
-        raise weir.torch.ExportError("no parameter of the module requires a gradient, so there is nothing to train")
+        raise ExportError("no parameter of the module requires a gradient, so there is nothing to train")
     rates = get_hyperparameters(optimizer)
     names = [argument.name for argument in exported.arguments]
     if shared := [name for name in rates if name in names]:
-        raise weir.torch.ExportError(f"{shared[0]} is an argument of the module and a hyperparameter of the optimizer; "
+        raise ExportError(f"{shared[0]} is an argument of the module and a hyperparameter of the optimizer; "
                                      "give the argument another name")
     opened = open_device(device)
-    folder = tempfile.TemporaryDirectory(prefix="weir-")
-    path = _run_compiler(exported.text, folder, opened, memory_limit,
-                         [f"--train={optimizer.name}:main", "--entry=main.step"])
-    bind_inputs = _make_bind(module, example)
+    path, folder = run_compiler(exported.text, opened, memory_limit,
+                                [f"--train={optimizer.name}:main", "--entry=main.step"])
+    bind_inputs = make_bind(module, example)
 
     def bind_all(arguments: tuple, named: dict) -> dict[str, Any]:
         if missing := [name for name in targets if name not in named]:
@@ -114,7 +111,7 @@ def compile_step(
     step = _ModuleStep(
         path, opened, exported.parameters | exported.states,
         [Signature("main.step", bind_all, lambda results, given: results)],
-        rates=rates, own=own, rebuild=_make_rebuild(exported), folder=folder, module=made,
+        rates=rates, own=own, rebuild=make_rebuild(exported), folder=folder, module=made,
     )
     [entry] = step.entries.values()
     optimizer_state = [tensor for tensor in step._execution.get_missing(entry) if tensor.kind in HELD_KINDS]
@@ -153,7 +150,7 @@ def _get_dtype(spelling: str) -> torch.dtype:
             "I64": torch.int64, "I32": torch.int32}[spelling]
 
 
-def _make_bind(module: nn.Module | Callable, example: Example) -> Callable[[tuple, dict], dict[str, Any]]:
+def make_bind(module: nn.Module | Callable, example: Example) -> Callable[[tuple, dict], dict[str, Any]]:
     """Returns what makes tensors by name of a call. What is no tensor must be as in the example."""
     made = get_module(module)
     kept = _list_constants(bind(made, example))
@@ -185,7 +182,7 @@ def _list_constants(bound: inspect.BoundArguments) -> dict[str, Any]:
     return found
 
 
-def _make_rebuild(exported: Exported) -> Callable[[dict[str, Array], Any], Any]:
+def make_rebuild(exported: Exported) -> Callable[[dict[str, Array], Any], Any]:
     """Returns what makes of results by name what the module gives."""
     def rebuild(results: dict[str, Array], given: Any) -> Any:
         return map_leaves(exported.output, lambda place, leaf: like(results[leaf.name], given),
@@ -194,10 +191,14 @@ def _make_rebuild(exported: Exported) -> Callable[[dict[str, Array], Any], Any]:
     return rebuild
 
 
-def _run_compiler(
-    text: str, folder: tempfile.TemporaryDirectory, device: Device, memory_limit: int | str | None, options: list[str]
-) -> pathlib.Path:
-    """Returns the path of the artifact of a graph, compiled for the device."""
+def run_compiler(
+    text: str, device: Device, memory_limit: int | str | None, options: list[str]
+) -> tuple[pathlib.Path, tempfile.TemporaryDirectory]:
+    """Returns the path of the artifact of a graph, compiled for the device, and the folder that it lives in.
+
+    Errors: CompileError.
+    """
+    folder = tempfile.TemporaryDirectory(prefix="weir-")
     place = pathlib.Path(folder.name)
     (place / "graph.mlir").write_text(text)
     (place / "profile.json").write_text(device.profile)
@@ -210,7 +211,7 @@ def _run_compiler(
     if done.returncode:
         problems = [line.removeprefix("error: ").replace(f"{place}/", "") for line in done.stderr.splitlines() if line]
         raise CompileError("\n".join(problems) or f"the compiler ended with status {done.returncode}")
-    return place / "program.weir"
+    return place / "program.weir", folder
 
 
 @contextlib.contextmanager

@@ -18,4 +18,13 @@ except ImportError as missing:
 
 from weir.torch.exporting import Argument, Exported, ExportError, export
 
-__all__ = ["Argument", "ExportError", "Exported", "export"]
+__all__ = ["Argument", "ExportError", "Exported", "Module", "export"]
+
+
+def __getattr__(name: str):
+    # It needs the compiler's side, which needs this package.
+    if name == "Module":
+        from weir.torch.modules import Module
+
+        return Module
+    raise AttributeError(f"module 'weir.torch' has no attribute {name!r}")

@@ -60,8 +60,8 @@ def fill_holes(module: ir.Module, holes: list[Hole]) -> bool:
     with module.context as context, ir.Location.unknown():
         context.allow_unregistered_dialects = True
         counter = ir.RankedTensorType.get([], ir.IntegerType.get_signless(64))
-        isRandom = stops < len(holes)
-        if isRandom:
+        is_random = stops < len(holes)
+        if is_random:
             seed, step = (block.add_argument(counter, function.location) for _ in range(2))
         for hole, argument in zip(holes, arguments, strict=True):
             name, operands, attributes = "autodiff.stop_gradient", [], {}
@@ -74,7 +74,7 @@ def fill_holes(module: ir.Module, holes: list[Hole]) -> bool:
                 name, [argument.type], operands, attributes, loc=argument.location, ip=ir.InsertionPoint(old)
             )
             argument.replace_all_uses_with(op.result)
-        if isRandom:
+        if is_random:
             one = ir.DenseElementsAttr.get_splat(counter, ir.IntegerAttr.get(counter.element_type, 1))
             here = ir.InsertionPoint(old)
             one = ir.Operation.create("arith.constant", [counter], [], {"value": one}, ip=here)
@@ -84,7 +84,7 @@ def fill_holes(module: ir.Module, holes: list[Hole]) -> bool:
         _close(function, block, old, results)
         if holes:
             _sort(block)
-    return isRandom
+    return is_random
 
 
 def _get_name(op: ir.OpView) -> str:
