@@ -176,7 +176,7 @@ def check(name: str) -> dict:
         wide = {key: value.double() if value.is_floating_point() else value for key, value in inputs.items()}
         expected = reference(**wide).loss
         expected.backward()
-    gradients = {key: value.grad for key, value in reference.named_parameters() if value.grad is not None}
+    gradients = {key: value.grad for key, value in reference.named_parameters() if value.grad is not None and value.numel()}
     scale = max(gradient.abs().max().item() for gradient in gradients.values())
     worst, where = abs(loss - expected.item()) / abs(expected.item()), "loss"
     for key, gradient in gradients.items():
@@ -188,7 +188,7 @@ def check(name: str) -> dict:
         if not relative <= worst:
             worst, where = relative, key
     for key, value in reference.named_buffers():
-        if key in after and value.is_floating_point():
+        if key in after and value.is_floating_point() and value.numel():
             error = (after[key].double() - value).abs().max().item() / max(value.abs().max().item(), 1e-12)
             if not error <= worst:
                 worst, where = error, key

@@ -1,10 +1,13 @@
 """Compiled programs: what `weir.load`, `weir.compile` and `weir.compile_step` return."""
 
 import dataclasses
+import html
 import json
 import os
 import pathlib
 import shutil
+import subprocess
+import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,6 +17,7 @@ import numpy
 from weir import checkpoints
 from weir.arrays import Array, like
 from weir.execution import HELD_KINDS, Execution, check_value, describe_mismatch
+from weir.locations import find_tool
 from weir.optimizers import Rate
 from weir.runtime import Device, Entry, Error, open_device
 
@@ -135,6 +139,14 @@ class Compiled:
             os.replace(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
+
+    def explain(self) -> "Explanation":
+        """Returns why the program is as it is: its memory over time, barriers, donations and kernels.
+
+        It prints as a summary, and shows as a page in a notebook. Errors: weir.Error; FileNotFoundError without
+        weir-device.
+        """
+        return Explanation(self._path)
 
     def __repr__(self) -> str:
         if self._execution._is_closed:
@@ -354,3 +366,27 @@ def _print_bytes(count: int) -> str:
         if count >= size:
             return f"{count / size:.4g} {unit}"
     return f"{count} bytes"
+
+
+class Explanation:
+    """What `weir explain` says of an artifact: the summary as text, in a notebook the page."""
+
+    def __init__(self, artifact: pathlib.Path):
+        tool = find_tool("weir-device")
+        with tempfile.TemporaryDirectory(prefix="weir-") as folder:
+            page = pathlib.Path(folder) / "page.html"
+            done = subprocess.run([tool, "explain", str(artifact), f"--html={page}"], capture_output=True, text=True)
+            if done.returncode:
+                raise Error(done.stderr.removeprefix("error: ").strip())
+            self.html = page.read_text()
+        self.text = subprocess.run([tool, "explain", str(artifact)], capture_output=True, text=True, check=True).stdout
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes the page, which needs no other file."""
+        pathlib.Path(path).write_text(self.html)
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{html.escape(self.html)}" width="100%" height="800" style="border:0"></iframe>'

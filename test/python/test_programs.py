@@ -517,3 +517,13 @@ def test_names_of_the_optimizer_are_not_the_modules():
     with pytest.raises(weir.torch.ExportError, match="epsilon is an argument of the module and a hyperparameter"):
         weir.compile_step(nn.Linear(3, 1), lambda output, epsilon: (output - epsilon).square().mean(),
                           example=(torch.zeros(2, 3),), targets={"epsilon": torch.zeros(2, 1)})
+
+
+def test_programs_explain_themselves(tmp_path):
+    with weir.compile(Convolutional().eval(), example=(X,)) as predict:
+        explanation = predict.explain()
+        assert "main" in repr(explanation) and "barriers" in repr(explanation)
+        explanation.save(tmp_path / "page.html")
+        page = (tmp_path / "page.html").read_text()
+        assert page.startswith("<!") and "conv (test_programs.py:" in page
+        assert explanation._repr_html_().startswith("<iframe srcdoc=") and "<script" not in explanation._repr_html_()

@@ -539,7 +539,12 @@ def test_lines_and_names_of_the_module(run_weir, tmp_path):
     with zipfile.ZipFile(tmp_path / "a.weir") as archive:
         plan = json.loads(archive.read("plan/vulkan/main.json"))
     places = [command["location"] for command in plan["commands"] if command["command"] == "dispatch"]
-    assert re.fullmatch(r"first \(test_torch.py:\d+\), tanh \(test_torch.py:\d+\)", places[0])
+    name = r"first \(test_torch.py:\d+\), tanh \(test_torch.py:\d+\)"
+    assert re.fullmatch(name, places[0])
+    run_weir("run", "a.weir", "--random-inputs=1", "--profile=trace.json")
+    events = [event for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if event["ph"] == "X"]
+    assert re.fullmatch(name, events[0]["name"]) and events[0]["args"]["kernel"].startswith("contraction")
+    assert re.search(name, run_weir("bench", "a.weir", "--rounds=1"))
 
 
 def test_the_example_is_as_exported():

@@ -43,6 +43,14 @@ struct Times {
 struct KernelTimes {
   int64_t dispatches = 0, bytes = 0;
   double seconds = 0; ///< the fastest of each dispatch, together
+  std::string source; ///< place in the graph's source of the first dispatch
+
+  /// Returns the place in the source, and how many other dispatches there are.
+  std::string printSource() const {
+    return source + (dispatches > 1 && !source.empty()
+                         ? " and " + std::to_string(dispatches - 1) + " more"
+                         : "");
+  }
 };
 } // namespace
 
@@ -122,7 +130,8 @@ static int bench(const BenchOptions &options) {
   double sum = 0;
   for (size_t i = 0; i < dispatches.size(); ++i) {
     KernelTimes &kernel = kernels[dispatches[i]->kernel];
-    ++kernel.dispatches;
+    if (++kernel.dispatches == 1)
+      kernel.source = dispatches[i]->location;
     kernel.bytes += getBytesMoved(*plan, *dispatches[i]);
     kernel.seconds += single[i].getFastest();
     sum += single[i].getFastest();
@@ -143,14 +152,15 @@ static int bench(const BenchOptions &options) {
     rows.push_back({plan->kernels[i].name, std::to_string(kernel.dispatches),
                     printNumber(kernel.seconds * 1e3) + " ms", printNumber(share * 100) + "%",
                     std::to_string(kernel.bytes), printNumber(rate * 1e-9) + " GB/s",
-                    printNumber(ofCopy * 100) + "%"});
+                    printNumber(ofCopy * 100) + "%", kernel.printSource()});
     list.push_back({{"kernel", plan->kernels[i].name},
                     {"dispatches", kernel.dispatches},
                     {"seconds", kernel.seconds},
                     {"share", share},
                     {"bytes", kernel.bytes},
                     {"bytes_per_second", rate},
-                    {"share_of_copy", ofCopy}});
+                    {"share_of_copy", ofCopy},
+                    {"source", kernel.source}});
   }
   if (options.json) {
     printJson({{"entry", entry.name},
@@ -164,7 +174,8 @@ static int bench(const BenchOptions &options) {
                {"kernels", list}});
     return Done;
   }
-  printTable({"kernel", "dispatches", "time", "share", "bytes", "rate", "of a copy"}, rows);
+  printTable({"kernel", "dispatches", "time", "share", "bytes", "rate", "of a copy", "source"},
+             rows);
   std::cout << "\nentry " << entry.name << " on " << invocation.getDeviceName() << ": "
             << printNumber(whole.getFastest() * 1e3) << " ms, median "
             << printNumber(whole.getMedian() * 1e3) << " ms of " << options.rounds

@@ -25,7 +25,7 @@ static bool areOf(const std::vector<const Json *> &events, const PlanStory &stor
     const Command &dispatch = *story.dispatches[i];
     if (args.at("dispatch") != i || args.at("wave") != dispatch.wave ||
         args.at("grid") != Json(dispatch.grid) || args.at("source") != dispatch.location ||
-        events[i]->at("name") != story.getKernelName(i))
+        args.at("kernel") != story.getKernelName(i))
       return false;
   }
   return true;

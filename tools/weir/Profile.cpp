@@ -37,16 +37,23 @@ void tool::writeTrace(const std::string &path, const Plan &plan, const std::stri
   addName("process_name", device);
   addName("thread_name", "entry " + plan.entry + ", one dispatch at a time");
   std::vector<const Command *> dispatches = getDispatches(plan);
+  // A name that a front end gave says more than the kernel's, which equal layers share.
+  auto getName = [&](const Command &dispatch) {
+    const std::string &source = dispatch.location;
+    return source.ends_with(")") || source.ends_with(" more") ? source
+                                                              : plan.kernels[dispatch.kernel].name;
+  };
   for (size_t i = 0; i < dispatches.size(); ++i)
     events.push_back({{"ph", "X"},
                       {"pid", 0},
                       {"tid", 0},
-                      {"name", plan.kernels[dispatches[i]->kernel].name},
+                      {"name", getName(*dispatches[i])},
                       {"cat", "dispatch"},
                       {"ts", times[i].begin * 1e-3},
                       {"dur", (times[i].end - times[i].begin) * 1e-3},
                       {"args",
                        {{"dispatch", i},
+                        {"kernel", plan.kernels[dispatches[i]->kernel].name},
                         {"grid", dispatches[i]->grid},
                         {"wave", dispatches[i]->wave},
                         {"bytes", getBytesMoved(plan, *dispatches[i])},
