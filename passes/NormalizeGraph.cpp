@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/Indices.h"
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -26,6 +27,7 @@ namespace weir {
 } // namespace weir
 
 using namespace mlir;
+using namespace weir;
 
 namespace {
 struct NormalizeGraph : weir::impl::NormalizeGraphPassBase<NormalizeGraph> {
@@ -40,8 +42,7 @@ static bool isStatic(Type type) {
   return tensor && tensor.hasStaticShape();
 }
 
-/// Whether a value of an index is in [0, size) by what it is made of.
-static bool isInRange(Value index, int64_t size) {
+bool weir::isIndexInRange(Value index, int64_t size) {
   APInt constant;
   if (matchPattern(index, m_ConstantInt(&constant)))
     return constant.sge(0) && constant.slt(size);
@@ -78,7 +79,7 @@ static void makeSafe(tensor::ExtractOp op) {
     return; // never runs, or has no element that could be read
   OpBuilder builder(op);
   for (auto [dim, operand] : llvm::enumerate(op.getIndicesMutable()))
-    if (int64_t size = type.getDimSize(dim); !isInRange(operand.get(), size))
+    if (int64_t size = type.getDimSize(dim); !isIndexInRange(operand.get(), size))
       operand.set(clampIndex(builder, op.getLoc(), operand.get(), size));
 }
 
@@ -94,7 +95,7 @@ template <typename Op> static void clampOffsets(Op op, RankedTensorType whole) {
     OpOperand &offset = op.getOffsetsMutable()[op.getIndexOfDynamicOffset(dim) -
                                                op.getOffsetSizeAndStrideStartOperandIndex()];
     int64_t places = whole.getDimSize(dim) - std::max<int64_t>(size - 1, 0) * stride;
-    if (!isInRange(offset.get(), places))
+    if (!isIndexInRange(offset.get(), places))
       offset.set(clampIndex(builder, op.getLoc(), offset.get(), places));
   }
 }

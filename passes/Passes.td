@@ -175,6 +175,19 @@ def DifferentiatePass : Pass<"weir-differentiate", "mlir::ModuleOp"> {
                            "weir::norm::NormDialect"];
 }
 
+def CheckIndicesPass : Pass<"weir-check-indices", "mlir::func::FuncOp"> {
+  let summary = "Adds a result that says whether an index left its tensor.";
+  let description = [{
+    Must run before weir-normalize-graph, which clamps indices. The function gets a
+    result `weir.status` of type tensor<i32>: 0, or the number, counted from 1, of a
+    `tensor.extract` one of whose indices is out of range; the attribute `weir.checks`
+    says in words what each number stands for. A function that has no index to check
+    stays as it is.
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
 def ExpandRandomPass : Pass<"weir-expand-random", "mlir::func::FuncOp"> {
   let summary = "Writes `random` ops out as `linalg.generic`.";
   let description = [{

@@ -61,6 +61,7 @@ inline constexpr llvm::StringLiteral arenaAttrName = "weir.arena"; // memref.all
 inline constexpr llvm::StringLiteral pinnedBytesAttrName = "weir.pinned_bytes"; // entry
 inline constexpr llvm::StringLiteral workgroupAttrName = "weir.workgroup"; // gpu.binary: 3 sizes
 inline constexpr llvm::StringLiteral operandsAttrName = "weir.operands";   // gpu.binary
+inline constexpr llvm::StringLiteral checksAttrName = "weir.checks";       // func: of its status
 inline constexpr llvm::StringLiteral planAttrName = "weir.plan";           // entry: JSON
 inline constexpr llvm::StringLiteral manifestAttrName = "weir.manifest";   // module: JSON
 inline constexpr llvm::StringLiteral effectAttrName = "schedule.effect";   // gpu.func argument

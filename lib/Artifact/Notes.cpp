@@ -44,6 +44,12 @@ std::string weir::printNotes(const Notes &notes) {
                    {"apart", apart},
                    {"dispatches", entry.dispatchKernels},
                    {"refusals", refusals}});
+    if (!entry.checks.empty()) {
+      ordered_json checks = ordered_json::array();
+      for (const std::string &check : entry.checks)
+        checks.push_back(add(check));
+      object["checks"] = std::move(checks);
+    }
     entries.push_back(std::move(object));
   }
   return printJson({{"schema_version", schemaVersion}, {"texts", texts}, {"entries", entries}});
@@ -61,7 +67,8 @@ Notes weir::parseNotes(const std::string &json, const std::string &where) {
   };
   Notes notes;
   notes.entries = node["entries"].list([&](const JsonNode &object) {
-    object.object({"entry", "kernels", "apart", "dispatches", "refusals"}, {"memory_limit"});
+    object.object({"entry", "kernels", "apart", "dispatches", "refusals"},
+                  {"memory_limit", "checks"});
     EntryNotes entry;
     entry.entry = readFileName(object["entry"]);
     if (object.has("memory_limit"))
@@ -85,6 +92,8 @@ Notes weir::parseNotes(const std::string &json, const std::string &where) {
       return RefusalNote{note.element(0).integer(0), readText(note.element(1)),
                          readText(note.element(2)), readText(note.element(3))};
     });
+    if (object.has("checks"))
+      entry.checks = object["checks"].list(readText);
     return entry;
   });
   return notes;

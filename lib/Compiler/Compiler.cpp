@@ -270,6 +270,36 @@ static void addDerived(ModuleOp module, const CompileOptions &options,
     throw CompileError(missing);
 }
 
+/// By function, what the numbers of its status stand for.
+using Checks = std::map<std::string, std::vector<std::string>>;
+
+/// Gives functions a result that says whether an index left its tensor.
+static Checks addChecks(ModuleOp module, const Problems &problems) {
+  PassManager manager(module.getContext());
+  manager.addNestedPass<func::FuncOp>(createCheckIndicesPass());
+  if (failed(manager.run(module)))
+    throw CompileError(problems.sentences);
+  Checks checks;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (auto texts = dyn_cast_or_null<ArrayAttr>(function->removeAttr(schedule::checksAttrName)))
+      for (auto text : texts.getAsRange<StringAttr>())
+        checks[function.getName().str()].push_back(text.str());
+  return checks;
+}
+
+/// Returns the checks of the function that an entry is or is derived from: those of F for
+/// F.step, too.
+static std::vector<std::string> findChecks(const Checks &checks, std::string name) {
+  while (true) {
+    if (auto found = checks.find(name); found != checks.end())
+      return found->second;
+    size_t dot = name.rfind('.');
+    if (dot == std::string::npos)
+      return {};
+    name.resize(dot);
+  }
+}
+
 /// Keeps the entries asked for, and what they use.
 static void selectEntries(ModuleOp module, const std::vector<std::string> &entries,
                           const std::string &input) {
@@ -502,6 +532,9 @@ void weir::compile(const CompileOptions &options) {
                                    options.split.empty() && options.train.empty()))
     throw Error("--vjp, --grad, --split and --train have no effect with --start-from=" +
                 options.startFrom + ": gradients are taken of the graph level");
+  if (startsAfter("gradient") && options.checkIndices)
+    throw Error("--check-indices has no effect with --start-from=" + options.startFrom +
+                ": indices are clamped already");
   if (startsAfter("placed") && options.noReuse)
     throw Error("--no-reuse has no effect with --start-from=" + options.startFrom +
                 ": the module's memory is planned already");
@@ -527,6 +560,9 @@ void weir::compile(const CompileOptions &options) {
   std::optional<Graph> input;
   steps.run("parse", [&] { input.emplace(text, options.input); });
   auto &[where, context, problems, module] = *input;
+  Checks checks;
+  if (options.checkIndices)
+    steps.run("check indices", [&] { checks = addChecks(*module, problems); });
   steps.run("add entries", [&] {
     std::vector<std::string> entries = options.entries;
     addDerived(*module, options, trainings, where, entries, problems);
@@ -598,7 +634,10 @@ void weir::compile(const CompileOptions &options) {
       FailureOr<Artifact> built = buildArtifact(ofTarget, graph);
       if (failed(built))
         throw CompileError(problems.sentences);
-      built->notes[target.target] = noteTaker->take(ofTarget, options.memoryLimit);
+      Notes notes = noteTaker->take(ofTarget, options.memoryLimit);
+      for (EntryNotes &entry : notes.entries)
+        entry.checks = findChecks(checks, entry.entry);
+      built->notes[target.target] = std::move(notes);
       if (artifact)
         addTargets(*artifact, *built);
       else

@@ -24,6 +24,7 @@ class Array(NDArrayOperatorsMixin):
         self._buffer: Buffer | None = buffer
         self._values: numpy.ndarray | None = None
         self._donated_to = ""
+        self._status: Status | None = None  # of the run
 
     @property
     def name(self) -> str:
@@ -44,12 +45,9 @@ class Array(NDArrayOperatorsMixin):
     def numpy(self) -> numpy.ndarray:
         """Returns the values, which are read-only: reading again gives the same array."""
         self._check()
-        if self._values is None:
-            values = numpy.empty(self.shape, self.dtype)
-            self._buffer.read(values)
-            values.flags.writeable = False
-            self._values, self._buffer = values, None
-        return self._values
+        if self._status is not None:
+            self._status.check()
+        return self._fetch()
 
     def torch(self) -> Any:
         """Returns the values as a PyTorch tensor of its own."""
@@ -115,6 +113,15 @@ class Array(NDArrayOperatorsMixin):
             return f"<weir.Array {self._tensor}, on {self._buffer.device.name}>"
         return f"<weir.Array {self._tensor}: {self._values}>"
 
+    def _fetch(self) -> numpy.ndarray:
+        """Copies the values to the host, whatever the run's status."""
+        if self._values is None:
+            values = numpy.empty(self.shape, self.dtype)
+            self._buffer.read(values)
+            values.flags.writeable = False
+            self._values, self._buffer = values, None
+        return self._values
+
     def _check(self) -> None:
         if self._donated_to:
             raise Error(f"the array {self.name} was donated to a run of {self._donated_to} and is gone; use that run's "
@@ -122,6 +129,19 @@ class Array(NDArrayOperatorsMixin):
 
     def _donate(self, entry: str) -> None:
         self._donated_to, self._buffer, self._values = entry, None, None
+
+
+class Status:
+    """Whether an index was out of range in a run: a result of the run that is read with the others."""
+
+    def __init__(self, array: Array, entry: str, checks: list[str]):
+        self._array, self._entry, self._checks = array, entry, checks
+
+    def check(self) -> None:
+        """Raises Error where an index was out of range; waits for the run."""
+        if number := self._array.item():
+            what = self._checks[number - 1] if number <= len(self._checks) else "a gather reads out of range"
+            raise Error(f"{self._entry}: {what}; the nearest element was read")
 
 
 def like(value: Array, given: Any) -> Any:

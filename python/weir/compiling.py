@@ -202,7 +202,7 @@ def run_compiler(
     place = pathlib.Path(folder.name)
     (place / "graph.mlir").write_text(text)
     (place / "profile.json").write_text(device.profile)
-    command = [find_tool("weir"), "compile", str(place / "graph.mlir"), *options,
+    command = [find_tool("weir"), "compile", str(place / "graph.mlir"), "--check-indices", *options,
                f"--target={device.api}:{place / 'profile.json'}", f"--output={place / 'program.weir'}"]
     if memory_limit is not None:
         command.append(f"--memory-limit={memory_limit}")

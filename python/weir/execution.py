@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy
 
-from weir.arrays import Array
+from weir.arrays import Array, Status
 from weir.runtime import Buffer, Device, Entry, Error, Program, Tensor, to_host
 
 HELD_KINDS = ("param", "state")
+STATUS = "weir.status"
 
 
 class Held:
@@ -45,7 +46,7 @@ class Ring:
         self._turn ^= 1
         reader = self._readers[self._turn]
         if reader and (array := reader()) is not None and array._buffer is self._buffers[self._turn]:
-            array.numpy()
+            array._fetch()
         if self._buffers[self._turn] is None:
             self._buffers[self._turn] = Buffer(self._device, self._tensor.bytes)
         return self._buffers[self._turn]
@@ -75,6 +76,7 @@ class Execution:
         self._donations = {name: self._program.get_donations(entry) for name, entry in self.entries.items()}
         self._held: dict[str, Held] = {}
         self._rings: dict[tuple[str, str, str], Ring] = {}
+        self.status: Status | None = None  # of the last run, where its entry checks indices
         self._lock = threading.Lock()
         self._is_closed = False
 
@@ -176,6 +178,10 @@ class Execution:
                     if tensor.donated and isinstance(given.get(tensor.name), Array):
                         given[tensor.name]._donate(entry.name)
                 commit()
+            if status := lent.pop(STATUS, None):
+                self.status = Status(status, entry.name, entry.checks)
+                for array in lent.values():
+                    array._status = self.status
             return lent
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy
 
 from weir import checkpoints
-from weir.arrays import Array, like
+from weir.arrays import Array, Status, like
 from weir.execution import HELD_KINDS, Execution, check_value, describe_mismatch
 from weir.locations import find_tool
 from weir.optimizers import Rate
@@ -235,6 +235,7 @@ class Step(Compiled):
         self._rates, self._own = dict(rates), own
         self._rebuild = rebuild
         self._results: dict[str, Array] = {}
+        self._unchecked: list[tuple[int, Status]] = []
         self._steps = 0
 
     @property
@@ -249,14 +250,31 @@ class Step(Compiled):
 
     def __call__(self, *arguments: Any, **named: Any) -> Array:
         """Does one step. Errors: as of Compiled; the parameters and the state are then those before it."""
+        # The status of a step is read two steps later, when nobody waits for it any more.
+        if len(self._unchecked) > 1:
+            step, status = self._unchecked.pop(0)
+            _check_step(step, status)
         given_rates = {name: named.pop(name) for name in list(named) if name in self._rates}
         entry, given, _ = self._choose(arguments, named | self._evaluate(given_rates))
         self._results = self._execution.call(entry, given, self._count_step)
+        if self._execution.status:
+            self._unchecked.append((self._steps, self._execution.status))
         return self._results["loss"]
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the module's parameters and buffers, for `model.load_state_dict`."""
+        self._check_steps()
         return self._as_module(self._execution.read(self._own))
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes a checkpoint, as `Compiled.save`. Errors: weir.Error where a step read out of range."""
+        self._check_steps()
+        super().save(path)
+
+    def _check_steps(self) -> None:
+        while self._unchecked:
+            step, status = self._unchecked.pop(0)
+            _check_step(step, status)
 
     def seed(self, seed: int) -> None:
         """Sets the seed of dropout and noise. Errors: ValueError for a step that draws no random numbers."""
@@ -293,6 +311,13 @@ class Step(Compiled):
     def _take_notes(self, notes: Mapping[str, str]) -> None:
         text = notes.get("steps", "0")
         self._steps = int(text) if text.isdecimal() else 0
+
+
+def _check_step(step: int, status: Status) -> None:
+    try:
+        status.check()
+    except Error as error:
+        raise Error(f"step {step}: {error}") from None
 
 
 def load(

@@ -62,6 +62,8 @@ class Entry:
     name: str
     arguments: list[Tensor]
     results: list[Tensor]
+    # What the numbers of the result weir.status stand for, from 1 on: indices out of range.
+    checks: list[str] = dataclasses.field(default_factory=list, compare=False)
 
 
 class _TensorInfo(ctypes.Structure):
@@ -281,7 +283,7 @@ def to_host(value: Any) -> numpy.ndarray:
 
 def _read_entries(artifact: ctypes.c_void_p, path: str | os.PathLike) -> list[Entry]:
     library, entries = _load_library(), []
-    kinds = _read_kinds(path)
+    kinds, checks = _read_facts(path)
     for i in map(ctypes.c_size_t, range(library.weir_artifact_entry_count(artifact))):
         name = library.weir_artifact_entry_name(artifact, i).decode()
         tensors = {}
@@ -291,16 +293,23 @@ def _read_entries(artifact: ctypes.c_void_p, path: str | os.PathLike) -> list[En
                 _read_tensor(side, artifact, i, index, kinds[name] if side == "argument" else {})
                 for index in range(count)
             ]
-        entries.append(Entry(name, **tensors))
+        entries.append(Entry(name, **tensors, checks=checks.get(name, [])))
     return entries
 
 
-def _read_kinds(path: str | os.PathLike) -> dict[str, dict[str, str]]:
-    """The kinds of arguments, by entry and name, which the C ABI does not tell. The artifact is checked already."""
+def _read_facts(path: str | os.PathLike) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
+    """Returns what the C ABI does not tell, by entry: the kinds of arguments by name, and the checks of indices.
+
+    The artifact is read and checked already.
+    """
     with zipfile.ZipFile(path) as archive:
         manifest = json.loads(archive.read("manifest.json"))
-    return {entry["name"]: {argument["name"]: argument["kind"] for argument in entry["arguments"]}
-            for entry in manifest["entries"]}
+        notes = [json.loads(archive.read(name)) for name in archive.namelist() if name.startswith("notes/")]
+    kinds = {entry["name"]: {argument["name"]: argument["kind"] for argument in entry["arguments"]}
+             for entry in manifest["entries"]}
+    checks = {entry["entry"]: [each["texts"][i] for i in entry.get("checks", [])]
+              for each in notes for entry in each["entries"]}
+    return kinds, checks
 
 
 def _read_tensor(

@@ -173,7 +173,7 @@ def notes_of(file, notes):
     def entry(value, place):
         kernels = value.get("kernels") if type(value) is dict else None
         last = len(kernels) - 1 if type(kernels) is list else -1
-        record(optional=["memory_limit"], entry=file_name, memory_limit=size,
+        record(optional=["memory_limit", "checks"], entry=file_name, memory_limit=size, checks=array(text),
                kernels=array(array(row(text, text))),
                apart=array(row(number(0, last), number(0, last), text)),
                dispatches=array(number(-1, last)),

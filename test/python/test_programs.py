@@ -527,3 +527,31 @@ def test_programs_explain_themselves(tmp_path):
         page = (tmp_path / "page.html").read_text()
         assert page.startswith("<!") and "conv (test_programs.py:" in page
         assert explanation._repr_html_().startswith("<iframe srcdoc=") and "<script" not in explanation._repr_html_()
+
+
+def test_indices_out_of_range_are_told(tmp_path):
+    torch.manual_seed(10)
+    bad = tokens()[0].clone()
+    bad[2, 1] = 9
+    message = r"main: embed \(test_programs.py:\d+\) reads at an index that is not in \[0, 9\)"
+    module = Recurrent().eval()
+    with weir.compile(module, example=(bad,)) as predict:
+        with pytest.raises(weir.Error, match=message):
+            predict(bad)
+        torch.testing.assert_close(predict(tokens()[0]), module(tokens()[0]))
+        with weir.compile(lambda x: x + 1, example=(torch.zeros(2),)) as other:
+            assert other._execution.status is None and other(torch.ones(2))[0] == 2
+    step = make_step(Recurrent(), tokens)
+    x, y = tokens()
+    step(x, y=y)
+    loss = step(bad, y=y)
+    with pytest.raises(weir.Error, match=message.replace("main", "main.step")):
+        loss.item()
+    with pytest.raises(weir.Error, match="step 2: " + message.replace("main", "main.step")):
+        step.save(tmp_path / "never.safetensors")
+    assert not list(tmp_path.iterdir())
+    step(x, y=y).item()
+    step(bad, y=y)
+    step(x, y=y)
+    with pytest.raises(weir.Error, match="step 4: "):  # nobody read the loss
+        step(x, y=y)

@@ -87,6 +87,10 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
                    "of the parameters and the state their updates; OPT is sgd, momentum or adamw; "
                    "may be repeated")
       ->type_name("OPT:F");
+  verb->add_flag("--check-indices", options->checkIndices,
+                 "Give each entry that gathers by computed indices the result weir.status, an i32 "
+                 "of rank 0: 0, or the number of a gather whose index was out of range and was "
+                 "clamped; 'weir run' then says which and exits with 1");
   verb->add_flag("--require-donation", options->requireDonation,
                  "Fail when a donated argument gives its bytes to no result");
   verb->add_flag("--no-reuse", options->noReuse, "Give every value bytes of its own in the arena");

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 
 using namespace weir;
@@ -43,7 +44,8 @@ struct Outcome {
 /// What a run takes besides its first arguments, and what it tells on its way.
 class Steps {
 public:
-  Steps(const EntrySpec &entry, const RunOptions &options, Progress &progress);
+  Steps(const Artifact &artifact, const EntrySpec &entry, const RunOptions &options,
+        Progress &progress);
 
   /// Returns the arguments that are new in a step, counted from 0.
   std::vector<std::pair<size_t, Tensor>> getArguments(int64_t step) const;
@@ -54,16 +56,22 @@ public:
   int64_t count = 1;
   std::optional<Batches> batches;
   Json told = Json::array();
+  std::string outOfRange; ///< a sentence on the first step with an index out of range
 
 private:
   const EntrySpec &entry;
   Progress &progress;
   bool tellsAll, isJson;
   std::vector<size_t> scalars; ///< float results that are no argument of the next step
+  std::optional<size_t> status;
+  std::vector<std::string> checks; ///< in words, what the numbers of the status stand for
+
+  void checkStatus(int64_t step, const Tensor &result);
 };
 } // namespace
 
-Steps::Steps(const EntrySpec &entry, const RunOptions &options, Progress &progress)
+Steps::Steps(const Artifact &artifact, const EntrySpec &entry, const RunOptions &options,
+             Progress &progress)
     : entry(entry), progress(progress), tellsAll(options.givenSteps || !options.batches.empty()),
       isJson(options.json) {
   if (!options.batches.empty())
@@ -73,6 +81,25 @@ Steps::Steps(const EntrySpec &entry, const RunOptions &options, Progress &progre
   for (size_t i = 0; i < entry.results.size(); ++i)
     if (entry.results[i].shape.empty() && isFloat(entry.results[i].dtype) && carried[i] < 0)
       scalars.push_back(i);
+  for (size_t i = 0; i < entry.results.size(); ++i)
+    if (entry.results[i].name == statusName && entry.results[i].dtype == "I32" &&
+        entry.results[i].shape.empty())
+      status = i;
+  for (const auto &[target, notes] : artifact.notes)
+    if (const EntryNotes *found = artifact.findNotes(entry.name, target))
+      checks = found->checks;
+}
+
+void Steps::checkStatus(int64_t step, const Tensor &result) {
+  int32_t number = 0;
+  std::memcpy(&number, result.data.data(), sizeof(number));
+  if (number == 0 || !outOfRange.empty())
+    return;
+  outOfRange = count > 1 ? "step " + std::to_string(step + 1) + ": " : "";
+  outOfRange += number > 0 && size_t(number) <= checks.size()
+                    ? checks[size_t(number) - 1]
+                    : "a gather reads at an index that is out of range";
+  outOfRange += "; the nearest element was read";
 }
 
 std::vector<std::pair<size_t, Tensor>> Steps::getArguments(int64_t step) const {
@@ -82,6 +109,8 @@ std::vector<std::pair<size_t, Tensor>> Steps::getArguments(int64_t step) const {
 }
 
 void Steps::tell(int64_t step, const std::function<Tensor(size_t)> &read) {
+  if (status)
+    checkStatus(step, read(*status));
   if (!tellsAll || scalars.empty())
     return;
   std::string line = "step " + std::to_string(step + 1);
@@ -228,7 +257,7 @@ static bool isPrinted(const RunOptions &options, const TensorSpec &result) {
 static int reportRun(const EntrySpec &entry, const Outcome &outcome,
                      const std::vector<Tensor> &expected, const RunOptions &options,
                      const Steps &steps) {
-  bool passes = outcome.reports.empty();
+  bool passes = outcome.reports.empty() && steps.outOfRange.empty();
   Json list = Json::array();
   std::vector<std::string> head = {"result", "shape", "dtype"};
   if (!options.expected.empty())
@@ -265,7 +294,9 @@ static int reportRun(const EntrySpec &entry, const Outcome &outcome,
       json["reports"] = outcome.reports;
     if (!options.expected.empty())
       json["tolerance"] = options.tolerance;
-    if (!options.expected.empty() || options.device == "sim")
+    if (!steps.outOfRange.empty())
+      json["out_of_range"] = steps.outOfRange;
+    if (!options.expected.empty() || options.device == "sim" || !steps.outOfRange.empty())
       json["passes"] = passes;
     printJson(json);
   } else {
@@ -279,6 +310,8 @@ static int reportRun(const EntrySpec &entry, const Outcome &outcome,
         printValues(result);
     for (const std::string &report : outcome.reports)
       std::cout << "sim: " << report << "\n";
+    if (!steps.outOfRange.empty())
+      std::cout << "out of range: " << steps.outOfRange << "\n";
   }
   return passes ? Done : CheckFailed;
 }
@@ -318,7 +351,7 @@ static int run(RunOptions options) {
                      [&](const TensorSpec &result) { return result.name == name; }))
       throw Error("--print=" + name + ": entry '" + entry.name + "' has no result of that name; " +
                   "it has " + listNames(entry.results));
-  Steps steps(entry, options, progress);
+  Steps steps(artifact, entry, options, progress);
   InputOptions given = {.files = options.inputs,
                         .settings = options.settings,
                         .seed = options.seed,

@@ -14,6 +14,10 @@
 
 namespace weir {
 
+/// Name of the result that says whether an index left its tensor: an I32 of rank 0, 0 or a
+/// number that `EntryNotes::checks` explains (`weir compile --check-indices`).
+inline constexpr const char *statusName = "weir.status";
+
 /// An op of the graph that a kernel computes.
 struct OpNote {
   std::string what;   ///< "map: addf, mulf"
@@ -43,6 +47,8 @@ struct EntryNotes {
   std::vector<ApartNote> apart;
   std::vector<int64_t> dispatchKernels; ///< by dispatch of the plan: index into `kernels`, or -1
   std::vector<RefusalNote> refusals;
+  /// In words, what the numbers of the result `statusName` stand for, from 1 on.
+  std::vector<std::string> checks;
   bool operator==(const EntryNotes &) const = default;
 };
 

@@ -45,6 +45,7 @@ struct CompileOptions {
   /// part; empty: none.
   std::string saveLevels;
   bool noReuse = false;
+  bool checkIndices = false;    ///< entries say by a result whether an index left its tensor
   bool requireDonation = false; ///< a donated argument that no result takes is an error
   /// How far dispatches may change places for fewer barriers: "off"; "safe", the
   /// arena grows by nothing; "N%", it may grow by N percent. Empty: safe.
