@@ -178,7 +178,7 @@ class Execution:
                     if tensor.donated and isinstance(given.get(tensor.name), Array):
                         given[tensor.name]._donate(entry.name)
                 commit()
-            if status := lent.pop(STATUS, None):
+            if (status := lent.pop(STATUS, None)) is not None:
                 self.status = Status(status, entry.name, entry.checks)
                 for array in lent.values():
                     array._status = self.status
