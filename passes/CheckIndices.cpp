@@ -33,7 +33,7 @@ struct CheckIndices : weir::impl::CheckIndicesPassBase<CheckIndices> {
   void runOnOperation() override;
 
 private:
-  SmallVector<Value> found;          ///< tensors of one i32: 0, or the number of the check
+  SmallVector<Value> found;           ///< tensors of one i32: 0, or the number of the check
   SmallVector<std::string> sentences; ///< of each check
 
   void check(tensor::ExtractOp op);
@@ -57,16 +57,15 @@ static Value compute(OpBuilder &builder, Location loc, ArrayRef<Bounded> indices
     if (auto cast = index.getDefiningOp<arith::IndexCastOp>())
       value = cast.getIn();
     auto isBeyond = [&](arith::CmpIPredicate predicate, int64_t limit) -> Value {
-      Value bound = arith::ConstantOp::create(builder, loc,
-                                              builder.getIntegerAttr(value.getType(), limit));
+      Value bound =
+          arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(value.getType(), limit));
       return arith::CmpIOp::create(builder, loc, predicate, value, bound);
     };
     Value below = isBeyond(arith::CmpIPredicate::slt, 0);
     // Every value of a narrow type may be in range.
     unsigned width = value.getType().isIndex() ? 64 : value.getType().getIntOrFloatBitWidth();
     if (width >= 64 || size < int64_t(1) << (width - 1))
-      below = arith::OrIOp::create(builder, loc, below,
-                                   isBeyond(arith::CmpIPredicate::sge, size));
+      below = arith::OrIOp::create(builder, loc, below, isBeyond(arith::CmpIPredicate::sge, size));
     isOut = isOut ? arith::OrIOp::create(builder, loc, isOut, below) : below;
   }
   return arith::SelectOp::create(builder, loc, isOut,
@@ -142,9 +141,8 @@ Value CheckIndices::checkInBody(tensor::ExtractOp op, linalg::LinalgOp around,
   for (Operation *each : needed)
     each->walk([&](linalg::IndexOp index) { loops.insert(index.getDim()); });
   // Without a tensor to read, all that is known is known now, and front ends write no such.
-  bool readsTensor = llvm::any_of(needed, [](Operation *each) {
-    return isa<tensor::ExtractOp>(each);
-  });
+  bool readsTensor =
+      llvm::any_of(needed, [](Operation *each) { return isa<tensor::ExtractOp>(each); });
   if (arguments.empty() && !readsTensor && loops.empty() && needed.empty())
     return nullptr;
   SmallVector<int64_t> ranges = around.getStaticLoopRanges();
@@ -164,8 +162,8 @@ Value CheckIndices::checkInBody(tensor::ExtractOp op, linalg::LinalgOp around,
   for (BlockArgument argument : arguments) {
     OpOperand &operand = around->getOpOperand(argument.getArgNumber());
     inputs.push_back(operand.get());
-    maps.push_back(around.getMatchingIndexingMap(&operand)
-                       .replaceDimsAndSymbols(places, {}, loops.size(), 0));
+    maps.push_back(
+        around.getMatchingIndexingMap(&operand).replaceDimsAndSymbols(places, {}, loops.size(), 0));
   }
   // It says how long the loops are that no input walks.
   auto type = RankedTensorType::get(sizes, builder.getI32Type());
@@ -195,8 +193,8 @@ Value CheckIndices::checkScalars(tensor::ExtractOp op, ArrayRef<unsigned> dims) 
   for (unsigned dim : dims)
     bounded.push_back({op.getIndices()[dim], op.getTensor().getType().getDimSize(dim)});
   Value status = compute(builder, op.getLoc(), bounded, int64_t(sentences.size()) + 1);
-  return tensor::FromElementsOp::create(
-      builder, op.getLoc(), RankedTensorType::get({}, builder.getI32Type()), status);
+  return tensor::FromElementsOp::create(builder, op.getLoc(),
+                                        RankedTensorType::get({}, builder.getI32Type()), status);
 }
 
 void CheckIndices::check(tensor::ExtractOp op) {
@@ -223,8 +221,9 @@ void CheckIndices::check(tensor::ExtractOp op) {
     sizes += (sizes.empty() ? "" : ", ") + std::to_string(type.getDimSize(dim));
   std::string source = printSource(op.getLoc());
   sentences.push_back((source.empty() ? "a gather" : source) + " reads " +
-                      (dims.size() == 1 ? "at an index that is not in [0, " + sizes + ")"
-                                        : "at indices of which one is not below its size, " + sizes));
+                      (dims.size() == 1
+                           ? "at an index that is not in [0, " + sizes + ")"
+                           : "at indices of which one is not below its size, " + sizes));
 }
 
 void CheckIndices::runOnOperation() {

@@ -74,10 +74,10 @@ const std::vector<TensorSpec> &GradientCheck::getArguments() const {
 
 namespace {
 /// The function along a line: its value, and the sum of its terms' magnitudes.
-struct Value {
+struct LineValue {
   double sum = 0, magnitude = 0;
 };
-using Line = std::function<Value(double)>; ///< by the distance from the point
+using Line = std::function<LineValue(double)>; ///< by the distance from the point
 
 /// A slope of a line, and what rounding may have made of it.
 struct Slope {
@@ -99,7 +99,7 @@ struct Difference {
 } // namespace
 
 static Slope getSlope(const Line &line, double from, double to) {
-  Value first = line(from), last = line(to);
+  LineValue first = line(from), last = line(to);
   double magnitude = std::max(first.magnitude, last.magnitude);
   return {(last.sum - first.sum) / (to - from),
           2 * magnitude * std::numeric_limits<double>::epsilon() / (to - from)};
@@ -201,7 +201,7 @@ std::vector<GradientRow> GradientCheck::run(std::vector<Tensor> arguments, uint6
   }
   /// The sum of cotangent times result.
   auto evaluate = [&] {
-    Value value;
+    LineValue value;
     size_t number = 0;
     for (const Tensor &result : forward->run(arguments))
       if (isFloat(result.spec.dtype)) {
@@ -242,7 +242,7 @@ std::vector<GradientRow> GradientCheck::run(std::vector<Tensor> arguments, uint6
         for (size_t i = 0; i < values.size(); ++i)
           moved[i] += distance * directions[number][i];
         setValues(argument, moved);
-        Value value = evaluate();
+        LineValue value = evaluate();
         setValues(argument, values);
         return value;
       };

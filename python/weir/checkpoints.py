@@ -55,18 +55,25 @@ def load(path: str | os.PathLike) -> tuple[dict[str, numpy.ndarray], dict[str, s
 
     Errors: CheckpointError for what is no safetensors file, is cut short or has types that Weir has not. OSError.
     """
-    data = pathlib.Path(path).read_bytes()
+    open(path, "rb").close()  # OSError, in the system's words
+    values = {}
     try:
-        parts = safetensors.deserialize(data)
         with safetensors.safe_open(path, "np") as file:
             notes = file.metadata() or {}
+            dtypes = {name: file.get_slice(name).get_dtype() for name in file.keys()}
+            for name, dtype in dtypes.items():
+                if dtype not in DTYPES:
+                    raise CheckpointError(f"{path}: {name} is of type {dtype}, which Weir has not")
+                if dtype != "BF16":  # NumPy has no such type
+                    values[name] = file.get_tensor(name)
+        if len(values) < len(dtypes):
+            for name, part in safetensors.deserialize(pathlib.Path(path).read_bytes()):
+                if part["dtype"] == "BF16":
+                    values[name] = numpy.frombuffer(part["data"], numpy.uint16).reshape(part["shape"])
+    except CheckpointError:
+        raise
     except Exception as error:  # SafetensorError, and OverflowError for some headers
         raise CheckpointError(f"{path} is no safetensors file, or cut short: {error}") from None
-    values = {}
-    for name, part in parts:
-        if part["dtype"] not in DTYPES:
-            raise CheckpointError(f"{path}: {name} is of type {part['dtype']}, which Weir has not")
-        values[name] = numpy.frombuffer(part["data"], DTYPES[part["dtype"]]).reshape(part["shape"])
     return values, notes
 
 

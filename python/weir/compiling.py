@@ -20,8 +20,11 @@ from weir.locations import find_tool
 from weir.optimizers import AdamW, Optimizer, get_hyperparameters
 from weir.programs import Compiled, Signature, Step
 from weir.runtime import Device, open_device
-from weir.torch.exporting import Exported, ExportError, Result, bind, export, get_module, map_bound
+from weir.torch.calls import bind, get_module, map_bound
+from weir.torch.exporting import Exported, export
 from weir.torch.merging import merge
+from weir.torch.places import ExportError
+from weir.torch.tracing import Result
 from weir.torch.trees import map_leaves
 
 Example = Sequence | Mapping

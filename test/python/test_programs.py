@@ -555,3 +555,18 @@ def test_indices_out_of_range_are_told(tmp_path):
     step(x, y=y)
     with pytest.raises(weir.Error, match="step 4: "):  # nobody read the loss
         step(x, y=y)
+
+
+def test_values_of_16_bits(tmp_path):
+    torch.manual_seed(11)
+    module = nn.Linear(3, 4).to(torch.bfloat16)
+    x = torch.randn(2, 3, dtype=torch.bfloat16)
+    with weir.compile(module, example=(x,)) as compiled:
+        result = compiled(x)
+        assert result.dtype == torch.bfloat16
+        torch.testing.assert_close(result, module(x))
+        compiled.save(tmp_path / "c.safetensors")
+        compiled.load(tmp_path / "c.safetensors")
+        torch.testing.assert_close(compiled(x), module(x))
+        compiled.load_state_dict(nn.Linear(3, 4).to(torch.bfloat16).state_dict())
+        assert not torch.equal(compiled(x), result)

@@ -18,7 +18,7 @@ from torch.export.graph_signature import InputKind  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 import weir.torch  # noqa: E402
-from weir.torch.exporting import prepare  # noqa: E402
+from weir.torch.tracing import prepare  # noqa: E402
 
 
 class Function(nn.Module):

@@ -16,7 +16,8 @@ except ImportError as missing:
         "scripts/python-torch-packages.txt, or run scripts/setup --torch"
     ) from missing
 
-from weir.torch.exporting import Argument, Exported, ExportError, export
+from weir.torch.exporting import Argument, Exported, export
+from weir.torch.places import ExportError
 
 __all__ = ["Argument", "ExportError", "Exported", "Module", "export"]
 

@@ -14,8 +14,9 @@ from torch._dynamo.backends.common import aot_autograd
 from weir.compiling import CompileError, make_bind, make_rebuild, run_compiler
 from weir.execution import Execution
 from weir.runtime import Device, open_device
-from weir.torch.exporting import Exported, ExportError, export
+from weir.torch.exporting import Exported, export
 from weir.torch.holes import SEED, STEP
+from weir.torch.places import ExportError
 
 
 class Module(nn.Module):

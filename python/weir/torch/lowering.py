@@ -1,0 +1,130 @@
+"""From a graph of PyTorch's operators to linalg on tensors, by torch-mlir."""
+
+import operator
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from torch.fx import Node
+from torch_mlir import ir
+from torch_mlir.dialects.torch import register_dialect
+from torch_mlir.extras.fx_importer import ContextCache, FxImporter
+from torch_mlir.passmanager import PassManager
+
+from weir.torch.holes import fill_holes, open_holes
+from weir.torch.operators import stop_gradient, uniform
+from weir.torch.places import ExportError, find_place, list_calls, refuse
+from weir.torch.tracing import CALLED
+
+# What the graph level can hold: docs/graph-level.md says which operations of these.
+DIALECTS = {"arith", "builtin", "cf", "func", "linalg", "math", "tensor"}
+LOWERING = (
+    "builtin.module(func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline)",
+    "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
+)
+
+
+def lower(program: torch.export.ExportedProgram, entry: str) -> tuple[ir.Module, bool]:
+    """Returns linalg on tensors, and whether it draws random numbers.
+
+    Where there is no such form, each operator is tried alone, to name all that have none.
+    """
+    # Nodes now: the import replaces the constants among them by their values.
+    nodes = [node for node in list_calls(program) if "val" in node.meta and node.target is not operator.getitem]
+    nodes = [node for node in nodes if node.target not in (stop_gradient, uniform)]
+    calls = {_describe_call(node): node for node in reversed(nodes)}
+    alone = {key: _isolate(node) for key, node in calls.items()}
+    lowered, reason = _try_lowering(lambda importer: importer.import_frozen_program(program, func_name=entry))
+    if lowered is not None:
+        return lowered
+    refused = {
+        key for key, module in alone.items()
+        if _try_lowering(lambda importer: importer.import_stateless_graph(module.graph))[0] is None
+    }
+    if not refused:
+        raise ExportError(f"torch-mlir does not lower the graph: {reason}")
+    refuse("operators without a form in linalg", [node for node in nodes if _describe_call(node) in refused])
+
+
+def _try_lowering(bring_in: Callable[[FxImporter], Any]) -> tuple[tuple[ir.Module, bool] | None, str]:
+    """Returns the module and whether it draws random numbers, or None and why there is none."""
+    context, errors = ir.Context(), []
+    register_dialect(context)
+
+    def take(diagnostic: ir.Diagnostic) -> bool:
+        errors.append(diagnostic.message)
+        return True  # not on standard error, too
+
+    context.attach_diagnostic_handler(take)
+    importer = FxImporter(context=context)
+    importer._cc = _Locating(context, py_attr_tracker=importer._py_attr_tracker)
+    try:
+        bring_in(importer)
+        lowered = importer.module
+        holes = open_holes(lowered)
+        for pipeline in LOWERING:
+            with context:
+                PassManager.parse(pipeline).run(lowered.operation)
+        names = {operation.name for operation in _walk(lowered.operation)}
+        if foreign := sorted(name for name in names if name.split(".")[0] not in DIALECTS):
+            return None, f"{foreign[0]} is left"
+        return (lowered, fill_holes(lowered, holes)), ""
+    except Exception as error:  # torch-mlir raises plain Exception, too
+        return None, errors[0] if errors else str(error).strip() or repr(error)
+
+
+class _Locating(ContextCache):
+    """Gives each op the user's line, named by the part of the module that made it, or else by the operator.
+
+    torch-mlir gives all lines of the call, and no names.
+    """
+
+    __slots__ = ()
+
+    def get_node_location(self, node: Node) -> ir.Location:
+        location = ir.Location.unknown(self._c)
+        if place := find_place(node):
+            location = ir.Location.file(pathlib.Path(place[0]).name, place[1], 0, self._c)
+        modules = list((node.meta.get("nn_module_stack") or {}).values())
+        name = modules[-1][0].removeprefix(CALLED).removeprefix(".") if modules else ""
+        name = name or getattr(node.target, "_opname", "")
+        return ir.Location.name(name, location, self._c) if name else location
+
+
+def _walk(operation: ir.Operation) -> Iterator[ir.Operation]:
+    yield operation
+    for region in operation.regions:
+        for block in region:
+            for nested in block:
+                yield from _walk(nested.operation)
+
+
+def _isolate(node: Node) -> torch.fx.GraphModule:
+    """A graph of one call, with the types that its operands have."""
+    graph = torch.fx.Graph()
+
+    def take(operand: Node) -> Node:
+        new = graph.placeholder(operand.name)
+        new.meta = {"val": operand.meta["val"]}
+        return new
+
+    taken = {operand: take(operand) for operand in node.all_input_nodes}
+    copy, value = graph.node_copy(node, taken.__getitem__), node.meta["val"]
+    results = [copy]
+    if isinstance(value, (tuple, list)):
+        results = [graph.call_function(operator.getitem, (copy, i)) for i in range(len(value))]
+        for result, part in zip(results, value):
+            result.meta = {"val": part}
+    graph.output(tuple(results))
+    return torch.fx.GraphModule(nn.Module(), graph)
+
+
+def _describe_call(node: Node) -> str:
+    """The same for calls that lower alike."""
+    def describe(operand: Node) -> str:
+        value = operand.meta.get("val")
+        return f"{value.dtype}{list(value.shape)}" if isinstance(value, torch.Tensor) else str(value)
+
+    return str((str(node.target), torch.fx.node.map_arg((node.args, node.kwargs), describe)))

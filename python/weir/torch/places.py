@@ -1,0 +1,43 @@
+"""Where in the user's source an operator comes from, and refusals that say so."""
+
+import linecache
+import pathlib
+import re
+
+import torch
+from torch.fx import Node
+
+LIBRARIES = (str(pathlib.Path(torch.__file__).parent), str(pathlib.Path(__file__).parent))
+
+
+class ExportError(Exception):
+    """A module that has no graph; the message says why, and where in the user's source."""
+
+
+def list_calls(program: torch.export.ExportedProgram) -> list[Node]:
+    return [node for node in program.graph.nodes if node.op == "call_function"]
+
+
+def refuse(what: str, nodes: list[Node]) -> None:
+    places: dict[str, list[str]] = {}
+    for node in nodes:
+        line = find_line(node)
+        if line not in (known := places.setdefault(str(node.target), [])):
+            known.append(line)
+    lines = [f"  {target}, {line}" for target, known in places.items() for line in known]
+    raise ExportError("\n".join([f"the module has {what}:", *lines]))
+
+
+def find_place(node: Node) -> tuple[str, int] | None:
+    """The file and the line, the innermost of the user's, that made the node."""
+    frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    frames = [(file, int(line)) for file, line in frames if not file.startswith(LIBRARIES)]
+    return frames[-1] if frames else None
+
+
+def find_line(node: Node) -> str:
+    """The line that made the node, with its text."""
+    if not (place := find_place(node)):
+        return "at no known place"
+    file, line = place
+    return f"{file}:{line}: {linecache.getline(file, line).strip()}"

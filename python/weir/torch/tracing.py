@@ -1,0 +1,181 @@
+"""From a module to a graph of PyTorch's operators on tensors, by torch.export."""
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.export.graph_signature import OutputKind
+from torch.fx import Node
+
+from weir.torch.calls import Held, bind, get_module, map_bound
+from weir.torch.decompositions import get_table
+from weir.torch.folding import fold_constants, is_random
+from weir.torch.gradients import mark_stops
+from weir.torch.operators import Random, uniform
+from weir.torch.places import ExportError, list_calls, refuse
+from weir.torch.trees import flatten, map_tensors
+
+CALLED = "called"  # the name of the user's module in the one that is traced
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """The place of a result, by its name, in what a module gives."""
+
+    name: str
+
+
+class Tracing:
+    """A call of a module with its loss as one function of tensors, in the order of `export`'s arguments."""
+
+    def __init__(self, module: nn.Module | Callable, inputs: Sequence | Mapping, loss: Callable | None, targets: dict):
+        self._module = get_module(module)
+        self._loss, self.targets = loss, targets
+        self._bound = bind(self._module, inputs)
+        self.batch: dict[str, torch.Tensor] = {}
+        map_bound(self._bound, lambda place, tensor: self.batch.setdefault(place, tensor))
+        if not self.batch:
+            raise TypeError("the inputs hold no tensor; without one there is nothing to compute on")
+        self._held = Held(self._module)
+        self.parameters, self._buffers = self._held.parameters, self._held.buffers
+        self.states: dict[str, torch.Tensor] = {}  # of the buffers, those that are arguments
+        self.results: list[str] = []
+        self.output: Any = None
+
+    def trace(self, keep_buffers: bool) -> torch.export.ExportedProgram:
+        """Returns the graph, decomposed. Which buffers are written shows by tracing; then they become arguments."""
+        if keep_buffers:
+            kept = self._module.state_dict(keep_vars=True)
+            self.states = {n: b for n, b in self._buffers.items() if n in kept and b.is_floating_point()}
+        program, found = self._trace_once([])
+        if written := [name for name in self._buffers if name in found]:
+            self.states = {name: b for name, b in self._buffers.items() if name in self.states or name in found}
+            program, _ = self._trace_once(written)
+        return program
+
+    def _trace_once(self, written: list[str]) -> tuple[torch.export.ExportedProgram, set[str]]:
+        """Returns the graph, and the names of the buffers that it writes, `written` and others."""
+        constant = [name for name in self._buffers if name not in self.states]
+        rebound: set[str] = set()
+
+        def call(held: Sequence[torch.Tensor], *values: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            value = iter(values)
+            batch, targets, weights, states = (
+                {name: next(value) for name in group}
+                for group in (self.batch, self.targets, self.parameters, self.states)
+            )
+            buffers = dict(zip(constant, held)) | {
+                name: state.clone() if name in written else state for name, state in states.items()
+            }
+            bound = map_bound(self._bound, lambda place, _: batch[place])
+            with self._held.replaced(weights | buffers) as after:
+                named = self._name_results(self._module(*bound.args, **bound.kwargs), targets)
+            rebound.update(name for name in buffers if after[name] is not buffers[name])
+            named |= {name: after[name] for name in written}
+            self.results = list(named)
+            return tuple(named.values())
+
+        parts = (self.batch, self.targets, self.parameters, self.states)
+        values = tuple(value.detach() for part in parts for value in part.values())
+        try:
+            with self._held.replaced(dict.fromkeys([*self.parameters, *self._buffers])):
+                program = _trace(_Wrapper(call, self._module, [self._buffers[name] for name in constant]), values)
+        finally:
+            for part in self._module.modules():
+                if isinstance(part, nn.RNNBase):
+                    part._init_flat_weights()  # it keeps what it was called with
+        if dynamic := [node for node in list_calls(program) if _is_dynamic(node)]:
+            refuse("results whose shapes depend on values", dynamic)
+        # Gradients are of parameters where there is a loss, or else of any float.
+        mark_stops(program, [
+            value.is_floating_point() and (self._loss is None or (part is self.parameters and value.requires_grad))
+            for part in parts
+            for value in part.values()
+        ])
+        program = prepare(program)
+        for spec in program.graph_signature.output_specs:
+            if spec.kind == OutputKind.BUFFER_MUTATION:
+                rebound.add(constant[int(spec.target.removeprefix("buffer"))])
+            elif spec.kind == OutputKind.USER_INPUT_MUTATION:
+                users = program.graph_signature.user_inputs
+                name = [name for part in parts for name in part][users.index(spec.target)]
+                if name not in self.states:
+                    raise ExportError(f"the module writes to its input {name}, which a graph cannot; copy it first")
+                rebound.add(name)
+        return program, rebound
+
+    def _name_results(self, output: Any, targets: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """The loss, and the tensors of a module's output; what is None or a number is left out."""
+        named = flatten(output, "" if isinstance(output, Mapping) else "output")
+        if not named and self._loss is None:
+            raise ExportError("the module's output holds no tensor")
+        prefix = "" if isinstance(output, Mapping) else "output"
+        self.output = map_tensors(output, lambda place, _: Result(place), prefix)
+        if self._loss is not None:
+            loss = self._loss(output, *targets.values())
+            _check_loss(loss)
+            named = {"loss": loss} | {name: named[name] for name in named if name != "loss"}
+        return named
+
+
+def prepare(program: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
+    """Returns the operators of `program` decomposed for torch-mlir, those on constants evaluated."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")
+        program = program.run_decompositions(get_table() | Random().get_table())
+    fold_constants(program)
+    return program
+
+
+def check_random(program: torch.export.ExportedProgram) -> None:
+    if nodes := [node for node in list_calls(program) if is_random(node.target) and node.target is not uniform]:
+        refuse("random operators that are made of no uniform numbers here", nodes)
+
+
+def _trace(module: nn.Module, values: Sequence[torch.Tensor]) -> torch.export.ExportedProgram:
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The tensor attribute")  # of buffers and flat weights, which we restore
+            warnings.filterwarnings("ignore", category=FutureWarning, module="copyreg")  # torch's own
+            return torch.export.export(module, values, strict=False)
+    except ExportError:
+        raise
+    except Exception as error:  # the module's own, and torch.export's of many kinds
+        reason = str(error).strip().split("\n\n")[0] or type(error).__name__
+        raise ExportError(f"torch.export cannot trace the module: {reason}") from error
+
+
+class _Wrapper(nn.Module):
+    """A function of tensors as a module, which torch.export wants.
+
+    It holds the buffers, so that torch.export tells which are written to, and the module that is called, so that
+    torch.export tells which part of it made what.
+    """
+
+    def __init__(
+        self, call: Callable[..., tuple[torch.Tensor, ...]], module: nn.Module, buffers: Sequence[torch.Tensor]
+    ):
+        super().__init__()
+        self._call = call
+        setattr(self, CALLED, module)
+        self._count = len(buffers)
+        for i, value in enumerate(buffers):
+            self.register_buffer(f"buffer{i}", value)
+
+    def forward(self, *values: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return self._call([getattr(self, f"buffer{i}") for i in range(self._count)], *values)
+
+
+def _check_loss(loss: Any) -> None:
+    if not isinstance(loss, torch.Tensor) or loss.dim() or not loss.is_floating_point():
+        found = f"{loss.dtype} of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
+        raise ExportError(f"the loss is {found}; it must be one float of rank 0: use .mean() or .sum()")
+
+
+def _is_dynamic(node: Node) -> bool:
+    value = node.meta.get("val")
+    parts = value if isinstance(value, (tuple, list)) else [value]
+    return any(not isinstance(size, int) for part in parts if isinstance(part, torch.Tensor) for size in part.shape)
