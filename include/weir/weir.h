@@ -5,8 +5,12 @@
  * time, by the first call that needs it.
  *
  * Every function that can fail returns a weir_status; weir_last_error() then
- * gives one sentence, valid until the next call of the same thread. Handles are
- * not thread-safe; different handles may be used from different threads.
+ * gives one sentence. A function that fails leaves its output parameters as they were.
+ * Every function that closes, unloads, destroys or frees does nothing with NULL.
+ *
+ * Handles are not thread-safe; different handles may be used from different
+ * threads. They may be closed in any order: a device stays open until its last
+ * buffer and program are gone.
  *===-------------------------------------------------------------------------===*/
 
 #ifndef WEIR_H
@@ -19,111 +23,169 @@
 extern "C" {
 #endif
 
+/*--- errors -----------------------------------------------------------------*/
+
+/* The outcome of a call. */
 typedef enum weir_status {
   WEIR_OK = 0,
   WEIR_FAILED = 1,       /* the device or the run failed */
   WEIR_BAD_ARGUMENT = 2, /* bad file, name, shape, size or handle */
 } weir_status;
 
+/* Returns one sentence about the last call of this thread that failed, valid until
+ * the thread's next call; "" after one that succeeded. */
 const char *weir_last_error(void);
-
-typedef struct weir_artifact weir_artifact;
-typedef struct weir_device weir_device;
-typedef struct weir_program weir_program;
-typedef struct weir_buffer weir_buffer;
 
 /*--- artifacts --------------------------------------------------------------*/
 
+/* An artifact, a `.weir` file, read into memory. */
+typedef struct weir_artifact weir_artifact;
+
+/* Reads the artifact at `path` and checks its format. Close it with
+ * weir_artifact_close. */
 weir_status weir_artifact_open(const char *path, weir_artifact **artifact);
+
+/* Frees the artifact and all names and shapes that were read from it. */
 void weir_artifact_close(weir_artifact *artifact);
 
+/* An argument or a result of an entry. Its pointers are valid until the artifact is
+ * closed. */
 typedef struct weir_tensor_info {
   const char *name;
-  const char *dtype; /* as safetensors spells it: "F32", "I64", "BOOL"... */
-  const int64_t *shape;
+  const char *dtype;    /* as safetensors spells it: "F32", "I64", "BOOL"... */
+  const int64_t *shape; /* `rank` sizes, row-major, outermost first */
   size_t rank;
-  int64_t bytes;
-  int donated; /* of an argument: whether a run may take its bytes, see below */
+  int64_t bytes; /* of a buffer that holds it */
+  int donated;   /* of an argument: whether a run may take its bytes, see
+                    weir_artifact_donation */
 } weir_tensor_info;
 
+/* Returns the number of entries. They are numbered from 0. */
 size_t weir_artifact_entry_count(const weir_artifact *artifact);
+
+/* Returns the name of an entry, valid until the artifact is closed, or NULL where
+ * there is no such entry. */
 const char *weir_artifact_entry_name(const weir_artifact *artifact, size_t entry);
+
+/* Finds the index of the entry called `name`. The error lists the names there are. */
 weir_status weir_artifact_find_entry(const weir_artifact *artifact, const char *name,
                                      size_t *entry);
+
+/* Returns the number of arguments of an entry; 0 where there is no such entry. */
 size_t weir_artifact_argument_count(const weir_artifact *artifact, size_t entry);
+
+/* Returns the number of results of an entry; 0 where there is no such entry. */
 size_t weir_artifact_result_count(const weir_artifact *artifact, size_t entry);
+
+/* Describes argument `index` of an entry. */
 weir_status weir_artifact_argument(const weir_artifact *artifact, size_t entry, size_t index,
                                    weir_tensor_info *info);
+
+/* Describes result `index` of an entry. */
 weir_status weir_artifact_result(const weir_artifact *artifact, size_t entry, size_t index,
                                  weir_tensor_info *info);
 
-/* Donation: an entry may compute a result in the bytes of an argument that is
- * donated to it. `result` receives the index of that result, or -1 where the
- * argument holds none. An invocation that passes the same buffer for the two is
- * updated in place: the argument is gone, and nothing is copied. One that passes
- * two buffers leaves the argument as it was: its bytes are first copied to the
- * result's buffer on the device. The buffer of an argument that is donated and
- * holds no result may have any bytes after a run. Which of the donated arguments
- * hold results may differ from target to target: this is Vulkan's plan, see
- * weir_program_donation. */
+/* Finds the result that an entry computes in the bytes of a donated argument:
+ * `result` receives its index, or -1 where the argument holds none. This is Vulkan's
+ * plan; other targets may use other arguments, see weir_program_donation.
+ *
+ * A run that passes the same buffer for the two is updated in place: the argument is
+ * gone, and nothing is copied. One that passes two buffers leaves the argument as it
+ * was: its bytes are first copied to the result's buffer on the device. The buffer of
+ * an argument that is donated and holds no result may have any bytes after a run. */
 weir_status weir_artifact_donation(const weir_artifact *artifact, size_t entry, size_t argument,
                                    int64_t *result);
 
 /*--- devices ----------------------------------------------------------------*/
 
-/* With the API "vulkan" or NULL, the default: the devices of this machine with
- * Vulkan 1.3, one per physical device, best first: discrete GPUs, then integrated
- * and virtual ones, then CPU drivers. With "cuda": the GPUs of compute capability
- * 8.0 and later, in the driver's order, each in its primary context. No device at
- * all is an error that says what is missing. `profile_json` receives the target
- * profile that fits the device; free it with weir_string_free. A device stays open until its last
- * buffer and program are gone, whatever is closed first. */
+/* A device that is open. It stays open until its last buffer and program are gone,
+ * whatever is closed first. */
+typedef struct weir_device weir_device;
+
+/* Counts this machine's devices of an API. With "vulkan" or NULL, the default: those
+ * with Vulkan 1.3, one per physical device, best first: discrete GPUs, then integrated
+ * and virtual ones, then CPU drivers. With "cuda": the GPUs of compute capability 8.0
+ * and later, in the driver's order. No device at all is an error that says what is
+ * missing. */
 weir_status weir_device_count(const char *api, size_t *count);
+
+/* Opens device `index` of an API, counted as weir_device_count does. CUDA's is opened
+ * in its primary context. */
 weir_status weir_device_open(const char *api, size_t index, weir_device **device);
+
+/* Waits for everything that was submitted to the device, and closes the handle. */
 void weir_device_close(weir_device *device);
+
+/* Returns the name that the driver gives the device, valid until the device is closed. */
 const char *weir_device_name(const weir_device *device);
+
+/* Writes the target profile that fits the device, as JSON for
+ * `weir compile --target=vulkan:FILE`. Free it with weir_string_free. */
 weir_status weir_device_profile(const weir_device *device, char **profile_json);
+
+/* Frees a string that a function of this library wrote. */
 void weir_string_free(char *string);
 
-/* Uses a device that the caller made; it must outlive the handle and what is made
- * with it. It has Vulkan 1.3 and was created with `synchronization2` and with
- * the features that the kernels need, of those the device has (shaderFloat64,
- * shaderInt64, shaderInt8, storageBuffer8BitAccess, subgroupSizeControl,
- * shaderSubgroupExtendedTypes): Vulkan does not tell which were enabled. The
- * queue is used only inside calls of this library. */
+/* Handles of a Vulkan device that the caller made. */
 typedef struct weir_vulkan_handles {
   void *get_instance_proc_addr; /* PFN_vkGetInstanceProcAddr */
   void *instance, *physical_device, *device, *queue;
   uint32_t queue_family;
 } weir_vulkan_handles;
+
+/* Uses a device that the caller made; it must outlive the handle and all that is made
+ * with it. It has Vulkan 1.3 and was created with `synchronization2` and with
+ * the features that the kernels need, of those the device has (shaderFloat64,
+ * shaderInt64, shaderInt8, storageBuffer8BitAccess, subgroupSizeControl,
+ * shaderSubgroupExtendedTypes): Vulkan does not tell which were enabled. The
+ * queue is used only inside calls of this library. */
 weir_status weir_device_adopt_vulkan(const weir_vulkan_handles *handles, weir_device **device);
+
+/* Waits for everything that was submitted to the device. */
+weir_status weir_device_wait(weir_device *device);
 
 /*--- buffers ----------------------------------------------------------------*/
 
-/* A buffer may have 0 bytes. Its bytes are undefined until written. Writing and
- * reading wait for the submitted runs that use the buffer, so the next input can be
- * written while a run with another is under way; on CUDA they wait for all runs.
- * Destroying waits for everything that was submitted to the device. */
+/* Bytes in a device's memory, undefined until written. */
+typedef struct weir_buffer weir_buffer;
+
+/* Allocates a buffer of `bytes` bytes, which may be 0. */
 weir_status weir_buffer_create(weir_device *device, int64_t bytes, weir_buffer **buffer);
+
+/* Waits for everything that was submitted to the device, and frees the buffer. */
 void weir_buffer_destroy(weir_buffer *buffer);
+
+/* Copies `bytes` bytes to the buffer, from its byte `offset` on. Waits for the submitted
+ * runs that use the buffer, so the next input can be written while a run with another is
+ * under way; on CUDA it waits for all runs. */
 weir_status weir_buffer_write(weir_buffer *buffer, int64_t offset, const void *data, int64_t bytes);
+
+/* Copies `bytes` bytes of the buffer to the host, from its byte `offset` on. Waits as
+ * weir_buffer_write does. */
 weir_status weir_buffer_read(weir_buffer *buffer, int64_t offset, void *data, int64_t bytes);
 
-/* Where device and host share memory, `data` receives the address of the buffer's
- * bytes, valid until the buffer is destroyed, else NULL. Call weir_buffer_wait before
- * each access: it waits for the submitted runs that use the buffer. */
+/* Gives `data` the address of the buffer's bytes, valid until the buffer is destroyed,
+ * where device and host share memory, else NULL. Call weir_buffer_wait before each
+ * access. */
 weir_status weir_buffer_map(weir_buffer *buffer, void **data);
+
+/* Waits for the submitted runs that use the buffer. */
 weir_status weir_buffer_wait(weir_buffer *buffer);
 
 /*--- programs ---------------------------------------------------------------*/
+
+/* An artifact on a device, ready to run. */
+typedef struct weir_program weir_program;
 
 /* Uploads constants and builds pipelines. Refuses a device that lacks what the
  * artifact requires, saying what. The artifact may be closed afterwards. */
 weir_status weir_program_load(weir_device *device, const weir_artifact *artifact,
                               weir_program **program);
+
+/* Frees all that the program has on the device. */
 void weir_program_unload(weir_program *program);
 
-/* As weir_artifact_donation, for the target that the program runs. */
+/* Does what weir_artifact_donation does, for the target that the program runs. */
 weir_status weir_program_donation(const weir_program *program, const char *entry, size_t argument,
                                   int64_t *result);
 
@@ -131,7 +193,7 @@ weir_status weir_program_donation(const weir_program *program, const char *entry
  * tensors' bytes; a zero-size tensor may be NULL. The same buffer twice is refused,
  * except as two arguments that the run only reads, and as an argument and the result
  * that it is donated to (see weir_artifact_donation). Recordings are kept per
- * entry and set of buffers and replayed. Two invocations in a row are ordered.
+ * entry and set of buffers and replayed. Two runs in a row are ordered.
  * `device_nanoseconds`, when not NULL, receives the time between the first and
  * the last command, or from the submission to its end where the queue has no
  * timestamps. */
@@ -140,34 +202,34 @@ weir_status weir_program_invoke(weir_program *program, const char *entry,
                                 weir_buffer *const *results, size_t result_count,
                                 double *device_nanoseconds);
 
-/* As invoke, but returns once submitted; weir_device_wait waits for everything
- * submitted to the device. */
+/* Begins a run as weir_program_invoke does, and returns once it is submitted. Reading a
+ * buffer waits for the runs that use it; weir_device_wait waits for all. */
 weir_status weir_program_submit(weir_program *program, const char *entry,
                                 weir_buffer *const *arguments, size_t argument_count,
                                 weir_buffer *const *results, size_t result_count);
-weir_status weir_device_wait(weir_device *device);
 
 /* When a dispatch ran, in nanoseconds since the run's first command. */
 typedef struct weir_dispatch_time {
   double begin, end;
 } weir_dispatch_time;
 
-/* As invoke, but with the plan's dispatches one after the other on one queue, each
- * alone on the device, so that its time is its own. `times[i]` receives that of the
- * plan's dispatch i; `time_count` must be their number. Refused where the device
- * has no timestamps. */
+/* Runs an entry as weir_program_invoke does, but with the plan's dispatches one after
+ * the other on one queue, each alone on the device, so that its time is its own.
+ * `times[i]` receives that of the plan's dispatch i; `time_count` must be their number.
+ * Refused where the device has no timestamps. */
 weir_status weir_program_profile(weir_program *program, const char *entry,
                                  weir_buffer *const *arguments, size_t argument_count,
                                  weir_buffer *const *results, size_t result_count,
                                  weir_dispatch_time *times, size_t time_count);
 
-/* Told the bytes of an operand that a dispatch may have written: `dispatch` is its
+/* Receives the bytes of an operand that a dispatch may have written: `dispatch` is its
  * number in the plan, `operand` that of the operand, `data` is valid during the call. */
 typedef void (*weir_observer)(void *context, size_t dispatch, size_t operand, const void *data,
                               int64_t bytes);
 
-/* As invoke, but with the plan's dispatches one after the other, each submitted alone;
- * behind each, `observer` is told of every operand that its kernel may write. */
+/* Runs an entry as weir_program_invoke does, but with the plan's dispatches one after the
+ * other, each submitted alone; behind each, calls `observer` with every operand that its
+ * kernel may write. */
 weir_status weir_program_observe(weir_program *program, const char *entry,
                                  weir_buffer *const *arguments, size_t argument_count,
                                  weir_buffer *const *results, size_t result_count,

@@ -14,9 +14,10 @@ from weir.runtime import Buffer, Error, Tensor
 class Array(NDArrayOperatorsMixin):
     """A result of a run, on the device. Reading it waits for the run and copies it to the host, once.
 
-    It is an array to NumPy (`numpy.asarray`, arithmetic), to what knows DLPack (`torch.from_dlpack`) and, with one element, a
-    number. Given to another call on the same device, it is not copied. An array that was donated to a run is gone.
-    bfloat16 is given to NumPy as its 16 bits; `torch()` gives the real type.
+    NumPy takes it as an array (`numpy.asarray`, arithmetic), and so do libraries that know DLPack
+    (`torch.from_dlpack`). With one element it is a number, too (`float`, `int`, `bool`). Passed to another call on the
+    same device, it is not copied. NumPy gets bfloat16 as its 16 bits, a uint16; `torch()` gives the real type.
+    Errors: Error where the array was donated to a run, which took its bytes.
     """
 
     def __init__(self, tensor: Tensor, buffer: Buffer):
@@ -28,42 +29,46 @@ class Array(NDArrayOperatorsMixin):
 
     @property
     def name(self) -> str:
+        """The result's name in the entry."""
         return self._tensor.name
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The sizes of the dimensions."""
         return self._tensor.shape
 
     @property
     def dtype(self) -> numpy.dtype:
+        """The type of the elements; uint16 for bfloat16."""
         return self._tensor.dtype
 
     @property
     def ndim(self) -> int:
+        """The number of dimensions."""
         return len(self.shape)
 
     def numpy(self) -> numpy.ndarray:
-        """Returns the values, which are read-only: reading again gives the same array."""
+        """Returns the values as a read-only array. Reading again returns the same array."""
         self._check()
         if self._status is not None:
             self._status.check()
         return self._fetch()
 
     def torch(self) -> Any:
-        """Returns the values as a PyTorch tensor of its own."""
+        """Returns a copy of the values as a PyTorch tensor in host memory."""
         import torch
 
         tensor = torch.from_numpy(self.numpy().copy())
         return tensor.view(torch.bfloat16) if self._tensor.spelling == "BF16" else tensor
 
     def item(self) -> Any:
-        """Returns the only element as a Python number."""
+        """Returns the only element as a Python number. Errors: ValueError where there are several, or none."""
         if self._tensor.spelling == "BF16":
             return (self.numpy().astype(numpy.uint32) << 16).view(numpy.float32).item()
         return self.numpy().item()
 
     def wait(self) -> "Array":
-        """Waits for the run; the values stay on the device."""
+        """Waits for the run and returns this array; the values stay on the device."""
         self._check()
         if self._buffer is not None:
             self._buffer.wait()

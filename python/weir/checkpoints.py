@@ -14,7 +14,7 @@ KIND = "checkpoint"  # under "weir" in the notes of files that `save` writes
 
 
 class CheckpointError(Exception):
-    """A file that is no checkpoint, or one of something else; the message says which and why."""
+    """A file that cannot be read as a checkpoint, or that belongs to another model. The message names the file."""
 
 
 def save(

@@ -31,7 +31,7 @@ Example = Sequence | Mapping
 
 
 class CompileError(Exception):
-    """What the compiler refused, a sentence for each problem."""
+    """A graph that the compiler refused. The message has a sentence for each problem."""
 
 
 def compile(
@@ -43,14 +43,15 @@ def compile(
 ) -> Compiled:
     """Compiles a module, or a function of tensors, for a device of this machine, and uploads its parameters.
 
-    `example`: the arguments of a call, by name in a dict or in order in a tuple: shapes and types count, and what is
-               no tensor becomes part of the graph. A list of such examples makes an entry of each; they share
-               parameters, state and constants, and a call picks the one that fits.
-    `device`:  "auto", the best there is; "vulkan" or "cuda"; "vulkan:1" for another one; or an open weir.Device.
-    `memory_limit`: the most bytes for what lies between kernels, such as 10_000_000 or "10MB"; work is then repeated
-               in place of kept.
-    A module computes what its mode says, training or evaluation; buffers that it writes stay on the device.
-    Errors: weir.torch.ExportError where the module has no graph, CompileError where the graph does not compile.
+    `example`: the arguments of a call, by name in a dict or in order in a tuple. Shapes and types count, values do
+               not; numbers, flags and None become part of the graph. A list of examples makes an entry of each. The
+               entries share parameters, state and constants, and a call picks the one that fits.
+    `device`:  "auto", the best there is; "vulkan" or "cuda"; "vulkan:1" for the second one; or an open weir.Device.
+    `memory_limit`: max bytes of the arena, which holds the values between kernels, such as 10_000_000 or "10MB".
+               To fit, values are computed again instead of kept.
+    The module is compiled in the mode that it is in, training or evaluation. Buffers that it writes stay on the device.
+    Errors: weir.torch.ExportError where the module has no graph; CompileError where the graph does not compile;
+            weir.Error where there is no such device; FileNotFoundError where the compiler is not installed.
     """
     examples = example if isinstance(example, list) else [example]
     if not examples:
@@ -80,12 +81,17 @@ def compile_step(
     device: str | Device = "auto",
     memory_limit: int | str | None = None,
 ) -> Step:
-    """Compiles a training step: forward, loss, backward and the optimizer's update, one run of one artifact.
+    """Compiles a training step: forward, loss, backward and the optimizer's update in one run.
 
-    `loss`:    called as loss(output, *targets.values()); for a module that computes its own, `lambda output: output.loss`.
-    `targets`: what the loss is given, by the names that a call uses.
-    `optimizer`: AdamW() where none is given.
-    The other arguments and errors are those of `compile`. Parameters that require no gradient stay as they are.
+    `loss`:    called as `loss(output, *targets.values())`; returns one float of rank 0. For a module that computes its
+               own loss: `lambda output: output.loss`.
+    `example`: the arguments of a call, as for `compile`, but one example only.
+    `targets`: the other arguments of the loss, by the names that a call uses.
+    `optimizer`: weir.SGD(...) or weir.AdamW(...); AdamW() by default.
+    `device`:  as for `compile`; so is `memory_limit`.
+    Parameters that require no gradient stay as they are.
+    Errors: those of `compile`; weir.torch.ExportError, too, where no parameter requires a gradient, or the loss is not
+            one float of rank 0.
     """
     optimizer = AdamW() if optimizer is None else optimizer
     targets = dict(targets or {})

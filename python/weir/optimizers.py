@@ -12,7 +12,11 @@ Rate = float | Callable[[int], float]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SGD:
-    """Stochastic gradient descent; with `momentum`, that of torch.optim.SGD without dampening or Nesterov's step."""
+    """Stochastic gradient descent, as torch.optim.SGD without dampening and without Nesterov's momentum.
+
+    Each field is a number, or a function of the number of steps done so far. With a momentum of 0 the step is compiled
+    without it, and a call cannot give another.
+    """
 
     learning_rate: Rate = 1e-3
     momentum: Rate = 0.0
@@ -20,13 +24,16 @@ class SGD:
 
     @property
     def name(self) -> str:
-        """As `weir compile --train` has it. Without momentum there is no state."""
+        """The name for `weir compile --train`: "sgd" or "momentum". "sgd" keeps no state."""
         return "sgd" if self.momentum == 0 else "momentum"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AdamW:
-    """Adam with decoupled weight decay: torch.optim.AdamW."""
+    """Adam with decoupled weight decay, as torch.optim.AdamW.
+
+    Each field is a number, or a function of the number of steps done so far.
+    """
 
     learning_rate: Rate = 1e-3
     weight_decay: Rate = 1e-2
@@ -36,7 +43,7 @@ class AdamW:
 
     @property
     def name(self) -> str:
-        """As `weir compile --train` has it."""
+        """The name for `weir compile --train`."""
         return "adamw"
 
 

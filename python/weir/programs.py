@@ -32,10 +32,9 @@ class Signature:
 
 
 class Compiled:
-    """Entries of an artifact, on a device, with the parameters and the state that stay there.
+    """The entries of an artifact on a device, with the parameters and the state that stay there.
 
-    A call takes what the module takes, and picks the entry of these shapes and types. Its results stay on the device
-    until they are read; they are PyTorch tensors, read at once, where the inputs are. `with` closes it.
+    `weir.compile` and `weir.load` make it. `with` closes it. One thread at a time may call it.
     """
 
     def __init__(
@@ -54,32 +53,38 @@ class Compiled:
         self.close()
 
     def close(self) -> None:
-        """Frees what it has on the device. It cannot be called any more."""
+        """Waits for the runs and frees the device's memory. Arrays that were read stay, calls are refused."""
         self._execution.close()
 
     @property
     def device(self) -> str:
-        """The device's name."""
+        """The name of the device."""
         return self._execution.device.name
 
     @property
     def entries(self) -> dict[str, Entry]:
-        """What can be run, by name."""
+        """The entries by name, with their arguments and results."""
         return self._execution.entries
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Runs the entry that the arguments fit.
+        """Runs the entry that fits the shapes and types of the arguments, and returns what the module would return.
 
-        Errors: TypeError for a call that the module does not take; ValueError where no entry fits, which lists them;
-                weir.Error where the run fails, the program is closed, or another thread is in a call.
+        The arguments are those of the module. Each result is a weir.Array, which stays on the device until it is read;
+        or a PyTorch tensor, read at once, where the first argument is one.
+        Errors: TypeError for a call that the module does not take; ValueError where no entry fits, with a reason for
+                each entry; weir.Error where the run fails, the program is closed, or another thread is in a call.
+                Parameters and state are then as before.
         """
         entry, given, signature = self._choose(arguments, named)
         return signature.rebuild(self._execution.call(entry, given), next(iter(given.values()), None))
 
     def empty(self, name: str, entry: str | None = None) -> numpy.ndarray:
-        """Returns an uninitialized array for the input `name`, in the device's memory where the host sees that.
+        """Returns an uninitialized array for the input `name`, in the device's memory if the host can address that.
 
-        Given to a call it is not copied. Fill it anew only when the results of that call were read.
+        A call does not copy it. Fill it again only after reading the results of that call. On a device with memory of
+        its own it is an ordinary array, which a call copies.
+        `entry`: the entry that has the input, by default the first one.
+        Errors: ValueError for names that do not exist.
         """
         found = self._find_entry(entry)
         [tensor] = [tensor for tensor in found.arguments if tensor.name == name] or [None]
@@ -90,29 +95,31 @@ class Compiled:
         return numpy.empty(tensor.shape, tensor.dtype) if array is None else array
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the parameters and the module's state by name, as arrays of the host."""
+        """Returns the parameters and the module's state by name, as arrays in host memory."""
         return self._execution.read()
 
     def load_state_dict(self, values: Mapping[str, Any]) -> None:
-        """Uploads parameters and state, of the module's `state_dict` for example; names of other things are left out.
+        """Uploads parameters and state by name, such as the module's `state_dict`; other names are ignored.
 
-        Errors: ValueError for missing names and other shapes or types; nothing is changed then.
+        Errors: ValueError for missing names, and for other shapes or types; nothing is changed then.
         """
         if missing := [name for name in self._get_own() if name not in values]:
             raise ValueError(f"there is no value for {', '.join(missing)}")
         self._execution.hold({name: values[name] for name in self._execution.held if name in values})
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes a checkpoint: all that is held, by its name in the module, in one safetensors file.
+        """Writes a checkpoint: one safetensors file with all parameters and state, by their names in the module.
 
-        It is written under another name, synced and renamed, so that there is always a whole one. Errors: OSError.
+        The file is written under another name, synced and renamed, so a crash leaves the old file or the new one.
+        Errors: OSError.
         """
         checkpoints.save(path, self._execution.held, self._execution.read(), self._get_notes())
 
     def load(self, path: str | os.PathLike) -> None:
-        """Takes a checkpoint that `save` wrote, or a safetensors file with the module's values.
+        """Reads a checkpoint that `save` wrote, or a safetensors file with the module's values.
 
-        Errors: weir.CheckpointError where it is cut short, or of another model; nothing is changed then.
+        Errors: weir.CheckpointError where the file is cut short, or belongs to another model; nothing is changed then.
+                OSError.
         """
         values, notes = checkpoints.load(path)
         held = self._execution.held
@@ -131,7 +138,7 @@ class Compiled:
         self._take_notes(notes)
 
     def save_artifact(self, path: str | os.PathLike) -> None:
-        """Writes the artifact, without parameters and state, for `weir.load` and the command line."""
+        """Writes the artifact, without parameters and state, for `weir.load` and the command line. Errors: OSError."""
         target = pathlib.Path(path)
         temporary = target.with_name(f".{target.name}.{os.getpid()}")
         try:
@@ -224,10 +231,9 @@ class Compiled:
 
 
 class Step(Compiled):
-    """A training step: forward, backward and the optimizer in one run; parameters and state stay on the device.
+    """A training step: forward, loss, backward and the optimizer in one run; parameters and state stay on the device.
 
-    A call takes the module's inputs, the targets by name, and hyperparameters by name where they differ from the
-    optimizer's. It returns the loss, an array of rank 0 that is read when it is used.
+    `weir.compile_step` makes it.
     """
 
     def __init__(self, *arguments: Any, rates: Mapping[str, Rate], own: list[str], rebuild: Callable, **options: Any):
@@ -240,16 +246,20 @@ class Step(Compiled):
 
     @property
     def steps(self) -> int:
-        """How many steps were done, those before a checkpoint included."""
+        """The number of steps that were done, with those before a checkpoint that was loaded."""
         return self._steps
 
     @property
     def output(self) -> Any:
-        """What the module gave in the last step, before the update."""
+        """The module's output in the last step, from before the update."""
         return self._rebuild(self._results, None)
 
     def __call__(self, *arguments: Any, **named: Any) -> Array:
-        """Does one step. Errors: as of Compiled; the parameters and the state are then those before it."""
+        """Does one step and returns the loss, a weir.Array of rank 0, without waiting for the device.
+
+        The arguments are the module's inputs, the targets by name, and hyperparameters by name for this step only.
+        Errors: those of a call of Compiled; parameters and state are then as before.
+        """
         # The status of a step is read two steps later, when nobody waits for it any more.
         if len(self._unchecked) > 1:
             step, status = self._unchecked.pop(0)
@@ -262,7 +272,7 @@ class Step(Compiled):
         return self._results["loss"]
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the module's parameters and buffers, for `model.load_state_dict`."""
+        """Returns the module's parameters and buffers as PyTorch tensors, for `model.load_state_dict`."""
         self._check_steps()
         return self._as_module(self._execution.read(self._own))
 
@@ -277,7 +287,10 @@ class Step(Compiled):
             _check_step(step, status)
 
     def seed(self, seed: int) -> None:
-        """Sets the seed of dropout and noise. Errors: ValueError for a step that draws no random numbers."""
+        """Sets the seed of dropout and noise, which is 0 at first.
+
+        Errors: ValueError for a step that draws no random numbers.
+        """
         if "random.seed" not in self._execution.held:
             raise ValueError("the step draws no random numbers")
         self._execution.hold({"random.seed": seed})
@@ -323,10 +336,13 @@ def _check_step(step: int, status: Status) -> None:
 def load(
     path: str | os.PathLike, *, checkpoint: str | os.PathLike | None = None, device: str | Device = "auto"
 ) -> Compiled:
-    """Loads an artifact. What its entries take and no call gives comes from `checkpoint`, a safetensors file.
+    """Loads an artifact, with parameters and state from `checkpoint`, a safetensors file.
 
-    State that the checkpoint does not have is 0. Results are one array, a tuple or a dict, by their names.
-    Errors: weir.Error where the file is no artifact or no device fits; weir.CheckpointError.
+    State that the checkpoint does not have is 0. A call takes inputs by name or in the entry's order. It returns one
+    array for one result, a tuple for results named output.0, output.1 and so on, else a dict by name.
+    `device`: as for `weir.compile`; "auto" prefers CUDA, where the artifact has code for it.
+    Errors: weir.Error where the file is no artifact, or no device fits; weir.CheckpointError where the checkpoint
+            lacks a parameter or belongs to another model; OSError.
     """
     opened = open_for(path, device)
     loaded = Compiled(path, opened, {}, [])

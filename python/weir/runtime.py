@@ -3,8 +3,8 @@
     with weir.runtime.Program("mlp.weir") as program:
         results = program.run({"x": x, "weight": weight})
 
-Anything with `__dlpack__` in host memory, such as a PyTorch tensor, is taken, too, and
-`torch.from_dlpack` takes a result. `weir.load` keeps values on the device between calls.
+Arguments may be anything with `__dlpack__` in host memory, such as PyTorch tensors;
+`torch.from_dlpack` takes results. `weir.load` keeps values on the device between calls.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ APIS = ("vulkan", "cuda")
 
 
 class Error(Exception):
-    """What the runtime refused or failed at, in its own words."""
+    """A call that the runtime refused, or a run that failed. The message is one sentence."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,13 +41,14 @@ class Tensor:
     name: str
     dtype: numpy.dtype
     shape: tuple[int, ...]
-    # Of arguments: "input", "target", "param", "state" or none, and whether a run may take its bytes.
+    # Of arguments: "input", "target", "param", "state" or "", and whether a run may take its bytes.
     kind: str = dataclasses.field(default="", compare=False)
     donated: bool = dataclasses.field(default=False, compare=False)
     spelling: str = dataclasses.field(default="", compare=False)  # of the dtype, as safetensors has it
 
     @property
     def bytes(self) -> int:
+        """The number of bytes of all elements."""
         return self.dtype.itemsize * int(numpy.prod(self.shape, dtype=numpy.int64))
 
     def __str__(self) -> str:
@@ -57,7 +58,7 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """What can be run: its arguments and results in order."""
+    """A function of an artifact that can be run: its name, and its arguments and results in order."""
 
     name: str
     arguments: list[Tensor]
@@ -87,20 +88,22 @@ class _Handle:
         self._finalizer = weakref.finalize(self, getattr(_load_library(), f"weir_{close}"), handle)
 
     def close(self) -> None:
-        """Frees what it has on the device; it cannot be used any more."""
+        """Frees its memory on the device; it cannot be used any more."""
         self._finalizer()
 
     @property
     def handle(self) -> ctypes.c_void_p:
+        """The pointer that weir.h's functions take. Errors: Error where it is closed."""
         if not self._finalizer.alive:
             raise Error(f"the {type(self).__name__.lower()} is closed")
         return self._handle
 
 
 class Device(_Handle):
-    """A device of this machine: number `index` of an API, best first. Raises Error where there is none."""
+    """A device of this machine. It stays open until its last buffer and program are gone."""
 
     def __init__(self, api: str = "vulkan", index: int = 0):
+        """Opens device number `index` of an API, "vulkan" or "cuda", best first. Errors: Error where there is none."""
         super().__init__("device_close", "device_open", api.encode(), ctypes.c_size_t(index))
         self.api = api
         self.name = _load_library().weir_device_name(self._handle).decode()
@@ -116,14 +119,15 @@ class Device(_Handle):
             _load_library().weir_string_free(text)
 
     def wait(self) -> None:
-        """Waits for everything that was submitted."""
+        """Waits for everything that was submitted to the device."""
         _call("device_wait", self.handle)
 
 
 class Buffer(_Handle):
-    """Bytes of a device; undefined until written."""
+    """Bytes in a device's memory, undefined until written."""
 
     def __init__(self, device: Device, size: int):
+        """Allocates `size` bytes. Errors: Error where the device has no room for them."""
         super().__init__("buffer_destroy", "buffer_create", device.handle, ctypes.c_int64(size))
         self.device, self.size = device, size
 
@@ -142,7 +146,7 @@ class Buffer(_Handle):
         _call("buffer_wait", self.handle)
 
     def map(self) -> ctypes.Array | None:
-        """The bytes, where device and host share memory; wait before each access."""
+        """Returns the bytes if device and host share memory, else None. Call `wait` before each access."""
         address = ctypes.c_void_p()
         _call("buffer_map", self.handle, ctypes.byref(address))
         if not address.value:
@@ -155,12 +159,16 @@ class Buffer(_Handle):
 class Program(_Handle):
     """The entries of an artifact, loaded on a device.
 
-    `api` is "vulkan" or "cuda", `device` its number there, best first, or an open device. Raises Error where the
-    artifact is none, or the device lacks what it requires. Close it, or use it in a `with` statement, to free the
-    device's memory early.
+    Close it, or use it in a `with` statement, to free the device's memory early.
     """
 
     def __init__(self, path: str | os.PathLike, *, api: str = "vulkan", device: int | Device = 0):
+        """Loads an artifact.
+
+        `api`:    "vulkan" or "cuda".
+        `device`: the device's number there, best first, or an open device.
+        Errors: Error where the file is no artifact, or the device lacks what it requires.
+        """
         artifact = _Handle("artifact_close", "artifact_open", os.fsencode(path))
         try:
             self.entries = {entry.name: entry for entry in _read_entries(artifact.handle, path)}
@@ -177,7 +185,7 @@ class Program(_Handle):
         self.close()
 
     def close(self) -> None:
-        """Frees what the program has on the device; it cannot run any more."""
+        """Frees the program's memory on the device; it cannot run any more."""
         super().close()
         for buffers in self._buffers.values():
             for buffer in buffers:
@@ -185,11 +193,11 @@ class Program(_Handle):
         self._buffers.clear()
 
     def run(self, arguments: Mapping[str, Any], entry: str | None = None) -> dict[str, numpy.ndarray]:
-        """Returns the results of one run, by name; arguments that are donated stay as they are.
+        """Runs an entry with arguments by name and returns its results by name. Donated arguments stay as they are.
 
-        Shapes: those of the entry, whose name is needed where there are several.
-        Errors: ValueError for names, shapes and types that are not the entry's; nothing is converted. Error
-                where the run fails, or the program is closed.
+        `entry`: the entry's name, needed where there are several.
+        Shapes: those of the entry; no shape or type is converted.
+        Errors: ValueError for other names, shapes and types; Error where the run fails, or the program is closed.
         """
         _ = self.handle
         wanted = self.find_entry(entry)
@@ -212,7 +220,7 @@ class Program(_Handle):
               ctypes.c_size_t(len(made)))
 
     def get_donations(self, entry: Entry) -> dict[str, str]:
-        """The result that each donated argument gives its bytes to, by names; those that give them to none are absent."""
+        """Returns the name of the result that takes a donated argument's bytes, for each argument that has one."""
         found = {}
         for i, argument in enumerate(entry.arguments):
             result = ctypes.c_int64()
@@ -222,7 +230,10 @@ class Program(_Handle):
         return found
 
     def find_entry(self, name: str | None) -> Entry:
-        """Errors: ValueError where there is no such entry, or several and no name."""
+        """Returns the entry called `name`, by default the only one.
+
+        Errors: ValueError where there is no such entry, or several and no name.
+        """
         if name is None and len(self.entries) == 1:
             [entry] = self.entries.values()
             return entry
@@ -240,8 +251,9 @@ class Program(_Handle):
 
 
 def open_device(device: str | Device = "auto") -> Device:
-    """Opens "vulkan", "cuda:1" (an API and a number, best first), or with "auto" the best there is, a CUDA GPU first.
+    """Opens a device by its name: "vulkan" or "cuda" for the best one, "cuda:1" for the second.
 
+    "auto" opens the first CUDA GPU, or else the best Vulkan device. An open device is returned as it is.
     Errors: ValueError for other words; Error where there is no such device.
     """
     if isinstance(device, Device):

@@ -28,7 +28,7 @@ class Argument:
 
 @dataclasses.dataclass(frozen=True)
 class Exported:
-    """A graph as text, and what it takes and gives."""
+    """A graph as text, with its arguments, its results and the values for a run."""
 
     text: str
     arguments: list[Argument]
@@ -44,7 +44,11 @@ class Exported:
         parameters: str | pathlib.Path | None = None,
         inputs: str | pathlib.Path | None = None,
     ) -> None:
-        """Writes the graph, for `weir compile`, and values, for `weir run --input`: state with the parameters."""
+        """Writes the graph for `weir compile`, and safetensors files for `weir run --input`.
+
+        `parameters`: the path for parameters and state; not written by default.
+        `inputs`: the path for the example's inputs and targets; not written by default.
+        """
         pathlib.Path(graph).write_text(self.text)
         if parameters is not None:
             save_file(self.parameters | self.states, parameters)
@@ -61,20 +65,20 @@ def export(
     entry: str = "main",
     keep_buffers: bool = False,
 ) -> Exported:
-    """Returns `module`, or a function of tensors, as one function on tensors of static shape.
+    """Returns `module`, or a function of tensors, as one function `entry` on tensors of static shape.
 
-    Arguments: `inputs`, positional or by name, of which shapes and types count; numbers, flags and None among them
+    Arguments: `inputs`, in order or by name, of which shapes and types count; numbers, flags and None among them
                become part of the graph. Then `targets`; then each parameter once, tied ones too, under its name in
                the module. Parameters that require no gradient are of kind "input". Buffers that the module writes are
-               of kind "state" and donated; the others become constants, or with `keep_buffers`, those of floats that
-               belong to the module's state, arguments of kind "state". Where random numbers are drawn, "random.seed"
-               and "random.step" follow.
+               of kind "state" and donated. Other buffers become constants; with `keep_buffers`, those of floats in the
+               module's state_dict become arguments of kind "state". Where random numbers are drawn, "random.seed" and
+               "random.step" follow.
     Results:   the loss, where given: `loss(output, *targets.values())`, one float of rank 0, named "loss".
                Then the tensors of the module's output, named "output", "output.0", ... or by their keys; then the
                state that is written, under its names.
-    Errors:    ExportError for operators that linalg has no form of, all at once, each with the line that
-               calls it; for modules that write to their inputs, for names that two arguments share.
-               TypeError for inputs that hold no tensor.
+    Errors:    ExportError for operators without a form in linalg, all at once, each with the line that calls it; for
+               modules that write to their inputs; for names that two arguments share. TypeError for inputs that hold
+               no tensor, for targets without a loss, and for a loss with parameters of its own.
     """
     targets = dict(targets or {})
     if targets and loss is None:

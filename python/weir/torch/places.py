@@ -11,7 +11,7 @@ LIBRARIES = (str(pathlib.Path(torch.__file__).parent), str(pathlib.Path(__file__
 
 
 class ExportError(Exception):
-    """A module that has no graph; the message says why, and where in the user's source."""
+    """A module that cannot be written as a graph. The message says why, and names the lines of the user's source."""
 
 
 def list_calls(program: torch.export.ExportedProgram) -> list[Node]:

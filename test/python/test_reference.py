@@ -1,0 +1,74 @@
+"""The references of docs/ are those of the sources."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+import weir
+from weir import locations
+
+SCRIPT = "scripts/make-reference.py"
+PAGES = ("reference-python.md", "reference-c.md")
+
+
+def list_headings(page):
+    return re.findall(r"^###+ `?([\w.]+)`?$", (ROOT / "docs" / page).read_text(), re.MULTILINE)
+
+
+def make_reference(root, folder):
+    return subprocess.run([sys.executable, root / SCRIPT, folder], capture_output=True, text=True)
+
+
+def test_committed_references_are_current(tmp_path):
+    done = make_reference(ROOT, tmp_path)
+    assert done.returncode == 0, done.stderr
+    for page in PAGES:
+        assert (tmp_path / page).read_text() == (ROOT / "docs" / page).read_text(), f"run {SCRIPT}: {page} is stale"
+
+
+def test_every_python_name_is_in_the_reference():
+    headings = list_headings("reference-python.md")
+    assert {f"weir.{name}" for name in weir.__all__} <= set(headings)
+    exported = re.search(r"__all__ = \[(.*?)\]", (ROOT / "python/weir/torch/__init__.py").read_text()).group(1)
+    assert {f"weir.torch.{name}" for name in re.findall(r"\w+", exported)} <= set(headings)
+    assert len(headings) == len(set(headings))
+
+
+def test_every_c_function_is_in_the_reference():
+    library = ctypes.CDLL(locations.find_library())
+    text = re.sub(r"/\*.*?\*/", "", (ROOT / "include/weir/weir.h").read_text(), flags=re.DOTALL)
+    functions = set(re.findall(r"\b(weir_\w+)\(", text))
+    headings = list_headings("reference-c.md")
+    assert len(functions) > 25 and functions <= set(headings)
+    assert [name for name in functions if not hasattr(library, name)] == []
+    assert len(headings) == len(set(headings))
+
+
+@pytest.mark.parametrize("file, text, message", [
+    ("python/weir/programs.py", '"""The name of the device."""', "Compiled.device"),
+    ("python/weir/__init__.py", '"load",', "weir.__all__ and SECTIONS of make-reference.py differ in load"),
+    ("include/weir/weir.h", "/* Waits for the submitted runs that use the buffer. */", "weir_buffer_wait"),
+])
+def test_names_without_text_are_refused(tmp_path, file, text, message):
+    for folder in ("scripts", "python", "include/weir"):
+        (tmp_path / folder).mkdir(parents=True)
+    shutil.copy(ROOT / SCRIPT, tmp_path / SCRIPT)
+    shutil.copy(ROOT / "include/weir/weir.h", tmp_path / "include/weir")
+    shutil.copytree(ROOT / "python/weir", tmp_path / "python/weir", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "docs").mkdir()
+    assert make_reference(tmp_path, tmp_path / "docs").returncode == 0  # the twin
+    for page in PAGES:
+        (tmp_path / "docs" / page).unlink()
+    source = (tmp_path / file).read_text()
+    # The last one: "load", stands in the table of places, too.
+    before, found, after = source.rpartition(text)
+    assert found
+    (tmp_path / file).write_text(before + after)
+    done = make_reference(tmp_path, tmp_path / "docs")
+    assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
+    assert not list((tmp_path / "docs").iterdir())
