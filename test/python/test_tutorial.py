@@ -1,4 +1,4 @@
-"""The tutorial's code, block by block."""
+"""The code of the tutorial and the guide, block by block."""
 
 import re
 
@@ -7,17 +7,30 @@ from conftest import ROOT
 
 pytest.importorskip("torch", reason="PyTorch is not installed: scripts/setup --torch")
 pytest.importorskip("torch_mlir", reason="torch-mlir is not installed: scripts/setup --torch")
-pytest.importorskip("sklearn", reason="scikit-learn is not installed: scripts/setup --torch")
+
+
+def run_blocks(page):
+    """Runs a page's code in one session; returns the number of blocks, and the names that they leave."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+    names = {"__name__": "page"}
+    for i, block in enumerate(blocks):
+        exec(compile(block, f"{page}, block {i}", "exec"), names)
+    return len(blocks), names
+
+
+def test_guide(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    count, names = run_blocks("python.md")
+    assert count >= 10 and names["step"].steps == 8
+    assert {path.name for path in tmp_path.iterdir()} == {"checkpoint.safetensors", "model.safetensors", "model.weir"}
 
 
 def test_tutorial(tmp_path, monkeypatch):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed: scripts/setup --torch")
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/tutorial.md").read_text(), re.DOTALL)
-    names = {"__name__": "tutorial"}
-    for i, block in enumerate(blocks):
-        exec(compile(block, f"tutorial.md, block {i}", "exec"), names)
+    count, names = run_blocks("tutorial.md")
     losses = [float(loss) for loss in names["losses"]]
-    assert len(blocks) >= 8 and len(losses) == 150
+    assert count >= 8 and len(losses) == 150
     assert losses[0] > 2 and sum(losses[-10:]) / 10 < 0.3
     assert names["accuracy"] > 0.95
     assert names["scores"].shape == (297, 10)
