@@ -150,8 +150,8 @@ class Compiled:
     def explain(self) -> "Explanation":
         """Returns why the program is as it is: its memory over time, barriers, donations and kernels.
 
-        It prints as a summary, and shows as a page in a notebook. Errors: weir.Error; FileNotFoundError without
-        weir-device.
+        `print` shows it as a summary, a notebook as a page; its `save(path)` writes the page.
+        Errors: weir.Error; FileNotFoundError where weir-device is not installed.
         """
         return Explanation(self._path)
 

@@ -22,11 +22,9 @@ from weir.torch.places import ExportError
 class Module(nn.Module):
     """A module whose forward and backward Weir computes, for a training loop and an optimizer of PyTorch's.
 
-    It takes what `module` takes, of the shapes and types of `example`, and has the same parameters, which stay in the
-    host's memory and are copied for each call; `weir.compile_step` keeps them on the device. Dropout draws its seed
-    from PyTorch's generator. Backward computes forward again. There is no second derivative.
-
-    Errors: as of `weir.compile`.
+    It has the parameters of `module`, which stay in host memory and are copied for each call; `weir.compile_step` keeps
+    them on the device. Dropout draws its seed from PyTorch's generator. Backward computes forward again. There is no
+    second derivative.
     """
 
     def __init__(
@@ -37,6 +35,7 @@ class Module(nn.Module):
         device: str | Device = "auto",
         memory_limit: int | str | None = None,
     ):
+        """Compiles a module with its gradients. The arguments and errors are those of `weir.compile`, with one example."""
         super().__init__()
         self.module = module
         exported = export(module, example, keep_buffers=True)
@@ -45,6 +44,11 @@ class Module(nn.Module):
         self._rebuild = make_rebuild(exported)
 
     def forward(self, *arguments: Any, **named: Any) -> Any:
+        """Returns PyTorch tensors, through which gradients flow.
+
+        The arguments are those of the module, of the shapes and types of the example.
+        Errors: those of a call of `weir.Compiled`.
+        """
         given = self._bind(arguments, named)
         own = dict(self.module.named_parameters()) | dict(self.module.named_buffers())
         given |= {name: own[name] for name in self._program.names if name in own}
