@@ -35,7 +35,10 @@ class Module(nn.Module):
         device: str | Device = "auto",
         memory_limit: int | str | None = None,
     ):
-        """Compiles a module with its gradients. The arguments and errors are those of `weir.compile`, with one example."""
+        """Compiles a module with its gradients.
+
+        The arguments and errors are those of `weir.compile`, but with one example only.
+        """
         super().__init__()
         self.module = module
         exported = export(module, example, keep_buffers=True)
