@@ -1,4 +1,4 @@
-"""The references of docs/ are those of the sources."""
+"""The references of docs/ are those of the sources, and links of all pages lead somewhere."""
 
 import ctypes
 import re
@@ -72,3 +72,47 @@ def test_names_without_text_are_refused(tmp_path, file, text, message):
     done = make_reference(tmp_path, tmp_path / "docs")
     assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
     assert not list((tmp_path / "docs").iterdir())
+
+
+def list_pages():
+    """Returns the repository's pages, those of build folders left out."""
+    return [path for path in ROOT.rglob("*.md") if not {"build", "node_modules"} & set(path.relative_to(ROOT).parts)
+            and not any(part.startswith(".") for part in path.relative_to(ROOT).parts)]
+
+
+def get_anchors(page):
+    """Returns the names that GitHub gives a page's headings."""
+    titles = re.findall(r"^#+ (.*)$", strip_code(page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def strip_code(text):
+    return re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def find_broken_links(page):
+    """Returns the links of a page to files that are not there, and to headings that their page has not."""
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", strip_code(page.read_text()))):
+        if re.match(r"\w+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        if not file.exists() or (anchor and file.suffix == ".md" and anchor not in get_anchors(file)):
+            broken.append(target)
+    return broken
+
+
+def test_links_lead_somewhere():
+    pages = list_pages()
+    assert len(pages) > 20 and ROOT / "README.md" in pages
+    assert {str(page.relative_to(ROOT)): broken for page in pages if (broken := find_broken_links(page))} == {}
+
+
+def test_broken_links_are_found(tmp_path):
+    (tmp_path / "other.md").write_text("# A title, `quoted`\n\n```\n# no title\n```\n")
+    (tmp_path / "page.md").write_text(
+        "# Here\n[good](other.md#a-title-quoted) [good](#here) [web](https://example.org/x) `[code](none)`\n"
+        "[file](none.md) [heading](other.md#no-title) [own](#there)\n```\n[code](none)\n```\n")
+    assert find_broken_links(tmp_path / "page.md") == ["none.md", "other.md#no-title", "#there"]
+    assert find_broken_links(tmp_path / "other.md") == []
