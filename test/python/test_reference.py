@@ -40,7 +40,10 @@ def test_every_python_name_is_in_the_reference():
 
 
 def test_every_c_function_is_in_the_reference():
-    library = ctypes.CDLL(locations.find_library())
+    try:
+        library = ctypes.CDLL(locations.find_library())
+    except OSError as error:  # as a sanitized one; test_runtime.py fails where it has to load
+        pytest.skip(f"the library cannot be loaded here: {error}")
     text = re.sub(r"/\*.*?\*/", "", (ROOT / "include/weir/weir.h").read_text(), flags=re.DOTALL)
     functions = set(re.findall(r"\b(weir_\w+)\(", text))
     headings = list_headings("reference-c.md")
