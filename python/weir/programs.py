@@ -37,6 +37,8 @@ class Compiled:
     `weir.compile` and `weir.load` make it. `with` closes it. One thread at a time may call it.
     """
 
+    _kind = "Compiled"
+
     def __init__(
         self, path: str | os.PathLike, device: Device, values: Mapping[str, Any], signatures: list[Signature],
         folder: Any = None,
@@ -157,8 +159,8 @@ class Compiled:
 
     def __repr__(self) -> str:
         if self._execution._is_closed:
-            return f"<weir.{type(self).__name__}, closed>"
-        lines = [f"<weir.{type(self).__name__} on {self.device}; holds {_print_bytes(self._held_bytes())}"]
+            return f"<weir.{self._kind}, closed>"
+        lines = [f"<weir.{self._kind} on {self.device}; holds {_print_bytes(self._held_bytes())}"]
         for entry in self.entries.values():
             facts = self._read_facts(entry.name)
             arguments = ", ".join(str(tensor) for tensor in self._execution.get_missing(entry))
@@ -235,6 +237,8 @@ class Step(Compiled):
 
     `weir.compile_step` makes it.
     """
+
+    _kind = "Step"
 
     def __init__(self, *arguments: Any, rates: Mapping[str, Rate], own: list[str], rebuild: Callable, **options: Any):
         super().__init__(*arguments, **options)

@@ -15,6 +15,8 @@ from weir.torch.lowering import lower
 from weir.torch.places import ExportError
 from weir.torch.tracing import Tracing, check_random
 
+UNSIGNED = {torch.uint8, torch.uint16, torch.uint32, torch.uint64}
+
 
 @dataclasses.dataclass(frozen=True)
 class Argument:
@@ -86,6 +88,9 @@ def export(
     if isinstance(loss, nn.Module) and any(True for _ in loss.parameters()):
         raise TypeError("the loss has parameters of its own; make it a part of the module")
     tracing = Tracing(module, inputs, loss, targets)
+    for name, value in (tracing.batch | targets).items():
+        if value.dtype in UNSIGNED:
+            raise ExportError(f"{name} is {value.dtype}, but Weir has no unsigned integers; convert it, as by .int()")
     program = tracing.trace(keep_buffers)
     check_random(program)
     arguments = _list_arguments(tracing)

@@ -27,20 +27,17 @@ def open_holes(module: ir.Module) -> list[Hole]:
     block = function.regions[0].blocks[0]
     old = block.operations[len(block.operations) - 1]
     found = [op for op in block.operations if op.operation.name == FOREIGN and _get_name(op).startswith("weir.")]
-    holes, results = [], list(old.operands)
+    holes = []
     for op in found:
         name = _get_name(op)
-        if name == "weir.stop_gradient":
-            holes.append(Hole(name))
-            results.append(op.operands[0])
-        else:
-            holes.append(Hole(name, ir.IntegerAttr(op.operands[1].owner.attributes["value"]).value))
-    for op in found:
-        hole = block.add_argument(op.results[0].type, op.location)
-        op.results[0].replace_all_uses_with(hole)
+        is_stop = name == "weir.stop_gradient"
+        holes.append(Hole(name, None if is_stop else ir.IntegerAttr(op.operands[1].owner.attributes["value"]).value))
+        op.results[0].replace_all_uses_with(block.add_argument(op.results[0].type, op.location))
+    # Now no operand is the result of another operator that goes.
+    stopped = [op.operands[0] for op, hole in zip(found, holes) if hole.stream is None]
+    _close(function, block, old, [*old.operands, *stopped])
     for op in found:
         op.operation.erase()
-    _close(function, block, old, [new if new.owner != old else new for new in results])
     return holes
 
 
@@ -54,9 +51,10 @@ def fill_holes(module: ir.Module, holes: list[Hole]) -> bool:
     block = function.regions[0].blocks[0]
     old = block.operations[len(block.operations) - 1]
     arguments = list(block.arguments)[len(block.arguments) - len(holes) :]
-    results = list(old.operands)
     stops = sum(hole.stream is None for hole in holes)
-    results, stopped = results[: len(results) - stops], iter(results[len(results) - stops :])
+    own = len(old.operands) - stops
+    # Not the values themselves: one may be a hole, which changes as that is filled.
+    stopped = iter(range(own, own + stops))
     with module.context as context, ir.Location.unknown():
         context.allow_unregistered_dialects = True
         counter = ir.RankedTensorType.get([], ir.IntegerType.get_signless(64))
@@ -66,7 +64,7 @@ def fill_holes(module: ir.Module, holes: list[Hole]) -> bool:
         for hole, argument in zip(holes, arguments, strict=True):
             name, operands, attributes = "autodiff.stop_gradient", [], {}
             if hole.stream is None:
-                operands = [next(stopped)]
+                operands = [old.operands[next(stopped)]]
             else:
                 name, operands = "random.uniform", [seed, step]
                 attributes = {"stream": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), hole.stream)}
@@ -74,6 +72,7 @@ def fill_holes(module: ir.Module, holes: list[Hole]) -> bool:
                 name, [argument.type], operands, attributes, loc=argument.location, ip=ir.InsertionPoint(old)
             )
             argument.replace_all_uses_with(op.result)
+        results = list(old.operands)[:own]
         if is_random:
             one = ir.DenseElementsAttr.get_splat(counter, ir.IntegerAttr.get(counter.element_type, 1))
             here = ir.InsertionPoint(old)
