@@ -77,6 +77,7 @@ protected:
 static Artifact toCuda(Artifact artifact) {
   artifact.manifest.targets = {getBuiltinProfile("sm_80")};
   artifact.code.clear();
+  artifact.notes.clear(); // they are of the plan for Vulkan
   Plan &plan = artifact.plans[0];
   plan.target = "cuda";
   for (Kernel &kernel : plan.kernels) {
