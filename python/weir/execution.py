@@ -6,6 +6,7 @@ at all.
 """
 
 import contextlib
+import dataclasses
 import os
 import signal
 import threading
@@ -39,6 +40,7 @@ class Ring:
         self._tensor, self._device = tensor, device
         self._buffers: list[Buffer | None] = [None, None]
         self._readers: list[weakref.ref | None] = [None, None]
+        self._numbers: list[bytes | None] = [None, None]  # that small buffers hold
         self._turn = 0
 
     def take(self) -> Buffer:
@@ -50,6 +52,16 @@ class Ring:
         if self._buffers[self._turn] is None:
             self._buffers[self._turn] = Buffer(self._device, self._tensor.bytes)
         return self._buffers[self._turn]
+
+    def fill(self, values: numpy.ndarray) -> Buffer:
+        """Returns a buffer that holds the values; a number that it holds already, as a learning rate, is not written."""
+        buffer = self.take()
+        number = values.tobytes() if values.ndim == 0 else None
+        if number is None or self._numbers[self._turn] != number:
+            self._numbers[self._turn] = None  # while it is written
+            buffer.write(values)
+            self._numbers[self._turn] = number
+        return buffer
 
     def lend(self) -> Array:
         """Returns the buffer that was taken last as an array."""
@@ -63,6 +75,21 @@ class Ring:
         return taken
 
 
+@dataclasses.dataclass(frozen=True)
+class _CallPlan:
+    """What is the same in every call of an entry."""
+
+    names: dict[str, Tensor]  # the arguments, in order
+    donated: dict[str, None]  # arguments whose bytes a run may take
+    donors: dict[str, str]  # by result: the argument in whose bytes it is made
+
+    @classmethod
+    def make(cls, program: Program, entry: Entry) -> "_CallPlan":
+        donors = {result: argument for argument, result in program.get_donations(entry).items()}
+        return cls({tensor.name: tensor for tensor in entry.arguments},
+                   dict.fromkeys(tensor.name for tensor in entry.arguments if tensor.donated), donors)
+
+
 class Execution:
     """An artifact on a device, the values that it holds, and its runs. One thread at a time.
 
@@ -73,7 +100,7 @@ class Execution:
         self.device = device
         self._program = Program(path, device=device)
         self.entries = self._program.entries
-        self._donations = {name: self._program.get_donations(entry) for name, entry in self.entries.items()}
+        self._plans = {name: _CallPlan.make(self._program, entry) for name, entry in self.entries.items()}
         self._held: dict[str, Held] = {}
         self._rings: dict[tuple[str, str, str], Ring] = {}
         self.status: Status | None = None  # of the last run, where its entry checks indices
@@ -134,29 +161,29 @@ class Execution:
                 that are held are then as before.
         """
         with self.exclusive():
-            names = {tensor.name for tensor in entry.arguments}
-            problems = [f"there is no argument {name}" for name in given if name not in names]
-            problems += [f"{tensor.name} is missing" for tensor in self.get_missing(entry) if tensor.name not in given]
-            inputs: list[Buffer] = []
+            plan = self._plans[entry.name]
+            problems = [f"there is no argument {name}" for name in given if name not in plan.names]
+            problems += [f"{name} is missing" for name in plan.names if name not in given and name not in self._held]
             values = {}
-            for tensor in entry.arguments:
-                if tensor.name in given:
-                    try:
-                        values[tensor.name] = self._take_input(tensor, given[tensor.name])
-                    except ValueError as error:
-                        problems.append(str(error))
+            for name, value in given.items():
+                try:
+                    if tensor := plan.names.get(name):
+                        values[name] = self._take_input(tensor, value)
+                except ValueError as error:
+                    problems.append(str(error))
             if problems:
                 raise ValueError(f"{entry.name}: {'; '.join(problems)}")
-            donations = self._donations[entry.name]
-            for tensor in entry.arguments:
-                inputs.append(self._get_input(entry, tensor, values.get(tensor.name)))
-            by_name = dict(zip((tensor.name for tensor in entry.arguments), inputs))
-            donors = {result: argument for argument, result in donations.items()}
+            held_values = self._held
+            inputs = [
+                self._get_input(entry, tensor, values[name]) if name in values else held_values[name].buffer
+                for name, tensor in plan.names.items()
+            ]
+            by_name = dict(zip(plan.names, inputs))
             outputs, swapped, lent = [], [], {}
             for tensor in entry.results:
-                donor = donors.get(tensor.name)
+                donor = plan.donors.get(tensor.name)
                 held = self._held.get(tensor.name)
-                if held and self._is_updated(entry, tensor.name):
+                if held and tensor.name in plan.donated:
                     if donor == tensor.name:
                         outputs.append(held.buffer)
                         continue
@@ -174,9 +201,9 @@ class Execution:
                 self._program.submit(entry, inputs, outputs)
                 for held in swapped:
                     held.buffer, held.spare = held.spare, held.buffer
-                for tensor in entry.arguments:
-                    if tensor.donated and isinstance(given.get(tensor.name), Array):
-                        given[tensor.name]._donate(entry.name)
+                for name in plan.donated:
+                    if isinstance(given.get(name), Array):
+                        given[name]._donate(entry.name)
                 commit()
             if (status := lent.pop(STATUS, None)) is not None:
                 self.status = Status(status, entry.name, entry.checks)
@@ -206,10 +233,6 @@ class Execution:
         finally:
             self._lock.release()
 
-    def _is_updated(self, entry: Entry, name: str) -> bool:
-        """Whether a run of the entry gives the held value `name` anew."""
-        return any(tensor.name == name and tensor.donated for tensor in entry.arguments)
-
     def _take_input(self, tensor: Tensor, value: Any) -> Buffer | numpy.ndarray:
         """Returns the buffer of a value that is on this device already, or else its values, checked."""
         if isinstance(value, Array):
@@ -224,14 +247,10 @@ class Execution:
             return owner.owner
         return array
 
-    def _get_input(self, entry: Entry, tensor: Tensor, value: Buffer | numpy.ndarray | None) -> Buffer:
-        if value is None:
-            return self._held[tensor.name].buffer
+    def _get_input(self, entry: Entry, tensor: Tensor, value: Buffer | numpy.ndarray) -> Buffer:
         if isinstance(value, Buffer):
             return value
-        buffer = self._get_ring(entry, "argument", tensor).take()
-        buffer.write(value)
-        return buffer
+        return self._get_ring(entry, "argument", tensor).fill(value)
 
     def _get_ring(self, entry: Entry, side: str, tensor: Tensor) -> Ring:
         key = (entry.name, side, tensor.name)
@@ -253,9 +272,11 @@ def check_value(tensor: Tensor, value: Any) -> numpy.ndarray:
     Errors: ValueError where type or shape are others.
     """
     if isinstance(value, (bool, int, float)) and not tensor.shape:
+        if tensor.dtype.kind == "f":
+            return numpy.array(value, tensor.dtype)
         array = numpy.array(value)
         converted = array.astype(tensor.dtype)
-        if tensor.dtype.kind != "f" and converted != array:
+        if converted != array:
             raise ValueError(f"{tensor.name} is {value}, which is no {tensor.dtype}")
         return converted
     try:

@@ -200,7 +200,8 @@ class Compiled:
                     raise
                 refused.append(f"{entry.name}: {error}")
                 continue
-            if not (problem := self._find_mismatch(entry, given)) or len(self._signatures) == 1:
+            # Where there is one entry, the call itself says what does not fit.
+            if len(self._signatures) == 1 or not (problem := self._find_mismatch(entry, given)):
                 return entry, given, signature
             refused.append(f"{entry.name}: {problem}")
         raise ValueError("no entry takes these arguments; " + "; ".join(refused))

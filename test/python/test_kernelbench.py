@@ -46,7 +46,7 @@ def get_init_inputs():
     "level2/2_Refused.py": HEAD + """
 class Model(nn.Module):
     def forward(self, x):
-        return x + torch.rand(columns)
+        return x + torch.randperm(columns)
 """,
 }
 
