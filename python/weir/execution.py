@@ -40,7 +40,6 @@ class Ring:
         self._tensor, self._device = tensor, device
         self._buffers: list[Buffer | None] = [None, None]
         self._readers: list[weakref.ref | None] = [None, None]
-        self._numbers: list[bytes | None] = [None, None]  # that small buffers hold
         self._turn = 0
 
     def take(self) -> Buffer:
@@ -52,16 +51,6 @@ class Ring:
         if self._buffers[self._turn] is None:
             self._buffers[self._turn] = Buffer(self._device, self._tensor.bytes)
         return self._buffers[self._turn]
-
-    def fill(self, values: numpy.ndarray) -> Buffer:
-        """Returns a buffer that holds the values; a number that it holds already, as a learning rate, is not written."""
-        buffer = self.take()
-        number = values.tobytes() if values.ndim == 0 else None
-        if number is None or self._numbers[self._turn] != number:
-            self._numbers[self._turn] = None  # while it is written
-            buffer.write(values)
-            self._numbers[self._turn] = number
-        return buffer
 
     def lend(self) -> Array:
         """Returns the buffer that was taken last as an array."""
@@ -82,12 +71,13 @@ class _CallPlan:
     names: dict[str, Tensor]  # the arguments, in order
     donated: dict[str, None]  # arguments whose bytes a run may take
     donors: dict[str, str]  # by result: the argument in whose bytes it is made
+    numbers: dict[str, tuple[float, Buffer]]  # by argument of rank 0: the last number, and the buffer that holds it
 
     @classmethod
     def make(cls, program: Program, entry: Entry) -> "_CallPlan":
         donors = {result: argument for argument, result in program.get_donations(entry).items()}
         return cls({tensor.name: tensor for tensor in entry.arguments},
-                   dict.fromkeys(tensor.name for tensor in entry.arguments if tensor.donated), donors)
+                   dict.fromkeys(tensor.name for tensor in entry.arguments if tensor.donated), donors, {})
 
 
 class Execution:
@@ -164,21 +154,26 @@ class Execution:
             plan = self._plans[entry.name]
             problems = [f"there is no argument {name}" for name in given if name not in plan.names]
             problems += [f"{name} is missing" for name in plan.names if name not in given and name not in self._held]
-            values = {}
+            values, numbers = {}, {}
             for name, value in given.items():
                 try:
-                    if tensor := plan.names.get(name):
+                    if type(value) is float and (known := plan.numbers.get(name)) and known[0] == value:
+                        values[name] = known[1]  # it is there, as a learning rate mostly is
+                    elif tensor := plan.names.get(name):
                         values[name] = self._take_input(tensor, value)
+                        if type(value) is float:
+                            plan.numbers.pop(name, None)  # its buffer may be the one that is written next
+                            numbers[name] = value
                 except ValueError as error:
                     problems.append(str(error))
             if problems:
                 raise ValueError(f"{entry.name}: {'; '.join(problems)}")
-            held_values = self._held
             inputs = [
-                self._get_input(entry, tensor, values[name]) if name in values else held_values[name].buffer
+                self._get_input(entry, tensor, values[name]) if name in values else self._held[name].buffer
                 for name, tensor in plan.names.items()
             ]
             by_name = dict(zip(plan.names, inputs))
+            plan.numbers.update((name, (value, by_name[name])) for name, value in numbers.items())
             outputs, swapped, lent = [], [], {}
             for tensor in entry.results:
                 donor = plan.donors.get(tensor.name)
@@ -250,7 +245,9 @@ class Execution:
     def _get_input(self, entry: Entry, tensor: Tensor, value: Buffer | numpy.ndarray) -> Buffer:
         if isinstance(value, Buffer):
             return value
-        return self._get_ring(entry, "argument", tensor).fill(value)
+        buffer = self._get_ring(entry, "argument", tensor).take()
+        buffer.write(value)
+        return buffer
 
     def _get_ring(self, entry: Entry, side: str, tensor: Tensor) -> Ring:
         key = (entry.name, side, tensor.name)
