@@ -292,16 +292,18 @@ class _Uninterrupted:
     """
 
     def __enter__(self) -> None:
-        self._received: list[tuple] = []
+        self._received: tuple | None = None
         self._handler = None
-        if threading.current_thread() is threading.main_thread():
-            handler = signal.getsignal(signal.SIGINT)
-            if callable(handler):
-                signal.signal(signal.SIGINT, lambda *signal_and_frame: self._received.append(signal_and_frame))
-                self._handler = handler
+        # One that Python did not set could not be put back.
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is not None:
+            self._handler = signal.signal(signal.SIGINT, self._receive)
 
     def __exit__(self, *_: object) -> None:
-        if self._handler:
-            signal.signal(signal.SIGINT, self._handler)
-            if self._received:
-                self._handler(*self._received[0])
+        if self._handler is None:
+            return
+        signal.signal(signal.SIGINT, self._handler)
+        if self._received and callable(self._handler):
+            self._handler(*self._received)
+
+    def _receive(self, *signal_and_frame: Any) -> None:
+        self._received = signal_and_frame

@@ -292,7 +292,8 @@ def to_host(value: Any) -> numpy.ndarray:
         if value.device.type != "cpu":
             raise ValueError(f"a tensor on {value.device}; move it to host memory by .cpu()")
         torch = sys.modules["torch"]
-        value = value.detach().resolve_conj().resolve_neg()
+        if value.requires_grad or value.is_neg():
+            value = value.detach().resolve_neg()
         if value.dtype is torch.bfloat16:
             return value.contiguous().view(torch.int16).numpy().view(numpy.uint16)
         array = value.numpy()
