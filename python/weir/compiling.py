@@ -164,8 +164,16 @@ def make_bind(module: nn.Module | Callable, example: Example) -> Callable[[tuple
     made = get_module(module)
     kept = _list_constants(bind(made, example))
     signature = inspect.signature(made.forward)
+    # The names of the tensors of a call that has nothing else, by the number of its arguments in order and the names of
+    # the others: asking `inspect` takes longer than a small run.
+    known: dict[tuple[int, tuple[str, ...]], list[str]] = {}
 
     def make(arguments: tuple, named: dict) -> dict[str, Any]:
+        values = (*arguments, *named.values())
+        are_tensors = all(isinstance(value, torch.Tensor) or _is_array(value) for value in values)
+        key = (len(arguments), tuple(named))
+        if are_tensors and (names := known.get(key)):
+            return dict(zip(names, values))
         bound = signature.bind(*arguments, **named)
         given: dict[str, Any] = {}
         map_bound(bound, lambda name, value: given.setdefault(name, value), is_leaf=_is_array)
@@ -173,6 +181,10 @@ def make_bind(module: nn.Module | Callable, example: Example) -> Callable[[tuple
         for name in constants | kept:
             if (value := constants.get(name)) != kept.get(name):
                 raise ValueError(f"{name} is {value!r}, but the program was compiled for {kept.get(name)!r}")
+        if are_tensors:
+            names = {id(value): name for name, value in given.items()}
+            if len(names) == len(values):  # one tensor given twice tells not which is which
+                known[key] = [names[id(value)] for value in values]
         return given
 
     return make

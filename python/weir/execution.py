@@ -6,18 +6,19 @@ at all.
 """
 
 import contextlib
-import dataclasses
+import functools
 import os
 import signal
+import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any
 
 import numpy
 
 from weir.arrays import Array, Status
-from weir.runtime import Buffer, Device, Entry, Error, Program, Tensor, to_host
+from weir.runtime import DTYPES, Buffer, Device, Entry, Error, Program, Tensor, to_host
 
 HELD_KINDS = ("param", "state")
 STATUS = "weir.status"
@@ -30,7 +31,6 @@ class Held:
         self.tensor = tensor
         self.buffer = Buffer(device, tensor.bytes)
         self.spare: Buffer | None = None
-        self.is_written = False
 
 
 class Ring:
@@ -64,20 +64,29 @@ class Ring:
         return taken
 
 
-@dataclasses.dataclass(frozen=True)
 class _CallPlan:
     """What is the same in every call of an entry."""
 
-    names: dict[str, Tensor]  # the arguments, in order
-    donated: dict[str, None]  # arguments whose bytes a run may take
-    donors: dict[str, str]  # by result: the argument in whose bytes it is made
-    numbers: dict[str, tuple[float, Buffer]]  # by argument of rank 0: the last number, and the buffer that holds it
+    def __init__(self, program: Program, entry: Entry):
+        self.places = {tensor.name: i for i, tensor in enumerate(entry.arguments)}
+        self.donated = [tensor.name for tensor in entry.arguments if tensor.donated]
+        self.donors = {result: argument for argument, result in program.get_donations(entry).items()}
+        self.numbers: dict[str, tuple[float, Buffer]] = {}  # by argument: the last number, and the buffer that has it
+        # Of the last call: the arguments that it gave, and those that are held, by their places.
+        self.given: Set[str] | None = None
+        self.held: list[tuple[int, Held]] = []
+        self.results: list[tuple[Tensor, Held | None, str | None]] = []  # what is held under the name, and the donor
 
-    @classmethod
-    def make(cls, program: Program, entry: Entry) -> "_CallPlan":
-        donors = {result: argument for argument, result in program.get_donations(entry).items()}
-        return cls({tensor.name: tensor for tensor in entry.arguments},
-                   dict.fromkeys(tensor.name for tensor in entry.arguments if tensor.donated), donors, {})
+    def match(self, entry: Entry, given: Set[str], held: Mapping[str, Held]) -> list[str]:
+        """Prepares for calls that give these arguments, and returns what is wrong with them."""
+        problems = [f"there is no argument {name}" for name in given if name not in self.places]
+        problems += [f"{name} is missing" for name in self.places if name not in given and name not in held]
+        if not problems:
+            self.held = [(i, held[name]) for name, i in self.places.items() if name not in given]
+            self.results = [(tensor, held.get(tensor.name) if tensor.name in self.donated else None,
+                             self.donors.get(tensor.name)) for tensor in entry.results]
+            self.given = frozenset(given)
+        return problems
 
 
 class Execution:
@@ -90,7 +99,7 @@ class Execution:
         self.device = device
         self._program = Program(path, device=device)
         self.entries = self._program.entries
-        self._plans = {name: _CallPlan.make(self._program, entry) for name, entry in self.entries.items()}
+        self._plans = {name: _CallPlan(self._program, entry) for name, entry in self.entries.items()}
         self._held: dict[str, Held] = {}
         self._rings: dict[tuple[str, str, str], Ring] = {}
         self.status: Status | None = None  # of the last run, where its entry checks indices
@@ -108,8 +117,9 @@ class Execution:
             for name, value in checked.items():
                 if name not in self._held:
                     self._held[name] = Held(tensors[name], self.device)
+                    for plan in self._plans.values():
+                        plan.given = None
                 self._held[name].buffer.write(value)
-                self._held[name].is_written = True
 
     @property
     def held(self) -> dict[str, Tensor]:
@@ -150,35 +160,33 @@ class Execution:
         Errors: ValueError for names, shapes and types that are not the entry's; Error where the run fails. The values
                 that are held are then as before.
         """
-        with self.exclusive():
+        self._enter()
+        try:
             plan = self._plans[entry.name]
-            problems = [f"there is no argument {name}" for name in given if name not in plan.names]
-            problems += [f"{name} is missing" for name in plan.names if name not in given and name not in self._held]
-            values, numbers = {}, {}
+            problems = [] if given.keys() == plan.given else plan.match(entry, given.keys(), self._held)
+            inputs: list[Buffer | None] = [None] * len(plan.places)
             for name, value in given.items():
+                if (place := plan.places.get(name)) is None:
+                    continue
+                is_number = type(value) is float
+                if is_number and (known := plan.numbers.get(name)) and known[0] == value:
+                    inputs[place] = known[1]  # it is there, as a learning rate mostly is
+                    continue
+                plan.numbers.pop(name, None)  # its buffer may be the one that is written next
                 try:
-                    if type(value) is float and (known := plan.numbers.get(name)) and known[0] == value:
-                        values[name] = known[1]  # it is there, as a learning rate mostly is
-                    elif tensor := plan.names.get(name):
-                        values[name] = self._take_input(tensor, value)
-                        if type(value) is float:
-                            plan.numbers.pop(name, None)  # its buffer may be the one that is written next
-                            numbers[name] = value
+                    inputs[place] = self._take_input(entry, entry.arguments[place], value)
                 except ValueError as error:
                     problems.append(str(error))
+                    continue
+                if is_number:
+                    plan.numbers[name] = (value, inputs[place])
             if problems:
                 raise ValueError(f"{entry.name}: {'; '.join(problems)}")
-            inputs = [
-                self._get_input(entry, tensor, values[name]) if name in values else self._held[name].buffer
-                for name, tensor in plan.names.items()
-            ]
-            by_name = dict(zip(plan.names, inputs))
-            plan.numbers.update((name, (value, by_name[name])) for name, value in numbers.items())
+            for place, held in plan.held:
+                inputs[place] = held.buffer
             outputs, swapped, lent = [], [], {}
-            for tensor in entry.results:
-                donor = plan.donors.get(tensor.name)
-                held = self._held.get(tensor.name)
-                if held and tensor.name in plan.donated:
+            for tensor, held, donor in plan.results:
+                if held:
                     if donor == tensor.name:
                         outputs.append(held.buffer)
                         continue
@@ -186,8 +194,8 @@ class Execution:
                     outputs.append(held.spare)
                     swapped.append(held)
                 elif donor and isinstance(given.get(donor), Array):
-                    outputs.append(by_name[donor])
-                    lent[tensor.name] = Array(tensor, by_name[donor])
+                    outputs.append(inputs[plan.places[donor]])
+                    lent[tensor.name] = Array(tensor, outputs[-1])
                 else:
                     ring = self._get_ring(entry, "result", tensor)
                     outputs.append(ring.take())
@@ -205,6 +213,8 @@ class Execution:
                 for array in lent.values():
                     array._status = self.status
             return lent
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """Waits for the runs and frees what there is on the device. Arrays that were read stay."""
@@ -219,17 +229,22 @@ class Execution:
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
         """Refuses a second thread, and what is closed."""
-        if not self._lock.acquire(blocking=False):
-            raise Error("another thread is in a call of this program; give each thread its own, or take turns by a lock")
+        self._enter()
         try:
-            if self._is_closed:
-                raise Error("the program is closed")
             yield
         finally:
             self._lock.release()
 
-    def _take_input(self, tensor: Tensor, value: Any) -> Buffer | numpy.ndarray:
-        """Returns the buffer of a value that is on this device already, or else its values, checked."""
+    def _enter(self) -> None:
+        """Takes the lock, or says why not."""
+        if not self._lock.acquire(blocking=False):
+            raise Error("another thread is in a call of this program; give each thread its own, or take turns by a lock")
+        if self._is_closed:
+            self._lock.release()
+            raise Error("the program is closed")
+
+    def _take_input(self, entry: Entry, tensor: Tensor, value: Any) -> Buffer:
+        """Returns a buffer with a value: its own, where it is on this device already. Errors: ValueError."""
         if isinstance(value, Array):
             value._check()
             if value._buffer is not None and value._buffer.device is self.device:
@@ -237,16 +252,11 @@ class Execution:
                     raise ValueError(describe_mismatch(tensor, value))
                 return value._buffer
         array = check_value(tensor, value)
-        mapped = _shared.get(array.ctypes.data)
-        if mapped and (owner := mapped()) is not None and owner.owner.device is self.device:
-            return owner.owner
-        return array
-
-    def _get_input(self, entry: Entry, tensor: Tensor, value: Buffer | numpy.ndarray) -> Buffer:
-        if isinstance(value, Buffer):
-            return value
+        if _shared and (mapped := _shared.get(array.ctypes.data)) and (owner := mapped()) is not None:
+            if owner.owner.device is self.device:
+                return owner.owner
         buffer = self._get_ring(entry, "argument", tensor).take()
-        buffer.write(value)
+        buffer.write(array)
         return buffer
 
     def _get_ring(self, entry: Entry, side: str, tensor: Tensor) -> Ring:
@@ -285,6 +295,11 @@ def check_value(tensor: Tensor, value: Any) -> numpy.ndarray:
     return numpy.ascontiguousarray(array).reshape(array.shape)
 
 
+# Without the wrapper that makes enumerations of signals and handlers, 40 us when caches are cold.
+_set_handler = getattr(signal.signal, "__wrapped__", signal.signal)
+_get_handler = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+
+
 class _Uninterrupted:
     """Keeps Ctrl-C for after the block, so that what belongs together happens or does not.
 
@@ -295,13 +310,13 @@ class _Uninterrupted:
         self._received: tuple | None = None
         self._handler = None
         # One that Python did not set could not be put back.
-        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is not None:
-            self._handler = signal.signal(signal.SIGINT, self._receive)
+        if threading.current_thread() is threading.main_thread() and _get_handler(signal.SIGINT) is not None:
+            self._handler = _set_handler(signal.SIGINT, self._receive)
 
     def __exit__(self, *_: object) -> None:
         if self._handler is None:
             return
-        signal.signal(signal.SIGINT, self._handler)
+        _set_handler(signal.SIGINT, self._handler)
         if self._received and callable(self._handler):
             self._handler(*self._received)
 

@@ -133,8 +133,11 @@ class Buffer(_Handle):
 
     def write(self, values: numpy.ndarray) -> None:
         """Copies a contiguous array of the buffer's size to the device, after the runs that use the buffer."""
-        _call("buffer_write", self.handle, ctypes.c_int64(0), values.ctypes.data_as(ctypes.c_void_p),
-              ctypes.c_int64(values.nbytes))
+        self.write_from(values.ctypes.data)
+
+    def write_from(self, address: int) -> None:
+        """Copies as many bytes as the buffer has from host memory to the device, after the runs that use the buffer."""
+        _call("buffer_write", self.handle, ctypes.c_int64(0), ctypes.c_void_p(address), ctypes.c_int64(self.size))
 
     def read(self, values: numpy.ndarray) -> None:
         """Copies the bytes to a contiguous array of the buffer's size, after the runs that use the buffer."""
@@ -366,8 +369,13 @@ def _check_arguments(entry: Entry, arguments: Mapping[str, Any]) -> list[numpy.n
 
 
 def _call(function: str, *arguments: Any) -> None:
-    if getattr(_load_library(), f"weir_{function}")(*arguments):
+    if _find_function(function)(*arguments):
         raise Error(_load_library().weir_last_error().decode())
+
+
+@functools.cache
+def _find_function(name: str) -> Any:
+    return getattr(_load_library(), f"weir_{name}")
 
 
 @functools.cache
