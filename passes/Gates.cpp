@@ -1,7 +1,7 @@
 //===- Gates.cpp - What several gates check -------------------------------===//
 
 #include "passes/Gates.h"
-#include "passes/Slots.h"
+#include "passes/placed/Slots.h"
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"

@@ -28,6 +28,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "weir/Autodiff/Autodiff.h"
+#include "weir/Graph/Graph.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <limits>
@@ -250,30 +251,29 @@ LogicalResult Structural::addSeed(unsigned number) {
     Value accumulator;
     if (init->getOperandNumber() < body.getNumArguments())
       accumulator = body.getArgument(init->getOperandNumber());
-    Operation *combine = seed.yielded.getDefiningOp();
-    bool combines = combine && llvm::is_contained(combine->getOperands(), accumulator);
+    std::optional<Combiner> combiner = getCombiner(op, number);
     if (accumulator && isSum(seed.yielded, accumulator)) {
       seed.kind = Kind::Sum;
       own.push_back(accumulator);
-    } else if (combines &&
+    } else if (combiner &&
                isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp>(
-                   combine)) {
+                   combiner->combine)) {
       seed.kind = choosesOne() ? Kind::First : Kind::Most;
-      seed.yielded = combine->getOperand(combine->getOperand(0) == accumulator ? 1 : 0);
+      seed.yielded = combiner->reduced;
     } else if (Value narrow = accumulator ? getWidened(seed.yielded, accumulator) : Value()) {
       seed.kind = choosesOne() ? Kind::First : Kind::Most;
       seed.yielded = narrow;
-    } else if (combines && isa<arith::MulFOp>(combine)) {
+    } else if (combiner && isa<arith::MulFOp>(combiner->combine)) {
       seed.kind = Kind::Product;
-      seed.yielded = combine->getOperand(combine->getOperand(0) == accumulator ? 1 : 0);
+      seed.yielded = combiner->reduced;
     } else if (takesFewSteps()) {
       isStepped = true;
       return success();
     } else {
       InFlightDiagnostic error = fail() << "the gradient flows from result " << number
                                         << ", whose elements are ";
-      if (combines)
-        error << "combined by '" << combine->getName() << "'";
+      if (combiner)
+        error << "combined by '" << combiner->combine->getName() << "'";
       else
         error << "not the accumulator plus a value";
       return error << "; sums, products, maxima and minima have a rule, and what takes at most "

@@ -54,33 +54,6 @@ static AffineExpr stripPlacement(AffineExpr index) {
   return index;
 }
 
-std::optional<SmallVector<Combiner>> weir::getCombiners(linalg::GenericOp op) {
-  SmallVector<Combiner> combiners;
-  Block *body = op.getBody();
-  ArrayRef<BlockArgument> accumulators = op.getRegionOutputArgs();
-  for (unsigned i = 0; i < accumulators.size(); ++i) {
-    SmallVector<Operation *> chain;
-    Value reduced = matchReduction(accumulators, i, chain);
-    if (!reduced || chain.size() != 1)
-      return std::nullopt;
-    Operation *combine = chain.front();
-    if (!isa<arith::AddFOp, arith::MulFOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
-             arith::MinNumFOp, arith::AddIOp, arith::MulIOp, arith::MaxSIOp, arith::MinSIOp,
-             arith::MaxUIOp, arith::MinUIOp, arith::AndIOp, arith::OrIOp, arith::XOrIOp>(combine) ||
-        !getNeutral(combine) || combine != body->getTerminator()->getOperand(i).getDefiningOp() ||
-        !combine->hasOneUse() || !accumulators[i].hasOneUse())
-      return std::nullopt;
-    combiners.push_back({reduced, combine});
-  }
-  return combiners;
-}
-
-TypedAttr weir::getNeutral(Operation *combine) {
-  if (isa<arith::AddFOp>(combine)) // upstream's is -0, which an empty sum would show
-    return cast<TypedAttr>(Builder(combine).getZeroAttr(combine->getResult(0).getType()));
-  return arith::getNeutralElement(combine).value_or(nullptr);
-}
-
 /// Whether `op` sums the product of its two inputs, each of which has a parallel
 /// loop that the other lacks.
 static bool isContraction(linalg::GenericOp op, ArrayRef<Combiner> combiners) {
@@ -113,30 +86,6 @@ static bool isContraction(linalg::GenericOp op, ArrayRef<Combiner> combiners) {
   };
   return matters(found->m) && matters(found->n) && !found->k.empty() &&
          op.getIndexingMapsArray().back().isProjectedPermutation();
-}
-
-TypedAttr weir::getSplat(Value tensor) {
-  SplatElementsAttr splat;
-  if (matchPattern(tensor, m_Constant(&splat)))
-    return cast<TypedAttr>(splat.getSplatValue<Attribute>());
-  Value scalar;
-  if (auto op = tensor.getDefiningOp<tensor::SplatOp>())
-    scalar = op.getInput();
-  if (auto op = tensor.getDefiningOp<linalg::FillOp>())
-    scalar = op.getInputs().front();
-  if (auto op = tensor.getDefiningOp<linalg::GenericOp>()) {
-    Value yielded =
-        op.getBody()->getTerminator()->getOperand(cast<OpResult>(tensor).getResultNumber());
-    auto argument = dyn_cast<BlockArgument>(yielded);
-    if (argument && argument.getOwner() == op.getBody())
-      yielded = op->getOperand(argument.getArgNumber());
-    if (!isa<RankedTensorType>(yielded.getType()))
-      scalar = yielded;
-  }
-  Attribute value;
-  if (scalar && matchPattern(scalar, m_Constant(&value)))
-    return dyn_cast<TypedAttr>(value);
-  return nullptr;
 }
 
 /// Whether an output map reaches every element of the dimensions from `firstDim`
@@ -244,37 +193,6 @@ std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, int64_t
   ColumnParts parts = getRows(op);
   parts.chunk = std::max<int64_t>(fewestRows, llvm::divideCeil(parts.rows, mostParts));
   return parts;
-}
-
-bool weir::isReshape(Operation *op) {
-  return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
-}
-
-Value weir::createReshape(OpBuilder &builder, Location loc, RankedTensorType type, Value source) {
-  auto from = cast<RankedTensorType>(source.getType());
-  if (from == type)
-    return source;
-  auto groups = getReassociationIndicesForReshape(from, type);
-  if (!groups)
-    return {};
-  if (from.getRank() > type.getRank())
-    return tensor::CollapseShapeOp::create(builder, loc, type, source, *groups);
-  return tensor::ExpandShapeOp::create(builder, loc, type, source, *groups);
-}
-
-Value weir::createReshapes(OpBuilder &builder, Location loc, RankedTensorType type, Value source) {
-  if (Value reshaped = createReshape(builder, loc, type, source))
-    return reshaped;
-  if (type.getNumElements() == 0)
-    return tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
-  auto flat = RankedTensorType::get({type.getNumElements()}, type.getElementType());
-  return createReshape(builder, loc, type, createReshape(builder, loc, flat, source));
-}
-
-Value weir::stripReshapes(Value tensor) {
-  while (isReshape(tensor.getDefiningOp()))
-    tensor = tensor.getDefiningOp()->getOperand(0);
-  return tensor;
 }
 
 Value weir::getInserted(Value yielded) {

@@ -11,7 +11,7 @@
 
 #include "Code.h"
 
-#include "weir/Verify/ByteMap.h"
+#include "weir/Artifact/ByteMap.h"
 
 #include <map>
 #include <string>

@@ -9,8 +9,8 @@
 #define WEIR_LIB_VERIFY_CODE_H
 
 #include "weir/Artifact/Artifact.h"
-#include "weir/SpirvReader/Footprint.h"
-#include "weir/SpirvReader/Races.h"
+#include "weir/CodeProofs/Footprint.h"
+#include "weir/CodeProofs/Races.h"
 
 #include <memory>
 

@@ -1,5 +1,5 @@
 """Random attention, whose heads reshapes and transposes move about: the compiler takes these
-into the maps of the contractions (passes/MoveReshapes.cpp), and the reference does not."""
+into the maps of the contractions (passes/kernels/MoveReshapes.cpp), and the reference does not."""
 
 import pytest
 

@@ -24,7 +24,7 @@ def test_example(weir, example, gpu):
 
 @pytest.mark.parametrize("gpu", ptxas.GPUS)
 def test_kernels_of_the_pass(tmp_path, gpu):
-    command = [BIN / "weir-opt", ROOT / "test/passes/emit-ptx.mlir", "-o", tmp_path / "ignored",
+    command = [BIN / "weir-opt", ROOT / "test/passes/emitted/emit-ptx.mlir", "-o", tmp_path / "ignored",
                f"--weir-set-profile=profile={gpu}", "--weir-emit-ptx", "--weir-print-ptx"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     kernels = re.split("^// gpu.binary", text, flags=re.MULTILINE)[1:]

@@ -4,7 +4,7 @@
 #define WEIR_TOOLS_WEIR_COMPILERPROBLEMS_H
 
 #include "Verbs.h"
-#include "weir/Compiler/Compiler.h"
+#include "driver/Compiler/Compiler.h"
 
 namespace weir::tool {
 

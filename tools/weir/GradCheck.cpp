@@ -3,7 +3,7 @@
 #include "CompilerProblems.h"
 #include "Output.h"
 #include "Tensors.h"
-#include "weir/Reference/GradientCheck.h"
+#include "driver/Reference/GradientCheck.h"
 
 #include <cmath>
 #include <iostream>

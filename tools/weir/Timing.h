@@ -3,7 +3,7 @@
 #ifndef WEIR_TOOLS_WEIR_TIMING_H
 #define WEIR_TOOLS_WEIR_TIMING_H
 
-#include "weir/Compiler/Compiler.h"
+#include "driver/Compiler/Compiler.h"
 
 #include <chrono>
 #include <ostream>

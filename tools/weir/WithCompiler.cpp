@@ -3,7 +3,7 @@
 #include "WithCompiler.h"
 #include "CompilerProblems.h"
 #include "Output.h"
-#include "weir/Reference/Reference.h"
+#include "driver/Reference/Reference.h"
 #include "llvm/Support/ErrorHandling.h"
 
 #include <unistd.h>

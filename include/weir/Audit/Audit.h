@@ -11,7 +11,7 @@
 
 #include "weir/Artifact/Plan.h"
 #include "weir/Audit/Scopes.h"
-#include "weir/Verify/ByteMap.h"
+#include "weir/Artifact/ByteMap.h"
 
 #include <map>
 #include <memory>

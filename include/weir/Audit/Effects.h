@@ -8,7 +8,7 @@
 #ifndef WEIR_AUDIT_EFFECTS_H
 #define WEIR_AUDIT_EFFECTS_H
 
-#include "weir/SpirvReader/Footprint.h"
+#include "weir/CodeProofs/Footprint.h"
 
 #include <array>
 #include <compare>

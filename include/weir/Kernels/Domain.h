@@ -3,6 +3,8 @@
 #ifndef WEIR_KERNELS_DOMAIN_H
 #define WEIR_KERNELS_DOMAIN_H
 
+#include "weir/Graph/Graph.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Value.h"
 
@@ -38,22 +40,6 @@ OpShape getOpShape(mlir::Operation *op);
 /// of the dimension; here it is `d0`.
 mlir::AffineMap getAccessMap(mlir::linalg::GenericOp op, mlir::OpOperand *operand);
 
-/// Whether `op` is a reshape, which moves no bytes; null is none.
-bool isReshape(mlir::Operation *op);
-
-/// Reshapes `source` to `type`, with which it shares its elements; null where no single
-/// `expand_shape` or `collapse_shape` does it. Makes nothing then.
-mlir::Value createReshape(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
-                          mlir::Value source);
-
-/// The same of any type of as many elements: by a tensor of rank 1 where it takes two,
-/// and without elements as one that is empty.
-mlir::Value createReshapes(mlir::OpBuilder &builder, mlir::Location loc,
-                           mlir::RankedTensorType type, mlir::Value source);
-
-/// What a tensor is a reshape of.
-mlir::Value stripReshapes(mlir::Value tensor);
-
 /// An insertion (`tensor.insert_slice`) ends a kernel: the kernel's result is the tensor
 /// inserted into, an input or a `tensor.empty`, of which only the slice is written, or a
 /// splat, all of which is. Returns the computed tensor that the slice is, before any
@@ -63,24 +49,6 @@ mlir::Value getInserted(mlir::Value yielded);
 /// Whether `op`, inside of a kernel, only says what an insertion inserts and where: a
 /// reshape of the former, or arithmetic of the latter.
 bool isPartOfInsertion(mlir::Operation *op);
-
-/// A result of a reduction: what is combined, and how.
-struct Combiner {
-  mlir::Value reduced;      ///< in the body, without the accumulator
-  mlir::Operation *combine; ///< in the body, of accumulator and `reduced`
-};
-
-/// Returns the combiner of each result, or nothing when a result isn't of the
-/// form `combine(accumulator, f(inputs))` with an associative, commutative
-/// combiner that has a neutral element.
-std::optional<llvm::SmallVector<Combiner>> getCombiners(mlir::linalg::GenericOp op);
-
-/// The neutral element of a combiner: +0 for sums.
-mlir::TypedAttr getNeutral(mlir::Operation *combine);
-
-/// Returns the constant scalar that every element of `tensor` has, or null: of
-/// splat constants, fills of them and `tensor.splat`.
-mlir::TypedAttr getSplat(mlir::Value tensor);
 
 /// How a column reduction is cut into parts: a part combines `chunk` consecutive
 /// rows, in order, into one row of the result, whose first dimension counts parts.

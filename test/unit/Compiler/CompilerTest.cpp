@@ -1,6 +1,6 @@
 //===- CompilerTest.cpp - What a compilation tells of itself --------------===//
 
-#include "weir/Compiler/Compiler.h"
+#include "driver/Compiler/Compiler.h"
 #include "weir/Artifact/Artifact.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 //===- ReferenceTest.cpp - The reference against arithmetic by hand -------===//
 
-#include "weir/Reference/Reference.h"
+#include "driver/Reference/Reference.h"
 
 #include "gtest/gtest.h"
 

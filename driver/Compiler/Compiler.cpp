@@ -1,0 +1,657 @@
+//===- Compiler.cpp - The pipelines as a library --------------------------===//
+//
+// Text in, artifact out. Whatever goes wrong becomes sentences; MLIR's own
+// printing, reproducers and stack traces never reach the caller.
+//
+//===----------------------------------------------------------------------===//
+
+#include "driver/Compiler/Compiler.h"
+
+#include "NoteTaker.h"
+#include "Steps.h"
+#include "TextScan.h"
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "passes/Passes.h"
+#include "weir/Artifact/FileKind.h"
+#include "weir/Autodiff/Autodiff.h"
+#include "weir/Kernels/Emitter.h"
+#include "weir/Target/Bundle.h"
+#include "weir/Target/ProfileAttr.h"
+#include "weir/Verify/Verify.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+using namespace mlir;
+using namespace weir;
+
+CompileError::CompileError(std::vector<std::string> problems)
+    : Error(problems.empty() ? std::string("compilation failed") : problems.front()),
+      problems(std::move(problems)) {}
+
+std::vector<std::string> weir::getLevelNames() {
+  std::vector<std::string> names;
+  for (const Level &level : getLevels())
+    names.push_back(level.name.str());
+  return names;
+}
+
+static std::string readAll(const std::string &path) {
+  std::ostringstream text;
+  if (path == "-") {
+    text << std::cin.rdbuf();
+    return text.str();
+  }
+  std::error_code status;
+  if (std::filesystem::is_directory(path, status))
+    throw Error(path + ": is a folder; name an .mlir file, or - for standard input");
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw Error(path + ": cannot be read: " + std::strerror(errno));
+  if (file.peek() != std::ifstream::traits_type::eof())
+    text << file.rdbuf();
+  if (file.bad())
+    throw Error(path + ": reading failed");
+  return text.str();
+}
+
+/// How messages name the input.
+static std::string getPlace(const std::string &path) { return path == "-" ? "<stdin>" : path; }
+
+std::string weir::readGraph(const std::string &path) {
+  std::string text = readAll(path);
+  if (std::string kind = describeNoGraph(findFileKind(text), path); !kind.empty())
+    throw Error(getPlace(path) + ": " + kind);
+  if (std::optional<std::string> problem = scanText(text, getPlace(path)))
+    throw CompileError({*problem});
+  return text;
+}
+
+static void writeModule(const std::string &path, const std::string &text) {
+  if (path != "-")
+    return writeText(path, text);
+  std::cout << text << std::flush;
+  if (!std::cout)
+    throw Error("standard output cannot be written");
+}
+
+/// Returns how other front ends' dialects become what the graph level holds.
+static std::string getRemedy(StringRef dialect) {
+  if (dialect == "stablehlo" || dialect == "chlo" || dialect == "mhlo" || dialect == "vhlo")
+    return "; this is StableHLO: lower it to linalg with torch-mlir-opt "
+           "--stablehlo-legalize-to-linalg, see docs/front-ends.md";
+  if (dialect == "torch" || dialect == "torch_c" || dialect == "onnx")
+    return "; lower it to linalg with torch-mlir-opt, see docs/front-ends.md";
+  if (dialect == "tosa")
+    return "; lower it to linalg with mlir-opt --tosa-to-linalg-pipeline";
+  return "";
+}
+
+namespace {
+/// Turns the diagnostics of one compilation into sentences.
+class Problems {
+public:
+  Problems(MLIRContext &context, StringRef text, StringRef where)
+      : text(text), where(where), handler(&context, [this](Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+            sentences.push_back(describe(diagnostic));
+          if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
+            reports.push_back(diagnostic.str());
+          return success();
+        }) {}
+
+  std::vector<std::string> sentences;
+  std::vector<std::string> reports; ///< what passes say of themselves
+
+private:
+  StringRef text, where;
+  ScopedDiagnosticHandler handler;
+
+  static FileLineColLoc findPlace(Location location) {
+    FileLineColLoc place;
+    location->walk([&](Location part) {
+      place = dyn_cast<FileLineColLoc>(part);
+      return place ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    return place;
+  }
+
+  std::string describe(Diagnostic &diagnostic) const {
+    std::string sentence = getPlace(diagnostic.getLocation());
+    if (std::string dialect = findUnknownDialect(diagnostic); !dialect.empty())
+      return sentence + "unknown dialect '" + dialect +
+             "'; the graph level holds linalg, tensor, arith, math, norm and func" +
+             getRemedy(dialect);
+    sentence += diagnostic.str();
+    for (Diagnostic &note : diagnostic.getNotes())
+      sentence += "; " + getPlace(note.getLocation()) + note.str();
+    // An error may quote all of a long op.
+    constexpr size_t most = 2000;
+    if (sentence.size() > most)
+      sentence = sentence.substr(0, most) + "...";
+    return sentence;
+  }
+
+  std::string getPlace(Location location) const {
+    FileLineColLoc place = findPlace(location);
+    if (!place || place.getLine() == 0) // the module as a whole
+      return where.str() + ": ";
+    return (place.getFilename().getValue() + ":" + Twine(place.getLine()) + ":" +
+            Twine(place.getColumn()) + ": ")
+        .str();
+  }
+
+  /// Returns the dialect that an error of the parser did not know, or nothing.
+  /// Upstream words this in three ways, each with advice on flags that `weir`
+  /// does not have; one of them names the dialect only by the place in the text.
+  std::string findUnknownDialect(Diagnostic &diagnostic) const {
+    std::string message = diagnostic.str();
+    StringRef rest = message;
+    if (rest.consume_front("Dialect `"))
+      return rest.take_until([](char c) { return c == '\''; }).str();
+    if (rest.contains("created with unregistered dialect"))
+      return rest.drop_until(llvm::isAlpha)
+          .take_while([](char c) { return llvm::isAlnum(c) || c == '_'; })
+          .str();
+    FileLineColLoc place = findPlace(diagnostic.getLocation());
+    if (!rest.starts_with("operation being parsed with an unregistered dialect") || !place)
+      return "";
+    StringRef after = text;
+    for (unsigned i = 1; i < place.getLine(); ++i)
+      after = after.split('\n').second;
+    // The place is that of what follows the quoted name.
+    StringRef before = text.take_front(text.size() - after.size() + place.getColumn() - 1).rtrim();
+    before.consume_back("\"");
+    return before.substr(before.rfind('"') + 1).split('.').first.take_front(100).str();
+  }
+};
+} // namespace
+
+static const Level &findLevel(const std::string &name, const char *option) {
+  std::string known;
+  for (const Level &level : getLevels()) {
+    if (level.name == name)
+      return level;
+    known += (known.empty() ? "" : ", ") + level.name.str();
+  }
+  throw Error(std::string(option) + "=" + name + ": no such level; the levels are " + known);
+}
+
+/// Sets the profile's name or path, and the target it is for.
+static void setTarget(PipelineOptions &options, const std::string &target) {
+  auto [api, name] = StringRef(target).split(':');
+  if (api != "vulkan" && api != "cuda")
+    throw Error("--target=" + target +
+                ": no such target; there are vulkan, vulkan:PROFILE, cuda, "
+                "cuda:sm_80, cuda:sm_90 and cuda:PROFILE");
+  options.target = api.str();
+  options.profile = !name.empty() ? name.str() : api == "cuda" ? "sm_80" : "lavapipe";
+  Profile profile = loadProfile(options.profile);
+  if (profile.target != api)
+    throw Error("--target=" + target + ": profile " + profile.name + " is of target " +
+                profile.target);
+}
+
+/// Returns `shared` for each target, in the order of their names.
+static std::vector<PipelineOptions> readTargets(const std::vector<std::string> &names,
+                                                const PipelineOptions &shared) {
+  std::vector<PipelineOptions> targets(names.size(), shared);
+  for (auto [options, name] : llvm::zip_equal(targets, names))
+    setTarget(options, name);
+  llvm::sort(targets, [](const auto &a, const auto &b) { return a.target < b.target; });
+  for (size_t i = 1; i < targets.size(); ++i)
+    if (targets[i].target == targets[i - 1].target)
+      throw Error("--target names " + targets[i].target +
+                  " twice; an artifact has one profile for each target");
+  return targets;
+}
+
+namespace {
+/// What --train asks for.
+struct Training {
+  autodiff::Optimizer optimizer;
+  std::string function;
+};
+} // namespace
+
+static std::vector<Training> readTraining(const std::vector<std::string> &texts) {
+  std::vector<Training> trainings;
+  for (const std::string &text : texts) {
+    auto [name, function] = StringRef(text).split(':');
+    std::optional<autodiff::Optimizer> optimizer = autodiff::parseOptimizer(name);
+    if (function.empty())
+      throw Error("--train=" + text + " names no function; it is OPT:F, such as sgd:" + text);
+    if (!optimizer)
+      throw Error("--train=" + text + ": no such optimizer; there are sgd, momentum and adamw");
+    trainings.push_back({*optimizer, function.str()});
+  }
+  return trainings;
+}
+
+/// Adds the entries that are made of functions' gradients, and their names to
+/// `entries` where those were chosen by name.
+static void addDerived(ModuleOp module, const CompileOptions &options,
+                       const std::vector<Training> &trainings, const std::string &input,
+                       std::vector<std::string> &entries, const Problems &problems) {
+  std::vector<std::string> missing;
+  auto add = [&](const std::string &name, const char *option, auto addTo) {
+    auto function = module.lookupSymbol<func::FuncOp>(name);
+    if (!function) {
+      missing.push_back(input + ": no function '" + name + "' for " + option);
+      return;
+    }
+    FailureOr<func::FuncOp> entry = addTo(function);
+    if (succeeded(entry) && !options.entries.empty())
+      entries.push_back(entry->getName().str());
+  };
+  for (const std::string &name : options.vjp)
+    add(name, "--vjp", autodiff::addVjpEntry);
+  for (const std::string &name : options.grad)
+    add(name, "--grad", autodiff::addGradEntry);
+  for (const std::string &name : options.split)
+    add(name, "--split", autodiff::addSplitEntries);
+  for (const Training &training : trainings)
+    add(training.function, "--train", [&](func::FuncOp function) {
+      return autodiff::addTrainEntry(function, training.optimizer);
+    });
+  llvm::append_range(missing, problems.sentences);
+  if (!missing.empty())
+    throw CompileError(missing);
+}
+
+/// By function, what the numbers of its status stand for.
+using Checks = std::map<std::string, std::vector<std::string>>;
+
+/// Gives functions a result that says whether an index left its tensor.
+static Checks addChecks(ModuleOp module, const Problems &problems) {
+  PassManager manager(module.getContext());
+  manager.addNestedPass<func::FuncOp>(createCheckIndicesPass());
+  if (failed(manager.run(module)))
+    throw CompileError(problems.sentences);
+  Checks checks;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (auto texts = dyn_cast_or_null<ArrayAttr>(function->removeAttr(schedule::checksAttrName)))
+      for (auto text : texts.getAsRange<StringAttr>())
+        checks[function.getName().str()].push_back(text.str());
+  return checks;
+}
+
+/// Returns the checks of the function that an entry is or is derived from: those of F for
+/// F.step, too.
+static std::vector<std::string> findChecks(const Checks &checks, std::string name) {
+  while (true) {
+    if (auto found = checks.find(name); found != checks.end())
+      return found->second;
+    size_t dot = name.rfind('.');
+    if (dot == std::string::npos)
+      return {};
+    name.resize(dot);
+  }
+}
+
+/// Keeps the entries asked for, and what they use.
+static void selectEntries(ModuleOp module, const std::vector<std::string> &entries,
+                          const std::string &input) {
+  std::string known;
+  std::vector<std::string> problems;
+  llvm::SmallVector<func::FuncOp> others;
+  llvm::StringSet<> found;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    bool wanted = entries.empty() ? function.isPublic()
+                                  : llvm::is_contained(entries, function.getName().str());
+    if (function.isPublic())
+      known += (known.empty() ? "" : ", ") + function.getName().str();
+    if (!wanted) {
+      others.push_back(function);
+      continue;
+    }
+    found.insert(function.getName());
+    if (function.isExternal())
+      problems.push_back(input + ": function '" + function.getName().str() +
+                         "' has no body; give it one, or name other entries with --entry");
+  }
+  for (const std::string &entry : entries)
+    if (!found.contains(entry))
+      problems.push_back(input + ": no function '" + entry + "'; the module has " +
+                         (known.empty() ? "none" : known));
+  if (entries.empty() && found.empty())
+    problems.push_back(input + ": no public function to compile");
+  if (!problems.empty())
+    throw CompileError(problems);
+  // One that an entry uses stays for the gate to judge.
+  for (func::FuncOp function : others) {
+    function.setPrivate();
+    if (SymbolTable::symbolKnownUseEmpty(function, module))
+      function.erase();
+  }
+}
+
+static std::string print(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module->print(stream, OpPrintingFlags().enableDebugInfo(true, /*prettyForm=*/false));
+  stream << "\n";
+  return text;
+}
+
+namespace {
+/// A text, parsed.
+struct Graph {
+  Graph(const std::string &text, const std::string &path);
+
+  std::string where;
+  MLIRContext context;
+  Problems problems;
+  OwningOpRef<ModuleOp> module;
+};
+} // namespace
+
+static DialectRegistry getRegistry() {
+  DialectRegistry registry;
+  registerEverything(registry);
+  return registry;
+}
+
+Graph::Graph(const std::string &text, const std::string &path)
+    : where(getPlace(path)), context(getRegistry(), MLIRContext::Threading::DISABLED),
+      problems(context, text, where) {
+  context.printOpOnDiagnostic(false);
+  context.printStackTraceOnDiagnostic(false);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, where), llvm::SMLoc());
+  module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    throw CompileError(problems.sentences);
+}
+
+std::string weir::deriveVjp(const std::string &text, const std::string &path,
+                            const std::string &entry) {
+  Graph graph(text, path);
+  auto function = graph.module->lookupSymbol<func::FuncOp>(entry);
+  if (!function)
+    throw CompileError({graph.where + ": no function '" + entry + "' for --entry"});
+  if (!graph.module->lookupSymbol(entry + ".vjp")) {
+    PassManager manager(&graph.context);
+    addGradientPasses(manager);
+    if (failed(autodiff::addVjpEntry(function)) || failed(manager.run(*graph.module)))
+      throw CompileError(graph.problems.sentences);
+  }
+  return print(*graph.module);
+}
+
+/// Puts kernels' regions in the place of the kernels, and returns what they make that
+/// no result of the function is: concatenations, the outer ones first, what else has
+/// bytes of its own, then what becomes of arguments that are inserted into, argument by
+/// argument.
+static SmallVector<Value> inlineKernels(func::FuncOp function) {
+  llvm::DenseSet<Value> returned;
+  for (Value value : function.getBody().front().getTerminator()->getOperands())
+    returned.insert_range(ArrayRef<Value>{stripReshapes(value), getOwner(value)});
+  SmallVector<Value> values; // results of kernels, as long as there are any
+  for (Operation &op : llvm::reverse(function.getBody().front()))
+    if (isa<tensor::ConcatOp>(op) && !returned.contains(op.getResult(0)) &&
+        !getWhole(op.getResult(0)))
+      values.push_back(op.getResult(0));
+  DenseMap<Value, unsigned> places; // of what is made slice by slice, among the values
+  SmallVector<SmallVector<Value>> inserted(function.getNumArguments());
+  for (auto kernel : function.getOps<schedule::KernelOp>())
+    for (Value result : kernel.getResults()) {
+      Value owner = getOwner(result);
+      if (auto argument = dyn_cast<BlockArgument>(owner)) {
+        if (!returned.contains(result))
+          inserted[argument.getArgNumber()].push_back(result);
+      } else if (auto place = places.find(owner); place != places.end()) {
+        // The last of the kernels that make a tensor slice by slice makes it.
+        values[place->second] = result;
+      } else if (!returned.contains(owner) && !getWhole(owner)) {
+        places[owner] = values.size();
+        values.push_back(result);
+      }
+    }
+  for (const SmallVector<Value> &later : inserted)
+    llvm::append_range(values, later);
+
+  DenseMap<Value, Value> computed; // by results of kernels that are gone
+  IRRewriter rewriter(function.getContext());
+  for (auto kernel : llvm::make_early_inc_range(function.getOps<schedule::KernelOp>())) {
+    Block &body = kernel.getBody().front();
+    Operation *yield = body.getTerminator();
+    SmallVector<Value> made(yield->getOperands());
+    for (auto [result, value] : llvm::zip_equal(kernel.getResults(), made))
+      computed[result] = value;
+    rewriter.eraseOp(yield);
+    rewriter.inlineBlockBefore(&body, kernel, kernel.getInputs());
+    rewriter.replaceOp(kernel, made);
+  }
+  for (Value &value : values)
+    if (auto made = computed.find(value); made != computed.end())
+      value = made->second;
+  return values;
+}
+
+std::string weir::exposeValues(const std::string &text, const std::string &entry,
+                               const Profile &profile) {
+  Graph graph(text, "ir/graph.mlir");
+  setProfile(*graph.module, profile);
+  PipelineOptions options;
+  options.profile.clear();
+  for (const Level &level : getLevels()) {
+    // The entries that backward is split into are there from the gradient level on.
+    if (level.name == "kernels")
+      selectEntries(*graph.module, {entry}, graph.where);
+    PassManager manager(&graph.context);
+    level.addPasses(manager, options);
+    if (failed(manager.run(*graph.module)))
+      throw CompileError(graph.problems.sentences);
+    if (level.name == "kernels")
+      break;
+  }
+  auto function = graph.module->lookupSymbol<func::FuncOp>(entry);
+  SmallVector<Value> values = inlineKernels(function);
+  llvm::erase_if(values, [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getNumElements() == 0;
+  });
+  Operation *terminator = function.getBody().front().getTerminator();
+  terminator->insertOperands(terminator->getNumOperands(), values);
+  SmallVector<Type> types(terminator->getOperandTypes());
+  SmallVector<DictionaryAttr> attributes;
+  function.getAllResultAttrs(attributes);
+  attributes.resize(types.size(), DictionaryAttr::get(&graph.context));
+  function.setType(FunctionType::get(&graph.context, function.getArgumentTypes(), types));
+  function.setAllResultAttrs(attributes);
+  return print(*graph.module);
+}
+
+/// Runs when an artifact's bytes are on disk and before they get their name.
+static void checkWritten(const std::string &path) {
+  for (const Claim &claim : verify(readArtifact(path)))
+    if (!claim.holds)
+      throw Error("the plan of entry '" + claim.entry + "' does not verify: " + claim.what + ": " +
+                  claim.detail + "; please report this");
+}
+
+/// Writes texts, each by its level's name, to files of a folder.
+static void saveLevels(const std::string &folder,
+                       ArrayRef<std::pair<std::string, std::string>> levels) {
+  std::error_code status;
+  std::filesystem::create_directories(folder, status);
+  for (auto &[level, text] : levels)
+    std::filesystem::create_directories(std::filesystem::path(folder + "/" + level).parent_path(),
+                                        status);
+  if (status)
+    throw Error(folder + ": cannot be made a folder: " + status.message());
+  for (auto &[level, text] : levels)
+    writeText(folder + "/" + level + ".mlir", text);
+}
+
+void weir::compile(const CompileOptions &options) {
+  const Level &start = findLevel(options.startFrom, "--start-from");
+  const Level &stop =
+      options.stopAfter.empty() ? getLevels().back() : findLevel(options.stopAfter, "--stop-after");
+  if (&stop < &start)
+    throw Error("--stop-after=" + options.stopAfter +
+                " comes before --start-from=" + options.startFrom);
+  auto startsAfter = [&](const char *level) { return &start >= &findLevel(level, "level"); };
+  PipelineOptions pipeline;
+  pipeline.noReuse = options.noReuse;
+  pipeline.requireDonation = options.requireDonation;
+  if (!options.reorder.empty()) {
+    pipeline.reorder = options.reorder;
+    if (failed(parseReorder(options.reorder)))
+      throw Error("--reorder=" + options.reorder +
+                  " is none of off, safe, and by how much the arena may grow, such as 10%");
+  }
+  if (options.memoryLimit) {
+    pipeline.memoryLimit = *options.memoryLimit;
+    if (*options.memoryLimit < 1)
+      throw Error("--memory-limit=" + std::to_string(*options.memoryLimit) +
+                  " is no number of bytes, 1 or more");
+  }
+  std::vector<PipelineOptions> targets = readTargets(options.targets, pipeline);
+  std::vector<Training> trainings = readTraining(options.train);
+  const Level &firstOfTarget = findLevel("kernels", "level");
+  if (&start >= &firstOfTarget && options.targets != CompileOptions().targets)
+    throw Error("--target=" + llvm::join(options.targets, ",") +
+                " has no effect with --start-from=" + options.startFrom +
+                ": the module states its profile already");
+  if (!options.stopAfter.empty() && &stop >= &firstOfTarget && targets.size() > 1)
+    throw Error("--stop-after=" + options.stopAfter + " writes one module, for one target, but " +
+                "--target names " + std::to_string(targets.size()));
+  if (startsAfter("gradient") && !(options.vjp.empty() && options.grad.empty() &&
+                                   options.split.empty() && options.train.empty()))
+    throw Error("--vjp, --grad, --split and --train have no effect with --start-from=" +
+                options.startFrom + ": gradients are taken of the graph level");
+  if (startsAfter("gradient") && options.checkIndices)
+    throw Error("--check-indices has no effect with --start-from=" + options.startFrom +
+                ": indices are clamped already");
+  if (startsAfter("placed") && options.noReuse)
+    throw Error("--no-reuse has no effect with --start-from=" + options.startFrom +
+                ": the module's memory is planned already");
+  if (startsAfter("placed") && options.requireDonation)
+    throw Error("--require-donation has no effect with --start-from=" + options.startFrom +
+                ": the module's memory is planned already");
+  if (startsAfter("placed") && options.memoryLimit)
+    throw Error("--memory-limit has no effect with --start-from=" + options.startFrom +
+                ": the module's memory is planned already");
+  if (startsAfter("ordered") && !options.reorder.empty())
+    throw Error("--reorder has no effect with --start-from=" + options.startFrom +
+                ": the module's barriers stand already");
+  if (options.noReuse && options.requireDonation)
+    throw Error("--no-reuse gives every value bytes of its own, --require-donation forbids that; "
+                "leave out one of them");
+
+  if (options.noReuse && options.memoryLimit)
+    throw Error("--no-reuse gives every value bytes of its own, --memory-limit has them share; "
+                "leave out one of them");
+
+  Steps steps(options);
+  std::string text = steps.run("read", [&] { return readGraph(options.input); });
+  std::optional<Graph> input;
+  steps.run("parse", [&] { input.emplace(text, options.input); });
+  auto &[where, context, problems, module] = *input;
+  Checks checks;
+  if (options.checkIndices)
+    steps.run("check indices", [&] { checks = addChecks(*module, problems); });
+  steps.run("add entries", [&] {
+    std::vector<std::string> entries = options.entries;
+    addDerived(*module, options, trainings, where, entries, problems);
+    selectEntries(*module, entries, where);
+  });
+  // The reference runs the graph as it came, whatever the passes make of it.
+  std::string graph;
+  if (&start == getLevels().begin())
+    graph = steps.run("print the graph", [&] { return print(*module); });
+
+  std::vector<std::pair<std::string, std::string>> saved;
+  auto getFolder = [&](const Level &level, const PipelineOptions &pipeline) {
+    return &level >= &firstOfTarget && targets.size() > 1 ? pipeline.target + "/" : "";
+  };
+  auto makeLevel = [&](const Level &level, ModuleOp module, const PipelineOptions &pipeline) {
+    PassManager manager(&context);
+    manager.enableVerifier(false); // once a level does, below
+    // A module that starts from a level is already there; the gate still looks.
+    if (&level != &start || &level == getLevels().begin())
+      level.addPasses(manager, pipeline);
+    level.addGate(manager);
+    steps.watch(manager, module);
+    if (failed(manager.run(module)) ||
+        failed(steps.run("verify", [&] { return mlir::verify(module); })) ||
+        !problems.sentences.empty())
+      throw CompileError(problems.sentences.empty()
+                             ? std::vector<std::string>{where + ": the " + level.name.str() +
+                                                        " level could not be made"}
+                             : problems.sentences);
+    for (const std::string &report : std::exchange(problems.reports, {}))
+      if (level.name == "placed" && options.onReport)
+        options.onReport(targets.size() > 1 ? pipeline.target + ": " + report : report);
+    if (!options.saveLevels.empty())
+      saved.emplace_back(getFolder(level, pipeline) + level.name.str(),
+                         steps.run("print", [&] { return print(module); }));
+  };
+  // Levels up to gradient are made once, the others once for each target.
+  size_t count = 0;
+  for (const Level *level = &start; level <= &stop; ++level)
+    count += level < &firstOfTarget ? 1 : targets.size();
+  steps.setLevels(count);
+  auto runLevel = [&](const Level &level, ModuleOp module, const PipelineOptions &pipeline) {
+    steps.runLevel(getFolder(level, pipeline) + level.name.str(),
+                   [&] { makeLevel(level, module, pipeline); });
+  };
+  if (&start >= &firstOfTarget) {
+    FailureOr<Profile> profile = getProfile(*module);
+    if (failed(profile))
+      throw CompileError(problems.sentences);
+    targets.front().target = profile->target;
+  }
+  std::optional<NoteTaker> noteTaker;
+  if (options.stopAfter.empty())
+    noteTaker.emplace(context);
+  const Level *level = &start;
+  for (; level <= &stop && level < &firstOfTarget; ++level)
+    runLevel(*level, *module, targets.front());
+  std::optional<Artifact> artifact;
+  for (const PipelineOptions &target : targets) {
+    OwningOpRef<ModuleOp> copy;
+    if (targets.size() > 1)
+      copy = module->clone();
+    ModuleOp ofTarget = copy ? *copy : *module;
+    for (const Level *next = level; next <= &stop; ++next)
+      runLevel(*next, ofTarget, target);
+    if (!options.stopAfter.empty())
+      break;
+    steps.run(getFolder(stop, target) + "build the artifact", [&] {
+      FailureOr<Artifact> built = buildArtifact(ofTarget, graph);
+      if (failed(built))
+        throw CompileError(problems.sentences);
+      Notes notes = noteTaker->take(ofTarget, options.memoryLimit);
+      for (EntryNotes &entry : notes.entries)
+        entry.checks = findChecks(checks, entry.entry);
+      built->notes[target.target] = std::move(notes);
+      if (artifact)
+        addTargets(*artifact, *built);
+      else
+        artifact = std::move(*built);
+    });
+  }
+  if (!options.saveLevels.empty())
+    steps.run("save levels", [&] { saveLevels(options.saveLevels, saved); });
+  steps.run("write", [&] {
+    if (artifact)
+      writeArtifact(options.output, *artifact, [&](const std::string &path) {
+        steps.run("verify the plan", [&] { checkWritten(path); });
+      });
+    else
+      writeModule(options.output, print(*module));
+  });
+}

@@ -1,0 +1,78 @@
+//===- Steps.h - What a compilation does, told and timed --------*- C++ -*-===//
+
+#ifndef WEIR_LIB_COMPILER_STEPS_H
+#define WEIR_LIB_COMPILER_STEPS_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "driver/Compiler/Compiler.h"
+
+#include <chrono>
+
+namespace weir {
+
+/// Tells the options' `onProgress` and `onStep` what goes on. Where neither is set,
+/// nothing is watched.
+class Steps {
+public:
+  explicit Steps(const CompileOptions &options) : options(options) {}
+
+  /// Runs `body` and returns its result. One that throws is no step.
+  template <typename Body> auto run(const std::string &name, Body body) {
+    if (depth == 0)
+      report(name);
+    return time(name, CompileStep::Kind::Other, body);
+  }
+
+  /// Sets the number of calls of `runLevel` to come.
+  void setLevels(unsigned count) { levels = count; }
+  template <typename Body> void runLevel(const std::string &name, Body body) {
+    level = "level " + std::to_string(++number) + " of " + std::to_string(levels) + ": " + name;
+    report(level);
+    time(name, CompileStep::Kind::Level, body);
+  }
+
+  /// Watches the passes that `manager`, which is complete, will run on `module`.
+  void watch(mlir::PassManager &manager, mlir::ModuleOp module);
+
+private:
+  class Watch;
+  const CompileOptions &options;
+  const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  unsigned depth = 0;
+  unsigned number = 0, levels = 0;
+  std::string level; ///< the current one and its number
+
+  double now() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  void report(const std::string &what) const {
+    if (options.onProgress)
+      options.onProgress(what);
+  }
+  CompileStep begin(const std::string &name, CompileStep::Kind kind) {
+    return {name, kind, depth++, now()};
+  }
+  void end(CompileStep &step) {
+    step.seconds = now() - step.begin;
+    --depth;
+    if (options.onStep)
+      options.onStep(step);
+  }
+  template <typename Body>
+  auto time(const std::string &name, CompileStep::Kind kind, Body &body) -> decltype(body()) {
+    CompileStep step = begin(name, kind);
+    if constexpr (std::is_void_v<decltype(body())>) {
+      body();
+      end(step);
+    } else {
+      auto result = body();
+      end(step);
+      return result;
+    }
+  }
+};
+
+} // namespace weir
+
+#endif // WEIR_LIB_COMPILER_STEPS_H

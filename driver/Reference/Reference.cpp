@@ -1,0 +1,426 @@
+//===- Reference.cpp - A graph on the host, compiled ----------------------===//
+//
+// Upstream's own way from tensors to machine code: bufferize, loops, LLVM, JIT.
+// It shares the parser and the decompositions of norms with the compiler, and
+// nothing that forms, places or orders kernels.
+//
+//===----------------------------------------------------------------------===//
+
+#include "driver/Reference/Reference.h"
+
+#include "Widen.h"
+#include "dialects/Autodiff/Autodiff.h"
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Bufferization/Transforms/FuncBufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Linalg/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/ExecutionEngine/ExecutionEngine.h"
+#include "mlir/ExecutionEngine/OptUtils.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
+#include "passes/Passes.h"
+#include "weir/Artifact/Floats.h"
+#include "weir/Graph/Graph.h"
+#include "llvm/Support/TargetSelect.h"
+
+#include <bit>
+#include <cmath>
+#include <memory>
+
+using namespace mlir;
+using namespace weir;
+
+//===----------------------------------------------------------------------===//
+// Memory of a run
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What compiled code allocates lives until the run is over.
+class RunMemory {
+public:
+  RunMemory() { current = this; }
+  ~RunMemory() { current = nullptr; }
+  static void *allocate(uint64_t bytes) {
+    current->blocks.push_back(std::make_unique<char[]>(std::max<uint64_t>(bytes, 1)));
+    return current->blocks.back().get();
+  }
+  static void release(void *) {}
+
+private:
+  static thread_local RunMemory *current;
+  std::vector<std::unique_ptr<char[]>> blocks;
+};
+thread_local RunMemory *RunMemory::current = nullptr;
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+static DType getDType(Type type) {
+  if (type.isF64())
+    return "F64";
+  if (type.isF32())
+    return "F32";
+  if (type.isF16())
+    return "F16";
+  if (type.isBF16())
+    return "BF16";
+  if (type.isInteger(64))
+    return "I64";
+  if (type.isInteger(32))
+    return "I32";
+  if (type.isInteger(16))
+    return "I16";
+  if (type.isInteger(8))
+    return "I8";
+  if (type.isInteger(1))
+    return "BOOL";
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  throw Error("the reference has no tensors of element type " + text);
+}
+
+static std::string describe(const TensorSpec &spec) {
+  std::string text = spec.dtype + "[";
+  for (size_t i = 0; i < spec.shape.size(); ++i)
+    text += (i ? "," : "") + std::to_string(spec.shape[i]);
+  return text + "]";
+}
+
+static TensorSpec getSpec(Type type, StringRef name) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape())
+    throw Error("'" + name.str() + "' is no tensor of static shape");
+  TensorSpec spec;
+  spec.name = name.str();
+  spec.dtype = getDType(tensor.getElementType());
+  spec.shape.assign(tensor.getShape().begin(), tensor.getShape().end());
+  return spec;
+}
+
+static std::string getName(DictionaryAttr attributes, StringRef prefix, unsigned index) {
+  if (attributes)
+    if (auto name = attributes.getAs<StringAttr>(schedule::nameAttrName))
+      return name.str();
+  return (prefix + Twine(index)).str();
+}
+
+/// Returns the argument's bytes as the compiled code wants them.
+static Bytes convertArgument(const Tensor &given, const TensorSpec &wanted) {
+  if (given.spec.shape != wanted.shape ||
+      (given.spec.dtype != wanted.dtype && !(wanted.dtype == "F64" && isFloat(given.spec.dtype))))
+    throw Error("argument '" + wanted.name + "' is " + describe(given.spec) + ", the entry takes " +
+                describe(wanted));
+  if (given.spec.dtype == wanted.dtype)
+    return given.data;
+  return convertFloats(given, wanted.dtype).data;
+}
+
+//===----------------------------------------------------------------------===//
+// Compilation
+//===----------------------------------------------------------------------===//
+
+static void registerReference(DialectRegistry &registry) {
+  registerEverything(registry);
+  arith::registerBufferizableOpInterfaceExternalModels(registry);
+  bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(registry);
+  linalg::registerBufferizableOpInterfaceExternalModels(registry);
+  tensor::registerBufferizableOpInterfaceExternalModels(registry);
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+}
+
+/// Slices get all of the dimensions of what they are slices of: upstream crashes on buffers
+/// of slices that drop some and have strides in others (SubViewOp::getDroppedDims).
+static void keepDimensions(func::FuncOp function) {
+  IRRewriter rewriter(function.getContext());
+  function.walk([&](Operation *op) {
+    rewriter.setInsertionPoint(op);
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op); slice && slice.getDroppedDims().any()) {
+      Value whole = tensor::ExtractSliceOp::create(rewriter, op->getLoc(), slice.getSource(),
+                                                   slice.getMixedOffsets(), slice.getMixedSizes(),
+                                                   slice.getMixedStrides());
+      rewriter.replaceOp(op, createReshapes(rewriter, op->getLoc(), slice.getType(), whole));
+    }
+    if (auto slice = dyn_cast<tensor::InsertSliceOp>(op); slice && slice.getDroppedDims().any()) {
+      auto whole = RankedTensorType::get(slice.getStaticSizes(), slice.getType().getElementType());
+      slice.getSourceMutable().assign(
+          createReshapes(rewriter, op->getLoc(), whole, slice.getSource()));
+    }
+  });
+}
+
+/// Turns tensors into buffers, and functions' results into arguments.
+static void addBufferPasses(PassManager &manager) {
+  bufferization::OneShotBufferizePassOptions bufferize;
+  bufferize.bufferizeFunctionBoundaries = true;
+  bufferize.functionBoundaryTypeConversion = bufferization::LayoutMapOption::IdentityLayoutMap;
+  manager.addPass(bufferization::createOneShotBufferizePass(bufferize));
+  bufferization::BufferResultsToOutParamsPassOptions outParams;
+  outParams.modifyPublicFunctions = true;
+  manager.addPass(bufferization::createBufferResultsToOutParamsPass(outParams));
+}
+
+/// Whether `x` is infinite, or, if `isNormal`, neither that nor 0, NaN or denormal.
+static Value classify(OpBuilder &builder, Location loc, Value x, bool isNormal) {
+  auto type = cast<FloatType>(x.getType());
+  Value size = math::AbsFOp::create(builder, loc, x);
+  auto compare = [&](arith::CmpFPredicate predicate, const APFloat &limit) -> Value {
+    Value bound = arith::ConstantOp::create(builder, loc, FloatAttr::get(type, limit));
+    return arith::CmpFOp::create(builder, loc, predicate, size, bound);
+  };
+  const llvm::fltSemantics &format = type.getFloatSemantics();
+  APFloat infinity = APFloat::getInf(format), least = APFloat::getSmallestNormalized(format);
+  if (!isNormal)
+    return compare(arith::CmpFPredicate::OEQ, infinity);
+  return arith::AndIOp::create(builder, loc, compare(arith::CmpFPredicate::OGE, least),
+                               compare(arith::CmpFPredicate::OLT, infinity));
+}
+
+/// Rounds an f64 to an f32 so that rounding that to bf16 is as if there were no f32 between:
+/// what is not exact becomes odd, which no value half way between two of bf16 is.
+static Value roundToOdd(OpBuilder &builder, Location loc, Value x) {
+  Type f32 = builder.getF32Type(), f64 = x.getType(), i32 = builder.getI32Type();
+  Value nearest = arith::TruncFOp::create(builder, loc, f32, x);
+  Value back = arith::ExtFOp::create(builder, loc, f64, nearest);
+  Value bits = arith::BitcastOp::create(builder, loc, i32, nearest);
+  Value one = arith::ConstantIntOp::create(builder, loc, i32, 1);
+  Value zero = arith::ConstantIntOp::create(builder, loc, i32, 0);
+  Value minusOne = arith::ConstantIntOp::create(builder, loc, i32, -1);
+  // The neighbour of an even one towards x is odd.
+  Value isBeyond = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGT,
+                                         math::AbsFOp::create(builder, loc, x),
+                                         math::AbsFOp::create(builder, loc, back));
+  Value step = arith::SelectOp::create(builder, loc, isBeyond, one, minusOne);
+  Value isEven = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
+                                       arith::AndIOp::create(builder, loc, bits, one), zero);
+  Value isRounded = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::ONE, x, back);
+  Value moves = arith::AndIOp::create(builder, loc, isRounded, isEven);
+  Value odd = arith::AddIOp::create(builder, loc, bits,
+                                    arith::SelectOp::create(builder, loc, moves, step, zero));
+  return arith::BitcastOp::create(builder, loc, f32, odd);
+}
+
+/// What LLVM's optimizer calls where it makes a cast to bf16 of its own, by the name that
+/// compiler-rt has for it: to the nearest, ties to even.
+static __bf16 roundToBf16(float value) {
+  uint32_t bits = std::bit_cast<uint32_t>(value);
+  bits = std::isnan(value) ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1);
+  return std::bit_cast<__bf16>(uint16_t(bits >> 16));
+}
+
+/// Expands what upstream lowers to calls of a library, which are copies of slices and
+/// casts of bf16, or not at all: two classes of floats, and `math.clampf`, whose own
+/// expansion takes the limits for each other.
+static void expandForHost(ModuleOp module) {
+  module.walk([](arith::TruncFOp op) {
+    OpBuilder builder(op);
+    if (op.getIn().getType().isF64() && op.getType().isBF16())
+      op.getInMutable().assign(roundToOdd(builder, op.getLoc(), op.getIn()));
+  });
+  RewritePatternSet casts(module.getContext());
+  arith::populateExpandBFloat16Patterns(casts);
+  walkAndApplyPatterns(module, std::move(casts));
+  module.walk([](math::ClampFOp op) {
+    OpBuilder builder(op);
+    Value atLeast = arith::MaximumFOp::create(builder, op.getLoc(), op.getValue(), op.getMin());
+    op.replaceAllUsesWith(
+        arith::MinimumFOp::create(builder, op.getLoc(), atLeast, op.getMax()).getResult());
+    op.erase();
+  });
+  module.walk([](Operation *op) {
+    if (!isa<math::IsInfOp, math::IsNormalOp>(op))
+      return;
+    OpBuilder builder(op);
+    op->getResult(0).replaceAllUsesWith(
+        classify(builder, op->getLoc(), op->getOperand(0), isa<math::IsNormalOp>(op)));
+    op->erase();
+  });
+  SmallVector<memref::CopyOp> copies;
+  module.walk([&](memref::CopyOp copy) { copies.push_back(copy); });
+  for (memref::CopyOp copy : copies) {
+    OpBuilder builder(copy);
+    linalg::makeMemRefCopyOp(builder, copy.getLoc(), copy.getSource(), copy.getTarget());
+    copy.erase();
+  }
+}
+
+static void addHostPasses(PassManager &manager) {
+  manager.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  manager.addPass(memref::createExpandStridedMetadataPass());
+  manager.addPass(createLowerAffinePass());
+  manager.addPass(createSCFToControlFlowPass());
+  manager.addPass(createConvertMathToLLVMPass());
+  manager.addPass(createConvertMathToLibmPass());
+  manager.addPass(createArithToLLVMConversionPass());
+  manager.addPass(createFinalizeMemRefToLLVMConversionPass());
+  manager.addPass(createConvertFuncToLLVMPass());
+  manager.addPass(createConvertControlFlowToLLVMPass());
+  manager.addPass(createReconcileUnrealizedCastsPass());
+}
+
+/// Puts gradients in the place of `autodiff` ops; they are taken of the norms that
+/// the graph level raises, as the compiler does. Other graphs stay as they came.
+static LogicalResult expandGradients(ModuleOp module) {
+  WalkResult found = module.walk([](autodiff::VjpOp) { return WalkResult::interrupt(); });
+  if (!found.wasInterrupted())
+    return success();
+  PassManager manager(module.getContext());
+  addGradientPasses(manager);
+  return manager.run(module);
+}
+
+//===----------------------------------------------------------------------===//
+// Reference
+//===----------------------------------------------------------------------===//
+
+static constexpr StringLiteral hostName = "weir_reference_entry";
+
+Reference::Reference(const std::string &graphText, const std::string &entry, Precision precision)
+    : entry(entry) {
+  DialectRegistry registry;
+  registerReference(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  context.printStackTraceOnDiagnostic(false);
+  std::string problems;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      problems += (problems.empty() ? "" : "; ") + diagnostic.str();
+    return success();
+  });
+
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(graphText, &context, "graph");
+  if (!module)
+    throw Error("the graph does not parse: " + problems);
+  if (auto function = module->lookupSymbol<func::FuncOp>(entry))
+    function.setPublic(); // an entry here, whatever it is to others
+  if (failed(expandGradients(*module)))
+    throw Error("the graph has no gradients: " + problems);
+  func::FuncOp function;
+  for (auto candidate : llvm::make_early_inc_range(module->getOps<func::FuncOp>())) {
+    if (candidate.getName() == entry)
+      function = candidate;
+    else
+      candidate.erase();
+  }
+  if (!function || function.isExternal())
+    throw Error("the graph has no entry '" + entry + "'");
+
+  PassManager decompose(&context);
+  decompose.addPass(createDifferentiatePass()); // stops of gradients go
+  decompose.addNestedPass<func::FuncOp>(createExpandRandomPass());
+  decompose.addNestedPass<func::FuncOp>(createUnrollLoopsPass());
+  decompose.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
+  decompose.addNestedPass<func::FuncOp>(createDecomposeNormsPass());
+  if (precision == Precision::AsWritten)
+    decompose.addNestedPass<func::FuncOp>(createWidenArithmeticPass());
+  if (failed(decompose.run(*module)))
+    throw Error("entry '" + entry + "' has no reference: " + problems);
+  if (precision == Precision::Float64 && failed(widenToFloat64(function)))
+    throw Error("entry '" + entry + "' has no f64 reference: " + problems);
+
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    arguments.push_back(
+        getSpec(function.getArgumentTypes()[i], getName(function.getArgAttrDict(i), "arg", i)));
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    results.push_back(
+        getSpec(function.getResultTypes()[i], getName(function.getResultAttrDict(i), "result", i)));
+
+  keepDimensions(function);
+  // Names and kinds mean nothing to the host; its wrapper takes plain pointers.
+  function.setName(hostName);
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    function.setArgAttrs(i, ArrayRef<NamedAttribute>());
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    function.setResultAttrs(i, ArrayRef<NamedAttribute>());
+  function->setAttr("llvm.emit_c_interface", UnitAttr::get(&context));
+  PassManager toBuffers(&context), lower(&context);
+  addBufferPasses(toBuffers);
+  addHostPasses(lower);
+  if (failed(toBuffers.run(*module)))
+    throw Error("entry '" + entry + "' has no reference: " + problems);
+  expandForHost(*module);
+  if (failed(lower.run(*module)))
+    throw Error("entry '" + entry + "' has no reference: " + problems);
+
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  ExecutionEngineOptions options;
+  auto optimize = makeOptimizingTransformer(/*optLevel=*/2, /*sizeLevel=*/0, nullptr);
+  options.transformer = optimize;
+  options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Default;
+  llvm::Expected<std::unique_ptr<ExecutionEngine>> engine =
+      ExecutionEngine::create(*module, options);
+  if (!engine)
+    throw Error("the host's compiler failed: " + llvm::toString(engine.takeError()));
+  (*engine)->registerSymbols([](llvm::orc::MangleAndInterner intern) {
+    llvm::orc::SymbolMap symbols;
+    symbols[intern("malloc")] = {llvm::orc::ExecutorAddr::fromPtr(&RunMemory::allocate),
+                                 llvm::JITSymbolFlags::Exported};
+    symbols[intern("free")] = {llvm::orc::ExecutorAddr::fromPtr(&RunMemory::release),
+                               llvm::JITSymbolFlags::Exported};
+    symbols[intern("__truncsfbf2")] = {llvm::orc::ExecutorAddr::fromPtr(&roundToBf16),
+                                       llvm::JITSymbolFlags::Exported |
+                                           llvm::JITSymbolFlags::Callable};
+    return symbols;
+  });
+  code = std::move(*engine);
+}
+
+Reference::~Reference() = default;
+
+std::vector<Tensor> Reference::run(const std::vector<Tensor> &given) const {
+  if (given.size() != arguments.size())
+    throw Error("entry '" + entry + "' takes " + std::to_string(arguments.size()) +
+                " arguments, given are " + std::to_string(given.size()));
+  std::vector<Bytes> data;
+  for (size_t i = 0; i < given.size(); ++i)
+    data.push_back(convertArgument(given[i], arguments[i]));
+  std::vector<Tensor> made;
+  for (const TensorSpec &spec : results)
+    made.push_back({spec, Bytes(getByteSize(spec))});
+
+  // A memref descriptor: base, aligned pointer, offset, sizes, strides.
+  std::vector<std::vector<int64_t>> descriptors;
+  auto describeBuffer = [&](unsigned char *bytes, const std::vector<int64_t> &shape) {
+    std::vector<int64_t> descriptor = {reinterpret_cast<int64_t>(bytes),
+                                       reinterpret_cast<int64_t>(bytes), 0};
+    descriptor.insert(descriptor.end(), shape.begin(), shape.end());
+    std::vector<int64_t> strides(shape.size(), 1);
+    for (size_t i = shape.size(); i-- > 1;)
+      strides[i - 1] = strides[i] * shape[i];
+    descriptor.insert(descriptor.end(), strides.begin(), strides.end());
+    descriptors.push_back(std::move(descriptor));
+  };
+  for (size_t i = 0; i < data.size(); ++i)
+    describeBuffer(data[i].data(), arguments[i].shape);
+  for (Tensor &result : made)
+    describeBuffer(result.data.data(), result.spec.shape);
+  std::vector<void *> pointers(descriptors.size());
+  SmallVector<void *> packed;
+  for (size_t i = 0; i < descriptors.size(); ++i) {
+    pointers[i] = descriptors[i].data();
+    packed.push_back(&pointers[i]);
+  }
+  RunMemory memory;
+  if (llvm::Error error = code->invokePacked(("_mlir_ciface_" + hostName).str(), packed))
+    throw Error("the reference failed: " + llvm::toString(std::move(error)));
+  return made;
+}
+
+std::vector<Tensor> weir::runReference(const std::string &graphText, const std::string &entry,
+                                       const std::vector<Tensor> &arguments, Precision precision) {
+  return Reference(graphText, entry, precision).run(arguments);
+}

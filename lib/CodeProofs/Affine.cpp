@@ -1,0 +1,266 @@
+//===- Affine.cpp - Sums of ids and counters ------------------------------===//
+
+#include "weir/CodeProofs/Affine.h"
+
+#include <algorithm>
+#include <numeric>
+
+using namespace weir::spv;
+
+/// Longer sums are not made by address arithmetic that anyone could follow.
+static constexpr size_t maxTerms = 32;
+/// How often a guard may narrow what other guards left.
+static constexpr int maxRounds = 4;
+/// Atoms inside an atom.
+static constexpr uint32_t maxAtomSize = 64;
+
+static int64_t add(int64_t a, int64_t b) {
+  int64_t sum;
+  if (__builtin_add_overflow(a, b, &sum))
+    throw TooLarge();
+  return sum;
+}
+
+static int64_t multiply(int64_t a, int64_t b) {
+  int64_t product;
+  if (__builtin_mul_overflow(a, b, &product))
+    throw TooLarge();
+  return product;
+}
+
+int64_t Affine::getFactor(uint32_t number) const {
+  for (auto [each, factor] : terms)
+    if (each == number)
+      return factor;
+  return 0;
+}
+
+Affine weir::spv::operator+(const Affine &a, const Affine &b) {
+  Affine sum{add(a.constant, b.constant), {}};
+  auto left = a.terms.begin(), right = b.terms.begin();
+  while (left != a.terms.end() || right != b.terms.end()) {
+    if (right == b.terms.end() || (left != a.terms.end() && left->first < right->first)) {
+      sum.terms.push_back(*left++);
+    } else if (left == a.terms.end() || right->first < left->first) {
+      sum.terms.push_back(*right++);
+    } else {
+      if (int64_t factor = add(left->second, right->second))
+        sum.terms.emplace_back(left->first, factor);
+      ++left;
+      ++right;
+    }
+  }
+  if (sum.terms.size() > maxTerms)
+    throw TooLarge();
+  return sum;
+}
+
+Affine weir::spv::operator*(const Affine &a, int64_t factor) {
+  if (factor == 0)
+    return {};
+  Affine product{multiply(a.constant, factor), a.terms};
+  for (auto &[number, each] : product.terms)
+    each = multiply(each, factor);
+  return product;
+}
+
+Affine Atoms::getId(Atom::Kind kind, uint32_t number, int64_t count) {
+  if (count == 1)
+    return {};
+  auto [place, isNew] = ids.try_emplace({kind, number}, uint32_t(atoms.size()));
+  if (isNew) {
+    Atom &atom = atoms.emplace_back();
+    atom.kind = kind;
+    atom.number = number;
+    atom.range = {0, count - 1};
+  }
+  return Affine::number(place->second);
+}
+
+Affine Atoms::makeOther(Interval range) {
+  if (range.min == range.max)
+    return Affine::of(range.min);
+  Atom &atom = atoms.emplace_back();
+  atom.range = range;
+  return Affine::number(uint32_t(atoms.size() - 1));
+}
+
+bool Atoms::isUniform(uint32_t number) const {
+  const Atom &atom = atoms[number];
+  if (atom.kind != Atom::Kind::Digit && atom.kind != Atom::Kind::Clamped)
+    return atom.isUniform;
+  return std::all_of(atom.of.terms.begin(), atom.of.terms.end(),
+                     [&](auto term) { return isUniform(term.first); });
+}
+
+namespace {
+
+/// Ranges of atoms, narrowed by interval propagation.
+class Ranges {
+public:
+  explicit Ranges(const Atoms &atoms) : atoms(atoms) {}
+
+  Interval get(uint32_t number) const {
+    auto found = narrowed.find(number);
+    return found == narrowed.end() ? atoms[number].range : found->second;
+  }
+
+  Interval get(const Affine &sum) const {
+    Interval range{sum.constant, sum.constant};
+    for (auto [number, factor] : sum.terms) {
+      Interval each = get(number);
+      range.min = add(range.min, multiply(factor, factor > 0 ? each.min : each.max));
+      range.max = add(range.max, multiply(factor, factor > 0 ? each.max : each.min));
+    }
+    return range;
+  }
+
+  /// Narrows what a sum is made of by its not being negative; false if it always is.
+  bool require(const Affine &guard) {
+    int64_t max = get(guard).max;
+    for (auto [number, factor] : guard.terms) {
+      Interval range = get(number);
+      // What the other terms leave for this one at best: factor * atom >= least.
+      int64_t least = add(multiply(factor, factor > 0 ? range.max : range.min), multiply(max, -1));
+      int64_t bound = least / factor, rest = least % factor;
+      if (factor > 0)
+        range.min = std::max(range.min, bound + (rest > 0));
+      else
+        range.max = std::min(range.max, bound - (rest > 0));
+      if (range.min > range.max)
+        return false;
+      narrowed[number] = range;
+    }
+    return max >= 0;
+  }
+
+private:
+  const Atoms &atoms;
+  std::map<uint32_t, Interval> narrowed;
+};
+
+} // namespace
+
+Interval Atoms::getRange(const Affine &sum) const { return Ranges(*this).get(sum); }
+
+std::optional<Interval> Atoms::getRange(const Affine &sum,
+                                        const std::vector<Affine> &guards) const {
+  Ranges ranges(*this);
+  for (int round = 0; round < maxRounds; ++round)
+    for (const Affine &guard : guards)
+      if (!ranges.require(guard))
+        return std::nullopt;
+  return ranges.get(sum);
+}
+
+/// The terms whose factors `divisor` divides, over it, and the rest.
+static std::pair<Affine, Affine> split(const Affine &sum, int64_t divisor) {
+  int64_t rest = sum.constant % divisor;
+  rest += rest < 0 ? divisor : 0;
+  Affine whole = Affine::of((sum.constant - rest) / divisor), part = Affine::of(rest);
+  for (auto [number, factor] : sum.terms)
+    if (factor % divisor == 0)
+      whole.terms.emplace_back(number, factor / divisor);
+    else
+      part.terms.emplace_back(number, factor);
+  return {whole, part};
+}
+
+/// The greatest common divisor of `divisor` and all factors.
+static int64_t getCommonDivisor(const Affine &sum, int64_t divisor) {
+  for (auto [number, factor] : sum.terms)
+    divisor = std::gcd(divisor, factor);
+  return divisor;
+}
+
+static Affine shrink(const Affine &sum, int64_t divisor) { return split(sum, divisor).first; }
+
+Affine Atoms::divide(const Affine &sum, int64_t divisor) {
+  auto [whole, part] = split(sum, divisor);
+  Interval range = getRange(part);
+  if (range.min >= 0 && range.max < divisor)
+    return whole;
+  if (range.min < 0) { // whole / divisor would not round the same way for a negative part
+    whole = {};
+    part = sum;
+  }
+  int64_t common = getCommonDivisor(part, divisor);
+  return whole + makeDigit(shrink(part, common), divisor / common, 0);
+}
+
+Affine Atoms::getRest(const Affine &sum, int64_t divisor) {
+  Affine part = split(sum, divisor).second;
+  Interval range = getRange(part);
+  if (range.min >= 0 && range.max < divisor)
+    return part;
+  if (range.min < 0)
+    part = sum;
+  int64_t common = getCommonDivisor(part, divisor);
+  int64_t rest = split(Affine::of(part.constant), common).second.constant;
+  return makeDigit(shrink(part, common), 1, divisor / common) * common + Affine::of(rest);
+}
+
+/// The digit of a digit, as one of what that is of.
+std::optional<Affine> Atoms::findDigit(const Affine &sum, int64_t divisor, int64_t modulus) {
+  if (sum.constant != 0 || sum.terms.size() != 1 || sum.terms[0].second != 1)
+    return std::nullopt;
+  const Atom atom = atoms[sum.terms[0].first];
+  if (atom.kind != Atom::Kind::Digit)
+    return std::nullopt;
+  if (atom.modulus == 0)
+    return makeDigit(atom.of, multiply(atom.divisor, divisor), modulus);
+  if (atom.modulus % divisor == 0 && modulus == 0)
+    return makeDigit(atom.of, multiply(atom.divisor, divisor), atom.modulus / divisor);
+  if (modulus != 0 && atom.modulus % multiply(divisor, modulus) == 0)
+    return makeDigit(atom.of, multiply(atom.divisor, divisor), modulus);
+  return std::nullopt;
+}
+
+Affine Atoms::makeDigit(const Affine &of, int64_t divisor, int64_t modulus) {
+  if (std::optional<Affine> digit = findDigit(of, divisor, modulus))
+    return *digit;
+  Interval range = getRange(of);
+  if (range.min < 0)
+    throw TooLarge();
+  range = {range.min / divisor, range.max / divisor};
+  if (modulus && range.max < modulus)
+    modulus = 0;
+  if (modulus)
+    range = {0, modulus - 1};
+  if (modulus == 1 || range.min == range.max)
+    return Affine::of(range.min);
+  if (divisor == 1 && modulus == 0)
+    return of;
+  Atom atom;
+  atom.kind = Atom::Kind::Digit;
+  atom.of = of;
+  atom.divisor = divisor;
+  atom.modulus = modulus;
+  atom.range = range;
+  return add(std::move(atom), {Atom::Kind::Digit, of, divisor, modulus});
+}
+
+Affine Atoms::clamp(const Affine &sum, Interval to) {
+  Interval range = getRange(sum);
+  if (to.min <= range.min && range.max <= to.max)
+    return sum;
+  range = {std::clamp(range.min, to.min, to.max), std::clamp(range.max, to.min, to.max)};
+  if (range.min == range.max)
+    return Affine::of(range.min);
+  Atom atom;
+  atom.kind = Atom::Kind::Clamped;
+  atom.of = sum;
+  atom.range = range;
+  return add(std::move(atom), {Atom::Kind::Clamped, sum, range.min, range.max});
+}
+
+Affine Atoms::add(Atom atom, Key key) {
+  for (auto [number, factor] : atom.of.terms)
+    atom.size += atoms[number].size;
+  if (atom.size > maxAtomSize)
+    return makeOther(atom.range);
+  auto [place, isNew] = made.try_emplace(std::move(key), uint32_t(atoms.size()));
+  if (isNew)
+    atoms.push_back(std::move(atom));
+  return Affine::number(place->second);
+}

@@ -1,0 +1,394 @@
+//===- Footprint.cpp - Bytes that a kernel's instructions touch -----------===//
+
+#include "weir/CodeProofs/Footprint.h"
+
+#include "Frame.h"
+#include "Points.h"
+
+#include <algorithm>
+
+using namespace weir::spv;
+
+/// Runs of bytes in one set.
+static constexpr size_t maxRuns = 1 << 16;
+
+static bool hasOther(const Frame &frame, const Affine &sum) {
+  return std::any_of(sum.terms.begin(), sum.terms.end(),
+                     [&](auto term) { return frame.isOther(term.first); });
+}
+
+namespace {
+/// An access in a frame of its own.
+struct Framed {
+  Frame frame;
+  std::optional<Affine> address;
+  bool isExact = false; ///< it has each address that the digits make
+};
+} // namespace
+
+/// Ways to find digits: which guard makes one number of several, and whether the
+/// address is looked at before, decides which digits there are.
+static std::vector<Framed> place(const AddressMap &map, const MemoryAccess &access) {
+  std::vector<Framed> ways;
+  if (!access.address)
+    return ways;
+  for (auto [merges, addressFirst] : {std::pair(true, false), {true, true}, {false, true}}) {
+    Framed framed{Frame(map.atoms), {}};
+    try {
+      if (addressFirst) {
+        std::vector<std::pair<Affine, Who>> sums = {{*access.address, First}};
+        for (const Affine &guard : access.guards)
+          sums.emplace_back(guard, First);
+        framed.frame.prepare(sums);
+      }
+      for (const Affine &guard : access.guards)
+        framed.frame.restrict(guard, First, merges);
+      framed.frame.prepare({{*access.address, First}});
+      framed.address = framed.frame.express(*access.address, First);
+    } catch (TooLarge) {
+    }
+    if (!framed.address)
+      continue;
+    framed.isExact =
+        access.isCertain && framed.frame.isExact() && !hasOther(framed.frame, *framed.address);
+    ways.push_back(std::move(framed));
+    if (ways.back().isExact) {
+      std::swap(ways.front(), ways.back());
+      break;
+    }
+  }
+  return ways;
+}
+
+/// Addresses that the digits make; none when they are beyond all memory.
+static std::optional<Interval> getSpan(const Framed &way) {
+  __int128 min = way.address->constant, max = min;
+  for (auto [digit, factor] : way.address->terms)
+    (factor < 0 ? min : max) += __int128(factor) * (way.frame.getCount(digit) - 1);
+  if (min < -maxAddress || max > maxAddress)
+    return std::nullopt;
+  return Interval{int64_t(min), int64_t(max)};
+}
+
+//===----------------------------------------------------------------------===//
+// Where one access reaches
+//===----------------------------------------------------------------------===//
+
+std::optional<Reach> weir::spv::getReach(const AddressMap &map, const MemoryAccess &access,
+                                         int64_t bytes) {
+  if (!access.address || access.bytes <= 0)
+    return std::nullopt;
+  std::optional<Interval> range;
+  try {
+    range = map.atoms.getRange(*access.address, access.guards);
+    if (!range)
+      return Reach{0, 0, true};
+  } catch (TooLarge) {
+  }
+  bool isExact = false;
+  for (const Framed &way : place(map, access)) {
+    if (way.frame.isEmpty())
+      return Reach{0, 0, true};
+    std::optional<Interval> span = getSpan(way);
+    if (!span)
+      continue;
+    range = {range ? std::max(range->min, span->min) : span->min,
+             range ? std::min(range->max, span->max) : span->max};
+    isExact |= way.isExact;
+  }
+  bool mayLeave = !range || range->min < 0 || range->max > bytes - access.bytes;
+  if (mayLeave && !isExact) {
+    Points points(map, access, maxPoints);
+    if (points.areAll()) {
+      std::optional<Interval> visited;
+      points.forEach([&](const Point &, int64_t at) {
+        visited = visited ? Interval{std::min(visited->min, at), std::max(visited->max, at)}
+                          : Interval{at, at};
+        return true;
+      });
+      if (!visited)
+        return Reach{0, 0, true};
+      range = visited;
+      isExact = access.isCertain;
+    }
+  }
+  int64_t end;
+  if (!range || __builtin_add_overflow(range->max, access.bytes, &end))
+    return std::nullopt;
+  return Reach{range->min, end, isExact};
+}
+
+//===----------------------------------------------------------------------===//
+// Where two accesses never meet
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// `factor` times any number from `min` to `max`.
+struct Multiple {
+  __int128 factor, min, max;
+};
+
+/// Looks for a sum of multiples, from the largest factor down: where those are not 0
+/// together, the smaller ones cannot make up for it.
+class SumSearch {
+public:
+  explicit SumSearch(std::vector<Multiple> given);
+  /// Whether some sum of all from number `next` on lies in [least, most].
+  bool isIn(__int128 least, __int128 most, size_t next = 0);
+
+private:
+  std::vector<Multiple> terms;
+  std::vector<__int128> lowest, highest; ///< what the terms from each on can add
+  int budget = 1000;                     ///< of tries; then anything is possible
+};
+
+} // namespace
+
+SumSearch::SumSearch(std::vector<Multiple> given) {
+  std::sort(given.begin(), given.end(),
+            [](const Multiple &a, const Multiple &b) { return a.factor > b.factor; });
+  for (const Multiple &each : given)
+    if (!terms.empty() && terms.back().factor == each.factor) {
+      terms.back().min += each.min;
+      terms.back().max += each.max;
+    } else {
+      terms.push_back(each);
+    }
+  lowest.resize(terms.size() + 1);
+  highest.resize(terms.size() + 1);
+  for (size_t i = terms.size(); i-- > 0;) {
+    lowest[i] = lowest[i + 1] + terms[i].factor * terms[i].min;
+    highest[i] = highest[i + 1] + terms[i].factor * terms[i].max;
+  }
+}
+
+bool SumSearch::isIn(__int128 least, __int128 most, size_t next) {
+  if (highest[next] < least || lowest[next] > most)
+    return false;
+  if (next == terms.size() || --budget < 0)
+    return true;
+  auto divideDown = [](__int128 a, __int128 b) { return a / b - (a % b < 0 ? 1 : 0); };
+  const Multiple &term = terms[next];
+  // What this term must be for the others to make up the rest.
+  __int128 from = -divideDown(highest[next + 1] - least, term.factor);
+  __int128 to = divideDown(most - lowest[next + 1], term.factor);
+  for (__int128 number = std::max(from, term.min); number <= std::min(to, term.max); ++number)
+    if (isIn(least - term.factor * number, most - term.factor * number, next + 1))
+      return true;
+  return false;
+}
+
+bool weir::spv::areApart(const AddressMap &map, const MemoryAccess &first,
+                         const MemoryAccess &second) {
+  // Each in digits of its own: nothing is taken to be the same in two executions.
+  std::vector<Framed> firstWays = place(map, first), secondWays = place(map, second);
+  for (const Framed &a : firstWays)
+    for (const Framed &b : secondWays) {
+      if (a.frame.isEmpty() || b.frame.isEmpty())
+        return true;
+      if (!getSpan(a) || !getSpan(b))
+        continue;
+      std::vector<Multiple> terms;
+      auto add = [&](const Framed &way, int sign) {
+        for (auto [digit, factor] : way.address->terms) {
+          __int128 last = way.frame.getCount(digit) - 1;
+          if (sign * factor > 0)
+            terms.push_back({std::abs(factor), 0, last});
+          else
+            terms.push_back({std::abs(factor), -last, 0});
+        }
+      };
+      add(a, 1);
+      add(b, -1);
+      __int128 apart = __int128(a.address->constant) - b.address->constant;
+      if (!SumSearch(std::move(terms)).isIn(1 - first.bytes - apart, second.bytes - 1 - apart))
+        return true;
+    }
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// What all of them cover
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// [begin, begin + width), and again at all sums of strides.
+struct Strided {
+  int64_t begin = 0, width = 0;
+  std::vector<std::pair<int64_t, int64_t>> strides; ///< (bytes, count), largest first
+};
+
+} // namespace
+
+static void join(std::vector<ByteRange> &runs) {
+  std::sort(runs.begin(), runs.end(), [](ByteRange a, ByteRange b) { return a.begin < b.begin; });
+  size_t last = 0;
+  for (size_t i = 1; i < runs.size(); ++i)
+    if (runs[i].begin <= runs[last].end)
+      runs[last].end = std::max(runs[last].end, runs[i].end);
+    else
+      runs[++last] = runs[i];
+  if (!runs.empty())
+    runs.resize(last + 1);
+}
+
+static Strided getStrided(const Framed &framed, int64_t width) {
+  Strided set{framed.address->constant, width, {}};
+  for (auto [digit, factor] : framed.address->terms) {
+    int64_t count = framed.frame.getCount(digit);
+    if (count <= 1)
+      continue;
+    if (factor < 0)
+      set.begin += factor * (count - 1);
+    set.strides.emplace_back(std::abs(factor), count);
+  }
+  std::sort(set.strides.begin(), set.strides.end());
+  // As few as there can be, so that equal sets have equal strides.
+  size_t kept = 0;
+  for (size_t i = 1; i < set.strides.size(); ++i)
+    if (set.strides[kept].first * set.strides[kept].second == set.strides[i].first)
+      set.strides[kept].second *= set.strides[i].second;
+    else
+      set.strides[++kept] = set.strides[i];
+  if (!set.strides.empty())
+    set.strides.resize(kept + 1);
+  std::reverse(set.strides.begin(), set.strides.end());
+  return set;
+}
+
+/// The runs of the sets together, none when there are too many.
+static std::optional<std::vector<ByteRange>> unite(std::vector<Strided> sets) {
+  std::map<std::pair<int64_t, int64_t>, std::vector<Strided>> byStride;
+  std::vector<ByteRange> runs;
+  for (Strided &set : sets) {
+    while (!set.strides.empty() && set.strides.back().first <= set.width) {
+      set.width += set.strides.back().first * (set.strides.back().second - 1);
+      set.strides.pop_back();
+    }
+    if (set.strides.empty()) {
+      runs.push_back({set.begin, set.begin + set.width});
+      continue;
+    }
+    std::pair<int64_t, int64_t> outer = set.strides.front();
+    set.strides.erase(set.strides.begin());
+    byStride[outer].push_back(std::move(set));
+  }
+  for (auto &[outer, group] : byStride) {
+    std::optional<std::vector<ByteRange>> inner = unite(std::move(group));
+    if (!inner)
+      return std::nullopt;
+    auto [stride, count] = outer;
+    for (ByteRange run : *inner) {
+      if (run.end - run.begin >= stride) {
+        runs.push_back({run.begin, run.end + stride * (count - 1)});
+        continue;
+      }
+      if (runs.size() >= maxRuns || size_t(count) > maxRuns - runs.size())
+        return std::nullopt;
+      for (int64_t i = 0; i < count; ++i)
+        runs.push_back({run.begin + stride * i, run.end + stride * i});
+    }
+  }
+  join(runs);
+  return runs;
+}
+
+int64_t weir::spv::findHole(const std::vector<ByteRange> &runs, int64_t bytes) {
+  int64_t covered = 0;
+  for (const ByteRange &run : runs)
+    if (run.begin <= covered)
+      covered = std::max(covered, run.end);
+  return covered < bytes ? covered : -1;
+}
+
+bool weir::spv::doCover(const std::vector<ByteRange> &runs, int64_t shift, ByteRange range) {
+  return std::any_of(runs.begin(), runs.end(), [&](ByteRange run) {
+    return run.begin + shift <= range.begin && range.end <= run.end + shift;
+  });
+}
+
+bool weir::spv::doMeet(const std::vector<ByteRange> &first, int64_t shift,
+                       const std::vector<ByteRange> &second, int64_t begin, int64_t end) {
+  for (size_t i = 0, j = 0; i < first.size() && j < second.size();) {
+    int64_t firstEnd = first[i].end + shift;
+    if (std::max({first[i].begin + shift, second[j].begin, begin}) <
+        std::min({firstEnd, second[j].end, end}))
+      return true;
+    ++(firstEnd < second[j].end ? i : j);
+  }
+  return false;
+}
+
+/// Whether some invocation surely comes to the access, wherever it then reaches.
+static bool surelyRuns(const AddressMap &map, const MemoryAccess &access) {
+  MemoryAccess somewhere = access;
+  somewhere.address = Affine();
+  Points points(map, somewhere, maxPoints);
+  bool runs = false;
+  if (access.isCertain && points.canVisit())
+    points.forEach([&](const Point &, int64_t) {
+      runs = true;
+      return false;
+    });
+  return runs;
+}
+
+Touched weir::spv::getTouched(const AddressMap &map, uint32_t binding, bool reads) {
+  Touched touched;
+  if (!map.problem.empty())
+    return touched;
+  std::vector<Strided> certain, possible;
+  std::vector<ByteRange> visited;
+  bool mayBeAnywhere = false;
+  for (const MemoryAccess &access : map.accesses) {
+    if (!(reads ? access.reads : access.writes) || access.root == MemoryAccess::Root::Shared)
+      continue;
+    if (access.root == MemoryAccess::Root::Binding && access.binding != binding)
+      continue;
+    if (access.root == MemoryAccess::Root::Unknown || access.bytes <= 0) {
+      mayBeAnywhere = true;
+      continue;
+    }
+    std::vector<Framed> ways = place(map, access);
+    if (!ways.empty() && ways.front().frame.isEmpty())
+      continue;
+    bool isKnown = !ways.empty() && getSpan(ways.front());
+    if (isKnown && ways.front().isExact) {
+      certain.push_back(getStrided(ways.front(), access.bytes));
+      possible.push_back(certain.back());
+      continue;
+    }
+    Points points(map, access, maxPoints);
+    if (points.canVisit() && access.isCertain) {
+      points.forEach([&](const Point &, int64_t address) {
+        visited.push_back({address, address + access.bytes});
+        return true;
+      });
+      join(visited);
+    }
+    if (points.areAll() && access.isCertain)
+      continue;
+    if (!points.canVisit() && surelyRuns(map, access))
+      if (std::optional<Reach> reach = getReach(map, access))
+        touched.somewhere.push_back({reach->begin, reach->end});
+    if (isKnown) {
+      possible.push_back(getStrided(ways.front(), access.bytes));
+    } else {
+      mayBeAnywhere = true;
+    }
+  }
+  auto getRuns = [&](std::vector<Strided> sets) {
+    std::optional<std::vector<ByteRange>> runs = unite(std::move(sets));
+    if (runs) {
+      runs->insert(runs->end(), visited.begin(), visited.end());
+      join(*runs);
+    }
+    return runs;
+  };
+  touched.certain = getRuns(std::move(certain)).value_or(visited);
+  if (!mayBeAnywhere)
+    touched.possible = getRuns(std::move(possible));
+  return touched;
+}

@@ -1,0 +1,585 @@
+//===- Races.cpp - What invocations do to each other's bytes --------------===//
+//
+// Each pair of accesses is asked for what two executions that touch one byte have in
+// common: by digits (Frame.h), which prove, and else one by one (Points.h), which may
+// also find a counterexample. What they have in common says how they are ordered.
+//
+//===----------------------------------------------------------------------===//
+
+#include "weir/CodeProofs/Races.h"
+
+#include "Frame.h"
+#include "Points.h"
+#include "weir/CodeProofs/Footprint.h"
+
+#include <algorithm>
+#include <functional>
+
+using namespace weir::spv;
+
+/// Pairs of accesses, those of them that are compared one by one, and pairs of
+/// executions.
+static constexpr size_t maxPairs = 1 << 12, maxCompared = 64, maxMeetings = 1 << 16;
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+/// The loops around both, outermost first.
+static std::vector<uint32_t> getCommonLoops(const MemoryAccess &a, const MemoryAccess &b) {
+  auto ends = std::mismatch(a.loops.begin(), a.loops.end(), b.loops.begin(), b.loops.end());
+  return {a.loops.begin(), ends.first};
+}
+
+namespace {
+/// Of an earlier and a later execution: of how many loops around both the trips are the
+/// same, and how many trips of the next one lie between, if there is a next one.
+struct Distance {
+  size_t same = 0;
+  int64_t trips = 0;
+};
+} // namespace
+
+/// Whether all invocations of a workgroup meet at a barrier between the two, which
+/// orders what they touch.
+static Answer isBarrierBetween(const AddressMap &map, const MemoryAccess &first,
+                               const MemoryAccess &second, Distance distance) {
+  const bool isShared = first.root == MemoryAccess::Root::Shared;
+  const size_t around = distance.same + (distance.trips ? 1 : 0); // loops that both are in
+  Answer answer = Answer::No;
+  for (const BarrierPlace &barrier : map.barriers) {
+    auto isAround = [&](const MemoryAccess &access, size_t loop) {
+      return loop < access.loops.size() && loop < barrier.loops.size() &&
+             access.loops[loop] == barrier.loops[loop];
+    };
+    if (!(isShared ? barrier.ordersShared : barrier.ordersBindings) ||
+        (around && !isAround(first, around - 1)))
+      continue;
+    // An execution comes by it in its own trip of all loops around the barrier.
+    auto comesBy = [&](const MemoryAccess &access) {
+      bool isInTrip = barrier.loops.empty() || isAround(access, barrier.loops.size() - 1);
+      if (access.isInHeader && barrier.loops.size() == access.loops.size())
+        return false; // not the last time
+      return isInTrip &&
+             std::all_of(barrier.guards.begin(), barrier.guards.end(), [&](const Affine &guard) {
+               return std::find(access.guards.begin(), access.guards.end(), guard) !=
+                      access.guards.end();
+             });
+    };
+    bool isBehind = first.position < barrier.position,
+         isBefore = barrier.position < second.position;
+    bool isBetween = distance.trips == 0
+                         ? isBehind && isBefore && (comesBy(first) || comesBy(second))
+                         : (isBehind && comesBy(first)) || (isBefore && comesBy(second));
+    // Or in all trips between.
+    isBetween |= distance.trips > 1 && barrier.loops.size() == around && barrier.guards.empty();
+    if (isBetween && barrier.isUniform)
+      return Answer::Yes;
+    // It may also be in another trip of a loop around one of the two alone.
+    if (isAround(first, around) || isAround(second, around) || distance.trips > 1 ||
+        (distance.trips == 1 ? isBehind || isBefore : isBehind && isBefore))
+      answer = Answer::Unknown;
+  }
+  return answer;
+}
+
+//===----------------------------------------------------------------------===//
+// Digits
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What is the same in any two executions that touch one byte.
+struct Meeting {
+  bool isPossible = true;
+  std::vector<uint32_t> equal; ///< digits
+};
+} // namespace
+
+namespace {
+/// An access in the digits of a frame that both are in.
+struct Placed {
+  Affine address;
+  std::vector<Affine> guards;
+  int64_t bytes;
+};
+} // namespace
+
+/// The least and the largest value of a sum of digits, also by guards that are about
+/// some of them, each of other ones.
+static std::pair<__int128, __int128> getRange(const Frame &frame, const Affine &sum,
+                                              const std::vector<Affine> &guards) {
+  __int128 min = 0, max = 0;
+  std::vector<uint32_t> open;
+  for (auto [digit, factor] : sum.terms) {
+    (factor < 0 ? min : max) += __int128(factor) * (frame.getCount(digit) - 1);
+    open.push_back(digit);
+  }
+  for (const Affine &guard : guards) {
+    // These digits of the sum = times * (guard - its constant).
+    std::optional<int64_t> times;
+    __int128 least = 0, most = 0;
+    bool isPart = !guard.terms.empty();
+    for (auto [digit, factor] : guard.terms) {
+      int64_t own = sum.getFactor(digit);
+      if (!times)
+        times = own / factor;
+      isPart &= std::find(open.begin(), open.end(), digit) != open.end() &&
+                own == __int128(*times) * factor;
+      (own < 0 ? least : most) += __int128(own) * (frame.getCount(digit) - 1);
+    }
+    if (!isPart || *times == 0)
+      continue;
+    __int128 bound = -__int128(*times) * guard.constant;
+    if (*times > 0)
+      min += std::max<__int128>(bound - least, 0);
+    else
+      max -= std::max<__int128>(most - bound, 0);
+    for (auto [digit, factor] : guard.terms)
+      std::erase(open, digit);
+  }
+  return {min, max};
+}
+
+/// Solves first's address - second's in [1 - first's bytes, second's bytes - 1] from
+/// the digit of the largest factor down: what those below cannot make up for is fixed.
+static Meeting meet(const Frame &frame, const Placed &first, const Placed &second) {
+  Meeting meeting;
+  // The difference but for those digits that both have: an interval that holds 0.
+  __int128 low = __int128(first.address.constant) - second.address.constant - (second.bytes - 1);
+  __int128 high = __int128(first.address.constant) - second.address.constant + (first.bytes - 1);
+  auto addFree = [&](uint32_t digit, int64_t factor) {
+    __int128 most = __int128(factor) * (frame.getCount(digit) - 1);
+    (most < 0 ? low : high) += most;
+  };
+  Affine rest; // of what both have, not yet looked at
+  for (auto [digit, factor] : first.address.terms)
+    if (!frame.isOther(digit) && second.address.getFactor(digit) == factor)
+      rest.terms.emplace_back(digit, factor);
+    else
+      addFree(digit, factor);
+  for (auto [digit, factor] : second.address.terms)
+    if (frame.isOther(digit) || first.address.getFactor(digit) != factor)
+      addFree(digit, -factor);
+  while (!rest.terms.empty()) {
+    auto largest = std::max_element(rest.terms.begin(), rest.terms.end(), [](auto a, auto b) {
+      return std::abs(a.second) < std::abs(b.second);
+    });
+    auto [digit, signedFactor] = *largest;
+    rest.terms.erase(largest);
+    __int128 factor = std::abs(signedFactor), reach = frame.getCount(digit) - 1;
+    auto [firstMin, firstMax] = getRange(frame, rest, first.guards);
+    auto [secondMin, secondMax] = getRange(frame, rest, second.guards);
+    __int128 least = low + firstMin - secondMax, most = high + firstMax - secondMin;
+    // Differences d, of either sign, for which factor * d + [least, most] holds 0.
+    auto divideUp = [&](__int128 value) {
+      return value >= 0 ? (value + factor - 1) / factor : -(-value / factor);
+    };
+    __int128 from = std::max(divideUp(-most), -reach), to = std::min(-divideUp(least), reach);
+    if (from > to) {
+      meeting.isPossible = false;
+      return meeting;
+    }
+    if (from != to)
+      return meeting; // nothing is known of those below, either
+    if (from == 0)
+      meeting.equal.push_back(digit);
+    low += factor * from;
+    high += factor * from;
+  }
+  meeting.isPossible = low <= 0 && high >= 0;
+  return meeting;
+}
+
+static bool areFixed(const Frame &frame, const Meeting &meeting, const std::vector<uint32_t> &ids) {
+  return std::all_of(ids.begin(), ids.end(),
+                     [&](uint32_t id) { return frame.isFixedId(id, meeting.equal); });
+}
+
+static bool isOneInvocation(const AddressMap &map, const Frame &frame, const Meeting &meeting) {
+  return (map.hasLocalIds && areFixed(frame, meeting, map.localIds)) ||
+         (map.hasLaneIds && areFixed(frame, meeting, map.laneIds));
+}
+
+/// A claim of any two executions that touch a byte, of what is the same in them.
+using Claim = std::function<bool(const Frame &, const Meeting &)>;
+
+/// What is the same number of two addresses, whoever executes, is left out of `sum`.
+static Affine dropUniform(const Atoms &atoms, Affine sum, const Affine &other) {
+  std::erase_if(sum.terms, [&](auto term) {
+    return atoms.isUniform(term.first) &&
+           std::find(other.terms.begin(), other.terms.end(), term) != other.terms.end();
+  });
+  return sum;
+}
+
+/// Two accesses in the same digits; none where they have none.
+static std::optional<std::pair<Placed, Placed>> place(const Atoms &atoms, Frame &frame,
+                                                      const MemoryAccess &a, const MemoryAccess &b,
+                                                      bool hasGuards) {
+  static const std::vector<Affine> noGuards;
+  auto express = [&](const MemoryAccess &access, Who who) {
+    const Affine &other = *(who == First ? b : a).address;
+    std::vector<std::optional<Affine>> sums = {
+        frame.express(dropUniform(atoms, *access.address, other), who)};
+    for (const Affine &guard : hasGuards ? access.guards : noGuards)
+      sums.push_back(frame.express(guard, who));
+    return sums;
+  };
+  frame.prepare({{*a.address, First}, {*b.address, Second}});
+  std::vector<std::optional<Affine>> first, second;
+  // Until none makes digits that another must be in, too.
+  do {
+    first = express(a, First);
+    second = express(b, Second);
+  } while (first[0] && second[0] && (first != express(a, First) || second != express(b, Second)));
+  if (!first[0] || !second[0])
+    return std::nullopt;
+  auto gather = [](const std::vector<std::optional<Affine>> &sums, int64_t bytes) {
+    Placed placed{*sums[0], {}, bytes};
+    for (size_t i = 1; i < sums.size(); ++i)
+      if (sums[i])
+        placed.guards.push_back(*sums[i]);
+    return placed;
+  };
+  return std::pair(gather(first, a.bytes), gather(second, b.bytes));
+}
+
+/// Whether a claim is true of all executions of two accesses that touch a byte. Which
+/// loops are one, and which sums one number, decides which digits there are.
+static bool isProvedByDigits(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b,
+                             const Claim &claim) {
+  std::vector<uint32_t> common = getCommonLoops(a, b);
+  for (int way = 0; way < 16; ++way) {
+    const bool pairs = !(way & 1), merges = !(way & 2), hasGuards = way & 4, addressFirst = way & 8;
+    if ((hasGuards || addressFirst) && a.guards.empty() && b.guards.empty())
+      break;
+    Frame frame(map.atoms);
+    for (uint32_t loop : common)
+      frame.pair(loop, loop);
+    for (size_t i = common.size(); pairs && i < std::min(a.loops.size(), b.loops.size()); ++i)
+      if (map.loops[a.loops[i]].most == map.loops[b.loops[i]].most)
+        frame.pair(a.loops[i], b.loops[i]);
+    try {
+      if (addressFirst)
+        frame.prepare({{*a.address, First}, {*b.address, Second}});
+      // What holds for both.
+      for (const Affine &guard : a.guards)
+        for (const Affine &other : b.guards) {
+          std::optional<Affine> second = frame.express(other, Second);
+          std::optional<Affine> first = frame.express(guard, First);
+          if (first && first == second && frame.express(other, Second) == second) {
+            frame.restrict(guard, First, merges);
+            break;
+          }
+        }
+      if (auto both = place(map.atoms, frame, a, b, hasGuards)) {
+        Meeting meeting = meet(frame, both->first, both->second);
+        if (!meeting.isPossible || claim(frame, meeting))
+          return true;
+      }
+    } catch (TooLarge) {
+    }
+  }
+  return false;
+}
+
+/// Whether what is the same leaves no two executions but those where the read is first.
+static bool isReadFirst(const AddressMap &map, const Frame &frame, const Meeting &meeting,
+                        const MemoryAccess &read, const MemoryAccess &write) {
+  std::vector<uint32_t> common = getCommonLoops(read, write);
+  for (uint32_t loop : common)
+    if (map.loops[loop].most != 1 && !frame.isFixedTrip(loop, meeting.equal))
+      return false;
+  if (!areFixed(frame, meeting, map.groupIds))
+    return false;
+  if (isOneInvocation(map, frame, meeting))
+    return read.position < write.position;
+  return isBarrierBetween(map, read, write, {common.size()}) == Answer::Yes;
+}
+
+/// Whether barriers order all executions of two accesses by one workgroup, but those
+/// whose trips of some loops are known to be the same.
+static bool isSeparated(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b,
+                        const std::function<bool(uint32_t loop)> &isFixed) {
+  std::vector<uint32_t> common = getCommonLoops(a, b);
+  bool isFirst = a.position < b.position;
+  if (isBarrierBetween(map, isFirst ? a : b, isFirst ? b : a, {common.size()}) != Answer::Yes)
+    return false;
+  for (size_t i = 0; i < common.size(); ++i)
+    if (map.loops[common[i]].most != 1 && !isFixed(common[i]) &&
+        (isBarrierBetween(map, a, b, {i, 1}) != Answer::Yes ||
+         isBarrierBetween(map, b, a, {i, 1}) != Answer::Yes))
+      return false;
+  return true;
+}
+
+/// Whether what is the same leaves no two executions but those that are ordered.
+static bool isOrdered(const AddressMap &map, const Frame &frame, const Meeting &meeting,
+                      const MemoryAccess &a, const MemoryAccess &b) {
+  // Workgroup memory is each workgroup's own.
+  if (a.root != MemoryAccess::Root::Shared && !areFixed(frame, meeting, map.groupIds))
+    return false;
+  return isOneInvocation(map, frame, meeting) || isSeparated(map, a, b, [&](uint32_t loop) {
+           return frame.isFixedTrip(loop, meeting.equal);
+         });
+}
+
+//===----------------------------------------------------------------------===//
+// One by one
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Two accesses, of which executions are compared.
+class Comparison {
+public:
+  Comparison(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b);
+  Answer isReadFirst(const Point &read, const Point &write) const;
+  Answer isOrdered(const Point &first, const Point &second) const;
+
+private:
+  bool areEqual(const Point &a, const Point &b, const std::vector<uint32_t> &ids) const {
+    return std::all_of(ids.begin(), ids.end(), [&](uint32_t id) { return a[id] == b[id]; });
+  }
+  bool isOneInvocation(const Point &a, const Point &b) const {
+    return (map.hasLocalIds && areEqual(a, b, map.localIds)) ||
+           (map.hasLaneIds && areEqual(a, b, map.laneIds));
+  }
+  /// From the one to the other, negative where the other is earlier.
+  Distance measure(const Point &a, const Point &b) const;
+  /// Where ids of both kinds stand for invocations, some points are none.
+  Answer deny() const { return map.hasLocalIds && map.hasLaneIds ? Answer::Unknown : Answer::No; }
+
+  const AddressMap &map;
+  const MemoryAccess &a, &b;
+  std::vector<std::optional<uint32_t>> counters; ///< of the loops around both
+};
+} // namespace
+
+Comparison::Comparison(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b)
+    : map(map), a(a), b(b) {
+  for (uint32_t loop : getCommonLoops(a, b)) {
+    counters.emplace_back();
+    for (uint32_t number = 0; number < map.atoms.size(); ++number)
+      if (map.atoms[number].kind == Atom::Kind::Trip && map.atoms[number].number == loop)
+        counters.back() = number;
+  }
+}
+
+Distance Comparison::measure(const Point &a, const Point &b) const {
+  for (size_t i = 0; i < counters.size(); ++i)
+    if (counters[i] && a[*counters[i]] != b[*counters[i]])
+      return {i, b[*counters[i]] - a[*counters[i]]};
+  return {counters.size()};
+}
+
+/// Of two executions that touch one byte.
+Answer Comparison::isReadFirst(const Point &read, const Point &write) const {
+  Distance distance = measure(read, write);
+  bool isEarlier = distance.trips ? distance.trips > 0 : a.position < b.position;
+  if (!areEqual(read, write, map.groupIds) || !isEarlier)
+    return deny();
+  if (isOneInvocation(read, write))
+    return Answer::Yes;
+  Answer answer = isBarrierBetween(map, a, b, distance);
+  return answer == Answer::No ? deny() : answer;
+}
+
+/// Of two executions that touch one byte.
+Answer Comparison::isOrdered(const Point &first, const Point &second) const {
+  if (!areEqual(first, second, map.groupIds))
+    return a.root == MemoryAccess::Root::Shared ? Answer::Yes : deny();
+  if (isOneInvocation(first, second))
+    return Answer::Yes;
+  Distance distance = measure(first, second);
+  bool isFirst = distance.trips ? distance.trips > 0 : a.position < b.position;
+  distance.trips = std::abs(distance.trips);
+  Answer answer = isBarrierBetween(map, isFirst ? a : b, isFirst ? b : a, distance);
+  return answer == Answer::No ? deny() : answer;
+}
+
+/// Asks `compare` about executions one by one. `byte` is set with `No`.
+static Answer compareOneByOne(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b,
+                              Answer (Comparison::*compare)(const Point &, const Point &) const,
+                              int64_t &byte) {
+  Points firsts(map, a, maxPoints), seconds(map, b, maxPoints);
+  if (!firsts.canVisit() || !seconds.canVisit())
+    return Answer::Unknown;
+  struct Visit {
+    int64_t address;
+    Point point;
+  };
+  std::vector<Visit> visits;
+  seconds.forEach([&](const Point &point, int64_t address) {
+    visits.push_back({address, point});
+    return true;
+  });
+  std::sort(visits.begin(), visits.end(),
+            [](const Visit &x, const Visit &y) { return x.address < y.address; });
+  bool isWhole = firsts.areAll() && seconds.areAll();
+  const Comparison comparison(map, a, b);
+  Answer answer = Answer::Yes;
+  size_t meetings = 0;
+  firsts.forEach([&](const Point &point, int64_t address) {
+    auto visit =
+        std::lower_bound(visits.begin(), visits.end(), address - b.bytes + 1,
+                         [](const Visit &visit, int64_t begin) { return visit.address < begin; });
+    for (; visit != visits.end() && visit->address < address + a.bytes; ++visit) {
+      if (++meetings > maxMeetings) {
+        answer = Answer::Unknown;
+        return false;
+      }
+      Answer order = (comparison.*compare)(point, visit->point);
+      if (order == Answer::No && a.isCertain && b.isCertain) {
+        byte = std::max(address, visit->address);
+        answer = Answer::No;
+        return false;
+      }
+      if (order != Answer::Yes)
+        answer = Answer::Unknown;
+    }
+    return true;
+  });
+  return answer == Answer::Yes && !isWhole ? Answer::Unknown : answer;
+}
+
+//===----------------------------------------------------------------------===//
+// All pairs
+//===----------------------------------------------------------------------===//
+
+static bool isKnown(const MemoryAccess &access) { return access.address && access.bytes > 0; }
+
+PairAnswer weir::spv::mayOverwrite(const AddressMap &map, uint32_t source, uint32_t target) {
+  PairAnswer result;
+  if (!map.problem.empty())
+    return result;
+  std::vector<const MemoryAccess *> reads, writes;
+  for (const MemoryAccess &access : map.accesses) {
+    if (access.root == MemoryAccess::Root::Unknown)
+      return result;
+    if (access.root != MemoryAccess::Root::Binding)
+      continue;
+    if (access.binding == source && access.reads)
+      reads.push_back(&access);
+    if (access.binding == target && access.writes)
+      writes.push_back(&access);
+  }
+  if (reads.size() * writes.size() > maxPairs)
+    return result;
+  result.answer = Answer::Yes;
+  size_t compared = 0;
+  for (const MemoryAccess *read : reads)
+    for (const MemoryAccess *write : writes) {
+      bool areKnown = isKnown(*read) && isKnown(*write);
+      if (areKnown &&
+          isProvedByDigits(map, *read, *write, [&](const Frame &frame, const Meeting &meeting) {
+            return isReadFirst(map, frame, meeting, *read, *write);
+          }))
+        continue;
+      if (areKnown && areApart(map, *read, *write))
+        continue;
+      areKnown &= compared++ < maxCompared;
+      Answer answer =
+          areKnown ? compareOneByOne(map, *read, *write, &Comparison::isReadFirst, result.byte)
+                   : Answer::Unknown;
+      if (answer == Answer::Yes)
+        continue;
+      if (result.answer == Answer::Yes || answer == Answer::No)
+        result = {answer, read, write, result.byte};
+      if (answer == Answer::No)
+        return result;
+    }
+  return result;
+}
+
+/// Of any two executions of two accesses, or of one with itself.
+static Answer areOrdered(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b,
+                         size_t &compared, int64_t &byte) {
+  // Wherever the two reach.
+  if (a.root == MemoryAccess::Root::Shared &&
+      isSeparated(map, a, b, [](uint32_t) { return false; }))
+    return Answer::Yes;
+  if (!isKnown(a) || !isKnown(b))
+    return Answer::Unknown;
+  if (isProvedByDigits(map, a, b, [&](const Frame &frame, const Meeting &meeting) {
+        return isOrdered(map, frame, meeting, a, b);
+      }))
+    return Answer::Yes;
+  if (&a != &b && areApart(map, a, b))
+    return Answer::Yes;
+  if (compared++ >= maxCompared)
+    return Answer::Unknown;
+  return compareOneByOne(map, a, b, &Comparison::isOrdered, byte);
+}
+
+PairAnswer weir::spv::isFreeOfRaces(const AddressMap &map, MemoryAccess::Root root,
+                                    uint32_t binding) {
+  PairAnswer result;
+  if (!map.problem.empty())
+    return result;
+  std::vector<const MemoryAccess *> reads, writes;
+  bool isFollowed = true;
+  for (const MemoryAccess &access : map.accesses)
+    if (access.root == root && access.binding == binding)
+      (access.writes ? writes : reads).push_back(&access);
+    else
+      isFollowed &= access.root != MemoryAccess::Root::Unknown;
+  result.answer = isFollowed ? Answer::Yes : Answer::Unknown;
+  if (writes.size() * (writes.size() + reads.size()) > maxPairs) {
+    result.answer = Answer::Unknown;
+    return result;
+  }
+  size_t compared = 0;
+  auto compare = [&](const MemoryAccess *a, const MemoryAccess *b) {
+    if (a->isAtomic && b->isAtomic)
+      return;
+    int64_t byte = -1;
+    Answer answer = areOrdered(map, *a, *b, compared, byte);
+    if (answer == Answer::No || (answer != Answer::Yes && result.answer == Answer::Yes))
+      result = {answer, a, b, byte};
+  };
+  for (size_t i = 0; i < writes.size() && result.answer != Answer::No; ++i) {
+    for (size_t k = i; k < writes.size() && result.answer != Answer::No; ++k)
+      compare(writes[i], writes[k]);
+    for (size_t k = 0; k < reads.size() && result.answer != Answer::No; ++k)
+      compare(reads[k], writes[i]);
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers
+//===----------------------------------------------------------------------===//
+
+Answer weir::spv::isUniform(const AddressMap &map, const BarrierPlace &barrier) {
+  if (barrier.isUniform)
+    return Answer::Yes;
+  if (!barrier.isCertain)
+    return Answer::Unknown;
+  // Who comes to it, by all ids and counters other than invocations'.
+  MemoryAccess place;
+  place.address = Affine();
+  place.guards = barrier.guards;
+  place.loops = barrier.loops;
+  Points points(map, place, maxPoints);
+  std::vector<uint32_t> who;
+  int64_t invocations = 1;
+  for (const std::vector<uint32_t> *ids : {&map.localIds, &map.laneIds})
+    for (uint32_t id : *ids) {
+      who.push_back(id);
+      invocations *= map.atoms[id].range.max + 1;
+    }
+  if (!points.areAll())
+    return Answer::Unknown;
+  std::map<Point, int64_t> comers;
+  points.forEach([&](Point point, int64_t) {
+    for (uint32_t id : who)
+      point[id] = 0;
+    ++comers[point];
+    return true;
+  });
+  bool isDivergent = std::any_of(comers.begin(), comers.end(),
+                                 [&](auto &each) { return each.second != invocations; });
+  return !isDivergent                        ? Answer::Yes
+         : map.hasLocalIds && map.hasLaneIds ? Answer::Unknown
+                                             : Answer::No;
+}

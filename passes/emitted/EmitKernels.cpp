@@ -1,0 +1,117 @@
+//===- EmitKernels.cpp - What emitting for any target takes ---------------===//
+//
+// Each kernel goes through a module of its own, so that what it declares is
+// what it needs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/emitted/EmitKernels.h"
+
+#include "dialects/Schedule/Schedule.h"
+#include "weir/Analysis/Effects.h"
+#include "weir/Analysis/InPlace.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace weir;
+
+static LogicalResult checkKernels(ModuleOp module, StringRef language,
+                                  llvm::function_ref<LogicalResult(gpu::GPUFuncOp)> check) {
+  bool good = true;
+  llvm::StringSet<> taken;
+  for (Operation &op : module.getOps())
+    if (auto symbol = dyn_cast<SymbolOpInterface>(op); symbol && !isa<gpu::GPUModuleOp>(op))
+      taken.insert(symbol.getName());
+  for (auto kernels : module.getOps<gpu::GPUModuleOp>())
+    for (Operation &op : kernels.getBody()->getOperations()) {
+      auto kernel = dyn_cast<gpu::GPUFuncOp>(op);
+      if (!kernel) {
+        op.emitError() << "gpu.module @" << kernels.getName() << " holds " << op.getName()
+                       << "; only kernels become " << language;
+        good = false;
+        continue;
+      }
+      if (!taken.insert(kernel.getName()).second) {
+        kernel.emitError() << "kernel @" << kernel.getName()
+                           << ": another symbol of the module has this name";
+        good = false;
+      }
+      good &= succeeded(check(kernel));
+    }
+  return success(good);
+}
+
+/// What the level gates and the packer read of each operand. Effects are those
+/// that the barriers were made from, which may be narrower than the declared.
+static ArrayAttr describeOperands(gpu::GPUFuncOp kernel, Effects &effects) {
+  Builder builder(kernel.getContext());
+  SmallVector<Attribute> operands;
+  for (auto [index, argument] : llvm::enumerate(kernel.getArgumentTypes())) {
+    auto type = cast<MemRefType>(argument);
+    const OperandEffect &derived = effects.get(kernel).operands[index];
+    Attribute effect = schedule::EffectAttr::get(kernel.getContext(), derived.access,
+                                                 derived.coversAll, derived.slice);
+    int64_t bytes = *schedule::getByteSize(type);
+    operands.push_back(builder.getDictionaryAttr(
+        {builder.getNamedAttr("effect", effect),
+         builder.getNamedAttr("bytes", builder.getI64IntegerAttr(bytes)),
+         builder.getNamedAttr("alignment",
+                              builder.getI64IntegerAttr(bytes / type.getNumElements()))}));
+  }
+  return builder.getArrayAttr(operands);
+}
+
+/// Which operands the kernel may write over which, once more from its body.
+static ArrayAttr describeInPlace(gpu::GPUFuncOp kernel, Launches &launches) {
+  Builder builder(kernel.getContext());
+  SmallVector<Attribute> pairs;
+  for (auto [source, target] : getInPlacePairs(kernel, launches))
+    pairs.push_back(builder.getDenseI64ArrayAttr({source, target}));
+  return builder.getArrayAttr(pairs);
+}
+
+static LogicalResult emitBinary(gpu::GPUFuncOp kernel, Effects &effects, Launches &launches,
+                                EmitKernel emit) {
+  OpBuilder builder(kernel->getParentOp());
+  Location loc = kernel.getLoc();
+  auto scratch = ModuleOp::create(builder, loc);
+  llvm::scope_exit eraseScratch([&] { scratch.erase(); });
+  builder.setInsertionPointToStart(scratch.getBody());
+  auto module = gpu::GPUModuleOp::create(builder, loc, kernel.getName());
+  builder.setInsertionPointToStart(module.getBody());
+  auto copy = cast<gpu::GPUFuncOp>(builder.clone(*kernel));
+  FailureOr<gpu::ObjectAttr> object = emit(module, copy, kernel);
+  if (failed(object))
+    return failure();
+
+  builder.setInsertionPoint(kernel->getParentOp());
+  auto result = gpu::BinaryOp::create(builder, loc, kernel.getName(), Attribute(),
+                                      ArrayRef<Attribute>{*object});
+  SmallVector<int64_t> workgroup(*kernel.getKnownBlockSize());
+  result->setAttr(schedule::workgroupAttrName, builder.getDenseI64ArrayAttr(workgroup));
+  result->setAttr(schedule::operandsAttrName, describeOperands(kernel, effects));
+  result->setAttr(schedule::inPlaceAttrName, describeInPlace(kernel, launches));
+  return success();
+}
+
+LogicalResult weir::emitKernels(ModuleOp module, StringRef language,
+                                llvm::function_ref<LogicalResult(gpu::GPUFuncOp)> check,
+                                EmitKernel emit) {
+  if (failed(checkKernels(module, language, check)))
+    return failure();
+  Effects effects(module); // walks the module once
+  Launches launches;       // so do these
+  for (auto kernels : llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>())) {
+    for (auto kernel : kernels.getOps<gpu::GPUFuncOp>())
+      if (failed(emitBinary(kernel, effects, launches, emit)))
+        return failure();
+    kernels.erase();
+  }
+  // A binary is called as its kernel; the `gpu.module` may have had another name.
+  module.walk([](schedule::DispatchOp dispatch) {
+    StringAttr kernel = dispatch.getKernel().getLeafReference();
+    dispatch.setKernelAttr(SymbolRefAttr::get(kernel, FlatSymbolRefAttr::get(kernel)));
+  });
+  return success();
+}

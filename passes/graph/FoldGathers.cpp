@@ -1,0 +1,216 @@
+//===- FoldGathers.cpp - Gathers by places that are known -----------------===//
+//
+// Front ends spell some reshapes as a gather by tables of constants, which hides from
+// everything later that each element is read once, and in order. Places that loops say,
+// as those of weights that are turned around, are a map.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "mlir/IR/Matchers.h"
+#include "weir/Graph/Graph.h"
+
+namespace weir {
+#define GEN_PASS_DEF_FOLDGATHERSPASS
+#include "passes/Passes.h.inc"
+} // namespace weir
+
+using namespace mlir;
+using namespace weir;
+
+/// The elements of a constant of integers, or nothing.
+static std::optional<SmallVector<APInt>> getIntegers(Value tensor) {
+  Attribute constant;
+  if (!matchPattern(tensor, m_Constant(&constant)))
+    return std::nullopt;
+  if (auto dense = dyn_cast<DenseIntElementsAttr>(constant))
+    return llvm::to_vector(dense.getValues<APInt>());
+  auto resource = dyn_cast<DenseI64ResourceElementsAttr>(constant);
+  std::optional<ArrayRef<int64_t>> numbers = resource ? resource.tryGetAsArrayRef() : std::nullopt;
+  if (!numbers)
+    return std::nullopt;
+  return llvm::map_to_vector(*numbers, [](int64_t number) { return APInt(64, uint64_t(number)); });
+}
+
+namespace {
+/// Computes what a body does with constants alone.
+class PlaceReader {
+public:
+  explicit PlaceReader(linalg::GenericOp op) : op(op) {}
+
+  /// Reads the tables, or says that not all operands of integers are such.
+  bool readTables();
+  /// The place of `extract` at the point of these loops, or nothing.
+  std::optional<SmallVector<int64_t>> getPlace(tensor::ExtractOp extract, ArrayRef<int64_t> loops);
+
+private:
+  linalg::GenericOp op;
+  SmallVector<SmallVector<APInt>> tables; // of inputs
+};
+} // namespace
+
+bool PlaceReader::readTables() {
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    std::optional<SmallVector<APInt>> table = getIntegers(input->get());
+    if (!table ||
+        !op.getMatchingIndexingMap(input).isProjectedPermutation(/*allowZeroInResults=*/true))
+      return false;
+    tables.push_back(std::move(*table));
+  }
+  return true;
+}
+
+std::optional<SmallVector<int64_t>> PlaceReader::getPlace(tensor::ExtractOp extract,
+                                                          ArrayRef<int64_t> loops) {
+  Builder b(op.getContext());
+  DenseMap<Value, Attribute> known;
+  for (auto [input, table] : llvm::zip_equal(op.getDpsInputOperands(), tables)) {
+    SmallVector<int64_t> at = op.getMatchingIndexingMap(input).compose(loops);
+    auto type = cast<RankedTensorType>(input->get().getType());
+    known[op.getMatchingBlockArgument(input)] = b.getIntegerAttr(
+        type.getElementType(), table[linearize(at, computeSuffixProduct(type.getShape()))]);
+  }
+  auto get = [&](Value value) -> Attribute {
+    Attribute constant = known.lookup(value);
+    if (!constant)
+      matchPattern(value, m_Constant(&constant));
+    return constant;
+  };
+  for (Operation &inner : op.getBody()->without_terminator()) {
+    if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
+      known[index] = b.getIndexAttr(loops[index.getDim()]);
+      continue;
+    }
+    if (&inner == extract || inner.getNumResults() != 1 || isa<arith::ConstantOp>(inner))
+      continue;
+    SmallVector<Attribute> operands = llvm::map_to_vector(inner.getOperands(), get);
+    SmallVector<OpFoldResult> results;
+    if (llvm::is_contained(operands, Attribute()) || failed(inner.fold(operands, results)) ||
+        results.size() != 1)
+      return std::nullopt;
+    auto value = dyn_cast<Value>(results.front());
+    known[inner.getResult(0)] = value ? get(value) : cast<Attribute>(results.front());
+  }
+  SmallVector<int64_t> place;
+  for (Value index : extract.getIndices()) {
+    auto number = dyn_cast_or_null<IntegerAttr>(get(index));
+    if (!number)
+      return std::nullopt;
+    place.push_back(number.getInt());
+  }
+  return place;
+}
+
+/// Whether `place` is in a tensor of this shape.
+static bool isIn(ArrayRef<int64_t> shape, ArrayRef<int64_t> place) {
+  return llvm::all_of(llvm::zip_equal(shape, place), [](auto pair) {
+    auto [size, index] = pair;
+    return index >= 0 && index < size;
+  });
+}
+
+static void replaceByReshape(IRRewriter &rewriter, linalg::GenericOp op) {
+  constexpr int64_t most = 1 << 16; // points, which are all computed
+  if (op.getNumReductionLoops() || op->getNumResults() != 1 || op.getNumLoops() == 0)
+    return;
+  auto extract = op.getBody()->getTerminator()->getOperand(0).getDefiningOp<tensor::ExtractOp>();
+  auto type = dyn_cast<RankedTensorType>(op.getResult(0).getType());
+  if (!extract || extract->getBlock() != op.getBody() || !type || !type.hasStaticShape() ||
+      !extract.getTensor().getType().hasStaticShape() || type.getNumElements() > most ||
+      type.getNumElements() == 0 || !op.getIndexingMapsArray().back().isIdentity())
+    return;
+  RankedTensorType source = extract.getTensor().getType();
+  PlaceReader reader(op);
+  if (source.getNumElements() != type.getNumElements() || !reader.readTables())
+    return;
+  SmallVector<int64_t> strides = computeSuffixProduct(type.getShape());
+  SmallVector<int64_t> sourceStrides = computeSuffixProduct(source.getShape());
+  for (int64_t number = 0; number < type.getNumElements(); ++number) {
+    auto place = reader.getPlace(extract, delinearize(number, strides));
+    if (!place || !isIn(source.getShape(), *place) || linearize(*place, sourceStrides) != number)
+      return;
+  }
+  rewriter.setInsertionPoint(op);
+  rewriter.replaceOp(op, createReshapes(rewriter, op.getLoc(), type, extract.getTensor()));
+}
+
+/// An index in terms of the loops, if it is sums and multiples of them; else null.
+static AffineExpr getExpression(Value index) {
+  MLIRContext *context = index.getContext();
+  APInt constant;
+  if (matchPattern(index, m_ConstantInt(&constant)))
+    return getAffineConstantExpr(constant.getSExtValue(), context);
+  Operation *op = index.getDefiningOp();
+  if (auto loop = dyn_cast_or_null<linalg::IndexOp>(op))
+    return getAffineDimExpr(loop.getDim(), context);
+  if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
+    return {};
+  AffineExpr lhs = getExpression(op->getOperand(0)), rhs = getExpression(op->getOperand(1));
+  if (!lhs || !rhs)
+    return {};
+  if (isa<arith::AddIOp>(op))
+    return lhs + rhs;
+  if (isa<arith::SubIOp>(op))
+    return lhs - rhs;
+  return lhs.isSymbolicOrConstant() || rhs.isSymbolicOrConstant() ? lhs * rhs : AffineExpr();
+}
+
+/// Reads by a map what an op that only moves elements reads at places that its loops say,
+/// all of them in range.
+static void replaceByMap(IRRewriter &rewriter, linalg::GenericOp op) {
+  if (op.getNumReductionLoops() || op->getNumResults() != 1)
+    return;
+  auto extract = op.getBody()->getTerminator()->getOperand(0).getDefiningOp<tensor::ExtractOp>();
+  auto type = dyn_cast<RankedTensorType>(op.getResult(0).getType());
+  if (!extract || extract->getBlock() != op.getBody() || !type || !type.hasStaticShape() ||
+      !extract.getTensor().getType().hasStaticShape() || type.getNumElements() == 0 ||
+      !op.getIndexingMapsArray().back().isIdentity())
+    return;
+  RankedTensorType source = extract.getTensor().getType();
+  SmallVector<std::optional<int64_t>> first(type.getRank(), 0), last;
+  for (int64_t size : type.getShape())
+    last.push_back(size - 1);
+  SmallVector<AffineExpr> indices;
+  for (auto [index, size] : llvm::zip_equal(extract.getIndices(), source.getShape())) {
+    AffineExpr expression = getExpression(index);
+    if (!expression)
+      return;
+    auto least = getBoundForAffineExpr(expression, type.getRank(), 0, first, last, false);
+    auto most = getBoundForAffineExpr(expression, type.getRank(), 0, first, last, true);
+    auto loop = dyn_cast<AffineDimExpr>(expression);
+    // Linalg's verifier takes a plain loop for all of a dimension.
+    if (!least || !most || *least < 0 || *most >= size ||
+        (loop && type.getDimSize(loop.getPosition()) != size))
+      return;
+    indices.push_back(expression);
+  }
+  rewriter.setInsertionPoint(op);
+  Value empty =
+      tensor::EmptyOp::create(rewriter, op.getLoc(), type.getShape(), type.getElementType());
+  AffineMap maps[] = {AffineMap::get(type.getRank(), 0, indices, op.getContext()),
+                      rewriter.getMultiDimIdentityMap(type.getRank())};
+  rewriter.replaceOpWithNewOp<linalg::GenericOp>(op, type, extract.getTensor(), empty, maps,
+                                                 op.getIteratorTypesArray(),
+                                                 [](OpBuilder &b, Location loc, ValueRange values) {
+                                                   linalg::YieldOp::create(b, loc, values.front());
+                                                 });
+}
+
+namespace {
+struct FoldGathers : weir::impl::FoldGathersPassBase<FoldGathers> {
+  using FoldGathersPassBase::FoldGathersPassBase;
+
+  void runOnOperation() override {
+    IRRewriter rewriter(&getContext());
+    getOperation().walk([&](linalg::GenericOp op) { replaceByReshape(rewriter, op); });
+    getOperation().walk([&](linalg::GenericOp op) { replaceByMap(rewriter, op); });
+  }
+};
+} // namespace

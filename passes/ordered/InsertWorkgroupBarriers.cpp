@@ -1,0 +1,112 @@
+//===- InsertWorkgroupBarriers.cpp - Cure races inside kernels ------------===//
+
+#include "passes/Passes.h"
+#include "passes/ordered/WorkgroupBarriers.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/Remarks.h"
+
+namespace weir {
+#define GEN_PASS_DEF_INSERTWORKGROUPBARRIERSPASS
+#include "passes/Passes.h.inc"
+} // namespace weir
+
+using namespace mlir;
+using namespace weir;
+
+namespace {
+struct InsertWorkgroupBarriers
+    : weir::impl::InsertWorkgroupBarriersPassBase<InsertWorkgroupBarriers> {
+  using InsertWorkgroupBarriersPassBase::InsertWorkgroupBarriersPassBase;
+
+  void runOnOperation() override {
+    auto isAny = [](gpu::GPUFuncOp, const DenseSet<Operation *> &) { return true; };
+    if (failed(visitKernels(getOperation(), isAny, cure)))
+      signalPassFailure();
+  }
+
+private:
+  static LogicalResult cure(gpu::GPUFuncOp kernel, WorkgroupRaces &races);
+};
+} // namespace
+
+static StringRef spell(HazardKind kind) {
+  switch (kind) {
+  case HazardKind::RAW:
+    return "RAW";
+  case HazardKind::WAR:
+    return "WAR";
+  case HazardKind::WAW:
+    return "WAW";
+  }
+  llvm_unreachable("no such kind");
+}
+
+static std::string print(Location location) {
+  std::string text;
+  llvm::raw_string_ostream(text) << location;
+  return text;
+}
+
+static LogicalResult reportUnordered(const AccessHazard &hazard, const WorkgroupRaces &races) {
+  Operation *first = races.getMaps().getAccesses()[hazard.first].op;
+  Operation *second = races.getMaps().getAccesses()[hazard.second].op;
+  StringRef sure = hazard.proved ? "" : "may ";
+  if (first == second) {
+    if (hazard.proved)
+      return second->emitError("invocations of one workgroup write the same bytes by this "
+                               "instruction; no barrier orders it with itself");
+    second->emitRemark("invocations of one workgroup may write the same bytes by this instruction");
+    return success();
+  }
+  InFlightDiagnostic error =
+      second->emitError() << spell(hazard.kind) << " hazard between invocations of one workgroup: "
+                          << "this " << sure << "meet" << (hazard.proved ? "s" : "")
+                          << " the bytes of an earlier access, and not all invocations come to "
+                             "any place between the two";
+  error.attachNote(first->getLoc()) << "the earlier access";
+  for (Operation *access : {second, first})
+    if (Operation *branch = races.getUniformity().getDivergence(access->getBlock())) {
+      error.attachNote(branch->getLoc()) << "invocations take different ways here";
+      break;
+    }
+  return error;
+}
+
+static LogicalResult reportBetweenWorkgroups(const AccessHazard &hazard,
+                                             const WorkgroupRaces &races) {
+  Operation *first = races.getMaps().getAccesses()[hazard.first].op;
+  Operation *second = races.getMaps().getAccesses()[hazard.second].op;
+  InFlightDiagnostic diagnostic =
+      hazard.proved ? second->emitError("different workgroups race: they touch the same bytes "
+                                        "here, and no barrier orders workgroups")
+                    : second->emitRemark("different workgroups may race: it can't be told whether "
+                                         "they touch the same bytes here");
+  if (first != second)
+    diagnostic.attachNote(first->getLoc()) << "and here";
+  diagnostic.report();
+  return failure(hazard.proved);
+}
+
+LogicalResult InsertWorkgroupBarriers::cure(gpu::GPUFuncOp kernel, WorkgroupRaces &races) {
+  WorkgroupRaces::Plan plan = races.plan();
+  bool ok = true;
+  for (const AccessHazard &hazard : plan.unordered)
+    ok &= succeeded(reportUnordered(hazard, races));
+  for (const AccessHazard &hazard : races.findGridRaces())
+    ok &= succeeded(reportBetweenWorkgroups(hazard, races));
+  if (!ok)
+    return failure();
+  for (const WorkgroupRaces::PlannedBarrier &barrier : plan.barriers) {
+    OpBuilder builder(barrier.before);
+    gpu::BarrierOp::create(builder, barrier.before->getLoc());
+    for (const AccessHazard &hazard : barrier.hazards)
+      remark::passed(barrier.before->getLoc(), remark::RemarkOpts::name("barrier")
+                                                   .category("insert-workgroup-barriers")
+                                                   .function(kernel.getName()))
+          << remark::reason("orders a {0} hazard between {1} and {2}", spell(hazard.kind),
+                            print(races.getMaps().getAccesses()[hazard.first].op->getLoc()),
+                            print(races.getMaps().getAccesses()[hazard.second].op->getLoc()));
+  }
+  return success();
+}

@@ -1,0 +1,310 @@
+//===- RacesTest.cpp - What invocations do to each other's bytes ----------===//
+//
+// Maps made by hand, and thousands made at random, of which all pairs of executions are
+// looked at one by one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "weir/CodeProofs/Races.h"
+
+#include "Maps.h"
+
+#include "gtest/gtest.h"
+
+using namespace weir::spv;
+using namespace weir::test;
+
+//===----------------------------------------------------------------------===//
+// Writing over what is read
+//===----------------------------------------------------------------------===//
+
+TEST(Overwrite, same_element) {
+  Kernel kernel(1000, 256);
+  kernel.add(false, kernel.linear() * 4);
+  kernel.add(true, kernel.linear() * 4);
+  EXPECT_EQ(kernel.mayOverwrite(), Answer::Yes);
+  std::swap(kernel.map.accesses[0].position, kernel.map.accesses[1].position);
+  EXPECT_EQ(kernel.mayOverwrite(), Answer::No);
+}
+
+TEST(Overwrite, neighbour) {
+  Kernel kernel(1000, 256);
+  kernel.add(false, kernel.linear() * 4 + Affine::of(4));
+  kernel.add(true, kernel.linear() * 4);
+  PairAnswer result = mayOverwrite(kernel.map, 0, 1);
+  EXPECT_EQ(result.answer, Answer::No);
+  EXPECT_EQ(result.byte, 4);
+  EXPECT_EQ(result.first, &kernel.map.accesses[0]);
+  // It may never run.
+  kernel.map.accesses[0].isCertain = false;
+  EXPECT_EQ(kernel.mayOverwrite(), Answer::Unknown);
+}
+
+TEST(Overwrite, transposed) {
+  Kernel kernel(1024, 64); // 256 x 256
+  Atoms &atoms = kernel.map.atoms;
+  Affine row = atoms.divide(kernel.linear(), 256), column = atoms.getRest(kernel.linear(), 256);
+  kernel.add(false, (column * 256 + row) * 4);
+  kernel.add(true, (row * 256 + column) * 4);
+  EXPECT_EQ(kernel.mayOverwrite(), Answer::No);
+  kernel.map.accesses[1].address = (column * 256 + row) * 4;
+  EXPECT_EQ(kernel.mayOverwrite(), Answer::Yes);
+}
+
+TEST(Overwrite, own_row) {
+  // Each invocation reads all of its workgroup's row.
+  for (bool hasBarrier : {false, true}) {
+    Kernel kernel(512, 64);
+    Affine trip = kernel.addLoop(64);
+    kernel.add(false, (kernel.group * 64 + trip) * 4, {0});
+    if (hasBarrier)
+      kernel.addBarrier();
+    kernel.add(true, kernel.linear() * 4);
+    EXPECT_EQ(kernel.mayOverwrite(), hasBarrier ? Answer::Yes : Answer::No);
+  }
+}
+
+TEST(Overwrite, barrier_in_one_arm) {
+  Kernel kernel(4, 64);
+  Affine trip = kernel.addLoop(64);
+  kernel.add(false, (kernel.group * 64 + trip) * 4, {0});
+  kernel.addBarrier();
+  kernel.add(true, kernel.linear() * 4);
+  kernel.map.barriers[0].guards = {Affine::of(1) - kernel.group};
+  EXPECT_EQ(kernel.mayOverwrite(), Answer::Unknown);
+  kernel.map.accesses[1].guards = kernel.map.barriers[0].guards;
+  EXPECT_EQ(kernel.mayOverwrite(), Answer::Yes);
+}
+
+TEST(Overwrite, rows_of_others) {
+  // A barrier does not reach the next workgroup.
+  Kernel kernel(512, 64);
+  kernel.add(false, kernel.linear() * 4 + Affine::of(256));
+  kernel.addBarrier();
+  kernel.add(true, kernel.linear() * 4);
+  EXPECT_EQ(kernel.mayOverwrite(), Answer::No);
+}
+
+TEST(Overwrite, reads_in_a_later_trip) {
+  // Rows in turn, read again in each: of its own row, and of the first.
+  for (bool isOwn : {true, false}) {
+    Kernel kernel(16, 8);
+    Affine row = kernel.addLoop(4);
+    Affine base = kernel.linear() * 4;
+    kernel.add(false, (base + (isOwn ? row : Affine())) * 4, {0});
+    kernel.add(true, (base + row) * 4, {0});
+    EXPECT_EQ(kernel.mayOverwrite(), isOwn ? Answer::Yes : Answer::No);
+  }
+}
+
+TEST(Overwrite, two_passes) {
+  // Both passes walk the row with counters of their own; the second writes.
+  Kernel kernel(16, 8);
+  Affine first = kernel.addLoop(128), second = kernel.addLoop(128);
+  kernel.add(false, (kernel.group * 1024 + first * 8 + kernel.local) * 4, {0});
+  kernel.add(false, (kernel.group * 1024 + second * 8 + kernel.local) * 4, {1});
+  kernel.add(true, (kernel.group * 1024 + second * 8 + kernel.local) * 4, {1});
+  EXPECT_EQ(kernel.mayOverwrite(), Answer::Yes);
+  // The first pass comes after the second.
+  kernel.map.accesses[0].position = 9;
+  EXPECT_EQ(kernel.mayOverwrite(), Answer::No);
+}
+
+TEST(Overwrite, what_may_be_anywhere) {
+  Kernel kernel(8, 8);
+  kernel.add(false, kernel.linear() * 4);
+  kernel.add(true, kernel.linear() * 4);
+  kernel.add(false, kernel.map.atoms.makeOther({0, 63}) * 4).position = 0;
+  EXPECT_EQ(kernel.mayOverwrite(), Answer::Unknown);
+  kernel.map.accesses.back().root = MemoryAccess::Root::Unknown;
+  kernel.map.accesses.back().reads = false;
+  EXPECT_EQ(kernel.mayOverwrite(), Answer::Unknown);
+}
+
+TEST(Overwrite, barrier_of_other_memory) {
+  for (bool orders : {true, false}) {
+    Kernel kernel(512, 64);
+    Affine trip = kernel.addLoop(64);
+    kernel.add(false, (kernel.group * 64 + trip) * 4, {0});
+    kernel.addBarrier().ordersBindings = orders;
+    kernel.add(true, kernel.linear() * 4);
+    EXPECT_EQ(kernel.mayOverwrite(), orders ? Answer::Yes : Answer::No);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Races
+//===----------------------------------------------------------------------===//
+
+static constexpr auto binding = MemoryAccess::Root::Binding, shared = MemoryAccess::Root::Shared;
+
+TEST(Races, own_bytes) {
+  Kernel kernel(1000, 256);
+  kernel.add(false, kernel.linear() * 4);
+  kernel.add(true, kernel.linear() * 4);
+  kernel.join(binding);
+  EXPECT_EQ(kernel.isFreeOfRaces().answer, Answer::Yes);
+  // All workgroups on the same; workgroup memory is each one's own.
+  kernel.map.accesses[0].address = kernel.map.accesses[1].address = kernel.local * 4;
+  PairAnswer result = kernel.isFreeOfRaces();
+  EXPECT_EQ(result.answer, Answer::No);
+  EXPECT_EQ(result.byte, 0);
+  kernel.join(shared);
+  EXPECT_EQ(kernel.isFreeOfRaces().answer, Answer::Yes);
+}
+
+TEST(Races, an_instruction_with_itself) {
+  Kernel kernel(4, 8);
+  kernel.add(true, kernel.map.atoms.divide(kernel.local, 2) * 4);
+  kernel.join(shared);
+  PairAnswer result = kernel.isFreeOfRaces();
+  EXPECT_EQ(result.answer, Answer::No);
+  EXPECT_EQ(result.first, result.second);
+  kernel.map.accesses[0].isAtomic = true;
+  EXPECT_EQ(kernel.isFreeOfRaces().answer, Answer::Yes);
+  // One that is atomic races with one that isn't.
+  kernel.add(false, Affine());
+  kernel.join(shared);
+  EXPECT_EQ(kernel.isFreeOfRaces().answer, Answer::No);
+}
+
+TEST(Races, first_of_a_subgroup) {
+  // One invocation stores, all load behind a barrier, and then it stores again.
+  for (int barriers : {0, 1, 2, 3}) {
+    Kernel kernel(4, 64);
+    auto store = [&] { kernel.add(true, Affine(), {}, {Affine() - kernel.local}); };
+    store();
+    if (barriers & 1)
+      kernel.addBarrier();
+    kernel.add(false, Affine());
+    if (barriers & 2)
+      kernel.addBarrier();
+    store();
+    kernel.join(shared);
+    EXPECT_EQ(kernel.isFreeOfRaces().answer, barriers == 3 ? Answer::Yes : Answer::No) << barriers;
+    for (BarrierPlace &barrier : kernel.map.barriers)
+      barrier.ordersShared = false;
+    EXPECT_EQ(kernel.isFreeOfRaces().answer, Answer::No) << barriers;
+  }
+}
+
+TEST(Races, around_the_back_edge) {
+  // In each trip all store their own element and load their neighbour's.
+  for (int barriers : {0, 1, 2, 3})
+    for (int64_t trips : {1, 2, 1000}) {
+      Kernel kernel(4, 64);
+      kernel.addLoop(trips);
+      kernel.add(true, kernel.local * 4, {0});
+      if (barriers & 1)
+        kernel.addBarrier({0});
+      kernel.add(false, kernel.map.atoms.getRest(kernel.local + Affine::of(1), 64) * 4, {0});
+      if (barriers & 2)
+        kernel.addBarrier({0});
+      kernel.join(shared);
+      bool isFree = barriers == 3 || (barriers == 1 && trips == 1);
+      EXPECT_EQ(kernel.isFreeOfRaces().answer, isFree ? Answer::Yes : Answer::No)
+          << barriers << " in " << trips;
+    }
+}
+
+TEST(Races, two_halves_in_turn) {
+  // One barrier a trip is enough where trips use the two halves of a buffer in turn.
+  for (bool inTurn : {true, false}) {
+    Kernel kernel(1, 8);
+    Affine trip = kernel.addLoop(6);
+    Affine half = inTurn ? kernel.map.atoms.getRest(trip, 2) * 8 : Affine();
+    Affine next = kernel.map.atoms.getRest(kernel.local + Affine::of(1), 8);
+    kernel.add(true, (half + kernel.local) * 4, {0});
+    kernel.addBarrier({0});
+    kernel.add(false, (half + next) * 4, {0});
+    kernel.join(shared);
+    EXPECT_EQ(kernel.isFreeOfRaces().answer, inTurn ? Answer::Yes : Answer::No);
+  }
+}
+
+TEST(Races, guards_bound_a_tile) {
+  // Tiles of 8 columns, 5 columns in the last one; rows of 21.
+  for (int64_t columns : {21, 22}) {
+    Kernel kernel(30000, 8);
+    Atoms &atoms = kernel.map.atoms;
+    Affine row = atoms.divide(kernel.group, 3);
+    Affine column = atoms.getRest(kernel.group, 3) * 8 + kernel.local;
+    kernel.add(true, (row * 21 + column) * 4, {}, {Affine::of(columns - 1) - column});
+    kernel.join(binding);
+    EXPECT_EQ(kernel.isFreeOfRaces().answer, columns == 21 ? Answer::Yes : Answer::No);
+  }
+}
+
+TEST(Races, what_may_be_anywhere) {
+  Kernel kernel(1, 8);
+  kernel.add(true, kernel.local * 4);
+  kernel.addBarrier();
+  kernel.add(false, kernel.map.atoms.makeOther({0, 7}) * 4);
+  kernel.join(shared);
+  EXPECT_EQ(kernel.isFreeOfRaces().answer, Answer::Yes);
+  kernel.map.barriers.clear();
+  EXPECT_EQ(kernel.isFreeOfRaces().answer, Answer::Unknown);
+  kernel.map.accesses[1].root = MemoryAccess::Root::Unknown;
+  EXPECT_EQ(kernel.isFreeOfRaces().answer, Answer::Unknown);
+}
+
+TEST(Races, barriers_for_some_order_nothing) {
+  for (bool isUniform : {true, false}) {
+    Kernel kernel(4, 8);
+    std::vector<Affine> guards = {Affine::of(3) - (isUniform ? kernel.group : kernel.local)};
+    kernel.add(true, kernel.local * 4, {}, guards);
+    BarrierPlace &barrier = kernel.addBarrier();
+    barrier.guards = guards;
+    barrier.isUniform = isUniform;
+    kernel.add(false, kernel.map.atoms.getRest(kernel.local + Affine::of(1), 8) * 4, {}, guards);
+    kernel.join(shared);
+    EXPECT_EQ(kernel.isFreeOfRaces().answer, isUniform ? Answer::Yes : Answer::Unknown);
+  }
+}
+
+TEST(Races, barriers_that_some_do_not_come_to) {
+  Kernel kernel(4, 8);
+  kernel.addLoop(3);
+  BarrierPlace &barrier = kernel.addBarrier({0});
+  EXPECT_EQ(isUniform(kernel.map, barrier), Answer::Yes);
+  barrier.isUniform = false;
+  barrier.guards = {Affine::of(3) - kernel.local};
+  EXPECT_EQ(isUniform(kernel.map, barrier), Answer::No);
+  barrier.guards = {Affine::of(7) - kernel.local};
+  EXPECT_EQ(isUniform(kernel.map, barrier), Answer::Yes);
+  barrier.guards = {Affine() - kernel.group, Affine::of(-1) + kernel.map.atoms.makeOther({0, 5})};
+  EXPECT_EQ(isUniform(kernel.map, barrier), Answer::Unknown);
+  barrier.isCertain = false;
+  barrier.guards = {Affine::of(3) - kernel.local};
+  EXPECT_EQ(isUniform(kernel.map, barrier), Answer::Unknown);
+}
+
+//===----------------------------------------------------------------------===//
+// At random, against all executions
+//===----------------------------------------------------------------------===//
+
+TEST(Races, answers_are_what_executions_do) {
+  size_t known = 0, all = 0, mayOverwrite = 0, areFree = 0;
+  for (unsigned seed = 0; seed < 6000; ++seed) {
+    Kernel kernel = Maker(seed).make();
+    Answer answer = kernel.mayOverwrite();
+    if (answer != Answer::Unknown) {
+      ASSERT_EQ(answer == Answer::Yes, Brute(kernel.map).mayOverwrite()) << seed;
+    }
+    mayOverwrite += answer == Answer::Yes;
+    known += answer != Answer::Unknown;
+    for (MemoryAccess::Root root : {binding, shared}) {
+      kernel.join(root);
+      answer = kernel.isFreeOfRaces().answer;
+      if (answer != Answer::Unknown) {
+        ASSERT_EQ(answer == Answer::Yes, Brute(kernel.map).isFreeOfRaces()) << seed;
+      }
+      areFree += answer == Answer::Yes;
+      known += answer != Answer::Unknown;
+    }
+    all += 3;
+  }
+  EXPECT_GT(known, all * 8 / 10);
+  EXPECT_GT(mayOverwrite, 300u);
+  EXPECT_GT(areFree, 1000u);
+}
