@@ -8,7 +8,7 @@
 #ifndef WEIR_PASSES_GATES_H
 #define WEIR_PASSES_GATES_H
 
-#include "passes/Passes.h"
+#include "mlir/Pass/Pass.h"
 #include "weir/Analysis/Hazards.h"
 
 namespace weir {

@@ -1,9 +1,10 @@
 //===- Pipelines.cpp - The table of levels --------------------------------===//
 
-#include "passes/Passes.h"
+#include "passes/Pipelines.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/Passes.h"
 
 using namespace mlir;
 using namespace weir;

@@ -1,6 +1,6 @@
 //===- Registration.cpp - Dialects, external models and passes ------------===//
 
-#include "passes/Passes.h"
+#include "passes/Registration.h"
 
 #include "dialects/Autodiff/Autodiff.h"
 #include "dialects/Norm/Norm.h"
@@ -26,6 +26,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/SPIRV/Target.h"
+#include "passes/Passes.h"
 #include "weir/Analysis/KnownAnswers.h"
 #include "weir/Autodiff/Autodiff.h"
 

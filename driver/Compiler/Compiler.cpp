@@ -15,6 +15,8 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "passes/Passes.h"
+#include "passes/Pipelines.h"
+#include "passes/Registration.h"
 #include "weir/Artifact/FileKind.h"
 #include "weir/Autodiff/Autodiff.h"
 #include "weir/Kernels/Emitter.h"

@@ -29,6 +29,8 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "passes/Passes.h"
+#include "passes/Pipelines.h"
+#include "passes/Registration.h"
 #include "weir/Artifact/Floats.h"
 #include "weir/Graph/Graph.h"
 #include "llvm/Support/TargetSelect.h"

@@ -1,12 +1,12 @@
 //===- EmitPtx.cpp - Turn GPU kernels into checked PTX --------------------===//
 
-#include "passes/Passes.h"
-
 #include "passes/emitted/EmitKernels.h"
+
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Pass/Pass.h"
 #include "weir/Target/ProfileAttr.h"
 #include "weir/Target/Ptx.h"
 

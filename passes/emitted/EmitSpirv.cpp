@@ -1,11 +1,11 @@
 //===- EmitSpirv.cpp - Turn GPU kernels into validated SPIR-V -------------===//
 
-#include "passes/Passes.h"
-
 #include "passes/emitted/EmitKernels.h"
+
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SPIRV/IR/SPIRVDialect.h"
+#include "mlir/Pass/Pass.h"
 #include "weir/Target/ProfileAttr.h"
 #include "weir/Target/Spirv.h"
 

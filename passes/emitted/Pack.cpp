@@ -1,9 +1,8 @@
 //===- Pack.cpp - Write plans and manifest into the module ----------------===//
 
-#include "passes/Passes.h"
-
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
 #include "weir/Target/Bundle.h"
 
 namespace weir {

@@ -1,8 +1,7 @@
 //===- PrintPtx.cpp - Print the PTX of a module ---------------------------===//
 
-#include "passes/Passes.h"
-
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Pass/Pass.h"
 
 namespace weir {
 #define GEN_PASS_DEF_PRINTPTXPASS

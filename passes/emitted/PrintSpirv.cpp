@@ -1,9 +1,8 @@
 //===- PrintSpirv.cpp - Print the SPIR-V of a module as assembly text -----===//
 
-#include "passes/Passes.h"
-
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SPIRV/IR/SPIRVDialect.h"
+#include "mlir/Pass/Pass.h"
 #include "weir/Target/Spirv.h"
 
 namespace weir {

@@ -1,10 +1,9 @@
 //===- VerifyEmitted.cpp - The gate of the emitted level ------------------===//
 
-#include "passes/Passes.h"
-
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Pass/Pass.h"
 #include "weir/Artifact/Error.h"
 #include "weir/Artifact/Plan.h"
 

@@ -1,7 +1,5 @@
 //===- Differentiate.cpp - Put gradients in the place of autodiff ops -----===//
 
-#include "passes/Passes.h"
-
 #include "dialects/Autodiff/Autodiff.h"
 #include "dialects/Norm/Norm.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -9,6 +7,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Pass/Pass.h"
 #include "weir/Autodiff/Autodiff.h"
 
 namespace weir {

@@ -5,7 +5,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "passes/Passes.h"
+#include "mlir/Pass/Pass.h"
 
 namespace weir {
 #define GEN_PASS_DEF_EXPANDRANDOMPASS

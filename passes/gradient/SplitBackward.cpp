@@ -1,12 +1,11 @@
 //===- SplitBackward.cpp - Forward, input pass and weight pass ------------===//
 
-#include "passes/Passes.h"
-
 #include "dialects/Autodiff/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Pass/Pass.h"
 #include "weir/Autodiff/Autodiff.h"
 
 namespace weir {

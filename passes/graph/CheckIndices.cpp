@@ -7,13 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/graph/Indices.h"
-#include "passes/Passes.h"
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Pass/Pass.h"
 #include "weir/Artifact/Notes.h"
 #include "weir/Target/Bundle.h"
 #include "llvm/ADT/SetVector.h"

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/graph/KnownFunctions.h"
-#include "passes/Passes.h"
 
 #include "dialects/Norm/Norm.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -18,6 +17,7 @@
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Pass/Pass.h"
 #include "weir/Graph/Graph.h"
 #include "llvm/ADT/SetVector.h"
 

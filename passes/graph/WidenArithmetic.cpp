@@ -6,8 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/Passes.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -16,6 +14,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Pass/Pass.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "weir/Graph/Graph.h"
 
@@ -25,6 +24,7 @@ namespace weir {
 } // namespace weir
 
 using namespace mlir;
+using namespace weir;
 
 namespace {
 struct WidenArithmetic : weir::impl::WidenArithmeticPassBase<WidenArithmetic> {

@@ -6,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/Passes.h"
 #include "passes/Steps.h"
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Pass/Pass.h"
 #include "weir/Kernels/Emitter.h"
 #include "weir/Target/ProfileAttr.h"
 #include "llvm/ADT/SetVector.h"

@@ -11,7 +11,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/Passes.h"
 #include "passes/Steps.h"
 
 #include "dialects/Schedule/Schedule.h"
@@ -24,6 +23,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Pass/Pass.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "weir/Kernels/Emitter.h"
 #include "weir/Target/ProfileAttr.h"

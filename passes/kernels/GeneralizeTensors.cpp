@@ -11,7 +11,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/Passes.h"
 #include "passes/Steps.h"
 
 #include "dialects/Schedule/Schedule.h"
@@ -25,6 +24,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Pass/Pass.h"
 #include "weir/Kernels/Emitter.h"
 #include "weir/Target/ProfileAttr.h"
 #include "llvm/ADT/SetVector.h"

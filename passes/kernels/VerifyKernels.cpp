@@ -1,11 +1,10 @@
 //===- VerifyKernels.cpp - The gate of the kernels level ------------------===//
 
-#include "passes/Passes.h"
-
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Pass/Pass.h"
 #include "weir/Target/ProfileAttr.h"
 
 namespace weir {

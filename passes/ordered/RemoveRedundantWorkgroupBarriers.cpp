@@ -1,10 +1,10 @@
 //===- RemoveRedundantWorkgroupBarriers.cpp - Drop needless barriers ------===//
 
-#include "passes/Passes.h"
 #include "passes/ordered/WorkgroupBarriers.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Pass/Pass.h"
 
 namespace weir {
 #define GEN_PASS_DEF_REMOVEREDUNDANTWORKGROUPBARRIERSPASS

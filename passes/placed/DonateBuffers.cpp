@@ -7,12 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/Passes.h"
 #include "passes/Steps.h"
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Pass/Pass.h"
 #include "weir/Analysis/Donation.h"
 #include "weir/Analysis/Hazards.h"
 

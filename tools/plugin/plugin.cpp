@@ -1,6 +1,6 @@
 //===- plugin.cpp - Weir's passes and dialects for stock mlir-opt ---------===//
 
-#include "passes/Passes.h"
+#include "passes/Registration.h"
 
 #include "mlir/Tools/Plugins/DialectPlugin.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"

@@ -1,6 +1,6 @@
 //===- weir-opt.cpp - Runs Weir's passes one by one -----------------------===//
 
-#include "passes/Passes.h"
+#include "passes/Registration.h"
 #include "test/lib/TestPasses.h"
 #include "tools/Allocation.h"
 
