@@ -1,4 +1,10 @@
 //===- Passes.td - Every pass of Weir, in the order of the levels ---------===//
+//
+// A description is a contract: what the pass needs, what it gives, what it never
+// does, what it costs, and an example. scripts/check-passes.py runs the examples
+// and makes docs/passes.md.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WEIR_PASSES_TD
 #define WEIR_PASSES_TD
@@ -6,56 +12,105 @@
 include "mlir/Pass/PassBase.td"
 
 //===----------------------------------------------------------------------===//
-// graph, gradient
+// graph
 //===----------------------------------------------------------------------===//
 
 def UnrollLoopsPass : Pass<"weir-unroll-loops", "mlir::func::FuncOp"> {
-  let summary = "Writes out what loops between tensors do.";
+  let summary = "Unrolls loops between tensors.";
   let description = [{
-    A graph has no control flow. An `scf.for` whose bounds are constants, such as
-    ONNX's LSTM becomes, is written out step by step, with its counter known; what
-    is more than 32,768 ops then is an error. Others stay, for the gate to refuse.
+    The graph level has no control flow. Front ends print a loop where a model has a
+    recurrence, such as an LSTM from ONNX.
 
-    Example: before and after.
+    Needs: what a front end printed.
+
+    Gives: no `scf.for` between tensors whose bounds are constants. Its counter is a
+    constant in every step, and so are the offsets of slices that depend on it.
+
+    Never: touches a loop whose bounds are computed (weir-verify-graph rejects it), or a
+    loop inside the body of a structured op.
+
+    Cost: linear in the ops that are made, max 32,768 for each loop; more is an error.
+
+    Example:
     ```mlir
-    %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%h = %x) -> tensor<4xf32> {
-      %w = tensor.extract_slice %ws[%i, 0] [1, 4] [1, 1] : tensor<2x4xf32> to tensor<4xf32>
-      %n = linalg.mul ins(%h, %w : ...) outs(%e : tensor<4xf32>) -> tensor<4xf32>
-      scf.yield %n : tensor<4xf32>
+    func.func @sum(%x: tensor<4xf32>, %ws: tensor<2x4xf32>) -> tensor<4xf32> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %e = tensor.empty() : tensor<4xf32>
+      %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%h = %x) -> tensor<4xf32> {
+        %w = tensor.extract_slice %ws[%i, 0] [1, 4] [1, 1] : tensor<2x4xf32> to tensor<4xf32>
+        %n = linalg.add ins(%h, %w : tensor<4xf32>, tensor<4xf32>)
+            outs(%e : tensor<4xf32>) -> tensor<4xf32>
+        scf.yield %n : tensor<4xf32>
+      }
+      return %r : tensor<4xf32>
     }
     ```
     ```mlir
-    %w0 = tensor.extract_slice %ws[0, 0] [1, 4] [1, 1] : tensor<2x4xf32> to tensor<4xf32>
-    %h1 = linalg.mul ins(%x, %w0 : ...) outs(%e : tensor<4xf32>) -> tensor<4xf32>
-    %w1 = tensor.extract_slice %ws[1, 0] [1, 4] [1, 1] : tensor<2x4xf32> to tensor<4xf32>
-    %r = linalg.mul ins(%h1, %w1 : ...) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+    func.func @sum(%x: tensor<4xf32>, %ws: tensor<2x4xf32>) -> tensor<4xf32> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %0 = tensor.empty() : tensor<4xf32>
+      %extracted_slice = tensor.extract_slice %ws[0, 0] [1, 4] [1, 1]
+          : tensor<2x4xf32> to tensor<4xf32>
+      %1 = linalg.add ins(%x, %extracted_slice : tensor<4xf32>, tensor<4xf32>) outs(%0
+          : tensor<4xf32>) -> tensor<4xf32>
+      %extracted_slice_0 = tensor.extract_slice %ws[1, 0] [1, 4] [1, 1]
+          : tensor<2x4xf32> to tensor<4xf32>
+      %2 = linalg.add ins(%1, %extracted_slice_0 : tensor<4xf32>, tensor<4xf32>) outs(%0
+          : tensor<4xf32>) -> tensor<4xf32>
+      return %2 : tensor<4xf32>
+    }
     ```
   }];
   let dependentDialects = ["mlir::arith::ArithDialect"];
 }
 
 def FoldGathersPass : Pass<"weir-fold-gathers", "mlir::func::FuncOp"> {
-  let summary = "Turns gathers at places that are known into reshapes and maps.";
+  let summary = "Turns gathers at known indices into reshapes and maps.";
   let description = [{
-    Torch's decomposition of group norm finds its groups by tables of constants.
-    Places are computed from them and from the loops, of results of up to 65,536
-    elements; where all elements are read in their order, that is a reshape.
+    Torch's decomposition of group norm finds its groups by tables of constants, and
+    torch-mlir reads the weights of a transposed convolution from their end. Both hide
+    from later passes that every element is read once.
 
-    Places that are sums of loops are a map, as of the weights of a transposed
-    convolution, which torch-mlir reads from their end. What may be out of range stays
-    a gather.
+    Needs: the graph level, before weir-raise-norms, which looks through reshapes only.
 
-    Example: before and after, where %places holds 0, 1, 2 and 3.
+    Gives: a reshape for a gather whose indices are constants that name all elements in
+    their order; an indexing map for a gather whose indices are sums of loop indices and
+    in range.
+
+    Never: changes which element is read. A gather that may read out of range stays, and
+    so does one by data.
+
+    Cost: linear in the elements of the result; reshapes are looked for up to 65,536.
+
+    Example:
     ```mlir
-    %y = linalg.generic {...} ins(%places : tensor<4xi64>) outs(%e : tensor<4xf32>) {
-    ^bb0(%in: i64, %out: f32):
-      %i = arith.index_cast %in : i64 to index
-      %v = tensor.extract %x[%c0, %i] : tensor<1x4xf32>
-      linalg.yield %v : f32
-    } -> tensor<4xf32>
+    func.func @rows(%x: tensor<1x4xf32>) -> tensor<4xf32> {
+      %c0 = arith.constant 0 : index
+      %table = arith.constant dense<[0, 1, 2, 3]> : tensor<4xi64>
+      %e = tensor.empty() : tensor<4xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+                           iterator_types = ["parallel"]}
+          ins(%table : tensor<4xi64>) outs(%e : tensor<4xf32>) {
+      ^bb0(%in: i64, %out: f32):
+        %i = arith.index_cast %in : i64 to index
+        %v = tensor.extract %x[%c0, %i] : tensor<1x4xf32>
+        linalg.yield %v : f32
+      } -> tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
     ```
     ```mlir
-    %y = tensor.collapse_shape %x [[0, 1]] : tensor<1x4xf32> into tensor<4xf32>
+    func.func @rows(%x: tensor<1x4xf32>) -> tensor<4xf32> {
+      %c0 = arith.constant 0 : index
+      %cst = arith.constant dense<[0, 1, 2, 3]> : tensor<4xi64>
+      %0 = tensor.empty() : tensor<4xf32>
+      %collapsed = tensor.collapse_shape %x [[0, 1]] : tensor<1x4xf32> into tensor<4xf32>
+      return %collapsed : tensor<4xf32>
+    }
     ```
   }];
   let dependentDialects = ["mlir::linalg::LinalgDialect", "mlir::tensor::TensorDialect"];
@@ -65,12 +120,45 @@ def RaiseNormsPass : Pass<"weir-raise-norms", "mlir::func::FuncOp"> {
   let summary = "Turns decomposed norms, losses and activations into `norm` ops.";
   let description = [{
     Recognises LayerNorm, group norm, batch norm, RMSNorm, softmax, its logarithm,
-    logsumexp and cross-entropy (each reduction, ignored targets, smoothed labels) by
-    what their elements are computed from, whatever ops and reshapes spell it, and
-    GELU, SiLU, error functions and asinh by their values at some 400 points. Statistics
-    that were in f64 become f32 in two passes; an assertion that a target is a
-    class becomes a NaN loss. What does not match exactly stays as it is, and so
-    does what others use the inner parts of: docs/graph-level.md says why.
+    logsumexp and cross-entropy by the expression of one element, whatever ops and
+    reshapes spell it, and GELU, SiLU, error functions and asinh by their values at 393
+    points. docs/graph-level.md has the list and the reasons.
+
+    Needs: the graph level, before weir-normalize-graph, which clamps indices and drops the
+    assertions that tell a class from any other index.
+
+    Gives: fewer kernels, a gradient in closed form, statistics in f32 where the text has
+    f64. An assertion that a target is a class becomes a NaN loss.
+
+    Never: raises what does not match exactly, or an inner part that other ops use.
+
+    Cost: each op is a candidate once; an activation visits max 1,000 ops from each of
+    max 8 seeds.
+
+    Example:
+    ```mlir
+    func.func @silu(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %one = arith.constant 1.0 : f32
+      %e = tensor.empty() : tensor<4xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+                           iterator_types = ["parallel"]}
+          ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+      ^bb0(%v: f32, %out: f32):
+        %minus = arith.negf %v : f32
+        %exp = math.exp %minus : f32
+        %sum = arith.addf %exp, %one : f32
+        %r = arith.divf %v, %sum : f32
+        linalg.yield %r : f32
+      } -> tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    ```
+    ```mlir
+    func.func @silu(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = norm.silu %x : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    ```
   }];
   let dependentDialects = ["mlir::linalg::LinalgDialect", "mlir::tensor::TensorDialect",
                            "weir::norm::NormDialect"];
@@ -79,22 +167,58 @@ def RaiseNormsPass : Pass<"weir-raise-norms", "mlir::func::FuncOp"> {
 def NormalizeGraphPass : Pass<"weir-normalize-graph", "mlir::func::FuncOp"> {
   let summary = "Makes types static and computed indices safe.";
   let description = [{
-    What front ends write with `tensor.cast` to unknown sizes and back gets the
-    sizes that are known. Every index of a `tensor.extract` that is not in range by
-    what it is made of is clamped to it, and assertions go: a kernel cannot stop.
+    Front ends cast to unknown sizes and back, assert that an index is in range, and
+    branch inside of bodies. A kernel cannot stop, so a read must be safe by itself.
 
-    Example: in the body of a gather, before and after.
+    Needs: what a front end printed, before anything is differentiated, so that kernels,
+    gradients and the reference read the same elements.
+
+    Gives: static types where sizes are known; every index of a `tensor.extract` in range,
+    clamped where its operands do not prove it; no assertions; a choice in place of an
+    `scf.if` in a body.
+
+    Never: changes a read that is in range.
+
+    Cost: linear in ops.
+
+    Example:
     ```mlir
-    %i = arith.index_cast %in : i64 to index
-    %ok = arith.cmpi slt, %i, %c11 : index
-    cf.assert %ok, "index must be smaller than dim size"
-    %x = tensor.extract %table[%i] : tensor<11xf32>
+    func.func @gather(%table: tensor<11xf32>, %k: tensor<5xi64>) -> tensor<5xf32> {
+      %c11 = arith.constant 11 : index
+      %e = tensor.empty() : tensor<5xf32>
+      %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+                           iterator_types = ["parallel"]}
+          ins(%k : tensor<5xi64>) outs(%e : tensor<5xf32>) {
+      ^bb0(%in: i64, %out: f32):
+        %i = arith.index_cast %in : i64 to index
+        %ok = arith.cmpi slt, %i, %c11 : index
+        cf.assert %ok, "index must be smaller than dim size"
+        %x = tensor.extract %table[%i] : tensor<11xf32>
+        linalg.yield %x : f32
+      } -> tensor<5xf32>
+      return %r : tensor<5xf32>
+    }
     ```
     ```mlir
-    %low = arith.maxsi %in, %c0 : i64
-    %in_range = arith.minsi %low, %c10 : i64
-    %i = arith.index_cast %in_range : i64 to index
-    %x = tensor.extract %table[%i] : tensor<11xf32>
+    #map = affine_map<(d0) -> (d0)>
+    func.func @gather(%table: tensor<11xf32>, %k: tensor<5xi64>) -> tensor<5xf32> {
+      %c11 = arith.constant 11 : index
+      %0 = tensor.empty() : tensor<5xf32>
+      %1 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%k
+          : tensor<5xi64>) outs(%0 : tensor<5xf32>) {
+      ^bb0(%in: i64, %out: f32):
+        %2 = arith.index_cast %in : i64 to index
+        %3 = arith.cmpi slt, %2, %c11 : index
+        %c0_i64 = arith.constant 0 : i64
+        %4 = arith.maxsi %in, %c0_i64 : i64
+        %c10_i64 = arith.constant 10 : i64
+        %5 = arith.minsi %4, %c10_i64 : i64
+        %6 = arith.index_cast %5 : i64 to index
+        %extracted = tensor.extract %table[%6] : tensor<11xf32>
+        linalg.yield %extracted : f32
+      } -> tensor<5xf32>
+      return %1 : tensor<5xf32>
+    }
     ```
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
@@ -102,21 +226,48 @@ def NormalizeGraphPass : Pass<"weir-normalize-graph", "mlir::func::FuncOp"> {
 }
 
 def WidenArithmeticPass : Pass<"weir-widen-arithmetic", "mlir::func::FuncOp"> {
-  let summary = "Computes in f32 what is of f16 and bf16.";
+  let summary = "Computes f16 and bf16 in f32.";
   let description = [{
-    Operands are extended, results are truncated, to the nearest, ties to even: each
-    op of the graph rounds once, and f16 and bf16 are types that tensors are stored
-    in. A reduction keeps what it has so far in f32 and rounds at its end.
+    Needs: the graph or the gradient level.
+
+    Gives: no arithmetic on f16 or bf16: operands are extended, each op of the graph rounds
+    once, to the nearest, ties to even. A reduction keeps its running value in f32 and
+    rounds at its end. f16 and bf16 are types that tensors are stored in.
+
+    Never: drops a cast that the graph has, or lets two casts cancel each other.
+
+    Cost: linear in ops.
 
     Example:
     ```mlir
-    %sum = arith.addf %x, %y : f16
+    func.func @add(%a: tensor<8xf16>, %b: tensor<8xf16>) -> tensor<8xf16> {
+      %e = tensor.empty() : tensor<8xf16>
+      %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>,
+                                            affine_map<(i) -> (i)>],
+                           iterator_types = ["parallel"]}
+          ins(%a, %b : tensor<8xf16>, tensor<8xf16>) outs(%e : tensor<8xf16>) {
+      ^bb0(%x: f16, %y: f16, %out: f16):
+        %s = arith.addf %x, %y : f16
+        linalg.yield %s : f16
+      } -> tensor<8xf16>
+      return %r : tensor<8xf16>
+    }
     ```
     ```mlir
-    %0 = arith.extf %x : f16 to f32
-    %1 = arith.extf %y : f16 to f32
-    %2 = arith.addf %0, %1 : f32
-    %sum = arith.truncf %2 : f32 to f16
+    #map = affine_map<(d0) -> (d0)>
+    func.func @add(%a: tensor<8xf16>, %b: tensor<8xf16>) -> tensor<8xf16> {
+      %0 = tensor.empty() : tensor<8xf16>
+      %1 = linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel"]}
+          ins(%a, %b : tensor<8xf16>, tensor<8xf16>) outs(%0 : tensor<8xf16>) {
+      ^bb0(%in: f16, %in_0: f16, %out: f16):
+        %2 = arith.extf %in_0 : f16 to f32
+        %3 = arith.extf %in : f16 to f32
+        %4 = arith.addf %3, %2 : f32
+        %5 = arith.truncf %4 : f32 to f16
+        linalg.yield %5 : f16
+      } -> tensor<8xf16>
+      return %1 : tensor<8xf16>
+    }
     ```
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
@@ -124,32 +275,70 @@ def WidenArithmeticPass : Pass<"weir-widen-arithmetic", "mlir::func::FuncOp"> {
 }
 
 def DropDilationsPass : Pass<"weir-drop-dilations", "mlir::func::FuncOp"> {
-  let summary = "Walks what was dilated in place of the zeros in between.";
+  let summary = "Skips the zeros of dilated tensors in convolutions.";
   let description = [{
-    A convolution of a tensor with zeros between its elements, as front ends write
-    transposed convolutions and `weir-differentiate` the gradients of those with
-    strides, becomes one contraction whose result has a dimension for the residues
-    of its places, and which walks the taps of that residue alone. Taps whose number
-    is no multiple of the stride get zeros behind them; what no tap reaches is 0.
+    Front ends write a transposed convolution, and weir-differentiate the gradient of a
+    convolution with strides, as a convolution of a tensor with zeros between its elements.
 
-    Example: stride 2 and 4 taps, before and after.
+    Needs: the graph or the gradient level.
+
+    Gives: one contraction over the taps that meet an element. Its result has a dimension
+    for the residues of an index, and is collapsed. Taps whose number is no multiple of the
+    stride get zeros behind them; what no tap reaches is 0.
+
+    Never: changes a tensor whose gaps are not known to be zeros.
+
+    Cost: linear in ops; the work in kernels falls by the stride of each dimension.
+
+    Example: stride 2 and 4 taps.
     ```mlir
-    %d = tensor.insert_slice %x into %zeros[0, 3] [3, 8] [1, 2]
-        : tensor<3x8xf32> into tensor<3x21xf32>
-    %y = linalg.generic {indexing_maps = [affine_map<(h, f, k) -> (f, h - k + 3)>,
-                                          affine_map<(h, f, k) -> (f, k)>,
-                                          affine_map<(h, f, k) -> (h)>], ...}
-        ins(%d, %w : tensor<3x21xf32>, tensor<3x4xf32>) outs(%z : tensor<18xf32>) {...}
+    func.func @dx(%x: tensor<3x8xf32>, %w: tensor<3x4xf32>) -> tensor<18xf32> {
+      %f = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<3x21xf32>
+      %zeros = linalg.fill ins(%f : f32) outs(%e : tensor<3x21xf32>) -> tensor<3x21xf32>
+      %d = tensor.insert_slice %x into %zeros[0, 3] [3, 8] [1, 2]
+          : tensor<3x8xf32> into tensor<3x21xf32>
+      %z = arith.constant dense<0.0> : tensor<18xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(h, f, k) -> (f, h - k + 3)>,
+                                            affine_map<(h, f, k) -> (f, k)>,
+                                            affine_map<(h, f, k) -> (h)>],
+                           iterator_types = ["parallel", "reduction", "reduction"]}
+          ins(%d, %w : tensor<3x21xf32>, tensor<3x4xf32>) outs(%z : tensor<18xf32>) {
+      ^bb0(%a: f32, %b: f32, %o: f32):
+        %p = arith.mulf %a, %b : f32
+        %s = arith.addf %o, %p : f32
+        linalg.yield %s : f32
+      } -> tensor<18xf32>
+      return %y : tensor<18xf32>
+    }
     ```
     ```mlir
-    %p = tensor.insert_slice %x into %zeros[0, 1] [3, 8] [1, 1]
-        : tensor<3x8xf32> into tensor<3x10xf32>
-    %t = tensor.expand_shape %w [[0], [1, 2]] output_shape [3, 2, 2] : ...
-    %r = linalg.generic {indexing_maps = [affine_map<(q, r, f, m) -> (f, q - m + 1)>,
-                                          affine_map<(q, r, f, m) -> (f, m, r)>,
-                                          affine_map<(q, r, f, m) -> (q, r)>], ...}
-        ins(%p, %t : tensor<3x10xf32>, tensor<3x2x2xf32>) outs(%z : tensor<9x2xf32>) {...}
-    %y = tensor.collapse_shape %r [[0, 1]] : tensor<9x2xf32> into tensor<18xf32>
+    #map = affine_map<(d0, d1, d2, d3) -> (d2, d0 - d3 + 1)>
+    #map1 = affine_map<(d0, d1, d2, d3) -> (d2, d3, d1)>
+    #map2 = affine_map<(d0, d1, d2, d3) -> (d0, d1)>
+    func.func @dx(%x: tensor<3x8xf32>, %w: tensor<3x4xf32>) -> tensor<18xf32> {
+      %cst = arith.constant 0.000000e+00 : f32
+      %0 = tensor.empty() : tensor<3x10xf32>
+      %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<3x10xf32>) -> tensor<3x10xf32>
+      %inserted_slice = tensor.insert_slice %x into %1[0, 1] [3, 8] [1, 1] : tensor<3x8xf32>
+          into tensor<3x10xf32>
+      %expanded = tensor.expand_shape %w [[0], [1, 2]] output_shape [3, 2, 2] : tensor<3x4xf32>
+          into tensor<3x2x2xf32>
+      %cst_0 = arith.constant 0.000000e+00 : f32
+      %2 = tensor.empty() : tensor<9x2xf32>
+      %3 = linalg.fill ins(%cst_0 : f32) outs(%2 : tensor<9x2xf32>) -> tensor<9x2xf32>
+      %4 = linalg.generic {indexing_maps = [#map, #map1, #map2],
+          iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+          ins(%inserted_slice, %expanded : tensor<3x10xf32>, tensor<3x2x2xf32>) outs(%3
+          : tensor<9x2xf32>) {
+      ^bb0(%in: f32, %in_1: f32, %out: f32):
+        %5 = arith.mulf %in, %in_1 : f32
+        %6 = arith.addf %out, %5 : f32
+        linalg.yield %6 : f32
+      } -> tensor<9x2xf32>
+      %collapsed = tensor.collapse_shape %4 [[0, 1]] : tensor<9x2xf32> into tensor<18xf32>
+      return %collapsed : tensor<18xf32>
+    }
     ```
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
@@ -158,17 +347,79 @@ def DropDilationsPass : Pass<"weir-drop-dilations", "mlir::func::FuncOp"> {
 
 def VerifyGraphPass : Pass<"weir-verify-graph", "mlir::ModuleOp"> {
   let summary = "Rejects what the graph level does not hold.";
+  let description = [{
+    Needs: nothing.
+
+    Gives: functions of one block on ranked tensors of static shape, of the ops and types
+    that docs/graph-level.md lists. All problems are reported, each at its op.
+
+    Never: changes the module.
+
+    Cost: linear in ops.
+
+    Example:
+    ```mlir
+    func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> {
+      return %x : tensor<?xf32>
+    }
+    ```
+    ```text
+    error: 'func.func' op argument 0 is 'tensor<?xf32>', not a ranked tensor of static shape...
+    ```
+  }];
 }
 
+//===----------------------------------------------------------------------===//
+// gradient
+//===----------------------------------------------------------------------===//
+
 def DifferentiatePass : Pass<"weir-differentiate", "mlir::ModuleOp"> {
-  let summary = "Puts forward and backward in the place of `autodiff` ops.";
+  let summary = "Replaces `autodiff` ops by forward and backward.";
   let description = [{
-    Every `autodiff.vjp` becomes its callee's ops and those that carry the
-    cotangents back, from rules that each op brings (`DifferentiableOpInterface`).
-    Only what leads from a wanted argument to a seeded result is differentiated;
-    values of integers and what an `autodiff.stop_gradient` gives have no derivative. An
-    op without a rule that the gradient flows through is an error. Private functions that
-    are then unused go, and so does every `autodiff.stop_gradient`.
+    Needs: the graph level. Every op that the gradient flows through has a rule
+    (`DifferentiableOpInterface`); one without is an error.
+
+    Gives: for every `autodiff.vjp`, the callee's ops and those that carry cotangents back
+    from seeded results to wanted arguments. No `autodiff.vjp`, no `autodiff.stop_gradient`,
+    and no private function that is unused then.
+
+    Never: differentiates integers, or what leads to no wanted argument.
+
+    Cost: linear in the callee's ops, for each `autodiff.vjp`.
+
+    Example:
+    ```mlir
+    func.func private @square(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %e = tensor.empty() : tensor<4xf32>
+      %y = linalg.mul ins(%x, %x : tensor<4xf32>, tensor<4xf32>)
+          outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    func.func @dx(%x: tensor<4xf32>, %dy: tensor<4xf32>) -> tensor<4xf32> {
+      %y, %dx = autodiff.vjp @square(%x) seeded [0] (%dy) wanted [0]
+          : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+      return %dx : tensor<4xf32>
+    }
+    ```
+    ```mlir
+    #map = affine_map<(d0) -> (d0)>
+    func.func @dx(%x: tensor<4xf32>, %dy: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = tensor.empty() : tensor<4xf32>
+      %1 = linalg.mul ins(%x, %x : tensor<4xf32>, tensor<4xf32>) outs(%0 : tensor<4xf32>)
+          -> tensor<4xf32>
+      %2 = tensor.empty() : tensor<4xf32>
+      %3 = linalg.generic {indexing_maps = [#map, #map, #map, #map],
+          iterator_types = ["parallel"]} ins(%x, %x, %dy
+          : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) outs(%2 : tensor<4xf32>) {
+      ^bb0(%in: f32, %in_0: f32, %in_1: f32, %out: f32):
+        %4 = arith.mulf %in_1, %in_0 : f32
+        %5 = arith.mulf %in_1, %in : f32
+        %6 = arith.addf %4, %5 : f32
+        linalg.yield %6 : f32
+      } -> tensor<4xf32>
+      return %3 : tensor<4xf32>
+    }
+    ```
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
                            "mlir::math::MathDialect", "mlir::tensor::TensorDialect",
@@ -176,35 +427,202 @@ def DifferentiatePass : Pass<"weir-differentiate", "mlir::ModuleOp"> {
 }
 
 def CheckIndicesPass : Pass<"weir-check-indices", "mlir::func::FuncOp"> {
-  let summary = "Adds a result that says whether an index left its tensor.";
+  let summary = "Adds a result that says whether an index was out of range.";
   let description = [{
-    Must run before weir-normalize-graph, which clamps indices. The function gets a
-    result `weir.status` of type tensor<i32>: 0, or the number, counted from 1, of a
-    `tensor.extract` one of whose indices is out of range; the attribute `weir.checks`
-    says in words what each number stands for. A function that has no index to check
-    stays as it is.
+    Needs: the graph level, before weir-normalize-graph, which clamps indices.
+
+    Gives: a result `weir.status` of type tensor<i32>: 0, or the number, counted from 1, of a
+    `tensor.extract` with an index out of range. The attribute `weir.checks` has the text
+    of each number.
+
+    Never: changes what the function computes besides, or a function without an index to
+    check; never checks offsets of slices.
+
+    Cost: for each gather a maximum over the loops that its indices depend on.
+
+    Example:
+    ```mlir
+    func.func @gather(%table: tensor<11xf32>, %k: tensor<5xi64>) -> tensor<5xf32> {
+      %e = tensor.empty() : tensor<5xf32>
+      %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+                           iterator_types = ["parallel"]}
+          ins(%k : tensor<5xi64>) outs(%e : tensor<5xf32>) {
+      ^bb0(%in: i64, %out: f32):
+        %i = arith.index_cast %in : i64 to index
+        %x = tensor.extract %table[%i] : tensor<11xf32>
+        linalg.yield %x : f32
+      } -> tensor<5xf32>
+      return %r : tensor<5xf32>
+    }
+    ```
+    ```mlir
+    #map = affine_map<(d0) -> (d0)>
+    #map1 = affine_map<(d0) -> ()>
+    func.func @gather(%table: tensor<11xf32>, %k: tensor<5xi64>)
+        -> (tensor<5xf32>, tensor<i32> {weir.name = "weir.status"})
+        attributes {weir.checks = ["<stdin>:8 reads at an index that is not in [0, 11)"]} {
+      %0 = tensor.empty() : tensor<5xf32>
+      %cst = arith.constant dense<0> : tensor<5xi32>
+      %c0_i32 = arith.constant 0 : i32
+      %1 = tensor.empty() : tensor<i32>
+      %2 = linalg.fill ins(%c0_i32 : i32) outs(%1 : tensor<i32>) -> tensor<i32>
+      %3 = linalg.generic {indexing_maps = [#map, #map, #map1], iterator_types = ["reduction"]}
+          ins(%k, %cst : tensor<5xi64>, tensor<5xi32>) outs(%2 : tensor<i32>) {
+      ^bb0(%in: i64, %in_0: i32, %out: i32):
+        %5 = arith.index_cast %in : i64 to index
+        %c0_i64 = arith.constant 0 : i64
+        %6 = arith.cmpi slt, %in, %c0_i64 : i64
+        %c11_i64 = arith.constant 11 : i64
+        %7 = arith.cmpi sge, %in, %c11_i64 : i64
+        %8 = arith.ori %6, %7 : i1
+        %c1_i32 = arith.constant 1 : i32
+        %c0_i32_1 = arith.constant 0 : i32
+        %9 = arith.select %8, %c1_i32, %c0_i32_1 : i32
+        %10 = arith.maxsi %9, %out : i32
+        linalg.yield %10 : i32
+      } -> tensor<i32>
+      %4 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%k
+          : tensor<5xi64>) outs(%0 : tensor<5xf32>) {
+      ^bb0(%in: i64, %out: f32):
+        %5 = arith.index_cast %in : i64 to index
+        %extracted = tensor.extract %table[%5] : tensor<11xf32>
+        linalg.yield %extracted : f32
+      } -> tensor<5xf32>
+      return %4, %3 : tensor<5xf32>, tensor<i32>
+    }
+    ```
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
                            "mlir::tensor::TensorDialect"];
 }
 
 def ExpandRandomPass : Pass<"weir-expand-random", "mlir::func::FuncOp"> {
-  let summary = "Writes `random` ops out as `linalg.generic`.";
+  let summary = "Expands `random` ops into `linalg.generic`.";
   let description = [{
-    Must run after weir-differentiate: as one op a random number is a value like any
-    other, which forward and backward both read.
+    Needs: no `autodiff` ops left: forward and backward must read the same numbers, so while
+    gradients are taken a `random` op is a value like any other.
+
+    Gives: no `random` op. Each element comes from seed, step, stream and its own index by
+    ten rounds of Philox.
+
+    Never: makes numbers depend on shapes of kernels or on the order of execution.
+
+    Cost: linear in ops; 20 products for each element at run time.
+
+    Example:
+    ```mlir
+    func.func @noise(%seed: tensor<i64>, %step: tensor<i64>) -> tensor<8xf32> {
+      %u = random.uniform %seed, %step stream 7 : tensor<8xf32>
+      return %u : tensor<8xf32>
+    }
+    ```
+    ```mlir
+    #map = affine_map<(d0) -> ()>
+    #map1 = affine_map<(d0) -> (d0)>
+    module {
+      func.func @noise(%arg0: tensor<i64>, %arg1: tensor<i64>) -> tensor<8xf32> {
+        %0 = tensor.empty() : tensor<8xf32>
+        %1 = linalg.generic {indexing_maps = [#map, #map, #map1], ...
+        ...
+        %low, %high = arith.mului_extended ...
+        ...
+      } -> tensor<8xf32>
+      return %1 : tensor<8xf32>
+    }
+    }
+    ```
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
                            "mlir::tensor::TensorDialect"];
 }
 
 def SplitBackwardPass : Pass<"weir-split-backward", "mlir::ModuleOp"> {
-  let summary = "Makes forward, input pass and weight pass of a joint backward.";
+  let summary = "Splits a joint backward into forward, input pass and weight pass.";
   let description = [{
-    Must run after weir-differentiate. A function F.split, which holds forward and
-    backward of F with its totals marked, becomes F.forward, F.backward_input and
-    F.backward_weight. Each op runs in one of them; the weight pass computes no total
-    cotangent of an activation. docs/gradients.md has an example.
+    For pipeline schedules that run the weight pass later. docs/gradients.md says more.
+
+    Needs: weir-differentiate. A function F.split has forward and backward of F, with its
+    total cotangents marked by `autodiff.total`.
+
+    Gives: F.forward, F.backward_input and F.backward_weight in place of F.split. Each op runs
+    in one of them; tensors that a later one reads are results of an earlier one.
+
+    Never: computes a total cotangent of an activation in the weight pass.
+
+    Cost: linear in ops.
+
+    Example:
+    ```mlir
+    func.func @f(%x: tensor<4xf32> {weir.kind = "input", weir.name = "x"},
+                 %w: tensor<4xf32> {weir.kind = "param", weir.name = "w"})
+        -> (tensor<4xf32> {weir.name = "y"}) {
+      %e = tensor.empty() : tensor<4xf32>
+      %y = linalg.mul ins(%x, %w : tensor<4xf32>, tensor<4xf32>)
+          outs(%e : tensor<4xf32>) -> tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    func.func @f.split(%x: tensor<4xf32> {weir.kind = "input", weir.name = "x"},
+                       %w: tensor<4xf32> {weir.kind = "param", weir.name = "w"},
+                       %dy: tensor<4xf32> {weir.name = "cotangent.y"})
+        -> (tensor<4xf32> {weir.name = "y"}, tensor<4xf32>, tensor<4xf32>)
+        attributes {autodiff.split = array<i64: 2, 1>} {
+      %y, %dx, %dw = autodiff.vjp @f(%x, %w) seeded [0] (%dy) wanted [0, 1] {totals}
+          : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+            -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+      return %y, %dx, %dw : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+    Becomes, by `weir-opt --weir-differentiate --weir-split-backward`:
+    ```mlir
+    #map = affine_map<(d0) -> (d0)>
+    func.func @f(%x: tensor<4xf32> {weir.kind = "input", weir.name = "x"},
+        %w: tensor<4xf32> {weir.kind = "param", weir.name = "w"})
+        -> (tensor<4xf32> {weir.name = "y"}) {
+      %0 = tensor.empty() : tensor<4xf32>
+      %1 = linalg.mul ins(%x, %w : tensor<4xf32>, tensor<4xf32>) outs(%0 : tensor<4xf32>)
+          -> tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    func.func @f.forward(%arg0: tensor<4xf32> {weir.kind = "input", weir.name = "x"},
+        %arg1: tensor<4xf32> {weir.kind = "param", weir.name = "w"})
+        -> (tensor<4xf32> {weir.name = "y"}) {
+      %0 = tensor.empty() : tensor<4xf32>
+      %1 = linalg.mul ins(%arg0, %arg1 : tensor<4xf32>, tensor<4xf32>) outs(%0 : tensor<4xf32>)
+          -> tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    func.func @f.backward_input(%arg0: tensor<4xf32> {weir.kind = "param", weir.name = "w"},
+        %arg1: tensor<4xf32> {weir.name = "cotangent.y"})
+        -> (tensor<4xf32> {weir.name = "grad.x"}) {
+      %0 = tensor.empty() : tensor<4xf32>
+      %1 = linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel"]}
+          ins(%arg0, %arg1 : tensor<4xf32>, tensor<4xf32>) outs(%0 : tensor<4xf32>) {
+      ^bb0(%in: f32, %in_0: f32, %out: f32):
+        %2 = arith.mulf %in_0, %in : f32
+        linalg.yield %2 : f32
+      } -> tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    func.func @f.backward_weight(%arg0: tensor<4xf32> {weir.kind = "input", weir.name = "x"},
+        %arg1: tensor<4xf32> {weir.name = "cotangent.y"},
+        %arg2: tensor<4xf32> {weir.donate, weir.name = "grad.w"})
+        -> (tensor<4xf32> {weir.name = "grad.w"}) {
+      %0 = tensor.empty() : tensor<4xf32>
+      %1 = linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel"]}
+          ins(%arg0, %arg1 : tensor<4xf32>, tensor<4xf32>) outs(%0 : tensor<4xf32>) {
+      ^bb0(%in: f32, %in_0: f32, %out: f32):
+        %3 = arith.mulf %in_0, %in : f32
+        linalg.yield %3 : f32
+      } -> tensor<4xf32>
+      %2 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%1
+          : tensor<4xf32>) outs(%arg2 : tensor<4xf32>) {
+      ^bb0(%in: f32, %out: f32):
+        %3 = arith.addf %out, %in : f32
+        linalg.yield %3 : f32
+      } -> tensor<4xf32>
+      return %2 : tensor<4xf32>
+    }
+    ```
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
                            "mlir::tensor::TensorDialect"];
@@ -212,6 +630,26 @@ def SplitBackwardPass : Pass<"weir-split-backward", "mlir::ModuleOp"> {
 
 def VerifyGradientPass : Pass<"weir-verify-gradient", "mlir::ModuleOp"> {
   let summary = "Rejects what the gradient level does not hold.";
+  let description = [{
+    Needs: nothing.
+
+    Gives: the graph level without `autodiff` and `random` ops. All problems are reported.
+
+    Never: changes the module.
+
+    Cost: linear in ops.
+
+    Example:
+    ```mlir
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = autodiff.stop_gradient %x : tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    ```
+    ```text
+    error: 'autodiff.stop_gradient' op is not supported at the gradient level...
+    ```
+  }];
 }
 
 //===----------------------------------------------------------------------===//
@@ -220,6 +658,26 @@ def VerifyGradientPass : Pass<"weir-verify-gradient", "mlir::ModuleOp"> {
 
 def SetProfilePass : Pass<"weir-set-profile", "mlir::ModuleOp"> {
   let summary = "Sets the target profile that the module is compiled for.";
+  let description = [{
+    Needs: nothing. From the kernels level on a module is for one target.
+
+    Gives: `weir.profile`, the limits that later passes and gates read. One that is there is
+    replaced.
+
+    Never: changes anything else. An unknown profile is an error.
+
+    Cost: reads one file at most.
+
+    Example:
+    ```mlir
+    module {
+    }
+    ```
+    ```mlir
+    module attributes {weir.profile = {...max_loop_trips = 65535..., name = "lavapipe"...}} {
+    }
+    ```
+  }];
   let options = [
     Option<"profile", "profile", "std::string", "\"lavapipe\"",
            "A built-in profile's name or the path of a profile file.">];
@@ -227,18 +685,82 @@ def SetProfilePass : Pass<"weir-set-profile", "mlir::ModuleOp"> {
 
 def DecomposeNormsPass : Pass<"weir-decompose-norms", "mlir::func::FuncOp"> {
   let summary = "Expands `norm` ops into `linalg`.";
+  let description = [{
+    Needs: the gradient level: `norm` ops are differentiated as such, in closed form.
+
+    Gives: no `norm` op; statistics in f32, or f64 where the tensor is f64, variances in two
+    passes. The reference expands them by the same functions (dialects/Norm/Decompose.h).
+
+    Never: touches other ops.
+
+    Cost: linear in ops.
+
+    Example:
+    ```mlir
+    func.func @silu(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = norm.silu %x : tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    ```
+    ```mlir
+    #map = affine_map<(d0) -> (d0)>
+    func.func @silu(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = tensor.empty() : tensor<4xf32>
+      %1 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%x
+          : tensor<4xf32>) outs(%0 : tensor<4xf32>) {
+      ^bb0(%in: f32, %out: f32):
+        %2 = arith.negf %in : f32
+        %3 = math.exp %2 : f32
+        %cst = arith.constant 1.000000e+00 : f32
+        %4 = arith.addf %cst, %3 : f32
+        %5 = arith.divf %in, %4 : f32
+        linalg.yield %5 : f32
+      } -> tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    ```
+  }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
                            "mlir::math::MathDialect", "mlir::tensor::TensorDialect"];
 }
 
 def GeneralizeTensorsPass : Pass<"weir-generalize-tensors", "mlir::func::FuncOp"> {
-  let summary = "Writes ops of `tensor`, and scalars, as `linalg.generic`.";
+  let summary = "Turns ops of `tensor` and scalars into `linalg.generic`.";
   let description = [{
-    Slices become maps; pads, concatenations, insertions and what is generated
-    become bodies that read elements at computed places, and compute there what is
-    computed for them alone. Scalars between tensors are computed again in each body
-    that uses them. A concatenation whose parts kernels make anyway stays, or becomes
-    insertions into a `tensor.empty`, where the module's `weir.profile` can bind them.
+    Needs: weir-set-profile and weir-decompose-norms.
+
+    Gives: slices as indexing maps; pads, concatenations, insertions and generated tensors as
+    bodies that read elements at computed indices, in range for every element. Scalars
+    between tensors are computed in each body that uses them. What is computed for such a
+    body alone is computed in it, max 4 times for an element.
+
+    Never: copies a concatenation of max 4 parts, or a pad, that kernels can write part by
+    part: it stays, or becomes insertions into a `tensor.empty`.
+
+    Cost: linear in ops.
+
+    Example:
+    ```mlir
+    func.func @slice(%x: tensor<7x9xf32>) -> tensor<3x4xf32> {
+      %r = tensor.extract_slice %x[0, 1] [3, 4] [1, 2] : tensor<7x9xf32> to tensor<3x4xf32>
+      return %r : tensor<3x4xf32>
+    }
+    ```
+    Becomes, by `weir-opt --weir-set-profile --weir-generalize-tensors`:
+    ```mlir
+    #map = affine_map<(d0, d1) -> (d0 mod 7, d1 * 2 + 1)>
+    #map1 = affine_map<(d0, d1) -> (d0, d1)>
+    func.func @slice(%x: tensor<7x9xf32>) -> tensor<3x4xf32> {
+      %0 = tensor.empty() : tensor<3x4xf32>
+      %1 = linalg.generic {indexing_maps = [#map, #map1],
+          iterator_types = ["parallel", "parallel"]} ins(%x : tensor<7x9xf32>) outs(%0
+          : tensor<3x4xf32>) {
+      ^bb0(%in: f32, %out: f32):
+        linalg.yield %in : f32
+      } -> tensor<3x4xf32>
+      return %1 : tensor<3x4xf32>
+    }
+    ```
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
                            "mlir::tensor::TensorDialect"];
@@ -247,17 +769,60 @@ def GeneralizeTensorsPass : Pass<"weir-generalize-tensors", "mlir::func::FuncOp"
 def FormKernelsPass : Pass<"weir-form-kernels", "mlir::ModuleOp"> {
   let summary = "Groups tensor computation into `schedule.kernel` regions.";
   let description = [{
-    Ops of one kernel have its loops, so reshapes between them leave the way first: the
-    op on one side gets the loops of the other one, and what costs nothing between
-    kernels stands there.
+    Ops of one kernel have its loops. So reshapes between ops are moved out first: the op on
+    one side gets the loops of the other one, and the reshape moves on to where it is free,
+    between kernels.
 
-    Example: one kernel, of 6 x 2 x 7 points.
+    Needs: weir-set-profile and weir-generalize-tensors; common subexpressions eliminated.
+
+    Gives: all computation in kernels; between them constants, reshapes and concatenations. An
+    op joins the kernels of its producers where one domain of rows and columns holds them
+    all, and each value inside is read at the point where it was made.
+
+    Never: makes bits depend on what shares a kernel: they depend on shapes, types and profile.
+
+    Cost: one walk in program order; an op is tried with the kernels of its producers.
+
+    Example: one kernel of 6 x 2 x 7 points.
     ```mlir
-    %0 = linalg.exp ins(%x : tensor<12x7xf32>) outs(%e : tensor<12x7xf32>) -> tensor<12x7xf32>
-    %1 = tensor.expand_shape %0 [[0, 1], [2]] output_shape [6, 2, 7]
-        : tensor<12x7xf32> into tensor<6x2x7xf32>
-    %2 = linalg.tanh ins(%1 : tensor<6x2x7xf32>) outs(%f : tensor<6x2x7xf32>)
-        -> tensor<6x2x7xf32>
+    func.func @f(%x: tensor<12x7xf32>) -> tensor<6x2x7xf32> {
+      %e = tensor.empty() : tensor<12x7xf32>
+      %f = tensor.empty() : tensor<6x2x7xf32>
+      %0 = linalg.exp ins(%x : tensor<12x7xf32>) outs(%e : tensor<12x7xf32>) -> tensor<12x7xf32>
+      %1 = tensor.expand_shape %0 [[0, 1], [2]] output_shape [6, 2, 7]
+          : tensor<12x7xf32> into tensor<6x2x7xf32>
+      %2 = linalg.tanh ins(%1 : tensor<6x2x7xf32>) outs(%f : tensor<6x2x7xf32>)
+          -> tensor<6x2x7xf32>
+      return %2 : tensor<6x2x7xf32>
+    }
+    ```
+    Becomes, by `weir-opt --weir-set-profile --weir-form-kernels`:
+    ```mlir
+    #map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+    func.func @f(%x: tensor<12x7xf32>) -> tensor<6x2x7xf32> {
+      %expanded = tensor.expand_shape %x [[0, 1], [2]] output_shape [6, 2, 7] : tensor<12x7xf32>
+          into tensor<6x2x7xf32>
+      %0 = schedule.kernel "map_6x2x7"(%expanded) : (tensor<6x2x7xf32>) -> tensor<6x2x7xf32> {
+      ^bb0(%arg1: tensor<6x2x7xf32>):
+        %1 = tensor.empty() : tensor<6x2x7xf32>
+        %2 = linalg.generic {indexing_maps = [#map, #map],
+            iterator_types = ["parallel", "parallel", "parallel"]} ins(%arg1 : tensor<6x2x7xf32>)
+            outs(%1 : tensor<6x2x7xf32>) {
+        ^bb0(%in: f32, %out: f32):
+          %4 = math.exp %in : f32
+          linalg.yield %4 : f32
+        } -> tensor<6x2x7xf32>
+        %3 = linalg.generic {indexing_maps = [#map, #map],
+            iterator_types = ["parallel", "parallel", "parallel"]} ins(%2 : tensor<6x2x7xf32>)
+            outs(%1 : tensor<6x2x7xf32>) {
+        ^bb0(%in: f32, %out: f32):
+          %4 = math.tanh %in : f32
+          linalg.yield %4 : f32
+        } -> tensor<6x2x7xf32>
+        schedule.yield %3 : tensor<6x2x7xf32>
+      }
+      return %0 : tensor<6x2x7xf32>
+    }
     ```
   }];
   let dependentDialects = ["weir::schedule::ScheduleDialect", "mlir::affine::AffineDialect",
@@ -265,25 +830,73 @@ def FormKernelsPass : Pass<"weir-form-kernels", "mlir::ModuleOp"> {
 }
 
 def AddSparesPass : Pass<"weir-add-spares", "mlir::ModuleOp"> {
-  let summary = "Adds kernels that make values again for less than those that made them.";
+  let summary = "Adds kernels that recompute a value for less than its own kernel.";
   let description = [{
-    For a result that follows element by element from other results and inputs of its
-    kernel, where the kernel does more than that: a kernel of just those ops, behind
-    it. `weir.spare` names the result. Bits depend on shape, types and target, not on
-    what shares a kernel, so the spare makes the same.
+    weir-limit-memory takes spares as patterns for what it repeats; weir-schedule drops them.
 
-    weir-limit-memory takes spares as patterns; weir-schedule leaves them out.
+    Needs: weir-form-kernels.
 
-    Example, of a kernel that adds up rows to %sum and takes the square root to %root:
+    Gives: for a result that follows element by element from other results and inputs of its
+    kernel, where the kernel does more than that: a kernel of those ops alone, behind it.
+    `weir.spare` is the index of the result.
+
+    Never: changes other kernels. A spare has the same bits: they do not depend on what shares
+    a kernel.
+
+    Cost: linear in ops of kernels.
+
+    Example: a product and its tanh leave one kernel; the tanh follows from the product.
     ```mlir
-    %again = schedule.kernel "again_64" (%sum) : (tensor<64xf32>) -> tensor<64xf32>
-        attributes {weir.spare = 1 : i64} {...}
+    func.func @f(%a: tensor<16x16xf32>, %b: tensor<16x16xf32>) -> tensor<16x16xf32> {
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<16x16xf32>
+      %z = linalg.fill ins(%zero : f32) outs(%e : tensor<16x16xf32>) -> tensor<16x16xf32>
+      %m = linalg.matmul ins(%a, %b : tensor<16x16xf32>, tensor<16x16xf32>)
+          outs(%z : tensor<16x16xf32>) -> tensor<16x16xf32>
+      %t = linalg.tanh ins(%m : tensor<16x16xf32>) outs(%e : tensor<16x16xf32>)
+          -> tensor<16x16xf32>
+      %c = linalg.matmul ins(%m, %t : tensor<16x16xf32>, tensor<16x16xf32>)
+          outs(%z : tensor<16x16xf32>) -> tensor<16x16xf32>
+      return %c : tensor<16x16xf32>
+    }
+    ```
+    Becomes, by `weir-opt --weir-set-profile --weir-form-kernels --weir-add-spares`:
+    ```mlir
+    ...
+    %0:2 = schedule.kernel "contraction_16x16x16"(%arg0, %arg1) : ...
+    ...
+    %1 = schedule.kernel "again_16x16"(%0#0) attributes {weir.spare = 1 : i64} : ...
+    ...
+    %5 = math.tanh %in : f32
+    ...
     ```
   }];
 }
 
 def VerifyKernelsPass : Pass<"weir-verify-kernels", "mlir::ModuleOp"> {
   let summary = "Rejects what the kernels level does not hold.";
+  let description = [{
+    Needs: weir-set-profile.
+
+    Gives: functions on ranked tensors of static shape, whose ops are kernels, constants,
+    reshapes and concatenations. All problems are reported.
+
+    Never: changes the module.
+
+    Cost: linear in ops.
+
+    Example:
+    ```mlir
+    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = math.exp %x : tensor<4xf32>
+      return %y : tensor<4xf32>
+    }
+    ```
+    Prints, by `weir-opt --weir-set-profile --weir-verify-kernels`:
+    ```text
+    error: 'math.exp' op stands outside of kernels...
+    ```
+  }];
 }
 
 //===----------------------------------------------------------------------===//
@@ -292,6 +905,68 @@ def VerifyKernelsPass : Pass<"weir-verify-kernels", "mlir::ModuleOp"> {
 
 def LowerKernelsPass : Pass<"weir-lower-kernels", "mlir::ModuleOp"> {
   let summary = "Turns `schedule.kernel` regions into GPU kernels and dispatches.";
+  let description = [{
+    Needs: the kernels level.
+
+    Gives: one `gpu.func` for kernels that are equal; functions on flat buffers: arguments,
+    then results, then one allocation for each value between kernels; one
+    `schedule.commands`. Reshapes are gone, constants are globals. Arguments of kernels
+    have `schedule.effect`.
+
+    Never: places a value or orders beyond the program's order. Launches nothing for a kernel
+    without points.
+
+    Cost: linear in ops and in the code that is made.
+
+    Example:
+    ```mlir
+    func.func @f(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+      %y = schedule.kernel "double" (%x) : (tensor<2x4xf32>) -> tensor<2x4xf32> {
+      ^bb0(%a: tensor<2x4xf32>):
+        %o = tensor.empty() : tensor<2x4xf32>
+        %s = linalg.add ins(%a, %a : tensor<2x4xf32>, tensor<2x4xf32>)
+            outs(%o : tensor<2x4xf32>) -> tensor<2x4xf32>
+        schedule.yield %s : tensor<2x4xf32>
+      }
+      return %y : tensor<2x4xf32>
+    }
+    ```
+    Becomes, by `weir-opt --weir-set-profile --weir-lower-kernels`:
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.module @double {
+        gpu.func @double(%arg0: memref<2xvector<4xf32>, #gpu.address_space<global>>
+            {schedule.effect = #schedule.effect<read>},
+            %arg1: memref<2xvector<4xf32>, #gpu.address_space<global>> {schedule.effect =
+            #schedule.effect<write, covers_all = true>}) kernel
+            attributes {known_block_size = array<i32: 8, 1, 1>, known_grid_size = array<i32: 1, 1,
+            1>} {
+          %c2 = arith.constant 2 : index
+          %c8 = arith.constant 8 : index
+          %block_id_x = gpu.block_id  x
+          %thread_id_x = gpu.thread_id  x
+          %0 = arith.muli %block_id_x, %c8 : index
+          %1 = arith.addi %0, %thread_id_x : index
+          %2 = arith.cmpi ult, %1, %c2 : index
+          scf.if %2 {
+            %3 = memref.load %arg0[%1] : memref<2xvector<4xf32>, #gpu.address_space<global>>
+            %4 = arith.addf %3, %3 : vector<4xf32>
+            memref.store %4, %arg1[%1] : memref<2xvector<4xf32>, #gpu.address_space<global>>
+          }
+          gpu.return
+        }
+      }
+      func.func @f(%x: memref<8xf32> {weir.shape = tensor<2x4xf32>},
+          %arg1: memref<8xf32> {weir.result, weir.shape = tensor<2x4xf32>})
+          attributes {weir.entry} {
+        schedule.commands {
+          schedule.dispatch @double::@double [1, 1, 1](%x, %arg1) : (memref<8xf32>, memref<8xf32>)
+        }
+        return
+      }
+    }
+    ```
+  }];
   let dependentDialects = [
       "weir::schedule::ScheduleDialect", "mlir::gpu::GPUDialect", "mlir::memref::MemRefDialect",
       "mlir::scf::SCFDialect", "mlir::vector::VectorDialect", "mlir::arith::ArithDialect",
@@ -299,22 +974,64 @@ def LowerKernelsPass : Pass<"weir-lower-kernels", "mlir::ModuleOp"> {
 }
 
 def NarrowArithmeticPass : Pass<"weir-narrow-arithmetic", "mlir::ModuleOp"> {
-  let summary = "Computes in pairs of f32 what is of f64, where the target has none.";
+  let summary = "Computes f64 in pairs of f32 where the target has no f64.";
   let description = [{
-    Where the profile has no `float64`, a value of f64 becomes two of f32, the nearest
-    one and what is left, in kernels and in the buffers between them: a pair has 48
-    bits, and the range of f32. Does nothing where an entry takes or returns f64; what
-    has no form in pairs is an error.
+    Front ends compute statistics in f64 whose operands and results are f32.
 
-    Example:
+    Needs: weir-lower-kernels, and `weir.profile`. Sums have their order then, which pairs
+    keep, with gradients or without.
+
+    Gives: where the profile has no `float64`, no f64 in kernels and in the buffers between
+    them: a value is the nearest f32 and the rest, 48 bits in the range of f32.
+
+    Never: changes a module whose profile has f64, or an entry that takes or returns f64 (a gate
+    says what the target lacks). What has no form in pairs is an error.
+
+    Cost: linear in ops; an operation on pairs takes several on f32.
+
+    Example: `float64 = false` in the profile.
     ```mlir
-    %y = arith.extf %x : f32 to f64
-    %z = arith.select %c, %y, %w : f64
+    module attributes {weir.profile = {
+      api = "vulkan1.3", bytes_per_binding = 134217728 : i64, column_parts = 64 : i64,
+      contraction_columns = 4 : i64, contraction_rows = 32 : i64,
+      elements_per_invocation = 64 : i64, float64 = false, int64 = true,
+      max_grid = [65535, 65535, 65535], max_loop_trips = 65535 : i64,
+      max_workgroup_size = 1024 : i64, name = "no_f64", offset_alignment = 16 : i64,
+      private_row_bytes = 4096 : i64, queues = 1 : i64, row_mapping = "subgroup",
+      storage16 = true, storage8 = true, storage_buffers_per_stage = 32 : i64,
+      subgroup_size = 8 : i64, target = "vulkan", unroll_private = false,
+      vector_width = 4 : i64, words64 = true, workgroup_memory = 32768 : i64,
+      workgroup_size = 8 : i64}} {
+      gpu.module @k {
+        gpu.func @k(%x: memref<4xf32>, %y: memref<4xf32>, %c: memref<4xi1>) kernel {
+          %i = gpu.thread_id x
+          %v = memref.load %x[%i] : memref<4xf32>
+          %b = memref.load %c[%i] : memref<4xi1>
+          %zero = arith.constant 0.0 : f64
+          %wide = arith.extf %v : f32 to f64
+          %z = arith.select %b, %wide, %zero : f64
+          %r = arith.truncf %z : f64 to f32
+          memref.store %r, %y[%i] : memref<4xf32>
+          gpu.return
+        }
+      }
+    }
     ```
     ```mlir
-    %none = arith.constant 0.0 : f32
-    %z = arith.select %c, %x, %w : f32
-    %z_rest = arith.select %c, %none, %w_rest : f32
+    gpu.module @k {
+      gpu.func @k(%x: memref<4xf32>, %y: memref<4xf32>, %c: memref<4xi1>) kernel {
+        %thread_id_x = gpu.thread_id  x
+        %0 = memref.load %x[%thread_id_x] : memref<4xf32>
+        %1 = memref.load %c[%thread_id_x] : memref<4xi1>
+        %cst = arith.constant 0.000000e+00 : f32
+        %cst_0 = arith.constant 0.000000e+00 : f32
+        %cst_1 = arith.constant 0.000000e+00 : f32
+        %2 = arith.select %1, %0, %cst : f32
+        %3 = arith.select %1, %cst_1, %cst_0 : f32
+        memref.store %2, %y[%thread_id_x] : memref<4xf32>
+        gpu.return
+      }
+    }
     ```
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect",
@@ -324,48 +1041,123 @@ def NarrowArithmeticPass : Pass<"weir-narrow-arithmetic", "mlir::ModuleOp"> {
 def ExpandMathPass : Pass<"weir-expand-math"> {
   let summary = "Replaces `math` functions by Weir's own.";
   let description = [{
-    Afterwards every function that docs/math.md lists is `arith` and `math.fma`;
-    the others are as they were.
+    Needs: nothing: scalars and vectors, in kernels or anywhere else.
+
+    Gives: `arith` and `math.fma` in place of every function that docs/math.md lists, with the
+    same bits on all targets.
+
+    Never: folds constants with the host's math library, or changes other functions.
+
+    Cost: linear in ops.
+
+    Example:
+    ```mlir
+    func.func @f(%x: f32) -> f32 {
+      %y = math.rsqrt %x : f32
+      return %y : f32
+    }
+    ```
+    ```mlir
+    module {
+      func.func @f(%arg0: f32) -> f32 {
+        ...
+        %14 = math.fma ...
+        ...
+        return %51 : f32
+      }
+    }
+    ```
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::math::MathDialect"];
 }
 
 def VerifyDispatchesPass : Pass<"weir-verify-dispatches", "mlir::ModuleOp"> {
   let summary = "Rejects what the dispatches level does not hold.";
+  let description = [{
+    Needs: weir-set-profile.
+
+    Gives: functions on flat buffers around one command list; kernels whose effects are declared
+    as wide as the body does, with workgroups, memory, loops and types within the profile's
+    limits. All problems are reported.
+
+    Never: changes the module.
+
+    Cost: linear in ops; ranges of integers are analysed for kernels with computed bounds.
+
+    Example:
+    ```mlir
+    func.func @f(%x: memref<4xf32>) {
+      return
+    }
+    ```
+    Prints, by `weir-opt --weir-set-profile --weir-verify-dispatches`:
+    ```text
+    error: 'func.func' op has no command list
+    ```
+  }];
 }
 
 def ImportLaunchesPass : Pass<"weir-import-launches", "mlir::ModuleOp"> {
   let summary = "Turns host code that launches kernels into a command list.";
   let description = [{
-    Takes functions that others made: one block of `gpu.launch_func`,
-    `gpu.memcpy`, `gpu.memset` and `memref.copy`, with or without tokens, on
-    arguments, allocations, globals and views of them. They become dispatches,
-    copies and fills of one `schedule.commands`, in the program's order.
-    Functions that launch nothing stay as they are.
+    For programs that Weir did not compile: weir-insert-barriers then orders them.
 
-    Grid and workgroup sizes must fold to constants. A kernel that states no
-    `known_block_size` gets its launch's; launched with several, it is copied.
-    It states its grid, too, where all launches agree. Memory is freed behind the list. Host code that may touch memory may stand
-    before the first command only.
+    Needs: functions of one block of `gpu.launch_func`, `gpu.memcpy`, `gpu.memset` and
+    `memref.copy`, with or without tokens, on arguments, allocations, globals and views of
+    them. Grid and workgroup sizes fold to constants. Host code that may touch memory
+    stands before the first command only.
 
-    Tokens and waits, `gpu.wait` of the host included, are dropped. They say
-    what the source orders; whatever must be ordered for memory's sake, in
-    recorded order, weir-insert-barriers orders again. Where the source orders
-    less, it has a race: a warning names the two commands.
+    Gives: dispatches, copies and fills of one `schedule.commands`, in the program's order.
+    A kernel without `known_block_size` gets that of its launch, and is copied where
+    launches differ; it gets its grid where all launches agree. Memory is freed behind the
+    list. Tokens and waits are dropped: weir-insert-barriers orders again, in recorded
+    order, whatever memory needs. Where the source orders less it has a race, and a warning
+    names the two commands.
+
+    Never: changes functions that launch nothing.
+
+    Cost: linear in ops, plus the hazards between commands.
 
     Example:
     ```mlir
-    %t0 = gpu.wait async
-    %t1 = gpu.memcpy async [%t0] %y, %x : memref<64xf32>, memref<64xf32>
-    %t2 = gpu.launch_func async [%t1] @k::@k blocks in (%c2, %c1, %c1)
-        threads in (%c32, %c1, %c1) args(%n : index, %y : memref<64xf32>)
-    gpu.wait [%t2]
+    module attributes {gpu.container_module} {
+      gpu.module @k {
+        gpu.func @k(%n: index, %y: memref<64xf32>) kernel {
+          gpu.return
+        }
+      }
+      func.func @f(%n: index, %x: memref<64xf32>, %y: memref<64xf32>) {
+        %c1 = arith.constant 1 : index
+        %c2 = arith.constant 2 : index
+        %c32 = arith.constant 32 : index
+        %t0 = gpu.wait async
+        %t1 = gpu.memcpy async [%t0] %y, %x : memref<64xf32>, memref<64xf32>
+        %t2 = gpu.launch_func async [%t1] @k::@k blocks in (%c2, %c1, %c1)
+            threads in (%c32, %c1, %c1) args(%n : index, %y : memref<64xf32>)
+        gpu.wait [%t2]
+        return
+      }
+    }
     ```
-    becomes
     ```mlir
-    schedule.commands {
-      schedule.copy %x to %y : memref<64xf32> to memref<64xf32>
-      schedule.dispatch @k::@k [2, 1, 1] (%n, %y) : (index, memref<64xf32>)
+    module attributes {gpu.container_module} {
+      gpu.module @k {
+        gpu.func @k(%n: index, %y: memref<64xf32>) kernel
+            attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 2,
+            1, 1>} {
+          gpu.return
+        }
+      }
+      func.func @f(%n: index, %x: memref<64xf32>, %y: memref<64xf32>) {
+        %c1 = arith.constant 1 : index
+        %c2 = arith.constant 2 : index
+        %c32 = arith.constant 32 : index
+        schedule.commands {
+          schedule.copy %x to %y : memref<64xf32> to memref<64xf32>
+          schedule.dispatch @k::@k [2, 1, 1](%n, %y) : (index, memref<64xf32>)
+        }
+        return
+      }
     }
     ```
   }];
@@ -379,96 +1171,357 @@ def ImportLaunchesPass : Pass<"weir-import-launches", "mlir::ModuleOp"> {
 def SchedulePass : Pass<"weir-schedule", "mlir::ModuleOp"> {
   let summary = "Orders the dispatches and puts them in waves.";
   let description = [{
-    All readers of a donated argument come before the dispatch that may write a
-    result over it, where what they need allows. Sets each command's wave, and in
-    entries `weir.values`, which value each operand is part of.
-  }];
-  let options = [
-    Option<"schedule", "schedule", "std::string", "\"memory\"",
-           "program: as written; memory: so that fewer bytes are live, if that is so.">];
-}
+    Needs: the dispatches level: every value has bytes of its own.
 
-def LimitMemoryPass : Pass<"weir-limit-memory", "mlir::ModuleOp"> {
-  let summary = "Schedules so that the arena has no more bytes than a limit.";
-  let description = [{
-    Stands in the place of weir-schedule, and does what that does. Where the arena
-    that weir-plan-memory would make of it is larger than `limit`, every dispatch
-    gets a wave of its own; where that is not enough, dispatches are repeated: a value
-    that is live at the peak and not used there is made again behind it, by the
-    same kernel from the same values, and so has the same bits.
+    Gives: a wave for each command, never less than the one before; commands of one wave have
+    no hazard among them. All readers of a donated argument come before the dispatch that
+    may write a result over it, where hazards allow. In entries `values`: the value
+    that each operand is part of. Spares are dropped.
 
-    What a dispatch reads must still be there, or is made again, too. No dispatch is
-    repeated that updates what it reads, or writes a part of a value, and none is
-    that would read a donated argument behind its last reader.
+    Never: breaks a hazard between values, or takes an order that needs more bytes than the
+    program's.
 
-    A dispatch with `weir.spare = N` is another way to make the value that is operand
-    N of the command before it. Spares are taken as patterns and leave the list.
+    Cost: with `memory`, the best of up to 64 ready commands at each step; hazards are linear in
+    operands.
 
-    The result says as a remark what each step brought. An error names the smallest
-    limit that fits and the largest values at the peak then.
-
-    Example, %t made again in the place of being kept while %u is there:
+    Example:
     ```mlir
-    schedule.dispatch @k::@k [1, 1, 1] (%x, %t) wave 0 : (memref<64xf32>, memref<64xf32>)
-    schedule.dispatch @k::@k [1, 1, 1] (%t, %a) wave 1 : (memref<64xf32>, memref<64xf32>)
-    schedule.dispatch @k::@k [1, 1, 1] (%a, %u) wave 2 : (memref<64xf32>, memref<64xf32>)
-    schedule.dispatch @k::@k [1, 1, 1] (%u, %b) wave 3 : (memref<64xf32>, memref<64xf32>)
-    schedule.dispatch @k::@k [1, 1, 1] (%x, %t_again) wave 4 : (memref<64xf32>, memref<64xf32>)
-    schedule.dispatch @k::@k [1, 1, 1] (%t_again, %c) wave 5 : (memref<64xf32>, memref<64xf32>)
+    module attributes {gpu.container_module} {
+      gpu.module @k {
+        gpu.func @copy(%x: memref<64xf32>, %y: memref<64xf32>)
+            kernel attributes {known_block_size = array<i32: 64, 1, 1>,
+                               known_grid_size = array<i32: 1, 1, 1>} {
+          %i = gpu.thread_id x
+          %v = memref.load %x[%i] : memref<64xf32>
+          memref.store %v, %y[%i] : memref<64xf32>
+          gpu.return
+        }
+      }
+      func.func @f(%x: memref<64xf32>, %y: memref<64xf32>) attributes {weir.entry} {
+        %a = memref.alloc() : memref<64xf32>
+        schedule.commands {
+          schedule.dispatch @k::@copy [1, 1, 1] (%x, %a) : (memref<64xf32>, memref<64xf32>)
+          schedule.dispatch @k::@copy [1, 1, 1] (%a, %y) : (memref<64xf32>, memref<64xf32>)
+        }
+        return
+      }
+    }
+    ```
+    ```mlir
+    ...
+    func.func @f(... weir.value_names = ["", "", ""]} {
+      %alloc = memref.alloc() : memref<64xf32>
+      schedule.commands {
+        schedule.dispatch @k::@copy...(%arg0, %alloc) wave 0 values [0, 0, 2, 0]...
+        schedule.dispatch @k::@copy...(%alloc, %arg1) wave 1 values [2, 0, 1, 0]...
+      }
+    ...
     ```
   }];
   let options = [
-    Option<"limit", "limit", "int64_t", "0", "The most bytes that an arena may have.">,
+    Option<"schedule", "schedule", "std::string", "\"memory\"",
+           "program: the program's order; memory: one with fewer live bytes, where there is one.">];
+}
+
+def LimitMemoryPass : Pass<"weir-limit-memory", "mlir::ModuleOp"> {
+  let summary = "Schedules so that the arena fits a limit.";
+  let description = [{
+    Needs: the dispatches level. Stands in place of weir-schedule, and does what that does.
+
+    Gives: an order whose arena, as weir-plan-memory makes it, has max `limit` bytes. Tried in
+    this order: the program's order and the one of weir-schedule, a wave for each dispatch,
+    then repeated dispatches. A value that is live at the peak and not used there is
+    recomputed behind it, by the same kernel from the same values, or by a spare
+    (weir-add-spares): same bits. Spares leave the list. A remark says what each step
+    brought.
+
+    Never: repeats a dispatch that updates what it reads or writes a part of a value, or one
+    that would read a donated argument behind its last reader. Where nothing fits, the
+    error names the smallest limit that does and the largest values at the peak.
+
+    Cost: for each repeated dispatch, values idle at the peak, times ways to make them, times
+    commands.
+
+    Example: %t is not needed while %u and %v are live.
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.module @k {
+        gpu.func @add(%a: memref<64xf32>, %b: memref<64xf32>, %y: memref<64xf32>)
+            kernel attributes {known_block_size = array<i32: 64, 1, 1>,
+                               known_grid_size = array<i32: 1, 1, 1>} {
+          %i = gpu.thread_id x
+          %u = memref.load %a[%i] : memref<64xf32>
+          %v = memref.load %b[%i] : memref<64xf32>
+          %w = arith.addf %u, %v : f32
+          memref.store %w, %y[%i] : memref<64xf32>
+          gpu.return
+        }
+        gpu.func @reverse(%a: memref<64xf32>, %y: memref<64xf32>)
+            kernel attributes {known_block_size = array<i32: 64, 1, 1>,
+                               known_grid_size = array<i32: 1, 1, 1>} {
+          %c63 = arith.constant 63 : index
+          %i = gpu.thread_id x
+          %r = arith.subi %c63, %i : index
+          %u = memref.load %a[%r] : memref<64xf32>
+          memref.store %u, %y[%i] : memref<64xf32>
+          gpu.return
+        }
+      }
+      func.func @f(%x: memref<64xf32>, %y: memref<64xf32> {weir.result})
+          attributes {weir.entry} {
+        %t = memref.alloc() {weir.name = "t"} : memref<64xf32>
+        %u = memref.alloc() {weir.name = "u"} : memref<64xf32>
+        %v = memref.alloc() {weir.name = "v"} : memref<64xf32>
+        %w = memref.alloc() {weir.name = "w"} : memref<64xf32>
+        schedule.commands {
+          schedule.dispatch @k::@reverse [1, 1, 1] (%x, %t) : (memref<64xf32>, memref<64xf32>)
+          schedule.dispatch @k::@reverse [1, 1, 1] (%t, %u) : (memref<64xf32>, memref<64xf32>)
+          schedule.dispatch @k::@reverse [1, 1, 1] (%u, %v) : (memref<64xf32>, memref<64xf32>)
+          schedule.dispatch @k::@reverse [1, 1, 1] (%v, %w) : (memref<64xf32>, memref<64xf32>)
+          schedule.dispatch @k::@add [1, 1, 1] (%w, %t, %y)
+              : (memref<64xf32>, memref<64xf32>, memref<64xf32>)
+        }
+        return
+      }
+    }
+    ```
+    Becomes, by `weir-opt --weir-limit-memory=limit=512`:
+    ```mlir
+    ...
+    func.func @f(...
+      %alloc = memref.alloc() {weir.name = "t"} : memref<64xf32>
+      %alloc_0 = memref.alloc() {weir.name = "u"} : memref<64xf32>
+      %alloc_1 = memref.alloc() {weir.name = "v"} : memref<64xf32>
+      %alloc_2 = memref.alloc() {weir.name = "w"} : memref<64xf32>
+      %alloc_3 = memref.alloc() {weir.name = "t again"} : memref<64xf32>
+      schedule.commands {
+        schedule.dispatch @k::@reverse...(%arg0, %alloc) wave 0...
+        schedule.dispatch @k::@reverse...(%alloc, %alloc_0) wave 1...
+        schedule.dispatch @k::@reverse...(%alloc_0, %alloc_1) wave 2...
+        schedule.dispatch @k::@reverse...(%alloc_1, %alloc_2) wave 3...
+        schedule.dispatch @k::@reverse...(%arg0, %alloc_3) wave 4...
+        schedule.dispatch @k::@add...(%alloc_2, %alloc_3, %arg1) wave 5...
+      }
+    ...
+    ```
+  }];
+  let options = [
+    Option<"limit", "limit", "int64_t", "0", "Max bytes of an arena.">,
     Option<"effort", "effort", "int64_t", "200000", "As for weir-plan-memory.">];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
 }
 
 def DonateBuffersPass : Pass<"weir-donate-buffers", "mlir::ModuleOp"> {
-  let summary = "Says which results may take the bytes of which operands.";
+  let summary = "Finds results that may take the bytes of operands.";
   let description = [{
-    Sets `weir.permissions` on dispatches: this value, whose life begins here, may
-    take the bytes of that operand, whose life ends here, since the kernel's own
-    access maps prove that nothing is read after it was overwritten. Every other
-    pair gets a remark with the reason and the witness; a donated argument that
-    nothing may take keeps the first in `weir.refusal`.
+    Needs: waves, by weir-schedule or weir-limit-memory.
+
+    Gives: `weir.permissions` on dispatches: a value whose life begins here may take the bytes
+    of an operand whose life ends here, since the kernel's access maps prove that nothing is
+    read after it was overwritten. Every other pair gets a remark with the reason and a
+    witness; a donated argument that nothing may take keeps the first in `weir.refusal`.
+
+    Never: decides which permissions are used: weir-plan-memory does.
+
+    Cost: for each dispatch, its operands times the values that it begins; a question about two
+    access maps is asked once for each pair of a kernel's arguments.
+
+    Example:
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.module @k {
+        gpu.func @copy(%x: memref<64xf32>, %y: memref<64xf32>)
+            kernel attributes {known_block_size = array<i32: 64, 1, 1>,
+                               known_grid_size = array<i32: 1, 1, 1>} {
+          %i = gpu.thread_id x
+          %v = memref.load %x[%i] : memref<64xf32>
+          memref.store %v, %y[%i] : memref<64xf32>
+          gpu.return
+        }
+      }
+      func.func @f(%x: memref<64xf32> {weir.donate}, %y: memref<64xf32> {weir.result})
+          attributes {weir.entry} {
+        schedule.commands {
+          schedule.dispatch @k::@copy [1, 1, 1] (%x, %y) : (memref<64xf32>, memref<64xf32>)
+        }
+        return
+      }
+    }
+    ```
+    Becomes, by `weir-opt --weir-schedule --weir-donate-buffers`:
+    ```mlir
+    ...
+    func.func @f(...
+      schedule.commands {
+        schedule.dispatch...{weir.permissions = [#schedule.permission<1 over 0>]}...
+      }
+    ...
+    ```
   }];
 }
 
 def AssignQueuesPass : Pass<"weir-assign-queues", "mlir::ModuleOp"> {
   let summary = "Spreads the dispatches over queues.";
   let description = [{
-    A dispatch follows the one whose result it reads if that is the last of its
-    queue, else it goes to the queue with the least bytes to move so far. The
-    recorded order and the waves stay. For one queue nothing changes.
+    Needs: the dispatches level, with `weir.profile` unless `queues` is given.
 
-    Example: of two chains that share nothing, one stays on queue 0:
+    Gives: a queue for each dispatch: that of the dispatch whose result it reads, if that one is
+    the last of its queue, else the queue with the fewest bytes to move so far.
+
+    Never: changes recorded order or waves, or anything for one queue.
+
+    Cost: linear in hazards.
+
+    Example: two chains that share nothing.
     ```mlir
-    schedule.dispatch @k::@k [1, 1, 1] (%x, %a) : (memref<64xf32>, memref<64xf32>)
-    schedule.dispatch @k::@k [1, 1, 1] (%y, %b) queue 1 : (memref<64xf32>, memref<64xf32>)
-    schedule.dispatch @k::@k [1, 1, 1] (%a, %c) : (memref<64xf32>, memref<64xf32>)
-    schedule.dispatch @k::@k [1, 1, 1] (%b, %d) queue 1 : (memref<64xf32>, memref<64xf32>)
+    module attributes {gpu.container_module} {
+      gpu.module @k {
+        gpu.func @copy(%x: memref<64xf32>, %y: memref<64xf32>)
+            kernel attributes {known_block_size = array<i32: 64, 1, 1>,
+                               known_grid_size = array<i32: 1, 1, 1>} {
+          %i = gpu.thread_id x
+          %v = memref.load %x[%i] : memref<64xf32>
+          memref.store %v, %y[%i] : memref<64xf32>
+          gpu.return
+        }
+      }
+      func.func @f(%x: memref<64xf32>, %y: memref<64xf32>) {
+        %a = memref.alloc() : memref<64xf32>
+        %b = memref.alloc() : memref<64xf32>
+        %c = memref.alloc() : memref<64xf32>
+        %d = memref.alloc() : memref<64xf32>
+        schedule.commands {
+          schedule.dispatch @k::@copy [1, 1, 1] (%x, %a) : (memref<64xf32>, memref<64xf32>)
+          schedule.dispatch @k::@copy [1, 1, 1] (%y, %b) : (memref<64xf32>, memref<64xf32>)
+          schedule.dispatch @k::@copy [1, 1, 1] (%a, %c) : (memref<64xf32>, memref<64xf32>)
+          schedule.dispatch @k::@copy [1, 1, 1] (%b, %d) : (memref<64xf32>, memref<64xf32>)
+        }
+        return
+      }
+    }
+    ```
+    Becomes, by `weir-opt --weir-assign-queues=queues=2`:
+    ```mlir
+    ...
+    func.func @f(...
+      %alloc = memref.alloc() : memref<64xf32>
+      %alloc_0 = memref.alloc() : memref<64xf32>
+      %alloc_1 = memref.alloc() : memref<64xf32>
+      %alloc_2 = memref.alloc() : memref<64xf32>
+      schedule.commands {
+        schedule.dispatch @k::@copy...(%arg0, %alloc)...
+        schedule.dispatch @k::@copy...(%arg1, %alloc_0) queue 1...
+        schedule.dispatch @k::@copy...(%alloc, %alloc_1)...
+        schedule.dispatch @k::@copy...(%alloc_0, %alloc_2) queue 1...
+      }
+    ...
     ```
   }];
   let options = [
     Option<"queues", "queues", "int64_t", "0",
-           "How many queues; 0: as many as the profile says.">];
+           "Number of queues; 0: as many as the profile says.">];
 }
 
 def PlanMemoryPass : Pass<"weir-plan-memory", "mlir::ModuleOp"> {
   let summary = "Packs the values of an entry into slots of one arena.";
+  let description = [{
+    Needs: waves. Permissions, by weir-donate-buffers, where values shall share bytes.
+
+    Gives: one arena; each value a view of it with a `weir.slot`, its bytes and waves. Values
+    that are live in a common wave share no byte, except by permission. Values that pass
+    their bytes on make a chain, which is placed as one; a chain that ends in a result lies
+    in the result, or in the donated argument that it begins with.
+
+    Never: changes order, waves or kernels.
+
+    Cost: greedy packing first, for each value the values live with it, times a logarithm; then
+    a search of `effort` steps; max 100,000 values are placed while chains are chosen.
+
+    Example: the third value takes the bytes of the first.
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.module @k {
+        gpu.func @copy(%x: memref<64xf32>, %y: memref<64xf32>)
+            kernel attributes {known_block_size = array<i32: 64, 1, 1>,
+                               known_grid_size = array<i32: 1, 1, 1>} {
+          %i = gpu.thread_id x
+          %v = memref.load %x[%i] : memref<64xf32>
+          memref.store %v, %y[%i] : memref<64xf32>
+          gpu.return
+        }
+      }
+      func.func @f(%x: memref<64xf32>, %y: memref<64xf32>) attributes {weir.entry} {
+        %a = memref.alloc() {weir.name = "first"} : memref<64xf32>
+        %b = memref.alloc() : memref<64xf32>
+        %c = memref.alloc() : memref<64xf32>
+        schedule.commands {
+          schedule.dispatch @k::@copy [1, 1, 1] (%x, %a) : (memref<64xf32>, memref<64xf32>)
+          schedule.dispatch @k::@copy [1, 1, 1] (%a, %b) : (memref<64xf32>, memref<64xf32>)
+          schedule.dispatch @k::@copy [1, 1, 1] (%b, %c) : (memref<64xf32>, memref<64xf32>)
+          schedule.dispatch @k::@copy [1, 1, 1] (%c, %y) : (memref<64xf32>, memref<64xf32>)
+        }
+        return
+      }
+    }
+    ```
+    Becomes, by `weir-opt --weir-schedule --weir-plan-memory`:
+    ```mlir
+    ...
+    func.func @f(...
+      %alloc = memref.alloc() {alignment = 256 : i64, weir.arena} : memref<512xi8>
+      %c0 = arith.constant 0 : index
+      %c256 = arith.constant 256 : index
+      %view = memref.view %alloc[%c0]..."first", alignment = 256, waves = 0 to 1...
+      %view_0 = memref.view %alloc[%c256]..."value1", alignment = 256, waves = 1 to 2...
+      %view_1 = memref.view %alloc[%c0]..."value2", alignment = 256, waves = 2 to 3...
+      schedule.commands {
+        schedule.dispatch @k::@copy...(%arg0, %view) wave 0...
+        schedule.dispatch @k::@copy...(%view, %view_0) wave 1...
+        schedule.dispatch @k::@copy...(%view_0, %view_1) wave 2...
+        schedule.dispatch @k::@copy...(%view_1, %arg1) wave 3...
+      }
+    ...
+    ```
+  }];
   let options = [
     Option<"noReuse", "no-reuse", "bool", "false",
            "Give every value bytes of its own, donated or not.">,
     Option<"requireDonation", "require-donation", "bool", "false",
            "Fail when a donated argument gives its bytes to no result.">,
     Option<"effort", "effort", "int64_t", "200000",
-           "Steps that are spent on a smaller arena than greedy packing finds, "
-           "for up to 64 values; for n times as many an n-th, as each step costs more.">];
+           "Number of steps of the search for a smaller arena than greedy packing finds, for up "
+           "to 64 values; divided by n for n times as many, as each step costs more.">];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
 }
 
 def VerifyPlacedPass : Pass<"weir-verify-placed", "mlir::ModuleOp"> {
   let summary = "Rejects what the placed level does not hold.";
+  let description = [{
+    Needs: weir-set-profile.
+
+    Gives: what the dispatches level holds, and: operands are bytes of arguments, constants or
+    one arena; waves rise in recorded order without a hazard inside; slots that are live in
+    a common wave share no byte but by permission; no barriers, signals and waits yet.
+    Effects and hazards are derived again. All problems are reported.
+
+    Never: changes the module.
+
+    Cost: that of effects and hazards, and slots times a logarithm.
+
+    Example:
+    ```mlir
+    func.func @f(%x: memref<64xf32>) attributes {weir.entry} {
+      %a = memref.alloc() : memref<64xf32>
+      schedule.commands {
+      }
+      return
+    }
+    ```
+    Prints, by `weir-opt --weir-set-profile --weir-verify-placed`:
+    ```text
+    error: 'memref.alloc' op is not the arena...
+    ```
+  }];
 }
 
 //===----------------------------------------------------------------------===//
@@ -476,77 +1529,221 @@ def VerifyPlacedPass : Pass<"weir-verify-placed", "mlir::ModuleOp"> {
 //===----------------------------------------------------------------------===//
 
 def InsertBarriersPass : Pass<"weir-insert-barriers", "mlir::ModuleOp"> {
-  let summary = "Orders dispatches that meet a hazard on addresses.";
+  let summary = "Orders dispatches that have a hazard on addresses.";
   let description = [{
-    Inside a queue by the fewest `schedule.barrier` that do, each just before a
-    dispatch that needs it. Between queues by a `schedule.signal` just behind the
-    last dispatch that must have ended, readers too, and a `schedule.wait` just
-    before the one that must come after. Those found in the input are made anew.
+    Needs: addresses: a command list of Weir's on the placed level, or one that
+    weir-import-launches made.
 
-    With `reorder` the commands come first into an order that needs fewer of them,
-    where there is one that keeps every hazard: `safe` lets the arena grow by
-    nothing, `10%` by a tenth. Slots are placed anew for it and waves written anew.
-    With bytes enough the barriers of one queue are one less than the dispatches of
-    the longest chain of hazards between values.
+    Gives: in a queue the fewest `schedule.barrier`, each just before a dispatch that needs it.
+    Between queues a `schedule.signal` just behind the last dispatch that must have ended,
+    readers too, and a `schedule.wait` just before the one that must come after. Each names
+    its hazards. Those of the input are made anew.
+
+    With `reorder` the commands first take an order that needs fewer barriers, if there is one
+    that keeps every hazard; slots are placed and waves written again. With bytes enough the
+    barriers of one queue are one less than the dispatches of the longest chain of hazards
+    between values.
+
+    Never: lets the arena grow beyond what `reorder` and `limit` allow.
+
+    Cost: linear in operands while ranges nest or repeat, and linear in hazards times queues.
+
+    Example:
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.module @k {
+        gpu.func @copy(%x: memref<64xf32>, %y: memref<64xf32>)
+            kernel attributes {known_block_size = array<i32: 64, 1, 1>,
+                               known_grid_size = array<i32: 1, 1, 1>} {
+          %i = gpu.thread_id x
+          %v = memref.load %x[%i] : memref<64xf32>
+          memref.store %v, %y[%i] : memref<64xf32>
+          gpu.return
+        }
+      }
+      func.func @f(%x: memref<64xf32>, %y: memref<64xf32>, %z: memref<64xf32>) {
+        schedule.commands {
+          schedule.dispatch @k::@copy [1, 1, 1] (%x, %y) : (memref<64xf32>, memref<64xf32>)
+          schedule.dispatch @k::@copy [1, 1, 1] (%y, %z) : (memref<64xf32>, memref<64xf32>)
+        }
+        return
+      }
+    }
+    ```
+    ```mlir
+    ...
+    func.func @f(...
+      schedule.commands {
+        schedule.dispatch @k::@copy...(%arg0, %arg1)...
+        schedule.barrier memory(%arg1...) [#schedule.hazard<raw, 0 operand 1 -> 1 operand 0>...
+        schedule.dispatch @k::@copy...(%arg1, %arg2)...
+      }
+    ...
+    ```
   }];
   let options = [
     Option<"reorder", "reorder", "std::string", "\"off\"",
-           "off, safe, or by how much the arena may grow, such as 10%.">,
+           "off; safe: the arena may not grow; 10%: it may grow by a tenth.">,
     Option<"limit", "limit", "int64_t", "0",
-           "Bytes that an arena that has no more does not grow beyond; 0: any.">];
+           "Max bytes of an arena that is not larger already; 0: none.">];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
 }
 
 def InsertWorkgroupBarriersPass : Pass<"weir-insert-workgroup-barriers"> {
   let summary = "Inserts `gpu.barrier` where invocations of a workgroup would race.";
   let description = [{
-    Looks at each kernel (`gpu.func ... kernel`), whoever made it, with the
-    functions it calls. Two invocations of a workgroup must not touch a byte
-    between the same two barriers if one of them writes, unless both are atomic.
-    Where they may, a barrier goes just before the later access, or to another
-    place between the two that serves more such pairs or stands in fewer loops,
-    always one that all invocations of the workgroup come to together. Barriers
-    found in the input count and stay.
+    Needs: kernels (`gpu.func ... kernel`) of any origin, with the functions that they call.
+    Arguments may share bytes unless one is `llvm.noalias`, or the module dispatches the
+    kernel with views that do not.
 
-    Arguments may share bytes unless one is `llvm.noalias`, or the module
-    dispatches the kernel with views that don't. Invocations that write the same
-    value to the same place by one instruction don't race. An op that is not
-    known touches what it is given, and everything once an address or a token
+    Gives: no two invocations of a workgroup touch a byte between the same two barriers if one
+    of them writes, unless both are atomic or they write the same value by one instruction.
+    A barrier goes just before the later access, or to another place between the two that
+    serves more pairs or is in fewer loops, always one that all invocations reach together.
+    An op that is not known touches its operands, and everything once an address or a token
     was made from a memref.
 
-    - An error: two accesses that need a barrier where none can stand, an
-      instruction that surely races with itself, or with itself or another in a
-      different workgroup; a barrier that not all invocations come to.
-    - A remark: an instruction of which it can't be told whether invocations, or
-      workgroups, write the same bytes by it.
+    - An error: two accesses that need a barrier where none can be; an instruction that surely
+      races with itself, or with one of a different workgroup; a barrier that not all
+      invocations reach.
+    - A remark: an instruction by which invocations, or workgroups, may write the same bytes.
+
+    Never: removes a barrier; those of the input count.
+
+    Cost: pairs of accesses to memory that invocations share, each compared by access maps.
 
     Example:
     ```mlir
-    memref.store %x, %s[%thread] : memref<64xf32, #gpu.address_space<workgroup>>
-    // becomes: gpu.barrier
-    %y = memref.load %s[%other] : memref<64xf32, #gpu.address_space<workgroup>>
+    gpu.module @m {
+      gpu.func @k(%out: memref<64xf32> {llvm.noalias}, %x: f32)
+          workgroup(%s: memref<64xf32, #gpu.address_space<workgroup>>)
+          kernel attributes {known_block_size = array<i32: 64, 1, 1>,
+                             known_grid_size = array<i32: 1, 1, 1>} {
+        %t = gpu.thread_id x
+        %c63 = arith.constant 63 : index
+        %r = arith.subi %c63, %t : index
+        memref.store %x, %s[%t] : memref<64xf32, #gpu.address_space<workgroup>>
+        %y = memref.load %s[%r] : memref<64xf32, #gpu.address_space<workgroup>>
+        memref.store %y, %out[%t] : memref<64xf32>
+        gpu.return
+      }
+    }
+    ```
+    ```mlir
+    gpu.module @m {
+      gpu.func @k(%out: memref<64xf32> {llvm.noalias}, %x: f32) workgroup(%s
+          : memref<64xf32, #gpu.address_space<workgroup>>) kernel
+          attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 1,
+          1>} {
+        %thread_id_x = gpu.thread_id  x
+        %c63 = arith.constant 63 : index
+        %0 = arith.subi %c63, %thread_id_x : index
+        memref.store %x, %s[%thread_id_x] : memref<64xf32, #gpu.address_space<workgroup>>
+        gpu.barrier
+        %1 = memref.load %s[%0] : memref<64xf32, #gpu.address_space<workgroup>>
+        memref.store %1, %out[%thread_id_x] : memref<64xf32>
+        gpu.return
+      }
+    }
     ```
   }];
   let dependentDialects = ["mlir::gpu::GPUDialect"];
 }
 
 def RemoveRedundantWorkgroupBarriersPass : Pass<"weir-remove-redundant-workgroup-barriers"> {
-  let summary = "Removes each `gpu.barrier` without which nothing races that didn't.";
+  let summary = "Removes each `gpu.barrier` that no race needs.";
   let description = [{
-    Proves that every two accesses of a workgroup which the barriers of a kernel
-    separate stay separated. Of several barriers that could go one at a time,
-    those inside loops go first.
+    Needs: kernels of any origin, as weir-insert-workgroup-barriers.
+
+    Gives: every two accesses of a workgroup that barriers separate stay separated. Of several
+    barriers that could go one at a time, those in loops go first.
+
+    Never: adds or moves a barrier.
+
+    Cost: for each barrier, the pairs of accesses that it separates.
+
+    Example: the first of two would do as well.
+    ```mlir
+    gpu.module @m {
+      gpu.func @k(%out: memref<64xf32> {llvm.noalias}, %x: f32)
+          workgroup(%s: memref<64xf32, #gpu.address_space<workgroup>>)
+          kernel attributes {known_block_size = array<i32: 64, 1, 1>,
+                             known_grid_size = array<i32: 1, 1, 1>} {
+        %t = gpu.thread_id x
+        %c63 = arith.constant 63 : index
+        %r = arith.subi %c63, %t : index
+        memref.store %x, %s[%t] : memref<64xf32, #gpu.address_space<workgroup>>
+        gpu.barrier
+        %z = arith.addf %x, %x : f32
+        gpu.barrier
+        %y = memref.load %s[%r] : memref<64xf32, #gpu.address_space<workgroup>>
+        memref.store %y, %out[%t] : memref<64xf32>
+        gpu.return
+      }
+    }
+    ```
+    ```mlir
+    gpu.module @m {
+      gpu.func @k(%out: memref<64xf32> {llvm.noalias}, %x: f32) workgroup(%s
+          : memref<64xf32, #gpu.address_space<workgroup>>) kernel
+          attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 1,
+          1>} {
+        %thread_id_x = gpu.thread_id  x
+        %c63 = arith.constant 63 : index
+        %0 = arith.subi %c63, %thread_id_x : index
+        memref.store %x, %s[%thread_id_x] : memref<64xf32, #gpu.address_space<workgroup>>
+        %1 = arith.addf %x, %x : f32
+        gpu.barrier
+        %2 = memref.load %s[%0] : memref<64xf32, #gpu.address_space<workgroup>>
+        memref.store %2, %out[%thread_id_x] : memref<64xf32>
+        gpu.return
+      }
+    }
+    ```
   }];
 }
 
 def VerifyOrderedPass : Pass<"weir-verify-ordered", "mlir::ModuleOp"> {
   let summary = "Rejects what the ordered level does not hold.";
   let description = [{
-    No two commands that share bytes, of which one writes, may lie between the
-    same barriers, and what is written must be made visible. In a module without
-    `weir.profile` and `weir.entry`, as weir-import-launches leaves those of
-    others, that is all; otherwise the module must keep, too, what the levels
-    before promised.
+    Needs: a command list; `weir.profile` unless it is another program's, without
+    `weir.entry`, as weir-import-launches leaves it.
+
+    Gives: two commands that share bytes, of which one writes, are ordered by barriers, signals
+    and waits, and what is written is made visible. In Weir's own modules also what the
+    levels before promised. Order is derived by vector clocks, from no hazard that
+    weir-insert-barriers found. All problems are reported.
+
+    Never: changes the module.
+
+    Cost: linear in commands times queues, and in the runs of bytes that commands touch.
+
+    Example:
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.module @k {
+        gpu.func @copy(%x: memref<64xf32>, %y: memref<64xf32>)
+            kernel attributes {known_block_size = array<i32: 64, 1, 1>,
+                               known_grid_size = array<i32: 1, 1, 1>} {
+          %i = gpu.thread_id x
+          %v = memref.load %x[%i] : memref<64xf32>
+          memref.store %v, %y[%i] : memref<64xf32>
+          gpu.return
+        }
+      }
+      func.func @f(%x: memref<64xf32>, %y: memref<64xf32>, %z: memref<64xf32>) {
+        schedule.commands {
+          schedule.dispatch @k::@copy [1, 1, 1] (%x, %y) : (memref<64xf32>, memref<64xf32>)
+          schedule.dispatch @k::@copy [1, 1, 1] (%y, %z) : (memref<64xf32>, memref<64xf32>)
+        }
+        return
+      }
+    }
+    ```
+    ```text
+    error: 'schedule.dispatch' op dispatch 1 of @copy reads bytes [0, 256) of argument 1...
+    note: dispatch 0 of @copy, through operand 1
+    ```
   }];
 }
 
@@ -557,15 +1754,36 @@ def VerifyOrderedPass : Pass<"weir-verify-ordered", "mlir::ModuleOp"> {
 def EmitSpirvPass : Pass<"weir-emit-spirv", "mlir::ModuleOp"> {
   let summary = "Turns GPU kernels into validated SPIR-V.";
   let description = [{
-    Each kernel of each `gpu.module` becomes one `gpu.binary` of the kernel's
-    name, whose entry point has that name, too. Argument i is binding i of
-    descriptor set 0. Beside the words the binary carries `weir.workgroup`, the
-    invocations per axis, and `weir.operands`, each operand's effect, bytes and
-    alignment in bytes.
+    Needs: `weir.profile` of target `vulkan`.
 
-    Needs `weir.profile`, and what only runs on a profile with other limits is
-    refused. Floats are exact: every float operation but an explicit fma may be
-    neither contracted nor reassociated.
+    Gives: for each kernel one `gpu.binary` of its name, whose entry point has that name.
+    Argument i is binding i of descriptor set 0. Beside the words: `weir.workgroup`, the
+    invocations for each axis, and `weir.operands`, each operand's effect, bytes and
+    alignment in bytes. What runs only on a profile with other limits is refused.
+
+    Never: contracts or reassociates floats: no fma but an explicit one.
+
+    Cost: linear in ops; each kernel goes through a module of its own.
+
+    Example:
+    ```mlir
+    gpu.module @m {
+      gpu.func @double(%x: memref<8xf32, #gpu.address_space<global>>)
+          kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
+        %i = gpu.thread_id x
+        %v = memref.load %x[%i] : memref<8xf32, #gpu.address_space<global>>
+        %w = arith.addf %v, %v : f32
+        memref.store %w, %x[%i] : memref<8xf32, #gpu.address_space<global>>
+        gpu.return
+      }
+    }
+    ```
+    Becomes, by `weir-opt --weir-set-profile --weir-emit-spirv`:
+    ```mlir
+    module attributes {...} {
+      gpu.binary @double {...weir.operands = [{alignment = 4 : i64, bytes = 32 : i64, ...
+    }
+    ```
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::gpu::GPUDialect",
                            "mlir::memref::MemRefDialect", "mlir::scf::SCFDialect",
@@ -576,14 +1794,37 @@ def EmitSpirvPass : Pass<"weir-emit-spirv", "mlir::ModuleOp"> {
 def EmitPtxPass : Pass<"weir-emit-ptx", "mlir::ModuleOp"> {
   let summary = "Turns GPU kernels into checked PTX.";
   let description = [{
-    As weir-emit-spirv, for a profile of target `cuda`: each kernel becomes one
-    `gpu.binary` of the kernel's name, whose one entry has that name, too.
-    Parameter i of the entry is the address of operand i, on which LLVM is told
-    nothing: operands may share bytes.
+    Needs: `weir.profile` of target `cuda`; weir-expand-math, as only instructions of the GPU
+    have a lowering here.
 
-    Floats are exact: every operation rounds to nearest, denormals stay, and only
-    an explicit fma is one. `math` has no lowering but for what is an instruction
-    (weir-expand-math makes the rest); nothing of libdevice is called.
+    Gives: for each kernel one `gpu.binary` of its name, as weir-emit-spirv. Parameter i of the
+    entry is the address of operand i, on which LLVM is told nothing: operands may share
+    bytes.
+
+    Never: contracts floats or flushes denormals; every operation rounds to nearest. Calls
+    nothing of libdevice.
+
+    Cost: linear in ops; LLVM's NVPTX backend runs once for each kernel.
+
+    Example:
+    ```mlir
+    gpu.module @m {
+      gpu.func @double(%x: memref<8xf32, #gpu.address_space<global>>)
+          kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
+        %i = gpu.thread_id x
+        %v = memref.load %x[%i] : memref<8xf32, #gpu.address_space<global>>
+        %w = arith.addf %v, %v : f32
+        memref.store %w, %x[%i] : memref<8xf32, #gpu.address_space<global>>
+        gpu.return
+      }
+    }
+    ```
+    Becomes, by `weir-opt --weir-set-profile=profile=sm_80 --weir-emit-ptx`:
+    ```mlir
+    module attributes {...} {
+      gpu.binary @double {...chip = "sm_80"...
+    }
+    ```
   }];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::cf::ControlFlowDialect",
                            "mlir::gpu::GPUDialect", "mlir::memref::MemRefDialect",
@@ -594,18 +1835,149 @@ def EmitPtxPass : Pass<"weir-emit-ptx", "mlir::ModuleOp"> {
 
 def PrintPtxPass : Pass<"weir-print-ptx", "mlir::ModuleOp"> {
   let summary = "Prints the PTX of each `gpu.binary` to stdout.";
+  let description = [{
+    Needs: weir-emit-ptx.
+
+    Gives: text on stdout, for tests and for reading.
+
+    Never: changes the module.
+
+    Cost: linear in the text.
+
+    Example:
+    ```mlir
+    gpu.module @m {
+      gpu.func @double(%x: memref<8xf32, #gpu.address_space<global>>)
+          kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
+        %i = gpu.thread_id x
+        %v = memref.load %x[%i] : memref<8xf32, #gpu.address_space<global>>
+        %w = arith.addf %v, %v : f32
+        memref.store %w, %x[%i] : memref<8xf32, #gpu.address_space<global>>
+        gpu.return
+      }
+    }
+    ```
+    Prints, by `weir-opt --weir-set-profile=profile=sm_80 --weir-emit-ptx --weir-print-ptx`:
+    ```text
+    // gpu.binary @double
+    .target sm_80
+    .visible .entry double(
+    ld.global.b32
+    add.rn.f32
+    st.global.b32
+    ```
+  }];
 }
 
 def PrintSpirvPass : Pass<"weir-print-spirv", "mlir::ModuleOp"> {
   let summary = "Prints the SPIR-V of each `gpu.binary` as assembly text to stdout.";
+  let description = [{
+    Needs: weir-emit-spirv.
+
+    Gives: text on stdout, for tests and for reading.
+
+    Never: changes the module.
+
+    Cost: linear in the words.
+
+    Example:
+    ```mlir
+    gpu.module @m {
+      gpu.func @double(%x: memref<8xf32, #gpu.address_space<global>>)
+          kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
+        %i = gpu.thread_id x
+        %v = memref.load %x[%i] : memref<8xf32, #gpu.address_space<global>>
+        %w = arith.addf %v, %v : f32
+        memref.store %w, %x[%i] : memref<8xf32, #gpu.address_space<global>>
+        gpu.return
+      }
+    }
+    ```
+    Prints, by `weir-opt --weir-set-profile --weir-emit-spirv --weir-print-spirv`:
+    ```text
+    ; gpu.binary @double
+    OpEntryPoint GLCompute ... "double"
+    OpExecutionMode ... LocalSize 8 1 1
+    OpDecorate ... NoContraction
+    OpLoad %float
+    OpFAdd %float
+    OpStore
+    ```
+  }];
 }
 
 def PackPass : Pass<"weir-pack", "mlir::ModuleOp"> {
   let summary = "Writes the plan of every entry into the module.";
+  let description = [{
+    Needs: the ordered level, with its kernels emitted.
+
+    Gives: `weir.plan` on entries and `weir.manifest` on the module: the JSON of a .weir file
+    (docs/artifact.md), which no later step makes again.
+
+    Never: changes commands or kernels.
+
+    Cost: linear in commands, operands and barriers.
+
+    Example:
+    ```mlir
+    gpu.binary @copy {
+      weir.workgroup = array<i64: 64, 1, 1>,
+      weir.operands = [
+        {effect = #schedule.effect<read>, bytes = 256 : i64, alignment = 16 : i64},
+        {effect = #schedule.effect<write, covers_all = true>, bytes = 256 : i64,
+         alignment = 16 : i64}
+      ]
+    } [#gpu.object<#spirv.target_env<#spirv.vce<v1.3, [Shader], []>, #spirv.resource_limits<>>,
+                   bin = "words">]
+    func.func @f(%x: memref<64xf32> {weir.name = "x"}, %y: memref<64xf32> {weir.result})
+        attributes {weir.entry, weir.pinned_bytes = 0 : i64, weir.value_names = ["x", "y"],
+                    weir.value_bytes = array<i64: 256, 256>} {
+      schedule.commands {
+        schedule.dispatch @copy::@copy [1, 1, 1] (%x, %y) wave 0 values [0, 0, 1, 0]
+            : (memref<64xf32>, memref<64xf32>)
+      }
+      return
+    }
+    ```
+    Becomes, by `weir-opt --weir-set-profile --weir-pack`:
+    ```mlir
+    module attributes {weir.manifest = "{...
+      gpu.binary @copy ...
+      func.func @f(...weir.plan = "{...
+      ...
+    }
+    ```
+  }];
 }
 
 def VerifyEmittedPass : Pass<"weir-verify-emitted", "mlir::ModuleOp"> {
   let summary = "Rejects what the emitted level does not hold.";
+  let description = [{
+    Needs: nothing.
+
+    Gives: a manifest, a plan for each entry, and for each dispatched kernel a `gpu.binary` of one
+    object; no `gpu.module`. Plans are parsed, not proved: lib/Verify proves them from the
+    file. All problems are reported.
+
+    Never: changes the module.
+
+    Cost: linear in ops and in the JSON.
+
+    Example:
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.module @k {
+        gpu.func @k(%x: memref<4xf32>) kernel {
+          gpu.return
+        }
+      }
+    }
+    ```
+    ```text
+    error: 'builtin.module' op has no manifest; run weir-pack first
+    error: 'gpu.module' op was not emitted
+    ```
+  }];
 }
 
 #endif // WEIR_PASSES_TD
