@@ -14,18 +14,29 @@ template <std::unique_ptr<Pass> (*create)()> static void addOne(OpPassManager &m
 }
 
 static void addToGraph(OpPassManager &manager, const PipelineOptions &) {
+  // First, since every later pass expects tensors that one op each makes.
   manager.addNestedPass<func::FuncOp>(createUnrollLoopsPass());
+  // A norm is matched through reshapes, but not through a gather by a table.
   manager.addNestedPass<func::FuncOp>(createFoldGathersPass());
+  // Before indices are clamped and assertions go: a loss is matched with those of its targets.
   manager.addNestedPass<func::FuncOp>(createRaiseNormsPass());
+  // Before differentiation, so that forward, backward and the reference read the same elements.
   manager.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
+  // Each op of the graph rounds once, which gradients and kernels then take as it is.
   manager.addNestedPass<func::FuncOp>(createWidenArithmeticPass());
+  // Front ends write a transposed convolution with zeros between its elements. Gone before
+  // differentiation, they are in no gradient.
   manager.addNestedPass<func::FuncOp>(createDropDilationsPass());
 }
 
 static void addToGradient(OpPassManager &manager, const PipelineOptions &) {
   manager.addPass(createDifferentiatePass());
+  // Needs the total cotangents that differentiation has just marked.
   manager.addPass(createSplitBackwardPass());
+  // As one op a random number is a value that forward, backward and the split passes all read.
   manager.addNestedPass<func::FuncOp>(createExpandRandomPass());
+  // Both again for what the passes above made: rules compute in the type of their tensors, and
+  // the gradient of a convolution with strides dilates the cotangent.
   manager.addNestedPass<func::FuncOp>(createWidenArithmeticPass());
   manager.addNestedPass<func::FuncOp>(createDropDilationsPass());
 }
@@ -41,16 +52,23 @@ static void addToKernels(OpPassManager &manager, const PipelineOptions &options)
     profile.profile = options.profile;
     manager.addPass(createSetProfilePass(profile));
   }
+  // Only now: norms have gradients in closed form, and an expanded one has a dozen ops to match.
   manager.addNestedPass<func::FuncOp>(createDecomposeNormsPass());
+  // Expanded norms hold scalars and slices, too.
   manager.addNestedPass<func::FuncOp>(createGeneralizeTensorsPass());
+  // The two passes above write equal ops several times, as forward and backward do. Merged here,
+  // each is in one kernel; in the regions of two kernels they could not be merged any more.
   manager.addPass(createCSEPass());
   manager.addPass(createFormKernelsPass());
+  // Only weir-limit-memory uses spares; without a limit they would be lowered for nothing.
   if (options.memoryLimit > 0)
     manager.addPass(createAddSparesPass());
 }
 
 static void addToDispatches(OpPassManager &manager, const PipelineOptions &) {
   manager.addPass(createLowerKernelsPass());
+  // On kernels, whose sums have their order already, and before math is expanded: functions of f64
+  // take values apart by their bits, and pairs are made of square roots of f32.
   manager.addPass(createNarrowArithmeticPass());
   manager.addPass(createExpandMathPass());
 }
@@ -63,7 +81,9 @@ static void addToPlaced(OpPassManager &manager, const PipelineOptions &options) 
   } else {
     manager.addPass(createSchedulePass());
   }
+  // Chains are followed in recorded order, which the pass above has just chosen.
   manager.addPass(createAssignQueuesPass());
+  // Lives of values are counted in waves; the plan then chooses among the permissions.
   manager.addPass(createDonateBuffersPass());
   PlanMemoryPassOptions plan;
   plan.noReuse = options.noReuse;
@@ -75,13 +95,17 @@ static void addToOrdered(OpPassManager &manager, const PipelineOptions &options)
   InsertBarriersPassOptions barriers;
   barriers.reorder = options.reorder;
   barriers.limit = options.memoryLimit;
+  // After placement: reuse of a slot makes hazards that no value knows of.
   manager.addPass(createInsertBarriersPass(barriers));
+  // Inserts for correctness; the pass behind it removes with proof. Each is easier to check than
+  // one that does both, and the barriers of the emitter are judged like any others.
   manager.addPass(createInsertWorkgroupBarriersPass());
   manager.addPass(createRemoveRedundantWorkgroupBarriersPass());
 }
 
 static void addToEmitted(OpPassManager &manager, const PipelineOptions &options) {
   manager.addPass(options.target == "cuda" ? createEmitPtxPass() : createEmitSpirvPass());
+  // The plan states each kernel's operands, which are known once it is emitted.
   manager.addPass(createPackPass());
 }
 
