@@ -9,7 +9,7 @@
 #define WEIR_PASSES_GATES_H
 
 #include "mlir/Pass/Pass.h"
-#include "weir/Analysis/Hazards.h"
+#include "weir/Analysis/CommandList.h"
 
 namespace weir {
 

@@ -11,13 +11,13 @@
 
 #include "weir/Analysis/WorkgroupRaces.h"
 
-#include "Cover.h"
 #include "KernelGraph.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/OpDefinition.h"
+#include "weir/Order/Cover.h"
 #include "llvm/ADT/MapVector.h"
 
 #include <set>
@@ -385,8 +385,8 @@ WorkgroupRaces::Plan WorkgroupRaces::plan() {
       same->proved |= hazard.proved;
   };
   DenseSet<Operation *> needy;
-  SmallVector<int64_t> costs(getGraph().places.size());
-  std::vector<SmallVector<unsigned>> sets;
+  std::vector<int64_t> costs(getGraph().places.size());
+  std::vector<std::vector<unsigned>> sets;
   for (bool open = true; open;) {
     open = false;
     for (const Way &way : findOpen(std::nullopt)) {
@@ -395,7 +395,7 @@ WorkgroupRaces::Plan WorkgroupRaces::plan() {
         add(result.unordered, way.hazard);
         continue;
       }
-      sets.push_back(way.places);
+      sets.emplace_back(way.places.begin(), way.places.end());
       open = true;
     }
     // Among equals, in the kernel itself, just before an access that needs it,
@@ -408,7 +408,7 @@ WorkgroupRaces::Plan WorkgroupRaces::plan() {
       cover = findCover(sets, costs);
   }
   result.cheapest = cover.cheapest;
-  for (unsigned place : SmallVector<unsigned>(cover.chosen)) {
+  for (unsigned place : std::vector<unsigned>(cover.chosen)) {
     PlannedBarrier barrier{getGraph().places[place].before, {}};
     for (const Way &way : findOpen(place))
       if (!way.places.empty())
@@ -428,12 +428,12 @@ std::vector<gpu::BarrierOp> WorkgroupRaces::findRedundant() {
   for (const KernelGraph::Node &node : getGraph().nodes)
     if (node.barrier >= 0)
       depths[node.barrier] = std::max<unsigned>(depths[node.barrier], node.loops.size());
-  SmallVector<int64_t> costs;
+  std::vector<int64_t> costs;
   for (auto [index, depth] : llvm::enumerate(depths))
     costs.push_back(getCost(depth) + int64_t(depths.size() - index));
 
   Cover cover;
-  std::vector<SmallVector<unsigned>> sets;
+  std::vector<std::vector<unsigned>> sets;
   for (bool open = true; open;) {
     open = false;
     for (const Way &way : findWays(
@@ -444,7 +444,7 @@ std::vector<gpu::BarrierOp> WorkgroupRaces::findRedundant() {
              [&](unsigned node) { return getGraph().nodes[node].barrier; }, /*all=*/true)) {
       if (way.places.empty())
         continue; // not separated in the first place
-      sets.push_back(way.places);
+      sets.emplace_back(way.places.begin(), way.places.end());
       open = true;
     }
     if (open)

@@ -12,7 +12,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "weir/Analysis/StridedBytes.h"
+#include "weir/Order/StridedBytes.h"
 
 using namespace mlir;
 using namespace weir;

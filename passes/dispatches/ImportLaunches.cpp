@@ -13,7 +13,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "mlir/Pass/Pass.h"
-#include "weir/Analysis/Hazards.h"
+#include "weir/Analysis/CommandList.h"
 
 #include <array>
 #include <deque>

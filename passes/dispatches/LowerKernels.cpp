@@ -27,8 +27,8 @@
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
-#include "weir/Analysis/StridedBytes.h"
 #include "weir/Kernels/Emitter.h"
+#include "weir/Order/StridedBytes.h"
 #include "weir/Target/ProfileAttr.h"
 
 namespace weir {

@@ -11,7 +11,7 @@
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "weir/Analysis/HappensBefore.h"
+#include "weir/Analysis/CommandList.h"
 
 #include <limits>
 #include <map>

@@ -13,7 +13,7 @@
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
-#include "weir/Analysis/Hazards.h"
+#include "weir/Analysis/CommandList.h"
 #include "weir/Artifact/Plan.h"
 #include "weir/Target/ProfileAttr.h"
 

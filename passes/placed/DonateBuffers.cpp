@@ -13,8 +13,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Pass/Pass.h"
+#include "weir/Analysis/CommandList.h"
 #include "weir/Analysis/Donation.h"
-#include "weir/Analysis/Hazards.h"
 
 namespace weir {
 #define GEN_PASS_DEF_DONATEBUFFERSPASS

@@ -17,7 +17,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "weir/Analysis/Recompute.h"
+#include "weir/Order/Recompute.h"
 #include "weir/Target/ProfileAttr.h"
 #include "llvm/Support/Format.h"
 
@@ -477,7 +477,7 @@ void Attempt::repeat(State &state, const Recomputation &step, Outcome &outcome) 
       if (part != parts.end())
         llvm::append_values(values, part->second.first, part->second.second);
       int64_t number = getNumber(old);
-      if (const auto *write = llvm::find(own.writes, number); write != own.writes.end()) {
+      if (auto write = llvm::find(own.writes, number); write != own.writes.end()) {
         int64_t made = repetition.writes[write - own.writes.begin()];
         auto alloc = old.getDefiningOp<memref::AllocOp>();
         builder.setInsertionPoint(getList());
@@ -489,7 +489,7 @@ void Attempt::repeat(State &state, const Recomputation &step, Outcome &outcome) 
         state.allocations.resize(std::max<size_t>(state.allocations.size(), made + 1));
         state.allocations[made] = fresh;
         operand.set(fresh);
-      } else if (const auto *read = llvm::find(own.reads, number); read != own.reads.end()) {
+      } else if (auto read = llvm::find(own.reads, number); read != own.reads.end()) {
         int64_t source = repetition.reads[read - own.reads.begin()];
         if (source != number)
           operand.set(state.allocations[source]);

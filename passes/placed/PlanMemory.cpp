@@ -10,8 +10,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
-#include "passes/placed/Slots.h"
 #include "passes/Steps.h"
+#include "passes/placed/Slots.h"
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -19,7 +19,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
-#include "weir/Analysis/Hazards.h"
+#include "weir/Analysis/CommandList.h"
 #include "weir/Artifact/Error.h"
 #include "weir/Planner/Planner.h"
 

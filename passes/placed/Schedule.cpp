@@ -16,8 +16,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Remarks.h"
+#include "weir/Analysis/CommandList.h"
 #include "weir/Analysis/Donation.h"
-#include "weir/Analysis/Hazards.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <set>

@@ -7,8 +7,8 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
-#include "weir/Analysis/Reorder.h"
 #include "weir/Artifact/Error.h"
+#include "weir/Order/Reorder.h"
 #include "weir/Planner/Planner.h"
 
 #include <numeric>

@@ -4,7 +4,7 @@
 #define WEIR_PASSES_SLOTS_H
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "weir/Analysis/Hazards.h"
+#include "weir/Analysis/CommandList.h"
 
 namespace weir {
 

@@ -11,7 +11,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "mlir/Pass/Pass.h"
-#include "weir/Analysis/Hazards.h"
+#include "weir/Analysis/CommandList.h"
 #include "weir/Planner/Planner.h"
 
 using namespace mlir;

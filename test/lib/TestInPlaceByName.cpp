@@ -10,7 +10,7 @@
 #include "test/lib/TestPasses.h"
 
 #include "mlir/Pass/Pass.h"
-#include "weir/Analysis/Hazards.h"
+#include "weir/Analysis/CommandList.h"
 
 using namespace mlir;
 using namespace weir;

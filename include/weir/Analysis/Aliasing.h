@@ -5,7 +5,7 @@
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Value.h"
-#include "weir/Analysis/StridedBytes.h"
+#include "weir/Order/StridedBytes.h"
 
 #include <deque>
 

@@ -3,7 +3,7 @@
 #include "test/lib/TestPasses.h"
 
 #include "mlir/Pass/Pass.h"
-#include "weir/Analysis/HappensBefore.h"
+#include "weir/Analysis/CommandList.h"
 
 using namespace mlir;
 using namespace weir;

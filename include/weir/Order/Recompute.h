@@ -6,10 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WEIR_ANALYSIS_RECOMPUTE_H
-#define WEIR_ANALYSIS_RECOMPUTE_H
-
-#include "llvm/ADT/SmallVector.h"
+#ifndef WEIR_ORDER_RECOMPUTE_H
+#define WEIR_ORDER_RECOMPUTE_H
 
 #include <cstdint>
 #include <optional>
@@ -20,10 +18,10 @@ namespace weir {
 
 /// What a command reads and writes, by numbers of allocations, each once.
 struct Computation {
-  llvm::SmallVector<int64_t, 4> reads, writes;
+  std::vector<int64_t> reads, writes;
   /// Pairs of what is read and what may be written over it, where the reader is the
   /// last one.
-  llvm::SmallVector<std::pair<int64_t, int64_t>, 1> inPlace;
+  std::vector<std::pair<int64_t, int64_t>> inPlace;
   double work = 0; ///< what it costs, in any unit
   /// Run again it writes the same bits: it reads nothing that it writes, and writes
   /// all of what it writes.
@@ -62,9 +60,9 @@ LiveProfile getLiveProfile(const RecomputeProblem &problem);
 /// One command, once more.
 struct Repetition {
   bool isRecipe = false;
-  int64_t number = 0;                   ///< of `commands` or of `recipes`
-  llvm::SmallVector<int64_t, 4> reads;  ///< what it reads in place of its own reads
-  llvm::SmallVector<int64_t, 4> writes; ///< new allocations, in place of its own writes
+  int64_t number = 0;          ///< of `commands` or of `recipes`
+  std::vector<int64_t> reads;  ///< what it reads in place of its own reads
+  std::vector<int64_t> writes; ///< new allocations, in place of its own writes
 };
 
 /// Repetitions that are recorded one after the other just before a command; whoever
@@ -72,8 +70,8 @@ struct Repetition {
 /// numbered from the end of the problem's, in the order in which they are written.
 struct Recomputation {
   int64_t before = 0;
-  llvm::SmallVector<Repetition, 1> repetitions;
-  llvm::SmallVector<std::pair<int64_t, int64_t>, 2> replaced; ///< (from, to)
+  std::vector<Repetition> repetitions;
+  std::vector<std::pair<int64_t, int64_t>> replaced; ///< (from, to)
 };
 
 /// Returns what lowers the peak, or has fewer commands at it, and saves the most
@@ -92,4 +90,4 @@ std::vector<int64_t> recompute(RecomputeProblem &problem, const Recomputation &s
 
 } // namespace weir
 
-#endif // WEIR_ANALYSIS_RECOMPUTE_H
+#endif // WEIR_ORDER_RECOMPUTE_H

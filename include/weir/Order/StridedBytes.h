@@ -1,18 +1,12 @@
 //===- StridedBytes.h - Bytes that strides step over, compared --*- C++ -*-===//
-//
-// Plain data, without IR: what a memref's layout says of its bytes, and whether
-// two of them meet.
-//
-//===----------------------------------------------------------------------===//
 
-#ifndef WEIR_ANALYSIS_STRIDEDBYTES_H
-#define WEIR_ANALYSIS_STRIDEDBYTES_H
-
-#include "llvm/ADT/SmallVector.h"
+#ifndef WEIR_ORDER_STRIDEDBYTES_H
+#define WEIR_ORDER_STRIDEDBYTES_H
 
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace weir {
 
@@ -40,7 +34,7 @@ struct StridedBytes {
 
   int64_t begin = 0;
   int64_t elementBytes = 0;
-  llvm::SmallVector<Dim, 1> dims; ///< none: one element, as of most views
+  std::vector<Dim> dims; ///< none: one element, as of most views
 
   bool operator==(const StridedBytes &) const = default;
   bool operator<(const StridedBytes &other) const;
@@ -68,4 +62,4 @@ Sharing compare(const StridedBytes &first, const StridedBytes &second);
 
 } // namespace weir
 
-#endif // WEIR_ANALYSIS_STRIDEDBYTES_H
+#endif // WEIR_ORDER_STRIDEDBYTES_H

@@ -9,17 +9,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "weir/Analysis/Hazards.h"
-
-#include "mlir/IR/SymbolTable.h"
-#include "llvm/ADT/STLExtras.h"
+#include "weir/Order/Hazards.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <tuple>
 
-using namespace mlir;
 using namespace weir;
 
 namespace {
@@ -29,8 +25,8 @@ struct User {
 
 /// Who used bytes: the last writer, and those who read them since.
 struct Users {
-  User writer;                  ///< dispatch -1: none
-  SmallVector<User, 2> readers; ///< in order
+  User writer;               ///< dispatch -1: none
+  std::vector<User> readers; ///< in order
 };
 
 struct Segment : Users {
@@ -143,8 +139,10 @@ static bool mayMeet(const CommandAccesses &list, int64_t strided, ByteRange rang
 }
 
 bool CommandAccesses::mayOverlap(const OperandAccess &first, const OperandAccess &second) const {
-  if (first.allocation != second.allocation)
-    return llvm::is_contained(mayShare[first.allocation], second.allocation);
+  if (first.allocation != second.allocation) {
+    const std::vector<int64_t> &others = mayShare[first.allocation];
+    return std::find(others.begin(), others.end(), second.allocation) != others.end();
+  }
   return mayMeet(*this, first.strided, first.range, second.strided, second.range);
 }
 
@@ -167,11 +165,9 @@ static void addHazards(const CommandAccesses &list, const History &history,
         add(HazardKind::WAW, users.writer);
     }
     if (access.writes)
-      for (User reader : llvm::reverse(users.readers)) {
-        if (reader.dispatch < since)
-          break;
-        add(HazardKind::WAR, reader);
-      }
+      for (auto reader = users.readers.rbegin();
+           reader != users.readers.rend() && reader->dispatch >= since; ++reader)
+        add(HazardKind::WAR, *reader);
   };
   auto touches = [&](ByteRange range, int64_t strided) {
     return mayMeet(list, access.strided, access.range, strided, range);
@@ -204,7 +200,8 @@ std::vector<Hazard> weir::findHazards(const CommandAccesses &accesses) {
   constexpr ByteRange everywhere = {0, std::numeric_limits<int64_t>::max()};
   std::vector<History> histories(accesses.mayShare.size());
   std::vector<Hazard> hazards;
-  for (auto [to, dispatch] : llvm::enumerate(accesses.dispatches)) {
+  for (int64_t to = 0; to < int64_t(accesses.dispatches.size()); ++to) {
+    const DispatchAccesses &dispatch = accesses.dispatches[to];
     size_t first = hazards.size();
     for (const OperandAccess &access : dispatch)
       addHazards(accesses, histories[access.allocation], access, to, hazards);
@@ -217,7 +214,7 @@ std::vector<Hazard> weir::findHazards(const CommandAccesses &accesses) {
       for (const OperandAccess &access : dispatch) {
         if (write ? !access.writes : !access.reads)
           continue;
-        User user = {int64_t(to), access.operand};
+        User user = {to, access.operand};
         auto record = [&](History &history, ByteRange range) {
           write ? history.write(range, user) : history.read(range, user);
         };
@@ -233,7 +230,7 @@ std::vector<Hazard> weir::findHazards(const CommandAccesses &accesses) {
   return hazards;
 }
 
-CommandAccesses weir::permute(const CommandAccesses &accesses, ArrayRef<int64_t> order) {
+CommandAccesses weir::permute(const CommandAccesses &accesses, const std::vector<int64_t> &order) {
   CommandAccesses result;
   result.mayShare = accesses.mayShare;
   result.strided = accesses.strided;
@@ -376,153 +373,4 @@ PlannedOrder OrderPlanner::plan() {
 PlannedOrder weir::planOrder(const std::vector<Hazard> &hazards,
                              const std::vector<int64_t> &queues) {
   return OrderPlanner(hazards, queues).plan();
-}
-
-//===----------------------------------------------------------------------===//
-// From a command list
-//===----------------------------------------------------------------------===//
-
-FailureOr<schedule::CommandsOp> weir::getCommands(func::FuncOp function) {
-  schedule::CommandsOp found;
-  WalkResult result = function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    auto commands = dyn_cast<schedule::CommandsOp>(op);
-    if (!commands)
-      return WalkResult::advance();
-    if (commands->getBlock() != &function.getBody().front())
-      return commands.emitOpError("is not in the first block of its function"),
-             WalkResult::interrupt();
-    if (found) {
-      commands.emitOpError("is the second command list of its function, which "
-                           "may have one")
-              .attachNote(found.getLoc())
-          << "the first is here";
-      return WalkResult::interrupt();
-    }
-    found = commands;
-    return WalkResult::skip(); // commands hold none
-  });
-  if (result.wasInterrupted())
-    return failure();
-  return found;
-}
-
-static const void *getKey(const AllocationRef &allocation) {
-  return allocation.symbol ? allocation.symbol.getAsOpaquePointer()
-                           : allocation.value.getAsOpaquePointer();
-}
-
-int64_t CommandList::getNumber(const AllocationRef &allocation) const {
-  auto it = numbers.find(getKey(allocation));
-  return it == numbers.end() ? -1 : it->second;
-}
-
-const OperandAccess *CommandList::find(int64_t dispatch, int64_t operand) const {
-  if (dispatch < 0 || dispatch >= int64_t(accesses.dispatches.size()))
-    return nullptr;
-  for (const OperandAccess &access : accesses.dispatches[dispatch])
-    if (access.operand == operand)
-      return &access;
-  return nullptr;
-}
-
-/// Gives allocations numbers in order of appearance.
-static int64_t addAllocation(CommandList &list, const AllocationRef &allocation) {
-  auto [it, isNew] = list.numbers.try_emplace(getKey(allocation), list.allocations.size());
-  if (isNew)
-    list.allocations.push_back(allocation);
-  return it->second;
-}
-
-/// Gives bytes that are not side by side a number; -1 for others.
-static int64_t addStrided(CommandList &list, std::map<StridedBytes, int64_t> &numbers,
-                          const View &view) {
-  if (!view.bytes || view.exact)
-    return -1;
-  auto [it, isNew] = numbers.try_emplace(*view.bytes, list.accesses.strided.size());
-  if (isNew)
-    list.accesses.strided.push_back(*view.bytes);
-  return it->second;
-}
-
-static void setMayShare(CommandList &list) {
-  using Kind = AllocationRef::Kind;
-  list.accesses.mayShare.resize(list.allocations.size());
-  for (auto [vague, allocation] : llvm::enumerate(list.allocations)) {
-    if (allocation.kind != Kind::Argument && allocation.kind != Kind::Unknown)
-      continue; // shares with none but these
-    for (auto [other, second] : llvm::enumerate(list.allocations)) {
-      if (vague == other || compare(allocation, second) == Sharing::Disjoint)
-        continue;
-      list.accesses.mayShare[vague].push_back(other);
-      if (second.kind != Kind::Argument && second.kind != Kind::Unknown)
-        list.accesses.mayShare[other].push_back(vague);
-    }
-  }
-}
-
-FailureOr<ArrayRef<OperandEffect>> weir::getEffects(schedule::CommandOpInterface command,
-                                                    SymbolTableCollection &symbols,
-                                                    Effects &effects) {
-  using schedule::Access;
-  static const OperandEffect copy[] = {{Access::read, false}, {Access::write, true}};
-  static const OperandEffect fill[] = {{Access::none, false}, {Access::write, true}};
-  if (isa<schedule::CopyOp>(command))
-    return ArrayRef(copy);
-  if (isa<schedule::FillOp>(command))
-    return ArrayRef(fill);
-  auto dispatch = cast<schedule::DispatchOp>(*command);
-  auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(dispatch, dispatch.getKernel());
-  if (!kernel)
-    return dispatch.emitOpError() << "names " << dispatch.getKernel()
-                                  << ", which is no gpu.func; its effects are not known";
-  const KernelEffects &effect = effects.get(kernel);
-  if (!effect.reachesOther)
-    return ArrayRef(effect.operands);
-  InFlightDiagnostic error = dispatch.emitOpError()
-                             << "may touch memory that is not among its operands; nothing can be "
-                                "ordered against it";
-  error.attachNote(effect.reachesOther->getLoc()) << "through this operation";
-  return failure();
-}
-
-FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands, Effects &effects,
-                                             Views &views) {
-  CommandList list;
-  list.views = &views;
-  std::map<StridedBytes, int64_t> strided;
-  SymbolTableCollection symbols;
-  DenseMap<Attribute, ArrayRef<OperandEffect>> known; // by kernel
-  bool ok = true;
-  for (auto command : commands.getBody().front().getOps<schedule::CommandOpInterface>()) {
-    list.dispatches.push_back(command);
-    DispatchAccesses &accesses = list.accesses.dispatches.emplace_back();
-    auto dispatch = dyn_cast<schedule::DispatchOp>(*command);
-    FailureOr<ArrayRef<OperandEffect>> effect =
-        dispatch ? known.lookup(dispatch.getKernel()) : ArrayRef<OperandEffect>();
-    if (effect->empty()) {
-      effect = getEffects(command, symbols, effects);
-      if (failed(effect)) {
-        ok = false;
-        continue;
-      }
-      if (dispatch)
-        known[dispatch.getKernel()] = *effect;
-    }
-    accesses.reserve(command->getNumOperands());
-    for (auto [index, operand] : llvm::enumerate(command->getOperands())) {
-      schedule::Access access = (*effect)[index].access;
-      if (access == schedule::Access::none)
-        continue;
-      const View &view = views.get(operand);
-      ByteRange range = view.range.value_or(ByteRange{0, std::numeric_limits<int64_t>::max()});
-      if (range.isEmpty())
-        continue;
-      accesses.push_back({int64_t(index), addAllocation(list, view.allocation), range,
-                          reads(access), writes(access), addStrided(list, strided, view)});
-    }
-  }
-  if (!ok)
-    return failure();
-  setMayShare(list);
-  return list;
 }

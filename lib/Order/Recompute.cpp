@@ -1,12 +1,15 @@
 //===- Recompute.cpp - What to compute again for a lower peak -------------===//
 
-#include "weir/Analysis/Recompute.h"
+#include "weir/Order/Recompute.h"
 
-#include "llvm/ADT/STLExtras.h"
-
+#include <algorithm>
 #include <numeric>
 
 using namespace weir;
+
+static bool contains(const std::vector<int64_t> &list, int64_t allocation) {
+  return std::find(list.begin(), list.end(), allocation) != list.end();
+}
 
 //===----------------------------------------------------------------------===//
 // What is live
@@ -19,16 +22,16 @@ static std::vector<int64_t> chooseTakers(const RecomputeProblem &problem,
   std::vector<int64_t> taker(problem.allocations.size(), -1);
   std::vector<bool> takes(problem.allocations.size());
   for (bool toResults : {true, false})
-    for (auto [number, command] : llvm::enumerate(problem.commands))
-      for (auto [source, target] : command.inPlace)
-        if (problem.allocations[target].isResult == toResults &&
-            lives[source].second == int64_t(number) && lives[target].first == int64_t(number) &&
-            taker[source] < 0 && !takes[target]) {
+    for (int64_t number = 0; number < int64_t(problem.commands.size()); ++number)
+      for (auto [source, target] : problem.commands[number].inPlace)
+        if (problem.allocations[target].isResult == toResults && lives[source].second == number &&
+            lives[target].first == number && taker[source] < 0 && !takes[target]) {
           taker[source] = target;
           takes[target] = true;
         }
   // An argument gives its bytes to results alone, by way of others or not.
-  for (auto [number, buffer] : llvm::enumerate(problem.allocations)) {
+  for (size_t number = 0; number < taker.size(); ++number) {
+    const Buffered &buffer = problem.allocations[number];
     int64_t last = number;
     while (buffer.isDonated && taker[last] >= 0)
       last = taker[last];
@@ -42,8 +45,8 @@ LiveProfile weir::getLiveProfile(const RecomputeProblem &problem) {
   LiveProfile profile;
   size_t allocations = problem.allocations.size(), commands = problem.commands.size();
   profile.lives.assign(allocations, {-1, -1});
-  for (auto [number, command] : llvm::enumerate(problem.commands))
-    for (const auto *list : {&command.reads, &command.writes})
+  for (size_t number = 0; number < commands; ++number)
+    for (const auto *list : {&problem.commands[number].reads, &problem.commands[number].writes})
       for (int64_t allocation : *list) {
         auto &[first, last] = profile.lives[allocation];
         first = first < 0 ? number : first;
@@ -99,14 +102,15 @@ std::vector<int64_t> weir::recompute(RecomputeProblem &problem, const Recomputat
     again.reads = repetition.reads;
     again.writes = repetition.writes;
     auto rename = [](int64_t &allocation, const auto &from, const auto &to) {
-      allocation = to[llvm::find(from, allocation) - from.begin()];
+      allocation = to[std::find(from.begin(), from.end(), allocation) - from.begin()];
     };
     for (auto &[source, target] : again.inPlace) {
       rename(source, own.reads, again.reads);
       rename(target, own.writes, again.writes);
     }
-    for (auto [from, to] : llvm::zip_equal(own.writes, again.writes)) {
-      const Buffered &buffer = problem.allocations[from];
+    for (size_t i = 0; i < own.writes.size(); ++i) {
+      const Buffered buffer = problem.allocations[own.writes[i]];
+      int64_t to = again.writes[i];
       if (to >= int64_t(problem.allocations.size()))
         problem.allocations.resize(to + 1);
       problem.allocations[to] = {buffer.bytes, buffer.value, false, false, false, true};
@@ -116,16 +120,16 @@ std::vector<int64_t> weir::recompute(RecomputeProblem &problem, const Recomputat
   std::vector<Computation> repetitions;
   for (const Repetition &repetition : step.repetitions)
     repetitions.push_back(repeat(repetition));
-  for (auto [number, command] : llvm::enumerate(problem.commands)) {
-    if (int64_t(number) == step.before)
-      llvm::append_range(commands, repetitions);
+  for (int64_t number = 0; number < int64_t(moved.size()); ++number) {
+    if (number == step.before)
+      commands.insert(commands.end(), repetitions.begin(), repetitions.end());
     moved[number] = commands.size();
-    commands.push_back(std::move(command));
-    if (int64_t(number) < step.before)
+    commands.push_back(std::move(problem.commands[number]));
+    if (number < step.before)
       continue;
     Computation &later = commands.back();
     for (auto [from, to] : step.replaced) {
-      llvm::replace(later.reads, from, to);
+      std::replace(later.reads.begin(), later.reads.end(), from, to);
       for (auto &[source, target] : later.inPlace)
         source = source == from ? to : source;
     }
@@ -138,20 +142,21 @@ std::vector<int64_t> weir::recompute(RecomputeProblem &problem, const Recomputat
   std::vector<int64_t> kept(commands.size());
   for (int64_t number = commands.size() - 1; number >= 0; --number) {
     Computation &command = commands[number];
-    bool isDead = command.mayRepeat && llvm::all_of(command.writes, [&](int64_t allocation) {
-                    const Buffered &buffer = problem.allocations[allocation];
-                    return buffer.mayCopy && readers[allocation] == 0;
-                  });
+    bool isDead =
+        command.mayRepeat &&
+        std::all_of(command.writes.begin(), command.writes.end(), [&](int64_t allocation) {
+          return problem.allocations[allocation].mayCopy && readers[allocation] == 0;
+        });
     kept[number] = isDead ? -1 : 0;
     if (isDead)
       for (int64_t allocation : command.reads)
         --readers[allocation];
   }
   problem.commands.clear();
-  for (auto [number, command] : llvm::enumerate(commands))
+  for (size_t number = 0; number < commands.size(); ++number)
     if (kept[number] >= 0) {
       kept[number] = problem.commands.size();
-      problem.commands.push_back(std::move(command));
+      problem.commands.push_back(std::move(commands[number]));
     }
   for (int64_t &number : moved)
     number = kept[number];
@@ -168,18 +173,18 @@ public:
   Chooser(const RecomputeProblem &problem) : problem(problem), profile(getLiveProfile(problem)) {
     size_t allocations = problem.allocations.size();
     writer.assign(allocations, none);
-    for (auto [number, command] : llvm::enumerate(problem.commands))
-      for (int64_t allocation : command.writes)
+    for (size_t number = 0; number < problem.commands.size(); ++number)
+      for (int64_t allocation : problem.commands[number].writes)
         writer[allocation] = writer[allocation] == none ? int64_t(number) : several;
     int64_t values = 0;
     for (const Buffered &buffer : problem.allocations)
       values = std::max(values, buffer.value + 1);
     holders.resize(values);
     recipes.resize(values);
-    for (auto [number, buffer] : llvm::enumerate(problem.allocations))
-      holders[buffer.value].push_back(number);
-    for (auto [number, recipe] : llvm::enumerate(problem.recipes))
-      recipes[problem.allocations[recipe.writes.front()].value].push_back(number);
+    for (size_t number = 0; number < allocations; ++number)
+      holders[problem.allocations[number].value].push_back(number);
+    for (size_t number = 0; number < problem.recipes.size(); ++number)
+      recipes[problem.allocations[problem.recipes[number].writes.front()].value].push_back(number);
   }
 
   std::optional<Recomputation> choose();
@@ -191,8 +196,8 @@ private:
   /// A step that is being made.
   struct Draft {
     Recomputation step;
-    int64_t end = 0; ///< the number of the next new allocation
-    llvm::SmallVector<std::pair<int64_t, int64_t>, 8> made; ///< (value, new allocation)
+    int64_t end = 0;                               ///< the number of the next new allocation
+    std::vector<std::pair<int64_t, int64_t>> made; ///< (value, new allocation)
   };
 
   int64_t getNextUse(int64_t allocation, int64_t after) const;
@@ -217,8 +222,8 @@ private:
 int64_t Chooser::getNextUse(int64_t allocation, int64_t after) const {
   int64_t last = profile.lives[allocation].second;
   for (int64_t number = after + 1; number <= last; ++number)
-    if (llvm::is_contained(problem.commands[number].reads, allocation) ||
-        llvm::is_contained(problem.commands[number].writes, allocation))
+    if (contains(problem.commands[number].reads, allocation) ||
+        contains(problem.commands[number].writes, allocation))
       return number;
   return problem.commands.size();
 }
@@ -334,12 +339,12 @@ double Chooser::getScore(const Recomputation &step) const {
 std::optional<Recomputation> Chooser::choose() {
   if (profile.peak == 0)
     return std::nullopt;
-  peak = llvm::find(profile.live, profile.peak) - profile.live.begin();
+  peak = std::find(profile.live.begin(), profile.live.end(), profile.peak) - profile.live.begin();
   std::vector<std::pair<double, Recomputation>> steps;
-  for (auto [number, buffer] : llvm::enumerate(problem.allocations)) {
-    int64_t allocation = number;
-    if (!buffer.mayCopy || !profile.inArena[number] || writer[number] < 0 ||
-        writer[number] >= peak || !isIdle(allocation, peak))
+  for (int64_t allocation = 0; allocation < int64_t(writer.size()); ++allocation) {
+    const Buffered &buffer = problem.allocations[allocation];
+    if (!buffer.mayCopy || !profile.inArena[allocation] || writer[allocation] < 0 ||
+        writer[allocation] >= peak || !isIdle(allocation, peak))
       continue;
     int64_t before = getNextUse(allocation, peak);
     auto consider = [&](bool isRecipe, int64_t way) {
@@ -351,21 +356,21 @@ std::optional<Recomputation> Chooser::choose() {
     };
     for (int64_t recipe : recipes[buffer.value])
       consider(true, recipe);
-    consider(false, writer[number]);
+    consider(false, writer[allocation]);
   }
   // The most promising ones, and more only where none of these helps.
   constexpr size_t atOnce = 64;
   std::vector<size_t> byBound(steps.size());
   std::iota(byBound.begin(), byBound.end(), 0);
-  llvm::sort(byBound, [&](size_t a, size_t b) {
+  std::sort(byBound.begin(), byBound.end(), [&](size_t a, size_t b) {
     return std::pair(-steps[a].first, a) < std::pair(-steps[b].first, b);
   });
   std::optional<Recomputation> best;
   double most = 0;
-  for (auto [number, index] : llvm::enumerate(byBound)) {
+  for (size_t number = 0; number < steps.size(); ++number) {
     if (number % atOnce == 0 && best)
       break;
-    const Recomputation &step = steps[index].second;
+    const Recomputation &step = steps[byBound[number]].second;
     if (double score = getScore(step); score > most) {
       most = score;
       best = step;

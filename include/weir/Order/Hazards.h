@@ -1,19 +1,12 @@
 //===- Hazards.h - Which dispatches must not overlap ------------*- C++ -*-===//
-//
-// The functions on plain data know nothing of IR; `collectAccesses` makes their
-// input from a command list.
-//
-//===----------------------------------------------------------------------===//
 
-#ifndef WEIR_ANALYSIS_HAZARDS_H
-#define WEIR_ANALYSIS_HAZARDS_H
+#ifndef WEIR_ORDER_HAZARDS_H
+#define WEIR_ORDER_HAZARDS_H
 
-#include "dialects/Schedule/Schedule.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "weir/Analysis/Aliasing.h"
-#include "weir/Analysis/Effects.h"
 #include "weir/Artifact/Hazard.h"
+#include "weir/Order/StridedBytes.h"
 
+#include <cstdint>
 #include <vector>
 
 namespace weir {
@@ -29,20 +22,7 @@ struct OperandAccess {
   int64_t strided = -1;
 };
 
-using DispatchAccesses = llvm::SmallVector<OperandAccess, 2>;
-
-/// The same kind, as the dialect and as the plan spell it.
-inline schedule::HazardKind toAttribute(HazardKind kind) {
-  switch (kind) {
-  case HazardKind::RAW:
-    return schedule::HazardKind::raw;
-  case HazardKind::WAR:
-    return schedule::HazardKind::war;
-  case HazardKind::WAW:
-    return schedule::HazardKind::waw;
-  }
-  llvm_unreachable("no such kind");
-}
+using DispatchAccesses = std::vector<OperandAccess>;
 
 /// A command list as the functions below see it.
 struct CommandAccesses {
@@ -56,8 +36,8 @@ struct CommandAccesses {
   bool mayOverlap(const OperandAccess &first, const OperandAccess &second) const;
 };
 
-/// The same with dispatch `order[i]` in place i.
-CommandAccesses permute(const CommandAccesses &accesses, llvm::ArrayRef<int64_t> order);
+/// Returns the same with dispatch `order[i]` in place i.
+CommandAccesses permute(const CommandAccesses &accesses, const std::vector<int64_t> &order);
 
 /// Returns the direct hazards, sorted by `to`, then kind, `from` and operands.
 ///
@@ -111,41 +91,6 @@ struct PlannedOrder {
 /// Cost: linear in hazards times queues.
 PlannedOrder planOrder(const std::vector<Hazard> &hazards, const std::vector<int64_t> &queues);
 
-/// Returns the function's command list; null when it has none.
-/// Errors: failure, with a diagnostic, when there are several, or one is not in
-///         the function's first block.
-mlir::FailureOr<schedule::CommandsOp> getCommands(mlir::func::FuncOp function);
-
-/// The function's accesses, and the operations that they were made from.
-struct CommandList {
-  /// Dispatches, copies and fills: where hazards, waves and barriers are
-  /// concerned, a copy is a dispatch.
-  llvm::SmallVector<schedule::CommandOpInterface> dispatches;
-  llvm::SmallVector<AllocationRef> allocations;
-  CommandAccesses accesses;
-
-  /// The number that stands for `allocation`; -1 when no dispatch touches it.
-  int64_t getNumber(const AllocationRef &allocation) const;
-  /// The access through an operand; null when the kernel leaves it alone or it
-  /// has no bytes.
-  const OperandAccess *find(int64_t dispatch, int64_t operand) const;
-
-  llvm::DenseMap<const void *, int64_t> numbers; ///< by symbol or value
-  Views *views = nullptr;                        ///< of operands
-};
-
-/// What a dispatch, copy or fill does to each of its operands; nothing to
-/// scalars. The result lives as long as `effects` and the kernel do.
-/// Errors: failure, with a diagnostic, when a dispatch's kernel is not a
-///         `gpu.func`, or touches memory that is not among its operands.
-mlir::FailureOr<llvm::ArrayRef<OperandEffect>> getEffects(schedule::CommandOpInterface command,
-                                                          mlir::SymbolTableCollection &symbols,
-                                                          Effects &effects);
-
-/// The list refers to `views`. Errors: those of `getEffects`.
-mlir::FailureOr<CommandList> collectAccesses(schedule::CommandsOp commands, Effects &effects,
-                                             Views &views);
-
 } // namespace weir
 
-#endif // WEIR_ANALYSIS_HAZARDS_H
+#endif // WEIR_ORDER_HAZARDS_H

@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "weir/Analysis/HappensBefore.h"
-#include "weir/Analysis/Hazards.h"
+#include "weir/Order/HappensBefore.h"
+#include "weir/Order/Hazards.h"
 
 #include "gtest/gtest.h"
 
+#include <algorithm>
 #include <random>
 
 using namespace weir;
@@ -126,21 +127,21 @@ TEST_P(RandomQueues, PlannedOrderCoversRandomHazards) {
         for (const PlannedWait &wait : order.waits)
           if (wait.before == dispatch)
             commands.push_back({Kind::Wait, queues[dispatch], wait.signal});
-        for (auto [index, barrier] : llvm::enumerate(order.barriers))
-          if (barrier.before == dispatch && int64_t(index) != withoutBarrier)
+        for (int64_t index = 0; index < int64_t(order.barriers.size()); ++index)
+          if (order.barriers[index].before == dispatch && index != withoutBarrier)
             commands.push_back({Kind::Barrier, queues[dispatch], 0});
         at.push_back(commands.size());
         commands.push_back({Kind::Dispatch, queues[dispatch], 0});
-        for (auto [index, signal] : llvm::enumerate(order.signals))
-          if (signal.after == dispatch)
-            commands.push_back({Kind::Signal, queues[dispatch], int64_t(index)});
+        for (int64_t index = 0; index < int64_t(order.signals.size()); ++index)
+          if (order.signals[index].after == dispatch)
+            commands.push_back({Kind::Signal, queues[dispatch], index});
       }
       return commands;
     };
     auto isOrdered = [&](int64_t withoutBarrier) {
       std::vector<int64_t> at;
       HappensBefore happensBefore(build(withoutBarrier, at));
-      return llvm::all_of(hazards, [&](const Hazard &hazard) {
+      return std::all_of(hazards.begin(), hazards.end(), [&](const Hazard &hazard) {
         return happensBefore(at[hazard.from], at[hazard.to]);
       });
     };

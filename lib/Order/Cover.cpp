@@ -5,20 +5,22 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Cover.h"
-
-#include "llvm/ADT/STLExtras.h"
+#include "weir/Order/Cover.h"
 
 #include <algorithm>
 
 using namespace weir;
 
-namespace {
-using Set = llvm::SmallVector<unsigned>;
+using Set = std::vector<unsigned>;
 
+static bool isIn(const Set &set, unsigned place) {
+  return std::find(set.begin(), set.end(), place) != set.end();
+}
+
+namespace {
 class CoverSearch {
 public:
-  CoverSearch(std::vector<Set> sets, llvm::ArrayRef<int64_t> costs, unsigned effort)
+  CoverSearch(std::vector<Set> sets, const std::vector<int64_t> &costs, unsigned effort)
       : sets(std::move(sets)), costs(costs), chosen(costs.size()), excluded(costs.size()),
         effort(effort) {}
 
@@ -31,20 +33,20 @@ public:
 
 private:
   std::vector<Set> sets;
-  llvm::ArrayRef<int64_t> costs;
+  const std::vector<int64_t> &costs;
   std::vector<bool> chosen, excluded;
   Set best;
   int64_t bestCost = 0;
   unsigned effort;
 
-  int64_t getCost(llvm::ArrayRef<unsigned> places) {
+  int64_t getCost(const Set &places) {
     int64_t sum = 0;
     for (unsigned place : places)
       sum += costs[place];
     return sum;
   }
   bool isMet(const Set &set) {
-    return llvm::any_of(set, [&](unsigned place) { return chosen[place]; });
+    return std::any_of(set.begin(), set.end(), [&](unsigned place) { return chosen[place]; });
   }
 
   Set chooseGreedily();
@@ -69,22 +71,22 @@ Set CoverSearch::chooseGreedily() {
       if (double(count[place]) / double(costs[place]) > double(count[pick]) / double(costs[pick]))
         pick = place;
     result.push_back(pick);
-    llvm::erase_if(left, [&](const Set *set) { return llvm::is_contained(*set, pick); });
+    std::erase_if(left, [&](const Set *set) { return isIn(*set, pick); });
   }
   Set byCost = result;
-  llvm::sort(byCost, [&](unsigned a, unsigned b) {
+  std::sort(byCost.begin(), byCost.end(), [&](unsigned a, unsigned b) {
     return std::make_pair(-costs[a], a) < std::make_pair(-costs[b], b);
   });
   for (unsigned place : byCost) {
     Set without = result;
-    erase(without, place);
-    if (llvm::all_of(sets, [&](const Set &set) {
-          return llvm::any_of(set,
-                              [&](unsigned other) { return llvm::is_contained(without, other); });
+    std::erase(without, place);
+    if (std::all_of(sets.begin(), sets.end(), [&](const Set &set) {
+          return std::any_of(set.begin(), set.end(),
+                             [&](unsigned other) { return isIn(without, other); });
         }))
       result = without;
   }
-  llvm::sort(result);
+  std::sort(result.begin(), result.end());
   return result;
 }
 
@@ -135,7 +137,7 @@ void CoverSearch::visit(int64_t cost) {
   for (unsigned place : *smallest)
     if (!excluded[place])
       order.push_back(place);
-  llvm::sort(order, [&](unsigned a, unsigned b) {
+  std::sort(order.begin(), order.end(), [&](unsigned a, unsigned b) {
     return std::make_pair(costs[a], a) < std::make_pair(costs[b], b);
   });
   // Each next branch does without the places of those before.
@@ -149,18 +151,18 @@ void CoverSearch::visit(int64_t cost) {
     excluded[place] = false;
 }
 
-Cover weir::findCover(const std::vector<Set> &sets, llvm::ArrayRef<int64_t> costs,
+Cover weir::findCover(const std::vector<Set> &sets, const std::vector<int64_t> &costs,
                       unsigned effort) {
   // A set that holds another is met with it.
   std::vector<Set> sorted = sets;
-  llvm::sort(sorted, [](const Set &a, const Set &b) {
+  std::sort(sorted.begin(), sorted.end(), [](const Set &a, const Set &b) {
     return a.size() != b.size()
                ? a.size() < b.size()
                : std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
   });
   std::vector<Set> minimal;
   for (const Set &set : sorted)
-    if (none_of(minimal, [&](const Set &part) {
+    if (std::none_of(minimal.begin(), minimal.end(), [&](const Set &part) {
           return std::includes(set.begin(), set.end(), part.begin(), part.end());
         }))
       minimal.push_back(set);

@@ -1,6 +1,6 @@
 //===- ReorderTest.cpp - Orders with fewer waves --------------------------===//
 
-#include "weir/Analysis/Reorder.h"
+#include "weir/Order/Reorder.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,10 @@
 //===- HappensBefore.cpp - Which commands end before which ----------------===//
 
-#include "weir/Analysis/HappensBefore.h"
-
-#include "llvm/ADT/TypeSwitch.h"
+#include "weir/Order/HappensBefore.h"
 
 #include <algorithm>
+#include <unordered_map>
 
-using namespace mlir;
 using namespace weir;
 
 HappensBefore::HappensBefore(const std::vector<QueueCommand> &commands) {
@@ -26,8 +24,9 @@ HappensBefore::HappensBefore(const std::vector<QueueCommand> &commands) {
     now[queue] = clock;
     return clock;
   };
-  llvm::DenseMap<int64_t, Place> signals;
-  for (auto [index, command] : llvm::enumerate(commands)) {
+  std::unordered_map<int64_t, Place> signals;
+  for (size_t index = 0; index < commands.size(); ++index) {
+    const QueueCommand &command = commands[index];
     int64_t queue = command.queue, number = recorded[queue]++;
     Place place = {queue, number, now[queue]};
     if (command.kind == Kind::Barrier) {
@@ -53,46 +52,4 @@ HappensBefore::HappensBefore(const std::vector<QueueCommand> &commands) {
       barriersAndSignals[queue].push_back(index);
     places.push_back(place);
   }
-}
-
-bool HappensBefore::makesVisible(int64_t from, int64_t to,
-                                 llvm::function_ref<bool(int64_t)> shows) const {
-  auto look = [&](const std::vector<int64_t> &candidates) {
-    auto it = std::upper_bound(candidates.begin(), candidates.end(), from);
-    for (; it != candidates.end() && (*this)(*it, to); ++it)
-      if ((*this)(from, *it) && shows(*it))
-        return true;
-    return false;
-  };
-  // Mostly it is the next one on the same queue.
-  int64_t own = places[from].queue;
-  if (look(barriersAndSignals[own]))
-    return true;
-  for (auto [queue, candidates] : llvm::enumerate(barriersAndSignals))
-    if (int64_t(queue) != own && look(candidates))
-      return true;
-  return false;
-}
-
-QueueCommands weir::getQueueCommands(schedule::CommandsOp list) {
-  using Kind = QueueCommand::Kind;
-  QueueCommands result;
-  for (Operation &op : list.getBody().front()) {
-    llvm::TypeSwitch<Operation &>(op)
-        .Case([&](schedule::CommandOpInterface command) {
-          result.dispatches.push_back(result.commands.size());
-          result.commands.push_back({Kind::Dispatch, command.getQueue(), 0});
-        })
-        .Case([&](schedule::BarrierOp barrier) {
-          result.commands.push_back({Kind::Barrier, barrier.getQueue(), 0});
-        })
-        .Case([&](schedule::SignalOp signal) {
-          result.commands.push_back({Kind::Signal, signal.getQueue(), int64_t(signal.getId())});
-        })
-        .Case([&](schedule::WaitOp wait) {
-          result.commands.push_back({Kind::Wait, wait.getQueue(), int64_t(wait.getSignal())});
-        });
-    result.ops.push_back(&op);
-  }
-  return result;
 }

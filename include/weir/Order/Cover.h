@@ -1,10 +1,7 @@
 //===- Cover.h - The cheapest places that meet every set --------*- C++ -*-===//
 
-#ifndef WEIR_LIB_ANALYSIS_COVER_H
-#define WEIR_LIB_ANALYSIS_COVER_H
-
-#include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/SmallVector.h"
+#ifndef WEIR_ORDER_COVER_H
+#define WEIR_ORDER_COVER_H
 
 #include <cstdint>
 #include <vector>
@@ -12,8 +9,8 @@
 namespace weir {
 
 struct Cover {
-  llvm::SmallVector<unsigned> chosen; ///< ascending
-  bool cheapest = true;               ///< proved so
+  std::vector<unsigned> chosen; ///< ascending
+  bool cheapest = true;         ///< proved so
 };
 
 /// Chooses places so that every set has one, at the least sum of costs.
@@ -21,9 +18,9 @@ struct Cover {
 /// Sets hold numbers of places, ascending, none empty; costs are positive.
 /// The search visits at most `effort` nodes, then takes the best it has seen,
 /// from which no place can be dropped. The same input gives the same answer.
-Cover findCover(const std::vector<llvm::SmallVector<unsigned>> &sets, llvm::ArrayRef<int64_t> costs,
+Cover findCover(const std::vector<std::vector<unsigned>> &sets, const std::vector<int64_t> &costs,
                 unsigned effort = 20000);
 
 } // namespace weir
 
-#endif // WEIR_LIB_ANALYSIS_COVER_H
+#endif // WEIR_ORDER_COVER_H

@@ -1,6 +1,6 @@
 //===- Reorder.cpp - An order with fewer waves ----------------------------===//
 
-#include "weir/Analysis/Reorder.h"
+#include "weir/Order/Reorder.h"
 
 #include <algorithm>
 #include <set>

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "weir/Analysis/StridedBytes.h"
+#include "weir/Order/StridedBytes.h"
 
 #include "gtest/gtest.h"
 

@@ -1,9 +1,9 @@
 //===- Reorder.h - An order with fewer waves --------------------*- C++ -*-===//
 
-#ifndef WEIR_ANALYSIS_REORDER_H
-#define WEIR_ANALYSIS_REORDER_H
+#ifndef WEIR_ORDER_REORDER_H
+#define WEIR_ORDER_REORDER_H
 
-#include "weir/Analysis/Hazards.h"
+#include "weir/Order/Hazards.h"
 
 #include <vector>
 
@@ -31,4 +31,4 @@ WaveOrder orderInFewWaves(const CommandAccesses &accesses, const std::vector<Haz
 
 } // namespace weir
 
-#endif // WEIR_ANALYSIS_REORDER_H
+#endif // WEIR_ORDER_REORDER_H

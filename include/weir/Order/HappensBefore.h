@@ -1,16 +1,10 @@
 //===- HappensBefore.h - Which commands end before which --------*- C++ -*-===//
-//
-// Plain data: knows nothing of IR but `getQueueCommands`.
-//
-//===----------------------------------------------------------------------===//
 
-#ifndef WEIR_ANALYSIS_HAPPENSBEFORE_H
-#define WEIR_ANALYSIS_HAPPENSBEFORE_H
+#ifndef WEIR_ORDER_HAPPENSBEFORE_H
+#define WEIR_ORDER_HAPPENSBEFORE_H
 
-#include "dialects/Schedule/Schedule.h"
-#include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
-
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -47,7 +41,23 @@ public:
 
   /// Whether a barrier or signal between the two, after `from` and before `to`,
   /// is one that `shows` says makes the bytes in question visible.
-  bool makesVisible(int64_t from, int64_t to, llvm::function_ref<bool(int64_t)> shows) const;
+  template <typename Predicate> bool makesVisible(int64_t from, int64_t to, Predicate shows) const {
+    auto look = [&](const std::vector<int64_t> &candidates) {
+      auto it = std::upper_bound(candidates.begin(), candidates.end(), from);
+      for (; it != candidates.end() && (*this)(*it, to); ++it)
+        if ((*this)(from, *it) && shows(*it))
+          return true;
+      return false;
+    };
+    // Mostly it is the next one on the same queue.
+    int64_t own = places[from].queue;
+    if (look(barriersAndSignals[own]))
+      return true;
+    for (size_t queue = 0; queue < barriersAndSignals.size(); ++queue)
+      if (int64_t(queue) != own && look(barriersAndSignals[queue]))
+        return true;
+    return false;
+  }
 
 private:
   struct Place {
@@ -61,14 +71,6 @@ private:
   std::vector<std::vector<int64_t>> barriersAndSignals; ///< by queue
 };
 
-/// The commands of a list, and of each dispatch, copy or fill its index there.
-struct QueueCommands {
-  std::vector<QueueCommand> commands;
-  std::vector<int64_t> dispatches;
-  std::vector<mlir::Operation *> ops;
-};
-QueueCommands getQueueCommands(schedule::CommandsOp list);
-
 } // namespace weir
 
-#endif // WEIR_ANALYSIS_HAPPENSBEFORE_H
+#endif // WEIR_ORDER_HAPPENSBEFORE_H

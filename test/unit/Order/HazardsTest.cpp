@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "weir/Analysis/Hazards.h"
+#include "weir/Order/Hazards.h"
 
 #include "gtest/gtest.h"
 

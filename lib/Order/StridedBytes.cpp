@@ -9,10 +9,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "weir/Analysis/StridedBytes.h"
+#include "weir/Order/StridedBytes.h"
 
-#include "llvm/ADT/STLExtras.h"
-
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <tuple>
@@ -43,18 +42,18 @@ namespace {
 struct Steps {
   Wide stride = 0, count = 0;
 };
-using StepList = llvm::SmallVector<Steps, 8>;
+using StepList = std::vector<Steps>;
 } // namespace
 
 /// Lets one step list take in another where the two make an unbroken one: steps
 /// of 4 bytes, 8 of them, then steps of 32.
 static void merge(StepList &steps) {
-  llvm::sort(steps, [](const Steps &a, const Steps &b) {
+  std::sort(steps.begin(), steps.end(), [](const Steps &a, const Steps &b) {
     return std::tie(a.stride, a.count) < std::tie(b.stride, b.count);
   });
   StepList merged;
   for (const Steps &coarse : steps) {
-    auto fine = llvm::find_if(merged, [&](const Steps &fine) {
+    auto fine = std::find_if(merged.begin(), merged.end(), [&](const Steps &fine) {
       return coarse.stride % fine.stride == 0 && coarse.stride / fine.stride <= fine.count + 1;
     });
     if (fine == merged.end())
@@ -69,7 +68,8 @@ std::optional<StridedBytes> weir::canonicalize(const StridedBytes &bytes) {
   StridedBytes result;
   result.begin = bytes.begin;
   if (bytes.elementBytes <= 0 ||
-      llvm::any_of(bytes.dims, [](const StridedBytes::Dim &dim) { return dim.size <= 0; }))
+      std::any_of(bytes.dims.begin(), bytes.dims.end(),
+                  [](const StridedBytes::Dim &dim) { return dim.size <= 0; }))
     return result;
 
   constexpr Wide largestSpan = Wide(1) << 62;
@@ -182,7 +182,7 @@ Sharing SumSearch::solve(StepList steps, Wide low, Wide high) {
     for (Steps &step : steps)
       step.stride /= divisor;
     changed = false;
-    llvm::erase_if(steps, [&](const Steps &step) {
+    std::erase_if(steps, [&](const Steps &step) {
       bool swallowed = step.stride <= high - low + 1;
       if (swallowed)
         low -= step.stride * step.count;
@@ -209,7 +209,7 @@ Sharing SumSearch::solve(StepList steps, Wide low, Wide high) {
     to = last;
   }
   Wide stride = chosen->stride;
-  steps.erase(chosen);
+  steps.erase(steps.begin() + (chosen - steps.data()));
   Wide middle = from + (to - from) / 2;
   for (Wide index = 0; index <= to - from && budget >= 0; ++index) {
     Wide multiple = middle + (index % 2 ? (index + 1) / 2 : -index / 2);

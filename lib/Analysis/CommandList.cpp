@@ -1,0 +1,182 @@
+//===- CommandList.cpp - A command list as lib/Order sees it --------------===//
+
+#include "weir/Analysis/CommandList.h"
+
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <limits>
+#include <map>
+
+using namespace mlir;
+using namespace weir;
+
+FailureOr<schedule::CommandsOp> weir::getCommands(func::FuncOp function) {
+  schedule::CommandsOp found;
+  WalkResult result = function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    auto commands = dyn_cast<schedule::CommandsOp>(op);
+    if (!commands)
+      return WalkResult::advance();
+    if (commands->getBlock() != &function.getBody().front()) {
+      commands.emitOpError("is not in the first block of its function");
+      return WalkResult::interrupt();
+    }
+    if (found) {
+      commands.emitOpError("is the second command list of its function, which "
+                           "may have one")
+              .attachNote(found.getLoc())
+          << "the first is here";
+      return WalkResult::interrupt();
+    }
+    found = commands;
+    return WalkResult::skip(); // commands hold none
+  });
+  if (result.wasInterrupted())
+    return failure();
+  return found;
+}
+
+static const void *getKey(const AllocationRef &allocation) {
+  return allocation.symbol ? allocation.symbol.getAsOpaquePointer()
+                           : allocation.value.getAsOpaquePointer();
+}
+
+int64_t CommandList::getNumber(const AllocationRef &allocation) const {
+  auto it = numbers.find(getKey(allocation));
+  return it == numbers.end() ? -1 : it->second;
+}
+
+const OperandAccess *CommandList::find(int64_t dispatch, int64_t operand) const {
+  if (dispatch < 0 || dispatch >= int64_t(accesses.dispatches.size()))
+    return nullptr;
+  for (const OperandAccess &access : accesses.dispatches[dispatch])
+    if (access.operand == operand)
+      return &access;
+  return nullptr;
+}
+
+/// Gives allocations numbers in order of appearance.
+static int64_t addAllocation(CommandList &list, const AllocationRef &allocation) {
+  auto [it, isNew] = list.numbers.try_emplace(getKey(allocation), list.allocations.size());
+  if (isNew)
+    list.allocations.push_back(allocation);
+  return it->second;
+}
+
+/// Gives bytes that are not side by side a number; -1 for others.
+static int64_t addStrided(CommandList &list, std::map<StridedBytes, int64_t> &numbers,
+                          const View &view) {
+  if (!view.bytes || view.exact)
+    return -1;
+  auto [it, isNew] = numbers.try_emplace(*view.bytes, list.accesses.strided.size());
+  if (isNew)
+    list.accesses.strided.push_back(*view.bytes);
+  return it->second;
+}
+
+static void setMayShare(CommandList &list) {
+  using Kind = AllocationRef::Kind;
+  list.accesses.mayShare.resize(list.allocations.size());
+  for (auto [vague, allocation] : llvm::enumerate(list.allocations)) {
+    if (allocation.kind != Kind::Argument && allocation.kind != Kind::Unknown)
+      continue; // shares with none but these
+    for (auto [other, second] : llvm::enumerate(list.allocations)) {
+      if (vague == other || compare(allocation, second) == Sharing::Disjoint)
+        continue;
+      list.accesses.mayShare[vague].push_back(other);
+      if (second.kind != Kind::Argument && second.kind != Kind::Unknown)
+        list.accesses.mayShare[other].push_back(vague);
+    }
+  }
+}
+
+FailureOr<ArrayRef<OperandEffect>> weir::getEffects(schedule::CommandOpInterface command,
+                                                    SymbolTableCollection &symbols,
+                                                    Effects &effects) {
+  using schedule::Access;
+  static const OperandEffect copy[] = {{Access::read, false}, {Access::write, true}};
+  static const OperandEffect fill[] = {{Access::none, false}, {Access::write, true}};
+  if (isa<schedule::CopyOp>(command))
+    return ArrayRef(copy);
+  if (isa<schedule::FillOp>(command))
+    return ArrayRef(fill);
+  auto dispatch = cast<schedule::DispatchOp>(*command);
+  auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(dispatch, dispatch.getKernel());
+  if (!kernel)
+    return dispatch.emitOpError() << "names " << dispatch.getKernel()
+                                  << ", which is no gpu.func; its effects are not known";
+  const KernelEffects &effect = effects.get(kernel);
+  if (!effect.reachesOther)
+    return ArrayRef(effect.operands);
+  InFlightDiagnostic error = dispatch.emitOpError()
+                             << "may touch memory that is not among its operands; nothing can be "
+                                "ordered against it";
+  error.attachNote(effect.reachesOther->getLoc()) << "through this operation";
+  return failure();
+}
+
+FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands, Effects &effects,
+                                             Views &views) {
+  CommandList list;
+  list.views = &views;
+  std::map<StridedBytes, int64_t> strided;
+  SymbolTableCollection symbols;
+  DenseMap<Attribute, ArrayRef<OperandEffect>> known; // by kernel
+  bool ok = true;
+  for (auto command : commands.getBody().front().getOps<schedule::CommandOpInterface>()) {
+    list.dispatches.push_back(command);
+    DispatchAccesses &accesses = list.accesses.dispatches.emplace_back();
+    auto dispatch = dyn_cast<schedule::DispatchOp>(*command);
+    FailureOr<ArrayRef<OperandEffect>> effect =
+        dispatch ? known.lookup(dispatch.getKernel()) : ArrayRef<OperandEffect>();
+    if (effect->empty()) {
+      effect = getEffects(command, symbols, effects);
+      if (failed(effect)) {
+        ok = false;
+        continue;
+      }
+      if (dispatch)
+        known[dispatch.getKernel()] = *effect;
+    }
+    accesses.reserve(command->getNumOperands());
+    for (auto [index, operand] : llvm::enumerate(command->getOperands())) {
+      schedule::Access access = (*effect)[index].access;
+      if (access == schedule::Access::none)
+        continue;
+      const View &view = views.get(operand);
+      ByteRange range = view.range.value_or(ByteRange{0, std::numeric_limits<int64_t>::max()});
+      if (range.isEmpty())
+        continue;
+      accesses.push_back({int64_t(index), addAllocation(list, view.allocation), range,
+                          reads(access), writes(access), addStrided(list, strided, view)});
+    }
+  }
+  if (!ok)
+    return failure();
+  setMayShare(list);
+  return list;
+}
+
+QueueCommands weir::getQueueCommands(schedule::CommandsOp list) {
+  using Kind = QueueCommand::Kind;
+  QueueCommands result;
+  for (Operation &op : list.getBody().front()) {
+    llvm::TypeSwitch<Operation &>(op)
+        .Case([&](schedule::CommandOpInterface command) {
+          result.dispatches.push_back(result.commands.size());
+          result.commands.push_back({Kind::Dispatch, command.getQueue(), 0});
+        })
+        .Case([&](schedule::BarrierOp barrier) {
+          result.commands.push_back({Kind::Barrier, barrier.getQueue(), 0});
+        })
+        .Case([&](schedule::SignalOp signal) {
+          result.commands.push_back({Kind::Signal, signal.getQueue(), int64_t(signal.getId())});
+        })
+        .Case([&](schedule::WaitOp wait) {
+          result.commands.push_back({Kind::Wait, wait.getQueue(), int64_t(wait.getSignal())});
+        });
+    result.ops.push_back(&op);
+  }
+  return result;
+}
