@@ -1494,6 +1494,68 @@ def PlanMemoryPass : Pass<"weir-plan-memory", "mlir::ModuleOp"> {
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
 }
 
+def ReorderPass : Pass<"weir-reorder", "mlir::ModuleOp"> {
+  let summary = "Reorders placed commands for fewer barriers.";
+  let description = [{
+    Needs: weir-plan-memory: barriers, signals and waits are counted on addresses.
+
+    Gives: an order that keeps every hazard and needs fewer of them, where it finds one, with
+    waves and places of slots for it. With bytes enough the barriers of one queue are one less
+    than the dispatches of the longest chain of hazards between values.
+
+    Never: lets the arena grow beyond what `reorder` and `limit` allow. Touches a list that holds
+    anything besides commands.
+
+    Cost: that of hazards and of weir-plan-memory's search, for each order that is tried.
+
+    Example, two chains that needed two barriers and need one:
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.module @k {
+        gpu.func @copy(%x: memref<64xf32>, %y: memref<64xf32>)
+            kernel attributes {known_block_size = array<i32: 64, 1, 1>,
+                               known_grid_size = array<i32: 1, 1, 1>} {
+          %i = gpu.thread_id x
+          %v = memref.load %x[%i] : memref<64xf32>
+          memref.store %v, %y[%i] : memref<64xf32>
+          gpu.return
+        }
+      }
+      func.func @f(%x: memref<64xf32>, %a: memref<64xf32>, %b: memref<64xf32>,
+                   %c: memref<64xf32>, %d: memref<64xf32>) attributes {weir.entry} {
+        schedule.commands {
+          schedule.dispatch @k::@copy [1, 1, 1] (%x, %a) wave 0 : (memref<64xf32>, memref<64xf32>)
+          schedule.dispatch @k::@copy [1, 1, 1] (%a, %b) wave 1 : (memref<64xf32>, memref<64xf32>)
+          schedule.dispatch @k::@copy [1, 1, 1] (%x, %c) wave 1 : (memref<64xf32>, memref<64xf32>)
+          schedule.dispatch @k::@copy [1, 1, 1] (%c, %d) wave 2 : (memref<64xf32>, memref<64xf32>)
+        }
+        return
+      }
+    }
+    ```
+    ```mlir
+    ...
+      schedule.commands {
+        schedule.dispatch @k::@copy...(%arg0, %arg1) wave 0...
+        schedule.dispatch @k::@copy...(%arg0, %arg3) wave 0...
+        schedule.dispatch @k::@copy...(%arg1, %arg2) wave 1...
+        schedule.dispatch @k::@copy...(%arg3, %arg4) wave 1...
+      }
+    ...
+    ```
+  }];
+  let options = [
+    Option<"reorder", "reorder", "std::string", "\"safe\"",
+           "How far the arena may grow: safe (not at all) or a percentage such as 10%; "
+           "off leaves the order (default safe).">,
+    Option<"limit", "limit", "int64_t", "0",
+           "Max bytes that an arena may grow to; 0 is no limit (default 0).">,
+    Option<"effort", "effort", "int64_t", "200000",
+           "Number of steps to search for a smaller arena than greedy packing finds, for up "
+           "to 32 slots; more slots get less (default 200000).">];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
+}
+
 def VerifyPlacedPass : Pass<"weir-verify-placed", "mlir::ModuleOp"> {
   let summary = "Rejects what the placed level does not hold.";
   let description = [{
@@ -1539,12 +1601,7 @@ def InsertBarriersPass : Pass<"weir-insert-barriers", "mlir::ModuleOp"> {
     readers too, and a `schedule.wait` just before the one that must come after. Each names
     its hazards. Those of the input are made anew.
 
-    With `reorder` the commands first take an order that needs fewer barriers, if there is one
-    that keeps every hazard; slots are placed and waves written again. With bytes enough the
-    barriers of one queue are one less than the dispatches of the longest chain of hazards
-    between values.
-
-    Never: lets the arena grow beyond what `reorder` and `limit` allow.
+    Never: changes the order of dispatches, or what they bind.
 
     Cost: linear in operands while ranges nest or repeat, and linear in hazards times queues.
 
@@ -1581,12 +1638,6 @@ def InsertBarriersPass : Pass<"weir-insert-barriers", "mlir::ModuleOp"> {
     ...
     ```
   }];
-  let options = [
-    Option<"reorder", "reorder", "std::string", "\"off\"",
-           "off; safe: the arena may not grow; 10%: it may grow by a tenth.">,
-    Option<"limit", "limit", "int64_t", "0",
-           "Max bytes of an arena that is not larger already; 0: none.">];
-  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
 }
 
 def InsertWorkgroupBarriersPass : Pass<"weir-insert-workgroup-barriers"> {

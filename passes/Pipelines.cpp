@@ -89,14 +89,17 @@ static void addToPlaced(OpPassManager &manager, const PipelineOptions &options) 
   plan.noReuse = options.noReuse;
   plan.requireDonation = options.requireDonation;
   manager.addPass(createPlanMemoryPass(plan));
+  // Barriers can be counted only once values have places. The gate behind it looks at the order
+  // and the places that this leaves.
+  ReorderPassOptions order;
+  order.reorder = options.reorder;
+  order.limit = options.memoryLimit;
+  manager.addPass(createReorderPass(order));
 }
 
-static void addToOrdered(OpPassManager &manager, const PipelineOptions &options) {
-  InsertBarriersPassOptions barriers;
-  barriers.reorder = options.reorder;
-  barriers.limit = options.memoryLimit;
+static void addToOrdered(OpPassManager &manager, const PipelineOptions &) {
   // After placement: reuse of a slot makes hazards that no value knows of.
-  manager.addPass(createInsertBarriersPass(barriers));
+  manager.addPass(createInsertBarriersPass());
   // Inserts for correctness; the pass behind it removes with proof. Each is easier to check than
   // one that does both, and the barriers of the emitter are judged like any others.
   manager.addPass(createInsertWorkgroupBarriersPass());

@@ -546,9 +546,9 @@ void weir::compile(const CompileOptions &options) {
   if (startsAfter("placed") && options.memoryLimit)
     throw Error("--memory-limit has no effect with --start-from=" + options.startFrom +
                 ": the module's memory is planned already");
-  if (startsAfter("ordered") && !options.reorder.empty())
+  if (startsAfter("placed") && !options.reorder.empty())
     throw Error("--reorder has no effect with --start-from=" + options.startFrom +
-                ": the module's barriers stand already");
+                ": the module's memory is planned already");
   if (options.noReuse && options.requireDonation)
     throw Error("--no-reuse gives every value bytes of its own, --require-donation forbids that; "
                 "leave out one of them");

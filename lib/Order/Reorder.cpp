@@ -3,6 +3,8 @@
 #include "weir/Order/Reorder.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <set>
 
 using namespace weir;
@@ -111,4 +113,137 @@ WaveOrder weir::orderInFewWaves(const CommandAccesses &accesses, const std::vect
           ready.insert(dispatch);
   }
   return result;
+}
+
+//===----------------------------------------------------------------------===//
+// With places
+//===----------------------------------------------------------------------===//
+
+bool PlacedCommands::shareBytes() const {
+  std::vector<ByteRange> ranges;
+  for (const PlacedSlot &slot : slots)
+    ranges.push_back({slot.offset, slot.offset + slot.bytes});
+  std::sort(ranges.begin(), ranges.end(),
+            [](ByteRange a, ByteRange b) { return a.begin < b.begin; });
+  for (size_t i = 1; i < ranges.size(); ++i)
+    if (ranges[i].begin < ranges[i - 1].end)
+      return true;
+  return false;
+}
+
+CommandAccesses weir::getAddresses(const PlacedCommands &commands,
+                                   const std::vector<int64_t> &offsets) {
+  CommandAccesses accesses = commands.accesses;
+  std::map<std::pair<int64_t, int64_t>, int64_t> numbers; // of strided bytes and their shift
+  for (DispatchAccesses &dispatch : accesses.dispatches)
+    for (OperandAccess &access : dispatch) {
+      if (access.allocation < commands.firstSlot)
+        continue;
+      int64_t slot = access.allocation - commands.firstSlot;
+      int64_t shift = offsets[slot] - commands.slots[slot].offset;
+      access.allocation = commands.arena;
+      access.range.begin += shift;
+      access.range.end += shift;
+      if (access.strided < 0 || shift == 0)
+        continue;
+      auto [moved, isNew] = numbers.try_emplace({access.strided, shift}, accesses.strided.size());
+      if (isNew) {
+        accesses.strided.push_back(accesses.strided[access.strided]);
+        accesses.strided.back().begin += shift;
+      }
+      access.strided = moved->second;
+    }
+  accesses.mayShare.resize(commands.firstSlot);
+  return accesses;
+}
+
+CommandAccesses weir::getAddresses(const PlacedCommands &commands) {
+  std::vector<int64_t> offsets;
+  for (const PlacedSlot &slot : commands.slots)
+    offsets.push_back(slot.offset);
+  return getAddresses(commands, offsets);
+}
+
+/// Places the slots for commands in these waves.
+static MemoryPlan placeSlots(const PlacedCommands &commands, const std::vector<int64_t> &waves,
+                             int64_t effort) {
+  std::vector<Lifetime> lifetimes;
+  for (const PlacedSlot &slot : commands.slots)
+    lifetimes.push_back({slot.bytes, slot.alignment, 0, 0});
+  std::vector<bool> isLive(lifetimes.size());
+  for (size_t number = 0; number < waves.size(); ++number)
+    for (const OperandAccess &access : commands.accesses.dispatches[number]) {
+      if (access.allocation < commands.firstSlot)
+        continue;
+      int64_t slot = access.allocation - commands.firstSlot;
+      if (!isLive[slot])
+        lifetimes[slot].firstWave = waves[number];
+      isLive[slot] = true;
+      lifetimes[slot].lastWave = waves[number];
+    }
+  // A step of the search looks at all slots that are live with one, and it takes a step a slot at
+  // least to get anywhere. Several orders are tried, so many slots get what few ones cost.
+  int64_t size = 1 + int64_t(lifetimes.size()) / 32;
+  return planMemory(lifetimes, /*noReuse=*/false, effort / (size * size));
+}
+
+static int64_t getCost(const CommandAccesses &addresses, const std::vector<int64_t> &queues) {
+  PlannedOrder planned = planOrder(findHazards(addresses), queues);
+  return planned.barriers.size() + planned.signals.size() + planned.waits.size();
+}
+
+/// Returns the bytes that the arena may have.
+static int64_t getLimit(int64_t arenaBytes, const ArenaGrowth &growth) {
+  int64_t limit = std::numeric_limits<int64_t>::max();
+  int64_t whole = arenaBytes / 100, rest = arenaBytes % 100 * growth.percent / 100;
+  if (growth.percent == 0 || whole <= (limit - arenaBytes - rest) / growth.percent)
+    limit = arenaBytes + whole * growth.percent + rest;
+  return growth.maxBytes > 0 ? std::max(arenaBytes, std::min(limit, growth.maxBytes)) : limit;
+}
+
+std::optional<PlacedOrder> weir::findCheaperOrder(PlacedCommands commands,
+                                                  const ArenaGrowth &growth, int64_t effort) {
+  // Slots are never packed without a gap: less may be live than there is room for.
+  constexpr int attempts = 8;
+  int64_t costBefore = getCost(getAddresses(commands), commands.queues);
+  bool mayMove = commands.shareBytes();
+  if (!mayMove) {
+    commands.accesses = getAddresses(commands);
+    commands.slots.clear();
+  }
+  int64_t limit =
+      mayMove ? getLimit(commands.arenaBytes, growth) : std::numeric_limits<int64_t>::max();
+  std::vector<int64_t> bytes(commands.accesses.mayShare.size());
+  for (size_t slot = 0; slot < commands.slots.size(); ++slot)
+    bytes[commands.firstSlot + slot] = commands.slots[slot].bytes;
+  std::vector<Hazard> hazards = findHazards(commands.accesses);
+  int64_t mayBeLive = limit;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    PlacedOrder result;
+    auto [order, waves] = orderInFewWaves(commands.accesses, hazards, bytes, mayBeLive);
+    PlacedCommands ordered;
+    ordered.accesses = permute(commands.accesses, order);
+    ordered.slots = commands.slots;
+    ordered.firstSlot = commands.firstSlot;
+    ordered.arena = commands.arena;
+    for (int64_t number : order)
+      ordered.queues.push_back(commands.queues[number]);
+    result.order = std::move(order);
+    if (mayMove) {
+      result.plan = placeSlots(ordered, waves, effort);
+      if (result.plan.arenaBytes > limit) {
+        // With many slots an attempt is dear, and little is lost by leaving more room each time.
+        int times = commands.slots.size() > 256 ? attempt : 0;
+        mayBeLive -= std::max<int64_t>(result.plan.arenaBytes - limit, 1) << times;
+        continue;
+      }
+      ordered.accesses = getAddresses(ordered, result.plan.offsets);
+    }
+    result.cost = getCost(ordered.accesses, ordered.queues);
+    result.costBefore = costBefore;
+    if (result.cost >= costBefore)
+      return std::nullopt;
+    return result;
+  }
+  return std::nullopt;
 }

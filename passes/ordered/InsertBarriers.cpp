@@ -8,11 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
-#include "passes/Pipelines.h"
-#include "passes/placed/Slots.h"
 
 #include "dialects/Schedule/Schedule.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Remarks.h"
@@ -33,40 +30,19 @@ struct InsertBarriers : weir::impl::InsertBarriersPassBase<InsertBarriers> {
   using InsertBarriersPassBase::InsertBarriersPassBase;
 
   void runOnOperation() override {
-    FailureOr<std::optional<int64_t>> percent = parseReorder(reorder);
-    if (failed(percent)) {
-      getOperation().emitError() << "reorder '" << reorder
-                                 << "' is unknown; it is off, safe, or by how much the arena may "
-                                    "grow, such as 10%";
-      return signalPassFailure();
-    }
     Effects &effects = getAnalysis<Effects>();
     Views &views = getAnalysis<Views>();
     getOperation().walk([&](func::FuncOp function) {
-      if (failed(order(function, effects, views, *percent)))
+      if (failed(order(function, effects, views)))
         signalPassFailure();
     });
     markAnalysesPreserved<Effects, Views>();
   }
 
 private:
-  LogicalResult order(func::FuncOp function, Effects &effects, Views &views,
-                      std::optional<int64_t> percent);
+  LogicalResult order(func::FuncOp function, Effects &effects, Views &views);
 };
 } // namespace
-
-FailureOr<std::optional<int64_t>> weir::parseReorder(StringRef text) {
-  constexpr int64_t most = 1'000'000;
-  if (text == "off")
-    return std::optional<int64_t>();
-  if (text == "safe")
-    return std::optional<int64_t>(0);
-  int64_t percent = 0;
-  if (!text.consume_back("%") || text.empty() || !llvm::all_of(text, llvm::isDigit) ||
-      text.getAsInteger(10, percent) || percent > most)
-    return failure();
-  return std::optional(percent);
-}
 
 /// The views whose writes become visible to those who read or write them next,
 /// each once.
@@ -91,8 +67,7 @@ static SmallVector<Value> getMemory(ArrayRef<Hazard> hazards, const CommandList 
   return memory;
 }
 
-LogicalResult InsertBarriers::order(func::FuncOp function, Effects &effects, Views &views,
-                                    std::optional<int64_t> percent) {
+LogicalResult InsertBarriers::order(func::FuncOp function, Effects &effects, Views &views) {
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands) || !*commands)
     return commands;
@@ -100,11 +75,6 @@ LogicalResult InsertBarriers::order(func::FuncOp function, Effects &effects, Vie
   for (Operation &op : llvm::make_early_inc_range(block))
     if (isa<schedule::BarrierOp, schedule::SignalOp, schedule::WaitOp>(op))
       op.erase();
-  // What else stands between commands belongs where it is.
-  auto isCommand = [](Operation &op) { return isa<schedule::CommandOpInterface>(op); };
-  if (percent && llvm::all_of(block, isCommand) &&
-      failed(reorderCommands(*commands, effects, views, *percent, limit)))
-    return failure();
   FailureOr<CommandList> list = collectAccesses(*commands, effects, views);
   if (failed(list))
     return failure();

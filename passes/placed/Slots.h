@@ -24,14 +24,6 @@ struct SlotUse {
 void setWaves(const CommandList &list, const std::vector<Hazard> &ofAddresses,
               llvm::function_ref<SlotUse(mlir::memref::ViewOp)> getUse);
 
-/// Puts the commands into an order that needs fewer barriers, signals and waits
-/// where one is found for which the arena need not grow by more than `percent`
-/// percent, nor, unless it is 0, beyond `most` bytes. Slots are placed anew for it where some share
-/// bytes; waves are written anew; `views` is empty then. The command list must hold nothing but
-/// commands. Errors: those of `collectAccesses`.
-mlir::LogicalResult reorderCommands(schedule::CommandsOp commands, Effects &effects, Views &views,
-                                    int64_t percent, int64_t most);
-
 } // namespace weir
 
 #endif // WEIR_PASSES_SLOTS_H

@@ -4,7 +4,9 @@
 #define WEIR_ORDER_REORDER_H
 
 #include "weir/Order/Hazards.h"
+#include "weir/Planner/Planner.h"
 
+#include <optional>
 #include <vector>
 
 namespace weir {
@@ -28,6 +30,57 @@ struct WaveOrder {
 /// a wave looks at no more than 64 dispatches that do not fit.
 WaveOrder orderInFewWaves(const CommandAccesses &accesses, const std::vector<Hazard> &hazards,
                           const std::vector<int64_t> &bytes, int64_t limit);
+
+/// Bytes of an arena that hold one value after another.
+struct PlacedSlot {
+  int64_t bytes = 0;
+  int64_t alignment = 1;
+  int64_t offset = 0; ///< in the arena
+};
+
+/// Commands whose values have places in an arena.
+struct PlacedCommands {
+  /// Slot i is allocation `firstSlot + i`, with ranges counted from the arena's begin. A list
+  /// without slots has none of these, and what lies in an arena cannot move.
+  CommandAccesses accesses;
+  std::vector<int64_t> queues; ///< by command
+  std::vector<PlacedSlot> slots;
+  int64_t firstSlot = 0;
+  int64_t arena = -1; ///< the arena's own number, an allocation before `firstSlot`
+  int64_t arenaBytes = 0;
+
+  /// Whether two slots have a byte in common.
+  bool shareBytes() const;
+};
+
+/// Returns the accesses with slot i at `offsets[i]`, as accesses of the arena.
+CommandAccesses getAddresses(const PlacedCommands &commands, const std::vector<int64_t> &offsets);
+
+/// Returns the same with each slot where it is now.
+CommandAccesses getAddresses(const PlacedCommands &commands);
+
+/// How far an arena may grow for a better order: by `percent` percent, and not beyond
+/// `maxBytes` unless it has more already (0: no such limit).
+struct ArenaGrowth {
+  int64_t percent = 0;
+  int64_t maxBytes = 0;
+};
+
+/// An order of commands, and the places of slots for it.
+struct PlacedOrder {
+  std::vector<int64_t> order; ///< the commands, as their numbers
+  MemoryPlan plan;            ///< of the slots; empty where nothing moves
+  int64_t cost = 0;           ///< number of barriers, signals and waits
+  int64_t costBefore = 0;     ///< of the commands as they stand
+};
+
+/// Returns an order of fewer barriers, signals and waits for which the slots fit in the
+/// arena that may have grown; nothing if none is found. Slots move only where some share
+/// bytes: else their bytes forbid no order. `effort` is that of the planner for up to 32 slots;
+/// more slots get less.
+/// Errors: those of `planMemory`.
+std::optional<PlacedOrder> findCheaperOrder(PlacedCommands commands, const ArenaGrowth &growth,
+                                            int64_t effort);
 
 } // namespace weir
 

@@ -123,4 +123,77 @@ TEST(Reorder, FewerWavesForMoreBytes) {
   EXPECT_EQ(graph.getPeak(getOrder(100)), 100);
   EXPECT_EQ(countWaves(getOrder(100)), 8);
 }
+
+/// The values of a random graph, packed for its waves in recorded order.
+PlacedCommands place(const RandomGraph &graph) {
+  PlacedCommands commands;
+  commands.accesses = graph.accesses;
+  commands.queues.assign(graph.accesses.dispatches.size(), 0);
+  std::vector<int64_t> waves = getWaves(graph.accesses.dispatches.size(), graph.hazards);
+  std::vector<Lifetime> lifetimes;
+  for (int64_t bytes : graph.bytes)
+    lifetimes.push_back({bytes, 1, -1, -1});
+  for (size_t number = 0; number < waves.size(); ++number)
+    for (const OperandAccess &access : graph.accesses.dispatches[number]) {
+      Lifetime &life = lifetimes[access.allocation];
+      life.firstWave = life.firstWave < 0 ? waves[number] : life.firstWave;
+      life.lastWave = waves[number];
+    }
+  MemoryPlan plan = planMemory(lifetimes, /*noReuse=*/false);
+  commands.arena = 0;
+  commands.firstSlot = 1;
+  commands.arenaBytes = plan.arenaBytes;
+  commands.accesses.mayShare.emplace_back();
+  for (DispatchAccesses &dispatch : commands.accesses.dispatches)
+    for (OperandAccess &access : dispatch) {
+      access.range.begin += plan.offsets[access.allocation];
+      access.range.end += plan.offsets[access.allocation];
+      access.allocation += commands.firstSlot;
+    }
+  for (size_t slot = 0; slot < lifetimes.size(); ++slot)
+    commands.slots.push_back({lifetimes[slot].bytes, 1, plan.offsets[slot]});
+  return commands;
+}
+
+TEST(CheaperOrder, KeepsTheLimitAndNeedsFewerBarriers) {
+  int found = 0, byEffort = 0;
+  for (int seed = 0; seed < 100; ++seed) {
+    PlacedCommands commands = place(RandomGraph(seed));
+    std::optional<PlacedOrder> greedy = findCheaperOrder(commands, {}, /*effort=*/0);
+    std::optional<PlacedOrder> searched = findCheaperOrder(commands, {}, /*effort=*/20'000);
+    for (const std::optional<PlacedOrder> &order : {greedy, searched}) {
+      if (!order)
+        continue;
+      EXPECT_LT(order->cost, order->costBefore) << "seed " << seed;
+      EXPECT_LE(order->plan.arenaBytes, commands.arenaBytes) << "seed " << seed;
+    }
+    found += greedy.has_value();
+    byEffort += searched && (!greedy || searched->cost < greedy->cost);
+  }
+  EXPECT_GT(found, 0);
+  EXPECT_GT(byEffort, 0);
+}
+
+TEST(CheaperOrder, LimitsHowFarTheArenaGrows) {
+  // Two chains through the same 256 bytes, one after the other.
+  PlacedCommands commands;
+  commands.accesses.mayShare.resize(3);
+  commands.arena = 0;
+  commands.firstSlot = 1;
+  commands.arenaBytes = 256;
+  commands.slots = {{256, 256, 0}, {256, 256, 0}};
+  for (int64_t slot : {1, 2}) {
+    commands.accesses.dispatches.push_back({{0, slot, {0, 256}, false, true}});
+    commands.accesses.dispatches.push_back({{0, slot, {0, 256}, true, false}});
+  }
+  commands.queues.assign(4, 0);
+  EXPECT_FALSE(findCheaperOrder(commands, {0, 0}, 0));
+  EXPECT_FALSE(findCheaperOrder(commands, {99, 0}, 0));
+  EXPECT_FALSE(findCheaperOrder(commands, {100, 511}, 0));
+  std::optional<PlacedOrder> order = findCheaperOrder(commands, {100, 512}, 0);
+  ASSERT_TRUE(order);
+  EXPECT_EQ(order->costBefore, 3);
+  EXPECT_EQ(order->cost, 1);
+  EXPECT_EQ(order->plan.arenaBytes, 512);
+}
 } // namespace

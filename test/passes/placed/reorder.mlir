@@ -1,15 +1,18 @@
 // RUN: weir-opt %s --weir-insert-barriers | FileCheck %s --check-prefix=OFF
-// RUN: weir-opt %s --weir-insert-barriers=reorder=off | FileCheck %s --check-prefix=OFF
-// RUN: weir-opt %s --weir-insert-barriers=reorder=safe | FileCheck %s --check-prefixes=CHECK,SAFE
-// RUN: weir-opt %s --weir-insert-barriers=reorder=99%% | FileCheck %s --check-prefixes=CHECK,SAFE
-// RUN: weir-opt %s --weir-insert-barriers=reorder=100%% | FileCheck %s --check-prefixes=CHECK,GROW
-// RUN: weir-opt %s --weir-insert-barriers=reorder=100%% --remarks-filter=insert-barriers -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
-// RUN: not weir-opt %s --weir-insert-barriers=reorder=most 2>&1 | FileCheck %s --check-prefix=BAD
-// RUN: not weir-opt %s --weir-insert-barriers=reorder=10 2>&1 | FileCheck %s --check-prefix=BAD
-// RUN: not weir-opt %s --weir-insert-barriers=reorder=-1%% 2>&1 | FileCheck %s --check-prefix=BAD
-// RUN: not weir-opt %s --weir-insert-barriers=reorder=10%%%% 2>&1 | FileCheck %s --check-prefix=BAD
-// RUN: not weir-opt %s --weir-insert-barriers=reorder=1.5%% 2>&1 | FileCheck %s --check-prefix=BAD
-// RUN: not weir-opt %s --weir-insert-barriers=reorder=1000001%% 2>&1 | FileCheck %s --check-prefix=BAD
+// RUN: weir-opt %s --weir-reorder=reorder=off --weir-insert-barriers | FileCheck %s --check-prefix=OFF
+// RUN: weir-opt %s --weir-reorder --weir-insert-barriers | FileCheck %s --check-prefixes=CHECK,SAFE
+// RUN: weir-opt %s --weir-reorder=reorder=safe --weir-insert-barriers | FileCheck %s --check-prefixes=CHECK,SAFE
+// RUN: weir-opt %s --weir-reorder=reorder=99%% --weir-insert-barriers | FileCheck %s --check-prefixes=CHECK,SAFE
+// RUN: weir-opt %s --weir-reorder=reorder=100%% --weir-insert-barriers | FileCheck %s --check-prefixes=CHECK,GROW
+// RUN: weir-opt %s --weir-reorder=reorder=100%% --remarks-filter=reorder -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: weir-opt %s "--weir-reorder=reorder=100%% limit=511" --weir-insert-barriers | FileCheck %s --check-prefixes=CHECK,SAFE
+// RUN: weir-opt %s "--weir-reorder=reorder=100%% limit=512 effort=0" --weir-insert-barriers | FileCheck %s --check-prefixes=CHECK,GROW
+// RUN: not weir-opt %s --weir-reorder=reorder=most 2>&1 | FileCheck %s --check-prefix=BAD
+// RUN: not weir-opt %s --weir-reorder=reorder=10 2>&1 | FileCheck %s --check-prefix=BAD
+// RUN: not weir-opt %s --weir-reorder=reorder=-1%% 2>&1 | FileCheck %s --check-prefix=BAD
+// RUN: not weir-opt %s --weir-reorder=reorder=10%%%% 2>&1 | FileCheck %s --check-prefix=BAD
+// RUN: not weir-opt %s --weir-reorder=reorder=1.5%% 2>&1 | FileCheck %s --check-prefix=BAD
+// RUN: not weir-opt %s --weir-reorder=reorder=1000001%% 2>&1 | FileCheck %s --check-prefix=BAD
 
 // BAD: error: reorder '{{.*}}' is unknown; it is off, safe, or by how much the arena may grow, such as 10%
 
@@ -63,9 +66,9 @@ module attributes {gpu.container_module} {
   // GROW: schedule.barrier
   // GROW-NOT: schedule.barrier
   // GROW: return
-  // REMARK: remark: [Passed] order | Category:insert-barriers | Remark="another order of dispatches needs 1 barriers, signals and waits in place of 2"
-  // REMARK: remark: [Passed] order | Category:insert-barriers | Remark="another order of dispatches needs 1 barriers, signals and waits in place of 3"
-  // REMARK: remark: [Passed] order | Category:insert-barriers | Remark="another order of dispatches needs 1 barriers, signals and waits in place of 2"
+  // REMARK: remark: [Passed] order | Category:reorder | Remark="another order of dispatches needs 1 barriers, signals and waits in place of 2"
+  // REMARK: remark: [Passed] order | Category:reorder | Remark="another order of dispatches needs 1 barriers, signals and waits in place of 3"
+  // REMARK: remark: [Passed] order | Category:reorder | Remark="another order of dispatches needs 1 barriers, signals and waits in place of 2"
   func.func @shared_bytes(%x: memref<64xf32> {llvm.noalias}, %b: memref<64xf32> {llvm.noalias},
                           %d: memref<64xf32> {llvm.noalias}) attributes {weir.entry} {
     %arena = memref.alloc() {alignment = 256 : i64, weir.arena} : memref<256xi8>
