@@ -11,53 +11,18 @@
 #ifndef WEIR_ANALYSIS_ACCESSMAP_H
 #define WEIR_ANALYSIS_ACCESSMAP_H
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/AffineExpr.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "weir/Analysis/Aliasing.h"
+#include "weir/Analysis/LaunchSizes.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
 
-#include <array>
 #include <functional>
 #include <optional>
 #include <vector>
 
 namespace weir {
-
-/// Every `gpu.launch_func`, by kernel. A module is walked once, when the first of
-/// its kernels is asked for; it may not change its launches after that.
-class Launches {
-public:
-  /// Those in the kernel's module.
-  llvm::ArrayRef<mlir::gpu::LaunchFuncOp> get(mlir::gpu::GPUFuncOp kernel);
-
-private:
-  llvm::DenseSet<mlir::Operation *> modules; ///< walked
-  llvm::DenseMap<std::pair<mlir::Operation *, mlir::Operation *>,
-                 llvm::SmallVector<mlir::gpu::LaunchFuncOp>>
-      launches; ///< by module and kernel
-};
-
-/// The sizes of a launch, as far as they are known; in workgroups, invocations
-/// and invocations per subgroup.
-struct LaunchSizes {
-  std::array<std::optional<int64_t>, 3> grid, workgroup;
-  std::optional<int64_t> subgroup;
-
-  /// What `known_block_size`, `known_grid_size`, the subgroup size of the
-  /// module's `weir.profile` and all `gpu.launch_func` of the kernel in its
-  /// module state. Where there is no launch, axes y and z that the kernel never
-  /// asks about are taken to have size 1.
-  static LaunchSizes get(mlir::FunctionOpInterface kernel, Launches &launches);
-  static LaunchSizes get(mlir::FunctionOpInterface kernel) {
-    Launches launches;
-    return get(kernel, launches);
-  }
-
-  /// The subgroups of a workgroup, the last of them perhaps not full.
-  std::optional<int64_t> countSubgroups() const;
-};
 
 /// Dimension `i` of every expression below is variable `i` of the kernel.
 struct MapVariable {
