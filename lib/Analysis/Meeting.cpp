@@ -12,7 +12,6 @@ using namespace mlir;
 using namespace weir;
 
 using Kind = MapVariable::Kind;
-using Scope = MapVariable::Scope;
 using Invocations = Instances::Invocations;
 using Trip = Instances::Trip;
 

@@ -11,6 +11,8 @@
 
 #include "weir/Analysis/Uniformity.h"
 
+#include "BodyFrame.h"
+
 #include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
 #include "mlir/Analysis/DataFlow/Utils.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -27,6 +29,141 @@
 using namespace mlir;
 using namespace weir;
 
+//===----------------------------------------------------------------------===//
+// One operation
+//===----------------------------------------------------------------------===//
+
+/// Whether all who execute `op` with the same operands get the same results.
+static bool dependsOnOperandsOnly(Operation *op) {
+  if (op->getNumRegions() || !isMemoryEffectFree(op) || !op->getDialect())
+    return false;
+  if (op->hasTrait<OpTrait::ConstantLike>())
+    return true;
+  // An op without side effects may still read a register of ids, and no interface tells. All
+  // operations of these dialects compute their results from operands.
+  static const llvm::StringSet<> arithmetic = {"affine", "arith",  "complex", "index",
+                                               "math",   "memref", "vector"};
+  StringRef dialect = op->getDialect()->getNamespace();
+  return arithmetic.contains(dialect) || (dialect == "llvm" && op->getNumOperands());
+}
+
+Scope weir::getResultScope(Operation *op) {
+  if (isa<gpu::BlockIdOp, gpu::ClusterIdOp, gpu::ClusterBlockIdOp>(op))
+    return Scope::Workgroup;
+  // Memory of an invocation's or a workgroup's own has the same name for all.
+  if (isa<gpu::BlockDimOp, gpu::GridDimOp, gpu::NumSubgroupsOp, gpu::SubgroupSizeOp,
+          gpu::ClusterDimOp, gpu::ClusterDimBlocksOp, memref::AllocOp, memref::AllocaOp,
+          memref::GetGlobalOp, gpu::DynamicSharedMemoryOp>(op))
+    return Scope::Grid;
+  return dependsOnOperandsOnly(op) ? Scope::Grid : Scope::Invocation;
+}
+
+//===----------------------------------------------------------------------===//
+// One value
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Collects who agrees on all values that one value is computed from.
+class AgreementSearch {
+public:
+  explicit AgreementSearch(DominanceInfo &dominance) : dominance(dominance) {}
+
+  Agreement run(Value value, const BodyFrame &frame) {
+    push(value, frame);
+    while (!open.empty()) {
+      auto [part, at] = open.pop_back_val();
+      if (!part || !seen.insert({part, at}).second)
+        continue;
+      if (auto argument = dyn_cast<BlockArgument>(part))
+        visitArgument(argument, *at);
+      else
+        visitResult(cast<OpResult>(part), *at);
+    }
+    return result;
+  }
+
+private:
+  DominanceInfo &dominance;
+  Agreement result;
+  SmallVector<std::pair<Value, const BodyFrame *>> open;
+  DenseSet<std::pair<Value, const BodyFrame *>> seen;
+
+  void meet(Scope scope, bool varies) {
+    result.scope = std::min(result.scope, scope);
+    result.varies |= varies;
+  }
+  void push(ValueRange values, const BodyFrame &frame) {
+    for (Value value : values)
+      open.push_back({value, &frame});
+  }
+  void visitArgument(BlockArgument argument, const BodyFrame &frame);
+  void visitResult(OpResult value, const BodyFrame &frame);
+};
+} // namespace
+
+void AgreementSearch::visitArgument(BlockArgument argument, const BodyFrame &frame) {
+  Block *block = argument.getOwner();
+  unsigned index = argument.getArgNumber();
+  Operation *parent = block->getParentOp();
+  if (frame.isArgument(argument)) {
+    if (frame.caller)
+      push(frame.getPassed(index), *frame.caller);
+  } else if (auto loop = dyn_cast<scf::WhileOp>(parent)) {
+    meet(Scope::Grid, true);
+    if (block == loop.getBeforeBody())
+      push({loop.getInits()[index], loop.getYieldOp().getOperand(index)}, frame);
+    else
+      push(loop.getConditionOp().getArgs()[index], frame);
+  } else if (auto loop = dyn_cast<LoopLikeOpInterface>(parent);
+             loop && isa<scf::ForOp, affine::AffineForOp>(parent)) {
+    meet(Scope::Grid, true);
+    if (OpOperand *init = loop.getTiedLoopInit(argument))
+      push({init->get(), loop.getTiedLoopYieldedValue(argument)->get()}, frame);
+    else if (auto simple = dyn_cast<scf::ForOp>(parent))
+      push({simple.getLowerBound(), simple.getStep()}, frame);
+    else
+      push(cast<affine::AffineForOp>(parent).getLowerBoundOperands(), frame);
+  } else {
+    std::optional<std::pair<Value, Value>> carried = getCarried(argument, frame, dominance);
+    meet(carried ? Scope::Grid : Scope::Invocation, true);
+    if (carried)
+      push({carried->first, carried->second}, frame);
+  }
+}
+
+void AgreementSearch::visitResult(OpResult value, const BodyFrame &frame) {
+  Operation *op = value.getOwner();
+  unsigned index = value.getResultNumber();
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    meet(Scope::Grid, true);
+    push({loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), loop.getInitArgs()[index],
+          loop.getYieldedValues()[index]},
+         frame);
+    return;
+  }
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return push({branch.getCondition(), branch.thenYield().getOperand(index),
+                 branch.elseYield().getOperand(index)},
+                frame);
+  Scope scope = getResultScope(op);
+  meet(scope, scope == Scope::Invocation);
+  if (scope != Scope::Grid)
+    return;
+  for (Value operand : op->getOperands())
+    if (!isa<BaseMemRefType>(operand.getType()))
+      push(operand, frame);
+    else if (!isa<BlockArgument>(operand))
+      meet(Scope::Invocation, true);
+}
+
+Agreement weir::getAgreement(Value value, const BodyFrame &frame, DominanceInfo &dominance) {
+  return AgreementSearch(dominance).run(value, frame);
+}
+
+//===----------------------------------------------------------------------===//
+// All values of a kernel
+//===----------------------------------------------------------------------===//
+
 Operation *Uniformity::getDivergence(Block *block) const {
   for (; block; block = block->getParentOp() ? block->getParentOp()->getBlock() : nullptr)
     if (auto it = divergence.find(block); it != divergence.end())
@@ -34,22 +171,9 @@ Operation *Uniformity::getDivergence(Block *block) const {
   return nullptr;
 }
 
-bool weir::dependsOnOperandsOnly(Operation *op) {
-  if (op->getNumRegions() || !isMemoryEffectFree(op) || !op->getDialect())
-    return false;
-  if (op->hasTrait<OpTrait::ConstantLike>())
-    return true;
-  // An op without side effects may still read a register of ids, and no
-  // interface tells. What these dialects compute, they compute from operands.
-  static const llvm::StringSet<> arithmetic = {"affine", "arith",  "complex", "index",
-                                               "math",   "memref", "vector"};
-  StringRef dialect = op->getDialect()->getNamespace();
-  return arithmetic.contains(dialect) || (dialect == "llvm" && op->getNumOperands());
-}
-
 class weir::UniformityBuilder {
 public:
-  UniformityBuilder(Uniformity &result, FunctionOpInterface kernel, Uniformity::Scope scope,
+  UniformityBuilder(Uniformity &result, FunctionOpInterface kernel, Scope scope,
                     Uniformity::IsStable isStable)
       : result(result), kernel(kernel), scope(scope), isStable(isStable) {}
 
@@ -58,7 +182,7 @@ public:
 private:
   Uniformity &result;
   FunctionOpInterface kernel;
-  Uniformity::Scope scope;
+  Scope scope;
   Uniformity::IsStable isStable;
   SetVector<Operation *> functions; // the kernel and whatever it calls
   DenseMap<Operation *, FunctionOpInterface> callees;
@@ -132,21 +256,12 @@ void UniformityBuilder::setVarying(Value value) {
 
 /// Whether the results of `op` differ though its operands don't.
 bool UniformityBuilder::isSource(Operation *op) {
-  if (isa<gpu::ThreadIdOp, gpu::GlobalIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp, gpu::ShuffleOp,
-          gpu::SubgroupReduceOp>(op))
-    return true;
-  if (isa<gpu::BlockIdOp, gpu::ClusterIdOp, gpu::ClusterBlockIdOp>(op))
-    return scope == Uniformity::Scope::Grid;
-  if (isa<gpu::AllReduceOp>(op))
-    return scope == Uniformity::Scope::Grid || !result.isUniform(op);
-  if (isa<gpu::BlockDimOp, gpu::GridDimOp, gpu::NumSubgroupsOp, gpu::SubgroupSizeOp,
-          gpu::ClusterDimOp, gpu::ClusterDimBlocksOp, memref::AllocOp, memref::AllocaOp,
-          memref::GetGlobalOp, gpu::DynamicSharedMemoryOp>(op))
-    return false;
-  return !dependsOnOperandsOnly(op) && !loadsUniform(op);
+  if (isa<gpu::AllReduceOp>(op)) // all of a workgroup get what all of them gave
+    return scope == Scope::Grid || !result.isUniform(op);
+  return getResultScope(op) < scope && !loadsUniform(op);
 }
 
-/// Whether all invocations load the same bytes, and nobody changes them.
+/// Whether `op` only loads, all invocations load the same bytes, and nobody changes them.
 bool UniformityBuilder::loadsUniform(Operation *op) {
   auto interface = dyn_cast<MemoryEffectOpInterface>(op);
   if (!interface || op->getNumRegions())
@@ -155,7 +270,7 @@ bool UniformityBuilder::loadsUniform(Operation *op) {
   interface.getEffects(effects);
   if (effects.empty())
     return false;
-  bool inWorkgroup = scope == Uniformity::Scope::Workgroup && result.isUniform(op);
+  bool inWorkgroup = scope == Scope::Workgroup && result.isUniform(op);
   for (const MemoryEffects::EffectInstance &effect : effects) {
     auto type = effect.getValue() ? dyn_cast<BaseMemRefType>(effect.getValue().getType())
                                   : BaseMemRefType();

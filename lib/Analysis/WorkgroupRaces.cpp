@@ -114,7 +114,7 @@ void WorkgroupRaces::makeUniformity() const {
       }
     return stable[op] = true;
   };
-  uniformity = std::make_unique<Uniformity>(kernel, Uniformity::Scope::Workgroup, isStable);
+  uniformity = std::make_unique<Uniformity>(kernel, Scope::Workgroup, isStable);
 }
 
 const Uniformity &WorkgroupRaces::getUniformity() const {
@@ -486,7 +486,7 @@ std::vector<AccessHazard> WorkgroupRaces::findGridRaces() {
         continue;
       if (first == second) {
         if (!gridUniformity)
-          gridUniformity = std::make_unique<Uniformity>(kernel, Uniformity::Scope::Grid, isStable);
+          gridUniformity = std::make_unique<Uniformity>(kernel, Scope::Grid, isStable);
         std::optional<unsigned> depth;
         if (!a.loops.empty())
           depth = 0;

@@ -15,6 +15,7 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "weir/Analysis/Aliasing.h"
 #include "weir/Analysis/LaunchSizes.h"
+#include "weir/Analysis/Uniformity.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -36,10 +37,8 @@ struct MapVariable {
     Element,    ///< an index into what one instruction touches
     Opaque,     ///< `value`, of which no more is known
   } kind = Kind::Opaque;
-  /// Who sees the same value of an opaque variable.
-  enum class Scope { Invocation, Workgroup, Grid } scope = Scope::Invocation;
-  /// Of an opaque variable: its value may change from trip to trip.
-  bool varies = false;
+  Scope scope = Scope::Invocation; ///< of an opaque variable: who sees the same value
+  bool varies = false; ///< of an opaque variable: whether it may change from trip to trip
   unsigned axis = 0;
   mlir::Operation *loop = nullptr;
   mlir::Block *header = nullptr;

@@ -1,4 +1,15 @@
 //===- Uniformity.h - What all invocations agree on --------------*- C++ -*-===//
+//
+// All that is known about who gets the same value is in Uniformity.cpp. `getResultScope` is the one
+// table of operations. Two questions follow values through a kernel by it:
+//
+//   getAgreement  backwards from one value, in one chain of calls, and within which scope all get
+//                 it. Asked for each value that an address is made of.
+//   Uniformity    forwards from all that varies, with integer ranges and divergent control flow, in
+//                 one scope. It proves more and costs a fixed point over the kernel; asked where
+//                 that decides, such as by barriers.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WEIR_ANALYSIS_UNIFORMITY_H
 #define WEIR_ANALYSIS_UNIFORMITY_H
@@ -8,23 +19,48 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
+namespace mlir {
+class DominanceInfo;
+} // namespace mlir
+
 namespace weir {
 
-/// Which values and which control flow are the same for all invocations of a
-/// workgroup, or of the whole grid, in a kernel and the functions it calls.
+struct BodyFrame;
+
+/// The executions that agree on something: those of one invocation only, those of all invocations
+/// of a workgroup, or all.
+enum class Scope { Invocation, Workgroup, Grid };
+
+/// Returns the largest scope in which all get the same results of `op` if they agree on its
+/// operands: `Invocation` for loads and other effects on memory, for ids of invocations, and for
+/// operations that are not known, since they may read a register of ids of some target.
+Scope getResultScope(mlir::Operation *op);
+
+/// Who gets the same value.
+struct Agreement {
+  Scope scope = Scope::Grid;
+  bool varies = false; ///< the value may also change from trip to trip of a loop
+};
+
+/// Returns who agrees on `value` as seen in `frame`, by all that it is computed from, also around
+/// loops and in callers.
+Agreement getAgreement(mlir::Value value, const BodyFrame &frame, mlir::DominanceInfo &dominance);
+
+/// The values and the control flow that are the same for all invocations of a workgroup, or of the
+/// whole grid, in a kernel and the functions it calls.
 ///
-/// A value is uniform when all invocations that execute the same instance of
-/// its operation (the same trips of the same loops) get the same value. A place
-/// is uniform when all invocations execute it, equally often and together.
+/// A value is uniform when all invocations that execute the same instance of its operation (the
+/// same trips of the same loops) get the same value. A place is uniform when all invocations
+/// execute it, equally often and together.
 ///
-/// Assumes that the kernel is free of races within a workgroup: then all
-/// invocations that load one address in one barrier interval see one value.
+/// Assumes that the kernel is free of races within a workgroup: then all invocations that load one
+/// address in one barrier interval see one value.
 class Uniformity {
 public:
-  enum class Scope { Workgroup, Grid };
   /// Whether no other workgroup changes what this operation loads.
   using IsStable = llvm::function_ref<bool(mlir::Operation *)>;
 
+  /// `scope` is `Workgroup` or `Grid`.
   explicit Uniformity(
       mlir::FunctionOpInterface kernel, Scope scope = Scope::Workgroup,
       IsStable isStable = [](mlir::Operation *) { return false; });
@@ -33,25 +69,20 @@ public:
   bool isUniform(mlir::Block *block) const { return !getDivergence(block); }
   bool isUniform(mlir::Operation *op) const { return isUniform(op->getBlock()); }
 
-  /// The branch by which not all invocations come to `block`, the innermost
-  /// one; null when all do. A function's caller counts where only some call.
+  /// Returns the innermost branch that keeps some invocations from `block`, or null when all come
+  /// to it. It may be in a function's caller, where only some invocations call.
   mlir::Operation *getDivergence(mlir::Block *block) const;
-  /// Whether invocations leave `branch` by different ways, or go around a loop
-  /// a different number of times.
+  /// Whether invocations leave `branch` by different ways, or go around a loop a different number
+  /// of times.
   bool isDivergent(mlir::Operation *branch) const { return divergentBranches.contains(branch); }
 
 private:
   friend class UniformityBuilder;
   llvm::DenseSet<mlir::Value> varying;
   llvm::DenseSet<mlir::Operation *> divergentBranches;
-  /// Blocks that a branch, which is mapped to, keeps some invocations from.
+  /// Maps each block that not all invocations come to to the branch that keeps some from it.
   llvm::DenseMap<mlir::Block *, mlir::Operation *> divergence;
 };
-
-/// Whether whoever executes `op` with the same operands gets the same results:
-/// false for what touches memory, and for what tells invocations apart, such as
-/// the registers of ids of any target.
-bool dependsOnOperandsOnly(mlir::Operation *op);
 
 } // namespace weir
 

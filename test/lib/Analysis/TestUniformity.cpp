@@ -24,7 +24,7 @@ struct TestUniformity : PassWrapper<TestUniformity, OperationPass<ModuleOp>> {
     getOperation().walk([&](gpu::GPUFuncOp kernel) {
       if (!kernel.isKernel())
         return;
-      Uniformity workgroup(kernel), grid(kernel, Uniformity::Scope::Grid);
+      Uniformity workgroup(kernel), grid(kernel, Scope::Grid);
       getOperation().walk([&](Operation *op) {
         auto name = op->getAttrOfType<StringAttr>("test.name");
         auto function = op->getParentOfType<gpu::GPUFuncOp>();

@@ -23,7 +23,6 @@ using weir::test::Point;
 using Answer = Meeting::Answer;
 using Invocations = Instances::Invocations;
 using Kind = MapVariable::Kind;
-using Scope = MapVariable::Scope;
 using Trip = Instances::Trip;
 
 namespace weir {
