@@ -2,8 +2,6 @@
 
 #include "AddressValues.h"
 
-#include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
-#include "mlir/Analysis/DataFlow/Utils.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -51,21 +49,16 @@ AffineExpr AddressValues::addUnbounded(Value value, const BodyFrame &frame, Inte
 Interval AddressValues::inferRange(Value value) {
   if (!value.getType().isIntOrIndex())
     return {};
-  if (!ranges) {
-    ranges.emplace(DataFlowConfig().setInterprocedural(false));
-    dataflow::loadBaselineAnalyses(*ranges);
-    ranges->load<dataflow::IntegerRangeAnalysis>();
-    (void)ranges->initializeAndRun(kernel);
-  }
-  auto *state = ranges->lookupState<dataflow::IntegerValueRangeLattice>(value);
-  if (!state || state->getValue().isUninitialized())
+  if (!ranges)
+    ranges.emplace(kernel);
+  std::optional<ConstantIntRanges> range = ranges->get(value);
+  if (!range)
     return {};
-  const ConstantIntRanges &range = state->getValue().getValue();
   Interval interval;
-  if (!range.smin().isMinSignedValue() || range.smin().getBitWidth() == 1)
-    interval.lower = range.smin().getSExtValue();
-  if (!range.smax().isMaxSignedValue() || range.smax().getBitWidth() == 1)
-    interval.upper = range.smax().getSExtValue();
+  if (!range->smin().isMinSignedValue() || range->smin().getBitWidth() == 1)
+    interval.lower = range->smin().getSExtValue();
+  if (!range->smax().isMaxSignedValue() || range->smax().getBitWidth() == 1)
+    interval.upper = range->smax().getSExtValue();
   return interval;
 }
 

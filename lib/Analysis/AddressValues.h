@@ -16,9 +16,9 @@
 #define WEIR_LIB_ANALYSIS_ADDRESSVALUES_H
 
 #include "BodyFrame.h"
+#include "IntegerRanges.h"
 #include "Interval.h"
 
-#include "mlir/Analysis/DataFlowFramework.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -92,7 +92,7 @@ private:
   std::map<std::pair<Kind, unsigned>, unsigned> ids;
   llvm::DenseMap<std::pair<const BodyFrame *, mlir::Value>, mlir::AffineExpr> exprs;
   llvm::DenseMap<std::pair<const BodyFrame *, mlir::Operation *>, unsigned> trips;
-  std::optional<mlir::DataFlowSolver> ranges; ///< of the kernel's integers; made when asked for
+  std::optional<IntegerRanges> ranges; ///< of the kernel's integers; made when asked for
 
   bool isNonNegative(mlir::AffineExpr expr) const;
   MapVariable &getVariable(mlir::AffineExpr dim);

@@ -12,9 +12,8 @@
 #include "weir/Analysis/Uniformity.h"
 
 #include "BodyFrame.h"
+#include "IntegerRanges.h"
 
-#include "mlir/Analysis/DataFlow/IntegerRangeAnalysis.h"
-#include "mlir/Analysis/DataFlow/Utils.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -186,7 +185,7 @@ private:
   Uniformity::IsStable isStable;
   SetVector<Operation *> functions; // the kernel and whatever it calls
   DenseMap<Operation *, FunctionOpInterface> callees;
-  DataFlowSolver ranges{DataFlowConfig().setInterprocedural(false)};
+  std::optional<IntegerRanges> ranges; // of the kernel itself
   PostDominanceInfo postDominance;
   bool changed = false;
 
@@ -208,7 +207,7 @@ private:
     changed |= result.divergentBranches.insert(branch).second;
   }
 
-  std::optional<ConstantIntRanges> getRange(Value value);
+  std::optional<ConstantIntRanges> getRange(Value value) { return ranges->get(value); }
   bool isSource(Operation *op);
   bool loadsUniform(Operation *op);
   bool tripsVary(Value lower, Value upper, Value step);
@@ -236,13 +235,6 @@ void UniformityBuilder::collectFunctions() {
       callees[call] = callee;
       functions.insert(callee);
     });
-}
-
-std::optional<ConstantIntRanges> UniformityBuilder::getRange(Value value) {
-  auto *state = ranges.lookupState<dataflow::IntegerValueRangeLattice>(value);
-  if (!state || state->getValue().isUninitialized())
-    return std::nullopt;
-  return state->getValue().getValue();
 }
 
 void UniformityBuilder::setVarying(Value value) {
@@ -498,10 +490,7 @@ void UniformityBuilder::run() {
   if (kernel.isExternal())
     return;
   collectFunctions();
-  dataflow::loadBaselineAnalyses(ranges);
-  ranges.load<dataflow::IntegerRangeAnalysis>();
-  // Without ranges more varies.
-  (void)ranges.initializeAndRun(kernel);
+  ranges.emplace(kernel);
   do {
     changed = false;
     for (Operation *function : functions)
