@@ -167,16 +167,14 @@ Sharing AccessMaps::compareMemory(const MemoryAccess &first, const MemoryAccess 
 }
 
 Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &second,
-                            const Instances &instances, std::optional<int64_t> shift) const {
+                            const Instances &instances, std::optional<int64_t> shift,
+                            IsUniform isUniform) const {
   if (!shift) {
     Sharing memory = compareMemory(first, second, instances.invocations);
     if (memory != Sharing::Overlap)
       return memory;
   }
-  function_ref<bool(Value)> uniform;
-  if (isUniform)
-    uniform = isUniform;
-  Differences differences = getDifferences(first, second, instances, variables, uniform);
+  Differences differences = getDifferences(first, second, instances, variables, isUniform);
   std::vector<Differences> cases = {differences};
   if (instances.invocations != Instances::Invocations::Same) {
     llvm::SmallBitVector used = findVariables(first, variables);

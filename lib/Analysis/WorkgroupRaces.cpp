@@ -88,9 +88,7 @@ WorkgroupRaces::WorkgroupRaces(FunctionOpInterface kernel, const LaunchSizes &si
                                GetArgumentSharing getSharing,
                                std::function<bool(FunctionOpInterface)> mayEdit)
     : kernel(kernel), sizes(sizes), maps(kernel, sizes), getSharing(std::move(getSharing)),
-      mayEdit(std::move(mayEdit)) {
-  maps.setUniform([this](Value value) { return getUniformity().isUniform(value); });
-}
+      mayEdit(std::move(mayEdit)) {}
 
 WorkgroupRaces::~WorkgroupRaces() = default;
 
@@ -179,13 +177,14 @@ Sharing WorkgroupRaces::compare(unsigned first, unsigned second, const Instances
   std::optional<unsigned> i = getArgument(a.root), j = getArgument(b.root);
   std::optional<ArgumentSharing> sharing =
       i && j && *i != *j && getSharing ? getSharing(*i, *j) : std::nullopt;
+  auto isUniform = [&](Value value) { return getUniformity().isUniform(value); };
   if (!sharing)
-    return maps.compare(a, b, instances);
+    return maps.compare(a, b, instances, std::nullopt, isUniform);
   if (sharing->unknown)
     return Sharing::Unknown;
   Sharing result = Sharing::Disjoint;
   for (int64_t shift : sharing->shifts) {
-    Sharing one = maps.compare(a, b, instances, shift);
+    Sharing one = maps.compare(a, b, instances, shift, isUniform);
     if (one == Sharing::Unknown)
       return one;
     if (one == Sharing::Overlap)

@@ -17,9 +17,9 @@
 #include "weir/Analysis/LaunchSizes.h"
 #include "weir/Analysis/Uniformity.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -111,19 +111,20 @@ public:
   /// Returns the number of loops that are around both.
   static unsigned countCommonLoops(const MemoryAccess &first, const MemoryAccess &second);
 
-  /// Whether the two touch a common byte in some such executions. Roots are
-  /// compared by `compareRoots`; where they may share bytes without being the
-  /// same, the answer is `Unknown`. `shift` bytes are added to where the second
-  /// begins, for roots that the caller knows to be views of one allocation;
-  /// then the roots are taken to be the same.
+  /// Whether all invocations of a workgroup agree on a value.
+  using IsUniform = llvm::function_ref<bool(mlir::Value)>;
+
+  /// Returns whether the two touch a common byte in some such executions. Roots are compared by
+  /// `compareRoots`; if they may share bytes without being the same, the answer is `Unknown`.
+  ///
+  /// `shift`: bytes that are added to the address of the second, for roots that the caller knows to
+  ///          be views of one allocation. The roots are then assumed to be the same.
+  /// `isUniform`: what the caller knows beyond the agreement of values that `MapVariable` states,
+  ///          such as by `Uniformity`; asked only where it could matter.
   ///
   /// `Overlap` needs both to be certain and the sizes that matter known.
   Sharing compare(const MemoryAccess &first, const MemoryAccess &second, const Instances &instances,
-                  std::optional<int64_t> shift = {}) const;
-
-  /// Makes known which values all invocations of a workgroup agree on; until
-  /// then only what is computed from arguments and ids of workgroups counts.
-  void setUniform(std::function<bool(mlir::Value)> known) { isUniform = std::move(known); }
+                  std::optional<int64_t> shift = {}, IsUniform isUniform = {}) const;
 
   /// Whether no other invocation can reach the memory.
   bool isPrivate(mlir::Value root) const;
@@ -157,7 +158,6 @@ private:
   LaunchSizes sizes;
   std::vector<MapVariable> variables;
   std::vector<MemoryAccess> accesses;
-  std::function<bool(mlir::Value)> isUniform;
   llvm::DenseMap<mlir::Operation *, unsigned> loopTrips;
   llvm::DenseMap<mlir::Block *, unsigned> headerTrips;
 };
