@@ -77,7 +77,7 @@ void MemoryInstructions::addElements(const Site &site, Value memref, ArrayRef<Af
 /// Adds an access to each element of a memref, or anywhere if its shape is not known.
 void MemoryInstructions::addWhole(const Site &site, Value memref, Effect effect) {
   auto type = dyn_cast<MemRefType>(memref.getType());
-  int64_t elementBytes = type ? getWholeBytes(type.getElementType()) : 0;
+  int64_t elementBytes = type ? getBytesOfElement(type.getElementType()) : 0;
   if (!type || !type.hasStaticShape() || !elementBytes) {
     for (const MemoryReference &reference : references.resolve(memref, site.frame))
       addAnywhere(site, reference.root, effect);
@@ -101,12 +101,12 @@ void MemoryInstructions::addWhole(const Site &site, Value memref, Effect effect)
 void MemoryInstructions::addAccess(const Site &site, Value memref, ArrayRef<AffineExpr> indices,
                                    Type moved, Effect effect) {
   auto type = cast<MemRefType>(memref.getType());
-  int64_t elementBytes = getWholeBytes(type.getElementType()), elements = 1;
+  int64_t elementBytes = getBytesOfElement(type.getElementType()), elements = 1;
   auto vector = dyn_cast<VectorType>(moved);
   if (elementBytes && vector && vector != type.getElementType()) {
     if (vector.getRank() != 1 || vector.isScalable())
       return addWhole(site, memref, {effect.reads, effect.writes, effect.atomic, false});
-    int64_t part = getWholeBytes(vector.getElementType());
+    int64_t part = getBytesOfElement(vector.getElementType());
     if (!part || part * vector.getNumElements() % elementBytes)
       elementBytes = 0;
     else

@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace weir;
 
-int64_t weir::getWholeBytes(Type element) {
+int64_t weir::getBytesOfElement(Type element) {
   std::optional<int64_t> bytes = schedule::getElementBytes(element);
   if (!bytes ||
       (element.isIntOrFloat() && !element.isInteger(1) && element.getIntOrFloatBitWidth() % 8 != 0))
@@ -225,7 +225,7 @@ SmallVector<AffineExpr, 4> MemoryReferences::getStrides(MemRefType type, Value m
   SmallVector<int64_t> strides;
   int64_t offset;
   SmallVector<AffineExpr, 4> result;
-  int64_t element = getWholeBytes(type.getElementType());
+  int64_t element = getBytesOfElement(type.getElementType());
   if (!element || failed(type.getStridesAndOffset(strides, offset)))
     return result;
   for (auto [index, stride] : llvm::enumerate(strides)) {
@@ -279,7 +279,7 @@ MemoryReference MemoryReferences::makeRoot(Value memref, Value root, const BodyF
   if (!type)
     return reference;
   auto [strides, offset] = type.getStridesAndOffset();
-  int64_t element = getWholeBytes(type.getElementType());
+  int64_t element = getBytesOfElement(type.getElementType());
   // An argument of dynamic offset begins there: nothing else tells where.
   if (element)
     reference.offset = values.constant(ShapedType::isDynamic(offset) ? 0 : offset * element);
@@ -345,7 +345,7 @@ void MemoryReferences::applyView(Operation *view, MemoryReference &reference,
     reference.strides = getStrides(type, memref, frame);
   } else if (auto cast = dyn_cast<memref::ReinterpretCastOp>(view)) {
     // Its numbers count from the base, which is the allocation's unless a `memref.view` moved it.
-    int64_t element = getWholeBytes(type.getElementType());
+    int64_t element = getBytesOfElement(type.getElementType());
     reference.offset = element && isAtBase(cast.getSource(), reference.root)
                            ? values.evaluate(cast.getMixedOffsets()[0], frame) * element
                            : AffineExpr();

@@ -13,7 +13,7 @@
 namespace weir {
 
 /// Returns the bytes of an element; 0 if its bits are not whole bytes.
-int64_t getWholeBytes(mlir::Type element);
+int64_t getBytesOfElement(mlir::Type element);
 
 /// A memref seen from one of the pieces of memory it may be in.
 struct MemoryReference {

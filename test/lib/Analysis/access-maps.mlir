@@ -375,4 +375,26 @@ gpu.module @trees {
     }
     gpu.return
   }
+  // Invocations of a workgroup agree on the id of their cluster, and not on what they load.
+  // CHECK: note: cluster: write argument 0 at (opaque{{[0-9]+}} + invocation.x) * 4 for 4
+  // CHECK: note: cluster: 0 and 0: disjoint in a workgroup, unknown across
+  gpu.func @cluster(%a: memref<1024xf32>) kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %t = gpu.thread_id x
+    %c = gpu.cluster_id x
+    %f = arith.constant 0.0 : f32
+    %i = arith.addi %c, %t : index
+    memref.store %f, %a[%i] : memref<1024xf32>
+    gpu.return
+  }
+  // CHECK: note: loaded: write argument 0 at (opaque{{[0-9]+}} + invocation.x) * 4 for 4
+  // CHECK: note: loaded: 1 and 1: unknown in a workgroup, unknown across
+  gpu.func @loaded(%a: memref<1024xf32>, %b: memref<1xindex>) kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %t = gpu.thread_id x
+    %c0 = arith.constant 0 : index
+    %c = memref.load %b[%c0] : memref<1xindex>
+    %f = arith.constant 0.0 : f32
+    %i = arith.addi %c, %t : index
+    memref.store %f, %a[%i] : memref<1024xf32>
+    gpu.return
+  }
 }
