@@ -5,6 +5,7 @@
 #include "Interval.h"
 
 #include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/CallInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
