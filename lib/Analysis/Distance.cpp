@@ -23,7 +23,7 @@ using namespace mlir;
 using namespace weir;
 
 namespace {
-/// Arithmetic with numbers of other people's choice, which says when one did not fit.
+/// Checked arithmetic on sizes that programs may choose.
 struct Checked {
   bool overflows = false;
 
@@ -53,7 +53,7 @@ struct Linear {
   void add(const Linear &other, int64_t factor, Checked &checked);
 };
 
-/// Also of multiples of other expressions.
+/// A linear sum and multiples of other expressions.
 struct Sum {
   Linear linear;
   llvm::MapVector<AffineExpr, int64_t> others;
@@ -61,8 +61,7 @@ struct Sum {
   void add(AffineExpr expr, int64_t factor, Checked &checked);
 };
 
-/// Some digits of a number: number / divisor % modulus, or all of number / divisor
-/// where the modulus is 0.
+/// Some digits of a number: number / divisor % modulus, or number / divisor if the modulus is 0.
 struct Digits {
   Linear number;
   int64_t divisor = 1, modulus = 0;
@@ -72,16 +71,17 @@ struct Digits {
 
 /// A number that has a value in each address, at least 0.
 struct Number {
-  Linear of; ///< but for its constants
+  Linear of; ///< without its constants
   std::optional<int64_t> constants[2];
   llvm::MapVector<AffineExpr, Digits> places[2]; ///< where it occurs in the sums
-  /// By divisor, each a multiple of the one before: the factors of number / divisor in
-  /// the two sums.
+  /// The factors of number / divisor in the two sums, by divisor. Each divisor is a multiple of the
+  /// one before.
   std::map<int64_t, std::array<int64_t, 2>> quotients;
-  int64_t most = 0;
+  int64_t max = 0;
 
-  /// Whether `digits` are of this number or of one that is less by a multiple of all
-  /// that they divide by, and begin and end where other digits do, or within one.
+  /// Whether `digits` are digits of this number (or of one that differs from it by a multiple of
+  /// their divisor and modulus), and fit between the others: each begins and ends where another
+  /// does, or within one.
   bool has(const Digits &digits, unsigned side, Checked &checked) const;
 };
 
@@ -90,30 +90,30 @@ struct Term {
   int64_t factor, span;
 };
 
-/// The search.
-class Search {
+/// A search for values of terms by which their sum is in a range.
+class TermSearch {
 public:
-  Search(std::vector<Term> terms, int64_t least, int64_t most);
+  TermSearch(std::vector<Term> terms, int64_t min, int64_t max);
   /// Whether the terms from number `next` on can make the sum that is missing.
   bool reaches(size_t next, int64_t sum);
 
 private:
   std::vector<Term> terms;
-  std::vector<int64_t> highest; ///< what the terms from each on can add
-  int64_t least, most;          ///< of a sum of terms with positive factors
-  int64_t budget = 1000;        ///< of tries; then anything is possible
+  std::vector<int64_t> highest; ///< the max sum of the terms from each on
+  int64_t min, max;             ///< of a sum of terms with positive factors
+  int64_t budget = 1000;        ///< number of tries, after which anything is assumed possible
 };
 
-/// What a difference is the sum of.
+/// The terms that a difference is the sum of.
 class Terms {
 public:
   Terms(int64_t before, int64_t after) : constant(checked.subtract(after, before)) {}
   /// Adds `after * y - before * x`, x and y in `range` and y - x in `difference`.
   void add(int64_t before, int64_t after, Interval range, Interval difference);
-  /// Of what more there is, nothing is known.
+  /// Adds a term of which nothing is known.
   void giveUp() { isUnbounded = true; }
   /// Whether the sum may lie in [least, most].
-  bool mayBeIn(int64_t least, int64_t most) const;
+  bool mayBeIn(int64_t min, int64_t max) const;
 
 private:
   void add(int64_t factor, Interval range);
@@ -129,7 +129,7 @@ class Addresses {
 public:
   Addresses(AffineExpr first, AffineExpr second, ArrayRef<MapVariable> variables,
             const Differences &known);
-  bool mayDifferBy(int64_t least, int64_t most) const;
+  bool mayDifferBy(int64_t min, int64_t max) const;
 
 private:
   void findNumbers();
@@ -142,10 +142,10 @@ private:
     auto it = known.find(variable);
     return it == known.end() ? Interval{} : it->second;
   }
-  /// The terms of all but the numbers.
+  /// Returns the terms of all but the numbers.
   Terms getTerms() const;
-  /// The terms of a number; where its digit of number / `first` is the first that
-  /// differs, and by how much, if that is given.
+  /// Adds the terms of a number. If `first` is given, its digit of number / `first` is the first
+  /// that differs, by `difference`.
   void addDigits(const Number &number, std::optional<int64_t> first, Interval difference,
                  Terms &terms) const;
 
@@ -242,12 +242,12 @@ static std::optional<Digits> getDigits(AffineExpr expr, Checked &checked) {
 // Differences
 //===----------------------------------------------------------------------===//
 
-Search::Search(std::vector<Term> given, int64_t least, int64_t most) : least(least), most(most) {
+TermSearch::TermSearch(std::vector<Term> given, int64_t min, int64_t max) : min(min), max(max) {
   for (Term &term : given)
     if (term.factor < 0) { // counted from the other end
       term.factor = -term.factor;
-      this->least += term.factor * term.span;
-      this->most += term.factor * term.span;
+      this->min += term.factor * term.span;
+      this->max += term.factor * term.span;
     }
   llvm::sort(given, [](const Term &a, const Term &b) { return a.factor > b.factor; });
   for (const Term &term : given)
@@ -261,16 +261,16 @@ Search::Search(std::vector<Term> given, int64_t least, int64_t most) : least(lea
   }
 }
 
-bool Search::reaches(size_t next, int64_t sum) {
-  if (sum + highest[next] < least || sum > most)
+bool TermSearch::reaches(size_t next, int64_t sum) {
+  if (sum + highest[next] < min || sum > max)
     return false;
   if (next == terms.size() || --budget < 0)
     return true;
-  // What this term must add for the others to reach the rest.
+  // The values of this term with which the others can reach the range.
   auto [factor, span] = terms[next];
   int64_t first =
-      std::max<int64_t>(llvm::divideCeilSigned(least - sum - highest[next + 1], factor), 0);
-  int64_t last = std::min(llvm::divideFloorSigned(most - sum, factor), span);
+      std::max<int64_t>(llvm::divideCeilSigned(min - sum - highest[next + 1], factor), 0);
+  int64_t last = std::min(llvm::divideFloorSigned(max - sum, factor), span);
   for (int64_t value = first; value <= last; ++value)
     if (reaches(next + 1, sum + factor * value))
       return true;
@@ -313,15 +313,15 @@ void Terms::add(int64_t before, int64_t after, Interval range, Interval differen
   }
 }
 
-bool Terms::mayBeIn(int64_t least, int64_t most) const {
+bool Terms::mayBeIn(int64_t min, int64_t max) const {
   if (isImpossible)
     return false;
   if (isUnbounded || checked.overflows)
     return true;
-  for (int64_t number : {constant, least, most})
+  for (int64_t number : {constant, min, max})
     if (number > limit || number < -limit)
       return true;
-  return Search(terms, least, most).reaches(0, constant);
+  return TermSearch(terms, min, max).reaches(0, constant);
 }
 
 //===----------------------------------------------------------------------===//
@@ -384,8 +384,8 @@ void Addresses::findNumbers() {
           replace(number, side);
 }
 
-/// Whether each divisor of the number is a multiple of the one before; fills in all but
-/// the factors.
+/// Fills in all of `number` but the factors. Returns whether each divisor is a multiple of the one
+/// before.
 bool Addresses::isOfDigits(Number &number) {
   number.quotients[1];
   for (unsigned side : {0u, 1u}) {
@@ -408,7 +408,7 @@ bool Addresses::isOfDigits(Number &number) {
     }
     if (!range.lower || !range.upper || *range.lower < 0)
       return false;
-    number.most = std::max(number.most, *range.upper);
+    number.max = std::max(number.max, *range.upper);
   }
   int64_t last = 1;
   return !checked.overflows && llvm::all_of(number.quotients, [&](const auto &quotient) {
@@ -416,7 +416,7 @@ bool Addresses::isOfDigits(Number &number) {
   });
 }
 
-/// Takes the number's quotients and rests, and its multiples, out of a sum.
+/// Moves quotients and rests of the number, and its multiples, from a sum to the number.
 void Addresses::replace(Number &number, unsigned side) {
   Sum &sum = sums[side];
   for (const auto &[expr, digits] : number.places[side]) {
@@ -488,7 +488,7 @@ void Addresses::addDigits(const Number &number, std::optional<int64_t> first, In
       for (unsigned side : {0u, 1u})
         factors[side] = overall.add(factors[side],
                                     overall.multiply(less->second[side], it->first / less->first));
-    Interval range = {0, number.most / it->first};
+    Interval range = {0, number.max / it->first};
     if (auto next = std::next(it); next != number.quotients.end())
       range.upper = std::min(*range.upper, next->first / it->first - 1);
     if (overall.overflows)
@@ -502,7 +502,7 @@ void Addresses::addDigits(const Number &number, std::optional<int64_t> first, In
   }
 }
 
-bool Addresses::mayDifferBy(int64_t least, int64_t most) const {
+bool Addresses::mayDifferBy(int64_t min, int64_t max) const {
   if (checked.overflows)
     return true;
   const Terms others = getTerms();
@@ -511,7 +511,7 @@ bool Addresses::mayDifferBy(int64_t least, int64_t most) const {
     for (const Number &number : numbers)
       addDigits(number, &number == differing ? std::optional(divisor) : std::nullopt, difference,
                 terms);
-    return terms.mayBeIn(least, most);
+    return terms.mayBeIn(min, max);
   };
   if (!mayBeIn(nullptr, 0, {}))
     return false;
@@ -522,8 +522,8 @@ bool Addresses::mayDifferBy(int64_t least, int64_t most) const {
     if (whole.mayBeIn(0, 0))
       continue; // and all its digits the same
     auto mayDifferFirst = [&](const auto &quotient) {
-      return (whole.mayBeIn(1, number.most) && mayBeIn(&number, quotient.first, {1, {}})) ||
-             (whole.mayBeIn(-number.most, -1) && mayBeIn(&number, quotient.first, {{}, -1}));
+      return (whole.mayBeIn(1, number.max) && mayBeIn(&number, quotient.first, {1, {}})) ||
+             (whole.mayBeIn(-number.max, -1) && mayBeIn(&number, quotient.first, {{}, -1}));
     };
     if (llvm::none_of(number.quotients, mayDifferFirst))
       return false;
@@ -547,7 +547,7 @@ AffineExpr weir::getDifference(AffineExpr first, AffineExpr second) {
   return difference;
 }
 
-bool weir::mayDifferBy(AffineExpr first, AffineExpr second, int64_t least, int64_t most,
+bool weir::mayDifferBy(AffineExpr first, AffineExpr second, int64_t min, int64_t max,
                        ArrayRef<MapVariable> variables, const Differences &known) {
-  return Addresses(first, second, variables, known).mayDifferBy(least, most);
+  return Addresses(first, second, variables, known).mayDifferBy(min, max);
 }

@@ -9,19 +9,17 @@
 
 namespace weir {
 
-/// Returns `second - first` with their constants in one, so that what is as far apart
-/// elsewhere has the same difference.
+/// Returns `second - first` with one constant, so that equal distances are equal expressions.
 mlir::AffineExpr getDifference(mlir::AffineExpr first, mlir::AffineExpr second);
 
-/// What is known of two executions: by variable, the range of its value in the second
-/// less its value in the first.
+/// Known differences between two executions: by variable, the range of its value in the second
+/// minus its value in the first.
 using Differences = std::map<unsigned, Interval>;
 
-/// Whether `second - first` may lie in [least, most], the first evaluated in one
-/// execution, the second in the other. Of the variables their ranges and differences
-/// count, and quotients and rests by constants are told apart as digits of one number;
-/// true says little, and false is a proof.
-bool mayDifferBy(mlir::AffineExpr first, mlir::AffineExpr second, int64_t least, int64_t most,
+/// Whether `second - first` may lie in [min, max], the first evaluated in one execution, the second
+/// in the other. Uses the ranges and differences of variables, and knows quotients and rests of one
+/// number as its digits. False is a proof, true is none.
+bool mayDifferBy(mlir::AffineExpr first, mlir::AffineExpr second, int64_t min, int64_t max,
                  llvm::ArrayRef<MapVariable> variables, const Differences &known = {});
 
 } // namespace weir

@@ -13,14 +13,14 @@ using Invocations = Instances::Invocations;
 using Trip = Instances::Trip;
 
 namespace {
-/// Where two instructions stand to each other in the text.
-struct Places {
-  Block *common = nullptr;                       ///< the innermost block that holds both
-  Operation *first = nullptr, *second = nullptr; ///< what holds them there
+/// The innermost block that holds two instructions.
+struct CommonBlock {
+  Block *block = nullptr;                        ///< null if there is none
+  Operation *first = nullptr, *second = nullptr; ///< operations in it that hold them
 };
 } // namespace
 
-/// The call that leads to an instruction from where the other isn't reached.
+/// Returns the outermost call that leads to `access` and not to `other`, or else the instruction.
 static Operation *getDiverging(const MemoryAccess &access, const MemoryAccess &other) {
   size_t shared = 0;
   while (shared < access.calls.size() && shared < other.calls.size() &&
@@ -29,7 +29,7 @@ static Operation *getDiverging(const MemoryAccess &access, const MemoryAccess &o
   return shared < access.calls.size() ? access.calls[shared] : access.op;
 }
 
-static Places getPlaces(const MemoryAccess &first, const MemoryAccess &second) {
+static CommonBlock getCommonBlock(const MemoryAccess &first, const MemoryAccess &second) {
   Operation *a = getDiverging(first, second), *b = getDiverging(second, first);
   for (Block *block = a->getBlock(); block;
        block = block->getParentOp() ? block->getParentOp()->getBlock() : nullptr)
@@ -38,22 +38,22 @@ static Places getPlaces(const MemoryAccess &first, const MemoryAccess &second) {
   return {};
 }
 
-/// Whether every execution of the read comes before that of the write in one
-/// trip of the loops around both.
+/// Whether every execution of the read comes before that of the write in one trip of the loops
+/// around both.
 static bool comesFirst(const MemoryAccess &read, const MemoryAccess &write) {
-  Places at = getPlaces(read, write);
-  if (!at.common)
+  CommonBlock at = getCommonBlock(read, write);
+  if (!at.block)
     return false;
   if (at.first == at.second) // two branches of one op, of which one is taken
     return isa<scf::IfOp>(at.first);
   return at.first->isBeforeInBlock(at.second);
 }
 
-/// Whether a barrier stands between the two in each trip of the loops around
-/// both. Barriers are where control is uniform: the kernel would hang otherwise.
+/// Whether a barrier stands between the two in each trip of the loops around both. All invocations
+/// come to a barrier, since the kernel would hang otherwise.
 static bool isSeparated(const MemoryAccess &read, const MemoryAccess &write) {
-  Places at = getPlaces(read, write);
-  if (!at.common || at.first == at.second || !at.first->isBeforeInBlock(at.second))
+  CommonBlock at = getCommonBlock(read, write);
+  if (!at.block || at.first == at.second || !at.first->isBeforeInBlock(at.second))
     return false;
   return std::any_of(at.first->getIterator(), at.second->getIterator(),
                      [](Operation &op) { return isa<gpu::BarrierOp>(op); });

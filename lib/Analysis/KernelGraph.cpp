@@ -51,7 +51,7 @@ private:
   DenseSet<unsigned> ignored;
   DenseSet<Operation *> relevant; ///< and what holds something relevant
   DenseSet<Operation *> marked;   ///< functions whose barriers are marked
-  DenseMap<Operation *, int> placeOf, barrierOf;
+  DenseMap<Operation *, int> pointOf, barrierOf;
   bool editable = true;
   unsigned numLoops = 0;
   DominanceInfo dominance;
@@ -70,13 +70,13 @@ private:
   void addEdge(unsigned from, unsigned to, int depth = -1, unsigned loop = 0) {
     graph.nodes[from].successors.push_back({to, depth, loop});
   }
-  /// A node right after `from`.
+  /// Adds a node right after `from`.
   unsigned append(unsigned from, const Loops &loops) {
     unsigned node = addNode(loops);
     addEdge(from, node);
     return node;
   }
-  unsigned appendPlace(unsigned from, Operation *before, const Loops &loops);
+  unsigned appendPoint(unsigned from, Operation *before, const Loops &loops);
 
   FunctionOpInterface getCallee(Operation *op, const Calls &calls);
   void build(FunctionOpInterface function, const Calls &calls, const Loops &loops, unsigned entry,
@@ -89,8 +89,7 @@ private:
 };
 } // namespace
 
-/// Marks the barriers of a function and of those it calls; returns whether
-/// there is one.
+/// Marks the barriers of a function and of those it calls. Returns whether there are any.
 bool GraphBuilder::markBarriers(FunctionOpInterface function) {
   if (function.isExternal() || !marked.insert(function).second)
     return false;
@@ -118,16 +117,16 @@ FunctionOpInterface GraphBuilder::getCallee(Operation *op, const Calls &calls) {
   return isWithin(op) || llvm::any_of(calls, isWithin) ? FunctionOpInterface() : callee;
 }
 
-unsigned GraphBuilder::appendPlace(unsigned from, Operation *before, const Loops &loops) {
+unsigned GraphBuilder::appendPoint(unsigned from, Operation *before, const Loops &loops) {
   if (!editable || !uniformity.isUniform(before))
     return from;
-  auto [it, isNew] = placeOf.try_emplace(before, graph.places.size());
+  auto [it, isNew] = pointOf.try_emplace(before, graph.points.size());
   if (isNew)
-    graph.places.push_back({before, unsigned(loops.size())});
-  KernelGraph::Place &place = graph.places[it->second];
-  place.depth = std::max<unsigned>(place.depth, loops.size());
+    graph.points.push_back({before, unsigned(loops.size())});
+  KernelGraph::BarrierPoint &point = graph.points[it->second];
+  point.depth = std::max<unsigned>(point.depth, loops.size());
   unsigned node = append(from, loops);
-  graph.nodes[node].place = it->second;
+  graph.nodes[node].point = it->second;
   return node;
 }
 
@@ -139,13 +138,13 @@ void GraphBuilder::build(FunctionOpInterface function, const Calls &calls, const
   editable = before;
 }
 
-/// Whether AccessMaps counts a loop for what is inside.
+/// Whether AccessMaps counts `op` as a loop around the accesses inside.
 static bool countsAsLoop(Operation *op) {
   return !isa<scf::IfOp, affine::AffineIfOp, memref::AllocaScopeOp, scf::ExecuteRegionOp,
               gpu::WarpExecuteOnLane0Op, scf::IndexSwitchOp>(op);
 }
 
-/// The trips of a loop whose bounds are constants.
+/// Returns the number of trips of a loop whose bounds are constants.
 static std::optional<int64_t> getTrips(Operation *op) {
   if (auto loop = dyn_cast<affine::AffineForOp>(op)) {
     if (!loop.hasConstantBounds())
@@ -233,10 +232,10 @@ unsigned GraphBuilder::buildStructured(Operation *op, const Calls &calls, Loops 
 unsigned GraphBuilder::build(Block &block, const Calls &calls, const Loops &loops, unsigned from) {
   for (Operation &op : block) {
     if (&op == &block.back() && op.hasTrait<OpTrait::IsTerminator>())
-      from = appendPlace(from, &op, loops);
+      from = appendPoint(from, &op, loops);
     if (!relevant.contains(&op))
       continue;
-    from = appendPlace(from, &op, loops);
+    from = appendPoint(from, &op, loops);
     if (auto barrier = dyn_cast<gpu::BarrierOp>(op)) {
       auto [it, isNew] = barrierOf.try_emplace(barrier, graph.barriers.size());
       if (isNew)
@@ -268,7 +267,7 @@ unsigned GraphBuilder::build(Block &block, const Calls &calls, const Loops &loop
   return from;
 }
 
-/// All edges that go back must lead to a block that dominates where they start.
+/// Notes a branch back to a block that does not dominate it, if there is one.
 void GraphBuilder::checkReducible(Region &region) {
   enum State { Unseen, Open, Done };
   DenseMap<Block *, State> states;
@@ -292,7 +291,7 @@ void GraphBuilder::checkReducible(Region &region) {
   }
 }
 
-/// Where invocations part, one way's blocks come before the next way's.
+/// Adds edges where invocations part, from the end of each way to the begin of the next.
 void GraphBuilder::joinWays(Region &region,
                             const DenseMap<Block *, std::pair<unsigned, unsigned>> &ends) {
   for (Block &block : region) {

@@ -11,10 +11,9 @@
 
 namespace weir {
 
-/// Control flow of a kernel and of the functions it calls, as far as it matters
-/// for memory. Where invocations take different ways, there is an edge from the
-/// end of one way to the begin of the next: all of them are taken at once, in
-/// any order, so an order of text is as good as any.
+/// Control flow of a kernel and of the functions it calls, as far as it matters for memory. Where
+/// invocations take different ways, there is an edge from the end of one way to the begin of the
+/// next: all of them are taken at once, in any order, so the order of the text is as good as any.
 struct KernelGraph {
   /// A loop around a node; equal numbers are the same loop.
   struct Loop {
@@ -23,40 +22,40 @@ struct KernelGraph {
   };
   struct Edge {
     unsigned to = 0;
-    /// The loop that the edge goes around once more, as a place in `loops` of
-    /// the nodes in it, and its number; no loop when `depth` is -1.
+    /// The loop that the edge goes around once more: its index in `loops` of the nodes in it, and
+    /// its number. No loop if `depth` is -1.
     int depth = -1;
     unsigned loop = 0;
   };
   struct Node {
     /// Numbers of AccessMaps::getAccesses(), all of one instruction.
     llvm::SmallVector<unsigned, 1> accesses;
-    int place = -1;   ///< a barrier could stand here
+    int point = -1;   ///< a barrier could stand here
     int barrier = -1; ///< a barrier stands here
     llvm::SmallVector<Loop, 2> loops;
     llvm::SmallVector<Edge, 2> successors;
   };
-  /// Where a barrier may be put: just before an operation that all invocations
-  /// come to together.
-  struct Place {
+  /// A point where a barrier may be put: just before an operation that all invocations come to
+  /// together.
+  struct BarrierPoint {
     mlir::Operation *before = nullptr;
     unsigned depth = 0; ///< of loops around it
   };
 
   std::vector<Node> nodes; ///< the first is the entry
-  std::vector<Place> places;
+  std::vector<BarrierPoint> points;
   std::vector<mlir::gpu::BarrierOp> barriers;
-  /// A branch that is part of a loop with several entries; such control flow
-  /// isn't understood.
+  /// A branch that is part of a loop with several entries, which isn't understood; null if there is
+  /// none.
   mlir::Operation *irreducible = nullptr;
 
-  /// Only accesses with `matters` set get a node. `mayEdit` tells the functions
-  /// that may be given barriers.
+  /// Makes the graph, with nodes only for accesses with `matters` set. `mayEdit` returns whether a
+  /// function may be given barriers.
   KernelGraph(mlir::FunctionOpInterface kernel, const AccessMaps &maps,
               const Uniformity &uniformity, const std::vector<bool> &matters,
               llvm::function_ref<bool(mlir::FunctionOpInterface)> mayEdit);
 
-  /// The loops around an access that matters, outermost first.
+  /// Returns the loops around an access that matters, outermost first.
   llvm::ArrayRef<Loop> getLoops(unsigned access) const {
     auto it = nodeOf.find(access);
     return it == nodeOf.end() ? llvm::ArrayRef<Loop>() : nodes[it->second].loops;

@@ -1,11 +1,10 @@
 //===- WorkgroupRaces.cpp - Races inside a kernel and their cure ----------===//
 //
-// From each access every way through the kernel is followed until a barrier,
-// with how often which loop was gone around; wherever it comes to an access
-// that may touch the same bytes from another invocation, some place on the way
-// needs a barrier. The cheapest set of places that meets all such ways is found
-// lazily: ways that the barriers chosen so far leave open are added until there
-// are none.
+// From each access every way through the kernel is followed until a barrier, together with how
+// often it went around which loop. If it comes to an access that may touch the same bytes from
+// another invocation, some point on the way needs a barrier. The cheapest set of points that meets
+// all such ways is found lazily: ways that the barriers chosen so far leave open are added until
+// there are none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +15,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/OpDefinition.h"
 #include "weir/Order/Cover.h"
 #include "llvm/ADT/MapVector.h"
@@ -58,8 +58,8 @@ static Instances getInstances(unsigned relation, unsigned commonLoops) {
 // Setting up
 //===----------------------------------------------------------------------===//
 
-/// For each access whether some other, or itself, could conflict with it, by
-/// what memory they are on.
+/// Returns for each access whether it could conflict with another or itself, judged only by the
+/// memory that they are on.
 static std::vector<bool> findThoseThatMatter(const AccessMaps &maps) {
   ArrayRef<MemoryAccess> accesses = maps.getAccesses();
   llvm::MapVector<Value, std::pair<bool, bool>> roots; // accessed at all, written
@@ -193,9 +193,9 @@ Sharing WorkgroupRaces::compare(unsigned first, unsigned second, const Instances
   return result;
 }
 
-/// Whether both write the same value to the same places, so that it doesn't
-/// matter who comes last: one instruction whose operands all invocations agree
-/// on, in one instance or, from the loop at `depth` on, in different ones.
+/// Whether both write the same value to the same bytes, so that it doesn't matter which is last:
+/// one instruction with operands that all invocations agree on, in one instance or, from the loop
+/// at `depth` on, in different ones.
 bool WorkgroupRaces::isHarmless(unsigned first, unsigned second, const Uniformity &within,
                                 std::optional<unsigned> depth) const {
   const MemoryAccess &a = maps.getAccesses()[first], &b = maps.getAccesses()[second];
@@ -265,9 +265,9 @@ AccessHazard WorkgroupRaces::makeHazard(unsigned first, unsigned second, Sharing
   return {kind, first, second, sharing == Sharing::Overlap};
 }
 
-/// Whether the two touch the same bytes in each invocation, one of them writes
-/// them, and no two invocations are known to do so apart. If they meet, that
-/// write races with itself; a barrier between them is no cure.
+/// Whether the two touch the same bytes in each invocation, and the one that writes them may also
+/// meet itself in another invocation. Then that write races with itself, and a barrier between the
+/// two does not help.
 bool WorkgroupRaces::isBeyondCure(unsigned first, unsigned second, unsigned relation) {
   const MemoryAccess &a = maps.getAccesses()[first], &b = maps.getAccesses()[second];
   if (relation != 0 || a.op->getBlock() != b.op->getBlock() || a.calls != b.calls ||
@@ -281,10 +281,10 @@ bool WorkgroupRaces::isBeyondCure(unsigned first, unsigned second, unsigned rela
 // Ways without a barrier
 //===----------------------------------------------------------------------===//
 
-/// From each access the first accesses that it meets, on every way up to nodes
-/// where `stops` holds.
+/// Returns, for each access, the first accesses that it meets on every way up to nodes where
+/// `stops` holds.
 std::vector<WorkgroupRaces::Way> WorkgroupRaces::findWays(function_ref<bool(unsigned)> stops,
-                                                          function_ref<int(unsigned)> getPlace,
+                                                          function_ref<int(unsigned)> getPoint,
                                                           bool all) {
   std::vector<Way> ways;
   struct State {
@@ -320,12 +320,12 @@ std::vector<WorkgroupRaces::Way> WorkgroupRaces::findWays(function_ref<bool(unsi
             continue;
           Way way{makeHazard(first, second, sharing), {}};
           for (int at = i; at >= 0; at = states[at].before)
-            if (int place = getPlace(states[at].node); place >= 0)
-              way.places.push_back(place);
-          llvm::sort(way.places);
-          way.places.erase(llvm::unique(way.places), way.places.end());
+            if (int point = getPoint(states[at].node); point >= 0)
+              way.points.push_back(point);
+          llvm::sort(way.points);
+          way.points.erase(llvm::unique(way.points), way.points.end());
           // What separates these two separates the first from all beyond.
-          cut |= !way.places.empty();
+          cut |= !way.points.empty();
           ways.push_back(std::move(way));
         }
         if (!cut)
@@ -351,7 +351,7 @@ std::vector<AccessHazard> WorkgroupRaces::findSelfRaces() {
   return races;
 }
 
-/// What a barrier in so many loops costs: what runs again and again counts more.
+/// Returns the cost of a barrier inside `depth` loops, where it runs more often.
 static int64_t getCost(unsigned depth) { return int64_t(1) << (32 + 3 * std::min(depth, 6u)); }
 
 WorkgroupRaces::Plan WorkgroupRaces::plan() {
@@ -359,19 +359,19 @@ WorkgroupRaces::Plan WorkgroupRaces::plan() {
   if (!matters())
     return result;
   result.unordered = findSelfRaces();
-  auto getPlace = [&](unsigned node) { return getGraph().nodes[node].place; };
+  auto getPoint = [&](unsigned node) { return getGraph().nodes[node].point; };
   Cover cover;
   auto findOpen = [&](std::optional<unsigned> without) {
     return findWays(
         [&](unsigned node) {
-          int place = getGraph().nodes[node].place;
+          int point = getGraph().nodes[node].point;
           return getGraph().nodes[node].barrier >= 0 ||
-                 (place >= 0 && unsigned(place) != without &&
-                  llvm::is_contained(cover.chosen, unsigned(place)));
+                 (point >= 0 && unsigned(point) != without &&
+                  llvm::is_contained(cover.chosen, unsigned(point)));
         },
-        getPlace, /*all=*/false);
+        getPoint, /*all=*/false);
   };
-  // One for two instructions, however many parts the maps see them in.
+  // One hazard for two instructions, even if each makes several accesses.
   auto add = [&](std::vector<AccessHazard> &hazards, const AccessHazard &hazard) {
     ArrayRef<MemoryAccess> accesses = maps.getAccesses();
     auto same = llvm::find_if(hazards, [&](const AccessHazard &other) {
@@ -384,36 +384,36 @@ WorkgroupRaces::Plan WorkgroupRaces::plan() {
       same->proved |= hazard.proved;
   };
   DenseSet<Operation *> needy;
-  std::vector<int64_t> costs(getGraph().places.size());
+  std::vector<int64_t> costs(getGraph().points.size());
   std::vector<std::vector<unsigned>> sets;
   for (bool open = true; open;) {
     open = false;
     for (const Way &way : findOpen(std::nullopt)) {
       needy.insert(maps.getAccesses()[way.hazard.second].op);
-      if (way.places.empty()) {
+      if (way.points.empty()) {
         add(result.unordered, way.hazard);
         continue;
       }
-      sets.emplace_back(way.places.begin(), way.places.end());
+      sets.emplace_back(way.points.begin(), way.points.end());
       open = true;
     }
     // Among equals, in the kernel itself, just before an access that needs it,
     // and as late as can be.
-    for (auto [index, place] : llvm::enumerate(getGraph().places))
-      costs[index] = getCost(place.depth) + int64_t(getGraph().places.size() - index) +
-                     (kernel->isAncestor(place.before) ? 0 : int64_t(1) << 21) +
-                     (needy.contains(place.before) ? 0 : int64_t(1) << 20);
+    for (auto [index, point] : llvm::enumerate(getGraph().points))
+      costs[index] = getCost(point.depth) + int64_t(getGraph().points.size() - index) +
+                     (kernel->isAncestor(point.before) ? 0 : int64_t(1) << 21) +
+                     (needy.contains(point.before) ? 0 : int64_t(1) << 20);
     if (open)
       cover = findCover(sets, costs);
   }
   result.cheapest = cover.cheapest;
-  for (unsigned place : std::vector<unsigned>(cover.chosen)) {
-    PlannedBarrier barrier{getGraph().places[place].before, {}};
-    for (const Way &way : findOpen(place))
-      if (!way.places.empty())
+  for (unsigned point : std::vector<unsigned>(cover.chosen)) {
+    PlannedBarrier barrier{getGraph().points[point].before, {}};
+    for (const Way &way : findOpen(point))
+      if (!way.points.empty())
         add(barrier.hazards, way.hazard);
     if (barrier.hazards.empty()) // only where the search was given up
-      llvm::erase(cover.chosen, place);
+      llvm::erase(cover.chosen, point);
     else
       result.barriers.push_back(std::move(barrier));
   }
@@ -441,9 +441,9 @@ std::vector<gpu::BarrierOp> WorkgroupRaces::findRedundant() {
                return barrier >= 0 && llvm::is_contained(cover.chosen, unsigned(barrier));
              },
              [&](unsigned node) { return getGraph().nodes[node].barrier; }, /*all=*/true)) {
-      if (way.places.empty())
+      if (way.points.empty())
         continue; // not separated in the first place
-      sets.emplace_back(way.places.begin(), way.places.end());
+      sets.emplace_back(way.points.begin(), way.points.end());
       open = true;
     }
     if (open)

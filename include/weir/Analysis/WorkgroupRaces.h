@@ -23,22 +23,22 @@ namespace weir {
 
 struct KernelGraph;
 
-/// How two arguments of a kernel share bytes, in all its dispatches.
+/// The bytes that two arguments of a kernel share, in all its dispatches.
 struct ArgumentSharing {
   bool unknown = true;
-  /// If known: each distance at which the second begins behind the first; none
-  /// where they share nothing.
+  /// If known, each distance at which the second begins behind the first; empty if they share
+  /// nothing.
   llvm::SmallVector<int64_t, 1> shifts;
 };
 using GetArgumentSharing =
     std::function<std::optional<ArgumentSharing>(unsigned first, unsigned second)>;
 
-/// Two accesses, by number, of which the first is earlier (in the text, where
-/// neither is).
+/// A hazard between two accesses, by number. The first is earlier, or earlier in the text if
+/// neither comes first.
 struct AccessHazard {
   HazardKind kind = HazardKind::RAW;
   unsigned first = 0, second = 0;
-  bool proved = false; ///< they surely meet; else it can't be told
+  bool proved = false; ///< whether it is proved that they meet; else they may
 
   bool operator==(const AccessHazard &) const = default;
 };
@@ -46,9 +46,9 @@ struct AccessHazard {
 /// The hazards of a kernel that barriers must separate.
 class WorkgroupRaces {
 public:
-  /// `getSharing` knows of arguments what `AccessMaps::compareRoots` doesn't;
-  /// std::nullopt: nothing. `mayEdit` tells the functions that a barrier may be
-  /// put in, of those that the kernel calls.
+  /// Collects the accesses of a kernel. `getSharing` returns how two arguments share bytes, or
+  /// std::nullopt if it knows no more than `AccessMaps::compareRoots`; it may be null. `mayEdit`
+  /// returns whether a barrier may be put into a function that the kernel calls.
   WorkgroupRaces(mlir::FunctionOpInterface kernel, const LaunchSizes &sizes,
                  GetArgumentSharing getSharing,
                  std::function<bool(mlir::FunctionOpInterface)> mayEdit);
@@ -56,38 +56,38 @@ public:
 
   const AccessMaps &getMaps() const { return maps; }
   const Uniformity &getUniformity() const;
-  /// Every barrier of the kernel and of what it calls, in order of the text.
+  /// Returns every barrier of the kernel and of the functions it calls, in order of the text.
   llvm::ArrayRef<mlir::gpu::BarrierOp> getBarriers() const;
   /// Whether barriers or control flow matter: there is a barrier or a branch, or invocations of a
-  /// workgroup may meet. Where they don't, all that follows is empty, and costs nothing.
+  /// workgroup may meet. If not, all answers below are empty and cost nothing.
   bool matters() const;
-  /// A branch of control flow that isn't understood, a loop with several
-  /// entries; null when there is none. Nothing else is answered where there is.
+  /// Returns a branch of control flow that isn't understood, a loop with several entries; null if
+  /// there is none. If there is one, nothing else may be asked.
   mlir::Operation *getIrreducible() const;
 
   struct PlannedBarrier {
     mlir::Operation *before = nullptr;
-    /// What meets if only this barrier is missing; never empty.
+    /// The hazards if only this barrier is missing; never empty.
     std::vector<AccessHazard> hazards;
   };
   struct Plan {
     std::vector<PlannedBarrier> barriers; ///< in order of the text
-    /// What no barrier separates: instructions that race with themselves, and
-    /// pairs with no place between them that all invocations come to.
+    /// The hazards that no barrier separates: instructions that race with themselves, and pairs
+    /// with no point between them that all invocations come to.
     std::vector<AccessHazard> unordered;
-    /// No cheaper set of barriers would do, counting those inside a loop eight
-    /// times those outside.
+    /// Whether no cheaper set of barriers would do. A barrier inside a loop costs eight times one
+    /// outside.
     bool cheapest = true;
   };
-  /// The barriers that are missing beside those in the kernel.
+  /// Returns the barriers that the kernel lacks.
   Plan plan();
 
-  /// Barriers of the kernel without which all that they separate together is
-  /// still separated, in order of the text.
+  /// Returns barriers of the kernel that can all be removed: the others still separate all that
+  /// they separate. In order of the text.
   std::vector<mlir::gpu::BarrierOp> findRedundant();
 
-  /// Pairs of which different workgroups may touch the same bytes; each pair of
-  /// roots once, unless proved.
+  /// Returns pairs of accesses by which different workgroups may touch the same bytes: each pair of
+  /// roots once, and all pairs that are proved.
   std::vector<AccessHazard> findGridRaces();
 
 private:
@@ -97,10 +97,10 @@ private:
   GetArgumentSharing getSharing;
   std::function<bool(mlir::FunctionOpInterface)> mayEdit;
   std::unique_ptr<Uniformity> gridUniformity;
-  // Made when asked for.
+  // These are made when first asked for.
   mutable std::unique_ptr<Uniformity> uniformity;
   mutable std::unique_ptr<KernelGraph> graph;
-  mutable std::optional<bool> mayMeet; ///< two invocations of a workgroup, somewhere
+  mutable std::optional<bool> mayMeet; ///< whether two invocations of a workgroup may, somewhere
   llvm::DenseMap<std::tuple<unsigned, unsigned, unsigned>, Sharing> known;
 
   KernelGraph &getGraph() const;
@@ -117,10 +117,10 @@ private:
   /// A way from one access to another that passes no barrier.
   struct Way {
     AccessHazard hazard;
-    llvm::SmallVector<unsigned> places; ///< that it passes, ascending
+    llvm::SmallVector<unsigned> points; ///< the numbers of those that it passes, ascending
   };
   std::vector<Way> findWays(llvm::function_ref<bool(unsigned node)> stops,
-                            llvm::function_ref<int(unsigned node)> getPlace, bool all);
+                            llvm::function_ref<int(unsigned node)> getPoint, bool all);
   std::vector<AccessHazard> findSelfRaces();
 };
 
