@@ -195,8 +195,8 @@ Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &secon
   return result;
 }
 
-/// Whether both are executed on the bytes that their maps say, wherever their conditions hold, and
-/// such invocations exist.
+/// Whether both touch the bytes that their maps state wherever their conditions hold, and
+/// invocations that relate like this exist.
 bool AccessMaps::isSure(const MemoryAccess &first, const MemoryAccess &second,
                         Instances::Invocations invocations) const {
   for (const MemoryAccess *access : {&first, &second}) {
@@ -219,16 +219,15 @@ bool AccessMaps::isSure(const MemoryAccess &first, const MemoryAccess &second,
 // Coverage
 //===----------------------------------------------------------------------===//
 
-/// The values of a sum of multiples of variables that vary freely: every
-/// multiple of `step` from `first` to `last`.
+/// The numbers `first`, `first + step`... up to `last`.
 namespace {
 struct Progression {
   int64_t first = 0, last = 0, step = 0;
 };
 } // namespace
 
-/// Returns the progression that `expr` runs through, or nothing when it has
-/// gaps, repeats nothing simple or isn't linear.
+/// Returns the progression that `expr` runs through as its variables vary freely, or nothing when
+/// it has gaps or isn't linear.
 static std::optional<Progression> getProgression(AffineExpr expr, ArrayRef<MapVariable> variables) {
   SmallVector<int64_t, 8> row;
   FlatLinearConstraints locals;

@@ -1,8 +1,8 @@
 //===- Aliasing.cpp - Which bytes of which allocation a memref names ------===//
 //
-// Three rungs of the alias ladder: the allocation, the byte interval and the
-// strided lattice. A view's type counts from the base pointer of the memref it
-// was cut from, so that is what is carried along; only `memref.view` moves it.
+// Three rungs of the alias ladder: the allocation, the byte interval and the strided lattice. A
+// view's type counts from the base pointer of the memref it was cut from, so that pointer is
+// carried along; only `memref.view` moves it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,14 +20,14 @@ using namespace mlir;
 using namespace weir;
 
 namespace {
-/// In elements; ShapedType::kDynamic where not known.
+/// A layout in elements; numbers that are not known are ShapedType::kDynamic.
 struct Layout {
   int64_t offset = ShapedType::kDynamic;
   SmallVector<int64_t> sizes, strides;
 };
 } // namespace
 
-/// Takes from `source` what `layout` leaves open; both are of one rank.
+/// Takes the numbers that `layout` leaves open from `source`, which has the same rank.
 static void complete(Layout &layout, const Layout &source) {
   auto set = [](int64_t &value, int64_t known) {
     if (ShapedType::isDynamic(value))
@@ -79,8 +79,8 @@ static std::optional<Layout> getLayout(Type type) {
   return layout;
 }
 
-/// Returns the layout of a subview before it loses dimensions of size 1.
-/// Types leave open what constants of the function say.
+/// Returns the layout of a subview before it loses dimensions of size 1. Its constant operands may
+/// say more than its type.
 static Layout getWholeLayout(memref::SubViewOp op, const Layout &source) {
   Layout layout;
   layout.offset = source.offset;
@@ -93,8 +93,8 @@ static Layout getWholeLayout(memref::SubViewOp op, const Layout &source) {
   return layout;
 }
 
-/// Which dimensions are lost is told by the result's type, and not always by
-/// that: where it is open, so is the answer.
+/// Returns a layout without the dimensions that a subview loses, or nothing if its types don't tell
+/// which these are.
 static std::optional<Layout> dropDims(memref::SubViewOp op, Layout layout) {
   size_t rank = op.getType().getRank();
   if (layout.sizes.size() == rank)

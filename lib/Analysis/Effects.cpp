@@ -1,7 +1,6 @@
 //===- Effects.cpp - What a kernel does to its operands -------------------===//
 //
-// Sums up, for each argument, the memory instructions that the access maps
-// follow to it.
+// Sums up, for each argument, the memory instructions that the access maps follow to it.
 //
 //===----------------------------------------------------------------------===//
 

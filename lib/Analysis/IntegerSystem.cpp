@@ -49,7 +49,7 @@ bool LinearSum::add(const LinearSum &other, int64_t factor) {
 // Systems
 //===----------------------------------------------------------------------===//
 
-/// Stands in keys for a bound that is missing; no bound is as large.
+/// A number that stands in keys for a missing bound. No bound is as large.
 static constexpr int64_t noBound = std::numeric_limits<int64_t>::min();
 
 /// Factors and bounds up to this one keep every sum of the search within 128 bits.
@@ -100,15 +100,14 @@ void IntegerSystem::require(const LinearSum &sum, Interval range) {
 namespace {
 using Wide = __int128;
 
-/// A range with ends that are always numbers: `infinite` and its opposite are none.
+/// A range whose ends are always numbers. `infinite` and its opposite stand for no bound.
 struct Bounds {
   int64_t lower, upper;
 };
 
 constexpr int64_t infinite = std::numeric_limits<int64_t>::max();
 
-/// The least and the greatest value of a sum; each is meaningless where some term has no such
-/// bound.
+/// The min and max value of a sum; each is meaningless if some term has no such bound.
 struct Reach {
   Wide lower = 0, upper = 0;
   unsigned withoutLower = 0, withoutUpper = 0; ///< terms
@@ -121,11 +120,11 @@ public:
   PointSearch(llvm::ArrayRef<Interval> variables, int64_t &steps);
   /// Adds a constraint. Returns false where no point satisfies it.
   bool add(const LinearSum &sum, Interval range);
-  /// Adds what equalities make of the other constraints. Returns false where no point satisfies it.
+  /// Adds combinations of equalities with other constraints. Returns false if no point satisfies
+  /// them.
   bool addCombinations();
-  /// Adds what the digits of a sum must be, each for itself, where they must be one value: of
-  /// 64 * x - 64 * y + z in [0, 3], z in [0, 7], that x - y = 0. Returns false where no point
-  /// satisfies it.
+  /// Adds an equality for each digit of a sum that can have one value only, such as x - y = 0 for
+  /// 64 * x - 64 * y + z in [0, 3], z in [0, 7]. Returns false if no point satisfies them.
   bool splitDigits();
   PointAnswer run();
 
@@ -341,8 +340,8 @@ bool PointSearch::holds(const Row &row, const AllBounds &ranges) const {
          (row.range.upper == infinite || (!reach.withoutUpper && reach.upper <= row.range.upper));
 }
 
-/// Narrows the ranges of a row's variables to what the others leave. Returns false where nothing is
-/// left.
+/// Narrows the range of each variable of a row to what the others leave. Returns false if nothing
+/// is left.
 bool PointSearch::narrow(const Row &row, AllBounds &ranges, std::vector<unsigned> &changed) const {
   Reach reach;
   for (SumTerm term : row.terms)
@@ -423,7 +422,7 @@ std::optional<unsigned> PointSearch::choose(const AllBounds &ranges) const {
   return best;
 }
 
-/// Returns where to cut a range in two; one without an end where its values have doubled.
+/// Returns the value at which to cut a range in two: at twice the other end if one end is missing.
 static int64_t getMiddle(Bounds range) {
   auto [lower, upper] = range;
   bool hasLower = lower != -infinite, hasUpper = upper != infinite;

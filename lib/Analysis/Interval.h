@@ -8,14 +8,14 @@
 
 namespace weir {
 
-/// Sums and products that are not known where an operand isn't, or on overflow.
+/// Returns the sum or product of bounds; nothing if an operand is missing, or on overflow.
 std::optional<int64_t> addBounds(std::optional<int64_t> a, std::optional<int64_t> b);
 std::optional<int64_t> scaleBound(std::optional<int64_t> bound, int64_t factor);
 
-/// Returns what is in both; its lower bound is above its upper one where nothing is.
+/// Returns the values that are in both; if there are none, the lower bound is above the upper one.
 Interval intersect(Interval a, Interval b);
 
-/// The range of `expr` by the ranges of its variables, each for itself.
+/// Returns the range of `expr`, judged by the range of each variable alone.
 Interval getInterval(mlir::AffineExpr expr, llvm::ArrayRef<MapVariable> variables);
 
 } // namespace weir

@@ -167,10 +167,11 @@ std::vector<Differences> weir::getCases(const Differences &differences, const Te
 namespace {
 /// Turns two accesses into one system.
 ///
-/// The second value of a variable is the first and a difference, so what both addresses count alike
-/// leaves no trace in their distance. So are the quotient and the rest of a division that both
-/// make. Their distance is also written in digits: what is divided is replaced by quotient and
-/// rest, and a sum that a condition limits by one number of that range. In
+/// The second value of a variable is written as the first plus a difference, so terms that both
+/// addresses have alike leave no trace in their distance. The same is done for quotient and rest of
+/// a division that both make. The distance is also written in digits: a number that is divided is
+/// replaced by quotient and rest, and a sum that a condition limits by one variable of that range.
+/// In
 ///
 ///   column = 16 * (id mod 2) + lane <= 27, address = 28 * (id floordiv 2) + column
 ///
@@ -180,20 +181,20 @@ public:
   SystemBuilder(ArrayRef<MapVariable> variables, const Differences &differences)
       : variables(variables), differences(differences) {}
 
-  /// Adds the variables of an access, the first one's first.
+  /// Adds the variables of an access; side 0 comes first.
   void addSide(unsigned side, const llvm::SmallBitVector &used);
-  /// Requires what the two are executed under. What can't be said is left out.
+  /// Requires the conditions of both. Those that are not affine are left out.
   void addConditions(const MemoryAccess &first, const MemoryAccess &second);
   /// Requires `second - first` to be in `range`; after the conditions.
   void addDistance(AffineExpr first, AffineExpr second, Interval range);
 
   IntegerSystem system;
-  bool isExact = true; ///< all that was added is in the system
-  /// How far apart the addresses are, if one distance was added.
+  bool isExact = true; ///< whether all that was added is in the system
+  /// The distance of the addresses, if one was added.
   std::optional<LinearSum> distance;
 
 private:
-  /// A number on both sides, as far as they are known.
+  /// Quotient and rest of a division, on both sides as far as they are known.
   struct Digits {
     std::optional<LinearSum> quotients[2], rests[2];
   };
@@ -221,7 +222,7 @@ private:
   std::map<unsigned, LinearSum> values[2]; ///< of variables, on each side
   llvm::MapVector<std::pair<AffineExpr, int64_t>, Digits> divisions;
   Rewrites ofSide[2];    ///< of values
-  Rewrites ofDifference; ///< of what the second values are more
+  Rewrites ofDifference; ///< of differences between second and first values
 };
 } // namespace
 
@@ -258,7 +259,7 @@ void SystemBuilder::addSide(unsigned side, const llvm::SmallBitVector &used) {
       require(side, known, {0, std::nullopt});
 }
 
-/// Returns `first` and a difference, which is in `range`.
+/// Returns `first` plus a difference, which is in `range`.
 LinearSum SystemBuilder::addTo(LinearSum first, const LinearSum &difference, Interval range) {
   if (!first.add(difference, 1)) {
     isExact = false; // of their relation nothing is known
@@ -268,7 +269,7 @@ LinearSum SystemBuilder::addTo(LinearSum first, const LinearSum &difference, Int
   return first;
 }
 
-/// Returns a number in `range` that is `first` and some difference.
+/// Returns a number in `range` that is `first` plus some difference.
 LinearSum SystemBuilder::addNumber(const LinearSum &first, Interval range) {
   std::optional<int64_t> span = addBounds(range.upper, scaleBound(range.lower, -1));
   return addTo(first, addVariable({scaleBound(span, -1), span}), range);
@@ -283,7 +284,7 @@ void SystemBuilder::equate(const LinearSum &sum, const LinearSum &digits) {
     isExact = false;
 }
 
-/// Lets the finest term of `sum`, which equals `digits`, be written so.
+/// Adds a rewrite for the finest term of `sum`, which equals `digits`.
 void SystemBuilder::addRewrite(Rewrites &rewrites, const LinearSum &sum, LinearSum digits) {
   if (sum.isConstant())
     return;
@@ -383,7 +384,7 @@ void SystemBuilder::require(unsigned side, AffineExpr expr, Interval range) {
     isExact = false;
 }
 
-/// Makes one number of a sum that a condition of each side limits.
+/// Adds one variable for a sum that a condition of each side limits, and rewrites to it.
 void SystemBuilder::addLimited(AffineExpr first, AffineExpr second) {
   std::optional<LinearSum> a = express(0, first), b = express(1, second);
   if (!a || !b || a->terms.size() < 2)
@@ -426,8 +427,8 @@ void SystemBuilder::addConditions(const MemoryAccess &first, const MemoryAccess 
       addLimited(a, b);
 }
 
-/// Returns `sum` with all rewrites done that fit, the one at `first` before the others; nothing
-/// where none fits.
+/// Returns `sum` after all rewrites that apply, the one at `first` before the others; nothing if
+/// none applies.
 std::optional<LinearSum> SystemBuilder::rewrite(LinearSum sum, const Rewrites &rewrites,
                                                 size_t first) {
   bool changes = false;
@@ -471,7 +472,7 @@ void SystemBuilder::addDistance(AffineExpr first, AffineExpr second, Interval ra
   distance = std::move(sum);
 }
 
-/// The steps of one search: a few milliseconds.
+/// The max number of steps of one search: a few milliseconds.
 static constexpr int64_t maxSteps = 4000;
 
 Meeting weir::mayMeet(const MemoryAccess &first, const MemoryAccess &second,

@@ -3,14 +3,16 @@
 // The parts of AccessMaps::compare. Two executions of two instructions are two points: a value of
 // each variable in the first, and one in the second.
 //
-//   1. getDifferences says how far the values of a variable can be apart, by how the two executions
-//      relate: an id of one invocation is the same in both, the trip of a loop is one later.
-//   2. getCases says in which ways two invocations can be different ones: the first id that differs
-//      is less or greater.
-//   3. Each case is a question, `mayMeet`: whether there are two such points at which both execute
-//      and touch a common byte. What is cheap is asked first: whether the addresses differ by a
-//      constant, are apart by their ranges, are apart by their digits (Distance.h); then points are
-//      searched for (IntegerSystem.h), in a limited number of steps.
+//   1. getDifferences returns how far the values of a variable can be apart, by how the two
+//      executions relate: an id of one invocation is the same in both, a trip of a loop is one
+//      later.
+//   2. getCases returns the ways in which two invocations can be different ones: the first id that
+//      differs is less or greater.
+//   3. mayMeet decides each case: whether there are two such points at which both execute and touch
+//   a
+//      common byte. Cheap questions come first: whether the addresses differ by a constant, are
+//      apart by their ranges, are apart by their digits (Distance.h). Then points are searched for
+//      (IntegerSystem.h), in a limited number of steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,14 +28,14 @@ namespace weir {
 
 class KnownAnswers;
 
-/// Returns the variables that `access` is made of: of its address, its conditions, and of what
-/// holds wherever one of these occurs. One bit a variable.
+/// Returns the variables of the address and the conditions of `access`, and those of what holds
+/// wherever one of these occurs. One bit per variable.
 llvm::SmallBitVector findVariables(const MemoryAccess &access,
                                    llvm::ArrayRef<MapVariable> variables);
 
-/// Returns, by variable, how far its value in the second execution is from the one in the first;
-/// nothing of those that may differ by anything. `isUniform` says on which values all
-/// invocations of a workgroup agree.
+/// Returns, by variable, how far its value in the second execution is from the one in the first.
+/// Variables that may differ by anything are left out. `isUniform` returns whether all invocations
+/// of a workgroup agree on a value; it may be null.
 Differences getDifferences(const MemoryAccess &first, const MemoryAccess &second,
                            const Instances &instances, llvm::ArrayRef<MapVariable> variables,
                            llvm::function_ref<bool(mlir::Value)> isUniform);
@@ -44,29 +46,31 @@ bool isId(const MapVariable &variable);
 /// Ids that tell two invocations apart.
 struct TellingIds {
   llvm::SmallVector<unsigned> ids; ///< in some order
-  /// They may also differ in an id that neither access is made of.
+  /// Whether they may differ only in an id that neither access is made of.
   bool orElsewhere = false;
 };
 
-/// Returns the ids, of those in `used`, by which two invocations differ as `invocations` says.
+/// Returns the ids in `used` by which two invocations that relate as in `invocations` differ.
 TellingIds getTellingIds(const llvm::SmallBitVector &used, llvm::ArrayRef<MapVariable> variables,
                          const LaunchSizes &sizes, Instances::Invocations invocations);
 
-/// Returns the ways in which two invocations can differ, each as `differences` and more: together
-/// they are all, and no two have a pair of points in common.
+/// Returns the ways in which two invocations can differ, each as `differences` and more. Together
+/// they are all ways, and no two have a pair of points in common.
 std::vector<Differences> getCases(const Differences &differences, const TellingIds &telling);
 
-/// Whether there are points that differ by `differences`, at which both accesses execute and touch
-/// a common byte.
+/// The answer to whether two executions can touch a common byte.
 struct Meeting {
   using Answer = IntegerSystem::Answer;
   Answer answer = Answer::Unknown;
-  /// Whether the question said all that is known of the two; what is not affine is left out.
+  /// Whether the question had all conditions of the two; conditions that are not affine are left
+  /// out.
   bool isExact = true;
 };
 
-/// With `shift` the roots are one allocation, and it is added to the second address. Accesses
-/// without addresses or indices in a common view may be anywhere. `answers` may be null.
+/// Searches for two points that differ by `differences`, at which both accesses execute and touch a
+/// common byte. With `shift` the roots are assumed to be one allocation, and it is added to the
+/// second address. Accesses without addresses or indices in a common view may be anywhere.
+/// `answers` may be null.
 Meeting mayMeet(const MemoryAccess &first, const MemoryAccess &second, std::optional<int64_t> shift,
                 const Differences &differences, llvm::ArrayRef<MapVariable> variables,
                 const KnownAnswers *answers);

@@ -1,11 +1,11 @@
 //===- Uniformity.cpp - What all invocations agree on ---------------------===//
 //
-// Everything is uniform until shown otherwise: ids of invocations, and what is
-// loaded where others may write, vary; so does what is computed from them, and
-// what a branch on them decides. The rounds end when nothing more varies.
+// For a whole kernel, everything is uniform until shown otherwise: ids of invocations vary, and so
+// do values loaded from memory that others may write, values computed from these, and values that a
+// branch on them decides. The rounds end when nothing more varies.
 //
-// Integer ranges come first: what has one value only is uniform whatever it is
-// computed from, such as `thread_id < 64` in a workgroup of 64.
+// Integer ranges come first: a value that can only be one number is uniform, even if it is computed
+// from values that vary, such as `thread_id < 64` in a workgroup of 64.
 //
 //===----------------------------------------------------------------------===//
 
@@ -248,7 +248,7 @@ void UniformityBuilder::setVarying(Value value) {
 
 /// Whether the results of `op` differ though its operands don't.
 bool UniformityBuilder::isSource(Operation *op) {
-  if (isa<gpu::AllReduceOp>(op)) // all of a workgroup get what all of them gave
+  if (isa<gpu::AllReduceOp>(op)) // its result is the same for all of a workgroup that take part
     return scope == Scope::Grid || !result.isUniform(op);
   return getResultScope(op) < scope && !loadsUniform(op);
 }
@@ -276,9 +276,9 @@ bool UniformityBuilder::loadsUniform(Operation *op) {
   return true;
 }
 
-/// Whether a loop from `lower` to `upper` has a different number of trips for
-/// different invocations. Where only the start varies, as in a loop from
-/// `thread_id` by the workgroup's size, its range may still fix the number.
+/// Whether a loop from `lower` to `upper` has a different number of trips for different
+/// invocations. If only the start varies, as in a loop from `thread_id` by the workgroup's size,
+/// its range may still fix the number.
 bool UniformityBuilder::tripsVary(Value lower, Value upper, Value step) {
   if (!anyVaries({lower, upper, step}))
     return false;
@@ -298,8 +298,7 @@ bool UniformityBuilder::tripsVary(Value lower, Value upper, Value step) {
   return count(from->smin()) != count(from->smax());
 }
 
-/// Whether invocations that come to a structured op together may take different
-/// ways through it.
+/// Whether invocations that come to a structured op together may take different ways through it.
 bool UniformityBuilder::decidesDifferently(Operation *op) {
   if (isa<memref::AllocaScopeOp, scf::ExecuteRegionOp>(op))
     return false;
@@ -317,7 +316,7 @@ bool UniformityBuilder::decidesDifferently(Operation *op) {
   }
   if (isa<affine::AffineIfOp>(op))
     return anyVaries(op->getOperands());
-  // Iterations without an order, single lanes, and what we don't know.
+  // Iterations without an order, single lanes, and ops that we don't know.
   return true;
 }
 
@@ -338,7 +337,7 @@ void UniformityBuilder::visitStructured(RegionBranchOpInterface op) {
     if (varies(operand->get()))
       setVarying(inputs);
   }
-  // What nothing is passed to: induction variables, and what we don't know.
+  // Arguments that nothing is passed to: induction variables, and those of ops that we don't know.
   for (Region &region : op->getRegions()) {
     if (region.empty())
       continue;
@@ -377,8 +376,8 @@ void UniformityBuilder::visitCall(Operation *call, FunctionOpInterface callee) {
   }
 }
 
-/// Invocations leave `block` by different ways: until they meet again, not all
-/// of them are anywhere.
+/// Notes that invocations leave `block` by different ways: until they meet again, no block is
+/// reached by all of them.
 void UniformityBuilder::split(Block *block) {
   Operation *branch = block->getTerminator();
   setDivergentBranch(branch);
@@ -466,7 +465,7 @@ void UniformityBuilder::visit(Operation *op) {
     visitStructured(structured);
   } else if (bool isReduced = isa<gpu::AllReduceOp>(op) && !isSource(op);
              isSource(op) || anyVaries(op->getOperands())) {
-    if (!isReduced) // all invocations get what all of them gave
+    if (!isReduced) // else all invocations get the same result
       setVarying(op->getResults());
     for (Region &region : op->getRegions())
       for (Block &block : region) {

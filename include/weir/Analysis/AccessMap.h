@@ -1,10 +1,9 @@
 //===- AccessMap.h - Which bytes each memory instruction touches -*- C++ -*-===//
 //
-// The fourth rung of the alias ladder. For every memory instruction of a kernel
-// an affine map says which bytes of which memory it touches, as a function of
-// the workgroup, the invocation and the trips of the loops around it. Whether
-// two instructions can touch a common byte, executed by two invocations, is
-// then a question about integer points (lib/Analysis/Meeting.h).
+// The fourth rung of the alias ladder. For every memory instruction of a kernel an affine map says
+// which bytes of which memory it touches, as a function of the workgroup, the invocation and the
+// trips of the loops around it. Whether two instructions can touch a common byte, executed by two
+// invocations, is then a question about integer points (lib/Analysis/Meeting.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +24,7 @@
 
 namespace weir {
 
-/// Dimension `i` of every expression below is variable `i` of the kernel.
+/// A variable of a kernel. Dimension `i` of every expression below is variable `i`.
 struct MapVariable {
   enum class Kind {
     Workgroup,  ///< gpu.block_id of `axis`
@@ -35,7 +34,7 @@ struct MapVariable {
     Lane,       ///< gpu.lane_id
     Trip,       ///< finished trips of `loop`, or of the loop that `header` heads
     Element,    ///< an index into what one instruction touches
-    Opaque,     ///< `value`, of which no more is known
+    Opaque,     ///< `value`, which is not understood
   } kind = Kind::Opaque;
   Scope scope = Scope::Invocation; ///< of an opaque variable: who sees the same value
   bool varies = false; ///< of an opaque variable: whether it may change from trip to trip
@@ -43,43 +42,42 @@ struct MapVariable {
   mlir::Operation *loop = nullptr;
   mlir::Block *header = nullptr;
   mlir::Value value;
-  std::optional<int64_t> lower, upper; ///< the least and the greatest value, if known
-  /// At least 0 wherever the variable occurs.
+  std::optional<int64_t> lower, upper; ///< min and max value, if known
+  /// Expressions that are at least 0 wherever the variable occurs.
   llvm::SmallVector<mlir::AffineExpr, 0> nonNegative;
 };
 
 /// A memory instruction, or the part of it on one piece of memory.
 struct MemoryAccess {
-  /// The instruction; in a function that the kernel calls, `calls` leads to it,
-  /// the outermost call first.
+  /// The instruction. If it is in a function that the kernel calls, `calls` leads to it, the
+  /// outermost call first.
   mlir::Operation *op = nullptr;
   llvm::SmallVector<mlir::Operation *, 0> calls;
-  /// The argument, attribution, allocation or global (its `memref.get_global`)
-  /// that the address was followed to; null when that isn't known. The memory
-  /// of a value that may be one of several is touched by one access each.
+  /// The argument, attribution, allocation or global (its `memref.get_global`) that the address was
+  /// followed to; null if that isn't known. If an address may be in one of several, there is one
+  /// access for each.
   mlir::Value root;
   bool reads = false, writes = false, atomic = false;
 
-  /// Touched are `bytes` bytes from byte `begin` of the root's aligned base on;
-  /// null: anywhere in the root.
+  /// The access touches `bytes` bytes from byte `begin` of the root's aligned base on; if `begin`
+  /// is null, any bytes of the root.
   mlir::AffineExpr begin;
   int64_t bytes = 0;
-  /// Where strides are not known: the elements [indices, last + elements) of the
-  /// view that `indices` count in. Two tuples are two places in it.
+  /// If strides are not known, the access touches the elements [indices, last + elements) of
+  /// `view`. Two different tuples of indices are two different elements.
   mlir::Value view;
   llvm::SmallVector<mlir::AffineExpr, 0> indices;
   int64_t elements = 1;
-  /// Executed only where the first are at least 0 and the second are 0.
+  /// Conditions for the access to be executed: `nonNegative` are at least 0 and `zero` are 0.
   llvm::SmallVector<mlir::AffineExpr, 0> nonNegative, zero;
-  /// Executed wherever the conditions hold, and touches all that it may touch.
+  /// Whether it is executed wherever the conditions hold, and touches all that it may touch.
   bool certain = true;
 
-  /// The trip variables of the loops around `op` (or around the outermost call,
-  /// then inside it), outermost first.
+  /// Trip variables of the loops around `op`, including those around its calls, outermost first.
   llvm::SmallVector<unsigned, 4> loops;
 };
 
-/// How the executions of two instructions relate, the first earlier.
+/// The relation of two executions of two instructions, of which the first is earlier.
 struct Instances {
   enum class Invocations {
     Same,              ///< one invocation executes both
@@ -87,9 +85,9 @@ struct Instances {
     DifferentWorkgroup ///< two invocations of two workgroups
   } invocations = Invocations::SameWorkgroup;
 
-  /// The second's trip of a loop, seen from the first's.
+  /// The trip of a loop that the second is in, seen from the first's.
   enum class Trip { Same, Next, Later, Any };
-  /// One for each loop around both, outermost first; loops beyond the list are
+  /// The relation for each loop around both, outermost first; for loops beyond the list it is
   /// `Any`. "Later" includes "Next".
   llvm::SmallVector<Trip, 4> trips;
 };
@@ -97,18 +95,19 @@ struct Instances {
 /// The memory instructions of a kernel.
 class AccessMaps {
 public:
-  /// Errors: none; what isn't understood becomes an access of unknown origin,
-  ///         place or condition.
+  /// Finds all memory instructions of the kernel and of the functions it calls.
+  /// Errors: none. An instruction that isn't understood becomes an access of unknown root, bytes or
+  ///         condition.
   explicit AccessMaps(mlir::FunctionOpInterface kernel, const LaunchSizes &sizes);
   explicit AccessMaps(mlir::FunctionOpInterface kernel)
       : AccessMaps(kernel, LaunchSizes::get(kernel)) {}
 
-  /// In the order of the text; an instruction that touches several pieces of
-  /// memory, or is reached by several calls, has one after the other.
+  /// Returns the accesses in the order of the text. An instruction that touches several pieces of
+  /// memory, or is reached by several calls, has several in a row.
   llvm::ArrayRef<MemoryAccess> getAccesses() const { return accesses; }
   llvm::ArrayRef<MapVariable> getVariables() const { return variables; }
 
-  /// Returns the number of loops that are around both.
+  /// Returns the number of loops around both.
   static unsigned countCommonLoops(const MemoryAccess &first, const MemoryAccess &second);
 
   /// Whether all invocations of a workgroup agree on a value.
@@ -129,20 +128,20 @@ public:
   /// Whether no other invocation can reach the memory.
   bool isPrivate(mlir::Value root) const;
 
-  /// The trip variable of a loop op, or of the loop that a block heads, that is
-  /// in the kernel's own body; std::nullopt when it is no loop.
+  /// Returns the trip variable of a loop op, or of the loop that a block heads, in the kernel's own
+  /// body; std::nullopt when it is no loop.
   std::optional<unsigned> getTripVariable(mlir::Operation *loop) const;
   std::optional<unsigned> getTripVariable(mlir::Block *header) const;
 
-  /// Whether two roots of this kernel are the same memory (`Overlap`), none of
-  /// each other's (`Disjoint`) or possibly one another's.
+  /// Returns `Overlap` if two roots of this kernel are the same memory, `Disjoint` if they share no
+  /// bytes, `Unknown` if they may share some.
   Sharing compareRoots(mlir::Value first, mlir::Value second) const;
 
-  /// Whether the writes of `root` are proved to write each of its first `bytes`
-  /// bytes, whatever the data.
+  /// Whether the writes of `root` are proved to write each of its first `bytes` bytes, for any
+  /// data.
   bool coversAll(mlir::Value root, int64_t bytes) const;
 
-  /// "write argument 1 at workgroup.x * 512 + invocation.x * 4 for 4", for people.
+  /// Prints, for people, "write argument 1 at workgroup.x * 512 + invocation.x * 4 for 4".
   void print(llvm::raw_ostream &os, const MemoryAccess &access) const;
 
 private:

@@ -24,20 +24,20 @@ namespace weir {
 /// Source: "Strided Layout" of `memref`, mlir/IR/BuiltinTypes.td.
 mlir::FailureOr<ByteRange> getByteRange(mlir::MemRefType view);
 
-/// Where a memref's bytes come from.
+/// The origin of a memref's bytes.
 struct AllocationRef {
   enum class Kind {
-    Local,    ///< allocated by the function, or workgroup or private memory that
-              ///< its kernel declares
-    Global,   ///< memref.global, whoever asks for it
+    Local,    ///< allocated by the function, or declared by its kernel as workgroup or private
+              ///< memory
+    Global,   ///< a memref.global
     Entry,    ///< argument of a function with `weir.entry`: shares with no other
     Argument, ///< argument of another function: may share bytes with others
     Unknown,  ///< not understood: may be anything
   } kind = Kind::Unknown;
   mlir::Value value;       ///< the allocation, the argument or the unknown value
   mlir::StringAttr symbol; ///< of a global, else null
-  /// An `llvm.noalias` argument: what is written through it or its views is
-  /// touched through no other argument and no global.
+  /// Whether it is an `llvm.noalias` argument: bytes written through it or its views are touched
+  /// through no other argument and no global.
   bool noAlias = false;
 
   bool operator==(const AllocationRef &other) const {
@@ -48,21 +48,21 @@ struct AllocationRef {
 /// Bytes of one allocation.
 struct View {
   AllocationRef allocation;
-  /// Holds every byte of the view; std::nullopt when it could be anywhere in
-  /// the allocation.
+  /// A range that holds every byte of the view; std::nullopt if that could be anywhere in the
+  /// allocation.
   std::optional<ByteRange> range;
-  /// Every byte of `range` belongs to the view (it is not only a hull).
+  /// Whether every byte of `range` belongs to the view, so that it is not only a hull.
   bool exact = false;
-  /// Which bytes of `range` belong to the view, in canonical form; std::nullopt
-  /// when that is not known.
+  /// The bytes of `range` that belong to the view, in canonical form; std::nullopt if that is not
+  /// known.
   std::optional<StridedBytes> bytes;
 };
 
-/// Follows `memref` through views, subviews and casts to its allocation.
+/// Returns the bytes of `memref`, followed through views, subviews and casts to its allocation.
 View getView(mlir::Value memref);
 
-/// What `getView` said, remembered: an analysis of a module, good as long as its
-/// views and allocations stay. References stay good as long as this does.
+/// Remembers the answers of `getView`. An analysis of a module, valid as long as its views and
+/// allocations stay. The references that it returns are valid as long as it lives.
 class Views {
 public:
   Views() = default;
@@ -70,13 +70,13 @@ public:
 
   const View &get(mlir::Value memref);
 
-  /// A number of this value alone, from 0 on.
+  /// Returns a number that no other value has, counted from 0.
   size_t getNumber(mlir::Value memref);
 
 private:
-  /// Values of a long list lie at even distances, which the usual hash of a pointer
-  /// keeps: most lookups would probe. Those of a page are neighbours here, too, for
-  /// a list's operands are mostly near each other.
+  /// A hash for values of a long list. These lie at even distances in memory, which the usual hash
+  /// of a pointer keeps, so that most lookups would probe. Values of one page stay neighbours,
+  /// since a list's operands are mostly near each other.
   struct ValueInfo : llvm::DenseMapInfo<mlir::Value> {
     static unsigned getHashValue(mlir::Value value) {
       uintptr_t place = uintptr_t(value.getAsOpaquePointer());
@@ -88,12 +88,11 @@ private:
   std::deque<View> views;
 };
 
-/// Whether two allocations share bytes. `Overlap` says that they are the same.
-/// Different `#gpu.address_space`s never share.
+/// Returns whether two allocations share bytes; `Overlap` if they are the same. Different
+/// `#gpu.address_space`s never share bytes.
 Sharing compare(const AllocationRef &first, const AllocationRef &second);
 
-/// Whether two views share bytes. A view of no bytes is disjoint from all.
-/// Both belong to one function.
+/// Returns whether two views of one function share bytes. A view of no bytes is disjoint from all.
 Sharing compare(const View &first, const View &second);
 
 /// Whether it is proved that every byte of `part` belongs to `whole`.

@@ -13,11 +13,11 @@
 
 namespace weir {
 
-/// What a kernel does to one operand.
+/// The effect of a kernel on one operand.
 struct OperandEffect {
   schedule::Access access = schedule::Access::update;
-  bool coversAll = false; ///< every byte is written
-  /// Just these are, as `schedule.effect` says of them; empty: that is not known.
+  bool coversAll = false; ///< whether every byte is written
+  /// The slice that is written, as in `schedule.effect`; empty if it is not known.
   llvm::ArrayRef<int64_t> slice = {};
 };
 
@@ -28,30 +28,31 @@ inline bool writes(schedule::Access access) {
   return access == schedule::Access::write || access == schedule::Access::update;
 }
 
+/// The effects of a kernel.
 struct KernelEffects {
-  /// One per argument; an argument that is no memref is untouched.
+  /// One effect per argument; an argument that is no memref is untouched.
   llvm::SmallVector<OperandEffect> operands;
-  /// An operation through which the kernel may touch memory that none of its
-  /// arguments names; null when there is none. Nothing can be said about the
-  /// order of such a kernel.
+  /// An operation through which the kernel may touch memory that is in none of its arguments; null
+  /// if there is none. Nothing can be said about the order of such a kernel.
   mlir::Operation *reachesOther = nullptr;
 };
 
 /// Effects of kernels, each computed once.
 ///
-/// The access is derived from the body, which is what becomes device code:
-/// through views, regions, blocks and calls within the module. So is coverage
-/// (that *every* byte is written), where the access maps prove it; else it is
-/// what weir-lower-kernels declares in `schedule.effect`, since it follows from
-/// how the kernel was made, and counts only where the body writes at all; a slice
-/// is always declared. A
-/// kernel without a body does what it declares, and updates what it declares
-/// nothing of.
+/// - Access: derived from the body, which becomes device code, through views, regions, blocks and
+///   calls within the module.
+/// - Coverage (that *every* byte is written): derived from the body if the access maps prove it.
+/// Else
+///   it is as weir-lower-kernels declares in `schedule.effect`, since it follows from how the
+///   kernel was made; it counts only if the body writes at all.
+/// - Slice: always declared.
+///
+/// A kernel without a body has the effects that it declares, and updates all other operands.
 class Effects {
 public:
   explicit Effects(mlir::Operation *) {}
 
-  /// The result lives as long as this object and the kernel do.
+  /// Returns the effects of `kernel`, which live as long as this object and the kernel do.
   const KernelEffects &get(mlir::gpu::GPUFuncOp kernel);
 
 private:

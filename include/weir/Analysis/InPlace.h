@@ -8,12 +8,11 @@
 
 namespace weir {
 
-/// Whether writes of one argument spoil what is read of another when both are
-/// given the same bytes.
+/// A proof that writes of one argument spoil no read of another when both are given the same bytes.
 struct InPlaceProof {
   bool holds = false;
-  /// A read and a write of which it isn't proved that the read comes first,
-  /// where they may meet; null when an argument isn't of the wanted kind.
+  /// If the proof fails: a read and a write that may meet without the read being first. Null if an
+  /// argument isn't of the required kind.
   const MemoryAccess *read = nullptr, *write = nullptr;
 };
 
@@ -23,13 +22,13 @@ struct InPlaceProof {
 /// only those of one workgroup have; for one invocation, the order of the text
 /// and of the loops' trips.
 ///
-/// The source must be read only, the target not updated by atomics. What the
-/// kernel reads of the target, it wrote itself; that stays so.
+/// The source must be read only, and the target must not be updated by atomics. If the kernel reads
+/// the target, it reads bytes that it wrote itself, also in place.
 InPlaceProof proveInPlace(const AccessMaps &maps, mlir::gpu::GPUFuncOp kernel, unsigned source,
                           unsigned target, int64_t shift = 0);
 
-/// The pairs of arguments (source, target) of equal size for which that holds,
-/// by source, then target. The source is one that is read, the target one that is
+/// Returns the pairs of arguments (source, target) of equal size for which `proveInPlace` holds,
+/// sorted by source, then target. The source is an argument that is read, the target one that is
 /// not.
 llvm::SmallVector<std::pair<unsigned, unsigned>> getInPlacePairs(mlir::gpu::GPUFuncOp kernel,
                                                                  Launches &launches);

@@ -11,19 +11,18 @@
 
 namespace weir {
 
-/// The dispatches of a module, by kernel. A kernel that is also launched in
-/// another way, or not at all, has none. The module may not change its
-/// dispatches and views after it was asked for.
+/// The dispatches of a module, by kernel. A kernel that is also launched in another way, or not at
+/// all, has none. The module must not change its dispatches and views while this object is in use.
 class KernelDispatches {
 public:
   explicit KernelDispatches(mlir::Operation *module);
 
   llvm::ArrayRef<schedule::DispatchOp> get(mlir::gpu::GPUFuncOp kernel) const;
 
-  /// What the kernel states, and its grid where all dispatches agree.
+  /// Returns the sizes that the kernel states, and its grid where all dispatches agree.
   LaunchSizes getSizes(mlir::gpu::GPUFuncOp kernel) const;
 
-  /// How two arguments share bytes; std::nullopt when there are no dispatches.
+  /// Returns how two arguments share bytes; std::nullopt when there are no dispatches.
   std::optional<ArgumentSharing> getSharing(mlir::gpu::GPUFuncOp kernel, unsigned first,
                                             unsigned second) const;
 

@@ -44,7 +44,7 @@ public:
 
   enum class Answer { None, Found, Unknown }; ///< of points
 
-  /// Returns those of a context; null where `registerKnownAnswers` was not called for it.
+  /// Returns the answers of a context; null where `registerKnownAnswers` was not called for it.
   static const KnownAnswers *get(mlir::MLIRContext *context);
 
   std::optional<Answer> find(const std::vector<int64_t> &question) const;

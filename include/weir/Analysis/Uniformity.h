@@ -60,7 +60,7 @@ public:
   /// Whether no other workgroup changes what this operation loads.
   using IsStable = llvm::function_ref<bool(mlir::Operation *)>;
 
-  /// `scope` is `Workgroup` or `Grid`.
+  /// Finds what is uniform in `scope`, which is `Workgroup` or `Grid`.
   explicit Uniformity(
       mlir::FunctionOpInterface kernel, Scope scope = Scope::Workgroup,
       IsStable isStable = [](mlir::Operation *) { return false; });
