@@ -129,8 +129,8 @@ Sharing AccessMaps::compareRoots(Value first, Value second) const {
     return Sharing::Disjoint;
   if (!first || !second)
     return Sharing::Unknown;
-  // Two pieces of workgroup memory of one kernel, and workgroup memory and
-  // global memory, share nothing; a passed pointer may be anything of its space.
+  // Two pieces of workgroup memory of one kernel share nothing, and neither do workgroup memory and
+  // global memory. A passed pointer may be to any memory of its address space.
   bool isShared = isWorkgroupMemory(first);
   if (isShared != isWorkgroupMemory(second))
     return Sharing::Disjoint;
@@ -208,7 +208,7 @@ bool AccessMaps::isSure(const MemoryAccess &first, const MemoryAccess &second,
         return false;
     }
   }
-  // That there is a second invocation or workgroup at all must be known, too.
+  // It must also be known that there is a second invocation or workgroup at all.
   auto isKnown = [](std::optional<int64_t> size) { return size.has_value(); };
   using Invocations = Instances::Invocations;
   return (invocations != Invocations::SameWorkgroup || llvm::all_of(sizes.workgroup, isKnown)) &&

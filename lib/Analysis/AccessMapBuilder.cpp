@@ -1,7 +1,7 @@
 //===- AccessMapBuilder.cpp - Walk a kernel for its memory accesses -------===//
 //
-// One walk over the body carries the loops and conditions around each instruction. It stands on
-// parts of which each knows only those before it:
+// One walk over the body carries the loops and conditions around each instruction. It uses these
+// parts, each of which knows only those above it in this list:
 //
 //   BodyFrame           bodies of functions, as calls and unrolled trips reach them
 //   AddressValues       integers and conditions as affine expressions
@@ -369,7 +369,7 @@ void AccessMapBuilder::visit(Operation *op, BodyFrame &frame, const Surroundings
     return visitLoop(op, frame, at);
   if (auto call = dyn_cast<CallOpInterface>(op); call && visitCall(call, frame, at))
     return;
-  // An op that keeps its own account of memory stands for its regions.
+  // An op that states its effects on memory stands for its regions.
   if (op->getNumRegions() && !isa<MemoryEffectOpInterface>(op) &&
       !isa<memref::GenericAtomicRMWOp, gpu::AllReduceOp>(op))
     return visitLoop(op, frame, at);

@@ -121,7 +121,7 @@ AffineExpr AddressValues::computeAnd(Operation *op, const BodyFrame &frame) {
 
 AffineExpr AddressValues::computeOr(Operation *op, const BodyFrame &frame) {
   auto operand = [&](unsigned index) { return evaluate(op->getOperand(index), frame); };
-  // Where no bit is set in both it is a sum.
+  // It is a sum if no bit can be set in both.
   for (bool swapped : {false, true}) {
     AffineExpr high = operand(swapped), low = operand(!swapped);
     Interval range = getRange(low);

@@ -14,8 +14,8 @@ AffineExpr AddressValues::computeArgument(BlockArgument argument, const BodyFram
   if (frame.isArgument(argument))
     return frame.caller ? evaluate(frame.getPassed(argument.getArgNumber()), *frame.caller)
                         : AffineExpr();
-  // A variable for now: what is computed from it around the loop must not come back. Its range is
-  // inferred only where it stays one, which is rare, since that costs more than all else.
+  // It is a variable for now, so that values computed from it around the loop end the recursion.
+  // Its range is inferred only if it stays one, which is rare, since that costs more than all else.
   AffineExpr self = exprs[{&frame, argument}] = addUnbounded(argument, frame);
   AffineExpr expr = computeInLoop(argument, self, frame);
   MapVariable &variable = getVariable(self);
@@ -50,7 +50,7 @@ AffineExpr AddressValues::computeInLoop(BlockArgument argument, AffineExpr self,
                  frame);
   }
   if (auto loop = dyn_cast<scf::ParallelOp>(parent)) {
-    // One trip variable for all dimensions would say nothing, but each has its own range.
+    // One trip variable for all dimensions would say nothing, but each dimension has a range.
     unsigned index = argument.getArgNumber();
     AffineExpr first = evaluate(loop.getLowerBound()[index], frame);
     AffineExpr last = evaluate(loop.getUpperBound()[index], frame);

@@ -111,7 +111,7 @@ AffineExpr AddressValues::evaluate(Value value, const BodyFrame &inner) {
   const BodyFrame &frame = inner.getHome(value);
   if (auto it = exprs.find({&frame, value}); it != exprs.end())
     return it->second;
-  // A value that is computed from itself around a loop is opaque within.
+  // A value that is computed from itself around a loop is opaque inside it.
   AffineExpr expr = compute(value, frame);
   if (!expr)
     expr = addOpaque(value, frame);
@@ -237,7 +237,7 @@ AffineExpr AddressValues::computeAffine(OpResult value, const BodyFrame &frame) 
       basis.push_back(*known);
     }
     AffineExpr rest = evaluate(delinearize.getLinearIndex(), frame);
-    // Without an outer bound the first result takes all that is left.
+    // Without an outer bound the first result is the rest.
     bool outer = basis.size() == delinearize.getNumResults();
     for (unsigned i = delinearize.getNumResults(); --i > result;)
       rest = rest.floorDiv(basis[outer ? i : i - 1]);
@@ -275,7 +275,7 @@ void AddressValues::addComparison(arith::CmpIPredicate predicate, AffineExpr lef
     at.zero.push_back(left - right);
     return;
   case Predicate::ne: {
-    // One side of it, where the other cannot be.
+    // Less or greater: a condition if one of them is impossible.
     Interval difference = getRange(left - right);
     if (difference.lower && *difference.lower >= 0)
       at.nonNegative.push_back(left - right - 1);
@@ -336,7 +336,7 @@ void AddressValues::addCondition(Value condition, bool holds, Conditions &at,
     addCondition(op->getOperand(1), holds, at, frame);
     return;
   }
-  // One of two conditions, which is known of neither.
+  // At least one of two conditions holds, which is no condition on either.
   if (isa_and_nonnull<arith::AndIOp, arith::OrIOp>(op)) {
     at.certain = false;
     return;

@@ -160,7 +160,7 @@ static std::optional<StridedBytes> getBytes(const Layout &layout, Type elementTy
   for (auto [size, stride] : llvm::zip_equal(layout.sizes, layout.strides)) {
     if (size < 0) // dynamic, or a constant that is no size
       return std::nullopt;
-    // A stride does not matter where there is nothing to step to.
+    // A stride does not matter in a dimension of size 1.
     StridedBytes::Dim dim = {size, size > 1 ? multiplyAdd(stride, *element, 0) : 0};
     if (ShapedType::isDynamic(dim.stride))
       return std::nullopt;
@@ -302,7 +302,7 @@ Sharing weir::compare(const AllocationRef &first, const AllocationRef &second) {
   auto isEither = [&](Kind kind) { return first.kind == kind || second.kind == kind; };
   if (isEither(Kind::Unknown))
     return Sharing::Unknown;
-  // What the function allocated, no argument can name.
+  // No argument can be memory that the function allocated.
   if (!isEither(Kind::Argument) || isEither(Kind::Local) || first.noAlias || second.noAlias)
     return Sharing::Disjoint;
   return Sharing::Unknown;
@@ -316,7 +316,7 @@ Sharing weir::compare(const View &first, const View &second) {
     return allocations;
   if (!first.range || !second.range)
     return Sharing::Unknown;
-  // A view that is somewhere in a range is taken to fill it.
+  // A view that is somewhere in a range is assumed to fill it.
   auto getMost = [](const View &view) {
     return view.bytes.value_or(
         StridedBytes{view.range->begin, view.range->end - view.range->begin, {}});

@@ -80,7 +80,7 @@ static bool mayComeLate(const AccessMaps &maps, const MemoryAccess &read, const 
   for (Invocations invocations : {Invocations::Same, Invocations::SameWorkgroup}) {
     if (invocations == Invocations::SameWorkgroup && !separated)
       continue; // they don't meet at all
-    // The write in an earlier trip than the read.
+    // The write is in an earlier trip than the read.
     SmallVector<Trip> trips;
     for (unsigned i = 0; i < common; ++i) {
       trips.push_back(Trip::Later);
@@ -88,7 +88,7 @@ static bool mayComeLate(const AccessMaps &maps, const MemoryAccess &read, const 
         return true;
       trips.back() = Trip::Same;
     }
-    // Both in one trip.
+    // Both are in one trip.
     if (!comesFirst(read, write) && meets(invocations, trips, true))
       return true;
   }
@@ -115,7 +115,7 @@ InPlaceProof weir::proveInPlace(const AccessMaps &maps, gpu::GPUFuncOp kernel, u
   }
   for (const MemoryAccess *read : reads)
     for (const MemoryAccess *write : writes) {
-      // A place that isn't known may be any.
+      // An access to unknown bytes may be to any.
       if (!read->begin || !write->begin || mayComeLate(maps, *read, *write, shift)) {
         proof.read = read;
         proof.write = write;

@@ -66,7 +66,7 @@ Differences weir::getDifferences(const MemoryAccess &first, const MemoryAccess &
   auto getTrip = [&](unsigned depth) {
     return depth < instances.trips.size() ? instances.trips[depth] : Trip::Any;
   };
-  // A value of a loop of blocks may be used outside of it: then of which trip is not known.
+  // A value of a loop of blocks may be used outside of it. Then its trip is not known.
   auto isOfBlocks = [&](unsigned trip) { return variables[trip].header != nullptr; };
   bool leaks = llvm::any_of(ArrayRef(first.loops).drop_front(common), isOfBlocks) ||
                llvm::any_of(ArrayRef(second.loops).drop_front(common), isOfBlocks);
@@ -114,7 +114,7 @@ TellingIds weir::getTellingIds(const llvm::SmallBitVector &used, ArrayRef<MapVar
                         invocation = getIds({Kind::Invocation}),
                         lane = getIds({Kind::Subgroup, Kind::Lane});
   auto mayDiffer = [](std::optional<int64_t> size) { return !size || *size > 1; };
-  // Along an axis that no id is of, two invocations may be different ones all the same.
+  // Two invocations may also differ along an axis of which there is no id.
   auto ofAxes = [&](ArrayRef<unsigned> ids, const std::array<std::optional<int64_t>, 3> &extents) {
     TellingIds telling{SmallVector<unsigned>(ids)};
     for (unsigned axis = 0; axis < 3; ++axis)
@@ -132,7 +132,7 @@ TellingIds weir::getTellingIds(const llvm::SmallBitVector &used, ArrayRef<MapVar
   case Invocations::SameWorkgroup:
     break;
   }
-  // Several systems of ids at once say nothing simple about each other.
+  // The ids of different systems have no simple relation.
   if (!invocation.empty() + !lane.empty() + !global.empty() > 1)
     return {{}, true};
   if (!global.empty())
@@ -334,7 +334,7 @@ const SystemBuilder::Digits *SystemBuilder::divide(unsigned side, AffineExpr num
     return nullptr;
   addRewrite(ofSide[side], *sum, whole);
   if (isPaired) {
-    // It is enough to say that the differences are equal.
+    // With the equation of the first side, it is enough that the differences are equal.
     std::optional<LinearSum> first = express(0, number);
     if (!first || !sum->add(*first, -1) || !whole.add(*digits.rests[0], -1) ||
         !whole.add(*digits.quotients[0], -divisor))
@@ -389,7 +389,7 @@ void SystemBuilder::addLimited(AffineExpr first, AffineExpr second) {
   std::optional<LinearSum> a = express(0, first), b = express(1, second);
   if (!a || !b || a->terms.size() < 2)
     return;
-  // The conditions are limit - sum >= 0, and no sum is negative: no condition is above its limit.
+  // The conditions are limit - sum >= 0. No sum is negative if no condition can exceed its limit.
   std::optional<int64_t> mostOfFirst = getInterval(first, variables).upper,
                          mostOfSecond = getInterval(second, variables).upper;
   if (!mostOfFirst || *mostOfFirst > a->constant || !mostOfSecond || *mostOfSecond > b->constant)
@@ -397,7 +397,7 @@ void SystemBuilder::addLimited(AffineExpr first, AffineExpr second) {
   LinearSum sum, difference;
   if (!sum.add(*a, -1) || !difference.add(*b, -1) || !difference.add(sum, -1))
     return;
-  // Sums that are not alike differ by more than differences.
+  // The sums must have the same terms, so that they differ by variables for differences only.
   auto isOfDifference = [&](LinearSum::Term term) {
     return llvm::any_of(difference.terms,
                         [&](LinearSum::Term other) { return other.variable == term.variable; });
@@ -535,7 +535,7 @@ Meeting weir::mayMeet(const MemoryAccess &first, const MemoryAccess &second,
   if (answers)
     if (auto known = answers->find(builder.system.getKey()))
       return decide(Answer(*known), Decision::Repeated);
-  // The digits know quotients of one number for digits of it, which a search does not.
+  // Unlike a search, this knows that quotients of one number are digits of it.
   if (byBytes && std::abs(shift.value_or(0)) < int64_t(1) << 32 &&
       !mayDifferBy(first.begin, second.begin, *near.lower - shift.value_or(0),
                    *near.upper - shift.value_or(0), variables, differences))

@@ -222,7 +222,7 @@ bool MemoryInstructions::addressesEscape() {
     SmallVector<MemoryEffects::EffectInstance> effects;
     if (auto interface = dyn_cast<MemoryEffectOpInterface>(op))
       interface.getEffects(effects);
-    // A type of another dialect may be a token of a transfer that goes on.
+    // A type of another dialect may be a token of a transfer that is still going on.
     bool isToken = llvm::any_of(op->getResultTypes(), [](Type type) {
       return !isa<BuiltinDialect, gpu::GPUDialect>(type.getDialect());
     });
@@ -258,7 +258,7 @@ void MemoryInstructions::visitByEffects(const Site &site) {
       addAnywhere(site, Value(), unsure(effect));
   }
   bool isSilent = interface && effects.empty();
-  // With an address that left our sight an unknown op may touch anything.
+  // If addresses escape, an unknown op may touch anything.
   if (!interface && !isa<CallOpInterface>(op) && addressesEscape())
     addAnywhere(site, Value(), unsure(update));
   for (Value operand : op->getOperands()) {
@@ -267,7 +267,7 @@ void MemoryInstructions::visitByEffects(const Site &site) {
     if (elsewhere.reads || elsewhere.writes)
       known[operand] = unsure(elsewhere);
     else if (!interface || isSilent)
-      known[operand] = unsure(update); // its address leaves our sight
+      known[operand] = unsure(update); // its address escapes
   }
   for (auto &[value, effect] : known)
     if (isa<BaseMemRefType>(value.getType()))
@@ -286,7 +286,7 @@ void MemoryInstructions::visit(Operation *op, const BodyFrame &frame, const Surr
   Site site{op, frame, at};
   if (visitElements(site) || visitAffine(site) || visitTransfer(site))
     return;
-  // An op that passes a memref on without touching it is followed where the result is used.
+  // These pass a memref on without touching it. The users of their results are visited.
   if (isa<ViewLikeOpInterface>(op) || op->hasTrait<OpTrait::IsTerminator>())
     return;
   visitByEffects(site);

@@ -76,7 +76,7 @@ MemoryReferenceList MemoryReferences::compute(Value memref, const BodyFrame &fra
     else
       leaves.push_back(value);
   }
-  // A view of itself moves on with every trip: somewhere in the same roots.
+  // If it is a view of itself, it moves on with every trip, so only its roots are known.
   bool moves = llvm::any_of(leaves, [&](Value leaf) { return isViewOf(leaf, seen, frame); });
   if (!moves && leaves.size() == 1 && leaves.front() == memref)
     return resolveDirectly(memref, frame);
@@ -280,7 +280,7 @@ MemoryReference MemoryReferences::makeRoot(Value memref, Value root, const BodyF
     return reference;
   auto [strides, offset] = type.getStridesAndOffset();
   int64_t element = getBytesOfElement(type.getElementType());
-  // An argument of dynamic offset begins there: nothing else tells where.
+  // An argument of dynamic offset is assumed to begin at its root: nothing else tells where.
   if (element)
     reference.offset = values.constant(ShapedType::isDynamic(offset) ? 0 : offset * element);
   reference.strides = getStrides(type, memref, frame);

@@ -49,7 +49,7 @@ static bool dependsOnOperandsOnly(Operation *op) {
 Scope weir::getResultScope(Operation *op) {
   if (isa<gpu::BlockIdOp, gpu::ClusterIdOp, gpu::ClusterBlockIdOp>(op))
     return Scope::Workgroup;
-  // Memory of an invocation's or a workgroup's own has the same name for all.
+  // A memref of private or workgroup memory is one value, though each has memory of its own.
   if (isa<gpu::BlockDimOp, gpu::GridDimOp, gpu::NumSubgroupsOp, gpu::SubgroupSizeOp,
           gpu::ClusterDimOp, gpu::ClusterDimBlocksOp, memref::AllocOp, memref::AllocaOp,
           memref::GetGlobalOp, gpu::DynamicSharedMemoryOp>(op))
@@ -392,7 +392,7 @@ void UniformityBuilder::split(Block *block) {
       continue;
     llvm::append_range(pending, reached->getSuccessors());
   }
-  // Where ways join, a block argument tells which way was taken.
+  // At a join of ways, a block argument tells which way was taken.
   auto setArguments = [&](Block *join) {
     for (BlockArgument argument : join->getArguments()) {
       Value common;

@@ -30,9 +30,10 @@ using Invocations = Instances::Invocations;
 // How two executions relate
 //===----------------------------------------------------------------------===//
 
-// A relation is a number: 0, the same trips of all common loops; 1 + 2 * depth,
-// the same down to the loop at `depth`, of which the second is one trip later;
-// 2 + 2 * depth, any more trips later.
+// A relation is a number:
+//   0              the same trips of all common loops
+//   1 + 2 * depth  the same trips down to the loop at `depth`, where the second is one trip later
+//   2 + 2 * depth  the same, but the second is any number of trips later
 
 static std::optional<unsigned> getDepth(unsigned relation) {
   return relation == 0 ? std::nullopt : std::optional((relation - 1) / 2);
@@ -213,7 +214,7 @@ bool WorkgroupRaces::isHarmless(unsigned first, unsigned second, const Uniformit
     return false;
   }
   SmallVector<Value> operands(a.op->getOperands());
-  // One whole element: where places differ, they share nothing.
+  // A whole element is stored: different indices share no bytes, so indices need not agree.
   if (stored)
     operands = {stored, memory};
   auto isConstant = [](Value value) {
@@ -248,7 +249,7 @@ Sharing WorkgroupRaces::computeMeeting(unsigned first, unsigned second, unsigned
   const MemoryAccess &a = maps.getAccesses()[first], &b = maps.getAccesses()[second];
   if ((!a.writes && !b.writes) || (a.atomic && b.atomic))
     return Sharing::Disjoint;
-  // Loops that the maps count otherwise say nothing.
+  // If maps and graph count loops differently, trips say nothing.
   bool sameLoops = getGraph().getLoops(first).size() == a.loops.size() &&
                    getGraph().getLoops(second).size() == b.loops.size();
   Instances instances =
@@ -324,7 +325,7 @@ std::vector<WorkgroupRaces::Way> WorkgroupRaces::findWays(function_ref<bool(unsi
               way.points.push_back(point);
           llvm::sort(way.points);
           way.points.erase(llvm::unique(way.points), way.points.end());
-          // What separates these two separates the first from all beyond.
+          // A barrier between these two also separates the first from all accesses beyond.
           cut |= !way.points.empty();
           ways.push_back(std::move(way));
         }
@@ -397,8 +398,8 @@ WorkgroupRaces::Plan WorkgroupRaces::plan() {
       sets.emplace_back(way.points.begin(), way.points.end());
       open = true;
     }
-    // Among equals, in the kernel itself, just before an access that needs it,
-    // and as late as can be.
+    // Among points of equal depth, one in the kernel itself is preferred, then one just before an
+    // access that needs it, then the latest.
     for (auto [index, point] : llvm::enumerate(getGraph().points))
       costs[index] = getCost(point.depth) + int64_t(getGraph().points.size() - index) +
                      (kernel->isAncestor(point.before) ? 0 : int64_t(1) << 21) +
