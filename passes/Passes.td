@@ -766,20 +766,65 @@ def GeneralizeTensorsPass : Pass<"weir-generalize-tensors", "mlir::func::FuncOp"
                            "mlir::tensor::TensorDialect"];
 }
 
-def FormKernelsPass : Pass<"weir-form-kernels", "mlir::ModuleOp"> {
-  let summary = "Groups tensor computation into `schedule.kernel` regions.";
+def PrepareKernelsPass : Pass<"weir-prepare-kernels", "mlir::func::FuncOp"> {
+  let summary = "Brings the graph into the form that kernels are made from.";
   let description = [{
-    Ops of one kernel have its loops. So reshapes between ops are moved out first: the op on
-    one side gets the loops of the other one, and the reshape moves on to where it is free,
-    between kernels.
+    Ops of one kernel have its loops. So reshapes between ops are moved out: the op on one side
+    gets the loops of the other one, and the reshape moves on to where it is free, between
+    kernels.
 
     Needs: weir-set-profile and weir-generalize-tensors; common subexpressions eliminated.
 
+    Gives: every structured op is a `linalg.generic`. Transposes and broadcasts are part of their
+    readers' maps. A reduction of many columns is two ops: one makes parts of consecutive rows,
+    the other one combines the parts in order.
+
+    Never: forms a kernel. Looks at the order of ops: the rows of a part depend on shapes and the
+    profile alone, so bits do not depend on what else is in the graph.
+
+    Cost: linear in ops, times the folds of one op.
+
+    Example: the reshape moves to the argument, so that one kernel of 6 x 2 x 7 points may compute
+    both ops.
+    ```mlir
+    func.func @f(%x: tensor<12x7xf32>) -> tensor<6x2x7xf32> {
+      %e = tensor.empty() : tensor<12x7xf32>
+      %f = tensor.empty() : tensor<6x2x7xf32>
+      %0 = linalg.exp ins(%x : tensor<12x7xf32>) outs(%e : tensor<12x7xf32>) -> tensor<12x7xf32>
+      %1 = tensor.expand_shape %0 [[0, 1], [2]] output_shape [6, 2, 7]
+          : tensor<12x7xf32> into tensor<6x2x7xf32>
+      %2 = linalg.tanh ins(%1 : tensor<6x2x7xf32>) outs(%f : tensor<6x2x7xf32>)
+          -> tensor<6x2x7xf32>
+      return %2 : tensor<6x2x7xf32>
+    }
+    ```
+    Becomes, by `weir-opt --weir-set-profile --weir-prepare-kernels`:
+    ```mlir
+    ...
+    %expanded = tensor.expand_shape %arg0...into tensor<6x2x7xf32>
+    ...
+    %3 = math.exp %in : f32
+    ...
+    %3 = math.tanh %in : f32
+    ...
+    ```
+  }];
+  let dependentDialects = ["mlir::affine::AffineDialect", "mlir::arith::ArithDialect",
+                           "mlir::linalg::LinalgDialect", "mlir::tensor::TensorDialect"];
+}
+
+def FormKernelsPass : Pass<"weir-form-kernels", "mlir::ModuleOp"> {
+  let summary = "Groups tensor computation into `schedule.kernel` regions.";
+  let description = [{
+    Needs: weir-prepare-kernels.
+
     Gives: all computation in kernels; between them constants, reshapes and concatenations. An
     op joins the kernels of its producers where one domain of rows and columns holds them
-    all, and each value inside is read at the point where it was made.
+    all, and each value inside is read at the point where it was made. An op that no kernel can
+    compute is an error.
 
-    Never: makes bits depend on what shares a kernel: they depend on shapes, types and profile.
+    Never: changes the loops or the arithmetic of an op. Bits do not depend on what shares a
+    kernel: they depend on shapes, types and profile.
 
     Cost: one walk in program order; an op is tried with the kernels of its producers.
 
@@ -796,7 +841,7 @@ def FormKernelsPass : Pass<"weir-form-kernels", "mlir::ModuleOp"> {
       return %2 : tensor<6x2x7xf32>
     }
     ```
-    Becomes, by `weir-opt --weir-set-profile --weir-form-kernels`:
+    Becomes, by `weir-opt --weir-set-profile --weir-prepare-kernels --weir-form-kernels`:
     ```mlir
     #map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
     func.func @f(%x: tensor<12x7xf32>) -> tensor<6x2x7xf32> {
@@ -825,8 +870,8 @@ def FormKernelsPass : Pass<"weir-form-kernels", "mlir::ModuleOp"> {
     }
     ```
   }];
-  let dependentDialects = ["weir::schedule::ScheduleDialect", "mlir::affine::AffineDialect",
-                           "mlir::linalg::LinalgDialect", "mlir::tensor::TensorDialect"];
+  let dependentDialects = ["weir::schedule::ScheduleDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect"];
 }
 
 def AddSparesPass : Pass<"weir-add-spares", "mlir::ModuleOp"> {
@@ -860,7 +905,7 @@ def AddSparesPass : Pass<"weir-add-spares", "mlir::ModuleOp"> {
       return %c : tensor<16x16xf32>
     }
     ```
-    Becomes, by `weir-opt --weir-set-profile --weir-form-kernels --weir-add-spares`:
+    Becomes, by `weir-opt --weir-set-profile --weir-prepare-kernels --weir-form-kernels --weir-add-spares`:
     ```mlir
     ...
     %0:2 = schedule.kernel "contraction_16x16x16"(%arg0, %arg1) : ...

@@ -59,6 +59,7 @@ static void addToKernels(OpPassManager &manager, const PipelineOptions &options)
   // The two passes above write equal ops several times, as forward and backward do. Merged here,
   // each is in one kernel; in the regions of two kernels they could not be merged any more.
   manager.addPass(createCSEPass());
+  manager.addNestedPass<func::FuncOp>(createPrepareKernelsPass());
   manager.addPass(createFormKernelsPass());
   // Only weir-limit-memory uses spares; without a limit they would be lowered for nothing.
   if (options.memoryLimit > 0)

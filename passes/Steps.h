@@ -7,8 +7,6 @@
 #ifndef WEIR_PASSES_STEPS_H
 #define WEIR_PASSES_STEPS_H
 
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/IR/IRMapping.h"
 #include "weir/Analysis/Donation.h"
 #include "weir/Analysis/CommandList.h"
 
@@ -21,17 +19,6 @@ inline constexpr llvm::StringLiteral spareAttrName = "weir.spare";
 /// Erases the dispatches that make values again which others make, and the kernels
 /// that nobody else uses.
 void dropSpares(mlir::ModuleOp module);
-
-/// Repeats what computes a scalar of the function at the builder's place, unless `known`
-/// has it, and returns the repeated one.
-mlir::Value repeatScalar(mlir::OpBuilder &builder, mlir::Value scalar, mlir::IRMapping &known);
-
-/// Lets the body of a structured op compute the function's scalars that it uses.
-void repeatScalars(mlir::linalg::GenericOp op);
-
-/// Lets ops on both sides of a reshape have the same loops, where one kernel may then
-/// compute both: part of weir-form-kernels. Structured ops must be `linalg.generic`.
-void moveReshapes(mlir::func::FuncOp function);
 
 /// weir-schedule: in the program's order, or one for which fewer bytes are live.
 mlir::LogicalResult scheduleCommands(mlir::func::FuncOp function, Effects &effects, Views &views,

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/Steps.h"
+#include "passes/kernels/Scalars.h"
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/Steps.h"
+#include "passes/kernels/MoveReshapes.h"
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"

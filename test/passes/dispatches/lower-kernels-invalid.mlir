@@ -1,4 +1,4 @@
-// RUN: weir-opt %s --weir-set-profile --weir-form-kernels --weir-lower-kernels -split-input-file -verify-diagnostics
+// RUN: weir-opt %s --weir-set-profile --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels -split-input-file -verify-diagnostics
 
 func.func @larger_than_a_binding(%x: tensor<33554433xf32>) -> tensor<33554433xf32> {
   %e = tensor.empty() : tensor<33554433xf32>

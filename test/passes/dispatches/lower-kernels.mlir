@@ -1,4 +1,4 @@
-// RUN: weir-opt %s --weir-set-profile --weir-form-kernels --weir-lower-kernels -split-input-file | FileCheck %s
+// RUN: weir-opt %s --weir-set-profile --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels -split-input-file | FileCheck %s
 
 // Equal kernels are one function, whatever they are called on; a reshape is the
 // same bytes.

@@ -1,7 +1,7 @@
-// RUN: weir-opt %s --weir-set-profile --weir-form-kernels --weir-add-spares | FileCheck %s
-// RUN: weir-opt %s --weir-set-profile --weir-form-kernels --weir-add-spares --weir-lower-kernels | FileCheck %s --check-prefix=LOWER
-// RUN: weir-opt %s --weir-set-profile --weir-form-kernels --weir-add-spares --weir-lower-kernels --weir-schedule -o %t.spared
-// RUN: weir-opt %s --weir-set-profile --weir-form-kernels --weir-lower-kernels --weir-schedule -o %t.plain
+// RUN: weir-opt %s --weir-set-profile --weir-prepare-kernels --weir-form-kernels --weir-add-spares | FileCheck %s
+// RUN: weir-opt %s --weir-set-profile --weir-prepare-kernels --weir-form-kernels --weir-add-spares --weir-lower-kernels | FileCheck %s --check-prefix=LOWER
+// RUN: weir-opt %s --weir-set-profile --weir-prepare-kernels --weir-form-kernels --weir-add-spares --weir-lower-kernels --weir-schedule -o %t.spared
+// RUN: weir-opt %s --weir-set-profile --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels --weir-schedule -o %t.plain
 // RUN: diff %t.spared %t.plain
 
 #id = affine_map<(i, j) -> (i, j)>

@@ -1,4 +1,4 @@
-// RUN: weir-opt %s --weir-set-profile --weir-form-kernels -split-input-file -verify-diagnostics
+// RUN: weir-opt %s --weir-set-profile --weir-prepare-kernels --weir-form-kernels -split-input-file -verify-diagnostics
 
 // All of them at once.
 func.func @ops_without_kernel(%x: tensor<4xf32>) -> (tensor<2xf32>, tensor<f32>) {

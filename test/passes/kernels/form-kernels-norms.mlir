@@ -1,7 +1,7 @@
 // Norms, softmax and what they are differentiated by: one kernel for all that is
 // computed row by row.
 //
-// RUN: weir-opt %s --weir-set-profile --weir-decompose-norms --cse --weir-form-kernels | FileCheck %s
+// RUN: weir-opt %s --weir-set-profile --weir-decompose-norms --cse --weir-prepare-kernels --weir-form-kernels | FileCheck %s
 
 // CHECK-LABEL: func @softmax
 // CHECK:         schedule.kernel "row_37x24"

@@ -1,4 +1,4 @@
-// RUN: weir-opt %s --weir-set-profile --weir-form-kernels --remarks-filter=form-kernels -split-input-file -o /dev/null 2>&1 | FileCheck %s
+// RUN: weir-opt %s --weir-set-profile --weir-prepare-kernels --weir-form-kernels --remarks-filter=form-kernels -split-input-file -o /dev/null 2>&1 | FileCheck %s
 
 // One kernel of two ops is apart from nothing.
 // CHECK:     map: mulf

@@ -1,4 +1,4 @@
-// RUN: weir-opt %s --weir-set-profile --weir-form-kernels -split-input-file | FileCheck %s
+// RUN: weir-opt %s --weir-set-profile --weir-prepare-kernels --weir-form-kernels -split-input-file | FileCheck %s
 
 // CHECK-LABEL: func @split
 // CHECK:         %[[X:.*]] = tensor.expand_shape %arg0

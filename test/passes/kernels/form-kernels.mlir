@@ -1,4 +1,4 @@
-// RUN: weir-opt %s --weir-set-profile --weir-form-kernels -split-input-file | FileCheck %s
+// RUN: weir-opt %s --weir-set-profile --weir-prepare-kernels --weir-form-kernels -split-input-file | FileCheck %s
 
 #id = affine_map<(r, c) -> (r, c)>
 #row = affine_map<(r, c) -> (r)>

@@ -2,8 +2,8 @@
 // it alone is computed in its kernel.
 
 // RUN: weir-opt %s --weir-set-profile --weir-generalize-tensors | FileCheck %s
-// RUN: weir-opt %s --weir-set-profile --weir-generalize-tensors --weir-form-kernels | FileCheck %s --check-prefix=KERNELS
-// RUN: weir-opt %s --weir-set-profile --weir-generalize-tensors --weir-form-kernels --weir-verify-kernels --weir-lower-kernels | FileCheck %s --check-prefix=LOWER
+// RUN: weir-opt %s --weir-set-profile --weir-generalize-tensors --weir-prepare-kernels --weir-form-kernels | FileCheck %s --check-prefix=KERNELS
+// RUN: weir-opt %s --weir-set-profile --weir-generalize-tensors --weir-prepare-kernels --weir-form-kernels --weir-verify-kernels --weir-lower-kernels | FileCheck %s --check-prefix=LOWER
 
 // LOWER-DAG: gpu.func @contraction_16x8x8_0(%{{.*}}slice = [0, 32, 48, 16]>
 // LOWER-DAG: gpu.func @contraction_16x4x8(%{{.*}}slice = [32, 16, 48, 16]>

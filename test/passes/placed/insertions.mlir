@@ -1,9 +1,9 @@
 // A slice inserted into a donated argument is written in place: the kernel that computes it ends in the
 // insertion, and writes some of the argument's bytes.
 
-// RUN: weir-opt %s --weir-set-profile --weir-normalize-graph --weir-generalize-tensors --weir-form-kernels | FileCheck %s --check-prefix=KERNELS
-// RUN: weir-opt %s --weir-set-profile --weir-normalize-graph --weir-generalize-tensors --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=LOWER
-// RUN: weir-opt %s --weir-set-profile --weir-normalize-graph --weir-generalize-tensors --weir-form-kernels --weir-lower-kernels --weir-expand-math --weir-schedule | FileCheck %s --check-prefix=ORDER
+// RUN: weir-opt %s --weir-set-profile --weir-normalize-graph --weir-generalize-tensors --weir-prepare-kernels --weir-form-kernels | FileCheck %s --check-prefix=KERNELS
+// RUN: weir-opt %s --weir-set-profile --weir-normalize-graph --weir-generalize-tensors --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=LOWER
+// RUN: weir-opt %s --weir-set-profile --weir-normalize-graph --weir-generalize-tensors --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels --weir-expand-math --weir-schedule | FileCheck %s --check-prefix=ORDER
 
 // KERNELS-LABEL: func.func @row
 // KERNELS: schedule.kernel

@@ -1,8 +1,8 @@
 // What is around a slice that a kernel makes anyway is written by the same kernel.
 
 // RUN: weir-opt %s --weir-set-profile --weir-generalize-tensors | FileCheck %s
-// RUN: weir-opt %s --weir-set-profile --weir-generalize-tensors --weir-form-kernels --weir-verify-kernels | FileCheck %s --check-prefix=KERNELS
-// RUN: weir-opt %s --weir-set-profile --weir-generalize-tensors --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=LOWER
+// RUN: weir-opt %s --weir-set-profile --weir-generalize-tensors --weir-prepare-kernels --weir-form-kernels --weir-verify-kernels | FileCheck %s --check-prefix=KERNELS
+// RUN: weir-opt %s --weir-set-profile --weir-generalize-tensors --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=LOWER
 
 // All of the result is written, and no other kernel is there.
 // CHECK-LABEL: func.func @reduced

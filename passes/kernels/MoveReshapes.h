@@ -1,0 +1,16 @@
+//===- MoveReshapes.h - Move reshapes out of the way ------------*- C++ -*-===//
+
+#ifndef WEIR_PASSES_KERNELS_MOVERESHAPES_H
+#define WEIR_PASSES_KERNELS_MOVERESHAPES_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace weir {
+
+/// Gives ops on both sides of a reshape the same loops, where one kernel may then
+/// compute both. Every structured op must be a `linalg.generic`.
+void moveReshapes(mlir::func::FuncOp function);
+
+} // namespace weir
+
+#endif // WEIR_PASSES_KERNELS_MOVERESHAPES_H

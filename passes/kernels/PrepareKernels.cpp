@@ -1,0 +1,316 @@
+//===- PrepareKernels.cpp - Bring the graph into the form of kernels ------===//
+//
+// Data movement is folded into the maps of its readers, so that transposes and
+// broadcasts cost nothing. Reductions of columns are cut in two: parts of
+// consecutive rows, which may share a kernel with the other readers of those rows,
+// and the op that combines the parts in order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Passes.h"
+#include "passes/kernels/MoveReshapes.h"
+
+#include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Affine/Utils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "weir/Kernels/Emitter.h"
+#include "weir/Target/ProfileAttr.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace weir {
+#define GEN_PASS_DEF_PREPAREKERNELSPASS
+#include "passes/Passes.h.inc"
+} // namespace weir
+
+using namespace mlir;
+using namespace weir;
+
+/// Marks `op` as one that must get a kernel of its own if `isAlone`.
+static void setAlone(Operation *op, bool isAlone) {
+  if (isAlone)
+    op->setAttr(schedule::noFuseAttrName, UnitAttr::get(op->getContext()));
+}
+
+/// Whether the reader's operands still determine its loops when it reads the operands of
+/// `moved` instead of its result. Otherwise upstream's fusion keeps that result, too.
+static bool keepsLoops(OpOperand &read, linalg::GenericOp moved) {
+  auto reader = cast<linalg::GenericOp>(read.getOwner());
+  SmallVector<AffineMap> maps;
+  for (OpOperand &other : reader->getOpOperands()) {
+    bool isUsed = !reader.isDpsInit(&other) || !reader.getTiedOpResult(&other).use_empty();
+    if (&other != &read && isUsed) // fusion drops the others
+      maps.push_back(reader.getMatchingIndexingMap(&other));
+  }
+  AffineMap written = inversePermutation(moved.getIndexingMapsArray().back());
+  for (OpOperand *input : moved.getDpsInputOperands())
+    if (written)
+      maps.push_back(moved.getMatchingIndexingMap(input).compose(written).compose(
+          reader.getMatchingIndexingMap(&read)));
+  return inversePermutation(concatAffineMaps(maps, read.get().getContext())) != AffineMap();
+}
+
+/// Whether `op` makes a tensor that is larger than each of its operands with very few
+/// operations: a mask, or scales of rows and columns. Looks through at most `steps` ops.
+static bool isOuterProduct(linalg::GenericOp op, unsigned steps = 4) {
+  constexpr unsigned cheapOps = 8;
+  return steps > 0 && getOpShape(op) == OpShape::Pointwise &&
+         !op->hasAttr(schedule::noFuseAttrName) && op.getNumResults() == 1 &&
+         !getSplat(op->getResult(0)) &&
+         llvm::count_if(*op.getBody(),
+                        [](Operation &inner) {
+                          return !isa<linalg::IndexOp, affine::AffineApplyOp, linalg::YieldOp>(
+                              inner);
+                        }) <= cheapOps &&
+         llvm::all_of(op.getDpsInits(),
+                      [](Value init) { return init.getDefiningOp<tensor::EmptyOp>(); }) &&
+         llvm::none_of(*op.getBody(),
+                       [](Operation &inner) {
+                         return isa<math::MathDialect, tensor::TensorDialect>(inner.getDialect()) ||
+                                inner.getNumRegions() > 0;
+                       }) &&
+         llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
+           auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
+           return getSplat(operand->get()) ||
+                  op.getMatchingIndexingMap(operand).getNumResults() < op.getNumLoops() ||
+                  (producer && isOuterProduct(producer, steps - 1));
+         });
+}
+
+/// Fuses outer products into readers that have more loops than they have.
+static void inlineOuterProducts(func::FuncOp function, IRRewriter &rewriter) {
+  for (auto reader : llvm::make_early_inc_range(function.getOps<linalg::GenericOp>())) {
+    OpShape shape = getOpShape(reader);
+    if ((shape != OpShape::Pointwise && shape != OpShape::Reduction) ||
+        reader->hasAttr(schedule::noFuseAttrName))
+      continue;
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (OpOperand *operand : reader.getDpsInputOperands()) {
+        auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
+        if (!producer || producer.getNumLoops() >= reader.getNumLoops() ||
+            !isOuterProduct(producer) || !keepsLoops(*operand, producer) ||
+            !linalg::areElementwiseOpsFusable(operand))
+          continue;
+        // Upstream's fusion keeps a producer that has other readers, so it gets a copy.
+        rewriter.setInsertionPoint(reader);
+        operand->set(rewriter.clone(*producer)->getResult(0));
+        FailureOr<linalg::ElementwiseOpFusionResult> fused =
+            linalg::fuseElementwiseOps(rewriter, operand);
+        if (failed(fused))
+          continue;
+        for (OpResult result : reader->getResults())
+          rewriter.replaceAllUsesWith(result, fused->replacements.lookup(result));
+        rewriter.eraseOp(reader);
+        reader = cast<linalg::GenericOp>(fused->fusedOp);
+        changed = true;
+        break;
+      }
+    }
+  }
+}
+
+/// Whether every element of the result is computed from its indices and from scalars:
+/// random numbers, masks of positions, and elementwise functions of these.
+static bool isMadeOfScalars(linalg::GenericOp op) {
+  return op && getOpShape(op) == OpShape::Pointwise && !op->hasAttr(schedule::noFuseAttrName) &&
+         op.getNumResults() == 1 && !getSplat(op->getResult(0)) &&
+         cast<RankedTensorType>(op.getResultTypes().front()).getNumElements() > 1 &&
+         llvm::all_of(op.getDpsInits(),
+                      [](Value init) { return init.getDefiningOp<tensor::EmptyOp>(); }) &&
+         llvm::none_of(*op.getBody(),
+                       [](Operation &inner) {
+                         return isa<tensor::TensorDialect>(inner.getDialect()) ||
+                                inner.getNumRegions() > 0;
+                       }) &&
+         llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
+           auto type = dyn_cast<RankedTensorType>(operand->get().getType());
+           return !type || type.getNumElements() <= 1 || getSplat(operand->get()) ||
+                  isMadeOfScalars(operand->get().getDefiningOp<linalg::GenericOp>());
+         });
+}
+
+/// Gives each reader of a tensor that is made of scalars a copy of the op, to compute in
+/// its own kernel: backward recomputes the mask of a dropout, and no buffer keeps it.
+static void repeatMadeOfScalars(func::FuncOp function, IRRewriter &rewriter) {
+  // Readers first: a copy is a reader, too.
+  for (auto op : llvm::make_early_inc_range(
+           llvm::reverse(function.getBody().front().getOps<linalg::GenericOp>()))) {
+    if (op.use_empty() || !isMadeOfScalars(op))
+      continue;
+    llvm::SetVector<Operation *> readers;
+    for (Operation *user : op->getUsers())
+      if (isa<linalg::GenericOp>(user))
+        readers.insert(user);
+    for (Operation *reader : llvm::ArrayRef(readers.getArrayRef()).drop_front(!readers.empty())) {
+      rewriter.setInsertionPoint(op);
+      Operation *copy = rewriter.clone(*op);
+      reader->replaceUsesOfWith(op->getResult(0), copy->getResult(0));
+    }
+  }
+}
+
+/// Makes every structured op a `linalg.generic` and folds pure data movement
+/// into the maps of its readers.
+static LogicalResult normalize(func::FuncOp function) {
+  IRRewriter rewriter(function.getContext());
+  SmallVector<linalg::LinalgOp> named;
+  function.walk([&](linalg::LinalgOp op) {
+    if (!isa<linalg::GenericOp>(op))
+      named.push_back(op);
+  });
+  for (linalg::LinalgOp op : named) {
+    rewriter.setInsertionPoint(op);
+    bool isAlone = op->hasAttr(schedule::noFuseAttrName);
+    FailureOr<linalg::GenericOp> generic = linalg::generalizeNamedOp(rewriter, op);
+    if (failed(generic))
+      return op->emitOpError("has no generic form, so no kernel computes it");
+    setAlone(*generic, isAlone);
+  }
+  moveReshapes(function);
+  inlineOuterProducts(function, rewriter);
+  RewritePatternSet patterns(function.getContext());
+  linalg::populateElementwiseOpsFusionPatterns(patterns, [](OpOperand *operand) {
+    auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
+    return producer && llvm::hasSingleElement(*producer.getBody()) && !getSplat(operand->get()) &&
+           keepsLoops(*operand, producer);
+  });
+  if (failed(applyPatternsGreedily(function, std::move(patterns))))
+    return failure();
+  repeatMadeOfScalars(function, rewriter);
+  // Fusion left maps of loop indices in the bodies.
+  function.walk([&](affine::AffineApplyOp op) {
+    rewriter.setInsertionPoint(op);
+    rewriter.replaceOp(op, *affine::expandAffineMap(rewriter, op.getLoc(), op.getAffineMap(),
+                                                    op.getMapOperands()));
+  });
+  return success();
+}
+
+/// Transposes the result of each contraction whose only reader permutes it, so that the
+/// reader writes neighbours where it reads neighbours.
+static void turnContractions(func::FuncOp function) {
+  for (auto op : llvm::make_early_inc_range(function.getOps<linalg::GenericOp>())) {
+    if (getOpShape(op) != OpShape::Contraction || !op->hasOneUse())
+      continue;
+    OpOperand &use = *op->use_begin();
+    auto reader = dyn_cast<linalg::GenericOp>(use.getOwner());
+    TypedAttr start = getSplat(op.getDpsInits().front());
+    if (!reader || !start || getOpShape(reader) != OpShape::Pointwise || reader.isDpsInit(&use))
+      continue;
+    AffineMap read = reader.getMatchingIndexingMap(&use);
+    AffineMap written = reader.getMatchingIndexingMap(reader.getDpsInitOperand(0));
+    if (!read.isPermutation() || !written.isPermutation() || read == written)
+      continue;
+    auto type = cast<RankedTensorType>(op.getResultTypes().front());
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    SmallVector<AffineExpr> indices;
+    SmallVector<int64_t> shape;
+    for (AffineExpr loop : written.getResults()) {
+      unsigned dim = *read.getResultPosition(loop);
+      indices.push_back(maps.back().getResult(dim));
+      shape.push_back(type.getDimSize(dim));
+    }
+    maps.back() = AffineMap::get(op.getNumLoops(), 0, indices, op.getContext());
+
+    OpBuilder builder(op);
+    auto turned = RankedTensorType::get(shape, type.getElementType());
+    Value init = arith::ConstantOp::create(builder, op.getLoc(),
+                                           DenseElementsAttr::get(turned, Attribute(start)));
+    auto contraction = linalg::GenericOp::create(builder, op.getLoc(), turned, op.getDpsInputs(),
+                                                 init, maps, op.getIteratorTypesArray());
+    contraction.getRegion().takeBody(op.getRegion());
+    setAlone(contraction, op->hasAttr(schedule::noFuseAttrName));
+    SmallVector<AffineMap> readerMaps = reader.getIndexingMapsArray();
+    readerMaps[use.getOperandNumber()] = written;
+    reader.setIndexingMapsAttr(builder.getAffineMapArrayAttr(readerMaps));
+    use.set(contraction.getResult(0));
+    op.erase();
+  }
+}
+
+/// Adds the op that combines the parts of columns with `init`, the first part first.
+static Value combineParts(OpBuilder &builder, Location loc, Value parts, Value init,
+                          const Combiner &combiner) {
+  unsigned rank = cast<RankedTensorType>(init.getType()).getRank();
+  SmallVector<utils::IteratorType> loops(rank + 1, utils::IteratorType::parallel);
+  loops.front() = utils::IteratorType::reduction;
+  AffineMap read = builder.getMultiDimIdentityMap(rank + 1);
+  auto body = [&](OpBuilder &b, Location bodyLoc, ValueRange values) {
+    IRMapping mapping;
+    for (Value operand : combiner.combine->getOperands())
+      mapping.map(operand, values[operand == combiner.reduced ? 0 : 1]);
+    linalg::YieldOp::create(b, bodyLoc, b.clone(*combiner.combine, mapping)->getResults());
+  };
+  return linalg::GenericOp::create(builder, loc, init.getType(), parts, init,
+                                   ArrayRef<AffineMap>{read, read.dropResult(0)}, loops, body)
+      .getResult(0);
+}
+
+/// Cuts reductions of columns in two: into parts of consecutive rows, and the op that
+/// combines the parts. The number of rows of a part and the order of the parts depend on
+/// the op's shape and the profile alone.
+static void cutColumns(func::FuncOp function, const Profile &profile) {
+  SmallVector<linalg::GenericOp> reductions;
+  for (auto op : function.getOps<linalg::GenericOp>())
+    if (getOpShape(op) == OpShape::Reduction)
+      reductions.push_back(op);
+  for (linalg::GenericOp op : reductions) {
+    std::optional<ColumnParts> parts = chooseColumnParts(op, profile.columnParts);
+    if (!parts || parts->getParts() < 2)
+      continue;
+    OpBuilder builder(op);
+    SmallVector<Combiner> combiners = *getCombiners(op);
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    SmallVector<Value> inits;
+    SmallVector<Type> types;
+    for (auto [index, combiner] : llvm::enumerate(combiners)) {
+      auto type = cast<RankedTensorType>(op.getResultTypes()[index]);
+      SmallVector<int64_t> shape = {parts->getParts()};
+      llvm::append_range(shape, type.getShape());
+      types.push_back(RankedTensorType::get(shape, type.getElementType()));
+      auto neutral =
+          DenseElementsAttr::get(cast<ShapedType>(types.back()), getNeutral(combiner.combine));
+      inits.push_back(arith::ConstantOp::create(builder, op.getLoc(), neutral));
+      AffineMap &map = maps[op.getNumDpsInputs() + index];
+      map = map.insertResult(getPartIndex(*parts, op), 0);
+    }
+    auto cut = linalg::GenericOp::create(builder, op.getLoc(), types, op.getDpsInputs(), inits,
+                                         maps, op.getIteratorTypesArray());
+    cut.getRegion().takeBody(op.getRegion());
+    bool isAlone = op->hasAttr(schedule::noFuseAttrName);
+    setAlone(cut, isAlone);
+    for (auto [result, ofParts, init, combiner] :
+         llvm::zip_equal(op->getResults(), cut->getResults(), op.getDpsInits(), combiners)) {
+      if (result.use_empty())
+        continue;
+      Value whole = combineParts(builder, op.getLoc(), ofParts, init, combiner);
+      setAlone(whole.getDefiningOp(), isAlone);
+      result.replaceAllUsesWith(whole);
+    }
+    op.erase();
+  }
+}
+
+namespace {
+struct PrepareKernels : weir::impl::PrepareKernelsPassBase<PrepareKernels> {
+  using PrepareKernelsPassBase::PrepareKernelsPassBase;
+
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    if (function.isExternal())
+      return;
+    FailureOr<Profile> profile = getProfile(function->getParentOfType<ModuleOp>());
+    if (failed(profile) || failed(normalize(function)))
+      return signalPassFailure();
+    turnContractions(function);
+    cutColumns(function, *profile);
+  }
+};
+} // namespace

@@ -1,0 +1,123 @@
+// RUN: weir-opt %s --weir-set-profile --weir-prepare-kernels -split-input-file | FileCheck %s
+
+// The reshape moves to the argument; both ops get three loops.
+// CHECK-LABEL: func @reshape_moves_to_the_argument
+// CHECK:         %[[X:.*]] = tensor.expand_shape %arg0
+// CHECK:         linalg.generic {{.*}} ins(%[[X]] : tensor<6x2x7xf32>)
+// CHECK:           math.exp
+// CHECK-NOT:     tensor.expand_shape
+// CHECK:           math.tanh
+func.func @reshape_moves_to_the_argument(%x: tensor<12x7xf32>) -> tensor<6x2x7xf32> {
+  %e = tensor.empty() : tensor<12x7xf32>
+  %f = tensor.empty() : tensor<6x2x7xf32>
+  %0 = linalg.exp ins(%x : tensor<12x7xf32>) outs(%e : tensor<12x7xf32>) -> tensor<12x7xf32>
+  %1 = tensor.expand_shape %0 [[0, 1], [2]] output_shape [6, 2, 7] : tensor<12x7xf32> into tensor<6x2x7xf32>
+  %2 = linalg.tanh ins(%1 : tensor<6x2x7xf32>) outs(%f : tensor<6x2x7xf32>) -> tensor<6x2x7xf32>
+  return %2 : tensor<6x2x7xf32>
+}
+
+// The twin: an op that must be alone keeps its loops.
+// CHECK-LABEL: func @alone_keeps_its_loops
+// CHECK:         %[[E:.*]] = linalg.generic {{.*}} ins(%arg0 : tensor<12x7xf32>) {{.*}} {weir.no_fuse}
+// CHECK:         tensor.expand_shape %[[E]]
+func.func @alone_keeps_its_loops(%x: tensor<12x7xf32>) -> tensor<6x2x7xf32> {
+  %e = tensor.empty() : tensor<12x7xf32>
+  %f = tensor.empty() : tensor<6x2x7xf32>
+  %0 = linalg.exp {weir.no_fuse} ins(%x : tensor<12x7xf32>) outs(%e : tensor<12x7xf32>) -> tensor<12x7xf32>
+  %1 = tensor.expand_shape %0 [[0, 1], [2]] output_shape [6, 2, 7] : tensor<12x7xf32> into tensor<6x2x7xf32>
+  %2 = linalg.tanh ins(%1 : tensor<6x2x7xf32>) outs(%f : tensor<6x2x7xf32>) -> tensor<6x2x7xf32>
+  return %2 : tensor<6x2x7xf32>
+}
+
+// -----
+
+// CHECK-DAG: #[[LHS:.*]] = affine_map<(d0, d1, d2) -> (d0, d2)>
+// CHECK-DAG: #[[RHS:.*]] = affine_map<(d0, d1, d2) -> (d1, d2)>
+// CHECK-LABEL: func @transpose_becomes_a_map
+// CHECK-NOT:     linalg.transpose
+// CHECK:         linalg.generic {indexing_maps = [#[[LHS]], #[[RHS]], #{{.*}}], iterator_types = ["parallel", "parallel", "reduction"]} ins(%arg0, %arg1 :
+func.func @transpose_becomes_a_map(%x: tensor<4x6xf32>, %w: tensor<8x6xf32>) -> tensor<4x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %te = tensor.empty() : tensor<6x8xf32>
+  %t = linalg.transpose ins(%w : tensor<8x6xf32>) outs(%te : tensor<6x8xf32>) permutation = [1, 0]
+  %e = tensor.empty() : tensor<4x8xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<4x8xf32>) -> tensor<4x8xf32>
+  %m = linalg.matmul ins(%x, %t : tensor<4x6xf32>, tensor<6x8xf32>) outs(%z : tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %m : tensor<4x8xf32>
+}
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+#col = affine_map<(r, c) -> (c)>
+
+// 4096 rows are cut into 64 parts of 64.
+// CHECK: #[[PART:.*]] = affine_map<(d0, d1) -> (d0 floordiv 64, d1)>
+// CHECK-LABEL: func @columns_are_cut
+// CHECK:         %[[PARTS:.*]] = linalg.generic {indexing_maps = [#{{.*}}, #[[PART]]]
+// CHECK-SAME:      outs(%{{.*}} : tensor<64x8xf32>)
+// CHECK:         linalg.generic {{.*}} ins(%[[PARTS]] : tensor<64x8xf32>) outs(%{{.*}} : tensor<8xf32>)
+func.func @columns_are_cut(%x: tensor<4096x8xf32>) -> tensor<8xf32> {
+  %zero = arith.constant dense<0.0> : tensor<8xf32>
+  %c = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<4096x8xf32>) outs(%zero : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  return %c : tensor<8xf32>
+}
+
+// The twin: 6 rows are one part.
+// CHECK-LABEL: func @few_rows_stay_whole
+// CHECK:         linalg.generic {{.*}} ins(%arg0 : tensor<6x8xf32>) outs(%{{.*}} : tensor<8xf32>)
+// CHECK-NOT:     linalg.generic
+func.func @few_rows_stay_whole(%x: tensor<6x8xf32>) -> tensor<8xf32> {
+  %zero = arith.constant dense<0.0> : tensor<8xf32>
+  %c = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<6x8xf32>) outs(%zero : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<8xf32>
+  return %c : tensor<8xf32>
+}
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+#flip = affine_map<(r, c) -> (c, r)>
+
+// The contraction makes its result in the order in which the sum reads it.
+// CHECK-LABEL: func @contraction_is_turned
+// CHECK:         %[[M:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 {{.*}} outs(%{{.*}} : tensor<8x4xf32>)
+// CHECK:         linalg.generic {{.*}} ins(%[[M]], %arg2 : tensor<8x4xf32>, tensor<8x4xf32>)
+func.func @contraction_is_turned(%x: tensor<4x6xf32>, %w: tensor<6x8xf32>, %b: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %zero = arith.constant dense<0.0> : tensor<4x8xf32>
+  %e = tensor.empty() : tensor<8x4xf32>
+  %m = linalg.matmul ins(%x, %w : tensor<4x6xf32>, tensor<6x8xf32>) outs(%zero : tensor<4x8xf32>) -> tensor<4x8xf32>
+  %y = linalg.generic {indexing_maps = [#flip, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%m, %b : tensor<4x8xf32>, tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) {
+  ^bb0(%a: f32, %c: f32, %o: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  } -> tensor<8x4xf32>
+  return %y : tensor<8x4xf32>
+}
+
+// The twin: another reader wants the order as it is.
+// CHECK-LABEL: func @shared_contraction_stays
+// CHECK:         %[[M:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 {{.*}} outs(%{{.*}} : tensor<4x8xf32>)
+// CHECK:         linalg.generic {{.*}} ins(%[[M]], %arg2 : tensor<4x8xf32>, tensor<8x4xf32>)
+func.func @shared_contraction_stays(%x: tensor<4x6xf32>, %w: tensor<6x8xf32>, %b: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<4x8xf32>) {
+  %zero = arith.constant dense<0.0> : tensor<4x8xf32>
+  %e = tensor.empty() : tensor<8x4xf32>
+  %m = linalg.matmul ins(%x, %w : tensor<4x6xf32>, tensor<6x8xf32>) outs(%zero : tensor<4x8xf32>) -> tensor<4x8xf32>
+  %y = linalg.generic {indexing_maps = [#flip, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%m, %b : tensor<4x8xf32>, tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) {
+  ^bb0(%a: f32, %c: f32, %o: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  } -> tensor<8x4xf32>
+  return %y, %m : tensor<8x4xf32>, tensor<4x8xf32>
+}
