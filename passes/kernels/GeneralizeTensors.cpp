@@ -1,25 +1,24 @@
 //===- GeneralizeTensors.cpp - Tensor ops and scalars become linalg -------===//
 //
-// One form for all that moves elements: a `linalg.generic` over the elements of
-// the result. Where each comes from one place that its loops name, the maps say
-// so; else the body reads it with `tensor.extract`, at an index that is in range
-// also where the element is not chosen. What is computed for such a body alone is
-// computed in it.
+// Every op that moves elements becomes a `linalg.generic` over the elements of the
+// result. If each element comes from one place that the loops name, the maps say so.
+// Otherwise the body reads it with `tensor.extract`, at an index that is clamped to the
+// range where the element is not chosen. Tensors that only such a body reads are computed
+// in it.
 //
-// A concatenation whose parts kernels make anyway stays: they write it part by part. So
-// does what a kernel makes and only constants are added to around it.
+// A concatenation whose parts kernels make anyway stays: the kernels write it part by
+// part. So does a tensor made by a kernel with constants around it.
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/kernels/GeneralizeTensors.h"
+#include "mlir/Pass/Pass.h"
 #include "passes/kernels/Scalars.h"
 
 #include "dialects/Schedule/Schedule.h"
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
-#include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
@@ -61,7 +60,7 @@ public:
   Value add(Value value, int64_t number) {
     return number == 0 ? value : arith::AddIOp::create(b, loc, value, constant(number)).getResult();
   }
-  /// Whether a value, as an unsigned number, is below `size`; negative ones are not.
+  /// Compares `value`, as an unsigned number, with `size`: negative values are not below.
   Value isBelow(Value value, int64_t size) {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, value, constant(size));
   }
@@ -73,8 +72,8 @@ public:
                      : ifTrue;
   }
 
-  /// The element of `source` at `at`, each index clamped where `mayLeave` says that
-  /// it may be out of range.
+  /// Reads the element of `source` at `at`. Clamps each index that `mayLeave` marks as
+  /// possibly out of range.
   Value read(Value source, ArrayRef<Value> at, ArrayRef<bool> mayLeave) {
     SmallVector<Value> clamped(at);
     for (auto [dim, index] : llvm::enumerate(clamped))
@@ -89,50 +88,6 @@ public:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Scalars
-//===----------------------------------------------------------------------===//
-
-Value weir::repeatScalar(OpBuilder &builder, Value scalar, IRMapping &known) {
-  if (Value found = known.lookupOrNull(scalar))
-    return found;
-  Operation *op = scalar.getDefiningOp();
-  if (!op || op->hasTrait<OpTrait::ConstantLike>())
-    return scalar;
-  for (Value operand : op->getOperands())
-    if (!isa<RankedTensorType>(operand.getType()))
-      known.map(operand, repeatScalar(builder, operand, known));
-  builder.clone(*op, known);
-  return known.lookup(scalar);
-}
-
-static bool isComputedScalar(Value value) {
-  Operation *op = value.getDefiningOp();
-  return !isa<RankedTensorType>(value.getType()) && op && !op->hasTrait<OpTrait::ConstantLike>();
-}
-
-void weir::repeatScalars(linalg::GenericOp op) {
-  Block *body = op.getBody();
-  OpBuilder builder = OpBuilder::atBlockBegin(body);
-  IRMapping known;
-  for (OpOperand *operand : op.getDpsInputOperands()) {
-    Value scalar = operand->get();
-    if (!isComputedScalar(scalar))
-      continue;
-    BlockArgument argument = body->getArgument(operand->getOperandNumber());
-    if (!argument.use_empty())
-      argument.replaceAllUsesWith(repeatScalar(builder, scalar, known));
-    OpBuilder before(op);
-    operand->set(
-        arith::ConstantOp::create(before, op.getLoc(), before.getZeroAttr(scalar.getType())));
-  }
-  for (Operation &inner : llvm::make_early_inc_range(*body))
-    for (OpOperand &operand : inner.getOpOperands())
-      if (isComputedScalar(operand.get()) &&
-          operand.get().getDefiningOp()->getBlock() == op->getBlock())
-        operand.set(repeatScalar(builder, operand.get(), known));
-}
-
-//===----------------------------------------------------------------------===//
 // Tensors
 //===----------------------------------------------------------------------===//
 
@@ -140,8 +95,8 @@ static bool isEmpty(Type type) {
   return llvm::is_contained(cast<RankedTensorType>(type).getShape(), 0);
 }
 
-/// A tensor of `type` whose elements `compute` gives; `input`, when there is one, is
-/// read at the element's own place.
+/// Adds an op that makes a tensor of `type` with elements from `compute`, which gets the
+/// element of `input` at the same indices, or null without `input`.
 static Value generate(OpBuilder &builder, Location loc, RankedTensorType type, Value input,
                       function_ref<Value(Element &, Value)> compute) {
   Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
@@ -211,8 +166,7 @@ static Value lower(tensor::ExtractSliceOp op, OpBuilder &builder) {
 
 static bool reduces(linalg::LinalgOp op) { return op.getNumParallelLoops() != op.getNumLoops(); }
 
-/// Whether the tensor, which is computed for one reader, may be computed by the kernel
-/// of a reduction.
+/// Whether a reduction's kernel may compute the tensor, which has one reader.
 static bool endsReduction(Value value) {
   SmallVector<Value> open = {value};
   while (!open.empty()) {
@@ -228,9 +182,7 @@ static bool endsReduction(Value value) {
   return false;
 }
 
-/// Whether some kernel makes the tensor, whatever becomes of it: it is reduced, or
-/// others read it, too.
-static bool hasOwnKernel(Value value) {
+bool weir::hasOwnKernel(Value value) {
   value = stripReshapes(value);
   auto op = value.getDefiningOp<linalg::LinalgOp>();
   if (!op || getSplat(value))
@@ -240,8 +192,8 @@ static bool hasOwnKernel(Value value) {
          llvm::any_of(op->getOperands(), endsReduction);
 }
 
-/// Whether some reader of the tensor takes elements from anywhere in it, or it is a
-/// result: no reader could compute it for itself.
+/// Whether the tensor is a result, or some reader takes elements from anywhere in it: no
+/// reader could compute it itself.
 static bool isStored(Value value) {
   return llvm::any_of(value.getUses(), [](OpOperand &use) {
     Operation *user = use.getOwner();
@@ -254,7 +206,7 @@ static bool isStored(Value value) {
   });
 }
 
-/// Whether something that the tensor is computed from is reduced.
+/// Whether the tensor is computed from a reduction.
 static bool followsReduction(Value value) {
   SetVector<Value> open;
   open.insert(value);
@@ -270,7 +222,7 @@ static bool followsReduction(Value value) {
   return false;
 }
 
-/// Whether the kernel that makes `slice` writes what is around it in `whole`, too.
+/// Whether the kernel that makes `slice` also writes the elements around it in `whole`.
 static bool isPaddedInPlace(Value slice, Value whole) {
   return !isEmpty(slice.getType()) && (hasOwnKernel(slice) || followsReduction(slice)) &&
          isStored(whole);
@@ -313,16 +265,16 @@ static Value lower(tensor::PadOp op, OpBuilder &builder) {
   });
 }
 
-/// The parts of `inputs` along `dim`, each chosen where it is; of more than one kernel
-/// can read, parts of parts.
+/// Concatenates `inputs` along `dim` in one body that chooses among them. Groups them
+/// first if there are more than one kernel can read.
 static Value concatenate(OpBuilder &builder, Location loc, int64_t dim, ValueRange inputs,
                          const Profile &profile) {
   if (inputs.size() == 1)
     return inputs.front();
   SmallVector<Value> parts(inputs);
-  size_t most = std::max<int64_t>(profile.storageBuffersPerStage - 1, 2);
-  if (parts.size() > most) {
-    size_t groups = llvm::divideCeil(parts.size(), most), next = 0;
+  size_t maxParts = std::max<int64_t>(profile.storageBuffersPerStage - 1, 2);
+  if (parts.size() > maxParts) {
+    size_t groups = llvm::divideCeil(parts.size(), maxParts), next = 0;
     parts.clear();
     for (size_t group = 0; group < groups; ++group) {
       size_t end = inputs.size() * (group + 1) / groups;
@@ -342,7 +294,7 @@ static Value concatenate(OpBuilder &builder, Location loc, int64_t dim, ValueRan
       at[dim] = element.add(at[dim], -begin);
       mayLeave[dim] = size < whole.getDimSize(dim);
       Value read = element.read(input, at, mayLeave);
-      // Those before it were chosen where the index is theirs.
+      // At indices below `begin` an earlier input was chosen.
       chosen = chosen ? element.choose(element.isBelow(element.indices[dim], begin), chosen, read)
                       : read;
       begin += size;
@@ -351,16 +303,16 @@ static Value concatenate(OpBuilder &builder, Location loc, int64_t dim, ValueRan
   });
 }
 
-/// Inserts the parts one after another. Each is a kernel that waits for the one before,
-/// since both have the whole bound: null where that is too many, or runs are.
+/// Inserts the parts one after another. Each one is a kernel that waits for the one
+/// before, since both bind the whole. Returns null if there are too many parts or runs.
 static Value insertAll(OpBuilder &builder, tensor::ConcatOp op, ArrayRef<Value> parts) {
-  constexpr size_t mostParts = 4;
-  constexpr int64_t mostRuns = 1 << 14; // which checkers follow one by one
+  constexpr size_t maxParts = 4;
+  constexpr int64_t maxRuns = 1 << 14; // checkers follow them one by one
   RankedTensorType type = op.getResultType();
   int64_t dim = op.getDim(), begin = 0, runs = 1;
   for (int64_t size : type.getShape().take_front(dim))
     runs *= size;
-  if (parts.size() > mostParts || runs > mostRuns)
+  if (parts.size() > maxParts || runs > maxRuns)
     return {};
   Value whole =
       tensor::EmptyOp::create(builder, op.getLoc(), type.getShape(), type.getElementType());
@@ -376,11 +328,11 @@ static Value insertAll(OpBuilder &builder, tensor::ConcatOp op, ArrayRef<Value> 
   return whole;
 }
 
-/// Where kernels make parts anyway they write them in place, if that takes no more
-/// kernels than to gather them all: neighbours that are only moved are one part.
+/// Lets kernels write parts that they make anyway in place, if that takes no more kernels
+/// than gathering all parts. Neighbours that are only moved are one part.
 static Value lower(tensor::ConcatOp op, OpBuilder &builder, const Profile &profile) {
   int64_t dim = op.getDim();
-  SmallVector<SmallVector<Value>> runs; // of one, or of what is moved
+  SmallVector<SmallVector<Value>> runs; // of one input, or of inputs that are moved
   unsigned gathers = 0;
   bool isMoved = false;
   SmallVector<Value> inputs;
@@ -415,13 +367,13 @@ static Value lower(tensor::ConcatOp op, OpBuilder &builder, const Profile &profi
   return concatenate(builder, op.getLoc(), dim, inputs, profile);
 }
 
-/// Whether the slice is some of the elements, and not all alike.
+/// Whether the slice covers some but not all elements, and has no single value.
 static bool isPart(tensor::InsertSliceOp op) {
   int64_t count = op.getSourceType().getNumElements();
   return count > 0 && count < op.getType().getNumElements() && !getSplat(op.getSource());
 }
 
-/// Whether a tensor is a result, as it is, reshaped, or with more inserted into it.
+/// Whether a tensor becomes a result: as it is, reshaped, or with more inserted into it.
 static bool becomesResult(Value value) {
   auto later = value.hasOneUse() ? dyn_cast<tensor::InsertSliceOp>(*value.user_begin())
                                  : tensor::InsertSliceOp();
@@ -432,9 +384,9 @@ static bool becomesResult(Value value) {
   });
 }
 
-/// Whether the slice is all that has to be written: the rest is a donated argument's,
-/// whose only use this is, and becomes a result. Of all other tensors the elements
-/// around the slice have to be written anyway, by the same kernel.
+/// Whether only the slice has to be written: the rest belongs to a donated argument with
+/// no other use and becomes a result. In all other tensors the same kernel has to write
+/// the elements around the slice anyway.
 static bool insertsInPlace(tensor::InsertSliceOp op) {
   if (!isPart(op) || !becomesResult(op.getResult()))
     return false;
@@ -533,118 +485,9 @@ static Value lower(linalg::FillOp op, OpBuilder &builder) {
   return generate(builder, op.getLoc(), type, {}, [&](Element &, Value) { return scalar; });
 }
 
-/// Reads what a slice or a transpose was taken from, in place of it.
-static void readThrough(tensor::ExtractOp op) {
-  while (auto moved = op.getTensor().getDefiningOp<linalg::LinalgOp>()) {
-    if (!llvm::hasSingleElement(*moved.getBlock()) || moved.getNumDpsInputs() != 1 ||
-        moved->getNumResults() != 1 || moved.getNumReductionLoops() ||
-        moved.getBlock()->getTerminator()->getOperand(0) != moved.getBlock()->getArgument(0) ||
-        !isa<RankedTensorType>(moved.getDpsInputs().front().getType()) ||
-        !moved.getIndexingMapsArray().back().isIdentity())
-      return;
-    OpBuilder builder(op);
-    OpOperand *input = moved.getDpsInputOperand(0);
-    auto generic = dyn_cast<linalg::GenericOp>(*moved);
-    AffineMap map = generic ? getAccessMap(generic, input) : moved.getMatchingIndexingMap(input);
-    std::optional<SmallVector<Value, 8>> at =
-        affine::expandAffineMap(builder, op.getLoc(), map, op.getIndices());
-    if (!at)
-      return;
-    op.getTensorMutable().assign(input->get());
-    op.getIndicesMutable().assign(*at);
-  }
-}
-
-/// What makes the tensor that `op` reads, if the body that reads it may as well compute
-/// each element where it reads it: nobody else reads it, no kernel makes it anyway, and
-/// few elements are computed twice.
-static linalg::GenericOp getMaker(tensor::ExtractOp op, const Profile &profile) {
-  constexpr int64_t mostTimes = 4; // that a part of a concatenation, say, is computed
-  auto reader = dyn_cast<linalg::GenericOp>(op->getParentOp());
-  auto named = op.getTensor().getDefiningOp<linalg::LinalgOp>();
-  if (!reader || !named || named->getNumResults() != 1 || !named->hasOneUse() ||
-      named->hasAttr(schedule::noFuseAttrName) || reader->hasAttr(schedule::noFuseAttrName) ||
-      getOpShape(reader) != OpShape::Pointwise || getSplat(op.getTensor()) ||
-      hasOwnKernel(op.getTensor()) ||
-      cast<RankedTensorType>(reader->getResult(0).getType()).getNumElements() / mostTimes >
-          op.getTensor().getType().getNumElements())
-    return {};
-  auto maker = dyn_cast<linalg::GenericOp>(*named);
-  if (!maker) {
-    IRRewriter rewriter(named);
-    FailureOr<linalg::GenericOp> generic = linalg::generalizeNamedOp(rewriter, named);
-    if (failed(generic))
-      return {};
-    maker = *generic;
-  }
-  if (!maker.getIndexingMapsArray().back().isIdentity() ||
-      getOpShape(maker) != OpShape::Pointwise || !maker.getRegionOutputArgs().front().use_empty() ||
-      llvm::any_of(maker.getBody()->without_terminator(),
-                   [](Operation &inner) { return !isMemoryEffectFree(&inner); }))
-    return {};
-  llvm::SmallDenseSet<Value> bound;
-  for (linalg::GenericOp user : {reader, maker}) {
-    auto bind = [&](Value value) {
-      if (isa<RankedTensorType>(value.getType()) && value != op.getTensor() && !getSplat(value))
-        bound.insert(value);
-    };
-    llvm::for_each(user.getInputs(), bind);
-    user.getRegion().walk([&](tensor::ExtractOp read) { bind(read.getTensor()); });
-  }
-  if (int64_t(bound.size()) >= profile.storageBuffersPerStage)
-    return {};
-  return maker;
-}
-
-/// Lets bodies compute what `getMaker` says.
-static void computeWhereRead(func::FuncOp function, const Profile &profile) {
-  SetVector<tensor::ExtractOp> open;
-  function.walk([&](tensor::ExtractOp op) { open.insert(op); });
-  while (!open.empty()) {
-    tensor::ExtractOp op = open.pop_back_val();
-    readThrough(op);
-    linalg::GenericOp maker = getMaker(op, profile);
-    if (!maker)
-      continue;
-    OpBuilder builder(op);
-    SmallVector<Value> at(op.getIndices());
-    IRMapping known;
-    bool isKnown = true;
-    for (OpOperand *input : maker.getDpsInputOperands()) {
-      BlockArgument argument = maker.getMatchingBlockArgument(input);
-      if (argument.use_empty())
-        continue;
-      Value element = input->get();
-      if (isa<RankedTensorType>(element.getType())) {
-        std::optional<SmallVector<Value, 8>> place =
-            affine::expandAffineMap(builder, op.getLoc(), getAccessMap(maker, input), at);
-        isKnown &= place.has_value();
-        if (!isKnown)
-          break;
-        auto read = tensor::ExtractOp::create(builder, op.getLoc(), element, *place);
-        open.insert(read);
-        element = read;
-      }
-      known.map(argument, element);
-    }
-    if (!isKnown)
-      continue;
-    for (Operation &inner : maker.getBody()->without_terminator()) {
-      if (auto index = dyn_cast<linalg::IndexOp>(inner))
-        known.map(index.getResult(), at[index.getDim()]);
-      else if (auto read = dyn_cast<tensor::ExtractOp>(builder.clone(inner, known)))
-        open.insert(read);
-    }
-    op.replaceAllUsesWith(known.lookupOrDefault(maker.getBody()->getTerminator()->getOperand(0)));
-    op.erase();
-    maker.walk([&](tensor::ExtractOp read) { open.remove(read); });
-    maker.erase();
-  }
-}
-
-/// Slices inserted one after another that lie side by side, from end to end of the other
-/// dimensions, are a concatenation; nothing if they don't, or leave some of what was
-/// there.
+/// Returns a concatenation of slices that are inserted one after another and lie side by
+/// side, each over the whole of the other dimensions. Returns null for other slices, and
+/// if elements of the destination remain.
 static Value joinSlices(tensor::InsertSliceOp last, OpBuilder &builder) {
   RankedTensorType type = last.getType();
   SmallVector<tensor::InsertSliceOp> slices = {last};
@@ -719,7 +562,7 @@ void GeneralizeTensors::runOnOperation() {
   Block &block = getOperation().getBody().front();
   IRRewriter rewriter(&getContext());
   SmallVector<tensor::InsertSliceOp> insertions(block.getOps<tensor::InsertSliceOp>());
-  while (!insertions.empty()) { // the last of those that follow each other first
+  while (!insertions.empty()) { // last first: `joinSlices` looks at those before
     tensor::InsertSliceOp op = insertions.pop_back_val();
     rewriter.setInsertionPoint(op);
     if (op->use_empty())
@@ -743,7 +586,7 @@ void GeneralizeTensors::runOnOperation() {
   for (auto op : block.getOps<linalg::GenericOp>())
     repeatScalars(op);
   computeWhereRead(getOperation(), *profile);
-  // Scalars are gone from between the tensors, but those that say where to insert.
+  // Only scalars that are offsets of insertions remain between the tensors.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (op.getNumResults() && isOpTriviallyDead(&op))
       op.erase();

@@ -8,6 +8,9 @@
 
 namespace weir {
 
+/// Whether `value` is a scalar that an op other than a constant computes.
+bool isComputedScalar(mlir::Value value);
+
 /// Returns a copy of `scalar`, computed where the builder stands. `known` maps scalars to
 /// copies that are there already; new copies are added.
 mlir::Value repeatScalar(mlir::OpBuilder &builder, mlir::Value scalar, mlir::IRMapping &known);
