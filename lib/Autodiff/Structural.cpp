@@ -5,29 +5,20 @@
 // own body, cloned, and the backward walk through that. So no intermediate value is
 // saved, and no operand is transposed.
 //
-// Where an operand is read elsewhere than at loops of its own, the op walks the
-// operand's elements in place of some of its loops: `d0 * 2 + d1 = x` is solved for
-// d0, as a convolution's gradient wants it; what is read at a computed place, as a
-// gather reads, is compared with x. Points that have no part in x add 0. So each
-// element is summed by one writer, in order. Of a contraction, or with strides, the
-// cotangent gets zeros there, so that the gradient is a sum of products, too. What reads a
-// padded tensor gives the gradient of what was padded.
-//
-// A reduction that no rule is for is made again step by step, if these are few, and each
-// step has the rule above.
+// An operand that is read at other indices than plain loops is walked element by element
+// (StructuralWalk.cpp), so that one writer sums each element, in order. A contraction or an
+// op with strides reads a padded cotangent instead (StructuralPad.cpp). A reduction without
+// a rule is unrolled (StructuralSteps.cpp).
 //
 //===----------------------------------------------------------------------===//
 
-#include "Rules.h"
+#include "Structural.h"
 
 #include "dialects/Norm/Norm.h"
-#include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
-#include "weir/Autodiff/Autodiff.h"
 #include "weir/Graph/Graph.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -37,135 +28,7 @@ using namespace mlir;
 using namespace weir::autodiff;
 using linalg::LinalgOp;
 
-/// Steps of a reduction that are made again, one by one, for their gradients.
-static constexpr int64_t mostSteps = 128;
-
-namespace {
-/// What a result is of the values at its loops.
-enum class Kind {
-  Point,   ///< one value for each element
-  Sum,     ///< accumulator + f
-  Most,    ///< the largest or smallest of accumulator and f, ties shared
-  First,   ///< the same, ties given to the first in the order of the loops
-  Product, ///< accumulator * f
-};
-
-/// A result that a cotangent flows back from.
-struct Seed {
-  Kind kind;
-  Value yielded; ///< in the op's body: the value, or but with `Point` and `Sum` only f
-  Value cotangent;
-  Value result; ///< of the op
-  AffineMap map;
-  /// With `Most`, how often the result is reached; with `First`, where first; with
-  /// `Product`, how many factors are 0.
-  Value ties = nullptr;
-  Value nonZero = nullptr; ///< with `Product`, that of the other factors
-};
-
-/// Where along one dimension an element is read, by the op's loops.
-struct Place {
-  enum Kind {
-    Unit,   ///< the one place that there is
-    Own,    ///< at a loop that walks all of the dimension
-    Solved, ///< at factor * loop + rest
-    Matched ///< anywhere
-  } kind = Unit;
-  unsigned loop = 0;
-  int64_t factor = 1;
-  AffineExpr at = nullptr; ///< `Solved`: the rest; `Matched`: the place, or null
-  Value index = nullptr;   ///< `Matched`: the place, in the op's body, where `at` is null
-};
-
-/// A value that the op reads, once or more by the same map.
-struct Target {
-  Value value;
-  AffineMap map; ///< null with `places`
-  SmallVector<Value> inBody;
-  SmallVector<Place> places = {}; ///< of each dimension, where they aren't plain loops
-};
-
-/// A tensor or scalar that a new op reads.
-struct Input {
-  Value value;
-  AffineMap map;
-};
-
-/// Builds the rule of one op.
-class Structural {
-public:
-  Structural(LinalgOp op, OpBuilder &builder, ArrayRef<Value> cotangents, Cotangents &sums)
-      : op(op), builder(builder), cotangents(cotangents), sums(sums), body(*op.getBlock()) {}
-
-  LogicalResult run();
-
-private:
-  LinalgOp op;
-  OpBuilder &builder;
-  ArrayRef<Value> cotangents;
-  Cotangents &sums;
-  Block &body;
-
-  SmallVector<Value> findAccumulators(Value value);
-  bool takesFewSteps();
-  Value takeSlice(Value value, AffineMap &map, ArrayRef<int64_t> ranges);
-  linalg::GenericOp createStep(int64_t step, ValueRange accumulators);
-  LogicalResult buildSteps();
-  bool choosesOne();
-  Value getPlace(ImplicitLocOpBuilder &inside, const Seed &seed);
-  LogicalResult addSeed(unsigned result);
-  std::optional<std::pair<Value, SmallVector<int64_t>>> stripPadding(Value value);
-  LogicalResult addTargets();
-  void buildTies(Seed &seed);
-  void buildFactors(Seed &seed);
-  LogicalResult buildTarget(const Target &target);
-  SmallVector<Place> findPlaces(RankedTensorType type, ArrayRef<AffineExpr> indices,
-                                ValueRange computed);
-  std::optional<Place> solve(AffineExpr index, ArrayRef<bool> taken);
-
-  SmallVector<Seed> seeds;
-  SmallVector<Target> targets;
-  bool isStepped = false; ///< some result has no rule but that of each step
-
-  bool isReduced(AffineMap map, unsigned loop) {
-    return !map.isFunctionOfDim(loop) && op.getStaticLoopRanges()[loop] != 1;
-  }
-  bool isReduced(AffineMap map) {
-    return llvm::any_of(llvm::seq(op.getNumLoops()),
-                        [&](unsigned loop) { return isReduced(map, loop); });
-  }
-  bool isProjection(AffineMap map, Type type);
-  InFlightDiagnostic fail() { return op->emitOpError() << "has no gradient rule: "; }
-
-  /// A block that becomes the body of a new op over the loops of `op`.
-  struct Body {
-    Block block;
-    SmallVector<Input> inputs; ///< one per argument
-    IRMapping fromOp;          ///< from the body of `op`
-    SmallVector<Operation *> ops;
-
-    OpBuilder getBuilder(MLIRContext *context) {
-      OpBuilder inside(context); // a block of no region can't say its context
-      inside.setInsertionPointToEnd(&block);
-      return inside;
-    }
-  };
-  void cloneBody(Body &to);
-  Value addArgument(Body &to, Value value, AffineMap map);
-  AffineMap walkElements(Body &body, Value &yielded, const Target &target,
-                         SmallVectorImpl<int64_t> &ranges);
-  std::optional<unsigned> findPadded(Body &body, Value yielded, ArrayRef<bool> solved);
-  bool isWorthPadding(Body &body, Value yielded, unsigned padded, const Target &target);
-  bool pad(Input &input, const Target &target, ArrayRef<unsigned> loopOf,
-           ArrayRef<unsigned> loopOfDim, unsigned newLoops, bool mayGrow);
-  using Combine = function_ref<Value(OpBuilder &, Value accumulator, Value value)>;
-  Value finish(Body &from, Value yielded, AffineMap map, ArrayRef<int64_t> ranges, Type type,
-               Value sum, Combine combine = nullptr);
-};
-} // namespace
-
-/// Whether each dimension of a tensor of `type` is walked by a loop of its own, or
-/// has size 1.
+/// Whether each dimension of a tensor of `type` has a loop of its own or size 1.
 bool Structural::isProjection(AffineMap map, Type type) {
   llvm::SmallDenseSet<AffineExpr> seen;
   return llvm::all_of(llvm::enumerate(map.getResults()), [&](auto entry) {
@@ -194,8 +57,8 @@ static bool isSum(Value value, Value accumulator) {
   return true;
 }
 
-/// Returns the accumulators among what `value`, in the body, is computed from that
-/// hold something else at each trip of a loop.
+/// Returns the accumulators that `value`, in the body, is computed from and that change at
+/// each trip of a loop.
 SmallVector<Value> Structural::findAccumulators(Value value) {
   SetVector<Value> seen;
   seen.insert(value);
@@ -216,8 +79,9 @@ SmallVector<Value> Structural::findAccumulators(Value value) {
   return found;
 }
 
-/// Of a maximum or minimum of narrow floats that is written in a wider type, which changes
-/// nothing: the narrow one that is compared with the accumulator; null for others.
+/// Returns the narrow float that is compared with the accumulator, if `combined` is a
+/// maximum or minimum of narrow floats computed in a wider type, or null. The wider type
+/// does not change the result.
 static Value getWidened(Value combined, Value accumulator) {
   auto narrowed = combined.getDefiningOp<arith::TruncFOp>();
   Operation *combine = narrowed ? narrowed.getIn().getDefiningOp() : nullptr;
@@ -241,30 +105,30 @@ static Value getWidened(Value combined, Value accumulator) {
 LogicalResult Structural::addSeed(unsigned number) {
   OpOperand *init = op.getDpsInitOperand(number);
   Value result = op->getResult(number);
-  Seed seed = {Kind::Point, op.getMatchingYieldValue(init)->get(), cotangents[number], result,
+  Seed seed = {SeedKind::Point, op.getMatchingYieldValue(init)->get(), cotangents[number], result,
                op.getMatchingIndexingMap(init)};
   if (!isProjection(seed.map, result.getType()))
     return fail() << "the map of result " << number << ", " << AffineMapAttr::get(seed.map)
                   << ", is no projected permutation";
-  SmallVector<Value> own; // accumulators that it may be computed from
+  SmallVector<Value> own; // accumulators that the result may depend on
   if (isReduced(seed.map)) {
     Value accumulator;
     if (init->getOperandNumber() < body.getNumArguments())
       accumulator = body.getArgument(init->getOperandNumber());
     std::optional<Combiner> combiner = getCombiner(op, number);
     if (accumulator && isSum(seed.yielded, accumulator)) {
-      seed.kind = Kind::Sum;
+      seed.kind = SeedKind::Sum;
       own.push_back(accumulator);
     } else if (combiner &&
                isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp>(
                    combiner->combine)) {
-      seed.kind = choosesOne() ? Kind::First : Kind::Most;
+      seed.kind = choosesOne() ? SeedKind::First : SeedKind::Extremum;
       seed.yielded = combiner->reduced;
     } else if (Value narrow = accumulator ? getWidened(seed.yielded, accumulator) : Value()) {
-      seed.kind = choosesOne() ? Kind::First : Kind::Most;
+      seed.kind = choosesOne() ? SeedKind::First : SeedKind::Extremum;
       seed.yielded = narrow;
     } else if (combiner && isa<arith::MulFOp>(combiner->combine)) {
-      seed.kind = Kind::Product;
+      seed.kind = SeedKind::Product;
       seed.yielded = combiner->reduced;
     } else if (takesFewSteps()) {
       isStepped = true;
@@ -277,7 +141,7 @@ LogicalResult Structural::addSeed(unsigned number) {
       else
         error << "not the accumulator plus a value";
       return error << "; sums, products, maxima and minima have a rule, and what takes at most "
-                   << mostSteps << " steps";
+                   << maxSteps << " steps";
     }
   }
   if (findAccumulators(seed.yielded) != own) {
@@ -290,34 +154,54 @@ LogicalResult Structural::addSeed(unsigned number) {
   return success();
 }
 
-/// Returns the source of a pad by a constant, and the low padding of each dimension: the
-/// gradient is that of the source, and padding has none. Nothing where `value` is no such pad.
-std::optional<std::pair<Value, SmallVector<int64_t>>> Structural::stripPadding(Value value) {
-  auto pad = value.getDefiningOp<tensor::PadOp>();
-  if (!pad || !sums.isWanted(pad.getSource()) || !pad.getConstantPaddingValue() ||
-      sums.isWanted(pad.getConstantPaddingValue()) || !pad.getSourceType().hasStaticShape())
-    return std::nullopt;
-  std::optional<SmallVector<int64_t>> low = getConstantIntValues(pad.getMixedLowPad());
-  if (!low)
-    return std::nullopt;
-  // An index of a dimension of size 1 is not looked at.
-  for (auto [before, size, padded] :
-       llvm::zip_equal(*low, pad.getSourceType().getShape(), pad.getResultType().getShape()))
-    if (before < 0 || padded < size || (padded != size && size <= 1))
-      return std::nullopt;
-  return std::pair(pad.getSource(), *low);
+void Structural::addTarget(Value value, AffineMap map, Value inBody) {
+  for (GradientTarget &target : targets)
+    if (target.value == value && target.map == map) {
+      target.inBody.push_back(inBody);
+      return;
+    }
+  targets.push_back({value, map, {inBody}});
+}
+
+/// Adds the reads of a value from outside in the body.
+LogicalResult Structural::addCaptured(Value value) {
+  AffineMap scalar = AffineMap::get(op.getNumLoops(), 0, op.getContext());
+  if (isa<FloatType>(value.getType())) {
+    addTarget(value, scalar, value);
+    return success();
+  }
+  LogicalResult result = success();
+  for (Operation *user : value.getUsers()) {
+    if (!body.getParentOp()->isProperAncestor(user))
+      continue;
+    auto read = dyn_cast<tensor::ExtractOp>(user);
+    if (!read || read->getBlock() != &body) {
+      result = fail() << "the gradient flows through a tensor that '" << user->getName()
+                      << "' in its body reads";
+      continue;
+    }
+    auto type = cast<RankedTensorType>(value.getType());
+    if (type.getRank() == 0) {
+      addTarget(value, scalar, read.getResult());
+      continue;
+    }
+    SmallVector<AffineExpr> indices;
+    for (Value index : read.getIndices()) {
+      APInt literal;
+      if (auto loop = index.getDefiningOp<linalg::IndexOp>())
+        indices.push_back(builder.getAffineDimExpr(loop.getDim()));
+      else if (matchPattern(index, m_ConstantInt(&literal)))
+        indices.push_back(builder.getAffineConstantExpr(literal.getSExtValue()));
+      else
+        indices.push_back(nullptr);
+    }
+    targets.push_back(
+        {value, AffineMap(), {read.getResult()}, findReads(type, indices, read.getIndices())});
+  }
+  return result;
 }
 
 LogicalResult Structural::addTargets() {
-  auto addTarget = [&](Value value, AffineMap map, Value inBody) {
-    for (Target &target : targets)
-      if (target.value == value && target.map == map) {
-        target.inBody.push_back(inBody);
-        return;
-      }
-    targets.push_back({value, map, {inBody}});
-  };
-  LogicalResult result = success();
   for (OpOperand &operand : op->getOpOperands()) {
     if (!sums.isWanted(operand.get()) || operand.getOperandNumber() >= body.getNumArguments())
       continue;
@@ -336,109 +220,16 @@ LogicalResult Structural::addTargets() {
       for (auto [index, low] : llvm::zip_equal(indices, padded->second))
         index = index - low;
     }
-    targets.push_back({target,
-                       AffineMap(),
-                       {inBody},
-                       findPlaces(cast<RankedTensorType>(target.getType()), indices, {})});
+    auto type = cast<RankedTensorType>(target.getType());
+    targets.push_back({target, AffineMap(), {inBody}, findReads(type, indices, {})});
   }
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(body.getParent()[0], captured);
-  for (Value value : captured) {
-    if (!sums.isWanted(value))
-      continue;
-    if (isa<FloatType>(value.getType())) {
-      addTarget(value, AffineMap::get(op.getNumLoops(), 0, op.getContext()), value);
-      continue;
-    }
-    for (Operation *user : value.getUsers()) {
-      if (!body.getParentOp()->isProperAncestor(user))
-        continue;
-      auto read = dyn_cast<tensor::ExtractOp>(user);
-      if (!read || read->getBlock() != &body) {
-        result = fail() << "the gradient flows through a tensor that '" << user->getName()
-                        << "' in its body reads";
-        continue;
-      }
-      auto type = cast<RankedTensorType>(value.getType());
-      if (type.getRank() == 0) {
-        addTarget(value, AffineMap::get(op.getNumLoops(), 0, op.getContext()), read.getResult());
-        continue;
-      }
-      SmallVector<AffineExpr> indices;
-      for (Value index : read.getIndices()) {
-        APInt literal;
-        if (auto loop = index.getDefiningOp<linalg::IndexOp>())
-          indices.push_back(builder.getAffineDimExpr(loop.getDim()));
-        else if (matchPattern(index, m_ConstantInt(&literal)))
-          indices.push_back(builder.getAffineConstantExpr(literal.getSExtValue()));
-        else
-          indices.push_back(nullptr);
-      }
-      targets.push_back(
-          {value, AffineMap(), {read.getResult()}, findPlaces(type, indices, read.getIndices())});
-    }
-  }
+  LogicalResult result = success();
+  for (Value value : captured)
+    if (sums.isWanted(value) && failed(addCaptured(value)))
+      result = failure();
   return result;
-}
-
-/// `index` as factor * loop + rest, for a loop that is not `taken`, if there is one: of
-/// those that walk the results, the longest; else the longest.
-std::optional<Place> Structural::solve(AffineExpr index, ArrayRef<bool> taken) {
-  unsigned count = op.getNumLoops();
-  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
-  auto isParallel = [&](unsigned loop) {
-    return llvm::any_of(seeds, [&](const Seed &seed) { return seed.map.isFunctionOfDim(loop); });
-  };
-  std::optional<Place> best;
-  for (unsigned loop = 0; loop < count; ++loop) {
-    if (taken[loop] || !index.isFunctionOfDim(loop))
-      continue;
-    AffineExpr dim = builder.getAffineDimExpr(loop);
-    auto put = [&](int64_t value) {
-      return simplifyAffineExpr(index.replace(dim, builder.getAffineConstantExpr(value)), count, 0);
-    };
-    auto factor = dyn_cast<AffineConstantExpr>(simplifyAffineExpr(put(1) - put(0), count, 0));
-    if (!factor || factor.getValue() == 0 ||
-        simplifyAffineExpr(index - (dim * factor.getValue() + put(0)), count, 0) !=
-            builder.getAffineConstantExpr(0))
-      continue;
-    if (best && std::pair(isParallel(loop), ranges[loop]) <=
-                    std::pair(isParallel(best->loop), ranges[best->loop]))
-      continue;
-    best = Place{Place::Solved, loop, factor.getValue(), put(0)};
-  }
-  return best;
-}
-
-SmallVector<Place> Structural::findPlaces(RankedTensorType type, ArrayRef<AffineExpr> indices,
-                                          ValueRange computed) {
-  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
-  SmallVector<Place> places(indices.size());
-  // A loop has one meaning: it walks a dimension, or is solved for.
-  SmallVector<bool> taken(op.getNumLoops(), false);
-  for (auto [dim, index] : llvm::enumerate(indices)) {
-    auto loop = dyn_cast_if_present<AffineDimExpr>(index);
-    if (type.getDimSize(dim) == 1 || !loop || taken[loop.getPosition()] ||
-        ranges[loop.getPosition()] != type.getDimSize(dim))
-      continue;
-    places[dim] = {Place::Own, loop.getPosition()};
-    taken[loop.getPosition()] = true;
-  }
-  for (auto [dim, index] : llvm::enumerate(indices)) {
-    if (type.getDimSize(dim) == 1 || places[dim].kind == Place::Own)
-      continue;
-    std::optional<Place> solved = index ? solve(index, taken) : std::nullopt;
-    if (!solved) {
-      places[dim] = {Place::Matched, 0, 1, index, index ? Value() : computed[dim]};
-      continue;
-    }
-    places[dim] = *solved;
-    // What it is solved by must stay known.
-    for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
-      if (index.isFunctionOfDim(loop))
-        taken[loop] = true;
-  }
-  return places;
 }
 
 Value Structural::addArgument(Body &to, Value value, AffineMap map) {
@@ -457,267 +248,9 @@ void Structural::cloneBody(Body &to) {
     to.ops.push_back(inside.clone(inner, to.fromOp));
 }
 
-bool weir::autodiff::vanishesWith(Value value, Value factor) {
-  if (value == factor)
-    return true;
-  Operation *op = value.getDefiningOp();
-  if (isa_and_nonnull<arith::NegFOp, arith::ExtFOp, arith::TruncFOp>(op))
-    return vanishesWith(op->getOperand(0), factor);
-  return isa_and_nonnull<arith::MulFOp>(op) &&
-         (vanishesWith(op->getOperand(0), factor) || vanishesWith(op->getOperand(1), factor));
-}
-
-/// The only input that is read by loops that are solved for, if each of these is an index
-/// of it, and what is yielded is 0 where it is: then it can be read in a tensor with
-/// zeros around it and in between, at points that have no part in the element, too.
-std::optional<unsigned> Structural::findPadded(Body &body, Value yielded, ArrayRef<bool> solved) {
-  llvm::SetVector<Value> used; // for what is yielded
-  used.insert(yielded);
-  for (size_t next = 0; next < used.size(); ++next)
-    if (Operation *op = used[next].getDefiningOp(); op && op->getBlock() == &body.block)
-      op->walk([&](Operation *inner) { used.insert_range(inner->getOperands()); });
-  for (auto index : body.block.getOps<linalg::IndexOp>())
-    if (solved[index.getDim()] && used.contains(index))
-      return std::nullopt;
-  std::optional<unsigned> padded;
-  for (auto [number, input] : llvm::enumerate(body.inputs)) {
-    BlockArgument argument = body.block.getArgument(number);
-    if (!used.contains(argument))
-      continue;
-    bool isSolved = false;
-    for (unsigned loop = 0; loop < solved.size(); ++loop) {
-      if (!solved[loop] || !input.map.isFunctionOfDim(loop))
-        continue;
-      isSolved = true;
-      for (AffineExpr index : input.map.getResults())
-        if (index.isFunctionOfDim(loop) && !isa<AffineDimExpr>(index))
-          return std::nullopt;
-    }
-    if (!isSolved)
-      continue;
-    if (padded || !vanishesWith(yielded, argument) || !isa<RankedTensorType>(input.value.getType()))
-      return std::nullopt;
-    padded = number;
-  }
-  return padded;
-}
-
-/// Whether the products of the padded input and another, summed, are worth a tensor of its
-/// own: they are a contraction, as some dimension of the result is only the other's, or
-/// have strides, of which nothing is left once weir-drop-dilations has run.
-bool Structural::isWorthPadding(Body &body, Value yielded, unsigned padded, const Target &target) {
-  auto product = yielded.getDefiningOp<arith::MulFOp>();
-  if (!product)
-    return false;
-  Value other =
-      product.getLhs() == body.block.getArgument(padded) ? product.getRhs() : product.getLhs();
-  auto argument = dyn_cast<BlockArgument>(other);
-  if (!argument || argument.getOwner() != &body.block)
-    return false;
-  AffineMap map = body.inputs[argument.getArgNumber()].map;
-  auto isOnlyOthers = [&](const Place &place) {
-    return place.kind == Place::Own && op.getStaticLoopRanges()[place.loop] != 1 &&
-           map.isFunctionOfDim(place.loop) && !body.inputs[padded].map.isFunctionOfDim(place.loop);
-  };
-  auto isStrided = [&](const Place &place) {
-    return place.kind == Place::Solved && place.factor > 1;
-  };
-  auto isTap = [&](const Place &place) { // at multiples of a loop that the other has
-    return place.kind != Place::Solved || isa<AffineConstantExpr>(place.at) ||
-           llvm::any_of(map.getResults(), [&](AffineExpr index) {
-             auto loop = dyn_cast<AffineDimExpr>(index);
-             return loop && place.at.isFunctionOfDim(loop.getPosition());
-           });
-  };
-  // With one tap every element is one product at most: there is nothing to walk.
-  auto hasTaps = [&](const Place &place) {
-    return place.kind == Place::Solved &&
-           llvm::any_of(llvm::enumerate(op.getStaticLoopRanges()), [&](const auto &loop) {
-             return loop.value() != 1 && place.at.isFunctionOfDim(loop.index());
-           });
-  };
-  return llvm::any_of(target.places, isOnlyOthers) ||
-         (llvm::any_of(target.places, isStrided) && llvm::all_of(target.places, isTap) &&
-          llvm::any_of(target.places, hasTaps));
-}
-
-/// Puts zeros around what `input` reads by loops that the places of `target` are solved
-/// for, and in between, if it may grow, so that it reads by the element's loops and
-/// others: at distance `step` from each other lie the elements, and no index is negative.
-/// Returns false, and changes nothing, where that is not so.
-bool Structural::pad(Input &input, const Target &target, ArrayRef<unsigned> loopOf,
-                     ArrayRef<unsigned> loopOfDim, unsigned newLoops, bool mayGrow) {
-  auto type = cast<RankedTensorType>(input.value.getType());
-  unsigned count = op.getNumLoops();
-  SmallVector<int64_t> ranges = op.getStaticLoopRanges(), shape(type.getShape());
-  if (llvm::is_contained(ranges, 0))
-    return false;
-  SmallVector<std::optional<int64_t>> first(count, 0), last;
-  for (int64_t range : ranges)
-    last.push_back(range - 1);
-  SmallVector<int64_t> offsets(shape.size(), 0), steps(shape.size(), 1);
-  SmallVector<AffineExpr> indices, dims;
-  for (unsigned loop : loopOf)
-    dims.push_back(loop == ~0u ? builder.getAffineConstantExpr(0) : builder.getAffineDimExpr(loop));
-  for (AffineExpr index : input.map.getResults())
-    indices.push_back(index.replaceDims(dims));
-  for (auto [dim, place] : llvm::enumerate(target.places)) {
-    if (place.kind != Place::Solved)
-      continue;
-    auto position = input.map.getResultPosition(builder.getAffineDimExpr(place.loop));
-    auto getBound = [&](bool isUpper) {
-      return getBoundForAffineExpr(place.at, count, 0, first, last, isUpper);
-    };
-    std::optional<int64_t> least = getBound(false), most = getBound(true);
-    if (!position || !least || !most || *least < -(int64_t(1) << 31) || *most > int64_t(1) << 31)
-      return false;
-    int64_t elements = cast<RankedTensorType>(target.value.getType()).getDimSize(dim);
-    AffineExpr element = builder.getAffineDimExpr(loopOfDim[dim]);
-    AffineExpr rest = place.at.replaceDims(dims);
-    // The element's distance from the first one that there may be.
-    int64_t offset = place.factor > 0 ? *most : elements - 1 - *least;
-    int64_t size = elements - *least + *most, step = std::abs(place.factor);
-    if (offset < 0 || offset + (shape[*position] - 1) * step >= size)
-      return false;
-    indices[*position] = simplifyAffineExpr(
-        (place.factor > 0 ? element - rest : rest - element) + offset, newLoops, 0);
-    offsets[*position] = offset;
-    steps[*position] = step;
-    shape[*position] = size;
-  }
-  if (shape != type.getShape()) {
-    if (!mayGrow)
-      return false;
-    auto padded = RankedTensorType::get(shape, type.getElementType());
-    Value zeros = createZeros(builder, op.getLoc(), padded);
-    input.value = tensor::InsertSliceOp::create(
-        builder, op.getLoc(), input.value, zeros, getAsIndexOpFoldResult(op.getContext(), offsets),
-        getAsIndexOpFoldResult(op.getContext(), type.getShape()),
-        getAsIndexOpFoldResult(op.getContext(), steps));
-  }
-  input.map = AffineMap::get(newLoops, 0, indices, op.getContext());
-  return true;
-}
-
-/// Lets `from` walk the elements of `target` in place of the loops that its places are
-/// solved for; `yielded` becomes 0 at points that have no part in the element. Returns
-/// the map of the result, and the ranges of the loops there are then.
-AffineMap Structural::walkElements(Body &from, Value &yielded, const Target &target,
-                                   SmallVectorImpl<int64_t> &ranges) {
-  Location loc = op.getLoc();
-  auto type = cast<RankedTensorType>(target.value.getType());
-  unsigned count = op.getNumLoops();
-  SmallVector<int64_t> before = op.getStaticLoopRanges();
-  SmallVector<Operation *> indexOps;
-  for (auto index : from.block.getOps<linalg::IndexOp>())
-    indexOps.push_back(index);
-
-  // The element's loops come first, then what is left of the op's.
-  constexpr unsigned gone = ~0u;
-  SmallVector<unsigned> loopOf(count, gone), loopOfDim(type.getRank(), gone);
-  SmallVector<AffineExpr> written;
-  SmallVector<bool> solved(count, false);
-  for (auto [dim, place] : llvm::enumerate(target.places)) {
-    if (place.kind == Place::Unit) {
-      written.push_back(builder.getAffineConstantExpr(0));
-      continue;
-    }
-    written.push_back(builder.getAffineDimExpr(ranges.size()));
-    (place.kind == Place::Own ? loopOf[place.loop] : loopOfDim[dim]) = ranges.size();
-    ranges.push_back(type.getDimSize(dim));
-    if (place.kind == Place::Solved)
-      solved[place.loop] = true;
-  }
-  for (unsigned loop = 0; loop < count; ++loop)
-    if (loopOf[loop] == gone && !solved[loop]) {
-      loopOf[loop] = ranges.size();
-      ranges.push_back(before[loop]);
-    }
-
-  OpBuilder b(op.getContext());
-  b.setInsertionPointToStart(&from.block);
-  auto constant = [&](int64_t number) -> Value {
-    return arith::ConstantIndexOp::create(b, loc, number);
-  };
-  auto compare = [&](arith::CmpIPredicate predicate, Value lhs, Value rhs) -> Value {
-    return arith::CmpIOp::create(b, loc, predicate, lhs, rhs);
-  };
-  Value takesPart;
-  auto require = [&](Value condition) {
-    takesPart = takesPart ? arith::AndIOp::create(b, loc, takesPart, condition) : condition;
-  };
-  SmallVector<Value> at(count); // the loops of `op`
-  for (unsigned loop = 0; loop < count; ++loop)
-    at[loop] = solved[loop] ? constant(0) // none of these is in what they are solved by
-                            : linalg::IndexOp::create(b, loc, loopOf[loop]).getResult();
-  auto expand = [&](AffineExpr expression) {
-    return affine::expandAffineExpr(b, loc, expression, at, {});
-  };
-  std::optional<unsigned> padded = findPadded(from, yielded, solved);
-  if (padded && !pad(from.inputs[*padded], target, loopOf, loopOfDim, ranges.size(),
-                     isWorthPadding(from, yielded, *padded, target)))
-    padded.reset();
-  for (auto [dim, place] : llvm::enumerate(target.places)) {
-    if (place.kind != Place::Solved || padded)
-      continue;
-    Value element = linalg::IndexOp::create(b, loc, loopOfDim[dim]), rest = expand(place.at);
-    if (place.factor < 0)
-      std::swap(element, rest);
-    Value distance = arith::SubIOp::create(b, loc, element, rest);
-    require(compare(arith::CmpIPredicate::sge, distance, constant(0)));
-    distance = arith::MaxSIOp::create(b, loc, distance, constant(0));
-    if (int64_t step = std::abs(place.factor); step != 1) {
-      Value odd = arith::RemUIOp::create(b, loc, distance, constant(step));
-      require(compare(arith::CmpIPredicate::eq, odd, constant(0)));
-      distance = arith::DivUIOp::create(b, loc, distance, constant(step));
-    }
-    require(compare(arith::CmpIPredicate::ult, distance, constant(before[place.loop])));
-    at[place.loop] = arith::MinUIOp::create(b, loc, distance, constant(before[place.loop] - 1));
-  }
-  for (auto [index, input] : llvm::enumerate(from.inputs)) {
-    if (padded == index)
-      continue;
-    bool isSolved = false;
-    for (unsigned loop = 0; loop < count; ++loop)
-      isSolved |= solved[loop] && input.map.isFunctionOfDim(loop);
-    BlockArgument argument = from.block.getArgument(index);
-    if (isSolved && (!argument.use_empty() || argument == yielded)) {
-      SmallVector<Value> indices = llvm::map_to_vector(input.map.getResults(), expand);
-      Value element = tensor::ExtractOp::create(b, loc, input.value, indices);
-      argument.replaceAllUsesWith(element);
-      if (argument == yielded)
-        yielded = element;
-    }
-    SmallVector<AffineExpr> dims;
-    for (unsigned loop : loopOf)
-      dims.push_back(loop == gone ? builder.getAffineConstantExpr(0)
-                                  : builder.getAffineDimExpr(loop));
-    input.map = input.map.replaceDimsAndSymbols(dims, {}, ranges.size(), 0);
-  }
-  for (Operation *index : indexOps) {
-    index->getResult(0).replaceAllUsesWith(at[cast<linalg::IndexOp>(index).getDim()]);
-    index->erase();
-  }
-
-  b.setInsertionPointToEnd(&from.block);
-  for (auto [dim, place] : llvm::enumerate(target.places)) {
-    if (place.kind != Place::Matched)
-      continue;
-    Value where = place.at ? expand(place.at) : from.fromOp.lookupOrDefault(place.index);
-    Value element = linalg::IndexOp::create(b, loc, loopOfDim[dim]);
-    require(compare(arith::CmpIPredicate::eq, where, element));
-  }
-  if (takesPart) {
-    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(yielded.getType()));
-    yielded = arith::SelectOp::create(b, loc, takesPart, yielded, zero);
-  }
-  return AffineMap::get(ranges.size(), 0, written, op.getContext());
-}
-
-/// Makes `from` an op over loops of `ranges` that gives a tensor of `type` by `map`,
-/// `yielded` added to `sum`, which is null when there is nothing to add to, or combined
-/// with it in another way. Sums of f16 and bf16 are in a form that
-/// weir-widen-arithmetic keeps in f32.
+/// Makes `from` an op over loops of `ranges` whose result of `type`, written by `map`, is
+/// `yielded` added to `sum`, or combined with it by `combine`. `sum` may be null. Sums of
+/// f16 and bf16 have a form that weir-widen-arithmetic keeps in f32.
 Value Structural::finish(Body &from, Value yielded, AffineMap map, ArrayRef<int64_t> ranges,
                          Type type, Value sum, Combine combine) {
   Location loc = op.getLoc();
@@ -760,7 +293,7 @@ Value Structural::finish(Body &from, Value yielded, AffineMap map, ArrayRef<int6
   }
   walk(map);
   from.block.eraseArguments(unused);
-  // An op knows the size of a loop from what it reads or writes by it alone.
+  // A linalg op has the size of a loop only from operands that the loop walks.
   for (unsigned loop = 0; loop < ranges.size(); ++loop)
     if (!walked.test(loop)) {
       inputs.push_back(tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>(ranges[loop]),
@@ -783,15 +316,15 @@ Value Structural::finish(Body &from, Value yielded, AffineMap map, ArrayRef<int6
   return generic.getResult(0);
 }
 
-/// Whether a maximum is of one element also where several are as large: PyTorch's are,
-/// where they come with a place or are of a window.
+/// Whether a maximum gives its gradient to one element even if several are as large, as
+/// PyTorch does for maxima with indices and for pooling.
 bool Structural::choosesOne() {
   return op->getNumResults() > 1 || op->getName().getStringRef().starts_with("linalg.pooling");
 }
 
-/// The number of a point among those that one element of the result is reduced from, in
-/// the order of the loops, as i32.
-Value Structural::getPlace(ImplicitLocOpBuilder &inside, const Seed &seed) {
+/// Returns the number, as i32, of a point among those that one element of the result is
+/// reduced from, in the order of the loops.
+Value Structural::getPointNumber(ImplicitLocOpBuilder &inside, const Seed &seed) {
   Value place = arith::ConstantIndexOp::create(inside, 0);
   for (auto [loop, range] : llvm::enumerate(op.getStaticLoopRanges())) {
     if (!isReduced(seed.map, loop))
@@ -803,7 +336,8 @@ Value Structural::getPlace(ImplicitLocOpBuilder &inside, const Seed &seed) {
   return arith::IndexCastOp::create(inside, inside.getI32Type(), place);
 }
 
-/// A product without one of its factors is the product over the factor, unless that is 0.
+/// Builds the number of zero factors and the product of the other ones: the product without
+/// one factor is the product divided by the factor, unless that is 0.
 void Structural::buildFactors(Seed &seed) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   auto build = [&](bool counts) {
@@ -829,7 +363,8 @@ void Structural::buildFactors(Seed &seed) {
   seed.nonZero = build(/*counts=*/false);
 }
 
-/// Counts, for each element of a maximum, the values that are it, or finds the first.
+/// Counts the values that are the extremum, for each element of the result, or finds the
+/// number of the first one.
 void Structural::buildTies(Seed &seed) {
   Body counting;
   cloneBody(counting);
@@ -837,7 +372,7 @@ void Structural::buildTies(Seed &seed) {
   ImplicitLocOpBuilder inside(op.getLoc(), counting.getBuilder(op.getContext()));
   Value value = counting.fromOp.lookupOrDefault(seed.yielded);
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
-  if (seed.kind == Kind::Most) {
+  if (seed.kind == SeedKind::Extremum) {
     Number number(inside, value);
     Number one = number.constant(1).where(arith::CmpFPredicate::OEQ, number, Number(inside, result),
                                           number.constant(0));
@@ -845,13 +380,13 @@ void Structural::buildTies(Seed &seed) {
                        /*sum=*/nullptr);
     return;
   }
-  // A NaN is the maximum of what it is among.
+  // A NaN among the values is the extremum.
   Value isNaN = arith::CmpFOp::create(inside, arith::CmpFPredicate::UNO, value, value);
   Value isIt = arith::CmpFOp::create(inside, arith::CmpFPredicate::OEQ, value, result);
   isIt = arith::OrIOp::create(inside, isIt, isNaN);
   constexpr int32_t none = std::numeric_limits<int32_t>::max();
   Value other = arith::ConstantIntOp::create(inside, inside.getI32Type(), none);
-  Value place = arith::SelectOp::create(inside, isIt, getPlace(inside, seed), other);
+  Value place = arith::SelectOp::create(inside, isIt, getPointNumber(inside, seed), other);
   auto type = RankedTensorType::get(cast<RankedTensorType>(seed.result.getType()).getShape(),
                                     builder.getI32Type());
   Value start = arith::ConstantOp::create(builder, op.getLoc(), DenseElementsAttr::get(type, none));
@@ -861,7 +396,38 @@ void Structural::buildTies(Seed &seed) {
                      });
 }
 
-LogicalResult Structural::buildTarget(const Target &target) {
+/// Adds the cotangents of the results to those in the body `backward`.
+void Structural::addSeedsTo(Body &backward, ImplicitLocOpBuilder &inside, Cotangents &inBody) {
+  for (const Seed &seed : seeds) {
+    Value yielded = backward.fromOp.lookupOrDefault(seed.yielded);
+    if (!inBody.isWanted(yielded))
+      continue;
+    Number g(inside, addArgument(backward, seed.cotangent, seed.map));
+    if (seed.kind == SeedKind::Extremum) {
+      Number value(inside, yielded), result(inside, addArgument(backward, seed.result, seed.map));
+      Number ties(inside, addArgument(backward, seed.ties, seed.map));
+      // Division comes last: a row that holds a NaN has 0 / 0 here, and the NaN is kept.
+      g = g.where(arith::CmpFPredicate::OEQ, value, result, g.constant(0)) / ties;
+    } else if (seed.kind == SeedKind::Product) {
+      Number value(inside, yielded), zeros(inside, addArgument(backward, seed.ties, seed.map));
+      Number others(inside, addArgument(backward, seed.nonZero, seed.map));
+      Number zero = g.constant(0), one = g.constant(1);
+      // With one zero, its gradient is the product of the other factors. With two or more,
+      // every product without one factor is 0.
+      Number atZero = others.where(arith::CmpFPredicate::OEQ, zeros, one, zero);
+      Number elsewhere = (others / value).where(arith::CmpFPredicate::OEQ, zeros, zero, zero);
+      g = g * atZero.where(arith::CmpFPredicate::OEQ, value, zero, elsewhere);
+    } else if (seed.kind == SeedKind::First) {
+      Value first = addArgument(backward, seed.ties, seed.map);
+      Value isIt = arith::CmpIOp::create(inside, arith::CmpIPredicate::eq, first,
+                                         getPointNumber(inside, seed));
+      g = g.build<arith::SelectOp>(isIt, g.get(), g.constant(0).get());
+    }
+    inBody.add(inside, op.getLoc(), yielded, g.get());
+  }
+}
+
+LogicalResult Structural::buildTarget(const GradientTarget &target) {
   Body backward;
   cloneBody(backward);
   SmallVector<Value> roots;
@@ -873,32 +439,7 @@ LogicalResult Structural::buildTarget(const Target &target) {
 
   Cotangents inBody(std::move(*active));
   ImplicitLocOpBuilder inside(op.getLoc(), backward.getBuilder(op.getContext()));
-  for (const Seed &seed : seeds) {
-    Value yielded = backward.fromOp.lookupOrDefault(seed.yielded);
-    if (!inBody.isWanted(yielded))
-      continue;
-    Number g(inside, addArgument(backward, seed.cotangent, seed.map));
-    if (seed.kind == Kind::Most) {
-      Number value(inside, yielded), result(inside, addArgument(backward, seed.result, seed.map));
-      Number ties(inside, addArgument(backward, seed.ties, seed.map));
-      // The division comes last: in a row that holds a NaN it is 0 / 0, and not lost.
-      g = g.where(arith::CmpFPredicate::OEQ, value, result, g.constant(0)) / ties;
-    } else if (seed.kind == Kind::Product) {
-      Number value(inside, yielded), zeros(inside, addArgument(backward, seed.ties, seed.map));
-      Number others(inside, addArgument(backward, seed.nonZero, seed.map));
-      Number zero = g.constant(0), one = g.constant(1);
-      // Of one 0 the others are all factors; of two each product holds a 0.
-      Number atZero = others.where(arith::CmpFPredicate::OEQ, zeros, one, zero);
-      Number elsewhere = (others / value).where(arith::CmpFPredicate::OEQ, zeros, zero, zero);
-      g = g * atZero.where(arith::CmpFPredicate::OEQ, value, zero, elsewhere);
-    } else if (seed.kind == Kind::First) {
-      Value first = addArgument(backward, seed.ties, seed.map);
-      Value isIt =
-          arith::CmpIOp::create(inside, arith::CmpIPredicate::eq, first, getPlace(inside, seed));
-      g = g.build<arith::SelectOp>(isIt, g.get(), g.constant(0).get());
-    }
-    inBody.add(inside, op.getLoc(), yielded, g.get());
-  }
+  addSeedsTo(backward, inside, inBody);
   if (failed(sweep(inside, backward.ops, inBody)))
     return failure();
   Value part;
@@ -915,7 +456,7 @@ LogicalResult Structural::buildTarget(const Target &target) {
   Value sum = sums.get(target.value);
   AffineMap map = target.map;
   SmallVector<int64_t> ranges;
-  if (target.places.empty())
+  if (target.reads.empty())
     ranges = op.getStaticLoopRanges();
   else
     map = walkElements(backward, part, target, ranges);
@@ -929,164 +470,6 @@ LogicalResult Structural::buildTarget(const Target &target) {
   return success();
 }
 
-/// Whether the op is a reduction in few steps, each of which has a rule of its own: all
-/// results are walked alike, by loops that are not reduced.
-bool Structural::takesFewSteps() {
-  if (body.getNumArguments() != op->getNumOperands() ||
-      !llvm::all_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>))
-    return false;
-  AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
-  int64_t steps = 1;
-  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
-    if (!map.isFunctionOfDim(loop))
-      steps = std::min(steps * op.getStaticLoopRanges()[loop], mostSteps + 1);
-  return steps > 0 && steps <= mostSteps &&
-         llvm::all_of(llvm::seq(op.getNumDpsInits()), [&](unsigned number) {
-           OpOperand *init = op.getDpsInitOperand(number);
-           return op.getMatchingIndexingMap(init) == map &&
-                  isProjection(map, init->get().getType());
-         });
-}
-
-/// What of a tensor is read by `map`: a slice of it where loops walk a part, or one index,
-/// of a dimension; `map` is that of the slice then.
-Value Structural::takeSlice(Value value, AffineMap &map, ArrayRef<int64_t> ranges) {
-  auto type = cast<RankedTensorType>(value.getType());
-  SmallVector<int64_t> offsets(type.getRank(), 0), sizes(type.getShape());
-  SmallVector<AffineExpr> indices(map.getResults());
-  for (auto [dim, index] : llvm::enumerate(indices)) {
-    AffineExpr loop = index;
-    int64_t offset = 0;
-    if (auto fixed = dyn_cast<AffineConstantExpr>(index)) {
-      offsets[dim] = fixed.getValue();
-      sizes[dim] = 1;
-      index = builder.getAffineConstantExpr(0);
-      continue;
-    }
-    if (auto sum = dyn_cast<AffineBinaryOpExpr>(index);
-        sum && sum.getKind() == AffineExprKind::Add && isa<AffineConstantExpr>(sum.getRHS())) {
-      loop = sum.getLHS();
-      offset = cast<AffineConstantExpr>(sum.getRHS()).getValue();
-    }
-    if (auto walked = dyn_cast<AffineDimExpr>(loop)) {
-      offsets[dim] = offset;
-      sizes[dim] = ranges[walked.getPosition()];
-      index = loop;
-    }
-  }
-  if (type.getShape() == ArrayRef(sizes))
-    return value;
-  map = AffineMap::get(map.getNumDims(), 0, indices, op.getContext());
-  return tensor::ExtractSliceOp::create(
-      builder, op.getLoc(), value, getAsIndexOpFoldResult(op.getContext(), offsets),
-      getAsIndexOpFoldResult(op.getContext(), sizes),
-      SmallVector<OpFoldResult>(offsets.size(), builder.getIndexAttr(1)));
-}
-
-/// One step of the reduction, in the order of the loops: what it makes of accumulators.
-linalg::GenericOp Structural::createStep(int64_t step, ValueRange accumulators) {
-  Location loc = op.getLoc();
-  AffineMap written = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
-  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
-  SmallVector<AffineExpr> loops(op.getNumLoops());
-  unsigned outer = 0;
-  for (unsigned loop = op.getNumLoops(); loop-- > 0;) {
-    if (written.isFunctionOfDim(loop))
-      continue;
-    loops[loop] = builder.getAffineConstantExpr(step % ranges[loop]);
-    step /= ranges[loop];
-  }
-  SmallVector<int64_t> outerRanges;
-  for (auto [loop, range] : llvm::zip_equal(loops, ranges))
-    if (!loop) {
-      loop = builder.getAffineDimExpr(outer++);
-      outerRanges.push_back(range);
-    }
-  auto fix = [&](AffineMap map) { return map.replaceDimsAndSymbols(loops, {}, outer, 0); };
-
-  SmallVector<Value> inputs, empty;
-  SmallVector<AffineMap> maps;
-  for (OpOperand *input : op.getDpsInputOperands()) {
-    AffineMap map = fix(op.getMatchingIndexingMap(input));
-    inputs.push_back(takeSlice(input->get(), map, outerRanges));
-    maps.push_back(map);
-  }
-  llvm::append_range(inputs, accumulators);
-  maps.append(2 * accumulators.size(), fix(written)); // as inputs, and as results
-  for (Value accumulator : accumulators) {
-    auto type = cast<RankedTensorType>(accumulator.getType());
-    empty.push_back(tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType()));
-  }
-  SmallVector<utils::IteratorType> kinds(outer, utils::IteratorType::parallel);
-  return linalg::GenericOp::create(
-      builder, loc, TypeRange(ValueRange(empty)), inputs, empty, maps, kinds,
-      [&](OpBuilder &b, Location, ValueRange arguments) {
-        IRMapping mapping;
-        mapping.map(body.getArguments(), arguments.take_front(body.getNumArguments()));
-        for (Operation &inner : body) {
-          auto index = dyn_cast<linalg::IndexOp>(inner);
-          if (!index) {
-            b.clone(inner, mapping);
-            continue;
-          }
-          AffineExpr loop = loops[index.getDim()];
-          auto fixed = dyn_cast<AffineConstantExpr>(loop);
-          mapping.map(index.getResult(),
-                      fixed
-                          ? arith::ConstantIndexOp::create(b, loc, fixed.getValue()).getResult()
-                          : linalg::IndexOp::create(b, loc, cast<AffineDimExpr>(loop).getPosition())
-                                .getResult());
-        }
-      });
-}
-
-/// Makes all steps again, then goes back through them.
-LogicalResult Structural::buildSteps() {
-  AffineMap written = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
-  int64_t count = 1;
-  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
-    if (!written.isFunctionOfDim(loop))
-      count *= op.getStaticLoopRanges()[loop];
-  SmallVector<linalg::GenericOp> steps;
-  SmallVector<Value> accumulators(op.getDpsInits());
-  for (int64_t step = 0; step < count; ++step) {
-    steps.push_back(createStep(step, accumulators));
-    accumulators.assign(steps.back()->result_begin(), steps.back()->result_end());
-  }
-  llvm::SetVector<Value> outside; // that the gradient flows back to
-  getUsedValuesDefinedAbove(op->getRegions(), outside);
-  outside.insert_range(op->getOperands());
-  outside.remove_if([&](Value value) { return !sums.isWanted(value); });
-  SmallVector<Value> after(cotangents);
-  for (int64_t step = count; step-- > 0;) {
-    OperandRange before = steps[step].getInputs().take_back(op->getNumResults());
-    DenseSet<Value> wanted(outside.begin(), outside.end());
-    for (Value accumulator : before)
-      if (step > 0 && isa<FloatType>(getElementTypeOrSelf(accumulator)))
-        wanted.insert(accumulator);
-    SmallVector<tensor::ExtractSliceOp> slices;
-    for (auto [input, whole] : llvm::zip(steps[step].getInputs(), op.getDpsInputs()))
-      if (auto slice = input.getDefiningOp<tensor::ExtractSliceOp>();
-          slice && input != whole && sums.isWanted(whole) && wanted.insert(slice).second)
-        slices.push_back(slice);
-    Cotangents ofStep(std::move(wanted));
-    if (failed(Structural(steps[step], builder, after, ofStep).run()))
-      return failure();
-    for (tensor::ExtractSliceOp slice : slices)
-      if (Value part = ofStep.get(slice))
-        if (failed(cast<DifferentiableOpInterface>(slice.getOperation())
-                       .buildVjp(builder, part, sums)))
-          return failure();
-    for (Value value : outside)
-      if (Value part = ofStep.get(value))
-        sums.add(builder, op.getLoc(), value, part);
-    after = llvm::map_to_vector(before, [&](Value value) { return ofStep.get(value); });
-    if (llvm::none_of(after, [](Value cotangent) { return cotangent != nullptr; }))
-      break;
-  }
-  return success();
-}
-
 LogicalResult Structural::run() {
   LogicalResult result = success();
   for (unsigned number = 0; number < op->getNumResults(); ++number)
@@ -1097,20 +480,20 @@ LogicalResult Structural::run() {
   if (failed(addTargets()) || failed(result))
     return failure();
   for (Seed &seed : seeds)
-    if (seed.kind == Kind::Most || seed.kind == Kind::First)
+    if (seed.kind == SeedKind::Extremum || seed.kind == SeedKind::First)
       buildTies(seed);
-    else if (seed.kind == Kind::Product)
+    else if (seed.kind == SeedKind::Product)
       buildFactors(seed);
-  // What a sum starts from is a summand of its own, whatever the loops.
+  // The start of a sum is one summand.
   for (Seed &seed : seeds) {
     OpOperand *init = op.getDpsInitOperand(cast<OpResult>(seed.result).getResultNumber());
-    if (seed.kind == Kind::Sum)
+    if (seed.kind == SeedKind::Sum)
       sums.add(builder, op.getLoc(), init->get(), seed.cotangent);
-    else if (seed.kind != Kind::Point && sums.isWanted(init->get()))
+    else if (seed.kind != SeedKind::Point && sums.isWanted(init->get()))
       result = fail() << "the gradient flows through operand " << init->getOperandNumber()
                       << ", from which a product, maximum or minimum starts";
   }
-  for (const Target &target : targets)
+  for (const GradientTarget &target : targets)
     if (failed(buildTarget(target)))
       result = failure();
   return result;
