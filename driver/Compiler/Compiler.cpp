@@ -19,7 +19,7 @@
 #include "passes/Registration.h"
 #include "weir/Artifact/FileKind.h"
 #include "weir/Autodiff/Autodiff.h"
-#include "weir/Kernels/Emitter.h"
+#include "weir/Kernels/Inline.h"
 #include "weir/Target/Bundle.h"
 #include "weir/Target/ProfileAttr.h"
 #include "weir/Verify/Verify.h"
@@ -68,7 +68,7 @@ static std::string readAll(const std::string &path) {
   return text.str();
 }
 
-/// How messages name the input.
+/// Returns the name of the input in messages.
 static std::string getPlace(const std::string &path) { return path == "-" ? "<stdin>" : path; }
 
 std::string weir::readGraph(const std::string &path) {
@@ -88,7 +88,7 @@ static void writeModule(const std::string &path, const std::string &text) {
     throw Error("standard output cannot be written");
 }
 
-/// Returns how other front ends' dialects become what the graph level holds.
+/// Returns advice on lowering another front end's dialect to the graph level.
 static std::string getRemedy(StringRef dialect) {
   if (dialect == "stablehlo" || dialect == "chlo" || dialect == "mhlo" || dialect == "vhlo")
     return "; this is StableHLO: lower it to linalg with torch-mlir-opt "
@@ -114,7 +114,7 @@ public:
         }) {}
 
   std::vector<std::string> sentences;
-  std::vector<std::string> reports; ///< what passes say of themselves
+  std::vector<std::string> reports; ///< remarks of passes
 
 private:
   StringRef text, where;
@@ -139,9 +139,9 @@ private:
     for (Diagnostic &note : diagnostic.getNotes())
       sentence += "; " + getPlace(note.getLocation()) + note.str();
     // An error may quote all of a long op.
-    constexpr size_t most = 2000;
-    if (sentence.size() > most)
-      sentence = sentence.substr(0, most) + "...";
+    constexpr size_t maxSize = 2000;
+    if (sentence.size() > maxSize)
+      sentence = sentence.substr(0, maxSize) + "...";
     return sentence;
   }
 
@@ -172,7 +172,7 @@ private:
     StringRef after = text;
     for (unsigned i = 1; i < place.getLine(); ++i)
       after = after.split('\n').second;
-    // The place is that of what follows the quoted name.
+    // The location points behind the quoted name.
     StringRef before = text.take_front(text.size() - after.size() + place.getColumn() - 1).rtrim();
     before.consume_back("\"");
     return before.substr(before.rfind('"') + 1).split('.').first.take_front(100).str();
@@ -190,7 +190,7 @@ static const Level &findLevel(const std::string &name, const char *option) {
   throw Error(std::string(option) + "=" + name + ": no such level; the levels are " + known);
 }
 
-/// Sets the profile's name or path, and the target it is for.
+/// Sets the profile's name or path and its target.
 static void setTarget(PipelineOptions &options, const std::string &target) {
   auto [api, name] = StringRef(target).split(':');
   if (api != "vulkan" && api != "cuda")
@@ -220,7 +220,7 @@ static std::vector<PipelineOptions> readTargets(const std::vector<std::string> &
 }
 
 namespace {
-/// What --train asks for.
+/// One --train option.
 struct Training {
   autodiff::Optimizer optimizer;
   std::string function;
@@ -241,8 +241,8 @@ static std::vector<Training> readTraining(const std::vector<std::string> &texts)
   return trainings;
 }
 
-/// Adds the entries that are made of functions' gradients, and their names to
-/// `entries` where those were chosen by name.
+/// Adds the entries that are derived from functions. Adds their names to `entries` if
+/// entries were chosen by name.
 static void addDerived(ModuleOp module, const CompileOptions &options,
                        const std::vector<Training> &trainings, const std::string &input,
                        std::vector<std::string> &entries, const Problems &problems) {
@@ -272,10 +272,10 @@ static void addDerived(ModuleOp module, const CompileOptions &options,
     throw CompileError(missing);
 }
 
-/// By function, what the numbers of its status stand for.
+/// Maps a function to the meaning of the numbers in its status.
 using Checks = std::map<std::string, std::vector<std::string>>;
 
-/// Gives functions a result that says whether an index left its tensor.
+/// Gives functions a result that tells which index left its tensor.
 static Checks addChecks(ModuleOp module, const Problems &problems) {
   PassManager manager(module.getContext());
   manager.addNestedPass<func::FuncOp>(createCheckIndicesPass());
@@ -289,8 +289,7 @@ static Checks addChecks(ModuleOp module, const Problems &problems) {
   return checks;
 }
 
-/// Returns the checks of the function that an entry is or is derived from: those of F for
-/// F.step, too.
+/// Returns the checks of an entry, or of the function that it is derived from: F for F.step.
 static std::vector<std::string> findChecks(const Checks &checks, std::string name) {
   while (true) {
     if (auto found = checks.find(name); found != checks.end())
@@ -302,7 +301,7 @@ static std::vector<std::string> findChecks(const Checks &checks, std::string nam
   }
 }
 
-/// Keeps the entries asked for, and what they use.
+/// Keeps the chosen entries and the functions that they use.
 static void selectEntries(ModuleOp module, const std::vector<std::string> &entries,
                           const std::string &input) {
   std::string known;
@@ -331,7 +330,7 @@ static void selectEntries(ModuleOp module, const std::vector<std::string> &entri
     problems.push_back(input + ": no public function to compile");
   if (!problems.empty())
     throw CompileError(problems);
-  // One that an entry uses stays for the gate to judge.
+  // A function that an entry uses stays: the gate decides about it.
   for (func::FuncOp function : others) {
     function.setPrivate();
     if (SymbolTable::symbolKnownUseEmpty(function, module))
@@ -348,7 +347,7 @@ static std::string print(ModuleOp module) {
 }
 
 namespace {
-/// A text, parsed.
+/// A parsed text. The text must outlive it.
 struct Graph {
   Graph(const std::string &text, const std::string &path);
 
@@ -377,6 +376,14 @@ Graph::Graph(const std::string &text, const std::string &path)
     throw CompileError(problems.sentences);
 }
 
+/// Runs the passes that `add` adds to a manager on the module of `graph`.
+static void runPasses(Graph &graph, function_ref<void(PassManager &)> add) {
+  PassManager manager(&graph.context);
+  add(manager);
+  if (failed(manager.run(*graph.module)))
+    throw CompileError(graph.problems.sentences);
+}
+
 std::string weir::deriveVjp(const std::string &text, const std::string &path,
                             const std::string &entry) {
   Graph graph(text, path);
@@ -384,62 +391,11 @@ std::string weir::deriveVjp(const std::string &text, const std::string &path,
   if (!function)
     throw CompileError({graph.where + ": no function '" + entry + "' for --entry"});
   if (!graph.module->lookupSymbol(entry + ".vjp")) {
-    PassManager manager(&graph.context);
-    addGradientPasses(manager);
-    if (failed(autodiff::addVjpEntry(function)) || failed(manager.run(*graph.module)))
+    if (failed(autodiff::addVjpEntry(function)))
       throw CompileError(graph.problems.sentences);
+    runPasses(graph, [](PassManager &manager) { addGradientPasses(manager); });
   }
   return print(*graph.module);
-}
-
-/// Puts kernels' regions in the place of the kernels, and returns what they make that
-/// no result of the function is: concatenations, the outer ones first, what else has
-/// bytes of its own, then what becomes of arguments that are inserted into, argument by
-/// argument.
-static SmallVector<Value> inlineKernels(func::FuncOp function) {
-  llvm::DenseSet<Value> returned;
-  for (Value value : function.getBody().front().getTerminator()->getOperands())
-    returned.insert_range(ArrayRef<Value>{stripReshapes(value), getOwner(value)});
-  SmallVector<Value> values; // results of kernels, as long as there are any
-  for (Operation &op : llvm::reverse(function.getBody().front()))
-    if (isa<tensor::ConcatOp>(op) && !returned.contains(op.getResult(0)) &&
-        !getWhole(op.getResult(0)))
-      values.push_back(op.getResult(0));
-  DenseMap<Value, unsigned> places; // of what is made slice by slice, among the values
-  SmallVector<SmallVector<Value>> inserted(function.getNumArguments());
-  for (auto kernel : function.getOps<schedule::KernelOp>())
-    for (Value result : kernel.getResults()) {
-      Value owner = getOwner(result);
-      if (auto argument = dyn_cast<BlockArgument>(owner)) {
-        if (!returned.contains(result))
-          inserted[argument.getArgNumber()].push_back(result);
-      } else if (auto place = places.find(owner); place != places.end()) {
-        // The last of the kernels that make a tensor slice by slice makes it.
-        values[place->second] = result;
-      } else if (!returned.contains(owner) && !getWhole(owner)) {
-        places[owner] = values.size();
-        values.push_back(result);
-      }
-    }
-  for (const SmallVector<Value> &later : inserted)
-    llvm::append_range(values, later);
-
-  DenseMap<Value, Value> computed; // by results of kernels that are gone
-  IRRewriter rewriter(function.getContext());
-  for (auto kernel : llvm::make_early_inc_range(function.getOps<schedule::KernelOp>())) {
-    Block &body = kernel.getBody().front();
-    Operation *yield = body.getTerminator();
-    SmallVector<Value> made(yield->getOperands());
-    for (auto [result, value] : llvm::zip_equal(kernel.getResults(), made))
-      computed[result] = value;
-    rewriter.eraseOp(yield);
-    rewriter.inlineBlockBefore(&body, kernel, kernel.getInputs());
-    rewriter.replaceOp(kernel, made);
-  }
-  for (Value &value : values)
-    if (auto made = computed.find(value); made != computed.end())
-      value = made->second;
-  return values;
 }
 
 std::string weir::exposeValues(const std::string &text, const std::string &entry,
@@ -449,13 +405,10 @@ std::string weir::exposeValues(const std::string &text, const std::string &entry
   PipelineOptions options;
   options.profile.clear();
   for (const Level &level : getLevels()) {
-    // The entries that backward is split into are there from the gradient level on.
+    // Only the gradient level adds the entries of a split backward.
     if (level.name == "kernels")
       selectEntries(*graph.module, {entry}, graph.where);
-    PassManager manager(&graph.context);
-    level.addPasses(manager, options);
-    if (failed(manager.run(*graph.module)))
-      throw CompileError(graph.problems.sentences);
+    runPasses(graph, [&](PassManager &manager) { level.addPasses(manager, options); });
     if (level.name == "kernels")
       break;
   }
@@ -475,7 +428,7 @@ std::string weir::exposeValues(const std::string &text, const std::string &entry
   return print(*graph.module);
 }
 
-/// Runs when an artifact's bytes are on disk and before they get their name.
+/// Verifies the artifact in a file that does not have its final name yet.
 static void checkWritten(const std::string &path) {
   for (const Claim &claim : verify(readArtifact(path)))
     if (!claim.holds)
@@ -483,7 +436,7 @@ static void checkWritten(const std::string &path) {
                   claim.detail + "; please report this");
 }
 
-/// Writes texts, each by its level's name, to files of a folder.
+/// Writes the text of each level to a file of the level's name in a folder.
 static void saveLevels(const std::string &folder,
                        ArrayRef<std::pair<std::string, std::string>> levels) {
   std::error_code status;
@@ -497,14 +450,22 @@ static void saveLevels(const std::string &folder,
     writeText(folder + "/" + level + ".mlir", text);
 }
 
-void weir::compile(const CompileOptions &options) {
-  const Level &start = findLevel(options.startFrom, "--start-from");
-  const Level &stop =
-      options.stopAfter.empty() ? getLevels().back() : findLevel(options.stopAfter, "--stop-after");
+//===----------------------------------------------------------------------===//
+// compile
+//===----------------------------------------------------------------------===//
+
+static const Level &findStop(const CompileOptions &options, const Level &start) {
+  if (options.stopAfter.empty())
+    return getLevels().back();
+  const Level &stop = findLevel(options.stopAfter, "--stop-after");
   if (&stop < &start)
     throw Error("--stop-after=" + options.stopAfter +
                 " comes before --start-from=" + options.startFrom);
-  auto startsAfter = [&](const char *level) { return &start >= &findLevel(level, "level"); };
+  return stop;
+}
+
+/// Returns the options of the pipelines that all targets share.
+static PipelineOptions readPipelineOptions(const CompileOptions &options) {
   PipelineOptions pipeline;
   pipeline.noReuse = options.noReuse;
   pipeline.requireDonation = options.requireDonation;
@@ -520,140 +481,197 @@ void weir::compile(const CompileOptions &options) {
       throw Error("--memory-limit=" + std::to_string(*options.memoryLimit) +
                   " is no number of bytes, 1 or more");
   }
-  std::vector<PipelineOptions> targets = readTargets(options.targets, pipeline);
-  std::vector<Training> trainings = readTraining(options.train);
-  const Level &firstOfTarget = findLevel("kernels", "level");
-  if (&start >= &firstOfTarget && options.targets != CompileOptions().targets)
-    throw Error("--target=" + llvm::join(options.targets, ",") +
-                " has no effect with --start-from=" + options.startFrom +
-                ": the module states its profile already");
-  if (!options.stopAfter.empty() && &stop >= &firstOfTarget && targets.size() > 1)
-    throw Error("--stop-after=" + options.stopAfter + " writes one module, for one target, but " +
-                "--target names " + std::to_string(targets.size()));
-  if (startsAfter("gradient") && !(options.vjp.empty() && options.grad.empty() &&
-                                   options.split.empty() && options.train.empty()))
-    throw Error("--vjp, --grad, --split and --train have no effect with --start-from=" +
-                options.startFrom + ": gradients are taken of the graph level");
-  if (startsAfter("gradient") && options.checkIndices)
-    throw Error("--check-indices has no effect with --start-from=" + options.startFrom +
-                ": indices are clamped already");
-  if (startsAfter("placed") && options.noReuse)
-    throw Error("--no-reuse has no effect with --start-from=" + options.startFrom +
-                ": the module's memory is planned already");
-  if (startsAfter("placed") && options.requireDonation)
-    throw Error("--require-donation has no effect with --start-from=" + options.startFrom +
-                ": the module's memory is planned already");
-  if (startsAfter("placed") && options.memoryLimit)
-    throw Error("--memory-limit has no effect with --start-from=" + options.startFrom +
-                ": the module's memory is planned already");
-  if (startsAfter("placed") && !options.reorder.empty())
-    throw Error("--reorder has no effect with --start-from=" + options.startFrom +
-                ": the module's memory is planned already");
-  if (options.noReuse && options.requireDonation)
-    throw Error("--no-reuse gives every value bytes of its own, --require-donation forbids that; "
-                "leave out one of them");
+  return pipeline;
+}
 
-  if (options.noReuse && options.memoryLimit)
-    throw Error("--no-reuse gives every value bytes of its own, --memory-limit has them share; "
-                "leave out one of them");
+/// Whether a compilation that starts from `start` does not make `level`'s input.
+static bool isAtOrBehind(const Level &start, const char *level) {
+  return &start >= &findLevel(level, "level");
+}
 
-  Steps steps(options);
-  std::string text = steps.run("read", [&] { return readGraph(options.input); });
+/// Refuses options that have no effect with the chosen levels, or contradict each other.
+static void checkOptions(const CompileOptions &options, const Level &start, const Level &stop) {
+  auto hasNoEffect = [&](const std::string &option, const char *why, const char *has = "has") {
+    return option + " " + has + " no effect with --start-from=" + options.startFrom + ": " + why;
+  };
+  const bool hasGradient = isAtOrBehind(start, "gradient"),
+             hasProfile = isAtOrBehind(start, "kernels"), isPlanned = isAtOrBehind(start, "placed");
+  const bool derives = !(options.vjp.empty() && options.grad.empty() && options.split.empty() &&
+                         options.train.empty());
+  const char *planned = "the module's memory is planned already";
+  struct Refusal {
+    bool applies;
+    std::string text;
+  };
+  const Refusal refusals[] = {
+      {hasProfile && options.targets != CompileOptions().targets,
+       hasNoEffect("--target=" + llvm::join(options.targets, ","),
+                   "the module states its profile already")},
+      {!options.stopAfter.empty() && isAtOrBehind(stop, "kernels") && options.targets.size() > 1,
+       "--stop-after=" + options.stopAfter + " writes one module, for one target, but " +
+           "--target names " + std::to_string(options.targets.size())},
+      {hasGradient && derives, hasNoEffect("--vjp, --grad, --split and --train",
+                                           "gradients are taken of the graph level", "have")},
+      {hasGradient && options.checkIndices,
+       hasNoEffect("--check-indices", "indices are clamped already")},
+      {isPlanned && options.noReuse, hasNoEffect("--no-reuse", planned)},
+      {isPlanned && options.requireDonation, hasNoEffect("--require-donation", planned)},
+      {isPlanned && options.memoryLimit, hasNoEffect("--memory-limit", planned)},
+      {isPlanned && !options.reorder.empty(), hasNoEffect("--reorder", planned)},
+      {options.noReuse && options.requireDonation,
+       "--no-reuse gives every value bytes of its own, --require-donation forbids that; leave out "
+       "one of them"},
+      {options.noReuse && options.memoryLimit,
+       "--no-reuse gives every value bytes of its own, --memory-limit has them share; leave out "
+       "one of them"},
+  };
+  for (const Refusal &refusal : refusals)
+    if (refusal.applies)
+      throw Error(refusal.text);
+}
+
+namespace {
+/// One call of `compile`: from a text to an artifact, or to the module of one level.
+class Compilation {
+public:
+  explicit Compilation(const CompileOptions &options)
+      : options(options), start(findLevel(options.startFrom, "--start-from")),
+        stop(findStop(options, start)), firstOfTarget(findLevel("kernels", "level")),
+        targets(readTargets(options.targets, readPipelineOptions(options))),
+        trainings(readTraining(options.train)) {
+    checkOptions(options, start, stop);
+    steps.emplace(options);
+  }
+
+  void run() {
+    read();
+    makeLevels();
+    if (!options.saveLevels.empty())
+      steps->run("save levels", [&] { saveLevels(options.saveLevels, saved); });
+    steps->run("write", [&] { write(); });
+  }
+
+private:
+  const CompileOptions &options;
+  const Level &start, &stop, &firstOfTarget;
+  std::vector<PipelineOptions> targets;
+  std::vector<Training> trainings;
+  std::optional<Steps> steps;
+  std::string text;
   std::optional<Graph> input;
-  steps.run("parse", [&] { input.emplace(text, options.input); });
-  auto &[where, context, problems, module] = *input;
   Checks checks;
+  std::string graph; ///< the graph level as it came, which the reference runs
+  std::optional<NoteTaker> noteTaker;
+  std::vector<std::pair<std::string, std::string>> saved; ///< name and text of each level
+  std::optional<Artifact> artifact;
+
+  void read();
+  std::string getFolder(const Level &level, const PipelineOptions &target) const {
+    return &level >= &firstOfTarget && targets.size() > 1 ? target.target + "/" : "";
+  }
+  void makeLevel(const Level &level, ModuleOp module, const PipelineOptions &target);
+  void makeLevels();
+  void addToArtifact(ModuleOp emitted, const PipelineOptions &target);
+  void write();
+};
+} // namespace
+
+void Compilation::read() {
+  text = steps->run("read", [&] { return readGraph(options.input); });
+  steps->run("parse", [&] { input.emplace(text, options.input); });
+  auto &[where, context, problems, module] = *input;
   if (options.checkIndices)
-    steps.run("check indices", [&] { checks = addChecks(*module, problems); });
-  steps.run("add entries", [&] {
+    steps->run("check indices", [&] { checks = addChecks(*module, problems); });
+  steps->run("add entries", [&] {
     std::vector<std::string> entries = options.entries;
     addDerived(*module, options, trainings, where, entries, problems);
     selectEntries(*module, entries, where);
   });
-  // The reference runs the graph as it came, whatever the passes make of it.
-  std::string graph;
   if (&start == getLevels().begin())
-    graph = steps.run("print the graph", [&] { return print(*module); });
-
-  std::vector<std::pair<std::string, std::string>> saved;
-  auto getFolder = [&](const Level &level, const PipelineOptions &pipeline) {
-    return &level >= &firstOfTarget && targets.size() > 1 ? pipeline.target + "/" : "";
-  };
-  auto makeLevel = [&](const Level &level, ModuleOp module, const PipelineOptions &pipeline) {
-    PassManager manager(&context);
-    manager.enableVerifier(false); // once a level does, below
-    // A module that starts from a level is already there; the gate still looks.
-    if (&level != &start || &level == getLevels().begin())
-      level.addPasses(manager, pipeline);
-    level.addGate(manager);
-    steps.watch(manager, module);
-    if (failed(manager.run(module)) ||
-        failed(steps.run("verify", [&] { return mlir::verify(module); })) ||
-        !problems.sentences.empty())
-      throw CompileError(problems.sentences.empty()
-                             ? std::vector<std::string>{where + ": the " + level.name.str() +
-                                                        " level could not be made"}
-                             : problems.sentences);
-    for (const std::string &report : std::exchange(problems.reports, {}))
-      if (level.name == "placed" && options.onReport)
-        options.onReport(targets.size() > 1 ? pipeline.target + ": " + report : report);
-    if (!options.saveLevels.empty())
-      saved.emplace_back(getFolder(level, pipeline) + level.name.str(),
-                         steps.run("print", [&] { return print(module); }));
-  };
-  // Levels up to gradient are made once, the others once for each target.
-  size_t count = 0;
-  for (const Level *level = &start; level <= &stop; ++level)
-    count += level < &firstOfTarget ? 1 : targets.size();
-  steps.setLevels(count);
-  auto runLevel = [&](const Level &level, ModuleOp module, const PipelineOptions &pipeline) {
-    steps.runLevel(getFolder(level, pipeline) + level.name.str(),
-                   [&] { makeLevel(level, module, pipeline); });
-  };
+    graph = steps->run("print the graph", [&] { return print(*module); });
   if (&start >= &firstOfTarget) {
     FailureOr<Profile> profile = getProfile(*module);
     if (failed(profile))
       throw CompileError(problems.sentences);
     targets.front().target = profile->target;
   }
-  std::optional<NoteTaker> noteTaker;
   if (options.stopAfter.empty())
     noteTaker.emplace(context);
+}
+
+void Compilation::makeLevel(const Level &level, ModuleOp module, const PipelineOptions &target) {
+  Problems &problems = input->problems;
+  PassManager manager(&input->context);
+  manager.enableVerifier(false); // verified once, below
+  // A module that starts from a level has run its passes; the gate still looks.
+  if (&level != &start || &level == getLevels().begin())
+    level.addPasses(manager, target);
+  level.addGate(manager);
+  steps->watch(manager, module);
+  bool isMade = succeeded(manager.run(module)) &&
+                succeeded(steps->run("verify", [&] { return mlir::verify(module); })) &&
+                problems.sentences.empty();
+  if (!isMade && problems.sentences.empty())
+    problems.sentences.push_back(input->where + ": the " + level.name.str() +
+                                 " level could not be made");
+  if (!isMade)
+    throw CompileError(problems.sentences);
+  for (const std::string &report : std::exchange(problems.reports, {}))
+    if (level.name == "placed" && options.onReport)
+      options.onReport(targets.size() > 1 ? target.target + ": " + report : report);
+  if (!options.saveLevels.empty())
+    saved.emplace_back(getFolder(level, target) + level.name.str(),
+                       steps->run("print", [&] { return print(module); }));
+}
+
+/// Makes the levels up to gradient once and the others once for each target.
+void Compilation::makeLevels() {
+  size_t count = 0;
+  for (const Level *level = &start; level <= &stop; ++level)
+    count += level < &firstOfTarget ? 1 : targets.size();
+  steps->setLevels(count);
+  auto run = [&](const Level &level, ModuleOp module, const PipelineOptions &target) {
+    steps->runLevel(getFolder(level, target) + level.name.str(),
+                    [&] { makeLevel(level, module, target); });
+  };
+  ModuleOp module = *input->module;
   const Level *level = &start;
   for (; level <= &stop && level < &firstOfTarget; ++level)
-    runLevel(*level, *module, targets.front());
-  std::optional<Artifact> artifact;
+    run(*level, module, targets.front());
   for (const PipelineOptions &target : targets) {
     OwningOpRef<ModuleOp> copy;
     if (targets.size() > 1)
-      copy = module->clone();
-    ModuleOp ofTarget = copy ? *copy : *module;
+      copy = module.clone();
+    ModuleOp ofTarget = copy ? *copy : module;
     for (const Level *next = level; next <= &stop; ++next)
-      runLevel(*next, ofTarget, target);
+      run(*next, ofTarget, target);
     if (!options.stopAfter.empty())
-      break;
-    steps.run(getFolder(stop, target) + "build the artifact", [&] {
-      FailureOr<Artifact> built = buildArtifact(ofTarget, graph);
-      if (failed(built))
-        throw CompileError(problems.sentences);
-      Notes notes = noteTaker->take(ofTarget, options.memoryLimit);
-      for (EntryNotes &entry : notes.entries)
-        entry.checks = findChecks(checks, entry.entry);
-      built->notes[target.target] = std::move(notes);
-      if (artifact)
-        addTargets(*artifact, *built);
-      else
-        artifact = std::move(*built);
-    });
+      return;
+    steps->run(getFolder(stop, target) + "build the artifact",
+               [&] { addToArtifact(ofTarget, target); });
   }
-  if (!options.saveLevels.empty())
-    steps.run("save levels", [&] { saveLevels(options.saveLevels, saved); });
-  steps.run("write", [&] {
-    if (artifact)
-      writeArtifact(options.output, *artifact, [&](const std::string &path) {
-        steps.run("verify the plan", [&] { checkWritten(path); });
-      });
-    else
-      writeModule(options.output, print(*module));
+}
+
+void Compilation::addToArtifact(ModuleOp emitted, const PipelineOptions &target) {
+  FailureOr<Artifact> built = buildArtifact(emitted, graph);
+  if (failed(built))
+    throw CompileError(input->problems.sentences);
+  Notes notes = noteTaker->take(emitted, options.memoryLimit);
+  for (EntryNotes &entry : notes.entries)
+    entry.checks = findChecks(checks, entry.entry);
+  built->notes[target.target] = std::move(notes);
+  if (artifact)
+    addTargets(*artifact, *built);
+  else
+    artifact = std::move(*built);
+}
+
+void Compilation::write() {
+  if (!artifact)
+    return writeModule(options.output, print(*input->module));
+  writeArtifact(options.output, *artifact, [&](const std::string &path) {
+    steps->run("verify the plan", [&] { checkWritten(path); });
   });
 }
+
+void weir::compile(const CompileOptions &options) { Compilation(options).run(); }
