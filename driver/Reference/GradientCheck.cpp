@@ -2,9 +2,9 @@
 
 #include "driver/Reference/GradientCheck.h"
 
+#include "driver/Reference/Reference.h"
 #include "weir/Artifact/Error.h"
 #include "weir/Artifact/Floats.h"
-#include "driver/Reference/Reference.h"
 
 #include <algorithm>
 #include <cmath>
@@ -41,7 +41,7 @@ static double getNorm(const std::vector<double> &values) {
   return std::sqrt(sum);
 }
 
-/// The numbers of `spec`'s element `place`: "2,0"; "scalar" of rank 0.
+/// Returns the indices of element `place` of `spec` as text: "2,0", or "scalar" for rank 0.
 static std::string printIndex(const TensorSpec &spec, int64_t place) {
   std::string text;
   for (size_t i = spec.shape.size(); i-- > 0; place /= spec.shape[i])
@@ -73,13 +73,13 @@ const std::vector<TensorSpec> &GradientCheck::getArguments() const {
 }
 
 namespace {
-/// The function along a line: its value, and the sum of its terms' magnitudes.
+/// The value of the function at a point of a line, and the sum of its terms' magnitudes.
 struct LineValue {
   double sum = 0, magnitude = 0;
 };
 using Line = std::function<LineValue(double)>; ///< by the distance from the point
 
-/// A slope of a line, and what rounding may have made of it.
+/// A slope of a line and a bound of its rounding error.
 struct Slope {
   double value = 0, rounding = 0;
 };
@@ -105,25 +105,25 @@ static Slope getSlope(const Line &line, double from, double to) {
           2 * magnitude * std::numeric_limits<double>::epsilon() / (to - from)};
 }
 
-/// Each step of a refinement is a part of the one before.
+/// The ratio of a refined step to the one before.
 static constexpr double shrink = 1.0 / 8;
-static constexpr int mostShrinks = 6;
+static constexpr int maxShrinks = 6;
 
-/// Whether rounding of a slope is far below what `difference` departs by, so that it can't
-/// make a wrong gradient agree.
+/// Whether the rounding error of a slope is so far below the distance of `difference` that
+/// it cannot make a wrong gradient agree.
 static bool isPrecise(const Slope &slope, const Difference &difference) {
   return slope.rounding <= difference.getDistance() / 10;
 }
 
-/// Looks for a kink that explains why `difference`, taken with `step`, departs by more
-/// than `allowed`.
+/// Looks for a kink that explains why the distance of `difference`, taken with `step`, is
+/// more than `allowed`.
 static void explain(const Line &line, double step, double allowed, Difference &difference) {
   const Difference departs = difference;
   auto agrees = [&](const Slope &slope) {
     return std::abs(departs.gradient - slope.value) <= allowed + slope.rounding;
   };
   double smallest = step;
-  for (int i = 0; i < mostShrinks; ++i) {
+  for (int i = 0; i < maxShrinks; ++i) {
     double smaller = smallest * shrink;
     Slope slope = getSlope(line, -smaller, smaller);
     if (!isPrecise(slope, departs))
@@ -152,9 +152,8 @@ static void explain(const Line &line, double step, double allowed, Difference &d
   difference.isKink = between || (leftIs && agrees(left)) || (rightIs && agrees(right));
 }
 
-/// Returns the norm of what the differences depart by, kinks apart, over the larger of the
-/// gradients' and the slopes' norms, or over what rounding may leave where that is larger.
-/// `scale` becomes what it is over.
+/// Returns the norm of the distances, without kinks, divided by `scale`. Sets `scale` to the
+/// largest of the gradients' norm, the slopes' norm and a bound of the rounding errors.
 static double getError(const std::vector<Difference> &differences, double rounding, double &scale) {
   std::vector<double> gradients, slopes, apart;
   for (const Difference &difference : differences) {
@@ -163,12 +162,138 @@ static double getError(const std::vector<Difference> &differences, double roundi
     gradients.push_back(difference.gradient);
     slopes.push_back(difference.slope.value);
   }
-  // Differences can't tell gradients apart that are smaller than their rounding.
+  // Differences cannot resolve gradients below their rounding error.
   scale = std::max({getNorm(gradients), getNorm(slopes),
                     1e6 * rounding * std::sqrt(double(differences.size())),
                     std::numeric_limits<double>::min()});
   double error = getNorm(apart) / scale;
   return std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
+}
+
+namespace {
+/// A source of vectors of normal numbers.
+class Normals {
+public:
+  explicit Normals(uint64_t seed) : random(seed) {}
+
+  std::vector<double> make(size_t size) {
+    std::vector<double> values(size);
+    for (double &value : values)
+      value = normal(random);
+    return values;
+  }
+
+private:
+  std::mt19937_64 random;
+  std::normal_distribution<double> normal;
+};
+
+/// Compares the gradient of one argument with differences: one per element, or along random
+/// directions if there are many elements.
+class ArgumentCheck {
+public:
+  /// `evaluate` returns the function at the current value of `argument`, which the check
+  /// moves and restores.
+  ArgumentCheck(Tensor &argument, std::vector<double> gradient, std::function<LineValue()> evaluate)
+      : argument(argument), gradient(std::move(gradient)), values(getValues(argument)),
+        evaluate(std::move(evaluate)), each(values.size() <= maxElements) {}
+
+  GradientRow run(Normals &normals, double tolerance);
+
+private:
+  static constexpr size_t maxElements = 256;
+  static constexpr int64_t maxDirections = 16;
+
+  Tensor &argument;
+  std::vector<double> gradient, values;
+  std::function<LineValue()> evaluate;
+  bool each; ///< whether each element has a difference
+  std::vector<std::vector<double>> directions;
+  std::vector<Difference> differences;
+
+  double chooseStep() const;
+  Line getLine(size_t number);
+  double takeDifferences(int64_t count, double step, Normals &normals);
+  std::string printPlace(size_t number) const {
+    return each ? printIndex(argument.spec, int64_t(number))
+                : "direction " + std::to_string(number);
+  }
+  void findWorst(GradientRow &row) const;
+};
+} // namespace
+
+/// Returns a power of two near 1e-5 of the values, so that adding it is exact.
+double ArgumentCheck::chooseStep() const {
+  double size = values.empty() ? 1 : getNorm(values) / std::sqrt(double(values.size()));
+  return std::exp2(std::round(std::log2(1e-5 * (std::isfinite(size) && size > 0 ? size : 1))));
+}
+
+/// Returns the function along direction `number`.
+Line ArgumentCheck::getLine(size_t number) {
+  return [this, number](double distance) {
+    std::vector<double> moved = values;
+    for (size_t i = 0; i < values.size(); ++i)
+      moved[i] += distance * directions[number][i];
+    setValues(argument, moved);
+    LineValue value = evaluate();
+    setValues(argument, values);
+    return value;
+  };
+}
+
+/// Takes `count` differences. Returns their largest rounding error.
+double ArgumentCheck::takeDifferences(int64_t count, double step, Normals &normals) {
+  double rounding = 0;
+  for (int64_t number = 0; number < count; ++number) {
+    directions.push_back(each ? std::vector<double>(values.size(), 0.0)
+                              : normals.make(values.size()));
+    std::vector<double> &direction = directions.back();
+    if (each)
+      direction[size_t(number)] = 1;
+    Difference difference;
+    for (size_t i = 0; i < values.size(); ++i)
+      difference.gradient += direction[i] == 0 ? 0 : gradient[i] * direction[i];
+    difference.slope = getSlope(getLine(size_t(number)), -step, step);
+    rounding = std::max(rounding, difference.slope.rounding);
+    differences.push_back(difference);
+  }
+  return rounding;
+}
+
+/// Sets the kinks of `row` and the difference with the largest distance.
+void ArgumentCheck::findWorst(GradientRow &row) const {
+  double max = -1;
+  for (size_t i = 0; i < differences.size(); ++i) {
+    const Difference &difference = differences[i];
+    if (difference.isKink && !row.kinks++)
+      row.firstKink = printPlace(i);
+    double distance = difference.isKink ? 0 : difference.getDistance();
+    if (distance > max) {
+      max = distance;
+      row.gradient = difference.gradient;
+      row.difference = difference.slope.value;
+      row.worst = printPlace(i);
+    }
+  }
+}
+
+GradientRow ArgumentCheck::run(Normals &normals, double tolerance) {
+  GradientRow row;
+  row.argument = argument.spec.name;
+  row.elements = int64_t(values.size());
+  row.differences = each ? row.elements : maxDirections;
+  row.step = chooseStep();
+  double rounding = takeDifferences(row.differences, row.step, normals), scale = 0;
+  row.error = getError(differences, rounding, scale);
+  if (row.error > tolerance) {
+    double allowed = tolerance * scale / std::sqrt(double(differences.size()));
+    for (size_t i = 0; i < differences.size(); ++i)
+      if (differences[i].getDistance() > allowed)
+        explain(getLine(i), row.step, allowed, differences[i]);
+    row.error = getError(differences, rounding, scale);
+  }
+  findWorst(row);
+  return row;
 }
 
 std::vector<GradientRow> GradientCheck::run(std::vector<Tensor> arguments, uint64_t seed,
@@ -180,26 +305,18 @@ std::vector<GradientRow> GradientCheck::run(std::vector<Tensor> arguments, uint6
     if (isFloat(spec.dtype) && arguments[i].spec.dtype != spec.dtype)
       arguments[i] = convertFloats(arguments[i], spec.dtype);
   }
-  std::mt19937_64 random(seed);
-  std::normal_distribution<double> normal;
-  auto makeNormal = [&](size_t size) {
-    std::vector<double> values(size);
-    for (double &value : values)
-      value = normal(random);
-    return values;
-  };
-
+  Normals normals(seed);
   std::vector<std::vector<double>> weights; // the cotangents
   std::vector<Tensor> all = arguments;
   for (const Tensor &result : results) {
     if (!isFloat(result.spec.dtype))
       continue;
     Tensor cotangent = result;
-    weights.push_back(makeNormal(getValues(result).size()));
+    weights.push_back(normals.make(getValues(result).size()));
     setValues(cotangent, weights.back());
     all.push_back(cotangent);
   }
-  /// The sum of cotangent times result.
+  // The sum of the products of cotangents and results.
   auto evaluate = [&] {
     LineValue value;
     size_t number = 0;
@@ -219,76 +336,9 @@ std::vector<GradientRow> GradientCheck::run(std::vector<Tensor> arguments, uint6
   gradients.erase(gradients.begin(), gradients.begin() + results.size());
   std::vector<GradientRow> rows;
   size_t next = 0;
-  for (Tensor &argument : arguments) {
-    if (!isFloat(argument.spec.dtype))
-      continue;
-    constexpr int64_t mostElements = 256, mostDirections = 16;
-    std::vector<double> gradient = getValues(gradients[next++]), values = getValues(argument);
-    GradientRow row;
-    row.argument = argument.spec.name;
-    row.elements = int64_t(values.size());
-    bool each = row.elements <= mostElements;
-    row.differences = each ? row.elements : mostDirections;
-    // A power of two near 1e-5 of the values: what is added is what was meant.
-    double size = values.empty() ? 1 : getNorm(values) / std::sqrt(double(values.size()));
-    row.step =
-        std::exp2(std::round(std::log2(1e-5 * (std::isfinite(size) && size > 0 ? size : 1))));
-
-    std::vector<std::vector<double>> directions;
-    std::vector<Difference> differences;
-    auto getLine = [&](size_t number) -> Line {
-      return [&, number](double distance) {
-        std::vector<double> moved = values;
-        for (size_t i = 0; i < values.size(); ++i)
-          moved[i] += distance * directions[number][i];
-        setValues(argument, moved);
-        LineValue value = evaluate();
-        setValues(argument, values);
-        return value;
-      };
-    };
-    double rounding = 0;
-    for (int64_t number = 0; number < row.differences; ++number) {
-      directions.push_back(each ? std::vector<double>(values.size(), 0.0)
-                                : makeNormal(values.size()));
-      std::vector<double> &direction = directions.back();
-      if (each)
-        direction[size_t(number)] = 1;
-      Difference difference;
-      for (size_t i = 0; i < values.size(); ++i)
-        difference.gradient += direction[i] == 0 ? 0 : gradient[i] * direction[i];
-      difference.slope = getSlope(getLine(size_t(number)), -row.step, row.step);
-      rounding = std::max(rounding, difference.slope.rounding);
-      differences.push_back(difference);
-    }
-
-    auto printPlace = [&](size_t number) {
-      return each ? printIndex(argument.spec, int64_t(number))
-                  : "direction " + std::to_string(number);
-    };
-    double scale = 0;
-    row.error = getError(differences, rounding, scale);
-    if (row.error > tolerance) {
-      double allowed = tolerance * scale / std::sqrt(double(differences.size()));
-      for (size_t i = 0; i < differences.size(); ++i)
-        if (differences[i].getDistance() > allowed)
-          explain(getLine(i), row.step, allowed, differences[i]);
-      row.error = getError(differences, rounding, scale);
-    }
-    double most = -1;
-    for (size_t i = 0; i < differences.size(); ++i) {
-      const Difference &difference = differences[i];
-      if (difference.isKink && !row.kinks++)
-        row.firstKink = printPlace(i);
-      double distance = difference.isKink ? 0 : difference.getDistance();
-      if (distance > most) {
-        most = distance;
-        row.gradient = difference.gradient;
-        row.difference = difference.slope.value;
-        row.worst = printPlace(i);
-      }
-    }
-    rows.push_back(row);
-  }
+  for (Tensor &argument : arguments)
+    if (isFloat(argument.spec.dtype))
+      rows.push_back(
+          ArgumentCheck(argument, getValues(gradients[next++]), evaluate).run(normals, tolerance));
   return rows;
 }

@@ -17,20 +17,19 @@ class Reference;
 struct GradientRow {
   std::string argument;
   int64_t elements = 0;
-  /// How many differences were taken: one per element, or along random directions
-  /// where there are more elements than that.
+  /// Number of differences: one per element, or along random directions if there are more
+  /// elements than that.
   int64_t differences = 0;
   double step = 0;
-  /// The norm of gradient - differences over the larger of their norms; over what
-  /// rounding may leave of a difference where that is larger. Infinite where one
-  /// is not finite.
+  /// The norm of gradient - differences divided by the larger of their norms, or by a bound
+  /// of the rounding errors if that is larger. Infinite if one of them is not finite.
   double error = 0;
-  /// Where they differ most: the element's index, or "direction N"; empty where
-  /// there is no element.
+  /// The place with the largest distance: the element's index, or "direction N". Empty if
+  /// there are no elements.
   std::string worst;
   double gradient = 0, difference = 0; ///< there
-  /// Number of differences that depart by the step as chosen and agree at a kink, which
-  /// `error` leaves out, and where the first of them is.
+  /// Number of differences that disagree with the chosen step but agree at a kink, and the
+  /// place of the first one. `error` leaves them out.
   int64_t kinks = 0;
   std::string firstKink;
 };
@@ -47,7 +46,7 @@ public:
 
   const std::vector<TensorSpec> &getArguments() const;
 
-  /// One row per float argument, for `arguments` in the entry's order.
+  /// Returns one row per float argument, for `arguments` in the entry's order.
   ///
   /// Where the error is above `tolerance`, each difference that departs is taken again with
   /// smaller steps, as long as rounding is far below what it departs by: a kink beside the
