@@ -24,7 +24,7 @@ using namespace weir;
 /// Fewer workgroups than this leave a device idle: tiles become narrower.
 static constexpr int64_t fewWorkgroups = 16;
 /// Columns of an invocation, where its tile has few rows.
-static constexpr int64_t mostUnits = 8;
+static constexpr int64_t maxUnits = 8;
 
 namespace {
 enum ContractionCoordinates : unsigned {
@@ -150,14 +150,14 @@ void ContractionEmitter::chooseTile() {
   bool pairs = profile.vectorWidth > 1;
   unitColumns = pairs && sizes[columnDim] % 2 == 0 ? 2 : 1;
   columnUnits = sizes[columnDim] / unitColumns;
-  int64_t most = profile.contractionColumns * profile.contractionRows / (tileRows * unitColumns);
-  most = std::clamp<int64_t>(most, 1, mostUnits / unitColumns);
+  int64_t max = profile.contractionColumns * profile.contractionRows / (tileRows * unitColumns);
+  max = std::clamp<int64_t>(max, 1, maxUnits / unitColumns);
   int64_t subgroups = profile.workgroupSize / profile.subgroupSize;
   auto narrow = [&](int64_t wanted) {
     columnTiles = llvm::divideCeil(columnUnits, profile.subgroupSize * wanted);
     units = llvm::divideCeil(columnUnits, profile.subgroupSize * columnTiles);
   };
-  narrow(most);
+  narrow(max);
   while (units > 1 && getProduct(restSizes) * rowTiles * columnTiles < fewWorkgroups * subgroups)
     narrow(units - 1);
 
@@ -362,8 +362,7 @@ SmallVector<Value> ContractionEmitter::sumProducts() {
 
 /// Computes and stores what comes of the sum at a row and a unit of columns.
 void ContractionEmitter::storeRow(AffineExpr row, AffineExpr ownUnit, Value total) {
-  emitter.reduced.clear();
-  emitter.reducedDepth = emitter.depth();
+  emitter.startPoint();
   AffineExpr column = getFirstColumn(ownUnit);
   if (unitColumns == 2)
     column = column + emitter.vectorLane();
@@ -374,7 +373,7 @@ void ContractionEmitter::storeRow(AffineExpr row, AffineExpr ownUnit, Value tota
   if (!splat || !splat.getValue().isZero())
     total = emitter.combine((*getCombiners(op)).front().combine,
                             emitter.evaluate(init.get(), getFactorIndices(&init, point)), total);
-  emitter.reduced[op->getResult(0)] = total;
+  emitter.setReduced(op->getResult(0), total);
   emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults())), point);
 }
 

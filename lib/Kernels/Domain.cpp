@@ -42,7 +42,7 @@ AffineMap weir::getAccessMap(linalg::GenericOp op, OpOperand *operand) {
   return AffineMap::get(map.getNumDims(), 0, results, op.getContext());
 }
 
-/// An index without the constants that it is moved and scaled by.
+/// Returns an index without constant offsets and factors.
 static AffineExpr stripPlacement(AffineExpr index) {
   while (auto binary = dyn_cast<AffineBinaryOpExpr>(index)) {
     bool isPlacement =
@@ -114,7 +114,7 @@ AffineExpr weir::getPartIndex(const ColumnParts &parts, linalg::GenericOp op) {
   return row.floorDiv(parts.chunk);
 }
 
-/// The loops that `op` reduces, and how many rows they are.
+/// Returns the loops that `op` reduces and the number of rows that they walk.
 static ColumnParts getRows(linalg::GenericOp op) {
   ColumnParts parts;
   parts.rows = 1;
@@ -148,7 +148,7 @@ std::optional<ColumnParts> weir::getColumnParts(linalg::GenericOp op) {
       if (parts.chunk < 1 || parts.rows < 1)
         return std::nullopt;
     }
-    // As many parts as the rows are, no more; then the columns, each once.
+    // The result has exactly the parts of the rows, then each column once.
     if (map.getResult(0) != getPartIndex(parts, op) ||
         cast<RankedTensorType>(init.get().getType()).getDimSize(0) != parts.getParts() ||
         !writesAll(map.dropResult(0), init.get(), /*firstDim=*/1))
@@ -168,7 +168,7 @@ std::optional<ColumnParts> weir::getColumnParts(linalg::GenericOp op) {
 
 bool weir::reducesAcross(linalg::GenericOp op) {
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
-  SmallVector<unsigned> order; // of the loops, as memory has them
+  SmallVector<unsigned> order; // of the loops in memory
   for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
     if (sizes[loop] != 1)
       order.push_back(loop);
@@ -186,12 +186,12 @@ bool weir::reducesAcross(linalg::GenericOp op) {
          llvm::any_of(order, [&](unsigned loop) { return isReduced(op, loop); });
 }
 
-std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, int64_t mostParts) {
-  constexpr int64_t fewestRows = 8; // of a part: fewer would cost more than they save
+std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, int64_t maxParts) {
+  constexpr int64_t minRows = 8; // of a part: fewer rows would cost more than they save
   if (!reducesAcross(op) || llvm::is_contained(op.getStaticLoopRanges(), 0))
     return std::nullopt;
   ColumnParts parts = getRows(op);
-  parts.chunk = std::max<int64_t>(fewestRows, llvm::divideCeil(parts.rows, mostParts));
+  parts.chunk = std::max<int64_t>(minRows, llvm::divideCeil(parts.rows, maxParts));
   return parts;
 }
 
@@ -230,14 +230,14 @@ OpShape weir::getOpShape(Operation *op) {
     if (!writesAll(generic.getMatchingIndexingMap(&output), output.get()))
       return OpShape::Other;
   }
-  // Asked for each op of each kernel that is tried: sizes are computed once.
+  // This runs for each op of each kernel that is tried, so sizes are computed once.
   const bool isParallel = generic.getNumParallelLoops() == generic.getNumLoops();
   AffineMap last = generic.getIndexingMapsArray().back();
   if (isParallel && last.getNumResults() >= last.getNumDims())
     return OpShape::Pointwise;
   SmallVector<int64_t> sizes = generic.getStaticLoopRanges();
   if (isParallel) {
-    // Every loop must be told apart by the output, or points would be lost.
+    // Each loop must have an index of the output, or points would be lost.
     for (auto [loop, size] : llvm::enumerate(sizes))
       if (size != 1 && !last.isFunctionOfDim(loop))
         return OpShape::Other;
@@ -314,8 +314,8 @@ bool KernelDomain::assignDims(ArrayRef<Operation *> ops) {
     }
     return true;
   };
-  // Loops that no edge ties take, in order, the dimensions their op lacks: of a
-  // reduction, those that it may reduce or must keep.
+  // Gives loops that no edge ties, in order, the dimensions that their op lacks. A
+  // reduction takes only those that it may reduce or must keep.
   auto matchRest = [&](linalg::GenericOp op, SmallVectorImpl<int64_t> &loops) {
     OpShape kind = getOpShape(op);
     SmallVector<int64_t> ranges = op.getStaticLoopRanges();
@@ -335,7 +335,7 @@ bool KernelDomain::assignDims(ArrayRef<Operation *> ops) {
     }
     return true;
   };
-  // What a point is cannot be told of a pointwise op that no edge ties.
+  // A pointwise op that no edge ties has no known point.
   auto isMatchable = [&](Operation *op) {
     ArrayRef<int64_t> loops = dims[op];
     return llvm::is_contained(loops, unknownDim) &&
@@ -363,8 +363,8 @@ bool KernelDomain::assignDims(ArrayRef<Operation *> ops) {
       dims, [](const auto &entry) { return llvm::is_contained(entry.second, unknownDim); });
 }
 
-/// Whether the rows that `op` reduces in parts are the domain's, in its order. No
-/// op inside reads a part: it isn't known before the last row is done.
+/// Whether the rows that `op` reduces in parts are the domain's, in its order, and no op
+/// inside reads a part: a part is not known before its last row is done.
 bool KernelDomain::acceptColumns(linalg::GenericOp op) {
   ColumnParts parts = *getColumnParts(op);
   if (chunk == 0)
@@ -377,137 +377,151 @@ bool KernelDomain::acceptColumns(linalg::GenericOp op) {
   return llvm::none_of(op->getUsers(), [&](Operation *user) { return dims.contains(user); });
 }
 
-std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops, StringRef *why) {
-  auto refuse = [&](StringRef reason) {
-    if (why)
-      *why = reason;
-    return std::nullopt;
-  };
-  constexpr const char *differ = "they compute different points: one's loops are not the other's";
-  if (ops.size() > maxOps)
-    return refuse("a kernel has at most 64 ops");
-  KernelDomain domain;
-  linalg::GenericOp anchor;
+StringRef KernelDomain::chooseShape(ArrayRef<Operation *> ops) {
   for (Operation *op : ops) {
     OpShape kind = getOpShape(op);
     auto generic = dyn_cast<linalg::GenericOp>(op);
     if (kind == OpShape::Contraction) {
-      if (domain.shape != KernelShape::Map)
-        return refuse(domain.contraction ? "two contractions do not share a kernel"
-                                         : "a contraction and a reduction do not share a kernel");
-      domain.shape = KernelShape::Contraction;
-      domain.contraction = anchor = generic;
+      if (shape != KernelShape::Map)
+        return contraction ? "two contractions do not share a kernel"
+                           : "a contraction and a reduction do not share a kernel";
+      shape = KernelShape::Contraction;
+      contraction = anchor = generic;
     } else if (kind == OpShape::Reduction) {
-      if (domain.shape == KernelShape::Contraction)
-        return refuse("a contraction and a reduction do not share a kernel");
-      if (domain.shape != KernelShape::Row) {
+      if (shape == KernelShape::Contraction)
+        return "a contraction and a reduction do not share a kernel";
+      if (shape != KernelShape::Row) {
         anchor = generic;
-        domain.across = reducesAcross(generic);
+        across = reducesAcross(generic);
       }
-      domain.shape = KernelShape::Row;
-      if (reducesAcross(generic) != domain.across)
-        return refuse("one reduces along memory, the other across it");
+      shape = KernelShape::Row;
+      if (reducesAcross(generic) != across)
+        return "one reduces along memory, the other across it";
     } else if (kind == OpShape::Column) {
-      if (domain.shape == KernelShape::Contraction)
-        return refuse("a contraction and a reduction of columns do not share a kernel");
-      if (domain.shape == KernelShape::Map) {
+      if (shape == KernelShape::Contraction)
+        return "a contraction and a reduction of columns do not share a kernel";
+      if (shape == KernelShape::Map) {
         anchor = generic;
-        domain.shape = KernelShape::Column;
+        shape = KernelShape::Column;
       }
-      domain.columnOps.push_back(generic);
+      columnOps.push_back(generic);
     } else if (kind == OpShape::Sequence) {
       if (ops.size() > 1)
-        return refuse("a reduction that has no combiner gets a kernel of its own");
-      domain.shape = KernelShape::Sequence;
+        return "a reduction that has no combiner gets a kernel of its own";
+      shape = KernelShape::Sequence;
       anchor = generic;
     } else if (kind != OpShape::Pointwise) {
-      return refuse("one of them is no computation of points");
+      return "one of them is no computation of points";
     }
   }
   if (!anchor)
     anchor = cast<linalg::GenericOp>(ops.front());
-  // What is read at computed places is at other points.
+  return {};
+}
+
+/// Makes the anchor's loops the dimensions of the domain: rows first, then columns. Returns
+/// the dimension of each loop.
+SmallVector<int64_t> KernelDomain::layOut() {
+  SmallVector<int64_t> ranges = anchor.getStaticLoopRanges();
+  SmallVector<int64_t> anchorDims(ranges.size(), -1);
+  bool rowsReduced = shape == KernelShape::Column;
+  for (bool reduced : {rowsReduced, !rowsReduced}) {
+    for (auto [loop, size] : llvm::enumerate(ranges))
+      if (isReduced(anchor, loop) == reduced && size != 1) {
+        anchorDims[loop] = sizes.size();
+        sizes.push_back(size);
+      }
+    if (reduced == rowsReduced)
+      numRows = sizes.size();
+  }
+  return anchorDims;
+}
+
+StringRef KernelDomain::findPrologue(ArrayRef<Operation *> ops,
+                                     llvm::SmallPtrSetImpl<Operation *> &prologue) {
+  if (!contraction)
+    return {};
+  llvm::SmallPtrSet<Operation *, 8> readers = {contraction};
+  for (Operation *op : llvm::reverse(ops)) {
+    if (op == contraction ||
+        llvm::none_of(op->getUsers(), [&](Operation *user) { return readers.contains(user); }))
+      continue;
+    if (!llvm::all_of(op->getUsers(), [&](Operation *user) { return readers.contains(user); }))
+      return "what a contraction reads is computed for it alone, and this has other readers";
+    // The accumulator's initial value belongs to the epilogue's point.
+    for (OpOperand &use : op->getUses())
+      if (use.getOwner() == contraction && contraction.isDpsInit(&use))
+        return "a contraction's initial value is no part of its prologue";
+    readers.insert(op);
+    prologue.insert(op);
+  }
+  return {};
+}
+
+/// Whether `op` covers the rows, with or without the columns. A reduction must reduce exactly
+/// the columns, or the rows; after a contraction there are only rows.
+bool KernelDomain::coversPoints(linalg::GenericOp op) const {
+  llvm::SmallDenseSet<int64_t> used;
+  OpShape kind = getOpShape(op);
+  for (auto [dim, size, iterator] :
+       llvm::zip_equal(getDims(op), op.getStaticLoopRanges(), op.getIteratorTypesArray())) {
+    if (dim < 0)
+      continue;
+    if (!used.insert(dim).second || sizes[dim] != size)
+      return false;
+    bool isColumn = dim >= int64_t(numRows);
+    bool reducesColumns = kind != OpShape::Column;
+    if ((iterator == utils::IteratorType::reduction) != (isColumn == reducesColumns) &&
+        kind != OpShape::Pointwise)
+      return false;
+    if (contraction && op != contraction && isColumn)
+      return false;
+  }
+  bool all = used.size() == sizes.size();
+  bool rows = used.size() == numRows && !hasColumns(op);
+  return all || (rows && (shape == KernelShape::Row || contraction) && kind == OpShape::Pointwise);
+}
+
+StringRef KernelDomain::assign(ArrayRef<Operation *> ops) {
+  if (ops.size() > maxOps)
+    return "a kernel has at most 64 ops";
+  if (StringRef why = chooseShape(ops); !why.empty())
+    return why;
   for (Operation *op : ops)
     for (tensor::ExtractOp read :
          cast<linalg::GenericOp>(op).getBody()->getOps<tensor::ExtractOp>())
       if (llvm::is_contained(ops, read.getTensor().getDefiningOp()))
-        return refuse(
-            "one reads the other's result at computed places, so all of it must be there first");
+        return "one reads the other's result at computed places, so all of it must be there first";
 
-  // The anchor's loops are the domain: rows first, then columns.
-  SmallVector<int64_t> ranges = anchor.getStaticLoopRanges();
-  SmallVector<int64_t> anchorDims(ranges.size(), -1);
-  bool rowsReduced = domain.shape == KernelShape::Column;
-  for (bool reduced : {rowsReduced, !rowsReduced}) {
-    for (auto [loop, size] : llvm::enumerate(ranges))
-      if (isReduced(anchor, loop) == reduced && size != 1) {
-        anchorDims[loop] = domain.sizes.size();
-        domain.sizes.push_back(size);
-      }
-    if (reduced == rowsReduced)
-      domain.numRows = domain.sizes.size();
-  }
-
-  // What only the contraction needs is computed where it is read.
+  SmallVector<int64_t> anchorDims = layOut();
   llvm::SmallPtrSet<Operation *, 8> prologue;
-  if (domain.contraction) {
-    llvm::SmallPtrSet<Operation *, 8> readers = {domain.contraction};
-    for (Operation *op : llvm::reverse(ops)) {
-      if (op == domain.contraction ||
-          llvm::none_of(op->getUsers(), [&](Operation *user) { return readers.contains(user); }))
-        continue;
-      if (!llvm::all_of(op->getUsers(), [&](Operation *user) { return readers.contains(user); }))
-        return refuse(
-            "what a contraction reads is computed for it alone, and this has other readers");
-      // The accumulator's initial value belongs to the epilogue's point.
-      for (OpOperand &use : op->getUses())
-        if (use.getOwner() == domain.contraction && domain.contraction.isDpsInit(&use))
-          return refuse("a contraction's initial value is no part of its prologue");
-      readers.insert(op);
-      prologue.insert(op);
-    }
-  }
-
+  if (StringRef why = findPrologue(ops, prologue); !why.empty())
+    return why;
   for (Operation *op : ops) {
     if (prologue.contains(op))
       continue;
     SmallVector<int64_t> loops;
     for (int64_t size : cast<linalg::GenericOp>(op).getStaticLoopRanges())
       loops.push_back(size == 1 ? -1 : unknownDim);
-    domain.dims[op] = op == anchor ? anchorDims : loops;
+    dims[op] = op == anchor ? anchorDims : loops;
   }
-  if (!domain.assignDims(ops))
-    return refuse("what one makes at a point the other reads at another point");
+  if (!assignDims(ops))
+    return "what one makes at a point the other reads at another point";
+  if (!llvm::all_of(columnOps, [&](linalg::GenericOp op) { return acceptColumns(op); }))
+    return "the parts of a column are known only after its last row, or are cut differently";
+  if (!llvm::all_of(dims, [&](const auto &entry) {
+        return coversPoints(cast<linalg::GenericOp>(entry.first));
+      }))
+    return "they compute different points: one's loops are not the other's";
+  return {};
+}
 
-  for (linalg::GenericOp op : domain.columnOps)
-    if (!domain.acceptColumns(op))
-      return refuse(
-          "the parts of a column are known only after its last row, or are cut differently");
-
-  // Every op covers the rows, with or without the columns; reductions reduce
-  // exactly the columns, or the rows; after a contraction there are only rows.
-  for (auto &[op, loops] : domain.dims) {
-    llvm::SmallDenseSet<int64_t> used;
-    auto generic = cast<linalg::GenericOp>(op);
-    for (auto [loop, size, iterator] :
-         llvm::zip_equal(loops, generic.getStaticLoopRanges(), generic.getIteratorTypesArray())) {
-      if (loop < 0)
-        continue;
-      if (!used.insert(loop).second || domain.sizes[loop] != size)
-        return refuse(differ);
-      bool isColumn = loop >= int64_t(domain.numRows);
-      bool reducesColumns = getOpShape(op) != OpShape::Column;
-      if ((iterator == utils::IteratorType::reduction) != (isColumn == reducesColumns) &&
-          getOpShape(op) != OpShape::Pointwise)
-        return refuse(differ);
-      if (domain.contraction && op != domain.contraction && isColumn)
-        return refuse(differ);
-    }
-    bool all = used.size() == domain.sizes.size();
-    bool rows = used.size() == domain.numRows && !domain.hasColumns(op);
-    if (!(all || (rows && (domain.shape == KernelShape::Row || domain.contraction) &&
-                  getOpShape(op) == OpShape::Pointwise)))
-      return refuse(differ);
-  }
-  return domain;
+std::optional<KernelDomain> KernelDomain::build(ArrayRef<Operation *> ops, StringRef *why) {
+  KernelDomain domain;
+  StringRef refusal = domain.assign(ops);
+  if (refusal.empty())
+    return domain;
+  if (why)
+    *why = refusal;
+  return std::nullopt;
 }

@@ -85,14 +85,14 @@ Value weir::getWorkgroup(PointEmitter &emitter, const std::array<int64_t, 3> &gr
 
 void weir::emitWorkgroups(PointEmitter &emitter, int64_t groups, EmittedKernel &launch,
                           function_ref<void(Value)> body) {
-  const std::array<int64_t, 3> &most = emitter.profile.maxGrid;
-  int64_t x = std::min(groups, most[0]);
-  int64_t y = std::min(llvm::divideCeil(groups, x), uint64_t(most[1]));
+  const std::array<int64_t, 3> &max = emitter.profile.maxGrid;
+  int64_t x = std::min(groups, max[0]);
+  int64_t y = std::min(llvm::divideCeil(groups, x), uint64_t(max[1]));
   int64_t z = llvm::divideCeil(groups, x * y);
-  if (z > most[2]) {
-    emitter.kernel.emitError() << "needs " << groups << " workgroups, more than the grid of target "
-                               << emitter.profile.name << " holds";
-    emitter.failed = true;
+  if (z > max[2]) {
+    emitter.fail(emitter.kernel) << "needs " << groups
+                                 << " workgroups, more than the grid of target "
+                                 << emitter.profile.name << " holds";
     return;
   }
   launch.grid = {x, y, z};
@@ -258,7 +258,7 @@ SmallVector<int64_t> weir::getSlice(tensor::InsertSliceOp op) {
   return {canonical->begin, canonical->elementBytes, runs.stride, runs.size};
 }
 
-/// What a kernel does to a result of which it yields `yielded`.
+/// Returns the effect of a kernel on the result that it yields as `yielded`.
 static schedule::EffectAttr getWrite(Value yielded) {
   auto insertion = yielded.getDefiningOp<tensor::InsertSliceOp>();
   bool coversAll = !insertion || getSplat(insertion.getDest()) ||
@@ -269,10 +269,8 @@ static schedule::EffectAttr getWrite(Value yielded) {
   return schedule::EffectAttr::get(yielded.getContext(), schedule::Access::write, coversAll, slice);
 }
 
-FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &builder,
-                                          StringRef name, const Profile &profile) {
-  if (failed(checkOperands(kernel, profile)))
-    return failure();
+/// Returns the ops of a kernel that compute points. Reports a region that is no kernel.
+static FailureOr<SmallVector<Operation *>> getComputed(schedule::KernelOp kernel) {
   SmallVector<Operation *> ops;
   Block &block = kernel.getBody().front();
   for (Operation &op : block.without_terminator()) {
@@ -293,87 +291,104 @@ FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &
   if (ops.size() > KernelDomain::maxOps)
     return kernel.emitError() << "holds " << ops.size() << " ops; a kernel holds at most "
                               << KernelDomain::maxOps;
+  return ops;
+}
+
+/// Creates the function of a kernel, without code, and sets the operands of its launch.
+static gpu::GPUFuncOp createFunction(PointEmitter &emitter, OpBuilder &builder, StringRef name,
+                                     EmittedKernel &launch) {
+  schedule::KernelOp kernel = emitter.kernel;
+  const Survey *known = emitter.getKnown();
+  unsigned numInputs = kernel.getInputs().size();
+  launch.operands.clear();
+  SmallVector<Type> types;
+  for (unsigned buffer = 0; buffer < numInputs + kernel.getNumResults(); ++buffer) {
+    MemRefType type = emitter.getBufferType(buffer);
+    // The destination of an insertion is bound as the result, not as an input.
+    bool isUsed = buffer >= numInputs || !known || known->buffers[buffer].read;
+    if (!isUsed || type.getNumElements() == 0)
+      continue;
+    launch.operands.push_back(buffer);
+    types.push_back(type);
+  }
+  auto function =
+      gpu::GPUFuncOp::create(builder, kernel.getLoc(), name, builder.getFunctionType(types, {}));
+  function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), builder.getUnitAttr());
+  function.setKnownBlockSizeAttr(
+      builder.getDenseI32ArrayAttr({int32_t(emitter.profile.workgroupSize), 1, 1}));
+  Operation *yield = kernel.getBody().front().getTerminator();
+  auto read = schedule::EffectAttr::get(builder.getContext(), schedule::Access::read,
+                                        /*coversAll=*/false, /*slice=*/{});
+  for (auto [index, buffer] : llvm::enumerate(launch.operands))
+    function.setArgAttr(index, schedule::effectAttrName,
+                        buffer >= numInputs ? getWrite(yield->getOperand(buffer - numInputs))
+                                            : read);
+  emitter.setFunction(function, launch.operands);
+  return function;
+}
+
+static void emitShape(PointEmitter &emitter, EmittedKernel &launch) {
+  switch (emitter.domain.getShape()) {
+  case KernelShape::Map:
+    return emitMap(emitter, launch);
+  case KernelShape::Row:
+    return emitRow(emitter, launch);
+  case KernelShape::Column:
+    return emitColumn(emitter, launch);
+  case KernelShape::Contraction:
+    return emitContraction(emitter, launch);
+  case KernelShape::Sequence:
+    return emitSequence(emitter, launch);
+  }
+}
+
+/// Emits all of a kernel's code. Fails, and leaves nothing, if something has no code.
+static FailureOr<gpu::GPUFuncOp> emitOnce(PointEmitter &emitter, OpBuilder &builder, StringRef name,
+                                          EmittedKernel &launch) {
+  gpu::GPUFuncOp function = createFunction(emitter, builder, name, launch);
+  Block *body = &function.getBody().front();
+  emitter.pushScope(OpBuilder::atBlockBegin(body));
+  emitter.placeInsertions();
+  emitShape(emitter, launch);
+  emitSurroundings(emitter, launch);
+  OpBuilder end = OpBuilder::atBlockEnd(body);
+  gpu::ReturnOp::create(end, emitter.kernel.getLoc());
+  emitter.popScope();
+  if (emitter.hasFailed()) {
+    function.erase();
+    return failure();
+  }
+  auto [x, y, z] = launch.grid;
+  function.setKnownGridSizeAttr(builder.getDenseI32ArrayAttr({int32_t(x), int32_t(y), int32_t(z)}));
+  return function;
+}
+
+FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &builder,
+                                          StringRef name, const Profile &profile) {
+  if (failed(checkOperands(kernel, profile)))
+    return failure();
+  FailureOr<SmallVector<Operation *>> ops = getComputed(kernel);
+  if (failed(ops))
+    return failure();
   EmittedKernel launch;
   launch.launches = llvm::any_of(kernel.getResultTypes(), [](Type type) {
     return cast<RankedTensorType>(type).getNumElements() != 0;
   });
   if (!launch.launches)
     return launch;
-  std::optional<KernelDomain> domain = KernelDomain::build(ops);
+  std::optional<KernelDomain> domain = KernelDomain::build(*ops);
   if (!domain)
     return kernel.emitError("holds ops that no single kernel computes");
 
-  unsigned numInputs = kernel.getInputs().size();
-  unsigned numBuffers = numInputs + kernel.getNumResults();
-  auto emit = [&](Survey &survey, const Survey *known) -> FailureOr<gpu::GPUFuncOp> {
-    PointEmitter emitter(kernel, *domain, profile, survey, known);
-    launch.operands.clear();
-    SmallVector<Type> types;
-    for (unsigned buffer = 0; buffer < numBuffers; ++buffer) {
-      MemRefType type = emitter.getBufferType(buffer);
-      // What is inserted into is the result's buffer, and known by that.
-      bool used = buffer >= numInputs || !known || known->buffers[buffer].read;
-      if (!used || type.getNumElements() == 0)
-        continue;
-      launch.operands.push_back(buffer);
-      types.push_back(type);
-    }
-    auto function =
-        gpu::GPUFuncOp::create(builder, kernel.getLoc(), name, builder.getFunctionType(types, {}));
-    function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), builder.getUnitAttr());
-    function.setKnownBlockSizeAttr(
-        builder.getDenseI32ArrayAttr({int32_t(profile.workgroupSize), 1, 1}));
-    emitter.function = function;
-    emitter.buffers.resize(numBuffers);
-    for (auto [index, buffer] : llvm::enumerate(launch.operands)) {
-      emitter.buffers[buffer] = function.getArgument(index);
-      function.setArgAttr(index, schedule::effectAttrName,
-                          buffer >= numInputs
-                              ? getWrite(block.getTerminator()->getOperand(buffer - numInputs))
-                              : schedule::EffectAttr::get(builder.getContext(),
-                                                          schedule::Access::read,
-                                                          /*coversAll=*/false, /*slice=*/{}));
-    }
-    emitter.pushScope(OpBuilder::atBlockBegin(&function.getBody().front()));
-    emitter.placeInsertions();
-    switch (domain->getShape()) {
-    case KernelShape::Map:
-      emitMap(emitter, launch);
-      break;
-    case KernelShape::Row:
-      emitRow(emitter, launch);
-      break;
-    case KernelShape::Column:
-      emitColumn(emitter, launch);
-      break;
-    case KernelShape::Contraction:
-      emitContraction(emitter, launch);
-      break;
-    case KernelShape::Sequence:
-      emitSequence(emitter, launch);
-      break;
-    }
-    emitSurroundings(emitter, launch);
-    OpBuilder end = OpBuilder::atBlockEnd(&function.getBody().front());
-    gpu::ReturnOp::create(end, kernel.getLoc());
-    emitter.popScope();
-    if (emitter.failed) {
-      function.erase();
-      return failure();
-    }
-    auto [x, y, z] = launch.grid;
-    function.setKnownGridSizeAttr(
-        builder.getDenseI32ArrayAttr({int32_t(x), int32_t(y), int32_t(z)}));
-    return function;
-  };
-
   Survey survey;
-  FailureOr<gpu::GPUFuncOp> first = emit(survey, nullptr);
+  PointEmitter surveyor(kernel, *domain, profile, survey, /*known=*/nullptr);
+  FailureOr<gpu::GPUFuncOp> first = emitOnce(surveyor, builder, name, launch);
   if (failed(first))
     return failure();
   first->erase();
   Survey ignored;
-  if (failed(emit(ignored, &survey)))
+  PointEmitter emitter(kernel, *domain, profile, ignored, &survey);
+  if (failed(emitOnce(emitter, builder, name, launch)))
     return failure();
   return launch;
 }

@@ -11,12 +11,12 @@ using namespace weir;
 /// fewer than 64 workgroups are left, and a number that leaves no rest if one is
 /// near.
 static int64_t getUnitsPerInvocation(const Profile &profile, int64_t units) {
-  int64_t most =
+  int64_t max =
       std::clamp<int64_t>(units / (profile.workgroupSize * 64), 1, profile.elementsPerInvocation);
-  for (int64_t count = most; 2 * count > most; --count)
+  for (int64_t count = max; 2 * count > max; --count)
     if (units % (profile.workgroupSize * count) == 0)
       return count;
-  return most;
+  return max;
 }
 
 /// Row-major digits of a unit of four neighbours in a space of any last dimension.

@@ -1,8 +1,7 @@
 //===- PointEmitter.h - Values of tensors at points -------------*- C++ -*-===//
 //
-// What the shapes of kernels share: code that computes the element, or a vector of
-// neighbouring elements, of a tensor at indices given as affine expressions of the
-// kernel's coordinates.
+// Computes the element of a tensor, or a vector of neighbouring elements, at indices that
+// are affine expressions of the kernel's coordinates. All shapes of kernels share this.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,15 +20,45 @@
 
 namespace weir {
 
-/// What a first, discarded emission learns for the second.
+/// Facts that a first, discarded emission records for the second one.
 struct Survey {
   struct Buffer {
     bool vectorAccess = false, scalarStore = false, read = false;
   };
   /// By index among inputs, then results.
   llvm::SmallVector<Buffer> buffers;
-  /// For each load, by buffer and address: the passes over the row that make it.
+  /// Maps each load, by buffer and address, to the passes over the row that make it.
   llvm::MapVector<std::pair<unsigned, mlir::AffineExpr>, llvm::SmallSetVector<unsigned, 4>> loads;
+};
+
+/// Copies of loaded elements in the invocation's own memory, one element or vector per trip
+/// over a row, so that a later pass or row does not load them again.
+///
+/// Before any code that loads an address, `add` makes room for its copy. Every trip starts
+/// with `setTrip`. A load of an added address fills the copy at the current trip until
+/// `setFilled` says that every trip has done so; then it reads the copy. Whoever starts
+/// another row marks copies of that row's elements as not filled.
+class RowCache {
+public:
+  using Key = std::pair<unsigned, mlir::AffineExpr>; ///< buffer and address
+  struct Copy {
+    mlir::Value memory;
+    bool isFilled = false;
+  };
+
+  void add(Key key, mlir::Value memory) { copies[key].memory = memory; }
+  void setFilled(Key key, bool isFilled) { copies.find(key)->second.isFilled = isFilled; }
+  void setTrip(mlir::Value number) { trip = number; }
+  mlir::Value getTrip() const { return trip; }
+  /// Returns the copy of an added address, or null.
+  const Copy *find(Key key) const {
+    auto found = copies.find(key);
+    return found == copies.end() ? nullptr : &found->second;
+  }
+
+private:
+  llvm::DenseMap<Key, Copy> copies;
+  mlir::Value trip;
 };
 
 class PointEmitter {
@@ -43,21 +72,20 @@ public:
   /// neighbours, else four.
   const int64_t lanes;
   schedule::KernelOp kernel;
-  mlir::gpu::GPUFuncOp function;
   mlir::MLIRContext *context;
   mlir::Location loc; ///< of the op that code is emitted for
-  /// What the kernel computes for each result: `getInserted`.
+  /// For each result the tensor that the kernel computes: `getInserted`.
   llvm::SmallVector<mlir::Value> computed;
 
-  /// Code is for `op`, if there is one, as long as the result lives.
+  /// Gives new code the location of `op`, if there is one, as long as the result lives.
   [[nodiscard]] llvm::SaveAndRestore<mlir::Location> codeFor(mlir::Operation *op) {
     return {loc, op ? op->getLoc() : loc};
   }
 
   //===--- scopes ---------------------------------------------------------===//
-  // Code nests; a value goes to the outermost scope that knows its coordinates.
+  // Scopes nest. A value goes to the outermost one that knows its coordinates.
 
-  /// Emits into `builder`'s place until the scope is popped.
+  /// Emits where `builder` stands until the scope is popped.
   void pushScope(mlir::OpBuilder builder);
   void popScope();
   mlir::OpBuilder &builder() { return scopes[current].builder; }
@@ -70,105 +98,125 @@ public:
   mlir::AffineExpr constant(int64_t value) const {
     return mlir::getAffineConstantExpr(value, context);
   }
-  /// The coordinate that tells a vector's elements apart; never a value.
+  /// The coordinate that numbers the elements of a vector. It never has a value.
   static constexpr unsigned laneOfVector = 0;
   mlir::AffineExpr vectorLane() const { return dim(laneOfVector); }
 
-  /// Emits `trips` repetitions, in order, never more in one loop than the
-  /// profile allows. `body` gets the repetition's number and the carried
-  /// values, runs inside a new scope, and returns the carried values.
+  /// Emits `trips` repetitions, in order, in loops of no more trips than the profile
+  /// allows. `body` runs inside a new scope. It gets the repetition's number and the
+  /// carried values, and returns the new ones.
   using LoopBody = std::function<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)>;
   llvm::SmallVector<mlir::Value> loop(int64_t trips, mlir::ValueRange carried, LoopBody body);
 
-  /// Emits `body` in a new scope where `condition` holds; elsewhere the values
-  /// are `otherwise`.
+  /// Emits `body` in a new scope that runs where `condition` holds. Elsewhere the values are
+  /// `otherwise`.
   llvm::SmallVector<mlir::Value> guard(mlir::Value condition, mlir::ValueRange otherwise,
                                        std::function<llvm::SmallVector<mlir::Value>()> body);
 
   //===--- values ---------------------------------------------------------===//
 
-  /// The value of an expression without the vector lane.
+  /// Returns the value of an expression without the vector lane.
   mlir::Value expand(mlir::AffineExpr expression);
   mlir::Value indexConstant(int64_t value);
 
-  /// The element of `tensor` at `indices`; all of them, as a vector, when the
-  /// indices depend on the vector lane (or one, when the value doesn't).
+  /// Returns the element of `tensor` at `indices`. If the indices depend on the vector lane,
+  /// returns all elements as a vector, or one if they are equal.
   mlir::Value evaluate(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices);
 
-  /// The values that a reduction's body combines at a point of its loops.
+  /// Returns the values that a reduction's body combines at a point of its loops.
   llvm::SmallVector<mlir::Value> evaluateReduced(mlir::linalg::GenericOp op,
                                                  llvm::ArrayRef<Combiner> combiners,
                                                  llvm::ArrayRef<mlir::AffineExpr> loops);
 
-  /// What the body yields at a point of its loops, from `accumulators`.
+  /// Returns the values that the body yields at a point of its loops, from `accumulators`.
   llvm::SmallVector<mlir::Value> evaluateStep(mlir::linalg::GenericOp op,
                                               llvm::ArrayRef<mlir::AffineExpr> loops,
                                               llvm::ArrayRef<mlir::Value> accumulators);
 
-  /// Whether all that `evaluate` loads would be whole vectors or uniform.
+  /// Whether `evaluate` would load only whole vectors and uniform elements.
   bool isVectorFriendly(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices);
 
-  /// Computes where insertions put what they insert, in the first scope.
+  /// Computes the offsets of insertions in the first scope.
   void placeInsertions();
 
-  /// Whether `store` to result number `result` would be of one whole vector.
+  /// Whether `store` to result number `result` would write one whole vector.
   bool isVectorStore(unsigned result, llvm::ArrayRef<mlir::AffineExpr> indices);
 
   /// Stores to result number `result` at `indices`.
   void store(unsigned result, mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> indices) {
     storeAt(result, value, getAddress(result, indices));
   }
-  /// The same at a place in the result's buffer, in elements.
+  /// Stores at `address` in the result's buffer, in elements.
   void storeAt(unsigned result, mlir::Value value, mlir::AffineExpr address);
 
-  /// Copies what is at `address` to the cache of it, at the current trip.
+  /// Loads the element at `address` into its copy in the cache, at the current trip.
   void fillCache(unsigned buffer, mlir::AffineExpr address);
 
-  /// `value` as a vector of equal elements, or as it is when it is one.
+  /// Returns `value` as a vector of equal elements, or `value` if it is a vector.
   mlir::Value broadcast(mlir::Value value);
-  /// Makes both vectors where one is.
+  /// Makes both values vectors if one of them is.
   void match(mlir::Value &lhs, mlir::Value &rhs);
   bool isVector(mlir::Value value) const { return llvm::isa<mlir::VectorType>(value.getType()); }
   mlir::Value extract(mlir::Value vector, int64_t lane);
-  /// `operation` applied to two other operands.
+  /// Repeats `operation` on two other operands.
   mlir::Value combine(mlir::Operation *operation, mlir::Value lhs, mlir::Value rhs);
 
-  /// Indices of an op's operand or result at a point of its loops.
+  /// Returns the indices of an op's operand or result at a point of its loops.
   llvm::SmallVector<mlir::AffineExpr> apply(mlir::AffineMap map,
                                             llvm::ArrayRef<mlir::AffineExpr> loops) const;
-  /// The loops of `op` at the domain's point.
+  /// Returns the loops of `op` at the domain's point.
   llvm::SmallVector<mlir::AffineExpr> getLoops(mlir::Operation *op,
                                                llvm::ArrayRef<mlir::AffineExpr> point) const;
-  /// Row-major digits of `number` in a space of `sizes`.
+  /// Returns the row-major digits of `number` in a space of `sizes`.
   llvm::SmallVector<mlir::AffineExpr> delinearize(mlir::AffineExpr number,
                                                   llvm::ArrayRef<int64_t> sizes) const;
 
   //===--- state ----------------------------------------------------------===//
 
+  /// Emits into `function`, whose argument i is buffer `operands[i]`.
+  void setFunction(mlir::gpu::GPUFuncOp function, llvm::ArrayRef<unsigned> operands);
+  mlir::gpu::GPUFuncOp getFunction() const { return function; }
+
+  /// Forgets all reductions. The next ones are at a point that the current scope knows.
+  void startPoint() {
+    reduced.clear();
+    reducedDepth = depth();
+  }
+  /// Lets code at the current point read `total` as a reduction's `result`.
+  void setReduced(mlir::Value result, mlir::Value total) { reduced[result] = total; }
+
+  RowCache cache;
+  /// Sets the number of the pass over the row that loads are recorded for.
+  void setPass(unsigned number) { pass = number; }
+  /// Returns the facts that the first emission recorded, or null in the first one.
+  const Survey *getKnown() const { return known; }
+
+  /// Reports an error at `op`. The emission goes on, and its code is discarded.
+  mlir::InFlightDiagnostic fail(mlir::Operation *op) {
+    isFailed = true;
+    return op->emitError();
+  }
+  bool hasFailed() const { return isFailed; }
+
+  mlir::Type getElementType(mlir::Value tensor) const;
+  /// Returns the type of a buffer's memref.
+  mlir::MemRefType getBufferType(unsigned buffer) const;
+
+private:
+  static constexpr unsigned maxCoordinates = 40;
+  static constexpr unsigned firstPlace = 24; ///< first coordinate of an insertion's offset
+
+  mlir::gpu::GPUFuncOp function;
   /// Arguments of the `gpu.func`, by index among inputs, then results.
   llvm::SmallVector<mlir::Value> buffers;
   /// Results of reductions at the current point, and the scope they belong to.
   llvm::DenseMap<mlir::Value, mlir::Value> reduced;
   unsigned reducedDepth = 0;
-  /// Copies of what is loaded, one element or vector per trip, in the
-  /// invocation's own memory; `trip` is the number of the current one.
-  struct Cache {
-    mlir::Value memory;
-    bool filled = false;
-  };
-  llvm::DenseMap<std::pair<unsigned, mlir::AffineExpr>, Cache> caches;
-  mlir::Value trip;
-  unsigned pass = 0; ///< the pass over the row that is being emitted
-  bool failed = false;
-
+  unsigned pass = 0;
+  bool isFailed = false;
   Survey &survey;
-  const Survey *known; ///< of the first emission, in the second
+  const Survey *known;
 
-  mlir::Type getElementType(mlir::Value tensor) const;
-  /// The type of a buffer's memref.
-  mlir::MemRefType getBufferType(unsigned buffer) const;
-
-private:
   struct Coordinate {
     mlir::Value value;
     unsigned scope = 0;
@@ -176,7 +224,7 @@ private:
   struct Scope {
     explicit Scope(mlir::OpBuilder builder) : builder(builder) {}
     mlir::OpBuilder builder;
-    bool guarded = false; ///< not all invocations are here
+    bool guarded = false; ///< whether some invocations skip it
     llvm::DenseMap<std::pair<mlir::Value, mlir::AffineMap>, mlir::Value> values;
     llvm::DenseMap<mlir::AffineExpr, mlir::Value> expressions;
   };
@@ -185,38 +233,40 @@ private:
   llvm::SmallVector<Coordinate> coordinates;
   llvm::DenseMap<mlir::Value, unsigned> places; ///< coordinates of insertions' offsets
   llvm::SmallPtrSet<mlir::Operation *, 16> afterReduction;
-  /// What is made of operands of one element, of the kernel or of a row, that a result
-  /// may be written over.
-  /// An invocation that has nothing to write must not read them: nothing would
-  /// order it with the one that writes.
+  /// Values computed from operands with one element per kernel or row whose bytes a result
+  /// may take. An invocation that writes nothing must not read them, since no barrier orders
+  /// it with the one that writes.
   llvm::DenseSet<mlir::Value> overwritten;
 
-  /// Places every scope of the op's block before or after it.
+  /// Moves every scope in the op's block before or after the op.
   void placeScopes(mlir::Operation *op, bool after);
   unsigned getScope(mlir::AffineExpr expression) const;
+  /// Returns the innermost scope that some invocations skip, or the first one.
   unsigned getGuardedScope() const;
   mlir::AffineExpr simplify(mlir::AffineExpr expression) const;
   mlir::AffineExpr atLane(mlir::AffineExpr expression, int64_t lane) const;
   mlir::AffineExpr linearize(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices) const;
-  /// Where in a tensor of shape `to` the element at `indices` of a reshape of it, of shape
-  /// `from`, is; neither is empty.
+  /// Returns the indices in a tensor of shape `to` of the element that a reshape of it, of
+  /// shape `from`, has at `indices`. Neither tensor is empty.
   llvm::SmallVector<mlir::AffineExpr> reshape(llvm::ArrayRef<mlir::AffineExpr> indices,
                                               llvm::ArrayRef<int64_t> from,
                                               llvm::ArrayRef<int64_t> to) const;
-  /// Where in a result's buffer the element of `computed` at `indices` goes.
+  /// Returns the address in a result's buffer of the element of `computed` at `indices`.
   mlir::AffineExpr getAddress(unsigned result, llvm::ArrayRef<mlir::AffineExpr> indices);
-  /// A scalar of the kernel's region, outside of all bodies.
+  /// Computes a scalar of the kernel's region outside of all bodies.
   mlir::Value computeScalar(mlir::Value scalar);
-  /// The vector's number when the lanes of `address` are one aligned vector.
+  /// Returns the number of a vector if the lanes of `address` are one aligned vector.
   std::optional<mlir::AffineExpr> getVectorAddress(unsigned buffer, mlir::AffineExpr address) const;
   std::optional<unsigned> getBuffer(mlir::Value tensor) const;
   mlir::Value load(unsigned buffer, mlir::AffineExpr address);
   mlir::Value loadUncached(unsigned buffer, mlir::AffineExpr address);
   mlir::Value loadScalar(unsigned buffer, mlir::AffineExpr address);
-  /// The element at an address that no coordinates name.
+  /// Loads the element at an address that was computed.
   mlir::Value loadElement(unsigned buffer, mlir::Value address);
+  /// Converts an element from the type that it is stored in.
   mlir::Value fromStorage(unsigned buffer, mlir::Value value);
-  /// What `op`, in a body, reads at a point of the loops; `computed` are its indices.
+  /// Reads the element that `op`, in a body, reads at a point of the loops. `computed` are
+  /// its indices.
   mlir::Value gather(mlir::tensor::ExtractOp op, llvm::ArrayRef<mlir::Value> computed,
                      llvm::ArrayRef<mlir::AffineExpr> loops);
   mlir::Value computeValue(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices);

@@ -163,7 +163,7 @@ void RowEmitter::forEachUnit(
   };
   auto walk = [&](Value trip, ValueRange values) {
     emitter.setCoordinate(tripCoordinate, trip);
-    emitter.trip = trip;
+    emitter.cache.setTrip(trip);
     return at(values);
   };
   if (profile.unrollPrivate && (!privates.empty() || !keptColumns.empty())) {
@@ -226,11 +226,11 @@ Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
       MemRefType::get({subgroups}, stored, MemRefLayoutAttrInterface{},
                       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup));
   Value memory;
-  for (BlockArgument argument : emitter.function.getWorkgroupAttributions())
+  for (BlockArgument argument : emitter.getFunction().getWorkgroupAttributions())
     if (argument.getType() == shared)
       memory = argument;
   if (!memory)
-    memory = emitter.function.addWorkgroupAttribution(shared, loc);
+    memory = emitter.getFunction().addWorkgroupAttribution(shared, loc);
   // Someone may still read what the reduction before left here.
   gpu::BarrierOp::create(b, loc);
   Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, subgroupLane,
@@ -260,14 +260,14 @@ Value RowEmitter::allocate(Type element, bool wide) {
 /// Chooses what the invocation keeps of its operands: first what several passes read, then what
 /// several rows read, as far as its memory goes.
 void RowEmitter::makeCaches() {
-  if (!emitter.known)
+  if (!emitter.getKnown())
     return;
   int64_t budget = profile.privateRowBytes;
   int64_t trips = layout.getTrips();
   if (trips == 0)
     return;
   for (bool ofColumns : {false, true})
-    for (auto &[key, passesOfLoad] : emitter.known->loads) {
+    for (auto &[key, passesOfLoad] : emitter.getKnown()->loads) {
       AffineExpr address = key.second;
       // What all trips read alike is read before them.
       bool walks = address.isFunctionOfDim(tripCoordinate) ||
@@ -284,7 +284,7 @@ void RowEmitter::makeCaches() {
       if (bytes > budget)
         continue;
       budget -= bytes;
-      emitter.caches[key].memory = allocate(element, wide);
+      emitter.cache.add(key, allocate(element, wide));
       privates.push_back({key, ofColumns});
     }
 }
@@ -303,7 +303,7 @@ void RowEmitter::fillColumnCaches() {
   });
   for (const Private &kept : privates)
     if (kept.ofColumns)
-      emitter.caches[kept.key].filled = true;
+      emitter.cache.setFilled(kept.key, true);
 }
 
 /// Makes room for the columns' parts and sets them to nothing combined.
@@ -321,7 +321,7 @@ void RowEmitter::startColumns() {
       Value start = arith::ConstantOp::create(b, emitter.loc, getNeutral(kept.combiner.combine));
       if (layout.vectorColumns)
         start = emitter.broadcast(start);
-      memref::StoreOp::create(b, emitter.loc, start, kept.memory, emitter.trip);
+      memref::StoreOp::create(b, emitter.loc, start, kept.memory, emitter.cache.getTrip());
     }
     return {};
   });
@@ -336,10 +336,10 @@ void RowEmitter::addToColumns(linalg::GenericOp op, ArrayRef<AffineExpr> point) 
     if (kept.result.getDefiningOp() != op)
       continue;
     OpBuilder &b = emitter.builder();
-    Value before = memref::LoadOp::create(b, emitter.loc, kept.memory, emitter.trip);
+    Value before = memref::LoadOp::create(b, emitter.loc, kept.memory, emitter.cache.getTrip());
     Value value = values[cast<OpResult>(kept.result).getResultNumber()];
     memref::StoreOp::create(b, emitter.loc, emitter.combine(kept.combiner.combine, before, value),
-                            kept.memory, emitter.trip);
+                            kept.memory, emitter.cache.getTrip());
   }
 }
 
@@ -352,8 +352,8 @@ void RowEmitter::storeColumns() {
         if (kept.result != value)
           continue;
         auto place = emitter.codeFor(value.getDefiningOp());
-        Value part =
-            memref::LoadOp::create(emitter.builder(), emitter.loc, kept.memory, emitter.trip);
+        Value part = memref::LoadOp::create(emitter.builder(), emitter.loc, kept.memory,
+                                            emitter.cache.getTrip());
         emitter.store(index, part, getPartIndices(emitter, value, point));
       }
     return {};
@@ -361,7 +361,7 @@ void RowEmitter::storeColumns() {
 }
 
 void RowEmitter::emitPass(unsigned pass) {
-  emitter.pass = pass;
+  emitter.setPass(pass);
   Block &body = emitter.kernel.getBody().front();
   SmallVector<linalg::GenericOp> reductions;
   SmallVector<SmallVector<Combiner>> combiners;
@@ -409,8 +409,8 @@ void RowEmitter::emitPass(unsigned pass) {
     return next;
   });
   for (Private &kept : privates)
-    if (!kept.ofColumns && emitter.known->loads.find(kept.key)->second.contains(pass))
-      emitter.caches[kept.key].filled = true;
+    if (!kept.ofColumns && emitter.getKnown()->loads.find(kept.key)->second.contains(pass))
+      emitter.cache.setFilled(kept.key, true);
 
   // The accumulators' initial values come in once, at the end.
   unsigned next = 0;
@@ -429,7 +429,7 @@ void RowEmitter::emitPass(unsigned pass) {
             emitter.evaluate(init.get(), emitter.apply(op.getMatchingIndexingMap(&init), loops));
         total = emitter.combine(list[index].combine, start, total);
       }
-      emitter.reduced[op->getResult(index)] = total;
+      emitter.setReduced(op->getResult(index), total);
     }
   }
 }
@@ -461,11 +461,10 @@ void RowEmitter::storeRowResults() {
 }
 
 void RowEmitter::emitRowBody() {
-  emitter.reduced.clear();
-  emitter.reducedDepth = emitter.depth();
+  emitter.startPoint();
   for (Private &kept : privates)
     if (!kept.ofColumns)
-      emitter.caches[kept.key].filled = false;
+      emitter.cache.setFilled(kept.key, false);
   for (unsigned pass = 0; pass < passes; ++pass)
     emitPass(pass);
   storeRowResults();

@@ -21,7 +21,7 @@ enum class KernelShape {
   Sequence,    ///< one op whose points follow from each other
 };
 
-/// What an op asks of the kernel that computes it.
+/// The requirements of an op on the kernel that computes it.
 enum class OpShape {
   Free,        ///< constants and fills: repeated wherever they are used
   Pointwise,   ///< a value per point, from values at points
@@ -35,19 +35,19 @@ enum class OpShape {
 
 OpShape getOpShape(mlir::Operation *op);
 
-/// The map by which an op reads or writes an operand. A prefix of a dimension is
-/// spelled `d0 mod size` in the IR, since linalg's verifier takes a plain `d0` for all
-/// of the dimension; here it is `d0`.
+/// Returns the map by which an op reads or writes an operand. A prefix of a dimension is
+/// `d0 mod size` in the IR, since linalg's verifier takes a plain `d0` for all of the
+/// dimension; this returns `d0` for it.
 mlir::AffineMap getAccessMap(mlir::linalg::GenericOp op, mlir::OpOperand *operand);
 
-/// An insertion (`tensor.insert_slice`) ends a kernel: the kernel's result is the tensor
-/// inserted into, an input or a `tensor.empty`, of which only the slice is written, or a
-/// splat, all of which is. Returns the computed tensor that the slice is, before any
-/// reshapes; of all other values, themselves.
+/// Returns the computed tensor that an insertion (`tensor.insert_slice`) inserts, before any
+/// reshapes, or `yielded` if it is no insertion. An insertion ends a kernel. The kernel
+/// writes only the slice of its result if the destination is an input or a `tensor.empty`,
+/// and all of the result if the destination is a splat.
 mlir::Value getInserted(mlir::Value yielded);
 
-/// Whether `op`, inside of a kernel, only says what an insertion inserts and where: a
-/// reshape of the former, or arithmetic of the latter.
+/// Whether `op`, inside of a kernel, only reshapes the source of an insertion or computes its
+/// offsets.
 bool isPartOfInsertion(mlir::Operation *op);
 
 /// How a column reduction is cut into parts: a part combines `chunk` consecutive
@@ -66,33 +66,31 @@ struct ColumnParts {
 /// Returns the parts of an op of shape `Column`; nothing for other ops.
 std::optional<ColumnParts> getColumnParts(mlir::linalg::GenericOp op);
 
-/// The parts of `op`, a `Reduction`, were it cut into `mostParts` or fewer, each of
-/// at least 8 rows; nothing when it is no reduction of columns. A matter of the op
-/// and its shape alone, so that its bits don't depend on what shares its kernel.
-std::optional<ColumnParts> chooseColumnParts(mlir::linalg::GenericOp op, int64_t mostParts);
+/// Returns how `op`, a `Reduction`, would be cut into at most `maxParts` parts of at least 8
+/// rows each, or nothing if it reduces no columns. Depends on the op and its shape alone, so
+/// that its bits do not depend on what shares its kernel.
+std::optional<ColumnParts> chooseColumnParts(mlir::linalg::GenericOp op, int64_t maxParts);
 
-/// The first index of a `Column` op's results, in terms of its loops.
+/// Returns the first index of a `Column` op's results, in terms of its loops.
 mlir::AffineExpr getPartIndex(const ColumnParts &parts, mlir::linalg::GenericOp op);
 
-/// Whether a `Reduction` leaves the dimension in which its input is contiguous:
-/// neighbours in memory then belong to neighbouring results.
+/// Whether a `Reduction` keeps the dimension in which its input is contiguous: neighbours in
+/// memory then belong to neighbouring results.
 bool reducesAcross(mlir::linalg::GenericOp op);
 
 /// The iteration space of a kernel: row dimensions, then column dimensions (the
 /// ones its reductions reduce). Dimensions of size 1 are left out.
 class KernelDomain {
 public:
-  /// The most ops of one kernel, for a driver's sake and for the time that it takes to
-  /// form and to check one. What fuses for a reason stays far below: of 4,455 kernels of
-  /// models, benchmarks and random graphs the largest held 25.
+  /// Max number of ops in one kernel. Bounds the time to form and check a kernel and the
+  /// code that a driver gets. Of 4,455 kernels of models, benchmarks and random graphs the
+  /// largest has 25.
   static constexpr size_t maxOps = 64;
 
-  /// Finds the domain that `ops` share, or nothing when no single kernel can
-  /// compute them. `ops` are `linalg.generic` ops that are not free, in an order
-  /// in which operands come first. What is read of an op inside the kernel is
-  /// read at the reader's own point, so a kernel needs no exchange between
-  /// points but its reductions. Where there is none, `why`, if given, becomes the reason,
-  /// for people.
+  /// Returns the domain that `ops` share, or nothing if no single kernel can compute them:
+  /// then `why`, if given, becomes the reason, for people. `ops` are `linalg.generic` ops
+  /// that are not free, in an order in which operands come first. Each op reads results of
+  /// the others at its own point, so only reductions exchange values between points.
   static std::optional<KernelDomain> build(llvm::ArrayRef<mlir::Operation *> ops,
                                            llvm::StringRef *why = nullptr);
 
@@ -102,8 +100,8 @@ public:
   llvm::ArrayRef<int64_t> getColumnSizes() const { return getSizes().drop_front(numRows); }
   unsigned getNumRows() const { return numRows; }
 
-  /// For each loop of `op` the dimension of the domain that it is, or -1 for
-  /// loops of one trip. Not for a contraction's prologue.
+  /// Returns the dimension of the domain for each loop of `op`, or -1 for loops of one trip.
+  /// `op` must not be in a contraction's prologue.
   llvm::ArrayRef<int64_t> getDims(mlir::Operation *op) const { return dims.find(op)->second; }
 
   /// Whether `op` is computed only where the contraction reads it.
@@ -132,6 +130,18 @@ private:
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int64_t>> dims;
   mlir::linalg::GenericOp contraction;
 
+  mlir::linalg::GenericOp anchor; ///< its loops are the domain
+
+  // Functions that return a text return why no kernel computes the ops, or nothing.
+
+  llvm::StringRef assign(llvm::ArrayRef<mlir::Operation *> ops);
+  /// Sets the shape and the anchor.
+  llvm::StringRef chooseShape(llvm::ArrayRef<mlir::Operation *> ops);
+  llvm::SmallVector<int64_t> layOut();
+  /// Finds the ops that only the contraction reads.
+  llvm::StringRef findPrologue(llvm::ArrayRef<mlir::Operation *> ops,
+                               llvm::SmallPtrSetImpl<mlir::Operation *> &prologue);
+  bool coversPoints(mlir::linalg::GenericOp op) const;
   bool assignDims(llvm::ArrayRef<mlir::Operation *> ops);
   bool acceptColumns(mlir::linalg::GenericOp op);
 };

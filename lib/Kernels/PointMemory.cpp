@@ -1,0 +1,253 @@
+//===- PointMemory.cpp - Loads and stores at points -----------------------===//
+//
+// Two loads of one address are one load: addresses are simplified expressions, and a
+// value goes to the outermost scope that knows its coordinates.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Shapes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace weir;
+
+Type weir::getStorageType(Type element) {
+  return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : element;
+}
+
+Type PointEmitter::getElementType(Value tensor) const {
+  return cast<RankedTensorType>(tensor.getType()).getElementType();
+}
+
+static Value getTensor(schedule::KernelOp kernel, unsigned buffer) {
+  unsigned inputs = kernel.getInputs().size();
+  return buffer < inputs ? kernel.getInputs()[buffer] : kernel.getResult(buffer - inputs);
+}
+
+MemRefType PointEmitter::getBufferType(unsigned buffer) const {
+  auto type = cast<RankedTensorType>(getTensor(kernel, buffer).getType());
+  Type element = getStorageType(type.getElementType());
+  int64_t count = type.getNumElements();
+  bool canHold = profile.vectorWidth > 1 && count % lanes == 0 && element.isIntOrFloat() &&
+                 element.getIntOrFloatBitWidth() >= 32;
+  if (canHold && known)
+    canHold = known->buffers[buffer].vectorAccess && !known->buffers[buffer].scalarStore;
+  if (canHold) {
+    element = VectorType::get({lanes}, element);
+    count /= lanes;
+  }
+  auto space = gpu::AddressSpaceAttr::get(context, gpu::AddressSpace::Global);
+  return MemRefType::get({count}, element, MemRefLayoutAttrInterface{}, space);
+}
+
+std::optional<unsigned> PointEmitter::getBuffer(Value tensor) const {
+  auto argument = dyn_cast<BlockArgument>(tensor);
+  if (!argument || argument.getOwner()->getParentOp() != kernel)
+    return std::nullopt;
+  return argument.getArgNumber();
+}
+
+std::optional<AffineExpr> PointEmitter::getVectorAddress(unsigned buffer,
+                                                         AffineExpr address) const {
+  if (!isa<VectorType>(getBufferType(buffer).getElementType()))
+    return std::nullopt;
+  AffineExpr first = atLane(address, 0);
+  for (int64_t lane = 1; lane < lanes; ++lane)
+    if (simplify(atLane(address, lane) - first) != constant(lane))
+      return std::nullopt;
+  if (!first.isMultipleOf(lanes))
+    return std::nullopt;
+  return simplify(first.floorDiv(lanes));
+}
+
+Value PointEmitter::loadElement(unsigned buffer, Value address) {
+  Value value;
+  if (isa<VectorType>(getBufferType(buffer).getElementType())) {
+    Value count = indexConstant(lanes);
+    Value number = arith::DivUIOp::create(builder(), loc, address, count);
+    Value vector = memref::LoadOp::create(builder(), loc, buffers[buffer], number);
+    Value lane = arith::RemUIOp::create(builder(), loc, address, count);
+    value = vector::ExtractOp::create(builder(), loc, vector, lane);
+  } else {
+    value = memref::LoadOp::create(builder(), loc, buffers[buffer], address);
+  }
+  return fromStorage(buffer, value);
+}
+
+Value PointEmitter::fromStorage(unsigned buffer, Value value) {
+  if (!getElementType(getTensor(kernel, buffer)).isInteger(1))
+    return value;
+  Value zero = arith::ConstantIntOp::create(builder(), loc, value.getType(), 0);
+  return arith::CmpIOp::create(builder(), loc, arith::CmpIPredicate::ne, value, zero);
+}
+
+Value PointEmitter::loadScalar(unsigned buffer, AffineExpr address) {
+  MemRefType type = getBufferType(buffer);
+  if (isa<VectorType>(type.getElementType())) {
+    Value vector = memref::LoadOp::create(builder(), loc, buffers[buffer],
+                                          expand(simplify(address.floorDiv(lanes))));
+    AffineExpr lane = simplify(address % lanes);
+    if (auto literal = dyn_cast<AffineConstantExpr>(lane))
+      return extract(vector, literal.getValue());
+    return vector::ExtractOp::create(builder(), loc, vector, expand(lane));
+  }
+  return fromStorage(buffer,
+                     memref::LoadOp::create(builder(), loc, buffers[buffer], expand(address)));
+}
+
+Value PointEmitter::loadUncached(unsigned buffer, AffineExpr address) {
+  survey.buffers[buffer].read = true;
+  if (!address.isFunctionOfDim(laneOfVector))
+    return loadScalar(buffer, address);
+  if (std::optional<AffineExpr> number = getVectorAddress(buffer, address)) {
+    survey.buffers[buffer].vectorAccess = true;
+    return memref::LoadOp::create(builder(), loc, buffers[buffer], expand(*number));
+  }
+  SmallVector<Value> elements;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    elements.push_back(loadScalar(buffer, atLane(address, lane)));
+  return vector::FromElementsOp::create(
+      builder(), loc, VectorType::get({lanes}, elements.front().getType()), elements);
+}
+
+Value PointEmitter::load(unsigned buffer, AffineExpr address) {
+  survey.loads[{buffer, address}].insert(pass);
+  const RowCache::Copy *copy = cache.find({buffer, address});
+  if (!copy)
+    return loadUncached(buffer, address);
+  if (copy->isFilled)
+    return memref::LoadOp::create(builder(), loc, copy->memory, cache.getTrip());
+  Value value = loadUncached(buffer, address);
+  memref::StoreOp::create(builder(), loc, value, copy->memory, cache.getTrip());
+  return value;
+}
+
+void PointEmitter::fillCache(unsigned buffer, AffineExpr address) {
+  Value value = loadUncached(buffer, address);
+  memref::StoreOp::create(builder(), loc, value, cache.find({buffer, address})->memory,
+                          cache.getTrip());
+}
+
+Value PointEmitter::computeScalar(Value scalar) {
+  Operation *op = scalar.getDefiningOp();
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(isa<RankedTensorType>(operand.getType()) ? operand : computeScalar(operand));
+  auto read = dyn_cast<tensor::ExtractOp>(op);
+  if (!read) {
+    IRMapping mapping;
+    mapping.map(op->getOperands(), operands);
+    return builder().clone(*op, mapping)->getResult(cast<OpResult>(scalar).getResultNumber());
+  }
+  if (TypedAttr any = getSplat(read.getTensor()))
+    return arith::ConstantOp::create(builder(), loc, any);
+  unsigned buffer = *getBuffer(read.getTensor());
+  survey.buffers[buffer].read = true;
+  Value address = indexConstant(0);
+  for (auto [size, index] :
+       llvm::zip_equal(cast<RankedTensorType>(read.getTensor().getType()).getShape(),
+                       ArrayRef(operands).drop_front())) {
+    address = arith::MulIOp::create(builder(), loc, address, indexConstant(size));
+    address = arith::AddIOp::create(builder(), loc, address, index);
+  }
+  return loadElement(buffer, address);
+}
+
+void PointEmitter::placeInsertions() {
+  for (Value value : kernel.getBody().front().getTerminator()->getOperands())
+    if (auto insertion = value.getDefiningOp<tensor::InsertSliceOp>())
+      for (Value offset : insertion.getOffsets())
+        if (!places.contains(offset)) {
+          unsigned number = firstPlace + places.size();
+          if (number == maxCoordinates) {
+            isFailed = true;
+            insertion.emitOpError("is one of too many insertions at computed places in one kernel");
+            return;
+          }
+          setCoordinate(number, computeScalar(offset));
+          places[offset] = number;
+        }
+}
+
+SmallVector<AffineExpr> PointEmitter::reshape(ArrayRef<AffineExpr> indices, ArrayRef<int64_t> from,
+                                              ArrayRef<int64_t> to) const {
+  SmallVector<AffineExpr> reshaped;
+  for (size_t begin = 0; reshaped.size() < to.size();) {
+    // The shortest runs of dimensions on both sides that have equally many elements.
+    size_t end = begin, last = reshaped.size() + 1;
+    AffineExpr number = constant(0);
+    int64_t count = 1, wanted = to[last - 1];
+    while (count != wanted)
+      if (count < wanted) {
+        number = number * from[end] + (from[end] == 1 ? constant(0) : indices[end]);
+        count *= from[end++];
+      } else {
+        wanted *= to[last++];
+      }
+    llvm::append_range(
+        reshaped, delinearize(simplify(number), to.slice(reshaped.size(), last - reshaped.size())));
+    begin = end;
+  }
+  return reshaped;
+}
+
+AffineExpr PointEmitter::getAddress(unsigned result, ArrayRef<AffineExpr> indices) {
+  Value value = kernel.getBody().front().getTerminator()->getOperand(result);
+  auto insertion = value.getDefiningOp<tensor::InsertSliceOp>();
+  if (!insertion)
+    return linearize(kernel.getResult(result), indices);
+  SmallVector<AffineExpr> inSlice =
+      reshape(indices, cast<RankedTensorType>(computed[result].getType()).getShape(),
+              insertion.getStaticSizes());
+  SmallVector<AffineExpr> at;
+  for (auto [offset, stride, index] :
+       llvm::zip_equal(insertion.getMixedOffsets(), insertion.getStaticStrides(), inSlice)) {
+    std::optional<int64_t> literal = getConstantIntValue(offset);
+    AffineExpr begin = literal ? constant(*literal) : dim(places.find(cast<Value>(offset))->second);
+    at.push_back(begin + index * stride);
+  }
+  return linearize(kernel.getResult(result), at);
+}
+
+bool PointEmitter::isVectorStore(unsigned result, ArrayRef<AffineExpr> indices) {
+  AffineExpr address = getAddress(result, indices);
+  return getVectorAddress(kernel.getInputs().size() + result, address).has_value();
+}
+
+void PointEmitter::storeAt(unsigned result, Value value, AffineExpr address) {
+  Value written = kernel.getBody().front().getTerminator()->getOperand(result);
+  auto place = codeFor(written.getDefiningOp());
+  unsigned buffer = kernel.getInputs().size() + result;
+  bool vector = address.isFunctionOfDim(laneOfVector);
+  if (vector)
+    value = broadcast(value);
+  Type element = getElementTypeOrSelf(value.getType());
+  if (element.isInteger(1)) {
+    Type stored = getStorageType(element);
+    if (isVector(value))
+      stored = VectorType::get({lanes}, stored);
+    value = arith::ExtUIOp::create(builder(), loc, stored, value);
+  }
+  if (!vector) {
+    survey.buffers[buffer].scalarStore = true;
+    if (!isa<VectorType>(getBufferType(buffer).getElementType()))
+      memref::StoreOp::create(builder(), loc, value, buffers[buffer], expand(address));
+    return;
+  }
+  if (std::optional<AffineExpr> number = getVectorAddress(buffer, address)) {
+    survey.buffers[buffer].vectorAccess = true;
+    memref::StoreOp::create(builder(), loc, value, buffers[buffer], expand(*number));
+    return;
+  }
+  survey.buffers[buffer].scalarStore = true;
+  if (isa<VectorType>(getBufferType(buffer).getElementType()))
+    return; // only in the survey
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    memref::StoreOp::create(builder(), loc, extract(value, lane), buffers[buffer],
+                            expand(atLane(address, lane)));
+}
