@@ -36,7 +36,7 @@ static LogicalResult verifyWeights(Op op, ArrayRef<int64_t> shape, NamedValues w
   return success();
 }
 
-/// C1 to C3 of the ops that normalise the last dimensions.
+/// Checks C1 to C3 of the ops that normalise the last dimensions.
 template <typename Op> static LogicalResult verifyTrailing(Op op, NamedValues weights) {
   auto x = cast<RankedTensorType>(op.getX().getType());
   int64_t axes = int64_t(op.getAxes());
@@ -59,7 +59,7 @@ LogicalResult RmsNormVjpOp::verify() {
   return verifyTrailing(*this, {{"gamma", getGamma()}, {"dgamma", getDgamma()}});
 }
 
-/// C1 of the ops along one dimension.
+/// Checks C1 of the ops along one dimension.
 template <typename Op> static LogicalResult verifyAxis(Op op, StringRef name, Value operand) {
   int64_t axis = int64_t(op.getAxis()), rank = cast<RankedTensorType>(operand.getType()).getRank();
   if (axis < 0 || axis >= rank) // C1
@@ -67,7 +67,7 @@ template <typename Op> static LogicalResult verifyAxis(Op op, StringRef name, Va
   return success();
 }
 
-/// C1 to C3 of the ops that normalise channels.
+/// Checks C1 to C3 of the ops that normalise channels.
 template <typename Op> static LogicalResult verifyChannels(Op op, NamedValues weights) {
   if (failed(verifyAxis(op, "x", op.getX()))) // C1
     return failure();
@@ -96,7 +96,8 @@ LogicalResult LogSoftmaxVjpOp::verify() { return verifyAxis(*this, "y", getY());
 
 LogicalResult SoftmaxVjpOp::verify() { return verifyAxis(*this, "y", getY()); }
 
-/// C1 and C2 of logsumexp and its VJP; `rows` is what has a value for each row.
+/// Checks C1 and C2 of logsumexp and its VJP. `rows` is the operand with a value for each
+/// row.
 template <typename Op> static LogicalResult verifyRows(Op op, StringRef name, Value rows) {
   if (failed(verifyAxis(op, "x", op.getX()))) // C1
     return failure();
@@ -113,7 +114,7 @@ LogicalResult LogsumexpOp::verify() { return verifyRows(*this, "the result", get
 
 LogicalResult LogsumexpVjpOp::verify() { return verifyRows(*this, "dy", getDy()); }
 
-/// C1 of GELU and its VJP.
+/// Checks C1 of GELU and its VJP.
 template <typename Op> static LogicalResult verifyTanh(Op op) {
   std::optional<APFloat> factor = op.getTanhFactor();
   if (factor && !factor->isFinite()) // C1
@@ -125,7 +126,7 @@ LogicalResult GeluOp::verify() { return verifyTanh(*this); }
 
 LogicalResult GeluVjpOp::verify() { return verifyTanh(*this); }
 
-/// C1 to C4 of cross-entropy and its VJP; `loss` is what has the loss's type.
+/// Checks C1 to C4 of cross-entropy and its VJP. `loss` is the value of the loss's type.
 template <typename Op> static LogicalResult verifyLoss(Op op, StringRef what, Value loss) {
   auto logits = cast<RankedTensorType>(op.getLogits().getType());
   auto targets = cast<RankedTensorType>(op.getTargets().getType());

@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace weir::norm;
 using weir::autodiff::Cotangents;
 
-/// The type of gamma and beta, whether or not they are there.
+/// Returns the type of gamma and beta, present or not.
 static Type getColumnsType(Value x, uint64_t axes) {
   auto type = cast<RankedTensorType>(x.getType());
   return RankedTensorType::get(type.getShape().take_back(axes), type.getElementType());

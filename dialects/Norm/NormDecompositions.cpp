@@ -1,0 +1,257 @@
+//===- NormDecompositions.cpp - Layer, batch and RMS norm as linalg -------===//
+
+#include "dialects/Norm/Decompositions.h"
+#include "dialects/Norm/RowBuilder.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace weir::norm;
+using weir::autodiff::Number;
+
+/// Computes `rsqrt(sum / N + eps)` by row.
+static Value getRstd(RowBuilder &rows, Location loc, Value sum, double eps) {
+  Value count = rows.getCount(), epsilon = rows.constant(eps);
+  return rows.rows({{sum, Extent::Rows}}, rows.getType(),
+                   [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+                     Value mean = arith::DivFOp::create(b, loc, in[0], count);
+                     Value shifted = arith::AddFOp::create(b, loc, mean, epsilon);
+                     return math::RsqrtOp::create(b, loc, shifted);
+                   });
+}
+
+/// Computes the sum of `(x - mean)^2` of each row of x.
+static Value getSquares(RowBuilder &rows, Location loc, Input x, Input mean) {
+  return rows.sum({x, mean}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value centered = arith::SubFOp::create(b, loc, in[0], in[1]);
+    return arith::MulFOp::create(b, loc, centered, centered);
+  });
+}
+
+static Input getMean(RowBuilder &rows, Input x) {
+  return rows.mean(rows.sum({x}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; }));
+}
+
+/// Computes the mean and `rsqrt(variance + eps)` of each row of x, in two passes.
+static std::pair<Input, Input> getMeanAndRstd(RowBuilder &rows, Location loc, Input x, double eps) {
+  Input mean = getMean(rows, x);
+  return {mean, {getRstd(rows, loc, getSquares(rows, loc, x, mean), eps), Extent::Rows}};
+}
+
+/// Computes `(x - mean) * rstd * gamma + beta` with the weights that `op` has.
+template <typename Op>
+static Value normalise(RowBuilder &rows, Op op, Input mean, Input rstd, Extent weights) {
+  Location loc = op.getLoc();
+  SmallVector<Input> inputs = {{op.getX(), Extent::Full}, mean, rstd};
+  for (Value weight : {op.getGamma(), op.getBeta()})
+    if (weight)
+      inputs.push_back({weight, weights});
+  Type element = getElementTypeOrSelf(op.getX());
+  return rows.full(inputs, element, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value y = arith::SubFOp::create(b, loc, in[0], in[1]);
+    y = arith::MulFOp::create(b, loc, y, in[2]);
+    if (op.getGamma())
+      y = arith::MulFOp::create(b, loc, y, in[3]);
+    if (op.getBeta())
+      y = arith::AddFOp::create(b, loc, y, in.back());
+    return y;
+  });
+}
+
+Value weir::norm::decomposeLayerNorm(OpBuilder &builder, LayerNormOp op) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getX().getType());
+  int64_t axes = op.getAxes();
+  RowBuilder rows(builder, loc, type, type.getRank() - axes, axes);
+  Input x = {op.getX(), Extent::Full};
+  auto [mean, rstd] = getMeanAndRstd(rows, loc, x, op.getEps().convertToDouble());
+  return normalise(rows, op, mean, rstd, Extent::Columns);
+}
+
+SmallVector<Value> weir::norm::decomposeBatchNorm(OpBuilder &builder, BatchNormOp op) {
+  Location loc = op.getLoc();
+  auto rows = RowBuilder::ofChannels(builder, loc, op.getX().getType(), int64_t(op.getAxis()));
+  Input x = {op.getX(), Extent::Full};
+  Input mean = getMean(rows, x);
+  Value squares = getSquares(rows, loc, x, mean);
+  Input rstd = {getRstd(rows, loc, squares, op.getEps().convertToDouble()), Extent::Rows};
+  return {normalise(rows, op, mean, rstd, Extent::Rows), mean.tensor, rows.mean(squares).tensor};
+}
+
+Value weir::norm::decomposeBatchNormInference(OpBuilder &builder, BatchNormInferenceOp op) {
+  Location loc = op.getLoc();
+  auto rows = RowBuilder::ofChannels(builder, loc, op.getX().getType(), int64_t(op.getAxis()));
+  Value epsilon = rows.constant(op.getEps().convertToDouble());
+  Value rstd = rows.rows({{op.getVariance(), Extent::Rows}}, rows.getType(),
+                         [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+                           Value shifted = arith::AddFOp::create(b, loc, in[0], epsilon);
+                           return math::RsqrtOp::create(b, loc, shifted);
+                         });
+  return normalise(rows, op, {op.getMean(), Extent::Rows}, {rstd, Extent::Rows}, Extent::Rows);
+}
+
+SmallVector<Value> weir::norm::decomposeBatchNormVjp(OpBuilder &builder, BatchNormVjpOp op) {
+  Location loc = op.getLoc();
+  auto rows = RowBuilder::ofChannels(builder, loc, op.getX().getType(), int64_t(op.getAxis()));
+  Input x = {op.getX(), Extent::Full}, dy = {op.getDy(), Extent::Full};
+  auto [mean, rstd] = getMeanAndRstd(rows, loc, x, op.getEps().convertToDouble());
+
+  Value dbeta = rows.sum({dy}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; });
+  Value dgamma = rows.sum({dy, x, mean, rstd}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value centered = arith::SubFOp::create(b, loc, in[1], in[2]);
+    return arith::MulFOp::create(b, loc, in[0], arith::MulFOp::create(b, loc, centered, in[3]));
+  });
+  SmallVector<Input> inputs = {dy, x, mean, rstd, rows.mean(dbeta), rows.mean(dgamma)};
+  for (Value channel : {op.getGamma(), op.getDmean(), op.getDvariance()})
+    if (channel)
+      inputs.push_back({channel, Extent::Rows});
+  Value count = rows.getCount();
+  Type element = getElementTypeOrSelf(op.getX());
+  Value dx = rows.full(inputs, element, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    ImplicitLocOpBuilder body(loc, b);
+    SmallVector<Number> numbers = getNumbers(body, in);
+    auto given = ArrayRef(numbers).drop_front(6);
+    auto next = [&] {
+      Number number = given.front();
+      given = given.drop_front();
+      return number;
+    };
+    Number dy = numbers[0], rstd = numbers[3], centered = numbers[1] - numbers[2];
+    Number dx = (dy - numbers[4] - centered * rstd * numbers[5]) * rstd;
+    if (op.getGamma())
+      dx = dx * next();
+    Number share(body, count);
+    if (op.getDmean())
+      dx = dx + next() / share;
+    if (op.getDvariance())
+      dx = dx + next() * (2 * centered) / share;
+    return dx.get();
+  });
+  return {dx, dgamma, dbeta};
+}
+
+SmallVector<Value> weir::norm::decomposeLayerNormVjp(OpBuilder &builder, LayerNormVjpOp op) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getX().getType());
+  int64_t axes = op.getAxes();
+  RowBuilder rows(builder, loc, type, type.getRank() - axes, axes);
+  Input x = {op.getX(), Extent::Full}, dy = {op.getDy(), Extent::Full};
+  auto [mean, rstd] = getMeanAndRstd(rows, loc, x, op.getEps().convertToDouble());
+
+  // All bodies below start with dy, x, mean, rstd and then gamma, if there is one.
+  SmallVector<Input> inputs = {dy, x, mean, rstd};
+  if (op.getGamma())
+    inputs.push_back({op.getGamma(), Extent::Columns});
+  auto normalise = [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value centered = arith::SubFOp::create(b, loc, in[1], in[2]);
+    return arith::MulFOp::create(b, loc, centered, in[3]);
+  };
+  auto scale = [&](OpBuilder &b, Value dy, Value gamma) -> Value {
+    return op.getGamma() ? arith::MulFOp::create(b, loc, dy, gamma) : dy;
+  };
+  SmallVector<Input> scaled = {dy};
+  if (op.getGamma())
+    scaled.push_back(inputs.back());
+  Input meanOfA = rows.mean(rows.sum(
+      scaled, [&](OpBuilder &b, ArrayRef<Value> in) { return scale(b, in[0], in.back()); }));
+  Input meanOfAN = rows.mean(rows.sum(inputs, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value n = normalise(b, in);
+    return arith::MulFOp::create(b, loc, scale(b, in[0], in.back()), n);
+  }));
+
+  SmallVector<Input> all = inputs;
+  all.append({meanOfA, meanOfAN});
+  Value dx = rows.full(all, type.getElementType(), [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value n = normalise(b, in);
+    Value a = scale(b, in[0], in[4]);
+    Value centered = arith::SubFOp::create(b, loc, a, in[in.size() - 2]);
+    Value along = arith::MulFOp::create(b, loc, n, in.back());
+    Value rest = arith::SubFOp::create(b, loc, centered, along);
+    return arith::MulFOp::create(b, loc, rest, in[3]);
+  });
+  Value dgamma =
+      rows.sumOfRows({dy, x, mean, rstd}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+        return arith::MulFOp::create(b, loc, in[0], normalise(b, in));
+      });
+  Value dbeta = rows.sumOfRows({dy}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; });
+  return {dx, dgamma, dbeta};
+}
+
+/// `rsqrt(mean(x^2) + eps)` of each row.
+static Input getInverseRms(RowBuilder &rows, Location loc, Input x, double eps) {
+  Value squares = rows.sum({x}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value wide = widen(b, loc, in[0], rows.getType());
+    return arith::MulFOp::create(b, loc, wide, wide);
+  });
+  return {getRstd(rows, loc, squares, eps), Extent::Rows};
+}
+
+Value weir::norm::decomposeRmsNorm(OpBuilder &builder, RmsNormOp op) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getX().getType());
+  Type element = type.getElementType();
+  int64_t axes = op.getAxes();
+  RowBuilder rows(builder, loc, type, type.getRank() - axes, axes);
+  Input x = {op.getX(), Extent::Full};
+  Input rstd = getInverseRms(rows, loc, x, op.getEps().convertToDouble());
+
+  SmallVector<Input> inputs = {x, rstd};
+  if (op.getGamma())
+    inputs.push_back({op.getGamma(), Extent::Columns});
+  return rows.full(inputs, element, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value y = arith::MulFOp::create(b, loc, widen(b, loc, in[0], rows.getType()), in[1]);
+    if (op.getCastBeforeScale())
+      y = narrow(b, loc, y, element);
+    if (op.getGamma())
+      y = arith::MulFOp::create(b, loc, y, widen(b, loc, in[2], y.getType()));
+    return narrow(b, loc, y, element);
+  });
+}
+
+SmallVector<Value> weir::norm::decomposeRmsNormVjp(OpBuilder &builder, RmsNormVjpOp op) {
+  Location loc = op.getLoc();
+  auto type = cast<RankedTensorType>(op.getX().getType());
+  Type element = type.getElementType();
+  int64_t axes = op.getAxes();
+  RowBuilder rows(builder, loc, type, type.getRank() - axes, axes);
+  Type wide = rows.getType();
+  Input x = {op.getX(), Extent::Full}, dy = {op.getDy(), Extent::Full};
+  Input rstd = getInverseRms(rows, loc, x, op.getEps().convertToDouble());
+
+  // All bodies below start with dy, x, rstd and then gamma, if there is one.
+  SmallVector<Input> inputs = {dy, x, rstd};
+  if (op.getGamma())
+    inputs.push_back({op.getGamma(), Extent::Columns});
+  auto normalise = [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    return arith::MulFOp::create(b, loc, widen(b, loc, in[1], wide), in[2]);
+  };
+  auto scale = [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value a = widen(b, loc, in[0], wide);
+    if (!op.getGamma())
+      return a;
+    return arith::MulFOp::create(b, loc, a, widen(b, loc, in[3], wide));
+  };
+  Input meanOfAN = rows.mean(rows.sum(inputs, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value n = normalise(b, in);
+    return arith::MulFOp::create(b, loc, scale(b, in), n);
+  }));
+
+  SmallVector<Input> all = inputs;
+  all.push_back(meanOfAN);
+  Value dx = rows.full(all, element, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value n = normalise(b, in);
+    Value along = arith::MulFOp::create(b, loc, n, in.back());
+    Value rest = arith::SubFOp::create(b, loc, scale(b, in), along);
+    return narrow(b, loc, arith::MulFOp::create(b, loc, rest, in[2]), element);
+  });
+  Value dgamma = rows.sumOfRows({dy, x, rstd}, [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+    Value n = normalise(b, in);
+    if (op.getCastBeforeScale())
+      n = widen(b, loc, narrow(b, loc, n, element), wide);
+    return arith::MulFOp::create(b, loc, widen(b, loc, in[0], wide), n);
+  });
+  return {dx, dgamma};
+}
