@@ -43,7 +43,7 @@ static bool isHalf(Type type) {
 // Running values
 //===----------------------------------------------------------------------===//
 
-/// `tensor` with each element cast to `element`.
+/// Casts each element of `tensor` to `element`.
 static Value castElements(OpBuilder &builder, Location loc, Value tensor, Type element) {
   auto type = cast<RankedTensorType>(tensor.getType());
   Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), element);
@@ -61,7 +61,7 @@ static Value castElements(OpBuilder &builder, Location loc, Value tensor, Type e
   return op.getResult(0);
 }
 
-/// `init` in f32.
+/// Returns `init` in f32.
 static Value widenInit(OpBuilder &builder, Value init) {
   Type wide = builder.getF32Type();
   if (auto fill = init.getDefiningOp<linalg::FillOp>()) {
@@ -73,8 +73,8 @@ static Value widenInit(OpBuilder &builder, Value init) {
   return castElements(builder, init.getLoc(), init, wide);
 }
 
-/// Keeps what a reduction has so far in f32, and the products that it adds: they are
-/// not rounded, as they are not where each is added by one fma.
+/// Keeps the accumulator of a reduction in f32, and products that it adds: they are not
+/// rounded, like those that an fma adds.
 static void widenRunningValues(linalg::GenericOp op) {
   OpBuilder outside(op);
   Type wide = outside.getF32Type();
@@ -139,7 +139,7 @@ static LogicalResult emulate(func::FuncOp function) {
     } else {
       arith::populateEmulateUnsupportedFloatsPatterns(patterns, arithTypes);
       arith::populateEmulateUnsupportedFloatsLegality(target, arithTypes);
-      // Of f32 they would be none; the gate refuses them as they are.
+      // Widened to f32 they would vanish. As they are, the gate refuses them.
       target.addLegalOp<arith::ScalingExtFOp, arith::ScalingTruncFOp>();
     }
     if (failed(applyPartialConversion(function, target, std::move(patterns))))
@@ -148,7 +148,8 @@ static LogicalResult emulate(func::FuncOp function) {
   return success();
 }
 
-/// Casts round: two in a row are no identity.
+/// Clears fast-math flags of casts, since a cast rounds: two in a row are not the identity.
+/// Folds casts of constants.
 static void makeCastsExact(func::FuncOp function) {
   IRRewriter rewriter(function.getContext());
   function.walk([&](Operation *op) {
