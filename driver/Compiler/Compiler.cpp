@@ -484,9 +484,9 @@ static PipelineOptions readPipelineOptions(const CompileOptions &options) {
   return pipeline;
 }
 
-/// Whether a compilation that starts from `start` does not make `level`'s input.
-static bool isAtOrBehind(const Level &start, const char *level) {
-  return &start >= &findLevel(level, "level");
+/// Whether `level` is the level called `name` or a later one.
+static bool isAtOrBehind(const Level &level, const char *name) {
+  return &level >= &findLevel(name, "level");
 }
 
 /// Refuses options that have no effect with the chosen levels, or contradict each other.

@@ -17,16 +17,16 @@
 
 namespace weir {
 
-/// A part of a compilation that took time: a level, a pass of it, reading, writing...
-/// Parts lie within others: passes within their level.
+/// A timed part of a compilation: a level, a pass, reading, writing... Parts may lie within
+/// others: passes within their level.
 struct CompileStep {
   std::string name; ///< "parse"; of levels "ordered", with several targets "cuda/ordered"
   enum class Kind { Level, Pass, Other } kind = Kind::Other;
-  unsigned depth = 0; ///< how many others it lies within
+  unsigned depth = 0; ///< number of parts around it
   double begin = 0;   ///< in seconds since the compilation began
   double seconds = 0;
-  /// Of passes: the ops in the module; of a pass that another pass runs on an op, those in
-  /// that op.
+  /// The number of ops in the module before and after a pass, or in the op that a nested
+  /// pass runs on.
   int64_t opsBefore = 0, opsAfter = 0;
 };
 
@@ -41,25 +41,24 @@ struct CompileOptions {
   std::vector<std::string> train; ///< "sgd:F", "momentum:F", "adamw:F": to add entry F.step of F
   std::string startFrom = "graph";
   std::string stopAfter; ///< empty: write an artifact
-  /// Folder for LEVEL.mlir files, with several targets in a folder each once they
-  /// part; empty: none.
+  /// Folder for LEVEL.mlir files. With several targets, levels from `kernels` on go to one
+  /// folder per target. Empty: none.
   std::string saveLevels;
   bool noReuse = false;
-  bool checkIndices = false;    ///< entries say by a result whether an index left its tensor
+  bool checkIndices = false;    ///< adds a result that tells whether an index left its tensor
   bool requireDonation = false; ///< a donated argument that no result takes is an error
-  /// How far dispatches may change places for fewer barriers: "off"; "safe", the
-  /// arena grows by nothing; "N%", it may grow by N percent. Empty: safe.
+  /// The reordering of dispatches for fewer barriers: "off"; "safe", without a larger
+  /// arena; "N%", with an arena up to N percent larger. Empty: safe.
   std::string reorder;
-  /// The most bytes that the arena of an entry may have: dispatches change places
-  /// and are repeated until it does.
+  /// Max number of bytes of an entry's arena. Dispatches are reordered and recomputed to
+  /// keep it.
   std::optional<int64_t> memoryLimit;
-  /// Called, when set, with a sentence on what was done for `memoryLimit`, for each
-  /// entry and target.
+  /// Gets a sentence on the effect of `memoryLimit` for each entry and target. May be null.
   std::function<void(const std::string &)> onReport;
-  /// Called, when set, with what is about to be done, "level 6 of 7: ordered, pass 1 of
-  /// 4: weir-insert-barriers".
+  /// Gets the step that begins: "level 6 of 7: ordered, pass 1 of 4: weir-insert-barriers".
+  /// May be null.
   std::function<void(const std::string &)> onProgress;
-  /// Called, when set, with each step as it ends. Ops are counted only then.
+  /// Gets each step when it ends. May be null: then ops are not counted.
   std::function<void(const CompileStep &)> onStep;
 };
 
@@ -70,33 +69,31 @@ public:
   std::vector<std::string> problems;
 };
 
-/// Compiles. Writes only when everything went well: first the levels, then the
-/// output, which replaces what was there at once.
+/// Compiles. Writes only after everything went well: first the levels, then the output,
+/// which replaces an existing file atomically.
 /// Errors: `CompileError` for problems of the input, `Error` for the rest: a
 ///         file that cannot be read or written, an unknown level or target, an
-///         option that the chosen levels leave without effect, a plan that does
-///         not verify.
+///         option without effect for the chosen levels, a plan that does not
+///         verify.
 void compile(const CompileOptions &options);
 
 /// Returns the text of an .mlir file; "-" is standard input.
-/// Errors: `Error` when it can't be read, `CompileError` for text that no parser
-///         should be given.
+/// Errors: `Error` if it cannot be read, `CompileError` for text that would break the
+///         parser.
 std::string readGraph(const std::string &path);
 
-/// Returns a graph that has the gradients F.vjp of `entry`, F: as `--vjp=F` derives
-/// them, or as the graph has them. `text` is what `readGraph` gave of `path`.
-/// Errors: `CompileError` where there is no F, or the gradient meets an op without
-///         a rule.
+/// Returns a graph with the gradients F.vjp of `entry`, F: those that the graph has, or else
+/// those that `--vjp=F` derives. `text` is the result of `readGraph(path)`.
+/// Errors: `CompileError` if there is no F, or the gradient meets an op without a rule.
 std::string deriveVjp(const std::string &text, const std::string &path, const std::string &entry);
 
-/// Returns a graph whose function `entry` gives, behind its own results, every value
-/// of more than 0 bytes that its kernels for `profile` make and that is no result:
-/// in the order of the kernels, which is that of the values of a plan. `text` is an
-/// artifact's graph.
-/// Errors: `CompileError` where it has no function `entry` or doesn't compile.
+/// Returns a graph whose function `entry` returns, behind its own results, all other values
+/// of more than 0 bytes that its kernels for `profile` make, in the order of the kernels:
+/// the order of values in a plan. `text` is an artifact's graph.
+/// Errors: `CompileError` if there is no function `entry` or the graph does not compile.
 std::string exposeValues(const std::string &text, const std::string &entry, const Profile &profile);
 
-/// The names of the levels, in order.
+/// Returns the names of the levels, in order.
 std::vector<std::string> getLevelNames();
 
 } // namespace weir

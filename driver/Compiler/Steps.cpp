@@ -1,4 +1,4 @@
-//===- Steps.cpp - What a compilation does, told and timed ----------------===//
+//===- Steps.cpp - Report and time the steps of a compilation -------------===//
 
 #include "Steps.h"
 
@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace weir;
 
-/// The ops within `op`.
+/// Returns the number of ops within `op`.
 static int64_t countOps(Operation *op) {
   int64_t count = -1; // without itself
   op->walk([&](Operation *) { ++count; });
@@ -89,7 +89,7 @@ private:
 
   /// Tells which kernel a pass begins to emit: each goes through a module of its own.
   void nameKernel(Operation *op) {
-    // Of a kernel's passes some run on functions in its module.
+    // Some passes of a kernel run on functions inside of its module.
     auto name = op->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
     if (!name || name == kernelName || !isa<ModuleOp>(op->getParentOp()))
       return;

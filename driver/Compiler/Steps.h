@@ -1,23 +1,23 @@
-//===- Steps.h - What a compilation does, told and timed --------*- C++ -*-===//
+//===- Steps.h - Report and time the steps of a compilation -----*- C++ -*-===//
 
 #ifndef WEIR_LIB_COMPILER_STEPS_H
 #define WEIR_LIB_COMPILER_STEPS_H
 
+#include "driver/Compiler/Compiler.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
-#include "driver/Compiler/Compiler.h"
 
 #include <chrono>
 
 namespace weir {
 
-/// Tells the options' `onProgress` and `onStep` what goes on. Where neither is set,
-/// nothing is watched.
+/// Reports steps to the options' `onProgress` and `onStep`. Watches nothing if neither is
+/// set.
 class Steps {
 public:
   explicit Steps(const CompileOptions &options) : options(options) {}
 
-  /// Runs `body` and returns its result. One that throws is no step.
+  /// Runs `body` as one step and returns its result. A body that throws is not reported.
   template <typename Body> auto run(const std::string &name, Body body) {
     if (depth == 0)
       report(name);

@@ -1,4 +1,4 @@
-//===- TextScan.cpp - What no text may do to the parser -------------------===//
+//===- TextScan.cpp - Texts that break the parser -------------------------===//
 
 #include "TextScan.h"
 
@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 namespace {
-/// How much is behind a name such as `#map`: aliases of aliases double with each line.
+/// The sizes behind names such as `#map`: aliases of aliases double with each line.
 class Aliases {
 public:
   /// `text[at]` is '#' or '!', outside of brackets when `depth` is 0. False where a
@@ -27,11 +27,11 @@ public:
       return true;
     }
     if (auto known = sizes.find(name); known != sizes.end() && !open.empty())
-      size = std::min(most + 1, size + known->second);
-    return size <= most;
+      size = std::min(maxSize + 1, size + known->second);
+    return size <= maxSize;
   }
 
-  /// At the end of a line outside of brackets: a value that has begun is over.
+  /// Ends a value that has begun, at the end of a line outside of brackets.
   void endLine(std::string_view text, size_t at) {
     auto isSpace = [](unsigned char c) { return std::isspace(c); };
     if (!open.empty() && at > opened &&
@@ -40,7 +40,7 @@ public:
   }
 
 private:
-  static constexpr size_t most = 1000000;
+  static constexpr size_t maxSize = 1000000;
 
   void close() {
     if (!open.empty())

@@ -1,4 +1,4 @@
-//===- TextScan.h - What no text may do to the parser -----------*- C++ -*-===//
+//===- TextScan.h - Texts that break the parser -----------------*- C++ -*-===//
 
 #ifndef WEIR_LIB_COMPILER_TEXTSCAN_H
 #define WEIR_LIB_COMPILER_TEXTSCAN_H
@@ -9,7 +9,7 @@
 
 namespace weir {
 
-/// Looks for what MLIR's parser crashes on, hangs on or echoes: brackets nested
+/// Looks for text on which MLIR's parser crashes or hangs, or that it echoes: brackets nested
 /// deeper than 1,000, more than 1,000 signs in a row, operators in an expression or dimensions of a
 /// shape, names of attributes that stand for more than 1,000,000 of them, a line of 1 MiB or more
 /// outside of string literals, control bytes. Returns one sentence with `where`, line and column,

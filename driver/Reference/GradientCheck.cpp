@@ -90,7 +90,7 @@ struct Difference {
   Slope slope;
   bool isKink = false;
 
-  /// Infinite where one of them is not finite.
+  /// Returns the distance of the slope from the gradient, infinite if one is not finite.
   double getDistance() const {
     double apart = std::abs(gradient - slope.value);
     return std::isfinite(apart) ? apart : std::numeric_limits<double>::infinity();

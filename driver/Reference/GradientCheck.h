@@ -13,7 +13,7 @@ namespace weir {
 
 class Reference;
 
-/// How the gradient by one argument compares.
+/// The comparison of the gradient by one argument with differences.
 struct GradientRow {
   std::string argument;
   int64_t elements = 0;

@@ -47,7 +47,7 @@ using namespace weir;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What compiled code allocates lives until the run is over.
+/// The memory that compiled code allocates. It lives until the run is over.
 class RunMemory {
 public:
   RunMemory() { current = this; }
@@ -183,10 +183,10 @@ static Value classify(OpBuilder &builder, Location loc, Value x, bool isNormal) 
     return arith::CmpFOp::create(builder, loc, predicate, size, bound);
   };
   const llvm::fltSemantics &format = type.getFloatSemantics();
-  APFloat infinity = APFloat::getInf(format), least = APFloat::getSmallestNormalized(format);
+  APFloat infinity = APFloat::getInf(format), smallest = APFloat::getSmallestNormalized(format);
   if (!isNormal)
     return compare(arith::CmpFPredicate::OEQ, infinity);
-  return arith::AndIOp::create(builder, loc, compare(arith::CmpFPredicate::OGE, least),
+  return arith::AndIOp::create(builder, loc, compare(arith::CmpFPredicate::OGE, smallest),
                                compare(arith::CmpFPredicate::OLT, infinity));
 }
 
@@ -214,8 +214,8 @@ static Value roundToOdd(OpBuilder &builder, Location loc, Value x) {
   return arith::BitcastOp::create(builder, loc, f32, odd);
 }
 
-/// What LLVM's optimizer calls where it makes a cast to bf16 of its own, by the name that
-/// compiler-rt has for it: to the nearest, ties to even.
+/// Rounds to bf16, to the nearest, ties to even. LLVM's optimizer calls it for its own
+/// casts, by the name that compiler-rt has for it.
 static __bf16 roundToBf16(float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
   bits = std::isnan(value) ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1);
@@ -307,7 +307,7 @@ Reference::Reference(const std::string &graphText, const std::string &entry, Pre
   if (!module)
     throw Error("the graph does not parse: " + problems);
   if (auto function = module->lookupSymbol<func::FuncOp>(entry))
-    function.setPublic(); // an entry here, whatever it is to others
+    function.setPublic(); // an entry for the reference
   if (failed(expandGradients(*module)))
     throw Error("the graph has no gradients: " + problems);
   func::FuncOp function;

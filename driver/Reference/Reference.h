@@ -28,8 +28,8 @@ public:
   Reference(const std::string &graphText, const std::string &entry, Precision precision);
   ~Reference();
 
-  /// What it takes and gives, in the entry's order, named as the entry names them;
-  /// with `Float64` all floats are F64.
+  /// Returns the types of arguments and results, in the entry's order and with its names.
+  /// With `Float64` all floats are F64.
   const std::vector<TensorSpec> &getArguments() const { return arguments; }
   const std::vector<TensorSpec> &getResults() const { return results; }
 

@@ -24,8 +24,8 @@ static void subf(arith::SubFOp op, Number g, Numbers &numbers) {
   numbers.add(op.getRhs(), [&] { return -g; });
 }
 
-/// Where nothing flows, nothing does by a factor that the text has infinite either: front
-/// ends multiply by infinity for all elements, and choose that for few.
+/// Multiplies a cotangent by a factor. A zero cotangent stays 0 if the factor is a literal
+/// infinity: front ends multiply all elements by infinity and choose few of them.
 static Number scale(Number g, Number factor) {
   Number product = g * factor;
   APFloat constant(0.0);
@@ -49,7 +49,7 @@ static void divf(arith::DivFOp op, Number g, Numbers &numbers) {
   });
 }
 
-/// a - b * trunc(a / b), as a - remainder is an exact multiple of b.
+/// Differentiates a - b * trunc(a / b), since a - remainder is an exact multiple of b.
 static void remf(arith::RemFOp op, Number g, Numbers &numbers) {
   numbers.add(op.getLhs(), [&] { return g; });
   numbers.add(op.getRhs(), [&] {
@@ -58,8 +58,8 @@ static void remf(arith::RemFOp op, Number g, Numbers &numbers) {
   });
 }
 
-/// Half of `g` where the operands are equal; NaN counts as chosen, so that it is
-/// not lost.
+/// Adds `g` to the chosen operand, half of it to each where both are equal. A NaN counts as
+/// chosen, so that it is not lost.
 template <typename Op, CmpFPredicate loses>
 static void maximumf(Op op, Number g, Numbers &numbers) {
   Value operands[] = {op.getLhs(), op.getRhs()};
@@ -71,7 +71,7 @@ static void maximumf(Op op, Number g, Numbers &numbers) {
     });
 }
 
-/// The same, but a NaN is never chosen.
+/// Does the same, but never chooses a NaN.
 template <typename Op, CmpFPredicate winsOrOtherIsNan>
 static void maxnumf(Op op, Number g, Numbers &numbers) {
   Value operands[] = {op.getLhs(), op.getRhs()};
@@ -84,8 +84,9 @@ static void maxnumf(Op op, Number g, Numbers &numbers) {
     });
 }
 
-/// Whether the larger or the smaller of two tensors' elements is chosen, as torch-mlir writes
-/// PyTorch's `maximum` and `minimum`. With a number of the text it is a ReLU or a clamp.
+/// Whether the op chooses the larger or smaller element of two tensors, as torch-mlir
+/// writes PyTorch's `maximum` and `minimum`. With a literal it is a ReLU or a clamp
+/// instead.
 static bool isExtremum(arith::SelectOp op) {
   auto order = op.getCondition().getDefiningOp<arith::CmpFOp>();
   return order &&

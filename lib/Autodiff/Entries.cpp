@@ -94,7 +94,7 @@ FailureOr<func::FuncOp> weir::autodiff::addEntry(func::FuncOp function, StringRe
                            block->getArguments().take_front(own), cotangents, seeded, wanted);
   func::ReturnOp::create(builder, loc, vjp.getResults());
 
-  // What an argument is stays; who gives its bytes is the new entry's own matter.
+  // Arguments keep names and kinds. Donation is not copied: it belongs to the new entry.
   for (unsigned index = 0; index < own; ++index)
     for (StringRef attribute : {schedule::nameAttrName, schedule::kindAttrName})
       if (Attribute value = function.getArgAttr(index, attribute))

@@ -22,13 +22,13 @@ mlir::FailureOr<mlir::func::FuncOp> addEntry(mlir::func::FuncOp function, llvm::
 /// Errors: a diagnostic unless there is exactly one.
 mlir::FailureOr<int64_t> findLoss(mlir::func::FuncOp function);
 
-/// Whether `type` is what gradients are taken of.
+/// Whether values of `type` have gradients.
 bool isFloatTensor(mlir::Type type);
 
 /// Whether argument `index` is a weight: of kind `param`.
 bool isWeight(mlir::func::FuncOp function, int64_t index);
 
-/// Returns what people know an argument or a result by.
+/// Returns the name of an argument or a result in messages.
 std::string getArgumentName(mlir::func::FuncOp function, int64_t index);
 std::string getResultName(mlir::func::FuncOp function, int64_t index);
 

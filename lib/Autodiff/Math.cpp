@@ -19,7 +19,7 @@ static Number sqrt(Number x) { return x.apply<math::SqrtOp>(); }
 static Number exp(Number x) { return x.apply<math::ExpOp>(); }
 static Number copySign(Number x, Number sign) { return x.apply<math::CopySignOp>(sign); }
 
-/// `value`, but 0 where x is 0.
+/// Returns `value`, or 0 where x is 0.
 static Number unlessZero(Number x, Number value) {
   Number zero = x.constant(0);
   return zero.where(CmpFPredicate::OEQ, x, zero, value);
@@ -98,7 +98,7 @@ static void clampf(math::ClampFOp op, Number g, Numbers &numbers) {
   });
 }
 
-/// |a| with the sign of b; a step function of b.
+/// Differentiates |a| with the sign of b, which is a step function of b.
 static void copysign(math::CopySignOp op, Number g, Numbers &numbers) {
   numbers.add(op.getLhs(), [&] {
     Number a = numbers(op.getLhs()), b = numbers(op.getRhs()), one = a.constant(1);
@@ -112,7 +112,7 @@ static void fma(math::FmaOp op, Number g, Numbers &numbers) {
   numbers.add(op.getC(), [&] { return g; });
 }
 
-/// x^n has derivative n x^(n-1), which for n = 0 is 0 even where x^-1 is infinite.
+/// Differentiates x^n: n x^(n-1), which for n = 0 is 0 even if x^-1 is infinite.
 static void fpowi(math::FPowIOp op, Number g, Numbers &numbers) {
   ImplicitLocOpBuilder &builder = numbers.builder;
   Value exponent = op.getRhs();
@@ -138,7 +138,7 @@ static void powf(math::PowFOp op, Number g, Numbers &numbers) {
 }
 
 namespace {
-/// Two results.
+/// Differentiates both results, sine and cosine.
 struct SincosRule : DifferentiableOpInterface::ExternalModel<SincosRule, math::SincosOp> {
   LogicalResult buildVjp(Operation *op, OpBuilder &builder, ArrayRef<Value> cotangents,
                          Cotangents &sums) const {

@@ -9,9 +9,9 @@
 
 namespace weir::autodiff {
 
-/// The cotangent g times a slope, or over a divisor that may be 0. Where g is 0 nothing flows,
-/// be the slope infinite: what was computed is not chosen, or what reads it has saturated, as
-/// a sigmoid does behind an exponential that overflows.
+/// Multiplies the cotangent g by a slope. A zero g gives 0 even if the slope is infinite:
+/// the computed value was not chosen, or its reader has saturated, as a sigmoid does after
+/// an exponential that overflows.
 inline Number scaleBySlope(Number g, Number slope) {
   Number infinity = g.constant(std::numeric_limits<double>::infinity());
   return g.unlessNothing(mlir::arith::CmpFPredicate::OEQ, slope.apply<mlir::math::AbsFOp>(),
@@ -21,7 +21,7 @@ inline Number divideBySlope(Number g, Number divisor) {
   return g.unlessNothing(mlir::arith::CmpFPredicate::OEQ, divisor, g.constant(0), g / divisor);
 }
 
-/// What a rule for numbers works with.
+/// The builder and cotangents that a rule for numbers works with.
 class Numbers {
 public:
   Numbers(mlir::OpBuilder &builder, mlir::Operation *op, Cotangents &sums)

@@ -45,7 +45,7 @@ private:
   SmallVector<Formal> results, gradients, weightGradients;
 
   DenseMap<Operation *, Part> owner;
-  /// What an entry reads that it does not make.
+  /// The values that an entry reads and does not make.
   struct {
     DenseSet<Value> arguments;
     DenseSet<Value> taken; ///< from entries before
@@ -86,10 +86,9 @@ Splitter::Splitter(func::FuncOp joint) : joint(joint), block(joint.getBody().fro
   }
 }
 
-/// Whether `op` computes nothing, so that each entry may have its own: it is constant, or
-/// its elements are those of its operand elsewhere. A reader has such an op in its maps,
-/// by which it sums; so an entry must not get it as a tensor where the joint function
-/// doesn't.
+/// Whether `op` computes nothing, so that each entry may repeat it: it is a constant, or
+/// moves elements of its operand. Readers take such an op into their maps and sum by them.
+/// So an entry must not get its result as a tensor where the joint function does not.
 static bool isCopied(Operation *op) {
   if (isa<linalg::FillOp, tensor::SplatOp>(op))
     return matchPattern(op->getOperand(0), m_Constant());
@@ -99,7 +98,7 @@ static bool isCopied(Operation *op) {
          isa<TotalOp, tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
 }
 
-/// Gives to `part` all that `roots` are computed from and that no part has yet.
+/// Adds the ops that `roots` are computed from to `part`, unless they have a part already.
 void Splitter::own(Part part, ArrayRef<Formal> roots) {
   SmallVector<Value> work =
       llvm::map_to_vector(roots, [](const Formal &root) { return root.value; });
@@ -138,7 +137,7 @@ void Splitter::findNeeds(Part part, ArrayRef<Formal> roots) {
     need(part, root.value);
 }
 
-/// Returns what later entries take from `from`.
+/// Returns the values of `from` that later entries take.
 SmallVector<Formal> Splitter::getHanded(Part from, StringRef prefix) {
   SmallVector<Formal> handed;
   for (Operation &op : block.without_terminator())
@@ -228,7 +227,7 @@ void Splitter::build(Part part, ArrayRef<Formal> arguments, ArrayRef<Formal> ret
     entry.setResultAttr(index, schedule::nameAttrName, builder.getStringAttr(formal.name));
 }
 
-/// Makes each result of the weight pass a sum, of an argument of the same name and it.
+/// Adds an argument of the same name to each result of the weight pass.
 void Splitter::addAccumulators() {
   func::FuncOp entry = entries[WeightGradients];
   Operation *terminator = entry.getBody().front().getTerminator();
@@ -252,7 +251,8 @@ void Splitter::addAccumulators() {
   }
 }
 
-/// Whether `value` is `accumulator`, which nothing else reads, and something added.
+/// Whether `value` is `accumulator` plus another value, and nothing else reads
+/// `accumulator`.
 static bool isSumInto(Value value, BlockArgument accumulator) {
   auto op = value.getDefiningOp<linalg::GenericOp>();
   if (!op || !accumulator.hasOneUse() || op.getOutputs().front() != accumulator)
@@ -262,7 +262,8 @@ static bool isSumInto(Value value, BlockArgument accumulator) {
   return added && llvm::is_contained(added->getOperands(), op.getRegionOutputArgs().front());
 }
 
-/// Checks what the names of the entries promise, on what was made.
+/// Checks the entries: each op runs in one of them, each value between them is made and
+/// consumed once, and no total of an activation is computed by the weight pass.
 LogicalResult Splitter::verify(ArrayRef<Formal> handed) {
   LogicalResult result = success();
   for (TotalOp total : entries[WeightGradients].getOps<TotalOp>())

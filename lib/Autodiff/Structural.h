@@ -12,7 +12,7 @@ namespace weir::autodiff {
 /// Max number of steps of a reduction that are unrolled for its gradient.
 inline constexpr int64_t maxSteps = 128;
 
-/// How a result combines the values at its loops.
+/// The kinds of results, by the way they combine the values at their loops.
 enum class SeedKind {
   Point,    ///< one value for each element
   Sum,      ///< accumulator + f
@@ -24,7 +24,7 @@ enum class SeedKind {
 /// A result that a cotangent flows back from.
 struct Seed {
   SeedKind kind;
-  /// In the op's body: the yielded value of a `Point` or `Sum`, else only f.
+  /// The yielded value of a `Point` or `Sum`, else only f, in the op's body.
   mlir::Value yielded;
   mlir::Value cotangent;
   mlir::Value result; ///< of the op

@@ -10,8 +10,8 @@
 using namespace mlir;
 using namespace weir::autodiff;
 
-/// Returns the first of the values that `op` reads, in its regions too, of which
-/// `holds` is true; else null.
+/// Returns the first value that `op` reads, in its regions too, for which `holds` is true,
+/// or null.
 static Value findRead(Operation *op, function_ref<bool(Value)> holds) {
   Value found;
   op->walk<WalkOrder::PreOrder>([&](Operation *inner) {

@@ -13,20 +13,20 @@
 namespace weir::autodiff {
 
 /// Returns `roots` and the float results of `ops`, which are in program order, that
-/// depend on them. What is known through integers alone does not count: its
-/// derivatives are 0.
+/// depend on them. A dependence through integers alone does not count: its derivative
+/// is 0.
 /// Errors: a diagnostic where such a value's bits become integers, or may go to
 ///         memory.
 llvm::FailureOr<llvm::DenseSet<mlir::Value>> findActive(llvm::ArrayRef<mlir::Operation *> ops,
                                                         llvm::ArrayRef<mlir::Value> roots);
 
-/// Makes of the total cotangent of a result what the rule of its op is given.
+/// Turns the total cotangent of a result into the one that the rule of its op gets.
 using MarkTotal = llvm::function_ref<mlir::Value(mlir::Value result, mlir::Value total)>;
 
 /// Walks `ops` backward and carries the sums for results on to operands, building
-/// at `builder`. `sums` holds those that the walk starts from. `mark` is asked, where
-/// it is given, before a total is used, which is after the last summand.
-/// Errors: a diagnostic at each op that has no rule for what flows through it.
+/// at `builder`. `sums` holds those that the walk starts from. `mark`, if given, is called
+/// for each total after its last summand and before its first use.
+/// Errors: a diagnostic at each op without a rule that the gradient flows through.
 llvm::LogicalResult sweep(mlir::OpBuilder &builder, llvm::ArrayRef<mlir::Operation *> ops,
                           Cotangents &sums, MarkTotal mark = nullptr);
 

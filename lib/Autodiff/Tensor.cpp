@@ -47,7 +47,8 @@ static LogicalResult expand(tensor::ExpandShapeOp op, OpBuilder &b, Value g, Cot
   return success();
 }
 
-/// A slice; upstream's verifier takes none of no elements that begins where the source ends.
+/// Creates a slice. Upstream's verifier refuses empty slices that begin at the end of the
+/// source.
 static Value createSlice(OpBuilder &b, Location loc, RankedTensorType type, Value source,
                          ArrayRef<OpFoldResult> offsets, ArrayRef<OpFoldResult> strides) {
   if (type.getNumElements() == 0)
@@ -71,7 +72,7 @@ static LogicalResult concat(tensor::ConcatOp op, OpBuilder &b, Value g, Cotangen
   return success();
 }
 
-/// Reads of one element add to that element alone.
+/// Differentiates the read of one element: adds the cotangent to that element alone.
 static LogicalResult extract(tensor::ExtractOp op, OpBuilder &b, Value g, Cotangents &sums) {
   Location loc = op.getLoc();
   Value sum = sums.get(op.getTensor());
@@ -85,8 +86,8 @@ static LogicalResult extract(tensor::ExtractOp op, OpBuilder &b, Value g, Cotang
   return success();
 }
 
-/// Whether two slices of one tensor have no element in common: in some dimension no
-/// index.
+/// Whether two slices of one tensor have no element in common: their indices in some
+/// dimension are disjoint.
 static bool areDisjoint(OffsetSizeAndStrideOpInterface first,
                         OffsetSizeAndStrideOpInterface second) {
   auto getIndices = [](OffsetSizeAndStrideOpInterface op, unsigned dim) {
@@ -107,7 +108,7 @@ static bool areDisjoint(OffsetSizeAndStrideOpInterface first,
   return false;
 }
 
-/// Whether the elements of `sum` that `slice` takes are the zeros that it began with.
+/// Whether the elements of `sum` in `slice` are still the zeros that it began with.
 static bool isZeroAt(Value sum, tensor::ExtractSliceOp slice) {
   while (auto inserted = sum.getDefiningOp<tensor::InsertSliceOp>()) {
     if (!areDisjoint(inserted, slice))
@@ -118,8 +119,8 @@ static bool isZeroAt(Value sum, tensor::ExtractSliceOp slice) {
   return fill && matchPattern(fill.getInputs().front(), m_AnyZeroFloat());
 }
 
-/// The same of a slice. Slices apart from each other, such as heads or gates, are put into
-/// one tensor; what overlaps is added to it.
+/// Differentiates a slice. Disjoint slices, such as heads or gates, are put into one
+/// tensor; overlapping ones are added.
 static LogicalResult extractSlice(tensor::ExtractSliceOp op, OpBuilder &b, Value g,
                                   Cotangents &sums) {
   Location loc = op.getLoc();
@@ -192,7 +193,7 @@ static LogicalResult pad(tensor::PadOp op, OpBuilder &b, Value g, Cotangents &su
   return success();
 }
 
-/// Every element is the scalar: its cotangent is their sum.
+/// Differentiates a splat: the cotangent of the scalar is the sum of the elements' ones.
 static LogicalResult splat(tensor::SplatOp op, OpBuilder &b, Value g, Cotangents &sums) {
   Location loc = op.getLoc();
   unsigned rank = op.getType().getRank();

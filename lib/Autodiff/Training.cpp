@@ -1,9 +1,8 @@
 //===- Training.cpp - Entries that update parameters ----------------------===//
 //
 // A step is ordinary graph text: the gradients of one `autodiff.vjp`, and for each
-// parameter one pointwise op that makes it, and the optimizer's state of it, anew.
-// That these belong where the gradient is computed, and in place, is what later
-// levels find out as of any other op.
+// parameter one pointwise op that updates it and its optimizer state. Later levels fuse
+// these ops with the gradients and update in place, as they do for any other op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +19,7 @@ using namespace weir;
 using namespace weir::autodiff;
 
 namespace {
-/// Builds what an element becomes, of those that an op reads.
+/// Builds the new value of an element from the elements that an op reads.
 using Formula = function_ref<SmallVector<Number>(ArrayRef<Number>)>;
 
 /// A parameter, by its name.
@@ -81,7 +80,7 @@ Value Step::addArgument(const Twine &name, Type type, StringRef kind) {
   return entry.getArgument(index);
 }
 
-/// Makes `updated` a result that takes the name, and the bytes, of `argument`.
+/// Makes `updated` a result with the name and the bytes of `argument`.
 void Step::addUpdate(Value argument, Value updated) {
   unsigned index = cast<BlockArgument>(argument).getArgNumber();
   entry.setArgAttr(index, schedule::donateAttrName, builder.getUnitAttr());
@@ -90,8 +89,8 @@ void Step::addUpdate(Value argument, Value updated) {
       schedule::nameAttrName, builder.getStringAttr(getArgumentName(entry, index)))));
 }
 
-/// Builds one op over the elements of `points`, which have one shape, that reads the
-/// `scalars`, too. Its results have the type of the first point, or of scalars.
+/// Builds one op over the elements of `points`, which have one shape, and of the `scalars`.
+/// Its results have the type of the first point, or of scalars without points.
 SmallVector<Value> Step::compute(ArrayRef<Value> points, ArrayRef<Value> scalars,
                                  unsigned numResults, Formula formula) {
   Location loc = entry.getLoc();
@@ -121,8 +120,8 @@ SmallVector<Value> Step::compute(ArrayRef<Value> points, ArrayRef<Value> scalars
   return op->getResults();
 }
 
-/// Updates `arguments`, a parameter and its state, by a formula of these, the
-/// gradient and the scalars.
+/// Updates `arguments`, a parameter and its state, by a formula of these, the gradient and
+/// the scalars.
 void Step::update(ArrayRef<Value> arguments, Value gradient, ArrayRef<Value> scalars,
                   Formula formula) {
   SmallVector<Value> points(arguments);
@@ -160,7 +159,7 @@ void Step::buildAdamW() {
   Value rate = addHyperparameter("learning_rate"), decay = addHyperparameter("weight_decay"),
         beta1 = addHyperparameter("beta1"), beta2 = addHyperparameter("beta2"),
         epsilon = addHyperparameter("epsilon"), step = addState("step", scalar);
-  // What is the same for all elements, once.
+  // Computed once: the same for all elements.
   SmallVector<Value> shared = compute(
       {}, {step, rate, decay, beta1, beta2}, 4, [](ArrayRef<Number> in) -> SmallVector<Number> {
         Number step = in[0] + 1.0, rate = in[1], decay = in[2];

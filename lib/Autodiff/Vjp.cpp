@@ -35,7 +35,7 @@ static LogicalResult checkShapes(func::FuncOp function) {
   return result;
 }
 
-/// The VJPs of norms have no rule of their own; what they are made of has.
+/// Decomposes the VJPs of norms, which have no rule, into ops that have one.
 static void decomposeVjps(Block &block) {
   OpBuilder builder(block.getParentOp()->getContext());
   for (Operation &op : llvm::make_early_inc_range(block))
@@ -46,8 +46,8 @@ static void decomposeVjps(Block &block) {
     }
 }
 
-/// Returns the arguments of `function` that are no weights, and what depends on them:
-/// by integers, too.
+/// Returns the arguments of `function` that are not weights, and all values that depend on
+/// them, through integers, too.
 static DenseSet<Value> findActivations(func::FuncOp function, ArrayRef<Operation *> ops) {
   DenseSet<Value> found;
   for (BlockArgument argument : function.getArguments())

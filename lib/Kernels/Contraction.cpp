@@ -5,10 +5,10 @@
 // ones; neighbouring invocations own neighbouring units. The subgroup walks the
 // summed dimensions once, in order, so that the bits don't depend on the tile.
 //
-// What the rows are multiplied with is the same for all invocations, so each
-// loads it for other products, and a shuffle hands it round: a chunk is as many
-// steps as there are lanes, a step one product or two neighbouring ones. What the
-// sums feed (bias, activation) is computed from them in registers, row by row.
+// All invocations need the same row factors, so each one loads those of other
+// products, and a shuffle hands them round. A chunk has as many steps as there are
+// lanes, a step one product or two neighbouring ones. The epilogue (bias, activation)
+// is computed from the sums in registers, row by row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +63,7 @@ private:
   SmallVector<int64_t> stepSizes; ///< of the summed dimensions, in steps
   int64_t steps = 1;
 
-  // Where the tile is.
+  // The place of the tile.
   SmallVector<AffineExpr> rest;
   AffineExpr rowTile, firstRow;
   SmallVector<AffineExpr> unitOf; ///< clamped: a unit beyond the last repeats it
@@ -107,9 +107,9 @@ bool ContractionEmitter::variesWith(OpOperand *operand, int64_t dim) {
   return false;
 }
 
-/// The columns are the result's last dimension that only one factor has and that is
-/// enough for all lanes, or else the longest; the rows likewise that only the other has,
-/// where a few are enough.
+/// Chooses the tile. Its columns walk the result's last dimension that only one factor has
+/// and that is enough for all lanes, or else the longest one. Its rows walk such a
+/// dimension of the other factor, where a few elements are enough.
 void ContractionEmitter::chooseTile() {
   OpOperand *lhs = op.getDpsInputOperand(0), *rhs = op.getDpsInputOperand(1);
   SmallVector<int64_t> order; // of the result, outermost first
@@ -184,7 +184,7 @@ SmallVector<AffineExpr> ContractionEmitter::getPoint(AffineExpr row, AffineExpr 
   return point;
 }
 
-/// The summed coordinates of a step's product.
+/// Returns the summed coordinates of a step's products.
 SmallVector<AffineExpr> ContractionEmitter::getProducts(AffineExpr step, AffineExpr product) {
   SmallVector<AffineExpr> at = emitter.delinearize(step, stepSizes);
   if (!at.empty())
@@ -201,7 +201,7 @@ Value ContractionEmitter::clamp(AffineExpr value, int64_t last) {
 // Sums
 //===----------------------------------------------------------------------===//
 
-/// For each row of the tile, the row factor of each product of a step.
+/// Loads the row factor of each product of a step, for each row of the tile.
 SmallVector<SmallVector<Value>> ContractionEmitter::loadRowFactors(AffineExpr step) {
   AffineExpr column = emitter.constant(0), lane = emitter.vectorLane();
   auto load = [&](AffineExpr row, AffineExpr product) {
@@ -239,8 +239,8 @@ SmallVector<SmallVector<Value>> ContractionEmitter::loadRowFactors(AffineExpr st
   return factors;
 }
 
-/// The column factor of each product of a step: scalars, or vectors over the
-/// unit's columns.
+/// Loads the column factor of each product of a step: scalars, or vectors over the unit's
+/// columns.
 SmallVector<Value> ContractionEmitter::loadColumnFactors(AffineExpr unit, AffineExpr step) {
   AffineExpr row = emitter.constant(0), lane = emitter.vectorLane();
   AffineExpr first = getFirstColumn(unit);
@@ -321,7 +321,8 @@ SmallVector<Value> ContractionEmitter::sumChunk(Value chunk, int64_t chunkSteps,
   });
 }
 
-/// The elements of `parts`, scalars or vectors, as one vector; a single one as it is.
+/// Returns the elements of `parts`, scalars or vectors, as one vector, or a single scalar
+/// as it is.
 Value ContractionEmitter::join(ArrayRef<Value> parts) {
   if (parts.size() == 1)
     return parts.front();
@@ -337,7 +338,7 @@ Value ContractionEmitter::join(ArrayRef<Value> parts) {
   return vector::FromElementsOp::create(emitter.builder(), emitter.loc, type, elements);
 }
 
-/// The tile's sums: for each one or two rows, those of the invocation's units.
+/// Computes the tile's sums: for each row, or two rows, those of the invocation's units.
 SmallVector<Value> ContractionEmitter::sumProducts() {
   OpBuilder &b = emitter.builder();
   Type type = emitter.getElementType(op->getResult(0));
@@ -377,7 +378,7 @@ void ContractionEmitter::storeRow(AffineExpr row, AffineExpr ownUnit, Value tota
   emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults())), point);
 }
 
-/// The sum of a unit in a row of the tile. Registers have no index, so it is
+/// Returns the sum of a unit in a row of the tile. Registers have no index, so the sum is
 /// selected among all.
 Value ContractionEmitter::getSum(ArrayRef<Value> sums, int64_t unit, Value row) {
   OpBuilder &b = emitter.builder();
@@ -435,8 +436,8 @@ void ContractionEmitter::guardInside(unsigned coordinate, AffineExpr value, int6
 void ContractionEmitter::emitTile(Value tile) {
   int64_t lanes = profile.subgroupSize;
   AffineExpr number = emitter.setCoordinate(unitCoordinate, tile);
-  // Neighbouring tiles are of the same columns, whose factors they share.
-  // What there is one of is no digit: the fewer, the simpler the access maps.
+  // Neighbouring tiles have the same columns, whose factors they share. A count of one
+  // is not a digit: fewer digits give simpler access maps.
   SmallVector<int64_t> counts;
   for (int64_t count : {getProduct(restSizes), columnTiles, rowTiles})
     if (count != 1)

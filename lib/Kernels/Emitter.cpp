@@ -205,7 +205,8 @@ tensor::ConcatOp weir::getWhole(Value value) {
   return {};
 }
 
-/// An insertion's bytes are the input's own, so nothing else may read that.
+/// Checks that nothing else reads the destination of an insertion, whose bytes the kernel
+/// overwrites.
 static LogicalResult checkInsertion(tensor::InsertSliceOp op) {
   auto into = dyn_cast<BlockArgument>(op.getDest());
   if (getSplat(op.getDest()) && !getConstantIntValues(op.getMixedOffsets()))

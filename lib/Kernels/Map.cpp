@@ -19,7 +19,8 @@ static int64_t getUnitsPerInvocation(const Profile &profile, int64_t units) {
   return max;
 }
 
-/// Row-major digits of a unit of four neighbours in a space of any last dimension.
+/// Returns the row-major digits of a unit of four neighbours in a space of any last
+/// dimension.
 static SmallVector<AffineExpr> getFlatPoint(PointEmitter &emitter, AffineExpr unit,
                                             ArrayRef<int64_t> sizes) {
   return emitter.delinearize(unit * 4 + emitter.vectorLane(), sizes);

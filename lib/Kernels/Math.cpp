@@ -1,6 +1,6 @@
-//===- Math.cpp - Where math functions are replaced by Weir's own ---------===//
+//===- Math.cpp - Replace math ops by Weir's own functions ----------------===//
 //
-// MathFunctions.h has the functions; here are the ops that become them.
+// MathFunctions.h has the functions. This file rewrites the ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace weir::expression;
 
-/// Whether there are functions of `type`: of f32, f64 and vectors of them.
+/// Whether there are functions for `type`: f32, f64 or a vector of them.
 static bool isCovered(Type type) {
   if (auto vector = dyn_cast<VectorType>(type))
     type = vector.getElementType();
@@ -21,11 +21,11 @@ static bool isCovered(Type type) {
 }
 
 namespace {
-/// Rewrites an op whose first operand is covered, and says where its own ops go.
+/// Rewrites an op whose first operand is covered.
 template <typename Op> struct Expansion : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
 
-  /// The op's results, or nothing when it stays.
+  /// Returns the op's results, or nothing if the op stays.
   virtual SmallVector<Value> expand(Op op, const Place &at) const = 0;
 
   LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const final {

@@ -32,7 +32,7 @@ struct Format {
   uint64_t infinityBits() const { return uint64_t(2 * bias() + 1) << fraction; }
 };
 
-/// Where and in which shape the ops of one expansion are made.
+/// The builder, location and vector shape of the ops of one expansion.
 struct Place {
   OpBuilder &builder;
   Location loc;
@@ -81,7 +81,7 @@ inline Float literal(Float like, double value) {
   Type type = getElementTypeOrSelf(like.at->floats);
   return {like.at, like.at->constant(like.at->floats, like.at->builder.getFloatAttr(type, value))};
 }
-/// The low bits of `value`.
+/// Returns the low bits of `value` as a constant.
 template <typename T> Int integer(T like, uint64_t value) {
   const Place &at = *like.at;
   APInt bits(at.format.width, value, /*isSigned=*/false, /*implicitTrunc=*/true);
@@ -125,10 +125,10 @@ inline Int operator>>(Int a, uint64_t b) { return binary<arith::ShRSIOp>(a, inte
 /// Shifts in zeros.
 inline Int shiftDown(Int a, Int b) { return binary<arith::ShRUIOp>(a, b); }
 inline Int shiftDown(Int a, uint64_t b) { return shiftDown(a, integer(a, b)); }
-/// Of unsigned numbers.
+/// Computes the remainder of unsigned numbers.
 inline Int remainder(Int a, Int b) { return binary<arith::RemUIOp>(a, b); }
-inline Int least(Int a, uint64_t b) { return binary<arith::MinSIOp>(a, integer(a, b)); }
-inline Int most(Int a, uint64_t b) { return binary<arith::MaxSIOp>(a, integer(a, b)); }
+inline Int smaller(Int a, uint64_t b) { return binary<arith::MinSIOp>(a, integer(a, b)); }
+inline Int larger(Int a, uint64_t b) { return binary<arith::MaxSIOp>(a, integer(a, b)); }
 inline Bool operator&(Bool a, Bool b) { return binary<arith::AndIOp>(a, b); }
 inline Bool operator|(Bool a, Bool b) { return binary<arith::OrIOp>(a, b); }
 

@@ -26,7 +26,7 @@ static constexpr double notANumber = std::numeric_limits<double>::quiet_NaN();
 // Pieces
 //===----------------------------------------------------------------------===//
 
-/// What is chosen by the type of `like`.
+/// Returns the number for the type of `like`.
 static double pick(Float like, double narrow, double wide) {
   return formatOf(like).isWide() ? wide : narrow;
 }
@@ -34,7 +34,7 @@ static ArrayRef<double> pick(Float like, const Table &table) {
   return formatOf(like).isWide() ? table.f64 : table.f32;
 }
 
-/// The polynomial with `coefficients`, lowest degree first, by Horner's rule.
+/// Computes the polynomial with `coefficients`, lowest degree first, by Horner's rule.
 static Float polynomial(ArrayRef<double> coefficients, Float x) {
   Float sum = fma(x, coefficients.back(), coefficients[coefficients.size() - 2]);
   for (double coefficient : llvm::reverse(coefficients.drop_back(2)))
@@ -43,7 +43,7 @@ static Float polynomial(ArrayRef<double> coefficients, Float x) {
 }
 static Float polynomial(const Table &table, Float x) { return polynomial(pick(x, table), x); }
 
-/// Both keep NaN, for which the comparison is false.
+/// Limits `x` from above. Keeps NaN, for which the comparison is false.
 static Float atMost(Float x, double bound) {
   return select(is(x, FloatPredicate::OGT, bound), bound, x);
 }
@@ -60,12 +60,12 @@ static Float withSignOf(Float of, Float x) {
 
 static Bool isNegative(Float x) { return is(bits(x), IntPredicate::slt, 0); }
 
-/// 2^k, where that is normal.
+/// Computes 2^k, if that is normal.
 static Float powerOfTwo(Int k) {
   return fromBits((k << formatOf(k).fraction) + formatOf(k).oneBits());
 }
 
-/// y * 2^k for y near 1: in two steps, as 2^k itself may not be normal.
+/// Computes y * 2^k for y near 1, in two steps, since 2^k itself may not be normal.
 static Float scale(Float y, Int k) {
   Int half = k >> 1;
   return y * powerOfTwo(half) * powerOfTwo(k - half);
@@ -102,14 +102,15 @@ struct Angle {
 };
 } // namespace
 
-/// The integer nearest to `shifted` - shift, where that sum has no bits for less.
+/// Returns a number of which the sum with x has no fraction bits: subtracted again, it
+/// leaves the nearest integer.
 static double roundingShift(Float x) { return pick(x, 0x1.8p+23, 0x1.8p+52); }
 static Int roundedCount(Float shifted) {
   uint64_t shift = formatOf(shifted).isWide() ? 0x4338000000000000 : 0x4b400000;
   return bits(shifted) - shift;
 }
 
-/// x = count * ln(2) + rest, for |x| < 2^8, in f64 2^10.
+/// Splits x = count * ln(2) + rest, for |x| < 2^8, in f64 2^10.
 static Reduced reduceByLn2(Float x) {
   Float shifted = fma(x, log2E[0] + log2E[1], literal(x, roundingShift(x)));
   Float count = shifted - roundingShift(x);
@@ -118,26 +119,26 @@ static Reduced reduceByLn2(Float x) {
   return {roundedCount(shifted), fma(count, -pieces[1], rest)};
 }
 
-/// e^r - 1, for |r| <= ln(2) / 2.
+/// Computes e^r - 1 for |r| <= ln(2) / 2.
 static Float smallExpm1(Float r) { return fma(polynomial(expTail, r), r * r, r); }
 
-/// x = count + rest, for |x| < 2^22.
+/// Splits x = count + rest for |x| < 2^22.
 static Reduced reduceByOne(Float x) {
   Float shifted = x + roundingShift(x);
   Float rest = x - (shifted - roundingShift(x));
   return {roundedCount(shifted), rest};
 }
 
-/// 2^r, for |r| <= 1/2.
+/// Computes 2^r for |r| <= 1/2.
 static Float smallExp2(Float r) { return fma(polynomial(exp2Tail, r), r, 1.0); }
 
-/// x = 2^exponent * significand, for normal x.
+/// Returns the exponent of x = 2^exponent * significand, for normal x.
 static Int exponentOf(Float x) {
   return (bits(x) >> formatOf(x).fraction) - uint64_t(formatOf(x).bias());
 }
 
-/// The bits of `x` >= 0, those of x * 2^150, in f64 x * 2^1074, where x is denormal.
-/// Where that is so, `exponent` is less by that over `divisor`.
+/// Returns the bits of `x` >= 0. For denormal x returns those of x * 2^150, in f64 x *
+/// 2^1074, and subtracts that exponent, divided by `divisor`, from `exponent`.
 static Int normalized(Float x, Int &exponent, int divisor) {
   const Format &format = formatOf(x);
   Int raw = bits(x);
@@ -154,12 +155,14 @@ static Parts cut(Int raw, uint64_t from) {
   return {fromBits(raw - (exponent << fraction)), exponent};
 }
 
-/// The bits of sqrt(1/2), where a significand's range [sqrt(1/2), sqrt(2)) begins.
+/// Returns the bits of sqrt(1/2), the lower end of a significand's range [sqrt(1/2),
+/// sqrt(2)).
 static uint64_t halfRootBits(const Format &format) {
   return format.isWide() ? 0x3fe6a09e667f3bcd : 0x3f3504f3;
 }
 
-/// The significand in [sqrt(1/2), sqrt(2)), from any positive finite value.
+/// Splits any positive finite value into an exponent and a significand in [sqrt(1/2),
+/// sqrt(2)).
 static Parts logParts(Float x) {
   Int shift = integer(x, 0);
   Int raw = normalized(x, shift, 1);
@@ -177,7 +180,8 @@ static Float finishLog(Float x, Float result) {
   return select(is(raw << 1, IntPredicate::eq, 0), -infinity, result);
 }
 
-/// In f64: ln(1 + f) = f - square + rest, square = f^2 / 2, by ln(1 + f) = 2 atanh(s).
+/// Computes the rest of ln(1 + f) = f - square + rest in f64, where square = f^2 / 2, by
+/// ln(1 + f) = 2 atanh(s).
 static Float logRest(Float f, Float square) {
   Float s = f / (f + 2.0);
   Float z = s * s;
@@ -185,7 +189,7 @@ static Float logRest(Float f, Float square) {
   return s * (square + (tail + tail));
 }
 
-/// ln(1 + f) + exponent * ln(2).
+/// Computes ln(1 + f) + exponent * ln(2).
 static Float lnOf(Float f, Float exponent) {
   ArrayRef<double> pieces = pick(f, ln2);
   if (formatOf(f).isWide()) {
@@ -198,8 +202,8 @@ static Float lnOf(Float f, Float exponent) {
   return fma(exponent, pieces[0], low); // The product is exact.
 }
 
-/// In f64: ln(1 + f) * unit + exponent * step, where unit[0] has 26 bits and step[0] so few
-/// that the product is exact.
+/// Computes ln(1 + f) * unit + exponent * step in f64, where unit[0] has 26 bits and
+/// step[0] so few that the product is exact.
 static Float logOf(Float f, Float exponent, ArrayRef<double> unit, ArrayRef<double> step) {
   Float square = f * 0.5 * f;
   Float high = upperHalf(f - square);
@@ -227,7 +231,7 @@ static InverseRoot inverseRoot(Float m) {
   return {guess, polynomial(rsqrtTail, error) * error, high, low};
 }
 
-/// The significand in [1, 4) and half of the exponent of 2 that goes with it.
+/// Splits x into a significand in [1, 4) and half of the remaining exponent of 2.
 static Parts rootParts(Float x) {
   const Format &format = formatOf(x);
   Int shift = integer(x, 0);
@@ -236,7 +240,7 @@ static Parts rootParts(Float x) {
   return {fromBits(raw - (half << (format.fraction + 1))), half + shift};
 }
 
-/// The upper word of the product of two unsigned words.
+/// Computes the upper word of the product of two unsigned words.
 static Int upperProduct(Int a, Int b) {
   int half = formatOf(a).width / 2;
   uint64_t mask = (uint64_t(1) << half) - 1;
@@ -247,7 +251,7 @@ static Int upperProduct(Int a, Int b) {
   return aHigh * bHigh + shiftDown(middle, half) + shiftDown(other, half);
 }
 
-/// Finite x >= 0 less a multiple of pi/2, at most pi/4 in magnitude.
+/// Subtracts a multiple of pi/2 from finite x >= 0. The rest is at most pi/4 in magnitude.
 static Angle reduceByHalfPi(Float x) {
   // x * 2/pi mod 4, in words: the integer significand of x times as many bits of 2/pi as
   // count, from where the product is below 4. The table has these for x in [1, 2) first;
@@ -323,7 +327,8 @@ static Float changeSign(Float x, Int ifOdd) {
   return fromBits(bits(x) ^ (ifOdd << (formatOf(x).width - 1)));
 }
 
-/// The sine of an angle whose sine and cosine, reduced, are these, in its quadrant.
+/// Returns the sine of an angle from the sine and cosine of the reduced angle and its
+/// quadrant.
 static Float sineInQuadrant(Float sine, Float cosine, Int quadrant) {
   Float value = select(is(quadrant & 1, IntPredicate::ne, 0), cosine, sine);
   return changeSign(value, shiftDown(quadrant, 1));
@@ -360,12 +365,12 @@ Float weir::expression::expandExp(Float x) {
   return scale(smallExpm1(reduced.rest) + 1.0, reduced.count);
 }
 
-/// Where 2^x is zero, and where it is infinite.
-static double leastPower(Float x) { return pick(x, -151.0, -1076.0); }
-static double greatestPower(Float x) { return pick(x, 129.0, 1025.0); }
+/// Returns the largest x for which 2^x is zero.
+static double minPower(Float x) { return pick(x, -151.0, -1076.0); }
+static double maxPower(Float x) { return pick(x, 129.0, 1025.0); }
 
 Float weir::expression::expandExp2(Float x) {
-  Reduced reduced = reduceByOne(atMost(atLeast(x, leastPower(x)), greatestPower(x)));
+  Reduced reduced = reduceByOne(atMost(atLeast(x, minPower(x)), maxPower(x)));
   return scale(smallExp2(reduced.rest), reduced.count);
 }
 
@@ -458,9 +463,9 @@ Float weir::expression::expandCbrt(Float x) {
   Int shift = integer(x, 0);
   Int raw = normalized(a, shift, 3);
   // The significand in [1, 8); a third of the exponent, made positive, by a product.
-  int least = (format.bias() + 2) / 3;
-  Int biased = shiftDown(raw, format.fraction) + uint64_t(3 * least - format.bias());
-  Int third = shiftDown(biased * 43691, 17) - uint64_t(least);
+  int min = (format.bias() + 2) / 3;
+  Int biased = shiftDown(raw, format.fraction) + uint64_t(3 * min - format.bias());
+  Int third = shiftDown(biased * 43691, 17) - uint64_t(min);
   Float m = fromBits(raw - ((third + (third << 1)) << format.fraction));
   // Rounding the guess to 8 bits, in f64 17, makes its cube exact.
   Float guess = polynomial(cbrtGuess, m);
@@ -481,7 +486,7 @@ Float weir::expression::expandCbrt(Float x) {
 // Error functions
 //===----------------------------------------------------------------------===//
 
-/// erf, for |x| <= 1.
+/// Computes erf for |x| <= 1.
 static Float smallErf(Float x) {
   Float result = fma(polynomial(erfTail, x * x), x, x);
   // The sum above would lose a term that is denormal.
@@ -489,7 +494,7 @@ static Float smallErf(Float x) {
   return select(is(magnitude(x), FloatPredicate::OLT, 0x1p-60), x * slope, result);
 }
 
-/// erfc, for x >= 0.45.
+/// Computes erfc for x >= 0.45.
 static Float largeErfc(Float x) {
   Float a = atMost(x, pick(x, 10.2, 28.0));
   Float factor = polynomial(erfcTail, (a - 2.0) / (a + 2.0)) / fma(a, 2.0, 1.0);
@@ -549,13 +554,13 @@ Float weir::expression::expandTan(Float x) {
   return unlessInfinite(a, changeSign(above / below, sign));
 }
 
-/// count * pi/2 - x.
+/// Computes count * pi/2 - x.
 static Float halfPiLess(Float x, double count) {
   ArrayRef<double> pair = pick(x, halfPiPair);
   return count * pair[0] - (x - count * pair[1]);
 }
 
-/// For 0 <= t <= 1.
+/// Computes atan for 0 <= t <= 1.
 static Float smallAtan(Float t) {
   Float square = t * t;
   return fma(polynomial(atanTail, square) * square, t, t);
@@ -587,7 +592,7 @@ Float weir::expression::expandAtan2(Float y, Float x) {
   return select(isNaN(x) | isNaN(y), notANumber, withSignOf(y, value));
 }
 
-/// asin(a) for 0 <= a <= 1/2, or asin(sqrt((1 - a) / 2)) above.
+/// Computes asin(a) for 0 <= a <= 1/2, or asin(sqrt((1 - a) / 2)) for larger a.
 static Float halfAsin(Float a, Bool large) {
   Float square = select(large, (1.0 - a) * 0.5, a * a);
   Float s = select(large, expandSqrt(square), a);
@@ -625,7 +630,7 @@ Float weir::expression::expandTanh(Float x) {
   return withSignOf(x, select(is(a, FloatPredicate::OLT, 0.55), small, large));
 }
 
-/// e^a / 4 and e^-a / 4, for a >= 0.
+/// Computes e^a / 4 and e^-a / 4 for a >= 0.
 static std::pair<Float, Float> quarterExps(Float a) {
   Reduced reduced = reduceByLn2(atMost(a, pick(a, 89.5, 710.6)));
   Float power = powerOfTwo(reduced.count - 2);
@@ -647,13 +652,13 @@ Float weir::expression::expandCosh(Float x) {
   return (growing + falling) * 2.0;
 }
 
-/// ln(1 + x), or ln(2x) where `doubles`, for x >= 0 that is then large.
+/// Computes ln(1 + x), or ln(2x) if `doubles`, for x >= 0, which must then be large.
 static Float log1pOrDouble(Float x, Bool doubles) {
   ArrayRef<double> pieces = pick(x, ln2);
   return expandLog1p(x) + select(doubles, pieces[0] + pieces[1], 0.0);
 }
 
-/// From here on x + 1 is x, and so is the root of x^2 + 1.
+/// Returns the smallest x for which x + 1 rounds to x, and the root of x^2 + 1, too.
 static double rootLimit(Float x) { return pick(x, 0x1p+28, 0x1p+60); }
 
 Float weir::expression::expandAsinh(Float x) {
@@ -685,7 +690,7 @@ Float weir::expression::expandAtanh(Float x) {
 // Powers
 //===----------------------------------------------------------------------===//
 
-/// log2(a) to about 1.3 times the bits of its type, for a > 0.
+/// Computes log2(a) to about 1.3 times the bits of its type, for a > 0.
 static Pair log2Of(Float a) {
   // With m = (1 + s) / (1 - s), log2(m) = 2 log2(e) * atanh(s), s = sHigh + sLow where
   // sHigh has half the bits. The terms s and s^3 / 3 are taken in two pieces each.
@@ -717,20 +722,20 @@ static Pair log2Of(Float a) {
   return exactSum(whole.high, whole.low + (fraction.low + low));
 }
 
-/// a^y, for a >= 0. y is yHigh + yRest, where yHigh has half the bits.
+/// Computes a^y for a >= 0. y is yHigh + yRest, where yHigh has half the bits.
 static Float power(Float a, Float y, Float yHigh, Float yRest) {
   const Format &format = formatOf(a);
   Pair log = log2Of(a);
   Float product = y * log.high;
   Float logHigh = upperHalf(log.high), logRest = (log.high - logHigh) + log.low;
-  double least = leastPower(a), greatest = greatestPower(a);
-  Reduced reduced = reduceByOne(atMost(atLeast(product, least), greatest));
+  double min = minPower(a), max = maxPower(a);
+  Reduced reduced = reduceByOne(atMost(atLeast(product, min), max));
   Float fraction = yHigh * logHigh - toFloat(reduced.count);
   fraction = fraction + fma(yRest, log.high, yHigh * logRest);
   Float result = scale(smallExp2(fraction), reduced.count);
   // Past these the fraction may be anything.
-  result = select(is(product, FloatPredicate::OGE, greatest), infinity, result);
-  result = select(is(product, FloatPredicate::OLE, least), 0.0, result);
+  result = select(is(product, FloatPredicate::OGE, max), infinity, result);
+  result = select(is(product, FloatPredicate::OLE, min), 0.0, result);
 
   Int raw = bits(a);
   Bool yNegative = isNegative(y);
@@ -786,18 +791,18 @@ Float weir::expression::expandRemainder(Float x, Float y) {
   int spare = format.width - format.fraction - 1;
   int trips = (2 * format.bias() + spare - 1) / spare;
   Int xBits = bits(magnitude(x)), yBits = bits(magnitude(y));
-  auto exponent = [&](Int raw) { return most(shiftDown(raw, format.fraction), 1); };
+  auto exponent = [&](Int raw) { return larger(shiftDown(raw, format.fraction), 1); };
   auto significand = [&](Int raw) {
     uint64_t first = format.fractionMask() + 1;
     Bool denormal = is(raw, IntPredicate::ult, first);
     return select(denormal, raw, (raw & format.fractionMask()) | first);
   };
-  Int divisor = most(significand(yBits), 1);
+  Int divisor = larger(significand(yBits), 1);
   Int xExponent = exponent(xBits), yExponent = exponent(yBits);
   auto [rest, left] =
-      repeat(trips, remainder(significand(xBits), divisor), most(xExponent - yExponent, 0),
+      repeat(trips, remainder(significand(xBits), divisor), larger(xExponent - yExponent, 0),
              [&](Int rest, Int left) -> std::pair<Int, Int> {
-               Int now = least(left, spare);
+               Int now = smaller(left, spare);
                return {remainder(rest << now, divisor), left - now};
              });
   Int unit = yExponent - uint64_t(format.bias() + format.fraction);

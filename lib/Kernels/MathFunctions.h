@@ -31,15 +31,15 @@ Float expandLog10(Float x);
 Float expandLog1p(Float x);
 Float expandLog2(Float x);
 Float expandPow(Float x, Float y);
-/// x^n, for n of the width of x and not below -2^(width-1) + 2^(width/4).
+/// Computes x^n for n of the width of x, not below -2^(width-1) + 2^(width/4).
 Float expandPow(Float x, Int n, Bool odd);
-/// C's fmod: exact. Not straight-line but a loop.
+/// Computes C's fmod exactly, by a loop.
 Float expandRemainder(Float x, Float y);
-/// To the nearest integer, halves away from zero.
+/// Rounds to the nearest integer, halves away from zero.
 Float expandRound(Float x);
 Float expandRsqrt(Float x);
 Float expandSin(Float x);
-/// The sine and the cosine.
+/// Computes the sine and the cosine.
 std::pair<Float, Float> expandSinCos(Float x);
 Float expandSinh(Float x);
 Float expandSqrt(Float x);

@@ -1,6 +1,6 @@
 //===- Narrow.cpp - Kernels of f64 in pairs of f32 ------------------------===//
 //
-// Pairs.h has the arithmetic; here are the ops that become it. What only moves
+// Pairs.h has the arithmetic. This file rewrites the ops: an op that only moves
 // values is done twice.
 //
 //===----------------------------------------------------------------------===//
@@ -31,7 +31,7 @@ static bool isWide(Type type) {
   return !isa<MemRefType>(type) && getElementTypeOrSelf(type).isF64();
 }
 
-/// The f32, or vector of it, for each half of a pair.
+/// Returns the type of each half of a pair: f32, or a vector of it.
 static Type getHalfType(Type type) {
   Type half = Float32Type::get(type.getContext());
   auto vector = dyn_cast<VectorType>(type);
@@ -50,8 +50,7 @@ MemRefType weir::getNarrowType(MemRefType type) {
   return MemRefType::get({count}, element, type.getLayout(), type.getMemorySpace());
 }
 
-/// Both halves of a number, or failure where its nearest f32 is not as near as it
-/// should be.
+/// Returns both halves of a number, or failure if its nearest f32 is not near enough.
 static FailureOr<std::pair<APFloat, APFloat>> split(const APFloat &value) {
   bool inexact = false;
   APFloat high = value;
@@ -92,7 +91,7 @@ FailureOr<ElementsAttr> weir::getNarrowValues(ElementsAttr values) {
   return ElementsAttr(DenseElementsAttr::get(type, halves));
 }
 
-/// Both halves of a constant, or nothing.
+/// Returns both halves of a constant, or nothing.
 static std::optional<std::pair<TypedAttr, TypedAttr>> split(TypedAttr constant) {
   Type type = getHalfType(constant.getType());
   if (auto number = dyn_cast<FloatAttr>(constant)) {
@@ -131,7 +130,7 @@ static std::optional<APInt> getSmallPower(Operation *op) {
   return std::nullopt;
 }
 
-/// What is wrong with an op that handles f64, or nothing.
+/// Returns the reason why an op that handles f64 cannot be narrowed, or nothing.
 static std::string findProblem(Operation *op) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
     return split(constant.getValue()) ? "" : "a constant is out of the range of f32";
@@ -156,7 +155,7 @@ struct NarrowOperation : ConversionPattern {
 };
 } // namespace
 
-/// Does the op to each half.
+/// Repeats the op for each half.
 static void moveHalves(Operation *op, ArrayRef<ValueRange> operands,
                        ConversionPatternRewriter &rewriter) {
   SmallVector<SmallVector<Value>> results(op->getNumResults());
@@ -175,12 +174,13 @@ static void moveHalves(Operation *op, ArrayRef<ValueRange> operands,
   rewriter.replaceOpWithMultiple(op, std::move(results));
 }
 
-/// The values of `a` and `b`, vectors of f32 of one type, by number.
+/// Selects elements of `one` and `two`, vectors of f32 of one type, by number.
 static Value shuffle(OpBuilder &b, Location loc, Value one, Value two, ArrayRef<int64_t> numbers) {
   return vector::ShuffleOp::create(b, loc, one, two, numbers);
 }
 
-/// The place of the second of two vectors that an index of one names, and of the first.
+/// Returns the indices of the first and the second of two vectors that replace the vector
+/// at an index.
 static std::pair<Value, Value> getPlaces(OpBuilder &b, Location loc, Value index) {
   Value two = arith::ConstantIndexOp::create(b, loc, 2),
         one = arith::ConstantIndexOp::create(b, loc, 1);

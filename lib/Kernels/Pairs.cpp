@@ -12,14 +12,14 @@
 using namespace weir;
 using namespace weir::expression;
 
-/// a + b for any two, exactly.
+/// Computes a + b exactly, for any two floats.
 static Pair anySum(Float a, Float b) {
   Float sum = a + b;
   Float back = sum - a;
   return {sum, (a - (sum - back)) + (b - back)};
 }
 
-/// a * b exactly. Of fma that is not to be had: Vulkan lets it round twice.
+/// Computes a * b exactly. Without fma, which Vulkan may round twice.
 static Pair anyProduct(Float a, Float b) {
   Float product = a * b;
   Float aHigh = upperHalf(a), bHigh = upperHalf(b);
@@ -28,7 +28,7 @@ static Pair anyProduct(Float a, Float b) {
   return {product, ((rest + aHigh * bLow) + aLow * bHigh) + aLow * bLow};
 }
 
-/// high + low for |high| >= |low|, or `plain` where that is no number.
+/// Returns high + low for |high| >= |low|, or `plain` if that is not a number.
 static Pair finish(Float plain, Float high, Float low) {
   Pair sum = exactSum(high, low);
   Bool isNumber = isFinite(sum.high);
@@ -81,7 +81,8 @@ Pair expression::absolute(Pair x) {
   return {unary<math::AbsFOp>(x.high), low};
 }
 
-/// By `Op`, math's function of one float: what is left counts where the first is whole.
+/// Rounds by `Op`, a function of `math` for one float. The low part counts if the high part
+/// is an integer.
 template <typename Op> static Pair rounded(Pair x) {
   Float high = unary<Op>(x.high);
   Float low = select(is(high, FloatPredicate::OEQ, x.high), unary<Op>(x.low), 0.0);

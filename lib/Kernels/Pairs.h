@@ -18,19 +18,19 @@ struct Pair {
   Float high, low;
 };
 
-/// a + b, where |a| >= |b| or a = 0.
+/// Computes a + b exactly, for |a| >= |b| or a = 0.
 inline Pair exactSum(Float a, Float b) {
   Float sum = a + b;
   return {sum, b - (sum - a)};
 }
 
-/// The upper half of the significand, so that the product of two such is exact.
+/// Returns the upper half of the significand: the product of two such halves is exact.
 inline Float upperHalf(Float x) {
   return fromBits(bits(x) & (formatOf(x).isWide() ? ~uint64_t(0x7ffffff) : ~uint64_t(0xfff)));
 }
 
-/// Relative errors, where neither the result nor what it is made of leaves the range of
-/// normal numbers; p is the bits of a float's significand.
+/// Arithmetic with the relative errors below, as long as operands and results stay in the
+/// range of normal numbers. p is the number of bits of a float's significand.
 Pair operator+(Pair a, Pair b); ///< 2^(3 - 2p) of the larger result's magnitude
 Pair operator*(Pair a, Pair b); ///< 2^(3 - 2p)
 Pair operator/(Pair a, Pair b); ///< 2^(5 - 2p), where division errs by 2.5 ulp
@@ -39,7 +39,7 @@ Pair raised(Pair x, const APInt &exponent);
 Pair operator-(Pair x);
 inline Pair operator-(Pair a, Pair b) { return a + -b; }
 Pair absolute(Pair x);
-/// The nearest integer that is not above, not below, or not farther from zero.
+/// Rounds to the nearest integer that is not above, not below, or not farther from zero.
 Pair roundedDown(Pair x);
 Pair roundedUp(Pair x);
 Pair roundedToZero(Pair x);
@@ -47,11 +47,11 @@ Pair roundedToZero(Pair x);
 template <typename Op> Pair extremum(Pair a, Pair b);
 Bool is(Pair a, FloatPredicate predicate, Pair b);
 
-/// An integer of at most 64 bits, or a vector of them, of the floats' shape.
+/// Converts an integer of at most 64 bits, or a vector of them, of the floats' shape.
 Pair toPair(const Place &at, Value integer, bool isSigned);
-/// Toward zero, to integers of at most 64 bits, where they hold it.
+/// Rounds toward zero, to integers of at most 64 bits that hold the result.
 Value toInteger(Pair x, Type type);
-/// The float whose rounding to fewer bits, at least two, is that of the pair.
+/// Returns the float whose rounding to fewer bits, at least two, equals that of the pair.
 Float roundedToOdd(Pair x);
 
 } // namespace weir::expression

@@ -25,7 +25,7 @@ struct Survey {
   struct Buffer {
     bool vectorAccess = false, scalarStore = false, read = false;
   };
-  /// By index among inputs, then results.
+  /// Indexed by inputs, then results.
   llvm::SmallVector<Buffer> buffers;
   /// Maps each load, by buffer and address, to the passes over the row that make it.
   llvm::MapVector<std::pair<unsigned, mlir::AffineExpr>, llvm::SmallSetVector<unsigned, 4>> loads;

@@ -2,11 +2,11 @@
 //
 // A team of invocations (one, a subgroup, or a workgroup) owns a row and walks
 // it once per pass: a pass for each reduction that needs the result of another,
-// and one for what is stored. What several passes read is kept in the
-// invocation's own memory, as is what all rows read alike.
+// and one for the results. The invocation's own memory keeps elements that several
+// passes read, and elements that are the same for all rows.
 //
-// Where columns are reduced, too, a team owns the consecutive rows of one part,
-// and keeps that part of its columns until the last row is done.
+// If columns are reduced, too, a team owns the consecutive rows of one part, and
+// keeps that part of its columns until the last row is done.
 //
 //===----------------------------------------------------------------------===//
 
@@ -92,7 +92,7 @@ RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
                                               : domain.getChunk();
 }
 
-/// What an invocation can keep an element as, in memory of its own.
+/// Whether an invocation can keep elements of this type in its own memory.
 static bool isKeepable(Type element) {
   return element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 16;
 }
@@ -249,7 +249,7 @@ Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
   return total;
 }
 
-/// Memory of the invocation's own: an element, or four, for each trip over a row.
+/// Allocates memory of the invocation: an element, or four, for each trip over a row.
 Value RowEmitter::allocate(Type element, bool wide) {
   Type kept = wide ? Type(VectorType::get({4}, element)) : element;
   auto space = gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Private);
@@ -269,7 +269,7 @@ void RowEmitter::makeCaches() {
   for (bool ofColumns : {false, true})
     for (auto &[key, passesOfLoad] : emitter.getKnown()->loads) {
       AffineExpr address = key.second;
-      // What all trips read alike is read before them.
+      // A load that does not depend on the trip stands before the loop.
       bool walks = address.isFunctionOfDim(tripCoordinate) ||
                    (trips == 1 && address.isFunctionOfDim(teamLaneCoordinate));
       bool perRow = address.isFunctionOfDim(unitCoordinate);

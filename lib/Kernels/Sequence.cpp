@@ -1,8 +1,8 @@
 //===- Sequence.cpp - Kernels of reductions by any body -------------------===//
 //
-// Where the body is no combiner of its accumulator, such as the place of a maximum,
-// no two steps can change places: an invocation owns a point of the results and
-// walks what is reduced in the order of the loops.
+// A body that does not combine its accumulator with a value, such as one that finds
+// the index of a maximum, fixes the order of its steps: an invocation owns a point of
+// the results and walks the reduced loops in order.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,7 +19,7 @@ enum Coordinates : unsigned {
   productCoordinate, ///< and those after it
 };
 
-/// The number of the workgroup, of those on the grid's axes.
+/// Returns the number of the workgroup on a grid of up to three axes.
 mlir::Value getWorkgroup(PointEmitter &emitter, const std::array<int64_t, 3> &grid);
 
 /// Emits `body` for `groups` workgroups and says how to launch them: one number
@@ -31,7 +31,7 @@ void emitWorkgroups(PointEmitter &emitter, int64_t groups, EmittedKernel &launch
 void emitUnits(PointEmitter &emitter, int64_t units, EmittedKernel &launch,
                llvm::function_ref<void(mlir::Value unit)> body);
 
-/// Where an op of the kernel puts `value` at the domain's point.
+/// Returns the indices at which an op of the kernel puts `value` at the domain's point.
 llvm::SmallVector<mlir::AffineExpr> getResultIndices(PointEmitter &emitter, mlir::Value value,
                                                      llvm::ArrayRef<mlir::AffineExpr> point);
 
@@ -41,13 +41,13 @@ llvm::SmallVector<mlir::AffineExpr> getResultIndices(PointEmitter &emitter, mlir
 void emitResults(PointEmitter &emitter, llvm::ArrayRef<unsigned> results,
                  llvm::ArrayRef<mlir::AffineExpr> point);
 
-/// Indices of a part of a column: `part` is a result of a `Column` op, the
-/// coordinate says which part, the point which column.
+/// Returns the indices of a part of a column: `part` is a result of a `Column` op,
+/// `partCoordinate` is the number of the part, and the point has the column.
 llvm::SmallVector<mlir::AffineExpr> getPartIndices(PointEmitter &emitter, mlir::Value part,
                                                    llvm::ArrayRef<mlir::AffineExpr> point);
 
-/// Row-major digits of a unit: with `vector`, a unit is four neighbours of the
-/// last dimension, told apart by the vector lane.
+/// Returns the row-major digits of a unit. With `vector`, a unit is four neighbours of the
+/// last dimension, numbered by the vector lane.
 llvm::SmallVector<mlir::AffineExpr> getPoint(PointEmitter &emitter, mlir::AffineExpr unit,
                                              llvm::ArrayRef<int64_t> sizes, bool vector);
 /// Whether four neighbours of the last dimension are computed at once: a matter
@@ -56,7 +56,8 @@ bool isVectorDomain(const Profile &profile, llvm::ArrayRef<int64_t> sizes);
 
 int64_t getProduct(llvm::ArrayRef<int64_t> sizes);
 
-/// Who walks the rows of a row kernel. A unit is an element, or four neighbours.
+/// The distribution of the rows of a row kernel among invocations. A unit is an element, or
+/// four neighbours.
 struct RowLayout {
   RowLayout(const KernelDomain &domain, const Profile &profile);
 
@@ -79,8 +80,8 @@ void emitColumn(PointEmitter &emitter, EmittedKernel &launch);
 void emitContraction(PointEmitter &emitter, EmittedKernel &launch);
 void emitSequence(PointEmitter &emitter, EmittedKernel &launch);
 
-/// Emits what is around the slices that are inserted into splats, once it is known how
-/// many invocations there are.
+/// Emits the elements around slices that are inserted into splats. The number of
+/// invocations must be known.
 void emitSurroundings(PointEmitter &emitter, const EmittedKernel &launch);
 
 } // namespace weir

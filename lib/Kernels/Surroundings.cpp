@@ -1,10 +1,9 @@
-//===- Surroundings.cpp - What is around a slice of a splat ---------------===//
+//===- Surroundings.cpp - Elements around a slice of a splat --------------===//
 //
-// A kernel that pads what it computes writes the padding, too. The elements around a
-// slice are boxes, a few for each dimension: those before the slice, behind it and,
-// where it has strides, in between. All invocations of the kernel share each box. Boxes
-// and slice are apart in a dimension of the tensor, which is how analyses tell them
-// from each other.
+// A kernel that pads its result writes the padding, too. The elements around a slice are
+// boxes, a few for each dimension: those before the slice, behind it and, if it has
+// strides, in between. All invocations of the kernel share each box. Boxes and slice are
+// disjoint in one dimension of the tensor, so that analyses can tell them apart.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +23,7 @@ struct Indices {
 using Box = SmallVector<Indices>; ///< by dimension
 } // namespace
 
-/// The indices of a dimension that are not of the slice.
+/// Returns the indices of a dimension outside of the slice.
 static SmallVector<Indices> getOutside(const Indices &slice, int64_t size) {
   int64_t last = slice.begin + (slice.count - 1) * slice.stride;
   SmallVector<Indices> outside = {{0, 1, slice.begin}};
@@ -56,7 +55,7 @@ static SmallVector<Box> getBoxes(tensor::InsertSliceOp op) {
   return boxes;
 }
 
-/// The box in elements of the tensor's memory: as few strides as there can be.
+/// Converts a box to elements of the tensor's memory, with as few strides as possible.
 static Box flatten(const Box &box, ArrayRef<int64_t> shape) {
   Box flat = {{0, 1, 1}};
   int64_t elements = 1;

@@ -26,7 +26,7 @@ struct Differentiate : weir::impl::DifferentiatePassBase<Differentiate> {
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
       if (failed(expandAll(function)))
         signalPassFailure();
-    // What only derivatives were taken of is no entry.
+    // Private functions that were only differentiated are not needed any more.
     for (func::FuncOp function : differentiated)
       if (function.isPrivate() && SymbolTable::symbolKnownUseEmpty(function, getOperation()))
         function.erase();
@@ -57,7 +57,7 @@ LogicalResult Differentiate::expandAll(func::FuncOp function) {
   return result;
 }
 
-/// Puts the callee's forward and backward in the place of `op`.
+/// Replaces `op` by the callee's forward and backward.
 LogicalResult Differentiate::expand(autodiff::VjpOp op) {
   auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, op.getCalleeAttr());
   if (open.contains(callee))

@@ -48,7 +48,7 @@ struct Bounded {
 };
 } // namespace
 
-/// Returns `number` where one of the indices is out of range, else 0.
+/// Returns `number` if one of the indices is out of range, else 0.
 static Value compute(OpBuilder &builder, Location loc, ArrayRef<Bounded> indices, int64_t number) {
   Value isOut;
   for (auto [index, size] : indices) {
@@ -129,7 +129,7 @@ Value CheckIndices::checkInBody(tensor::ExtractOp op, linalg::LinalgOp around,
   SmallVector<BlockArgument> arguments;
   for (BlockArgument argument : body.getArguments())
     if (llvm::is_contained(read, argument)) {
-      // What a reduction has so far is no place in a tensor.
+      // An accumulator is not an index.
       if (argument.getArgNumber() >= around.getNumDpsInputs())
         return nullptr;
       arguments.push_back(argument);

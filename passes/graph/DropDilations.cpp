@@ -5,13 +5,13 @@
 //
 //     y[h] += d[h - k] * w[k]     d[s * o] = x[o], 0 elsewhere
 //
-// Of s taps one meets an element: those of an h = s * q + r are k = s * m + r. So the
-// same is summed over m, and without d:
+// Only one tap in s meets an element: for h = s * q + r these taps are k = s * m + r.
+// So the same sum runs over m and does not need d:
 //
 //     t[q, r] += x[q - m] * w[s * m + r]
 //
-// t, whose elements are those of y in their order, has a contraction's form, and one
-// kernel makes all of it. What q - m or s * m + r leaves gets zeros around it.
+// t has the elements of y in the same order. It is a contraction, so that one kernel makes
+// all of it. Tensors that q - m or s * m + r would leave get zeros around them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +42,8 @@ struct DropDilations : weir::impl::DropDilationsPassBase<DropDilations> {
   void runOnOperation() override;
 };
 
-/// A tensor of zeros with another in it: in each dimension, element o of `source`, which
-/// is of `type` but for reshapes, is element `offset + stride * o`.
+/// A tensor of zeros with another one in it: element o of `source`, reshaped to `type`, is
+/// element `offset + stride * o` in each dimension.
 struct Dilated {
   Value source;
   RankedTensorType type;
@@ -60,7 +60,7 @@ struct Walk {
   unsigned dim;                ///< of the dilated tensor
   unsigned loop;               ///< of `h`
   std::optional<unsigned> tap; ///< the loop of `k`
-  bool isReversed = false;     ///< the taps, as the op counts them
+  bool isReversed = false;     ///< whether the op counts the taps from the end
   int64_t size, elements, taps = 1;
   int64_t stride, dilation = 1, start;
 
@@ -71,9 +71,9 @@ struct Walk {
   int64_t before = 0;  ///< places before the first tap
   int64_t shift = 0;   ///< the element that step 0 meets is q - shift
 
-  /// Whether taps are told apart by their residues; else each m is one.
+  /// Whether taps have different residues. Otherwise each m is one tap.
   bool splits() const { return stride != step; }
-  /// Places of taps: all residues of all steps.
+  /// Returns the number of places of taps: all residues of all steps.
   int64_t getPlaces() const { return splits() ? residues * steps : taps; }
   int64_t getReach() const { return (steps - 1) * (splits() ? 1 : spacing); }
 
@@ -90,7 +90,7 @@ public:
 
   /// Whether the op has the form above.
   bool match();
-  /// Returns what the op gives, by another op.
+  /// Builds the op that replaces this one, and returns its result.
   Value build();
 
 private:
@@ -204,9 +204,9 @@ static std::optional<Dilated> findDilated(Value value) {
 // Walks
 //===----------------------------------------------------------------------===//
 
-/// Chooses what takes the fewest products, and then what needs no slice.
+/// Chooses the rewrite with the min number of products, then one without slices.
 void Walk::choose() {
-  std::optional<std::tuple<int64_t, bool, int64_t>> least;
+  std::optional<std::tuple<int64_t, bool, int64_t>> min;
   step = std::gcd(stride, dilation);
   spacing = dilation / step;
   int64_t count = stride / step; // residues that there are
@@ -231,16 +231,16 @@ void Walk::choose() {
     }
     std::tuple<int64_t, bool, int64_t> cost = {quotients * residues * steps,
                                                lead != 0 || quotients * stride != size, lead};
-    if (!least || cost < *least) {
-      least = cost;
+    if (!min || cost < *min) {
+      min = cost;
       best = *this;
     }
   }
   *this = best;
 }
 
-/// The walk of a dimension that is read at `index`: a loop of the result, plus or minus
-/// multiples of a loop that is summed.
+/// Returns the walk of a dimension that is read at `index`: a loop of the result, plus or
+/// minus multiples of a loop that is summed.
 std::optional<Walk> Rewrite::findWalk(unsigned dim, AffineExpr index) {
   SmallVector<int64_t> factors; // of each loop, then what is added
   if (failed(getFlattenedAffineExpr(index, op.getNumLoops(), 0, &factors)) ||
@@ -289,7 +289,7 @@ std::optional<Walk> Rewrite::findWalk(unsigned dim, AffineExpr index) {
   return walk;
 }
 
-/// The summand of an op that sums, in its body; null for others.
+/// Returns the summand, in the body, of an op that sums, or null for other ops.
 static Value getSummand(LinalgOp op) {
   Value accumulator = op.getBlock()->getArguments().back();
   auto sum = op.getBlock()->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
@@ -298,7 +298,7 @@ static Value getSummand(LinalgOp op) {
   return sum.getLhs() == accumulator ? sum.getRhs() : sum.getLhs();
 }
 
-/// Whether the summand is 0 where some operand that has the tap is.
+/// Whether the summand is 0 where an operand that has the tap is 0.
 bool Rewrite::hasFactorOf(unsigned tap) {
   return llvm::any_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
     return operand != read && op.getMatchingIndexingMap(operand).isFunctionOfDim(tap) &&
@@ -339,7 +339,7 @@ AffineExpr Rewrite::add(utils::IteratorType kind) {
   return builder.getAffineDimExpr(newLoops++);
 }
 
-/// Each loop in the place of what it is walked for.
+/// Replaces each loop by the loops that walk it.
 void Rewrite::createLoops() {
   auto isFree = [&](unsigned loop) {
     for (Walk &walk : walks) {
@@ -364,7 +364,7 @@ void Rewrite::createLoops() {
       walk.m = builder.getAffineConstantExpr(0);
 }
 
-/// A tensor of zeros with `source` in it; `source` itself where it fills that.
+/// Returns a tensor of zeros with `source` in it, or `source` if that fills the tensor.
 Value Rewrite::spread(Value source, ArrayRef<int64_t> shape, ArrayRef<int64_t> offsets,
                       ArrayRef<int64_t> strides) {
   auto type = cast<RankedTensorType>(source.getType());
@@ -380,7 +380,7 @@ Value Rewrite::spread(Value source, ArrayRef<int64_t> shape, ArrayRef<int64_t> o
       builder.getDenseI64ArrayAttr(strides));
 }
 
-/// `tensor`, some dimensions from their ends. What an op turned around is turned back.
+/// Returns `tensor` with some dimensions reversed. A reversal of a reversal is dropped.
 Value Rewrite::reverse(Value tensor, ArrayRef<bool> dims) {
   if (!llvm::is_contained(dims, true))
     return tensor;
@@ -439,7 +439,8 @@ std::pair<Value, AffineMap> Rewrite::readSource() {
   return {spread(source, shape, offsets, strides), getMap(indices)};
 }
 
-/// Another operand: its taps by their residues, with zeros where there is none.
+/// Returns another operand with its taps ordered by their residues, and zeros where a
+/// residue has none.
 std::pair<Value, AffineMap> Rewrite::readFactor(OpOperand &operand) {
   AffineMap map = op.getMatchingIndexingMap(&operand);
   auto type = cast<RankedTensorType>(operand.get().getType());
@@ -539,7 +540,7 @@ Value Rewrite::build() {
   return linalg::AddOp::create(builder, loc, ValueRange{init, made}, empty).getResult(0);
 }
 
-/// Erases those of `ops` that nobody uses, and what they alone read.
+/// Erases the ops among `ops` without uses, and the ops that only they read.
 static void eraseUnused(SmallVector<Operation *> ops) {
   SmallPtrSet<Operation *, 8> erased;
   while (!ops.empty()) {

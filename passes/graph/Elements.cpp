@@ -85,8 +85,8 @@ Term Unfolder::makeElement(Value tensor) {
   return element(tensor, std::move(coords));
 }
 
-/// The loops of `op` that reach the element at `coords` through `map`; loops
-/// that the map does not mention stay at variable 0.
+/// Returns the loops of `op` that reach the element at `coords` through `map`. Loops that
+/// the map does not mention stay at variable 0.
 std::optional<Coords> Unfolder::getLoops(linalg::GenericOp op, AffineMap map,
                                          ArrayRef<Coord> coords) {
   Coords loops(map.getNumDims());
@@ -217,7 +217,7 @@ std::optional<Term> Unfolder::step(const Term &term) {
       Term where = {index, term.scope, nullptr};
       int64_t size = extract.getTensor().getType().getDimSize(coords.size());
       auto loop = index.getDefiningOp<linalg::IndexOp>();
-      // A loop that reads a part of the dimension is no place along all of it.
+      // A loop over a part of the dimension does not name all of its places.
       if (loop && op.getStaticLoopRanges()[loop.getDim()] == size)
         coords.push_back(term.scope->loops[loop.getDim()]);
       else
@@ -259,7 +259,7 @@ std::optional<Reduction> Unfolder::getReduction(Term term) {
   std::optional<Combiner> combiner = getCombiner(op, number);
   if (!combiner)
     return std::nullopt;
-  // What is reduced must not depend on what has been reduced so far.
+  // The reduced value must not depend on accumulators.
   SmallVector<Value> worklist = {combiner->reduced};
   while (!worklist.empty()) {
     Value value = worklist.pop_back_val();

@@ -1,8 +1,8 @@
 //===- Elements.h - Elements of tensors as expressions ----------*- C++ -*-===//
 //
-// What one element of a tensor is, is an expression: linalg bodies, maps and
-// reshapes only say which elements it is made of. It is unfolded on demand, and
-// patterns are about it, not about the ops that a front end prints.
+// Represents one element of a tensor as an expression, unfolded on demand through linalg
+// bodies, maps and reshapes. Patterns match the expression, not the ops that a front end
+// prints.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,20 +34,21 @@ struct Digit {
   bool operator==(const Digit &) const = default;
 };
 
-/// Digits, the most significant first, as one number; what follows on in a variable is one
-/// digit.
+/// A number of several digits, the most significant first. Neighbouring digits of one
+/// variable are joined.
 struct Digits : llvm::SmallVector<Digit, 2> {
   using SmallVector::SmallVector;
 
   void add(Digit digit);
-  /// Takes the most significant digits, of `size` values; nothing where none end there.
+  /// Takes the most significant digits that have `size` values together. Returns nothing if
+  /// no digit ends there.
   std::optional<Digits> takeFront(int64_t size);
 };
 
 /// A place along a dimension: a free or bound variable, digits of such, or the value of a
 /// term. Dimensions of size 1 have only one place, variable 0.
 struct Coord {
-  int64_t variable = 0; ///< -1: it is no one variable
+  int64_t variable = 0; ///< -1: not a single variable
   Term computed;
   Digits digits; ///< unless it is computed
 
@@ -68,7 +69,7 @@ struct Scope {
   Coords loops;
 };
 
-/// A reduction of `body` over `variables`, of as many trips as `trips` says.
+/// A reduction of `body` over `variables`.
 struct Reduction {
   mlir::Operation *combine = nullptr;
   Term body, start;
@@ -78,7 +79,7 @@ struct Reduction {
 /// Unfolds terms, and remembers the ops it looked into.
 class Unfolder {
 public:
-  /// Variables are numbers from 1; a size is known for each.
+  /// Makes a variable of `size` values. Variables are numbers from 1; one of size 1 is 0.
   int64_t makeVariable(int64_t size) {
     sizes.push_back(size);
     return size == 1 ? 0 : int64_t(sizes.size());
@@ -86,25 +87,24 @@ public:
   int64_t getSize(int64_t variable) const { return variable == 0 ? 1 : sizes[variable - 1]; }
   Coord makeCoord(int64_t size);
 
-  /// An element of `tensor` at new variables.
+  /// Returns an element of `tensor` at new variables.
   Term makeElement(mlir::Value tensor);
   Term element(mlir::Value tensor, Coords coords);
 
-  /// Steps from an element through reshapes, and from a body's argument or a
-  /// copy to where it comes from, as long as no scalar op stands between.
-  /// `stop`, if given, is not stepped through.
+  /// Steps from an element through reshapes, and from a body's argument or a copy to its
+  /// source, as long as no scalar op stands between. Does not step through `stop`.
   Term resolve(Term term, mlir::Value stop = {});
 
-  /// One such step.
+  /// Takes one such step.
   std::optional<Term> step(const Term &term);
 
-  /// The scalar op that computes the term, or null.
+  /// Returns the scalar op that computes the term, or null.
   mlir::Operation *getOp(Term &term);
   Term getOperand(const Term &term, unsigned index) {
     return {term.value.getDefiningOp()->getOperand(index), term.scope, nullptr};
   }
 
-  /// The reduction that computes an element, if one does.
+  /// Returns the reduction that computes an element, if one does.
   std::optional<Reduction> getReduction(Term term);
 
   llvm::ArrayRef<mlir::Operation *> getVisited() const { return visited.getArrayRef(); }
@@ -119,11 +119,11 @@ private:
                                  llvm::ArrayRef<Coord> coords);
 };
 
-/// Matches expressions; after a failure, what it collected means nothing.
+/// Matches expressions. After a failure, its members have no meaning.
 class Matcher {
 public:
-  /// `type` is the float type of the result: conversions to narrower ones are
-  /// part of what is computed, others only say how precisely.
+  /// Creates a matcher of results of the float type `type`. A conversion to a narrower type
+  /// is part of the computation; others only set the precision.
   explicit Matcher(mlir::Type type) : type(type) {}
 
   Unfolder unfolder;
@@ -139,7 +139,7 @@ public:
     return std::pair(unfolder.getOperand(term, 0), unfolder.getOperand(term, 1));
   }
 
-  /// A float constant, in f64, seen through conversions between float types.
+  /// Returns a float constant, in f64, seen through conversions between float types.
   std::optional<double> floatConstant(Term term);
   std::optional<int64_t> integerConstant(Term term);
   bool isFloat(Term term, double expected) { return floatConstant(term) == expected; }
@@ -148,45 +148,45 @@ public:
   /// Drops conversions between float types that are wide enough, and choices that are known.
   Term skipConversions(Term term, mlir::Value stop = {});
 
-  /// The place where `term`, or what it widens, is read from `tensor`; null if
-  /// it is not.
+  /// Returns the place where `term`, or the narrower float that it widens, is read from
+  /// `tensor`, or null.
   const Coords *getPlace(Term &term, mlir::Value tensor);
 
-  /// The tensor of `wanted` type that `term` is read from at a place that
-  /// `accepts`; of several copies the first made.
+  /// Returns the tensor of type `wanted` that `term` is read from at a place that `accepts`
+  /// takes: of several copies the first one, or null.
   mlir::Value findTensor(Term term, mlir::RankedTensorType wanted,
                          llvm::function_ref<bool(llvm::ArrayRef<Coord>)> accepts);
 
-  /// The body and the variables of a sum that starts at 0.
+  /// Returns the body and the variables of a sum that starts at 0.
   std::optional<Reduction> sum(Term term);
-  /// The same of a maximum that starts at -inf and propagates NaN.
+  /// Returns those of a maximum that starts at -inf and propagates NaN.
   std::optional<Reduction> maximum(Term term);
 
-  /// Whether a sum or an exponential of x would stay beside what replaces `root`,
-  /// because others use it: the op would only compute it again.
-  /// `others` are replaced, too.
+  /// Whether a sum or an exponential of x has uses besides `root` and `others`, which are
+  /// replaced. The new op would only compute it again.
   bool isShared(mlir::Value x, mlir::Value root, llvm::ArrayRef<mlir::Value> others = {});
 
-  /// The two factors of a square, or its base twice: who asks compares them.
+  /// Returns the two factors of a product, or the base of a square twice. The caller
+  /// compares them.
   std::optional<std::pair<Term, Term>> square(Term term);
 
 protected:
   mlir::Type type;
 
-  /// Whether what is of this type keeps all digits that the result has.
+  /// Whether this type keeps all digits of the result's type.
   bool isWide(mlir::Type other) const;
 
 private:
-  /// Drops conversions alone.
+  /// Drops conversions, but no choices.
   Term skipCasts(Term term, mlir::Value stop = {});
-  /// A constant, or the sum or difference of two: JAX computes the number of a variance's
-  /// elements, less its degrees of freedom.
+  /// Returns a constant, or the sum or difference of two: JAX computes a variance's number
+  /// of elements less its degrees of freedom.
   std::optional<double> getNumber(Term term);
-  /// Which operand of a selection by such numbers is chosen.
+  /// Returns the index of the chosen operand of a selection by such numbers.
   std::optional<unsigned> getChoice(Term term);
 };
 
-/// The number that the places in all dimensions are; nothing where one is computed.
+/// Returns the places in all dimensions as one number, or nothing if one is computed.
 std::optional<Digits> flatten(llvm::ArrayRef<Coord> coords);
 
 /// Whether `coords` are these variables, one by one.

@@ -24,7 +24,7 @@ namespace weir {
 using namespace mlir;
 using namespace weir;
 
-/// The elements of a constant of integers, or nothing.
+/// Returns the elements of a constant of integers, or nothing.
 static std::optional<SmallVector<APInt>> getIntegers(Value tensor) {
   Attribute constant;
   if (!matchPattern(tensor, m_Constant(&constant)))
@@ -39,14 +39,14 @@ static std::optional<SmallVector<APInt>> getIntegers(Value tensor) {
 }
 
 namespace {
-/// Computes what a body does with constants alone.
+/// Evaluates a body on constants.
 class PlaceReader {
 public:
   explicit PlaceReader(linalg::GenericOp op) : op(op) {}
 
-  /// Reads the tables, or says that not all operands of integers are such.
+  /// Reads the tables. Whether all integer operands are constant tables.
   bool readTables();
-  /// The place of `extract` at the point of these loops, or nothing.
+  /// Returns the indices of `extract` at the point of these loops, or nothing.
   std::optional<SmallVector<int64_t>> getPlace(tensor::ExtractOp extract, ArrayRef<int64_t> loops);
 
 private:
@@ -116,13 +116,13 @@ static bool isIn(ArrayRef<int64_t> shape, ArrayRef<int64_t> place) {
 }
 
 static void replaceByReshape(IRRewriter &rewriter, linalg::GenericOp op) {
-  constexpr int64_t most = 1 << 16; // points, which are all computed
+  constexpr int64_t maxPoints = 1 << 16; // all of them are computed
   if (op.getNumReductionLoops() || op->getNumResults() != 1 || op.getNumLoops() == 0)
     return;
   auto extract = op.getBody()->getTerminator()->getOperand(0).getDefiningOp<tensor::ExtractOp>();
   auto type = dyn_cast<RankedTensorType>(op.getResult(0).getType());
   if (!extract || extract->getBlock() != op.getBody() || !type || !type.hasStaticShape() ||
-      !extract.getTensor().getType().hasStaticShape() || type.getNumElements() > most ||
+      !extract.getTensor().getType().hasStaticShape() || type.getNumElements() > maxPoints ||
       type.getNumElements() == 0 || !op.getIndexingMapsArray().back().isIdentity())
     return;
   RankedTensorType source = extract.getTensor().getType();
@@ -140,7 +140,7 @@ static void replaceByReshape(IRRewriter &rewriter, linalg::GenericOp op) {
   rewriter.replaceOp(op, createReshapes(rewriter, op.getLoc(), type, extract.getTensor()));
 }
 
-/// An index in terms of the loops, if it is sums and multiples of them; else null.
+/// Returns an index as sums and multiples of the loops, or null.
 static AffineExpr getExpression(Value index) {
   MLIRContext *context = index.getContext();
   APInt constant;
@@ -161,8 +161,8 @@ static AffineExpr getExpression(Value index) {
   return lhs.isSymbolicOrConstant() || rhs.isSymbolicOrConstant() ? lhs * rhs : AffineExpr();
 }
 
-/// Reads by a map what an op that only moves elements reads at places that its loops say,
-/// all of them in range.
+/// Replaces computed reads of an op that only moves elements by a map, if its loops
+/// determine them and all are in range.
 static void replaceByMap(IRRewriter &rewriter, linalg::GenericOp op) {
   if (op.getNumReductionLoops() || op->getNumResults() != 1)
     return;
@@ -181,11 +181,11 @@ static void replaceByMap(IRRewriter &rewriter, linalg::GenericOp op) {
     AffineExpr expression = getExpression(index);
     if (!expression)
       return;
-    auto least = getBoundForAffineExpr(expression, type.getRank(), 0, first, last, false);
-    auto most = getBoundForAffineExpr(expression, type.getRank(), 0, first, last, true);
+    auto min = getBoundForAffineExpr(expression, type.getRank(), 0, first, last, false);
+    auto max = getBoundForAffineExpr(expression, type.getRank(), 0, first, last, true);
     auto loop = dyn_cast<AffineDimExpr>(expression);
     // Linalg's verifier takes a plain loop for all of a dimension.
-    if (!least || !most || *least < 0 || *most >= size ||
+    if (!min || !max || *min < 0 || *max >= size ||
         (loop && type.getDimSize(loop.getPosition()) != size))
       return;
     indices.push_back(expression);

@@ -1,7 +1,7 @@
-//===- GraphGate.cpp - What the graph and gradient levels hold ------------===//
+//===- GraphGate.cpp - The contents of the graph and gradient levels ------===//
 //
-// What enters here comes from other people's tools: everything that no later
-// pass could handle is named, all at once.
+// The input comes from other people's tools: reports everything that no later pass
+// could handle, all at once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,7 +73,7 @@ void GraphGate::verifyTensor(Operation *op, Type type, const Twine &what) {
     fail(op) << what << " is " << type << ", which is larger than 2^63 bytes";
 }
 
-/// The names that arguments or results go by.
+/// The names of arguments or results.
 template <typename GetAttr>
 static SmallVector<std::string> getNames(unsigned number, StringRef fallback, GetAttr getAttr) {
   SmallVector<std::string> names;

@@ -7,8 +7,8 @@
 
 namespace weir {
 
-/// Whether an index of the graph level is in [0, size) by what it is made of: a constant,
-/// or the place in a loop that is no longer. False where it is not known.
+/// Whether an index of the graph level is in [0, size) for sure: it is a constant in the
+/// range, or the number of a loop of at most `size` trips.
 bool isIndexInRange(mlir::Value index, int64_t size);
 
 } // namespace weir

@@ -22,7 +22,7 @@ using namespace weir::elements;
 static constexpr unsigned maxVisits = 1000;
 // JAX's erfc has three.
 static constexpr unsigned maxSeeds = 8;
-// How many ops of the graph a function ends behind the last of these.
+// Max number of ops in the graph from the last seed to the end of a function.
 static constexpr unsigned maxDistance = 16;
 
 // The square root of 2 / pi, and torch-mlir's.
@@ -70,7 +70,8 @@ static constexpr Known knownFunctions[] = {{gelu, buildGelu},
                                            {std::erfc, buildMap<math::ErfcOp>},
                                            {std::asinh, buildMap<math::AsinhOp>}};
 
-/// Where functions are compared: close by on either side of 0, then ever farther.
+/// Returns the points at which functions are compared: densely on either side of 0, then
+/// ever farther apart.
 static SmallVector<double> makePoints() {
   SmallVector<double> points = {0.0};
   for (int step = 1; step <= 160; ++step)
@@ -80,7 +81,7 @@ static SmallVector<double> makePoints() {
   return points;
 }
 
-/// Whether `op` makes more than a polynomial.
+/// Whether `op` leaves the polynomials.
 static bool isSeed(Operation &op) {
   if (auto quotient = dyn_cast<arith::DivFOp>(op))
     return !matchPattern(quotient.getRhs(), m_Constant());
@@ -289,7 +290,7 @@ bool KnownFunction::match() {
     point.push_back(coord.variable);
   if (!add(element))
     return false;
-  // Of several copies of x the first made, which has the lowest number.
+  // Several copies of x may match: the first one has the lowest number.
   for (auto [number, node] : llvm::enumerate(nodes))
     if (node.tensor && matchFunction(number)) {
       x = node.tensor;

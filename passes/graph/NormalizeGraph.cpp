@@ -1,8 +1,7 @@
-//===- NormalizeGraph.cpp - One way to say what front ends say in several -===//
+//===- NormalizeGraph.cpp - One form for each computation -----------------===//
 //
-// Runs on what front ends print, before anything is differentiated: whoever comes
-// later meets static types, reads that no index leads out of a tensor, no branches,
-// and as few kinds of ops as that takes.
+// Runs on the output of front ends, before anything is differentiated. Later passes meet
+// static types, reads within their tensors, no branches, and few kinds of ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +53,7 @@ bool weir::isIndexInRange(Value index, int64_t size) {
   return range >= 0 && range <= size;
 }
 
-/// `value`, of an integer type or index, in [0, size).
+/// Clamps `value`, of an integer type or index, to [0, size).
 static Value clamp(OpBuilder &builder, Location loc, Value value, int64_t size) {
   auto constant = [&](int64_t number) -> Value {
     return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(value.getType(), number));
@@ -63,8 +62,8 @@ static Value clamp(OpBuilder &builder, Location loc, Value value, int64_t size) 
   return arith::MinSIOp::create(builder, loc, value, constant(size - 1));
 }
 
-/// An index in range. A wide integer is clamped before it becomes an index, which
-/// may have fewer bits.
+/// Clamps an index to its range. A wide integer is clamped before it becomes an index,
+/// which may have fewer bits.
 static Value clampIndex(OpBuilder &builder, Location loc, Value index, int64_t size) {
   auto cast = index.getDefiningOp<arith::IndexCastOp>();
   if (!cast || cast.getIn().getType().getIntOrFloatBitWidth() < 32)
@@ -83,7 +82,7 @@ static void makeSafe(tensor::ExtractOp op) {
       operand.set(clampIndex(builder, op.getLoc(), operand.get(), size));
 }
 
-/// A slice whose place is computed lies within the tensor: its offset is clamped.
+/// Clamps the computed offsets of a slice, so that it lies within the tensor.
 template <typename Op> static void clampOffsets(Op op, RankedTensorType whole) {
   if (!whole.hasStaticShape())
     return;
@@ -100,7 +99,7 @@ template <typename Op> static void clampOffsets(Op op, RankedTensorType whole) {
   }
 }
 
-/// Padding by less than nothing is a slice.
+/// Replaces negative padding by a slice before the padding.
 static void cutBeforePadding(tensor::PadOp op) {
   std::optional<SmallVector<int64_t>> low = getConstantIntValues(op.getMixedLowPad()),
                                       high = getConstantIntValues(op.getMixedHighPad());
@@ -113,13 +112,13 @@ static void cutBeforePadding(tensor::PadOp op) {
   SmallVector<OpFoldResult> offsets, sizes, strides(source.getRank(), builder.getIndexAttr(1));
   SmallVector<int64_t> shape;
   for (auto [size, before, after] : llvm::zip_equal(source.getShape(), *low, *high)) {
-    // What is cut off at one end may reach into what is padded at the other.
+    // A cut at one end may reach into the padding at the other.
     int64_t begin = std::clamp<int64_t>(-before, 0, size);
     int64_t end = std::max(begin, size + std::min<int64_t>(after, 0));
     shape.push_back(end - begin);
     offsets.push_back(builder.getIndexAttr(begin));
     sizes.push_back(builder.getIndexAttr(end - begin));
-    if (-before > size || -after > size) // beyond both: left to who refuses it
+    if (-before > size || -after > size) // beyond both: the gate refuses it
       return;
     before = std::max<int64_t>(before, 0);
     after = std::max<int64_t>(after, 0);
@@ -134,8 +133,8 @@ static void cutBeforePadding(tensor::PadOp op) {
   op.getHighMutable().clear();
 }
 
-/// Computes both ways of a condition that is inside a body, and chooses: nothing in
-/// them has effects. Stays where something may not be computed needlessly.
+/// Computes both branches of a condition inside a body, which have no effects, and chooses.
+/// Leaves branches that must not be computed needlessly.
 static void flatten(scf::IfOp op) {
   for (Region *region : {&op.getThenRegion(), &op.getElseRegion()})
     for (Operation &inner : region->getOps())
@@ -153,7 +152,7 @@ static void flatten(scf::IfOp op) {
   rewriter.replaceOp(op, results);
 }
 
-/// The type that an op's result has for the types that its operands have now.
+/// Infers the type of an op's result from the types that its operands have now.
 static Type inferType(OpResult result) {
   Operation *op = result.getOwner();
   if (auto concat = dyn_cast<tensor::ConcatOp>(op))
@@ -166,8 +165,8 @@ static Type inferType(OpResult result) {
   return result.getType();
 }
 
-/// What has no elements joins nothing; upstream lowers it to a slice that its verifier
-/// does not take.
+/// Drops empty operands of a concatenation. Upstream lowers them to slices that its
+/// verifier refuses.
 static void dropEmpty(tensor::ConcatOp op) {
   if (isStatic(op.getType()) && op.getResultType().getNumElements() == 0) {
     IRRewriter rewriter(op);
@@ -189,7 +188,7 @@ static void dropEmpty(tensor::ConcatOp op) {
   }
 }
 
-/// The padding of nothing is what its body gives for each element.
+/// Replaces the padding of an empty tensor by a tensor generated from the pad's body.
 static void generatePad(tensor::PadOp op) {
   if (!isStatic(op.getSourceType()) || op.getSourceType().getNumElements() != 0 ||
       !isStatic(op.getType()))
@@ -200,7 +199,7 @@ static void generatePad(tensor::PadOp op) {
   rewriter.replaceOp(op, made);
 }
 
-/// Replaces those ops that fold, each by what its operands are before any is replaced, and
+/// Replaces ops that fold, each according to its operands before any replacement, and
 /// returns the others.
 static SmallVector<Operation *> foldAll(ArrayRef<Operation *> ops) {
   SmallVector<Operation *> others;
@@ -227,8 +226,8 @@ static SmallVector<Operation *> foldAll(ArrayRef<Operation *> ops) {
   return others;
 }
 
-/// Ops on tensors that mean their elements, such as `arith.addf`, as `linalg.generic`. Not
-/// by upstream's conversion, which takes a time quadratic in chains of what folds.
+/// Rewrites elementwise ops on tensors, such as `arith.addf`, as `linalg.generic`.
+/// Upstream's conversion would take quadratic time in chains of ops that fold.
 static LogicalResult generalizeElementwise(func::FuncOp function) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) {
@@ -250,7 +249,7 @@ static LogicalResult generalizeElementwise(func::FuncOp function) {
   return success();
 }
 
-/// What is known of a tensor by its type is a constant.
+/// Replaces a size or rank that a tensor's type states by a constant.
 static void foldSize(Operation *op) {
   OpBuilder builder(op);
   SmallVector<Value> known;
@@ -260,7 +259,7 @@ static void foldSize(Operation *op) {
   }
 }
 
-/// A shape that is given as numbers is the result's.
+/// Replaces a reshape to a shape of constants: the result's type has it.
 static void simplify(tensor::ReshapeOp op) {
   auto from = dyn_cast<RankedTensorType>(op.getSource().getType());
   auto to = dyn_cast<RankedTensorType>(op.getType());

@@ -27,14 +27,15 @@ template <typename Pattern> bool raise(Pattern pattern, mlir::Operation *root, E
 // Each function below replaces `root`, whose one result is a tensor of f32 or f64 of static
 // shape, and returns true, if the whole expression of the result matches.
 
-/// LayerNorm or RMSNorm over the last `axes` dimensions.
+/// Raises LayerNorm or RMSNorm over the last `axes` dimensions.
 bool raiseTrailingNorm(mlir::Operation *root, int64_t axes, ErasedOps &erased);
-/// BatchNorm with one mean and variance for each place of `axis`, computed or given.
+/// Raises BatchNorm with one mean and variance, computed or given, for each place of
+/// `axis`.
 bool raiseBatchNorm(mlir::Operation *root, int64_t axis, ErasedOps &erased);
 bool raiseGroupNorm(mlir::Operation *root, ErasedOps &erased);
-/// Softmax or log-softmax along `axis`.
+/// Raises softmax or log-softmax along `axis`.
 bool raiseSoftmax(mlir::Operation *root, int64_t axis, ErasedOps &erased);
-/// Cross-entropy or logsumexp.
+/// Raises cross-entropy or logsumexp.
 bool raiseLoss(mlir::Operation *root, ErasedOps &erased);
 
 } // namespace weir::elements

@@ -25,7 +25,7 @@ public:
   /// the axis ignored. Sets `x`, and `place` to the place along the axis.
   bool matchSoftmax(Term term, RankedTensorType wanted, ArrayRef<int64_t> rows, int64_t axis);
 
-  /// The same for the log-softmax, `(x - max) - log(sum(exp(x - max)))`.
+  /// Matches the log-softmax, `(x - max) - log(sum(exp(x - max)))`, in the same way.
   bool matchLogSoftmax(Term term, RankedTensorType wanted, ArrayRef<int64_t> rows, int64_t axis);
 
   Value x;

@@ -28,10 +28,10 @@ struct UnrollLoops : weir::impl::UnrollLoopsPassBase<UnrollLoops> {
 };
 } // namespace
 
-/// More would take longer to compile than anyone waits.
-static constexpr uint64_t mostOps = 1 << 15;
+/// Max number of ops after unrolling: more take too long to compile.
+static constexpr uint64_t maxOps = 1 << 15;
 
-/// Writes out the loop's `trips`. Upstream's way leaves what the counter gives uncomputed.
+/// Unrolls the loop's `trips`. Upstream's unrolling does not fold values of the counter.
 static void unroll(scf::ForOp loop, int64_t trips) {
   OpBuilder builder(loop);
   int64_t counter = *getConstantIntValue(loop.getLowerBound());
@@ -71,9 +71,9 @@ void UnrollLoops::runOnOperation() {
     if (!trips) // the gate refuses it
       continue;
     uint64_t ops = llvm::range_size(*loop.getBody());
-    if (trips->ugt(mostOps / ops)) {
+    if (trips->ugt(maxOps / ops)) {
       loop.emitOpError() << "takes " << toString(*trips, 10, false) << " steps of " << ops
-                         << " ops; at most " << mostOps << " ops are written out";
+                         << " ops; at most " << maxOps << " ops are written out";
       return signalPassFailure();
     }
     unroll(loop, trips->getZExtValue());

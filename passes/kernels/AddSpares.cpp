@@ -1,8 +1,8 @@
 //===- AddSpares.cpp - Cheaper ways to make values again ------------------===//
 //
-// A kernel that makes a sum and what follows from it element by element would be
-// repeated as a whole for the latter. Here such a value gets a kernel of its own
-// besides, which nobody reads yet: weir-limit-memory may use it.
+// A value that follows element by element from a sum can be recomputed without the sum.
+// If one kernel makes both, the value gets a second, cheaper kernel here. Nothing reads it
+// yet: weir-limit-memory may.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,7 @@ struct AddSpares : weir::impl::AddSparesPassBase<AddSpares> {
   void runOnOperation() override;
 };
 
-/// The ops of a kernel that make one of its results, as far as others of them and its
-/// inputs are there.
+/// The ops of a kernel that make one of its results from its inputs and other results.
 struct Slice {
   SetVector<Operation *> ops; ///< without what has neither operands nor effects
   SetVector<Value> inputs;    ///< arguments of the region, or results made in it
@@ -71,7 +70,8 @@ static Slice getSlice(schedule::KernelOp kernel, unsigned result) {
   return slice;
 }
 
-/// Puts a kernel of the slice behind `last`; returns null where it would be none.
+/// Adds a kernel of the slice behind `last`. Returns null if no single kernel computes each
+/// point of the slice for itself within the profile's limits.
 static schedule::KernelOp addSpare(schedule::KernelOp kernel, unsigned result, Slice slice,
                                    Operation *last, const Profile &profile) {
   Block &body = kernel.getBody().front();

@@ -67,13 +67,14 @@ private:
   std::vector<Group> groups;               // emptied when merged into another
   DenseMap<Operation *, unsigned> groupOf; // index into `groups`
   DenseMap<Operation *, unsigned> position;
-  /// Of an op that reads a donated argument, who makes the argument's next value
-  /// later, and would have to wait for the op to write it in place.
+  /// Maps an op that reads a donated argument to the later ops that make the argument's
+  /// next value. To write it in place they would have to wait for the reader.
   DenseMap<Operation *, SmallVector<Operation *>> overwriters;
   DenseMap<Operation *, SmallVector<Operation *>> overwritten; ///< the other way round
   std::set<std::array<size_t, 4>> apart; ///< pairs of groups and their sizes: not one kernel
   bool allFormed = false;                ///< every op has its group
-  /// By what an insertion inserts, all that belongs to it: one group from the start.
+  /// Maps the op that makes an insertion's source to all ops of the insertion: one group
+  /// from the start.
   DenseMap<Operation *, Group> insertions;
   /// Two groups of which one reads what the other makes, and why they are not one.
   struct Apart {
@@ -131,9 +132,8 @@ static Value createCopy(OpBuilder &builder, Location loc, Value value) {
       .getResult(0);
 }
 
-/// Gives each insertion a value of its own to insert, as its maker's kernel computes it,
-/// and scalars of its own that say where; and each body the scalars that it uses. None
-/// are left between the ops.
+/// Gives each insertion its own source, which a kernel computes, and its own scalars for
+/// offsets. Gives each body its own scalars. None are left between the ops.
 void KernelFormer::giveScalars() {
   for (auto op : llvm::make_early_inc_range(block.getOps<tensor::InsertSliceOp>())) {
     OpBuilder builder(op);
@@ -165,8 +165,8 @@ void KernelFormer::giveScalars() {
       op.erase();
 }
 
-/// Every op must have a place: in a kernel, or as a constant, reshape or concatenation
-/// between kernels. Reports all that have none.
+/// Checks that every op belongs into a kernel, or is a constant, reshape or concatenation
+/// between kernels. Reports all others.
 LogicalResult KernelFormer::checkOps() {
   bool allPlaced = true;
   llvm::SmallPtrSet<Operation *, 8> inserted;
@@ -191,9 +191,9 @@ LogicalResult KernelFormer::checkOps() {
   return success(allPlaced);
 }
 
-/// Every result of the function becomes bytes that some kernel writes for it
-/// alone, and so does every part of a concatenation; every other tensor that a reshape
-/// reads becomes one too.
+/// Adds copies so that a kernel writes each result of the function and each part of a
+/// concatenation into bytes of its own, and each other tensor that a reshape reads into
+/// some bytes.
 void KernelFormer::materializeResults() {
   for (Operation &op : block)
     if (isReshape(&op)) {
@@ -244,7 +244,7 @@ void KernelFormer::findOverwriters() {
   }
 }
 
-/// Inputs and results of a kernel made of `group`.
+/// Adds the inputs and results of a kernel made of `group` to `inputs` and `results`.
 static void getOperands(const Group &group, SetVector<Value> &inputs, SetVector<Value> &results) {
   llvm::SmallPtrSet<Operation *, 16> inside(group.begin(), group.end());
   for (Operation *op : group) {
@@ -265,15 +265,15 @@ static void getOperands(const Group &group, SetVector<Value> &inputs, SetVector<
   }
 }
 
-/// The domain of what a group computes.
+/// Returns the domain of a group, or nothing.
 static std::optional<KernelDomain> getDomain(const Group &group, StringRef *why = nullptr) {
   Group computed;
   llvm::copy_if(group, std::back_inserter(computed), llvm::IsaPred<linalg::GenericOp>);
   return KernelDomain::build(computed, why);
 }
 
-/// Whether what insertions of `group` insert into, and what they make of it, are no
-/// matter of the group otherwise: one invocation writes what others would read.
+/// Whether nothing else in `group` uses an insertion's destination or result: one
+/// invocation writes elements that others would read.
 static bool keepsInsertions(const Group &group) {
   llvm::SmallPtrSet<Operation *, 16> inside(group.begin(), group.end());
   auto isUsedInside = [&](Value value) {
@@ -297,8 +297,8 @@ static bool keepsInsertions(const Group &group) {
   return true;
 }
 
-/// Whether one kernel can compute `group` within the profile's limits. `why`, if given,
-/// becomes the reason where it can't.
+/// Whether one kernel can compute `group` within the profile's limits. Otherwise sets
+/// `why`, if given, to the reason.
 bool KernelFormer::fits(const Group &group, std::string *why) {
   auto refuse = [&](const Twine &reason) {
     if (why)
@@ -338,7 +338,7 @@ bool KernelFormer::fits(const Group &group, std::string *why) {
   return true;
 }
 
-/// Returns what waits for the op (`behind`), or else what the op waits for.
+/// Returns the ops that wait for `op` if `behind`, else those that `op` waits for.
 SmallVector<Operation *> KernelFormer::getNeighbours(Operation *op, bool behind) const {
   SmallVector<Operation *> neighbours = (behind ? overwriters : overwritten).lookup(op);
   if (behind)
@@ -353,8 +353,8 @@ SmallVector<Operation *> KernelFormer::getNeighbours(Operation *op, bool behind)
   return neighbours;
 }
 
-/// Whether no value leaves the group and comes back to it through other ops; nor
-/// would have to wait there for those that read what the group writes over.
+/// Whether no value leaves the group and comes back to it through other ops, and no op of
+/// the group has to wait outside of it for readers of bytes that the group overwrites.
 bool KernelFormer::isClosed(const Group &group) {
   llvm::SmallPtrSet<Operation *, 16> inside(group.begin(), group.end());
   unsigned last = allFormed ? position.size() : position.lookup(group.back());
@@ -459,7 +459,7 @@ void KernelFormer::mergeReaders(const SetVector<Value> &values, std::optional<un
     if (!target)
       target = reader;
     else if (reader != *target && !overwrites(*target, reader) && !overwrites(reader, *target)) {
-      // Groups that grow have other sizes. What else grows brings these no nearer.
+      // A pair is tried again only if one of the two has grown.
       std::array<size_t, 4> pair = {*target, reader, groups[*target].size(), groups[reader].size()};
       if (!apart.contains(pair) && !tryMerge({*target, reader}))
         apart.insert(pair);
@@ -467,9 +467,9 @@ void KernelFormer::mergeReaders(const SetVector<Value> &values, std::optional<un
   }
 }
 
-/// Merges groups of which neither reads what the other makes: with one that reduces
-/// columns, those that read the same tensor; those that combine the parts of columns
-/// that one kernel makes; then whatever else reads the same tensor.
+/// Merges groups of which neither reads a result of the other: first groups that read the
+/// same tensor with one that reduces columns, then groups that combine the parts of one
+/// kernel's columns, then other groups that read the same tensor.
 void KernelFormer::mergeSiblings() {
   SmallVector<Operation *> columnOps;
   for (Operation &op : block)
@@ -496,7 +496,7 @@ void KernelFormer::mergeSiblings() {
       mergeReaders(SetVector<Value>(&value, &value + 1), std::nullopt);
 }
 
-/// Returns why two groups, of which one reads what the other makes, are two kernels.
+/// Returns why two groups, one of which reads a result of the other, are two kernels.
 std::string KernelFormer::explainApart(unsigned producer, unsigned reader) {
   Group merged(groups[producer]);
   llvm::append_range(merged, groups[reader]);
@@ -560,18 +560,18 @@ static std::string describeOp(Operation *op) {
     text = "map";
     break;
   }
-  constexpr unsigned mostNames = 8;
+  constexpr unsigned maxNames = 8;
   llvm::SetVector<StringRef> names;
   for (Operation &inner : generic.getBody()->without_terminator())
     if (!isa<arith::ConstantOp, linalg::IndexOp>(inner))
       names.insert(inner.getName().stripDialect());
   if (names.empty())
     return text + ": copy";
-  auto shown = names.getArrayRef().take_front(mostNames);
+  auto shown = names.getArrayRef().take_front(maxNames);
   return text + ": " + llvm::join(shown, ", ") + (shown.size() < names.size() ? "..." : "");
 }
 
-/// Says which ops are in a kernel.
+/// Reports the ops of a kernel as a remark.
 void KernelFormer::reportKernel(schedule::KernelOp kernel, int64_t number, const Group &group) {
   auto remark = remark::passed(
       kernel.getLoc(),
@@ -705,7 +705,7 @@ void KernelFormer::buildKernels() {
   }
   for (Operation *op : llvm::reverse(replaced))
     op->erase();
-  // What only kernels used was repeated inside them.
+  // Kernels have copies of the free ops that they use.
   SmallVector<Operation *> rest;
   for (Operation &op : block.without_terminator())
     rest.push_back(&op);

@@ -1,9 +1,9 @@
-//===- MoveReshapes.cpp - Reshapes leave the way between ops --------------===//
+//===- MoveReshapes.cpp - Move reshapes out of the way --------------------===//
 //
-// A reshape costs nothing between kernels, and keeps the ops on its two sides apart:
-// inside a kernel there is no room for it. Loops of the op on one side become those of
-// the other one, and the reshape moves on, towards an argument, a result, or a
-// contraction, whose tiles want its loops as they are.
+// A reshape costs nothing between kernels, but no kernel can have one inside: it keeps
+// the ops on its two sides apart. The op on one side gets the loops of the other one, and
+// the reshape moves on, towards an argument, a result, or a contraction, whose loops stay
+// as they are for the sake of its tiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ using namespace mlir;
 using namespace weir;
 
 namespace {
-/// Which ops a contraction's kernel may compute behind it.
+/// The ops that a contraction's kernel may compute behind the contraction.
 class Epilogues {
 public:
   bool contains(Operation *op) const { return places.lookup(op).isBehind; }
@@ -33,8 +33,8 @@ public:
   void add(Operation *op, bool throughReshapes = false) { places[op] = find(op, throughReshapes); }
 
 private:
-  /// How many kernels must end before the op's one begins, and whether that one is a
-  /// contraction's.
+  /// The number of kernels that must end before the op's kernel begins, and whether that is
+  /// a contraction's.
   struct Place {
     unsigned level = 0;
     bool isBehind = false;
@@ -76,13 +76,13 @@ static bool mayChangeLoops(linalg::GenericOp op) {
          !op->hasAttr(schedule::noFuseAttrName);
 }
 
-/// Whether the op may share a kernel with what is on the other side of the reshape.
+/// Whether the op may share a kernel with the op on the other side of the reshape.
 static bool computes(Operation *op) {
   return isa_and_present<linalg::GenericOp>(op) && getOpShape(op) != OpShape::Free &&
          !op->hasAttr(schedule::noFuseAttrName);
 }
 
-/// What is the same everywhere, or nothing yet, needs no reshape.
+/// Replaces the reshape of a splat or an empty tensor by one of the new shape.
 template <typename Op> static LogicalResult foldSplat(Op reshape, PatternRewriter &rewriter) {
   auto type = cast<RankedTensorType>(reshape.getResult().getType());
   TypedAttr element = getSplat(reshape.getSrc());
@@ -96,8 +96,8 @@ template <typename Op> static LogicalResult foldSplat(Op reshape, PatternRewrite
   return success();
 }
 
-/// Two reshapes are one wherever that has groups: upstream's patterns ask the same of
-/// which group a dimension of size 1 is in.
+/// Folds two reshapes into one if it has groups. Upstream's patterns want a dimension of
+/// size 1 in the same group, too.
 template <typename Op> static LogicalResult foldReshapes(Op reshape, PatternRewriter &rewriter) {
   Operation *before = reshape.getSrc().getDefiningOp();
   if (!isReshape(before))
@@ -110,7 +110,7 @@ template <typename Op> static LogicalResult foldReshapes(Op reshape, PatternRewr
   return success();
 }
 
-/// Folds reshapes of reshapes, and of what is the same everywhere.
+/// Adds patterns that fold reshapes of reshapes and of splats.
 static void addFolds(RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
   tensor::populateReassociativeReshapeFoldingPatterns(patterns);
@@ -122,14 +122,14 @@ static void addFolds(RewritePatternSet &patterns) {
   patterns.add(foldReshapes<tensor::CollapseShapeOp>);
 }
 
-/// Whether the loop is one of rows, of columns and of both factors: a batch.
+/// Whether the loop is a batch: it has an index in both factors and the result.
 static bool isBatch(linalg::GenericOp op, unsigned loop) {
   return llvm::all_of(op.getIndexingMapsArray(),
                       [&](AffineMap map) { return map.isFunctionOfDim(loop); });
 }
 
-/// Whether all that `reshape` merges or splits of what the contraction reads or writes by
-/// `map` is batches, into or from several that are more than 1.
+/// Whether every dimension that `reshape` merges or splits, of the operand that the
+/// contraction reads or writes by `map`, is a batch of parts larger than 1.
 static bool splitsBatches(Operation *reshape, linalg::GenericOp op, AffineMap map) {
   auto collapse = dyn_cast<tensor::CollapseShapeOp>(reshape);
   ArrayRef<int64_t> sizes = cast<RankedTensorType>(collapse ? collapse.getSrc().getType()
@@ -160,8 +160,8 @@ static bool changesLoops(Operation *reshape) {
   return shapes[0] != shapes[1];
 }
 
-/// Gives contractions the batches that what they read had, and what reads them has: samples
-/// and heads, say, which a transpose has in another order. Tiles don't mind.
+/// Gives contractions the batches of their operands and readers: samples and heads, say,
+/// which a transpose has in another order. The tiles of the contraction stay the same.
 static void splitBatches(func::FuncOp function) {
   RewritePatternSet patterns(function.getContext());
   linalg::populateFoldReshapeOpsByExpansionPatterns(patterns, [](OpOperand *read) {
@@ -182,7 +182,7 @@ static void splitBatches(func::FuncOp function) {
   (void)applyPatternsGreedily(function, std::move(patterns));
 }
 
-/// What the op copies element by element, or null.
+/// Returns the tensor that the op copies element by element, or null.
 static Value getCopied(linalg::GenericOp op) {
   auto yield = cast<linalg::YieldOp>(op.getBody()->getTerminator());
   auto yielded = dyn_cast<BlockArgument>(yield.getOperand(0));
@@ -194,8 +194,8 @@ static Value getCopied(linalg::GenericOp op) {
   return isSame && read->get().getType() == op.getResultTypes().front() ? read->get() : Value();
 }
 
-/// Loops that may go if they make one trip: a reduction stays one, and a contraction
-/// keeps rows, columns and products.
+/// Returns the loops that may go if they make one trip: a reduction keeps one reduced loop,
+/// and a contraction keeps rows, columns and products.
 static SmallVector<unsigned> getSpareLoops(linalg::GenericOp op) {
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();
   SmallVector<unsigned> reduced, spare;
@@ -216,7 +216,7 @@ static bool keepsUnits(linalg::GenericOp op) {
   });
 }
 
-/// The op without those, and without dimensions of size 1 in what it reads and writes.
+/// Drops such loops of one trip from the op, and dimensions of size 1 from its operands.
 static linalg::GenericOp dropUnits(linalg::GenericOp op, IRRewriter &rewriter) {
   linalg::ControlDropUnitDims options;
   options.controlFn = [&](Operation *) { return getSpareLoops(op); };
@@ -228,8 +228,8 @@ static linalg::GenericOp dropUnits(linalg::GenericOp op, IRRewriter &rewriter) {
   return cast<linalg::GenericOp>(result->resultOp);
 }
 
-/// The ops that direct edges join to one that must keep dimensions of size 1: without
-/// their own, a reshape would come between.
+/// Returns the ops that a chain of direct edges joins to one that must keep dimensions of
+/// size 1. Without their own such dimensions, a reshape would stand between them.
 static DenseSet<Operation *> findKeepers(Block &block) {
   DenseSet<Operation *> keepers;
   SmallVector<Operation *> open;
@@ -249,7 +249,7 @@ static DenseSet<Operation *> findKeepers(Block &block) {
   return keepers;
 }
 
-/// Whether others read the tensor, too, in this shape or another one.
+/// Whether other ops read the tensor, in this shape or another one.
 static bool isSharedWith(Value tensor, linalg::GenericOp op) {
   SmallVector<Value> shapes = {stripReshapes(tensor)};
   while (!shapes.empty())
@@ -262,8 +262,8 @@ static bool isSharedWith(Value tensor, linalg::GenericOp op) {
   return false;
 }
 
-/// Gives an op the loops of what it reads behind an `expand_shape`, if all of its
-/// operands allow that.
+/// Gives an op the loops of an operand behind an `expand_shape`, if all of its operands
+/// allow that. Returns the new op or null.
 static linalg::GenericOp collapse(linalg::GenericOp op, const Epilogues &epilogues,
                                   IRRewriter &rewriter) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
@@ -350,7 +350,7 @@ void weir::moveReshapes(func::FuncOp function) {
   });
   tensor::populateBubbleUpExpandShapePatterns(patterns);
   addFolds(patterns);
-  // Where that comes to no end, what has been done is right all the same.
+  // If that does not converge, the rewrites done so far are still right.
   (void)applyPatternsGreedily(function, std::move(patterns));
   // An op that read one tensor twice reads two reshapes of it now.
   DominanceInfo dominance(function);

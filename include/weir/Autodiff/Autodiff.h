@@ -59,7 +59,7 @@ mlir::FailureOr<mlir::func::FuncOp> addSplitEntries(mlir::func::FuncOp function)
 ///         is no tensor, or a result of F depends on a cotangent.
 mlir::LogicalResult splitBackward(mlir::func::FuncOp joint);
 
-/// How a training step updates parameters; docs/training.md has the formulas.
+/// The ways in which a training step updates parameters; docs/training.md has the formulas.
 enum class Optimizer { Sgd, Momentum, AdamW };
 
 /// Returns the optimizer `name`, sgd, momentum or adamw.

@@ -20,13 +20,13 @@ bool isReshape(mlir::Operation *op);
 
 /// Reshapes `source` to `type`, which has as many elements, by at most one op.
 ///
-/// Errors: null, and nothing is created, where that takes more than one `expand_shape` or
+/// Errors: null, and nothing is created, if that takes more than one `expand_shape` or
 ///         `collapse_shape`.
 mlir::Value createReshape(mlir::OpBuilder &builder, mlir::Location loc, mlir::RankedTensorType type,
                           mlir::Value source);
 
-/// Reshapes `source` to `type`, which has as many elements: by way of a tensor of rank 1 where one
-/// op does not suffice, and by a `tensor.empty` where there are no elements.
+/// Reshapes `source` to `type`, which has as many elements: through a tensor of rank 1 if one op
+/// does not suffice, or as a `tensor.empty` if there are no elements.
 mlir::Value createReshapes(mlir::OpBuilder &builder, mlir::Location loc,
                            mlir::RankedTensorType type, mlir::Value source);
 
@@ -45,8 +45,8 @@ mlir::TypedAttr getSplat(mlir::Value tensor);
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// How a reduction computes one result: `combine(accumulator, reduced)` or `combine(reduced,
-/// accumulator)`, all in the body of the op.
+/// The combination of one result of a reduction: `combine(accumulator, reduced)` or
+/// `combine(reduced, accumulator)`, all in the body of the op.
 struct Combiner {
   mlir::Value reduced;
   mlir::Operation *combine = nullptr; ///< two operands, one result
@@ -56,11 +56,12 @@ struct Combiner {
   bool isExclusive() const { return accumulator.hasOneUse() && combine->hasOneUse(); }
 };
 
-/// Returns how `op` combines result number `result`, or nothing where what it yields is not an op
-/// on the accumulator and one other value. `reduced` may itself be computed from accumulators.
+/// Returns the combiner of result number `result` of `op`, or nothing if the yielded value is not
+/// computed by an op on the accumulator and one other value. `reduced` may itself be computed from
+/// accumulators.
 std::optional<Combiner> getCombiner(mlir::linalg::LinalgOp op, unsigned result);
 
-/// Returns the combiner of every result, or nothing where one has none that is exclusive,
+/// Returns the combiner of every result, or nothing if some result has none that is exclusive,
 /// associative and commutative, with a neutral element.
 std::optional<llvm::SmallVector<Combiner>> getCombiners(mlir::linalg::GenericOp op);
 

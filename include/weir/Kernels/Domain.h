@@ -50,10 +50,10 @@ mlir::Value getInserted(mlir::Value yielded);
 /// offsets.
 bool isPartOfInsertion(mlir::Operation *op);
 
-/// How a column reduction is cut into parts: a part combines `chunk` consecutive
-/// rows, in order, into one row of the result, whose first dimension counts parts.
+/// The cut of a column reduction into parts: a part combines `chunk` consecutive rows, in
+/// order, into one row of the result, whose first dimension counts parts.
 ///
-/// In the IR it is a reduction whose output map says so: with
+/// In the IR it is a reduction with such an output map. With
 /// `affine_map<(b, t, c) -> ((b * 96 + t) floordiv 64, c)>`, part p holds rows 64 p
 /// to 64 p + 63 of all b and t.
 struct ColumnParts {
@@ -113,7 +113,7 @@ public:
   /// Whether the kernel's reductions reduce across memory: `reducesAcross`.
   bool isAcross() const { return across; }
 
-  /// The ops that reduce the rows in parts, all cut alike.
+  /// Returns the ops that reduce the rows in parts, all cut alike.
   llvm::ArrayRef<mlir::linalg::GenericOp> getColumnOps() const { return columnOps; }
   int64_t getChunk() const { return chunk; }
   int64_t getParts() const;

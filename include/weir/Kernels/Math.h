@@ -19,11 +19,11 @@ namespace weir {
 ///
 /// Shapes: f32 and f64, scalars and vectors of any shape, element by element. Functions
 ///         of f64 need 64-bit integers.
-/// Covers: all functions of floats that `math` has, but for those that the targets have
-///         exactly themselves: absf, ceil, copysign, floor, fma, roundeven, trunc, and
+/// Covers: all functions of floats in `math`, except those that the targets compute exactly:
+///         absf, ceil, copysign, floor, fma, roundeven, trunc, and
 ///         round of f32.
-/// Errors: whatever else there is, so also `fpowi` by an index, stays as it is, so that
-///         a later gate refuses it.
+/// Errors: every other function, and `fpowi` by an index, stays as it is, so that a later
+///         gate refuses it.
 /// Fast-math flags are ignored, and none are set.
 void populateMathExpansionPatterns(mlir::RewritePatternSet &patterns);
 
