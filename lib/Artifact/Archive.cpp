@@ -27,7 +27,7 @@ static std::string describe(int code) {
   return text;
 }
 
-/// Folders and names as `isFileName` has them, with "/" between.
+/// Whether `path` is folders and a file separated by "/", each a valid `isFileName`.
 static bool isSafePath(std::string_view path) {
   while (true) {
     size_t slash = path.find('/');
@@ -61,8 +61,8 @@ void weir::writeArchive(const std::string &path, const Files &files, const Check
         zip_source_free(source);
         fail();
       }
-      // 1 January 1980, 0:00: the first time that DOS can say. Not the Unix
-      // time, which libzip would convert with the zone of this machine.
+      // 1 January 1980, 0:00, the first DOS time. Not a Unix time, which libzip would convert
+      // by this machine's time zone.
       if (zip_set_file_compression(archive.get(), index, ZIP_CM_STORE, 0) ||
           zip_file_set_dostime(archive.get(), index, 0, (1 << 5) | 1, 0) ||
           zip_file_set_external_attributes(archive.get(), index, 0, ZIP_OPSYS_UNIX, 0100644u << 16))
@@ -87,7 +87,7 @@ std::string weir::readBeginning(const std::string &path) {
   return beginning;
 }
 
-/// Returns why a file that libzip refused with `code` is no archive.
+/// Returns why libzip refused a file with `code`.
 static std::string explain(const std::string &path, int code) {
   if (code == ZIP_ER_EXISTS)
     return "it holds two files of one name";
@@ -96,10 +96,10 @@ static std::string explain(const std::string &path, int code) {
   std::string beginning = readBeginning(path);
   if (beginning.starts_with("PK\3\4")) {
     Bytes bytes = readFile(path, "artifact");
-    // libzip looks for this record, which ends a ZIP, in as many bytes.
+    // libzip searches this many bytes for the record that ends a ZIP.
     constexpr std::string_view end = "PK\5\6";
-    constexpr size_t longest = 22 + 65535;
-    auto from = bytes.size() > longest ? bytes.end() - longest : bytes.begin();
+    constexpr size_t maxBytes = 22 + 65535;
+    auto from = bytes.size() > maxBytes ? bytes.end() - maxBytes : bytes.begin();
     if (std::search(from, bytes.end(), end.begin(), end.end()) == bytes.end())
       return "it is cut short: it begins as an artifact and lacks the directory that ends one; "
              "copy or compile it again";
@@ -140,7 +140,7 @@ Files weir::readArchive(const std::string &path) {
       fail("\"" + name + "\" cannot be a file's name in an artifact");
     if (stat.comp_method != ZIP_CM_STORE || stat.encryption_method != ZIP_EM_NONE)
       fail("\"" + name + "\" is compressed or encrypted; artifacts store their files as they are");
-    // Entries may not share bytes, so all of them together fit the file.
+    // Entries must not share bytes, so all of them together fit the file.
     if (stat.size != stat.comp_size || stat.size > left)
       fail("\"" + name + "\" claims more bytes than the file has");
     left -= stat.size;

@@ -43,7 +43,7 @@ const EntryNotes *Artifact::findNotes(const std::string &entry, const std::strin
 // Constants
 //===----------------------------------------------------------------------===//
 
-/// The segment ends where its last constant does. What it may have of holes is
+/// Returns the bytes of the constant segment, which ends with its last constant. Holes are
 /// bounded, so that offsets alone cannot make it large. Errors: `Error`.
 static int64_t getSegmentBytes(const Manifest &manifest, const std::string &where) {
   int64_t end = 0, inARow = 0;
@@ -58,8 +58,8 @@ static int64_t getSegmentBytes(const Manifest &manifest, const std::string &wher
   return end;
 }
 
-/// Cuts the segment into its tensors. Errors: `Error` when it holds anything
-/// else, which a reader could not restore.
+/// Splits the segment into its tensors. Errors: `Error` when it has other bytes, which a reader
+/// could not restore.
 static std::vector<Tensor> splitConstants(const Artifact &artifact, const std::string &where) {
   const Bytes &segment = artifact.constants;
   int64_t bytes = getSegmentBytes(artifact.manifest, where);
@@ -97,7 +97,7 @@ static Bytes joinConstants(const Manifest &manifest, const std::vector<Tensor> &
       throw Error(where + ": tensor \"" + constant.tensor.name +
                   "\" does not have the type and shape that the manifest states");
   }
-  // Every tensor is there, so the manifest's sizes are those of the file.
+  // Every tensor exists, so the file's sizes bound those of the manifest.
   Bytes segment(getSegmentBytes(manifest, where));
   for (const ConstantSpec &constant : manifest.constants) {
     const Bytes &data = byName[constant.tensor.name]->data;
@@ -148,7 +148,7 @@ static void checkAllocations(const Plan &plan, const EntrySpec &entry, int64_t c
       break;
     }
     if (allocation.bytes != bytes)
-      fail("has " + std::to_string(allocation.bytes) + " bytes, what it stands for has " +
+      fail("has " + std::to_string(allocation.bytes) + " bytes, its tensor has " +
            std::to_string(bytes));
     bool single =
         allocation.kind == AllocationKind::Constants || allocation.kind == AllocationKind::Arena;
@@ -160,7 +160,7 @@ static void checkAllocations(const Plan &plan, const EntrySpec &entry, int64_t c
                 " bytes, but no allocation is the arena");
 }
 
-/// Checks the values of arguments or results: one each, of its bytes.
+/// Checks that each argument or result has one value of its size.
 static void checkValues(const Plan &plan, const std::vector<int64_t> &values,
                         const std::vector<TensorSpec> &tensors, const std::string &where) {
   if (values.size() != tensors.size())
@@ -181,7 +181,7 @@ static void checkArtifact(const Artifact &artifact, const std::string &where) {
   for (const Plan &plan : artifact.plans) {
     std::string place = where + ": " + getPlanPath(plan);
     if (!planPaths.insert(getPlanPath(plan)).second)
-      throw Error(place + " is there twice");
+      throw Error(place + " is repeated");
     auto entry = std::find_if(manifest.entries.begin(), manifest.entries.end(),
                               [&](const EntrySpec &entry) { return entry.name == plan.entry; });
     auto target =
@@ -234,7 +234,7 @@ static bool isIRPath(const std::string &path) {
 }
 
 Artifact weir::readArtifact(const std::string &path) {
-  // A ZIP, too, whose names would be refused one by one.
+  // PyTorch's files are ZIPs, too: say so, rather than refuse the first name inside.
   if (FileKind kind = findFileKind(readBeginning(path)); kind == FileKind::PyTorch)
     throw Error("cannot read artifact \"" + path + "\": " + describeNoArtifact(kind, path));
   Files files = readArchive(path);
@@ -283,7 +283,7 @@ Artifact weir::readArtifact(const std::string &path) {
 
 void weir::writeArtifact(const std::string &path, const Artifact &artifact,
                          const CheckWritten &check) {
-  // What a reader would refuse is refused here, before anything is written.
+  // Refuse here what a reader would refuse, before anything is written.
   Files files;
   std::string manifest = printManifest(artifact.manifest);
   parseManifest(manifest, path + ": " + manifestPath);
@@ -306,7 +306,8 @@ void weir::writeArtifact(const std::string &path, const Artifact &artifact,
   }
   for (const auto &[name, text] : artifact.ir) {
     if (!isIRPath(name))
-      throw Error(path + ": \"" + name + "\" is no name for IR, it must be like \"ir/graph.mlir\"");
+      throw Error(path + ": \"" + name +
+                  "\" is not a name for IR, expected a name like \"ir/graph.mlir\"");
     files[name] = toBytes(text);
   }
   writeArchive(path, files, check);

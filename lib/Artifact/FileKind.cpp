@@ -7,7 +7,7 @@
 
 using namespace weir;
 
-/// Returns the name of the first file of a ZIP, "" where it is cut off.
+/// Returns the name of the first file of a ZIP, "" if it is cut off.
 static std::string_view getFirstName(std::string_view zip) {
   constexpr size_t lengthAt = 26, nameAt = 30; // APPNOTE 4.3.7
   if (zip.size() < nameAt)
@@ -23,15 +23,15 @@ static FileKind findZipKind(std::string_view zip) {
       return FileKind::Artifact;
   if (name == "manifest.json")
     return FileKind::Artifact;
-  // A folder named as the file, and in it what torch.save, torch.jit.save or torch.export.save
-  // writes first.
+  // torch.save, torch.jit.save and torch.export.save write a folder named like the file, and
+  // one of these first in it.
   std::string_view inside = name.substr(std::min(name.find('/'), name.size()));
   if (inside.starts_with("/data/") || inside == "/data.pkl" || inside == "/archive_format")
     return FileKind::PyTorch;
   return FileKind::OtherZip;
 }
 
-/// Reads a number of protobuf's wire format. Returns false where it is cut off or too long.
+/// Reads a varint of protobuf's wire format. Returns false if it is cut off or too long.
 static bool readVarint(std::string_view &bytes, uint64_t &value) {
   value = 0;
   for (int shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
@@ -44,8 +44,8 @@ static bool readVarint(std::string_view &bytes, uint64_t &value) {
   return false;
 }
 
-/// Whether this begins as onnx.ModelProto does: a version of the IR, words of who made it,
-/// and then the graph. Fields are written in the order of their numbers.
+/// Whether `bytes` begin as an onnx.ModelProto: IR version, producer, and then the graph.
+/// Fields are written in the order of their numbers.
 static bool isOnnx(std::string_view bytes) {
   enum WireType { Varint = 0, Length = 2 };
   enum Field { IrVersion = 1, ModelVersion = 5, Graph = 7 };

@@ -46,21 +46,20 @@ ScratchFolder::~ScratchFolder() {
 }
 
 namespace {
-/// A file to write, and where to write it first.
+/// A file to write, and the temporary file that is written first.
 struct Target {
   explicit Target(const std::string &path);
 
-  /// Where links lead, so that a rename replaces the file and leaves the link.
+  /// The file that links lead to, so that a rename keeps the link.
   std::filesystem::path file;
   std::string temporary;
-  /// Where what a device gets is made: a device is copied to, never replaced.
+  /// Folder of the temporary file for a device, which is copied to and never replaced.
   std::optional<ScratchFolder> elsewhere;
 };
 } // namespace
 
-/// Names the temporary file: unique among the threads and the processes that may write
-/// this path. Errors: `Error` where a rename would put a file in the place of a folder or
-/// a pipe.
+/// Chooses a temporary name that is unique among all threads and processes writing this path.
+/// Errors: `Error` if a rename would replace a folder or a pipe.
 Target::Target(const std::string &path) : file(path) {
   if (path == "-")
     throw Error("cannot write \"-\": standard output is not written here; name a file, or ./- for "
@@ -74,12 +73,12 @@ Target::Target(const std::string &path) : file(path) {
     return;
   }
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    throw Error("cannot write \"" + path + "\": it is there and is no regular file");
+    throw Error("cannot write \"" + path + "\": it exists and is not a regular file");
   static std::atomic<unsigned> count{0};
   temporary = file.string() + ".tmp." + std::to_string(getpid()) + "." + std::to_string(count++);
 }
 
-/// Copies what was made elsewhere to a device.
+/// Copies the finished temporary file to a device.
 static void copyTo(const Target &target, const std::string &path) {
   std::ifstream source(target.temporary, std::ios::binary);
   std::ofstream device(target.file, std::ios::binary);
@@ -107,7 +106,7 @@ void weir::replaceFile(const std::string &path,
   }
 }
 
-/// Writes a file, not at once.
+/// Writes a file directly, without the rename.
 static void writeFile(const std::string &path, const std::string &temporary,
                       std::string_view text) {
   std::ofstream stream(temporary, std::ios::binary);

@@ -9,15 +9,14 @@
 using namespace weir;
 
 namespace {
-/// IEEE 754-2019, section 3.4: sign, exponent, fraction; the least exponent of a number
-/// with a leading one.
+/// A binary format of IEEE 754-2019, section 3.4; `minExponent` is that of normal numbers.
 struct Format {
-  int fractionBits, leastExponent;
+  int fractionBits, minExponent;
 
-  int getLargestExponent() const { return 1 - leastExponent; }
-  /// The exponent's bits, all set, of infinities and NaNs.
+  int getMaxExponent() const { return 1 - minExponent; }
+  /// Returns the exponent bits of infinities and NaNs, all set.
   uint32_t getSpecial() const {
-    return uint32_t(getLargestExponent() - leastExponent + 2) << fractionBits;
+    return uint32_t(getMaxExponent() - minExponent + 2) << fractionBits;
   }
 };
 } // namespace
@@ -34,9 +33,9 @@ static double decode(const Format &format, uint16_t bits) {
                      : std::numeric_limits<double>::infinity();
   else if (int exponent = int(size >> format.fractionBits))
     value = std::ldexp(1 + std::ldexp(fraction, -format.fractionBits),
-                       exponent - 1 + format.leastExponent);
+                       exponent - 1 + format.minExponent);
   else
-    value = std::ldexp(fraction, format.leastExponent - format.fractionBits);
+    value = std::ldexp(fraction, format.minExponent - format.fractionBits);
   return bits & 0x8000 ? -value : value;
 }
 
@@ -45,14 +44,14 @@ static uint16_t encode(const Format &format, double value) {
   if (std::isnan(value))
     return uint16_t(sign | format.getSpecial() | 1u << (format.fractionBits - 1));
   double size = std::abs(value);
-  int exponent = size > 0 && std::isfinite(size) ? std::ilogb(size) : format.leastExponent;
-  exponent = std::max(exponent, format.leastExponent);
-  // In units of the last place; a carry into the next exponent is what it should be.
+  int exponent = size > 0 && std::isfinite(size) ? std::ilogb(size) : format.minExponent;
+  exponent = std::max(exponent, format.minExponent);
+  // In units of the last place. A carry into the exponent gives the correct next binade.
   double units = std::nearbyint(std::ldexp(size, format.fractionBits - exponent));
   if (!(std::ldexp(units, exponent - format.fractionBits) <
-        std::ldexp(1.0, format.getLargestExponent() + 1)))
+        std::ldexp(1.0, format.getMaxExponent() + 1)))
     return uint16_t(sign | format.getSpecial());
-  return uint16_t(sign | (uint32_t(exponent - format.leastExponent) << format.fractionBits) +
+  return uint16_t(sign | (uint32_t(exponent - format.minExponent) << format.fractionBits) +
                              uint32_t(units));
 }
 

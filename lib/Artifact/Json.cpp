@@ -20,7 +20,7 @@ constexpr size_t maxDepth = 32;
 const std::string tooDeep =
     "values are nested more than " + std::to_string(maxDepth) + " levels deep";
 
-/// Keeps what nlohmann's parser says of the first mistake.
+/// Receives nlohmann's message about the first syntax error.
 class Mistake : public nlohmann::json_sax<nlohmann::json> {
 public:
   std::string complaint;
@@ -64,7 +64,7 @@ private:
   }
 };
 
-/// Lines up the values.
+/// Builds the list of values from simdjson's output.
 class Builder {
 public:
   Builder(std::string_view text, Json &json, const std::string &where, JsonReaders readers)
@@ -83,7 +83,7 @@ private:
   [[noreturn]] void fail(const std::string &complaint) const {
     throw Error(where + ": " + complaint);
   }
-  /// simdjson is fast and says little of mistakes: nlohmann's parser says where.
+  /// Reports a syntax error. simdjson is fast but vague, so nlohmann's parser finds the place.
   [[noreturn]] void failAt(simdjson::error_code error) const {
     Mistake mistake;
     nlohmann::json::sax_parse(text.begin(), text.end(), &mistake);
@@ -128,7 +128,7 @@ private:
     std::sort(keys.begin(), keys.end());
     auto twice = std::adjacent_find(keys.begin(), keys.end());
     if (twice != keys.end())
-      fail("the key \"" + std::string(*twice) + "\" stands twice in one object");
+      fail("the key \"" + std::string(*twice) + "\" is repeated in one object");
     close(at);
   }
 
@@ -150,7 +150,7 @@ private:
     close(at);
   }
 
-  /// Who takes the elements of the array that was just opened; null for nobody.
+  /// Returns the reader of the array that was just opened, or null.
   const std::function<void(const JsonNode &)> *getReader(uint32_t array) const {
     if (depth == 2 && json.values.front().kind == Json::Kind::Object)
       for (const auto &[name, read] : readers)
@@ -176,7 +176,7 @@ private:
     json.values.push_back({payload, 0, kind});
   }
 
-  /// Until it is closed, a container's payload is the one that it is in.
+  /// Opens a container. Until it is closed, its payload is its parent container.
   uint32_t open(Json::Kind kind) {
     if (depth == maxDepth)
       fail(tooDeep);
@@ -194,9 +194,9 @@ private:
   Json &json;
   const std::string &where;
   JsonReaders readers;
-  uint32_t parent = 0;                ///< the container that is open
-  size_t depth = 0;                   ///< of it, from 1 on; 0: none is open
-  std::vector<std::string_view> keys; ///< of the object that ends
+  uint32_t parent = 0;                ///< the innermost open container
+  size_t depth = 0;                   ///< nesting depth; 0: none is open
+  std::vector<std::string_view> keys; ///< keys of the object being closed
 };
 
 } // namespace

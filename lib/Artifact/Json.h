@@ -1,8 +1,8 @@
 //===- Json.h - Strict JSON for hostile input -------------------*- C++ -*-===//
 //
-// The formats of this room use a part of JSON: objects without duplicate keys,
-// arrays, strings, booleans and 64-bit integers, nested a few levels deep. What
-// a reader asks for and what a text holds must agree key by key.
+// The formats of this room use a subset of JSON: objects without duplicate keys, arrays,
+// strings, booleans and 64-bit integers, nested a few levels deep. A text must have exactly the
+// keys that its reader asks for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,22 +22,22 @@
 
 namespace weir {
 
-/// A parsed text: its values one after the other, a container before what it holds.
-/// A plan has millions of them, so none has memory of its own.
+/// A parsed text as a flat list of values, each container before its contents. A plan has
+/// millions of values, so none owns memory.
 struct Json {
   enum class Kind : uint8_t { Null, Boolean, Integer, String, Array, Object };
   struct Value {
-    /// The number, 0 or 1, where in `text` the string begins, or the first value
-    /// behind a container and all that it holds.
+    /// The integer; 0 or 1; the begin of a string in `text`; or the index of the first value
+    /// after a container's contents.
     int64_t payload = 0;
     uint32_t size = 0; ///< characters, elements, or members
     Kind kind = Kind::Null;
   };
-  /// An object holds keys, unique strings, and values in turn.
+  /// An object's contents alternate keys (unique strings) and values.
   std::vector<Value> values;
-  std::string text; ///< of all strings
+  std::string text; ///< characters of all strings
 
-  /// The first value behind this one and all that it holds.
+  /// Returns the index of the first value after this one and its contents.
   uint32_t getEnd(uint32_t at) const {
     bool isContainer = values[at].kind == Kind::Array || values[at].kind == Kind::Object;
     return isContainer ? uint32_t(values[at].payload) : at + 1;
@@ -47,17 +47,15 @@ struct Json {
   }
 };
 
-/// A place in a parsed text: what readers walk. Every wrong answer is an
-/// `Error` that names the text and the path, "plan.json: commands[3].grid...".
-/// A node refers to its parent node; keep it no longer than that.
+/// A position in a parsed text. Every mismatch is an `Error` that names the text and the path,
+/// "plan.json: commands[3].grid...". A node refers to its parent node and must not outlive it.
 class JsonNode {
 public:
   JsonNode(const Json &json, const std::string &where) : json(json), where(where) {}
-  /// The same place, as the root of a text that errors call `where`.
+  /// Makes the same position the root of a text that errors call `where`.
   JsonNode(const JsonNode &node, const std::string &where)
       : json(node.json), where(where), at(node.at) {}
-  /// Value `at`, which `parent` has under `key`, or as element `index`: then there is
-  /// no key.
+  /// Makes value `at` a member of `parent` under `key`, or element `index` if `key` is empty.
   JsonNode(const Json &json, uint32_t at, const JsonNode &parent, std::string_view key,
            size_t index)
       : json(json), where(parent.where), at(at), parent(&parent), key(key), index(index) {}
@@ -91,27 +89,27 @@ public:
   }
   /// Checks that this is an array of `count` elements.
   const JsonNode &tuple(size_t count) const;
-  /// Elements of an array.
+  /// Returns the number of elements of an array.
   size_t size() const { return get(Json::Kind::Array, "an array").size; }
-  /// One of them. Cost: linear in `index`.
+  /// Returns one element. Cost: linear in `index`.
   JsonNode element(size_t index) const;
 
   bool boolean() const;
   std::string string() const;
-  /// A string that is not empty and has no control characters.
+  /// Returns a string that is not empty and has no control characters.
   std::string name() const;
   int64_t integer(int64_t min, int64_t max = std::numeric_limits<int64_t>::max()) const;
-  /// A size or offset in bytes. Sums of a few of them do not overflow.
+  /// Returns a size or offset in bytes, small enough that sums of a few do not overflow.
   int64_t bytes() const;
-  /// A power of two.
+  /// Returns a power of two.
   int64_t alignment() const;
-  /// One of `names`, as its index.
+  /// Returns the index of the string in `names`.
   size_t choice(std::initializer_list<std::string_view> names) const;
 
   [[noreturn]] void fail(const std::string &complaint) const;
 
 private:
-  /// The value, which must be of this kind, "an object".
+  /// Returns the value; fails with "must be `what`" unless it is of `kind`.
   const Json::Value &get(Json::Kind kind, const char *what) const {
     const Json::Value &value = json.values[at];
     if (value.kind != kind)
@@ -129,20 +127,19 @@ private:
   size_t index = 0;
 };
 
-/// What takes the elements of an array as they come, by the key that the text's
-/// object has it under.
+/// Readers of the elements of large arrays, by the array's key in the top-level object.
 using JsonReaders =
     std::initializer_list<std::pair<std::string_view, std::function<void(const JsonNode &)>>>;
 
-/// Parses `text`, UTF-8. Arrays that `readers` has are empty in the result: a plan's
-/// are most of it, and each element is needed once.
+/// Parses `text`, UTF-8. Arrays with a reader in `readers` are read element by element and left
+/// empty in the result: they are most of a plan, and each element is needed once.
 /// Errors: `Error` naming `where` on a syntax error, a duplicate key, more than
 ///         32 levels, NUL in a string, null, numbers that are no integers of 64
 ///         bits, and 2^32 values or more; those of the readers.
 Json parseJson(std::string_view text, const std::string &where, JsonReaders readers = {});
 
-/// Prints an object: one key a line, and one element a line of the arrays that
-/// hold objects or arrays. Errors: `Error` on strings that are not UTF-8.
+/// Prints an object, one key per line, and arrays of objects or arrays with one element per
+/// line. Errors: `Error` on strings that are not UTF-8.
 std::string printJson(const nlohmann::ordered_json &object);
 
 /// Largest size or offset that a file may state.

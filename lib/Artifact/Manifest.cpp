@@ -20,7 +20,7 @@ int64_t weir::getDTypeBytes(const DType &dtype) {
       {"I32", 4},  {"F32", 4}, {"U64", 8}, {"I64", 8},     {"F64", 8}};
   auto found = sizes.find(dtype);
   if (found == sizes.end())
-    throw Error("\"" + dtype + "\" is not an element type of safetensors that is known here");
+    throw Error("\"" + dtype + "\" is not a supported element type of safetensors");
   return found->second;
 }
 
@@ -53,7 +53,7 @@ static TensorSpec readTensor(const JsonNode &node) {
     if (getByteSize(spec) > maxBytes)
       throw Error("tensor \"" + spec.name + "\" has more than 2^56 bytes");
   } catch (const Error &error) {
-    node.fail(std::string("is no tensor: ") + error.what());
+    node.fail(std::string("is not a valid tensor: ") + error.what());
   }
   return spec;
 }

@@ -1,7 +1,7 @@
 //===- Merge.cpp - Several targets in one artifact ------------------------===//
 //
-// Interfaces are the same for all targets; constants may differ, as fusion does.
-// Those with equal bytes are kept once.
+// Interfaces are the same for all targets; constants may differ, since fusion does. Constants
+// with equal bytes are stored once.
 //
 //===----------------------------------------------------------------------===//
 

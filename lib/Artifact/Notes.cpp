@@ -1,6 +1,6 @@
 //===- Notes.cpp - notes/<target>.json ------------------------------------===//
 //
-// Texts repeat by the thousand, so each stands once, in a list that all else refers to.
+// Texts repeat by the thousand, so each is stored once in a list and referred to by index.
 //
 //===----------------------------------------------------------------------===//
 

@@ -15,8 +15,8 @@ using namespace weir;
 static constexpr std::string_view magic = "\x93NUMPY";
 
 namespace {
-/// Reads the header's dictionary. Errors of all calls: `Error` at the first character that
-/// is not expected.
+/// Reads the header's dictionary. Errors of all calls: `Error` at the first unexpected
+/// character.
 class HeaderReader {
 public:
   HeaderReader(std::string_view text, const std::string &where) : rest(text), where(where) {}
@@ -135,7 +135,7 @@ Tensor weir::parseNpy(const Bytes &bytes, const std::string &where) {
   auto fail = [&](const std::string &complaint) { throw Error(where + ": " + complaint); };
   std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
   if (!text.starts_with(magic) || bytes.size() < 10)
-    fail("is no .npy file: it does not begin with \"\\x93NUMPY\", a version and a length");
+    fail("is not a .npy file: it does not begin with \"\\x93NUMPY\", a version and a length");
   unsigned version = bytes[6];
   if (version < 1 || version > 3 || bytes[7] != 0)
     fail("is of .npy version " + std::to_string(version) + "." + std::to_string(bytes[7]) +
@@ -155,7 +155,7 @@ Tensor weir::parseNpy(const Bytes &bytes, const std::string &where) {
     fail("holds elements of type '" + *header.type +
          "'; floats, integers and booleans in little-endian order are read: convert it with "
          "astype");
-  // The order of at most one dimension that is longer than 1 is both.
+  // With at most one dimension longer than 1, Fortran order equals C order.
   size_t longer = 0;
   for (int64_t size : *header.shape)
     longer += size > 1;

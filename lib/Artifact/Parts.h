@@ -13,26 +13,26 @@ namespace weir {
 nlohmann::ordered_json toJson(const Profile &profile);
 Profile readProfile(const JsonNode &node);
 
-/// Three integers from 1 to 2^32 - 1.
+/// Reads three integers from 1 to 2^32 - 1.
 std::array<int64_t, 3> readTriple(const JsonNode &node);
 
-/// Whether `name` can be a file's name in an artifact: letters, digits and
-/// "_.$-", no dot in front.
+/// Whether `name` is valid for a file in an artifact: letters, digits and "_.$-", without a
+/// leading dot.
 bool isFileName(std::string_view name);
 std::string readFileName(const JsonNode &node);
 
 /// Reads the format's version. Errors: `Error` when it is not `schemaVersion`.
 void readSchemaVersion(const JsonNode &node);
 
-/// Checks what the parts of a plan say of each other: indices, operand counts,
-/// views in allocations. Errors: `Error` naming `where`.
+/// Checks that the parts of a plan fit together: indices, operand counts, views in allocations.
+/// Errors: `Error` naming `where`.
 void checkPlan(const Plan &plan, const std::string &where);
 
-/// Returns the first bytes of a file, at most 64 KiB; none where it cannot be read.
+/// Returns the first bytes of a file, at most 64 KiB; none if it cannot be read.
 std::string readBeginning(const std::string &path);
 
-/// Has `write` make a file of a temporary name in the folder of `path`, then
-/// renames it to `path`. Whatever is thrown, the temporary is gone.
+/// Calls `write` with a temporary name in the folder of `path`, then renames the file to
+/// `path`. Removes the temporary file on any exception.
 void replaceFile(const std::string &path,
                  const std::function<void(const std::string &temporary)> &write);
 

@@ -3,6 +3,7 @@
 #include "Parts.h"
 #include "weir/Artifact/Error.h"
 
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -138,7 +139,7 @@ static Allocation readAllocation(const JsonNode &node) {
   if (node.has("result")) {
     allocation.result = node["result"].integer(0);
     if (allocation.kind != AllocationKind::Argument)
-      node["result"].fail("is of an allocation that is no argument");
+      node["result"].fail("is set, but the allocation is not an argument");
   }
   return allocation;
 }
@@ -171,7 +172,7 @@ static KernelOperand readKernelOperand(const JsonNode &node) {
   operand.bytes = node["bytes"].bytes();
   operand.alignment = node["alignment"].alignment();
   if (operand.coversAll && (operand.access == Access::None || operand.access == Access::Read))
-    node["covers_all"].fail("is true of an operand that is not written");
+    node["covers_all"].fail("is true, but the operand is not written");
   if (!node.has("slice"))
     return operand;
   JsonNode slice = node["slice"];
@@ -179,13 +180,14 @@ static KernelOperand readKernelOperand(const JsonNode &node) {
   operand.slice = {slice.element(0).bytes(), slice.element(1).integer(1), slice.element(2).bytes(),
                    slice.element(3).integer(1)};
   if (operand.access != Access::Write || operand.coversAll)
-    slice.fail("is of an operand that is not written in part");
+    slice.fail("is set, but the operand is not written in part");
   if (operand.slice->stride <= operand.slice->bytes || operand.slice->stride > operand.bytes ||
       operand.slice->count > operand.bytes || operand.slice->begin > operand.bytes ||
       __int128(operand.slice->count - 1) * operand.slice->stride >
           operand.bytes - operand.slice->begin - __int128(operand.slice->bytes))
-    slice.fail("is no runs of bytes in the operand's " + std::to_string(operand.bytes) +
-               ", one after the other and apart");
+    slice.fail("is " + printSlice(*operand.slice) +
+               ", expected bytes < stride, and runs that end within the operand's " +
+               std::to_string(operand.bytes) + " bytes");
   return operand;
 }
 
@@ -264,12 +266,36 @@ static Command readCommand(const JsonNode &node) {
 }
 
 //===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+std::string weir::describeAllocation(const Allocation &allocation, const EntrySpec &entry) {
+  switch (allocation.kind) {
+  case AllocationKind::Argument:
+    return "argument \"" + entry.arguments[size_t(allocation.index)].name + "\"";
+  case AllocationKind::Result:
+    return "result \"" + entry.results[size_t(allocation.index)].name + "\"";
+  case AllocationKind::Constants:
+    return "the constants";
+  case AllocationKind::Arena:
+    return "the arena";
+  }
+  std::abort(); // no other kind
+}
+
+std::string weir::printSlice(const ByteSlice &slice) {
+  return "[begin, bytes, stride, count] = [" + std::to_string(slice.begin) + ", " +
+         std::to_string(slice.bytes) + ", " + std::to_string(slice.stride) + ", " +
+         std::to_string(slice.count) + "]";
+}
+
+//===----------------------------------------------------------------------===//
 // Checks across the parts
 //===----------------------------------------------------------------------===//
 
 void weir::checkPlan(const Plan &plan, const std::string &where) {
   auto fail = [&](const std::string &complaint) { throw Error(where + ": " + complaint); };
-  // Names are made for complaints alone.
+  // Names are built only for errors.
   auto checkView = [&](const PlanView &view, auto name) {
     if (view.allocation < 0 || size_t(view.allocation) >= plan.allocations.size())
       fail(name() + " is in allocation " + std::to_string(view.allocation) + " of " +
@@ -367,7 +393,7 @@ void weir::checkPlan(const Plan &plan, const std::string &where) {
       continue;
     auto signal = signals.find(command.signal);
     if (signal == signals.end())
-      fail("a wait for signal " + name() + " stands before that signal, and could wait for ever");
+      fail("a wait for signal " + name() + " stands before that signal: it could wait forever");
     if (signal->second == command.queue)
       fail("a wait for signal " + name() + " is on the signal's own queue");
   }
@@ -378,9 +404,9 @@ Plan weir::parsePlan(const std::string &json, const std::string &where) {
   auto readInto = [](auto &list, auto read) {
     return [&list, read](const JsonNode &node) { list.push_back(read(node)); };
   };
-  // Commands are most of the text: room for them at once, and none to copy later.
-  constexpr size_t leastText = 100;
-  plan.commands.reserve(json.size() / leastText);
+  // Reserve room for all commands, most of the text, to avoid copies.
+  constexpr size_t minText = 100;
+  plan.commands.reserve(json.size() / minText);
   Json tree = parseJson(json, where,
                         {{"values", readInto(plan.values, readValue)},
                          {"slots", readInto(plan.slots, readSlot)},
@@ -390,7 +416,7 @@ Plan weir::parsePlan(const std::string &json, const std::string &where) {
   node.object({"schema_version", "entry", "target", "arena_bytes", "pinned_bytes", "allocations",
                "values", "argument_values", "result_values", "slots", "kernels", "commands"});
   for (const char *list : {"values", "slots", "commands"})
-    node[list].size(); // was read if it is one
+    node[list].size(); // checks that it is an array
   plan.entry = readFileName(node["entry"]);
   plan.target = readFileName(node["target"]);
   plan.arenaBytes = node["arena_bytes"].bytes();

@@ -12,7 +12,7 @@
 using namespace weir;
 using ordered_json = nlohmann::ordered_json;
 
-/// More accumulators than this are nowhere worth their code, which names each.
+/// Max tile of a contraction: each accumulator has a name in the code, which grows with them.
 static constexpr int64_t maxContractionRows = 64, maxContractionColumns = 8;
 
 static constexpr const char *cudaTarget = "cuda";
@@ -129,7 +129,7 @@ Profile weir::readProfile(const JsonNode &node) {
   return profile;
 }
 
-/// Limits of compute capability 8.0, which all later ones have.
+/// Returns a profile with the limits of compute capability 8.0, which hold for all later ones.
 static Profile makeCudaProfile(int64_t sm) {
   Profile profile;
   profile.name = "sm_" + std::to_string(sm);
@@ -137,7 +137,7 @@ static Profile makeCudaProfile(int64_t sm) {
   profile.api = "ptx8.0";
   profile.sm = sm;
   profile.subgroupSize = 32;
-  profile.workgroupMemory = 49152; // without asking the driver for more
+  profile.workgroupMemory = 49152; // available without opting in to more
   profile.maxGrid = {std::numeric_limits<int32_t>::max(), 65535, 65535};
   profile.storageBuffersPerStage = 512; // 4096 bytes of parameters
   profile.bytesPerBinding = int64_t(1) << 40;

@@ -21,7 +21,7 @@ using ordered_json = nlohmann::ordered_json;
 static constexpr const char *metadataKey = "__metadata__";
 
 Bytes weir::printSafetensors(const std::vector<Tensor> &tensors) {
-  // Built as text: appending to an ordered object searches all earlier keys.
+  // Built as text, since appending to an ordered object searches all earlier keys.
   std::string header = "{";
   std::set<std::string> names;
   int64_t offset = 0;
@@ -109,7 +109,7 @@ std::vector<Tensor> weir::parseSafetensors(const Bytes &bytes, const std::string
     tensors.push_back(std::move(tensor));
   });
 
-  // Tensor after tensor, with nothing between, before or after.
+  // Tensors must follow each other without gaps from the first byte to the last.
   std::sort(ranges.begin(), ranges.end());
   int64_t covered = 0;
   for (auto [begin, end] : ranges) {

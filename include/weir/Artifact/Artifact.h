@@ -19,21 +19,21 @@ namespace weir {
 
 using Bytes = std::vector<unsigned char>;
 
-/// A named set of byte strings: what a `.weir` holds, path by path.
+/// The contents of a `.weir` file: path -> bytes.
 using Files = std::map<std::string, Bytes>;
 
-/// The whole file. `what` says in an error what it was to be. Errors:
+/// Reads the whole file. `what` names the expected kind of file in errors, "profile". Errors:
 /// `Error`.
 Bytes readFile(const std::string &path, const std::string &what);
 
-/// Writes a text as a whole file: to a temporary name in the same folder, then
-/// renames. A link stays, and leads to the new file. A device such as /dev/null is
-/// written to when all is made. Nothing is left behind on an error.
-/// Errors: `Error`, also where a folder, a pipe or a socket is there, and on "-".
+/// Writes `text` to a temporary file in the same folder, then renames it to `path`. A symbolic
+/// link is kept and points to the new file. A device such as /dev/null is written to directly,
+/// once the text is complete. Nothing is left behind on an error. Errors: `Error`, also when
+/// `path` is a folder, a pipe, a socket or "-".
 void writeText(const std::string &path, std::string_view text);
 
-/// A folder of its own among the temporary files, which goes away with its owner.
-/// Errors: `Error` where none can be made.
+/// A new temporary folder, deleted by the destructor. Errors: `Error` when it cannot be
+/// created.
 class ScratchFolder {
 public:
   ScratchFolder();
@@ -43,18 +43,16 @@ public:
   std::filesystem::path path;
 };
 
-/// Checks that `writeText` could write there now, for who has much to do first. Leaves
-/// nothing behind. Errors: `Error`, as of `writeText`.
+/// Checks that `writeText` could write to `path`, before long work starts. Leaves nothing
+/// behind. Errors: as `writeText`.
 void checkWritable(const std::string &path);
 
-/// Called with the path of what is written but does not have its name yet; may throw.
+/// Called with the temporary path of a file that is complete but not yet renamed; may throw.
 using CheckWritten = std::function<void(const std::string &path)>;
 
-/// Writes a ZIP with stored entries in the map's order, with fixed times, so
-/// that the same files give the same bytes. Writes `path` + a temporary suffix
-/// in the same folder first; `check`, when given, is called with the temporary
-/// path and may throw; then renames. Nothing is left behind on an error.
-/// Errors: `Error`.
+/// Writes a ZIP of uncompressed entries in the map's order, with fixed times, so that the same
+/// files give the same bytes. Writes a temporary file in the same folder, calls `check` (if
+/// given) with its path, then renames it. Nothing is left behind on an error. Errors: `Error`.
 void writeArchive(const std::string &path, const Files &files, const CheckWritten &check = nullptr);
 
 /// Reads a ZIP. Refuses compressed entries, absolute paths and "..", duplicate
@@ -67,19 +65,18 @@ struct Tensor {
   Bytes data;
 };
 
-/// safetensors in memory and on disk. The order is kept. Errors: `Error` on a
-/// header that is malformed or longer than the file, offsets that are out of
-/// range, overlap, leave holes or contradict shape and dtype, unknown dtypes,
-/// and duplicate names.
+/// Prints, parses or reads safetensors. The order of tensors is kept. Errors: `Error` on a
+/// header that is malformed or longer than the file, offsets that are out of range, overlap,
+/// leave holes or contradict shape and dtype, unknown dtypes, and duplicate names.
 Bytes printSafetensors(const std::vector<Tensor> &tensors);
 std::vector<Tensor> parseSafetensors(const Bytes &bytes, const std::string &where);
 std::vector<Tensor> readSafetensors(const std::string &path);
-/// Through a temporary file and a rename, as `writeArchive`.
+/// Writes a temporary file and renames it, as `writeArchive`.
 void writeSafetensors(const std::string &path, const std::vector<Tensor> &tensors);
 
-/// NumPy's .npy file, of versions 1.0 to 3.0: one array of floats, integers or booleans,
-/// little-endian, in C order. Gives a tensor without a name. Errors: `Error` on all else,
-/// and where the elements are not those of the shape.
+/// Reads NumPy's .npy format, versions 1.0 to 3.0: one little-endian array of floats, integers
+/// or booleans in C order. Returns a tensor without a name. Errors: `Error` on anything else,
+/// and when the number of bytes does not fit the shape.
 Tensor parseNpy(const Bytes &bytes, const std::string &where);
 Tensor readNpy(const std::string &path);
 
@@ -92,24 +89,23 @@ struct Artifact {
   std::map<std::string, std::string> ir; ///< by path, "ir/graph.mlir"
   std::map<std::string, Notes> notes;    ///< by target
 
-  /// The plan of an entry on a target, or null.
+  /// Returns the plan of an entry on a target, or null.
   const Plan *findPlan(const std::string &entry, const std::string &target) const;
-  /// The notes on that plan, or null.
+  /// Returns the notes on that plan, or null.
   const EntryNotes *findNotes(const std::string &entry, const std::string &target) const;
 };
 
-/// Adds the plans and code of another artifact of the same entries for other
-/// targets, and its constants where they differ. Both are as `buildArtifact`
-/// makes them: what is left contradictory `writeArtifact` refuses.
+/// Adds to `artifact` the plans and code of `other`, which has the same entries for other
+/// targets, and those constants of `other` that `artifact` lacks. Needs: `buildArtifact` made
+/// both. Does not check the outcome: `writeArtifact` refuses contradictions.
 void addTargets(Artifact &artifact, const Artifact &other);
 
-/// Errors: `Error` naming file and entry. Cross-checks what the parts say of
-/// each other (every plan's entry is in the manifest, every kernel's code is
-/// there, operand counts match, indices are in range, views lie in their
-/// allocations, allocations have the sizes of their tensors); that the *order*
-/// and the *slots* are right is the verifier's business.
+/// Reads an artifact and checks that its parts fit together: every plan's entry is in the
+/// manifest, every kernel's code exists, operand counts match, indices are in range, views lie
+/// in their allocations, and allocations have the sizes of their tensors. Does not check order
+/// and slots: the verifier does. Errors: `Error` naming file and entry.
 Artifact readArtifact(const std::string &path);
-/// Writes, then runs `check` on the temporary file (see `writeArchive`).
+/// Writes an artifact; `check` sees the temporary file first (see `writeArchive`).
 void writeArtifact(const std::string &path, const Artifact &artifact,
                    const CheckWritten &check = nullptr);
 

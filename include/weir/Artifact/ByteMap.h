@@ -10,12 +10,12 @@
 
 namespace weir {
 
-/// A state for each byte, kept for runs of bytes.
+/// Maps each byte to a state. Bytes with the same state are stored as runs.
 template <typename State> class ByteMap {
 public:
   static constexpr int64_t end = std::numeric_limits<int64_t>::max();
 
-  /// Calls `visit(State &, begin, end)` for the runs that make up [begin, end).
+  /// Calls `visit(State &, begin, end)` for each run in [begin, end), in order.
   template <typename Visit> void visit(int64_t begin, int64_t end, Visit visit) {
     split(end);
     for (auto run = split(begin); run != runs.end() && run->first < end; ++run) {
@@ -32,7 +32,7 @@ public:
 
 private:
   using Runs = std::map<int64_t, State>;
-  /// Makes a run start at `at`, which is not negative.
+  /// Makes a run start at `at` >= 0 and returns it.
   typename Runs::iterator split(int64_t at) {
     auto next = runs.lower_bound(at);
     if (next != runs.end() && next->first == at)

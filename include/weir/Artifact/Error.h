@@ -8,9 +8,8 @@
 
 namespace weir {
 
-/// One clear sentence that names the thing, the place and the remedy. Thrown by
-/// the rooms without LLVM; caught at the C ABI, by the tools, and by passes at
-/// the call.
+/// An error with one sentence that names the thing, the place and the remedy. Thrown by the
+/// rooms without LLVM; caught at the C ABI, in the tools, and in passes around the call.
 class Error : public std::runtime_error {
 public:
   explicit Error(const std::string &sentence) : std::runtime_error(sentence) {}

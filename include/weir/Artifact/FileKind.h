@@ -8,7 +8,7 @@
 
 namespace weir {
 
-/// The kinds of files that users of Weir have at hand.
+/// The kinds of files that users may pass to Weir by mistake or on purpose.
 enum class FileKind {
   Unknown,
   Empty,
@@ -18,23 +18,23 @@ enum class FileKind {
   Bytecode,    ///< MLIR bytecode
   StableHlo,   ///< StableHLO's portable MLIR bytecode
   Onnx,        ///< an ONNX model
-  MlirText,    ///< MLIR as text, by a few words of it
+  MlirText,    ///< MLIR text, recognised by a few keywords
   Safetensors, ///< tensors
   Npy          ///< an array of NumPy
 };
 
-/// Returns the kind of a file by its beginning; 64 KiB are enough.
+/// Returns the kind of the file that starts with `beginning`; 64 KiB are enough.
 FileKind findFileKind(std::string_view beginning);
 
-/// Returns the end of a sentence on a file that was to be an artifact, such as "it is MLIR
-/// text; compile it first: weir compile g.mlir -o X.weir", or "" for an artifact and where
-/// the kind is not known.
+/// Returns the end of an error about a file that should be an artifact, such as "it is MLIR
+/// text; compile it first: weir compile g.mlir -o X.weir". Returns "" for an artifact or an
+/// unknown kind.
 std::string describeNoArtifact(FileKind kind, const std::string &path);
 
-/// Returns the same on a file that was to be a graph as MLIR text, or "" for such a text.
+/// Returns the same for a file that should be a graph as MLIR text, "" for such a text.
 std::string describeNoGraph(FileKind kind, const std::string &path);
 
-/// Returns the same on a file that was to be safetensors, or "" for such a file.
+/// Returns the same for a file that should be safetensors, "" for such a file.
 std::string describeNoTensors(FileKind kind);
 
 } // namespace weir

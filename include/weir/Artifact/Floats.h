@@ -10,15 +10,15 @@ namespace weir {
 /// Whether elements are F64, F32, F16 or BF16.
 bool isFloat(const DType &dtype);
 
-/// Decimal digits that tell neighbours of the type apart.
+/// Returns the number of decimal digits that distinguish any two values of the type.
 int getDigits(const DType &dtype);
 
-/// The element in row-major order of a tensor of floats, and the same written: to the
-/// nearest, ties to even (IEEE 754-2019, section 4.3.1).
+/// Reads and writes element `index` (row-major) of a tensor of floats. Writing rounds to the
+/// nearest value, ties to even (IEEE 754-2019, section 4.3.1).
 double getFloat(const Tensor &tensor, size_t index);
 void setFloat(Tensor &tensor, size_t index, double value);
 
-/// The tensor of floats with elements of another float type.
+/// Returns the tensor of floats converted to another float type.
 Tensor convertFloats(const Tensor &tensor, const DType &dtype);
 
 } // namespace weir

@@ -11,7 +11,7 @@ enum class HazardKind { RAW, WAR, WAW };
 
 struct Hazard {
   HazardKind kind = HazardKind::RAW;
-  int64_t from = 0, fromOperand = 0; ///< dispatch number (of dispatches alone), operand
+  int64_t from = 0, fromOperand = 0; ///< index among the dispatches, operand
   int64_t to = 0, toOperand = 0;
   bool operator==(const Hazard &) const = default;
 };

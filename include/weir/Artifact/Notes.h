@@ -1,6 +1,6 @@
 //===- Notes.h - What the compiler said while it made a plan ----*- C++ -*-===//
 //
-// For people: no plan depends on it, and no claim is proved from it.
+// Notes are for people: no plan and no claim depends on them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +14,8 @@
 
 namespace weir {
 
-/// Name of the result that says whether an index left its tensor: an I32 of rank 0, 0 or a
-/// number that `EntryNotes::checks` explains (`weir compile --check-indices`).
+/// Name of the result that reports an index out of range: an I32 of rank 0 that is 0 or a
+/// number explained by `EntryNotes::checks` (`weir compile --check-indices`).
 inline constexpr const char *statusName = "weir.status";
 
 /// An op of the graph that a kernel computes.
@@ -25,40 +25,41 @@ struct OpNote {
   bool operator==(const OpNote &) const = default;
 };
 
-/// Two kernels of which one reads what the other makes, and why they are not one.
+/// Two kernels, one reading the other's result, and the reason why they were not fused.
 struct ApartNote {
   int64_t producer = 0, reader = 0; ///< indices into `EntryNotes::kernels`
   std::string why;
   bool operator==(const ApartNote &) const = default;
 };
 
-/// A donated argument that no result may take.
+/// A donated argument that no result can reuse.
 struct RefusalNote {
   int64_t argument = 0;
   std::string reason, detail; ///< `reason` as in docs/donation.md
-  std::string source;         ///< of what stands in the way
+  std::string source;         ///< location of the op that prevents it
   bool operator==(const RefusalNote &) const = default;
 };
 
 struct EntryNotes {
   std::string entry;
-  std::optional<int64_t> memoryLimit;       ///< bytes that the arena was to fit into
+  std::optional<int64_t> memoryLimit;       ///< the arena's requested limit in bytes
   std::vector<std::vector<OpNote>> kernels; ///< ops of each, in program order
   std::vector<ApartNote> apart;
-  std::vector<int64_t> dispatchKernels; ///< by dispatch of the plan: index into `kernels`, or -1
+  std::vector<int64_t>
+      dispatchKernels; ///< for each dispatch of the plan: index into `kernels`, or -1
   std::vector<RefusalNote> refusals;
-  /// In words, what the numbers of the result `statusName` stand for, from 1 on.
+  /// Explanations of the values 1, 2... of the result `statusName`.
   std::vector<std::string> checks;
   bool operator==(const EntryNotes &) const = default;
 };
 
-/// What there is to say of the plans of one target.
+/// The notes on all plans of one target.
 struct Notes {
   std::vector<EntryNotes> entries;
   bool operator==(const Notes &) const = default;
 };
 
-/// Text forms, as of plans. What they say of a plan is not checked against it.
+/// Prints and parses notes as JSON. Parsing does not compare them with the plan.
 std::string printNotes(const Notes &notes);
 Notes parseNotes(const std::string &json, const std::string &where);
 

@@ -20,14 +20,14 @@
 
 namespace weir {
 
-/// The version of the layout of `.weir` files that this code reads and writes.
+/// The version of the `.weir` format that this code reads and writes.
 inline constexpr int64_t schemaVersion = 6;
 
 /// An element type as safetensors spells it: "F64", "F32", "I64", "I32", "BOOL"
 /// (one byte an element)...
 using DType = std::string;
 
-/// Bytes of one element. Errors: `Error` when `dtype` is not known.
+/// Returns the bytes of one element. Errors: `Error` when `dtype` is unknown.
 int64_t getDTypeBytes(const DType &dtype);
 
 struct TensorSpec {
@@ -38,7 +38,7 @@ struct TensorSpec {
   bool donate = false; ///< arguments: the caller may give the bytes away
 };
 
-/// Elements times element bytes. Errors: `Error` on overflow of int64.
+/// Returns the number of elements times the bytes of one. Errors: `Error` on int64 overflow.
 int64_t getByteSize(const TensorSpec &spec);
 
 struct EntrySpec {
@@ -56,7 +56,7 @@ struct ConstantSpec {
 struct Manifest {
   std::string producer; ///< "weir 0.1.0"
   std::vector<EntrySpec> entries;
-  std::vector<Profile> targets; ///< what each plan folder requires
+  std::vector<Profile> targets; ///< one per plan folder: what it requires
   std::vector<ConstantSpec> constants;
 };
 
@@ -67,19 +67,23 @@ struct Allocation {
   AllocationKind kind = AllocationKind::Arena;
   int64_t index = 0; ///< of the argument or result; 0 for the others
   int64_t bytes = 0;
-  /// Of an argument that is donated: the result that lives in its bytes and has
-  /// no allocation of its own.
+  /// For a donated argument: index of the result that reuses its bytes and has no allocation of
+  /// its own; else -1.
   int64_t result = -1;
 };
 
-/// What an allocation's bytes hold at a time: an argument, or the outcome of
-/// one computation. Sharing and writing in place give bytes a new value.
+/// Returns the name of an allocation for people: "argument \"x\"", "result \"y\"", "the constants"
+/// or "the arena". Needs: its index is in the range of the entry's arguments or results.
+std::string describeAllocation(const Allocation &allocation, const EntrySpec &entry);
+
+/// Contents of bytes at some time: an argument, or the result of one computation. When slots
+/// share bytes, or a kernel writes in place, the bytes get a new value.
 struct PlanValue {
   std::string name; ///< for people
   int64_t bytes = 0;
 };
 
-/// Bytes of one allocation.
+/// A range of bytes in one allocation.
 struct PlanView {
   int64_t allocation = 0; ///< index into Plan::allocations
   int64_t offset = 0;
@@ -87,39 +91,42 @@ struct PlanView {
   bool operator==(const PlanView &) const = default;
 };
 
-/// The bytes of one operand, and what of which value they are to hold when they
-/// are read, and hold once they are written.
+/// The bytes of one operand and their contents: `bytes` bytes of `value` starting at its byte
+/// `from`. A read expects these contents, a write produces them.
 struct PlanOperand : PlanView {
-  int64_t value = -1; ///< index into Plan::values; -1 for a constant
-  int64_t from = 0;   ///< the first byte, of the value's
-  /// Of an operand that is inserted into: the value that the bytes hold before, and of
-  /// which they keep what is not written; else -1.
+  int64_t value = -1; ///< index into Plan::values, or -1 for a constant
+  int64_t from = 0;   ///< byte of the value at the view's first byte
+  /// For an operand that is inserted into: the value that the bytes hold before; bytes that are
+  /// not written keep it. Else -1.
   int64_t before = -1;
   bool operator==(const PlanOperand &) const = default;
 };
 
-/// The arena bytes of one value. Live in the closed interval of waves.
+/// Arena bytes of one value, live in waves [firstWave, lastWave], both inclusive.
 struct Slot {
   std::string value; ///< a name for people
   int64_t offset = 0, bytes = 0, alignment = 256;
   int64_t firstWave = 0, lastWave = 0;
 };
 
-/// Runs of bytes, apart and at equal distances.
+/// Disjoint runs of `bytes` bytes at equal distances of `stride` bytes.
 struct ByteSlice {
   int64_t begin = 0, bytes = 0; ///< of the first run
   int64_t stride = 0, count = 0;
-  int64_t at(int64_t run) const { return begin + run * stride; } ///< where it begins
+  int64_t at(int64_t run) const { return begin + run * stride; } ///< begin of a run
   int64_t end() const { return at(count - 1) + bytes; }
   bool operator==(const ByteSlice &) const = default;
 };
 
+/// Returns "[begin, bytes, stride, count] = [0, 8, 16, 4]".
+std::string printSlice(const ByteSlice &slice);
+
 struct KernelOperand {
   Access access = Access::Update;
   bool coversAll = false; ///< every byte is written
-  int64_t bytes = 0;      ///< what the kernel's binding declares
-  int64_t alignment = 1;  ///< what its loads and stores need
-  /// Of an operand that is written, and not all of it: these bytes are, and no others.
+  int64_t bytes = 0;      ///< as declared by the kernel's binding
+  int64_t alignment = 1;  ///< as its loads and stores need
+  /// For an operand that is written in part: exactly the bytes that are written.
   std::optional<ByteSlice> slice = {};
 };
 
@@ -128,13 +135,12 @@ struct Kernel {
   std::string code; ///< path in the artifact
   std::array<int64_t, 3> workgroup = {1, 1, 1};
   std::vector<KernelOperand> operands; ///< operand i is binding i of set 0
-  /// Pairs of a read and a written operand: the compiler proved from the
-  /// kernel's access maps that the second may be written over exactly the bytes
-  /// of the first.
+  /// Pairs (read operand, written operand): the compiler proved from the kernel's access maps
+  /// that the second may be written over exactly the bytes of the first.
   std::vector<std::pair<int64_t, int64_t>> inPlace = {};
 };
 
-/// Queues of a plan are numbered below this. The dialect has the same bound.
+/// Upper bound of queue numbers in a plan. The dialect has the same bound.
 inline constexpr int64_t maxQueues = 64;
 
 /// One entry of the command list.
@@ -146,16 +152,16 @@ struct Command {
   std::array<int64_t, 3> grid = {1, 1, 1};
   int64_t wave = 0;
   std::vector<PlanOperand> operands;
-  std::string location; ///< where the computation came from, for people
+  std::string location; ///< source of the computation, for people
   // Barrier. The first hazard is the one that forced it.
   std::vector<Hazard> hazards;
   // Barrier or signal.
-  std::vector<PlanView> memory; ///< whose writes become visible
+  std::vector<PlanView> memory; ///< writes to these bytes become visible
   // Signal, and wait for it.
-  int64_t signal = 0; ///< the number of the point; no other signal has it
+  int64_t signal = 0; ///< unique number of the signal
 };
 
-/// How one entry runs on one target.
+/// The commands and memory of one entry on one target.
 struct Plan {
   std::string entry, target;
   std::vector<Allocation> allocations;
@@ -166,13 +172,12 @@ struct Plan {
   std::vector<Kernel> kernels;
   std::vector<Command> commands;
   int64_t arenaBytes = 0;
-  int64_t pinnedBytes = 0; ///< the arena if every value had bytes of its own
+  int64_t pinnedBytes = 0; ///< size of the arena if no two values shared bytes
 };
 
-/// Text forms; `where` names the text in errors. Reading is for hostile input:
-/// every key is checked, a key that is missing, unknown, of the wrong type or
-/// out of the range of its kind is an `Error`. What reads back equals what was
-/// written. Writing is deterministic.
+/// Print and parse the JSON forms; `where` names the text in errors. Parsing accepts hostile
+/// input: a key that is missing, unknown, of the wrong type or out of range is an `Error`.
+/// Parsing a printed text gives an equal object. Printing is deterministic.
 std::string printManifest(const Manifest &manifest);
 Manifest parseManifest(const std::string &json, const std::string &where);
 std::string printPlan(const Plan &plan);

@@ -9,15 +9,15 @@
 
 namespace weir {
 
-/// How a row kernel's rows are given to the invocations of a device.
+/// Units of the device that one row of a row kernel is assigned to.
 enum class RowMapping { Lane, Subgroup, Workgroup };
 
-/// The limits and habits of a target. Every kernel obeys the limits; the habits
-/// shape the code for speed. Nothing of this is a constant in the code.
+/// The limits and habits of a target. Every kernel obeys the limits; the habits tune the code
+/// for speed. The compiler hard-codes none of these numbers.
 struct Profile {
   std::string name = "lavapipe";
   std::string target = "vulkan"; ///< plan and code folder in an artifact
-  std::string api = "vulkan1.3"; ///< also spirv-val's environment; "ptx8.0"
+  std::string api = "vulkan1.3"; ///< also spirv-val's environment; or "ptx8.0"
   int64_t sm = 0;                ///< of target cuda: the oldest GPU, 80 for sm_80; else 0
 
   // Limits.
@@ -32,7 +32,7 @@ struct Profile {
   bool float64 = true;
   bool int64 = true;
   bool storage8 = true;  ///< 8-bit integers in storage buffers
-  bool storage16 = true; ///< what has 16 bits in storage buffers: i16, f16, bf16
+  bool storage16 = true; ///< 16-bit elements (i16, f16, bf16) in storage buffers
 
   // Habits.
   RowMapping rowMapping = RowMapping::Subgroup;
@@ -40,12 +40,12 @@ struct Profile {
   int64_t vectorWidth = 4;            ///< 32-bit elements per load: 1 or 4
   int64_t privateRowBytes = 4096;     ///< row bytes one invocation may hold
   int64_t elementsPerInvocation = 64; ///< of a map kernel
-  int64_t contractionRows = 32;       ///< of the tile of sums that a subgroup owns
-  int64_t contractionColumns = 4;     ///< of it, per invocation
+  int64_t contractionRows = 32;       ///< rows of a subgroup's tile of sums
+  int64_t contractionColumns = 4;     ///< columns of that tile per invocation
   bool words64 = true;                ///< vectors of 32-bit elements travel as 64-bit integers
-  int64_t columnParts = 64;           ///< most partial results of a reduced column
+  int64_t columnParts = 64;           ///< max number of partial results of a reduced column
   bool unrollPrivate = false;         ///< unroll loops over private rows
-  int64_t queues = 1;                 ///< that dispatches are spread over
+  int64_t queues = 1;                 ///< number of queues that dispatches are spread over
 
   bool operator==(const Profile &) const = default;
 };

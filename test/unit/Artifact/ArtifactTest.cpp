@@ -46,3 +46,12 @@ TEST(Artifact, a_failed_check_leaves_nothing) {
   EXPECT_THROW(writeArtifact(folder / "a.weir", makeSample(), refuse), Error);
   EXPECT_EQ(folder.countFiles(), 0u);
 }
+
+TEST(Artifact, names_allocations_and_slices) {
+  Artifact sample = makeSample();
+  std::string names;
+  for (const Allocation &allocation : sample.plans[0].allocations)
+    names += describeAllocation(allocation, sample.manifest.entries[0]) + ", ";
+  EXPECT_EQ(names, "argument \"x\", argument \"w\", result \"y\", the constants, the arena, ");
+  EXPECT_EQ(printSlice({0, 8, 16, 4}), "[begin, bytes, stride, count] = [0, 8, 16, 4]");
+}

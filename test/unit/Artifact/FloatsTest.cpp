@@ -51,7 +51,7 @@ TEST(Floats, all_come_back) {
     }
 }
 
-/// Between neighbours the nearest is taken, in the middle the even one.
+/// Rounds to the nearest neighbour, in the middle to the even one.
 TEST(Floats, rounds_to_the_nearest) {
   for (const char *dtype : {"F16", "BF16"}) {
     uint32_t infinity = *dtype == 'F' ? 0x7c00 : 0x7f80;

@@ -7,7 +7,7 @@
 using namespace weir;
 using namespace weir::test;
 
-/// The sample as another target's.
+/// Returns the sample for another target.
 static Artifact makeCudaSample() {
   Artifact artifact = makeSample();
   artifact.manifest.targets = {getBuiltinProfile("sm_80")};
@@ -30,7 +30,7 @@ static Artifact readBack(const Artifact &artifact) {
   return read;
 }
 
-/// The bytes that operand `operand` of a plan's first dispatch reads.
+/// Returns the bytes that operand `operand` of a plan's first dispatch reads.
 static Bytes getConstant(const Artifact &artifact, const Plan &plan, size_t operand) {
   PlanView view = plan.commands[0].operands[operand];
   auto begin = artifact.constants.begin() + view.offset;

@@ -1,7 +1,7 @@
 //===- MutationTest.cpp - Random edits never crash a reader ---------------===//
 //
-// Whatever the bytes, reading either throws `Error` or gives an artifact that
-// the verifier can answer about.
+// For any bytes, reading either throws `Error` or gives an artifact that the verifier accepts
+// or refuses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -114,7 +114,7 @@ private:
 };
 } // namespace
 
-/// Returns whether `path` could be read; verifies it then.
+/// Whether `path` can be read. Verifies it if so.
 static bool readAndVerify(const std::string &path) {
   try {
     Artifact artifact = readArtifact(path);

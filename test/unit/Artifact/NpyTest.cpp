@@ -93,7 +93,7 @@ TEST(Npy, refuses_what_it_does_not_mean) {
   other[9] = 255; // the header's length
   EXPECT_ERROR(parse(other), "the .npy header claims");
   other[0] = 'N';
-  EXPECT_ERROR(parse(other), "is no .npy file");
+  EXPECT_ERROR(parse(other), "is not a .npy file");
 }
 
 TEST(Npy, refuses_every_beginning) {

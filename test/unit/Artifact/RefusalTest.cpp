@@ -12,7 +12,7 @@
 using namespace weir;
 using namespace weir::test;
 
-/// `text` with its first `from` replaced; fails when there is none.
+/// Returns `text` with its first `from` replaced; fails if there is none.
 static std::string replace(std::string text, const std::string &from, const std::string &to) {
   size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << "no " << from;
@@ -20,7 +20,7 @@ static std::string replace(std::string text, const std::string &from, const std:
 }
 
 namespace {
-/// A text edit of a form that holds, and what its reader says then.
+/// An edit of a valid text, and the resulting error.
 struct TextEdit {
   const char *from, *to, *error;
 };
@@ -195,8 +195,9 @@ static const TextEdit planEdits[] = {
     {"\"covers_all\":false", "\"covers_all\":true", "not written"},
     {"\"covers_all\":false", "\"covers_all\":false,\"slice\":[0,8,16,2]", "not written in part"},
     {"\"covers_all\":true", "\"covers_all\":true,\"slice\":[0,8,16,2]", "not written in part"},
-    {"\"covers_all\":true", "\"covers_all\":false,\"slice\":[0,8,8,2]", "no runs of bytes"},
-    {"\"covers_all\":true", "\"covers_all\":false,\"slice\":[0,8,16,17]", "no runs of bytes"},
+    {"\"covers_all\":true", "\"covers_all\":false,\"slice\":[0,8,8,2]", "= [0, 8, 8, 2], expected"},
+    {"\"covers_all\":true", "\"covers_all\":false,\"slice\":[0,8,16,17]",
+     "= [0, 8, 16, 17], expected"},
     {"\"covers_all\":true", "\"covers_all\":false,\"slice\":[0,8,16]", "slice"},
     {"\"command\":\"dispatch\"", "\"command\":\"copy\"", "must be one of"},
     {"\"command\":\"barrier\"", "\"command\":\"dispatch\"", "unknown key \"hazards\""},
@@ -313,7 +314,7 @@ TEST(Artifact, refuses_to_write_what_does_not_agree) {
        [](Artifact &a) { a.plans[0].kernels[0].code = "code/cuda/scale.spv"; }},
       {"must be a file of code/vulkan/",
        [](Artifact &a) { a.plans[0].kernels[0].code = "code/vulkan/../x"; }},
-      {"has 260 bytes, what it stands for has 256",
+      {"has 260 bytes, its tensor has 256",
        [](Artifact &a) { a.plans[0].allocations[0].bytes = 260; }},
       {"has 2", [](Artifact &a) { a.plans[0].allocations[0].index = 2; }},
       {"holds result 1, entry \"main\" has 1",
@@ -332,7 +333,7 @@ TEST(Artifact, refuses_to_write_what_does_not_agree) {
       {"the results: \"y\" has 256 bytes, its value 260",
        [](Artifact &a) { a.plans[0].values[2].bytes = 260; }},
       {"there is only 0", [](Artifact &a) { a.plans[0].allocations[4].index = 1; }},
-      {"what it stands for has 1024", [](Artifact &a) { a.plans[0].arenaBytes = 1024; }},
+      {"its tensor has 1024", [](Artifact &a) { a.plans[0].arenaBytes = 1024; }},
       {"its last constant ends at 268",
        [](Artifact &a) {
          a.constants.push_back(0);

@@ -127,7 +127,7 @@ inline Artifact makeDonatingSample() {
   return artifact;
 }
 
-/// A folder that is gone after the test.
+/// A folder that is deleted after the test.
 class TemporaryFolder : public ScratchFolder {
 public:
   std::string operator/(const std::string &name) const { return (path / name).string(); }
