@@ -1,7 +1,7 @@
 //===- Module.cpp - Words to instructions ---------------------------------===//
 //
-// One pass over the words, in the order that the specification prescribes: types
-// and constants are made of earlier ones only, so nothing here recurses.
+// One pass over the words, in the order that the specification prescribes: types and constants
+// refer only to earlier ones, so nothing here recurses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,10 +17,10 @@ using namespace weir;
 using namespace weir::spv;
 
 /// The specification's universal limit on ids.
-static constexpr uint32_t mostIds = 0x3fffff;
-static constexpr uint32_t mostDepth = 255;
-/// Above any binding, and far from where sums overflow.
-static constexpr int64_t mostBytes = int64_t(1) << 48;
+static constexpr uint32_t maxIds = 0x3fffff;
+static constexpr uint32_t maxDepth = 255;
+/// Max bytes of a type: above any binding, and small enough that sums do not overflow.
+static constexpr int64_t maxTypeBytes = int64_t(1) << 48;
 
 //===----------------------------------------------------------------------===//
 // Questions
@@ -34,7 +34,7 @@ static std::string printId(Id id) { return "%" + std::to_string(id); }
 
 const Type &Module::getType(Id id) const {
   if (id >= kindOf.size() || kindOf[id] != Kind::Type)
-    throw Error(where + ": " + printId(id) + " is used as a type, but is none");
+    throw Error(where + ": " + printId(id) + " is used as a type, but is not one");
   return types[placeOf[id]];
 }
 
@@ -45,7 +45,7 @@ const Constant *Module::findConstant(Id id) const {
 const Constant &Module::getConstant(Id id) const {
   if (const Constant *constant = findConstant(id))
     return *constant;
-  throw Error(where + ": " + printId(id) + " is used as a constant, but is none");
+  throw Error(where + ": " + printId(id) + " is used as a constant, but is not one");
 }
 
 const Variable *Module::findVariable(Id id) const {
@@ -71,7 +71,7 @@ Id Module::getTypeOf(Id id) const {
     if (kindOf[id] == Kind::Value)
       return placeOf[id];
   }
-  throw Error(where + ": " + printId(id) + " is used as a value, but is none");
+  throw Error(where + ": " + printId(id) + " is used as a value, but is not one");
 }
 
 bool Module::isDecorated(Id id, Decoration decoration) const {
@@ -80,7 +80,7 @@ bool Module::isDecorated(Id id, Decoration decoration) const {
 
 const Function &Module::getFunction(Id id) const {
   if (id >= kindOf.size() || kindOf[id] != Kind::Function)
-    throw Error(where + ": " + printId(id) + " is used as a function, but is none");
+    throw Error(where + ": " + printId(id) + " is used as a function, but is not one");
   return functions[placeOf[id]];
 }
 
@@ -126,8 +126,7 @@ private:
   void finish();
 
   void define(const Instruction &instruction, Kind kind, uint32_t place);
-  /// A text that ends within the operands from `from` on. Returns how many words it
-  /// takes, too.
+  /// Reads a text from the operands from `from` on. Returns it and its number of words.
   std::pair<std::string, uint32_t> readText(const Instruction &instruction, uint32_t from) const;
   std::optional<uint32_t> findDecoration(Id id, Decoration decoration) const;
   void layOut(Type &type, Id id, const Instruction &instruction) const;
@@ -137,7 +136,7 @@ private:
   Function *function = nullptr;
   Block *block = nullptr;
   SourceLine source;
-  /// Modes of entry points, which come after all entry points.
+  /// Execution modes by entry point; they come after all entry points.
   std::map<Id, std::array<uint32_t, 3>> localSizes;
   std::map<Id, std::array<Id, 3>> localSizeIds;
 };
@@ -149,8 +148,8 @@ void Reader::fail(const Instruction &instruction, const std::string &problem) co
 
 void Reader::readHeader(std::span<const unsigned char> bytes) {
   if (bytes.size() % 4 != 0 || bytes.size() < 20)
-    throw Error(module.where + ": is no SPIR-V module: " + std::to_string(bytes.size()) +
-                " bytes are no whole number of words, or fewer than a header's 5");
+    throw Error(module.where + ": is not a SPIR-V module: " + std::to_string(bytes.size()) +
+                " bytes, expected a multiple of 4 and at least 20");
   std::vector<uint32_t> &words = module.words;
   words.resize(bytes.size() / 4);
   std::memcpy(words.data(), bytes.data(), bytes.size());
@@ -159,11 +158,11 @@ void Reader::readHeader(std::span<const unsigned char> bytes) {
     for (uint32_t &word : words)
       word = __builtin_bswap32(word);
   if (words[0] != magic)
-    module.fail(0, "is no SPIR-V module: the first word is not 0x07230203");
+    module.fail(0, "is not a SPIR-V module: the first word is not 0x07230203");
   if (words[1] >> 16 != 1 || words[1] & 0xff || ((words[1] >> 8) & 0xff) > 6)
-    module.fail(1, "the version is none of 1.0 to 1.6");
-  if (words[3] == 0 || words[3] > mostIds)
-    module.fail(3, "the bound of ids is not in [1, " + std::to_string(mostIds) + "]");
+    module.fail(1, "the version is not in 1.0 to 1.6");
+  if (words[3] == 0 || words[3] > maxIds)
+    module.fail(3, "the bound of ids is not in [1, " + std::to_string(maxIds) + "]");
   module.kindOf.resize(words[3]);
   module.placeOf.resize(words[3]);
 }
@@ -174,7 +173,7 @@ void Reader::readInstructions() {
     uint32_t count = words[at] >> 16, opcode = words[at] & 0xffff;
     const OpInfo *info = findOpInfo(opcode);
     if (!info)
-      module.fail(at, "opcode " + std::to_string(opcode) + " is not known to Weir's reader");
+      module.fail(at, "opcode " + std::to_string(opcode) + " is not supported by Weir's reader");
     uint32_t ids = uint32_t(info->hasType) + uint32_t(info->hasResult);
     if (count < 1 + ids + info->words || count > words.size() - at)
       module.fail(at, std::string(info->name) + " has " + std::to_string(count) + " words, " +
@@ -202,9 +201,9 @@ void Reader::readInstructions() {
 void Reader::define(const Instruction &instruction, Kind kind, uint32_t place) {
   Id id = instruction.result;
   if (id == 0 || id >= module.kindOf.size())
-    fail(instruction, "makes id " + std::to_string(id) + ", which is not below the bound");
+    fail(instruction, "defines id " + std::to_string(id) + ", which is not below the bound");
   if (module.kindOf[id] != Kind::None)
-    fail(instruction, "makes " + printId(id) + " a second time");
+    fail(instruction, "defines " + printId(id) + " a second time");
   module.kindOf[id] = kind;
   module.placeOf[id] = place;
 }
@@ -219,7 +218,7 @@ std::pair<std::string, uint32_t> Reader::readText(const Instruction &instruction
         return {text, i - from + 1};
       text += c;
     }
-  fail(instruction, "has a text without an end");
+  fail(instruction, "has a string without an end");
 }
 
 std::optional<uint32_t> Reader::findDecoration(Id id, Decoration decoration) const {
@@ -303,7 +302,7 @@ void Reader::read(const Instruction &instruction) {
   case Op::Function:
     return beginFunction(instruction);
   default:
-    fail(instruction, "stands outside of functions");
+    fail(instruction, "is outside of a function");
   }
 }
 
@@ -374,7 +373,7 @@ void Reader::layOut(Type &type, Id id, const Instruction &instruction) const {
     if (type.kind != Type::Kind::Vector)
       if (auto stride = findDecoration(id, Decoration::ArrayStride))
         type.stride = *stride;
-    checkSize(type.count == 0 || type.stride <= mostBytes / type.count);
+    checkSize(type.count == 0 || type.stride <= maxTypeBytes / type.count);
     type.bytes = type.stride * type.count;
     break;
   }
@@ -386,7 +385,7 @@ void Reader::layOut(Type &type, Id id, const Instruction &instruction) const {
                                                            : roundUp(type.bytes, member.alignment);
       type.offsets.push_back(begin);
       type.bytes = std::max(type.bytes, begin + member.bytes);
-      checkSize(type.bytes <= mostBytes);
+      checkSize(type.bytes <= maxTypeBytes);
       type.alignment = std::max(type.alignment, member.alignment);
     }
     break;
@@ -404,10 +403,10 @@ void Reader::readType(const Instruction &instruction) {
     const Type &data = module.getType(id);
     if (data.kind == Type::Kind::Void || data.kind == Type::Kind::Function ||
         data.kind == Type::Kind::Pointer)
-      fail(instruction, "is made of " + printId(id) + ", which is no data");
+      fail(instruction, "is made of " + printId(id) + ", which is not a data type");
     type.depth = std::max(type.depth, data.depth + 1);
-    if (type.depth > mostDepth)
-      fail(instruction, "is nested more than " + std::to_string(mostDepth) + " deep");
+    if (type.depth > maxDepth)
+      fail(instruction, "is nested more than " + std::to_string(maxDepth) + " deep");
     return data;
   };
   switch (instruction.op) {
@@ -420,7 +419,7 @@ void Reader::readType(const Instruction &instruction) {
     type.width = operands[0];
     if (type.width != 16 && type.width != 32 && type.width != 64 &&
         (type.width != 8 || type.kind == Type::Kind::Float))
-      fail(instruction, "has " + std::to_string(type.width) + " bits, which is not known here");
+      fail(instruction, "has " + std::to_string(type.width) + " bits, expected 8, 16, 32 or 64");
     if (type.kind == Type::Kind::Float && operands.size() > 1)
       fail(instruction, "has an encoding that is not IEEE's");
     break;
@@ -430,7 +429,7 @@ void Reader::readType(const Instruction &instruction) {
     type.count = operands[1];
     Type::Kind element = getData(type.element).kind;
     if (element != Type::Kind::Bool && element != Type::Kind::Int && element != Type::Kind::Float)
-      fail(instruction, "is made of no scalars");
+      fail(instruction, "has elements that are not scalars");
     if (type.count < 2 || type.count > 16)
       fail(instruction, "has " + std::to_string(type.count) + " elements, not 2 to 16");
     break;
@@ -442,7 +441,7 @@ void Reader::readType(const Instruction &instruction) {
     if (length.kind != Constant::Kind::Scalar ||
         module.getType(length.type).kind != Type::Kind::Int || length.bits == 0 ||
         length.bits > UINT32_MAX)
-      fail(instruction, "has a length that is no integer from 1 to 2^32 - 1");
+      fail(instruction, "has a length that is not an integer from 1 to 2^32 - 1");
     type.count = uint32_t(length.bits);
     if (getData(type.element).kind == Type::Kind::RuntimeArray)
       fail(instruction, "is made of runtime arrays");
@@ -512,7 +511,7 @@ void Reader::readConstant(const Instruction &instruction) {
     constant.bits = instruction.operands[0];
     if (type.width == 64)
       constant.bits |= uint64_t(instruction.operands[1]) << 32;
-    else if (type.width < 32) // the words hold it extended by its sign
+    else if (type.width < 32) // its word is sign-extended
       constant.bits &= (uint64_t(1) << type.width) - 1;
     break;
   case Op::ConstantComposite:
@@ -544,7 +543,7 @@ void Reader::readVariable(const Instruction &instruction) {
   variable.storage = StorageClass(instruction.operands[0]);
   const Type &type = module.getType(variable.type);
   if (type.kind != Type::Kind::Pointer || type.storage != variable.storage)
-    fail(instruction, "is no pointer to its storage class");
+    fail(instruction, "has a type that is not a pointer to its storage class");
   if (instruction.operands.size() > 1) {
     variable.initializer = instruction.operands[1];
     if (module.getConstant(variable.initializer).type != type.element)
@@ -564,7 +563,7 @@ void Reader::readVariable(const Instruction &instruction) {
 
 void Reader::beginFunction(const Instruction &instruction) {
   if (module.getType(instruction.operands[1]).kind != Type::Kind::Function)
-    fail(instruction, "has a type that is no function's");
+    fail(instruction, "has a type that is not a function type");
   define(instruction, Kind::Function, uint32_t(module.functions.size()));
   function = &module.functions.emplace_back();
   function->id = instruction.result;
@@ -591,7 +590,7 @@ void Reader::readInFunction(const Instruction &instruction) {
   switch (instruction.op) {
   case Op::FunctionParameter:
     if (!function->blocks.empty())
-      fail(instruction, "stands after the first block");
+      fail(instruction, "is after the first block");
     define(instruction, Kind::Value, instruction.type);
     function->parameters.push_back(instruction.result);
     return;
@@ -599,7 +598,7 @@ void Reader::readInFunction(const Instruction &instruction) {
     return endFunction();
   case Op::Label:
     if (block)
-      fail(instruction, "stands inside of a block");
+      fail(instruction, "is inside a block");
     define(instruction, Kind::Block, uint32_t(function->blocks.size()));
     function->blockOfLabel[instruction.result] = uint32_t(function->blocks.size());
     block = &function->blocks.emplace_back();
@@ -609,17 +608,17 @@ void Reader::readInFunction(const Instruction &instruction) {
     break;
   }
   if (!block)
-    fail(instruction, "stands outside of blocks");
-  // Whatever makes no value, and neither stores, synchronizes nor ends the block.
+    fail(instruction, "is outside of a block");
+  // Refuse instructions without a result that do not store, synchronize or end the block.
   if (!info.hasType && instruction.op != Op::Store && instruction.op != Op::AtomicStore &&
       instruction.op != Op::ControlBarrier && instruction.op != Op::MemoryBarrier &&
       instruction.op != Op::SelectionMerge && instruction.op != Op::LoopMerge &&
       !isTerminator(instruction.op))
-    fail(instruction, "stands inside of a function");
+    fail(instruction, "is not allowed inside a function");
   std::vector<Instruction> &before = block->instructions;
   if (instruction.op == Op::Phi) {
     if (!before.empty() && before.back().op != Op::Phi)
-      fail(instruction, "stands after other instructions");
+      fail(instruction, "is after other instructions of its block");
     if (instruction.operands.size() % 2 != 0)
       fail(instruction, "has half a pair of value and block");
   }
@@ -627,13 +626,13 @@ void Reader::readInFunction(const Instruction &instruction) {
     const Type &type = module.getType(instruction.type);
     if (StorageClass(instruction.operands[0]) != StorageClass::Function ||
         type.kind != Type::Kind::Pointer || type.storage != StorageClass::Function)
-      fail(instruction, "is no pointer to storage class Function");
+      fail(instruction, "has a type that is not a pointer to storage class Function");
     if (function->blocks.size() != 1)
-      fail(instruction, "stands outside of the first block");
+      fail(instruction, "is outside of the first block");
   }
   bool isMerge = instruction.op == Op::SelectionMerge || instruction.op == Op::LoopMerge;
   if (block->merge && !isTerminator(instruction.op))
-    fail(instruction, "stands behind the merge of its block");
+    fail(instruction, "is after the merge instruction of its block");
   if (info.hasResult)
     define(instruction, Kind::Value, instruction.type);
   if (isMerge) {
@@ -655,7 +654,7 @@ void Reader::endBlock(Block &block, const Instruction &last) {
   auto add = [&](Id label) {
     auto found = function->blockOfLabel.find(label);
     if (found == function->blockOfLabel.end())
-      fail(last, "names " + printId(label) + ", which is no block of its function");
+      fail(last, "names " + printId(label) + ", which is not a block of its function");
     return found->second;
   };
   auto follow = [&](Id label) { block.successors.push_back(add(label)); };
@@ -671,7 +670,7 @@ void Reader::endBlock(Block &block, const Instruction &last) {
   case Op::Switch: {
     const Type &type = module.getType(module.getTypeOf(operands[0]));
     if (type.kind != Type::Kind::Int)
-      fail(last, "selects by something that is no integer");
+      fail(last, "selects by something that is not an integer");
     size_t literal = type.width == 64 ? 2 : 1;
     if ((operands.size() - 2) % (literal + 1) != 0)
       fail(last, "has half a pair of value and block");
@@ -692,7 +691,7 @@ void Reader::endBlock(Block &block, const Instruction &last) {
       break;
     for (size_t i = 1; i < phi.operands.size(); i += 2)
       if (!function->blockOfLabel.contains(phi.operands[i]))
-        fail(phi, "names " + printId(phi.operands[i]) + ", which is no block of its function");
+        fail(phi, "names " + printId(phi.operands[i]) + ", which is not a block of its function");
   }
 }
 
@@ -714,7 +713,7 @@ void Reader::finish() {
       for (size_t axis = 0; axis < 3; ++axis) {
         const Constant &size = module.getConstant(ids->second[axis]);
         if (size.kind != Constant::Kind::Scalar || size.bits > UINT32_MAX)
-          throw Error(module.where + ": a local size is no constant integer");
+          throw Error(module.where + ": a local size is not a constant integer");
         entry.localSize[axis] = uint32_t(size.bits);
       }
   }

@@ -8,7 +8,7 @@ using namespace weir::spv;
 
 const OpInfo *weir::spv::findOpInfo(uint32_t opcode) {
   static const std::unordered_map<uint32_t, OpInfo> infos = {
-#define WEIR_SPIRV_OP(name, number, hasType, hasResult, words)                                     \
+#define WEIR_SPIRV_OP(name, number, hasType, hasResult, words, kind)                               \
   {number, {"Op" #name, hasType, hasResult, words}},
 #include "weir/SpirvReader/Opcodes.def"
 #undef WEIR_SPIRV_OP

@@ -1,8 +1,8 @@
 //===- Module.h - A SPIR-V module as types, constants, blocks ---*- C++ -*-===//
 //
-// Words are hostile: whatever they are, reading ends in a module that holds what is
-// said here, or in an error. What it does not check are the types of instructions'
-// operands and that a value is made before it is used.
+// Accepts hostile input: for any words, reading gives a module with the properties stated here,
+// or an error. It does not check the types of instructions' operands, nor that values are
+// defined before they are used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,20 +22,20 @@
 
 namespace weir::spv {
 
-/// Names a type, constant, variable, value, block...; 0 is none.
+/// The id of a type, constant, variable, value, block...; 0: none.
 using Id = uint32_t;
 
-/// Where an instruction came from, by OpLine.
+/// The source of an instruction, from OpLine.
 struct SourceLine {
-  Id file = 0; ///< an OpString, see `Module::getString`; 0 when there is none, or of line 0
+  Id file = 0; ///< an OpString, see `Module::getString`; 0 if there is none, or the line is 0
   uint32_t line = 0, column = 0;
 };
 
 struct Instruction {
   Op op = Op::Nop;
   Id type = 0, result = 0;            ///< 0 where the opcode has none
-  std::span<const uint32_t> operands; ///< the words after those two
-  uint32_t word = 0;                  ///< its place in the module, counted in words
+  std::span<const uint32_t> operands; ///< the words after type and result
+  uint32_t word = 0;                  ///< index of its first word in the module
   SourceLine source;
 };
 
@@ -53,18 +53,17 @@ struct Type {
     Function
   } kind = Kind::Void;
   uint32_t width = 0;        ///< Int, Float: bits; 8, 16, 32 or 64
-  Id element = 0;            ///< Vector, Array, RuntimeArray; Pointer: what it points to
+  Id element = 0;            ///< Vector, Array, RuntimeArray; Pointer: the type that it points to
   uint32_t count = 0;        ///< Vector, Array
   std::vector<Id> members;   ///< Struct
   StorageClass storage = {}; ///< Pointer
-  /// Bytes in memory, by decorations where there are some, else packed with each
-  /// scalar aligned to its size. A Bool has 4. 0 for a runtime array, and for what
-  /// is no data.
+  /// Bytes in memory: as decorated, or else packed with each scalar aligned to its size. 4 for
+  /// a Bool; 0 for a runtime array and for types that are no data.
   int64_t bytes = 0;
-  uint32_t depth = 0;           ///< of types inside types; at most 255, as specified
-  int64_t alignment = 1;        ///< Bytes, of the largest scalar inside
+  uint32_t depth = 0;           ///< nesting depth; max 255, as specified
+  int64_t alignment = 1;        ///< bytes; that of the largest scalar in it
   int64_t stride = 0;           ///< Vector, Array, RuntimeArray: bytes between elements
-  std::vector<int64_t> offsets; ///< Struct: bytes, of each member
+  std::vector<int64_t> offsets; ///< Struct: bytes, one per member
 };
 
 struct Constant {
@@ -72,13 +71,13 @@ struct Constant {
   Id type = 0;
   uint64_t bits = 0;          ///< Scalar: the low bits, others 0; a Bool is 0 or 1
   std::vector<Id> parts;      ///< Composite: constants
-  bool isSpecialized = false; ///< a default, which a pipeline may replace
+  bool isSpecialized = false; ///< whether it is a default that a pipeline may replace
 };
 
-/// A variable of the module. Those of a function are instructions.
+/// A variable of the module. Variables of a function are instructions.
 struct Variable {
   Id id = 0;
-  Id type = 0; ///< of the pointer
+  Id type = 0; ///< type of the pointer
   StorageClass storage = {};
   Id initializer = 0;
   std::optional<uint32_t> set, binding;
@@ -87,10 +86,10 @@ struct Variable {
 
 struct Block {
   Id label = 0;
-  std::vector<Instruction> instructions; ///< phis first; the last one ends it, no other does
+  std::vector<Instruction> instructions; ///< phis first; only the last one is a terminator
   Id merge = 0;                          ///< of OpSelectionMerge, OpLoopMerge
   Id continueTarget = 0;                 ///< of OpLoopMerge
-  std::vector<uint32_t> successors;      ///< numbers of blocks, as the last names them
+  std::vector<uint32_t> successors;      ///< indices of blocks, in the order of the terminator
 };
 
 struct Function {
@@ -98,7 +97,7 @@ struct Function {
   std::vector<Id> parameters;
   std::vector<Block> blocks; ///< the first one is the entry
 
-  /// The number of the block with a label. Errors: `Error` when there is none.
+  /// Returns the index of the block with a label. Errors: `Error` when there is none.
   uint32_t getBlock(Id label) const;
 
   std::map<Id, uint32_t> blockOfLabel;
@@ -120,19 +119,19 @@ public:
   Module(Module &&) = default;
   Module &operator=(Module &&) = default;
 
-  // What ids name. Errors of `get`: `Error` when the id is something else.
+  // Return the object that an id names. Errors of `get...`: `Error` if the id names another kind.
   const Type &getType(Id id) const;
   const Constant &getConstant(Id id) const;
   const Constant *findConstant(Id id) const;
   const Variable *findVariable(Id id) const;
-  /// "" for ids without OpString.
+  /// Returns the text of an OpString, "" for other ids.
   const std::string &getString(Id id) const;
-  /// The type of a constant, variable, parameter or instruction's result.
+  /// Returns the type of a constant, variable, parameter or instruction's result.
   Id getTypeOf(Id id) const;
-  /// "GLSL.std.450" for what OpExtInstImport named so; "" for other ids.
+  /// Returns the name of an OpExtInstImport, "GLSL.std.450"; "" for other ids.
   const std::string &getInstructionSet(Id id) const;
   bool isDecorated(Id id, Decoration decoration) const;
-  /// Numbers below this.
+  /// Returns the upper bound of ids.
   Id getBound() const { return Id(kindOf.size()); }
 
   const std::vector<Variable> &getVariables() const { return variables; }
@@ -140,10 +139,10 @@ public:
   const std::vector<EntryPoint> &getEntryPoints() const { return entryPoints; }
   const std::set<uint32_t> &getCapabilities() const { return capabilities; }
   const Function &getFunction(Id id) const;
-  /// Null when there is none of that name.
+  /// Returns the entry point of that name, or null.
   const EntryPoint *findEntryPoint(const std::string &name) const;
 
-  /// An error about a place in the module.
+  /// Throws an error about a word of the module.
   [[noreturn]] void fail(uint32_t word, const std::string &problem) const;
 
 private:
@@ -152,7 +151,7 @@ private:
 
   std::string where;
   std::vector<uint32_t> words;
-  // By id: what it is, its place among those of its kind or the id of its type.
+  // By id: its kind; its index among those of its kind, or the id of its type.
   std::vector<Kind> kindOf;
   std::vector<uint32_t> placeOf;
   std::vector<Type> types;
@@ -162,7 +161,7 @@ private:
   std::vector<EntryPoint> entryPoints;
   std::set<uint32_t> capabilities;
   std::map<Id, std::string> strings, instructionSets;
-  std::map<std::pair<Id, Decoration>, uint32_t> decorations; ///< first word
+  std::map<std::pair<Id, Decoration>, uint32_t> decorations; ///< first operand
   std::map<std::pair<Id, uint32_t>, uint32_t> memberOffsets; ///< by struct and member
 };
 

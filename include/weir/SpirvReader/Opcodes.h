@@ -8,22 +8,42 @@
 namespace weir::spv {
 
 enum class Op : uint16_t {
-#define WEIR_SPIRV_OP(name, number, hasType, hasResult, words) name = number,
+#define WEIR_SPIRV_OP(name, number, hasType, hasResult, words, kind) name = number,
 #include "weir/SpirvReader/Opcodes.def"
 #undef WEIR_SPIRV_OP
 };
 
-/// What the words of an opcode mean.
+/// A group of opcodes that are handled alike.
+enum class OpKind {
+  Plain,
+  Atomic,   ///< a load, store or update of memory
+  Shuffle,  ///< of a value among the lanes of a subgroup
+  Reduction ///< of a value over the lanes of a subgroup
+};
+
+/// Returns the kind of an opcode; Plain if it is unknown.
+constexpr OpKind getKind(Op op) {
+  switch (op) {
+#define WEIR_SPIRV_OP(name, number, hasType, hasResult, words, kind)                               \
+  case Op::name:                                                                                   \
+    return OpKind::kind;
+#include "weir/SpirvReader/Opcodes.def"
+#undef WEIR_SPIRV_OP
+  }
+  return OpKind::Plain;
+}
+
+/// The layout of an opcode's words.
 struct OpInfo {
   const char *name; ///< "OpIAdd"
   bool hasType, hasResult;
-  uint32_t words; ///< least number after type and result
+  uint32_t words; ///< min number of words after type and result
 };
 
-/// Null when the reader does not know the opcode.
+/// Returns the layout of an opcode, or null if it is unknown.
 const OpInfo *findOpInfo(uint32_t opcode);
 
-/// "OpIAdd".
+/// Returns "OpIAdd".
 const char *getName(Op op);
 
 enum class StorageClass : uint32_t {

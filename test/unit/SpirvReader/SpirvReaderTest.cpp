@@ -81,7 +81,7 @@ static const char *const sample = R"(
 
 static Module read(const Bytes &bytes) { return Module(bytes, "sample.spv"); }
 
-/// The instructions of an opcode, in order.
+/// Returns the instructions of an opcode, in order.
 static std::vector<Instruction> find(const Module &module, Op op) {
   std::vector<Instruction> found;
   for (const Function &function : module.getFunctions())
@@ -190,7 +190,7 @@ static std::string getError(const Bytes &bytes) {
   }
 }
 
-/// The sample with one word changed.
+/// Returns the sample with one word changed.
 static Bytes change(size_t word, uint32_t value) {
   static const Bytes assembled = test::assemble(sample);
   Bytes bytes = assembled;
@@ -200,7 +200,7 @@ static Bytes change(size_t word, uint32_t value) {
 
 TEST(SpirvReader, refuses_headers) {
   EXPECT_EQ(getError(test::assemble(sample)), "");
-  EXPECT_NE(getError({}).find("sample.spv: is no SPIR-V module: 0 bytes"), std::string::npos);
+  EXPECT_NE(getError({}).find("sample.spv: is not a SPIR-V module: 0 bytes"), std::string::npos);
   EXPECT_NE(getError(Bytes(21)).find("21 bytes"), std::string::npos);
   EXPECT_NE(getError(Bytes(20)).find("the first word"), std::string::npos);
   EXPECT_NE(getError(change(1, 0x20000)).find("the version"), std::string::npos);
@@ -211,7 +211,7 @@ TEST(SpirvReader, refuses_headers) {
 
 TEST(SpirvReader, names_the_opcode_that_it_does_not_know) {
   EXPECT_EQ(getError(change(5, 2 << 16 | 5000)),
-            "sample.spv: word 5: opcode 5000 is not known to Weir's reader");
+            "sample.spv: word 5: opcode 5000 is not supported by Weir's reader");
 }
 
 TEST(SpirvReader, refuses_lengths) {
@@ -231,7 +231,7 @@ TEST(SpirvReader, refuses_modules_that_end_early) {
     getError(Bytes(bytes.begin(), bytes.begin() + size));
 }
 
-/// Any word becomes anything: the reader answers or refuses.
+/// Changes any word at random: the reader answers or refuses.
 TEST(SpirvReader, survives_any_word) {
   Bytes bytes = test::assemble(sample);
   std::mt19937_64 random(1);
@@ -278,4 +278,19 @@ TEST(SpirvReader, refuses_types_beyond_memory) {
   EXPECT_EQ(getError(assemble(types)), "");
   EXPECT_NE(getError(assemble(deep)).find("more than 2^48 bytes"), std::string::npos);
   EXPECT_NE(getError(assemble(nested)).find("nested more than 255 deep"), std::string::npos);
+}
+
+TEST(SpirvReader, kinds_of_opcodes) {
+  for (uint32_t opcode = 0; opcode < 512; ++opcode) {
+    OpKind kind = getKind(Op(opcode));
+    std::string name = findOpInfo(opcode) ? getName(Op(opcode)) : "";
+    EXPECT_EQ(kind == OpKind::Atomic, name.starts_with("OpAtomic")) << name;
+    if (kind == OpKind::Shuffle || kind == OpKind::Reduction) {
+      EXPECT_TRUE(name.starts_with("OpGroupNonUniform")) << name;
+    }
+  }
+  EXPECT_EQ(getKind(Op::GroupNonUniformBroadcastFirst), OpKind::Shuffle);
+  EXPECT_EQ(getKind(Op::GroupNonUniformFMax), OpKind::Reduction);
+  EXPECT_EQ(getKind(Op::GroupNonUniformElect), OpKind::Plain);
+  EXPECT_EQ(getKind(Op::Load), OpKind::Plain);
 }
