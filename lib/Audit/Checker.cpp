@@ -6,7 +6,7 @@
 
 namespace weir::audit {
 
-/// Findings, and names of needless barriers, that are kept; all are counted.
+/// Max number of findings, and of names of needless barriers, kept; all are counted.
 static constexpr size_t maxKept = 1000;
 
 //===----------------------------------------------------------------------===//
@@ -19,7 +19,7 @@ void Checker::apply(const Dependency &dependency, const Point &point, uint32_t q
   auto extend = [&](Access &access, bool isShown) {
     bool isFirst =
         access.queue == point.queue && access.moment < point.moment && access.stage & from;
-    // It is available once its own stage and kind were named, and stays so.
+    // A write is available once a dependency names its stage and access, and stays so.
     bool isOrdered = isFirst, becomesShown = isFirst && dependency.fromAccess & access.access;
     bool usesBarriers = isBarrier || !isFirst, shownByBarriers = isBarrier || !becomesShown;
     for (const After &after : access.after) {
@@ -46,10 +46,10 @@ void Checker::apply(const Dependency &dependency, const Point &point, uint32_t q
     if (!isKnown)
       access.after.push_back(next);
   };
-  auto extendAll = [&](Touched &bytes, bool isShown) {
+  auto extendAll = [&](LastAccesses &bytes, bool isShown) {
     for (Access &access : bytes.writers)
       extend(access, isShown);
-    // What was read needs no showing.
+    // Reads need no visibility.
     for (Access &access : bytes.readers)
       extend(access, false);
   };
@@ -57,9 +57,9 @@ void Checker::apply(const Dependency &dependency, const Point &point, uint32_t q
     if (auto bytes = memory.find(dependency.buffer->memory); bytes != memory.end())
       bytes->second.visit(dependency.buffer->offset + dependency.begin,
                           dependency.buffer->offset + dependency.end,
-                          [&](Touched &run, int64_t, int64_t) { extendAll(run, true); });
+                          [&](LastAccesses &run, int64_t, int64_t) { extendAll(run, true); });
   for (auto &[allocation, bytes] : memory)
-    bytes.visit(0, ByteMap<Touched>::end, [&](Touched &run, int64_t, int64_t) {
+    bytes.visit(0, ByteMap<LastAccesses>::end, [&](LastAccesses &run, int64_t, int64_t) {
       extendAll(run, dependency.hasMemory && !dependency.buffer);
     });
 }
@@ -67,7 +67,7 @@ void Checker::apply(const Dependency &dependency, const Point &point, uint32_t q
 template <typename Drop> void Checker::drop(Drop drop) {
   uint64_t oldest = now;
   for (auto &[allocation, bytes] : memory)
-    bytes.visit(0, ByteMap<Touched>::end, [&](Touched &run, int64_t, int64_t) {
+    bytes.visit(0, ByteMap<LastAccesses>::end, [&](LastAccesses &run, int64_t, int64_t) {
       std::erase_if(run.writers, drop);
       std::erase_if(run.readers, drop);
       for (const auto *accesses : {&run.writers, &run.readers})
@@ -106,12 +106,11 @@ void Checker::touch(uint32_t queue, const std::shared_ptr<const Command> &comman
               touch.buffer->offset + touch.end,
               Access{command, queue, now, touch.stage, touch.access, writes, touch.isCertain, {}});
   };
-  // All of it is checked before it counts itself: what one command does to the same
-  // bytes is its own business.
+  // Check all touches before recording any: conflicts inside one command are not checked.
   for (bool writes : {false, true})
-    forEach(writes, [&](const Touch &touch, ByteMap<Touched> &bytes, int64_t begin, int64_t end,
-                        const Access &access) {
-      bytes.visit(begin, end, [&](Touched &run, int64_t first, int64_t last) {
+    forEach(writes, [&](const Touch &touch, ByteMap<LastAccesses> &bytes, int64_t begin,
+                        int64_t end, const Access &access) {
+      bytes.visit(begin, end, [&](LastAccesses &run, int64_t first, int64_t last) {
         for (const Access &writer : run.writers)
           require(writer, access, touch, first, last);
         if (writes)
@@ -127,16 +126,17 @@ void Checker::touch(uint32_t queue, const std::shared_ptr<const Command> &comman
     else
       *old = access;
   };
-  forEach(false, [&](const Touch &, ByteMap<Touched> &bytes, int64_t begin, int64_t end,
+  forEach(false, [&](const Touch &, ByteMap<LastAccesses> &bytes, int64_t begin, int64_t end,
                      const Access &access) {
-    bytes.visit(begin, end, [&](Touched &run, int64_t, int64_t) { add(run.readers, access); });
+    bytes.visit(begin, end, [&](LastAccesses &run, int64_t, int64_t) { add(run.readers, access); });
   });
-  forEach(true, [&](const Touch &touch, ByteMap<Touched> &bytes, int64_t begin, int64_t end,
+  forEach(true, [&](const Touch &touch, ByteMap<LastAccesses> &bytes, int64_t begin, int64_t end,
                     const Access &access) {
     if (touch.isCertain)
       bytes.assign(begin, end, {{access}, {}});
     else
-      bytes.visit(begin, end, [&](Touched &run, int64_t, int64_t) { add(run.writers, access); });
+      bytes.visit(begin, end,
+                  [&](LastAccesses &run, int64_t, int64_t) { add(run.writers, access); });
   });
 }
 
@@ -185,7 +185,7 @@ void Checker::report(HazardKind kind, bool isOrdered, const Access &from, const 
 // Which barriers are needed
 //===----------------------------------------------------------------------===//
 
-/// Whether a barrier between two accesses of one queue orders them by itself.
+/// Whether a barrier alone orders two accesses of one queue.
 static bool orders(const Command &barrier, const auto &from, const auto &to, const Buffer &buffer,
                    int64_t begin, int64_t end) {
   return std::any_of(barrier.dependencies.begin(), barrier.dependencies.end(),
@@ -203,9 +203,9 @@ static bool orders(const Command &barrier, const auto &from, const auto &to, con
                      });
 }
 
-/// Accesses with a hazard are an interval that needs a barrier. By their ends, each takes
-/// one that an earlier interval has taken, or else the last one that will do: where
-/// barriers cover everything, that takes the fewest.
+/// Two accesses with a hazard form an interval that needs a barrier. Intervals come in the
+/// order of their ends; each uses a barrier already in use, or else the last one that suits. If
+/// every barrier covers everything, this greedy choice uses the min number of barriers.
 void Checker::need(const Access &from, const Access &to, const Touch &touch, int64_t begin,
                    int64_t end) {
   std::vector<Passed> &passed = queues[to.queue].barriers;
@@ -220,7 +220,7 @@ void Checker::need(const Access &from, const Access &to, const Touch &touch, int
           return;
         }
       }
-  // Several of them do it together, which of them is not asked.
+  // No single barrier suits: several together do, so all between are needed.
   for (uint32_t queue : {from.queue, to.queue})
     for (const Passed &barrier : queues[queue].barriers)
       if (barrier.moment > from.moment)
@@ -276,8 +276,8 @@ void Checker::submit(uint32_t queue, const Batch &batch) {
   runWaiting();
 }
 
-/// A batch runs, here, once what it waits for was signalled, which may be later than it
-/// is submitted. A binary semaphore is not waited for if nobody here signals it.
+/// A batch runs once everything it waits for is signalled, which may be after its submission. A
+/// binary semaphore that nobody here signals is ignored.
 bool Checker::canRun(const Batch &batch) const {
   auto isPending = [&](uint64_t semaphore) {
     for (const auto &[number, queue] : queues)
@@ -310,10 +310,10 @@ void Checker::runWaiting() {
 
 void Checker::run(uint32_t queue, const Batch &batch) {
   for (const SemaphorePoint &wait : batch.waits) {
-    // A semaphore's memory dependency is of everything.
+    // A semaphore's memory dependency covers all memory.
     Dependency all{allStages, wait.stages, allAccesses, allAccesses, true, nullptr, 0, 0};
     if (wait.isTimeline) {
-      // The value was reached by the first signal that is no smaller, and after all others.
+      // The first signal with at least this value reached it.
       for (const auto &[value, point] : timelines[wait.semaphore].signals) {
         apply(all, point, queue, /*isBarrier=*/false);
         if (value >= wait.value)
@@ -389,11 +389,11 @@ void Checker::resetFence(uint64_t fence) { fences.erase(fence); }
 void Checker::finishFence(uint64_t fence) {
   if (auto point = fences.find(fence); point != fences.end()) {
     finish(point->second);
-    fences.erase(point); // asked for again and again, it says nothing new
+    fences.erase(point); // asking again gives nothing new
   }
 }
 
-/// What the host has waited for has run, whoever signalled what it waited for.
+/// Runs all waiting batches: the host has waited for them, so their signals were sent.
 void Checker::runAll(uint32_t number, Queue &queue) {
   std::vector<Batch> waiting = std::move(queue.waiting);
   queue.waiting.clear();

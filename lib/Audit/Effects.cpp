@@ -11,7 +11,7 @@ using namespace weir::audit;
 using weir::Error;
 using weir::spv::BuiltIn, weir::spv::Decoration, weir::spv::Id, weir::spv::Op;
 
-/// Grids whose effects are kept, of one pipeline.
+/// Max number of grids per pipeline whose effects are kept.
 static constexpr size_t maxGrids = 1024;
 
 // Capabilities, from the SPIR-V specification, section 3.31.
@@ -25,9 +25,9 @@ static constexpr uint32_t capabilityAddresses = 4, capabilityGroupNonUniform = 6
 
 namespace {
 
-/// Makes of a module what the reader follows: specialization constants become constants,
-/// a workgroup's size that a constant sets becomes a mode of the entry points, and
-/// descriptors of all sets become ones of set 0, numbered by set and binding.
+/// Rewrites a module into a form that the reader follows: specialization constants become
+/// constants, a workgroup size set by a constant becomes an execution mode, and descriptors of
+/// all sets become bindings of set 0, numbered by (set, binding).
 class Rewriter {
 public:
   Rewriter(std::span<const uint32_t> source, const std::vector<Specialization> &specialization)
@@ -52,15 +52,15 @@ public:
   }
 
   std::vector<uint32_t> words;
-  std::vector<Slot> slots;
+  std::vector<DescriptorSlot> slots;
   std::vector<uint32_t> capabilities;
-  /// Members of structs that are decorated.
+  /// Decorated struct members.
   std::map<std::pair<Id, Decoration>, std::set<uint32_t>> members;
 
 private:
   static constexpr uint32_t localSize = 17; ///< the execution mode
 
-  /// Stops where an instruction has no end; the reader says so.
+  /// Visits all instructions; stops at one without an end, which the reader then refuses.
   template <typename Visit> void forEach(Visit visit) {
     for (size_t at = 5; at < words.size();) {
       size_t count = words[at] >> 16;
@@ -152,7 +152,7 @@ private:
 
   std::map<uint32_t, uint64_t> given; ///< by SpecId
   std::map<Id, uint32_t> specIds;
-  std::map<Id, Slot> places;
+  std::map<Id, DescriptorSlot> places;
   std::map<Id, uint32_t> numbers;
   Id sizeId = 0;
   bool hasSize = false;
@@ -177,7 +177,7 @@ Kernel::Kernel(std::span<const uint32_t> words, std::string entryName,
   byAddress = has(capabilityAddresses) || has(capabilityBufferAddresses);
   slots = std::move(rewriter.slots);
   areArrays.resize(slots.size());
-  unknown.problem = "its number of workgroups, or the first of them, is not known";
+  unknown.problem = "its number of workgroups, or its first workgroup, is not known";
   try {
     module.emplace(std::span(reinterpret_cast<const unsigned char *>(rewriter.words.data()),
                              rewriter.words.size() * sizeof(uint32_t)),
@@ -235,7 +235,7 @@ KernelEffects Kernel::read(const std::array<int64_t, 3> &grid) const {
   effects.problem = map.problem;
   if (!map.problem.empty())
     return effects;
-  // Lanes that no invocation is touch nothing.
+  // In a subgroup that is not full, lanes without an invocation access nothing.
   if (map.hasLaneIds && !subgroups.areFull)
     for (spv::MemoryAccess &access : map.accesses)
       access.isCertain = false;
@@ -246,9 +246,9 @@ KernelEffects Kernel::read(const std::array<int64_t, 3> &grid) const {
     SlotEffects &slot = place->second;
     slot.read = spv::getTouched(map, binding, /*reads=*/true);
     slot.written = spv::getTouched(map, binding, /*reads=*/false);
-    // Which of the array's descriptors is in the address, and not where it is.
+    // In an array of descriptors, the address selects the descriptor, so offsets are unknown.
     if (areArrays[binding])
-      for (spv::Touched *side : {&slot.read, &slot.written})
+      for (spv::TouchedBytes *side : {&slot.read, &slot.written})
         if (!side->possible || !side->possible->empty())
           *side = {};
   }

@@ -15,7 +15,7 @@ static const char *getName(HazardKind kind) {
 static const char *getReason(const Finding &finding) {
   if (!finding.isOrdered)
     return "nothing orders the two";
-  return "what orders the two does not make it visible";
+  return "the order does not make it visible";
 }
 
 static std::string count(int64_t number, const std::string &noun) {

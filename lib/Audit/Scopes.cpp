@@ -14,7 +14,7 @@ static constexpr Accesses shaderRead = 0x20, shaderWrite = 0x40, memoryRead = 0x
 
 Stages weir::audit::expandStages(Stages mask, bool isFirst) {
   Stages stages = mask & ~(topOfPipe | bottomOfPipe | transfer | allGraphics | allCommands);
-  // The host is no command.
+  // The host is not a command.
   if (mask & allCommands || mask & (isFirst ? bottomOfPipe : topOfPipe))
     stages |= allStages & ~(topOfPipe | bottomOfPipe | host);
   if (mask & transfer)
@@ -26,7 +26,7 @@ Stages weir::audit::expandStages(Stages mask, bool isFirst) {
 
 Accesses weir::audit::expandAccesses(Accesses mask) {
   Accesses accesses = mask;
-  // A uniform buffer's reads count as a shader's, as in Vulkan 1.0.
+  // SHADER_READ includes reads of uniform buffers, as in Vulkan 1.0.
   if (mask & shaderRead)
     accesses |= accessStorageRead | accessUniformRead;
   if (mask & shaderWrite)

@@ -10,7 +10,7 @@
 using namespace weir;
 using namespace weir::spv;
 
-/// Selections and loops inside each other.
+/// Max nesting depth of selections and loops.
 static constexpr size_t maxDepth = 128;
 
 //===----------------------------------------------------------------------===//
@@ -48,13 +48,13 @@ void Walk::record(const Instruction &instruction, Id type, bool reads, bool writ
   access.loops = context.loops;
   access.isInHeader = isInHeader;
   access.position = position++;
-  if (instruction.op >= Op::AtomicLoad && instruction.op <= Op::AtomicXor) {
+  if (getKind(instruction.op) == OpKind::Atomic) {
     std::optional<int64_t> scope = getConstant(instruction.operands[1]);
     bool isOfDevice =
         scope && (Scope(*scope) == Scope::Device || Scope(*scope) == Scope::QueueFamily);
     access.isAtomic = isOfDevice || (access.root == MemoryAccess::Root::Shared && scope &&
                                      Scope(*scope) == Scope::Workgroup);
-    access.isCertain &= access.isAtomic; // else it may be so among some, but not others
+    access.isCertain &= access.isAtomic; // atomic only among some invocations
   }
   access.word = instruction.word;
   access.source = instruction.source;
@@ -68,7 +68,7 @@ void Walk::recordBarrier(const Instruction &instruction, const Context &context)
   if (scope && Scope(*scope) != Scope::Workgroup)
     return;
   bool isKnown = scope && memory && semantics;
-  BarrierPlace barrier;
+  BarrierSite barrier;
   barrier.guards = context.guards;
   barrier.isCertain = isKnown && context.isCertain && !isInHeader && !hasReturned;
   barrier.loops = context.loops;
@@ -89,31 +89,14 @@ void Walk::recordBarrier(const Instruction &instruction, const Context &context)
 
 void Walk::visit(const Instruction &instruction, const Context &context) {
   const std::span<const uint32_t> &operands = instruction.operands;
-  switch (instruction.op) {
-  case Op::Load:
-  case Op::AtomicLoad:
-    record(instruction, instruction.type, true, false, context);
-    break;
-  case Op::Store:
-  case Op::AtomicStore:
-    record(instruction, module.getTypeOf(operands[instruction.op == Op::Store ? 1 : 3]), false,
-           true, context);
-    break;
-  case Op::AtomicExchange:
-  case Op::AtomicCompareExchange:
-  case Op::AtomicIIncrement:
-  case Op::AtomicIDecrement:
-  case Op::AtomicIAdd:
-  case Op::AtomicISub:
-  case Op::AtomicSMin:
-  case Op::AtomicUMin:
-  case Op::AtomicSMax:
-  case Op::AtomicUMax:
-  case Op::AtomicAnd:
-  case Op::AtomicOr:
-  case Op::AtomicXor:
-    record(instruction, instruction.type, true, true, context);
-    break;
+  const Op op = instruction.op;
+  const bool isStore = op == Op::Store || op == Op::AtomicStore,
+             isLoad = op == Op::Load || op == Op::AtomicLoad;
+  if (isStore)
+    record(instruction, module.getTypeOf(operands[op == Op::Store ? 1 : 3]), false, true, context);
+  else if (isLoad || getKind(op) == OpKind::Atomic)
+    record(instruction, instruction.type, true, !isLoad, context);
+  switch (op) {
   case Op::ControlBarrier:
     recordBarrier(instruction, context);
     break;
@@ -143,12 +126,12 @@ void Walk::visit(const Instruction &instruction, const Context &context) {
   }
 }
 
-/// The variables that stores and atomics go to.
+/// Collects the variables that stores and atomics write.
 void Walk::findWrites() {
   for (const Block &block : function.blocks)
     for (const Instruction &instruction : block.instructions) {
-      bool isAtomic = instruction.op >= Op::AtomicExchange && instruction.op <= Op::AtomicXor;
-      if (instruction.op != Op::Store && instruction.op != Op::AtomicStore && !isAtomic)
+      bool isAtomic = getKind(instruction.op) == OpKind::Atomic;
+      if (instruction.op != Op::Store && (!isAtomic || instruction.op == Op::AtomicLoad))
         continue;
       Id at = instruction.operands[0];
       for (auto chain = definitions.find(at);
@@ -173,7 +156,7 @@ void Walk::define(Id id, const Value &value) {
 // Control flow
 //===----------------------------------------------------------------------===//
 
-/// Adds that a condition is true, or false, to what holds.
+/// Adds to the guards that `condition` is true or false.
 void Walk::require(Context &context, const Value &condition, bool isTrue) {
   const std::vector<Affine> &constraints = condition.constraints;
   if (condition.kind == Value::Kind::Condition && isTrue) {
@@ -181,10 +164,10 @@ void Walk::require(Context &context, const Value &condition, bool isTrue) {
   } else if (condition.kind == Value::Kind::Condition && constraints.size() == 1) {
     context.guards.push_back(negate(constraints[0]));
   } else if (condition.kind == Value::Kind::Condition && constraints.empty()) {
-    context.guards.push_back(Affine::of(-1)); // never false
+    context.guards.push_back(Affine::of(-1)); // never runs
   } else {
     context.isCertain = false;
-    // Two constraints that say x = 0: where x is never negative, the rest is x > 0.
+    // Two constraints that state x = 0: if x is never negative, the negation is x > 0.
     if (condition.kind == Value::Kind::Condition && constraints.size() == 2 &&
         constraints[0] == constraints[1] * -1)
       for (const Affine &constraint : constraints)
@@ -198,14 +181,14 @@ void Walk::require(Context &context, const Value &condition, bool isTrue) {
     throw Lost{"its branches are nested too deeply"};
 }
 
-/// Control goes to where no region ends: a loop's end, or out of the function.
+/// Control jumps out of the region: to a loop's end, or out of the function.
 void Walk::leave(Context &context) {
   for (uint32_t loop : context.loops)
     map.loops[loop].isIrregular = true;
 }
 
-/// Walks from a block on until `merge`, or until control leaves the region
-/// otherwise. `isSelected`: inside a selection of the innermost loop.
+/// Walks from `block` on until `merge`, or until control leaves the region otherwise.
+/// `isSelected`: whether it is inside a selection of the innermost loop.
 Walk::End Walk::walk(uint32_t block, std::optional<uint32_t> merge, Context &context,
                      bool isSelected) {
   if (++depth > maxDepth)
@@ -243,20 +226,21 @@ Walk::End Walk::walk(uint32_t block, std::optional<uint32_t> merge, Context &con
   return end;
 }
 
-/// Walks the arms of a block's selection, if it has one; returns where control goes on.
+/// Walks the arms of a block's selection, if it has one; returns the block where control goes
+/// on.
 std::optional<uint32_t> Walk::branch(const Block &block, Context &context, bool isSelected) {
   const Instruction &last = block.instructions.back();
   if (last.op == Op::Branch)
     return block.successors[0];
   if (last.op != Op::BranchConditional && last.op != Op::Switch) {
     if (!open.empty() || depth > 2)
-      hasReturned = true; // some do not come to what follows
+      hasReturned = true; // some invocations do not reach the code that follows
     leave(context);
     return std::nullopt;
   }
   Value condition = last.op == Op::Switch ? Value() : get(last.operands[0]);
   if (!block.merge) {
-    // One way leaves the loop, or goes on with it.
+    // One successor leaves the loop or continues it.
     if (open.empty() || last.op == Op::Switch)
       throw Lost{"its control flow is not structured"};
     const OpenLoop &loop = open.back();
@@ -276,7 +260,7 @@ std::optional<uint32_t> Walk::branch(const Block &block, Context &context, bool 
   uint32_t merge = function.getBlock(block.merge);
   std::vector<bool> isLeft;
   for (size_t i = 0; i < block.successors.size(); ++i) {
-    // Several cases may go to one block.
+    // Several cases may lead to one block.
     if (std::find(block.successors.begin(), block.successors.begin() + i, block.successors[i]) !=
         block.successors.begin() + i) {
       if (last.op == Op::BranchConditional)
@@ -296,8 +280,8 @@ std::optional<uint32_t> Walk::branch(const Block &block, Context &context, bool 
   return merge;
 }
 
-/// Whether the loop's first block counts its trips. Then its counter becomes known, and
-/// what holds inside is added to the context there.
+/// Recognises a counted loop by its header. If it is one, makes the counter known and adds the
+/// loop's condition to the guards of `inside`.
 void Walk::countTrips(const Block &header, OpenLoop loop, bool staysIfTrue, Context &inside) {
   inside.isCertain = false;
   auto test = definitions.find(header.instructions.back().operands[0]);
@@ -311,7 +295,7 @@ void Walk::countTrips(const Block &header, OpenLoop loop, bool staysIfTrue, Cont
       return;
     if (phi.result != counter || phi.operands.size() != 4)
       continue;
-    // One edge from before the loop, one from its end.
+    // The phi has one edge from before the loop and one from its end.
     uint32_t width = getWidth(counter);
     size_t before = isVisited[function.getBlock(phi.operands[1])] ? 0 : 2;
     auto step = definitions.find(phi.operands[2 - before]);
@@ -329,15 +313,15 @@ void Walk::countTrips(const Block &header, OpenLoop loop, bool staysIfTrue, Cont
     if (!by || *by < 1 || !first || !end || __int128(map.atoms.getRange(*end).max) + *by > limit)
       return;
     Affine distance = *end - *first;
-    int64_t most = map.atoms.getRange(distance).max;
-    most = most <= 0 ? 0 : (most - 1) / *by + 1;
-    map.loops[loop.number].most = most;
+    int64_t maxTrips = map.atoms.getRange(distance).max;
+    maxTrips = maxTrips <= 0 ? 0 : (maxTrips - 1) / *by + 1;
+    map.loops[loop.number].maxTrips = maxTrips;
     inside.isCertain = true;
-    if (most == 0) {
+    if (maxTrips == 0) {
       inside.guards.push_back(Affine::of(-1));
       return;
     }
-    Affine trip = map.atoms.getId(Atom::Kind::Trip, loop.number, most);
+    Affine trip = map.atoms.getId(Atom::Kind::Trip, loop.number, maxTrips);
     define(counter, makeNumber(*first + trip * *by));
     if (!distance.isConstant())
       inside.guards.push_back(distance - trip * *by - Affine::of(1));
@@ -345,7 +329,7 @@ void Walk::countTrips(const Block &header, OpenLoop loop, bool staysIfTrue, Cont
   }
 }
 
-/// Returns where control goes on behind the loop.
+/// Walks a loop; returns the block where control goes on behind it.
 uint32_t Walk::walkLoop(uint32_t block, Context &context) {
   const Block &header = function.blocks[block];
   OpenLoop loop{uint32_t(map.loops.size()), block, function.getBlock(header.merge),
@@ -383,20 +367,20 @@ uint32_t Walk::walkLoop(uint32_t block, Context &context) {
   Context end = inside;
   walk(*body, std::nullopt, inside, false);
   if (!isVisited[loop.continueTarget]) {
-    // Only reached from inside selections.
+    // The end is only reached from inside selections.
     end.isCertain = false;
     walk(loop.continueTarget, std::nullopt, end, false);
   }
   open.pop_back();
-  // A counter is another number behind its loop, and so is what was made of it.
+  // Behind the loop its counter has another value, and so has everything computed from it.
   for (size_t i = madeBefore; i < made.size(); ++i)
     values.erase(made[i]);
   made.resize(madeBefore);
   return loop.merge;
 }
 
-/// Invocations are told apart by ids in the workgroup, by those of subgroups and lanes
-/// in it, or by either, where the code uses both.
+/// Makes the atoms that identify invocations: local ids, or subgroup and lane, or both, as the
+/// code uses them.
 void Walk::makeIds() {
   auto add = [&](std::vector<uint32_t> &ids, BuiltIn builtIn, uint32_t axis) {
     const Value id = getBuiltIn(builtIn, axis);
@@ -423,7 +407,7 @@ void Walk::makeIds() {
 
 static uint32_t getBit(Atom::Kind kind) { return 1u << uint32_t(kind); }
 
-/// The kinds of atoms in a sum, and in those.
+/// Returns the kinds of all atoms in a sum, nested ones included, as bits.
 static uint32_t getKinds(const Atoms &atoms, const Affine &sum) {
   uint32_t kinds = 0;
   for (auto [number, factor] : sum.terms)
@@ -441,7 +425,7 @@ static uint32_t getKinds(const Atoms &atoms, const std::vector<Affine> &sums) {
 static const uint32_t localKinds = getBit(Atom::Kind::Local),
                       laneKinds = getBit(Atom::Kind::Lane) | getBit(Atom::Kind::Subgroup);
 
-/// Whether where an access reaches depends on which invocation is which lane.
+/// Whether the address of an access depends on the unknown relation of local ids and lanes.
 bool Walk::usesBothIds(const MemoryAccess &access) const {
   uint32_t kinds = getKinds(map.atoms, access.guards);
   if (access.address)
@@ -463,18 +447,18 @@ void Walk::run() {
   Context context;
   walk(0, std::nullopt, context, false);
   makeIds();
-  // A loop's end is known once all of it is.
+  // Whether a loop is regular is known only after all of it is walked.
   auto isRegular = [&](const std::vector<uint32_t> &loops) {
     return std::none_of(loops.begin(), loops.end(),
                         [&](uint32_t loop) { return map.loops[loop].isIrregular; });
   };
-  // Where the last subgroup is not full, there are lanes that no invocation is.
+  // If the last subgroup is not full, some of its lanes have no invocation.
   bool areLanesFull =
       map.laneIds.empty() ||
       map.localSize[0] * map.localSize[1] * map.localSize[2] % launch.subgroupSize == 0;
   for (MemoryAccess &access : map.accesses)
     access.isCertain &= areLanesFull && isRegular(access.loops) && !usesBothIds(access);
-  for (BarrierPlace &barrier : map.barriers) {
+  for (BarrierSite &barrier : map.barriers) {
     barrier.isCertain &= isRegular(barrier.loops);
     barrier.isUniform =
         barrier.isCertain && !(getKinds(map.atoms, barrier.guards) &

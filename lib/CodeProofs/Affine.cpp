@@ -7,11 +7,11 @@
 
 using namespace weir::spv;
 
-/// Longer sums are not made by address arithmetic that anyone could follow.
+/// Max terms of a sum; real address arithmetic has fewer.
 static constexpr size_t maxTerms = 32;
-/// How often a guard may narrow what other guards left.
+/// Max rounds of interval propagation over all guards.
 static constexpr int maxRounds = 4;
-/// Atoms inside an atom.
+/// Max number of atoms inside an atom.
 static constexpr uint32_t maxAtomSize = 64;
 
 static int64_t add(int64_t a, int64_t b) {
@@ -115,14 +115,14 @@ public:
     return range;
   }
 
-  /// Narrows what a sum is made of by its not being negative; false if it always is.
+  /// Narrows the atoms of `guard` by guard >= 0; returns false if it is always negative.
   bool require(const Affine &guard) {
     int64_t max = get(guard).max;
     for (auto [number, factor] : guard.terms) {
       Interval range = get(number);
-      // What the other terms leave for this one at best: factor * atom >= least.
-      int64_t least = add(multiply(factor, factor > 0 ? range.max : range.min), multiply(max, -1));
-      int64_t bound = least / factor, rest = least % factor;
+      // The min that this term must have when the others are largest: factor * atom >= min.
+      int64_t min = add(multiply(factor, factor > 0 ? range.max : range.min), multiply(max, -1));
+      int64_t bound = min / factor, rest = min % factor;
       if (factor > 0)
         range.min = std::max(range.min, bound + (rest > 0));
       else
@@ -153,7 +153,7 @@ std::optional<Interval> Atoms::getRange(const Affine &sum,
   return ranges.get(sum);
 }
 
-/// The terms whose factors `divisor` divides, over it, and the rest.
+/// Splits a sum into (terms whose factors `divisor` divides, divided by it; the rest).
 static std::pair<Affine, Affine> split(const Affine &sum, int64_t divisor) {
   int64_t rest = sum.constant % divisor;
   rest += rest < 0 ? divisor : 0;
@@ -166,7 +166,7 @@ static std::pair<Affine, Affine> split(const Affine &sum, int64_t divisor) {
   return {whole, part};
 }
 
-/// The greatest common divisor of `divisor` and all factors.
+/// Returns the greatest common divisor of `divisor` and all factors.
 static int64_t getCommonDivisor(const Affine &sum, int64_t divisor) {
   for (auto [number, factor] : sum.terms)
     divisor = std::gcd(divisor, factor);
@@ -180,7 +180,7 @@ Affine Atoms::divide(const Affine &sum, int64_t divisor) {
   Interval range = getRange(part);
   if (range.min >= 0 && range.max < divisor)
     return whole;
-  if (range.min < 0) { // whole / divisor would not round the same way for a negative part
+  if (range.min < 0) { // division rounds differently for a negative part
     whole = {};
     part = sum;
   }
@@ -200,7 +200,7 @@ Affine Atoms::getRest(const Affine &sum, int64_t divisor) {
   return makeDigit(shrink(part, common), 1, divisor / common) * common + Affine::of(rest);
 }
 
-/// The digit of a digit, as one of what that is of.
+/// Simplifies a digit of a digit to a digit of the inner sum.
 std::optional<Affine> Atoms::findDigit(const Affine &sum, int64_t divisor, int64_t modulus) {
   if (sum.constant != 0 || sum.terms.size() != 1 || sum.terms[0].second != 1)
     return std::nullopt;

@@ -9,7 +9,7 @@
 
 using namespace weir::spv;
 
-/// Runs of bytes in one set.
+/// Max number of runs in one set of bytes.
 static constexpr size_t maxRuns = 1 << 16;
 
 static bool hasOther(const Frame &frame, const Affine &sum) {
@@ -22,12 +22,12 @@ namespace {
 struct Framed {
   Frame frame;
   std::optional<Affine> address;
-  bool isExact = false; ///< it has each address that the digits make
+  bool isExact = false; ///< whether every value of the digits is an execution
 };
 } // namespace
 
-/// Ways to find digits: which guard makes one number of several, and whether the
-/// address is looked at before, decides which digits there are.
+/// Expresses an access in digits in several ways: the digits depend on which guard merges
+/// several of them into one, and on whether the address comes before the guards.
 static std::vector<Framed> place(const AddressMap &map, const MemoryAccess &access) {
   std::vector<Framed> ways;
   if (!access.address)
@@ -60,7 +60,7 @@ static std::vector<Framed> place(const AddressMap &map, const MemoryAccess &acce
   return ways;
 }
 
-/// Addresses that the digits make; none when they are beyond all memory.
+/// Returns the range of the address; none if it exceeds all memory.
 static std::optional<Interval> getSpan(const Framed &way) {
   __int128 min = way.address->constant, max = min;
   for (auto [digit, factor] : way.address->terms)
@@ -124,23 +124,23 @@ std::optional<Reach> weir::spv::getReach(const AddressMap &map, const MemoryAcce
 
 namespace {
 
-/// `factor` times any number from `min` to `max`.
+/// `factor` times any integer in [min, max].
 struct Multiple {
   __int128 factor, min, max;
 };
 
-/// Looks for a sum of multiples, from the largest factor down: where those are not 0
-/// together, the smaller ones cannot make up for it.
+/// Searches for a sum of multiples in an interval, from the largest factor down. The smaller
+/// factors bound how far the larger ones may be from the interval.
 class SumSearch {
 public:
   explicit SumSearch(std::vector<Multiple> given);
-  /// Whether some sum of all from number `next` on lies in [least, most].
-  bool isIn(__int128 least, __int128 most, size_t next = 0);
+  /// Whether some sum of the terms from `next` on lies in [min, max].
+  bool isIn(__int128 min, __int128 max, size_t next = 0);
 
 private:
   std::vector<Multiple> terms;
-  std::vector<__int128> lowest, highest; ///< what the terms from each on can add
-  int budget = 1000;                     ///< of tries; then anything is possible
+  std::vector<__int128> lowest, highest; ///< min and max of the sum of the terms from each on
+  int budget = 1000;                     ///< max number of tries; then the answer is "maybe"
 };
 
 } // namespace
@@ -163,25 +163,25 @@ SumSearch::SumSearch(std::vector<Multiple> given) {
   }
 }
 
-bool SumSearch::isIn(__int128 least, __int128 most, size_t next) {
-  if (highest[next] < least || lowest[next] > most)
+bool SumSearch::isIn(__int128 min, __int128 max, size_t next) {
+  if (highest[next] < min || lowest[next] > max)
     return false;
   if (next == terms.size() || --budget < 0)
     return true;
   auto divideDown = [](__int128 a, __int128 b) { return a / b - (a % b < 0 ? 1 : 0); };
   const Multiple &term = terms[next];
-  // What this term must be for the others to make up the rest.
-  __int128 from = -divideDown(highest[next + 1] - least, term.factor);
-  __int128 to = divideDown(most - lowest[next + 1], term.factor);
+  // The range of this term for which the others can reach the interval.
+  __int128 from = -divideDown(highest[next + 1] - min, term.factor);
+  __int128 to = divideDown(max - lowest[next + 1], term.factor);
   for (__int128 number = std::max(from, term.min); number <= std::min(to, term.max); ++number)
-    if (isIn(least - term.factor * number, most - term.factor * number, next + 1))
+    if (isIn(min - term.factor * number, max - term.factor * number, next + 1))
       return true;
   return false;
 }
 
 bool weir::spv::areApart(const AddressMap &map, const MemoryAccess &first,
                          const MemoryAccess &second) {
-  // Each in digits of its own: nothing is taken to be the same in two executions.
+  // Each access has its own digits: two executions share no number.
   std::vector<Framed> firstWays = place(map, first), secondWays = place(map, second);
   for (const Framed &a : firstWays)
     for (const Framed &b : secondWays) {
@@ -214,7 +214,7 @@ bool weir::spv::areApart(const AddressMap &map, const MemoryAccess &first,
 
 namespace {
 
-/// [begin, begin + width), and again at all sums of strides.
+/// The range [begin, begin + width), repeated at all sums of strides.
 struct Strided {
   int64_t begin = 0, width = 0;
   std::vector<std::pair<int64_t, int64_t>> strides; ///< (bytes, count), largest first
@@ -245,7 +245,7 @@ static Strided getStrided(const Framed &framed, int64_t width) {
     set.strides.emplace_back(std::abs(factor), count);
   }
   std::sort(set.strides.begin(), set.strides.end());
-  // As few as there can be, so that equal sets have equal strides.
+  // Merge strides to the min number, so that equal sets have equal strides.
   size_t kept = 0;
   for (size_t i = 1; i < set.strides.size(); ++i)
     if (set.strides[kept].first * set.strides[kept].second == set.strides[i].first)
@@ -258,7 +258,7 @@ static Strided getStrided(const Framed &framed, int64_t width) {
   return set;
 }
 
-/// The runs of the sets together, none when there are too many.
+/// Returns the union of the sets as runs; none if there are too many.
 static std::optional<std::vector<ByteRange>> unite(std::vector<Strided> sets) {
   std::map<std::pair<int64_t, int64_t>, std::vector<Strided>> byStride;
   std::vector<ByteRange> runs;
@@ -321,7 +321,7 @@ bool weir::spv::doMeet(const std::vector<ByteRange> &first, int64_t shift,
   return false;
 }
 
-/// Whether some invocation surely comes to the access, wherever it then reaches.
+/// Whether some invocation surely executes the access, at whichever address.
 static bool surelyRuns(const AddressMap &map, const MemoryAccess &access) {
   MemoryAccess somewhere = access;
   somewhere.address = Affine();
@@ -335,8 +335,8 @@ static bool surelyRuns(const AddressMap &map, const MemoryAccess &access) {
   return runs;
 }
 
-Touched weir::spv::getTouched(const AddressMap &map, uint32_t binding, bool reads) {
-  Touched touched;
+TouchedBytes weir::spv::getTouched(const AddressMap &map, uint32_t binding, bool reads) {
+  TouchedBytes touched;
   if (!map.problem.empty())
     return touched;
   std::vector<Strided> certain, possible;

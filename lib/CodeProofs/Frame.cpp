@@ -11,7 +11,7 @@ using namespace weir::spv;
 
 using Terms = std::vector<std::pair<uint32_t, int64_t>>;
 
-/// Digits that an address can have.
+/// Max number of steps, which bounds the digits.
 static constexpr size_t maxSteps = 64;
 
 void Frame::pair(uint32_t loopOfFirst, uint32_t loopOfSecond) {
@@ -23,7 +23,7 @@ uint32_t Frame::addDigit(int64_t count, bool isOther) {
   return uint32_t(digits.size() - 1);
 }
 
-/// The number that an atom was at first, before all steps.
+/// Returns the digit that an atom was before all steps; makes it if it is new.
 uint32_t Frame::getDigit(uint32_t atom, Who who) {
   const Atom &number = (*atoms)[atom];
   int64_t count;
@@ -31,7 +31,7 @@ uint32_t Frame::getDigit(uint32_t atom, Who who) {
       __builtin_add_overflow(count, 1, &count))
     throw TooLarge();
   std::pair<Owner, uint32_t> key = {OfBoth, atom};
-  // Where a sum is clamped, many of its values are one.
+  // Clamping maps several values of a sum to one.
   bool isOther = number.kind == Atom::Kind::Other || number.kind == Atom::Kind::Clamped;
   if (isOther) {
     key.first = who == First ? OtherOfFirst : OtherOfSecond;
@@ -47,12 +47,12 @@ uint32_t Frame::getDigit(uint32_t atom, Who who) {
   return place->second;
 }
 
-/// Replaces digits by those that took their places in the steps [step, end).
+/// Rewrites a sum by the steps [step, end): replaces digits by those that took their places.
 std::optional<Affine> Frame::apply(Affine sum, size_t step, size_t end) const {
   for (; step < end; ++step) {
     const Step &each = steps[step];
     Terms kept;
-    std::optional<int64_t> times; // that the replaced sum is in this one
+    std::optional<int64_t> times; // the factor of the merged sum in this one
     size_t found = 0;
     for (auto term : sum.terms) {
       auto place = std::find_if(each.from.begin(), each.from.end(),
@@ -95,7 +95,7 @@ std::optional<Affine> Frame::express(const Affine &sum, Who who) {
       return std::nullopt;
     parts.push_back({*meaning.sum * factor, meaning.step});
   }
-  // A step may need what several parts have together.
+  // A merge may need several parts together.
   parts.push_back({plain, 0});
   std::sort(parts.begin(), parts.end(),
             [](const Meaning &a, const Meaning &b) { return a.step < b.step; });
@@ -134,7 +134,7 @@ const Frame::Meaning &Frame::understand(uint32_t number, Who who) {
   return known->second;
 }
 
-/// What a digit of a sum is now.
+/// Returns the current meaning of an atom that is a digit of a sum.
 Frame::Meaning Frame::findMeaning(const Atom &digit, Who who) {
   std::optional<Affine> of = express(digit.of, who);
   if (!of)
@@ -147,11 +147,11 @@ Frame::Meaning Frame::findMeaning(const Atom &digit, Who who) {
   return {parts ? std::optional(parts->second) : std::nullopt, steps.size()};
 }
 
-/// The rest and the quotient of a division.
+/// Divides a sum: returns (rest, quotient).
 std::optional<std::pair<Affine, Affine>> Frame::cut(Affine sum, int64_t divisor) {
   for (bool hasMerged = false;;) {
-    // Digits that reach over the divisor's place are split there, but for those that leave
-    // a rest where a digit follows that has another place: they are one number.
+    // Split digits that straddle the divisor. Leave out an uneven split if a larger factor is
+    // not a multiple of the divisor: such digits are merged below.
     size_t before = steps.size();
     for (auto [digit, factor] : sum.terms) {
       int64_t by = factor > 0 && divisor % factor == 0 ? divisor / factor : 1;
@@ -183,8 +183,7 @@ std::optional<std::pair<Affine, Affine>> Frame::cut(Affine sum, int64_t divisor)
       return std::pair(low, high);
     if (hasMerged || !isPositive || constant != 0)
       return std::nullopt;
-    // No place of these digits is the divisor's: they become one number, as few of them
-    // as will do.
+    // The divisor falls between no two of these digits: merge the min number of them into one.
     Terms terms = sum.terms;
     std::sort(terms.begin(), terms.end(), [](auto a, auto b) { return a.second < b.second; });
     size_t first = 0;
@@ -208,7 +207,7 @@ std::optional<std::pair<Affine, Affine>> Frame::cut(Affine sum, int64_t divisor)
   }
 }
 
-/// Makes one number of the digits of one, lowest first, each next to the one before.
+/// Merges digits into one number. Needs: lowest first, each adjacent to the one before.
 bool Frame::merge(Terms terms) {
   int64_t unit = terms[0].second;
   __int128 count = 1;
@@ -258,20 +257,20 @@ void Frame::restrict(const Affine &guard, Who who, bool merges) {
   }
   Terms terms = sum->terms;
   if (terms.size() == 1 && terms[0].second > 0) {
-    // The digit is at least this.
+    // Lower bound of the digit.
     auto [digit, factor] = terms[0];
-    int64_t least = int64_t((-__int128(sum->constant) + factor - 1) / factor);
+    int64_t minDigit = int64_t((-__int128(sum->constant) + factor - 1) / factor);
     if (steps.size() >= maxSteps)
       throw TooLarge();
-    uint32_t to = addDigit(digits[digit].count - least, digits[digit].isOther);
-    steps.push_back({Step::Kind::Shift, {{digit, 1}}, to, 0, least});
+    uint32_t to = addDigit(digits[digit].count - minDigit, digits[digit].isOther);
+    steps.push_back({Step::Kind::Shift, {{digit, 1}}, to, 0, minDigit});
     return;
   }
   if (!allFall) {
     exact = false;
     return;
   }
-  // constant - the digits' sum is not negative: the sum is at most the constant.
+  // constant - sum >= 0: the digits' sum is at most the constant.
   for (auto &[digit, factor] : terms)
     factor = -factor;
   std::sort(terms.begin(), terms.end(), [](auto a, auto b) { return a.second < b.second; });
@@ -280,19 +279,19 @@ void Frame::restrict(const Affine &guard, Who who, bool merges) {
   for (auto [digit, each] : terms)
     if (digit != top)
       below += __int128(each) * (digits[digit].count - 1);
-  int64_t most = sum->constant / factor;
+  int64_t maxDigit = sum->constant / factor;
   bool isWhole = sum->constant % factor >= below;
   if (!isWhole && merges && merge(terms)) {
     uint32_t number = steps.back().to;
     digits[number].count = std::min(digits[number].count, sum->constant / terms[0].second + 1);
     return;
   }
-  digits[top].count = std::min(digits[top].count, most + 1);
+  digits[top].count = std::min(digits[top].count, maxDigit + 1);
   exact &= isWhole;
 }
 
 bool Frame::isExact() const {
-  // Where a split leaves a rest, a guard may have taken away the digit's last value.
+  // A split with a rest is exact only if the digit still has all its values.
   return exact && std::all_of(steps.begin(), steps.end(), [&](const Step &step) {
            return step.kind != Step::Kind::Split ||
                   digits[step.high].count <= digits[step.from[0].first].count / step.by;

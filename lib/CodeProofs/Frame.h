@@ -1,9 +1,9 @@
 //===- Frame.h - Addresses as sums of independent digits --------*- C++ -*-===//
 //
-// Ids and counters are independent of each other. Where an address divides a sum of
-// them, the sum becomes one number, and its digits take its place: 8 * group + lane,
-// below 80, divided by 10, is a digit below 8, and one below 10 is the rest. In these
-// digits an address is a plain sum again.
+// Ids and counters are independent of each other. An address may divide a sum of them, which is
+// not affine; then the sum is merged into one number, which is split into digits. For example 8
+// * group + lane < 80, divided by 10, has the digits quotient < 8 and rest < 10. In these
+// independent digits the address is affine again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,56 +14,57 @@
 
 namespace weir::spv {
 
-/// One of two accesses in a frame, or the only one.
+/// Selects one of two accesses in a frame; `First` if there is one only.
 enum Who : int { First, Second };
 
 class Frame {
 public:
   explicit Frame(const Atoms &atoms) : atoms(&atoms) {}
 
-  /// Counters of these loops are one number for both accesses: as values, where it is
-  /// asked which bytes the two share.
+  /// Makes the counters of two loops one number for both accesses: they are compared in the
+  /// same trip.
   void pair(uint32_t loopOfFirst, uint32_t loopOfSecond);
 
-  /// Finds the digits of these sums, those of few numbers first: for those of more,
-  /// numbers are merged.
+  /// Finds digits for these sums, sums of few numbers first; sums of more numbers may merge
+  /// them.
   void prepare(const std::vector<std::pair<Affine, Who>> &sums);
-  /// The sum in digits; none when they are not independent. What earlier calls
-  /// returned no longer counts.
+  /// Returns the sum in digits; none if they would not be independent. Invalidates the results
+  /// of earlier calls.
   std::optional<Affine> express(const Affine &sum, Who who);
-  /// Lets digits have no values with which a guard is negative. With `merges` also by
-  /// making one number of several.
+  /// Restricts digits to values for which `guard` is >= 0. With `merges`, may merge several
+  /// digits into one to do so.
   void restrict(const Affine &guard, Who who, bool merges);
 
   int64_t getCount(uint32_t digit) const { return digits[digit].count; }
-  /// It is a digit of what differs from one execution to the next, other than ids and
-  /// shared counters.
+  /// Whether it is a digit of a number other than ids and shared counters, which may differ in
+  /// each execution.
   bool isOther(uint32_t digit) const { return digits[digit].isOther; }
-  /// The digits' values are just those that executions have, each with any other.
+  /// Whether executions have all combinations of the digits' values, and no others.
   bool isExact() const;
   bool isEmpty() const { return empty; }
-  /// Whether an id is the same in both accesses where these digits are; or the counter
-  /// of a shared loop.
+  /// Whether an id, or the counter of a shared loop, is the same in both accesses if the digits
+  /// `equal` are.
   bool isFixedId(uint32_t atom, const std::vector<uint32_t> &equal) const;
   bool isFixedTrip(uint32_t loop, const std::vector<uint32_t> &equal) const;
 
 private:
-  /// Whose numbers: ids are of both accesses, counters of the first one and what is
-  /// paired with them, or else of the second.
+  /// The access that a number belongs to: both for ids, the first for its counters and those
+  /// paired with them, else the second.
   enum Owner { OfBoth, OfLoop, LoopOfSecond, OtherOfFirst, OtherOfSecond };
-  /// Takes the place of one digit or of several.
+  /// A rewriting of one digit or several.
   struct Step {
     enum class Kind { Merge, Split, Shift } kind;
-    std::vector<std::pair<uint32_t, int64_t>> from; ///< Merge: of all, with its factor in the sum
-    uint32_t to = 0, high = 0;                      ///< Split: from = to + by * high
-    int64_t by = 0;                                 ///< Shift: from = to + by
+    std::vector<std::pair<uint32_t, int64_t>>
+        from;                  ///< Merge: all digits, with their factors in the sum
+    uint32_t to = 0, high = 0; ///< Split: from = to + by * high
+    int64_t by = 0;            ///< Shift: from = to + by
   };
   struct Digit {
     int64_t count;
     bool isOther = false;
   };
 
-  /// In digits as they were before a step.
+  /// A sum in the digits that existed before step `step`.
   struct Meaning {
     std::optional<Affine> sum;
     size_t step = 0;

@@ -34,7 +34,7 @@ void Points::collect(const Affine &sum) {
   }
 }
 
-Points::Points(const AddressMap &map, const MemoryAccess &access, int64_t most)
+Points::Points(const AddressMap &map, const MemoryAccess &access, int64_t max)
     : map(map), access(access), isKnown(access.address.has_value()) {
   if (!isKnown)
     return;
@@ -49,7 +49,7 @@ Points::Points(const AddressMap &map, const MemoryAccess &access, int64_t most)
   } catch (TooLarge) {
     isKnown = false;
   }
-  // Who it is matters, too, and in which trip.
+  // Include ids and counters that are not in the address: they decide the order.
   for (uint32_t number = 0; number < map.atoms.size(); ++number) {
     const Atom &atom = map.atoms[number];
     bool isAround =
@@ -60,8 +60,8 @@ Points::Points(const AddressMap &map, const MemoryAccess &access, int64_t most)
   }
   std::sort(numbers.begin(), numbers.end());
   for (uint32_t loop : access.loops)
-    isKnown &= map.loops[loop].most >= 0;
-  // Each gets more values in turn while there is room.
+    isKnown &= map.loops[loop].maxTrips >= 0;
+  // Give each more values in turn while the product is small enough.
   counts.assign(numbers.size(), 1);
   int64_t total = 1;
   for (bool grows = true; grows;) {
@@ -69,7 +69,7 @@ Points::Points(const AddressMap &map, const MemoryAccess &access, int64_t most)
     for (size_t i = 0; i < numbers.size(); ++i) {
       int64_t count = map.atoms[numbers[i]].range.max + 1;
       int64_t next = std::min(count, counts[i] * 2);
-      if (counts[i] == count || total / counts[i] > most / next)
+      if (counts[i] == count || total / counts[i] > max / next)
         continue;
       total = total / counts[i] * next;
       counts[i] = next;

@@ -12,31 +12,31 @@ namespace weir::spv {
 /// One execution: values of atoms, by number.
 using Point = std::vector<int64_t>;
 
-/// Executions of an access that are visited one by one where digits do not tell.
+/// Max number of executions of an access visited one by one if digits give no answer.
 inline constexpr int64_t maxPoints = 1 << 14;
 
-/// Visits executions of an access: all, if they are no more than `most`, else some of
-/// them: half of an id's or counter's values are its first ones, next to each other, the
-/// others lie evenly up to its last. Leaves executions out that a guard excludes.
+/// Visits executions of an access: all if there are at most `max`, else a sample: half of the
+/// values of each id or counter are its first ones, the others are spread evenly up to its
+/// last. Skips executions that a guard excludes.
 class Points {
 public:
-  Points(const AddressMap &map, const MemoryAccess &access, int64_t most);
+  Points(const AddressMap &map, const MemoryAccess &access, int64_t max);
 
-  /// Whether the access has an address and no number in it is open.
+  /// Whether the access has an address without unknown numbers.
   bool canVisit() const { return isKnown; }
   bool areAll() const { return isKnown && isWhole; }
-  /// `visit` returns whether to go on.
+  /// Calls `visit` for each execution until it returns false.
   void forEach(const std::function<bool(const Point &, int64_t address)> &visit) const;
 
 private:
   void collect(const Affine &sum);
-  /// The value of `numbers[i]` that is visited after `before` others.
+  /// Returns the value of `numbers[i]` that is visited after `before` others.
   int64_t getValue(size_t i, int64_t before) const;
 
   const AddressMap &map;
   const MemoryAccess &access;
   std::vector<uint32_t> numbers; ///< atoms that are ids and counters
-  std::vector<int64_t> counts;   ///< values of each that are visited
+  std::vector<int64_t> counts;   ///< number of values of each that are visited
   bool isKnown = false, isWhole = true;
 };
 

@@ -1,8 +1,8 @@
 //===- Races.cpp - What invocations do to each other's bytes --------------===//
 //
-// Each pair of accesses is asked for what two executions that touch one byte have in
-// common: by digits (Frame.h), which prove, and else one by one (Points.h), which may
-// also find a counterexample. What they have in common says how they are ordered.
+// For each pair of accesses, finds the numbers that any two executions touching a common byte
+// have in common: from digits (Frame.h), which can prove it, or one by one (Points.h), which
+// may also find a counterexample. These numbers tell how the executions are ordered.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,37 +17,36 @@
 
 using namespace weir::spv;
 
-/// Pairs of accesses, those of them that are compared one by one, and pairs of
-/// executions.
+/// Max numbers of pairs of accesses, of those compared one by one, and of pairs of executions.
 static constexpr size_t maxPairs = 1 << 12, maxCompared = 64, maxMeetings = 1 << 16;
 
 //===----------------------------------------------------------------------===//
 // Order
 //===----------------------------------------------------------------------===//
 
-/// The loops around both, outermost first.
+/// Returns the loops around both, outermost first.
 static std::vector<uint32_t> getCommonLoops(const MemoryAccess &a, const MemoryAccess &b) {
   auto ends = std::mismatch(a.loops.begin(), a.loops.end(), b.loops.begin(), b.loops.end());
   return {a.loops.begin(), ends.first};
 }
 
 namespace {
-/// Of an earlier and a later execution: of how many loops around both the trips are the
-/// same, and how many trips of the next one lie between, if there is a next one.
+/// The distance from an earlier to a later execution: the number of outer loops around both
+/// that are in the same trip, and the number of trips between them in the next loop, if any.
 struct Distance {
   size_t same = 0;
   int64_t trips = 0;
 };
 } // namespace
 
-/// Whether all invocations of a workgroup meet at a barrier between the two, which
-/// orders what they touch.
+/// Whether all invocations of a workgroup meet at a barrier between two executions that orders
+/// their memory.
 static Answer isBarrierBetween(const AddressMap &map, const MemoryAccess &first,
                                const MemoryAccess &second, Distance distance) {
   const bool isShared = first.root == MemoryAccess::Root::Shared;
-  const size_t around = distance.same + (distance.trips ? 1 : 0); // loops that both are in
+  const size_t around = distance.same + (distance.trips ? 1 : 0); // number of loops around both
   Answer answer = Answer::No;
-  for (const BarrierPlace &barrier : map.barriers) {
+  for (const BarrierSite &barrier : map.barriers) {
     auto isAround = [&](const MemoryAccess &access, size_t loop) {
       return loop < access.loops.size() && loop < barrier.loops.size() &&
              access.loops[loop] == barrier.loops[loop];
@@ -55,11 +54,11 @@ static Answer isBarrierBetween(const AddressMap &map, const MemoryAccess &first,
     if (!(isShared ? barrier.ordersShared : barrier.ordersBindings) ||
         (around && !isAround(first, around - 1)))
       continue;
-    // An execution comes by it in its own trip of all loops around the barrier.
+    // Whether the barrier is passed in the access's own trip of all loops around the barrier.
     auto comesBy = [&](const MemoryAccess &access) {
       bool isInTrip = barrier.loops.empty() || isAround(access, barrier.loops.size() - 1);
       if (access.isInHeader && barrier.loops.size() == access.loops.size())
-        return false; // not the last time
+        return false; // the header runs once more, without the barrier
       return isInTrip &&
              std::all_of(barrier.guards.begin(), barrier.guards.end(), [&](const Affine &guard) {
                return std::find(access.guards.begin(), access.guards.end(), guard) !=
@@ -71,11 +70,11 @@ static Answer isBarrierBetween(const AddressMap &map, const MemoryAccess &first,
     bool isBetween = distance.trips == 0
                          ? isBehind && isBefore && (comesBy(first) || comesBy(second))
                          : (isBehind && comesBy(first)) || (isBefore && comesBy(second));
-    // Or in all trips between.
+    // Or it is passed in every trip between the two.
     isBetween |= distance.trips > 1 && barrier.loops.size() == around && barrier.guards.empty();
     if (isBetween && barrier.isUniform)
       return Answer::Yes;
-    // It may also be in another trip of a loop around one of the two alone.
+    // The barrier may be passed in another trip of a loop around only one of the two.
     if (isAround(first, around) || isAround(second, around) || distance.trips > 1 ||
         (distance.trips == 1 ? isBehind || isBefore : isBehind && isBefore))
       answer = Answer::Unknown;
@@ -88,7 +87,7 @@ static Answer isBarrierBetween(const AddressMap &map, const MemoryAccess &first,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What is the same in any two executions that touch one byte.
+/// The digits that are equal in any two executions that touch a common byte.
 struct Meeting {
   bool isPossible = true;
   std::vector<uint32_t> equal; ///< digits
@@ -96,7 +95,7 @@ struct Meeting {
 } // namespace
 
 namespace {
-/// An access in the digits of a frame that both are in.
+/// An access in the digits of a frame shared with another one.
 struct Placed {
   Affine address;
   std::vector<Affine> guards;
@@ -104,8 +103,7 @@ struct Placed {
 };
 } // namespace
 
-/// The least and the largest value of a sum of digits, also by guards that are about
-/// some of them, each of other ones.
+/// Returns the min and max of a sum of digits. Uses guards to narrow disjoint parts of the sum.
 static std::pair<__int128, __int128> getRange(const Frame &frame, const Affine &sum,
                                               const std::vector<Affine> &guards) {
   __int128 min = 0, max = 0;
@@ -115,9 +113,9 @@ static std::pair<__int128, __int128> getRange(const Frame &frame, const Affine &
     open.push_back(digit);
   }
   for (const Affine &guard : guards) {
-    // These digits of the sum = times * (guard - its constant).
+    // The part of the sum that equals times * (guard - its constant).
     std::optional<int64_t> times;
-    __int128 least = 0, most = 0;
+    __int128 partMin = 0, partMax = 0;
     bool isPart = !guard.terms.empty();
     for (auto [digit, factor] : guard.terms) {
       int64_t own = sum.getFactor(digit);
@@ -125,33 +123,34 @@ static std::pair<__int128, __int128> getRange(const Frame &frame, const Affine &
         times = own / factor;
       isPart &= std::find(open.begin(), open.end(), digit) != open.end() &&
                 own == __int128(*times) * factor;
-      (own < 0 ? least : most) += __int128(own) * (frame.getCount(digit) - 1);
+      (own < 0 ? partMin : partMax) += __int128(own) * (frame.getCount(digit) - 1);
     }
     if (!isPart || *times == 0)
       continue;
     __int128 bound = -__int128(*times) * guard.constant;
     if (*times > 0)
-      min += std::max<__int128>(bound - least, 0);
+      min += std::max<__int128>(bound - partMin, 0);
     else
-      max -= std::max<__int128>(most - bound, 0);
+      max -= std::max<__int128>(partMax - bound, 0);
     for (auto [digit, factor] : guard.terms)
       std::erase(open, digit);
   }
   return {min, max};
 }
 
-/// Solves first's address - second's in [1 - first's bytes, second's bytes - 1] from
-/// the digit of the largest factor down: what those below cannot make up for is fixed.
+/// Solves first.address - second.address in [1 - first.bytes, second.bytes - 1], from the digit
+/// with the largest factor down. A digit is equal in both accesses if the digits below cannot
+/// compensate for any difference.
 static Meeting meet(const Frame &frame, const Placed &first, const Placed &second) {
   Meeting meeting;
-  // The difference but for those digits that both have: an interval that holds 0.
+  // The interval of the difference without the digits that both have.
   __int128 low = __int128(first.address.constant) - second.address.constant - (second.bytes - 1);
   __int128 high = __int128(first.address.constant) - second.address.constant + (first.bytes - 1);
   auto addFree = [&](uint32_t digit, int64_t factor) {
-    __int128 most = __int128(factor) * (frame.getCount(digit) - 1);
-    (most < 0 ? low : high) += most;
+    __int128 limit = __int128(factor) * (frame.getCount(digit) - 1);
+    (limit < 0 ? low : high) += limit;
   };
-  Affine rest; // of what both have, not yet looked at
+  Affine rest; // digits that both have, not yet solved
   for (auto [digit, factor] : first.address.terms)
     if (!frame.isOther(digit) && second.address.getFactor(digit) == factor)
       rest.terms.emplace_back(digit, factor);
@@ -169,18 +168,18 @@ static Meeting meet(const Frame &frame, const Placed &first, const Placed &secon
     __int128 factor = std::abs(signedFactor), reach = frame.getCount(digit) - 1;
     auto [firstMin, firstMax] = getRange(frame, rest, first.guards);
     auto [secondMin, secondMax] = getRange(frame, rest, second.guards);
-    __int128 least = low + firstMin - secondMax, most = high + firstMax - secondMin;
-    // Differences d, of either sign, for which factor * d + [least, most] holds 0.
+    __int128 min = low + firstMin - secondMax, max = high + firstMax - secondMin;
+    // The range of differences d of this digit for which factor * d + [min, max] contains 0.
     auto divideUp = [&](__int128 value) {
       return value >= 0 ? (value + factor - 1) / factor : -(-value / factor);
     };
-    __int128 from = std::max(divideUp(-most), -reach), to = std::min(-divideUp(least), reach);
+    __int128 from = std::max(divideUp(-max), -reach), to = std::min(-divideUp(min), reach);
     if (from > to) {
       meeting.isPossible = false;
       return meeting;
     }
     if (from != to)
-      return meeting; // nothing is known of those below, either
+      return meeting; // the digits below are unknown, too
     if (from == 0)
       meeting.equal.push_back(digit);
     low += factor * from;
@@ -200,10 +199,10 @@ static bool isOneInvocation(const AddressMap &map, const Frame &frame, const Mee
          (map.hasLaneIds && areFixed(frame, meeting, map.laneIds));
 }
 
-/// A claim of any two executions that touch a byte, of what is the same in them.
+/// A claim about any two executions that touch a common byte, given their equal digits.
 using Claim = std::function<bool(const Frame &, const Meeting &)>;
 
-/// What is the same number of two addresses, whoever executes, is left out of `sum`.
+/// Drops from `sum` the uniform terms that `other` has, too: they cancel.
 static Affine dropUniform(const Atoms &atoms, Affine sum, const Affine &other) {
   std::erase_if(sum.terms, [&](auto term) {
     return atoms.isUniform(term.first) &&
@@ -212,7 +211,7 @@ static Affine dropUniform(const Atoms &atoms, Affine sum, const Affine &other) {
   return sum;
 }
 
-/// Two accesses in the same digits; none where they have none.
+/// Expresses two accesses in the same digits; none if that is impossible.
 static std::optional<std::pair<Placed, Placed>> place(const Atoms &atoms, Frame &frame,
                                                       const MemoryAccess &a, const MemoryAccess &b,
                                                       bool hasGuards) {
@@ -227,7 +226,7 @@ static std::optional<std::pair<Placed, Placed>> place(const Atoms &atoms, Frame 
   };
   frame.prepare({{*a.address, First}, {*b.address, Second}});
   std::vector<std::optional<Affine>> first, second;
-  // Until none makes digits that another must be in, too.
+  // Repeat until no guard changes the digits of another.
   do {
     first = express(a, First);
     second = express(b, Second);
@@ -244,8 +243,8 @@ static std::optional<std::pair<Placed, Placed>> place(const Atoms &atoms, Frame 
   return std::pair(gather(first, a.bytes), gather(second, b.bytes));
 }
 
-/// Whether a claim is true of all executions of two accesses that touch a byte. Which
-/// loops are one, and which sums one number, decides which digits there are.
+/// Whether digits prove a claim for all executions of two accesses that touch a common byte.
+/// Tries several choices of paired loops and of merged sums, which give different digits.
 static bool isProvedByDigits(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b,
                              const Claim &claim) {
   std::vector<uint32_t> common = getCommonLoops(a, b);
@@ -257,12 +256,12 @@ static bool isProvedByDigits(const AddressMap &map, const MemoryAccess &a, const
     for (uint32_t loop : common)
       frame.pair(loop, loop);
     for (size_t i = common.size(); pairs && i < std::min(a.loops.size(), b.loops.size()); ++i)
-      if (map.loops[a.loops[i]].most == map.loops[b.loops[i]].most)
+      if (map.loops[a.loops[i]].maxTrips == map.loops[b.loops[i]].maxTrips)
         frame.pair(a.loops[i], b.loops[i]);
     try {
       if (addressFirst)
         frame.prepare({{*a.address, First}, {*b.address, Second}});
-      // What holds for both.
+      // Guards that hold for both.
       for (const Affine &guard : a.guards)
         for (const Affine &other : b.guards) {
           std::optional<Affine> second = frame.express(other, Second);
@@ -283,12 +282,12 @@ static bool isProvedByDigits(const AddressMap &map, const MemoryAccess &a, const
   return false;
 }
 
-/// Whether what is the same leaves no two executions but those where the read is first.
+/// Whether equal digits imply that the read is ordered before the write.
 static bool isReadFirst(const AddressMap &map, const Frame &frame, const Meeting &meeting,
                         const MemoryAccess &read, const MemoryAccess &write) {
   std::vector<uint32_t> common = getCommonLoops(read, write);
   for (uint32_t loop : common)
-    if (map.loops[loop].most != 1 && !frame.isFixedTrip(loop, meeting.equal))
+    if (map.loops[loop].maxTrips != 1 && !frame.isFixedTrip(loop, meeting.equal))
       return false;
   if (!areFixed(frame, meeting, map.groupIds))
     return false;
@@ -297,8 +296,8 @@ static bool isReadFirst(const AddressMap &map, const Frame &frame, const Meeting
   return isBarrierBetween(map, read, write, {common.size()}) == Answer::Yes;
 }
 
-/// Whether barriers order all executions of two accesses by one workgroup, but those
-/// whose trips of some loops are known to be the same.
+/// Whether barriers order all executions of two accesses by one workgroup, given that the trips
+/// of the loops for which `isFixed` are the same.
 static bool isSeparated(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b,
                         const std::function<bool(uint32_t loop)> &isFixed) {
   std::vector<uint32_t> common = getCommonLoops(a, b);
@@ -306,17 +305,17 @@ static bool isSeparated(const AddressMap &map, const MemoryAccess &a, const Memo
   if (isBarrierBetween(map, isFirst ? a : b, isFirst ? b : a, {common.size()}) != Answer::Yes)
     return false;
   for (size_t i = 0; i < common.size(); ++i)
-    if (map.loops[common[i]].most != 1 && !isFixed(common[i]) &&
+    if (map.loops[common[i]].maxTrips != 1 && !isFixed(common[i]) &&
         (isBarrierBetween(map, a, b, {i, 1}) != Answer::Yes ||
          isBarrierBetween(map, b, a, {i, 1}) != Answer::Yes))
       return false;
   return true;
 }
 
-/// Whether what is the same leaves no two executions but those that are ordered.
+/// Whether equal digits imply that the executions are ordered.
 static bool isOrdered(const AddressMap &map, const Frame &frame, const Meeting &meeting,
                       const MemoryAccess &a, const MemoryAccess &b) {
-  // Workgroup memory is each workgroup's own.
+  // Each workgroup has its own workgroup memory.
   if (a.root != MemoryAccess::Root::Shared && !areFixed(frame, meeting, map.groupIds))
     return false;
   return isOneInvocation(map, frame, meeting) || isSeparated(map, a, b, [&](uint32_t loop) {
@@ -329,7 +328,7 @@ static bool isOrdered(const AddressMap &map, const Frame &frame, const Meeting &
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Two accesses, of which executions are compared.
+/// Compares executions of two accesses one by one.
 class Comparison {
 public:
   Comparison(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b);
@@ -344,14 +343,15 @@ private:
     return (map.hasLocalIds && areEqual(a, b, map.localIds)) ||
            (map.hasLaneIds && areEqual(a, b, map.laneIds));
   }
-  /// From the one to the other, negative where the other is earlier.
+  /// Returns the distance from `a` to `b`; negative if `b` is earlier.
   Distance measure(const Point &a, const Point &b) const;
-  /// Where ids of both kinds stand for invocations, some points are none.
+  /// Returns `No`, or `Unknown` if the code uses both kinds of ids: then some points are no
+  /// executions.
   Answer deny() const { return map.hasLocalIds && map.hasLaneIds ? Answer::Unknown : Answer::No; }
 
   const AddressMap &map;
   const MemoryAccess &a, &b;
-  std::vector<std::optional<uint32_t>> counters; ///< of the loops around both
+  std::vector<std::optional<uint32_t>> counters; ///< counters of the loops around both
 };
 } // namespace
 
@@ -372,7 +372,7 @@ Distance Comparison::measure(const Point &a, const Point &b) const {
   return {counters.size()};
 }
 
-/// Of two executions that touch one byte.
+/// Whether, of two executions that touch a common byte, the read is ordered before the write.
 Answer Comparison::isReadFirst(const Point &read, const Point &write) const {
   Distance distance = measure(read, write);
   bool isEarlier = distance.trips ? distance.trips > 0 : a.position < b.position;
@@ -384,7 +384,7 @@ Answer Comparison::isReadFirst(const Point &read, const Point &write) const {
   return answer == Answer::No ? deny() : answer;
 }
 
-/// Of two executions that touch one byte.
+/// Whether two executions that touch a common byte are ordered.
 Answer Comparison::isOrdered(const Point &first, const Point &second) const {
   if (!areEqual(first, second, map.groupIds))
     return a.root == MemoryAccess::Root::Shared ? Answer::Yes : deny();
@@ -397,7 +397,7 @@ Answer Comparison::isOrdered(const Point &first, const Point &second) const {
   return answer == Answer::No ? deny() : answer;
 }
 
-/// Asks `compare` about executions one by one. `byte` is set with `No`.
+/// Calls `compare` for pairs of executions that touch a common byte; sets `byte` on `No`.
 static Answer compareOneByOne(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b,
                               Answer (Comparison::*compare)(const Point &, const Point &) const,
                               int64_t &byte) {
@@ -491,10 +491,10 @@ PairAnswer weir::spv::mayOverwrite(const AddressMap &map, uint32_t source, uint3
   return result;
 }
 
-/// Of any two executions of two accesses, or of one with itself.
+/// Whether any two executions of two accesses, or of one access, are ordered.
 static Answer areOrdered(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b,
                          size_t &compared, int64_t &byte) {
-  // Wherever the two reach.
+  // True for any addresses.
   if (a.root == MemoryAccess::Root::Shared &&
       isSeparated(map, a, b, [](uint32_t) { return false; }))
     return Answer::Yes;
@@ -550,12 +550,12 @@ PairAnswer weir::spv::isFreeOfRaces(const AddressMap &map, MemoryAccess::Root ro
 // Barriers
 //===----------------------------------------------------------------------===//
 
-Answer weir::spv::isUniform(const AddressMap &map, const BarrierPlace &barrier) {
+Answer weir::spv::isUniform(const AddressMap &map, const BarrierSite &barrier) {
   if (barrier.isUniform)
     return Answer::Yes;
   if (!barrier.isCertain)
     return Answer::Unknown;
-  // Who comes to it, by all ids and counters other than invocations'.
+  // Model reaching the barrier as an access with its guards, for all ids and counters.
   MemoryAccess place;
   place.address = Affine();
   place.guards = barrier.guards;

@@ -36,18 +36,19 @@ uint32_t Walk::getWidth(Id id) const {
   return isInteger(type) ? type.width : 0;
 }
 
-/// The number as a value of its width from `least` on, if it surely is one.
-std::optional<Affine> Walk::place(const Affine &number, uint32_t width, __int128 least) {
+/// Returns `number` reduced modulo 2^width to [min, min + 2^width); none if its range crosses
+/// the end of that.
+std::optional<Affine> Walk::wrap(const Affine &number, uint32_t width, __int128 min) {
   __int128 period = __int128(1) << width;
   Interval range = map.atoms.getRange(number);
-  __int128 turns = (__int128(range.min) - least) / period;
-  turns -= (__int128(range.min) - least) % period < 0 ? 1 : 0;
-  if (__int128(range.max) - turns * period >= least + period)
+  __int128 turns = (__int128(range.min) - min) / period;
+  turns -= (__int128(range.min) - min) % period < 0 ? 1 : 0;
+  if (__int128(range.max) - turns * period >= min + period)
     return std::nullopt;
   if (turns == 0)
     return number;
   if (width == 64)
-    return std::nullopt; // 2^64 is no number here
+    return std::nullopt; // 2^64 does not fit
   return number - Affine::of(int64_t(turns * period));
 }
 
@@ -88,7 +89,7 @@ std::optional<Affine> Walk::getUnsigned(Id id) {
   Value value = get(id);
   if (width == 0 || value.kind != Value::Kind::Number)
     return std::nullopt;
-  return place(*value.number, width, 0);
+  return wrap(*value.number, width, 0);
 }
 
 std::optional<Affine> Walk::getSigned(Id id) {
@@ -96,10 +97,10 @@ std::optional<Affine> Walk::getSigned(Id id) {
   Value value = get(id);
   if (width == 0 || value.kind != Value::Kind::Number)
     return std::nullopt;
-  return place(*value.number, width, -(__int128(1) << (width - 1)));
+  return wrap(*value.number, width, -(__int128(1) << (width - 1)));
 }
 
-/// Of a constant integer, when it is not negative as an unsigned one of 63 bits.
+/// Returns the value of a constant integer that fits into 63 bits unsigned.
 std::optional<int64_t> Walk::getConstant(Id id) {
   std::optional<Affine> number = getUnsigned(id);
   if (!number || !number->isConstant())
@@ -141,7 +142,7 @@ Value Walk::getVariable(const Variable &variable) {
   return value;
 }
 
-/// A component of a built-in vector, or a built-in number.
+/// Returns a component of a built-in vector, or a built-in number.
 Value Walk::getBuiltIn(BuiltIn builtIn, uint32_t axis) {
   if (axis > 2)
     return {};
@@ -200,7 +201,7 @@ Value Walk::evaluateBinary(const Instruction &instruction) {
   default:
     break;
   }
-  // Division and rest; signed ones are the same for what is not negative.
+  // Division and remainder; signed and unsigned agree for operands that are not negative.
   bool isSigned =
       instruction.op == Op::SDiv || instruction.op == Op::SRem || instruction.op == Op::SMod;
   std::optional<Affine> dividend = isSigned ? getSigned(left) : getUnsigned(left);
@@ -216,7 +217,7 @@ Value Walk::evaluateBinary(const Instruction &instruction) {
                            : map.atoms.divide(*dividend, *divisor));
 }
 
-/// Ones from bit `low` up to bit `high`, which is not one of them.
+/// Returns (low, high) if `mask` is ones in bits [low, high).
 static std::optional<std::pair<uint32_t, uint32_t>> findRun(uint64_t mask) {
   if (mask == 0)
     return std::nullopt;
@@ -265,7 +266,7 @@ Value Walk::evaluateBits(const Instruction &instruction) {
     break;
   case Op::BitwiseOr:
   case Op::BitwiseXor:
-    // Bits that only one of them has: the sum.
+    // No common bits: OR and XOR are the sum.
     for (int turn = 0; turn < 2 && a && b; ++turn, std::swap(a, b)) {
       int64_t above = 1;
       while (above <= atoms.getRange(*a).max && above < int64_t(1) << 61)
@@ -317,7 +318,7 @@ Value Walk::evaluateComparison(const Instruction &instruction) {
     holdsIf(*b - *a);
     break;
   case Op::INotEqual: {
-    // One side is never left: above it, or below it.
+    // If one order of the two is impossible, a != b is an inequality.
     Interval range = map.atoms.getRange(*a - *b);
     if (range.min >= 0)
       holdsIf(*a - *b - Affine::of(1));
@@ -344,7 +345,7 @@ Value Walk::evaluateGlsl(const Instruction &instruction) {
                         b = isSigned ? getSigned(right) : getUnsigned(right);
   uint32_t width = getWidth(instruction.result);
   if (width == 0 || (width > 32 && !isSigned))
-    return {}; // the largest unsigned numbers of 64 bits are none here
+    return {}; // unsigned 64-bit numbers beyond 63 bits do not fit
   Interval all{0, (int64_t(1) << width % 64) - 1};
   if (isSigned)
     all = {std::numeric_limits<int64_t>::min() >> (64 - width),
@@ -372,7 +373,7 @@ Value Walk::evaluateChain(const Instruction &instruction) {
     std::optional<int64_t> axis;
     if (instruction.operands.size() == 2)
       axis = getConstant(instruction.operands[1]);
-    // Only whole vectors and their components are built-ins.
+    // Built-ins are whole vectors or their components.
     value.number = axis && *axis < 3 ? std::optional(Affine::of(*axis)) : std::nullopt;
     return value;
   }
@@ -389,7 +390,7 @@ Value Walk::evaluateChain(const Instruction &instruction) {
   return value;
 }
 
-/// Where the indices of a chain lead from a type: the bytes, and the type there.
+/// Follows the indices of an access chain from type `at`: returns the address, updates `at`.
 std::optional<Affine> Walk::follow(const Instruction &chain, Id &at,
                                    std::optional<Affine> address) {
   for (Id index : chain.operands.subspan(1)) {
@@ -444,7 +445,7 @@ Value Walk::evaluate(const Instruction &instruction) {
   Value vector;
   vector.kind = Value::Kind::Vector;
   if (instruction.op == Op::CompositeConstruct) {
-    // Of vectors, too: those are not followed.
+    // Lanes that are vectors are not followed.
     for (Id part : instruction.operands)
       vector.lanes.push_back(get(part));
     return vector.lanes.size() == size_t(type.count) ? vector : Value();
@@ -460,7 +461,7 @@ Value Walk::evaluate(const Instruction &instruction) {
 }
 
 namespace {
-/// Instructions of integers that are evaluated alike.
+/// Classes of integer instructions that are evaluated alike.
 enum class Form { Other, Arithmetic, Bits, Comparison };
 } // namespace
 
@@ -498,8 +499,8 @@ static Form getForm(Op op) {
   }
 }
 
-/// Whether an instruction makes the same value wherever it runs: of constants, and of
-/// what is loaded from the same place of an operand that nothing here writes.
+/// Whether an instruction gives the same value in all executions: it uses only constants, and
+/// loads from a uniform address of an operand that this kernel does not write.
 bool Walk::isUniform(const Instruction &instruction) {
   std::span<const uint32_t> operands = instruction.operands;
   switch (instruction.op) {
@@ -551,7 +552,7 @@ Value Walk::evaluateLane(const Instruction &instruction) {
   }
   switch (instruction.op) {
   case Op::Undef:
-    return {}; // another value at each use
+    return {}; // undefined: a new value at each use
   case Op::Load:
     return evaluateLoad(instruction);
   case Op::AccessChain:
@@ -573,7 +574,7 @@ Value Walk::evaluateLane(const Instruction &instruction) {
     return get(operands[0]);
   case Op::UConvert:
   case Op::SConvert: {
-    // Upwards; what is cut off downwards is a multiple of 2 to the power of the width.
+    // Only extension changes the number: truncation cuts off a multiple of 2^width.
     uint32_t from = getWidth(operands[0]), to = getWidth(instruction.result);
     if (from == 0 || to == 0)
       return {};

@@ -10,11 +10,10 @@
 
 namespace weir::spv {
 
-/// What an id stands for, as far as it can be followed.
+/// The value of an id, as far as it can be followed.
 struct Value {
   enum class Kind { Unknown, Number, BuiltIn, Pointer, Condition, Vector } kind = Kind::Unknown;
-  /// Number: an integer that differs from the true one by a multiple of 2 to the
-  /// power of its width. Pointer: bytes from the root's begin.
+  /// Number: congruent to the true value modulo 2^width. Pointer: bytes from the root's begin.
   std::optional<Affine> number;
   BuiltIn builtIn = {}; ///< BuiltIn: the vector
   // Pointer.
@@ -26,20 +25,20 @@ struct Value {
   std::vector<Value> lanes; ///< Vector
 };
 
-/// Under what a block runs.
+/// The conditions under which a block runs.
 struct Context {
   std::vector<Affine> guards;
   bool isCertain = true;
   std::vector<uint32_t> loops;
 };
 
-/// A loop whose blocks are being walked.
+/// A loop that is being walked.
 struct OpenLoop {
   uint32_t number;
   uint32_t header, merge, continueTarget; ///< blocks
 };
 
-/// Why the whole entry point cannot be followed.
+/// Thrown with the reason why the whole entry point cannot be followed.
 struct Lost {
   std::string problem;
 };
@@ -82,7 +81,7 @@ private:
               const Context &context);
   void recordBarrier(const Instruction &instruction, const Context &context);
 
-  /// Of a vector the lane that is being evaluated, if one is.
+  /// Returns the value of `id`; of a vector, the lane being evaluated, if any.
   Value get(Id id);
   void define(Id id, const Value &value);
   void findWrites();
@@ -90,7 +89,7 @@ private:
   std::optional<Affine> getUnsigned(Id id);
   std::optional<Affine> getSigned(Id id);
   std::optional<int64_t> getConstant(Id id);
-  std::optional<Affine> place(const Affine &number, uint32_t width, __int128 least);
+  std::optional<Affine> wrap(const Affine &number, uint32_t width, __int128 min);
   uint32_t getWidth(Id id) const;
   const Type &getLaneType(Id id) const;
   Value makeNumber(const Affine &number);
@@ -104,14 +103,14 @@ private:
   const Function &function;
   std::vector<bool> isVisited;
   std::unordered_map<Id, Value> values;
-  std::vector<Id> made; ///< the values, in order
+  std::vector<Id> made; ///< values in the order of definition
   std::set<Id> uniform; ///< values that are the same in all executions
   std::set<Id> written; ///< variables that stores go to
   bool writesAnywhere = false;
   std::unordered_map<Id, const Instruction *> definitions;
   std::vector<OpenLoop> open;
   size_t depth = 0;
-  bool isInHeader = false; ///< which runs once more than the body
+  bool isInHeader = false; ///< whether in the header, which runs once more than the body
   bool hasReturned = false;
   uint32_t position = 0;
   std::optional<uint32_t> lane;

@@ -1,8 +1,8 @@
 //===- Checks.h - The claims of a plan, one function each -------*- C++ -*-===//
 //
-// A check returns how much it proved, for people, or throws a counterexample. What a
-// kernel does to its operands is taken from the plan's effects; whether these are what
-// the code does is proved by checks of their own.
+// A check returns a summary of its proof for people, or throws a counterexample. The effects of
+// kernels on operands are taken from the plan; separate checks prove that the code has these
+// effects.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,12 +19,12 @@
 
 namespace weir::verifier {
 
-/// Why a claim does not hold: the first place found.
+/// Thrown when a claim does not hold, with the first violation.
 struct Counterexample {
   std::string text;
 };
 
-/// One operand of one dispatch that touches bytes.
+/// One operand of one dispatch that accesses bytes.
 struct Use {
   size_t dispatch = 0, operand = 0;
   PlanOperand view;
@@ -33,18 +33,18 @@ struct Use {
 
   int64_t begin() const { return view.offset; }
   int64_t end() const { return view.offset + view.bytes; }
-  /// Whether a write says itself which bytes hold its value afterwards.
+  /// Whether the bytes that hold the value after a write are known from the operand alone.
   bool isSure() const { return coversAll || (slice && view.before < 0); }
 };
 
-/// What has ended when a command of the plan begins, by vector clocks: how many
-/// of each queue's commands. Needs: queues, signals and waits in range.
+/// Vector clocks of a plan's commands: the number of commands of each queue that have ended
+/// when a command begins. Needs: queues, signals and waits in range.
 class Clocks {
 public:
-  /// Without `barriers`: what signals and waits order by themselves.
+  /// Computes the clocks. Without `barriers`, only signals and waits order commands.
   Clocks(const Plan &plan, bool barriers);
 
-  /// Numbers among all commands.
+  /// Whether command `from` ends before command `to` begins; indices into all commands.
   bool isOrdered(size_t from, size_t to) const {
     const Moment &first = moments[from], &second = moments[to];
     return pasts[second.past][first.queue] > first.number;
@@ -56,18 +56,18 @@ private:
     size_t past = 0;
   };
   std::vector<Moment> moments;
-  std::vector<std::vector<size_t>> pasts; ///< each as long as there are queues
+  std::vector<std::vector<size_t>> pasts; ///< each with one number per queue
 };
 
-/// A kernel of the plan on a grid that it runs on.
+/// A kernel of the plan and one of its grids.
 struct Launch {
   const Kernel &kernel;
   const KernelCode &code;
-  size_t dispatch; ///< the first that runs it
+  size_t dispatch; ///< first dispatch that runs it
 };
 
-/// A plan, its dispatches numbered and its effects spread over their views.
-/// Only `checkRanges` may be called before `checkRanges` has returned.
+/// A plan with numbered dispatches and the accesses of their operands. All checks but
+/// `checkRanges` need that `checkRanges` has succeeded.
 struct Subject {
   const Artifact &artifact;
   const Plan &plan;
@@ -75,56 +75,57 @@ struct Subject {
   const Profile &profile;
   std::vector<const Command *> dispatches;
   std::vector<Use> uses;        ///< by dispatch, then by operand
-  std::vector<size_t> firstUse; ///< of each dispatch, and the end
-  std::vector<size_t> place;    ///< of each dispatch among the commands
+  std::vector<size_t> firstUse; ///< by dispatch, and the end
+  std::vector<size_t> place;    ///< by dispatch: index among the commands
   std::vector<Launch> launches;
-  std::vector<size_t> launchOf; ///< of each dispatch
+  std::vector<size_t> launchOf; ///< by dispatch: index into `launches`
 
-  /// Numbers the dispatches; `spreadEffects` does the rest.
+  /// Numbers the dispatches. `spreadEffects` fills in the rest.
   Subject(const Artifact &artifact, const Plan &plan, const EntrySpec &entry,
           const Profile &profile);
   void spreadEffects();
-  /// Reads the code of all that the plan runs. Needs: `checkRanges`.
+  /// Reads the code of all kernels that the plan runs. Needs: `checkRanges`.
   void readCode(CodeCache &cache);
 
   const Kernel &getKernel(size_t dispatch) const;
-  /// "dispatch 3 (@add, mlp.mlir:7:3)".
+  /// Returns "dispatch 3 (@add, mlp.mlir:7:3)".
   std::string describe(size_t dispatch) const;
-  /// "bytes [0, 256) of the arena".
+  /// Returns "bytes [0, 256) of the arena".
   std::string describe(int64_t allocation, int64_t begin, int64_t end) const;
 };
 
-/// Indices and views are in range, allocations have the sizes of their tensors,
-/// views have the bytes that kernels bind. Everything else relies on it.
+/// Checks that indices and views are in range, allocations have the sizes of their tensors, and
+/// views have the bytes that kernels bind. All other checks rely on it.
 std::string checkRanges(const Subject &subject);
-/// Offsets suit the kernels' accesses, the device and the slots.
+/// Checks that offsets have the alignment that kernels, device and slots need.
 std::string checkAlignment(const Subject &subject);
-/// Grids, workgroups and bindings are within the profile.
+/// Checks that grids, workgroups and bindings are within the profile's limits.
 std::string checkLimits(const Subject &subject);
-/// Slots that share bytes share no wave; each arena view is in one live slot.
+/// Checks that slots which share bytes share no wave, and that each arena view is in one live
+/// slot.
 std::string checkSlots(const Subject &subject);
-/// What is read are bytes of the value that the operand names, written before and
-/// not overwritten since; results hold their values in the end.
+/// Checks that each read finds the value that its operand names, written before and not
+/// overwritten since, and that results hold their values at the end.
 std::string checkContents(const Subject &subject);
-/// Arguments that are not donated and constants are not written; a result lies
-/// in one donated argument of its size.
+/// Checks that constants and arguments that are not donated are not written, and that a result
+/// reuses at most one donated argument, of its size.
 std::string checkReadOnly(const Subject &subject);
 
-/// Between any two dispatches that conflict stands a barrier, which makes the
-/// bytes visible that the first of them wrote.
+/// Checks that a barrier, or a signal and its wait, stands between any two dispatches that
+/// conflict and makes the bytes that the first wrote visible.
 std::string checkOrder(const Subject &subject);
-/// Operands of one dispatch share bytes only as a read and a write of the same,
-/// of which the kernel says that it allows it.
+/// Checks that operands of one dispatch share bytes only as a read and a write of the same
+/// range that the kernel permits.
 std::string checkInPlace(const Subject &subject);
-/// Dispatches of one wave do not conflict.
+/// Checks that dispatches of one wave do not conflict.
 std::string checkWaves(const Subject &subject);
-/// The stated hazards are real, and no list of fewer barriers would do.
+/// Checks that the stated hazards are real, and that no smaller number of barriers suffices.
 std::string checkBarriers(const Subject &subject);
 
-/// Facts that the plan states of code.
+/// Facts that the plan states about code.
 struct Facts {
   size_t proved = 0;
-  std::vector<std::string> taken; ///< what each is of that is not proved
+  std::vector<std::string> taken; ///< one description per unproved fact
 
   void add(const Facts &other) {
     proved += other.proved;
@@ -132,19 +133,19 @@ struct Facts {
   }
 };
 
-/// Kernels read and write what their operands' effects say, and cover what these say.
+/// Checks that kernels read, write and cover their operands as the stated effects say.
 Facts checkEffects(const Subject &subject);
-/// Loads and stores stay in the operands' bytes, and are aligned as these say.
+/// Checks that loads and stores stay in the operands' bytes and have the stated alignment.
 Facts checkBounds(const Subject &subject);
-/// Kernels may write over what their `in_place` pairs say.
+/// Checks that kernels may overwrite operands as their `in_place` pairs state.
 Facts checkPermissions(const Subject &subject);
-/// Invocations of a kernel touch no common byte without an order, and come to barriers
-/// together.
+/// Checks that invocations of a kernel do not race, and reach barriers together.
 Facts checkRaces(const Subject &subject);
-/// The hazards that forced barriers are between instructions that touch a common byte.
+/// Checks that the hazards that forced barriers are between instructions that touch a common
+/// byte.
 Facts checkNeeds(const Subject &subject);
 
-/// "1 slot", "2 slots".
+/// Returns "1 slot", "2 slots".
 std::string count(size_t number, const std::string &noun);
 
 } // namespace weir::verifier

@@ -1,7 +1,7 @@
 //===- Code.h - What kernels' code says of them -----------------*- C++ -*-===//
 //
-// The same questions for SPIR-V, of which every address is read, and for PTX, of which
-// it is read which parameters lead to loads and stores.
+// One view of both kinds of code: for SPIR-V every address is read, for PTX only the parameters
+// that loads and stores use.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,36 +18,36 @@ namespace weir::verifier {
 
 using spv::Answer;
 
-/// A kernel's code, as run on one grid.
+/// A kernel's code on one grid.
 struct KernelCode {
   struct Operand {
     Answer reads = Answer::Unknown, writes = Answer::Unknown;
-    spv::Touched read, written; ///< bytes of the operand
+    spv::TouchedBytes read, written; ///< bytes of the operand
   };
-  /// Not empty: why nothing is known of it.
+  /// Why nothing is known about the code; else empty.
   std::string problem;
-  /// Not empty: what is wrong with it whatever the plan says of effects.
+  /// An error in the code that is independent of the plan's effects; else empty.
   std::string fault;
   std::vector<Operand> operands;
-  /// Of SPIR-V alone.
+  /// Only for SPIR-V.
   std::optional<spv::AddressMap> map;
 
-  /// "word 312", with the source's line where the code has one.
+  /// Returns "word 312", with the source line if the code has one.
   std::string describe(const spv::MemoryAccess &access) const {
     return describe(access.word, access.source);
   }
   std::string describe(uint32_t word, const spv::SourceLine &source) const;
-  std::map<spv::Id, std::string> files; ///< of the accesses' lines
+  std::map<spv::Id, std::string> files; ///< names of the files in the accesses' source lines
 };
 
-/// Reads each code once for each grid that it runs on. What is asked for too often is
-/// not read.
+/// Reads code once per kernel and grid, up to a max number of them.
 class CodeCache {
 public:
   explicit CodeCache(const Artifact &artifact) : artifact(artifact) {}
   ~CodeCache();
 
-  /// The same object for the same code. Kept while this is.
+  /// Returns the code of a kernel on a grid; the same object for the same code. Valid as long
+  /// as this cache.
   const KernelCode &get(const Kernel &kernel, const std::array<int64_t, 3> &grid,
                         const Profile &profile);
 
@@ -61,21 +61,21 @@ private:
   const Artifact &artifact;
   std::map<Key, std::unique_ptr<KernelCode>> known;
   std::map<std::string, std::unique_ptr<spv::Module>> modules; ///< null: unreadable
-  std::map<std::string, std::string> problems;                 ///< of those
+  std::map<std::string, std::string> problems;                 ///< why a module is unreadable
 };
 
-/// What PTX says of its parameters.
+/// The use of a PTX parameter.
 struct PtxParameter {
   Answer reads = Answer::No, writes = Answer::No;
 };
 struct PtxKernel {
-  std::string problem;                          ///< not empty: why nothing is known
-  std::array<int64_t, 3> workgroup = {0, 0, 0}; ///< as required; 0 when it isn't
+  std::string problem;                          ///< why nothing is known; else empty
+  std::array<int64_t, 3> workgroup = {0, 0, 0}; ///< required size; 0 if none is required
   std::vector<PtxParameter> parameters;
 };
 
-/// Follows addresses from an entry's parameters through its registers, whatever the
-/// order of the instructions. The work is bounded.
+/// Follows addresses from an entry's parameters through its registers, for any order of
+/// instructions. The cost is bounded.
 PtxKernel readPtx(const std::string &text, const std::string &entry);
 
 } // namespace weir::verifier

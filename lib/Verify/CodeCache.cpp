@@ -9,7 +9,7 @@
 using namespace weir;
 using namespace weir::verifier;
 
-/// Kernels on grids that are looked at; plans have few.
+/// Max number of (kernel, grid) pairs that are read; plans have few.
 static constexpr size_t maxLaunches = 4096;
 
 CodeCache::~CodeCache() = default;
@@ -100,7 +100,7 @@ void CodeCache::readSpirv(const Kernel &kernel, const spv::Launch &launch, Kerne
     if (source.file)
       code.files.try_emplace(source.file, module.getString(source.file));
   };
-  for (const spv::BarrierPlace &barrier : code.map->barriers)
+  for (const spv::BarrierSite &barrier : code.map->barriers)
     nameFile(barrier.source);
   for (const spv::MemoryAccess &access : code.map->accesses) {
     nameFile(access.source);

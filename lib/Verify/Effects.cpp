@@ -12,7 +12,7 @@ static std::string nameOperand(const Launch &launch, size_t operand) {
   return "operand " + std::to_string(operand) + " of @" + launch.kernel.name;
 }
 
-/// "(its code: ...)" where that says why.
+/// Returns " (REASON)", why a fact is not proved, or "" if its code is known.
 static std::string getReason(const Launch &launch) {
   return launch.code.problem.empty() ? "" : " (" + launch.code.problem + ")";
 }
@@ -24,7 +24,7 @@ static bool writes(Access access) { return access == Access::Write || access == 
 // Effects
 //===----------------------------------------------------------------------===//
 
-/// ", word 312" of the first instruction that reads, or writes, an operand.
+/// Returns ", word 312" for the first instruction that reads, or writes, an operand.
 static std::string describeFirst(const KernelCode &code, size_t operand, bool isRead) {
   if (code.map)
     for (const spv::MemoryAccess &access : code.map->accesses)
@@ -34,7 +34,7 @@ static std::string describeFirst(const KernelCode &code, size_t operand, bool is
   return "";
 }
 
-/// The access is what the code does; `taken` where that is not known, or less.
+/// Checks that the code accesses the operand as stated. Adds to `taken` if that is not proved.
 static void checkAccess(const Launch &launch, size_t operand, Facts &facts) {
   const KernelOperand &effect = launch.kernel.operands[operand];
   const KernelCode::Operand &code = launch.code.operands[operand];
@@ -58,7 +58,7 @@ static void checkAccess(const Launch &launch, size_t operand, Facts &facts) {
 
 static void checkCover(const Launch &launch, size_t operand, Facts &facts) {
   int64_t bytes = launch.kernel.operands[operand].bytes;
-  const spv::Touched &written = launch.code.operands[operand].written;
+  const spv::TouchedBytes &written = launch.code.operands[operand].written;
   if (spv::findHole(written.certain, bytes) < 0) {
     ++facts.proved;
     return;
@@ -71,10 +71,10 @@ static void checkCover(const Launch &launch, size_t operand, Facts &facts) {
                         getReason(launch));
 }
 
-/// What is written is the slice, all of it.
+/// Checks that the code writes exactly the slice, all of it.
 static void checkSlice(const Launch &launch, size_t operand, Facts &facts) {
   const ByteSlice &slice = *launch.kernel.operands[operand].slice;
-  const spv::Touched &written = launch.code.operands[operand].written;
+  const spv::TouchedBytes &written = launch.code.operands[operand].written;
   std::vector<spv::ByteRange> runs;
   for (int64_t run = 0; run < slice.count; ++run)
     runs.push_back({slice.at(run), slice.at(run) + slice.bytes});
@@ -82,7 +82,7 @@ static void checkSlice(const Launch &launch, size_t operand, Facts &facts) {
     ++facts.proved;
     return;
   }
-  // The first byte of some runs that the others do not hold.
+  // Returns the first byte of `some` that is not in `others`, or -1.
   auto findOutside = [](const std::vector<spv::ByteRange> &some,
                         const std::vector<spv::ByteRange> &others) -> int64_t {
     for (spv::ByteRange run : some)
@@ -129,7 +129,7 @@ Facts verifier::checkEffects(const Subject &subject) {
 // Bounds
 //===----------------------------------------------------------------------===//
 
-/// Whether an access stays in its operand and is aligned: proved if it is returned.
+/// Whether it is proved that an access stays in its operand and is aligned.
 static bool isInBounds(const Launch &launch, const spv::MemoryAccess &access) {
   const KernelOperand &operand = launch.kernel.operands[access.binding];
   auto refuse = [&](const std::string &what) {
@@ -183,7 +183,7 @@ Facts verifier::checkBounds(const Subject &subject) {
 // Permissions
 //===----------------------------------------------------------------------===//
 
-/// Pairs of one kernel that are looked at.
+/// Max number of pairs of one kernel that are checked.
 static constexpr size_t maxPairs = 256;
 
 Facts verifier::checkPermissions(const Subject &subject) {
@@ -248,18 +248,18 @@ Facts verifier::checkRaces(const Subject &subject) {
       if (access.root == spv::MemoryAccess::Root::Shared && variables.insert(access.binding).second)
         checkMemory(subject, launch, access.root, access.binding,
                     "workgroup memory of @" + launch.kernel.name, facts);
-    for (const spv::BarrierPlace &barrier : launch.code.map->barriers) {
+    for (const spv::BarrierSite &barrier : launch.code.map->barriers) {
       std::string name = "barrier of @" + launch.kernel.name + " (" +
                          launch.code.describe(barrier.word, barrier.source) + ")";
       switch (spv::isUniform(*launch.code.map, barrier)) {
       case Answer::No:
-        throw Counterexample{"some invocations of a workgroup come to the " + name +
+        throw Counterexample{"some invocations of a workgroup reach the " + name +
                              ", others don't"};
       case Answer::Yes:
         ++facts.proved;
         break;
       case Answer::Unknown:
-        facts.taken.push_back("that all invocations come to the " + name);
+        facts.taken.push_back("that all invocations reach the " + name);
         break;
       }
     }
@@ -283,18 +283,19 @@ Facts verifier::checkNeeds(const Subject &subject) {
       continue;
     size_t number = barriers++;
     if (command.hazards.empty())
-      continue; // `checkBarriers` refuses that, and hazards between what isn't there
+      continue; // `checkBarriers` refuses that, and hazards with invalid operands
     const Hazard &hazard = command.hazards.front();
     if (!isUse(hazard.from, hazard.fromOperand) || !isUse(hazard.to, hazard.toOperand))
       continue;
-    auto getBytes = [&](int64_t dispatch, int64_t operand, bool isRead) -> const spv::Touched & {
+    auto getBytes = [&](int64_t dispatch, int64_t operand,
+                        bool isRead) -> const spv::TouchedBytes & {
       const KernelCode::Operand &code =
           subject.launches[subject.launchOf[dispatch]].code.operands[operand];
       return isRead ? code.read : code.written;
     };
-    const spv::Touched &first =
+    const spv::TouchedBytes &first =
         getBytes(hazard.from, hazard.fromOperand, hazard.kind == HazardKind::WAR);
-    const spv::Touched &second =
+    const spv::TouchedBytes &second =
         getBytes(hazard.to, hazard.toOperand, hazard.kind == HazardKind::RAW);
     auto isSlice = [&](int64_t dispatch, int64_t operand) {
       return subject.getKernel(size_t(dispatch)).operands[size_t(operand)].slice.has_value();
@@ -303,7 +304,7 @@ Facts verifier::checkNeeds(const Subject &subject) {
     const PlanOperand &to = subject.dispatches[hazard.to]->operands[hazard.toOperand];
     if (from.allocation != to.allocation)
       continue;
-    // In bytes of the second view.
+    // Ranges in bytes of the second view.
     auto doMeet = [&](const std::vector<spv::ByteRange> &a, const std::vector<spv::ByteRange> &b) {
       return spv::doMeet(a, from.offset - to.offset, b, 0, to.bytes);
     };
@@ -311,9 +312,9 @@ Facts verifier::checkNeeds(const Subject &subject) {
       return "the hazard that forced barrier " + std::to_string(number) + ", from dispatch " +
              std::to_string(hazard.from) + " to " + std::to_string(hazard.to);
     };
-    // In bytes of the view of each.
+    // Ranges in bytes of each view.
     int64_t shift = from.offset - to.offset;
-    auto covers = [](const spv::Touched &all, int64_t by, const spv::Touched &some) {
+    auto covers = [](const spv::TouchedBytes &all, int64_t by, const spv::TouchedBytes &some) {
       return std::any_of(some.somewhere.begin(), some.somewhere.end(), [&](spv::ByteRange range) {
         return spv::doCover(all.certain, by, range);
       });
@@ -326,8 +327,8 @@ Facts verifier::checkNeeds(const Subject &subject) {
     else if (from.value == to.value && !isSlice(hazard.from, hazard.fromOperand) &&
              !isSlice(hazard.to, hazard.toOperand))
       throw Counterexample{describe() + ", is between kernels whose code touches no common byte"};
-    // Else the bytes go from one value to another, as a whole, or two kernels write parts of
-    // one, of which bindings are the whole.
+    // Otherwise the bytes pass from one value to another as a whole, or two kernels write parts
+    // of one value through bindings of the whole.
   }
   return facts;
 }

@@ -14,7 +14,7 @@ using namespace weir::verifier;
 // Ranges
 //===----------------------------------------------------------------------===//
 
-/// Errors: `Counterexample` when there are too many to count.
+/// Returns the bytes of a tensor. Errors: `Counterexample` on overflow.
 static int64_t getTensorBytes(const TensorSpec &spec, const std::string &name) {
   try {
     return getByteSize(spec);
@@ -23,7 +23,7 @@ static int64_t getTensorBytes(const TensorSpec &spec, const std::string &name) {
   }
 }
 
-/// The bytes that an allocation must have. Errors: `Counterexample`.
+/// Returns the bytes that an allocation must have. Errors: `Counterexample`.
 static int64_t getNeededBytes(const Subject &subject, const Allocation &allocation,
                               const std::string &name) {
   auto getBytesOf = [&](const std::vector<TensorSpec> &tensors) {
@@ -42,11 +42,11 @@ static int64_t getNeededBytes(const Subject &subject, const Allocation &allocati
   case AllocationKind::Arena:
     return subject.plan.arenaBytes;
   }
-  throw Counterexample{name + " is of no kind"};
+  throw Counterexample{name + " has an unknown kind"};
 }
 
-/// A result that lives in an argument is one of the entry's, of the argument's
-/// bytes, and lives nowhere else. Errors: `Counterexample`.
+/// Checks that a result in an argument's bytes exists, has their size, and is in no other
+/// argument. Errors: `Counterexample`.
 static void checkDonation(const Subject &subject) {
   std::vector<bool> placed(subject.entry.results.size());
   for (size_t i = 0; i < subject.plan.allocations.size(); ++i) {
@@ -57,7 +57,7 @@ static void checkDonation(const Subject &subject) {
       continue;
     std::string name = "allocation " + std::to_string(i);
     if (!own && allocation.kind != AllocationKind::Argument)
-      throw Counterexample{name + " holds a result, but is no argument"};
+      throw Counterexample{name + " holds a result, but is not an argument"};
     if (size_t(result) >= placed.size())
       throw Counterexample{name + " holds result " + std::to_string(result) + " of " +
                            std::to_string(placed.size())};
@@ -72,8 +72,8 @@ static void checkDonation(const Subject &subject) {
   }
 }
 
-/// Arguments or results have one value each, of their bytes; arguments, whose
-/// values are there from the start, have different ones. Errors: `Counterexample`.
+/// Checks that arguments or results have one value each, of their size, and that arguments have
+/// different values. Errors: `Counterexample`.
 static void checkValues(const Subject &subject, const std::vector<int64_t> &values,
                         const std::vector<TensorSpec> &tensors, const std::string &what) {
   if (values.size() != tensors.size())
@@ -89,7 +89,7 @@ static void checkValues(const Subject &subject, const std::vector<int64_t> &valu
       throw Counterexample{name + " has " + std::to_string(needed) + " bytes, its value " +
                            std::to_string(bytes)};
     if (what == "argument" && values[i] >= 0 && !seen.insert(values[i]).second)
-      throw Counterexample{name + " is the same value as an earlier one"};
+      throw Counterexample{name + " has the same value as an earlier argument"};
   }
 }
 
@@ -102,16 +102,16 @@ std::string verifier::checkRanges(const Subject &subject) {
     int64_t bytes = getNeededBytes(subject, allocation, name);
     if (allocation.bytes != bytes || bytes < 0)
       throw Counterexample{name + " has " + std::to_string(allocation.bytes) +
-                           " bytes, what it stands for has " + std::to_string(bytes)};
+                           " bytes, its tensor has " + std::to_string(bytes)};
     bool single =
         allocation.kind == AllocationKind::Constants || allocation.kind == AllocationKind::Arena;
     if (!seen.insert({allocation.kind, single ? 0 : allocation.index}).second)
-      throw Counterexample{name + " stands for the same as an earlier one"};
+      throw Counterexample{name + " stands for the same tensor as an earlier one"};
   }
   checkDonation(subject);
   checkValues(subject, plan.argumentValues, subject.entry.arguments, "argument");
   checkValues(subject, plan.resultValues, subject.entry.results, "result");
-  // Names are made for complaints alone: there are hundreds of thousands of views.
+  // Names are built only for errors: there are hundreds of thousands of views.
   auto checkView = [&](const PlanView &view, auto name) {
     if (view.allocation < 0 || size_t(view.allocation) >= plan.allocations.size())
       throw Counterexample{name() + " is in allocation " + std::to_string(view.allocation) +
@@ -160,15 +160,17 @@ std::string verifier::checkRanges(const Subject &subject) {
                                std::to_string(bytes) + " bytes"};
         if (const KernelOperand &how = kernel.operands[i];
             how.access != Access::Write || how.coversAll)
-          throw Counterexample{operand() + " is said to be inserted into, which is for operands "
-                                           "of which some bytes are written"};
+          throw Counterexample{operand() + " is inserted into, but not written in part"};
       }
-      if (const std::optional<ByteSlice> &slice = kernel.operands[i].slice;
-          slice && (kernel.operands[i].access != Access::Write || kernel.operands[i].coversAll ||
-                    slice->begin < 0 || slice->bytes < 1 || slice->count < 1 ||
-                    slice->stride <= slice->bytes || slice->end() > kernel.operands[i].bytes))
-        throw Counterexample{operand() + " has a slice that is no runs of bytes in an operand of "
-                                         "which some are written"};
+      if (const std::optional<ByteSlice> &slice = kernel.operands[i].slice) {
+        if (kernel.operands[i].access != Access::Write || kernel.operands[i].coversAll)
+          throw Counterexample{operand() + " has a slice, but is not written in part"};
+        if (slice->begin < 0 || slice->bytes < 1 || slice->count < 1 ||
+            slice->stride <= slice->bytes || slice->end() > kernel.operands[i].bytes)
+          throw Counterexample{operand() + " has the slice " + printSlice(*slice) +
+                               ", expected bytes < stride, and runs that end within its " +
+                               std::to_string(kernel.operands[i].bytes) + " bytes"};
+      }
       if (view.bytes != kernel.operands[i].bytes)
         throw Counterexample{operand() + " has " + std::to_string(view.bytes) +
                              " bytes, the kernel binds " +
@@ -179,7 +181,7 @@ std::string verifier::checkRanges(const Subject &subject) {
                              std::to_string(subject.profile.bytesPerBinding)};
     }
   }
-  // Each wait is for a signal that is recorded before it: nothing deadlocks.
+  // Each wait is for a signal recorded before it, so nothing deadlocks.
   std::map<int64_t, int64_t> signals; // their queues
   for (size_t i = 0; i < plan.commands.size(); ++i) {
     const Command &command = plan.commands[i];
@@ -192,13 +194,13 @@ std::string verifier::checkRanges(const Subject &subject) {
     auto signal = [&] { return std::to_string(command.signal); };
     if (command.kind == Command::Kind::Signal &&
         !signals.insert({command.signal, command.queue}).second)
-      throw Counterexample{name() + " is a second signal " + signal()};
+      throw Counterexample{name() + " repeats signal " + signal()};
     if (command.kind != Command::Kind::Wait)
       continue;
     auto found = signals.find(command.signal);
     if (found == signals.end())
       throw Counterexample{name() + " waits for signal " + signal() +
-                           ", which is not recorded before it: it may wait for ever"};
+                           ", which is not recorded before it: it may wait forever"};
     if (found->second == command.queue)
       throw Counterexample{name() + " waits for signal " + signal() + " of its own queue"};
   }
@@ -209,7 +211,7 @@ std::string verifier::checkRanges(const Subject &subject) {
 // Alignment and limits
 //===----------------------------------------------------------------------===//
 
-/// What the runtime gives every allocation's base.
+/// Alignment that the runtime gives to every allocation.
 static constexpr int64_t baseAlignment = 256;
 
 std::string verifier::checkAlignment(const Subject &subject) {
@@ -228,14 +230,14 @@ std::string verifier::checkAlignment(const Subject &subject) {
       // Powers of two: the larger of two alignments implies the other.
       needed = std::max(needed, subject.profile.offsetAlignment);
       if (view.bytes && view.offset % needed)
-        refuse("begins at byte " + std::to_string(view.offset) + ", which is no multiple of " +
+        refuse("begins at byte " + std::to_string(view.offset) + ", expected a multiple of " +
                std::to_string(needed));
     }
   }
   for (const Slot &slot : subject.plan.slots)
     if (slot.alignment < 1 || slot.offset % slot.alignment)
       throw Counterexample{"slot \"" + slot.value + "\" begins at byte " +
-                           std::to_string(slot.offset) + ", which is no multiple of " +
+                           std::to_string(slot.offset) + ", expected a multiple of " +
                            std::to_string(slot.alignment)};
   return count(subject.plan.slots.size(), "slot") + " and the views of " +
          std::to_string(subject.dispatches.size()) + " dispatches";
@@ -274,11 +276,11 @@ static bool isArena(const Subject &subject, const Use &use) {
   return subject.plan.allocations[use.view.allocation].kind == AllocationKind::Arena;
 }
 
-/// The slot of each use, by number; uses outside the arena have slot 0.
-/// Errors: `Counterexample`.
+/// Returns the index of each use's slot; 0 for uses outside the arena. Errors:
+/// `Counterexample`.
 static std::vector<size_t> findSlots(const Subject &subject) {
   const std::vector<Slot> &slots = subject.plan.slots;
-  // In the order of waves: slots begin, views look for theirs, slots end.
+  // Events in the order of waves: slots begin, views find their slot, slots end.
   enum Phase { Begin, Look, End };
   struct Event {
     int64_t wave;
@@ -354,11 +356,11 @@ std::string verifier::checkSlots(const Subject &subject) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What a run of bytes holds: a part of a value whose byte 0 would be at `base`
-/// of the allocation.
+/// The contents of a run of bytes: part of a value whose byte 0 would be at `base` of the
+/// allocation.
 struct Holds {
   int64_t value = -1, base = 0; ///< -1: nothing, or a mixture
-  const Use *writer = nullptr;  ///< null when it was so at the start
+  const Use *writer = nullptr;  ///< null: contents since the start
 
   bool isPartOf(int64_t other, int64_t otherBase) const {
     return value == other && base == otherBase;
@@ -366,7 +368,7 @@ struct Holds {
 };
 } // namespace
 
-/// "holds \"h\" since dispatch 3 (@k, f.mlir:1:2) wrote it".
+/// Returns "holds \"h\" since dispatch 3 (@k, f.mlir:1:2) wrote it".
 static std::string describe(const Subject &subject, const Holds &bytes, int64_t wanted) {
   if (bytes.value < 0)
     return bytes.writer ? "holds no whole value since " + subject.describe(bytes.writer->dispatch) +
@@ -378,7 +380,7 @@ static std::string describe(const Subject &subject, const Holds &bytes, int64_t 
                       : text + " from the start";
 }
 
-/// Checks that every result's bytes hold it at the end.
+/// Checks that every result's bytes hold the result at the end.
 static void checkResults(const Subject &subject, std::vector<ByteMap<Holds>> &memory) {
   const Plan &plan = subject.plan;
   std::vector<bool> placed(subject.entry.results.size());
@@ -424,7 +426,7 @@ std::string verifier::checkContents(const Subject &subject) {
       if (isConstant != (use->view.value < 0))
         throw Counterexample{"operand " + std::to_string(use->operand) + " of " +
                              subject.describe(dispatch) +
-                             (isConstant ? " is a value in the constants" : " is of no value")};
+                             (isConstant ? " is a value in the constants" : " names no value")};
       if (isConstant || !use->reads)
         continue;
       ++reads;
@@ -438,8 +440,8 @@ std::string verifier::checkContents(const Subject &subject) {
                                    describe(subject, bytes, use->view.value)};
           });
     }
-    // A write of some of the bytes keeps what was there of the same value, and of the one
-    // that it inserts into; one of a slice keeps all the others.
+    // A partial write keeps bytes of the same value and of the one that it inserts into; a
+    // write of a slice keeps all bytes outside of the slice.
     for (bool isSure : {false, true})
       for (auto use = first; use != last; ++use) {
         if (!use->writes || use->isSure() != isSure || use->view.value < 0)

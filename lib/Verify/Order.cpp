@@ -18,7 +18,7 @@ Clocks::Clocks(const Plan &plan, bool barriers) {
   pasts.emplace_back(queues);
   std::vector<size_t> past(queues), recorded(queues);
   std::map<int64_t, Moment> signals;
-  // Makes the queue's past one of its own, in which all its commands have ended.
+  // Starts a new clock for the queue in which all its commands so far have ended.
   auto endAll = [&](size_t queue) {
     std::vector<size_t> next = pasts[past[queue]];
     next[queue] = recorded[queue];
@@ -54,14 +54,14 @@ Clocks::Clocks(const Plan &plan, bool barriers) {
 
 namespace {
 
-/// Who touched a run of bytes last: the last writer and, of each queue, the
-/// last reader since. Who comes after these comes after all earlier ones, whose
-/// own order was checked when they came.
-struct Touched {
+/// The latest accesses to a run of bytes: the last writer and, per queue, the last reader
+/// since. An access ordered after these is ordered after all earlier ones, whose order was
+/// checked when they were added.
+struct LastAccesses {
   const Use *writer = nullptr;
   std::vector<const Use *> readers;
-  /// Barriers and signals after the writer that cover the bytes: the first of
-  /// each queue, by number among the commands.
+  /// Barriers and signals after the writer that cover the bytes: per queue, the index of the
+  /// first among the commands.
   std::vector<size_t> shown;
 };
 
@@ -94,7 +94,7 @@ private:
     for (const PlanView &view : command.memory)
       if (view.bytes)
         memory[view.allocation].visit(
-            view.offset, view.offset + view.bytes, [&](Touched &bytes, int64_t, int64_t) {
+            view.offset, view.offset + view.bytes, [&](LastAccesses &bytes, int64_t, int64_t) {
               auto isSameQueue = [&](size_t other) {
                 return subject.plan.commands[other].queue == command.queue;
               };
@@ -104,14 +104,14 @@ private:
             });
   }
 
-  /// Checks all uses of a dispatch before it counts itself: what operands of
-  /// one dispatch may share is `checkInPlace`'s business.
+  /// Checks all uses of a dispatch before recording any: `checkInPlace` checks conflicts inside
+  /// one dispatch.
   void record(size_t dispatch) {
     auto first = subject.uses.begin() + subject.firstUse[dispatch];
     auto last = subject.uses.begin() + subject.firstUse[dispatch + 1];
     for (auto use = first; use != last; ++use)
       memory[use->view.allocation].visit(use->begin(), use->end(),
-                                         [&](Touched &bytes, int64_t begin, int64_t end) {
+                                         [&](LastAccesses &bytes, int64_t begin, int64_t end) {
                                            if (bytes.writer)
                                              require(*bytes.writer, *use, begin, end, &bytes.shown);
                                            if (use->writes)
@@ -121,7 +121,7 @@ private:
     for (auto use = first; use != last; ++use)
       if (use->reads)
         memory[use->view.allocation].visit(use->begin(), use->end(),
-                                           [&](Touched &bytes, int64_t, int64_t) {
+                                           [&](LastAccesses &bytes, int64_t, int64_t) {
                                              for (const Use *&reader : bytes.readers)
                                                if (getQueue(*reader) == getQueue(*use)) {
                                                  reader = &*use;
@@ -136,7 +136,8 @@ private:
 
   int64_t getQueue(const Use &use) const { return subject.dispatches[use.dispatch]->queue; }
 
-  /// `shown` is null where nothing was written.
+  /// Checks that two conflicting uses are ordered and visible. `shown` is null if `from` did
+  /// not write.
   void require(const Use &from, const Use &to, int64_t begin, int64_t end,
                const std::vector<size_t> *shown) {
     ++pairs;
@@ -156,7 +157,7 @@ private:
 
   const Subject &subject;
   Clocks clocks;
-  std::vector<ByteMap<Touched>> memory; ///< by allocation
+  std::vector<ByteMap<LastAccesses>> memory; ///< by allocation
   size_t pairs = 0;
 };
 
@@ -194,7 +195,7 @@ std::string verifier::checkInPlace(const Subject &subject) {
       uses.push_back(&subject.uses[i]);
     std::sort(uses.begin(), uses.end(), isEarlierInMemory);
 
-    // Of the operands so far, the one that ends last, and the written one.
+    // Among the operands so far: the one that ends last, and the written one that ends last.
     const Use *furthest = nullptr, *furthestWrite = nullptr;
     for (size_t i = 0; i < uses.size();) {
       size_t next = i;
@@ -241,7 +242,7 @@ std::string verifier::checkInPlace(const Subject &subject) {
 
 namespace {
 
-/// The uses that end last, of two different dispatches.
+/// The uses of two different dispatches that end last.
 struct Furthest {
   const Use *first = nullptr, *second = nullptr;
 
@@ -256,7 +257,8 @@ struct Furthest {
       second = use;
     }
   }
-  /// One that overlaps `use`, which begins no earlier, from another dispatch.
+  /// Returns a use by another dispatch that overlaps `use`, or null. Needs: `use` begins no
+  /// earlier.
   const Use *findOverlap(const Use &use) const {
     for (const Use *other : {first, second})
       if (other && other->dispatch != use.dispatch &&
@@ -325,12 +327,12 @@ static void checkHazard(const Subject &subject, const Hazard &hazard, size_t rec
 }
 
 std::string verifier::checkBarriers(const Subject &subject) {
-  // Each barrier's first hazard needs a barrier after `from` and before `to`.
-  // Where these stretches are disjoint, there must be as many barriers as they.
-  // A wait between the two may do instead, if it orders them by itself.
+  // Each barrier's first hazard needs a barrier in the interval after `from` and before `to`.
+  // If these intervals are disjoint, each needs a barrier of its own, so the number is minimal.
+  // A wait that orders the two by itself would do as well, so it must not exist.
   Clocks waits(subject.plan, /*barriers=*/false);
   size_t barriers = 0, hazards = 0, recorded = 0;
-  std::map<int64_t, int64_t> ends; // of each queue's stretches so far
+  std::map<int64_t, int64_t> ends; // by queue: end of its last interval
   for (const Command &command : subject.plan.commands) {
     recorded += command.kind == Command::Kind::Dispatch;
     if (command.kind != Command::Kind::Barrier)

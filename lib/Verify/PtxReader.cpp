@@ -11,11 +11,11 @@ using namespace weir::verifier;
 
 namespace {
 
-/// Parameters from which a number may come, by bits.
+/// Bit set of the parameters from which a number may be derived.
 using Origins = uint64_t;
 constexpr size_t maxParameters = 64;
 
-/// One instruction: its name's parts, and its operands as they stand between commas.
+/// One instruction: the parts of its name, and its operands as text.
 struct Statement {
   std::vector<std::string_view> name, operands;
   bool has(std::string_view part) const {
@@ -23,7 +23,7 @@ struct Statement {
   }
 };
 
-/// Reading stops here.
+/// Thrown with the reason why the code cannot be followed.
 struct Lost {
   std::string problem;
 };
@@ -35,7 +35,7 @@ static std::string_view trim(std::string_view text) {
   return begin == text.npos ? std::string_view() : text.substr(begin, end - begin + 1);
 }
 
-/// Pieces between separators that stand outside of brackets.
+/// Splits at separators outside of brackets.
 static std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> pieces;
   size_t begin = 0, depth = 0;
@@ -72,7 +72,7 @@ static bool isName(char c) {
   return isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.';
 }
 
-/// The registers named in an operand.
+/// Returns the registers named in an operand.
 static std::vector<std::string_view> getRegisters(std::string_view operand) {
   std::vector<std::string_view> names;
   for (size_t i = 0; i < operand.size();) {
@@ -92,7 +92,7 @@ class PtxWalk {
 public:
   explicit PtxWalk(PtxKernel &kernel) : kernel(kernel) {}
 
-  /// Errors: `Lost`.
+  /// Reads an entry of the module. Errors: `Lost`.
   void run(std::string_view text, const std::string &entry);
 
 private:
@@ -138,7 +138,7 @@ void PtxWalk::readHead(std::string_view head, std::string_view directives) {
     for (std::string_view parameter : split(head, ',')) {
       size_t begin = parameter.find_last_of(" \t\n");
       if (parameter.find(".u64") == parameter.npos || begin == parameter.npos)
-        throw Lost{"a parameter is no address"};
+        throw Lost{"a parameter is not an address"};
       parameters[parameter.substr(begin + 1)] = kernel.parameters.size();
       kernel.parameters.emplace_back();
     }
@@ -152,7 +152,7 @@ void PtxWalk::readHead(std::string_view head, std::string_view directives) {
   }
 }
 
-/// Leaves labels, directives, the ends of inner blocks and the predicate out.
+/// Skips labels, directives, ends of inner blocks and the predicate.
 static std::string_view skipToInstruction(std::string_view line) {
   while (!line.empty()) {
     size_t end = 0;
@@ -162,7 +162,7 @@ static std::string_view skipToInstruction(std::string_view line) {
                    (end + 1 == line.size() || line[end + 1] != ':');
     if (isLabel || line.front() == '{' || line.front() == '}')
       line = trim(line.substr(isLabel ? end + 1 : 1));
-    else if (line.front() == '.') // up to the end of its line
+    else if (line.front() == '.') // a directive ends with its line
       line = trim(line.substr(std::min(line.find('\n'), line.size())));
     else if (line.front() == '@')
       line = trim(line.substr(std::min(line.find_first_of(" \t"), line.size())));
@@ -174,7 +174,7 @@ static std::string_view skipToInstruction(std::string_view line) {
 
 void PtxWalk::readBody(std::string_view body) {
   std::vector<Statement> statements;
-  // Inner blocks are as good as none: names are not used twice.
+  // Ignore inner blocks: names are unique in the whole entry.
   for (size_t begin = 0; begin < body.size();) {
     size_t end = begin;
     for (size_t depth = 0; end < body.size() && (depth > 0 || body[end] != ';'); ++end)
@@ -191,14 +191,14 @@ void PtxWalk::readBody(std::string_view body) {
       statement.operands = split(rest, ',');
     statements.push_back(std::move(statement));
   }
-  // Each round may take an address one register further against the text's order.
+  // Each round may propagate an address by one register against the order of the text.
   size_t rounds = 0;
   for (bool changes = true; changes;) {
     changes = false;
     for (const Statement &statement : statements)
       changes |= step(statement, /*records=*/false);
     if (++rounds > 64)
-      throw Lost{"its registers go round too often"};
+      throw Lost{"its registers form too long cycles"};
   }
   for (const Statement &statement : statements)
     step(statement, /*records=*/true);
@@ -212,7 +212,7 @@ Origins PtxWalk::getOrigins(std::string_view operand) const {
   return from;
 }
 
-/// Returns whether a register may come from more than before.
+/// Adds origins to a register; returns whether any is new.
 bool PtxWalk::assign(std::string_view target, Origins from) {
   bool changes = false;
   for (std::string_view name : getRegisters(target)) {
@@ -223,7 +223,7 @@ bool PtxWalk::assign(std::string_view target, Origins from) {
   return changes;
 }
 
-/// Records an access to what other invocations see.
+/// Records an access to memory that other invocations see.
 void PtxWalk::touch(const Statement &statement, std::string_view address, bool reads, bool writes) {
   if (statement.has("shared") || statement.has("local") || statement.has("const"))
     return;
@@ -244,7 +244,7 @@ void PtxWalk::touch(const Statement &statement, std::string_view address, bool r
   }
 }
 
-/// Follows one instruction; returns whether it said something new of a register.
+/// Follows one instruction; returns whether any register has new origins.
 bool PtxWalk::step(const Statement &statement, bool records) {
   const std::vector<std::string_view> &operands = statement.operands;
   std::string_view name = statement.name.front();
@@ -259,12 +259,12 @@ bool PtxWalk::step(const Statement &statement, bool records) {
       std::string_view symbol = trim(operands[1].substr(1, operands[1].size() - 2));
       auto found = parameters.find(symbol);
       if (found == parameters.end())
-        throw Lost{"it loads " + std::string(operands[1]) + ", which is no whole parameter"};
+        throw Lost{"it loads " + std::string(operands[1]) + ", which is not a whole parameter"};
       return assign(operands[0], Origins(1) << found->second);
     }
     if (records)
       touch(statement, operands[address], !isStore || name == "red", !isLoad);
-    return false; // what is loaded is no address
+    return false; // a loaded number is not an address
   }
   if (name == "call" || name == "tex" || name == "tld4" ||
       std::any_of(operands.begin(), operands.end(), isMemory))

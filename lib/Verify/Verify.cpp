@@ -66,23 +66,8 @@ std::string Subject::describe(size_t dispatch) const {
 }
 
 std::string Subject::describe(int64_t allocation, int64_t begin, int64_t end) const {
-  const Allocation &holder = plan.allocations[allocation];
-  std::string name;
-  switch (holder.kind) {
-  case AllocationKind::Argument:
-    name = "argument \"" + entry.arguments[holder.index].name + "\"";
-    break;
-  case AllocationKind::Result:
-    name = "result \"" + entry.results[holder.index].name + "\"";
-    break;
-  case AllocationKind::Constants:
-    name = "the constants";
-    break;
-  case AllocationKind::Arena:
-    name = "the arena";
-    break;
-  }
-  return "bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ") of " + name;
+  return "bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ") of " +
+         weir::describeAllocation(plan.allocations[allocation], entry);
 }
 
 std::string verifier::count(size_t number, const std::string &noun) {
@@ -93,7 +78,7 @@ std::string verifier::count(size_t number, const std::string &noun) {
 // Claims
 //===----------------------------------------------------------------------===//
 
-/// "12 facts of code, 2 of them taken from the compiler: ...".
+/// Returns "12 facts proved from code, 2 taken from compiler: ...".
 static std::string describeFacts(const Facts &facts) {
   std::string text = count(facts.proved, "fact") + " proved from code";
   if (facts.taken.empty())

@@ -83,7 +83,7 @@ void hooks::FreeCommandBuffers(VkDevice handle, VkCommandPool pool, uint32_t cou
   device.next.FreeCommandBuffers(handle, pool, count, buffers);
 }
 
-/// What a command buffer held is gone.
+/// Clears a command buffer for a new recording.
 static Device &restart(VkCommandBuffer handle) {
   Device &device = getDevice(handle);
   std::lock_guard lock(device.mutex);
@@ -99,14 +99,14 @@ VkResult hooks::ResetCommandBuffer(VkCommandBuffer handle, VkCommandBufferResetF
   return restart(handle).next.ResetCommandBuffer(handle, flags);
 }
 
-/// Something that a command does is not looked at.
+/// Notes that a part of a command's effects is not tracked.
 static void leaveOut(Device &device, Command &command, const std::string &what) {
   device.see(what);
   command.isJudged = false;
 }
 
 static void add(CommandBuffer &commands, const std::string &what, Command command) {
-  // Barriers beside what is not looked at may be for its sake.
+  // A barrier next to an untracked command may be needed for it.
   if (command.kind == Command::Kind::Touches && !command.isJudged)
     commands.recording->hasUnseen = true;
   command.name =
@@ -114,7 +114,7 @@ static void add(CommandBuffer &commands, const std::string &what, Command comman
   commands.recording->commands.push_back(std::make_shared<const Command>(std::move(command)));
 }
 
-/// Adds the bytes [begin, end) of a buffer, as far as it has them.
+/// Adds an access to bytes [begin, end) of a buffer, clamped to its size.
 static void addTouch(Device &device, Command &command, const std::shared_ptr<const Buffer> &buffer,
                      int64_t begin, int64_t end, Stages stage, Accesses access, bool writes,
                      bool isCertain) {
@@ -182,7 +182,7 @@ void hooks::CmdBindDescriptorSets(VkCommandBuffer handle, VkPipelineBindPoint po
                                     offsets);
 }
 
-/// Gives a command buffer a set of its own, with what was pushed there before.
+/// Returns a new set for a command buffer, with the descriptors pushed before.
 static Set &push(Device &device, VkCommandBuffer handle, VkPipelineLayout layout, uint32_t number) {
   BoundSet &bound = device.commandBuffers[handle].sets[number];
   auto set = bound.set ? std::make_shared<Set>(*bound.set) : std::make_shared<Set>();
@@ -231,7 +231,7 @@ void hooks::CmdBindDescriptorBuffersEXT(VkCommandBuffer handle, uint32_t count,
   device.next.CmdBindDescriptorBuffersEXT(handle, count, infos);
 }
 
-/// What is in the second ranges and not in the first ones; both in order and apart.
+/// Returns the bytes of `second` that are not in `first`. Needs: both are sorted and disjoint.
 static std::vector<spv::ByteRange> subtract(const std::vector<spv::ByteRange> &first,
                                             const std::vector<spv::ByteRange> &second) {
   std::vector<spv::ByteRange> rest;
@@ -254,10 +254,10 @@ static void addDescriptor(Device &device, Command &command, const Descriptor &de
                           VkDescriptorType type, int64_t dynamicOffset,
                           const SlotEffects &effects) {
   if (!descriptor.buffer)
-    return; // nothing is written or read through a null descriptor
+    return; // a null descriptor accesses nothing
   int64_t base = descriptor.offset + dynamicOffset;
   int64_t bytes = descriptor.bytes < 0 ? descriptor.buffer->bytes - base : descriptor.bytes;
-  auto addSide = [&](const spv::Touched &side, Accesses access, bool writes) {
+  auto addSide = [&](const spv::TouchedBytes &side, Accesses access, bool writes) {
     auto addRanges = [&](const std::vector<spv::ByteRange> &ranges, bool isCertain) {
       for (const spv::ByteRange &range : ranges)
         addTouch(device, command, descriptor.buffer, base + std::max<int64_t>(range.begin, 0),
@@ -279,11 +279,11 @@ static void addSlot(Device &device, Command &command, const BoundSet &bound, uin
   if (binding == bound.set->layout->bindings.end())
     return leaveOut(device, command, "a descriptor that its set's layout does not have");
   if (!isBuffer(binding->second.type))
-    return leaveOut(device, command, "a descriptor that is no buffer");
+    return leaveOut(device, command, "a descriptor that is not a buffer");
   if (binding->second.mayChange)
     return leaveOut(device, command, "a descriptor that may be updated after it is bound");
   for (uint32_t element = 0; element < binding->second.count; ++element) {
-    Place place(number, element);
+    DescriptorPlace place(number, element);
     auto descriptor = bound.set->descriptors.find(place);
     auto offset = bound.offsets.find(place);
     if (descriptor != bound.set->descriptors.end())
@@ -292,7 +292,7 @@ static void addSlot(Device &device, Command &command, const BoundSet &bound, uin
   }
 }
 
-/// Of a grid that is not known, null.
+/// Adds a dispatch; `grid` is null if it is unknown.
 static void addDispatch(Device &device, VkCommandBuffer handle, Command command,
                         const std::array<int64_t, 3> *grid) {
   CommandBuffer &commands = device.commandBuffers[handle];
@@ -426,7 +426,7 @@ void hooks::CmdCopyQueryPoolResults(VkCommandBuffer handle, VkQueryPool pool, ui
                                     uint32_t count, VkBuffer buffer, VkDeviceSize offset,
                                     VkDeviceSize stride, VkQueryResultFlags flags) {
   Device &device = getDevice(handle);
-  // How many bytes it writes depends on the kind of queries.
+  // The number of bytes written depends on the kind of queries.
   addWrite(device, handle, "copy of queries", buffer, offset, VK_WHOLE_SIZE, stageCopy, false);
   device.next.CmdCopyQueryPoolResults(handle, pool, first, count, buffer, offset, stride, flags);
 }
@@ -435,7 +435,7 @@ void hooks::CmdCopyQueryPoolResults(VkCommandBuffer handle, VkQueryPool pool, ui
 // Barriers and events
 //===----------------------------------------------------------------------===//
 
-/// Adds a dependency; `Info` is a barrier of either version of Vulkan's functions.
+/// Adds a dependency; `Info` is a buffer barrier of either version of the API.
 template <typename Info>
 static void addBuffer(Device &device, Command &command, const Info &info, Dependency dependency) {
   dependency.buffer = device.getBuffer(info.buffer);
@@ -456,7 +456,7 @@ static void addBuffer(Device &device, Command &command, const Info &info, Depend
 
 static Dependency makeScopes(Command &command, VkPipelineStageFlags2 from,
                              VkPipelineStageFlags2 to) {
-  // The host is out of sight.
+  // The host's accesses are not tracked.
   if ((from | to) & VK_PIPELINE_STAGE_2_HOST_BIT)
     command.isJudged = false;
   Dependency dependency;
@@ -506,7 +506,7 @@ static void addDependencies(Device &device, Command &command, const VkDependency
   }
 }
 
-/// Records a barrier, or what an event is for.
+/// Records a barrier, or an operation on an event.
 template <typename Fill>
 static Device &addOrder(VkCommandBuffer handle, Command::Kind kind, const char *what, Fill fill) {
   Device &device = getDevice(handle);
@@ -549,7 +549,7 @@ void hooks::CmdSetEvent(VkCommandBuffer handle, VkEvent event, VkPipelineStageFl
 }
 
 void hooks::CmdSetEvent2(VkCommandBuffer handle, VkEvent event, const VkDependencyInfo *info) {
-  // Its stages are repeated where it is waited for.
+  // The wait for the event repeats its stages.
   Device &device =
       addOrder(handle, Command::Kind::SetEvent, "set event", [&](Device &, Command &command) {
         command.events = {getNumber(event)};
@@ -615,7 +615,7 @@ void hooks::CmdExecuteCommands(VkCommandBuffer handle, uint32_t count,
       all.insert(all.end(), executed.commands.begin(), executed.commands.end());
       commands.recording->hasUnseen |= executed.hasUnseen;
     }
-    // What is bound is not defined behind them.
+    // Bindings are undefined after secondary command buffers.
     commands.pipeline.reset();
     commands.sets.clear();
     ++commands.commands;

@@ -1,8 +1,8 @@
 //===- Device.h - What the layer knows of a device's objects ----*- C++ -*-===//
 //
-// A hook has its Vulkan function's name without "vk". It calls the next one in the chain,
-// and keeps what dispatches and submissions will need to know. The device's state is
-// behind one mutex, which is never held while the next function runs.
+// A hook has the name of its Vulkan function without "vk". It calls the next function in the
+// chain, and stores the state that later dispatches and submissions need. One mutex guards the
+// device's state; it is never held while the next function runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,7 @@
 
 namespace weir::audit {
 
-/// Hooks that the device has under this one name, and those that older devices have as an
-/// extension's, too.
+/// Hooks with one name, and hooks that older devices also have under an extension's name.
 #define WEIR_AUDIT_CORE_HOOKS(X)                                                                   \
   X(DestroyDevice)                                                                                 \
   X(AllocateMemory)                                                                                \
@@ -107,7 +106,7 @@ WEIR_AUDIT_HOOKS(WEIR_AUDIT_DECLARE)
 }
 #undef WEIR_AUDIT_DECLARE
 
-/// The next functions in the chain; null where the device has none.
+/// The next functions in the chain; null if the device has none.
 struct Next {
 #define WEIR_AUDIT_DECLARE(name) PFN_vk##name name = nullptr;
   WEIR_AUDIT_HOOKS(WEIR_AUDIT_DECLARE)
@@ -119,28 +118,28 @@ struct SetLayout {
   struct Binding {
     VkDescriptorType type = VK_DESCRIPTOR_TYPE_SAMPLER;
     uint32_t count = 0;
-    bool mayChange = false; ///< after commands with it were recorded
+    bool mayChange = false; ///< whether it may be updated after it is bound
   };
   std::map<uint32_t, Binding> bindings;
 };
 
 struct Descriptor {
-  std::shared_ptr<const Buffer> buffer; ///< null: none, or no buffer
-  int64_t offset = 0, bytes = 0;        ///< -1 bytes: up to the buffer's end
+  std::shared_ptr<const Buffer> buffer; ///< null: none, or not a buffer
+  int64_t offset = 0, bytes = 0;        ///< -1 bytes: -1: up to the buffer's end
 };
 
-/// A place in a set: binding and element of its array.
-using Place = std::pair<uint32_t, uint32_t>;
+/// The index of a descriptor in a set: binding and array element.
+using DescriptorPlace = std::pair<uint32_t, uint32_t>;
 
 struct Set {
   std::shared_ptr<const SetLayout> layout;
-  std::map<Place, Descriptor> descriptors;
+  std::map<DescriptorPlace, Descriptor> descriptors;
 };
 
-/// A set as a command buffer has it.
+/// A descriptor set bound in a command buffer.
 struct BoundSet {
   std::shared_ptr<const Set> set;
-  std::map<Place, int64_t> offsets; ///< of dynamic descriptors
+  std::map<DescriptorPlace, int64_t> offsets; ///< offsets of dynamic descriptors
 };
 
 using PipelineLayout = std::vector<std::shared_ptr<const SetLayout>>;
@@ -151,8 +150,8 @@ struct Pipeline {
   std::string entry;
   std::vector<Specialization> constants;
   Subgroups subgroups;
-  size_t sets = 0; ///< of its layout
-  /// Read when it is first dispatched; few are, of those that are made.
+  size_t sets = 0; ///< number of sets in its layout
+  /// Read at its first dispatch, since few pipelines are ever dispatched.
   std::unique_ptr<Kernel> kernel;
 
   Kernel &getKernel();
@@ -162,7 +161,7 @@ struct CommandBuffer {
   std::string name;
   VkCommandPool pool = VK_NULL_HANDLE;
   std::shared_ptr<Recording> recording;
-  size_t commands = 0; ///< recorded so far, those that only set state not counted
+  size_t commands = 0; ///< number recorded so far, without those that only set state
   std::shared_ptr<Pipeline> pipeline;
   std::map<uint32_t, BoundSet> sets;
 };
@@ -172,14 +171,14 @@ public:
   VkDevice handle = VK_NULL_HANDLE;
   Next next;
   std::string name;
-  Subgroups subgroups; ///< that pipelines have unless they ask for others
+  Subgroups subgroups; ///< defaults for pipelines
 
   std::mutex mutex; ///< guards everything below
   Checker checker;
-  std::map<std::string, int64_t> unseen;           ///< how often
-  std::map<size_t, PFN_vkVoidFunction> nextUnseen; ///< of the hooks that only count
+  std::map<std::string, int64_t> unseen;           ///< number of uses by name
+  std::map<size_t, PFN_vkVoidFunction> nextUnseen; ///< next functions of hooks that only count
 
-  std::unordered_map<VkDeviceMemory, uint64_t> memory; ///< the allocations' numbers
+  std::unordered_map<VkDeviceMemory, uint64_t> memory; ///< ids of the allocations
   std::unordered_map<VkBuffer, std::shared_ptr<Buffer>> buffers;
   std::unordered_map<VkShaderModule, std::shared_ptr<const std::vector<uint32_t>>> modules;
   std::unordered_map<VkDescriptorSetLayout, std::shared_ptr<const SetLayout>> setLayouts;
@@ -194,21 +193,21 @@ public:
   std::unordered_map<VkSemaphore, bool> areTimelines;
   uint64_t allocations = 0, bufferCount = 0, commandBufferCount = 0;
 
-  /// Takes the mutex, and an object that is about to be destroyed out of its map.
+  /// Locks the mutex and removes an object that is about to be destroyed from its map.
   template <typename Objects>
   void drop(Objects &objects, const typename Objects::key_type &object) {
     std::lock_guard lock(mutex);
     objects.erase(object);
   }
 
-  // Need the mutex.
+  // Need: the mutex is locked.
   std::shared_ptr<const Buffer> getBuffer(VkBuffer buffer) const;
   void see(const std::string &what) { ++unseen[what]; }
   uint32_t getQueue(VkQueue queue) {
     return queues.try_emplace(queue, queues.size()).first->second;
   }
   void forget(CommandBuffer &commands);
-  /// A command that nobody looks at, by its name.
+  /// Counts a command that is not tracked, by its name.
   void addUnseen(VkCommandBuffer commands, const char *name);
   void write(Set &set, const VkWriteDescriptorSet &write) const;
   void write(Set &set, const std::vector<VkDescriptorUpdateTemplateEntry> &entries,
@@ -217,14 +216,15 @@ public:
   void report();
 };
 
-/// Of a device, a queue or a command buffer: all of one device begin with the same word.
+/// Returns the dispatch key of a device, a queue or a command buffer: all handles of one device
+/// begin with the same word.
 template <typename Handle> void *getKey(Handle handle) {
   return *reinterpret_cast<void **>(handle);
 }
 Device &findDevice(void *key);
 template <typename Handle> Device &getDevice(Handle handle) { return findDevice(getKey(handle)); }
 
-/// The first structure of a type in a chain; null where there is none.
+/// Returns the first structure of a type in a chain, or null.
 template <typename Info> const Info *findInfo(const void *chain, VkStructureType type) {
   for (auto *info = static_cast<const VkBaseInStructure *>(chain); info; info = info->pNext)
     if (info->sType == type)
@@ -236,11 +236,11 @@ template <typename Handle> uint64_t getNumber(Handle handle) {
   return reinterpret_cast<uint64_t>(handle);
 }
 
-/// Whether descriptors of `type` are buffers that shaders read or write by their bytes.
+/// Whether descriptors of `type` are buffers that shaders access as bytes.
 bool isBuffer(VkDescriptorType type);
 
-/// A hook that only counts, for a command that is not looked at; null where there is none
-/// of that name, or the device has none.
+/// Returns a hook that only counts a command that is not tracked; null if there is none of that
+/// name, or the device lacks the command.
 PFN_vkVoidFunction getUnseenHook(Device &device, const char *name);
 
 } // namespace weir::audit

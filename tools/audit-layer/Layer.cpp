@@ -1,7 +1,7 @@
 //===- Layer.cpp - The layer's place in the loader's chain ----------------===//
 //
-// Loader and layer interface, version 2. The layer is in the chain of instances for the
-// sake of devices: of these it has most of what computes and synchronizes.
+// Implements version 2 of the loader and layer interface. The layer is in the instance chain
+// only to hook device functions: most that compute and synchronize.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@ struct Instance {
   }
 };
 
-/// What there is in this process. What the application leaves behind is reported when the
-/// process ends.
+/// The layer's objects in this process. Devices that the application does not destroy are
+/// reported when the process ends.
 struct World {
   std::mutex mutex;
   std::unordered_map<void *, Instance> instances;
@@ -61,7 +61,7 @@ void Device::report() {
   FILE *file = path ? std::fopen(path, "a") : nullptr;
   if (path && !file)
     std::fprintf(stderr, "weir-audit: cannot write WEIR_AUDIT_REPORT '%s'\n", path);
-  // In one call, since several processes may share the file.
+  // Write with one call, since several processes may share the file.
   std::fwrite(text.data(), 1, text.size(), file ? file : stderr);
   if (file)
     std::fclose(file);
@@ -71,7 +71,7 @@ void Device::report() {
 // Instances
 //===----------------------------------------------------------------------===//
 
-/// The layer's link in a chain of creation, which the next layer finds advanced.
+/// Returns the layer's link in a creation chain; the caller advances it for the next layer.
 template <typename Info> static Info *findLink(const void *chain, VkStructureType type) {
   for (auto *info = static_cast<const VkBaseInStructure *>(chain); info; info = info->pNext) {
     auto *link = reinterpret_cast<const Info *>(info);
@@ -216,7 +216,7 @@ static PFN_vkVoidFunction VKAPI_CALL getDeviceProcAddr(VkDevice handle, const ch
   if (std::strcmp(name, "vkGetDeviceProcAddr") == 0)
     return reinterpret_cast<PFN_vkVoidFunction>(getDeviceProcAddr);
   Device &device = getDevice(handle);
-  // What the device does not have, it does not get here.
+  // Do not offer functions that the device lacks.
   PFN_vkVoidFunction next = device.next.GetDeviceProcAddr(handle, name);
   if (!next)
     return nullptr;

@@ -181,7 +181,7 @@ static std::shared_ptr<Pipeline> makePipeline(const Device &device,
     pipeline->words = module->second;
   else if (inlined)
     pipeline->words = copyWords(*inlined);
-  else // known to the driver by an identifier
+  else // only the driver has the code, by an identifier
     pipeline->words = std::make_shared<std::vector<uint32_t>>();
   if (const VkSpecializationInfo *constants = stage.pSpecializationInfo)
     for (uint32_t i = 0; i < constants->mapEntryCount; ++i) {
@@ -194,7 +194,7 @@ static std::shared_ptr<Pipeline> makePipeline(const Device &device,
   pipeline->subgroups = device.subgroups;
   auto *required = findInfo<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo>(
       stage.pNext, VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO);
-  // From SPIR-V 1.6 on sizes may vary without being allowed to.
+  // From SPIR-V 1.6 on, subgroup sizes may vary without the flag.
   bool mayVary = stage.flags & VK_PIPELINE_SHADER_STAGE_CREATE_ALLOW_VARYING_SUBGROUP_SIZE_BIT ||
                  (pipeline->words->size() > 1 && (*pipeline->words)[1] >= 0x10600);
   if (required) {
@@ -224,7 +224,7 @@ VkResult hooks::CreateComputePipelines(VkDevice handle, VkPipelineCache cache, u
   VkResult result =
       device.next.CreateComputePipelines(handle, cache, count, infos, allocator, pipelines);
   std::lock_guard lock(device.mutex);
-  // Some may be made where others fail.
+  // Some pipelines may be created even if others fail.
   for (uint32_t i = 0; i < count; ++i)
     if (result >= 0 && pipelines[i] != VK_NULL_HANDLE)
       device.pipelines[pipelines[i]] = makePipeline(device, infos[i]);
@@ -295,7 +295,7 @@ VkResult hooks::FreeDescriptorSets(VkDevice handle, VkDescriptorPool pool, uint3
   return device.next.FreeDescriptorSets(handle, pool, count, sets);
 }
 
-/// Visits places from one on; what is more than a binding has goes on in the next one.
+/// Visits descriptors from one on; those beyond a binding's end continue in the next binding.
 template <typename Visit>
 static void forEachPlace(const Set &set, uint32_t binding, uint32_t element, uint32_t count,
                          Visit visit) {
@@ -310,7 +310,7 @@ static void forEachPlace(const Set &set, uint32_t binding, uint32_t element, uin
     }
     if (here == bindings.end())
       return;
-    visit(Place(here->first, element), i);
+    visit(DescriptorPlace(here->first, element), i);
   }
 }
 
@@ -322,7 +322,7 @@ static Descriptor makeDescriptor(const Device &device, const VkDescriptorBufferI
 void Device::write(Set &set, const VkWriteDescriptorSet &write) const {
   if (isBuffer(write.descriptorType))
     forEachPlace(set, write.dstBinding, write.dstArrayElement, write.descriptorCount,
-                 [&](Place place, uint32_t i) {
+                 [&](DescriptorPlace place, uint32_t i) {
                    set.descriptors[place] = makeDescriptor(*this, write.pBufferInfo[i]);
                  });
 }
@@ -332,7 +332,7 @@ void Device::write(Set &set, const std::vector<VkDescriptorUpdateTemplateEntry> 
   for (const VkDescriptorUpdateTemplateEntry &entry : entries)
     if (isBuffer(entry.descriptorType))
       forEachPlace(set, entry.dstBinding, entry.dstArrayElement, entry.descriptorCount,
-                   [&](Place place, uint32_t i) {
+                   [&](DescriptorPlace place, uint32_t i) {
                      VkDescriptorBufferInfo info;
                      std::memcpy(&info,
                                  static_cast<const char *>(data) + entry.offset + i * entry.stride,
@@ -356,11 +356,13 @@ void hooks::UpdateDescriptorSets(VkDevice handle, uint32_t writeCount,
       if (from == device.sets.end() || to == device.sets.end())
         continue;
       std::vector<Descriptor> copied;
+      forEachPlace(*from->second, copy.srcBinding, copy.srcArrayElement, copy.descriptorCount,
+                   [&](DescriptorPlace place, uint32_t) {
+                     copied.push_back(from->second->descriptors[place]);
+                   });
       forEachPlace(
-          *from->second, copy.srcBinding, copy.srcArrayElement, copy.descriptorCount,
-          [&](Place place, uint32_t) { copied.push_back(from->second->descriptors[place]); });
-      forEachPlace(*to->second, copy.dstBinding, copy.dstArrayElement, uint32_t(copied.size()),
-                   [&](Place place, uint32_t j) { to->second->descriptors[place] = copied[j]; });
+          *to->second, copy.dstBinding, copy.dstArrayElement, uint32_t(copied.size()),
+          [&](DescriptorPlace place, uint32_t j) { to->second->descriptors[place] = copied[j]; });
     }
   }
   device.next.UpdateDescriptorSets(handle, writeCount, writes, copyCount, copies);
@@ -374,7 +376,7 @@ VkResult hooks::CreateDescriptorUpdateTemplate(VkDevice handle,
   VkResult result = device.next.CreateDescriptorUpdateTemplate(handle, info, allocator, made);
   if (result != VK_SUCCESS)
     return result;
-  // What is pushed for graphics is not looked at.
+  // Descriptors pushed for graphics are not tracked.
   if (info->templateType == VK_DESCRIPTOR_UPDATE_TEMPLATE_TYPE_PUSH_DESCRIPTORS_KHR &&
       info->pipelineBindPoint != VK_PIPELINE_BIND_POINT_COMPUTE)
     return result;

@@ -30,8 +30,8 @@ static void submit(Device &device, VkQueue queue, std::vector<Batch> batches, Vk
     device.checker.submit(device.getQueue(queue), batch);
 }
 
-// Followed before the driver has them: once it does, another thread may learn that they
-// ended.
+// Submissions are tracked before the driver gets them: afterwards another thread may learn that
+// they ended.
 VkResult hooks::QueueSubmit(VkQueue queue, uint32_t count, const VkSubmitInfo *infos,
                             VkFence fence) {
   Device &device = getDevice(queue);
@@ -195,7 +195,7 @@ static void finishTimeline(Device &device, VkSemaphore semaphore, uint64_t value
 VkResult hooks::WaitSemaphores(VkDevice handle, const VkSemaphoreWaitInfo *info, uint64_t timeout) {
   Device &device = getDevice(handle);
   VkResult result = device.next.WaitSemaphores(handle, info, timeout);
-  // Of several, any of which may do, it is not known which one did.
+  // With WAIT_ANY on several semaphores, it is unknown which one was reached.
   bool areAll = !(info->flags & VK_SEMAPHORE_WAIT_ANY_BIT) || info->semaphoreCount == 1;
   for (uint32_t i = 0; i < info->semaphoreCount; ++i)
     if (result == VK_SUCCESS && areAll)

@@ -1,6 +1,6 @@
 //===- Unseen.cpp - Commands that touch memory and are not looked at ------===//
 //
-// Each of them is counted, so that a report says what it leaves out.
+// Each is counted, so that a report lists what it leaves out.
 //
 //===----------------------------------------------------------------------===//
 

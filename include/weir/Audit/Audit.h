@@ -1,17 +1,17 @@
 //===- Audit.h - Missing and needless barriers of what was recorded *- C++ -*-===//
 //
-// What an application gave its queues, followed byte by byte: who touched a byte last, and
-// which stages of which queue come after that. No Vulkan in here; tools/audit-layer
-// translates. What the words mean is in docs/audit.md.
+// Follows the commands that an application submits, byte by byte: the last accesses to each
+// byte, and the stages of each queue that are ordered after them. Independent of Vulkan's
+// headers; tools/audit-layer translates. docs/audit.md defines the words.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef WEIR_AUDIT_AUDIT_H
 #define WEIR_AUDIT_AUDIT_H
 
+#include "weir/Artifact/ByteMap.h"
 #include "weir/Artifact/Plan.h"
 #include "weir/Audit/Scopes.h"
-#include "weir/Artifact/ByteMap.h"
 
 #include <map>
 #include <memory>
@@ -23,31 +23,32 @@
 
 namespace weir::audit {
 
-/// A range of an allocation that has a name for people.
+/// A named range of an allocation.
 struct Buffer {
-  uint64_t memory = 0; ///< names the allocation; never used again for another
-  int64_t offset = 0;  ///< bytes from the allocation's begin
+  uint64_t memory = 0; ///< unique id of the allocation, never reused
+  int64_t offset = 0;  ///< in the allocation
   int64_t bytes = 0;
   std::string name;
 };
 
-/// Bytes that a command touches.
+/// One access of a command to bytes of a buffer.
 struct Touch {
   std::shared_ptr<const Buffer> buffer;
   int64_t begin = 0, end = 0; ///< of the buffer
   Stages stage = 0;           ///< one bit
   Accesses access = 0;        ///< one bit
   bool writes = false;
-  bool isCertain = false; ///< it touches each of the bytes; else it may
+  bool isCertain = false; ///< whether each of the bytes is touched; else some may be
 };
 
-/// What comes before, in the first scope, is ordered before what comes after, in the
-/// second, and is visible there.
+/// A dependency between two scopes: commands before it, in stages `from`, are ordered before
+/// commands after it, in stages `to`, and their accesses `fromAccess` become visible to
+/// `toAccess`.
 struct Dependency {
   Stages from = 0, to = 0; ///< expanded
   Accesses fromAccess = 0, toAccess = 0;
-  bool hasMemory = true;                ///< else execution alone is ordered
-  std::shared_ptr<const Buffer> buffer; ///< whose bytes become visible; null: all memory's
+  bool hasMemory = true;                ///< if false, only execution is ordered
+  std::shared_ptr<const Buffer> buffer; ///< bytes that become visible; null: all memory
   int64_t begin = 0, end = 0;           ///< of the buffer
 };
 
@@ -56,28 +57,28 @@ struct Command {
   std::string name; ///< "dispatch 3 ("add") of command buffer "step""
   bool isDispatch = false;
   std::vector<Touch> touches;
-  std::vector<Dependency> dependencies; ///< of barriers, and what waiting for events does
-  /// All that it does is looked at; else nobody knows whether a barrier is needed.
+  std::vector<Dependency> dependencies; ///< of barriers and of waits for events
+  /// Barriers: whether everything it orders is tracked, so that it can be called needless.
   bool isJudged = true;
   std::vector<uint64_t> events;
-  Stages eventStages = 0; ///< SetEvent: what it comes after, expanded
+  Stages eventStages = 0; ///< SetEvent: stages that it waits for, expanded
 };
 
-/// A command buffer's contents. Those that it executes are written out in it.
+/// The contents of a command buffer, with its secondary command buffers inlined.
 struct Recording {
   std::vector<std::shared_ptr<const Command>> commands;
-  bool hasUnseen = false; ///< it has commands that are not looked at
+  bool hasUnseen = false; ///< whether it has commands that are not tracked
 };
 
-/// A semaphore's value to wait for, or to signal. Of a binary one the value is 0.
+/// A semaphore's value to wait for or to signal; 0 for a binary semaphore.
 struct SemaphorePoint {
   uint64_t semaphore = 0;
   bool isTimeline = false;
   uint64_t value = 0;
-  Stages stages = 0; ///< expanded: who waits, or what is waited for
+  Stages stages = 0; ///< expanded: the stages that wait, or are waited for
 };
 
-/// What is given to a queue in one go.
+/// One batch of a queue submission.
 struct Batch {
   std::vector<SemaphorePoint> waits;
   std::vector<std::shared_ptr<const Recording>> recordings;
@@ -85,60 +86,60 @@ struct Batch {
   uint64_t fence = 0; ///< 0: none
 };
 
-/// Two commands that touch the same bytes, one writing, and nothing makes the second see
-/// what the first did.
+/// Two commands that access the same bytes, at least one writing, without a dependency that
+/// orders them and makes the first's accesses visible to the second.
 struct Finding {
-  size_t number = 0; ///< in the order that they were found in
+  size_t number = 0; ///< index in the order of discovery
   HazardKind kind = HazardKind::RAW;
-  bool isCertain = false; ///< both touch the bytes; else they may
-  bool isOrdered = false; ///< the second begins after the first, which is not visible to it
+  bool isCertain = false; ///< whether both surely touch the bytes; else they may
+  bool isOrdered = false; ///< whether execution is ordered, and only visibility missing
   std::shared_ptr<const Command> from, to;
-  std::shared_ptr<const Buffer> buffer; ///< of the second
-  int64_t begin = 0, end = 0;           ///< of the buffer: the first and the last such byte
-  int64_t times = 1;                    ///< that they were executed so
+  std::shared_ptr<const Buffer> buffer; ///< the second command's
+  int64_t begin = 0, end = 0;           ///< smallest range of the buffer with all such bytes
+  int64_t times = 1;                    ///< number of executions with this finding
 };
 
 struct Summary {
   int64_t dispatches = 0, transfers = 0; ///< executed
-  /// Barriers of command buffers that were executed, each counted once for each
-  /// recording.
+  /// Barriers of executed command buffers, each counted once per recording.
   int64_t barriers = 0, notJudged = 0, needless = 0;
   std::vector<std::string> needlessNames; ///< the first ones
-  std::vector<Finding> findings;          ///< the first ones, the certain ones before others
+  std::vector<Finding> findings;          ///< the first ones, certain ones before others
   int64_t missing = 0, possible = 0;      ///< all findings
-  int64_t unsignalled = 0;                ///< batches that wait for what nobody has signalled here
+  int64_t unsignalled = 0;                ///< batches that wait for a signal never seen here
 };
 
-/// Follows queues, each known by a number.
+/// Checks the commands of all queues; a queue is named by a number.
 class Checker {
 public:
-  /// Needs: a fence is not given to two batches unless `resetFence` is between.
+  /// Adds a batch. Needs: `resetFence` between two batches with the same fence.
   void submit(uint32_t queue, const Batch &batch);
 
-  // What the host does, or learns.
+  // Actions of the host, and what it learns by waiting.
   void resetFence(uint64_t fence);
   void finishFence(uint64_t fence);
   void finishQueue(uint32_t queue);
   void finishAll();
-  void setTimeline(uint64_t semaphore, uint64_t value); ///< when made, or by a host's signal
+  void setTimeline(uint64_t semaphore,
+                   uint64_t value); ///< at creation, or by a signal from the host
   void finishTimeline(uint64_t semaphore, uint64_t value);
-  void resetEvent(uint64_t event); ///< or set: by the host it orders nothing of commands
+  void resetEvent(uint64_t event); ///< or set: set by the host, it orders no commands
 
   void freeMemory(uint64_t memory);
   void freeSemaphore(uint64_t semaphore);
-  /// It will not run again.
+  /// Forgets a recording that will not run again.
   void forget(const Recording &recording);
 
   Summary getSummary() const;
 
 private:
-  /// Stages of a queue that come after an access, from a moment on.
+  /// Stages of a queue that are ordered after an access, from a moment on.
   struct After {
     uint32_t queue = 0;
     uint64_t since = 0;
     Stages stages = 0;
-    Accesses accesses = 0; ///< to which it is visible there
-    bool isShown = false;  ///< it is available
+    Accesses accesses = 0; ///< accesses of these stages to which it is visible
+    bool isShown = false;  ///< whether it is available
     bool usesBarriers = false;
   };
   struct Access {
@@ -150,13 +151,13 @@ private:
     bool writes = false, isCertain = false;
     std::vector<After> after;
   };
-  /// Who touched a run of bytes since it was surely written, and who did that. Whoever
-  /// comes after these comes after all earlier ones, whose own order was checked when
-  /// they came. Of accesses that every barrier treats alike the last one is kept.
-  struct Touched {
+  /// The accesses to a run of bytes since its last certain write, and that write. An access
+  /// ordered after these is ordered after all earlier ones, whose order was checked when they
+  /// were added. Of accesses that every barrier treats alike, only the last is kept.
+  struct LastAccesses {
     std::vector<Access> writers, readers;
   };
-  /// Everything in a scope on a queue, up to a moment.
+  /// All commands of a queue in a scope, up to a moment.
   struct Point {
     uint32_t queue = 0;
     uint64_t moment = 0;
@@ -175,7 +176,7 @@ private:
     const Command *barrier = nullptr;
   };
   struct Queue {
-    std::vector<Batch> waiting; ///< for values that nobody has signalled
+    std::vector<Batch> waiting; ///< batches that wait for a value not yet signalled
     std::vector<Passed> barriers;
   };
 
@@ -190,12 +191,12 @@ private:
   void report(HazardKind kind, bool isOrdered, const Access &from, const Access &to,
               const Touch &touch, int64_t begin, int64_t end);
   void need(const Access &from, const Access &to, const Touch &touch, int64_t begin, int64_t end);
-  /// What is behind the dependency on the queue comes after what is before the point.
+  /// Orders commands of `queue` after the dependency behind everything before `point`.
   void apply(const Dependency &dependency, const Point &point, uint32_t queue, bool isBarrier);
   void finish(const Point &point);
   template <typename Drop> void drop(Drop drop);
 
-  std::map<uint64_t, ByteMap<Touched>> memory;
+  std::map<uint64_t, ByteMap<LastAccesses>> memory;
   std::map<uint32_t, Queue> queues;
   std::map<uint64_t, Timeline> timelines;
   std::map<uint64_t, Point> binaries, fences, events;
@@ -204,14 +205,14 @@ private:
   std::map<const Command *, Barrier> barriers;
   using Key = std::tuple<const Command *, const Command *, HazardKind, bool, const Buffer *>;
   std::map<Key, Finding> findings;
-  Summary summary; ///< of what is forgotten, and the counts
+  Summary summary; ///< counts, and findings of forgotten recordings
 };
 
-/// For people: a line for each finding, one with the counts. `unseen` says what was not
-/// looked at, and how often.
+/// Prints for people: one line per finding, one with the counts. `unseen` maps what was not
+/// tracked to the number of times.
 std::string print(const Summary &summary, const std::string &device,
                   const std::map<std::string, int64_t> &unseen);
-/// One object of JSON in one line, see docs/audit.md.
+/// Prints one JSON object on one line, see docs/audit.md.
 std::string printJson(const Summary &summary, const std::string &device,
                       const std::map<std::string, int64_t> &unseen);
 

@@ -1,7 +1,6 @@
 //===- Effects.h - What a compute pipeline does to descriptors --*- C++ -*-===//
 //
-// Read from the SPIR-V words that an application made its pipeline of, with the
-// constants that it specialized them with.
+// Computed from the SPIR-V words and the specialization constants of an application's pipeline.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,51 +18,53 @@
 
 namespace weir::audit {
 
-/// A number of a descriptor as shaders have it.
-struct Slot {
+/// Set and binding of a descriptor.
+struct DescriptorSlot {
   uint32_t set = 0, binding = 0;
-  auto operator<=>(const Slot &) const = default;
+  auto operator<=>(const DescriptorSlot &) const = default;
 };
 
-/// A value for a specialization constant.
+/// The value of a specialization constant.
 struct Specialization {
   uint32_t id = 0;   ///< its SpecId
-  uint64_t bits = 0; ///< the low ones, as many as the constant has; a Bool is 0 or not
+  uint64_t bits = 0; ///< the constant's bits, low ones first; a Bool is true unless 0
 };
 
-/// How many invocations of a subgroup there are.
+/// The size of a pipeline's subgroups.
 struct Subgroups {
   int64_t size = 1;
-  bool isFixed = true; ///< the driver may not choose another size
-  bool areFull = true; ///< in workgroups of whole subgroups each has all its invocations
+  bool isFixed = true; ///< whether the driver must use this size
+  bool areFull =
+      true; ///< whether subgroups are full when the workgroup's size is a multiple of theirs
 };
 
-/// Bytes that one dispatch touches through one descriptor, from its begin.
+/// Bytes that one dispatch accesses through one descriptor, counted from its begin.
 struct SlotEffects {
-  spv::Touched read, written;
+  spv::TouchedBytes read, written;
 };
 
 struct KernelEffects {
-  /// Not empty: why nothing is known of them. `slots` names all that there are if
-  /// `areSlotsKnown`.
+  /// Why the effects are unknown; empty if they are known. If `areSlotsKnown`, `slots` still
+  /// has all descriptors.
   std::string problem;
   bool areSlotsKnown = false;
-  std::map<Slot, SlotEffects> slots; ///< of all storage and uniform buffers
+  std::map<DescriptorSlot, SlotEffects> slots; ///< all storage and uniform buffers
 };
 
-/// An entry point with its constants.
+/// An entry point with its specialization constants.
 class Kernel {
 public:
-  /// Errors: none; what cannot be read is the `problem` of all effects.
+  /// Reads the module. Errors: none; a module that cannot be read gives effects with a
+  /// `problem`.
   Kernel(std::span<const uint32_t> words, std::string entry,
          const std::vector<Specialization> &constants, Subgroups subgroups);
 
-  /// Read once for each grid. The reference holds while this does.
-  /// Needs: no size of the grid is 0.
+  /// Returns the effects on a grid, computed once per grid. The reference is valid as long as
+  /// this object. Needs: no size of the grid is 0.
   const KernelEffects &getEffects(const std::array<int64_t, 3> &grid);
-  /// Of a grid, or of a first workgroup, that is not known.
+  /// Returns the effects when the grid, or the first workgroup, is unknown.
   const KernelEffects &getEffects() const { return unknown; }
-  /// It may reach memory that is in no descriptor.
+  /// Whether it may access memory without a descriptor, by address.
   bool usesAddresses() const { return byAddress; }
 
 private:
@@ -73,7 +74,7 @@ private:
   Subgroups subgroups;
   std::optional<spv::Module> module;
   KernelEffects unknown;
-  std::vector<Slot> slots; ///< by binding of the module, which knows only set 0
+  std::vector<DescriptorSlot> slots; ///< by binding of the rewritten module, which has only set 0
   std::vector<bool> areArrays;
   std::map<std::array<int64_t, 3>, KernelEffects> known;
   bool byAddress = false;

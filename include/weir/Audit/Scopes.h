@@ -1,8 +1,8 @@
 //===- Scopes.h - Stages and accesses as sets of bits -----------*- C++ -*-===//
 //
-// Numbers of the Vulkan specification (VkPipelineStageFlagBits2, VkAccessFlagBits2), taken
-// over without its headers. What stands for several bits is spelled out, so that two
-// sets meet just where they share a bit.
+// Numbers of the Vulkan specification (VkPipelineStageFlagBits2, VkAccessFlagBits2), copied to
+// do without its headers. Flags that stand for several bits are expanded, so that two sets
+// overlap exactly if they share a bit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@ namespace weir::audit {
 using Stages = uint64_t;
 using Accesses = uint64_t;
 
-// Where the commands that are looked at touch memory.
+// Stages and accesses of the commands that are tracked.
 inline constexpr Stages stageIndirect = 0x2, stageCompute = 0x800, stageCopy = 0x100000000,
                         stageClear = 0x800000000;
 inline constexpr Accesses accessIndirectRead = 0x1, accessUniformRead = 0x8,
@@ -26,7 +26,7 @@ inline constexpr Accesses accessIndirectRead = 0x1, accessUniformRead = 0x8,
 inline constexpr Stages allStages = ~Stages(0);
 inline constexpr Accesses allAccesses = ~Accesses(0);
 
-/// The bits that a mask stands for, in the first scope of a dependency or in its second.
+/// Returns all bits that a mask stands for, in the first or the second scope of a dependency.
 Stages expandStages(Stages mask, bool isFirst);
 Accesses expandAccesses(Accesses mask);
 

@@ -1,9 +1,9 @@
 //===- AddressMap.h - Where instructions reach into memory ------*- C++ -*-===//
 //
-// A walk over an entry point's structured control flow, once, that follows integers as
-// sums of workgroup and invocation ids and loop counters. What it cannot follow
-// becomes a number of which only the range is known, or nothing is said at all; its
-// work is bounded by the module's size.
+// Reads the addresses of all loads and stores of an entry point as affine sums of workgroup and
+// invocation ids and loop counters, in one walk over its structured control flow. A number that
+// the walk cannot follow becomes an atom of which only the range is known, or is left unknown.
+// The cost is bounded by the module's size.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,55 +17,57 @@ namespace weir::spv {
 
 enum class Answer { No, Yes, Unknown };
 
-/// Addresses of either sign that are followed: beyond all memory, and far from overflow.
+/// Bound of the absolute value of addresses: beyond all memory, and far from overflow.
 inline constexpr int64_t maxAddress = int64_t(1) << 60;
 
-/// How many invocations run an entry point. Workgroups are made of full subgroups.
+/// The grid that runs an entry point. Workgroups are split into subgroups of `subgroupSize`.
 struct Launch {
   std::array<int64_t, 3> grid = {1, 1, 1}; ///< workgroups, each at least 1
   int64_t subgroupSize = 1;                ///< invocations
 };
 
 struct Loop {
-  /// Trips at most, by its own test; -1 when not known. A counted loop's number in an
-  /// `Atom` goes from 0, and is below this.
-  int64_t most = -1;
-  /// It may leave early, or its trips differ between invocations other than a
-  /// constraint of what is inside says.
+  /// Max number of trips by the loop's own test; -1 if unknown. The counter in an `Atom` of a
+  /// counted loop is in [0, maxTrips).
+  int64_t maxTrips = -1;
+  /// Whether the loop may end early, or its number of trips may vary by invocation beyond what
+  /// the guards of its contents state.
   bool isIrregular = false;
 };
 
-/// An instruction that reads or writes memory which other invocations see.
+/// An instruction that reads or writes memory that other invocations see.
 struct MemoryAccess {
   enum class Root { Binding, Shared, Unknown } root = Root::Unknown;
-  uint32_t binding = 0; ///< of set 0; the variable of workgroup memory
+  uint32_t binding = 0; ///< Binding: its number in set 0; Shared: id of the variable
   bool reads = false, writes = false;
-  bool isAtomic = false;         ///< among all who see the memory
+  bool isAtomic = false;         ///< atomic for all invocations that see the memory
   std::optional<Affine> address; ///< bytes from the root's begin
-  int64_t bytes = 0;             ///< from the address on; 0 when not known
-  int64_t alignment = 1;         ///< bytes, that the accessed type needs
-  /// All are at least 0 whenever it runs.
+  int64_t bytes = 0;             ///< from the address on; 0 if unknown
+  int64_t alignment = 1;         ///< bytes, as the accessed type needs
+  /// All guards are >= 0 whenever it runs.
   std::vector<Affine> guards;
-  /// It runs whenever the guards hold, for all ids and counters below their counts.
+  /// Whether it runs for all ids and counters for which the guards hold.
   bool isCertain = false;
-  std::vector<uint32_t> loops; ///< around it, outermost first
-  /// In the first block of the innermost loop, which runs once more than there are trips.
+  std::vector<uint32_t> loops; ///< loops around it, outermost first
+  /// Whether it is in the header of the innermost loop, which runs once more than the body.
   bool isInHeader = false;
-  /// In one trip of the loops around both of two places, the smaller comes first.
+  /// Program order: in one trip of the loops around two instructions, the smaller one runs
+  /// first.
   uint32_t position = 0;
-  uint32_t word = 0; ///< of the instruction in the module
+  uint32_t word = 0; ///< word of the instruction in the module
   SourceLine source;
 };
 
 /// A barrier for all invocations of a workgroup.
-struct BarrierPlace {
+struct BarrierSite {
   std::vector<Affine> guards;
-  bool isCertain = false; ///< as of an access
+  bool isCertain = false; ///< as MemoryAccess::isCertain
   std::vector<uint32_t> loops;
   uint32_t position = 0;
-  /// What was done before to which memory is seen behind it.
+  /// Whether accesses to bindings, or to workgroup memory, before the barrier are visible after
+  /// it.
   bool ordersBindings = false, ordersShared = false;
-  /// Certain, and no guard tells invocations of a workgroup apart.
+  /// Whether it is certain, and no guard differs between invocations of a workgroup.
   bool isUniform = false;
   uint32_t word = 0;
   SourceLine source;
@@ -74,20 +76,20 @@ struct BarrierPlace {
 struct AddressMap {
   Atoms atoms;
   std::vector<Loop> loops;
-  std::vector<MemoryAccess> accesses; ///< by position; those that never run are left out
-  std::vector<BarrierPlace> barriers;
+  std::vector<MemoryAccess> accesses; ///< in order of position, without those that never run
+  std::vector<BarrierSite> barriers;
   Launch launch;
   std::array<int64_t, 3> localSize = {1, 1, 1}; ///< invocations of a workgroup
-  /// Atoms that tell workgroups apart, and the invocations of one: by ids in it, or by
-  /// subgroup and lane. Where the code uses both, who is who is not known.
+  /// Atoms that identify a workgroup; an invocation in it by local ids; and an invocation in it
+  /// by subgroup and lane. If the code uses both of the latter, their relation is unknown.
   std::vector<uint32_t> groupIds, localIds, laneIds;
   bool hasLocalIds = false, hasLaneIds = false;
-  /// Not empty: why nothing is known, and any operand may be read and written.
+  /// Why nothing is known, so that any operand may be read and written; else empty.
   std::string problem;
 };
 
-/// Errors: none; what cannot be followed is in the map's `problem`, or is left open in
-/// the access.
+/// Returns the accesses and barriers of `entry` on `launch`. Errors: none; if the code cannot
+/// be followed, `problem` says why; an address that cannot be followed is left unknown.
 AddressMap readAddressMap(const Module &module, const EntryPoint &entry, const Launch &launch);
 
 } // namespace weir::spv

@@ -14,13 +14,14 @@
 
 namespace weir::spv {
 
-/// What does not fit into 64 bits, or is too large to be worth following.
+/// Thrown when a number exceeds 64 bits, or a sum is too large to be worth following.
 struct TooLarge {};
 
-/// A constant and numbers times factors. Arithmetic throws `TooLarge`.
+/// The sum of a constant and of variables times factors. A variable is a number, in most uses
+/// an index into `Atoms`. Arithmetic throws `TooLarge`.
 struct Affine {
   int64_t constant = 0;
-  /// (number, factor): by number, no factor is 0.
+  /// (number, factor), sorted by number; no factor is 0.
   std::vector<std::pair<uint32_t, int64_t>> terms;
 
   static Affine of(int64_t constant) { return {constant, {}}; }
@@ -34,63 +35,62 @@ Affine operator+(const Affine &a, const Affine &b);
 Affine operator*(const Affine &a, int64_t factor);
 inline Affine operator-(const Affine &a, const Affine &b) { return a + b * -1; }
 
-/// Closed.
+/// The closed interval [min, max].
 struct Interval {
   int64_t min = 0, max = 0;
 };
 
-/// What sums are made of.
+/// A variable of sums.
 struct Atom {
   enum class Kind {
-    Workgroup, ///< id, on axis `number`
+    Workgroup, ///< the workgroup's id on axis `number`
     Local,     ///< the invocation's id in its workgroup, on axis `number`
-    Subgroup,  ///< in the workgroup
-    Lane,      ///< in the subgroup
-    Trip,      ///< of loop `number`, from 0
-    Digit,     ///< floor(`of` / `divisor`) mod `modulus`, of an `of` that is not negative
-    Clamped,   ///< the number of the range that is next to `of`
-    Other      ///< anything in the range, each time that it is computed
+    Subgroup,  ///< the subgroup's number in its workgroup
+    Lane,      ///< the invocation's number in its subgroup
+    Trip,      ///< the trip of loop `number`, from 0
+    Digit,     ///< floor(`of` / `divisor`) mod `modulus`, where `of` >= 0
+    Clamped,   ///< `of` clamped to the range
+    Other      ///< any number in the range, a new one at each computation
   } kind = Kind::Other;
   uint32_t number = 0;
   Affine of;
-  int64_t divisor = 1, modulus = 0; ///< a modulus of 0 is none
+  int64_t divisor = 1, modulus = 0; ///< modulus 0: no modulus
   Interval range;
-  uint32_t size = 1; ///< atoms inside, itself too
-  /// Other: the same in all executions of a launch, as what is made of constants and of
-  /// operands that the kernel does not write.
+  uint32_t size = 1; ///< number of atoms in it, itself included
+  /// Other: whether it is the same in all executions of a launch, since it is computed from
+  /// constants and from operands that the kernel does not write.
   bool isUniform = false;
 };
 
-/// Makes each atom once. Sums here have atoms as numbers.
+/// The atoms of an address map, without duplicates. Sums here refer to atoms by number.
 class Atoms {
 public:
   const Atom &operator[](uint32_t number) const { return atoms[number]; }
   uint32_t size() const { return uint32_t(atoms.size()); }
 
-  /// The id or counter, which goes from 0 to `count` - 1.
+  /// Returns the id or counter, which is in [0, count).
   Affine getId(Atom::Kind kind, uint32_t number, int64_t count);
   Affine makeOther(Interval range);
   void setUniform(uint32_t number) { atoms[number].isUniform = true; }
   /// Whether an atom is the same in all executions of a launch.
   bool isUniform(uint32_t number) const;
-  /// The number of [min, max] that is next to the sum.
+  /// Returns the sum clamped to the interval.
   Affine clamp(const Affine &sum, Interval to);
-  /// By the atoms' ranges.
+  /// Returns the range of a sum, from the atoms' ranges.
   Interval getRange(const Affine &sum) const;
-  /// By what sums that are not negative leave of those ranges; none where the sums
-  /// contradict each other.
+  /// Returns the range of a sum where all `guards` are >= 0; none if the guards contradict each
+  /// other.
   std::optional<Interval> getRange(const Affine &sum, const std::vector<Affine> &guards) const;
-  /// floor(sum / divisor) and sum mod divisor, of a sum that is not negative and a
-  /// divisor that is at least 1.
+  /// Return floor(sum / divisor) and sum mod divisor. Needs: sum >= 0, divisor >= 1.
   Affine divide(const Affine &sum, int64_t divisor);
   Affine getRest(const Affine &sum, int64_t divisor);
 
 private:
-  /// The kind, the sum, and the two numbers that say what of it.
+  /// The kind, the sum, and its two parameters.
   using Key = std::tuple<Atom::Kind, Affine, int64_t, int64_t>;
 
   Affine makeDigit(const Affine &of, int64_t divisor, int64_t modulus);
-  /// Makes an atom of a sum, or one that may be anything in its range if it is too large.
+  /// Adds an atom; if it is too large, adds `Other` with its range instead.
   Affine add(Atom atom, Key key);
   std::optional<Affine> findDigit(const Affine &sum, int64_t divisor, int64_t modulus);
 

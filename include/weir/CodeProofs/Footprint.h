@@ -1,6 +1,7 @@
 //===- Footprint.h - Bytes that a kernel's instructions touch ---*- C++ -*-===//
 //
-// Answers from address maps. `Unknown` is always right; the work is bounded.
+// Computes the bytes that accesses touch, from address maps. `Unknown` is always a sound
+// answer; the cost is bounded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,41 +12,42 @@
 
 namespace weir::spv {
 
-/// Bytes [begin, end) of a root that an access stays in.
+/// Bytes [begin, end) of a root that contain all executions of an access.
 struct Reach {
   int64_t begin = 0, end = 0;
-  bool isExact = false; ///< the first and the last byte are surely touched
+  bool isExact = false; ///< whether the first and the last byte are surely touched
 };
 
-/// None when it may be anywhere. Where it might leave [0, bytes) executions are looked
-/// at one by one, if they are few.
+/// Returns the bytes that an access may touch; none if it may touch any. If these exceed [0,
+/// bytes), visits the executions one by one, if they are few.
 std::optional<Reach> getReach(const AddressMap &map, const MemoryAccess &access,
                               int64_t bytes = maxAddress);
 
-/// Whether no execution of the one access touches a byte that one of the other does, by
-/// whichever invocations: `false` says little.
+/// Whether no two executions of the two accesses, by any invocations, touch a common byte.
+/// `false` means that they may.
 bool areApart(const AddressMap &map, const MemoryAccess &first, const MemoryAccess &second);
 
-/// Bytes [begin, end).
+/// A range of bytes [begin, end).
 struct ByteRange {
   int64_t begin = 0, end = 0;
   bool operator==(const ByteRange &) const = default;
 };
 
-/// Bytes of a binding that are written, or with `reads`, read, each in order and apart.
-struct Touched {
-  std::vector<ByteRange> certain;                 ///< that surely are
-  std::optional<std::vector<ByteRange>> possible; ///< that may be; none: all
-  std::vector<ByteRange> somewhere; ///< some byte of each surely is; which one data decides
+/// Bytes of a binding that are read or written. Ranges are sorted and disjoint.
+struct TouchedBytes {
+  std::vector<ByteRange> certain;                 ///< surely touched
+  std::optional<std::vector<ByteRange>> possible; ///< may be touched; none: all bytes may be
+  std::vector<ByteRange>
+      somewhere; ///< in each range some byte is surely touched, which depends on data
 };
-Touched getTouched(const AddressMap &map, uint32_t binding, bool reads);
+/// Returns the bytes of a binding that are written, or with `reads`, read.
+TouchedBytes getTouched(const AddressMap &map, uint32_t binding, bool reads);
 
-/// The first of the bytes [0, bytes) outside of all runs; -1 when there is none.
+/// Returns the first of the bytes [0, bytes) that is in none of the runs, or -1.
 int64_t findHole(const std::vector<ByteRange> &runs, int64_t bytes);
-/// Whether the runs, at `shift`, hold all of the range.
+/// Whether the runs, moved by `shift`, cover the range.
 bool doCover(const std::vector<ByteRange> &runs, int64_t shift, ByteRange range);
-/// Whether any byte at `shift` + one of the first ones is one of the others, inside of
-/// [begin, end).
+/// Whether `first` moved by `shift`, and `second`, have a common byte in [begin, end).
 bool doMeet(const std::vector<ByteRange> &first, int64_t shift,
             const std::vector<ByteRange> &second, int64_t begin, int64_t end);
 

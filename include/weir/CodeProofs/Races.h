@@ -1,9 +1,9 @@
 //===- Races.h - What invocations do to each other's bytes ------*- C++ -*-===//
 //
-// Answers from address maps. Two executions by one invocation are ordered as its
-// instructions are; two by invocations of one workgroup where a barrier that orders
-// their memory is between them; others are not. `Unknown` is always right; the work is
-// bounded.
+// Proves the order of accesses inside one dispatch, from address maps. Two executions by one
+// invocation are in program order; two by invocations of one workgroup are ordered if a barrier
+// between them orders their memory; others are not ordered. `Unknown` is always a sound answer;
+// the cost is bounded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,27 +14,27 @@
 
 namespace weir::spv {
 
-/// What is known of all pairs of executions of two accesses, and of two accesses where
-/// it isn't `Yes`, if there are two.
+/// The answer for all pairs of accesses; unless it is `Yes`, with a pair that it fails for, if
+/// known.
 struct PairAnswer {
   Answer answer = Answer::Unknown;
   const MemoryAccess *first = nullptr, *second = nullptr;
-  int64_t byte = -1; ///< that both touch, when it is `No`
+  int64_t byte = -1; ///< `No`: a byte that both touch
 };
 
-/// Whether `target` may be written over the bytes of `source`: no invocation reads a
-/// byte of `source` after one has written that byte of `target`, unless their order
-/// puts the read first. The first access is the read.
+/// Whether operand `target` may be written over the bytes of operand `source`: each read of a
+/// byte of `source` is ordered before the writes of that byte of `target`. In the answer the
+/// first access is the read.
 PairAnswer mayOverwrite(const AddressMap &map, uint32_t source, uint32_t target);
 
-/// Whether all that invocations do to one binding, or to one variable of workgroup
-/// memory, is ordered: of two executions that touch a byte, one of them writing, not
-/// both atomic.
+/// Whether no invocations race for one binding, or for one variable of workgroup memory: any
+/// two executions that touch a common byte, at least one writing and not both atomic, are
+/// ordered.
 PairAnswer isFreeOfRaces(const AddressMap &map, MemoryAccess::Root root, uint32_t binding);
 
-/// Whether in each trip of the loops around a barrier all invocations of a workgroup
-/// come to it, or none.
-Answer isUniform(const AddressMap &map, const BarrierPlace &barrier);
+/// Whether in each trip of the loops around a barrier either all invocations of a workgroup
+/// reach it, or none.
+Answer isUniform(const AddressMap &map, const BarrierSite &barrier);
 
 } // namespace weir::spv
 

@@ -15,16 +15,16 @@ struct Claim {
   std::string entry, target;
   std::string what; ///< "order", "barriers", "slots", "ranges", "alignment"...
   bool holds = false;
-  std::string detail; ///< how many pairs were checked, or the counterexample
-  /// Facts of kernels that it is about: how many are proved from their code, and how
-  /// many are taken from the compiler. Both are 0 for a claim of the plan alone.
+  std::string detail; ///< summary of the proof, or the counterexample
+  /// Number of facts about kernels that are proved from their code, and that are taken from the
+  /// compiler. Both are 0 for a claim about the plan alone.
   size_t proved = 0, taken = 0;
 };
 
-/// Re-proves order, slots, ranges and alignment of every plan from the plan and
-/// the manifest alone, and what it says of kernels from their code, in code that shares
-/// nothing with the passes. Linear in the number of commands times operands; each
-/// kernel is read once for each grid that it runs on.
+/// Proves order, slots, ranges and alignment of every plan again, from the plan and the
+/// manifest alone, and the stated effects of kernels from their code. Shares only lib/Artifact
+/// with the compiler. Cost: linear in the number of operands of all commands; each kernel is
+/// read once per grid.
 std::vector<Claim> verify(const Artifact &artifact);
 
 } // namespace weir

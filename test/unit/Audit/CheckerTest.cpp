@@ -20,7 +20,7 @@ Touch read(std::shared_ptr<const Buffer> buffer, int64_t begin = 0, int64_t end 
 Touch write(std::shared_ptr<const Buffer> buffer, int64_t begin = 0, int64_t end = 64) {
   return {std::move(buffer), begin, end, stageCompute, accessStorageWrite, true, true};
 }
-/// It may touch the bytes.
+/// Returns a touch that may or may not access the bytes.
 Touch maybe(Touch touch) {
   touch.isCertain = false;
   return touch;
@@ -38,7 +38,7 @@ Dependency execution(Stages from = allStages, Stages to = allStages) {
   return {from, to, 0, 0, false, nullptr, 0, 0};
 }
 
-/// A command buffer.
+/// Makes a command buffer.
 struct List {
   Recording recording;
 
@@ -80,8 +80,8 @@ SemaphorePoint timeline(uint64_t value, Stages stages = allStages) {
   return {6, true, value, stages};
 }
 
-/// "WAW 0 1" of each finding, with "?" where it is only possible and "~" where the two
-/// are ordered.
+/// Returns "WAW 0 1" for each finding, with "?" if it is only possible and "~" if the two are
+/// ordered.
 std::string print(const Summary &summary) {
   static const char *const names[] = {"RAW", "WAR", "WAW"};
   std::string text;
@@ -427,8 +427,8 @@ TEST(Checker, AnyRunMayNeedABarrier) {
 // Random lists
 //===----------------------------------------------------------------------===//
 
-/// Whether anything reaches the second of two places from the first one by way of the
-/// barriers between, tried pair by pair.
+/// Whether the barriers between two commands order the first before the second, tried pair by
+/// pair.
 bool isOrdered(const Recording &list, size_t from, size_t to) {
   Stages own = list.commands[from]->touches[0].stage, reached = 0;
   for (size_t i = from + 1; i < to; ++i) {

@@ -14,8 +14,8 @@
 using namespace weir;
 using namespace weir::spv;
 
-/// A kernel of workgroups of 8, with three buffers of 64 floats, a tile, and `%i` the
-/// invocation's number among all.
+/// Makes a kernel of workgroups of 8, with three buffers of 64 floats, a tile, and the global
+/// invocation's number `%i`.
 static std::string getText(const std::string &body) {
   return R"(
   OpCapability Shader
@@ -87,7 +87,7 @@ static std::string getText(const std::string &body) {
 
 static const EntryPoint &getEntry(const Module &module) { return *module.findEntryPoint("main"); }
 
-/// The map on 8 workgroups with subgroups of 8.
+/// Returns the map on 8 workgroups with subgroups of 8.
 static AddressMap readMap(const std::string &body) {
   Module module(test::assemble(getText(body)), "test.spv");
   return readAddressMap(module, getEntry(module), {{8, 1, 1}, 8});
@@ -136,7 +136,7 @@ static std::string print(const AddressMap &map, const Affine &sum) {
   return text;
 }
 
-/// The last access to binding 0, its address over 4, its guards.
+/// Prints the last access to binding 0: its address divided by 4, and its guards.
 static std::string getLast(const std::string &body) {
   AddressMap map = readMap(body);
   if (!map.problem.empty())
@@ -153,7 +153,7 @@ static std::string getLast(const std::string &body) {
   return "none";
 }
 
-/// Stores to element `%at` of binding 0.
+/// Returns code that stores to element `%at` of binding 0.
 static std::string store(const std::string &at) {
   return "%to" + at.substr(1) + " = OpAccessChain %p %x %n0 " + at + "\n OpStore %to" +
          at.substr(1) + " %n0\n";
@@ -190,9 +190,9 @@ TEST(AddressMap, atomics_have_a_scope) {
 
 TEST(AddressMap, barriers_order_what_their_semantics_name) {
   auto read = [](const std::string &operands) {
-    std::vector<BarrierPlace> barriers = readMap("OpControlBarrier " + operands + "\n").barriers;
+    std::vector<BarrierSite> barriers = readMap("OpControlBarrier " + operands + "\n").barriers;
     std::string text;
-    for (const BarrierPlace &barrier : barriers)
+    for (const BarrierSite &barrier : barriers)
       text += std::string(barrier.ordersBindings ? "bindings " : "") +
               (barrier.ordersShared ? "shared " : "") + (barrier.isUniform ? "all" : "some");
     return text;
@@ -346,7 +346,7 @@ TEST(AddressMap, returns_deep_inside) {
             "8 group + local, maybe");
 }
 
-/// A loop with a body at `%k`.
+/// Returns a loop with counter `%k`.
 static std::string loop(const std::string &first, const std::string &end, const std::string &step,
                         const std::string &body) {
   return "OpBranch %head\n %head = OpLabel\n %k = OpPhi %uint " + first +
@@ -360,7 +360,7 @@ static std::string loop(const std::string &first, const std::string &end, const 
 TEST(AddressMap, loops) {
   EXPECT_EQ(getLast(loop("%n0", "%n4", "%n1", store("%k"))), "trip0");
   AddressMap map = readMap(loop("%n1", "%n10", "%n4", store("%k")));
-  EXPECT_EQ(map.loops[0].most, 3);
+  EXPECT_EQ(map.loops[0].maxTrips, 3);
   EXPECT_EQ(getLast(loop("%n1", "%n10", "%n4", store("%k"))), "4 trip0 + 1");
   // Trips that differ between invocations are a guard.
   EXPECT_EQ(getLast(loop("%l", "%n64", "%n8", store("%k"))),
@@ -405,7 +405,7 @@ TEST(AddressMap, who_reads_and_writes) {
               map.barriers[0].position < map.accesses[2].position);
 }
 
-/// Any word becomes anything: the map is made, and its bytes are found, in time.
+/// Changes any word at random: the map and its bytes are found, in bounded time.
 TEST(AddressMap, survives_any_word) {
   const Bytes assembled =
       test::assemble(getText(loop("%l", "%n64", "%n8",

@@ -1,7 +1,7 @@
 //===- FootprintTest.cpp - Bytes that accesses touch ----------------------===//
 //
-// Maps made by hand, and thousands made at random, of which all executions are looked
-// at one by one.
+// Maps made by hand, and thousands made at random, compared with all their executions, visited
+// one by one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,13 +19,13 @@ using namespace weir::test;
 namespace {
 struct Coverage {
   Answer answer = Answer::Unknown;
-  int64_t byte = -1; ///< that is not covered
+  int64_t byte = -1; ///< first byte that is not covered
 };
 } // namespace
 
 /// Whether the first bytes of binding 1 are all written.
 static Coverage getCoverage(const AddressMap &map, int64_t bytes) {
-  Touched touched = getTouched(map, 1, /*reads=*/false);
+  TouchedBytes touched = getTouched(map, 1, /*reads=*/false);
   if (findHole(touched.certain, bytes) < 0)
     return {Answer::Yes, -1};
   if (touched.possible)
@@ -84,7 +84,7 @@ TEST(Footprint, reach_one_by_one) {
   EXPECT_FALSE(getReach(kernel.map, access, 1660)->isExact);
 }
 
-/// What guards leave of a row and a column bounds where they lead, however many there are.
+/// Guards on rows and columns bound the address, for any number of them.
 TEST(Footprint, reach_of_guarded_digits) {
   // Columns 97 to 193 of 128 rows of 202, without the first 97, as 128 rows of 97.
   Kernel kernel(101, 256);
@@ -106,7 +106,7 @@ TEST(Footprint, some_of_many_are_certain) {
   Kernel kernel(1000, 64);
   Affine clamped = kernel.map.atoms.clamp(kernel.linear() - Affine::of(60000), {0, 900});
   kernel.add(true, clamped * 4);
-  Touched touched = getTouched(kernel.map, 1, /*reads=*/false);
+  TouchedBytes touched = getTouched(kernel.map, 1, /*reads=*/false);
   ASSERT_TRUE(touched.possible);
   EXPECT_EQ(touched.possible->back().end, 901 * 4);
   // The first execution's and the last one's.
@@ -180,8 +180,8 @@ TEST(Footprint, coverage_by_several) {
   EXPECT_EQ(getCoverage(kernel.map, 208).answer, Answer::No);
 }
 
-/// A 7 x 11 image for each of 500 planes of 9 x 13, begun at row 1 and `column`, and
-/// what is around it.
+/// Copies a 7 x 11 image into each of 500 planes of 9 x 13, at row 1 and `column`, and writes
+/// the border.
 static Kernel makePadded(int64_t column) {
   Kernel kernel(4813, 8);
   Atoms &atoms = kernel.map.atoms;

@@ -1,6 +1,6 @@
 //===- Maps.h - Address maps made by hand and at random ---------*- C++ -*-===//
 //
-// With somebody who looks at all executions of a map one by one.
+// Builds maps, and visits all executions of a map one by one as an oracle.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ namespace weir::test {
 
 using namespace spv;
 
-/// A map of a kernel that reads binding 0 and writes binding 1, in workgroups of `size`.
+/// Makes a map of a kernel that reads binding 0 and writes binding 1, in workgroups of `size`.
 struct Kernel {
   AddressMap map;
   Affine group, local;
@@ -53,8 +53,8 @@ struct Kernel {
     access.position = position++;
     return access;
   }
-  BarrierPlace &addBarrier(std::vector<uint32_t> loops = {}) {
-    BarrierPlace &barrier = map.barriers.emplace_back();
+  BarrierSite &addBarrier(std::vector<uint32_t> loops = {}) {
+    BarrierSite &barrier = map.barriers.emplace_back();
     barrier.isCertain = true;
     barrier.loops = std::move(loops);
     barrier.position = position++;
@@ -62,7 +62,7 @@ struct Kernel {
     return barrier;
   }
   Affine linear() const { return group * map.localSize[0] + local; }
-  /// Everything goes to one binding, or to one variable of workgroup memory.
+  /// Redirects all accesses to one binding, or to one variable of workgroup memory.
   void join(MemoryAccess::Root root) {
     for (MemoryAccess &access : map.accesses) {
       access.root = root;
@@ -80,11 +80,11 @@ struct Kernel {
 struct Event {
   std::vector<int64_t> values; ///< of atoms
   int64_t address;
-  std::vector<int64_t> time; ///< in its invocation: trips and places in turn
+  std::vector<int64_t> time; ///< in its invocation: trips and positions, alternating
   int64_t phase = 0;         ///< barriers passed that order its memory
 };
 
-/// Runs what the map says, one by one.
+/// Visits the executions of a map one by one.
 class Brute {
 public:
   explicit Brute(const AddressMap &map) : map(map) {}
@@ -106,7 +106,7 @@ public:
     return result;
   }
 
-  /// All executions of what has these guards and loops.
+  /// Returns all executions of an instruction with these guards and loops.
   std::vector<Event> run(const std::vector<uint32_t> &loops, const std::vector<Affine> &guards,
                          const Affine &address) const {
     std::vector<Event> events;
@@ -131,7 +131,7 @@ public:
     return events;
   }
 
-  /// When it happens in its invocation: trips and places in turn.
+  /// Returns the time in its invocation: trips and positions, alternating.
   std::vector<int64_t> getTime(const std::vector<uint32_t> &loops, uint32_t position,
                                const std::vector<int64_t> &values) const {
     // A loop's place is that of the first thing in it, before all that comes in it.
@@ -144,7 +144,7 @@ public:
       };
       for (const MemoryAccess &access : map.accesses)
         look(access.loops, access.position);
-      for (const BarrierPlace &barrier : map.barriers)
+      for (const BarrierSite &barrier : map.barriers)
         look(barrier.loops, barrier.position);
       time.push_back(2 * first);
       int64_t trip = 0;
@@ -162,7 +162,7 @@ public:
     std::vector<Event> events = run(access.loops, access.guards, *access.address);
     for (Event &event : events)
       event.time = getTime(access.loops, access.position, event.values);
-    for (const BarrierPlace &barrier : map.barriers)
+    for (const BarrierSite &barrier : map.barriers)
       if (isShared ? barrier.ordersShared : barrier.ordersBindings)
         for (const Event &meeting : run(barrier.loops, barrier.guards, Affine())) {
           auto time = getTime(barrier.loops, barrier.position, meeting.values);
@@ -184,7 +184,7 @@ public:
     return isOneWorkgroup(a, b) && isSame(a.values, b.values, map.localIds);
   }
 
-  /// Whether it holds of all executions of two accesses that touch a byte.
+  /// Whether `claim` holds for all executions of two accesses that touch a common byte.
   bool holds(const MemoryAccess &a, const MemoryAccess &b,
              const std::function<bool(const Event &, const Event &)> &claim) const {
     std::vector<Event> firsts = run(a), seconds = run(b);
@@ -209,7 +209,7 @@ public:
     return true;
   }
 
-  /// Of all accesses, to whatever binding.
+  /// Compares all accesses, to any binding.
   bool isFreeOfRaces() const {
     for (const MemoryAccess &a : map.accesses)
       for (const MemoryAccess &b : map.accesses)
@@ -225,7 +225,8 @@ public:
   const AddressMap &map;
 };
 
-/// A kernel in the shape of real ones: a number of ids and counters, its digits, guards.
+/// Makes a random kernel similar to real ones: a number made of ids and counters, its digits,
+/// and guards.
 class Maker {
 public:
   explicit Maker(unsigned seed) : random(seed), kernel(pick({1, 2, 3, 5}), pick({1, 2, 4, 6})) {}
@@ -271,21 +272,21 @@ private:
   int64_t pick(std::vector<int64_t> from) { return from[choose(from.size())]; }
 
   void addBarrier(std::vector<uint32_t> nest) {
-    BarrierPlace &barrier = kernel.addBarrier(std::move(nest));
+    BarrierSite &barrier = kernel.addBarrier(std::move(nest));
     barrier.ordersBindings = choose(8);
     barrier.ordersShared = choose(8);
     if (choose(4) == 0)
       barrier.guards = {Affine::of(int64_t(choose(3))) - kernel.group};
   }
 
-  /// Ids and counters one after another, as a number.
+  /// Returns a mixed-radix number of ids and counters.
   Affine makeNumber(const std::vector<uint32_t> &nest) {
     Affine number = kernel.local;
     int64_t size = kernel.map.localSize[0];
     for (uint32_t loop : nest)
       if (choose(2)) {
         number = number + trips[loop] * size;
-        size *= kernel.map.loops[loop].most;
+        size *= kernel.map.loops[loop].maxTrips;
       }
     number = number + kernel.group * size;
     return choose(6) ? number : number * pick({2, 3}) + Affine::of(pick({0, 1}));
@@ -309,7 +310,7 @@ private:
     return number * 4;
   }
 
-  /// Without the counters of other loops.
+  /// Drops the counters of other loops.
   Affine fit(Affine address, const std::vector<uint32_t> &nest) {
     for (auto [number, factor] : address.terms)
       if (!isInside(number, nest))

@@ -1,7 +1,7 @@
 //===- RacesTest.cpp - What invocations do to each other's bytes ----------===//
 //
-// Maps made by hand, and thousands made at random, of which all pairs of executions are
-// looked at one by one.
+// Maps made by hand, and thousands made at random, compared with all pairs of executions,
+// visited one by one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -182,7 +182,7 @@ TEST(Races, first_of_a_subgroup) {
     store();
     kernel.join(shared);
     EXPECT_EQ(kernel.isFreeOfRaces().answer, barriers == 3 ? Answer::Yes : Answer::No) << barriers;
-    for (BarrierPlace &barrier : kernel.map.barriers)
+    for (BarrierSite &barrier : kernel.map.barriers)
       barrier.ordersShared = false;
     EXPECT_EQ(kernel.isFreeOfRaces().answer, Answer::No) << barriers;
   }
@@ -253,7 +253,7 @@ TEST(Races, barriers_for_some_order_nothing) {
     Kernel kernel(4, 8);
     std::vector<Affine> guards = {Affine::of(3) - (isUniform ? kernel.group : kernel.local)};
     kernel.add(true, kernel.local * 4, {}, guards);
-    BarrierPlace &barrier = kernel.addBarrier();
+    BarrierSite &barrier = kernel.addBarrier();
     barrier.guards = guards;
     barrier.isUniform = isUniform;
     kernel.add(false, kernel.map.atoms.getRest(kernel.local + Affine::of(1), 8) * 4, {}, guards);
@@ -265,7 +265,7 @@ TEST(Races, barriers_for_some_order_nothing) {
 TEST(Races, barriers_that_some_do_not_come_to) {
   Kernel kernel(4, 8);
   kernel.addLoop(3);
-  BarrierPlace &barrier = kernel.addBarrier({0});
+  BarrierSite &barrier = kernel.addBarrier({0});
   EXPECT_EQ(isUniform(kernel.map, barrier), Answer::Yes);
   barrier.isUniform = false;
   barrier.guards = {Affine::of(3) - kernel.local};

@@ -13,8 +13,8 @@ using namespace weir;
 using namespace weir::test;
 
 namespace {
-/// `count` words of a binding from word `first` on; each of 8 invocations takes every
-/// eighth.
+/// An access to `count` words of a binding from word `first` on; each of 8 invocations accesses
+/// every eighth.
 struct Part {
   int binding, first, count = 64;
 };
@@ -97,7 +97,7 @@ static Bytes assembleKernel(const Code &code) {
 static Code makeScale() { return {"scale", {64, 8, 64}, {{0, 0}, {1, 0, 0}}, {2, 0}}; }
 static Code makeAdd() { return {"add", {64, 64, 64}, {{0, 0}, {1, 0}}, {2, 0}}; }
 
-/// The sample with code, its constants unread.
+/// Returns the sample with code that does not read its constants.
 static Artifact makeArtifact(const Code &scale = makeScale(), const Code &add = makeAdd()) {
   Artifact artifact = makeSample();
   artifact.code["code/vulkan/scale.spv"] = assembleKernel(scale);
@@ -428,7 +428,7 @@ TEST(VerifyCode, divergent_barriers) {
   Artifact artifact = makeArtifact();
   artifact.code["code/vulkan/add.spv"] = makeTile("%both", 3);
   expectRefused(artifact, "races",
-                "some invocations of a workgroup come to the barrier of @add (word ");
+                "some invocations of a workgroup reach the barrier of @add (word ");
   EXPECT_NE(find(artifact, "races").detail.find(", graph.mlir:4), others don't"),
             std::string::npos);
 }
@@ -450,7 +450,7 @@ TEST(VerifyCode, unreadable_code_is_taken) {
 // PTX
 //===----------------------------------------------------------------------===//
 
-/// The sample for cuda, @add with a body of PTX.
+/// Returns the sample for cuda, with a PTX body for @add.
 static Artifact makePtx(const std::string &body, const std::string &size = "8, 1, 1") {
   Artifact artifact = makeArtifact();
   artifact.manifest.targets[0].target = artifact.plans[0].target = "cuda";

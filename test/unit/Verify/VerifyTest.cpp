@@ -42,8 +42,8 @@ TEST(Verify, sample_holds) {
 namespace {
 struct Edit {
   const char *name;
-  const char *claim;  ///< that must fail
-  const char *detail; ///< part of what it must say
+  const char *claim;  ///< the claim that must fail
+  const char *detail; ///< part of its counterexample
   std::function<void(Artifact &, Plan &)> apply;
 };
 } // namespace
@@ -116,7 +116,8 @@ static const Edit edits[] = {
        plan.kernels[0].operands[2].coversAll = false;
        plan.kernels[0].operands[2].slice = {{64, 192, 256, 1}};
      }},
-    {"slice_beyond_the_operand", "ranges", "has a slice that is no runs of bytes",
+    {"slice_beyond_the_operand", "ranges",
+     "has the slice [begin, bytes, stride, count] = [64, 64, 128, 3]",
      [](Artifact &, Plan &plan) {
        plan.kernels[0].operands[2].coversAll = false;
        plan.kernels[0].operands[2].slice = {{64, 64, 128, 3}};
@@ -170,7 +171,7 @@ static const Edit edits[] = {
      }},
     {"argument_without_a_value", "ranges", "1 value for 2 arguments",
      [](Artifact &, Plan &plan) { plan.argumentValues.pop_back(); }},
-    {"two_arguments_of_one_value", "ranges", "\"w\" is the same value as an earlier one",
+    {"two_arguments_of_one_value", "ranges", "\"w\" has the same value as an earlier argument",
      [](Artifact &, Plan &plan) { plan.argumentValues[1] = 0; }},
     {"result_of_no_such_value", "ranges", "result \"y\" is value 7 of 7",
      [](Artifact &, Plan &plan) { plan.resultValues[0] = 7; }},
@@ -243,7 +244,7 @@ static const Edit edits[] = {
      [](Artifact &, Plan &plan) { plan.commands[3].kernel = -1; }},
     {"operand_missing", "ranges", "has 2 operands",
      [](Artifact &, Plan &plan) { plan.commands[3].operands.pop_back(); }},
-    {"allocation_of_another_size", "ranges", "what it stands for has 256",
+    {"allocation_of_another_size", "ranges", "its tensor has 256",
      [](Artifact &, Plan &plan) { plan.allocations[0].bytes = 260; }},
     {"allocation_of_no_tensor", "ranges", "tensor 2 of 2",
      [](Artifact &, Plan &plan) { plan.allocations[0].index = 2; }},
@@ -298,7 +299,7 @@ TEST(Verify, every_barrier_slot_scope_and_effect_counts) {
 // Several queues
 //===----------------------------------------------------------------------===//
 
-/// The sample with dispatch 1 on queue 1: signal at 2, wait at 3, barrier at 4.
+/// Returns the sample with dispatch 1 on queue 1: signal at 2, wait at 3, barrier at 4.
 static Artifact makeQueues() {
   Artifact sample = makeSample();
   Plan &plan = sample.plans[0];
@@ -355,7 +356,7 @@ static const Edit queueEdits[] = {
      [](Artifact &, Plan &plan) { std::swap(plan.commands[2], plan.commands[3]); }},
     {"own_queue", "ranges", "of its own queue",
      [](Artifact &, Plan &plan) { plan.commands[3].queue = 1; }},
-    {"second_signal", "ranges", "is a second signal 7",
+    {"second_signal", "ranges", "repeats signal 7",
      [](Artifact &, Plan &plan) {
        plan.commands.insert(plan.commands.begin() + 3, plan.commands[2]);
      }},
@@ -522,7 +523,7 @@ static bool holdsByte(const PlanView &view, int64_t byte) {
 }
 
 namespace {
-/// A list of dispatches on a tiny arena, and what it must answer.
+/// A list of dispatches on a tiny arena, and the expected answers.
 class RandomPlan {
 public:
   explicit RandomPlan(unsigned seed) : random(seed) {
@@ -550,7 +551,7 @@ public:
   Plan &plan() { return artifact.plans[0]; }
   int pick(int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); }
 
-  /// A barrier with all memory before each dispatch.
+  /// Adds a barrier for all memory before each dispatch.
   void addAllBarriers() {
     std::vector<Command> commands;
     for (const Command &command : plan().commands) {
@@ -584,8 +585,8 @@ public:
     return findClaim(claims, what).holds;
   }
 
-  /// Whether `ask(from, to, byte)` holds of all conflicts of two dispatches,
-  /// the positions of their commands given in order.
+  /// Whether `ask(from, to, byte)` holds for all conflicts of two dispatches, given the indices
+  /// of their commands in order.
   bool forEachConflict(const std::function<bool(size_t, size_t, int64_t, bool, bool)> &ask) {
     const std::vector<Command> &commands = plan().commands;
     for (size_t to = 0; to < commands.size(); ++to)
@@ -643,7 +644,7 @@ public:
     return true;
   }
   bool areContentsRight() {
-    // Which byte of which value each byte holds; {-1, 0} at the start.
+    // By byte: the (value, byte) that it holds; {-1, 0} at the start.
     std::vector<std::pair<int64_t, int64_t>> held(arenaBytes, {-1, 0});
     for (const Command &command : plan().commands) {
       auto forEachByte = [&](auto visit) {
