@@ -8,10 +8,10 @@ using namespace weir;
 using namespace weir::sim;
 using namespace weir::spv;
 
-/// Beyond these a kernel is none of ours; they bound what words can ask for.
-static constexpr uint32_t mostRegisterBytes = 256 << 20; ///< of one subgroup
-static constexpr int64_t mostLocalBytes = 64 << 20;      ///< of private or workgroup memory
-static constexpr size_t mostSteps = 1 << 24, mostDepth = 64;
+/// Limits on what words can request, far beyond Weir's own kernels.
+static constexpr uint32_t maxRegisterBytes = 256 << 20; ///< of one subgroup
+static constexpr int64_t maxLocalBytes = 64 << 20;      ///< of private or workgroup memory
+static constexpr size_t maxSteps = 1 << 24, maxDepth = 64;
 
 //===----------------------------------------------------------------------===//
 // Values
@@ -19,8 +19,8 @@ static constexpr size_t mostSteps = 1 << 24, mostDepth = 64;
 
 void Decoder::collectScalars(Id id, int64_t offset, std::vector<Scalar> &scalars) {
   const Type &type = module.getType(id);
-  if (scalars.size() > mostScalars)
-    throw Error(where + ": a value has more than " + std::to_string(mostScalars) + " scalars");
+  if (scalars.size() > maxScalars)
+    throw Error(where + ": a value has more than " + std::to_string(maxScalars) + " scalars");
   switch (type.kind) {
   case Type::Kind::Bool:
     scalars.push_back({type.kind, 32, offset});
@@ -31,8 +31,8 @@ void Decoder::collectScalars(Id id, int64_t offset, std::vector<Scalar> &scalars
     break;
   case Type::Kind::Vector:
   case Type::Kind::Array:
-    if (scalars.size() + type.count > mostScalars)
-      throw Error(where + ": a value has more than " + std::to_string(mostScalars) + " scalars");
+    if (scalars.size() + type.count > maxScalars)
+      throw Error(where + ": a value has more than " + std::to_string(maxScalars) + " scalars");
     for (uint32_t i = 0; i < type.count; ++i)
       collectScalars(type.element, offset + i * type.stride, scalars);
     break;
@@ -42,7 +42,7 @@ void Decoder::collectScalars(Id id, int64_t offset, std::vector<Scalar> &scalars
     break;
   default:
     throw Error(where + ": %" + std::to_string(id) +
-                " is used as the type of a value, but is none");
+                " is used as the type of a value, but is not one");
   }
 }
 
@@ -56,9 +56,9 @@ const std::vector<Scalar> &Decoder::getScalars(Id type) {
 Register Decoder::makeRegister(bool isWide) {
   Register made = program.registerBytes;
   program.registerBytes += program.width * (isWide ? 8 : 4);
-  // 64-bit registers stay aligned: the width is a multiple of eight.
-  if (program.registerBytes > mostRegisterBytes)
-    throw Error(where + ": needs more than " + std::to_string(mostRegisterBytes) +
+  // 64-bit registers stay aligned, since the width is a multiple of eight.
+  if (program.registerBytes > maxRegisterBytes)
+    throw Error(where + ": needs more than " + std::to_string(maxRegisterBytes) +
                 " bytes of registers, more than the simulator has");
   return made;
 }
@@ -82,7 +82,7 @@ void Decoder::fillConstant(Id id, std::vector<uint64_t> &bits) {
     for (Id part : constant.parts)
       fillConstant(part, bits);
   } else {
-    // What is undefined shows: NaNs, and integers of ones.
+    // Make undefined values visible: NaNs, and integers with all bits set.
     for (const Scalar &scalar : getScalars(constant.type)) {
       uint64_t ones = scalar.isWide() ? ~uint64_t(0) : (uint64_t(1) << scalar.width) - 1;
       bool isUndef = constant.kind == Constant::Kind::Undef && scalar.kind != Type::Kind::Bool;
@@ -95,7 +95,7 @@ const Value &Decoder::getConstantValue(Id id) {
   if (auto found = values.find(id); found != values.end())
     return found->second;
   Id type = module.getConstant(id).type;
-  const std::vector<Scalar> &scalars = getScalars(type); // bounds what is filled
+  const std::vector<Scalar> &scalars = getScalars(type); // checks the max number of scalars
   std::vector<uint64_t> bits;
   fillConstant(id, bits);
   Value value = makeValue(type);
@@ -111,7 +111,7 @@ const Value &Decoder::use(const Instruction &instruction, size_t operand) {
     return getConstantValue(id);
   auto found = values.find(id);
   if (found == values.end())
-    fail(instruction, "uses %" + std::to_string(id) + ", which is no value that is made before");
+    fail(instruction, "uses %" + std::to_string(id) + ", which is not a value defined before");
   return found->second;
 }
 
@@ -139,27 +139,27 @@ const Value &Decoder::define(const Instruction &instruction, std::vector<Registe
 // Variables
 //===----------------------------------------------------------------------===//
 
-Place Decoder::placeLocal(Id pointerType, Space space, int64_t &bytes) {
-  Place place;
-  place.space = space;
-  place.type = module.getType(pointerType).element;
-  const Type &type = module.getType(place.type);
+PointerTarget Decoder::makeLocal(Id pointerType, Space space, int64_t &bytes) {
+  PointerTarget target;
+  target.space = space;
+  target.type = module.getType(pointerType).element;
+  const Type &type = module.getType(target.type);
   constexpr int64_t alignment = 16;
-  place.begin = place.offset = (bytes + alignment - 1) / alignment * alignment;
-  place.end = bytes = place.begin + type.bytes;
-  if (bytes > mostLocalBytes)
-    throw Error(where + ": has more than " + std::to_string(mostLocalBytes) +
+  target.begin = target.offset = (bytes + alignment - 1) / alignment * alignment;
+  target.end = bytes = target.begin + type.bytes;
+  if (bytes > maxLocalBytes)
+    throw Error(where + ": has more than " + std::to_string(maxLocalBytes) +
                 " bytes of variables in private or workgroup memory, more than the simulator has");
-  return place;
+  return target;
 }
 
 void Decoder::declareInput(const Variable &variable) {
   if (!variable.builtIn)
-    throw Error(where + ": input %" + std::to_string(variable.id) + " is no builtin");
-  Place place;
-  place.isInput = true;
-  place.type = module.getType(variable.type).element;
-  const std::vector<Scalar> &scalars = getScalars(place.type);
+    throw Error(where + ": input %" + std::to_string(variable.id) + " is not a built-in");
+  PointerTarget target;
+  target.isInput = true;
+  target.type = module.getType(variable.type).element;
+  const std::vector<Scalar> &scalars = getScalars(target.type);
   bool isVector = false;
   switch (*variable.builtIn) {
   case BuiltIn::NumWorkgroups:
@@ -176,57 +176,58 @@ void Decoder::declareInput(const Variable &variable) {
     break;
   default:
     throw Error(where + ": builtin " + std::to_string(uint32_t(*variable.builtIn)) +
-                " is not known to the simulator");
+                " is not supported by the simulator");
   }
   bool fits = scalars.size() == (isVector ? 3 : 1);
   for (const Scalar &scalar : scalars)
     fits &= scalar.kind == Type::Kind::Int && scalar.width == 32;
   if (!fits)
     throw Error(where + ": builtin " + std::to_string(uint32_t(*variable.builtIn)) +
-                " has not the type that it should have");
+                " has another type than its built-in requires");
   for (uint32_t i = 0; i < scalars.size(); ++i) {
-    place.inputs.push_back(makeRegister(false));
-    program.builtIns.push_back({*variable.builtIn, i, place.inputs.back()});
+    target.inputs.push_back(makeRegister(false));
+    program.builtIns.push_back({*variable.builtIn, i, target.inputs.back()});
   }
-  places[variable.id] = std::move(place);
+  targets[variable.id] = std::move(target);
 }
 
 void Decoder::declareVariables() {
   for (const Variable &variable : module.getVariables()) {
     std::string name = "variable %" + std::to_string(variable.id);
     if (variable.initializer && variable.storage != StorageClass::Input)
-      throw Error(where + ": " + name + " has an initializer, which the simulator does not know");
+      throw Error(where + ": " + name +
+                  " has an initializer, which the simulator does not support");
     switch (variable.storage) {
     case StorageClass::Input:
       declareInput(variable);
       break;
     case StorageClass::Workgroup:
-      places[variable.id] = placeLocal(variable.type, Space::Workgroup, program.workgroupBytes);
+      targets[variable.id] = makeLocal(variable.type, Space::Workgroup, program.workgroupBytes);
       break;
     case StorageClass::Private:
-      places[variable.id] = placeLocal(variable.type, Space::Private, program.privateBytes);
+      targets[variable.id] = makeLocal(variable.type, Space::Private, program.privateBytes);
       break;
     case StorageClass::StorageBuffer: {
       if (variable.set != 0u || !variable.binding)
         throw Error(where + ": storage buffer %" + std::to_string(variable.id) +
                     " has no binding in set 0");
-      Place place;
-      place.binding = *variable.binding;
-      place.type = module.getType(variable.type).element;
-      places[variable.id] = place;
+      PointerTarget target;
+      target.binding = *variable.binding;
+      target.type = module.getType(variable.type).element;
+      targets[variable.id] = target;
       break;
     }
     default:
       throw Error(where + ": " + name + " is in storage class " +
                   std::to_string(uint32_t(variable.storage)) +
-                  ", which the simulator does not know");
+                  ", which the simulator does not support");
     }
   }
 }
 
-const Place &Decoder::getPlace(const Instruction &instruction, Id pointer) {
-  auto found = places.find(pointer);
-  if (found == places.end())
+const PointerTarget &Decoder::getTarget(const Instruction &instruction, Id pointer) {
+  auto found = targets.find(pointer);
+  if (found == targets.end())
     fail(instruction, "uses %" + std::to_string(pointer) +
                           " as a pointer, which is neither a variable nor an access chain");
   return found->second;
@@ -236,8 +237,8 @@ const Place &Decoder::getPlace(const Instruction &instruction, Id pointer) {
 // Control flow
 //===----------------------------------------------------------------------===//
 
-/// Depth first, merges before continue targets before successors, then reversed: so
-/// a merge comes behind all that it merges.
+/// Orders blocks depth first, visiting merges before continue targets before successors, then
+/// reverses: a merge block follows everything that it merges.
 static std::vector<uint32_t> orderBlocks(const Function &function) {
   std::vector<uint32_t> order;
   size_t count = function.blocks.size();
@@ -287,7 +288,7 @@ static std::vector<uint32_t> orderBlocks(const Function &function) {
   return order;
 }
 
-/// Copies for the phis of a block, all reads before all writes.
+/// Makes the copies for the phis of a block, all reads before all writes.
 Edge Decoder::decodeEdge(const Block &from, uint32_t to) {
   Edge edge;
   edge.block = body->positionOf[to];
@@ -311,7 +312,8 @@ Edge Decoder::decodeEdge(const Block &from, uint32_t to) {
     auto &list = copies[isWide];
     for (size_t i = 0; i < list.size(); ++i)
       for (auto &[target, source] : list)
-        if (source == list[i].first) // read after it would be written
+        if (source ==
+            list[i].first) // it would be read after the write: copy through a new register
           source = convert(isWide ? Convert::Copy64 : Convert::Copy32, isWide, source);
   }
   for (bool isWide : {false, true})
@@ -336,7 +338,8 @@ void Decoder::decodeEdges(const Block &block, CodeBlock &code) {
   case Op::BranchConditional: {
     code.end = CodeBlock::End::Conditional;
     const Value &condition = use(last, 0);
-    need(last, module.getType(condition.type).kind == Type::Kind::Bool, "branches by no boolean");
+    need(last, module.getType(condition.type).kind == Type::Kind::Bool,
+         "branches on a value that is not a boolean");
     code.selector = condition.scalars[0];
     break;
   }
@@ -354,13 +357,13 @@ void Decoder::decodeEdges(const Block &block, CodeBlock &code) {
     break;
   }
   default:
-    fail(last, "is not known to the simulator");
+    fail(last, "is not supported by the simulator");
   }
   for (uint32_t successor : block.successors)
     code.edges.push_back(decodeEdge(block, successor));
 }
 
-/// A call's returns go on with the block that comes next in the program.
+/// A call is inlined: its returns continue with the next block of the program.
 void Decoder::decodeReturn(const Instruction &instruction, CodeBlock &code) {
   need(instruction, (instruction.op == Op::ReturnValue) == (body->result != nullptr),
        "returns a value from a function without one, or none");
@@ -409,13 +412,13 @@ void Decoder::decodeBody(Body &called) {
   body = called.caller;
 }
 
-/// A call becomes the function's blocks, in the middle of the caller's.
+/// Inlines a call: the function's blocks come between those of the caller.
 void Decoder::decodeCall(const Instruction &instruction) {
   Body called{module.getFunction(instruction.operands[0]), body};
   size_t depth = 0;
   for (const Body *each = body; each; each = each->caller, ++depth)
     need(instruction, &each->function != &called.function, "calls a function that has called it");
-  need(instruction, depth < mostDepth, "is nested more deeply than the simulator follows");
+  need(instruction, depth < maxDepth, "is nested more deeply than the simulator supports");
   const std::vector<Id> &parameters = called.function.parameters;
   need(instruction, !called.function.blocks.empty(), "calls a function without a body");
   need(instruction, instruction.operands.size() == parameters.size() + 1,
@@ -424,7 +427,7 @@ void Decoder::decodeCall(const Instruction &instruction) {
     Id type = module.getTypeOf(parameters[i]), argument = instruction.operands[i + 1];
     need(instruction, module.getTypeOf(argument) == type, "has an argument of another type");
     if (module.getType(type).kind == Type::Kind::Pointer)
-      places[parameters[i]] = getPlace(instruction, argument);
+      targets[parameters[i]] = getTarget(instruction, argument);
     else
       values[parameters[i]] = useAs(instruction, i + 1, type);
   }
@@ -439,8 +442,8 @@ void Decoder::decodeCall(const Instruction &instruction) {
   before.edges = {{uint32_t(program.blocks.size()), before.endStep, before.endStep}};
   decodeBody(called);
   program.blocks.emplace_back().firstStep = uint32_t(program.steps.size());
-  if (program.steps.size() > mostSteps || program.blocks.size() > mostSteps)
-    throw Error(where + ": has more than " + std::to_string(mostSteps) +
+  if (program.steps.size() > maxSteps || program.blocks.size() > maxSteps)
+    throw Error(where + ": has more than " + std::to_string(maxSteps) +
                 " steps once functions stand where they are called, more than the simulator has");
   if (called.result)
     values[instruction.result] = std::move(result);
@@ -451,6 +454,16 @@ void Decoder::decodeCall(const Instruction &instruction) {
 //===----------------------------------------------------------------------===//
 
 void Decoder::decodeInstruction(const Instruction &instruction) {
+  switch (getKind(instruction.op)) {
+  case OpKind::Plain:
+    break;
+  case OpKind::Atomic:
+    return decodeAtomic(instruction);
+  case OpKind::Shuffle:
+    return decodeShuffle(instruction);
+  case OpKind::Reduction:
+    return decodeReduction(instruction);
+  }
   switch (instruction.op) {
   case Op::SelectionMerge:
   case Op::LoopMerge:
@@ -458,10 +471,10 @@ void Decoder::decodeInstruction(const Instruction &instruction) {
   case Op::Undef:
     break;
   case Op::Variable: {
-    Place place = placeLocal(instruction.type, Space::Private, program.privateBytes);
+    PointerTarget target = makeLocal(instruction.type, Space::Private, program.privateBytes);
     need(instruction, instruction.operands.size() == 1,
-         "has an initializer, which the simulator does not know");
-    places[instruction.result] = place;
+         "has an initializer, which the simulator does not support");
+    targets[instruction.result] = target;
     return;
   }
   case Op::AccessChain:
@@ -470,49 +483,12 @@ void Decoder::decodeInstruction(const Instruction &instruction) {
   case Op::Load:
   case Op::Store:
     return decodeAccess(instruction);
-  case Op::AtomicLoad:
-  case Op::AtomicStore:
-  case Op::AtomicExchange:
-  case Op::AtomicCompareExchange:
-  case Op::AtomicIIncrement:
-  case Op::AtomicIDecrement:
-  case Op::AtomicIAdd:
-  case Op::AtomicISub:
-  case Op::AtomicSMin:
-  case Op::AtomicUMin:
-  case Op::AtomicSMax:
-  case Op::AtomicUMax:
-  case Op::AtomicAnd:
-  case Op::AtomicOr:
-  case Op::AtomicXor:
-    return decodeAtomic(instruction);
   case Op::FunctionCall:
     return decodeCall(instruction);
   case Op::ControlBarrier:
     return decodeBarrier(instruction);
   case Op::MemoryBarrier:
     return; // orders nothing without a control barrier or atomics
-  case Op::GroupNonUniformBroadcast:
-  case Op::GroupNonUniformBroadcastFirst:
-  case Op::GroupNonUniformShuffle:
-  case Op::GroupNonUniformShuffleXor:
-  case Op::GroupNonUniformShuffleUp:
-  case Op::GroupNonUniformShuffleDown:
-    return decodeShuffle(instruction);
-  case Op::GroupNonUniformIAdd:
-  case Op::GroupNonUniformFAdd:
-  case Op::GroupNonUniformIMul:
-  case Op::GroupNonUniformFMul:
-  case Op::GroupNonUniformSMin:
-  case Op::GroupNonUniformUMin:
-  case Op::GroupNonUniformFMin:
-  case Op::GroupNonUniformSMax:
-  case Op::GroupNonUniformUMax:
-  case Op::GroupNonUniformFMax:
-  case Op::GroupNonUniformBitwiseAnd:
-  case Op::GroupNonUniformBitwiseOr:
-  case Op::GroupNonUniformBitwiseXor:
-    return decodeReduction(instruction);
   case Op::ExtInst:
     return decodeExtended(instruction);
   case Op::IAddCarry:
@@ -566,7 +542,7 @@ Program Decoder::decode(const std::string &name) {
   if (!entry)
     throw Error(where + ": has no entry point '" + name + "'");
   if (entry->model != ExecutionModel::GLCompute)
-    throw Error(where + ": entry point '" + name + "' is no compute shader");
+    throw Error(where + ": entry point '" + name + "' is not a compute shader");
   program.name = name;
   program.localSize = entry->localSize;
   program.accesses.emplace_back(); // sites count from 1

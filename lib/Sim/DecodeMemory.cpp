@@ -12,92 +12,92 @@ using namespace weir;
 using namespace weir::sim;
 using namespace weir::spv;
 
-/// A shadow cell's number of a load or store has 16 bits.
-static constexpr size_t mostSites = 65000;
+/// A shadow cell stores the number of a load or store in 16 bits.
+static constexpr size_t maxSites = 65000;
 
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
 
 void Decoder::decodeAccessChain(const Instruction &instruction) {
-  Place place = getPlace(instruction, instruction.operands[0]);
+  PointerTarget target = getTarget(instruction, instruction.operands[0]);
   for (size_t i = 1; i < instruction.operands.size(); ++i) {
-    const Type &whole = module.getType(place.type);
+    const Type &whole = module.getType(target.type);
     const Constant *constant = module.findConstant(instruction.operands[i]);
     const Value &index = use(instruction, i);
     const Type &indexType = module.getType(index.type);
-    need(instruction, indexType.kind == Type::Kind::Int, "has an index that is no integer");
+    need(instruction, indexType.kind == Type::Kind::Int, "has an index that is not an integer");
     int64_t number = 0;
     if (constant) {
       need(instruction, constant->kind != Constant::Kind::Composite, "has a composite index");
-      uint32_t unused = 64 - indexType.width; // indices have a sign
+      uint32_t unused = 64 - indexType.width; // indices are signed
       number = int64_t(constant->bits << unused) >> unused;
     }
     if (whole.kind == Type::Kind::Struct) {
       need(instruction, constant && number >= 0 && size_t(number) < whole.members.size(),
-           "names a member that there is not");
-      need(instruction, !place.isInput, "leads into a structured input");
-      place.offset += whole.offsets[size_t(number)];
-      place.type = whole.members[size_t(number)];
+           "names a member that does not exist");
+      need(instruction, !target.isInput, "leads into a structured input");
+      target.offset += whole.offsets[size_t(number)];
+      target.type = whole.members[size_t(number)];
       continue;
     }
     need(instruction,
          whole.kind == Type::Kind::Array || whole.kind == Type::Kind::RuntimeArray ||
              whole.kind == Type::Kind::Vector,
          "leads into a scalar");
-    place.type = whole.element;
-    if (place.isInput) {
-      need(instruction, constant && number >= 0 && size_t(number) < place.inputs.size(),
-           "leads to an element of an input that is not constant or there is not");
-      place.inputs = {place.inputs[size_t(number)]};
+    target.type = whole.element;
+    if (target.isInput) {
+      need(instruction, constant && number >= 0 && size_t(number) < target.inputs.size(),
+           "has an index into an input that is not constant or out of range");
+      target.inputs = {target.inputs[size_t(number)]};
       continue;
     }
     if (constant) {
-      // An index beyond 2^40 stays far outside of any binding.
-      constexpr int64_t most = int64_t(1) << 40;
+      // Clamp: an index beyond 2^40 is far outside of any binding.
+      constexpr int64_t maxIndex = int64_t(1) << 40;
       int64_t offset;
-      if (__builtin_mul_overflow(std::clamp(number, -most, most), whole.stride, &offset) ||
-          __builtin_add_overflow(place.offset, offset, &place.offset) ||
-          place.offset > int64_t(1) << 60 || place.offset < -(int64_t(1) << 60))
-        place.offset = int64_t(1) << 60;
+      if (__builtin_mul_overflow(std::clamp(number, -maxIndex, maxIndex), whole.stride, &offset) ||
+          __builtin_add_overflow(target.offset, offset, &target.offset) ||
+          target.offset > int64_t(1) << 60 || target.offset < -(int64_t(1) << 60))
+        target.offset = int64_t(1) << 60;
       continue;
     }
-    place.stride = std::gcd(place.stride, whole.stride);
+    target.stride = std::gcd(target.stride, whole.stride);
     Register position = index.scalars[0];
     if (indexType.width < 32)
       position = convert(Convert::SignExtend, false, position, indexType.width);
-    if (place.dynamic == noRegister) {
-      place.dynamic = makeRegister(true);
-      preset(place.dynamic, {Type::Kind::Int, 64, 0}, 0);
+    if (target.dynamic == noRegister) {
+      target.dynamic = makeRegister(true);
+      preset(target.dynamic, {Type::Kind::Int, 64, 0}, 0);
     }
     Register to = makeRegister(true);
-    emit(getStep(indexType.width == 64 ? Convert::Index64 : Convert::Index32), to, place.dynamic,
+    emit(getStep(indexType.width == 64 ? Convert::Index64 : Convert::Index32), to, target.dynamic,
          position, 0, whole.stride);
-    place.dynamic = to;
+    target.dynamic = to;
   }
   const Type &pointer = module.getType(instruction.type);
-  need(instruction, pointer.kind == Type::Kind::Pointer && pointer.element == place.type,
-       "has a result of another type than what it leads to");
-  places[instruction.result] = std::move(place);
+  need(instruction, pointer.kind == Type::Kind::Pointer && pointer.element == target.type,
+       "has a result of another type than its target");
+  targets[instruction.result] = std::move(target);
 }
 
 void Decoder::decodeAccess(const Instruction &instruction) {
   bool isWrite = instruction.op == Op::Store;
-  const Place &place = getPlace(instruction, instruction.operands[0]);
+  const PointerTarget &target = getTarget(instruction, instruction.operands[0]);
   Value value;
   if (isWrite) {
-    value = useAs(instruction, 1, place.type);
+    value = useAs(instruction, 1, target.type);
   } else {
-    need(instruction, instruction.type == place.type, "has a result of another type");
-    if (place.isInput) {
-      define(instruction, place.inputs);
+    need(instruction, instruction.type == target.type, "has a result of another type");
+    if (target.isInput) {
+      define(instruction, target.inputs);
       return;
     }
-    value = makeValue(place.type);
+    value = makeValue(target.type);
     values[instruction.result] = value;
   }
-  need(instruction, !place.isInput, "writes an input");
-  MemoryAccess access = makeAccess(instruction, place);
+  need(instruction, !target.isInput, "writes an input");
+  AccessSite access = makeAccess(instruction, target);
   access.isRead = !isWrite;
   access.isWrite = isWrite;
   for (size_t i = 0; i < access.scalars.size(); ++i)
@@ -106,28 +106,28 @@ void Decoder::decodeAccess(const Instruction &instruction) {
   program.accesses.push_back(std::move(access));
 }
 
-/// All but what it does there.
-MemoryAccess Decoder::makeAccess(const Instruction &instruction, const Place &place) {
-  if (program.accesses.size() > mostSites)
-    throw Error(where + ": has more than " + std::to_string(mostSites) +
+/// Returns the access at `target`, without its kind (read, write, atomic).
+AccessSite Decoder::makeAccess(const Instruction &instruction, const PointerTarget &target) {
+  if (program.accesses.size() > maxSites)
+    throw Error(where + ": has more than " + std::to_string(maxSites) +
                 " loads and stores, more than the simulator has numbers for");
-  MemoryAccess access;
-  access.space = place.space;
-  access.binding = place.binding;
-  access.offset = place.offset;
-  access.objectBegin = place.begin;
-  access.objectEnd = place.end;
-  access.dynamic = place.dynamic;
+  AccessSite access;
+  access.space = target.space;
+  access.binding = target.binding;
+  access.offset = target.offset;
+  access.objectBegin = target.begin;
+  access.objectEnd = target.end;
+  access.dynamic = target.dynamic;
   access.source = instruction.source;
   access.site = uint16_t(program.accesses.size());
-  const std::vector<Scalar> &scalars = getScalars(place.type);
-  need(instruction, !scalars.empty(), "is of no bytes");
+  const std::vector<Scalar> &scalars = getScalars(target.type);
+  need(instruction, !scalars.empty(), "accesses no bytes");
   for (size_t i = 0; i < scalars.size(); ++i) {
     uint32_t bytes = scalars[i].width / 8;
     access.scalars.push_back({scalars[i].offset, bytes, 0});
     access.bytes = std::max(access.bytes, scalars[i].offset + bytes);
   }
-  int64_t common = std::gcd(std::gcd(place.stride, place.offset), access.bytes);
+  int64_t common = std::gcd(std::gcd(target.stride, target.offset), access.bytes);
   access.granule = std::min<int64_t>(16, common & -common);
   if (access.space == Space::Workgroup)
     program.workgroupGranule = std::min(program.workgroupGranule, access.granule);
@@ -135,10 +135,10 @@ MemoryAccess Decoder::makeAccess(const Instruction &instruction, const Place &pl
 }
 
 void Decoder::decodeAtomic(const Instruction &instruction) {
-  const Place &place = getPlace(instruction, instruction.operands[0]);
-  const Type &type = module.getType(place.type);
+  const PointerTarget &target = getTarget(instruction, instruction.operands[0]);
+  const Type &type = module.getType(target.type);
   need(instruction,
-       !place.isInput && place.space != Space::Private && type.kind == Type::Kind::Int &&
+       !target.isInput && target.space != Space::Private && type.kind == Type::Kind::Int &&
            type.width >= 32,
        "is of something other than an integer of 32 or 64 bits in a buffer or workgroup memory");
   auto scope = Scope(useConstant(instruction, 1));
@@ -147,24 +147,25 @@ void Decoder::decodeAtomic(const Instruction &instruction) {
   if (compares)
     semantics |= useConstant(instruction, 3);
   need(instruction, !(semantics & (Acquire | Release | AcquireRelease | SequentiallyConsistent)),
-       "orders other memory, which the simulator does not know");
+       "orders other memory, which the simulator does not support");
   bool isOfDevice = scope == Scope::Device || scope == Scope::QueueFamily;
   need(instruction, isOfDevice || scope == Scope::Workgroup,
-       "of another scope than the workgroup, queue family or device is not known to the simulator");
-  MemoryAccess access = makeAccess(instruction, place);
+       "of another scope than the workgroup, queue family or device is not supported by the "
+       "simulator");
+  AccessSite access = makeAccess(instruction, target);
   access.atomic = instruction.op;
   access.isOfDevice = isOfDevice;
   access.isRead = instruction.op != Op::AtomicStore;
   access.isWrite = instruction.op != Op::AtomicLoad;
   const size_t first = compares ? 4 : 3;
   if (instruction.operands.size() > first)
-    access.operand = useAs(instruction, first, place.type).scalars[0];
+    access.operand = useAs(instruction, first, target.type).scalars[0];
   if (compares)
-    access.comparator = useAs(instruction, first + 1, place.type).scalars[0];
-  Value result = makeValue(place.type);
+    access.comparator = useAs(instruction, first + 1, target.type).scalars[0];
+  Value result = makeValue(target.type);
   access.scalars[0].value = result.scalars[0];
   if (access.isRead) {
-    need(instruction, instruction.type == place.type, "has a result of another type");
+    need(instruction, instruction.type == target.type, "has a result of another type");
     values[instruction.result] = std::move(result);
   }
   emit(getAccessStep(), 0, 0, 0, 0, access.site);
@@ -177,7 +178,7 @@ void Decoder::decodeAtomic(const Instruction &instruction) {
 
 void Decoder::decodeBarrier(const Instruction &instruction) {
   need(instruction, Scope(useConstant(instruction, 0)) == Scope::Workgroup,
-       "of another scope than the workgroup is not known to the simulator");
+       "of another scope than the workgroup is not supported by the simulator");
   auto memory = Scope(useConstant(instruction, 1));
   uint32_t semantics = useConstant(instruction, 2);
   bool orders =
@@ -194,7 +195,7 @@ void Decoder::decodeBarrier(const Instruction &instruction) {
 
 void Decoder::decodeShuffle(const Instruction &instruction) {
   need(instruction, Scope(useConstant(instruction, 0)) == Scope::Subgroup,
-       "of another scope than the subgroup is not known to the simulator");
+       "of another scope than the subgroup is not supported by the simulator");
   const Value &value = useAs(instruction, 1, instruction.type);
   bool isFirst = instruction.op == Op::GroupNonUniformBroadcastFirst;
   Register lane = 0;
@@ -202,7 +203,7 @@ void Decoder::decodeShuffle(const Instruction &instruction) {
     const Value &index = use(instruction, 2);
     const Type &type = module.getType(index.type);
     need(instruction, type.kind == Type::Kind::Int && type.width == 32,
-         "has a lane that is no integer of 32 bits");
+         "has a lane that is not a 32-bit integer");
     lane = index.scalars[0];
   }
   const std::vector<Scalar> results = getScalars(instruction.type);
@@ -216,7 +217,7 @@ void Decoder::decodeShuffle(const Instruction &instruction) {
   define(instruction, std::move(made));
 }
 
-/// What a reduction of no values gives.
+/// Returns the result of a reduction of no values.
 static uint64_t getIdentity(Op op, bool isWide) {
   auto getBits = [&](double number) {
     return isWide ? std::bit_cast<uint64_t>(number) : std::bit_cast<uint32_t>(float(number));
@@ -244,10 +245,10 @@ static uint64_t getIdentity(Op op, bool isWide) {
 
 void Decoder::decodeReduction(const Instruction &instruction) {
   need(instruction, Scope(useConstant(instruction, 0)) == Scope::Subgroup,
-       "of another scope than the subgroup is not known to the simulator");
+       "of another scope than the subgroup is not supported by the simulator");
   uint32_t reduction = instruction.operands[1];
   need(instruction, reduction <= uint32_t(Reduction::BeforeOwn),
-       "of clusters is not known to the simulator");
+       "of clusters is not supported by the simulator");
   const Value &value = useAs(instruction, 2, instruction.type);
   const std::vector<Scalar> scalars = getScalars(instruction.type);
   std::vector<Register> made;
@@ -257,7 +258,7 @@ void Decoder::decodeReduction(const Instruction &instruction) {
     if (!scalars[i].isNarrow() && scalars[i].kind != Type::Kind::Bool)
       run = findReduction(instruction.op, isFloat ? (isWide ? Number::F64 : Number::F32)
                                                   : (isWide ? Number::U64 : Number::U32));
-    need(instruction, run, "has operands for which the simulator does not know it");
+    need(instruction, run, "has operands that the simulator does not support for it");
     Register identity = makeRegister(isWide);
     preset(identity, scalars[i], getIdentity(instruction.op, isWide));
     made.push_back(makeRegister(isWide));

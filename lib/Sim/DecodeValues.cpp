@@ -25,7 +25,7 @@ Register Decoder::convert(Convert kind, bool isWide, Register a, int64_t number)
   return to;
 }
 
-/// A value of fewer than 32 bits as arithmetic takes it.
+/// Extends a value of fewer than 32 bits for arithmetic.
 Register Decoder::widen(const Scalar &scalar, Register value, bool isSigned, bool toDouble) {
   if (!scalar.isNarrow() || scalar.kind == Type::Kind::Bool)
     return value;
@@ -34,7 +34,7 @@ Register Decoder::widen(const Scalar &scalar, Register value, bool isSigned, boo
   return isSigned ? convert(Convert::SignExtend, false, value, scalar.width) : value;
 }
 
-/// The way back.
+/// Converts the result of arithmetic back to its short type.
 Register Decoder::narrow(const Scalar &scalar, Register value, bool isDouble) {
   if (!scalar.isNarrow() || scalar.kind == Type::Kind::Bool)
     return value;
@@ -49,17 +49,17 @@ static Number getNumber(const Scalar &scalar, bool halfAsDouble) {
   return scalar.isWide() ? Number::U64 : Number::U32;
 }
 
-/// One scalar of an operation whose operands are all of one type.
+/// Emits one scalar of an operation whose operands all have one type.
 template <typename Opcode>
 Register Decoder::compute(const Instruction &instruction, Opcode op, const Scalar &result,
                           const Scalar &operand, std::span<const Register> operands,
                           bool isSigned) {
-  // A product of halves and a half fit a double, so an fma of them is rounded once.
+  // A product of halves plus a half fits a double, so an fma is rounded only once.
   bool asDouble = false;
   if constexpr (std::is_same_v<Opcode, Glsl>)
     asDouble = op == Glsl::Fma && operand.isNarrow();
   StepFunction run = findStep(op, getNumber(operand, asDouble));
-  need(instruction, run, "has operands for which the simulator does not know it");
+  need(instruction, run, "has operands that the simulator does not support for it");
   Register wide[3] = {0, 0, 0};
   for (size_t i = 0; i < operands.size(); ++i)
     wide[i] = widen(operand, operands[i], isSigned, asDouble);
@@ -73,7 +73,7 @@ Register Decoder::compute(const Instruction &instruction, Opcode op, const Scala
 // Instructions
 //===----------------------------------------------------------------------===//
 
-/// Whether an operation looks at the sign of integers.
+/// Whether an operation treats integers as signed.
 static bool isSigned(Op op) {
   switch (op) {
   case Op::SDiv:
@@ -124,13 +124,13 @@ static bool isLogical(Op op) { return op >= Op::LogicalEqual && op <= Op::Logica
 
 static bool isShift(Op op) { return op >= Op::ShiftRightLogical && op <= Op::ShiftLeftLogical; }
 
-/// Operations that work scalar by scalar on operands of one type.
+/// Decodes operations that work scalar by scalar on operands of one type.
 void Decoder::decodeArithmetic(const Instruction &instruction) {
   bool isProduct = instruction.op == Op::VectorTimesScalar;
   Op op = isProduct ? Op::FMul : instruction.op;
   size_t count = instruction.operands.size();
   need(instruction, isKnown(op) && count == findOpInfo(uint32_t(op))->words,
-       "is not known to the simulator");
+       "is not supported by the simulator");
   const std::vector<Scalar> results = getScalars(instruction.type);
   std::vector<Register> made;
   for (size_t i = 0; i < results.size(); ++i) {
@@ -147,7 +147,7 @@ void Decoder::decodeArithmetic(const Instruction &instruction) {
       if (k == 0) {
         first = type;
       } else if (isShift(op)) {
-        need(instruction, type.kind == Type::Kind::Int, "shifts by no integer");
+        need(instruction, type.kind == Type::Kind::Int, "shifts by a value that is not an integer");
         if (type.isWide() != first.isWide())
           scalar = convert(first.isWide() ? Convert::U32ToU64 : Convert::U64ToU32, first.isWide(),
                            scalar);
@@ -163,7 +163,7 @@ void Decoder::decodeArithmetic(const Instruction &instruction) {
              (makesBool || isSame(first, results[i])),
          "has operands or a result of a type that it does not take");
     need(instruction, op != Op::BitReverse || !first.isNarrow(),
-         "of fewer than 32 bits is not known to the simulator");
+         "of fewer than 32 bits is not supported by the simulator");
     made.push_back(compute(instruction, op, results[i], first, scalars, isSigned(op)));
   }
   define(instruction, std::move(made));
@@ -171,7 +171,7 @@ void Decoder::decodeArithmetic(const Instruction &instruction) {
 
 void Decoder::decodeExtended(const Instruction &instruction) {
   const std::string &set = module.getInstructionSet(instruction.operands[0]);
-  need(instruction, set == "GLSL.std.450", "is of a set that the simulator does not know");
+  need(instruction, set == "GLSL.std.450", "is of a set that the simulator does not support");
   auto op = Glsl(instruction.operands[1]);
   size_t count = instruction.operands.size() - 2;
   const std::vector<Scalar> results = getScalars(instruction.type);
@@ -187,7 +187,7 @@ void Decoder::decodeExtended(const Instruction &instruction) {
     if (type.kind == Type::Kind::Bool || !findStep(op, getNumber(type, false)) ||
         count != (expected == counts.end() ? 1 : expected->second))
       fail(instruction, "of GLSL.std.450's instruction " + std::to_string(uint32_t(op)) +
-                            " is not known to the simulator for such operands");
+                            " is not supported by the simulator for such operands");
     std::vector<Register> scalars;
     for (size_t k = 0; k < count; ++k) {
       const Value &operand = use(instruction, k + 2);
@@ -207,7 +207,7 @@ void Decoder::decodeExtended(const Instruction &instruction) {
   define(instruction, std::move(made));
 }
 
-/// Results are structures of the low part and the carry or the high part.
+/// Decodes operations whose result is a struct of the low part and the carry or the high part.
 void Decoder::decodeWithCarry(const Instruction &instruction) {
   Op low = instruction.op == Op::IAddCarry    ? Op::IAdd
            : instruction.op == Op::ISubBorrow ? Op::ISub
@@ -223,7 +223,7 @@ void Decoder::decodeWithCarry(const Instruction &instruction) {
       need(instruction,
            types[i].kind == Type::Kind::Int && !types[i].isNarrow() &&
                isSame(types[i], results[made.size()]),
-           "is known to the simulator for integers of 32 and 64 bits only");
+           "is supported by the simulator only for integers of 32 and 64 bits");
       Register operands[] = {a.scalars[i], b.scalars[i]};
       made.push_back(compute(instruction, op, types[i], types[i], operands, false));
     }
@@ -245,8 +245,8 @@ void Decoder::decodeConversion(const Instruction &instruction) {
          source.kind == (fromFloat ? Type::Kind::Float : Type::Kind::Int) &&
              result.kind == (toFloat ? Type::Kind::Float : Type::Kind::Int),
          "has an operand or result of a type that it does not take");
-    // A half goes by way of 32 bits, which changes no float. An integer on the way
-    // to a half goes by way of a double, lest it be rounded twice.
+    // A half is converted through f32, which is exact. An integer becomes a half through f64,
+    // to be rounded only once.
     bool halfOfInt = toFloat && !fromFloat && result.isNarrow();
     Register value = widen(source, from.scalars[i], isSigned, false);
     bool fromWide = source.isWide(), toWide = result.isWide() || halfOfInt;
@@ -278,8 +278,8 @@ void Decoder::decodeConversion(const Instruction &instruction) {
   define(instruction, std::move(made));
 }
 
-/// Registers hold bits, so nothing happens to them; 64 of them are the register of
-/// one scalar or of two, the first of which is the low half.
+/// Registers hold bits, so scalars of one size need no step. A 64-bit scalar converts to two
+/// 32-bit ones, low half first, and back.
 void Decoder::decodeBitcast(const Instruction &instruction) {
   const Value &from = use(instruction, 0);
   const std::vector<Scalar> sources = getScalars(from.type), results = getScalars(instruction.type);
@@ -297,7 +297,7 @@ void Decoder::decodeBitcast(const Instruction &instruction) {
   bool splits = isOf(sources, 64) && isOf(results, 32) && results.size() == 2 * sources.size();
   bool joins = isOf(sources, 32) && isOf(results, 64) && sources.size() == 2 * results.size();
   need(instruction, fits && (splits || joins),
-       "between scalars of these sizes is not known to the simulator");
+       "between scalars of these sizes is not supported by the simulator");
   Register half = makeRegister(/*isWide=*/true);
   preset(half, {.kind = Type::Kind::Int, .width = 64}, 32);
   auto compute64 = [&](Op op, Register a, Register b) {
@@ -350,7 +350,7 @@ std::pair<size_t, Id> Decoder::findMember(const Instruction &instruction, Id typ
          isStruct ? index < whole.members.size()
                   : (whole.kind == Type::Kind::Vector || whole.kind == Type::Kind::Array) &&
                         index < whole.count,
-         "names a member that there is not");
+         "names a member that does not exist");
     if (!isStruct) {
       first += index * getScalars(whole.element).size();
       type = whole.element;
@@ -373,7 +373,7 @@ void Decoder::decodeComposite(const Instruction &instruction) {
       made.insert(made.end(), part.scalars.begin(), part.scalars.end());
       const std::vector<Scalar> &scalars = getScalars(part.type);
       types.insert(types.end(), scalars.begin(), scalars.end());
-      need(instruction, made.size() <= mostScalars, "makes more scalars than its type has");
+      need(instruction, made.size() <= maxScalars, "makes more scalars than its type has");
     }
     const std::vector<Scalar> &results = getScalars(instruction.type);
     need(instruction,
@@ -411,7 +411,7 @@ void Decoder::decodeComposite(const Instruction &instruction) {
     for (size_t i = 2; i < instruction.operands.size(); ++i) {
       uint32_t literal = instruction.operands[i];
       need(instruction, literal < both.size() || literal == ~uint32_t(0),
-           "names an element that there is not");
+           "names an element that does not exist");
       made.push_back(both[literal == ~uint32_t(0) ? 0 : literal]);
     }
     break;
@@ -420,7 +420,7 @@ void Decoder::decodeComposite(const Instruction &instruction) {
   define(instruction, std::move(made));
 }
 
-/// Elements of vectors by a number that is known at run time.
+/// Decodes access to a vector's element by an index known only at run time.
 void Decoder::decodeDynamic(const Instruction &instruction) {
   bool inserts = instruction.op == Op::VectorInsertDynamic;
   const Value whole = use(instruction, 0);
@@ -435,7 +435,7 @@ void Decoder::decodeDynamic(const Instruction &instruction) {
   Register position = index.scalars[0];
   if (indexType.width == 64)
     position = convert(Convert::U64ToU32, false, position);
-  // Registers that are made in a row lie in a row.
+  // Registers made in sequence are adjacent.
   Value row = makeValue(whole.type);
   for (size_t i = 0; i < row.scalars.size(); ++i)
     emit(getStep(isWide ? Convert::Copy64 : Convert::Copy32), row.scalars[i], whole.scalars[i]);

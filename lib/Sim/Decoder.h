@@ -1,7 +1,7 @@
 //===- Decoder.h - Instructions to steps ------------------------*- C++ -*-===//
 //
-// Every operand's type is checked while decoding, so that steps need not: whatever
-// passes executes without looking outside of registers.
+// Decoding checks the types of all operands, so that steps need not: decoded code never
+// accesses anything outside of its registers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +20,10 @@ namespace weir::sim {
 using spv::Id;
 using spv::Instruction;
 
-/// Beyond this a value is none of ours; it bounds what words can ask for.
-inline constexpr size_t mostScalars = 4096;
+/// Max scalars of a value: bounds what words can request, far beyond Weir's own kernels.
+inline constexpr size_t maxScalars = 4096;
 
-/// A scalar inside a type, and where it lies in memory.
+/// A scalar of a type and its offset in memory.
 struct Scalar {
   spv::Type::Kind kind = spv::Type::Kind::Int; ///< Bool, Int, Float
   uint32_t width = 32;                         ///< 32 for Bool
@@ -38,27 +38,27 @@ struct Value {
   std::vector<Register> scalars;
 };
 
-/// What an access chain leads to.
-struct Place {
+/// The target of a pointer.
+struct PointerTarget {
   Space space = Space::Storage;
   bool isInput = false;
-  std::vector<Register> inputs; ///< isInput: the scalars
+  std::vector<Register> inputs; ///< isInput: registers of the scalars
   uint32_t binding = 0;
-  int64_t begin = 0, end = 0; ///< of the variable in its space; not for Storage
+  int64_t begin = 0, end = 0; ///< bytes of the variable in its space; not for Storage
   Id type = 0;
   int64_t offset = 0;
   Register dynamic = noRegister;
   int64_t stride = 0; ///< greatest common divisor of the dynamic strides
 };
 
-/// A function while it is decoded, once for each call of it.
+/// A function being decoded, once for each call.
 struct Body {
   const spv::Function &function;
   const Body *caller = nullptr;          ///< null for an entry point
-  const Value *result = nullptr;         ///< what a call makes, where it does
-  std::vector<uint32_t> order = {};      ///< its blocks as the program has them
-  std::vector<uint32_t> positionOf = {}; ///< in the program, by number of block
-  std::vector<uint32_t> lastOf = {};     ///< the same, of what follows its last call
+  const Value *result = nullptr;         ///< the call's result, if it has one
+  std::vector<uint32_t> order = {};      ///< its blocks in program order
+  std::vector<uint32_t> positionOf = {}; ///< by number of block: index in the program
+  std::vector<uint32_t> lastOf = {}; ///< by number of block: index of the part after its last call
 };
 
 class Decoder {
@@ -102,7 +102,7 @@ private:
 
   void declareVariables();
   void declareInput(const spv::Variable &variable);
-  Place placeLocal(Id pointerType, Space space, int64_t &bytes);
+  PointerTarget makeLocal(Id pointerType, Space space, int64_t &bytes);
   void decodeBody(Body &called);
   void decodeCall(const Instruction &instruction);
   void decodeBlock(const spv::Block &block);
@@ -124,10 +124,10 @@ private:
   void decodeBarrier(const Instruction &instruction);
   void decodeShuffle(const Instruction &instruction);
   void decodeReduction(const Instruction &instruction);
-  MemoryAccess makeAccess(const Instruction &instruction, const Place &place);
-  /// The scalars of a member, as literals name it.
+  AccessSite makeAccess(const Instruction &instruction, const PointerTarget &target);
+  /// Finds a member by literals. Returns its first scalar and its type.
   std::pair<size_t, Id> findMember(const Instruction &instruction, Id type, size_t firstLiteral);
-  const Place &getPlace(const Instruction &instruction, Id pointer);
+  const PointerTarget &getTarget(const Instruction &instruction, Id pointer);
 
   const spv::Module &module;
   DecodeOptions options;
@@ -135,7 +135,7 @@ private:
   Program program;
   std::unordered_map<Id, std::vector<Scalar>> scalarsOf;
   std::unordered_map<Id, Value> values;
-  std::unordered_map<Id, Place> places;
+  std::unordered_map<Id, PointerTarget> targets;
   const Body *body = nullptr; ///< the innermost one
 };
 

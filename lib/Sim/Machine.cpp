@@ -16,8 +16,8 @@ Machine::Machine(const Artifact &artifact, const EntrySpec &entry, const Plan &p
                  const Profile &profile, bool fusesFma, std::function<void(double)> progress)
     : entry(entry), plan(plan), profile(profile), artifact(artifact), progress(std::move(progress)),
       order(plan) {
-  if (profile.subgroupSize > mostLanes)
-    throw Error("the simulator knows subgroups of up to " + std::to_string(mostLanes) +
+  if (profile.subgroupSize > maxLanes)
+    throw Error("the simulator supports subgroups of up to " + std::to_string(maxLanes) +
                 " invocations, profile " + profile.name + " has " +
                 std::to_string(profile.subgroupSize));
   decodeKernels(fusesFma);
@@ -34,12 +34,12 @@ void Machine::decodeKernels(bool fusesFma) {
     const std::array<uint32_t, 3> &size = program.localSize;
     if (!std::equal(size.begin(), size.end(), kernel.workgroup.begin()) ||
         std::find(size.begin(), size.end(), 0u) != size.end())
-      throw Error(kernel.code + ": has another workgroup than the plan says of kernel '" +
+      throw Error(kernel.code + ": has a workgroup that differs from the plan's for kernel '" +
                   kernel.name + "'");
     if (uint64_t(size[0]) * size[1] > UINT16_MAX ||
         uint64_t(size[0]) * size[1] * size[2] > UINT16_MAX)
       throw Error(kernel.code + ": has a workgroup of more than 65535 invocations");
-    for (const MemoryAccess &access : program.accesses)
+    for (const AccessSite &access : program.accesses)
       if (access.site && access.space == Space::Storage && access.binding >= kernel.operands.size())
         throw Error(kernel.code + ": uses binding " + std::to_string(access.binding) +
                     ", but the plan gives kernel '" + kernel.name + "' " +
@@ -57,7 +57,7 @@ template <typename T> static Lazy<T> allocate(int64_t count) {
 
 void Machine::makeStores() {
   std::vector<int64_t> granules(plan.allocations.size(), 16);
-  // Makes a cell's bytes lie on one side of a border.
+  // Makes cells small enough that none crosses `border`.
   auto cut = [&](int64_t allocation, int64_t border) {
     int64_t &granule = granules[size_t(allocation)];
     int64_t common = granule | border;
@@ -84,7 +84,7 @@ void Machine::makeStores() {
         insertions.push_back({numDispatches, &operand});
       }
     ++numDispatches;
-    for (const MemoryAccess &access : programs[size_t(command.kernel)].accesses) {
+    for (const AccessSite &access : programs[size_t(command.kernel)].accesses) {
       if (!access.site || access.space != Space::Storage)
         continue;
       const PlanOperand &operand = command.operands[access.binding];
@@ -194,11 +194,11 @@ void Machine::bind(DispatchRun &dispatch) {
   checkEffects(dispatch);
 }
 
-/// What the code does to an operand must be what the plan says, or its order means
+/// Checks that the code accesses operands as the plan states; otherwise its order means
 /// nothing.
 void Machine::checkEffects(const DispatchRun &dispatch) {
   const Kernel &kernel = plan.kernels[size_t(dispatch.command->kernel)];
-  for (const MemoryAccess &access : dispatch.program->accesses) {
+  for (const AccessSite &access : dispatch.program->accesses) {
     if (!access.site || access.space != Space::Storage)
       continue;
     Access declared = kernel.operands[access.binding].access;
@@ -210,7 +210,7 @@ void Machine::checkEffects(const DispatchRun &dispatch) {
                   {dispatch.command->kernel, int64_t(access.binding), isWrite, 0}, [&] {
                     return "effect: the code of " + describe(dispatch) +
                            (isWrite ? " writes" : " reads") + " operand " +
-                           std::to_string(access.binding) + ", which the plan says it does not";
+                           std::to_string(access.binding) + ", but the plan says that it does not";
                   });
     }
   }
@@ -261,10 +261,10 @@ std::vector<Tensor> Machine::readResults() {
 // Whose turn it is
 //===----------------------------------------------------------------------===//
 
-/// Of more dispatches that may run, this many mix; each holds workgroups.
-static constexpr size_t mostMixed = 32;
+/// Max number of dispatches that run interleaved; each holds workgroups.
+static constexpr size_t maxMixed = 32;
 
-/// Lets all dispatches begin before which everything has ended that the plan says.
+/// Starts all dispatches whose predecessors in the plan have ended.
 void Machine::admit() {
   auto hasEnded = [&](size_t queue, uint32_t commands) {
     return ended[queue] == byQueue[queue].size() ||
@@ -286,7 +286,7 @@ void Machine::admit() {
     rankWriters();
 }
 
-/// Prefers dispatches that write what another one reads.
+/// Marks dispatches that write bytes which another one reads.
 void Machine::rankWriters() {
   auto writesWhatIsRead = [&](const DispatchRun &writer, const DispatchRun &reader) {
     const Kernel &from = plan.kernels[size_t(writer.command->kernel)];
@@ -300,7 +300,7 @@ void Machine::rankWriters() {
       }
     return false;
   };
-  size_t first = active.size() - std::min(active.size(), mostMixed);
+  size_t first = active.size() - std::min(active.size(), maxMixed);
   for (size_t i = first; i < active.size(); ++i) {
     active[i]->isWriter = false;
     for (size_t k = first; k < active.size(); ++k)
@@ -311,7 +311,7 @@ void Machine::rankWriters() {
 DispatchRun &Machine::pick() {
   switch (strategy) {
   case SimStrategy::Random: {
-    size_t number = random() % std::min(active.size(), mostMixed);
+    size_t number = random() % std::min(active.size(), maxMixed);
     return *active[random() % 2 ? number : active.size() - 1 - number];
   }
   case SimStrategy::Recorded:
@@ -322,7 +322,7 @@ DispatchRun &Machine::pick() {
         return *active[i];
     return *active.back();
   case SimStrategy::Split:
-    for (size_t i = 0; i < std::min(active.size(), mostMixed); ++i)
+    for (size_t i = 0; i < std::min(active.size(), maxMixed); ++i)
       if (active[i]->begun * 2 < active[i]->workgroups)
         return *active[i];
     return *active.back();
@@ -334,10 +334,10 @@ DispatchRun &Machine::pick() {
 
 void Machine::advance(DispatchRun &dispatch) {
   bool isMixed = strategy == SimStrategy::Random || strategy == SimStrategy::Split;
-  size_t most = isMixed ? 4 : 1; // workgroups at a time
+  size_t maxWorkgroups = isMixed ? 4 : 1;
   auto &running = dispatch.running;
   auto &idle = idleWorkgroups[dispatch.program];
-  while (running.size() < most && dispatch.begun < dispatch.workgroups) {
+  while (running.size() < maxWorkgroups && dispatch.begun < dispatch.workgroups) {
     if (idle.empty())
       idle.push_back(std::make_unique<Workgroup>(*this, *dispatch.program));
     bool isForward = isMixed || strategy == SimStrategy::Recorded;
@@ -380,7 +380,7 @@ void Machine::end(DispatchRun &dispatch) {
   admit();
 }
 
-/// Destroys what slots held that no dispatch may use any more.
+/// Poisons the slots that no further dispatch may use.
 void Machine::poisonDead() {
   for (size_t i = 0; i < plan.slots.size(); ++i) {
     const Slot &slot = plan.slots[i];

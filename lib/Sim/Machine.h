@@ -22,11 +22,11 @@
 
 namespace weir::sim {
 
-/// Fills memory that holds nothing: NaNs, and integers of ones.
+/// Byte that fills memory without contents: makes NaNs, and integers with all bits set.
 inline constexpr unsigned char poison = 0xff;
 
-/// Zeros that cost no memory before they are touched.
-/// Errors of `allocate`: `Error` when the host has not so much.
+/// Zeroed memory that is committed when touched. Errors of `allocate`: `Error` when the host
+/// lacks memory.
 template <typename T> struct Lazy {
   struct Free {
     void operator()(T *items) const { std::free(items); }
@@ -35,16 +35,16 @@ template <typename T> struct Lazy {
   T &operator[](size_t i) const { return items[i]; }
 };
 
-/// Whether two accesses of one dispatch race, of which one writes.
+/// Whether two accesses of one dispatch race. Needs: one of them writes.
 inline bool doRace(const Program &program, const Touch &a, const Touch &b) {
   if (!areConcurrent(a, b))
     return false;
-  const MemoryAccess &one = program.accesses[a.site], &two = program.accesses[b.site];
+  const AccessSite &one = program.accesses[a.site], &two = program.accesses[b.site];
   bool areAtomic = one.isAtomic() && two.isAtomic();
   return !areAtomic || (a.workgroup != b.workgroup && !(one.isOfDevice && two.isOfDevice));
 }
 
-/// Which of a cell's kept readers an access of their dispatch races with, or null.
+/// Returns the recorded read of a cell that races with `touch` of the same dispatch, or null.
 inline const Touch *findRace(const Program &program, const Touch *reads, const Touch &touch) {
   for (const Touch *read = reads; read != reads + 2; ++read)
     if (read->site && doRace(program, *read, touch) &&
@@ -57,29 +57,29 @@ inline const Touch *findRace(const Program &program, const Touch *reads, const T
 struct Store {
   int64_t bytes = 0;
   int shift = 0; ///< log2 of the bytes of a cell
-  /// What is there, and what was there before the latest dispatch that wrote, which
-  /// others may see as long as that write is not visible to them.
+  /// The current bytes, and those before the latest dispatch that wrote: dispatches to which
+  /// that write is not visible may still read them.
   Lazy<unsigned char> values, stale;
   Lazy<Cell> cells;
-  int64_t initialValue = -1; ///< of the plan's values, what it holds when a run begins
+  int64_t initialValue = -1; ///< value of the plan that it holds at the start of a run, or -1
   bool isWritable = true;
   bool isArena = false;
 };
 
-/// A dispatch's operand.
+/// An operand of a dispatch.
 struct Binding {
   Store *store = nullptr;
   int64_t offset = 0, bytes = 0;
-  int64_t value = -1; ///< of the plan's; -1: a constant
-  int64_t begin = 0;  ///< where that value begins in the store
-  bool isLive = true; ///< in a slot that is live in the dispatch's wave
+  int64_t value = -1; ///< value of the plan; -1: a constant
+  int64_t begin = 0;  ///< byte of the store where that value begins
+  bool isLive = true; ///< whether it is in a slot that is live in the dispatch's wave
 };
 
 class Machine;
 class Workgroup;
 
 struct DispatchRun {
-  size_t number = 0; ///< among the plan's dispatches
+  size_t number = 0; ///< index among the plan's dispatches
   uint32_t serial = 0;
   const Command *command = nullptr;
   const Program *program = nullptr;
@@ -95,16 +95,16 @@ public:
   Workgroup(Machine &machine, const Program &program);
   void start(DispatchRun &dispatch, uint64_t number);
 
-  /// Runs one of its subgroups: the last or the first one, any, or each in turn, by
-  /// the machine's strategy.
+  /// Runs one of its subgroups, chosen by the machine's strategy: the last, the first, a random
+  /// one, or each in turn.
   void advance(uint64_t accesses);
   bool isOver() const { return over; }
   uint32_t countSubgroups() const { return uint32_t(subgroups.size()); }
 
-  // For steps of its subgroups, all lanes that are active.
-  void accessStorage(const MemoryAccess &access, Subgroup &subgroup);
-  void accessMemory(const MemoryAccess &access, Subgroup &subgroup);
-  void accessPrivate(const MemoryAccess &access, Subgroup &subgroup);
+  // For steps of its subgroups; each handles all active lanes.
+  void accessStorage(const AccessSite &access, Subgroup &subgroup);
+  void accessMemory(const AccessSite &access, Subgroup &subgroup);
+  void accessPrivate(const AccessSite &access, Subgroup &subgroup);
   void reportDivergence(const Barrier &barrier);
   void reportInactive(const Shuffle &shuffle, const Subgroup &subgroup, uint32_t lane);
   void reportUnreachable(const Subgroup &subgroup);
@@ -117,7 +117,7 @@ public:
   std::array<uint32_t, 3> place = {0, 0, 0};
 
 private:
-  Touch makeTouch(const MemoryAccess &access, const Subgroup &subgroup, uint32_t lane,
+  Touch makeTouch(const AccessSite &access, const Subgroup &subgroup, uint32_t lane,
                   uint32_t phase) const;
   void meet();
   void abandon();
@@ -128,7 +128,7 @@ private:
   std::vector<std::unique_ptr<Subgroup>> subgroups;
   std::vector<unsigned char> memory;
   std::vector<Cell> cells;         ///< of `memory`
-  std::vector<unsigned char> seen; ///< by a load that sees what was there before
+  std::vector<unsigned char> seen; ///< bytes of a load that reads stale contents
 };
 
 class Machine {
@@ -136,32 +136,32 @@ public:
   Machine(const Artifact &artifact, const EntrySpec &entry, const Plan &plan,
           const Profile &profile, bool fusesFma, std::function<void(double)> progress);
 
-  /// Runs the entry. From the second call on, arguments that are neither donated nor
-  /// replaced are as the last run left them.
+  /// Runs the entry. From the second call on, arguments that are neither donated nor replaced
+  /// keep the contents that the last run left.
   std::vector<Tensor> invoke(const std::vector<Tensor> &arguments, SimStrategy strategy,
                              uint64_t seed);
 
-  /// Has the next run take an argument anew.
+  /// Makes the next run take a new value of an argument.
   void replaceArgument(size_t index) { replaced.insert(index); }
 
-  // Before each cell that a load or store touches.
-  /// Returns whether the load sees what is there, and not what was there before.
+  // Called before each cell that a load or store touches.
+  /// Returns whether the load reads the current bytes, rather than the stale ones.
   bool checkRead(DispatchRun &dispatch, uint32_t operand, int64_t cell, const Touch &touch);
   void checkWrite(DispatchRun &dispatch, uint32_t operand, int64_t cell, const Touch &touch);
 
-  /// A load or store outside of its operand or variable, bytes counted from its begin.
-  void reportOutside(const DispatchRun &dispatch, const MemoryAccess &access, const Touch &touch,
+  /// Reports a load or store outside of its operand or variable, at `offset` from its begin.
+  void reportOutside(const DispatchRun &dispatch, const AccessSite &access, const Touch &touch,
                      int64_t offset, int64_t bytes);
-  /// A load of what nothing wrote, of memory that is no store.
-  void reportUnwritten(const DispatchRun &dispatch, const MemoryAccess &access, const Touch &touch,
+  /// Reports a load of bytes that nothing wrote, in private or workgroup memory.
+  void reportUnwritten(const DispatchRun &dispatch, const AccessSite &access, const Touch &touch,
                        int64_t byte);
-  /// A race inside a dispatch; workgroup memory where there is no store.
+  /// Reports a race inside a dispatch, in `store` or, without one, in workgroup memory.
   void reportInside(const DispatchRun &dispatch, const Touch &a, const Touch &b, int64_t byte,
                     const Store *store = nullptr);
   void reportCode(ReportKind kind, const DispatchRun &dispatch, uint32_t workgroup,
                   const spv::SourceLine &source, const std::string &problem);
 
-  int64_t getMostTrips() const { return profile.maxLoopTrips; }
+  int64_t getMaxTrips() const { return profile.maxLoopTrips; }
 
   Reports reports;
   SimStrategy strategy = SimStrategy::Random;
@@ -182,18 +182,18 @@ private:
   void poisonDead();
   void rankWriters();
 
-  /// The dispatch of this run with a serial, or null for one of an earlier run.
+  /// Returns the dispatch of this run with a serial, or null if an earlier run had it.
   DispatchRun *findDispatch(uint32_t serial) {
     return serial > firstSerial ? &dispatches[serial - firstSerial - 1] : nullptr;
   }
   const DispatchRun *findDispatch(uint32_t serial) const {
     return const_cast<Machine *>(this)->findDispatch(serial);
   }
-  /// What a cell holds: one of the plan's values, or none, and where it begins.
+  /// The contents of a cell: a value of the plan, or none, and the byte where it begins.
   struct Holder {
     int64_t value = -1, begin = 0;
   };
-  /// As the dispatch of this number finds it, or whoever looks in the end.
+  /// Returns the contents that the dispatch finds, or those at the end of the run.
   Holder findHolder(const Store &store, int64_t cell, std::optional<size_t> dispatch) const;
   std::string describe(const DispatchRun &dispatch) const;
   std::string describe(const DispatchRun &dispatch, const Touch &touch) const;
@@ -201,7 +201,7 @@ private:
   std::string describeByte(const Store &store, int64_t byte) const;
   std::string describeValue(int64_t value) const;
 
-  /// Reports a read of bytes of another value, or of none.
+  /// Reports a read of bytes that hold another value, or none.
   void checkContents(DispatchRun &dispatch, uint32_t operand, int64_t cell, const Touch &touch);
   void checkLife(DispatchRun &dispatch, uint32_t operand, int64_t cell, const Touch &touch);
   void reportPair(ReportKind kind, const DispatchRun &first, const Touch &firstTouch,
@@ -218,20 +218,20 @@ private:
   std::vector<spv::Module> modules; ///< by kernel
   std::vector<Program> programs;    ///< by kernel; never grows later
   std::vector<Store> stores;        ///< by allocation
-  /// Operands that dispatches insert into, in recorded order: what they do not write of
-  /// one value is the next one's afterwards.
+  /// Operands that dispatches insert into, in recorded order: afterwards, bytes that they do
+  /// not write hold the new value, too.
   std::vector<std::pair<size_t, const PlanOperand *>> insertions;
 
   // Of the run under way.
   bool hasRun = false;
-  std::set<size_t> replaced; ///< arguments, before a run
+  std::set<size_t> replaced; ///< arguments with a new value for the next run
   uint32_t firstSerial = 0;
   std::vector<DispatchRun> dispatches;
-  std::vector<DispatchRun *> active;        ///< may run, in recorded order
+  std::vector<DispatchRun *> active;        ///< those that may run, in recorded order
   std::vector<std::vector<size_t>> byQueue; ///< dispatches
-  std::vector<size_t> admitted, ended;      ///< by queue: how many of `byQueue`, in order
-  std::map<int64_t, size_t> unfinished;     ///< dispatches, by wave; none is 0
-  std::vector<bool> isPoisoned;             ///< by slot
+  std::vector<size_t> admitted, ended;  ///< by queue: number of dispatches of `byQueue`, in order
+  std::map<int64_t, size_t> unfinished; ///< dispatches, by wave; none is 0
+  std::vector<bool> isPoisoned;         ///< by slot
   uint64_t workgroups = 0, endedWorkgroups = 0;
   struct Reader {
     uint32_t dispatch; ///< a serial
@@ -239,7 +239,7 @@ private:
     uint32_t next;
   };
   std::map<const Program *, std::vector<std::unique_ptr<Workgroup>>> idleWorkgroups;
-  std::vector<Reader> readers; ///< lists of cells; [0] ends one
+  std::vector<Reader> readers; ///< nodes of the cells' lists; 0 ends a list
 };
 
 } // namespace weir::sim

@@ -7,8 +7,8 @@
 using namespace weir;
 using namespace weir::sim;
 
-/// An earlier dispatch is visible by a clock when the clock counts it, so a run's
-/// clock is the join of those of all barriers and signals that cover it.
+/// Returns the max of two clocks. A dispatch is visible if the clock of the bytes counts it, so
+/// bytes covered by several barriers and signals have the join of their clocks.
 uint32_t Order::join(uint32_t a, uint32_t b) {
   std::vector<uint32_t> joined = pasts[a];
   for (size_t queue = 0; queue < queues; ++queue)
@@ -63,7 +63,7 @@ Order::Order(const Plan &plan) {
 
   for (const Command &command : plan.commands) {
     Queue &queue = states[size_t(command.queue)];
-    // The clock of a command that comes after all its queue has been given.
+    // Returns the clock of a command ordered after all earlier ones of its queue.
     auto endAll = [&] {
       std::vector<uint32_t> next = pasts[queue.past];
       next[size_t(command.queue)] = queue.commands;
@@ -111,7 +111,7 @@ Order::Order(const Plan &plan) {
       for (size_t allocation = 0; allocation < signal.visible.size(); ++allocation) {
         const Runs &runs = signal.visible[allocation];
         for (auto run = runs.begin(); run != runs.end(); ++run)
-          if (auto next = std::next(run); next != runs.end()) // the last one lies past the end
+          if (auto next = std::next(run); next != runs.end()) // the last run starts past the end
             joinRuns(queue.visible[allocation], run->first, next->first, run->second);
       }
       break;

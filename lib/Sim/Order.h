@@ -11,8 +11,8 @@
 
 namespace weir::sim {
 
-/// Vector clocks of a plan's dispatches: of each queue's commands, how many have
-/// ended when a dispatch begins.
+/// Vector clocks of a plan's dispatches: the number of commands of each queue that have ended
+/// when a dispatch begins.
 class Order {
 public:
   explicit Order(const Plan &plan);
@@ -20,15 +20,14 @@ public:
   size_t countDispatches() const { return dispatches.size(); }
   size_t countQueues() const { return queues; }
 
-  /// Whether one dispatch ends before another begins. Dispatches are numbered
-  /// without counting other commands.
+  /// Whether dispatch `from` ends before dispatch `to` begins. Only dispatches are numbered.
   bool isOrdered(size_t from, size_t to) const {
     const Dispatch &first = dispatches[from];
     return pasts[dispatches[to].past][first.queue] > first.place;
   }
 
-  /// Whether a barrier or signal between the two dispatches has a byte in its memory:
-  /// one that lies in an operand of the second.
+  /// Whether a barrier or signal between the two dispatches makes `byte` of an operand of the
+  /// second visible.
   bool isVisible(size_t from, size_t to, size_t operand, int64_t byte) const;
 
   size_t getQueue(size_t dispatch) const { return dispatches[dispatch].queue; }
@@ -38,15 +37,16 @@ public:
   }
 
 private:
-  /// Writes of dispatches that a clock counts are visible in [begin, next begin).
+  /// Maps a begin to a clock: writes by dispatches that it counts are visible up to the next
+  /// begin.
   using Runs = std::map<int64_t, uint32_t>;
-  /// By allocation.
+  /// Visibility by allocation.
   using Visible = std::vector<Runs>;
 
   struct Dispatch {
     size_t queue = 0;
-    uint32_t place = 0;                                             ///< among its queue's commands
-    uint32_t past = 0;                                              ///< index into `pasts`
+    uint32_t place = 0; ///< index among its queue's commands
+    uint32_t past = 0;  ///< index into `pasts`
     std::vector<std::vector<std::pair<int64_t, uint32_t>>> visible; ///< by operand
   };
 

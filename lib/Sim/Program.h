@@ -1,8 +1,8 @@
 //===- Program.h - A kernel's words, decoded --------------------*- C++ -*-===//
 //
-// SSA values become registers of a subgroup: each scalar of a value has one word
-// for each lane, 64 bits for 64-bit types, 32 for all others. An instruction
-// becomes one step for each scalar; what only rearranges scalars becomes none.
+// SSA values become registers of a subgroup: each scalar of a value has one word per lane, 64
+// bits for 64-bit types, 32 for all others. An instruction becomes one step per scalar;
+// instructions that only rearrange scalars need none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,26 +34,26 @@ struct Step {
 
 enum class Space { Storage, Workgroup, Private };
 
-/// A load or store of memory, or an atomic operation on an integer there.
-struct MemoryAccess {
+/// A load or store, or an atomic operation on an integer in memory.
+struct AccessSite {
   Space space = Space::Storage;
   bool isRead = false, isWrite = false;
-  spv::Op atomic = spv::Op::Nop; ///< OpNop: it is none
-  bool isOfDevice = false;       ///< atomic with those of other workgroups, too
-  /// Of an atomic operation, as wide as what it makes: what it stores, adds..., and what
-  /// OpAtomicCompareExchange compares with.
+  spv::Op atomic = spv::Op::Nop; ///< OpNop: not atomic
+  bool isOfDevice = false;       ///< whether it is atomic among all workgroups
+  /// Atomic: the value that it stores, adds..., and the one that OpAtomicCompareExchange
+  /// compares with. As wide as the result.
   Register operand = 0, comparator = 0;
   bool isAtomic() const { return atomic != spv::Op::Nop; }
   uint32_t binding = 0;    ///< Storage
-  int64_t offset = 0;      ///< constant part; of the space for the other two
-  int64_t objectBegin = 0; ///< the variable's own bytes in the space; not for Storage
+  int64_t offset = 0;      ///< constant part, in the binding or, for other spaces, in the space
+  int64_t objectBegin = 0; ///< first byte of the variable in its space; not for Storage
   int64_t objectEnd = 0;
-  Register dynamic = noRegister; ///< 64-bit register that is added to the offset
+  Register dynamic = noRegister; ///< 64-bit register added to the offset
   int64_t bytes = 0;
-  int64_t granule = 1; ///< power of two that divides where it begins and its size
-  uint16_t site = 0;   ///< its number among the program's, from 1
+  int64_t granule = 1; ///< power of two that divides its offset and its size
+  uint16_t site = 0;   ///< its number in the program, from 1
   struct Scalar {
-    int64_t offset = 0; ///< from where the access begins
+    int64_t offset = 0; ///< from the begin of the access
     uint32_t bytes = 0;
     Register value = 0;
   };
@@ -62,7 +62,7 @@ struct MemoryAccess {
 };
 
 struct Edge {
-  uint32_t block = 0;                  ///< by structured order
+  uint32_t block = 0;                  ///< in structured order
   uint32_t firstStep = 0, endStep = 0; ///< copies for its phis
 };
 
@@ -97,36 +97,35 @@ struct Shuffle {
   spv::SourceLine source;
 };
 
-/// What a reduction of a subgroup gives each of its lanes.
+/// Lanes that a subgroup's reduction combines for each lane.
 enum class Reduction : uint32_t { All = 0, UpToOwn = 1, BeforeOwn = 2 };
 
 struct Program {
   std::string name;       ///< of the kernel
-  spv::SourceLine source; ///< of the first instruction: in Weir's code, the kernel's
+  spv::SourceLine source; ///< of the first instruction; in Weir's code, that of the kernel
   std::array<uint32_t, 3> localSize = {1, 1, 1};
   std::vector<Step> steps;
-  std::vector<CodeBlock> blocks;      ///< in structured order: a merge comes after what it merges
-  std::vector<MemoryAccess> accesses; ///< by site, from 1; [0] is unused
+  std::vector<CodeBlock>
+      blocks; ///< in structured order: a merge block follows everything that it merges
+  std::vector<AccessSite> accesses; ///< by site, from 1; [0] is unused
   std::vector<Barrier> barriers;
   std::vector<Shuffle> shuffles;
   std::vector<Preset> constants;
   std::vector<BuiltInRegister> builtIns;
-  uint32_t registerBytes = 0; ///< of all lanes
+  uint32_t registerBytes = 0; ///< bytes of the registers of all lanes
   uint32_t subgroupSize = 0;
-  uint32_t width = 0; ///< lanes that registers have, a multiple of 8
+  uint32_t width = 0; ///< lanes of a register, a multiple of 8
   int64_t workgroupBytes = 0, privateBytes = 0;
   int64_t workgroupGranule = 16;
 };
 
-/// What a device may choose.
+/// Choices that Vulkan leaves to the device.
 struct DecodeOptions {
   uint32_t subgroupSize = 8;
-  bool fusesFma = false; ///< rounds the Fma of GLSL.std.450 once
+  bool fusesFma = false; ///< whether the Fma of GLSL.std.450 is rounded once
 };
 
-/// Decodes an entry point.
-/// Errors: `Error` that names what the simulator does not know, or what of the
-///         words makes no sense.
+/// Decodes an entry point. Errors: `Error` naming an unsupported or invalid instruction.
 Program decode(const spv::Module &module, const std::string &entryPoint,
                const DecodeOptions &options, const std::string &where);
 

@@ -25,7 +25,7 @@ std::vector<std::string> Reports::print() const {
   return sentences;
 }
 
-/// "5", or "(5, 0, 2)" where there are several dimensions.
+/// Prints "5", or "(5, 0, 2)" if there are several dimensions.
 static std::string printPlace(uint64_t index, uint64_t x, uint64_t y, bool isLine) {
   if (isLine)
     return std::to_string(index);
@@ -45,7 +45,7 @@ static std::string describeWorkgroup(const DispatchRun &dispatch, uint32_t numbe
          printPlace(number, uint64_t(grid[0]), uint64_t(grid[1]), grid[1] == 1 && grid[2] == 1);
 }
 
-/// Whether `location` of a plan, a path and a line, is the line `own`.
+/// Whether `location` of a plan (path and line) is the source line `own`.
 static bool isAt(const std::string &location, const std::string &own) {
   return location.ends_with(own) &&
          (location.size() == own.size() || location[location.size() - own.size() - 1] == '/');
@@ -59,7 +59,7 @@ std::string Machine::describeSource(const DispatchRun &dispatch,
   auto print = [&](const spv::SourceLine &line) {
     return module.getString(line.file) + ":" + std::to_string(line.line);
   };
-  // Equal kernels share the code of the first, which has the first one's lines.
+  // Equal kernels share the code of the first one, with its source lines.
   const std::string line = print(dispatch.program->source),
                     &code = plan.kernels[size_t(dispatch.command->kernel)].code;
   auto hasFirst = [&](const Plan &other) {
@@ -82,29 +82,14 @@ std::string Machine::describe(const DispatchRun &dispatch, const Touch &touch) c
 
 std::string Machine::describeByte(const Store &store, int64_t byte) const {
   const Allocation &allocation = plan.allocations[size_t(&store - stores.data())];
-  std::string name;
-  switch (allocation.kind) {
-  case AllocationKind::Argument:
-    name = "argument \"" + entry.arguments[size_t(allocation.index)].name + "\"";
-    break;
-  case AllocationKind::Result:
-    name = "result \"" + entry.results[size_t(allocation.index)].name + "\"";
-    break;
-  case AllocationKind::Constants:
-    name = "the constants";
-    break;
-  case AllocationKind::Arena:
-    name = "the arena";
-    break;
-  }
-  return "byte " + std::to_string(byte) + " of " + name;
+  return "byte " + std::to_string(byte) + " of " + weir::describeAllocation(allocation, entry);
 }
 
 std::string Machine::describeValue(int64_t value) const {
   return value < 0 ? "a constant" : "\"" + plan.values[size_t(value)].name + "\"";
 }
 
-static const MemoryAccess &getAccess(const DispatchRun &dispatch, const Touch &touch) {
+static const AccessSite &getAccess(const DispatchRun &dispatch, const Touch &touch) {
   return dispatch.program->accesses[touch.site];
 }
 
@@ -112,18 +97,18 @@ static const char *getKind(bool firstWrites, bool secondWrites) {
   return !firstWrites ? "WAR" : secondWrites ? "WAW" : "RAW";
 }
 
-static std::string getVerb(const MemoryAccess &access) {
+static std::string getVerb(const AccessSite &access) {
   return !access.isWrite ? "reads" : access.isRead ? "updates" : "writes";
 }
 
 void Machine::reportPair(ReportKind kind, const DispatchRun &a, const Touch &aTouch,
                          const DispatchRun &b, const Touch &bTouch, const Store &store,
                          int64_t cell) {
-  // In recorded order, whichever came first here.
+  // Report in recorded order, not in the order of this run.
   bool swaps = b.number < a.number;
   const DispatchRun &first = swaps ? b : a, &second = swaps ? a : b;
   const Touch &firstTouch = swaps ? bTouch : aTouch, &secondTouch = swaps ? aTouch : bTouch;
-  const MemoryAccess &from = getAccess(first, firstTouch), &to = getAccess(second, secondTouch);
+  const AccessSite &from = getAccess(first, firstTouch), &to = getAccess(second, secondTouch);
   reports.add(
       kind,
       {int64_t(first.number), int64_t(from.binding), int64_t(second.number), int64_t(to.binding)},
@@ -140,11 +125,11 @@ void Machine::reportPair(ReportKind kind, const DispatchRun &a, const Touch &aTo
 
 void Machine::reportInside(const DispatchRun &dispatch, const Touch &a, const Touch &b,
                            int64_t byte, const Store *store) {
-  // By the place in the code, whichever came first here.
+  // Report in the order of the code, not in the order of this run.
   bool swaps = b.site < a.site;
   const Touch &firstTouch = swaps ? b : a, &secondTouch = swaps ? a : b;
-  const MemoryAccess &first = getAccess(dispatch, firstTouch),
-                     &second = getAccess(dispatch, secondTouch);
+  const AccessSite &first = getAccess(dispatch, firstTouch),
+                   &second = getAccess(dispatch, secondTouch);
   reports.add(ReportKind::Race,
               {dispatch.command->kernel, -1 - int64_t(first.binding), store ? 1 : 0,
                int64_t(second.binding) * 4 + first.isWrite * 2 + second.isWrite},
@@ -160,7 +145,7 @@ void Machine::reportInside(const DispatchRun &dispatch, const Touch &a, const To
               });
 }
 
-void Machine::reportOutside(const DispatchRun &dispatch, const MemoryAccess &access,
+void Machine::reportOutside(const DispatchRun &dispatch, const AccessSite &access,
                             const Touch &touch, int64_t offset, int64_t bytes) {
   reports.add(
       ReportKind::OutOfBounds,
@@ -177,7 +162,7 @@ void Machine::reportOutside(const DispatchRun &dispatch, const MemoryAccess &acc
       });
 }
 
-void Machine::reportUnwritten(const DispatchRun &dispatch, const MemoryAccess &access,
+void Machine::reportUnwritten(const DispatchRun &dispatch, const AccessSite &access,
                               const Touch &touch, int64_t byte) {
   reports.add(ReportKind::NeverWritten,
               {dispatch.command->kernel, int64_t(access.space), access.objectBegin, -1}, [&] {

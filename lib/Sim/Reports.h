@@ -28,12 +28,12 @@ enum class ReportKind {
 
 class Reports {
 public:
-  /// `key` tells pairs apart; `describe` makes the sentence when the pair is new.
+  /// Counts a report. `key` identifies the pair; `describe` makes the sentence of a new pair.
   template <typename Describe>
   void add(ReportKind kind, const std::array<int64_t, 4> &key, Describe describe) {
     auto found = reports.find({kind, key});
     if (found == reports.end()) {
-      if (reports.size() == most) {
+      if (reports.size() == maxPairs) {
         isCut = true;
         return;
       }
@@ -42,14 +42,14 @@ public:
     ++found->second.count;
   }
 
-  /// Whether what a run computes may depend on the order.
+  /// Whether a run's results may depend on the order.
   bool haveRaces() const;
 
-  /// Races first, by dispatch.
+  /// Returns the sentences, races first, by dispatch.
   std::vector<std::string> print() const;
 
 private:
-  static constexpr size_t most = 1000; ///< pairs; nobody reads more
+  static constexpr size_t maxPairs = 1000; ///< nobody reads more
 
   struct Report {
     std::string sentence;

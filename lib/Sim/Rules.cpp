@@ -13,7 +13,7 @@ Machine::Holder Machine::findHolder(const Store &store, int64_t cell,
                                     std::optional<size_t> dispatch) const {
   Holder holder = {store.initialValue, 0};
   if (const DispatchRun *writer = findDispatch(store.cells[size_t(cell)].writer)) {
-    const MemoryAccess &access = writer->program->accesses[store.cells[size_t(cell)].write.site];
+    const AccessSite &access = writer->program->accesses[store.cells[size_t(cell)].write.site];
     const Binding &binding = writer->bindings[access.binding];
     holder = {binding.value, binding.begin};
   }
@@ -27,14 +27,14 @@ Machine::Holder Machine::findHolder(const Store &store, int64_t cell,
   return holder;
 }
 
-/// Makes a dispatch the one whose reads the cell has itself. Those that nothing
-/// orders before it stay in the list.
+/// Makes `dispatch` the reader stored in the cell itself. Readers not ordered before it stay in
+/// the list.
 void Machine::makeReader(Cell &cell, const DispatchRun &dispatch) {
   if (cell.reader == dispatch.serial)
     return;
   const DispatchRun *before = findDispatch(cell.reader);
   if (!before)
-    cell.others = 0; // of an earlier run
+    cell.others = 0; // list of an earlier run
   for (uint32_t i = cell.others; i; i = readers[i].next)
     if (readers[i].dispatch == dispatch.serial) {
       std::swap(readers[i].dispatch, cell.reader);
@@ -145,7 +145,7 @@ void Machine::checkWrite(DispatchRun &dispatch, uint32_t operand, int64_t number
         reportPair(isOrdered ? ReportKind::Invisible : ReportKind::Race, *writer, cell.write,
                    dispatch, touch, store, number);
     }
-    // Others may still see what was there before.
+    // Other dispatches may still read the old bytes: keep them as stale.
     int64_t bytes = std::min(int64_t(1) << store.shift, store.bytes - byte);
     std::memcpy(&store.stale[size_t(byte)], &store.values[size_t(byte)], size_t(bytes));
   }
@@ -171,7 +171,8 @@ void Machine::checkWrite(DispatchRun &dispatch, uint32_t operand, int64_t number
   if (!binding.isLive)
     checkLife(dispatch, operand, number, touch);
   const bool isAtomic = program.accesses[touch.site].isAtomic();
-  // What races with a plain write may not do so with an atomic one behind it.
+  // An access may race with a plain write but not with an atomic one after it: keep the plain
+  // one.
   if (!isAtomic || cell.writer != dispatch.serial || program.accesses[cell.write.site].isAtomic())
     cell.write = touch;
   cell.writer = dispatch.serial;
@@ -181,7 +182,7 @@ void Machine::checkWrite(DispatchRun &dispatch, uint32_t operand, int64_t number
     cell.addRead(touch);
   }
   if (cell.reader == dispatch.serial)
-    return; // whoever races with this write raced with its reads, too: both are reported
+    return; // already reported: accesses that race with this write race with its reads, too
   cell.reader = 0;
   cell.reads[0] = cell.reads[1] = {};
 }

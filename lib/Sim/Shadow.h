@@ -1,14 +1,14 @@
 //===- Shadow.h - Who touched which bytes last ------------------*- C++ -*-===//
 //
-// A cell stands for the bytes of one granule: the largest power of two that divides
-// every access to the memory, so that a cell's bytes are always touched together
-// and nothing is lost against a shadow for each byte.
+// A cell stands for one granule of bytes: the largest power of two that divides every access to
+// the memory. A cell's bytes are always touched together, so the shadow is as exact as one per
+// byte.
 //
-// Two accesses are ordered when they are of one invocation, or of one workgroup with
-// a barrier between, which is what phases count; across dispatches, when the plan
-// orders those. A cell keeps enough readers that a write which races with any
-// reader races with one that is kept. Atomic operations are among them: a plain access
-// that races with any of a dispatch's races with one that is kept.
+// Two accesses of one dispatch are ordered if they are by one invocation, or by one workgroup
+// with a barrier between (barriers passed are counted as phases); accesses of two dispatches,
+// if the plan orders the dispatches. A cell keeps enough reads that a write which races with
+// any read races with one that is kept. Atomic operations count as reads here: a plain access
+// that races with any atomic of a dispatch races with one that is kept.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,29 +22,30 @@ namespace weir::sim {
 /// One access inside a dispatch.
 struct Touch {
   uint32_t workgroup = 0;  ///< counted along x first
-  uint32_t phase = 0;      ///< barriers that the workgroup had passed
+  uint32_t phase = 0;      ///< number of barriers that the workgroup had passed
   uint16_t invocation = 0; ///< of the workgroup
-  uint16_t site = 0;       ///< the load or store; 0: there was no access
+  uint16_t site = 0;       ///< number of the load or store; 0: no access
 };
 
 inline bool areConcurrent(const Touch &a, const Touch &b) {
   return a.workgroup != b.workgroup || (a.invocation != b.invocation && a.phase == b.phase);
 }
 
-/// Dispatches are numbered from 1 over all invocations; 0 is none.
+/// The latest accesses to a cell. Dispatches are numbered from 1 over all runs; 0 is none.
 struct Cell {
-  /// The latest; the reader's reads came after the write, or it is the writer.
+  /// The latest writing and reading dispatches. The reads came after the write, or the reader
+  /// is the writer.
   uint32_t writer = 0, reader = 0;
   Touch write;
   Touch reads[2];      ///< of `reader`
-  uint32_t others = 0; ///< a list of more dispatches that read, unordered with `reader`
+  uint32_t others = 0; ///< list of other dispatches that read and are not ordered with `reader`
 
   /// Keeps a read of the latest reading dispatch.
   void addRead(const Touch &touch) {
     if (reads[0].site == 0) {
       reads[0] = touch;
     } else if (reads[1].site && reads[0].workgroup != reads[1].workgroup) {
-      // Whoever writes is of another workgroup than one of the two.
+      // Two workgroups suffice: any writer differs from one of them.
     } else if (touch.workgroup != reads[0].workgroup) {
       reads[1] = touch;
     } else {

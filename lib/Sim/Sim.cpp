@@ -22,7 +22,7 @@ SimStrategy weir::parseSimStrategy(const std::string &name) {
       return strategy;
     known += (known.empty() ? "" : ", ") + std::string(other);
   }
-  throw Error("'" + name + "' is no strategy of the simulator; there are " + known);
+  throw Error("'" + name + "' is not a strategy of the simulator; expected one of " + known);
 }
 
 SimOutcome weir::simulate(const Artifact &artifact, const EntrySpec &entry,
@@ -55,7 +55,7 @@ SimOutcome weir::simulate(const Artifact &artifact, const EntrySpec &entry,
     if (options.onEnd)
       options.onEnd(run, outcome.results);
   }
-  // What a run leaves behind must not matter to the next.
+  // The leftovers of a run must not change the next one.
   std::vector<Tensor> again =
       machine.invoke(given, options.strategy, options.seed + uint64_t(options.steps));
   for (size_t i = 0; i < again.size(); ++i) {
@@ -65,7 +65,7 @@ SimOutcome weir::simulate(const Artifact &artifact, const EntrySpec &entry,
       machine.reports.add(ReportKind::Repeat, {int64_t(i), 0, 0, 0}, [&] {
         return "repeat: byte " + std::to_string(differs - first.begin()) + " of result \"" +
                entry.results[i].name +
-               "\" is another when the entry runs a second time with the same arguments";
+               "\" differs when the entry runs a second time with the same arguments";
       });
   }
   outcome.reports = machine.reports.print();

@@ -1,8 +1,8 @@
 //===- Steps.cpp - Arithmetic of lanes ------------------------------------===//
 //
-// As the device that the artifact is compared with computes: IEEE with rounding to
-// nearest and denormals, shifts by the low bits of the count, integers that wrap.
-// What the specification leaves undefined has one fixed outcome.
+// Arithmetic as on lavapipe, with which results are compared: IEEE with rounding to nearest and
+// denormals, shifts by the low bits of the count, wrapping integers. Operations that the
+// specification leaves undefined have one fixed result.
 //
 // clang-format off: one operation a line
 //
@@ -29,12 +29,12 @@ template <auto function> struct Signature;
 template <typename R, typename... A, R (*function)(A...)> struct Signature<function> {
   using Result = R;
   static constexpr size_t arity = sizeof...(A);
-  /// Of arguments that there are not, too.
+  /// Type of argument i; char for arguments beyond the function's.
   template <size_t i> using Argument = std::tuple_element_t<i, std::tuple<A..., char, char>>;
 };
 } // namespace
 
-/// A step of a scalar function, lane by lane. Registers are a multiple of eight lanes.
+/// Runs a scalar function lane by lane. Registers have a multiple of eight lanes.
 template <auto function> static void apply(Subgroup &subgroup, const Step &step) {
   using S = Signature<function>;
   auto *__restrict to = subgroup.at<typename S::Result>(step.to);
@@ -66,7 +66,7 @@ template <auto function> static void apply(Subgroup &subgroup, const Step &step)
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Integers of 32 and 64 bits as registers hold them.
+/// Operations on 32- and 64-bit integers in registers.
 template <typename U> struct Int {
   using S = std::make_signed_t<U>;
   static constexpr U bits = sizeof(U) * 8;
@@ -219,7 +219,7 @@ template <typename U> static StepFunction findIntStep(Op op) {
   case Op::SGreaterThanEqual: return apply<I::sge>;
   case Op::BitCount: return apply<I::countBits>;
   case Op::BitReverse: return apply<I::reverse>;
-  // The second members of the results.
+  // The second member of the result.
   case Op::IAddCarry: return apply<I::addCarry>;
   case Op::ISubBorrow: return apply<I::subBorrow>;
   case Op::UMulExtended: return apply<I::umulHigh>;
@@ -404,8 +404,8 @@ template <typename To, typename From> static To cast(From from) { return To(from
 template <typename To> static To castSigned32(uint32_t from) { return To(int32_t(from)); }
 template <typename To> static To castSigned64(uint64_t from) { return To(int64_t(from)); }
 
-/// Truncates; what does not fit is the least value of a signed type and the greatest
-/// of an unsigned one, as x86 has it.
+/// Truncates. Out of range, the result is the min of a signed type and the max of an unsigned
+/// one, as on x86.
 template <typename To, typename From> static std::make_unsigned_t<To> castFloat(From from) {
   constexpr From limit = From(2) * From(std::make_unsigned_t<To>(1) << (sizeof(To) * 8 - 2));
   if constexpr (std::is_signed_v<To>) {
@@ -427,7 +427,7 @@ template <typename F> static uint32_t toHalf(F number) {
 
 template <typename T> static T select(uint32_t condition, T a, T b) { return condition ? a : b; }
 
-/// Far outside of any memory, where sums with it stay.
+/// An offset far outside of any memory, also after additions.
 static constexpr int64_t outside = int64_t(1) << 60;
 
 static int64_t index(int64_t base, int64_t index, int64_t stride) {
@@ -439,7 +439,7 @@ static int64_t index(int64_t base, int64_t index, int64_t stride) {
   return offset < -outside || offset > outside ? outside : offset;
 }
 
-/// A step that needs its immediate, lane by lane.
+/// Calls `lane` for each lane, for steps that need their immediate.
 template <typename Lane> static void forLanes(Subgroup &subgroup, Lane lane) {
   for (Mask rest = subgroup.mask; rest; rest &= rest - 1)
     lane(uint32_t(std::countr_zero(rest)));
@@ -470,7 +470,8 @@ static void runSignExtend(Subgroup &subgroup, const Step &step) {
   });
 }
 
-/// An index out of range, which is undefined, takes the first one.
+/// Extracts by a run-time index. An index out of range, which is undefined, selects the first
+/// element.
 template <typename T> static void runExtract(Subgroup &subgroup, const Step &step) {
   auto *to = subgroup.at<T>(step.to);
   const auto *row = subgroup.at<T>(step.a);

@@ -7,20 +7,20 @@
 
 namespace weir::sim {
 
-/// What a scalar is in a register. Shorter types than 32 bits are widened before
-/// and narrowed after.
+/// The type of a scalar in a register. Types shorter than 32 bits are widened before an
+/// operation and narrowed after it.
 enum class Number { U32, U64, F32, F64 };
 
-/// Functions of one scalar operation: `to` = op(`a`, `b`, `c`). Null when there is no
-/// such operation. Integers are the same signed and unsigned but for the opcode.
+/// Returns the step of a scalar operation, `to` = op(`a`, `b`, `c`), or null if there is none.
+/// For integers the opcode alone decides the sign.
 StepFunction findStep(spv::Op op, Number number);
 StepFunction findStep(spv::Glsl op, Number number);
 
-/// Functions of OpGroupNonUniformIAdd and the like, of the active lanes in their order:
-/// `to` = the `Reduction` that `number` says, of `a`; `b` is what none of them give.
+/// Returns the step of OpGroupNonUniformIAdd and the like over the active lanes in order: `to`
+/// = reduction of `a` over the lanes given by `number`, a `Reduction`; `b` is the identity.
 StepFunction findReduction(spv::Op op, Number number);
 
-/// Conversions; `number` is the immediate of some.
+/// Conversions; some use the immediate `number`.
 enum class Convert {
   Copy32,
   Copy64,
@@ -53,11 +53,11 @@ enum class Convert {
   F64ToU64,
   Select32, ///< `to` = `a` ? `b` : `c`
   Select64,
-  Index32, ///< `to` = `a` + `b` * `number`, with `b` of 32 bits and a sign, `to` 64
+  Index32, ///< `to` = `a` + `b` * `number`, with signed 32-bit `b` and 64-bit `to`
   Index64,
-  Extract32, ///< `to` = scalar `b` of `number` scalars that lie in a row from `a`
+  Extract32, ///< `to` = scalar `b` of the `number` adjacent scalars from `a` on
   Extract64,
-  Insert32, ///< as `Extract`, `to` the first of the row, `c` what is put there
+  Insert32, ///< replaces scalar `b` of the `number` adjacent scalars from `to` on by `c`
   Insert64
 };
 StepFunction getStep(Convert convert);

@@ -12,8 +12,8 @@
 using namespace weir;
 using namespace weir::sim;
 
-/// Blocks that may end without an access to memory before others have their turn.
-static constexpr int mostBlocks = 1 << 16;
+/// Max number of blocks run without an access to memory before other subgroups have their turn.
+static constexpr int maxBlocks = 1 << 16;
 
 static constexpr std::align_val_t registerAlignment{64};
 
@@ -86,7 +86,7 @@ void Subgroup::start(Workgroup &group, uint32_t number, uint32_t first, uint32_t
       case spv::BuiltIn::SubgroupLocalInvocationId:
         to[lane] = lane;
         break;
-      default: // the decoder lets no other pass
+      default: // the decoder refuses all others
         break;
       }
     }
@@ -100,7 +100,7 @@ void Subgroup::setMask(Mask lanes) {
 
 void Subgroup::run(uint64_t accesses) {
   budget = accesses;
-  for (int blocks = 0; blocks < mostBlocks; ++blocks) {
+  for (int blocks = 0; blocks < maxBlocks; ++blocks) {
     const CodeBlock &code = program.blocks[block];
     while (step < code.endStep) {
       const Step &next = program.steps[step++];
@@ -114,11 +114,11 @@ void Subgroup::run(uint64_t accesses) {
   }
 }
 
-/// Sends lanes of the current block along an edge. The mask is theirs afterwards.
+/// Moves lanes of the current block along an edge. Leaves the mask set to `lanes`.
 void Subgroup::follow(const Edge &edge, Mask lanes) {
   if (edge.block > block)
     trips[edge.block] = 0;
-  else if (++trips[edge.block] > workgroup->machine.getMostTrips())
+  else if (++trips[edge.block] > workgroup->machine.getMaxTrips())
     return workgroup->reportEndless();
   setMask(lanes);
   for (uint32_t i = edge.firstStep; i < edge.endStep; ++i)
@@ -131,7 +131,7 @@ void Subgroup::follow(const Edge &edge, Mask lanes) {
     waiting.push_back({edge.block, lanes});
 }
 
-/// Goes on with the lanes that are furthest behind.
+/// Selects the lanes that are furthest behind.
 void Subgroup::choose() {
   if (waiting.empty()) {
     stop(State::Done);
@@ -198,7 +198,7 @@ void Subgroup::endBlock(const CodeBlock &code) {
 //===----------------------------------------------------------------------===//
 
 static void runAccess(Subgroup &subgroup, const Step &step) {
-  const MemoryAccess &access = subgroup.program.accesses[size_t(step.number)];
+  const AccessSite &access = subgroup.program.accesses[size_t(step.number)];
   Workgroup &workgroup = *subgroup.workgroup;
   switch (access.space) {
   case Space::Storage:
@@ -252,7 +252,7 @@ template <typename T> static void shuffle(Subgroup &subgroup, const Step &step) 
     default: // OpGroupNonUniformBroadcastFirst
       break;
     }
-    if (source < mostLanes && subgroup.isActive(uint32_t(source))) {
+    if (source < maxLanes && subgroup.isActive(uint32_t(source))) {
       to[lane] = from[source];
       continue;
     }

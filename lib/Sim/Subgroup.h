@@ -1,9 +1,8 @@
 //===- Subgroup.h - Invocations in lockstep ---------------------*- C++ -*-===//
 //
-// The lanes of a subgroup execute a block together; lanes that branch elsewhere
-// wait until they are the ones that are behind, by the structured order of blocks.
-// Lanes that have left a loop keep their values: steps write the lanes of the
-// current block only.
+// The lanes of a subgroup execute a block together. Lanes that branch elsewhere wait until
+// their block is the earliest in structured order. Lanes that have left a loop keep their
+// values, since steps write only the lanes of the current block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +18,9 @@ namespace weir::sim {
 
 class Workgroup;
 
-/// One bit a lane.
+/// One bit per lane.
 using Mask = uint64_t;
-inline constexpr uint32_t mostLanes = 64;
+inline constexpr uint32_t maxLanes = 64;
 
 class Subgroup {
 public:
@@ -29,18 +28,18 @@ public:
 
   explicit Subgroup(const Program &program);
 
-  /// Puts lanes at the kernel's begin. `firstInvocation` counts within the workgroup.
+  /// Places lanes at the kernel's begin. `firstInvocation` is counted within the workgroup.
   void start(Workgroup &workgroup, uint32_t number, uint32_t firstInvocation, uint32_t lanes);
 
-  /// Executes at least one step, until `accesses` instructions have touched memory,
-  /// a barrier is reached, or the end.
+  /// Executes at least one step, until `accesses` instructions have accessed memory, or a
+  /// barrier or the end is reached.
   void run(uint64_t accesses);
 
-  /// Goes on behind a barrier.
+  /// Continues after a barrier.
   void passBarrier() { state = State::Ready; }
 
   State state = State::Done;
-  uint32_t barrier = 0; ///< the one it is at: an index into the program's
+  uint32_t barrier = 0; ///< the barrier that it waits at: index into the program's barriers
 
   // For steps.
   template <typename T> T *at(Register value) const {
@@ -51,13 +50,13 @@ public:
   const Program &program;
   Workgroup *workgroup = nullptr;
   uint32_t firstInvocation = 0;
-  uint32_t width = 0;                        ///< lanes of registers
-  bool isUniform = false;                    ///< all lanes that there are are in the current block
-  Mask mask = 0;                             ///< lanes in the current block
-  Mask all = 0;                              ///< lanes that there are
-  uint64_t budget = 0;                       ///< instructions that may still touch memory
-  std::vector<unsigned char> privateBytes;   ///< lane by lane
-  std::vector<unsigned char> privateWritten; ///< whether a byte was
+  uint32_t width = 0;                      ///< number of lanes of a register
+  bool isUniform = false;                  ///< whether all existing lanes are in the current block
+  Mask mask = 0;                           ///< lanes in the current block
+  Mask all = 0;                            ///< existing lanes
+  uint64_t budget = 0;                     ///< number of instructions that may still access memory
+  std::vector<unsigned char> privateBytes; ///< lane by lane
+  std::vector<unsigned char> privateWritten; ///< by byte: whether it was written
   void stop(State next) {
     state = next;
     budget = 0;
@@ -79,15 +78,16 @@ private:
   };
   std::unique_ptr<unsigned char[], Free> registers;
   uint32_t block = 0, step = 0;
-  std::vector<int64_t> trips;   ///< by block: times it was gone back to since it was entered
-  std::vector<Waiting> waiting; ///< lanes that have branched to the begin of a block
+  std::vector<int64_t> trips;   ///< by block: number of jumps back to it since it was entered
+  std::vector<Waiting> waiting; ///< lanes waiting at the begin of a block
 };
 
-/// Functions of steps that look beyond registers: `number` is an index into the
-/// program's accesses, barriers or shuffles.
+/// Return steps that use more than registers: `number` is an index into the program's accesses,
+/// barriers or shuffles.
 StepFunction getAccessStep();
 StepFunction getBarrierStep();
-/// `a` is the value, `b` a lane's number or distance, `c` is 1 for 64 bits.
+/// Returns a step whose `a` is the value, `b` a lane's number or distance, and `c` is 1 for 64
+/// bits.
 StepFunction getShuffleStep();
 
 } // namespace weir::sim

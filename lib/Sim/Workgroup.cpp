@@ -70,7 +70,8 @@ void Workgroup::advance(uint64_t accesses) {
   }
 }
 
-/// Where no subgroup can go on, all are done, or at one barrier, or it is divergent.
+/// Called when no subgroup can continue: all have ended, or wait at one barrier, or the barrier
+/// is divergent.
 void Workgroup::meet() {
   if (over)
     return;
@@ -95,7 +96,7 @@ void Workgroup::meet() {
     subgroup->passBarrier();
 }
 
-/// What follows would mean nothing.
+/// Ends the workgroup after an error: further steps would be meaningless.
 void Workgroup::abandon() {
   over = true;
   for (const auto &subgroup : subgroups)
@@ -106,20 +107,20 @@ void Workgroup::abandon() {
 // Memory
 //===----------------------------------------------------------------------===//
 
-Touch Workgroup::makeTouch(const MemoryAccess &access, const Subgroup &subgroup, uint32_t lane,
+Touch Workgroup::makeTouch(const AccessSite &access, const Subgroup &subgroup, uint32_t lane,
                            uint32_t phase) const {
   return {number, phase, uint16_t(subgroup.firstInvocation + lane), access.site};
 }
 
-static int64_t getOffset(const MemoryAccess &access, const Subgroup &subgroup, uint32_t lane) {
+static int64_t getOffset(const AccessSite &access, const Subgroup &subgroup, uint32_t lane) {
   return access.offset +
          (access.dynamic == noRegister ? 0 : subgroup.at<int64_t>(access.dynamic)[lane]);
 }
 
-/// Registers from bytes. Short scalars leave the upper bits of a register 0.
-static void copyIn(const MemoryAccess &access, const Subgroup &subgroup, uint32_t lane,
+/// Loads registers from bytes. Short scalars leave the upper bits of a register 0.
+static void copyIn(const AccessSite &access, const Subgroup &subgroup, uint32_t lane,
                    const unsigned char *bytes) {
-  for (const MemoryAccess::Scalar &scalar : access.scalars) {
+  for (const AccessSite::Scalar &scalar : access.scalars) {
     const unsigned char *from = bytes + scalar.offset;
     if (scalar.bytes == 8) {
       std::memcpy(&subgroup.at<uint64_t>(scalar.value)[lane], from, 8);
@@ -133,9 +134,9 @@ static void copyIn(const MemoryAccess &access, const Subgroup &subgroup, uint32_
   }
 }
 
-static void copyOut(const MemoryAccess &access, const Subgroup &subgroup, uint32_t lane,
+static void copyOut(const AccessSite &access, const Subgroup &subgroup, uint32_t lane,
                     unsigned char *bytes) {
-  for (const MemoryAccess::Scalar &scalar : access.scalars) {
+  for (const AccessSite::Scalar &scalar : access.scalars) {
     unsigned char *to = bytes + scalar.offset;
     if (scalar.bytes == 8)
       std::memcpy(to, &subgroup.at<uint64_t>(scalar.value)[lane], 8);
@@ -144,9 +145,9 @@ static void copyOut(const MemoryAccess &access, const Subgroup &subgroup, uint32
   }
 }
 
-/// One lane's turn at an integer in memory.
+/// Applies one lane's atomic operation to an integer in memory.
 template <typename U>
-static void applyAtomic(const MemoryAccess &access, const Subgroup &subgroup, uint32_t lane,
+static void applyAtomic(const AccessSite &access, const Subgroup &subgroup, uint32_t lane,
                         unsigned char *bytes) {
   using S = std::make_signed_t<U>;
   U old, by = subgroup.at<U>(access.operand)[lane];
@@ -200,7 +201,7 @@ static void applyAtomic(const MemoryAccess &access, const Subgroup &subgroup, ui
   subgroup.at<U>(access.scalars[0].value)[lane] = old;
 }
 
-static void applyAtomic(const MemoryAccess &access, const Subgroup &subgroup, uint32_t lane,
+static void applyAtomic(const AccessSite &access, const Subgroup &subgroup, uint32_t lane,
                         unsigned char *bytes) {
   if (access.bytes == 8)
     applyAtomic<uint64_t>(access, subgroup, lane, bytes);
@@ -208,16 +209,16 @@ static void applyAtomic(const MemoryAccess &access, const Subgroup &subgroup, ui
     applyAtomic<uint32_t>(access, subgroup, lane, bytes);
 }
 
-/// What is read where there is nothing.
-static void poisonScalars(const MemoryAccess &access, const Subgroup &subgroup, uint32_t lane) {
-  for (const MemoryAccess::Scalar &scalar : access.scalars)
+/// Fills the result of a load with poison.
+static void poisonScalars(const AccessSite &access, const Subgroup &subgroup, uint32_t lane) {
+  for (const AccessSite::Scalar &scalar : access.scalars)
     if (scalar.bytes == 8)
       subgroup.at<uint64_t>(scalar.value)[lane] = ~uint64_t(0);
     else
       subgroup.at<uint32_t>(scalar.value)[lane] = uint32_t((uint64_t(1) << 8 * scalar.bytes) - 1);
 }
 
-void Workgroup::accessStorage(const MemoryAccess &access, Subgroup &subgroup) {
+void Workgroup::accessStorage(const AccessSite &access, Subgroup &subgroup) {
   const Binding &binding = dispatch->bindings[access.binding];
   Store &store = *binding.store;
   for (Mask rest = subgroup.mask; rest; rest &= rest - 1) {
@@ -264,7 +265,7 @@ void Workgroup::accessStorage(const MemoryAccess &access, Subgroup &subgroup) {
   }
 }
 
-void Workgroup::accessMemory(const MemoryAccess &access, Subgroup &subgroup) {
+void Workgroup::accessMemory(const AccessSite &access, Subgroup &subgroup) {
   for (Mask rest = subgroup.mask; rest; rest &= rest - 1) {
     auto lane = uint32_t(std::countr_zero(rest));
     int64_t at = getOffset(access, subgroup, lane);
@@ -292,7 +293,7 @@ void Workgroup::accessMemory(const MemoryAccess &access, Subgroup &subgroup) {
         continue;
       }
       cell.addRead(touch);
-      // As for storage, a plain write is kept.
+      // Keep a plain write, as for storage buffers.
       if (access.isWrite && (!isWritten || program.accesses[cell.write.site].isAtomic()))
         cell.write = touch;
     }
@@ -305,7 +306,7 @@ void Workgroup::accessMemory(const MemoryAccess &access, Subgroup &subgroup) {
   }
 }
 
-void Workgroup::accessPrivate(const MemoryAccess &access, Subgroup &subgroup) {
+void Workgroup::accessPrivate(const AccessSite &access, Subgroup &subgroup) {
   for (Mask rest = subgroup.mask; rest; rest &= rest - 1) {
     auto lane = uint32_t(std::countr_zero(rest));
     int64_t at = getOffset(access, subgroup, lane);
@@ -348,7 +349,7 @@ void Workgroup::reportInactive(const Shuffle &shuffle, const Subgroup &subgroup,
 
 void Workgroup::reportEndless() {
   machine.reportCode(ReportKind::Endless, *dispatch, number, {},
-                     "a loop has more than " + std::to_string(machine.getMostTrips()) +
+                     "a loop has more than " + std::to_string(machine.getMaxTrips()) +
                          " trips, the most that the profile has");
   abandon();
 }

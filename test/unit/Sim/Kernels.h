@@ -26,11 +26,11 @@ struct KernelText {
   uint32_t invocations = 8;      ///< of a workgroup
   std::string variables = "";    ///< of the function
   std::string declarations = ""; ///< types, constants, variables...
-  std::string interface = "";    ///< ...of which those are listed here that are interface
+  std::string interface = "";    ///< declared variables of the interface
   std::string element = "%float";
   int stride = 4;
   std::string capabilities = "";
-  std::string functions = ""; ///< that it calls
+  std::string functions = ""; ///< functions that it calls
   std::string line = "";      ///< OpLine before the first instruction
 };
 
@@ -89,14 +89,14 @@ inline std::string print(const KernelText &kernel) {
          kernel.body + "OpReturn\nOpFunctionEnd\n" + kernel.functions;
 }
 
-/// "%x = b[index]".
+/// Returns "%x = b[index]".
 inline std::string load(const std::string &x, const std::string &b, const std::string &index,
                         const std::string &type = "%float") {
   return "%p_" + x + " = OpAccessChain %pelement " + b + " %n0 " + index + "\n%" + x +
          " = OpLoad " + type + " %p_" + x + "\n";
 }
 
-/// "b[index] = x". `name` tells stores apart.
+/// Returns "b[index] = x". `name` makes the ids of a store unique.
 inline std::string store(const std::string &name, const std::string &b, const std::string &index,
                          const std::string &x) {
   return "%s_" + name + " = OpAccessChain %pelement " + b + " %n0 " + index + "\nOpStore %s_" +
@@ -180,7 +180,7 @@ struct Sample {
     return operand;
   }
 
-  /// Accesses are given as letters: r, w or u.
+  /// Sets the accesses by letters: r, w or u.
   void addKernel(const KernelText &text, const std::string &accesses) {
     std::string path = "code/vulkan/k" + std::to_string(plan.kernels.size()) + ".spv";
     artifact.code[path] = assemble(print(text));
@@ -202,7 +202,7 @@ struct Sample {
     return simulate(copy, entry, {{entry.arguments[0], data}}, options);
   }
 
-  /// 0, 1, 2... as f32.
+  /// Returns 0, 1, 2... as f32.
   Bytes getInput() const {
     Bytes data(static_cast<size_t>(bytes));
     for (size_t i = 0; i + 4 <= data.size(); i += 4) {

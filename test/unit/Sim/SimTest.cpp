@@ -25,7 +25,7 @@ static std::vector<SimOptions> getSchedules() {
   return schedules;
 }
 
-/// Exactly one report, whatever the schedule, with these parts.
+/// Expects exactly one report in any schedule, with these parts.
 static void expectReport(const Sample &sample, const std::vector<std::string> &parts) {
   for (const SimOptions &schedule : getSchedules()) {
     std::vector<std::string> reports = sample.run(schedule).reports;
@@ -143,7 +143,7 @@ TEST(Dispatches, readers_do_not_race) {
   expectSilence(sample);
 }
 
-/// Of two unordered readers, the writer must come after both.
+/// The writer must come after both of two unordered readers.
 TEST(Dispatches, every_unordered_reader_counts) {
   for (int64_t ordered : {0, 1}) {
     Sample sample = makeOverwritten();
@@ -246,7 +246,8 @@ TEST(Queues, signals_and_waits_order) {
   EXPECT_FALSE(sample.run().reports.empty());
 }
 
-/// What a queue waited for, the queues that wait for it come after, too.
+/// Waits are transitive: a queue is ordered after everything that the queue it waits for waited
+/// for.
 TEST(Queues, order_goes_on) {
   Sample sample;
   sample.addKernel(doubled, "rw");
@@ -720,7 +721,7 @@ TEST(Contents, own_variables_never_written) {
   expectSilence(make(true));
 }
 
-/// Of private and workgroup memory, too: the first and the last index, and beyond.
+/// Also in private and workgroup memory: the first and the last index, and beyond.
 TEST(Contents, variables_have_bounds) {
   auto make = [](const std::string &storage, const std::string &offset) {
     bool isShared = storage == "Workgroup";
@@ -927,7 +928,7 @@ TEST(Refusals, say_what_is_not_known) {
                                    store("y", "%b1", "%i", "%y"),
                            .capabilities = "OpCapability GroupNonUniformVote\n"});
   EXPECT_NE(getError(sample).find("code/vulkan/k0.spv: word "), std::string::npos);
-  EXPECT_NE(getError(sample).find("OpGroupNonUniformAllEqual is not known to the simulator"),
+  EXPECT_NE(getError(sample).find("OpGroupNonUniformAllEqual is not supported by the simulator"),
             std::string::npos);
   // Acquires and releases.
   sample = makeOne(makeUpdate("%old = OpAtomicIAdd %uint %p %n1 %n72 %l\n"), 1, 8, "ru");
@@ -986,12 +987,13 @@ TEST(Refusals, strategies_by_name) {
     parseSimStrategy("fastest");
     FAIL();
   } catch (const Error &error) {
-    EXPECT_STREQ(error.what(), "'fastest' is no strategy of the simulator; there are random, "
-                               "recorded, latest-first, writer-first, split");
+    EXPECT_STREQ(error.what(),
+                 "'fastest' is not a strategy of the simulator; expected one of random, "
+                 "recorded, latest-first, writer-first, split");
   }
 }
 
-/// Whatever one word of a kernel is, the simulator ends, and touches nothing else.
+/// Changes any word of a kernel: the simulator ends, and accesses nothing else.
 TEST(Refusals, survive_any_word) {
   KernelText kernel = reverse(fence);
   KernelText loop = sum("%i");
