@@ -77,7 +77,7 @@ int64_t Parser::parseInteger(std::string_view text, const char *what) const {
   if (error == std::errc::result_out_of_range)
     fail(std::string(what) + " \"" + std::string(text) + "\" needs more than 64 bits");
   if (error != std::errc() || end != text.data() + text.size() || text.empty())
-    fail(std::string(what) + " \"" + std::string(text) + "\" is no integer");
+    fail(std::string(what) + " \"" + std::string(text) + "\" is not an integer");
   return value;
 }
 
@@ -97,7 +97,7 @@ void Parser::parseHead(std::string_view line) {
            "\" is not known; there are id, lower, upper, size, alignment, hint, gaps, offset, "
            "space, chain and group");
     if (columns[known->second] >= 0)
-      fail("column \"" + std::string(fields[i]) + "\" is there twice");
+      fail("column \"" + std::string(fields[i]) + "\" is repeated");
     columns[known->second] = int(i);
     isInclusive |= fields[i] == "end";
   }
@@ -107,17 +107,17 @@ void Parser::parseHead(std::string_view line) {
       fail(std::string("column ") + name + " is missing");
 }
 
-/// The waves from lower to upper, without the gaps.
+/// Parses the live ranges: the waves from lower to upper without the gaps.
 void Parser::parseLife(Buffer &buffer) {
   int64_t lower = parseInteger(get(Lower), "lower"), upper = parseInteger(get(Upper), "upper");
   int64_t after = isInclusive ? 1 : 0;
   if (upper == std::numeric_limits<int64_t>::max() || upper + after <= lower)
     fail("buffer \"" + buffer.name + "\" lives from " + std::to_string(lower) + " to " +
-         std::to_string(upper) + ", which is no time");
+         std::to_string(upper) + ", which is not a range of waves");
   upper += after;
   struct Gap {
     int64_t lower, upper;
-    int64_t begin = 0, end = 0; ///< what stays in use
+    int64_t begin = 0, end = 0; ///< bytes that stay in use
   };
   std::vector<Gap> gaps;
   std::vector<std::string_view> texts, parts;
@@ -141,7 +141,7 @@ void Parser::parseLife(Buffer &buffer) {
       gap.begin = parseInteger(parts[0], "the begin of a gap's bytes");
       gap.end = parseInteger(parts[1], "the end of a gap's bytes");
       if (gap.begin < 0 || gap.end < gap.begin || gap.end > buffer.bytes)
-        fail("gap \"" + std::string(text) + "\" leaves bytes that its buffer has not");
+        fail("gap \"" + std::string(text) + "\" leaves bytes outside of its buffer");
     }
     gaps.push_back(gap);
   }
@@ -174,7 +174,7 @@ void Parser::parse(std::string_view line, size_t lineNumber) {
   if (fields.size() != width)
     fail("has " + std::to_string(fields.size()) + " fields, the head has " + std::to_string(width));
   if (!ids.insert(get(Id)).second)
-    fail("buffer \"" + std::string(get(Id)) + "\" is there twice");
+    fail("buffer \"" + std::string(get(Id)) + "\" is repeated");
   size_t index = problem.buffers.size();
   Buffer &buffer = problem.buffers.emplace_back();
   buffer.name = get(Id);
@@ -232,7 +232,7 @@ std::string weir::printPlanCsv(std::string_view csv, const BufferPlan &plan) {
   std::string result;
   result.reserve(csv.size() + plan.offsets.size() * 8);
   std::vector<std::string_view> fields;
-  size_t row = 0, offset = std::string_view::npos; // the column, where there is one
+  size_t row = 0, offset = std::string_view::npos; // begin of the column "offset", if there is one
   bool isHead = true;
   forEachLine(csv, [&](std::string_view line, size_t) {
     split(line, ',', fields);

@@ -31,7 +31,7 @@ static std::string escape(std::string_view text) {
     case '"':
       result += "&quot;";
       break;
-    default: // XML has no control characters; what is no ASCII may be no UTF-8
+    default: // XML has no control characters, and non-ASCII bytes may be invalid UTF-8
       result += c < 0x20 || c == 0x7f ? '?' : c;
     }
   return result;
@@ -51,10 +51,10 @@ std::string weir::drawPlan(const PlanProblem &problem, const BufferPlan &plan, s
   }
   const SpacePlan &report = plan.spaces[space];
   int64_t capacity = problem.spaces[space].capacity;
-  double most = std::max(1.0, double(report.peak));
-  if (capacity != unlimitedBytes && double(capacity) < 2 * most)
-    most = std::max(most, double(capacity));
-  double perWave = width / (last - first + 1), perByte = height / most;
+  double top = std::max(1.0, double(report.peak));
+  if (capacity != unlimitedBytes && double(capacity) < 2 * top)
+    top = std::max(top, double(capacity));
+  double perWave = width / (last - first + 1), perByte = height / top;
 
   std::string result = print("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" "
                              "font-family=\"sans-serif\" font-size=\"11\">\n"
@@ -93,7 +93,7 @@ std::string weir::drawPlan(const PlanProblem &problem, const BufferPlan &plan, s
   addLine(report.peak, report.isOptimal() ? "peak, proven least" : "peak", "#000");
   if (!report.isOptimal())
     addLine(report.bound, "bound", "#06c");
-  if (double(capacity) <= most)
+  if (double(capacity) <= top)
     addLine(capacity, "capacity", "#c00");
   result += print("<text x=\"%g\" y=\"%g\">wave %.0f</text>\n<text x=\"%g\" y=\"%g\" "
                   "text-anchor=\"end\">wave %.0f</text>\n</svg>\n",

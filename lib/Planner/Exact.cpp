@@ -1,24 +1,22 @@
 //===- Exact.cpp - Branch and bound for a capacity ------------------------===//
 //
-// If a plan fits, then so does one in which every item lies on the ground or on
-// another: whatever floats can sink. So the search builds plans upwards. `low` of
-// an item is where it would lie on what is placed; a node decides, for one item,
-// that it lies there, which puts all it meets later above it, or that it does not
-// and is *raised*: something yet to come lies between. What follows:
+// If a plan fits, then so does one in which every item lies on the ground or on another:
+// floating items can sink. So the search builds plans upwards. `low` of an item is its lowest
+// base on top of the placed items. A node decides one item: either it lies at `low`, so that
+// all its conflicts placed later lie above it, or it is *raised*: an item placed later lies
+// below it. It follows:
 //
-// - *Sections* are the largest sets of items that are live together. Those of a
-//   section lie on top of each other, so the lowest of them lies no higher than
-//   the capacity less all their bytes.
-// - A raised item lies on one of the items that may reach below it; when there is
-//   none it could sink, so the node is *dominated* by another.
-// - Items left that share no wave with the others left are searched on their own.
-// - What is left and where it would lie decides all that can follow. Such states
-//   that led nowhere are kept, and not entered again.
+// - *Sections* are the largest sets of items that are live together. The items of a section are
+// stacked, so the lowest of them lies no higher than the capacity minus all their bytes.
+// - A raised item lies on one of the items that may end below it. If there is none, it could
+// sink, so the node is *dominated* by another.
+// - Remaining items are split into parts that share no wave; each is searched on its own.
+// - The remaining items and their lowest bases determine the rest of the search. States that
+// failed are stored and not entered again.
 //
-// Whether the search meets a plan early depends on which item it decides on. Many
-// short searches follow each other, with rules of choice that go together with
-// orders of items; their limits grow. Moffitt's MiniMalloc (ASPLOS 2023) describes
-// sinking, sections, domination and decomposition.
+// Which item is decided first determines how early a plan is found. So many short searches run
+// with growing limits, each with another rule of choice and order of items. Moffitt's
+// MiniMalloc (ASPLOS 2023) describes sinking, sections, domination and decomposition.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,11 +36,11 @@ using namespace weir::planner;
 
 namespace {
 struct Section {
-  uint32_t begin, end; ///< of its items in `sectionItems`
-  int64_t bytes;       ///< of all its items, in whole multiples of the alignment
+  uint32_t begin, end; ///< range of its items in `sectionItems`
+  int64_t bytes;       ///< of all its items, rounded up to the alignment
 };
 
-/// What items are preferred for.
+/// Measures by which items are preferred.
 struct Measures {
   double lifetime, area, contention, height;
 };
@@ -54,17 +52,17 @@ struct Exact::Tables {
 
   const Instance &instance;
   const Conflicts &conflicts;
-  int64_t grain; ///< of the bases: all alignments are multiples
+  int64_t grain; ///< bases are multiples of this; so are all alignments
   std::vector<Section> sections;
   std::vector<std::pair<uint32_t, int64_t>> sectionItems;            ///< with their bytes there
   std::vector<std::vector<std::pair<uint32_t, int64_t>>> sectionsOf; ///< by item, with bytes
   std::vector<Measures> measures;
 };
 
-static constexpr size_t mostIncidences = 2'000'000;
-static constexpr size_t mostItems = 4096;
+static constexpr size_t maxIncidences = 2'000'000;
+static constexpr size_t maxItems = 4096;
 
-/// Calls `visit` with each largest set of parts that are live together.
+/// Calls `visit` with each maximal set of parts that are live together.
 template <typename Visit> static void forEachSection(const Instance &instance, Visit visit) {
   struct Event {
     int64_t wave;
@@ -98,14 +96,14 @@ template <typename Visit> static void forEachSection(const Instance &instance, V
 }
 
 bool Exact::canSearch(const Instance &instance) {
-  if (instance.items.size() > mostItems)
+  if (instance.items.size() > maxItems)
     return false;
   size_t incidences = 0;
   forEachSection(instance, [&](const auto &live) {
     incidences += live.size();
-    return incidences <= mostIncidences;
+    return incidences <= maxIncidences;
   });
-  return incidences <= mostIncidences;
+  return incidences <= maxIncidences;
 }
 
 Exact::Tables::Tables(const Instance &instance, const Conflicts &conflicts)
@@ -133,7 +131,7 @@ void Exact::Tables::addSections() {
     Section section{uint32_t(sectionItems.size()), 0, 0};
     for (auto [item, part] : live) {
       int64_t bytes = alignUp(part->end - part->begin, grain);
-      // An item has several parts in a wave when it is a group.
+      // A group has several parts in a wave.
       auto known = std::find_if(sectionItems.begin() + section.begin, sectionItems.end(),
                                 [&](const auto &other) { return other.first == item; });
       if (known != sectionItems.end())
@@ -157,7 +155,7 @@ void Exact::Tables::addSections() {
 
 namespace {
 struct State {
-  uint64_t a = 0, b = 0; ///< 128 bits, so that two states are never taken for one
+  uint64_t a = 0, b = 0; ///< 128 bits, so that states do not collide
   bool operator==(const State &) const = default;
 };
 
@@ -165,7 +163,7 @@ class DeadEnds {
 public:
   bool contains(State state) const { return slots[find(state)] == state; }
   void add(State state) {
-    if (count == most)
+    if (count == maxStates)
       return;
     if (++count * 2 > slots.size()) {
       std::vector<State> old(slots.size() * 2);
@@ -178,7 +176,7 @@ public:
   }
 
 private:
-  static constexpr size_t most = size_t(1) << 21;
+  static constexpr size_t maxStates = size_t(1) << 21;
 
   size_t find(State state) const {
     size_t slot = state.a & (slots.size() - 1);
@@ -203,7 +201,7 @@ static uint64_t mix(uint64_t x) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Where to decide next: at the lowest item, or in the section where ... is least.
+/// The item to decide next: the lowest, or one in the section with the min of ...
 enum class Rule { Lowest, Slack, Floor, Choices, Failures };
 
 using Answer = Exact::Answer;
@@ -230,8 +228,8 @@ private:
   Answer solveParts(std::span<const uint32_t> items);
   Answer solve(std::span<const uint32_t> items);
   bool raiseFloors(std::span<const uint32_t> items);
-  /// Returns false when some section has no item that can be its lowest. Else
-  /// `pick` is one where the rule wants to decide.
+  /// Returns false if some section has no item that can be its lowest. Otherwise sets `pick` to
+  /// the section preferred by the rule.
   bool checkSections(std::span<const uint32_t> items, const std::vector<uint32_t> &sections,
                      uint32_t &pick);
   uint32_t descend(uint32_t item) const;
@@ -255,13 +253,13 @@ private:
   int64_t steps = 0;
 
   Bases bases;
-  std::vector<int64_t> lows;   ///< the lowest base above what is placed
-  std::vector<int64_t> floors; ///< as `lows`, and what being raised adds
+  std::vector<int64_t> lows;   ///< the lowest base above the placed items
+  std::vector<int64_t> floors; ///< as `lows`, raised items included
   std::vector<char> placed, raised;
-  std::vector<int64_t> left;     ///< bytes to be placed, by section
+  std::vector<int64_t> left;     ///< bytes yet to be placed, by section
   std::vector<int64_t> failures; ///< by section
   std::vector<Undo> trail;
-  std::vector<uint32_t> marks; ///< by section: seen at node `mark`
+  std::vector<uint32_t> marks; ///< by section: equals `mark` if seen at this node
   uint32_t mark = 0;
 };
 } // namespace
@@ -298,7 +296,7 @@ Answer Search::run() {
   return solveParts(items);
 }
 
-/// Solves what is left of `items`, which are in order of their first waves.
+/// Solves the remaining `items`, which are in order of their first waves.
 Answer Search::solveParts(std::span<const uint32_t> items) {
   std::vector<uint32_t> open;
   std::vector<std::pair<size_t, size_t>> parts; // of `open`: size and begin
@@ -332,8 +330,8 @@ State Search::getState(std::span<const uint32_t> items) const {
   return state;
 }
 
-/// A raised item lies on an item that may reach below it. Returns false when some
-/// can lie nowhere.
+/// Raises floors: a raised item lies on an item that may end below it. Returns false if some
+/// item has no place.
 bool Search::raiseFloors(std::span<const uint32_t> items) {
   for (uint32_t i : items)
     floors[i] = lows[i];
@@ -341,15 +339,15 @@ bool Search::raiseFloors(std::span<const uint32_t> items) {
     if (!raised[i])
       continue;
     const Item &item = instance.items[i];
-    int64_t least = std::numeric_limits<int64_t>::max();
+    int64_t min = std::numeric_limits<int64_t>::max();
     std::span<const uint32_t> others = conflicts.of(i);
     for (size_t k = 0; k < others.size(); ++k)
       if (uint32_t other = others[k];
           !placed[other] && lows[other] < lows[i] + conflicts.above(i, k))
-        least = std::min(least, floors[other] + conflicts.below(i, k));
-    if (least > capacity)
+        min = std::min(min, floors[other] + conflicts.below(i, k));
+    if (min > capacity)
       return false;
-    floors[i] = std::max(alignUp(least, item.alignment), lows[i] + 1);
+    floors[i] = std::max(alignUp(min, item.alignment), lows[i] + 1);
     if (floors[i] + item.height > capacity)
       return false;
   }
@@ -362,14 +360,14 @@ bool Search::checkSections(std::span<const uint32_t> items, const std::vector<ui
   std::pair<double, double> bestScore;
   for (uint32_t s : sections) {
     const Section &section = tables.sections[s];
-    int64_t most = alignedCapacity - left[s], lowest = std::numeric_limits<int64_t>::max();
+    int64_t highest = alignedCapacity - left[s], lowest = std::numeric_limits<int64_t>::max();
     uint32_t open = 0, choices = 0;
     for (uint32_t k = section.begin; k < section.end; ++k) {
       uint32_t i = tables.sectionItems[k].first;
       if (placed[i])
         continue;
       ++open;
-      choices += floors[i] <= most;
+      choices += floors[i] <= highest;
       lowest = std::min(lowest, floors[i]);
     }
     if (open == 0)
@@ -385,13 +383,13 @@ bool Search::checkSections(std::span<const uint32_t> items, const std::vector<ui
     case Rule::Lowest:
       continue;
     case Rule::Slack:
-      score = {double(most - lowest), choices};
+      score = {double(highest - lowest), choices};
       break;
     case Rule::Floor:
       score = {double(lowest), choices};
       break;
     case Rule::Choices:
-      score = {choices, double(most - lowest)};
+      score = {choices, double(highest - lowest)};
       break;
     case Rule::Failures:
       score = {double(choices) / double(failures[s]), 0};
@@ -418,8 +416,8 @@ bool Search::checkSections(std::span<const uint32_t> items, const std::vector<ui
   return true;
 }
 
-/// To an item that lies at its `low` or is raised, with nothing left that could
-/// lie below it; none when the way there turns in circles.
+/// Follows the items that could lie below `item` down to one that has none; returns that, or
+/// none if the way is cyclic.
 uint32_t Search::descend(uint32_t item) const {
   for (int step = 0; step < 50; ++step) {
     uint32_t below = none;
@@ -518,7 +516,7 @@ Answer Search::solve(std::span<const uint32_t> items) {
       break;
     if (steps >= limit)
       return Answer::Unknown;
-    steps += 1 + int64_t(incidences / 32768); // what large instances cost more
+    steps += 1 + int64_t(incidences / 32768); // large instances cost more per node
     size_t before = trail.size();
     if (place(pick))
       if (Answer answer = solveParts(items); answer != Answer::None)
@@ -549,8 +547,7 @@ struct Preference {
 };
 } // namespace
 
-/// Items with more of the measures come first. Each is changed by up to `noise`
-/// of it.
+/// Orders items by decreasing measures, each perturbed by up to the fraction `noise`.
 static std::vector<uint32_t> rank(const std::vector<Measures> &measures, Preference preference,
                                   double noise, std::mt19937_64 &random) {
   std::vector<std::pair<double, double>> keys;
@@ -575,7 +572,7 @@ Exact::Result Exact::search(int64_t capacity, int64_t &steps) {
       {&Measures::contention, &Measures::area}, {&Measures::area, &Measures::lifetime},
       {&Measures::height, &Measures::lifetime}, {&Measures::lifetime, &Measures::height}};
   DeadEnds deadEnds;
-  std::mt19937_64 random; // of a fixed seed
+  std::mt19937_64 random; // fixed seed: plans are reproducible
   double limit = 2000;
   for (double noise = 0; steps > 0; noise = 0.2, limit *= 1.5)
     for (Preference preference : preferences) {
@@ -586,7 +583,7 @@ Exact::Result Exact::search(int64_t capacity, int64_t &steps) {
         steps -= search.getSteps();
         if (answer == Answer::Found)
           return {answer, search.getBases()};
-        // Items that can interlock have plans that no order upwards builds.
+        // Interlocking items have plans that no upward order builds, so failure proves nothing.
         if (answer == Answer::None)
           return {tables->conflicts.isFlat() ? answer : Answer::Unknown, {}};
         if (steps <= 0)

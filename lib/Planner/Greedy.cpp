@@ -38,7 +38,7 @@ static void check(const std::vector<Lifetime> &values) {
       throw Error(name + "has " + std::to_string(value.bytes) + " bytes; sizes begin at 0");
     if (value.alignment < 1 || (value.alignment & (value.alignment - 1)))
       throw Error(name + "has alignment " + std::to_string(value.alignment) +
-                  ", which is no power of two");
+                  ", expected a power of two");
     if (value.lastWave < value.firstWave)
       throw Error(name + "lives in waves " + std::to_string(value.firstWave) + " to " +
                   std::to_string(value.lastWave) + ", which end before they begin");
@@ -46,7 +46,7 @@ static void check(const std::vector<Lifetime> &values) {
 }
 
 namespace {
-/// Values placed so far, by the waves in which they are live.
+/// The values placed so far, searchable by wave.
 class LiveValues {
 public:
   explicit LiveValues(const std::vector<Lifetime> &values) : values(values), order(values.size()) {
@@ -69,7 +69,7 @@ public:
       lastWave[node] = std::max(lastWave[2 * node], lastWave[2 * node + 1]);
   }
 
-  /// Appends those that are live in a common wave with `value`.
+  /// Appends the values that are live in a common wave with `value`.
   void find(const Lifetime &value, std::vector<size_t> &found) const {
     find(value, 1, 0, leaves, found);
   }
@@ -92,7 +92,7 @@ private:
 
   const std::vector<Lifetime> &values;
   std::vector<size_t> order;    ///< by first wave
-  std::vector<size_t> position; ///< in `order`
+  std::vector<size_t> position; ///< by value: index in `order`
   size_t leaves = 1;
   std::vector<int64_t> lastWave; ///< a tree over `order`: the latest below a node
 };
@@ -104,7 +104,7 @@ static int64_t findOffset(const Lifetime &value, const std::vector<Lifetime> &va
                           const std::vector<int64_t> &offsets,
                           const std::vector<size_t> &conflicting) {
   int64_t best = -1, bestSize = 0;
-  int64_t free = 0; // all bytes of a conflicting value before here are passed
+  int64_t free = 0; // all conflicting values seen so far end before this byte
   for (size_t other : conflicting) {
     int64_t start = align(free, value.alignment);
     int64_t size = offsets[other] - start;
@@ -117,13 +117,13 @@ static int64_t findOffset(const Lifetime &value, const std::vector<Lifetime> &va
   return best >= 0 ? best : align(free, value.alignment);
 }
 
-/// The most bytes that are live in one wave. Every offset is a multiple of the
-/// least alignment, so a value takes whole multiples of it.
+/// Returns the max number of bytes live in one wave. Every offset is a multiple of the smallest
+/// alignment, so sizes are rounded up to it.
 static int64_t getMaxLive(const std::vector<Lifetime> &values) {
   int64_t unit = std::numeric_limits<int64_t>::max();
   for (const Lifetime &value : values)
     unit = std::min(unit, value.alignment);
-  // Those that begin by their first waves, those that end by their last.
+  // Values sorted by first wave, and by last wave.
   std::vector<const Lifetime *> begins, ends;
   for (const Lifetime &value : values)
     begins.push_back(&value);
@@ -132,17 +132,17 @@ static int64_t getMaxLive(const std::vector<Lifetime> &values) {
             [](const Lifetime *a, const Lifetime *b) { return a->firstWave < b->firstWave; });
   std::sort(ends.begin(), ends.end(),
             [](const Lifetime *a, const Lifetime *b) { return a->lastWave < b->lastWave; });
-  int64_t live = 0, most = 0;
+  int64_t live = 0, maxLive = 0;
   auto end = ends.begin();
   for (const Lifetime *value : begins) {
     for (; (*end)->lastWave < value->firstWave; ++end)
       live -= align((*end)->bytes, unit);
-    most = std::max(most, live += align(value->bytes, unit));
+    maxLive = std::max(maxLive, live += align(value->bytes, unit));
   }
-  return most;
+  return maxLive;
 }
 
-/// Replaces a plan by a smaller one where the solvers find one.
+/// Replaces a plan by a smaller one if the solvers find one.
 static void improve(MemoryPlan &plan, const std::vector<Lifetime> &values, int64_t largest,
                     int64_t effort) {
   PlanProblem problem;
@@ -204,7 +204,7 @@ MemoryPlan weir::planMemory(const std::vector<Lifetime> &values, bool noReuse, i
   plan.arenaBytes = align(plan.arenaBytes, largest);
   if (effort > 0 && plan.arenaBytes > plan.boundBytes)
     improve(plan, values, largest, effort);
-  // Greedy packing can waste more than reuse gains; then don't reuse.
+  // Greedy packing can waste more than reuse gains; then do not reuse.
   if (plan.arenaBytes > plan.pinnedBytes)
     return planMemory(values, /*noReuse=*/true);
   return plan;

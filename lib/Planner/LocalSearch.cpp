@@ -24,7 +24,7 @@ private:
   int64_t choose(uint32_t i);
 
   struct Waiting {
-    int64_t weight; ///< first those that were taken out most often
+    int64_t weight; ///< number of times it was taken out; larger ones first
     int64_t height;
     uint32_t item;
     bool operator<(const Waiting &other) const {
@@ -40,31 +40,31 @@ private:
   const Conflicts &conflicts;
   const int64_t target;
   Bases bases;
-  std::vector<int64_t> weights; ///< times it was taken out
+  std::vector<int64_t> weights; ///< by item: number of times it was taken out
   std::priority_queue<Waiting> waiting;
   struct Edge {
     int64_t base;
-    double cost; ///< of bases from here on, compared with those before
+    double cost; ///< change of the cost from this base on
   };
   std::vector<Edge> edges;
   std::vector<int64_t> candidates;
 };
 } // namespace
 
-/// The base at which what has to be taken out costs least, or `out`.
+/// Returns the base where the items to take out cost least, or `out`.
 int64_t Repair::choose(uint32_t i) {
   const Item &item = instance.items[i];
   edges.clear();
   candidates.clear();
-  int64_t most = target - item.height;
-  if (most < 0)
+  int64_t maxBase = target - item.height;
+  if (maxBase < 0)
     return out;
   auto addCandidate = [&](int64_t base) {
-    if (base >= 0 && base <= most)
+    if (base >= 0 && base <= maxBase)
       candidates.push_back(base);
   };
   addCandidate(0);
-  addCandidate(most / item.alignment * item.alignment);
+  addCandidate(maxBase / item.alignment * item.alignment);
   std::span<const uint32_t> others = conflicts.of(i);
   for (size_t k = 0; k < others.size(); ++k) {
     uint32_t other = others[k];
@@ -142,10 +142,10 @@ Bases planner::climb(const Instance &instance, const Conflicts &conflicts,
   std::mt19937_64 random(seed);
   Bases best = placeInOrder(instance, conflicts, order, Fit::First);
   int64_t bestPeak = getPeak(instance, best);
-  // A step is an item placed.
+  // A step places one item.
   while (bestPeak > target && steps > 0) {
     steps -= int64_t(order.size());
-    // What reaches the peak, or something beside it, goes before something else.
+    // Swap an item at the peak, or one beside it, with another one in the order.
     std::vector<size_t> high;
     for (size_t k = 0; k < order.size(); ++k)
       if (best[order[k]] + instance.items[order[k]].height == bestPeak)

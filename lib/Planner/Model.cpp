@@ -12,11 +12,11 @@
 using namespace weir;
 using namespace weir::planner;
 
-/// Sums of bytes below this don't overflow.
-static constexpr int64_t mostBytes = int64_t(1) << 62;
-static constexpr int64_t mostWave = int64_t(1) << 60;
-/// Members of a chain or group times their live ranges.
-static constexpr size_t mostRangesOfItem = 4096;
+/// Upper bound of bytes, so that sums do not overflow.
+static constexpr int64_t maxBytes = int64_t(1) << 62;
+static constexpr int64_t maxWave = int64_t(1) << 60;
+/// Max number of live ranges of all members of a chain or group.
+static constexpr size_t maxRangesOfItem = 4096;
 
 static std::string nameOf(const PlanProblem &problem, size_t buffer) {
   const std::string &name = problem.buffers[buffer].name;
@@ -25,7 +25,7 @@ static std::string nameOf(const PlanProblem &problem, size_t buffer) {
 
 static int64_t addBytes(int64_t a, int64_t b, const std::string &what) {
   int64_t sum;
-  if (__builtin_add_overflow(a, b, &sum) || sum > mostBytes)
+  if (__builtin_add_overflow(a, b, &sum) || sum > maxBytes)
     throw Error(what + " need more than 2^62 bytes; make them smaller");
   return sum;
 }
@@ -45,9 +45,9 @@ static void checkBuffer(const PlanProblem &problem, size_t index) {
   };
   if (buffer.bytes < 0)
     fail("has " + std::to_string(buffer.bytes) + " bytes; sizes begin at 0");
-  if (buffer.bytes > mostBytes)
+  if (buffer.bytes > maxBytes)
     fail("has more than 2^62 bytes; make it smaller");
-  if (buffer.alignment < 1 || buffer.alignment > mostBytes)
+  if (buffer.alignment < 1 || buffer.alignment > maxBytes)
     fail("has alignment " + std::to_string(buffer.alignment) + "; alignments are 1 to 2^62");
   if (buffer.space >= problem.spaces.size())
     fail("is in space " + std::to_string(buffer.space) + ", there are " +
@@ -57,11 +57,11 @@ static void checkBuffer(const PlanProblem &problem, size_t index) {
   for (const LiveRange &range : buffer.live) {
     if (range.last < range.first)
       fail("lives in " + print(range) + ", which end before they begin");
-    if (range.first < -mostWave || range.last > mostWave)
+    if (range.first < -maxWave || range.last > maxWave)
       fail("lives in " + print(range) + "; waves are -2^60 to 2^60");
     if (range.begin < 0 || range.end < range.begin)
       fail("uses bytes " + std::to_string(range.begin) + " to " + std::to_string(range.end) +
-           " in " + print(range) + ", which are none");
+           " in " + print(range) + ", expected 0 <= begin <= end");
   }
   if (buffer.live.size() > 1) {
     std::vector<LiveRange> sorted = buffer.live;
@@ -74,11 +74,11 @@ static void checkBuffer(const PlanProblem &problem, size_t index) {
   }
   if (!buffer.fixed)
     return;
-  if (*buffer.fixed < 0 || *buffer.fixed > mostBytes)
+  if (*buffer.fixed < 0 || *buffer.fixed > maxBytes)
     fail("is fixed at " + std::to_string(*buffer.fixed) + "; offsets are 0 to 2^62");
   if (*buffer.fixed % buffer.alignment)
-    fail("is fixed at " + std::to_string(*buffer.fixed) + ", no multiple of its alignment " +
-         std::to_string(buffer.alignment));
+    fail("is fixed at " + std::to_string(*buffer.fixed) +
+         ", expected a multiple of its alignment " + std::to_string(buffer.alignment));
   int64_t capacity = problem.spaces[buffer.space].capacity;
   if (*buffer.fixed + buffer.bytes > capacity)
     fail("is fixed at " + std::to_string(*buffer.fixed) + " and ends at " +
@@ -91,7 +91,7 @@ static void checkBuffer(const PlanProblem &problem, size_t index) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Buffers that move as one, with their distances.
+/// Sets of buffers at fixed distances (union-find).
 class Rigid {
 public:
   explicit Rigid(const PlanProblem &problem)
@@ -132,19 +132,19 @@ public:
     return root;
   }
 
-  /// Behind its root. Holds after `find`.
+  /// Returns the distance from the root. Needs: `find` was called.
   int64_t getDelta(size_t buffer) const { return deltas[buffer]; }
 
 private:
   const PlanProblem &problem;
   std::vector<size_t> parents;
-  std::vector<int64_t> deltas; ///< behind the parent
+  std::vector<int64_t> deltas; ///< distance from the parent
 };
 } // namespace
 
-/// Cuts parts that may hold the same bytes into parts that don't.
+/// Cuts overlapping parts into disjoint ones.
 static std::vector<Part> makeDisjoint(const std::vector<Part> &parts) {
-  std::vector<int64_t> cuts; // the waves in which something changes
+  std::vector<int64_t> cuts; // waves in which a part begins or ends
   for (const Part &part : parts) {
     cuts.push_back(part.first);
     cuts.push_back(part.last + 1);
@@ -152,7 +152,7 @@ static std::vector<Part> makeDisjoint(const std::vector<Part> &parts) {
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
   std::vector<Part> result;
-  std::vector<size_t> open; // of `result`, those that reach the previous cut
+  std::vector<size_t> open; // indices into `result`: parts that reach the previous cut
   for (size_t c = 0; c + 1 < cuts.size(); ++c) {
     std::vector<std::pair<int64_t, int64_t>> bytes;
     for (const Part &part : parts)
@@ -201,7 +201,7 @@ static Rigid tieBuffers(const PlanProblem &problem) {
   }
   for (const PackedGroup &group : problem.groups) {
     checkIndices(problem, group.buffers, "a group");
-    if (group.alignment < 1 || group.alignment > mostBytes)
+    if (group.alignment < 1 || group.alignment > maxBytes)
       throw Error("a group has alignment " + std::to_string(group.alignment) +
                   "; alignments are 1 to 2^62");
     int64_t delta = 0;
@@ -214,7 +214,8 @@ static Rigid tieBuffers(const PlanProblem &problem) {
       if (delta % group.alignment)
         throw Error(nameOf(problem, group.buffers[i]) + " has alignment " +
                     std::to_string(problem.buffers[group.buffers[i]].alignment) +
-                    ", no multiple or divisor of its group's " + std::to_string(group.alignment));
+                    ", expected a multiple or a divisor of its group's " +
+                    std::to_string(group.alignment));
       rigid.tie(group.buffers[0], group.buffers[i], delta);
     }
   }
@@ -228,7 +229,7 @@ static void addItem(const PlanProblem &problem, std::span<const size_t> buffers,
   Item item;
   item.firstPart = instance.parts.size();
   std::vector<Part> parts;
-  std::vector<size_t> owners; // of the parts
+  std::vector<size_t> owners; // by part: its buffer
   for (size_t buffer : buffers) {
     const Buffer &from = problem.buffers[buffer];
     int64_t delta = members[buffer].delta;
@@ -239,7 +240,7 @@ static void addItem(const PlanProblem &problem, std::span<const size_t> buffers,
                     std::to_string(alignment) + " forbids");
       int64_t factor = alignment / std::gcd(item.alignment, alignment);
       if (__builtin_mul_overflow(item.alignment, factor, &item.alignment) ||
-          item.alignment > mostBytes)
+          item.alignment > maxBytes)
         throw Error(nameOf(problem, buffer) +
                     " and others of its chain or group have no common alignment below 2^62");
     }
@@ -267,11 +268,11 @@ static void addItem(const PlanProblem &problem, std::span<const size_t> buffers,
   if (item.fixed && (*item.fixed < 0 || *item.fixed % item.alignment))
     throw Error(nameOf(problem, buffers.front()) + " would begin at " +
                 std::to_string(*item.fixed) +
-                ", by a fixed buffer of its chain or group; that is no place for it");
-  if (parts.size() > mostRangesOfItem)
+                ", by a fixed buffer of its chain or group, which is out of range");
+  if (parts.size() > maxRangesOfItem)
     throw Error(nameOf(problem, buffers.front()) + " has, with its chain or group, " +
-                std::to_string(parts.size()) + " live ranges; " + std::to_string(mostRangesOfItem) +
-                " are the most");
+                std::to_string(parts.size()) + " live ranges; the max is " +
+                std::to_string(maxRangesOfItem));
   for (size_t a = 0; a < parts.size(); ++a)
     for (size_t b = 0; b < a; ++b)
       if (parts[a].begin < parts[b].end && parts[b].begin < parts[a].end &&
@@ -292,8 +293,7 @@ static void addItem(const PlanProblem &problem, std::span<const size_t> buffers,
   instance.items.push_back(item);
 }
 
-/// Errors: `Error` when fixed items hold the same byte in the same wave. `firsts`
-/// has a buffer of each item.
+/// Checks that fixed items do not collide. `firsts` has a buffer of each item, for errors.
 static void checkFixed(const PlanProblem &problem, const Instance &instance,
                        const std::vector<size_t> &firsts) {
   struct Event {
@@ -314,7 +314,7 @@ static void checkFixed(const PlanProblem &problem, const Instance &instance,
     return std::tuple(a.wave, !a.begins, a.begin, a.item) <
            std::tuple(b.wave, !b.begins, b.begin, b.item);
   });
-  std::map<int64_t, std::pair<int64_t, size_t>> live; // from begin to end and item
+  std::map<int64_t, std::pair<int64_t, size_t>> live; // begin -> (end, item)
   for (const Event &event : events) {
     if (!event.begins) {
       live.erase(event.begin);
@@ -347,7 +347,7 @@ Model planner::makeModel(const PlanProblem &problem) {
     for (size_t buffer : group.buffers)
       groupAlignments[buffer] = std::max(groupAlignments[buffer], group.alignment);
 
-  // Items in the order of their first buffers, those of an item in a row.
+  // Items in the order of their first buffers; the buffers of an item are adjacent.
   const size_t count = problem.buffers.size();
   std::vector<size_t> numbers(count, SIZE_MAX), itemOf(count), begins(1, 0), inItems(count);
   for (size_t i = 0; i < count; ++i) {
@@ -367,18 +367,19 @@ Model planner::makeModel(const PlanProblem &problem) {
   model.spaces.resize(problem.spaces.size());
   model.members.resize(problem.buffers.size());
   std::vector<int64_t> totals(problem.spaces.size(), 0);
-  std::vector<std::vector<size_t>> firsts(problem.spaces.size()); // buffers of items
+  std::vector<std::vector<size_t>> firsts(
+      problem.spaces.size()); // by space: the first buffer of each item
   for (size_t number = 0; number + 1 < begins.size(); ++number) {
     std::span<const size_t> buffers =
         std::span(inItems).subspan(begins[number], begins[number + 1] - begins[number]);
     size_t space = problem.buffers[buffers.front()].space;
     Instance &instance = model.spaces[space];
     firsts[space].push_back(buffers.front());
-    int64_t least = 0;
+    int64_t minDelta = 0;
     for (size_t buffer : buffers)
-      least = std::min(least, rigid.getDelta(buffer));
+      minDelta = std::min(minDelta, rigid.getDelta(buffer));
     for (size_t buffer : buffers)
-      model.members[buffer] = {instance.items.size(), rigid.getDelta(buffer) - least};
+      model.members[buffer] = {instance.items.size(), rigid.getDelta(buffer) - minDelta};
     addItem(problem, buffers, model.members, groupAlignments, chains, instance);
     const Item &item = instance.items.back();
     const std::string what = "the buffers of space " + std::to_string(space);
@@ -432,7 +433,7 @@ Instance planner::select(const Instance &instance, const Component &component) {
 // Conflicts
 //===----------------------------------------------------------------------===//
 
-uint64_t Conflicts::count(const Instance &instance, uint64_t most) {
+uint64_t Conflicts::count(const Instance &instance, uint64_t max) {
   std::vector<int64_t> firsts, lasts;
   for (const Part &part : instance.parts) {
     firsts.push_back(part.first);
@@ -440,10 +441,10 @@ uint64_t Conflicts::count(const Instance &instance, uint64_t most) {
   }
   std::sort(firsts.begin(), firsts.end());
   std::sort(lasts.begin(), lasts.end());
-  // Each with those that began before it and have not ended.
+  // Count each part with those that began before it and have not ended.
   uint64_t pairs = 0;
   size_t ended = 0;
-  for (size_t i = 0; i < firsts.size() && pairs <= most; ++i) {
+  for (size_t i = 0; i < firsts.size() && pairs <= max; ++i) {
     while (lasts[ended] < firsts[i])
       ++ended;
     pairs += i - ended;
@@ -494,7 +495,7 @@ Conflicts::Conflicts(const Instance &instance) : instance(instance) {
     });
     return;
   }
-  // Both directions of each pair, with what it takes for b to lie above a.
+  // Each pair in both directions, with the min distance if b lies above a.
   struct Pair {
     uint32_t a, b;
     int64_t above, below;
@@ -518,7 +519,7 @@ Conflicts::Conflicts(const Instance &instance) : instance(instance) {
     distances.push_back({pair.above, pair.below});
   }
   std::partial_sum(begins.begin(), begins.end(), begins.begin());
-  // Parts that begin where the item does cannot interlock.
+  // Items whose parts all begin at the item's base cannot interlock.
   flat = std::all_of(instance.parts.begin(), instance.parts.end(),
                      [](const Part &part) { return part.begin == 0; });
 }
@@ -543,8 +544,8 @@ int64_t planner::getUnit(const Instance &instance) {
 }
 
 int64_t planner::getMaxLive(const Instance &instance) {
-  // A byte range that begins with its item is followed by the next base, or by
-  // nothing. So all but one of them take whole multiples of the alignment.
+  // A byte range that begins at its item's base ends at the next base at the latest. So all but
+  // the topmost take whole multiples of the alignment.
   int64_t unit = 0;
   for (const Item &item : instance.items)
     unit = std::gcd(unit, item.alignment);
@@ -566,18 +567,18 @@ int64_t planner::getMaxLive(const Instance &instance) {
     return std::pair(a.wave, !a.begins) < std::pair(b.wave, !b.begins);
   });
   std::map<int64_t, size_t> paddings;
-  int64_t live = 0, most = 0;
+  int64_t live = 0, maxLive = 0;
   for (const Event &event : events) {
     if (event.begins) {
       live += event.bytes + event.padding;
       if (unit > 1)
         ++paddings[event.padding];
-      most = std::max(most, live - (unit > 1 ? paddings.rbegin()->first : 0));
+      maxLive = std::max(maxLive, live - (unit > 1 ? paddings.rbegin()->first : 0));
     } else {
       live -= event.bytes + event.padding;
       if (unit > 1 && --paddings[event.padding] == 0)
         paddings.erase(event.padding);
     }
   }
-  return most;
+  return maxLive;
 }

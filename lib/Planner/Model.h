@@ -1,8 +1,8 @@
 //===- Model.h - Problems as the solvers see them ---------------*- C++ -*-===//
 //
-// Buffers whose distance is fixed (chains, groups) move as one item: rectangles
-// of waves and bytes, relative to the item's base. Each space is cut into
-// components that share no wave, which are independent.
+// Buffers at fixed distances (chains, groups) move as one item: rectangles of waves and bytes,
+// relative to the item's base. Each space is split into components that share no wave and are
+// independent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,13 +37,13 @@ struct Instance {
   std::span<const Part> getParts(size_t item) const {
     return std::span(parts).subspan(items[item].firstPart, items[item].partCount);
   }
-  /// The bytes that an item takes where it takes most.
+  /// Returns the max number of bytes that an item holds in one wave.
   int64_t getBytes(size_t item) const;
 };
 
-/// Where a buffer went.
+/// The item that a buffer belongs to.
 struct Member {
-  size_t item = 0;   ///< of the instance of its space
+  size_t item = 0;   ///< index into the instance of its space
   int64_t delta = 0; ///< from the item's base
 };
 
@@ -52,21 +52,20 @@ struct Model {
   std::vector<Member> members; ///< by buffer
 };
 
-/// Errors: as planBuffers.
+/// Builds the model of a problem. Errors: as planBuffers.
 Model makeModel(const PlanProblem &problem);
 
-/// Items that share no wave with the others, by their first waves, so that those
-/// that are live together are near each other in memory, too.
+/// Items that share no wave with the others, sorted by first wave, for locality.
 struct Component {
   std::vector<uint32_t> items;
 };
 std::vector<Component> findComponents(const Instance &instance);
 Instance select(const Instance &instance, const Component &component);
 
-/// Every offset of some best plan is a multiple of this, and so is its peak.
+/// Returns a number that divides all offsets and the peak of some best plan.
 int64_t getUnit(const Instance &instance);
 
-/// The most bytes live in one wave, in whole multiples of what bases align to.
+/// Returns the max number of bytes live in one wave, rounded up to the alignment of bases.
 int64_t getMaxLive(const Instance &instance);
 
 /// Rounds up to a multiple.
@@ -75,35 +74,35 @@ inline int64_t alignUp(int64_t bytes, int64_t alignment) {
   return rest ? bytes + (alignment - rest) : bytes;
 }
 
-/// Pairs of items that share waves. Of two the one with the higher base lies
-/// above the other by at least a distance.
+/// Pairs of items that share waves, with the min distances of their bases: the item with the
+/// higher base lies above the other by at least one of these.
 class Conflicts {
 public:
-  /// Pairs of parts live together, no more than `most`.
-  static uint64_t count(const Instance &instance, uint64_t most);
+  /// Returns the number of pairs of parts live together, or `max` if there are more.
+  static uint64_t count(const Instance &instance, uint64_t max);
   explicit Conflicts(const Instance &instance);
 
   std::span<const uint32_t> of(size_t item) const {
     return std::span(others).subspan(begins[item], begins[item + 1] - begins[item]);
   }
-  /// Base of the k-th conflict of `item`, when that lies above `item`, minus
-  /// that of `item`.
+  /// Returns the min of (base of the k-th conflict - base of `item`) if the conflict lies
+  /// above.
   int64_t above(size_t item, size_t k) const {
     return distances.empty() ? instance.items[item].height : distances[begins[item] + k].first;
   }
-  /// Base of `item`, when it lies above its k-th conflict, minus that one's.
+  /// Returns the min of (base of `item` - base of its k-th conflict) if `item` lies above.
   int64_t below(size_t item, size_t k) const {
     return distances.empty() ? instance.items[others[begins[item] + k]].height
                              : distances[begins[item] + k].second;
   }
-  /// Whether of any two of them one lies wholly above the other.
+  /// Whether of any two conflicting items one lies wholly above the other.
   bool isFlat() const { return flat; }
 
 private:
   const Instance &instance;
   std::vector<size_t> begins;
   std::vector<uint32_t> others;
-  std::vector<std::pair<int64_t, int64_t>> distances; ///< empty: the heights
+  std::vector<std::pair<int64_t, int64_t>> distances; ///< empty: the items' heights
   bool flat = true;
 };
 

@@ -12,19 +12,19 @@
 using namespace weir;
 using namespace weir::planner;
 
-/// Pairs of items live together for which they are listed.
-static constexpr uint64_t mostPairs = 12'000'000;
-/// Pairs looked at by all orders together; the first order is always tried.
-static constexpr uint64_t mostGreedyPairs = 12'000'000;
+/// Max number of pairs of items live together that are stored.
+static constexpr uint64_t maxPairs = 12'000'000;
+/// Max number of pairs that all orders together visit; the first order always runs.
+static constexpr uint64_t maxGreedyPairs = 12'000'000;
 
-/// What won most often first: of large instances the others are not tried.
+/// Best on average first: large instances do not reach the others.
 static constexpr std::pair<Order, Fit> portfolio[] = {
     {Order::Area, Fit::Best},        {Order::Contention, Fit::Best}, {Order::Size, Fit::First},
     {Order::Contention, Fit::First}, {Order::Size, Fit::Best},       {Order::Area, Fit::First},
     {Order::Lifetime, Fit::Best},    {Order::Lifetime, Fit::First}};
 
 namespace {
-/// The plan of one component while it gets better.
+/// The plan of one component, improved step by step.
 class Solver {
 public:
   explicit Solver(Instance given) : instance(std::move(given)), unit(getUnit(instance)) {
@@ -35,7 +35,7 @@ public:
   }
 
   void solveGreedily(int64_t target);
-  /// Goes on until the peak is no more than `target`, or `steps` are used up.
+  /// Improves the plan until the peak is at most `target`, or `steps` are used up.
   void improve(int64_t target, const PlanOptions &options, int64_t &steps);
 
   Instance instance;
@@ -57,15 +57,15 @@ private:
   void searchTo(int64_t target, int64_t &steps, int64_t slice);
   int64_t getMiddle(int64_t low) const { return low + (peak - low) / 2 / unit * unit; }
 
-  std::unique_ptr<Conflicts> conflicts; ///< none when there are too many
-  std::unique_ptr<Exact> exact;         ///< none when the instance is too large
+  std::unique_ptr<Conflicts> conflicts; ///< null if there are too many
+  std::unique_ptr<Exact> exact;         ///< null if the instance is too large
 };
 } // namespace
 
 void Solver::solveGreedily(int64_t target) {
-  uint64_t pairs = Conflicts::count(instance, mostPairs);
+  uint64_t pairs = Conflicts::count(instance, maxPairs);
   offer(placeByWave(instance), "greedy by wave, best fit");
-  if (pairs > mostPairs || peak <= target)
+  if (pairs > maxPairs || peak <= target)
     return;
   conflicts = std::make_unique<Conflicts>(instance);
   bool hasHints = std::any_of(instance.items.begin(), instance.items.end(),
@@ -75,7 +75,7 @@ void Solver::solveGreedily(int64_t target) {
     offer(placeInOrder(instance, *conflicts, sortItems(instance, Order::Size), Fit::Best, true),
           "hints");
   for (auto [order, fit] : portfolio) {
-    if (peak <= target || (used > 0 && used + pairs > mostGreedyPairs))
+    if (peak <= target || (used > 0 && used + pairs > maxGreedyPairs))
       return;
     used += pairs;
     offer(placeInOrder(instance, *conflicts, sortItems(instance, order), fit),
@@ -85,7 +85,7 @@ void Solver::solveGreedily(int64_t target) {
 }
 
 void Solver::repairTo(int64_t target, int64_t steps) {
-  // From the middle between the best known and what was out of reach.
+  // Try the middle between the best known peak and the highest that failed.
   int64_t low = target - unit;
   while (steps > 0 && peak > target && low + unit < peak) {
     int64_t middle = std::max(getMiddle(low), target), left = steps / 4 + 1;
@@ -131,7 +131,7 @@ void Solver::improve(int64_t target, const PlanOptions &options, int64_t &steps)
   }
   if (!exact)
     return;
-  // Between what is out of reach, proved or not, and the best known.
+  // Bisect between the highest peak that failed (proved or not) and the best known.
   const int64_t slice = steps / 6 + 1;
   for (int64_t low = std::max(target, bound); steps > 0 && peak > std::max(target, bound);) {
     int64_t before = peak;
@@ -142,7 +142,7 @@ void Solver::improve(int64_t target, const PlanOptions &options, int64_t &steps)
         low = std::max(middle, bound);
       continue;
     }
-    // With all that is left, one step lower, or the proof that there is none.
+    // Spend the rest on a peak one step lower, or on the proof that there is none.
     searchTo(std::max(peak - unit, target), steps, steps);
     if (peak == before)
       return;
@@ -159,13 +159,13 @@ static SpacePlan planSpace(const Instance &instance, int64_t capacity, const Pla
     plan.pinned = alignUp(plan.pinned, instance.items[i].alignment) + instance.items[i].height;
   }
   std::vector<Component> components = findComponents(instance);
-  std::deque<Solver> solvers; // which their conflicts refer to
+  std::deque<Solver> solvers; // they must not move: conflicts refer to instances
   for (const Component &component : components) {
     const Solver &solver = solvers.emplace_back(select(instance, component));
     plan.maxLive = std::max(plan.maxLive, solver.maxLive);
     plan.bound = std::max(plan.bound, solver.bound);
   }
-  // None needs to be lower than the highest must be, or than what fits.
+  // No component needs a peak below the highest lower bound, or below the capacity.
   bool minimize = options.minimize || capacity == unlimitedBytes;
   auto getTarget = [&] {
     int64_t target = minimize ? 0 : capacity;
@@ -175,13 +175,13 @@ static SpacePlan planSpace(const Instance &instance, int64_t capacity, const Pla
   };
   for (Solver &solver : solvers)
     solver.solveGreedily(getTarget());
-  std::vector<size_t> order(solvers.size()); // the highest first
+  std::vector<size_t> order(solvers.size()); // highest peak first
   std::iota(order.begin(), order.end(), size_t(0));
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return std::pair(-solvers[a].peak, a) < std::pair(-solvers[b].peak, b);
   });
   int64_t steps = options.effort;
-  int64_t reached = 0; // by those that were improved
+  int64_t reached = 0; // highest peak of the components improved so far
   for (size_t i : order) {
     solvers[i].improve(std::max(getTarget(), reached), options, steps);
     reached = std::max(reached, solvers[i].peak);
@@ -236,7 +236,7 @@ BufferPlan weir::planBuffers(const PlanProblem &problem, const PlanOptions &opti
   BufferPlan split = plan(takeSplits(problem, splits), options);
   split.splitBytes = addPeaks(whole) - addPeaks(split);
   split.splits = std::move(splits);
-  // What fewer live bytes promise, the plan must keep.
+  // Fewer live bytes only promise a lower peak: check the plan itself.
   bool pays = split.splitBytes / options.bytesPerSplit >= int64_t(split.splits.size());
   return pays ? split : whole;
 }

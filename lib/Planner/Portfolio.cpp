@@ -35,7 +35,7 @@ std::vector<int64_t> planner::getContentions(const Instance &instance) {
   size_t leaves = 1;
   while (leaves < waves.size())
     leaves *= 2;
-  std::vector<int64_t> most(2 * leaves, 0); // a tree of maxima over the live bytes
+  std::vector<int64_t> most(2 * leaves, 0); // a tree of maxima of the live bytes
   for (const Part &part : instance.parts) {
     most[leaves + find(part.first)] += part.end - part.begin;
     most[leaves + find(part.last + 1)] -= part.end - part.begin;
@@ -153,7 +153,7 @@ Bases planner::placeInOrder(const Instance &instance, const Conflicts &conflicts
 }
 
 namespace {
-/// Bytes that nobody has, by address and by size.
+/// Free ranges of bytes, by address and by size.
 class Holes {
 public:
   void add(int64_t begin, int64_t end) {
@@ -173,10 +173,10 @@ public:
     bySize.insert({end - begin, begin});
   }
 
-  /// Takes the bytes of the smallest hole that holds them.
+  /// Takes bytes from the smallest hole that is large enough.
   std::optional<int64_t> take(int64_t bytes, int64_t alignment) {
-    // A few holes too small once aligned are passed, then a hole is taken that
-    // holds the bytes wherever it begins.
+    // Skip a few holes that are too small once aligned; then require one that is large enough
+    // for any begin.
     auto hole = bySize.lower_bound({bytes, 0});
     for (int tries = 0; hole != bySize.end(); ++tries) {
       int64_t start = alignUp(hole->second, alignment);
@@ -208,9 +208,9 @@ private:
 } // namespace
 
 Bases planner::placeByWave(const Instance &instance) {
-  // No hole ever holds the bytes of a fixed item.
+  // Bytes of fixed items are never free.
   std::vector<std::pair<int64_t, int64_t>> fixed;
-  int64_t end = 0; // of the holes
+  int64_t end = 0; // end of the last hole
   for (const Item &item : instance.items) {
     if (item.fixed)
       fixed.push_back({*item.fixed, *item.fixed + item.height});

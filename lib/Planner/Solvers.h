@@ -1,7 +1,7 @@
 //===- Solvers.h - Ways to place the items of a component -------*- C++ -*-===//
 //
-// Every solver gives the bases of all items, or none. Steps are counted, so that
-// what a solver finds depends on its input alone.
+// Every solver returns the bases of all items, or none. Steps are counted, so that the result
+// depends on the input alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,10 +16,10 @@ namespace weir::planner {
 
 using Bases = std::vector<int64_t>; ///< by item
 
-/// The end of the highest item.
+/// Returns the end of the highest item.
 int64_t getPeak(const Instance &instance, const Bases &bases);
 
-/// The most bytes live in one of the item's waves, by item.
+/// Returns, for each item, the max number of bytes live in one of its waves.
 std::vector<int64_t> getContentions(const Instance &instance);
 
 enum class Order { Size, Area, Lifetime, Contention };
@@ -28,26 +28,26 @@ std::vector<uint32_t> sortItems(const Instance &instance, Order order);
 
 enum class Fit { First, Best };
 
-/// Places the items one after the other; fixed ones are there from the start,
-/// hints are taken where they are free if `useHints`.
+/// Places the items one after the other. Fixed ones are placed first; with `useHints`, an item
+/// takes its hint if that is free.
 Bases placeInOrder(const Instance &instance, const Conflicts &conflicts,
                    const std::vector<uint32_t> &order, Fit fit, bool useHints = false);
 
-/// Places the items by their first waves into the smallest hole, and frees their
-/// bytes behind their last. Cost: n log n, however many are live together.
+/// Places the items by first wave into the smallest hole, and frees their bytes after their
+/// last wave. Cost: n log n, for any number live together.
 Bases placeByWave(const Instance &instance);
 
-/// Looks for a plan with a peak of at most `target`, from `bases`: whatever ends
-/// higher is taken out and put where least is in its way, that in turn is taken
-/// out. Returns none when `steps` are used up.
+/// Searches for a plan with a peak of at most `target`, starting from `bases`: takes out items
+/// that end higher and puts each where it displaces least; displaced items follow. Returns none
+/// when `steps` are used up.
 std::optional<Bases> repair(const Instance &instance, const Conflicts &conflicts,
                             const Bases &bases, int64_t target, int64_t &steps);
 
-/// Swaps items in the order of placeInOrder and keeps what is no worse.
+/// Swaps items in the order for placeInOrder and keeps swaps that are no worse.
 Bases climb(const Instance &instance, const Conflicts &conflicts, std::vector<uint32_t> order,
             int64_t target, uint64_t seed, int64_t &steps);
 
-/// Exact search.
+/// An exact search for plans.
 class Exact {
 public:
   Exact(const Instance &instance, const Conflicts &conflicts);
@@ -59,9 +59,9 @@ public:
   enum class Answer { Found, None, Unknown };
   struct Result {
     Answer answer = Answer::Unknown;
-    Bases bases; ///< when found
+    Bases bases; ///< if found
   };
-  /// Looks for a plan with a peak of at most `capacity`. None is proved.
+  /// Searches for a plan with a peak of at most `capacity`. Answer::None is a proof.
   Result search(int64_t capacity, int64_t &steps);
 
   struct Tables;

@@ -1,8 +1,8 @@
 //===- Splits.cpp - More barriers for fewer bytes -------------------------===//
 //
-// A split lowers the peak only together with those of all other waves that are
-// as full. So they are taken one after the other, always in the fullest wave; in
-// the end those stay that pay.
+// A split lowers the peak only if all other waves that are as full are split, too. So splits
+// are tried one after the other, always in the fullest wave; in the end only those that pay are
+// kept.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 using namespace weir;
 using namespace weir::planner;
 
-/// Splits tried one after the other.
-static constexpr size_t mostSplits = 64;
+/// Max number of splits tried one after the other.
+static constexpr size_t maxSplits = 64;
 
 static LiveRange &getFirst(Buffer &buffer) {
   return *std::min_element(
@@ -68,7 +68,7 @@ struct Fullest {
 };
 } // namespace
 
-/// The wave of a space with the most live bytes, chains counted as if apart.
+/// Returns the wave of a space with the max number of live bytes, ignoring chains.
 static Fullest findFullest(const PlanProblem &problem, size_t space) {
   std::vector<std::pair<int64_t, int64_t>> changes;
   for (const Buffer &buffer : problem.buffers)
@@ -91,7 +91,7 @@ std::vector<size_t> planner::chooseSplits(const PlanProblem &problem, int64_t by
   for (size_t i = 0; i < problem.splits.size(); ++i)
     check(problem, i);
   std::vector<size_t> taken, best;
-  int64_t bestValue = 0; // bytes saved less what the splits must save
+  int64_t bestValue = 0; // bytes saved minus the min that the splits must save
   std::vector<char> isTaken(problem.splits.size(), 0);
   auto getBytes = [&](const PlanProblem &split) {
     int64_t bytes = 0;
@@ -102,7 +102,7 @@ std::vector<size_t> planner::chooseSplits(const PlanProblem &problem, int64_t by
   PlanProblem current = takeSplits(problem, {});
   const int64_t before = getBytes(current);
   for (size_t space = 0; space < problem.spaces.size(); ++space)
-    while (taken.size() < mostSplits) {
+    while (taken.size() < maxSplits) {
       int64_t wave = findFullest(current, space).wave;
       size_t next = 0;
       while (next < problem.splits.size() &&

@@ -7,12 +7,11 @@
 
 namespace weir::planner {
 
-/// Chooses splits of the fullest waves while that lowers the bytes live there by
-/// `bytesPerSplit` each.
+/// Chooses splits of the fullest waves while each lowers the live bytes by `bytesPerSplit`.
 /// Errors: `Error` when a buffer does not end or begin in the wave of its split.
 std::vector<size_t> chooseSplits(const PlanProblem &problem, int64_t bytesPerSplit);
 
-/// The problem in half waves, two a wave, with the splits taken.
+/// Returns the problem in half waves, two per wave, with the splits taken.
 PlanProblem takeSplits(PlanProblem problem, const std::vector<size_t> &splits);
 
 } // namespace weir::planner

@@ -11,7 +11,7 @@
 using namespace weir;
 
 namespace {
-/// A buffer takes or gives up bytes [begin, end) at the start of `wave`.
+/// A buffer that takes or gives up bytes [begin, end) at the start of `wave`.
 struct Change {
   int64_t wave;
   bool takes;
@@ -116,12 +116,13 @@ void Validator::checkGroups() const {
     for (size_t k = 1; k < group.buffers.size(); ++k) {
       size_t before = group.buffers[k - 1], buffer = group.buffers[k];
       int64_t apart = plan.offsets[buffer] - plan.offsets[before];
-      int64_t least = problem.buffers[before].bytes;
+      int64_t minDistance = problem.buffers[before].bytes;
       int64_t step = std::lcm(group.alignment, problem.buffers[buffer].alignment);
-      if (plan.offsets[buffer] % group.alignment != 0 || apart < least || apart >= least + step)
+      if (plan.offsets[buffer] % group.alignment != 0 || apart < minDistance ||
+          apart >= minDistance + step)
         fail(name(buffer) + " begins at " + std::to_string(plan.offsets[buffer]) +
              " and does not follow " + name(before) + " of its group, which ends at " +
-             std::to_string(plan.offsets[before] + least));
+             std::to_string(plan.offsets[before] + minDistance));
     }
 }
 
@@ -136,7 +137,7 @@ std::vector<Change> Validator::getChanges(size_t space) const {
     for (size_t buffer : problem.splits[split].late)
       isSplit[2 * buffer + 1] = 1;
   }
-  // Two half waves a wave: what a split moves begins or ends in the middle.
+  // Two half waves per wave: buffers moved by a split begin or end in the middle.
   std::vector<Change> changes;
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
     const Buffer &buffer = problem.buffers[i];
@@ -164,13 +165,13 @@ std::vector<Change> Validator::getChanges(size_t space) const {
 void Validator::checkSharing(size_t space) const {
   std::vector<Change> changes = getChanges(space);
   std::sort(changes.begin(), changes.end(), [](const Change &a, const Change &b) {
-    return std::pair(a.wave, a.takes) < std::pair(b.wave, b.takes); // gives up first
+    return std::pair(a.wave, a.takes) < std::pair(b.wave, b.takes); // giving up comes first
   });
-  // The bytes that are taken. Those of a chain may be taken several times: they
-  // are kept by chain, and the union of them is what others may not touch.
+  // The bytes taken. Bytes of a chain may be taken several times, so they are counted by chain,
+  // and their union excludes others.
   using Range = std::pair<int64_t, int64_t>;
-  std::map<int64_t, std::pair<int64_t, size_t>> taken; // begin to end and chain
-  std::map<size_t, std::multiset<Range>> ofChain;      // of chains of several buffers
+  std::map<int64_t, std::pair<int64_t, size_t>> taken; // begin -> (end, chain)
+  std::map<size_t, std::multiset<Range>> ofChain;      // for chains of several buffers
   std::vector<size_t> sizes(problem.buffers.size(), 0);
   for (size_t chain : chains)
     ++sizes[chain];
@@ -183,7 +184,7 @@ void Validator::checkSharing(size_t space) const {
            ", and " + name(next->second.second) + " share bytes while both are live");
     taken[begin] = {end, chain};
   };
-  // Gives up the union of a chain's bytes, or takes it.
+  // Visits the union of a chain's bytes, to take it or give it up.
   auto forUnion = [&](size_t chain, auto visit) {
     int64_t begin = 0, end = -1;
     for (const Range &range : ofChain[chain]) {

@@ -1,8 +1,7 @@
 //===- Planner.h - Packs buffers into memory --------------------*- C++ -*-===//
 //
-// The whole interface of libweir_planner. Nothing in it needs MLIR. The same
-// input gives the same plan on every machine: effort is counted in steps of the
-// solvers, never in time.
+// The whole interface of libweir_planner, which does not need MLIR. The same input gives the
+// same plan on every machine: effort is counted in steps of the solvers, not in time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,31 +32,29 @@ struct Lifetime {
 struct MemoryPlan {
   std::vector<int64_t> offsets; ///< one per value, in their order
   int64_t arenaBytes = 0;       ///< a multiple of every alignment used
-  int64_t boundBytes = 0;       ///< no arena for these lifetimes has fewer
-  int64_t pinnedBytes = 0;      ///< the arena if every value had bytes of its own
+  int64_t boundBytes = 0;       ///< lower bound of any arena for these lifetimes
+  int64_t pinnedBytes = 0;      ///< size of the arena if no two values shared bytes
 };
 
-/// Packs `values` so that no two that are live in a common wave share a byte.
-/// Greedy: larger values first, each into the smallest gap that holds it. With
-/// `noReuse` every value gets bytes of its own. The same input gives the same
-/// plan. Cost: for each value, the values live with it, times a logarithm.
-/// Where that is more than the bound, `planBuffers` goes on with `effort`.
+/// Packs `values` so that no two that are live in a common wave share a byte. Greedy: places
+/// larger values first, each into the smallest gap that holds it. If the result is above the
+/// lower bound, continues with `planBuffers` and `effort`. With `noReuse` no two values share
+/// bytes. The same input gives the same plan. Cost of the greedy part: for each value, the
+/// number of values live with it, times a logarithm.
 ///
-/// Errors: `Error` on a negative size, an alignment that is no power of two,
-///         an interval that ends before it begins, or sizes whose sum exceeds
-///         2^63 - 1 bytes.
+/// Errors: `Error` on a negative size, an alignment that is not a power of two, an interval
+///         that ends before it begins, or sizes whose sum exceeds 2^63 - 1 bytes.
 MemoryPlan planMemory(const std::vector<Lifetime> &values, bool noReuse, int64_t effort = 0);
 
 //===----------------------------------------------------------------------===//
 // Problems
 //===----------------------------------------------------------------------===//
 
-/// No capacity, and the end of whatever there is.
+/// The capacity of an unlimited space, and the end of a live range of all bytes.
 inline constexpr int64_t unlimitedBytes = std::numeric_limits<int64_t>::max();
 
-/// The closed interval of waves [first, last] in which bytes [begin, end) of a
-/// buffer hold something, counted from the buffer's first; an end behind the
-/// buffer means its end.
+/// The closed interval of waves [first, last] in which bytes [begin, end) of a buffer are live.
+/// Bytes are counted from the buffer's first; an end behind the buffer means its end.
 struct LiveRange {
   int64_t first = 0, last = 0;
   int64_t begin = 0, end = unlimitedBytes;
@@ -66,9 +63,9 @@ struct LiveRange {
 struct Buffer {
   std::string name; ///< for messages
   int64_t bytes = 0;
-  int64_t alignment = 1; ///< of its offset, any positive number
-  /// Several when it is recomputed, or has gaps in which others may use its
-  /// bytes. Not two of them hold the same byte in the same wave.
+  int64_t alignment = 1; ///< of its offset; any positive number
+  /// Several if it is recomputed, or has gaps in which others may use its bytes. No two of them
+  /// contain the same byte in the same wave.
   std::vector<LiveRange> live;
   size_t space = 0;
   std::optional<int64_t> fixed; ///< the only offset it can have
@@ -80,15 +77,15 @@ struct MemorySpace {
   int64_t capacity = unlimitedBytes;
 };
 
-/// Buffers that follow each other without others between them, each at the
-/// next multiple of `alignment` and of its own.
+/// Buffers that are adjacent, each at the next multiple of `alignment` and of its own
+/// alignment.
 struct PackedGroup {
   std::vector<size_t> buffers;
   int64_t alignment = 256;
 };
 
-/// With one barrier more in `wave`, buffers `early` are over before it and
-/// buffers `late` begin behind it.
+/// An optional extra barrier that cuts `wave` in two: buffers `early` end before it, buffers
+/// `late` begin after it.
 struct WaveSplit {
   int64_t wave = 0;
   std::vector<size_t> early; ///< their last wave is `wave`
@@ -98,8 +95,8 @@ struct WaveSplit {
 struct PlanProblem {
   std::vector<Buffer> buffers;
   std::vector<MemorySpace> spaces = {{}};
-  /// Buffers that have one offset and may be live together there: what passes
-  /// its bytes on in place.
+  /// Buffers with a common offset that may be live together there, such as values updated in
+  /// place.
   std::vector<std::vector<size_t>> chains;
   std::vector<PackedGroup> groups;
   std::vector<WaveSplit> splits;
@@ -110,26 +107,26 @@ struct PlanProblem {
 //===----------------------------------------------------------------------===//
 
 struct PlanOptions {
-  /// Steps of local search and nodes of the exact search, for each space. 0
-  /// leaves the greedy solvers.
+  /// Max number of steps of local search and nodes of exact search, for each space. With 0 only
+  /// the greedy solvers run.
   int64_t effort = 200'000;
-  /// Goes on when the plan fits; else the search ends there. A space without
-  /// capacity is always minimized.
+  /// Whether the search continues once the plan fits. A space without capacity is always
+  /// minimized.
   bool minimize = true;
-  /// Adds hill climbing over orders, from this seed.
+  /// The seed of an additional hill climbing over orders; none: no hill climbing.
   std::optional<uint64_t> seed;
-  /// Splits of waves are taken when they save this many bytes each; 0 takes none.
+  /// Min number of bytes that each split of a wave must save; 0: no splits.
   int64_t bytesPerSplit = 0;
 };
 
 struct SpacePlan {
   int64_t peak = 0;    ///< the end of the last byte used
-  int64_t bound = 0;   ///< no plan has a lower peak
+  int64_t bound = 0;   ///< lower bound of any plan's peak
   int64_t maxLive = 0; ///< bytes live in the fullest wave
-  int64_t pinned = 0;  ///< the peak if no two buffers shared a byte
-  bool fits = true;    ///< in the capacity
-  std::string solver;  ///< whose plan this is, where it is the largest
-  int64_t steps = 0;   ///< of the effort that were used
+  int64_t pinned = 0;  ///< peak if no two buffers shared a byte
+  bool fits = true;    ///< whether the peak is within the capacity
+  std::string solver;  ///< solver that found the plan of the largest component
+  int64_t steps = 0;   ///< number of steps of the effort used
   int64_t getGap() const { return peak - bound; }
   bool isOptimal() const { return peak == bound; }
 };
@@ -137,24 +134,23 @@ struct SpacePlan {
 struct BufferPlan {
   std::vector<int64_t> offsets; ///< one per buffer, in their order
   std::vector<SpacePlan> spaces;
-  std::vector<size_t> splits; ///< those of the problem that were taken: a barrier each
-  int64_t splitBytes = 0;     ///< what they saved, of the peaks of all spaces
+  std::vector<size_t> splits; ///< indices of the splits taken; each costs a barrier
+  int64_t splitBytes = 0;     ///< bytes that they save in the peaks of all spaces
 };
 
-/// Packs the buffers: in no wave do two of them hold the same byte. A space too
-/// small for the best plan found has `fits` false; its offsets are those of that
-/// plan. Where `bound` exceeds the capacity there is none that fits.
+/// Packs the buffers so that no two hold the same byte in the same wave. If the best plan found
+/// exceeds a space's capacity, `fits` is false and the offsets are still those of that plan. If
+/// `bound` exceeds the capacity, no plan fits.
 ///
-/// Cost: n log n, and for up to some ten millions of pairs of buffers that are
-///       live together, what the pairs and the effort cost.
-/// Errors: `Error` on negative sizes, empty or overlapping live ranges,
-///       alignments below 1, sums of bytes above 2^62, buffers and spaces that
-///       are not there, chains and groups that contradict each other, and fixed
-///       offsets that are not aligned, exceed the capacity or collide.
+/// Cost: n log n, plus linear in the pairs of buffers live together (up to about ten million)
+/// and in the effort.
+/// Errors: `Error` on negative sizes, empty or overlapping live ranges, alignments below 1,
+///       sums of bytes above 2^62, missing buffers and spaces, chains and groups that
+///       contradict each other, and fixed offsets that are not aligned, exceed the capacity or
+///       collide.
 BufferPlan planBuffers(const PlanProblem &problem, const PlanOptions &options = {});
 
-/// Checks a plan, with no code of the solvers.
-/// Errors: `Error` on the first thing that is wrong.
+/// Checks a plan, without code of the solvers. Errors: `Error` on the first violation.
 void validatePlan(const PlanProblem &problem, const BufferPlan &plan);
 
 //===----------------------------------------------------------------------===//
@@ -171,7 +167,7 @@ PlanProblem parsePlanCsv(std::string_view text, const std::string &where);
 /// Prints the rows of `csv`, which parsePlanCsv read, with the plan's offsets.
 std::string printPlanCsv(std::string_view csv, const BufferPlan &plan);
 
-/// Draws the bytes of one space over waves, an SVG.
+/// Draws the bytes of one space over waves; returns an SVG.
 std::string drawPlan(const PlanProblem &problem, const BufferPlan &plan, size_t space = 0);
 
 } // namespace weir

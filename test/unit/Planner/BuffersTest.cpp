@@ -26,9 +26,9 @@ static bool areLiveTogether(const Buffer &a, const Buffer &b) {
   return false;
 }
 
-/// The lowest peak: in some order of buffers each lies on those before it. -1
-/// when fixed buffers leave no order.
-static int64_t getLeastPeak(const std::vector<Buffer> &buffers) {
+/// Returns the min peak: in some order of buffers each lies on those before it. -1 if fixed
+/// buffers allow no order.
+static int64_t getMinPeak(const std::vector<Buffer> &buffers) {
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), size_t(0));
   int64_t least = -1;
@@ -87,7 +87,7 @@ TEST_P(SmallProblems, AreSolvedAndProved) {
       buffer.fixed = pick(0, 5) * buffer.alignment;
     problem.buffers.push_back(buffer);
   }
-  int64_t least = getLeastPeak(problem.buffers);
+  int64_t least = getMinPeak(problem.buffers);
   ASSERT_GE(least, 0);
   BufferPlan plan = planBuffers(problem);
   validatePlan(problem, plan);
@@ -122,7 +122,7 @@ namespace {
 class MixedProblems : public testing::TestWithParam<int> {};
 } // namespace
 
-/// Chains, groups, spaces, gaps, fixed buffers, hints: whatever is planned is valid.
+/// Plans with chains, groups, spaces, gaps, fixed buffers and hints are valid.
 TEST_P(MixedProblems, AreValidAndTheSameTwice) {
   Random pick(GetParam());
   PlanProblem problem;

@@ -28,7 +28,7 @@ static void checkPlan(const std::vector<Lifetime> &values, const MemoryPlan &pla
   }
 }
 
-/// The most bytes that are live in one wave: no plan is smaller.
+/// Returns the max number of bytes live in one wave, a lower bound of all plans.
 static int64_t getMaxLive(const std::vector<Lifetime> &values) {
   int64_t most = 0;
   for (const Lifetime &at : values) {
