@@ -182,7 +182,7 @@ typedef struct weir_program weir_program;
 weir_status weir_program_load(weir_device *device, const weir_artifact *artifact,
                               weir_program **program);
 
-/* Frees all that the program has on the device. */
+/* Frees everything that the program holds on the device. */
 void weir_program_unload(weir_program *program);
 
 /* Does what weir_artifact_donation does, for the target that the program runs. */
@@ -208,7 +208,7 @@ weir_status weir_program_submit(weir_program *program, const char *entry,
                                 weir_buffer *const *arguments, size_t argument_count,
                                 weir_buffer *const *results, size_t result_count);
 
-/* When a dispatch ran, in nanoseconds since the run's first command. */
+/* The begin and end of a dispatch, in nanoseconds since the run's first command. */
 typedef struct weir_dispatch_time {
   double begin, end;
 } weir_dispatch_time;

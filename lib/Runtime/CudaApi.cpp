@@ -21,7 +21,7 @@ void CudaFunctions::check(CudaResult result, const std::string &call) const {
 }
 
 CudaFunctions openCuda() {
-  // Never closed: the driver keeps threads in it.
+  // Never closed: the driver's threads keep using it.
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library)
     throw Error("no CUDA device found: the driver's libcuda.so.1 cannot be opened; install "

@@ -1,7 +1,7 @@
 //===- CudaApi.h - The CUDA driver API, opened at run time ------*- C++ -*-===//
 //
-// The part of the driver API that Weir calls, declared here by hand: building
-// needs no CUDA, running needs libcuda.so.1 alone.
+// The part of the driver API that Weir calls, declared by hand: building needs no CUDA, running
+// needs only libcuda.so.1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ using CudaGraph = struct CudaGraphObject *;
 using CudaGraphNode = struct CudaGraphNodeObject *;
 using CudaGraphExec = struct CudaGraphExecObject *;
 
-/// What a kernel node launches. `parameters[i]` points to parameter i, which is
-/// copied as the node is made.
+/// The launch of a kernel node. `parameters[i]` points to parameter i, which is copied when the
+/// node is created.
 struct CudaKernelNode {
   CudaFunction function;
   unsigned gridX, gridY, gridZ;
@@ -49,7 +49,7 @@ inline constexpr int cudaJitErrorLog = 5;
 inline constexpr int cudaJitErrorLogBytes = 6;
 inline constexpr unsigned cudaStreamNonBlocking = 1;
 
-/// The driver's functions: a name of ours, the symbol, the parameters.
+/// The driver's functions: Weir's name, the symbol, the parameters.
 #define WEIR_CUDA_FUNCTIONS(F)                                                                     \
   F(init, "cuInit", (unsigned flags))                                                              \
   F(getErrorName, "cuGetErrorName", (CudaResult result, const char **name))                        \
@@ -98,13 +98,12 @@ struct CudaFunctions {
   WEIR_CUDA_FUNCTIONS(WEIR_MEMBER)
 #undef WEIR_MEMBER
 
-  /// Errors: `Error` "CALL failed: NAME" when `result` is no success.
+  /// Checks a result. Errors: `Error` "CALL failed: NAME" unless `result` is success.
   void check(CudaResult result, const std::string &call) const;
   std::string getResultName(CudaResult result) const;
 };
 
-/// Opens the driver and initializes it.
-/// Errors: `Error` saying what is missing.
+/// Opens the driver and initializes it. Errors: `Error` naming what is missing.
 CudaFunctions openCuda();
 
 /// An object of the driver, destroyed by `destroy`.

@@ -89,7 +89,7 @@ int64_t CudaDevice::getComputeCapability() const { return getCapability(cuda, nu
 void CudaDevice::use() const { cuda.check(cuda.setContext(context), "cuCtxSetCurrent"); }
 
 Profile CudaDevice::getProfile() const {
-  // What is compiled for an older GPU runs on a newer one.
+  // Code compiled for an older GPU runs on a newer one.
   Profile profile = getBuiltinProfile(getComputeCapability() >= 90 ? "sm_90" : "sm_80");
   profile.subgroupSize = getAttribute(cudaWarpSize);
   profile.maxWorkgroupSize = getAttribute(cudaMaxThreadsPerBlock);
@@ -122,7 +122,7 @@ void CudaDevice::write(Storage &storage, int64_t offset, const void *data, int64
   wait();
   cuda.check(cuda.copyFromHost(getAddress(storage) + CudaAddress(offset), data, size_t(bytes)),
              "cuMemcpyHtoD");
-  // The call may return before all bytes are there, and our stream does not wait for others.
+  // The call may return before the copy is complete, and our stream does not wait for others.
   cuda.check(cuda.synchronize(nullptr), "cuStreamSynchronize");
 }
 

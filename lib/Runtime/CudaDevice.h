@@ -12,18 +12,18 @@ struct CudaMemory : Memory {
   CudaOwned<CudaAddress> address;
 };
 
-/// The first byte of a storage of a CudaDevice; 0 when it has none.
+/// Returns the address of a storage of a CudaDevice; 0 if it has no bytes.
 inline CudaAddress getAddress(const Storage &storage) {
   return storage.memory ? static_cast<const CudaMemory &>(*storage.memory).address.get() : 0;
 }
 
-/// One stream in the device's primary context: runs follow one another.
+/// A CUDA device. One stream in its primary context runs everything in order.
 class CudaDevice : public Device {
 public:
-  /// Devices of compute capability 8.0 and later.
-  /// Errors: `Error` when there is none, saying why.
+  /// Returns the number of devices of compute capability 8.0 and later. Errors: `Error` when
+  /// there is none, saying why.
   static size_t count();
-  /// Errors: `BadArgument` when `index` is out of range, else as `count`.
+  /// Opens a device. Errors: `BadArgument` when `index` is out of range, else as `count`.
   static std::shared_ptr<Device> open(size_t index);
 
   ~CudaDevice() override;
@@ -36,14 +36,14 @@ public:
   void read(const Storage &storage, int64_t offset, void *data, int64_t bytes) override;
   void *getHostAddress(const Storage &) const override { return nullptr; }
   void wait() override;
-  void waitFor(uint64_t) override { wait(); } // the stream is not asked for less
+  void waitFor(uint64_t) override { wait(); } // the stream has no finer wait
   void waitNoThrow() noexcept override;
   std::unique_ptr<Program> load(const Artifact &artifact) override;
 
-  /// 80 for compute capability 8.0.
+  /// Returns 80 for compute capability 8.0.
   int64_t getComputeCapability() const;
 
-  /// Makes the device the calling thread's, which every call of the driver needs.
+  /// Makes the device's context current in this thread, as every call of the driver needs.
   void use() const;
 
   const CudaFunctions cuda;

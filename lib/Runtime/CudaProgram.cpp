@@ -44,7 +44,7 @@ CudaFunction CudaProgram::getFunction(const Kernel &kernel, const Artifact &arti
   CudaOwned<CudaModule> &module = modules[kernel.code];
   if (!module.get()) {
     const Bytes &code = artifact.code.at(kernel.code);
-    std::string text(code.begin(), code.end()); // ends in a NUL, as the driver wants it
+    std::string text(code.begin(), code.end()); // adds the NUL that the driver needs
     std::string log(4096, '\0');
     int options[] = {cudaJitErrorLog, cudaJitErrorLogBytes};
     void *values[] = {log.data(), reinterpret_cast<void *>(log.size())};

@@ -23,7 +23,7 @@ private:
 
   std::shared_ptr<CudaDevice> gpu;
   std::map<std::string, CudaOwned<CudaModule>> modules;         ///< by code path
-  std::map<const Entry *, std::vector<CudaFunction>> functions; ///< as Plan::kernels
+  std::map<const Entry *, std::vector<CudaFunction>> functions; ///< in the order of Plan::kernels
 };
 
 } // namespace weir::runtime

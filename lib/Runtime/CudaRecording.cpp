@@ -15,14 +15,14 @@ public:
       : cuda(cuda), graph(graph), plan(plan), functions(functions), allocations(allocations) {}
 
   void build();
-  /// One dispatch after the other, each between two of `times`.
+  /// Builds a graph that runs dispatches one after the other, each between two of `times`.
   void buildProfiled(const std::vector<CudaOwned<CudaEvent>> &times);
 
 private:
-  /// What a queue was given so far.
+  /// The nodes of a queue so far.
   struct Queue {
-    std::vector<CudaGraphNode> before; ///< that a next dispatch comes after
-    std::vector<CudaGraphNode> open;   ///< dispatches that nothing follows yet
+    std::vector<CudaGraphNode> before; ///< nodes that the next dispatch depends on
+    std::vector<CudaGraphNode> open;   ///< dispatches that no node depends on yet
   };
 
   CudaGraphNode join(Queue &queue);
@@ -38,7 +38,7 @@ private:
 };
 } // namespace
 
-/// A node behind all that the queue was given; what follows comes after it.
+/// Adds an empty node after all nodes of the queue; later ones depend on it.
 CudaGraphNode GraphBuilder::join(Queue &queue) {
   std::vector<CudaGraphNode> after = queue.open;
   after.insert(after.end(), queue.before.begin(), queue.before.end());
@@ -88,7 +88,7 @@ void GraphBuilder::build() {
       signals[command.signal] = join(queue);
       break;
     case Command::Kind::Wait:
-      // Dispatches before it stay unordered with those after it.
+      // Dispatches before the wait are not ordered with those after it.
       queue.before.push_back(signals.at(command.signal));
       break;
     }

@@ -1,12 +1,11 @@
 //===- CudaRecording.h - A plan as a CUDA graph -----------------*- C++ -*-===//
 //
-// One node per dispatch, and edges where the plan orders, no others: dispatches
-// that no barrier separates may overlap, as they may on Vulkan, which a stream
-// would not let them. A barrier is an empty node behind all of its queue so far;
-// a signal is one, too, and a wait makes what follows on its queue come after it.
-// An edge makes all memory visible. Queues of the plan are not streams: the graph
-// is launched on the device's one stream, behind copies of donated arguments, so
-// runs follow one another.
+// A graph has one node per dispatch, and edges only where the plan orders: dispatches without a
+// barrier between them may overlap, as on Vulkan; a stream would order them all. A barrier is
+// an empty node that depends on everything of its queue so far; so is a signal, and nodes after
+// a wait depend on its signal. An edge makes all memory visible. Queues of the plan are not
+// streams: the graph is launched on the device's one stream, after copies of donated arguments,
+// so runs follow one another.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +18,8 @@ namespace weir::runtime {
 
 class CudaRecording : public Recording {
 public:
-  /// As Program::makeRecording; `functions` are as Plan::kernels.
+  /// Builds the graph, as Program::makeRecording; `functions` are in the order of
+  /// Plan::kernels.
   CudaRecording(const CudaDevice &device, const Plan &plan,
                 const std::vector<CudaFunction> &functions,
                 const std::vector<const Storage *> &allocations,
@@ -37,7 +37,7 @@ private:
   std::vector<StorageCopy> copies;
   CudaOwned<CudaGraphExec> exec;
   CudaOwned<CudaEvent> begin, end;
-  std::vector<CudaOwned<CudaEvent>> times; ///< when profiled, begin and end of each dispatch
+  std::vector<CudaOwned<CudaEvent>> times; ///< if profiled, begin and end of each dispatch
 };
 
 } // namespace weir::runtime

@@ -7,9 +7,9 @@
 
 namespace weir::runtime {
 
-// Each keeps objects of the driver; a training loop needs a
-// few sets of buffers, and a caller that makes new buffers every time gains
-// nothing from older ones.
+// Max number of recordings kept. Each holds objects of the driver. A training loop needs a few
+// sets of buffers, and a caller that always makes new buffers gains nothing from old
+// recordings.
 static constexpr size_t maxRecordings = 64;
 
 //===----------------------------------------------------------------------===//
@@ -53,7 +53,7 @@ Program::Program(std::shared_ptr<Device> owner, const Artifact &artifact, const 
   for (const EntrySpec &spec : artifact.manifest.entries) {
     Entry &entry = entries[spec.name];
     entry.spec = spec;
-    // There is one for every entry and target.
+    // `readArtifact` checked that there is a plan for every entry and target.
     entry.plan = *artifact.findPlan(spec.name, profile.target);
     entry.writesArgument = findWrittenArguments(spec, entry.plan);
     entry.resultInArgument.assign(spec.arguments.size(), -1);
@@ -106,7 +106,7 @@ void Program::checkBuffers(const Entry &entry, const std::vector<const Storage *
   checkSizes(spec, "argument", spec.arguments, arguments);
   checkSizes(spec, "result", spec.results, results);
 
-  // The plan's barriers hold only for allocations that are disjoint.
+  // The plan's barriers are correct only for disjoint allocations.
   struct User {
     std::string name;
     bool written;
@@ -121,7 +121,7 @@ void Program::checkBuffers(const Entry &entry, const std::vector<const Storage *
                         " are the same buffer, but a run writes it; give each "
                         "its own");
   };
-  // A donated argument is one buffer with its result, or is copied and stays.
+  // A donated argument shares a buffer with its result, or is copied and unchanged.
   std::vector<bool> isInArgument(results.size(), false);
   for (size_t i = 0; i < arguments.size(); ++i) {
     int64_t result = entry.resultInArgument[i];
@@ -141,8 +141,8 @@ void Program::growArena(int64_t bytes) {
     return;
   if (arena.bytes > 0) {
     device->wait();
-    recordings.clear(); // they name the old one
-    arena = Storage();  // first, so that both need not fit
+    recordings.clear(); // they use the old arena
+    arena = Storage();  // freed first, so that old and new need not fit together
   }
   arena = device->allocate(bytes, /*hostAccess=*/false);
 }
@@ -303,7 +303,7 @@ void Program::observe(const std::string &name, const std::vector<const Storage *
     }
     ++number;
   }
-  if (!copies.empty()) // there was no dispatch
+  if (!copies.empty()) // there is no dispatch
     run({});
 }
 

@@ -1,7 +1,7 @@
 //===- Program.h - An artifact on a device ----------------------*- C++ -*-===//
 //
-// The constant segment and one arena for all entries of an artifact, and the
-// recordings of its invocations; a device's own kind of program has the code.
+// Holds the constant segment, one arena for all entries of an artifact, and the recordings of
+// its invocations. Subclasses of each device hold the code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,9 +18,8 @@
 
 namespace weir::runtime {
 
-/// The profile of one of the artifact's targets.
-/// Errors: `BadArgument` naming the device and listing the targets there are, when
-///         `target` is none of them.
+/// Returns the profile of one of the artifact's targets. Errors: `BadArgument` naming the
+/// device and listing the artifact's targets, when `target` is not among them.
 const Profile &chooseTarget(const Artifact &artifact, const std::string &target,
                             const std::string &deviceName);
 
@@ -28,29 +27,29 @@ class Program : public StorageUser {
 public:
   ~Program() override;
 
-  /// The result that an argument of an entry holds, or -1.
-  /// Errors: `BadArgument` when there is no such entry or argument.
+  /// Returns the index of the result that an argument of an entry holds, or -1. Errors:
+  /// `BadArgument` when there is no such entry or argument.
   int64_t getResultIn(const std::string &entry, size_t argument) const;
 
-  /// Submits one run of an entry. A null storage stands for a tensor without
-  /// bytes. `arguments` and `results` belong to this program's device.
-  /// Returns the recording that was submitted, valid until the next call here,
-  /// or null when the entry has no command.
+  /// Submits one run of an entry. A null storage stands for a tensor without bytes. `arguments`
+  /// and `results` belong to this program's device. Returns the submitted recording, valid
+  /// until the next call, or null if the entry has no command.
   /// Errors: `BadArgument` when names, counts, sizes or overlaps are wrong.
   const Recording *submit(const std::string &entry, const std::vector<const Storage *> &arguments,
                           const std::vector<const Storage *> &results);
 
-  /// Errors: `BadArgument` when there is no such entry.
+  /// Returns the number of dispatches of an entry. Errors: `BadArgument` when there is no such
+  /// entry.
   size_t countDispatches(const std::string &entry) const;
 
-  /// Runs an entry once, its dispatches one after the other, and waits. Returns the
-  /// time of each. Errors: as `submit`, and `Error` where the device has no timestamps.
+  /// Runs an entry once, one dispatch after the other, and waits. Returns the time of each.
+  /// Errors: as `submit`, and `Error` where the device has no timestamps.
   std::vector<weir_dispatch_time> profile(const std::string &entry,
                                           const std::vector<const Storage *> &arguments,
                                           const std::vector<const Storage *> &results);
 
-  /// Runs an entry once, its dispatches one after the other, and tells `observer`
-  /// what each wrote: the dispatch, the operand and its bytes. Errors: as `submit`.
+  /// Runs an entry once, one dispatch after the other, and passes each operand that a dispatch
+  /// may have written to `observer`. Errors: as `submit`.
   void observe(const std::string &name, const std::vector<const Storage *> &arguments,
                const std::vector<const Storage *> &results,
                const std::function<void(size_t, size_t, const Bytes &)> &observer);
@@ -64,15 +63,14 @@ protected:
     EntrySpec spec;
     Plan plan;
     std::vector<bool> writesArgument;
-    std::vector<int64_t> resultInArgument; ///< that each argument holds, or -1
+    std::vector<int64_t> resultInArgument; ///< by argument: the result that it holds, or -1
   };
 
-  /// Uploads the constants. `profile` is the target whose plans are run.
+  /// Uploads the constants. `profile` is the target whose plans run.
   Program(std::shared_ptr<Device> device, const Artifact &artifact, const Profile &profile);
 
-  /// Of `plan`, which is the entry's or has some of its commands. `allocations[i]`
-  /// backs Plan::allocations[i]; null where no view uses it. `copies` run before the
-  /// plan's commands.
+  /// Records `plan`, which is the entry's or has a part of its commands. `allocations[i]` backs
+  /// Plan::allocations[i]; null if no view uses it. `copies` run before the plan's commands.
   virtual std::unique_ptr<Recording> makeRecording(const Entry &entry, const Plan &plan,
                                                    const std::vector<const Storage *> &allocations,
                                                    const std::vector<StorageCopy> &copies,
@@ -81,7 +79,7 @@ protected:
   std::map<std::string, Entry> entries;
 
 private:
-  /// Entry, then its arguments and results.
+  /// An entry with its arguments and results.
   using Key = std::pair<const Entry *, std::vector<const Storage *>>;
   struct Kept {
     std::unique_ptr<Recording> recording;

@@ -11,14 +11,14 @@
 
 namespace weir::runtime {
 
-/// Collects what is missing, each thing once, in the order of discovery.
+/// The list of missing features, each once, in the order of discovery.
 class Missing {
 public:
   void require(bool met, const std::string &what) {
     if (!met && seen.insert(what).second)
       text += (text.empty() ? "" : "; ") + what;
   }
-  /// Errors: `BadArgument` listing what is missing on `device`, if anything is.
+  /// Throws if anything is missing. Errors: `BadArgument` listing what is missing on `device`.
   void refuse(const std::string &device) const;
 
 private:
@@ -26,7 +26,7 @@ private:
   std::string text;
 };
 
-/// "WHAT NEEDED where the device has AVAILABLE".
+/// Returns "WHAT NEEDED where the device has AVAILABLE".
 std::string compare(const std::string &what, int64_t needed, int64_t available);
 
 /// Checks workgroups, operands, grids and views against the limits of `device`.

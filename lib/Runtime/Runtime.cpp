@@ -93,7 +93,7 @@ size_t weir_artifact_entry_count(const weir_artifact *artifact) {
   return artifact ? artifact->artifact.manifest.entries.size() : 0;
 }
 
-/// Null when there is no such entry.
+/// Returns the entry, or null if there is none.
 static const EntrySpec *getEntry(const weir_artifact *artifact, size_t entry) {
   if (entry >= weir_artifact_entry_count(artifact))
     return nullptr;
@@ -190,7 +190,7 @@ weir_status weir_artifact_donation(const weir_artifact *artifact, size_t entry, 
 // Devices
 //===----------------------------------------------------------------------===//
 
-/// Whether `api` is CUDA, and not Vulkan, the default.
+/// Whether `api` is CUDA, rather than Vulkan, the default.
 static bool isCuda(const char *api) {
   if (!api || std::strcmp(api, "vulkan") == 0)
     return false;
@@ -380,7 +380,7 @@ static std::vector<const Storage *> getStorages(const Device &device, const char
 }
 
 namespace {
-/// What all ways to run an entry are given.
+/// The arguments common to all functions that run an entry.
 struct Run {
   weir_program *program;
   const char *entry;
@@ -391,8 +391,7 @@ struct Run {
 };
 } // namespace
 
-/// Checks the handles and calls `use(program, arguments, results)` with the device
-/// to itself.
+/// Checks the handles and calls `use(program, arguments, results)` with the device locked.
 template <typename Use> static void withStorages(const Run &run, const char *function, Use use) {
   require(run.program, function, "program");
   require(run.entry, function, "entry");

@@ -44,8 +44,8 @@ Submission &Splitter::get(int64_t queue) {
   return *open[queue];
 }
 
-// A submission is closed after its waits were recorded, so after those that
-// signal for them were closed.
+// A submission is closed after its waits are recorded, hence after the submissions that it
+// waits for are closed.
 void Splitter::close(int64_t queue, bool signal) {
   if (signal)
     get(queue).signals = ++values[queue];

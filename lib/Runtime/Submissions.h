@@ -1,7 +1,7 @@
 //===- Submissions.h - A plan's commands, cut for several queues -*- C++ -*-===//
 //
-// Plain data, no Vulkan. Each queue has a timeline, a number that only grows;
-// a run's values count from 1, what earlier runs left is added to them.
+// Plain data, independent of Vulkan. Each queue has a timeline, a number that only grows. A
+// run's values count from 1; the value that earlier runs reached is added.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,28 +22,28 @@ struct TimelinePoint {
   bool operator==(const TimelinePoint &) const = default;
 };
 
-/// What is submitted to a queue in one go. It begins when all of `waits` are
-/// reached, and so does what comes later on its queue.
+/// One submission to a queue. It and everything later on its queue begins when all of `waits`
+/// are reached.
 struct Submission {
   int64_t queue = 0;
   std::vector<TimelinePoint> waits;
   std::vector<size_t> commands; ///< indices into Plan::commands
-  uint64_t signals = 0;         ///< its queue's value once this and all before it end; 0: none
+  uint64_t signals = 0;         ///< value of the queue once this and all earlier ones end; 0: none
 };
 
-/// The number of queues that the plan uses, the largest number and one.
+/// Returns the largest queue number of the plan plus one.
 int64_t countQueues(const Plan &plan);
 
-/// Cuts the plan's commands at signals and waits. In the order returned, what a
-/// submission waits for comes before it.
+/// Cuts the plan's commands at signals and waits. In the order returned, a submission comes
+/// after those that it waits for.
 ///
-/// With several queues the first submission, on queue 0, has no commands: those
-/// of all other queues wait for it, hence for everything that queue 0 was given
-/// before. The last, on queue 0, has none either and waits for all. So a run is
-/// for others what it would be on queue 0 alone.
+/// With several queues the first submission, on queue 0, has no commands: all other queues wait
+/// for it, hence for everything submitted to queue 0 before. The last, on queue 0, has none
+/// either and waits for all. So to other users of the queue, a run looks as if it were on queue
+/// 0 alone.
 ///
-/// With `queues` below what the plan uses there is one submission for queue 0,
-/// of all commands in recorded order; a wait in it must order everything.
+/// If the plan uses more queues than `queues`, there is one submission for queue 0, with all
+/// commands in recorded order; a wait in it must order everything.
 std::vector<Submission> splitSubmissions(const Plan &plan, int64_t queues);
 
 } // namespace weir::runtime

@@ -18,7 +18,7 @@ PFN_vkGetInstanceProcAddr getLoader() {
   void *symbol = dlsym(library, "vkGetInstanceProcAddr");
   if (!symbol)
     throw Error("no Vulkan device found: libvulkan.so.1 has no "
-                "vkGetInstanceProcAddr, so it is no Vulkan loader");
+                "vkGetInstanceProcAddr, so it is not a Vulkan loader");
   return reinterpret_cast<PFN_vkGetInstanceProcAddr>(symbol);
 }
 

@@ -84,19 +84,18 @@ struct DeviceFunctions {
 
 #undef WEIR_DECLARE
 
-/// Returns the loader's entry into Vulkan. Errors: `Error` when there is no
-/// loader on this machine.
+/// Returns the loader's entry point. Errors: `Error` when this machine has no loader.
 PFN_vkGetInstanceProcAddr getLoader();
 
-/// Fill a table. Errors: `Error` naming a function that is missing, as all of
-/// them are part of Vulkan 1.3.
+/// Fill a table of functions. Errors: `Error` naming a missing function: all are part of Vulkan
+/// 1.3.
 InstanceFunctions loadInstanceFunctions(PFN_vkGetInstanceProcAddr get, VkInstance instance);
 DeviceFunctions loadDeviceFunctions(PFN_vkGetDeviceProcAddr get, VkDevice device);
 
-/// "VK_ERROR_DEVICE_LOST", or "VkResult -7" for one that has no name here.
+/// Returns "VK_ERROR_DEVICE_LOST", or "VkResult -7" for results without a name here.
 std::string getResultName(VkResult result);
 
-/// Errors: `Error` "<call> failed: <result>" unless `result` is success.
+/// Checks a result. Errors: `Error` "<call> failed: <result>" unless `result` is success.
 void check(VkResult result, const std::string &call);
 
 /// A Vulkan object that is destroyed with its owner. The device must be alive.

@@ -13,7 +13,7 @@ namespace weir::runtime {
 
 static constexpr int64_t stagingBytes = int64_t(16) << 20;
 
-// More than devices run side by side.
+// Max number of queues: more than devices run in parallel.
 static constexpr uint32_t maxDeviceQueues = 8;
 
 //===----------------------------------------------------------------------===//
@@ -22,8 +22,8 @@ static constexpr uint32_t maxDeviceQueues = 8;
 
 namespace {
 struct Candidate {
-  int rank = 0;        ///< of its type; the best is 0
-  uint32_t number = 0; ///< among those that can be used
+  int rank = 0;        ///< rank of its type; the best is 0
+  uint32_t number = 0; ///< index among the usable devices
   VkPhysicalDevice device = VK_NULL_HANDLE;
 };
 
@@ -40,7 +40,7 @@ static std::string printVersion(uint32_t version) {
          std::to_string(VK_API_VERSION_MINOR(version));
 }
 
-/// Whether objects may have names, which validation layers and debuggers print.
+/// Whether objects can have names, which validation layers and debuggers print.
 static bool canNameObjects(PFN_vkGetInstanceProcAddr get) {
   auto enumerate = reinterpret_cast<PFN_vkEnumerateInstanceExtensionProperties>(
       get(nullptr, "vkEnumerateInstanceExtensionProperties"));
@@ -159,7 +159,7 @@ static std::vector<Candidate> listDevices(const Instance &instance) {
 
 size_t VulkanDevice::count() {
   Instance instance = createInstance();
-  VulkanDevice owner; // of the instance
+  VulkanDevice owner; // owns the instance
   owner.instance = instance.handle;
   owner.instanceVk = instance.vk;
   return listDevices(instance).size();
@@ -195,7 +195,7 @@ void VulkanDevice::createLogicalDevice() {
   queueInfo.queueCount = uint32_t(priorities.size());
   queueInfo.pQueuePriorities = priorities.data();
 
-  // Whatever kernels may need and the device has; an artifact's needs are
+  // Enable all features that kernels may need and the device has; an artifact's needs are
   // checked when it is loaded.
   VkPhysicalDeviceVulkan13Features features13 = {};
   features13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
@@ -242,7 +242,7 @@ void VulkanDevice::name(VkPipeline pipeline, const std::string &text) {
   info.objectType = VK_OBJECT_TYPE_PIPELINE;
   info.objectHandle = reinterpret_cast<uint64_t>(pipeline);
   info.pObjectName = text.c_str();
-  setObjectName(handle, &info); // without a name all else works, too
+  setObjectName(handle, &info); // failure does not matter: names are for reports
 }
 
 void VulkanDevice::createTimelines() {
@@ -288,7 +288,7 @@ std::shared_ptr<Device> VulkanDevice::adopt(const weir_vulkan_handles &handles) 
     throw BadArgument(std::string("the device '") + props.properties.deviceName + "' has Vulkan " +
                       printVersion(props.properties.apiVersion) + ", but Weir needs 1.3");
   device->facts = runtime::getFacts(device->instanceVk, device->physical);
-  // Nobody can ask whether this one was enabled, and it is only a safeguard.
+  // Vulkan cannot tell whether this was enabled, and it is only a safeguard.
   device->facts.fullSubgroups = false;
   device->vk = loadDeviceFunctions(device->instanceVk.GetDeviceProcAddr, device->handle);
   device->finishSetup();
@@ -388,7 +388,7 @@ void *VulkanDevice::getHostAddress(const Storage &storage) const {
   return storage.memory ? getMemory(storage).mapped : nullptr;
 }
 
-/// Returns staging memory that no copy uses any more.
+/// Returns staging memory that no copy uses any longer.
 VulkanDevice::Staging &VulkanDevice::takeStaging() {
   Staging &taken = staging[nextStaging++ % staging.size()];
   if (taken.storage.bytes == 0)
@@ -404,7 +404,7 @@ void VulkanDevice::write(Storage &storage, int64_t offset, const void *data, int
     std::memcpy(static_cast<char *>(memory.mapped) + offset, data, size_t(bytes));
     return;
   }
-  // The queue orders copies after the runs that came before, so nothing waits here.
+  // The queue orders copies after earlier runs, so there is nothing to wait for.
   const char *source = static_cast<const char *>(data);
   for (int64_t done = 0; done < bytes;) {
     int64_t part = std::min(bytes - done, stagingBytes);
@@ -436,7 +436,7 @@ void VulkanDevice::read(const Storage &storage, int64_t offset, void *data, int6
   }
 }
 
-/// Submits a copy whose one side is the memory of `through`.
+/// Submits a copy to or from the memory of `through`.
 void VulkanDevice::copy(Staging &through, VkBuffer from, int64_t fromOffset, VkBuffer to,
                         int64_t toOffset, int64_t bytes) {
   if (copyPool.get() == VK_NULL_HANDLE) {
@@ -495,7 +495,7 @@ void VulkanDevice::copy(Staging &through, VkBuffer from, int64_t fromOffset, VkB
 //===----------------------------------------------------------------------===//
 
 void VulkanDevice::submit(const std::vector<RecordedSubmission> &run) {
-  // A host that runs far ahead gains nothing, and each run that is under way costs a fence.
+  // A host that runs far ahead gains nothing, and each run in flight costs a fence.
   constexpr size_t maxPending = 64;
   if (pending.size() >= maxPending)
     waitFor(pending.front().submission);
@@ -585,7 +585,7 @@ void VulkanDevice::forgetEnded(uint64_t submission) {
 void VulkanDevice::wait() { waitFor(submissions); }
 
 void VulkanDevice::waitNoThrow() noexcept {
-  // Also after an error, when fences tell nothing.
+  // Wait also after an error, when fences are not signaled.
   if (!pending.empty() || isSubmitting)
     for (const Queue &queue : queues)
       vk.QueueWaitIdle(queue.handle);

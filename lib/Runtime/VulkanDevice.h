@@ -1,8 +1,8 @@
 //===- VulkanDevice.h - A Vulkan device, its memory, its queues -*- C++ -*-===//
 //
-// Queues of one family. Host access to memory waits for the runs that use it;
-// everything on queue 0 orders itself after what came before, and the others
-// follow it (see Recording.h).
+// Uses queues of one family. Host access to memory waits for the runs that use it. Every
+// submission to queue 0 is ordered after earlier ones, and the other queues wait for it (see
+// VulkanRecording.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@
 
 namespace weir::runtime {
 
-/// What a physical device says of itself.
+/// The properties of a physical device.
 struct DeviceFacts {
   std::string name;
   uint32_t apiVersion = 0;
@@ -32,37 +32,37 @@ struct DeviceFacts {
   VkDriverId driver = VkDriverId(0);
   VkPhysicalDeviceLimits limits = {};
   int64_t maxAllocation = 0; ///< bytes
-  uint32_t subgroupSize = 1; ///< that a pipeline gets without asking
-  /// Sizes that a compute pipeline may require; equal to subgroupSize when the
-  /// device cannot control it.
+  uint32_t subgroupSize = 1; ///< default of a pipeline
+  /// Sizes that a compute pipeline may require; equal to subgroupSize if the device has no
+  /// control.
   uint32_t minSubgroupSize = 1, maxSubgroupSize = 1;
   bool subgroupSizeControl = false, fullSubgroups = false;
   bool subgroupExtendedTypes = false;
-  /// Of NaNs, infinities and signs of zeros, in floats of 32 and 64 bits.
+  /// Whether NaNs, infinities and signs of zeros are preserved, for 32- and 64-bit floats.
   bool preservesSpecialValues32 = false, preservesSpecialValues64 = false;
   bool float64 = false, int64 = false, int8 = false, storage8 = false, int16 = false,
        storage16 = false;
 };
 
-/// Facts of `device`. Needs Vulkan 1.3.
+/// Returns the properties of `device`. Needs: Vulkan 1.3.
 DeviceFacts getFacts(const InstanceFunctions &vk, VkPhysicalDevice device);
 
-/// The target profile that fits the device: its limits, and habits by its type.
+/// Returns the target profile that fits the device: its limits, and habits by its type.
 Profile makeProfile(const DeviceFacts &facts);
 
 /// A buffer with memory of its own.
 struct VulkanMemory : Memory {
   Owned<VkDeviceMemory> memory;
   Owned<VkBuffer> buffer; // destroyed before its memory
-  void *mapped = nullptr; ///< null when the host cannot see it
+  void *mapped = nullptr; ///< null if the host cannot see it
 };
 
-/// The memory of a storage with bytes, of a VulkanDevice.
+/// Returns the memory of a storage of a VulkanDevice. Needs: the storage has bytes.
 inline const VulkanMemory &getMemory(const Storage &storage) {
   return static_cast<const VulkanMemory &>(*storage.memory);
 }
 
-/// A submission and what was recorded for it; null: nothing.
+/// A submission and its command buffer; null: no commands.
 struct RecordedSubmission {
   Submission submission;
   VkCommandBuffer commands = VK_NULL_HANDLE;
@@ -70,14 +70,15 @@ struct RecordedSubmission {
 
 class VulkanDevice : public Device {
 public:
-  /// Devices with Vulkan 1.3 and a compute queue, in the order of
-  /// weir_device_open. Errors: `Error` when there is none, saying why.
+  /// Returns the number of devices with Vulkan 1.3 and a compute queue, which weir_device_open
+  /// counts. Errors: `Error` when there is none, saying why.
   static size_t count();
 
-  /// Errors: `BadArgument` when `index` is out of range, else as `count`.
+  /// Opens a device. Errors: `BadArgument` when `index` is out of range, else as `count`.
   static std::shared_ptr<Device> open(size_t index);
 
-  /// Errors: `BadArgument` when a handle is null or the device is too old.
+  /// Uses a device of the caller. Errors: `BadArgument` when a handle is null or the device is
+  /// too old.
   static std::shared_ptr<Device> adopt(const weir_vulkan_handles &handles);
 
   ~VulkanDevice() override;
@@ -96,13 +97,13 @@ public:
 
   const DeviceFacts &getFacts() const { return facts; }
 
-  /// How many queues there are.
+  /// Returns the number of queues.
   int64_t countQueues() const { return int64_t(queues.size()); }
 
-  /// Submits one run. Waits only where many runs are under way. Errors: `Error`.
+  /// Submits one run. Waits only if many runs are in flight. Errors: `Error`.
   void submit(const std::vector<RecordedSubmission> &run);
 
-  /// Gives the pipeline a name in the reports of layers, where that can be.
+  /// Names the pipeline for the reports of layers, if that is possible.
   void name(VkPipeline pipeline, const std::string &text);
 
   DeviceFunctions vk;
@@ -111,7 +112,7 @@ public:
   uint32_t timestampBits = 0; ///< valid bits of a timestamp; 0 for no support
 
 private:
-  /// What a copy between the host and memory that it does not see goes through.
+  /// Staging memory for copies between the host and memory that it cannot see.
   struct Staging {
     Storage storage;
     VkCommandBuffer commands = VK_NULL_HANDLE;
@@ -135,25 +136,25 @@ private:
   VkPhysicalDevice physical = VK_NULL_HANDLE;
   struct Queue {
     VkQueue handle = VK_NULL_HANDLE;
-    Owned<VkSemaphore> timeline; ///< none where there is one queue
-    uint64_t value = 0;          ///< that all submissions so far bring it to
+    Owned<VkSemaphore> timeline; ///< null if there is one queue
+    uint64_t value = 0;          ///< value that it has after all submissions so far
   };
   std::vector<Queue> queues; ///< at least one
   VkPhysicalDeviceMemoryProperties memoryTypes = {};
   bool adopted = false;
 
-  /// A run under way, and what is signaled when it has ended.
+  /// A run in flight, and the fence signaled at its end.
   struct Pending {
     uint64_t submission;
     Owned<VkFence> fence;
   };
   std::deque<Pending> pending; ///< the oldest first
   std::vector<Owned<VkFence>> idleFences;
-  bool isSubmitting = false; ///< also after a run of which only a part could be submitted
-  uint64_t ended = 0;        ///< number of the last submission that is known to have ended
+  bool isSubmitting = false; ///< stays true if a run was submitted only in part
+  uint64_t ended = 0;        ///< index of the last submission known to have ended
   void forgetEnded(uint64_t submission);
 
-  std::array<Staging, 4> staging; ///< made at the first use, used in turn
+  std::array<Staging, 4> staging; ///< created on first use, used in turn
   size_t nextStaging = 0;
   Owned<VkCommandPool> copyPool;
 };

@@ -64,7 +64,7 @@ DeviceFacts getFacts(const InstanceFunctions &vk, VkPhysicalDevice device) {
   return facts;
 }
 
-/// "NVIDIA H200 (rev 1)" -> "nvidia-h200-rev-1".
+/// Makes a profile's name: "NVIDIA H200 (rev 1)" -> "nvidia-h200-rev-1".
 static std::string makeProfileName(const std::string &deviceName) {
   std::string name;
   for (unsigned char c : deviceName) {
@@ -97,7 +97,7 @@ Profile makeProfile(const DeviceFacts &facts) {
                 limits.maxPerStageResources});
   profile.bytesPerBinding = limits.maxStorageBufferRange;
   profile.offsetAlignment = std::max<int64_t>(int64_t(limits.minStorageBufferOffsetAlignment), 1);
-  // lavapipe leaves any loop after this many trips; others run it to its end.
+  // lavapipe ends any loop after this number of trips; other drivers do not.
   profile.maxLoopTrips = lavapipe ? 65535 : std::numeric_limits<int32_t>::max();
   profile.float64 = facts.float64;
   profile.int64 = facts.int64;
@@ -106,14 +106,14 @@ Profile makeProfile(const DeviceFacts &facts) {
 
   profile.words64 = false;
   if (facts.type == VK_PHYSICAL_DEVICE_TYPE_CPU) {
-    // One subgroup a workgroup: lanes are a vector, and rows fit the stack.
+    // One subgroup per workgroup: its lanes are a SIMD vector, and rows fit on the stack.
     profile.rowMapping = RowMapping::Subgroup;
     profile.workgroupSize = profile.subgroupSize;
-    // A load costs by the element, of each lane.
+    // A load costs time per element and lane, so load wider elements.
     profile.words64 = profile.int64;
     return profile;
   }
-  // Lanes hold little, but many of them work on a row.
+  // A lane has little private memory, but many lanes work on a row.
   profile.rowMapping = RowMapping::Workgroup;
   int64_t subgroups =
       std::max<int64_t>(std::min<int64_t>(256, profile.maxWorkgroupSize) / profile.subgroupSize, 1);

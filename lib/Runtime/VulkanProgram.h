@@ -34,9 +34,9 @@ private:
 
   std::shared_ptr<VulkanDevice> gpu;
   std::map<size_t, Layout> layouts; ///< by operand count
-  /// By code path, entry point and operand count: entries share kernels.
+  /// The pipelines by code path, entry point and operand count: entries share kernels.
   std::map<std::tuple<std::string, std::string, size_t>, Owned<VkPipeline>> pipelines;
-  std::map<const Entry *, std::vector<KernelCode>> kernels; ///< as Plan::kernels
+  std::map<const Entry *, std::vector<KernelCode>> kernels; ///< in the order of Plan::kernels
 };
 
 } // namespace weir::runtime

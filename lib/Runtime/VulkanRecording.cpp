@@ -4,8 +4,8 @@
 
 namespace weir::runtime {
 
-// Above this many views a barrier makes all memory visible: drivers treat the
-// ranges alike, and a long list costs more than it can save.
+// Max number of views listed in a barrier; above it, all memory is made visible. Drivers ignore
+// the ranges, and a long list costs more than it can save.
 static constexpr size_t maxBarrierViews = 8;
 
 static constexpr VkAccessFlags2 shaderReadWrite =
@@ -100,7 +100,7 @@ void VulkanRecording::bindOperands(VkDescriptorSet set, const Command &dispatch,
   write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
   write.dstSet = set;
   write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-  // Bindings that follow each other and are alike may be written in one go.
+  // Adjacent bindings of one type may be written at once.
   write.descriptorCount = uint32_t(ranges.size());
   write.pBufferInfo = ranges.data();
   device.vk.UpdateDescriptorSets(device.handle, 1, &write, 0, nullptr);
@@ -152,7 +152,7 @@ void VulkanRecording::recordBarrier(VkCommandBuffer commands, const Command &bar
     memory.size = VkDeviceSize(view.bytes);
     buffers.push_back(memory);
   }
-  // The global part orders execution alone; that is all that WAR needs.
+  // The global part orders only execution, which is all that WAR needs.
   recordBarriers(device.vk, commands,
                  makeBarrier(compute, VK_ACCESS_2_NONE, compute, VK_ACCESS_2_NONE), buffers);
 }
@@ -195,7 +195,7 @@ void VulkanRecording::record(const Plan &plan, const std::vector<KernelCode> &ke
   }
 }
 
-/// Who touches buffers, and how they write them.
+/// The stages and writes of commands that access buffers.
 static constexpr VkPipelineStageFlags2 stages =
     VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_2_COPY_BIT;
 static constexpr VkAccessFlags2 writes =
@@ -233,8 +233,8 @@ void VulkanRecording::recordSubmission(const Plan &plan, const std::vector<Kerne
     const Command &command = plan.commands[number];
     if (command.kind == Command::Kind::Barrier)
       recordBarrier(commands, command, allocations);
-    // Here all queues of the plan are this one: what the signal covers lies
-    // before it.
+    // All queues of the plan run on this one: everything that the signal covers is recorded
+    // before.
     if (command.kind == Command::Kind::Wait)
       recordBarriers(vk, commands,
                      makeBarrier(VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT,
@@ -271,7 +271,7 @@ std::vector<double> VulkanRecording::readTimestamps() const {
         "vkGetQueryPoolResults");
   uint64_t mask =
       device.timestampBits >= 64 ? ~uint64_t(0) : (uint64_t(1) << device.timestampBits) - 1;
-  std::vector<double> nanoseconds; // since the first; the counter may wrap
+  std::vector<double> nanoseconds; // since the first one; the counter may wrap
   for (uint64_t tick : ticks)
     nanoseconds.push_back(double((tick - ticks[0]) & mask) *
                           double(device.getFacts().limits.timestampPeriod));

@@ -1,17 +1,16 @@
 //===- VulkanRecording.h - A plan as command buffers ------------*- C++ -*-===//
 //
-// A plan turned into command buffers that can be submitted again and again,
-// also while an earlier submission of them runs.
+// Command buffers of a plan, which can be submitted repeatedly, also while an earlier
+// submission runs.
 //
-// Order: it starts with a barrier against everything that the queue did before,
-// since two invocations share the arena and perhaps arguments and results, and
-// ends with one that hands its writes to the host. Between them are exactly the
-// plan's barriers: execution of the whole queue, memory of the plan's views. On
-// several queues, the others begin after that first barrier, and the last one
-// comes after all (see Submissions.h); semaphores make all memory visible. A
-// device with fewer queues than the plan runs all on one, in recorded order,
-// where a wait is a barrier for all memory. Copies of donated arguments come
-// before the plan's commands, behind a barrier of their own.
+// Order: a recording starts with a barrier after everything earlier on the queue, since two
+// invocations share the arena and perhaps arguments and results, and ends with a barrier that
+// makes its writes visible to the host. Between them are exactly the plan's barriers: for
+// execution of the whole queue, and memory of the plan's views. With several queues, the others
+// begin after the first barrier, and the last barrier comes after all (see Submissions.h);
+// semaphores make all memory visible. A device with fewer queues than the plan runs all on one,
+// in recorded order, where a wait is a barrier for all memory. Copies of donated arguments come
+// before the plan's commands, followed by their own barrier.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +25,7 @@
 
 namespace weir::runtime {
 
-/// What a dispatch of a kernel needs. Owned by the program.
+/// The objects that a dispatch of a kernel needs. Owned by the program.
 struct KernelCode {
   VkPipeline pipeline = VK_NULL_HANDLE;
   VkPipelineLayout layout = VK_NULL_HANDLE;
@@ -35,7 +34,8 @@ struct KernelCode {
 
 class VulkanRecording : public Recording {
 public:
-  /// As Program::makeRecording; `kernels` are as Plan::kernels.
+  /// Records the commands, as Program::makeRecording; `kernels` are in the order of
+  /// Plan::kernels.
   VulkanRecording(VulkanDevice &device, const Plan &plan, const std::vector<KernelCode> &kernels,
                   const std::vector<const Storage *> &allocations,
                   const std::vector<StorageCopy> &copies, RecordingKind kind);
@@ -64,7 +64,7 @@ private:
 
   VulkanDevice &device;
   RecordingKind kind;
-  uint32_t queries = 2; ///< the first command, the last, then begin and end of dispatches
+  uint32_t queries = 2; ///< the first command, the last, then begin and end of each dispatch
   Owned<VkDescriptorPool> setPool;
   std::vector<VkDescriptorSet> sets; ///< by command; null: no operands
   Owned<VkQueryPool> timestamps;

@@ -15,11 +15,11 @@ std::vector<uint32_t> getWords(const Bytes &code, const std::string &path) {
   if (!words.empty())
     std::memcpy(words.data(), code.data(), words.size() * sizeof(uint32_t));
   if (code.size() % sizeof(uint32_t) != 0 || words.size() < headerWords || words[0] != magic)
-    throw BadArgument("the artifact's code '" + path + "' is no SPIR-V; compile it again");
+    throw BadArgument("the artifact's code '" + path + "' is not SPIR-V; compile it again");
   return words;
 }
 
-/// The operands of the OpCapability instructions, which come first in a module.
+/// Returns the operands of the OpCapability instructions, which come first in a module.
 static std::set<uint32_t> getCapabilities(const Bytes &code, const std::string &path) {
   constexpr uint32_t opCapability = 17;
   std::set<uint32_t> capabilities;
@@ -33,7 +33,7 @@ static std::set<uint32_t> getCapabilities(const Bytes &code, const std::string &
 }
 
 namespace {
-/// A capability of SPIR-V and whether a device has it.
+/// A capability of SPIR-V and whether the device has it.
 struct Capability {
   uint32_t number;
   const char *name;
@@ -79,8 +79,8 @@ static void checkCode(const Artifact &artifact, const Plan &plan, const DeviceFa
   }
 }
 
-/// Vulkan has no empty binding or barrier. `readArtifact` has checked that
-/// views lie in their allocations.
+/// Checks that no view is empty, since Vulkan has no empty binding or barrier. `readArtifact`
+/// has checked that views lie in their allocations.
 static void checkViews(const Plan &plan) {
   auto check = [&](const PlanView &view) {
     if (view.bytes <= 0)
@@ -111,7 +111,7 @@ void checkRequirements(const Artifact &artifact, const Profile &profile, const D
   missing.require(
       profile.workgroupMemory <= device.workgroupMemory,
       compare("bytes of workgroup memory", profile.workgroupMemory, device.workgroupMemory));
-  // A loop that ends early is silent, so this one is not left to chance.
+  // A loop that ends early gives no error, so check it.
   missing.require(profile.maxLoopTrips <= device.maxLoopTrips,
                   compare("loop trips", profile.maxLoopTrips, device.maxLoopTrips));
   for (const Plan &plan : artifact.plans) {

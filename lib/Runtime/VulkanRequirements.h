@@ -12,14 +12,14 @@
 
 namespace weir::runtime {
 
-/// Checks the code, the plans and what of the profile neither of them shows
-/// (subgroup size, loop trips, workgroup memory) against the device.
+/// Checks the code, the plans, and limits of the profile that neither shows (subgroup size,
+/// loop trips, workgroup memory) against the device.
 /// Errors: `BadArgument` listing everything that the device lacks, or naming an
 ///         entry whose plan Vulkan cannot express.
 void checkRequirements(const Artifact &artifact, const Profile &profile, const DeviceFacts &facts);
 
-/// SPIR-V bytes as words. Errors: `BadArgument` naming `path` when they are no
-/// SPIR-V in this machine's byte order.
+/// Returns SPIR-V bytes as words. Errors: `BadArgument` naming `path` when they are not SPIR-V
+/// in this machine's byte order.
 std::vector<uint32_t> getWords(const Bytes &code, const std::string &path);
 
 } // namespace weir::runtime

@@ -26,7 +26,7 @@ using DeviceHandle = std::unique_ptr<weir_device, Closer<weir_device_close>>;
 using BufferHandle = std::unique_ptr<weir_buffer, Closer<weir_buffer_destroy>>;
 using ProgramHandle = std::unique_ptr<weir_program, Closer<weir_program_unload>>;
 
-/// Every test leaves the driver as it found it.
+/// Checks that every test restores the driver's state.
 class Cuda : public testing::Test {
 protected:
   void SetUp() override {
@@ -73,7 +73,7 @@ protected:
 };
 } // namespace
 
-/// The artifact, made one for CUDA.
+/// Returns the artifact converted to CUDA.
 static Artifact toCuda(Artifact artifact) {
   artifact.manifest.targets = {getBuiltinProfile("sm_80")};
   artifact.code.clear();

@@ -754,7 +754,7 @@ TEST_F(Runtime, RefusesOtherTargets) {
 // Devices of the caller's: real ones, and ones whose driver lies
 //===----------------------------------------------------------------------===//
 
-/// What the driver behind getLyingProcAddr says and does differently.
+/// The differences of the driver behind getLyingProcAddr.
 namespace {
 struct Lies {
   bool discrete = false;     ///< no memory that the host sees for free
@@ -776,8 +776,8 @@ static Lies lies;
 static PFN_vkGetInstanceProcAddr realGetInstanceProcAddr;
 static VkInstance realInstance;
 static VkDevice realDevice;
-static VkCommandBuffer opened; ///< the last one whose recording began
-static VkCommandBuffer copied; ///< the last one that got a copy
+static VkCommandBuffer opened; ///< the last command buffer whose recording began
+static VkCommandBuffer copied; ///< the last command buffer that got a copy
 
 template <typename Function> static Function getReal(const char *name) {
   return reinterpret_cast<Function>(realGetInstanceProcAddr(realInstance, name));
@@ -788,7 +788,7 @@ template <typename Function> static Function getRealDevice(const char *name) {
   return reinterpret_cast<Function>(get(realDevice, name));
 }
 
-/// The structure of that type in a chain, or null.
+/// Returns the structure of a type in a chain, or null.
 template <typename Structure> static Structure *findStructure(void *chain, VkStructureType type) {
   auto *link = static_cast<VkBaseOutStructure *>(chain);
   while (link && link->sType != type)
@@ -852,7 +852,7 @@ static VkResult VKAPI_CALL lieAboutSubmission(VkQueue queue, uint32_t count,
   return getRealDevice<PFN_vkQueueSubmit>("vkQueueSubmit")(queue, count, infos, fence);
 }
 
-static uint32_t requiredSubgroupSize; ///< by the last pipeline; 0 for none
+static uint32_t requiredSubgroupSize; ///< required by the last pipeline; 0: none
 
 static VkResult VKAPI_CALL watchPipeline(VkDevice device, VkPipelineCache cache, uint32_t count,
                                          const VkComputePipelineCreateInfo *info,
@@ -868,7 +868,7 @@ static VkResult VKAPI_CALL watchPipeline(VkDevice device, VkPipelineCache cache,
       device, cache, count, &honest, callbacks, pipeline);
 }
 
-static int destroyedPools; ///< one a recording
+static int destroyedPools; ///< one per recording
 
 static void VKAPI_CALL watchPools(VkDevice device, VkDescriptorPool pool,
                                   const VkAllocationCallbacks *callbacks) {

@@ -18,8 +18,8 @@ namespace weir::test {
 inline constexpr int64_t elements = 64;
 inline constexpr int64_t tensorBytes = elements * 4;
 
-/// An elementwise kernel: loads %v0... from all bindings but the last, runs
-/// `body`, which defines %result, and stores to the last binding.
+/// Makes an elementwise kernel that loads %v0... from all bindings but the last, runs `body`,
+/// which defines %result, and stores to the last binding.
 inline Bytes makeKernel(const std::string &name, int bindings, const std::string &body,
                         const std::string &extra = "", const std::string &decoration = "",
                         const std::string &types = "") {

@@ -75,7 +75,7 @@ static void close(std::vector<std::vector<bool>> &before) {
             before[i][j] = true;
 }
 
-/// What the plan says must hold, and no more, in what is submitted.
+/// Checks that submissions order exactly what the plan orders.
 TEST(Submissions, RandomPlansKeepTheirOrder) {
   std::mt19937 random(1);
   auto pick = [&](int64_t from, int64_t to) {
