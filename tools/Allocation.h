@@ -9,8 +9,8 @@
 
 namespace weir {
 
-/// Keeps what is freed, and asks for much at once: passes make and drop tables of
-/// megabytes in turn, and each page that the system gives anew is a fault.
+/// Makes malloc keep freed memory and grow in large steps: passes allocate and free tables of
+/// megabytes in turn, and each page new from the system costs a fault.
 inline void keepFreedMemory() {
 #if defined(__GLIBC__)
   constexpr int mebibyte = 1 << 20;

@@ -77,7 +77,7 @@ def test_first_dispatch_of_a_wrong_kernel_is_named(weir, name, flags, entry):
     assert found >= len(plan["kernels"]) // 2
     text = weir.run("run", broken, f"--entry={entry}", "--random-inputs=1", "--check-values", status=1)
     assert f"values: dispatch {answer['first']['dispatch']} (kernel {answer['first']['kernel']}, from " in text
-    assert "is the first that departs from the reference, in '" in text
+    assert "is the first that deviates from the reference, in '" in text
 
 
 @pytest.mark.parametrize("seed", range(200, 216))

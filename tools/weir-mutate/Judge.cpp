@@ -30,7 +30,7 @@ static bool doesWrite(Access access) { return access == Access::Write || access 
 // Inside a dispatch
 //===----------------------------------------------------------------------===//
 
-/// Adds what begins no earlier than the last one does.
+/// Adds an interval, merging it with the last. Needs: it begins no earlier than the last one.
 static void append(Intervals &intervals, int64_t begin, int64_t end) {
   if (!intervals.empty() && intervals.back().second >= begin)
     intervals.back().second = std::max(intervals.back().second, end);
@@ -38,7 +38,7 @@ static void append(Intervals &intervals, int64_t begin, int64_t end) {
     intervals.emplace_back(begin, end);
 }
 
-/// The runs of a slice in an operand that begins at byte `offset`.
+/// Returns the runs of a slice of an operand that begins at byte `offset`.
 static Intervals getIntervals(const ByteSlice &slice, int64_t offset) {
   Intervals intervals;
   for (int64_t run = 0; run < slice.count; ++run)
@@ -84,7 +84,7 @@ const Trace &Judge::getTrace(const Artifact &artifact, const Plan &plan, const C
 }
 
 namespace {
-/// A touch where it lies, whichever operand it goes through.
+/// A touch with its place in memory, so that operands that share bytes can be compared.
 struct Placed {
   int64_t space, granule;
   const Touch *touch;
@@ -97,7 +97,7 @@ static std::string describe(const Placed &placed, const Trace &trace) {
          (touch.object < trace.bindings ? "operand " + print(touch.object) : "workgroup memory");
 }
 
-/// What goes wrong among touches of one place by one workgroup, "" for nothing.
+/// Returns an error among touches of one granule by one workgroup, or "".
 static std::string judgeWorkgroup(const Placed *first, const Placed *last, const Trace &trace) {
   for (const Placed *a = first; a != last; ++a) {
     const Touch &one = *a->touch;
@@ -115,7 +115,7 @@ static std::string judgeWorkgroup(const Placed *first, const Placed *last, const
                " touch " + describe(*a, trace) +
                (a == b ? "" : ", which is " + describe(*b, trace)) +
                ", one of them writes, and no barrier of the kernel is between";
-      // A read through another operand must see what was there before.
+      // A read through another operand must see the bytes before the write.
       if (one.object != two.object && two.reads &&
           (one.phase < two.phase || (one.phase == two.phase && one.firstWrite < two.lastRead)))
         return "invocation " + print(one.invocation) + workgroup + " writes " +
@@ -158,7 +158,7 @@ static std::string judgeInside(const Trace &trace, const Command &dispatch) {
     if (std::string problem = judgeWorkgroup(&all[workgroup], all.data() + end, trace);
         !problem.empty())
       return problem;
-    // Workgroup memory is each workgroup's own.
+    // Each workgroup has its own workgroup memory.
     if (write && all[i].space >= 0)
       for (size_t k = i; k < end; ++k)
         if (all[k].touch->workgroup != write->touch->workgroup)
@@ -173,7 +173,7 @@ static std::string judgeInside(const Trace &trace, const Command &dispatch) {
 const std::string &Judge::findProblemInside(const Artifact &artifact, const Plan &plan,
                                             const Command &dispatch) {
   Known &kernel = know(artifact, plan, dispatch);
-  // All that matters of where the operands lie.
+  // The relative positions of the operands, which determine the result.
   std::vector<int64_t> pattern;
   for (size_t i = 0; i < dispatch.operands.size(); ++i)
     for (size_t k = 0; k < i; ++k)
@@ -192,11 +192,11 @@ const std::string &Judge::findProblemInside(const Artifact &artifact, const Plan
 
 namespace {
 
-/// What a run of bytes holds, and who touched it last.
+/// The contents of a run of bytes, and its latest accesses.
 struct Run {
-  int64_t value = -1, place = 0; ///< of the plan's values, and where it begins; -1: nothing
-  size_t writer = SIZE_MAX;      ///< a command
-  std::vector<size_t> readers;   ///< since then
+  int64_t value = -1, place = 0; ///< value of the plan, or -1, and the byte where it begins
+  size_t writer = SIZE_MAX;      ///< index of a command
+  std::vector<size_t> readers;   ///< commands that read it since
 };
 
 class Memory {
@@ -223,7 +223,7 @@ private:
 
 namespace weir::mutate {
 
-/// Goes through a plan's dispatches in recorded order. Each check returns a witness.
+/// Replays a plan's dispatches in recorded order. Each check returns a witness of an error.
 class Replay {
 public:
   Replay(Judge &judge, const Artifact &artifact, const Plan &plan)
@@ -237,8 +237,8 @@ public:
 
   using Witness = std::optional<std::string>;
 
-  /// Whether executions may go wrong: by what the code does (`byCode`), or by what the
-  /// plan says that it does.
+  /// Searches for a legal execution with an error, using the effects of the code (`byCode`) or
+  /// those stated by the plan.
   Witness replay(bool byCode);
   Witness judgeKernels();
   Witness judgeEffects();
@@ -253,9 +253,9 @@ private:
   struct Use {
     size_t operand;
     const PlanOperand *view;
-    Intervals reads, writes; ///< of the allocation's bytes
-    Intervals settled;       ///< of which the plan says what they hold then
-    bool isSure;             ///< whether the bytes settled are written, all of them
+    Intervals reads, writes; ///< in bytes of the allocation
+    Intervals settled;       ///< bytes whose contents the plan states after the dispatch
+    bool isSure;             ///< whether all settled bytes are written
   };
   std::vector<Use> getUses(size_t command, bool byCode);
   Witness touch(Memory &memory, size_t command, const Use &use);
@@ -277,20 +277,14 @@ private:
   const Plan &plan;
   Order order;
   const EntrySpec &entry;
-  std::vector<size_t> dispatches; ///< among the commands
+  std::vector<size_t> dispatches; ///< indices into the commands
 };
 
 } // namespace weir::mutate
 
 std::string Replay::describe(const PlanView &bytes) const {
-  const Allocation &holder = plan.allocations[size_t(bytes.allocation)];
-  std::string where = holder.kind == AllocationKind::Arena       ? "the arena"
-                      : holder.kind == AllocationKind::Constants ? "the constants"
-                      : holder.kind == AllocationKind::Argument
-                          ? "argument \"" + entry.arguments[size_t(holder.index)].name + "\""
-                          : "result \"" + entry.results[size_t(holder.index)].name + "\"";
   return "bytes [" + print(bytes.offset) + ", " + print(bytes.offset + bytes.bytes) + ") of " +
-         where;
+         weir::describeAllocation(plan.allocations[size_t(bytes.allocation)], entry);
 }
 
 std::vector<Replay::Use> Replay::getUses(size_t command, bool byCode) {
@@ -318,14 +312,14 @@ std::vector<Replay::Use> Replay::getUses(size_t command, bool byCode) {
     }
     uses.push_back(std::move(use));
   }
-  // Those that may leave bytes as they were come first: the others settle what is there.
+  // Uses that may leave bytes unwritten come first: the others determine the contents.
   std::sort(uses.begin(), uses.end(), [](const Use &a, const Use &b) {
     return std::pair(a.isSure, a.operand) < std::pair(b.isSure, b.operand);
   });
   return uses;
 }
 
-/// Of two commands that touch the same bytes, one writing.
+/// Checks the order and visibility of two commands that access the same bytes, one writing.
 Replay::Witness Replay::requireOrder(size_t from, size_t to, bool wrote, const PlanView &bytes) {
   ++pairs;
   std::string text = describe(to) + " touches " + describe(bytes) + " that " + describe(from) +
@@ -459,14 +453,15 @@ Replay::Witness Replay::judgeEffects() {
     for (size_t i = 0; i < effects.size(); ++i) {
       const KernelOperand &said = kernel.operands[i];
       std::string text = "the code of @" + kernel.name;
-      std::string operand = " operand " + print(int64_t(i)) + ", which the plan says it does not";
+      std::string operand =
+          " operand " + print(int64_t(i)) + ", but the plan says that it does not";
       if (!effects[i].reads.empty() && !doesRead(said.access))
         return text + " reads" + operand;
       if (!effects[i].writes.empty() && !doesWrite(said.access))
         return text + " writes" + operand;
       if (said.coversAll && said.bytes && effects[i].writes != Intervals{{0, said.bytes}})
         return text + " leaves bytes of operand " + print(int64_t(i)) +
-               " as they were, which the plan says it does not";
+               " as they were, but the plan says that it does not";
       if (said.slice && effects[i].writes != getIntervals(*said.slice, 0))
         return text + " writes other bytes of operand " + print(int64_t(i)) +
                " than the plan says it does";
@@ -486,7 +481,7 @@ const KernelOperand *Replay::findUse(int64_t dispatch, int64_t operand) const {
 
 Replay::Witness Replay::judgeHazards() {
   Order waits(plan, /*barriers=*/false);
-  std::map<int64_t, int64_t> ends; // by queue: where the last stretch ends
+  std::map<int64_t, int64_t> ends; // by queue: end of the last interval
   for (size_t barrier = 0; barrier < plan.commands.size(); ++barrier) {
     const Command &command = plan.commands[barrier];
     if (command.kind != Command::Kind::Barrier)

@@ -21,25 +21,25 @@
 
 namespace weir::mutate {
 
-/// What a mutant is to whoever checks it.
+/// The verdict that a checker should reach on a mutant.
 enum class Class {
-  Behavior,  ///< legal executions may compute something else
-  Metadata,  ///< they may not, but the plan says what is not so
+  Behavior,  ///< legal executions may compute other results
+  Metadata,  ///< they may not, but the plan makes a false statement
   Equivalent ///< neither
 };
 
-/// "behavior", "metadata", "equivalent".
+/// Returns "behavior", "metadata" or "equivalent".
 const char *getName(Class what);
 
 struct Verdict {
   Class what = Class::Equivalent;
-  std::string proof; ///< the witness, or what was enumerated without one
+  std::string proof; ///< the witness, or a summary of the search without one
 };
 
-/// Half-open, sorted, none touching the next.
+/// Half-open intervals, sorted and not adjacent.
 using Intervals = std::vector<std::pair<int64_t, int64_t>>;
 
-/// What the code does to the bytes of one operand, counted from its first one.
+/// The effect of the code on one operand, in bytes from its first one.
 struct Effect {
   Intervals reads, writes;
 };
@@ -49,18 +49,18 @@ public:
   /// Errors: `Error` when the plan's code cannot be enumerated.
   Verdict judge(const Artifact &artifact, const Plan &plan);
 
-  /// Of each operand of a dispatch. Errors: as above.
+  /// Returns the effect on each operand of a dispatch. Errors: as `judge`.
   const std::vector<Effect> &getEffects(const Artifact &artifact, const Plan &plan,
                                         const Command &dispatch);
 
-  /// Loads and stores of a dispatch's code. Errors: as above.
+  /// Returns the loads and stores of a dispatch's code. Errors: as `judge`.
   const Trace &getTrace(const Artifact &artifact, const Plan &plan, const Command &dispatch);
 
 private:
   struct Known {
     Trace trace;
     std::vector<Effect> effects;
-    /// What goes wrong inside, "" for nothing, by how the operands share bytes.
+    /// The error inside the dispatch, or "", by the relative positions of its operands.
     std::map<std::vector<int64_t>, std::string> problems;
   };
   using Key = std::tuple<Bytes, std::string, std::array<int64_t, 3>, int64_t, size_t>;

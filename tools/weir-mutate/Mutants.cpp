@@ -42,7 +42,7 @@ private:
   void shrinkLifetimes();
   void changeCode();
 
-  /// `change` gets a copy of the artifact.
+  /// Adds a mutant; `change` edits a copy of the artifact.
   void addChange(const std::string &kind, const std::vector<size_t> &numbers,
                  const std::string &what, std::function<void(Artifact &)> change) {
     std::string id = plan.entry + ":" + kind;
@@ -50,7 +50,7 @@ private:
       id += ":" + std::to_string(i);
     mutants.push_back({id, kind, what, std::move(change), number});
   }
-  /// `change` gets the plan of a copy.
+  /// Adds a mutant; `change` edits the plan in a copy of the artifact.
   template <typename Change>
   void add(const std::string &kind, const std::vector<size_t> &numbers, const std::string &what,
            Change change) {
@@ -93,7 +93,7 @@ void Lister::changeOrder() {
     if (command.kind != Command::Kind::Barrier)
       continue;
     add("drop-barrier", {i}, "the barrier that is " + name + " is gone", drop(i));
-    // To the other side of the dispatch beside it on its queue.
+    // Move it to the other side of an adjacent dispatch on its queue.
     for (int64_t step : {-1, 1}) {
       int64_t to = int64_t(i) + step, end = int64_t(plan.commands.size());
       while (to >= 0 && to < end && plan.commands[size_t(to)].queue != command.queue)
@@ -138,7 +138,7 @@ static bool doShare(const Intervals &a, int64_t aOffset, const Intervals &b, int
   return false;
 }
 
-/// Whether the code of two dispatches touches a byte, one of them writing.
+/// Whether the code of two dispatches accesses a common byte, one of them writing.
 bool Lister::doConflict(size_t a, size_t b) {
   const Command &first = plan.commands[dispatches[a]], &second = plan.commands[dispatches[b]];
   const std::vector<Effect> &one = judge.getEffects(artifact, plan, first);
@@ -155,8 +155,8 @@ bool Lister::doConflict(size_t a, size_t b) {
   return false;
 }
 
-/// Two dispatches with a conflict change places; waves stay where they are, and stated
-/// hazards go with their dispatches.
+/// Swaps two dispatches with a conflict. Waves stay in place, and stated hazards move with
+/// their dispatches.
 void Lister::swapDispatches() {
   for (size_t b = 0; b < dispatches.size(); ++b)
     for (size_t a = b; a-- > 0;) {
@@ -178,7 +178,7 @@ void Lister::swapDispatches() {
                 renumber(hazard.to);
               }
           });
-      break; // the latest one is enough
+      break; // one per dispatch is enough: the latest
     }
 }
 
@@ -193,8 +193,8 @@ static void growArena(Plan &plan, int64_t bytes) {
       allocation.bytes = plan.arenaBytes;
 }
 
-/// Barriers and signals that show bytes of [begin, end) of the arena show those that lie
-/// `by` further on, too.
+/// Makes barriers and signals that cover `bytes` of the arena also cover the bytes `by` further
+/// on.
 static void showMoved(Plan &plan, const PlanView &bytes, int64_t allocation, int64_t by) {
   for (Command &command : plan.commands) {
     std::vector<PlanView> shown = command.memory;
@@ -234,7 +234,7 @@ void Lister::moveSlots() {
             name + " lies " + std::to_string(slot.alignment) + " bytes " +
                 (by > 0 ? "further on" : "further back"),
             [i, by](Plan &copy) { moveSlot(copy, i, by); });
-    // Onto the next one that lives at the same time.
+    // Move it onto the next slot that is live at the same time.
     for (size_t step = 1; step < plan.slots.size(); ++step) {
       size_t k = (i + step) % plan.slots.size();
       const Slot &other = plan.slots[k];
@@ -250,8 +250,8 @@ void Lister::moveSlots() {
   }
 }
 
-/// Puts a value where another operand of its writer lies: what a permission would have
-/// allowed, had the kernel, or readers of those bytes, not been against it.
+/// Places a value over another operand of its writer, as a permission would allow, although the
+/// kernel or readers of those bytes forbid it.
 static void placeOver(Plan &plan, size_t command, size_t source, size_t target) {
   const PlanOperand from = plan.commands[command].operands[source];
   const PlanOperand old = plan.commands[command].operands[target];
@@ -279,7 +279,7 @@ static void placeOver(Plan &plan, size_t command, size_t source, size_t target) 
   }
   if (isOf(plan, old, AllocationKind::Arena))
     return;
-  // A result that moved into an argument has no allocation of its own.
+  // A result moved into an argument has no allocation of its own.
   plan.allocations[size_t(from.allocation)].result = plan.allocations[size_t(old.allocation)].index;
   plan.allocations.erase(plan.allocations.begin() + old.allocation);
   for (Command &other : plan.commands) {
@@ -303,7 +303,7 @@ void Lister::useRefused() {
             from.value < 0 || to.value < 0 ||
             static_cast<const PlanView &>(to) == static_cast<const PlanView &>(from))
           continue;
-        // The whole value moves: it must be in one place, with room at the other.
+        // The whole value moves: it must be in one place, and fit into the other.
         int64_t bytes = plan.values[size_t(to.value)].bytes;
         const Allocation &holder = plan.allocations[size_t(to.allocation)];
         const Allocation &place = plan.allocations[size_t(from.allocation)];
@@ -349,7 +349,7 @@ void Lister::shrinkEffects() {
               copy.kernels[k].operands[i].access = access;
               copy.kernels[k].operands[i].coversAll = coversAll;
               copy.kernels[k].operands[i].slice.reset();
-              // A permission is of a read and a write: a reader refuses others.
+              // A permission pairs a read and a write: a reader refuses others.
               if (access == Access::None)
                 std::erase_if(copy.kernels[k].inPlace, [&](auto &pair) {
                   return pair.first == int64_t(i) || pair.second == int64_t(i);
@@ -395,7 +395,7 @@ template <typename Change> static void changeWords(Bytes &code, Change change) {
   std::memcpy(code.data(), words.data(), code.size());
 }
 
-/// The barrier at a word orders no memory: its semantics are a new constant, 0.
+/// Makes the barrier at a word order no memory: its semantics become a new constant 0.
 static void weakenBarrier(std::vector<uint32_t> &words, uint32_t barrier) {
   uint32_t &bound = words[3];
   uint32_t semantics = std::exchange(words[barrier + 3], bound);
@@ -405,7 +405,7 @@ static void weakenBarrier(std::vector<uint32_t> &words, uint32_t barrier) {
       words.insert(words.begin() + at, std::begin(zero), std::end(zero));
       return;
     }
-  throw Error("the semantics of a barrier are no constant");
+  throw Error("the semantics of a barrier are not a constant");
 }
 
 void Lister::changeCode() {

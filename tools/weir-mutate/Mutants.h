@@ -12,14 +12,14 @@
 namespace weir::mutate {
 
 struct Mutant {
-  std::string id;   ///< "ENTRY:KIND:NUMBERS", the same whenever an artifact is listed
+  std::string id;   ///< "ENTRY:KIND:NUMBERS", the same each time the artifact is listed
   std::string kind; ///< "drop-barrier"
   std::string what; ///< a sentence about the change
   std::function<void(Artifact &)> apply;
-  size_t plan = 0; ///< of the artifact's plans, the one that changes
+  size_t plan = 0; ///< index of the changed plan in the artifact
 };
 
-/// All mutants of an artifact's plans for Vulkan.
+/// Returns all mutants of an artifact's plans for Vulkan.
 /// Errors: `Error` when there is no such plan, or its code cannot be enumerated.
 std::vector<Mutant> listMutants(const Artifact &artifact, Judge &judge);
 

@@ -9,7 +9,7 @@ Order::Order(const Plan &plan, bool barriers) {
   const std::vector<Command> &commands = plan.commands;
   past.assign(commands.size(), std::vector<bool>(commands.size()));
   for (size_t to = 0; to < commands.size(); ++to) {
-    // All that ended before `from` began has ended, too.
+    // Everything that ended before `from` began has ended, too.
     auto follow = [&](size_t from) {
       if (past[to][from])
         return;

@@ -10,17 +10,17 @@
 
 namespace weir::mutate {
 
-/// The relation of docs/certificate.md, section Time, pair by pair.
+/// The order relation of docs/certificate.md, section Time, for each pair of commands.
 class Order {
 public:
-  /// Without `barriers`: what signals and waits order by themselves.
+  /// Computes the relation. Without `barriers`, only signals and waits order commands.
   explicit Order(const Plan &plan, bool barriers = true);
 
-  /// Whether one command ends before another begins; numbers among all commands.
+  /// Whether command `from` ends before command `to` begins; indices into all commands.
   bool isOrdered(size_t from, size_t to) const { return past[to][from]; }
 
 private:
-  std::vector<std::vector<bool>> past; ///< by command: which have ended
+  std::vector<std::vector<bool>> past; ///< by command: the commands that have ended
 };
 
 } // namespace weir::mutate

@@ -13,17 +13,17 @@ using namespace weir;
 using namespace weir::mutate;
 using namespace weir::spv;
 
-/// Of one kernel; beyond, enumeration is no way to judge it.
-static constexpr uint64_t mostInstructions = uint64_t(1) << 31;
-static constexpr size_t mostTouches = size_t(1) << 24;
+/// Max number of instructions of one kernel: beyond, enumeration takes too long.
+static constexpr uint64_t maxInstructions = uint64_t(1) << 31;
+static constexpr size_t maxTouches = size_t(1) << 24;
 
 namespace {
 
-/// Up to four integers of at most 64 bits, the bits above their width 0; those that
-/// are not known are floats or depend on what was loaded.
+/// Up to four integers of at most 64 bits, zero-extended. Unknown ones are floats or depend on
+/// loaded values.
 struct Value {
   std::array<uint64_t, 4> bits = {};
-  uint8_t known = 0; ///< a bit for each
+  uint8_t known = 0; ///< one bit per integer
 
   std::optional<uint64_t> get(size_t i) const {
     return known >> i & 1 ? std::optional(bits[i]) : std::nullopt;
@@ -38,7 +38,7 @@ struct Pointer {
   enum class Kind { None, Input, Buffer, Workgroup, Own } kind = Kind::None;
   uint32_t object = 0; ///< Buffer, Workgroup: as in `Touch`; else an id
   int64_t offset = 0;
-  bool isWhole = true; ///< Own: the variable itself
+  bool isWhole = true; ///< Own: whether it points to the whole variable
 };
 
 struct Access {
@@ -77,20 +77,20 @@ private:
   std::array<uint32_t, 3> grid;
   uint32_t subgroupSize, size = 1;
 
-  // Of the invocation that runs, by id.
+  // Values of the current invocation, by id.
   std::vector<Value> values;
   std::vector<Pointer> pointers;
   std::vector<bool> isConstant;
-  std::map<Id, Value> own; ///< what its variables hold that are no arrays
+  std::map<Id, Value> own; ///< contents of its variables that are not arrays
   uint32_t workgroup = 0, invocation = 0, storagePhase = 0, memoryPhase = 0, number = 0;
   uint64_t instructions = 0;
 
-  std::vector<Access> accesses; ///< of the workgroup
+  std::vector<Access> accesses; ///< accesses of the current workgroup
   struct Range {
     Touch touch;
     int64_t end;
   };
-  std::vector<Range> ranges; ///< of all so far, `touch.granule` in bytes
+  std::vector<Range> ranges; ///< ranges so far; `touch.granule` is in bytes
   Trace result;
 };
 
@@ -128,7 +128,7 @@ Tracer::Tracer(const Module &module, const std::string &entryPoint,
       break;
     case StorageClass::StorageBuffer:
       if (variable.set.value_or(1) != 0 || variable.binding.value_or(bindings) >= bindings)
-        throw Error(where + ": has a buffer that is no operand of the plan's");
+        throw Error(where + ": has a buffer that is not an operand in the plan");
       pointer = {Pointer::Kind::Buffer, *variable.binding};
       break;
     case StorageClass::Workgroup:
@@ -162,13 +162,13 @@ const Value &Tracer::use(Id id) {
     return value;
   isConstant[id] = true;
   if (getWidth(constant->type) == 0 || constant->isSpecialized)
-    return value; // no integers: unknown
+    return value; // not integers: unknown
   if (constant->kind == Constant::Kind::Composite) {
     for (size_t i = 0; i < std::min<size_t>(4, constant->parts.size()); ++i)
       value.set(i, use(constant->parts[i]).get(0));
   } else if (constant->kind != Constant::Kind::Undef) {
     for (size_t i = 0; i < 4; ++i)
-      value.set(i, constant->bits); // 0 of all parts of a null
+      value.set(i, constant->bits); // a null has zeros
   }
   return value;
 }
@@ -215,7 +215,8 @@ void Tracer::readBuiltIn(const Variable &variable, Value &value) const {
   }
 }
 
-/// The outcome of integers a and b of a width; nothing where it is undefined or not known here.
+/// Returns the result of an operation on `width`-bit integers; none if it is undefined or not
+/// modelled.
 static std::optional<uint64_t> computeBinary(Op op, uint64_t a, uint64_t b, uint32_t width) {
   int64_t sa = extend(a, width), sb = extend(b, width);
   bool canDivide = b != 0 && !(sb == -1 && sa == extend(uint64_t(1) << (width - 1), width));
@@ -382,11 +383,11 @@ void Tracer::makePointer(const Instruction &instruction) {
                           "follow");
     uint32_t width = getWidth(module.getTypeOf(instruction.operands[i]));
     if (!width)
-      refuse(instruction, "has an index that is no integer");
+      refuse(instruction, "has an index that is not an integer");
     int64_t number = extend(index.value_or(0), width);
     if (whole.kind == Type::Kind::Struct) {
       if (number < 0 || size_t(number) >= whole.members.size())
-        refuse(instruction, "names a member that there is not");
+        refuse(instruction, "names a member that does not exist");
       pointer.offset += whole.offsets[size_t(number)];
       pointee = whole.members[size_t(number)];
     } else {
@@ -419,7 +420,7 @@ void Tracer::access(const Instruction &instruction) {
       read.set(0, all.get(size_t(pointer.offset) / 4));
     break;
   }
-  case Pointer::Kind::Own: // of arrays nothing is kept: what is read is unknown
+  case Pointer::Kind::Own: // arrays are not tracked: loads from them are unknown
     if (isWrite)
       own[pointer.object] = pointer.isWhole ? use(instruction.operands[1]) : Value();
     else if (pointer.isWhole)
@@ -441,12 +442,12 @@ void Tracer::meet(const Instruction &instruction) {
   auto get = [&](size_t i) {
     auto number = use(instruction.operands[i]).get(0);
     if (!number)
-      refuse(instruction, "has operands that are no constants");
+      refuse(instruction, "has operands that are not constants");
     return *number;
   };
   uint64_t semantics = get(2);
   if (get(0) != uint64_t(Scope::Workgroup))
-    refuse(instruction, "is no barrier of a workgroup");
+    refuse(instruction, "is not a barrier of a workgroup");
   bool orders = get(1) <= uint64_t(Scope::Workgroup) &&
                 (semantics & (AcquireRelease | SequentiallyConsistent));
   storagePhase += orders && semantics & UniformMemory;
@@ -477,8 +478,8 @@ void Tracer::step(const Instruction &instruction) {
     break;
   }
   if (!instruction.result || instruction.op == Op::FunctionCall ||
-      (instruction.op >= Op::AtomicLoad && instruction.op <= Op::AtomicXor))
-    refuse(instruction, "is nothing that weir-mutate can follow");
+      getKind(instruction.op) == OpKind::Atomic)
+    refuse(instruction, "is not supported by weir-mutate");
   compute(instruction);
 }
 
@@ -501,7 +502,7 @@ void Tracer::runInvocation(uint32_t inWorkgroup, uint32_t index) {
     const Block &here = function.blocks[block];
     phis.clear();
     for (const Instruction &instruction : here.instructions) {
-      if (instruction.op == Op::Phi) { // all at once
+      if (instruction.op == Op::Phi) { // phis read all values before any is written
         for (size_t i = 0; i + 1 < instruction.operands.size(); i += 2)
           if (instruction.operands[i + 1] == before)
             phis.emplace_back(instruction.result, use(instruction.operands[i]));
@@ -514,7 +515,7 @@ void Tracer::runInvocation(uint32_t inWorkgroup, uint32_t index) {
         step(instruction);
     }
     instructions += here.instructions.size();
-    if (instructions > mostInstructions)
+    if (instructions > maxInstructions)
       throw Error(where + ": runs for so long that weir-mutate gives up; use smaller sizes");
     const Instruction &last = here.instructions.back();
     before = here.label;
@@ -532,12 +533,12 @@ void Tracer::runInvocation(uint32_t inWorkgroup, uint32_t index) {
       break;
     }
     default:
-      refuse(last, "is nothing that weir-mutate can follow");
+      refuse(last, "is not supported by weir-mutate");
     }
   }
 }
 
-/// Turns the accesses of a workgroup into ranges, those of like place into one.
+/// Adds the accesses of a workgroup to the ranges, merging adjacent ones.
 void Tracer::note(uint32_t workgroup) {
   auto key = [](const Access &access) {
     return std::tie(access.object, access.phase, access.begin, access.end);
@@ -569,7 +570,7 @@ void Tracer::note(uint32_t workgroup) {
     result.granule = border & -border;
   }
   accesses.clear();
-  if (ranges.size() > mostTouches)
+  if (ranges.size() > maxTouches)
     throw Error(where + ": touches memory so often that weir-mutate gives up; use smaller sizes");
 }
 

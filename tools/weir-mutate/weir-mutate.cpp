@@ -1,7 +1,7 @@
 //===- weir-mutate.cpp - Breaks artifacts, to test who checks them --------===//
 //
-// A tool for tests. Lists an artifact's mutants, each with one fact changed, and what
-// each is to a checker; writes one of them. Exit status: 0 done, 2 bad usage or input.
+// A tool for tests. Lists an artifact's mutants, each with one fact changed, and the verdict
+// expected of a checker; writes one of them. Exit status: 0 done, 2 bad usage or input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace weir::mutate;
 
 static constexpr int badInput = 2;
 
-/// What an unchanged artifact is judged to be, or its mutants show nothing.
+/// Checks that the unchanged artifact is correct: otherwise its mutants show nothing.
 static void requireRight(const Artifact &artifact, Judge &judge) {
   for (const Plan &plan : artifact.plans) {
     if (plan.target != "vulkan")
@@ -59,19 +59,19 @@ static void apply(Artifact artifact, const std::string &id, const std::string &o
       mutant.apply(artifact);
       return writeArtifact(output, artifact);
     }
-  throw Error("there is no mutant \"" + id + "\"; --list prints those that there are");
+  throw Error("there is no mutant \"" + id + "\"; --list prints all of them");
 }
 
 int main(int argc, char **argv) {
-  CLI::App app("Changes one fact of an artifact, to test who checks it.");
+  CLI::App app("Changes one fact of an artifact, to test its checkers.");
   app.name("weir-mutate");
   std::string path, id, output;
   bool isList = false, json = false;
   app.add_option("artifact", path, "The artifact")->required()->type_name("X.weir");
   CLI::Option *listed =
-      app.add_flag("--list", isList, "Print its mutants, and what each is to a checker");
+      app.add_flag("--list", isList, "Print all mutants, and the verdict expected of a checker");
   app.add_flag("--json", json, "Print JSON")->needs(listed);
-  CLI::Option *written = app.add_option("-o", output, "Where the mutant goes")->type_name("Y.weir");
+  CLI::Option *written = app.add_option("-o", output, "Path of the mutant")->type_name("Y.weir");
   app.add_option("--apply", id, "Write this mutant")
       ->type_name("ID")
       ->needs(written)

@@ -12,7 +12,7 @@
 int main(int argc, char **argv) {
   weir::keepFreedMemory();
   mlir::DialectRegistry registry;
-  // Kernels and hosts that others made may hold anything.
+  // Kernels and hosts from elsewhere may use any dialect.
   mlir::registerAllDialects(registry);
   weir::registerEverything(registry);
   weir::registerPasses();

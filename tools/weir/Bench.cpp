@@ -1,8 +1,8 @@
 //===- Bench.cpp - weir bench ---------------------------------------------===//
 //
-// Each round runs the entry, then its dispatches one by one, then a copy, so that
-// all are measured while the machine is the same. The copy is a graph that returns
-// its argument, compiled for the artifact's profile: it goes the same way.
+// Each round runs the entry, then its dispatches one by one, then a copy, so that all are
+// measured in the same state of the machine. The copy is a graph that returns its argument,
+// compiled for the artifact's profile and run like the entry.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ struct BenchOptions {
   bool json = false;
 };
 
-/// Times of what ran once a round, in seconds.
+/// Times of one kind of run over all rounds, in seconds.
 struct Times {
   std::vector<double> all;
   double getFastest() const { return *std::min_element(all.begin(), all.end()); }
@@ -42,10 +42,10 @@ struct Times {
 /// A kernel and all dispatches of it.
 struct KernelTimes {
   int64_t dispatches = 0, bytes = 0;
-  double seconds = 0; ///< the fastest of each dispatch, together
-  std::string source; ///< place in the graph's source of the first dispatch
+  double seconds = 0; ///< sum of each dispatch's fastest time
+  std::string source; ///< source of the first dispatch in the graph
 
-  /// Returns the place in the source, and how many other dispatches there are.
+  /// Returns the source, and the number of other dispatches.
   std::string printSource() const {
     return source + (dispatches > 1 && !source.empty()
                          ? " and " + std::to_string(dispatches - 1) + " more"
@@ -54,14 +54,14 @@ struct KernelTimes {
 };
 } // namespace
 
-/// Bytes that the copy reads and writes: more than caches hold, if a binding may
-/// be so large.
+/// Returns the bytes that the copy reads and writes: more than caches hold, if a binding may be
+/// that large.
 static int64_t getCopyBytes(const Profile &profile) {
   constexpr int64_t wanted = int64_t(32) << 20;
   return std::min(wanted, profile.bytesPerBinding) / 4 * 4;
 }
 
-/// The copy that `options` name, or one made for the profile.
+/// Returns the copy named by `options`, or compiles one for the profile.
 static Invocation getCopy(const Profile &profile, const BenchOptions &options) {
   ScratchFolder folder;
   std::string path = options.copy;
@@ -78,7 +78,7 @@ static Invocation getCopy(const Profile &profile, const BenchOptions &options) {
   int64_t bytes = getCopyBytes(profile);
   if (entry.arguments.size() != 1 || entry.results.size() != 1 ||
       getByteSize(entry.arguments.front()) != bytes || getByteSize(entry.results.front()) != bytes)
-    throw Error("--copy=" + path + ": entry " + entry.name + " is no copy of " +
+    throw Error("--copy=" + path + ": entry " + entry.name + " is not a copy of " +
                 std::to_string(bytes) + " bytes, which weir bench measures");
   return Invocation(options.device, path, entry, gatherInputs(entry, {{}, {}, options.seed}));
 }
@@ -187,22 +187,21 @@ void tool::addBench(CLI::App &app, Verb &chosen) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App *verb = app.add_subcommand("bench", "Time an entry and each of its kernels");
   verb->footer(
-      "Kernels are timed one dispatch at a time, the entry as it runs; all times are the\n"
-      "device's, and the fastest. Bytes are those of the operands that a kernel reads and\n"
-      "writes. A copy of up to 32 MiB, measured in turn with them, shows what the memory\n"
-      "allows; where caches hold what a kernel touches, it may be faster.");
+      "Kernels are timed one dispatch at a time, the entry as a whole. Times are measured by\n"
+      "the device; the fastest round is reported. Bytes are those of the operands that a kernel\n"
+      "reads and writes. A copy of up to 32 MiB, measured in each round, shows the memory's\n"
+      "bandwidth; a kernel whose operands fit in caches may be faster.");
   verb->add_option("artifact", options->artifact, "The artifact")->required()->type_name("X.weir");
-  verb->add_option("--entry", options->entry, "The entry; needed where there are several")
-      ->type_name("E");
+  verb->add_option("--entry", options->entry, "The entry (default the only one)")->type_name("E");
   verb->add_option(
           "--device", options->device,
-          "Where to run (default vulkan): vulkan is the first Vulkan device, cuda the first "
-          "GPU of compute capability 8.0 or more")
+          "Where to run (default vulkan): vulkan, the first Vulkan device; cuda, the first GPU "
+          "of compute capability 8.0 or more")
       ->type_name("DEVICE");
   verb->add_option(
           "--input", options->inputs,
-          "Arguments by name, from a safetensors file, or one argument from NumPy's file; may "
-          "be repeated. Other arguments are random, those of kind state 0")
+          "Arguments by name from a safetensors file, or one argument from a .npy file; may be "
+          "repeated. Other arguments are random; those of kind state are 0")
       ->type_name("A.safetensors|NAME=A.npy");
   verb->add_option("--random-inputs", options->seed, "Seed of random arguments (default 1)")
       ->type_name("SEED");
@@ -210,7 +209,7 @@ void tool::addBench(CLI::App &app, Verb &chosen) {
       ->check(CLI::Range(1, 1000000).description(""))
       ->type_name("N");
   verb->add_option("--copy", options->copy,
-                   "An artifact that copies, to compare with (default: one is compiled)")
+                   "An artifact that copies a buffer, for comparison (default: compile one)")
       ->type_name("COPY.weir");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->callback([options, &chosen] { chosen = [options] { return bench(*options); }; });

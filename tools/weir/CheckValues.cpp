@@ -19,7 +19,7 @@ using namespace weir;
 using namespace weir::tool;
 
 namespace {
-/// What one dispatch wrote of one value, judged.
+/// The comparison of one value that a dispatch wrote.
 struct Finding {
   size_t dispatch = 0;
   int64_t value = 0;
@@ -28,8 +28,8 @@ struct Finding {
 };
 } // namespace
 
-/// The plan's numbers of the values that the reference made, in its order: results,
-/// then what kernels make on the way.
+/// Returns, for each value of the reference, its index in the plan: results first, then
+/// intermediate values of kernels.
 static std::vector<int64_t> getNumbers(const Plan &plan, const std::vector<Tensor> &made,
                                        const std::string &path) {
   std::vector<int64_t> numbers = plan.resultValues;
@@ -50,7 +50,7 @@ static std::vector<int64_t> getNumbers(const Plan &plan, const std::vector<Tenso
   return numbers;
 }
 
-/// Numbers of f64 of what a device without f64 writes in their place, pairs of f32.
+/// Returns f64 numbers from the pairs of f32 that a device without f64 writes.
 static Bytes joinPairs(const Bytes &pairs) {
   Bytes numbers(pairs.size());
   for (size_t at = 0; at + sizeof(double) <= pairs.size(); at += sizeof(double)) {
@@ -103,7 +103,7 @@ static int reportFindings(const Plan &plan, const std::vector<Finding> &findings
   }
   std::cout << "values: dispatch " << first->dispatch << " (kernel " << getKernel(*first)
             << ", from " << dispatches[first->dispatch]->location
-            << ") is the first that departs from the reference, in '"
+            << ") is the first that deviates from the reference, in '"
             << plan.values[size_t(first->value)].name << "'\n";
   return CheckFailed;
 }
@@ -124,21 +124,21 @@ int tool::checkValues(const Artifact &artifact, const std::string &path, const E
   ReferenceValues reference = runValues(graph->second, entry.name, *profile, inputs);
   std::vector<int64_t> numbers = getNumbers(*plan, reference.written, path);
 
-  std::vector<int64_t> made(plan->values.size(), -1); // by value, its place in the reference
+  std::vector<int64_t> made(plan->values.size(), -1); // by value: index in the reference, or -1
   for (size_t i = 0; i < numbers.size(); ++i)
     made[size_t(numbers[i])] = int64_t(i);
   std::vector<const Command *> dispatches = getDispatches(*plan);
-  std::vector<Bytes> values(plan->values.size()); // as far as written
+  std::vector<Bytes> values(plan->values.size()); // the bytes written so far
   auto writes = [&](const Command &dispatch, size_t operand) {
     Access access = plan->kernels[size_t(dispatch.kernel)].operands[operand].access;
     return access == Access::Write || access == Access::Update;
   };
-  // A value is whole once its last part is written, and each time that it is made again.
+  // A value is complete once its last part is written, and again each time it is recomputed.
   std::set<std::pair<size_t, size_t>> completes; // dispatch, operand
   std::vector<bool> isMadeNext(plan->values.size(), true);
   for (size_t number = dispatches.size(); number-- > 0;) {
     const Command &dispatch = *dispatches[number];
-    std::map<int64_t, size_t> last; // by value, the last operand that is written
+    std::map<int64_t, size_t> last; // by value: the last operand that writes it
     for (size_t i = 0; i < dispatch.operands.size(); ++i)
       if (int64_t value = dispatch.operands[i].value;
           value >= 0 && writes(dispatch, i) && isMadeNext[size_t(value)])

@@ -9,15 +9,14 @@ namespace weir::tool {
 
 class Progress;
 
-/// Runs an entry on a device, one dispatch after the other, compares what each writes
-/// with the graph's reference, prints a table and the first dispatch that departs from
-/// it, and returns the exit status.
+/// Runs an entry on a device, one dispatch after the other, compares the values that each
+/// writes with the graph's reference, prints a table and the first dispatch that deviates, and
+/// returns the exit status.
 ///
-/// A float departs where it is farther from the f64 reference than `tolerance` times
-/// the value's largest magnitude there, and than eight times what the host's own run in
-/// the graph's types is off by: where terms cancel, any order of summation is.
-/// Errors: `Error` where the artifact holds no graph, or its graph and its plan do not
-///         make the same values.
+/// A float deviates if its distance from the f64 reference exceeds both `tolerance` times the
+/// value's largest magnitude in the reference and eight times the error of the host's own run
+/// in the graph's types: if terms cancel, any order of summation has an error. Errors: `Error`
+/// when the artifact holds no graph, or its graph and its plan do not compute the same values.
 int checkValues(const Artifact &artifact, const std::string &path, const EntrySpec &entry,
                 const std::string &device, const std::vector<Tensor> &inputs, double tolerance,
                 bool json, Progress &progress);

@@ -128,7 +128,7 @@ static int printHelp(const CLI::App &app, const HelpOptions &options) {
   } else if (options.man) {
     std::cout << printManPage(*explained);
   } else {
-    // App::help() would print the help of the chosen verb, which is `help`.
+    // App::help() would print the help of the chosen verb, `help` itself.
     std::cout << explained->get_formatter()->make_help(explained, getTitle(*explained),
                                                        CLI::AppFormatMode::Normal);
   }
@@ -146,7 +146,7 @@ void tool::addHelp(CLI::App &app, Verb &chosen) {
   help->add_option("--completion", options->shell,
                    "Print a script that completes verbs and options: bash, zsh or fish")
       ->type_name("SHELL");
-  // For the build: files below DIR as a system's share/ has them.
+  // For the build: writes files below DIR as in a system's share/.
   help->add_option("--pages", options->pages, "Write all man pages and scripts")
       ->type_name("DIR")
       ->group("");
@@ -194,8 +194,8 @@ static size_t getDistance(const std::string &a, const std::string &b) {
 static bool isOption(const std::string &word) { return word.size() > 1 && word[0] == '-'; }
 
 std::string tool::findSimilar(const std::string &word, const std::vector<std::string> &candidates) {
-  constexpr size_t longest = 100; // no name is longer; the distance takes quadratic time
-  if (word.size() > longest)
+  constexpr size_t maxLength = 100; // no name is longer; the distance takes quadratic time
+  if (word.size() > maxLength)
     return "";
   std::string best;
   size_t fewest = word.size() / 3 + 1;
@@ -246,8 +246,8 @@ std::vector<std::string> tool::describeUsage(const CLI::App &app, const CLI::Par
   const CLI::App &refused = verbs.empty() ? app : *verbs.front();
   std::vector<std::string> words = refused.remaining();
   std::string hint = "; see " + getTitle(refused) + " --help";
-  // A misspelt word comes first: it may be why something required is missing. Without a
-  // verb, the options of a misspelt one are unknown, too.
+  // Report a misspelt word first: it may be the reason why something required is missing. If
+  // the verb is misspelt, its options are unknown, too.
   if (verbs.empty() && !words.empty() && !isOption(words.front()))
     return {describeUnknownVerb(app, words.front())};
   std::vector<std::string> sentences = describeUnknownOptions(app);

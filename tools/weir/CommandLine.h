@@ -7,20 +7,20 @@
 
 namespace weir::tool {
 
-/// Returns `text` broken at spaces into lines that begin at column `indent`, as the first
-/// does already, and end at `width` at most. A longer word has a line of its own.
+/// Breaks `text` at spaces into lines from column `indent` to at most `width`. The first line
+/// is already indented. A longer word gets its own line.
 std::string wrapText(const std::string &text, size_t width, size_t indent);
 
-/// Returns the candidate that `word` most likely misspells: the first that begins with
-/// it, or else the one that the fewest insertions, deletions, replacements and swaps of
-/// neighbours make, at most one for every three characters. Returns "" if there is none.
+/// Returns the candidate that `word` probably misspells: the first that begins with it, or else
+/// the one with the min number of insertions, deletions, replacements and swaps of neighbours,
+/// at most one per three characters. Returns "" if there is none.
 std::string findSimilar(const std::string &word, const std::vector<std::string> &candidates);
 
-/// Adds the verb `help` to `app`, behind all other verbs.
+/// Adds the verb `help` to `app`, after all other verbs.
 void addHelp(CLI::App &app, Verb &chosen);
 
-/// Sets what all verbs have in common: lines of help are wrapped, and an option that may
-/// be repeated takes one value each time, so that it swallows no positional argument.
+/// Applies settings common to all verbs: help is wrapped, and a repeatable option takes one
+/// value each time, so that it does not consume positional arguments.
 void finishVerbs(CLI::App &app);
 
 /// Refuses words such as -output=x.weir, which the parser would take for -o utput=x.weir.

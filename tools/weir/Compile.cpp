@@ -13,20 +13,20 @@
 using namespace weir;
 using namespace weir::tool;
 
-/// Refuses a trace that could not be written in the end.
+/// Refuses a trace that could not be written at the end.
 static void checkTrace(const std::string &path, const CompileOptions &options) {
   if (!path.ends_with(".json"))
-    throw Error("--timing=" + path + " writes no such file; name one that ends in .json");
+    throw Error("--timing=" + path + " is not a .json file; name one that ends in .json");
   refuseOverwriting("--timing", path, {options.input, options.output});
   checkWritable(path);
 }
 
-/// Compiles to standard output: a module as text, an artifact unless a terminal is there.
+/// Compiles to standard output: a module as text; an artifact unless that is a terminal.
 static void compileToOutput(CompileOptions options) {
   if (!options.stopAfter.empty())
     return compile(options);
   if (isatty(STDOUT_FILENO))
-    throw Error("--output=-: an artifact is no text for a terminal; name a file, or redirect "
+    throw Error("--output=-: an artifact is not text for a terminal; name a file, or redirect "
                 "standard output");
   ScratchFolder folder;
   options.output = folder.path / "artifact.weir";
@@ -35,7 +35,7 @@ static void compileToOutput(CompileOptions options) {
   std::cout.write(reinterpret_cast<const char *>(bytes.data()), std::streamsize(bytes.size()));
 }
 
-/// Compiles to a file, which is known to be writable first.
+/// Compiles to a file, after checking that it can be written.
 static void compileToFile(const CompileOptions &options) {
   checkWritable(options.output);
   compile(options);
@@ -48,82 +48,85 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
   for (const std::string &level : getLevelNames())
     levels += (levels.empty() ? "" : ", ") + level;
   verb->footer("LEVEL is one of " + levels +
-               ".\nEvery problem of the input is one line on standard error, "
-               "and then nothing is written.");
+               ".\nEvery problem of the input is one line on standard error; "
+               "if there is any, nothing is written.");
   verb->add_option("input", options->input, "The graph, an .mlir file; - is standard input")
       ->required()
       ->type_name("IN.mlir");
   verb->add_option("-o,--output", options->output,
-                   "The artifact, or with --stop-after the module's text; - is standard output")
+                   "The artifact, or the module's text with --stop-after; - is standard output")
       ->required()
       ->type_name("OUT");
   verb->add_option(
           "--target", options->targets,
-          "What to compile for (default vulkan): vulkan, cuda, or both with a comma between. "
-          "A profile may follow, such as vulkan:lavapipe (that of vulkan alone), "
-          "cuda:sm_80 (that of cuda alone), cuda:sm_90, or the file that 'weir devices "
-          "--emit-profile=FILE' wrote, as vulkan:FILE")
+          "Targets, separated by commas (default vulkan): vulkan or cuda, each with an optional "
+          "profile: vulkan:lavapipe (the default of vulkan), cuda:sm_80 (the default of cuda), "
+          "cuda:sm_90, or a file that 'weir devices --emit-profile=FILE' wrote, as vulkan:FILE")
       ->delimiter(',')
       ->type_name("TARGET");
   verb->add_option("--entry", options->entries,
-                   "A function to compile (default every public one); may be repeated")
+                   "A function to compile (default all public ones); may be repeated")
       ->type_name("F");
   verb->add_option("--vjp", options->vjp,
                    "Add entry F.vjp: takes F's arguments and a cotangent for each float result, "
-                   "gives F's results and a gradient for each float argument; may be repeated")
+                   "returns F's results and a gradient for each float argument; may be repeated")
       ->type_name("F");
-  verb->add_option("--grad", options->grad,
-                   "Add entry F.grad, for F with one scalar float result: gives F's results and a "
-                   "gradient for each parameter, or each float argument; may be repeated")
+  verb->add_option(
+          "--grad", options->grad,
+          "Add entry F.grad, for F with one scalar float result: returns F's results and a "
+          "gradient for each parameter, or each float argument; may be repeated")
       ->type_name("F");
   verb->add_option("--split", options->split,
-                   "Add entries F.forward, which gives F's results and a tape, F.backward_input, "
-                   "gradients of what is no parameter, and F.backward_weight, which adds those of "
-                   "parameters to what it is given; may be repeated")
+                   "Add entries F.forward, which returns F's results and a tape; F.backward_input, "
+                   "which returns gradients of arguments that are not parameters; and "
+                   "F.backward_weight, which adds gradients of parameters to its arguments; may be "
+                   "repeated")
       ->type_name("F");
   verb->add_option("--train", options->train,
                    "Add entry F.step, for F with one scalar float result: takes F's arguments, "
-                   "the optimizer's state and its hyperparameters, gives F's results and in place "
-                   "of the parameters and the state their updates; OPT is sgd, momentum or adamw; "
-                   "may be repeated")
+                   "the optimizer's state and its hyperparameters, returns F's results and updates "
+                   "the parameters and the state in place; OPT is sgd, momentum or adamw; may be "
+                   "repeated")
       ->type_name("OPT:F");
-  verb->add_flag("--check-indices", options->checkIndices,
-                 "Give each entry that gathers by computed indices the result weir.status, an i32 "
-                 "of rank 0: 0, or the number of a gather whose index was out of range and was "
-                 "clamped; 'weir run' then says which and exits with 1");
+  verb->add_flag(
+      "--check-indices", options->checkIndices,
+      "Add to each entry that gathers by computed indices the result weir.status, an i32 "
+      "of rank 0: 0, or the number of a gather whose index was out of range and was "
+      "clamped; 'weir run' then names the gather and exits with 1");
   verb->add_flag("--require-donation", options->requireDonation,
-                 "Fail when a donated argument gives its bytes to no result");
-  verb->add_flag("--no-reuse", options->noReuse, "Give every value bytes of its own in the arena");
+                 "Fail if no result reuses the bytes of a donated argument");
+  verb->add_flag("--no-reuse", options->noReuse, "Never let two values share bytes of the arena");
   verb->add_option(
           "--reorder", options->reorder,
-          "How far dispatches may change places for fewer barriers (default safe): off, not "
-          "at all; safe, while the arena does not grow; N%, while it grows by at most N "
-          "percent")
+          "Reorder dispatches for fewer barriers (default safe): off, never; safe, if the arena "
+          "does not grow; N%, if it grows by at most N percent")
       ->type_name("off|safe|N%");
-  // What is read as a number of bytes would take a sign, too.
+  // CLI11's parser of bytes would accept a sign, too.
   auto checkDigit = [](const std::string &text) {
-    return !text.empty() && std::isdigit(uint8_t(text[0])) ? "" : text + " is no number of bytes";
+    return !text.empty() && std::isdigit(uint8_t(text[0])) ? ""
+                                                           : text + " is not a number of bytes";
   };
   verb->add_option_function<int64_t>(
           "--memory-limit", [options](int64_t bytes) { options->memoryLimit = bytes; },
-          "Maximum size of an entry's arena, such as 1048576 or 1MiB (default none): dispatches "
-          "change places, and are repeated in place of keeping what they make, until it fits")
+          "Max size of an entry's arena, such as 1048576 or 1MiB (default none): dispatches are "
+          "reordered, and recomputed instead of keeping their results, until it fits")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true).description(""))
       ->transform(CLI::Validator(checkDigit, ""))
       ->type_name("BYTES");
   verb->add_option("--start-from", options->startFrom,
-                   "The level that the input is at already, which its gate checks (default graph)")
+                   "Level of the input, checked by its gate (default graph)")
       ->type_name("LEVEL");
   verb->add_option("--stop-after", options->stopAfter,
-                   "Write the module at this level in place of an artifact")
+                   "Write the module at this level instead of an artifact")
       ->type_name("LEVEL");
   verb->add_option("--save-levels", options->saveLevels, "Write each level to DIR/LEVEL.mlir, too")
       ->type_name("DIR");
-  // A flag takes no word behind it, and is "true" without a value.
+  // A flag takes no separate word as its value, and is "true" without one.
   auto timing = std::make_shared<std::string>();
-  verb->add_flag("--timing", *timing,
-                 "Print a table of levels and passes on standard error: seconds, ops before and "
-                 "after; --timing=FILE.json writes a trace for Chrome's viewer or Perfetto instead")
+  verb->add_flag(
+          "--timing", *timing,
+          "Print a table of levels and passes on standard error, with seconds and numbers of "
+          "ops; --timing=FILE.json writes a trace for Chrome's viewer or Perfetto instead")
       ->type_name("[=FILE.json]");
   verb->callback([options, timing, &chosen] {
     chosen = [options, timing] {

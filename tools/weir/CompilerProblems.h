@@ -8,7 +8,7 @@
 
 namespace weir::tool {
 
-/// Calls `function`; each problem that the compiler finds becomes a line.
+/// Calls `function`; each problem that the compiler reports becomes a line.
 template <typename Function> auto reportProblems(Function function) {
   try {
     return function();

@@ -22,8 +22,8 @@ struct ExplainOptions {
 };
 } // namespace
 
-/// Returns the plans of the entry and the target that were asked for, all without.
-/// Errors: `Error` where there is none.
+/// Returns the plans of the requested entry and target; "" means all. Errors: `Error` when
+/// there is none.
 static std::vector<PlanStory> explainPlans(const Artifact &artifact, const std::string &entry,
                                            const std::string &target) {
   if (!entry.empty())
@@ -47,7 +47,7 @@ static std::vector<PlanStory> explainPlans(const Artifact &artifact, const std::
 
 static std::string printBytes(int64_t bytes) { return std::to_string(bytes) + " bytes"; }
 
-/// Returns the saving as a cell; "-" where there is none to state.
+/// Returns the saving as a cell of the table; "-" if there is none.
 static std::string printSaving(const std::optional<int64_t> &saving) {
   return saving ? std::to_string(*saving) : "-";
 }
@@ -337,26 +337,26 @@ static int runExplain(const ExplainOptions &options) {
 void tool::addExplain(CLI::App &app, Verb &chosen) {
   auto options = std::make_shared<ExplainOptions>();
   CLI::App *verb = app.add_subcommand(
-      "explain", "Say why a plan is as it is: its memory, barriers, donations and kernels");
+      "explain", "Explain the memory, barriers, donations and kernels of a plan");
   verb->add_option("artifact", options->input, "The artifact")->required()->type_name("X.weir");
-  verb->add_option("--entry", options->entry, "The entry; all by default")->type_name("ENTRY");
-  verb->add_option("--target", options->target, "The target; all by default")->type_name("TARGET");
+  verb->add_option("--entry", options->entry, "The entry (default all)")->type_name("ENTRY");
+  verb->add_option("--target", options->target, "The target (default all)")->type_name("TARGET");
   verb->add_flag("--dispatches", options->dispatches, "List the dispatches");
   verb->add_flag("--barriers", options->barriers,
                  "List the barriers, each with the two accesses that force it");
   verb->add_flag("--memory", options->memory,
-                 "List the values in the arena, those that are live at the peak first");
+                 "List the values in the arena, those live at the peak first");
   verb->add_flag("--donation", options->donation,
-                 "List the donated arguments, and why one keeps its bytes");
-  verb->add_flag("--kernels", options->kernels,
-                 "List the kernels: the ops in each, and why their neighbours are others");
-  verb->add_option("--diff", options->diff, "List what changes from X.weir to Y.weir")
+                 "List the donated arguments, and why no result reuses their bytes");
+  verb->add_flag(
+      "--kernels", options->kernels,
+      "List the kernels with their ops, and why they are not fused with their neighbours");
+  verb->add_option("--diff", options->diff, "List the changes from X.weir to Y.weir")
       ->type_name("Y.weir");
-  verb->add_option("--html", options->html,
-                   "Write all of it as one page, which loads nothing from anywhere")
+  verb->add_option("--html", options->html, "Write everything as one self-contained page")
       ->type_name("FILE.html");
   verb->add_option("--trace", options->trace,
-                   "Times that 'weir run --profile' wrote, for --html and --dispatches")
+                   "A trace by 'weir run --profile' with times for --html and --dispatches")
       ->type_name("TRACE.json");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->callback([options, &chosen] { chosen = [options] { return runExplain(*options); }; });

@@ -8,11 +8,11 @@ using namespace weir;
 using namespace weir::tool;
 
 namespace {
-/// How many dispatches run a kernel, and its code.
+/// The dispatches of a kernel, and its code.
 struct KernelUse {
   size_t dispatches = 0;
   const Bytes *code = nullptr;
-  std::string name; ///< with the place of the first dispatch
+  std::string name; ///< with the source of the first dispatch
 };
 
 /// The values of a source line that are live at the peak.

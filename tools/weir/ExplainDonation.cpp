@@ -1,7 +1,7 @@
 //===- ExplainDonation.cpp - Where donated bytes go, or why nowhere -------===//
 //
-// Who reads an argument and who writes a result stands in the plan, so most refusals
-// can be seen in it.
+// The plan shows which dispatches read an argument and write a result, which explains most
+// refusals.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +44,8 @@ static std::optional<size_t> findAllocation(const Plan &plan, AllocationKind kin
   return std::nullopt;
 }
 
-/// Whether the dispatch's kernel may write what it has of one allocation over what it reads of
-/// another.
+/// Whether the dispatch's kernel may write its operand in allocation `to` over the one that it
+/// reads in `from`.
 static bool isProved(const PlanStory &story, size_t dispatch, size_t from, size_t to) {
   const Command &command = *story.dispatches[dispatch];
   for (auto [source, target] : story.plan->kernels[command.kernel].inPlace)
@@ -55,7 +55,7 @@ static bool isProved(const PlanStory &story, size_t dispatch, size_t from, size_
   return false;
 }
 
-/// Returns why result `result`, which has bytes of its own, is not in those of the argument.
+/// Returns why result `result`, which has its own bytes, does not reuse the argument's.
 static std::string explainRefusal(const PlanStory &story, size_t argument, size_t result,
                                   const std::string &name) {
   const std::string resultName = "result `" + story.entry->results[result].name + "`";
@@ -82,7 +82,7 @@ static std::string explainRefusal(const PlanStory &story, size_t argument, size_
          resultName + ", and the plan has no proof that each byte is read before it is written";
 }
 
-/// Returns where the argument's bytes go, or why nowhere.
+/// Returns the result that reuses the argument's bytes, or why none does.
 static std::string explainDonation(const PlanStory &story, const DonationStory &donation) {
   const EntrySpec &entry = *story.entry;
   const std::string &argument = entry.arguments[donation.argument].name;
@@ -92,7 +92,7 @@ static std::string explainDonation(const PlanStory &story, const DonationStory &
            entry.results[donation.result].name + "`";
   if (donation.bytes == 0)
     return name + " has no bytes to give";
-  // A result of its own name is its next value; else any of its size could be.
+  // Prefer the result of the same name, its next value; else any of the same size.
   std::optional<size_t> candidate, taken;
   for (size_t i = 0; i < entry.results.size(); ++i) {
     if (getByteSize(entry.results[i]) != donation.bytes)
@@ -111,7 +111,7 @@ static std::string explainDonation(const PlanStory &story, const DonationStory &
          " bytes";
 }
 
-/// Returns what the compiler noted when it refused, "" for nothing.
+/// Returns the compiler's note on the refusal, or "".
 static std::string getCompilersReason(const PlanStory &story, const DonationStory &donation) {
   if (!story.notes || donation.result >= 0)
     return "";

@@ -13,7 +13,7 @@ static Json toNullable(const std::optional<int64_t> &number) {
   return number ? Json(*number) : Json();
 }
 
-/// Returns the bytes of all arguments of each kind; "other" are those without.
+/// Returns the bytes of all arguments by kind; "other" for those without a kind.
 static Json getArgumentBytes(const EntrySpec &entry) {
   std::map<std::string, int64_t> bytes;
   for (const TensorSpec &argument : entry.arguments)
@@ -148,7 +148,7 @@ Json tool::listDonations(const PlanStory &story) {
   return list;
 }
 
-/// Returns the first dispatch of each kernel that the notes number; -1 for none.
+/// Returns the first dispatch of each kernel in the notes; -1 if there is none.
 static std::vector<int64_t> getFirstDispatches(const EntryNotes &notes) {
   std::vector<int64_t> first(notes.kernels.size(), -1);
   for (size_t i = notes.dispatchKernels.size(); i-- > 0;)
@@ -161,7 +161,7 @@ Json tool::listKernels(const PlanStory &story) {
   std::map<size_t, std::vector<size_t>> dispatches;
   for (size_t i = 0; i < story.dispatches.size(); ++i)
     dispatches[story.dispatches[i]->kernel].push_back(i);
-  // By kernel as it was formed, those that it reads from and those that read it.
+  // By kernel in the notes: the kernels that it reads from and those that read it.
   std::map<int64_t, std::vector<std::pair<int64_t, const ApartNote *>>> apart;
   std::vector<int64_t> first;
   if (story.notes) {

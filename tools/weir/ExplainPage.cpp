@@ -1,8 +1,8 @@
 //===- ExplainPage.cpp - An explanation as a page -------------------------===//
 //
-// The page is a template (explain/page.html with its style and script) and the data as
-// JSON in it. Names in the data come from files: the script shows them as text only, and
-// nothing in them can end the element that holds them.
+// The page is a template (explain/page.html with style and script) with the data as JSON in it.
+// Names in the data come from files: the script shows them only as text, and they cannot end
+// the element that holds the data.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@ using namespace weir::tool;
 // Traces
 //===----------------------------------------------------------------------===//
 
-/// Whether the events are those of the plan's dispatches, one each, in order.
+/// Whether the events are the plan's dispatches, one each, in order.
 static bool areOf(const std::vector<const Json *> &events, const PlanStory &story) {
   if (events.size() != story.dispatches.size())
     return false;
@@ -55,7 +55,7 @@ PlanTimes tool::readTrace(const std::string &path, const std::vector<PlanStory> 
         times.microseconds.push_back(event->at("dur").get<double>());
     }
   } catch (const Json::exception &) {
-    throw Error("--trace=" + path + " is no trace that 'weir run --profile' wrote");
+    throw Error("--trace=" + path + " is not a trace that 'weir run --profile' wrote");
   }
   if (!times.plan)
     throw Error("--trace=" + path +
@@ -83,8 +83,8 @@ static Json listSignals(const PlanStory &story) {
   return list;
 }
 
-/// Returns the notes on each dispatch's kernel: its ops, by kernel as it was formed, those
-/// that it is apart from, and the kernels by dispatch.
+/// Returns the notes: ops by kernel, kernels that are not fused, and the kernel of each
+/// dispatch.
 static Json listNotes(const EntryNotes &notes) {
   Json kernels = Json::array(), apart = Json::array();
   for (const std::vector<OpNote> &ops : notes.kernels) {
@@ -98,7 +98,7 @@ static Json listNotes(const EntryNotes &notes) {
   return {{"kernels", kernels}, {"apart", apart}, {"dispatches", notes.dispatchKernels}};
 }
 
-/// Returns JSON that can stand in a script element: "</script>" and "<!--" can't occur.
+/// Returns JSON for a script element, in which "</script>" and "<!--" cannot occur.
 static std::string printForPage(const Json &json) {
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace), safe;
   safe.reserve(text.size());

@@ -7,24 +7,24 @@
 
 namespace weir::tool {
 
-/// How long each dispatch of a plan took.
+/// The times of a plan's dispatches.
 struct PlanTimes {
-  const Plan *plan = nullptr; ///< none: no times
+  const Plan *plan = nullptr; ///< null: no times
   std::vector<double> microseconds;
 };
 
-/// What changed in the plan of one entry on one target.
+/// The changes in the plan of one entry on one target.
 struct PlanChange {
   std::string entry, target;
   std::vector<Difference> differences;
 };
 
-/// Reads what `weir run --profile` wrote of one of the plans.
-/// Errors: `Error` when the file is no such trace, or one of none of the plans or of several.
+/// Reads a trace that `weir run --profile` wrote. Errors: `Error` when the file is not such a
+/// trace, or fits none of the plans or several.
 PlanTimes readTrace(const std::string &path, const std::vector<PlanStory> &stories);
 
-/// Writes a page of the plans, at once. `title` names the artifact, `other` what it is
-/// compared with, "" for nothing. Errors: `Error`.
+/// Writes a page of the plans, atomically. `title` names the artifact, `other` the one that it
+/// is compared with, or "". Errors: `Error`.
 void writePage(const std::string &path, const std::string &title,
                const std::vector<PlanStory> &stories, const std::vector<PlanChange> &changes,
                const std::string &other, const PlanTimes &times);

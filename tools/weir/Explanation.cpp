@@ -39,8 +39,8 @@ std::string tool::printCount(size_t number, const std::string &what) {
 // Values in the arena
 //===----------------------------------------------------------------------===//
 
-/// Adds what each slot holds when. Slots and dispatches are walked wave by wave; of the
-/// slots that are live then, an operand's is the last that begins at or before it.
+/// Adds the values that each slot holds over time. Walks slots and dispatches wave by wave; an
+/// operand's slot is the last live one that begins at or before it.
 static void addResidences(PlanStory &story) {
   const Plan &plan = *story.plan;
   std::vector<size_t> order(story.dispatches.size()), starts;
@@ -56,7 +56,7 @@ static void addResidences(PlanStory &story) {
     return std::tie(plan.slots[a].firstWave, a) < std::tie(plan.slots[b].firstWave, b);
   });
 
-  std::map<int64_t, size_t> live; // slots by their offsets
+  std::map<int64_t, size_t> live; // offset -> slot
   std::map<std::pair<size_t, int64_t>, Residence> found;
   auto next = starts.begin();
   for (size_t dispatch : order) {
@@ -110,14 +110,14 @@ static void addResidences(PlanStory &story) {
 }
 
 namespace {
-/// A slot's stretch, in indices of waves.
+/// The waves in which a slot is live, as indices.
 struct Stretch {
   size_t first = 0, last = 0;
   bool isEmpty = true;
 };
 
-/// Answers how many bytes are live in a stretch of waves at most. Numbers of a plan
-/// that is wrong may wrap around.
+/// Answers queries for the max number of live bytes in ranges of waves. Numbers of a wrong plan
+/// may wrap around.
 class LiveBytes {
 public:
   explicit LiveBytes(const std::vector<int64_t> &bytes) : table{bytes} {
@@ -130,27 +130,27 @@ public:
     }
   }
 
-  /// The most in waves [begin, end); 0 where there are none.
-  int64_t getMost(size_t begin, size_t end) const {
+  /// Returns the max in waves [begin, end); 0 if the range is empty.
+  int64_t getMax(size_t begin, size_t end) const {
     if (begin >= end)
       return 0;
     size_t level = std::bit_width(end - begin) - 1;
     return std::max(table[level][begin], table[level][end - (size_t(1) << level)]);
   }
 
-  /// By how much the most would fall, had `bytes` not been live in waves [begin, end).
+  /// Returns the decrease of the max if `bytes` were not live in waves [begin, end).
   int64_t getSaving(size_t begin, size_t end, int64_t bytes) const {
     size_t all = table.front().size();
-    int64_t rest = std::max(getMost(0, begin), getMost(end, all));
-    return getMost(0, all) - std::max(rest, getMost(begin, end) - bytes);
+    int64_t rest = std::max(getMax(0, begin), getMax(end, all));
+    return getMax(0, all) - std::max(rest, getMax(begin, end) - bytes);
   }
 
 private:
-  std::vector<std::vector<int64_t>> table; ///< the most of 2^i waves from each one on
+  std::vector<std::vector<int64_t>> table; ///< table[i][w]: max of 2^i waves from w on
 };
 
-/// The waves that each dispatch could move to alone: behind what it depends on, before
-/// what depends on it. What memory that is shared adds to that is left out.
+/// The waves that each dispatch could move to alone: after those that it depends on, before
+/// those that depend on it. Ignores dependences from sharing of memory.
 struct Mobility {
   std::vector<size_t> earliest, latest;
 };
@@ -199,9 +199,9 @@ static Mobility getMobility(const PlanStory &story) {
   mobility.earliest.assign(story.dispatches.size(), 0);
   mobility.latest.assign(story.dispatches.size(), story.waves.size() - 1);
   for (const std::vector<Use> &list : uses) {
-    // A kernel's own uses of one value are no matter of order, so each bound is that of
-    // the uses of other dispatches.
-    size_t written = 0, used = 0; // the first waves behind all earlier writes, and uses
+    // A dispatch's own uses of a value do not bound it, so each bound comes from other
+    // dispatches.
+    size_t written = 0, used = 0; // first wave after all earlier writes; after all earlier uses
     for (size_t i = 0, j; i < list.size(); i = j) {
       size_t dispatch = list[i].dispatch;
       bool writes = false;
@@ -213,7 +213,7 @@ static Mobility getMobility(const PlanStory &story) {
       used = std::max(used, behind);
       written = writes ? std::max(written, behind) : written;
     }
-    written = used = story.waves.size(); // the first waves of all later writes, and uses
+    written = used = story.waves.size(); // first wave of all later writes; of all later uses
     for (size_t i = list.size(), j; i > 0; i = j) {
       size_t dispatch = list[i - 1].dispatch;
       bool writes = false;
@@ -229,7 +229,8 @@ static Mobility getMobility(const PlanStory &story) {
   return mobility;
 }
 
-/// Finds the wave where most bytes are live, what is live there, and how it could be less.
+/// Finds the wave with the max number of live bytes, the values live there, and possible
+/// savings.
 static void explainPeak(PlanStory &story) {
   const Plan &plan = *story.plan;
   if (story.waves.empty())
@@ -296,7 +297,7 @@ static void explainPeak(PlanStory &story) {
 // Barriers
 //===----------------------------------------------------------------------===//
 
-/// Returns the words for a hazard, from what comes first to its kind.
+/// Returns the description of a hazard: the first access, the second, and the kind.
 static std::string describeHazard(const PlanStory &story, const Hazard &hazard) {
   const PlanOperand &from = story.dispatches[hazard.from]->operands[hazard.fromOperand];
   const PlanOperand &to = story.dispatches[hazard.to]->operands[hazard.toOperand];
@@ -320,7 +321,7 @@ static std::string describeHazard(const PlanStory &story, const Hazard &hazard) 
   return "";
 }
 
-/// The bytes that both operands of a hazard have.
+/// Returns the number of bytes that both operands of a hazard share.
 static int64_t getSharedBytes(const PlanStory &story, const Hazard &hazard) {
   const PlanView &a = story.dispatches[hazard.from]->operands[hazard.fromOperand];
   const PlanView &b = story.dispatches[hazard.to]->operands[hazard.toOperand];

@@ -22,7 +22,7 @@ struct GradCheckOptions {
 };
 } // namespace
 
-/// Returns ", 2 kinks, the first at 0,3", or "" where there is none.
+/// Returns ", 2 kinks, the first at 0,3", or "" if there is none.
 static std::string describeKinks(const GradientRow &row) {
   if (!row.kinks)
     return "";
@@ -82,12 +82,12 @@ void tool::addGradCheck(CLI::App &app, Verb &chosen) {
   auto options = std::make_shared<GradCheckOptions>();
   CLI::App *verb =
       app.add_subcommand("gradcheck", "Compare gradients with central differences, in f64");
-  verb->footer("For random cotangents, of all results together. Arguments of at most 256 elements "
-               "are moved one by one, larger ones along 16 random directions. The error is the "
-               "norm of gradient - difference over the larger of the two norms. At a kink, such as "
-               "that of a ReLU or a tie of maxima, a gradient passes that equals the slope on one "
-               "side or lies between both. A function F.vjp in the graph is what is checked, as "
-               "--vjp=F would make it; else it is derived.");
+  verb->footer("Uses random cotangents of all results together. Differences are taken for each "
+               "element of arguments with at most 256 elements, and along 16 random directions of "
+               "larger ones. The error is the norm of gradient - difference divided by the larger "
+               "of the two norms. At a kink, such as that of a ReLU or a tie of maxima, a gradient "
+               "passes if it equals the slope of one side or lies between both. Checks the "
+               "function F.vjp if the graph has one, else derives it as --vjp=F does.");
   verb->add_option("input", options->graph, "The graph, an .mlir file; - is standard input")
       ->required()
       ->type_name("IN.mlir");
@@ -95,14 +95,13 @@ void tool::addGradCheck(CLI::App &app, Verb &chosen) {
       ->required()
       ->type_name("F");
   verb->add_option("--input", options->inputs,
-                   "Where to take the gradients, a safetensors file; may be repeated. What no "
-                   "file has is random")
+                   "Arguments at which to take the gradients, a safetensors file; may be repeated. "
+                   "Other arguments are random")
       ->type_name("FILE");
   verb->add_option("--seed", options->seed,
                    "Seed of random inputs, cotangents and directions (default 1)")
       ->type_name("SEED");
-  verb->add_option("--tolerance", options->tolerance,
-                   "The largest error that passes (default 1e-6)")
+  verb->add_option("--tolerance", options->tolerance, "Max error that passes (default 1e-6)")
       ->type_name("T");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->callback([options, &chosen] {

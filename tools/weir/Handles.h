@@ -19,13 +19,13 @@ using Device = std::unique_ptr<weir_device, Closer<weir_device_close>>;
 using Program = std::unique_ptr<weir_program, Closer<weir_program_unload>>;
 using Buffer = std::unique_ptr<weir_buffer, Closer<weir_buffer_destroy>>;
 
-/// Errors: `Error` with the library's sentence unless `status` is success.
+/// Checks a status. Errors: `Error` with the library's sentence unless `status` is success.
 inline void check(weir_status status) {
   if (status != WEIR_OK)
     throw Error(weir_last_error());
 }
 
-/// `api` is "vulkan" or "cuda".
+/// Returns the number of devices. `api` is "vulkan" or "cuda".
 inline size_t countDevices(const std::string &api) {
   size_t count = 0;
   check(weir_device_count(api.c_str(), &count));

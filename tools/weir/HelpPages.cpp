@@ -24,7 +24,7 @@ static std::vector<const CLI::Option *> getArguments(const CLI::App &app) {
 
 static bool takesValue(const CLI::Option &option) { return option.get_items_expected_max() > 0; }
 
-/// Whether the value may be left out, and is written behind "=" only.
+/// Whether the value is optional, and only written after "=".
 static bool mayLackValue(const CLI::Option &option) { return option.get_items_expected_min() == 0; }
 
 static std::string replaceAll(const std::string &text,
@@ -41,7 +41,7 @@ static std::string replaceAll(const std::string &text,
 // Man pages
 //===----------------------------------------------------------------------===//
 
-/// Escapes a line for roff: it begins with no command, and - can be copied.
+/// Escapes a line for roff: it does not begin with a command, and - can be copied.
 static std::string escapeRoff(const std::string &text) {
   bool isCommand = text.starts_with('.') || text.starts_with('\'');
   return (isCommand ? "\\&" : "") + replaceAll(text, {{'\\', "\\e"}, {'-', "\\-"}});
@@ -95,7 +95,7 @@ std::string tool::printManPage(const CLI::App &app) {
   page += ".SH OPTIONS\n";
   for (const CLI::Option *option : getOptions(app))
     addEntry(printOptionName(*option), option->get_description());
-  // A verb without a footer of its own has the program's.
+  // A verb without a footer inherits the program's.
   if (app.get_parent() && app.get_footer() != program->get_footer()) {
     page += ".SH NOTES\n";
     for (const std::string &line : CLI::detail::split(app.get_footer(), '\n'))
@@ -115,13 +115,13 @@ std::string tool::printManPage(const CLI::App &app) {
 
 /// Returns the beginning of a description that fits beside a word.
 static std::string shorten(const std::string &description) {
-  constexpr size_t longest = 72;
+  constexpr size_t maxLength = 72;
   size_t end = description.size();
   for (const char *stop : {"; ", ", such", "\n", " ("})
     end = std::min(end, description.find(stop));
-  if (end <= longest)
+  if (end <= maxLength)
     return description.substr(0, end);
-  return description.substr(0, description.rfind(' ', longest)) + "...";
+  return description.substr(0, description.rfind(' ', maxLength)) + "...";
 }
 
 static std::vector<std::string> getNames(const CLI::Option &option) {
@@ -140,7 +140,7 @@ static std::string printVerbNames(const CLI::App &app) {
   return names;
 }
 
-/// Returns the options' names in one row; what takes a value ends in "=".
+/// Returns the options' names in one row; options with a value end in "=".
 static std::string printWords(const CLI::App &app) {
   std::string words;
   for (const CLI::Option *option : getOptions(app))
@@ -152,7 +152,7 @@ static std::string printWords(const CLI::App &app) {
   return words;
 }
 
-/// Returns a name that functions of a shell may have.
+/// Returns a valid name for a shell function.
 static std::string getFunctionName(const CLI::App &app) {
   return "_" + replaceAll(app.get_name(), {{'-', "_"}});
 }
@@ -172,7 +172,7 @@ static std::string printBash(const CLI::App &app) {
             (verb->get_name() == "help" ? " " + printVerbNames(app) : "") + "' ;;\n";
   return text +
          "  esac\n"
-         "  # What is no option is a file, which bash completes.\n"
+         "  # Words that are not options are files, which bash completes.\n"
          "  [[ -z $verb || $verb == help || $word == -* ]] || return\n"
          "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
          "  [[ ${#COMPREPLY[@]} -ne 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace\n"

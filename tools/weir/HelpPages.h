@@ -1,6 +1,6 @@
 //===- HelpPages.h - Man pages and completion of shells ---------*- C++ -*-===//
 //
-// Made from the tables of verbs and options, so that they say what --help says.
+// Generates man pages and completion scripts from the verbs and options, like --help.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@ std::string printManPage(const CLI::App &app);
 /// Errors: `Error` on another shell.
 std::string printCompletion(const CLI::App &app, const std::string &shell);
 
-/// Returns all pages and scripts by the paths below the prefix's share/ where a system
-/// looks for them, "man/man1/weir-run.1".
+/// Returns all pages and scripts by their standard paths below the prefix's share/,
+/// "man/man1/weir-run.1".
 std::map<std::string, std::string> printAllPages(const CLI::App &app);
 
 } // namespace weir::tool

@@ -13,7 +13,7 @@ using namespace weir;
 using namespace weir::tool;
 
 namespace {
-/// What a plan has.
+/// The size of a plan.
 struct PlanCounts {
   explicit PlanCounts(const Plan &plan) : kernels(plan.kernels.size()), slots(plan.slots.size()) {
     for (const Command &command : plan.commands) {
@@ -33,9 +33,9 @@ static const EntrySpec &getEntry(const Artifact &artifact, const Plan &plan) {
 }
 
 namespace {
-/// An argument that the caller may give away, and the result that lives in it.
+/// A donated argument and the result that reuses its bytes.
 struct Donation {
-  std::string argument, result; ///< no result: ""
+  std::string argument, result; ///< "": no result
 };
 } // namespace
 
@@ -53,10 +53,10 @@ static std::vector<Donation> getDonations(const Plan &plan, const EntrySpec &ent
   return donations;
 }
 
-/// The names of the values that each slot holds, in the order of their use.
+/// Returns the names of the values that each slot holds, in the order of their use.
 static std::vector<std::vector<std::string>> getSlotValues(const Plan &plan) {
   std::vector<std::vector<std::string>> names(plan.slots.size());
-  std::set<std::pair<int64_t, size_t>> seen; // a value that is made twice has two slots
+  std::set<std::pair<int64_t, size_t>> seen; // a recomputed value has two slots
   for (const Command &command : plan.commands)
     for (const PlanOperand &operand : command.operands) {
       if (operand.value < 0 || plan.allocations[operand.allocation].kind != AllocationKind::Arena)
@@ -161,11 +161,12 @@ static void printAsTables(const Artifact &artifact) {
 void tool::addInspect(CLI::App &app, Verb &chosen) {
   auto path = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
-  CLI::App *verb = app.add_subcommand("inspect", "Show what an artifact holds and requires");
-  verb->footer("'peak bytes' is the arena as planned; 'all pinned' is what it would be if every\n"
-               "value had bytes of its own. Arguments, results and constants come on top.\n"
-               "--json has each argument, result, slot and requirement; 'weir explain' says why\n"
-               "they are so.");
+  CLI::App *verb =
+      app.add_subcommand("inspect", "Show the contents and requirements of an artifact");
+  verb->footer(
+      "'peak bytes' is the planned size of the arena; 'all pinned' is its size if no two values\n"
+      "shared bytes. Arguments, results and constants are not included.\n"
+      "--json has each argument, result, slot and requirement; 'weir explain' has reasons.");
   verb->add_option("artifact", *path, "The artifact")->required()->type_name("X.weir");
   verb->add_flag("--json", *json, "Print JSON");
   verb->callback([path, json, &chosen] {

@@ -11,17 +11,17 @@
 
 namespace weir::tool {
 
-/// The entry's name or, where it is "", the only entry.
-/// Errors: `Error` that lists the entries.
+/// Finds the entry called `name`, or the only entry if `name` is "". Errors: `Error` that lists
+/// the entries.
 const EntrySpec &findEntry(const Artifact &artifact, const std::string &name);
 
-/// For each result the donated argument of the same name, shape and dtype, whose
-/// next value it is: parameters and optimizer state; -1 for others.
+/// Returns for each result the index of the donated argument of the same name, shape and dtype,
+/// whose next value it is (parameters and optimizer state), or -1.
 std::vector<int64_t> getCarried(const EntrySpec &entry);
 
-/// Buffers for one entry on the first device of an API, to run it again and again. A
-/// result that is the next value of an argument (`getCarried`) is the argument of
-/// the run that follows. Errors of all calls: `Error` of the runtime.
+/// An entry with its buffers on the first device of an API, which can run repeatedly. A result
+/// that is the next value of an argument (`getCarried`) becomes the argument of the next run.
+/// Errors of all calls: `Error` of the runtime.
 class Invocation {
 public:
   Invocation(const std::string &api, const std::string &path, const EntrySpec &entry,
@@ -30,17 +30,17 @@ public:
   /// Runs once; returns the seconds between the device's first and last command.
   double run();
 
-  /// Runs once, one dispatch after the other; returns when each of `count` ran.
+  /// Runs once, one dispatch after the other; returns the begin and end of each of `count`.
   std::vector<weir_dispatch_time> profile(size_t count);
 
-  /// Runs once, one dispatch after the other; tells `observer` after each what it
-  /// wrote: the dispatch, the operand and its bytes.
+  /// Runs once, one dispatch after the other; after each, passes each operand that it may have
+  /// written to `observer`: the dispatch, the operand and its bytes.
   void observe(const std::function<void(size_t, size_t, const Bytes &)> &observer);
 
-  /// Changes an argument of the runs that follow: one that no result is the next value of.
+  /// Changes an argument of later runs. Needs: no result is its next value.
   void setArgument(size_t argument, Tensor value);
 
-  /// The results of the latest run.
+  /// Returns the results of the latest run.
   std::vector<Tensor> read() const;
   Tensor read(size_t result) const;
 
@@ -58,7 +58,7 @@ private:
   std::vector<Buffer> owned;
   std::vector<weir_buffer *> arguments, results;
   std::vector<int64_t> carried;
-  std::vector<size_t> consumed; ///< donated without a result: any bytes after a run
+  std::vector<size_t> consumed; ///< arguments donated without a result: undefined after a run
   bool hasRun = false;
 };
 

@@ -41,7 +41,7 @@ void tool::printTable(const std::vector<std::string> &head,
 }
 
 void tool::printJson(const Json &json) {
-  // Names come from files; what is no UTF-8 is replaced.
+  // Names come from files: replace invalid UTF-8.
   std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
 }
 
@@ -93,7 +93,7 @@ std::string tool::printProgress(const std::string &what, std::chrono::duration<d
   return cut + time;
 }
 
-/// The terminal's width; 80 columns where it doesn't say.
+/// Returns the terminal's width; 80 columns if it is unknown.
 static unsigned getColumns() {
   winsize size = {};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;

@@ -23,43 +23,42 @@ void printTable(const std::vector<std::string> &head,
 
 void printJson(const Json &json);
 
-/// Prints an error, one line, on standard error.
+/// Prints an error as one line on standard error.
 void printError(std::string sentence);
 
-/// Checks, before there is much to do, that the file of `option` can be written: it is not
-/// "-", since the verb's report is on standard output. Does nothing where `path` is "".
+/// Checks, before long work starts, that the file of `option` can be written and is not "-",
+/// since the verb's report is on standard output. Does nothing if `path` is "".
 /// Errors: `Error`.
 void checkOutput(const std::string &option, const std::string &path);
 
-/// Refuses to write `path` where it is one of `inputs`, "" being none.
+/// Refuses to write `path` if it is one of `inputs`; "" is no file.
 /// Errors: `Error` that names the option.
 void refuseOverwriting(const std::string &option, const std::string &path,
                        const std::vector<std::string> &inputs);
 
-/// "8192x1024"; "scalar" of rank 0.
+/// Returns "8192x1024", or "scalar" for rank 0.
 std::string printShape(const std::vector<int64_t> &shape);
 
-/// JSON has no infinities and no NaN; they become words.
+/// Returns a number as JSON; infinities and NaN, which JSON lacks, become words.
 Json toJson(double number);
 
-/// Four digits.
+/// Returns the number with four digits.
 std::string printNumber(double number);
 
-/// Returns the line that a terminal of so many columns shows of `what`, which goes on
-/// since then: nothing in the first second. It never fills the last column, where some
-/// terminals break a line.
+/// Returns the progress line of `what` for a terminal with `columns` columns; "" in the first
+/// second. It never fills the last column, where some terminals break the line.
 std::string printProgress(const std::string &what, std::chrono::duration<double> elapsed,
                           unsigned columns);
 
-/// Says on a terminal what is going on, from the second second on; silent where standard
-/// error is no terminal.
+/// A progress line on standard error, shown after one second; silent if standard error is not a
+/// terminal.
 class Progress {
 public:
   Progress();
   ~Progress();
   void begin(const std::string &what);
 
-  /// Prints a line on standard output, at once, in the place of what is shown.
+  /// Prints a line on standard output immediately, in place of the progress line.
   void print(const std::string &line);
 
 private:

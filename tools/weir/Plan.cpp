@@ -22,7 +22,7 @@ struct PlanVerbOptions {
 };
 } // namespace
 
-/// "BYTES" for all spaces, "SPACE=BYTES" for one.
+/// Sets capacities: "BYTES" for all spaces, "SPACE=BYTES" for one.
 static void setCapacities(PlanProblem &problem, const std::vector<std::string> &texts) {
   for (const std::string &text : texts) {
     size_t equals = text.rfind('=');
@@ -35,7 +35,7 @@ static void setCapacities(PlanProblem &problem, const std::vector<std::string> &
     } catch (const std::logic_error &) {
     }
     if (bytes < 0)
-      throw Error("--capacity=" + text + ": \"" + number + "\" is no number of bytes");
+      throw Error("--capacity=" + text + ": \"" + number + "\" is not a number of bytes");
     bool any = false;
     for (MemorySpace &space : problem.spaces)
       if (equals == std::string::npos || space.name == text.substr(0, equals)) {
@@ -141,15 +141,14 @@ void tool::addPlan(CLI::App &app, Verb &chosen) {
           "Capacity of all memory spaces, or of one: stop at a plan that fits; may be repeated")
       ->type_name("[SPACE=]BYTES");
   verb->add_flag("--minimize", options->minimize,
-                 "Search for the lowest peak, also where a plan fits --capacity already");
-  verb->add_option(
-          "--effort", options->effort,
-          "Number of nodes that the search may visit (default 200000); with 0 only the greedy "
-          "solvers run")
+                 "Search for the lowest peak, even if a plan already fits --capacity");
+  verb->add_option("--effort", options->effort,
+                   "Max number of search steps per space (default 200000); with 0 only the greedy "
+                   "solvers run")
       ->type_name("N");
   CLI::Option *seed =
       verb->add_option("--seed", options->seed,
-                       "Also improve orders by local search, from this seed (default: not)")
+                       "Also improve orders by local search, with this seed (default: off)")
           ->type_name("N");
   verb->add_option("--output,-o", options->output, "Write the CSV with a column of offsets")
       ->type_name("OUT.csv");

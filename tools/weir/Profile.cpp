@@ -37,7 +37,7 @@ void tool::writeTrace(const std::string &path, const Plan &plan, const std::stri
   addName("process_name", device);
   addName("thread_name", "entry " + plan.entry + ", one dispatch at a time");
   std::vector<const Command *> dispatches = getDispatches(plan);
-  // A name that a front end gave says more than the kernel's, which equal layers share.
+  // A front end's name tells more than the kernel's, which equal layers share.
   auto getName = [&](const Command &dispatch) {
     const std::string &source = dispatch.location;
     return source.ends_with(")") || source.ends_with(" more") ? source

@@ -35,36 +35,36 @@ struct RunOptions {
 
 struct Outcome {
   std::vector<Tensor> results;
-  double seconds = 0;               ///< on the host's clock
+  double seconds = 0;               ///< by the host's clock
   std::optional<double> deviceTime; ///< seconds between first and last command
-  std::string timed;                ///< the steps that the times are of
-  std::vector<std::string> reports; ///< of the simulator
+  std::string timed;                ///< the steps that were timed
+  std::vector<std::string> reports; ///< reports of the simulator
 };
 
-/// What a run takes besides its first arguments, and what it tells on its way.
+/// The inputs of later steps, and the output printed after each step.
 class Steps {
 public:
   Steps(const Artifact &artifact, const EntrySpec &entry, const RunOptions &options,
         Progress &progress);
 
-  /// Returns the arguments that are new in a step, counted from 0.
+  /// Returns the new arguments of a step, counted from 0.
   std::vector<std::pair<size_t, Tensor>> getArguments(int64_t step) const;
 
-  /// Tells a step's scalars, if it was asked for steps; `read` returns a result by index.
+  /// Prints a step's scalars if --steps is given; `read` returns a result by index.
   void tell(int64_t step, const std::function<Tensor(size_t)> &read);
 
   int64_t count = 1;
   std::optional<Batches> batches;
   Json told = Json::array();
-  std::string outOfRange; ///< a sentence on the first step with an index out of range
+  std::string outOfRange; ///< message on the first step with an index out of range
 
 private:
   const EntrySpec &entry;
   Progress &progress;
   bool tellsAll, isJson;
-  std::vector<size_t> scalars; ///< float results that are no argument of the next step
+  std::vector<size_t> scalars; ///< scalar float results that are not arguments of the next step
   std::optional<size_t> status;
-  std::vector<std::string> checks; ///< in words, what the numbers of the status stand for
+  std::vector<std::string> checks; ///< explanations of the status values
 
   void checkStatus(int64_t step, const Tensor &result);
 };
@@ -103,7 +103,7 @@ void Steps::checkStatus(int64_t step, const Tensor &result) {
 }
 
 std::vector<std::pair<size_t, Tensor>> Steps::getArguments(int64_t step) const {
-  // The first batch is among the arguments that the run begins with.
+  // The first batch is already in the initial arguments.
   return batches && step > 0 ? batches->read(size_t(step))
                              : std::vector<std::pair<size_t, Tensor>>();
 }
@@ -127,9 +127,9 @@ void Steps::tell(int64_t step, const std::function<Tensor(size_t)> &read) {
     progress.print(line);
 }
 
-/// Runs `run` for every step and keeps the fastest time: of the steps behind the first,
-/// which warms up, and before the last where that is profiled, if there are such.
-/// `run` returns the device's seconds, if it knows them; `read` returns a result.
+/// Calls `run` for every step and keeps the fastest time. Ignores the first step, which warms
+/// up, and the last if it is profiled, unless there are no others. `run` returns the device's
+/// seconds, if known; `read` returns a result.
 template <typename Run, typename Set, typename Read>
 static void repeat(Steps &steps, bool isProfiled, Outcome &outcome, Run run, Set set, Read read) {
   int64_t first = steps.count > 1 ? 1 : 0;
@@ -227,16 +227,16 @@ static Outcome runOnSimulator(const Artifact &artifact, const EntrySpec &entry,
   return outcome;
 }
 
-/// Prints the elements of a result, a line for each row of the last dimension.
+/// Prints the elements of a result, one line per row of the last dimension.
 static void printValues(const Tensor &tensor) {
-  constexpr size_t most = 1000;
+  constexpr size_t maxElements = 1000;
   std::vector<std::string> elements = printElements(tensor);
   std::cout << tensor.spec.name << " (" << describe(tensor.spec) << "):";
   size_t row = tensor.spec.shape.empty() ? 1 : size_t(tensor.spec.shape.back());
-  for (size_t i = 0; i < std::min(elements.size(), most); ++i)
+  for (size_t i = 0; i < std::min(elements.size(), maxElements); ++i)
     std::cout << (i % row ? " " : "\n  ") << elements[i];
-  if (elements.size() > most)
-    std::cout << "\n  and " << elements.size() - most << " more, which --output=FILE writes";
+  if (elements.size() > maxElements)
+    std::cout << "\n  and " << elements.size() - maxElements << " more, which --output=FILE writes";
   std::cout << "\n";
 }
 
@@ -380,47 +380,47 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
   auto options = std::make_shared<RunOptions>();
   CLI::App *verb = app.add_subcommand("run", "Run an entry of an artifact");
   verb->footer(
-      "Arguments come from --batches, --input and --set. Those of kind state that nothing gives "
-      "are "
-      "0; --random-inputs fills in the rest with floats of mean 0 and variance 1 and integers 0 or "
-      "1, which depend on the seed and the argument's name alone.\n"
-      "With --compare, floats pass when every |result - expected| is at most T times the largest "
-      "finite |expected| of that tensor (times 1 where all expected are 0), NaNs are at the same "
-      "places and infinities are equal; integers must be equal. Exit 1 when a result does not "
-      "pass.\n"
-      "Tensor files are safetensors, tensors named as the entry's arguments and results.");
+      "Arguments come from --batches, --input and --set. Arguments of kind state that are not "
+      "given "
+      "are 0; --random-inputs fills in the others: floats with mean 0 and variance 1, integers 0 "
+      "or "
+      "1, which depend only on the seed and the argument's name.\n"
+      "With --compare, floats pass if every |result - expected| is at most T times the largest "
+      "finite |expected| of that tensor (T if all are 0), NaNs are at the same places and "
+      "infinities are equal; integers must be equal. Exits with 1 if a result does not pass.\n"
+      "Tensor files are safetensors; tensors have the names of the entry's arguments and results.");
   verb->add_option("artifact", options->artifact, "The artifact")->required()->type_name("X.weir");
-  verb->add_option("--entry", options->entry, "The entry; needed where there are several")
-      ->type_name("E");
-  verb->add_option("--device", options->device,
-                   "Where to run (default vulkan): vulkan is the first Vulkan device; cuda the "
-                   "first GPU of compute capability 8.0 or more; reference the graph on the host, "
-                   "compiled another way; sim the Vulkan code on the host, in an order that the "
-                   "plan permits, with every byte watched: exit 1 when something may go wrong")
+  verb->add_option("--entry", options->entry, "The entry (default the only one)")->type_name("E");
+  verb->add_option(
+          "--device", options->device,
+          "Where to run (default vulkan): vulkan, the first Vulkan device; cuda, the first "
+          "GPU of compute capability 8.0 or more; reference, the graph on the host, "
+          "compiled another way; sim, the Vulkan code on the host in an order that the "
+          "plan permits, checking every access: exits with 1 if an order may be wrong")
       ->type_name("DEVICE");
   verb->add_flag(
       "--f64", options->float64,
       "With --device=reference: every float becomes f64; float inputs may be F32 or F64");
   verb->add_option("--input", options->inputs,
-                   "Arguments by name, from a safetensors file; or one argument from NumPy's file; "
+                   "Arguments by name from a safetensors file, or one argument from a .npy file; "
                    "may be repeated")
       ->type_name("A.safetensors|NAME=A.npy");
   verb->add_option("--set", options->settings,
                    "The value of an argument of rank 0, such as --set=learning_rate=1e-3; may be "
                    "repeated")
       ->type_name("NAME=NUMBER");
-  verb->add_option("--batches", options->batches,
-                   "A folder of safetensors files with the arguments of one step each, in the "
-                   "order of their names and then from the first again; without --steps each is "
-                   "run once")
+  verb->add_option(
+          "--batches", options->batches,
+          "A folder of safetensors files, each with the arguments of one step, in the order "
+          "of their names, starting again after the last; without --steps each runs once")
       ->type_name("DIR");
   verb->add_option("--random-inputs", options->seed,
-                   "Random values for every argument that nothing else gives")
+                   "Seed of random values for all other arguments (default: no random values)")
       ->type_name("SEED");
   verb->add_option("--steps", options->givenSteps,
                    "Run N times (default 1), print the scalar float results of every step, and "
-                   "report the fastest step behind the first; a result named as a donated argument "
-                   "is that argument of the next step")
+                   "report the fastest step after the first; a result with the name of a donated "
+                   "argument becomes that argument of the next step")
       ->check(CLI::Range(1, 1000000).description(""))
       ->type_name("N");
   verb->add_option("--print", options->printed,
@@ -429,28 +429,28 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
   verb->add_option("--output", options->output, "Write the results of the last step to a file")
       ->type_name("B.safetensors");
   verb->add_option("--compare", options->expected,
-                   "Compare the results of the last step with those of a file")
+                   "Compare the results of the last step with those in a file")
       ->type_name("EXPECTED.safetensors");
   verb->add_option("--tolerance", options->givenTolerance,
-                   "Largest relative error of --compare and --check-values (default 1e-5)")
+                   "Max relative error of --compare and --check-values (default 1e-5)")
       ->type_name("T");
   verb->add_flag("--check-values", options->checkValues,
-                 "Run one dispatch at a time, compare what each writes with the reference in f64 "
-                 "and name the first that departs; exit 1 when one does");
+                 "Run one dispatch at a time, compare the values that each writes with the "
+                 "reference in f64 and name the first that deviates; exits with 1 if one does");
   verb->add_option("--profile", options->trace,
-                   "Run the last step one dispatch at a time and write when each ran, for a viewer "
-                   "of Chrome traces")
+                   "Run the last step one dispatch at a time and write the time of each as a trace "
+                   "for Chrome's viewer or Perfetto")
       ->type_name("TRACE.json");
   verb->add_option("--sim-seed", options->simSeed,
-                   "With --device=sim: seed of the order (default 1)")
+                   "With --device=sim: seed of the schedule (default 1)")
       ->type_name("SEED");
   verb->add_option("--sim-strategy", options->simStrategy,
-                   "With --device=sim: in which order what may overlap runs: random (default), "
-                   "recorded, latest-first, writer-first or split")
+                   "With --device=sim: order of dispatches and workgroups that may overlap: random "
+                   "(default), recorded, latest-first, writer-first or split")
       ->type_name("STRATEGY");
   verb->add_flag("--sim-fma", options->simFma,
-                 "With --device=sim: round a fused multiply-add once; without it twice, as "
-                 "lavapipe does");
+                 "With --device=sim: round a fused multiply-add once (default: twice, as lavapipe "
+                 "does)");
   verb->add_flag("--json", options->json, "Print JSON");
   verb->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
 }

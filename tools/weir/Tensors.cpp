@@ -23,7 +23,7 @@ std::string tool::describe(const TensorSpec &spec) {
   return spec.dtype + " " + printShape(spec.shape);
 }
 
-/// With digits enough to tell neighbours of the narrower type apart.
+/// Describes a difference, with enough digits to distinguish values of the narrower type.
 static std::string describeDifference(const Tensor &result, const Tensor &expected, size_t index) {
   int digits = std::min(getDigits(result.spec.dtype), getDigits(expected.spec.dtype));
   char text[96];
@@ -103,8 +103,8 @@ static std::vector<Tensor> readTensors(const std::string &file, const EntrySpec 
   return readSafetensors(file);
 }
 
-/// Returns the arguments of a file, the ill-fitting ones, too; adds a sentence to
-/// `problems` for each of those and for what is no argument.
+/// Returns the arguments of a file, including those that do not fit. Adds a sentence to
+/// `problems` for each of these and for each tensor that is not an argument.
 static Given readArguments(const std::string &file, const EntrySpec &entry, bool widen,
                            std::vector<std::string> &problems) {
   Given given;
@@ -125,13 +125,13 @@ static Given readArguments(const std::string &file, const EntrySpec &entry, bool
   return given;
 }
 
-/// Whether all of `text` is a number that `Number` holds.
+/// Parses `number`. Returns whether all of `text` is a number that `Number` can hold.
 template <typename Number> static bool parse(const std::string &text, Number &number) {
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   return code == std::errc() && end == text.data() + text.size();
 }
 
-/// Returns a tensor of rank 0, or nothing where `text` is no number of its type.
+/// Returns a tensor of rank 0, or none if `text` is not a number of its type.
 static std::optional<Tensor> parseScalar(const TensorSpec &spec, const std::string &text) {
   Tensor tensor{spec, Bytes(getByteSize(spec))};
   if (isFloat(spec.dtype)) {
@@ -162,7 +162,8 @@ static std::optional<Tensor> parseScalar(const TensorSpec &spec, const std::stri
   return tensor;
 }
 
-/// Returns the argument that "NAME=NUMBER" sets, or nothing and a sentence in `problems`.
+/// Returns the argument that "NAME=NUMBER" sets; if there is none, adds a sentence to
+/// `problems`.
 static Given readSetting(const std::string &text, const EntrySpec &entry,
                          std::vector<std::string> &problems) {
   size_t equals = text.rfind('=');
@@ -262,7 +263,7 @@ std::vector<std::pair<size_t, Tensor>> Batches::read(size_t step) const {
   std::vector<std::string> problems;
   Given given = readArguments(files[step % files.size()], entry, widen, problems);
   if (!problems.empty())
-    throw Problems(problems); // the file was replaced since
+    throw Problems(problems); // the file was replaced since the check
   return given;
 }
 

@@ -9,42 +9,40 @@
 
 namespace weir::tool {
 
-/// "F32 2x3".
+/// Returns "F32 2x3".
 std::string describe(const TensorSpec &spec);
 
-/// "'x', 'y'"; "none" where there are none.
+/// Returns "'x', 'y'", or "none" if there are none.
 std::string listNames(const std::vector<TensorSpec> &specs);
 
-/// Where arguments come from.
+/// Sources of arguments.
 struct InputOptions {
-  std::vector<std::string> files;    ///< "A.safetensors", or "NAME=FILE.npy" of one argument
-  std::vector<std::string> settings; ///< "NAME=NUMBER" of an argument of rank 0
-  std::optional<uint64_t> seed = {}; ///< of random values for all others
-  bool widen = false;                ///< an F32 argument may come as F64
-  /// Whether an argument of kind state that is not given is 0, with a seed, too.
+  std::vector<std::string> files;    ///< "A.safetensors", or "NAME=FILE.npy" for one argument
+  std::vector<std::string> settings; ///< "NAME=NUMBER" for an argument of rank 0
+  std::optional<uint64_t> seed = {}; ///< if set, all others are random with this seed
+  bool widen = false;                ///< accept F64 values for F32 arguments
+  /// Whether an argument of kind state that is not given is 0, even with a seed.
   bool zeroState = false;
 };
 
-/// Returns the entry's arguments, in its order.
-/// Errors: `Problems`, a sentence for every argument that is missing, of the
-///         wrong shape or dtype or given twice, and everything that is no
-///         argument; `Error` on a file that cannot be read.
+/// Returns the entry's arguments, in its order. Errors: `Problems` with a sentence for every
+/// argument that is missing, has the wrong shape or dtype or is given twice, and for every
+/// tensor that is not an argument; `Error` on a file that cannot be read.
 std::vector<Tensor> gatherInputs(const EntrySpec &entry, const InputOptions &options);
 
-/// The files of a folder, each with the arguments of one step.
+/// A folder of files, each with the arguments of one step.
 class Batches {
 public:
-  /// Reads and checks all files X.safetensors of `folder`; they are steps in the order of
-  /// their names, and start again after the last.
-  /// Errors: `Error` where there is none or one cannot be read; `Problems`, as of
-  ///         `gatherInputs`, and where a file lacks an argument of the first, or has one
-  ///         that a step's result is for the next.
+  /// Reads and checks all files X.safetensors of `folder`. They are the steps in the order of
+  /// their names, starting again after the last. Errors: `Error` when there is none or one
+  /// cannot be read; `Problems` as `gatherInputs`, and when a file lacks an argument of the
+  /// first file, or has one that is a result of the step before.
   Batches(const std::string &folder, const EntrySpec &entry, bool widen);
 
   size_t size() const { return files.size(); }
   const std::string &getFirst() const { return files.front(); }
 
-  /// Returns the arguments of a step, counted from 0: their indices and values.
+  /// Returns the arguments of a step, counted from 0, as (index, value).
   std::vector<std::pair<size_t, Tensor>> read(size_t step) const;
 
 private:
@@ -53,33 +51,32 @@ private:
   std::vector<std::string> files;
 };
 
-/// Returns the elements as text, as many as tell values of this type apart.
+/// Returns the elements as text, with enough digits to distinguish values of this type.
 std::vector<std::string> printElements(const Tensor &tensor);
 
-/// A tensor of values that depend on the seed, the name and the place alone, by
-/// splitmix64: floats are sums of four uniform numbers, of mean 0 and variance
-/// 1; integers and booleans are 0 or 1.
+/// Returns a tensor of random values that depend only on the seed, the name and the index, by
+/// splitmix64: floats are sums of four uniform numbers, with mean 0 and variance 1; integers
+/// and booleans are 0 or 1.
 /// Errors: `Error` on other dtypes.
 Tensor makeRandom(const TensorSpec &spec, uint64_t seed);
 
-/// How a result differs from what is expected.
+/// The difference of a result from its expected tensor.
 struct Comparison {
-  double largestError = 0;  ///< of any element; infinite where only one is finite
-  double relativeError = 0; ///< over the largest finite |expected|, unless all are 0
+  double largestError = 0;  ///< max over all elements; infinite if only one of two is finite
+  double relativeError = 0; ///< divided by the largest finite |expected|, unless all are 0
   bool passes = true;
-  std::string reason; ///< of a comparison that doesn't pass
+  std::string reason; ///< why the comparison fails; else empty
 };
 
-/// Floats pass when every |result - expected| is at most `tolerance` times the
-/// largest finite |expected| of the tensor (times 1 where all are 0), NaNs are
-/// at the same places and infinities are equal. Integers must be equal.
-/// Both have the same shape; floats may differ in width.
+/// Compares two tensors. Floats pass if every |result - expected| is at most `tolerance` times
+/// the largest finite |expected| of the tensor (times 1 where all are 0), NaNs are at the same
+/// places and infinities are equal. Integers must be equal. Both have the same shape; floats
+/// may differ in width.
 Comparison compare(const Tensor &result, const Tensor &expected, double tolerance);
 
-/// Returns for each result its expected tensor from the file.
-/// Errors: `Problems`, a sentence for every result that the file lacks or has
-///         with another shape or kind of element, and every tensor that is no
-///         result.
+/// Returns the expected tensor of each result from the file. Errors: `Problems` with a sentence
+/// for every result that the file lacks or has with another shape or kind of element, and for
+/// every tensor that is not a result.
 std::vector<Tensor> readExpected(const std::string &path, const std::string &entry,
                                  const std::vector<TensorSpec> &results);
 

@@ -19,7 +19,7 @@ void Timing::end() {
   peakMegabytes = double(usage.ru_maxrss) * 1024 / 1e6; // Linux counts KiB
 }
 
-/// As they began, each before what it consists of.
+/// Returns the steps in the order of their begins, each before its parts.
 std::vector<CompileStep> Timing::sortSteps() const {
   std::vector<CompileStep> sorted = steps;
   std::sort(sorted.begin(), sorted.end(), [](const auto &a, const auto &b) {
@@ -37,14 +37,14 @@ struct Row {
   int64_t opsBefore = 0, opsAfter = 0;
 };
 
-/// A step, and what it consists of.
+/// A step and its parts.
 struct Group {
   Row whole;
   std::vector<Row> parts;
 };
 } // namespace
 
-/// Adds a part to a group; a pass that has a row already, on another function, to that.
+/// Adds a part to a group; a pass that ran before on another function shares its row.
 static void addPart(Group &group, const CompileStep &step) {
   bool isPass = step.kind == CompileStep::Kind::Pass;
   auto row = std::find_if(group.parts.begin(), group.parts.end(),
@@ -59,11 +59,11 @@ static void addPart(Group &group, const CompileStep &step) {
     group.whole.opsBefore = step.opsBefore;
   }
   group.whole.opsAfter = step.opsAfter;
-  row->opsAfter += step.opsAfter - step.opsBefore; // the change, until all are there
+  row->opsAfter += step.opsAfter - step.opsBefore; // the change, until all parts are added
 }
 
-/// Has each pass begin with the ops that the one before leaves. Those on functions run
-/// function by function.
+/// Sets each pass's number of ops before it to that after the previous pass. Function passes
+/// run function by function.
 static void chainOps(Group &group) {
   int64_t ops = group.whole.opsBefore;
   for (Row &row : group.parts)
@@ -131,7 +131,7 @@ void Timing::writeTrace(const std::string &path) const {
     if (isPass)
       events.back()["args"] = {{"ops before", step.opsBefore}, {"ops after", step.opsAfter}};
   }
-  // Names are of files and functions; what is no UTF-8 is replaced.
+  // Names come from files: replace invalid UTF-8.
   writeText(path, Json({{"traceEvents", events}, {"displayTimeUnit", "ms"}})
                           .dump(1, ' ', false, Json::error_handler_t::replace) +
                       "\n");

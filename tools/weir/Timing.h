@@ -10,26 +10,26 @@
 
 namespace weir::tool {
 
-/// The steps of one compilation, which begins with this.
+/// The timed steps of one compilation, which begins at construction.
 class Timing {
 public:
   void add(const CompileStep &step) { steps.push_back(step); }
-  /// The compilation is over.
+  /// Marks the end of the compilation.
   void end();
 
-  /// Prints a table: steps, indented below each what it consists of, and their sum.
-  /// Passes on several functions are one row.
+  /// Prints a table of steps, nested by indentation, and their sum. A pass that runs on several
+  /// functions is one row.
   void print(std::ostream &out) const;
 
-  /// Writes a file of trace events, as Chrome's viewer and Perfetto open it (Trace
-  /// Event Format, complete events, microseconds). Errors: `Error`.
+  /// Writes a file of trace events for Chrome's viewer and Perfetto (Trace Event Format,
+  /// complete events, microseconds). Errors: `Error`.
   void writeTrace(const std::string &path) const;
 
 private:
-  std::vector<CompileStep> steps; ///< as they ended
+  std::vector<CompileStep> steps; ///< in the order of their ends
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
   double seconds = 0;
-  double peakMegabytes = 0; ///< of the process
+  double peakMegabytes = 0; ///< peak memory of the process
 
   std::vector<CompileStep> sortSteps() const;
 };

@@ -24,10 +24,10 @@ public:
   std::vector<std::string> sentences;
 };
 
-/// What the chosen verb does; returns the exit status.
+/// The action of the chosen verb; returns the exit status.
 using Verb = std::function<int()>;
 
-/// Each adds its verb to `app`, and sets `chosen` when the command line names it.
+/// Each adds its verb to `app`, and sets `chosen` if the command line names it.
 void addCompile(CLI::App &app, Verb &chosen);
 void addRun(CLI::App &app, Verb &chosen);
 void addInspect(CLI::App &app, Verb &chosen);

@@ -47,7 +47,8 @@ void tool::addVerify(CLI::App &app, Verb &chosen) {
   auto path = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   CLI::App *verb = app.add_subcommand(
-      "verify", "Re-prove an artifact's plans from the artifact alone; exit 1 if a claim fails");
+      "verify",
+      "Prove an artifact's plans again from the artifact alone; exits with 1 if a claim fails");
   verb->add_option("artifact", *path, "The artifact")->required()->type_name("X.weir");
   verb->add_flag("--json", *json, "Print JSON");
   verb->callback(

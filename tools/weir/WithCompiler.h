@@ -1,7 +1,7 @@
 //===- WithCompiler.h - What verbs need the compiler for --------*- C++ -*-===//
 //
-// `weir` has the compiler; `weir-device`, which runs what others compiled, has not,
-// nor LLVM: there these functions say so.
+// The functions that need the compiler. `weir` links it; `weir-device`, which only runs
+// artifacts, has neither compiler nor LLVM: there these functions refuse.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,21 +13,22 @@
 
 namespace weir::tool {
 
-/// Adds the verbs that compile; has the compiler's crashes reported as the tool's.
+/// Adds the verbs that compile, and reports the compiler's crashes as internal errors of the
+/// tool.
 void addCompilerVerbs(CLI::App &app, Verb &chosen);
 
 /// Runs an entry of a graph on the host. Errors: `Error`; `Problems` of the text.
 std::vector<Tensor> runGraph(const std::string &text, const std::string &entry,
                              const std::vector<Tensor> &inputs, bool float64);
 
-/// What a graph's kernels make, by the reference.
+/// The values that a graph's kernels compute, by the reference.
 struct ReferenceValues {
-  std::vector<Tensor> written; ///< in the types of the graph
+  std::vector<Tensor> written; ///< in the graph's types
   std::vector<Tensor> wide;    ///< in f64
 };
 
-/// Runs an entry of a graph on the host for its results and, behind them, the values
-/// that its kernels for a profile make (see `exposeValues`).
+/// Runs an entry of a graph on the host. Returns its results, followed by the values that its
+/// kernels for a profile compute (see `exposeValues`).
 /// Errors: `Error`; `Problems` of the text.
 ReferenceValues runValues(const std::string &text, const std::string &entry, const Profile &profile,
                           const std::vector<Tensor> &inputs);

@@ -26,7 +26,7 @@ static void endOnSignal(int) {
   _exit(1);
 }
 
-/// A deep recursion leaves no stack to report it on, hence one of its own.
+/// Reports crashes, on a separate stack: deep recursion leaves no room on the usual one.
 static void catchCrashes() {
   static char stack[1 << 16];
   stack_t alternate = {};
@@ -60,7 +60,7 @@ static int runVerb(const Verb &verb) {
 int main(int argc, char **argv) {
   keepFreedMemory();
   catchCrashes();
-  CLI::App app("Weir compiles model graphs to GPU kernels, and runs and checks what it made.");
+  CLI::App app("Weir compiles model graphs to GPU kernels, and runs and checks the result.");
   app.name(WEIR_TOOL);
   app.set_version_flag("--version", WEIR_TOOL " " WEIR_VERSION);
   app.require_subcommand(1);

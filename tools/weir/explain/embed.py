@@ -1,6 +1,6 @@
 """Joins page.html, page.css and page.js into one page and writes it as a C++ header: embed.py OUT.h
 
-The page's policy allows its own style and script, by their hashes, and nothing else."""
+The page's policy allows only its own style and script, by their hashes."""
 
 import base64
 import hashlib
@@ -16,7 +16,7 @@ def digest(text):
 
 
 def literal(text):
-    # Compilers need not take longer literals than 64 KiB; neighbours become one.
+    # Compilers need not accept literals beyond 64 KiB; adjacent ones are joined.
     pieces = [text[i:i + 8000] for i in range(0, len(text), 8000)]
     assert ')weir"' not in text
     return "\n    ".join(f'R"weir({piece})weir"' for piece in pieces)
