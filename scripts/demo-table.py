@@ -11,8 +11,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 WEIR = ROOT / "build/release/bin/weir"
 OUT = ROOT / "build/demo"
 
-# Largest error, relative to the largest expected magnitude of each result. In
-# f32 one rounding is 6e-8; the longest sums here are 1,024 elements long.
+# Max error, relative to the largest expected magnitude of each result. In f32
+# one rounding is 6e-8; the longest sums here have 1,024 elements.
 BOUND = 1e-5
 
 
@@ -29,8 +29,8 @@ def say(text):
 
 
 def run_example(name, source, inputs, expected, flags=()):
-    """Returns a row of the table. Where no expected values are given, they are
-    made by the f64 reference from the same inputs."""
+    """Returns a row of the table. Without expected values, compares with the f64
+    reference on the same inputs."""
     artifact = OUT / f"{name}.weir"
     say(f"compiling {source.relative_to(ROOT)}")
     weir("compile", source, *flags, "-o", artifact)

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Fits the polynomials of lib/Kernels/MathTables.h and prints them (docs/math.md says how
-they are used). It needs numpy and mpmath.
+"""Fits the polynomials of lib/Kernels/MathTables.h and prints them (docs/math.md explains
+their use). Needs numpy and mpmath.
 
-Each is fitted to one type. For f32, minimax in a weighted error: Lawson's iteration
-(least squares whose weights grow where the error is large) on Chebyshev nodes. For
-f64, where least squares in f64 are too coarse, interpolation on Chebyshev nodes, which
-is next to minimax. The coefficients for f32 are rounded from the lowest upwards, and the ones
-above are fitted again each time, so that they make up for the rounding below.
+Each is fitted to one type. For f32: minimax in a weighted error by Lawson's iteration (least
+squares whose weights grow where the error is large) on Chebyshev nodes. For f64, where least
+squares in f64 are too inexact: interpolation on Chebyshev nodes, which is nearly minimax. The
+coefficients for f32 are rounded from the lowest degree upwards; after each, the higher ones are
+fitted again to compensate for the rounding.
 
-Prints C++ arrays, lowest degree first, with the largest weighted error, in units of
-2^-24 or 2^-53.
+Prints C++ arrays, lowest degree first, with the max weighted error in units of 2^-24 or 2^-53.
 """
 
 import mpmath
@@ -25,7 +24,7 @@ def literal(value):
 
 
 def lawson(basis, target, weight):
-    """Coefficients c that make max |weight * (basis @ c - target)| nearly least."""
+    """Returns coefficients c that nearly minimize max |weight * (basis @ c - target)|."""
     load = np.full(len(target), 1.0 / len(target))
     best, best_error = None, np.inf
     for _ in range(250):
@@ -49,7 +48,7 @@ def chebyshev(low, high, count):
 
 
 def fit(name, target, weight, low, high, degree, variable=lambda x: x):
-    """`target`, `weight`: of x in [low, high]; the polynomial is in variable(x)."""
+    """Fits a polynomial in variable(x); `target` and `weight` are functions of x in [low, high]."""
     nodes = (low + high) / 2 + (high - low) / 2 * np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
     x = [mpmath.mpf(float(v)) for v in nodes]
     goal = np.array([float(target(v)) for v in x])
@@ -66,7 +65,7 @@ def fit(name, target, weight, low, high, degree, variable=lambda x: x):
 
 
 def fit_wide(name, target, weight, low, high, degree, inverse=lambda u: u):
-    """As above in f64, but [low, high] is of the polynomial's variable; inverse(u) gives x."""
+    """Fits in f64, as above, but [low, high] is the range of the variable u; inverse(u) is x."""
     nodes = chebyshev(mpmath.mpf(low), mpmath.mpf(high), degree + 1)
     powers = mpmath.matrix([[u**k for k in range(degree + 1)] for u in nodes])
     exact = mpmath.lu_solve(powers, mpmath.matrix([target(inverse(u)) for u in nodes]))
@@ -79,7 +78,7 @@ def fit_wide(name, target, weight, low, high, degree, inverse=lambda u: u):
 
 
 def fit_both(name, target, weight, narrow, wide, variable=lambda x: x, inverse=lambda u: u):
-    """`narrow`: low and high of x and the degree; `wide`: those of the variable."""
+    """Fits for f32 with `narrow` = (low, high, degree) in x, for f64 with `wide` = the same in the variable."""
     fit(name + "32", target, weight, *narrow, variable)
     fit_wide(name + "64", target, weight, *wide, inverse)
     print(f"static constexpr Table {name} = {{{name}32, {name}64}};")
@@ -90,7 +89,7 @@ def squared(x):
 
 
 def chunks(name, value, widths, bits):
-    """Splits `value` in pieces of so many bits each, the last one rounded to the type."""
+    """Splits `value` into pieces of a fixed number of bits; the last one is rounded to the type."""
     pieces = []
     for width in widths:
         exponent = int(mpmath.floor(mpmath.log(abs(value), 2)))
@@ -109,7 +108,7 @@ def chunks_both(name, value, narrow, wide):
 
 
 def words(name, value, width, count):
-    """The first bits of a fraction below 1, `width` a word."""
+    """Returns the first bits of a fraction below 1 as words of `width` bits."""
     with mpmath.workprec(width * count + 64):
         bits = int(mpmath.floor(value() * mpmath.mpf(2) ** (width * count)))
     text = ", ".join(f"{bits >> (width * (count - 1 - i)) & (1 << width) - 1:#x}" for i in range(count))

@@ -1,7 +1,7 @@
 """Writes docs/reference-python.md and docs/reference-c.md: make-reference.py [FOLDER, by default docs]
 
-The text is that of the docstrings of python/weir and of the comments of include/weir/weir.h. Nothing is imported, so
-neither PyTorch nor a build is needed. Ends with status 2, and writes nothing, where a public name has no text.
+The text comes from the docstrings of python/weir and the comments of include/weir/weir.h. Nothing is imported, so
+neither PyTorch nor a build is needed. Exits with 2, and writes nothing, if a public name has no text.
 """
 
 import ast
@@ -44,7 +44,7 @@ FUNCTION = re.compile(r"(weir_\w+)\(")
 
 
 class Reference:
-    """The lines of a page, and the public names without a text."""
+    """A page under construction: its lines, and the public names without a text."""
 
     def __init__(self, introduction: str):
         self.lines = [introduction]
@@ -61,7 +61,7 @@ class Reference:
 
 
 class Module:
-    """The definitions of a Python module, by name, with those that it imports from Weir's own."""
+    """The definitions of a Python module by name, including those imported from Weir's modules."""
 
     def __init__(self, name: str):
         self.name = name
@@ -78,13 +78,13 @@ class Module:
         }
 
     def find(self, name: str) -> tuple["Module", ast.ClassDef | ast.FunctionDef]:
-        """Returns a definition, and the module that has it."""
+        """Returns a definition and its module."""
         if name in self.definitions:
             return self, self.definitions[name]
         return Module(self.imports[name]).find(name)
 
     def list_public(self) -> list[str]:
-        """Returns the names in `__all__`, or else those of definitions without an underscore."""
+        """Returns the names in `__all__`, or else the definitions without an underscore."""
         for node in self.tree.body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
                 return ast.literal_eval(node.value)
@@ -141,7 +141,7 @@ def add_definition(page: Reference, place: str, module: Module, node: ast.ClassD
 
 
 def list_members(module: Module, node: ast.ClassDef) -> list[ast.FunctionDef]:
-    """Returns public methods, those of private bases too, `__call__`, and `__init__` where it has a text."""
+    """Returns public methods, including those of private bases, `__call__`, and `__init__` if it has a text."""
     found = [member for member in node.body if isinstance(member, ast.FunctionDef)]
     for base in node.bases:
         if (name := ast.unparse(base)) in module.definitions and name.startswith("_"):
@@ -166,7 +166,7 @@ def get_class_head(module: Module, node: ast.ClassDef) -> str:
 
 
 def get_signature(node: ast.FunctionDef, name: str) -> str:
-    """Returns `name(parameters) -> type` without `self`, a parameter a line where one line is too long."""
+    """Returns `name(parameters) -> type` without `self`, with one parameter per line if it is too long."""
     arguments = node.args
     if arguments.args and arguments.args[0].arg == "self":
         arguments = ast.arguments(**{**vars(arguments), "args": arguments.args[1:]})
@@ -180,7 +180,7 @@ def get_signature(node: ast.FunctionDef, name: str) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Returns the parts between commas that stand in no bracket."""
+    """Splits at commas outside of brackets."""
     parts, depth = [""], 0
     for letter in text.replace("'", '"'):
         depth += (letter in "([{") - (letter in ")]}")
@@ -218,7 +218,7 @@ def format_text(text: str) -> str:
 
 
 def make_c_page() -> Reference:
-    """Returns the page of weir.h. Every declaration stands behind its comment, with nothing between."""
+    """Returns the page of weir.h. Every declaration must directly follow its comment."""
     page = Reference(C_INTRODUCTION)
     header = HEADER.read_text()
     head, *sections = SECTION.split(header.partition("#ifdef __cplusplus\n}")[0])
@@ -232,7 +232,7 @@ def make_c_page() -> Reference:
 
 
 def split_declarations(body: str) -> list[tuple[str, str]]:
-    """Returns the comment, or nothing, and the text of each declaration: up to a semicolon outside of braces."""
+    """Returns (comment or "", text) of each declaration, which ends with a semicolon outside of braces."""
     found = []
     while body := body.strip():
         comment = COMMENT.match(body)
@@ -249,7 +249,7 @@ def split_declarations(body: str) -> list[tuple[str, str]]:
 
 
 def find_name(code: str) -> str:
-    """Returns the name that a declaration declares."""
+    """Returns the declared name."""
     if pointer := re.search(r"\(\*(weir_\w+)\)", code):
         return pointer.group(1)
     if not code.startswith("typedef") and (function := FUNCTION.search(code)):

