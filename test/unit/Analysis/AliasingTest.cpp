@@ -1,8 +1,8 @@
 //===- AliasingTest.cpp - Views of memrefs compared by their bytes --------===//
 //
-// Random chains of views on one allocation. The oracle follows each element of
-// the last view back through the chain by what the operations mean, and owes
-// nothing to the layouts in their types.
+// Random chains of views on one allocation. The oracle follows each element of the last view
+// back through the chain by the semantics of the operations, without the layouts in their
+// types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +54,7 @@ public:
   }
 
   Traced make();
-  /// Whether all that was made is valid; nothing can be made afterwards.
+  /// Whether everything built is valid. Nothing can be built afterwards.
   bool finish() {
     func::ReturnOp::create(*builder, location);
     return succeeded(mlir::verify(*module));
@@ -66,7 +66,7 @@ private:
   int64_t pick(int64_t from, int64_t to) {
     return std::uniform_int_distribution<int64_t>(from, to)(random);
   }
-  /// As an attribute or as a constant of the function.
+  /// Returns a number as an attribute or as a constant of the function.
   OpFoldResult getIndex(int64_t value) {
     if (pick(0, 2))
       return builder->getIndexAttr(value);
@@ -144,7 +144,7 @@ Traced Chains::takePart(const Traced &source) {
     if (inside)
       result.elements.push_back(source.elements[i]);
   }
-  // Dimensions of size 1 may go where the strides tell which.
+  // Dimensions of size 1 may be dropped if the strides tell which.
   auto type = cast<MemRefType>(
       memref::SubViewOp::inferResultType(source.getType(), offsets, sizes, strides));
   bool tell = llvm::none_of(type.getStridesAndOffset().first, ShapedType::isDynamic);
@@ -226,7 +226,7 @@ Traced Chains::collapse(const Traced &source) {
   return result;
 }
 
-/// To a type that knows neither sizes nor strides.
+/// Casts to a type with unknown sizes and strides.
 Traced Chains::forget(const Traced &source) {
   Traced result = source;
   SmallVector<int64_t> open(source.getRank(), ShapedType::kDynamic);
@@ -236,7 +236,7 @@ Traced Chains::forget(const Traced &source) {
   return result;
 }
 
-/// Counts from the base of the view, whichever part of it `source` is.
+/// Reinterprets from the base of the view, whichever part of it `source` is.
 Traced Chains::reinterpret(const Traced &source) {
   Value root = source.memref;
   while (!isa<memref::ViewOp>(root.getDefiningOp()))

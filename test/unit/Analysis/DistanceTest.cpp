@@ -18,7 +18,7 @@ using weir::test::evaluate;
 using weir::test::makeVariables;
 using weir::test::Point;
 
-/// Digits of a tile's store: rows of 4 columns of 32 bytes, lanes of a vector.
+/// The digits of a tile's store: rows of 4 columns of 32 bytes, lanes of a vector.
 TEST(Distance, tellsDigitsApart) {
   MLIRContext context;
   AffineExpr id = getAffineDimExpr(0, &context);

@@ -30,7 +30,7 @@ TEST(LinearSum, Adds) {
   EXPECT_FALSE(sum.add({{{1, std::numeric_limits<int64_t>::max()}}, 0}, 2));
 }
 
-/// 256 * group + 4 * lane: what needs no search.
+/// 256 * group + 4 * lane, which needs no search.
 TEST(IntegerSystem, DecidesDigitsAtOnce) {
   auto ask = [](int64_t least, int64_t most, int64_t leastLane) {
     IntegerSystem system;

@@ -168,7 +168,7 @@ TEST(TellingIds, MakeCasesThatPartition) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Answers of one context.
+/// The answers of one context.
 class Meetings : public testing::Test {
 protected:
   Meetings() {

@@ -1,8 +1,7 @@
 //===- WorkgroupRacesTest.cpp - Barriers against an oracle ----------------===//
 //
-// Random kernels of loops, branches and affine accesses. The oracle executes
-// each invocation by itself and compares what they touch between barriers, so
-// it owes nothing to maps, graphs or integer systems.
+// Random kernels of loops, branches and affine accesses. The oracle executes each invocation by
+// itself and compares their accesses between barriers, without maps, graphs or integer systems.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +69,7 @@ private:
     return define("arith.{0} {1}, {2} : index", op, a, b);
   }
 
-  /// a * t + b * trip + c, within the array.
+  /// Returns an index a * t + b * trip + c within the array.
   std::string emitIndex(const std::vector<std::string> &trips) {
     static const int64_t factors[] = {1, 1, 1, 2, 3, 0};
     std::string sum = constant(pick(0, elements - 1));
@@ -122,7 +121,7 @@ private:
   }
 };
 
-/// What one invocation does, barrier interval by barrier interval.
+/// The accesses of one invocation, by barrier interval.
 struct Touch {
   Operation *op;
   int64_t array, element;
@@ -185,7 +184,7 @@ private:
 using Conflicts = std::set<std::pair<Operation *, Operation *>>;
 } // namespace
 
-/// The pairs by which two invocations conflict in some barrier interval.
+/// Returns the pairs of accesses with which two invocations conflict in some barrier interval.
 static Conflicts findConflicts(gpu::GPUFuncOp kernel) {
   std::vector<History> histories;
   for (int64_t thread = 0; thread < threads; ++thread) {

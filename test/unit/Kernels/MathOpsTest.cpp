@@ -1,7 +1,7 @@
 //===- MathOpsTest.cpp - What becomes of every op of math ------------------===//
 //
-// All that MLIR registers is tried, on scalars and vectors: it is expanded or an instruction
-// of the target, or it is refused by the target's gate, which the lists below name.
+// Tries every op that MLIR registers, on scalars and vectors: it is expanded, or an instruction
+// of the target, or refused by the target's gate and named in the lists below.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ protected:
   /// it takes none.
   OwningOpRef<ModuleOp> makeKernel(StringRef op, const std::string &type);
 
-  /// What the target says to the kernel, expanded; empty when it takes it.
+  /// Returns the target's error on the expanded kernel; empty if it accepts it.
   std::string findError(ModuleOp module, bool ptx);
 
   MLIRContext context;

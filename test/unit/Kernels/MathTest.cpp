@@ -52,7 +52,7 @@ template <typename T> constexpr T infinity = Limits<T>::infinity();
 // The references of f64 must be wider than that.
 static_assert(LDBL_MANT_DIG > DBL_MANT_DIG + 4);
 
-/// The largest error in units in the last place: with a fused math.fma, and otherwise.
+/// Max error in units in the last place: with a fused math.fma, and otherwise.
 struct Bound {
   double fused, split;
 };
@@ -61,7 +61,7 @@ struct Function {
   const char *name;
   double (*narrow)(double);
   long double (*wide)(long double);
-  /// Where samples are dense besides those over all of a type.
+  /// Ranges with dense samples, in addition to those over the whole type.
   double low, high;
   Bound f32, f64;
 };
@@ -98,7 +98,7 @@ const Function functions[] = {
 // clang-format on
 const Bound powBound[] = {{3, 3}, {1.8, 1.8}}, atan2Bound[] = {{2, 2}, {2, 2}};
 
-/// Functions of one number that are exact: their rounding is that of the host's.
+/// Exact functions of one number: they round as the host's.
 const char *const exactFunctions[] = {"round", "trunc", "floor", "ceil", "roundeven", "absf"};
 
 /// The functions above of both types as NAME_TYPE, expanded and compiled.
@@ -198,7 +198,7 @@ template <typename T> T neighbour(T x, int steps) {
   return std::bit_cast<T>(Bits<T>(std::bit_cast<Bits<T>>(x) + steps));
 }
 
-/// Numbers of every kind.
+/// Returns numbers of every kind.
 template <typename T> std::vector<T> getSpecials() {
   std::vector<T> xs;
   for (T x : {T(0),
@@ -260,7 +260,7 @@ template <typename T> std::vector<T> getSamples(double low, double high) {
   return xs;
 }
 
-/// The error of `result` in units in the last place of the numbers around `exact`, or
+/// Returns the error of `result` in units in the last place of the numbers around `exact`, or
 /// infinity for a wrong NaN, infinity or sign of zero.
 template <typename T> double error(T result, Wider<T> exact, bool flushing) {
   constexpr double wrong = infinity<double>;
@@ -307,7 +307,7 @@ protected:
   bool flushing() const { return GetParam() == flushed; }
   double limit(Bound bound) const { return GetParam() == fused ? bound.fused : bound.split; }
 
-  /// The results of a function of one or more numbers of a type.
+  /// Returns the results of a function of one or more numbers of a type.
   template <typename T, typename... Ts, typename Point>
   std::vector<T> compute(const std::string &name, const std::vector<Point> &points) {
     auto *function = compiled.get<T(Ts...)>(name, isWide<T>);

@@ -45,7 +45,7 @@ static std::vector<QueueCommand> makeRandom(std::mt19937 &random) {
   return commands;
 }
 
-/// Which commands have ended when another begins.
+/// By command: the commands that have ended when it begins.
 static Matrix close(const std::vector<QueueCommand> &commands) {
   size_t n = commands.size();
   Matrix before(n, std::vector<bool>(n));
@@ -107,7 +107,7 @@ TEST_P(RandomQueues, VisibleIsWhatABarrierOrSignalBetweenShows) {
   }
 }
 
-/// Every hazard is ordered by what was planned, and no barrier could go.
+/// Checks that the planned barriers order every hazard, and that all are needed.
 TEST_P(RandomQueues, PlannedOrderCoversRandomHazards) {
   std::mt19937 random(GetParam());
   for (int round = 0; round < 200; ++round) {

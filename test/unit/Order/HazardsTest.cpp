@@ -1,7 +1,7 @@
 //===- HazardsTest.cpp - Hazards, waves and barriers against an oracle ----===//
 //
-// Random command lists. The oracle compares every pair of dispatches, so it
-// owes nothing to the segments that the analysis keeps.
+// Random command lists. The oracle compares every pair of dispatches, independently of the
+// analysis's segments.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ static bool mayShare(const CommandAccesses &list, int64_t a, int64_t b) {
   return a == b || std::count(list.mayShare[a].begin(), list.mayShare[a].end(), b);
 }
 
-/// No list here has accesses beyond, but those that are everywhere.
+/// Max byte of accesses in these lists, except accesses to everything.
 static constexpr int64_t lastByte = 63;
 
 static bool touches(const CommandAccesses &list, const OperandAccess &access, int64_t byte) {
@@ -50,8 +50,8 @@ static bool conflict(const CommandAccesses &list, int64_t i, int64_t j) {
   return false;
 }
 
-/// The fewest points that stab all intervals (i, j] of conflicting pairs:
-/// greedy by right end, over all pairs.
+/// Returns the min number of points that stab all intervals (i, j] of conflicting pairs: greedy
+/// by right end, over all pairs.
 static int64_t countByOracle(const CommandAccesses &list) {
   int64_t count = 0, last = 0;
   for (int64_t j = 0; j < int64_t(list.dispatches.size()); ++j)
@@ -133,7 +133,7 @@ TEST_P(RandomLists, EveryConflictIsSeparatedByTheFewestBarriers) {
         EXPECT_LT(hazard.from, barrier.before);
         EXPECT_GE(hazard.to, barrier.before);
       }
-      // The forcing pairs are disjoint: the proof that fewer cannot do.
+      // The forcing pairs are disjoint, which proves that the number is minimal.
       EXPECT_GE(barrier.hazards.front().from, last);
       EXPECT_EQ(barrier.hazards.front().to, barrier.before);
       last = barrier.before;
@@ -170,14 +170,14 @@ TEST_P(RandomLists, WavesRiseWithOrderAndHoldNoConflict) {
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = i + 1; j < n; ++j)
         EXPECT_FALSE(waves[i] == waves[j] && conflict(list, i, j)) << i << " and " << j;
-    // No more waves than the conflicts ask for.
+    // The number of waves is minimal for the conflicts.
     if (n)
       EXPECT_EQ(waves.back(), countByOracle(list));
   }
 }
 
-/// A barrier makes visible what its RAW and WAW hazards wrote: whoever reads
-/// bytes must find that their last writer's were made visible before.
+/// Checks that barriers make visible the writes of their RAW and WAW hazards: each read needs
+/// the last writer's bytes to be visible.
 TEST_P(RandomLists, MemoryScopeReachesEveryReader) {
   std::mt19937 random(GetParam());
   for (int round = 0; round < 100; ++round) {
@@ -229,7 +229,7 @@ TEST_P(RandomLists, MemoryScopeReachesEveryReader) {
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomLists, testing::Range(0, 20));
 
 TEST(Hazards, LongListsCostLinearTime) {
-  // Quadratic behaviour would take minutes, beyond any test's patience.
+  // Quadratic behaviour would take minutes, and time out.
   CommandAccesses list;
   list.mayShare.resize(3);
   for (int64_t i = 0; i < 200000; ++i)

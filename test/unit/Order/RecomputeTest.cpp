@@ -11,8 +11,8 @@
 using namespace weir;
 
 namespace {
-/// Values of 100 to 400 bytes, each made by one command of one to three of those
-/// before, the last of which is a result; now and then another way to make one.
+/// Makes a problem of values of 100 to 400 bytes, each computed by one command from one to
+/// three earlier ones; the last is a result. Some have another way to compute them.
 struct RandomProblem {
   explicit RandomProblem(int seed) : random(seed) {
     int64_t count = pick(2, 40);
@@ -53,7 +53,7 @@ struct RandomProblem {
   RecomputeProblem problem;
 };
 
-/// Every command reads what it is to read, and what it reads is there.
+/// Checks that every command reads its values, and that these exist.
 void expectSameValues(const RecomputeProblem &before, const RecomputeProblem &after) {
   std::map<int64_t, std::vector<std::vector<int64_t>>> ways; // to make a value: of which
   auto getValues = [](const RecomputeProblem &of, const Computation &command) {

@@ -14,8 +14,8 @@ int64_t countWaves(const WaveOrder &order) {
   return order.waves.empty() ? 0 : order.waves.back() + 1;
 }
 
-/// Values of 100 to 400 bytes, each written by one dispatch that reads a few of
-/// those before.
+/// A random list of values of 100 to 400 bytes, each written by one dispatch that reads a few
+/// earlier ones.
 struct RandomGraph {
   explicit RandomGraph(int seed) : random(seed) {
     int64_t count = pick(0, 60);
@@ -35,7 +35,7 @@ struct RandomGraph {
     return std::uniform_int_distribution<int64_t>(from, to)(random);
   }
 
-  /// Dispatches in the longest chain of hazards.
+  /// Returns the number of dispatches in the longest chain of hazards.
   int64_t getDepth() const {
     std::vector<int64_t> depth(accesses.dispatches.size(), 1);
     int64_t most = 0;
@@ -46,7 +46,7 @@ struct RandomGraph {
     return most;
   }
 
-  /// The most bytes that are live in one wave.
+  /// Returns the max number of bytes live in one wave.
   int64_t getPeak(const WaveOrder &order) const {
     std::vector<int64_t> first(bytes.size(), -1), last(bytes.size(), -1);
     for (size_t i = 0; i < order.order.size(); ++i)

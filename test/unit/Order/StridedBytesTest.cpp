@@ -33,7 +33,7 @@ public:
 };
 } // namespace
 
-/// All bytes, sorted, some more than once.
+/// Returns all bytes, sorted, some more than once.
 static std::vector<int64_t> enumerate(const StridedBytes &view) {
   std::vector<int64_t> elements = {view.begin};
   for (const StridedBytes::Dim &dim : view.dims) {
@@ -60,7 +60,7 @@ static bool meet(const std::vector<int64_t> &a, const std::vector<int64_t> &b) {
   return false;
 }
 
-/// Strides without any system.
+/// Makes strides at random.
 static StridedBytes makeWild(Random &random) {
   StridedBytes view;
   view.elementBytes = random.pickFrom(std::initializer_list<int64_t>{1, 2, 4, 8, 16});
@@ -71,8 +71,8 @@ static StridedBytes makeWild(Random &random) {
   return view;
 }
 
-/// A piece of a dense tensor: every k-th row, a block of columns, reversed
-/// dimensions, any order of them.
+/// Makes a piece of a dense tensor: every k-th row, a block of columns, reversed dimensions, in
+/// any order.
 static StridedBytes makePiece(Random &random, int64_t elementBytes,
                               const std::vector<int64_t> &shape) {
   StridedBytes view;
