@@ -17,19 +17,8 @@ void registerTestFreeAfterFirstReaderPass();
 void registerTestInPlaceByNamePass();
 void registerTestInPlacePass();
 
-inline void registerTestPasses() {
-  registerTestEffectsPass();
-  registerTestAliasingPass();
-  registerTestAccessMapsPass();
-  registerTestUniformityPass();
-  registerTestWorkgroupRacesPass();
-  registerTestQuestionCountsPass();
-  registerTestHappensBeforePass();
-  registerTestPackUncheckedPass();
-  registerTestFreeAfterFirstReaderPass();
-  registerTestInPlaceByNamePass();
-  registerTestInPlacePass();
-}
+/// Registers all of the above.
+void registerTestPasses();
 
 } // namespace weir::test
 
