@@ -92,6 +92,26 @@ PFN_vkGetInstanceProcAddr getLoader();
 InstanceFunctions loadInstanceFunctions(PFN_vkGetInstanceProcAddr get, VkInstance instance);
 DeviceFunctions loadDeviceFunctions(PFN_vkGetDeviceProcAddr get, VkDevice device);
 
+/// The features of Vulkan 1.0 to 1.3 in one chain; all are off at first.
+struct FeatureChain {
+  VkPhysicalDeviceFeatures2 first = {}; ///< with the features of 1.0
+  VkPhysicalDeviceVulkan11Features v11 = {};
+  VkPhysicalDeviceVulkan12Features v12 = {};
+  VkPhysicalDeviceVulkan13Features v13 = {};
+
+  FeatureChain() {
+    first.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+    first.pNext = &v11;
+    v11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
+    v11.pNext = &v12;
+    v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+    v12.pNext = &v13;
+    v13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
+  }
+  FeatureChain(const FeatureChain &) = delete;
+  FeatureChain &operator=(const FeatureChain &) = delete;
+};
+
 /// Returns "VK_ERROR_DEVICE_LOST", or "VkResult -7" for results without a name here.
 std::string getResultName(VkResult result);
 

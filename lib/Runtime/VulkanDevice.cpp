@@ -197,32 +197,22 @@ void VulkanDevice::createLogicalDevice() {
 
   // Enable all features that kernels may need and the device has; an artifact's needs are
   // checked when it is loaded.
-  VkPhysicalDeviceVulkan13Features features13 = {};
-  features13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
-  features13.synchronization2 = VK_TRUE;
-  features13.subgroupSizeControl = facts.subgroupSizeControl;
-  features13.computeFullSubgroups = facts.fullSubgroups;
-  VkPhysicalDeviceVulkan11Features features11 = {};
-  features11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
-  features11.pNext = &features13;
-  features11.storageBuffer16BitAccess = facts.storage16;
-  VkPhysicalDeviceVulkan12Features features12 = {};
-  features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
-  features12.pNext = &features11;
-  features12.timelineSemaphore = VK_TRUE;
-  features12.shaderInt8 = facts.int8;
-  features12.storageBuffer8BitAccess = facts.storage8;
-  features12.shaderSubgroupExtendedTypes = facts.subgroupExtendedTypes;
-  VkPhysicalDeviceFeatures2 features = {};
-  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-  features.pNext = &features12;
-  features.features.shaderFloat64 = facts.float64;
-  features.features.shaderInt64 = facts.int64;
-  features.features.shaderInt16 = facts.int16;
+  FeatureChain features;
+  features.first.features.shaderFloat64 = facts.float64;
+  features.first.features.shaderInt64 = facts.int64;
+  features.first.features.shaderInt16 = facts.int16;
+  features.v11.storageBuffer16BitAccess = facts.storage16;
+  features.v12.timelineSemaphore = VK_TRUE;
+  features.v12.shaderInt8 = facts.int8;
+  features.v12.storageBuffer8BitAccess = facts.storage8;
+  features.v12.shaderSubgroupExtendedTypes = facts.subgroupExtendedTypes;
+  features.v13.synchronization2 = VK_TRUE;
+  features.v13.subgroupSizeControl = facts.subgroupSizeControl;
+  features.v13.computeFullSubgroups = facts.fullSubgroups;
 
   VkDeviceCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-  info.pNext = &features;
+  info.pNext = &features.first;
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queueInfo;
   check(instanceVk.CreateDevice(physical, &info, nullptr, &handle), "vkCreateDevice");

@@ -22,18 +22,8 @@ DeviceFacts getFacts(const InstanceFunctions &vk, VkPhysicalDevice device) {
   props.pNext = &props11;
   vk.GetPhysicalDeviceProperties2(device, &props);
 
-  VkPhysicalDeviceVulkan13Features features13 = {};
-  features13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
-  VkPhysicalDeviceVulkan11Features features11 = {};
-  features11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
-  features11.pNext = &features13;
-  VkPhysicalDeviceVulkan12Features features12 = {};
-  features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
-  features12.pNext = &features11;
-  VkPhysicalDeviceFeatures2 features = {};
-  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-  features.pNext = &features12;
-  vk.GetPhysicalDeviceFeatures2(device, &features);
+  FeatureChain features;
+  vk.GetPhysicalDeviceFeatures2(device, &features.first);
 
   DeviceFacts facts;
   facts.name = props.properties.deviceName;
@@ -44,10 +34,10 @@ DeviceFacts getFacts(const InstanceFunctions &vk, VkPhysicalDevice device) {
   facts.maxAllocation = int64_t(
       std::min<VkDeviceSize>(props11.maxMemoryAllocationSize, std::numeric_limits<int64_t>::max()));
   facts.subgroupSize = std::max(props11.subgroupSize, 1u);
-  facts.subgroupSizeControl = features13.subgroupSizeControl &&
+  facts.subgroupSizeControl = features.v13.subgroupSizeControl &&
                               (props13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT);
-  facts.fullSubgroups = features13.computeFullSubgroups;
-  facts.subgroupExtendedTypes = features12.shaderSubgroupExtendedTypes;
+  facts.fullSubgroups = features.v13.computeFullSubgroups;
+  facts.subgroupExtendedTypes = features.v12.shaderSubgroupExtendedTypes;
   facts.minSubgroupSize = facts.maxSubgroupSize = facts.subgroupSize;
   if (facts.subgroupSizeControl) {
     facts.minSubgroupSize = props13.minSubgroupSize;
@@ -55,12 +45,12 @@ DeviceFacts getFacts(const InstanceFunctions &vk, VkPhysicalDevice device) {
   }
   facts.preservesSpecialValues32 = props12.shaderSignedZeroInfNanPreserveFloat32;
   facts.preservesSpecialValues64 = props12.shaderSignedZeroInfNanPreserveFloat64;
-  facts.float64 = features.features.shaderFloat64;
-  facts.int64 = features.features.shaderInt64;
-  facts.int8 = features12.shaderInt8;
-  facts.storage8 = features12.storageBuffer8BitAccess;
-  facts.int16 = features.features.shaderInt16;
-  facts.storage16 = features11.storageBuffer16BitAccess;
+  facts.float64 = features.first.features.shaderFloat64;
+  facts.int64 = features.first.features.shaderInt64;
+  facts.int8 = features.v12.shaderInt8;
+  facts.storage8 = features.v12.storageBuffer8BitAccess;
+  facts.int16 = features.first.features.shaderInt16;
+  facts.storage16 = features.v11.storageBuffer16BitAccess;
   return facts;
 }
 
