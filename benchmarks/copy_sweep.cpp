@@ -10,7 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "test/unit/Runtime/Assemble.h"
+#include "tools/Assemble.h"
+#include "tools/weir/Handles.h"
 #include "weir/weir.h"
 
 #include <CLI/CLI.hpp>
@@ -23,6 +24,8 @@
 #include <unistd.h>
 
 using namespace weir;
+using tool::ArtifactHandle, tool::BufferHandle, tool::check, tool::DeviceHandle,
+    tool::ProgramHandle;
 
 static constexpr int64_t sideBytes = int64_t(4096) * 1024 * 4;
 
@@ -70,65 +73,65 @@ static Bytes makeCode(const Copy &copy) {
   }
   const std::string scalar = copy.width == 4 ? "f32" : "element";
   const std::string vector = "%element = OpTypeVector %f32 4\n";
-  return test::assemble("OpCapability Shader\n"
-                        "OpMemoryModel Logical GLSL450\n"
-                        "OpEntryPoint GLCompute %main \"" +
-                        copy.getName() +
-                        "\" %group_id %lane_id %in %out\n"
-                        "OpExecutionMode %main LocalSize " +
-                        number(copy.workgroup) +
-                        " 1 1\n"
-                        "OpDecorate %group_id BuiltIn WorkgroupId\n"
-                        "OpDecorate %lane_id BuiltIn LocalInvocationId\n"
-                        "OpDecorate %array ArrayStride " +
-                        number(4 * copy.width) +
-                        "\n"
-                        "OpDecorate %block Block\n"
-                        "OpMemberDecorate %block 0 Offset 0\n"
-                        "OpDecorate %in DescriptorSet 0\n"
-                        "OpDecorate %in Binding 0\n"
-                        "OpDecorate %out DescriptorSet 0\n"
-                        "OpDecorate %out Binding 1\n"
-                        "%void = OpTypeVoid\n"
-                        "%void_fn = OpTypeFunction %void\n"
-                        "%u32 = OpTypeInt 32 0\n"
-                        "%" +
-                        scalar +
-                        " = OpTypeFloat 32\n"
-                        "%v3u32 = OpTypeVector %u32 3\n" +
-                        (copy.width == 4 ? vector : "") +
-                        "%id_ptr = OpTypePointer Input %v3u32\n"
-                        "%group_id = OpVariable %id_ptr Input\n"
-                        "%lane_id = OpVariable %id_ptr Input\n"
-                        "%zero = OpConstant %u32 0\n"
-                        "%columns = OpConstant %u32 " +
-                        number(copy.getColumns()) +
-                        "\n"
-                        "%tile = OpConstant %u32 " +
-                        number(int64_t(copy.workgroup) * copy.each) +
-                        "\n"
-                        "%length = OpConstant %u32 " +
-                        number(sideBytes / (4 * copy.width)) + "\n" + constants +
-                        "%array = OpTypeArray %element %length\n"
-                        "%block = OpTypeStruct %array\n"
-                        "%block_ptr = OpTypePointer StorageBuffer %block\n"
-                        "%element_ptr = OpTypePointer StorageBuffer %element\n"
-                        "%in = OpVariable %block_ptr StorageBuffer\n"
-                        "%out = OpVariable %block_ptr StorageBuffer\n"
-                        "%main = OpFunction %void None %void_fn\n"
-                        "%entry = OpLabel\n"
-                        "%group = OpLoad %v3u32 %group_id\n"
-                        "%group_x = OpCompositeExtract %u32 %group 0\n"
-                        "%group_y = OpCompositeExtract %u32 %group 1\n"
-                        "%lane = OpLoad %v3u32 %lane_id\n"
-                        "%lane_x = OpCompositeExtract %u32 %lane 0\n"
-                        "%row = OpIMul %u32 %group_y %columns\n"
-                        "%linear = OpIAdd %u32 %row %group_x\n"
-                        "%base = OpIMul %u32 %linear %tile\n"
-                        "%first = OpIAdd %u32 %base %lane_x\n" +
-                        body +
-                        "OpReturn\n"
-                        "OpFunctionEnd\n");
+  return assemble("OpCapability Shader\n"
+                  "OpMemoryModel Logical GLSL450\n"
+                  "OpEntryPoint GLCompute %main \"" +
+                  copy.getName() +
+                  "\" %group_id %lane_id %in %out\n"
+                  "OpExecutionMode %main LocalSize " +
+                  number(copy.workgroup) +
+                  " 1 1\n"
+                  "OpDecorate %group_id BuiltIn WorkgroupId\n"
+                  "OpDecorate %lane_id BuiltIn LocalInvocationId\n"
+                  "OpDecorate %array ArrayStride " +
+                  number(4 * copy.width) +
+                  "\n"
+                  "OpDecorate %block Block\n"
+                  "OpMemberDecorate %block 0 Offset 0\n"
+                  "OpDecorate %in DescriptorSet 0\n"
+                  "OpDecorate %in Binding 0\n"
+                  "OpDecorate %out DescriptorSet 0\n"
+                  "OpDecorate %out Binding 1\n"
+                  "%void = OpTypeVoid\n"
+                  "%void_fn = OpTypeFunction %void\n"
+                  "%u32 = OpTypeInt 32 0\n"
+                  "%" +
+                  scalar +
+                  " = OpTypeFloat 32\n"
+                  "%v3u32 = OpTypeVector %u32 3\n" +
+                  (copy.width == 4 ? vector : "") +
+                  "%id_ptr = OpTypePointer Input %v3u32\n"
+                  "%group_id = OpVariable %id_ptr Input\n"
+                  "%lane_id = OpVariable %id_ptr Input\n"
+                  "%zero = OpConstant %u32 0\n"
+                  "%columns = OpConstant %u32 " +
+                  number(copy.getColumns()) +
+                  "\n"
+                  "%tile = OpConstant %u32 " +
+                  number(int64_t(copy.workgroup) * copy.each) +
+                  "\n"
+                  "%length = OpConstant %u32 " +
+                  number(sideBytes / (4 * copy.width)) + "\n" + constants +
+                  "%array = OpTypeArray %element %length\n"
+                  "%block = OpTypeStruct %array\n"
+                  "%block_ptr = OpTypePointer StorageBuffer %block\n"
+                  "%element_ptr = OpTypePointer StorageBuffer %element\n"
+                  "%in = OpVariable %block_ptr StorageBuffer\n"
+                  "%out = OpVariable %block_ptr StorageBuffer\n"
+                  "%main = OpFunction %void None %void_fn\n"
+                  "%entry = OpLabel\n"
+                  "%group = OpLoad %v3u32 %group_id\n"
+                  "%group_x = OpCompositeExtract %u32 %group 0\n"
+                  "%group_y = OpCompositeExtract %u32 %group 1\n"
+                  "%lane = OpLoad %v3u32 %lane_id\n"
+                  "%lane_x = OpCompositeExtract %u32 %lane 0\n"
+                  "%row = OpIMul %u32 %group_y %columns\n"
+                  "%linear = OpIAdd %u32 %row %group_x\n"
+                  "%base = OpIMul %u32 %linear %tile\n"
+                  "%first = OpIAdd %u32 %base %lane_x\n" +
+                  body +
+                  "OpReturn\n"
+                  "OpFunctionEnd\n");
 }
 
 /// One entry a copy. The target asks for nothing but what the device has.
@@ -170,20 +173,7 @@ static Artifact makeCopyArtifact(const std::vector<Copy> &copies, const Profile 
 // Running
 //===----------------------------------------------------------------------===//
 
-static void check(weir_status status) {
-  if (status != WEIR_OK)
-    throw Error(weir_last_error());
-}
-
 namespace {
-template <auto Close> struct Closer {
-  template <typename Handle> void operator()(Handle *handle) const { Close(handle); }
-};
-using ArtifactHandle = std::unique_ptr<weir_artifact, Closer<weir_artifact_close>>;
-using DeviceHandle = std::unique_ptr<weir_device, Closer<weir_device_close>>;
-using ProgramHandle = std::unique_ptr<weir_program, Closer<weir_program_unload>>;
-using BufferHandle = std::unique_ptr<weir_buffer, Closer<weir_buffer_destroy>>;
-
 /// An entry with buffers of its own, and its least time so far.
 struct Contender {
   weir_program *program = nullptr;

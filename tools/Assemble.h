@@ -1,13 +1,13 @@
 //===- Assemble.h - SPIR-V from text ----------------------------*- C++ -*-===//
 
-#ifndef WEIR_TEST_UNIT_RUNTIME_ASSEMBLE_H
-#define WEIR_TEST_UNIT_RUNTIME_ASSEMBLE_H
+#ifndef WEIR_TOOLS_ASSEMBLE_H
+#define WEIR_TOOLS_ASSEMBLE_H
 
 #include "weir/Artifact/Artifact.h"
 
 #include <spirv-tools/libspirv.hpp>
 
-namespace weir::test {
+namespace weir {
 
 /// Assembles and validates for Vulkan 1.3. Errors: `Error` with the messages of
 /// SPIRV-Tools.
@@ -20,11 +20,11 @@ inline Bytes assemble(const std::string &text) {
       });
   std::vector<uint32_t> words;
   if (!tools.Assemble(text, &words) || !tools.Validate(words))
-    throw Error("the test's SPIR-V is wrong: " + messages + text);
+    throw Error("the SPIR-V text is wrong: " + messages + text);
   const auto *bytes = reinterpret_cast<const unsigned char *>(words.data());
   return Bytes(bytes, bytes + words.size() * sizeof(uint32_t));
 }
 
-} // namespace weir::test
+} // namespace weir
 
-#endif // WEIR_TEST_UNIT_RUNTIME_ASSEMBLE_H
+#endif // WEIR_TOOLS_ASSEMBLE_H

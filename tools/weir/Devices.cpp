@@ -44,7 +44,7 @@ static int runDevices(const DevicesOptions &options) {
   Json list = Json::array();
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0, count = countDevices(options.api); i < count; ++i) {
-    Device device = openDevice(options.api, i);
+    DeviceHandle device = openDevice(options.api, i);
     std::string name = weir_device_name(device.get()), text = getProfileText(device.get());
     Profile profile = parseProfile(text, "the profile of device " + std::to_string(i));
     list.push_back({{"index", i}, {"name", name}, {"profile", Json::parse(text)}});

@@ -15,9 +15,9 @@ template <auto close> struct Closer {
   template <typename Handle> void operator()(Handle *handle) const { close(handle); }
 };
 using ArtifactHandle = std::unique_ptr<weir_artifact, Closer<weir_artifact_close>>;
-using Device = std::unique_ptr<weir_device, Closer<weir_device_close>>;
-using Program = std::unique_ptr<weir_program, Closer<weir_program_unload>>;
-using Buffer = std::unique_ptr<weir_buffer, Closer<weir_buffer_destroy>>;
+using DeviceHandle = std::unique_ptr<weir_device, Closer<weir_device_close>>;
+using ProgramHandle = std::unique_ptr<weir_program, Closer<weir_program_unload>>;
+using BufferHandle = std::unique_ptr<weir_buffer, Closer<weir_buffer_destroy>>;
 
 /// Checks a status. Errors: `Error` with the library's sentence unless `status` is success.
 inline void check(weir_status status) {
@@ -32,10 +32,10 @@ inline size_t countDevices(const std::string &api) {
   return count;
 }
 
-inline Device openDevice(const std::string &api, size_t index) {
+inline DeviceHandle openDevice(const std::string &api, size_t index) {
   weir_device *device = nullptr;
   check(weir_device_open(api.c_str(), index, &device));
-  return Device(device);
+  return DeviceHandle(device);
 }
 
 } // namespace weir::tool

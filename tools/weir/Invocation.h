@@ -53,9 +53,9 @@ private:
 
   EntrySpec entry;
   std::vector<Tensor> inputs;
-  Device device;
-  Program program;
-  std::vector<Buffer> owned;
+  DeviceHandle device;
+  ProgramHandle program;
+  std::vector<BufferHandle> owned;
   std::vector<weir_buffer *> arguments, results;
   std::vector<int64_t> carried;
   std::vector<size_t> consumed; ///< arguments donated without a result: undefined after a run

@@ -1,10 +1,10 @@
-//===- AddressMapTest.cpp - Where instructions reach into memory ----------===//
+//===- AddressMapTest.cpp - Addresses of loads and stores -----------------===//
 
 #include "weir/CodeProofs/AddressMap.h"
 #include "weir/CodeProofs/Footprint.h"
 #include "weir/CodeProofs/Races.h"
 
-#include "test/unit/Runtime/Assemble.h"
+#include "tools/Assemble.h"
 
 #include "gtest/gtest.h"
 
@@ -89,7 +89,7 @@ static const EntryPoint &getEntry(const Module &module) { return *module.findEnt
 
 /// Returns the map on 8 workgroups with subgroups of 8.
 static AddressMap readMap(const std::string &body) {
-  Module module(test::assemble(getText(body)), "test.spv");
+  Module module(assemble(getText(body)), "test.spv");
   return readAddressMap(module, getEntry(module), {{8, 1, 1}, 8});
 }
 
@@ -408,10 +408,10 @@ TEST(AddressMap, who_reads_and_writes) {
 /// Changes any word at random: the map and its bytes are found, in bounded time.
 TEST(AddressMap, survives_any_word) {
   const Bytes assembled =
-      test::assemble(getText(loop("%l", "%n64", "%n8",
-                                  "%s = OpUMod %uint %k %n10\n %q = OpAccessChain %p %y %n0 %s\n"
-                                  "%v = OpLoad %uint %q\n" +
-                                      store("%k"))));
+      assemble(getText(loop("%l", "%n64", "%n8",
+                            "%s = OpUMod %uint %k %n10\n %q = OpAccessChain %p %y %n0 %s\n"
+                            "%v = OpLoad %uint %q\n" +
+                                store("%k"))));
   std::mt19937_64 random(1);
   size_t read = 0;
   for (size_t word = 5; word < assembled.size() / 4; ++word)

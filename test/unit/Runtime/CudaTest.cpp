@@ -1,4 +1,4 @@
-//===- CudaTest.cpp - What the C ABI asks of a CUDA driver ----------------===//
+//===- CudaTest.cpp - The C ABI's calls of a CUDA driver ------------------===//
 //
 // The driver is a fake that is linked in under libcuda's name: it records calls
 // and copies memory. What kernels compute is for a machine with a GPU to show.
@@ -7,6 +7,7 @@
 
 #include "test/fake-cuda/FakeCuda.h"
 #include "test/unit/Artifact/Sample.h"
+#include "tools/weir/Handles.h"
 #include "weir/weir.h"
 
 #include <gtest/gtest.h>
@@ -16,16 +17,9 @@
 
 using namespace weir;
 using namespace weir::test;
+using tool::ArtifactHandle, tool::BufferHandle, tool::DeviceHandle, tool::ProgramHandle;
 
 namespace {
-template <auto Close> struct Closer {
-  template <typename Handle> void operator()(Handle *handle) const { Close(handle); }
-};
-using ArtifactHandle = std::unique_ptr<weir_artifact, Closer<weir_artifact_close>>;
-using DeviceHandle = std::unique_ptr<weir_device, Closer<weir_device_close>>;
-using BufferHandle = std::unique_ptr<weir_buffer, Closer<weir_buffer_destroy>>;
-using ProgramHandle = std::unique_ptr<weir_program, Closer<weir_program_unload>>;
-
 /// Checks that every test restores the driver's state.
 class Cuda : public testing::Test {
 protected:

@@ -1,6 +1,7 @@
 //===- RuntimeTest.cpp - The C ABI on whatever Vulkan device there is -----===//
 
 #include "test/unit/Runtime/Samples.h"
+#include "tools/weir/Handles.h"
 #include "weir/weir.h"
 
 #include <gtest/gtest.h>
@@ -21,20 +22,11 @@
 
 using namespace weir;
 using namespace weir::test;
+using tool::ArtifactHandle, tool::BufferHandle, tool::DeviceHandle, tool::ProgramHandle;
 
 //===----------------------------------------------------------------------===//
 // Handles
 //===----------------------------------------------------------------------===//
-
-namespace {
-template <auto Close> struct Closer {
-  template <typename Handle> void operator()(Handle *handle) const { Close(handle); }
-};
-using ArtifactHandle = std::unique_ptr<weir_artifact, Closer<weir_artifact_close>>;
-using DeviceHandle = std::unique_ptr<weir_device, Closer<weir_device_close>>;
-using BufferHandle = std::unique_ptr<weir_buffer, Closer<weir_buffer_destroy>>;
-using ProgramHandle = std::unique_ptr<weir_program, Closer<weir_program_unload>>;
-} // namespace
 
 static std::string getError() { return weir_last_error(); }
 

@@ -9,7 +9,7 @@
 #define WEIR_TEST_UNIT_RUNTIME_SAMPLES_H
 
 #include "test/unit/Artifact/Sample.h"
-#include "test/unit/Runtime/Assemble.h"
+#include "tools/Assemble.h"
 
 #include <cstring>
 

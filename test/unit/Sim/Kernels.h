@@ -9,7 +9,7 @@
 #ifndef WEIR_TEST_UNIT_SIM_KERNELS_H
 #define WEIR_TEST_UNIT_SIM_KERNELS_H
 
-#include "test/unit/Runtime/Assemble.h"
+#include "tools/Assemble.h"
 
 #include "weir/Sim/Sim.h"
 

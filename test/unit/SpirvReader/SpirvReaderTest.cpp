@@ -2,7 +2,7 @@
 
 #include "weir/SpirvReader/Module.h"
 
-#include "test/unit/Runtime/Assemble.h"
+#include "tools/Assemble.h"
 
 #include "gtest/gtest.h"
 
@@ -93,7 +93,7 @@ static std::vector<Instruction> find(const Module &module, Op op) {
 }
 
 TEST(SpirvReader, entry_point) {
-  Module module = read(test::assemble(sample));
+  Module module = read(assemble(sample));
   const EntryPoint *entry = module.findEntryPoint("scale");
   ASSERT_TRUE(entry);
   EXPECT_EQ(entry->model, ExecutionModel::GLCompute);
@@ -104,7 +104,7 @@ TEST(SpirvReader, entry_point) {
 }
 
 TEST(SpirvReader, variables_have_their_decorations) {
-  Module module = read(test::assemble(sample));
+  Module module = read(assemble(sample));
   ASSERT_EQ(module.getVariables().size(), 3u);
   const Variable &x = module.getVariables()[0], &local = module.getVariables()[1];
   EXPECT_EQ(x.storage, StorageClass::StorageBuffer);
@@ -116,7 +116,7 @@ TEST(SpirvReader, variables_have_their_decorations) {
 }
 
 TEST(SpirvReader, layouts) {
-  Module module = read(test::assemble(sample));
+  Module module = read(assemble(sample));
   const Type &buffer = module.getType(module.getType(module.getVariables()[0].type).element);
   EXPECT_EQ(buffer.bytes, 1600);
   const Type &array = module.getType(buffer.members[0]);
@@ -133,7 +133,7 @@ TEST(SpirvReader, layouts) {
 }
 
 TEST(SpirvReader, constants) {
-  Module module = read(test::assemble(sample));
+  Module module = read(assemble(sample));
   Instruction sum = find(module, Op::FAdd)[0];
   const Constant &halves = module.getConstant(sum.operands[1]);
   ASSERT_EQ(halves.kind, Constant::Kind::Composite);
@@ -150,7 +150,7 @@ TEST(SpirvReader, constants) {
 }
 
 TEST(SpirvReader, blocks) {
-  Module module = read(test::assemble(sample));
+  Module module = read(assemble(sample));
   const Function &main = module.getFunctions()[0];
   ASSERT_EQ(main.blocks.size(), 4u);
   EXPECT_EQ(main.blocks[1].successors, (std::vector<uint32_t>{2, 3}));
@@ -161,7 +161,7 @@ TEST(SpirvReader, blocks) {
 }
 
 TEST(SpirvReader, lines) {
-  Module module = read(test::assemble(sample));
+  Module module = read(assemble(sample));
   SourceLine load = find(module, Op::Load)[1].source;
   EXPECT_EQ(module.getString(load.file), "graph.mlir");
   EXPECT_EQ(load.line, 7u);
@@ -171,7 +171,7 @@ TEST(SpirvReader, lines) {
 }
 
 TEST(SpirvReader, either_byte_order) {
-  Bytes bytes = test::assemble(sample);
+  Bytes bytes = assemble(sample);
   for (size_t i = 0; i < bytes.size(); i += 4)
     std::reverse(bytes.begin() + i, bytes.begin() + i + 4);
   EXPECT_TRUE(read(bytes).findEntryPoint("scale"));
@@ -192,14 +192,14 @@ static std::string getError(const Bytes &bytes) {
 
 /// Returns the sample with one word changed.
 static Bytes change(size_t word, uint32_t value) {
-  static const Bytes assembled = test::assemble(sample);
+  static const Bytes assembled = assemble(sample);
   Bytes bytes = assembled;
   std::memcpy(bytes.data() + word * 4, &value, 4);
   return bytes;
 }
 
 TEST(SpirvReader, refuses_headers) {
-  EXPECT_EQ(getError(test::assemble(sample)), "");
+  EXPECT_EQ(getError(assemble(sample)), "");
   EXPECT_NE(getError({}).find("sample.spv: is not a SPIR-V module: 0 bytes"), std::string::npos);
   EXPECT_NE(getError(Bytes(21)).find("21 bytes"), std::string::npos);
   EXPECT_NE(getError(Bytes(20)).find("the first word"), std::string::npos);
@@ -223,7 +223,7 @@ TEST(SpirvReader, refuses_lengths) {
 }
 
 TEST(SpirvReader, refuses_modules_that_end_early) {
-  Bytes bytes = test::assemble(sample);
+  Bytes bytes = assemble(sample);
   // All but the last instruction.
   EXPECT_NE(getError(Bytes(bytes.begin(), bytes.end() - 4)).find("no OpFunctionEnd"),
             std::string::npos);
@@ -233,7 +233,7 @@ TEST(SpirvReader, refuses_modules_that_end_early) {
 
 /// Changes any word at random: the reader answers or refuses.
 TEST(SpirvReader, survives_any_word) {
-  Bytes bytes = test::assemble(sample);
+  Bytes bytes = assemble(sample);
   std::mt19937_64 random(1);
   size_t refused = 0;
   const uint32_t interesting[] = {0, 1, 2, 0xffff, 0x10000, 0x7fffffff, 0xffffffff};

@@ -3,7 +3,7 @@
 #include "weir/Verify/Verify.h"
 
 #include "test/unit/Artifact/Sample.h"
-#include "test/unit/Runtime/Assemble.h"
+#include "tools/Assemble.h"
 
 #include "gtest/gtest.h"
 
