@@ -1,4 +1,4 @@
-//===- Allocation.h - How a tool asks the system for memory -----*- C++ -*-===//
+//===- Allocation.h - malloc's settings for tools ---------------*- C++ -*-===//
 
 #ifndef WEIR_TOOLS_ALLOCATION_H
 #define WEIR_TOOLS_ALLOCATION_H

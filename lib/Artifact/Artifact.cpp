@@ -107,7 +107,7 @@ static Bytes joinConstants(const Manifest &manifest, const std::vector<Tensor> &
 }
 
 //===----------------------------------------------------------------------===//
-// What the parts say of each other
+// Checks across the parts
 //===----------------------------------------------------------------------===//
 
 static void checkAllocations(const Plan &plan, const EntrySpec &entry, int64_t constantBytes,

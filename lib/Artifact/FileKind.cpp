@@ -1,4 +1,4 @@
-//===- FileKind.cpp - What a file is, by its content ----------------------===//
+//===- FileKind.cpp - The kind of a file, by its content ------------------===//
 
 #include "weir/Artifact/FileKind.h"
 

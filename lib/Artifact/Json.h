@@ -133,9 +133,9 @@ using JsonReaders =
 
 /// Parses `text`, UTF-8. Arrays with a reader in `readers` are read element by element and left
 /// empty in the result: they are most of a plan, and each element is needed once.
-/// Errors: `Error` naming `where` on a syntax error, a duplicate key, more than
-///         32 levels, NUL in a string, null, numbers that are no integers of 64
-///         bits, and 2^32 values or more; those of the readers.
+/// Errors: `Error` naming `where` on a syntax error, a duplicate key, more than 32 levels, NUL
+///         in a string, null, numbers that are not 64-bit integers, and 2^32 values or more;
+///         those of the readers.
 Json parseJson(std::string_view text, const std::string &where, JsonReaders readers = {});
 
 /// Prints an object, one key per line, and arrays of objects or arrays with one element per

@@ -1,4 +1,4 @@
-//===- Manifest.cpp - What an artifact holds and requires -----------------===//
+//===- Manifest.cpp - The manifest of an artifact -------------------------===//
 
 #include "Parts.h"
 #include "weir/Artifact/Error.h"

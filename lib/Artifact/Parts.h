@@ -1,4 +1,4 @@
-//===- Parts.h - What the files of this room share --------------*- C++ -*-===//
+//===- Parts.h - Functions shared by files of this room ---------*- C++ -*-===//
 
 #ifndef WEIR_LIB_ARTIFACT_PARTS_H
 #define WEIR_LIB_ARTIFACT_PARTS_H

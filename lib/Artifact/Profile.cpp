@@ -1,4 +1,4 @@
-//===- Profile.cpp - What a target can do ---------------------------------===//
+//===- Profile.cpp - Limits and habits of a target ------------------------===//
 
 #include "weir/Artifact/Profile.h"
 

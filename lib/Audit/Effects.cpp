@@ -1,4 +1,4 @@
-//===- Effects.cpp - What a compute pipeline does to descriptors ----------===//
+//===- Effects.cpp - Effects of a compute pipeline on descriptors ---------===//
 
 #include "weir/Audit/Effects.h"
 

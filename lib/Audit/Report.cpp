@@ -1,4 +1,4 @@
-//===- Report.cpp - What was found, for people and for programs -----------===//
+//===- Report.cpp - Prints findings for people and programs ---------------===//
 
 #include "weir/Audit/Audit.h"
 

@@ -1,4 +1,4 @@
-//===- AddressMap.cpp - Where instructions reach into memory --------------===//
+//===- AddressMap.cpp - Addresses of loads and stores ---------------------===//
 
 #include "weir/CodeProofs/AddressMap.h"
 

@@ -18,7 +18,7 @@ static bool hasOther(const Frame &frame, const Affine &sum) {
 }
 
 namespace {
-/// An access in a frame of its own.
+/// An access with its own frame.
 struct Framed {
   Frame frame;
   std::optional<Affine> address;
@@ -209,7 +209,7 @@ bool weir::spv::areApart(const AddressMap &map, const MemoryAccess &first,
 }
 
 //===----------------------------------------------------------------------===//
-// What all of them cover
+// Coverage by all accesses
 //===----------------------------------------------------------------------===//
 
 namespace {

@@ -1,4 +1,4 @@
-//===- Races.cpp - What invocations do to each other's bytes --------------===//
+//===- Races.cpp - Races between invocations of a kernel ------------------===//
 //
 // For each pair of accesses, finds the numbers that any two executions touching a common byte
 // have in common: from digits (Frame.h), which can prove it, or one by one (Points.h), which

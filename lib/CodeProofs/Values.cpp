@@ -1,4 +1,4 @@
-//===- Values.cpp - What ids stand for ------------------------------------===//
+//===- Values.cpp - Evaluates ids as affine sums --------------------------===//
 
 #include "Walk.h"
 

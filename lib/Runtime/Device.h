@@ -1,4 +1,4 @@
-//===- Device.h - What programs and the C ABI ask of a device ---*- C++ -*-===//
+//===- Device.h - A device, its memory and its runs -------------*- C++ -*-===//
 //
 // Host access to a storage waits for the runs that use it. A submission is ordered after all
 // earlier ones.

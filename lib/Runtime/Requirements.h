@@ -1,4 +1,4 @@
-//===- Requirements.h - What an artifact asks of a device -------*- C++ -*-===//
+//===- Requirements.h - Requirements of an artifact -------------*- C++ -*-===//
 
 #ifndef WEIR_RUNTIME_REQUIREMENTS_H
 #define WEIR_RUNTIME_REQUIREMENTS_H

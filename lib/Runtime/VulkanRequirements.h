@@ -1,4 +1,4 @@
-//===- VulkanRequirements.h - What an artifact asks of Vulkan ---*- C++ -*-===//
+//===- VulkanRequirements.h - An artifact's needs on Vulkan -----*- C++ -*-===//
 
 #ifndef WEIR_RUNTIME_VULKANREQUIREMENTS_H
 #define WEIR_RUNTIME_VULKANREQUIREMENTS_H

@@ -1,4 +1,4 @@
-//===- Order.cpp - What a plan lets overlap, and what is visible ----------===//
+//===- Order.cpp - Order and visibility in a plan -------------------------===//
 
 #include "Order.h"
 

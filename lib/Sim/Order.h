@@ -1,4 +1,4 @@
-//===- Order.h - What a plan lets overlap, and what is visible --*- C++ -*-===//
+//===- Order.h - Order and visibility in a plan -----------------*- C++ -*-===//
 
 #ifndef WEIR_LIB_SIM_ORDER_H
 #define WEIR_LIB_SIM_ORDER_H

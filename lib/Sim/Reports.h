@@ -1,4 +1,4 @@
-//===- Reports.h - What went wrong, once for each pair ----------*- C++ -*-===//
+//===- Reports.h - Errors, each pair reported once --------------*- C++ -*-===//
 
 #ifndef WEIR_LIB_SIM_REPORTS_H
 #define WEIR_LIB_SIM_REPORTS_H
@@ -49,7 +49,7 @@ public:
   std::vector<std::string> print() const;
 
 private:
-  static constexpr size_t maxPairs = 1000; ///< nobody reads more
+  static constexpr size_t maxPairs = 1000; ///< max number of pairs reported
 
   struct Report {
     std::string sentence;

@@ -1,4 +1,4 @@
-//===- Rules.cpp - What an access must find -------------------------------===//
+//===- Rules.cpp - Checks each access to a buffer -------------------------===//
 
 #include "Machine.h"
 

@@ -1,4 +1,4 @@
-//===- Shadow.h - Who touched which bytes last ------------------*- C++ -*-===//
+//===- Shadow.h - The latest accesses to each byte --------------*- C++ -*-===//
 //
 // A cell stands for one granule of bytes: the largest power of two that divides every access to
 // the memory. A cell's bytes are always touched together, so the shadow is as exact as one per

@@ -1,4 +1,4 @@
-//===- Steps.h - What one step computes -------------------------*- C++ -*-===//
+//===- Steps.h - Steps of scalar operations ---------------------*- C++ -*-===//
 
 #ifndef WEIR_LIB_SIM_STEPS_H
 #define WEIR_LIB_SIM_STEPS_H

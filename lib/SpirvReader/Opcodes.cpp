@@ -1,4 +1,4 @@
-//===- Opcodes.cpp - What the reader knows of opcodes ---------------------===//
+//===- Opcodes.cpp - Opcodes that the reader knows ------------------------===//
 
 #include "weir/SpirvReader/Opcodes.h"
 

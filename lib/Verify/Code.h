@@ -1,4 +1,4 @@
-//===- Code.h - What kernels' code says of them -----------------*- C++ -*-===//
+//===- Code.h - Facts read from kernels' code -------------------*- C++ -*-===//
 //
 // One view of both kinds of code: for SPIR-V every address is read, for PTX only the parameters
 // that loads and stores use.

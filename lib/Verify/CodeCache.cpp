@@ -1,4 +1,4 @@
-//===- CodeCache.cpp - What kernels' code says of them --------------------===//
+//===- CodeCache.cpp - Reads kernels' code once ---------------------------===//
 
 #include "Code.h"
 

@@ -1,4 +1,4 @@
-//===- Effects.cpp - What the plan says of kernels, against their code ----===//
+//===- Effects.cpp - Proves the plan's statements about code --------------===//
 
 #include "Checks.h"
 

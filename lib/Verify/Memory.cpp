@@ -1,4 +1,4 @@
-//===- Memory.cpp - Where values lie, and what they need ------------------===//
+//===- Memory.cpp - Proves placement and contents -------------------------===//
 
 #include "Checks.h"
 

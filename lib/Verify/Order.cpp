@@ -1,4 +1,4 @@
-//===- Order.cpp - What runs before what, and why -------------------------===//
+//===- Order.cpp - Proves order, waves and barriers -----------------------===//
 
 #include "Checks.h"
 

@@ -1,4 +1,4 @@
-//===- Commands.cpp - What is recorded into command buffers ---------------===//
+//===- Commands.cpp - Records commands of command buffers -----------------===//
 
 #include "Device.h"
 

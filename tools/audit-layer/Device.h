@@ -1,4 +1,4 @@
-//===- Device.h - What the layer knows of a device's objects ----*- C++ -*-===//
+//===- Device.h - The layer's state of a device -----------------*- C++ -*-===//
 //
 // A hook has the name of its Vulkan function without "vk". It calls the next function in the
 // chain, and stores the state that later dispatches and submissions need. One mutex guards the

@@ -1,4 +1,4 @@
-//===- Queues.cpp - What is given to queues, and what the host learns -----===//
+//===- Queues.cpp - Submissions and waits of the host ---------------------===//
 
 #include "Device.h"
 

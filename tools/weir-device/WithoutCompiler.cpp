@@ -1,4 +1,4 @@
-//===- WithoutCompiler.cpp - What weir-device can't do --------------------===//
+//===- WithoutCompiler.cpp - Refuses what needs the compiler --------------===//
 
 #include "tools/weir/WithCompiler.h"
 

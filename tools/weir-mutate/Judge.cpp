@@ -1,4 +1,4 @@
-//===- Judge.cpp - What is wrong with a plan, found by enumeration --------===//
+//===- Judge.cpp - Judges a plan by enumeration ---------------------------===//
 
 #include "Judge.h"
 
@@ -442,7 +442,7 @@ Replay::Witness Replay::judgeKernels() {
 }
 
 //===----------------------------------------------------------------------===//
-// What the plan says
+// Statements of the plan
 //===----------------------------------------------------------------------===//
 
 Replay::Witness Replay::judgeEffects() {

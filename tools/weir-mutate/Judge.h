@@ -1,4 +1,4 @@
-//===- Judge.h - What is wrong with a plan, found by enumeration -*- C++ -*-===//
+//===- Judge.h - Judges a plan by enumeration -------------------*- C++ -*-===//
 //
 // Says whether a plan and its code may compute anything else than their dispatches do
 // one by one, and whether the plan says anything that is not so. Shares no code with

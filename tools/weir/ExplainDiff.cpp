@@ -1,4 +1,4 @@
-//===- ExplainDiff.cpp - What changed between two plans -------------------===//
+//===- ExplainDiff.cpp - Differences between two plans --------------------===//
 
 #include "Explanation.h"
 

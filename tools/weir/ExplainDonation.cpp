@@ -1,4 +1,4 @@
-//===- ExplainDonation.cpp - Where donated bytes go, or why nowhere -------===//
+//===- ExplainDonation.cpp - Use of donated bytes -------------------------===//
 //
 // The plan shows which dispatches read an argument and write a result, which explains most
 // refusals.

@@ -1,4 +1,4 @@
-//===- Explanation.cpp - What a plan does, in terms of values -------------===//
+//===- Explanation.cpp - Explains a plan ----------------------------------===//
 
 #include "Explanation.h"
 #include "Profile.h"

@@ -1,4 +1,4 @@
-//===- Explanation.h - What a plan does, in terms of values -----*- C++ -*-===//
+//===- Explanation.h - Explains a plan --------------------------*- C++ -*-===//
 //
 // Explains a plan: where each value is and when, the values live at the peak, the accesses that
 // force a barrier, and the use of donated bytes. Everything is derived from the artifact.

@@ -1,4 +1,4 @@
-//===- Timing.cpp - Where a compilation's time goes, told -----------------===//
+//===- Timing.cpp - Times of compilation steps ----------------------------===//
 
 #include "Timing.h"
 #include "Output.h"

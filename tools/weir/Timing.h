@@ -1,4 +1,4 @@
-//===- Timing.h - Where a compilation's time goes, told ----------*- C++ -*-===//
+//===- Timing.h - Times of compilation steps --------------------*- C++ -*-===//
 
 #ifndef WEIR_TOOLS_WEIR_TIMING_H
 #define WEIR_TOOLS_WEIR_TIMING_H

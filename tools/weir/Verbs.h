@@ -16,7 +16,7 @@ namespace weir::tool {
 /// Exit statuses.
 enum Status { Done = 0, CheckFailed = 1, BadInput = 2 };
 
-/// Several problems at once; each becomes a line.
+/// Several problems; each becomes a line.
 class Problems : public Error {
 public:
   explicit Problems(std::vector<std::string> sentences)

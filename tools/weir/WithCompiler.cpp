@@ -1,4 +1,4 @@
-//===- WithCompiler.cpp - What verbs need the compiler for ----------------===//
+//===- WithCompiler.cpp - Calls of the compiler ---------------------------===//
 
 #include "WithCompiler.h"
 #include "CompilerProblems.h"

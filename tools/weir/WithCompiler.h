@@ -1,4 +1,4 @@
-//===- WithCompiler.h - What verbs need the compiler for --------*- C++ -*-===//
+//===- WithCompiler.h - Calls of the compiler -------------------*- C++ -*-===//
 //
 // The functions that need the compiler. `weir` links it; `weir-device`, which only runs
 // artifacts, has neither compiler nor LLVM: there these functions refuse.

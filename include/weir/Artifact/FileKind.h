@@ -1,4 +1,4 @@
-//===- FileKind.h - What a file is, by its content --------------*- C++ -*-===//
+//===- FileKind.h - The kind of a file, by its content ----------*- C++ -*-===//
 
 #ifndef WEIR_ARTIFACT_FILEKIND_H
 #define WEIR_ARTIFACT_FILEKIND_H

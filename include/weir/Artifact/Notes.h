@@ -1,4 +1,4 @@
-//===- Notes.h - What the compiler said while it made a plan ----*- C++ -*-===//
+//===- Notes.h - The compiler's notes on its plans --------------*- C++ -*-===//
 //
 // Notes are for people: no plan and no claim depends on them.
 //

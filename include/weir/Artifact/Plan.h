@@ -1,4 +1,4 @@
-//===- Plan.h - What an artifact says: entries, plans, constants -*- C++ -*-===//
+//===- Plan.h - Entries, plans and constants of an artifact -----*- C++ -*-===//
 //
 // Plain data, the same on both sides of the file. Bytes are bytes; ranges are
 // half-open; indices count from 0 in the order of the vectors here.

@@ -1,4 +1,4 @@
-//===- Profile.h - What a target can do -------------------------*- C++ -*-===//
+//===- Profile.h - Limits and habits of a target ----------------*- C++ -*-===//
 
 #ifndef WEIR_ARTIFACT_PROFILE_H
 #define WEIR_ARTIFACT_PROFILE_H
@@ -55,13 +55,12 @@ struct Profile {
 Profile getBuiltinProfile(const std::string &name);
 
 /// Reads a profile from JSON text; `where` names it in errors.
-/// Errors: `Error` on bad JSON, an unknown or missing key, a wrong type, or a
-///         value that no target can have (sizes below 1, a subgroup size or
-///         alignment that is no power of two, a vector width other than 1 or
-///         4, a workgroup that is no multiple of the subgroup, or is larger
-///         than the largest, more than 64 rows or 8
-///         columns of a contraction's tile, `words64` without `int64`, an `sm` missing
-///         on cuda or present elsewhere).
+/// Errors: `Error` on bad JSON, an unknown or missing key, a wrong type, or a value that no
+///         target can have (sizes below 1, a subgroup size or alignment that is not a power of
+///         two, a vector width other than 1 or 4, a workgroup that is not a multiple of the
+///         subgroup, or larger than the largest, more than 64 rows or 8 columns of a
+///         contraction's tile, `words64` without `int64`, an `sm` missing on cuda or present
+///         elsewhere).
 Profile parseProfile(const std::string &json, const std::string &where);
 
 /// Writes a profile as JSON, one key a line, in the order above.

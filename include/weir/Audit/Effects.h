@@ -1,4 +1,4 @@
-//===- Effects.h - What a compute pipeline does to descriptors --*- C++ -*-===//
+//===- Effects.h - Effects of a compute pipeline on descriptors -*- C++ -*-===//
 //
 // Computed from the SPIR-V words and the specialization constants of an application's pipeline.
 //

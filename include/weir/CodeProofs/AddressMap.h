@@ -1,4 +1,4 @@
-//===- AddressMap.h - Where instructions reach into memory ------*- C++ -*-===//
+//===- AddressMap.h - Addresses of loads and stores -------------*- C++ -*-===//
 //
 // Reads the addresses of all loads and stores of an entry point as affine sums of workgroup and
 // invocation ids and loop counters, in one walk over its structured control flow. A number that

@@ -1,4 +1,4 @@
-//===- Races.h - What invocations do to each other's bytes ------*- C++ -*-===//
+//===- Races.h - Races between invocations of a kernel ----------*- C++ -*-===//
 //
 // Proves the order of accesses inside one dispatch, from address maps. Two executions by one
 // invocation are in program order; two by invocations of one workgroup are ordered if a barrier

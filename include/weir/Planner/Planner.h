@@ -18,7 +18,7 @@
 namespace weir {
 
 //===----------------------------------------------------------------------===//
-// One arena, at once
+// Planning one arena
 //===----------------------------------------------------------------------===//
 
 /// A value that needs bytes of the arena in the closed interval of waves

@@ -1,4 +1,4 @@
-//===- DistanceTest.cpp - How close two addresses can come ----------------===//
+//===- DistanceTest.cpp - Distances of addresses --------------------------===//
 //
 // The oracle evaluates both expressions at every point.
 //

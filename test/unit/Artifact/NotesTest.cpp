@@ -1,4 +1,4 @@
-//===- NotesTest.cpp - What the compiler said, as a file ------------------===//
+//===- NotesTest.cpp - Notes, written and read back -----------------------===//
 
 #include "Sample.h"
 

@@ -1,4 +1,4 @@
-//===- RefusalTest.cpp - What readers and writers refuse, and how ---------===//
+//===- RefusalTest.cpp - Refusals of readers and writers ------------------===//
 
 #include "Refusal.h"
 #include "Sample.h"

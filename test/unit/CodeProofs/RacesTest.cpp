@@ -1,4 +1,4 @@
-//===- RacesTest.cpp - What invocations do to each other's bytes ----------===//
+//===- RacesTest.cpp - Races between invocations --------------------------===//
 //
 // Maps made by hand, and thousands made at random, compared with all pairs of executions,
 // visited one by one.

@@ -1,4 +1,4 @@
-//===- CompilerTest.cpp - What a compilation tells of itself --------------===//
+//===- CompilerTest.cpp - Steps that a compilation reports ----------------===//
 
 #include "driver/Compiler/Compiler.h"
 #include "weir/Artifact/Artifact.h"

@@ -1,4 +1,4 @@
-//===- MathOpsTest.cpp - What becomes of every op of math ------------------===//
+//===- MathOpsTest.cpp - Every op of math is expanded or refused ----------===//
 //
 // Tries every op that MLIR registers, on scalars and vectors: it is expanded, or an instruction
 // of the target, or refused by the target's gate and named in the lists below.

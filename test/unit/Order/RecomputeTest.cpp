@@ -1,4 +1,4 @@
-//===- RecomputeTest.cpp - What is made again -----------------------------===//
+//===- RecomputeTest.cpp - Choice of values to recompute ------------------===//
 
 #include "weir/Order/Recompute.h"
 

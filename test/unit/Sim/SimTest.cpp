@@ -1,4 +1,4 @@
-//===- SimTest.cpp - What the simulator reports, and what it must not -----===//
+//===- SimTest.cpp - Reports of the simulator, and twins without ----------===//
 
 #include "Kernels.h"
 

@@ -1,4 +1,4 @@
-//===- StepsTest.cpp - What one instruction computes ----------------------===//
+//===- StepsTest.cpp - Results of single instructions ---------------------===//
 
 #include "Kernels.h"
 

@@ -1,4 +1,4 @@
-//===- PtxCheckTest.cpp - What the check of emitted PTX refuses -----------===//
+//===- PtxCheckTest.cpp - Refusals of the check of emitted PTX ------------===//
 //
 // One entry that every case changes in one place. ptxas takes nearly all of
 // these changes.

@@ -1,4 +1,4 @@
-//===- SpirvCheckTest.cpp - What the check of emitted words refuses -------===//
+//===- SpirvCheckTest.cpp - Refusals of the check of emitted SPIR-V -------===//
 //
 // One module, assembled from text, which every case changes in one place.
 //

@@ -1,4 +1,4 @@
-//===- OutputTest.cpp - What the tool prints ------------------------------===//
+//===- OutputTest.cpp - Output of the tool --------------------------------===//
 
 #include "tools/weir/Output.h"
 
