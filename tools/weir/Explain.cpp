@@ -171,10 +171,11 @@ static void printMemory(const PlanStory &story) {
   printTable({"value", "bytes", "at", "waves", "readers", "at peak", "repeat saves", "move saves",
               "source"},
              rows);
-  std::cout << "\n'repeat saves': bytes by which the peak falls at most, if the value is dropped "
-               "between its uses\naround the peak and computed again. 'move saves': the same, if "
-               "its writer runs as late, or its last\nreader as early, as dependences allow it "
-               "to alone. Both count live bytes; they do not plan the arena again.\n";
+  std::cout
+      << "\n'repeat saves': max decrease of the peak in bytes, if the value is dropped between "
+         "its uses around\nthe peak and recomputed. 'move saves': the same, if its writer "
+         "runs as late, or its last reader as\nearly, as dependences allow. Both count live "
+         "bytes; they do not plan the arena again.\n";
 }
 
 static void printKernels(const PlanStory &story) {
@@ -190,9 +191,10 @@ static void printKernels(const PlanStory &story) {
       std::cout << "  " << op["op"].get<std::string>() << " (" << op["source"].get<std::string>()
                 << ")\n";
     for (const Json &other : kernel["apart_from"])
-      std::cout << (other["reads_from_it"].get<bool>() ? "  its reader " : "  what it reads, of ")
-                << other["kernel"].get<std::string>()
-                << ", is apart: " << other["why"].get<std::string>() << "\n";
+      std::cout << "  not fused with "
+                << (other["reads_from_it"].get<bool>() ? "its reader " : "its producer ")
+                << other["kernel"].get<std::string>() << ": " << other["why"].get<std::string>()
+                << "\n";
   }
 }
 

@@ -1,7 +1,7 @@
 "use strict";
 
-// Shows what is in #data. Names come from a file that nobody vouches for: they become
-// text nodes and nothing else.
+// Shows the plans in #data. Names come from an untrusted file, so they only become text
+// nodes.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const get = (id) => document.getElementById(id);
@@ -40,7 +40,7 @@ function getStyle(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** Numbers texts in the order in which they come, for their colours. */
+/** Numbers texts in the order of their first use, for colours. */
 function makeHues() {
   const known = new Map();
   return (text) => {
@@ -49,11 +49,11 @@ function makeHues() {
   };
 }
 
-// The plan that is shown, and what is chosen in it.
+// The plan that is shown, and the selection in it.
 
 let plan, waveIndex, hues, view;
 
-/** Adds what the page looks up often. */
+/** Adds lookup tables to a plan. */
 function prepare(shown) {
   plan = shown;
   waveIndex = new Map(plan.memory.waves.map((wave, index) => [wave, index]));
@@ -72,7 +72,7 @@ function prepare(shown) {
   plan.memory.values.forEach((value, index) => {
     value.first = waveIndex.get(value.first_wave);
     value.last = waveIndex.get(value.last_wave) + 1;
-    // Within a wave that takes a slot from one value to the next, each has a half.
+    // If two values share a slot within one wave, each gets half of the wave.
     if (before && before.slot === value.slot && before.last > value.first) {
       value.first += 0.5;
       before.last = Math.max(value.first, before.first);
@@ -87,8 +87,8 @@ function prepare(shown) {
   // Commands in recorded order.
   const syncs = [...plan.barriers.map((barrier) => ({...barrier, text: barrier.why, isBarrier: true})),
     ...plan.signals.map((signal) => ({...signal, text: signal.what === "signal"
-      ? `signal ${signal.signal}: queue ${signal.queue} has done all that was recorded before`
-      : `wait: queue ${signal.queue} goes on behind signal ${signal.signal}`}))]
+      ? `signal ${signal.signal}: queue ${signal.queue} has ended all earlier commands`
+      : `wait: queue ${signal.queue} continues after signal ${signal.signal}`}))]
     .sort((a, b) => a.before_dispatch - b.before_dispatch);
   plan.commands = [];
   let next = 0;
@@ -106,7 +106,7 @@ function describe(dispatch) {
   return dispatch.kernel + (dispatch.source ? ` (${dispatch.source})` : "");
 }
 
-/** Names some of the dispatches, and how many more there are. */
+/** Names some of the dispatches, and the number of others. */
 function listDispatches(numbers) {
   const shown = numbers.slice(0, 6).map((i) => describe(plan.dispatches[i]));
   return shown.join(", ") + (numbers.length > shown.length ? ` and ${numbers.length - shown.length} more` : "");
@@ -319,7 +319,7 @@ function tellValue(value) {
   const detail = get("arena-detail");
   detail.replaceChildren();
   if (!value) {
-    detail.append(make("span", "quiet", "Point at a value, or choose one, to see who writes and who reads it."));
+    detail.append(make("span", "quiet", "Point at a value, or select one, to see its writers and readers."));
     return;
   }
   detail.append(make("b", "", value.value), ` ${value.source ? `from ${value.source}` : ""}: ${printBytes(value.bytes)} at `
@@ -330,9 +330,9 @@ function tellValue(value) {
 }
 
 function tellSavings(value) {
-  const repeat = value.repeat_saves === null ? "It is in use there, or has no later use, so repeating it saves nothing."
+  const repeat = value.repeat_saves === null ? "It is used at the peak, or has no later use, so repeating it saves nothing."
     : `Repeating it saves at most ${printBytes(value.repeat_saves)}.`;
-  const move = value.move_saves === null ? "No move of one dispatch takes it from there."
+  const move = value.move_saves === null ? "Moving one dispatch cannot remove it from the peak."
     : `Moving its writer or last reader saves at most ${printBytes(value.move_saves)}.`;
   return `${repeat} ${move}`;
 }
@@ -383,7 +383,7 @@ function makePeakTable(values) {
   return make("div", "scroll", make("table", "", [make("thead", "", head), body]));
 }
 
-/** Makes a row that opens; what is in it is made when it does. */
+/** Makes a row that can be opened; its contents are made at the first opening. */
 function makeDetails(cells, isOpen, fill) {
   const details = make("details", "", make("summary", "", cells));
   const open = () => {
@@ -530,7 +530,7 @@ function tellCommand(command) {
   const detail = get("order-detail");
   detail.replaceChildren();
   if (!command) {
-    detail.append(make("span", "quiet", "Point at a dispatch, or choose one here or in the list."));
+    detail.append(make("span", "quiet", "Point at a dispatch, or select one here or in the list."));
   } else if (!isDispatch(command)) {
     detail.append(command.text);
     if (command.isBarrier) detail.append(`. It orders ${count(command.hazards, "hazard")} in all.`);
@@ -542,7 +542,7 @@ function tellCommand(command) {
   }
 }
 
-/** Lists the ops that a dispatch's kernel computes, and why its neighbours are other kernels. */
+/** Lists the ops of a dispatch's kernel, and why it is not fused with its neighbours. */
 function tellFusion(dispatch) {
   const notes = plan.notes, formed = notes ? notes.dispatches[dispatch] : -1;
   if (formed < 0) return "";
@@ -550,11 +550,11 @@ function tellFusion(dispatch) {
   for (const [what, source] of notes.kernels[formed]) ul.append(make("li", "", source ? `${what} (${source})` : what));
   const of = (number_) => {
     const first = notes.dispatches.indexOf(number_);
-    return first < 0 ? "a kernel that nothing runs" : `${first}: ${describe(plan.dispatches[first])}`;
+    return first < 0 ? "a kernel without dispatches" : `${first}: ${describe(plan.dispatches[first])}`;
   };
   for (const [producer, reader, why] of notes.apart) {
-    if (reader === formed) ul.append(make("li", "quiet", `What it reads of ${of(producer)} is made apart: ${why}.`));
-    else if (producer === formed) ul.append(make("li", "quiet", `Its reader ${of(reader)} is apart: ${why}.`));
+    if (reader === formed) ul.append(make("li", "quiet", `Not fused with ${of(producer)}, which it reads from: ${why}.`));
+    else if (producer === formed) ul.append(make("li", "quiet", `Not fused with its reader ${of(reader)}: ${why}.`));
   }
   return make("div", "fusion", ["One kernel computes:", ul]);
 }
@@ -563,7 +563,7 @@ function tellOperands(dispatch) {
   return `Reads ${dispatch.reads.join(", ") || "nothing"}; writes ${dispatch.writes.join(", ") || "nothing"}`;
 }
 
-// The list of commands: only the rows that can be seen are elements.
+// The list of commands: only visible rows are elements.
 
 class CommandList {
   constructor() {
@@ -648,12 +648,12 @@ function showSummary() {
     summary.queues > 1 ? `${summary.queues} queues, ${count(summary.signals, "signal")}, ${count(summary.waits, "wait")}` : "1 queue");
   addBytes("Arena", "arena", summary.arena_bytes,
     `${shorten(summary.arena_bytes)}${summary.pinned_bytes ? `, ${(100 * summary.arena_bytes / summary.pinned_bytes).toFixed(1)}% of all pinned` : ""}`);
-  addBytes("If all were pinned", "pinned", summary.pinned_bytes);
+  addBytes("Without sharing bytes", "pinned", summary.pinned_bytes);
   addBytes("Most live bytes", "live", summary.most_live_bytes);
   for (const [kind, bytes] of Object.entries(summary.argument_bytes)) addBytes(`Arguments: ${kind}`, `argument-${kind}`, bytes);
   addBytes("Results", "results", summary.result_bytes);
   addBytes("Constants", "constants", summary.constant_bytes);
-  add("Donated arguments", "donated", `${summary.donations_accepted} of ${summary.donated}`, "give their bytes to a result");
+  add("Donated arguments", "donated", `${summary.donations_accepted} of ${summary.donated}`, "reused by a result");
   if (summary.memory_limit !== null) addBytes("Limit of the arena", "limit", summary.memory_limit);
   if (plan.microseconds)
     add("Dispatches took", "time", printTime(plan.microseconds.reduce((a, b) => a + b, 0)), "one after the other");
