@@ -54,10 +54,9 @@ private:
   /// A rewriting of one digit or several.
   struct Step {
     enum class Kind { Merge, Split, Shift } kind;
-    std::vector<std::pair<uint32_t, int64_t>>
-        from;                  ///< Merge: all digits, with their factors in the sum
-    uint32_t to = 0, high = 0; ///< Split: from = to + by * high
-    int64_t by = 0;            ///< Shift: from = to + by
+    std::vector<std::pair<uint32_t, int64_t>> from; ///< Merge: all digits with their factors
+    uint32_t to = 0, high = 0;                      ///< Split: from = to + by * high
+    int64_t by = 0;                                 ///< Shift: from = to + by
   };
   struct Digit {
     int64_t count;

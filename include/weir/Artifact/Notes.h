@@ -45,8 +45,7 @@ struct EntryNotes {
   std::optional<int64_t> memoryLimit;       ///< the arena's requested limit in bytes
   std::vector<std::vector<OpNote>> kernels; ///< ops of each, in program order
   std::vector<ApartNote> apart;
-  std::vector<int64_t>
-      dispatchKernels; ///< for each dispatch of the plan: index into `kernels`, or -1
+  std::vector<int64_t> dispatchKernels; ///< by dispatch: index into `kernels`, or -1
   std::vector<RefusalNote> refusals;
   /// Explanations of the values 1, 2... of the result `statusName`.
   std::vector<std::string> checks;

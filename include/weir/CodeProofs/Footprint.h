@@ -37,8 +37,8 @@ struct ByteRange {
 struct TouchedBytes {
   std::vector<ByteRange> certain;                 ///< surely touched
   std::optional<std::vector<ByteRange>> possible; ///< may be touched; none: all bytes may be
-  std::vector<ByteRange>
-      somewhere; ///< in each range some byte is surely touched, which depends on data
+  /// In each of these ranges some byte is surely touched; data decides which.
+  std::vector<ByteRange> somewhere;
 };
 /// Returns the bytes of a binding that are written, or with `reads`, read.
 TouchedBytes getTouched(const AddressMap &map, uint32_t binding, bool reads);
