@@ -13,7 +13,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "weir/Analysis/Aliasing.h"
-#include "weir/Artifact/Error.h"
+#include "weir/Target/Errors.h"
 #include "weir/Target/ProfileAttr.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -155,12 +155,9 @@ FailureOr<Manifest> weir::getManifest(ModuleOp module) {
   if (failed(constants))
     return failure();
   manifest.constants = std::move(*constants);
-  try { // names that no file can have are found by reading
-    parseManifest(printManifest(manifest), "the manifest");
-  } catch (const Error &error) {
-    return module.emitError() << error.what();
-  }
-  return manifest;
+  // Names that no file can have are found by reading.
+  return catchErrors([&] { return module.emitError(); },
+                     [&] { return parseManifest(printManifest(manifest), "the manifest"); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -508,11 +505,10 @@ FailureOr<Plan> PlanBuilder::build() {
   }
   if (failed(addValues()))
     return failure();
-  try { // what a reader would refuse is refused here, at its source
-    parsePlan(printPlan(plan), "the plan");
-  } catch (const Error &error) {
-    return function.emitOpError() << "cannot be packed: " << error.what();
-  }
+  // What a reader would refuse is refused here, at its source.
+  if (failed(catchErrors([&] { return function.emitOpError() << "cannot be packed: "; },
+                         [&] { return parsePlan(printPlan(plan), "the plan"); })))
+    return failure();
   return std::move(plan);
 }
 
@@ -584,23 +580,27 @@ static LogicalResult addCode(ModuleOp module, const Plan &plan, Artifact &artifa
 
 FailureOr<Artifact> weir::buildArtifact(ModuleOp emitted, StringRef graphText) {
   Artifact artifact;
-  try {
-    auto manifest = emitted->getAttrOfType<StringAttr>(schedule::manifestAttrName);
-    if (!manifest)
-      return emitted.emitError("module has no manifest; run weir-pack first");
-    artifact.manifest = parseManifest(manifest.str(), schedule::manifestAttrName.str());
-    for (auto function : emitted.getOps<func::FuncOp>()) {
-      if (!function->hasAttr(schedule::entryAttrName))
-        continue;
-      auto plan = function->getAttrOfType<StringAttr>(schedule::planAttrName);
-      if (!plan)
-        return function.emitOpError("has no plan; run weir-pack first");
-      artifact.plans.push_back(parsePlan(plan.str(), schedule::planAttrName.str()));
-      if (failed(addCode(emitted, artifact.plans.back(), artifact)))
-        return failure();
-    }
-  } catch (const Error &error) {
-    return emitted.emitError() << error.what();
+  auto manifestText = emitted->getAttrOfType<StringAttr>(schedule::manifestAttrName);
+  if (!manifestText)
+    return emitted.emitError("module has no manifest; run weir-pack first");
+  auto emitError = [&] { return emitted.emitError(); };
+  FailureOr<Manifest> manifest = catchErrors(emitError, [&] {
+    return parseManifest(manifestText.str(), schedule::manifestAttrName.str());
+  });
+  if (failed(manifest))
+    return failure();
+  artifact.manifest = std::move(*manifest);
+  for (auto function : emitted.getOps<func::FuncOp>()) {
+    if (!function->hasAttr(schedule::entryAttrName))
+      continue;
+    auto planText = function->getAttrOfType<StringAttr>(schedule::planAttrName);
+    if (!planText)
+      return function.emitOpError("has no plan; run weir-pack first");
+    FailureOr<Plan> plan = catchErrors(
+        emitError, [&] { return parsePlan(planText.str(), schedule::planAttrName.str()); });
+    if (failed(plan) || failed(addCode(emitted, *plan, artifact)))
+      return failure();
+    artifact.plans.push_back(std::move(*plan));
   }
   if (failed(addConstants(emitted, artifact)))
     return failure();

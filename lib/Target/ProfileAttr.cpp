@@ -10,7 +10,7 @@
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/IR/Builders.h"
 #include "nlohmann/json.hpp"
-#include "weir/Artifact/Error.h"
+#include "weir/Target/Errors.h"
 
 using namespace mlir;
 using json = nlohmann::ordered_json;
@@ -61,10 +61,6 @@ FailureOr<weir::Profile> weir::getProfile(ModuleOp module) {
   json object = json::object();
   for (NamedAttribute entry : dictionary)
     object[entry.getName().str()] = toJson(entry.getValue());
-  try {
-    return parseProfile(object.dump(), schedule::profileAttrName.str());
-  } catch (const Error &error) {
-    module.emitError() << error.what();
-    return failure();
-  }
+  return catchErrors([&] { return module.emitError(); },
+                     [&] { return parseProfile(object.dump(), schedule::profileAttrName.str()); });
 }

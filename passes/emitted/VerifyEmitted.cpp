@@ -4,8 +4,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Pass/Pass.h"
-#include "weir/Artifact/Error.h"
 #include "weir/Artifact/Plan.h"
+#include "weir/Target/Errors.h"
 
 namespace weir {
 #define GEN_PASS_DEF_VERIFYEMITTEDPASS
@@ -36,13 +36,11 @@ void VerifyEmitted::verifyPlan(func::FuncOp function) {
     fail(function) << "has no plan; run weir-pack first";
     return;
   }
-  try {
-    Plan plan = parsePlan(text.str(), schedule::planAttrName.str());
-    if (plan.entry != function.getName())
-      fail(function) << "has the plan of entry '" << plan.entry << "'";
-  } catch (const Error &error) {
-    fail(function) << "has no valid plan: " << error.what();
-  }
+  FailureOr<Plan> plan =
+      catchErrors([&] { return fail(function) << "has no valid plan: "; },
+                  [&] { return parsePlan(text.str(), schedule::planAttrName.str()); });
+  if (succeeded(plan) && plan->entry != function.getName())
+    fail(function) << "has the plan of entry '" << plan->entry << "'";
 }
 
 void VerifyEmitted::runOnOperation() {
@@ -51,11 +49,9 @@ void VerifyEmitted::runOnOperation() {
   if (!manifest) {
     fail(module) << "has no manifest; run weir-pack first";
   } else {
-    try {
-      parseManifest(manifest.str(), schedule::manifestAttrName.str());
-    } catch (const Error &error) {
-      fail(module) << "has no valid manifest: " << error.what();
-    }
+    (void)catchErrors(
+        [&] { return fail(module) << "has no valid manifest: "; },
+        [&] { return parseManifest(manifest.str(), schedule::manifestAttrName.str()); });
   }
   for (auto kernels : module.getOps<gpu::GPUModuleOp>())
     fail(kernels) << "was not emitted";

@@ -2,7 +2,7 @@
 
 #include "passes/Passes.h"
 
-#include "weir/Artifact/Error.h"
+#include "weir/Target/Errors.h"
 #include "weir/Target/ProfileAttr.h"
 
 namespace weir {
@@ -15,12 +15,11 @@ struct SetProfile : weir::impl::SetProfilePassBase<SetProfile> {
   using SetProfilePassBase::SetProfilePassBase;
 
   void runOnOperation() override {
-    try {
-      weir::setProfile(getOperation(), weir::loadProfile(profile));
-    } catch (const weir::Error &error) {
-      getOperation().emitError() << error.what();
-      signalPassFailure();
-    }
+    mlir::FailureOr<weir::Profile> loaded = weir::catchErrors(
+        [&] { return getOperation().emitError(); }, [&] { return weir::loadProfile(profile); });
+    if (failed(loaded))
+      return signalPassFailure();
+    weir::setProfile(getOperation(), *loaded);
   }
 };
 } // namespace
