@@ -1,4 +1,5 @@
-"""Weir's second checker: proves the plans of a .weir file from docs/certificate.md alone.
+"""Weir's second checker: proves the plans of a .weir file by docs/certificate.md alone.
 
-It shares no code with `weir verify`, and needs Python's standard library alone.
+It makes the page's ten claims about plans, and leaves the five about code to `weir verify`, with which it shares no code.
+It needs nothing but Python's standard library.
 """

@@ -1,4 +1,4 @@
-"""python -m weir_check X.weir [--json]: exit 0 all claims hold, 1 one fails, 2 no artifact."""
+"""python -m weir_check X.weir [--json]. Exit status: 0 all claims hold, 1 a claim fails, 2 the file is no artifact."""
 
 import argparse
 import json
@@ -28,7 +28,7 @@ def print_table(rows):
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m weir_check",
-                                     description="Proves the claims of an artifact's plans")
+                                     description="Proves the claims of an artifact's plans that need no code")
     parser.add_argument("artifact", metavar="X.weir")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()

@@ -1,7 +1,9 @@
 """Two checkers that share no code, `weir verify` and `python -m weir_check`, claim by claim."""
 
+import collections
 import json
 import random
+import re
 import subprocess
 import sys
 
@@ -11,7 +13,9 @@ from case3 import make_graph as make_case3
 from conftest import BIN, ROOT, Weir
 from edits import edit, read_documents, write_documents
 from graphs import make_graph
+from mutants import list_mutants
 from test_case2 import write_packed
+from test_mutants import SOURCES
 
 sys.path.insert(0, str(ROOT / "python"))
 from weir_check.__main__ import check  # noqa: E402
@@ -20,6 +24,9 @@ from weir_check.read import Unreadable  # noqa: E402
 
 EDITS = 300
 GRAPHS = range(300, 318)
+CODE_CLAIMS = {"effects", "bounds", "permissions", "races", "needs"}
+MUTATED = ["background_case1", "case3", "two_queues", "mlp_train"]
+MUTANTS = 4  # of one artifact, kind and class
 
 # With constants, and a step that updates w and its state in place.
 LOSS = """
@@ -121,6 +128,40 @@ def test_both_say_the_same_of_edits(artifacts, tmp_path):
         held += all(verdict.values())
     # What never differs proves nothing.
     assert held and refused and failed >= {"order", "barriers", "waves", "slots", "contents"}, failed
+
+
+def test_claims_are_those_of_the_page(artifacts):
+    """`weir_check` makes every claim of docs/certificate.md that needs no code, `weir verify` all of them."""
+    page = (ROOT / "docs/certificate.md").read_text()
+    plan, code = (re.findall(r"^\*\*(.*)\.\*\*", part, re.MULTILINE) for part in page.split("## The claims about code"))
+    assert plan == list(CLAIMS) and set(code) == CODE_CLAIMS
+    done = subprocess.run([BIN / "weir", "verify", artifacts["layer_norm"], "--json"], capture_output=True, text=True)
+    assert {row["claim"] for row in json.loads(done.stdout)["claims"]} == {*plan, *code}
+
+
+def test_both_say_the_same_of_mutants(weir):
+    """Whatever changes a result and is in the plan, `weir_check` finds alone. What is equivalent it lets pass."""
+    found, silent = collections.Counter(), collections.Counter()
+    for name in MUTATED:
+        text, flags, changes = SOURCES[name]
+        target = f"vulkan:{weir.profile(**changes)}" if changes else "vulkan"
+        artifact, mutant = weir.compile_text(text, name, f"--target={target}", *flags), weir.folder / "mutant.weir"
+        seen = collections.Counter()
+        for row in list_mutants(BIN, artifact):
+            kind = row["kind"], row["class"]
+            seen[kind] += 1
+            if "code" in row["kind"] or seen[kind] > MUTANTS:
+                continue
+            subprocess.run([BIN / "weir-mutate", artifact, f"--apply={row['id']}", "-o", mutant], check=True)
+            verdict = ask_check(mutant)
+            assert verdict == ask_verify(mutant), f"{name}: {row}"
+            holds = verdict is not None and all(verdict.values())
+            assert row["class"] == "metadata" or holds == (row["class"] == "equivalent"), f"{name}: {row}"
+            (silent if holds else found)[kind] += 1
+    behavior = {kind for kind, what in found if what == "behavior"}
+    assert behavior >= {"drop-barrier", "drop-wait", "weaken-barrier", "move-barrier", "shift-slot", "overlap-slot",
+                        "use-refused", "swap-dispatches"}
+    assert {kind for kind, what in silent if what == "equivalent"} >= {"move-barrier", "shift-slot"}
 
 
 def test_module(artifacts, tmp_path):

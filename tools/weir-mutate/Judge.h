@@ -1,9 +1,11 @@
 //===- Judge.h - Judges a plan by enumeration -------------------*- C++ -*-===//
 //
-// Says whether a plan and its code may compute anything else than their dispatches do
-// one by one, and whether the plan says anything that is not so. Shares no code with
-// lib/Verify and lib/Sim: it takes the bytes that the code touches from `Trace.h`, and
-// replays them byte run by byte run, pair by pair.
+// Decides whether a plan and its code may compute anything else than their dispatches do
+// one by one, and whether the plan states anything false. It takes the bytes that the code
+// touches from `Trace.h`, and replays them byte run by byte run, pair by pair.
+//
+// It reads files and words with lib/Artifact and lib/SpirvReader, as lib/Verify and lib/Sim do,
+// and shares none of their rules: what is ordered, visible or live is decided here again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,6 +48,7 @@ struct Effect {
 
 class Judge {
 public:
+  /// Returns the class of `plan` and its proof.
   /// Errors: `Error` when the plan's code cannot be enumerated.
   Verdict judge(const Artifact &artifact, const Plan &plan);
 
