@@ -142,18 +142,18 @@ LogicalResult KernelOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
-// SlotAttr
+// EffectAttr, SlotAttr
 //===----------------------------------------------------------------------===//
 
 LogicalResult EffectAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, Access access,
                                  bool coversAll, llvm::ArrayRef<int64_t> slice) {
   if (slice.empty())
     return success();
-  if (access != Access::write || coversAll)
+  if (access != Access::write || coversAll) // C1
     return emitError() << "an effect has a slice, which is for operands that are written in part";
   constexpr int64_t most = int64_t(1) << 40; // so that no sum overflows
   if (slice.size() != 4 || slice[0] < 0 || slice[1] < 1 || slice[2] <= slice[1] || slice[3] < 1 ||
-      slice[0] > most || slice[2] > most || slice[3] > most / slice[2])
+      slice[0] > most || slice[2] > most || slice[3] > most / slice[2]) // C1
     return emitError() << "the slice of an effect is not where it begins, the bytes of a run, more "
                           "from run to run, and how many runs";
   return success();

@@ -117,7 +117,7 @@ FailureOr<LowerKernels::Kernel> LowerKernels::getKernel(schedule::KernelOp op) {
   return entry->second;
 }
 
-/// Expands math, and cleans up what the emitter repeats.
+/// Folds and hoists what the emitter repeats.
 LogicalResult LowerKernels::finishKernel(gpu::GPUModuleOp module) {
   RewritePatternSet patterns(&getContext());
   if (failed(applyPatternsGreedily(module, std::move(patterns))))
