@@ -6,7 +6,7 @@
     model.load_state_dict(step.state_dict())
     predict = weir.compile(model, example={"x": x})
 
-docs/python.md tells the rest. `weir.load` needs NumPy alone, the others PyTorch and torch-mlir.
+docs/python.md is the guide. `weir.load` needs only NumPy, the others also PyTorch and torch-mlir.
 """
 
 import importlib
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from weir.programs import Compiled, Step, load
     from weir.runtime import Device, Error
 
-# Each is imported when it is asked for: most need NumPy, those of `compiling` PyTorch.
+# Each is imported when it is first used: most need NumPy, those of `compiling` PyTorch.
 _PLACES = {
     "arrays": ["Array"],
     "checkpoints": ["CheckpointError"],

@@ -17,7 +17,7 @@ class Array(NDArrayOperatorsMixin):
     NumPy takes it as an array (`numpy.asarray`, arithmetic), and so do libraries that know DLPack
     (`torch.from_dlpack`). With one element it is a number, too (`float`, `int`, `bool`). Passed to another call on the
     same device, it is not copied. NumPy gets bfloat16 as its 16 bits, a uint16; `torch()` gives the real type.
-    Errors: Error where the array was donated to a run, which took its bytes.
+    Errors: Error if the array was donated to a run, which took its bytes.
     """
 
     def __init__(self, tensor: Tensor, buffer: Buffer):
@@ -62,7 +62,7 @@ class Array(NDArrayOperatorsMixin):
         return tensor.view(torch.bfloat16) if self._tensor.spelling == "BF16" else tensor
 
     def item(self) -> Any:
-        """Returns the only element as a Python number. Errors: ValueError where there are several, or none."""
+        """Returns the only element as a Python number. Errors: ValueError if there are several, or none."""
         if self._tensor.spelling == "BF16":
             return (self.numpy().astype(numpy.uint32) << 16).view(numpy.float32).item()
         return self.numpy().item()
@@ -119,7 +119,7 @@ class Array(NDArrayOperatorsMixin):
         return f"<weir.Array {self._tensor}: {self._values}>"
 
     def _fetch(self) -> numpy.ndarray:
-        """Copies the values to the host, whatever the run's status."""
+        """Copies the values to the host, also if an index was out of range."""
         if self._values is None:
             values = numpy.empty(self.shape, self.dtype)
             self._buffer.read(values)
@@ -137,19 +137,19 @@ class Array(NDArrayOperatorsMixin):
 
 
 class Status:
-    """Whether an index was out of range in a run: a result of the run that is read with the others."""
+    """The result of a run that says whether an index was out of range. It is read with the others."""
 
     def __init__(self, array: Array, entry: str, checks: list[str]):
         self._array, self._entry, self._checks = array, entry, checks
 
     def check(self) -> None:
-        """Raises Error where an index was out of range; waits for the run."""
+        """Raises Error if an index was out of range; waits for the run."""
         if number := self._array.item():
             what = self._checks[number - 1] if number <= len(self._checks) else "a gather reads out of range"
             raise Error(f"{self._entry}: {what}; the nearest element was read")
 
 
 def like(value: Array, given: Any) -> Any:
-    """Returns `value` as the kind of array that `given` is: a PyTorch tensor, or as it is."""
+    """Returns `value` as a PyTorch tensor if `given` is one, else unchanged."""
     torch = sys.modules.get("torch")
     return value.torch() if torch and isinstance(given, torch.Tensor) else value

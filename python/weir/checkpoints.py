@@ -1,4 +1,4 @@
-"""Values by name in a safetensors file, which is replaced as a whole or not at all."""
+"""Checkpoints: values by name in a safetensors file, which is replaced as a whole or not at all."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""From a PyTorch module, or a function of tensors, to a program that runs: `weir.compile`, `weir.compile_step`."""
+"""Compiles PyTorch modules and functions of tensors to programs: `weir.compile`, `weir.compile_step`."""
 
 import contextlib
 import inspect
@@ -43,15 +43,15 @@ def compile(
 ) -> Compiled:
     """Compiles a module, or a function of tensors, for a device of this machine, and uploads its parameters.
 
-    `example`: the arguments of a call, by name in a dict or in order in a tuple. Shapes and types count, values do
-               not; numbers, flags and None become part of the graph. A list of examples makes an entry of each. The
+    `example`: the arguments of a call, by name in a dict or in order in a tuple. Only shapes and types matter;
+               numbers, flags and None become part of the graph. A list of examples makes an entry for each. The
                entries share parameters, state and constants, and a call picks the one that fits.
-    `device`:  "auto", the best there is; "vulkan" or "cuda"; "vulkan:1" for the second one; or an open weir.Device.
+    `device`:  "auto" for the best one; "vulkan" or "cuda"; "vulkan:1" for the second one; or an open weir.Device.
     `memory_limit`: max bytes of the arena, which holds the values between kernels, such as 10_000_000 or "10MB".
                To fit, values are computed again instead of kept.
-    The module is compiled in the mode that it is in, training or evaluation. Buffers that it writes stay on the device.
-    Errors: weir.torch.ExportError where the module has no graph; CompileError where the graph does not compile;
-            weir.Error where there is no such device; FileNotFoundError where the compiler is not installed.
+    The module is compiled in its current mode, training or evaluation. Buffers that it writes stay on the device.
+    Errors: weir.torch.ExportError if the module has no graph; CompileError if the graph does not compile;
+            weir.Error if there is no such device; FileNotFoundError if the compiler is not installed.
     """
     examples = example if isinstance(example, list) else [example]
     if not examples:
@@ -90,7 +90,7 @@ def compile_step(
     `optimizer`: weir.SGD(...) or weir.AdamW(...); AdamW() by default.
     `device`:  as for `compile`; so is `memory_limit`.
     Parameters that require no gradient stay as they are.
-    Errors: those of `compile`; weir.torch.ExportError, too, where no parameter requires a gradient, or the loss is not
+    Errors: those of `compile`; weir.torch.ExportError, too, if no parameter requires a gradient, or the loss is not
             one float of rank 0.
     """
     optimizer = AdamW() if optimizer is None else optimizer
@@ -130,7 +130,7 @@ def compile_step(
 
 
 class _ModuleStep(Step):
-    """A step that knows the module's own `state_dict`: tied parameters under all their names, constant buffers."""
+    """A step whose `state_dict` is the module's: tied parameters under all their names, constant buffers included."""
 
     def __init__(self, *arguments: Any, module: nn.Module, **options: Any):
         super().__init__(*arguments, **options)
@@ -160,7 +160,7 @@ def _get_dtype(spelling: str) -> torch.dtype:
 
 
 def make_bind(module: nn.Module | Callable, example: Example) -> Callable[[tuple, dict], dict[str, Any]]:
-    """Returns what makes tensors by name of a call. What is no tensor must be as in the example."""
+    """Returns a function from a call to its tensors by name. It refuses other numbers and flags than the example's."""
     made = get_module(module)
     kept = _list_constants(bind(made, example))
     signature = inspect.signature(made.forward)
@@ -195,7 +195,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _list_constants(bound: inspect.BoundArguments) -> dict[str, Any]:
-    """The numbers, flags and words of a call, defaults among them, by place."""
+    """Returns the numbers, flags and strings of a call by place, defaults included."""
     bound.apply_defaults()
     found: dict[str, Any] = {}
     map_bound(bound, lambda name, value: found.setdefault(name, value),
@@ -204,7 +204,7 @@ def _list_constants(bound: inspect.BoundArguments) -> dict[str, Any]:
 
 
 def make_rebuild(exported: Exported) -> Callable[[dict[str, Array], Any], Any]:
-    """Returns what makes of results by name what the module gives."""
+    """Returns a function from results by name to the nested values that the module returns."""
     def rebuild(results: dict[str, Array], given: Any) -> Any:
         return map_leaves(exported.output, lambda place, leaf: like(results[leaf.name], given),
                           lambda value: isinstance(value, Result))
@@ -215,7 +215,7 @@ def make_rebuild(exported: Exported) -> Callable[[dict[str, Array], Any], Any]:
 def run_compiler(
     text: str, device: Device, memory_limit: int | str | None, options: list[str]
 ) -> tuple[pathlib.Path, tempfile.TemporaryDirectory]:
-    """Returns the path of the artifact of a graph, compiled for the device, and the folder that it lives in.
+    """Compiles a graph for the device; returns the artifact's path and its temporary folder.
 
     Errors: CompileError.
     """
@@ -237,7 +237,7 @@ def run_compiler(
 
 @contextlib.contextmanager
 def _telling(what: str) -> Iterator[None]:
-    """Tells on a terminal, from the second second on, what takes time."""
+    """Says on a terminal what takes time, once it has taken a second."""
     if not sys.stderr.isatty():
         yield
         return

@@ -25,7 +25,7 @@ STATUS = "weir.status"
 
 
 class Held:
-    """A value on the device: its buffer, and one for its next value where that is not made in place."""
+    """A value on the device: its buffer, and a second one for its next value if that is not made in place."""
 
     def __init__(self, tensor: Tensor, device: Device):
         self.tensor = tensor
@@ -43,7 +43,7 @@ class Ring:
         self._turn = 0
 
     def take(self) -> Buffer:
-        """Returns a buffer that no array needs any more; one that still does is read first."""
+        """Returns a buffer that no array needs any more. If an array still needs it, that is read first."""
         self._turn ^= 1
         reader = self._readers[self._turn]
         if reader and (array := reader()) is not None and array._buffer is self._buffers[self._turn]:
@@ -53,19 +53,19 @@ class Ring:
         return self._buffers[self._turn]
 
     def lend(self) -> Array:
-        """Returns the buffer that was taken last as an array."""
+        """Returns an array on the buffer that was taken last."""
         array = Array(self._tensor, self._buffers[self._turn])
         self._readers[self._turn] = weakref.ref(array)
         return array
 
     def give_away(self) -> Buffer:
-        """Returns the buffer that was taken last; there will be another in its place."""
+        """Gives away the buffer that was taken last; a new one will replace it."""
         taken, self._buffers[self._turn] = self._buffers[self._turn], None
         return taken
 
 
 class _CallPlan:
-    """What is the same in every call of an entry."""
+    """The parts of a call that are the same for every call of an entry."""
 
     def __init__(self, program: Program, entry: Entry):
         self.places = {tensor.name: i for i, tensor in enumerate(entry.arguments)}
@@ -78,7 +78,7 @@ class _CallPlan:
         self.results: list[tuple[Tensor, Held | None, str | None]] = []  # what is held under the name, and the donor
 
     def match(self, entry: Entry, given: Set[str], held: Mapping[str, Held]) -> list[str]:
-        """Prepares for calls that give these arguments, and returns what is wrong with them."""
+        """Prepares for calls with these arguments, and returns a list of problems with them."""
         problems = [f"there is no argument {name}" for name in given if name not in self.places]
         problems += [f"{name} is missing" for name in self.places if name not in given and name not in held]
         if not problems:
@@ -92,7 +92,7 @@ class _CallPlan:
 class Execution:
     """An artifact on a device, the values that it holds, and its runs. One thread at a time.
 
-    Errors: weir.runtime.Error where the artifact is none or the device lacks what it requires.
+    Errors: weir.runtime.Error if the artifact is none or the device lacks what it requires.
     """
 
     def __init__(self, path: str | os.PathLike, device: Device):
@@ -107,9 +107,9 @@ class Execution:
         self._is_closed = False
 
     def hold(self, values: Mapping[str, Any]) -> None:
-        """Uploads values by name, which no call needs to give any more; names that no entry has are left out.
+        """Uploads values by name, so that calls need not give them. Names that no entry has are ignored.
 
-        Errors: ValueError, and nothing is changed, where one does not fit.
+        Errors: ValueError if one does not fit; nothing is changed then.
         """
         tensors = {tensor.name: tensor for entry in self.entries.values() for tensor in entry.arguments}
         with self.exclusive():
@@ -126,7 +126,7 @@ class Execution:
         return {name: held.tensor for name, held in self._held.items()}
 
     def read(self, names: list[str] | None = None) -> dict[str, numpy.ndarray]:
-        """Returns values that are held, after the runs that were begun."""
+        """Returns held values, after all runs that were begun."""
         with self.exclusive():
             values = {}
             for name in self._held if names is None else names:
@@ -136,11 +136,11 @@ class Execution:
             return values
 
     def get_missing(self, entry: Entry) -> list[Tensor]:
-        """The arguments that a call must give."""
+        """Returns the arguments that a call must give."""
         return [tensor for tensor in entry.arguments if tensor.name not in self._held]
 
     def make_input(self, entry: Entry, name: str) -> numpy.ndarray | None:
-        """Returns an array in the device's memory for an input, where the host sees it; given to a call it is not copied.
+        """Returns an array for an input in the device's memory, if the host can address that. A call does not copy it.
 
         Fill it only when the runs that it was given to have ended.
         """
@@ -157,7 +157,7 @@ class Execution:
     ) -> dict[str, Array]:
         """Begins a run and returns its results that are not held; `commit` is called if and only if it began.
 
-        Errors: ValueError for names, shapes and types that are not the entry's; Error where the run fails. The values
+        Errors: ValueError for names, shapes and types that are not the entry's; Error if the run fails. The values
                 that are held are then as before.
         """
         self._enter()
@@ -217,7 +217,7 @@ class Execution:
             self._lock.release()
 
     def close(self) -> None:
-        """Waits for the runs and frees what there is on the device. Arrays that were read stay."""
+        """Waits for the runs and frees the device's memory. Arrays that were read stay."""
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
@@ -228,7 +228,7 @@ class Execution:
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Refuses a second thread, and what is closed."""
+        """Refuses calls by a second thread and calls after closing."""
         self._enter()
         try:
             yield
@@ -236,7 +236,7 @@ class Execution:
             self._lock.release()
 
     def _enter(self) -> None:
-        """Takes the lock, or says why not."""
+        """Takes the lock, or raises Error."""
         if not self._lock.acquire(blocking=False):
             raise Error("another thread is in a call of this program; give each thread its own, or take turns by a lock")
         if self._is_closed:
@@ -244,7 +244,7 @@ class Execution:
             raise Error("the program is closed")
 
     def _take_input(self, entry: Entry, tensor: Tensor, value: Any) -> Buffer:
-        """Returns a buffer with a value: its own, where it is on this device already. Errors: ValueError."""
+        """Returns a buffer with the value: its own if it is on this device already. Errors: ValueError."""
         if isinstance(value, Array):
             value._check()
             if value._buffer is not None and value._buffer.device is self.device:
@@ -274,9 +274,9 @@ def describe_mismatch(tensor: Tensor, value: Any) -> str:
 
 
 def check_value(tensor: Tensor, value: Any) -> numpy.ndarray:
-    """Returns a value as a contiguous array of the tensor's type; Python numbers become that, and nothing else does.
+    """Returns a value as a contiguous array of the tensor's type. Only Python numbers are converted.
 
-    Errors: ValueError where type or shape are others.
+    Errors: ValueError if type or shape are others.
     """
     if isinstance(value, (bool, int, float)) and not tensor.shape:
         if tensor.dtype.kind == "f":
@@ -301,7 +301,7 @@ _get_handler = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
 
 
 class _Uninterrupted:
-    """Keeps Ctrl-C for after the block, so that what belongs together happens or does not.
+    """Delays Ctrl-C until after the block, so that the block happens as a whole.
 
     The handler is put off, not the signal: any thread of the process may receive that.
     """

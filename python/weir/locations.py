@@ -24,7 +24,7 @@ REMEDIES = {
 
 
 def find_library() -> str:
-    """Returns the path of libweir_runtime, or its name where only the system's loader may know one."""
+    """Returns the path of libweir_runtime, or its name if only the system's loader may find it."""
     if path := os.environ.get("WEIR_RUNTIME"):
         return path
     for prefix in _find_prefixes():
@@ -50,7 +50,7 @@ def find_tool(name: str) -> str:
 
 
 def run_device() -> None:
-    """Becomes weir-device, with the arguments that Python was given."""
+    """Replaces this process by weir-device with the same arguments."""
     program = find_tool("weir-device")
     os.execv(program, [program, *sys.argv[1:]])
 

@@ -51,7 +51,7 @@ Optimizer = SGD | AdamW
 
 
 def get_hyperparameters(optimizer: Optimizer) -> dict[str, Rate]:
-    """The hyperparameters that the compiled step takes, by name."""
+    """Returns the hyperparameters that the compiled step takes, by name."""
     rates = {field.name: getattr(optimizer, field.name) for field in dataclasses.fields(optimizer)}
     if optimizer.name == "sgd":
         del rates["momentum"]

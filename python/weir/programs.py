@@ -24,7 +24,7 @@ from weir.runtime import Device, Entry, Error, open_device
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """How a call in Python becomes a run of an entry, and its results what the module would have given."""
+    """Translates a call in Python to a run of an entry, and its results to what the module would return."""
 
     entry: str
     bind: Callable[[tuple, dict], dict[str, Any]]  # arguments of the call to tensors by name
@@ -55,7 +55,7 @@ class Compiled:
         self.close()
 
     def close(self) -> None:
-        """Waits for the runs and frees the device's memory. Arrays that were read stay, calls are refused."""
+        """Waits for the runs and frees the device's memory. Arrays that were read stay; calls are refused."""
         self._execution.close()
 
     @property
@@ -72,9 +72,9 @@ class Compiled:
         """Runs the entry that fits the shapes and types of the arguments, and returns what the module would return.
 
         The arguments are those of the module. Each result is a weir.Array, which stays on the device until it is read;
-        or a PyTorch tensor, read at once, where the first argument is one.
-        Errors: TypeError for a call that the module does not take; ValueError where no entry fits, with a reason for
-                each entry; weir.Error where the run fails, the program is closed, or another thread is in a call.
+        or a PyTorch tensor, read at once, if the first argument is one.
+        Errors: TypeError for a call that the module does not take; ValueError if no entry fits, with a reason for
+                each entry; weir.Error if the run fails, the program is closed, or another thread is in a call.
                 Parameters and state are then as before.
         """
         entry, given, signature = self._choose(arguments, named)
@@ -120,7 +120,7 @@ class Compiled:
     def load(self, path: str | os.PathLike) -> None:
         """Reads a checkpoint that `save` wrote, or a safetensors file with the module's values.
 
-        Errors: weir.CheckpointError where the file is cut short, or belongs to another model; nothing is changed then.
+        Errors: weir.CheckpointError if the file is cut short, or belongs to another model; nothing is changed then.
                 OSError.
         """
         values, notes = checkpoints.load(path)
@@ -153,7 +153,7 @@ class Compiled:
         """Returns why the program is as it is: its memory over time, barriers, donations and kernels.
 
         `print` shows it as a summary, a notebook as a page; its `save(path)` writes the page.
-        Errors: weir.Error; FileNotFoundError where weir-device is not installed.
+        Errors: weir.Error; FileNotFoundError if weir-device is not installed.
         """
         return Explanation(self._path)
 
@@ -189,7 +189,7 @@ class Compiled:
         return self.entries[name]
 
     def _choose(self, arguments: tuple, named: dict) -> tuple[Entry, dict[str, Any], Signature]:
-        """Returns the entry that a call fits, and its tensors by name."""
+        """Returns the entry that fits a call, and the call's tensors by name."""
         refused = []
         for signature in self._signatures:
             entry = self.entries[signature.entry]
@@ -207,7 +207,7 @@ class Compiled:
         raise ValueError("no entry takes these arguments; " + "; ".join(refused))
 
     def _find_mismatch(self, entry: Entry, given: Mapping[str, Any]) -> str:
-        """Why a call does not fit the entry, or nothing."""
+        """Returns why a call does not fit the entry, or None."""
         for tensor in self._execution.get_missing(entry):
             if tensor.name not in given:
                 return f"{tensor.name} is missing"
@@ -251,12 +251,12 @@ class Step(Compiled):
 
     @property
     def steps(self) -> int:
-        """The number of steps that were done, with those before a checkpoint that was loaded."""
+        """The number of steps done, including those before a loaded checkpoint."""
         return self._steps
 
     @property
     def output(self) -> Any:
-        """The module's output in the last step, from before the update."""
+        """The module's output in the last step, computed before the update."""
         return self._rebuild(self._results, None)
 
     def __call__(self, *arguments: Any, **named: Any) -> Array:
@@ -282,7 +282,7 @@ class Step(Compiled):
         return self._as_module(self._execution.read(self._own))
 
     def save(self, path: str | os.PathLike) -> None:
-        """Writes a checkpoint, as `Compiled.save`. Errors: weir.Error where a step read out of range."""
+        """Writes a checkpoint, as `Compiled.save`. Errors: weir.Error if a step read out of range."""
         self._check_steps()
         super().save(path)
 
@@ -292,7 +292,7 @@ class Step(Compiled):
             _check_step(step, status)
 
     def seed(self, seed: int) -> None:
-        """Sets the seed of dropout and noise, which is 0 at first.
+        """Sets the seed of dropout and noise (default 0).
 
         Errors: ValueError for a step that draws no random numbers.
         """
@@ -344,9 +344,9 @@ def load(
     """Loads an artifact, with parameters and state from `checkpoint`, a safetensors file.
 
     State that the checkpoint does not have is 0. A call takes inputs by name or in the entry's order. It returns one
-    array for one result, a tuple for results named output.0, output.1 and so on, else a dict by name.
-    `device`: as for `weir.compile`; "auto" prefers CUDA, where the artifact has code for it.
-    Errors: weir.Error where the file is no artifact, or no device fits; weir.CheckpointError where the checkpoint
+    array for one result, a tuple for results named output.0, output.1 and so on, or else a dict by name.
+    `device`: as for `weir.compile`; "auto" prefers CUDA if the artifact has code for it.
+    Errors: weir.Error if the file is no artifact, or no device fits; weir.CheckpointError if the checkpoint
             lacks a parameter or belongs to another model; OSError.
     """
     opened = open_for(path, device)
@@ -371,7 +371,7 @@ def load(
 
 
 def open_for(path: str | os.PathLike, device: str | Device) -> Device:
-    """Opens a device; with "auto" one that the artifact has code for."""
+    """Opens a device. "auto" opens one that the artifact has code for."""
     if device != "auto":
         return open_device(device)
     try:

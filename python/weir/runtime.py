@@ -88,12 +88,12 @@ class _Handle:
         self._finalizer = weakref.finalize(self, getattr(_load_library(), f"weir_{close}"), handle)
 
     def close(self) -> None:
-        """Frees its memory on the device; it cannot be used any more."""
+        """Frees its memory on the device. It cannot be used afterwards."""
         self._finalizer()
 
     @property
     def handle(self) -> ctypes.c_void_p:
-        """The pointer that weir.h's functions take. Errors: Error where it is closed."""
+        """The pointer that weir.h's functions take. Errors: Error if it is closed."""
         if not self._finalizer.alive:
             raise Error(f"the {type(self).__name__.lower()} is closed")
         return self._handle
@@ -103,7 +103,7 @@ class Device(_Handle):
     """A device of this machine. It stays open until its last buffer and program are gone."""
 
     def __init__(self, api: str = "vulkan", index: int = 0):
-        """Opens device number `index` of an API, "vulkan" or "cuda", best first. Errors: Error where there is none."""
+        """Opens device number `index` of an API, "vulkan" or "cuda", best first. Errors: Error if there is none."""
         super().__init__("device_close", "device_open", api.encode(), ctypes.c_size_t(index))
         self.api = api
         self.name = _load_library().weir_device_name(self._handle).decode()
@@ -127,7 +127,7 @@ class Buffer(_Handle):
     """Bytes in a device's memory, undefined until written."""
 
     def __init__(self, device: Device, size: int):
-        """Allocates `size` bytes. Errors: Error where the device has no room for them."""
+        """Allocates `size` bytes. Errors: Error if the device has no room for them."""
         super().__init__("buffer_destroy", "buffer_create", device.handle, ctypes.c_int64(size))
         self.device, self.size = device, size
 
@@ -170,7 +170,7 @@ class Program(_Handle):
 
         `api`:    "vulkan" or "cuda".
         `device`: the device's number there, best first, or an open device.
-        Errors: Error where the file is no artifact, or the device lacks what it requires.
+        Errors: Error if the file is no artifact, or the device lacks what it requires.
         """
         artifact = _Handle("artifact_close", "artifact_open", os.fsencode(path))
         try:
@@ -189,7 +189,7 @@ class Program(_Handle):
         self.close()
 
     def close(self) -> None:
-        """Frees the program's memory on the device; it cannot run any more."""
+        """Frees the program's memory on the device. It cannot run afterwards."""
         super().close()
         for buffers in self._buffers.values():
             for buffer in buffers:
@@ -200,9 +200,9 @@ class Program(_Handle):
     def run(self, arguments: Mapping[str, Any], entry: str | None = None) -> dict[str, numpy.ndarray]:
         """Runs an entry with arguments by name and returns its results by name. Donated arguments stay as they are.
 
-        `entry`: the entry's name, needed where there are several.
+        `entry`: the entry's name, required if there are several.
         Shapes: those of the entry; no shape or type is converted.
-        Errors: ValueError for other names, shapes and types; Error where the run fails, or the program is closed.
+        Errors: ValueError for other names, shapes and types; Error if the run fails, or the program is closed.
         """
         _ = self.handle
         wanted = self.find_entry(entry)
@@ -218,7 +218,7 @@ class Program(_Handle):
         return results
 
     def submit(self, entry: Entry, arguments: Sequence[Buffer], results: Sequence[Buffer]) -> None:
-        """Begins a run on buffers in the entry's order; reading one of its buffers waits for it."""
+        """Begins a run on buffers in the entry's order. Reading one of them waits for the run."""
         key = (entry.name, *map(id, arguments), *map(id, results))
         if not (call := self._calls.get(key)):
             if len(self._calls) >= 16:
@@ -245,7 +245,7 @@ class Program(_Handle):
     def find_entry(self, name: str | None) -> Entry:
         """Returns the entry called `name`, by default the only one.
 
-        Errors: ValueError where there is no such entry, or several and no name.
+        Errors: ValueError if there is no such entry, or several and no name.
         """
         if name is None and len(self.entries) == 1:
             [entry] = self.entries.values()
@@ -256,7 +256,7 @@ class Program(_Handle):
         return self.entries[name]
 
     def _get_buffers(self, entry: Entry, side: str) -> list[Buffer]:
-        """Buffers for an entry's arguments or results, made once."""
+        """Returns buffers for an entry's arguments or results, made once."""
         key = (entry.name, side)
         if key not in self._buffers:
             self._buffers[key] = [Buffer(self.device, tensor.bytes) for tensor in getattr(entry, side)]
@@ -267,7 +267,7 @@ def open_device(device: str | Device = "auto") -> Device:
     """Opens a device by its name: "vulkan" or "cuda" for the best one, "cuda:1" for the second.
 
     "auto" opens the first CUDA GPU, or else the best Vulkan device. An open device is returned as it is.
-    Errors: ValueError for other words; Error where there is no such device.
+    Errors: ValueError for other words; Error if there is no such device.
     """
     if isinstance(device, Device):
         return device
@@ -325,7 +325,7 @@ def _read_entries(artifact: ctypes.c_void_p, path: str | os.PathLike) -> list[En
 
 
 def _read_facts(path: str | os.PathLike) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
-    """Returns what the C ABI does not tell, by entry: the kinds of arguments by name, and the checks of indices.
+    """Returns what the C ABI does not give, by entry: the kinds of arguments by name, and the checks of indices.
 
     The artifact is read and checked already.
     """
@@ -350,7 +350,7 @@ def _read_tensor(
 
 
 def _check_arguments(entry: Entry, arguments: Mapping[str, Any]) -> list[numpy.ndarray]:
-    """The values in the entry's order, contiguous."""
+    """Returns the values in the entry's order, contiguous."""
     names = [tensor.name for tensor in entry.arguments]
     problems = [f"{name} is missing" for name in names if name not in arguments]
     problems += [f"there is no argument {name}" for name in arguments if name not in names]
@@ -380,7 +380,7 @@ def _find_function(name: str) -> Any:
 
 @functools.cache
 def _load_library() -> ctypes.CDLL:
-    """Opens the library, wherever `weir.locations` finds it."""
+    """Opens the library that `weir.locations` finds."""
     try:
         library = ctypes.CDLL(locations.find_library())
     except OSError as error:

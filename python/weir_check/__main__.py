@@ -1,4 +1,4 @@
-"""python -m weir_check X.weir [--json]. Exit status: 0 all claims hold, 1 a claim fails, 2 the file is no artifact."""
+"""python -m weir_check X.weir [--json]. Exit status: 0 all claims hold, 1 a claim fails, 2 the file is not an artifact."""
 
 import argparse
 import json
@@ -35,7 +35,7 @@ def main():
     try:
         rows = check(options.artifact)
     except Unreadable as error:
-        print(f"weir_check: {options.artifact} is no artifact: {error}", file=sys.stderr)
+        print(f"weir_check: {options.artifact} is not an artifact: {error}", file=sys.stderr)
         return 2
     holds = all(row["holds"] for row in rows)
     if options.json:

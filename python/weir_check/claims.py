@@ -1,4 +1,4 @@
-"""The claims of docs/certificate.md, each proved of one plan, or refuted by an example."""
+"""The ten claims of docs/certificate.md about plans. Each is proved for one plan, or refuted by an example."""
 
 from bisect import bisect_left, bisect_right
 from heapq import heappop, heappush
@@ -9,7 +9,7 @@ from .read import tensor_bytes
 
 
 class Fails(Exception):
-    """A claim does not hold; the message is a counterexample."""
+    """A claim does not hold. The message is a counterexample."""
 
 
 def need(holds, message):
@@ -38,7 +38,7 @@ class Use(NamedTuple):
 
 
 class Runs:
-    """A state for each byte, one for each run of bytes alike."""
+    """A state for each byte, stored once for each run of equal bytes."""
 
     def __init__(self, state):
         self.starts, self.states = [0], [state]
@@ -52,7 +52,7 @@ class Runs:
         return i
 
     def over(self, begin, end):
-        """The indices of the runs that bytes [begin, end) are; there is at least one byte."""
+        """Returns the indices of the runs that make up bytes [begin, end), at least one byte."""
         first = self.cut(begin)
         return range(first, self.cut(end))
 
@@ -66,7 +66,7 @@ class Runs:
 
 
 class Moment(NamedTuple):
-    """A command's place, and what ended before it began: so many commands of each queue."""
+    """A command's place, and the number of commands of each queue that ended before it began."""
     queue: int
     position: int
     past: dict
@@ -80,7 +80,7 @@ def join(a, b):
 
 
 def walk_time(commands, with_barriers=True):
-    """The moment of each command, by the rules of the section Time."""
+    """Returns the moment of each command, by the rules of the section Time."""
     moments, counts, held, signals = [], {}, {}, {}
     for command in commands:
         queue = command.get("queue", 0)
@@ -101,7 +101,7 @@ def walk_time(commands, with_barriers=True):
 
 
 class Plan:
-    """One plan, and what the claims ask of it often. Made once `ranges` holds."""
+    """One plan, with what several claims need of it. Requires that `ranges` holds."""
 
     def __init__(self, manifest, entry, profile, plan):
         self.manifest, self.entry, self.profile, self.plan = manifest, entry, profile, plan
@@ -242,7 +242,7 @@ def prove_ranges(plan):
 
 
 class Seen(NamedTuple):
-    """What was done to a byte since, and with, its last write."""
+    """What happened to a byte from its last write on."""
     writer: Use = None
     shown: dict = {}  # by queue the first barrier or signal after the write that shows it
     readers: dict = {}  # by queue the last use that reads it
@@ -323,9 +323,9 @@ def prove_barriers(plan):
             need(first and second, lambda: f"a hazard of the barrier at command {c}, {kind} "
                  f"{ends}, has an end that uses no bytes")
             need(first.reads if kind == "war" else first.writes,
-                 lambda: f"{first}, is no first end of a {kind} hazard")
+                 lambda: f"{first}, cannot be the first end of a {kind} hazard")
             need(second.reads if kind == "raw" else second.writes,
-                 lambda: f"{second}, is no second end of a {kind} hazard")
+                 lambda: f"{second}, cannot be the second end of a {kind} hazard")
             need(share(first, second), lambda: f"{first}, and {second}, share no byte")
             need(plan.at[ends[0]] < c < plan.at[ends[2]],
                  lambda: f"the barrier at command {c} is not between {first}, and {second}")
@@ -359,7 +359,7 @@ def prove_waves(plan):
 
 
 def put_slot(slots, active, s):
-    """Adds slot `s` to `active`, which are ordered, if it shares no bytes with them."""
+    """Adds slot `s` to the ordered slots `active`. Fails if it shares bytes with one of them."""
     begin, end = slots[s][1], slots[s][1] + slots[s][2]
     i = bisect_left(active, (begin,))
     for other in active[max(i - 1, 0):i + 1]:
@@ -393,7 +393,7 @@ def prove_slots(plan):
 
 
 def is_sure(use):
-    """Whether a write says itself which bytes hold its value afterwards."""
+    """Whether a write states which bytes hold its value afterwards."""
     return use.covers_all or use.slice is not None and not use.before
 
 
@@ -467,17 +467,17 @@ def prove_alignment(plan):
     for k, kernel in enumerate(plan.kernels):
         for o, operand in enumerate(kernel["operands"]):
             need(operand["alignment"] <= 256,
-                 f"operand {o} of kernel {k} wants {operand['alignment']}")
+                 f"operand {o} of kernel {k} has alignment {operand['alignment']}, expected 1, 2, 4 ... 256")
     for d, dispatch in enumerate(plan.dispatches):
         for o, kernel_operand in enumerate(plan.kernels[dispatch["kernel"]]["operands"]):
             _, offset, size = dispatch["operands"][o][:3]
             for alignment in kernel_operand["alignment"], plan.profile["offset_alignment"]:
                 need(not size or offset % alignment == 0,
-                     f"operand {o} of dispatch {d} begins at byte {offset}, no multiple of "
+                     f"operand {o} of dispatch {d} begins at byte {offset}, not a multiple of "
                      f"{alignment}")
     for s, (_, offset, _, alignment, _, _) in enumerate(plan.plan["slots"]):
         need(alignment >= 1 and offset % alignment == 0,
-             f"slot {s} begins at byte {offset}, no multiple of {alignment}")
+             f"slot {s} begins at byte {offset}, which is not a multiple of {alignment}")
     return f"{len(plan.plan['slots'])} slots and {len(plan.dispatches)} dispatches"
 
 

@@ -1,4 +1,4 @@
-"""Reads a .weir file as docs/artifact.md has it; what is not so is refused by one sentence."""
+"""Reads a .weir file by docs/artifact.md, and refuses any other file with one sentence."""
 
 import json
 import re
@@ -12,7 +12,7 @@ NAME = re.compile(r"(?!\.)[A-Za-z0-9_.$-]{1,200}\Z")
 
 
 class Unreadable(Exception):
-    """The file is no artifact; the message says why."""
+    """The file is not an artifact. The message says why."""
 
 
 def need(holds, message):
@@ -29,7 +29,7 @@ def tensor_bytes(tensor):
 def number(low=-(2**63), high=2**63 - 1):
     def check(value, place):
         need(type(value) is int and low <= value <= high,
-             f"{place} is no number from {low} to {high}")
+             f"{place} is not an integer from {low} to {high}")
     return check
 
 
@@ -42,7 +42,7 @@ def one_of(*values):
 
 def array(each, least=0):
     def check(value, place):
-        need(type(value) is list and len(value) >= least, f"{place} is no list, or too short")
+        need(type(value) is list and len(value) >= least, f"{place} is not a list, or too short")
         for i, element in enumerate(value):
             each(element, f"{place}[{i}]")
     return check
@@ -51,7 +51,7 @@ def array(each, least=0):
 def row(*columns):
     def check(value, place):
         need(type(value) is list and len(value) == len(columns),
-             f"{place} is no list of {len(columns)}")
+             f"{place} is not a list of {len(columns)}")
         for i, (column, element) in enumerate(zip(columns, value)):
             column(element, f"{place}[{i}]")
     return check
@@ -61,7 +61,7 @@ def record(optional=(), **keys):
     required = set(keys) - set(optional)
 
     def check(value, place):
-        need(type(value) is dict, f"{place} is no object")
+        need(type(value) is dict, f"{place} is not an object")
         need(required <= set(value) <= set(keys), f"{place} lacks a key or has one too many: "
              f"{', '.join(sorted(required - set(value) | set(value) - set(keys)))}")
         for key, element in value.items():
@@ -70,26 +70,26 @@ def record(optional=(), **keys):
 
 
 def string(value, place):
-    need(type(value) is str, f"{place} is no string")
+    need(type(value) is str, f"{place} is not a string")
 
 
 def name(value, place):
     need(type(value) is str and value and not re.search(r"[\x00-\x1f\x7f]", value),
-         f"{place} is no name")
+         f"{place} is not a name")
 
 
 def file_name(value, place):
-    need(type(value) is str and NAME.match(value), f"{place} is no file name")
+    need(type(value) is str and NAME.match(value), f"{place} is not a file name")
 
 
 def power_of_two(value, place):
     need(type(value) is int and 0 < value <= 2**56 and not value & value - 1,
-         f"{place} is no power of two, or above 2^56")
+         f"{place} is not a power of two up to 2^56")
 
 
 def operand(value, place):
     view(value[:3] if type(value) is list else value, place)
-    need(len(value) in (3, 5, 6), f"{place} is no list of 3, 5 or 6")
+    need(len(value) in (3, 5, 6), f"{place} is not a list of 3, 5 or 6")
     for i, check in enumerate((index, size, index)[:len(value) - 3], 3):
         check(value[i], f"{place}[{i}]")
 
@@ -109,7 +109,7 @@ def kernel_operand(value, place):
         need(value["access"] == "write" and not value["covers_all"],
              f"{place} has a slice, and is not written in part")
         need(width < stride <= value["bytes"] and begin + (runs - 1) * stride + width <= value["bytes"],
-             f"{place} has a slice that is no runs of its {value['bytes']} bytes")
+             f"{place} has a slice that does not fit in its {value['bytes']} bytes")
 
 
 index, size, flag = number(0), number(0, 2**56), one_of(False, True)
@@ -147,7 +147,7 @@ COMMANDS = {
 
 def command(value, place):
     kind = value.get("command") if type(value) is dict else None
-    need(type(kind) is str and kind in COMMANDS, f"{place} is no command")
+    need(type(kind) is str and kind in COMMANDS, f"{place} is not a command")
     COMMANDS[kind](value, place)
 
 
@@ -166,7 +166,7 @@ PLAN = record(
 
 
 def notes_of(file, notes):
-    """Checks notes: what they say of a plan is for people, and nobody's claim."""
+    """Checks the form of notes. Whether they fit the plan is not checked: they are for people."""
     need(type(notes) is dict and type(notes.get("texts")) is list, f"{file} has no texts")
     text = number(0, len(notes["texts"]) - 1)
 
@@ -184,14 +184,14 @@ def notes_of(file, notes):
 
 
 def parse(data, place):
-    """JSON without keys that stand twice, other numbers than integers, null, and NUL."""
+    """Parses JSON. Refuses duplicate keys, numbers that are not integers, null, and NUL."""
     def pairs(items):
         found = dict(items)
         need(len(found) == len(items), f"{place} has a key twice in an object")
         return found
 
     def refuse(text):
-        raise Unreadable(f"{place} has the number {text}, which is no integer")
+        raise Unreadable(f"{place} has the number {text}, which is not an integer")
 
     def walk(value, depth):
         need(depth <= 32, f"{place} is nested too deeply")
@@ -208,7 +208,7 @@ def parse(data, place):
                            parse_constant=refuse)
         walk(found, 0)
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"{place} is no JSON: {error}") from None
+        raise Unreadable(f"{place} is not JSON: {error}") from None
     return found
 
 
@@ -218,7 +218,7 @@ def unique(items, what):
 
 
 def read_files(path):
-    """Returns {path: bytes} of a ZIP that is as the page has it."""
+    """Returns {path: bytes} of a ZIP of the form that the page defines."""
     files = {}
     with open(path, "rb") as raw, zipfile.ZipFile(path) as archive:
         infos = archive.infolist()
@@ -226,7 +226,7 @@ def read_files(path):
         need(names == sorted(set(names)), "files stand twice or not in the order of their names")
         for info in infos:
             file = info.filename
-            need(all(map(NAME.match, file.split("/"))), f"{file!r} is no path of names")
+            need(all(map(NAME.match, file.split("/"))), f"{file!r} is not a path of names")
             need(info.compress_type == 0 and not info.flag_bits & 1
                  and info.compress_size == info.file_size, f"{file} is compressed or encrypted")
             need(info.date_time == (1980, 1, 1, 0, 0, 0), f"{file} has a date")
@@ -287,7 +287,7 @@ def read_artifact(path):
         files = read_files(path)
     except (OSError, zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError,
             ValueError, EOFError, OverflowError, MemoryError, struct.error) as error:
-        raise Unreadable(f"it is no ZIP of stored files: {error}") from None
+        raise Unreadable(f"it is not a ZIP of stored files: {error}") from None
     need("manifest.json" in files, "it has no manifest.json")
     manifest = parse(files["manifest.json"], "manifest.json")
     MANIFEST(manifest, "manifest.json")

@@ -1,4 +1,4 @@
-"""Exports what a Python function returns: python -m weir.torch package.module:factory."""
+"""Exports the module that a Python function returns: python -m weir.torch package.module:factory."""
 
 import argparse
 import importlib
@@ -9,7 +9,7 @@ import weir.torch
 
 
 def _call_factory(path: str) -> dict:
-    """What `package.module:factory` returns: the arguments of `weir.torch.export` by name."""
+    """Returns the result of `package.module:factory`: the arguments of `weir.torch.export` by name."""
     module, _, name = path.partition(":")
     if not module or not name:
         raise weir.torch.ExportError(f"{path} is no package.module:factory")

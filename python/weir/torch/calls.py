@@ -1,4 +1,4 @@
-"""What a module is called with, and what it holds."""
+"""The arguments of a module's call, and the values that the module holds."""
 
 import contextlib
 import inspect
@@ -12,7 +12,7 @@ from weir.torch.trees import map_leaves
 
 
 def bind(module: nn.Module, inputs: Sequence | Mapping) -> inspect.BoundArguments:
-    """Returns `inputs` by the names that the module's `forward` has for them. Errors: TypeError where they don't fit."""
+    """Returns `inputs` by the names that the module's `forward` has for them. Errors: TypeError if they don't fit."""
     if isinstance(inputs, torch.Tensor):
         inputs = (inputs,)
     signature = inspect.signature(module.forward)
@@ -53,7 +53,7 @@ class _Function(nn.Module):
 
 
 class Held:
-    """What a module holds: parameters and buffers, each under its first name in the module."""
+    """A module's parameters and buffers, each under its first name in the module."""
 
     def __init__(self, module: nn.Module):
         self.parameters, self.buffers = dict(module.named_parameters()), dict(module.named_buffers())
@@ -68,7 +68,7 @@ class Held:
 
     @contextlib.contextmanager
     def replaced(self, values: Mapping[str, torch.Tensor | None]) -> Iterator[dict[str, torch.Tensor]]:
-        """Has the module hold other values for a while, in every place; in the end the dict has what it then holds.
+        """Replaces the module's values for a while, in every place. At the end the dict has what the module then holds.
 
         A module may put a new tensor in the place of a buffer, which torch.func.functional_call would lose.
         """

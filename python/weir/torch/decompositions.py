@@ -1,4 +1,4 @@
-"""The forms that operators are given before torch-mlir sees them."""
+"""Decompositions that operators get before torch-mlir sees them."""
 
 import math
 from collections.abc import Callable
@@ -107,7 +107,7 @@ def _hardswish(x: torch.Tensor) -> torch.Tensor:
 def _std(
     x: torch.Tensor, dim: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False
 ) -> torch.Tensor:
-    """The root of the variance, whose gradient is 0 where that is, as PyTorch has it."""
+    """The root of the variance. Where it is 0 its gradient is 0, as in PyTorch."""
     variance = torch.var(x, dim, correction=1 if correction is None else correction, keepdim=keepdim)
     return torch.where(variance > 0, torch.sqrt(variance), variance)
 

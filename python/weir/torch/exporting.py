@@ -1,4 +1,4 @@
-"""From a module to a graph of linalg on tensors, its parameters as arguments."""
+"""Exports a module as a graph of linalg on tensors, with its parameters as arguments."""
 
 import dataclasses
 import pathlib
@@ -75,7 +75,7 @@ def export(
                of kind "state" and donated. Other buffers become constants; with `keep_buffers`, those of floats in the
                module's state_dict become arguments of kind "state". Where random numbers are drawn, "random.seed" and
                "random.step" follow.
-    Results:   the loss, where given: `loss(output, *targets.values())`, one float of rank 0, named "loss".
+    Results:   the loss, if given: `loss(output, *targets.values())`, one float of rank 0, named "loss".
                Then the tensors of the module's output, named "output", "output.0", ... or by their keys; then the
                state that is written, under its names.
     Errors:    ExportError for operators without a form in linalg, all at once, each with the line that calls it; for
@@ -128,7 +128,7 @@ def _check_names(arguments: list[Argument]) -> None:
 
 
 def _set_attributes(lowered: ir.Module, arguments: list[Argument], results: list[str]) -> None:
-    """Sets weir.name, weir.kind and weir.donate, which torch-mlir knows nothing of."""
+    """Sets weir.name, weir.kind and weir.donate, which torch-mlir does not know."""
     [function] = lowered.body.operations
 
     def attributes(**values: str) -> dict[str, ir.Attribute]:
@@ -148,5 +148,5 @@ def _set_attributes(lowered: ir.Module, arguments: list[Argument], results: list
 
 
 def _copy(values: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Values of their own bytes, which safetensors wants."""
+    """Returns the values as copies that share no bytes, as safetensors requires."""
     return {name: value.detach().clone(memory_format=torch.contiguous_format) for name, value in values.items()}

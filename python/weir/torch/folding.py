@@ -1,4 +1,4 @@
-"""Evaluates what of an exported program depends on nothing but constants.
+"""Evaluates the parts of an exported program that depend only on constants.
 
 Position ids and static masks arrive as dozens of operators on `arange`; some of
 those have no form in linalg at all.
@@ -13,12 +13,12 @@ aten = torch.ops.aten
 
 
 def is_random(target: object) -> bool:
-    """Whether an operator draws random numbers, so that no value stands for it."""
+    """Whether an operator draws random numbers, so that no constant may replace it."""
     return isinstance(target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in target.tags
 
 
 def fold_constants(program: ExportedProgram) -> None:
-    """Replaces in `program`, in place, each value that no user input leads to, but by its shape, by a constant.
+    """Replaces, in place, each value that depends on no user input, other than by shape, by a constant.
 
     Shapes: a value that is the same everywhere becomes `full`, and an `expand` stays, so that
             what is kept has one element or the size before the broadcast.
@@ -44,7 +44,7 @@ def fold_constants(program: ExportedProgram) -> None:
 
 
 def _given_constants(program: ExportedProgram) -> dict[Node, torch.Tensor]:
-    """The tensors that the program holds itself, by their placeholders."""
+    """Returns the tensors that the program holds itself, by their placeholders."""
     values = {}
     for node, spec in zip(_placeholders(program), program.graph_signature.input_specs, strict=True):
         if spec.kind == InputKind.CONSTANT_TENSOR or spec.kind == InputKind.BUFFER:
@@ -66,7 +66,7 @@ def _is_constant_call(node: Node, values: dict) -> bool:
 
 
 def _get_filling(node: Node) -> float | None:
-    """The number that `node` fills a tensor with, of which an operand gives no more than the shape.
+    """Returns the number that `node` fills a tensor with, if its operand gives only the shape.
 
     torch-mlir would evaluate what is made of such tensors itself, and takes `full_like(x, 1) != 1` for true.
     """
@@ -77,7 +77,7 @@ def _get_filling(node: Node) -> float | None:
 
 
 def _keep(program: ExportedProgram, node: Node, values: dict, kept: dict[Node, Node]) -> Node:
-    """Returns a node that gives the value of `node` to the rest of the graph."""
+    """Returns a node that replaces `node` by its value in the rest of the graph."""
     value, full = values[node], aten.full.default
     if node in kept or node.target is full:
         return kept.get(node, node)
@@ -109,7 +109,7 @@ def _are_same(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _add_constant(program: ExportedProgram, name: str, value: torch.Tensor) -> Node:
-    """Returns the placeholder of a constant; equal ones, as each layer's mask, have the same."""
+    """Returns the placeholder of a constant. Equal constants, such as each layer's mask, share one."""
     for node, spec in zip(_placeholders(program), program.graph_signature.input_specs, strict=True):
         if spec.kind == InputKind.CONSTANT_TENSOR and _are_same(program.constants[spec.target], value):
             return node
@@ -122,7 +122,7 @@ def _add_constant(program: ExportedProgram, name: str, value: torch.Tensor) -> N
 
 
 def _drop_unused(program: ExportedProgram) -> None:
-    """Removes the constants that nothing reads any more; arguments stay."""
+    """Removes constants that nothing reads any more. Arguments stay."""
     specs = program.graph_signature.input_specs
     for node, spec in list(zip(_placeholders(program), specs, strict=True)):
         if spec.kind != InputKind.USER_INPUT and not node.users:

@@ -1,4 +1,4 @@
-"""Marks where PyTorch stops gradients, which linalg has no word for: the gradient of a graph would flow on."""
+"""Marks where PyTorch stops gradients. linalg has no op for that, so gradients would flow on."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Carries Weir's own operators through torch-mlir's lowering, which knows nothing of them.
+"""Carries Weir's own operators through torch-mlir's lowering, which does not know them.
 
 Before it, each result of such an operator becomes an argument of the function, a hole, and each operand a result.
 Behind it, where all is linalg on tensors, an op of Weir's graph level takes the hole's place.
@@ -91,7 +91,7 @@ def _get_name(op: ir.OpView) -> str:
 
 
 def _close(function: ir.OpView, block: ir.Block, old: ir.OpView, results: list[ir.Value]) -> None:
-    """Has the function return `results`."""
+    """Makes the function return `results`."""
     ir.Operation.create(old.operation.name, [], results, loc=old.location, ip=ir.InsertionPoint(old))
     old.operation.erase()
     with function.context:
@@ -102,7 +102,7 @@ def _close(function: ir.OpView, block: ir.Block, old: ir.OpView, results: list[i
 
 
 def _sort(block: ir.Block) -> None:
-    """Moves each op behind what makes its operands, and else keeps the order."""
+    """Moves each op behind the ops that make its operands, and keeps the order otherwise."""
     ops = [op.operation for op in block.operations]
     place = {op: i for i, op in enumerate(ops)}
     done: set[int] = set()
@@ -126,7 +126,7 @@ def _sort(block: ir.Block) -> None:
 
 
 def _find_makers(op: ir.Operation) -> Iterator[ir.Operation]:
-    """The ops whose results `op` reads, in its regions, too."""
+    """Returns the ops whose results `op` reads, also in its regions."""
     for operand in op.operands:
         if isinstance(operand.owner, ir.Operation):
             yield operand.owner

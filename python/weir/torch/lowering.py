@@ -1,4 +1,4 @@
-"""From a graph of PyTorch's operators to linalg on tensors, by torch-mlir."""
+"""Lowers a graph of PyTorch's operators to linalg on tensors, by torch-mlir."""
 
 import operator
 import pathlib
@@ -49,7 +49,7 @@ def lower(program: torch.export.ExportedProgram, entry: str) -> tuple[ir.Module,
 
 
 def _try_lowering(bring_in: Callable[[FxImporter], Any]) -> tuple[tuple[ir.Module, bool] | None, str]:
-    """Returns the module and whether it draws random numbers, or None and why there is none."""
+    """Returns the module and whether it draws random numbers, or None and the reason."""
     context, errors = ir.Context(), []
     register_dialect(context)
 
@@ -102,7 +102,7 @@ def _walk(operation: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _isolate(node: Node) -> torch.fx.GraphModule:
-    """A graph of one call, with the types that its operands have."""
+    """Returns a graph of one call, with operands of the same types."""
     graph = torch.fx.Graph()
 
     def take(operand: Node) -> Node:
@@ -122,7 +122,7 @@ def _isolate(node: Node) -> torch.fx.GraphModule:
 
 
 def _describe_call(node: Node) -> str:
-    """The same for calls that lower alike."""
+    """Returns a key that is equal for calls that lower the same way."""
     def describe(operand: Node) -> str:
         value = operand.meta.get("val")
         return f"{value.dtype}{list(value.shape)}" if isinstance(value, torch.Tensor) else str(value)

@@ -1,10 +1,10 @@
-"""Several graphs as one module, whose functions are entries of one artifact."""
+"""Joins several graphs to one module, whose functions are entries of one artifact."""
 
 from torch_mlir import ir
 
 
 def merge(texts: list[str]) -> str:
-    """Returns one module of the functions of several, which have names of their own."""
+    """Returns one module with the functions of several. The functions' names must differ."""
     if len(texts) == 1:
         return texts[0]
     with ir.Context() as context, ir.Location.unknown():

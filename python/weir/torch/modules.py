@@ -114,14 +114,14 @@ class _Run(torch.autograd.Function):
 
 
 def _draw_seed(names: Sequence[str]) -> dict[str, torch.Tensor]:
-    """A seed from PyTorch's generator, where random numbers are drawn."""
+    """Returns a seed from PyTorch's generator if random numbers are drawn."""
     if SEED not in names:
         return {}
     return {SEED: torch.randint(1 << 62, ()), STEP: torch.zeros((), dtype=torch.int64)}
 
 
 def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], **options: Any) -> Callable:
-    """Compiles a graph for `torch.compile(module, backend="weir")`, its backward, too.
+    """Compiles a graph and its backward for `torch.compile(module, backend="weir")`.
 
     A graph that is refused runs in PyTorch, and a warning says what was refused.
     """
@@ -131,7 +131,7 @@ def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], *
 
 
 def _compile_or_keep(graph: torch.fx.GraphModule, inputs: Sequence, options: Mapping[str, Any]) -> Callable:
-    """Returns what runs a graph of tensors without gradients."""
+    """Returns a function that runs a graph of tensors without gradients."""
     if not any(isinstance(value, torch.Tensor) for value in inputs):
         return make_boxed_func(graph.forward)
     try:

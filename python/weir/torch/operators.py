@@ -1,4 +1,4 @@
-"""Operators that PyTorch has no functional form of, and what random operators are made of them.
+"""Operators that PyTorch has no functional form of, and random operators made of them.
 
 They pass through torch.export and torch-mlir unknown, and become ops of Weir's graph level: `weir.torch.holes`.
 """

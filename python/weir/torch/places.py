@@ -1,4 +1,4 @@
-"""Where in the user's source an operator comes from, and refusals that say so."""
+"""Finds the line of the user's source that an operator comes from, for locations and refusals."""
 
 import linecache
 import pathlib
@@ -29,14 +29,14 @@ def refuse(what: str, nodes: list[Node]) -> None:
 
 
 def find_place(node: Node) -> tuple[str, int] | None:
-    """The file and the line, the innermost of the user's, that made the node."""
+    """Returns the file and line, the innermost of the user's, that made the node."""
     frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
     frames = [(file, int(line)) for file, line in frames if not file.startswith(LIBRARIES)]
     return frames[-1] if frames else None
 
 
 def find_line(node: Node) -> str:
-    """The line that made the node, with its text."""
+    """Returns the line that made the node, with its text."""
     if not (place := find_place(node)):
         return "at no known place"
     file, line = place

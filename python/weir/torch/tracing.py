@@ -1,4 +1,4 @@
-"""From a module to a graph of PyTorch's operators on tensors, by torch.export."""
+"""Traces a module to a graph of PyTorch's operators on tensors, by torch.export."""
 
 import dataclasses
 import warnings
@@ -23,7 +23,7 @@ CALLED = "called"  # the name of the user's module in the one that is traced
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """The place of a result, by its name, in what a module gives."""
+    """Stands for a result, by its name, in the nested values that a module returns."""
 
     name: str
 
@@ -46,7 +46,7 @@ class Tracing:
         self.output: Any = None
 
     def trace(self, keep_buffers: bool) -> torch.export.ExportedProgram:
-        """Returns the graph, decomposed. Which buffers are written shows by tracing; then they become arguments."""
+        """Returns the graph, decomposed. Tracing shows which buffers are written; these become arguments."""
         if keep_buffers:
             kept = self._module.state_dict(keep_vars=True)
             self.states = {n: b for n, b in self._buffers.items() if n in kept and b.is_floating_point()}
@@ -108,7 +108,7 @@ class Tracing:
         return program, rebound
 
     def _name_results(self, output: Any, targets: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """The loss, and the tensors of a module's output; what is None or a number is left out."""
+        """Returns the loss and the tensors of a module's output. None and numbers are left out."""
         named = flatten(output, "" if isinstance(output, Mapping) else "output")
         if not named and self._loss is None:
             raise ExportError("the module's output holds no tensor")
@@ -149,7 +149,7 @@ def _trace(module: nn.Module, values: Sequence[torch.Tensor]) -> torch.export.Ex
 
 
 class _Wrapper(nn.Module):
-    """A function of tensors as a module, which torch.export wants.
+    """A function of tensors as a module, as torch.export requires.
 
     It holds the buffers, so that torch.export tells which are written to, and the module that is called, so that
     torch.export tells which part of it made what.

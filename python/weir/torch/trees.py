@@ -1,4 +1,4 @@
-"""Nested values: tensors in tuples, lists, dicts and dataclasses, and what else is among them."""
+"""Nested values: tensors and others in tuples, lists, dicts and dataclasses."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 def flatten(value: Any, name: str = "") -> dict[str, torch.Tensor]:
-    """Returns the tensors in `value` by their places: "0", "0.key"; behind `name`, if there is one."""
+    """Returns the tensors in `value` by their places, "0" or "0.key", prefixed by `name` if given."""
     found: dict[str, torch.Tensor] = {}
     map_tensors(value, lambda place, tensor: found.setdefault(place, tensor), name)
     return found
@@ -48,7 +48,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _make_anew(value: Any, parts: dict) -> Any:
-    """Returns a value of the type of `value`, a mapping or a dataclass, made of other parts."""
+    """Returns a value of the type of `value`, a mapping or a dataclass, with other parts."""
     if dataclasses.is_dataclass(value):
         return dataclasses.replace(value, **parts) if not isinstance(value, Mapping) else type(value)(**parts)
     try:
