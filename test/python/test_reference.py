@@ -1,6 +1,7 @@
 """The references of docs/ are those of the sources, and links of all pages lead somewhere."""
 
 import ctypes
+import pathlib
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from weir import locations
 
 SCRIPT = "scripts/make-reference.py"
 PAGES = ("reference-python.md", "reference-c.md")
+ELSEWHERE = {"setup.py"}  # files of others
 
 
 def list_headings(page):
@@ -119,3 +121,21 @@ def test_broken_links_are_found(tmp_path):
         "[file](none.md) [heading](other.md#no-title) [own](#there)\n```\n[code](none)\n```\n")
     assert find_broken_links(tmp_path / "page.md") == ["none.md", "other.md#no-title", "#there"]
     assert find_broken_links(tmp_path / "other.md") == []
+
+
+def test_paths_on_pages_exist():
+    """A path of the repository in backticks is that of a file or a folder, or the end of one."""
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    known = {file for path in files for file in (path, *map(str, pathlib.PurePath(path).parents))}
+    ends = {"/".join(path.split("/")[i:]) for path in known for i in range(path.count("/") + 1)}
+    folders = {path.split("/")[0] for path in files if "/" in path}
+    pages = [ROOT / file for file in files if file.endswith(".md")]
+    wrong = []
+    for page in pages:
+        for text in re.findall(r"`([^`\n]+)`", page.read_text()):
+            path = text.rstrip("/")
+            is_path = re.fullmatch(r"[\w.-]+(/[\w.-]+)+", path) and path.split("/")[0] in folders
+            is_source = re.fullmatch(r"[\w.-]+\.(cpp|h|td|py)", path) and path not in ELSEWHERE
+            if (is_path and path not in known and not path.startswith("build/")) or (is_source and path not in ends):
+                wrong.append(f"{page.relative_to(ROOT)}: {path}")
+    assert not wrong
