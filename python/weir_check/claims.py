@@ -80,7 +80,7 @@ def join(a, b):
 
 
 def walk_time(commands, with_barriers=True):
-    """Returns the moment of each command, by the rules of the section Time."""
+    """Returns the moment of each command, by the rules of "Time"."""
     moments, counts, held, signals = [], {}, {}, {}
     for command in commands:
         queue = command.get("queue", 0)
