@@ -1,11 +1,11 @@
-"""What holds of every graph, whoever runs it. `weir` is conftest.py's; what does not hold is
-an AssertionError."""
+"""Checks that every graph must pass, in pytest and in scripts/random-graphs. `weir` is conftest.py's.
+A failure is an AssertionError."""
 
 # Relative to the largest expected magnitude of each result: values are of order one and at
 # most a dozen operations deep. Gradients are sums over all of them.
 BOUND, GRADIENT_BOUND = 1e-4, 1e-3
 
-# Other habits than lavapipe's own, on the same device.
+# Profiles with other habits than lavapipe's own, for the same device.
 PROFILES = {
     "rows_of_workgroups": {"row_mapping": "workgroup", "workgroup_size": 64},
     "rows_of_lanes": {"row_mapping": "lane", "workgroup_size": 16},
@@ -17,9 +17,9 @@ PROFILES = {
 
 
 def check_values(weir, graph, seed, profile=None, validated=False, pinned=False):
-    """Compiles, which verifies, and compares: Vulkan with the reference in f64, the simulator
-    with Vulkan bit by bit, the reference as written with that in f64. Where values lie (`pinned`)
-    changes no bit."""
+    """Compiles, which verifies, and compares Vulkan with the reference in f64, the simulator with Vulkan
+    bit by bit, and the reference as written with that in f64. With `pinned`, also compares with a plan in
+    which no values share bytes, bit by bit."""
     if "arith.remf" in graph.text() and "max_loop_trips" in PROFILES.get(profile, {}):
         profile = None  # its loop is longer, and the compiler says so
     flags = [f"--target=vulkan:{weir.profile(**PROFILES[profile])}"] if profile else []
@@ -34,7 +34,7 @@ def check_values(weir, graph, seed, profile=None, validated=False, pinned=False)
 
 
 def check_gradients(weir, graph, seed, validated=False):
-    """Those of all arguments, against differences, and on everyone as values are."""
+    """Compares the gradients of all arguments with differences, and then everywhere as `check_values` does."""
     artifact = weir.compile_text(graph.text(), "a", "--vjp=f", "--entry=f.vjp")
     if graph.is_smooth():
         weir.run("gradcheck", "a.mlir", "--entry=f", f"--seed={seed}")
@@ -42,5 +42,5 @@ def check_gradients(weir, graph, seed, validated=False):
 
 
 def get_profile(seed):
-    """Every other graph has the device's own."""
+    """Returns the name of a profile, or None for the device's own, which every other graph has."""
     return list(PROFILES)[seed // 2 % len(PROFILES)] if seed % 2 else None

@@ -12,7 +12,7 @@ from graphs import make_graph
 
 @dataclasses.dataclass
 class Judged:
-    """A mutant as `weir-mutate --list --json` has it, and who objects."""
+    """A mutant as `weir-mutate --list --json` lists it, and which checkers object."""
     id: str
     kind: str
     what: str
@@ -23,7 +23,7 @@ class Judged:
     words: str  # of those who object
 
     def is_right(self):
-        """Whether all object who should. A mutant that is equivalent should be met by silence."""
+        """Whether both checkers object exactly if they should. Neither may object to an equivalent mutant."""
         if self.is_of == "behavior":
             return self.verify and self.sim
         return self.verify if self.is_of == "metadata" else not (self.verify or self.sim)
@@ -35,7 +35,7 @@ class Judged:
 
 
 def ask(command):
-    """Whether a check fails, and its words. Anything but yes and no is an error."""
+    """Returns whether a check fails, and its output. Any status but 0 and 1 is an error."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode not in (0, 1):
         raise RuntimeError(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
@@ -43,8 +43,7 @@ def ask(command):
 
 
 def make_mutable_graph(seed):
-    """The text of a random graph that weir-mutate can follow: what it says of a mutant is from the
-    addresses of every access, and it knows of none that data gives."""
+    """Returns a random graph that weir-mutate can follow: without gathers, whose addresses depend on data."""
     return make_graph(seed, without=["Gather"])
 
 
@@ -84,7 +83,7 @@ def judge(tools, artifact, folder, most=None, flags=("--random-inputs=1",)):
 
 
 def print_table(judged):
-    """Kinds by class, and who objects, as Markdown."""
+    """Prints how many mutants of each kind and class each checker objects to, as Markdown."""
     rows = collections.defaultdict(collections.Counter)
     for mutant in judged:
         rows[mutant.kind, mutant.is_of][mutant.verify, mutant.sim] += 1
