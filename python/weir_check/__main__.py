@@ -1,4 +1,7 @@
-"""python -m weir_check X.weir [--json]. Exit status: 0 all claims hold, 1 a claim fails, 2 the file is not an artifact."""
+"""python -m weir_check X.weir [--json]
+
+Exit status: 0 all claims hold, 1 a claim fails, 2 the file is not an artifact.
+"""
 
 import argparse
 import json
