@@ -460,7 +460,7 @@ func.func @f(%a: tensor<{whole}>) -> ({types}) {{{body}
 
 def test_group_norm_as_torch_decomposes_it(weir):
     """`x * scale + shift` is raised; its gradients are those of the text."""
-    text = (TESTS / "passes" / "raise-group-norm.test").read_text().split("//--- torch.mlir\n")[1]
+    text = (TESTS / "passes" / "graph" / "raise-group-norm.test").read_text().split("//--- torch.mlir\n")[1]
     rows = check(weir, text.replace("f32", "f64"), entry="torch")
     assert set(rows) == {"arg0", "arg1", "arg2", "arg3"}
     assert all(row["error"] < 1e-7 for row in rows.values())
