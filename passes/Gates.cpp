@@ -1,4 +1,4 @@
-//===- Gates.cpp - What several gates check -------------------------------===//
+//===- Gates.cpp - Checks that several gates share ------------------------===//
 
 #include "passes/Gates.h"
 #include "passes/placed/Slots.h"
@@ -36,7 +36,7 @@ LogicalResult weir::verifyNoBarriers(ModuleOp module) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Reports problems; remembers that there were some.
+/// Reports problems, and counts the module as refused once there is one.
 class Gate {
 public:
   InFlightDiagnostic fail(Operation *op) {
@@ -132,8 +132,8 @@ void CommandsGate::verifyWorkgroup(gpu::GPUFuncOp kernel) {
                  << "' allows " << profile.workgroupMemory;
 }
 
-/// Returns the most trips of the loop; std::nullopt when it has no known bound.
-/// `solver` knows ranges; null where all bounds are constants.
+/// Returns the max number of trips of the loop; std::nullopt when it has no known bound.
+/// `solver` has the ranges of integers, and is null where all bounds are constants.
 static std::optional<int64_t> getMaxTrips(scf::ForOp loop, const DataFlowSolver *solver) {
   auto getRange = [&](Value value) -> std::optional<ConstantIntRanges> {
     if (APInt literal; !solver && matchPattern(value, m_ConstantInt(&literal)))
@@ -319,7 +319,7 @@ LogicalResult weir::verifyCommands(ModuleOp module, Effects &effects) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A view of the arena and the waves in which its bytes are its own.
+/// A view of the arena, its bytes, and the waves in which no other may use them.
 struct SlotView {
   memref::ViewOp view;
   ByteRange range;
@@ -335,7 +335,7 @@ public:
   void verifyFunction(func::FuncOp function);
 
 private:
-  /// What a kernel asks of an operand; bytes as far as they are known.
+  /// The requirements of a kernel on an operand; sizes are absent where unknown.
   struct Argument {
     std::optional<int64_t> bytes, element;
     bool isWritten = false;
@@ -435,8 +435,7 @@ void PlacementGate::verifySharing() {
   }
 }
 
-/// Whether the bytes are the entry's to write. Other functions own what they
-/// are given.
+/// Whether the entry may write the bytes. Other functions may write all but constants.
 static bool mayWrite(const AllocationRef &allocation) {
   if (allocation.kind == AllocationRef::Kind::Global)
     return false;
@@ -551,7 +550,7 @@ void PlacementGate::verifyWaves(schedule::CommandsOp commands) {
   }
 }
 
-/// A result that lies in a donated argument: one each, of equal type.
+/// Checks results that lie in donated arguments: one for each argument, of equal type.
 void PlacementGate::verifyDonations(func::FuncOp function) {
   SmallVector<bool> taken(function.getNumArguments());
   for (BlockArgument result : function.getArguments()) {

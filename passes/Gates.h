@@ -1,4 +1,4 @@
-//===- Gates.h - What several gates check -----------------------*- C++ -*-===//
+//===- Gates.h - Checks that several gates share ----------------*- C++ -*-===//
 //
 // A compilation may start at any level, so a gate checks what the levels before
 // it promised, too. Each function reports all problems it finds.
@@ -13,12 +13,12 @@
 
 namespace weir {
 
-/// At `graph` and `gradient`, of which `level` is the name: functions of one
-/// block on ranked tensors of static shape, of supported ops and types.
+/// Checks a module of the `graph` or `gradient` level, as `level` says: functions of
+/// one block on ranked tensors of static shape, with supported ops and types.
 mlir::LogicalResult verifyGraph(mlir::ModuleOp module, llvm::StringRef level);
 
-/// From `dispatches` on: functions on flat buffers around one command list,
-/// kernels with their effects declared, all within the profile's limits.
+/// Checks what every level from `dispatches` on has: functions on flat buffers around one
+/// command list, kernels with declared effects, all within the profile's limits.
 mlir::LogicalResult verifyCommands(mlir::ModuleOp module, Effects &effects);
 
 /// A command list's accesses and their hazards.
@@ -27,9 +27,9 @@ struct ListHazards {
   std::vector<Hazard> hazards;
 };
 
-/// From `placed` on: operands are bytes of allocations, waves rise in recorded
-/// order without hazards inside, slots live together share no bytes. Where it holds
-/// `found` has what was found on the way, by function.
+/// Checks what every level from `placed` on has: operands are bytes of allocations, waves
+/// rise in recorded order without hazards inside, slots live together share no bytes.
+/// Returns the lists and hazards of each function in `found`.
 mlir::LogicalResult verifyPlacement(mlir::ModuleOp module, Effects &effects, Views &views,
                                     llvm::DenseMap<mlir::Operation *, ListHazards> &found);
 

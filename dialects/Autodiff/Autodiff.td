@@ -14,14 +14,14 @@ def Autodiff_Dialect : Dialect {
   let summary = "Derivatives of functions, before they are expanded.";
   let description = [{
     Ops on ranked tensors that name a function at the `graph` level. They are gone
-    at the `gradient` level: weir-differentiate puts forward and backward in their
-    place, weir-split-backward deals with `autodiff.total`.
+    at the `gradient` level: weir-differentiate replaces them by forward and backward,
+    weir-split-backward removes `autodiff.total`.
 
     A function F.split that has the attribute `autodiff.split = [a, r]` holds the
     forward and the whole backward of F: its first `a` arguments are those of F, the
     others cotangents, its first `r` results those of F, the others gradients.
 
-    - (C1) the attribute is two numbers, of arguments and results that there are.
+    - (C1) the attribute is two numbers, up to those of arguments and results.
     - (C2) the other results have the types of the float tensors among the first `a`
       arguments, whose gradients they are.
   }];
@@ -80,13 +80,12 @@ def Autodiff_VjpOp
 }
 
 def Autodiff_TotalOp : Autodiff_Op<"total", [Pure, AllTypesMatch<["cotangent", "total"]>]> {
-  let summary = "All that flows back to a value, complete.";
+  let summary = "Marks the complete cotangent of a value.";
   let description = [{
-    Gives `cotangent` as it is, and says that it is the total cotangent of one result
-    of one op: nothing is added to it any more, and what flows on from that op is
-    computed from it. `kind` says what the result depends on: `activation`, on an
-    argument that is no weight, an integer's perhaps; `weight`, on weights alone. A
-    weight is an argument of kind `param`.
+    Returns `cotangent`, and marks it as the total cotangent of one result of one op:
+    nothing is added to it any more, and the cotangents of that op's operands are computed
+    from it. `kind` is `weight` if the result depends on weights alone, else `activation`.
+    A weight is an argument of kind `param`.
 
     - (C1) `cotangent` is a ranked tensor of floats.
 
@@ -106,7 +105,7 @@ def Autodiff_StopGradientOp
     : Autodiff_Op<"stop_gradient", [Pure, AllTypesMatch<["input", "result"]>]> {
   let summary = "A value that counts as a constant where gradients are taken.";
   let description = [{
-    Gives `input` as it is. No cotangent flows through it: front ends write it for
+    Returns `input`. No cotangent flows through it: front ends write it for
     PyTorch's `detach` and `no_grad`, JAX's `stop_gradient`. Gone at the `gradient`
     level.
 

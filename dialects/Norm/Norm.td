@@ -11,7 +11,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Norm_Dialect : Dialect {
   let name = "norm";
   let cppNamespace = "::weir::norm";
-  let summary = "Normalisations, losses and activations, whole.";
+  let summary = "Normalisations, losses and activations as single ops.";
   let description = [{
     Ops on ranked tensors of static shape, with value semantics: results are
     returned, nothing is written. Each has a decomposition to `linalg`
@@ -20,8 +20,7 @@ def Norm_Dialect : Dialect {
 
     The VJP of an op is `op_vjp`: it takes the cotangents of the op's results and
     yields the gradients of all its float operands together, for they share what
-    they read. A gradient that nothing uses costs nothing: its part of the
-    decomposition is dead.
+    they read. An unused gradient costs nothing: its part of the decomposition is dead.
   }];
 }
 
@@ -29,7 +28,7 @@ def Norm_Tensor : StaticShapeTensorOf<[F32, F64]>;
 def Norm_NarrowTensor : StaticShapeTensorOf<[F16, BF16, F32, F64]>;
 def Norm_Targets : StaticShapeTensorOf<[I32, I64]>;
 
-def Norm_Reduction : I32EnumAttr<"Reduction", "how the losses of rows become a result", [
+def Norm_Reduction : I32EnumAttr<"Reduction", "how the losses of rows are combined", [
   I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"mean", 1>, I32EnumAttrCase<"sum", 2>]> {
   let cppNamespace = "::weir::norm";
 }
@@ -187,9 +186,9 @@ def Norm_BatchNormOp
   let summary = "Mean 0, variance 1 of each channel, then scale and shift.";
   let description = [{
     `(x - mean) * rsqrt(variance + eps) * gamma + beta`, where `mean` and the biased
-    `variance`, in two passes as for `layer_norm`, are those of all elements that have
-    one place along dimension `axis`. They are results, too: running statistics are
-    made of them (Ioffe and Szegedy 2015, in training). `eps` is rounded to the type of
+    `variance`, in two passes as for `layer_norm`, are those of all elements with the same
+    index in dimension `axis`. They are results, too, for running statistics (Ioffe and
+    Szegedy 2015, in training). `eps` is rounded to the type of
     `x`. `gamma` and `beta` may be absent.
 
     - (C1) `axis` is in [0, rank of x).
@@ -264,7 +263,7 @@ def Norm_BatchNormInferenceOp
   let summary = "Batch norm by statistics that are given.";
   let description = [{
     `(x - mean) * rsqrt(variance + eps) * gamma + beta` with one mean, variance, gamma and
-    beta for each place along dimension `axis`. It is elementwise, and its gradient is
+    beta for each index in dimension `axis`. It is elementwise, and its gradient is
     that of its decomposition. `eps` is rounded to the type of `x`; `gamma` and `beta` may
     be absent.
 

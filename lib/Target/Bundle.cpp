@@ -31,7 +31,7 @@ static constexpr int64_t packedAlignment = 256;
 // Tensors
 //===----------------------------------------------------------------------===//
 
-/// The element type as safetensors spells it; empty when it has no name there.
+/// Returns the name of an element type in safetensors; empty when it has none.
 static StringRef getDType(Type type) {
   if (type.isInteger(1))
     return "BOOL";
@@ -61,7 +61,7 @@ static StringRef getDType(Type type) {
   return "";
 }
 
-/// What a flat buffer stands for. `shape` is its `weir.shape`, or null.
+/// Returns the tensor that a flat buffer stands for. `shape` is its `weir.shape`, or null.
 static FailureOr<TensorSpec> getTensor(Operation *op, const Twine &what, Type buffer,
                                        TypeAttr shape) {
   auto memref = dyn_cast<MemRefType>(buffer);
@@ -108,7 +108,7 @@ static FailureOr<EntrySpec> getEntry(func::FuncOp function) {
   return entry;
 }
 
-/// The entries' constants in the order of the module, one after the other.
+/// Lays out the entries' constants one after the other, in the order of the module.
 static FailureOr<std::vector<ConstantSpec>> getConstants(ModuleOp module) {
   llvm::DenseSet<StringAttr> used;
   for (auto function : module.getOps<func::FuncOp>())
@@ -192,7 +192,7 @@ std::string weir::printSource(Location location) {
   return text;
 }
 
-/// What a target's code is called by.
+/// Returns the suffix of files with a target's code.
 static StringRef getCodeSuffix(StringRef target) { return target == "cuda" ? ".ptx" : ".spv"; }
 
 static Access toPlan(schedule::Access access) {

@@ -8,8 +8,8 @@
 
 namespace weir {
 
-/// Checks one kernel and tells all that is wrong with it. What every target
-/// refuses is here; a target adds its own.
+/// Checks one kernel and reports every problem. This class has the checks of all targets;
+/// each target adds its own.
 class KernelGate {
 public:
   KernelGate(mlir::gpu::GPUFuncOp kernel, const Profile &profile)
@@ -19,15 +19,15 @@ public:
   mlir::LogicalResult check();
 
 protected:
-  /// What the target calls itself in errors.
+  /// Returns the target's name for errors.
   virtual llvm::StringRef getLanguage() const = 0;
-  /// Returns what is wrong with a scalar type that not every target has, to follow
-  /// its name; empty when nothing is.
+  /// Returns the problem with a scalar type that not every target has, as text behind its
+  /// name; empty when there is none.
   virtual std::string findScalarError(mlir::Type type) const = 0;
   /// Returns why the target does not lower `op` exactly, empty when it does.
   virtual std::string findOperationError(mlir::Operation *op) = 0;
 
-  /// What is wrong with a function that the target does not compute exactly.
+  /// Returns the problem with a function that the target does not compute exactly.
   static std::string getMissingFunction(mlir::Operation *op);
 
   mlir::gpu::GPUFuncOp kernel;

@@ -15,9 +15,9 @@ void legalizeForAll(mlir::gpu::GPUFuncOp kernel);
 /// f16 or bf16.
 bool isHalf(mlir::Type type);
 
-/// Makes values and buffers of f16 and bf16 such of i16. Their casts become integer
-/// arithmetic that rounds to the nearest, ties to even, and keeps subnormal numbers; what
-/// else the kernel may do with them is to move them.
+/// Turns values and buffers of f16 and bf16 into i16. Casts become integer arithmetic that
+/// rounds to the nearest, ties to even, and keeps subnormal numbers; besides casts the kernel
+/// may only move such values.
 void storeHalvesAsIntegers(mlir::gpu::GPUFuncOp kernel);
 
 } // namespace weir

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace weir;
 
-/// The parts of an instruction's name, "mul", "rn", "f32"; none for a directive,
+/// Returns the parts of an instruction's name, "mul", "rn", "f32"; none for a directive,
 /// a label or an empty line.
 static SmallVector<StringRef> getOpcode(StringRef line) {
   if (line.starts_with("@"))

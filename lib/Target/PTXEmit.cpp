@@ -37,7 +37,7 @@ using namespace weir;
 
 static constexpr StringLiteral triple = "nvptx64-nvidia-cuda";
 
-/// The first PTX version, times ten, that knows a GPU. LLVM ends the process on
+/// Returns the first PTX version, times ten, that has the GPU. LLVM ends the process on
 /// an older one.
 static int64_t getOldestPtx(int64_t sm) {
   static constexpr std::pair<int64_t, int64_t> oldest[] = {
@@ -111,7 +111,7 @@ LogicalResult PtxEmitter::convert(gpu::GPUModuleOp module) const {
   return applyFullConversion(module, legality, std::move(patterns));
 }
 
-/// A workgroup has exactly the invocations that the kernel was made for.
+/// Declares that a workgroup has exactly the invocations that the kernel was made for.
 static void requireWorkgroup(gpu::GPUModuleOp module) {
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
     if (Attribute size = function->removeAttr(NVVM::NVVMDialect::getMaxntidAttrName()))

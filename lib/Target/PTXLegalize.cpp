@@ -11,11 +11,11 @@
 using namespace mlir;
 using namespace weir;
 
-/// Of the largest element there is, a vector of four f64.
+/// Alignment of the largest element, a vector of four f64.
 static constexpr int64_t vectorAlignment = 32;
 
-/// Upstream has no lowering. Subgroups are cut from a workgroup's invocations in
-/// their linear order.
+/// Computes subgroup numbers, which upstream does not lower: subgroups are consecutive
+/// invocations of a workgroup in their linear order.
 static void expandSubgroups(gpu::GPUFuncOp kernel, const Profile &profile) {
   ArrayRef<int32_t> block = *kernel.getKnownBlockSize();
   int64_t invocations = int64_t(block[0]) * block[1] * block[2];

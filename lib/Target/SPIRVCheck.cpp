@@ -15,12 +15,12 @@ using namespace mlir;
 using namespace weir;
 
 namespace {
-/// What the declarations of a module say about its storage buffers. Valid words
-/// are assumed: it runs after the validator.
+/// The storage buffers that a module declares. Assumes valid words, as the validator has
+/// run.
 struct Declarations {
   explicit Declarations(ArrayRef<uint32_t> words);
 
-  /// The bytes of the array that a storage buffer's variable declares.
+  /// Returns the bytes of the array that a storage buffer's variable declares.
   std::optional<int64_t> getBytes(uint32_t variable) const;
 
   SmallVector<std::string> entryPoints;

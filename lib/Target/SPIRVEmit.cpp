@@ -77,7 +77,7 @@ SpirvEmitter::SpirvEmitter(MLIRContext *context, const Profile &profile)
   pipeline.addPass(spirv::createSPIRVUpdateVCEPass());
 }
 
-/// The constant of which every element of `value` is; nothing where it is none.
+/// Returns the constant that every element of `value` is, if it is one.
 static std::optional<APFloat> getFloat(Value value) {
   auto constant = value.getDefiningOp<spirv::ConstantOp>();
   Attribute attribute = constant ? constant.getValue() : Attribute();
@@ -87,7 +87,7 @@ static std::optional<APFloat> getFloat(Value value) {
   return number ? std::optional(number.getValue()) : std::nullopt;
 }
 
-/// A constant of which every element is `element`.
+/// Returns a constant whose elements are all `element`.
 static Value createConstant(OpBuilder &builder, Location loc, Type type, TypedAttr element) {
   Attribute value = element;
   if (auto vector = dyn_cast<VectorType>(type))
@@ -221,7 +221,8 @@ static void widenBarriers(spirv::ModuleOp module) {
   });
 }
 
-/// Barriers, shuffles, and what touches memory that is no input: where executions go wrong.
+/// Whether an op needs a line of its own: barriers, shuffles and accesses to memory other than
+/// inputs are where executions go wrong.
 static bool needsLine(Operation *op) {
   if (isa<spirv::ControlBarrierOp, spirv::GroupNonUniformShuffleOp,
           spirv::GroupNonUniformShuffleXorOp, spirv::GroupNonUniformShuffleUpOp,
@@ -235,7 +236,8 @@ static bool needsLine(Operation *op) {
   });
 }
 
-/// Where the words of a function's body begin: upstream writes no line for the function.
+/// Returns the first op of a function's body that is an instruction there; upstream writes no
+/// line for the function.
 static Operation *getFirstInstruction(spirv::FuncOp function) {
   for (Operation &op : function.getBody().front())
     if (!isa<spirv::AddressOfOp, spirv::ConstantOp, spirv::ReferenceOfOp, spirv::UndefOp,

@@ -38,7 +38,7 @@ static bool hasSpirvInstructions(Operation *op) {
              math::TruncOp>(op);
 }
 
-/// Whether the op does more than to move values of f16 and bf16, and to cast them.
+/// Whether the op does more with f16 and bf16 than to move and cast values.
 static bool computesInHalves(Operation *op) {
   bool hasHalves = false;
   for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})

@@ -16,7 +16,7 @@ using namespace weir;
 bool weir::isHalf(Type type) { return type.isF16() || type.isBF16(); }
 
 namespace {
-/// Values of 32 bits, or vectors of them, shaped as one value is.
+/// Values of 32 bits, or vectors of them, of the shape of one value.
 class Words {
 public:
   Words(Operation *op) : b(op->getLoc(), op), like(op->getResult(0).getType()) {}
@@ -68,7 +68,7 @@ static Value extendF16(Words &w, Value half) {
   return w.toFloat(w.join(w.choose(w.isBelow(size, 0x7c00), finite, special), sign));
 }
 
-/// Drops the last bits of a number's: to the nearest, ties to even.
+/// Drops the last bits of a number, rounded to the nearest, ties to even.
 static Value round(Words &w, Value bits, uint32_t dropped) {
   Value isOdd = w.mask(w.right(bits, dropped), 1);
   return w.right(w.add(w.add(bits, w.number((1u << (dropped - 1)) - 1)), isOdd), dropped);
@@ -95,8 +95,8 @@ static Value truncateToBF16(Words &w, Value number) {
   return w.choose(w.isBelow(w.mask(bits, 0x7fffffff), 0x7f800001), round(w, bits, 16), nan);
 }
 
-/// f64 to f32 so that rounding once more rounds as one step would: toward zero, and
-/// the last bit is set where that was not exact (Boldo and Melquiond, 2008).
+/// Rounds f64 to f32 so that a second rounding gives what one step would: toward zero, with
+/// the last bit set where that was not exact (Boldo and Melquiond, 2008).
 static Value truncateToOdd(Words &w, Value number) {
   Type wide = number.getType();
   Value nearest = arith::TruncFOp::create(w.b, w.as(w.b.getF32Type()), number);
@@ -137,7 +137,7 @@ static void expandTruncation(arith::TruncFOp op) {
   op.erase();
 }
 
-/// Puts integers in the place of f16 and bf16, in types and in constants.
+/// Replaces f16 and bf16 by integers, in types and in constants.
 static void storeAsIntegers(gpu::GPUFuncOp kernel) {
   Type stored = IntegerType::get(kernel.getContext(), 16);
   auto getBits = [](const APFloat &value) { return value.bitcastToAPInt(); };

@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace weir;
 
-/// True when `value` is a constant none of whose elements is a zero or NaN.
+/// Whether `value` is a constant without an element that is zero or NaN.
 static bool isNonZeroNumber(Value value) {
   auto good = [](const APFloat &number) { return !number.isZero() && !number.isNaN(); };
   APFloat scalar(0.0);
@@ -122,7 +122,7 @@ static void expandBits(Operation *op) {
     op->erase();
 }
 
-/// Comparisons that ask nothing have no instruction.
+/// Replaces comparisons that are always true or false, which have no instruction.
 static void expandComparison(arith::CmpFOp op) {
   bool always = op.getPredicate() == arith::CmpFPredicate::AlwaysTrue;
   if (!always && op.getPredicate() != arith::CmpFPredicate::AlwaysFalse)
@@ -186,7 +186,7 @@ static void guardLoop(scf::ForOp loop) {
   scf::YieldOp::create(b, loop.getInitArgs());
 }
 
-/// Attributions become allocations: upstream leaves a cast of them behind.
+/// Turns attributions into allocations: upstream leaves a cast of them behind.
 static void replaceAttributions(gpu::GPUFuncOp kernel) {
   Block &entry = kernel.getBody().front();
   ImplicitLocOpBuilder b(kernel.getLoc(), &entry, entry.begin());
@@ -228,8 +228,8 @@ static void mapAddressSpaces(gpu::GPUFuncOp kernel) {
   spirv::convertMemRefTypesAndAttrs(kernel, converter);
 }
 
-/// Makes buffers of two or four 32-bit elements such of one or two 64-bit integers,
-/// cast where they are loaded and stored.
+/// Turns buffers of vectors of two or four 32-bit elements into buffers of one or two 64-bit
+/// integers, cast where they are loaded and stored.
 static void widenWords(gpu::GPUFuncOp kernel) {
   SmallVector<Type> types;
   Block &entry = kernel.getBody().front();

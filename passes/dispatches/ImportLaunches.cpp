@@ -30,11 +30,11 @@ using namespace weir;
 namespace {
 using Sizes = std::array<int64_t, 3>;
 
-/// Which commands are complete at some point: of each stream, so many. A stream
-/// is a run of commands of which each is complete when the next begins.
+/// The number of complete commands of each stream at some point. A stream is a run of
+/// commands, each complete when the next begins.
 using Clock = std::map<int64_t, int64_t>;
 
-/// What the source's tokens and waits say of the order of its commands.
+/// The order of commands that the source's tokens and waits ask for.
 class TokenOrder {
 public:
   /// Takes the operations of the source in its order.
@@ -57,7 +57,7 @@ private:
 /// Sets the sizes that launches give to kernels that state none.
 class KernelSizes {
 public:
-  /// The kernel with workgroups of these sizes: itself, or a copy when another
+  /// Returns the kernel with workgroups of these sizes: itself, or a copy when another
   /// launch gave it others. It states its grid while all launches agree on it.
   SymbolRefAttr getKernel(gpu::LaunchFuncOp launch, gpu::GPUFuncOp kernel, const Sizes &workgroup,
                           const Sizes &grid);
@@ -73,9 +73,9 @@ public:
 
   /// Reports everything that cannot be imported.
   LogicalResult check();
-  /// After `check` succeeded.
+  /// Makes the command list; `check` must have succeeded.
   void import(KernelSizes &kernels);
-  /// After `import`: warns of hazards that the source leaves unordered.
+  /// Warns of hazards that the source leaves unordered; `import` must have run.
   LogicalResult warnOfRaces(Effects &effects);
 
 private:
@@ -215,7 +215,7 @@ std::optional<int64_t> Importer::getConstant(Value value) const {
   return constant ? std::optional(constant.getValue().getSExtValue()) : std::nullopt;
 }
 
-/// The function is one block, and what it launches stands in that block.
+/// Checks that the function is one block with all launches in it.
 void Importer::checkShape() {
   if (!function.getBody().hasOneBlock())
     fail(function) << "launches kernels and has " << function.getBody().getBlocks().size()
@@ -303,7 +303,7 @@ void Importer::checkCommand(Operation *op) {
   }
 }
 
-/// What is no command must be free to stay before all commands, or, a free, to
+/// Checks that every other operation can stay before all commands, or, if it frees memory,
 /// go behind them.
 void Importer::checkOther(Operation *op) {
   if (isa<gpu::WaitOp>(op)) {

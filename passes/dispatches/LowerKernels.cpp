@@ -65,13 +65,13 @@ private:
 };
 } // namespace
 
-/// The flat buffer of a tensor.
+/// Returns the type of a tensor's flat buffer.
 static MemRefType getFlatType(Type tensor) {
   auto type = cast<RankedTensorType>(tensor);
   return MemRefType::get({type.getNumElements()}, getStorageType(type.getElementType()));
 }
 
-/// Returns `name`, or else with the least number behind it that no symbol has.
+/// Returns `name`, with the smallest free number behind it if a symbol has that name.
 std::string LowerKernels::getFreeName(const std::string &name) {
   if (!symbols->lookup(name))
     return name;
@@ -117,7 +117,7 @@ FailureOr<LowerKernels::Kernel> LowerKernels::getKernel(schedule::KernelOp op) {
   return entry->second;
 }
 
-/// Folds and hoists what the emitter repeats.
+/// Cleans up after the emitter: folds, merges equal operations, hoists them out of loops.
 LogicalResult LowerKernels::finishKernel(gpu::GPUModuleOp module) {
   RewritePatternSet patterns(&getContext());
   if (failed(applyPatternsGreedily(module, std::move(patterns))))
@@ -164,14 +164,14 @@ FailureOr<memref::GlobalOp> LowerKernels::getGlobal(arith::ConstantOp constant) 
   return global;
 }
 
-/// Whether a tensor is made of slices, beginning with none.
+/// Whether a tensor is made by insertions, the first into a tensor that is not a splat.
 static bool isOfSlices(Value value) {
   tensor::InsertSliceOp first = getInsertion(getOwner(value));
   return first && !getSplat(first.getDest());
 }
 
-/// What is not inserted into an argument begins with no elements at all, so the slices
-/// must be the whole, each byte of it once. `value` is the last of its chain.
+/// Checks that insertions into an empty tensor write each byte of it once. `value` is the
+/// result of the last insertion.
 static LogicalResult checkWhole(Value value) {
   SmallVector<StridedBytes> slices;
   int64_t count = 0;
@@ -198,7 +198,7 @@ static LogicalResult checkWhole(Value value) {
   return success();
 }
 
-/// Whoever inserts into a tensor must be the last to use it, and may write its bytes.
+/// Checks that a kernel that inserts into a tensor is its last user and may write its bytes.
 static LogicalResult checkInsertions(func::FuncOp function) {
   DenseMap<Value, unsigned> results; // how many have a value's bytes
   for (Value value : function.getBody().front().getTerminator()->getOperands())

@@ -1,4 +1,4 @@
-//===- EmitKernels.cpp - What emitting for any target takes ---------------===//
+//===- EmitKernels.cpp - Steps of emitting that all targets share ---------===//
 //
 // Each kernel goes through a module of its own, so that what it declares is
 // what it needs.
@@ -42,8 +42,8 @@ static LogicalResult checkKernels(ModuleOp module, StringRef language,
   return success(good);
 }
 
-/// What the level gates and the packer read of each operand. Effects are those
-/// that the barriers were made from, which may be narrower than the declared.
+/// Returns effect, bytes and alignment of each operand, for gates and the packer. Effects
+/// are those that barriers were made from, which may be narrower than the declared ones.
 static ArrayAttr describeOperands(gpu::GPUFuncOp kernel, Effects &effects) {
   Builder builder(kernel.getContext());
   SmallVector<Attribute> operands;
@@ -62,7 +62,8 @@ static ArrayAttr describeOperands(gpu::GPUFuncOp kernel, Effects &effects) {
   return builder.getArrayAttr(operands);
 }
 
-/// Which operands the kernel may write over which, once more from its body.
+/// Returns the pairs of operands of which one may be written over the other, derived from
+/// the body again.
 static ArrayAttr describeInPlace(gpu::GPUFuncOp kernel, Launches &launches) {
   Builder builder(kernel.getContext());
   SmallVector<Attribute> pairs;

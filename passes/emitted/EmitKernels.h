@@ -1,4 +1,4 @@
-//===- EmitKernels.h - What emitting for any target takes -------*- C++ -*-===//
+//===- EmitKernels.h - Steps of emitting that all targets share -*- C++ -*-===//
 
 #ifndef WEIR_PASSES_EMITKERNELS_H
 #define WEIR_PASSES_EMITKERNELS_H
@@ -16,7 +16,7 @@ using EmitKernel = llvm::function_ref<mlir::FailureOr<mlir::gpu::ObjectAttr>(
 /// Turns every kernel of `module` into a `gpu.binary` of its name, which states
 /// workgroup, operands and in-place pairs, and renames dispatches. All kernels
 /// are checked by `check` before the first is emitted, so that one run reports
-/// all of them. `language` is what they become, in errors.
+/// all of them. `language` is the name of the code, for errors.
 mlir::LogicalResult emitKernels(mlir::ModuleOp module, llvm::StringRef language,
                                 llvm::function_ref<mlir::LogicalResult(mlir::gpu::GPUFuncOp)> check,
                                 EmitKernel emit);

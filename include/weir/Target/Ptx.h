@@ -40,7 +40,7 @@ public:
   using RunPipeline =
       llvm::function_ref<mlir::LogicalResult(mlir::OpPassManager &, mlir::Operation *)>;
 
-  /// The `#nvvm.target` that kernels are emitted for.
+  /// Returns the `#nvvm.target` that kernels are emitted for.
   mlir::Attribute getTarget() const { return target; }
 
   /// Emits the only kernel of `module`, a legalized `gpu.module`, which is
@@ -63,9 +63,9 @@ private:
 /// Checks PTX text against what the kernel was meant to be: the version and GPU
 /// of `profile`, one entry of that name with `operands` addresses and the given
 /// workgroup, floats exact (rounded to nearest, denormals kept, nothing
-/// approximate), memory read coherently, and no symbol of elsewhere.
+/// approximate), memory read coherently, and no external symbol.
 ///
-/// Errors: what is wrong; std::nullopt when nothing is.
+/// Errors: returns a description of the problem; std::nullopt when there is none.
 std::optional<std::string> findPtxError(llvm::StringRef text, const Profile &profile,
                                         llvm::StringRef entryPoint, unsigned operands,
                                         llvm::ArrayRef<int32_t> workgroup);

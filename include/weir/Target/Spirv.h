@@ -41,7 +41,7 @@ public:
   using RunPipeline =
       llvm::function_ref<mlir::LogicalResult(mlir::OpPassManager &, mlir::Operation *)>;
 
-  /// The target, with everything that the profile allows.
+  /// Returns the target, with everything that the profile allows.
   mlir::spirv::TargetEnvAttr getTarget() const { return target; }
 
   /// Emits the only kernel of `module`, a legalized `gpu.module` alone in a
@@ -64,13 +64,13 @@ private:
 /// kernel was meant to be: the entry point's name, storage buffer i spanning
 /// `operandBytes[i]` bytes, no capability that `profile` lacks.
 ///
-/// Errors: what is wrong, in one or more lines; std::nullopt when nothing is.
+/// Errors: returns the problems, one or more lines; std::nullopt when there are none.
 std::optional<std::string> findSpirvError(llvm::ArrayRef<uint32_t> words, const Profile &profile,
                                           llvm::StringRef entryPoint,
                                           llvm::ArrayRef<int64_t> operandBytes);
 
 /// Returns the assembly text of SPIR-V words in any byte order.
-/// Errors: failure, with no diagnostic, when the words are no SPIR-V.
+/// Errors: failure, with no diagnostic, when the words are not SPIR-V.
 mlir::FailureOr<std::string> disassembleSpirv(llvm::ArrayRef<uint32_t> words);
 
 } // namespace weir
