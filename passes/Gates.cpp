@@ -71,7 +71,7 @@ static bool isTensor(Type type) { return isa<TensorType>(type); }
 
 void CommandsGate::verifyNoTensors(Operation *op) {
   if (isa<schedule::KernelOp, schedule::YieldOp>(op)) {
-    fail(op) << "is gone from the dispatches level on";
+    fail(op) << "belongs to the kernels level";
     return;
   }
   bool tensors =
@@ -80,7 +80,7 @@ void CommandsGate::verifyNoTensors(Operation *op) {
     for (Block &block : region)
       tensors |= llvm::any_of(block.getArgumentTypes(), isTensor);
   if (tensors)
-    fail(op) << "has a tensor, which are gone from the dispatches level on";
+    fail(op) << "has a tensor; the dispatches level allows none";
 }
 
 /// Whether `declared` allows everything that `derived` does.
@@ -369,7 +369,7 @@ void PlacementGate::verifyAllocations(func::FuncOp function) {
       fail(alloc) << "is a second arena";
     else if (!schedule::getByteSize(alloc.getType()) || alloc.getType().getRank() != 1 ||
              !alloc.getType().getElementType().isInteger(8))
-      fail(alloc) << "is no arena: " << alloc.getType() << " is not a static row of i8";
+      fail(alloc) << "expected an arena of type memref<Nxi8>, got " << alloc.getType();
     else
       arena = alloc;
   });
@@ -389,7 +389,7 @@ void PlacementGate::verifySlot(memref::ViewOp view) {
   }
   if (bytes.range->begin % 256)
     fail(view) << "begins at byte " << bytes.range->begin
-               << " of the arena, which is no multiple of 256";
+               << " of the arena, expected a multiple of 256";
   auto slot = view->getAttrOfType<schedule::SlotAttr>(schedule::slotAttrName);
   if (!slot) {
     fail(view) << "has no " << schedule::slotAttrName << ", a #schedule.slot";
@@ -563,7 +563,7 @@ void PlacementGate::verifyDonations(func::FuncOp function) {
     if (!isResult || lender < 0 || lender >= function.getNumArguments() ||
         !function.getArgAttr(lender, schedule::donateAttrName)) {
       fail(function) << "argument " << result.getArgNumber() << " has " << schedule::donatedAttrName
-                     << " = " << attribute << ", which is no donated argument for a result";
+                     << " = " << attribute << ", expected the index of a donated argument";
       continue;
     }
     if (function.getArgument(lender).getType() != result.getType())

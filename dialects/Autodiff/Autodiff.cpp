@@ -28,7 +28,8 @@ LogicalResult AutodiffDialect::verifyOperationAttribute(Operation *op, NamedAttr
   auto function = dyn_cast<func::FuncOp>(op);
   auto numbers = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
   if (attribute.getName() != splitAttrName || !function || !numbers)
-    return op->emitError() << attribute.getName() << " is no attribute of the autodiff dialect; it "
+    return op->emitError() << attribute.getName()
+                           << " is not an attribute of the autodiff dialect; it "
                            << "has " << splitAttrName << " = array<i64: arguments, results>, of "
                            << "functions";
   ArrayRef<Type> arguments = function.getArgumentTypes(), results = function.getResultTypes();
@@ -78,7 +79,8 @@ static LogicalResult verifyTypes(VjpOp op, StringRef what, TypeRange found, Type
 LogicalResult VjpOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr());
   if (!callee) // C1
-    return emitOpError() << "names " << getCalleeAttr() << ", which is no function here";
+    return emitOpError() << "names " << getCalleeAttr()
+                         << ", which is not a function of this module";
   if (callee.isExternal() || !callee.getBody().hasOneBlock())
     return emitOpError() << "names " << getCalleeAttr() << ", which has no body of one block";
   SmallVector<Type> cotangents, results(callee.getResultTypes());

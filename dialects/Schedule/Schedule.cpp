@@ -15,7 +15,7 @@ using namespace weir::schedule;
 #include "dialects/Schedule/ScheduleDialect.cpp.inc"
 #include "dialects/Schedule/ScheduleEnums.cpp.inc"
 
-/// Parses `, covers_all = true` and `, slice = [...]`, each where it is.
+/// Parses `, covers_all = true` and `, slice = [...]`, both optional.
 static ParseResult parseExtent(AsmParser &parser, bool &coversAll, SmallVector<int64_t> &slice) {
   bool hasCoversAll = false, hasSlice = false;
   while (succeeded(parser.parseOptionalComma())) {
@@ -150,19 +150,24 @@ LogicalResult EffectAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitEr
   if (slice.empty())
     return success();
   if (access != Access::write || coversAll) // C1
-    return emitError() << "an effect has a slice, which is for operands that are written in part";
+    return emitError() << "a slice is for an operand that is written in part, got '"
+                       << stringifyAccess(access) << "'" << (coversAll ? " that covers all" : "");
+  // C2
   constexpr int64_t most = int64_t(1) << 40; // so that no sum overflows
   if (slice.size() != 4 || slice[0] < 0 || slice[1] < 1 || slice[2] <= slice[1] || slice[3] < 1 ||
-      slice[0] > most || slice[2] > most || slice[3] > most / slice[2]) // C1
-    return emitError() << "the slice of an effect is not where it begins, the bytes of a run, more "
-                          "from run to run, and how many runs";
+      slice[0] > most || slice[2] > most || slice[3] > most / slice[2])
+    return emitError() << "expected slice = [begin, bytes, stride, count] with 0 <= begin, "
+                          "1 <= bytes < stride, 1 <= count, and begin, stride and stride * count "
+                          "up to 2^40, got ["
+                       << slice << "]";
   return success();
 }
 
 LogicalResult SlotAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringRef,
                                int64_t, int64_t firstWave, int64_t lastWave) {
   if (firstWave < 0 || lastWave < firstWave) // C1
-    return emitError() << "a slot has its bytes in waves " << firstWave << " to " << lastWave;
+    return emitError() << "expected waves with 0 <= first <= last, got " << firstWave << " to "
+                       << lastWave;
   return success();
 }
 
@@ -223,7 +228,7 @@ LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return success();
   auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(*this, getKernel());
   if (!kernel || !kernel.isKernel()) // C2
-    return emitOpError() << getKernel() << " names no kernel of this module";
+    return emitOpError() << getKernel() << " is not a kernel of this module";
   std::optional<ArrayRef<int32_t>> grid = kernel.getKnownGridSize();
   if (grid && !llvm::equal(*grid, getGrid())) // C6
     return emitOpError() << "has grid [" << getGrid() << "], " << getKernel() << " states ["
@@ -258,15 +263,15 @@ LogicalResult CopyOp::verify() {
   auto target = cast<ShapedType>(getTarget().getType());
   if (source.getElementType() != target.getElementType() ||
       failed(verifyCompatibleShape(source, target))) // C1
-    return emitOpError() << "copies " << source << " to " << target;
+    return emitOpError() << "source and target differ: " << source << " vs " << target;
   return success();
 }
 
 LogicalResult FillOp::verify() {
   Type element = cast<ShapedType>(getTarget().getType()).getElementType();
   if (getValue().getType() != element) // C1
-    return emitOpError() << "fills elements of type " << element << " with "
-                         << getValue().getType();
+    return emitOpError() << "value and elements of the target differ: " << getValue().getType()
+                         << " vs " << element;
   return success();
 }
 
@@ -283,13 +288,13 @@ SmallVector<HazardFields> BarrierOp::getHazards() {
 
 LogicalResult BarrierOp::verify() {
   if (getHazardNumbers().empty()) // C1
-    return emitOpError("serves no hazard");
+    return emitOpError("has 0 hazards, expected at least 1");
   if (getHazardNumbers().size() % 5) // C1
     return emitOpError() << "has " << getHazardNumbers().size()
                          << " numbers for its hazards, which have five each";
   for (const HazardFields &hazard : getHazards())
     if (!symbolizeHazardKind(uint32_t(hazard.kind))) // C1
       return emitOpError() << "serves a hazard of kind " << uint32_t(hazard.kind)
-                           << ", which is none";
+                           << ", expected 0 to 2";
   return success();
 }

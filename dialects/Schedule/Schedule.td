@@ -16,17 +16,16 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Schedule_Dialect : Dialect {
   let name = "schedule";
   let cppNamespace = "::weir::schedule";
-  let summary = "Kernels to be, dispatches on views, and what orders them.";
+  let summary = "Kernels, dispatches on views, and their order.";
   let description = [{
-    Three levels use it. At `kernels`, tensor computation sits in
-    `schedule.kernel` regions, each to become one GPU kernel. From `dispatches`
-    on, a function holds one `schedule.commands` region: the command list, in
-    recorded order. Dispatches in it may overlap unless a `schedule.barrier`
-    separates them.
+    At the `kernels` level, tensor computation is in `schedule.kernel` regions, each
+    of which becomes one GPU kernel. From `dispatches` on, a function has one
+    `schedule.commands` region: the command list, in recorded order. Dispatches in
+    it may overlap unless a `schedule.barrier` separates them.
 
-    Commands are for a queue, number 0 unless stated. A queue's command list is
-    those of the one list that are for it, in recorded order. Queues run beside
-    each other; `schedule.signal` and `schedule.wait` order them.
+    A command is for one queue, number 0 unless stated. A queue runs its commands in
+    recorded order. Queues run at the same time; `schedule.signal` and
+    `schedule.wait` order them.
   }];
   let useDefaultAttributePrinterParser = 1;
 }
@@ -40,7 +39,7 @@ class Schedule_Enum<string name, string summary, list<I32EnumCase> cases>
   let cppNamespace = "::weir::schedule";
 }
 
-def Schedule_Access : Schedule_Enum<"Access", "what a kernel does to an operand", [
+def Schedule_Access : Schedule_Enum<"Access", "how a kernel uses an operand", [
   I32EnumCase<"none", 0>, I32EnumCase<"read", 1>, I32EnumCase<"write", 2>,
   I32EnumCase<"update", 3>]>;
 
@@ -52,15 +51,16 @@ class Schedule_Attr<string name, string mnemonicName> : AttrDef<Schedule_Dialect
 }
 
 def Schedule_EffectAttr : Schedule_Attr<"Effect", "effect"> {
-  let summary = "What a kernel does to one operand.";
+  let summary = "How a kernel uses one operand.";
   let description = [{
     Set on arguments of a kernel under the name `schedule.effect`.
-    `covers_all` holds when every byte of the operand is written. `slice` says that just
-    these are, runs of bytes at equal distances: where the first begins, the bytes of
-    each, from one's beginning to the next's, and how many there are.
+    `covers_all`: whether every byte of the operand is written. `slice`: the bytes that
+    are written, as runs at equal distances: [begin, bytes, stride, count], where stride
+    is the distance between the beginnings of two runs.
 
-    - C1: a slice is four numbers, for an operand that is written and not covered; runs
-      have bytes, come one after the other and are apart.
+    - C1: an operand with a slice is written, and not covered.
+    - C2: a slice has four numbers, 0 <= begin, 1 <= bytes < stride and 1 <= count; begin,
+      stride and stride * count are up to 2^40.
 
     Example: `#schedule.effect<write, covers_all = true>`,
     `#schedule.effect<write, slice = [32, 16, 64, 8]>`
@@ -80,8 +80,8 @@ def Schedule_HazardAttr : Schedule_Attr<"Hazard", "hazard"> {
     `from` and `to` count the dispatches, copies and fills of the command list
     from 0, in recorded order; the operand numbers count each one's operands.
 
-    So a barrier spells its hazards, and messages theirs; a long list of barriers
-    has too many for each to be an attribute.
+    The form in which barriers and messages print hazards. A barrier stores numbers: a long
+    list of barriers has too many hazards for each to be an attribute.
 
     Example: `#schedule.hazard<raw, 0 operand 2 -> 1 operand 0>`
   }];
@@ -111,9 +111,9 @@ def Schedule_SlotAttr : Schedule_Attr<"Slot", "slot"> {
   let description = [{
     Set on a `memref.view` of the arena under the name `weir.slot`, by
     weir-plan-memory: the value or values that use the bytes in turn, for people to
-    read; what their offset is a multiple of; the first and the last wave.
+    read; the alignment of their offset; the first and the last wave.
 
-    - C1: no wave is negative, nor the first behind the last.
+    - C1: 0 <= first wave <= last wave.
 
     Example: `#schedule.slot<"hidden", alignment = 256, waves = 0 to 3>`
   }];
@@ -153,8 +153,8 @@ def Schedule_CommandOperand : AnyTypeOf<
     [AnyRankedOrUnrankedMemRef, AnyInteger, Index, AnyFloat,
      VectorOfAnyRankOf<[AnyInteger, Index, AnyFloat]>]>;
 
-/// What tens of thousands of ops each have their own of is a property: an attribute
-/// would be looked up among all others of its kind.
+/// Properties, since tens of thousands of ops each have their own: an attribute would be
+/// looked up among all others of its kind.
 def Schedule_Wave : OptionalProp<I64Prop>;
 def Schedule_OptionalNumbers : DefaultValuedProp<IntArrayProp<I64Prop>,
                                                  "::llvm::ArrayRef<int64_t>{}",
@@ -233,15 +233,16 @@ def Schedule_DispatchOp : Schedule_Op<"dispatch",
   let summary = "One launch of a kernel on views.";
   let description = [{
     `kernel` names a `gpu.func` inside a `gpu.module`, or, once emitted, a
-    `gpu.binary` of that name. `grid` counts workgroups per axis. `wave` is the
-    number of the wave that `weir-schedule` put it in, `queue` that of the queue
-    that `weir-assign-queues` gave it to. `binding` counts as the
-    operand's number. `values` has two numbers for each operand, in entries: of
-    which value it is a part, as `weir.value_names` counts them, and at which byte
-    of that it begins; value -1 for a constant. `before` has one for each operand:
-    the value that a kernel writes only some bytes of leaves in the others; -1 for
-    operands that it does not insert into, and nothing where it inserts into none. Scalar operands are for kernels
-    that others made; no artifact holds such a dispatch.
+    `gpu.binary` of that name. `grid` is the number of workgroups for each axis, `wave`
+    the wave that `weir-schedule` chose, `queue` the queue that `weir-assign-queues` chose.
+    Operand i is binding i.
+
+    `values`, in entries, has two numbers for each operand: the index of its value in
+    `weir.value_names`, or -1 for a constant, and its first byte in that value.
+    `before` has one number for each operand: where the kernel inserts into it, the
+    value whose other bytes stay; else -1. It is empty where the kernel inserts into no
+    operand. Scalar operands are for kernels that Weir did not make; no artifact has
+    such a dispatch.
 
     - C1: `grid` has three sizes, each at least 1.
     - C2: `kernel` names a kernel of this module.
@@ -249,8 +250,8 @@ def Schedule_DispatchOp : Schedule_Op<"dispatch",
     - C4: each memref is as many bytes long as the kernel's argument, where both
       lengths are known.
     - C5: a scalar has the type of the kernel's argument; a memref is for one.
-    - C6: `grid` is the kernel's `known_grid_size`, where it states one: what is
-      known of the kernel follows from that.
+    - C6: `grid` is the kernel's `known_grid_size`, if there is one: analyses of the
+      kernel assume it.
 
     Example:
     ```mlir
@@ -341,7 +342,7 @@ def Schedule_BarrierOp : Schedule_Op<"barrier", [HasParent<"CommandsOp">]> {
     it first: five numbers each, kind, `from`, its operand, `to` and its operand.
     Other queues are not held up.
 
-    - C1: at least one hazard, of five numbers and a kind that there is.
+    - C1: there is at least one hazard; each has five numbers, of which kind is 0 to 2.
     - C2: every hazard's `from` is recorded before the barrier, `to` after it.
 
     Example:

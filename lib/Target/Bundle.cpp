@@ -68,7 +68,7 @@ static FailureOr<TensorSpec> getTensor(Operation *op, const Twine &what, Type bu
   ShapedType type = shape ? dyn_cast<RankedTensorType>(shape.getValue()) : ShapedType(memref);
   if (!memref || !type || !schedule::getByteSize(type) ||
       schedule::getByteSize(memref) != schedule::getByteSize(type))
-    return op->emitOpError() << what << " of type " << buffer << " is no tensor of static shape";
+    return op->emitOpError() << what << " of type " << buffer << " is not a tensor of static shape";
   StringRef dtype = getDType(type.getElementType());
   if (dtype.empty())
     return op->emitOpError() << what << " holds " << type.getElementType()
@@ -262,7 +262,7 @@ LogicalResult PlanBuilder::addValues() {
     auto name = dyn_cast<StringAttr>(attribute);
     if (!name)
       return function.emitOpError() << "has " << attribute << " in " << schedule::valueNamesAttrName
-                                    << ", which is no name";
+                                    << ", which is not a string";
     bool isArgument = number < function.getNumArguments();
     plan.values.push_back({!name.empty() ? name.str()
                            : isArgument
@@ -297,7 +297,7 @@ LogicalResult PlanBuilder::addAllocations() {
     if (allocation == allocations.end() ||
         plan.allocations[allocation->second].kind != AllocationKind::Argument)
       return function.emitOpError()
-             << "result " << result << " lies in argument " << argument << ", which is none";
+             << "result " << result << " lies in argument " << argument << ", which does not exist";
     plan.allocations[allocation->second].result = result;
   }
   bool usesConstants =
@@ -395,7 +395,7 @@ FailureOr<int64_t> PlanBuilder::getKernel(schedule::DispatchOp dispatch) {
     auto pair = dyn_cast<DenseI64ArrayAttr>(attribute);
     if (!pair || pair.size() != 2)
       return binary.emitOpError() << "states " << attribute << " in " << schedule::inPlaceAttrName
-                                  << ", which is no pair of operands";
+                                  << ", which is not a pair of operands";
     kernel.inPlace.push_back({pair[0], pair[1]});
   }
   plan.kernels.push_back(std::move(kernel));
@@ -554,7 +554,7 @@ static LogicalResult addConstants(ModuleOp module, Artifact &artifact) {
     auto global = symbols.lookup<memref::GlobalOp>(constant.tensor.name);
     if (!global || schedule::getByteSize(global.getType()) != getByteSize(constant.tensor))
       return module.emitError() << "the manifest's constant '" << constant.tensor.name
-                                << "' is no memref.global of its size";
+                                << "' is not a memref.global of its size";
     artifact.constants.resize(constant.offset);
     if (failed(appendElements(global, artifact.constants)))
       return failure();
@@ -571,7 +571,7 @@ static LogicalResult addCode(ModuleOp module, const Plan &plan, Artifact &artifa
     auto binary = symbols.lookup<gpu::BinaryOp>(name);
     if (!binary || binary.getObjects().size() != 1)
       return module.emitError() << "the plan's code '" << kernel.code
-                                << "' is no gpu.binary of one object";
+                                << "' is not a gpu.binary of one object";
     StringRef code = cast<gpu::ObjectAttr>(binary.getObjects()[0]).getObject().getValue();
     artifact.code[kernel.code] = Bytes(code.bytes_begin(), code.bytes_end());
   }

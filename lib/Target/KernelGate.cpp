@@ -37,7 +37,7 @@ std::string KernelGate::getMissingFunction(Operation *op) {
 std::string KernelGate::findTypeError(Type type) const {
   if (auto vector = dyn_cast<VectorType>(type)) {
     if (vector.getRank() != 1 || vector.isScalable() || vector.getNumElements() > 4)
-      return print(type) + " is no vector of 1 to 4 elements";
+      return print(type) + " is not a vector of 1 to 4 elements";
     return findTypeError(vector.getElementType());
   }
   if (type.isIndex() || type.isInteger(1) || type.isSignlessInteger(32) || type.isF32())
@@ -56,12 +56,12 @@ std::string KernelGate::findTypeError(Type type) const {
 
 void KernelGate::checkMemory(Operation *op, MemRefType type) {
   if (type.getRank() != 1 || !type.hasStaticShape() || !type.getLayout().isIdentity()) {
-    fail(op) << type << " is no 1-D memref of static shape and identity layout";
+    fail(op) << type << " is not a 1-D memref of static shape and identity layout";
     return;
   }
   auto space = dyn_cast_or_null<gpu::AddressSpaceAttr>(type.getMemorySpace());
   if (!space) {
-    fail(op) << type << " names no #gpu.address_space";
+    fail(op) << type << " has no #gpu.address_space";
     return;
   }
   if (type.getDimSize(0) == 0) {
@@ -90,7 +90,7 @@ void KernelGate::checkMemory(Operation *op, MemRefType type) {
 
 void KernelGate::checkSignature() {
   if (!kernel.isKernel()) {
-    fail(kernel) << "is no kernel; helper functions must be inlined before";
+    fail(kernel) << "is not a kernel; helper functions must be inlined before";
     return;
   }
   std::optional<ArrayRef<int32_t>> block = kernel.getKnownBlockSize();
@@ -116,7 +116,7 @@ void KernelGate::checkSignature() {
     auto space = type ? dyn_cast_or_null<gpu::AddressSpaceAttr>(type.getMemorySpace()) : nullptr;
     if (!space || space.getValue() != gpu::AddressSpace::Global) {
       fail(kernel) << "argument " << index << " of type " << given
-                   << " is no memref in #gpu.address_space<global>";
+                   << " is not a memref in #gpu.address_space<global>";
       continue;
     }
     checkMemory(kernel, type);
@@ -154,13 +154,13 @@ void KernelGate::checkOperation(Operation *op) {
     return;
   }
   if (isa<memref::AllocOp>(op)) {
-    fail(op) << op->getName() << " is no kernel memory; use memref.alloca or an attribution";
+    fail(op) << op->getName() << " is not kernel memory; use memref.alloca or an attribution";
     return;
   }
   if (auto alloca = dyn_cast<memref::AllocaOp>(op)) {
     auto space = dyn_cast_or_null<gpu::AddressSpaceAttr>(alloca.getType().getMemorySpace());
     if (!space || space.getValue() != gpu::AddressSpace::Private) {
-      fail(op) << alloca.getType() << " is no memref in #gpu.address_space<private>";
+      fail(op) << alloca.getType() << " is not a memref in #gpu.address_space<private>";
       return;
     }
   }

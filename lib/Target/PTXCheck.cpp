@@ -69,7 +69,7 @@ std::optional<std::string> weir::findPtxError(StringRef text, const Profile &pro
     } else if (line.starts_with(".param .u64 "))
       ++parameters;
     else if (line.starts_with(".param "))
-      return "a parameter is no address: " + line.str();
+      return "a parameter is not an address: " + line.str();
     else if (line.consume_front(".reqntid "))
       foundSize = line.trim();
     else if (line.starts_with(".extern") || line.starts_with(".visible") ||

@@ -72,7 +72,7 @@ FailureOr<PtxEmitter> PtxEmitter::create(Location loc, const Profile &profile) {
   if (!isVersion || !llvm::any_of(known->getAllProcessorFeatures(),
                                   [&](const auto &known) { return feature == known.Key; }))
     return emitError(loc) << "target " << profile.name << " has the API " << profile.api
-                          << ", which is no version of PTX that LLVM emits";
+                          << ", which is not a version of PTX that LLVM emits";
   if (major * 10 + minor < getOldestPtx(profile.sm))
     return emitError(loc) << "target " << profile.name << " is of " << chip
                           << ", for which there is no PTX of version " << profile.api;

@@ -51,7 +51,7 @@ std::string PtxGate::findShuffleError(gpu::ShuffleOp shuffle) {
     invocations *= size;
   if (invocations % profile.subgroupSize)
     return "shuffles in a workgroup of " + std::to_string(invocations) +
-           " invocations, which is no multiple of the subgroup's " +
+           " invocations, which is not a multiple of the subgroup's " +
            std::to_string(profile.subgroupSize);
   return "";
 }

@@ -273,7 +273,7 @@ void Importer::checkLaunch(gpu::LaunchFuncOp launch) {
   auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(launch, launch.getKernel());
   if (!kernel) {
     fail(launch) << "launches " << launch.getKernel()
-                 << ", which is no gpu.func; its effects are not known";
+                 << ", which is not a gpu.func; its effects are not known";
     return;
   }
   if (!grid || !sizes)

@@ -181,7 +181,7 @@ static LogicalResult checkWhole(Value value) {
     count += insertion.getSourceType().getNumElements();
     if (slice.empty())
       return last->emitOpError()
-             << "makes a tensor of slices that are no runs of bytes at equal distances; "
+             << "makes a tensor of slices that are not runs of bytes at equal distances; "
                 "weir-generalize-tensors makes no others";
     StridedBytes bytes = *canonicalize({slice[0], slice[1], {{slice[3], slice[2]}}});
     for (const StridedBytes &other : slices)
@@ -342,7 +342,7 @@ LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
       continue;
     auto kernel = dyn_cast<schedule::KernelOp>(op);
     if (!kernel)
-      return op.emitOpError("is no kernel, constant, reshape or concatenation");
+      return op.emitOpError("is not a kernel, constant, reshape or concatenation");
     FailureOr<Kernel> emitted = getKernel(kernel);
     if (failed(emitted))
       return failure();

@@ -1,7 +1,7 @@
 // RUN: weir-opt %s -split-input-file -verify-diagnostics
 
 func.func @vjp_c1_no_function(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
-  // expected-error @below {{names @f, which is no function here}}
+  // expected-error @below {{names @f, which is not a function of this module}}
   %r:2 = autodiff.vjp @f(%x) seeded [0] (%x) wanted [0]
       : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
   return %r#0, %r#1 : tensor<4xf32>, tensor<4xf32>
@@ -151,7 +151,7 @@ func.func @split_holds(%i: tensor<4xi32>, %x: tensor<5xf32>, %g: tensor<5xf32>) 
 
 // -----
 
-// expected-error @below {{"autodiff.join" is no attribute of the autodiff dialect}}
+// expected-error @below {{"autodiff.join" is not an attribute of the autodiff dialect}}
 func.func @no_attribute(%x: tensor<4xf32>) attributes {autodiff.join} {
   return
 }

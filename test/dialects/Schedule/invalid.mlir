@@ -35,7 +35,7 @@ func.func @commands_c1_other_op() {
 module attributes {gpu.container_module} {
   func.func @dispatch_c2_unknown(%x: memref<8xf32>) {
     schedule.commands {
-      // expected-error @below {{@k::@k names no kernel of this module}}
+      // expected-error @below {{@k::@k is not a kernel of this module}}
       schedule.dispatch @k::@k [1, 1, 1] (%x) : (memref<8xf32>)
     }
     return
@@ -152,7 +152,7 @@ module attributes {gpu.container_module} {
 func.func @copy_c1_shape(%x: memref<8xf32>, %y: memref<?xf32>, %z: memref<9xf32>) {
   schedule.commands {
     schedule.copy %x to %y : memref<8xf32> to memref<?xf32>
-    // expected-error @below {{copies 'memref<8xf32>' to 'memref<9xf32>'}}
+    // expected-error @below {{source and target differ: 'memref<8xf32>' vs 'memref<9xf32>'}}
     schedule.copy %x to %z : memref<8xf32> to memref<9xf32>
   }
   return
@@ -162,7 +162,7 @@ func.func @copy_c1_shape(%x: memref<8xf32>, %y: memref<?xf32>, %z: memref<9xf32>
 
 func.func @copy_c1_element(%x: memref<8xf32>, %y: memref<8xi32>) {
   schedule.commands {
-    // expected-error @below {{copies 'memref<8xf32>' to 'memref<8xi32>'}}
+    // expected-error @below {{source and target differ: 'memref<8xf32>' vs 'memref<8xi32>'}}
     schedule.copy %x to %y : memref<8xf32> to memref<8xi32>
   }
   return
@@ -172,7 +172,7 @@ func.func @copy_c1_element(%x: memref<8xf32>, %y: memref<8xi32>) {
 
 func.func @fill_c1_element(%x: memref<8xf32>, %v: i32) {
   schedule.commands {
-    // expected-error @below {{fills elements of type 'f32' with 'i32'}}
+    // expected-error @below {{value and elements of the target differ: 'i32' vs 'f32'}}
     schedule.fill %x with %v : memref<8xf32>, i32
   }
   return
@@ -182,7 +182,7 @@ func.func @fill_c1_element(%x: memref<8xf32>, %v: i32) {
 
 func.func @barrier_c1_no_hazard() {
   schedule.commands {
-    // expected-error @below {{serves no hazard}}
+    // expected-error @below {{has 0 hazards, expected at least 1}}
     schedule.barrier []
   }
   return
@@ -246,35 +246,35 @@ func.func @wait_c2_own_queue() {
 
 // -----
 
-// expected-error @below {{a slot has its bytes in waves 3 to 2}}
+// expected-error @below {{expected waves with 0 <= first <= last, got 3 to 2}}
 func.func @slot_c1_waves(%arena: memref<256xi8>) attributes {x = #schedule.slot<"v", alignment = 256, waves = 3 to 2>} {
   return
 }
 
 // -----
 
-// expected-error @below {{an effect has a slice, which is for operands that are written in part}}
+// expected-error @below {{a slice is for an operand that is written in part, got 'read'}}
 func.func @effect_c1_read(%x: memref<64xi8>) attributes {x = #schedule.effect<read, covers_all = false, slice = [0, 16, 32, 2]>} {
   return
 }
 
 // -----
 
-// expected-error @below {{an effect has a slice, which is for operands that are written in part}}
+// expected-error @below {{a slice is for an operand that is written in part, got 'write' that covers all}}
 func.func @effect_c1_covered(%x: memref<64xi8>) attributes {x = #schedule.effect<write, covers_all = true, slice = [0, 16, 32, 2]>} {
   return
 }
 
 // -----
 
-// expected-error @below {{the slice of an effect is not where it begins, the bytes of a run, more from run to run, and how many runs}}
-func.func @effect_c1_runs(%x: memref<64xi8>) attributes {x = #schedule.effect<write, covers_all = false, slice = [0, 16, 16, 2]>} {
+// expected-error @below {{expected slice = [begin, bytes, stride, count] with 0 <= begin, 1 <= bytes < stride, 1 <= count, and begin, stride and stride * count up to 2^40, got [0, 16, 16, 2]}}
+func.func @effect_c2_runs(%x: memref<64xi8>) attributes {x = #schedule.effect<write, covers_all = false, slice = [0, 16, 16, 2]>} {
   return
 }
 
 // -----
 
-// expected-error @below {{the slice of an effect is not where it begins}}
-func.func @effect_c1_numbers(%x: memref<64xi8>) attributes {x = #schedule.effect<write, covers_all = false, slice = [0, 16, 32]>} {
+// expected-error @below {{stride * count up to 2^40, got [0, 16, 32]}}
+func.func @effect_c2_numbers(%x: memref<64xi8>) attributes {x = #schedule.effect<write, covers_all = false, slice = [0, 16, 32]>} {
   return
 }

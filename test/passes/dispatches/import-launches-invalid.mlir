@@ -121,7 +121,7 @@ module attributes {gpu.container_module} {
   }
   func.func @no_gpu_func(%n: i64) {
     %c1 = arith.constant 1 : index
-    // expected-error @below {{launches @m::@l, which is no gpu.func; its effects are not known}}
+    // expected-error @below {{launches @m::@l, which is not a gpu.func; its effects are not known}}
     gpu.launch_func @m::@l blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%n : i64)
     return
   }

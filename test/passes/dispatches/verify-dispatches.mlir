@@ -208,9 +208,9 @@ module attributes {gpu.container_module} {
     %c0 = arith.constant 0 : index
     // expected-error @below {{does not belong beside a command list}}
     %x = memref.load %a[%c0] : memref<4xf32>
-    // expected-error @below {{has a tensor, which are gone from the dispatches level on}}
+    // expected-error @below {{has a tensor; the dispatches level allows none}}
     %t = arith.constant dense<1.0> : tensor<4xf32>
-    // expected-error @below {{is gone from the dispatches level on}}
+    // expected-error @below {{belongs to the kernels level}}
     // expected-error @below {{does not belong beside a command list}}
     %y = schedule.kernel "k" (%t) : (tensor<4xf32>) -> tensor<4xf32> {
     ^bb0(%b: tensor<4xf32>):

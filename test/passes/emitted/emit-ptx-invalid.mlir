@@ -68,7 +68,7 @@ gpu.module @part_of_a_subgroup {
     %one = arith.constant 1 : i32
     %width = arith.constant 32 : i32
     %v = memref.load %x[%i] : memref<48xf32, #global>
-    // expected-error @below {{shuffles in a workgroup of 48 invocations, which is no multiple of the subgroup's 32}}
+    // expected-error @below {{shuffles in a workgroup of 48 invocations, which is not a multiple of the subgroup's 32}}
     %w, %valid = gpu.shuffle xor %v, %one, %width : f32
     memref.store %w, %x[%i] : memref<48xf32, #global>
     gpu.return

@@ -40,7 +40,7 @@ gpu.module @wide {
       kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
     %i = gpu.thread_id x
     %v = memref.load %x[%i] : memref<64xf32, #global>
-    // expected-error @below {{kernel @wide: 'vector<8xf32>' is no vector of 1 to 4 elements}}
+    // expected-error @below {{kernel @wide: 'vector<8xf32>' is not a vector of 1 to 4 elements}}
     %w = vector.broadcast %v : f32 to vector<8xf32>
     gpu.return
   }
@@ -53,7 +53,7 @@ gpu.module @wide {
 
 module attributes {gpu.container_module} {
 gpu.module @rank2 {
-  // expected-error @below {{is no 1-D memref of static shape and identity layout}}
+  // expected-error @below {{is not a 1-D memref of static shape and identity layout}}
   gpu.func @rank2(%x: memref<8x8xf32, #global>)
       kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
     gpu.return
@@ -67,7 +67,7 @@ gpu.module @rank2 {
 
 module attributes {gpu.container_module} {
 gpu.module @strided {
-  // expected-error @below {{is no 1-D memref of static shape and identity layout}}
+  // expected-error @below {{is not a 1-D memref of static shape and identity layout}}
   gpu.func @strided(%x: memref<8xf32, strided<[2]>, #global>)
       kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
     gpu.return
@@ -81,7 +81,7 @@ gpu.module @strided {
 
 module attributes {gpu.container_module} {
 gpu.module @dynamic {
-  // expected-error @below {{is no 1-D memref of static shape and identity layout}}
+  // expected-error @below {{is not a 1-D memref of static shape and identity layout}}
   gpu.func @dynamic(%x: memref<?xf32, #global>)
       kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
     gpu.return
@@ -107,7 +107,7 @@ gpu.module @empty {
 
 module attributes {gpu.container_module} {
 gpu.module @space {
-  // expected-error @below {{argument 0 of type 'memref<8xf32>' is no memref in #gpu.address_space<global>}}
+  // expected-error @below {{argument 0 of type 'memref<8xf32>' is not a memref in #gpu.address_space<global>}}
   gpu.func @space(%x: memref<8xf32>)
       kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
     gpu.return
@@ -119,7 +119,7 @@ gpu.module @space {
 
 module attributes {gpu.container_module} {
 gpu.module @scalar {
-  // expected-error @below {{argument 0 of type 'f32' is no memref in #gpu.address_space<global>}}
+  // expected-error @below {{argument 0 of type 'f32' is not a memref in #gpu.address_space<global>}}
   gpu.func @scalar(%x: f32) kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
     gpu.return
   }
@@ -322,7 +322,7 @@ gpu.module @shuffle_width {
 
 module attributes {gpu.container_module} {
 gpu.module @helper {
-  // expected-error @below {{kernel @helper: is no kernel; helper functions must be inlined before}}
+  // expected-error @below {{kernel @helper: is not a kernel; helper functions must be inlined before}}
   gpu.func @helper(%x: memref<8xf32, #global>) {
     gpu.return
   }

@@ -84,7 +84,7 @@ func.func @the_same_half_twice(%x: tensor<4x4xf32>) -> tensor<4x8xf32> {
 
 // Two strides of its own.
 func.func @no_runs(%x: tensor<2x3x4xf32>) -> tensor<2x6x8xf32> {
-  // expected-error @below {{makes a tensor of slices that are no runs of bytes at equal distances; weir-generalize-tensors makes no others}}
+  // expected-error @below {{makes a tensor of slices that are not runs of bytes at equal distances; weir-generalize-tensors makes no others}}
   %r = schedule.kernel "exp" (%x) : (tensor<2x3x4xf32>) -> tensor<2x6x8xf32> {
   ^bb0(%i: tensor<2x3x4xf32>):
     %e = tensor.empty() : tensor<2x3x4xf32>

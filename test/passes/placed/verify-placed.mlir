@@ -41,7 +41,7 @@ module attributes {gpu.container_module} {
   }
 
   func.func @no_arena(%x: memref<64xf32>) attributes {weir.entry} {
-    // expected-error @below {{is no arena}}
+    // expected-error @below {{expected an arena of type memref<Nxi8>, got}}
     %b = memref.alloc() {weir.arena} : memref<64xf32>
     schedule.commands {
     }
@@ -54,7 +54,7 @@ module attributes {gpu.container_module} {
     %c0 = arith.constant 0 : index
     %c64 = arith.constant 64 : index
     %c256 = arith.constant 256 : index
-    // expected-error @below {{begins at byte 64 of the arena, which is no multiple of 256}}
+    // expected-error @below {{begins at byte 64 of the arena, expected a multiple of 256}}
     %a = memref.view %arena[%c64][] {weir.slot = #schedule.slot<"", alignment = 256, waves = 5 to 5>} : memref<1024xi8> to memref<64xf32>
     // expected-error @below {{has no weir.slot, a #schedule.slot}}
     %b = memref.view %arena[%c0][] : memref<1024xi8> to memref<64xf32>

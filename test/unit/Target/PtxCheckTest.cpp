@@ -82,7 +82,7 @@ TEST(PtxCheck, RefusesAnotherInterface) {
   EXPECT_EQ(findError("// Generated", ".visible .entry k("), "its one entry is not called k");
   EXPECT_EQ(findError("// Generated", "\t.param .u64 more"), "it has 3 parameters for 2 operands");
   EXPECT_EQ(findError(".param .u64", ".param .u32"),
-            "a parameter is no address: .param .u32 .ptr .global .align 1 k_param_0,");
+            "a parameter is not an address: .param .u32 .ptr .global .align 1 k_param_0,");
 }
 
 TEST(PtxCheck, RefusesAnotherWorkgroup) {
