@@ -76,7 +76,7 @@ static const TextEdit profileEdits[] = {
     {"\"name\": \"lavapipe\"", "\"name\": \"\xff\"", "malformed JSON"},
     {"\"name\": \"lavapipe\"", "\"name\": \"\"", "\"name\" must not be empty"},
     {"\"name\": \"lavapipe\"", "\"name\": 7", "\"name\" must be a string"},
-    {"\"name\": \"lavapipe\"", "\"name\": \"a\", \"name\": \"b\"", "stands twice"},
+    {"\"name\": \"lavapipe\"", "\"name\": \"a\", \"name\": \"b\"", "is repeated in one object"},
     {"\"name\": \"lavapipe\"", "\"name\": \"a\", \"nane\": \"b\"", "unknown key \"nane\""},
     {"\"name\": \"lavapipe\",", "", "lacks the key \"name\""},
     {"\"target\": \"vulkan\"", "\"target\": \"../x\"", "cannot name a file"},
@@ -138,7 +138,7 @@ static const TextEdit manifestEdits[] = {
     {"\"name\":\"main\"", "\"name\":\".main\"", "cannot name a file"},
     {"\"name\":\"main\"", "\"name\":\"a/b\"", "cannot name a file"},
     {"\"name\":\"main\"", "\"name\":\"\xc3\xa9\"", "cannot name a file"},
-    {"\"dtype\":\"F32\"", "\"dtype\":\"F31\"", "\"F31\" is not an element type"},
+    {"\"dtype\":\"F32\"", "\"dtype\":\"F31\"", "\"F31\" is not a supported element type"},
     {"\"shape\":[8,8]", "\"shape\":[8,-8]", "\"entries[0].arguments[0].shape[1]\" is -8"},
     {"\"shape\":[8,8]", "\"shape\":[4294967296,4294967296]", "exceed 64 bits"},
     {"\"shape\":[8,8]", "\"shape\":[4294967296,8388608]", "more than 2^56"},
@@ -176,7 +176,7 @@ TEST(Manifest, byte_sizes) {
   EXPECT_EQ(getByteSize({"x", "BOOL", {INT64_MAX, 0, INT64_MAX}, "", false}), 0);
   EXPECT_ERROR(getByteSize({"x", "F32", {INT64_MAX}, "", false}), "exceed 64 bits");
   EXPECT_ERROR(getByteSize({"x", "F32", {0, -1}, "", false}), "negative size");
-  EXPECT_ERROR(getDTypeBytes("float"), "not an element type");
+  EXPECT_ERROR(getDTypeBytes("float"), "not a supported element type");
 }
 
 static const TextEdit planEdits[] = {
@@ -227,7 +227,8 @@ static const TextEdit planEdits[] = {
     {"\"index\":1,\"bytes\":256", "\"index\":1,\"bytes\":256,\"result\":-1", "at least 0"},
     {"\"index\":1,\"bytes\":256", "\"index\":1,\"bytes\":256,\"result\":0",
      "has an allocation too"},
-    {"\"kind\":\"result\",", "\"kind\":\"result\",\"result\":0,", "that is no argument"},
+    {"\"kind\":\"result\",", "\"kind\":\"result\",\"result\":0,",
+     "but the allocation is not an argument"},
     {"\"kind\":\"result\",", "\"kind\":\"result\",\"donated\":0,", "unknown key \"donated\""},
     {"\"name\":\"add\",", "\"name\":\"add\",\"in_place\":[[0,2,1]],", "must have 2 elements"},
     {"\"name\":\"add\",", "\"name\":\"add\",\"in_place\":[[-1,2]],", "at least 0"},
@@ -257,7 +258,7 @@ TEST(Plan, long_lists_are_lists_and_stand_once) {
     std::string text = printPlan(makeSample().plans[0]);
     std::string quoted = "\"" + key + "\": ";
     EXPECT_ERROR(parsePlan(replace(text, quoted, quoted + "[], " + quoted), "plan.json"),
-                 "\"" + key + "\" stands twice");
+                 "\"" + key + "\" is repeated in one object");
     size_t begin = text.find(quoted) + quoted.size();
     size_t end = text.find("\n]", begin) + 2;
     std::string number = std::string(text).replace(begin, end - begin, "7");
@@ -305,7 +306,7 @@ struct ArtifactEdit {
 TEST(Artifact, refuses_to_write_what_does_not_agree) {
   const ArtifactEdit edits[] = {
       {"has no plan", [](Artifact &a) { a.plans.clear(); }},
-      {"is there twice", [](Artifact &a) { a.plans.push_back(a.plans[0]); }},
+      {"is repeated", [](Artifact &a) { a.plans.push_back(a.plans[0]); }},
       {"which the manifest does not have", [](Artifact &a) { a.plans[0].entry = "other"; }},
       {"cannot name a file", [](Artifact &a) { a.manifest.entries[0].name = "a/b"; }},
       {"add.spv, is missing", [](Artifact &a) { a.code.erase("code/vulkan/add.spv"); }},
@@ -346,8 +347,8 @@ TEST(Artifact, refuses_to_write_what_does_not_agree) {
          a.plans[0].allocations[3].bytes = 524;
        }},
       {"belong to no constant", [](Artifact &a) { a.constants[100] = 1; }},
-      {"is no name for IR", [](Artifact &a) { a.ir["ir/../x.mlir"] = ""; }},
-      {"is no name for IR", [](Artifact &a) { a.ir["graph.mlir"] = ""; }},
+      {"is not a name for IR", [](Artifact &a) { a.ir["ir/../x.mlir"] = ""; }},
+      {"is not a name for IR", [](Artifact &a) { a.ir["graph.mlir"] = ""; }},
       {"two of the name \"x\"", [](Artifact &a) { a.manifest.entries[0].arguments[1].name = "x"; }},
       {"kernel 9 of 2", [](Artifact &a) { a.plans[0].commands[0].kernel = 9; }},
   };
@@ -627,7 +628,7 @@ TEST(Safetensors, refuses) {
       {makeSafetensors("[]", 0), "must be an object"},
       {makeSafetensors("{\"t\":1}", 0), "must be an object"},
       {makeSafetensors("{\"__metadata__\":{\"a\":1}}", 0), "must be a string"},
-      {makeSafetensors(one("Q4", "[2]", "[0,2]"), 2), "\"Q4\" is not an element type"},
+      {makeSafetensors(one("Q4", "[2]", "[0,2]"), 2), "\"Q4\" is not a supported element type"},
       {makeSafetensors(one("F32", "[2]", "[0,4]"), 4), "has 4 bytes, its shape needs 8"},
       {makeSafetensors(one("F32", "[-1]", "[0,4]"), 4), "\"shape[0]\" is -1"},
       {makeSafetensors(one("F32", "[4294967296,4294967296]", "[0,4]"), 4), "exceed 64 bits"},
@@ -639,7 +640,7 @@ TEST(Safetensors, refuses) {
       {makeSafetensors(one("F32", "[1]", "[0,4]") + "x", 4), "malformed JSON"},
       {makeSafetensors(two("[0,2]", "[1,3]", "u"), 3), "overlap at byte 1"},
       {makeSafetensors(two("[0,2]", "[3,5]", "u"), 5), "leave a hole at byte 2"},
-      {makeSafetensors(two("[0,2]", "[2,4]", "t"), 4), "stands twice"},
+      {makeSafetensors(two("[0,2]", "[2,4]", "t"), 4), "is repeated in one object"},
   };
   for (const auto &[bytes, error] : cases)
     EXPECT_ERROR(parseSafetensors(bytes, "t"), error);
@@ -687,7 +688,7 @@ TEST(Plan, bad_queues_are_refused) {
   EXPECT_ERROR(parse(replace(text, "\"queue\":1", "\"queue\":0")), "queue");
   Plan plan = makeQueuePlan();
   std::swap(plan.commands[2], plan.commands[3]);
-  EXPECT_ERROR(parse(printPlan(plan)), "could wait for ever");
+  EXPECT_ERROR(parse(printPlan(plan)), "could wait forever");
   plan = makeQueuePlan();
   plan.commands[3].queue = 1;
   EXPECT_ERROR(parse(printPlan(plan)), "is on the signal's own queue");

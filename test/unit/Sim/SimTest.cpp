@@ -828,7 +828,7 @@ TEST(Contents, read_only) {
     std::vector<std::string> reports = sample.run(schedule).reports;
     ASSERT_EQ(reports.size(), 2u);
     EXPECT_EQ(reports[0].find("read-only: dispatch 1 "), 0u);
-    EXPECT_EQ(reports[1], "repeat: byte 3 of result \"y\" is another when the entry runs a second "
+    EXPECT_EQ(reports[1], "repeat: byte 3 of result \"y\" differs when the entry runs a second "
                           "time with the same arguments");
   }
   sample.artifact.manifest.entries[0].arguments[0].donate = true;
@@ -838,7 +838,7 @@ TEST(Contents, read_only) {
 TEST(Contents, effects) {
   Sample sample = makeOne(doubled, 1, 8, "rr");
   expectReport(sample, {"effect: the code of dispatch 0 (@kernel, graph.mlir:1) writes operand 1, "
-                        "which the plan says it does not"});
+                        "but the plan says that it does not"});
 }
 
 TEST(Contents, results_are_written) {
@@ -964,7 +964,7 @@ TEST(Refusals, functions_that_call_themselves) {
 TEST(Refusals, code_that_does_not_fit_the_plan) {
   Sample sample = makeOne(doubled);
   sample.plan.kernels[0].workgroup = {4, 1, 1};
-  EXPECT_NE(getError(sample).find("another workgroup than the plan says"), std::string::npos);
+  EXPECT_NE(getError(sample).find("a workgroup that differs from the plan"), std::string::npos);
   sample = makeOne(doubled);
   sample.plan.kernels[0].operands.pop_back();
   sample.plan.commands[0].operands.pop_back();

@@ -439,7 +439,7 @@ TEST(VerifyCode, unreadable_code_is_taken) {
   Claim claim = find(artifact, "effects");
   EXPECT_TRUE(claim.holds);
   EXPECT_EQ(claim.taken, 4u); // three accesses, one cover
-  EXPECT_NE(claim.detail.find("operand 0 of @add (code/vulkan/add.spv: is no SPIR-V module"),
+  EXPECT_NE(claim.detail.find("operand 0 of @add (code/vulkan/add.spv: is not a SPIR-V module"),
             std::string::npos)
       << claim.detail;
   EXPECT_EQ(find(artifact, "bounds").taken, 3u);

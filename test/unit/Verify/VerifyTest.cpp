@@ -145,7 +145,7 @@ static const Edit edits[] = {
        plan.commands[3].operands[0].from = 256;
      }},
     {"operand_of_no_value", "contents",
-     "operand 0 of dispatch 0 (@scale, sample.mlir:1:1) is of no",
+     "operand 0 of dispatch 0 (@scale, sample.mlir:1:1) names no value",
      [](Artifact &, Plan &plan) { plan.commands[0].operands[0].value = -1; }},
     {"constant_of_a_value", "contents", "is a value in the constants",
      [](Artifact &, Plan &plan) { plan.commands[0].operands[1].value = 0; }},
@@ -162,7 +162,7 @@ static const Edit edits[] = {
      [](Artifact &, Plan &plan) { plan.allocations[0].result = 0; }},
     {"no_such_result_in_an_argument", "ranges", "allocation 0 holds result 1 of 1",
      [](Artifact &, Plan &plan) { plan.allocations[0].result = 1; }},
-    {"result_in_the_arena", "ranges", "but is no argument",
+    {"result_in_the_arena", "ranges", "but is not an argument",
      [](Artifact &, Plan &plan) { plan.allocations[4].result = 0; }},
     {"result_in_an_argument_of_other_size", "ranges", "holds result \"z\", which has 4",
      [](Artifact &artifact, Plan &plan) {
@@ -212,9 +212,9 @@ static const Edit edits[] = {
        plan.kernels[1].operands[0].access = Access::Write;
        plan.commands[7].operands[2] = plan.commands[7].operands[0];
      }},
-    {"view_off_its_alignment", "alignment", "no multiple of 16",
+    {"view_off_its_alignment", "alignment", "expected a multiple of 16",
      [](Artifact &, Plan &plan) { plan.commands[1].operands[1].offset = 8; }},
-    {"slot_off_its_alignment", "alignment", "no multiple of 512",
+    {"slot_off_its_alignment", "alignment", "expected a multiple of 512",
      [](Artifact &, Plan &plan) { plan.slots[1].alignment = 512; }},
     {"kernel_needs_more_than_bases_have", "alignment", "allocations have 256",
      [](Artifact &, Plan &plan) { plan.kernels[1].operands[0].alignment = 512; }},
@@ -248,7 +248,7 @@ static const Edit edits[] = {
      [](Artifact &, Plan &plan) { plan.allocations[0].bytes = 260; }},
     {"allocation_of_no_tensor", "ranges", "tensor 2 of 2",
      [](Artifact &, Plan &plan) { plan.allocations[0].index = 2; }},
-    {"one_argument_in_two_allocations", "ranges", "same as an earlier one",
+    {"one_argument_in_two_allocations", "ranges", "same tensor as an earlier one",
      [](Artifact &, Plan &plan) { plan.allocations[1].index = 0; }},
     {"no_such_entry", "ranges", "the manifest does not have this",
      [](Artifact &, Plan &plan) { plan.entry = "other"; }},
@@ -352,7 +352,7 @@ static const Edit queueEdits[] = {
        wait.queue = 1;
        plan.commands.insert(plan.commands.begin() + 1, {signal, wait});
      }},
-    {"deadlock", "ranges", "it may wait for ever",
+    {"deadlock", "ranges", "it may wait forever",
      [](Artifact &, Plan &plan) { std::swap(plan.commands[2], plan.commands[3]); }},
     {"own_queue", "ranges", "of its own queue",
      [](Artifact &, Plan &plan) { plan.commands[3].queue = 1; }},
