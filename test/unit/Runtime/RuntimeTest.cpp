@@ -722,7 +722,7 @@ TEST_F(Runtime, RefusesCodeThatIsNone) {
   Artifact artifact = makeArtifact();
   artifact.code["code/vulkan/twice.spv"] = {'w', 'e', 'i', 'r'};
   EXPECT_STATUS(WEIR_BAD_ARGUMENT, tryLoad(device.get(), artifact),
-                "'code/vulkan/twice.spv' is no SPIR-V");
+                "'code/vulkan/twice.spv' is not SPIR-V");
 }
 
 TEST_F(Runtime, RefusesOtherTargets) {
