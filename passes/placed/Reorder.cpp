@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
+#include "passes/Pipelines.h"
 #include "passes/placed/Slots.h"
 
 #include "dialects/Schedule/Schedule.h"
