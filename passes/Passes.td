@@ -905,7 +905,8 @@ def AddSparesPass : Pass<"weir-add-spares", "mlir::ModuleOp"> {
       return %c : tensor<16x16xf32>
     }
     ```
-    Becomes, by `weir-opt --weir-set-profile --weir-prepare-kernels --weir-form-kernels --weir-add-spares`:
+    Becomes, by
+    `weir-opt --weir-set-profile --weir-prepare-kernels --weir-form-kernels --weir-add-spares`:
     ```mlir
     ...
     %0:2 = schedule.kernel "contraction_16x16x16"(%arg0, %arg1) : ...
