@@ -1,6 +1,7 @@
 """Makes a graph that fails smaller, as long as it fails."""
 
-from graphs import Argument, Invalid
+from graphs import Argument
+from operations.base import Invalid
 
 
 def remove_unused(graph):
