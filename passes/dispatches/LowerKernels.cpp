@@ -50,6 +50,17 @@ private:
     SymbolRefAttr symbol;
     EmittedKernel launch;
   };
+  /// A function under way: where its operations go, and what is known of its values.
+  struct Lowering {
+    explicit Lowering(schedule::CommandsOp list)
+        : allocations(list), commands(OpBuilder::atBlockEnd(&list.getBody().front())) {}
+
+    OpBuilder allocations; // before the commands
+    OpBuilder commands;    // behind the last one
+    DenseMap<Value, Value> buffers;
+    schedule::KernelOp maker;            // the last kernel that is not a spare
+    SmallVector<unsigned> makerOperands; // of its launch
+  };
   llvm::StringMap<Kernel> kernels; // by text
   llvm::MapVector<Attribute, memref::GlobalOp> globals;
   std::optional<SymbolTable> symbols; // of the module
@@ -57,6 +68,7 @@ private:
   Profile profile;
 
   LogicalResult placeParts(Block &body, OpBuilder &builder, DenseMap<Value, Value> &buffers);
+  LogicalResult addDispatch(schedule::KernelOp kernel, Lowering &lowering);
   LogicalResult lowerFunction(func::FuncOp function);
   std::string getFreeName(const std::string &name);
   FailureOr<Kernel> getKernel(schedule::KernelOp op);
@@ -268,15 +280,9 @@ LogicalResult LowerKernels::placeParts(Block &body, OpBuilder &builder,
   return success();
 }
 
-LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
-  if (failed(checkInsertions(function)))
-    return failure();
-  OpBuilder builder(function.getContext());
-  Location loc = function.getLoc();
-  Block &body = function.getBody().front();
-  auto terminator = cast<func::ReturnOp>(body.getTerminator());
-
-  // The new function, beside the old one until every value has its buffer.
+/// Creates, before `function`, one of its name on flat buffers with an empty list of commands.
+static func::FuncOp createLowered(func::FuncOp function) {
+  OpBuilder builder(function);
   SmallVector<Type> types;
   SmallVector<DictionaryAttr> attributes;
   auto addArgument = [&](Type type, DictionaryAttr given, bool isResult) {
@@ -287,96 +293,115 @@ LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
     types.push_back(getFlatType(type));
     attributes.push_back(list.getDictionary(function.getContext()));
   };
-  for (BlockArgument argument : body.getArguments())
+  for (BlockArgument argument : function.getArguments())
     addArgument(argument.getType(), function.getArgAttrDict(argument.getArgNumber()), false);
   for (auto [index, type] : llvm::enumerate(function.getResultTypes()))
     addArgument(type, function.getResultAttrDict(index), true);
-  builder.setInsertionPoint(function);
-  auto lowered =
-      func::FuncOp::create(builder, loc, function.getName(), builder.getFunctionType(types, {}));
+  auto lowered = func::FuncOp::create(builder, function.getLoc(), function.getName(),
+                                      builder.getFunctionType(types, {}));
   lowered.setAllArgAttrs(attributes);
   lowered->setAttr(schedule::entryAttrName, builder.getUnitAttr());
-  Block *block = lowered.addEntryBlock();
-  builder.setInsertionPointToStart(block);
-  auto commands = schedule::CommandsOp::create(builder, loc);
-  func::ReturnOp::create(builder, terminator.getLoc());
-  OpBuilder list = OpBuilder::atBlockEnd(builder.createBlock(&commands.getBody()));
-  builder.setInsertionPoint(commands);
+  builder.setInsertionPointToStart(lowered.addEntryBlock());
+  auto commands = schedule::CommandsOp::create(builder, function.getLoc());
+  func::ReturnOp::create(builder, function.getBody().front().getTerminator()->getLoc());
+  builder.createBlock(&commands.getBody());
+  return lowered;
+}
 
-  DenseMap<Value, Value> buffers;
-  for (BlockArgument argument : body.getArguments())
-    buffers[argument] = block->getArgument(argument.getArgNumber());
-  for (auto [index, value] : llvm::enumerate(terminator.getOperands())) {
+/// Gives the arguments of `function`, and the values that it returns, their buffers: arguments
+/// of `lowered`.
+static LogicalResult bindArguments(func::FuncOp function, func::FuncOp lowered,
+                                   DenseMap<Value, Value> &buffers) {
+  for (BlockArgument argument : function.getArguments())
+    buffers[argument] = lowered.getArgument(argument.getArgNumber());
+  Operation *terminator = function.getBody().front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
     bool isInserted = getInsertedInto(stripReshapes(value)) != nullptr; // else a bare argument
-    value = getOwner(value);
-    if (auto argument = dyn_cast<BlockArgument>(value); argument && isInserted) {
-      lowered.setArgAttr(body.getNumArguments() + index, schedule::donatedAttrName,
-                         builder.getI64IntegerAttr(argument.getArgNumber()));
+    unsigned number = function.getNumArguments() + index;
+    Value owner = getOwner(value);
+    if (auto argument = dyn_cast<BlockArgument>(owner); argument && isInserted) {
+      lowered.setArgAttr(number, schedule::donatedAttrName,
+                         OpBuilder(lowered).getI64IntegerAttr(argument.getArgNumber()));
       continue;
     }
-    if (!isa_and_nonnull<schedule::KernelOp, tensor::ConcatOp>(value.getDefiningOp()) ||
-        buffers.contains(value))
-      return terminator.emitOpError() << "operand " << index
-                                      << " is not a value that a kernel "
-                                         "makes for it alone; weir-form-kernels inserts a copy";
-    buffers[value] = block->getArgument(body.getNumArguments() + index);
+    if (!isa_and_nonnull<schedule::KernelOp, tensor::ConcatOp>(owner.getDefiningOp()) ||
+        buffers.contains(owner))
+      return terminator->emitOpError() << "operand " << index
+                                       << " is not a value that a kernel "
+                                          "makes for it alone; weir-form-kernels inserts a copy";
+    buffers[owner] = lowered.getArgument(number);
   }
-  if (failed(placeParts(body, builder, buffers)))
+  return success();
+}
+
+/// Adds the dispatch of a kernel, and allocates the results that have no buffer yet. A kernel that
+/// launches nothing has no dispatch.
+LogicalResult LowerKernels::addDispatch(schedule::KernelOp kernel, Lowering &lowering) {
+  FailureOr<Kernel> emitted = getKernel(kernel);
+  if (failed(emitted))
     return failure();
-  schedule::KernelOp maker; // of what spares make again
-  SmallVector<unsigned> makerOperands;
+  DenseMap<Value, Value> &buffers = lowering.buffers;
+  for (Value result : kernel.getResults())
+    if (Value into = getInsertedInto(result))
+      buffers[result] = buffers.lookup(into);
+    else if (!buffers.contains(result))
+      buffers[result] = memref::AllocOp::create(lowering.allocations, kernel.getLoc(),
+                                                getFlatType(result.getType()));
+  auto spare = kernel->getAttrOfType<IntegerAttr>(spareAttrName);
+  if (!spare) {
+    lowering.maker = kernel;
+    lowering.makerOperands = emitted->launch.operands;
+  }
+  if (!emitted->launch.launches)
+    return success();
+  SmallVector<Value> operands;
+  for (unsigned operand : emitted->launch.operands) {
+    unsigned inputs = kernel.getInputs().size();
+    operands.push_back(buffers.lookup(operand < inputs ? kernel.getInputs()[operand]
+                                                       : kernel.getResult(operand - inputs)));
+  }
+  OpBuilder &list = lowering.commands;
+  auto dispatch = schedule::DispatchOp::create(list, kernel.getLoc(), emitted->symbol,
+                                               list.getDenseI64ArrayAttr(emitted->launch.grid),
+                                               operands, /*wave=*/std::nullopt);
+  if (!spare)
+    return success();
+  if (!lowering.maker)
+    return kernel.emitOpError("is a spare with no kernel before it");
+  const unsigned *made = llvm::find(lowering.makerOperands,
+                                    unsigned(lowering.maker.getInputs().size() + spare.getInt()));
+  dispatch->setAttr(spareAttrName, list.getI64IntegerAttr(made - lowering.makerOperands.begin()));
+  return success();
+}
+
+LogicalResult LowerKernels::lowerFunction(func::FuncOp function) {
+  if (failed(checkInsertions(function)))
+    return failure();
+  func::FuncOp lowered = createLowered(function);
+  Block &body = function.getBody().front();
+  Block &block = lowered.getBody().front();
+  Lowering lowering(cast<schedule::CommandsOp>(block.front()));
+  DenseMap<Value, Value> &buffers = lowering.buffers;
+  if (failed(bindArguments(function, lowered, buffers)) ||
+      failed(placeParts(body, lowering.allocations, buffers)))
+    return failure();
   for (Operation &op : body.without_terminator()) {
     if (isReshape(&op)) {
       buffers[op.getResult(0)] = buffers.lookup(op.getOperand(0));
-      continue;
-    }
-    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    } else if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
       FailureOr<memref::GlobalOp> global = getGlobal(constant);
       if (failed(global))
         return failure();
-      buffers[constant] = memref::GetGlobalOp::create(builder, op.getLoc(), global->getType(),
-                                                      global->getSymName());
-      continue;
-    }
-    if (isa<tensor::ConcatOp>(op))
-      continue;
-    auto kernel = dyn_cast<schedule::KernelOp>(op);
-    if (!kernel)
+      buffers[constant] = memref::GetGlobalOp::create(lowering.allocations, op.getLoc(),
+                                                      global->getType(), global->getSymName());
+    } else if (auto kernel = dyn_cast<schedule::KernelOp>(op)) {
+      if (failed(addDispatch(kernel, lowering)))
+        return failure();
+    } else if (!isa<tensor::ConcatOp>(op)) {
       return op.emitOpError("is not a kernel, constant, reshape or concatenation");
-    FailureOr<Kernel> emitted = getKernel(kernel);
-    if (failed(emitted))
-      return failure();
-    for (Value result : kernel.getResults())
-      if (Value into = getInsertedInto(result))
-        buffers[result] = buffers.lookup(into);
-      else if (!buffers.contains(result))
-        buffers[result] =
-            memref::AllocOp::create(builder, op.getLoc(), getFlatType(result.getType()));
-    auto spare = kernel->getAttrOfType<IntegerAttr>(spareAttrName);
-    if (!spare) {
-      maker = kernel;
-      makerOperands = emitted->launch.operands;
     }
-    if (!emitted->launch.launches)
-      continue;
-    SmallVector<Value> operands;
-    for (unsigned operand : emitted->launch.operands) {
-      unsigned inputs = kernel.getInputs().size();
-      operands.push_back(buffers.lookup(operand < inputs ? kernel.getInputs()[operand]
-                                                         : kernel.getResult(operand - inputs)));
-    }
-    auto dispatch = schedule::DispatchOp::create(list, op.getLoc(), emitted->symbol,
-                                                 list.getDenseI64ArrayAttr(emitted->launch.grid),
-                                                 operands, /*wave=*/std::nullopt);
-    if (!spare)
-      continue;
-    if (!maker)
-      return kernel.emitOpError("is a spare with no kernel before it");
-    const unsigned *made =
-        llvm::find(makerOperands, unsigned(maker.getInputs().size() + spare.getInt()));
-    dispatch->setAttr(spareAttrName, list.getI64IntegerAttr(made - makerOperands.begin()));
   }
-  for (Operation &op : llvm::make_early_inc_range(*block))
+  for (Operation &op : llvm::make_early_inc_range(block))
     if (isa<memref::AllocOp, memref::GetGlobalOp, memref::SubViewOp>(op) && op.use_empty())
       op.erase();
   symbols->erase(function);
