@@ -93,11 +93,12 @@ static void checkValues(const Subject &subject, const std::vector<int64_t> &valu
   }
 }
 
-std::string verifier::checkRanges(const Subject &subject) {
-  const Plan &plan = subject.plan;
+/// Checks that allocations have the bytes of their tensors, and stand for each tensor once.
+/// Errors: `Counterexample`.
+static void checkAllocations(const Subject &subject) {
   std::set<std::pair<AllocationKind, int64_t>> seen;
-  for (size_t i = 0; i < plan.allocations.size(); ++i) {
-    const Allocation &allocation = plan.allocations[i];
+  for (size_t i = 0; i < subject.plan.allocations.size(); ++i) {
+    const Allocation &allocation = subject.plan.allocations[i];
     std::string name = "allocation " + std::to_string(i);
     int64_t bytes = getNeededBytes(subject, allocation, name);
     if (allocation.bytes != bytes || bytes < 0)
@@ -108,22 +109,65 @@ std::string verifier::checkRanges(const Subject &subject) {
     if (!seen.insert({allocation.kind, single ? 0 : allocation.index}).second)
       throw Counterexample{name + " stands for the same tensor as an earlier one"};
   }
-  checkDonation(subject);
-  checkValues(subject, plan.argumentValues, subject.entry.arguments, "argument");
-  checkValues(subject, plan.resultValues, subject.entry.results, "result");
-  // Names are built only for errors: there are hundreds of thousands of views.
-  auto checkView = [&](const PlanView &view, auto name) {
-    if (view.allocation < 0 || size_t(view.allocation) >= plan.allocations.size())
-      throw Counterexample{name() + " is in allocation " + std::to_string(view.allocation) +
-                           " of " + std::to_string(plan.allocations.size())};
-    int64_t bytes = plan.allocations[view.allocation].bytes;
-    if (view.bytes < 0 || view.offset < 0 || view.bytes > bytes || view.offset > bytes - view.bytes)
-      throw Counterexample{name() + " has " + std::to_string(view.bytes) + " bytes at " +
-                           std::to_string(view.offset) + " of allocation " +
-                           std::to_string(view.allocation) + ", which has " +
-                           std::to_string(bytes)};
-  };
+}
 
+/// Checks that a view lies within its allocation. `name` is called for errors only: there are
+/// hundreds of thousands of views. Errors: `Counterexample`.
+static void checkView(const Plan &plan, const PlanView &view, auto name) {
+  if (view.allocation < 0 || size_t(view.allocation) >= plan.allocations.size())
+    throw Counterexample{name() + " is in allocation " + std::to_string(view.allocation) + " of " +
+                         std::to_string(plan.allocations.size())};
+  int64_t bytes = plan.allocations[view.allocation].bytes;
+  if (view.bytes < 0 || view.offset < 0 || view.bytes > bytes || view.offset > bytes - view.bytes)
+    throw Counterexample{name() + " has " + std::to_string(view.bytes) + " bytes at " +
+                         std::to_string(view.offset) + " of allocation " +
+                         std::to_string(view.allocation) + ", which has " + std::to_string(bytes)};
+}
+
+/// Checks that an operand lies within its value, and within the value that it is inserted into.
+/// Errors: `Counterexample`.
+static void checkPart(const Plan &plan, const PlanOperand &view, const KernelOperand &how,
+                      auto name) {
+  if (view.value < -1 || view.value >= int64_t(plan.values.size()))
+    throw Counterexample{name() + " is value " + std::to_string(view.value) + " of " +
+                         std::to_string(plan.values.size())};
+  if (int64_t bytes = view.value < 0 ? view.bytes : plan.values[view.value].bytes;
+      view.from < 0 || view.bytes > bytes || view.from > bytes - view.bytes)
+    throw Counterexample{name() + " is " + std::to_string(view.bytes) + " bytes from byte " +
+                         std::to_string(view.from) + " of a value that has " +
+                         std::to_string(bytes)};
+  if (view.before == -1)
+    return;
+  if (view.before < 0 || view.before >= int64_t(plan.values.size()) || view.value < 0)
+    throw Counterexample{name() + " is inserted into value " + std::to_string(view.before) +
+                         " of " + std::to_string(plan.values.size())};
+  if (int64_t bytes = plan.values[view.before].bytes;
+      view.bytes > bytes || view.from > bytes - view.bytes)
+    throw Counterexample{name() + " is inserted into a value that has " + std::to_string(bytes) +
+                         " bytes"};
+  if (how.access != Access::Write || how.coversAll)
+    throw Counterexample{name() + " is inserted into, but not written in part"};
+}
+
+/// Checks that an operand with a slice is written in part, by runs of bytes within those that the
+/// kernel binds. Errors: `Counterexample`.
+static void checkRuns(const KernelOperand &how, auto name) {
+  if (!how.slice)
+    return;
+  if (how.access != Access::Write || how.coversAll)
+    throw Counterexample{name() + " has a slice, but is not written in part"};
+  const ByteSlice &slice = *how.slice;
+  if (slice.begin < 0 || slice.bytes < 1 || slice.count < 1 || slice.stride <= slice.bytes ||
+      slice.end() > how.bytes)
+    throw Counterexample{name() + " has the slice " + printSlice(slice) +
+                         ", expected bytes < stride, and runs that end within its " +
+                         std::to_string(how.bytes) + " bytes"};
+}
+
+/// Checks the operands of dispatches against allocations, values and kernels. Returns their
+/// number. Errors: `Counterexample`.
+static size_t checkOperands(const Subject &subject) {
+  const Plan &plan = subject.plan;
   size_t views = 0;
   for (size_t dispatch = 0; dispatch < subject.dispatches.size(); ++dispatch) {
     const Command &command = *subject.dispatches[dispatch];
@@ -140,37 +184,9 @@ std::string verifier::checkRanges(const Subject &subject) {
       auto operand = [&] {
         return "operand " + std::to_string(i) + " of " + subject.describe(dispatch);
       };
-      checkView(view, operand);
-      if (view.value < -1 || view.value >= int64_t(plan.values.size()))
-        throw Counterexample{operand() + " is value " + std::to_string(view.value) + " of " +
-                             std::to_string(plan.values.size())};
-      if (int64_t bytes = view.value < 0 ? view.bytes : plan.values[view.value].bytes;
-          view.from < 0 || view.bytes > bytes || view.from > bytes - view.bytes)
-        throw Counterexample{operand() + " is " + std::to_string(view.bytes) + " bytes from byte " +
-                             std::to_string(view.from) + " of a value that has " +
-                             std::to_string(bytes)};
-      if (view.before != -1) {
-        if (view.before < 0 || view.before >= int64_t(plan.values.size()) || view.value < 0)
-          throw Counterexample{operand() + " is inserted into value " +
-                               std::to_string(view.before) + " of " +
-                               std::to_string(plan.values.size())};
-        if (int64_t bytes = plan.values[view.before].bytes;
-            view.bytes > bytes || view.from > bytes - view.bytes)
-          throw Counterexample{operand() + " is inserted into a value that has " +
-                               std::to_string(bytes) + " bytes"};
-        if (const KernelOperand &how = kernel.operands[i];
-            how.access != Access::Write || how.coversAll)
-          throw Counterexample{operand() + " is inserted into, but not written in part"};
-      }
-      if (const std::optional<ByteSlice> &slice = kernel.operands[i].slice) {
-        if (kernel.operands[i].access != Access::Write || kernel.operands[i].coversAll)
-          throw Counterexample{operand() + " has a slice, but is not written in part"};
-        if (slice->begin < 0 || slice->bytes < 1 || slice->count < 1 ||
-            slice->stride <= slice->bytes || slice->end() > kernel.operands[i].bytes)
-          throw Counterexample{operand() + " has the slice " + printSlice(*slice) +
-                               ", expected bytes < stride, and runs that end within its " +
-                               std::to_string(kernel.operands[i].bytes) + " bytes"};
-      }
+      checkView(plan, view, operand);
+      checkPart(plan, view, kernel.operands[i], operand);
+      checkRuns(kernel.operands[i], operand);
       if (view.bytes != kernel.operands[i].bytes)
         throw Counterexample{operand() + " has " + std::to_string(view.bytes) +
                              " bytes, the kernel binds " +
@@ -181,7 +197,12 @@ std::string verifier::checkRanges(const Subject &subject) {
                              std::to_string(subject.profile.bytesPerBinding)};
     }
   }
-  // Each wait is for a signal recorded before it, so nothing deadlocks.
+  return views;
+}
+
+/// Checks that each wait is for a signal of another queue that is recorded before it, so nothing
+/// deadlocks, and the views of barriers and signals. Errors: `Counterexample`.
+static void checkQueues(const Plan &plan) {
   std::map<int64_t, int64_t> signals; // their queues
   for (size_t i = 0; i < plan.commands.size(); ++i) {
     const Command &command = plan.commands[i];
@@ -190,7 +211,7 @@ std::string verifier::checkRanges(const Subject &subject) {
       throw Counterexample{name() + " is for queue " + std::to_string(command.queue) + " of " +
                            std::to_string(maxQueues)};
     for (const PlanView &view : command.memory)
-      checkView(view, [&] { return "the memory of " + name(); });
+      checkView(plan, view, [&] { return "the memory of " + name(); });
     auto signal = [&] { return std::to_string(command.signal); };
     if (command.kind == Command::Kind::Signal &&
         !signals.insert({command.signal, command.queue}).second)
@@ -204,7 +225,16 @@ std::string verifier::checkRanges(const Subject &subject) {
     if (found->second == command.queue)
       throw Counterexample{name() + " waits for signal " + signal() + " of its own queue"};
   }
-  return count(views, "view") + " in " + count(plan.allocations.size(), "allocation");
+}
+
+std::string verifier::checkRanges(const Subject &subject) {
+  checkAllocations(subject);
+  checkDonation(subject);
+  checkValues(subject, subject.plan.argumentValues, subject.entry.arguments, "argument");
+  checkValues(subject, subject.plan.resultValues, subject.entry.results, "result");
+  size_t views = checkOperands(subject);
+  checkQueues(subject.plan);
+  return count(views, "view") + " in " + count(subject.plan.allocations.size(), "allocation");
 }
 
 //===----------------------------------------------------------------------===//
