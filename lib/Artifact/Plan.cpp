@@ -293,41 +293,71 @@ std::string weir::printSlice(const ByteSlice &slice) {
 // Checks across the parts
 //===----------------------------------------------------------------------===//
 
-void weir::checkPlan(const Plan &plan, const std::string &where) {
-  auto fail = [&](const std::string &complaint) { throw Error(where + ": " + complaint); };
-  // Names are built only for errors.
-  auto checkView = [&](const PlanView &view, auto name) {
-    if (view.allocation < 0 || size_t(view.allocation) >= plan.allocations.size())
-      fail(name() + " is in allocation " + std::to_string(view.allocation) + " of " +
-           std::to_string(plan.allocations.size()));
-    int64_t bytes = plan.allocations[view.allocation].bytes;
-    if (view.offset < 0 || view.bytes < 0 || view.bytes > bytes || view.offset > bytes - view.bytes)
-      fail(name() + " has " + std::to_string(view.bytes) + " bytes at " +
-           std::to_string(view.offset) + ", beyond the " + std::to_string(bytes) +
-           " bytes of allocation " + std::to_string(view.allocation));
-  };
+namespace {
+/// Checks the parts of a plan against each other. A `name` is called for errors only.
+class PlanChecker {
+public:
+  PlanChecker(const Plan &plan, const std::string &where) : plan(plan), where(where) {}
 
-  auto checkValue = [&](int64_t value, auto name) {
-    if (value < -1 || value >= int64_t(plan.values.size()))
-      fail(name() + " is value " + std::to_string(value) + " of " +
-           std::to_string(plan.values.size()));
-  };
-  auto checkOperand = [&](const PlanOperand &operand, auto name) {
-    checkView(operand, name);
-    checkValue(operand.value, name);
-    checkValue(operand.before, name);
-    int64_t bytes = operand.value < 0 ? operand.bytes : plan.values[operand.value].bytes;
-    if (operand.before >= 0)
-      bytes = std::min(bytes, plan.values[operand.before].bytes);
-    if (operand.from < 0 || operand.bytes > bytes || operand.from > bytes - operand.bytes)
-      fail(name() + " is bytes " + std::to_string(operand.from) + " and on of a value of " +
-           std::to_string(bytes) + " bytes, too few for its " + std::to_string(operand.bytes));
-  };
+  void checkEntryValues() const;
+  void checkKernels() const;
+  void checkAllocations() const;
+  void checkCommands() const;
+  void checkWaits() const;
 
+private:
+  [[noreturn]] void fail(const std::string &complaint) const {
+    throw Error(where + ": " + complaint);
+  }
+  void checkView(const PlanView &view, auto name) const;
+  void checkValue(int64_t value, auto name) const;
+  void checkOperand(const PlanOperand &operand, auto name) const;
+  void checkDispatch(const Command &command, size_t number) const;
+
+  const Plan &plan;
+  const std::string &where;
+};
+} // namespace
+
+void PlanChecker::checkView(const PlanView &view, auto name) const {
+  if (view.allocation < 0 || size_t(view.allocation) >= plan.allocations.size())
+    fail(name() + " is in allocation " + std::to_string(view.allocation) + " of " +
+         std::to_string(plan.allocations.size()));
+  int64_t bytes = plan.allocations[view.allocation].bytes;
+  if (view.offset < 0 || view.bytes < 0 || view.bytes > bytes || view.offset > bytes - view.bytes)
+    fail(name() + " has " + std::to_string(view.bytes) + " bytes at " +
+         std::to_string(view.offset) + ", beyond the " + std::to_string(bytes) +
+         " bytes of allocation " + std::to_string(view.allocation));
+}
+
+void PlanChecker::checkValue(int64_t value, auto name) const {
+  if (value < -1 || value >= int64_t(plan.values.size()))
+    fail(name() + " is value " + std::to_string(value) + " of " +
+         std::to_string(plan.values.size()));
+}
+
+void PlanChecker::checkOperand(const PlanOperand &operand, auto name) const {
+  checkView(operand, name);
+  checkValue(operand.value, name);
+  checkValue(operand.before, name);
+  int64_t bytes = operand.value < 0 ? operand.bytes : plan.values[operand.value].bytes;
+  if (operand.before >= 0)
+    bytes = std::min(bytes, plan.values[operand.before].bytes);
+  if (operand.from < 0 || operand.bytes > bytes || operand.from > bytes - operand.bytes)
+    fail(name() + " is bytes " + std::to_string(operand.from) + " and on of a value of " +
+         std::to_string(bytes) + " bytes, too few for its " + std::to_string(operand.bytes));
+}
+
+/// Checks that arguments and results are values of the plan.
+void PlanChecker::checkEntryValues() const {
   for (size_t i = 0; i < plan.argumentValues.size(); ++i)
     checkValue(plan.argumentValues[i], [&] { return "argument " + std::to_string(i); });
   for (size_t i = 0; i < plan.resultValues.size(); ++i)
     checkValue(plan.resultValues[i], [&] { return "result " + std::to_string(i); });
+}
+
+/// Checks that kernels have different names, and write in place from a read to a written operand.
+void PlanChecker::checkKernels() const {
   std::set<std::string> names;
   for (const Kernel &kernel : plan.kernels) {
     if (!names.insert(kernel.name).second)
@@ -341,6 +371,10 @@ void weir::checkPlan(const Plan &plan, const std::string &where) {
              " over " + std::to_string(source) + ", which must be a written and a read one");
     }
   }
+}
+
+/// Checks that allocations are different, and that each result is in one of them.
+void PlanChecker::checkAllocations() const {
   std::set<int64_t> donated;
   std::set<std::pair<AllocationKind, int64_t>> allocations;
   for (const Allocation &allocation : plan.allocations) {
@@ -353,22 +387,30 @@ void weir::checkPlan(const Plan &plan, const std::string &where) {
   for (int64_t result : donated)
     if (allocations.count({AllocationKind::Result, result}))
       fail("result " + std::to_string(result) + " lives in an argument and has an allocation too");
+}
 
+/// Checks a dispatch, of that number, against its kernel.
+void PlanChecker::checkDispatch(const Command &command, size_t number) const {
+  auto name = [&] { return "dispatch " + std::to_string(number); };
+  if (command.kernel < 0 || size_t(command.kernel) >= plan.kernels.size())
+    fail(name() + " launches kernel " + std::to_string(command.kernel) + " of " +
+         std::to_string(plan.kernels.size()));
+  const Kernel &kernel = plan.kernels[command.kernel];
+  if (command.operands.size() != kernel.operands.size())
+    fail(name() + " has " + std::to_string(command.operands.size()) + " operands, kernel \"" +
+         kernel.name + "\" takes " + std::to_string(kernel.operands.size()));
+  for (size_t i = 0; i < command.operands.size(); ++i)
+    checkOperand(command.operands[i],
+                 [&] { return "operand " + std::to_string(i) + " of " + name(); });
+}
+
+/// Checks dispatches, then the memory and the hazards of barriers and signals.
+void PlanChecker::checkCommands() const {
   std::vector<const Command *> dispatches;
   for (const Command &command : plan.commands) {
     if (command.kind != Command::Kind::Dispatch)
       continue;
-    auto name = [&] { return "dispatch " + std::to_string(dispatches.size()); };
-    if (command.kernel < 0 || size_t(command.kernel) >= plan.kernels.size())
-      fail(name() + " launches kernel " + std::to_string(command.kernel) + " of " +
-           std::to_string(plan.kernels.size()));
-    const Kernel &kernel = plan.kernels[command.kernel];
-    if (command.operands.size() != kernel.operands.size())
-      fail(name() + " has " + std::to_string(command.operands.size()) + " operands, kernel \"" +
-           kernel.name + "\" takes " + std::to_string(kernel.operands.size()));
-    for (size_t i = 0; i < command.operands.size(); ++i)
-      checkOperand(command.operands[i],
-                   [&] { return "operand " + std::to_string(i) + " of " + name(); });
+    checkDispatch(command, dispatches.size());
     dispatches.push_back(&command);
   }
   for (const Command &command : plan.commands) {
@@ -382,7 +424,10 @@ void weir::checkPlan(const Plan &plan, const std::string &where) {
           fail("a barrier names operand " + std::to_string(operand) + " of dispatch " +
                std::to_string(dispatch) + ", which does not exist");
   }
+}
 
+/// Checks that each wait is for a signal of another queue that stands before it.
+void PlanChecker::checkWaits() const {
   std::map<int64_t, int64_t> signals; // their queues
   for (const Command &command : plan.commands) {
     auto name = [&] { return std::to_string(command.signal); };
@@ -397,6 +442,15 @@ void weir::checkPlan(const Plan &plan, const std::string &where) {
     if (signal->second == command.queue)
       fail("a wait for signal " + name() + " is on the signal's own queue");
   }
+}
+
+void weir::checkPlan(const Plan &plan, const std::string &where) {
+  PlanChecker checker(plan, where);
+  checker.checkEntryValues();
+  checker.checkKernels();
+  checker.checkAllocations();
+  checker.checkCommands();
+  checker.checkWaits();
 }
 
 Plan weir::parsePlan(const std::string &json, const std::string &where) {
