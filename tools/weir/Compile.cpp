@@ -41,6 +41,35 @@ static void compileToFile(const CompileOptions &options) {
   compile(options);
 }
 
+/// Compiles, then prints what was reported. `timing` is empty, "true" for a table of seconds, or
+/// the file of a trace.
+static int runCompile(CompileOptions &options, const std::string &timing) {
+  std::vector<std::string> reports;
+  Timing times;
+  if (!timing.empty())
+    options.onStep = [&](const CompileStep &step) { times.add(step); };
+  if (options.saveLevels == "-")
+    throw Error("--save-levels=-: levels are files of a folder; name one");
+  bool isTrace = !timing.empty() && timing != "true";
+  if (isTrace)
+    checkTrace(timing, options);
+  options.onReport = [&](const std::string &report) { reports.push_back(report); };
+  {
+    Progress progress;
+    options.onProgress = [&](const std::string &what) { progress.begin("compiling: " + what); };
+    reportProblems(
+        [&] { options.output == "-" ? compileToOutput(options) : compileToFile(options); });
+    times.end();
+  }
+  for (const std::string &report : reports)
+    std::cerr << report << "\n";
+  if (isTrace)
+    times.writeTrace(timing);
+  else if (!timing.empty())
+    times.print(std::cerr);
+  return Done;
+}
+
 void tool::addCompile(CLI::App &app, Verb &chosen) {
   auto options = std::make_shared<CompileOptions>();
   CLI::App *verb = app.add_subcommand("compile", "Compile a graph to an artifact");
@@ -129,33 +158,6 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
           "ops; --timing=FILE.json writes a trace for Chrome's viewer or Perfetto instead")
       ->type_name("[=FILE.json]");
   verb->callback([options, timing, &chosen] {
-    chosen = [options, timing] {
-      std::vector<std::string> reports;
-      Timing times;
-      if (!timing->empty())
-        options->onStep = [&](const CompileStep &step) { times.add(step); };
-      if (options->saveLevels == "-")
-        throw Error("--save-levels=-: levels are files of a folder; name one");
-      bool isTrace = !timing->empty() && *timing != "true";
-      if (isTrace)
-        checkTrace(*timing, *options);
-      options->onReport = [&](const std::string &report) { reports.push_back(report); };
-      {
-        Progress progress;
-        options->onProgress = [&](const std::string &what) {
-          progress.begin("compiling: " + what);
-        };
-        reportProblems(
-            [&] { options->output == "-" ? compileToOutput(*options) : compileToFile(*options); });
-        times.end();
-      }
-      for (const std::string &report : reports)
-        std::cerr << report << "\n";
-      if (isTrace)
-        times.writeTrace(*timing);
-      else if (!timing->empty())
-        times.print(std::cerr);
-      return Done;
-    };
+    chosen = [options, timing] { return runCompile(*options, *timing); };
   });
 }
