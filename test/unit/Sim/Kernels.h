@@ -213,6 +213,77 @@ struct Sample {
   }
 };
 
+//===----------------------------------------------------------------------===//
+// Kernels that several tests run
+//===----------------------------------------------------------------------===//
+
+/// Computes b1[i] = 2 b0[i].
+inline const KernelText doubled = {.body = load("x", "%b0", "%i") + "%y = OpFMul %float %x %f2\n" +
+                                           store("y", "%b1", "%i", "%y")};
+
+inline const char *const tile = "%tiles = OpTypeArray %float %n16\n"
+                                "%ptile = OpTypePointer Workgroup %tiles\n"
+                                "%pcell = OpTypePointer Workgroup %float\n"
+                                "%tile = OpVariable %ptile Workgroup\n";
+inline const char *const fence = "OpControlBarrier %n2 %n2 %full\n";
+
+/// Returns a kernel that computes y[i] = x[15 - i] by way of workgroup memory, with `between`
+/// between the store and the load, and `after` behind the load.
+inline KernelText reverse(const std::string &between, const std::string &after = "",
+                          uint32_t semantics = 0x148) {
+  return {.body = load("x", "%b0", "%i") +
+                  "%mine = OpAccessChain %pcell %tile %l\nOpStore %mine %x\n" + between +
+                  "%other = OpISub %uint %n15 %l\n"
+                  "%place = OpAccessChain %pcell %tile %other\n%y = OpLoad %float %place\n" +
+                  after + store("y", "%b1", "%i", "%y"),
+          .elements = 16,
+          .invocations = 16,
+          .declarations =
+              tile + std::string("%full = OpConstant %uint ") + std::to_string(semantics) + "\n",
+          .interface = "%tile"};
+}
+
+/// Returns a kernel that computes y[i] = i + 5, then runs `update` on the element `%p` of y.
+inline KernelText makeUpdate(const std::string &update, const std::string &element = "%i") {
+  return {.body = "%start = OpIAdd %uint %i %n5\n" + store("z", "%b1", "%i", "%start") + fence +
+                  "%p = OpAccessChain %pelement %b1 %n0 " + element + "\n" + update,
+          .declarations = "%full = OpConstant %uint 328\n",
+          .element = "%uint"};
+}
+
+/// A function that returns 1 for x < 2, else 2x.
+inline const char *const twice = "%twice = OpFunction %float None %ftype\n"
+                                 "%v = OpFunctionParameter %float\n%fentry = OpLabel\n"
+                                 "%small = OpFOrdLessThan %bool %v %f2\n"
+                                 "OpSelectionMerge %fend None\n"
+                                 "OpBranchConditional %small %fthen %fend\n%fthen = OpLabel\n"
+                                 "OpReturnValue %f1\n%fend = OpLabel\n"
+                                 "%v2 = OpFMul %float %v %f2\nOpReturnValue %v2\nOpFunctionEnd\n";
+
+/// Returns a kernel that computes y[i] = 1 + x[0] + ... + x[bound - 1]: each invocation has trips
+/// of its own.
+inline KernelText sum(const std::string &bound) {
+  return {.body = "OpBranch %head\n%head = OpLabel\n"
+                  "%k = OpPhi %uint %n0 %entry %next %body\n"
+                  "%s = OpPhi %float %f1 %entry %t %body\n"
+                  "%more = OpULessThan %bool %k " +
+                  bound +
+                  "\nOpLoopMerge %done %body None\nOpBranchConditional %more %body %done\n"
+                  "%body = OpLabel\n" +
+                  load("x", "%b0", "%k") +
+                  "%t = OpFAdd %float %s %x\n%next = OpIAdd %uint %k %n1\nOpBranch %head\n"
+                  "%done = OpLabel\n" +
+                  store("y", "%b1", "%i", "%s")};
+}
+
+inline Sample makeOne(const KernelText &kernel, int64_t workgroups = 1, int64_t elements = 8,
+                      const std::string &accesses = "rw") {
+  Sample sample(elements);
+  sample.addKernel(kernel, accesses);
+  sample.plan.commands = {dispatch(0, 0, {sample.x, sample.y}, workgroups)};
+  return sample;
+}
+
 } // namespace weir::test
 
 #endif // WEIR_TEST_UNIT_SIM_KERNELS_H
