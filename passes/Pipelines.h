@@ -7,16 +7,16 @@
 
 namespace weir {
 
-/// What `weir compile` lets a caller choose about the pipelines.
+/// The options of `weir compile` that the pipelines take.
 struct PipelineOptions {
   /// A built-in profile's name or the path of a profile file; empty: the module has one.
   std::string profile = "lavapipe";
-  /// Which code is emitted, "vulkan" or "cuda"; the profile's.
+  /// The target of the profile: "vulkan" or "cuda".
   std::string target = "vulkan";
   /// Every value gets bytes of its own.
   bool noReuse = false;
   bool requireDonation = false;
-  /// How far commands may change places for fewer barriers: see `parseReorder`.
+  /// Max growth of the arena when commands are reordered for fewer barriers: see `parseReorder`.
   std::string reorder = "safe";
   /// The most bytes that an entry's arena may have; 0: any.
   int64_t memoryLimit = 0;
@@ -36,8 +36,8 @@ struct Level {
   void (*addGate)(mlir::OpPassManager &);
 };
 
-/// The levels from `graph` to `emitted`, in order. The first has passes too:
-/// those that make a front end's output the graph that the rest expects.
+/// Returns the levels from `graph` to `emitted`, in order. The first has passes too: they turn a
+/// front end's output into the graph that the rest expects.
 llvm::ArrayRef<Level> getLevels();
 
 /// Adds the passes from what a front end wrote to the `gradient` level.

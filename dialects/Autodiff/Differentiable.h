@@ -19,7 +19,7 @@ public:
   /// Whether what flows back to `value` counts.
   bool isWanted(mlir::Value value) const { return wanted.contains(value); }
 
-  /// The sum for `value`, of its type; null when nothing has flowed back yet.
+  /// Returns the sum for `value`, of its type; null when nothing has flowed back yet.
   mlir::Value get(mlir::Value value) const { return sums.lookup(value); }
 
   /// Replaces the sum: `sum` has what `get` gave, and more.

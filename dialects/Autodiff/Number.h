@@ -17,7 +17,7 @@ public:
 
   mlir::Value get() const { return value; }
 
-  /// The same number in every element of this one's type.
+  /// Returns `number` as a constant of this one's type, in every element.
   Number constant(double number) const {
     mlir::Type type = value.getType();
     mlir::Attribute attribute = mlir::FloatAttr::get(mlir::getElementTypeOrSelf(type), number);
@@ -29,11 +29,11 @@ public:
   template <typename Op, typename... Operands> Number build(Operands... operands) const {
     return Number(*builder, Op::create(*builder, operands...));
   }
-  /// The op of this number and others.
+  /// Creates `Op` on this number and others.
   template <typename Op, typename... Others> Number apply(Others... others) const {
     return build<Op>(value, others.get()...);
   }
-  /// This number where `left predicate right` holds, else `other`.
+  /// Returns this number where `left predicate right` holds, else `other`.
   Number where(mlir::arith::CmpFPredicate predicate, Number left, Number right,
                Number other) const {
     mlir::Value condition =
@@ -41,7 +41,7 @@ public:
     return build<mlir::arith::SelectOp>(condition, value, other.value);
   }
 
-  /// 0 where both this number is 0 and `left predicate right` holds, else `other`.
+  /// Returns 0 where both this number is 0 and `left predicate right` holds, else `other`.
   Number unlessNothing(mlir::arith::CmpFPredicate predicate, Number left, Number right,
                        Number other) const {
     Number zero = constant(0);

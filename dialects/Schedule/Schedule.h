@@ -18,7 +18,7 @@
 #include "dialects/Schedule/ScheduleInterfaces.h.inc"
 
 namespace weir::schedule {
-/// What `#schedule.hazard` says.
+/// The fields of `#schedule.hazard`.
 struct HazardFields {
   HazardKind kind = HazardKind::raw;
   int64_t from = 0, fromOperand = 0, to = 0, toOperand = 0;
@@ -75,7 +75,7 @@ inline constexpr llvm::StringLiteral effectAttrName = "schedule.effect";   // gp
 ///         vector of those, or the product exceeds 2^63 - 1.
 std::optional<int64_t> getByteSize(mlir::ShapedType type);
 
-/// The same for one element.
+/// Returns the bytes of one element. Errors: std::nullopt, as for `getByteSize`.
 std::optional<int64_t> getElementBytes(mlir::Type element);
 
 } // namespace weir::schedule

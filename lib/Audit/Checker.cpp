@@ -203,9 +203,9 @@ static bool orders(const Command &barrier, const auto &from, const auto &to, con
                      });
 }
 
-/// Two accesses with a hazard form an interval that needs a barrier. Intervals come in the
-/// order of their ends; each uses a barrier already in use, or else the last one that suits. If
-/// every barrier covers everything, this greedy choice uses the min number of barriers.
+/// Marks the barriers that two accesses with a hazard need. Pairs come in the order of their later
+/// accesses; each uses a barrier already in use, or else the last one that suits. If every barrier
+/// covers everything, this greedy choice uses the min number of barriers.
 void Checker::need(const Access &from, const Access &to, const Touch &touch, int64_t begin,
                    int64_t end) {
   std::vector<Passed> &passed = queues[to.queue].barriers;
@@ -276,7 +276,7 @@ void Checker::submit(uint32_t queue, const Batch &batch) {
   runWaiting();
 }
 
-/// A batch runs once everything it waits for is signalled, which may be after its submission. A
+/// Whether everything that a batch waits for is signalled, which may be after its submission. A
 /// binary semaphore that nobody here signals is ignored.
 bool Checker::canRun(const Batch &batch) const {
   auto isPending = [&](uint64_t semaphore) {

@@ -181,7 +181,8 @@ void Walk::require(Context &context, const Value &condition, bool isTrue) {
     throw Lost{"its branches are nested too deeply"};
 }
 
-/// Control jumps out of the region: to a loop's end, or out of the function.
+/// Marks the loops as irregular, since control jumps out of the region: to a loop's end, or out of
+/// the function.
 void Walk::leave(Context &context) {
   for (uint32_t loop : context.loops)
     map.loops[loop].isIrregular = true;

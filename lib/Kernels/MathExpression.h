@@ -76,7 +76,7 @@ using IntPredicate = arith::CmpIPredicate;
 
 template <typename T> const Format &formatOf(T x) { return x.at->format; }
 
-/// `value` rounded to the type of `like`.
+/// Returns `value`, rounded to the type of `like`, as a constant.
 inline Float literal(Float like, double value) {
   Type type = getElementTypeOrSelf(like.at->floats);
   return {like.at, like.at->constant(like.at->floats, like.at->builder.getFloatAttr(type, value))};

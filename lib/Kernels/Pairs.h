@@ -29,8 +29,8 @@ inline Float upperHalf(Float x) {
   return fromBits(bits(x) & (formatOf(x).isWide() ? ~uint64_t(0x7ffffff) : ~uint64_t(0xfff)));
 }
 
-/// Arithmetic with the relative errors below, as long as operands and results stay in the
-/// range of normal numbers. p is the number of bits of a float's significand.
+/// Computes with the relative errors below, as long as operands and results stay in the range of
+/// normal numbers. p is the number of bits of a float's significand.
 Pair operator+(Pair a, Pair b); ///< 2^(3 - 2p) of the larger result's magnitude
 Pair operator*(Pair a, Pair b); ///< 2^(3 - 2p)
 Pair operator/(Pair a, Pair b); ///< 2^(5 - 2p), where division errs by 2.5 ulp
@@ -43,7 +43,7 @@ Pair absolute(Pair x);
 Pair roundedDown(Pair x);
 Pair roundedUp(Pair x);
 Pair roundedToZero(Pair x);
-/// `Op` is one of arith's four of the larger or the smaller of two.
+/// Returns the larger or the smaller of two. `Op` is one of arith's four ops for that.
 template <typename Op> Pair extremum(Pair a, Pair b);
 Bool is(Pair a, FloatPredicate predicate, Pair b);
 

@@ -87,7 +87,7 @@ struct DeviceFunctions {
 /// Returns the loader's entry point. Errors: `Error` when this machine has no loader.
 PFN_vkGetInstanceProcAddr getLoader();
 
-/// Fill a table of functions. Errors: `Error` naming a missing function: all are part of Vulkan
+/// Returns a table of functions. Errors: `Error` naming a missing function: all are part of Vulkan
 /// 1.3.
 InstanceFunctions loadInstanceFunctions(PFN_vkGetInstanceProcAddr get, VkInstance instance);
 DeviceFunctions loadDeviceFunctions(PFN_vkGetDeviceProcAddr get, VkDevice device);

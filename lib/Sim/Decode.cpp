@@ -363,7 +363,7 @@ void Decoder::decodeEdges(const Block &block, CodeBlock &code) {
     code.edges.push_back(decodeEdge(block, successor));
 }
 
-/// A call is inlined: its returns continue with the next block of the program.
+/// Decodes a return. A call is inlined: its returns continue with the next block of the program.
 void Decoder::decodeReturn(const Instruction &instruction, CodeBlock &code) {
   need(instruction, (instruction.op == Op::ReturnValue) == (body->result != nullptr),
        "returns a value from a function without one, or none");

@@ -82,7 +82,7 @@ private:
   std::vector<Waiting> waiting; ///< lanes waiting at the begin of a block
 };
 
-/// Return steps that use more than registers: `number` is an index into the program's accesses,
+/// Returns a step that uses more than registers: `number` is an index into the program's accesses,
 /// barriers or shuffles.
 StepFunction getAccessStep();
 StepFunction getBarrierStep();

@@ -70,8 +70,8 @@ void Workgroup::advance(uint64_t accesses) {
   }
 }
 
-/// Called when no subgroup can continue: all have ended, or wait at one barrier, or the barrier
-/// is divergent.
+/// Ends the workgroup, passes the barrier at which all subgroups wait, or reports that it is
+/// divergent. Does nothing as long as a subgroup can continue.
 void Workgroup::meet() {
   if (over)
     return;

@@ -24,7 +24,7 @@
 using namespace mlir;
 using namespace weir;
 
-/// Where constants and values begin.
+/// Alignment of constants and values.
 static constexpr int64_t packedAlignment = 256;
 
 //===----------------------------------------------------------------------===//

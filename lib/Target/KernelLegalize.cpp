@@ -8,8 +8,8 @@
 using namespace mlir;
 using namespace weir;
 
-/// Weir's floats are exact, whatever an operation would allow; wrap flags would
-/// only become decorations.
+/// Removes fast-math flags, since Weir's floats are exact, and wrap flags, which would only become
+/// decorations.
 static void dropFlags(Operation *op) {
   MLIRContext *context = op->getContext();
   if (auto floats = dyn_cast<arith::ArithFastMathInterface>(op))
@@ -20,7 +20,7 @@ static void dropFlags(Operation *op) {
                 arith::IntegerOverflowFlagsAttr::get(context, arith::IntegerOverflowFlags::none));
 }
 
-/// Upstream expands these divisions, but not on the way to SPIR-V.
+/// Expands divisions that round up or down, which upstream does not do on the way to SPIR-V.
 static void expandDivisions(gpu::GPUFuncOp kernel) {
   auto found = kernel.walk([](Operation *op) {
     bool is = isa<arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp>(op);

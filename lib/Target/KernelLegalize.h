@@ -12,7 +12,7 @@ namespace weir {
 /// function or its arguments that the target's function would inherit.
 void legalizeForAll(mlir::gpu::GPUFuncOp kernel);
 
-/// f16 or bf16.
+/// Whether a type is f16 or bf16.
 bool isHalf(mlir::Type type);
 
 /// Turns values and buffers of f16 and bf16 into i16. Casts become integer arithmetic that

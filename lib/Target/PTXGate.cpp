@@ -30,7 +30,7 @@ class PtxGate : public KernelGate {
 };
 } // namespace
 
-/// The operations of `math` that LLVM lowers to instructions alone, all exact.
+/// Whether LLVM lowers an operation of `math` to instructions alone, all exact.
 static bool hasPtxInstructions(Operation *op) {
   if (isa<math::SqrtOp>(op)) // of f32 it is Weir's own
     return getElementTypeOrSelf(op->getOperand(0)).isF64();

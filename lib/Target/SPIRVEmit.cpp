@@ -26,9 +26,9 @@
 using namespace mlir;
 using namespace weir;
 
-/// What every module declares. From 1.4 on a scalar condition selects vectors
-/// and the entry point lists all it uses; 1.5 holds the extensions for storage
-/// buffers and for 8-bit and 16-bit storage.
+/// The version of SPIR-V that every module declares. From 1.4 on a scalar condition selects vectors
+/// and the entry point lists all it uses; 1.5 holds the extensions for storage buffers and for
+/// 8-bit and 16-bit storage.
 static constexpr spirv::Version version = spirv::Version::V_1_5;
 
 static spirv::TargetEnvAttr getTargetOf(MLIRContext *context, const Profile &profile) {
@@ -95,10 +95,9 @@ static Value createConstant(OpBuilder &builder, Location loc, Type type, TypedAt
   return spirv::ConstantOp::create(builder, loc, type, value);
 }
 
-/// Mesa's llvmpipe knows products, quotients, sums and differences by an operand that is
-/// the constant 0: it takes x * 0 and 0 / x for 0, x + 0 for x, 0 - x for -x, and x / 0 for
-/// nothing at all, though told to preserve infinities, NaN and the sign of zero. So these
-/// are written otherwise, the same bit by bit but for what NaN carry:
+/// Rewrites arithmetic with a constant 0, which Mesa's llvmpipe gets wrong: it takes x * 0 for 0,
+/// 0 / x for 0, x + 0 for x, 0 - x for -x, and x / 0 for nothing at all, though told to preserve
+/// infinities, NaN and the sign of zero. The new operations have the same bits, except in a NaN:
 ///   x * 0 = -x * -0   0 / x = -0 / -x   x / 0 = x * inf
 ///   x + 0 = x - -0 = (x == 0 ? 0 : x)   0 - x = (x == 0 ? 0 : -x)
 /// Its fma is a product and a sum, and so are those with a literal 0, whose sum rounds nothing:
@@ -162,9 +161,9 @@ static void avoidLiteralZeros(spirv::ModuleOp module) {
   });
 }
 
-/// Mesa's llvmpipe compares 64-bit numbers made of 32 bits with a constant by halves, and
-/// wrongly: it takes 0 < 1 for false. Signed comparisons therefore become unsigned ones
-/// of numbers whose sign is flipped.
+/// Rewrites signed comparisons of 64-bit numbers as unsigned ones of numbers whose sign is flipped.
+/// Mesa's llvmpipe compares such numbers, made of 32 bits, with a constant by halves, and wrongly:
+/// it takes 0 < 1 for false.
 static void avoidSignedComparisons(spirv::ModuleOp module) {
   module.walk([&](Operation *op) {
     if (!isa<spirv::SLessThanOp, spirv::SLessThanEqualOp, spirv::SGreaterThanOp,
@@ -195,7 +194,7 @@ static void avoidSignedComparisons(spirv::ModuleOp module) {
   });
 }
 
-/// A driver may neither contract nor reassociate Weir's floats; an fma stays one
+/// Marks arithmetic so that a driver neither contracts nor reassociates it. An fma stays one
 /// operation only when it is marked, too.
 static void markExact(spirv::ModuleOp module) {
   auto mark = UnitAttr::get(module.getContext());
@@ -207,12 +206,13 @@ static void markExact(spirv::ModuleOp module) {
   });
 }
 
-/// A driver that unrolls a loop over a private row compiles for seconds.
+/// Forbids unrolling: a driver that unrolls a loop over a private row compiles for seconds.
 static void keepLoopsRolled(spirv::ModuleOp module) {
   module.walk([](spirv::LoopOp loop) { loop.setLoopControl(spirv::LoopControl::DontUnroll); });
 }
 
-/// A `gpu.barrier` orders all memory of the workgroup, storage buffers included.
+/// Lets barriers order all memory of the workgroup, storage buffers included, as a `gpu.barrier`
+/// does.
 static void widenBarriers(spirv::ModuleOp module) {
   module.walk([](spirv::ControlBarrierOp barrier) {
     barrier.setMemorySemantics(spirv::MemorySemantics::AcquireRelease |
@@ -284,8 +284,8 @@ static bool keepLines(spirv::ModuleOp module) {
   return file != nullptr;
 }
 
-/// A driver may else take it that no value is NaN or infinite, and that zeros have no
-/// sign: lavapipe then gives 0 for 0 / 0.
+/// Asks drivers to preserve NaN, infinities and the sign of zero. A driver may else assume that
+/// there are none: lavapipe then gives 0 for 0 / 0.
 static void preserveSpecialValues(spirv::ModuleOp module,
                                   SmallVectorImpl<spirv::Capability> &capabilities) {
   SmallVector<int32_t> widths = {32};

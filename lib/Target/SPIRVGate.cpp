@@ -26,7 +26,7 @@ class SpirvGate : public KernelGate {
 };
 } // namespace
 
-/// The operations of `math` whose results drivers agree on. Vulkan leaves the errors of
+/// Whether drivers agree on the results of an operation of `math`. Vulkan leaves the errors of
 /// GLSL's other functions to them, and has none of these of f64.
 static bool hasSpirvInstructions(Operation *op) {
   if (isa<math::RoundOp, math::CountLeadingZerosOp>(op)) {

@@ -25,8 +25,8 @@ static bool isNonZeroNumber(Value value) {
   return matchPattern(value, m_Constant(&elements)) && llvm::all_of(elements, good);
 }
 
-/// GLSL's FMax and FMin return either operand for a NaN and either zero for two
-/// zeros; `maximumf` and `minimumf` return the NaN and order -0 below +0.
+/// Expands `maximumf` and `minimumf`, which return a NaN and order -0 below +0: GLSL's FMax and
+/// FMin return either operand for a NaN and either zero for two zeros.
 template <typename OpType> static void expandExtremum(OpType op) {
   constexpr bool isMaximum = std::is_same_v<OpType, arith::MaximumFOp>;
   ImplicitLocOpBuilder b(op.getLoc(), op);
@@ -62,8 +62,8 @@ template <typename OpType> static void expandExtremum(OpType op) {
   op.erase();
 }
 
-/// Upstream's emulation takes the absolute value of the dividend, which the
-/// smallest integer does not have.
+/// Expands a signed remainder. Upstream's emulation takes the absolute value of the dividend, which
+/// the smallest integer does not have.
 static void expandRemainder(arith::RemSIOp op) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   Value quotient = arith::DivSIOp::create(b, op.getLhs(), op.getRhs());
@@ -82,8 +82,8 @@ template <typename OpType, typename NewType> static void replaceByBitwise(Operat
       NewType::create(b, op->getOperand(0), op->getOperand(1)).getResult());
 }
 
-/// SPIR-V computes with booleans only bit by bit; upstream lowers arithmetic of i1 to
-/// what is invalid, or not at all. Its one bit is the sign: true is -1.
+/// Expands arithmetic of i1 to operations bit by bit, the only ones that SPIR-V has for booleans;
+/// upstream lowers it to invalid code, or not at all. The one bit is the sign: true is -1.
 static void expandBits(Operation *op) {
   if (op->getNumOperands() == 0 || !isOfBits(op->getOperand(0)))
     return;
@@ -135,7 +135,7 @@ static void expandComparison(arith::CmpFOp op) {
   op.erase();
 }
 
-/// Upstream has no lowering.
+/// Expands `trunc`, which upstream does not lower.
 static void expandTrunc(math::TruncOp op) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   Value size = math::FloorOp::create(b, math::AbsFOp::create(b, op.getOperand()));
@@ -143,8 +143,8 @@ static void expandTrunc(math::TruncOp op) {
   op.erase();
 }
 
-/// Mesa 22.3 truncates where GLSL's RoundEven is asked of f64. Adding 2^52 rounds
-/// to an integer, as the sum is exact and has no bits for less.
+/// Expands `roundeven` of f64, for which Mesa 22.3 truncates. Adding 2^52 rounds to an integer,
+/// since a number of that size has no bits for fractions.
 static void expandRoundEven64(math::RoundEvenOp op) {
   Type type = op.getType();
   if (!getElementTypeOrSelf(type).isF64())
@@ -165,8 +165,8 @@ static void expandRoundEven64(math::RoundEvenOp op) {
   op.erase();
 }
 
-/// Upstream keeps a loop's results in variables that only the loop's body
-/// stores to, so a loop of no trips must not be asked for them.
+/// Puts a loop that may have no trips behind a condition. Upstream keeps a loop's results in
+/// variables that only the loop's body stores to.
 static void guardLoop(scf::ForOp loop) {
   if (loop.getNumResults() == 0)
     return;

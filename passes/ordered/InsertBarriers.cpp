@@ -44,8 +44,8 @@ private:
 };
 } // namespace
 
-/// The views whose writes become visible to those who read or write them next,
-/// each once.
+/// Returns the views whose writes must become visible to those who read or write them next, each
+/// once.
 static SmallVector<Value> getMemory(ArrayRef<Hazard> hazards, const CommandList &list) {
   SmallVector<Value> memory;
   llvm::DenseSet<Value> seen;

@@ -31,9 +31,9 @@ struct Touch {
   const OperandAccess *access = nullptr;
 };
 
-/// Who touched bytes last: the last writer and each queue's last reader since.
-/// Who comes after these comes after all: the earlier ones of the same queue
-/// went before them in every clock.
+/// The last dispatches that touched some bytes: the last writer and each queue's last reader since.
+/// A dispatch that is ordered after these is ordered after all earlier ones: each queue's earlier
+/// ones went before them in every clock.
 struct LastTouches {
   Touch writer;
   SmallVector<Touch, 1> readers; ///< of different queues
@@ -58,7 +58,7 @@ public:
 
   /// Accesses that leave out bytes of their range, of which no write hides one.
   std::vector<Touch> strided;
-  /// Of all bytes, by queue.
+  /// The last ones that touched all bytes, by queue.
   std::vector<Touch> lastWriters, lastReaders;
 
 private:
@@ -72,7 +72,7 @@ private:
   std::map<int64_t, LastTouches> runs = {{0, {}}};
 };
 
-/// What a barrier or signal makes visible.
+/// The memory that a barrier or signal makes visible.
 class Memory {
 public:
   Memory() = default;
@@ -176,7 +176,7 @@ void VerifyOrdered::runOnOperation() {
       [&](func::FuncOp function) { verifyFunction(function, effects, views, found); });
 }
 
-/// "bytes [0, 256) of the arena".
+/// Returns a text such as "bytes [0, 256) of the arena".
 static std::string describe(const AllocationRef &allocation, ByteRange range) {
   std::string text = "bytes ";
   llvm::raw_string_ostream out(text);
@@ -198,7 +198,7 @@ static std::string describe(const AllocationRef &allocation, ByteRange range) {
 // Order
 //===----------------------------------------------------------------------===//
 
-/// "dispatch 3 of @kernel".
+/// Returns a text such as "dispatch 3 of @kernel".
 std::string ListCheck::getName(int64_t dispatch) const {
   std::string name = "dispatch " + std::to_string(dispatch);
   if (auto op = dyn_cast<schedule::DispatchOp>(*list.dispatches[dispatch]))
@@ -291,8 +291,8 @@ void ListCheck::record(Touch touch, bool write) {
   });
 }
 
-/// All operands are checked before one is recorded: what the operands of one
-/// dispatch share is its kernel's business.
+/// Checks the operands of a dispatch, then records them: its kernel is responsible for bytes that
+/// its own operands share.
 void ListCheck::verifyDispatch(int64_t dispatch) {
   const DispatchAccesses &accesses = list.accesses.dispatches[dispatch];
   unordered.clear();
@@ -331,8 +331,7 @@ bool Memory::shows(Value operand, const CommandList &list) {
   return llvm::any_of(index->views, [&](const View &shown) { return covers(shown, view); });
 }
 
-/// What a barrier says of itself: its hazards are real, they span it, and it
-/// makes their bytes visible.
+/// Checks that the hazards that a barrier lists are real, and that it makes their bytes visible.
 void ListCheck::verifyBarrier(schedule::BarrierOp barrier, Memory &memory) {
   for (const schedule::HazardFields &hazard : barrier.getHazards()) {
     const OperandAccess *from = list.find(hazard.from, hazard.fromOperand);
@@ -352,8 +351,8 @@ void ListCheck::verifyBarrier(schedule::BarrierOp barrier, Memory &memory) {
   }
 }
 
-/// Each barrier is needed by the pair that it names first: the next dispatch of
-/// the queue and one after the queue's last barrier, which no wait orders.
+/// Checks each barrier, and that the pair that it names first needs it: the next dispatch of the
+/// queue and one after the queue's last barrier, which no wait orders.
 void ListCheck::verifyBarriers() {
   std::vector<QueueCommand> waits = commands.commands;
   for (QueueCommand &command : waits)
@@ -402,7 +401,7 @@ void ListCheck::verifyBarriers() {
     complain(barrier);
 }
 
-/// Every write is made visible to whoever touches the bytes next.
+/// Checks that every write is made visible to those that touch the bytes next.
 void ListCheck::verifyVisible() {
   for (const Hazard &hazard : hazards) {
     if (hazard.kind == HazardKind::WAR || !isOrdered(hazard.from, hazard.to))

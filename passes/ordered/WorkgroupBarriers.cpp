@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace weir;
 
-/// The functions that a kernel calls, directly or not.
+/// Returns the functions that a kernel calls, directly or not.
 static DenseSet<Operation *> getCallees(gpu::GPUFuncOp kernel) {
   DenseSet<Operation *> found;
   SmallVector<Operation *> pending = {kernel};

@@ -134,7 +134,7 @@ VkDeviceMemory Program::allocate(VkBuffer buffer) {
   return made;
 }
 
-/// In memory of its own if there is none to share.
+/// Makes a buffer, in memory of its own if there is none to share.
 VkBuffer Program::makeBuffer(VkDeviceMemory shared, const char *label) {
   VkBufferCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;

@@ -17,7 +17,7 @@ namespace weir::test {
 /// opened, and an offset.
 std::string takeCudaLog();
 
-/// From now on the function of that symbol returns `result`; "" for none.
+/// Lets the function of that symbol return `result` from now on; "" for none.
 void failCuda(const std::string &symbol, int result);
 
 /// Objects, allocations and contexts that were not given back.

@@ -42,7 +42,7 @@ static schedule::SlotAttr getUse(memref::ViewOp slot) {
   return slot->getAttrOfType<schedule::SlotAttr>(schedule::slotAttrName);
 }
 
-/// The slot that the operand is of; null for what is not in the arena.
+/// Returns the slot of an operand; null for operands outside of the arena.
 static memref::ViewOp findSlot(Value operand) {
   while (auto view = operand.getDefiningOp<ViewLikeOpInterface>()) {
     if (view->hasAttr(schedule::slotAttrName))

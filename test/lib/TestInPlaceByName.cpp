@@ -51,7 +51,7 @@ private:
 };
 } // namespace
 
-/// Each result over each operand of its type that is a value of the entry's own.
+/// Permits each result over each operand of its type that is a value of the entry's own.
 void TestInPlaceByName::permit(schedule::DispatchOp dispatch, ArrayRef<OperandEffect> effects) {
   SmallVector<Attribute> permissions;
   for (OpOperand &target : dispatch->getOpOperands())

@@ -27,7 +27,7 @@ public:
 /// The action of the chosen verb; returns the exit status.
 using Verb = std::function<int()>;
 
-/// Each adds its verb to `app`, and sets `chosen` if the command line names it.
+/// Adds a verb to `app`, which sets `chosen` if the command line names it.
 void addCompile(CLI::App &app, Verb &chosen);
 void addRun(CLI::App &app, Verb &chosen);
 void addInspect(CLI::App &app, Verb &chosen);

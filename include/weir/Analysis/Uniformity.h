@@ -36,7 +36,7 @@ enum class Scope { Invocation, Workgroup, Grid };
 /// operations that are not known, since they may read a register of ids of some target.
 Scope getResultScope(mlir::Operation *op);
 
-/// Who gets the same value.
+/// The scope in which all get the same value.
 struct Agreement {
   Scope scope = Scope::Grid;
   bool varies = false; ///< the value may also change from trip to trip of a loop

@@ -175,12 +175,14 @@ struct Plan {
   int64_t pinnedBytes = 0; ///< size of the arena if no two values shared bytes
 };
 
-/// Print and parse the JSON forms; `where` names the text in errors. Parsing accepts hostile
-/// input: a key that is missing, unknown, of the wrong type or out of range is an `Error`.
-/// Parsing a printed text gives an equal object. Printing is deterministic.
+/// Returns the JSON form, the same for equal objects.
 std::string printManifest(const Manifest &manifest);
-Manifest parseManifest(const std::string &json, const std::string &where);
 std::string printPlan(const Plan &plan);
+
+/// Parses the JSON form: a printed text gives an equal object. `where` names the text in errors.
+/// Accepts hostile input: a key that is missing, unknown, of the wrong type or out of range is an
+/// `Error`.
+Manifest parseManifest(const std::string &json, const std::string &where);
 Plan parsePlan(const std::string &json, const std::string &where);
 
 } // namespace weir

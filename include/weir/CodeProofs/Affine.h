@@ -81,7 +81,7 @@ public:
   /// Returns the range of a sum where all `guards` are >= 0; none if the guards contradict each
   /// other.
   std::optional<Interval> getRange(const Affine &sum, const std::vector<Affine> &guards) const;
-  /// Return floor(sum / divisor) and sum mod divisor. Needs: sum >= 0, divisor >= 1.
+  /// Returns floor(sum / divisor), or sum mod divisor. Needs: sum >= 0, divisor >= 1.
   Affine divide(const Affine &sum, int64_t divisor);
   Affine getRest(const Affine &sum, int64_t divisor);
 

@@ -37,7 +37,7 @@ struct ByteRange {
 struct TouchedBytes {
   std::vector<ByteRange> certain;                 ///< surely touched
   std::optional<std::vector<ByteRange>> possible; ///< may be touched; none: all bytes may be
-  /// In each of these ranges some byte is surely touched; data decides which.
+  /// Ranges with some byte each that is surely touched; data decides which.
   std::vector<ByteRange> somewhere;
 };
 /// Returns the bytes of a binding that are written, or with `reads`, read.

@@ -28,7 +28,7 @@ inline Command barrier(std::vector<Hazard> hazards, std::vector<PlanView> memory
   return command;
 }
 
-/// One entry, (x, w) -> (y), of five dispatches and three barriers:
+/// Returns one entry, (x, w) -> (y), of five dispatches and three barriers:
 ///   0 scale  x, c0 -> t0     slot 0, wave 0
 ///   1 scale  w, c1 -> t1     slot 1, wave 0
 ///   2 add    t0, t1 -> t2    slot 2, wave 1; RAW on 0 and 1
@@ -97,9 +97,8 @@ inline Artifact makeSample() {
   return artifact;
 }
 
-/// The sample with x donated to y: allocation 0 holds both, constants and arena
-/// come one number earlier. Dispatch 4 writes t4 over t2, in place; dispatch 5
-/// copies it to y.
+/// Returns the sample with x donated to y: allocation 0 holds both, constants and arena come one
+/// number earlier. Dispatch 4 writes t4 over t2, in place; dispatch 5 copies it to y.
 inline Artifact makeDonatingSample() {
   Artifact artifact = makeSample();
   Plan &plan = artifact.plans[0];

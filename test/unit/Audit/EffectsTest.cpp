@@ -9,8 +9,8 @@
 namespace weir::audit {
 namespace {
 
-/// out[id * stride + base] = 1 for sizes and constants of SpecIds 1, 2, 3, where `index`
-/// computes %index from %id, %base and %stride.
+/// Assembles a kernel that computes out[id * stride + base] = 1 for sizes and constants of SpecIds
+/// 1, 2, 3, where `index` computes %index from %id, %base and %stride.
 std::vector<uint32_t> assemble(const std::string &decorations, const std::string &constants,
                                const std::string &index, const std::string &variable = "%block",
                                const std::string &first = "%0") {

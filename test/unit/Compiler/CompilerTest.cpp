@@ -34,7 +34,7 @@ protected:
   }
   void TearDown() override { std::filesystem::remove_all(folder); }
 
-  /// The steps reported during compilation.
+  /// Returns the steps reported during compilation.
   std::vector<std::string> watch() {
     std::vector<std::string> told;
     options.onProgress = [&](const std::string &what) { told.push_back(what); };

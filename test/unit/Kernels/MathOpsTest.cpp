@@ -29,8 +29,8 @@ protected:
                         memref::MemRefDialect, scf::SCFDialect>();
   }
 
-  /// A kernel around `op` of `type`, for the first signature that the op takes; nothing when
-  /// it takes none.
+  /// Returns a kernel around `op` of `type`, for the first signature that the op takes; nothing
+  /// when it takes none.
   OwningOpRef<ModuleOp> makeKernel(StringRef op, const std::string &type);
 
   /// Returns the target's error on the expanded kernel; empty if it accepts it.

@@ -95,7 +95,7 @@ inline Command makeDispatch(int64_t kernel, int64_t wave, std::vector<PlanOperan
 inline const KernelOperand readOperand{Access::Read, false, tensorBytes, 4};
 inline const KernelOperand writeOperand{Access::Write, true, tensorBytes, 4};
 
-/// chain(x) -> (y): t = 2x in the arena, y = t + c with c[i] = i / 2.
+/// Returns four entries. chain(x) -> (y): t = 2x in the arena, y = t + c with c[i] = i / 2.
 /// increment(s) -> (): s += 1 in place, its reading and its writing two
 /// bindings. sum(a, b) -> (y): y = a + b. nothing(e) -> (r): no bytes, no
 /// commands. `withBarrier`: off makes `chain` wrong, for a validation layer to
@@ -175,7 +175,7 @@ inline Artifact makeArtifact(bool withBarrier = true) {
   return artifact;
 }
 
-/// reuse(x) -> (y, z): t = 2x; y = t + x; then t's bytes are written again, t =
+/// Returns one entry. reuse(x) -> (y, z): t = 2x; y = t + x; then t's bytes are written again, t =
 /// x + x; z = t + y. Needs RAW, WAR and RAW barriers; `withWar` off leaves out
 /// the second.
 inline Artifact makeReuseArtifact(bool withWar = true) {
@@ -217,7 +217,7 @@ inline Artifact makeReuseArtifact(bool withWar = true) {
   return artifact;
 }
 
-/// step(s, g) -> (t): s is donated to t, which is s + g + 1, computed over s's
+/// Returns two entries. step(s, g) -> (t): s is donated to t, which is s + g + 1, computed over s's
 /// bytes by two dispatches. keep(x) -> (y): x is donated to y and is y.
 inline Artifact makeDonatingArtifact() {
   Artifact artifact = makeEmptyArtifact();

@@ -93,7 +93,7 @@ static Bytes assembleKernel(const Code &code) {
   return assemble(text + types + body + "OpReturn\nOpFunctionEnd\n");
 }
 
-/// Operand 1 is not a whole number of eights: one invocation of it would do.
+/// Returns code whose operand 1 is not a whole number of eights: one invocation of it would do.
 static Code makeScale() { return {"scale", {64, 8, 64}, {{0, 0}, {1, 0, 0}}, {2, 0}}; }
 static Code makeAdd() { return {"add", {64, 64, 64}, {{0, 0}, {1, 0}}, {2, 0}}; }
 
@@ -262,7 +262,7 @@ TEST(VerifyCode, barriers_between_what_shares_no_byte) {
   EXPECT_EQ(find(reused, "needs").proved, 1u);
 }
 
-/// A kernel in which each invocation stores to a tile and loads what its neighbour did,
+/// Returns a kernel in which each invocation stores to a tile and loads what its neighbour did,
 /// with a barrier between; all but `comers` invocations go around it.
 static Bytes makeTile(const std::string &semantics, int comers = 8) {
   std::string barrier = "OpLine %file 4 1\nOpControlBarrier %c2 %c2 " + semantics + "\n";
@@ -327,7 +327,7 @@ static Bytes makeTile(const std::string &semantics, int comers = 8) {
 )");
 }
 
-/// A kernel in which each invocation stores behind a place that it loads, and maybe to
+/// Returns a kernel in which each invocation stores behind a place that it loads, and maybe to
 /// the operand that it loads that from.
 static Bytes makeShifted(bool writesOperand) {
   std::string store = writesOperand ? "%next = OpIAdd %uint %l %c1\n"
