@@ -11,6 +11,7 @@
 namespace weir {
 
 nlohmann::ordered_json toJson(const Profile &profile);
+/// Reads a profile that has all keys, as those in a manifest do.
 Profile readProfile(const JsonNode &node);
 
 /// Reads three integers from 1 to 2^32 - 1.

@@ -7,7 +7,8 @@
 #include "weir/Artifact/Error.h"
 #include "weir/Artifact/Plan.h"
 
-#include <optional>
+#include <array>
+#include <string_view>
 
 using namespace weir;
 using ordered_json = nlohmann::ordered_json;
@@ -16,6 +17,9 @@ using ordered_json = nlohmann::ordered_json;
 static constexpr int64_t maxContractionRows = 64, maxContractionColumns = 8;
 
 static constexpr const char *cudaTarget = "cuda";
+
+/// Names the built-in profile that has the keys which a profile's own file leaves out.
+static constexpr const char *likeKey = "like";
 
 static const char *const rowMappings[] = {"lane", "subgroup", "workgroup"};
 
@@ -153,19 +157,35 @@ static Profile makeCudaProfile(int64_t sm) {
   return profile;
 }
 
-static std::optional<Profile> findBuiltinProfile(const std::string &name) {
-  for (const Profile &profile : {Profile(), makeCudaProfile(80), makeCudaProfile(90)})
+static const std::array<Profile, 3> &getBuiltinProfiles() {
+  static const std::array<Profile, 3> profiles = {Profile(), makeCudaProfile(80),
+                                                  makeCudaProfile(90)};
+  return profiles;
+}
+
+static const Profile *findBuiltinProfile(std::string_view name) {
+  for (const Profile &profile : getBuiltinProfiles())
     if (profile.name == name)
-      return profile;
-  return std::nullopt;
+      return &profile;
+  return nullptr;
+}
+
+/// Returns "lavapipe, sm_80 and sm_90".
+static std::string listBuiltinProfiles() {
+  std::string names;
+  for (const Profile &profile : getBuiltinProfiles()) {
+    if (!names.empty())
+      names += &profile == &getBuiltinProfiles().back() ? " and " : ", ";
+    names += profile.name;
+  }
+  return names;
 }
 
 Profile weir::getBuiltinProfile(const std::string &name) {
-  if (std::optional<Profile> profile = findBuiltinProfile(name))
+  if (const Profile *profile = findBuiltinProfile(name))
     return *profile;
-  throw Error("no built-in profile is called \"" + name +
-              "\"; there are lavapipe, sm_80 and sm_90, and `weir devices --emit-profile` writes "
-              "one for this machine");
+  throw Error("no built-in profile is called \"" + name + "\"; there are " + listBuiltinProfiles() +
+              ", and `weir devices --emit-profile` writes one for this machine");
 }
 
 Profile weir::parseProfile(const std::string &json, const std::string &where) {
@@ -173,11 +193,28 @@ Profile weir::parseProfile(const std::string &json, const std::string &where) {
   return readProfile(JsonNode(tree, where));
 }
 
+/// Reads the text of a profile's own file, which may have "like" in place of keys.
+static Profile parseProfileFile(const std::string &json, const std::string &where) {
+  Json tree = parseJson(json, where);
+  JsonNode node(tree, where);
+  if (!node.has(likeKey))
+    return readProfile(node);
+  const Profile *base = findBuiltinProfile(node[likeKey].string());
+  if (!base)
+    node[likeKey].fail("is \"" + node[likeKey].string() + "\", the built-in profiles are " +
+                       listBuiltinProfiles());
+  ordered_json whole = toJson(*base);
+  whole.update(ordered_json::parse(json));
+  whole.erase(likeKey);
+  return parseProfile(whole.dump(), where);
+}
+
 std::string weir::printProfile(const Profile &profile) { return printJson(toJson(profile)); }
 
 Profile weir::loadProfile(const std::string &nameOrPath) {
-  if (std::optional<Profile> profile = findBuiltinProfile(nameOrPath))
+  if (const Profile *profile = findBuiltinProfile(nameOrPath))
     return *profile;
-  Bytes text = readFile(nameOrPath, "profile (the built-in ones are lavapipe, sm_80 and sm_90)");
-  return parseProfile(std::string(text.begin(), text.end()), nameOrPath);
+  Bytes text =
+      readFile(nameOrPath, "profile (the built-in ones are " + listBuiltinProfiles() + ")");
+  return parseProfileFile(std::string(text.begin(), text.end()), nameOrPath);
 }

@@ -12,3 +12,10 @@ module {
 // expected-error @below {{weir.profile}}
 module attributes {weir.profile = {name = 1}} {
 }
+
+// -----
+
+// Only a profile's own file may say so.
+// expected-error @below {{unknown key "like"}}
+module attributes {weir.profile = {like = "lavapipe"}} {
+}

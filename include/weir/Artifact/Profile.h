@@ -54,19 +54,22 @@ struct Profile {
 /// Errors: `Error` naming the built-in ones.
 Profile getBuiltinProfile(const std::string &name);
 
-/// Reads a profile from JSON text; `where` names it in errors.
-/// Errors: `Error` on bad JSON, an unknown or missing key, a wrong type, or a value that no
-///         target can have (sizes below 1, a subgroup size or alignment that is not a power of
-///         two, a vector width other than 1 or 4, a workgroup that is not a multiple of the
-///         subgroup, or larger than the largest, more than 64 rows or 8 columns of a
-///         contraction's tile, `words64` without `int64`, an `sm` missing on cuda or present
+/// Reads a profile that has all keys from JSON text; `where` names it in errors.
+/// Errors: `Error` on bad JSON, an unknown or missing key, a wrong type, or a value that no target
+/// can have (sizes below 1, a subgroup size or alignment
+///         that is not a power of two, a vector width other than 1 or 4, a workgroup that is not
+///         a multiple of the subgroup, or larger than the largest, more than 64 rows or 8 columns
+///         of a contraction's tile, `words64` without `int64`, an `sm` missing on cuda or present
 ///         elsewhere).
 Profile parseProfile(const std::string &json, const std::string &where);
 
-/// Writes a profile as JSON, one key a line, in the order above.
+/// Writes a profile as JSON: all keys, one a line, in the order above.
 std::string printProfile(const Profile &profile);
 
-/// Returns the built-in profile of that name, else reads the file of that path.
+/// Returns the built-in profile of that name, else reads the file of that path. A file with "like"
+/// and the name of a built-in profile may leave out keys, which it then has from that profile.
+/// Errors: those of `parseProfile`, and `Error` naming the built-in profiles when "like" names
+/// none.
 Profile loadProfile(const std::string &nameOrPath);
 
 } // namespace weir

@@ -53,6 +53,44 @@ TEST(Profile, prints_one_key_a_line) {
   EXPECT_TRUE(text.starts_with("{\n\"name\": \"lavapipe\",\n\"target\": \"vulkan\",\n")) << text;
 }
 
+/// Loads a profile's own file that has `text`.
+static Profile loadText(const std::string &text) {
+  TemporaryFolder folder;
+  std::ofstream(folder / "p.json") << text;
+  return loadProfile(folder / "p.json");
+}
+
+TEST(Profile, is_like_a_built_in_one) {
+  Profile profile;
+  EXPECT_EQ(loadText(R"({"like": "lavapipe"})"), profile);
+  profile.name = "mine";
+  profile.maxGrid = {1, 2, 3};
+  profile.float64 = false;
+  std::string text = R"({"name": "mine", "max_grid": [1, 2, 3], "float64": false, )";
+  EXPECT_EQ(loadText(text + R"("like": "lavapipe"})"), profile);
+  EXPECT_EQ(printProfile(loadText(text + R"("like": "lavapipe"})")), printProfile(profile));
+  EXPECT_ERROR(loadText(text + R"("queues": 1})"), "lacks the key \"target\"");
+
+  Profile cuda = getBuiltinProfile("sm_90");
+  cuda.sm = 86;
+  EXPECT_EQ(loadText(R"({"like": "sm_90", "sm": 86})"), cuda);
+}
+
+TEST(Profile, refuses_what_is_like_none) {
+  EXPECT_ERROR(loadText(R"({"like": "mesa"})"),
+               "p.json: \"like\" is \"mesa\", the built-in profiles are lavapipe, sm_80 and sm_90");
+  EXPECT_ERROR(loadText(R"({"like": true})"), "p.json: \"like\" must be a string");
+  EXPECT_ERROR(loadText(R"({"like": "lavapipe", "nane": "b"})"),
+               "p.json: the file has the unknown key \"nane\"");
+  EXPECT_ERROR(loadText(R"({"like": "lavapipe", "name": "a", "name": "b"})"), "is repeated");
+  EXPECT_ERROR(loadText(R"({"like": "lavapipe", "workgroup_size": 12})"),
+               "p.json: \"workgroup_size\" is 12");
+  EXPECT_ERROR(loadText(R"({"like": "lavapipe", "target": "cuda"})"), "needs \"sm\"");
+  EXPECT_ERROR(loadText(R"({"like": "sm_80", "target": "vulkan"})"), "which alone has \"sm\"");
+  // Only in a file of its own.
+  EXPECT_ERROR(parseProfile(R"({"like": "lavapipe"})", "p.json"), "unknown key \"like\"");
+}
+
 TEST(Profile, loads_by_name_and_by_path) {
   TemporaryFolder folder;
   Profile profile;
@@ -151,6 +189,8 @@ static const TextEdit manifestEdits[] = {
     {"\"offset\":256", "\"offset\":-256", "at least 0"},
     {"\"offset\":256", "\"offset\":9223372036854775807", "at most"},
     {"\"subgroup_size\":8", "\"subgroup_size\":7", "\"targets[0].subgroup_size\" is 7"},
+    {"\"subgroup_size\":8", "\"like\":\"lavapipe\"", "unknown key \"like\""},
+    {"\"subgroup_size\":8,", "", "\"targets[0]\" lacks the key \"subgroup_size\""},
 };
 
 TEST(Manifest, refuses) {
