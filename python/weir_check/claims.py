@@ -1,4 +1,4 @@
-"""The ten claims of docs/certificate.md about plans. Each is proved for one plan, or refuted by an example."""
+"""The claims of docs/certificate.md about plans. Each is proved for one plan, or refuted by an example."""
 
 from bisect import bisect_left, bisect_right
 from heapq import heappop, heappush

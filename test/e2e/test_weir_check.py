@@ -135,6 +135,8 @@ def test_claims_are_those_of_the_page(artifacts):
     page = (ROOT / "docs/certificate.md").read_text()
     plan, code = (re.findall(r"^\*\*(.*)\.\*\*", part, re.MULTILINE) for part in page.split("## The claims about code"))
     assert plan == list(CLAIMS) and set(code) == CODE_CLAIMS
+    [(all_claims, without_code)] = re.findall(r"(\d+) claims about those statements, (\d+) of which need no code", page)
+    assert [int(all_claims), int(without_code)] == [len(plan) + len(code), len(plan)]
     done = subprocess.run([BIN / "weir", "verify", artifacts["layer_norm"], "--json"], capture_output=True, text=True)
     assert {row["claim"] for row in json.loads(done.stdout)["claims"]} == {*plan, *code}
 
