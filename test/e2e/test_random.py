@@ -1,9 +1,9 @@
 """Random graphs on everything that runs or checks them: see test/random."""
 
 import re
-import sys
 
 import pytest
+import run
 from check import check_gradients, check_values, get_profile
 from conftest import ROOT
 from graphs import OPERATIONS, make
@@ -35,6 +35,24 @@ def test_graphs_have_everything():
     assert make(7).text() == make(7).text() != make(8).text()
 
 
+def test_ops_that_are_not_drawn_have_a_reason():
+    """docs/verification.md counts the ops by dialect, and names those that no graph has."""
+    taken, graphs = run.count_ops(range(4000))
+    expected, section = {}, (ROOT / "docs/verification.md").read_text().split("## Random graphs")[1]
+    for op in taken:
+        dialect, name = op.split(".")
+        row = expected.setdefault(dialect, [0, 0, set()])
+        row[0] += 1
+        if op in graphs:
+            row[1] += 1
+        else:
+            row[2].add(name)
+    rows = re.findall(r"^\| `?(\w+)`? \| (\d+) \| (\d+) \|(.*)\|$", section, re.MULTILINE)
+    found = {dialect: [int(all_ops), int(drawn), set(re.findall(r"`(\w+)`", reason))] for dialect, all_ops, drawn, reason in rows}
+    assert found.pop("all")[:2] == [len(taken), len(graphs)]
+    assert found == expected
+
+
 def test_what_fails_is_made_smaller(weir):
     """To the one op that is to blame, on values of few elements."""
     def fails(graph):
@@ -49,8 +67,6 @@ def test_what_fails_is_made_smaller(weir):
 
 
 def test_what_fails_is_a_lit_test(weir, capsys):
-    sys.path.insert(0, str(ROOT / "test/random"))
-    import run
     run.print_lit_test(make(3), 3, "weir run a.weir --random-inputs=3\nresult0 is wrong")
     text = capsys.readouterr().out
     assert "weir run a.weir" in text and "result0 is wrong" in text

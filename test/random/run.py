@@ -80,8 +80,9 @@ def judge(seed):
     return smaller, seed, find_problem(smaller, seed, has_gradients) or problem
 
 
-def print_ops(seeds):
-    """Counts ops by graphs; those that the graph level takes are those that test_ops.py runs, and norms."""
+def count_ops(seeds):
+    """Returns the ops that the graph level takes (those that test_ops.py runs, and norms), and the number of graphs
+    that have each."""
     from test_ops import FAMILIES
     text = (ROOT / "dialects/Norm/Norm.td").read_text()
     taken = {case.op for make_cases in FAMILIES.values() for case in make_cases()}
@@ -89,6 +90,11 @@ def print_ops(seeds):
     graphs = collections.Counter()
     for seed in seeds:
         graphs.update(set(re.findall(r"\b[a-z]+\.\w+", make(seed).text())) & taken)
+    return taken, graphs
+
+
+def print_ops(seeds):
+    taken, graphs = count_ops(seeds)
     for dialect in sorted({op.split(".")[0] for op in taken}):
         ops = sorted(op for op in taken if op.startswith(f"{dialect}."))
         print(f"{dialect}: {sum(op in graphs for op in ops)} of {len(ops)}")
