@@ -3,9 +3,11 @@ forward ops, every element of every gradient, and against NumPy's long doubles b
 formulas of another form."""
 
 import math
+import re
 
 import numpy
 import pytest
+from conftest import ROOT
 from safetensors.numpy import load_file, save_file
 
 EPS = 1e-5
@@ -433,6 +435,21 @@ func.func @f(%x: {type}, %dy: {type}) -> ({type}, {type}) {{
     # The gradient passes 0, where two terms cancel.
     cancelled = 100 * epsilon * numpy.where(numpy.abs(x) < 3, 1, 0)
     assert (numpy.abs(results["result1"] - 2 * dx) <= 300 * epsilon * numpy.abs(dx) + absolute + cancelled).all()
+
+
+# The test of each VJP, and why an op without one needs none.
+TESTS = {"layer_norm": test_norm, "rms_norm": test_norm, "batch_norm": test_batch_norm, "softmax": test_softmax,
+         "log_softmax": test_softmax, "logsumexp": test_logsumexp, "softmax_cross_entropy": test_cross_entropy,
+         "gelu": test_activations, "silu": test_activations}
+WITHOUT_VJP = {"batch_norm_inference": "is elementwise: differentiated as its decomposition is"}
+
+
+def test_every_vjp_is_tested():
+    """A new op of `norm` is in one of the two tables."""
+    ops = set(re.findall(r'Norm_Op<"(\w+)"', (ROOT / "dialects/Norm/Norm.td").read_text()))
+    vjps = {op for op in ops if op.endswith("_vjp")}
+    assert vjps == {f"{name}_vjp" for name in TESTS}
+    assert ops - vjps == {*TESTS, *WITHOUT_VJP} - {"softmax"}, "softmax is an op of linalg"
 
 
 @pytest.mark.parametrize("flags", [["--device=reference"], []])
