@@ -6,6 +6,7 @@ import struct
 import zipfile
 from math import prod
 
+SCHEMA_VERSION = 6
 BITS = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "U16": 16, "I16": 16, "F16": 16,
         "BF16": 16, "U32": 32, "I32": 32, "F32": 32, "U64": 64, "I64": 64, "F64": 64}
 NAME = re.compile(r"(?!\.)[A-Za-z0-9_.$-]{1,200}\Z")
@@ -119,7 +120,7 @@ view = row(index, size, size)
 queue = number(1, 63)
 tensor = dict(name=name, dtype=one_of(*BITS), shape=array(size))
 MANIFEST = record(
-    schema_version=one_of(6), producer=string,
+    schema_version=one_of(SCHEMA_VERSION), producer=string,
     entries=array(record(
         name=file_name, results=array(record(**tensor)),
         arguments=array(record(**tensor, donate=flag,
@@ -152,7 +153,7 @@ def command(value, place):
 
 
 PLAN = record(
-    schema_version=one_of(6), entry=string, target=string, arena_bytes=size, pinned_bytes=size,
+    schema_version=one_of(SCHEMA_VERSION), entry=string, target=string, arena_bytes=size, pinned_bytes=size,
     allocations=array(record(optional=["result"], result=index, index=index, bytes=size,
                              kind=one_of("argument", "result", "constants", "arena"))),
     values=array(row(string, size)), argument_values=array(number(-1)),
@@ -179,7 +180,7 @@ def notes_of(file, notes):
                dispatches=array(number(-1, last)),
                refusals=array(row(index, text, text, text)))(value, place)
 
-    record(schema_version=one_of(6), texts=array(string), entries=array(entry))(notes, file)
+    record(schema_version=one_of(SCHEMA_VERSION), texts=array(string), entries=array(entry))(notes, file)
     unique((each["entry"] for each in notes["entries"]), f"notes of {file}")
 
 

@@ -6,6 +6,7 @@ import random
 import re
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -20,7 +21,7 @@ from test_mutants import SOURCES
 sys.path.insert(0, str(ROOT / "python"))
 from weir_check.__main__ import check  # noqa: E402
 from weir_check.claims import CLAIMS  # noqa: E402
-from weir_check.read import Unreadable  # noqa: E402
+from weir_check.read import SCHEMA_VERSION, Unreadable  # noqa: E402
 
 EDITS = 300
 GRAPHS = range(300, 318)
@@ -139,6 +140,14 @@ def test_claims_are_those_of_the_page(artifacts):
     assert [int(all_claims), int(without_code)] == [len(plan) + len(code), len(plan)]
     done = subprocess.run([BIN / "weir", "verify", artifacts["layer_norm"], "--json"], capture_output=True, text=True)
     assert {row["claim"] for row in json.loads(done.stdout)["claims"]} == {*plan, *code}
+
+
+def test_schema_version_is_that_of_the_page(artifacts):
+    page = (ROOT / "docs/artifact.md").read_text()
+    stated = re.findall(r"schema version (\d+)$|^\| `schema_version` \| (\d+)|of Weir reads (\d+);", page, re.MULTILINE)
+    assert len(stated) == 5 and {int("".join(number)) for number in stated} == {SCHEMA_VERSION}
+    with zipfile.ZipFile(artifacts["layer_norm"]) as archive:
+        assert json.loads(archive.read("manifest.json"))["schema_version"] == SCHEMA_VERSION
 
 
 def test_both_say_the_same_of_mutants(weir):
