@@ -2,10 +2,12 @@
 there is none, and gradients on Vulkan against the reference."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy
 import pytest
+from conftest import ROOT
 from safetensors.numpy import load_file, save_file
 
 TESTS = Path(__file__).parent.parent
@@ -73,6 +75,14 @@ def test_functions_of_one_number(weir):
         row = rows[f"{op.split('.')[1]}.a"]
         assert row["error"] < 1e-8, op
         assert (row["gradient"] == 0) == (op in STEPS), op
+
+
+def test_every_rule_of_an_elementwise_op_is_tested():
+    text = Path(__file__).read_text()
+    for dialect in "math", "arith":
+        rules = re.findall(r"(\w+)Op::attachInterface", (ROOT / f"lib/Autodiff/{dialect.title()}.cpp").read_text())
+        ops = [f"{dialect}.{rule.lower()}" for rule in rules]
+        assert len(ops) > 10 and not [op for op in ops if not re.search(rf"\b{op}\b", text)]
 
 
 def test_functions_of_more(weir):
