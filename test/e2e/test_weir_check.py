@@ -150,6 +150,15 @@ def test_schema_version_is_that_of_the_page(artifacts):
         assert json.loads(archive.read("manifest.json"))["schema_version"] == SCHEMA_VERSION
 
 
+def test_keys_of_a_profile_are_those_of_the_page(artifacts):
+    page = (ROOT / "docs/artifact.md").read_text()
+    table = page.split("\n## Profiles\n")[1].split("\n#")[0]
+    stated = [key for row in re.findall(r"^\|([^|]*)\|", table, re.MULTILINE) for key in re.findall(r"`(\w+)`", row)]
+    with zipfile.ZipFile(artifacts["layer_norm"]) as archive:
+        [profile] = json.loads(archive.read("manifest.json"))["targets"]
+    assert [key for key in stated if key != "sm"] == list(profile)
+
+
 def test_both_say_the_same_of_mutants(weir):
     """Whatever changes a result and is in the plan, `weir_check` finds alone. What is equivalent it lets pass."""
     found, silent = collections.Counter(), collections.Counter()
