@@ -48,7 +48,8 @@ def test_ops_that_are_not_drawn_have_a_reason():
         else:
             row[2].add(name)
     rows = re.findall(r"^\| `?(\w+)`? \| (\d+) \| (\d+) \|(.*)\|$", section, re.MULTILINE)
-    found = {dialect: [int(all_ops), int(drawn), set(re.findall(r"`(\w+)`", reason))] for dialect, all_ops, drawn, reason in rows}
+    found = {dialect: [int(all_ops), int(drawn), set(re.findall(r"`(\w+)`", reason))]
+             for dialect, all_ops, drawn, reason in rows}
     assert found.pop("all")[:2] == [len(taken), len(graphs)]
     assert found == expected
 
