@@ -7,7 +7,8 @@
 #ifndef WEIR_PASSES_STEPS_H
 #define WEIR_PASSES_STEPS_H
 
-#include "weir/Analysis/Donation.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/IRMapping.h"
 #include "weir/Analysis/CommandList.h"
 
 namespace weir {
@@ -29,12 +30,13 @@ mlir::LogicalResult assignQueues(mlir::func::FuncOp function, Effects &effects, 
                                  int64_t count);
 
 /// weir-donate-buffers, with a remark for each pair if `report`.
-mlir::LogicalResult donateBuffers(mlir::func::FuncOp function, Effects &effects, Donation &donation,
-                                  bool report);
+mlir::LogicalResult donateBuffers(mlir::func::FuncOp function, Effects &effects, Views &views,
+                                  InPlaceProofs &proofs, bool report);
 
 /// The arena that weir-plan-memory would make. Permissions and values that no command
 /// uses are gone from the function behind that.
-mlir::FailureOr<int64_t> getArenaBytes(mlir::func::FuncOp function, int64_t effort);
+mlir::FailureOr<int64_t> getArenaBytes(mlir::func::FuncOp function, Effects &effects, Views &views,
+                                       InPlaceProofs &proofs, int64_t effort);
 
 } // namespace weir
 

@@ -2,7 +2,9 @@
 
 #include "weir/Analysis/CommandList.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -116,9 +118,17 @@ FailureOr<ArrayRef<OperandEffect>> weir::getEffects(schedule::CommandOpInterface
   return failure();
 }
 
-FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands, Effects &effects,
-                                             Views &views) {
-  CommandList list;
+/// Whether the view is of every byte of its allocation.
+static bool isWhole(const View &view) {
+  auto type = dyn_cast_or_null<MemRefType>(view.allocation.value ? view.allocation.value.getType()
+                                                                 : Type());
+  std::optional<int64_t> bytes = type ? schedule::getByteSize(type) : std::nullopt;
+  return bytes && view.exact && view.range == ByteRange{0, *bytes};
+}
+
+/// Collects the accesses, and with `all` whatever memrefs the commands name.
+static LogicalResult collectInto(CommandList &list, std::vector<OrderCommand> *all,
+                                 schedule::CommandsOp commands, Effects &effects, Views &views) {
   list.views = &views;
   std::map<StridedBytes, int64_t> strided;
   SymbolTableCollection symbols;
@@ -140,11 +150,22 @@ FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands, Effe
         known[dispatch.getKernel()] = *effect;
     }
     accesses.reserve(command->getNumOperands());
+    if (all)
+      all->push_back({int64_t(all->size()),
+                      command.getQueue(),
+                      command.getWave().value_or(0),
+                      bool(dispatch),
+                      {}});
     for (auto [index, operand] : llvm::enumerate(command->getOperands())) {
       schedule::Access access = (*effect)[index].access;
-      if (access == schedule::Access::none)
+      if (access == schedule::Access::none && !(all && isa<BaseMemRefType>(operand.getType())))
         continue;
       const View &view = views.get(operand);
+      if (all)
+        all->back().operands.push_back(
+            {int64_t(index), addAllocation(list, view.allocation), isWhole(view)});
+      if (access == schedule::Access::none)
+        continue;
       ByteRange range = view.range.value_or(ByteRange{0, std::numeric_limits<int64_t>::max()});
       if (range.isEmpty())
         continue;
@@ -155,7 +176,92 @@ FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands, Effe
   if (!ok)
     return failure();
   setMayShare(list);
+  return success();
+}
+
+FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands, Effects &effects,
+                                             Views &views) {
+  CommandList list;
+  if (failed(collectInto(list, nullptr, commands, effects, views)))
+    return failure();
   return list;
+}
+
+BlockArgument weir::getBorrower(BlockArgument argument) {
+  auto function = dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
+  if (!function)
+    return {};
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    if (auto lender = function.getArgAttrOfType<IntegerAttr>(index, schedule::donatedAttrName);
+        lender && lender.getInt() == argument.getArgNumber())
+      return function.getArgument(index);
+  return {};
+}
+
+/// Returns an allocation without the facts about arguments.
+static OrderAllocation makeAllocation(const AllocationRef &allocation) {
+  using Kind = OrderAllocation::Kind;
+  OrderAllocation result;
+  switch (allocation.kind) {
+  case AllocationRef::Kind::Local:
+    result.kind = Kind::Local;
+    break;
+  case AllocationRef::Kind::Global:
+    result.kind = Kind::Global;
+    break;
+  case AllocationRef::Kind::Entry:
+  case AllocationRef::Kind::Argument:
+    result.kind = Kind::Argument;
+    break;
+  case AllocationRef::Kind::Unknown:
+    break;
+  }
+  auto type = dyn_cast_or_null<MemRefType>(allocation.value ? allocation.value.getType() : Type());
+  if (!type)
+    return result;
+  auto toNumber = [](const void *unique) { return int64_t(reinterpret_cast<intptr_t>(unique)); };
+  result.type = toNumber(type.getAsOpaquePointer());
+  result.space = toNumber(type.getMemorySpace().getAsOpaquePointer());
+  result.bytes = schedule::getByteSize(type).value_or(0);
+  if (auto alloc = allocation.value.getDefiningOp<memref::AllocOp>()) {
+    result.isValue = true;
+    result.alignment = std::max<int64_t>(256, alloc.getAlignment().value_or(1));
+  }
+  return result;
+}
+
+FailureOr<CollectedOrder> weir::collect(func::FuncOp function, schedule::CommandsOp commands,
+                                        Effects &effects, Views &views, InPlaceProofs &proofs) {
+  CollectedOrder result;
+  OrderProblem &problem = result.problem;
+  if (failed(collectInto(result.list, &problem.commands, commands, effects, views)))
+    return failure();
+  problem.accesses = std::move(result.list.accesses);
+  DenseSet<int64_t> lenders;
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    if (auto lender = function.getArgAttrOfType<IntegerAttr>(index, schedule::donatedAttrName))
+      lenders.insert(lender.getInt());
+  problem.allocations.reserve(result.list.allocations.size());
+  for (const AllocationRef &ref : result.list.allocations) {
+    OrderAllocation &allocation = problem.allocations.emplace_back(makeAllocation(ref));
+    auto argument = dyn_cast_or_null<BlockArgument>(ref.value);
+    if (!argument || argument.getOwner()->getParentOp() != function)
+      continue;
+    unsigned index = argument.getArgNumber();
+    allocation.number = index;
+    allocation.isResult = bool(function.getArgAttr(index, schedule::resultAttrName));
+    allocation.isDonated = bool(function.getArgAttr(index, schedule::donateAttrName));
+    allocation.isLent = lenders.contains(index);
+    allocation.mayBeShared = ref.kind == AllocationRef::Kind::Argument && !ref.noAlias;
+    if (auto name = function.getArgAttrOfType<StringAttr>(index, schedule::nameAttrName))
+      allocation.name = name.str();
+  }
+  auto ops = std::make_shared<std::vector<Operation *>>(result.list.dispatches.begin(),
+                                                        result.list.dispatches.end());
+  problem.isProved = [ops, &proofs](int64_t id, int64_t read, int64_t written) {
+    return proofs.get(cast<schedule::DispatchOp>((*ops)[id]), read, written).holds;
+  };
+  return result;
 }
 
 QueueCommands weir::getQueueCommands(schedule::CommandsOp list) {

@@ -14,7 +14,7 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/Pass/Pass.h"
 #include "weir/Analysis/CommandList.h"
-#include "weir/Analysis/Donation.h"
+#include "weir/Order/Donation.h"
 
 namespace weir {
 #define GEN_PASS_DEF_DONATEBUFFERSPASS
@@ -31,31 +31,36 @@ struct DonateBuffers : weir::impl::DonateBuffersPassBase<DonateBuffers> {
   void runOnOperation() override {
     Effects &effects = getAnalysis<Effects>();
     Views &views = getAnalysis<Views>();
-    Donation donation(views);
+    InPlaceProofs proofs;
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (failed(donateBuffers(function, effects, donation, /*report=*/true)))
+      if (failed(donateBuffers(function, effects, views, proofs, /*report=*/true)))
         signalPassFailure();
     markAnalysesPreserved<Effects, Views>();
   }
 };
 
-/// Judges the pairs of one function.
-class Donor {
-public:
-  Donor(Donation &donation, bool report) : donation(&donation), report(report) {}
+/// What stands in the way of a pair, and where.
+struct Obstacle {
+  Operation *witness = nullptr;
+  std::string detail;
+};
 
-  LogicalResult donate(func::FuncOp function, Effects &effects);
+/// Reports on the pairs of one function.
+class Reporter {
+public:
+  Reporter(const CollectedOrder &collected, InPlaceProofs &proofs)
+      : list(collected.list), problem(collected.problem), proofs(proofs) {}
+
+  Obstacle getObstacle(const DonationPair &pair);
+  void report(const DonationPair &pair, const Obstacle &obstacle);
+  Value getValue(int64_t command, int64_t operand);
 
 private:
-  CommandList list;
-  std::vector<SmallVector<int64_t, 2>> users; ///< commands by allocation, in recorded order
-  Donation *donation;
-  bool report;
+  void findReader(schedule::DispatchOp dispatch, const DonationPair &pair, Obstacle &obstacle);
 
-  DonationVerdict judge(int64_t command, unsigned target, const OperandAccess &source);
-  void reportAllowed(schedule::DispatchOp dispatch, unsigned target, unsigned source);
-  void reportRefused(schedule::DispatchOp dispatch, unsigned target, unsigned source,
-                     const DonationVerdict &verdict);
+  const CommandList &list;
+  const OrderProblem &problem;
+  InPlaceProofs &proofs;
 };
 } // namespace
 
@@ -80,122 +85,122 @@ static std::string getValueName(Value value) {
   return "an unnamed value";
 }
 
-DonationVerdict Donor::judge(int64_t command, unsigned target, const OperandAccess &source) {
-  auto dispatch = cast<schedule::DispatchOp>(*list.dispatches[command]);
-  if (DonationVerdict verdict = donation->checkFit(dispatch, target, source.operand);
-      verdict.refusal)
-    return verdict;
-  ArrayRef<int64_t> all = users[source.allocation];
-  const int64_t *later = llvm::upper_bound(all, command);
-  if (later != all.end())
-    return {Refusal::LiveReader, list.dispatches[*later], ""};
-  for (int64_t earlier : all)
-    if (list.dispatches[earlier].getQueue() != dispatch.getQueue())
-      return {Refusal::UnorderedReader, list.dispatches[earlier], ""};
-  return donation->prove(dispatch, target, source.operand);
+/// Returns the allocation that an operand names.
+Value Reporter::getValue(int64_t command, int64_t operand) {
+  schedule::CommandOpInterface op = list.dispatches[command];
+  return list.views->get(op->getOperand(operand)).allocation.value;
 }
 
-void Donor::reportAllowed(schedule::DispatchOp dispatch, unsigned target, unsigned source) {
-  if (!report)
-    return;
-  auto remark = remark::passed(dispatch.getLoc(),
-                               remark::RemarkOpts::name("in-place").category("donate-buffers"));
-  if (!remark)
-    return;
-  Value to = donation->getView(dispatch.getOperands()[target]).allocation.value;
-  Value from = donation->getView(dispatch.getOperands()[source]).allocation.value;
-  remark << remark::add(
-      "{0}, which operand {1} is, may take the {2} bytes of {3}, operand {4}", getValueName(to),
-      target, *schedule::getByteSize(cast<MemRefType>(to.getType())), getValueName(from), source);
-}
-
-void Donor::reportRefused(schedule::DispatchOp dispatch, unsigned target, unsigned source,
-                          const DonationVerdict &verdict) {
-  if (!report)
-    return;
-  auto remark = remark::missed(dispatch.getLoc(),
-                               remark::RemarkOpts::name("in-place").category("donate-buffers"));
-  if (!remark)
-    return;
-  auto getName = [&](unsigned operand) {
-    return getValueName(donation->getView(dispatch.getOperands()[operand]).allocation.value);
+/// Finds the first pair of operands that the kernel's accesses forbid.
+void Reporter::findReader(schedule::DispatchOp dispatch, const DonationPair &pair,
+                          Obstacle &obstacle) {
+  const std::vector<MemoryOperand> &operands = problem.commands[pair.command].operands;
+  auto getAllocation = [&](int64_t operand) {
+    return llvm::find_if(operands,
+                         [&](const MemoryOperand &other) { return other.operand == operand; })
+        ->allocation;
   };
-  std::string where, detail = verdict.detail.empty() ? "" : ", " + verdict.detail;
-  llvm::raw_string_ostream(where) << verdict.witness->getLoc();
-  remark << remark::reason("{0}", stringify(*verdict.refusal).str())
+  int64_t to = getAllocation(pair.target), from = getAllocation(pair.source);
+  for (const MemoryOperand &read : operands)
+    for (const MemoryOperand &written : operands) {
+      if (read.allocation != from || written.allocation != to)
+        continue;
+      bool areWhole = read.isWhole && written.isWhole;
+      const InPlaceProof *proof =
+          areWhole ? &proofs.get(dispatch, read.operand, written.operand) : nullptr;
+      if (proof && proof->holds)
+        continue;
+      obstacle.detail = ("operand " + Twine(written.operand) + " may be written before operand " +
+                         Twine(read.operand) + " is read")
+                            .str();
+      if (proof && proof->read)
+        obstacle.witness = proof->read->op;
+      return;
+    }
+}
+
+Obstacle Reporter::getObstacle(const DonationPair &pair) {
+  auto dispatch = cast<schedule::DispatchOp>(*list.dispatches[pair.command]);
+  Obstacle obstacle = {dispatch, ""};
+  if (pair.witness >= 0)
+    obstacle.witness = list.dispatches[pair.witness];
+  else if (pair.refusal == Refusal::AccessMapUnproven)
+    findReader(dispatch, pair, obstacle);
+  else if (Operation *owner = getValue(pair.command, pair.source).getDefiningOp())
+    obstacle.witness = owner;
+  return obstacle;
+}
+
+void Reporter::report(const DonationPair &pair, const Obstacle &obstacle) {
+  Operation *dispatch = list.dispatches[pair.command];
+  remark::RemarkOpts options = remark::RemarkOpts::name("in-place").category("donate-buffers");
+  auto remark = pair.refusal ? remark::missed(dispatch->getLoc(), options)
+                             : remark::passed(dispatch->getLoc(), options);
+  if (!remark)
+    return;
+  Value to = getValue(pair.command, pair.target), from = getValue(pair.command, pair.source);
+  if (!pair.refusal) {
+    remark << remark::add("{0}, which operand {1} is, may take the {2} bytes of {3}, operand {4}",
+                          getValueName(to), pair.target,
+                          *schedule::getByteSize(cast<MemRefType>(to.getType())),
+                          getValueName(from), pair.source);
+    return;
+  }
+  std::string where, detail = obstacle.detail.empty() ? "" : ", " + obstacle.detail;
+  llvm::raw_string_ostream(where) << obstacle.witness->getLoc();
+  remark << remark::reason("{0}", std::string(stringify(*pair.refusal)))
          << remark::add("{0}, which operand {1} is, may not take the bytes of {2}, operand {3}: "
                         "{4}{5}; see {6}",
-                        getName(target), target, getName(source), source,
-                        describe(*verdict.refusal).str(), detail, where);
+                        getValueName(to), pair.target, getValueName(from), pair.source,
+                        std::string(describe(*pair.refusal)), detail, where);
 }
 
-LogicalResult weir::donateBuffers(func::FuncOp function, Effects &effects, Donation &donation,
-                                  bool report) {
-  return Donor(donation, report).donate(function, effects);
-}
-
-LogicalResult Donor::donate(func::FuncOp function, Effects &effects) {
+LogicalResult weir::donateBuffers(func::FuncOp function, Effects &effects, Views &views,
+                                  InPlaceProofs &proofs, bool report) {
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands) || !*commands)
     return commands;
-  FailureOr<CommandList> collected = collectAccesses(*commands, effects, donation->getViews());
+  FailureOr<CollectedOrder> collected = collect(function, *commands, effects, views, proofs);
   if (failed(collected))
     return failure();
-  list = std::move(*collected);
-  users.assign(list.allocations.size(), {});
-  for (auto [number, accesses] : llvm::enumerate(list.accesses.dispatches))
-    for (const OperandAccess &access : accesses)
-      users[access.allocation].push_back(number);
+  Reporter reporter(*collected, proofs);
+  Builder builder(function.getContext());
 
   // Donated arguments that nothing may take, and what stood in the way first.
-  llvm::MapVector<Value, DonationVerdict> refused;
+  llvm::MapVector<Value, std::pair<Refusal, Obstacle>> refused;
   DenseSet<Value> allowed;
-  for (auto [number, accesses] : llvm::enumerate(list.accesses.dispatches)) {
-    auto dispatch = dyn_cast<schedule::DispatchOp>(*list.dispatches[number]);
-    if (!dispatch)
-      continue;
-    SmallVector<Attribute> permissions;
-    for (const OperandAccess &written : accesses) {
-      const AllocationRef &to = list.allocations[written.allocation];
-      bool mayMove =
-          to.kind == AllocationRef::Kind::Local || getArgAttr(to.value, schedule::resultAttrName);
-      // Only where its life begins can a value be given its bytes.
-      if (!written.writes || written.reads || !mayMove ||
-          users[written.allocation].front() != int64_t(number))
-        continue;
-      for (const OperandAccess &read : accesses) {
-        Value from = list.allocations[read.allocation].value;
-        if (!read.reads || read.writes || !from || from == to.value)
-          continue;
-        unsigned target = written.operand, source = read.operand;
-        DonationVerdict verdict = judge(number, target, read);
-        if (verdict.refusal) {
-          reportRefused(dispatch, target, source, verdict);
-          if (getArgAttr(from, schedule::donateAttrName))
-            refused.insert({from, verdict});
-          continue;
-        }
-        reportAllowed(dispatch, target, source);
-        permissions.push_back(schedule::PermissionAttr::get(function.getContext(), target, source));
-        allowed.insert(from);
-      }
+  std::vector<SmallVector<Attribute, 1>> permissions(collected->list.dispatches.size());
+  for (const DonationPair &pair : judgeDonations(collected->problem)) {
+    Obstacle obstacle = pair.refusal ? reporter.getObstacle(pair) : Obstacle();
+    if (report)
+      reporter.report(pair, obstacle);
+    Value from = reporter.getValue(pair.command, pair.source);
+    if (!pair.refusal) {
+      permissions[pair.command].push_back(
+          schedule::PermissionAttr::get(function.getContext(), pair.target, pair.source));
+      allowed.insert(from);
+    } else if (getArgAttr(from, schedule::donateAttrName)) {
+      refused.insert({from, {*pair.refusal, obstacle}});
     }
-    if (permissions.empty())
-      dispatch->removeAttr(schedule::permissionsAttrName);
-    else
-      dispatch->setAttr(schedule::permissionsAttrName,
-                        ArrayAttr::get(function.getContext(), permissions));
   }
-  Builder builder(function.getContext());
-  for (auto &[value, verdict] : refused) {
+  for (auto [command, permitted] : llvm::zip_equal(collected->list.dispatches, permissions)) {
+    if (!isa<schedule::DispatchOp>(*command))
+      continue;
+    if (permitted.empty())
+      command->removeAttr(schedule::permissionsAttrName);
+    else
+      command->setAttr(schedule::permissionsAttrName, builder.getArrayAttr(permitted));
+  }
+  for (auto &[value, reason] : refused) {
     if (allowed.contains(value))
       continue;
-    NamedAttribute refusal[] = {
-        builder.getNamedAttr("detail", builder.getStringAttr(verdict.detail)),
-        builder.getNamedAttr("reason", builder.getStringAttr(stringify(*verdict.refusal))),
-        builder.getNamedAttr("witness", LocationAttr(verdict.witness->getLoc()))};
+    const auto &[refusal, obstacle] = reason;
+    NamedAttribute fields[] = {
+        builder.getNamedAttr("detail", builder.getStringAttr(obstacle.detail)),
+        builder.getNamedAttr("reason", builder.getStringAttr(stringify(refusal))),
+        builder.getNamedAttr("witness", LocationAttr(obstacle.witness->getLoc()))};
     function.setArgAttr(cast<BlockArgument>(value).getArgNumber(), schedule::refusalAttrName,
-                        builder.getDictionaryAttr(refusal));
+                        builder.getDictionaryAttr(fields));
   }
   return success();
 }

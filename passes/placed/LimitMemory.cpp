@@ -17,6 +17,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "weir/Order/Donation.h"
 #include "weir/Order/Recompute.h"
 #include "weir/Target/ProfileAttr.h"
 #include "llvm/Support/Format.h"
@@ -55,9 +56,9 @@ struct Outcome {
 /// One way through the steps.
 class Attempt {
 public:
-  Attempt(func::FuncOp original, Effects &effects, Donation &donation, int64_t queues,
+  Attempt(func::FuncOp original, Effects &effects, InPlaceProofs &proofs, int64_t queues,
           int64_t effort)
-      : effects(effects), donation(donation), queues(queues), effort(effort) {
+      : effects(effects), proofs(proofs), queues(queues), effort(effort) {
     OpBuilder builder(original->getContext());
     builder.setInsertionPointAfter(original);
     function = cast<func::FuncOp>(builder.clone(*original));
@@ -87,7 +88,8 @@ private:
   FailureOr<int64_t> getArena();
   void setSingleWaves();
   FailureOr<State> getState();
-  Computation getComputation(schedule::CommandOpInterface command, const DispatchAccesses &accesses,
+  Computation getComputation(schedule::CommandOpInterface op, const OrderProblem &problem,
+                             const OrderCommand &command, const DispatchAccesses &accesses,
                              ArrayRef<OperandEffect> operandEffects);
   double getWork(schedule::DispatchOp dispatch);
   void repeat(State &state, const Recomputation &step, Outcome &outcome);
@@ -97,7 +99,8 @@ private:
 
   func::FuncOp function;
   Effects &effects;
-  Donation &donation;
+  InPlaceProofs &proofs;
+  Views views;
   int64_t queues, effort;
   SymbolTableCollection symbols;
   std::vector<Spare> spares;
@@ -113,7 +116,7 @@ struct LimitMemory : weir::impl::LimitMemoryPassBase<LimitMemory> {
   void runOnOperation() override;
 
 private:
-  LogicalResult fit(func::FuncOp function, Effects &effects, Donation &donation, int64_t queues);
+  LogicalResult fit(func::FuncOp function, Effects &effects, InPlaceProofs &proofs, int64_t queues);
 };
 } // namespace
 
@@ -126,19 +129,19 @@ FailureOr<int64_t> Attempt::getArena() {
   OpBuilder builder(function->getContext());
   builder.setInsertionPointAfter(function);
   auto copy = cast<func::FuncOp>(builder.clone(*function));
-  donation.getViews() = Views();
+  views = Views();
   FailureOr<int64_t> bytes = failure();
-  if (succeeded(assignQueues(copy, effects, donation.getViews(), queues)) &&
-      succeeded(donateBuffers(copy, effects, donation, /*report=*/false)))
-    bytes = getArenaBytes(copy, effort);
+  if (succeeded(assignQueues(copy, effects, views, queues)) &&
+      succeeded(donateBuffers(copy, effects, views, proofs, /*report=*/false)))
+    bytes = getArenaBytes(copy, effects, views, proofs, effort);
   copy.erase();
-  donation.getViews() = Views();
+  views = Views();
   return bytes;
 }
 
 FailureOr<int64_t> Attempt::getAsWritten() {
   if (failed(takeSpares()) ||
-      failed(scheduleCommands(function, effects, donation.getViews(), /*forMemory=*/false)))
+      failed(scheduleCommands(function, effects, views, /*forMemory=*/false)))
     return failure();
   return getArena();
 }
@@ -151,7 +154,7 @@ void Attempt::setSingleWaves() {
 
 FailureOr<Outcome> Attempt::run(std::optional<int64_t> limit) {
   if (failed(takeSpares()) ||
-      failed(scheduleCommands(function, effects, donation.getViews(), /*forMemory=*/true)))
+      failed(scheduleCommands(function, effects, views, /*forMemory=*/true)))
     return failure();
   Outcome outcome;
   FailureOr<int64_t> bytes = getArena();
@@ -269,17 +272,16 @@ double Attempt::getWork(schedule::DispatchOp dispatch) {
 }
 
 /// By numbers of operands.
-Computation Attempt::getComputation(schedule::CommandOpInterface command,
-                                    const DispatchAccesses &accesses,
+Computation Attempt::getComputation(schedule::CommandOpInterface op, const OrderProblem &problem,
+                                    const OrderCommand &command, const DispatchAccesses &accesses,
                                     ArrayRef<OperandEffect> operandEffects) {
   Computation computation;
-  auto dispatch = dyn_cast<schedule::DispatchOp>(*command);
+  auto dispatch = dyn_cast<schedule::DispatchOp>(*op);
   auto isWhole = [&](const OperandAccess &access) {
-    const View &view = donation.getView(command->getOperand(access.operand));
-    auto type = dyn_cast_or_null<MemRefType>(view.allocation.value ? view.allocation.value.getType()
-                                                                   : Type());
-    return type && view.exact &&
-           view.range == ByteRange{0, schedule::getByteSize(type).value_or(0)};
+    return llvm::find_if(
+               command.operands,
+               [&](const MemoryOperand &operand) { return operand.operand == access.operand; })
+        ->isWhole;
   };
   computation.mayRepeat = bool(dispatch) && function->hasAttr(schedule::entryAttrName);
   llvm::SmallDenseMap<int64_t, const OperandAccess *, 8> seen; // by allocation
@@ -302,8 +304,8 @@ Computation Attempt::getComputation(schedule::CommandOpInterface command,
     return computation;
   for (int64_t target : computation.writes)
     for (int64_t source : computation.reads)
-      if (target != source && !donation.checkFit(dispatch, target, source).refusal &&
-          !donation.prove(dispatch, target, source).refusal)
+      if (target != source && !findMisfit(problem, command, target, source) &&
+          isProvedInPlace(problem, command, target, source))
         computation.inPlace.push_back({source, target});
   computation.work = getWork(dispatch);
   return computation;
@@ -311,13 +313,14 @@ Computation Attempt::getComputation(schedule::CommandOpInterface command,
 
 /// Spares leave the list: what they read stays as it is for them.
 LogicalResult Attempt::takeSpares() {
-  donation.getViews() = Views();
+  views = Views();
   schedule::CommandsOp commands = getList();
-  FailureOr<CommandList> list = collectAccesses(commands, effects, donation.getViews());
-  if (failed(list))
+  FailureOr<CollectedOrder> collected = collect(function, commands, effects, views, proofs);
+  if (failed(collected))
     return failure();
-  DispatchAccesses none;
-  for (auto [command, accesses] : llvm::zip_equal(list->dispatches, list->accesses.dispatches)) {
+  const OrderProblem &problem = collected->problem;
+  for (auto [command, known, accesses] :
+       llvm::zip_equal(collected->list.dispatches, problem.commands, problem.accesses.dispatches)) {
     if (!command->hasAttr(spareAttrName))
       continue;
     FailureOr<ArrayRef<OperandEffect>> operandEffects = getEffects(command, symbols, effects);
@@ -325,7 +328,7 @@ LogicalResult Attempt::takeSpares() {
       return failure();
     Spare spare;
     spare.op = cast<schedule::DispatchOp>(*command);
-    spare.computation = getComputation(command, accesses, *operandEffects);
+    spare.computation = getComputation(command, problem, known, accesses, *operandEffects);
     if (spare.computation.writes.size() != 1 || !spare.computation.mayRepeat)
       return command->emitOpError("is a spare, but does not write one value and no more");
     spares.push_back(std::move(spare));
@@ -346,15 +349,16 @@ LogicalResult Attempt::takeSpares() {
   }
   for (Spare &spare : spares)
     spare.op->remove();
-  donation.getViews() = Views();
+  views = Views();
   return success();
 }
 
 FailureOr<Attempt::State> Attempt::getState() {
-  donation.getViews() = Views();
-  FailureOr<CommandList> list = collectAccesses(getList(), effects, donation.getViews());
-  if (failed(list))
+  views = Views();
+  FailureOr<CollectedOrder> collected = collect(function, getList(), effects, views, proofs);
+  if (failed(collected))
     return failure();
+  CommandList *list = &collected->list;
   State state;
   RecomputeProblem &problem = state.problem;
   DenseMap<Value, int64_t> numbers;
@@ -384,7 +388,7 @@ FailureOr<Attempt::State> Attempt::getState() {
   // A constant has no number of its own in the list but its symbol.
   DenseMap<int64_t, int64_t> byList;
   auto addOperand = [&](Value operand) {
-    const AllocationRef &allocation = donation.getView(operand).allocation;
+    const AllocationRef &allocation = views.get(operand).allocation;
     int64_t inList = list->getNumber(allocation);
     if (inList < 0)
       return add(allocation.value ? allocation.value : operand);
@@ -403,12 +407,13 @@ FailureOr<Attempt::State> Attempt::getState() {
     }
     return computation;
   };
-  for (auto [command, accesses] : llvm::zip_equal(list->dispatches, list->accesses.dispatches)) {
+  for (auto [command, known, accesses] : llvm::zip_equal(
+           list->dispatches, collected->problem.commands, collected->problem.accesses.dispatches)) {
     FailureOr<ArrayRef<OperandEffect>> operandEffects = getEffects(command, symbols, effects);
     if (failed(operandEffects))
       return failure();
-    problem.commands.push_back(
-        toAllocations(command, getComputation(command, accesses, *operandEffects)));
+    problem.commands.push_back(toAllocations(
+        command, getComputation(command, collected->problem, known, accesses, *operandEffects)));
   }
   for (const Spare &spare : spares)
     problem.recipes.push_back(toAllocations(spare.op, spare.computation));
@@ -454,7 +459,7 @@ void Attempt::repeat(State &state, const Recomputation &step, Outcome &outcome) 
         if (2 * index + 1 < dispatch.getValues().size())
           parts[operand] = {dispatch.getValues()[2 * index], dispatch.getValues()[2 * index + 1]};
   auto getNumber = [&](Value operand) {
-    const View &view = donation.getView(operand);
+    const View &view = views.get(operand);
     Value owner = view.allocation.value ? view.allocation.value : operand;
     return int64_t(llvm::find(state.allocations, owner) - state.allocations.begin());
   };
@@ -537,20 +542,18 @@ std::vector<LargeValue> Attempt::getLargest(const State &state, const LiveProfil
 // The pass
 //===----------------------------------------------------------------------===//
 
-LogicalResult LimitMemory::fit(func::FuncOp function, Effects &effects, Donation &donation,
+LogicalResult LimitMemory::fit(func::FuncOp function, Effects &effects, InPlaceProofs &proofs,
                                int64_t queues) {
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands) || !*commands)
     return commands;
-  FailureOr<int64_t> asWritten =
-      Attempt(function, effects, donation, queues, effort).getAsWritten();
+  FailureOr<int64_t> asWritten = Attempt(function, effects, proofs, queues, effort).getAsWritten();
   if (failed(asWritten))
     return failure();
-  Attempt attempt(function, effects, donation, queues, effort);
+  Attempt attempt(function, effects, proofs, queues, effort);
   FailureOr<Outcome> outcome = attempt.run(int64_t(limit));
   if (failed(outcome)) {
-    FailureOr<Outcome> best =
-        Attempt(function, effects, donation, queues, effort).run(std::nullopt);
+    FailureOr<Outcome> best = Attempt(function, effects, proofs, queues, effort).run(std::nullopt);
     if (failed(best))
       return failure();
     InFlightDiagnostic error =
@@ -599,15 +602,14 @@ void LimitMemory::runOnOperation() {
     queues = profile->queues;
   }
   Effects &effects = getAnalysis<Effects>();
-  Views views;
-  Donation donation(views);
+  InPlaceProofs proofs;
   llvm::SetVector<StringAttr> spareKernels;
   getOperation().walk([&](schedule::DispatchOp dispatch) {
     if (dispatch->hasAttr(spareAttrName))
       spareKernels.insert(dispatch.getKernelAttr().getRootReference());
   });
   for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
-    if (failed(fit(function, effects, donation, queues)))
+    if (failed(fit(function, effects, proofs, queues)))
       signalPassFailure();
   SymbolTable symbols(getOperation());
   for (StringAttr name : spareKernels)

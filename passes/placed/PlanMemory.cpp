@@ -1,11 +1,7 @@
 //===- PlanMemory.cpp - Pack the values of an entry into one arena --------===//
 //
-// A value is a memref.alloc that dispatches use. It lives from the first wave
-// that uses it to the last, both included: dispatches of one wave may run at
-// the same time in any order. Values that pass their bytes on by permission make
-// a chain, which is placed as one; a chain that ends in a result lies in the
-// result, or in the donated argument that it begins with. Slots come from the
-// planner's library; here values become views of the arena.
+// A value is a memref.alloc that dispatches use. lib/Order says which bytes it gets; here
+// values become views of the arena, of a result or of a donated argument.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +17,7 @@
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "weir/Analysis/CommandList.h"
 #include "weir/Artifact/Error.h"
-#include "weir/Planner/Planner.h"
+#include "weir/Order/Place.h"
 
 namespace weir {
 #define GEN_PASS_DEF_PLANMEMORYPASS
@@ -35,23 +31,16 @@ namespace {
 /// A value and the operations that name it or parts of it.
 struct Placed {
   memref::AllocOp alloc;
-  Value value;                       ///< what `alloc` makes
   SmallVector<Operation *, 0> views; ///< each after what it is a view of
   SmallVector<Operation *, 0> frees; ///< behind the commands; the arena outlives them
-  Lifetime lifetime;
-  bool isUsed = false; ///< by a command
+  bool isUsed = false;               ///< by a command
 };
 
-/// Values that take each other's bytes in turn, by their numbers.
-struct Chain {
-  SmallVector<size_t> values;
-  BlockArgument argument; ///< donated, the first to have the bytes; or null
-  BlockArgument result;   ///< the last to have them; or null
-};
-
-struct Placement {
-  SmallVector<Chain> chains;
-  MemoryPlan plan; ///< what of the arena each chain needs
+/// The values of a function as a problem of lib/Order.
+struct ArenaProblem {
+  SmallVector<Placed> values; ///< by the number of their allocation
+  OrderProblem problem;
+  std::vector<Permission> permissions;
 };
 
 using NewSlots = std::vector<std::pair<memref::ViewOp, SlotUse>>;
@@ -73,8 +62,9 @@ struct PlanMemory : weir::impl::PlanMemoryPassBase<PlanMemory> {
 private:
   LogicalResult plan(func::FuncOp function, schedule::CommandsOp commands, Effects &effects,
                      Views &views);
-  LogicalResult checkDonation(func::FuncOp function, ArrayRef<Chain> chains);
-  NewSlots place(func::FuncOp function, MutableArrayRef<Placed> values, const Placement &placement,
+  LogicalResult checkDonation(func::FuncOp function, const OrderProblem &problem,
+                              ArrayRef<Chain> chains);
+  NewSlots place(func::FuncOp function, ArenaProblem &arena, const ArenaPlan &plan,
                  int64_t pinnedBytes);
 };
 } // namespace
@@ -100,11 +90,7 @@ static LogicalResult findUses(Placed &value, schedule::CommandsOp commands) {
   while (!names.empty()) {
     Value name = names.pop_back_val();
     for (Operation *user : name.getUsers()) {
-      if (auto command = dyn_cast<schedule::CommandOpInterface>(user)) {
-        int64_t wave = *command.getWave();
-        Lifetime &life = value.lifetime;
-        life.firstWave = value.isUsed ? std::min(life.firstWave, wave) : wave;
-        life.lastWave = value.isUsed ? std::max(life.lastWave, wave) : wave;
+      if (isa<schedule::CommandOpInterface>(user)) {
         value.isUsed = true;
         continue;
       }
@@ -129,8 +115,8 @@ static LogicalResult findUses(Placed &value, schedule::CommandsOp commands) {
 }
 
 /// The function's values that dispatches use; the others are erased.
-static FailureOr<SmallVector<Placed>> collect(func::FuncOp function,
-                                              schedule::CommandsOp commands) {
+static FailureOr<SmallVector<Placed>> collectValues(func::FuncOp function,
+                                                    schedule::CommandsOp commands) {
   SmallVector<Placed> values;
   bool ok = true;
   Attribute space;
@@ -151,9 +137,6 @@ static FailureOr<SmallVector<Placed>> collect(func::FuncOp function,
     space = alloc.getType().getMemorySpace();
     Placed &value = values.emplace_back();
     value.alloc = alloc;
-    value.value = alloc;
-    value.lifetime.bytes = *bytes;
-    value.lifetime.alignment = std::max<int64_t>(256, alloc.getAlignment().value_or(1));
     ok &= succeeded(findUses(value, commands));
   }
   if (!ok)
@@ -171,201 +154,63 @@ static FailureOr<SmallVector<Placed>> collect(func::FuncOp function,
   return values;
 }
 
-//===----------------------------------------------------------------------===//
-// Chains
-//===----------------------------------------------------------------------===//
-
-static bool isResult(func::FuncOp function, Value value) {
-  auto argument = dyn_cast<BlockArgument>(value);
-  return argument && function.getArgAttr(argument.getArgNumber(), schedule::resultAttrName);
-}
-
-/// Whether `result` is the next value of `argument`: a caller that invokes the entry
-/// again passes it as that, by name.
-static bool isSuccessor(func::FuncOp function, BlockArgument argument, Value result) {
-  auto getName = [&](BlockArgument of) {
-    return function.getArgAttr(of.getArgNumber(), schedule::nameAttrName);
-  };
-  Attribute name = getName(argument);
-  return name && name == getName(cast<BlockArgument>(result));
-}
-
-/// Which value takes whose bytes: first whatever leads from a donated argument to
-/// a result, in as few steps as can be, that of its own name above all; then
-/// results, then the others. A value gives its bytes once and takes them once.
-static llvm::MapVector<Value, Value> chooseSources(func::FuncOp function,
-                                                   schedule::CommandsOp commands) {
-  llvm::MapVector<Value, SmallVector<Value>> takers; // by source, in recorded order
-  for (auto dispatch : commands.getBody().front().getOps<schedule::DispatchOp>()) {
-    auto permissions = dispatch->getAttrOfType<ArrayAttr>(schedule::permissionsAttrName);
-    dispatch->removeAttr(schedule::permissionsAttrName);
+/// Collects values, commands and permissions, which are gone from the function then.
+static FailureOr<ArenaProblem> collectArena(func::FuncOp function, schedule::CommandsOp commands,
+                                            Effects &effects, Views &views, InPlaceProofs &proofs) {
+  FailureOr<SmallVector<Placed>> values = collectValues(function, commands);
+  if (failed(values))
+    return failure();
+  FailureOr<CollectedOrder> collected = weir::collect(function, commands, effects, views, proofs);
+  if (failed(collected))
+    return failure();
+  auto &[list, problem] = *collected;
+  ArenaProblem result;
+  for (auto [number, value] : llvm::enumerate(*values))
+    problem.allocations[list.getNumber(getView(value.alloc).allocation)].number = number;
+  for (auto [op, command] : llvm::zip_equal(list.dispatches, problem.commands)) {
+    auto permissions = op->getAttrOfType<ArrayAttr>(schedule::permissionsAttrName);
+    op->removeAttr(schedule::permissionsAttrName);
     if (!permissions)
       continue;
-    for (auto permission : permissions.getAsRange<schedule::PermissionAttr>())
-      takers[getView(dispatch.getOperands()[permission.getSource()]).allocation.value].push_back(
-          getView(dispatch.getOperands()[permission.getTarget()]).allocation.value);
-  }
-  llvm::MapVector<Value, Value> sources;
-  DenseSet<Value> given;
-  auto lead = [&](BlockArgument argument, bool toSuccessor) {
-    DenseMap<Value, Value> from;
-    SmallVector<Value> open = {argument};
-    Value result;
-    for (size_t next = 0; next < open.size() && !result; ++next)
-      for (Value taker : takers.lookup(open[next])) {
-        if (sources.contains(taker) || !from.try_emplace(taker, open[next]).second)
-          continue;
-        if (!isResult(function, taker)) {
-          open.push_back(taker);
-        } else if (!toSuccessor || isSuccessor(function, argument, taker)) {
-          result = taker;
-          break;
-        }
-      }
-    for (Value value = result; value && value != argument; value = from[value]) {
-      sources[value] = from[value];
-      given.insert(from[value]);
-    }
-  };
-  for (bool toSuccessor : {true, false})
-    for (BlockArgument argument : function.getArguments())
-      if (takers.contains(argument) && !given.contains(argument))
-        lead(argument, toSuccessor);
-  for (bool toResults : {true, false})
-    for (auto &[source, wishes] : takers)
-      for (Value taker : wishes)
-        if (isResult(function, taker) == toResults && !isa<BlockArgument>(source) &&
-            !sources.contains(taker) && given.insert(source).second)
-          sources[taker] = source;
-  return sources;
-}
-
-/// Strings the values together.
-static SmallVector<Chain> makeChains(func::FuncOp function, ArrayRef<Placed> values,
-                                     const llvm::MapVector<Value, Value> &sources) {
-  DenseMap<Value, size_t> numbers;
-  for (auto [index, value] : llvm::enumerate(values))
-    numbers[value.value] = index;
-  DenseMap<Value, Value> takers;
-  for (auto [target, source] : sources)
-    takers[source] = target;
-  SmallVector<Chain> chains;
-  auto follow = [&](Value head) {
-    Chain chain;
-    chain.argument = dyn_cast<BlockArgument>(head);
-    for (Value value = head; value; value = takers.lookup(value)) {
-      auto number = numbers.find(value);
-      if (number != numbers.end())
-        chain.values.push_back(number->second);
-      else if (isResult(function, value))
-        chain.result = cast<BlockArgument>(value);
-    }
-    chains.push_back(std::move(chain));
-  };
-  for (const Placed &value : values)
-    if (!sources.contains(value.value))
-      follow(value.value);
-  for (auto [source, target] : takers)
-    if (isa<BlockArgument>(source))
-      follow(source);
-  // The order of the map is none.
-  llvm::sort(chains, [](const Chain &a, const Chain &b) {
-    auto key = [](const Chain &chain) {
-      return std::pair(chain.argument ? int64_t(chain.argument.getArgNumber()) : -1,
-                       chain.values.empty() ? size_t(0) : chain.values.front());
+    auto getAllocation = [&](unsigned number) {
+      return llvm::find_if(command.operands,
+                           [&](const MemoryOperand &operand) { return operand.operand == number; })
+          ->allocation;
     };
-    return key(a) < key(b);
-  });
-  return chains;
-}
-
-/// What of the arena the chains need.
-static MemoryPlan planChains(ArrayRef<Placed> values, ArrayRef<Chain> chains, bool noReuse,
-                             int64_t effort) {
-  std::vector<Lifetime> lifetimes;
-  for (const Chain &chain : chains) {
-    Lifetime whole; // of what lies elsewhere: nothing
-    if (!chain.result) {
-      whole = values[chain.values.front()].lifetime;
-      for (size_t number : chain.values) {
-        const Lifetime &part = values[number].lifetime;
-        whole.bytes = std::max(whole.bytes, part.bytes);
-        whole.alignment = std::max(whole.alignment, part.alignment);
-        whole.firstWave = std::min(whole.firstWave, part.firstWave);
-        whole.lastWave = std::max(whole.lastWave, part.lastWave);
-      }
-    }
-    lifetimes.push_back(whole);
+    for (auto permission : permissions.getAsRange<schedule::PermissionAttr>())
+      result.permissions.push_back(
+          {getAllocation(permission.getTarget()), getAllocation(permission.getSource())});
   }
-  // A step looks at what is live with one value: it costs more where there are many.
-  return planMemory(lifetimes, noReuse, effort / (1 + int64_t(lifetimes.size()) / 64));
+  result.values = std::move(*values);
+  result.problem = std::move(problem);
+  return result;
 }
 
-static Placement placeChains(func::FuncOp function, ArrayRef<Placed> values,
-                             const llvm::MapVector<Value, Value> &sources, bool noReuse,
-                             int64_t effort) {
-  Placement placement;
-  placement.chains = makeChains(function, values, sources);
-  placement.plan = planChains(values, placement.chains, noReuse, effort);
-  return placement;
-}
-
-/// Leaves out what would make the arena larger than it is without: chains of values
-/// in between live longer than each of theirs, and may leave gaps.
-static Placement placeCheapest(func::FuncOp function, ArrayRef<Placed> values,
-                               llvm::MapVector<Value, Value> sources, int64_t effort) {
-  constexpr size_t budget = 100'000; // values placed in all
-  auto place = [&](const llvm::MapVector<Value, Value> &chosen, int64_t effort) {
-    return placeChains(function, values, chosen, /*noReuse=*/false, effort);
-  };
-  Placement best = place(sources, effort);
-  if (best.plan.arenaBytes == best.plan.boundBytes)
-    return best;
-  llvm::SetVector<Value> inArena; // who takes the bytes of another there
-  for (const Chain &chain : best.chains)
-    if (!chain.result)
-      for (size_t number : ArrayRef(chain.values).drop_front())
-        inArena.insert(values[number].value);
-  llvm::MapVector<Value, Value> fewer = sources;
-  fewer.remove_if([&](const auto &pair) { return inArena.contains(pair.first); });
-  if (Placement other = place(fewer, effort); other.plan.arenaBytes < best.plan.arenaBytes)
-    return other;
-  bool isGreedy = false;
-  for (Value taker : inArena.getArrayRef().take_front(budget / values.size())) {
-    fewer = sources;
-    fewer.erase(taker);
-    if (Placement other = place(fewer, /*effort=*/0);
-        other.plan.arenaBytes < best.plan.arenaBytes) {
-      sources = std::move(fewer);
-      best = std::move(other);
-      isGreedy = true;
-    }
-  }
-  return isGreedy ? place(sources, effort) : best;
-}
-
-FailureOr<int64_t> weir::getArenaBytes(func::FuncOp function, int64_t effort) {
+FailureOr<int64_t> weir::getArenaBytes(func::FuncOp function, Effects &effects, Views &views,
+                                       InPlaceProofs &proofs, int64_t effort) {
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands) || !*commands)
     return failure();
-  FailureOr<SmallVector<Placed>> values = collect(function, *commands);
-  if (failed(values))
+  FailureOr<ArenaProblem> arena = collectArena(function, *commands, effects, views, proofs);
+  if (failed(arena))
     return failure();
-  llvm::MapVector<Value, Value> sources = chooseSources(function, *commands);
   try {
-    return placeCheapest(function, *values, std::move(sources), effort).plan.arenaBytes;
+    return planArena(arena->problem, arena->permissions, effort).plan.arenaBytes;
   } catch (const Error &error) {
     return function.emitOpError() << "cannot be placed: " << error.what();
   }
 }
 
 /// Says of every donated argument that keeps its bytes why it does.
-LogicalResult PlanMemory::checkDonation(func::FuncOp function, ArrayRef<Chain> chains) {
+LogicalResult PlanMemory::checkDonation(func::FuncOp function, const OrderProblem &problem,
+                                        ArrayRef<Chain> chains) {
   bool ok = true;
   for (BlockArgument argument : function.getArguments()) {
     unsigned index = argument.getArgNumber();
     if (!function.getArgAttr(index, schedule::donateAttrName) || noReuse || getBorrower(argument) ||
-        llvm::any_of(chains, [&](const Chain &chain) { return chain.argument == argument; }))
+        llvm::any_of(chains, [&](const Chain &chain) {
+          return chain.argument >= 0 && problem.allocations[chain.argument].number == index;
+        }))
       continue;
     auto name = function.getArgAttrOfType<StringAttr>(index, schedule::nameAttrName);
     InFlightDiagnostic message =
@@ -395,25 +240,20 @@ LogicalResult PlanMemory::plan(func::FuncOp function, schedule::CommandsOp comma
                                Effects &effects, Views &views) {
   if (failed(checkWaves(commands)))
     return failure();
-  FailureOr<SmallVector<Placed>> values = collect(function, commands);
-  if (failed(values))
+  InPlaceProofs proofs; // never asked: permissions stand in the function
+  FailureOr<ArenaProblem> arena = collectArena(function, commands, effects, views, proofs);
+  if (failed(arena))
     return failure();
-  llvm::MapVector<Value, Value> sources = chooseSources(function, commands);
-  std::vector<Lifetime> single;
-  for (const Placed &value : *values)
-    single.push_back(value.lifetime);
-  Placement placement;
-  MemoryPlan pinned;
+  ArenaPlan plan, pinned;
   try {
-    pinned = planMemory(single, /*noReuse=*/true);
-    placement = noReuse ? placeChains(function, *values, {}, /*noReuse=*/true, effort)
-                        : placeCheapest(function, *values, std::move(sources), effort);
+    pinned = planWithoutReuse(arena->problem);
+    plan = noReuse ? pinned : planArena(arena->problem, arena->permissions, effort);
   } catch (const Error &error) {
     return function.emitOpError() << "cannot be placed: " << error.what();
   }
-  if (failed(checkDonation(function, placement.chains)))
+  if (failed(checkDonation(function, arena->problem, plan.chains)))
     return failure();
-  NewSlots slots = place(function, *values, placement, pinned.arenaBytes);
+  NewSlots slots = place(function, *arena, plan, pinned.plan.arenaBytes);
 
   // Bytes that were passed on inside a wave order its dispatches now.
   views = Views();
@@ -431,17 +271,26 @@ LogicalResult PlanMemory::plan(func::FuncOp function, schedule::CommandsOp comma
   return success();
 }
 
-NewSlots PlanMemory::place(func::FuncOp function, MutableArrayRef<Placed> values,
-                           const Placement &placement, int64_t pinnedBytes) {
-  const auto &[chains, plan] = placement;
+NewSlots PlanMemory::place(func::FuncOp function, ArenaProblem &problem, const ArenaPlan &places,
+                           int64_t pinnedBytes) {
+  const auto &[chains, plan] = places;
+  auto getAllocation = [&](int64_t allocation) -> const OrderAllocation & {
+    return problem.problem.allocations[allocation];
+  };
+  auto getArgument = [&](int64_t allocation) {
+    return allocation < 0 ? BlockArgument()
+                          : function.getArgument(getAllocation(allocation).number);
+  };
+  SmallVectorImpl<Placed> &values = problem.values;
   NewSlots slots;
   DenseMap<int64_t, Value> shifts; // the constant of each offset; they follow the arena
   OpBuilder builder(&function.getBody().front(), function.getBody().front().begin());
   memref::AllocOp arena;
-  if (llvm::any_of(chains, [](const Chain &chain) { return !chain.result; })) {
+  if (llvm::any_of(chains, [](const Chain &chain) { return chain.result < 0; })) {
     int64_t alignment = 1;
-    for (const Placed &value : values)
-      alignment = std::max(alignment, value.lifetime.alignment);
+    for (Placed &value : values)
+      alignment =
+          std::max<int64_t>({alignment, 256, int64_t(value.alloc.getAlignment().value_or(1))});
     memref::AllocOp any = values.front().alloc;
     auto arenaType = MemRefType::get({plan.arenaBytes}, builder.getI8Type(),
                                      MemRefLayoutAttrInterface(), any.getType().getMemorySpace());
@@ -453,23 +302,24 @@ NewSlots PlanMemory::place(func::FuncOp function, MutableArrayRef<Placed> values
   int64_t inPlace = 0;
   Operation *last = arena;
   for (auto [chain, offset] : llvm::zip_equal(chains, plan.offsets)) {
-    BlockArgument result = chain.result;
-    Value bytes = chain.argument ? chain.argument : result;
-    if (chain.argument) {
-      function.setArgAttr(chain.result.getArgNumber(), schedule::donatedAttrName,
-                          builder.getI64IntegerAttr(chain.argument.getArgNumber()));
-      result.replaceAllUsesWith(chain.argument);
+    BlockArgument result = getArgument(chain.result), argument = getArgument(chain.argument);
+    Value bytes = argument ? argument : result;
+    if (argument) {
+      function.setArgAttr(result.getArgNumber(), schedule::donatedAttrName,
+                          builder.getI64IntegerAttr(argument.getArgNumber()));
+      result.replaceAllUsesWith(argument);
     }
     std::string name;
     int64_t alignment = 1;
-    for (size_t number : chain.values) {
+    for (int64_t value : chain.values) {
+      int64_t number = getAllocation(value).number;
       auto known = values[number].alloc->getAttrOfType<StringAttr>(schedule::nameAttrName);
       name += (name.empty() ? "" : ", ") +
               (known ? known.getValue().str() : "value" + std::to_string(number));
-      alignment = std::max(alignment, values[number].lifetime.alignment);
+      alignment = std::max(alignment, getAllocation(value).alignment);
     }
     if (!bytes) {
-      Placed &head = values[chain.values.front()];
+      Placed &head = values[getAllocation(chain.values.front()).number];
       Location loc = head.alloc.getLoc();
       Value &shift = shifts[offset];
       if (!shift) {
@@ -485,12 +335,12 @@ NewSlots PlanMemory::place(func::FuncOp function, MutableArrayRef<Placed> values
       bytes = view;
     }
     // The first in a chain stands before all that use it.
-    for (size_t number : chain.values) {
-      memref::AllocOp alloc = values[number].alloc;
+    for (int64_t value : chain.values) {
+      memref::AllocOp alloc = values[getAllocation(value).number].alloc;
       alloc.replaceAllUsesWith(bytes);
       alloc.erase();
     }
-    inPlace += chain.values.size() + bool(chain.argument) + bool(chain.result) - 1;
+    inPlace += chain.values.size() + bool(argument) + bool(result) - 1;
   }
   remark::passed(function.getLoc(), remark::RemarkOpts::name("arena").category("plan-memory"))
       << remark::add("the arena has {0} bytes, at least {1} are needed, and {2} would be if every "

@@ -1,8 +1,6 @@
 //===- Schedule.cpp - Order the dispatches and put them in waves ----------===//
 //
-// The order is the program's, but that whoever reads a donated argument comes
-// before who may write over it; or one that needs less memory, where that is
-// measured to be less. A wave is a run of dispatches with no hazard among them;
+// A wave is a run of dispatches with no hazard among them;
 // waves never decrease in recorded order, since lifetimes in waves say nothing
 // about an order in which they do. Hazards here are those between values: each
 // has bytes of its own still.
@@ -17,10 +15,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Remarks.h"
 #include "weir/Analysis/CommandList.h"
-#include "weir/Analysis/Donation.h"
+#include "weir/Order/Schedule.h"
 #include "llvm/ADT/SetVector.h"
-
-#include <set>
 
 namespace weir {
 #define GEN_PASS_DEF_SCHEDULEPASS
@@ -31,13 +27,6 @@ using namespace mlir;
 using namespace weir;
 
 namespace {
-/// What must come before what, by numbers of commands.
-struct Dependences {
-  std::vector<SmallVector<int64_t, 4>> after; ///< of each, those that need it
-
-  void add(int64_t from, int64_t to) { after[from].push_back(to); }
-};
-
 struct Schedule : weir::impl::SchedulePassBase<Schedule> {
   using SchedulePassBase::SchedulePassBase;
 
@@ -59,193 +48,11 @@ struct Schedule : weir::impl::SchedulePassBase<Schedule> {
 };
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// Order
-//===----------------------------------------------------------------------===//
-
-/// Lets all readers of a donated argument come before the last dispatch that may
-/// write a result over it, unless they need what that one makes.
-static void addDonations(func::FuncOp function, const CommandList &list, Dependences &dependences) {
-  int64_t count = list.dispatches.size();
-  Donation donation(*list.views);
-  auto mayTake = [&](int64_t number, const OperandAccess &write, const OperandAccess &read) {
-    auto dispatch = dyn_cast<schedule::DispatchOp>(*list.dispatches[number]);
-    return dispatch && !donation.checkFit(dispatch, write.operand, read.operand).refusal &&
-           !donation.prove(dispatch, write.operand, read.operand).refusal;
-  };
-  std::vector<bool> begun(list.allocations.size()); // whose bytes were written
-  std::vector<int64_t> writer(list.allocations.size(), -1);
-  auto isDonated = [&](int64_t allocation) {
-    auto argument = dyn_cast_or_null<BlockArgument>(list.allocations[allocation].value);
-    return argument && argument.getOwner()->getParentOp() == function &&
-           function.getArgAttr(argument.getArgNumber(), schedule::donateAttrName);
-  };
-  for (int64_t number = 0; number < count; ++number) {
-    const DispatchAccesses &accesses = list.accesses.dispatches[number];
-    for (const OperandAccess &read : accesses)
-      if (read.reads && !read.writes && isDonated(read.allocation) &&
-          llvm::any_of(accesses, [&](const OperandAccess &write) {
-            return write.writes && !write.reads && !begun[write.allocation] &&
-                   mayTake(number, write, read);
-          }))
-        writer[read.allocation] = number; // the last that could
-    for (const OperandAccess &access : accesses)
-      begun[access.allocation] = begun[access.allocation] || access.writes;
-  }
-  for (auto [allocation, last] : llvm::enumerate(writer)) {
-    if (last < 0)
-      continue;
-    std::vector<bool> needs(count);
-    needs[last] = true;
-    SmallVector<int64_t> open = {last};
-    while (!open.empty())
-      for (int64_t next : dependences.after[open.pop_back_val()])
-        if (!needs[next]) {
-          needs[next] = true;
-          open.push_back(next);
-        }
-    for (int64_t number = 0; number < count; ++number)
-      for (const OperandAccess &access : list.accesses.dispatches[number])
-        if (access.allocation == int64_t(allocation) && !needs[number])
-          dependences.add(number, last);
-  }
-}
-
-/// An order that keeps all dependences: of what is ready, the first in the
-/// program, or what adds least to the bytes in use, of the first few.
-static std::vector<int64_t> sort(const Dependences &dependences,
-                                 function_ref<int64_t(int64_t)> getGrowth,
-                                 function_ref<void(int64_t)> take) {
-  constexpr size_t lookahead = 64;
-  std::vector<int64_t> waiting(dependences.after.size()), order;
-  for (const auto &after : dependences.after)
-    for (int64_t next : after)
-      ++waiting[next];
-  std::set<int64_t> ready;
-  for (auto [number, count] : llvm::enumerate(waiting))
-    if (count == 0)
-      ready.insert(number);
-  while (!ready.empty()) {
-    auto best = ready.begin();
-    if (getGrowth) {
-      int64_t least = getGrowth(*best);
-      auto candidate = std::next(best);
-      for (size_t seen = 1; candidate != ready.end() && seen < lookahead; ++candidate, ++seen)
-        if (int64_t growth = getGrowth(*candidate); growth < least) {
-          least = growth;
-          best = candidate;
-        }
-    }
-    int64_t number = *best;
-    ready.erase(best);
-    order.push_back(number);
-    if (take)
-      take(number);
-    for (int64_t next : dependences.after[number])
-      if (--waiting[next] == 0)
-        ready.insert(next);
-  }
-  return order;
-}
-
-/// Bytes of values in between by allocation; 0 of all else.
-static std::vector<int64_t> getSizes(const CommandList &list) {
-  std::vector<int64_t> sizes;
-  for (const AllocationRef &allocation : list.allocations) {
-    auto alloc =
-        allocation.value ? allocation.value.getDefiningOp<memref::AllocOp>() : memref::AllocOp();
-    sizes.push_back(alloc ? schedule::getByteSize(alloc.getType()).value_or(0) : 0);
-  }
-  return sizes;
-}
-
-/// The most bytes of values in between that are live in one wave.
-static int64_t getPeak(const CommandAccesses &accesses, const std::vector<Hazard> &hazards,
-                       ArrayRef<int64_t> sizes) {
-  std::vector<int64_t> waves = getWaves(accesses.dispatches.size(), hazards);
-  int64_t last = waves.empty() ? 0 : waves.back();
-  std::vector<std::pair<int64_t, int64_t>> lives(sizes.size(), {-1, -1});
-  for (auto [dispatch, wave] : llvm::zip_equal(accesses.dispatches, waves))
-    for (const OperandAccess &access : dispatch) {
-      auto &[first, end] = lives[access.allocation];
-      first = first < 0 ? wave : first;
-      end = wave;
-    }
-  std::vector<int64_t> change(last + 2);
-  for (auto [life, size] : llvm::zip_equal(lives, sizes))
-    if (life.first >= 0) {
-      change[life.first] += size;
-      change[life.second + 1] -= size;
-    }
-  int64_t live = 0, peak = 0;
-  for (int64_t bytes : change)
-    peak = std::max(peak, live += bytes);
-  return peak;
-}
-
-static std::vector<int64_t> chooseOrder(func::FuncOp function, const CommandList &list,
-                                        const std::vector<Hazard> &hazards, bool forMemory) {
-  Dependences dependences;
-  dependences.after.resize(list.dispatches.size());
-  for (size_t i = 0; i < hazards.size(); ++i)
-    if (i == 0 || hazards[i].from != hazards[i - 1].from || hazards[i].to != hazards[i - 1].to)
-      dependences.add(hazards[i].from, hazards[i].to);
-  addDonations(function, list, dependences);
-  std::vector<int64_t> program = sort(dependences, nullptr, nullptr);
-  if (!forMemory)
-    return program;
-
-  std::vector<int64_t> sizes = getSizes(list);
-  std::vector<int64_t> uses(sizes.size());
-  std::vector<bool> live(sizes.size());
-  auto forEach = [&](int64_t number, function_ref<void(int64_t)> visit) {
-    SmallVector<int64_t> seen;
-    for (const OperandAccess &access : list.accesses.dispatches[number])
-      if (!llvm::is_contained(seen, access.allocation)) {
-        seen.push_back(access.allocation);
-        visit(access.allocation);
-      }
-  };
-  for (size_t number = 0; number < list.dispatches.size(); ++number)
-    forEach(number, [&](int64_t allocation) { ++uses[allocation]; });
-  auto getGrowth = [&](int64_t number) {
-    int64_t growth = 0;
-    forEach(number, [&](int64_t allocation) {
-      growth += live[allocation] ? 0 : sizes[allocation];
-      growth -= uses[allocation] == 1 ? sizes[allocation] : 0;
-    });
-    return growth;
-  };
-  auto take = [&](int64_t number) {
-    forEach(number, [&](int64_t allocation) {
-      live[allocation] = true;
-      --uses[allocation];
-    });
-  };
-  std::vector<int64_t> memory = sort(dependences, getGrowth, take);
-  auto getPeakOf = [&](const std::vector<int64_t> &order) {
-    if (llvm::is_sorted(order))
-      return getPeak(list.accesses, hazards, sizes);
-    CommandAccesses accesses = permute(list.accesses, order);
-    return getPeak(accesses, findHazards(accesses), sizes);
-  };
-  int64_t asIs = getPeakOf(program);
-  int64_t less = memory == program ? asIs : getPeakOf(memory);
-  remark::passed(function.getLoc(), remark::RemarkOpts::name("order").category("schedule"))
-      << remark::add("at most {0} bytes live at once in program order, {1} in an order for memory; "
-                     "taken is {2}",
-                     asIs, less, less < asIs ? "the order for memory" : "program order");
-  return less < asIs ? memory : program;
-}
-
-//===----------------------------------------------------------------------===//
-// Waves and values
-//===----------------------------------------------------------------------===//
-
 /// Writes down which value each operand is part of. Here every value has bytes of
 /// its own, so that can be seen; whoever moves values around later can be held to
 /// it.
-static void setValues(func::FuncOp function, const CommandList &list, Views &views) {
+static void setValues(func::FuncOp function, const CommandList &list,
+                      const CommandAccesses &listAccesses) {
   Builder builder(function.getContext());
   StringAttr none = builder.getStringAttr("");
   SmallVector<Attribute> names;
@@ -266,7 +73,7 @@ static void setValues(func::FuncOp function, const CommandList &list, Views &vie
   // An argument that lends its bytes to a result from the start is inserted into: each
   // write makes its next value, the last one the result.
   DenseMap<Value, int64_t> writes;
-  for (const DispatchAccesses &accesses : list.accesses.dispatches)
+  for (const DispatchAccesses &accesses : listAccesses.dispatches)
     for (const OperandAccess &access : accesses)
       writes[list.allocations[access.allocation].value] += access.writes;
   DenseMap<Value, SmallVector<int64_t>> later; // values, the next one last
@@ -287,7 +94,7 @@ static void setValues(func::FuncOp function, const CommandList &list, Views &vie
   }
 
   SmallVector<int64_t> values, before;
-  for (auto [command, accesses] : llvm::zip_equal(list.dispatches, list.accesses.dispatches)) {
+  for (auto [command, accesses] : llvm::zip_equal(list.dispatches, listAccesses.dispatches)) {
     auto dispatch = dyn_cast<schedule::DispatchOp>(*command);
     if (!dispatch)
       continue;
@@ -297,7 +104,7 @@ static void setValues(func::FuncOp function, const CommandList &list, Views &vie
     for (OpOperand &operand : dispatch->getOpOperands()) {
       std::pair<int64_t, int64_t> part = {-1, 0};
       if (isa<BaseMemRefType>(operand.get().getType())) {
-        const View &view = views.get(operand.get());
+        const View &view = list.views->get(operand.get());
         Value owner = view.allocation.value;
         auto number = numbers.find(owner);
         auto next = later.find(owner);
@@ -349,30 +156,39 @@ LogicalResult weir::scheduleCommands(func::FuncOp function, Effects &effects, Vi
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands) || !*commands)
     return commands;
-  FailureOr<CommandList> list = collectAccesses(*commands, effects, views);
-  if (failed(list))
+  InPlaceProofs proofs;
+  FailureOr<CollectedOrder> collected = collect(function, *commands, effects, views, proofs);
+  if (failed(collected))
     return failure();
-  std::vector<Hazard> hazards = findHazards(list->accesses);
+  auto &[list, problem] = *collected;
+  std::vector<Hazard> hazards = findHazards(problem.accesses);
   Block &block = (*commands).getBody().front();
   auto isCommand = [](Operation &op) { return isa<schedule::CommandOpInterface>(op); };
   // What already stands between commands belongs where it is.
   if (llvm::all_of(block, isCommand)) {
-    std::vector<int64_t> order = chooseOrder(function, *list, hazards, forMemory);
-    if (!llvm::is_sorted(order)) {
+    CommandOrder chosen = chooseOrder(problem, hazards, forMemory);
+    if (forMemory)
+      remark::passed(function.getLoc(), remark::RemarkOpts::name("order").category("schedule"))
+          << remark::add("at most {0} bytes live at once in program order, {1} in an order for "
+                         "memory; taken is {2}",
+                         chosen.programPeak, chosen.memoryPeak,
+                         chosen.memoryPeak < chosen.programPeak ? "the order for memory"
+                                                                : "program order");
+    if (!llvm::is_sorted(chosen.order)) {
       SmallVector<schedule::CommandOpInterface> sorted;
-      for (int64_t number : order) {
-        sorted.push_back(list->dispatches[number]);
+      for (int64_t number : chosen.order) {
+        sorted.push_back(list.dispatches[number]);
         sorted.back()->moveBefore(&block, block.end());
       }
-      list->dispatches = std::move(sorted);
-      list->accesses = permute(list->accesses, order);
-      hazards = findHazards(list->accesses);
+      list.dispatches = std::move(sorted);
+      problem.accesses = permute(problem.accesses, chosen.order);
+      hazards = findHazards(problem.accesses);
     }
   }
-  std::vector<int64_t> waves = getWaves(list->dispatches.size(), hazards);
-  for (auto [dispatch, wave] : llvm::zip_equal(list->dispatches, waves))
+  std::vector<int64_t> waves = getWaves(list.dispatches.size(), hazards);
+  for (auto [dispatch, wave] : llvm::zip_equal(list.dispatches, waves))
     dispatch.setWave(wave);
   if (function->hasAttr(schedule::entryAttrName))
-    setValues(function, *list, views);
+    setValues(function, list, problem.accesses);
   return success();
 }

@@ -11,8 +11,10 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "weir/Analysis/Aliasing.h"
 #include "weir/Analysis/Effects.h"
+#include "weir/Analysis/InPlaceProofs.h"
 #include "weir/Order/HappensBefore.h"
 #include "weir/Order/Hazards.h"
+#include "weir/Order/Problem.h"
 
 #include <vector>
 
@@ -65,6 +67,21 @@ mlir::FailureOr<llvm::ArrayRef<OperandEffect>> getEffects(schedule::CommandOpInt
 /// The list refers to `views`. Errors: those of `getEffects`.
 mlir::FailureOr<CommandList> collectAccesses(schedule::CommandsOp commands, Effects &effects,
                                              Views &views);
+
+/// A function's command list as a problem of lib/Order, and what an answer is written to.
+struct CollectedOrder {
+  CommandList list;     ///< its accesses are in `problem`
+  OrderProblem problem; ///< allocations are numbered as in `list`
+};
+
+/// Returns the command list with all that its memrefs name, accessed or not. The result refers
+/// to `views` and `proofs`. Errors: those of `getEffects`.
+mlir::FailureOr<CollectedOrder> collect(mlir::func::FuncOp function, schedule::CommandsOp commands,
+                                        Effects &effects, Views &views, InPlaceProofs &proofs);
+
+/// Returns the result that lies in the bytes of `argument` from the start, since a kernel
+/// inserts into it; null where there is none.
+mlir::BlockArgument getBorrower(mlir::BlockArgument argument);
 
 /// The commands of a list, and of each dispatch, copy or fill its index there.
 struct QueueCommands {

@@ -1,0 +1,199 @@
+//===- PlaceTest.cpp - Orders, queues, permissions and places -------------===//
+//
+// Problems of a few commands, written by hand.
+//
+//===----------------------------------------------------------------------===//
+
+#include "weir/Order/Place.h"
+#include "weir/Order/Donation.h"
+#include "weir/Order/Schedule.h"
+
+#include <gtest/gtest.h>
+
+using namespace weir;
+
+namespace {
+using Kind = OrderAllocation::Kind;
+
+/// Commands that read and write whole allocations of 256 bytes, each in a wave of its own.
+struct Builder {
+  int64_t addValue(int64_t bytes = 256) {
+    OrderAllocation value;
+    value.kind = Kind::Local;
+    value.isValue = true;
+    value.bytes = bytes;
+    return add(value);
+  }
+
+  int64_t addArgument(const char *name, bool isDonated, bool isResult) {
+    OrderAllocation argument;
+    argument.kind = Kind::Argument;
+    argument.name = name;
+    argument.bytes = 256;
+    argument.isDonated = isDonated;
+    argument.isResult = isResult;
+    return add(argument);
+  }
+
+  void addCommand(const std::vector<int64_t> &reads, int64_t written) {
+    OrderCommand command;
+    command.id = command.wave = problem.commands.size();
+    command.isDispatch = true;
+    DispatchAccesses accesses;
+    auto use = [&](int64_t allocation, bool isRead) {
+      int64_t operand = command.operands.size();
+      command.operands.push_back({operand, allocation, true});
+      accesses.push_back(
+          {operand, allocation, {0, problem.allocations[allocation].bytes}, isRead, !isRead});
+    };
+    for (int64_t read : reads)
+      use(read, true);
+    use(written, false);
+    problem.commands.push_back(std::move(command));
+    problem.accesses.dispatches.push_back(std::move(accesses));
+  }
+
+  std::vector<Permission> getPermissions() const {
+    std::vector<Permission> permissions;
+    for (const DonationPair &pair : judgeDonations(problem))
+      if (!pair.refusal)
+        permissions.push_back({problem.commands[pair.command].operands[pair.target].allocation,
+                               problem.commands[pair.command].operands[pair.source].allocation});
+    return permissions;
+  }
+
+  OrderProblem problem = {{}, {}, {}, [](int64_t, int64_t, int64_t) { return true; }};
+
+private:
+  int64_t add(OrderAllocation allocation) {
+    int64_t number = problem.allocations.size();
+    allocation.number = number;
+    allocation.type = allocation.space = 0;
+    problem.allocations.push_back(allocation);
+    problem.accesses.mayShare.emplace_back();
+    return number;
+  }
+};
+
+/// x -> a -> b -> y, all of one size.
+struct Line : Builder {
+  int64_t x = addArgument("x", true, false), a = addValue(), b = addValue(),
+          y = addArgument("x", false, true);
+  Line() {
+    addCommand({x}, a);
+    addCommand({a}, b);
+    addCommand({b}, y);
+  }
+};
+
+std::optional<Refusal> judgeFirst(const OrderProblem &problem) {
+  return judgeDonations(problem).front().refusal;
+}
+} // namespace
+
+TEST(Donation, SaysWhy) {
+  EXPECT_EQ(judgeFirst(Line().problem), std::nullopt);
+  auto refuse = [](auto edit) {
+    Line line;
+    edit(line);
+    return judgeFirst(line.problem);
+  };
+  EXPECT_EQ(refuse([](Line &l) { l.problem.allocations[l.a].space = 1; }), Refusal::MemorySpace);
+  EXPECT_EQ(refuse([](Line &l) { l.problem.allocations[l.a].bytes = 512; }), Refusal::Size);
+  EXPECT_EQ(refuse([](Line &l) { l.problem.allocations[l.a].type = 1; }), Refusal::Layout);
+  EXPECT_EQ(refuse([](Line &l) { l.problem.allocations[l.a].alignment = 512; }),
+            Refusal::Alignment);
+  EXPECT_EQ(refuse([](Line &l) { l.problem.allocations[l.x].isDonated = false; }),
+            Refusal::NotOwned);
+  EXPECT_EQ(refuse([](Line &l) { l.problem.allocations[l.x].kind = Kind::Global; }),
+            Refusal::NotOwned);
+  EXPECT_EQ(refuse([](Line &l) { l.problem.allocations[l.x].isLent = true; }),
+            Refusal::EscapesTwice);
+  EXPECT_EQ(refuse([](Line &l) { l.problem.allocations[l.x].mayBeShared = true; }),
+            Refusal::ArgumentAlias);
+  EXPECT_EQ(refuse([](Line &l) { l.problem.commands[0].operands[0].isWhole = false; }),
+            Refusal::ViewOfArgument);
+  EXPECT_EQ(refuse([](Line &l) { l.problem.commands[0].operands[1].isWhole = false; }),
+            Refusal::Layout);
+  EXPECT_EQ(refuse([](Line &l) { l.addCommand({l.x}, l.b); }), Refusal::LiveReader);
+  EXPECT_EQ(
+      refuse([](Line &l) { l.problem.isProved = [](int64_t, int64_t, int64_t) { return false; }; }),
+      Refusal::AccessMapUnproven);
+}
+
+TEST(Donation, NamesTheCommandThatStillReads) {
+  Line line;
+  line.addCommand({line.x}, line.b);
+  DonationPair pair = judgeDonations(line.problem).front();
+  EXPECT_EQ(pair.refusal, Refusal::LiveReader);
+  EXPECT_EQ(pair.witness, 3);
+  line.problem.commands.pop_back();
+  line.problem.accesses.dispatches.pop_back();
+  line.problem.commands[1].queue = 1;
+  std::vector<DonationPair> pairs = judgeDonations(line.problem);
+  EXPECT_EQ(pairs[1].refusal, Refusal::UnorderedReader); // a was written on queue 0
+  EXPECT_EQ(pairs[1].witness, 0);
+}
+
+TEST(Place, LeadsADonatedArgumentToTheResult) {
+  Line line;
+  ArenaPlan plan = planArena(line.problem, line.getPermissions(), 0);
+  ASSERT_EQ(plan.chains.size(), 1u);
+  EXPECT_EQ(plan.chains[0].argument, line.x);
+  EXPECT_EQ(plan.chains[0].values, (std::vector<int64_t>{line.a, line.b}));
+  EXPECT_EQ(plan.chains[0].result, line.y);
+  EXPECT_EQ(plan.plan.arenaBytes, 0);
+}
+
+TEST(Place, WithoutPermissionsEachValueHasASlot) {
+  Line line;
+  ArenaPlan plan = planArena(line.problem, {}, 0);
+  EXPECT_EQ(plan.chains.size(), 2u);
+  EXPECT_EQ(plan.plan.arenaBytes, 512); // a and b are live in wave 1
+  line.addCommand({}, line.addValue());
+  EXPECT_EQ(planArena(line.problem, {}, 0).plan.arenaBytes, 512);
+  EXPECT_EQ(planWithoutReuse(line.problem).plan.arenaBytes, 768);
+}
+
+TEST(Queues, ChainsStayTogether) {
+  Builder builder;
+  int64_t x = builder.addArgument("x", false, false), a = builder.addValue(),
+          b = builder.addValue(), c = builder.addValue(), d = builder.addValue();
+  builder.addCommand({x}, a);
+  builder.addCommand({x}, b);
+  builder.addCommand({a}, c);
+  builder.addCommand({b}, d);
+  EXPECT_EQ(assignQueues(builder.problem.accesses, 2), (std::vector<int64_t>{0, 1, 0, 1}));
+  EXPECT_EQ(assignQueues(builder.problem.accesses, 1), (std::vector<int64_t>{0, 0, 0, 0}));
+}
+
+TEST(Schedule, ReadersOfADonatedArgumentComeFirst) {
+  Builder builder;
+  int64_t x = builder.addArgument("x", true, false), y = builder.addArgument("x", false, true),
+          a = builder.addValue();
+  builder.addCommand({x}, y);
+  builder.addCommand({x}, a);
+  std::vector<Hazard> hazards = findHazards(builder.problem.accesses);
+  // Both may write over x; the last that may is a's.
+  EXPECT_EQ(chooseOrder(builder.problem, hazards, false).order, (std::vector<int64_t>{0, 1}));
+  builder.problem.allocations[a].type = 1;
+  EXPECT_EQ(chooseOrder(builder.problem, hazards, false).order, (std::vector<int64_t>{1, 0}));
+}
+
+TEST(Schedule, TakesTheOrderForMemoryOnlyIfLessIsLive) {
+  // Two large values and a small result of each: one after the other.
+  Builder builder;
+  int64_t x = builder.addArgument("x", false, false), a = builder.addValue(1024),
+          b = builder.addValue(1024), c = builder.addValue(), d = builder.addValue();
+  builder.addCommand({x}, a);
+  builder.addCommand({x}, b);
+  builder.addCommand({a}, c);
+  builder.addCommand({b}, d);
+  builder.addCommand({c}, d);
+  std::vector<Hazard> hazards = findHazards(builder.problem.accesses);
+  CommandOrder chosen = chooseOrder(builder.problem, hazards, true);
+  EXPECT_EQ(chosen.order, (std::vector<int64_t>{0, 2, 1, 3, 4}));
+  EXPECT_LT(chosen.memoryPeak, chosen.programPeak);
+  EXPECT_EQ(chooseOrder(builder.problem, hazards, false).order,
+            (std::vector<int64_t>{0, 1, 2, 3, 4}));
+}
