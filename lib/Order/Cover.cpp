@@ -54,8 +54,8 @@ private:
 };
 } // namespace
 
-/// The place that meets the most sets for its cost, again and again; then
-/// whatever has become needless goes, the dearest first.
+/// Returns places, chosen one after another: each meets the most sets for its cost. Then drops
+/// those that are not needed any more, the dearest first.
 Set CoverSearch::chooseGreedily() {
   std::vector<const Set *> left;
   for (const Set &set : sets)

@@ -23,7 +23,7 @@ struct User {
   int64_t dispatch = -1, operand = 0;
 };
 
-/// Who used bytes: the last writer, and those who read them since.
+/// The users of bytes: the last writer, and those who read them since.
 struct Users {
   User writer;               ///< dispatch -1: none
   std::vector<User> readers; ///< in order

@@ -10,7 +10,7 @@
 using namespace weir;
 
 namespace {
-/// What is live while waves are filled one after another.
+/// The bytes that are live while waves are filled one after another.
 class LiveBytes {
 public:
   LiveBytes(const CommandAccesses &accesses, const std::vector<int64_t> &bytes)
@@ -22,7 +22,7 @@ public:
 
   int64_t get() const { return sum; }
 
-  /// The bytes that `dispatch` would add to those live in this wave.
+  /// Returns the bytes that `dispatch` would add to those live in this wave.
   int64_t getGrowth(int64_t dispatch) const {
     int64_t growth = 0;
     const DispatchAccesses &own = accesses.dispatches[dispatch];

@@ -1,4 +1,4 @@
-//===- Slots.cpp - What the placed level says of slots and waves ----------===//
+//===- Slots.cpp - Slots of the arena, and waves --------------------------===//
 
 #include "passes/placed/Slots.h"
 
@@ -19,14 +19,14 @@ memref::ViewOp weir::getSlot(Value operand) {
 }
 
 namespace {
-/// Who uses a slot, by numbers of commands.
+/// The commands that use a slot, by number.
 struct SlotUsers {
   memref::ViewOp slot;
   int64_t first = 0, last = 0;
 };
 } // namespace
 
-/// The slots in the order of their first users.
+/// Returns the slots in the order of their first users.
 static std::vector<SlotUsers> findSlotUsers(const CommandList &list) {
   std::vector<SlotUsers> users;
   std::vector<int64_t> indices; // by the number of the slot's view, -1: not met yet
@@ -47,8 +47,8 @@ static std::vector<SlotUsers> findSlotUsers(const CommandList &list) {
   return users;
 }
 
-/// From the last user of a slot to the first of the next one that has a byte of it.
-/// Which bytes they touch there is not asked: slots live as a whole.
+/// Returns hazards from the last user of a slot to the first of the next one that has a byte of it.
+/// Slots live as a whole, so it does not matter which bytes they touch there.
 static std::vector<Hazard> findSlotHazards(const CommandList &list,
                                            const std::vector<SlotUsers> &users) {
   CommandAccesses accesses;

@@ -1,4 +1,4 @@
-//===- Slots.h - What the placed level says of slots and waves --*- C++ -*-===//
+//===- Slots.h - Slots of the arena, and waves ------------------*- C++ -*-===//
 
 #ifndef WEIR_PASSES_SLOTS_H
 #define WEIR_PASSES_SLOTS_H
@@ -8,19 +8,19 @@
 
 namespace weir {
 
-/// The `memref.view` of the arena of which `operand` is a view, or is; null for what
-/// is not in the arena.
+/// Returns the `memref.view` of the arena that `operand` is, or is a view of; null if it is not in
+/// the arena.
 mlir::memref::ViewOp getSlot(mlir::Value operand);
 
-/// What a slot is for: the values that use it, by name, and its alignment.
+/// The use of a slot: the names of the values in it, and its alignment.
 struct SlotUse {
   std::string value;
   int64_t alignment = 1;
 };
 
-/// Writes each command's wave, from the hazards `ofAddresses`, and to each slot what
-/// it is for with the first and last wave that use it; no two slots that share a
-/// byte are used in one wave. `list` is of the commands as they stand.
+/// Writes each command's wave, from the hazards `ofAddresses`, and to each slot its use with the
+/// first and last wave that use it. No two slots that share a byte are used in one wave. `list` is
+/// of the commands as they stand.
 void setWaves(const CommandList &list, const std::vector<Hazard> &ofAddresses,
               llvm::function_ref<SlotUse(mlir::memref::ViewOp)> getUse);
 

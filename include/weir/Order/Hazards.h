@@ -11,14 +11,14 @@
 
 namespace weir {
 
-/// What a dispatch does to bytes of one allocation through one operand.
+/// The use that a dispatch makes of bytes of one allocation through one operand.
 struct OperandAccess {
   int64_t operand = 0;
   int64_t allocation = 0; ///< a number that stands for the allocation
   ByteRange range;        ///< never empty; [0, 2^63 - 1) when it is not known
   bool reads = false;
   bool writes = false;
-  /// Which bytes of `range`, an index into CommandAccesses::strided; -1: all.
+  /// The bytes of `range` as an index into CommandAccesses::strided; -1: all.
   int64_t strided = -1;
 };
 
@@ -57,14 +57,13 @@ std::vector<Hazard> findHazards(const CommandAccesses &accesses);
 std::vector<int64_t> getWaves(int64_t dispatches, const std::vector<Hazard> &hazards);
 
 struct PlannedBarrier {
-  int64_t before = 0; ///< the dispatch that it is recorded just before, on its queue
-  /// What it serves; the first forced it.
-  std::vector<Hazard> hazards;
+  int64_t before = 0;          ///< the dispatch that it is recorded just before, on its queue
+  std::vector<Hazard> hazards; ///< hazards that it serves; the first forced it
 };
 
 struct PlannedSignal {
   int64_t after = 0;           ///< the dispatch that it is recorded just after, on its queue
-  std::vector<Hazard> hazards; ///< what it serves
+  std::vector<Hazard> hazards; ///< hazards that it serves
 };
 
 struct PlannedWait {

@@ -59,7 +59,7 @@ CommandAccesses getAddresses(const PlacedCommands &commands, const std::vector<i
 /// Returns the same with each slot where it is now.
 CommandAccesses getAddresses(const PlacedCommands &commands);
 
-/// How far an arena may grow for a better order: by `percent` percent, and not beyond
+/// The growth that an arena may have for a better order: `percent` percent, and not beyond
 /// `maxBytes` unless it has more already (0: no such limit).
 struct ArenaGrowth {
   int64_t percent = 0;
