@@ -126,6 +126,23 @@ static bool isWhole(const View &view) {
   return bytes && view.exact && view.range == ByteRange{0, *bytes};
 }
 
+/// Whether a command writes the same bits if it runs again.
+static bool mayRepeat(const OrderCommand &command, const DispatchAccesses &accesses,
+                      ArrayRef<OperandEffect> effects) {
+  for (auto access = accesses.begin(); access != accesses.end(); ++access) {
+    auto first = std::find_if(accesses.begin(), access, [&](const OperandAccess &other) {
+      return other.allocation == access->allocation;
+    });
+    if (access->writes &&
+        (first != access || access->reads || !effects[access->operand].coversAll ||
+         !command.getOperand(access->operand).isWhole))
+      return false;
+    if (first != access && first->writes)
+      return false;
+  }
+  return command.isDispatch;
+}
+
 /// Collects the accesses, and with `all` whatever memrefs the commands name.
 static LogicalResult collectInto(CommandList &list, std::vector<OrderCommand> *all,
                                  schedule::CommandsOp commands, Effects &effects, Views &views) {
@@ -133,6 +150,7 @@ static LogicalResult collectInto(CommandList &list, std::vector<OrderCommand> *a
   std::map<StridedBytes, int64_t> strided;
   SymbolTableCollection symbols;
   DenseMap<Attribute, ArrayRef<OperandEffect>> known; // by kernel
+  bool isEntry = commands->getParentOfType<func::FuncOp>()->hasAttr(schedule::entryAttrName);
   bool ok = true;
   for (auto command : commands.getBody().front().getOps<schedule::CommandOpInterface>()) {
     list.dispatches.push_back(command);
@@ -150,20 +168,21 @@ static LogicalResult collectInto(CommandList &list, std::vector<OrderCommand> *a
         known[dispatch.getKernel()] = *effect;
     }
     accesses.reserve(command->getNumOperands());
-    if (all)
-      all->push_back({int64_t(all->size()),
-                      command.getQueue(),
-                      command.getWave().value_or(0),
-                      bool(dispatch),
-                      {}});
+    if (all) {
+      OrderCommand &added = all->emplace_back();
+      added.id = all->size() - 1;
+      added.queue = command.getQueue();
+      added.wave = command.getWave().value_or(0);
+      added.isDispatch = bool(dispatch);
+    }
     for (auto [index, operand] : llvm::enumerate(command->getOperands())) {
       schedule::Access access = (*effect)[index].access;
       if (access == schedule::Access::none && !(all && isa<BaseMemRefType>(operand.getType())))
         continue;
       const View &view = views.get(operand);
       if (all)
-        all->back().operands.push_back(
-            {int64_t(index), addAllocation(list, view.allocation), isWhole(view)});
+        all->back().operands.push_back({int64_t(index), addAllocation(list, view.allocation),
+                                        view.range ? view.range->begin : -1, isWhole(view)});
       if (access == schedule::Access::none)
         continue;
       ByteRange range = view.range.value_or(ByteRange{0, std::numeric_limits<int64_t>::max()});
@@ -172,6 +191,8 @@ static LogicalResult collectInto(CommandList &list, std::vector<OrderCommand> *a
       accesses.push_back({int64_t(index), addAllocation(list, view.allocation), range,
                           reads(access), writes(access), addStrided(list, strided, view)});
     }
+    if (all)
+      all->back().mayRepeat = isEntry && mayRepeat(all->back(), accesses, *effect);
   }
   if (!ok)
     return failure();
@@ -226,6 +247,7 @@ static OrderAllocation makeAllocation(const AllocationRef &allocation) {
   if (auto alloc = allocation.value.getDefiningOp<memref::AllocOp>()) {
     result.isValue = true;
     result.alignment = std::max<int64_t>(256, alloc.getAlignment().value_or(1));
+    result.mayCopy = llvm::all_of(alloc->getUsers(), llvm::IsaPred<schedule::DispatchOp>);
   }
   return result;
 }
@@ -241,9 +263,15 @@ FailureOr<CollectedOrder> weir::collect(func::FuncOp function, schedule::Command
   for (unsigned index = 0; index < function.getNumArguments(); ++index)
     if (auto lender = function.getArgAttrOfType<IntegerAttr>(index, schedule::donatedAttrName))
       lenders.insert(lender.getInt());
+  DenseMap<Value, int64_t> numbers; // of the function's values
+  for (auto alloc : function.getOps<memref::AllocOp>())
+    numbers.try_emplace(alloc, numbers.size());
   problem.allocations.reserve(result.list.allocations.size());
   for (const AllocationRef &ref : result.list.allocations) {
     OrderAllocation &allocation = problem.allocations.emplace_back(makeAllocation(ref));
+    allocation.value = problem.allocations.size() - 1;
+    if (auto number = numbers.find(ref.value); number != numbers.end())
+      allocation.number = number->second;
     auto argument = dyn_cast_or_null<BlockArgument>(ref.value);
     if (!argument || argument.getOwner()->getParentOp() != function)
       continue;
@@ -262,6 +290,11 @@ FailureOr<CollectedOrder> weir::collect(func::FuncOp function, schedule::Command
     return proofs.get(cast<schedule::DispatchOp>((*ops)[id]), read, written).holds;
   };
   return result;
+}
+
+bool weir::holdsOnlyCommands(schedule::CommandsOp commands) {
+  return llvm::all_of(commands.getBody().front(),
+                      [](Operation &op) { return isa<schedule::CommandOpInterface>(op); });
 }
 
 QueueCommands weir::getQueueCommands(schedule::CommandsOp list) {

@@ -62,14 +62,9 @@ const char *weir::describe(Refusal refusal) {
   return "";
 }
 
-static const MemoryOperand &getOperand(const OrderCommand &command, int64_t operand) {
-  return *std::find_if(command.operands.begin(), command.operands.end(),
-                       [&](const MemoryOperand &other) { return other.operand == operand; });
-}
-
 std::optional<Refusal> weir::findMisfit(const OrderProblem &problem, const OrderCommand &command,
                                         int64_t target, int64_t source) {
-  const MemoryOperand &to = getOperand(command, target), &from = getOperand(command, source);
+  const MemoryOperand &to = command.getOperand(target), &from = command.getOperand(source);
   const OrderAllocation &want = problem.allocations[to.allocation];
   const OrderAllocation &have = problem.allocations[from.allocation];
   bool isArgument = have.kind == OrderAllocation::Kind::Argument;
@@ -98,8 +93,8 @@ std::optional<Refusal> weir::findMisfit(const OrderProblem &problem, const Order
 
 bool weir::isProvedInPlace(const OrderProblem &problem, const OrderCommand &command, int64_t target,
                            int64_t source) {
-  int64_t to = getOperand(command, target).allocation;
-  int64_t from = getOperand(command, source).allocation;
+  int64_t to = command.getOperand(target).allocation;
+  int64_t from = command.getOperand(source).allocation;
   for (const MemoryOperand &read : command.operands)
     for (const MemoryOperand &written : command.operands)
       // Views of a part are elsewhere than the proof would have them.

@@ -213,6 +213,18 @@ ArenaPlan ArenaPlanner::planCheapest(int64_t effort) const {
   return isGreedy ? plan(sources, /*noReuse=*/false, effort) : best;
 }
 
+std::vector<Permission> weir::getPermissions(const OrderProblem &problem,
+                                             const std::vector<DonationPair> &pairs) {
+  std::vector<Permission> permissions;
+  for (const DonationPair &pair : pairs) {
+    const OrderCommand &command = problem.commands[pair.command];
+    if (!pair.refusal)
+      permissions.push_back(
+          {command.getOperand(pair.target).allocation, command.getOperand(pair.source).allocation});
+  }
+  return permissions;
+}
+
 ArenaPlan weir::planArena(const OrderProblem &problem, const std::vector<Permission> &permissions,
                           int64_t effort) {
   return ArenaPlanner(problem, permissions).planCheapest(effort);

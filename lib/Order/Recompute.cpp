@@ -1,6 +1,8 @@
-//===- Recompute.cpp - What to compute again for a lower peak -------------===//
+//===- Recompute.cpp - Values to compute again for a lower peak -----------===//
 
 #include "weir/Order/Recompute.h"
+
+#include "weir/Order/Donation.h"
 
 #include <algorithm>
 #include <numeric>
@@ -12,10 +14,60 @@ static bool contains(const std::vector<int64_t> &list, int64_t allocation) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is live
+// The summary
 //===----------------------------------------------------------------------===//
 
-/// Who takes whose bytes, by allocation, -1: nobody's; first what leads to a result.
+static Computation summarize(const OrderProblem &problem, const OrderCommand &command,
+                             const DispatchAccesses &accesses) {
+  Computation computation;
+  computation.work = command.work;
+  computation.mayRepeat = command.mayRepeat;
+  std::vector<const OperandAccess *> reads, writes;
+  for (auto access = accesses.begin(); access != accesses.end(); ++access) {
+    auto first = std::find_if(accesses.begin(), access, [&](const OperandAccess &other) {
+      return other.allocation == access->allocation;
+    });
+    if (first != access && (!access->writes || first->writes))
+      continue;
+    if (access->reads) {
+      computation.reads.push_back(access->allocation);
+      reads.push_back(&*access);
+    }
+    if (access->writes) {
+      computation.writes.push_back(access->allocation);
+      writes.push_back(&*access);
+    }
+  }
+  if (!command.isDispatch)
+    return computation;
+  for (const OperandAccess *write : writes)
+    for (const OperandAccess *read : reads)
+      if (write != read && !findMisfit(problem, command, write->operand, read->operand) &&
+          isProvedInPlace(problem, command, write->operand, read->operand))
+        computation.inPlace.push_back({read->allocation, write->allocation});
+  return computation;
+}
+
+RecomputeProblem weir::summarize(const OrderProblem &problem) {
+  RecomputeProblem summary;
+  for (size_t number = 0; number < problem.commands.size(); ++number)
+    summary.commands.push_back(
+        ::summarize(problem, problem.commands[number], problem.accesses.dispatches[number]));
+  for (const CommandWithAccesses &recipe : problem.recipes)
+    summary.recipes.push_back(::summarize(problem, recipe.command, recipe.accesses));
+  for (const OrderAllocation &allocation : problem.allocations) {
+    bool isGiven = !allocation.isValue && !allocation.isResult;
+    summary.allocations.push_back({isGiven ? 0 : allocation.bytes, allocation.value, isGiven,
+                                   allocation.isResult, allocation.isDonated, allocation.mayCopy});
+  }
+  return summary;
+}
+
+//===----------------------------------------------------------------------===//
+// Live bytes
+//===----------------------------------------------------------------------===//
+
+/// Returns who takes whose bytes, by allocation, -1: nobody's; first those that lead to a result.
 /// A value gives its bytes once and takes them once.
 static std::vector<int64_t> chooseTakers(const RecomputeProblem &problem,
                                          const std::vector<std::pair<int64_t, int64_t>> &lives) {
@@ -86,6 +138,15 @@ LiveProfile weir::getLiveProfile(const RecomputeProblem &problem) {
     profile.atPeak += live == profile.peak;
   }
   return profile;
+}
+
+std::vector<int64_t> LiveProfile::orderByFirstUse() const {
+  std::vector<int64_t> order(lives.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return std::pair(lives[a].first, a) < std::pair(lives[b].first, b);
+  });
+  return order;
 }
 
 //===----------------------------------------------------------------------===//
@@ -163,6 +224,78 @@ std::vector<int64_t> weir::recompute(RecomputeProblem &problem, const Recomputat
   return moved;
 }
 
+/// Puts other allocations in the place of those that the command names.
+template <typename GetNew> static void rename(CommandWithAccesses &command, GetNew getNew) {
+  for (MemoryOperand &operand : command.command.operands)
+    operand.allocation = getNew(operand.allocation);
+  for (OperandAccess &access : command.accesses)
+    access.allocation = getNew(access.allocation);
+}
+
+/// Adds an allocation of the function that holds the same value as `allocation`.
+static void addCopy(OrderProblem &problem, int64_t allocation) {
+  int64_t copy = problem.allocations.size();
+  const OrderAllocation &old = problem.allocations[allocation];
+  OrderAllocation added;
+  added.kind = OrderAllocation::Kind::Local;
+  added.isValue = added.mayCopy = true;
+  for (const OrderAllocation &other : problem.allocations)
+    if (other.isValue)
+      added.number = std::max(added.number, other.number + 1);
+  added.value = old.value;
+  added.bytes = old.bytes;
+  added.alignment = old.alignment;
+  added.type = old.type;
+  added.space = old.space;
+  problem.allocations.push_back(std::move(added));
+  std::vector<int64_t> mayShare = problem.accesses.mayShare[allocation];
+  for (int64_t other : mayShare)
+    problem.accesses.mayShare[other].push_back(copy);
+  problem.accesses.mayShare.push_back(std::move(mayShare));
+}
+
+void weir::recompute(OrderProblem &problem, RecomputeProblem summary, const Recomputation &step) {
+  auto getCommand = [&](int64_t number) {
+    return CommandWithAccesses{problem.commands[number], problem.accesses.dispatches[number]};
+  };
+  std::vector<CommandWithAccesses> repeated, commands;
+  for (const Repetition &repetition : step.repetitions) {
+    int64_t number = repetition.number;
+    const Computation &own =
+        repetition.isRecipe ? summary.recipes[number] : summary.commands[number];
+    for (int64_t write : own.writes)
+      addCopy(problem, write);
+    repeated.push_back(repetition.isRecipe ? problem.recipes[number] : getCommand(number));
+    rename(repeated.back(), [&](int64_t allocation) {
+      auto write = std::find(own.writes.begin(), own.writes.end(), allocation);
+      if (write != own.writes.end())
+        return repetition.writes[write - own.writes.begin()];
+      auto read = std::find(own.reads.begin(), own.reads.end(), allocation);
+      return read == own.reads.end() ? allocation : repetition.reads[read - own.reads.begin()];
+    });
+  }
+  std::vector<int64_t> moved = recompute(summary, step);
+  for (int64_t number = 0; number < int64_t(moved.size()); ++number) {
+    if (number == step.before)
+      std::move(repeated.begin(), repeated.end(), std::back_inserter(commands));
+    if (moved[number] < 0)
+      continue;
+    commands.push_back(getCommand(number));
+    if (number >= step.before)
+      rename(commands.back(), [&](int64_t allocation) {
+        for (auto [from, to] : step.replaced)
+          allocation = allocation == from ? to : allocation;
+        return allocation;
+      });
+  }
+  problem.commands.clear();
+  problem.accesses.dispatches.clear();
+  for (CommandWithAccesses &command : commands) {
+    problem.commands.push_back(std::move(command.command));
+    problem.accesses.dispatches.push_back(std::move(command.accesses));
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Choosing
 //===----------------------------------------------------------------------===//
@@ -170,7 +303,8 @@ std::vector<int64_t> weir::recompute(RecomputeProblem &problem, const Recomputat
 namespace {
 class Chooser {
 public:
-  Chooser(const RecomputeProblem &problem) : problem(problem), profile(getLiveProfile(problem)) {
+  Chooser(const RecomputeProblem &problem)
+      : problem(problem), profile(getLiveProfile(problem)), byFirstUse(profile.orderByFirstUse()) {
     size_t allocations = problem.allocations.size();
     writer.assign(allocations, none);
     for (size_t number = 0; number < problem.commands.size(); ++number)
@@ -181,7 +315,7 @@ public:
       values = std::max(values, buffer.value + 1);
     holders.resize(values);
     recipes.resize(values);
-    for (size_t number = 0; number < allocations; ++number)
+    for (int64_t number : byFirstUse)
       holders[problem.allocations[number].value].push_back(number);
     for (size_t number = 0; number < problem.recipes.size(); ++number)
       recipes[problem.allocations[problem.recipes[number].writes.front()].value].push_back(number);
@@ -191,7 +325,7 @@ public:
 
 private:
   static constexpr int64_t none = -1, several = -2;
-  static constexpr size_t mostRepetitions = 16; ///< in one step
+  static constexpr size_t maxRepetitions = 16; ///< in one step
 
   /// A step that is being made.
   struct Draft {
@@ -211,6 +345,7 @@ private:
 
   const RecomputeProblem &problem;
   LiveProfile profile;
+  std::vector<int64_t> byFirstUse;           ///< allocations; no choice depends on their numbers
   int64_t peak = 0;                          ///< the first command at it
   std::vector<int64_t> writer;               ///< by allocation
   std::vector<std::vector<int64_t>> holders; ///< allocations by value
@@ -218,7 +353,7 @@ private:
 };
 } // namespace
 
-/// The first command behind `after` that uses the allocation; the end: none.
+/// Returns the first command behind `after` that uses the allocation; the end: none.
 int64_t Chooser::getNextUse(int64_t allocation, int64_t after) const {
   int64_t last = profile.lives[allocation].second;
   for (int64_t number = after + 1; number <= last; ++number)
@@ -228,14 +363,14 @@ int64_t Chooser::getNextUse(int64_t allocation, int64_t after) const {
   return problem.commands.size();
 }
 
-/// Whether it is live there, and not used.
+/// Whether the allocation is live at a command that does not use it.
 bool Chooser::isIdle(int64_t allocation, int64_t command) const {
   auto [first, last] = profile.lives[allocation];
   return first >= 0 && first < command && command < last &&
          getNextUse(allocation, command - 1) > command;
 }
 
-/// What to read in the place of `allocation` where the draft stands.
+/// Returns what to read in the place of `allocation` where the draft stands, if there is any.
 std::optional<int64_t> Chooser::findSource(Draft &draft, int64_t allocation, bool deep) const {
   int64_t value = problem.allocations[allocation].value;
   for (auto [made, number] : draft.made)
@@ -271,7 +406,7 @@ std::optional<int64_t> Chooser::findSource(Draft &draft, int64_t allocation, boo
 }
 
 bool Chooser::addRepetition(Draft &draft, bool isRecipe, int64_t number, bool deep) const {
-  if (number < 0 || draft.step.repetitions.size() >= mostRepetitions)
+  if (number < 0 || draft.step.repetitions.size() >= maxRepetitions)
     return false;
   const Computation &own = (isRecipe ? problem.recipes : problem.commands)[number];
   if (!own.mayRepeat)
@@ -283,7 +418,7 @@ bool Chooser::addRepetition(Draft &draft, bool isRecipe, int64_t number, bool de
       return false;
     repetition.reads.push_back(*source);
   }
-  if (draft.step.repetitions.size() >= mostRepetitions)
+  if (draft.step.repetitions.size() >= maxRepetitions)
     return false;
   for (int64_t write : own.writes) {
     draft.made.push_back({problem.allocations[write].value, draft.end});
@@ -309,8 +444,8 @@ std::optional<Recomputation> Chooser::draft(int64_t allocation, int64_t before, 
   return std::move(draft.step);
 }
 
-/// What a step can save at the peak for its work, unless commands go that made
-/// what is made again.
+/// Returns a bound on what a step saves at the peak for its work. It may save more if it drops the
+/// commands that made the same values.
 double Chooser::getBound(const Recomputation &step) const {
   double saved = 0, work = 0;
   for (auto [from, to] : step.replaced)
@@ -320,7 +455,7 @@ double Chooser::getBound(const Recomputation &step) const {
   return saved / std::max(work, 1.0);
 }
 
-/// Bytes that the step saves at the peak for its work; negative where it is no help.
+/// Returns the bytes that the step saves at the peak for its work; negative if it is no help.
 double Chooser::getScore(const Recomputation &step) const {
   RecomputeProblem after = problem;
   std::vector<int64_t> moved = recompute(after, step);
@@ -341,7 +476,7 @@ std::optional<Recomputation> Chooser::choose() {
     return std::nullopt;
   peak = std::find(profile.live.begin(), profile.live.end(), profile.peak) - profile.live.begin();
   std::vector<std::pair<double, Recomputation>> steps;
-  for (int64_t allocation = 0; allocation < int64_t(writer.size()); ++allocation) {
+  for (int64_t allocation : byFirstUse) {
     const Buffered &buffer = problem.allocations[allocation];
     if (!buffer.mayCopy || !profile.inArena[allocation] || writer[allocation] < 0 ||
         writer[allocation] >= peak || !isIdle(allocation, peak))

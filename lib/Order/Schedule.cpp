@@ -6,12 +6,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
 
 using namespace weir;
 
 namespace {
-/// What must come before what, by numbers of commands.
+/// Pairs of commands of which one must come before the other, by numbers.
 struct Dependences {
   std::vector<std::vector<int64_t>> after; ///< of each, those that need it
 
@@ -180,6 +181,25 @@ CommandOrder weir::chooseOrder(const OrderProblem &problem, const std::vector<Ha
   if (result.memoryPeak < result.programPeak)
     result.order = std::move(memory);
   return result;
+}
+
+CommandOrder weir::scheduleCommands(OrderProblem &problem, bool mayMove, bool forMemory) {
+  std::vector<Hazard> hazards = findHazards(problem.accesses);
+  CommandOrder chosen;
+  if (mayMove) {
+    chosen = chooseOrder(problem, hazards, forMemory);
+  } else {
+    chosen.order.resize(problem.commands.size());
+    std::iota(chosen.order.begin(), chosen.order.end(), 0);
+  }
+  if (!std::is_sorted(chosen.order.begin(), chosen.order.end())) {
+    problem = permute(problem, chosen.order);
+    hazards = findHazards(problem.accesses);
+  }
+  std::vector<int64_t> waves = getWaves(problem.commands.size(), hazards);
+  for (size_t number = 0; number < waves.size(); ++number)
+    problem.commands[number].wave = waves[number];
+  return chosen;
 }
 
 //===----------------------------------------------------------------------===//

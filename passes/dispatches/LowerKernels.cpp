@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/Steps.h"
+#include "passes/Passes.h"
+#include "passes/Spares.h"
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
-#include "passes/Steps.h"
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -22,6 +21,23 @@ namespace weir {
 
 using namespace mlir;
 using namespace weir;
+
+/// Assigns one of `count` queues to each command of the function.
+static LogicalResult assignQueues(func::FuncOp function, Effects &effects, Views &views,
+                                  int64_t count) {
+  if (count == 1)
+    return success();
+  FailureOr<schedule::CommandsOp> commands = getCommands(function);
+  if (failed(commands) || !*commands)
+    return commands;
+  FailureOr<CommandList> list = collectAccesses(*commands, effects, views);
+  if (failed(list))
+    return failure();
+  std::vector<int64_t> queues = weir::assignQueues(list->accesses, count);
+  for (auto [command, queue] : llvm::zip_equal(list->dispatches, queues))
+    command.setQueue(queue);
+  return success();
+}
 
 namespace {
 struct AssignQueues : weir::impl::AssignQueuesPassBase<AssignQueues> {
@@ -49,19 +65,3 @@ struct AssignQueues : weir::impl::AssignQueuesPassBase<AssignQueues> {
   }
 };
 } // namespace
-
-LogicalResult weir::assignQueues(func::FuncOp function, Effects &effects, Views &views,
-                                 int64_t count) {
-  if (count == 1)
-    return success();
-  FailureOr<schedule::CommandsOp> commands = getCommands(function);
-  if (failed(commands) || !*commands)
-    return commands;
-  FailureOr<CommandList> list = collectAccesses(*commands, effects, views);
-  if (failed(list))
-    return failure();
-  std::vector<int64_t> queues = assignQueues(list->accesses, count);
-  for (auto [command, queue] : llvm::zip_equal(list->dispatches, queues))
-    command.setQueue(queue);
-  return success();
-}

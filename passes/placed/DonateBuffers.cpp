@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/Steps.h"
+#include "passes/Passes.h"
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -33,13 +33,17 @@ struct DonateBuffers : weir::impl::DonateBuffersPassBase<DonateBuffers> {
     Views &views = getAnalysis<Views>();
     InPlaceProofs proofs;
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (failed(donateBuffers(function, effects, views, proofs, /*report=*/true)))
+      if (failed(donate(function, effects, views, proofs)))
         signalPassFailure();
     markAnalysesPreserved<Effects, Views>();
   }
+
+private:
+  LogicalResult donate(func::FuncOp function, Effects &effects, Views &views,
+                       InPlaceProofs &proofs);
 };
 
-/// What stands in the way of a pair, and where.
+/// The operation that stands in the way of a pair.
 struct Obstacle {
   Operation *witness = nullptr;
   std::string detail;
@@ -71,7 +75,7 @@ static Attribute getArgAttr(Value value, StringRef name) {
   return function ? function.getArgAttr(argument.getArgNumber(), name) : Attribute();
 }
 
-/// The name that people know the value by.
+/// Returns the name that people know the value by.
 static std::string getValueName(Value value) {
   if (!value)
     return "an unknown value";
@@ -94,15 +98,11 @@ Value Reporter::getValue(int64_t command, int64_t operand) {
 /// Finds the first pair of operands that the kernel's accesses forbid.
 void Reporter::findReader(schedule::DispatchOp dispatch, const DonationPair &pair,
                           Obstacle &obstacle) {
-  const std::vector<MemoryOperand> &operands = problem.commands[pair.command].operands;
-  auto getAllocation = [&](int64_t operand) {
-    return llvm::find_if(operands,
-                         [&](const MemoryOperand &other) { return other.operand == operand; })
-        ->allocation;
-  };
-  int64_t to = getAllocation(pair.target), from = getAllocation(pair.source);
-  for (const MemoryOperand &read : operands)
-    for (const MemoryOperand &written : operands) {
+  const OrderCommand &command = problem.commands[pair.command];
+  int64_t to = command.getOperand(pair.target).allocation;
+  int64_t from = command.getOperand(pair.source).allocation;
+  for (const MemoryOperand &read : command.operands)
+    for (const MemoryOperand &written : command.operands) {
       if (read.allocation != from || written.allocation != to)
         continue;
       bool areWhole = read.isWhole && written.isWhole;
@@ -155,8 +155,8 @@ void Reporter::report(const DonationPair &pair, const Obstacle &obstacle) {
                         std::string(describe(*pair.refusal)), detail, where);
 }
 
-LogicalResult weir::donateBuffers(func::FuncOp function, Effects &effects, Views &views,
-                                  InPlaceProofs &proofs, bool report) {
+LogicalResult DonateBuffers::donate(func::FuncOp function, Effects &effects, Views &views,
+                                    InPlaceProofs &proofs) {
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands) || !*commands)
     return commands;
@@ -172,8 +172,7 @@ LogicalResult weir::donateBuffers(func::FuncOp function, Effects &effects, Views
   std::vector<SmallVector<Attribute, 1>> permissions(collected->list.dispatches.size());
   for (const DonationPair &pair : judgeDonations(collected->problem)) {
     Obstacle obstacle = pair.refusal ? reporter.getObstacle(pair) : Obstacle();
-    if (report)
-      reporter.report(pair, obstacle);
+    reporter.report(pair, obstacle);
     Value from = reporter.getValue(pair.command, pair.source);
     if (!pair.refusal) {
       permissions[pair.command].push_back(

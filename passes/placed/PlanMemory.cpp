@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
-#include "passes/Steps.h"
 #include "passes/placed/Slots.h"
 
 #include "dialects/Schedule/Schedule.h"
@@ -16,8 +15,8 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "weir/Analysis/CommandList.h"
-#include "weir/Artifact/Error.h"
 #include "weir/Order/Place.h"
+#include "weir/Target/Errors.h"
 
 namespace weir {
 #define GEN_PASS_DEF_PLANMEMORYPASS
@@ -69,8 +68,8 @@ private:
 };
 } // namespace
 
-/// Waves must be there and must not decrease, else an interval of waves is no
-/// interval of the recorded order.
+/// Checks that each command has a wave and that waves do not decrease: else an interval of waves is
+/// not one of the recorded order.
 static LogicalResult checkWaves(schedule::CommandsOp commands) {
   int64_t wave = 0;
   for (auto command : commands.getBody().front().getOps<schedule::CommandOpInterface>()) {
@@ -84,7 +83,7 @@ static LogicalResult checkWaves(schedule::CommandsOp commands) {
   return success();
 }
 
-/// Follows the value to its dispatches.
+/// Finds the views, frees and dispatches of the value.
 static LogicalResult findUses(Placed &value, schedule::CommandsOp commands) {
   SmallVector<Value> names = {value.alloc};
   while (!names.empty()) {
@@ -114,7 +113,7 @@ static LogicalResult findUses(Placed &value, schedule::CommandsOp commands) {
   return success();
 }
 
-/// The function's values that dispatches use; the others are erased.
+/// Returns the function's values that dispatches use, and erases the others.
 static FailureOr<SmallVector<Placed>> collectValues(func::FuncOp function,
                                                     schedule::CommandsOp commands) {
   SmallVector<Placed> values;
@@ -154,7 +153,7 @@ static FailureOr<SmallVector<Placed>> collectValues(func::FuncOp function,
   return values;
 }
 
-/// Collects values, commands and permissions, which are gone from the function then.
+/// Collects values, commands and permissions, and removes the permissions from the function.
 static FailureOr<ArenaProblem> collectArena(func::FuncOp function, schedule::CommandsOp commands,
                                             Effects &effects, Views &views, InPlaceProofs &proofs) {
   FailureOr<SmallVector<Placed>> values = collectValues(function, commands);
@@ -165,43 +164,22 @@ static FailureOr<ArenaProblem> collectArena(func::FuncOp function, schedule::Com
     return failure();
   auto &[list, problem] = *collected;
   ArenaProblem result;
-  for (auto [number, value] : llvm::enumerate(*values))
-    problem.allocations[list.getNumber(getView(value.alloc).allocation)].number = number;
   for (auto [op, command] : llvm::zip_equal(list.dispatches, problem.commands)) {
     auto permissions = op->getAttrOfType<ArrayAttr>(schedule::permissionsAttrName);
     op->removeAttr(schedule::permissionsAttrName);
     if (!permissions)
       continue;
-    auto getAllocation = [&](unsigned number) {
-      return llvm::find_if(command.operands,
-                           [&](const MemoryOperand &operand) { return operand.operand == number; })
-          ->allocation;
-    };
     for (auto permission : permissions.getAsRange<schedule::PermissionAttr>())
-      result.permissions.push_back(
-          {getAllocation(permission.getTarget()), getAllocation(permission.getSource())});
+      result.permissions.push_back({command.getOperand(permission.getTarget()).allocation,
+                                    command.getOperand(permission.getSource()).allocation});
   }
   result.values = std::move(*values);
   result.problem = std::move(problem);
   return result;
 }
 
-FailureOr<int64_t> weir::getArenaBytes(func::FuncOp function, Effects &effects, Views &views,
-                                       InPlaceProofs &proofs, int64_t effort) {
-  FailureOr<schedule::CommandsOp> commands = getCommands(function);
-  if (failed(commands) || !*commands)
-    return failure();
-  FailureOr<ArenaProblem> arena = collectArena(function, *commands, effects, views, proofs);
-  if (failed(arena))
-    return failure();
-  try {
-    return planArena(arena->problem, arena->permissions, effort).plan.arenaBytes;
-  } catch (const Error &error) {
-    return function.emitOpError() << "cannot be placed: " << error.what();
-  }
-}
-
-/// Says of every donated argument that keeps its bytes why it does.
+/// Warns of each donated argument that keeps its bytes, and says why; with `require-donation` that
+/// is an error.
 LogicalResult PlanMemory::checkDonation(func::FuncOp function, const OrderProblem &problem,
                                         ArrayRef<Chain> chains) {
   bool ok = true;
@@ -244,16 +222,17 @@ LogicalResult PlanMemory::plan(func::FuncOp function, schedule::CommandsOp comma
   FailureOr<ArenaProblem> arena = collectArena(function, commands, effects, views, proofs);
   if (failed(arena))
     return failure();
-  ArenaPlan plan, pinned;
-  try {
-    pinned = planWithoutReuse(arena->problem);
-    plan = noReuse ? pinned : planArena(arena->problem, arena->permissions, effort);
-  } catch (const Error &error) {
-    return function.emitOpError() << "cannot be placed: " << error.what();
-  }
-  if (failed(checkDonation(function, arena->problem, plan.chains)))
+  auto refuse = [&] { return function.emitOpError() << "cannot be placed: "; };
+  FailureOr<ArenaPlan> pinned =
+      catchErrors(refuse, [&] { return planWithoutReuse(arena->problem); });
+  if (failed(pinned))
     return failure();
-  NewSlots slots = place(function, *arena, plan, pinned.plan.arenaBytes);
+  FailureOr<ArenaPlan> plan = catchErrors(refuse, [&] {
+    return noReuse ? *pinned : planArena(arena->problem, arena->permissions, effort);
+  });
+  if (failed(plan) || failed(checkDonation(function, arena->problem, plan->chains)))
+    return failure();
+  NewSlots slots = place(function, *arena, *plan, pinned->plan.arenaBytes);
 
   // Bytes that were passed on inside a wave order its dispatches now.
   views = Views();

@@ -18,8 +18,8 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "weir/Analysis/CommandList.h"
-#include "weir/Artifact/Error.h"
 #include "weir/Order/Reorder.h"
+#include "weir/Target/Errors.h"
 
 namespace weir {
 #define GEN_PASS_DEF_REORDERPASS
@@ -67,14 +67,14 @@ struct Collected {
 } // namespace
 
 FailureOr<std::optional<int64_t>> weir::parseReorder(StringRef text) {
-  constexpr int64_t most = 1'000'000;
+  constexpr int64_t maxPercent = 1'000'000;
   if (text == "off")
     return std::optional<int64_t>();
   if (text == "safe")
     return std::optional<int64_t>(0);
   int64_t percent = 0;
   if (!text.consume_back("%") || text.empty() || !llvm::all_of(text, llvm::isDigit) ||
-      text.getAsInteger(10, percent) || percent > most)
+      text.getAsInteger(10, percent) || percent > maxPercent)
     return failure();
   return std::optional(percent);
 }
@@ -153,26 +153,26 @@ LogicalResult Reorder::order(func::FuncOp function, Effects &effects, Views &vie
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands) || !*commands)
     return commands;
-  Block &block = commands->getBody().front();
-  // What else stands between commands belongs where it is.
-  if (!llvm::all_of(block, [](Operation &op) { return isa<schedule::CommandOpInterface>(op); }))
+  // Other operations between commands belong where they are.
+  if (!holdsOnlyCommands(*commands))
     return success();
   FailureOr<CommandList> list = collectAccesses(*commands, effects, views);
   if (failed(list))
     return failure();
   Collected collected = collectSlots(*list);
-  std::optional<PlacedOrder> best;
-  try {
-    best = findCheaperOrder(std::move(collected.commands), growth, effort);
-  } catch (const Error &error) {
-    return commands->emitOpError() << "cannot be placed in another order: " << error.what();
-  }
+  FailureOr<std::optional<PlacedOrder>> found =
+      catchErrors([&] { return commands->emitOpError() << "cannot be placed in another order: "; },
+                  [&] { return findCheaperOrder(std::move(collected.commands), growth, effort); });
+  if (failed(found))
+    return failure();
+  const std::optional<PlacedOrder> &best = *found;
   if (!best)
     return success();
   remark::passed(commands->getLoc(), remark::RemarkOpts::name("order").category("reorder"))
       << remark::add("another order of dispatches needs {0} barriers, signals and waits in place "
                      "of {1}",
                      best->cost, best->costBefore);
+  Block &block = commands->getBody().front();
   for (int64_t number : best->order)
     list->dispatches[number]->moveBefore(&block, block.end());
   if (!best->plan.offsets.empty())

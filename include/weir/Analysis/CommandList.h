@@ -46,9 +46,9 @@ struct CommandList {
   llvm::SmallVector<AllocationRef> allocations;
   CommandAccesses accesses;
 
-  /// The number that stands for `allocation`; -1 when no dispatch touches it.
+  /// Returns the number that stands for `allocation`; -1 when no dispatch touches it.
   int64_t getNumber(const AllocationRef &allocation) const;
-  /// The access through an operand; null when the kernel leaves it alone or it
+  /// Returns the access through an operand; null when the kernel leaves it alone or it
   /// has no bytes.
   const OperandAccess *find(int64_t dispatch, int64_t operand) const;
 
@@ -56,7 +56,7 @@ struct CommandList {
   Views *views = nullptr;                        ///< of operands
 };
 
-/// What a dispatch, copy or fill does to each of its operands; nothing to
+/// Returns the effect of a dispatch, copy or fill on each of its operands; none on
 /// scalars. The result lives as long as `effects` and the kernel do.
 /// Errors: failure, with a diagnostic, when a dispatch's kernel is not a
 ///         `gpu.func`, or touches memory that is not among its operands.
@@ -64,18 +64,20 @@ mlir::FailureOr<llvm::ArrayRef<OperandEffect>> getEffects(schedule::CommandOpInt
                                                           mlir::SymbolTableCollection &symbols,
                                                           Effects &effects);
 
-/// The list refers to `views`. Errors: those of `getEffects`.
+/// Returns the list's accesses. The result refers to `views`. Errors: those of `getEffects`.
 mlir::FailureOr<CommandList> collectAccesses(schedule::CommandsOp commands, Effects &effects,
                                              Views &views);
 
-/// A function's command list as a problem of lib/Order, and what an answer is written to.
+/// A function's command list as a problem of lib/Order, with the operations that an answer is
+/// written to.
 struct CollectedOrder {
   CommandList list;     ///< its accesses are in `problem`
   OrderProblem problem; ///< allocations are numbered as in `list`
 };
 
-/// Returns the command list with all that its memrefs name, accessed or not. The result refers
-/// to `views` and `proofs`. Errors: those of `getEffects`.
+/// Returns the command list with all allocations that its memrefs name, accessed or not. The
+/// result refers to `views` and `proofs`. Commands have no work yet, and no recipes.
+/// Errors: those of `getEffects`.
 mlir::FailureOr<CollectedOrder> collect(mlir::func::FuncOp function, schedule::CommandsOp commands,
                                         Effects &effects, Views &views, InPlaceProofs &proofs);
 
@@ -83,12 +85,17 @@ mlir::FailureOr<CollectedOrder> collect(mlir::func::FuncOp function, schedule::C
 /// inserts into it; null where there is none.
 mlir::BlockArgument getBorrower(mlir::BlockArgument argument);
 
+/// Whether nothing but dispatches, copies and fills stands in the list, so that they may move.
+bool holdsOnlyCommands(schedule::CommandsOp commands);
+
 /// The commands of a list, and of each dispatch, copy or fill its index there.
 struct QueueCommands {
   std::vector<QueueCommand> commands;
   std::vector<int64_t> dispatches;
   std::vector<mlir::Operation *> ops;
 };
+
+/// Returns what stands in the list, in order.
 QueueCommands getQueueCommands(schedule::CommandsOp list);
 
 } // namespace weir

@@ -10,7 +10,7 @@
 #ifndef WEIR_ORDER_PLACE_H
 #define WEIR_ORDER_PLACE_H
 
-#include "weir/Order/Problem.h"
+#include "weir/Order/Donation.h"
 #include "weir/Planner/Planner.h"
 
 #include <vector>
@@ -21,6 +21,10 @@ namespace weir {
 struct Permission {
   int64_t target = 0, source = 0;
 };
+
+/// Returns the permissions among the pairs.
+std::vector<Permission> getPermissions(const OrderProblem &problem,
+                                       const std::vector<DonationPair> &pairs);
 
 /// Values that take each other's bytes in turn; numbers of allocations.
 struct Chain {

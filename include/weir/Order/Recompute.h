@@ -1,13 +1,14 @@
-//===- Recompute.h - What to compute again for a lower peak -----*- C++ -*-===//
+//===- Recompute.h - Values to compute again for a lower peak ---*- C++ -*-===//
 //
-// Plain data in and out. The order of the commands is given; each is a wave of
-// its own here, so a value lives from the command that makes it to its last
-// reader.
+// The order of the commands is given. Each is a wave of its own here, so a value lives from the
+// command that makes it to its last reader.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef WEIR_ORDER_RECOMPUTE_H
 #define WEIR_ORDER_RECOMPUTE_H
+
+#include "weir/Order/Problem.h"
 
 #include <cstdint>
 #include <optional>
@@ -16,27 +17,27 @@
 
 namespace weir {
 
-/// What a command reads and writes, by numbers of allocations, each once.
+/// A command without operands and bytes: the allocations that it reads and writes, each once.
 struct Computation {
   std::vector<int64_t> reads, writes;
-  /// Pairs of what is read and what may be written over it, where the reader is the
-  /// last one.
+  /// Pairs of a read allocation and one that may be written over it by the last reader.
   std::vector<std::pair<int64_t, int64_t>> inPlace;
-  double work = 0; ///< what it costs, in any unit
-  /// Run again it writes the same bits: it reads nothing that it writes, and writes
-  /// all of what it writes.
-  bool mayRepeat = false;
+  double work = 0;        ///< its cost, in any unit
+  bool mayRepeat = false; ///< as of a command
 };
 
+/// An allocation, as far as its bytes can be saved.
 struct Buffered {
   int64_t bytes = 0;    ///< 0 of what is given
-  int64_t value = 0;    ///< which value it holds; that of another where it holds the same
+  int64_t value = 0;    ///< number of the value it holds; equal for equal values
   bool isGiven = false; ///< an argument or a constant, which is there from the start
   bool isResult = false;
   bool isDonated = false; ///< an argument that a result may take the bytes of
   bool mayCopy = false;   ///< its readers can be made to read another allocation
 };
 
+/// The part of an `OrderProblem` that steps are chosen from. Dozens are tried on copies of it
+/// before one is taken.
 struct RecomputeProblem {
   std::vector<Computation> commands;
   /// Further ways to make values: each makes the one that is its first write.
@@ -44,49 +45,58 @@ struct RecomputeProblem {
   std::vector<Buffered> allocations;
 };
 
-/// What is live in which command.
+/// Returns the problem's commands, recipes and allocations under the same numbers.
+RecomputeProblem summarize(const OrderProblem &problem);
+
+/// Bytes that are live, command by command.
 struct LiveProfile {
   std::vector<int64_t> live; ///< bytes, by command
   int64_t peak = 0;
   int64_t atPeak = 0;                             ///< commands with that many
   std::vector<std::pair<int64_t, int64_t>> lives; ///< first and last command, by allocation; -1
   std::vector<bool> inArena;                      ///< by allocation
+
+  /// Returns the allocations in the order of their first commands.
+  std::vector<int64_t> orderByFirstUse() const;
 };
 
-/// Values that pass their bytes on in place count once, and not at all where these
-/// are a result's or a donated argument's.
+/// Returns the profile. Values that pass their bytes on in place count once, and not at all if
+/// these are the bytes of a result or a donated argument.
 LiveProfile getLiveProfile(const RecomputeProblem &problem);
 
-/// One command, once more.
+/// A command or recipe, carried out once more.
 struct Repetition {
   bool isRecipe = false;
   int64_t number = 0;          ///< of `commands` or of `recipes`
-  std::vector<int64_t> reads;  ///< what it reads in place of its own reads
+  std::vector<int64_t> reads;  ///< allocations that it reads in place of its own reads
   std::vector<int64_t> writes; ///< new allocations, in place of its own writes
 };
 
-/// Repetitions that are recorded one after the other just before a command; whoever
-/// reads `from` from that one on reads `to`, a new allocation. New allocations are
-/// numbered from the end of the problem's, in the order in which they are written.
+/// Repetitions that are recorded one after the other just before a command; from that one on
+/// readers of `from` read `to`, a new allocation. New allocations are numbered from the end of
+/// the problem's, in the order in which they are written.
 struct Recomputation {
   int64_t before = 0;
   std::vector<Repetition> repetitions;
   std::vector<std::pair<int64_t, int64_t>> replaced; ///< (from, to)
 };
 
-/// Returns what lowers the peak, or has fewer commands at it, and saves the most
-/// bytes at the first of these for its work; nothing if nothing does.
+/// Returns the step that lowers the peak, or the number of commands at it, and saves the most
+/// bytes at the first of these for its work; nothing if there is none.
 ///
-/// A value may be made again where it is not used at the peak, but before and
-/// after, by the command that made it or a recipe. What that reads must still hold
-/// what it read then: it is kept alive for it, or made again, too; a donated
-/// argument is not, for a result may have its bytes by then.
+/// A value may be made again if it is not used at the peak, but before and after, by the command
+/// that made it or by a recipe. The values that these read must still hold the same: they are kept
+/// alive, or made again, too. A donated argument is not: by then a result may have its bytes.
 /// Cost: values idle at the peak, times their recipes, times commands.
 std::optional<Recomputation> chooseRecomputation(const RecomputeProblem &problem);
 
-/// Carries it out: commands whose writes nobody reads any more are gone. Returns
-/// the number of each command of `problem` behind that, -1 of those that are gone.
+/// Carries out a step: commands whose writes nobody reads any more are gone. Returns the new
+/// number of each command of `problem`, -1 if it is gone.
 std::vector<int64_t> recompute(RecomputeProblem &problem, const Recomputation &step);
+
+/// Carries out a step that was chosen from the problem's `summary`. Repeated commands keep their
+/// id.
+void recompute(OrderProblem &problem, RecomputeProblem summary, const Recomputation &step);
 
 } // namespace weir
 

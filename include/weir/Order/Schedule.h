@@ -23,6 +23,10 @@ struct CommandOrder {
 CommandOrder chooseOrder(const OrderProblem &problem, const std::vector<Hazard> &hazards,
                          bool forMemory);
 
+/// Puts the commands in the chosen order, if they may move, and numbers their waves. Returns the
+/// choice; the order of commands that may not move is as it was.
+CommandOrder scheduleCommands(OrderProblem &problem, bool mayMove, bool forMemory);
+
 /// Returns the queue of each command, of `count`. A command follows the one whose result it
 /// reads if that is the last of its queue, so that chains stay together; else it goes to the
 /// queue with the least bytes to move so far.

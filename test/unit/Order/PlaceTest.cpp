@@ -8,6 +8,8 @@
 #include "weir/Order/Donation.h"
 #include "weir/Order/Schedule.h"
 
+#include "ProblemBuilder.h"
+
 #include <gtest/gtest.h>
 
 using namespace weir;
@@ -15,68 +17,8 @@ using namespace weir;
 namespace {
 using Kind = OrderAllocation::Kind;
 
-/// Commands that read and write whole allocations of 256 bytes, each in a wave of its own.
-struct Builder {
-  int64_t addValue(int64_t bytes = 256) {
-    OrderAllocation value;
-    value.kind = Kind::Local;
-    value.isValue = true;
-    value.bytes = bytes;
-    return add(value);
-  }
-
-  int64_t addArgument(const char *name, bool isDonated, bool isResult) {
-    OrderAllocation argument;
-    argument.kind = Kind::Argument;
-    argument.name = name;
-    argument.bytes = 256;
-    argument.isDonated = isDonated;
-    argument.isResult = isResult;
-    return add(argument);
-  }
-
-  void addCommand(const std::vector<int64_t> &reads, int64_t written) {
-    OrderCommand command;
-    command.id = command.wave = problem.commands.size();
-    command.isDispatch = true;
-    DispatchAccesses accesses;
-    auto use = [&](int64_t allocation, bool isRead) {
-      int64_t operand = command.operands.size();
-      command.operands.push_back({operand, allocation, true});
-      accesses.push_back(
-          {operand, allocation, {0, problem.allocations[allocation].bytes}, isRead, !isRead});
-    };
-    for (int64_t read : reads)
-      use(read, true);
-    use(written, false);
-    problem.commands.push_back(std::move(command));
-    problem.accesses.dispatches.push_back(std::move(accesses));
-  }
-
-  std::vector<Permission> getPermissions() const {
-    std::vector<Permission> permissions;
-    for (const DonationPair &pair : judgeDonations(problem))
-      if (!pair.refusal)
-        permissions.push_back({problem.commands[pair.command].operands[pair.target].allocation,
-                               problem.commands[pair.command].operands[pair.source].allocation});
-    return permissions;
-  }
-
-  OrderProblem problem = {{}, {}, {}, [](int64_t, int64_t, int64_t) { return true; }};
-
-private:
-  int64_t add(OrderAllocation allocation) {
-    int64_t number = problem.allocations.size();
-    allocation.number = number;
-    allocation.type = allocation.space = 0;
-    problem.allocations.push_back(allocation);
-    problem.accesses.mayShare.emplace_back();
-    return number;
-  }
-};
-
 /// x -> a -> b -> y, all of one size.
-struct Line : Builder {
+struct Line : ProblemBuilder {
   int64_t x = addArgument("x", true, false), a = addValue(), b = addValue(),
           y = addArgument("x", false, true);
   Line() {
@@ -137,7 +79,8 @@ TEST(Donation, NamesTheCommandThatStillReads) {
 
 TEST(Place, LeadsADonatedArgumentToTheResult) {
   Line line;
-  ArenaPlan plan = planArena(line.problem, line.getPermissions(), 0);
+  ArenaPlan plan =
+      planArena(line.problem, getPermissions(line.problem, judgeDonations(line.problem)), 0);
   ASSERT_EQ(plan.chains.size(), 1u);
   EXPECT_EQ(plan.chains[0].argument, line.x);
   EXPECT_EQ(plan.chains[0].values, (std::vector<int64_t>{line.a, line.b}));
@@ -156,7 +99,7 @@ TEST(Place, WithoutPermissionsEachValueHasASlot) {
 }
 
 TEST(Queues, ChainsStayTogether) {
-  Builder builder;
+  ProblemBuilder builder;
   int64_t x = builder.addArgument("x", false, false), a = builder.addValue(),
           b = builder.addValue(), c = builder.addValue(), d = builder.addValue();
   builder.addCommand({x}, a);
@@ -168,7 +111,7 @@ TEST(Queues, ChainsStayTogether) {
 }
 
 TEST(Schedule, ReadersOfADonatedArgumentComeFirst) {
-  Builder builder;
+  ProblemBuilder builder;
   int64_t x = builder.addArgument("x", true, false), y = builder.addArgument("x", false, true),
           a = builder.addValue();
   builder.addCommand({x}, y);
@@ -182,7 +125,7 @@ TEST(Schedule, ReadersOfADonatedArgumentComeFirst) {
 
 TEST(Schedule, TakesTheOrderForMemoryOnlyIfLessIsLive) {
   // Two large values and a small result of each: one after the other.
-  Builder builder;
+  ProblemBuilder builder;
   int64_t x = builder.addArgument("x", false, false), a = builder.addValue(1024),
           b = builder.addValue(1024), c = builder.addValue(), d = builder.addValue();
   builder.addCommand({x}, a);

@@ -1,0 +1,178 @@
+//===- LimitTest.cpp - Orders and repetitions that fit a limit ------------===//
+
+#include "weir/Order/Limit.h"
+
+#include "ProblemBuilder.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+using namespace weir;
+
+namespace {
+constexpr ArenaSettings oneQueue;
+
+std::vector<int64_t> getIds(const OrderProblem &problem) {
+  std::vector<int64_t> ids;
+  for (const OrderCommand &command : problem.commands)
+    ids.push_back(command.id);
+  return ids;
+}
+
+/// Nothing is written over what it is made of.
+struct Problem : ProblemBuilder {
+  Problem() {
+    problem.isProved = [](int64_t, int64_t, int64_t) { return false; };
+  }
+};
+
+/// t is made first, and read again by the last command: three values are live in between.
+struct Idle : Problem {
+  int64_t x = addArgument("x", false, false), t = addValue(), u = addValue(), v = addValue(),
+          w = addValue(), y = addArgument("y", false, true);
+  Idle() {
+    addCommand({x}, t);
+    addCommand({t}, u);
+    addCommand({u}, v);
+    addCommand({v}, w);
+    addCommand({w, t}, y);
+  }
+};
+
+/// Each value is made of up to three earlier ones, the last is a result; some have a recipe.
+struct Random : Problem {
+  explicit Random(int seed) : random(seed) {
+    std::vector<int64_t> made = {addArgument("x", false, false)};
+    int64_t count = pick(4, 30);
+    for (int64_t number = 0; number <= count; ++number) {
+      std::vector<int64_t> reads;
+      for (int64_t left = pick(1, 3); left > 0; --left)
+        if (int64_t read = made[pick(std::max<int64_t>(0, made.size() - 10), made.size() - 1)];
+            std::find(reads.begin(), reads.end(), read) == reads.end())
+          reads.push_back(read);
+      made.push_back(number == count ? addArgument("y", false, true) : addValue(256 * pick(1, 4)));
+      addCommand(reads, made.back());
+      OrderCommand &command = problem.commands.back();
+      command.work = double(pick(1, 100));
+      command.mayRepeat = pick(0, 3) > 0;
+      if (command.mayRepeat && pick(0, 4) == 0) {
+        problem.recipes.push_back({command, problem.accesses.dispatches.back()});
+        problem.recipes.back().command.id += 1000;
+        problem.recipes.back().command.work = 1;
+      }
+    }
+  }
+
+  int64_t pick(int64_t from, int64_t to) {
+    return std::uniform_int_distribution<int64_t>(from, to)(random);
+  }
+
+  std::mt19937 random;
+};
+
+/// Checks that each command reads and writes the values that it did, and reads none too early.
+void expectSameValues(const OrderProblem &before, const OrderProblem &after) {
+  std::vector<bool> isThere(after.allocations.size());
+  isThere[0] = true; // the argument
+  bool makesResult = false;
+  for (size_t number = 0; number < after.commands.size(); ++number) {
+    const OrderCommand &command = after.commands[number];
+    const OrderCommand &original = before.commands[command.id % 1000];
+    for (const OperandAccess &access : after.accesses.dispatches[number]) {
+      int64_t allocation = access.allocation;
+      EXPECT_EQ(command.getOperand(access.operand).allocation, allocation);
+      EXPECT_EQ(after.allocations[allocation].value,
+                original.getOperand(access.operand).allocation);
+      EXPECT_EQ(isThere[allocation], access.reads);
+      isThere[allocation] = true;
+      makesResult |= after.allocations[allocation].isResult;
+    }
+  }
+  EXPECT_TRUE(makesResult);
+}
+} // namespace
+
+TEST(Limit, RepeatsWhatIsIdleAtThePeak) {
+  std::optional<FittedOrder> fitted = fitArena(Idle().problem, true, 512, oneQueue);
+  ASSERT_TRUE(fitted);
+  EXPECT_EQ(fitted->ordered, 768);
+  EXPECT_EQ(fitted->apart, 768);
+  EXPECT_EQ(fitted->bytes, 512);
+  EXPECT_EQ(fitted->repeated, 1);
+  EXPECT_EQ(fitted->dropped, 0);
+  EXPECT_EQ(fitted->work, 6.0 / 5);
+  EXPECT_EQ(getIds(fitted->problem), (std::vector<int64_t>{0, 1, 2, 3, 0, 4}));
+  EXPECT_EQ(fitted->problem.allocations.back().value, Idle().t);
+  EXPECT_EQ(getArenaBytes(fitted->problem, oneQueue), 512);
+}
+
+TEST(Limit, WithRoomNothingIsRepeated) {
+  std::optional<FittedOrder> fitted = fitArena(Idle().problem, true, 768, oneQueue);
+  ASSERT_TRUE(fitted);
+  EXPECT_EQ(fitted->repeated, 0);
+  EXPECT_EQ(getIds(fitted->problem), (std::vector<int64_t>{0, 1, 2, 3, 4}));
+}
+
+TEST(Limit, NamesTheSmallestArenaWhereNothingFits) {
+  EXPECT_FALSE(fitArena(Idle().problem, true, 511, oneQueue));
+  std::optional<FittedOrder> best = fitArena(Idle().problem, true, std::nullopt, oneQueue);
+  ASSERT_TRUE(best);
+  EXPECT_EQ(best->bytes, 512);
+  ASSERT_EQ(best->largest.size(), 2u);
+  EXPECT_EQ(best->largest.front().value, Idle().t);
+}
+
+TEST(Limit, LeavesCommandsThatMayNotRepeatOrMove) {
+  Idle idle;
+  EXPECT_FALSE(fitArena(idle.problem, false, 512, oneQueue));
+  EXPECT_EQ(fitArena(idle.problem, false, std::nullopt, oneQueue)->bytes, 768);
+  idle.problem.commands[0].mayRepeat = false;
+  EXPECT_FALSE(fitArena(idle.problem, true, 512, oneQueue));
+}
+
+TEST(Limit, PrefersACheapRecipe) {
+  Idle idle;
+  idle.problem.commands[0].work = 100;
+  idle.problem.recipes.push_back({idle.problem.commands[0], idle.problem.accesses.dispatches[0]});
+  idle.problem.recipes.back().command.id = 5;
+  idle.problem.recipes.back().command.work = 1;
+  EXPECT_EQ(getIds(fitArena(idle.problem, true, 512, oneQueue)->problem),
+            (std::vector<int64_t>{0, 1, 2, 3, 5, 4}));
+  idle.problem.recipes.back().command.work = 200;
+  EXPECT_EQ(getIds(fitArena(idle.problem, true, 512, oneQueue)->problem),
+            (std::vector<int64_t>{0, 1, 2, 3, 0, 4}));
+}
+
+TEST(Limit, PutsCommandsInWavesOfTheirOwn) {
+  Problem two; // computations that share a wave without need
+  int64_t x = two.addArgument("x", false, false), a = two.addValue(), b = two.addValue(),
+          y = two.addArgument("y", false, true), z = two.addArgument("z", false, true);
+  two.addCommand({x}, a);
+  two.addCommand({a}, y);
+  two.addCommand({x}, b);
+  two.addCommand({b}, z);
+  std::optional<FittedOrder> fitted = fitArena(two.problem, true, 256, oneQueue);
+  ASSERT_TRUE(fitted);
+  EXPECT_EQ(fitted->ordered, 512);
+  EXPECT_EQ(fitted->apart, 256);
+  EXPECT_EQ(fitted->repeated, 0);
+  EXPECT_EQ(fitted->problem.commands.back().wave, 3);
+}
+
+TEST(Limit, AnswersHoldTheSameValues) {
+  int64_t repeated = 0, dropped = 0;
+  for (int seed = 0; seed < 200; ++seed) {
+    Random random(seed);
+    int64_t best = fitArena(random.problem, true, std::nullopt, oneQueue)->bytes;
+    std::optional<FittedOrder> fitted = fitArena(random.problem, true, best, oneQueue);
+    ASSERT_TRUE(fitted);
+    EXPECT_FALSE(fitArena(random.problem, true, best - 1, oneQueue));
+    EXPECT_LE(getArenaBytes(fitted->problem, oneQueue), best);
+    expectSameValues(random.problem, fitted->problem);
+    repeated += fitted->repeated;
+    dropped += fitted->dropped;
+  }
+  EXPECT_GT(repeated, 50);
+  EXPECT_GT(dropped, 10);
+}
