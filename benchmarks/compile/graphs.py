@@ -342,7 +342,7 @@ ins({x.name} : {x.type}) outs({out.name}, {places.name} : {out.type}, {places.ty
         return self.each(powers, self.sum(powers, [len(x.shape) - 1]), body=["arith.divf %a, %b"])
 
     def attention(self, q, k, v, mask=None):
-        """Of (batch, heads, sequence, size); the heads of k and v are shared by as many consecutive ones of q."""
+        """Returns the attention of (batch, heads, sequence, size). Consecutive heads of q share one of k and v."""
         batch, heads, sequence, size = q.shape
         k, v = (self.repeat_heads(x, heads // x.shape[1]) for x in (k, v))
         q, k, v = (self.reshape(x, [batch * heads, *x.shape[2:]]) for x in (q, self.transpose(k, 0, 1, 3, 2), v))

@@ -118,7 +118,7 @@ def make_model(name: str) -> tuple[torch.nn.Module, dict[str, torch.Tensor]]:
 
 
 def draw(shape: torch.Size, stream: int) -> torch.Tensor:
-    """What random.uniform gives for seed and step 0: Philox4x32-10 of (place / 4, stream, 0, 0)."""
+    """Returns what random.uniform gives for seed and step 0: Philox4x32-10 of (place / 4, stream, 0, 0)."""
     count = shape.numel()
     blocks = numpy.arange(-(-count // 4), dtype=numpy.uint64)
     counter = [blocks, numpy.full_like(blocks, stream), numpy.zeros_like(blocks), numpy.zeros_like(blocks)]

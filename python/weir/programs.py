@@ -168,7 +168,7 @@ class Compiled:
                          f"peak {_print_bytes(facts['arena'])}")
         return "\n".join(lines) + ">"
 
-    # What a step adds.
+    # `Step` overrides the next four.
     def _get_own(self) -> list[str]:
         return list(self._execution.held)
 

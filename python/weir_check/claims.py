@@ -242,7 +242,7 @@ def prove_ranges(plan):
 
 
 class Seen(NamedTuple):
-    """What happened to a byte from its last write on."""
+    """The uses of a byte from its last write on."""
     writer: Use = None
     shown: dict = {}  # by queue the first barrier or signal after the write that shows it
     readers: dict = {}  # by queue the last use that reads it

@@ -25,7 +25,7 @@ def tensor_bytes(tensor):
     return prod(tensor["shape"]) * BITS[tensor["dtype"]] // 8
 
 
-# What JSON may hold: functions of a value and the place where it stands.
+# Checks of JSON: functions of a value and the place where it stands.
 
 def number(low=-(2**63), high=2**63 - 1):
     def check(value, place):

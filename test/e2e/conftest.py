@@ -20,7 +20,7 @@ KEEP = os.environ.get("WEIR_KEEP_CASES")  # a folder for what a GPU can run else
 
 
 def get_cuda(artifact):
-    """What was compiled for CUDA from the graph of `artifact`."""
+    """Returns the artifact compiled for CUDA from the graph of `artifact`."""
     return artifact.with_suffix(".cuda.weir")
 
 

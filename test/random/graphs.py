@@ -111,7 +111,7 @@ class Maker:
             return
         operands, data = proposed
         inferred = OPERATIONS[kind].infer([self.types[value] for value in operands], data)
-        # What is too large takes time and shows nothing.
+        # A tensor that is too large takes time and shows nothing.
         if any(math.prod(shape) > 2**15 for shape, _ in inferred):
             return
         results = list(range(len(self.types), len(self.types) + len(inferred)))

@@ -26,7 +26,7 @@ from shrink import remove_unused, shrink  # noqa: E402
 
 
 def find_problem(graph, seed, has_gradients):
-    """What fails of a graph, None for nothing."""
+    """Returns the problem of a graph, None for none."""
     with tempfile.TemporaryDirectory() as folder:
         weir = Weir(pathlib.Path(folder))
         try:
@@ -71,7 +71,7 @@ def judge(seed):
     problem = find_problem(graph, seed, has_gradients)
     if problem is None:
         return None
-    # What nothing uses may decide which check is the first to fail.
+    # Values that nothing uses may decide which check is the first to fail.
     needed = remove_unused(graph.copy())
     if found := find_problem(needed, seed, has_gradients):
         graph, problem = needed, found

@@ -18,7 +18,7 @@ from weir.torch.operators import stop_gradient, uniform
 from weir.torch.places import ExportError, find_place, list_calls, refuse
 from weir.torch.tracing import CALLED
 
-# What the graph level can hold: docs/graph-level.md says which operations of these.
+# The dialects of the graph level: docs/graph-level.md says which operations of these.
 DIALECTS = {"arith", "builtin", "cf", "func", "linalg", "math", "tensor"}
 LOWERING = (
     "builtin.module(func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline)",

@@ -67,8 +67,8 @@ class Writer:
                             body + [f"linalg.yield %r : {element}"], attributes)
 
     def bound(self, name, shape, element):
-        """Of what grows with its row, and is nothing but rounding where the row is constant,
-        a value of order one."""
+        """Adds a function that makes values of order one of values that grow with their row, and are
+        nothing but rounding where the row is constant."""
         body = ["%half = arith.constant 0.5 : E", "%q = arith.mulf %x0, %x0 : E", "%one = arith.constant 1.0 : E",
                 "%u = arith.addf %q, %one : E", "%s = math.sqrt %u : E", "%t = arith.divf %x0, %s : E",
                 "%r = arith.addf %t, %half : E"]
@@ -77,9 +77,9 @@ class Writer:
 
 
 class Operation:
-    """What nodes of one kind share. `propose` gives (operands, data), or None where nothing
-    fits; `infer` gives the results' shapes and elements, or raises Invalid; `emit` the text,
-    and the names of the results."""
+    """The rules for nodes of one kind. `propose` returns (operands, data), or None where nothing
+    fits; `infer` returns the results' shapes and elements, or raises Invalid; `emit` writes the
+    text, and returns the names of the results."""
 
     has_gradient = True
 

@@ -221,7 +221,8 @@ class Windows(Operation):
              "pooling_ndhwc_max": ("ndhwc", "dhw", "ndhwc"), "pooling_ndhwc_min": ("ndhwc", "dhw", "ndhwc")}
 
     def get_letters(self, op):
-        """Of the value, the window and the result, and whether n is left out of the first and the last."""
+        """Returns the dimensions of the value, the window and the result, and whether n is left out of the first
+        and the last."""
         layout, kernel, out = self.NAMES[op]
         lacks = len(layout) > 3
         return layout[lacks:], kernel, out[lacks:], lacks
@@ -293,7 +294,7 @@ class Windows(Operation):
 
 
 class Whole(Operation):
-    """What named ops make of small whole numbers, or of quarters of them. All of it is exact."""
+    """Named ops on small whole numbers, or on quarters of them. All results are exact."""
 
     # The operands' dimensions and the result's.
     NAMES = {"quantized_matmul": ("mk", "kn", "mn"), "quantized_batch_matmul": ("bmk", "bkn", "bmn"),
@@ -368,7 +369,7 @@ class Whole(Operation):
         init, type = writer.filled(out, "i32", "-1" if "min" in op else "0"), type_of(out, "i32")
         result = writer.op(f"linalg.{op}{attributes} ins({', '.join(values)} : {', '.join(types)}) "
                            f"outs({init} : {type}) -> {type}")
-        # Of unsigned numbers the low bits.
+        # The low bits: numbers may be unsigned.
         return [writer.map(out, element, [(result, out, "i32", dims)], [
             "%most = arith.constant 1023 : i32", "%low = arith.andi %x0, %most : i32",
             f"%f = arith.sitofp %low : i32 to {element}", f"%k = arith.constant 0.0078125 : {element}",

@@ -96,7 +96,7 @@ class Binary(Operation):
 
 
 class Select(Operation):
-    """What of two values is larger, by a tensor of i1 that a kernel of its own may make."""
+    """The larger of two values, by a tensor of i1 that a kernel of its own may make."""
 
     def propose(self, graph):
         value = graph.pick()
@@ -116,7 +116,7 @@ class Select(Operation):
 
 
 class Index(Operation):
-    """A value, scaled by where it stands, through a tensor of integers."""
+    """A value, scaled by its index, through a tensor of integers."""
 
     def propose(self, graph):
         value = graph.pick()
@@ -207,16 +207,16 @@ class Named(Operation):
 
 
 class Integers(Operation):
-    """A value, scaled by what arithmetic of integers makes of where it stands, and perhaps what
-    rounding makes of that. All of it is exact, so that it may jump."""
+    """A value, scaled by an integer that is computed from its index, and perhaps rounded. All of it
+    is exact, so that it may jump."""
 
-    # Of %p and a constant %c, of which one is in {}.
+    # By op on %p and a constant %c: that constant.
     OPS = {"addi": 7, "subi": 5, "muli": 3, "andi": 13, "ori": 2, "xori": 11, "maxsi": 6, "maxui": 4, "minsi": 9,
            "minui": 10, "divsi": 3, "divui": 2, "remsi": 11, "remui": 7, "ceildivsi": 3, "ceildivui": 2,
            "floordivsi": 3, "shli": 1, "shrsi": 1, "shrui": 1}
     OTHERS = ["absi", "cmpi", "extsi", "extui", "addui_extended", "mulsi_extended", "mului_extended", "ctlz"]
     WIDER = {"i8": "i16", "i16": "i32", "i32": "i64"}
-    # Of %f, which counts quarters.
+    # Roundings of %f, which counts quarters.
     ROUNDED = {"none": "%g = arith.addf %f, %zero : E", "remf": "%g = arith.remf %f, %two : E",
                "fptosi": "%j = arith.fptosi %f : E to i32; %g = arith.sitofp %j : i32 to E",
                "fptoui": "%j = arith.fptoui %f : E to i32; %g = arith.uitofp %j : i32 to E",
@@ -312,7 +312,7 @@ class Half(Operation):
 
 
 class Cast(Operation):
-    """By way of the other type of float."""
+    """A cast to the other type of float and back."""
 
     def propose(self, graph):
         return [graph.pick()], {}

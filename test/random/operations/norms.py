@@ -31,7 +31,7 @@ class Softmax(Operation):
 
 
 class Logsumexp(Softmax):
-    """That of an axis that is not empty, or its gradient."""
+    """The logarithm of the sum of exponentials of an axis that is not empty, or its gradient."""
 
     def propose(self, graph):
         found = super().propose(graph)
@@ -63,7 +63,7 @@ class Logsumexp(Softmax):
 
 
 class SoftmaxVjp(Softmax):
-    """Of a softmax, or of its logarithm, with its result made here."""
+    """The gradient of a softmax, or of its logarithm, with the result of that made here."""
 
     def propose(self, graph):
         found = super().propose(graph)
@@ -255,7 +255,7 @@ class CrossEntropyVjp(CrossEntropy):
             return None
         [value], data = found
         shape = graph.get(value)[0]
-        # Of no rows, or of ignored ones alone, the mean is 0 / 0, of which drivers may make anything.
+        # The mean of no rows, or of ignored ones alone, is 0 / 0, of which drivers may make anything.
         data["reduction"] = graph.random.choice(["none", "sum", "mean"] if all(shape) else ["none", "sum"])
         rows = shape[:-1]
         return [value, graph.pick_like(rows if data["reduction"] == "none" else [], "f32")], data

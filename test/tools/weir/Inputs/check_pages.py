@@ -20,7 +20,7 @@ def run(*command):
 
 
 def complete(*words):
-    """What bash offers for the last of the words of a command line."""
+    """Returns what bash offers for the last of the words of a command line."""
     line = " ".join(f"'{word}'" for word in words)
     return run("bash", "-c", f"source {scripts['bash']}; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; "
                "compopt() { :; }; _weir; printf '%s\\n' \"${COMPREPLY[@]}\"").split()
