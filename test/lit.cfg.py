@@ -1,4 +1,4 @@
-"""How lit runs Weir's tests: `weir` and `weir-opt` of this build, LLVM 22's FileCheck."""
+"""Lets lit run Weir's tests: `weir` and `weir-opt` of this build, LLVM 22's FileCheck."""
 
 import os
 

@@ -415,7 +415,7 @@ def _print_bytes(count: int) -> str:
 
 
 class Explanation:
-    """What `weir explain` says of an artifact: the summary as text, in a notebook the page."""
+    """The output of `weir explain` for an artifact: the summary as text, in a notebook the page."""
 
     def __init__(self, artifact: pathlib.Path):
         tool = find_tool("weir-device")

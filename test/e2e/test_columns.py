@@ -100,7 +100,7 @@ func.func @f(%dy: {full}, %x: {full}, %gamma: {columns}) -> ({full}, {columns}) 
 
 
 def test_reader_of_a_column_waits_for_it(weir):
-    """What a column is read for comes after it, never in its own kernel."""
+    """A reader of a column runs in a kernel after it, never in its own."""
     shape = (40, 12)
     full = tensor(shape)
     artifact = weir.compile_text(f"""

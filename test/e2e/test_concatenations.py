@@ -26,7 +26,7 @@ def products(rows, *widths):
 
 
 def concat(dim, *parts, name="r"):
-    """Of parts (name, shape)."""
+    """Returns a concatenation of parts (name, shape), and its type."""
     shape = [int(size) for size in parts[0][1].split("x")]
     shape[dim] = sum(int(part[1].split("x")[dim]) for part in parts)
     types = ", ".join(f"tensor<{part[1]}xf32>" for part in parts)

@@ -1,5 +1,5 @@
-"""What `scripts/gpu-tests` keeps of these tests runs without the compiler, and a wrong
-expectation there is noticed."""
+"""The folder that `scripts/gpu-tests` makes of these tests runs without the compiler, and a wrong expectation in it is
+noticed."""
 
 import os
 import shutil

@@ -374,7 +374,7 @@ FEW_STEPS = {
 @pytest.mark.parametrize("name", FEW_STEPS)
 @pytest.mark.parametrize("windows", [False, True])
 def test_reductions_in_few_steps(weir, name, windows):
-    """Of rows, and of windows that overlap as those of a running reduction do; also where the steps begin."""
+    """Reductions of rows, and of windows that overlap as those of a running reduction; also where the steps begin."""
     x, read = ("3x6", "i, j + k") if windows else ("3x4x3", "i, j, k")
     text = f"""
 func.func @f(%x: tensor<{x}xf32>, %b: tensor<4x3xf32>, %start: tensor<3x4xf32>) -> tensor<3x4xf32> {{
@@ -479,7 +479,7 @@ def test_group_norm_as_torch_decomposes_it(weir):
 
 
 def test_gradients_of_gradients(weir):
-    """Of matmul, tanh and layer_norm, by rules for what their rules made."""
+    """Gradients of the gradients of matmul, tanh and layer_norm, by the rules for the ops that their rules made."""
     row = tensor((3, 5))
     rows = check(weir, f"""
 func.func private @f(%x: {row}, %w: tensor<5x5xf32>, %g: tensor<5xf32>) -> {row} {{
@@ -529,7 +529,7 @@ func.func @f(%x: tensor<1x2xf64> {weir.name = "x"}, %w: tensor<2x2xf64> {weir.na
 
 
 def test_ties_kinks_and_nans(weir):
-    """What docs/gradients.md states of points where there is no derivative, or several."""
+    """Gradients at points with no derivative, or with several, as docs/gradients.md states them."""
     cases = [("absf", "%y = math.absf %a : f64", 1), ("maximumf", "%y = arith.maximumf %a, %b : f64", 2),
              ("minimumf", "%y = arith.minimumf %a, %b : f64", 2), ("maxnumf", "%y = arith.maxnumf %a, %b : f64", 2),
              ("minnumf", "%y = arith.minnumf %a, %b : f64", 2), ("floor", "%y = math.floor %a : f64", 1),
@@ -644,7 +644,7 @@ def test_mlp_on_vulkan(weir):
 
 
 def test_products_with_zeros(weir):
-    """Of no zero, one, two, and next to a NaN; the product starts from 2."""
+    """Rows with no zero, one, two, and one next to a NaN; the product starts from 2."""
     artifact = weir.compile_text("""func.func @f(%x: tensor<5x4xf32>) -> tensor<5xf32> {
       %two = arith.constant dense<2.0> : tensor<5xf32>
       %y = linalg.reduce { arith.mulf } ins(%x : tensor<5x4xf32>) outs(%two : tensor<5xf32>) dimensions = [1]

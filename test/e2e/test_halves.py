@@ -25,7 +25,7 @@ def from_bf16(bits):
 
 
 def get_bits(values, element):
-    """What is stored of f32 values."""
+    """Returns f32 values as they are stored."""
     if element == "bf16":
         return to_bf16(values)
     with numpy.errstate(over="ignore"):

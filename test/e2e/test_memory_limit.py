@@ -110,7 +110,7 @@ def test_examples(weir, name, flags):
 
 
 def test_values_are_made_again(weir):
-    """Of what is kept for the gradients, most need not be."""
+    """Most values that are kept for the gradients can be computed again instead."""
     source = weir.folder / "deep.mlir"
     source.write_text(make_deep())
     flags = ["--grad=f", "--entry=f.grad"]
@@ -155,7 +155,7 @@ def test_barriers_do_not_take_the_room_back(weir):
 
 
 def test_two_queues(weir):
-    """What is repeated, and reuses bytes, waits for the other queue."""
+    """A repeated dispatch that reuses bytes waits for the other queue."""
     source, inputs = weir.folder / "deep.mlir", ["--random-inputs=1"]
     source.write_text(make_deep())
     flags = ["--grad=f", "--entry=f.grad", f"--target=vulkan:{weir.profile(queues=2)}"]
@@ -172,7 +172,7 @@ def test_two_queues(weir):
 
 
 def test_all_values_are_the_references(weir):
-    """Those that are made twice, too."""
+    """Values that are computed twice agree with the reference, too."""
     source = weir.folder / "deep.mlir"
     source.write_text(make_deep())
     flags = ["--grad=f", "--entry=f.grad"]

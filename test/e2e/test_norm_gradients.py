@@ -52,7 +52,7 @@ class Sample:
 
 
 def distance(found, expected, floor=1e-6):
-    """Of one from the other, relative to the latter's norm or to `floor`."""
+    """Returns the distance of the two, relative to the norm of `expected` or to `floor`."""
     assert found.shape == expected.shape
     found, expected = found.astype(numpy.longdouble), expected.astype(numpy.longdouble)
     return float(numpy.linalg.norm(found - expected) / max(numpy.linalg.norm(expected), floor))
@@ -82,7 +82,7 @@ NORMS = [((5, 7), 1, 0.0), ((5, 7), 1, 1e4), ((1, 13), 1, 0.0), ((4, 1), 1, 0.0)
 
 
 def check_norm(weir, name, shape, axes, offset, has_gamma):
-    """Of layer_norm and rms_norm, which have gamma and the trailing axes in common."""
+    """Checks layer_norm or rms_norm, which both have gamma and trailing axes."""
     columns = shape[-axes:]
     copies = 2 * int(numpy.prod(columns))
     has_beta = name == "layer_norm"

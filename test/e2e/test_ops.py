@@ -554,7 +554,7 @@ def test_ops_run(weir, family):
 
 @pytest.mark.parametrize("family", ["arith"])
 def test_ops_without_a_reference(weir, family):
-    """What no f64 takes the place of is compared with what NumPy gives."""
+    """Ops that f64 cannot stand in for are compared with NumPy."""
     cases = [case for case in FAMILIES[family]() if case.expected is not None]
     artifact = compile_for_all(weir, make_graph(cases, "f"))
     inputs = save_inputs(weir, cases)

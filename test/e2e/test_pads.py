@@ -90,7 +90,7 @@ def get_text(name):
 
 
 def get_taken(weir, artifact):
-    """What is taken from the compiler."""
+    """Returns the claims that rely on the compiler."""
     claims = json.loads(weir.run("verify", artifact, "--json"))["claims"]
     assert all(claim["holds"] for claim in claims)
     return [claim["detail"] for claim in claims if claim["taken_from_compiler"]]

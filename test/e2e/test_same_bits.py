@@ -1,4 +1,5 @@
-"""What docs/same-bits.md says has the same bits, and no test of a feature compares: fusion, order, queues, runs."""
+"""Results that have the same bits by docs/same-bits.md, and that no test of a feature compares: fusion, order, queues,
+runs."""
 
 import re
 

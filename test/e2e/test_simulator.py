@@ -167,7 +167,7 @@ def read_lines(artifact):
 
 
 def test_code_names_lines(weir):
-    """Of each load and store, that of the operation that it is for; of the file no folder."""
+    """Each load and store has the line of the operation that it is for; files are named without a folder."""
     (weir.folder / "a.mlir").write_text(FUSED)
     weir.run("compile", weir.folder / "a.mlir", "-o", "a.weir")
     lines = read_lines(weir.folder / "a.weir")
@@ -176,7 +176,7 @@ def test_code_names_lines(weir):
 
 
 def test_race_names_lines_of_both(weir):
-    """Not those of the kernels, which begin elsewhere: of what is stored in one and read in the other."""
+    """The lines are those of the store and the load, not those at which the kernels begin."""
     artifact = weir.compile_text(FUSED)
     documents, rest = read_documents(artifact)
     [plan] = [document for name, document in documents.items() if name.startswith("plan/")]
@@ -199,7 +199,7 @@ EQUAL = """func.func @f(%x: tensor<64xf32>) -> tensor<64xf32> {
 
 
 def test_equal_kernels_have_the_first_ones_lines(weir):
-    """Which is said of the others."""
+    """Reports say so for the others."""
     artifact = weir.compile_text(EQUAL)
     documents, rest = read_documents(artifact)
     [plan] = [document for name, document in documents.items() if name.startswith("plan/")]

@@ -57,8 +57,8 @@ class Split:
         return made
 
     def run_parts(self, inputs, device="vulkan", accumulators=None):
-        """What forward, input pass and weight pass give, each tape and each saved value given
-        to who consumes it and to nobody after."""
+        """Runs forward, input pass and weight pass, and returns their results. Each tape and each saved
+        value is given to the entry that consumes it, and to none after that."""
         known = dict(inputs)
         for name, tensor in self.arguments("f.backward_weight").items():
             if name.startswith("grad."):  # -0.0 + x is x, bit by bit
@@ -187,7 +187,7 @@ def test_two_microbatches_accumulate(case5):
 
 
 def test_argument_of_passes(case5):
-    """What each takes and gives, and who may have the bytes."""
+    """The arguments and results of each entry, and the donated arguments."""
     assert case5.results("f.forward") == ["y", "tape.0"]
     assert list(case5.arguments("f.backward_input")) == ["w", "cotangent.y"]
     assert case5.results("f.backward_input") == ["grad.x", "saved.0"]

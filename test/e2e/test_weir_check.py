@@ -93,7 +93,7 @@ def ask_check(path):
 
 
 def get_verdict(rows):
-    """Of the claims that are about the plan alone."""
+    """Returns whether each claim about the plan alone holds."""
     return {(row["entry"], row["target"], row["claim"]): row["holds"] for row in rows if row["claim"] in CLAIMS}
 
 

@@ -60,7 +60,7 @@ def run(run_weir, tmp_path):
 
 
 def evaluate(function, x):
-    """What the operators compute that torch-mlir is given."""
+    """Returns the results of the operators that torch-mlir is given."""
     program = prepare(torch.export.export(Function(function), (x,)))
     held = [program.constants[spec.target] for spec in program.graph_signature.input_specs
             if spec.kind == InputKind.CONSTANT_TENSOR]
@@ -248,7 +248,7 @@ def test_finite():
 
 @pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"scale": 0.3}])
 def test_attention(options):
-    """Of more than one row, with the heads' results viewed as one: both need PyTorch's own layout."""
+    """Attention of more than one row, with the heads' results viewed as one: both need PyTorch's own layout."""
     def attend(x):
         parts = x.view(2, 5, 3, 4).transpose(1, 2)
         mixed = functional.scaled_dot_product_attention(parts, parts * 2, parts + 1, **options)
@@ -286,7 +286,7 @@ def philox(counter, key):
 
 
 def uniform(shape, seed, step, stream):
-    """What random.uniform gives, by its definition."""
+    """Returns what random.uniform gives, by its definition."""
     count = torch.Size(shape).numel()
     words = [word for block in range(-(-count // 4))
              for word in philox([block, stream, step % 2**32, step >> 32], [seed % 2**32, seed >> 32])]

@@ -1,4 +1,4 @@
-"""What weir.torch says where it cannot run."""
+"""The error of weir.torch where it cannot run."""
 
 
 def test_missing_package_is_named(python):
