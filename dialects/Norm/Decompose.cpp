@@ -47,7 +47,7 @@ static Number getGeluTanh(Number x, double factor) {
   return (factor * (x * (1 + 0.044715 * (x * x)))).apply<math::TanhOp>();
 }
 
-static Value decomposeGelu(OpBuilder &builder, GeluOp op) {
+Value weir::norm::decomposeOp(OpBuilder &builder, GeluOp op) {
   return mapElements(builder, op.getLoc(), {op.getX()}, [&](ArrayRef<Number> in) {
     Number x = in[0];
     std::optional<APFloat> factor = op.getTanhFactor();
@@ -56,7 +56,7 @@ static Value decomposeGelu(OpBuilder &builder, GeluOp op) {
   });
 }
 
-static Value decomposeGeluVjp(OpBuilder &builder, GeluVjpOp op) {
+Value weir::norm::decomposeOp(OpBuilder &builder, GeluVjpOp op) {
   return mapElements(builder, op.getLoc(), {op.getDy(), op.getX()}, [&](ArrayRef<Number> in) {
     Number dy = in[0], x = in[1];
     if (std::optional<APFloat> attribute = op.getTanhFactor()) {
@@ -71,14 +71,14 @@ static Value decomposeGeluVjp(OpBuilder &builder, GeluVjpOp op) {
   });
 }
 
-static Value decomposeSilu(OpBuilder &builder, SiluOp op) {
+Value weir::norm::decomposeOp(OpBuilder &builder, SiluOp op) {
   return mapElements(builder, op.getLoc(), {op.getX()}, [](ArrayRef<Number> in) {
     Number x = in[0];
     return x / (1 + (-x).apply<math::ExpOp>());
   });
 }
 
-static Value decomposeSiluVjp(OpBuilder &builder, SiluVjpOp op) {
+Value weir::norm::decomposeOp(OpBuilder &builder, SiluVjpOp op) {
   return mapElements(builder, op.getLoc(), {op.getDy(), op.getX()}, [](ArrayRef<Number> in) {
     Number dy = in[0], x = in[1], zero = x.constant(0);
     Number power = (-x.apply<math::AbsFOp>()).apply<math::ExpOp>();
@@ -89,34 +89,18 @@ static Value decomposeSiluVjp(OpBuilder &builder, SiluVjpOp op) {
   });
 }
 
+static SmallVector<Value> toValues(Value value) { return {value}; }
+static SmallVector<Value> toValues(SmallVector<Value> values) { return values; }
+
 SmallVector<Value> weir::norm::decompose(OpBuilder &builder, Operation *op) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(op);
-  using Values = SmallVector<Value>;
-  return llvm::TypeSwitch<Operation *, Values>(op)
-      .Case([&](LayerNormOp op) { return Values{decomposeLayerNorm(builder, op)}; })
-      .Case([&](LayerNormVjpOp op) { return decomposeLayerNormVjp(builder, op); })
-      .Case([&](BatchNormOp op) { return decomposeBatchNorm(builder, op); })
-      .Case([&](BatchNormVjpOp op) { return decomposeBatchNormVjp(builder, op); })
-      .Case(
-          [&](BatchNormInferenceOp op) { return Values{decomposeBatchNormInference(builder, op)}; })
-      .Case([&](RmsNormOp op) { return Values{decomposeRmsNorm(builder, op)}; })
-      .Case([&](RmsNormVjpOp op) { return decomposeRmsNormVjp(builder, op); })
-      .Case([&](linalg::SoftmaxOp op) { return Values{decomposeSoftmax(builder, op)}; })
-      .Case([&](SoftmaxVjpOp op) { return Values{decomposeSoftmaxVjp(builder, op)}; })
-      .Case([&](LogSoftmaxOp op) { return Values{decomposeLogSoftmax(builder, op)}; })
-      .Case([&](LogSoftmaxVjpOp op) { return Values{decomposeLogSoftmaxVjp(builder, op)}; })
-      .Case([&](LogsumexpOp op) { return Values{decomposeLogsumexp(builder, op)}; })
-      .Case([&](LogsumexpVjpOp op) { return Values{decomposeLogsumexpVjp(builder, op)}; })
-      .Case([&](SoftmaxCrossEntropyOp op) { return Values{decomposeCrossEntropy(builder, op)}; })
-      .Case([&](SoftmaxCrossEntropyVjpOp op) {
-        return Values{decomposeCrossEntropyVjp(builder, op)};
-      })
-      .Case([&](GeluOp op) { return Values{decomposeGelu(builder, op)}; })
-      .Case([&](GeluVjpOp op) { return Values{decomposeGeluVjp(builder, op)}; })
-      .Case([&](SiluOp op) { return Values{decomposeSilu(builder, op)}; })
-      .Case([&](SiluVjpOp op) { return Values{decomposeSiluVjp(builder, op)}; })
-      .Default(Values());
+  return llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)
+      .Case<linalg::SoftmaxOp,
+#define GET_OP_LIST
+#include "dialects/Norm/NormOps.cpp.inc"
+            >([&](auto op) { return toValues(decomposeOp(builder, op)); })
+      .DefaultUnreachable("neither an op of norm nor linalg.softmax");
 }
 
 void weir::norm::decomposeAll(Operation *root) {

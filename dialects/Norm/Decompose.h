@@ -8,12 +8,10 @@
 
 namespace weir::norm {
 
-/// Builds `linalg.generic` ops on tensors that compute the results of the `norm`
-/// op or `linalg.softmax` on tensors `op`, before it, at its location; leaves
-/// `op` in place. All maps are projections; what has the shape of `x` is read by
+/// Builds `linalg.generic` ops on tensors that compute the results of `op`, before it, at its
+/// location; leaves `op` in place. All maps are projections; what has the shape of `x` is read by
 /// identity, statistics have the dimensions that are not reduced and no others.
-///
-/// Errors: no values when `op` is neither.
+/// Needs: `op` is any op of `norm`, or `linalg.softmax` on tensors.
 llvm::SmallVector<mlir::Value> decompose(mlir::OpBuilder &builder, mlir::Operation *op);
 
 /// Replaces every such op under `root` by its decomposition.

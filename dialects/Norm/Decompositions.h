@@ -8,23 +8,28 @@
 
 namespace weir::norm {
 
-// Each function builds the results of its op where the builder stands.
+// Each builds the results of its op where the builder stands. Every op of the dialect has one:
+// `decompose` does not compile without.
 
-mlir::Value decomposeLayerNorm(mlir::OpBuilder &builder, LayerNormOp op);
-llvm::SmallVector<mlir::Value> decomposeBatchNorm(mlir::OpBuilder &builder, BatchNormOp op);
-mlir::Value decomposeBatchNormInference(mlir::OpBuilder &builder, BatchNormInferenceOp op);
-llvm::SmallVector<mlir::Value> decomposeBatchNormVjp(mlir::OpBuilder &builder, BatchNormVjpOp op);
-llvm::SmallVector<mlir::Value> decomposeLayerNormVjp(mlir::OpBuilder &builder, LayerNormVjpOp op);
-mlir::Value decomposeRmsNorm(mlir::OpBuilder &builder, RmsNormOp op);
-llvm::SmallVector<mlir::Value> decomposeRmsNormVjp(mlir::OpBuilder &builder, RmsNormVjpOp op);
-mlir::Value decomposeSoftmax(mlir::OpBuilder &builder, mlir::linalg::SoftmaxOp op);
-mlir::Value decomposeSoftmaxVjp(mlir::OpBuilder &builder, SoftmaxVjpOp op);
-mlir::Value decomposeLogSoftmax(mlir::OpBuilder &builder, LogSoftmaxOp op);
-mlir::Value decomposeLogSoftmaxVjp(mlir::OpBuilder &builder, LogSoftmaxVjpOp op);
-mlir::Value decomposeLogsumexp(mlir::OpBuilder &builder, LogsumexpOp op);
-mlir::Value decomposeLogsumexpVjp(mlir::OpBuilder &builder, LogsumexpVjpOp op);
-mlir::Value decomposeCrossEntropy(mlir::OpBuilder &builder, SoftmaxCrossEntropyOp op);
-mlir::Value decomposeCrossEntropyVjp(mlir::OpBuilder &builder, SoftmaxCrossEntropyVjpOp op);
+mlir::Value decomposeOp(mlir::OpBuilder &builder, LayerNormOp op);
+llvm::SmallVector<mlir::Value> decomposeOp(mlir::OpBuilder &builder, BatchNormOp op);
+mlir::Value decomposeOp(mlir::OpBuilder &builder, BatchNormInferenceOp op);
+llvm::SmallVector<mlir::Value> decomposeOp(mlir::OpBuilder &builder, BatchNormVjpOp op);
+llvm::SmallVector<mlir::Value> decomposeOp(mlir::OpBuilder &builder, LayerNormVjpOp op);
+mlir::Value decomposeOp(mlir::OpBuilder &builder, RmsNormOp op);
+llvm::SmallVector<mlir::Value> decomposeOp(mlir::OpBuilder &builder, RmsNormVjpOp op);
+mlir::Value decomposeOp(mlir::OpBuilder &builder, mlir::linalg::SoftmaxOp op);
+mlir::Value decomposeOp(mlir::OpBuilder &builder, SoftmaxVjpOp op);
+mlir::Value decomposeOp(mlir::OpBuilder &builder, LogSoftmaxOp op);
+mlir::Value decomposeOp(mlir::OpBuilder &builder, LogSoftmaxVjpOp op);
+mlir::Value decomposeOp(mlir::OpBuilder &builder, LogsumexpOp op);
+mlir::Value decomposeOp(mlir::OpBuilder &builder, LogsumexpVjpOp op);
+mlir::Value decomposeOp(mlir::OpBuilder &builder, SoftmaxCrossEntropyOp op);
+mlir::Value decomposeOp(mlir::OpBuilder &builder, SoftmaxCrossEntropyVjpOp op);
+mlir::Value decomposeOp(mlir::OpBuilder &builder, GeluOp op);
+mlir::Value decomposeOp(mlir::OpBuilder &builder, GeluVjpOp op);
+mlir::Value decomposeOp(mlir::OpBuilder &builder, SiluOp op);
+mlir::Value decomposeOp(mlir::OpBuilder &builder, SiluVjpOp op);
 
 } // namespace weir::norm
 

@@ -61,7 +61,7 @@ static Value normalise(RowBuilder &rows, Op op, Input mean, Input rstd, Extent w
   });
 }
 
-Value weir::norm::decomposeLayerNorm(OpBuilder &builder, LayerNormOp op) {
+Value weir::norm::decomposeOp(OpBuilder &builder, LayerNormOp op) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getX().getType());
   int64_t axes = op.getAxes();
@@ -71,7 +71,7 @@ Value weir::norm::decomposeLayerNorm(OpBuilder &builder, LayerNormOp op) {
   return normalise(rows, op, mean, rstd, Extent::Columns);
 }
 
-SmallVector<Value> weir::norm::decomposeBatchNorm(OpBuilder &builder, BatchNormOp op) {
+SmallVector<Value> weir::norm::decomposeOp(OpBuilder &builder, BatchNormOp op) {
   Location loc = op.getLoc();
   auto rows = RowBuilder::ofChannels(builder, loc, op.getX().getType(), int64_t(op.getAxis()));
   Input x = {op.getX(), Extent::Full};
@@ -81,7 +81,7 @@ SmallVector<Value> weir::norm::decomposeBatchNorm(OpBuilder &builder, BatchNormO
   return {normalise(rows, op, mean, rstd, Extent::Rows), mean.tensor, rows.mean(squares).tensor};
 }
 
-Value weir::norm::decomposeBatchNormInference(OpBuilder &builder, BatchNormInferenceOp op) {
+Value weir::norm::decomposeOp(OpBuilder &builder, BatchNormInferenceOp op) {
   Location loc = op.getLoc();
   auto rows = RowBuilder::ofChannels(builder, loc, op.getX().getType(), int64_t(op.getAxis()));
   Value epsilon = rows.constant(op.getEps().convertToDouble());
@@ -93,7 +93,7 @@ Value weir::norm::decomposeBatchNormInference(OpBuilder &builder, BatchNormInfer
   return normalise(rows, op, {op.getMean(), Extent::Rows}, {rstd, Extent::Rows}, Extent::Rows);
 }
 
-SmallVector<Value> weir::norm::decomposeBatchNormVjp(OpBuilder &builder, BatchNormVjpOp op) {
+SmallVector<Value> weir::norm::decomposeOp(OpBuilder &builder, BatchNormVjpOp op) {
   Location loc = op.getLoc();
   auto rows = RowBuilder::ofChannels(builder, loc, op.getX().getType(), int64_t(op.getAxis()));
   Input x = {op.getX(), Extent::Full}, dy = {op.getDy(), Extent::Full};
@@ -133,7 +133,7 @@ SmallVector<Value> weir::norm::decomposeBatchNormVjp(OpBuilder &builder, BatchNo
   return {dx, dgamma, dbeta};
 }
 
-SmallVector<Value> weir::norm::decomposeLayerNormVjp(OpBuilder &builder, LayerNormVjpOp op) {
+SmallVector<Value> weir::norm::decomposeOp(OpBuilder &builder, LayerNormVjpOp op) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getX().getType());
   int64_t axes = op.getAxes();
@@ -189,7 +189,7 @@ static Input getInverseRms(RowBuilder &rows, Location loc, Input x, double eps) 
   return {getRstd(rows, loc, squares, eps), Extent::Rows};
 }
 
-Value weir::norm::decomposeRmsNorm(OpBuilder &builder, RmsNormOp op) {
+Value weir::norm::decomposeOp(OpBuilder &builder, RmsNormOp op) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getX().getType());
   Type element = type.getElementType();
@@ -211,7 +211,7 @@ Value weir::norm::decomposeRmsNorm(OpBuilder &builder, RmsNormOp op) {
   });
 }
 
-SmallVector<Value> weir::norm::decomposeRmsNormVjp(OpBuilder &builder, RmsNormVjpOp op) {
+SmallVector<Value> weir::norm::decomposeOp(OpBuilder &builder, RmsNormVjpOp op) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getX().getType());
   Type element = type.getElementType();

@@ -22,7 +22,7 @@ static std::pair<Value, Value> getMaxAndSumOfExp(RowBuilder &rows, Location loc,
   return {max, sum};
 }
 
-Value weir::norm::decomposeSoftmax(OpBuilder &builder, linalg::SoftmaxOp op) {
+Value weir::norm::decomposeOp(OpBuilder &builder, linalg::SoftmaxOp op) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getInput().getType());
   RowBuilder rows(builder, loc, type, int64_t(op.getDimension()), 1);
@@ -35,7 +35,7 @@ Value weir::norm::decomposeSoftmax(OpBuilder &builder, linalg::SoftmaxOp op) {
                    });
 }
 
-Value weir::norm::decomposeSoftmaxVjp(OpBuilder &builder, SoftmaxVjpOp op) {
+Value weir::norm::decomposeOp(OpBuilder &builder, SoftmaxVjpOp op) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getY().getType());
   RowBuilder rows(builder, loc, type, op.getAxis(), 1);
@@ -50,7 +50,7 @@ Value weir::norm::decomposeSoftmaxVjp(OpBuilder &builder, SoftmaxVjpOp op) {
                    });
 }
 
-Value weir::norm::decomposeLogSoftmax(OpBuilder &builder, LogSoftmaxOp op) {
+Value weir::norm::decomposeOp(OpBuilder &builder, LogSoftmaxOp op) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getX().getType());
   RowBuilder rows(builder, loc, type, op.getAxis(), 1);
@@ -66,7 +66,7 @@ Value weir::norm::decomposeLogSoftmax(OpBuilder &builder, LogSoftmaxOp op) {
                    });
 }
 
-Value weir::norm::decomposeLogSoftmaxVjp(OpBuilder &builder, LogSoftmaxVjpOp op) {
+Value weir::norm::decomposeOp(OpBuilder &builder, LogSoftmaxVjpOp op) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getY().getType());
   RowBuilder rows(builder, loc, type, op.getAxis(), 1);
@@ -106,7 +106,7 @@ static ShiftedSum getShiftedSum(RowBuilder &rows, Location loc, Input x) {
   return {{shift, Extent::Rows}, {sum, Extent::Rows}};
 }
 
-Value weir::norm::decomposeLogsumexp(OpBuilder &builder, LogsumexpOp op) {
+Value weir::norm::decomposeOp(OpBuilder &builder, LogsumexpOp op) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getX().getType());
   RowBuilder rows(builder, loc, type, op.getAxis(), 1);
@@ -118,7 +118,7 @@ Value weir::norm::decomposeLogsumexp(OpBuilder &builder, LogsumexpOp op) {
                    });
 }
 
-Value weir::norm::decomposeLogsumexpVjp(OpBuilder &builder, LogsumexpVjpOp op) {
+Value weir::norm::decomposeOp(OpBuilder &builder, LogsumexpVjpOp op) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getX().getType());
   RowBuilder rows(builder, loc, type, op.getAxis(), 1);
@@ -270,7 +270,7 @@ static Value getLosses(OpBuilder &builder, SoftmaxCrossEntropyOp op, const Targe
   });
 }
 
-Value weir::norm::decomposeCrossEntropy(OpBuilder &builder, SoftmaxCrossEntropyOp op) {
+Value weir::norm::decomposeOp(OpBuilder &builder, SoftmaxCrossEntropyOp op) {
   Targets targets(builder, op);
   Value losses = getLosses(builder, op, targets);
   if (op.getReduction() == Reduction::none)
@@ -284,7 +284,7 @@ Value weir::norm::decomposeCrossEntropy(OpBuilder &builder, SoftmaxCrossEntropyO
   return op.getReduction() == Reduction::sum ? sum : divideByCount(builder, loc, sum, targets);
 }
 
-Value weir::norm::decomposeCrossEntropyVjp(OpBuilder &builder, SoftmaxCrossEntropyVjpOp op) {
+Value weir::norm::decomposeOp(OpBuilder &builder, SoftmaxCrossEntropyVjpOp op) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getLogits().getType());
   RowBuilder rows(builder, loc, type, type.getRank() - 1, 1);
