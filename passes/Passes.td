@@ -15,6 +15,76 @@ include "mlir/Pass/PassBase.td"
 // graph
 //===----------------------------------------------------------------------===//
 
+def CheckIndicesPass : Pass<"weir-check-indices", "mlir::func::FuncOp"> {
+  let summary = "Adds a result that says whether an index was out of range.";
+  let description = [{
+    Needs: the graph level, before weir-normalize-graph, which clamps indices.
+
+    Gives: a result `weir.status` of type tensor<i32>: 0, or the number, counted from 1, of a
+    `tensor.extract` with an index out of range. The attribute `weir.checks` has the text
+    of each number.
+
+    Never: changes what the function computes besides, or a function without an index to
+    check; never checks offsets of slices.
+
+    Cost: for each gather a maximum over the loops that its indices depend on.
+
+    Example:
+    ```mlir
+    func.func @gather(%table: tensor<11xf32>, %k: tensor<5xi64>) -> tensor<5xf32> {
+      %e = tensor.empty() : tensor<5xf32>
+      %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+                           iterator_types = ["parallel"]}
+          ins(%k : tensor<5xi64>) outs(%e : tensor<5xf32>) {
+      ^bb0(%in: i64, %out: f32):
+        %i = arith.index_cast %in : i64 to index
+        %x = tensor.extract %table[%i] : tensor<11xf32>
+        linalg.yield %x : f32
+      } -> tensor<5xf32>
+      return %r : tensor<5xf32>
+    }
+    ```
+    ```mlir
+    #map = affine_map<(d0) -> (d0)>
+    #map1 = affine_map<(d0) -> ()>
+    func.func @gather(%table: tensor<11xf32>, %k: tensor<5xi64>)
+        -> (tensor<5xf32>, tensor<i32> {weir.name = "weir.status"})
+        attributes {weir.checks = ["<stdin>:8 reads at an index that is not in [0, 11)"]} {
+      %0 = tensor.empty() : tensor<5xf32>
+      %cst = arith.constant dense<0> : tensor<5xi32>
+      %c0_i32 = arith.constant 0 : i32
+      %1 = tensor.empty() : tensor<i32>
+      %2 = linalg.fill ins(%c0_i32 : i32) outs(%1 : tensor<i32>) -> tensor<i32>
+      %3 = linalg.generic {indexing_maps = [#map, #map, #map1], iterator_types = ["reduction"]}
+          ins(%k, %cst : tensor<5xi64>, tensor<5xi32>) outs(%2 : tensor<i32>) {
+      ^bb0(%in: i64, %in_0: i32, %out: i32):
+        %5 = arith.index_cast %in : i64 to index
+        %c0_i64 = arith.constant 0 : i64
+        %6 = arith.cmpi slt, %in, %c0_i64 : i64
+        %c11_i64 = arith.constant 11 : i64
+        %7 = arith.cmpi sge, %in, %c11_i64 : i64
+        %8 = arith.ori %6, %7 : i1
+        %c1_i32 = arith.constant 1 : i32
+        %c0_i32_1 = arith.constant 0 : i32
+        %9 = arith.select %8, %c1_i32, %c0_i32_1 : i32
+        %10 = arith.maxsi %9, %out : i32
+        linalg.yield %10 : i32
+      } -> tensor<i32>
+      %4 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%k
+          : tensor<5xi64>) outs(%0 : tensor<5xf32>) {
+      ^bb0(%in: i64, %out: f32):
+        %5 = arith.index_cast %in : i64 to index
+        %extracted = tensor.extract %table[%5] : tensor<11xf32>
+        linalg.yield %extracted : f32
+      } -> tensor<5xf32>
+      return %4, %3 : tensor<5xf32>, tensor<i32>
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
 def UnrollLoopsPass : Pass<"weir-unroll-loops", "mlir::func::FuncOp"> {
   let summary = "Unrolls loops between tensors.";
   let description = [{
@@ -426,116 +496,6 @@ def DifferentiatePass : Pass<"weir-differentiate", "mlir::ModuleOp"> {
                            "weir::norm::NormDialect"];
 }
 
-def CheckIndicesPass : Pass<"weir-check-indices", "mlir::func::FuncOp"> {
-  let summary = "Adds a result that says whether an index was out of range.";
-  let description = [{
-    Needs: the graph level, before weir-normalize-graph, which clamps indices.
-
-    Gives: a result `weir.status` of type tensor<i32>: 0, or the number, counted from 1, of a
-    `tensor.extract` with an index out of range. The attribute `weir.checks` has the text
-    of each number.
-
-    Never: changes what the function computes besides, or a function without an index to
-    check; never checks offsets of slices.
-
-    Cost: for each gather a maximum over the loops that its indices depend on.
-
-    Example:
-    ```mlir
-    func.func @gather(%table: tensor<11xf32>, %k: tensor<5xi64>) -> tensor<5xf32> {
-      %e = tensor.empty() : tensor<5xf32>
-      %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
-                           iterator_types = ["parallel"]}
-          ins(%k : tensor<5xi64>) outs(%e : tensor<5xf32>) {
-      ^bb0(%in: i64, %out: f32):
-        %i = arith.index_cast %in : i64 to index
-        %x = tensor.extract %table[%i] : tensor<11xf32>
-        linalg.yield %x : f32
-      } -> tensor<5xf32>
-      return %r : tensor<5xf32>
-    }
-    ```
-    ```mlir
-    #map = affine_map<(d0) -> (d0)>
-    #map1 = affine_map<(d0) -> ()>
-    func.func @gather(%table: tensor<11xf32>, %k: tensor<5xi64>)
-        -> (tensor<5xf32>, tensor<i32> {weir.name = "weir.status"})
-        attributes {weir.checks = ["<stdin>:8 reads at an index that is not in [0, 11)"]} {
-      %0 = tensor.empty() : tensor<5xf32>
-      %cst = arith.constant dense<0> : tensor<5xi32>
-      %c0_i32 = arith.constant 0 : i32
-      %1 = tensor.empty() : tensor<i32>
-      %2 = linalg.fill ins(%c0_i32 : i32) outs(%1 : tensor<i32>) -> tensor<i32>
-      %3 = linalg.generic {indexing_maps = [#map, #map, #map1], iterator_types = ["reduction"]}
-          ins(%k, %cst : tensor<5xi64>, tensor<5xi32>) outs(%2 : tensor<i32>) {
-      ^bb0(%in: i64, %in_0: i32, %out: i32):
-        %5 = arith.index_cast %in : i64 to index
-        %c0_i64 = arith.constant 0 : i64
-        %6 = arith.cmpi slt, %in, %c0_i64 : i64
-        %c11_i64 = arith.constant 11 : i64
-        %7 = arith.cmpi sge, %in, %c11_i64 : i64
-        %8 = arith.ori %6, %7 : i1
-        %c1_i32 = arith.constant 1 : i32
-        %c0_i32_1 = arith.constant 0 : i32
-        %9 = arith.select %8, %c1_i32, %c0_i32_1 : i32
-        %10 = arith.maxsi %9, %out : i32
-        linalg.yield %10 : i32
-      } -> tensor<i32>
-      %4 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%k
-          : tensor<5xi64>) outs(%0 : tensor<5xf32>) {
-      ^bb0(%in: i64, %out: f32):
-        %5 = arith.index_cast %in : i64 to index
-        %extracted = tensor.extract %table[%5] : tensor<11xf32>
-        linalg.yield %extracted : f32
-      } -> tensor<5xf32>
-      return %4, %3 : tensor<5xf32>, tensor<i32>
-    }
-    ```
-  }];
-  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
-                           "mlir::tensor::TensorDialect"];
-}
-
-def ExpandRandomPass : Pass<"weir-expand-random", "mlir::func::FuncOp"> {
-  let summary = "Expands `random` ops into `linalg.generic`.";
-  let description = [{
-    Needs: no `autodiff` ops left: forward and backward must read the same numbers, so while
-    gradients are taken a `random` op is a value like any other.
-
-    Gives: no `random` op. Each element comes from seed, step, stream and its own index by
-    ten rounds of Philox.
-
-    Never: makes numbers depend on shapes of kernels or on the order of execution.
-
-    Cost: linear in ops; 20 products for each element at run time.
-
-    Example:
-    ```mlir
-    func.func @noise(%seed: tensor<i64>, %step: tensor<i64>) -> tensor<8xf32> {
-      %u = random.uniform %seed, %step stream 7 : tensor<8xf32>
-      return %u : tensor<8xf32>
-    }
-    ```
-    ```mlir
-    #map = affine_map<(d0) -> ()>
-    #map1 = affine_map<(d0) -> (d0)>
-    module {
-      func.func @noise(%arg0: tensor<i64>, %arg1: tensor<i64>) -> tensor<8xf32> {
-        %0 = tensor.empty() : tensor<8xf32>
-        %1 = linalg.generic {indexing_maps = [#map, #map, #map1], ...
-        ...
-        %low, %high = arith.mului_extended ...
-        ...
-      } -> tensor<8xf32>
-      return %1 : tensor<8xf32>
-    }
-    }
-    ```
-  }];
-  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
-                           "mlir::tensor::TensorDialect"];
-}
-
 def SplitBackwardPass : Pass<"weir-split-backward", "mlir::ModuleOp"> {
   let summary = "Splits a joint backward into forward, input pass and weight pass.";
   let description = [{
@@ -621,6 +581,46 @@ def SplitBackwardPass : Pass<"weir-split-backward", "mlir::ModuleOp"> {
         linalg.yield %3 : f32
       } -> tensor<4xf32>
       return %2 : tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["mlir::arith::ArithDialect", "mlir::linalg::LinalgDialect",
+                           "mlir::tensor::TensorDialect"];
+}
+
+def ExpandRandomPass : Pass<"weir-expand-random", "mlir::func::FuncOp"> {
+  let summary = "Expands `random` ops into `linalg.generic`.";
+  let description = [{
+    Needs: no `autodiff` ops left: forward and backward must read the same numbers, so while
+    gradients are taken a `random` op is a value like any other.
+
+    Gives: no `random` op. Each element comes from seed, step, stream and its own index by
+    ten rounds of Philox.
+
+    Never: makes numbers depend on shapes of kernels or on the order of execution.
+
+    Cost: linear in ops; 20 products for each element at run time.
+
+    Example:
+    ```mlir
+    func.func @noise(%seed: tensor<i64>, %step: tensor<i64>) -> tensor<8xf32> {
+      %u = random.uniform %seed, %step stream 7 : tensor<8xf32>
+      return %u : tensor<8xf32>
+    }
+    ```
+    ```mlir
+    #map = affine_map<(d0) -> ()>
+    #map1 = affine_map<(d0) -> (d0)>
+    module {
+      func.func @noise(%arg0: tensor<i64>, %arg1: tensor<i64>) -> tensor<8xf32> {
+        %0 = tensor.empty() : tensor<8xf32>
+        %1 = linalg.generic {indexing_maps = [#map, #map, #map1], ...
+        ...
+        %low, %high = arith.mului_extended ...
+        ...
+      } -> tensor<8xf32>
+      return %1 : tensor<8xf32>
+    }
     }
     ```
   }];
@@ -1357,55 +1357,6 @@ def LimitMemoryPass : Pass<"weir-limit-memory", "mlir::ModuleOp"> {
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
 }
 
-def DonateBuffersPass : Pass<"weir-donate-buffers", "mlir::ModuleOp"> {
-  let summary = "Finds results that may take the bytes of operands.";
-  let description = [{
-    Needs: waves, by weir-schedule or weir-limit-memory.
-
-    Gives: `weir.permissions` on dispatches: a value whose life begins here may take the bytes
-    of an operand whose life ends here, since the kernel's access maps prove that nothing is
-    read after it was overwritten. Every other pair gets a remark with the reason and a
-    witness; a donated argument that nothing may take keeps the first in `weir.refusal`.
-
-    Never: decides which permissions are used: weir-plan-memory does.
-
-    Cost: for each dispatch, its operands times the values that it begins; a question about two
-    access maps is asked once for each pair of a kernel's arguments.
-
-    Example:
-    ```mlir
-    module attributes {gpu.container_module} {
-      gpu.module @k {
-        gpu.func @copy(%x: memref<64xf32>, %y: memref<64xf32>)
-            kernel attributes {known_block_size = array<i32: 64, 1, 1>,
-                               known_grid_size = array<i32: 1, 1, 1>} {
-          %i = gpu.thread_id x
-          %v = memref.load %x[%i] : memref<64xf32>
-          memref.store %v, %y[%i] : memref<64xf32>
-          gpu.return
-        }
-      }
-      func.func @f(%x: memref<64xf32> {weir.donate}, %y: memref<64xf32> {weir.result})
-          attributes {weir.entry} {
-        schedule.commands {
-          schedule.dispatch @k::@copy [1, 1, 1] (%x, %y) : (memref<64xf32>, memref<64xf32>)
-        }
-        return
-      }
-    }
-    ```
-    Becomes, by `weir-opt --weir-schedule --weir-donate-buffers`:
-    ```mlir
-    ...
-    func.func @f(...
-      schedule.commands {
-        schedule.dispatch...{weir.permissions = [#schedule.permission<1 over 0>]}...
-      }
-    ...
-    ```
-  }];
-}
-
 def AssignQueuesPass : Pass<"weir-assign-queues", "mlir::ModuleOp"> {
   let summary = "Spreads the dispatches over queues.";
   let description = [{
@@ -1466,6 +1417,55 @@ def AssignQueuesPass : Pass<"weir-assign-queues", "mlir::ModuleOp"> {
   let options = [
     Option<"queues", "queues", "int64_t", "0",
            "Number of queues; 0: as many as the profile says.">];
+}
+
+def DonateBuffersPass : Pass<"weir-donate-buffers", "mlir::ModuleOp"> {
+  let summary = "Finds results that may take the bytes of operands.";
+  let description = [{
+    Needs: waves, by weir-schedule or weir-limit-memory.
+
+    Gives: `weir.permissions` on dispatches: a value whose life begins here may take the bytes
+    of an operand whose life ends here, since the kernel's access maps prove that nothing is
+    read after it was overwritten. Every other pair gets a remark with the reason and a
+    witness; a donated argument that nothing may take keeps the first in `weir.refusal`.
+
+    Never: decides which permissions are used: weir-plan-memory does.
+
+    Cost: for each dispatch, its operands times the values that it begins; a question about two
+    access maps is asked once for each pair of a kernel's arguments.
+
+    Example:
+    ```mlir
+    module attributes {gpu.container_module} {
+      gpu.module @k {
+        gpu.func @copy(%x: memref<64xf32>, %y: memref<64xf32>)
+            kernel attributes {known_block_size = array<i32: 64, 1, 1>,
+                               known_grid_size = array<i32: 1, 1, 1>} {
+          %i = gpu.thread_id x
+          %v = memref.load %x[%i] : memref<64xf32>
+          memref.store %v, %y[%i] : memref<64xf32>
+          gpu.return
+        }
+      }
+      func.func @f(%x: memref<64xf32> {weir.donate}, %y: memref<64xf32> {weir.result})
+          attributes {weir.entry} {
+        schedule.commands {
+          schedule.dispatch @k::@copy [1, 1, 1] (%x, %y) : (memref<64xf32>, memref<64xf32>)
+        }
+        return
+      }
+    }
+    ```
+    Becomes, by `weir-opt --weir-schedule --weir-donate-buffers`:
+    ```mlir
+    ...
+    func.func @f(...
+      schedule.commands {
+        schedule.dispatch...{weir.permissions = [#schedule.permission<1 over 0>]}...
+      }
+    ...
+    ```
+  }];
 }
 
 def PlanMemoryPass : Pass<"weir-plan-memory", "mlir::ModuleOp"> {

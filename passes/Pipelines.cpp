@@ -75,12 +75,14 @@ static void addToDispatches(OpPassManager &manager, const PipelineOptions &) {
 }
 
 static void addToPlaced(OpPassManager &manager, const PipelineOptions &options) {
-  if (options.memoryLimit > 0) {
+  if (options.memoryLimit <= 0) {
+    manager.addPass(createSchedulePass());
+  } else {
+    // It tries out what the three passes behind it would make of an order: AssignQueues,
+    // DonateBuffers and PlanMemory. A change of these three, or a pass between them, must reach it.
     LimitMemoryPassOptions memory;
     memory.limit = options.memoryLimit;
     manager.addPass(createLimitMemoryPass(memory));
-  } else {
-    manager.addPass(createSchedulePass());
   }
   // Chains are followed in recorded order, which the pass above has just chosen.
   manager.addPass(createAssignQueuesPass());
@@ -108,7 +110,7 @@ static void addToOrdered(OpPassManager &manager, const PipelineOptions &) {
 }
 
 static void addToEmitted(OpPassManager &manager, const PipelineOptions &options) {
-  manager.addPass(options.target == "cuda" ? createEmitPtxPass() : createEmitSpirvPass());
+  manager.addPass(options.target == "vulkan" ? createEmitSpirvPass() : createEmitPtxPass());
   // The plan states each kernel's operands, which are known once it is emitted.
   manager.addPass(createPackPass());
 }
