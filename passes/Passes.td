@@ -1035,34 +1035,26 @@ def NarrowArithmeticPass : Pass<"weir-narrow-arithmetic", "mlir::ModuleOp"> {
 
     Cost: linear in ops; an operation on pairs takes several on f32.
 
-    Example: `float64 = false` in the profile.
+    Example: a profile without f64.
+    ```json
+    {"like": "lavapipe", "name": "no_f64", "float64": false}
+    ```
     ```mlir
-    module attributes {weir.profile = {
-      api = "vulkan1.3", bytes_per_binding = 134217728 : i64, column_parts = 64 : i64,
-      contraction_columns = 4 : i64, contraction_rows = 32 : i64,
-      elements_per_invocation = 64 : i64, float64 = false, int64 = true,
-      max_grid = [65535, 65535, 65535], max_loop_trips = 65535 : i64,
-      max_workgroup_size = 1024 : i64, name = "no_f64", offset_alignment = 16 : i64,
-      private_row_bytes = 4096 : i64, queues = 1 : i64, row_mapping = "subgroup",
-      storage16 = true, storage8 = true, storage_buffers_per_stage = 32 : i64,
-      subgroup_size = 8 : i64, target = "vulkan", unroll_private = false,
-      vector_width = 4 : i64, words64 = true, workgroup_memory = 32768 : i64,
-      workgroup_size = 8 : i64}} {
-      gpu.module @k {
-        gpu.func @k(%x: memref<4xf32>, %y: memref<4xf32>, %c: memref<4xi1>) kernel {
-          %i = gpu.thread_id x
-          %v = memref.load %x[%i] : memref<4xf32>
-          %b = memref.load %c[%i] : memref<4xi1>
-          %zero = arith.constant 0.0 : f64
-          %wide = arith.extf %v : f32 to f64
-          %z = arith.select %b, %wide, %zero : f64
-          %r = arith.truncf %z : f64 to f32
-          memref.store %r, %y[%i] : memref<4xf32>
-          gpu.return
-        }
+    gpu.module @k {
+      gpu.func @k(%x: memref<4xf32>, %y: memref<4xf32>, %c: memref<4xi1>) kernel {
+        %i = gpu.thread_id x
+        %v = memref.load %x[%i] : memref<4xf32>
+        %b = memref.load %c[%i] : memref<4xi1>
+        %zero = arith.constant 0.0 : f64
+        %wide = arith.extf %v : f32 to f64
+        %z = arith.select %b, %wide, %zero : f64
+        %r = arith.truncf %z : f64 to f32
+        memref.store %r, %y[%i] : memref<4xf32>
+        gpu.return
       }
     }
     ```
+    Becomes, by `weir-opt --weir-set-profile=profile=profile.json --weir-narrow-arithmetic`:
     ```mlir
     gpu.module @k {
       gpu.func @k(%x: memref<4xf32>, %y: memref<4xf32>, %c: memref<4xi1>) kernel {

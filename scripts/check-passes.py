@@ -9,6 +9,8 @@ block behind it: what the pass makes of the first. The sentence in between may g
 - ```mlir with `...`: the text that is printed. In a line `...` stands for anything, as a line for any number of lines.
 - ```text: lines that are printed in this order, perhaps with others between them and text around them.
 
+A ```json block is the file `profile.json` of the commands behind it.
+
 The page must be what the descriptions give; `--write` writes it. `weir-opt` and `llvm-tblgen` are those of PATH.
 """
 
@@ -18,6 +20,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SECTIONS = ("Needs", "Gives", "Never", "Cost")
@@ -90,7 +93,7 @@ def check_pass(record: dict) -> list[str]:
     ]
     if not record["summary"].endswith("."):
         problems.append(f"{name} has a summary without a period")
-    blocks = list(BLOCK.finditer(text))
+    blocks = [block for block in BLOCK.finditer(text) if block.group(1) != "json"]
     if not blocks or len(blocks) % 2:
         problems.append(f"{name} has {len(blocks)} blocks of examples, expected before and after")
     for before, after in zip(blocks[::2], blocks[1::2]):
@@ -98,12 +101,16 @@ def check_pass(record: dict) -> list[str]:
         options = given.group(1).split() if given else [f"--{name}"]
         if not any(re.fullmatch(rf"--{name}(=.*)?", option) for option in options):
             problems.append(f"{name} has an example without the pass: {' '.join(options)}")
-        problems += [f"{name}: {problem}" for problem in check_example(options, before, after)]
+        with tempfile.TemporaryDirectory() as folder:
+            for block in BLOCK.finditer(text, 0, before.start()):
+                if block.group(1) == "json":
+                    pathlib.Path(folder, "profile.json").write_text(block.group(2))
+            problems += [f"{name}: {problem}" for problem in check_example(options, before, after, folder)]
     return problems
 
 
-def check_example(options: list[str], before: re.Match, after: re.Match) -> list[str]:
-    done = run(options, before.group(2))
+def check_example(options: list[str], before: re.Match, after: re.Match, folder: str) -> list[str]:
+    done = run(options, before.group(2), folder)
     kind, expected = after.groups()
     if kind == "text":
         return [] if has_lines(done.stdout + done.stderr, expected) else [explain(expected, done.stdout + done.stderr)]
@@ -111,15 +118,15 @@ def check_example(options: list[str], before: re.Match, after: re.Match) -> list
         return [f"the example fails: {done.stderr.strip()}"]
     if "..." in expected:
         return [] if matches(done.stdout, expected) else [explain(expected, done.stdout)]
-    parsed = run([], expected)
+    parsed = run([], expected, folder)
     if parsed.returncode:
         return [f"the block behind the pass does not parse: {parsed.stderr.strip()}"]
     same = drop_attributes(done.stdout) == drop_attributes(parsed.stdout)
     return [] if same else [explain(parsed.stdout, done.stdout)]
 
 
-def run(options: list[str], text: str) -> subprocess.CompletedProcess:
-    return subprocess.run(["weir-opt", *options], input=text, capture_output=True, text=True)
+def run(options: list[str], text: str, folder: str) -> subprocess.CompletedProcess:
+    return subprocess.run(["weir-opt", *options], input=text, cwd=folder, capture_output=True, text=True)
 
 
 def explain(expected: str, found: str) -> str:
