@@ -175,7 +175,7 @@ LogicalResult SlotAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitErro
 // CommandsOp
 //===----------------------------------------------------------------------===//
 
-// What depends on the place in the list is checked here, in one walk for all.
+/// Checks constraints that depend on the order of the list, in one walk for all commands.
 LogicalResult CommandsOp::verifyRegions() {
   int64_t before = 0;
   llvm::DenseMap<uint64_t, SignalOp> signals;

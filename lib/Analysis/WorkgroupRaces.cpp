@@ -27,7 +27,7 @@ using namespace weir;
 using Invocations = Instances::Invocations;
 
 //===----------------------------------------------------------------------===//
-// How two executions relate
+// Relations of two executions
 //===----------------------------------------------------------------------===//
 
 // A relation is a number:

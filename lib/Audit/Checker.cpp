@@ -182,7 +182,7 @@ void Checker::report(HazardKind kind, bool isOrdered, const Access &from, const 
 }
 
 //===----------------------------------------------------------------------===//
-// Which barriers are needed
+// Needed barriers
 //===----------------------------------------------------------------------===//
 
 /// Whether a barrier alone orders two accesses of one queue.

@@ -258,7 +258,7 @@ std::vector<Tensor> Machine::readResults() {
 }
 
 //===----------------------------------------------------------------------===//
-// Whose turn it is
+// Turns of dispatches
 //===----------------------------------------------------------------------===//
 
 /// Max number of dispatches that run interleaved; each holds workgroups.

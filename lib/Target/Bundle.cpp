@@ -505,7 +505,7 @@ FailureOr<Plan> PlanBuilder::build() {
   }
   if (failed(addValues()))
     return failure();
-  // What a reader would refuse is refused here, at its source.
+  // Refuses here, at its source, a plan that readers would refuse.
   if (failed(catchErrors([&] { return function.emitOpError() << "cannot be packed: "; },
                          [&] { return parsePlan(printPlan(plan), "the plan"); })))
     return failure();

@@ -60,7 +60,7 @@ static Value extendF16(Words &w, Value half) {
   Value shifted = w.left(size, 13);
   Value normal = w.add(shifted, w.number((127 - 15) << 23));
   Value special = w.join(shifted, w.number(0x7f800000)); // infinite, or NaN
-  // What has no leading one is a multiple of 2^-24.
+  // A number without a leading one is a multiple of 2^-24.
   Value multiple = arith::UIToFPOp::create(w.b, w.as(w.b.getF32Type()), size);
   Value unit = w.toFloat(w.number((127 - 24) << 23));
   Value subnormal = w.toBits(arith::MulFOp::create(w.b, multiple, unit));

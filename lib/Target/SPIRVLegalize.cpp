@@ -1,7 +1,7 @@
 //===- SPIRVLegalize.cpp - Kernels as upstream's SPIR-V lowering takes them ===//
 //
-// What upstream lowers differently from what the operation means is rewritten
-// here, on the kernel, where it is one rule of `arith` and not one of SPIR-V.
+// Rewrites operations that upstream lowers to something other than they mean. It does so on the
+// kernel, where that takes one rule of `arith` and not one of SPIR-V.
 //
 //===----------------------------------------------------------------------===//
 
@@ -158,7 +158,7 @@ static void expandRoundEven64(math::RoundEvenOp op) {
   Value sum = arith::AddFOp::create(b, size, large);
   Value rounded = arith::SubFOp::create(b, sum, large);
   rounded = math::CopySignOp::create(b, rounded, op.getOperand());
-  // What is larger has no fraction; infinities and NaNs stay, too.
+  // Larger numbers have no fraction; infinities and NaNs stay, too.
   Value isSmall = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, size, large);
   Value result = arith::SelectOp::create(b, isSmall, rounded, op.getOperand());
   op.replaceAllUsesWith(result);

@@ -184,7 +184,7 @@ SymbolRefAttr KernelSizes::getKernel(gpu::LaunchFuncOp launch, gpu::GPUFuncOp ke
 }
 
 //===----------------------------------------------------------------------===//
-// What can be imported
+// Operations that can be imported
 //===----------------------------------------------------------------------===//
 
 static bool isCommand(Operation *op) {

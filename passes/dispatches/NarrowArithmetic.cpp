@@ -64,7 +64,7 @@ void NarrowArithmetic::runOnOperation() {
     return signalPassFailure();
   if (profile->float64)
     return;
-  // What enters or leaves as f64 the gate refuses, by name.
+  // The gate refuses arguments and results of f64 by name.
   for (auto function : getOperation().getOps<func::FuncOp>())
     if (llvm::any_of(function.getArgumentTypes(), isOfF64))
       return;

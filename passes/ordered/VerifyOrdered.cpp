@@ -263,8 +263,8 @@ void ListCheck::record(Touch touch, bool write) {
   last.resize(std::max(last.size(), queue + 1));
   last[queue] = touch;
   if (access.strided >= 0) {
-    // What ended before this one did so for all who come later on the queue;
-    // those of other queues may conflict with only one of the two.
+    // An access that ended before this one did so for all later ones of the queue; those of other
+    // queues may conflict with only one of the two.
     llvm::erase_if(bytes.strided, [&](Touch other) {
       bool hidden = other.access->strided == access.strided && (write || !other.access->writes);
       return size_t(getQueue(other.dispatch)) == queue &&

@@ -235,7 +235,7 @@ TEST(WorkgroupRaces, RandomKernelsAgainstExecution) {
       OpBuilder builder(barrier.before);
       barriers.push_back(gpu::BarrierOp::create(builder, barrier.before->getLoc()));
     }
-    // What is left is what no barrier could separate, and what was proved is.
+    // Only conflicts that no barrier could separate are left, and all proved ones are.
     Conflicts conflicts = findConflicts(kernel), told, proved;
     for (const AccessHazard &hazard : plan.unordered) {
       Operation *first = races->getMaps().getAccesses()[hazard.first].op;

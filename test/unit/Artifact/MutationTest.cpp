@@ -139,7 +139,7 @@ TEST(Mutation, bytes_of_the_file) {
     std::ofstream(folder / "b.weir", std::ios::binary)
         .write(reinterpret_cast<const char *>(edited.data()), std::streamsize(edited.size()));
     try {
-      // What the archive's checksums cover either is as it was or is refused.
+      // Bytes that the archive's checksums cover either are as they were or are refused.
       EXPECT_EQ(readArchive(folder / "b.weir"), files) << "seed " << seed;
     } catch (const Error &) {
       ++refused;

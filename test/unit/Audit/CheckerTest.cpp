@@ -239,7 +239,7 @@ TEST(Checker, BinarySemaphores) {
 }
 
 TEST(Checker, SemaphoresCoverWhatComesBefore) {
-  // What another queue has waited for, and earlier submissions; not later ones.
+  // Earlier submissions, and those that another queue has waited for; not later ones.
   Checker checker;
   checker.submit(0, makeBatch(List().touch({write(a)})));
   checker.submit(0, makeBatch(List(), {}, {binary()}));

@@ -205,7 +205,7 @@ TEST(AddressMap, barriers_order_what_their_semantics_name) {
 }
 
 TEST(AddressMap, headers_run_once_more) {
-  // What the last test loads has no barrier of the loop behind it.
+  // The load of the last test has no barrier of the loop behind it.
   const std::string fence = "OpControlBarrier %n2 %n2 %n264\n";
   for (std::string behind : {std::string(), fence}) {
     AddressMap map =
@@ -271,7 +271,7 @@ TEST(AddressMap, clamps) {
       getLast("%d = OpISub %uint %i %n5\n %s = OpExtInst %uint %glsl UMax %d %n0\n" + store("%s")),
       "?");
   EXPECT_EQ(getLast("%s = OpExtInst %uint %glsl UMin %i %l\n" + store("%s")), "[0, 7]");
-  // What is loaded, of 64 bits.
+  // A loaded value, of 64 bits.
   EXPECT_EQ(getLast("%q = OpAccessChain %p %y %n0 %i\n %v = OpLoad %uint %q\n"
                     "%w = OpSConvert %long %v\n %long0 = OpSConvert %long %n0\n"
                     "%long12 = OpSConvert %long %n12\n"
@@ -309,7 +309,7 @@ TEST(AddressMap, guards) {
   EXPECT_EQ(getLast(select(below12, go, store("%i") + go)),
             "8 group + local, 8 group + local + -12 >= 0");
   EXPECT_EQ(getLast(select(below12, go, go) + store("%i")), "8 group + local");
-  // Who returned does not come to the end.
+  // An invocation that returned does not come to the end.
   EXPECT_EQ(getLast(select(below12, "OpReturn\n", go) + store("%i")),
             "8 group + local, 8 group + local + -12 >= 0");
   EXPECT_EQ(getLast(select("%c = OpIEqual %bool %l %n0\n", store("%i") + go, go)),
@@ -325,7 +325,7 @@ TEST(AddressMap, guards) {
   text = select(both, go, store("%i") + go);
   EXPECT_EQ(getLast(text.replace(text.find("Conditional %c"), 14, "Conditional %e")),
             "8 group + local, maybe");
-  // What is loaded decides.
+  // A loaded value decides.
   EXPECT_EQ(getLast(select("%q = OpAccessChain %p %y %n0 %i\n %v = OpLoad %uint %q\n"
                            "%c = OpULessThan %bool %v %n12\n",
                            store("%i") + go, go)),

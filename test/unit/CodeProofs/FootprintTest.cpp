@@ -149,7 +149,7 @@ TEST(Footprint, coverage) {
   EXPECT_EQ(more.byte, 256);
   EXPECT_TRUE(getTouched(kernel.map, 0, false).certain.empty());
   EXPECT_TRUE(getTouched(kernel.map, 1, true).possible->empty());
-  // What may not run covers nothing, and yet it may.
+  // An access that may not run covers nothing for certain.
   access.isCertain = false;
   EXPECT_EQ(getCoverage(kernel.map, 256).answer, Answer::Unknown);
   access.isCertain = true;

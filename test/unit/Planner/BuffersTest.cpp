@@ -95,7 +95,7 @@ TEST_P(SmallProblems, AreSolvedAndProved) {
   EXPECT_EQ(plan.spaces[0].bound, least);
   EXPECT_LE(plan.spaces[0].maxLive, least);
 
-  // What is known to fit is found, what is known not to is proved so.
+  // A plan that is known to exist is found; where there is known to be none, that is proved.
   PlanOptions options;
   options.minimize = false;
   problem.spaces[0].capacity = least;

@@ -147,7 +147,7 @@ TEST(Invocations, atomics_compute) {
   EXPECT_EQ(add("AtomicOr", "%n3"), 11u);
   EXPECT_EQ(add("AtomicXor", "%n3"), 10u);
   EXPECT_EQ(make("OpAtomicStore %p %n1 %n0 %n3\n")[4], 3u);
-  // What was there before.
+  // The value from before.
   EXPECT_EQ(make("%old = OpAtomicIAdd %uint" + all + "%n3\nOpAtomicStore" + all + "%old\n")[4], 9u);
   EXPECT_EQ(make("%old = OpAtomicLoad %uint" + all + "\n%new = OpIAdd %uint %old %n3\n" +
                  store("n", "%b1", "%i", "%new"))[4],

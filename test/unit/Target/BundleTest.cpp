@@ -96,7 +96,7 @@ TEST_F(Bundle, HoldsConstantsCodeAndGraph) {
   EXPECT_EQ(Bytes(artifact->constants.begin() + 768, artifact->constants.end()),
             (Bytes{1, 2, 3, 4}));
 
-  // What no plan launches is left out.
+  // Code that no plan launches is left out.
   ASSERT_EQ(artifact->code.size(), 1u);
   EXPECT_EQ(artifact->code.at("code/vulkan/copy.spv"),
             (Bytes{3, 2, 0x23, 7, 'w', 'o', 'r', 'd', 's'}));

@@ -387,7 +387,7 @@ TEST(VerifyCode, places_that_all_invocations_load) {
   Claim claim = find(artifact, "races");
   EXPECT_TRUE(claim.holds) << claim.detail;
   EXPECT_EQ(claim.taken, 0u) << claim.detail;
-  // What is written may not be the same for all.
+  // The written values may not be the same for all.
   code = makeShifted(/*writesOperand=*/true);
   claim = find(artifact, "races");
   EXPECT_TRUE(claim.holds) << claim.detail;
