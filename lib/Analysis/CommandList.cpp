@@ -118,14 +118,6 @@ FailureOr<ArrayRef<OperandEffect>> weir::getEffects(schedule::CommandOpInterface
   return failure();
 }
 
-/// Whether the view is of every byte of its allocation.
-static bool isWhole(const View &view) {
-  auto type = dyn_cast_or_null<MemRefType>(view.allocation.value ? view.allocation.value.getType()
-                                                                 : Type());
-  std::optional<int64_t> bytes = type ? schedule::getByteSize(type) : std::nullopt;
-  return bytes && view.exact && view.range == ByteRange{0, *bytes};
-}
-
 /// Whether a command writes the same bits if it runs again.
 static bool mayRepeat(const OrderCommand &command, const DispatchAccesses &accesses,
                       ArrayRef<OperandEffect> effects) {
@@ -143,83 +135,7 @@ static bool mayRepeat(const OrderCommand &command, const DispatchAccesses &acces
   return command.isDispatch;
 }
 
-/// Collects the accesses, and with `all` whatever memrefs the commands name.
-static LogicalResult collectInto(CommandList &list, std::vector<OrderCommand> *all,
-                                 schedule::CommandsOp commands, Effects &effects, Views &views) {
-  list.views = &views;
-  std::map<StridedBytes, int64_t> strided;
-  SymbolTableCollection symbols;
-  DenseMap<Attribute, ArrayRef<OperandEffect>> known; // by kernel
-  bool isEntry = commands->getParentOfType<func::FuncOp>()->hasAttr(schedule::entryAttrName);
-  bool ok = true;
-  for (auto command : commands.getBody().front().getOps<schedule::CommandOpInterface>()) {
-    list.dispatches.push_back(command);
-    DispatchAccesses &accesses = list.accesses.dispatches.emplace_back();
-    auto dispatch = dyn_cast<schedule::DispatchOp>(*command);
-    FailureOr<ArrayRef<OperandEffect>> effect =
-        dispatch ? known.lookup(dispatch.getKernel()) : ArrayRef<OperandEffect>();
-    if (effect->empty()) {
-      effect = getEffects(command, symbols, effects);
-      if (failed(effect)) {
-        ok = false;
-        continue;
-      }
-      if (dispatch)
-        known[dispatch.getKernel()] = *effect;
-    }
-    accesses.reserve(command->getNumOperands());
-    if (all) {
-      OrderCommand &added = all->emplace_back();
-      added.id = all->size() - 1;
-      added.queue = command.getQueue();
-      added.wave = command.getWave().value_or(0);
-      added.isDispatch = bool(dispatch);
-    }
-    for (auto [index, operand] : llvm::enumerate(command->getOperands())) {
-      schedule::Access access = (*effect)[index].access;
-      if (access == schedule::Access::none && !(all && isa<BaseMemRefType>(operand.getType())))
-        continue;
-      const View &view = views.get(operand);
-      if (all)
-        all->back().operands.push_back({int64_t(index), addAllocation(list, view.allocation),
-                                        view.range ? view.range->begin : -1, isWhole(view)});
-      if (access == schedule::Access::none)
-        continue;
-      ByteRange range = view.range.value_or(ByteRange{0, std::numeric_limits<int64_t>::max()});
-      if (range.isEmpty())
-        continue;
-      accesses.push_back({int64_t(index), addAllocation(list, view.allocation), range,
-                          reads(access), writes(access), addStrided(list, strided, view)});
-    }
-    if (all)
-      all->back().mayRepeat = isEntry && mayRepeat(all->back(), accesses, *effect);
-  }
-  if (!ok)
-    return failure();
-  setMayShare(list);
-  return success();
-}
-
-FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands, Effects &effects,
-                                             Views &views) {
-  CommandList list;
-  if (failed(collectInto(list, nullptr, commands, effects, views)))
-    return failure();
-  return list;
-}
-
-BlockArgument weir::getBorrower(BlockArgument argument) {
-  auto function = dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
-  if (!function)
-    return {};
-  for (unsigned index = 0; index < function.getNumArguments(); ++index)
-    if (auto lender = function.getArgAttrOfType<IntegerAttr>(index, schedule::donatedAttrName);
-        lender && lender.getInt() == argument.getArgNumber())
-      return function.getArgument(index);
-  return {};
-}
-
-/// Returns an allocation without the facts about arguments.
+/// Returns an allocation without the facts about arguments, and the numbers of values.
 static OrderAllocation makeAllocation(const AllocationRef &allocation) {
   using Kind = OrderAllocation::Kind;
   OrderAllocation result;
@@ -252,11 +168,104 @@ static OrderAllocation makeAllocation(const AllocationRef &allocation) {
   return result;
 }
 
+/// Adds a memref among the operands of the problem's last command. Returns its allocation.
+static int64_t addOperand(CommandList &list, OrderProblem &problem, int64_t operand,
+                          const View &view) {
+  int64_t number = addAllocation(list, view.allocation);
+  if (number == int64_t(problem.allocations.size())) {
+    problem.allocations.push_back(makeAllocation(view.allocation));
+    problem.allocations.back().value = number;
+  }
+  const OrderAllocation &allocation = problem.allocations[number];
+  bool isWhole = allocation.type >= 0 && view.exact && view.range == ByteRange{0, allocation.bytes};
+  problem.commands.back().operands.push_back(
+      {operand, number, view.range ? view.range->begin : -1, isWhole});
+  return number;
+}
+
+/// Collects the accesses; with a problem, its commands and allocations, too.
+static LogicalResult collectInto(CommandList &list, OrderProblem *problem,
+                                 schedule::CommandsOp commands, Effects &effects, Views &views) {
+  list.views = &views;
+  std::map<StridedBytes, int64_t> strided;
+  SymbolTableCollection symbols;
+  DenseMap<Attribute, ArrayRef<OperandEffect>> known; // by kernel
+  bool isEntry = commands->getParentOfType<func::FuncOp>()->hasAttr(schedule::entryAttrName);
+  bool ok = true;
+  for (auto command : commands.getBody().front().getOps<schedule::CommandOpInterface>()) {
+    list.dispatches.push_back(command);
+    DispatchAccesses &accesses = list.accesses.dispatches.emplace_back();
+    auto dispatch = dyn_cast<schedule::DispatchOp>(*command);
+    FailureOr<ArrayRef<OperandEffect>> effect =
+        dispatch ? known.lookup(dispatch.getKernel()) : ArrayRef<OperandEffect>();
+    if (effect->empty()) {
+      effect = getEffects(command, symbols, effects);
+      if (failed(effect)) {
+        ok = false;
+        continue;
+      }
+      if (dispatch)
+        known[dispatch.getKernel()] = *effect;
+    }
+    accesses.reserve(command->getNumOperands());
+    if (problem) {
+      OrderCommand &added = problem->commands.emplace_back();
+      added.id = problem->commands.size() - 1;
+      added.queue = command.getQueue();
+      added.wave = command.getWave().value_or(0);
+      added.isDispatch = bool(dispatch);
+      added.operands.reserve(command->getNumOperands());
+    }
+    for (auto [index, operand] : llvm::enumerate(command->getOperands())) {
+      schedule::Access access = (*effect)[index].access;
+      bool isMemory = problem && isa<BaseMemRefType>(operand.getType());
+      if (access == schedule::Access::none && !isMemory)
+        continue;
+      const View &view = views.get(operand);
+      int64_t number = isMemory ? addOperand(list, *problem, index, view) : -1;
+      if (access == schedule::Access::none)
+        continue;
+      ByteRange range = view.range.value_or(ByteRange{0, std::numeric_limits<int64_t>::max()});
+      if (range.isEmpty())
+        continue;
+      accesses.push_back({int64_t(index),
+                          number < 0 ? addAllocation(list, view.allocation) : number, range,
+                          reads(access), writes(access), addStrided(list, strided, view)});
+    }
+    if (problem)
+      problem->commands.back().mayRepeat =
+          isEntry && mayRepeat(problem->commands.back(), accesses, *effect);
+  }
+  if (!ok)
+    return failure();
+  setMayShare(list);
+  return success();
+}
+
+FailureOr<CommandList> weir::collectAccesses(schedule::CommandsOp commands, Effects &effects,
+                                             Views &views) {
+  CommandList list;
+  if (failed(collectInto(list, nullptr, commands, effects, views)))
+    return failure();
+  return list;
+}
+
+BlockArgument weir::getBorrower(BlockArgument argument) {
+  auto function = dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
+  if (!function)
+    return {};
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    if (auto lender = function.getArgAttrOfType<IntegerAttr>(index, schedule::donatedAttrName);
+        lender && lender.getInt() == argument.getArgNumber())
+      return function.getArgument(index);
+  return {};
+}
+
 FailureOr<CollectedOrder> weir::collect(func::FuncOp function, schedule::CommandsOp commands,
                                         Effects &effects, Views &views, InPlaceProofs &proofs) {
   CollectedOrder result;
   OrderProblem &problem = result.problem;
-  if (failed(collectInto(result.list, &problem.commands, commands, effects, views)))
+  if (failed(collectInto(result.list, &problem, commands, effects, views)))
     return failure();
   problem.accesses = std::move(result.list.accesses);
   DenseSet<int64_t> lenders;
@@ -266,10 +275,7 @@ FailureOr<CollectedOrder> weir::collect(func::FuncOp function, schedule::Command
   DenseMap<Value, int64_t> numbers; // of the function's values
   for (auto alloc : function.getOps<memref::AllocOp>())
     numbers.try_emplace(alloc, numbers.size());
-  problem.allocations.reserve(result.list.allocations.size());
-  for (const AllocationRef &ref : result.list.allocations) {
-    OrderAllocation &allocation = problem.allocations.emplace_back(makeAllocation(ref));
-    allocation.value = problem.allocations.size() - 1;
+  for (auto [ref, allocation] : llvm::zip_equal(result.list.allocations, problem.allocations)) {
     if (auto number = numbers.find(ref.value); number != numbers.end())
       allocation.number = number->second;
     auto argument = dyn_cast_or_null<BlockArgument>(ref.value);

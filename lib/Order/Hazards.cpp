@@ -230,6 +230,27 @@ std::vector<Hazard> weir::findHazards(const CommandAccesses &accesses) {
   return hazards;
 }
 
+void weir::moveAccesses(CommandAccesses &accesses, const std::vector<Spot> &spots) {
+  std::map<std::pair<int64_t, int64_t>, int64_t> numbers; // of strided bytes and their shift
+  for (DispatchAccesses &dispatch : accesses.dispatches)
+    for (OperandAccess &access : dispatch) {
+      auto [allocation, shift] = spots[access.allocation];
+      access.allocation = allocation;
+      if (shift == 0 || access.range.end == std::numeric_limits<int64_t>::max())
+        continue; // not known: anywhere in the allocation
+      access.range.begin += shift;
+      access.range.end += shift;
+      if (access.strided < 0)
+        continue;
+      auto [moved, isNew] = numbers.try_emplace({access.strided, shift}, accesses.strided.size());
+      if (isNew) {
+        accesses.strided.push_back(accesses.strided[access.strided]);
+        accesses.strided.back().begin += shift;
+      }
+      access.strided = moved->second;
+    }
+}
+
 CommandAccesses weir::permute(const CommandAccesses &accesses, const std::vector<int64_t> &order) {
   CommandAccesses result;
   result.mayShare = accesses.mayShare;

@@ -233,3 +233,80 @@ ArenaPlan weir::planArena(const OrderProblem &problem, const std::vector<Permiss
 ArenaPlan weir::planWithoutReuse(const OrderProblem &problem) {
   return ArenaPlanner(problem, {}).planWithoutReuse();
 }
+
+//===----------------------------------------------------------------------===//
+// Waves
+//===----------------------------------------------------------------------===//
+
+std::vector<int64_t> weir::getPlacedWaves(const CommandAccesses &addresses,
+                                          const std::vector<SlotUsers> &slots) {
+  CommandAccesses ofSlots;
+  ofSlots.dispatches.resize(addresses.dispatches.size());
+  ofSlots.mayShare.resize(addresses.mayShare.size());
+  for (size_t slot = 0; slot < slots.size(); ++slot)
+    if (!slots[slot].range.isEmpty())
+      for (int64_t number : {slots[slot].first, slots[slot].last})
+        ofSlots.dispatches[number].push_back(
+            {int64_t(slot), slots[slot].arena, slots[slot].range, false, true});
+  std::vector<Hazard> hazards = findHazards(addresses), betweenSlots = findHazards(ofSlots), all;
+  std::erase_if(betweenSlots, [](const Hazard &hazard) {
+    return hazard.fromOperand == hazard.toOperand; // users of one slot
+  });
+  all.reserve(hazards.size() + betweenSlots.size());
+  std::merge(hazards.begin(), hazards.end(), betweenSlots.begin(), betweenSlots.end(),
+             std::back_inserter(all), [](const Hazard &a, const Hazard &b) { return a.to < b.to; });
+  return getWaves(addresses.dispatches.size(), all);
+}
+
+/// Returns the accesses with each value in its place, and the arena as the last allocation.
+static CommandAccesses getAddresses(const OrderProblem &problem, const ArenaPlan &plan) {
+  int64_t arena = problem.allocations.size();
+  std::vector<Spot> spots(arena);
+  for (int64_t allocation = 0; allocation < arena; ++allocation)
+    spots[allocation].allocation = allocation;
+  CommandAccesses addresses = problem.accesses;
+  addresses.mayShare.emplace_back();
+  for (size_t number = 0; number < plan.chains.size(); ++number) {
+    const auto &[values, argument, result] = plan.chains[number];
+    int64_t bytes = argument >= 0 ? argument : result;
+    Spot spot = result >= 0 ? Spot{bytes, 0} : Spot{arena, plan.plan.offsets[number]};
+    for (int64_t value : values)
+      spots[value] = spot;
+    if (result >= 0)
+      spots[result] = spot;
+    else if (addresses.mayShare[arena].empty()) // the same for all values: unknown memory
+      for (int64_t other : problem.accesses.mayShare[values.front()]) {
+        addresses.mayShare[arena].push_back(other);
+        addresses.mayShare[other].push_back(arena);
+      }
+  }
+  moveAccesses(addresses, spots);
+  return addresses;
+}
+
+PlacedWaves weir::getPlacedWaves(const OrderProblem &problem, const ArenaPlan &plan) {
+  std::vector<int64_t> slotOf(problem.allocations.size(), -1); // by allocation
+  std::vector<SlotUsers> slots;                                // by chain
+  for (size_t number = 0; number < plan.chains.size(); ++number) {
+    const Chain &chain = plan.chains[number];
+    SlotUsers &slot = slots.emplace_back(SlotUsers{int64_t(slotOf.size()), {}, -1, -1});
+    if (chain.result >= 0)
+      continue;
+    for (int64_t value : chain.values)
+      slotOf[value] = number;
+    slot.range.begin = plan.plan.offsets[number];
+    slot.range.end = slot.range.begin + problem.allocations[chain.values.front()].bytes;
+  }
+  for (size_t number = 0; number < problem.commands.size(); ++number)
+    for (const MemoryOperand &operand : problem.commands[number].operands)
+      if (int64_t slot = slotOf[operand.allocation]; slot >= 0) {
+        slots[slot].first = slots[slot].first < 0 ? number : slots[slot].first;
+        slots[slot].last = number;
+      }
+  PlacedWaves result;
+  result.waves = getPlacedWaves(getAddresses(problem, plan), slots);
+  for (const SlotUsers &slot : slots) // waves never decrease
+    result.lives.emplace_back(slot.first < 0 ? 0 : result.waves[slot.first],
+                              slot.first < 0 ? 0 : result.waves[slot.last]);
+  return result;
+}

@@ -12,10 +12,16 @@ const MemoryOperand *OrderCommand::findOperand(int64_t operand) const {
   return it == operands.end() ? nullptr : &*it;
 }
 
-OrderProblem weir::permute(const OrderProblem &problem, const std::vector<int64_t> &order) {
-  OrderProblem result = {
-      permute(problem.accesses, order), {}, problem.allocations, problem.recipes, problem.isProved};
-  for (int64_t number : order)
-    result.commands.push_back(problem.commands[number]);
-  return result;
+OrderProblem weir::permute(OrderProblem problem, const std::vector<int64_t> &order) {
+  std::vector<OrderCommand> commands;
+  std::vector<DispatchAccesses> dispatches;
+  commands.reserve(order.size());
+  dispatches.reserve(order.size());
+  for (int64_t number : order) {
+    commands.push_back(std::move(problem.commands[number]));
+    dispatches.push_back(std::move(problem.accesses.dispatches[number]));
+  }
+  problem.commands = std::move(commands);
+  problem.accesses.dispatches = std::move(dispatches);
+  return problem;
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <set>
 
 using namespace weir;
@@ -134,25 +133,13 @@ bool PlacedCommands::shareBytes() const {
 CommandAccesses weir::getAddresses(const PlacedCommands &commands,
                                    const std::vector<int64_t> &offsets) {
   CommandAccesses accesses = commands.accesses;
-  std::map<std::pair<int64_t, int64_t>, int64_t> numbers; // of strided bytes and their shift
-  for (DispatchAccesses &dispatch : accesses.dispatches)
-    for (OperandAccess &access : dispatch) {
-      if (access.allocation < commands.firstSlot)
-        continue;
-      int64_t slot = access.allocation - commands.firstSlot;
-      int64_t shift = offsets[slot] - commands.slots[slot].offset;
-      access.allocation = commands.arena;
-      access.range.begin += shift;
-      access.range.end += shift;
-      if (access.strided < 0 || shift == 0)
-        continue;
-      auto [moved, isNew] = numbers.try_emplace({access.strided, shift}, accesses.strided.size());
-      if (isNew) {
-        accesses.strided.push_back(accesses.strided[access.strided]);
-        accesses.strided.back().begin += shift;
-      }
-      access.strided = moved->second;
-    }
+  std::vector<Spot> spots(accesses.mayShare.size());
+  for (int64_t allocation = 0; allocation < commands.firstSlot; ++allocation)
+    spots[allocation].allocation = allocation;
+  for (size_t slot = 0; slot < offsets.size(); ++slot)
+    spots[commands.firstSlot + slot] = {commands.arena,
+                                        offsets[slot] - commands.slots[slot].offset};
+  moveAccesses(accesses, spots);
   accesses.mayShare.resize(commands.firstSlot);
   return accesses;
 }

@@ -193,7 +193,7 @@ CommandOrder weir::scheduleCommands(OrderProblem &problem, bool mayMove, bool fo
     std::iota(chosen.order.begin(), chosen.order.end(), 0);
   }
   if (!std::is_sorted(chosen.order.begin(), chosen.order.end())) {
-    problem = permute(problem, chosen.order);
+    problem = permute(std::move(problem), chosen.order);
     hazards = findHazards(problem.accesses);
   }
   std::vector<int64_t> waves = getWaves(problem.commands.size(), hazards);

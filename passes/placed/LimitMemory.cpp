@@ -170,18 +170,17 @@ LogicalResult LimitMemory::fit(func::FuncOp function, Effects &effects, InPlaceP
   FailureOr<CollectedOrder> collected = collect(function, *commands, effects, views, proofs);
   if (failed(collected))
     return failure();
-  const CommandList &list = collected->list;
-  setWork(list, collected->problem);
-  OrderProblem problem = collected->problem;
+  auto &[list, problem] = *collected;
+  setWork(list, problem);
   if (failed(takeSpares(list, problem)))
     return failure();
   bool mayMove = holdsOnlyCommands(*commands);
   ArenaSettings settings = {queues, effort};
   auto refuse = [&] { return function.emitOpError() << "cannot be placed: "; };
-  auto fitInto = [&](std::optional<int64_t> bytes) {
+  auto fitInto = [&, &problem = problem](std::optional<int64_t> bytes) {
     return catchErrors(refuse, [&] { return fitArena(problem, mayMove, bytes, settings); });
   };
-  FailureOr<int64_t> asWritten = catchErrors(refuse, [&] {
+  FailureOr<int64_t> asWritten = catchErrors(refuse, [&, &problem = problem] {
     OrderProblem written = problem;
     scheduleCommands(written, mayMove, /*forMemory=*/false);
     return getArenaBytes(std::move(written), settings);
@@ -194,7 +193,7 @@ LogicalResult LimitMemory::fit(func::FuncOp function, Effects &effects, InPlaceP
   if (*fitted) {
     if (mayMove)
       remarkOrder(function, (*fitted)->order);
-    writeOrder(function, *collected, (*fitted)->problem);
+    writeOrder(function, list, (*fitted)->problem);
     if (*asWritten > 0)
       emitRemark(function.getLoc())
           << "memory limit " << int64_t(limit) << ", entry '" << function.getName()

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Passes.h"
-#include "passes/placed/Slots.h"
 
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -38,11 +37,10 @@ struct Placed {
 /// The values of a function as a problem of lib/Order.
 struct ArenaProblem {
   SmallVector<Placed> values; ///< by the number of their allocation
+  SmallVector<schedule::CommandOpInterface> commands;
   OrderProblem problem;
   std::vector<Permission> permissions;
 };
-
-using NewSlots = std::vector<std::pair<memref::ViewOp, SlotUse>>;
 
 struct PlanMemory : weir::impl::PlanMemoryPassBase<PlanMemory> {
   using PlanMemoryPassBase::PlanMemoryPassBase;
@@ -63,8 +61,8 @@ private:
                      Views &views);
   LogicalResult checkDonation(func::FuncOp function, const OrderProblem &problem,
                               ArrayRef<Chain> chains);
-  NewSlots place(func::FuncOp function, ArenaProblem &arena, const ArenaPlan &plan,
-                 int64_t pinnedBytes);
+  void place(func::FuncOp function, ArenaProblem &arena, const ArenaPlan &plan,
+             int64_t pinnedBytes);
 };
 } // namespace
 
@@ -174,6 +172,7 @@ static FailureOr<ArenaProblem> collectArena(func::FuncOp function, schedule::Com
                                     command.getOperand(permission.getSource()).allocation});
   }
   result.values = std::move(*values);
+  result.commands = std::move(list.dispatches);
   result.problem = std::move(problem);
   return result;
 }
@@ -232,27 +231,18 @@ LogicalResult PlanMemory::plan(func::FuncOp function, schedule::CommandsOp comma
   });
   if (failed(plan) || failed(checkDonation(function, arena->problem, plan->chains)))
     return failure();
-  NewSlots slots = place(function, *arena, *plan, pinned->plan.arenaBytes);
-
-  // Bytes that were passed on inside a wave order its dispatches now.
+  place(function, *arena, *plan, pinned->plan.arenaBytes);
   views = Views();
-  FailureOr<CommandList> list = collectAccesses(commands, effects, views);
-  if (failed(list))
-    return failure();
-  std::vector<const SlotUse *> uses; // by number of the view
-  for (const auto &[view, use] : slots) {
-    size_t number = views.getNumber(memref::ViewOp(view));
-    uses.resize(std::max(uses.size(), number + 1));
-    uses[number] = &use;
-  }
-  setWaves(*list, findHazards(list->accesses),
-           [&](memref::ViewOp view) { return *uses[views.getNumber(view)]; });
   return success();
 }
 
-NewSlots PlanMemory::place(func::FuncOp function, ArenaProblem &problem, const ArenaPlan &places,
-                           int64_t pinnedBytes) {
+void PlanMemory::place(func::FuncOp function, ArenaProblem &problem, const ArenaPlan &places,
+                       int64_t pinnedBytes) {
   const auto &[chains, plan] = places;
+  // Bytes that were passed on inside a wave order its dispatches now.
+  PlacedWaves placed = getPlacedWaves(problem.problem, places);
+  for (auto [command, wave] : llvm::zip_equal(problem.commands, placed.waves))
+    command.setWave(wave);
   auto getAllocation = [&](int64_t allocation) -> const OrderAllocation & {
     return problem.problem.allocations[allocation];
   };
@@ -261,7 +251,6 @@ NewSlots PlanMemory::place(func::FuncOp function, ArenaProblem &problem, const A
                           : function.getArgument(getAllocation(allocation).number);
   };
   SmallVectorImpl<Placed> &values = problem.values;
-  NewSlots slots;
   DenseMap<int64_t, Value> shifts; // the constant of each offset; they follow the arena
   OpBuilder builder(&function.getBody().front(), function.getBody().front().begin());
   memref::AllocOp arena;
@@ -280,7 +269,7 @@ NewSlots PlanMemory::place(func::FuncOp function, ArenaProblem &problem, const A
   function->setAttr(schedule::pinnedBytesAttrName, builder.getI64IntegerAttr(pinnedBytes));
   int64_t inPlace = 0;
   Operation *last = arena;
-  for (auto [chain, offset] : llvm::zip_equal(chains, plan.offsets)) {
+  for (auto [chain, offset, life] : llvm::zip_equal(chains, plan.offsets, placed.lives)) {
     BlockArgument result = getArgument(chain.result), argument = getArgument(chain.argument);
     Value bytes = argument ? argument : result;
     if (argument) {
@@ -309,7 +298,9 @@ NewSlots PlanMemory::place(func::FuncOp function, ArenaProblem &problem, const A
       builder.setInsertionPoint(head.alloc);
       auto view =
           memref::ViewOp::create(builder, loc, head.alloc.getType(), arena, shift, ValueRange());
-      slots.push_back({view, {std::move(name), alignment}});
+      view->setAttr(
+          schedule::slotAttrName,
+          schedule::SlotAttr::get(function.getContext(), name, alignment, life.first, life.second));
       head.views.insert(head.views.begin(), view);
       bytes = view;
     }
@@ -326,5 +317,4 @@ NewSlots PlanMemory::place(func::FuncOp function, ArenaProblem &problem, const A
                      "value had bytes of its own; number of values {3}, of those in the bytes of "
                      "another {4}",
                      plan.arenaBytes, plan.boundBytes, pinnedBytes, values.size(), inPlace);
-  return slots;
 }

@@ -18,6 +18,7 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "weir/Analysis/CommandList.h"
+#include "weir/Order/Place.h"
 #include "weir/Order/Reorder.h"
 #include "weir/Target/Errors.h"
 
@@ -148,6 +149,42 @@ static void moveSlots(memref::AllocOp arena, ArrayRef<memref::ViewOp> slots,
       old->erase();
 }
 
+/// Writes each command's wave, and to each slot the first and last wave that use it. `list` is of
+/// the commands as they stand.
+static void setWaves(const CommandList &list) {
+  std::vector<memref::ViewOp> slots;
+  std::vector<SlotUsers> users;
+  std::vector<int64_t> indices; // by the number of the slot's view, -1: not met yet
+  for (auto [number, command] : llvm::enumerate(list.dispatches))
+    for (Value operand : command->getOperands()) {
+      memref::ViewOp slot = getSlot(operand);
+      if (!slot)
+        continue;
+      size_t view = list.views->getNumber(slot);
+      if (view >= indices.size())
+        indices.resize(2 * view + 1, -1);
+      if (indices[view] < 0) {
+        indices[view] = users.size();
+        slots.push_back(slot);
+        const View &bytes = list.views->get(slot.getResult());
+        int64_t arena = list.getNumber(bytes.allocation);
+        users.push_back({arena, arena < 0 ? ByteRange() : bytes.range.value_or(ByteRange()),
+                         int64_t(number), int64_t(number)});
+      }
+      users[indices[view]].last = number;
+    }
+  std::vector<int64_t> waves = getPlacedWaves(list.accesses, users);
+  for (auto [command, wave] : llvm::zip_equal(list.dispatches, waves))
+    schedule::CommandOpInterface(command).setWave(wave);
+  for (auto [slot, user] : llvm::zip_equal(slots, users)) { // waves never decrease
+    auto old = slot->getAttrOfType<schedule::SlotAttr>(schedule::slotAttrName);
+    slot->setAttr(schedule::slotAttrName,
+                  schedule::SlotAttr::get(slot->getContext(), old ? old.getValue() : "",
+                                          old ? old.getAlignment() : 1, waves[user.first],
+                                          waves[user.last]));
+  }
+}
+
 LogicalResult Reorder::order(func::FuncOp function, Effects &effects, Views &views,
                              const ArenaGrowth &growth) {
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
@@ -181,9 +218,6 @@ LogicalResult Reorder::order(func::FuncOp function, Effects &effects, Views &vie
   FailureOr<CommandList> ordered = collectAccesses(*commands, effects, views);
   if (failed(ordered))
     return failure();
-  setWaves(*ordered, findHazards(ordered->accesses), [](memref::ViewOp view) {
-    auto slot = view->getAttrOfType<schedule::SlotAttr>(schedule::slotAttrName);
-    return slot ? SlotUse{slot.getValue().str(), slot.getAlignment()} : SlotUse();
-  });
+  setWaves(*ordered);
   return success();
 }

@@ -63,14 +63,14 @@ LogicalResult Schedule::order(func::FuncOp function, Effects &effects, Views &vi
   FailureOr<CollectedOrder> collected = collect(function, *commands, effects, views, proofs);
   if (failed(collected))
     return failure();
-  OrderProblem problem = collected->problem;
+  auto &[list, problem] = *collected;
   bool forMemory = schedule == "memory";
   // Other operations between commands belong where they are.
   bool mayMove = holdsOnlyCommands(*commands);
   CommandOrder chosen = scheduleCommands(problem, mayMove, forMemory);
   if (mayMove && forMemory)
     remarkOrder(function, chosen);
-  writeOrder(function, *collected, problem);
+  writeOrder(function, list, problem);
   return success();
 }
 

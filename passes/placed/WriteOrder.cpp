@@ -111,9 +111,8 @@ std::string weir::getValueName(func::FuncOp function, Value allocation) {
 }
 
 /// Creates the allocations that the problem adds, and makes them operands of its commands.
-static void setOperands(func::FuncOp function, const CollectedOrder &collected,
-                        const OrderProblem &problem, const CommandOps &ops) {
-  const auto &[list, original] = collected;
+static void setOperands(func::FuncOp function, const CommandList &list, const OrderProblem &problem,
+                        const CommandOps &ops) {
   SmallVector<Value> allocations; // by number; null: not used
   for (const AllocationRef &allocation : list.allocations)
     allocations.push_back(allocation.value);
@@ -137,15 +136,14 @@ static void setOperands(func::FuncOp function, const CollectedOrder &collected,
     allocations[number] = added;
   }
   for (auto [op, command] : llvm::zip_equal(ops, problem.commands))
-    for (auto [operand, before] :
-         llvm::zip_equal(command.operands, original.commands[command.id].operands))
-      if (operand.allocation != before.allocation)
+    for (const MemoryOperand &operand : command.operands) {
+      const View &before = list.views->get(op->getOperand(operand.operand));
+      if (list.getNumber(before.allocation) != operand.allocation)
         op->setOperand(operand.operand, allocations[operand.allocation]);
+    }
 }
 
-void weir::writeOrder(func::FuncOp function, const CollectedOrder &collected,
-                      const OrderProblem &problem) {
-  const CommandList &list = collected.list;
+void weir::writeOrder(func::FuncOp function, const CommandList &list, const OrderProblem &problem) {
   CommandOps ops;
   llvm::BitVector isTaken(list.dispatches.size());
   bool isInOrder = true;
@@ -162,7 +160,7 @@ void weir::writeOrder(func::FuncOp function, const CollectedOrder &collected,
   if (function->hasAttr(schedule::entryAttrName))
     setValues(function, list, problem, ops);
   if (list.allocations.size() < problem.allocations.size())
-    setOperands(function, collected, problem, ops);
+    setOperands(function, list, problem, ops);
   if (!isInOrder) {
     Block *block = list.dispatches.front()->getBlock();
     for (Operation *op : ops) {

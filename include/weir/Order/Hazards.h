@@ -36,6 +36,15 @@ struct CommandAccesses {
   bool mayOverlap(const OperandAccess &first, const OperandAccess &second) const;
 };
 
+/// Bytes for those of an allocation: of another allocation, `shift` bytes further on.
+struct Spot {
+  int64_t allocation = 0;
+  int64_t shift = 0;
+};
+
+/// Puts each access into the spot of its allocation.
+void moveAccesses(CommandAccesses &accesses, const std::vector<Spot> &spots);
+
 /// Returns the same with dispatch `order[i]` in place i.
 CommandAccesses permute(const CommandAccesses &accesses, const std::vector<int64_t> &order);
 

@@ -46,6 +46,27 @@ struct ArenaPlan {
 ArenaPlan planArena(const OrderProblem &problem, const std::vector<Permission> &permissions,
                     int64_t effort);
 
+/// A slot of an arena, and the first and last command that use it.
+struct SlotUsers {
+  int64_t arena = 0; ///< an allocation
+  ByteRange range;   ///< in the arena
+  int64_t first = 0, last = 0;
+};
+
+/// Returns the waves of commands whose values have places. No two slots that share a byte are used
+/// in one wave, whichever bytes of them are touched.
+std::vector<int64_t> getPlacedWaves(const CommandAccesses &addresses,
+                                    const std::vector<SlotUsers> &slots);
+
+/// Waves of commands whose values have places.
+struct PlacedWaves {
+  std::vector<int64_t> waves;                     ///< by command
+  std::vector<std::pair<int64_t, int64_t>> lives; ///< first and last wave, by chain in the arena
+};
+
+/// Returns the waves of commands whose values lie in the plan's places.
+PlacedWaves getPlacedWaves(const OrderProblem &problem, const ArenaPlan &plan);
+
 /// Returns places where no value has a byte of another, in one wave or in several.
 ArenaPlan planWithoutReuse(const OrderProblem &problem);
 

@@ -83,7 +83,7 @@ struct OrderProblem {
 };
 
 /// Returns the same with command `order[i]` in place i.
-OrderProblem permute(const OrderProblem &problem, const std::vector<int64_t> &order);
+OrderProblem permute(OrderProblem problem, const std::vector<int64_t> &order);
 
 } // namespace weir
 

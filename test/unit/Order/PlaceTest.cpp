@@ -98,6 +98,40 @@ TEST(Place, WithoutPermissionsEachValueHasASlot) {
   EXPECT_EQ(planWithoutReuse(line.problem).plan.arenaBytes, 768);
 }
 
+// Two commands of one wave write values that nobody reads.
+TEST(Place, SlotsThatShareBytesAreInDifferentWaves) {
+  ProblemBuilder builder;
+  int64_t x = builder.addArgument("x", false, false), a = builder.addValue(),
+          b = builder.addValue(512);
+  builder.addCommand({x}, a);
+  builder.addCommand({x}, b);
+  auto getWavesAt = [&](int64_t offset) {
+    ArenaPlan plan;
+    plan.chains = {{{a}, -1, -1}, {{b}, -1, -1}};
+    plan.plan.offsets = {0, offset};
+    return getPlacedWaves(builder.problem, plan);
+  };
+  using Lives = std::vector<std::pair<int64_t, int64_t>>;
+  EXPECT_EQ(getWavesAt(256).waves, (std::vector<int64_t>{0, 0}));
+  EXPECT_EQ(getWavesAt(256).lives, (Lives{{0, 0}, {0, 0}}));
+  EXPECT_EQ(getWavesAt(128).waves, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(getWavesAt(128).lives, (Lives{{0, 0}, {1, 1}}));
+  builder.problem.accesses.dispatches[1].back().range = {256, 512}; // still a slot as a whole
+  EXPECT_EQ(getWavesAt(0).waves, (std::vector<int64_t>{0, 1}));
+}
+
+// A value in the bytes of a donated argument is ordered with it.
+TEST(Place, WavesAreOfTheBytesThatAChainHas) {
+  Line line;
+  int64_t c = line.addValue();
+  line.addCommand({line.x}, c);
+  ArenaPlan plan = planWithoutReuse(line.problem);
+  EXPECT_EQ(getPlacedWaves(line.problem, plan).waves, (std::vector<int64_t>{0, 1, 2, 2}));
+  plan.chains = {{{line.a, line.b}, line.x, line.y}, {{c}, -1, -1}};
+  plan.plan.offsets = {0, 0};
+  EXPECT_EQ(getPlacedWaves(line.problem, plan).waves, (std::vector<int64_t>{0, 1, 2, 3}));
+}
+
 TEST(Queues, ChainsStayTogether) {
   ProblemBuilder builder;
   int64_t x = builder.addArgument("x", false, false), a = builder.addValue(),
