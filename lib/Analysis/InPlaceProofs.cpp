@@ -7,12 +7,13 @@ using namespace weir;
 
 const InPlaceProof &InPlaceProofs::get(schedule::DispatchOp dispatch, unsigned read,
                                        unsigned written) {
-  auto kernel = symbols.lookupNearestSymbolFrom<gpu::GPUFuncOp>(dispatch, dispatch.getKernelAttr());
-  std::unique_ptr<Kernel> &known = kernels[kernel];
+  Operation *table = SymbolTable::getNearestSymbolTable(dispatch);
+  std::unique_ptr<Kernel> &known = kernels[{table, dispatch.getKernelAttr()}];
   if (!known)
-    known = std::make_unique<Kernel>(kernel, launches);
+    known = std::make_unique<Kernel>(
+        symbols.lookupSymbolIn<gpu::GPUFuncOp>(table, dispatch.getKernelAttr()), launches);
   auto [proof, isNew] = known->proofs.try_emplace({read, written});
   if (isNew)
-    proof->second = proveInPlace(known->maps, kernel, read, written);
+    proof->second = proveInPlace(known->maps, known->op, read, written);
   return proof->second;
 }

@@ -155,7 +155,8 @@ void weir::writeOrder(func::FuncOp function, const CommandList &list, const Orde
     ops.push_back(isTaken[command.id] ? cast<schedule::CommandOpInterface>(op->clone()) : op);
     isTaken.set(command.id);
     ops.back().setWave(command.wave);
-    ops.back()->removeAttr(spareAttrName);
+    if (!problem.recipes.empty())
+      ops.back()->removeAttr(spareAttrName);
   }
   if (function->hasAttr(schedule::entryAttrName))
     setValues(function, list, problem, ops);

@@ -23,15 +23,17 @@ private:
   /// What is known of one kernel.
   struct Kernel {
     Kernel(mlir::gpu::GPUFuncOp op, Launches &launches)
-        : maps(op, LaunchSizes::get(op, launches)) {}
+        : op(op), maps(op, LaunchSizes::get(op, launches)) {}
 
+    mlir::gpu::GPUFuncOp op;
     AccessMaps maps;
     std::map<std::pair<unsigned, unsigned>, InPlaceProof> proofs; ///< by read and written operand
   };
 
   Launches launches;
   mlir::SymbolTableCollection symbols;
-  llvm::DenseMap<mlir::Operation *, std::unique_ptr<Kernel>> kernels;
+  /// By symbol table and name: cheaper to look up than the kernel.
+  llvm::DenseMap<std::pair<mlir::Operation *, mlir::Attribute>, std::unique_ptr<Kernel>> kernels;
 };
 
 } // namespace weir
