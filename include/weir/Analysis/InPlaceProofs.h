@@ -20,7 +20,7 @@ public:
   const InPlaceProof &get(schedule::DispatchOp dispatch, unsigned read, unsigned written);
 
 private:
-  /// What is known of one kernel.
+  /// A kernel with its access maps, and the proofs that were asked for.
   struct Kernel {
     Kernel(mlir::gpu::GPUFuncOp op, Launches &launches)
         : op(op), maps(op, LaunchSizes::get(op, launches)) {}
