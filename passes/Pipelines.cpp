@@ -110,7 +110,9 @@ static void addToOrdered(OpPassManager &manager, const PipelineOptions &) {
 }
 
 static void addToEmitted(OpPassManager &manager, const PipelineOptions &options) {
-  manager.addPass(options.target == "vulkan" ? createEmitSpirvPass() : createEmitPtxPass());
+  manager.addPass(options.target == "cuda"  ? createEmitPtxPass()
+                  : options.target == "cpu" ? createEmitCpuPass()
+                                            : createEmitSpirvPass());
   // The plan states each kernel's operands, which are known once it is emitted.
   manager.addPass(createPackPass());
 }

@@ -193,12 +193,16 @@ static const Level &findLevel(const std::string &name, const char *option) {
 /// Sets the profile's name or path and its target.
 static void setTarget(PipelineOptions &options, const std::string &target) {
   auto [api, name] = StringRef(target).split(':');
-  if (api != "vulkan" && api != "cuda")
+  if (api != "vulkan" && api != "cuda" && api != "cpu")
     throw Error("--target=" + target +
                 ": no such target; there are vulkan, vulkan:PROFILE, cuda, "
-                "cuda:sm_80, cuda:sm_90 and cuda:PROFILE");
+                "cuda:sm_80, cuda:sm_90, cuda:PROFILE, cpu, cpu:x86-64-v3, cpu:x86-64-v4, "
+                "cpu:aarch64 and cpu:PROFILE");
   options.target = api.str();
-  options.profile = !name.empty() ? name.str() : api == "cuda" ? "sm_80" : "lavapipe";
+  options.profile = !name.empty()   ? name.str()
+                    : api == "cuda" ? "sm_80"
+                    : api == "cpu"  ? "x86-64-v3"
+                                    : "lavapipe";
   Profile profile = loadProfile(options.profile);
   if (profile.target != api)
     throw Error("--target=" + target + ": profile " + profile.name + " is of target " +

@@ -17,6 +17,9 @@ using ordered_json = nlohmann::ordered_json;
 static constexpr int64_t maxContractionRows = 64, maxContractionColumns = 8;
 
 static constexpr const char *cudaTarget = "cuda";
+static constexpr const char *cpuTarget = "cpu";
+
+static const char *const isas[] = {"x86-64-v3", "x86-64-v4", "aarch64"};
 
 /// Names the built-in profile that has the keys which a profile's own file leaves out.
 static constexpr const char *likeKey = "like";
@@ -27,6 +30,8 @@ ordered_json weir::toJson(const Profile &profile) {
   ordered_json object = {{"name", profile.name}, {"target", profile.target}, {"api", profile.api}};
   if (profile.sm)
     object["sm"] = profile.sm;
+  if (!profile.isa.empty())
+    object["isa"] = profile.isa;
   object.update({{"subgroup_size", profile.subgroupSize},
                  {"max_workgroup_size", profile.maxWorkgroupSize},
                  {"workgroup_memory", profile.workgroupMemory},
@@ -80,7 +85,7 @@ Profile weir::readProfile(const JsonNode &node) {
                "column_parts",
                "unroll_private",
                "queues"},
-              {"sm"});
+              {"sm", "isa"});
   auto count = [&](std::string_view key) {
     return node[key].integer(1, std::numeric_limits<uint32_t>::max());
   };
@@ -91,6 +96,11 @@ Profile weir::readProfile(const JsonNode &node) {
   if (node.has("sm") != (profile.target == cudaTarget))
     node["target"].fail(profile.target == cudaTarget ? "is cuda, which needs \"sm\""
                                                      : "is not cuda, which alone has \"sm\"");
+  if (node.has("isa") != (profile.target == cpuTarget))
+    node["target"].fail(profile.target == cpuTarget ? "is cpu, which needs \"isa\""
+                                                    : "is not cpu, which alone has \"isa\"");
+  if (node.has("isa"))
+    profile.isa = isas[node["isa"].choice({isas[0], isas[1], isas[2]})];
   if (node.has("sm"))
     profile.sm = node["sm"].integer(1, 999);
   profile.subgroupSize = node["subgroup_size"].alignment();
@@ -118,8 +128,11 @@ Profile weir::readProfile(const JsonNode &node) {
   profile.unrollPrivate = node["unroll_private"].boolean();
   profile.queues = node["queues"].integer(1, maxQueues);
 
-  if (profile.vectorWidth != 1 && profile.vectorWidth != 4)
-    node["vector_width"].fail("is " + std::to_string(profile.vectorWidth) + ", it must be 1 or 4");
+  bool isCpu = profile.target == cpuTarget;
+  if (profile.vectorWidth != 1 && profile.vectorWidth != 4 &&
+      !(isCpu && (profile.vectorWidth == 8 || profile.vectorWidth == 16)))
+    node["vector_width"].fail("is " + std::to_string(profile.vectorWidth) + ", it must be 1" +
+                              (isCpu ? ", 4, 8 or 16" : " or 4"));
   if (profile.words64 && !profile.int64)
     node["words64"].fail("is true, which needs \"int64\"");
   if (profile.workgroupSize > profile.maxWorkgroupSize)
@@ -157,9 +170,41 @@ static Profile makeCudaProfile(int64_t sm) {
   return profile;
 }
 
-static const std::array<Profile, 3> &getBuiltinProfiles() {
-  static const std::array<Profile, 3> profiles = {Profile(), makeCudaProfile(80),
-                                                  makeCudaProfile(90)};
+/// One invocation is a workgroup, a thread walks them.
+static Profile makeCpuProfile(const char *isa, int64_t vectorWidth, int64_t registers) {
+  Profile profile;
+  profile.name = isa;
+  profile.target = cpuTarget;
+  profile.api = "elf";
+  profile.isa = isa;
+  profile.subgroupSize = 1;
+  profile.maxWorkgroupSize = 1;
+  profile.workgroupMemory = 262144; // on a thread's stack
+  profile.maxGrid.fill(std::numeric_limits<int32_t>::max());
+  profile.storageBuffersPerStage = 1024;
+  profile.bytesPerBinding = int64_t(1) << 40;
+  profile.offsetAlignment = 64; // a line of the cache, and the longest vector
+  profile.maxLoopTrips = std::numeric_limits<int32_t>::max();
+  profile.rowMapping = RowMapping::Lane;
+  profile.workgroupSize = 1;
+  profile.privateRowBytes = 65536;      // in L2
+  profile.elementsPerInvocation = 4096; // vectors
+  profile.vectorWidth = vectorWidth;
+  // The sums leave room for a vector of each column and for a row's number.
+  profile.contractionColumns = 2;
+  profile.contractionRows = 3 * registers / 8;
+  profile.words64 = false;
+  return profile;
+}
+
+static const std::array<Profile, 6> &getBuiltinProfiles() {
+  static const std::array<Profile, 6> profiles = {
+      Profile(),
+      makeCudaProfile(80),
+      makeCudaProfile(90),
+      makeCpuProfile(isas[0], /*vectorWidth=*/8, /*registers=*/16),
+      makeCpuProfile(isas[1], /*vectorWidth=*/16, /*registers=*/32),
+      makeCpuProfile(isas[2], /*vectorWidth=*/4, /*registers=*/32)};
   return profiles;
 }
 

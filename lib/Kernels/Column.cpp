@@ -1,6 +1,6 @@
 //===- Column.cpp - Kernels that reduce columns in parts ------------------===//
 //
-// An invocation owns one part of a column, or of four neighbouring ones, and
+// An invocation owns one part of a column, or of some neighbouring ones, and
 // walks the rows of the part once, in order: the order in which a row kernel's
 // team walks them, so that the bits are the same.
 //
@@ -17,8 +17,9 @@ void weir::emitColumn(PointEmitter &emitter, EmittedKernel &launch) {
   const Profile &profile = emitter.profile;
   const KernelDomain &domain = emitter.domain;
   ArrayRef<int64_t> columnSizes = domain.getColumnSizes();
-  bool vector = isVectorDomain(profile, columnSizes);
-  int64_t columns = getProduct(columnSizes) / (vector ? 4 : 1);
+  int64_t lanes = getLanes(profile, columnSizes, /*max=*/4);
+  emitter.setLanes(lanes);
+  int64_t columns = getProduct(columnSizes) / lanes;
   int64_t rows = getProduct(domain.getRowSizes()), chunk = domain.getChunk();
   int64_t units = domain.getParts() * columns;
   Location loc = emitter.loc;
@@ -40,7 +41,7 @@ void weir::emitColumn(PointEmitter &emitter, EmittedKernel &launch) {
     emitter.setCoordinate(tileColumnCoordinate, emitter.expand(digits[1]));
     auto getColumnPoint = [&](SmallVector<AffineExpr> rowPoint) {
       llvm::append_range(rowPoint,
-                         getPoint(emitter, emitter.dim(tileColumnCoordinate), columnSizes, vector));
+                         getPoint(emitter, emitter.dim(tileColumnCoordinate), columnSizes, lanes));
       return rowPoint;
     };
 
@@ -49,7 +50,7 @@ void weir::emitColumn(PointEmitter &emitter, EmittedKernel &launch) {
       for (const Combiner &combiner : list) {
         Value neutral =
             arith::ConstantOp::create(emitter.builder(), loc, getNeutral(combiner.combine));
-        start.push_back(vector ? emitter.broadcast(neutral) : neutral);
+        start.push_back(lanes > 1 ? emitter.broadcast(neutral) : neutral);
       }
     SmallVector<Value> totals = emitter.loop(chunk, start, [&](Value turn, ValueRange running) {
       OpBuilder &b = emitter.builder();

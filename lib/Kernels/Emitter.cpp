@@ -24,18 +24,25 @@ int64_t weir::getProduct(ArrayRef<int64_t> sizes) {
   return product;
 }
 
-bool weir::isVectorDomain(const Profile &profile, ArrayRef<int64_t> sizes) {
-  return profile.vectorWidth == 4 && !sizes.empty() && sizes.back() % 4 == 0;
+int64_t weir::getLanes(const Profile &profile, ArrayRef<int64_t> sizes, int64_t max) {
+  if (sizes.empty())
+    return 1;
+  if (!profile.hasFreeVectors())
+    return profile.vectorWidth == 4 && sizes.back() % 4 == 0 ? 4 : 1;
+  int64_t lanes = profile.vectorWidth * max;
+  while (sizes.back() % lanes != 0 || (lanes > profile.vectorWidth && sizes.back() / lanes < 8))
+    lanes /= 2;
+  return lanes;
 }
 
 SmallVector<AffineExpr> weir::getPoint(PointEmitter &emitter, AffineExpr unit,
-                                       ArrayRef<int64_t> sizes, bool vector) {
+                                       ArrayRef<int64_t> sizes, int64_t lanes) {
   SmallVector<int64_t> units(sizes);
-  if (vector)
-    units.back() /= 4;
+  if (lanes > 1)
+    units.back() /= lanes;
   SmallVector<AffineExpr> point = emitter.delinearize(unit, units);
-  if (vector)
-    point.back() = point.back() * 4 + emitter.vectorLane();
+  if (lanes > 1)
+    point.back() = point.back() * lanes + emitter.vectorLane();
   return point;
 }
 
@@ -337,7 +344,8 @@ static void emitShape(PointEmitter &emitter, EmittedKernel &launch) {
   case KernelShape::Column:
     return emitColumn(emitter, launch);
   case KernelShape::Contraction:
-    return emitContraction(emitter, launch);
+    return emitter.profile.hasFreeVectors() ? emitTileContraction(emitter, launch)
+                                            : emitContraction(emitter, launch);
   case KernelShape::Sequence:
     return emitSequence(emitter, launch);
   }

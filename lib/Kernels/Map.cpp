@@ -7,29 +7,33 @@
 using namespace mlir;
 using namespace weir;
 
-/// Units per invocation: as many as the profile likes, but not so many that
-/// fewer than 64 workgroups are left, and a number that leaves no rest if one is
-/// near.
-static int64_t getUnitsPerInvocation(const Profile &profile, int64_t units) {
-  int64_t max =
-      std::clamp<int64_t>(units / (profile.workgroupSize * 64), 1, profile.elementsPerInvocation);
+/// Returns how many of `units` an invocation computes: at most `max`, and a number that leaves no
+/// rest if one is near. `invocations` of them are launched at once.
+static int64_t getShare(int64_t units, int64_t max, int64_t invocations = 1) {
   for (int64_t count = max; 2 * count > max; --count)
-    if (units % (profile.workgroupSize * count) == 0)
+    if (units % (invocations * count) == 0)
       return count;
   return max;
 }
 
-/// Returns the row-major digits of a unit of four neighbours in a space of any last
+/// Returns the max number of units of an invocation: as many as the profile likes, but not so many
+/// that fewer than 64 workgroups are left.
+static int64_t getMaxShare(const Profile &profile, int64_t units) {
+  return std::clamp<int64_t>(units / (profile.workgroupSize * 64), 1,
+                             profile.elementsPerInvocation);
+}
+
+/// Returns the row-major digits of a unit of some neighbours in a space of any last
 /// dimension.
 static SmallVector<AffineExpr> getFlatPoint(PointEmitter &emitter, AffineExpr unit,
                                             ArrayRef<int64_t> sizes) {
-  return emitter.delinearize(unit * 4 + emitter.vectorLane(), sizes);
+  return emitter.delinearize(unit * emitter.lanes + emitter.vectorLane(), sizes);
 }
 
-/// Whether four neighbours, over the ends of the last dimension, are read and
-/// written as whole vectors: all tensors are walked as they lie in memory.
+/// Whether neighbours, over the ends of the last dimension, are read and written as whole
+/// vectors: all tensors are walked as they lie in memory.
 static bool isFlat(PointEmitter &emitter, ArrayRef<int64_t> sizes) {
-  if (emitter.profile.vectorWidth != 4 || getProduct(sizes) % 4 != 0)
+  if (emitter.profile.vectorWidth == 1 || getProduct(sizes) % emitter.lanes != 0)
     return false;
   SmallVector<AffineExpr> point = getFlatPoint(emitter, emitter.dim(unitCoordinate), sizes);
   for (auto [result, value] : llvm::enumerate(emitter.computed)) {
@@ -40,16 +44,96 @@ static bool isFlat(PointEmitter &emitter, ArrayRef<int64_t> sizes) {
   return true;
 }
 
+namespace {
+/// The elements of a unit.
+struct Unit {
+  int64_t lanes = 1;
+  bool isFlat = false; ///< neighbours over the ends of the last dimension
+};
+} // namespace
+
+/// Chooses the unit, and sets the emitter's vectors to it.
+static Unit chooseUnit(PointEmitter &emitter) {
+  ArrayRef<int64_t> sizes = emitter.domain.getSizes();
+  int64_t lanes = getLanes(emitter.profile, sizes);
+  if (!emitter.profile.hasFreeVectors()) {
+    bool flat = lanes == 1 && isFlat(emitter, sizes);
+    return {flat ? emitter.lanes : lanes, flat};
+  }
+  int64_t flatLanes = getLanes(emitter.profile, {getProduct(sizes)});
+  emitter.setLanes(flatLanes);
+  if (flatLanes > 1 && isFlat(emitter, sizes))
+    return {flatLanes, true};
+  emitter.setLanes(lanes);
+  return {lanes, false};
+}
+
+/// Emits `body` for count units from `first` on; beyond `units` it does nothing.
+static void emitUnitsInTurn(PointEmitter &emitter, unsigned coordinate, Value first, int64_t step,
+                            int64_t count, int64_t units, bool exact, function_ref<void()> body) {
+  Location loc = emitter.loc;
+  emitter.loop(count, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
+    OpBuilder &b = emitter.builder();
+    Value offset = arith::MulIOp::create(b, loc, trip, emitter.indexConstant(step));
+    Value unit = arith::AddIOp::create(b, loc, first, offset);
+    auto compute = [&]() -> SmallVector<Value> {
+      emitter.setCoordinate(coordinate, unit);
+      body();
+      return {};
+    };
+    if (exact)
+      return compute();
+    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, unit,
+                                         emitter.indexConstant(units));
+    return emitter.guard(inside, {}, compute);
+  });
+}
+
+/// Emits units of the last dimension in loops of their own: a CPU does without the division that
+/// tells the place of each.
+static void emitRowsOfUnits(PointEmitter &emitter, int64_t lanes, ArrayRef<unsigned> results,
+                            EmittedKernel &launch) {
+  const Profile &profile = emitter.profile;
+  ArrayRef<int64_t> sizes = emitter.domain.getSizes();
+  int64_t units = sizes.back() / lanes, rows = getProduct(sizes.drop_back());
+  int64_t max = getMaxShare(profile, units * rows);
+  int64_t share = getShare(units, std::min(units, max));
+  int64_t shares = llvm::divideCeil(units, share);
+  int64_t rowShare = shares > 1 ? 1 : getShare(rows, std::clamp<int64_t>(max / units, 1, rows));
+  int64_t groups = llvm::divideCeil(rows, rowShare) * shares;
+  emitWorkgroups(emitter, groups, launch, [&](Value group) {
+    OpBuilder &b = emitter.builder();
+    Location loc = emitter.loc;
+    auto scale = [&](Value number, int64_t factor) -> Value {
+      return arith::MulIOp::create(b, loc, number, emitter.indexConstant(factor));
+    };
+    Value count = emitter.indexConstant(shares);
+    Value firstRow = scale(arith::DivUIOp::create(b, loc, group, count), rowShare);
+    Value first = scale(arith::RemUIOp::create(b, loc, group, count), share);
+    emitUnitsInTurn(
+        emitter, tileRowCoordinate, firstRow, 1, rowShare, rows, rows % rowShare == 0, [&] {
+          SmallVector<AffineExpr> row =
+              emitter.delinearize(emitter.dim(tileRowCoordinate), sizes.drop_back());
+          emitUnitsInTurn(emitter, unitCoordinate, first, 1, share, units, units % share == 0, [&] {
+            SmallVector<AffineExpr> point(row);
+            llvm::append_range(
+                point, getPoint(emitter, emitter.dim(unitCoordinate), sizes.take_back(), lanes));
+            emitResults(emitter, results, point);
+          });
+        });
+  });
+}
+
 void weir::emitMap(PointEmitter &emitter, EmittedKernel &launch) {
   const Profile &profile = emitter.profile;
   ArrayRef<int64_t> sizes = emitter.domain.getSizes();
-  bool vector = isVectorDomain(profile, sizes);
-  bool flat = !vector && isFlat(emitter, sizes);
-  int64_t units = getProduct(sizes) / (vector || flat ? 4 : 1);
-  int64_t perInvocation = getUnitsPerInvocation(profile, units);
-  int64_t perGroup = profile.workgroupSize * perInvocation;
+  Unit unit = chooseUnit(emitter);
   auto results = llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults()));
-  bool exact = units % perGroup == 0;
+  if (profile.hasFreeVectors() && !unit.isFlat && sizes.size() > 1)
+    return emitRowsOfUnits(emitter, unit.lanes, results, launch);
+  int64_t units = getProduct(sizes) / unit.lanes;
+  int64_t perInvocation = getShare(units, getMaxShare(profile, units), profile.workgroupSize);
+  int64_t perGroup = profile.workgroupSize * perInvocation;
 
   emitWorkgroups(emitter, llvm::divideCeil(units, perGroup), launch, [&](Value group) {
     OpBuilder &b = emitter.builder();
@@ -57,23 +141,12 @@ void weir::emitMap(PointEmitter &emitter, EmittedKernel &launch) {
     Value begin = arith::AddIOp::create(
         b, emitter.loc,
         arith::MulIOp::create(b, emitter.loc, group, emitter.indexConstant(perGroup)), thread);
-    emitter.loop(perInvocation, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
-      OpBuilder &b = emitter.builder();
-      Value step =
-          arith::MulIOp::create(b, emitter.loc, trip, emitter.indexConstant(profile.workgroupSize));
-      Value unit = arith::AddIOp::create(b, emitter.loc, begin, step);
-      auto compute = [&]() -> SmallVector<Value> {
-        AffineExpr number = emitter.setCoordinate(unitCoordinate, unit);
-        SmallVector<AffineExpr> point =
-            flat ? getFlatPoint(emitter, number, sizes) : getPoint(emitter, number, sizes, vector);
-        emitResults(emitter, results, point);
-        return {};
-      };
-      if (exact)
-        return compute();
-      Value inside = arith::CmpIOp::create(b, emitter.loc, arith::CmpIPredicate::ult, unit,
-                                           emitter.indexConstant(units));
-      return emitter.guard(inside, {}, compute);
-    });
+    emitUnitsInTurn(emitter, unitCoordinate, begin, profile.workgroupSize, perInvocation, units,
+                    units % perGroup == 0, [&] {
+                      AffineExpr number = emitter.dim(unitCoordinate);
+                      emitResults(emitter, results,
+                                  unit.isFlat ? getFlatPoint(emitter, number, sizes)
+                                              : getPoint(emitter, number, sizes, unit.lanes));
+                    });
   });
 }

@@ -29,18 +29,21 @@ struct Survey {
   llvm::SmallVector<Buffer> buffers;
   /// Maps each load, by buffer and address, to the passes over the row that make it.
   llvm::MapVector<std::pair<unsigned, mlir::AffineExpr>, llvm::SmallSetVector<unsigned, 4>> loads;
+  /// Maps each value of a function that costs more than a load, by tensor and indices, to the
+  /// passes that compute it.
+  llvm::MapVector<std::pair<mlir::Value, mlir::AffineMap>, llvm::SmallSetVector<unsigned, 4>>
+      values;
 };
 
-/// Copies of loaded elements in the invocation's own memory, one element or vector per trip
-/// over a row, so that a later pass or row does not load them again.
+/// Copies of elements in the invocation's own memory, one element or vector per trip over a row,
+/// so that a later pass or row does not load or compute them again.
 ///
-/// Before any code that loads an address, `add` makes room for its copy. Every trip starts
-/// with `setTrip`. A load of an added address fills the copy at the current trip until
-/// `setFilled` says that every trip has done so; then it reads the copy. Whoever starts
-/// another row marks copies of that row's elements as not filled.
-class RowCache {
+/// Before any code that gets an element, `add` makes room for its copy. Every trip starts with
+/// `setTrip`. Code that gets an added element fills the copy at the current trip until `setFilled`
+/// says that every trip has done so; then it reads the copy. Whoever starts another row marks
+/// copies of that row's elements as not filled.
+template <typename Key> class RowCache {
 public:
-  using Key = std::pair<unsigned, mlir::AffineExpr>; ///< buffer and address
   struct Copy {
     mlir::Value memory;
     bool isFilled = false;
@@ -68,9 +71,14 @@ public:
 
   const Profile &profile;
   const KernelDomain &domain;
-  /// Elements of a vector: two in a contraction, which has other lanes for
-  /// neighbours, else four.
-  const int64_t lanes;
+  /// Elements of a vector: two in a contraction, which has other lanes for neighbours, else
+  /// four; where vectors are free, as many as the shape of the kernel sets before any code.
+  int64_t lanes;
+  /// Sets the elements of a vector, where vectors are free.
+  void setLanes(int64_t number) {
+    if (profile.hasFreeVectors())
+      lanes = number;
+  }
   schedule::KernelOp kernel;
   mlir::MLIRContext *context;
   mlir::Location loc; ///< of the op that code is emitted for
@@ -161,6 +169,9 @@ public:
   /// Repeats `operation` on two other operands.
   mlir::Value combine(mlir::Operation *operation, mlir::Value lhs, mlir::Value rhs);
 
+  /// Combines the elements of a vector, one half with the other, until there is one.
+  mlir::Value combineLanes(mlir::Operation *operation, mlir::Value vector);
+
   /// Returns the indices of an op's operand or result at a point of its loops.
   llvm::SmallVector<mlir::AffineExpr> apply(mlir::AffineMap map,
                                             llvm::ArrayRef<mlir::AffineExpr> loops) const;
@@ -185,7 +196,10 @@ public:
   /// Lets code at the current point read `total` as a reduction's `result`.
   void setReduced(mlir::Value result, mlir::Value total) { reduced[result] = total; }
 
-  RowCache cache;
+  /// Loaded elements, by buffer and address.
+  RowCache<std::pair<unsigned, mlir::AffineExpr>> cache;
+  /// Computed ones, by tensor and indices.
+  RowCache<std::pair<mlir::Value, mlir::AffineMap>> computedCache;
   /// Sets the number of the pass over the row that loads are recorded for.
   void setPass(unsigned number) { pass = number; }
   /// Returns the facts that the first emission recorded, or null in the first one.
@@ -255,20 +269,27 @@ private:
   mlir::AffineExpr getAddress(unsigned result, llvm::ArrayRef<mlir::AffineExpr> indices);
   /// Computes a scalar of the kernel's region outside of all bodies.
   mlir::Value computeScalar(mlir::Value scalar);
-  /// Returns the number of a vector if the lanes of `address` are one aligned vector.
+  /// Returns the address of a vector in the buffer's memref if the lanes of `address` are one: its
+  /// number, or its first element where vectors are free.
   std::optional<mlir::AffineExpr> getVectorAddress(unsigned buffer, mlir::AffineExpr address) const;
+  mlir::Value loadVector(unsigned buffer, mlir::Value place);
+  void storeVector(unsigned buffer, mlir::Value vector, mlir::Value place);
   std::optional<unsigned> getBuffer(mlir::Value tensor) const;
   mlir::Value load(unsigned buffer, mlir::AffineExpr address);
   mlir::Value loadUncached(unsigned buffer, mlir::AffineExpr address);
   mlir::Value loadScalar(unsigned buffer, mlir::AffineExpr address);
   /// Loads the element at an address that was computed.
   mlir::Value loadElement(unsigned buffer, mlir::Value address);
-  /// Converts an element from the type that it is stored in.
+  /// Returns the values of an expression in the lanes, as a vector of indices.
+  mlir::Value expandLanes(mlir::AffineExpr expression);
+  /// Converts an element or vector from the type that it is stored in.
   mlir::Value fromStorage(unsigned buffer, mlir::Value value);
   /// Reads the element that `op`, in a body, reads at a point of the loops. `computed` are
   /// its indices.
   mlir::Value gather(mlir::tensor::ExtractOp op, llvm::ArrayRef<mlir::Value> computed,
                      llvm::ArrayRef<mlir::AffineExpr> loops);
+  /// Returns the element of a tensor at indices, or its copy in the cache, which it may fill.
+  mlir::Value computeOnce(std::pair<mlir::Value, mlir::AffineMap> key);
   mlir::Value computeValue(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices);
   llvm::SmallVector<mlir::Value> inlineBody(mlir::linalg::GenericOp op,
                                             llvm::ArrayRef<mlir::AffineExpr> loops,

@@ -33,8 +33,8 @@ MemRefType PointEmitter::getBufferType(unsigned buffer) const {
   auto type = cast<RankedTensorType>(getTensor(kernel, buffer).getType());
   Type element = getStorageType(type.getElementType());
   int64_t count = type.getNumElements();
-  bool canHold = profile.vectorWidth > 1 && count % lanes == 0 && element.isIntOrFloat() &&
-                 element.getIntOrFloatBitWidth() >= 32;
+  bool canHold = !profile.hasFreeVectors() && profile.vectorWidth > 1 && count % lanes == 0 &&
+                 element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 32;
   if (canHold && known)
     canHold = known->buffers[buffer].vectorAccess && !known->buffers[buffer].scalarStore;
   if (canHold) {
@@ -54,15 +54,33 @@ std::optional<unsigned> PointEmitter::getBuffer(Value tensor) const {
 
 std::optional<AffineExpr> PointEmitter::getVectorAddress(unsigned buffer,
                                                          AffineExpr address) const {
-  if (!isa<VectorType>(getBufferType(buffer).getElementType()))
+  if (!profile.hasFreeVectors() && !isa<VectorType>(getBufferType(buffer).getElementType()))
     return std::nullopt;
   AffineExpr first = atLane(address, 0);
   for (int64_t lane = 1; lane < lanes; ++lane)
     if (simplify(atLane(address, lane) - first) != constant(lane))
       return std::nullopt;
+  if (profile.hasFreeVectors())
+    return first;
   if (!first.isMultipleOf(lanes))
     return std::nullopt;
   return simplify(first.floorDiv(lanes));
+}
+
+Value PointEmitter::loadVector(unsigned buffer, Value place) {
+  survey.buffers[buffer].vectorAccess = true;
+  if (!profile.hasFreeVectors())
+    return memref::LoadOp::create(builder(), loc, buffers[buffer], place);
+  auto type = VectorType::get({lanes}, getBufferType(buffer).getElementType());
+  return fromStorage(buffer, vector::LoadOp::create(builder(), loc, type, buffers[buffer], place));
+}
+
+void PointEmitter::storeVector(unsigned buffer, Value vector, Value place) {
+  survey.buffers[buffer].vectorAccess = true;
+  if (profile.hasFreeVectors())
+    vector::StoreOp::create(builder(), loc, vector, buffers[buffer], place);
+  else
+    memref::StoreOp::create(builder(), loc, vector, buffers[buffer], place);
 }
 
 Value PointEmitter::loadElement(unsigned buffer, Value address) {
@@ -82,7 +100,7 @@ Value PointEmitter::loadElement(unsigned buffer, Value address) {
 Value PointEmitter::fromStorage(unsigned buffer, Value value) {
   if (!getElementType(getTensor(kernel, buffer)).isInteger(1))
     return value;
-  Value zero = arith::ConstantIntOp::create(builder(), loc, value.getType(), 0);
+  Value zero = arith::ConstantOp::create(builder(), loc, builder().getZeroAttr(value.getType()));
   return arith::CmpIOp::create(builder(), loc, arith::CmpIPredicate::ne, value, zero);
 }
 
@@ -104,10 +122,8 @@ Value PointEmitter::loadUncached(unsigned buffer, AffineExpr address) {
   survey.buffers[buffer].read = true;
   if (!address.isFunctionOfDim(laneOfVector))
     return loadScalar(buffer, address);
-  if (std::optional<AffineExpr> number = getVectorAddress(buffer, address)) {
-    survey.buffers[buffer].vectorAccess = true;
-    return memref::LoadOp::create(builder(), loc, buffers[buffer], expand(*number));
-  }
+  if (std::optional<AffineExpr> place = getVectorAddress(buffer, address))
+    return loadVector(buffer, expand(*place));
   SmallVector<Value> elements;
   for (int64_t lane = 0; lane < lanes; ++lane)
     elements.push_back(loadScalar(buffer, atLane(address, lane)));
@@ -117,7 +133,7 @@ Value PointEmitter::loadUncached(unsigned buffer, AffineExpr address) {
 
 Value PointEmitter::load(unsigned buffer, AffineExpr address) {
   survey.loads[{buffer, address}].insert(pass);
-  const RowCache::Copy *copy = cache.find({buffer, address});
+  const auto *copy = cache.find({buffer, address});
   if (!copy)
     return loadUncached(buffer, address);
   if (copy->isFilled)
@@ -239,9 +255,8 @@ void PointEmitter::storeAt(unsigned result, Value value, AffineExpr address) {
       memref::StoreOp::create(builder(), loc, value, buffers[buffer], expand(address));
     return;
   }
-  if (std::optional<AffineExpr> number = getVectorAddress(buffer, address)) {
-    survey.buffers[buffer].vectorAccess = true;
-    memref::StoreOp::create(builder(), loc, value, buffers[buffer], expand(*number));
+  if (std::optional<AffineExpr> place = getVectorAddress(buffer, address)) {
+    storeVector(buffer, value, expand(*place));
     return;
   }
   survey.buffers[buffer].scalarStore = true;

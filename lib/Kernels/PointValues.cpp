@@ -3,6 +3,7 @@
 #include "Shapes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -48,6 +49,19 @@ Value PointEmitter::combine(Operation *operation, Value lhs, Value rhs) {
   return repeat(builder(), operation, {lhs, rhs})->getResult(0);
 }
 
+Value PointEmitter::combineLanes(Operation *operation, Value vector) {
+  for (int64_t size = cast<VectorType>(vector.getType()).getNumElements() / 2; size > 1;
+       size /= 2) {
+    auto half = [&](int64_t begin) -> Value {
+      auto kept = llvm::to_vector(llvm::seq(begin, begin + size));
+      return vector::ShuffleOp::create(builder(), loc, vector, vector, kept);
+    };
+    Value low = half(0), high = half(size);
+    vector = combine(operation, low, high);
+  }
+  return combine(operation, extract(vector, 0), extract(vector, 1));
+}
+
 SmallVector<Value> PointEmitter::inlineBody(linalg::GenericOp op, ArrayRef<AffineExpr> loops,
                                             ArrayRef<Value> wanted, ArrayRef<Value> accumulators) {
   auto place = codeFor(op);
@@ -90,11 +104,7 @@ SmallVector<Value> PointEmitter::inlineBody(linalg::GenericOp op, ArrayRef<Affin
         values[index.getResult()] = expand(loop);
         continue;
       }
-      SmallVector<Value> elements;
-      for (int64_t lane = 0; lane < lanes; ++lane)
-        elements.push_back(expand(atLane(loop, lane)));
-      values[index.getResult()] = vector::FromElementsOp::create(
-          builder(), loc, VectorType::get({lanes}, builder().getIndexType()), elements);
+      values[index.getResult()] = expandLanes(loop);
       continue;
     }
     if (auto extract = dyn_cast<tensor::ExtractOp>(inner)) {
@@ -117,6 +127,26 @@ SmallVector<Value> PointEmitter::inlineBody(linalg::GenericOp op, ArrayRef<Affin
       values[from] = to;
   }
   return llvm::map_to_vector(wanted, get);
+}
+
+Value PointEmitter::expandLanes(AffineExpr expression) {
+  AffineExpr first = atLane(expression, 0), step = simplify(atLane(expression, 1) - first);
+  auto literal = dyn_cast<AffineConstantExpr>(step);
+  bool isLinear = profile.hasFreeVectors() && literal;
+  for (int64_t lane = 2; isLinear && lane < lanes; ++lane)
+    isLinear = simplify(atLane(expression, lane) - first) == step * lane;
+  auto type = VectorType::get({lanes}, builder().getIndexType());
+  if (isLinear) {
+    auto steps = llvm::map_to_vector(
+        llvm::seq(lanes), [&](int64_t lane) { return APInt(64, lane * literal.getValue()); });
+    Value offsets =
+        arith::ConstantOp::create(builder(), loc, DenseIntElementsAttr::get(type, steps));
+    return arith::AddIOp::create(builder(), loc, broadcast(expand(first)), offsets);
+  }
+  SmallVector<Value> elements;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    elements.push_back(expand(atLane(expression, lane)));
+  return vector::FromElementsOp::create(builder(), loc, type, elements);
 }
 
 Value PointEmitter::gather(tensor::ExtractOp op, ArrayRef<Value> computed,
@@ -183,12 +213,12 @@ Value PointEmitter::gather(tensor::ExtractOp op, ArrayRef<Value> computed,
   };
   if (!perLane && !address.isFunctionOfDim(laneOfVector))
     return loadAt(rest, address);
-  if (!perLane && alignment == lanes)
-    if (std::optional<AffineExpr> number = getVectorAddress(*buffer, address)) {
-      survey.buffers[*buffer].vectorAccess = true;
-      Value first = arith::DivUIOp::create(builder(), loc, rest, indexConstant(lanes));
-      first = arith::AddIOp::create(builder(), loc, first, expand(*number));
-      return memref::LoadOp::create(builder(), loc, buffers[*buffer], first);
+  if (!perLane && (alignment == lanes || profile.hasFreeVectors()))
+    if (std::optional<AffineExpr> place = getVectorAddress(*buffer, address)) {
+      Value first = rest;
+      if (!profile.hasFreeVectors())
+        first = arith::DivUIOp::create(builder(), loc, rest, indexConstant(lanes));
+      return loadVector(*buffer, arith::AddIOp::create(builder(), loc, first, expand(*place)));
     }
   SmallVector<Value> elements;
   for (int64_t lane = 0; lane < lanes; ++lane)
@@ -220,6 +250,32 @@ Value PointEmitter::computeValue(Value tensor, ArrayRef<AffineExpr> indices) {
   return inlineBody(op, loops, op.getBody()->getTerminator()->getOperand(result)).front();
 }
 
+/// Whether an element costs more to compute than to load.
+static bool isExpensive(Value tensor) {
+  auto op = tensor.getDefiningOp<linalg::GenericOp>();
+  return op && getOpShape(op) == OpShape::Pointwise &&
+         llvm::any_of(op.getBody()->without_terminator(), [](Operation &inner) {
+           return isa<math::MathDialect>(inner.getDialect()) || isa<arith::DivFOp>(inner);
+         });
+}
+
+Value PointEmitter::computeOnce(std::pair<Value, AffineMap> key) {
+  auto [tensor, indices] = key;
+  if (!isExpensive(tensor))
+    return computeValue(tensor, indices.getResults());
+  survey.values[key].insert(pass);
+  const auto *copy = computedCache.find(key);
+  if (copy && copy->isFilled)
+    return memref::LoadOp::create(builder(), loc, copy->memory, computedCache.getTrip());
+  Value value = computeValue(tensor, indices.getResults());
+  if (!copy)
+    return value;
+  if (isa<VectorType>(cast<MemRefType>(copy->memory.getType()).getElementType()))
+    value = broadcast(value);
+  memref::StoreOp::create(builder(), loc, value, copy->memory, computedCache.getTrip());
+  return value;
+}
+
 Value PointEmitter::evaluate(Value tensor, ArrayRef<AffineExpr> indices) {
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<AffineExpr> exact(indices);
@@ -238,7 +294,7 @@ Value PointEmitter::evaluate(Value tensor, ArrayRef<AffineExpr> indices) {
     return value;
   unsigned before = current;
   current = scope;
-  Value value = computeValue(tensor, exact);
+  Value value = computeOnce(key);
   current = before;
   scopes[scope].values[key] = value;
   return value;

@@ -38,6 +38,7 @@ private:
 
   void assignPasses();
   void makeCaches();
+  void keepComputed();
   void fillColumnCaches();
   void emitTeam(Value group, Value team);
   void emitRowBody();
@@ -45,6 +46,8 @@ private:
   SmallVector<AffineExpr> getRowPoint();
   void forEachUnit(SmallVector<Value> &carried,
                    function_ref<SmallVector<Value>(ArrayRef<AffineExpr>, ValueRange)> body);
+  void walkInTurn(SmallVector<Value> &carried, PointEmitter::LoopBody walk);
+  Value reduceVector(Operation *combiner, Value vector);
   Value reduceTeam(Operation *combiner, Value partial);
   void storeRowResults();
   Value allocate(Type element, bool wide);
@@ -57,6 +60,7 @@ private:
     bool ofColumns = false;
   };
   SmallVector<Private> privates;
+  SmallVector<std::pair<Value, AffineMap>> keptValues;
   /// The part of a reduced column that the invocation has so far.
   struct KeptColumn {
     Value result;
@@ -69,11 +73,13 @@ private:
 
 RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
   ArrayRef<int64_t> columns = domain.getColumnSizes();
-  vectorColumns = !domain.isAcross() && isVectorDomain(profile, columns);
-  vectorRows = domain.isAcross() && isVectorDomain(profile, domain.getRowSizes());
-  rows = getProduct(domain.getRowSizes()) / (vectorRows ? 4 : 1);
+  if (domain.isAcross())
+    rowLanes = getLanes(profile, domain.getRowSizes(), /*max=*/4);
+  else
+    columnLanes = getLanes(profile, columns);
+  rows = getProduct(domain.getRowSizes()) / rowLanes;
   int64_t length = getProduct(columns);
-  units = length / (vectorColumns ? 4 : 1);
+  units = length / columnLanes;
 
   // A row shorter than a subgroup's vectors would leave invocations idle; rows
   // across memory are neighbours of each other.
@@ -87,6 +93,9 @@ RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
   teams = workgroup / teamSize;
   fullTrips = units / teamSize;
   restUnits = units % teamSize;
+  // One sum would wait for itself at every trip.
+  if (profile.hasFreeVectors() && !domain.isAcross())
+    sums = llvm::bit_floor<uint64_t>(std::clamp<int64_t>(fullTrips, 1, 4));
   // Rows in turn share what is loaded for the columns; keep enough workgroups.
   rowsPerTeam = domain.getColumnOps().empty() ? std::clamp<int64_t>(rows / (teams * 256), 1, 8)
                                               : domain.getChunk();
@@ -102,7 +111,7 @@ std::optional<int64_t> weir::getKeptColumnBytes(const KernelDomain &domain,
   if (domain.getShape() != KernelShape::Row)
     return 0;
   RowLayout layout(domain, profile);
-  int64_t elements = layout.getTrips() * (layout.vectorColumns ? 4 : 1);
+  int64_t elements = layout.getTrips() * layout.columnLanes;
   int64_t bytes = 0;
   for (linalg::GenericOp op : domain.getColumnOps())
     for (Type type : op.getResultTypes()) {
@@ -145,10 +154,11 @@ void RowEmitter::assignPasses() {
 
 SmallVector<AffineExpr> RowEmitter::getRowPoint() {
   return getPoint(emitter, emitter.dim(unitCoordinate), emitter.domain.getRowSizes(),
-                  layout.vectorRows);
+                  layout.rowLanes);
 }
 
-/// Calls `body` at every unit of the row that this invocation walks.
+/// Calls `body` at every unit of the row that this invocation walks. What is carried from trip to
+/// trip gets `layout.sums` values in turn, those of one sum behind those of another.
 void RowEmitter::forEachUnit(
     SmallVector<Value> &carried,
     function_ref<SmallVector<Value>(ArrayRef<AffineExpr>, ValueRange)> body) {
@@ -158,12 +168,13 @@ void RowEmitter::forEachUnit(
       unit = unit + emitter.dim(teamLaneCoordinate);
     SmallVector<AffineExpr> point = getRowPoint();
     llvm::append_range(
-        point, getPoint(emitter, unit, emitter.domain.getColumnSizes(), layout.vectorColumns));
+        point, getPoint(emitter, unit, emitter.domain.getColumnSizes(), layout.columnLanes));
     return body(point, values);
   };
   auto walk = [&](Value trip, ValueRange values) {
     emitter.setCoordinate(tripCoordinate, trip);
     emitter.cache.setTrip(trip);
+    emitter.computedCache.setTrip(trip);
     return at(values);
   };
   if (profile.unrollPrivate && (!privates.empty() || !keptColumns.empty())) {
@@ -172,8 +183,10 @@ void RowEmitter::forEachUnit(
       carried = emitter.loop(1, carried, [&](Value, ValueRange values) {
         return walk(emitter.indexConstant(trip), values);
       });
-  } else {
+  } else if (carried.empty() || layout.sums == 1) {
     carried = emitter.loop(layout.fullTrips, carried, walk);
+  } else {
+    walkInTurn(carried, walk);
   }
   if (layout.restUnits == 0)
     return;
@@ -183,17 +196,55 @@ void RowEmitter::forEachUnit(
                           [&] { return walk(emitter.indexConstant(layout.fullTrips), carried); });
 }
 
+/// Emits the full trips, `layout.sums` in each turn of the loop.
+void RowEmitter::walkInTurn(SmallVector<Value> &carried, PointEmitter::LoopBody walk) {
+  size_t values = carried.size();
+  SmallVector<Value> sums;
+  for (int64_t sum = 0; sum < layout.sums; ++sum)
+    llvm::append_range(sums, carried);
+  auto addTrip = [&](int64_t sum, function_ref<Value()> getTrip, SmallVector<Value> &all) {
+    MutableArrayRef<Value> own = MutableArrayRef(all).slice(sum * values, values);
+    SmallVector<Value> next =
+        emitter.loop(1, own, [&](Value, ValueRange running) { return walk(getTrip(), running); });
+    llvm::copy(next, own.begin());
+  };
+  int64_t turns = layout.fullTrips / layout.sums;
+  sums = emitter.loop(turns, sums, [&](Value turn, ValueRange running) {
+    SmallVector<Value> next(running);
+    for (int64_t sum = 0; sum < layout.sums; ++sum)
+      addTrip(
+          sum,
+          [&]() -> Value {
+            OpBuilder &b = emitter.builder();
+            Value first =
+                arith::MulIOp::create(b, emitter.loc, turn, emitter.indexConstant(layout.sums));
+            return arith::AddIOp::create(b, emitter.loc, first, emitter.indexConstant(sum));
+          },
+          next);
+    return next;
+  });
+  for (int64_t trip = turns * layout.sums; trip < layout.fullTrips; ++trip)
+    addTrip(trip % layout.sums, [&] { return emitter.indexConstant(trip); }, sums);
+  carried = std::move(sums);
+}
+
+/// Combines the elements of a vector.
+Value RowEmitter::reduceVector(Operation *combiner, Value vector) {
+  if (!profile.hasFreeVectors()) {
+    Value low = emitter.combine(combiner, emitter.extract(vector, 0), emitter.extract(vector, 1));
+    Value high = emitter.combine(combiner, emitter.extract(vector, 2), emitter.extract(vector, 3));
+    return emitter.combine(combiner, low, high);
+  }
+  return emitter.combineLanes(combiner, vector);
+}
+
 /// Combines the partial results of a row's invocations; all get the result.
 Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
   OpBuilder &b = emitter.builder();
   auto place = emitter.codeFor(combiner->getParentOp());
   Location loc = emitter.loc;
-  if (layout.vectorColumns && emitter.isVector(partial)) {
-    Value low = emitter.combine(combiner, emitter.extract(partial, 0), emitter.extract(partial, 1));
-    Value high =
-        emitter.combine(combiner, emitter.extract(partial, 2), emitter.extract(partial, 3));
-    partial = emitter.combine(combiner, low, high);
-  }
+  if (layout.columnLanes > 1 && emitter.isVector(partial))
+    partial = reduceVector(combiner, partial);
   if (layout.teamSize == 1)
     return partial;
 
@@ -249,12 +300,32 @@ Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
   return total;
 }
 
-/// Allocates memory of the invocation: an element, or four, for each trip over a row.
+/// Allocates memory of the invocation: an element or vector for each trip over a row.
 Value RowEmitter::allocate(Type element, bool wide) {
-  Type kept = wide ? Type(VectorType::get({4}, element)) : element;
+  Type kept = wide ? Type(VectorType::get({emitter.lanes}, element)) : element;
   auto space = gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Private);
   auto type = MemRefType::get({layout.getTrips()}, kept, MemRefLayoutAttrInterface{}, space);
   return memref::AllocaOp::create(emitter.builder(), emitter.loc, type);
+}
+
+/// Chooses what the invocation keeps of what it computes in several passes.
+void RowEmitter::keepComputed() {
+  int64_t budget = profile.privateRowBytes;
+  for (auto &[key, passesOfValue] : emitter.getKnown()->values) {
+    auto [tensor, indices] = key;
+    Type element = emitter.getElementType(tensor);
+    if (passesOfValue.size() < 2 || !indices.isFunctionOfDim(tripCoordinate) ||
+        !isKeepable(element))
+      continue;
+    bool wide = indices.isFunctionOfDim(PointEmitter::laneOfVector);
+    int64_t bytes =
+        layout.getTrips() * (wide ? emitter.lanes : 1) * (element.getIntOrFloatBitWidth() / 8);
+    if (bytes > budget)
+      continue;
+    budget -= bytes;
+    emitter.computedCache.add(key, allocate(element, wide));
+    keptValues.push_back(key);
+  }
 }
 
 /// Chooses what the invocation keeps of its operands: first what several passes read, then what
@@ -262,6 +333,9 @@ Value RowEmitter::allocate(Type element, bool wide) {
 void RowEmitter::makeCaches() {
   if (!emitter.getKnown())
     return;
+  // What a CPU has read of a row is in its cache.
+  if (profile.hasFreeVectors())
+    return keepComputed();
   int64_t budget = profile.privateRowBytes;
   int64_t trips = layout.getTrips();
   if (trips == 0)
@@ -280,7 +354,7 @@ void RowEmitter::makeCaches() {
       if (!isKeepable(element))
         continue;
       bool wide = address.isFunctionOfDim(PointEmitter::laneOfVector);
-      int64_t bytes = trips * (wide ? 4 : 1) * (element.getIntOrFloatBitWidth() / 8);
+      int64_t bytes = trips * (wide ? emitter.lanes : 1) * (element.getIntOrFloatBitWidth() / 8);
       if (bytes > budget)
         continue;
       budget -= bytes;
@@ -312,14 +386,14 @@ void RowEmitter::startColumns() {
     for (auto [combiner, result] : llvm::zip_equal(*getCombiners(op), op->getResults()))
       if (llvm::is_contained(emitter.computed, result) && layout.getTrips() > 0)
         keptColumns.push_back(
-            {result, combiner, allocate(emitter.getElementType(result), layout.vectorColumns)});
+            {result, combiner, allocate(emitter.getElementType(result), layout.columnLanes > 1)});
   SmallVector<Value> none;
   forEachUnit(none, [&](ArrayRef<AffineExpr>, ValueRange) -> SmallVector<Value> {
     OpBuilder &b = emitter.builder();
     for (const KeptColumn &kept : keptColumns) {
       auto place = emitter.codeFor(kept.result.getDefiningOp());
       Value start = arith::ConstantOp::create(b, emitter.loc, getNeutral(kept.combiner.combine));
-      if (layout.vectorColumns)
+      if (layout.columnLanes > 1)
         start = emitter.broadcast(start);
       memref::StoreOp::create(b, emitter.loc, start, kept.memory, emitter.cache.getTrip());
     }
@@ -382,7 +456,7 @@ void RowEmitter::emitPass(unsigned pass) {
     for (const Combiner &combiner : combiners.back()) {
       Value start =
           arith::ConstantOp::create(emitter.builder(), emitter.loc, getNeutral(combiner.combine));
-      bool wide = layout.vectorColumns || layout.vectorRows;
+      bool wide = layout.columnLanes > 1 || layout.rowLanes > 1;
       carried.push_back(wide ? emitter.broadcast(start) : start);
     }
   }
@@ -411,6 +485,20 @@ void RowEmitter::emitPass(unsigned pass) {
   for (Private &kept : privates)
     if (!kept.ofColumns && emitter.getKnown()->loads.find(kept.key)->second.contains(pass))
       emitter.cache.setFilled(kept.key, true);
+  for (const auto &key : keptValues)
+    if (emitter.getKnown()->values.find(key)->second.contains(pass))
+      emitter.computedCache.setFilled(key, true);
+
+  // Halves of the sums are combined until there is one.
+  SmallVector<Combiner> flat;
+  for (const SmallVector<Combiner> &list : combiners)
+    llvm::append_range(flat, list);
+  while (carried.size() > flat.size()) {
+    size_t half = carried.size() / 2;
+    for (size_t i = 0; i < half; ++i)
+      carried[i] = emitter.combine(flat[i % flat.size()].combine, carried[i], carried[half + i]);
+    carried.resize(half);
+  }
 
   // The accumulators' initial values come in once, at the end.
   unsigned next = 0;
@@ -465,6 +553,8 @@ void RowEmitter::emitRowBody() {
   for (Private &kept : privates)
     if (!kept.ofColumns)
       emitter.cache.setFilled(kept.key, false);
+  for (const auto &key : keptValues)
+    emitter.computedCache.setFilled(key, false);
   for (unsigned pass = 0; pass < passes; ++pass)
     emitPass(pass);
   storeRowResults();
@@ -523,6 +613,7 @@ void RowEmitter::emitTeam(Value group, Value team) {
 }
 
 void RowEmitter::run(EmittedKernel &launch) {
+  emitter.setLanes(std::max(layout.rowLanes, layout.columnLanes));
   assignPasses();
   int64_t teams = emitter.domain.getColumnOps().empty()
                       ? llvm::divideCeil(layout.rows, layout.rowsPerTeam)

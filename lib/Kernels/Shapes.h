@@ -46,30 +46,31 @@ void emitResults(PointEmitter &emitter, llvm::ArrayRef<unsigned> results,
 llvm::SmallVector<mlir::AffineExpr> getPartIndices(PointEmitter &emitter, mlir::Value part,
                                                    llvm::ArrayRef<mlir::AffineExpr> point);
 
-/// Returns the row-major digits of a unit. With `vector`, a unit is four neighbours of the
-/// last dimension, numbered by the vector lane.
+/// Returns the row-major digits of a unit: of `lanes` neighbours of the last dimension, numbered by
+/// the vector lane if they are more than one.
 llvm::SmallVector<mlir::AffineExpr> getPoint(PointEmitter &emitter, mlir::AffineExpr unit,
-                                             llvm::ArrayRef<int64_t> sizes, bool vector);
-/// Whether four neighbours of the last dimension are computed at once: a matter
-/// of the sizes and the profile alone.
-bool isVectorDomain(const Profile &profile, llvm::ArrayRef<int64_t> sizes);
+                                             llvm::ArrayRef<int64_t> sizes, int64_t lanes);
+/// Returns how many neighbours of the last dimension are computed at once, 1 if none: a matter of
+/// the sizes and the profile alone. A vector may be of several of the profile's width: up to `max`.
+int64_t getLanes(const Profile &profile, llvm::ArrayRef<int64_t> sizes, int64_t max = 1);
 
 int64_t getProduct(llvm::ArrayRef<int64_t> sizes);
 
 /// The distribution of the rows of a row kernel among invocations. A unit is an element, or
-/// four neighbours.
+/// some neighbours.
 struct RowLayout {
   RowLayout(const KernelDomain &domain, const Profile &profile);
 
-  bool vectorColumns = false; ///< units of a row are of four columns
-  bool vectorRows = false;    ///< a team owns four neighbouring rows
-  int64_t rows = 0;           ///< rows, or fours of them
-  int64_t units = 0;          ///< of a row
-  int64_t teamSize = 1;       ///< invocations that share a row
-  int64_t teams = 1;          ///< of a workgroup
-  int64_t rowsPerTeam = 1;    ///< the part of a column, where columns are reduced, too
-  int64_t fullTrips = 0;      ///< over the row, of all of the team
-  int64_t restUnits = 0;      ///< for the first invocations of the team
+  int64_t columnLanes = 1; ///< columns of a unit of a row
+  int64_t rowLanes = 1;    ///< neighbouring rows that a team owns
+  int64_t rows = 0;        ///< in units of `rowLanes`
+  int64_t units = 0;       ///< of a row
+  int64_t teamSize = 1;    ///< invocations that share a row
+  int64_t teams = 1;       ///< of a workgroup
+  int64_t rowsPerTeam = 1; ///< the part of a column, where columns are reduced, too
+  int64_t fullTrips = 0;   ///< over the row, of all of the team
+  int64_t restUnits = 0;   ///< for the first invocations of the team
+  int64_t sums = 1;        ///< that an invocation keeps of one reduction, for trips in turn
 
   int64_t getTrips() const { return fullTrips + (restUnits ? 1 : 0); }
 };
@@ -78,6 +79,8 @@ void emitMap(PointEmitter &emitter, EmittedKernel &launch);
 void emitRow(PointEmitter &emitter, EmittedKernel &launch);
 void emitColumn(PointEmitter &emitter, EmittedKernel &launch);
 void emitContraction(PointEmitter &emitter, EmittedKernel &launch);
+/// Emits a contraction for a device of one invocation with free vectors.
+void emitTileContraction(PointEmitter &emitter, EmittedKernel &launch);
 void emitSequence(PointEmitter &emitter, EmittedKernel &launch);
 
 /// Emits the elements around slices that are inserted into splats. The number of

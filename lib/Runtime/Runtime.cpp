@@ -7,6 +7,7 @@
 
 #include "weir/weir.h"
 
+#include "CpuDevice.h"
 #include "CudaDevice.h"
 #include "Program.h"
 #include "VulkanDevice.h"
@@ -176,9 +177,12 @@ weir_status weir_artifact_donation(const weir_artifact *artifact, size_t entry, 
   return guard([&] {
     require(result, "weir_artifact_donation", "result");
     const std::string &name = getEntry(artifact, entry)->name;
-    const Plan *plan = artifact->artifact.findPlan(name, "vulkan");
+    // The same for every target.
+    const std::vector<Profile> &targets = artifact->artifact.manifest.targets;
+    const Plan *plan =
+        targets.empty() ? nullptr : artifact->artifact.findPlan(name, targets.front().target);
     if (!plan)
-      throw BadArgument("entry '" + name + "' has no plan for target 'vulkan'");
+      throw BadArgument("entry '" + name + "' has no plan");
     *result = -1;
     for (const Allocation &allocation : plan->allocations)
       if (allocation.kind == AllocationKind::Argument && allocation.index == int64_t(argument))
@@ -190,26 +194,38 @@ weir_status weir_artifact_donation(const weir_artifact *artifact, size_t entry, 
 // Devices
 //===----------------------------------------------------------------------===//
 
-/// Whether `api` is CUDA, rather than Vulkan, the default.
-static bool isCuda(const char *api) {
-  if (!api || std::strcmp(api, "vulkan") == 0)
-    return false;
-  if (std::strcmp(api, "cuda") == 0)
-    return true;
-  throw BadArgument("there is no API '" + std::string(api) + "'; the runtime has vulkan and cuda");
+namespace {
+/// An API's devices.
+struct Api {
+  const char *name;
+  size_t (*count)();
+  std::shared_ptr<Device> (*open)(size_t index);
+};
+} // namespace
+
+/// Returns an API by its name; Vulkan, the default, by none.
+static const Api &findApi(const char *name) {
+  static constexpr Api apis[] = {{"vulkan", VulkanDevice::count, VulkanDevice::open},
+                                 {"cuda", CudaDevice::count, CudaDevice::open},
+                                 {"cpu", CpuDevice::count, CpuDevice::open}};
+  for (const Api &api : apis)
+    if (std::strcmp(name ? name : "vulkan", api.name) == 0)
+      return api;
+  throw BadArgument("there is no API '" + std::string(name) +
+                    "'; the runtime has vulkan, cuda and cpu");
 }
 
 weir_status weir_device_count(const char *api, size_t *count) {
   return guard([&] {
     require(count, "weir_device_count", "count");
-    *count = isCuda(api) ? CudaDevice::count() : VulkanDevice::count();
+    *count = findApi(api).count();
   });
 }
 
 weir_status weir_device_open(const char *api, size_t index, weir_device **device) {
   return guard([&] {
     require(device, "weir_device_open", "device");
-    *device = new weir_device{isCuda(api) ? CudaDevice::open(index) : VulkanDevice::open(index)};
+    *device = new weir_device{findApi(api).open(index)};
   });
 }
 

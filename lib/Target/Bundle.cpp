@@ -8,6 +8,8 @@
 
 #include "weir/Target/Bundle.h"
 
+#include "weir/Target/Cpu.h"
+
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -192,8 +194,15 @@ std::string weir::printSource(Location location) {
   return text;
 }
 
-/// Returns the suffix of files with a target's code.
-static StringRef getCodeSuffix(StringRef target) { return target == "cuda" ? ".ptx" : ".spv"; }
+/// The CPU's code, one object for all kernels.
+static constexpr StringLiteral cpuCode = "code/cpu/kernels.so";
+
+/// Returns the path in the artifact of a kernel's code. For the CPU all kernels are one object.
+static std::string getCodePath(StringRef target, StringRef binary) {
+  if (target == "cpu")
+    return cpuCode.str();
+  return ("code/" + target + "/" + binary + (target == "cuda" ? ".ptx" : ".spv")).str();
+}
 
 static Access toPlan(schedule::Access access) {
   switch (access) {
@@ -373,9 +382,7 @@ FailureOr<int64_t> PlanBuilder::getKernel(schedule::DispatchOp dispatch) {
                                 << " (three sizes) and " << schedule::operandsAttrName;
   Kernel kernel;
   kernel.name = name.getLeafReference().str();
-  kernel.code = ("code/" + plan.target + "/" + name.getRootReference().getValue() +
-                 getCodeSuffix(plan.target))
-                    .str();
+  kernel.code = getCodePath(plan.target, name.getRootReference());
   llvm::copy(workgroup.asArrayRef(), kernel.workgroup.begin());
   for (auto [index, attribute] : llvm::enumerate(operands)) {
     auto operand = dyn_cast<DictionaryAttr>(attribute);
@@ -562,19 +569,36 @@ static LogicalResult addConstants(ModuleOp module, Artifact &artifact) {
   return success();
 }
 
-static LogicalResult addCode(ModuleOp module, const Plan &plan, Artifact &artifact) {
+/// Adds the code of a plan's kernels; code for the CPU to `objects`, to be linked.
+static LogicalResult addCode(ModuleOp module, const Plan &plan, Artifact &artifact,
+                             std::map<std::string, StringRef> &objects) {
   SymbolTable symbols(module);
   for (const Kernel &kernel : plan.kernels) {
-    StringRef name = kernel.code;
-    name = name.substr(name.rfind('/') + 1);
-    name.consume_back(getCodeSuffix(plan.target));
-    auto binary = symbols.lookup<gpu::BinaryOp>(name);
+    // A kernel and its binary have one name.
+    auto binary = symbols.lookup<gpu::BinaryOp>(kernel.name);
     if (!binary || binary.getObjects().size() != 1)
       return module.emitError() << "the plan's code '" << kernel.code
                                 << "' is not a gpu.binary of one object";
     StringRef code = cast<gpu::ObjectAttr>(binary.getObjects()[0]).getObject().getValue();
-    artifact.code[kernel.code] = Bytes(code.bytes_begin(), code.bytes_end());
+    if (plan.target == "cpu")
+      objects[kernel.name] = code;
+    else
+      artifact.code[kernel.code] = Bytes(code.bytes_begin(), code.bytes_end());
   }
+  return success();
+}
+
+/// Adds the object that a CPU's kernels are linked to.
+static LogicalResult linkCode(const std::map<std::string, StringRef> &objects,
+                              llvm::function_ref<InFlightDiagnostic()> emitError,
+                              Artifact &artifact) {
+  if (objects.empty())
+    return success();
+  FailureOr<std::string> code = catchErrors(
+      emitError, [&] { return linkCpuObjects(llvm::to_vector(llvm::make_second_range(objects))); });
+  if (failed(code))
+    return failure();
+  artifact.code[cpuCode.str()] = Bytes(code->begin(), code->end());
   return success();
 }
 
@@ -590,6 +614,7 @@ FailureOr<Artifact> weir::buildArtifact(ModuleOp emitted, StringRef graphText) {
   if (failed(manifest))
     return failure();
   artifact.manifest = std::move(*manifest);
+  std::map<std::string, StringRef> objects;
   for (auto function : emitted.getOps<func::FuncOp>()) {
     if (!function->hasAttr(schedule::entryAttrName))
       continue;
@@ -598,11 +623,11 @@ FailureOr<Artifact> weir::buildArtifact(ModuleOp emitted, StringRef graphText) {
       return function.emitOpError("has no plan; run weir-pack first");
     FailureOr<Plan> plan = catchErrors(
         emitError, [&] { return parsePlan(planText.str(), schedule::planAttrName.str()); });
-    if (failed(plan) || failed(addCode(emitted, *plan, artifact)))
+    if (failed(plan) || failed(addCode(emitted, *plan, artifact, objects)))
       return failure();
     artifact.plans.push_back(std::move(*plan));
   }
-  if (failed(addConstants(emitted, artifact)))
+  if (failed(linkCode(objects, emitError, artifact)) || failed(addConstants(emitted, artifact)))
     return failure();
   if (!graphText.empty())
     artifact.ir["ir/graph.mlir"] = graphText.str();

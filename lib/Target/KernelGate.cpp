@@ -36,8 +36,9 @@ std::string KernelGate::getMissingFunction(Operation *op) {
 
 std::string KernelGate::findTypeError(Type type) const {
   if (auto vector = dyn_cast<VectorType>(type)) {
-    if (vector.getRank() != 1 || vector.isScalable() || vector.getNumElements() > 4)
-      return print(type) + " is not a vector of 1 to 4 elements";
+    if (vector.getRank() != 1 || vector.isScalable() || vector.getNumElements() > getMaxLanes())
+      return print(type) + " is not a vector of 1 to " + std::to_string(getMaxLanes()) +
+             " elements";
     return findTypeError(vector.getElementType());
   }
   if (type.isIndex() || type.isInteger(1) || type.isSignlessInteger(32) || type.isF32())
@@ -80,8 +81,9 @@ void KernelGate::checkMemory(Operation *op, MemRefType type) {
     return;
   }
   auto vector = dyn_cast<VectorType>(element);
-  if (vector && vector.getNumElements() != 2 && vector.getNumElements() != 4) {
-    fail(op) << element << " in memory is padded in " << getLanguage() << "; use 2 or 4 elements";
+  if (vector && (vector.getNumElements() < 2 || !llvm::isPowerOf2_64(vector.getNumElements()))) {
+    fail(op) << element << " in memory is padded in " << getLanguage()
+             << "; use a power of two of elements, at least 2";
     return;
   }
   if (type.getDimSize(0) > INT32_MAX)
@@ -145,7 +147,8 @@ void KernelGate::checkOperation(Operation *op) {
     fail(op) << op->getName() << " leaves the order of the sum open; use gpu.shuffle and arith";
     return;
   }
-  if (isa<vector::LoadOp, vector::StoreOp, vector::TransferReadOp, vector::TransferWriteOp>(op)) {
+  if (isa<vector::TransferReadOp, vector::TransferWriteOp>(op) ||
+      (isa<vector::LoadOp, vector::StoreOp>(op) && !hasFreeVectors())) {
     fail(op) << op->getName() << " has no lowering; load and store elements of a memref of vectors";
     return;
   }

@@ -27,6 +27,11 @@ protected:
   /// Returns why the target does not lower `op` exactly, empty when it does.
   virtual std::string findOperationError(mlir::Operation *op) = 0;
 
+  /// Returns the max number of elements of a vector, a power of two.
+  virtual int64_t getMaxLanes() const { return 4; }
+  /// Whether vectors of consecutive elements are loaded and stored from any element on.
+  virtual bool hasFreeVectors() const { return false; }
+
   /// Returns the problem with a function that the target does not compute exactly.
   static std::string getMissingFunction(mlir::Operation *op);
 

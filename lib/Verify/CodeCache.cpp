@@ -48,6 +48,8 @@ CodeCache::read(const Kernel &kernel, const std::array<int64_t, 3> &grid, const 
   };
   if (found == artifact.code.end()) {
     code->problem = "it is not there";
+  } else if (kernel.code.ends_with(".so")) {
+    code->problem = "machine code is not read";
   } else if (kernel.code.ends_with(".ptx")) {
     PtxKernel ptx = readPtx(std::string(found->second.begin(), found->second.end()), kernel.name);
     code->problem = ptx.problem;

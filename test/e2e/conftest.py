@@ -24,6 +24,11 @@ def get_cuda(artifact):
     return artifact.with_suffix(".cuda.weir")
 
 
+def get_cpu(artifact):
+    """What was compiled for the CPU from the graph of `artifact`."""
+    return artifact.with_suffix(".cpu.weir")
+
+
 def keep_case(artifact, expected, inputs, tolerance):
     """Makes a folder of a run and what it must result in, for `scripts/gpu-tests`."""
     test = re.sub(r"\W+", "_", os.environ["PYTEST_CURRENT_TEST"].split("::")[-1].split(" ")[0])
@@ -60,6 +65,8 @@ class Weir:
     def compile(self, source, name="a", *flags):
         artifact = self.folder / f"{name}.weir"
         self.run("compile", source, "-o", artifact, *flags)
+        if not any(str(flag).startswith("--target") for flag in flags):
+            self.run("compile", source, "-o", get_cpu(artifact), "--target=cpu", *flags)
         if ptxas.PTXAS and not any(str(flag).startswith("--target") for flag in flags):
             cuda = get_cuda(artifact)
             targets = "vulkan,cuda" if KEEP else "cuda"
@@ -73,13 +80,16 @@ class Weir:
         return self.compile(source, name, *flags)
 
     def compare(self, artifact, inputs, tolerance, validated=False):
-        """Runs on Vulkan against the f64 reference, and on the simulator; returns
-        Vulkan's output file."""
+        """Runs on Vulkan and on the CPU against the f64 reference, and on the simulator; returns Vulkan's output
+        file."""
         expected, output = self.folder / "expected.safetensors", self.folder / "output.safetensors"
         self.run("run", artifact, "--device=reference", "--f64", *inputs, f"--output={expected}")
         self.run("run", artifact, *inputs, f"--compare={expected}", f"--tolerance={tolerance}",
                  f"--output={output}", validated=validated)
         self.simulate(artifact, inputs, output)
+        if get_cpu(artifact).exists():
+            self.run("run", get_cpu(artifact), "--device=cpu", *inputs, f"--compare={expected}",
+                     f"--tolerance={tolerance}")
         if KEEP and get_cuda(artifact).exists():
             keep_case(get_cuda(artifact), expected, inputs, tolerance)
         return output

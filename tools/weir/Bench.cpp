@@ -86,9 +86,9 @@ static Invocation getCopy(const Profile &profile, const BenchOptions &options) {
 static double getRate(int64_t bytes, double seconds) { return seconds > 0 ? bytes / seconds : 0; }
 
 static int bench(const BenchOptions &options) {
-  if (options.device != "vulkan" && options.device != "cuda")
+  if (options.device != "vulkan" && options.device != "cuda" && options.device != "cpu")
     throw Error("--device=" + options.device +
-                ": no such device; weir bench measures on vulkan and cuda");
+                ": no such device; weir bench measures on vulkan, cuda and cpu");
   Progress progress;
   progress.begin("reading " + options.artifact);
   Artifact artifact = readArtifact(options.artifact);

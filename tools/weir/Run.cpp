@@ -318,19 +318,19 @@ static int reportRun(const EntrySpec &entry, const Outcome &outcome,
 
 static int run(RunOptions options) {
   options.tolerance = options.givenTolerance.value_or(options.tolerance);
-  bool isDevice = options.device == "vulkan" || options.device == "cuda";
+  bool isDevice = options.device == "vulkan" || options.device == "cuda" || options.device == "cpu";
   bool isSimulator = options.device == "sim";
   if (!isDevice && !isSimulator && options.device != "reference")
     throw Error("--device=" + options.device +
-                ": no such device; there are vulkan, cuda, reference and sim");
+                ": no such device; there are vulkan, cuda, cpu, reference and sim");
   if (options.float64 && options.device != "reference")
     throw Error("--f64 is for --device=reference");
   if (!options.trace.empty() && !isDevice)
-    throw Error("--profile is for --device=vulkan and cuda");
+    throw Error("--profile is for --device=vulkan, cuda and cpu");
   if (!isSimulator && (options.simSeed || !options.simStrategy.empty() || options.simFma))
     throw Error("--sim-seed, --sim-strategy and --sim-fma are for --device=sim");
   if (options.checkValues && !isDevice)
-    throw Error("--check-values is for --device=vulkan and cuda");
+    throw Error("--check-values is for --device=vulkan, cuda and cpu");
   if (options.checkValues &&
       (!options.expected.empty() || !options.output.empty() || !options.trace.empty() ||
        options.givenSteps || !options.batches.empty() || !options.printed.empty()))

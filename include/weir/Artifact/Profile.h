@@ -19,6 +19,7 @@ struct Profile {
   std::string target = "vulkan"; ///< plan and code folder in an artifact
   std::string api = "vulkan1.3"; ///< also spirv-val's environment; or "ptx8.0"
   int64_t sm = 0;                ///< of target cuda: the oldest GPU, 80 for sm_80; else 0
+  std::string isa;               ///< of target cpu: the instruction set, "x86-64-v3"; else empty
 
   // Limits.
   int64_t subgroupSize = 8;
@@ -37,7 +38,7 @@ struct Profile {
   // Habits.
   RowMapping rowMapping = RowMapping::Subgroup;
   int64_t workgroupSize = 8;          ///< invocations of a map, row or contraction kernel
-  int64_t vectorWidth = 4;            ///< 32-bit elements per load: 1 or 4
+  int64_t vectorWidth = 4;            ///< 32-bit elements per load: 1 or 4; of target cpu up to 16
   int64_t privateRowBytes = 4096;     ///< row bytes one invocation may hold
   int64_t elementsPerInvocation = 64; ///< of a map kernel
   int64_t contractionRows = 32;       ///< rows of a subgroup's tile of sums
@@ -47,10 +48,14 @@ struct Profile {
   bool unrollPrivate = false;         ///< unroll loops over private rows
   int64_t queues = 1;                 ///< number of queues that dispatches are spread over
 
+  /// Whether a vector of any power of two of elements, up to `vectorWidth`, is loaded and stored
+  /// at any element: not only one of four that begins at a multiple of four.
+  bool hasFreeVectors() const { return target == "cpu"; }
+
   bool operator==(const Profile &) const = default;
 };
 
-/// Returns the built-in profile `name`: lavapipe, sm_80 or sm_90.
+/// Returns the built-in profile `name`: lavapipe, sm_80, sm_90, x86-64-v3, x86-64-v4 or aarch64.
 /// Errors: `Error` naming the built-in ones.
 Profile getBuiltinProfile(const std::string &name);
 

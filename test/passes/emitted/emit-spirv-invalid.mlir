@@ -146,7 +146,7 @@ gpu.module @bool {
 
 module attributes {gpu.container_module} {
 gpu.module @three {
-  // expected-error @below {{'vector<3xf32>' in memory is padded in SPIR-V; use 2 or 4 elements}}
+  // expected-error @below {{'vector<3xf32>' in memory is padded in SPIR-V; use a power of two of elements, at least 2}}
   gpu.func @three(%x: memref<8xvector<3xf32>, #global>)
       kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
     gpu.return

@@ -1,0 +1,71 @@
+//===- Cpu.h - Kernels to machine code --------------------------*- C++ -*-===//
+//
+// The way of a kernel: the gate refuses what has no exact lowering, the legalization makes one
+// invocation of a workgroup, the emitter converts to LLVM and runs its backend, and the linker
+// makes one object of all kernels, which needs nothing else.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WEIR_TARGET_CPU_H
+#define WEIR_TARGET_CPU_H
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Pass/PassManager.h"
+#include "weir/Artifact/Profile.h"
+#include "llvm/Target/TargetMachine.h"
+
+namespace weir {
+
+/// Checks that `kernel` keeps the kernel ABI, obeys the limits of `profile`, has workgroups of one
+/// invocation, and holds only what has an exact lowering.
+///
+/// Errors: failure, with a diagnostic per problem that names the kernel.
+mlir::LogicalResult checkCpuKernel(mlir::gpu::GPUFuncOp kernel, const Profile &profile);
+
+/// Turns a checked kernel, alone in its `gpu.module`, into a function in the place of that, which
+/// runs workgroups [first, last) of a grid, counted with x fastest:
+///
+///     func.func private @KERNEL.body(operands..., %first, %last, %gridX, %gridY : index)
+///
+/// What tells invocations of a workgroup apart becomes constant, workgroup
+/// and private memory lies on the stack, f16 and bf16 become i16.
+void legalizeForCpu(mlir::gpu::GPUFuncOp kernel);
+
+/// Turns kernels of one profile into machine code, in process.
+class CpuEmitter {
+public:
+  /// Errors: failure, with a diagnostic at `loc`, when this LLVM has no code for the profile's
+  ///         instruction set.
+  static mlir::FailureOr<CpuEmitter> create(mlir::Location loc, const Profile &profile);
+
+  /// Runs a pipeline on an operation inside the one that the caller works on.
+  using RunPipeline =
+      llvm::function_ref<mlir::LogicalResult(mlir::OpPassManager &, mlir::Operation *)>;
+
+  /// Emits a relocatable ELF object with one function, called as `name`:
+  ///
+  ///     void NAME(void *const *operands, const int64_t *grid, int64_t first, int64_t last)
+  ///
+  /// `module` holds the function that `legalizeForCpu` made, and is consumed.
+  ///
+  /// Errors: failure, with a diagnostic, when an operation has no lowering.
+  mlir::FailureOr<std::string> emit(mlir::ModuleOp module, llvm::StringRef name,
+                                    RunPipeline runPipeline) const;
+
+private:
+  explicit CpuEmitter(std::unique_ptr<llvm::TargetMachine> machine) : machine(std::move(machine)) {}
+
+  mlir::LogicalResult convert(mlir::ModuleOp module) const;
+
+  std::unique_ptr<llvm::TargetMachine> machine;
+};
+
+/// Links relocatable objects into one position-independent ELF object without relocations, symbols
+/// of elsewhere or writable data. The same objects always make the same bytes.
+///
+/// Errors: `Error` with the linker's words, where an object needs a function that none has.
+std::string linkCpuObjects(llvm::ArrayRef<llvm::StringRef> objects);
+
+} // namespace weir
+
+#endif // WEIR_TARGET_CPU_H

@@ -1,0 +1,98 @@
+//===- CpuDevice.cpp - The processor's profile, memory --------------------===//
+
+#include "CpuDevice.h"
+
+#include "CpuProgram.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+namespace weir::runtime {
+
+bool CpuDevice::hasIsa(const std::string &isa) {
+#if defined(__x86_64__)
+  // The levels of the x86-64 psABI, section 3.1.1.
+  if (isa == "x86-64-v4")
+    return __builtin_cpu_supports("x86-64-v4");
+  if (isa == "x86-64-v3")
+    return __builtin_cpu_supports("x86-64-v3");
+  return false;
+#elif defined(__aarch64__)
+  return isa == "aarch64";
+#else
+  return false;
+#endif
+}
+
+/// Returns the best instruction set that has a profile and that this processor has.
+static std::string findIsa() {
+  for (const char *isa : {"x86-64-v4", "x86-64-v3", "aarch64"})
+    if (CpuDevice::hasIsa(isa))
+      return isa;
+  throw Error("this processor has none of the instruction sets that Weir compiles for: x86-64-v3, "
+              "x86-64-v4, aarch64");
+}
+
+/// Returns what the system calls the processor.
+static std::string findName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("model name", 0) == 0)
+      if (size_t colon = line.find(": "); colon != std::string::npos)
+        return line.substr(colon + 2);
+  return "CPU";
+}
+
+size_t CpuDevice::count() {
+  findIsa();
+  return 1;
+}
+
+std::shared_ptr<Device> CpuDevice::open(size_t index) {
+  if (index > 0)
+    throw BadArgument("there is no CPU device " + std::to_string(index) +
+                      ": this machine has 1, counted from 0");
+  return std::shared_ptr<Device>(new CpuDevice(findIsa()));
+}
+
+CpuDevice::CpuDevice(const std::string &isa)
+    : name(findName()), profile(getBuiltinProfile(isa)), pool(chooseThreadCount()) {}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+CpuMemory::~CpuMemory() { std::free(address); }
+
+Storage CpuDevice::allocate(int64_t bytes, bool) {
+  Storage storage;
+  storage.bytes = bytes;
+  if (bytes == 0)
+    return storage;
+  size_t alignment = size_t(profile.offsetAlignment);
+  if (uint64_t(bytes) > SIZE_MAX - alignment)
+    throw std::bad_alloc();
+  size_t size = (size_t(bytes) + alignment - 1) / alignment * alignment;
+  auto memory = std::make_unique<CpuMemory>();
+  memory->address = static_cast<char *>(std::aligned_alloc(alignment, size));
+  if (!memory->address)
+    throw Error("there is no memory for a buffer of " + std::to_string(bytes) + " bytes");
+  storage.memory = std::move(memory);
+  return storage;
+}
+
+void CpuDevice::write(Storage &storage, int64_t offset, const void *data, int64_t bytes) {
+  std::memcpy(getHostBytes(storage) + offset, data, size_t(bytes));
+}
+
+void CpuDevice::read(const Storage &storage, int64_t offset, void *data, int64_t bytes) {
+  std::memcpy(data, getHostBytes(storage) + offset, size_t(bytes));
+}
+
+std::unique_ptr<Program> CpuDevice::load(const Artifact &artifact) {
+  return std::make_unique<CpuProgram>(std::static_pointer_cast<CpuDevice>(shared_from_this()),
+                                      artifact);
+}
+
+} // namespace weir::runtime

@@ -1,0 +1,145 @@
+//===- CpuProgram.cpp - Kernels' code, plans as steps ---------------------===//
+
+#include "CpuProgram.h"
+
+#include "Requirements.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace weir::runtime {
+
+static const Profile &chooseTarget(const CpuDevice &device, const Artifact &artifact) {
+  const Profile &profile = chooseTarget(artifact, "cpu", device.getName());
+  Missing missing;
+  missing.require(CpuDevice::hasIsa(profile.isa), "the instruction set " + profile.isa);
+  Profile limits = device.getProfile();
+  for (const Plan &plan : artifact.plans)
+    if (plan.target == profile.target)
+      checkPlan(plan, limits, missing);
+  missing.refuse(device.getName());
+  return profile;
+}
+
+CpuProgram::CpuProgram(std::shared_ptr<CpuDevice> device, const Artifact &artifact)
+    : CpuProgram(device, artifact, chooseTarget(*device, artifact)) {}
+
+CpuProgram::CpuProgram(std::shared_ptr<CpuDevice> device, const Artifact &artifact,
+                       const Profile &profile)
+    : Program(device, artifact, profile), cpu(std::move(device)) {
+  for (const auto &[name, entry] : entries)
+    for (const Kernel &kernel : entry.plan.kernels) {
+      std::unique_ptr<CodeImage> &image = images[kernel.code];
+      if (!image)
+        image = std::make_unique<CodeImage>(artifact.code.at(kernel.code), kernel.code);
+      functions[&entry].push_back(reinterpret_cast<CpuFunction>(image->find(kernel.name)));
+    }
+}
+
+std::unique_ptr<Recording>
+CpuProgram::makeRecording(const Entry &entry, const Plan &plan,
+                          const std::vector<const Storage *> &allocations,
+                          const std::vector<StorageCopy> &copies, RecordingKind kind) {
+  return std::make_unique<CpuRecording>(*cpu, plan, functions[&entry], allocations, copies, kind);
+}
+
+//===----------------------------------------------------------------------===//
+// Recordings
+//===----------------------------------------------------------------------===//
+
+void CpuRecording::addPieces(const Dispatch &dispatch, std::vector<Piece> &step) const {
+  // Sharing out costs a microsecond or so, in which a thread moves some 10 kB.
+  constexpr int64_t minBytes = 16384;
+  // Several for each thread: one that starts late, or has a slow core, takes fewer.
+  constexpr int64_t piecesPerThread = 4;
+  int64_t workgroups = dispatch.getWorkgroups();
+  int64_t threads = int64_t(device.getPool().getThreadCount());
+  int64_t count = threads == 1 ? 1 : std::min(workgroups, threads * piecesPerThread);
+  count = std::clamp<int64_t>(dispatch.bytes / minBytes, 1, std::max<int64_t>(count, 1));
+  for (int64_t i = 0; i < count; ++i)
+    step.push_back({&dispatch, workgroups * i / count, workgroups * (i + 1) / count, nullptr});
+}
+
+CpuRecording::CpuRecording(CpuDevice &device, const Plan &plan,
+                           const std::vector<CpuFunction> &functions,
+                           const std::vector<const Storage *> &allocations,
+                           const std::vector<StorageCopy> &given, RecordingKind kind)
+    : device(device), copies(given), kind(kind) {
+  for (const Command &command : plan.commands) {
+    if (command.kind != Command::Kind::Dispatch)
+      continue;
+    Dispatch dispatch{functions[size_t(command.kernel)], {}, command.grid};
+    for (const PlanView &view : command.operands) {
+      dispatch.operands.push_back(getHostBytes(*allocations[size_t(view.allocation)]) +
+                                  view.offset);
+      dispatch.bytes += view.bytes;
+    }
+    dispatches.push_back(std::move(dispatch));
+  }
+  std::vector<Piece> step;
+  auto endStep = [&] {
+    if (!step.empty())
+      steps.push_back(std::exchange(step, {}));
+  };
+  for (const StorageCopy &copy : copies)
+    step.push_back({nullptr, 0, 0, &copy});
+  endStep();
+  size_t next = 0;
+  for (const Command &command : plan.commands) {
+    if (command.kind == Command::Kind::Dispatch)
+      addPieces(dispatches[next++], step);
+    if (command.kind != Command::Kind::Dispatch || kind == RecordingKind::Profiled)
+      endStep();
+  }
+  endStep();
+}
+
+void CpuRecording::run(size_t step, size_t number) const noexcept {
+  const Piece &piece = steps[step][number];
+  if (piece.copy)
+    std::memcpy(getHostBytes(*piece.copy->to), getHostBytes(*piece.copy->from),
+                size_t(piece.copy->from->bytes));
+  else
+    piece.dispatch->function(piece.dispatch->operands.data(), piece.dispatch->grid.data(),
+                             piece.first, piece.last);
+}
+
+namespace {
+/// One step of a run.
+class OneStep : public Work {
+public:
+  OneStep(const Work &all, size_t step) : all(all), step(step) {}
+  size_t getStepCount() const override { return 1; }
+  size_t getPieceCount(size_t) const override { return all.getPieceCount(step); }
+  void run(size_t, size_t piece) const noexcept override { all.run(step, piece); }
+
+private:
+  const Work &all;
+  size_t step;
+};
+} // namespace
+
+void CpuRecording::submit() {
+  using Clock = std::chrono::steady_clock;
+  auto begin = Clock::now();
+  auto getTime = [&] {
+    return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+  };
+  if (kind == RecordingKind::Profiled) {
+    times.clear();
+    for (size_t step = 0; step < steps.size(); ++step) {
+      double start = getTime();
+      device.getPool().run(OneStep(*this, step));
+      if (!steps[step].front().copy)
+        times.push_back({start, getTime()});
+    }
+  } else {
+    device.getPool().run(*this);
+  }
+  nanoseconds = getTime();
+  ++device.submissions;
+}
+
+} // namespace weir::runtime

@@ -1,0 +1,169 @@
+//===- CPUEmit.cpp - Converts kernels and runs LLVM's backend -------------===//
+//
+// The backend runs on options of its own, so that it contracts nothing; LLVM's passes reorder no
+// floats without being asked, and are told that there is no C library to call.
+//
+//===----------------------------------------------------------------------===//
+
+#include "weir/Target/Cpu.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
+#include "mlir/Conversion/GPUCommon/GPUCommonPass.h"
+#include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+
+using namespace mlir;
+using namespace weir;
+
+FailureOr<CpuEmitter> CpuEmitter::create(Location loc, const Profile &profile) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+  });
+  bool isArm = profile.isa == "aarch64";
+  llvm::Triple triple(isArm ? "aarch64-unknown-linux-gnu" : "x86_64-unknown-linux-gnu");
+  std::string error;
+  const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!backend)
+    return emitError(loc) << "this LLVM emits no code for " << profile.isa << ": " << error;
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  return CpuEmitter(std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
+      triple, isArm ? "generic" : profile.isa, profile.isa == "x86-64-v4" ? "-prefer-256-bit" : "",
+      options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default)));
+}
+
+LogicalResult CpuEmitter::convert(ModuleOp module) const {
+  MLIRContext *context = module.getContext();
+  LowerToLLVMOptions options(context);
+  options.useBarePtrCallConv = true;
+  options.dataLayout = machine->createDataLayout();
+  LLVMTypeConverter types(context, options);
+  populateGpuMemorySpaceAttributeConversions(types, [](gpu::AddressSpace) { return 0; });
+
+  RewritePatternSet patterns(context);
+  arith::populateArithToLLVMConversionPatterns(types, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(types, patterns);
+  index::populateIndexToLLVMConversionPatterns(types, patterns);
+  populateFuncToLLVMConversionPatterns(types, patterns);
+  populateMathToLLVMConversionPatterns(types, patterns, /*approximateLog1p=*/false);
+  populateFinalizeMemRefToLLVMConversionPatterns(types, patterns);
+  populateVectorToLLVMConversionPatterns(types, patterns);
+  ub::populateUBToLLVMConversionPatterns(types, patterns);
+  LLVMConversionTarget legality(*context);
+  legality.addLegalOp<ModuleOp>();
+  return applyFullConversion(module, legality, std::move(patterns));
+}
+
+/// Adds the function that the runtime calls, which takes the operands' addresses from an array.
+static void addEntry(ModuleOp module, StringRef name) {
+  auto body = *module.getOps<LLVM::LLVMFuncOp>().begin();
+  body.setLinkage(LLVM::Linkage::Internal);
+  body.setAlwaysInline(true);
+  ImplicitLocOpBuilder b(body.getLoc(), body);
+  b.setInsertionPointAfter(body);
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+                                          {pointer, pointer, b.getI64Type(), b.getI64Type()});
+  auto entry = LLVM::LLVMFuncOp::create(b, name, type);
+  Block *block = entry.addEntryBlock(b);
+  b.setInsertionPointToStart(block);
+  auto load = [&](Value array, int64_t number, Type element) -> Value {
+    Value address =
+        LLVM::GEPOp::create(b, pointer, element, array, ArrayRef<LLVM::GEPArg>{int32_t(number)});
+    return LLVM::LoadOp::create(b, element, address);
+  };
+  SmallVector<Value> arguments;
+  size_t operands = body.getNumArguments() - 4;
+  for (size_t i = 0; i < operands; ++i)
+    arguments.push_back(load(block->getArgument(0), i, pointer));
+  arguments.push_back(block->getArgument(2));
+  arguments.push_back(block->getArgument(3));
+  arguments.push_back(load(block->getArgument(1), 0, b.getI64Type()));
+  arguments.push_back(load(block->getArgument(1), 1, b.getI64Type()));
+  LLVM::CallOp::create(b, body, arguments);
+  LLVM::ReturnOp::create(b, ValueRange());
+}
+
+/// Runs LLVM's passes. Loops have their vectors already, so that LLVM looks for none.
+static void optimizeForCpu(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::TargetLibraryInfoImpl none(machine.getTargetTriple());
+  none.disableAllFunctions();
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(none); });
+  llvm::CGSCCAnalysisManager calls;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  tuning.LoopUnrolling = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(calls);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, calls, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
+}
+
+FailureOr<std::string> CpuEmitter::emit(ModuleOp module, StringRef name,
+                                        RunPipeline runPipeline) const {
+  OpPassManager toBranches(ModuleOp::getOperationName());
+  toBranches.addPass(createCanonicalizerPass());
+  toBranches.addPass(createCSEPass());
+  toBranches.addPass(createSCFToControlFlowPass());
+  if (failed(runPipeline(toBranches, module)) || failed(convert(module)))
+    return failure();
+  OpPassManager cleanUp(ModuleOp::getOperationName());
+  cleanUp.addPass(createReconcileUnrealizedCastsPass());
+  if (failed(runPipeline(cleanUp, module)))
+    return failure();
+  addEntry(module, name);
+
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context);
+  if (!code)
+    return failure();
+  code->setTargetTriple(machine->getTargetTriple());
+  code->setDataLayout(machine->createDataLayout());
+  code->setPICLevel(llvm::PICLevel::BigPIC);
+  for (llvm::Function &function : *code) {
+    function.addFnAttr("no-builtins");
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+  }
+  optimizeForCpu(*code, *machine);
+  SmallString<0> object;
+  llvm::raw_svector_ostream stream(object);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
+    return failure();
+  passes.run(*code);
+  return object.str().str();
+}

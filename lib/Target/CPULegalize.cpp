@@ -1,0 +1,93 @@
+//===- CPULegalize.cpp - A kernel as a loop over its workgroups -----------===//
+
+#include "KernelLegalize.h"
+#include "weir/Target/Cpu.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+using namespace mlir;
+using namespace weir;
+
+/// Returns what `op` gives in a workgroup of one invocation; nothing where it depends on the
+/// workgroup, or is none of these.
+static SmallVector<Value> foldForOne(OpBuilder &builder, Operation *op) {
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, op->getLoc(), value);
+  };
+  if (isa<gpu::ThreadIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp>(op))
+    return {index(0)};
+  if (isa<gpu::BlockDimOp, gpu::NumSubgroupsOp, gpu::SubgroupSizeOp>(op))
+    return {index(1)};
+  if (auto shuffle = dyn_cast<gpu::ShuffleOp>(op)) // from the only lane there is
+    return {shuffle.getValue(), arith::ConstantIntOp::create(builder, op->getLoc(), 1, 1)};
+  return {};
+}
+
+static void foldInvocations(gpu::GPUFuncOp kernel) {
+  kernel.walk([](Operation *op) {
+    OpBuilder builder(op);
+    if (isa<gpu::BarrierOp>(op)) {
+      op->erase();
+    } else if (SmallVector<Value> values = foldForOne(builder, op); !values.empty()) {
+      op->replaceAllUsesWith(values);
+      op->erase();
+    }
+  });
+}
+
+void weir::legalizeForCpu(gpu::GPUFuncOp kernel) {
+  foldInvocations(kernel);
+  legalizeForAll(kernel);
+  storeHalvesAsIntegers(kernel);
+
+  ImplicitLocOpBuilder b(kernel.getLoc(), kernel->getParentOp());
+  SmallVector<Type> types(kernel.getArgumentTypes());
+  size_t operands = types.size();
+  types.append(4, b.getIndexType());
+  auto function =
+      func::FuncOp::create(b, (kernel.getName() + ".body").str(), b.getFunctionType(types, {}));
+  function.setPrivate();
+  Block *entry = function.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  auto argument = [&](size_t number) { return entry->getArgument(operands + number); };
+  Value first = argument(0), last = argument(1), gridX = argument(2), gridY = argument(3);
+
+  Block &body = kernel.getBody().front();
+  for (size_t i = 0; i < operands; ++i) // attributions follow them
+    kernel.getArgument(i).replaceAllUsesWith(entry->getArgument(i));
+  for (ArrayRef<BlockArgument> attributions :
+       {kernel.getWorkgroupAttributions(), kernel.getPrivateAttributions()})
+    for (BlockArgument memory : attributions)
+      memory.replaceAllUsesWith(
+          memref::AllocaOp::create(b, cast<MemRefType>(memory.getType())).getResult());
+
+  Value one = arith::ConstantIndexOp::create(b, 1);
+  auto loop = scf::ForOp::create(b, first, last, one);
+  b.setInsertionPointToStart(loop.getBody());
+  // Unsigned: what an index of the emitter's is, too.
+  Value linear = loop.getInductionVar();
+  Value x = arith::RemUIOp::create(b, linear, gridX);
+  Value rest = arith::DivUIOp::create(b, linear, gridX);
+  Value y = arith::RemUIOp::create(b, rest, gridY);
+  Value z = arith::DivUIOp::create(b, rest, gridY);
+  body.back().erase(); // gpu.return
+  loop.getBody()->getOperations().splice(std::prev(loop.getBody()->end()), body.getOperations());
+  function.walk([&](Operation *op) {
+    if (auto id = dyn_cast<gpu::BlockIdOp>(op)) {
+      Value place = id.getDimension() == gpu::Dimension::x   ? x
+                    : id.getDimension() == gpu::Dimension::y ? y
+                                                             : z;
+      id.replaceAllUsesWith(place);
+      id.erase();
+    } else if (auto alloca = dyn_cast<memref::AllocaOp>(op)) {
+      alloca->moveBefore(entry, entry->begin()); // once, not for every workgroup
+    }
+  });
+  b.setInsertionPointToEnd(entry);
+  func::ReturnOp::create(b);
+  kernel->getParentOp()->erase();
+}
