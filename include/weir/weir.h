@@ -102,11 +102,11 @@ weir_status weir_artifact_donation(const weir_artifact *artifact, size_t entry, 
  * whatever is closed first. */
 typedef struct weir_device weir_device;
 
-/* Counts this machine's devices of an API. With "vulkan" or NULL, the default: those
- * with Vulkan 1.3, one per physical device, best first: discrete GPUs, then integrated
- * and virtual ones, then CPU drivers. With "cuda": the GPUs of compute capability 8.0
- * and later, in the driver's order. No device at all is an error that says what is
- * missing. */
+/* Counts this machine's devices of an API. With "cpu": the processor, for code of its own. With
+ * "vulkan" or NULL, the default: those with Vulkan 1.3, one per physical device, best first:
+ * discrete GPUs, then integrated and virtual ones, then CPU drivers. With "cuda": the GPUs of
+ * compute capability 8.0 and later, in the driver's order. No device at all is an error that says
+ * what is missing. */
 weir_status weir_device_count(const char *api, size_t *count);
 
 /* Opens device `index` of an API, counted as weir_device_count does. CUDA's is opened
@@ -118,6 +118,10 @@ void weir_device_close(weir_device *device);
 
 /* Returns the name that the driver gives the device, valid until the device is closed. */
 const char *weir_device_name(const weir_device *device);
+
+/* Returns 1 if the device is a GPU or another accelerator, 0 if its kernels run on the
+ * processor. */
+int weir_device_is_gpu(const weir_device *device);
 
 /* Writes the target profile that fits the device, as JSON for
  * `weir compile --target=vulkan:FILE`. Free it with weir_string_free. */

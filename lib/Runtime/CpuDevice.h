@@ -30,6 +30,7 @@ public:
   static std::shared_ptr<Device> open(size_t index);
 
   const std::string &getName() const override { return name; }
+  bool isGpu() const override { return false; }
   Profile getProfile() const override { return profile; }
   bool hasTimestamps() const override { return true; }
   Storage allocate(int64_t bytes, bool hostAccess) override;

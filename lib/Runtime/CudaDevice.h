@@ -29,6 +29,7 @@ public:
   ~CudaDevice() override;
 
   const std::string &getName() const override { return name; }
+  bool isGpu() const override { return true; }
   Profile getProfile() const override;
   bool hasTimestamps() const override { return true; }
   Storage allocate(int64_t bytes, bool hostAccess) override;

@@ -84,6 +84,8 @@ public:
   Device &operator=(const Device &) = delete;
 
   virtual const std::string &getName() const = 0;
+  /// Whether kernels run elsewhere than on the processor.
+  virtual bool isGpu() const = 0;
   /// Returns the target profile that fits the device: its limits, and habits by its type.
   virtual Profile getProfile() const = 0;
   virtual bool hasTimestamps() const = 0;

@@ -249,6 +249,8 @@ const char *weir_device_name(const weir_device *device) {
   return device ? device->device->getName().c_str() : nullptr;
 }
 
+int weir_device_is_gpu(const weir_device *device) { return device && device->device->isGpu(); }
+
 weir_status weir_device_profile(const weir_device *device, char **profile_json) {
   return guard([&] {
     require(device, "weir_device_profile", "device");

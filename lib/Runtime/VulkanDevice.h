@@ -84,6 +84,7 @@ public:
   ~VulkanDevice() override;
 
   const std::string &getName() const override { return facts.name; }
+  bool isGpu() const override { return facts.type != VK_PHYSICAL_DEVICE_TYPE_CPU; }
   Profile getProfile() const override { return makeProfile(facts); }
   bool hasTimestamps() const override { return timestampBits != 0; }
   Storage allocate(int64_t bytes, bool hostAccess) override;

@@ -46,7 +46,7 @@ def compile(
     `example`: the arguments of a call, by name in a dict or in order in a tuple. Only shapes and types matter;
                numbers, flags and None become part of the graph. A list of examples makes an entry for each. The
                entries share parameters, state and constants, and a call picks the one that fits.
-    `device`:  "auto" for the best one; "vulkan" or "cuda"; "vulkan:1" for the second one; or an open weir.Device.
+    `device`:  "auto" for the best one; "vulkan", "cuda" or "cpu"; "vulkan:1" for the second one; or an open weir.Device.
     `memory_limit`: max bytes of the arena, which holds the values between kernels, such as 10_000_000 or "10MB".
                To fit, values are computed again instead of kept.
     The module is compiled in its current mode, training or evaluation. Buffers that it writes stay on the device.

@@ -27,7 +27,7 @@ DTYPES = {
     "BOOL": numpy.bool_, "I8": numpy.int8, "I16": numpy.int16, "I32": numpy.int32, "I64": numpy.int64,
     "F16": numpy.float16, "BF16": numpy.uint16, "F32": numpy.float32, "F64": numpy.float64,
 }
-APIS = ("vulkan", "cuda")
+APIS = ("vulkan", "cuda", "cpu")
 
 
 class Error(Exception):
@@ -103,10 +103,11 @@ class Device(_Handle):
     """A device of this machine. It stays open until its last buffer and program are gone."""
 
     def __init__(self, api: str = "vulkan", index: int = 0):
-        """Opens device number `index` of an API, "vulkan" or "cuda", best first. Errors: Error if there is none."""
+        """Opens device number `index` of an API, "vulkan", "cuda" or "cpu", best first. Errors: Error if there is none."""
         super().__init__("device_close", "device_open", api.encode(), ctypes.c_size_t(index))
         self.api = api
         self.name = _load_library().weir_device_name(self._handle).decode()
+        self.is_gpu = bool(_load_library().weir_device_is_gpu(self._handle))
 
     @functools.cached_property
     def profile(self) -> str:
@@ -168,7 +169,7 @@ class Program(_Handle):
     def __init__(self, path: str | os.PathLike, *, api: str = "vulkan", device: int | Device = 0):
         """Loads an artifact.
 
-        `api`:    "vulkan" or "cuda".
+        `api`:    "vulkan", "cuda" or "cpu".
         `device`: the device's number there, best first, or an open device.
         Errors: Error if the file is no artifact, or the device lacks what it requires.
         """
@@ -264,9 +265,10 @@ class Program(_Handle):
 
 
 def open_device(device: str | Device = "auto") -> Device:
-    """Opens a device by its name: "vulkan" or "cuda" for the best one, "cuda:1" for the second.
+    """Opens a device by its name: "vulkan" or "cuda" for the best one, "cuda:1" for the second; "cpu".
 
-    "auto" opens the first CUDA GPU, or else the best Vulkan device. An open device is returned as it is.
+    "auto" opens the first CUDA GPU, or else the best GPU of Vulkan, or else the processor. An open device is returned
+    as it is.
     Errors: ValueError for other words; Error if there is no such device.
     """
     if isinstance(device, Device):
@@ -274,13 +276,19 @@ def open_device(device: str | Device = "auto") -> Device:
     if device == "auto":
         for api in ("cuda", "vulkan"):
             try:
-                return Device(api)
-            except Error as error:
-                last = error
-        raise last
+                found = Device(api)
+            except Error:
+                continue
+            if found.is_gpu:
+                return found
+            found.close()
+        try:
+            return Device("cpu")
+        except Error:  # a processor that no profile is for
+            return Device("vulkan")
     api, _, number = str(device).partition(":")
     if api not in APIS or (number and not number.isdecimal()):
-        raise ValueError(f"there is no device {device!r}; name auto, vulkan, cuda, or a number of either, as vulkan:1")
+        raise ValueError(f"there is no device {device!r}; name auto, vulkan, cuda or cpu, or a number of them, as vulkan:1")
     return Device(api, int(number or 0))
 
 

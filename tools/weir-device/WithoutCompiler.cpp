@@ -21,6 +21,8 @@ ReferenceValues tool::runValues(const std::string &, const std::string &, const 
   refuse("--check-values");
 }
 
+std::string tool::disassemble(const Bytes &) { refuse("--asm"); }
+
 void tool::compileFor(const Profile &, const std::string &, const std::string &) {
   refuse("compiling a copy, which --copy=COPY.weir makes needless,");
 }

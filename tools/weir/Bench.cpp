@@ -20,7 +20,7 @@ using namespace weir::tool;
 
 namespace {
 struct BenchOptions {
-  std::string artifact, entry, device = "vulkan", copy;
+  std::string artifact, entry, device, copy;
   std::vector<std::string> inputs;
   uint64_t seed = 1;
   int rounds = 10;
@@ -85,13 +85,16 @@ static Invocation getCopy(const Profile &profile, const BenchOptions &options) {
 
 static double getRate(int64_t bytes, double seconds) { return seconds > 0 ? bytes / seconds : 0; }
 
-static int bench(const BenchOptions &options) {
-  if (options.device != "vulkan" && options.device != "cuda" && options.device != "cpu")
+static int bench(BenchOptions options) {
+  if (!options.device.empty() && options.device != "vulkan" && options.device != "cuda" &&
+      options.device != "cpu")
     throw Error("--device=" + options.device +
                 ": no such device; weir bench measures on vulkan, cuda and cpu");
   Progress progress;
   progress.begin("reading " + options.artifact);
   Artifact artifact = readArtifact(options.artifact);
+  if (options.device.empty())
+    options.device = chooseApi(artifact);
   const EntrySpec &entry = findEntry(artifact, options.entry);
   const Plan *plan = artifact.findPlan(entry.name, options.device);
   if (!plan)
@@ -195,8 +198,9 @@ void tool::addBench(CLI::App &app, Verb &chosen) {
   verb->add_option("--entry", options->entry, "The entry (default the only one)")->type_name("E");
   verb->add_option(
           "--device", options->device,
-          "Where to run (default vulkan): vulkan, the first Vulkan device; cuda, the first GPU "
-          "of compute capability 8.0 or more")
+          "Where to run (default a GPU for which the artifact has code, else cpu, else vulkan): "
+          "vulkan, the first Vulkan device; cuda, the first GPU of compute capability 8.0 or "
+          "more; cpu, this processor")
       ->type_name("DEVICE");
   verb->add_option(
           "--input", options->inputs,

@@ -14,7 +14,7 @@ using namespace weir::tool;
 namespace {
 struct DevicesOptions {
   bool json = false;
-  std::string api = "vulkan";
+  std::string api;     ///< empty: all
   std::string profile; ///< a path; "-" is standard output
   size_t index = 0;
 };
@@ -29,11 +29,21 @@ static std::string getProfileText(weir_device *device) {
 }
 
 static void emitProfile(const DevicesOptions &options) {
-  std::string text = getProfileText(openDevice(options.api, options.index).get());
+  std::string text =
+      getProfileText(openDevice(options.api.empty() ? "vulkan" : options.api, options.index).get());
   if (options.profile == "-")
     std::cout << text;
   else
     writeText(options.profile, text);
+}
+
+/// Returns the number of devices of an API; 0 if it is not here, unless it was asked for.
+static size_t count(const DevicesOptions &options, const std::string &api) {
+  size_t number = 0;
+  weir_status status = weir_device_count(api.c_str(), &number);
+  if (!options.api.empty())
+    check(status);
+  return status == WEIR_OK ? number : 0;
 }
 
 static int runDevices(const DevicesOptions &options) {
@@ -41,28 +51,44 @@ static int runDevices(const DevicesOptions &options) {
     emitProfile(options);
     return Done;
   }
+  std::vector<std::string> apis = {"cuda", "vulkan", "cpu"}; // the order of `chooseApi`
+  if (!options.api.empty())
+    apis = {options.api};
   Json list = Json::array();
   std::vector<std::vector<std::string>> rows;
-  for (size_t i = 0, count = countDevices(options.api); i < count; ++i) {
-    DeviceHandle device = openDevice(options.api, i);
-    std::string name = weir_device_name(device.get()), text = getProfileText(device.get());
-    Profile profile = parseProfile(text, "the profile of device " + std::to_string(i));
-    list.push_back({{"index", i}, {"name", name}, {"profile", Json::parse(text)}});
-    rows.push_back({std::to_string(i), name, profile.api, std::to_string(profile.subgroupSize),
-                    std::to_string(profile.maxWorkgroupSize),
-                    std::to_string(profile.workgroupMemory)});
-  }
+  bool hasDefault = false;
+  for (const std::string &api : apis)
+    for (size_t i = 0, number = count(options, api); i < number; ++i) {
+      DeviceHandle device = openDevice(api, i);
+      std::string name = weir_device_name(device.get()), text = getProfileText(device.get());
+      Profile profile = parseProfile(text, "the profile of device " + std::to_string(i));
+      bool isDefault =
+          options.api.empty() && !hasDefault && (api == "cpu" || weir_device_is_gpu(device.get()));
+      hasDefault |= isDefault;
+      list.push_back({{"index", i},
+                      {"api", api},
+                      {"name", name},
+                      {"default", isDefault},
+                      {"profile", Json::parse(text)}});
+      rows.push_back({api, std::to_string(i), name, profile.isa.empty() ? profile.api : profile.isa,
+                      std::to_string(profile.subgroupSize),
+                      std::to_string(profile.maxWorkgroupSize),
+                      std::to_string(profile.workgroupMemory), isDefault ? "default" : ""});
+    }
   if (options.json)
     printJson(list);
   else
-    printTable({"index", "device", "api", "subgroup", "workgroup", "workgroup bytes"}, rows);
+    printTable({"api", "index", "device", "code", "subgroup", "workgroup", "workgroup bytes", ""},
+               rows);
   return Done;
 }
 
 void tool::addDevices(CLI::App &app, Verb &chosen) {
   auto options = std::make_shared<DevicesOptions>();
   CLI::App *verb = app.add_subcommand("devices", "List this machine's devices");
-  verb->add_option("--api", options->api, "The devices to list: vulkan or cuda (default vulkan)")
+  verb->add_option(
+          "--api", options->api,
+          "The devices to list: vulkan, cuda or cpu (default all; of --emit-profile vulkan)")
       ->type_name("API");
   verb->add_flag("--json", options->json, "Print JSON, with the profile that fits each device");
   verb->add_option("--emit-profile", options->profile,

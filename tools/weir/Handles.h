@@ -25,13 +25,6 @@ inline void check(weir_status status) {
     throw Error(weir_last_error());
 }
 
-/// Returns the number of devices. `api` is "vulkan" or "cuda".
-inline size_t countDevices(const std::string &api) {
-  size_t count = 0;
-  check(weir_device_count(api.c_str(), &count));
-  return count;
-}
-
 inline DeviceHandle openDevice(const std::string &api, size_t index) {
   weir_device *device = nullptr;
   check(weir_device_open(api.c_str(), index, &device));

@@ -2,6 +2,7 @@
 
 #include "Output.h"
 #include "Verbs.h"
+#include "WithCompiler.h"
 #include "weir/Artifact/Artifact.h"
 
 #include <algorithm>
@@ -158,22 +159,46 @@ static void printAsTables(const Artifact &artifact) {
   printTable({"target", "requires", "api"}, rows);
 }
 
+namespace {
+struct InspectOptions {
+  std::string artifact;
+  bool json = false, assembly = false;
+};
+} // namespace
+
+static void printAssembly(const Artifact &artifact, const std::string &path) {
+  bool found = false;
+  for (const auto &[name, code] : artifact.code)
+    if (name.starts_with("code/cpu/")) {
+      std::cout << disassemble(code);
+      found = true;
+    }
+  if (!found)
+    throw Error(path + " has no code for cpu; compile it with --target=cpu");
+}
+
+static int inspect(const InspectOptions &options) {
+  Artifact artifact = readArtifact(options.artifact);
+  if (options.assembly)
+    printAssembly(artifact, options.artifact);
+  else if (options.json)
+    printAsJson(artifact);
+  else
+    printAsTables(artifact);
+  return Done;
+}
+
 void tool::addInspect(CLI::App &app, Verb &chosen) {
-  auto path = std::make_shared<std::string>();
-  auto json = std::make_shared<bool>(false);
+  auto options = std::make_shared<InspectOptions>();
   CLI::App *verb =
       app.add_subcommand("inspect", "Show the contents and requirements of an artifact");
   verb->footer(
       "'peak bytes' is the planned size of the arena; 'all pinned' is its size if no two values\n"
       "shared bytes. Arguments, results and constants are not included.\n"
       "--json has each argument, result, slot and requirement; 'weir explain' has reasons.");
-  verb->add_option("artifact", *path, "The artifact")->required()->type_name("X.weir");
-  verb->add_flag("--json", *json, "Print JSON");
-  verb->callback([path, json, &chosen] {
-    chosen = [path, json] {
-      Artifact artifact = readArtifact(*path);
-      (*json ? printAsJson : printAsTables)(artifact);
-      return Done;
-    };
-  });
+  verb->add_option("artifact", options->artifact, "The artifact")->required()->type_name("X.weir");
+  CLI::Option *json = verb->add_flag("--json", options->json, "Print JSON");
+  verb->add_flag("--asm", options->assembly, "Print the instructions of the code for cpu")
+      ->excludes(json);
+  verb->callback([options, &chosen] { chosen = [options] { return inspect(*options); }; });
 }

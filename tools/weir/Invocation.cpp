@@ -32,6 +32,28 @@ std::vector<int64_t> tool::getCarried(const EntrySpec &entry) {
   return carried;
 }
 
+/// Whether this machine's first device of an API is a GPU.
+static bool hasGpu(const char *api) {
+  weir_device *opened = nullptr;
+  if (weir_device_open(api, 0, &opened) != WEIR_OK)
+    return false;
+  return weir_device_is_gpu(DeviceHandle(opened).get());
+}
+
+std::string tool::chooseApi(const Artifact &artifact) {
+  std::vector<std::string> apis;
+  for (const char *api : {"cuda", "vulkan", "cpu"})
+    if (std::any_of(artifact.plans.begin(), artifact.plans.end(),
+                    [&](const Plan &plan) { return plan.target == api; }))
+      apis.push_back(api);
+  if (apis.size() == 1)
+    return apis.front();
+  for (const std::string &api : apis)
+    if (api == "cpu" || hasGpu(api.c_str()))
+      return api;
+  return "vulkan";
+}
+
 Invocation::Invocation(const std::string &api, const std::string &path, const EntrySpec &entry,
                        const std::vector<Tensor> &inputs)
     : entry(entry), inputs(inputs), carried(getCarried(entry)) {

@@ -19,6 +19,10 @@ const EntrySpec &findEntry(const Artifact &artifact, const std::string &name);
 /// whose next value it is (parameters and optimizer state), or -1.
 std::vector<int64_t> getCarried(const EntrySpec &entry);
 
+/// Returns the API that runs an artifact's code best here: that of a GPU, or else "cpu", or else
+/// "vulkan", whose driver may run on the processor.
+std::string chooseApi(const Artifact &artifact);
+
 /// An entry with its buffers on the first device of an API, which can run repeatedly. A result
 /// that is the next value of an argument (`getCarried`) becomes the argument of the next run.
 /// Errors of all calls: `Error` of the runtime.

@@ -20,7 +20,7 @@ using namespace weir::tool;
 
 namespace {
 struct RunOptions {
-  std::string artifact, entry, device = "vulkan", output, expected, trace, batches;
+  std::string artifact, entry, device, output, expected, trace, batches;
   std::vector<std::string> inputs, settings, printed;
   std::optional<uint64_t> seed;
   std::optional<double> givenTolerance;
@@ -318,7 +318,8 @@ static int reportRun(const EntrySpec &entry, const Outcome &outcome,
 
 static int run(RunOptions options) {
   options.tolerance = options.givenTolerance.value_or(options.tolerance);
-  bool isDevice = options.device == "vulkan" || options.device == "cuda" || options.device == "cpu";
+  bool isDevice = options.device.empty() || options.device == "vulkan" ||
+                  options.device == "cuda" || options.device == "cpu";
   bool isSimulator = options.device == "sim";
   if (!isDevice && !isSimulator && options.device != "reference")
     throw Error("--device=" + options.device +
@@ -345,6 +346,8 @@ static int run(RunOptions options) {
   Progress progress;
   progress.begin("reading " + options.artifact);
   Artifact artifact = readArtifact(options.artifact);
+  if (options.device.empty())
+    options.device = chooseApi(artifact);
   const EntrySpec &entry = findEntry(artifact, options.entry);
   for (const std::string &name : options.printed)
     if (std::none_of(entry.results.begin(), entry.results.end(),
@@ -393,8 +396,9 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
   verb->add_option("--entry", options->entry, "The entry (default the only one)")->type_name("E");
   verb->add_option(
           "--device", options->device,
-          "Where to run (default vulkan): vulkan, the first Vulkan device; cuda, the first "
-          "GPU of compute capability 8.0 or more; reference, the graph on the host, "
+          "Where to run (default a GPU for which the artifact has code, else cpu, else vulkan): "
+          "vulkan, the first Vulkan device; cuda, the first GPU of compute capability 8.0 or "
+          "more; cpu, this processor; reference, the graph on the host, "
           "compiled another way; sim, the Vulkan code on the host in an order that the "
           "plan permits, checking every access: exits with 1 if an order may be wrong")
       ->type_name("DEVICE");

@@ -4,6 +4,7 @@
 #include "CompilerProblems.h"
 #include "Output.h"
 #include "driver/Reference/Reference.h"
+#include "weir/Target/Cpu.h"
 #include "llvm/Support/ErrorHandling.h"
 
 #include <unistd.h>
@@ -37,6 +38,10 @@ ReferenceValues tool::runValues(const std::string &text, const std::string &entr
     return {runReference(exposed, entry, inputs, Precision::AsWritten),
             runReference(exposed, entry, inputs, Precision::Float64)};
   });
+}
+
+std::string tool::disassemble(const Bytes &code) {
+  return disassembleCpu({reinterpret_cast<const char *>(code.data()), code.size()});
 }
 
 void tool::compileFor(const Profile &profile, const std::string &input, const std::string &output) {

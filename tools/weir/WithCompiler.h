@@ -33,6 +33,10 @@ struct ReferenceValues {
 ReferenceValues runValues(const std::string &text, const std::string &entry, const Profile &profile,
                           const std::vector<Tensor> &inputs);
 
+/// Returns the instructions of the kernels in an artifact's code for processors, as text.
+/// Errors: `Error`.
+std::string disassemble(const Bytes &code);
+
 /// Compiles the graph in file `input` for a profile to the artifact `output`.
 void compileFor(const Profile &profile, const std::string &input, const std::string &output);
 

@@ -66,6 +66,10 @@ private:
 /// Errors: `Error` with the linker's words, where an object needs a function that none has.
 std::string linkCpuObjects(llvm::ArrayRef<llvm::StringRef> objects);
 
+/// Returns the instructions of the functions in an object that `linkCpuObjects` made, as text.
+/// Errors: `Error` when it is not such an object, or this LLVM does not know its instruction set.
+std::string disassembleCpu(llvm::StringRef object);
+
 } // namespace weir
 
 #endif // WEIR_TARGET_CPU_H
