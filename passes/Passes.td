@@ -1995,6 +1995,46 @@ def PrintSpirvPass : Pass<"weir-print-spirv", "mlir::ModuleOp"> {
   }];
 }
 
+def EmitCpuPass : Pass<"weir-emit-cpu", "mlir::ModuleOp"> {
+  let summary = "Turns GPU kernels into machine code.";
+  let description = [{
+    Needs: `weir.profile` of target `cpu`; workgroups of one invocation; weir-expand-math, as only
+    instructions of the CPU have a lowering here.
+
+    Gives: for each kernel one `gpu.binary` of its name that holds a relocatable ELF object with one
+    function. It runs a range of the kernel's workgroups one after the other. Whoever makes the
+    artifact links the objects of all kernels.
+
+    Never: contracts or reorders floats; every operation rounds to nearest. Calls nothing: no C
+    library, no other object.
+
+    Cost: linear in ops; LLVM's passes and backend run once for each kernel.
+
+    Example:
+    ```mlir
+    gpu.module @m {
+      gpu.func @double(%x: memref<8xf32, #gpu.address_space<global>>)
+          kernel attributes {known_block_size = array<i32: 1, 1, 1>} {
+        %i = gpu.block_id x
+        %v = memref.load %x[%i] : memref<8xf32, #gpu.address_space<global>>
+        %w = arith.addf %v, %v : f32
+        memref.store %w, %x[%i] : memref<8xf32, #gpu.address_space<global>>
+        gpu.return
+      }
+    }
+    ```
+    Becomes, by `weir-opt --weir-set-profile=profile=x86-64-v3 --weir-emit-cpu`:
+    ```mlir
+    module attributes {...} {
+      gpu.binary @double ...
+    }
+    ```
+  }];
+  let dependentDialects = ["weir::schedule::ScheduleDialect", "mlir::LLVM::LLVMDialect",
+                           "mlir::scf::SCFDialect", "mlir::cf::ControlFlowDialect",
+                           "mlir::func::FuncDialect", "mlir::memref::MemRefDialect"];
+}
+
 def PackPass : Pass<"weir-pack", "mlir::ModuleOp"> {
   let summary = "Writes the plan of every entry into the module.";
   let description = [{
@@ -2037,46 +2077,6 @@ def PackPass : Pass<"weir-pack", "mlir::ModuleOp"> {
     }
     ```
   }];
-}
-
-def EmitCpuPass : Pass<"weir-emit-cpu", "mlir::ModuleOp"> {
-  let summary = "Turns GPU kernels into machine code.";
-  let description = [{
-    Needs: `weir.profile` of target `cpu`; workgroups of one invocation; weir-expand-math, as only
-    instructions of the CPU have a lowering here.
-
-    Gives: for each kernel one `gpu.binary` of its name that holds a relocatable ELF object with one
-    function. It runs a range of the kernel's workgroups one after the other. Whoever makes the
-    artifact links the objects of all kernels.
-
-    Never: contracts or reorders floats; every operation rounds to nearest. Calls nothing: no C
-    library, no other object.
-
-    Cost: linear in ops; LLVM's passes and backend run once for each kernel.
-
-    Example:
-    ```mlir
-    gpu.module @m {
-      gpu.func @double(%x: memref<8xf32, #gpu.address_space<global>>)
-          kernel attributes {known_block_size = array<i32: 1, 1, 1>} {
-        %i = gpu.block_id x
-        %v = memref.load %x[%i] : memref<8xf32, #gpu.address_space<global>>
-        %w = arith.addf %v, %v : f32
-        memref.store %w, %x[%i] : memref<8xf32, #gpu.address_space<global>>
-        gpu.return
-      }
-    }
-    ```
-    Becomes, by `weir-opt --weir-set-profile=profile=x86-64-v3 --weir-emit-cpu`:
-    ```mlir
-    module attributes {...} {
-      gpu.binary @double ...
-    }
-    ```
-  }];
-  let dependentDialects = ["weir::schedule::ScheduleDialect", "mlir::LLVM::LLVMDialect",
-                           "mlir::scf::SCFDialect", "mlir::cf::ControlFlowDialect",
-                           "mlir::func::FuncDialect", "mlir::memref::MemRefDialect"];
 }
 
 def VerifyEmittedPass : Pass<"weir-verify-emitted", "mlir::ModuleOp"> {

@@ -110,9 +110,9 @@ static void addToOrdered(OpPassManager &manager, const PipelineOptions &) {
 }
 
 static void addToEmitted(OpPassManager &manager, const PipelineOptions &options) {
-  manager.addPass(options.target == "cuda"  ? createEmitPtxPass()
-                  : options.target == "cpu" ? createEmitCpuPass()
-                                            : createEmitSpirvPass());
+  manager.addPass(options.target == "vulkan" ? createEmitSpirvPass()
+                  : options.target == "cuda" ? createEmitPtxPass()
+                                             : createEmitCpuPass());
   // The plan states each kernel's operands, which are known once it is emitted.
   manager.addPass(createPackPass());
 }
