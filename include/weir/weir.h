@@ -87,7 +87,8 @@ weir_status weir_artifact_result(const weir_artifact *artifact, size_t entry, si
 
 /* Finds the result that an entry computes in the bytes of a donated argument:
  * `result` receives its index, or -1 where the argument holds none. This is Vulkan's
- * plan; other targets may use other arguments, see weir_program_donation.
+ * plan, or the first target's without it; others may use other arguments, see
+ * weir_program_donation.
  *
  * A run that passes the same buffer for the two is updated in place: the argument is
  * gone, and nothing is copied. One that passes two buffers leaves the argument as it

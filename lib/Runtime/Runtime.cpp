@@ -177,10 +177,10 @@ weir_status weir_artifact_donation(const weir_artifact *artifact, size_t entry, 
   return guard([&] {
     require(result, "weir_artifact_donation", "result");
     const std::string &name = getEntry(artifact, entry)->name;
-    // The same for every target.
-    const std::vector<Profile> &targets = artifact->artifact.manifest.targets;
-    const Plan *plan =
-        targets.empty() ? nullptr : artifact->artifact.findPlan(name, targets.front().target);
+    const Plan *plan = artifact->artifact.findPlan(name, "vulkan");
+    for (const Profile &target : artifact->artifact.manifest.targets)
+      if (!plan)
+        plan = artifact->artifact.findPlan(name, target.target);
     if (!plan)
       throw BadArgument("entry '" + name + "' has no plan");
     *result = -1;

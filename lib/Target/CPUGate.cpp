@@ -30,12 +30,13 @@ class CpuGate : public KernelGate {
 };
 } // namespace
 
-/// Whether x86-64-v3 and aarch64 have instructions for an operation of `math`, all exact.
+/// Whether x86-64-v3 and aarch64 have an instruction, or a few, for an operation of `math`, all
+/// exact.
 static bool hasCpuInstructions(Operation *op) {
   return isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp, math::CountLeadingZerosOp,
              math::CountTrailingZerosOp, math::CtPopOp, math::FloorOp, math::FmaOp,
              math::IsFiniteOp, math::IsInfOp, math::IsNaNOp, math::IsNormalOp, math::RoundEvenOp,
-             math::SqrtOp, math::TruncOp>(op);
+             math::RoundOp, math::SqrtOp, math::TruncOp>(op);
 }
 
 std::string CpuGate::findOperationError(Operation *op) {

@@ -5,6 +5,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -39,8 +40,30 @@ static void foldInvocations(gpu::GPUFuncOp kernel) {
   });
 }
 
+/// Writes out rounding to the nearest, ties away from zero, for which x86 has no instruction.
+static void expandRound(math::RoundOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  Value x = op.getOperand();
+  Type type = x.getType();
+  auto constant = [&](double value) -> Value {
+    Attribute number = b.getFloatAttr(getElementTypeOrSelf(type), value);
+    auto shaped = dyn_cast<ShapedType>(type);
+    return arith::ConstantOp::create(b, shaped ? TypedAttr(DenseElementsAttr::get(shaped, number))
+                                               : cast<TypedAttr>(number));
+  };
+  // Exact: what follows the point is a number of its own. Not a number for infinities.
+  Value whole = math::TruncOp::create(b, x);
+  Value rest = math::AbsFOp::create(b, arith::SubFOp::create(b, x, whole));
+  Value isUp = arith::CmpFOp::create(b, arith::CmpFPredicate::OGE, rest, constant(0.5));
+  Value up = arith::AddFOp::create(b, whole, math::CopySignOp::create(b, constant(1.0), x));
+  Value rounded = arith::SelectOp::create(b, isUp, up, whole);
+  op.replaceAllUsesWith(rounded);
+  op.erase();
+}
+
 void weir::legalizeForCpu(gpu::GPUFuncOp kernel) {
   foldInvocations(kernel);
+  kernel.walk([](math::RoundOp op) { expandRound(op); });
   legalizeForAll(kernel);
   storeHalvesAsIntegers(kernel);
 

@@ -116,8 +116,10 @@ TEST(RuntimeArtifact, TellsWhatIsDonated) {
     for (Kernel &kernel : plan.kernels)
       kernel.code.replace(5, 6, "metal");
   }
-  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_artifact_donation(openArtifact(other).get(), 0, 0, &result),
-                "entry 'step' has no plan for target 'vulkan'");
+  result = 9;
+  ASSERT_EQ(WEIR_OK, weir_artifact_donation(openArtifact(other).get(), 0, 0, &result))
+      << getError();
+  EXPECT_EQ(0, result);
 }
 
 TEST(RuntimeArtifact, RefusesBadQuestions) {
