@@ -173,6 +173,8 @@ static std::optional<StridedBytes> getBytes(const Layout &layout, Type elementTy
 }
 
 FailureOr<ByteRange> weir::getByteRange(MemRefType view) {
+  if (std::optional<int64_t> plain = schedule::getByteSize(view))
+    return ByteRange{0, *plain};
   std::optional<Layout> layout = getLayout(view);
   std::optional<StridedBytes> bytes =
       layout ? getBytes(*layout, view.getElementType(), 0) : std::nullopt;
@@ -214,6 +216,20 @@ static void setBytes(View &view, const std::optional<Layout> &layout, Type type,
   view.exact = view.bytes && view.bytes->dims.empty();
 }
 
+/// Sets the bytes of a view from byte `base` on if its elements lie one behind the other, as those
+/// of nearly all do. Returns whether they do.
+static bool setPlainBytes(View &view, Type type, int64_t base) {
+  auto memref = dyn_cast<MemRefType>(type);
+  std::optional<int64_t> bytes = memref ? schedule::getByteSize(memref) : std::nullopt;
+  int64_t end;
+  if (!bytes || *bytes == 0 || base < 0 || llvm::AddOverflow(base, *bytes, end))
+    return false;
+  view.bytes = StridedBytes{base, *bytes, {}};
+  view.range = ByteRange{base, end};
+  view.exact = true;
+  return true;
+}
+
 /// Returns the memref that a view was made from; null for what is no view.
 static Value getSource(Value memref) {
   if (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
@@ -236,6 +252,13 @@ View weir::getView(Value memref) {
     view.exact = false;
     view.bytes = std::nullopt;
   };
+  if (chain.empty() && setPlainBytes(view, memref.getType(), 0))
+    return view;
+  APInt only;
+  if (auto part = chain.size() == 1 ? dyn_cast<memref::ViewOp>(chain.front()) : memref::ViewOp();
+      part && matchPattern(part.getByteShift(), m_ConstantInt(&only)) &&
+      setPlainBytes(view, part.getType(), only.getSExtValue()))
+    return view;
   std::optional<int64_t> base = 0;
   std::optional<Layout> layout = getLayout(memref.getType());
   if (chain.empty() || !isa<memref::ViewOp>(chain.back())) // which has bytes of its own

@@ -168,10 +168,8 @@ static OrderAllocation makeAllocation(const AllocationRef &allocation) {
   return result;
 }
 
-/// Adds a memref among the operands of the problem's last command. Returns its allocation.
-static int64_t addOperand(CommandList &list, OrderProblem &problem, int64_t operand,
-                          const View &view) {
-  int64_t number = addAllocation(list, view.allocation);
+/// Adds a memref of allocation `number` among the operands of the problem's last command.
+static void addOperand(OrderProblem &problem, int64_t operand, const View &view, int64_t number) {
   if (number == int64_t(problem.allocations.size())) {
     problem.allocations.push_back(makeAllocation(view.allocation));
     problem.allocations.back().value = number;
@@ -180,7 +178,6 @@ static int64_t addOperand(CommandList &list, OrderProblem &problem, int64_t oper
   bool isWhole = allocation.type >= 0 && view.exact && view.range == ByteRange{0, allocation.bytes};
   problem.commands.back().operands.push_back(
       {operand, number, view.range ? view.range->begin : -1, isWhole});
-  return number;
 }
 
 /// Collects the accesses; with a problem, its commands and allocations, too.
@@ -191,7 +188,16 @@ static LogicalResult collectInto(CommandList &list, OrderProblem *problem,
   SymbolTableCollection symbols;
   DenseMap<Attribute, ArrayRef<OperandEffect>> known; // by kernel
   bool isEntry = commands->getParentOfType<func::FuncOp>()->hasAttr(schedule::entryAttrName);
+  SmallVector<int64_t> numberOfView; // of the allocation; -1: not known yet
   bool ok = true;
+  size_t count =
+      llvm::range_size(commands.getBody().front().getOps<schedule::CommandOpInterface>());
+  list.dispatches.reserve(count);
+  list.accesses.dispatches.reserve(count);
+  if (problem) {
+    problem->commands.reserve(count);
+    problem->allocations.reserve(count); // most commands make a value
+  }
   for (auto command : commands.getBody().front().getOps<schedule::CommandOpInterface>()) {
     list.dispatches.push_back(command);
     DispatchAccesses &accesses = list.accesses.dispatches.emplace_back();
@@ -221,16 +227,22 @@ static LogicalResult collectInto(CommandList &list, OrderProblem *problem,
       bool isMemory = problem && isa<BaseMemRefType>(operand.getType());
       if (access == schedule::Access::none && !isMemory)
         continue;
-      const View &view = views.get(operand);
-      int64_t number = isMemory ? addOperand(list, *problem, index, view) : -1;
-      if (access == schedule::Access::none)
-        continue;
+      size_t viewNumber = views.getNumber(operand);
+      const View &view = views.get(viewNumber);
       ByteRange range = view.range.value_or(ByteRange{0, std::numeric_limits<int64_t>::max()});
-      if (range.isEmpty())
+      bool isAccess = access != schedule::Access::none && !range.isEmpty();
+      if (!isMemory && !isAccess)
         continue;
-      accesses.push_back({int64_t(index),
-                          number < 0 ? addAllocation(list, view.allocation) : number, range,
-                          reads(access), writes(access), addStrided(list, strided, view)});
+      if (numberOfView.size() <= viewNumber)
+        numberOfView.resize(viewNumber + 1, -1);
+      int64_t &number = numberOfView[viewNumber];
+      if (number < 0)
+        number = addAllocation(list, view.allocation);
+      if (isMemory)
+        addOperand(*problem, index, view, number);
+      if (isAccess)
+        accesses.push_back({int64_t(index), number, range, reads(access), writes(access),
+                            addStrided(list, strided, view)});
     }
     if (problem)
       problem->commands.back().mayRepeat =

@@ -40,10 +40,14 @@ static void setValues(func::FuncOp function, const CommandList &list, const Orde
 
   // An argument that lends its bytes to a result from the start is inserted into: each
   // write makes its next value, the last one the result.
+  bool anyLends = llvm::any_of(function.getArguments(), [&](BlockArgument argument) {
+    return function.getArgAttr(argument.getArgNumber(), schedule::donatedAttrName) != nullptr;
+  });
   DenseMap<Value, int64_t> writes;
-  for (const DispatchAccesses &accesses : problem.accesses.dispatches)
-    for (const OperandAccess &access : accesses)
-      writes[getOwner(access.allocation)] += access.writes;
+  if (anyLends)
+    for (const DispatchAccesses &accesses : problem.accesses.dispatches)
+      for (const OperandAccess &access : accesses)
+        writes[getOwner(access.allocation)] += access.writes;
   DenseMap<Value, SmallVector<int64_t>> later; // values, the next one last
   for (BlockArgument result : function.getArguments()) {
     auto lender =
@@ -61,6 +65,11 @@ static void setValues(func::FuncOp function, const CommandList &list, const Orde
     std::reverse(numbersLeft.begin(), numbersLeft.end());
   }
 
+  SmallVector<int64_t> numberOf; // by allocation; -1: none
+  for (const AllocationRef &allocation : list.allocations) {
+    auto found = numbers.find(allocation.value);
+    numberOf.push_back(found == numbers.end() ? -1 : found->second);
+  }
   SmallVector<int64_t> values, before;
   for (auto [op, command, accesses] :
        llvm::zip_equal(ops, problem.commands, problem.accesses.dispatches)) {
@@ -73,18 +82,17 @@ static void setValues(func::FuncOp function, const CommandList &list, const Orde
     before.assign(dispatch.getOperands().size(), -1);
     bool inserts = false;
     for (const MemoryOperand &operand : command.operands) {
-      Value owner = getOwner(operand.allocation);
-      auto number = numbers.find(owner);
-      auto next = later.find(owner);
+      int64_t &number = numberOf[problem.allocations[operand.allocation].value];
+      auto next = anyLends ? later.find(getOwner(operand.allocation)) : later.end();
       if (next != later.end() && llvm::any_of(accesses, [&](const OperandAccess &access) {
             return access.writes && access.operand == operand.operand;
           })) {
         inserts = true;
-        before[operand.operand] = number->second;
-        number->second = next->second.pop_back_val();
+        before[operand.operand] = number;
+        number = next->second.pop_back_val();
       }
-      if (number != numbers.end() && operand.begin >= 0) {
-        values[2 * operand.operand] = number->second;
+      if (number >= 0 && operand.begin >= 0) {
+        values[2 * operand.operand] = number;
         values[2 * operand.operand + 1] = operand.begin;
       }
     }

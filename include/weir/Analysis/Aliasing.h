@@ -72,6 +72,8 @@ public:
 
   /// Returns a number that no other value has, counted from 0.
   size_t getNumber(mlir::Value memref);
+  /// Returns the view of the value with this number.
+  const View &get(size_t number) const { return views[number]; }
 
 private:
   /// A hash for values of a long list. These lie at even distances in memory, which the usual hash

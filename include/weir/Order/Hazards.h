@@ -4,6 +4,7 @@
 #define WEIR_ORDER_HAZARDS_H
 
 #include "weir/Artifact/Hazard.h"
+#include "weir/Order/ShortVector.h"
 #include "weir/Order/StridedBytes.h"
 
 #include <cstdint>
@@ -22,7 +23,7 @@ struct OperandAccess {
   int64_t strided = -1;
 };
 
-using DispatchAccesses = std::vector<OperandAccess>;
+using DispatchAccesses = ShortVector<OperandAccess, 3>;
 
 /// A command list as the functions below see it.
 struct CommandAccesses {

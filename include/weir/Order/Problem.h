@@ -56,8 +56,8 @@ struct OrderCommand {
   /// Whether it writes the same bits if it runs again: it reads nothing that it writes, and writes
   /// all of what it writes.
   bool mayRepeat = false;
-  double work = 0;                     ///< its cost, in any unit
-  std::vector<MemoryOperand> operands; ///< accessed or not
+  double work = 0;                        ///< its cost, in any unit
+  ShortVector<MemoryOperand, 3> operands; ///< accessed or not
 
   /// Returns the memref with this number among operands; null if there is none.
   const MemoryOperand *findOperand(int64_t operand) const;
