@@ -1,0 +1,75 @@
+"""Weir: the artifact that `weir compile` makes of a case, by the C ABI."""
+
+import ctypes
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import cases
+import numpy
+import weir_graphs
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+import weir.runtime  # noqa: E402
+
+FLAGS = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+
+
+def get_cpu_target():
+    """Returns the profile of this machine's instructions."""
+    lines = pathlib.Path("/proc/cpuinfo").read_text().split("\n")
+    flags = set(next((line for line in lines if line.startswith("flags")), "").split())
+    if flags >= set(FLAGS):
+        return "cpu:x86-64-v4"
+    return "cpu:x86-64-v3" if flags >= {"avx2", "fma", "bmi2"} else "cpu:x86-64-v2"
+
+
+def list_settings(case, api):
+    return [get_cpu_target() if api == "cpu" else api]
+
+
+def prepare(case, setting, options):
+    """Returns a function that runs a case once, one that returns its results, and facts of the artifact."""
+    with tempfile.TemporaryDirectory() as name:
+        graph, artifact = pathlib.Path(name, "graph.mlir"), pathlib.Path(name, "case.weir")
+        graph.write_text(weir_graphs.make_graph(case))
+        begin = time.perf_counter()
+        done = subprocess.run([options["weir"], "compile", graph, f"--target={setting}", "-o", artifact,
+                               *weir_graphs.FLAGS.get(case.kind, ())], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip() or f"weir compile exits with {done.returncode}")
+        facts = {"compile_seconds": time.perf_counter() - begin, "artifact_bytes": artifact.stat().st_size}
+        program = weir.runtime.Program(artifact, api=setting.partition(":")[0])
+    facts["device"] = program.device.name
+    entry = program.find_entry(None)
+    inputs = case.make_inputs() | {
+        "learning_rate": numpy.array(cases.LEARNING_RATE, numpy.float32),
+        "weight_decay": numpy.array(0, numpy.float32)}
+    buffers = {tensor.name: weir.runtime.Buffer(program.device, tensor.bytes)
+               for tensor in (*entry.arguments, *entry.results)}
+    for tensor in entry.arguments:
+        buffers[tensor.name].write(inputs[tensor.name])
+
+    # One call of the C ABI, as a program in C makes it: it runs the entry and waits for it.
+    sides = []
+    for tensors in entry.arguments, entry.results:
+        handles = (ctypes.c_void_p * len(tensors))(*(buffers[tensor.name].handle for tensor in tensors))
+        sides += [handles, ctypes.c_size_t(len(tensors))]
+    library = weir.runtime._load_library()
+    invoke, arguments = library.weir_program_invoke, (program.handle, entry.name.encode(), *sides, None)
+
+    def run():
+        if invoke(*arguments):
+            raise RuntimeError(library.weir_last_error().decode())
+
+    run.kept = program, buffers  # which are freed when nothing holds them
+
+    def read():
+        results = {tensor.name: numpy.empty(tensor.shape, tensor.dtype) for tensor in entry.results}
+        for name, value in results.items():
+            buffers[name].read(value)
+        return [results[name] for name in case.results]
+
+    return run, read, facts

@@ -1,0 +1,119 @@
+"""The process of one contender. Between its turns it is stopped, so that none of its threads spins in another's."""
+
+import ctypes
+import gc
+import importlib
+import multiprocessing
+import os
+import signal
+import time
+
+PR_SET_PDEATHSIG = 1
+
+
+class Failure(Exception):
+    """What a contender cannot do, in one line."""
+
+
+def measure(run, seconds):
+    """Returns the seconds of the fastest of the calls that fit in a time, behind one that brings its data near."""
+    run()
+    best, end = float("inf"), time.perf_counter() + seconds
+    while True:
+        begin = time.perf_counter()
+        run()
+        now = time.perf_counter()
+        best = min(best, now - begin)
+        if now >= end:
+            return best
+
+
+def shorten(error):
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:200]}{'...' if len(text) > 200 else ''}"
+
+
+def serve(connection, module, argument, options):
+    """Answers the parent's requests, each with an outcome or a failure's text, until it has no more."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:options["threads"]])
+    runs = {}  # by setting
+
+    def prepare(case, setting):
+        run, read, facts = adapter.prepare(case, setting, options)
+        run()
+        runs[setting] = run
+        return read(), facts
+
+    requests = {
+        "list": lambda case: adapter.list_settings(case, argument),
+        "prepare": prepare,
+        "measure": lambda setting, seconds: measure(runs[setting], seconds),
+        "clear": runs.clear,
+    }
+    try:
+        adapter = importlib.import_module(module)
+    except Exception as error:
+        connection.send((None, shorten(error)))
+        return
+    connection.send((None, None))
+    gc.disable()
+    while True:
+        try:
+            name, *arguments = connection.recv()
+        except EOFError:
+            return
+        try:
+            connection.send((requests[name](*arguments), None))
+        except Exception as error:
+            connection.send((None, shorten(error)))
+        if name == "clear":
+            gc.collect()
+
+
+class Worker:
+    """A contender's process, as the parent sees it."""
+
+    def __init__(self, module, argument, options, limit):
+        """Starts the process. Errors: Failure if it cannot import what it needs."""
+        self.limit = limit
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=serve, args=(theirs, module, argument, options), daemon=True)
+        self.process.start()
+        theirs.close()
+        self._receive()
+
+    def ask(self, *request):
+        """Returns the answer to a request. Errors: Failure, also if the process dies or takes too long."""
+        os.kill(self.process.pid, signal.SIGCONT)
+        try:
+            self.connection.send(request)
+        except OSError:
+            self._fail()
+        return self._receive()
+
+    def is_alive(self):
+        return self.process.is_alive()
+
+    def kill(self):
+        self.process.kill()
+        self.process.join()
+
+    def _receive(self):
+        if not self.connection.poll(self.limit):
+            self.kill()
+            raise Failure(f"takes longer than {self.limit:g} s")
+        try:
+            answer, problem = self.connection.recv()
+        except (EOFError, OSError):
+            self._fail()
+        if self.process.is_alive():
+            os.kill(self.process.pid, signal.SIGSTOP)
+        if problem:
+            raise Failure(problem)
+        return answer
+
+    def _fail(self):
+        self.kill()
+        raise Failure(f"its process ended with status {self.process.exitcode}")
