@@ -1,4 +1,4 @@
-"""PyTorch: eager, and by torch.compile. A VJP is the backward of what forward saved."""
+"""PyTorch: eager, and by torch.compile. A VJP is the backward of what forward saved; compiled, also one graph of both."""
 
 import functools
 import warnings
@@ -12,13 +12,17 @@ torch._inductor.select_algorithm.PRINT_AUTOTUNE = False
 torch._inductor.config.max_autotune_report_choices_stats = False
 
 PRODUCTS = ("product", "product_bt", "mlp", "mlp_step", "chains")
-MODES = {"max-autotune": {"mode": "max-autotune-no-cudagraphs"}}
+AUTOTUNE, RECOMPUTE = "max-autotune", "forward again"
+MODES = {AUTOTUNE: {"mode": "max-autotune-no-cudagraphs"}}
 
 
 def list_settings(case, is_compiled):
+    torch._dynamo.reset()  # or the cases before would count against its limit of versions
     if not is_compiled:
         return ["eager"]
-    return ["default", *(MODES if case.kind in PRODUCTS else ())]  # its choices are those of products
+    if case.kind.endswith("_vjp"):
+        return ["default", RECOMPUTE]
+    return ["default", AUTOTUNE] if case.kind in PRODUCTS else ["default"]  # its choices are those of products
 
 
 def mlp(x, w1, b1, w2, b2):
@@ -62,6 +66,22 @@ def make_eager_step(parameters):
     return step
 
 
+def get_vjp(forward, operands):
+    """Returns the function of a cotangent and operands that has the gradients of the float ones."""
+    floats = [i for i, each in enumerate(operands) if each.is_floating_point()]
+
+    def vjp(dy, *given):
+        def of_floats(*values):
+            merged = list(given)
+            for i, value in zip(floats, values):
+                merged[i] = value
+            return forward(*merged)
+
+        return torch.func.vjp(of_floats, *(given[i] for i in floats))[1](dy)
+
+    return vjp
+
+
 FORWARDS = {
     "copy": lambda x: x.clone(),
     "layer_norm": lambda x, gamma, beta: functional.layer_norm(x, x.shape[1:], gamma, beta, cases.EPSILON),
@@ -84,36 +104,36 @@ OPERANDS = {
 def prepare(case, setting, options):
     """Returns a function that runs a case once, one that returns its results, and no facts."""
     torch.set_num_threads(options["threads"])
-    torch._dynamo.reset()
     warnings.simplefilter("ignore")  # torch.compile uses what PyTorch deprecates
     torch._functorch.config.donated_buffer = False  # or a backward could not be run twice
     compile = (lambda f: f) if setting == "eager" else functools.partial(torch.compile, dynamic=False,
                                                                          **MODES.get(setting, {}))
     inputs = [torch.from_numpy(value) for value in case.make_inputs().values()]
-    # The results live until the next call has begun, so that it finds the memory of the call before.
-    results = []
 
     if case.kind == "mlp_step":
         step = make_eager_step(inputs[2:]) if setting == "eager" else compile(step_functionally)
 
-        def run():
-            results[:] = [step(*inputs), *inputs[2:]]
-    elif case.kind.endswith("_vjp"):
-        operands = OPERANDS.get(case.kind, lambda *given: given)(*inputs[1:])
-        wanted = [each.requires_grad_() for each in operands if each.is_floating_point()]
-        y = compile(FORWARDS[case.kind.removesuffix("_vjp")])(*operands)
-
-        def run():
-            results.clear()
-            results.extend(torch.autograd.grad(y, wanted, inputs[0], retain_graph=True))
+        def compute():
+            return step(*inputs), *inputs[2:]
+    elif case.kind == "chains":
+        compute = functools.partial(compile(functools.partial(chains, length=case.sizes["length"])), *inputs)
+    elif not case.kind.endswith("_vjp"):
+        compute = functools.partial(compile(FORWARDS[case.kind]), *inputs)
     else:
-        forward = compile(functools.partial(chains, length=case.sizes["length"]) if case.kind == "chains"
-                          else FORWARDS[case.kind])
+        forward = FORWARDS[case.kind.removesuffix("_vjp")]
+        operands = OPERANDS.get(case.kind, lambda *given: given)(*inputs[1:])
+        if setting == RECOMPUTE:
+            compute = functools.partial(compile(get_vjp(forward, operands)), inputs[0], *operands)
+        else:
+            wanted = [each.requires_grad_() for each in operands if each.is_floating_point()]
+            y = compile(forward)(*operands)
+            compute = functools.partial(torch.autograd.grad, y, wanted, inputs[0], retain_graph=True)
 
-        def run():
-            results.clear()
-            with torch.no_grad():
-                made = forward(*inputs)
-            results.extend(made if isinstance(made, tuple) else (made,))
+    results = []
+
+    def run():
+        results.clear()  # so that the memory of the call before serves this one
+        made = compute()
+        results.extend(made if isinstance(made, tuple) else (made,))
 
     return run, lambda: [result.detach().numpy().copy() for result in results], {}
