@@ -137,7 +137,7 @@ def run_all(cases, contenders, threads, options, rounds, seconds, limit):
             for each in workers.values():
                 if each.is_alive():
                     each.ask("clear")
-            say(f"{case.name}, {threads} threads: " + ", ".join(
+            say(f"{case.name}, {print_count(threads)}: " + ", ".join(
                 f"{name} {print_time(took)} ms" for name, took in row["seconds"].items()))
             yield row | {"threads": threads}
     finally:
@@ -145,9 +145,18 @@ def run_all(cases, contenders, threads, options, rounds, seconds, limit):
             each.kill()
 
 
+def print_count(threads):
+    return f"{threads} thread{'s' if threads > 1 else ''}"
+
+
 def print_time(seconds):
     """Returns milliseconds with three digits."""
     return f"{seconds * 1e3:.{max(0, 2 - math.floor(math.log10(seconds * 1e3)))}f}"
+
+
+def print_ratio(ratio):
+    """Returns a ratio with two digits behind the point, or with two that are not 0."""
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
 
 
 def print_table(rows, names):
@@ -161,7 +170,7 @@ def print_table(rows, names):
         cells = [row["case"]]
         for weir in weirs:
             ratio = row.get("ratios", {}).get(weir)
-            cells += [times.get(weir, ""), f"{ratio:.2f}" if ratio else ""]
+            cells += [times.get(weir, ""), print_ratio(ratio) if ratio else ""]
         print(f"| {' | '.join([*cells, row.get('best_peer', ''), *(times.get(peer, '') for peer in peers)])} |")
 
 
@@ -173,8 +182,8 @@ def print_groups(rows):
                       if row["group"] == group and weir.name in row.get("ratios", {})}
             if ratios:
                 least = min(ratios, key=ratios.get)
-                print(f"{weir.name}, {group}: geomean {get_geomean(ratios.values()):.2f} of the best peers, "
-                      f"least {ratios[least]:.2f} ({least})")
+                print(f"{weir.name}, {group}: geomean {print_ratio(get_geomean(ratios.values()))} of the best peers, "
+                      f"least {print_ratio(ratios[least])} ({least})")
     seconds = {row["case"]: row["seconds"] for row in rows}
     for name, found in seconds.items():
         copies = seconds.get(name.replace("layer_norm-", "copy-"))
@@ -187,7 +196,7 @@ def print_scaling(rows, counts):
     few, many = ({row["case"]: row["seconds"] for row in rows if row["threads"] == count} for count in
                  (min(counts), max(counts)))
     names = [each.name for each in (*WEIRS, *PEERS) if any(each.name in seconds for seconds in many.values())]
-    print(f"\nTimes as fast on {max(counts)} threads as on {min(counts)}:\n")
+    print(f"\nTimes as fast on {print_count(max(counts))} as on {min(counts)}:\n")
     print(f"| | {' | '.join(names)} |\n|{' --- |' * (len(names) + 1)}")
     for case, seconds in many.items():
         cells = [f"{few[case][name] / seconds[name]:.2f}" if name in seconds and name in few[case] else ""
@@ -214,12 +223,13 @@ def plot(rows, path, threads):
         places, ratios = zip(*found)
         bars = axes.barh([place + 0.4 - (i + 0.5) * height for place in places], [ratio - 1 for ratio in ratios],
                          height, left=1, label=name)
-        axes.bar_label(bars, [f"{ratio:.2f}" for ratio in ratios], padding=2, fontsize=7)
+        axes.bar_label(bars, [print_ratio(ratio) for ratio in ratios], padding=2, fontsize=7)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.axvline(1, color="black", linewidth=0.8)
     axes.margins(x=0.1, y=0.01)
     axes.set_yticks(range(len(rows)), [f"{row['case']}  ({row['best_peer']})" for row in rows], fontsize=8)
-    axes.set_xlabel(f"times as fast as the best peer (in brackets), {threads} threads")
+    axes.set_xlabel(f"times as fast as the best peer (in brackets), {print_count(threads)}")
     axes.legend(loc="best")
     figure.savefig(path)
     pyplot.close(figure)
@@ -298,7 +308,7 @@ def main():
             if args.json:
                 pathlib.Path(args.json).write_text(json.dumps(facts | {"cases": rows}, indent=1))
     for threads in args.threads:
-        print(f"\nMilliseconds on {threads} threads of {facts['processor']}, load average "
+        print(f"\nMilliseconds on {print_count(threads)} of {facts['processor']}, load average "
               f"{facts['load_before'][0]:.1f} to {facts['load_after'][0]:.1f}:\n")
         here = [row for row in rows if row["threads"] == threads]
         print_table(here, [contender.name for contender in contenders])

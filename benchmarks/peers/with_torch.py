@@ -1,4 +1,4 @@
-"""PyTorch: eager, and by torch.compile. A VJP is the backward of what forward saved; compiled, also one graph of both."""
+"""PyTorch: eager, and by torch.compile. A VJP is the backward of what forward saved, and compiled one graph of both."""
 
 import functools
 import warnings
