@@ -1,5 +1,5 @@
-"""Compiles the examples, runs them on the default Vulkan device, and prints a table;
-then trains one of them. Exits 1 when a result is further from what is expected than
+"""Compiles the examples for Vulkan and for processors, runs them on the default device (a GPU, or
+else the processor), and prints a table; then trains one of them. Exits 1 when a result is further from what is expected than
 its bound."""
 
 import json
@@ -33,15 +33,16 @@ def run_example(name, source, inputs, expected, flags=()):
     reference on the same inputs."""
     artifact = OUT / f"{name}.weir"
     say(f"compiling {source.relative_to(ROOT)}")
-    weir("compile", source, *flags, "-o", artifact)
+    weir("compile", source, *flags, "--target=vulkan,cpu", "-o", artifact)
     if expected is None:
         say(f"running the f64 reference of {name}")
         expected = OUT / f"{name}.expected.safetensors"
         weir("run", artifact, "--device=reference", "--f64", *inputs, f"--output={expected}")
-    say(f"running {name} on Vulkan")
+    say(f"running {name}")
     compare = ["--compare", expected, f"--tolerance={BOUND}"]
     run = json.loads(weir("run", artifact, *inputs, *compare, "--steps=5", "--json"))
-    plan = json.loads(weir("inspect", artifact, "--json"))["plans"][0]
+    plans = json.loads(weir("inspect", artifact, "--json"))["plans"]
+    plan = next(plan for plan in plans if plan["target"] == run["device"])
     return run["passes"], [
         run["entry"],
         plan["dispatches"],

@@ -215,7 +215,7 @@ static const Profile *findBuiltinProfile(std::string_view name) {
   return nullptr;
 }
 
-/// Returns "lavapipe, sm_80 and sm_90".
+/// Returns "lavapipe, sm_80, ... and aarch64".
 static std::string listBuiltinProfiles() {
   std::string names;
   for (const Profile &profile : getBuiltinProfiles()) {

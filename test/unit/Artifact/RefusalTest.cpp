@@ -76,9 +76,19 @@ TEST(Profile, is_like_a_built_in_one) {
   EXPECT_EQ(loadText(R"({"like": "sm_90", "sm": 86})"), cuda);
 }
 
+TEST(Profile, of_a_processor_may_have_wide_vectors) {
+  EXPECT_EQ(loadText(R"({"like": "x86-64-v4", "vector_width": 8})").vectorWidth, 8);
+  EXPECT_ERROR(loadText(R"({"like": "x86-64-v4", "vector_width": 12})"),
+               "\"vector_width\" is 12, it must be 1, 4, 8 or 16");
+  EXPECT_ERROR(loadText(R"({"like": "lavapipe", "vector_width": 8})"), "it must be 1 or 4");
+  EXPECT_ERROR(loadText(R"({"like": "lavapipe", "isa": "x86-64-v3"})"), "which alone has \"isa\"");
+  EXPECT_ERROR(loadText(R"({"like": "x86-64-v3", "isa": "x86-64-v2"})"), "\"isa\"");
+}
+
 TEST(Profile, refuses_what_is_like_none) {
   EXPECT_ERROR(loadText(R"({"like": "mesa"})"),
-               "p.json: \"like\" is \"mesa\", the built-in profiles are lavapipe, sm_80 and sm_90");
+               "p.json: \"like\" is \"mesa\", the built-in profiles are lavapipe, sm_80, sm_90, "
+               "x86-64-v3, x86-64-v4 and aarch64");
   EXPECT_ERROR(loadText(R"({"like": true})"), "p.json: \"like\" must be a string");
   EXPECT_ERROR(loadText(R"({"like": "lavapipe", "nane": "b"})"),
                "p.json: the file has the unknown key \"nane\"");
@@ -100,7 +110,8 @@ TEST(Profile, loads_by_name_and_by_path) {
   EXPECT_EQ(loadProfile("lavapipe"), Profile());
   EXPECT_ERROR(loadProfile(folder / "q.json"), "No such file");
   EXPECT_ERROR(loadProfile(folder / ""), "it is a folder");
-  EXPECT_ERROR(getBuiltinProfile("mine"), "there are lavapipe, sm_80 and sm_90");
+  EXPECT_ERROR(getBuiltinProfile("mine"), "there are lavapipe, sm_80, sm_90, "
+                                          "x86-64-v3, x86-64-v4 and aarch64");
 }
 
 static const TextEdit profileEdits[] = {
