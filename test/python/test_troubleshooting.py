@@ -108,7 +108,7 @@ provokes("got an unexpected keyword argument 'momentum'")(
     lambda: compile_step(nn.Linear(8, 2), optimizer=weir.SGD())(X, momentum=0.9))
 provokes("... reads at an index that is not in ...; the nearest element was read")(
     lambda: compile_function(nn.Embedding(5, 3), torch.tensor([0]))(torch.tensor([5])))
-provokes("no Vulkan device found: ...")(lambda: run_weir("devices", VK_DRIVER_FILES="/nowhere"))
+provokes("no Vulkan device found: ...")(lambda: run_weir("devices", "--api=vulkan", VK_DRIVER_FILES="/nowhere"))
 provokes("cannot read artifact ...: it is cut short: ...")(lambda: run_weir("inspect", write_cut_artifact()))
 
 provokes("... larger than the ... bytes per binding of target ...")(lambda: compile_text(LARGE))
