@@ -25,8 +25,8 @@ struct User {
 
 /// The users of bytes: the last writer, and those who read them since.
 struct Users {
-  User writer;               ///< dispatch -1: none
-  std::vector<User> readers; ///< in order
+  User writer;                  ///< dispatch -1: none
+  ShortVector<User, 2> readers; ///< in order
 };
 
 struct Segment : Users {
@@ -165,9 +165,9 @@ static void addHazards(const CommandAccesses &list, const History &history,
         add(HazardKind::WAW, users.writer);
     }
     if (access.writes)
-      for (auto reader = users.readers.rbegin();
-           reader != users.readers.rend() && reader->dispatch >= since; ++reader)
-        add(HazardKind::WAR, *reader);
+      for (size_t left = users.readers.size();
+           left > 0 && users.readers[left - 1].dispatch >= since; --left)
+        add(HazardKind::WAR, users.readers[left - 1]);
   };
   auto touches = [&](ByteRange range, int64_t strided) {
     return mayMeet(list, access.strided, access.range, strided, range);

@@ -56,6 +56,8 @@ public:
   T &back() { return begin()[count - 1]; }
   const T &back() const { return begin()[count - 1]; }
 
+  void clear() { count = 0; }
+
   void reserve(size_t wanted) {
     if (wanted <= capacity)
       return;
