@@ -15,7 +15,7 @@
 
 namespace weir::runtime {
 
-/// What a run does, in steps: pieces of one step may run at the same time, in any order, and the
+/// The work of a run, in steps: pieces of one step may run at the same time, in any order, and the
 /// next step begins when all have ended.
 class Work {
 public:
