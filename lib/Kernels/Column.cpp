@@ -17,7 +17,7 @@ void weir::emitColumn(PointEmitter &emitter, EmittedKernel &launch) {
   const Profile &profile = emitter.profile;
   const KernelDomain &domain = emitter.domain;
   ArrayRef<int64_t> columnSizes = domain.getColumnSizes();
-  int64_t lanes = getLanes(profile, columnSizes, /*max=*/4);
+  int64_t lanes = getLanes(profile, columnSizes, getMaxVectors(domain));
   emitter.setLanes(lanes);
   int64_t columns = getProduct(columnSizes) / lanes;
   int64_t rows = getProduct(domain.getRowSizes()), chunk = domain.getChunk();

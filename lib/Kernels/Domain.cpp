@@ -11,6 +11,7 @@
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/IR/Matchers.h"
@@ -435,6 +436,17 @@ SmallVector<int64_t> KernelDomain::layOut() {
       numRows = sizes.size();
   }
   return anchorDims;
+}
+
+bool weir::hasFunctions(Operation *op) {
+  auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
+  return generic && llvm::any_of(generic.getBody()->without_terminator(), [](Operation &inner) {
+           return isa<math::MathDialect>(inner.getDialect()) || isa<arith::DivFOp>(inner);
+         });
+}
+
+bool KernelDomain::hasFunctions() const {
+  return llvm::any_of(dims, [](const auto &entry) { return weir::hasFunctions(entry.first); });
 }
 
 StringRef KernelDomain::findPrologue(ArrayRef<Operation *> ops,

@@ -35,6 +35,8 @@ int64_t weir::getLanes(const Profile &profile, ArrayRef<int64_t> sizes, int64_t 
   return lanes;
 }
 
+int64_t weir::getMaxVectors(const KernelDomain &domain) { return domain.hasFunctions() ? 1 : 4; }
+
 SmallVector<AffineExpr> weir::getPoint(PointEmitter &emitter, AffineExpr unit,
                                        ArrayRef<int64_t> sizes, int64_t lanes) {
   SmallVector<int64_t> units(sizes);

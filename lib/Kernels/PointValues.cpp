@@ -3,7 +3,6 @@
 #include "Shapes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -250,18 +249,10 @@ Value PointEmitter::computeValue(Value tensor, ArrayRef<AffineExpr> indices) {
   return inlineBody(op, loops, op.getBody()->getTerminator()->getOperand(result)).front();
 }
 
-/// Whether an element costs more to compute than to load.
-static bool isExpensive(Value tensor) {
-  auto op = tensor.getDefiningOp<linalg::GenericOp>();
-  return op && getOpShape(op) == OpShape::Pointwise &&
-         llvm::any_of(op.getBody()->without_terminator(), [](Operation &inner) {
-           return isa<math::MathDialect>(inner.getDialect()) || isa<arith::DivFOp>(inner);
-         });
-}
-
 Value PointEmitter::computeOnce(std::pair<Value, AffineMap> key) {
   auto [tensor, indices] = key;
-  if (!isExpensive(tensor))
+  Operation *op = tensor.getDefiningOp();
+  if (!hasFunctions(op) || getOpShape(op) != OpShape::Pointwise)
     return computeValue(tensor, indices.getResults());
   survey.values[key].insert(pass);
   const auto *copy = computedCache.find(key);

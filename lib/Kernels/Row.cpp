@@ -74,7 +74,7 @@ private:
 RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
   ArrayRef<int64_t> columns = domain.getColumnSizes();
   if (domain.isAcross())
-    rowLanes = getLanes(profile, domain.getRowSizes(), /*max=*/4);
+    rowLanes = getLanes(profile, domain.getRowSizes(), getMaxVectors(domain));
   else
     columnLanes = getLanes(profile, columns);
   rows = getProduct(domain.getRowSizes()) / rowLanes;

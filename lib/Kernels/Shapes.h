@@ -54,6 +54,10 @@ llvm::SmallVector<mlir::AffineExpr> getPoint(PointEmitter &emitter, mlir::Affine
 /// the sizes and the profile alone. A vector may be of several of the profile's width: up to `max`.
 int64_t getLanes(const Profile &profile, llvm::ArrayRef<int64_t> sizes, int64_t max = 1);
 
+/// Returns how many of the profile's vectors one may be of that is carried through a loop: a few
+/// where the kernel's body leaves registers for them.
+int64_t getMaxVectors(const KernelDomain &domain);
+
 int64_t getProduct(llvm::ArrayRef<int64_t> sizes);
 
 /// The distribution of the rows of a row kernel among invocations. A unit is an element, or

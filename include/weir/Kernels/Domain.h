@@ -63,6 +63,10 @@ struct ColumnParts {
   int64_t getParts() const { return (rows + chunk - 1) / chunk; }
 };
 
+/// Whether an element of the op costs more to compute than to load: its body has divisions or
+/// functions of `math`.
+bool hasFunctions(mlir::Operation *op);
+
 /// Returns the parts of an op of shape `Column`; nothing for other ops.
 std::optional<ColumnParts> getColumnParts(mlir::linalg::GenericOp op);
 
@@ -113,6 +117,8 @@ public:
   /// Whether the kernel's reductions reduce across memory: `reducesAcross`.
   bool isAcross() const { return across; }
 
+  /// Whether one of the ops, but for a contraction's prologue, has functions.
+  bool hasFunctions() const;
   /// Returns the ops that reduce the rows in parts, all cut alike.
   llvm::ArrayRef<mlir::linalg::GenericOp> getColumnOps() const { return columnOps; }
   int64_t getChunk() const { return chunk; }
