@@ -82,7 +82,11 @@ class Worker:
         self.process = context.Process(target=serve, args=(theirs, module, argument, options), daemon=True)
         self.process.start()
         theirs.close()
-        self._receive()
+        try:
+            self._receive()
+        except Failure:
+            self.kill()  # it may be stopped, and would never end
+            raise
 
     def ask(self, *request):
         """Returns the answer to a request. Errors: Failure, also if the process dies or takes too long."""
@@ -115,5 +119,6 @@ class Worker:
         return answer
 
     def _fail(self):
+        self.process.join(5)  # it is about to end, with a status of its own
         self.kill()
         raise Failure(f"its process ended with status {self.process.exitcode}")
