@@ -123,7 +123,8 @@ def test_a_process_that_dies_or_hangs_is_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.syspath_prepend(str(tmp_path))
     for case, problem in {"die": "its process ended with status 3", "hang": "takes longer than 5 s"}.items():
-        each = worker.Worker("dying", "", {"threads": 1}, limit=5)
+        each = worker.Worker("dying", "", {"threads": 1}, limit=60)
+        each.limit = 60 if case == "die" else 5
         with pytest.raises(worker.Failure, match=problem):
             each.ask("list", case)
         assert not each.is_alive()
