@@ -72,7 +72,6 @@ private:
   bool hasPartialColumns() const { return columnUnits % (profile.subgroupSize * units) != 0; }
 
   void chooseTile();
-  bool variesWith(OpOperand *operand, int64_t dim);
   SmallVector<AffineExpr> getFactorIndices(OpOperand *operand, ArrayRef<AffineExpr> point);
   SmallVector<AffineExpr> getPoint(AffineExpr row, AffineExpr column,
                                    ArrayRef<AffineExpr> products);
@@ -99,7 +98,8 @@ private:
 // The tile
 //===----------------------------------------------------------------------===//
 
-bool ContractionEmitter::variesWith(OpOperand *operand, int64_t dim) {
+bool weir::variesWith(const PointEmitter &emitter, OpOperand *operand, int64_t dim) {
+  linalg::GenericOp op = emitter.domain.getContraction();
   AffineMap map = op.getMatchingIndexingMap(operand);
   for (auto [loop, ofDomain] : llvm::enumerate(emitter.domain.getDims(op)))
     if (ofDomain == dim && map.isFunctionOfDim(loop))
@@ -107,17 +107,37 @@ bool ContractionEmitter::variesWith(OpOperand *operand, int64_t dim) {
   return false;
 }
 
+SmallVector<int64_t> weir::getResultDims(const PointEmitter &emitter) {
+  linalg::GenericOp op = emitter.domain.getContraction();
+  SmallVector<int64_t> dims;
+  AffineMap written = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  for (AffineExpr result : written.getResults())
+    if (auto loop = dyn_cast<AffineDimExpr>(result))
+      if (int64_t dim = emitter.domain.getDims(op)[loop.getPosition()]; dim >= 0)
+        dims.push_back(dim);
+  return dims;
+}
+
+void weir::storeSums(PointEmitter &emitter, Value sum, ArrayRef<AffineExpr> point) {
+  linalg::GenericOp op = emitter.domain.getContraction();
+  OpOperand &init = op.getDpsInitsMutable()[0];
+  auto splat = dyn_cast_or_null<FloatAttr>(getSplat(init.get()));
+  if (!splat || !splat.getValue().isZero()) {
+    SmallVector<AffineExpr> indices =
+        emitter.apply(getAccessMap(op, &init), emitter.getLoops(op, point));
+    sum = emitter.combine((*getCombiners(op)).front().combine,
+                          emitter.evaluate(init.get(), indices), sum);
+  }
+  emitter.setReduced(op->getResult(0), sum);
+  emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults())), point);
+}
+
 /// Chooses the tile. Its columns walk the result's last dimension that only one factor has
 /// and that is enough for all lanes, or else the longest one. Its rows walk such a
 /// dimension of the other factor, where a few elements are enough.
 void ContractionEmitter::chooseTile() {
   OpOperand *lhs = op.getDpsInputOperand(0), *rhs = op.getDpsInputOperand(1);
-  SmallVector<int64_t> order; // of the result, outermost first
-  AffineMap written = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
-  for (AffineExpr result : written.getResults())
-    if (auto loop = dyn_cast<AffineDimExpr>(result))
-      if (int64_t dim = emitter.domain.getDims(op)[loop.getPosition()]; dim >= 0)
-        order.push_back(dim);
+  SmallVector<int64_t> order = getResultDims(emitter);
   auto choose = [&](int64_t enough, function_ref<bool(int64_t)> isCandidate) {
     int64_t best = -1;
     for (int64_t dim : llvm::reverse(order))
@@ -125,14 +145,15 @@ void ContractionEmitter::chooseTile() {
         best = dim;
     return best;
   };
-  columnDim = choose(profile.subgroupSize,
-                     [&](int64_t dim) { return variesWith(lhs, dim) != variesWith(rhs, dim); });
-  bool isLeft = variesWith(lhs, columnDim);
+  columnDim = choose(profile.subgroupSize, [&](int64_t dim) {
+    return variesWith(emitter, lhs, dim) != variesWith(emitter, rhs, dim);
+  });
+  bool isLeft = variesWith(emitter, lhs, columnDim);
   columnFactor = isLeft ? lhs : rhs;
   rowFactor = isLeft ? rhs : lhs;
   constexpr int64_t fewRows = 4;
   rowDim = choose(fewRows, [&](int64_t dim) {
-    return variesWith(rowFactor, dim) && !variesWith(columnFactor, dim);
+    return variesWith(emitter, rowFactor, dim) && !variesWith(emitter, columnFactor, dim);
   });
   for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
     if (dim != columnDim && dim != rowDim)
@@ -369,13 +390,7 @@ void ContractionEmitter::storeRow(AffineExpr row, AffineExpr ownUnit, Value tota
     column = column + emitter.vectorLane();
   SmallVector<AffineExpr> noProducts(emitter.domain.getColumnSizes().size(), emitter.constant(0));
   SmallVector<AffineExpr> point = getPoint(row, column, noProducts);
-  OpOperand &init = op.getDpsInitsMutable()[0];
-  auto splat = dyn_cast_or_null<FloatAttr>(getSplat(init.get()));
-  if (!splat || !splat.getValue().isZero())
-    total = emitter.combine((*getCombiners(op)).front().combine,
-                            emitter.evaluate(init.get(), getFactorIndices(&init, point)), total);
-  emitter.setReduced(op->getResult(0), total);
-  emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults())), point);
+  storeSums(emitter, total, point);
 }
 
 /// Returns the sum of a unit in a row of the tile. Registers have no index, so the sum is

@@ -73,7 +73,7 @@ private:
   bool hasPartialRows() const { return sizes[rowDim] % rows != 0; }
   bool hasPartialColumns() const { return sizes[columnDim] % columns != 0; }
 
-  bool variesWith(OpOperand *operand, int64_t dim);
+  int64_t count(ArrayRef<int64_t> dims) const;
   int64_t getMaxLanes(int64_t dim);
   bool isVector(OpOperand *factor, int64_t dim, int64_t vector);
   void chooseColumns();
@@ -107,12 +107,9 @@ private:
 // The tile
 //===----------------------------------------------------------------------===//
 
-bool TileContraction::variesWith(OpOperand *operand, int64_t dim) {
-  AffineMap map = op.getMatchingIndexingMap(operand);
-  for (auto [loop, ofDomain] : llvm::enumerate(emitter.domain.getDims(op)))
-    if (ofDomain == dim && map.isFunctionOfDim(loop))
-      return true;
-  return false;
+/// Returns the number of elements in dimensions of the domain.
+int64_t TileContraction::count(ArrayRef<int64_t> dims) const {
+  return getProduct(llvm::map_to_vector(dims, [&](int64_t dim) { return sizes[dim]; }));
 }
 
 /// Returns the longest vector along a dimension.
@@ -135,22 +132,16 @@ bool TileContraction::isVector(OpOperand *factor, int64_t dim, int64_t vector) {
 /// in whole vectors; else the one whose copy serves most rows.
 void TileContraction::chooseColumns() {
   OpOperand *factors[] = {op.getDpsInputOperand(0), op.getDpsInputOperand(1)};
-  SmallVector<int64_t> order; // outermost first
-  AffineMap written = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
-  for (AffineExpr result : written.getResults())
-    if (auto loop = dyn_cast<AffineDimExpr>(result))
-      if (int64_t dim = emitter.domain.getDims(op)[loop.getPosition()]; dim >= 0)
-        order.push_back(dim);
   int64_t best = -1;
-  for (int64_t dim : llvm::reverse(order)) {
-    bool isLeft = variesWith(factors[0], dim);
-    if (isLeft == variesWith(factors[1], dim))
+  for (int64_t dim : llvm::reverse(getResultDims(emitter))) {
+    bool isLeft = variesWith(emitter, factors[0], dim);
+    if (isLeft == variesWith(emitter, factors[1], dim))
       continue;
     OpOperand *factor = factors[isLeft ? 0 : 1];
     int64_t vector = getMaxLanes(dim), reuse = 1;
     bool isDirect = isVector(factor, dim, vector);
     for (int64_t other = 0; other < numResultDims; ++other)
-      if (!variesWith(factor, other))
+      if (!variesWith(emitter, factor, other))
         reuse *= sizes[other];
     int64_t score = vector * (isDirect ? 1000 : std::min(reuse, 4 * manyRows));
     if (score <= best)
@@ -170,13 +161,13 @@ void TileContraction::chooseRows() {
   for (int64_t dim = numResultDims; dim-- > 0;) {
     if (dim == columnDim)
       continue;
-    if (variesWith(columnFactor, dim)) {
+    if (variesWith(emitter, columnFactor, dim)) {
       batchDims.insert(batchDims.begin(), dim);
       continue;
     }
     allRows *= sizes[dim];
     otherRowDims.insert(otherRowDims.begin(), dim);
-    if (variesWith(rowFactor, dim) &&
+    if (variesWith(emitter, rowFactor, dim) &&
         (rowDim < 0 || (sizes[rowDim] < profile.contractionRows && sizes[dim] > sizes[rowDim])))
       rowDim = dim;
   }
@@ -210,12 +201,6 @@ void TileContraction::chooseTile() {
       --vectors;
   columns = vectors * unit;
   columnTiles = llvm::divideCeil(allColumns, columns);
-  auto count = [&](ArrayRef<int64_t> dims) {
-    int64_t product = 1;
-    for (int64_t dim : dims)
-      product *= sizes[dim];
-    return product;
-  };
   if (way != Way::Packed)
     return;
   int64_t tiles = count(otherRowDims) * rowTiles;
@@ -444,13 +429,7 @@ void TileContraction::storeElements(AffineExpr row, AffineExpr column, bool isVe
   point[columnDim] = at[columnDim] + column;
   if (isVector)
     point[columnDim] = point[columnDim] + emitter.vectorLane();
-  OpOperand &init = op.getDpsInitsMutable()[0];
-  auto splat = dyn_cast_or_null<FloatAttr>(getSplat(init.get()));
-  if (!splat || !splat.getValue().isZero())
-    total = emitter.combine((*getCombiners(op)).front().combine,
-                            emitter.evaluate(init.get(), getIndices(&init, point)), total);
-  emitter.setReduced(op->getResult(0), total);
-  emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults())), point);
+  storeSums(emitter, total, point);
 }
 
 /// Stores the rows and columns of the tile that no tile before it stores.
@@ -520,12 +499,6 @@ void TileContraction::run(EmittedKernel &launch) {
   chooseUnrolling();
   emitter.setLanes(lanes);
 
-  auto count = [&](ArrayRef<int64_t> dims) {
-    int64_t product = 1;
-    for (int64_t dim : dims)
-      product *= sizes[dim];
-    return product;
-  };
   int64_t batches = count(batchDims), tiles = count(otherRowDims) * rowTiles;
   int64_t shares = llvm::divideCeil(tiles, packedTiles);
   emitWorkgroups(emitter, batches * columnTiles * shares, launch, [&](Value group) {
