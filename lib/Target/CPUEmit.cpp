@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Backend.h"
+
 #include "weir/Target/Cpu.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -22,13 +24,9 @@
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
-#include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
-#include "llvm/Analysis/TargetLibraryInfo.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 
 using namespace mlir;
@@ -111,28 +109,6 @@ static void addEntry(ModuleOp module, StringRef name) {
   LLVM::ReturnOp::create(b, ValueRange());
 }
 
-/// Runs LLVM's passes. Loops have their vectors already, so that LLVM looks for none.
-static void optimizeForCpu(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::TargetLibraryInfoImpl none(machine.getTargetTriple());
-  none.disableAllFunctions();
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(none); });
-  llvm::CGSCCAnalysisManager calls;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PipelineTuningOptions tuning;
-  tuning.LoopVectorization = false;
-  tuning.SLPVectorization = false;
-  tuning.LoopUnrolling = false;
-  llvm::PassBuilder builder(&machine, tuning);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(calls);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, calls, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
-}
-
 FailureOr<std::string> CpuEmitter::emit(ModuleOp module, StringRef name,
                                         RunPipeline runPipeline) const {
   OpPassManager toBranches(ModuleOp::getOperationName());
@@ -147,23 +123,19 @@ FailureOr<std::string> CpuEmitter::emit(ModuleOp module, StringRef name,
     return failure();
   addEntry(module, name);
 
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context);
-  if (!code)
-    return failure();
-  code->setTargetTriple(machine->getTargetTriple());
-  code->setDataLayout(machine->createDataLayout());
-  code->setPICLevel(llvm::PICLevel::BigPIC);
-  for (llvm::Function &function : *code) {
-    function.addFnAttr("no-builtins");
-    function.addFnAttr(llvm::Attribute::NoUnwind);
-  }
-  optimizeForCpu(*code, *machine);
-  SmallString<0> object;
-  llvm::raw_svector_ostream stream(object);
-  llvm::legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
-    return failure();
-  passes.run(*code);
-  return object.str().str();
+  BackendOptions options;
+  options.level = llvm::OptimizationLevel::O2;
+  // Loops have their vectors already, so that LLVM looks for none.
+  options.tuning.LoopVectorization = false;
+  options.tuning.SLPVectorization = false;
+  options.tuning.LoopUnrolling = false;
+  options.hasLibrary = false;
+  return runBackend(module, *machine, llvm::CodeGenFileType::ObjectFile, options,
+                    [](llvm::Module &code) {
+                      code.setPICLevel(llvm::PICLevel::BigPIC);
+                      for (llvm::Function &function : code) {
+                        function.addFnAttr("no-builtins");
+                        function.addFnAttr(llvm::Attribute::NoUnwind);
+                      }
+                    });
 }

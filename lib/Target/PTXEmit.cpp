@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Backend.h"
+
 #include "weir/Target/Ptx.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -22,14 +24,11 @@
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/Passes.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 
 using namespace mlir;
@@ -118,20 +117,6 @@ static void requireWorkgroup(gpu::GPUModuleOp module) {
       function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), size);
 }
 
-static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager calls;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(calls);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, calls, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
-}
-
 FailureOr<std::string> PtxEmitter::emit(gpu::GPUModuleOp module, RunPipeline runPipeline) const {
   OpPassManager toBranches(gpu::GPUModuleOp::getOperationName());
   toBranches.addPass(createSCFToControlFlowPass());
@@ -144,19 +129,6 @@ FailureOr<std::string> PtxEmitter::emit(gpu::GPUModuleOp module, RunPipeline run
   if (failed(runPipeline(cleanUp, module)))
     return failure();
   requireWorkgroup(module);
-
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context);
-  if (!code)
-    return failure();
-  code->setTargetTriple(machine->getTargetTriple());
-  code->setDataLayout(machine->createDataLayout());
-  optimize(*code, *machine);
-  SmallString<0> text;
-  llvm::raw_svector_ostream stream(text);
-  llvm::legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
-    return failure();
-  passes.run(*code);
-  return text.str().str();
+  return runBackend(module, *machine, llvm::CodeGenFileType::AssemblyFile, BackendOptions(),
+                    [](llvm::Module &) {});
 }

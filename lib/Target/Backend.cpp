@@ -1,0 +1,50 @@
+//===- Backend.cpp - LLVM's passes and code generation --------------------===//
+
+#include "Backend.h"
+
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/LegacyPassManager.h"
+
+using namespace mlir;
+using namespace weir;
+
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
+                     const BackendOptions &options) {
+  llvm::TargetLibraryInfoImpl none(machine.getTargetTriple());
+  none.disableAllFunctions();
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  if (!options.hasLibrary)
+    functions.registerPass([&] { return llvm::TargetLibraryAnalysis(none); });
+  llvm::CGSCCAnalysisManager calls;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine, options.tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(calls);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, calls, modules);
+  builder.buildPerModuleDefaultPipeline(options.level).run(module, modules);
+}
+
+FailureOr<std::string> weir::runBackend(Operation *module, llvm::TargetMachine &machine,
+                                        llvm::CodeGenFileType fileType,
+                                        const BackendOptions &options,
+                                        llvm::function_ref<void(llvm::Module &)> prepare) {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context);
+  if (!code)
+    return failure();
+  code->setTargetTriple(machine.getTargetTriple());
+  code->setDataLayout(machine.createDataLayout());
+  prepare(*code);
+  optimize(*code, machine, options);
+  SmallString<0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, fileType))
+    return failure();
+  passes.run(*code);
+  return text.str().str();
+}
