@@ -59,7 +59,7 @@ def prepare(case, setting, options):
     values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(value) for name, value in inputs.items()}
     for name, value in values.items():
         binding.bind_ortvalue_input(name, value)
-    # What a first run makes is what all others write.
+    # The first run makes the results that all others write.
     for name in case.results:
         binding.bind_output(name)
     session.run_with_iobinding(binding)

@@ -94,7 +94,7 @@ FORWARDS = {
     "mlp": mlp,
     "add_one": lambda x: x + 1,
 }
-# What forward is given, of the inputs behind the cotangent.
+# The inputs behind the cotangent that forward is given.
 OPERANDS = {
     "layer_norm_vjp": lambda x, gamma: (x, gamma, torch.zeros_like(gamma)),
     "softmax_vjp": lambda y: (torch.log(y),),

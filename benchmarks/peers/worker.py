@@ -12,7 +12,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class Failure(Exception):
-    """What a contender cannot do, in one line."""
+    """A contender's failure, in one line."""
 
 
 def measure(run, seconds):

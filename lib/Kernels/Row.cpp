@@ -333,7 +333,7 @@ void RowEmitter::keepComputed() {
 void RowEmitter::makeCaches() {
   if (!emitter.getKnown())
     return;
-  // What a CPU has read of a row is in its cache.
+  // A CPU's cache has the elements of a row that were read.
   if (profile.hasFreeVectors())
     return keepComputed();
   int64_t budget = profile.privateRowBytes;

@@ -14,7 +14,7 @@
 // - The remaining items and their lowest bases determine the rest of the search. States that
 // failed are stored and not entered again.
 //
-// Which item is decided first determines how early a plan is found. So many short searches run
+// The item that is decided first determines how early a plan is found. So many short searches run
 // with growing limits, each with another rule of choice and order of items. Moffitt's
 // MiniMalloc (ASPLOS 2023) describes sinking, sections, domination and decomposition.
 //

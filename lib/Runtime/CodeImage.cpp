@@ -202,7 +202,7 @@ CodeImage::CodeImage(const Bytes &object, const std::string &where) : where(wher
   char *bytes = static_cast<char *>(base);
   for (const Elf64_Phdr &segment : reader.segments)
     std::memcpy(bytes + segment.p_vaddr, object.data() + segment.p_offset, segment.p_filesz);
-  // What no segment has stays without access.
+  // Pages of no segment stay without access.
   bool isProtected = mprotect(base, span, PROT_NONE) == 0;
   uint64_t page = uint64_t(sysconf(_SC_PAGESIZE));
   for (const Elf64_Phdr &segment : reader.segments) {

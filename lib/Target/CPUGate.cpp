@@ -1,6 +1,6 @@
 //===- CPUGate.cpp - What a kernel must be before it becomes machine code -===//
 //
-// What LLVM lowers to calls of a C library is refused: the object that is made has
+// Operations that LLVM lowers to calls of a C library are refused: the object that is made has
 // no library, and functions of others have results that Weir does not state.
 //
 //===----------------------------------------------------------------------===//

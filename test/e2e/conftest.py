@@ -25,7 +25,7 @@ def get_cuda(artifact):
 
 
 def get_cpu(artifact):
-    """What was compiled for the CPU from the graph of `artifact`."""
+    """Returns the artifact for the CPU of the graph of `artifact`."""
     return artifact.with_suffix(".cpu.weir")
 
 

@@ -27,8 +27,8 @@ mlir::LogicalResult checkCpuKernel(mlir::gpu::GPUFuncOp kernel, const Profile &p
 ///
 ///     func.func private @KERNEL.body(operands..., %first, %last, %gridX, %gridY : index)
 ///
-/// What tells invocations of a workgroup apart becomes constant, workgroup
-/// and private memory lies on the stack, f16 and bf16 become i16.
+/// Numbers of invocations in a workgroup become constant, workgroup and private memory lies on the
+/// stack, f16 and bf16 become i16.
 void legalizeForCpu(mlir::gpu::GPUFuncOp kernel);
 
 /// Turns kernels of one profile into machine code, in process.
