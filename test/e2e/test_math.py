@@ -67,6 +67,16 @@ def test_functions_of_one_number(weir, element):
 
 
 @pytest.mark.parametrize("element", ["f32", "f64"])
+def test_rounding_at_ties(weir, element):
+    kind, widest = (numpy.float32, 2.0**23) if element == "f32" else (numpy.float64, 2.0**52)
+    half = numpy.array([0.5, numpy.nextafter(kind(0.5), kind(0)), 1.5, 2.5, 3.5, widest - 0.5, widest + 1, numpy.inf], kind)
+    names = ["ceil", "floor", "round", "roundeven", "trunc"]
+    cases = [(name, f"%y = math.{name} %a : E", 1) for name in names]
+    save_file({f"{name}.a": numpy.concatenate([half, -half]) for name in names}, weir.folder / "in.safetensors")
+    weir.compare(weir.compile_text(make_graph(cases, element, 16)), ["--input=in.safetensors"], "0")
+
+
+@pytest.mark.parametrize("element", ["f32", "f64"])
 def test_other_functions(weir, element):
     cases = [(name, body, number) for name, (body, number) in SEVERAL.items()]
     compare(weir, cases, {"powf": (-9, 9), "fpowi": (-3, 9), "fpowi_large": (-1.1, 1.1)}, element)
