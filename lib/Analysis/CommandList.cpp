@@ -118,23 +118,6 @@ FailureOr<ArrayRef<OperandEffect>> weir::getEffects(schedule::CommandOpInterface
   return failure();
 }
 
-/// Whether a command writes the same bits if it runs again.
-static bool mayRepeat(const OrderCommand &command, const DispatchAccesses &accesses,
-                      ArrayRef<OperandEffect> effects) {
-  for (auto access = accesses.begin(); access != accesses.end(); ++access) {
-    auto first = std::find_if(accesses.begin(), access, [&](const OperandAccess &other) {
-      return other.allocation == access->allocation;
-    });
-    if (access->writes &&
-        (first != access || access->reads || !effects[access->operand].coversAll ||
-         !command.getOperand(access->operand).isWhole))
-      return false;
-    if (first != access && first->writes)
-      return false;
-  }
-  return command.isDispatch;
-}
-
 /// Returns an allocation without the facts about arguments, and the numbers of values.
 static OrderAllocation makeAllocation(const AllocationRef &allocation) {
   using Kind = OrderAllocation::Kind;
@@ -163,7 +146,6 @@ static OrderAllocation makeAllocation(const AllocationRef &allocation) {
   if (auto alloc = allocation.value.getDefiningOp<memref::AllocOp>()) {
     result.isValue = true;
     result.alignment = std::max<int64_t>(256, alloc.getAlignment().value_or(1));
-    result.mayCopy = llvm::all_of(alloc->getUsers(), llvm::IsaPred<schedule::DispatchOp>);
   }
   return result;
 }
@@ -187,8 +169,7 @@ static LogicalResult collectInto(CommandList &list, OrderProblem *problem,
   std::map<StridedBytes, int64_t> strided;
   SymbolTableCollection symbols;
   DenseMap<Attribute, ArrayRef<OperandEffect>> known; // by kernel
-  bool isEntry = commands->getParentOfType<func::FuncOp>()->hasAttr(schedule::entryAttrName);
-  SmallVector<int64_t> numberOfView; // of the allocation; -1: not known yet
+  SmallVector<int64_t> numberOfView;                  // of the allocation; -1: not known yet
   bool ok = true;
   size_t count =
       llvm::range_size(commands.getBody().front().getOps<schedule::CommandOpInterface>());
@@ -244,9 +225,6 @@ static LogicalResult collectInto(CommandList &list, OrderProblem *problem,
         accesses.push_back({int64_t(index), number, range, reads(access), writes(access),
                             addStrided(list, strided, view)});
     }
-    if (problem)
-      problem->commands.back().mayRepeat =
-          isEntry && mayRepeat(problem->commands.back(), accesses, *effect);
   }
   if (!ok)
     return failure();

@@ -132,6 +132,7 @@ std::vector<Chain> ArenaPlanner::makeChains(const Sources &sources) const {
     if (sources[target] >= 0)
       taker[sources[target]] = target;
   std::vector<Chain> chains;
+  chains.reserve(values.size() + arguments.size());
   auto follow = [&](int64_t head) {
     Chain chain;
     for (int64_t part = head; part >= 0; part = taker[part]) {
@@ -162,6 +163,7 @@ ArenaPlan ArenaPlanner::plan(const Sources &sources, bool noReuse, int64_t effor
   ArenaPlan result;
   result.chains = makeChains(sources);
   std::vector<Lifetime> wholes;
+  wholes.reserve(result.chains.size());
   for (const Chain &chain : result.chains) {
     Lifetime whole; // of what lies elsewhere: nothing
     if (chain.result < 0) {
@@ -287,6 +289,7 @@ static CommandAccesses getAddresses(const OrderProblem &problem, const ArenaPlan
 PlacedWaves weir::getPlacedWaves(const OrderProblem &problem, const ArenaPlan &plan) {
   std::vector<int64_t> slotOf(problem.allocations.size(), -1); // by allocation
   std::vector<SlotUsers> slots;                                // by chain
+  slots.reserve(plan.chains.size());
   for (size_t number = 0; number < plan.chains.size(); ++number) {
     const Chain &chain = plan.chains[number];
     SlotUsers &slot = slots.emplace_back(SlotUsers{int64_t(slotOf.size()), {}, -1, -1});
@@ -304,6 +307,7 @@ PlacedWaves weir::getPlacedWaves(const OrderProblem &problem, const ArenaPlan &p
         slots[slot].last = number;
       }
   PlacedWaves result;
+  result.lives.reserve(slots.size());
   result.waves = getPlacedWaves(getAddresses(problem, plan), slots);
   for (const SlotUsers &slot : slots) // waves never decrease
     result.lives.emplace_back(slot.first < 0 ? 0 : result.waves[slot.first],

@@ -96,6 +96,41 @@ static void setWork(const CommandList &list, OrderProblem &problem) {
   }
 }
 
+/// Whether a command writes the same bits if it runs again.
+static bool mayRepeat(const OrderCommand &command, const DispatchAccesses &accesses,
+                      ArrayRef<OperandEffect> effects) {
+  for (auto access = accesses.begin(); access != accesses.end(); ++access) {
+    auto first = std::find_if(accesses.begin(), access, [&](const OperandAccess &other) {
+      return other.allocation == access->allocation;
+    });
+    if (access->writes &&
+        (first != access || access->reads || !effects[access->operand].coversAll ||
+         !command.getOperand(access->operand).isWhole))
+      return false;
+    if (first != access && first->writes)
+      return false;
+  }
+  return command.isDispatch;
+}
+
+/// Says which commands of an entry may run again, and which values may have a second copy.
+static LogicalResult setRepetitions(func::FuncOp function, const CommandList &list,
+                                    OrderProblem &problem, Effects &effects) {
+  SymbolTableCollection symbols;
+  bool isEntry = function->hasAttr(schedule::entryAttrName);
+  for (auto [op, command, accesses] :
+       llvm::zip_equal(list.dispatches, problem.commands, problem.accesses.dispatches)) {
+    FailureOr<ArrayRef<OperandEffect>> effect = getEffects(op, symbols, effects);
+    if (failed(effect))
+      return failure();
+    command.mayRepeat = isEntry && mayRepeat(command, accesses, *effect);
+  }
+  for (auto [ref, allocation] : llvm::zip_equal(list.allocations, problem.allocations))
+    allocation.mayCopy = allocation.isValue &&
+                         llvm::all_of(ref.value.getUsers(), llvm::IsaPred<schedule::DispatchOp>);
+  return success();
+}
+
 /// Takes the spares out of the list: each is a recipe for an operand of the command before it.
 /// Its own allocation goes.
 static LogicalResult takeSpares(const CommandList &list, OrderProblem &problem) {
@@ -172,7 +207,7 @@ LogicalResult LimitMemory::fit(func::FuncOp function, Effects &effects, InPlaceP
     return failure();
   auto &[list, problem] = *collected;
   setWork(list, problem);
-  if (failed(takeSpares(list, problem)))
+  if (failed(setRepetitions(function, list, problem, effects)) || failed(takeSpares(list, problem)))
     return failure();
   bool mayMove = holdsOnlyCommands(*commands);
   ArenaSettings settings = {queues, effort};

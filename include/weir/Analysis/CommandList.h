@@ -76,7 +76,8 @@ struct CollectedOrder {
 };
 
 /// Returns the command list with all allocations that its memrefs name, accessed or not. The
-/// result refers to `views` and `proofs`. Commands have no work yet, and no recipes.
+/// result refers to `views` and `proofs`. Commands have no work yet, no
+/// recipes, and may not be repeated; nothing may be copied.
 /// Errors: those of `getEffects`.
 mlir::FailureOr<CollectedOrder> collect(mlir::func::FuncOp function, schedule::CommandsOp commands,
                                         Effects &effects, Views &views, InPlaceProofs &proofs);

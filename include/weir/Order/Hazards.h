@@ -23,7 +23,7 @@ struct OperandAccess {
   int64_t strided = -1;
 };
 
-using DispatchAccesses = ShortVector<OperandAccess, 3>;
+using DispatchAccesses = ShortVector<OperandAccess, 2>;
 
 /// A command list as the functions below see it.
 struct CommandAccesses {

@@ -28,7 +28,7 @@ std::vector<Permission> getPermissions(const OrderProblem &problem,
 
 /// Values that take each other's bytes in turn; numbers of allocations.
 struct Chain {
-  std::vector<int64_t> values;
+  ShortVector<int64_t, 2> values;
   int64_t argument = -1; ///< donated, the first to have the bytes; -1: none
   int64_t result = -1;   ///< the last to have them, outside the arena; -1: none
 };

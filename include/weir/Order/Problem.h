@@ -57,7 +57,7 @@ struct OrderCommand {
   /// all of what it writes.
   bool mayRepeat = false;
   double work = 0;                        ///< its cost, in any unit
-  ShortVector<MemoryOperand, 3> operands; ///< accessed or not
+  ShortVector<MemoryOperand, 2> operands; ///< accessed or not
 
   /// Returns the memref with this number among operands; null if there is none.
   const MemoryOperand *findOperand(int64_t operand) const;

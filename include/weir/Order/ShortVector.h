@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <type_traits>
@@ -91,7 +92,7 @@ private:
     other.count = 0;
   }
 
-  size_t count = 0, capacity = Inline;
+  uint32_t count = 0, capacity = Inline;
   std::unique_ptr<T[]> heap;
   T own[Inline];
 };

@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 using namespace weir;
 
 namespace {
@@ -83,7 +85,7 @@ TEST(Place, LeadsADonatedArgumentToTheResult) {
       planArena(line.problem, getPermissions(line.problem, judgeDonations(line.problem)), 0);
   ASSERT_EQ(plan.chains.size(), 1u);
   EXPECT_EQ(plan.chains[0].argument, line.x);
-  EXPECT_EQ(plan.chains[0].values, (std::vector<int64_t>{line.a, line.b}));
+  EXPECT_TRUE(std::ranges::equal(plan.chains[0].values, std::vector<int64_t>{line.a, line.b}));
   EXPECT_EQ(plan.chains[0].result, line.y);
   EXPECT_EQ(plan.plan.arenaBytes, 0);
 }
