@@ -54,12 +54,13 @@ Value RowBuilder::map(ArrayRef<Input> inputs, Extent loops, Type element, Body b
 }
 
 template <typename Combine>
-Value RowBuilder::reduce(ArrayRef<Input> inputs, Extent out, double start, Body body) {
+Value RowBuilder::reduce(ArrayRef<Input> inputs, Extent out, double start, Body body,
+                         arith::FastMathFlags flags) {
   Value empty = tensor::EmptyOp::create(builder, loc, getShape(out), type);
   Value fill = linalg::FillOp::create(builder, loc, constant(start), empty).getResult(0);
   return generic(inputs, Extent::Full, fill, out,
                  [&](OpBuilder &b, ArrayRef<Value> values, Value acc) -> Value {
-                   return Combine::create(b, loc, acc, body(b, values));
+                   return Combine::create(b, loc, acc, body(b, values), flags);
                  });
 }
 
@@ -103,7 +104,7 @@ Value RowBuilder::sum(ArrayRef<Input> inputs, Body body) {
 
 Value RowBuilder::max(ArrayRef<Input> inputs, Body body) {
   return reduce<arith::MaximumFOp>(inputs, Extent::Rows, -std::numeric_limits<double>::infinity(),
-                                   body);
+                                   body, arith::FastMathFlags::nsz);
 }
 
 Value weir::norm::widen(OpBuilder &b, Location loc, Value value, Type type) {

@@ -4,6 +4,7 @@
 #define WEIR_DIALECTS_NORM_ROWBUILDER_H
 
 #include "dialects/Autodiff/Number.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/SmallBitVector.h"
@@ -52,7 +53,7 @@ public:
 
   /// Adds up the body's values in each row.
   mlir::Value sum(llvm::ArrayRef<Input> inputs, Body body);
-  /// Takes the largest of the body's values in each row.
+  /// Takes the largest of the body's values in each row; of two zeros, either.
   mlir::Value max(llvm::ArrayRef<Input> inputs, Body body);
 
   /// Adds up the body's values over the rows. Rounds the sums to x's type.
@@ -77,7 +78,8 @@ private:
   mlir::AffineMap getMap(Extent operand, Extent loops) const;
   mlir::Value map(llvm::ArrayRef<Input> inputs, Extent loops, mlir::Type element, Body body);
   template <typename Combine>
-  mlir::Value reduce(llvm::ArrayRef<Input> inputs, Extent out, double start, Body body);
+  mlir::Value reduce(llvm::ArrayRef<Input> inputs, Extent out, double start, Body body,
+                     mlir::arith::FastMathFlags flags = mlir::arith::FastMathFlags::none);
   mlir::Value generic(
       llvm::ArrayRef<Input> inputs, Extent loops, mlir::Value out, Extent outExtent,
       llvm::function_ref<mlir::Value(mlir::OpBuilder &, llvm::ArrayRef<mlir::Value>, mlir::Value)>

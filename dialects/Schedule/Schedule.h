@@ -64,6 +64,8 @@ inline constexpr llvm::StringLiteral operandsAttrName = "weir.operands";   // gp
 inline constexpr llvm::StringLiteral checksAttrName = "weir.checks";       // func: of its status
 inline constexpr llvm::StringLiteral planAttrName = "weir.plan";           // entry: JSON
 inline constexpr llvm::StringLiteral manifestAttrName = "weir.manifest";   // module: JSON
+inline constexpr llvm::StringLiteral scalesAttrName =
+    "weir.scales"; // arith.mulf of a number near 1 by a power of two, in two products
 inline constexpr llvm::StringLiteral effectAttrName = "schedule.effect";   // gpu.func argument
 
 /// Returns the bytes that a memref or ranked tensor of static shape spans:

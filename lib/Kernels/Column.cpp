@@ -4,16 +4,195 @@
 // walks the rows of the part once, in order: the order in which a row kernel's
 // team walks them, so that the bits are the same.
 //
+// On a CPU it owns a part of many columns, and walks each row of them before the next, as they lie
+// in memory; the sums are in its own memory.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Shapes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace weir;
 
+namespace {
+/// Columns by rows, in the order of memory.
+class ColumnBlocks {
+public:
+  explicit ColumnBlocks(PointEmitter &emitter);
+
+  /// Whether the sums can lie in memory.
+  bool fits() const { return blockUnits > 0; }
+  void run(EmittedKernel &launch);
+
+private:
+  struct Sum {
+    Value result; ///< of the reduction
+    Combiner combiner;
+    Value memory;
+  };
+
+  PointEmitter &emitter;
+  const KernelDomain &domain;
+  int64_t lanes, units, rows, blockUnits = 0;
+  int64_t turn = 1; ///< rows that a sum takes at a time
+  SmallVector<Sum> sums;
+  SmallVector<unsigned> parts, points; ///< numbers of results
+
+  Type getType(const Sum &sum) const;
+  void forEachUnit(Value first, function_ref<void(Value turn)> body);
+  SmallVector<AffineExpr> getPoint(SmallVector<AffineExpr> rowPoint);
+  void addRows(Value first, ArrayRef<Value> numbers);
+};
+} // namespace
+
+ColumnBlocks::ColumnBlocks(PointEmitter &emitter)
+    : emitter(emitter), domain(emitter.domain),
+      lanes(getLanes(emitter.profile, domain.getColumnSizes())),
+      units(getProduct(domain.getColumnSizes()) / lanes), rows(getProduct(domain.getRowSizes())) {
+  for (auto [index, value] : llvm::enumerate(emitter.computed))
+    (getOpShape(value.getDefiningOp()) == OpShape::Column ? parts : points).push_back(index);
+  int64_t bytes = 0;
+  for (linalg::GenericOp op : domain.getColumnOps())
+    for (auto [combiner, result] : llvm::zip_equal(*getCombiners(op), op->getResults())) {
+      Type element = emitter.getElementType(result);
+      if (!element.isIntOrFloat() || element.getIntOrFloatBitWidth() < 16)
+        return;
+      bytes += lanes * (element.getIntOrFloatBitWidth() / 8);
+      sums.push_back({result, combiner, {}});
+    }
+  constexpr int64_t nearest = 16384; // half of the smallest L1
+  constexpr int64_t workgroups = 16; // that threads can share out
+  int64_t chunk = domain.getChunk();
+  int64_t enough = std::max<int64_t>(units * domain.getParts() / workgroups, 8);
+  blockUnits =
+      std::clamp<int64_t>(std::min(nearest / bytes, enough), 1, std::max<int64_t>(units, 1));
+  for (int64_t count = blockUnits; 2 * count > blockUnits; --count)
+    if (units % count == 0) {
+      blockUnits = count;
+      break;
+    }
+  // A sum that takes several rows at a time is loaded and stored once for them.
+  if (!domain.hasFunctions() && chunk % 4 == 0 && rows % 4 == 0)
+    turn = 4;
+}
+
+Type ColumnBlocks::getType(const Sum &sum) const {
+  Type element = emitter.getElementType(sum.result);
+  return lanes > 1 ? Type(VectorType::get({lanes}, element)) : element;
+}
+
+/// Calls `body` for the units of a block.
+void ColumnBlocks::forEachUnit(Value first, function_ref<void(Value turn)> body) {
+  emitter.loop(blockUnits, {}, [&](Value turn, ValueRange) -> SmallVector<Value> {
+    OpBuilder &b = emitter.builder();
+    Value unit = arith::AddIOp::create(b, emitter.loc, first, turn);
+    auto run = [&]() -> SmallVector<Value> {
+      emitter.setCoordinate(tileColumnCoordinate, unit);
+      body(turn);
+      return {};
+    };
+    if (units % blockUnits == 0)
+      return run();
+    Value inside = arith::CmpIOp::create(b, emitter.loc, arith::CmpIPredicate::ult, unit,
+                                         emitter.indexConstant(units));
+    return emitter.guard(inside, {}, run);
+  });
+}
+
+SmallVector<AffineExpr> ColumnBlocks::getPoint(SmallVector<AffineExpr> rowPoint) {
+  llvm::append_range(rowPoint, weir::getPoint(emitter, emitter.dim(tileColumnCoordinate),
+                                              domain.getColumnSizes(), lanes));
+  return rowPoint;
+}
+
+/// Adds what the columns take of these rows, one after the other.
+void ColumnBlocks::addRows(Value first, ArrayRef<Value> numbers) {
+  forEachUnit(first, [&](Value unit) {
+    auto load = [&](const Sum &sum) -> Value {
+      return memref::LoadOp::create(emitter.builder(), emitter.loc, sum.memory, unit);
+    };
+    SmallVector<Value> running = llvm::map_to_vector(sums, load);
+    for (Value number : numbers)
+      running = emitter.loop(1, running, [&](Value, ValueRange before) {
+        AffineExpr row = emitter.setCoordinate(tripCoordinate, number);
+        SmallVector<AffineExpr> point = getPoint(emitter.delinearize(row, domain.getRowSizes()));
+        SmallVector<Value> next;
+        for (linalg::GenericOp op : domain.getColumnOps()) {
+          SmallVector<Combiner> combiners = *getCombiners(op);
+          SmallVector<Value> values =
+              emitter.evaluateReduced(op, combiners, emitter.getLoops(op, point));
+          for (auto [combiner, value] : llvm::zip_equal(combiners, values))
+            next.push_back(emitter.combine(combiner.combine, before[next.size()], value));
+        }
+        emitResults(emitter, points, point);
+        return next;
+      });
+    for (auto [sum, value] : llvm::zip_equal(sums, running))
+      memref::StoreOp::create(emitter.builder(), emitter.loc, value, sum.memory, unit);
+  });
+}
+
+void ColumnBlocks::run(EmittedKernel &launch) {
+  emitter.setLanes(lanes);
+  int64_t blocks = llvm::divideCeil(units, blockUnits), chunk = domain.getChunk();
+  emitWorkgroups(emitter, domain.getParts() * blocks, launch, [&](Value group) {
+    OpBuilder &b = emitter.builder();
+    Location loc = emitter.loc;
+    auto space = gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Private);
+    for (Sum &sum : sums)
+      sum.memory = memref::AllocaOp::create(
+          b, loc, MemRefType::get({blockUnits}, getType(sum), MemRefLayoutAttrInterface{}, space));
+    emitter.setCoordinate(unitCoordinate, group);
+    SmallVector<AffineExpr> digits =
+        emitter.delinearize(emitter.dim(unitCoordinate), {domain.getParts(), blocks});
+    Value part = emitter.expand(digits[0]);
+    emitter.setCoordinate(partCoordinate, part);
+    Value first = emitter.expand(digits[1] * blockUnits);
+    forEachUnit(first, [&](Value turn) {
+      for (const Sum &sum : sums) {
+        Value neutral =
+            arith::ConstantOp::create(emitter.builder(), loc, getNeutral(sum.combiner.combine));
+        memref::StoreOp::create(emitter.builder(), loc,
+                                lanes > 1 ? emitter.broadcast(neutral) : neutral, sum.memory, turn);
+      }
+    });
+    emitter.loop(chunk / turn, {}, [&](Value number, ValueRange) -> SmallVector<Value> {
+      OpBuilder &b = emitter.builder();
+      Value begin = arith::MulIOp::create(b, loc, part, emitter.indexConstant(chunk));
+      Value turns = arith::MulIOp::create(b, loc, number, emitter.indexConstant(turn));
+      SmallVector<Value> numbers = {arith::AddIOp::create(b, loc, begin, turns)};
+      for (int64_t next = 1; next < turn; ++next)
+        numbers.push_back(
+            arith::AddIOp::create(b, loc, numbers.front(), emitter.indexConstant(next)));
+      auto body = [&]() -> SmallVector<Value> {
+        addRows(first, numbers);
+        return {};
+      };
+      if (rows % chunk == 0)
+        return body();
+      Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, numbers.front(),
+                                           emitter.indexConstant(rows));
+      return emitter.guard(inside, {}, body);
+    });
+    forEachUnit(first, [&](Value turn) {
+      SmallVector<AffineExpr> point =
+          getPoint(SmallVector<AffineExpr>(domain.getNumRows(), emitter.constant(0)));
+      for (unsigned result : parts)
+        for (const Sum &sum : sums)
+          if (sum.result == emitter.computed[result])
+            emitter.store(result, memref::LoadOp::create(emitter.builder(), loc, sum.memory, turn),
+                          getPartIndices(emitter, sum.result, point));
+    });
+  });
+}
+
 void weir::emitColumn(PointEmitter &emitter, EmittedKernel &launch) {
+  if (emitter.profile.hasFreeVectors())
+    if (ColumnBlocks blocks(emitter); blocks.fits())
+      return blocks.run(launch);
   const Profile &profile = emitter.profile;
   const KernelDomain &domain = emitter.domain;
   ArrayRef<int64_t> columnSizes = domain.getColumnSizes();

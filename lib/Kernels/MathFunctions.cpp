@@ -14,6 +14,8 @@
 
 #include "MathPieces.h"
 
+#include "dialects/Schedule/Schedule.h"
+
 using namespace weir::expression;
 using llvm::ArrayRef;
 
@@ -27,9 +29,13 @@ static Float powerOfTwo(Int k) {
 }
 
 /// Computes y * 2^k for y near 1, in two steps, since 2^k itself may not be normal.
+/// The first product is exact; a target with an instruction for both finds them by the attribute.
 static Float scale(Float y, Int k) {
   Int half = k >> 1;
-  return y * powerOfTwo(half) * powerOfTwo(k - half);
+  Float scaled = y * powerOfTwo(half) * powerOfTwo(k - half);
+  if (Operation *product = scaled.value.getDefiningOp())
+    product->setAttr(weir::schedule::scalesAttrName, y.at->builder.getUnitAttr());
+  return scaled;
 }
 
 /// Computes x * 2^k for a normal x and result.

@@ -1,14 +1,17 @@
 //===- CPULegalize.cpp - A kernel as a loop over its workgroups -----------===//
 
 #include "KernelLegalize.h"
+#include "dialects/Schedule/Schedule.h"
 #include "weir/Target/Cpu.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace weir;
@@ -61,9 +64,48 @@ static void expandRound(math::RoundOp op) {
   op.erase();
 }
 
-void weir::legalizeForCpu(gpu::GPUFuncOp kernel) {
+/// Whether all elements of `value` are this integer.
+static bool isInteger(Value value, uint64_t number) {
+  APInt found;
+  return matchPattern(value, m_ConstantInt(&found)) && found.getZExtValue() == number;
+}
+
+/// Returns k if `value` is 2^k in f32, made of its bits; else null.
+static Value getExponent(Value value) {
+  auto cast = value.getDefiningOp<arith::BitcastOp>();
+  auto biased = cast ? cast.getIn().getDefiningOp<arith::AddIOp>() : arith::AddIOp();
+  auto shifted = biased ? biased.getLhs().getDefiningOp<arith::ShLIOp>() : arith::ShLIOp();
+  if (!shifted || !getElementTypeOrSelf(value).isF32() || !isInteger(biased.getRhs(), 127 << 23) ||
+      !isInteger(shifted.getRhs(), 23))
+    return {};
+  return shifted.getLhs();
+}
+
+/// Replaces `y * 2^(k >> 1) * 2^(k - (k >> 1))` of f32 by one instruction where Weir's functions
+/// say that y is near 1: then the first product is exact, and both ways round once.
+static void fuseScaling(arith::MulFOp second) {
+  if (!second->hasAttr(schedule::scalesAttrName))
+    return;
+  auto first = second.getLhs().getDefiningOp<arith::MulFOp>();
+  Value half = first ? getExponent(first.getRhs()) : Value();
+  Value rest = half ? getExponent(second.getRhs()) : Value();
+  auto halving = half ? half.getDefiningOp<arith::ShRSIOp>() : arith::ShRSIOp();
+  auto difference = rest ? rest.getDefiningOp<arith::SubIOp>() : arith::SubIOp();
+  if (!halving || !difference || !isInteger(halving.getRhs(), 1) || difference.getRhs() != half ||
+      difference.getLhs() != halving.getLhs())
+    return;
+  ImplicitLocOpBuilder b(second.getLoc(), second);
+  auto scaled = LLVM::CallIntrinsicOp::create(b, second.getType(), b.getStringAttr("llvm.ldexp"),
+                                              ValueRange{first.getLhs(), halving.getLhs()});
+  second.replaceAllUsesWith(scaled.getResult(0));
+  second.erase();
+}
+
+void weir::legalizeForCpu(gpu::GPUFuncOp kernel, const Profile &profile) {
   foldInvocations(kernel);
   kernel.walk([](math::RoundOp op) { expandRound(op); });
+  if (profile.isa == "x86-64-v4") // the others have no instruction for it
+    kernel.walk([](arith::MulFOp op) { fuseScaling(op); });
   legalizeForAll(kernel);
   storeHalvesAsIntegers(kernel);
 

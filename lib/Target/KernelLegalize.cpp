@@ -9,12 +9,18 @@ using namespace mlir;
 using namespace weir;
 
 /// Removes fast-math flags, since Weir's floats are exact, and wrap flags, which would only become
-/// decorations.
+/// decorations. A maximum or minimum that may return either of two zeros stays one: to tell zeros
+/// apart doubles its instructions.
 static void dropFlags(Operation *op) {
   MLIRContext *context = op->getContext();
-  if (auto floats = dyn_cast<arith::ArithFastMathInterface>(op))
-    op->setAttr(floats.getFastMathAttrName(),
-                arith::FastMathFlagsAttr::get(context, arith::FastMathFlags::none));
+  if (auto floats = dyn_cast<arith::ArithFastMathInterface>(op)) {
+    auto flags = arith::FastMathFlags::none;
+    if (auto extremum = isa<arith::MaximumFOp, arith::MinimumFOp>(op)
+                            ? floats.getFastMathFlagsAttr()
+                            : arith::FastMathFlagsAttr())
+      flags = extremum.getValue() & arith::FastMathFlags::nsz;
+    op->setAttr(floats.getFastMathAttrName(), arith::FastMathFlagsAttr::get(context, flags));
+  }
   if (auto wraps = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op))
     op->setAttr(wraps.getIntegerOverflowAttrName(),
                 arith::IntegerOverflowFlagsAttr::get(context, arith::IntegerOverflowFlags::none));

@@ -26,7 +26,8 @@ static bool isNonZeroNumber(Value value) {
 }
 
 /// Expands `maximumf` and `minimumf`, which return a NaN and order -0 below +0: GLSL's FMax and
-/// FMin return either operand for a NaN and either zero for two zeros.
+/// FMin return either operand for a NaN and either zero for two zeros. With `nsz`, either zero will
+/// do.
 template <typename OpType> static void expandExtremum(OpType op) {
   constexpr bool isMaximum = std::is_same_v<OpType, arith::MaximumFOp>;
   ImplicitLocOpBuilder b(op.getLoc(), op);
@@ -37,7 +38,8 @@ template <typename OpType> static void expandExtremum(OpType op) {
   Value takesLhs = arith::CmpFOp::create(
       b, isMaximum ? arith::CmpFPredicate::UGT : arith::CmpFPredicate::ULT, lhs, rhs);
   Value lhsOrRhs = rhs;
-  if (!isNonZeroNumber(rhs)) {
+  bool tellsZeros = !bitEnumContainsAny(op.getFastmath(), arith::FastMathFlags::nsz);
+  if (tellsZeros && !isNonZeroNumber(rhs)) {
     // Equal operands differ in the sign of a zero at most: `and` keeps +0 if
     // there is one, `or` keeps -0.
     Type type = op.getType();

@@ -46,7 +46,7 @@ void EmitCpu::runOnOperation() {
   auto emit = [&](gpu::GPUModuleOp module, gpu::GPUFuncOp copy,
                   gpu::GPUFuncOp kernel) -> FailureOr<gpu::ObjectAttr> {
     auto scratch = module->getParentOfType<ModuleOp>();
-    legalizeForCpu(copy);
+    legalizeForCpu(copy, *profile);
     FailureOr<std::string> object =
         emitter->emit(scratch, kernel.getName(), [&](OpPassManager &pipeline, Operation *op) {
           return runPipeline(pipeline, op);

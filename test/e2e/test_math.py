@@ -4,6 +4,7 @@ arithmetic is at work."""
 
 import numpy
 import pytest
+from conftest import list_cpu_profiles
 from safetensors.numpy import load_file, save_file
 
 ALL, POSITIVE, INSIDE, ABOVE_ONE = (-30, 30), (0, 1e5), (-1, 1), (1, 1e3)
@@ -61,9 +62,27 @@ def compare(weir, cases, domains, element, size=61):
     weir.compare(artifact, ["--input=in.safetensors"], "1e-13" if element == "f64" else "2e-6")
 
 
+@pytest.mark.parametrize("size", [61, 80])
 @pytest.mark.parametrize("element", ["f32", "f64"])
-def test_functions_of_one_number(weir, element):
-    compare(weir, [(name, f"%y = math.{name} %a : E", 1) for name in UNARY], UNARY, element)
+def test_functions_of_one_number(weir, element, size):
+    """On single elements, and on vectors where the target has some."""
+    compare(weir, [(name, f"%y = math.{name} %a : E", 1) for name in UNARY], UNARY, element, size)
+
+
+def test_powers_have_the_same_bits_on_each_processor(weir):
+    """AVX-512 scales by an instruction that the others lack: down to denormals, and beyond all numbers."""
+    x = numpy.concatenate([numpy.linspace(-105, -85, 240), numpy.linspace(88, 89, 16), [-numpy.inf, numpy.inf] * 8])
+    save_file({"exp.a": x.astype(numpy.float32)}, weir.folder / "in.safetensors")
+    (weir.folder / "a.mlir").write_text(make_graph([("exp", "%y = math.exp %a : E", 1)], "f32", len(x)))
+    found = []
+    for profile in list_cpu_profiles():
+        weir.compile("a.mlir", "a", f"--target={profile}")
+        weir.run("run", "a.weir", "--device=cpu", "--input=in.safetensors", "--output=out.safetensors")
+        found += load_file(weir.folder / "out.safetensors").values()
+    with numpy.errstate(over="ignore"):
+        expected = numpy.exp(x.astype(numpy.float32).astype(numpy.float64)).astype(numpy.float32)
+    assert (numpy.abs(found[0].view(numpy.int32) - expected.view(numpy.int32)) <= 1).all()
+    assert all(found[0].tobytes() == other.tobytes() for other in found)
 
 
 @pytest.mark.parametrize("element", ["f32", "f64"])

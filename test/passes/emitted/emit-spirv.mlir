@@ -290,6 +290,25 @@ gpu.module @maximum {
   }
 }
 
+// Either zero will do, a NaN still comes through.
+// CHECK-LABEL: ; gpu.binary @maximum_of_any_zero
+// CHECK-NOT:  OpBitwiseAnd
+// CHECK:      OpFUnordGreaterThan %bool
+// CHECK-NOT:  OpBitwiseAnd
+// CHECK:      OpIsNan
+gpu.module @maximum_of_any_zero {
+  gpu.func @maximum_of_any_zero(%o: memref<8xf32, #global>)
+      kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
+    %i = gpu.thread_id x
+    %c = arith.constant 3 : index
+    %v = memref.load %o[%i] : memref<8xf32, #global>
+    %w = memref.load %o[%c] : memref<8xf32, #global>
+    %a = arith.maximumf %v, %w fastmath<nsz> : f32
+    memref.store %a, %o[%i] : memref<8xf32, #global>
+    gpu.return
+  }
+}
+
 // CHECK-LABEL: ; gpu.binary @compare_and_cast
 // CHECK-DAG:  OpFOrdLessThan
 // CHECK-DAG:  OpFUnordNotEqual
