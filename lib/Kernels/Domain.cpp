@@ -187,6 +187,52 @@ bool weir::reducesAcross(linalg::GenericOp op) {
          llvm::any_of(order, [&](unsigned loop) { return isReduced(op, loop); });
 }
 
+/// Whether a value of the body is the same for all numbers of a loop.
+static bool isSameAlong(linalg::GenericOp op, unsigned loop, Value value) {
+  llvm::SetVector<Value> slice;
+  slice.insert(value);
+  for (size_t next = 0; next < slice.size(); ++next) {
+    if (auto argument = dyn_cast<BlockArgument>(slice[next])) {
+      if (argument.getOwner() != op.getBody())
+        continue;
+      OpOperand &operand = op->getOpOperand(argument.getArgNumber());
+      if (op.isDpsInit(&operand) || getAccessMap(op, &operand).isFunctionOfDim(loop))
+        return false;
+      continue;
+    }
+    Operation *producer = slice[next].getDefiningOp();
+    if (producer->getBlock() != op.getBody())
+      continue;
+    if (auto index = dyn_cast<linalg::IndexOp>(producer); index && index.getDim() == loop)
+      return false;
+    slice.insert(producer->operand_begin(), producer->operand_end());
+  }
+  return true;
+}
+
+arith::SelectOp weir::getSelection(linalg::GenericOp op) {
+  if (op->getNumResults() != 1)
+    return {};
+  std::optional<SmallVector<Combiner>> combiners = getCombiners(op);
+  AffineMap written = op.getIndexingMapsArray().back();
+  if (!combiners || written.getNumResults() < 2)
+    return {};
+  auto inRow = dyn_cast<AffineDimExpr>(written.getResults().back());
+  if (!inRow)
+    return {};
+  auto select = combiners->front().reduced.getDefiningOp<arith::SelectOp>();
+  TypedAttr otherwise;
+  if (!select || select->getBlock() != op.getBody() ||
+      !matchPattern(select.getFalseValue(), m_Constant(&otherwise)) ||
+      otherwise != getNeutral(combiners->front().combine) ||
+      !isSameAlong(op, inRow.getPosition(), select.getCondition()))
+    return {};
+  return select;
+}
+
+/// Whether neighbours in the result of a reduction, not terms, are neighbours in what it reads.
+static bool walksAcross(linalg::GenericOp op) { return reducesAcross(op) || getSelection(op); }
+
 std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, int64_t maxParts) {
   constexpr int64_t minRows = 8; // of a part: fewer rows would cost more than they save
   if (!reducesAcross(op) || llvm::is_contained(op.getStaticLoopRanges(), 0))
@@ -393,10 +439,10 @@ StringRef KernelDomain::chooseShape(ArrayRef<Operation *> ops) {
         return "a contraction and a reduction do not share a kernel";
       if (shape != KernelShape::Row) {
         anchor = generic;
-        across = reducesAcross(generic);
+        across = walksAcross(generic);
       }
       shape = KernelShape::Row;
-      if (reducesAcross(generic) != across)
+      if (walksAcross(generic) != across)
         return "one reduces along memory, the other across it";
     } else if (kind == OpShape::Column) {
       if (shape == KernelShape::Contraction)

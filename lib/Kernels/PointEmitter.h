@@ -136,6 +136,12 @@ public:
                                                  llvm::ArrayRef<Combiner> combiners,
                                                  llvm::ArrayRef<mlir::AffineExpr> loops);
 
+  /// Returns a value of the body, which needs no accumulator, at a point of its loops.
+  mlir::Value evaluateInBody(mlir::linalg::GenericOp op, mlir::Value value,
+                             llvm::ArrayRef<mlir::AffineExpr> loops) {
+    return inlineBody(op, loops, value).front();
+  }
+
   /// Returns the values that the body yields at a point of its loops, from `accumulators`.
   llvm::SmallVector<mlir::Value> evaluateStep(mlir::linalg::GenericOp op,
                                               llvm::ArrayRef<mlir::AffineExpr> loops,

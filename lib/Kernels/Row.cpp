@@ -645,5 +645,6 @@ void RowEmitter::run(EmittedKernel &launch) {
 }
 
 void weir::emitRow(PointEmitter &emitter, EmittedKernel &launch) {
-  RowEmitter(emitter).run(launch);
+  if (!emitSelectedRows(emitter, launch))
+    RowEmitter(emitter).run(launch);
 }

@@ -81,6 +81,9 @@ struct RowLayout {
 
 void emitMap(PointEmitter &emitter, EmittedKernel &launch);
 void emitRow(PointEmitter &emitter, EmittedKernel &launch);
+/// Emits a row kernel that sums the rows which a condition selects, if the kernel is one and vectors
+/// are free; returns whether it did.
+bool emitSelectedRows(PointEmitter &emitter, EmittedKernel &launch);
 void emitColumn(PointEmitter &emitter, EmittedKernel &launch);
 void emitContraction(PointEmitter &emitter, EmittedKernel &launch);
 /// Whether an operand of the domain's contraction varies with a dimension of the domain.

@@ -5,6 +5,7 @@
 
 #include "weir/Graph/Graph.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Value.h"
 
@@ -82,6 +83,11 @@ mlir::AffineExpr getPartIndex(const ColumnParts &parts, mlir::linalg::GenericOp 
 /// memory then belong to neighbouring results.
 bool reducesAcross(mlir::linalg::GenericOp op);
 
+/// Returns the choice between a value and the neutral element that the terms of a `Reduction` are,
+/// if its condition is the same for all neighbours in the result, as in the gradient of a gather of
+/// rows; else null.
+mlir::arith::SelectOp getSelection(mlir::linalg::GenericOp op);
+
 /// The iteration space of a kernel: row dimensions, then column dimensions (the
 /// ones its reductions reduce). Dimensions of size 1 are left out.
 class KernelDomain {
@@ -114,7 +120,8 @@ public:
   /// Whether the points of `op` differ by column.
   bool hasColumns(mlir::Operation *op) const;
 
-  /// Whether the kernel's reductions reduce across memory: `reducesAcross`.
+  /// Whether the kernel's reductions reduce across memory: `reducesAcross`, or `getSelection` finds
+  /// one.
   bool isAcross() const { return across; }
 
   /// Whether one of the ops, but for a contraction's prologue, has functions.
