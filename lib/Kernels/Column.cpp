@@ -32,26 +32,42 @@ private:
     Value result; ///< of the reduction
     Combiner combiner;
     Value memory;
+    SmallVector<Value> ofRests; ///< memory of the columns behind the last unit
   };
 
   PointEmitter &emitter;
   const KernelDomain &domain;
   int64_t lanes, units, rows, blockUnits = 0;
-  int64_t turn = 1; ///< rows that a sum takes at a time
+  int64_t turn = 1;        ///< rows that a sum takes at a time
+  SmallVector<Rest> rests; ///< columns behind the last unit
   SmallVector<Sum> sums;
   SmallVector<unsigned> parts, points; ///< numbers of results
 
-  Type getType(const Sum &sum) const;
-  void forEachUnit(Value first, function_ref<void(Value turn)> body);
+  /// Where code is emitted: the first unit of a block, and whether the block is the last.
+  struct Block {
+    Value first, isLast;
+  };
+
+  Value allocate(const Sum &sum, int64_t lanes, int64_t count);
+  Value getMemory(const Sum &sum) const {
+    return currentRest ? sum.ofRests[*currentRest] : sum.memory;
+  }
+  void forEachUnit(const Block &block, function_ref<void(Value turn)> body);
   SmallVector<AffineExpr> getPoint(SmallVector<AffineExpr> rowPoint);
-  void addRows(Value first, ArrayRef<Value> numbers);
+  void addRows(const Block &block, ArrayRef<Value> numbers);
+
+  std::optional<size_t> currentRest; ///< of `rests`, which code is emitted for
 };
 } // namespace
 
 ColumnBlocks::ColumnBlocks(PointEmitter &emitter)
-    : emitter(emitter), domain(emitter.domain),
-      lanes(getLanes(emitter.profile, domain.getColumnSizes())),
-      units(getProduct(domain.getColumnSizes()) / lanes), rows(getProduct(domain.getRowSizes())) {
+    : emitter(emitter), domain(emitter.domain), rows(getProduct(domain.getRowSizes())) {
+  ArrayRef<int64_t> columns = domain.getColumnSizes();
+  lanes = columns.size() == 1 ? getLanesBeforeRest(emitter.profile, columns.front())
+                              : getLanes(emitter.profile, columns);
+  units = getProduct(columns) / lanes;
+  if (columns.size() == 1)
+    rests = getRests(columns.front(), lanes);
   for (auto [index, value] : llvm::enumerate(emitter.computed))
     (getOpShape(value.getDefiningOp()) == OpShape::Column ? parts : points).push_back(index);
   int64_t bytes = 0;
@@ -61,7 +77,7 @@ ColumnBlocks::ColumnBlocks(PointEmitter &emitter)
       if (!element.isIntOrFloat() || element.getIntOrFloatBitWidth() < 16)
         return;
       bytes += lanes * (element.getIntOrFloatBitWidth() / 8);
-      sums.push_back({result, combiner, {}});
+      sums.push_back({result, combiner, {}, {}});
     }
   constexpr int64_t nearest = 16384; // half of the smallest L1
   constexpr int64_t workgroups = 16; // that threads can share out
@@ -79,16 +95,20 @@ ColumnBlocks::ColumnBlocks(PointEmitter &emitter)
     turn = 4;
 }
 
-Type ColumnBlocks::getType(const Sum &sum) const {
+Value ColumnBlocks::allocate(const Sum &sum, int64_t lanes, int64_t count) {
   Type element = emitter.getElementType(sum.result);
-  return lanes > 1 ? Type(VectorType::get({lanes}, element)) : element;
+  Type kept = lanes > 1 ? Type(VectorType::get({lanes}, element)) : element;
+  auto space = gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Private);
+  return memref::AllocaOp::create(
+      emitter.builder(), emitter.loc,
+      MemRefType::get({count}, kept, MemRefLayoutAttrInterface{}, space));
 }
 
-/// Calls `body` for the units of a block.
-void ColumnBlocks::forEachUnit(Value first, function_ref<void(Value turn)> body) {
+/// Calls `body` for the units of a block, and for the columns behind the last unit.
+void ColumnBlocks::forEachUnit(const Block &block, function_ref<void(Value turn)> body) {
   emitter.loop(blockUnits, {}, [&](Value turn, ValueRange) -> SmallVector<Value> {
     OpBuilder &b = emitter.builder();
-    Value unit = arith::AddIOp::create(b, emitter.loc, first, turn);
+    Value unit = arith::AddIOp::create(b, emitter.loc, block.first, turn);
     auto run = [&]() -> SmallVector<Value> {
       emitter.setCoordinate(tileColumnCoordinate, unit);
       body(turn);
@@ -100,19 +120,39 @@ void ColumnBlocks::forEachUnit(Value first, function_ref<void(Value turn)> body)
                                          emitter.indexConstant(units));
     return emitter.guard(inside, {}, run);
   });
+  if (rests.empty())
+    return;
+  emitter.guard(block.isLast, {}, [&]() -> SmallVector<Value> {
+    for (auto [number, rest] : llvm::enumerate(rests)) {
+      currentRest = number;
+      emitter.setLanes(rest.lanes);
+      emitter.loop(1, {}, [&](Value first, ValueRange) -> SmallVector<Value> {
+        body(first);
+        return {};
+      });
+    }
+    return {};
+  });
+  currentRest = std::nullopt;
+  emitter.setLanes(lanes);
 }
 
 SmallVector<AffineExpr> ColumnBlocks::getPoint(SmallVector<AffineExpr> rowPoint) {
-  llvm::append_range(rowPoint, weir::getPoint(emitter, emitter.dim(tileColumnCoordinate),
-                                              domain.getColumnSizes(), lanes));
+  if (!currentRest) {
+    llvm::append_range(rowPoint, weir::getPoint(emitter, emitter.dim(tileColumnCoordinate),
+                                                domain.getColumnSizes(), lanes));
+    return rowPoint;
+  }
+  AffineExpr column = emitter.constant(rests[*currentRest].begin);
+  rowPoint.push_back(emitter.lanes > 1 ? column + emitter.vectorLane() : column);
   return rowPoint;
 }
 
 /// Adds what the columns take of these rows, one after the other.
-void ColumnBlocks::addRows(Value first, ArrayRef<Value> numbers) {
-  forEachUnit(first, [&](Value unit) {
+void ColumnBlocks::addRows(const Block &block, ArrayRef<Value> numbers) {
+  forEachUnit(block, [&](Value unit) {
     auto load = [&](const Sum &sum) -> Value {
-      return memref::LoadOp::create(emitter.builder(), emitter.loc, sum.memory, unit);
+      return memref::LoadOp::create(emitter.builder(), emitter.loc, getMemory(sum), unit);
     };
     SmallVector<Value> running = llvm::map_to_vector(sums, load);
     for (Value number : numbers)
@@ -131,7 +171,7 @@ void ColumnBlocks::addRows(Value first, ArrayRef<Value> numbers) {
         return next;
       });
     for (auto [sum, value] : llvm::zip_equal(sums, running))
-      memref::StoreOp::create(emitter.builder(), emitter.loc, value, sum.memory, unit);
+      memref::StoreOp::create(emitter.builder(), emitter.loc, value, getMemory(sum), unit);
   });
 }
 
@@ -141,22 +181,27 @@ void ColumnBlocks::run(EmittedKernel &launch) {
   emitWorkgroups(emitter, domain.getParts() * blocks, launch, [&](Value group) {
     OpBuilder &b = emitter.builder();
     Location loc = emitter.loc;
-    auto space = gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Private);
-    for (Sum &sum : sums)
-      sum.memory = memref::AllocaOp::create(
-          b, loc, MemRefType::get({blockUnits}, getType(sum), MemRefLayoutAttrInterface{}, space));
+    for (Sum &sum : sums) {
+      sum.memory = allocate(sum, lanes, blockUnits);
+      for (const Rest &rest : rests)
+        sum.ofRests.push_back(allocate(sum, rest.lanes, 1));
+    }
     emitter.setCoordinate(unitCoordinate, group);
     SmallVector<AffineExpr> digits =
         emitter.delinearize(emitter.dim(unitCoordinate), {domain.getParts(), blocks});
     Value part = emitter.expand(digits[0]);
     emitter.setCoordinate(partCoordinate, part);
-    Value first = emitter.expand(digits[1] * blockUnits);
-    forEachUnit(first, [&](Value turn) {
+    Value number = emitter.expand(digits[1]);
+    Block block = {arith::MulIOp::create(b, loc, number, emitter.indexConstant(blockUnits)),
+                   arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number,
+                                         emitter.indexConstant(blocks - 1))};
+    forEachUnit(block, [&](Value turn) {
       for (const Sum &sum : sums) {
         Value neutral =
             arith::ConstantOp::create(emitter.builder(), loc, getNeutral(sum.combiner.combine));
         memref::StoreOp::create(emitter.builder(), loc,
-                                lanes > 1 ? emitter.broadcast(neutral) : neutral, sum.memory, turn);
+                                emitter.lanes > 1 ? emitter.broadcast(neutral) : neutral,
+                                getMemory(sum), turn);
       }
     });
     emitter.loop(chunk / turn, {}, [&](Value number, ValueRange) -> SmallVector<Value> {
@@ -168,7 +213,7 @@ void ColumnBlocks::run(EmittedKernel &launch) {
         numbers.push_back(
             arith::AddIOp::create(b, loc, numbers.front(), emitter.indexConstant(next)));
       auto body = [&]() -> SmallVector<Value> {
-        addRows(first, numbers);
+        addRows(block, numbers);
         return {};
       };
       if (rows % chunk == 0)
@@ -177,13 +222,14 @@ void ColumnBlocks::run(EmittedKernel &launch) {
                                            emitter.indexConstant(rows));
       return emitter.guard(inside, {}, body);
     });
-    forEachUnit(first, [&](Value turn) {
+    forEachUnit(block, [&](Value turn) {
       SmallVector<AffineExpr> point =
           getPoint(SmallVector<AffineExpr>(domain.getNumRows(), emitter.constant(0)));
       for (unsigned result : parts)
         for (const Sum &sum : sums)
           if (sum.result == emitter.computed[result])
-            emitter.store(result, memref::LoadOp::create(emitter.builder(), loc, sum.memory, turn),
+            emitter.store(result,
+                          memref::LoadOp::create(emitter.builder(), loc, getMemory(sum), turn),
                           getPartIndices(emitter, sum.result, point));
     });
   });

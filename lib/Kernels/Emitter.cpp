@@ -24,6 +24,22 @@ int64_t weir::getProduct(ArrayRef<int64_t> sizes) {
   return product;
 }
 
+SmallVector<Rest> weir::getRests(int64_t size, int64_t lanes) {
+  SmallVector<Rest> rests;
+  int64_t begin = size - size % lanes;
+  for (int64_t part = lanes / 2; part > 0; part /= 2)
+    if ((size - begin) & part) {
+      rests.push_back({begin, part});
+      begin += part;
+    }
+  return rests;
+}
+
+int64_t weir::getLanesBeforeRest(const Profile &profile, int64_t size) {
+  return std::min<int64_t>(profile.vectorWidth,
+                           llvm::bit_floor<uint64_t>(std::max<int64_t>(size, 1)));
+}
+
 int64_t weir::getLanes(const Profile &profile, ArrayRef<int64_t> sizes, int64_t max) {
   if (sizes.empty())
     return 1;

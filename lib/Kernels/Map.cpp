@@ -33,7 +33,8 @@ static SmallVector<AffineExpr> getFlatPoint(PointEmitter &emitter, AffineExpr un
 /// Whether neighbours, over the ends of the last dimension, are read and written as whole
 /// vectors: all tensors are walked as they lie in memory.
 static bool isFlat(PointEmitter &emitter, ArrayRef<int64_t> sizes) {
-  if (emitter.profile.vectorWidth == 1 || getProduct(sizes) % emitter.lanes != 0)
+  bool takesRest = emitter.profile.hasFreeVectors();
+  if (emitter.profile.vectorWidth == 1 || (!takesRest && getProduct(sizes) % emitter.lanes != 0))
     return false;
   SmallVector<AffineExpr> point = getFlatPoint(emitter, emitter.dim(unitCoordinate), sizes);
   for (auto [result, value] : llvm::enumerate(emitter.computed)) {
@@ -60,10 +61,11 @@ static Unit chooseUnit(PointEmitter &emitter) {
     bool flat = lanes == 1 && isFlat(emitter, sizes);
     return {flat ? emitter.lanes : lanes, flat};
   }
-  int64_t flatLanes = getLanes(emitter.profile, {getProduct(sizes)});
+  int64_t flatLanes = getLanesBeforeRest(emitter.profile, getProduct(sizes));
   emitter.setLanes(flatLanes);
   if (flatLanes > 1 && isFlat(emitter, sizes))
     return {flatLanes, true};
+  lanes = getLanesBeforeRest(emitter.profile, sizes.empty() ? 1 : sizes.back());
   emitter.setLanes(lanes);
   return {lanes, false};
 }
@@ -89,6 +91,26 @@ static void emitUnitsInTurn(PointEmitter &emitter, unsigned coordinate, Value fi
   });
 }
 
+/// Emits the elements of `size` behind the last vector of `lanes`, where `isLast` says so.
+static void emitRests(PointEmitter &emitter, int64_t size, int64_t lanes, Value isLast,
+                      ArrayRef<unsigned> results,
+                      function_ref<SmallVector<AffineExpr>(AffineExpr)> getPoint) {
+  SmallVector<Rest> rests = getRests(size, lanes);
+  if (rests.empty())
+    return;
+  auto emit = [&]() -> SmallVector<Value> {
+    for (const Rest &rest : rests) {
+      emitter.setLanes(rest.lanes);
+      AffineExpr element = emitter.constant(rest.begin);
+      emitResults(emitter, results,
+                  getPoint(rest.lanes > 1 ? element + emitter.vectorLane() : element));
+    }
+    return {};
+  };
+  emitter.guard(isLast, {}, emit);
+  emitter.setLanes(lanes);
+}
+
 /// Emits units of the last dimension in loops of their own: a CPU does without the division that
 /// tells the place of each.
 static void emitRowsOfUnits(PointEmitter &emitter, int64_t lanes, ArrayRef<unsigned> results,
@@ -109,7 +131,10 @@ static void emitRowsOfUnits(PointEmitter &emitter, int64_t lanes, ArrayRef<unsig
     };
     Value count = emitter.indexConstant(shares);
     Value firstRow = scale(arith::DivUIOp::create(b, loc, group, count), rowShare);
-    Value first = scale(arith::RemUIOp::create(b, loc, group, count), share);
+    Value number = arith::RemUIOp::create(b, loc, group, count);
+    Value first = scale(number, share);
+    Value isLast = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number,
+                                         emitter.indexConstant(shares - 1));
     emitUnitsInTurn(
         emitter, tileRowCoordinate, firstRow, 1, rowShare, rows, rows % rowShare == 0, [&] {
           SmallVector<AffineExpr> row =
@@ -119,6 +144,11 @@ static void emitRowsOfUnits(PointEmitter &emitter, int64_t lanes, ArrayRef<unsig
             llvm::append_range(
                 point, getPoint(emitter, emitter.dim(unitCoordinate), sizes.take_back(), lanes));
             emitResults(emitter, results, point);
+          });
+          emitRests(emitter, sizes.back(), lanes, isLast, results, [&](AffineExpr element) {
+            SmallVector<AffineExpr> point(row);
+            point.push_back(element);
+            return point;
           });
         });
   });
@@ -131,11 +161,12 @@ void weir::emitMap(PointEmitter &emitter, EmittedKernel &launch) {
   auto results = llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults()));
   if (profile.hasFreeVectors() && !unit.isFlat && sizes.size() > 1)
     return emitRowsOfUnits(emitter, unit.lanes, results, launch);
-  int64_t units = getProduct(sizes) / unit.lanes;
+  int64_t elements = getProduct(sizes), units = elements / unit.lanes;
   int64_t perInvocation = getShare(units, getMaxShare(profile, units), profile.workgroupSize);
   int64_t perGroup = profile.workgroupSize * perInvocation;
 
-  emitWorkgroups(emitter, llvm::divideCeil(units, perGroup), launch, [&](Value group) {
+  int64_t groups = llvm::divideCeil(units, perGroup);
+  emitWorkgroups(emitter, groups, launch, [&](Value group) {
     OpBuilder &b = emitter.builder();
     Value thread = gpu::ThreadIdOp::create(b, emitter.loc, gpu::Dimension::x);
     Value begin = arith::AddIOp::create(
@@ -148,5 +179,11 @@ void weir::emitMap(PointEmitter &emitter, EmittedKernel &launch) {
                                   unit.isFlat ? getFlatPoint(emitter, number, sizes)
                                               : getPoint(emitter, number, sizes, unit.lanes));
                     });
+    if (!profile.hasFreeVectors())
+      return;
+    Value isLast = arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::eq,
+                                         group, emitter.indexConstant(groups - 1));
+    emitRests(emitter, elements, unit.lanes, isLast, results,
+              [&](AffineExpr element) { return emitter.delinearize(element, sizes); });
   });
 }

@@ -41,16 +41,21 @@ private:
   void keepComputed();
   void fillColumnCaches();
   void emitTeam(Value group, Value team);
+  void emitRowRests(Value group, int64_t first);
   void emitRowBody();
   void emitPass(unsigned pass);
   SmallVector<AffineExpr> getRowPoint();
   void forEachUnit(SmallVector<Value> &carried,
-                   function_ref<SmallVector<Value>(ArrayRef<AffineExpr>, ValueRange)> body);
+                   function_ref<SmallVector<Value>(ArrayRef<AffineExpr>, ValueRange)> body,
+                   SmallVectorImpl<Value> *ofRests = nullptr);
+  void walkRests(ArrayRef<Value> starts,
+                 function_ref<SmallVector<Value>(ArrayRef<AffineExpr>, ValueRange)> body,
+                 SmallVectorImpl<Value> *ofRests);
   void walkInTurn(SmallVector<Value> &carried, PointEmitter::LoopBody walk);
   Value reduceVector(Operation *combiner, Value vector);
   Value reduceTeam(Operation *combiner, Value partial);
   void storeRowResults();
-  Value allocate(Type element, bool wide);
+  Value allocate(Type element, int64_t lanes, int64_t trips);
   void startColumns();
   void addToColumns(linalg::GenericOp op, ArrayRef<AffineExpr> point);
   void storeColumns();
@@ -66,18 +71,37 @@ private:
     Value result;
     Combiner combiner;
     Value memory;
+    SmallVector<Value> ofRests; ///< memory of the columns behind the last unit
   };
   SmallVector<KeptColumn> keptColumns;
+  std::optional<size_t> currentRest;    ///< of `layout.rests`, which code is emitted for
+  std::optional<size_t> currentRowRest; ///< of `layout.rowRests`
+  SmallVector<Operation *> combinersOfPass;
+
+  /// Returns the memory of a kept column for the columns that code is emitted for.
+  Value getMemory(const KeptColumn &kept) const {
+    return currentRest ? kept.ofRests[*currentRest] : kept.memory;
+  }
 };
 } // namespace
 
 RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
   ArrayRef<int64_t> columns = domain.getColumnSizes();
-  if (domain.isAcross())
-    rowLanes = getLanes(profile, domain.getRowSizes(), getMaxVectors(domain));
+  ArrayRef<int64_t> rowSizes = domain.getRowSizes();
+  if (domain.isAcross()) {
+    rowLanes = getLanes(profile, rowSizes, getMaxVectors(domain));
+    if (profile.hasFreeVectors() && rowLanes < profile.vectorWidth && !rowSizes.empty()) {
+      rowLanes = getLanesBeforeRest(profile, rowSizes.back());
+      rowRests = getRests(rowSizes.back(), rowLanes);
+    }
+  } else if (profile.hasFreeVectors() && columns.size() == 1)
+    columnLanes = getLanesBeforeRest(profile, columns.front());
   else
     columnLanes = getLanes(profile, columns);
-  rows = getProduct(domain.getRowSizes()) / rowLanes;
+  if (columns.size() == 1)
+    rests = getRests(columns.front(), columnLanes);
+  outerRows = rowSizes.empty() ? 1 : getProduct(rowSizes.drop_back());
+  rows = rowSizes.empty() ? 1 : outerRows * (rowSizes.back() / rowLanes);
   int64_t length = getProduct(columns);
   units = length / columnLanes;
 
@@ -111,8 +135,9 @@ std::optional<int64_t> weir::getKeptColumnBytes(const KernelDomain &domain,
   if (domain.getShape() != KernelShape::Row)
     return 0;
   RowLayout layout(domain, profile);
-  int64_t elements = layout.getTrips() * layout.columnLanes;
-  int64_t bytes = 0;
+  int64_t elements = layout.getTrips() * layout.columnLanes, bytes = 0;
+  for (const Rest &rest : layout.rests)
+    elements += rest.lanes;
   for (linalg::GenericOp op : domain.getColumnOps())
     for (Type type : op.getResultTypes()) {
       Type element = getElementTypeOrSelf(type);
@@ -153,15 +178,24 @@ void RowEmitter::assignPasses() {
 }
 
 SmallVector<AffineExpr> RowEmitter::getRowPoint() {
-  return getPoint(emitter, emitter.dim(unitCoordinate), emitter.domain.getRowSizes(),
-                  layout.rowLanes);
+  ArrayRef<int64_t> sizes = emitter.domain.getRowSizes();
+  if (!currentRowRest)
+    return getPoint(emitter, emitter.dim(unitCoordinate), sizes, layout.rowLanes);
+  SmallVector<AffineExpr> point =
+      emitter.delinearize(emitter.dim(unitCoordinate), sizes.drop_back());
+  AffineExpr row = emitter.constant(layout.rowRests[*currentRowRest].begin);
+  point.push_back(emitter.lanes > 1 ? row + emitter.vectorLane() : row);
+  return point;
 }
 
 /// Calls `body` at every unit of the row that this invocation walks. What is carried from trip to
-/// trip gets `layout.sums` values in turn, those of one sum behind those of another.
+/// trip gets `layout.sums` values in turn, those of one sum behind those of another; the values of
+/// the rests are added to `ofRests`.
 void RowEmitter::forEachUnit(
     SmallVector<Value> &carried,
-    function_ref<SmallVector<Value>(ArrayRef<AffineExpr>, ValueRange)> body) {
+    function_ref<SmallVector<Value>(ArrayRef<AffineExpr>, ValueRange)> body,
+    SmallVectorImpl<Value> *ofRests) {
+  SmallVector<Value> starts(carried);
   auto at = [&](ValueRange values) {
     AffineExpr unit = emitter.dim(tripCoordinate) * layout.teamSize;
     if (layout.teamSize > 1)
@@ -188,12 +222,45 @@ void RowEmitter::forEachUnit(
   } else {
     walkInTurn(carried, walk);
   }
+  walkRests(starts, body, ofRests);
   if (layout.restUnits == 0)
     return;
   Value inside = arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::ult,
                                        teamLane, emitter.indexConstant(layout.restUnits));
   carried = emitter.guard(inside, carried,
                           [&] { return walk(emitter.indexConstant(layout.fullTrips), carried); });
+}
+
+/// Calls `body` at the columns behind the last whole vector, each time with the values `starts`.
+void RowEmitter::walkRests(ArrayRef<Value> starts,
+                           function_ref<SmallVector<Value>(ArrayRef<AffineExpr>, ValueRange)> body,
+                           SmallVectorImpl<Value> *ofRests) {
+  int64_t lanes = emitter.lanes;
+  for (auto [number, rest] : llvm::enumerate(layout.rests)) {
+    emitter.setLanes(rest.lanes);
+    currentRest = number;
+    SmallVector<Value> before;
+    for (Value start : starts) // all of its lanes are equal
+      before.push_back(emitter.isVector(start) ? emitter.extract(start, 0) : start);
+    SmallVector<Value> values = emitter.loop(1, before, [&](Value first, ValueRange running) {
+      emitter.cache.setTrip(first);
+      emitter.computedCache.setTrip(first);
+      AffineExpr column = emitter.constant(rest.begin);
+      if (rest.lanes > 1)
+        column = column + emitter.vectorLane();
+      SmallVector<AffineExpr> point = getRowPoint();
+      point.push_back(column);
+      SmallVector<Value> next = body(point, running);
+      for (auto [value, combiner] : llvm::zip_equal(next, combinersOfPass))
+        if (rest.lanes > 1)
+          value = emitter.combineLanes(combiner, emitter.broadcast(value));
+      return next;
+    });
+    if (ofRests)
+      llvm::append_range(*ofRests, values);
+  }
+  currentRest = std::nullopt;
+  emitter.setLanes(lanes);
 }
 
 /// Emits the full trips, `layout.sums` in each turn of the loop.
@@ -301,10 +368,10 @@ Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
 }
 
 /// Allocates memory of the invocation: an element or vector for each trip over a row.
-Value RowEmitter::allocate(Type element, bool wide) {
-  Type kept = wide ? Type(VectorType::get({emitter.lanes}, element)) : element;
+Value RowEmitter::allocate(Type element, int64_t lanes, int64_t trips) {
+  Type kept = lanes > 1 ? Type(VectorType::get({lanes}, element)) : element;
   auto space = gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Private);
-  auto type = MemRefType::get({layout.getTrips()}, kept, MemRefLayoutAttrInterface{}, space);
+  auto type = MemRefType::get({trips}, kept, MemRefLayoutAttrInterface{}, space);
   return memref::AllocaOp::create(emitter.builder(), emitter.loc, type);
 }
 
@@ -323,7 +390,7 @@ void RowEmitter::keepComputed() {
     if (bytes > budget)
       continue;
     budget -= bytes;
-    emitter.computedCache.add(key, allocate(element, wide));
+    emitter.computedCache.add(key, allocate(element, wide ? emitter.lanes : 1, layout.getTrips()));
     keptValues.push_back(key);
   }
 }
@@ -358,7 +425,7 @@ void RowEmitter::makeCaches() {
       if (bytes > budget)
         continue;
       budget -= bytes;
-      emitter.cache.add(key, allocate(element, wide));
+      emitter.cache.add(key, allocate(element, wide ? emitter.lanes : 1, trips));
       privates.push_back({key, ofColumns});
     }
 }
@@ -384,18 +451,22 @@ void RowEmitter::fillColumnCaches() {
 void RowEmitter::startColumns() {
   for (linalg::GenericOp op : emitter.domain.getColumnOps())
     for (auto [combiner, result] : llvm::zip_equal(*getCombiners(op), op->getResults()))
-      if (llvm::is_contained(emitter.computed, result) && layout.getTrips() > 0)
-        keptColumns.push_back(
-            {result, combiner, allocate(emitter.getElementType(result), layout.columnLanes > 1)});
+      if (llvm::is_contained(emitter.computed, result) && layout.getTrips() > 0) {
+        Type element = emitter.getElementType(result);
+        KeptColumn &kept = keptColumns.emplace_back(KeptColumn{
+            result, combiner, allocate(element, layout.columnLanes, layout.getTrips()), {}});
+        for (const Rest &rest : layout.rests)
+          kept.ofRests.push_back(allocate(element, rest.lanes, 1));
+      }
   SmallVector<Value> none;
   forEachUnit(none, [&](ArrayRef<AffineExpr>, ValueRange) -> SmallVector<Value> {
     OpBuilder &b = emitter.builder();
     for (const KeptColumn &kept : keptColumns) {
       auto place = emitter.codeFor(kept.result.getDefiningOp());
       Value start = arith::ConstantOp::create(b, emitter.loc, getNeutral(kept.combiner.combine));
-      if (layout.columnLanes > 1)
+      if ((currentRest ? layout.rests[*currentRest].lanes : layout.columnLanes) > 1)
         start = emitter.broadcast(start);
-      memref::StoreOp::create(b, emitter.loc, start, kept.memory, emitter.cache.getTrip());
+      memref::StoreOp::create(b, emitter.loc, start, getMemory(kept), emitter.cache.getTrip());
     }
     return {};
   });
@@ -410,10 +481,10 @@ void RowEmitter::addToColumns(linalg::GenericOp op, ArrayRef<AffineExpr> point) 
     if (kept.result.getDefiningOp() != op)
       continue;
     OpBuilder &b = emitter.builder();
-    Value before = memref::LoadOp::create(b, emitter.loc, kept.memory, emitter.cache.getTrip());
+    Value before = memref::LoadOp::create(b, emitter.loc, getMemory(kept), emitter.cache.getTrip());
     Value value = values[cast<OpResult>(kept.result).getResultNumber()];
     memref::StoreOp::create(b, emitter.loc, emitter.combine(kept.combiner.combine, before, value),
-                            kept.memory, emitter.cache.getTrip());
+                            getMemory(kept), emitter.cache.getTrip());
   }
 }
 
@@ -426,7 +497,7 @@ void RowEmitter::storeColumns() {
         if (kept.result != value)
           continue;
         auto place = emitter.codeFor(value.getDefiningOp());
-        Value part = memref::LoadOp::create(emitter.builder(), emitter.loc, kept.memory,
+        Value part = memref::LoadOp::create(emitter.builder(), emitter.loc, getMemory(kept),
                                             emitter.cache.getTrip());
         emitter.store(index, part, getPartIndices(emitter, value, point));
       }
@@ -456,7 +527,8 @@ void RowEmitter::emitPass(unsigned pass) {
     for (const Combiner &combiner : combiners.back()) {
       Value start =
           arith::ConstantOp::create(emitter.builder(), emitter.loc, getNeutral(combiner.combine));
-      bool wide = layout.columnLanes > 1 || layout.rowLanes > 1;
+      int64_t rowLanes = currentRowRest ? emitter.lanes : layout.rowLanes;
+      bool wide = layout.columnLanes > 1 || rowLanes > 1;
       carried.push_back(wide ? emitter.broadcast(start) : start);
     }
   }
@@ -467,7 +539,12 @@ void RowEmitter::emitPass(unsigned pass) {
       stored.push_back(result);
   }
 
-  forEachUnit(carried, [&](ArrayRef<AffineExpr> point, ValueRange running) {
+  combinersOfPass.clear();
+  for (const SmallVector<Combiner> &list : combiners)
+    for (const Combiner &combiner : list)
+      combinersOfPass.push_back(combiner.combine);
+  SmallVector<Value> ofRests; // those of one rest behind those of another
+  auto walk = [&](ArrayRef<AffineExpr> point, ValueRange running) {
     SmallVector<Value> next;
     for (auto [op, list] : llvm::zip_equal(reductions, combiners)) {
       SmallVector<AffineExpr> loops = emitter.getLoops(op, point);
@@ -481,7 +558,8 @@ void RowEmitter::emitPass(unsigned pass) {
       addToColumns(op, point);
     emitResults(emitter, stored, point);
     return next;
-  });
+  };
+  forEachUnit(carried, walk, &ofRests);
   for (Private &kept : privates)
     if (!kept.ofColumns && emitter.getKnown()->loads.find(kept.key)->second.contains(pass))
       emitter.cache.setFilled(kept.key, true);
@@ -490,13 +568,11 @@ void RowEmitter::emitPass(unsigned pass) {
       emitter.computedCache.setFilled(key, true);
 
   // Halves of the sums are combined until there is one.
-  SmallVector<Combiner> flat;
-  for (const SmallVector<Combiner> &list : combiners)
-    llvm::append_range(flat, list);
-  while (carried.size() > flat.size()) {
+  while (carried.size() > combinersOfPass.size()) {
     size_t half = carried.size() / 2;
     for (size_t i = 0; i < half; ++i)
-      carried[i] = emitter.combine(flat[i % flat.size()].combine, carried[i], carried[half + i]);
+      carried[i] = emitter.combine(combinersOfPass[i % combinersOfPass.size()], carried[i],
+                                   carried[half + i]);
     carried.resize(half);
   }
 
@@ -505,8 +581,14 @@ void RowEmitter::emitPass(unsigned pass) {
   for (auto [op, list] : llvm::zip_equal(reductions, combiners)) {
     auto place = emitter.codeFor(op);
     SmallVector<Value> totals;
-    for (const Combiner &combiner : list)
-      totals.push_back(reduceTeam(combiner.combine, carried[next++]));
+    for (const Combiner &combiner : list) {
+      Value total = reduceTeam(combiner.combine, carried[next]);
+      for (size_t rest = 0; rest < layout.rests.size(); ++rest)
+        total =
+            emitter.combine(combiner.combine, total, ofRests[rest * combinersOfPass.size() + next]);
+      totals.push_back(total);
+      ++next;
+    }
     SmallVector<AffineExpr> point = getRowPoint();
     point.resize(emitter.domain.getSizes().size(), emitter.constant(0));
     SmallVector<AffineExpr> loops = emitter.getLoops(op, point);
@@ -520,6 +602,7 @@ void RowEmitter::emitPass(unsigned pass) {
       emitter.setReduced(op->getResult(index), total);
     }
   }
+  combinersOfPass.clear();
 }
 
 void RowEmitter::storeRowResults() {
@@ -612,13 +695,36 @@ void RowEmitter::emitTeam(Value group, Value team) {
     guard(part, emitter.domain.getParts(), emitPart);
 }
 
+/// Emits the rows behind the last unit of each last dimension, in workgroups from `first` on.
+void RowEmitter::emitRowRests(Value group, int64_t first) {
+  Location loc = emitter.loc;
+  for (auto [number, rest] : llvm::enumerate(layout.rowRests)) {
+    OpBuilder &b = emitter.builder();
+    Value begin = emitter.indexConstant(first + int64_t(number) * layout.outerRows);
+    Value outer = arith::SubIOp::create(b, loc, group, begin); // far above if it is less
+    Value isIt = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, outer,
+                                       emitter.indexConstant(layout.outerRows));
+    currentRowRest = number;
+    emitter.setLanes(rest.lanes);
+    emitter.guard(isIt, {}, [&]() -> SmallVector<Value> {
+      emitter.setCoordinate(unitCoordinate, outer);
+      emitRowBody();
+      return {};
+    });
+  }
+  currentRowRest = std::nullopt;
+  emitter.setLanes(layout.rowLanes);
+}
+
 void RowEmitter::run(EmittedKernel &launch) {
   emitter.setLanes(std::max(layout.rowLanes, layout.columnLanes));
   assignPasses();
   int64_t teams = emitter.domain.getColumnOps().empty()
                       ? llvm::divideCeil(layout.rows, layout.rowsPerTeam)
                       : emitter.domain.getParts();
-  emitWorkgroups(emitter, llvm::divideCeil(teams, layout.teams), launch, [&](Value group) {
+  int64_t groups = llvm::divideCeil(teams, layout.teams);
+  int64_t ofRests = int64_t(layout.rowRests.size()) * layout.outerRows;
+  emitWorkgroups(emitter, groups + ofRests, launch, [&](Value group) {
     OpBuilder &b = emitter.builder();
     Location loc = emitter.loc;
     Value team = emitter.indexConstant(0);
@@ -640,7 +746,15 @@ void RowEmitter::run(EmittedKernel &launch) {
     emitter.setCoordinate(teamLaneCoordinate, teamLane);
     makeCaches();
     fillColumnCaches();
-    emitTeam(group, team);
+    if (ofRests == 0)
+      return emitTeam(group, team);
+    Value isUnit = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, group,
+                                         emitter.indexConstant(groups));
+    emitter.guard(isUnit, {}, [&]() -> SmallVector<Value> {
+      emitTeam(group, team);
+      return {};
+    });
+    emitRowRests(group, groups);
   });
 }
 

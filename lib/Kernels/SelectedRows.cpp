@@ -32,12 +32,21 @@ private:
   linalg::GenericOp reduction;
   Combiner combiner;
   arith::SelectOp term;
-  int64_t units = 0; ///< vectors, or elements, of a row of results
+  int64_t lanes = 1, units = 0; ///< of a row of results
+  SmallVector<Rest> rests;      ///< elements behind the last unit
 
-  void forEachUnit(function_ref<void(Value turn)> body);
+  /// Memory of the sums of a row: of its units, and of each rest.
+  struct Sums {
+    Value ofUnits;
+    SmallVector<Value> ofRests;
+  };
+
+  Value allocate(int64_t lanes, int64_t count);
+  void forEachUnit(const Sums &sums,
+                   function_ref<void(AffineExpr inRow, Value memory, Value at)> body);
   SmallVector<AffineExpr> getRowPoint(AffineExpr inRow);
-  void addTerm(Value memory);
-  void storeRow(Value memory);
+  void addTerm(const Sums &sums);
+  void storeRow(const Sums &sums);
 };
 } // namespace
 
@@ -64,32 +73,57 @@ bool SelectedRows::find() {
   if (!term)
     return false;
   combiner = getCombiners(reduction)->front();
-  emitter.setLanes(getLanes(emitter.profile, rows));
-  units = rows.back() / emitter.lanes;
+  lanes = getLanesBeforeRest(emitter.profile, rows.back());
+  units = rows.back() / lanes;
+  rests = getRests(rows.back(), lanes);
   Type element = emitter.getElementType(reduction.getResult(0));
   return element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 16 &&
          rows.back() * (element.getIntOrFloatBitWidth() / 8) <= emitter.profile.privateRowBytes;
 }
 
-void SelectedRows::forEachUnit(function_ref<void(Value turn)> body) {
-  emitter.loop(units, {}, [&](Value turn, ValueRange) -> SmallVector<Value> {
-    emitter.setCoordinate(tileColumnCoordinate, turn);
-    body(turn);
-    return {};
-  });
+Value SelectedRows::allocate(int64_t lanes, int64_t count) {
+  Type element = emitter.getElementType(reduction.getResult(0));
+  Type kept = lanes > 1 ? Type(VectorType::get({lanes}, element)) : element;
+  auto space = gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Private);
+  return memref::AllocaOp::create(
+      emitter.builder(), emitter.loc,
+      MemRefType::get({count}, kept, MemRefLayoutAttrInterface{}, space));
 }
 
-/// Returns the point of the domain's rows that `unitCoordinate` and `inRow` number.
+/// Calls `body` for all elements of a row, with the last index of the domain's rows and the place
+/// of the sums.
+void SelectedRows::forEachUnit(const Sums &sums,
+                               function_ref<void(AffineExpr inRow, Value memory, Value at)> body) {
+  auto getIndex = [&](AffineExpr first) {
+    return emitter.lanes > 1 ? first + emitter.vectorLane() : first;
+  };
+  emitter.setLanes(lanes);
+  emitter.loop(units, {}, [&](Value turn, ValueRange) -> SmallVector<Value> {
+    AffineExpr unit = emitter.setCoordinate(tileColumnCoordinate, turn);
+    body(getIndex(unit * lanes), sums.ofUnits, turn);
+    return {};
+  });
+  for (auto [rest, memory] : llvm::zip_equal(rests, sums.ofRests)) {
+    emitter.setLanes(rest.lanes);
+    emitter.loop(1, {}, [&](Value first, ValueRange) -> SmallVector<Value> {
+      body(getIndex(emitter.constant(rest.begin)), memory, first);
+      return {};
+    });
+  }
+  emitter.setLanes(lanes);
+}
+
+/// Returns the point of the domain's rows with this last index, in the row that `unitCoordinate`
+/// numbers.
 SmallVector<AffineExpr> SelectedRows::getRowPoint(AffineExpr inRow) {
   SmallVector<AffineExpr> point =
       emitter.delinearize(emitter.dim(unitCoordinate), domain.getRowSizes().drop_back());
-  llvm::append_range(point,
-                     getPoint(emitter, inRow, domain.getRowSizes().take_back(), emitter.lanes));
+  point.push_back(inRow);
   return point;
 }
 
 /// Adds the term that `tripCoordinate` numbers to the row, if it is selected.
-void SelectedRows::addTerm(Value memory) {
+void SelectedRows::addTerm(const Sums &sums) {
   SmallVector<AffineExpr> columns =
       emitter.delinearize(emitter.dim(tripCoordinate), domain.getColumnSizes());
   auto evaluate = [&](Value value, AffineExpr inRow) {
@@ -100,24 +134,24 @@ void SelectedRows::addTerm(Value memory) {
   auto place = emitter.codeFor(reduction);
   Value selected = evaluate(term.getCondition(), emitter.constant(0));
   emitter.guard(selected, {}, [&]() -> SmallVector<Value> {
-    forEachUnit([&](Value turn) {
-      Value value = evaluate(term.getTrueValue(), emitter.dim(tileColumnCoordinate));
-      Value sum = memref::LoadOp::create(emitter.builder(), emitter.loc, memory, turn);
+    forEachUnit(sums, [&](AffineExpr inRow, Value memory, Value at) {
+      Value value = evaluate(term.getTrueValue(), inRow);
+      Value sum = memref::LoadOp::create(emitter.builder(), emitter.loc, memory, at);
       sum = emitter.combine(combiner.combine, sum, value);
-      memref::StoreOp::create(emitter.builder(), emitter.loc, sum, memory, turn);
+      memref::StoreOp::create(emitter.builder(), emitter.loc, sum, memory, at);
     });
     return {};
   });
 }
 
 /// Stores the results of a row whose terms have all been added.
-void SelectedRows::storeRow(Value memory) {
+void SelectedRows::storeRow(const Sums &sums) {
   auto results = llvm::to_vector(llvm::seq<unsigned>(0, emitter.computed.size()));
-  forEachUnit([&](Value turn) {
+  forEachUnit(sums, [&](AffineExpr inRow, Value memory, Value at) {
     emitter.startPoint();
     auto place = emitter.codeFor(reduction);
-    Value total = memref::LoadOp::create(emitter.builder(), emitter.loc, memory, turn);
-    SmallVector<AffineExpr> point = getRowPoint(emitter.dim(tileColumnCoordinate));
+    Value total = memref::LoadOp::create(emitter.builder(), emitter.loc, memory, at);
+    SmallVector<AffineExpr> point = getRowPoint(inRow);
     point.resize(domain.getSizes().size(), emitter.constant(0));
     OpOperand &init = reduction.getDpsInitsMutable()[0];
     if (getSplat(init.get()) != getNeutral(combiner.combine)) {
@@ -132,28 +166,26 @@ void SelectedRows::storeRow(Value memory) {
 }
 
 void SelectedRows::run(EmittedKernel &launch) {
-  Type element = emitter.getElementType(reduction.getResult(0));
-  Type kept = emitter.lanes > 1 ? Type(VectorType::get({emitter.lanes}, element)) : element;
-  auto space = gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Private);
   int64_t rows = getProduct(domain.getRowSizes().drop_back());
   emitUnits(emitter, rows, launch, [&](Value row) {
-    OpBuilder &b = emitter.builder();
-    Value memory = memref::AllocaOp::create(
-        b, emitter.loc, MemRefType::get({units}, kept, MemRefLayoutAttrInterface{}, space));
-    Value start = arith::ConstantOp::create(b, emitter.loc, getNeutral(combiner.combine));
-    if (emitter.lanes > 1)
-      start = emitter.broadcast(start);
+    Sums sums = {allocate(lanes, units), {}};
+    for (const Rest &rest : rests)
+      sums.ofRests.push_back(allocate(rest.lanes, 1));
     emitter.setCoordinate(unitCoordinate, row);
-    forEachUnit([&](Value turn) {
-      memref::StoreOp::create(emitter.builder(), emitter.loc, start, memory, turn);
+    forEachUnit(sums, [&](AffineExpr, Value memory, Value at) {
+      OpBuilder &b = emitter.builder();
+      Value start = arith::ConstantOp::create(b, emitter.loc, getNeutral(combiner.combine));
+      if (emitter.lanes > 1)
+        start = emitter.broadcast(start);
+      memref::StoreOp::create(b, emitter.loc, start, memory, at);
     });
     emitter.loop(getProduct(domain.getColumnSizes()), {},
                  [&](Value number, ValueRange) -> SmallVector<Value> {
                    emitter.setCoordinate(tripCoordinate, number);
-                   addTerm(memory);
+                   addTerm(sums);
                    return {};
                  });
-    storeRow(memory);
+    storeRow(sums);
   });
 }
 

@@ -50,6 +50,19 @@ llvm::SmallVector<mlir::AffineExpr> getPartIndices(PointEmitter &emitter, mlir::
 /// the vector lane if they are more than one.
 llvm::SmallVector<mlir::AffineExpr> getPoint(PointEmitter &emitter, mlir::AffineExpr unit,
                                              llvm::ArrayRef<int64_t> sizes, int64_t lanes);
+/// Elements behind the last whole vector of a dimension, computed at once.
+struct Rest {
+  int64_t begin = 0; ///< the first one
+  int64_t lanes = 1;
+};
+/// Returns the elements of a dimension behind its vectors of `lanes`, in vectors of falling powers
+/// of two. Each element is in one vector, so that a result may take the bytes of an operand.
+llvm::SmallVector<Rest> getRests(int64_t size, int64_t lanes);
+
+/// Returns the elements of a vector in a dimension whose rest is computed as well: the profile's
+/// width, or fewer if there are not as many. Needs free vectors.
+int64_t getLanesBeforeRest(const Profile &profile, int64_t size);
+
 /// Returns how many neighbours of the last dimension are computed at once, 1 if none: a matter of
 /// the sizes and the profile alone. A vector may be of several of the profile's width: up to `max`.
 int64_t getLanes(const Profile &profile, llvm::ArrayRef<int64_t> sizes, int64_t max = 1);
@@ -65,24 +78,27 @@ int64_t getProduct(llvm::ArrayRef<int64_t> sizes);
 struct RowLayout {
   RowLayout(const KernelDomain &domain, const Profile &profile);
 
-  int64_t columnLanes = 1; ///< columns of a unit of a row
-  int64_t rowLanes = 1;    ///< neighbouring rows that a team owns
-  int64_t rows = 0;        ///< in units of `rowLanes`
-  int64_t units = 0;       ///< of a row
-  int64_t teamSize = 1;    ///< invocations that share a row
-  int64_t teams = 1;       ///< of a workgroup
-  int64_t rowsPerTeam = 1; ///< the part of a column, where columns are reduced, too
-  int64_t fullTrips = 0;   ///< over the row, of all of the team
-  int64_t restUnits = 0;   ///< for the first invocations of the team
-  int64_t sums = 1;        ///< that an invocation keeps of one reduction, for trips in turn
+  int64_t columnLanes = 1;          ///< columns of a unit of a row
+  llvm::SmallVector<Rest> rests;    ///< columns behind the last unit
+  int64_t rowLanes = 1;             ///< neighbouring rows that a team owns
+  llvm::SmallVector<Rest> rowRests; ///< of the last dimension of rows, behind its units
+  int64_t rows = 0;                 ///< in units of `rowLanes`
+  int64_t outerRows = 1;            ///< the product of all dimensions of rows but the last
+  int64_t units = 0;                ///< of a row
+  int64_t teamSize = 1;             ///< invocations that share a row
+  int64_t teams = 1;                ///< of a workgroup
+  int64_t rowsPerTeam = 1;          ///< the part of a column, where columns are reduced, too
+  int64_t fullTrips = 0;            ///< over the row, of all of the team
+  int64_t restUnits = 0;            ///< for the first invocations of the team
+  int64_t sums = 1; ///< that an invocation keeps of one reduction, for trips in turn
 
   int64_t getTrips() const { return fullTrips + (restUnits ? 1 : 0); }
 };
 
 void emitMap(PointEmitter &emitter, EmittedKernel &launch);
 void emitRow(PointEmitter &emitter, EmittedKernel &launch);
-/// Emits a row kernel that sums the rows which a condition selects, if the kernel is one and vectors
-/// are free; returns whether it did.
+/// Emits a row kernel that sums the rows which a condition selects, if the kernel is one and
+/// vectors are free; returns whether it did.
 bool emitSelectedRows(PointEmitter &emitter, EmittedKernel &launch);
 void emitColumn(PointEmitter &emitter, EmittedKernel &launch);
 void emitContraction(PointEmitter &emitter, EmittedKernel &launch);
