@@ -57,7 +57,7 @@ std::shared_ptr<Device> CpuDevice::open(size_t index) {
 }
 
 CpuDevice::CpuDevice(const std::string &isa)
-    : name(findName()), profile(getBuiltinProfile(isa)), pool(chooseThreadCount()) {}
+    : name(findName()), profile(getBuiltinProfile(isa)), pool(readPoolOptions()) {}
 
 //===----------------------------------------------------------------------===//
 // Memory

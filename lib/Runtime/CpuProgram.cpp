@@ -54,10 +54,14 @@ void CpuRecording::addPieces(const Dispatch &dispatch, std::vector<Piece> &step)
   constexpr int64_t minBytes = 16384;
   // Several for each thread: one that starts late, or has a slow core, takes fewer.
   constexpr int64_t piecesPerThread = 4;
+  // Of a schedule from a seed, so that workgroups meet in many orders.
+  constexpr int64_t seededPieces = 64;
   int64_t workgroups = dispatch.getWorkgroups();
   int64_t threads = int64_t(device.getPool().getThreadCount());
   int64_t count = threads == 1 ? 1 : std::min(workgroups, threads * piecesPerThread);
   count = std::clamp<int64_t>(dispatch.bytes / minBytes, 1, std::max<int64_t>(count, 1));
+  if (device.getPool().hasSeed())
+    count = std::clamp<int64_t>(workgroups, 1, seededPieces);
   for (int64_t i = 0; i < count; ++i)
     step.push_back({&dispatch, workgroups * i / count, workgroups * (i + 1) / count, nullptr});
 }

@@ -4,9 +4,12 @@
 
 #include "weir/Artifact/Error.h"
 
+#include <algorithm>
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <pthread.h>
 #include <sched.h>
 #include <string>
 #include <system_error>
@@ -36,32 +39,108 @@ template <typename Condition> static void spinUntil(Condition isDone) {
   }
 }
 
-size_t chooseThreadCount() {
-  constexpr size_t maxThreads = 1024;
-  if (const char *text = std::getenv("WEIR_THREADS")) {
-    size_t count = 0;
-    const char *end = text + std::strlen(text);
-    auto [rest, error] = std::from_chars(text, end, count);
-    if (error != std::errc() || rest != end || count < 1 || count > maxThreads)
-      throw Error("WEIR_THREADS is '" + std::string(text) + "'; expected a number from 1 to " +
-                  std::to_string(maxThreads));
-    return count;
-  }
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof(cores), &cores) == 0)
-    return size_t(CPU_COUNT(&cores));
-  return std::max(1u, std::thread::hardware_concurrency());
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+/// Returns the number that a variable of the environment has. Errors: `Error` if it is another.
+static std::optional<uint64_t> readNumber(const std::string &name, uint64_t min, uint64_t max) {
+  const char *text = std::getenv(name.c_str());
+  if (!text)
+    return std::nullopt;
+  uint64_t number = 0;
+  const char *end = text + std::strlen(text);
+  auto [rest, error] = std::from_chars(text, end, number);
+  if (error != std::errc() || rest != end || number < min || number > max)
+    throw Error(name + " is '" + text + "'; expected a number from " + std::to_string(min) +
+                " to " + std::to_string(max));
+  return number;
 }
 
-ThreadPool::ThreadPool(size_t count) {
+/// Returns the cores that this process may use; none if the system does not tell.
+static std::vector<int> listCores() {
+  cpu_set_t allowed;
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0)
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &allowed))
+        cores.push_back(core);
+  return cores;
+}
+
+PoolOptions readPoolOptions() {
+  constexpr uint64_t maxThreads = 1024;
+  PoolOptions options;
+  options.threads = listCores().size();
+  if (options.threads == 0)
+    options.threads = std::max(1u, std::thread::hardware_concurrency());
+  options.threads = size_t(readNumber("WEIR_THREADS", 1, maxThreads).value_or(options.threads));
+  options.pins = readNumber("WEIR_PIN", 0, 1).value_or(0) == 1;
+  options.seed = readNumber("WEIR_SCHEDULE_SEED", 0, UINT64_MAX);
+  return options;
+}
+
+//===----------------------------------------------------------------------===//
+// Starting and stopping
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Keeps signals from this thread, and from those that it starts, but for those of faults and
+/// those that profilers send.
+class WithoutSignals {
+public:
+  WithoutSignals() {
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT, SIGPROF})
+      sigdelset(&blocked, signal);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+  }
+  ~WithoutSignals() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+
+private:
+  sigset_t before;
+};
+} // namespace
+
+ThreadPool::ThreadPool(const PoolOptions &options) {
+  if (options.seed)
+    random.emplace(*options.seed);
+  try {
+    start(options.threads);
+    if (options.pins)
+      pin();
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+void ThreadPool::start(size_t count) {
+  WithoutSignals blocked;
   try {
     for (size_t i = 1; i < count; ++i)
-      threads.emplace_back([this] { serve(); });
+      threads.emplace_back([this, i] { serve(i); });
   } catch (const std::system_error &error) {
-    size_t started = threads.size() + 1;
-    stop();
-    throw Error("the system started " + std::to_string(started) + " of " + std::to_string(count) +
-                " threads: " + error.what() + "; set WEIR_THREADS to fewer");
+    throw Error("the system started " + std::to_string(getThreadCount()) + " of " +
+                std::to_string(count) + " threads: " + error.what() +
+                "; set WEIR_THREADS to fewer");
+  }
+}
+
+void ThreadPool::pin() {
+  std::vector<int> cores = listCores();
+  if (cores.empty())
+    throw Error("the system does not tell which cores this process may use; set WEIR_PIN to 0");
+  for (size_t i = 0; i < threads.size(); ++i) {
+    // The first core is left to the caller's thread, whose cores are the caller's to choose.
+    int core = cores[(i + 1) % cores.size()];
+    cpu_set_t chosen;
+    CPU_ZERO(&chosen);
+    CPU_SET(core, &chosen);
+    if (int error = pthread_setaffinity_np(threads[i].native_handle(), sizeof(chosen), &chosen))
+      throw Error("the system did not pin a thread to core " + std::to_string(core) + ": " +
+                  std::strerror(error) + "; set WEIR_PIN to 0");
   }
 }
 
@@ -78,7 +157,45 @@ void ThreadPool::stop() noexcept {
   threads.clear();
 }
 
-void ThreadPool::takePieces(const Work &work, size_t number) {
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
+
+void ThreadPool::drawTurns(const Work &work) {
+  turns.assign(work.getStepCount(), {});
+  for (size_t number = 0; number < turns.size(); ++number) {
+    std::vector<Turn> &step = turns[number];
+    for (size_t piece = 0; piece < work.getPieceCount(number); ++piece) {
+      // One turn of four comes late.
+      unsigned yields = (*random)() % 4 == 0 ? unsigned((*random)() % 32) : 0;
+      step.push_back({piece, size_t((*random)() % getThreadCount()), yields});
+    }
+    std::shuffle(step.begin(), step.end(), *random);
+  }
+}
+
+void ThreadPool::takeTurns(const Work &work, size_t number, size_t thread) {
+  Step &shared = steps[number];
+  const std::vector<Turn> &step = turns[number];
+  while (true) {
+    size_t next = 0;
+    spinUntil([&] {
+      next = shared.next.load(std::memory_order_acquire);
+      return next >= step.size() || step[next].thread == thread;
+    });
+    if (next >= step.size())
+      return;
+    shared.next.store(next + 1, std::memory_order_release);
+    for (unsigned i = 0; i < step[next].yields; ++i)
+      std::this_thread::yield();
+    work.run(number, step[next].piece);
+    shared.ended.fetch_add(1, std::memory_order_release);
+  }
+}
+
+void ThreadPool::takePieces(const Work &work, size_t number, size_t thread) {
+  if (hasSeed())
+    return takeTurns(work, number, thread);
   Step &shared = steps[number];
   size_t count = work.getPieceCount(number);
   for (size_t piece; (piece = shared.next.fetch_add(1, std::memory_order_relaxed)) < count;) {
@@ -89,10 +206,10 @@ void ThreadPool::takePieces(const Work &work, size_t number) {
 
 void ThreadPool::run(const Work &work) {
   size_t count = work.getStepCount();
-  bool isShared = false;
-  for (size_t number = 0; number < count && !threads.empty() && !isShared; ++number)
-    isShared = work.getPieceCount(number) > 1;
-  if (!isShared) {
+  bool isAnyShared = false;
+  for (size_t number = 0; number < count && !isAnyShared; ++number)
+    isAnyShared = isShared(work.getPieceCount(number));
+  if (!isAnyShared) {
     for (size_t number = 0; number < count; ++number)
       for (size_t piece = 0; piece < work.getPieceCount(number); ++piece)
         work.run(number, piece);
@@ -106,6 +223,8 @@ void ThreadPool::run(const Work &work) {
     steps[number].next.store(0, std::memory_order_relaxed);
     steps[number].ended.store(0, std::memory_order_relaxed);
   }
+  if (hasSeed())
+    drawTurns(work);
   step = 0;
   current = &work;
   ++runs;
@@ -115,11 +234,11 @@ void ThreadPool::run(const Work &work) {
   }
   for (size_t number = 0; number < count; ++number) {
     size_t pieces = work.getPieceCount(number);
-    if (pieces == 1) {
-      work.run(number, 0);
-    } else {
-      takePieces(work, number);
+    if (isShared(pieces)) {
+      takePieces(work, number, 0);
       spinUntil([&] { return steps[number].ended.load(std::memory_order_acquire) == pieces; });
+    } else {
+      work.run(number, 0);
     }
     step.store(number + 1, std::memory_order_release);
   }
@@ -128,18 +247,18 @@ void ThreadPool::run(const Work &work) {
   spinUntil([&] { return helpers == 0; });
 }
 
-void ThreadPool::help(const Work &work) {
+void ThreadPool::help(const Work &work, size_t thread) {
   size_t count = work.getStepCount();
   for (size_t number = step.load(std::memory_order_acquire); number < count;) {
-    if (work.getPieceCount(number) > 1)
-      takePieces(work, number);
+    if (isShared(work.getPieceCount(number)))
+      takePieces(work, number, thread);
     size_t next = number;
     spinUntil([&] { return (next = step.load(std::memory_order_acquire)) != number; });
     number = next;
   }
 }
 
-void ThreadPool::serve() {
+void ThreadPool::serve(size_t thread) {
   for (uint64_t seen = 0;;) {
     auto hasWork = [&] { return runs != seen || isStopping; };
     int spins = 0;
@@ -156,7 +275,7 @@ void ThreadPool::serve() {
     seen = runs;
     ++helpers;
     if (const Work *work = current)
-      help(*work);
+      help(*work, thread);
     --helpers;
   }
 }

@@ -10,6 +10,8 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -26,19 +28,40 @@ public:
   virtual void run(size_t step, size_t piece) const noexcept = 0;
 };
 
+/// The way in which a pool works.
+struct PoolOptions {
+  size_t threads = 1;
+  /// Whether each thread that the pool starts stays on one core.
+  bool pins = false;
+  /// Seed of a schedule that runs pieces in any order, for tests.
+  std::optional<uint64_t> seed = std::nullopt;
+};
+
+/// Returns the options that the environment sets: `WEIR_THREADS` (default: one for each core that
+/// this process may use), `WEIR_PIN` and `WEIR_SCHEDULE_SEED`.
+/// Errors: `Error` where a variable is not a number in its range.
+PoolOptions readPoolOptions();
+
 /// Threads that share out runs with the thread that asks for them. One run at a time.
 ///
 /// A step of one piece costs no exchange with another thread. Between two steps the others spin, so
 /// that a step begins within a microsecond; between two runs they sleep after a while.
+///
+/// The threads take no signals but those of faults, so handlers run on the caller's own threads.
+/// With a seed, pieces of a step run in an order and on threads that are drawn from it, with
+/// pauses: what lacks a barrier gets other bits under some seeds.
 class ThreadPool {
 public:
-  /// Starts `threads` - 1 threads. Errors: `Error` where one cannot be started; none is left then.
-  explicit ThreadPool(size_t threads);
+  /// Starts one thread less than `options` say: the caller's is the first. Errors: `Error` where
+  /// one cannot be started or pinned; none is left then.
+  explicit ThreadPool(const PoolOptions &options);
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;
   ThreadPool &operator=(const ThreadPool &) = delete;
 
   size_t getThreadCount() const { return threads.size() + 1; }
+  /// Whether the schedule comes from a seed.
+  bool hasSeed() const { return random.has_value(); }
 
   /// Does all of `work` and returns when it has ended.
   void run(const Work &work);
@@ -50,14 +73,29 @@ private:
     std::atomic<size_t> ended{0}; ///< pieces
   };
 
-  void serve();
-  void help(const Work &work);
+  /// A piece of a step, with the thread that does it and how often that yields first.
+  struct Turn {
+    size_t piece, thread;
+    unsigned yields;
+  };
+
+  void start(size_t count);
+  void pin();
+  void serve(size_t thread);
+  void help(const Work &work, size_t thread);
+  /// Whether threads share out a step of `pieces` pieces.
+  bool isShared(size_t pieces) const { return hasSeed() || (!threads.empty() && pieces > 1); }
   /// Takes pieces of a step until there are none.
-  void takePieces(const Work &work, size_t number);
+  void takePieces(const Work &work, size_t number, size_t thread);
+  /// Does as `takePieces`, by a schedule from the seed.
+  void takeTurns(const Work &work, size_t number, size_t thread);
+  void drawTurns(const Work &work);
   void stop() noexcept;
 
   std::vector<std::thread> threads;
   std::vector<Step> steps;
+  std::optional<std::mt19937_64> random; ///< if the schedule comes from a seed
+  std::vector<std::vector<Turn>> turns;  ///< of each step, then
   std::atomic<size_t> step{0}; ///< that is under way; the count of steps when all have ended
   std::atomic<size_t> helpers{0};
   std::atomic<const Work *> current{nullptr};
@@ -67,10 +105,6 @@ private:
   std::mutex mutex;
   std::condition_variable wakeUp;
 };
-
-/// Returns how many threads share out runs: `WEIR_THREADS`, or one for each core that this process
-/// may use. Errors: `Error` where the variable is not a number from 1 to 1024.
-size_t chooseThreadCount();
 
 } // namespace weir::runtime
 
