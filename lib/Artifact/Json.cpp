@@ -46,6 +46,8 @@ public:
     std::string text = error.what();
     if (size_t bracket = text.find("] "); text.starts_with("[") && bracket != text.npos)
       text = text.substr(bracket + 2);
+    // It quotes bytes that may be no text.
+    std::replace_if(text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
     complaint = "malformed JSON near byte " + std::to_string(position) + ": " + text;
     return false;
   }

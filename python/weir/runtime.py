@@ -378,7 +378,7 @@ def _check_arguments(entry: Entry, arguments: Mapping[str, Any]) -> list[numpy.n
 
 def _call(function: str, *arguments: Any) -> None:
     if _find_function(function)(*arguments):
-        raise Error(_load_library().weir_last_error().decode())
+        raise Error(_load_library().weir_last_error().decode(errors="replace"))
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""weir.runtime: artifacts run from Python on the default Vulkan device."""
+"""weir.runtime: artifacts run from Python on the default Vulkan device and on the CPU."""
 
 import gc
 
@@ -39,13 +39,13 @@ N = numpy.array(3)
 @pytest.fixture
 def artifact(run_weir, tmp_path):
     (tmp_path / "graph.mlir").write_text(GRAPH)
-    run_weir("compile", "graph.mlir", "-o", "a.weir")
+    run_weir("compile", "graph.mlir", "-o", "a.weir", "--target=vulkan,cpu")
     return tmp_path / "a.weir"
 
 
-@pytest.fixture
-def program(artifact):
-    with weir.runtime.Program(artifact) as program:
+@pytest.fixture(params=["vulkan", "cpu"])
+def program(request, artifact):
+    with weir.runtime.Program(artifact, api=request.param) as program:
         yield program
 
 
@@ -129,6 +129,8 @@ def test_errors_of_the_library_are_raised(artifact, tmp_path):
     (tmp_path / "bad.weir").write_bytes(artifact.read_bytes()[:100])
     with pytest.raises(weir.runtime.Error, match="bad.weir"):
         weir.runtime.Program(tmp_path / "bad.weir")
+    with pytest.raises(weir.runtime.Error, match="none.weir"):
+        weir.runtime.Program(b"\xff none.weir")
     with pytest.raises(weir.runtime.Error):
         weir.runtime.Program(artifact, device=1000)
 

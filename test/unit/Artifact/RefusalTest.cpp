@@ -122,7 +122,7 @@ static const TextEdit profileEdits[] = {
     {"\"name\": \"lavapipe\"", "\"name\": null", "null has no meaning"},
     {"\"name\": \"lavapipe\"", "\"name\": \"a\\u0000b\"", "NUL"},
     {"\"name\": \"lavapipe\"", "\"name\": \"a\\nb\"", "\"name\" must not contain control"},
-    {"\"name\": \"lavapipe\"", "\"name\": \"\xff\"", "malformed JSON"},
+    {"\"name\": \"lavapipe\"", "\"name\": \"\xff\"", "last read: '\"?'"},
     {"\"name\": \"lavapipe\"", "\"name\": \"\"", "\"name\" must not be empty"},
     {"\"name\": \"lavapipe\"", "\"name\": 7", "\"name\" must be a string"},
     {"\"name\": \"lavapipe\"", "\"name\": \"a\", \"name\": \"b\"", "is repeated in one object"},
