@@ -53,11 +53,12 @@ private:
   void readDynamic(const Elf64_Phdr &dynamic);
   void readSymbols(uint64_t symbols, uint64_t count, uint64_t strings, uint64_t stringBytes);
   uint64_t toOffset(uint64_t address, uint64_t bytes, const char *what) const;
-  bool isCode(uint64_t address) const;
+  bool isCode(uint64_t address, uint64_t bytes) const;
 
   const Bytes &object;
   const std::string &where;
   Elf64_Ehdr header = {};
+  uint64_t fileEnd = 0; ///< of the segments so far
 };
 } // namespace
 
@@ -95,6 +96,11 @@ void ElfReader::addSegment(const Elf64_Phdr &segment) {
          std::to_string(segment.p_offset) + ", which leaves its " + std::to_string(object.size()));
   if (segment.p_vaddr > maxSpan || segment.p_memsz > maxSpan - segment.p_vaddr)
     fail("spans more than " + std::to_string(maxSpan) + " bytes of memory");
+  if (segment.p_offset % page != segment.p_vaddr % page)
+    fail("has a segment that does not lie in the file as in memory");
+  if (segment.p_offset < fileEnd)
+    fail("has segments that share bytes of the file");
+  fileEnd = segment.p_offset + segment.p_filesz;
   // Pages of different permissions are apart, so a segment begins on a page of its own.
   uint64_t first = segment.p_vaddr / page * page;
   if (first < span)
@@ -111,10 +117,11 @@ uint64_t ElfReader::toOffset(uint64_t address, uint64_t bytes, const char *what)
   fail(std::string("has ") + what + " outside of its segments");
 }
 
-bool ElfReader::isCode(uint64_t address) const {
+bool ElfReader::isCode(uint64_t address, uint64_t bytes) const {
   return std::any_of(segments.begin(), segments.end(), [&](const Elf64_Phdr &segment) {
     return (segment.p_flags & PF_X) && address >= segment.p_vaddr &&
-           address - segment.p_vaddr < segment.p_memsz;
+           address - segment.p_vaddr < segment.p_memsz &&
+           bytes <= segment.p_memsz - (address - segment.p_vaddr);
   });
 }
 
@@ -159,7 +166,7 @@ void ElfReader::readSymbols(uint64_t symbols, uint64_t count, uint64_t strings,
       fail("calls '" + name + "', which it does not have");
     if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC)
       continue;
-    if (!isCode(symbol.st_value))
+    if (!isCode(symbol.st_value, symbol.st_size))
       fail("has function '" + name + "' outside of its code");
     functions.push_back({std::move(name), symbol.st_value});
   }
