@@ -3,13 +3,18 @@
 #include "Parts.h"
 #include "weir/Artifact/Error.h"
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <limits.h>
 #include <optional>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 using namespace weir;
@@ -44,6 +49,81 @@ ScratchFolder::~ScratchFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(path, ignored);
 }
+
+//===----------------------------------------------------------------------===//
+// Files that are being written
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The name of a temporary file, where a handler of signals finds it.
+struct Unfinished {
+  std::atomic<bool> isTaken{false}, isWritten{false};
+  char path[PATH_MAX];
+};
+
+/// Keeps a name in a slot. Without a free one it does nothing: a signal then leaves the file.
+class UnfinishedFile {
+public:
+  explicit UnfinishedFile(const std::string &path);
+  ~UnfinishedFile();
+
+private:
+  Unfinished *slot = nullptr;
+};
+} // namespace
+
+static std::array<Unfinished, 8> unfinished;
+
+UnfinishedFile::UnfinishedFile(const std::string &path) {
+  if (path.size() >= PATH_MAX)
+    return;
+  for (Unfinished &each : unfinished) {
+    if (each.isTaken.exchange(true))
+      continue;
+    slot = &each;
+    std::memcpy(slot->path, path.c_str(), path.size() + 1);
+    slot->isWritten = true;
+    return;
+  }
+}
+
+UnfinishedFile::~UnfinishedFile() {
+  if (!slot)
+    return;
+  slot->isWritten = false;
+  slot->isTaken = false;
+}
+
+/// Removes the files whose paths begin with `path`: libzip adds letters to the name while it
+/// writes.
+static void removeBeginningWith(char *path) noexcept {
+  char *slash = std::strrchr(path, '/');
+  const char *name = slash ? slash + 1 : path;
+  size_t length = std::strlen(name);
+  if (slash)
+    *slash = 0;
+  const char *folder = !slash ? "." : slash == path ? "/" : path;
+  int opened = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // Not readdir, which allocates: the signal may have come inside of malloc.
+  alignas(dirent64) static char entries[1 << 14];
+  for (long bytes; (bytes = syscall(SYS_getdents64, opened, entries, sizeof(entries))) > 0;)
+    for (long at = 0; at < bytes;) {
+      auto *entry = reinterpret_cast<const dirent64 *>(entries + at);
+      if (std::strncmp(entry->d_name, name, length) == 0)
+        unlinkat(opened, entry->d_name, 0);
+      at += entry->d_reclen;
+    }
+}
+
+void weir::removeUnfinishedFiles() noexcept {
+  for (Unfinished &each : unfinished)
+    if (each.isWritten)
+      removeBeginningWith(each.path);
+}
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
 
 namespace {
 /// A file to write, and the temporary file that is written first.
@@ -92,6 +172,7 @@ static void copyTo(const Target &target, const std::string &path) {
 void weir::replaceFile(const std::string &path,
                        const std::function<void(const std::string &temporary)> &write) {
   Target target(path);
+  UnfinishedFile unfinished(target.temporary);
   std::error_code code;
   try {
     write(target.temporary);
@@ -122,6 +203,7 @@ void weir::writeText(const std::string &path, std::string_view text) {
 
 void weir::checkWritable(const std::string &path) {
   Target target(path);
+  UnfinishedFile unfinished(target.temporary);
   writeFile(path, target.temporary, "");
   std::error_code code;
   std::filesystem::remove(target.temporary, code);

@@ -300,3 +300,50 @@ def test_threads_that_do_not_start(weir, artifact):
            **limit(200 << 20), env=os.environ | {"WEIR_THREADS": "1024"})
     assert run(weir, "run", artifact, "--random-inputs=1", **limit(200 << 20),
                env=os.environ | {"WEIR_THREADS": "2"}) == ("", 0)
+
+
+# Signals
+
+LOOP = """
+func.func @f(%x: tensor<f32> {weir.name = "x", weir.donate}) -> (tensor<f32> {weir.name = "x"},
+                                                                  tensor<f32> {weir.name = "loss"}) {
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %y = arith.addf %x, %one : tensor<f32>
+  %z = arith.mulf %y, %y : tensor<f32>
+  return %y, %z : tensor<f32>, tensor<f32>
+}
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_while_steps_run(weir, number):
+    """The signal ends the program, as a shell expects, and the old file stays."""
+    weir.compile_text(LOOP, "a", "--target=cpu")
+    (weir.folder / "out.safetensors").write_text("as before")
+    files = sorted(path.name for path in weir.folder.iterdir())
+    running = start(weir, "run", "a.weir", "--random-inputs=1", "--steps=1000000", "--output=out.safetensors")
+    assert running.stdout.readline().startswith("step 1 ")
+    running.send_signal(number)
+    assert (running.wait(), running.stderr.read()) == (-number, "")
+    running.stdout.close()
+    assert sorted(path.name for path in weir.folder.iterdir()) == files
+    assert (weir.folder / "out.safetensors").read_text() == "as before"
+
+
+def test_signal_while_a_file_is_written(weir):
+    weir.compile_text(LARGE, "a", "--target=cpu")
+    (weir.folder / "out.safetensors").write_text("as before")
+    files = sorted(path.name for path in weir.folder.iterdir())
+    for _ in range(20):
+        running = start(weir, "run", "a.weir", "--random-inputs=1", "--output=out.safetensors")
+        # A name alone is that of the check that the file can be written.
+        while running.poll() is None and not any(
+                path.stat().st_size > 0 for path in weir.folder.glob("out.safetensors.tmp.*")):
+            time.sleep(0.001)
+        running.terminate()
+        running.communicate()
+        if running.returncode == -signal.SIGTERM:
+            break
+    assert running.returncode == -signal.SIGTERM
+    assert sorted(path.name for path in weir.folder.iterdir()) == files
+    assert (weir.folder / "out.safetensors").read_text() == "as before"

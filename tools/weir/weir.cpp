@@ -10,6 +10,7 @@
 #include "Verbs.h"
 #include "WithCompiler.h"
 #include "tools/Allocation.h"
+#include "weir/Artifact/Artifact.h"
 
 #include <csignal>
 #include <cstring>
@@ -40,6 +41,21 @@ static void catchCrashes() {
     sigaction(signal, &action, nullptr);
 }
 
+static void endUnfinished(int signal) {
+  removeUnfinishedFiles();
+  raise(signal); // the handler is gone, so the signal ends the program
+}
+
+/// Lets Ctrl-C and its like end the program as ever, but for files that are half written.
+static void catchInterrupts() {
+  struct sigaction action = {}, before;
+  action.sa_handler = endUnfinished;
+  action.sa_flags = SA_RESETHAND | SA_NODEFER;
+  for (int signal : {SIGINT, SIGTERM, SIGHUP})
+    if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
+      sigaction(signal, &action, nullptr);
+}
+
 static int runVerb(const Verb &verb) {
   try {
     int status = verb();
@@ -60,6 +76,7 @@ static int runVerb(const Verb &verb) {
 int main(int argc, char **argv) {
   keepFreedMemory();
   catchCrashes();
+  catchInterrupts();
   CLI::App app("Weir compiles model graphs to GPU kernels, and runs and checks the result.");
   app.name(WEIR_TOOL);
   app.set_version_flag("--version", WEIR_TOOL " " WEIR_VERSION);

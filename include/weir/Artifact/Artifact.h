@@ -47,6 +47,10 @@ public:
 /// behind. Errors: as `writeText`.
 void checkWritable(const std::string &path);
 
+/// Removes the temporary files of functions that write, of all threads. For a handler of a signal
+/// that ends the program: makes only calls that POSIX and Linux allow there.
+void removeUnfinishedFiles() noexcept;
+
 /// Called with the temporary path of a file that is complete but not yet renamed; may throw.
 using CheckWritten = std::function<void(const std::string &path)>;
 
