@@ -202,7 +202,8 @@ bool AccessMaps::isSure(const MemoryAccess &first, const MemoryAccess &second,
   for (const MemoryAccess *access : {&first, &second}) {
     if (!access->certain)
       return false;
-    for (unsigned index : findVariables(*access, variables).set_bits()) {
+    llvm::SmallBitVector used = findVariables(*access, variables);
+    for (unsigned index : used.set_bits()) {
       const MapVariable &variable = variables[index];
       if (variable.kind == Kind::Opaque || (isId(variable) && !variable.upper))
         return false;
