@@ -157,7 +157,15 @@ typedef struct weir_buffer weir_buffer;
 /* Allocates a buffer of `bytes` bytes, which may be 0. */
 weir_status weir_buffer_create(weir_device *device, int64_t bytes, weir_buffer **buffer);
 
-/* Waits for everything that was submitted to the device, and frees the buffer. */
+/* Makes a buffer of the `bytes` bytes at `data`. They stay the caller's, who keeps them
+ * until the buffer is destroyed. Runs read and write them where they are: nothing is
+ * copied. Refused where the device has memory of its own, so all but the API "cpu".
+ * A run refuses buffers whose bytes overlap if it writes one of them, and addresses that
+ * are no multiple of an element's size. */
+weir_status weir_buffer_adopt(weir_device *device, void *data, int64_t bytes, weir_buffer **buffer);
+
+/* Waits for everything that was submitted to the device, and frees the buffer. Bytes that it
+ * adopted stay. */
 void weir_buffer_destroy(weir_buffer *buffer);
 
 /* Copies `bytes` bytes to the buffer, from its byte `offset` on. Waits for the submitted

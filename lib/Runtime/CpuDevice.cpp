@@ -63,7 +63,10 @@ CpuDevice::CpuDevice(const std::string &isa)
 // Memory
 //===----------------------------------------------------------------------===//
 
-CpuMemory::~CpuMemory() { std::free(address); }
+CpuMemory::~CpuMemory() {
+  if (!isCallers)
+    std::free(address);
+}
 
 Storage CpuDevice::allocate(int64_t bytes, bool) {
   Storage storage;
@@ -78,6 +81,16 @@ Storage CpuDevice::allocate(int64_t bytes, bool) {
   memory->address = static_cast<char *>(std::aligned_alloc(alignment, size));
   if (!memory->address)
     throw Error("there is no memory for a buffer of " + std::to_string(bytes) + " bytes");
+  storage.memory = std::move(memory);
+  return storage;
+}
+
+Storage CpuDevice::adopt(void *data, int64_t bytes) {
+  auto memory = std::make_unique<CpuMemory>();
+  memory->address = static_cast<char *>(data);
+  memory->isCallers = true;
+  Storage storage;
+  storage.bytes = bytes;
   storage.memory = std::move(memory);
   return storage;
 }

@@ -8,10 +8,11 @@
 
 namespace weir::runtime {
 
-/// Bytes of the host, aligned as the profile says.
+/// Bytes of the host, aligned as the profile says unless they are the caller's.
 struct CpuMemory : Memory {
   ~CpuMemory() override;
   char *address = nullptr;
+  bool isCallers = false;
 };
 
 /// Returns the first byte of a storage of a CpuDevice; null when it has none.
@@ -34,6 +35,7 @@ public:
   Profile getProfile() const override { return profile; }
   bool hasTimestamps() const override { return true; }
   Storage allocate(int64_t bytes, bool hostAccess) override;
+  Storage adopt(void *data, int64_t bytes) override;
   void write(Storage &storage, int64_t offset, const void *data, int64_t bytes) override;
   void read(const Storage &storage, int64_t offset, void *data, int64_t bytes) override;
   void *getHostAddress(const Storage &storage) const override { return getHostBytes(storage); }

@@ -38,10 +38,67 @@ CpuProgram::CpuProgram(std::shared_ptr<CpuDevice> device, const Artifact &artifa
     }
 }
 
+namespace {
+/// An argument or a result, which the caller may have placed anywhere. `storage` is null for one
+/// without bytes, and for other allocations.
+struct Place {
+  const Storage *storage = nullptr;
+  std::string name;
+  bool isWritten = false;
+
+  uintptr_t getBegin() const { return reinterpret_cast<uintptr_t>(getHostBytes(*storage)); }
+  uintptr_t getEnd() const { return getBegin() + uintptr_t(storage->bytes); }
+};
+} // namespace
+
+/// Checks that what a run writes overlaps nothing else of it. Errors: `BadArgument`.
+static void refuseOverlaps(const std::string &entry, std::vector<Place> places) {
+  std::erase_if(places, [](const Place &place) { return !place.storage; });
+  std::sort(places.begin(), places.end(),
+            [](const Place &a, const Place &b) { return a.getBegin() < b.getBegin(); });
+  for (size_t i = 0; i < places.size(); ++i)
+    for (size_t j = i + 1; j < places.size() && places[j].getBegin() < places[i].getEnd(); ++j)
+      if (places[i].storage != places[j].storage && (places[i].isWritten || places[j].isWritten))
+        throw BadArgument("entry '" + entry + "': " + places[i].name + " and " + places[j].name +
+                          " share bytes, but a run writes them; give each its own");
+}
+
+void CpuProgram::checkAddresses(const Entry &entry, const Plan &plan,
+                                const std::vector<const Storage *> &allocations,
+                                const std::vector<StorageCopy> &copies) const {
+  const EntrySpec &spec = entry.spec;
+  std::vector<Place> places;
+  for (size_t i = 0; i < allocations.size(); ++i) {
+    const Allocation &allocation = plan.allocations[i];
+    Place &place = places.emplace_back();
+    bool isArgument = allocation.kind == AllocationKind::Argument;
+    if ((!isArgument && allocation.kind != AllocationKind::Result) || allocation.bytes == 0)
+      continue;
+    const TensorSpec &tensor =
+        (isArgument ? spec.arguments : spec.results)[size_t(allocation.index)];
+    place = {allocations[i], (isArgument ? "argument '" : "result '") + tensor.name + "'",
+             !isArgument || allocation.result >= 0};
+  }
+  for (const Command &command : plan.commands)
+    for (size_t i = 0; i < command.operands.size(); ++i) {
+      const KernelOperand &operand = plan.kernels[size_t(command.kernel)].operands[i];
+      Place &place = places[size_t(command.operands[i].allocation)];
+      place.isWritten |= operand.access == Access::Write || operand.access == Access::Update;
+      if (place.storage &&
+          (place.getBegin() + uintptr_t(command.operands[i].offset)) % uintptr_t(operand.alignment))
+        throw BadArgument("entry '" + spec.name + "': the address of " + place.name +
+                          " is no multiple of " + std::to_string(operand.alignment));
+    }
+  for (const StorageCopy &copy : copies)
+    places.push_back({copy.from, "a donated argument"});
+  refuseOverlaps(spec.name, std::move(places));
+}
+
 std::unique_ptr<Recording>
 CpuProgram::makeRecording(const Entry &entry, const Plan &plan,
                           const std::vector<const Storage *> &allocations,
                           const std::vector<StorageCopy> &copies, RecordingKind kind) {
+  checkAddresses(entry, plan, allocations, copies);
   return std::make_unique<CpuRecording>(*cpu, plan, functions[&entry], allocations, copies, kind);
 }
 

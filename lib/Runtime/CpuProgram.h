@@ -26,6 +26,11 @@ private:
                                            const std::vector<const Storage *> &allocations,
                                            const std::vector<StorageCopy> &copies,
                                            RecordingKind kind) override;
+  /// Checks addresses that the caller chose: that what a run writes overlaps nothing else of it,
+  /// and that operands are aligned. Errors: `BadArgument`.
+  void checkAddresses(const Entry &entry, const Plan &plan,
+                      const std::vector<const Storage *> &allocations,
+                      const std::vector<StorageCopy> &copies) const;
 
   std::shared_ptr<CpuDevice> cpu;
   std::map<std::string, std::unique_ptr<CodeImage>> images;    ///< by code path

@@ -94,6 +94,13 @@ public:
   /// if that costs the device nothing.
   virtual Storage allocate(int64_t bytes, bool hostAccess) = 0;
 
+  /// Makes a storage of bytes of the caller, which outlive it. Errors: `BadArgument` where the
+  /// device has memory of its own.
+  virtual Storage adopt(void *, int64_t) {
+    throw BadArgument("the device '" + getName() +
+                      "' has memory of its own; create a buffer and write to it");
+  }
+
   /// Waits for the submissions that use the storage, then copies. The range lies in it.
   virtual void write(Storage &storage, int64_t offset, const void *data, int64_t bytes) = 0;
   virtual void read(const Storage &storage, int64_t offset, void *data, int64_t bytes) = 0;

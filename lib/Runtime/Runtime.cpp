@@ -291,6 +291,21 @@ weir_status weir_buffer_create(weir_device *device, int64_t bytes, weir_buffer *
   });
 }
 
+weir_status weir_buffer_adopt(weir_device *device, void *data, int64_t bytes,
+                              weir_buffer **buffer) {
+  return guard([&] {
+    require(device, "weir_buffer_adopt", "device");
+    require(data, "weir_buffer_adopt", "data");
+    require(buffer, "weir_buffer_adopt", "buffer");
+    if (bytes < 0)
+      throw BadArgument("weir_buffer_adopt: " + std::to_string(bytes) +
+                        " bytes are fewer than none");
+    std::lock_guard lock(device->device->mutex);
+    Storage storage = device->device->adopt(data, bytes);
+    *buffer = new weir_buffer{device->device, std::move(storage)};
+  });
+}
+
 void weir_buffer_destroy(weir_buffer *buffer) {
   if (!buffer)
     return;

@@ -20,6 +20,9 @@ import numpy
 from weir.arrays import Array, Status
 from weir.runtime import DTYPES, Buffer, Device, Entry, Error, Program, Tensor, to_host
 
+# From this number of bytes on, a run on the processor reads an array where it is. Smaller ones are copied: that is
+# faster than preparing a run for an address.
+MIN_ADOPTED = 1 << 20
 HELD_KINDS = ("param", "state")
 STATUS = "weir.status"
 
@@ -102,6 +105,8 @@ class Execution:
         self._plans = {name: _CallPlan(self._program, entry) for name, entry in self.entries.items()}
         self._held: dict[str, Held] = {}
         self._rings: dict[tuple[str, str, str], Ring] = {}
+        # By entry and argument: the address of the array of the last call, and its buffer.
+        self._adopted: dict[tuple[str, str], tuple[int, Buffer]] = {}
         self.status: Status | None = None  # of the last run, where its entry checks indices
         self._lock = threading.Lock()
         self._is_closed = False
@@ -225,6 +230,7 @@ class Execution:
                 self._program.close()
                 self._held.clear()
                 self._rings.clear()
+                self._adopted.clear()
 
     @contextlib.contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -255,6 +261,12 @@ class Execution:
         if _shared and (mapped := _shared.get(array.ctypes.data)) and (owner := mapped()) is not None:
             if owner.owner.device is self.device:
                 return owner.owner
+        # A run may leave anything in the bytes of a donated argument, so it gets a copy.
+        if self.device.api == "cpu" and array.nbytes >= MIN_ADOPTED and array.flags.aligned and not tensor.donated:
+            key, address = (entry.name, tensor.name), array.ctypes.data
+            if key not in self._adopted or self._adopted[key][0] != address:
+                self._adopted[key] = (address, Buffer.adopt(self.device, array))
+            return self._adopted[key][1]
         buffer = self._get_ring(entry, "argument", tensor).take()
         buffer.write(array)
         return buffer

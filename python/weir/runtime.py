@@ -132,6 +132,21 @@ class Buffer(_Handle):
         super().__init__("buffer_destroy", "buffer_create", device.handle, ctypes.c_int64(size))
         self.device, self.size = device, size
 
+    @classmethod
+    def adopt(cls, device: Device, values: numpy.ndarray) -> "Buffer":
+        """Makes a buffer of the bytes of a contiguous array. Runs read and write them there, and nothing is copied.
+
+        The buffer keeps the array.
+        Errors: Error if the device has memory of its own, as all but "cpu" have; ValueError if the array has gaps.
+        """
+        if not values.flags.c_contiguous:
+            raise ValueError("the array has gaps, or another order than rows; copy it by numpy.ascontiguousarray")
+        buffer = cls.__new__(cls)
+        super(Buffer, buffer).__init__("buffer_destroy", "buffer_adopt", device.handle,
+                                       ctypes.c_void_p(values.ctypes.data), ctypes.c_int64(values.nbytes))
+        buffer.device, buffer.size, buffer._values = device, values.nbytes, values
+        return buffer
+
     def write(self, values: numpy.ndarray) -> None:
         """Copies a contiguous array of the buffer's size to the device, after the runs that use the buffer."""
         self.write_from(values.ctypes.data)

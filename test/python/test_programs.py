@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import os
+import random
 import re
 import signal
 import subprocess
@@ -189,6 +190,25 @@ def test_inputs_in_the_devices_memory_are_not_copied(monkeypatch):
         assert not written
         with pytest.raises(ValueError, match="no argument z; it has x: float32"):
             compiled.empty("z")
+
+
+def test_large_inputs_are_not_copied_on_the_cpu(monkeypatch):
+    with weir.compile(lambda x: x * 2, example=(torch.zeros(1 << 18),), device="cpu") as compiled:
+        write, written = weir.runtime.Buffer.write, []
+        monkeypatch.setattr(weir.runtime.Buffer, "write", lambda self, values: written.append(values))
+        other = torch.arange(1 << 18, dtype=torch.float32)
+        for i, x in enumerate([torch.zeros(1 << 18), other, other, other.clone()]):
+            x += i
+            assert torch.equal(compiled(x), 2 * x)
+        values = other.numpy()
+        assert numpy.array_equal(compiled(values).numpy(), 2 * values)
+        assert not written
+        # What is no array of floats is read another way.
+        monkeypatch.setattr(weir.runtime.Buffer, "write", write)
+        shifted = numpy.zeros(values.nbytes + 1, numpy.uint8)[1:].view(numpy.float32)
+        shifted[:] = values
+        assert numpy.array_equal(compiled(shifted).numpy(), 2 * values)
+        assert numpy.array_equal(compiled(values[::-1]).numpy(), 2 * values[::-1])
 
 
 def test_dropout_is_the_same_under_every_limit():
@@ -439,6 +459,30 @@ def test_interrupts_come_before_or_after_a_step(monkeypatch):
         step(X, y=Y)
     monkeypatch.setattr(weir.runtime.Buffer, "write", write)
     assert step.steps == 1 and all(torch.equal(ours[name], value) for name, value in step.state_dict().items())
+
+
+def test_interrupts_while_steps_run_on_the_cpu():
+    """Ctrl-C from another thread at any time: each step was done as a whole, or not at all."""
+    torch.manual_seed(10)
+    step = make_step(Convolutional(), device="cpu")
+    whole = make_step(Convolutional(), device="cpu")
+    whole.load_state_dict(step.state_dict())
+    generator = random.Random(1)
+    interrupted = 0
+    for _ in range(20):
+        timer = threading.Timer(generator.uniform(0.001, 0.02), lambda: os.kill(os.getpid(), signal.SIGINT))
+        try:
+            timer.start()
+            while True:
+                step(X, y=Y)
+        except KeyboardInterrupt:
+            interrupted += 1
+            timer.join()
+    assert interrupted == 20 and step.steps > 20
+    for _ in range(step.steps):
+        whole(X, y=Y)
+    ours, theirs = step.state_dict(), whole.state_dict()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
 def test_artifacts_are_loaded_without_pytorch(tmp_path):

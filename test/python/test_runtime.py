@@ -1,5 +1,6 @@
 """weir.runtime: artifacts run from Python on the default Vulkan device and on the CPU."""
 
+import ctypes
 import gc
 
 import numpy
@@ -89,6 +90,66 @@ class Exporter:
 
     def __dlpack_device__(self):
         return self.array.__dlpack_device__()
+
+
+@pytest.fixture
+def cpu(artifact):
+    with weir.runtime.Program(artifact, api="cpu") as program:
+        yield program
+
+
+def adopt(program, *arrays):
+    return [weir.runtime.Buffer.adopt(program.device, array) for array in arrays]
+
+
+def test_runs_use_the_callers_memory(cpu):
+    """Arguments and results are the caller's arrays: nothing is copied."""
+    x, n, y, m = X.copy(), N.copy(), numpy.zeros_like(X), numpy.zeros_like(N)
+    given, made = adopt(cpu, x, n), adopt(cpu, y, m)
+    for factor in (3, 4):
+        n[...] = factor
+        x += 1
+        cpu.submit(cpu.entries["scale"], given, made)
+        numpy.testing.assert_array_equal(y, x * factor)
+        assert m == factor
+    assert ctypes.addressof(given[0].map()) == x.ctypes.data
+
+
+def test_donation_in_the_callers_memory(cpu):
+    """With one buffer for both, the result is in the argument's place; with two, the argument stays."""
+    x, y, empty = X.copy(), numpy.zeros_like(X), numpy.zeros((0, 3), bool)
+    assert cpu.get_donations(cpu.entries["add"]) == {"x": "x"}
+    (place, other), (nothing, none) = adopt(cpu, x, y), adopt(cpu, empty, empty.copy())
+    for times in (2, 4):
+        cpu.submit(cpu.entries["add"], [place, nothing], [place, none])
+        numpy.testing.assert_array_equal(x, X * times)
+    cpu.submit(cpu.entries["add"], [place, nothing], [other, none])
+    numpy.testing.assert_array_equal(x, X * 4)
+    numpy.testing.assert_array_equal(y, X * 8)
+
+
+def test_bytes_of_the_caller_that_do_not_fit_are_refused(cpu, artifact):
+    entry, whole = cpu.entries["scale"], numpy.arange(20, dtype=numpy.float32)
+    apart, n, m = numpy.zeros_like(X), N.copy(), N.copy()
+
+    def submit(x, y):
+        cpu.submit(entry, adopt(cpu, x, n), adopt(cpu, y, m))
+
+    before = whole.copy()
+    with pytest.raises(weir.runtime.Error, match="argument 'x' and result 'y' share bytes"):
+        submit(whole[:6], whole[5:11])
+    with pytest.raises(weir.runtime.Error, match="result 'y' and argument 'x' share bytes"):
+        submit(whole[5:11], whole[:6])
+    odd = numpy.zeros(40, numpy.uint8)[1:25].view(numpy.float32)
+    with pytest.raises(weir.runtime.Error, match="the address of argument 'x' is no multiple of 4"):
+        submit(odd, apart)
+    numpy.testing.assert_array_equal(whole, before)
+    submit(whole[:6], whole[6:12])  # neighbours
+    numpy.testing.assert_array_equal(whole[6:12], whole[:6] * N)
+    with pytest.raises(ValueError, match="gaps"):
+        adopt(cpu, whole[::2])
+    with weir.runtime.Program(artifact) as vulkan, pytest.raises(weir.runtime.Error, match="has memory of its own"):
+        adopt(vulkan, whole)
 
 
 def test_strided_and_foreign_values(program):
