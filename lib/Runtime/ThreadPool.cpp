@@ -103,7 +103,15 @@ private:
 };
 } // namespace
 
-ThreadPool::ThreadPool(const PoolOptions &options) {
+/// Returns how many calls of `fork` lie between the first process that asked and this one.
+static unsigned countForks() {
+  static std::atomic<unsigned> forks{0};
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  (void)registered;
+  return forks.load(std::memory_order_relaxed);
+}
+
+ThreadPool::ThreadPool(const PoolOptions &options) : forks(countForks()) {
   if (options.seed)
     random.emplace(*options.seed);
   try {
@@ -146,12 +154,26 @@ void ThreadPool::pin() {
 
 ThreadPool::~ThreadPool() { stop(); }
 
+void ThreadPool::forgetLostThreads() {
+  if (forks == countForks())
+    return;
+  forks = countForks();
+  // None can be joined, and what they held when the process was copied stays held: leave both.
+  new std::vector<std::thread>(std::move(threads));
+  threads.clear();
+  (void)sleep.release();
+  sleep = std::make_unique<Sleep>();
+  sleepers = 0;
+  helpers = 0;
+}
+
 void ThreadPool::stop() noexcept {
+  forgetLostThreads();
   {
-    std::lock_guard lock(mutex);
+    std::lock_guard lock(sleep->mutex);
     isStopping = true;
   }
-  wakeUp.notify_all();
+  sleep->wakeUp.notify_all();
   for (std::thread &thread : threads)
     thread.join();
   threads.clear();
@@ -205,6 +227,7 @@ void ThreadPool::takePieces(const Work &work, size_t number, size_t thread) {
 }
 
 void ThreadPool::run(const Work &work) {
+  forgetLostThreads();
   size_t count = work.getStepCount();
   bool isAnyShared = false;
   for (size_t number = 0; number < count && !isAnyShared; ++number)
@@ -229,8 +252,8 @@ void ThreadPool::run(const Work &work) {
   current = &work;
   ++runs;
   if (sleepers > 0) {
-    std::lock_guard lock(mutex); // one that is about to sleep has it, or sleeps
-    wakeUp.notify_all();
+    std::lock_guard lock(sleep->mutex); // one that is about to sleep has it, or sleeps
+    sleep->wakeUp.notify_all();
   }
   for (size_t number = 0; number < count; ++number) {
     size_t pieces = work.getPieceCount(number);
@@ -265,9 +288,9 @@ void ThreadPool::serve(size_t thread) {
     while (!hasWork() && ++spins < spinsBeforeSleep)
       pause();
     if (!hasWork()) {
-      std::unique_lock lock(mutex);
+      std::unique_lock lock(sleep->mutex);
       ++sleepers;
-      wakeUp.wait(lock, hasWork);
+      sleep->wakeUp.wait(lock, hasWork);
       --sleepers;
     }
     if (isStopping)

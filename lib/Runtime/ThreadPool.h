@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -50,6 +51,7 @@ PoolOptions readPoolOptions();
 /// The threads take no signals but those of faults, so handlers run on the caller's own threads.
 /// With a seed, pieces of a step run in an order and on threads that are drawn from it, with
 /// pauses: what lacks a barrier gets other bits under some seeds.
+/// In a child that `fork` made, only the caller's thread is left and does everything.
 class ThreadPool {
 public:
   /// Starts one thread less than `options` say: the caller's is the first. Errors: `Error` where
@@ -79,8 +81,16 @@ private:
     unsigned yields;
   };
 
+  /// What threads sleep by.
+  struct Sleep {
+    std::mutex mutex;
+    std::condition_variable wakeUp;
+  };
+
   void start(size_t count);
   void pin();
+  /// Forgets the threads in a child of `fork`, which has none of them.
+  void forgetLostThreads();
   void serve(size_t thread);
   void help(const Work &work, size_t thread);
   /// Whether threads share out a step of `pieces` pieces.
@@ -102,8 +112,8 @@ private:
   std::atomic<uint64_t> runs{0}; ///< that began
   std::atomic<size_t> sleepers{0};
   std::atomic<bool> isStopping{false};
-  std::mutex mutex;
-  std::condition_variable wakeUp;
+  std::unique_ptr<Sleep> sleep = std::make_unique<Sleep>();
+  unsigned forks; ///< of this process before the threads started
 };
 
 } // namespace weir::runtime

@@ -13,10 +13,14 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
+#include <optional>
 #include <pthread.h>
 #include <random>
 #include <sched.h>
 #include <set>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace weir;
 using namespace weir::runtime;
@@ -247,6 +251,33 @@ TEST(ThreadPool, leaves_signals_to_the_caller) {
     EXPECT_EQ(work.answers[piece], work.threads[piece] == std::this_thread::get_id()
                                        ? all
                                        : (std::vector<bool>{false, false, false, true, true}));
+}
+
+TEST(ForkedThreadPool, runs_and_ends_alone) {
+  for (std::optional<uint64_t> seed : {std::optional<uint64_t>(), std::optional<uint64_t>(1)})
+    for (bool sleeps : {false, true}) {
+      auto pool = std::make_unique<ThreadPool>(PoolOptions{.threads = 3, .seed = seed});
+      Sums before({6, 6});
+      pool->run(before);
+      if (sleeps)
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      pid_t child = fork();
+      if (child == 0) {
+        alarm(20); // ends a child that hangs
+        Sums after({6, 6});
+        pool->run(after);
+        bool isAlone = pool->getThreadCount() == 1;
+        pool.reset();
+        _exit(isAlone && after.values == before.values ? 0 : 1);
+      }
+      int status = -1;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      EXPECT_EQ(status, 0);
+      Sums after({6, 6});
+      pool->run(after); // the parent has all its threads
+      EXPECT_EQ(pool->getThreadCount(), 3u);
+      EXPECT_EQ(after.values, before.values);
+    }
 }
 
 //===----------------------------------------------------------------------===//
