@@ -18,6 +18,7 @@
 #include "passes/Pipelines.h"
 #include "passes/Registration.h"
 #include "weir/Artifact/FileKind.h"
+#include "weir/Artifact/Processor.h"
 #include "weir/Autodiff/Autodiff.h"
 #include "weir/Kernels/Inline.h"
 #include "weir/Target/Bundle.h"
@@ -33,6 +34,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <sstream>
 
 using namespace mlir;
@@ -190,36 +192,72 @@ static const Level &findLevel(const std::string &name, const char *option) {
   throw Error(std::string(option) + "=" + name + ": no such level; the levels are " + known);
 }
 
-/// Sets the profile's name or path and its target.
-static void setTarget(PipelineOptions &options, const std::string &target) {
+namespace {
+/// What one target is compiled with.
+struct TargetOptions : PipelineOptions {
+  std::string name; ///< of the target in the artifact, "cpu" or "cpu.x86-64-v4"
+};
+} // namespace
+
+/// Returns the best profile for the processor that the compiler runs on.
+static std::string findNativeProfile() {
+  std::vector<std::string> isas = getProcessorIsas();
+  if (isas.empty())
+    throw Error("--target=cpu:native: no profile is for this processor");
+  return isas.back();
+}
+
+/// Sets the profile's name or path, its target and, as the name, the name of the profile.
+static void setTarget(TargetOptions &options, const std::string &target) {
   auto [api, name] = StringRef(target).split(':');
   if (api != "vulkan" && api != "cuda" && api != "cpu")
     throw Error("--target=" + target +
                 ": no such target; there are vulkan, vulkan:PROFILE, cuda, "
                 "cuda:sm_80, cuda:sm_90, cuda:PROFILE, cpu, cpu:x86-64-v3, cpu:x86-64-v4, "
-                "cpu:aarch64 and cpu:PROFILE");
+                "cpu:aarch64, cpu:native and cpu:PROFILE");
   options.target = api.str();
-  options.profile = !name.empty()   ? name.str()
-                    : api == "cuda" ? "sm_80"
-                    : api == "cpu"  ? "x86-64-v3"
-                                    : "lavapipe";
+  options.profile = target == "cpu:native" ? findNativeProfile()
+                    : !name.empty()        ? name.str()
+                    : api == "cuda"        ? "sm_80"
+                    : api == "cpu"         ? "x86-64-v3"
+                                           : "lavapipe";
   Profile profile = loadProfile(options.profile);
   if (profile.target != api)
     throw Error("--target=" + target + ": profile " + profile.name + " is of target " +
                 profile.target);
+  options.name = profile.name;
 }
 
-/// Returns `shared` for each target, in the order of their names.
-static std::vector<PipelineOptions> readTargets(const std::vector<std::string> &names,
-                                                const PipelineOptions &shared) {
-  std::vector<PipelineOptions> targets(names.size(), shared);
-  for (auto [options, name] : llvm::zip_equal(targets, names))
+/// Returns `name` as a part of a file name.
+static std::string makeFileName(std::string name) {
+  for (char &letter : name)
+    if (!llvm::isAlnum(letter) && !StringRef("_.$-").contains(letter))
+      letter = '-';
+  return name;
+}
+
+/// Returns `shared` for each target, in the order of their names. Profiles for one kind of device
+/// stay in their order.
+static std::vector<TargetOptions> readTargets(const std::vector<std::string> &names,
+                                              const PipelineOptions &shared) {
+  std::map<std::string, std::vector<TargetOptions>> kinds;
+  for (const std::string &name : names) {
+    TargetOptions options{shared, ""};
     setTarget(options, name);
-  llvm::sort(targets, [](const auto &a, const auto &b) { return a.target < b.target; });
-  for (size_t i = 1; i < targets.size(); ++i)
-    if (targets[i].target == targets[i - 1].target)
-      throw Error("--target names " + targets[i].target +
-                  " twice; an artifact has one profile for each target");
+    kinds[options.target].push_back(options);
+  }
+  std::vector<TargetOptions> targets;
+  llvm::StringSet<> seen;
+  for (auto &[kind, profiles] : kinds)
+    for (TargetOptions &options : profiles) {
+      std::string profile = std::exchange(options.name, kind);
+      if (profiles.size() > 1)
+        options.name += "." + makeFileName(profile);
+      if (!seen.insert(options.name).second)
+        throw Error("--target has two profiles of " + kind + " called " + profile +
+                    "; in an artifact each has a name of its own");
+      targets.push_back(options);
+    }
   return targets;
 }
 
@@ -558,7 +596,7 @@ public:
 private:
   const CompileOptions &options;
   const Level &start, &stop, &firstOfTarget;
-  std::vector<PipelineOptions> targets;
+  std::vector<TargetOptions> targets;
   std::vector<Training> trainings;
   std::optional<Steps> steps;
   std::string text;
@@ -570,12 +608,12 @@ private:
   std::optional<Artifact> artifact;
 
   void read();
-  std::string getFolder(const Level &level, const PipelineOptions &target) const {
-    return &level >= &firstOfTarget && targets.size() > 1 ? target.target + "/" : "";
+  std::string getFolder(const Level &level, const TargetOptions &target) const {
+    return &level >= &firstOfTarget && targets.size() > 1 ? target.name + "/" : "";
   }
-  void makeLevel(const Level &level, ModuleOp module, const PipelineOptions &target);
+  void makeLevel(const Level &level, ModuleOp module, const TargetOptions &target);
   void makeLevels();
-  void addToArtifact(ModuleOp emitted, const PipelineOptions &target);
+  void addToArtifact(ModuleOp emitted, const TargetOptions &target);
   void write();
 };
 } // namespace
@@ -597,13 +635,13 @@ void Compilation::read() {
     FailureOr<Profile> profile = getProfile(*module);
     if (failed(profile))
       throw CompileError(problems.sentences);
-    targets.front().target = profile->target;
+    targets.front().target = targets.front().name = profile->target;
   }
   if (options.stopAfter.empty())
     noteTaker.emplace(context);
 }
 
-void Compilation::makeLevel(const Level &level, ModuleOp module, const PipelineOptions &target) {
+void Compilation::makeLevel(const Level &level, ModuleOp module, const TargetOptions &target) {
   Problems &problems = input->problems;
   PassManager manager(&input->context);
   manager.enableVerifier(false); // verified once, below
@@ -622,7 +660,7 @@ void Compilation::makeLevel(const Level &level, ModuleOp module, const PipelineO
     throw CompileError(problems.sentences);
   for (const std::string &report : std::exchange(problems.reports, {}))
     if (level.name == "placed" && options.onReport)
-      options.onReport(targets.size() > 1 ? target.target + ": " + report : report);
+      options.onReport(targets.size() > 1 ? target.name + ": " + report : report);
   if (!options.saveLevels.empty())
     saved.emplace_back(getFolder(level, target) + level.name.str(),
                        steps->run("print", [&] { return print(module); }));
@@ -634,7 +672,7 @@ void Compilation::makeLevels() {
   for (const Level *level = &start; level <= &stop; ++level)
     count += level < &firstOfTarget ? 1 : targets.size();
   steps->setLevels(count);
-  auto run = [&](const Level &level, ModuleOp module, const PipelineOptions &target) {
+  auto run = [&](const Level &level, ModuleOp module, const TargetOptions &target) {
     steps->runLevel(getFolder(level, target) + level.name.str(),
                     [&] { makeLevel(level, module, target); });
   };
@@ -642,7 +680,7 @@ void Compilation::makeLevels() {
   const Level *level = &start;
   for (; level <= &stop && level < &firstOfTarget; ++level)
     run(*level, module, targets.front());
-  for (const PipelineOptions &target : targets) {
+  for (const TargetOptions &target : targets) {
     OwningOpRef<ModuleOp> copy;
     if (targets.size() > 1)
       copy = module.clone();
@@ -656,7 +694,7 @@ void Compilation::makeLevels() {
   }
 }
 
-void Compilation::addToArtifact(ModuleOp emitted, const PipelineOptions &target) {
+void Compilation::addToArtifact(ModuleOp emitted, const TargetOptions &target) {
   FailureOr<Artifact> built = buildArtifact(emitted, graph);
   if (failed(built))
     throw CompileError(input->problems.sentences);
@@ -664,6 +702,8 @@ void Compilation::addToArtifact(ModuleOp emitted, const PipelineOptions &target)
   for (EntryNotes &entry : notes.entries)
     entry.checks = findChecks(checks, entry.entry);
   built->notes[target.target] = std::move(notes);
+  if (target.name != target.target)
+    nameTarget(*built, target.name);
   if (artifact)
     addTargets(*artifact, *built);
   else

@@ -103,7 +103,8 @@ weir_status weir_artifact_donation(const weir_artifact *artifact, size_t entry, 
  * whatever is closed first. */
 typedef struct weir_device weir_device;
 
-/* Counts this machine's devices of an API. With "cpu": the processor, for code of its own. With
+/* Counts this machine's devices of an API. With "cpu": the processor, for code of its own; with
+ * "cpu:x86-64-v3", the processor as if it had that instruction set and no better one. With
  * "vulkan" or NULL, the default: those with Vulkan 1.3, one per physical device, best first:
  * discrete GPUs, then integrated and virtual ones, then CPU drivers. With "cuda": the GPUs of
  * compute capability 8.0 and later, in the driver's order. No device at all is an error that says
@@ -197,6 +198,11 @@ weir_status weir_program_load(weir_device *device, const weir_artifact *artifact
 
 /* Frees everything that the program holds on the device. */
 void weir_program_unload(weir_program *program);
+
+/* Returns the name of the artifact's target that the program runs, valid until the program is
+ * unloaded: "vulkan", or "cpu.x86-64-v4" where the artifact has several profiles for processors
+ * and this is the best that the device runs. */
+const char *weir_program_target(const weir_program *program);
 
 /* Does what weir_artifact_donation does, for the target that the program runs. */
 weir_status weir_program_donation(const weir_program *program, const char *entry, size_t argument,

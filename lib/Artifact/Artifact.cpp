@@ -22,6 +22,21 @@ static std::string getNotesPath(const std::string &target) { return "notes/" + t
 static Bytes toBytes(const std::string &text) { return Bytes(text.begin(), text.end()); }
 static std::string toText(const Bytes &bytes) { return std::string(bytes.begin(), bytes.end()); }
 
+const Profile *Artifact::findProfile(const std::string &target) const {
+  for (const Profile &profile : manifest.targets)
+    if (profile.target == target)
+      return &profile;
+  return nullptr;
+}
+
+std::vector<const Profile *> Artifact::findProfiles(const std::string &baseTarget) const {
+  std::vector<const Profile *> profiles;
+  for (const Profile &profile : manifest.targets)
+    if (getBaseTarget(profile.target) == baseTarget)
+      profiles.push_back(&profile);
+  return profiles;
+}
+
 const Plan *Artifact::findPlan(const std::string &entry, const std::string &target) const {
   for (const Plan &plan : plans)
     if (plan.entry == entry && plan.target == target)
@@ -184,10 +199,7 @@ static void checkArtifact(const Artifact &artifact, const std::string &where) {
       throw Error(place + " is repeated");
     auto entry = std::find_if(manifest.entries.begin(), manifest.entries.end(),
                               [&](const EntrySpec &entry) { return entry.name == plan.entry; });
-    auto target =
-        std::find_if(manifest.targets.begin(), manifest.targets.end(),
-                     [&](const Profile &profile) { return profile.target == plan.target; });
-    if (entry == manifest.entries.end() || target == manifest.targets.end())
+    if (entry == manifest.entries.end() || !artifact.findProfile(plan.target))
       throw Error(place + " plans entry \"" + plan.entry + "\" on target \"" + plan.target +
                   "\", which the manifest does not have");
     checkAllocations(plan, *entry, int64_t(artifact.constants.size()), place);

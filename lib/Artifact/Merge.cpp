@@ -43,6 +43,27 @@ static int64_t addConstant(Artifact &artifact, const Artifact &other, ConstantSp
   return constant.offset;
 }
 
+void weir::nameTarget(Artifact &artifact, const std::string &target) {
+  std::string from = artifact.manifest.targets.front().target;
+  auto move = [&](const std::string &path) {
+    return "code/" + target + path.substr(std::string("code/").size() + from.size());
+  };
+  artifact.manifest.targets.front().target = target;
+  for (Plan &plan : artifact.plans) {
+    plan.target = target;
+    for (Kernel &kernel : plan.kernels)
+      kernel.code = move(kernel.code);
+  }
+  std::map<std::string, Bytes> code;
+  for (auto &[path, bytes] : artifact.code)
+    code[move(path)] = std::move(bytes);
+  artifact.code = std::move(code);
+  if (auto notes = artifact.notes.extract(from)) {
+    notes.key() = target;
+    artifact.notes.insert(std::move(notes));
+  }
+}
+
 void weir::addTargets(Artifact &artifact, const Artifact &other) {
   std::map<int64_t, int64_t> moved; // offsets of constants
   for (const ConstantSpec &constant : other.manifest.constants)

@@ -7,6 +7,7 @@
 #include "weir/Artifact/Error.h"
 #include "weir/Artifact/Plan.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -19,12 +20,22 @@ static constexpr int64_t maxContractionRows = 64, maxContractionColumns = 8;
 static constexpr const char *cudaTarget = "cuda";
 static constexpr const char *cpuTarget = "cpu";
 
+/// The better ones of an architecture follow.
 static const char *const isas[] = {"x86-64-v3", "x86-64-v4", "aarch64"};
 
 /// Names the built-in profile that has the keys which a profile's own file leaves out.
 static constexpr const char *likeKey = "like";
 
 static const char *const rowMappings[] = {"lane", "subgroup", "workgroup"};
+
+std::string weir::getBaseTarget(const std::string &target) {
+  return target.substr(0, target.find('.'));
+}
+
+int64_t weir::getRank(const Profile &profile) {
+  return profile.isa.empty() ? profile.sm
+                             : std::find(std::begin(isas), std::end(isas), profile.isa) - isas;
+}
 
 ordered_json weir::toJson(const Profile &profile) {
   ordered_json object = {{"name", profile.name}, {"target", profile.target}, {"api", profile.api}};
@@ -93,12 +104,14 @@ Profile weir::readProfile(const JsonNode &node) {
   profile.name = node["name"].name();
   profile.target = readFileName(node["target"]);
   profile.api = node["api"].name();
-  if (node.has("sm") != (profile.target == cudaTarget))
-    node["target"].fail(profile.target == cudaTarget ? "is cuda, which needs \"sm\""
-                                                     : "is not cuda, which alone has \"sm\"");
-  if (node.has("isa") != (profile.target == cpuTarget))
-    node["target"].fail(profile.target == cpuTarget ? "is cpu, which needs \"isa\""
-                                                    : "is not cpu, which alone has \"isa\"");
+  std::string base = getBaseTarget(profile.target);
+  bool isCuda = base == cudaTarget, isCpu = base == cpuTarget;
+  if (node.has("sm") != isCuda)
+    node["target"].fail(isCuda ? "is cuda, which needs \"sm\""
+                               : "is not cuda, which alone has \"sm\"");
+  if (node.has("isa") != isCpu)
+    node["target"].fail(isCpu ? "is cpu, which needs \"isa\""
+                              : "is not cpu, which alone has \"isa\"");
   if (node.has("isa"))
     profile.isa = isas[node["isa"].choice({isas[0], isas[1], isas[2]})];
   if (node.has("sm"))
@@ -128,7 +141,6 @@ Profile weir::readProfile(const JsonNode &node) {
   profile.unrollPrivate = node["unroll_private"].boolean();
   profile.queues = node["queues"].integer(1, maxQueues);
 
-  bool isCpu = profile.target == cpuTarget;
   if (profile.vectorWidth != 1 && profile.vectorWidth != 4 &&
       !(isCpu && (profile.vectorWidth == 8 || profile.vectorWidth == 16)))
     node["vector_width"].fail("is " + std::to_string(profile.vectorWidth) + ", it must be 1" +

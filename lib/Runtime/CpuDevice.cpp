@@ -3,35 +3,29 @@
 #include "CpuDevice.h"
 
 #include "CpuProgram.h"
+#include "weir/Artifact/Processor.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 
 namespace weir::runtime {
 
-bool CpuDevice::hasIsa(const std::string &isa) {
-#if defined(__x86_64__)
-  // The levels of the x86-64 psABI, section 3.1.1.
-  if (isa == "x86-64-v4")
-    return __builtin_cpu_supports("x86-64-v4");
-  if (isa == "x86-64-v3")
-    return __builtin_cpu_supports("x86-64-v3");
-  return false;
-#elif defined(__aarch64__)
-  return isa == "aarch64";
-#else
-  return false;
-#endif
+/// Returns the instruction sets that this processor has, the best last. Errors: `Error` if no
+/// profile is for any.
+static std::vector<std::string> findIsas() {
+  std::vector<std::string> isas = getProcessorIsas();
+  if (isas.empty())
+    throw Error("this processor has none of the instruction sets that Weir compiles for: "
+                "x86-64-v3, x86-64-v4, aarch64");
+  return isas;
 }
 
-/// Returns the best instruction set that has a profile and that this processor has.
-static std::string findIsa() {
-  for (const char *isa : {"x86-64-v4", "x86-64-v3", "aarch64"})
-    if (CpuDevice::hasIsa(isa))
-      return isa;
-  throw Error("this processor has none of the instruction sets that Weir compiles for: x86-64-v3, "
-              "x86-64-v4, aarch64");
+bool CpuDevice::hasIsa(const std::string &isa) const {
+  std::vector<std::string> isas = getProcessorIsas();
+  auto best = std::find(isas.begin(), isas.end(), profile.isa);
+  return std::find(isas.begin(), best, isa) != best || isa == profile.isa;
 }
 
 /// Returns what the system calls the processor.
@@ -45,15 +39,24 @@ static std::string findName() {
 }
 
 size_t CpuDevice::count() {
-  findIsa();
+  findIsas();
   return 1;
 }
 
-std::shared_ptr<Device> CpuDevice::open(size_t index) {
+std::shared_ptr<Device> CpuDevice::open(size_t index) { return openWith(index, findIsas().back()); }
+
+std::shared_ptr<Device> CpuDevice::openWith(size_t index, const std::string &isa) {
+  std::vector<std::string> isas = findIsas();
+  if (std::find(isas.begin(), isas.end(), isa) == isas.end()) {
+    std::string known;
+    for (const std::string &each : isas)
+      known += (known.empty() ? "" : ", ") + each;
+    throw BadArgument("there is no device 'cpu:" + isa + "': this processor has " + known);
+  }
   if (index > 0)
     throw BadArgument("there is no CPU device " + std::to_string(index) +
                       ": this machine has 1, counted from 0");
-  return std::shared_ptr<Device>(new CpuDevice(findIsa()));
+  return std::shared_ptr<Device>(new CpuDevice(isa));
 }
 
 CpuDevice::CpuDevice(const std::string &isa)

@@ -29,6 +29,9 @@ public:
   /// Errors: `BadArgument` when `index` is not 0, `Error` as `count`, and where threads cannot
   /// start.
   static std::shared_ptr<Device> open(size_t index);
+  /// Opens the processor as if `isa` were its best instruction set. Errors: as `open`, and
+  /// `BadArgument` when it lacks `isa`.
+  static std::shared_ptr<Device> openWith(size_t index, const std::string &isa);
 
   const std::string &getName() const override { return name; }
   bool isGpu() const override { return false; }
@@ -46,8 +49,8 @@ public:
 
   ThreadPool &getPool() { return pool; }
 
-  /// Whether this processor runs code for `isa`, such as "x86-64-v3".
-  static bool hasIsa(const std::string &isa);
+  /// Whether this device runs code for `isa`, such as "x86-64-v3".
+  bool hasIsa(const std::string &isa) const;
 
 private:
   explicit CpuDevice(const std::string &isa);

@@ -12,15 +12,13 @@
 namespace weir::runtime {
 
 static const Profile &chooseTarget(const CpuDevice &device, const Artifact &artifact) {
-  const Profile &profile = chooseTarget(artifact, "cpu", device.getName());
-  Missing missing;
-  missing.require(CpuDevice::hasIsa(profile.isa), "the instruction set " + profile.isa);
   Profile limits = device.getProfile();
-  for (const Plan &plan : artifact.plans)
-    if (plan.target == profile.target)
-      checkPlan(plan, limits, missing);
-  missing.refuse(device.getName());
-  return profile;
+  auto check = [&](const Profile &profile, Missing &missing) {
+    missing.require(device.hasIsa(profile.isa),
+                    "the instruction set " + profile.isa + " where the device has " + limits.isa);
+    checkPlans(artifact, profile.target, limits, missing);
+  };
+  return chooseTarget(artifact, "cpu", device.getName(), check);
 }
 
 CpuProgram::CpuProgram(std::shared_ptr<CpuDevice> device, const Artifact &artifact)

@@ -8,21 +8,18 @@
 namespace weir::runtime {
 
 static const Profile &chooseTarget(const CudaDevice &device, const Artifact &artifact) {
-  const Profile &profile = chooseTarget(artifact, "cuda", device.getName());
   Profile limits = device.getProfile();
-  Missing missing;
-  missing.require(profile.sm <= device.getComputeCapability(),
-                  compare("compute capability", profile.sm, device.getComputeCapability()));
-  missing.require(profile.subgroupSize == limits.subgroupSize,
-                  compare("subgroup size", profile.subgroupSize, limits.subgroupSize));
-  missing.require(
-      profile.workgroupMemory <= limits.workgroupMemory,
-      compare("bytes of workgroup memory", profile.workgroupMemory, limits.workgroupMemory));
-  for (const Plan &plan : artifact.plans)
-    if (plan.target == profile.target)
-      checkPlan(plan, limits, missing);
-  missing.refuse(device.getName());
-  return profile;
+  auto check = [&](const Profile &profile, Missing &missing) {
+    missing.require(profile.sm <= device.getComputeCapability(),
+                    compare("compute capability", profile.sm, device.getComputeCapability()));
+    missing.require(profile.subgroupSize == limits.subgroupSize,
+                    compare("subgroup size", profile.subgroupSize, limits.subgroupSize));
+    missing.require(
+        profile.workgroupMemory <= limits.workgroupMemory,
+        compare("bytes of workgroup memory", profile.workgroupMemory, limits.workgroupMemory));
+    checkPlans(artifact, profile.target, limits, missing);
+  };
+  return chooseTarget(artifact, "cuda", device.getName(), check);
 }
 
 CudaProgram::CudaProgram(std::shared_ptr<CudaDevice> device, const Artifact &artifact)

@@ -35,21 +35,8 @@ static std::vector<bool> findWrittenArguments(const EntrySpec &spec, const Plan 
   return written;
 }
 
-const Profile &chooseTarget(const Artifact &artifact, const std::string &target,
-                            const std::string &deviceName) {
-  std::string known;
-  for (const Profile &profile : artifact.manifest.targets) {
-    if (profile.target == target)
-      return profile;
-    known += (known.empty() ? "" : ", ") + profile.target;
-  }
-  throw BadArgument("the artifact cannot run on '" + deviceName + "': it has no code for " +
-                    target + ", but for " + (known.empty() ? "no target" : known) +
-                    "; compile it with --target=" + target);
-}
-
 Program::Program(std::shared_ptr<Device> owner, const Artifact &artifact, const Profile &profile)
-    : device(std::move(owner)) {
+    : device(std::move(owner)), target(profile.target) {
   for (const EntrySpec &spec : artifact.manifest.entries) {
     Entry &entry = entries[spec.name];
     entry.spec = spec;

@@ -18,11 +18,6 @@
 
 namespace weir::runtime {
 
-/// Returns the profile of one of the artifact's targets. Errors: `BadArgument` naming the
-/// device and listing the artifact's targets, when `target` is not among them.
-const Profile &chooseTarget(const Artifact &artifact, const std::string &target,
-                            const std::string &deviceName);
-
 class Program : public StorageUser {
 public:
   ~Program() override;
@@ -57,6 +52,7 @@ public:
   void forget(const Storage &storage) override;
 
   const std::shared_ptr<Device> device;
+  const std::string target; ///< whose plans run, "cpu" or "cpu.x86-64-v4"
 
 protected:
   struct Entry {

@@ -8,18 +8,41 @@
 
 namespace weir::runtime {
 
-void Missing::refuse(const std::string &device) const {
-  if (!text.empty())
-    throw BadArgument("the artifact cannot run on '" + device + "': it needs " + text +
-                      "; compile it for the profile that `weir devices "
-                      "--emit-profile` writes here");
+const Profile &chooseTarget(const Artifact &artifact, const std::string &base,
+                            const std::string &device,
+                            const std::function<void(const Profile &, Missing &)> &check) {
+  std::string refused = "the artifact cannot run on '" + device + "': ";
+  std::vector<const Profile *> profiles = artifact.findProfiles(base);
+  if (profiles.empty()) {
+    std::string known;
+    for (const Profile &profile : artifact.manifest.targets)
+      known += (known.empty() ? "" : ", ") + profile.target;
+    throw BadArgument(refused + "it has no code for " + base + ", but for " +
+                      (known.empty() ? "no target" : known) + "; compile it with --target=" + base);
+  }
+  // Of one rank, the first of the manifest.
+  std::sort(profiles.begin(), profiles.end(), [](const Profile *a, const Profile *b) {
+    return std::pair(-getRank(*a), a) < std::pair(-getRank(*b), b);
+  });
+  std::string reasons;
+  for (const Profile *profile : profiles) {
+    Missing missing;
+    check(*profile, missing);
+    if (missing.getText().empty())
+      return *profile;
+    reasons += (reasons.empty() ? "" : "; ") +
+               (profiles.size() == 1 ? "it" : "its code for " + profile->target) + " needs " +
+               missing.getText();
+  }
+  throw BadArgument(refused + reasons +
+                    "; compile it for the profile that `weir devices --emit-profile` writes here");
 }
 
 std::string compare(const std::string &what, int64_t needed, int64_t available) {
   return what + " " + std::to_string(needed) + " where the device has " + std::to_string(available);
 }
 
-void checkPlan(const Plan &plan, const Profile &device, Missing &missing) {
+static void checkPlan(const Plan &plan, const Profile &device, Missing &missing) {
   for (const Kernel &kernel : plan.kernels) {
     std::string of = " of kernel '" + kernel.name + "'";
     int64_t invocations = 1;
@@ -47,6 +70,13 @@ void checkPlan(const Plan &plan, const Profile &device, Missing &missing) {
                           std::to_string(device.offsetAlignment));
     }
   }
+}
+
+void checkPlans(const Artifact &artifact, const std::string &target, const Profile &device,
+                Missing &missing) {
+  for (const Plan &plan : artifact.plans)
+    if (plan.target == target)
+      checkPlan(plan, device, missing);
 }
 
 } // namespace weir::runtime

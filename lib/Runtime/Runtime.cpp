@@ -177,12 +177,12 @@ weir_status weir_artifact_donation(const weir_artifact *artifact, size_t entry, 
   return guard([&] {
     require(result, "weir_artifact_donation", "result");
     const std::string &name = getEntry(artifact, entry)->name;
-    const Plan *plan = artifact->artifact.findPlan(name, "vulkan");
-    for (const Profile &target : artifact->artifact.manifest.targets)
-      if (!plan)
-        plan = artifact->artifact.findPlan(name, target.target);
-    if (!plan)
+    const std::vector<Profile> &targets = artifact->artifact.manifest.targets;
+    std::vector<const Profile *> preferred = artifact->artifact.findProfiles("vulkan");
+    if (preferred.empty() && targets.empty())
       throw BadArgument("entry '" + name + "' has no plan");
+    const Plan *plan = artifact->artifact.findPlan(
+        name, preferred.empty() ? targets.front().target : preferred.front()->target);
     *result = -1;
     for (const Allocation &allocation : plan->allocations)
       if (allocation.kind == AllocationKind::Argument && allocation.index == int64_t(argument))
@@ -203,13 +203,19 @@ struct Api {
 };
 } // namespace
 
+/// What precedes an instruction set in the name of a processor that has nothing better.
+static constexpr std::string_view processorWith = "cpu:";
+
 /// Returns an API by its name; Vulkan, the default, by none.
 static const Api &findApi(const char *name) {
   static constexpr Api apis[] = {{"vulkan", VulkanDevice::count, VulkanDevice::open},
                                  {"cuda", CudaDevice::count, CudaDevice::open},
                                  {"cpu", CpuDevice::count, CpuDevice::open}};
+  std::string_view wanted = name ? name : "vulkan";
+  if (wanted.starts_with(processorWith))
+    wanted = "cpu";
   for (const Api &api : apis)
-    if (std::strcmp(name ? name : "vulkan", api.name) == 0)
+    if (wanted == api.name)
       return api;
   throw BadArgument("there is no API '" + std::string(name) +
                     "'; the runtime has vulkan, cuda and cpu");
@@ -225,7 +231,9 @@ weir_status weir_device_count(const char *api, size_t *count) {
 weir_status weir_device_open(const char *api, size_t index, weir_device **device) {
   return guard([&] {
     require(device, "weir_device_open", "device");
-    *device = new weir_device{findApi(api).open(index)};
+    bool isLimited = api && std::string_view(api).starts_with(processorWith);
+    *device = new weir_device{isLimited ? CpuDevice::openWith(index, api + processorWith.size())
+                                        : findApi(api).open(index)};
   });
 }
 
@@ -387,6 +395,10 @@ void weir_program_unload(weir_program *program) {
   std::shared_ptr<Device> device = program->program->device; // outlives the lock
   std::lock_guard lock(device->mutex);
   delete program;
+}
+
+const char *weir_program_target(const weir_program *program) {
+  return program ? program->program->target.c_str() : nullptr;
 }
 
 weir_status weir_program_donation(const weir_program *program, const char *entry, size_t argument,

@@ -7,9 +7,10 @@
 namespace weir::runtime {
 
 static const Profile &chooseTarget(const VulkanDevice &device, const Artifact &artifact) {
-  const Profile &profile = chooseTarget(artifact, "vulkan", device.getName());
-  checkRequirements(artifact, profile, device.getFacts());
-  return profile;
+  auto check = [&](const Profile &profile, Missing &missing) {
+    checkRequirements(artifact, profile, device.getFacts(), missing);
+  };
+  return chooseTarget(artifact, "vulkan", device.getName(), check);
 }
 
 VulkanProgram::VulkanProgram(std::shared_ptr<VulkanDevice> device, const Artifact &artifact)

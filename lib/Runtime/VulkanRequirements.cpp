@@ -94,9 +94,9 @@ static void checkViews(const Plan &plan) {
   }
 }
 
-void checkRequirements(const Artifact &artifact, const Profile &profile, const DeviceFacts &facts) {
+void checkRequirements(const Artifact &artifact, const Profile &profile, const DeviceFacts &facts,
+                       Missing &missing) {
   Profile device = makeProfile(facts);
-  Missing missing;
   missing.require(profile.api == device.api,
                   "the API " + profile.api + " where the device has " + device.api);
   int64_t subgroup = profile.subgroupSize;
@@ -119,9 +119,8 @@ void checkRequirements(const Artifact &artifact, const Profile &profile, const D
       continue;
     checkViews(plan);
     checkCode(artifact, plan, facts, missing);
-    checkPlan(plan, device, missing);
   }
-  missing.refuse(facts.name);
+  checkPlans(artifact, profile.target, device, missing);
 }
 
 } // namespace weir::runtime

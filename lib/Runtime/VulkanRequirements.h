@@ -14,9 +14,9 @@ namespace weir::runtime {
 
 /// Checks the code, the plans, and limits of the profile that neither shows (subgroup size,
 /// loop trips, workgroup memory) against the device.
-/// Errors: `BadArgument` listing everything that the device lacks, or naming an
-///         entry whose plan Vulkan cannot express.
-void checkRequirements(const Artifact &artifact, const Profile &profile, const DeviceFacts &facts);
+/// Errors: `BadArgument` naming an entry whose plan Vulkan cannot express.
+void checkRequirements(const Artifact &artifact, const Profile &profile, const DeviceFacts &facts,
+                       Missing &missing);
 
 /// Returns SPIR-V bytes as words. Errors: `BadArgument` naming `path` when they are not SPIR-V
 /// in this machine's byte order.

@@ -4,8 +4,6 @@
 
 #include "Machine.h"
 
-#include <algorithm>
-
 using namespace weir;
 using namespace weir::sim;
 
@@ -27,18 +25,17 @@ SimStrategy weir::parseSimStrategy(const std::string &name) {
 
 SimOutcome weir::simulate(const Artifact &artifact, const EntrySpec &entry,
                           const std::vector<Tensor> &arguments, const SimOptions &options) {
-  const std::vector<Profile> &targets = artifact.manifest.targets;
-  auto profile = std::find_if(targets.begin(), targets.end(),
-                              [](const Profile &profile) { return profile.target == "vulkan"; });
-  const Plan *plan = artifact.findPlan(entry.name, "vulkan");
-  if (!plan || profile == targets.end())
+  const std::vector<const Profile *> profiles = artifact.findProfiles("vulkan");
+  const Plan *plan =
+      profiles.empty() ? nullptr : artifact.findPlan(entry.name, profiles.front()->target);
+  if (!plan)
     throw Error("the artifact has no code for vulkan, which the simulator runs; compile it with "
                 "--target=vulkan");
   int64_t run = 0, runs = options.steps + 1;
   std::function<void(double)> progress;
   if (options.progress)
     progress = [&](double part) { options.progress((double(run) + part) / double(runs)); };
-  Machine machine(artifact, entry, *plan, *profile, options.fusesFma, progress);
+  Machine machine(artifact, entry, *plan, *profiles.front(), options.fusesFma, progress);
 
   std::vector<Tensor> given = arguments;
   SimOutcome outcome;

@@ -115,10 +115,8 @@ static void verifyPlan(const Artifact &artifact, const Plan &plan, CodeCache &ca
   const Manifest &manifest = artifact.manifest;
   auto entry = std::find_if(manifest.entries.begin(), manifest.entries.end(),
                             [&](const EntrySpec &entry) { return entry.name == plan.entry; });
-  auto profile =
-      std::find_if(manifest.targets.begin(), manifest.targets.end(),
-                   [&](const Profile &profile) { return profile.target == plan.target; });
-  if (entry == manifest.entries.end() || profile == manifest.targets.end()) {
+  const Profile *profile = artifact.findProfile(plan.target);
+  if (entry == manifest.entries.end() || !profile) {
     claims.push_back({plan.entry, plan.target, "ranges", false,
                       "the manifest does not have this entry and target"});
     return;

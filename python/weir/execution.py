@@ -101,7 +101,7 @@ class Execution:
     def __init__(self, path: str | os.PathLike, device: Device):
         self.device = device
         self._program = Program(path, device=device)
-        self.entries = self._program.entries
+        self.entries, self.target = self._program.entries, self._program.target
         self._plans = {name: _CallPlan(self._program, entry) for name, entry in self.entries.items()}
         self._held: dict[str, Held] = {}
         self._rings: dict[tuple[str, str, str], Ring] = {}

@@ -19,7 +19,7 @@ from weir.arrays import Array, Status, like
 from weir.execution import HELD_KINDS, Execution, check_value, describe_mismatch
 from weir.locations import find_tool
 from weir.optimizers import Rate
-from weir.runtime import Device, Entry, Error, open_device
+from weir.runtime import APIS, Device, Entry, Error, open_device
 
 
 @dataclasses.dataclass(frozen=True)
@@ -228,7 +228,7 @@ class Compiled:
 
     def _read_facts(self, entry: str) -> dict[str, int]:
         with zipfile.ZipFile(self._path) as archive:
-            plan = json.loads(archive.read(f"plan/{self._execution.device.api}/{entry}.json"))
+            plan = json.loads(archive.read(f"plan/{self._execution.target}/{entry}.json"))
         kinds = [command["command"] for command in plan["commands"]]
         return {"dispatches": kinds.count("dispatch"), "barriers": kinds.count("barrier"), "arena": plan["arena_bytes"]}
 
@@ -345,7 +345,7 @@ def load(
 
     State that the checkpoint does not have is 0. A call takes inputs by name or in the entry's order. It returns one
     array for one result, a tuple for results named output.0, output.1 and so on, or else a dict by name.
-    `device`: as for `weir.compile`; "auto" prefers CUDA if the artifact has code for it.
+    `device`: as for `weir.compile`; "auto" takes a GPU that the artifact has code for, or else the processor.
     Errors: weir.Error if the file is no artifact, or no device fits; weir.CheckpointError if the checkpoint
             lacks a parameter or belongs to another model; OSError.
     """
@@ -376,15 +376,23 @@ def open_for(path: str | os.PathLike, device: str | Device) -> Device:
         return open_device(device)
     try:
         with zipfile.ZipFile(path) as archive:
-            targets = [target["target"] for target in json.loads(archive.read("manifest.json"))["targets"]]
+            manifest = json.loads(archive.read("manifest.json"))
+            apis = {target["target"].partition(".")[0] for target in manifest["targets"]}
     except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile):
         return open_device("auto")  # opening the artifact says what is wrong
     problems = []
-    for target in sorted(targets):  # cuda first
+    driver = None
+    for api in filter(apis.__contains__, APIS):
         try:
-            return open_device(target)
+            found = open_device(api)
         except Error as error:
             problems.append(str(error))
+            continue
+        if found.is_gpu or api == "cpu":
+            return found
+        driver = found  # on the processor, for which code of its own is better
+    if driver:
+        return driver
     raise Error(f"no device runs {path}: {'; '.join(problems)}")
 
 

@@ -27,7 +27,7 @@ DTYPES = {
     "BOOL": numpy.bool_, "I8": numpy.int8, "I16": numpy.int16, "I32": numpy.int32, "I64": numpy.int64,
     "F16": numpy.float16, "BF16": numpy.uint16, "F32": numpy.float32, "F64": numpy.float64,
 }
-APIS = ("vulkan", "cuda", "cpu")
+APIS = ("cuda", "vulkan", "cpu")  # GPUs first
 
 
 class Error(Exception):
@@ -103,9 +103,13 @@ class Device(_Handle):
     """A device of this machine. It stays open until its last buffer and program are gone."""
 
     def __init__(self, api: str = "vulkan", index: int = 0):
-        """Opens device number `index` of an API, "vulkan", "cuda" or "cpu", best first. Errors: Error if there is none."""
+        """Opens device number `index` of an API, "vulkan", "cuda" or "cpu", best first.
+
+        "cpu:x86-64-v3" is the processor as if it had no better instruction set.
+        Errors: Error if there is none.
+        """
         super().__init__("device_close", "device_open", api.encode(), ctypes.c_size_t(index))
-        self.api = api
+        self.api = api.partition(":")[0]
         self.name = _load_library().weir_device_name(self._handle).decode()
         self.is_gpu = bool(_load_library().weir_device_is_gpu(self._handle))
 
@@ -184,7 +188,7 @@ class Program(_Handle):
     def __init__(self, path: str | os.PathLike, *, api: str = "vulkan", device: int | Device = 0):
         """Loads an artifact.
 
-        `api`:    "vulkan", "cuda" or "cpu".
+        `api`:    "vulkan", "cuda" or "cpu"; see `Device`.
         `device`: the device's number there, best first, or an open device.
         Errors: Error if the file is no artifact, or the device lacks what it requires.
         """
@@ -195,6 +199,8 @@ class Program(_Handle):
             super().__init__("program_unload", "program_load", self.device.handle, artifact.handle)
         finally:
             artifact.close()
+        # The artifact's target that runs, "cpu" or "cpu.x86-64-v4".
+        self.target = _load_library().weir_program_target(self.handle).decode()
         self._buffers: dict[tuple[str, str], list[Buffer]] = {}
         self._calls: dict[tuple, tuple] = {}  # by entry and buffers: what the C ABI is given, and the buffers
 
@@ -280,7 +286,8 @@ class Program(_Handle):
 
 
 def open_device(device: str | Device = "auto") -> Device:
-    """Opens a device by its name: "vulkan" or "cuda" for the best one, "cuda:1" for the second; "cpu".
+    """Opens a device by its name: "vulkan" or "cuda" for the best one, "cuda:1" for the second; "cpu", or
+    "cpu:x86-64-v3" for the processor as if it had no better instruction set.
 
     "auto" opens the first CUDA GPU, or else the best GPU of Vulkan, or else the processor. An open device is returned
     as it is.
@@ -302,6 +309,8 @@ def open_device(device: str | Device = "auto") -> Device:
         except Error:  # a processor that no profile is for
             return Device("vulkan")
     api, _, number = str(device).partition(":")
+    if api == "cpu" and number and not number.isdecimal():
+        return Device(device)
     if api not in APIS or (number and not number.isdecimal()):
         raise ValueError(f"there is no device {device!r}; name auto, vulkan, cuda or cpu, or a number of them, as vulkan:1")
     return Device(api, int(number or 0))
@@ -408,7 +417,7 @@ def _load_library() -> ctypes.CDLL:
         library = ctypes.CDLL(locations.find_library())
     except OSError as error:
         raise Error(f"{error}; build Weir, or set WEIR_RUNTIME to the path of {locations.LIBRARY}") from error
-    for name in ("last_error", "artifact_entry_name", "device_name"):
+    for name in ("last_error", "artifact_entry_name", "device_name", "program_target"):
         getattr(library, f"weir_{name}").restype = ctypes.c_char_p
     for name in ("artifact_entry_count", "artifact_argument_count", "artifact_result_count"):
         getattr(library, f"weir_{name}").restype = ctypes.c_size_t

@@ -6,7 +6,7 @@ import struct
 import zipfile
 from math import prod
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 BITS = {"BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "U16": 16, "I16": 16, "F16": 16,
         "BF16": 16, "U32": 32, "I32": 32, "F32": 32, "U64": 64, "I64": 64, "F64": 64}
 NAME = re.compile(r"(?!\.)[A-Za-z0-9_.$-]{1,200}\Z")
@@ -276,7 +276,11 @@ def check_constants(constants):
 
 def check_profile(profile):
     place = f"profile {profile['name']}"
-    need(("sm" in profile) == (profile["target"] == "cuda"), f"{place}: sm is for cuda alone")
+    base = profile["target"].partition(".")[0]
+    need(("sm" in profile) == (base == "cuda"), f"{place}: sm is for cuda alone")
+    need(("isa" in profile) == (base == "cpu"), f"{place}: isa is for cpu alone")
+    need(profile["vector_width"] in ((1, 4, 8, 16) if base == "cpu" else (1, 4)),
+         f"{place} has a vector width that it cannot have")
     need(profile["workgroup_size"] % profile["subgroup_size"] == 0
          and profile["workgroup_size"] <= profile["max_workgroup_size"],
          f"{place} has a workgroup size that it cannot have")

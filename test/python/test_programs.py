@@ -614,3 +614,18 @@ def test_values_of_16_bits(tmp_path):
         torch.testing.assert_close(compiled(x), module(x))
         compiled.load_state_dict(nn.Linear(3, 4).to(torch.bfloat16).state_dict())
         assert not torch.equal(compiled(x), result)
+
+
+def test_code_for_processors_is_preferred_to_a_driver_on_one(run_weir, tmp_path):
+    (tmp_path / "g.mlir").write_text(
+        'func.func @f(%x: tensor<4xf32> {weir.name = "x"}) -> (tensor<4xf32> {weir.name = "y"}) {\n'
+        "  return %x : tensor<4xf32>\n}\n")
+    run_weir("compile", "g.mlir", "-o", "a.weir", "--target=vulkan,cpu:x86-64-v3,cpu:aarch64")
+    x = numpy.arange(4, dtype=numpy.float32)
+    processor = weir.runtime.open_device("cpu")
+    with weir.load(tmp_path / "a.weir") as copy_of:
+        assert copy_of.device == processor.name or weir.runtime.open_device().is_gpu
+        numpy.testing.assert_array_equal(copy_of(x), x)
+        assert "dispatches" in repr(copy_of) or "1 dispatch" in repr(copy_of)
+    with weir.load(tmp_path / "a.weir", device="vulkan") as copy_of:
+        numpy.testing.assert_array_equal(copy_of(x), x)

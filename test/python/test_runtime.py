@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import json
 
 import numpy
 import pytest
@@ -218,3 +219,22 @@ def test_a_missing_library_is_told(python):
     done = python("-c", "import os; os.environ['WEIR_RUNTIME'] = '/none.so'\n"
                   "import weir.runtime; weir.runtime.Program('a.weir')")
     assert "Error: /none.so" in done.stderr and "set WEIR_RUNTIME" in done.stderr
+
+
+def test_a_processor_takes_the_best_profile_or_the_named_one(run_weir, tmp_path):
+    (tmp_path / "graph.mlir").write_text(GRAPH)
+    for name, target in (("both", "cpu:x86-64-v3,cpu:x86-64-v4"), ("native", "cpu:native"), ("v3", "cpu:x86-64-v3")):
+        run_weir("compile", "graph.mlir", "-o", f"{name}.weir", f"--target={target}")
+
+    def run(name, isa=""):
+        device = weir.runtime.open_device(f"cpu:{isa}" if isa else "cpu")
+        isa = json.loads(device.profile)["isa"]
+        with weir.runtime.Program(tmp_path / f"{name}.weir", device=device) as program:
+            assert program.device.api == "cpu"
+            assert program.target == {"both": f"cpu.{isa}"}.get(name, "cpu")
+            return program.run({"x": X, "n": N}, "scale")["y"].tobytes()
+
+    assert run("both") == run("native")
+    assert run("both", "x86-64-v3") == run("v3", "x86-64-v3")
+    with pytest.raises(weir.runtime.Error, match="there is no device 'cpu:z80': this processor has x86-64-v3"):
+        weir.runtime.open_device("cpu:z80")

@@ -86,8 +86,7 @@ static Invocation getCopy(const Profile &profile, const BenchOptions &options) {
 static double getRate(int64_t bytes, double seconds) { return seconds > 0 ? bytes / seconds : 0; }
 
 static int bench(BenchOptions options) {
-  if (!options.device.empty() && options.device != "vulkan" && options.device != "cuda" &&
-      options.device != "cpu")
+  if (!options.device.empty() && !isDevice(options.device))
     throw Error("--device=" + options.device +
                 ": no such device; weir bench measures on vulkan, cuda and cpu");
   Progress progress;
@@ -96,21 +95,15 @@ static int bench(BenchOptions options) {
   if (options.device.empty())
     options.device = chooseApi(artifact);
   const EntrySpec &entry = findEntry(artifact, options.entry);
-  const Plan *plan = artifact.findPlan(entry.name, options.device);
-  if (!plan)
-    throw Error(options.artifact + " has no plan for " + options.device +
-                "; compile it with --target=" + options.device);
-  Profile profile;
-  for (const Profile &target : artifact.manifest.targets)
-    if (target.target == options.device)
-      profile = target;
-  std::vector<const Command *> dispatches = getDispatches(*plan);
-
+  requireCode(artifact, options.artifact, options.device);
   Invocation invocation(
       options.device, options.artifact, entry,
       gatherInputs(
           entry,
           {.files = options.inputs, .settings = {}, .seed = options.seed, .zeroState = true}));
+  const Plan *plan = artifact.findPlan(entry.name, invocation.getTarget());
+  const Profile &profile = *artifact.findProfile(plan->target);
+  std::vector<const Command *> dispatches = getDispatches(*plan);
   progress.begin("making a copy");
   Invocation copy = getCopy(profile, options);
   Times whole, copies;

@@ -112,14 +112,13 @@ int tool::checkValues(const Artifact &artifact, const std::string &path, const E
                       const std::string &device, const std::vector<Tensor> &inputs,
                       double tolerance, bool json, Progress &progress) {
   auto graph = artifact.ir.find("ir/graph.mlir");
-  const Plan *plan = artifact.findPlan(entry.name, device);
   if (graph == artifact.ir.end())
     throw Error(path + " holds no ir/graph.mlir, which the reference runs; compile it from the "
                        "graph level");
-  auto profile = std::find_if(artifact.manifest.targets.begin(), artifact.manifest.targets.end(),
-                              [&](const Profile &target) { return target.target == device; });
-  if (!plan || profile == artifact.manifest.targets.end())
-    throw Error(path + " holds no code for " + device + "; compile it with --target=" + device);
+  requireCode(artifact, path, device);
+  Invocation invocation(device, path, entry, inputs);
+  const Plan *plan = artifact.findPlan(entry.name, invocation.getTarget());
+  const Profile *profile = artifact.findProfile(plan->target);
   progress.begin("running entry " + entry.name + " on reference");
   ReferenceValues reference = runValues(graph->second, entry.name, *profile, inputs);
   std::vector<int64_t> numbers = getNumbers(*plan, reference.written, path);
@@ -155,7 +154,6 @@ int tool::checkValues(const Artifact &artifact, const std::string &path, const E
 
   progress.begin("running entry " + entry.name + " on " + device + ", one dispatch at a time");
   std::vector<Finding> findings;
-  Invocation invocation(device, path, entry, inputs);
   invocation.observe([&](size_t number, size_t index, const Bytes &data) {
     const PlanOperand &operand = dispatches[number]->operands[index];
     if (operand.value < 0 || made[size_t(operand.value)] < 0)

@@ -88,12 +88,13 @@ void tool::addDevices(CLI::App &app, Verb &chosen) {
   CLI::App *verb = app.add_subcommand("devices", "List this machine's devices");
   verb->add_option(
           "--api", options->api,
-          "The devices to list: vulkan, cuda or cpu (default all; of --emit-profile vulkan)")
+          "The devices to list: vulkan, cuda, cpu, or cpu:x86-64-v3, the processor as if it had no "
+          "better instruction set (default all; of --emit-profile vulkan)")
       ->type_name("API");
   verb->add_flag("--json", options->json, "Print JSON, with the profile that fits each device");
   verb->add_option("--emit-profile", options->profile,
                    "Write the profile that fits device --index, for compile's "
-                   "--target=vulkan:FILE or cuda:FILE; without FILE to standard output")
+                   "--target=vulkan:FILE, cuda:FILE or cpu:FILE; without FILE to standard output")
       ->expected(0, 1)
       ->default_str("-")
       ->type_name("FILE");

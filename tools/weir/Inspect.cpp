@@ -161,26 +161,37 @@ static void printAsTables(const Artifact &artifact) {
 
 namespace {
 struct InspectOptions {
-  std::string artifact;
+  std::string artifact, target;
   bool json = false, assembly = false;
 };
 } // namespace
 
-static void printAssembly(const Artifact &artifact, const std::string &path) {
-  bool found = false;
-  for (const auto &[name, code] : artifact.code)
-    if (name.starts_with("code/cpu/")) {
-      std::cout << disassemble(code);
-      found = true;
-    }
-  if (!found)
-    throw Error(path + " has no code for cpu; compile it with --target=cpu");
+/// Prints the instructions of a target's code, or of all code for processors.
+static void printAssembly(const Artifact &artifact, const InspectOptions &options) {
+  std::vector<const Profile *> profiles = artifact.findProfiles("cpu");
+  if (profiles.empty())
+    throw Error(options.artifact + " has no code for cpu; compile it with --target=cpu");
+  std::string known;
+  for (const Profile *profile : profiles)
+    known += (known.empty() ? "" : ", ") + profile->target;
+  if (!options.target.empty())
+    std::erase_if(profiles, [&](const Profile *each) { return each->target != options.target; });
+  if (profiles.empty())
+    throw Error("--target=" + options.target + ": " + options.artifact + " has machine code for " +
+                known);
+  for (const Profile *profile : profiles)
+    for (const auto &[name, code] : artifact.code)
+      if (name.starts_with("code/" + profile->target + "/")) {
+        if (profiles.size() > 1)
+          std::cout << "target " << profile->target << "\n\n";
+        std::cout << disassemble(code);
+      }
 }
 
 static int inspect(const InspectOptions &options) {
   Artifact artifact = readArtifact(options.artifact);
   if (options.assembly)
-    printAssembly(artifact, options.artifact);
+    printAssembly(artifact, options);
   else if (options.json)
     printAsJson(artifact);
   else
@@ -198,7 +209,12 @@ void tool::addInspect(CLI::App &app, Verb &chosen) {
       "--json has each argument, result, slot and requirement; 'weir explain' has reasons.");
   verb->add_option("artifact", options->artifact, "The artifact")->required()->type_name("X.weir");
   CLI::Option *json = verb->add_flag("--json", options->json, "Print JSON");
-  verb->add_flag("--asm", options->assembly, "Print the instructions of the code for cpu")
-      ->excludes(json);
+  CLI::Option *assembly =
+      verb->add_flag("--asm", options->assembly, "Print the instructions of the code for cpu")
+          ->excludes(json);
+  verb->add_option("--target", options->target,
+                   "With --asm: the target, such as cpu.x86-64-v4 (default all for cpu)")
+      ->needs(assembly)
+      ->type_name("TARGET");
   verb->callback([options, &chosen] { chosen = [options] { return inspect(*options); }; });
 }

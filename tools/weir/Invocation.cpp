@@ -32,6 +32,17 @@ std::vector<int64_t> tool::getCarried(const EntrySpec &entry) {
   return carried;
 }
 
+bool tool::isDevice(const std::string &name) {
+  return name == "vulkan" || name == "cuda" || name == "cpu" || name.starts_with("cpu:");
+}
+
+void tool::requireCode(const Artifact &artifact, const std::string &path,
+                       const std::string &device) {
+  std::string api = device.substr(0, device.find(':'));
+  if (artifact.findProfiles(api).empty())
+    throw Error(path + " holds no code for " + api + "; compile it with --target=" + api);
+}
+
 /// Whether this machine's first device of an API is a GPU.
 static bool hasGpu(const char *api) {
   weir_device *opened = nullptr;
@@ -43,8 +54,7 @@ static bool hasGpu(const char *api) {
 std::string tool::chooseApi(const Artifact &artifact) {
   std::vector<std::string> apis;
   for (const char *api : {"cuda", "vulkan", "cpu"})
-    if (std::any_of(artifact.plans.begin(), artifact.plans.end(),
-                    [&](const Plan &plan) { return plan.target == api; }))
+    if (!artifact.findProfiles(api).empty())
       apis.push_back(api);
   if (apis.size() == 1)
     return apis.front();

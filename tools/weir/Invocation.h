@@ -19,6 +19,13 @@ const EntrySpec &findEntry(const Artifact &artifact, const std::string &name);
 /// whose next value it is (parameters and optimizer state), or -1.
 std::vector<int64_t> getCarried(const EntrySpec &entry);
 
+/// Whether `name` names devices of the runtime: an API, or a processor with an instruction set,
+/// "cpu:x86-64-v3".
+bool isDevice(const std::string &name);
+
+/// Checks that an artifact has code for a device. Errors: `Error` with advice.
+void requireCode(const Artifact &artifact, const std::string &path, const std::string &device);
+
 /// Returns the API that runs an artifact's code best here: that of a GPU, or else "cpu", or else
 /// "vulkan", whose driver may run on the processor.
 std::string chooseApi(const Artifact &artifact);
@@ -47,6 +54,9 @@ public:
   /// Returns the results of the latest run.
   std::vector<Tensor> read() const;
   Tensor read(size_t result) const;
+
+  /// Returns the artifact's target that runs, "cpu" or "cpu.x86-64-v4".
+  std::string getTarget() const { return weir_program_target(program.get()); }
 
   std::string getDeviceName() const { return weir_device_name(device.get()); }
 

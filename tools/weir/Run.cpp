@@ -178,7 +178,7 @@ static Outcome runOnDevice(const Artifact &artifact, const EntrySpec &entry,
                            const std::vector<Tensor> &inputs, const RunOptions &options,
                            Steps &steps) {
   Invocation invocation(options.device, options.artifact, entry, inputs);
-  const Plan *plan = artifact.findPlan(entry.name, options.device); // the program loaded it
+  const Plan *plan = artifact.findPlan(entry.name, invocation.getTarget());
   std::vector<weir_dispatch_time> times;
   Outcome outcome;
   repeat(
@@ -318,8 +318,7 @@ static int reportRun(const EntrySpec &entry, const Outcome &outcome,
 
 static int run(RunOptions options) {
   options.tolerance = options.givenTolerance.value_or(options.tolerance);
-  bool isDevice = options.device.empty() || options.device == "vulkan" ||
-                  options.device == "cuda" || options.device == "cpu";
+  bool isDevice = options.device.empty() || tool::isDevice(options.device);
   bool isSimulator = options.device == "sim";
   if (!isDevice && !isSimulator && options.device != "reference")
     throw Error("--device=" + options.device +
@@ -398,7 +397,8 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
           "--device", options->device,
           "Where to run (default a GPU for which the artifact has code, else cpu, else vulkan): "
           "vulkan, the first Vulkan device; cuda, the first GPU of compute capability 8.0 or "
-          "more; cpu, this processor; reference, the graph on the host, "
+          "more; cpu, this processor; cpu:x86-64-v3, as if it had no better instruction set; "
+          "reference, the graph on the host, "
           "compiled another way; sim, the Vulkan code on the host in an order that the "
           "plan permits, checking every access: exits with 1 if an order may be wrong")
       ->type_name("DEVICE");

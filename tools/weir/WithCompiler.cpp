@@ -49,7 +49,9 @@ void tool::compileFor(const Profile &profile, const std::string &input, const st
   options.input = input;
   options.output = output;
   std::string file = input + ".profile.json";
-  writeText(file, printProfile(profile));
-  options.targets = {profile.target + ":" + file};
+  Profile only = profile; // in the new artifact
+  only.target = getBaseTarget(profile.target);
+  writeText(file, printProfile(only));
+  options.targets = {only.target + ":" + file};
   reportProblems([&] { compile(options); });
 }

@@ -93,11 +93,18 @@ struct Artifact {
   std::map<std::string, std::string> ir; ///< by path, "ir/graph.mlir"
   std::map<std::string, Notes> notes;    ///< by target
 
+  /// Returns the profile of a target, or null.
+  const Profile *findProfile(const std::string &target) const;
+  /// Returns the profiles for one kind of device, in the manifest's order.
+  std::vector<const Profile *> findProfiles(const std::string &baseTarget) const;
   /// Returns the plan of an entry on a target, or null.
   const Plan *findPlan(const std::string &entry, const std::string &target) const;
   /// Returns the notes on that plan, or null.
   const EntryNotes *findNotes(const std::string &entry, const std::string &target) const;
 };
+
+/// Gives the only target of an artifact another name, which its plans, code and notes are under.
+void nameTarget(Artifact &artifact, const std::string &target);
 
 /// Adds to `artifact` the plans and code of `other`, which has the same entries for other
 /// targets, and those constants of `other` that `artifact` lacks. Needs: `buildArtifact` made

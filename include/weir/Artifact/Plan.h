@@ -21,7 +21,7 @@
 namespace weir {
 
 /// The version of the `.weir` format that this code reads and writes.
-inline constexpr int64_t schemaVersion = 6;
+inline constexpr int64_t schemaVersion = 7;
 
 /// An element type as safetensors spells it: "F64", "F32", "I64", "I32", "BOOL"
 /// (one byte an element)...

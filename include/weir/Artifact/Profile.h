@@ -12,11 +12,15 @@ namespace weir {
 /// Units of the device that one row of a row kernel is assigned to.
 enum class RowMapping { Lane, Subgroup, Workgroup };
 
+/// Returns the kind of device that a target is for, "cpu" of "cpu" and of "cpu.x86-64-v4": in an
+/// artifact that has several profiles for one kind, each profile's name follows a dot.
+std::string getBaseTarget(const std::string &target);
+
 /// The limits and habits of a target. Every kernel obeys the limits; the habits tune the code
 /// for speed. The compiler hard-codes none of these numbers.
 struct Profile {
   std::string name = "lavapipe";
-  std::string target = "vulkan"; ///< plan and code folder in an artifact
+  std::string target = "vulkan"; ///< plan and code folder in an artifact: see `getBaseTarget`
   std::string api = "vulkan1.3"; ///< also spirv-val's environment; or "ptx8.0"
   int64_t sm = 0;                ///< of target cuda: the oldest GPU, 80 for sm_80; else 0
   std::string isa;               ///< of target cpu: the instruction set, "x86-64-v3"; else empty
@@ -50,10 +54,14 @@ struct Profile {
 
   /// Whether a vector of any power of two of elements, up to `vectorWidth`, is loaded and stored
   /// at any element: not only one of four that begins at a multiple of four.
-  bool hasFreeVectors() const { return target == "cpu"; }
+  bool hasFreeVectors() const { return getBaseTarget(target) == "cpu"; }
 
   bool operator==(const Profile &) const = default;
 };
+
+/// Returns how good a profile is among those for one kind of device: the greatest that a device
+/// runs is the best. Profiles of one rank are equally good.
+int64_t getRank(const Profile &profile);
 
 /// Returns the built-in profile `name`: lavapipe, sm_80, sm_90, x86-64-v3, x86-64-v4 or aarch64.
 /// Errors: `Error` naming the built-in ones.

@@ -73,3 +73,23 @@ TEST(Merge, moves_views_of_constants) {
   EXPECT_EQ(read.constants, makeSample().constants);
   EXPECT_EQ(getConstant(read, *read.findPlan("main", "cuda"), 1)[0], 1);
 }
+
+TEST(Merge, names_several_profiles_of_one_kind) {
+  Artifact artifact = makeSample(), other = makeSample();
+  other.manifest.targets[0].queues = 2;
+  other.notes["vulkan"] = Notes();
+  nameTarget(artifact, "vulkan.one");
+  nameTarget(other, "vulkan.two");
+  addTargets(artifact, other);
+  Artifact read = readBack(artifact);
+  EXPECT_EQ(read.findProfiles("vulkan").size(), 2u);
+  EXPECT_TRUE(read.findProfiles("vulkan.two").empty());
+  EXPECT_EQ(read.findProfile("vulkan.two")->queues, 2);
+  EXPECT_EQ(read.findProfile("vulkan"), nullptr);
+  const Plan *plan = read.findPlan("main", "vulkan.two");
+  ASSERT_NE(plan, nullptr);
+  EXPECT_TRUE(plan->kernels[0].code.starts_with("code/vulkan.two/"));
+  EXPECT_TRUE(read.code.contains(plan->kernels[0].code));
+  EXPECT_EQ(read.notes.count("vulkan.two"), 1u);
+  EXPECT_EQ(read.constants, makeSample().constants);
+}

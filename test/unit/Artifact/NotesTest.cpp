@@ -41,7 +41,7 @@ TEST(Notes, refused) {
   struct {
     const char *from, *to, *error;
   } edits[] = {
-      {"\"schema_version\": 6", "\"schema_version\": 7", "schema_version"},
+      {"\"schema_version\": 7", "\"schema_version\": 8", "schema_version"},
       {"[0,1,4]", "[0,2,4]", "apart[0][1]"},
       {"[0,1,4]", "[0,1,99]", "apart[0][2]"},
       {"[0,1,4]", "[0,1]", "3 elements"},

@@ -82,6 +82,8 @@ TEST(Profile, of_a_processor_may_have_wide_vectors) {
                "\"vector_width\" is 12, it must be 1, 4, 8 or 16");
   EXPECT_ERROR(loadText(R"({"like": "lavapipe", "vector_width": 8})"), "it must be 1 or 4");
   EXPECT_ERROR(loadText(R"({"like": "lavapipe", "isa": "x86-64-v3"})"), "which alone has \"isa\"");
+  EXPECT_TRUE(loadText(R"({"like": "x86-64-v4", "target": "cpu.wide"})").hasFreeVectors());
+  EXPECT_ERROR(loadText(R"({"like": "x86-64-v4", "target": "cpus"})"), "which alone has \"isa\"");
   EXPECT_ERROR(loadText(R"({"like": "x86-64-v3", "isa": "x86-64-v2"})"), "\"isa\"");
 }
 
@@ -180,8 +182,8 @@ TEST(Json, deep_nesting_does_not_overflow) {
 //===----------------------------------------------------------------------===//
 
 static const TextEdit manifestEdits[] = {
-    {"\"schema_version\": 6", "\"schema_version\": 5", "compile the graph again"},
-    {"\"schema_version\": 6,", "", "lacks the key \"schema_version\""},
+    {"\"schema_version\": 7", "\"schema_version\": 6", "compile the graph again"},
+    {"\"schema_version\": 7,", "", "lacks the key \"schema_version\""},
     {"\"producer\"", "\"maker\"", "unknown key \"maker\""},
     {"\"name\":\"main\"", "\"name\":\"../main\"", "\"entries[0].name\" is \"../main\""},
     {"\"name\":\"main\"", "\"name\":\".main\"", "cannot name a file"},
@@ -231,7 +233,7 @@ TEST(Manifest, byte_sizes) {
 }
 
 static const TextEdit planEdits[] = {
-    {"\"schema_version\": 6", "\"schema_version\": 0", "at least 1"},
+    {"\"schema_version\": 7", "\"schema_version\": 0", "at least 1"},
     {"\"entry\": \"main\"", "\"entry\": \"a b\"", "cannot name a file"},
     {"\"arena_bytes\": 768", "\"arena_bytes\": -1", "\"arena_bytes\" is -1"},
     {"\"pinned_bytes\": 1024", "\"pinned_bytes\": 72057594037927937", "at most"},

@@ -242,6 +242,21 @@ TEST_F(Cuda, RefusesWhatTheDeviceLacks) {
                                   "but for vulkan; compile it with --target=cuda");
 }
 
+TEST_F(Cuda, RunsTheBestProfileThatItCan) {
+  auto makeFor = [](int64_t sm) {
+    Artifact artifact = toCuda(makeSample());
+    artifact.manifest.targets[0].sm = sm;
+    nameTarget(artifact, "cuda.sm_" + std::to_string(sm));
+    return artifact;
+  };
+  Artifact artifact = makeFor(80);
+  addTargets(artifact, makeFor(90));
+  addTargets(artifact, makeFor(100));
+  EXPECT_STREQ(weir_program_target(load(artifact).get()), "cuda.sm_90");
+  EXPECT_STREQ(weir_program_target(load(toCuda(makeSample())).get()), "cuda");
+  EXPECT_EQ(weir_program_target(nullptr), nullptr);
+}
+
 TEST_F(Cuda, TellsWhatTheDriverRefuses) {
   ProgramHandle program;
   failCuda("cuModuleLoadDataEx", 218);
