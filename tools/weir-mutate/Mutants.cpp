@@ -442,7 +442,7 @@ std::vector<Mutant> mutate::listMutants(const Artifact &artifact, Judge &judge) 
   std::vector<Mutant> mutants;
   bool isVulkan = false;
   for (size_t i = 0; i < artifact.plans.size(); ++i) {
-    if (artifact.plans[i].target != "vulkan")
+    if (getBaseTarget(artifact.plans[i].target) != "vulkan")
       continue;
     isVulkan = true;
     for (Mutant &mutant : Lister(artifact, judge, i).list())
