@@ -1,6 +1,7 @@
 """Weir: the artifact that `weir compile` makes of a case, by the C ABI."""
 
 import ctypes
+import json
 import pathlib
 import subprocess
 import sys
@@ -14,16 +15,10 @@ import weir_graphs
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 import weir.runtime  # noqa: E402
 
-FLAGS = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
-
 
 def get_cpu_target():
-    """Returns the profile of this machine's instructions."""
-    lines = pathlib.Path("/proc/cpuinfo").read_text().split("\n")
-    flags = set(next((line for line in lines if line.startswith("flags")), "").split())
-    if flags >= set(FLAGS):
-        return "cpu:x86-64-v4"
-    return "cpu:x86-64-v3" if flags >= {"avx2", "fma", "bmi2"} else "cpu:x86-64-v2"
+    """Returns the profile of this machine's processor."""
+    return f"cpu:{json.loads(weir.runtime.Device('cpu').profile)['isa']}"
 
 
 def list_settings(case, api):
