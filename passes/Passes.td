@@ -2005,8 +2005,9 @@ def EmitCpuPass : Pass<"weir-emit-cpu", "mlir::ModuleOp"> {
     function. It runs a range of the kernel's workgroups one after the other. Whoever makes the
     artifact links the objects of all kernels.
 
-    Never: contracts or reorders floats; every operation rounds to nearest. Calls nothing: no C
-    library, no other object.
+    Never: contracts or reorders floats; every operation rounds to nearest. `math.fma` rounds once,
+    but for x86-64-v2, which has no instruction for it: product and sum round there. Calls nothing:
+    no C library, no other object.
 
     Cost: linear in ops; LLVM's passes and backend run once for each kernel.
 

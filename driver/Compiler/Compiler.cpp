@@ -213,8 +213,8 @@ static void setTarget(TargetOptions &options, const std::string &target) {
   if (api != "vulkan" && api != "cuda" && api != "cpu")
     throw Error("--target=" + target +
                 ": no such target; there are vulkan, vulkan:PROFILE, cuda, "
-                "cuda:sm_80, cuda:sm_90, cuda:PROFILE, cpu, cpu:x86-64-v3, cpu:x86-64-v4, "
-                "cpu:aarch64, cpu:native and cpu:PROFILE");
+                "cuda:sm_80, cuda:sm_90, cuda:PROFILE, cpu, cpu:x86-64-v2, cpu:x86-64-v3, "
+                "cpu:x86-64-v4, cpu:aarch64, cpu:native and cpu:PROFILE");
   options.target = api.str();
   options.profile = target == "cpu:native" ? findNativeProfile()
                     : !name.empty()        ? name.str()

@@ -6,6 +6,8 @@ std::vector<std::string> weir::getProcessorIsas() {
   std::vector<std::string> isas;
 #if defined(__x86_64__)
   __builtin_cpu_init();
+  if (__builtin_cpu_supports("x86-64-v2"))
+    isas.push_back("x86-64-v2");
   if (__builtin_cpu_supports("x86-64-v3"))
     isas.push_back("x86-64-v3");
   if (__builtin_cpu_supports("x86-64-v4"))

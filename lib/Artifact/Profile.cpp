@@ -21,7 +21,7 @@ static constexpr const char *cudaTarget = "cuda";
 static constexpr const char *cpuTarget = "cpu";
 
 /// The better ones of an architecture follow.
-static const char *const isas[] = {"x86-64-v3", "x86-64-v4", "aarch64"};
+static const char *const isas[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"};
 
 /// Names the built-in profile that has the keys which a profile's own file leaves out.
 static constexpr const char *likeKey = "like";
@@ -113,7 +113,7 @@ Profile weir::readProfile(const JsonNode &node) {
     node["target"].fail(isCpu ? "is cpu, which needs \"isa\""
                               : "is not cpu, which alone has \"isa\"");
   if (node.has("isa"))
-    profile.isa = isas[node["isa"].choice({isas[0], isas[1], isas[2]})];
+    profile.isa = isas[node["isa"].choice({isas[0], isas[1], isas[2], isas[3]})];
   if (node.has("sm"))
     profile.sm = node["sm"].integer(1, 999);
   profile.subgroupSize = node["subgroup_size"].alignment();
@@ -209,14 +209,15 @@ static Profile makeCpuProfile(const char *isa, int64_t vectorWidth, int64_t regi
   return profile;
 }
 
-static const std::array<Profile, 6> &getBuiltinProfiles() {
-  static const std::array<Profile, 6> profiles = {
+static const std::array<Profile, 7> &getBuiltinProfiles() {
+  static const std::array<Profile, 7> profiles = {
       Profile(),
       makeCudaProfile(80),
       makeCudaProfile(90),
-      makeCpuProfile(isas[0], /*vectorWidth=*/8, /*registers=*/16),
-      makeCpuProfile(isas[1], /*vectorWidth=*/16, /*registers=*/32),
-      makeCpuProfile(isas[2], /*vectorWidth=*/4, /*registers=*/32)};
+      makeCpuProfile(isas[0], /*vectorWidth=*/4, /*registers=*/16),
+      makeCpuProfile(isas[1], /*vectorWidth=*/8, /*registers=*/16),
+      makeCpuProfile(isas[2], /*vectorWidth=*/16, /*registers=*/32),
+      makeCpuProfile(isas[3], /*vectorWidth=*/4, /*registers=*/32)};
   return profiles;
 }
 

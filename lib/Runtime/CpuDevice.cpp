@@ -18,7 +18,7 @@ static std::vector<std::string> findIsas() {
   std::vector<std::string> isas = getProcessorIsas();
   if (isas.empty())
     throw Error("this processor has none of the instruction sets that Weir compiles for: "
-                "x86-64-v3, x86-64-v4, aarch64");
+                "x86-64-v2, x86-64-v3, x86-64-v4, aarch64");
   return isas;
 }
 

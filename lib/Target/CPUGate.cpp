@@ -30,8 +30,8 @@ class CpuGate : public KernelGate {
 };
 } // namespace
 
-/// Whether x86-64-v3 and aarch64 have an instruction, or a few, for an operation of `math`, all
-/// exact.
+/// Whether all processors have an instruction, or a few, for an operation of `math`; exact but for
+/// an fma where the profile has none.
 static bool hasCpuInstructions(Operation *op) {
   return isa<math::AbsFOp, math::AbsIOp, math::CeilOp, math::CopySignOp, math::CountLeadingZerosOp,
              math::CountTrailingZerosOp, math::CtPopOp, math::FloorOp, math::FmaOp,

@@ -101,11 +101,21 @@ static void fuseScaling(arith::MulFOp second) {
   second.erase();
 }
 
+/// Rounds the product by itself, as no result of Weir's functions hangs on its not being rounded.
+static void expandFma(math::FmaOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  Value product = arith::MulFOp::create(b, op.getA(), op.getB());
+  op.replaceAllUsesWith(arith::AddFOp::create(b, product, op.getC()).getResult());
+  op.erase();
+}
+
 void weir::legalizeForCpu(gpu::GPUFuncOp kernel, const Profile &profile) {
   foldInvocations(kernel);
   kernel.walk([](math::RoundOp op) { expandRound(op); });
   if (profile.isa == "x86-64-v4") // the others have no instruction for it
     kernel.walk([](arith::MulFOp op) { fuseScaling(op); });
+  if (!profile.hasFma())
+    kernel.walk([](math::FmaOp op) { expandFma(op); });
   legalizeForAll(kernel);
   storeHalvesAsIntegers(kernel);
 

@@ -127,7 +127,7 @@ MANIFEST = record(
                                kind=one_of("", "input", "target", "param", "state"))))),
     targets=array(record(
         optional=["sm", "isa"], name=name, target=file_name, api=name, sm=number(1, 999),
-        isa=one_of("x86-64-v3", "x86-64-v4", "aarch64"),
+        isa=one_of("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"),
         subgroup_size=power_of_two, max_workgroup_size=word, workgroup_memory=word,
         max_grid=triple, storage_buffers_per_stage=word, bytes_per_binding=number(1, 2**56),
         offset_alignment=power_of_two, max_loop_trips=count, float64=flag, int64=flag,

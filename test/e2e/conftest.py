@@ -1,5 +1,6 @@
 """Shared by the end-to-end tests: the tools of this build."""
 
+import functools
 import json
 import os
 import pathlib
@@ -17,6 +18,7 @@ from safetensors.numpy import load_file
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test/random"))
 BIN = pathlib.Path(os.environ.get("WEIR_BIN", ROOT / "build/release/bin"))
+CPUS = os.environ.get("WEIR_CPUS")  # profiles of cpu that every graph is run with; default: one of them
 KEEP = os.environ.get("WEIR_KEEP_CASES")  # a folder for what a GPU can run elsewhere
 
 
@@ -30,17 +32,18 @@ def get_cpu(artifact):
     return artifact.with_suffix(".cpu.weir")
 
 
-def list_cpu_profiles():
-    """Returns the profiles of target cpu that this machine runs."""
-    about = pathlib.Path("/proc/cpuinfo").read_text()
-    wide = all(re.search(rf"\b{flag}\b", about) for flag in ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"))
-    return ["cpu:x86-64-v3", "cpu:x86-64-v4"] if wide else ["cpu"]
+@functools.cache
+def list_isas():
+    """Returns the instruction sets of this processor that profiles are for."""
+    command = [str(BIN / "weir"), "devices", "--api=cpu", "--json"]
+    [device] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    best = device["profile"]["isa"]
+    return [best] if best == "aarch64" else [isa for isa in ("x86-64-v2", "x86-64-v3", "x86-64-v4") if isa <= best]
 
 
-def choose_cpu_profile(source):
-    """Returns a profile for a graph: its own of several, so that all are tried over all graphs."""
-    profiles = list_cpu_profiles()
-    return profiles[zlib.crc32(pathlib.Path(source).read_bytes()) % len(profiles)]
+def choose_isa(source):
+    """Returns an instruction set for a graph: its own of several, so that all are tried over all graphs."""
+    return list_isas()[zlib.crc32(source.read_bytes()) % len(list_isas())]
 
 
 def keep_case(artifact, expected, inputs, tolerance):
@@ -66,6 +69,8 @@ class Weir:
 
     def __init__(self, folder):
         self.folder = folder
+        self.cpus = CPUS.split(",") if CPUS else []  # none: one for each graph
+        self.isas = []  # of the artifact for the CPU that was compiled last
         self.examples = ROOT / "examples"
 
     def run(self, *arguments, validated=False, status=0):
@@ -80,8 +85,9 @@ class Weir:
         artifact = self.folder / f"{name}.weir"
         self.run("compile", source, "-o", artifact, *flags)
         if not any(str(flag).startswith("--target") for flag in flags):
-            target = choose_cpu_profile(self.folder / source)
-            self.run("compile", source, "-o", get_cpu(artifact), f"--target={target}", *flags)
+            self.isas = self.cpus or [choose_isa(self.folder / source)]
+            targets = ",".join(f"cpu:{isa}" for isa in self.isas)
+            self.run("compile", source, "-o", get_cpu(artifact), f"--target={targets}", *flags)
         if ptxas.PTXAS and not any(str(flag).startswith("--target") for flag in flags):
             cuda = get_cuda(artifact)
             targets = "vulkan,cuda" if KEEP else "cuda"
@@ -103,8 +109,9 @@ class Weir:
                  f"--output={output}", validated=validated)
         self.simulate(artifact, inputs, output)
         if get_cpu(artifact).exists():
-            self.run("run", get_cpu(artifact), "--device=cpu", *inputs, f"--compare={expected}",
-                     f"--tolerance={tolerance}")
+            for isa in self.isas:
+                self.run("run", get_cpu(artifact), f"--device=cpu:{isa}", *inputs, f"--compare={expected}",
+                         f"--tolerance={tolerance}")
         if KEEP and get_cuda(artifact).exists():
             keep_case(get_cuda(artifact), expected, inputs, tolerance)
         return output

@@ -56,6 +56,9 @@ struct Profile {
   /// at any element: not only one of four that begins at a multiple of four.
   bool hasFreeVectors() const { return getBaseTarget(target) == "cpu"; }
 
+  /// Whether there is an instruction that rounds a product and a sum together.
+  bool hasFma() const { return isa != "x86-64-v2"; }
+
   bool operator==(const Profile &) const = default;
 };
 
@@ -63,7 +66,8 @@ struct Profile {
 /// runs is the best. Profiles of one rank are equally good.
 int64_t getRank(const Profile &profile);
 
-/// Returns the built-in profile `name`: lavapipe, sm_80, sm_90, x86-64-v3, x86-64-v4 or aarch64.
+/// Returns the built-in profile `name`: lavapipe, sm_80, sm_90, x86-64-v2, x86-64-v3, x86-64-v4 or
+/// aarch64.
 /// Errors: `Error` naming the built-in ones.
 Profile getBuiltinProfile(const std::string &name);
 

@@ -28,7 +28,8 @@ mlir::LogicalResult checkCpuKernel(mlir::gpu::GPUFuncOp kernel, const Profile &p
 ///     func.func private @KERNEL.body(operands..., %first, %last, %gridX, %gridY : index)
 ///
 /// Numbers of invocations in a workgroup become constant, workgroup and private memory lies on the
-/// stack, f16 and bf16 become i16. Needs: what `checkCpuKernel` checks with the same profile.
+/// stack, f16 and bf16 become i16. A `math.fma` is a product and a sum where `profile` has no
+/// instruction for it. Needs: what `checkCpuKernel` checks with the same profile.
 void legalizeForCpu(mlir::gpu::GPUFuncOp kernel, const Profile &profile);
 
 /// Turns kernels of one profile into machine code, in process.

@@ -84,13 +84,13 @@ TEST(Profile, of_a_processor_may_have_wide_vectors) {
   EXPECT_ERROR(loadText(R"({"like": "lavapipe", "isa": "x86-64-v3"})"), "which alone has \"isa\"");
   EXPECT_TRUE(loadText(R"({"like": "x86-64-v4", "target": "cpu.wide"})").hasFreeVectors());
   EXPECT_ERROR(loadText(R"({"like": "x86-64-v4", "target": "cpus"})"), "which alone has \"isa\"");
-  EXPECT_ERROR(loadText(R"({"like": "x86-64-v3", "isa": "x86-64-v2"})"), "\"isa\"");
+  EXPECT_ERROR(loadText(R"({"like": "x86-64-v3", "isa": "x86-64-v1"})"), "\"isa\"");
 }
 
 TEST(Profile, refuses_what_is_like_none) {
   EXPECT_ERROR(loadText(R"({"like": "mesa"})"),
                "p.json: \"like\" is \"mesa\", the built-in profiles are lavapipe, sm_80, sm_90, "
-               "x86-64-v3, x86-64-v4 and aarch64");
+               "x86-64-v2, x86-64-v3, x86-64-v4 and aarch64");
   EXPECT_ERROR(loadText(R"({"like": true})"), "p.json: \"like\" must be a string");
   EXPECT_ERROR(loadText(R"({"like": "lavapipe", "nane": "b"})"),
                "p.json: the file has the unknown key \"nane\"");
@@ -113,7 +113,7 @@ TEST(Profile, loads_by_name_and_by_path) {
   EXPECT_ERROR(loadProfile(folder / "q.json"), "No such file");
   EXPECT_ERROR(loadProfile(folder / ""), "it is a folder");
   EXPECT_ERROR(getBuiltinProfile("mine"), "there are lavapipe, sm_80, sm_90, "
-                                          "x86-64-v3, x86-64-v4 and aarch64");
+                                          "x86-64-v2, x86-64-v3, x86-64-v4 and aarch64");
 }
 
 static const TextEdit profileEdits[] = {

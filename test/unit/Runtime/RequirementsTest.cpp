@@ -35,12 +35,12 @@ static std::string choose(const Artifact &artifact, const std::vector<std::strin
 }
 
 TEST(Requirements, takes_the_best_profile_that_runs) {
-  Artifact artifact = makeProfiles("cpu", {"aarch64", "x86-64-v3", "x86-64-v4"});
-  EXPECT_EQ(choose(artifact, {"x86-64-v3", "x86-64-v4"}), "cpu.x86-64-v4");
-  EXPECT_EQ(choose(artifact, {"x86-64-v3"}), "cpu.x86-64-v3");
+  Artifact artifact = makeProfiles("cpu", {"aarch64", "x86-64-v2", "x86-64-v4"});
+  EXPECT_EQ(choose(artifact, {"x86-64-v2", "x86-64-v3", "x86-64-v4"}), "cpu.x86-64-v4");
+  EXPECT_EQ(choose(artifact, {"x86-64-v2", "x86-64-v3"}), "cpu.x86-64-v2");
   EXPECT_EQ(choose(artifact, {"aarch64"}), "cpu.aarch64");
   std::swap(artifact.manifest.targets[1], artifact.manifest.targets[2]);
-  EXPECT_EQ(choose(artifact, {"x86-64-v3", "x86-64-v4"}), "cpu.x86-64-v4");
+  EXPECT_EQ(choose(artifact, {"x86-64-v2", "x86-64-v3", "x86-64-v4"}), "cpu.x86-64-v4");
 }
 
 TEST(Requirements, takes_the_first_of_one_rank) {
