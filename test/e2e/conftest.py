@@ -70,7 +70,7 @@ class Weir:
     def __init__(self, folder):
         self.folder = folder
         self.cpus = CPUS.split(",") if CPUS else []  # none: one for each graph
-        self.isas = []  # of the artifact for the CPU that was compiled last
+        self.isas = {}  # by artifact for the CPU, the instruction sets that it has code for
         self.examples = ROOT / "examples"
 
     def run(self, *arguments, validated=False, status=0):
@@ -85,8 +85,8 @@ class Weir:
         artifact = self.folder / f"{name}.weir"
         self.run("compile", source, "-o", artifact, *flags)
         if not any(str(flag).startswith("--target") for flag in flags):
-            self.isas = self.cpus or [choose_isa(self.folder / source)]
-            targets = ",".join(f"cpu:{isa}" for isa in self.isas)
+            isas = self.isas[get_cpu(artifact)] = self.cpus or [choose_isa(self.folder / source)]
+            targets = ",".join(f"cpu:{isa}" for isa in isas)
             self.run("compile", source, "-o", get_cpu(artifact), f"--target={targets}", *flags)
         if ptxas.PTXAS and not any(str(flag).startswith("--target") for flag in flags):
             cuda = get_cuda(artifact)
@@ -108,10 +108,9 @@ class Weir:
         self.run("run", artifact, *inputs, f"--compare={expected}", f"--tolerance={tolerance}",
                  f"--output={output}", validated=validated)
         self.simulate(artifact, inputs, output)
-        if get_cpu(artifact).exists():
-            for isa in self.isas:
-                self.run("run", get_cpu(artifact), f"--device=cpu:{isa}", *inputs, f"--compare={expected}",
-                         f"--tolerance={tolerance}")
+        for isa in self.isas.get(get_cpu(artifact), []):
+            self.run("run", get_cpu(artifact), f"--device=cpu:{isa}", *inputs, f"--compare={expected}",
+                     f"--tolerance={tolerance}")
         if KEEP and get_cuda(artifact).exists():
             keep_case(get_cuda(artifact), expected, inputs, tolerance)
         return output
