@@ -2,8 +2,10 @@
 
 import collections.abc
 import dataclasses
+import functools
 import math
 
+import models
 import numpy
 
 EPSILON = 1e-5
@@ -22,13 +24,21 @@ class Case:
     results: tuple = ("y",)
     tolerance: float = 3e-5  # of the largest expected element
     donated: tuple = ()  # inputs that become the results of their names
+    steps: int = 1  # calls whose results are compared, one after the other
+
+    @property
+    def is_model(self) -> bool:
+        """Whether this is a step of a whole model, which each setting runs in a process of its own."""
+        return self.kind in models.SIZES
 
     def make_inputs(self) -> dict[str, numpy.ndarray]:
         """Returns the arguments by name, in order, the same ones in every process."""
         return INPUTS[self.kind](numpy.random.default_rng(1), **self.sizes)
 
-    def get_expected(self) -> list[numpy.ndarray]:
-        """Returns the results in f64."""
+    def get_expected(self) -> list[numpy.ndarray] | None:
+        """Returns the results in f64, or None for a model, whose losses are compared with another contender's."""
+        if self.is_model:
+            return None
         exact = {name: value.astype(numpy.float64) if value.dtype.kind == "f" else value
                  for name, value in self.make_inputs().items()}
         found = REFERENCES[self.kind](*exact.values(), **self.sizes)
@@ -36,7 +46,7 @@ class Case:
 
     def find_problem(self, results: list[numpy.ndarray], expected: list[numpy.ndarray]) -> str | None:
         """Returns which result is wrong and by how much, or None."""
-        for name, found, right in zip(self.results, results, expected, strict=True):
+        for name, found, right in zip(self.results * self.steps, results, expected, strict=True):
             if found.shape != right.shape:
                 return f"{name} has shape {found.shape}, not {right.shape}"
             error = float(numpy.max(numpy.abs(found - right))) / float(numpy.max(numpy.abs(right)))
@@ -96,6 +106,7 @@ INPUTS = {
     "add_one": lambda r, count: {"x": draw(r, count)},
     "chains": lambda r, chains, length, size: {
         **{f"x{i}": draw(r, size, size) for i in range(chains)}, "w": make_orthogonal(r, size)},
+    **{family: functools.partial(models.make_inputs, family=family) for family in models.SIZES},
 }
 
 
@@ -222,6 +233,8 @@ def list_cases() -> list[Case]:
              tolerance=1e-3),
         Case("dispatches-26x50", "small", "chains", {"chains": 26, "length": 50, "size": 16},
              tuple(f"y{i}" for i in range(26)), tolerance=1e-4),
+        *(Case(f"{family}-step", "models", family, sizes, ("loss",), donated=models.list_parameters(family, sizes),
+               steps=models.STEPS) for family, sizes in models.SIZES.items()),
     ]
 
 

@@ -1,7 +1,8 @@
 """Times Weir beside PyTorch, torch.compile, XLA, onnxruntime and IREE on the CPU.
 
 Each has the same number of threads and is called with its data in place; every operand is an argument, and nothing is
-packed ahead of time. What it computes is compared with NumPy in f64 first: what is wrong is reported and not timed.
+packed ahead of time. What it computes is compared with NumPy in f64 first, a model's losses with those of the first peer
+that has it: what is wrong is reported and not timed.
 Contenders take turns, a round of each after another. The fastest call counts, and of several settings the best."""
 
 import argparse
@@ -64,18 +65,48 @@ def get_geomean(numbers):
     return math.exp(sum(map(math.log, numbers)) / len(numbers))
 
 
-def prepare(case, contender, worker_of, row):
+class Workers:
+    """The contenders' processes: one of each, and for a model one of each setting, so that its memory is its own."""
+
+    def __init__(self, options, limit):
+        self.options, self.limit, self.processes = options, limit, {}
+
+    def get(self, contender, case=None, setting=None):
+        """Returns the process of a contender, or that of its setting if the case is a model. Errors: worker.Failure."""
+        key = (contender.name, setting if case and case.is_model else None)
+        if key not in self.processes or not self.processes[key].is_alive():
+            self.processes[key] = worker.Worker(contender.module, contender.argument, self.options, self.limit)
+        return self.processes[key]
+
+    def clear(self):
+        """Frees what a case has left."""
+        for (name, setting), each in list(self.processes.items()):
+            if setting is not None:
+                self.processes.pop((name, setting)).kill()
+            elif each.is_alive():
+                each.ask("clear")
+
+    def kill(self):
+        for each in self.processes.values():
+            each.kill()
+
+
+def prepare(case, contender, workers, row):
     """Returns the settings of a contender that compute a case rightly. The row is told of the others."""
     problems = []
     try:
-        settings = worker_of[contender.name].ask("list", case)
+        settings = workers.get(contender).ask("list", case)
         if not settings:
             problems.append("it has none of this kind")
         for setting in list(settings):
             try:
-                results, facts = worker_of[contender.name].ask("prepare", case, setting)
-                row["facts"][contender.name] = facts
+                results, facts = workers.get(contender, case, setting).ask("prepare", case, setting)
+                row["facts"].setdefault(contender.name, {})[setting] = facts
+                if row["expected"] is None:
+                    row["expected"], row["reference"] = results, f"{contender.name}, {setting}"
                 wrong = case.find_problem(results, row["expected"])
+                if wrong and "reference" in row:
+                    wrong += f", against {row['reference']}"
             except worker.Failure as failure:
                 wrong = str(failure)
             if wrong:
@@ -94,15 +125,19 @@ def measure(case, contenders, workers, rounds, seconds):
     """Returns a case's row: the fastest seconds of each contender by setting, its best, and problems."""
     row = {"case": case.name, "group": case.group, "seconds": {}, "settings": {}, "facts": {}, "problems": {},
            "expected": case.get_expected()}
-    turns = [(contender.name, setting) for contender in contenders
+    # Peers first: one of them is the reference of a model.
+    turns = [(contender, setting) for contender in sorted(contenders, key=WEIRS.__contains__)
              for setting in prepare(case, contender, workers, row)]
+    if case.is_model:
+        row["losses"] = None if row["expected"] is None else [float(loss) for loss in row["expected"]]
     del row["expected"]
     for _ in range(rounds):
-        for name, setting in list(turns):
+        for contender, setting in list(turns):
+            name = contender.name
             try:
-                took = workers[name].ask("measure", setting, seconds)
+                took = workers.get(contender, case, setting).ask("measure", setting, seconds)
             except worker.Failure as failure:
-                turns.remove((name, setting))
+                turns.remove((contender, setting))
                 row["problems"].setdefault(name, []).append(f"{setting}: {failure}")
                 say(f"{case.name}: {name} is skipped: {setting}: {failure}")
                 row["settings"].get(name, {}).pop(setting, None)
@@ -122,27 +157,23 @@ def run_all(cases, contenders, threads, options, rounds, seconds, limit):
     """Yields the row of each case on some threads."""
     options = options | {"threads": threads}
     os.environ.update(MALLOC | dict.fromkeys(THREADS, str(threads)))
-    workers = {}
+    workers = Workers(options, limit)
     try:
         for case in cases:
             able = []
             for contender in contenders:
                 try:
-                    if contender.name not in workers or not workers[contender.name].is_alive():
-                        workers[contender.name] = worker.Worker(contender.module, contender.argument, options, limit)
+                    workers.get(contender)
                     able.append(contender)
                 except worker.Failure as failure:
                     say(f"{case.name}: {contender.name} is skipped: {failure}")
             row = measure(case, able, workers, rounds, seconds)
-            for each in workers.values():
-                if each.is_alive():
-                    each.ask("clear")
+            workers.clear()
             say(f"{case.name}, {print_count(threads)}: " + ", ".join(
                 f"{name} {print_time(took)} ms" for name, took in row["seconds"].items()))
             yield row | {"threads": threads}
     finally:
-        for each in workers.values():
-            each.kill()
+        workers.kill()
 
 
 def print_count(threads):
@@ -172,6 +203,23 @@ def print_table(rows, names):
             ratio = row.get("ratios", {}).get(weir)
             cells += [times.get(weir, ""), print_ratio(ratio) if ratio else ""]
         print(f"| {' | '.join([*cells, row.get('best_peer', ''), *(times.get(peer, '') for peer in peers)])} |")
+
+
+def print_models(rows):
+    """Prints what memory, compilation and code of each contender's best setting take in whole models."""
+    rows = [row for row in rows if "losses" in row and row["seconds"]]
+    if not rows:
+        return
+    print("\n| | contender | setting | ms | peak MB | compile s | code KB |\n|" + " --- |" * 7)
+    for row in rows:
+        for name, settings in row["settings"].items():
+            if settings:
+                best = min(settings, key=settings.get)
+                facts = row["facts"][name][best]
+                compiling = f"{facts['compile_seconds']:.1f}" if "compile_seconds" in facts else ""
+                code = f"{facts['code_bytes'] / 1e3:.0f}" if "code_bytes" in facts else ""
+                print(f"| {row['case']} | {name} | {best} | {print_time(settings[best])} | "
+                      f"{facts['peak_bytes'] / 1e6:.0f} | {compiling} | {code} |")
 
 
 def print_groups(rows):
@@ -312,6 +360,7 @@ def main():
               f"{facts['load_before'][0]:.1f} to {facts['load_after'][0]:.1f}:\n")
         here = [row for row in rows if row["threads"] == threads]
         print_table(here, [contender.name for contender in contenders])
+        print_models(here)
         print()
         print_groups(here)
     if len(args.threads) > 1:

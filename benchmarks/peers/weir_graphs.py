@@ -1,9 +1,11 @@
 """Prints the cases as graphs for `weir compile`: weir_graphs.py CASE."""
 
+import functools
 import pathlib
 import sys
 
 import cases
+import models
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "mlp_step"))
 import graph as mlp_step  # noqa: E402
@@ -199,9 +201,15 @@ GRAPHS = {
     "rms_norm_vjp": rms_norm_vjp, "softmax": softmax, "softmax_vjp": softmax_vjp, "cross_entropy": cross_entropy,
     "cross_entropy_vjp": cross_entropy_vjp, "gelu_bias": gelu_bias, "gelu_bias_vjp": gelu_bias_vjp,
     "product": product, "product_bt": product_bt, "mlp": mlp, "mlp_step": train_mlp, "add_one": add_one,
-    "chains": chains,
+    "chains": chains, **{family: functools.partial(models.make_graph, family) for family in models.SIZES},
 }
-FLAGS = {"mlp_step": ("--train=sgd:loss", "--entry=loss.step", "--require-donation")}  # of `weir compile`
+STEP = ("--train=sgd:main", "--entry=main.step")
+FLAGS = {  # of `weir compile`
+    "mlp_step": ("--train=sgd:loss", "--entry=loss.step", "--require-donation"),
+    "llama": (*STEP, "--require-donation"),
+    "gpt2": (*STEP, "--require-donation"),
+    "resnet": STEP,  # weights of batch norms are read behind their update
+}
 
 
 def make_graph(case):

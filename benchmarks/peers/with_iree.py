@@ -13,7 +13,7 @@ FLAGS = {"O3": (), "O3, data tiling": ("--iree-opt-data-tiling",),
 
 
 def list_settings(case, _):
-    if case.kind == "copy":  # it returns the argument
+    if case.kind == "copy" or case.is_model:  # of a copy it returns the argument
         return []
     has_product = case.kind in ("product", "product_bt", "mlp", "mlp_step", "chains")
     return list(FLAGS) if has_product else ["O3"]

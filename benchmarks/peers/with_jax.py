@@ -1,6 +1,7 @@
 """XLA: the cases in JAX, by jax.jit. with_iree.py compiles the same functions."""
 
 import functools
+import time
 
 import cases
 import jax
@@ -88,8 +89,36 @@ def get_inputs(case):
     return [value.astype(numpy.int32) if value.dtype == numpy.int64 else value for value in case.make_inputs().values()]
 
 
+def prepare_model(case, setting):
+    """Returns a function that runs a step, one that returns its loss, and facts of its compilation."""
+    import jax_models
+
+    family = jax_models.FAMILIES[case.kind]
+    names = list(case.make_inputs())
+    # Copies, since JAX does not reuse memory of NumPy's.
+    inputs = {name: jnp.array(value, copy=True) for name, value in zip(names, get_inputs(case))}
+    state = {name: inputs.pop(name) for name in case.donated}
+
+    def step(state, inputs):
+        loss, gradients = jax.value_and_grad(lambda values: family(values | inputs, **case.sizes))(state)
+        return loss, jax.tree.map(lambda p, g: p - cases.LEARNING_RATE * g, state, gradients)
+
+    begin = time.perf_counter()
+    compiled = jax.jit(step, donate_argnums=0).lower(state, inputs).compile(OPTIONS[setting])
+    facts = {"compile_seconds": time.perf_counter() - begin}
+    kept = [None, state]
+
+    def run():
+        kept[:] = compiled(kept[1], inputs)
+        jax.block_until_ready(kept)
+
+    return run, lambda: [numpy.array(kept[0])], facts
+
+
 def prepare(case, setting, options):
-    """Returns a function that runs a case once, one that returns its results, and no facts."""
+    """Returns a function that runs a case once, one that returns its results, and facts of its compilation."""
+    if case.is_model:
+        return prepare_model(case, setting)
     names = list(case.make_inputs())
     donated = [names.index(name) for name in case.donated]
     function = jax.jit(get_function(case), donate_argnums=donated, compiler_options=OPTIONS[setting])

@@ -1,6 +1,7 @@
 """PyTorch: eager, and by torch.compile. A VJP is the backward of what forward saved, and compiled one graph of both."""
 
 import functools
+import time
 import warnings
 
 import cases
@@ -12,7 +13,7 @@ torch._inductor.select_algorithm.PRINT_AUTOTUNE = False
 torch._inductor.config.max_autotune_report_choices_stats = False
 
 PRODUCTS = ("product", "product_bt", "mlp", "mlp_step", "chains")
-AUTOTUNE, RECOMPUTE = "max-autotune", "forward again"
+AUTOTUNE, RECOMPUTE, WHOLE = "max-autotune", "forward again", "whole step"
 MODES = {AUTOTUNE: {"mode": "max-autotune-no-cudagraphs"}}
 
 
@@ -20,6 +21,8 @@ def list_settings(case, is_compiled):
     torch._dynamo.reset()  # or the cases before would count against its limit of versions
     if not is_compiled:
         return ["eager"]
+    if case.is_model:
+        return ["default", WHOLE]
     if case.kind.endswith("_vjp"):
         return ["default", RECOMPUTE]
     return ["default", AUTOTUNE] if case.kind in PRODUCTS else ["default"]  # its choices are those of products
@@ -66,6 +69,39 @@ def make_eager_step(parameters):
     return step
 
 
+def prepare_model(case, setting, compile):
+    """Returns a function that runs a step and returns its loss. Its first call compiles."""
+    import torch_models
+
+    inputs = {name: torch.from_numpy(value) for name, value in case.make_inputs().items()}
+    parameters = {name: inputs.pop(name) for name in case.donated}
+
+    def get_model_loss(values):
+        return getattr(torch_models.Model(values | inputs), case.kind)(**case.sizes)
+
+    if setting == WHOLE:
+        def step_whole():
+            gradients, loss = torch.func.grad_and_value(get_model_loss)(parameters)
+            for name, parameter in parameters.items():
+                parameter.sub_(gradients[name], alpha=cases.LEARNING_RATE)
+            return loss
+
+        return compile(step_whole)
+    for parameter in parameters.values():
+        parameter.requires_grad_()
+    optimizer = torch.optim.SGD(parameters.values(), lr=cases.LEARNING_RATE, fused=True)
+    forward = compile(get_model_loss)
+
+    def step():
+        optimizer.zero_grad()
+        loss = forward(parameters)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
 def get_vjp(forward, operands):
     """Returns the function of a cotangent and operands that has the gradients of the float ones."""
     floats = [i for i, each in enumerate(operands) if each.is_floating_point()]
@@ -102,15 +138,19 @@ OPERANDS = {
 
 
 def prepare(case, setting, options):
-    """Returns a function that runs a case once, one that returns its results, and no facts."""
+    """Returns a function that runs a case once, one that returns its results, and facts of its compilation."""
     torch.set_num_threads(options["threads"])
     warnings.simplefilter("ignore")  # torch.compile uses what PyTorch deprecates
     torch._functorch.config.donated_buffer = False  # or a backward could not be run twice
     compile = (lambda f: f) if setting == "eager" else functools.partial(torch.compile, dynamic=False,
                                                                          **MODES.get(setting, {}))
-    inputs = [torch.from_numpy(value) for value in case.make_inputs().values()]
+    inputs = [] if case.is_model else [torch.from_numpy(value) for value in case.make_inputs().values()]
+    facts = {}
 
-    if case.kind == "mlp_step":
+    if case.is_model:
+        torch._inductor.config.force_disable_caches = True  # they would hide the time of compilation
+        compute = prepare_model(case, setting, compile)
+    elif case.kind == "mlp_step":
         step = make_eager_step(inputs[2:]) if setting == "eager" else compile(step_functionally)
 
         def compute():
@@ -133,7 +173,10 @@ def prepare(case, setting, options):
 
     def run():
         results.clear()  # so that the memory of the call before serves this one
+        begin = time.perf_counter()
         made = compute()
+        if setting != "eager":
+            facts.setdefault("compile_seconds", time.perf_counter() - begin)
         results.extend(made if isinstance(made, tuple) else (made,))
 
-    return run, lambda: [result.detach().numpy().copy() for result in results], {}
+    return run, lambda: [result.detach().numpy().copy() for result in results], facts

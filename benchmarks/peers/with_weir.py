@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 
 import cases
 import numpy
@@ -25,6 +26,11 @@ def list_settings(case, api):
     return [get_cpu_target() if api == "cpu" else api]
 
 
+def get_code_bytes(artifact):
+    with zipfile.ZipFile(artifact) as files:
+        return sum(each.file_size for each in files.infolist() if each.filename.startswith("code/"))
+
+
 def prepare(case, setting, options):
     """Returns a function that runs a case once, one that returns its results, and facts of the artifact."""
     with tempfile.TemporaryDirectory() as name:
@@ -35,7 +41,8 @@ def prepare(case, setting, options):
                                *weir_graphs.FLAGS.get(case.kind, ())], capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(done.stderr.strip() or f"weir compile exits with {done.returncode}")
-        facts = {"compile_seconds": time.perf_counter() - begin, "artifact_bytes": artifact.stat().st_size}
+        facts = {"compile_seconds": time.perf_counter() - begin, "artifact_bytes": artifact.stat().st_size,
+                 "code_bytes": get_code_bytes(artifact)}
         program = weir.runtime.Program(artifact, api=setting.partition(":")[0])
     facts["device"] = program.device.name
     entry = program.find_entry(None)

@@ -28,6 +28,22 @@ def measure(run, seconds):
             return best
 
 
+def read_status(name):
+    """Returns the bytes that /proc/self/status has under a name."""
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{name}:"))
+
+
+def get_peak(run):
+    """Returns the most bytes that are resident in a call, without what compiling has freed."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # forget the peak
+    run()
+    return read_status("VmHWM")
+
+
 def shorten(error):
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:200]}{'...' if len(text) > 200 else ''}"
@@ -40,10 +56,15 @@ def serve(connection, module, argument, options):
     runs = {}  # by setting
 
     def prepare(case, setting):
+        before, results = read_status("VmRSS"), []
         run, read, facts = adapter.prepare(case, setting, options)
-        run()
+        for _ in range(case.steps):
+            run()
+            results += read()
+        if case.is_model:
+            facts["peak_bytes"] = get_peak(run) - before
         runs[setting] = run
-        return read(), facts
+        return results, facts
 
     requests = {
         "list": lambda case: adapter.list_settings(case, argument),

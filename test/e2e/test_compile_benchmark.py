@@ -21,7 +21,7 @@ TINY = {
     "llama-lora": ("llama", LLAMA | {"rank": 2}),
     "gpt2": ("gpt2", dict(layers=1, hidden=8, heads=2, vocabulary=7, sequence=4, batch=2)),
     "vit": ("vit", dict(layers=1, hidden=6, heads=2, patch=4, classes=5, resolution=8, batch=2)),
-    "resnet": ("resnet", dict(layers=18, width=4, stages=1, classes=3, resolution=16, batch=2)),
+    "resnet": ("resnet", dict(layers=18, width=4, stages=2, classes=3, resolution=16, batch=2)),
     "resnet-bottleneck": ("resnet", dict(layers=50, width=2, stages=1, classes=3, resolution=12, batch=2)),
     "mobilenet-v1": ("mobilenet", dict(width=4, stages=2, classes=3, resolution=12, batch=2)),
     "mobilenet-v2": ("mobilenet", dict(version=2, width=8, stages=2, classes=3, resolution=12, batch=2)),
@@ -35,7 +35,7 @@ SMALLER = {
     "llama-lora": dict(batch=1, sequence=3, vocabulary=5, intermediate=4),
     "gpt2": dict(hidden=4, batch=1, sequence=3, vocabulary=5),
     "vit": dict(hidden=4),
-    "resnet": dict(width=2, resolution=8),
+    "resnet": dict(width=2, resolution=8, stages=1),
     "mobilenet-v1": dict(width=2, resolution=8),
     "mobilenet-v2": dict(width=4, resolution=8, stages=1),
     "unet": dict(blocks=0, width=2, groups=2, batch=1),
@@ -52,149 +52,16 @@ def test_gradients_of_each_family(weir, name):
     weir.run("gradcheck", graph, "--entry=main", "--tolerance=1e-4")
 
 
-class Model:
-    """The models of graphs.py in PyTorch, of f64, on arguments by name."""
+def make_watched_model(read):
+    """Returns the class of PyTorch's models that adds the name of each argument to `read`."""
+    import torch_models
 
-    def __init__(self, torch, arguments):
-        self.torch, self.functional = torch, torch.nn.functional
-        self.values = {name: torch.from_numpy(value) for name, value in arguments.items()}
-        self.values = {name: x.double() if x.is_floating_point() else x for name, x in self.values.items()}
-        self.read = set()
+    class Watched(torch_models.Model):
+        def __getitem__(self, name):
+            read.add(name)
+            return super().__getitem__(name)
 
-    def __getitem__(self, name):
-        self.read.add(name)
-        return self.values[name]
-
-    def linear(self, x, name):
-        bias = self[f"{name}.bias"] if f"{name}.bias" in self.values else None
-        return self.functional.linear(x, self[f"{name}.weight"], bias)
-
-    def conv(self, x, name, stride=1, padding=None):
-        weight = self[f"{name}.weight"]
-        bias = self[f"{name}.bias"] if f"{name}.bias" in self.values else None
-        padding = weight.shape[-1] // 2 if padding is None else padding
-        return self.functional.conv2d(x, weight, bias, stride, padding, groups=x.shape[1] // weight.shape[1])
-
-    def conv_norm(self, x, name, stride=1):
-        x = self.conv(x, f"{name}.conv", stride)
-        return self.functional.batch_norm(x, None, None, self[f"{name}.norm.weight"], self[f"{name}.norm.bias"], True)
-
-    def layer_norm(self, x, name):
-        return self.functional.layer_norm(x, x.shape[-1:], self[f"{name}.weight"], self[f"{name}.bias"])
-
-    def rms_norm(self, x, name):
-        return self.functional.rms_norm(x, x.shape[-1:], self[f"{name}.weight"], 1e-5)
-
-    def split(self, x, heads):
-        return x.unflatten(-1, (heads, -1)).transpose(1, 2)
-
-    def attention(self, q, k, v, causal):
-        mixed = self.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
-        return mixed.transpose(1, 2).flatten(2)
-
-    def cross_entropy(self, scores, targets):
-        return self.functional.cross_entropy(scores.flatten(0, -2), targets.flatten())
-
-    def llama(self, layers, heads, kv_heads, sequence, hidden, tied=False, **_):
-        torch, size = self.torch, hidden // heads
-        rates = 10000.0 ** (-torch.arange(size // 2).double() * 2 / size)
-        angles = torch.outer(torch.arange(sequence).double(), rates).repeat(1, 2)
-
-        def rotate(x):
-            first, second = x.chunk(2, -1)
-            return x * angles.cos() + torch.cat([-second, first], -1) * angles.sin()
-
-        def project(x, name):
-            y = self.linear(x, name)
-            if f"{name}.up" in self.values:
-                y = y + 2 * (x @ self[f"{name}.down"].T @ self[f"{name}.up"].T)
-            return y
-
-        x = self["embed.weight"][self["tokens"]]
-        for i in range(layers):
-            name = f"layers.{i}"
-            y = self.rms_norm(x, f"{name}.input_norm")
-            q = rotate(self.split(project(y, f"{name}.q"), heads))
-            k = rotate(self.split(project(y, f"{name}.k"), kv_heads))
-            v = self.split(project(y, f"{name}.v"), kv_heads)
-            x = x + project(self.attention(q, k, v, True), f"{name}.o")
-            y = self.rms_norm(x, f"{name}.post_norm")
-            x = x + project(self.functional.silu(project(y, f"{name}.gate")) * project(y, f"{name}.up"), f"{name}.down")
-        x = self.rms_norm(x, "norm")
-        return self.cross_entropy(x @ self["embed.weight"].T if tied else self.linear(x, "head"), self["next"])
-
-    def block(self, x, name, heads, activation, causal):
-        q, k, v = (self.split(part, heads) for part in
-                   self.linear(self.layer_norm(x, f"{name}.attention_norm"), f"{name}.qkv").chunk(3, -1))
-        x = x + self.linear(self.attention(q, k, v, causal), f"{name}.mix")
-        return x + self.linear(activation(self.linear(self.layer_norm(x, f"{name}.mlp_norm"), f"{name}.up")), f"{name}.down")
-
-    def gpt2(self, layers, heads, **_):
-        def activation(x):
-            return self.functional.gelu(x, approximate="tanh")
-
-        x = self["embed.weight"][self["tokens"]] + self["place.weight"]
-        for i in range(layers):
-            x = self.block(x, f"blocks.{i}", heads, activation, True)
-        return self.cross_entropy(self.layer_norm(x, "norm") @ self["embed.weight"].T, self["next"])
-
-    def vit(self, layers, heads, patch, batch, **_):
-        x = self.conv(self["images"], "patches", patch, 0).flatten(2).transpose(1, 2)
-        x = self.torch.cat([self["token"].expand(batch, -1, -1), x], 1) + self["places"]
-        for i in range(layers):
-            x = self.block(x, f"blocks.{i}", heads, self.functional.gelu, False)
-        return self.cross_entropy(self.linear(self.layer_norm(x, "norm")[:, 0], "head"), self["classes"])
-
-    def classify(self, x):
-        return self.cross_entropy(self.linear(x.mean((2, 3)), "head"), self["classes"])
-
-    def resnet(self, layers, **_):
-        relu = self.torch.relu
-        x = self.functional.max_pool2d(relu(self.conv_norm(self["images"], "stem", 2)), 3, 2, 1)
-        i = 0
-        while f"stages.0.{i}.0.conv.weight" in self.values:
-            name = f"stages.0.{i}"
-            y = x
-            for part in range(last := 2 if layers >= 50 else 1):
-                y = relu(self.conv_norm(y, f"{name}.{part}"))
-            y = self.conv_norm(y, f"{name}.{last}")
-            x = relu(y + (self.conv_norm(x, f"{name}.shortcut") if x.shape != y.shape else x))
-            i += 1
-        assert i == (3 if layers >= 50 else 2)
-        return self.classify(x)
-
-    def mobilenet(self, version=1, **_):
-        relu = self.torch.relu if version == 1 else self.functional.relu6
-        x = relu(self.conv_norm(self["images"], "stem", 2))
-        if version == 1:
-            for stage, stride in (0, 1), (1, 2):
-                x = relu(self.conv_norm(x, f"stages.{stage}.0.0", stride))
-                x = relu(self.conv_norm(x, f"stages.{stage}.0.1"))
-            return self.classify(x)
-        for name, stride in ("0.0", 1), ("1.0", 2), ("1.1", 1):
-            name, y = f"stages.{name}", x
-            if f"{name}.0.conv.weight" in self.values:
-                y = relu(self.conv_norm(y, f"{name}.0"))
-            y = self.conv_norm(relu(self.conv_norm(y, f"{name}.1", stride)), f"{name}.2")
-            x = x + y if x.shape == y.shape else y
-        return self.classify(relu(self.conv_norm(x, "last")))
-
-    def unet(self, groups, **_):
-        def norm(x, name):
-            return self.functional.silu(
-                self.functional.group_norm(x, groups, self[f"{name}.weight"], self[f"{name}.bias"]))
-
-        def block(x, name):
-            y = self.conv(norm(x, f"{name}.norm0"), f"{name}.conv0")
-            y = self.conv(norm(y, f"{name}.norm1"), f"{name}.conv1")
-            return y + (self.conv(x, f"{name}.shortcut") if x.shape != y.shape else x)
-
-        top = block(self.conv(self["images"], "first"), "down.0.0")
-        low = block(self.conv(top, "down.0.half", 2), "down.1.0")
-        x = block(self.torch.cat([block(low, "middle"), low], 1), "up.1.0")
-        x = self.conv(self.functional.interpolate(x, scale_factor=2, mode="nearest"), "up.1.twice")
-        x = block(self.torch.cat([x, top], 1), "up.0.0")
-        return self.functional.mse_loss(self.conv(norm(x, "last.norm"), "last.conv"), self["targets"])
+    return Watched
 
 
 @pytest.mark.parametrize("name", TINY)
@@ -217,9 +84,11 @@ def test_loss_is_that_of_pytorch(weir, name):
     save_file(arguments, weir.folder / "in.safetensors")
     weir.run("run", artifact, "--device=reference", "--f64", "--input=in.safetensors", "--output=out.safetensors")
     [loss] = load_file(weir.folder / "out.safetensors").values()
-    model = Model(torch, arguments)
+    values = {name: torch.from_numpy(value) for name, value in arguments.items()}
+    read = set()
+    model = make_watched_model(read)({name: x.double() if x.is_floating_point() else x for name, x in values.items()})
     expected = getattr(model, family)(**sizes).item()
-    assert model.read == set(arguments), "the models differ in their parameters"
+    assert read == set(arguments), "the models differ in their parameters"
     # The tables of angles are of f32.
     assert math.isclose(loss, expected, rel_tol=1e-6)
 

@@ -13,6 +13,7 @@ from conftest import BIN, ROOT
 FOLDER = ROOT / "benchmarks/peers"
 sys.path.insert(0, str(FOLDER))
 import cases  # noqa: E402
+import models  # noqa: E402
 import with_weir  # noqa: E402
 import worker  # noqa: E402
 
@@ -24,30 +25,73 @@ TINY = {
     "mlp_step": {"layers": 4, "rows": 5, "width": 6},
     "add_one": {"count": 5},
     "chains": {"chains": 1, "length": 3, "size": 4},
+    "llama": dict(layers=2, hidden=16, heads=4, kv_heads=2, intermediate=12, vocabulary=20, sequence=6, batch=2, tied=True),
+    "gpt2": dict(layers=2, hidden=16, heads=4, vocabulary=20, sequence=6, batch=2),
+    "resnet": dict(layers=18, width=4, stages=2, classes=5, resolution=32, batch=2),
 }
 
 
 def make_tiny(kind, **sizes):
     case = next(case for case in cases.CASES.values() if case.kind == kind)
-    return dataclasses.replace(case, sizes=TINY[kind] | sizes)
+    sizes = TINY[kind] | sizes
+    donated = models.list_parameters(kind, sizes) if case.is_model else case.donated
+    return dataclasses.replace(case, sizes=sizes, donated=donated)
+
+
+def compute(module, case, setting):
+    """Returns the results of each step, one after the other, and facts."""
+    run, read, facts = module.prepare(case, setting, {"weir": BIN / "weir", "threads": 1})
+    results = []
+    for _ in range(case.steps):
+        run()
+        results += read()
+    return results, facts
 
 
 def find_problem(module, case, setting):
-    run, read, _ = module.prepare(case, setting, {"weir": BIN / "weir", "threads": 1})
-    run()
-    return case.find_problem(read(), case.get_expected())
+    return case.find_problem(compute(module, case, setting)[0], case.get_expected())
 
 
 def test_every_case_has_a_tiny_one():
-    assert set(TINY) == {case.kind for case in cases.CASES.values()} == set(cases.INPUTS) == set(cases.REFERENCES)
+    assert set(TINY) == {case.kind for case in cases.CASES.values()} == set(cases.INPUTS)
+    assert set(TINY) - set(models.SIZES) == set(cases.REFERENCES)
 
 
-@pytest.mark.parametrize("kind", TINY)
+@pytest.mark.parametrize("kind", [kind for kind in TINY if kind not in models.SIZES])
 def test_weir_computes(kind):
     assert find_problem(with_weir, make_tiny(kind), "vulkan") is None
 
 
-@pytest.mark.parametrize("kind", TINY)
+@pytest.mark.parametrize("kind", models.SIZES)
+def test_weir_trains_as_pytorch(kind):
+    pytest.importorskip("torch")
+    import with_torch
+
+    case = make_tiny(kind)
+    losses, facts = compute(with_weir, case, with_weir.get_cpu_target())
+    assert facts["compile_seconds"] > 0 and 1000 < facts["code_bytes"] < facts["artifact_bytes"]
+    expected, _ = compute(with_torch, case, "eager")
+    assert len(losses) == models.STEPS and losses[0] != losses[-1]
+    assert case.find_problem(losses, expected) is None
+    # A step that updates nothing is found.
+    problem = case.find_problem([losses[0]] * models.STEPS, expected)
+    assert problem and problem.startswith("loss is off by")
+
+
+@pytest.mark.parametrize("kind", models.SIZES)
+def test_pytorch_trains_as_jax(kind):
+    pytest.importorskip("torch")
+    pytest.importorskip("jax")
+    import with_jax
+    import with_torch
+
+    case = make_tiny(kind)
+    expected, _ = compute(with_torch, case, "eager")
+    losses, facts = compute(with_jax, case, "default")
+    assert case.find_problem(losses, expected) is None and facts["compile_seconds"] > 0
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TINY if kind not in models.SIZES])
 def test_pytorch_computes(kind):
     pytest.importorskip("torch")
     import with_torch
@@ -92,6 +136,19 @@ def test_run_measures_and_draws(tmp_path):
         assert "<svg" in (tmp_path / "a.svg").read_text()
     else:
         assert "--plot is skipped: install matplotlib" in done.stderr
+
+
+def test_models_have_processes_of_their_own(tmp_path):
+    pytest.importorskip("torch")
+    done = run("--only=^gpt2", "--contenders=CPU|^PyTorch", "--rounds=1", "--seconds=0.001", "--threads=1",
+               f"--json={tmp_path / 'a.json'}")
+    assert done.returncode == 0, done.stderr
+    [row] = json.loads((tmp_path / "a.json").read_text())["cases"]
+    assert row["reference"] == "PyTorch, eager" and len(row["losses"]) == models.STEPS
+    [[target, facts]] = row["facts"]["Weir CPU"].items()
+    assert target == with_weir.get_cpu_target() and facts["peak_bytes"] > 1 << 20 and facts["compile_seconds"] > 0
+    lines = [line for line in done.stdout.split("\n") if line.startswith("| gpt2-step | Weir CPU | cpu:")]
+    assert len(lines) == 1 and re.search(r"\| \d+ \| \d+\.\d \| \d+ \|$", lines[0])
 
 
 def test_who_is_missing_is_named():
