@@ -136,6 +136,8 @@ Operation *WorkgroupRaces::getIrreducible() const { return getGraph().irreducibl
 /// Whether some invocations of a workgroup may touch a common byte, and one write it, whatever
 /// stands between the two.
 bool WorkgroupRaces::mayInvocationsMeet() const {
+  if (llvm::all_of(sizes.workgroup, [](std::optional<int64_t> size) { return size == 1; }))
+    return false;
   ArrayRef<MemoryAccess> accesses = maps.getAccesses();
   std::vector<bool> matters = findThoseThatMatter(maps);
   Instances instances; // in any trips
