@@ -5,6 +5,7 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
+#include "llvm/Passes/PassBuilder.h"
 
 using namespace mlir;
 using namespace weir;
@@ -19,13 +20,15 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
     functions.registerPass([&] { return llvm::TargetLibraryAnalysis(none); });
   llvm::CGSCCAnalysisManager calls;
   llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine, options.tuning);
+  llvm::PassBuilder builder(&machine);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(calls);
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, calls, modules);
-  builder.buildPerModuleDefaultPipeline(options.level).run(module, modules);
+  llvm::ModulePassManager passes;
+  llvm::cantFail(builder.parsePassPipeline(passes, options.passes));
+  passes.run(module, modules);
 }
 
 FailureOr<std::string> weir::runBackend(Operation *module, llvm::TargetMachine &machine,
@@ -43,7 +46,7 @@ FailureOr<std::string> weir::runBackend(Operation *module, llvm::TargetMachine &
   SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, fileType))
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, fileType, /*DisableVerify=*/true))
     return failure();
   passes.run(*code);
   return text.str().str();

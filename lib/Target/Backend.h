@@ -6,16 +6,14 @@
 #include "mlir/IR/Operation.h"
 #include "mlir/Support/LLVM.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
 
 namespace weir {
 
 /// Options of LLVM's passes.
 struct BackendOptions {
-  llvm::OptimizationLevel level = llvm::OptimizationLevel::O3;
-  llvm::PipelineTuningOptions tuning;
-  bool hasLibrary = true; ///< whether functions of a C library may be called
+  llvm::StringRef passes = "default<O3>"; ///< as `opt --passes` takes them
+  bool hasLibrary = true;                 ///< whether functions of a C library may be called
 };
 
 /// Turns a module of LLVM's dialect into a file of the machine's language, in process. `prepare`

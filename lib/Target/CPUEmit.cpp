@@ -32,6 +32,15 @@
 using namespace mlir;
 using namespace weir;
 
+/// What kernels need of LLVM's O2, in half of its time: loops have their vectors and tiles already.
+/// The ranges of values that ipsccp and correlated-propagation find make divisions of indices
+/// short.
+static constexpr const char *passes =
+    "always-inline,globaldce,ipsccp,"
+    "function(sroa,early-cse<memssa>,simplifycfg,loop-mssa(loop-rotate,licm),"
+    "correlated-propagation,instcombine<no-verify-fixpoint>,loop(indvars),gvn,loop-mssa(licm),"
+    "simplifycfg)";
+
 FailureOr<CpuEmitter> CpuEmitter::create(Location loc, const Profile &profile) {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -52,19 +61,14 @@ FailureOr<CpuEmitter> CpuEmitter::create(Location loc, const Profile &profile) {
     return emitError(loc) << "this LLVM emits no code for " << profile.isa << ": " << error;
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  return CpuEmitter(std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
-      triple, isArm ? "generic" : profile.isa, profile.isa == "x86-64-v4" ? "-prefer-256-bit" : "",
-      options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default)));
+  return CpuEmitter(loc.getContext(),
+                    std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
+                        triple, isArm ? "generic" : profile.isa,
+                        profile.isa == "x86-64-v4" ? "-prefer-256-bit" : "", options,
+                        llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default)));
 }
 
-LogicalResult CpuEmitter::convert(ModuleOp module) const {
-  MLIRContext *context = module.getContext();
-  LowerToLLVMOptions options(context);
-  options.useBarePtrCallConv = true;
-  options.dataLayout = machine->createDataLayout();
-  LLVMTypeConverter types(context, options);
-  populateGpuMemorySpaceAttributeConversions(types, [](gpu::AddressSpace) { return 0; });
-
+static FrozenRewritePatternSet makePatterns(MLIRContext *context, LLVMTypeConverter &types) {
   RewritePatternSet patterns(context);
   arith::populateArithToLLVMConversionPatterns(types, patterns);
   cf::populateControlFlowToLLVMConversionPatterns(types, patterns);
@@ -74,9 +78,22 @@ LogicalResult CpuEmitter::convert(ModuleOp module) const {
   populateFinalizeMemRefToLLVMConversionPatterns(types, patterns);
   populateVectorToLLVMConversionPatterns(types, patterns);
   ub::populateUBToLLVMConversionPatterns(types, patterns);
-  LLVMConversionTarget legality(*context);
-  legality.addLegalOp<ModuleOp>();
-  return applyFullConversion(module, legality, std::move(patterns));
+  return patterns;
+}
+
+CpuEmitter::CpuEmitter(MLIRContext *context, std::unique_ptr<llvm::TargetMachine> given)
+    : machine(std::move(given)), toBranches(ModuleOp::getOperationName()),
+      cleanUp(ModuleOp::getOperationName()) {
+  LowerToLLVMOptions options(context);
+  options.useBarePtrCallConv = true;
+  options.dataLayout = machine->createDataLayout();
+  types = std::make_unique<LLVMTypeConverter>(context, options);
+  populateGpuMemorySpaceAttributeConversions(*types, [](gpu::AddressSpace) { return 0; });
+  patterns = makePatterns(context, *types);
+  toBranches.addPass(createCanonicalizerPass());
+  toBranches.addPass(createCSEPass());
+  toBranches.addPass(createSCFToControlFlowPass());
+  cleanUp.addPass(createReconcileUnrealizedCastsPass());
 }
 
 /// Adds the function that the runtime calls, which takes the operands' addresses from an array.
@@ -109,26 +126,17 @@ static void addEntry(ModuleOp module, StringRef name) {
   LLVM::ReturnOp::create(b, ValueRange());
 }
 
-FailureOr<std::string> CpuEmitter::emit(ModuleOp module, StringRef name,
-                                        RunPipeline runPipeline) const {
-  OpPassManager toBranches(ModuleOp::getOperationName());
-  toBranches.addPass(createCanonicalizerPass());
-  toBranches.addPass(createCSEPass());
-  toBranches.addPass(createSCFToControlFlowPass());
-  if (failed(runPipeline(toBranches, module)) || failed(convert(module)))
-    return failure();
-  OpPassManager cleanUp(ModuleOp::getOperationName());
-  cleanUp.addPass(createReconcileUnrealizedCastsPass());
-  if (failed(runPipeline(cleanUp, module)))
+FailureOr<std::string> CpuEmitter::emit(ModuleOp module, StringRef name, RunPipeline runPipeline) {
+  LLVMConversionTarget legality(*module.getContext());
+  legality.addLegalOp<ModuleOp>();
+  if (failed(runPipeline(toBranches, module)) ||
+      failed(applyFullConversion(module, legality, patterns)) ||
+      failed(runPipeline(cleanUp, module)))
     return failure();
   addEntry(module, name);
 
   BackendOptions options;
-  options.level = llvm::OptimizationLevel::O2;
-  // Loops have their vectors already, so that LLVM looks for none.
-  options.tuning.LoopVectorization = false;
-  options.tuning.SLPVectorization = false;
-  options.tuning.LoopUnrolling = false;
+  options.passes = passes;
   options.hasLibrary = false;
   return runBackend(module, *machine, llvm::CodeGenFileType::ObjectFile, options,
                     [](llvm::Module &code) {

@@ -9,8 +9,10 @@
 #ifndef WEIR_TARGET_CPU_H
 #define WEIR_TARGET_CPU_H
 
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Rewrite/FrozenRewritePatternSet.h"
 #include "weir/Artifact/Profile.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -51,14 +53,16 @@ public:
   ///
   /// Errors: failure, with a diagnostic, when an operation has no lowering.
   mlir::FailureOr<std::string> emit(mlir::ModuleOp module, llvm::StringRef name,
-                                    RunPipeline runPipeline) const;
+                                    RunPipeline runPipeline);
 
 private:
-  explicit CpuEmitter(std::unique_ptr<llvm::TargetMachine> machine) : machine(std::move(machine)) {}
-
-  mlir::LogicalResult convert(mlir::ModuleOp module) const;
+  CpuEmitter(mlir::MLIRContext *context, std::unique_ptr<llvm::TargetMachine> machine);
 
   std::unique_ptr<llvm::TargetMachine> machine;
+  // All of these cost more to make than a small kernel to convert.
+  std::unique_ptr<mlir::LLVMTypeConverter> types;
+  mlir::FrozenRewritePatternSet patterns;
+  mlir::OpPassManager toBranches, cleanUp;
 };
 
 /// Links relocatable objects into one position-independent ELF object without relocations, symbols
