@@ -1,6 +1,7 @@
 """Weir: the artifact that `weir compile` makes of a case, by the C ABI."""
 
 import ctypes
+import itertools
 import json
 import pathlib
 import subprocess
@@ -53,23 +54,31 @@ def prepare(case, setting, options):
                for tensor in (*entry.arguments, *entry.results)}
     for tensor in entry.arguments:
         buffers[tensor.name].write(inputs[tensor.name])
+    # What is not updated in place has two buffers, which change their places after each call.
+    updated = {tensor.name for tensor in entry.arguments} - set(program.get_donations(entry))
+    others = buffers | {tensor.name: weir.runtime.Buffer(program.device, tensor.bytes)
+                        for tensor in entry.results if tensor.name in updated}
 
     # One call of the C ABI, as a program in C makes it: it runs the entry and waits for it.
-    sides = []
-    for tensors in entry.arguments, entry.results:
-        handles = (ctypes.c_void_p * len(tensors))(*(buffers[tensor.name].handle for tensor in tensors))
-        sides += [handles, ctypes.c_size_t(len(tensors))]
+    def make_call(before, after):
+        sides = []
+        for tensors, held in (entry.arguments, before), (entry.results, after):
+            handles = (ctypes.c_void_p * len(tensors))(*(held[tensor.name].handle for tensor in tensors))
+            sides += [handles, ctypes.c_size_t(len(tensors))]
+        return program.handle, entry.name.encode(), *sides, None
+
     library = weir.runtime._load_library()
-    invoke, arguments = library.weir_program_invoke, (program.handle, entry.name.encode(), *sides, None)
+    invoke, calls = library.weir_program_invoke, itertools.cycle([make_call(buffers, others), make_call(others, buffers)])
 
     def run():
-        if invoke(*arguments):
+        if invoke(*next(calls)):
             raise RuntimeError(library.weir_last_error().decode())
 
-    run.kept = program, buffers  # which are freed when nothing holds them
+    run.kept = program, buffers, others  # which are freed when nothing holds them
 
     def read():
-        results = {tensor.name: numpy.empty(tensor.shape, tensor.dtype) for tensor in entry.results}
+        results = {tensor.name: numpy.empty(tensor.shape, tensor.dtype) for tensor in entry.results
+                   if tensor.name in case.results}
         for name, value in results.items():
             buffers[name].read(value)
         return [results[name] for name in case.results]
