@@ -1,8 +1,8 @@
 """Times Weir beside PyTorch, torch.compile, XLA, onnxruntime and IREE on the CPU.
 
 Each has the same number of threads and is called with its data in place; every operand is an argument, and nothing is
-packed ahead of time. What it computes is compared with NumPy in f64 first, a model's losses with those of the first peer
-that has it: what is wrong is reported and not timed.
+packed ahead of time. What it computes is compared with NumPy in f64 first, a model's losses with those of the first
+peer that has it: what is wrong is reported and not timed.
 Contenders take turns, a round of each after another. The fastest call counts, and of several settings the best."""
 
 import argparse

@@ -68,7 +68,8 @@ def prepare(case, setting, options):
         return program.handle, entry.name.encode(), *sides, None
 
     library = weir.runtime._load_library()
-    invoke, calls = library.weir_program_invoke, itertools.cycle([make_call(buffers, others), make_call(others, buffers)])
+    invoke = library.weir_program_invoke
+    calls = itertools.cycle([make_call(buffers, others), make_call(others, buffers)])
 
     def run():
         if invoke(*next(calls)):
