@@ -202,9 +202,10 @@ static Profile makeCpuProfile(const char *isa, int64_t vectorWidth, int64_t regi
   profile.privateRowBytes = 65536;      // in L2
   profile.elementsPerInvocation = 4096; // vectors
   profile.vectorWidth = vectorWidth;
-  // The sums leave room for a vector of each column and for a row's number.
+  // The sums leave room for a vector of each column, for a row's number and, where product and sum
+  // are two instructions, for the product.
   profile.contractionColumns = 2;
-  profile.contractionRows = 3 * registers / 8;
+  profile.contractionRows = 3 * registers / 8 - (profile.hasFma() ? 0 : 1);
   profile.words64 = false;
   return profile;
 }

@@ -236,5 +236,5 @@ def test_a_processor_takes_the_best_profile_or_the_named_one(run_weir, tmp_path)
 
     assert run("both") == run("native")
     assert run("both", "x86-64-v3") == run("v3", "x86-64-v3")
-    with pytest.raises(weir.runtime.Error, match="there is no device 'cpu:z80': this processor has x86-64-v3"):
+    with pytest.raises(weir.runtime.Error, match="there is no device 'cpu:z80': this processor has x86-64-v2, x86-64-v3"):
         weir.runtime.open_device("cpu:z80")
