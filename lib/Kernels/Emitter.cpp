@@ -35,6 +35,17 @@ SmallVector<Rest> weir::getRests(int64_t size, int64_t lanes) {
   return rests;
 }
 
+void weir::emitRest(PointEmitter &emitter, const Rest &rest,
+                    function_ref<void(AffineExpr index)> body) {
+  emitter.setLanes(rest.lanes);
+  emitter.loop(1, {}, [&](Value, ValueRange) -> SmallVector<Value> {
+    Value unit = emitter.indexConstant(rest.begin / rest.lanes); // a multiple of them
+    AffineExpr first = emitter.setCoordinate(tileRestCoordinate, unit) * rest.lanes;
+    body(rest.lanes > 1 ? first + emitter.vectorLane() : first);
+    return {};
+  });
+}
+
 int64_t weir::getLanesBeforeRest(const Profile &profile, int64_t size) {
   return std::min<int64_t>(profile.vectorWidth,
                            llvm::bit_floor<uint64_t>(std::max<int64_t>(size, 1)));

@@ -99,12 +99,9 @@ static void emitRests(PointEmitter &emitter, int64_t size, int64_t lanes, Value 
   if (rests.empty())
     return;
   auto emit = [&]() -> SmallVector<Value> {
-    for (const Rest &rest : rests) {
-      emitter.setLanes(rest.lanes);
-      AffineExpr element = emitter.constant(rest.begin);
-      emitResults(emitter, results,
-                  getPoint(rest.lanes > 1 ? element + emitter.vectorLane() : element));
-    }
+    for (const Rest &rest : rests)
+      emitRest(emitter, rest,
+               [&](AffineExpr element) { emitResults(emitter, results, getPoint(element)); });
     return {};
   };
   emitter.guard(isLast, {}, emit);

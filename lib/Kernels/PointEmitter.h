@@ -29,10 +29,13 @@ struct Survey {
   llvm::SmallVector<Buffer> buffers;
   /// Maps each load, by buffer and address, to the passes over the row that make it.
   llvm::MapVector<std::pair<unsigned, mlir::AffineExpr>, llvm::SmallSetVector<unsigned, 4>> loads;
-  /// Maps each value of a function that costs more than a load, by tensor and indices, to the
-  /// passes that compute it.
-  llvm::MapVector<std::pair<mlir::Value, mlir::AffineMap>, llvm::SmallSetVector<unsigned, 4>>
-      values;
+  /// A value of a function that costs more than a load.
+  struct Computed {
+    llvm::SmallSetVector<unsigned, 4> passes; ///< over the row, that compute it
+    int64_t lanes = 1;                        ///< of the vector that it is, 1 if it is none
+  };
+  /// By tensor and indices.
+  llvm::MapVector<std::pair<mlir::Value, mlir::AffineMap>, Computed> values;
 };
 
 /// Copies of elements in the invocation's own memory, one element or vector per trip over a row,

@@ -254,7 +254,9 @@ Value PointEmitter::computeOnce(std::pair<Value, AffineMap> key) {
   Operation *op = tensor.getDefiningOp();
   if (!hasFunctions(op) || getOpShape(op) != OpShape::Pointwise)
     return computeValue(tensor, indices.getResults());
-  survey.values[key].insert(pass);
+  Survey::Computed &computed = survey.values[key];
+  computed.passes.insert(pass);
+  computed.lanes = indices.isFunctionOfDim(laneOfVector) ? lanes : 1;
   const auto *copy = computedCache.find(key);
   if (copy && copy->isFilled)
     return memref::LoadOp::create(builder(), loc, copy->memory, computedCache.getTrip());

@@ -74,8 +74,8 @@ private:
     SmallVector<Value> ofRests; ///< memory of the columns behind the last unit
   };
   SmallVector<KeptColumn> keptColumns;
-  std::optional<size_t> currentRest;    ///< of `layout.rests`, which code is emitted for
-  std::optional<size_t> currentRowRest; ///< of `layout.rowRests`
+  std::optional<size_t> currentRest; ///< of `layout.rests`, which code is emitted for
+  AffineExpr rowOfRest; ///< index of the last dimension of rows, behind its units; null before
   SmallVector<Operation *> combinersOfPass;
 
   /// Returns the memory of a kept column for the columns that code is emitted for.
@@ -179,12 +179,11 @@ void RowEmitter::assignPasses() {
 
 SmallVector<AffineExpr> RowEmitter::getRowPoint() {
   ArrayRef<int64_t> sizes = emitter.domain.getRowSizes();
-  if (!currentRowRest)
+  if (!rowOfRest)
     return getPoint(emitter, emitter.dim(unitCoordinate), sizes, layout.rowLanes);
   SmallVector<AffineExpr> point =
       emitter.delinearize(emitter.dim(unitCoordinate), sizes.drop_back());
-  AffineExpr row = emitter.constant(layout.rowRests[*currentRowRest].begin);
-  point.push_back(emitter.lanes > 1 ? row + emitter.vectorLane() : row);
+  point.push_back(rowOfRest);
   return point;
 }
 
@@ -378,19 +377,17 @@ Value RowEmitter::allocate(Type element, int64_t lanes, int64_t trips) {
 /// Chooses what the invocation keeps of what it computes in several passes.
 void RowEmitter::keepComputed() {
   int64_t budget = profile.privateRowBytes;
-  for (auto &[key, passesOfValue] : emitter.getKnown()->values) {
+  for (auto &[key, computed] : emitter.getKnown()->values) {
     auto [tensor, indices] = key;
     Type element = emitter.getElementType(tensor);
-    if (passesOfValue.size() < 2 || !indices.isFunctionOfDim(tripCoordinate) ||
+    if (computed.passes.size() < 2 || !indices.isFunctionOfDim(tripCoordinate) ||
         !isKeepable(element))
       continue;
-    bool wide = indices.isFunctionOfDim(PointEmitter::laneOfVector);
-    int64_t bytes =
-        layout.getTrips() * (wide ? emitter.lanes : 1) * (element.getIntOrFloatBitWidth() / 8);
+    int64_t bytes = layout.getTrips() * computed.lanes * (element.getIntOrFloatBitWidth() / 8);
     if (bytes > budget)
       continue;
     budget -= bytes;
-    emitter.computedCache.add(key, allocate(element, wide ? emitter.lanes : 1, layout.getTrips()));
+    emitter.computedCache.add(key, allocate(element, computed.lanes, layout.getTrips()));
     keptValues.push_back(key);
   }
 }
@@ -527,7 +524,7 @@ void RowEmitter::emitPass(unsigned pass) {
     for (const Combiner &combiner : combiners.back()) {
       Value start =
           arith::ConstantOp::create(emitter.builder(), emitter.loc, getNeutral(combiner.combine));
-      int64_t rowLanes = currentRowRest ? emitter.lanes : layout.rowLanes;
+      int64_t rowLanes = rowOfRest ? emitter.lanes : layout.rowLanes;
       bool wide = layout.columnLanes > 1 || rowLanes > 1;
       carried.push_back(wide ? emitter.broadcast(start) : start);
     }
@@ -564,7 +561,7 @@ void RowEmitter::emitPass(unsigned pass) {
     if (!kept.ofColumns && emitter.getKnown()->loads.find(kept.key)->second.contains(pass))
       emitter.cache.setFilled(kept.key, true);
   for (const auto &key : keptValues)
-    if (emitter.getKnown()->values.find(key)->second.contains(pass))
+    if (emitter.getKnown()->values.find(key)->second.passes.contains(pass))
       emitter.computedCache.setFilled(key, true);
 
   // Halves of the sums are combined until there is one.
@@ -699,20 +696,27 @@ void RowEmitter::emitTeam(Value group, Value team) {
 void RowEmitter::emitRowRests(Value group, int64_t first) {
   Location loc = emitter.loc;
   for (auto [number, rest] : llvm::enumerate(layout.rowRests)) {
-    OpBuilder &b = emitter.builder();
-    Value begin = emitter.indexConstant(first + int64_t(number) * layout.outerRows);
-    Value outer = arith::SubIOp::create(b, loc, group, begin); // far above if it is less
-    Value isIt = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, outer,
-                                       emitter.indexConstant(layout.outerRows));
-    currentRowRest = number;
-    emitter.setLanes(rest.lanes);
-    emitter.guard(isIt, {}, [&]() -> SmallVector<Value> {
-      emitter.setCoordinate(unitCoordinate, outer);
-      emitRowBody();
-      return {};
+    int64_t begin = first + int64_t(number) * layout.outerRows;
+    auto compare = [&](arith::CmpIPredicate predicate, int64_t bound) -> Value {
+      return arith::CmpIOp::create(emitter.builder(), loc, predicate, group,
+                                   emitter.indexConstant(bound));
+    };
+    // Two conditions, since the distance from `begin` wraps around below it.
+    emitter.guard(compare(arith::CmpIPredicate::uge, begin), {}, [&]() -> SmallVector<Value> {
+      Value isBefore = compare(arith::CmpIPredicate::ult, begin + layout.outerRows);
+      return emitter.guard(isBefore, {}, [&]() -> SmallVector<Value> {
+        Value outer =
+            arith::SubIOp::create(emitter.builder(), loc, group, emitter.indexConstant(begin));
+        emitter.setCoordinate(unitCoordinate, outer);
+        emitRest(emitter, rest, [&](AffineExpr row) {
+          rowOfRest = row;
+          emitRowBody();
+        });
+        return {};
+      });
     });
   }
-  currentRowRest = std::nullopt;
+  rowOfRest = {};
   emitter.setLanes(layout.rowLanes);
 }
 

@@ -59,6 +59,11 @@ struct Rest {
 /// of two. Each element is in one vector, so that a result may take the bytes of an operand.
 llvm::SmallVector<Rest> getRests(int64_t size, int64_t lanes);
 
+/// Emits `body` for the elements of a rest, which get the index that it is given. What they read is
+/// read where this is emitted, not before: others may write it.
+void emitRest(PointEmitter &emitter, const Rest &rest,
+              llvm::function_ref<void(mlir::AffineExpr index)> body);
+
 /// Returns the elements of a vector in a dimension whose rest is computed as well: the profile's
 /// width, or fewer if there are not as many. Needs free vectors.
 int64_t getLanesBeforeRest(const Profile &profile, int64_t size);
