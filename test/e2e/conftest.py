@@ -42,8 +42,10 @@ def list_isas():
 
 
 def choose_isa(source):
-    """Returns an instruction set for a graph: its own of several, so that all are tried over all graphs."""
-    return list_isas()[zlib.crc32(source.read_bytes()) % len(list_isas())]
+    """Returns an instruction set for a graph: its own of several, so that all are tried over all graphs. The oldest
+    keeps fewer results in place, so it has tests of its own."""
+    isas = [isa for isa in list_isas() if isa != "x86-64-v2"] or list_isas()
+    return isas[zlib.crc32(source.read_bytes()) % len(isas)]
 
 
 def keep_case(artifact, expected, inputs, tolerance):
