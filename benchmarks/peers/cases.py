@@ -5,8 +5,8 @@ import dataclasses
 import functools
 import math
 
-import models
 import numpy
+import whole_models
 
 EPSILON = 1e-5
 LEARNING_RATE = 1e-3
@@ -29,7 +29,7 @@ class Case:
     @property
     def is_model(self) -> bool:
         """Whether this is a step of a whole model, which each setting runs in a process of its own."""
-        return self.kind in models.SIZES
+        return self.kind in whole_models.SIZES
 
     def make_inputs(self) -> dict[str, numpy.ndarray]:
         """Returns the arguments by name, in order, the same ones in every process."""
@@ -106,7 +106,7 @@ INPUTS = {
     "add_one": lambda r, count: {"x": draw(r, count)},
     "chains": lambda r, chains, length, size: {
         **{f"x{i}": draw(r, size, size) for i in range(chains)}, "w": make_orthogonal(r, size)},
-    **{family: functools.partial(models.make_inputs, family=family) for family in models.SIZES},
+    **{family: functools.partial(whole_models.make_inputs, family=family) for family in whole_models.SIZES},
 }
 
 
@@ -233,8 +233,8 @@ def list_cases() -> list[Case]:
              tolerance=1e-3),
         Case("dispatches-26x50", "small", "chains", {"chains": 26, "length": 50, "size": 16},
              tuple(f"y{i}" for i in range(26)), tolerance=1e-4),
-        *(Case(f"{family}-step", "models", family, sizes, ("loss",), donated=models.list_parameters(family, sizes),
-               steps=models.STEPS) for family, sizes in models.SIZES.items()),
+        *(Case(f"{family}-step", "models", family, sizes, ("loss",), steps=whole_models.STEPS,
+               donated=whole_models.list_parameters(family, sizes)) for family, sizes in whole_models.SIZES.items()),
     ]
 
 

@@ -5,7 +5,7 @@ import pathlib
 import sys
 
 import cases
-import models
+import whole_models
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "mlp_step"))
 import graph as mlp_step  # noqa: E402
@@ -201,7 +201,7 @@ GRAPHS = {
     "rms_norm_vjp": rms_norm_vjp, "softmax": softmax, "softmax_vjp": softmax_vjp, "cross_entropy": cross_entropy,
     "cross_entropy_vjp": cross_entropy_vjp, "gelu_bias": gelu_bias, "gelu_bias_vjp": gelu_bias_vjp,
     "product": product, "product_bt": product_bt, "mlp": mlp, "mlp_step": train_mlp, "add_one": add_one,
-    "chains": chains, **{family: functools.partial(models.make_graph, family) for family in models.SIZES},
+    "chains": chains, **{family: functools.partial(whole_models.make_graph, family) for family in whole_models.SIZES},
 }
 STEP = ("--train=sgd:main", "--entry=main.step")
 FLAGS = {  # of `weir compile`

@@ -13,7 +13,7 @@ from conftest import BIN, ROOT
 FOLDER = ROOT / "benchmarks/peers"
 sys.path.insert(0, str(FOLDER))
 import cases  # noqa: E402
-import models  # noqa: E402
+import whole_models  # noqa: E402
 import with_weir  # noqa: E402
 import worker  # noqa: E402
 
@@ -25,7 +25,8 @@ TINY = {
     "mlp_step": {"layers": 4, "rows": 5, "width": 6},
     "add_one": {"count": 5},
     "chains": {"chains": 1, "length": 3, "size": 4},
-    "llama": dict(layers=2, hidden=16, heads=4, kv_heads=2, intermediate=12, vocabulary=20, sequence=6, batch=2, tied=True),
+    "llama": dict(layers=2, hidden=16, heads=4, kv_heads=2, intermediate=12, vocabulary=20, sequence=6, batch=2,
+                  tied=True),
     "gpt2": dict(layers=2, hidden=16, heads=4, vocabulary=20, sequence=6, batch=2),
     "resnet": dict(layers=18, width=4, stages=2, classes=5, resolution=32, batch=2),
 }
@@ -34,7 +35,7 @@ TINY = {
 def make_tiny(kind, **sizes):
     case = next(case for case in cases.CASES.values() if case.kind == kind)
     sizes = TINY[kind] | sizes
-    donated = models.list_parameters(kind, sizes) if case.is_model else case.donated
+    donated = whole_models.list_parameters(kind, sizes) if case.is_model else case.donated
     return dataclasses.replace(case, sizes=sizes, donated=donated)
 
 
@@ -54,15 +55,15 @@ def find_problem(module, case, setting):
 
 def test_every_case_has_a_tiny_one():
     assert set(TINY) == {case.kind for case in cases.CASES.values()} == set(cases.INPUTS)
-    assert set(TINY) - set(models.SIZES) == set(cases.REFERENCES)
+    assert set(TINY) - set(whole_models.SIZES) == set(cases.REFERENCES)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in TINY if kind not in models.SIZES])
+@pytest.mark.parametrize("kind", [kind for kind in TINY if kind not in whole_models.SIZES])
 def test_weir_computes(kind):
     assert find_problem(with_weir, make_tiny(kind), "vulkan") is None
 
 
-@pytest.mark.parametrize("kind", models.SIZES)
+@pytest.mark.parametrize("kind", whole_models.SIZES)
 def test_weir_trains_as_pytorch(kind):
     pytest.importorskip("torch")
     import with_torch
@@ -71,14 +72,14 @@ def test_weir_trains_as_pytorch(kind):
     losses, facts = compute(with_weir, case, with_weir.get_cpu_target())
     assert facts["compile_seconds"] > 0 and 1000 < facts["code_bytes"] < facts["artifact_bytes"]
     expected, _ = compute(with_torch, case, "eager")
-    assert len(losses) == models.STEPS and losses[0] != losses[-1]
+    assert len(losses) == whole_models.STEPS and losses[0] != losses[-1]
     assert case.find_problem(losses, expected) is None
     # A step that updates nothing is found.
-    problem = case.find_problem([losses[0]] * models.STEPS, expected)
+    problem = case.find_problem([losses[0]] * whole_models.STEPS, expected)
     assert problem and problem.startswith("loss is off by")
 
 
-@pytest.mark.parametrize("kind", models.SIZES)
+@pytest.mark.parametrize("kind", whole_models.SIZES)
 def test_pytorch_trains_as_jax(kind):
     pytest.importorskip("torch")
     pytest.importorskip("jax")
@@ -91,7 +92,7 @@ def test_pytorch_trains_as_jax(kind):
     assert case.find_problem(losses, expected) is None and facts["compile_seconds"] > 0
 
 
-@pytest.mark.parametrize("kind", [kind for kind in TINY if kind not in models.SIZES])
+@pytest.mark.parametrize("kind", [kind for kind in TINY if kind not in whole_models.SIZES])
 def test_pytorch_computes(kind):
     pytest.importorskip("torch")
     import with_torch
@@ -144,7 +145,7 @@ def test_models_have_processes_of_their_own(tmp_path):
                f"--json={tmp_path / 'a.json'}")
     assert done.returncode == 0, done.stderr
     [row] = json.loads((tmp_path / "a.json").read_text())["cases"]
-    assert row["reference"] == "PyTorch, eager" and len(row["losses"]) == models.STEPS
+    assert row["reference"] == "PyTorch, eager" and len(row["losses"]) == whole_models.STEPS
     [[target, facts]] = row["facts"]["Weir CPU"].items()
     assert target == with_weir.get_cpu_target() and facts["peak_bytes"] > 1 << 20 and facts["compile_seconds"] > 0
     lines = [line for line in done.stdout.split("\n") if line.startswith("| gpt2-step | Weir CPU | cpu:")]
