@@ -54,7 +54,7 @@ def prepare(case, setting, options):
                for tensor in (*entry.arguments, *entry.results)}
     for tensor in entry.arguments:
         buffers[tensor.name].write(inputs[tensor.name])
-    # What is not updated in place has two buffers, which change their places after each call.
+    # A value that is not updated in place has two buffers, which change their places after each call.
     updated = {tensor.name for tensor in entry.arguments} - set(program.get_donations(entry))
     others = buffers | {tensor.name: weir.runtime.Buffer(program.device, tensor.bytes)
                         for tensor in entry.results if tensor.name in updated}

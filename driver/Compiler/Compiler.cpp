@@ -193,7 +193,7 @@ static const Level &findLevel(const std::string &name, const char *option) {
 }
 
 namespace {
-/// What one target is compiled with.
+/// The options of one target.
 struct TargetOptions : PipelineOptions {
   std::string name; ///< of the target in the artifact, "cpu" or "cpu.x86-64-v4"
 };

@@ -48,7 +48,6 @@ private:
     Value first, isLast;
   };
 
-  Value allocate(const Sum &sum, int64_t lanes, int64_t count);
   Value getMemory(const Sum &sum) const {
     return currentRest ? sum.ofRests[*currentRest] : sum.memory;
   }
@@ -74,7 +73,7 @@ ColumnBlocks::ColumnBlocks(PointEmitter &emitter)
   for (linalg::GenericOp op : domain.getColumnOps())
     for (auto [combiner, result] : llvm::zip_equal(*getCombiners(op), op->getResults())) {
       Type element = emitter.getElementType(result);
-      if (!element.isIntOrFloat() || element.getIntOrFloatBitWidth() < 16)
+      if (!isKeepable(element))
         return;
       bytes += lanes * (element.getIntOrFloatBitWidth() / 8);
       sums.push_back({result, combiner, {}, {}});
@@ -93,15 +92,6 @@ ColumnBlocks::ColumnBlocks(PointEmitter &emitter)
   // A sum that takes several rows at a time is loaded and stored once for them.
   if (!domain.hasFunctions() && chunk % 4 == 0 && rows % 4 == 0)
     turn = 4;
-}
-
-Value ColumnBlocks::allocate(const Sum &sum, int64_t lanes, int64_t count) {
-  Type element = emitter.getElementType(sum.result);
-  Type kept = lanes > 1 ? Type(VectorType::get({lanes}, element)) : element;
-  auto space = gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Private);
-  return memref::AllocaOp::create(
-      emitter.builder(), emitter.loc,
-      MemRefType::get({count}, kept, MemRefLayoutAttrInterface{}, space));
 }
 
 /// Calls `body` for the units of a block, and for the columns behind the last unit.
@@ -182,9 +172,10 @@ void ColumnBlocks::run(EmittedKernel &launch) {
     OpBuilder &b = emitter.builder();
     Location loc = emitter.loc;
     for (Sum &sum : sums) {
-      sum.memory = allocate(sum, lanes, blockUnits);
+      Type element = emitter.getElementType(sum.result);
+      sum.memory = allocatePrivate(emitter, element, lanes, blockUnits);
       for (const Rest &rest : rests)
-        sum.ofRests.push_back(allocate(sum, rest.lanes, 1));
+        sum.ofRests.push_back(allocatePrivate(emitter, element, rest.lanes, 1));
     }
     emitter.setCoordinate(unitCoordinate, group);
     SmallVector<AffineExpr> digits =

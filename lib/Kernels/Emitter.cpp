@@ -35,6 +35,17 @@ SmallVector<Rest> weir::getRests(int64_t size, int64_t lanes) {
   return rests;
 }
 
+bool weir::isKeepable(Type element) {
+  return element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 16;
+}
+
+Value weir::allocatePrivate(PointEmitter &emitter, Type element, int64_t lanes, int64_t count) {
+  Type kept = lanes > 1 ? Type(VectorType::get({lanes}, element)) : element;
+  auto space = gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Private);
+  auto type = MemRefType::get({count}, kept, MemRefLayoutAttrInterface{}, space);
+  return memref::AllocaOp::create(emitter.builder(), emitter.loc, type);
+}
+
 void weir::emitRest(PointEmitter &emitter, const Rest &rest,
                     function_ref<void(AffineExpr index)> body) {
   emitter.setLanes(rest.lanes);

@@ -55,7 +55,6 @@ private:
   Value reduceVector(Operation *combiner, Value vector);
   Value reduceTeam(Operation *combiner, Value partial);
   void storeRowResults();
-  Value allocate(Type element, int64_t lanes, int64_t trips);
   void startColumns();
   void addToColumns(linalg::GenericOp op, ArrayRef<AffineExpr> point);
   void storeColumns();
@@ -123,11 +122,6 @@ RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
   // Rows in turn share what is loaded for the columns; keep enough workgroups.
   rowsPerTeam = domain.getColumnOps().empty() ? std::clamp<int64_t>(rows / (teams * 256), 1, 8)
                                               : domain.getChunk();
-}
-
-/// Whether an invocation can keep elements of this type in its own memory.
-static bool isKeepable(Type element) {
-  return element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 16;
 }
 
 std::optional<int64_t> weir::getKeptColumnBytes(const KernelDomain &domain,
@@ -366,14 +360,6 @@ Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
   return total;
 }
 
-/// Allocates memory of the invocation: an element or vector for each trip over a row.
-Value RowEmitter::allocate(Type element, int64_t lanes, int64_t trips) {
-  Type kept = lanes > 1 ? Type(VectorType::get({lanes}, element)) : element;
-  auto space = gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Private);
-  auto type = MemRefType::get({trips}, kept, MemRefLayoutAttrInterface{}, space);
-  return memref::AllocaOp::create(emitter.builder(), emitter.loc, type);
-}
-
 /// Chooses what the invocation keeps of what it computes in several passes.
 void RowEmitter::keepComputed() {
   int64_t budget = profile.privateRowBytes;
@@ -387,7 +373,8 @@ void RowEmitter::keepComputed() {
     if (bytes > budget)
       continue;
     budget -= bytes;
-    emitter.computedCache.add(key, allocate(element, computed.lanes, layout.getTrips()));
+    emitter.computedCache.add(key,
+                              allocatePrivate(emitter, element, computed.lanes, layout.getTrips()));
     keptValues.push_back(key);
   }
 }
@@ -422,7 +409,7 @@ void RowEmitter::makeCaches() {
       if (bytes > budget)
         continue;
       budget -= bytes;
-      emitter.cache.add(key, allocate(element, wide ? emitter.lanes : 1, trips));
+      emitter.cache.add(key, allocatePrivate(emitter, element, wide ? emitter.lanes : 1, trips));
       privates.push_back({key, ofColumns});
     }
 }
@@ -450,10 +437,13 @@ void RowEmitter::startColumns() {
     for (auto [combiner, result] : llvm::zip_equal(*getCombiners(op), op->getResults()))
       if (llvm::is_contained(emitter.computed, result) && layout.getTrips() > 0) {
         Type element = emitter.getElementType(result);
-        KeptColumn &kept = keptColumns.emplace_back(KeptColumn{
-            result, combiner, allocate(element, layout.columnLanes, layout.getTrips()), {}});
+        KeptColumn &kept = keptColumns.emplace_back(
+            KeptColumn{result,
+                       combiner,
+                       allocatePrivate(emitter, element, layout.columnLanes, layout.getTrips()),
+                       {}});
         for (const Rest &rest : layout.rests)
-          kept.ofRests.push_back(allocate(element, rest.lanes, 1));
+          kept.ofRests.push_back(allocatePrivate(emitter, element, rest.lanes, 1));
       }
   SmallVector<Value> none;
   forEachUnit(none, [&](ArrayRef<AffineExpr>, ValueRange) -> SmallVector<Value> {

@@ -41,7 +41,6 @@ private:
     SmallVector<Value> ofRests;
   };
 
-  Value allocate(int64_t lanes, int64_t count);
   void forEachUnit(const Sums &sums,
                    function_ref<void(AffineExpr inRow, Value memory, Value at)> body);
   SmallVector<AffineExpr> getRowPoint(AffineExpr inRow);
@@ -77,17 +76,8 @@ bool SelectedRows::find() {
   units = rows.back() / lanes;
   rests = getRests(rows.back(), lanes);
   Type element = emitter.getElementType(reduction.getResult(0));
-  return element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 16 &&
+  return isKeepable(element) &&
          rows.back() * (element.getIntOrFloatBitWidth() / 8) <= emitter.profile.privateRowBytes;
-}
-
-Value SelectedRows::allocate(int64_t lanes, int64_t count) {
-  Type element = emitter.getElementType(reduction.getResult(0));
-  Type kept = lanes > 1 ? Type(VectorType::get({lanes}, element)) : element;
-  auto space = gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Private);
-  return memref::AllocaOp::create(
-      emitter.builder(), emitter.loc,
-      MemRefType::get({count}, kept, MemRefLayoutAttrInterface{}, space));
 }
 
 /// Calls `body` for all elements of a row, with the last index of the domain's rows and the place
@@ -168,9 +158,10 @@ void SelectedRows::storeRow(const Sums &sums) {
 void SelectedRows::run(EmittedKernel &launch) {
   int64_t rows = getProduct(domain.getRowSizes().drop_back());
   emitUnits(emitter, rows, launch, [&](Value row) {
-    Sums sums = {allocate(lanes, units), {}};
+    Type element = emitter.getElementType(reduction.getResult(0));
+    Sums sums = {allocatePrivate(emitter, element, lanes, units), {}};
     for (const Rest &rest : rests)
-      sums.ofRests.push_back(allocate(rest.lanes, 1));
+      sums.ofRests.push_back(allocatePrivate(emitter, element, rest.lanes, 1));
     emitter.setCoordinate(unitCoordinate, row);
     forEachUnit(sums, [&](AffineExpr, Value memory, Value at) {
       OpBuilder &b = emitter.builder();

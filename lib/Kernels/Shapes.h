@@ -59,6 +59,12 @@ struct Rest {
 /// of two. Each element is in one vector, so that a result may take the bytes of an operand.
 llvm::SmallVector<Rest> getRests(int64_t size, int64_t lanes);
 
+/// Whether an invocation can keep elements of this type in its own memory.
+bool isKeepable(mlir::Type element);
+/// Allocates memory of the invocation: `count` elements, or vectors of `lanes` of them.
+mlir::Value allocatePrivate(PointEmitter &emitter, mlir::Type element, int64_t lanes,
+                            int64_t count);
+
 /// Emits `body` for the elements of a rest, which get the index that it is given. What they read is
 /// read where this is emitted, not before: others may write it.
 void emitRest(PointEmitter &emitter, const Rest &rest,

@@ -203,7 +203,7 @@ struct Api {
 };
 } // namespace
 
-/// What precedes an instruction set in the name of a processor that has nothing better.
+/// The prefix of an instruction set in the name of a processor that has nothing better.
 static constexpr std::string_view processorWith = "cpu:";
 
 /// Returns an API by its name; Vulkan, the default, by none.
@@ -286,13 +286,17 @@ weir_status weir_device_wait(weir_device *device) {
 // Buffers
 //===----------------------------------------------------------------------===//
 
+static void requireBytes(const char *function, int64_t bytes) {
+  if (bytes < 0)
+    throw BadArgument(std::string(function) + ": " + std::to_string(bytes) +
+                      " bytes are fewer than none");
+}
+
 weir_status weir_buffer_create(weir_device *device, int64_t bytes, weir_buffer **buffer) {
   return guard([&] {
     require(device, "weir_buffer_create", "device");
     require(buffer, "weir_buffer_create", "buffer");
-    if (bytes < 0)
-      throw BadArgument("weir_buffer_create: " + std::to_string(bytes) +
-                        " bytes are fewer than none");
+    requireBytes("weir_buffer_create", bytes);
     std::lock_guard lock(device->device->mutex);
     Storage storage = device->device->allocate(bytes, /*hostAccess=*/true);
     *buffer = new weir_buffer{device->device, std::move(storage)};
@@ -305,9 +309,7 @@ weir_status weir_buffer_adopt(weir_device *device, void *data, int64_t bytes,
     require(device, "weir_buffer_adopt", "device");
     require(data, "weir_buffer_adopt", "data");
     require(buffer, "weir_buffer_adopt", "buffer");
-    if (bytes < 0)
-      throw BadArgument("weir_buffer_adopt: " + std::to_string(bytes) +
-                        " bytes are fewer than none");
+    requireBytes("weir_buffer_adopt", bytes);
     std::lock_guard lock(device->device->mutex);
     Storage storage = device->device->adopt(data, bytes);
     *buffer = new weir_buffer{device->device, std::move(storage)};

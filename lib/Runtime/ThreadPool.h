@@ -81,7 +81,7 @@ private:
     unsigned yields;
   };
 
-  /// What threads sleep by.
+  /// Words that threads sleep by.
   struct Sleep {
     std::mutex mutex;
     std::condition_variable wakeUp;

@@ -32,7 +32,8 @@
 using namespace mlir;
 using namespace weir;
 
-/// What kernels need of LLVM's O2, in half of its time: loops have their vectors and tiles already.
+/// The passes of LLVM's O2 that kernels need, in half of its time: loops have their vectors and
+/// tiles already.
 /// The ranges of values that ipsccp and correlated-propagation find make divisions of indices
 /// short.
 static constexpr const char *passes =

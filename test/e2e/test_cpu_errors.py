@@ -1,4 +1,4 @@
-"""What can go wrong with an artifact for the CPU: broken objects, too little memory, threads that do not start, signals.
+"""Failures of an artifact for the CPU: broken objects, too little memory, threads that do not start, signals.
 Each is one sentence and the documented exit status, and no file is half written."""
 
 import os
@@ -267,7 +267,7 @@ def test_edited_manifests_and_headers(weir, artifact, seed):
         assert status in (0, 2) and "internal error" not in error, error
 
 
-# What the machine lacks
+# Too little memory, too few threads
 
 def limit(bytes):
     return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_AS, (bytes, bytes))}

@@ -50,7 +50,7 @@ def test_random_graph_has_the_same_bits(weir, number):
 
 
 def test_missing_barriers_are_seen(weir):
-    """Those whose lack `weir verify` reports. Without the others, the bits are the same under every seed."""
+    """Barriers that `weir verify` misses. Without the others, the bits are the same under every seed."""
     graphs = [(make(number, differentiable=True).text(), ["--vjp=f", "--entry=f.vjp"]) for number in range(100, 130)]
     graphs += [(MLP, ["--train=adamw:mlp_loss", "--entry=mlp_loss.step"]), (make_case3(4, 8, 12), [])]
     seen = needed = 0

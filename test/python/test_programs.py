@@ -203,7 +203,7 @@ def test_large_inputs_are_not_copied_on_the_cpu(monkeypatch):
         values = other.numpy()
         assert numpy.array_equal(compiled(values).numpy(), 2 * values)
         assert not written
-        # What is no array of floats is read another way.
+        # Other results than arrays of floats are read another way.
         monkeypatch.setattr(weir.runtime.Buffer, "write", write)
         shifted = numpy.zeros(values.nbytes + 1, numpy.uint8)[1:].view(numpy.float32)
         shifted[:] = values
