@@ -59,6 +59,21 @@ private:
 };
 } // namespace
 
+/// Combines what the columns take at a point with the sums so far, in the order of the ops and
+/// their results, and stores the results of these numbers there.
+static SmallVector<Value> addPoint(PointEmitter &emitter, ArrayRef<unsigned> results,
+                                   ArrayRef<AffineExpr> point, ValueRange before) {
+  SmallVector<Value> next;
+  for (linalg::GenericOp op : emitter.domain.getColumnOps()) {
+    SmallVector<Combiner> combiners = *getCombiners(op);
+    SmallVector<Value> values = emitter.evaluateReduced(op, combiners, emitter.getLoops(op, point));
+    for (auto [combiner, value] : llvm::zip_equal(combiners, values))
+      next.push_back(emitter.combine(combiner.combine, before[next.size()], value));
+  }
+  emitResults(emitter, results, point);
+  return next;
+}
+
 ColumnBlocks::ColumnBlocks(PointEmitter &emitter)
     : emitter(emitter), domain(emitter.domain), rows(getProduct(domain.getRowSizes())) {
   ArrayRef<int64_t> columns = domain.getColumnSizes();
@@ -149,16 +164,7 @@ void ColumnBlocks::addRows(const Block &block, ArrayRef<Value> numbers) {
       running = emitter.loop(1, running, [&](Value, ValueRange before) {
         AffineExpr row = emitter.setCoordinate(tripCoordinate, number);
         SmallVector<AffineExpr> point = getPoint(emitter.delinearize(row, domain.getRowSizes()));
-        SmallVector<Value> next;
-        for (linalg::GenericOp op : domain.getColumnOps()) {
-          SmallVector<Combiner> combiners = *getCombiners(op);
-          SmallVector<Value> values =
-              emitter.evaluateReduced(op, combiners, emitter.getLoops(op, point));
-          for (auto [combiner, value] : llvm::zip_equal(combiners, values))
-            next.push_back(emitter.combine(combiner.combine, before[next.size()], value));
-        }
-        emitResults(emitter, points, point);
-        return next;
+        return addPoint(emitter, points, point, before);
       });
     for (auto [sum, value] : llvm::zip_equal(sums, running))
       memref::StoreOp::create(emitter.builder(), emitter.loc, value, getMemory(sum), unit);
@@ -244,10 +250,6 @@ void weir::emitColumn(PointEmitter &emitter, EmittedKernel &launch) {
   for (auto [index, value] : llvm::enumerate(emitter.computed))
     (getOpShape(value.getDefiningOp()) == OpShape::Column ? parts : points).push_back(index);
 
-  SmallVector<SmallVector<Combiner>> combiners;
-  for (linalg::GenericOp op : domain.getColumnOps())
-    combiners.push_back(*getCombiners(op));
-
   auto emitUnit = [&](Value unit) {
     emitter.setCoordinate(unitCoordinate, unit);
     SmallVector<AffineExpr> digits =
@@ -262,12 +264,14 @@ void weir::emitColumn(PointEmitter &emitter, EmittedKernel &launch) {
     };
 
     SmallVector<Value> start;
-    for (const SmallVector<Combiner> &list : combiners)
-      for (const Combiner &combiner : list) {
+    for (linalg::GenericOp op : domain.getColumnOps()) {
+      SmallVector<Combiner> combiners = *getCombiners(op);
+      for (const Combiner &combiner : combiners) {
         Value neutral =
             arith::ConstantOp::create(emitter.builder(), loc, getNeutral(combiner.combine));
         start.push_back(lanes > 1 ? emitter.broadcast(neutral) : neutral);
       }
+    }
     SmallVector<Value> totals = emitter.loop(chunk, start, [&](Value turn, ValueRange running) {
       OpBuilder &b = emitter.builder();
       Value first = arith::MulIOp::create(b, loc, part, emitter.indexConstant(chunk));
@@ -276,15 +280,7 @@ void weir::emitColumn(PointEmitter &emitter, EmittedKernel &launch) {
         AffineExpr number = emitter.setCoordinate(tripCoordinate, row);
         SmallVector<AffineExpr> point =
             getColumnPoint(emitter.delinearize(number, domain.getRowSizes()));
-        SmallVector<Value> next;
-        for (auto [op, list] : llvm::zip_equal(domain.getColumnOps(), combiners)) {
-          SmallVector<Value> values =
-              emitter.evaluateReduced(op, list, emitter.getLoops(op, point));
-          for (auto [combiner, value] : llvm::zip_equal(list, values))
-            next.push_back(emitter.combine(combiner.combine, running[next.size()], value));
-        }
-        emitResults(emitter, points, point);
-        return next;
+        return addPoint(emitter, points, point, running);
       };
       if (rows % chunk == 0)
         return body();
