@@ -248,7 +248,8 @@ private:
     explicit Scope(mlir::OpBuilder builder) : builder(builder) {}
     mlir::OpBuilder builder;
     bool guarded = false; ///< whether some invocations skip it
-    llvm::DenseMap<std::pair<mlir::Value, mlir::AffineMap>, mlir::Value> values;
+    /// Elements by tensor, indices and the lanes that these depend on, or 1.
+    llvm::DenseMap<std::tuple<mlir::Value, mlir::AffineMap, int64_t>, mlir::Value> values;
     llvm::DenseMap<mlir::AffineExpr, mlir::Value> expressions;
   };
   std::deque<Scope> scopes; // references to builders survive a push

@@ -282,12 +282,14 @@ Value PointEmitter::evaluate(Value tensor, ArrayRef<AffineExpr> indices) {
     scope = std::max(scope, reducedDepth);
   if (overwritten.contains(tensor))
     scope = std::max(scope, getGuardedScope());
-  std::pair<Value, AffineMap> key = {tensor, AffineMap::get(maxCoordinates, 0, exact, context)};
+  AffineMap map = AffineMap::get(maxCoordinates, 0, exact, context);
+  // The rest of a size has shorter vectors, and may have equal indices.
+  std::tuple key = {tensor, map, map.isFunctionOfDim(laneOfVector) ? lanes : 1};
   if (Value value = scopes[scope].values.lookup(key))
     return value;
   unsigned before = current;
   current = scope;
-  Value value = computeOnce(key);
+  Value value = computeOnce({tensor, map});
   current = before;
   scopes[scope].values[key] = value;
   return value;
