@@ -11,12 +11,17 @@
 // - Dot: both factors have neighbouring products side by side, and there are few rows. Vectors are
 //   of products; each sum is a vector until the end.
 //
+// A vector may be of columns in several dimensions, such as the pixels of small images or all that
+// a filter's weights are numbered by: their copy is made in as long runs as lie in memory. A copy
+// that is too large is made in parts, and the sums of all its tiles wait in memory for the next
+// part.
+//
 // The last tile begins earlier, so that it is as large as the others, and stores only what the
 // tile before it does not.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Shapes.h"
+#include "Tile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -26,256 +31,120 @@
 using namespace mlir;
 using namespace weir;
 
-/// Fewer workgroups than this leave a device idle.
-static constexpr int64_t fewWorkgroups = 16;
-/// Rows that make a copy of the columns worth its time.
-static constexpr int64_t manyRows = 48;
-/// Most products whose code is written one behind the other.
-static constexpr int64_t maxUnrolled = 9;
+/// Of the tile's first column, behind those of the domain's dimensions.
+static constexpr unsigned maxDims = 15;
+static constexpr unsigned firstColumnCoordinate = productCoordinate + maxDims;
 
 namespace {
 class TileContraction {
 public:
   TileContraction(PointEmitter &emitter)
-      : emitter(emitter), profile(emitter.profile), op(emitter.domain.getContraction()),
-        sizes(emitter.domain.getSizes()), numResultDims(emitter.domain.getNumRows()) {}
+      : emitter(emitter), tile(emitter), at(tile.getCoordinates()),
+        firstOfChunk(emitter.constant(0)), firstSum(emitter.constant(0)), inChunk(tile.chunk) {}
   void run(EmittedKernel &launch);
 
 private:
-  enum class Way { Direct, Packed, Dot };
+  using Way = Tile::Way;
 
   PointEmitter &emitter;
-  const Profile &profile;
-  linalg::GenericOp op;
-  ArrayRef<int64_t> sizes;
-  int64_t numResultDims; ///< the summed dimensions follow them
-
-  // The tile.
-  Way way = Way::Direct;
-  int64_t columnDim = -1, rowDim = -1;
-  OpOperand *rowFactor = nullptr, *columnFactor = nullptr;
-  int64_t lanes = 1;   ///< of a vector, of columns or products
-  int64_t rows = 1;    ///< of a tile
-  int64_t columns = 1; ///< of a tile
-  int64_t rowTiles = 1, columnTiles = 1;
-  int64_t packedTiles = 1;           ///< that use one copy of the columns
-  SmallVector<int64_t> batchDims;    ///< result dimensions that the column factor varies with
-  SmallVector<int64_t> otherRowDims; ///< and those that it does not vary with
-  SmallVector<int64_t> unrolled;     ///< by summed dimension
+  const Tile tile;
   Value sumMemory, packMemory;
 
-  /// The place, by dimension of the domain: the tile's first row and column, and the product.
+  /// The place, by dimension of the domain: the batch, other rows, and the product.
   SmallVector<AffineExpr> at;
-  AffineExpr rowTile, columnTile;
+  AffineExpr rowTile, columnTile, firstRow, firstColumn;
+  AffineExpr firstOfChunk; ///< element of the dimension that is cut
+  AffineExpr firstSum;     ///< of the tile, in the memory of sums
+  int64_t inChunk;         ///< elements of that dimension
 
-  int64_t getVectors() const { return way == Way::Dot ? columns : columns / lanes; }
-  int64_t getProducts() const { return getProduct(sizes.drop_front(numResultDims)); }
-  bool hasPartialRows() const { return sizes[rowDim] % rows != 0; }
-  bool hasPartialColumns() const { return sizes[columnDim] % columns != 0; }
-
-  int64_t count(ArrayRef<int64_t> dims) const;
-  int64_t getMaxLanes(int64_t dim);
-  bool isVector(OpOperand *factor, int64_t dim, int64_t vector);
-  void chooseColumns();
-  void chooseRows();
-  void chooseTile();
-  void chooseUnrolling();
-
-  SmallVector<AffineExpr> getIndices(OpOperand *operand, ArrayRef<AffineExpr> point) {
-    return emitter.apply(getAccessMap(op, operand), emitter.getLoops(op, point));
+  /// Returns the number of elements of a summed dimension that are walked at once.
+  int64_t getSize(int64_t dim) const {
+    return dim == tile.numResultDims + tile.chunkDepth ? inChunk : tile.sizes[dim];
   }
-  Value load(OpOperand *factor, int64_t dim, AffineExpr offset);
+  VectorType getVectorType(int64_t elements) const {
+    return VectorType::get({elements}, tile.getSumType());
+  }
+  Value load(OpOperand *factor, ArrayRef<int64_t> dims, AffineExpr number);
   AffineExpr getProductNumber();
-  Type getSumType() { return emitter.getElementType(op->getResult(0)); }
   Value allocate(int64_t elements);
   void setPlace(ArrayRef<int64_t> dims, AffineExpr number);
 
   using Body = std::function<SmallVector<Value>(ValueRange)>;
-  SmallVector<Value> walkProducts(size_t depth, int64_t step, ValueRange carried, const Body &body);
+  SmallVector<Value> walkProducts(int64_t depth, int64_t step, ValueRange carried,
+                                  const Body &body);
   void pack();
+  void packRuns();
   SmallVector<Value> transpose(SmallVector<Value> vectors);
   SmallVector<Value> addProducts(ValueRange sums);
   void sumTile();
   void storeTile();
-  void storeElements(AffineExpr row, AffineExpr column, bool isVector);
-  void emitTile();
+  void storeColumns(AffineExpr row);
+  int64_t getStoreLanes();
+  void storeElements(AffineExpr row, AffineExpr column, int64_t lanes);
+  struct TileSide {
+    ArrayRef<int64_t> dims;
+    int64_t elements;
+    AffineExpr first;
+    unsigned coordinate; ///< for a loop over them
+  };
+  void walkTile(const TileSide &side, int64_t lanes, AffineExpr begin,
+                function_ref<void(AffineExpr)> body);
   void guardInside(Value number, Value begin, int64_t end, function_ref<void()> body);
+  SmallVector<AffineExpr> getDigits(AffineExpr number, ArrayRef<int64_t> counts);
+  AffineExpr getFirst(AffineExpr number, int64_t size, int64_t all, int64_t unit,
+                      unsigned coordinate);
+  void walkTiles(AffineExpr share, function_ref<void()> body);
+  void walkChunks(function_ref<void()> body);
+  void emitShare(AffineExpr share);
 };
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// The tile
-//===----------------------------------------------------------------------===//
-
-/// Returns the number of elements in dimensions of the domain.
-int64_t TileContraction::count(ArrayRef<int64_t> dims) const {
-  return getProduct(llvm::map_to_vector(dims, [&](int64_t dim) { return sizes[dim]; }));
-}
-
-/// Returns the longest vector along a dimension.
-int64_t TileContraction::getMaxLanes(int64_t dim) {
-  int64_t width = profile.vectorWidth;
-  if (getSumType().getIntOrFloatBitWidth() == 64)
-    width = std::max<int64_t>(width / 2, 1);
-  return std::min<int64_t>(width, llvm::bit_floor<uint64_t>(std::max<int64_t>(sizes[dim], 1)));
-}
-
-/// Whether `factor` is loaded in vectors along a dimension.
-bool TileContraction::isVector(OpOperand *factor, int64_t dim, int64_t vector) {
-  emitter.setLanes(vector);
-  SmallVector<AffineExpr> point(at);
-  point[dim] = point[dim] + emitter.vectorLane();
-  return vector > 1 && emitter.isVectorFriendly(factor->get(), getIndices(factor, point));
-}
-
-/// Chooses the dimension of the columns: the innermost one of the result along which a factor lies
-/// in whole vectors; else the one whose copy serves most rows.
-void TileContraction::chooseColumns() {
-  OpOperand *factors[] = {op.getDpsInputOperand(0), op.getDpsInputOperand(1)};
-  int64_t best = -1;
-  for (int64_t dim : llvm::reverse(getResultDims(emitter))) {
-    bool isLeft = variesWith(emitter, factors[0], dim);
-    if (isLeft == variesWith(emitter, factors[1], dim))
-      continue;
-    OpOperand *factor = factors[isLeft ? 0 : 1];
-    int64_t vector = getMaxLanes(dim), reuse = 1;
-    bool isDirect = isVector(factor, dim, vector);
-    for (int64_t other = 0; other < numResultDims; ++other)
-      if (!variesWith(emitter, factor, other))
-        reuse *= sizes[other];
-    int64_t score = vector * (isDirect ? 1000 : std::min(reuse, 4 * manyRows));
-    if (score <= best)
-      continue;
-    best = score;
-    columnDim = dim;
-    columnFactor = factor;
-    rowFactor = factors[isLeft ? 1 : 0];
-    lanes = vector;
-    way = isDirect ? Way::Direct : Way::Packed;
-  }
-}
-
-/// Chooses the dimension of the rows: the innermost one with enough of them, or else the longest.
-void TileContraction::chooseRows() {
-  int64_t allRows = 1;
-  for (int64_t dim = numResultDims; dim-- > 0;) {
-    if (dim == columnDim)
-      continue;
-    if (variesWith(emitter, columnFactor, dim)) {
-      batchDims.insert(batchDims.begin(), dim);
-      continue;
-    }
-    allRows *= sizes[dim];
-    otherRowDims.insert(otherRowDims.begin(), dim);
-    if (variesWith(emitter, rowFactor, dim) &&
-        (rowDim < 0 || (sizes[rowDim] < profile.contractionRows && sizes[dim] > sizes[rowDim])))
-      rowDim = dim;
-  }
-  llvm::erase(otherRowDims, rowDim);
-  // Vectors of products need no copy.
-  int64_t innermost = sizes.size() - 1, products = getProducts();
-  if (way != Way::Packed || products == 0)
-    return;
-  int64_t vector = getMaxLanes(innermost);
-  bool isDot = vector > 1 && sizes[innermost] % vector == 0 &&
-               isVector(columnFactor, innermost, vector) && isVector(rowFactor, innermost, vector);
-  int64_t bytes = getSumType().getIntOrFloatBitWidth() / 8;
-  bool fits = products * lanes * bytes <= profile.workgroupMemory;
-  if (isDot && (allRows < manyRows || !fits)) {
-    way = Way::Dot;
-    lanes = vector;
-  }
-}
-
-void TileContraction::chooseTile() {
-  int64_t allRows = sizes[rowDim], allColumns = sizes[columnDim];
-  rows = llvm::divideCeil(allRows, llvm::divideCeil(allRows, profile.contractionRows));
-  rowTiles = llvm::divideCeil(allRows, rows);
-  int64_t vectors = std::min(profile.contractionRows * profile.contractionColumns / rows,
-                             4 * profile.contractionColumns);
-  int64_t unit = way == Way::Dot ? 1 : lanes;
-  vectors = std::clamp<int64_t>(vectors, 1, allColumns / unit);
-  int64_t bytes = getSumType().getIntOrFloatBitWidth() / 8;
-  if (way == Way::Packed)
-    while (vectors > 1 && getProducts() * vectors * lanes * bytes > profile.workgroupMemory)
-      --vectors;
-  columns = vectors * unit;
-  columnTiles = llvm::divideCeil(allColumns, columns);
-  if (way != Way::Packed)
-    return;
-  int64_t tiles = count(otherRowDims) * rowTiles;
-  int64_t enough = llvm::divideCeil(manyRows, rows);
-  packedTiles = count(batchDims) * columnTiles * tiles / fewWorkgroups;
-  packedTiles = std::min(std::max(packedTiles, enough), tiles);
-}
-
-/// Chooses how many products of each summed dimension stand one behind the other: all of short
-/// inner dimensions, or some of the innermost one.
-void TileContraction::chooseUnrolling() {
-  ArrayRef<int64_t> summed = sizes.drop_front(numResultDims);
-  unrolled.assign(summed.size(), 1);
-  int64_t product = 1;
-  for (size_t depth = summed.size(); depth-- > 0;) {
-    int64_t size = summed[depth];
-    if (way == Way::Dot && depth + 1 == summed.size())
-      size /= lanes;
-    if (size * product <= maxUnrolled) {
-      product *= unrolled[depth] = std::max<int64_t>(size, 1);
-      continue;
-    }
-    if (product == 1)
-      unrolled[depth] = size % 4 == 0 ? 4 : size % 2 == 0 ? 2 : 1;
-    break;
-  }
-}
 
 //===----------------------------------------------------------------------===//
 // Places
 //===----------------------------------------------------------------------===//
 
-/// Loads a factor at the place, moved along a dimension.
-Value TileContraction::load(OpOperand *factor, int64_t dim, AffineExpr offset) {
+/// Loads a factor at the place, at a number of these dimensions.
+Value TileContraction::load(OpOperand *factor, ArrayRef<int64_t> dims, AffineExpr number) {
   SmallVector<AffineExpr> point(at);
-  point[dim] = point[dim] + offset;
-  return emitter.evaluate(factor->get(), getIndices(factor, point));
+  tile.setDigits(point, dims, number);
+  return emitter.evaluate(factor->get(), tile.getIndices(factor, point));
 }
 
-/// Returns the number of the product at the place, in the order of the sum.
+/// Returns the number of the product at the place in the copy, in the order of the sum.
 AffineExpr TileContraction::getProductNumber() {
   AffineExpr number = emitter.constant(0);
-  for (int64_t dim = numResultDims; dim < int64_t(sizes.size()); ++dim)
-    number = number * sizes[dim] + at[dim];
+  for (int64_t dim = tile.numResultDims + tile.chunkDepth; dim < int64_t(tile.sizes.size()); ++dim)
+    number = number * getSize(dim) +
+             (dim == tile.numResultDims + tile.chunkDepth ? at[dim] - firstOfChunk : at[dim]);
   return number;
 }
 
 Value TileContraction::allocate(int64_t elements) {
-  auto space = gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Private);
-  auto type = MemRefType::get({elements}, getSumType(), MemRefLayoutAttrInterface{}, space);
-  return memref::AllocaOp::create(emitter.builder(), emitter.loc, type);
+  return allocatePrivate(emitter, tile.getSumType(), 1, elements);
 }
 
 /// Sets the place in dimensions that are walked one element at a time.
 void TileContraction::setPlace(ArrayRef<int64_t> dims, AffineExpr number) {
-  SmallVector<int64_t> counts = llvm::map_to_vector(dims, [&](int64_t dim) { return sizes[dim]; });
-  for (auto [dim, digit] : llvm::zip_equal(dims, emitter.delinearize(number, counts)))
-    at[dim] = emitter.setCoordinate(productCoordinate + dim, emitter.expand(digit));
+  tile.setDigits(at, dims, number);
+  for (int64_t dim : dims)
+    at[dim] = emitter.setCoordinate(productCoordinate + dim, emitter.expand(at[dim]));
 }
 
-/// Emits `body` for all products, in order; `step` of the innermost dimension at once.
-SmallVector<Value> TileContraction::walkProducts(size_t depth, int64_t step, ValueRange carried,
+/// Emits `body` for all products of the copy, in order; `step` of the innermost dimension at once.
+SmallVector<Value> TileContraction::walkProducts(int64_t depth, int64_t step, ValueRange carried,
                                                  const Body &body) {
-  size_t dim = numResultDims + depth;
-  if (dim == sizes.size())
+  int64_t dim = tile.numResultDims + depth, dims = tile.sizes.size();
+  if (dim == dims)
     return body(carried);
-  bool isInnermost = dim + 1 == sizes.size();
-  int64_t size = isInnermost ? step : 1, count = sizes[dim] / size;
-  int64_t unroll = count % unrolled[depth] == 0 ? unrolled[depth] : 1;
+  int64_t size = dim + 1 == dims ? step : 1, count = getSize(dim) / size;
+  int64_t unroll = count % tile.unrolled[depth] == 0 ? tile.unrolled[depth] : 1;
+  AffineExpr first = depth == tile.chunkDepth ? firstOfChunk : emitter.constant(0);
   return emitter.loop(count / unroll, carried, [&](Value trip, ValueRange running) {
     AffineExpr number = unroll == count ? emitter.constant(0)
                                         : emitter.setCoordinate(productCoordinate + dim, trip);
     SmallVector<Value> values(running);
     for (int64_t i = 0; i < unroll; ++i) {
-      at[dim] = (number * unroll + i) * size;
+      at[dim] = first + (number * unroll + i) * size;
       values = walkProducts(depth + 1, step, values, body);
     }
     return values;
@@ -289,6 +158,7 @@ SmallVector<Value> TileContraction::walkProducts(size_t depth, int64_t step, Val
 /// Transposes as many vectors as they have lanes.
 SmallVector<Value> TileContraction::transpose(SmallVector<Value> vectors) {
   OpBuilder &b = emitter.builder();
+  int64_t lanes = tile.lanes;
   for (int64_t distance = 1; distance < lanes; distance *= 2) {
     SmallVector<int64_t> low, high;
     for (int64_t lane = 0; lane < lanes; ++lane) {
@@ -307,30 +177,61 @@ SmallVector<Value> TileContraction::transpose(SmallVector<Value> vectors) {
   return vectors;
 }
 
-/// Copies the columns at the place for all products.
+/// Copies columns that are not neighbours in memory, in runs of those that are.
+void TileContraction::packRuns() {
+  int64_t run = tile.getRun(tile.columnFactor, tile.columnDims, tile.lanes);
+  int64_t unit = std::min(run, tile.columnUnit);
+  emitter.setLanes(run);
+  AffineExpr first = firstColumn.floorDiv(unit), lane = emitter.vectorLane();
+  emitter.loop(tile.columns / run, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
+    AffineExpr inTile = emitter.setCoordinate(tileColumnCoordinate, trip);
+    AffineExpr number = emitter.setCoordinate(productCoordinate + tile.columnDims.back(),
+                                              emitter.expand(first + inTile * (run / unit))) *
+                        unit;
+    auto body = [&](ValueRange) -> SmallVector<Value> {
+      OpBuilder &b = emitter.builder();
+      Value value = load(tile.columnFactor, tile.columnDims, run > 1 ? number + lane : number);
+      Value place = emitter.expand(getProductNumber() * tile.columns + inTile * run);
+      if (run > 1)
+        vector::StoreOp::create(b, emitter.loc, emitter.broadcast(value), packMemory, place);
+      else
+        memref::StoreOp::create(b, emitter.loc, value, packMemory, place);
+      return {};
+    };
+    return walkProducts(tile.chunkDepth, 1, {}, body);
+  });
+  emitter.setLanes(tile.lanes);
+}
+
+/// Copies the tile's columns for all products of the chunk.
 void TileContraction::pack() {
-  int64_t innermost = sizes.size() - 1;
+  if (tile.columnDims.size() > 1)
+    return packRuns();
+  int64_t innermost = tile.sizes.size() - 1, lanes = tile.lanes;
   AffineExpr lane = emitter.vectorLane();
-  bool transposes = innermost >= numResultDims && sizes[innermost] % lanes == 0 &&
-                    isVector(columnFactor, innermost, lanes);
+  bool transposes = innermost >= tile.numResultDims && getSize(innermost) % lanes == 0 &&
+                    tile.isVector(tile.columnFactor, innermost, lanes);
   emitter.setLanes(lanes);
   auto store = [&](Value vector, AffineExpr product, int64_t column) {
-    AffineExpr place = product * columns + column;
+    AffineExpr place = product * tile.columns + column;
     vector::StoreOp::create(emitter.builder(), emitter.loc, emitter.broadcast(vector), packMemory,
                             emitter.expand(place));
   };
-  walkProducts(0, transposes ? lanes : 1, {}, [&](ValueRange) -> SmallVector<Value> {
+  auto loadColumn = [&](AffineExpr column) {
+    return load(tile.columnFactor, tile.columnDims, firstColumn + column);
+  };
+  walkProducts(tile.chunkDepth, transposes ? lanes : 1, {}, [&](ValueRange) -> SmallVector<Value> {
     AffineExpr number = getProductNumber();
-    for (int64_t column = 0; column < columns; column += lanes) {
+    for (int64_t column = 0; column < tile.columns; column += lanes) {
       if (!transposes) {
-        store(load(columnFactor, columnDim, lane + column), number, column);
+        store(loadColumn(lane + column), number, column);
         continue;
       }
       SmallVector<Value> vectors;
       AffineExpr product = at[innermost];
       at[innermost] = product + lane;
       for (int64_t i = 0; i < lanes; ++i)
-        vectors.push_back(load(columnFactor, columnDim, emitter.constant(column + i)));
+        vectors.push_back(loadColumn(emitter.constant(column + i)));
       at[innermost] = product;
       for (auto [i, vector] : llvm::enumerate(transpose(std::move(vectors))))
         store(vector, number + i, column);
@@ -344,49 +245,56 @@ SmallVector<Value> TileContraction::addProducts(ValueRange sums) {
   OpBuilder &b = emitter.builder();
   AffineExpr lane = emitter.vectorLane();
   SmallVector<Value> next(sums), factors;
-  int64_t innermost = sizes.size() - 1;
+  int64_t vectors = tile.getVectors();
   AffineExpr product = at.back();
-  if (way == Way::Dot)
-    at[innermost] = product + lane;
-  for (int64_t i = 0; i < getVectors(); ++i) {
-    if (way == Way::Packed) {
-      Value place = emitter.expand(getProductNumber() * columns + i * lanes);
+  if (tile.way == Way::Dot)
+    at.back() = product + lane;
+  for (int64_t i = 0; i < vectors; ++i) {
+    if (tile.way == Way::Packed) {
+      Value place = emitter.expand(getProductNumber() * tile.columns + i * tile.lanes);
       factors.push_back(vector::LoadOp::create(emitter.builder(), emitter.loc,
-                                               VectorType::get({lanes}, getSumType()), packMemory,
-                                               place));
+                                               getVectorType(tile.lanes), packMemory, place));
       continue;
     }
-    factors.push_back(
-        load(columnFactor, columnDim, way == Way::Dot ? emitter.constant(i) : lane + i * lanes));
+    AffineExpr column = tile.way == Way::Dot ? emitter.constant(i) : lane + i * tile.lanes;
+    factors.push_back(load(tile.columnFactor, tile.columnDims, firstColumn + column));
   }
-  for (int64_t row = 0; row < rows; ++row) {
-    Value factor = emitter.broadcast(load(rowFactor, rowDim, emitter.constant(row)));
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    Value factor = emitter.broadcast(load(tile.rowFactor, tile.rowDims, firstRow + row));
     for (auto [i, column] : llvm::enumerate(factors)) {
-      Value &sum = next[row * getVectors() + i];
+      Value &sum = next[row * vectors + i];
       sum = math::FmaOp::create(b, emitter.loc, factor, emitter.broadcast(column), sum);
     }
   }
-  at[innermost] = product;
+  at.back() = product;
   return next;
 }
 
-/// Computes the sums of the tile at the place, and leaves them in memory.
+/// Computes the sums of the tile at the place, or adds those of the chunk, and leaves them in
+/// memory.
 void TileContraction::sumTile() {
-  emitter.setLanes(lanes);
-  auto type = VectorType::get({lanes}, getSumType());
-  Value zero = arith::ConstantOp::create(emitter.builder(), emitter.loc,
-                                         emitter.builder().getZeroAttr(type));
-  SmallVector<Value> sums(rows * getVectors(), zero);
-  sums = walkProducts(0, way == Way::Dot ? lanes : 1, sums,
+  emitter.setLanes(tile.lanes);
+  int64_t count = tile.rows * tile.getVectors(), elements = tile.way == Way::Dot ? 1 : tile.lanes;
+  auto getPlace = [&](int64_t i) { return emitter.expand(firstSum + i * elements); };
+  SmallVector<Value> sums;
+  for (int64_t i = 0; i < count; ++i)
+    if (tile.isChunked)
+      sums.push_back(vector::LoadOp::create(emitter.builder(), emitter.loc, getVectorType(elements),
+                                            sumMemory, getPlace(i)));
+  if (!tile.isChunked)
+    sums.assign(
+        count, arith::ConstantOp::create(emitter.builder(), emitter.loc,
+                                         emitter.builder().getZeroAttr(getVectorType(tile.lanes))));
+  sums = walkProducts(tile.chunkDepth, tile.way == Way::Dot ? tile.lanes : 1, sums,
                       [&](ValueRange running) { return addProducts(running); });
   OpBuilder &b = emitter.builder();
-  Operation *add = (*getCombiners(op)).front().combine;
+  Operation *add = (*getCombiners(tile.op)).front().combine;
   for (auto [i, sum] : llvm::enumerate(sums)) {
-    if (way == Way::Dot)
+    if (tile.way == Way::Dot)
       memref::StoreOp::create(b, emitter.loc, emitter.combineLanes(add, sum), sumMemory,
-                              emitter.indexConstant(i));
+                              getPlace(i));
     else
-      vector::StoreOp::create(b, emitter.loc, sum, sumMemory, emitter.indexConstant(i * lanes));
+      vector::StoreOp::create(b, emitter.loc, sum, sumMemory, getPlace(i));
   }
 }
 
@@ -411,144 +319,255 @@ void TileContraction::guardInside(Value number, Value begin, int64_t end,
   });
 }
 
-/// Computes and stores what comes of the sums at `row` and `column` of the tile.
-void TileContraction::storeElements(AffineExpr row, AffineExpr column, bool isVector) {
+/// Returns the number of neighbouring columns that are stored at once.
+int64_t TileContraction::getStoreLanes() {
+  if (tile.way == Way::Dot || tile.columnDims.size() == 1)
+    return tile.way == Way::Dot ? 1 : tile.lanes;
+  AffineExpr number = emitter.dim(tileColumnCoordinate);
+  int64_t lanes = tile.lanes;
+  auto isWhole = [&] {
+    emitter.setLanes(lanes);
+    SmallVector<AffineExpr> point(at);
+    tile.setDigits(point, tile.columnDims,
+                   number * std::min(lanes, tile.columnUnit) + emitter.vectorLane());
+    for (auto [i, value] : llvm::enumerate(emitter.computed))
+      if (!emitter.isVectorStore(i, getResultIndices(emitter, value, point)))
+        return false;
+    return true;
+  };
+  while (lanes > 1 && !isWhole())
+    lanes /= 2;
+  return lanes;
+}
+
+/// Emits `body` for the rows or columns of the tile, `lanes` of them at once, from `first` on. It
+/// gets their number in the tile, and the place is theirs. Where a tile begins earlier than it
+/// would in turn, `begin` is the first that no tile before it has.
+void TileContraction::walkTile(const TileSide &side, int64_t lanes, AffineExpr begin,
+                               function_ref<void(AffineExpr)> body) {
+  SmallVector<Tile::Loop> loops = tile.getLoops(side.dims, side.elements, lanes);
+  SmallVector<Value> trips;
+  auto name = [&](size_t depth) {
+    unsigned inner = productCoordinate + loops[depth].dims.back();
+    return emitter.setCoordinate(depth == 0 ? side.coordinate : inner, trips[depth]);
+  };
+  int64_t inside = side.elements; // of a trip
+  AffineExpr inTile = emitter.constant(0);
+  PointEmitter::LoopBody walk = [&](Value trip, ValueRange) {
+    size_t depth = trips.size();
+    bool isInnermost = depth + 1 == loops.size();
+    auto saved = std::make_tuple(SmallVector<AffineExpr>(at), inTile, inside);
+    trips.push_back(trip);
+    AffineExpr number = name(depth);
+    inTile = inTile * loops[depth].count + number;
+    inside /= loops[depth].count;
+    number = number * (isInnermost ? lanes : 1);
+    if (depth == 0)
+      number = number + side.first.floorDiv(isInnermost ? 1 : inside);
+    tile.setDigits(at, loops[depth].dims,
+                   isInnermost && lanes > 1 ? number + emitter.vectorLane() : number);
+    auto goOn = [&] {
+      if (isInnermost)
+        body(inTile * lanes);
+      else
+        emitter.loop(loops[depth + 1].count, {}, walk);
+    };
+    if (depth == 0 && begin) {
+      // Whoever is inside a trip is a whole dimension.
+      int64_t unit = isInnermost ? 1 : inside;
+      guardInside(emitter.expand(number), emitter.expand(begin.floorDiv(unit)),
+                  tile.count(side.dims) / unit, [&] {
+                    name(0); // known only here, so that nothing it decides is read elsewhere
+                    goOn();
+                  });
+    } else {
+      goOn();
+    }
+    trips.pop_back();
+    std::tie(at, inTile, inside) = saved;
+    return SmallVector<Value>();
+  };
+  emitter.loop(loops.front().count, {}, walk);
+}
+
+/// Computes and stores what comes of the sums at the place, whose numbers in the tile these are.
+void TileContraction::storeElements(AffineExpr row, AffineExpr column, int64_t lanes) {
   emitter.startPoint();
-  Value place = emitter.expand(row * columns + column);
+  Value place = emitter.expand(firstSum + row * tile.columns + column);
   OpBuilder &b = emitter.builder();
   Value total;
-  if (isVector)
-    total = vector::LoadOp::create(b, emitter.loc, VectorType::get({lanes}, getSumType()),
-                                   sumMemory, place);
+  if (lanes > 1)
+    total = vector::LoadOp::create(b, emitter.loc, getVectorType(lanes), sumMemory, place);
   else
     total = memref::LoadOp::create(b, emitter.loc, sumMemory, place);
   SmallVector<AffineExpr> point(at);
-  for (int64_t dim = numResultDims; dim < int64_t(sizes.size()); ++dim)
+  for (int64_t dim = tile.numResultDims; dim < int64_t(tile.sizes.size()); ++dim)
     point[dim] = emitter.constant(0);
-  point[rowDim] = at[rowDim] + row;
-  point[columnDim] = at[columnDim] + column;
-  if (isVector)
-    point[columnDim] = point[columnDim] + emitter.vectorLane();
   storeSums(emitter, total, point);
+}
+
+/// Stores the columns of a row of the tile that no tile before it stores.
+void TileContraction::storeColumns(AffineExpr row) {
+  auto walk = [&](int64_t lanes, AffineExpr begin) {
+    emitter.setLanes(lanes);
+    walkTile({tile.columnDims, tile.columns, firstColumn, tileColumnCoordinate}, lanes, begin,
+             [&](AffineExpr column) { storeElements(row, column, lanes); });
+    emitter.setLanes(tile.lanes);
+  };
+  int64_t lanes = getStoreLanes();
+  emitter.setLanes(tile.lanes);
+  if (!tile.hasPartialColumns())
+    return walk(lanes, nullptr);
+  Value number = emitter.expand(columnTile), last = emitter.indexConstant(tile.columnTiles - 1);
+  auto emitIf = [&](arith::CmpIPredicate predicate, function_ref<void()> body) {
+    Value is = arith::CmpIOp::create(emitter.builder(), emitter.loc, predicate, number, last);
+    emitter.guard(is, {}, [&]() -> SmallVector<Value> {
+      body();
+      return {};
+    });
+  };
+  emitIf(arith::CmpIPredicate::ne, [&] { walk(lanes, nullptr); });
+  emitIf(arith::CmpIPredicate::eq, [&] { walk(1, columnTile * tile.columns); });
 }
 
 /// Stores the rows and columns of the tile that no tile before it stores.
 void TileContraction::storeTile() {
-  auto storeColumns = [&](AffineExpr row) {
-    auto walk = [&](int64_t count, int64_t size, bool isVector, bool isGuarded) {
-      emitter.loop(count, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
-        AffineExpr column = emitter.setCoordinate(tileColumnCoordinate, trip) * size;
-        if (!isGuarded) {
-          storeElements(row, column, isVector);
-          return {};
-        }
-        Value number = emitter.expand(at[columnDim] + column);
-        Value begin = emitter.expand(columnTile * columns);
-        guardInside(number, begin, sizes[columnDim], [&] {
-          // Known only here, so that nothing that depends on it is read elsewhere.
-          storeElements(row, emitter.setCoordinate(tileColumnCoordinate, trip) * size, isVector);
-        });
-        return {};
-      });
-    };
-    bool isVector = way != Way::Dot && lanes > 1;
-    int64_t size = isVector ? lanes : 1;
-    if (!hasPartialColumns())
-      return walk(columns / size, size, isVector, /*isGuarded=*/false);
-    Value number = emitter.expand(columnTile), last = emitter.indexConstant(columnTiles - 1);
-    auto emitIf = [&](arith::CmpIPredicate predicate, function_ref<void()> body) {
-      Value is = arith::CmpIOp::create(emitter.builder(), emitter.loc, predicate, number, last);
-      emitter.guard(is, {}, [&]() -> SmallVector<Value> {
-        body();
-        return {};
-      });
-    };
-    emitIf(arith::CmpIPredicate::ne,
-           [&] { walk(columns / size, size, isVector, /*isGuarded=*/false); });
-    emitIf(arith::CmpIPredicate::eq, [&] { walk(columns, 1, false, /*isGuarded=*/true); });
-  };
-  emitter.loop(rows, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
-    AffineExpr row = emitter.setCoordinate(tileRowCoordinate, trip);
-    if (!hasPartialRows()) {
-      storeColumns(row);
+  AffineExpr begin = tile.hasPartialRows() ? rowTile * tile.rows : AffineExpr();
+  walkTile({tile.rowDims, tile.rows, firstRow, tileRowCoordinate}, 1, begin,
+           [&](AffineExpr row) { storeColumns(row); });
+}
+
+//===----------------------------------------------------------------------===//
+// Walks
+//===----------------------------------------------------------------------===//
+
+/// Returns the row-major digits of a number. A count of one is no digit: fewer of them give simpler
+/// access maps.
+SmallVector<AffineExpr> TileContraction::getDigits(AffineExpr number, ArrayRef<int64_t> counts) {
+  SmallVector<int64_t> kept;
+  llvm::copy_if(counts, std::back_inserter(kept), [](int64_t count) { return count != 1; });
+  SmallVector<AffineExpr> digits = emitter.delinearize(number, kept);
+  for (auto [i, count] : llvm::enumerate(counts))
+    if (count == 1)
+      digits.insert(digits.begin() + i, emitter.constant(0));
+  return digits;
+}
+
+/// Returns the number of a tile's first row or column: that of its turn, or of the last tile.
+AffineExpr TileContraction::getFirst(AffineExpr number, int64_t size, int64_t all, int64_t unit,
+                                     unsigned coordinate) {
+  if (all % size == 0)
+    return number * size;
+  Value first =
+      arith::MinUIOp::create(emitter.builder(), emitter.loc, emitter.expand(number * (size / unit)),
+                             emitter.indexConstant((all - size) / unit));
+  return emitter.setCoordinate(coordinate, first) * unit;
+}
+
+/// Emits `body` for each tile of rows that the workgroup's copy serves.
+void TileContraction::walkTiles(AffineExpr share, function_ref<void()> body) {
+  int64_t tiles = tile.count(tile.otherRowDims) * tile.rowTiles;
+  emitter.loop(tile.packedTiles, {}, [&](Value turn, ValueRange) -> SmallVector<Value> {
+    OpBuilder &b = emitter.builder();
+    Value first = arith::MulIOp::create(b, emitter.loc, emitter.expand(share),
+                                        emitter.indexConstant(tile.packedTiles));
+    Value number = arith::AddIOp::create(b, emitter.loc, first, turn);
+    auto emitTile = [&]() -> SmallVector<Value> {
+      AffineExpr digit = emitter.setCoordinate(tileRestCoordinate, number);
+      SmallVector<AffineExpr> parts =
+          getDigits(digit, {tile.count(tile.otherRowDims), tile.rowTiles});
+      setPlace(tile.otherRowDims, parts[0]);
+      rowTile = emitter.setCoordinate(tripCoordinate, emitter.expand(parts[1]));
+      firstRow = getFirst(rowTile, tile.rows, tile.count(tile.rowDims), tile.rowUnit,
+                          productCoordinate + tile.rowDims.front());
+      if (tile.isChunked)
+        firstSum = (digit - share * tile.packedTiles) * (tile.rows * tile.columns);
+      body();
       return {};
+    };
+    if (tiles % tile.packedTiles == 0)
+      return emitTile();
+    Value inside = arith::CmpIOp::create(b, emitter.loc, arith::CmpIPredicate::ult, number,
+                                         emitter.indexConstant(tiles));
+    return emitter.guard(inside, {}, emitTile);
+  });
+}
+
+/// Emits `body` for each part of the copy, in the order of the sum.
+void TileContraction::walkChunks(function_ref<void()> body) {
+  int64_t depth = tile.chunkDepth, all = tile.getSummed()[depth];
+  SmallVector<int64_t> outer =
+      llvm::to_vector(llvm::seq(tile.numResultDims, tile.numResultDims + depth));
+  emitter.loop(tile.count(outer), {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
+    if (depth > 0)
+      setPlace(outer, emitter.setCoordinate(tileRowCoordinate, trip));
+    emitter.loop(all / tile.chunk, {}, [&](Value number, ValueRange) -> SmallVector<Value> {
+      firstOfChunk = emitter.setCoordinate(partCoordinate, number) * tile.chunk;
+      body();
+      return {};
+    });
+    if (all % tile.chunk) {
+      firstOfChunk = emitter.constant(all - all % tile.chunk);
+      inChunk = all % tile.chunk;
+      body();
+      inChunk = tile.chunk;
     }
-    Value begin = emitter.expand(rowTile * rows);
-    guardInside(emitter.expand(at[rowDim] + row), begin, sizes[rowDim],
-                [&] { storeColumns(emitter.setCoordinate(tileRowCoordinate, trip)); });
     return {};
   });
 }
 
-void TileContraction::emitTile() {
-  sumTile();
-  storeTile();
+/// Emits the tiles of rows that share a copy of the columns, if there is one.
+void TileContraction::emitShare(AffineExpr share) {
+  if (!tile.isChunked) {
+    if (tile.way == Way::Packed)
+      pack();
+    walkTiles(share, [&] {
+      sumTile();
+      storeTile();
+    });
+    return;
+  }
+  Value zero = arith::ConstantOp::create(emitter.builder(), emitter.loc,
+                                         emitter.builder().getZeroAttr(getVectorType(tile.lanes)));
+  int64_t vectors = tile.packedTiles * tile.rows * tile.getVectors();
+  emitter.loop(vectors, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
+    AffineExpr place = emitter.setCoordinate(tileRowCoordinate, trip) * tile.lanes;
+    vector::StoreOp::create(emitter.builder(), emitter.loc, zero, sumMemory, emitter.expand(place));
+    return {};
+  });
+  walkChunks([&] {
+    pack();
+    walkTiles(share, [&] { sumTile(); });
+  });
+  walkTiles(share, [&] { storeTile(); });
 }
 
 void TileContraction::run(EmittedKernel &launch) {
-  auto located = emitter.codeFor(op);
-  if (sizes.size() > 16) {
-    emitter.fail(op) << "has " << sizes.size() << " dimensions; a contraction has at most 16";
-    return;
-  }
-  for (int64_t dim = 0; dim < int64_t(sizes.size()); ++dim)
-    at.push_back(emitter.dim(productCoordinate + dim));
-  chooseColumns();
-  chooseRows();
-  chooseTile();
-  chooseUnrolling();
-  emitter.setLanes(lanes);
-
-  int64_t batches = count(batchDims), tiles = count(otherRowDims) * rowTiles;
-  int64_t shares = llvm::divideCeil(tiles, packedTiles);
-  emitWorkgroups(emitter, batches * columnTiles * shares, launch, [&](Value group) {
-    if (way == Way::Packed)
-      packMemory = allocate(getProducts() * columns);
-    sumMemory = allocate(rows * columns);
-    auto name = [&](unsigned coordinate, AffineExpr value) {
-      return emitter.setCoordinate(coordinate, emitter.expand(value));
-    };
+  auto located = emitter.codeFor(tile.op);
+  emitter.setLanes(tile.lanes);
+  int64_t batches = tile.count(tile.batchDims);
+  int64_t tiles = tile.count(tile.otherRowDims) * tile.rowTiles;
+  int64_t shares = llvm::divideCeil(tiles, tile.packedTiles);
+  emitWorkgroups(emitter, batches * tile.columnTiles * shares, launch, [&](Value group) {
+    if (tile.way == Way::Packed)
+      packMemory = allocate(tile.getPackedProducts() * tile.columns);
+    sumMemory = allocate((tile.isChunked ? tile.packedTiles : 1) * tile.rows * tile.columns);
     // Neighbouring workgroups have the same columns.
     AffineExpr number = emitter.setCoordinate(unitCoordinate, group);
-    SmallVector<AffineExpr> digits = emitter.delinearize(number, {batches, columnTiles, shares});
-    setPlace(batchDims, digits[0]);
-    columnTile = name(teamLaneCoordinate, digits[1]);
-    auto getFirst = [&](AffineExpr tile, int64_t size, int64_t dim) {
-      if (sizes[dim] % size == 0)
-        return tile * size;
-      Value first =
-          arith::MinUIOp::create(emitter.builder(), emitter.loc, emitter.expand(tile * size),
-                                 emitter.indexConstant(sizes[dim] - size));
-      return emitter.setCoordinate(productCoordinate + dim, first);
-    };
-    at[columnDim] = getFirst(columnTile, columns, columnDim);
-    Value share = emitter.expand(digits[2]);
-    if (way == Way::Packed)
-      pack();
-    emitter.loop(packedTiles, {}, [&](Value turn, ValueRange) -> SmallVector<Value> {
-      OpBuilder &b = emitter.builder();
-      Value first =
-          arith::MulIOp::create(b, emitter.loc, share, emitter.indexConstant(packedTiles));
-      Value tile = arith::AddIOp::create(b, emitter.loc, first, turn);
-      auto body = [&]() -> SmallVector<Value> {
-        AffineExpr digit = emitter.setCoordinate(tileRestCoordinate, tile);
-        SmallVector<AffineExpr> parts = emitter.delinearize(digit, {count(otherRowDims), rowTiles});
-        setPlace(otherRowDims, parts[0]);
-        rowTile = name(tripCoordinate, parts[1]);
-        at[rowDim] = getFirst(rowTile, rows, rowDim);
-        emitTile();
-        return {};
-      };
-      if (tiles % packedTiles == 0)
-        return body();
-      Value inside =
-          arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::ult, tile,
-                                emitter.indexConstant(tiles));
-      return emitter.guard(inside, {}, body);
-    });
+    SmallVector<AffineExpr> digits = getDigits(number, {batches, tile.columnTiles, shares});
+    setPlace(tile.batchDims, digits[0]);
+    columnTile = emitter.setCoordinate(teamLaneCoordinate, emitter.expand(digits[1]));
+    firstColumn = getFirst(columnTile, tile.columns, tile.count(tile.columnDims), tile.columnUnit,
+                           firstColumnCoordinate);
+    emitShare(digits[2]);
   });
 }
 
 void weir::emitTileContraction(PointEmitter &emitter, EmittedKernel &launch) {
+  if (size_t dims = emitter.domain.getSizes().size(); dims > maxDims) {
+    emitter.fail(emitter.domain.getContraction())
+        << "has " << dims << " dimensions; a contraction has at most " << maxDims;
+    return;
+  }
   TileContraction(emitter).run(launch);
 }

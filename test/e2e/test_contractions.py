@@ -67,3 +67,48 @@ def test_tiles_do_not_change_bits(weir, changes):
         artifact = weir.compile_text(text, name, *flags)
         outputs.append(weir.compare(artifact, ["--random-inputs=1"], 2e-5).read_bytes())
     assert outputs[0] == outputs[1]
+
+
+# Images, channels in and out, height, width, window, stride: vectors of pixels of several images, or of a filter's
+# weights; of whole tiles, of parts of one, of primes, of so many products that a copy of the columns is made in parts.
+IMAGES = [(8, 16, 24, 2, 2, 3, 1), (3, 5, 7, 3, 3, 3, 1), (2, 7, 13, 5, 7, 3, 2), (1, 1, 5, 1, 1, 3, 1),
+          (8, 40, 36, 4, 4, 1, 1), (5, 3, 17, 7, 7, 2, 2), (8, 509, 11, 2, 2, 3, 1), (2, 3, 50, 33, 31, 7, 2)]
+
+
+def make_convolution(images, inputs, outputs, height, width, window, stride):
+    """relu(x * w), without padding, whose kernel has an epilogue."""
+    rows, columns = ((size - 1) * stride + window for size in (height, width))
+    x, w = f"tensor<{images}x{inputs}x{rows}x{columns}xf32>", f"tensor<{outputs}x{inputs}x{window}x{window}xf32>"
+    y = f"tensor<{images}x{outputs}x{height}x{width}xf32>"
+    same = "affine_map<(a, b, c, d) -> (a, b, c, d)>"
+    maps = ", ".join(f"affine_map<(n, o, h, w, i, y, x) -> ({dims})>" for dims in (
+        f"n, i, h * {stride} + y, w * {stride} + x", "o, i, y, x", "n, o, h, w"))
+    return f"""func.func @f(%x: {x}, %w: {w}) -> {y} {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {y}
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : {y}) -> {y}
+  %sums = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel", "parallel", "parallel",
+                                                                       "reduction", "reduction", "reduction"]}}
+      ins(%x, %w : {x}, {w}) outs(%zeros : {y}) {{
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %r = arith.addf %o, %p : f32
+    linalg.yield %r : f32
+  }} -> {y}
+  %result = linalg.generic {{indexing_maps = [{same}, {same}], iterator_types = ["parallel", "parallel", "parallel",
+                                                                               "parallel"]}}
+      ins(%sums : {y}) outs(%e : {y}) {{
+  ^bb0(%s: f32, %o: f32):
+    %r = arith.maximumf %s, %zero : f32
+    linalg.yield %r : f32
+  }} -> {y}
+  return %result : {y}
+}}
+"""
+
+
+@pytest.mark.parametrize("flags", [(), ("--vjp=f", "--entry=f.vjp")], ids=["forward", "gradients"])
+@pytest.mark.parametrize("sizes", IMAGES, ids=lambda sizes: "x".join(map(str, sizes)))
+def test_small_images(weir, sizes, flags):
+    artifact = weir.compile_text(make_convolution(*sizes), "a", *flags)
+    weir.compare(artifact, ["--random-inputs=1"], 1e-4)
