@@ -2009,6 +2009,10 @@ def EmitCpuPass : Pass<"weir-emit-cpu", "mlir::ModuleOp"> {
     but for x86-64-v2, which has no instruction for it: product and sum round there. Calls nothing:
     no C library, no other object.
 
+    A `vector.store` that is `nontemporal` goes past the caches where its operand shares no bytes
+    with another and begins at a multiple of `offset_alignment`, which the code asks when it runs.
+    There it may state an alignment up to that. A fence follows the last workgroup.
+
     Cost: linear in ops; LLVM's passes and backend run once for each kernel.
 
     Example:

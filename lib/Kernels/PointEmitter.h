@@ -283,7 +283,10 @@ private:
   /// number, or its first element where vectors are free.
   std::optional<mlir::AffineExpr> getVectorAddress(unsigned buffer, mlir::AffineExpr address) const;
   mlir::Value loadVector(unsigned buffer, mlir::Value place);
-  void storeVector(unsigned buffer, mlir::Value vector, mlir::Value place);
+  void storeVector(unsigned result, mlir::Value vector, mlir::AffineExpr place);
+  /// Whether vectors of `type` whose first element is at `first` are stored past the caches: the
+  /// result is large, and the stores fill whole lines of the cache, one after the other.
+  bool isStreamed(unsigned result, mlir::VectorType type, mlir::AffineExpr first) const;
   std::optional<unsigned> getBuffer(mlir::Value tensor) const;
   mlir::Value load(unsigned buffer, mlir::AffineExpr address);
   mlir::Value loadUncached(unsigned buffer, mlir::AffineExpr address);

@@ -75,12 +75,35 @@ Value PointEmitter::loadVector(unsigned buffer, Value place) {
   return fromStorage(buffer, vector::LoadOp::create(builder(), loc, type, buffers[buffer], place));
 }
 
-void PointEmitter::storeVector(unsigned buffer, Value vector, Value place) {
+bool PointEmitter::isStreamed(unsigned result, VectorType type, AffineExpr first) const {
+  KernelShape shape = domain.getShape();
+  auto whole = cast<RankedTensorType>(computed[result].getType());
+  int64_t elementBytes = type.getElementTypeBitWidth() / 8;
+  if (profile.streamedBytes == 0 || whole.getNumElements() * elementBytes < profile.streamedBytes ||
+      (shape != KernelShape::Map && shape != KernelShape::Row) || !first.isMultipleOf(lanes))
+    return false;
+  if (lanes * elementBytes % profile.offsetAlignment == 0)
+    return true;
+  unsigned walked = first.isFunctionOfDim(tripCoordinate) ? tripCoordinate : unitCoordinate;
+  AffineExpr next = first.replace(dim(walked), dim(walked) + 1);
+  return simplify(next - first) == constant(lanes);
+}
+
+void PointEmitter::storeVector(unsigned result, Value vector, AffineExpr place) {
+  unsigned buffer = kernel.getInputs().size() + result;
   survey.buffers[buffer].vectorAccess = true;
-  if (profile.hasFreeVectors())
-    vector::StoreOp::create(builder(), loc, vector, buffers[buffer], place);
-  else
-    memref::StoreOp::create(builder(), loc, vector, buffers[buffer], place);
+  if (!profile.hasFreeVectors()) {
+    memref::StoreOp::create(builder(), loc, vector, buffers[buffer], expand(place));
+    return;
+  }
+  auto type = cast<VectorType>(vector.getType());
+  bool streams = isStreamed(result, type, place);
+  llvm::MaybeAlign alignment;
+  if (streams)
+    alignment = llvm::Align(std::min<uint64_t>(uint64_t(lanes) * type.getElementTypeBitWidth() / 8,
+                                               uint64_t(profile.offsetAlignment)));
+  vector::StoreOp::create(builder(), loc, vector, buffers[buffer], expand(place), streams,
+                          alignment);
 }
 
 Value PointEmitter::loadElement(unsigned buffer, Value address) {
@@ -256,7 +279,7 @@ void PointEmitter::storeAt(unsigned result, Value value, AffineExpr address) {
     return;
   }
   if (std::optional<AffineExpr> place = getVectorAddress(buffer, address)) {
-    storeVector(buffer, value, expand(*place));
+    storeVector(result, value, *place);
     return;
   }
   survey.buffers[buffer].scalarStore = true;

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 
@@ -109,6 +110,68 @@ static void expandFma(math::FmaOp op) {
   op.erase();
 }
 
+static SmallVector<vector::StoreOp> getStreams(Operation *code) {
+  SmallVector<vector::StoreOp> stores;
+  code->walk([&](vector::StoreOp store) {
+    if (store.getNontemporal())
+      stores.push_back(store);
+  });
+  return stores;
+}
+
+static void keepCached(vector::StoreOp store) {
+  store.setNontemporal(false);
+  store.removeAlignmentAttr(); // the caches ask for none
+}
+
+void weir::keepCached(gpu::GPUFuncOp copy, gpu::GPUFuncOp kernel,
+                      const KernelDispatches &dispatches) {
+  auto mayShare = [&](unsigned first, unsigned second) {
+    std::optional<ArgumentSharing> sharing = dispatches.getSharing(kernel, first, second);
+    return first != second && sharing && (sharing->unknown || !sharing->shifts.empty());
+  };
+  auto operands = llvm::seq(copy.getNumArguments());
+  for (vector::StoreOp store : getStreams(copy)) {
+    auto written = dyn_cast<BlockArgument>(store.getBase());
+    bool isOperand = written && llvm::is_contained(copy.getArguments(), written);
+    if (!isOperand || llvm::any_of(operands, [&](unsigned other) {
+          return mayShare(written.getArgNumber(), other);
+        }))
+      ::keepCached(store);
+  }
+  copy.walk([](memref::StoreOp store) { store.setNontemporal(false); }); // slower so
+}
+
+/// Runs `loop` as it is where operands are aligned as stores past the caches need it, and with
+/// other stores elsewhere: the caller's own memory begins anywhere.
+static void guardStreams(scf::ForOp loop, const Profile &profile) {
+  llvm::SmallSetVector<Value, 4> written;
+  for (vector::StoreOp store : getStreams(loop))
+    written.insert(store.getBase());
+  if (written.empty())
+    return;
+  ImplicitLocOpBuilder b(loop.getLoc(), loop);
+  Value bits = arith::ConstantIndexOp::create(b, 0);
+  for (Value operand : written)
+    bits =
+        arith::OrIOp::create(b, bits, memref::ExtractAlignedPointerAsIndexOp::create(b, operand));
+  Value rest = arith::AndIOp::create(
+      b, bits, arith::ConstantIndexOp::create(b, profile.offsetAlignment - 1));
+  Value isAligned = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rest,
+                                          arith::ConstantIndexOp::create(b, 0));
+  auto choice = scf::IfOp::create(b, isAligned, /*withElseRegion=*/true);
+  b.setInsertionPointToStart(choice.elseBlock());
+  for (vector::StoreOp store : getStreams(b.clone(*loop)))
+    keepCached(store);
+  loop->moveBefore(choice.thenBlock(), choice.thenBlock()->begin());
+  // On x86 these stores are not ordered with later ones, such as that by which a thread says that
+  // it is done; other threads would read what was there before.
+  if (profile.isa != "aarch64") {
+    b.setInsertionPointAfter(loop);
+    LLVM::CallIntrinsicOp::create(b, b.getStringAttr("llvm.x86.sse.sfence"), ValueRange());
+  }
+}
+
 void weir::legalizeForCpu(gpu::GPUFuncOp kernel, const Profile &profile) {
   foldInvocations(kernel);
   kernel.walk([](math::RoundOp op) { expandRound(op); });
@@ -162,6 +225,7 @@ void weir::legalizeForCpu(gpu::GPUFuncOp kernel, const Profile &profile) {
       alloca->moveBefore(entry, entry->begin()); // once, not for every workgroup
     }
   });
+  guardStreams(loop, profile);
   b.setInsertionPointToEnd(entry);
   func::ReturnOp::create(b);
   kernel->getParentOp()->erase();

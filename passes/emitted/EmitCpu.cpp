@@ -42,10 +42,12 @@ void EmitCpu::runOnOperation() {
   FailureOr<CpuEmitter> emitter = CpuEmitter::create(getOperation().getLoc(), *profile);
   if (failed(emitter))
     return signalPassFailure();
+  KernelDispatches dispatches(getOperation());
   auto check = [&](gpu::GPUFuncOp kernel) { return checkCpuKernel(kernel, *profile); };
   auto emit = [&](gpu::GPUModuleOp module, gpu::GPUFuncOp copy,
                   gpu::GPUFuncOp kernel) -> FailureOr<gpu::ObjectAttr> {
     auto scratch = module->getParentOfType<ModuleOp>();
+    keepCached(copy, kernel, dispatches);
     legalizeForCpu(copy, *profile);
     FailureOr<std::string> object =
         emitter->emit(scratch, kernel.getName(), [&](OpPassManager &pipeline, Operation *op) {

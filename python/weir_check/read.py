@@ -134,7 +134,7 @@ MANIFEST = record(
         storage8=flag, storage16=flag, row_mapping=one_of("lane", "subgroup", "workgroup"), workgroup_size=word,
         vector_width=one_of(1, 4, 8, 16), private_row_bytes=word, elements_per_invocation=word,
         contraction_rows=number(1, 64), contraction_columns=number(1, 8), words64=flag,
-        column_parts=word, unroll_private=flag,
+        column_parts=word, unroll_private=flag, streamed_bytes=size,
         queues=number(1, 64))),
     constants=array(record(**tensor, offset=size)))
 COMMANDS = {

@@ -153,6 +153,24 @@ def test_bytes_of_the_caller_that_do_not_fit_are_refused(cpu, artifact):
         adopt(vulkan, whole)
 
 
+def test_large_results_lie_at_any_address(run_weir, tmp_path):
+    """Stores past the caches need aligned addresses; where the caller's are not, others make the same bits."""
+    (tmp_path / "graph.mlir").write_text(GRAPH.replace("2x3", "64x8"))
+    profile = json.loads(weir.runtime.Device("cpu").profile) | {"streamed_bytes": 1024}
+    (tmp_path / "streams.json").write_text(json.dumps(profile))
+    run_weir("compile", "graph.mlir", "--entry=scale", "--target=cpu:streams.json", "-o", "streams.weir")
+    with weir.runtime.Program(tmp_path / "streams.weir", api="cpu") as program:
+        memory, n, m = numpy.zeros(2048, numpy.float32), N.copy(), N.copy()
+        line = -memory.ctypes.data // 4 % 16
+        x = numpy.arange(512, dtype=numpy.float32)
+        for begin in (0, 1, 4, 8, 15, 16):
+            memory[:] = 7
+            y = memory[line + begin:][:512]
+            program.submit(program.entries["scale"], adopt(program, x, n), adopt(program, y, m))
+            numpy.testing.assert_array_equal(y, x * N)
+            assert (memory[:line + begin] == 7).all() and (memory[line + begin + 512:] == 7).all()
+
+
 def test_strided_and_foreign_values(program):
     strided = numpy.asfortranarray(X)
     for value in (strided, Exporter(X), Exporter(X.T.copy().T)):

@@ -50,6 +50,7 @@ struct Profile {
   bool words64 = true;                ///< vectors of 32-bit elements travel as 64-bit integers
   int64_t columnParts = 64;           ///< max number of partial results of a reduced column
   bool unrollPrivate = false;         ///< unroll loops over private rows
+  int64_t streamedBytes = 0;          ///< a result of as many is stored past the caches; 0: none
   int64_t queues = 1;                 ///< number of queues that dispatches are spread over
 
   /// Whether a vector of any power of two of elements, up to `vectorWidth`, is loaded and stored

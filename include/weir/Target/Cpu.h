@@ -13,6 +13,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Rewrite/FrozenRewritePatternSet.h"
+#include "weir/Analysis/KernelDispatches.h"
 #include "weir/Artifact/Profile.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -24,6 +25,11 @@ namespace weir {
 /// Errors: failure, with a diagnostic per problem that names the kernel.
 mlir::LogicalResult checkCpuKernel(mlir::gpu::GPUFuncOp kernel, const Profile &profile);
 
+/// Lets stores of `copy` go through the caches where a dispatch of `kernel`, which it is a copy of,
+/// reads the bytes that they write: those are in the caches already.
+void keepCached(mlir::gpu::GPUFuncOp copy, mlir::gpu::GPUFuncOp kernel,
+                const KernelDispatches &dispatches);
+
 /// Turns a checked kernel, alone in its `gpu.module`, into a function in the place of that, which
 /// runs workgroups [first, last) of a grid, counted with x fastest:
 ///
@@ -31,7 +37,9 @@ mlir::LogicalResult checkCpuKernel(mlir::gpu::GPUFuncOp kernel, const Profile &p
 ///
 /// Numbers of invocations in a workgroup become constant, workgroup and private memory lies on the
 /// stack, f16 and bf16 become i16. A `math.fma` is a product and a sum where `profile` has no
-/// instruction for it. Needs: what `checkCpuKernel` checks with the same profile.
+/// instruction for it. Stores past the caches (`nontemporal`) run only where the operands that they
+/// write begin at multiples of the profile's `offset_alignment`; other stores do elsewhere. They
+/// are over when the function returns. Needs: what `checkCpuKernel` checks with the same profile.
 void legalizeForCpu(mlir::gpu::GPUFuncOp kernel, const Profile &profile);
 
 /// Turns kernels of one profile into machine code, in process.
