@@ -15,6 +15,7 @@ enum Coordinates : unsigned {
   tileColumnCoordinate,
   tileRowCoordinate,
   tileRestCoordinate,
+  packedCoordinate,  ///< of a block of columns that is copied
   partCoordinate,    ///< of a column that is reduced in parts
   productCoordinate, ///< and those after it
 };

@@ -56,6 +56,7 @@ private:
   AffineExpr firstOfChunk; ///< element of the dimension that is cut
   AffineExpr firstSum;     ///< of the tile, in the memory of sums
   int64_t inChunk;         ///< elements of that dimension
+  bool unrolls = true;     ///< whether products stand one behind the other
 
   /// Returns the number of elements of a summed dimension that are walked at once.
   int64_t getSize(int64_t dim) const {
@@ -137,7 +138,7 @@ SmallVector<Value> TileContraction::walkProducts(int64_t depth, int64_t step, Va
   if (dim == dims)
     return body(carried);
   int64_t size = dim + 1 == dims ? step : 1, count = getSize(dim) / size;
-  int64_t unroll = count % tile.unrolled[depth] == 0 ? tile.unrolled[depth] : 1;
+  int64_t unroll = unrolls && count % tile.unrolled[depth] == 0 ? tile.unrolled[depth] : 1;
   AffineExpr first = depth == tile.chunkDepth ? firstOfChunk : emitter.constant(0);
   return emitter.loop(count / unroll, carried, [&](Value trip, ValueRange running) {
     AffineExpr number = unroll == count ? emitter.constant(0)
@@ -212,7 +213,7 @@ void TileContraction::pack() {
   bool transposes = innermost >= tile.numResultDims && getSize(innermost) % lanes == 0 &&
                     tile.isVector(tile.columnFactor, innermost, lanes);
   emitter.setLanes(lanes);
-  auto store = [&](Value vector, AffineExpr product, int64_t column) {
+  auto store = [&](Value vector, AffineExpr product, AffineExpr column) {
     AffineExpr place = product * tile.columns + column;
     vector::StoreOp::create(emitter.builder(), emitter.loc, emitter.broadcast(vector), packMemory,
                             emitter.expand(place));
@@ -220,24 +221,34 @@ void TileContraction::pack() {
   auto loadColumn = [&](AffineExpr column) {
     return load(tile.columnFactor, tile.columnDims, firstColumn + column);
   };
-  walkProducts(tile.chunkDepth, transposes ? lanes : 1, {}, [&](ValueRange) -> SmallVector<Value> {
+  if (!transposes) {
+    walkProducts(tile.chunkDepth, 1, {}, [&](ValueRange) -> SmallVector<Value> {
+      AffineExpr number = getProductNumber();
+      for (int64_t column = 0; column < tile.columns; column += lanes)
+        store(loadColumn(lane + column), number, emitter.constant(column));
+      return {};
+    });
+    return;
+  }
+  // A loop around one block: shuffles take most of the time to compile.
+  unrolls = false;
+  walkProducts(tile.chunkDepth, lanes, {}, [&](ValueRange) -> SmallVector<Value> {
     AffineExpr number = getProductNumber();
-    for (int64_t column = 0; column < tile.columns; column += lanes) {
-      if (!transposes) {
-        store(loadColumn(lane + column), number, column);
-        continue;
-      }
+    auto body = [&](Value trip, ValueRange) -> SmallVector<Value> {
+      AffineExpr column = emitter.setCoordinate(packedCoordinate, trip) * lanes;
       SmallVector<Value> vectors;
       AffineExpr product = at[innermost];
       at[innermost] = product + lane;
       for (int64_t i = 0; i < lanes; ++i)
-        vectors.push_back(loadColumn(emitter.constant(column + i)));
+        vectors.push_back(loadColumn(column + i));
       at[innermost] = product;
       for (auto [i, vector] : llvm::enumerate(transpose(std::move(vectors))))
         store(vector, number + i, column);
-    }
-    return {};
+      return {};
+    };
+    return emitter.loop(tile.columns / lanes, {}, body);
   });
+  unrolls = true;
 }
 
 /// Adds the products at the place to the sums of the tile, by row and vector.
