@@ -2013,7 +2013,8 @@ def EmitCpuPass : Pass<"weir-emit-cpu", "mlir::ModuleOp"> {
     with another and begins at a multiple of `offset_alignment`, which the code asks when it runs.
     There it may state an alignment up to that. A fence follows the last workgroup.
 
-    Cost: linear in ops; LLVM's passes and backend run once for each kernel.
+    Cost: linear in ops; LLVM's passes and backend run once for each kernel, on several threads.
+    Their number changes no byte.
 
     Example:
     ```mlir
@@ -2038,6 +2039,9 @@ def EmitCpuPass : Pass<"weir-emit-cpu", "mlir::ModuleOp"> {
   let dependentDialects = ["weir::schedule::ScheduleDialect", "mlir::LLVM::LLVMDialect",
                            "mlir::scf::SCFDialect", "mlir::cf::ControlFlowDialect",
                            "mlir::func::FuncDialect", "mlir::memref::MemRefDialect"];
+  let options = [
+    Option<"threads", "threads", "unsigned", "0",
+           "Threads of LLVM's backend; 0: as many as processors.">];
 }
 
 def PackPass : Pass<"weir-pack", "mlir::ModuleOp"> {

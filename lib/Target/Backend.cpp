@@ -31,23 +31,26 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
   passes.run(module, modules);
 }
 
-FailureOr<std::string> weir::runBackend(Operation *module, llvm::TargetMachine &machine,
-                                        llvm::CodeGenFileType fileType,
-                                        const BackendOptions &options,
-                                        llvm::function_ref<void(llvm::Module &)> prepare) {
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context);
-  if (!code)
+FailureOr<BackendCode> weir::translateForBackend(Operation *module,
+                                                 const llvm::TargetMachine &machine) {
+  BackendCode code;
+  code.context = std::make_unique<llvm::LLVMContext>();
+  code.module = translateModuleToLLVMIR(module, *code.context);
+  if (!code.module)
     return failure();
-  code->setTargetTriple(machine.getTargetTriple());
-  code->setDataLayout(machine.createDataLayout());
-  prepare(*code);
-  optimize(*code, machine, options);
+  code.module->setTargetTriple(machine.getTargetTriple());
+  code.module->setDataLayout(machine.createDataLayout());
+  return code;
+}
+
+std::string weir::runBackend(BackendCode code, llvm::TargetMachine &machine,
+                             llvm::CodeGenFileType fileType, const BackendOptions &options) {
+  optimize(*code.module, machine, options);
   SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;
   if (machine.addPassesToEmitFile(passes, stream, nullptr, fileType, /*DisableVerify=*/true))
-    return failure();
-  passes.run(*code);
+    return {};
+  passes.run(*code.module);
   return text.str().str();
 }

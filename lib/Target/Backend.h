@@ -16,14 +16,22 @@ struct BackendOptions {
   bool hasLibrary = true;                 ///< whether functions of a C library may be called
 };
 
-/// Turns a module of LLVM's dialect into a file of the machine's language, in process. `prepare`
-/// changes the LLVM module before any pass runs.
+/// Code in LLVM's IR, alone in a context, so that another thread may take it.
+struct BackendCode {
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::Module> module;
+};
+
+/// Turns a module of LLVM's dialect into LLVM's IR for `machine`.
 ///
-/// Errors: failure, with a diagnostic where MLIR has one.
-mlir::FailureOr<std::string> runBackend(mlir::Operation *module, llvm::TargetMachine &machine,
-                                        llvm::CodeGenFileType fileType,
-                                        const BackendOptions &options,
-                                        llvm::function_ref<void(llvm::Module &)> prepare);
+/// Errors: failure, with a diagnostic.
+mlir::FailureOr<BackendCode> translateForBackend(mlir::Operation *module,
+                                                 const llvm::TargetMachine &machine);
+
+/// Turns code into a file of the machine's language, in process. Returns nothing when the machine
+/// writes no such file. Threads may run this at once, each with a machine and code of its own.
+std::string runBackend(BackendCode code, llvm::TargetMachine &machine,
+                       llvm::CodeGenFileType fileType, const BackendOptions &options);
 
 } // namespace weir
 

@@ -28,6 +28,9 @@
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/ThreadPool.h"
+
+#include <mutex>
 
 using namespace mlir;
 using namespace weir;
@@ -37,12 +40,80 @@ using namespace weir;
 /// The ranges of values that ipsccp and correlated-propagation find make divisions of indices
 /// short.
 static constexpr const char *passes =
-    "always-inline,globaldce,ipsccp,"
+    "ipsccp,"
     "function(sroa,early-cse<memssa>,simplifycfg,loop-mssa(loop-rotate,licm),"
     "correlated-propagation,instcombine<no-verify-fixpoint>,loop(indvars),gvn,loop-mssa(licm),"
     "simplifycfg)";
 
-FailureOr<CpuEmitter> CpuEmitter::create(Location loc, const Profile &profile) {
+//===----------------------------------------------------------------------===//
+// LLVM's backend
+//===----------------------------------------------------------------------===//
+
+namespace weir {
+/// Threads that turn LLVM's IR into objects. The object of a kernel depends on nothing but its
+/// code, so the number of threads changes no byte.
+class CpuBackend {
+public:
+  CpuBackend(const llvm::Target *target, const Profile &profile, unsigned threads)
+      : target(target), isa(profile.isa), threads(llvm::hardware_concurrency(threads)) {}
+
+  std::unique_ptr<llvm::TargetMachine> makeMachine() const;
+  std::shared_future<std::string> start(BackendCode code);
+
+private:
+  std::string emit(BackendCode code);
+
+  const llvm::Target *target;
+  std::string isa;
+  std::mutex lock;
+  std::vector<std::unique_ptr<llvm::TargetMachine>> idle; ///< no two threads share one
+  llvm::DefaultThreadPool threads;                        ///< use all of the above
+};
+} // namespace weir
+
+static llvm::Triple getTriple(StringRef isa) {
+  return llvm::Triple(isa == "aarch64" ? "aarch64-unknown-linux-gnu" : "x86_64-unknown-linux-gnu");
+}
+
+std::unique_ptr<llvm::TargetMachine> CpuBackend::makeMachine() const {
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(getTriple(isa), isa == "aarch64" ? "generic" : isa,
+                                  isa == "x86-64-v4" ? "-prefer-256-bit" : "", options,
+                                  llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
+}
+
+/// Starts to emit an object, which is empty where LLVM has no code.
+std::shared_future<std::string> CpuBackend::start(BackendCode code) {
+  // The pool copies what it runs.
+  auto shared = std::make_shared<BackendCode>(std::move(code));
+  return threads.async([this, shared] { return emit(std::move(*shared)); });
+}
+
+std::string CpuBackend::emit(BackendCode code) {
+  std::unique_ptr<llvm::TargetMachine> machine;
+  if (std::lock_guard guard(lock); !idle.empty()) {
+    machine = std::move(idle.back());
+    idle.pop_back();
+  }
+  if (!machine)
+    machine = makeMachine();
+  BackendOptions options;
+  options.passes = passes;
+  options.hasLibrary = false;
+  std::string object =
+      runBackend(std::move(code), *machine, llvm::CodeGenFileType::ObjectFile, options);
+  std::lock_guard guard(lock);
+  idle.push_back(std::move(machine));
+  return object;
+}
+
+//===----------------------------------------------------------------------===//
+// Conversion
+//===----------------------------------------------------------------------===//
+
+FailureOr<CpuEmitter> CpuEmitter::create(Location loc, const Profile &profile, unsigned threads) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo();
@@ -54,19 +125,11 @@ FailureOr<CpuEmitter> CpuEmitter::create(Location loc, const Profile &profile) {
     LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
   });
-  bool isArm = profile.isa == "aarch64";
-  llvm::Triple triple(isArm ? "aarch64-unknown-linux-gnu" : "x86_64-unknown-linux-gnu");
   std::string error;
-  const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!backend)
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(getTriple(profile.isa), error);
+  if (!target)
     return emitError(loc) << "this LLVM emits no code for " << profile.isa << ": " << error;
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  return CpuEmitter(loc.getContext(),
-                    std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
-                        triple, isArm ? "generic" : profile.isa,
-                        profile.isa == "x86-64-v4" ? "-prefer-256-bit" : "", options,
-                        llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default)));
+  return CpuEmitter(loc.getContext(), std::make_unique<CpuBackend>(target, profile, threads));
 }
 
 static FrozenRewritePatternSet makePatterns(MLIRContext *context, LLVMTypeConverter &types) {
@@ -82,9 +145,12 @@ static FrozenRewritePatternSet makePatterns(MLIRContext *context, LLVMTypeConver
   return patterns;
 }
 
-CpuEmitter::CpuEmitter(MLIRContext *context, std::unique_ptr<llvm::TargetMachine> given)
-    : machine(std::move(given)), toBranches(ModuleOp::getOperationName()),
-      cleanUp(ModuleOp::getOperationName()) {
+CpuEmitter::CpuEmitter(CpuEmitter &&) = default;
+CpuEmitter::~CpuEmitter() = default;
+
+CpuEmitter::CpuEmitter(MLIRContext *context, std::unique_ptr<CpuBackend> given)
+    : backend(std::move(given)), machine(backend->makeMachine()),
+      toBranches(ModuleOp::getOperationName()), cleanUp(ModuleOp::getOperationName()) {
   LowerToLLVMOptions options(context);
   options.useBarePtrCallConv = true;
   options.dataLayout = machine->createDataLayout();
@@ -97,54 +163,57 @@ CpuEmitter::CpuEmitter(MLIRContext *context, std::unique_ptr<llvm::TargetMachine
   cleanUp.addPass(createReconcileUnrealizedCastsPass());
 }
 
-/// Adds the function that the runtime calls, which takes the operands' addresses from an array.
-static void addEntry(ModuleOp module, StringRef name) {
+/// Makes of the function what the runtime calls, which takes the operands' addresses from an array.
+static void makeEntry(ModuleOp module, StringRef name) {
   auto body = *module.getOps<LLVM::LLVMFuncOp>().begin();
-  body.setLinkage(LLVM::Linkage::Internal);
-  body.setAlwaysInline(true);
   ImplicitLocOpBuilder b(body.getLoc(), body);
-  b.setInsertionPointAfter(body);
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Type number = b.getI64Type();
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
-                                          {pointer, pointer, b.getI64Type(), b.getI64Type()});
+                                          {pointer, pointer, number, number});
   auto entry = LLVM::LLVMFuncOp::create(b, name, type);
-  Block *block = entry.addEntryBlock(b);
-  b.setInsertionPointToStart(block);
-  auto load = [&](Value array, int64_t number, Type element) -> Value {
+  entry.getBody().takeBody(body.getBody());
+  body.erase();
+
+  Block &block = entry.getBody().front();
+  b.setInsertionPointToStart(&block);
+  unsigned given = block.getNumArguments(), operands = given - 4;
+  for (Type type : entry.getArgumentTypes())
+    block.addArgument(type, b.getLoc());
+  auto load = [&](Value array, unsigned index, Type element) -> Value {
     Value address =
-        LLVM::GEPOp::create(b, pointer, element, array, ArrayRef<LLVM::GEPArg>{int32_t(number)});
+        LLVM::GEPOp::create(b, pointer, element, array, ArrayRef<LLVM::GEPArg>{int32_t(index)});
     return LLVM::LoadOp::create(b, element, address);
   };
-  SmallVector<Value> arguments;
-  size_t operands = body.getNumArguments() - 4;
-  for (size_t i = 0; i < operands; ++i)
-    arguments.push_back(load(block->getArgument(0), i, pointer));
-  arguments.push_back(block->getArgument(2));
-  arguments.push_back(block->getArgument(3));
-  arguments.push_back(load(block->getArgument(1), 0, b.getI64Type()));
-  arguments.push_back(load(block->getArgument(1), 1, b.getI64Type()));
-  LLVM::CallOp::create(b, body, arguments);
-  LLVM::ReturnOp::create(b, ValueRange());
+  auto replace = [&](unsigned argument, Value value) {
+    block.getArgument(argument).replaceAllUsesWith(value);
+  };
+  for (unsigned i = 0; i < operands; ++i)
+    replace(i, load(block.getArgument(given), i, pointer));
+  replace(operands, block.getArgument(given + 2));
+  replace(operands + 1, block.getArgument(given + 3));
+  replace(operands + 2, load(block.getArgument(given + 1), 0, number));
+  replace(operands + 3, load(block.getArgument(given + 1), 1, number));
+  block.eraseArguments(0, given);
 }
 
-FailureOr<std::string> CpuEmitter::emit(ModuleOp module, StringRef name, RunPipeline runPipeline) {
+FailureOr<std::shared_future<std::string>> CpuEmitter::emit(ModuleOp module, StringRef name,
+                                                            RunPipeline runPipeline) {
   LLVMConversionTarget legality(*module.getContext());
   legality.addLegalOp<ModuleOp>();
   if (failed(runPipeline(toBranches, module)) ||
       failed(applyFullConversion(module, legality, patterns)) ||
       failed(runPipeline(cleanUp, module)))
     return failure();
-  addEntry(module, name);
+  makeEntry(module, name);
 
-  BackendOptions options;
-  options.passes = passes;
-  options.hasLibrary = false;
-  return runBackend(module, *machine, llvm::CodeGenFileType::ObjectFile, options,
-                    [](llvm::Module &code) {
-                      code.setPICLevel(llvm::PICLevel::BigPIC);
-                      for (llvm::Function &function : code) {
-                        function.addFnAttr("no-builtins");
-                        function.addFnAttr(llvm::Attribute::NoUnwind);
-                      }
-                    });
+  FailureOr<BackendCode> code = translateForBackend(module, *machine);
+  if (failed(code))
+    return failure();
+  code->module->setPICLevel(llvm::PICLevel::BigPIC);
+  for (llvm::Function &function : *code->module) {
+    function.addFnAttr("no-builtins");
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+  }
+  return backend->start(std::move(*code));
 }

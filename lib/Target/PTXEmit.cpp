@@ -129,6 +129,10 @@ FailureOr<std::string> PtxEmitter::emit(gpu::GPUModuleOp module, RunPipeline run
   if (failed(runPipeline(cleanUp, module)))
     return failure();
   requireWorkgroup(module);
-  return runBackend(module, *machine, llvm::CodeGenFileType::AssemblyFile, BackendOptions(),
-                    [](llvm::Module &) {});
+  FailureOr<BackendCode> code = translateForBackend(module, *machine);
+  if (failed(code))
+    return failure();
+  std::string text =
+      runBackend(std::move(*code), *machine, llvm::CodeGenFileType::AssemblyFile, BackendOptions());
+  return text.empty() ? FailureOr<std::string>() : std::move(text);
 }

@@ -39,28 +39,44 @@ void EmitCpu::runOnOperation() {
                                << (profile->target == "cuda" ? "ptx" : "spirv");
     return signalPassFailure();
   }
-  FailureOr<CpuEmitter> emitter = CpuEmitter::create(getOperation().getLoc(), *profile);
+  FailureOr<CpuEmitter> emitter = CpuEmitter::create(getOperation().getLoc(), *profile, threads);
   if (failed(emitter))
     return signalPassFailure();
   KernelDispatches dispatches(getOperation());
+  // No dialect has an attribute for a CPU.
+  auto describe = [&](StringRef object) {
+    return gpu::ObjectAttr::get(StringAttr::get(&getContext(), profile->isa),
+                                gpu::CompilationTarget::Binary,
+                                StringAttr::get(&getContext(), object));
+  };
+  llvm::StringMap<std::shared_future<std::string>> objects;
   auto check = [&](gpu::GPUFuncOp kernel) { return checkCpuKernel(kernel, *profile); };
   auto emit = [&](gpu::GPUModuleOp module, gpu::GPUFuncOp copy,
                   gpu::GPUFuncOp kernel) -> FailureOr<gpu::ObjectAttr> {
     auto scratch = module->getParentOfType<ModuleOp>();
     keepCached(copy, kernel, dispatches);
     legalizeForCpu(copy, *profile);
-    FailureOr<std::string> object =
+    FailureOr<std::shared_future<std::string>> object =
         emitter->emit(scratch, kernel.getName(), [&](OpPassManager &pipeline, Operation *op) {
           return runPipeline(pipeline, op);
         });
     if (failed(object))
       return kernel.emitError() << "kernel @" << kernel.getName()
                                 << " has no lowering to machine code";
-    // No dialect has an attribute for a CPU.
-    return gpu::ObjectAttr::get(StringAttr::get(&getContext(), profile->isa),
-                                gpu::CompilationTarget::Binary,
-                                StringAttr::get(&getContext(), *object));
+    objects[kernel.getName()] = *object;
+    return describe(""); // until it is there
   };
   if (failed(emitKernels(getOperation(), "machine code", check, emit)))
-    signalPassFailure();
+    return signalPassFailure();
+  for (auto binary : getOperation().getOps<gpu::BinaryOp>()) {
+    auto found = objects.find(binary.getName());
+    if (found == objects.end())
+      continue;
+    const std::string &object = found->second.get();
+    if (object.empty()) {
+      binary.emitError() << "kernel @" << binary.getName() << " has no lowering to machine code";
+      return signalPassFailure();
+    }
+    binary.setObjectsAttr(ArrayAttr::get(&getContext(), describe(object)));
+  }
 }

@@ -17,6 +17,8 @@
 #include "weir/Artifact/Profile.h"
 #include "llvm/Target/TargetMachine.h"
 
+#include <future>
+
 namespace weir {
 
 /// Checks that `kernel` keeps the kernel ABI, obeys the limits of `profile`, has workgroups of one
@@ -42,31 +44,41 @@ void keepCached(mlir::gpu::GPUFuncOp copy, mlir::gpu::GPUFuncOp kernel,
 /// are over when the function returns. Needs: what `checkCpuKernel` checks with the same profile.
 void legalizeForCpu(mlir::gpu::GPUFuncOp kernel, const Profile &profile);
 
+class CpuBackend;
+
 /// Turns kernels of one profile into machine code, in process.
 class CpuEmitter {
 public:
+  CpuEmitter(CpuEmitter &&);
+  ~CpuEmitter();
+
+  /// Runs LLVM's backend on `threads`, or as many as processors if that is 0.
+  ///
   /// Errors: failure, with a diagnostic at `loc`, when this LLVM has no code for the profile's
   ///         instruction set.
-  static mlir::FailureOr<CpuEmitter> create(mlir::Location loc, const Profile &profile);
+  static mlir::FailureOr<CpuEmitter> create(mlir::Location loc, const Profile &profile,
+                                            unsigned threads = 0);
 
   /// Runs a pipeline on an operation inside the one that the caller works on.
   using RunPipeline =
       llvm::function_ref<mlir::LogicalResult(mlir::OpPassManager &, mlir::Operation *)>;
 
-  /// Emits a relocatable ELF object with one function, called as `name`:
+  /// Starts to emit a relocatable ELF object with one function, called as `name`:
   ///
   ///     void NAME(void *const *operands, const int64_t *grid, int64_t first, int64_t last)
   ///
-  /// `module` holds the function that `legalizeForCpu` made, and is consumed.
+  /// `module` holds the function that `legalizeForCpu` made, and is consumed. It is converted at
+  /// once; LLVM's backend runs on threads of its own. The object is empty where LLVM has no code.
   ///
   /// Errors: failure, with a diagnostic, when an operation has no lowering.
-  mlir::FailureOr<std::string> emit(mlir::ModuleOp module, llvm::StringRef name,
-                                    RunPipeline runPipeline);
+  mlir::FailureOr<std::shared_future<std::string>> emit(mlir::ModuleOp module, llvm::StringRef name,
+                                                        RunPipeline runPipeline);
 
 private:
-  CpuEmitter(mlir::MLIRContext *context, std::unique_ptr<llvm::TargetMachine> machine);
+  CpuEmitter(mlir::MLIRContext *context, std::unique_ptr<CpuBackend> backend);
 
-  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<CpuBackend> backend;
+  std::unique_ptr<llvm::TargetMachine> machine; ///< of this thread
   // All of these cost more to make than a small kernel to convert.
   std::unique_ptr<mlir::LLVMTypeConverter> types;
   mlir::FrozenRewritePatternSet patterns;

@@ -1,7 +1,7 @@
 // RUN: weir-opt %s --weir-set-profile=profile=x86-64-v3 --weir-emit-cpu | FileCheck %s
 // RUN: weir-opt %s --weir-set-profile=profile=aarch64 --weir-emit-cpu | FileCheck %s
-// RUN: weir-opt %s --weir-set-profile=profile=x86-64-v4 --weir-emit-cpu > %t.1
-// RUN: weir-opt %s --weir-set-profile=profile=x86-64-v4 --weir-emit-cpu > %t.2
+// RUN: weir-opt %s --weir-set-profile=profile=x86-64-v4 --weir-emit-cpu=threads=1 > %t.1
+// RUN: weir-opt %s --weir-set-profile=profile=x86-64-v4 --weir-emit-cpu=threads=4 > %t.2
 // RUN: cmp %t.1 %t.2
 
 #global = #gpu.address_space<global>
