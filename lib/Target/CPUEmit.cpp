@@ -41,9 +41,9 @@ using namespace weir;
 /// short.
 static constexpr const char *passes =
     "ipsccp,"
-    "function(sroa,early-cse<memssa>,simplifycfg,loop-mssa(loop-rotate,licm),"
-    "correlated-propagation,instcombine<no-verify-fixpoint>,loop(indvars),gvn,loop-mssa(licm),"
-    "simplifycfg)";
+    "function(sroa,early-cse,simplifycfg,loop-mssa(loop-rotate,licm),correlated-propagation,"
+    "instcombine<no-verify-fixpoint;max-iterations=1>,loop(indvars),early-cse<memssa>,"
+    "loop-mssa(licm),simplifycfg)";
 
 //===----------------------------------------------------------------------===//
 // LLVM's backend
