@@ -82,15 +82,16 @@ private:
   void storeColumns(AffineExpr row);
   int64_t getStoreLanes();
   void storeElements(AffineExpr row, AffineExpr column, int64_t lanes);
+  /// Rows or columns of a tile.
   struct TileSide {
     ArrayRef<int64_t> dims;
     int64_t elements;
-    AffineExpr first;
-    unsigned coordinate; ///< for a loop over them
+    unsigned coordinate;      ///< for a loop over them
+    AffineExpr first, inTile; ///< number of the first one: of all, and in the tile
+    bool mayEndEarly = false; ///< whether some are behind the last of all
   };
-  void walkTile(const TileSide &side, int64_t lanes, AffineExpr begin,
-                function_ref<void(AffineExpr)> body);
-  void guardInside(Value number, Value begin, int64_t end, function_ref<void()> body);
+  void walkTile(const TileSide &side, int64_t lanes, function_ref<void(AffineExpr)> body);
+  void guardBelow(Value number, int64_t end, function_ref<void()> body);
   SmallVector<AffineExpr> getDigits(AffineExpr number, ArrayRef<int64_t> counts);
   AffineExpr getFirst(AffineExpr number, int64_t size, int64_t all, int64_t unit,
                       unsigned coordinate);
@@ -313,17 +314,10 @@ void TileContraction::sumTile() {
 // Results
 //===----------------------------------------------------------------------===//
 
-/// Emits `body` where begin <= number < end; it may be that no `begin` is given.
-void TileContraction::guardInside(Value number, Value begin, int64_t end,
-                                  function_ref<void()> body) {
-  OpBuilder &b = emitter.builder();
-  auto compare = [&](arith::CmpIPredicate predicate, Value other) -> Value {
-    return arith::CmpIOp::create(b, emitter.loc, predicate, number, other);
-  };
-  Value inside = compare(arith::CmpIPredicate::ult, emitter.indexConstant(end));
-  if (begin)
-    inside =
-        arith::AndIOp::create(b, emitter.loc, inside, compare(arith::CmpIPredicate::uge, begin));
+/// Emits `body` where number < end.
+void TileContraction::guardBelow(Value number, int64_t end, function_ref<void()> body) {
+  Value inside = arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::ult,
+                                       number, emitter.indexConstant(end));
   emitter.guard(inside, {}, [&]() -> SmallVector<Value> {
     body();
     return {};
@@ -351,10 +345,9 @@ int64_t TileContraction::getStoreLanes() {
   return lanes;
 }
 
-/// Emits `body` for the rows or columns of the tile, `lanes` of them at once, from `first` on. It
-/// gets their number in the tile, and the place is theirs. Where a tile begins earlier than it
-/// would in turn, `begin` is the first that no tile before it has.
-void TileContraction::walkTile(const TileSide &side, int64_t lanes, AffineExpr begin,
+/// Emits `body` for rows or columns of the tile, `lanes` of them at once. It gets their number in
+/// the tile, and the place is theirs.
+void TileContraction::walkTile(const TileSide &side, int64_t lanes,
                                function_ref<void(AffineExpr)> body) {
   SmallVector<Tile::Loop> loops = tile.getLoops(side.dims, side.elements, lanes);
   SmallVector<Value> trips;
@@ -370,11 +363,14 @@ void TileContraction::walkTile(const TileSide &side, int64_t lanes, AffineExpr b
     auto saved = std::make_tuple(SmallVector<AffineExpr>(at), inTile, inside);
     trips.push_back(trip);
     AffineExpr number = name(depth);
-    inTile = inTile * loops[depth].count + number;
     inside /= loops[depth].count;
+    int64_t unit = isInnermost ? 1 : inside; // whoever is inside a trip is a whole dimension
+    inTile = inTile * loops[depth].count + number;
     number = number * (isInnermost ? lanes : 1);
-    if (depth == 0)
-      number = number + side.first.floorDiv(isInnermost ? 1 : inside);
+    if (depth == 0) {
+      inTile = inTile + side.inTile.floorDiv(isInnermost ? lanes : inside);
+      number = number + side.first.floorDiv(unit);
+    }
     tile.setDigits(at, loops[depth].dims,
                    isInnermost && lanes > 1 ? number + emitter.vectorLane() : number);
     auto goOn = [&] {
@@ -383,14 +379,11 @@ void TileContraction::walkTile(const TileSide &side, int64_t lanes, AffineExpr b
       else
         emitter.loop(loops[depth + 1].count, {}, walk);
     };
-    if (depth == 0 && begin) {
-      // Whoever is inside a trip is a whole dimension.
-      int64_t unit = isInnermost ? 1 : inside;
-      guardInside(emitter.expand(number), emitter.expand(begin.floorDiv(unit)),
-                  tile.count(side.dims) / unit, [&] {
-                    name(0); // known only here, so that nothing it decides is read elsewhere
-                    goOn();
-                  });
+    if (depth == 0 && side.mayEndEarly) {
+      guardBelow(emitter.expand(number), tile.count(side.dims) / unit, [&] {
+        name(0); // known only here, so that nothing it decides is read elsewhere
+        goOn();
+      });
     } else {
       goOn();
     }
@@ -417,35 +410,48 @@ void TileContraction::storeElements(AffineExpr row, AffineExpr column, int64_t l
   storeSums(emitter, total, point);
 }
 
+// The last tile begins earlier than it would in turn. What it stores is counted from where it would
+// begin: so a place is a sum of multiples of the numbers of the tile and of the trip, from which it
+// follows that no other invocation has it, and a result may take an operand's bytes.
+
 /// Stores the columns of a row of the tile that no tile before it stores.
 void TileContraction::storeColumns(AffineExpr row) {
-  auto walk = [&](int64_t lanes, AffineExpr begin) {
+  auto walk = [&](int64_t elements, int64_t lanes, AffineExpr first, int64_t inTile) {
     emitter.setLanes(lanes);
-    walkTile({tile.columnDims, tile.columns, firstColumn, tileColumnCoordinate}, lanes, begin,
-             [&](AffineExpr column) { storeElements(row, column, lanes); });
+    TileSide side = {tile.columnDims, elements, tileColumnCoordinate, first,
+                     emitter.constant(inTile)};
+    walkTile(side, lanes, [&](AffineExpr column) { storeElements(row, column, lanes); });
     emitter.setLanes(tile.lanes);
   };
-  int64_t lanes = getStoreLanes();
+  int64_t lanes = getStoreLanes(), last = tile.columnTiles - 1;
   emitter.setLanes(tile.lanes);
   if (!tile.hasPartialColumns())
-    return walk(lanes, nullptr);
-  Value number = emitter.expand(columnTile), last = emitter.indexConstant(tile.columnTiles - 1);
+    return walk(tile.columns, lanes, firstColumn, 0);
   auto emitIf = [&](arith::CmpIPredicate predicate, function_ref<void()> body) {
-    Value is = arith::CmpIOp::create(emitter.builder(), emitter.loc, predicate, number, last);
+    Value is = arith::CmpIOp::create(emitter.builder(), emitter.loc, predicate,
+                                     emitter.expand(columnTile), emitter.indexConstant(last));
     emitter.guard(is, {}, [&]() -> SmallVector<Value> {
       body();
       return {};
     });
   };
-  emitIf(arith::CmpIPredicate::ne, [&] { walk(lanes, nullptr); });
-  emitIf(arith::CmpIPredicate::eq, [&] { walk(1, columnTile * tile.columns); });
+  emitIf(arith::CmpIPredicate::ult,
+         [&] { walk(tile.columns, lanes, columnTile * tile.columns, 0); });
+  int64_t begin = last * tile.columns, rest = tile.count(tile.columnDims) - begin;
+  emitIf(arith::CmpIPredicate::eq, [&] {
+    walk(rest, rest % lanes == 0 ? lanes : 1, emitter.constant(begin), tile.columns - rest);
+  });
 }
 
 /// Stores the rows and columns of the tile that no tile before it stores.
 void TileContraction::storeTile() {
-  AffineExpr begin = tile.hasPartialRows() ? rowTile * tile.rows : AffineExpr();
-  walkTile({tile.rowDims, tile.rows, firstRow, tileRowCoordinate}, 1, begin,
-           [&](AffineExpr row) { storeColumns(row); });
+  TileSide side = {tile.rowDims, tile.rows, tileRowCoordinate, firstRow, emitter.constant(0)};
+  if (tile.hasPartialRows()) {
+    side.first = rowTile * tile.rows;
+    side.inTile = side.first - firstRow;
+    side.mayEndEarly = true;
+  }
+  walkTile(side, 1, [&](AffineExpr row) { storeColumns(row); });
 }
 
 //===----------------------------------------------------------------------===//

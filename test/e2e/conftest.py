@@ -42,9 +42,8 @@ def list_isas():
 
 
 def choose_isa(source):
-    """Returns an instruction set for a graph: its own of several, so that all are tried over all graphs. The oldest
-    keeps fewer results in place, so it has tests of its own."""
-    isas = [isa for isa in list_isas() if isa != "x86-64-v2"] or list_isas()
+    """Returns an instruction set for a graph: its own of several, so that all are tried over all graphs."""
+    isas = list_isas()
     return isas[zlib.crc32(source.read_bytes()) % len(isas)]
 
 

@@ -119,6 +119,17 @@ def test_wrong_trajectories_are_noticed(weir):
     assert compare({"loss": 2.5, "w": numpy.array([1.0, 3.0, 3.0])}, expected) == (0.25, 0.25)
 
 
+@pytest.mark.parametrize("isa", ["x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"])
+def test_processors_update_in_place(weir, isa):
+    """Sizes that no tile divides: what the last tile writes, no tile before it has written."""
+    text = (weir.examples / "mlp/mlp.mlir").read_text()
+    for hidden in 1024, 301:
+        source = weir.folder / f"{hidden}.mlir"
+        source.write_text(text.replace("1024", str(hidden)))
+        weir.run("compile", source, "--train=adamw:mlp_loss", "--entry=mlp_loss.step", "--require-donation",
+                 f"--target=cpu:{isa}", "-o", "a.weir")
+
+
 @pytest.mark.parametrize("optimizer", STATES)
 def test_updates_join_their_gradients(weir, optimizer):
     """No gradient of a weight is in memory; each update is in place and its own kernel's."""
