@@ -169,6 +169,9 @@ public:
   /// Loads the element at `address` into its copy in the cache, at the current trip.
   void fillCache(unsigned buffer, mlir::AffineExpr address);
 
+  /// Brings what `load` gets at `address` to a level of the caches, 1 or 2.
+  void prefetch(unsigned buffer, mlir::AffineExpr address, unsigned level);
+
   /// Returns `value` as a vector of equal elements, or `value` if it is a vector.
   mlir::Value broadcast(mlir::Value value);
   /// Makes both values vectors if one of them is.

@@ -172,6 +172,11 @@ void PointEmitter::fillCache(unsigned buffer, AffineExpr address) {
                           cache.getTrip());
 }
 
+void PointEmitter::prefetch(unsigned buffer, AffineExpr address, unsigned level) {
+  memref::PrefetchOp::create(builder(), loc, buffers[buffer], expand(atLane(address, 0)),
+                             /*isWrite=*/false, /*localityHint=*/4 - level, /*isDataCache=*/true);
+}
+
 Value PointEmitter::computeScalar(Value scalar) {
   Operation *op = scalar.getDefiningOp();
   SmallVector<Value> operands;

@@ -26,6 +26,14 @@ public:
   void run(EmittedKernel &launch);
 
 private:
+  /// The row after that of `unitCoordinate`, or the last one. Rows have no tiles.
+  static constexpr unsigned nextRowCoordinate = tileRowCoordinate;
+  /// The first pass waits for the row itself. If there is a third, it is the one that writes.
+  static constexpr unsigned prefetchingPass = 1;
+  /// Bytes of the longest row that is prefetched to the first level of the caches: a quarter of it,
+  /// as the row itself and what it is combined with are there, too.
+  static constexpr int64_t maxFirstLevelRow = 8192;
+
   PointEmitter &emitter;
   const Profile &profile;
 
@@ -54,6 +62,12 @@ private:
   void walkInTurn(SmallVector<Value> &carried, PointEmitter::LoopBody walk);
   Value reduceVector(Operation *combiner, Value vector);
   Value reduceTeam(Operation *combiner, Value partial);
+  int64_t getRowBytes(unsigned buffer) const {
+    int64_t width = emitter.getBufferType(buffer).getElementTypeBitWidth();
+    return layout.units * layout.columnLanes * width / 8;
+  }
+  void choosePrefetched();
+  void prefetchNextRow();
   void storeRowResults();
   void startColumns();
   void addToColumns(linalg::GenericOp op, ArrayRef<AffineExpr> point);
@@ -73,6 +87,7 @@ private:
     SmallVector<Value> ofRests; ///< memory of the columns behind the last unit
   };
   SmallVector<KeptColumn> keptColumns;
+  SmallVector<std::pair<unsigned, AffineExpr>> prefetched; ///< loads of the next row
   std::optional<size_t> currentRest; ///< of `layout.rests`, which code is emitted for
   AffineExpr rowOfRest; ///< index of the last dimension of rows, behind its units; null before
   SmallVector<Operation *> combinersOfPass;
@@ -492,6 +507,36 @@ void RowEmitter::storeColumns() {
   });
 }
 
+/// Chooses the loads that are made ahead for the next row. Otherwise memory would rest while the
+/// later passes find the row in a cache. A core does so by itself only for what it reads without a
+/// break.
+void RowEmitter::choosePrefetched() {
+  if (!emitter.getKnown() || !profile.hasFreeVectors() || profile.streamedBytes == 0 ||
+      emitter.domain.isAcross() || passes <= prefetchingPass)
+    return;
+  for (auto &[key, passesOfLoad] : emitter.getKnown()->loads) {
+    auto [buffer, address] = key;
+    MemRefType type = emitter.getBufferType(buffer);
+    int64_t bytes = type.getNumElements() * (type.getElementTypeBitWidth() / 8);
+    // A longer one would push out what the later passes read.
+    if (getRowBytes(buffer) > profile.privateRowBytes)
+      continue;
+    if (passesOfLoad.contains(0) && address.isFunctionOfDim(unitCoordinate) &&
+        address.isFunctionOfDim(tripCoordinate) && bytes >= profile.streamedBytes)
+      prefetched.push_back(key);
+  }
+}
+
+/// Emits the prefetches for the next row at the trip that code is emitted for.
+void RowEmitter::prefetchNextRow() {
+  for (auto [buffer, address] : prefetched) {
+    bool isShort = getRowBytes(buffer) <= maxFirstLevelRow;
+    emitter.prefetch(buffer,
+                     address.replace(emitter.dim(unitCoordinate), emitter.dim(nextRowCoordinate)),
+                     isShort ? 1 : 2);
+  }
+}
+
 void RowEmitter::emitPass(unsigned pass) {
   emitter.setPass(pass);
   Block &body = emitter.kernel.getBody().front();
@@ -544,6 +589,8 @@ void RowEmitter::emitPass(unsigned pass) {
     for (linalg::GenericOp op : columns)
       addToColumns(op, point);
     emitResults(emitter, stored, point);
+    if (pass == prefetchingPass && !currentRest)
+      prefetchNextRow();
     return next;
   };
   forEachUnit(carried, walk, &ofRests);
@@ -653,6 +700,13 @@ void RowEmitter::emitTeam(Value group, Value team) {
       Value row = getRow(turn);
       auto body = [&] {
         emitter.setCoordinate(unitCoordinate, row);
+        if (!prefetched.empty()) {
+          OpBuilder &b = emitter.builder();
+          Value next = arith::AddIOp::create(b, emitter.loc, row, emitter.indexConstant(1));
+          next =
+              arith::MinUIOp::create(b, emitter.loc, next, emitter.indexConstant(layout.rows - 1));
+          emitter.setCoordinate(nextRowCoordinate, next);
+        }
         emitRowBody();
       };
       if (layout.rows % rowsAtOnce == 0)
@@ -739,6 +793,7 @@ void RowEmitter::run(EmittedKernel &launch) {
     }
     emitter.setCoordinate(teamLaneCoordinate, teamLane);
     makeCaches();
+    choosePrefetched();
     fillColumnCaches();
     if (ofRests == 0)
       return emitTeam(group, team);
