@@ -319,6 +319,32 @@ bool KernelDomain::hasColumns(Operation *op) const {
   return llvm::any_of(getDims(op), [&](int64_t dim) { return dim >= int64_t(numRows); });
 }
 
+/// Whether each index of an operand that walks terms of a reduction walks rows as well, or no index
+/// walks rows.
+static bool isWindow(linalg::GenericOp op, AffineMap map) {
+  auto walks = [&](AffineExpr index, bool terms) {
+    return llvm::any_of(llvm::seq(op.getNumLoops()), [&](unsigned loop) {
+      return isReduced(op, loop) == terms && index.isFunctionOfDim(loop);
+    });
+  };
+  auto walksRows = [&](AffineExpr index) { return walks(index, /*terms=*/false); };
+  return llvm::none_of(map.getResults(), walksRows) ||
+         llvm::all_of(map.getResults(), [&](AffineExpr index) {
+           return walksRows(index) || !walks(index, /*terms=*/true);
+         });
+}
+
+bool KernelDomain::readsWindows() const {
+  return shape == KernelShape::Row && columnOps.empty() && llvm::all_of(dims, [&](auto &entry) {
+           if (getOpShape(entry.first) != OpShape::Reduction)
+             return !hasColumns(entry.first);
+           auto op = cast<linalg::GenericOp>(entry.first);
+           return llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
+             return isWindow(op, op.getMatchingIndexingMap(operand));
+           });
+         });
+}
+
 /// Ties the loops of a producer and a consumer that walk the same dimension of
 /// the tensor between them. Returns false on a contradiction; sets `changed`.
 static bool tie(AffineMap written, SmallVectorImpl<int64_t> &producer, AffineMap read,

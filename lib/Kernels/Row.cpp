@@ -102,7 +102,12 @@ private:
 RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
   ArrayRef<int64_t> columns = domain.getColumnSizes();
   ArrayRef<int64_t> rowSizes = domain.getRowSizes();
-  if (domain.isAcross()) {
+  // Several short dimensions of terms, such as a window's, do not fill a vector.
+  bool isWindow = !domain.isAcross() && profile.hasFreeVectors() && columns.size() > 1 &&
+                  !rowSizes.empty() && domain.readsWindows() &&
+                  getLanes(profile, columns) < getLanesBeforeRest(profile, rowSizes.back());
+  const bool isAcross = domain.isAcross() || isWindow;
+  if (isAcross) {
     rowLanes = getLanes(profile, rowSizes, getMaxVectors(domain));
     if (profile.hasFreeVectors() && rowLanes < profile.vectorWidth && !rowSizes.empty()) {
       rowLanes = getLanesBeforeRest(profile, rowSizes.back());
@@ -122,7 +127,7 @@ RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
   // A row shorter than a subgroup's vectors would leave invocations idle; rows
   // across memory are neighbours of each other.
   RowMapping mapping = profile.rowMapping;
-  if (length < 4 * profile.subgroupSize || domain.isAcross())
+  if (length < 4 * profile.subgroupSize || isAcross)
     mapping = RowMapping::Lane;
   int64_t workgroup = profile.workgroupSize;
   teamSize = mapping == RowMapping::Lane       ? 1
@@ -132,7 +137,7 @@ RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
   fullTrips = units / teamSize;
   restUnits = units % teamSize;
   // One sum would wait for itself at every trip.
-  if (profile.hasFreeVectors() && !domain.isAcross())
+  if (profile.hasFreeVectors() && !isAcross)
     sums = llvm::bit_floor<uint64_t>(std::clamp<int64_t>(fullTrips, 1, 4));
   // Rows in turn share what is loaded for the columns; keep enough workgroups.
   rowsPerTeam = domain.getColumnOps().empty() ? std::clamp<int64_t>(rows / (teams * 256), 1, 8)

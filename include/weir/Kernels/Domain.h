@@ -124,6 +124,10 @@ public:
   /// one.
   bool isAcross() const { return across; }
 
+  /// Whether the kernel's reductions read what they reduce in windows, or at computed places:
+  /// neighbouring rows are about as near in memory as neighbouring terms.
+  bool readsWindows() const;
+
   /// Whether one of the ops, but for a contraction's prologue, has functions.
   bool hasFunctions() const;
   /// Returns the ops that reduce the rows in parts, all cut alike.
