@@ -31,7 +31,7 @@ build one.
 SECTIONS = {
     "Compiling and loading": ["compile", "compile_step", "load"],
     "Programs": ["Compiled", "Step", "Array"],
-    "Optimizers": ["SGD", "AdamW"],
+    "Optimizers": ["SGD", "Adam", "AdamW", "Lion", "Adafactor", "Rule", "Group"],
     "Devices": ["Device"],
     "Errors": ["Error", "CompileError", "CheckpointError"],
 }

@@ -43,6 +43,9 @@ inline constexpr llvm::StringLiteral entryAttrName = "weir.entry";     // func, 
 inline constexpr llvm::StringLiteral nameAttrName = "weir.name";       // argument, result
 inline constexpr llvm::StringLiteral kindAttrName = "weir.kind";       // argument
 inline constexpr llvm::StringLiteral donateAttrName = "weir.donate";   // argument
+inline constexpr llvm::StringLiteral initialAttrName =
+    "weir.initial"; // argument: the name of another one, or a number
+inline constexpr llvm::StringLiteral dimsAttrName = "weir.dims"; // state of an update rule
 inline constexpr llvm::StringLiteral resultAttrName = "weir.result";   // out-argument, unit
 inline constexpr llvm::StringLiteral shapeAttrName = "weir.shape";     // flat argument: tensor type
 inline constexpr llvm::StringLiteral noFuseAttrName =

@@ -20,6 +20,7 @@
 #include "weir/Artifact/FileKind.h"
 #include "weir/Artifact/Processor.h"
 #include "weir/Autodiff/Autodiff.h"
+#include "weir/Autodiff/Training.h"
 #include "weir/Kernels/Inline.h"
 #include "weir/Target/Bundle.h"
 #include "weir/Target/ProfileAttr.h"
@@ -149,8 +150,10 @@ private:
 
   std::string getPlace(Location location) const {
     FileLineColLoc place = findPlace(location);
-    if (!place || place.getLine() == 0) // the module as a whole
+    if (!place)
       return where.str() + ": ";
+    if (place.getLine() == 0) // the module as a whole
+      return (place.getFilename().getValue() + ": ").str();
     return (place.getFilename().getValue() + ":" + Twine(place.getLine()) + ":" +
             Twine(place.getColumn()) + ": ")
         .str();
@@ -264,23 +267,72 @@ static std::vector<TargetOptions> readTargets(const std::vector<std::string> &na
 namespace {
 /// One --train option.
 struct Training {
-  autodiff::Optimizer optimizer;
   std::string function;
+  std::string rule, text; ///< name or path of the update rule, and its text
 };
 } // namespace
 
-static std::vector<Training> readTraining(const std::vector<std::string> &texts) {
+static std::vector<Training> readTraining(const std::vector<std::string> &options) {
   std::vector<Training> trainings;
-  for (const std::string &text : texts) {
-    auto [name, function] = StringRef(text).split(':');
-    std::optional<autodiff::Optimizer> optimizer = autodiff::parseOptimizer(name);
+  for (const std::string &option : options) {
+    auto [rule, function] = StringRef(option).rsplit(':');
     if (function.empty())
-      throw Error("--train=" + text + " names no function; it is OPT:F, such as sgd:" + text);
-    if (!optimizer)
-      throw Error("--train=" + text + ": no such optimizer; there are sgd, momentum and adamw");
-    trainings.push_back({*optimizer, function.str()});
+      throw Error("--train=" + option + " names no function; it is OPT:F, such as sgd:" + option);
+    Training training{function.str(), rule.str(), ""};
+    if (std::optional<StringRef> known = autodiff::findUpdateRule(rule))
+      training.text = known->str();
+    else if (rule.ends_with(".mlir"))
+      training.text = readGraph(training.rule);
+    else
+      throw Error("--train=" + option + ": no such optimizer; there are " +
+                  llvm::join(autodiff::getUpdateRuleNames(), ", ") +
+                  ", and files of update rules, FILE.mlir:F");
+    trainings.push_back(std::move(training));
   }
   return trainings;
+}
+
+/// Reads --train-group options.
+static std::vector<autodiff::ParameterGroup> readGroups(const std::vector<std::string> &options) {
+  std::vector<autodiff::ParameterGroup> groups;
+  for (const std::string &option : options) {
+    auto [name, patterns] = StringRef(option).split('=');
+    auto refuse = [&](const std::string &what) {
+      throw Error("--train-group=" + option + " " + what);
+    };
+    if (name.empty() || patterns.empty())
+      refuse("is no NAME=PATTERN,PATTERN, such as no_decay=*.bias,norm*");
+    for (const autodiff::ParameterGroup &other : groups)
+      if (other.name == name)
+        refuse("names group " + name.str() + " a second time");
+    groups.push_back({name.str(), {}});
+    for (StringRef pattern : llvm::split(patterns, ',')) {
+      llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(pattern);
+      if (!glob)
+        refuse("has the pattern '" + pattern.str() +
+               "', which is none: " + llvm::toString(glob.takeError()));
+      groups.back().patterns.push_back(std::move(*glob));
+    }
+  }
+  return groups;
+}
+
+static autodiff::TrainOptions readTrainOptions(const CompileOptions &options) {
+  autodiff::TrainOptions train;
+  train.groups = readGroups(options.trainGroups);
+  train.accumulates = options.accumulate;
+  train.clipsNorm = options.clipNorm;
+  train.scalesLoss = options.lossScale;
+  train.averages = options.ema;
+  return train;
+}
+
+/// Returns the module of a text, or null after a diagnostic. `where` names the text there.
+static OwningOpRef<ModuleOp> parse(const std::string &text, const std::string &where,
+                                   MLIRContext &context) {
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, where), llvm::SMLoc());
+  return parseSourceFile<ModuleOp>(sources, &context);
 }
 
 /// Adds the entries that are derived from functions. Adds their names to `entries` if
@@ -295,9 +347,14 @@ static void addDerived(ModuleOp module, const CompileOptions &options,
       missing.push_back(input + ": no function '" + name + "' for " + option);
       return;
     }
-    FailureOr<func::FuncOp> entry = addTo(function);
-    if (succeeded(entry) && !options.entries.empty())
-      entries.push_back(entry->getName().str());
+    auto added = addTo(function);
+    if (failed(added) || options.entries.empty())
+      return;
+    if constexpr (std::is_same_v<decltype(added), FailureOr<func::FuncOp>>)
+      entries.push_back(added->getName().str());
+    else
+      for (func::FuncOp entry : *added)
+        entries.push_back(entry.getName().str());
   };
   for (const std::string &name : options.vjp)
     add(name, "--vjp", autodiff::addVjpEntry);
@@ -306,9 +363,13 @@ static void addDerived(ModuleOp module, const CompileOptions &options,
   for (const std::string &name : options.split)
     add(name, "--split", autodiff::addSplitEntries);
   for (const Training &training : trainings)
-    add(training.function, "--train", [&](func::FuncOp function) {
-      return autodiff::addTrainEntry(function, training.optimizer);
-    });
+    add(training.function, "--train",
+        [&](func::FuncOp function) -> FailureOr<SmallVector<func::FuncOp>> {
+          OwningOpRef<ModuleOp> rule = parse(training.text, training.rule, *module.getContext());
+          if (!rule)
+            return failure();
+          return autodiff::addTrainEntries(function, *rule, readTrainOptions(options));
+        });
   llvm::append_range(missing, problems.sentences);
   if (!missing.empty())
     throw CompileError(missing);
@@ -411,9 +472,7 @@ Graph::Graph(const std::string &text, const std::string &path)
       problems(context, text, where) {
   context.printOpOnDiagnostic(false);
   context.printStackTraceOnDiagnostic(false);
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, where), llvm::SMLoc());
-  module = parseSourceFile<ModuleOp>(sources, &context);
+  module = parse(text, where, context);
   if (!module)
     throw CompileError(problems.sentences);
 }
@@ -554,6 +613,10 @@ static void checkOptions(const CompileOptions &options, const Level &start, cons
            "--target names " + std::to_string(options.targets.size())},
       {hasGradient && derives, hasNoEffect("--vjp, --grad, --split and --train",
                                            "gradients are taken of the graph level", "have")},
+      {options.train.empty() && (options.accumulate || options.clipNorm || options.lossScale ||
+                                 options.ema || !options.trainGroups.empty()),
+       "--train-group, --accumulate, --clip-norm, --loss-scale and --ema change the entries that "
+       "--train=OPT:F adds; name one"},
       {hasGradient && options.checkIndices,
        hasNoEffect("--check-indices", "indices are clamped already")},
       {isPlanned && options.noReuse, hasNoEffect("--no-reuse", planned)},

@@ -38,7 +38,14 @@ struct CompileOptions {
   std::vector<std::string> vjp;                  ///< functions F to add entry F.vjp of
   std::vector<std::string> grad;                 ///< functions F to add entry F.grad of
   std::vector<std::string> split; ///< functions F to add entries F.forward, F.backward_... of
-  std::vector<std::string> train; ///< "sgd:F", "momentum:F", "adamw:F": to add entry F.step of F
+  /// "adamw:F", "FILE.mlir:F": to add entry F.step of F, with an update rule that Weir ships or a
+  /// file has.
+  std::vector<std::string> train;
+  std::vector<std::string> trainGroups; ///< "NAME=PATTERN,PATTERN": have their own hyperparameters
+  bool accumulate = false;              ///< training entries: adds F.accumulate
+  bool clipNorm = false;                ///< training entries: clip the gradients' norm
+  bool lossScale = false;               ///< training entries: scale the loss, skip steps
+  bool ema = false;                     ///< training entries: keep averages of the parameters
   std::string startFrom = "graph";
   std::string stopAfter; ///< empty: write an artifact
   /// Folder for LEVEL.mlir files. With several targets, levels from `kernels` on go to one

@@ -2,8 +2,11 @@
 
 #include "Parts.h"
 #include "weir/Artifact/Error.h"
+#include "weir/Artifact/Floats.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <set>
 
 using namespace weir;
@@ -58,12 +61,58 @@ static TensorSpec readTensor(const JsonNode &node) {
   return spec;
 }
 
+/// Returns the shortest text that reads back as `number`.
+static std::string printNumber(double number) {
+  char text[32];
+  auto [end, error] = std::to_chars(text, text + sizeof(text), number);
+  return {text, end};
+}
+
+/// Returns a finite number from a text as `printNumber` writes it.
+static double readNumber(const JsonNode &node) {
+  std::string text = node.string();
+  double number = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number))
+    node.fail("is \"" + text + "\", which is no finite number");
+  return number;
+}
+
+/// Reads what a state holds before the first step.
+static void readStart(const JsonNode &node, TensorSpec &spec) {
+  if (node.has("starts_as"))
+    spec.startsAs = node["starts_as"].name();
+  if (node.has("starts_at"))
+    spec.startsAt = readNumber(node["starts_at"]);
+  bool starts = node.has("starts_as") || node.has("starts_at");
+  if (node.has("starts_as") && node.has("starts_at"))
+    node.fail("starts both as an argument and at a number");
+  if (starts && (spec.kind != "state" || !isFloat(spec.dtype)))
+    node.fail("says what it starts with, and is no state of floats");
+}
+
+/// Checks that each state starts with an argument of its shape that starts with none itself.
+static void checkStarts(const JsonNode &node, const std::vector<TensorSpec> &arguments) {
+  for (const TensorSpec &argument : arguments) {
+    if (argument.startsAs.empty())
+      continue;
+    auto other = std::find_if(arguments.begin(), arguments.end(), [&](const TensorSpec &spec) {
+      return spec.name == argument.startsAs;
+    });
+    if (other == arguments.end() || !other->startsAs.empty() || other->shape != argument.shape ||
+        !isFloat(other->dtype))
+      node.fail("has \"" + argument.name + "\", which starts as \"" + argument.startsAs +
+                "\": no other argument of floats of its shape that itself starts as none");
+  }
+}
+
 static TensorSpec readArgument(const JsonNode &node) {
-  node.object({"name", "dtype", "shape", "kind", "donate"});
+  node.object({"name", "dtype", "shape", "kind", "donate"}, {"starts_as", "starts_at"});
   TensorSpec spec = readTensor(node);
   node["kind"].choice({"", "input", "target", "param", "state"});
   spec.kind = node["kind"].string();
   spec.donate = node["donate"].boolean();
+  readStart(node, spec);
   return spec;
 }
 
@@ -133,6 +182,7 @@ static EntrySpec readEntry(const JsonNode &node) {
   entry.results = node["results"].list(readResult);
   auto getName = [](const TensorSpec &spec) { return spec.name; };
   checkUnique(node["arguments"], entry.arguments, getName);
+  checkStarts(node["arguments"], entry.arguments);
   checkUnique(node["results"], entry.results, getName);
   return entry;
 }
@@ -178,6 +228,10 @@ std::string weir::printManifest(const Manifest &manifest) {
       arguments.push_back(::toJson(argument));
       arguments.back()["kind"] = argument.kind;
       arguments.back()["donate"] = argument.donate;
+      if (!argument.startsAs.empty())
+        arguments.back()["starts_as"] = argument.startsAs;
+      if (argument.startsAt != 0)
+        arguments.back()["starts_at"] = printNumber(argument.startsAt);
     }
     for (const TensorSpec &result : entry.results)
       results.push_back(::toJson(result));

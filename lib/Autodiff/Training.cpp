@@ -1,93 +1,162 @@
 //===- Training.cpp - Entries that update parameters ----------------------===//
 //
 // A step is ordinary graph text: the gradients of one `autodiff.vjp`, and for each
-// parameter one pointwise op that updates it and its optimizer state. Later levels fuse
-// these ops with the gradients and update in place, as they do for any other op.
+// parameter the ops of the optimizer's rule. Later levels fuse these ops with the
+// gradients and update in place, as they do for any other op.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Entries.h"
-#include "Rules.h"
+#include "weir/Autodiff/Training.h"
 
+#include "Entries.h"
+#include "UpdateRule.h"
+
+#include "dialects/Autodiff/Autodiff.h"
+#include "dialects/Autodiff/Number.h"
 #include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace weir;
 using namespace weir::autodiff;
 
 namespace {
-/// Builds the new value of an element from the elements that an op reads.
+/// Builds new elements from those that an op reads.
 using Formula = function_ref<SmallVector<Number>(ArrayRef<Number>)>;
 
-/// A parameter, by its name.
+/// A parameter that is trained.
 struct Parameter {
-  std::string name;
-  Value value, gradient;
+  std::string name, group; ///< group: "" or "NAME."
+  Value value, gradient;   ///< of the type that F takes
+  Value master;            ///< the value to update; `value`, but for 16-bit parameters
+  const RuleFunction *rule;
+  SmallVector<Value> states; ///< of the rule
+  Value accumulated, average;
 };
 
-/// Adds the updates to an entry that gives gradients.
+/// Adds arguments and results to an entry that gives gradients.
 class Step {
 public:
-  Step(func::FuncOp entry, unsigned numOwnResults, ArrayRef<int64_t> trained);
+  Step(func::FuncOp entry, unsigned numOwnResults, ArrayRef<int64_t> trained,
+       const TrainOptions &options);
 
-  void build(Optimizer optimizer);
+  /// Makes the entry add gradients to what was accumulated before.
+  void accumulate();
+  /// Makes the entry update parameters by a rule. Errors: a diagnostic.
+  LogicalResult update(const UpdateRule &rule);
 
 private:
   func::FuncOp entry;
   unsigned numOwnResults;
+  const TrainOptions &options;
   OpBuilder builder;
+  Type element;            ///< that updates are computed in
   RankedTensorType scalar; ///< the type of hyperparameters
   SmallVector<Parameter> parameters;
-  SmallVector<Value> updates;              ///< new results
-  SmallVector<DictionaryAttr> updateAttrs; ///< of each
+  llvm::StringMap<Value> scalars; ///< hyperparameters and what a rule shares, by group and name
+  SmallVector<std::pair<Value, Value>> updates; ///< argument and its new value
+  Value lossScale, goodSteps;
+  Value largest; ///< magnitude in any gradient, NaN included, where steps may be skipped
 
-  Value addArgument(const Twine &name, Type type, StringRef kind);
-  Value addHyperparameter(StringRef name) { return addArgument(name, scalar, "input"); }
-  Value addState(const Twine &name, Type type) { return addArgument(name, type, "state"); }
-  void addUpdate(Value argument, Value updated);
+  Value addArgument(const Twine &name, Type type, StringRef kind, Attribute initial = {});
+  Value addState(const Twine &name, Type type, Attribute initial = {}) {
+    return addArgument(name, type, "state", initial);
+  }
+  Attribute getNumber(double number) { return builder.getFloatAttr(element, number); }
+  RankedTensorType getUpdatedType(const Parameter &parameter) const;
+  Value addHyperparameter(const std::string &name);
+  SmallVector<std::string> listGroups() const;
+
   SmallVector<Value> compute(ArrayRef<Value> points, ArrayRef<Value> scalars, unsigned numResults,
                              Formula formula);
-  void update(ArrayRef<Value> arguments, Value gradient, ArrayRef<Value> scalars, Formula formula);
-  void buildSgd();
-  void buildMomentum();
-  void buildAdamW();
+  Value reduce(ArrayRef<Value> tensors, function_ref<Number(Number result, Number value)> combine);
+  Value convert(Value tensor, RankedTensorType type);
+
+  void addLossScale();
+  LogicalResult chooseRules(const UpdateRule &rule);
+  void addHyperparameters(const UpdateRule &rule);
+  void addParameterStates(Parameter &parameter);
+  void averageGradients();
+  void clip();
+  void addRuleUpdates(const RuleFunction &function, ArrayRef<Value> arguments,
+                      ArrayRef<Value> results);
+  LogicalResult buildShared(const RuleFunction &shared, const std::string &group);
+  LogicalResult buildUpdate(const Parameter &parameter);
+  void updateLossScale();
+  void addUpdate(Value argument, Value updated);
+  void replaceResults();
 };
 } // namespace
 
-Step::Step(func::FuncOp entry, unsigned numOwnResults, ArrayRef<int64_t> trained)
-    : entry(entry), numOwnResults(numOwnResults), builder(entry.getContext()) {
+Step::Step(func::FuncOp entry, unsigned numOwnResults, ArrayRef<int64_t> trained,
+           const TrainOptions &options)
+    : entry(entry), numOwnResults(numOwnResults), options(options), builder(entry.getContext()) {
   entry.getContext()->loadDialect<linalg::LinalgDialect, math::MathDialect>();
   Operation *terminator = entry.getBody().front().getTerminator();
   builder.setInsertionPoint(terminator);
-  for (auto [position, index] : llvm::enumerate(trained))
-    parameters.push_back({getArgumentName(entry, index), entry.getArgument(index),
-                          terminator->getOperand(numOwnResults + position)});
-  scalar = RankedTensorType::get({}, getElementTypeOrSelf(parameters.front().value));
+  for (auto [position, index] : llvm::enumerate(trained)) {
+    Parameter parameter{getArgumentName(entry, index),
+                        "",
+                        entry.getArgument(index),
+                        terminator->getOperand(numOwnResults + position),
+                        {},
+                        nullptr,
+                        {},
+                        {},
+                        {}};
+    for (const ParameterGroup &group : options.groups)
+      if (parameter.group.empty() &&
+          llvm::any_of(group.patterns, [&](auto &glob) { return glob.match(parameter.name); }))
+        parameter.group = group.name + ".";
+    parameters.push_back(std::move(parameter));
+  }
+  bool isWide = getElementTypeOrSelf(parameters.front().value).isF64();
+  element = isWide ? Type(builder.getF64Type()) : builder.getF32Type();
+  scalar = RankedTensorType::get({}, element);
 }
 
-Value Step::addArgument(const Twine &name, Type type, StringRef kind) {
-  NamedAttribute attributes[] = {
-      builder.getNamedAttr(schedule::kindAttrName, builder.getStringAttr(kind)),
-      builder.getNamedAttr(schedule::nameAttrName, builder.getStringAttr(name))};
+/// Adds an argument; `initial` is its value before the first step, or null.
+Value Step::addArgument(const Twine &name, Type type, StringRef kind, Attribute initial) {
+  NamedAttrList attributes;
+  attributes.set(schedule::kindAttrName, builder.getStringAttr(kind));
+  attributes.set(schedule::nameAttrName, builder.getStringAttr(name));
+  if (initial)
+    attributes.set(schedule::initialAttrName, initial);
   unsigned index = entry.getNumArguments();
-  LogicalResult added =
-      entry.insertArgument(index, type, builder.getDictionaryAttr(attributes), entry.getLoc());
+  LogicalResult added = entry.insertArgument(
+      index, type, attributes.getDictionary(entry.getContext()), entry.getLoc());
   assert(succeeded(added) && "functions take any argument");
   (void)added;
   return entry.getArgument(index);
 }
 
-/// Makes `updated` a result with the name and the bytes of `argument`.
-void Step::addUpdate(Value argument, Value updated) {
-  unsigned index = cast<BlockArgument>(argument).getArgNumber();
-  entry.setArgAttr(index, schedule::donateAttrName, builder.getUnitAttr());
-  updates.push_back(updated);
-  updateAttrs.push_back(builder.getDictionaryAttr(builder.getNamedAttr(
-      schedule::nameAttrName, builder.getStringAttr(getArgumentName(entry, index)))));
+Value Step::addHyperparameter(const std::string &name) {
+  auto [place, isNew] = scalars.try_emplace(name);
+  if (isNew)
+    place->second = addArgument(name, scalar, "input");
+  return place->second;
 }
+
+/// Returns the type of the value that a rule updates: of a parameter of 16 bits a longer one.
+RankedTensorType Step::getUpdatedType(const Parameter &parameter) const {
+  return cast<RankedTensorType>(parameter.value.getType()).clone(element);
+}
+
+/// Returns the prefixes of the groups that have parameters; "" is that of the others.
+SmallVector<std::string> Step::listGroups() const {
+  SmallVector<std::string> groups;
+  for (const Parameter &parameter : parameters)
+    if (!llvm::is_contained(groups, parameter.group))
+      groups.push_back(parameter.group);
+  return groups;
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
 
 /// Builds one op over the elements of `points`, which have one shape, and of the `scalars`.
 /// Its results have the type of the first point, or of scalars without points.
@@ -120,106 +189,350 @@ SmallVector<Value> Step::compute(ArrayRef<Value> points, ArrayRef<Value> scalars
   return op->getResults();
 }
 
-/// Updates `arguments`, a parameter and its state, by a formula of these, the gradient and
-/// the scalars.
-void Step::update(ArrayRef<Value> arguments, Value gradient, ArrayRef<Value> scalars,
-                  Formula formula) {
-  SmallVector<Value> points(arguments);
-  points.push_back(gradient);
-  for (auto [argument, updated] :
-       llvm::zip_equal(arguments, compute(points, scalars, arguments.size(), formula)))
-    addUpdate(argument, updated);
-}
-
-void Step::buildSgd() {
-  Value rate = addHyperparameter("learning_rate"), decay = addHyperparameter("weight_decay");
-  for (const Parameter &parameter : parameters)
-    update({parameter.value}, parameter.gradient, {rate, decay},
-           [](ArrayRef<Number> in) -> SmallVector<Number> {
-             Number p = in[0], g = in[1], rate = in[2], decay = in[3];
-             return {p - rate * (g + decay * p)};
-           });
-}
-
-void Step::buildMomentum() {
-  Value rate = addHyperparameter("learning_rate"), momentum = addHyperparameter("momentum"),
-        decay = addHyperparameter("weight_decay");
-  for (const Parameter &parameter : parameters) {
-    Value velocity = addState(parameter.name + ".momentum", parameter.value.getType());
-    update({parameter.value, velocity}, parameter.gradient, {rate, momentum, decay},
-           [](ArrayRef<Number> in) -> SmallVector<Number> {
-             Number p = in[0], v = in[1], g = in[2], rate = in[3], momentum = in[4], decay = in[5];
-             Number velocity = momentum * v + (g + decay * p);
-             return {p - rate * velocity, velocity};
-           });
+/// Combines all elements of tensors, from 0 on: each tensor to one number, then these in order.
+Value Step::reduce(ArrayRef<Value> tensors, function_ref<Number(Number, Number)> combine) {
+  Location loc = entry.getLoc();
+  auto zero = arith::ConstantOp::create(builder, loc, builder.getFloatAttr(element, 0.0));
+  Value result;
+  for (Value tensor : tensors) {
+    unsigned rank = cast<RankedTensorType>(tensor.getType()).getRank();
+    AffineMap maps[] = {builder.getMultiDimIdentityMap(rank),
+                        AffineMap::get(rank, 0, builder.getContext())};
+    Value empty = tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>(), element);
+    Value init = linalg::FillOp::create(builder, loc, ValueRange(zero), ValueRange(empty)).result();
+    auto op = linalg::GenericOp::create(
+        builder, loc, TypeRange(scalar), tensor, init, maps,
+        SmallVector<utils::IteratorType>(rank, utils::IteratorType::reduction),
+        [&](OpBuilder &inside, Location, ValueRange arguments) {
+          ImplicitLocOpBuilder body(loc, inside);
+          Number number = combine(Number(body, arguments[1]), Number(body, arguments[0]));
+          linalg::YieldOp::create(body, number.get());
+        });
+    Value one = op->getResult(0);
+    result = !result ? one : compute({}, {result, one}, 1, [&](ArrayRef<Number> in) {
+                               return SmallVector<Number>{combine(in[0], in[1])};
+                             }).front();
   }
+  return result;
 }
 
-void Step::buildAdamW() {
-  Value rate = addHyperparameter("learning_rate"), decay = addHyperparameter("weight_decay"),
-        beta1 = addHyperparameter("beta1"), beta2 = addHyperparameter("beta2"),
-        epsilon = addHyperparameter("epsilon"), step = addState("step", scalar);
-  // Computed once: the same for all elements.
-  SmallVector<Value> shared = compute(
-      {}, {step, rate, decay, beta1, beta2}, 4, [](ArrayRef<Number> in) -> SmallVector<Number> {
-        Number step = in[0] + 1.0, rate = in[1], decay = in[2];
-        // 1 - beta^step; as a difference it would lose most digits for a beta near 1.
-        auto getWeight = [&](Number beta) {
-          return -(step * beta.apply<math::LogOp>()).apply<math::ExpM1Op>();
-        };
-        return {step, 1.0 - rate * decay, rate / getWeight(in[3]),
-                getWeight(in[4]).apply<math::SqrtOp>()};
+/// Converts the elements of a tensor.
+Value Step::convert(Value tensor, RankedTensorType type) {
+  auto from = cast<RankedTensorType>(tensor.getType());
+  if (from == type)
+    return tensor;
+  Location loc = entry.getLoc();
+  SmallVector<AffineMap> maps(2, builder.getMultiDimIdentityMap(type.getRank()));
+  Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
+  bool widens = from.getElementTypeBitWidth() < type.getElementTypeBitWidth();
+  auto op = linalg::GenericOp::create(
+      builder, loc, TypeRange(type), tensor, empty, maps,
+      SmallVector<utils::IteratorType>(type.getRank(), utils::IteratorType::parallel),
+      [&](OpBuilder &body, Location, ValueRange arguments) {
+        Type to = type.getElementType();
+        Value value = widens ? arith::ExtFOp::create(body, loc, to, arguments[0]).getResult()
+                             : arith::TruncFOp::create(body, loc, to, arguments[0]).getResult();
+        linalg::YieldOp::create(body, loc, value);
       });
-  for (const Parameter &parameter : parameters) {
-    Type type = parameter.value.getType();
-    Value first = addState(parameter.name + ".first_moment", type);
-    Value second = addState(parameter.name + ".second_moment", type);
-    update({parameter.value, first, second}, parameter.gradient,
-           {shared[1], shared[2], shared[3], beta1, beta2, epsilon},
-           [](ArrayRef<Number> in) -> SmallVector<Number> {
-             Number p = in[0], g = in[3], kept = in[4], rate = in[5], root = in[6], beta1 = in[7],
-                    beta2 = in[8], epsilon = in[9];
-             Number first = beta1 * in[1] + (1.0 - beta1) * g;
-             Number second = beta2 * in[2] + (1.0 - beta2) * (g * g);
-             Number scale = second.apply<math::SqrtOp>() / root + epsilon;
-             return {kept * p - rate * (first / scale), first, second};
-           });
-  }
-  addUpdate(step, shared[0]);
+  return op->getResult(0);
 }
 
-void Step::build(Optimizer optimizer) {
-  switch (optimizer) {
-  case Optimizer::Sgd:
-    buildSgd();
-    break;
-  case Optimizer::Momentum:
-    buildMomentum();
-    break;
-  case Optimizer::AdamW:
-    buildAdamW();
-    break;
+//===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+/// Makes the loss's cotangent a state.
+void Step::addLossScale() {
+  constexpr double first = 65536;
+  lossScale = addState("loss_scale", scalar, getNumber(first));
+  for (VjpOp vjp : entry.getOps<VjpOp>()) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(vjp);
+    OpOperand &seed = vjp.getCotangentsMutable()[0];
+    seed.set(convert(lossScale, cast<RankedTensorType>(seed.get().getType())));
   }
+}
+
+/// Adds a gradient to what was accumulated before.
+static Number addNumbers(Number a, Number b) { return a + b; }
+
+void Step::accumulate() {
+  if (options.scalesLoss)
+    addLossScale();
+  for (const Parameter &parameter : parameters) {
+    RankedTensorType type = getUpdatedType(parameter);
+    Value before = addState(parameter.name + ".accumulated", type);
+    Value gradient = convert(parameter.gradient, type);
+    addUpdate(before, compute({before, gradient}, {}, 1, [](ArrayRef<Number> in) {
+                        return SmallVector<Number>{addNumbers(in[0], in[1])};
+                      }).front());
+  }
+  replaceResults();
+}
+
+/// Makes gradients the means over the accumulated microbatches, of the loss without its scale.
+void Step::averageGradients() {
+  SmallVector<Value> divisors;
+  if (options.accumulates)
+    divisors.push_back(scalars.lookup("microbatches"));
+  if (options.scalesLoss)
+    divisors.push_back(lossScale);
+  Value factor;
+  if (!divisors.empty())
+    factor = compute({}, divisors, 1, [](ArrayRef<Number> in) {
+               Number product = in.size() > 1 ? in[0] * in[1] : in[0];
+               return SmallVector<Number>{product.constant(1.0) / product};
+             }).front();
+  for (Parameter &parameter : parameters) {
+    parameter.gradient = convert(parameter.gradient, getUpdatedType(parameter));
+    if (!factor)
+      continue;
+    SmallVector<Value> points = {parameter.gradient};
+    if (parameter.accumulated)
+      points.insert(points.begin(), parameter.accumulated);
+    parameter.gradient = compute(points, {factor}, 1, [&](ArrayRef<Number> in) {
+                           Number sum = in.size() > 2 ? addNumbers(in[0], in[1]) : in[0];
+                           return SmallVector<Number>{sum * in.back()};
+                         }).front();
+  }
+}
+
+/// Scales gradients whose norm, over all of them, is beyond `max_norm`. The formula is that of
+/// torch.nn.utils.clip_grad_norm_.
+void Step::clip() {
+  SmallVector<Value> squares;
+  for (const Parameter &parameter : parameters)
+    squares.push_back(compute({parameter.gradient}, {}, 1, [](ArrayRef<Number> in) {
+                        return SmallVector<Number>{in[0] * in[0]};
+                      }).front());
+  Value factor = compute({}, {reduce(squares, addNumbers), scalars.lookup("max_norm")}, 1,
+                         [](ArrayRef<Number> in) {
+                           Number factor = in[1] / (in[0].apply<math::SqrtOp>() + 1e-6);
+                           Number one = factor.constant(1);
+                           // NaN stays: a gradient that is not finite is not hidden.
+                           return SmallVector<Number>{
+                               one.where(arith::CmpFPredicate::OGT, factor, one, factor)};
+                         })
+                     .front();
+  for (Parameter &parameter : parameters)
+    parameter.gradient = compute({parameter.gradient}, {factor}, 1, [](ArrayRef<Number> in) {
+                           return SmallVector<Number>{in[0] * in[1]};
+                         }).front();
+}
+
+//===----------------------------------------------------------------------===//
+// Updates
+//===----------------------------------------------------------------------===//
+
+LogicalResult Step::chooseRules(const UpdateRule &rule) {
+  for (Parameter &parameter : parameters) {
+    int64_t rank = cast<RankedTensorType>(parameter.value.getType()).getRank();
+    parameter.rule = rule.find(rank);
+    if (!parameter.rule)
+      return entry.emitOpError() << "cannot update parameter '" << parameter.name << "' of type "
+                                 << parameter.value.getType()
+                                 << ": the update rule has no function "
+                                 << "for rank " << rank << ", nor one for elements";
+  }
+  for (const ParameterGroup &group : options.groups)
+    if (!llvm::is_contained(listGroups(), group.name + "."))
+      return entry.emitOpError() << "has no parameter in group '" << group.name
+                                 << "': no name fits its patterns, or all are in groups before";
+  return success();
+}
+
+void Step::addHyperparameters(const UpdateRule &rule) {
+  const RuleFunction *shared = rule.getShared();
+  auto addAll = [&](const RuleFunction &function, const std::string &group) {
+    for (const RuleArgument &argument : function.arguments)
+      if (argument.kind == RuleArgument::Kind::Scalar &&
+          !(shared && &function != shared && shared->gives(argument.name)))
+        addHyperparameter(group + argument.name);
+  };
+  for (const std::string &group : listGroups()) {
+    if (shared)
+      addAll(*shared, group);
+    for (const Parameter &parameter : parameters)
+      if (parameter.group == group)
+        addAll(*parameter.rule, group);
+  }
+  if (options.accumulates)
+    addHyperparameter("microbatches");
+  if (options.clipsNorm)
+    addHyperparameter("max_norm");
+  if (options.averages)
+    addHyperparameter("ema_decay");
+}
+
+void Step::addParameterStates(Parameter &parameter) {
+  RankedTensorType type = getUpdatedType(parameter);
+  Attribute same = builder.getStringAttr(parameter.name);
+  parameter.master = parameter.value.getType() == type
+                         ? parameter.value
+                         : addState(parameter.name + ".master", type, same);
+  for (auto [index, argument] : llvm::enumerate(parameter.rule->arguments))
+    if (argument.kind == RuleArgument::Kind::State)
+      parameter.states.push_back(addState(parameter.name + "." + argument.name,
+                                          parameter.rule->getType(index, type.getShape(), element),
+                                          argument.initial));
+  if (options.accumulates)
+    parameter.accumulated = addState(parameter.name + ".accumulated", type);
+  if (options.averages)
+    parameter.average = addState(parameter.name + ".ema", type, same);
+}
+
+/// Makes `updated` the new value of `argument`. Where a gradient is not finite, it stays.
+void Step::addUpdate(Value argument, Value updated) {
+  if (largest)
+    updated = compute({updated, argument}, {largest}, 1, [](ArrayRef<Number> in) {
+                Number infinity = in[2].constant(std::numeric_limits<double>::infinity());
+                return SmallVector<Number>{
+                    in[0].where(arith::CmpFPredicate::OLT, in[2], infinity, in[1])};
+              }).front();
+  updates.emplace_back(argument, updated);
+}
+
+LogicalResult Step::buildShared(const RuleFunction &shared, const std::string &group) {
+  SmallVector<Value> arguments, states;
+  for (const RuleArgument &argument : shared.arguments) {
+    bool isState = argument.kind == RuleArgument::Kind::State;
+    std::string name = group + argument.name;
+    arguments.push_back(isState ? addState(name, scalar, argument.initial) : scalars.lookup(name));
+    if (isState)
+      states.push_back(arguments.back());
+  }
+  FailureOr<SmallVector<Value>> results = buildRule(builder, shared, arguments, element);
+  if (failed(results))
+    return failure();
+  for (auto [state, updated] : llvm::zip(states, *results))
+    addUpdate(state, updated);
+  for (unsigned index = states.size(); index < results->size(); ++index)
+    scalars[(group + shared.getResultName(index)).str()] = (*results)[index];
+  return success();
+}
+
+LogicalResult Step::buildUpdate(const Parameter &parameter) {
+  SmallVector<Value> arguments, olds = {parameter.master};
+  ArrayRef<Value> states = parameter.states;
+  for (const RuleArgument &argument : parameter.rule->arguments)
+    switch (argument.kind) {
+    case RuleArgument::Kind::Parameter:
+      arguments.push_back(parameter.master);
+      break;
+    case RuleArgument::Kind::Gradient:
+      arguments.push_back(parameter.gradient);
+      break;
+    case RuleArgument::Kind::State:
+      arguments.push_back(states.consume_front());
+      olds.push_back(arguments.back());
+      break;
+    case RuleArgument::Kind::Scalar:
+      arguments.push_back(scalars.lookup(parameter.group + argument.name));
+    }
+  FailureOr<SmallVector<Value>> results = buildRule(builder, *parameter.rule, arguments, element);
+  if (failed(results))
+    return failure();
+  for (auto [old, updated] : llvm::zip_equal(olds, *results))
+    addUpdate(old, updated);
+  Value master = updates[updates.size() - olds.size()].second;
+  if (parameter.master != parameter.value)
+    updates.emplace_back(parameter.value,
+                         convert(master, cast<RankedTensorType>(parameter.value.getType())));
+  if (parameter.accumulated) {
+    Value zero = arith::ConstantOp::create(
+        builder, entry.getLoc(),
+        DenseElementsAttr::get(cast<ShapedType>(parameter.accumulated.getType()), getNumber(0)));
+    updates.emplace_back(parameter.accumulated, zero);
+  }
+  if (parameter.average)
+    updates.emplace_back(parameter.average,
+                         compute({parameter.average, master}, {scalars.lookup("ema_decay")}, 1,
+                                 [](ArrayRef<Number> in) {
+                                   return SmallVector<Number>{in[2] * in[0] +
+                                                              (1.0 - in[2]) * in[1]};
+                                 })
+                             .front());
+  return success();
+}
+
+/// Halves the scale after a skipped step, and doubles it after 2,000 others in a row: the rule of
+/// torch.amp.GradScaler.
+void Step::updateLossScale() {
+  constexpr double patience = 2000;
+  SmallVector<Value> updated = compute(
+      {}, {lossScale, goodSteps, largest}, 2, [](ArrayRef<Number> in) -> SmallVector<Number> {
+        Number infinity = in[0].constant(std::numeric_limits<double>::infinity());
+        Number zero = in[0].constant(0), limit = in[0].constant(patience), steps = in[1] + 1.0;
+        auto ifPatient = [&](Number yes, Number no) {
+          return yes.where(arith::CmpFPredicate::OGE, steps, limit, no);
+        };
+        auto ifFinite = [&](Number yes, Number no) {
+          return yes.where(arith::CmpFPredicate::OLT, in[2], infinity, no);
+        };
+        return {ifFinite(ifPatient(2.0 * in[0], in[0]), 0.5 * in[0]),
+                ifFinite(ifPatient(zero, steps), zero)};
+      });
+  updates.emplace_back(lossScale, updated[0]);
+  updates.emplace_back(goodSteps, updated[1]);
+}
+
+LogicalResult Step::update(const UpdateRule &rule) {
+  if (failed(chooseRules(rule)))
+    return failure();
+  addHyperparameters(rule);
+  if (options.scalesLoss) {
+    addLossScale();
+    goodSteps = addState("good_steps", scalar);
+  }
+  for (Parameter &parameter : parameters)
+    addParameterStates(parameter);
+  averageGradients();
+  if (options.scalesLoss) {
+    SmallVector<Value> gradients;
+    for (const Parameter &parameter : parameters)
+      gradients.push_back(parameter.gradient);
+    largest = reduce(gradients, [](Number result, Number value) {
+      return result.apply<arith::MaximumFOp>(value.apply<math::AbsFOp>());
+    });
+  }
+  if (options.clipsNorm)
+    clip();
+  if (const RuleFunction *shared = rule.getShared())
+    for (const std::string &group : listGroups())
+      if (failed(buildShared(*shared, group)))
+        return failure();
+  for (const Parameter &parameter : parameters)
+    if (failed(buildUpdate(parameter)))
+      return failure();
+  if (options.scalesLoss)
+    updateLossScale();
+  replaceResults();
+  return success();
+}
+
+/// Puts the updates in the place of the gradients.
+void Step::replaceResults() {
   Operation *terminator = entry.getBody().front().getTerminator();
   SmallVector<Value> results(terminator->getOperands().take_front(numOwnResults));
   SmallVector<DictionaryAttr> attributes;
   for (unsigned index = 0; index < numOwnResults; ++index)
     attributes.push_back(entry.getResultAttrDict(index));
-  llvm::append_range(results, updates);
-  llvm::append_range(attributes, updateAttrs);
+  for (auto [argument, updated] : updates) {
+    unsigned index = cast<BlockArgument>(argument).getArgNumber();
+    entry.setArgAttr(index, schedule::donateAttrName, builder.getUnitAttr());
+    results.push_back(updated);
+    attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(
+        schedule::nameAttrName, builder.getStringAttr(getArgumentName(entry, index)))));
+  }
   terminator->setOperands(results);
   entry.setFunctionType(
       builder.getFunctionType(entry.getArgumentTypes(), ValueRange(results).getTypes()));
   entry.setAllResultAttrs(attributes);
 }
 
-std::optional<Optimizer> weir::autodiff::parseOptimizer(StringRef name) {
-  return llvm::StringSwitch<std::optional<Optimizer>>(name)
-      .Case("sgd", Optimizer::Sgd)
-      .Case("momentum", Optimizer::Momentum)
-      .Case("adamw", Optimizer::AdamW)
-      .Default(std::nullopt);
-}
+//===----------------------------------------------------------------------===//
+// Entries
+//===----------------------------------------------------------------------===//
 
 /// Returns the numbers of the arguments to train.
 static FailureOr<SmallVector<int64_t>> findParameters(func::FuncOp function) {
@@ -229,44 +542,66 @@ static FailureOr<SmallVector<int64_t>> findParameters(func::FuncOp function) {
       continue;
     Type type = function.getArgumentTypes()[index];
     Type element = getElementTypeOrSelf(type);
-    if (!isa<RankedTensorType>(type) || !(element.isF32() || element.isF64()))
+    bool fits = element.isF64() || element.isF32() || element.isF16() || element.isBF16();
+    if (!isa<RankedTensorType>(type) || !fits)
       return function.emitOpError() << "parameter '" << getArgumentName(function, index) << "' is "
-                                    << type << "; a step updates tensors of f32 or f64";
+                                    << type << "; a step updates tensors of f64, f32, f16 or bf16";
     found.push_back(index);
   }
   if (found.empty())
     return function.emitOpError("has no argument of kind param to train; add {weir.kind = "
                                 "\"param\"} to the arguments that a step updates");
-  for (int64_t index : found) {
-    Type first = function.getArgumentTypes()[found.front()],
-         other = function.getArgumentTypes()[index];
-    if (getElementTypeOrSelf(first) != getElementTypeOrSelf(other))
+  auto isWide = [&](int64_t index) {
+    return getElementTypeOrSelf(function.getArgumentTypes()[index]).isF64();
+  };
+  for (int64_t index : found)
+    if (isWide(index) != isWide(found.front()))
       return function.emitOpError()
              << "parameters '" << getArgumentName(function, found.front()) << "' and '"
-             << getArgumentName(function, index) << "' are " << first << " and " << other
-             << "; a step updates those of one element type";
-  }
+             << getArgumentName(function, index) << "' are "
+             << function.getArgumentTypes()[found.front()] << " and "
+             << function.getArgumentTypes()[index] << "; a step updates f64 alone";
   return found;
 }
 
-FailureOr<func::FuncOp> weir::autodiff::addTrainEntry(func::FuncOp function, Optimizer optimizer) {
-  FailureOr<int64_t> loss = findLoss(function);
-  FailureOr<SmallVector<int64_t>> trained = findParameters(function);
-  if (failed(loss) || failed(trained))
-    return failure();
-  FailureOr<func::FuncOp> entry = addEntry(function, ".step", *loss, *trained, /*one=*/true);
-  if (failed(entry))
-    return failure();
-  // State of the model itself is carried from step to step as F has it.
+/// Lets an entry carry state of the model itself from step to step as F has it.
+static void donateOwnState(func::FuncOp function, func::FuncOp entry) {
   for (unsigned index = 0; index < function.getNumArguments(); ++index) {
     auto kind = function.getArgAttrOfType<StringAttr>(index, schedule::kindAttrName);
     Attribute donated = function.getArgAttr(index, schedule::donateAttrName);
     if (donated && kind && kind == "state")
-      entry->setArgAttr(index, schedule::donateAttrName, donated);
+      entry.setArgAttr(index, schedule::donateAttrName, donated);
   }
-  Step(*entry, function.getNumResults(), *trained).build(optimizer);
-  if (succeeded(checkNames(function, *entry)))
-    return entry;
-  entry->erase();
+}
+
+FailureOr<SmallVector<func::FuncOp>>
+weir::autodiff::addTrainEntries(func::FuncOp function, ModuleOp rule, const TrainOptions &options) {
+  FailureOr<int64_t> loss = findLoss(function);
+  FailureOr<SmallVector<int64_t>> trained = findParameters(function);
+  if (failed(loss) || failed(trained))
+    return failure();
+  FailureOr<UpdateRule> read = UpdateRule::read(rule);
+  if (failed(read))
+    return failure();
+  SmallVector<func::FuncOp> entries;
+  auto add = [&](StringRef suffix, function_ref<LogicalResult(Step &)> build) -> LogicalResult {
+    FailureOr<func::FuncOp> entry = addEntry(function, suffix, *loss, *trained, /*one=*/true);
+    if (failed(entry))
+      return failure();
+    entries.push_back(*entry);
+    donateOwnState(function, *entry);
+    Step step(*entry, function.getNumResults(), *trained, options);
+    return success(succeeded(build(step)) && succeeded(checkNames(function, *entry)));
+  };
+  bool built = succeeded(add(".step", [&](Step &step) { return step.update(*read); }));
+  if (built && options.accumulates)
+    built = succeeded(add(".accumulate", [](Step &step) {
+      step.accumulate();
+      return success();
+    }));
+  if (built)
+    return entries;
+  for (func::FuncOp entry : entries)
+    entry->erase();
   return failure();
 }

@@ -104,6 +104,11 @@ static FailureOr<EntrySpec> getEntry(func::FuncOp function) {
       if (auto kind = dyn_cast_or_null<StringAttr>(get(schedule::kindAttrName)))
         tensor->kind = kind.str();
       tensor->donate = bool(get(schedule::donateAttrName));
+      Attribute initial = get(schedule::initialAttrName);
+      if (auto other = dyn_cast_or_null<StringAttr>(initial))
+        tensor->startsAs = other.str();
+      else if (auto number = dyn_cast_or_null<FloatAttr>(initial))
+        tensor->startsAt = number.getValueAsDouble();
     }
     list.push_back(std::move(*tensor));
   }

@@ -40,6 +40,7 @@ private:
   }
   void verifyFunction(func::FuncOp function);
   void verifyNames(func::FuncOp function);
+  void verifyInitial(func::FuncOp function, unsigned index, Attribute value);
   void verifyArgumentAttributes(func::FuncOp function, unsigned index);
   void verifyResultAttributes(func::FuncOp function, unsigned index);
   /// Reports unless `type` is a tensor that later levels can store.
@@ -104,6 +105,37 @@ void GraphGate::verifyNames(func::FuncOp function) {
          [&](unsigned index) { return function.getResultAttr(index, schedule::nameAttrName); });
 }
 
+/// Verifies what an argument holds before the first step: a number, or the value of another.
+void GraphGate::verifyInitial(func::FuncOp function, unsigned index, Attribute value) {
+  auto kind = function.getArgAttrOfType<StringAttr>(index, schedule::kindAttrName);
+  auto isFloat = [&](unsigned number) {
+    return isa<FloatType>(getElementTypeOrSelf(function.getArgumentTypes()[number]));
+  };
+  if (!kind || kind != "state" || !isFloat(index))
+    fail(function) << "argument " << index << " has " << schedule::initialAttrName
+                   << ", which only floats of kind state have";
+  auto name = dyn_cast<StringAttr>(value);
+  if (!name && !isa<FloatAttr>(value))
+    fail(function) << "argument " << index << " has " << schedule::initialAttrName << " = " << value
+                   << "; it is a float, or the name of another argument";
+  if (!name)
+    return;
+  auto getShape = [&](unsigned number) {
+    auto tensor = dyn_cast<RankedTensorType>(function.getArgumentTypes()[number]);
+    return tensor ? tensor.getShape() : ArrayRef<int64_t>();
+  };
+  SmallVector<std::string> names =
+      getNames(function.getNumArguments(), "arg", [&](unsigned number) {
+        return function.getArgAttr(number, schedule::nameAttrName);
+      });
+  const auto *other = llvm::find(names, name.str());
+  unsigned number = other - names.begin();
+  if (other == names.end() || getShape(number) != getShape(index) || !isFloat(number) ||
+      function.getArgAttr(number, schedule::initialAttrName))
+    fail(function) << "argument " << index << " has " << schedule::initialAttrName << " = " << value
+                   << "; that names no other argument of floats, of its shape and without one";
+}
+
 void GraphGate::verifyArgumentAttributes(func::FuncOp function, unsigned index) {
   for (NamedAttribute attribute : function_interface_impl::getArgAttrs(function, index)) {
     StringRef name = attribute.getName();
@@ -117,10 +149,13 @@ void GraphGate::verifyArgumentAttributes(func::FuncOp function, unsigned index) 
       if (!isa<UnitAttr>(value))
         fail(function) << "argument " << index << " has " << name << " = " << value
                        << "; it has no value: write " << name << " alone, or leave it out";
+    } else if (name == schedule::initialAttrName) {
+      verifyInitial(function, index, value);
     } else if (name.starts_with("weir.") && name != schedule::nameAttrName) {
       fail(function) << "argument " << index << " has the unknown attribute " << name
                      << "; arguments have " << schedule::nameAttrName << ", "
-                     << schedule::kindAttrName << " and " << schedule::donateAttrName;
+                     << schedule::kindAttrName << ", " << schedule::donateAttrName << " and "
+                     << schedule::initialAttrName;
     }
   }
 }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from weir.arrays import Array
     from weir.checkpoints import CheckpointError
     from weir.compiling import CompileError, compile, compile_step
-    from weir.optimizers import SGD, AdamW
+    from weir.optimizers import SGD, Adafactor, Adam, AdamW, Group, Lion, Rule
     from weir.programs import Compiled, Step, load
     from weir.runtime import Device, Error
 
@@ -25,13 +25,13 @@ _PLACES = {
     "arrays": ["Array"],
     "checkpoints": ["CheckpointError"],
     "compiling": ["CompileError", "compile", "compile_step"],
-    "optimizers": ["SGD", "AdamW"],
+    "optimizers": ["SGD", "Adafactor", "Adam", "AdamW", "Group", "Lion", "Rule"],
     "programs": ["Compiled", "Step", "load"],
     "runtime": ["Device", "Error"],
 }
 __all__ = [
-    "SGD", "AdamW", "Array", "CheckpointError", "CompileError", "Compiled", "Device", "Error", "Step", "compile",
-    "compile_step", "load",
+    "SGD", "Adafactor", "Adam", "AdamW", "Array", "CheckpointError", "CompileError", "Compiled", "Device", "Error",
+    "Group", "Lion", "Rule", "Step", "compile", "compile_step", "load",
 ]
 
 

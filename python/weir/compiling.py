@@ -15,9 +15,9 @@ import torch
 from torch import nn
 
 from weir.arrays import Array, like
-from weir.execution import HELD_KINDS
+from weir.execution import HELD_KINDS, make_start
 from weir.locations import find_tool
-from weir.optimizers import AdamW, Optimizer, get_hyperparameters
+from weir.optimizers import AdamW, Group, Optimizer, Rate, get_hyperparameters, get_options
 from weir.programs import Compiled, Signature, Step
 from weir.runtime import Device, open_device
 from weir.torch.calls import bind, get_module, map_bound
@@ -78,6 +78,11 @@ def compile_step(
     example: Example,
     targets: Mapping[str, torch.Tensor] | None = None,
     optimizer: Optimizer | None = None,
+    groups: Mapping[str, Group] | None = None,
+    clip_norm: Rate | None = None,
+    accumulate: bool = False,
+    loss_scale: bool = False,
+    ema: Rate | None = None,
     device: str | Device = "auto",
     memory_limit: int | str | None = None,
 ) -> Step:
@@ -87,7 +92,13 @@ def compile_step(
                own loss: `lambda output: output.loss`.
     `example`: the arguments of a call, as for `compile`, but one example only.
     `targets`: the other arguments of the loss, by the names that a call uses.
-    `optimizer`: weir.SGD(...) or weir.AdamW(...); AdamW() by default.
+    `optimizer`: weir.SGD(...), Adam, AdamW, Lion, Adafactor, or weir.Rule("rule.mlir", ...); AdamW() by default.
+    `groups`:  parameters with hyperparameters of their own, by name: {"no_decay": weir.Group("*.bias", weight_decay=0)}.
+    `clip_norm`: the largest norm of all gradients together; they are scaled down to it.
+    `accumulate`: whether `Step.accumulate` may add gradients of further microbatches before a step.
+    `loss_scale`: whether the loss is scaled against underflow in float16. A step with a gradient that is not finite
+               changes no parameter and halves the scale.
+    `ema`:     the decay of a moving average of each parameter, which `Step.averages` returns.
     `device`:  as for `compile`; so is `memory_limit`.
     Parameters that require no gradient stay as they are.
     Errors: those of `compile`; weir.torch.ExportError, too, if no parameter requires a gradient, or the loss is not
@@ -99,33 +110,40 @@ def compile_step(
         exported = export(module, example, loss=loss, targets=targets, keep_buffers=True)
     if not any(argument.kind == "param" for argument in exported.arguments):
         raise ExportError("no parameter of the module requires a gradient, so there is nothing to train")
-    rates = get_hyperparameters(optimizer)
+    rates = get_hyperparameters(optimizer, groups)
+    rates |= {name: rate for name, rate in (("max_norm", clip_norm), ("ema_decay", ema)) if rate is not None}
     names = [argument.name for argument in exported.arguments]
     if shared := [name for name in rates if name in names]:
         raise ExportError(f"{shared[0]} is an argument of the module and a hyperparameter of the optimizer; "
                                      "give the argument another name")
     opened = open_device(device)
+    flags = {"--clip-norm": clip_norm is not None, "--accumulate": accumulate, "--loss-scale": loss_scale,
+             "--ema": ema is not None}
     path, folder = run_compiler(exported.text, opened, memory_limit,
-                                [f"--train={optimizer.name}:main", "--entry=main.step"])
+                                [f"--train={optimizer.name}:main", "--entry=main.step", *get_options(groups),
+                                 *(flag for flag, is_set in flags.items() if is_set)])
     bind_inputs = make_bind(module, example)
 
     def bind_all(arguments: tuple, named: dict) -> dict[str, Any]:
         if missing := [name for name in targets if name not in named]:
             raise TypeError(f"the target {missing[0]} is missing")
-        own = {name: named[name] for name in (*targets, *rates)}
+        own = {name: named[name] for name in (*targets, *rates, "microbatches") if name in named}
         return bind_inputs(arguments, {name: value for name, value in named.items() if name not in own}) | own
 
     made = get_module(module)
     own = [*exported.parameters, *(name for name in exported.states if name in dict(made.named_buffers()))]
+    values = exported.parameters | exported.states
     step = _ModuleStep(
-        path, opened, exported.parameters | exported.states,
-        [Signature("main.step", bind_all, lambda results, given: results)],
+        path, opened, values, [Signature("main.step", bind_all, lambda results, given: results)],
         rates=rates, own=own, rebuild=make_rebuild(exported), folder=folder, module=made,
     )
-    [entry] = step.entries.values()
-    optimizer_state = [tensor for tensor in step._execution.get_missing(entry) if tensor.kind in HELD_KINDS]
-    step._execution.hold({tensor.name: torch.zeros(tensor.shape, dtype=_get_dtype(tensor.spelling))
-                          for tensor in optimizer_state})
+    entry = step.entries["main.step"]
+    if unset := [tensor.name for tensor in entry.arguments if tensor.kind == "input"
+                 and tensor.name not in (*names, *rates, "microbatches")]:
+        raise TypeError(f"{optimizer.name} has the hyperparameter {unset[0]}, which was not given")
+    tensors = {tensor.name: tensor for tensor in entry.arguments}
+    state = [tensor for tensor in step._execution.get_missing(entry) if tensor.kind in HELD_KINDS]
+    step._execution.hold({tensor.name: make_start(tensor, tensors, values) for tensor in state})
     return step
 
 
@@ -152,11 +170,6 @@ class _ModuleStep(Step):
 def _to_torch(value: Any, spelling: str) -> torch.Tensor:
     tensor = torch.from_numpy(value)
     return tensor.view(torch.bfloat16) if spelling == "BF16" else tensor
-
-
-def _get_dtype(spelling: str) -> torch.dtype:
-    return {"F32": torch.float32, "F64": torch.float64, "F16": torch.float16, "BF16": torch.bfloat16,
-            "I64": torch.int64, "I32": torch.int32}[spelling]
 
 
 def make_bind(module: nn.Module | Callable, example: Example) -> Callable[[tuple, dict], dict[str, Any]]:

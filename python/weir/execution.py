@@ -27,6 +27,22 @@ HELD_KINDS = ("param", "state")
 STATUS = "weir.status"
 
 
+def make_start(tensor: Tensor, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> numpy.ndarray:
+    """Returns what a state holds before the first step. `values`: of the arguments that states start as.
+
+    Errors: ValueError if such a value is missing, or does not fit.
+    """
+    if not tensor.starts_as:
+        return numpy.full(tensor.shape, tensor.starts_at, tensor.dtype)
+    source = tensors[tensor.starts_as]
+    if source.name not in values:
+        raise ValueError(f"there is no value for {source.name}, as which {tensor.name} starts")
+    value = check_value(source, values[source.name])
+    if source.spelling == "BF16":
+        value = (value.astype(numpy.uint32) << 16).view(numpy.float32)
+    return value.astype(tensor.dtype)
+
+
 class Held:
     """A value on the device: its buffer, and a second one for its next value if that is not made in place."""
 

@@ -16,7 +16,7 @@ import numpy
 
 from weir import checkpoints
 from weir.arrays import Array, Status, like
-from weir.execution import HELD_KINDS, Execution, check_value, describe_mismatch
+from weir.execution import HELD_KINDS, Execution, check_value, describe_mismatch, make_start
 from weir.locations import find_tool
 from weir.optimizers import Rate
 from weir.runtime import APIS, Device, Entry, Error, open_device
@@ -107,7 +107,8 @@ class Compiled:
         """
         if missing := [name for name in self._get_own() if name not in values]:
             raise ValueError(f"there is no value for {', '.join(missing)}")
-        self._execution.hold({name: values[name] for name in self._execution.held if name in values})
+        held = {name: values[name] for name in self._execution.held if name in values}
+        self._execution.hold(held | self._start_anew(held))
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes a checkpoint: one safetensors file with all parameters and state, by their names in the module.
@@ -136,7 +137,7 @@ class Compiled:
         if problems:
             more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
             raise checkpoints.CheckpointError(f"{path} is of another model: {'; '.join(problems[:3])}{more}")
-        self._execution.hold(values)
+        self._execution.hold(values | self._start_anew(values))
         self._take_notes(notes)
 
     def save_artifact(self, path: str | os.PathLike) -> None:
@@ -167,6 +168,12 @@ class Compiled:
             lines.append(f"  {entry.name}({arguments}): {facts['dispatches']} dispatches, {facts['barriers']} barriers, "
                          f"peak {_print_bytes(facts['arena'])}")
         return "\n".join(lines) + ">"
+
+    def _start_anew(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the state that starts as one of `values`, and is not among them."""
+        tensors = {tensor.name: tensor for entry in self.entries.values() for tensor in entry.arguments}
+        return {name: make_start(tensor, tensors, values) for name, tensor in tensors.items()
+                if tensor.starts_as in values and name not in values}
 
     # `Step` overrides the next four.
     def _get_own(self) -> list[str]:
@@ -243,8 +250,11 @@ class Step(Compiled):
 
     def __init__(self, *arguments: Any, rates: Mapping[str, Rate], own: list[str], rebuild: Callable, **options: Any):
         super().__init__(*arguments, **options)
-        self._rates, self._own = dict(rates), own
+        taken = {tensor.name for entry in self.entries.values() for tensor in entry.arguments}
+        self._rates = {name: rate for name, rate in rates.items() if name in taken}
+        self._own = own
         self._rebuild = rebuild
+        self._accumulated = 0  # microbatches since the last step
         self._results: dict[str, Array] = {}
         self._unchecked: list[tuple[int, Status]] = []
         self._steps = 0
@@ -265,13 +275,43 @@ class Step(Compiled):
         The arguments are the module's inputs, the targets by name, and hyperparameters by name for this step only.
         Errors: those of a call of Compiled; parameters and state are then as before.
         """
-        # The status of a step is read two steps later, when nobody waits for it any more.
+        given_rates = {name: named.pop(name) for name in list(named) if name in self._rates}
+        rates = self._evaluate(given_rates)
+        if self._accumulator:
+            rates["microbatches"] = self._accumulated + 1.0
+        entry, given, _ = self._choose(arguments, named | rates)
+        return self._run(entry, given, self._count_step)
+
+    def accumulate(self, *arguments: Any, **named: Any) -> Array:
+        """Adds the gradients of a microbatch to those that the next step takes, and returns the loss.
+
+        The next call of the step, which has a microbatch of its own, updates by the mean over all of them. The
+        arguments are the module's inputs, and the targets by name.
+        Errors: those of a call; ValueError if the step was compiled without `accumulate=True`.
+        """
+        if not self._accumulator:
+            raise ValueError("the step was compiled without accumulate=True")
+        given = self._signatures[0].bind(arguments, named)
+        return self._run(self._accumulator, given, self._count_microbatch)
+
+    def averages(self) -> dict[str, Any]:
+        """Returns the moving averages of the parameters by the parameters' names, as arrays in host memory.
+
+        Errors: ValueError if the step was compiled without `ema`.
+        """
+        names = {tensor.name: tensor.starts_as for tensor in self._execution.held.values()
+                 if tensor.name == f"{tensor.starts_as}.ema"}
+        if not names:
+            raise ValueError("the step was compiled without ema")
+        self._check_steps()
+        return {names[name]: value for name, value in self._execution.read(list(names)).items()}
+
+    def _run(self, entry: Entry, given: dict[str, Any], count: Callable[[], None]) -> Array:
+        # The status of a run is read two runs later, when nobody waits for it any more.
         if len(self._unchecked) > 1:
             step, status = self._unchecked.pop(0)
             _check_step(step, status)
-        given_rates = {name: named.pop(name) for name in list(named) if name in self._rates}
-        entry, given, _ = self._choose(arguments, named | self._evaluate(given_rates))
-        self._results = self._execution.call(entry, given, self._count_step)
+        self._results = self._execution.call(entry, given, count)
         if self._execution.status:
             self._unchecked.append((self._steps, self._execution.status))
         return self._results["loss"]
@@ -300,8 +340,17 @@ class Step(Compiled):
             raise ValueError("the step draws no random numbers")
         self._execution.hold({"random.seed": seed})
 
+    @property
+    def _accumulator(self) -> Entry | None:
+        """The entry that adds gradients to those before, if the step has it."""
+        return self.entries.get(self._signatures[0].entry.removesuffix(".step") + ".accumulate")
+
     def _count_step(self) -> None:
         self._steps += 1
+        self._accumulated = 0
+
+    def _count_microbatch(self) -> None:
+        self._accumulated += 1
 
     def _as_module(self, values: dict[str, numpy.ndarray]) -> dict[str, Any]:
         return values
@@ -324,11 +373,11 @@ class Step(Compiled):
         return name in self._own or notes.get("weir") == "checkpoint"
 
     def _get_notes(self) -> dict[str, str]:
-        return {"steps": str(self._steps)}
+        return {"steps": str(self._steps), "microbatches": str(self._accumulated)}
 
     def _take_notes(self, notes: Mapping[str, str]) -> None:
-        text = notes.get("steps", "0")
-        self._steps = int(text) if text.isdecimal() else 0
+        texts = [notes.get(name, "0") for name in ("steps", "microbatches")]
+        self._steps, self._accumulated = (int(text) if text.isdecimal() else 0 for text in texts)
 
 
 def _check_step(step: int, status: Status) -> None:
@@ -363,8 +412,9 @@ def load(
             raise checkpoints.CheckpointError(
                 f"{checkpoint} has no {name}" if checkpoint is not None else
                 f"{path} takes parameters, {name} and others; give their values by checkpoint=FILE.safetensors")
-        elif tensor.kind in HELD_KINDS:
-            values[name] = numpy.zeros(tensor.shape, tensor.dtype)
+    for name, tensor in tensors.items():
+        if tensor.kind in HELD_KINDS and name not in values:
+            values[name] = make_start(tensor, tensors, values)
     loaded._execution.hold({name: value for name, value in values.items() if name in tensors})
     loaded._signatures = [_make_signature(loaded, entry) for entry in loaded.entries.values()]
     return loaded

@@ -45,6 +45,9 @@ class Tensor:
     kind: str = dataclasses.field(default="", compare=False)
     donated: bool = dataclasses.field(default=False, compare=False)
     spelling: str = dataclasses.field(default="", compare=False)  # of the dtype, as safetensors has it
+    # Of state, before the first step: the argument whose value it has, or else the number in each element.
+    starts_as: str = dataclasses.field(default="", compare=False)
+    starts_at: float = dataclasses.field(default=0.0, compare=False)
 
     @property
     def bytes(self) -> int:
@@ -342,43 +345,44 @@ def to_host(value: Any) -> numpy.ndarray:
 
 def _read_entries(artifact: ctypes.c_void_p, path: str | os.PathLike) -> list[Entry]:
     library, entries = _load_library(), []
-    kinds, checks = _read_facts(path)
+    arguments, checks = _read_facts(path)
     for i in map(ctypes.c_size_t, range(library.weir_artifact_entry_count(artifact))):
         name = library.weir_artifact_entry_name(artifact, i).decode()
         tensors = {}
         for side in ("argument", "result"):
             count = getattr(library, f"weir_artifact_{side}_count")(artifact, i)
             tensors[f"{side}s"] = [
-                _read_tensor(side, artifact, i, index, kinds[name] if side == "argument" else {})
+                _read_tensor(side, artifact, i, index, arguments[name] if side == "argument" else {})
                 for index in range(count)
             ]
         entries.append(Entry(name, **tensors, checks=checks.get(name, [])))
     return entries
 
 
-def _read_facts(path: str | os.PathLike) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
-    """Returns what the C ABI does not give, by entry: the kinds of arguments by name, and the checks of indices.
+def _read_facts(path: str | os.PathLike) -> tuple[dict[str, dict[str, dict]], dict[str, list[str]]]:
+    """Returns what the C ABI does not give, by entry: the manifest's arguments by name, and the checks of indices.
 
     The artifact is read and checked already.
     """
     with zipfile.ZipFile(path) as archive:
         manifest = json.loads(archive.read("manifest.json"))
         notes = [json.loads(archive.read(name)) for name in archive.namelist() if name.startswith("notes/")]
-    kinds = {entry["name"]: {argument["name"]: argument["kind"] for argument in entry["arguments"]}
-             for entry in manifest["entries"]}
+    arguments = {entry["name"]: {argument["name"]: argument for argument in entry["arguments"]}
+                 for entry in manifest["entries"]}
     checks = {entry["entry"]: [each["texts"][i] for i in entry.get("checks", [])]
               for each in notes for entry in each["entries"]}
-    return kinds, checks
+    return arguments, checks
 
 
 def _read_tensor(
-    side: str, artifact: ctypes.c_void_p, entry: ctypes.c_size_t, index: int, kinds: dict[str, str]
+    side: str, artifact: ctypes.c_void_p, entry: ctypes.c_size_t, index: int, facts: dict[str, dict]
 ) -> Tensor:
     info = _TensorInfo()
     _call(f"artifact_{side}", artifact, entry, ctypes.c_size_t(index), ctypes.byref(info))
     name, spelling = info.name.decode(), info.dtype.decode()
-    return Tensor(name, numpy.dtype(DTYPES[spelling]), tuple(info.shape[: info.rank]), kinds.get(name, ""),
-                  bool(info.donated), spelling)
+    fact = facts.get(name, {})
+    return Tensor(name, numpy.dtype(DTYPES[spelling]), tuple(info.shape[: info.rank]), fact.get("kind", ""),
+                  bool(info.donated), spelling, fact.get("starts_as", ""), float(fact.get("starts_at", 0)))
 
 
 def _check_arguments(entry: Entry, arguments: Mapping[str, Any]) -> list[numpy.ndarray]:

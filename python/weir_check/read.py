@@ -123,7 +123,8 @@ MANIFEST = record(
     schema_version=one_of(SCHEMA_VERSION), producer=string,
     entries=array(record(
         name=file_name, results=array(record(**tensor)),
-        arguments=array(record(**tensor, donate=flag,
+        arguments=array(record(**tensor, optional=["starts_as", "starts_at"], starts_as=name, starts_at=string,
+                               donate=flag,
                                kind=one_of("", "input", "target", "param", "state"))))),
     targets=array(record(
         optional=["sm", "isa"], name=name, target=file_name, api=name, sm=number(1, 999),

@@ -14,14 +14,17 @@ from safetensors.numpy import load_file, save_file
 RATES = {"sgd": {"learning_rate": 0.1, "weight_decay": 0.02},
          "momentum": {"learning_rate": 0.1, "momentum": 0.8, "weight_decay": 0.02},
          # A gradient of nothing but rounding has a direction where epsilon is tiny.
-         "adamw": {"learning_rate": 0.05, "weight_decay": 0.1, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-3}}
-STATES = {"sgd": [], "momentum": ["momentum"], "adamw": ["first_moment", "second_moment"]}
+         "adamw": {"learning_rate": 0.05, "weight_decay": 0.1, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-3},
+         "adam": {"learning_rate": 0.05, "weight_decay": 0.1, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-3},
+         "lion": {"learning_rate": 0.05, "weight_decay": 0.1, "beta1": 0.9, "beta2": 0.99}}
+STATES = {"sgd": [], "momentum": ["momentum"], "adamw": ["first_moment", "second_moment"],
+          "adam": ["first_moment", "second_moment"], "lion": ["momentum"]}
 
 
 def update(optimizer, rates, values, gradients):
     """PyTorch's formulas: `values`, parameters and state by name, after one step."""
     rate, decay, new = rates["learning_rate"], rates["weight_decay"], {}
-    if optimizer == "adamw":
+    if optimizer in ("adam", "adamw"):
         new["step"] = step = values["step"] + 1
     for name, g in gradients.items():
         p = values[name]
@@ -30,7 +33,14 @@ def update(optimizer, rates, values, gradients):
         elif optimizer == "momentum":
             v = new[f"{name}.momentum"] = rates["momentum"] * values[f"{name}.momentum"] + g + decay * p
             new[name] = p - rate * v
+        elif optimizer == "lion":
+            m = values[f"{name}.momentum"]
+            p_change = numpy.sign(rates["beta1"] * m + (1 - rates["beta1"]) * g) + decay * p
+            new[f"{name}.momentum"] = rates["beta2"] * m + (1 - rates["beta2"]) * g
+            new[name] = p - rate * p_change
         else:
+            if optimizer == "adam":
+                g, decay = g + decay * p, 0
             m = new[f"{name}.first_moment"] = (rates["beta1"] * values[f"{name}.first_moment"]
                                                + (1 - rates["beta1"]) * g)
             v = new[f"{name}.second_moment"] = (rates["beta2"] * values[f"{name}.second_moment"]
@@ -52,7 +62,7 @@ def make_inputs(model, optimizer, seed):
         for state in STATES[optimizer]:
             value = 0.1 * random.standard_normal(shape)
             inputs[f"{name}.{state}"] = value**2 if state == "second_moment" else value
-    if optimizer == "adamw":
+    if optimizer in ("adam", "adamw"):
         inputs["step"] = numpy.array(3.0)
     inputs |= {name: numpy.array(rate) for name, rate in RATES[optimizer].items()}
     return {name: value.astype(numpy.float32) for name, value in inputs.items()}
@@ -94,6 +104,11 @@ def check(weir, model, optimizer, seed, steps):
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 5, 9, 10, 11])
 def test_random_models(weir, seed):
     check(weir, Model(seed), ["sgd", "momentum", "adamw"][seed % 3], seed, steps=3)
+
+
+@pytest.mark.parametrize("optimizer, seed", [("adam", 2), ("lion", 4)])
+def test_other_optimizers(weir, optimizer, seed):
+    check(weir, Model(seed), optimizer, seed, steps=1 if optimizer == "lion" else 3)
 
 
 def test_mlp_trains_like_pytorch(weir):
@@ -138,7 +153,7 @@ def test_updates_join_their_gradients(weir, optimizer):
     seen = weir.inspect("a.weir")
     [plan], [entry] = seen["plans"], seen["entries"]
     updated = {tensor["name"] for tensor in entry["arguments"] if tensor.get("kind") in ("param", "state")}
-    assert len(updated) == 6 * (1 + len(STATES[optimizer])) + (optimizer == "adamw")
+    assert len(updated) == 6 * (1 + len(STATES[optimizer])) + (optimizer in ("adam", "adamw"))
     assert {donation["argument"]: donation["result"] for donation in plan["donations"]} == {n: n for n in updated}
     assert plan["arena_bytes"] < 1024 * 256 * 4, "room for the gradient of the largest weight"
     kernels = weir.run("compile", *flags, "--stop-after=kernels", "-o", "-")

@@ -81,10 +81,12 @@ OPTIMIZERS = [
     (weir.AdamW(learning_rate=1e-2, epsilon=1e-3), lambda p: torch.optim.AdamW(p, lr=1e-2, eps=1e-3)),
     (weir.SGD(learning_rate=0.1, weight_decay=0.01), lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.01)),
     (weir.SGD(learning_rate=0.1, momentum=0.9), lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)),
+    (weir.Adam(weight_decay=0.1, epsilon=1e-3), lambda p: torch.optim.Adam(p, weight_decay=0.1, eps=1e-3)),
+    (weir.Adafactor(weight_decay=0.1), lambda p: torch.optim.Adafactor(p, weight_decay=0.1, eps=(1.1920929e-07, 1e-3))),
 ]
 
 
-@pytest.mark.parametrize("ours, theirs", OPTIMIZERS, ids=["adamw", "sgd", "momentum"])
+@pytest.mark.parametrize("ours, theirs", OPTIMIZERS, ids=["adamw", "sgd", "momentum", "adam", "adafactor"])
 @pytest.mark.parametrize("make, data", [(Convolutional, images), (Recurrent, tokens), (Transforming, tokens)])
 def test_training_is_pytorchs(make, data, ours, theirs):
     torch.manual_seed(1)

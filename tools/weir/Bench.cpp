@@ -100,7 +100,7 @@ static int bench(BenchOptions options) {
       options.device, options.artifact, entry,
       gatherInputs(
           entry,
-          {.files = options.inputs, .settings = {}, .seed = options.seed, .zeroState = true}));
+          {.files = options.inputs, .settings = {}, .seed = options.seed, .startState = true}));
   const Plan *plan = artifact.findPlan(entry.name, invocation.getTarget());
   const Profile &profile = *artifact.findProfile(plan->target);
   std::vector<const Command *> dispatches = getDispatches(*plan);

@@ -116,10 +116,29 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
       ->type_name("F");
   verb->add_option("--train", options->train,
                    "Add entry F.step, for F with one scalar float result: takes F's arguments, "
-                   "the optimizer's state and its hyperparameters, returns F's results and updates "
-                   "the parameters and the state in place; OPT is sgd, momentum or adamw; may be "
-                   "repeated")
+                   "hyperparameters and the optimizer's state, returns F's results and updates the "
+                   "parameters and the state in place; OPT is adafactor, adam, adamw, lion, "
+                   "momentum, sgd, or a file with an update rule, FILE.mlir; may be repeated")
       ->type_name("OPT:F");
+  verb->add_option("--train-group", options->trainGroups,
+                   "Give parameters whose names fit a pattern (*, ?, [a-z]) hyperparameters of "
+                   "their own, called NAME.learning_rate and so on; may be repeated: the first "
+                   "group that fits counts")
+      ->type_name("NAME=PATTERN,...");
+  verb->add_flag(
+      "--accumulate", options->accumulate,
+      "Add entry F.accumulate beside F.step: adds the gradients of a microbatch to state "
+      "in place; F.step takes the mean over all of them, its own included, whose "
+      "number is the hyperparameter microbatches");
+  verb->add_flag("--clip-norm", options->clipNorm,
+                 "Scale gradients in F.step so that the norm of all together is at most the "
+                 "hyperparameter max_norm");
+  verb->add_flag("--loss-scale", options->lossScale,
+                 "Scale the loss in F.step by a state, against underflow in f16; a step with a "
+                 "gradient that is not finite changes nothing but halves the scale");
+  verb->add_flag("--ema", options->ema,
+                 "Keep a moving average of each parameter as state P.ema, by the hyperparameter "
+                 "ema_decay");
   verb->add_flag(
       "--check-indices", options->checkIndices,
       "Add to each entry that gathers by computed indices the result weir.status, an i32 "

@@ -82,6 +82,10 @@ static Json toJson(const std::vector<TensorSpec> &tensors) {
       item["kind"] = tensor.kind;
     if (tensor.donate)
       item["donate"] = true;
+    if (!tensor.startsAs.empty())
+      item["starts_as"] = tensor.startsAs;
+    if (tensor.startsAt != 0)
+      item["starts_at"] = tensor.startsAt;
     list.push_back(std::move(item));
   }
   return list;

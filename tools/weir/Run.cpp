@@ -358,7 +358,7 @@ static int run(RunOptions options) {
                         .settings = options.settings,
                         .seed = options.seed,
                         .widen = options.float64,
-                        .zeroState = true};
+                        .startState = true};
   if (steps.batches)
     given.files.push_back(steps.batches->getFirst());
   std::vector<Tensor> inputs = gatherInputs(entry, given);
@@ -383,10 +383,9 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
   CLI::App *verb = app.add_subcommand("run", "Run an entry of an artifact");
   verb->footer(
       "Arguments come from --batches, --input and --set. Arguments of kind state that are not "
-      "given "
-      "are 0; --random-inputs fills in the others: floats with mean 0 and variance 1, integers 0 "
-      "or "
-      "1, which depend only on the seed and the argument's name.\n"
+      "given are 0, or what the artifact says that they start with; --random-inputs fills in the "
+      "others: floats with mean 0 and variance 1, integers 0 or 1, which depend only on the seed "
+      "and the argument's name.\n"
       "With --compare, floats pass if every |result - expected| is at most T times the largest "
       "finite |expected| of that tensor (T if all are 0), NaNs are at the same places and "
       "infinities are equal; integers must be equal. Exits with 1 if a result does not pass.\n"

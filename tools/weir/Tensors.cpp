@@ -186,6 +186,21 @@ static Given readSetting(const std::string &text, const EntrySpec &entry,
   return given;
 }
 
+/// Returns a state's value before the first step, but for one that starts as another argument.
+static Tensor makeStart(const TensorSpec &spec) {
+  Tensor tensor{spec, Bytes(getByteSize(spec))};
+  if (spec.startsAt != 0)
+    for (size_t i = 0; i < tensor.data.size() / size_t(getDTypeBytes(spec.dtype)); ++i)
+      setFloat(tensor, i, spec.startsAt);
+  return tensor;
+}
+
+/// Copies the elements of `from`, of another float type, say.
+static void copyFloats(const Tensor &from, Tensor &to) {
+  for (size_t i = 0; i < to.data.size() / size_t(getDTypeBytes(to.spec.dtype)); ++i)
+    setFloat(to, i, getFloat(from, i));
+}
+
 std::vector<Tensor> tool::gatherInputs(const EntrySpec &entry, const InputOptions &options) {
   std::vector<std::string> problems;
   std::vector<std::optional<Tensor>> given(entry.arguments.size());
@@ -202,12 +217,14 @@ std::vector<Tensor> tool::gatherInputs(const EntrySpec &entry, const InputOption
   for (const std::string &setting : options.settings)
     add("--set=" + setting, readSetting(setting, entry, problems));
   std::vector<Tensor> inputs;
+  std::vector<bool> isGiven;
   for (size_t i = 0; i < given.size(); ++i) {
     const TensorSpec &wanted = entry.arguments[i];
+    isGiven.push_back(given[i] || !options.startState);
     if (given[i])
       inputs.push_back(std::move(*given[i]));
-    else if (options.zeroState && wanted.kind == "state")
-      inputs.push_back({wanted, Bytes(getByteSize(wanted))});
+    else if (options.startState && wanted.kind == "state")
+      inputs.push_back(makeStart(wanted));
     else if (options.seed)
       inputs.push_back(makeRandom(wanted, *options.seed));
     else
@@ -218,6 +235,10 @@ std::vector<Tensor> tool::gatherInputs(const EntrySpec &entry, const InputOption
   }
   if (!problems.empty())
     throw Problems(problems);
+  for (size_t i = 0; i < given.size(); ++i)
+    if (const std::string &other = entry.arguments[i].startsAs; !isGiven[i] && !other.empty())
+      copyFloats(inputs[findNamed(entry.arguments, other, getName) - entry.arguments.data()],
+                 inputs[i]);
   return inputs;
 }
 

@@ -21,8 +21,9 @@ struct InputOptions {
   std::vector<std::string> settings; ///< "NAME=NUMBER" for an argument of rank 0
   std::optional<uint64_t> seed = {}; ///< if set, all others are random with this seed
   bool widen = false;                ///< accept F64 values for F32 arguments
-  /// Whether an argument of kind state that is not given is 0, even with a seed.
-  bool zeroState = false;
+  /// Whether an argument of kind state that is not given has its value from before the first
+  /// step, even with a seed: 0, where the artifact names no other.
+  bool startState = false;
 };
 
 /// Returns the entry's arguments, in its order. Errors: `Problems` with a sentence for every

@@ -36,6 +36,10 @@ struct TensorSpec {
   std::vector<int64_t> shape;
   std::string kind;    ///< arguments: "input", "target", "param", "state" or ""
   bool donate = false; ///< arguments: the caller may give the bytes away
+  /// State: what it holds before the first step, the value of the argument `startsAs`, or, where
+  /// that is empty, the number `startsAt` in each element.
+  std::string startsAs = {};
+  double startsAt = 0;
 };
 
 /// Returns the number of elements times the bytes of one. Errors: `Error` on int64 overflow.

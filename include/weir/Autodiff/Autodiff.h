@@ -59,23 +59,6 @@ mlir::FailureOr<mlir::func::FuncOp> addSplitEntries(mlir::func::FuncOp function)
 ///         is no tensor, or a result of F depends on a cotangent.
 mlir::LogicalResult splitBackward(mlir::func::FuncOp joint);
 
-/// The ways in which a training step updates parameters; docs/training.md has the formulas.
-enum class Optimizer { Sgd, Momentum, AdamW };
-
-/// Returns the optimizer `name`, sgd, momentum or adamw.
-std::optional<Optimizer> parseOptimizer(llvm::StringRef name);
-
-/// Adds entry `F.step`: a step of `optimizer` down the gradient of F's float result
-/// of rank 0, for the arguments of kind `param`. It takes the arguments of F, the
-/// optimizer's state, then the hyperparameters, which have rank 0; it gives the
-/// results of F, then the parameters and the state updated, each named like the
-/// argument it is of, which is donated.
-///
-/// Errors: a diagnostic unless there is exactly one such result, and parameters, which
-///         are all f32 or all f64; where a name would stand for two values; and as
-///         above.
-mlir::FailureOr<mlir::func::FuncOp> addTrainEntry(mlir::func::FuncOp function, Optimizer optimizer);
-
 /// Whether `value`, computed in a body, is 0 where `factor` is; infinite factors apart.
 bool vanishesWith(mlir::Value value, mlir::Value factor);
 

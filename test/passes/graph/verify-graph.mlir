@@ -155,10 +155,27 @@ func.func @attributes(%a: tensor<4xf32> {weir.name = 1}, %b: tensor<4xf32> {weir
 
 // -----
 
+// State starts at a number, or as another argument of its shape.
+// expected-error @below {{argument 0 has weir.initial, which only floats of kind state have}}
+// expected-error @below {{argument 1 has weir.initial, which only floats of kind state have}}
+// expected-error @below {{argument 2 has weir.initial = 1 : i64; it is a float, or the name of another argument}}
+// expected-error @below {{argument 3 has weir.initial = "none"; that names no other argument of floats, of its shape and without one}}
+// expected-error @below {{argument 4 has weir.initial = "a"; that names no other argument of floats, of its shape and without one}}
+// expected-error @below {{argument 5 has weir.initial = "e"; that names no other argument of floats, of its shape and without one}}
+func.func @starts(%a: tensor<4xf32> {weir.name = "a", weir.initial = 1.0 : f32}, %b: tensor<4xi32> {weir.kind = "state", weir.initial = 1.0 : f32},
+                  %c: tensor<4xf32> {weir.kind = "state", weir.initial = 1}, %d: tensor<4xf32> {weir.kind = "state", weir.initial = "none"},
+                  %e: tensor<5xf32> {weir.kind = "state", weir.name = "e", weir.initial = "a"}, %f: tensor<5xf32> {weir.kind = "state", weir.initial = "e"},
+                  %g: tensor<4xf64> {weir.kind = "state", weir.initial = "h"}, %h: tensor<4xf32> {weir.kind = "state", weir.name = "h"})
+    -> tensor<4xf32> {
+  return %a : tensor<4xf32>
+}
+
+// -----
+
 // The attributes of arguments have their forms, and results have a name alone.
 // expected-error @below {{argument 0 has weir.donate = 17 : i64; it has no value: write weir.donate alone, or leave it out}}
 // expected-error @below {{argument 1 has weir.donate = false; it has no value: write weir.donate alone, or leave it out}}
-// expected-error @below {{argument 2 has the unknown attribute weir.knd; arguments have weir.name, weir.kind and weir.donate}}
+// expected-error @below {{argument 2 has the unknown attribute weir.knd; arguments have weir.name, weir.kind, weir.donate and weir.initial}}
 // expected-error @below {{result 0 has the attribute weir.kind; results have weir.name alone}}
 func.func @forms(%a: tensor<4xf32> {weir.donate = 17}, %b: tensor<4xf32> {weir.donate = false},
                  %c: tensor<4xf32> {weir.knd = "param"}, %d: tensor<4xf32> {weir.donate, other.name = 1})
