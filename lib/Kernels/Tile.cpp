@@ -181,7 +181,8 @@ void Tile::chooseColumns() {
       candidate.dims.insert(candidate.dims.begin(), dim);
       candidate.lanes = getMaxLanes(count(candidate.dims));
       bool isSingle = candidate.dims.size() == 1;
-      if (isSingle && (chosen.way != Way::Direct || chosen.dims == candidate.dims))
+      if (candidate.lanes < chosen.lanes ||
+          (isSingle && (chosen.way != Way::Direct || chosen.dims == candidate.dims)))
         continue;
       candidate.way = isVector(factor, candidate.dims, candidate.lanes) ? Way::Direct : Way::Packed;
       if (double other = getCost(candidate); other < cost) {
