@@ -60,6 +60,7 @@ private:
                          std::array<int64_t, 3>>;
   const Artifact &artifact;
   std::map<Key, std::unique_ptr<KernelCode>> known;
+  std::map<size_t, KernelCode> unread; ///< beyond the limit, by number of operands
   std::map<std::string, std::unique_ptr<spv::Module>> modules; ///< null: unreadable
   std::map<std::string, std::string> problems;                 ///< why a module is unreadable
 };

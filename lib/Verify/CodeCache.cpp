@@ -25,13 +25,12 @@ const KernelCode &CodeCache::get(const Kernel &kernel, const std::array<int64_t,
                                  const Profile &profile) {
   Key key(kernel.code, kernel.name, grid, profile.subgroupSize, kernel.operands.size(),
           kernel.workgroup);
-  static const KernelCode tooMany = [] {
-    KernelCode code;
+  if (known.size() >= maxLaunches && !known.contains(key)) {
+    KernelCode &code = unread[kernel.operands.size()];
     code.problem = "the plans run more than " + std::to_string(maxLaunches) + " kernels and grids";
+    code.operands.resize(kernel.operands.size());
     return code;
-  }();
-  if (known.size() >= maxLaunches && !known.contains(key))
-    return tooMany;
+  }
   std::unique_ptr<KernelCode> &code = known[key];
   if (!code)
     code = read(kernel, grid, profile);

@@ -497,6 +497,19 @@ TEST(Verify, empty_views_conflict_with_nothing) {
   EXPECT_TRUE(allHold(verify(sample)));
 }
 
+TEST(Verify, more_launches_than_are_read) {
+  Artifact artifact = makeSample();
+  Plan &plan = artifact.plans[0];
+  Command dispatch = plan.commands.front();
+  for (int64_t size = 2; size < 4200; ++size) {
+    dispatch.grid = {size, 1, 1};
+    plan.commands.push_back(dispatch);
+  }
+  // Beyond the limit every fact is taken, as that of code that cannot be read.
+  EXPECT_NE(findClaim(verify(artifact), "effects").detail.find("16800 taken from compiler"),
+            std::string::npos);
+}
+
 TEST(Verify, a_plan_of_nothing_holds) {
   Artifact sample = makeSample();
   sample.manifest.entries[0].results = {{"y", "F32", {0, 5}, "", false}};
