@@ -32,7 +32,7 @@ struct Parameter {
   std::string name, group; ///< group: "" or "NAME."
   Value value, gradient;   ///< of the type that F takes
   Value master;            ///< the value to update; `value`, but for 16-bit parameters
-  const RuleFunction *rule;
+  const RuleFunction *rule = nullptr;
   SmallVector<Value> states; ///< of the rule
   Value accumulated, average;
 };
@@ -56,8 +56,9 @@ private:
   Type element;            ///< that updates are computed in
   RankedTensorType scalar; ///< the type of hyperparameters
   SmallVector<Parameter> parameters;
-  llvm::StringMap<Value> scalars; ///< hyperparameters and what a rule shares, by group and name
-  SmallVector<std::pair<Value, Value>> updates; ///< argument and its new value
+  /// Hyperparameters and what a rule shares, by group and name; and the states that it shares.
+  llvm::StringMap<Value> scalars, sharedStates;
+  SmallVector<std::pair<Value, Value>> updates, sharedUpdates; ///< argument and its new value
   Value lossScale, goodSteps;
   Value largest; ///< magnitude in any gradient, NaN included, where steps may be skipped
 
@@ -78,11 +79,10 @@ private:
   void addLossScale();
   LogicalResult chooseRules(const UpdateRule &rule);
   void addHyperparameters(const UpdateRule &rule);
+  void addSharedStates(const UpdateRule &rule);
   void addParameterStates(Parameter &parameter);
   void averageGradients();
   void clip();
-  void addRuleUpdates(const RuleFunction &function, ArrayRef<Value> arguments,
-                      ArrayRef<Value> results);
   LogicalResult buildShared(const RuleFunction &shared, const std::string &group);
   LogicalResult buildUpdate(const Parameter &parameter);
   void updateLossScale();
@@ -98,15 +98,10 @@ Step::Step(func::FuncOp entry, unsigned numOwnResults, ArrayRef<int64_t> trained
   Operation *terminator = entry.getBody().front().getTerminator();
   builder.setInsertionPoint(terminator);
   for (auto [position, index] : llvm::enumerate(trained)) {
-    Parameter parameter{getArgumentName(entry, index),
-                        "",
-                        entry.getArgument(index),
-                        terminator->getOperand(numOwnResults + position),
-                        {},
-                        nullptr,
-                        {},
-                        {},
-                        {}};
+    Parameter parameter;
+    parameter.name = getArgumentName(entry, index);
+    parameter.value = entry.getArgument(index);
+    parameter.gradient = terminator->getOperand(numOwnResults + position);
     for (const ParameterGroup &group : options.groups)
       if (parameter.group.empty() &&
           llvm::any_of(group.patterns, [&](auto &glob) { return glob.match(parameter.name); }))
@@ -364,6 +359,17 @@ void Step::addHyperparameters(const UpdateRule &rule) {
     addHyperparameter("ema_decay");
 }
 
+void Step::addSharedStates(const UpdateRule &rule) {
+  const RuleFunction *shared = rule.getShared();
+  if (!shared)
+    return;
+  for (const std::string &group : listGroups())
+    for (const RuleArgument &argument : shared->arguments)
+      if (argument.kind == RuleArgument::Kind::State)
+        sharedStates[group + argument.name] =
+            addState(group + argument.name, scalar, argument.initial);
+}
+
 void Step::addParameterStates(Parameter &parameter) {
   RankedTensorType type = getUpdatedType(parameter);
   Attribute same = builder.getStringAttr(parameter.name);
@@ -396,8 +402,8 @@ LogicalResult Step::buildShared(const RuleFunction &shared, const std::string &g
   SmallVector<Value> arguments, states;
   for (const RuleArgument &argument : shared.arguments) {
     bool isState = argument.kind == RuleArgument::Kind::State;
-    std::string name = group + argument.name;
-    arguments.push_back(isState ? addState(name, scalar, argument.initial) : scalars.lookup(name));
+    const llvm::StringMap<Value> &values = isState ? sharedStates : scalars;
+    arguments.push_back(values.lookup(group + argument.name));
     if (isState)
       states.push_back(arguments.back());
   }
@@ -405,7 +411,7 @@ LogicalResult Step::buildShared(const RuleFunction &shared, const std::string &g
   if (failed(results))
     return failure();
   for (auto [state, updated] : llvm::zip(states, *results))
-    addUpdate(state, updated);
+    sharedUpdates.emplace_back(state, updated);
   for (unsigned index = states.size(); index < results->size(); ++index)
     scalars[(group + shared.getResultName(index)).str()] = (*results)[index];
   return success();
@@ -484,6 +490,7 @@ LogicalResult Step::update(const UpdateRule &rule) {
     addLossScale();
     goodSteps = addState("good_steps", scalar);
   }
+  addSharedStates(rule);
   for (Parameter &parameter : parameters)
     addParameterStates(parameter);
   averageGradients();
@@ -504,6 +511,8 @@ LogicalResult Step::update(const UpdateRule &rule) {
   for (const Parameter &parameter : parameters)
     if (failed(buildUpdate(parameter)))
       return failure();
+  for (auto [state, updated] : sharedUpdates)
+    addUpdate(state, updated);
   if (options.scalesLoss)
     updateLossScale();
   replaceResults();

@@ -373,7 +373,8 @@ class Step(Compiled):
         return name in self._own or notes.get("weir") == "checkpoint"
 
     def _get_notes(self) -> dict[str, str]:
-        return {"steps": str(self._steps), "microbatches": str(self._accumulated)}
+        notes = {"steps": str(self._steps)}
+        return notes | {"microbatches": str(self._accumulated)} if self._accumulator else notes
 
     def _take_notes(self, notes: Mapping[str, str]) -> None:
         texts = [notes.get(name, "0") for name in ("steps", "microbatches")]

@@ -82,7 +82,8 @@ OPTIMIZERS = [
     (weir.SGD(learning_rate=0.1, weight_decay=0.01), lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.01)),
     (weir.SGD(learning_rate=0.1, momentum=0.9), lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)),
     (weir.Adam(weight_decay=0.1, epsilon=1e-3), lambda p: torch.optim.Adam(p, weight_decay=0.1, eps=1e-3)),
-    (weir.Adafactor(weight_decay=0.1), lambda p: torch.optim.Adafactor(p, weight_decay=0.1, eps=(1.1920929e-07, 1e-3))),
+    (weir.Adafactor(weight_decay=0.1, epsilon1=1e-2),
+     lambda p: torch.optim.Adafactor(p, weight_decay=0.1, eps=(1e-2, 1e-3))),
 ]
 
 

@@ -36,6 +36,17 @@ def compile_function(function, example=X, **options):
     return weir.compile(function, example=(example,), **options)
 
 
+class Mixed(nn.Module):
+    """Has parameters of two types."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 2), nn.Linear(2, 2).double()
+
+    def forward(self, x):
+        return self.second(self.first(x).double())
+
+
 def compile_step(module, loss=torch.sum, **options):
     return weir.compile_step(module, loss, example=(X,), **options)
 
@@ -95,9 +106,8 @@ provokes("no parameter of the module requires a gradient, so there is nothing to
     lambda: compile_step(nn.Linear(8, 2).requires_grad_(False)))
 provokes("... does not fit in ... bytes: its arena has ... as written, ... in the best order, and the smallest limit that "
          "fits is ...")(lambda: compile_step(nn.Linear(8, 2), lambda output: output.softmax(1).sum(), memory_limit=1))
-provokes("... parameter ... is ...; a step updates tensors of f32 or f64")(
-    lambda: compile_step(nn.Sequential(nn.Linear(8, 2), nn.Linear(2, 2).bfloat16())[:1].bfloat16(),
-                         lambda output: output.float().sum()))
+provokes("... parameters ... and ... are ... and ...; a step updates f64 alone")(
+    lambda: compile_step(Mixed(), lambda output: output.sum()))
 provokes("... is float32[...], expected float32[...]")(lambda: compile_function(lambda x: x * 2)(X[:2]))
 provokes("no entry takes these arguments; ...")(
     lambda: weir.compile(lambda x: x * 2, example=[(X,), (X[:1],)])(X[:2]))
