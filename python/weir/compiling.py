@@ -28,6 +28,7 @@ from weir.torch.tracing import Result
 from weir.torch.trees import map_leaves
 
 Example = Sequence | Mapping
+PREDICT = "predict"  # the entry of a step that evaluates
 
 
 class CompileError(Exception):
@@ -83,6 +84,7 @@ def compile_step(
     accumulate: bool = False,
     loss_scale: bool = False,
     ema: Rate | None = None,
+    predict: Example | None = None,
     device: str | Device = "auto",
     memory_limit: int | str | None = None,
 ) -> Step:
@@ -99,6 +101,8 @@ def compile_step(
     `loss_scale`: whether the loss is scaled against underflow in float16. A step with a gradient that is not finite
                changes no parameter and halves the scale.
     `ema`:     the decay of a moving average of each parameter, which `Step.averages` returns.
+    `predict`: an example of a call of the module in evaluation mode, for `Step.predict`: an entry of the same artifact,
+               with the same parameters.
     `device`:  as for `compile`; so is `memory_limit`.
     Parameters that require no gradient stay as they are.
     Errors: those of `compile`; weir.torch.ExportError, too, if no parameter requires a gradient, or the loss is not
@@ -108,6 +112,7 @@ def compile_step(
     targets = dict(targets or {})
     with _telling("exporting"):
         exported = export(module, example, loss=loss, targets=targets, keep_buffers=True)
+        predicted = None if predict is None else _export_evaluated(module, predict)
     if not any(argument.kind == "param" for argument in exported.arguments):
         raise ExportError("no parameter of the module requires a gradient, so there is nothing to train")
     rates = get_hyperparameters(optimizer, groups)
@@ -119,9 +124,14 @@ def compile_step(
     opened = open_device(device)
     flags = {"--clip-norm": clip_norm is not None, "--accumulate": accumulate, "--loss-scale": loss_scale,
              "--ema": ema is not None}
-    path, folder = run_compiler(exported.text, opened, memory_limit,
-                                [f"--train={optimizer.name}:main", "--entry=main.step", *get_options(groups),
-                                 *(flag for flag, is_set in flags.items() if is_set)])
+    texts, options = [exported.text], [f"--train={optimizer.name}:main", "--entry=main.step", *get_options(groups)]
+    predictor = None
+    if predicted:
+        texts.append(predicted.text)
+        options.append(f"--entry={PREDICT}")
+        predictor = Signature(PREDICT, make_bind(module, predict), make_rebuild(predicted))
+    path, folder = run_compiler(merge(texts), opened, memory_limit,
+                                [*options, *(flag for flag, is_set in flags.items() if is_set)])
     bind_inputs = make_bind(module, example)
 
     def bind_all(arguments: tuple, named: dict) -> dict[str, Any]:
@@ -133,9 +143,12 @@ def compile_step(
     made = get_module(module)
     own = [*exported.parameters, *(name for name in exported.states if name in dict(made.named_buffers()))]
     values = exported.parameters | exported.states
+    if predicted:
+        values = predicted.parameters | predicted.states | values
     step = _ModuleStep(
         path, opened, values, [Signature("main.step", bind_all, lambda results, given: results)],
         rates=rates, own=own, rebuild=make_rebuild(exported), folder=folder, module=made,
+        predictor=predictor,
     )
     entry = step.entries["main.step"]
     if unset := [tensor.name for tensor in entry.arguments if tensor.kind == "input"
@@ -145,6 +158,18 @@ def compile_step(
     state = [tensor for tensor in step._execution.get_missing(entry) if tensor.kind in HELD_KINDS]
     step._execution.hold({tensor.name: make_start(tensor, tensors, values) for tensor in state})
     return step
+
+
+def _export_evaluated(module: nn.Module | Callable, example: Example) -> Exported:
+    """Exports a module in evaluation mode, and leaves it in its own."""
+    modes = {part: part.training for part in module.modules()} if isinstance(module, nn.Module) else {}
+    for part in modes:
+        part.training = False
+    try:
+        return export(module, example, entry=PREDICT, keep_buffers=True)
+    finally:
+        for part, mode in modes.items():
+            part.training = mode
 
 
 class _ModuleStep(Step):

@@ -248,8 +248,10 @@ class Step(Compiled):
 
     _kind = "Step"
 
-    def __init__(self, *arguments: Any, rates: Mapping[str, Rate], own: list[str], rebuild: Callable, **options: Any):
+    def __init__(self, *arguments: Any, rates: Mapping[str, Rate], own: list[str], rebuild: Callable,
+                 predictor: Signature | None = None, **options: Any):
         super().__init__(*arguments, **options)
+        self._predictor = predictor
         taken = {tensor.name for entry in self.entries.values() for tensor in entry.arguments}
         self._rates = {name: rate for name, rate in rates.items() if name in taken}
         self._own = own
@@ -293,6 +295,17 @@ class Step(Compiled):
             raise ValueError("the step was compiled without accumulate=True")
         given = self._signatures[0].bind(arguments, named)
         return self._run(self._accumulator, given, self._count_microbatch)
+
+    def predict(self, *arguments: Any, **named: Any) -> Any:
+        """Returns what the module would return in evaluation mode, with the parameters as they are now.
+
+        Errors: those of a call; ValueError if the step was compiled without `predict=EXAMPLE`.
+        """
+        if not self._predictor:
+            raise ValueError("the step was compiled without predict=EXAMPLE, an example of a call")
+        given = self._predictor.bind(arguments, named)
+        results = self._execution.call(self.entries[self._predictor.entry], given)
+        return self._predictor.rebuild(results, next(iter(given.values()), None))
 
     def averages(self) -> dict[str, Any]:
         """Returns the moving averages of the parameters by the parameters' names, as arrays in host memory.

@@ -209,3 +209,20 @@ def test_a_rule_of_ones_own(tmp_path):
         make_step(module, groups={"a": weir.Group("*", momentum=0.1)})
     with pytest.raises(weir.CompileError, match="has no parameter in group 'a'"):
         make_step(module, groups={"a": weir.Group("none*")})
+
+
+def test_a_step_predicts_with_its_parameters():
+    """In evaluation mode, whatever the mode of the module; a batch of another size."""
+    torch.manual_seed(5)
+    module = nn.Sequential(nn.Linear(6, 9), nn.BatchNorm1d(9), nn.Dropout(0.5), nn.Linear(9, 4))
+    module[0].weight.requires_grad_(False)
+    inputs = torch.randn(3, 6)
+    with make_step(module, predict=(inputs,)) as step:
+        assert set(step.entries) == {"main.step", "predict"} and module[2].training
+        for number in range(3):
+            x, y = make_batch(number)
+            step(x, y=y)
+        module.load_state_dict(step.state_dict())
+        torch.testing.assert_close(step.predict(inputs), module.eval()(inputs), rtol=1e-4, atol=1e-5)
+    with make_step(make_module()) as step, pytest.raises(ValueError, match="without predict=EXAMPLE"):
+        step.predict(inputs)
