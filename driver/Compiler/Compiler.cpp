@@ -362,13 +362,14 @@ static void addDerived(ModuleOp module, const CompileOptions &options,
     add(name, "--grad", autodiff::addGradEntry);
   for (const std::string &name : options.split)
     add(name, "--split", autodiff::addSplitEntries);
+  autodiff::TrainOptions train = readTrainOptions(options);
   for (const Training &training : trainings)
     add(training.function, "--train",
         [&](func::FuncOp function) -> FailureOr<SmallVector<func::FuncOp>> {
           OwningOpRef<ModuleOp> rule = parse(training.text, training.rule, *module.getContext());
           if (!rule)
             return failure();
-          return autodiff::addTrainEntries(function, *rule, readTrainOptions(options));
+          return autodiff::addTrainEntries(function, *rule, train);
         });
   llvm::append_range(missing, problems.sentences);
   if (!missing.empty())

@@ -248,7 +248,7 @@ void Step::addLossScale() {
   }
 }
 
-/// Adds a gradient to what was accumulated before.
+/// Adds two elements.
 static Number addNumbers(Number a, Number b) { return a + b; }
 
 void Step::accumulate() {

@@ -252,6 +252,8 @@ class Step(Compiled):
                  predictor: Signature | None = None, **options: Any):
         super().__init__(*arguments, **options)
         self._predictor = predictor
+        # The entry that adds gradients to those before, if the step has it.
+        self._accumulator = self.entries.get(self._signatures[0].entry.removesuffix(".step") + ".accumulate")
         taken = {tensor.name for entry in self.entries.values() for tensor in entry.arguments}
         self._rates = {name: rate for name, rate in rates.items() if name in taken}
         self._own = own
@@ -352,11 +354,6 @@ class Step(Compiled):
         if "random.seed" not in self._execution.held:
             raise ValueError("the step draws no random numbers")
         self._execution.hold({"random.seed": seed})
-
-    @property
-    def _accumulator(self) -> Entry | None:
-        """The entry that adds gradients to those before, if the step has it."""
-        return self.entries.get(self._signatures[0].entry.removesuffix(".step") + ".accumulate")
 
     def _count_step(self) -> None:
         self._steps += 1

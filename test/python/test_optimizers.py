@@ -1,4 +1,4 @@
-"""What a compiled step does beside the update, against PyTorch in f64."""
+"""Options of a compiled step, beside its optimizer, against PyTorch in f64."""
 
 import copy
 

@@ -15,7 +15,7 @@ struct ParameterGroup {
   std::vector<llvm::GlobPattern> patterns; ///< of the parameters' names
 };
 
-/// What a training step does beside the update. Source: docs/training.md.
+/// Options of a training step, beside its update rule. Source: docs/training.md.
 struct TrainOptions {
   std::vector<ParameterGroup> groups; ///< a parameter is in the first that has a fitting pattern
   bool accumulates = false;           ///< adds entry F.accumulate
