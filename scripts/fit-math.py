@@ -141,18 +141,20 @@ fit("erfcLog2", lambda x: mpmath.log(mpmath.erfc(x)) * log2e,
     lambda x: mpmath.erfc(x) / mpmath.erf(x) / log2e, 1.0, 4.0, 7)
 
 
-# (1 + 2a) * exp(a^2) * erfc(a) in t = (a - 2) / (a + 2).
-def fraction(t):
-    return 2 * (1 + t) / (1 - t)
+# (a + c) * exp(a^2) * erfc(a) in t = (a - c) / (a + c) = 1 - 2c / (a + c).
+def scaled_erfc(c):
+    def scaled(t):
+        a = 2 * c / (1 - mpmath.mpf(t)) - c
+        return (a + c) * mpmath.exp(a**2) * mpmath.erfc(a)
+
+    return scaled, lambda t: 1 / scaled(t), (0.49 - c) / (0.49 + c)
 
 
-def scaled_erfc(t):
-    a = fraction(mpmath.mpf(t))
-    return (1 + 2 * a) * mpmath.exp(a**2) * mpmath.erfc(a)
-
-
-fit_both("erfcTail", scaled_erfc, one, ((0.45 - 2) / (0.45 + 2), (10.2 - 2) / (10.2 + 2), 10),
-         ((0.45 - 2) / (0.45 + 2), (28.0 - 2) / (28 + 2), 24))
+scaled, weight, low = scaled_erfc(0.5)
+fit("erfcTail32", scaled, weight, low, (10.2 - 0.5) / (10.2 + 0.5), 10)
+scaled, weight, low = scaled_erfc(2)
+fit_wide("erfcTail64", scaled, weight, low, (28.0 - 2) / (28 + 2), 24)
+print("static constexpr Table erfcTail = {erfcTail32, erfcTail64};")
 fit_both("sinTail", lambda x: (mpmath.sin(x) - x) / x**3, lambda x: x**3 / mpmath.sin(x),
          (1e-3, 0.787, 2), (0, 0.787**2, 6), squared, mpmath.sqrt)
 fit_both("cosTail", lambda x: (mpmath.cos(x) - 1 + x**2 / 2) / x**4, lambda x: x**4 / mpmath.cos(x),

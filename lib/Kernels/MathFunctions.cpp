@@ -352,16 +352,19 @@ static Float smallErf(Float x) {
   return select(is(magnitude(x), FloatPredicate::OLT, 0x1p-60), x * slope, result);
 }
 
-/// Computes erfc for x >= 0.45.
+/// Computes erfc for x >= 0.49.
 static Float largeErfc(Float x) {
   Float a = atMost(x, pick(x, 10.2, 28.0));
-  Float factor = polynomial(erfcTail, (a - 2.0) / (a + 2.0)) / fma(a, 2.0, 1.0);
+  // One division is for both the polynomial's variable, (a - c) / (a + c), and the factor.
+  double c = pick(a, 0.5, 2.0);
+  Float share = 1.0 / (a + c);
+  Float factor = polynomial(erfcTail, fma(share, -2.0 * c, 1.0)) * share;
   // exp(-a^2), with a^2 in two pieces.
   Float high = upperHalf(a);
   Float square = high * high, low = (a - high) * (a + high);
   Reduced reduced = reduceByLn2(0.0 - square);
-  Float power = smallExpm1(reduced.rest - low) + 1.0;
-  return scale(power * factor, reduced.count);
+  Float power = smallExpm1(reduced.rest - low);
+  return scale(fma(factor, power, factor), reduced.count);
 }
 
 Float weir::expression::expandErf(Float x) {

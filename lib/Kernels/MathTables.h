@@ -47,10 +47,10 @@ static constexpr double erfTail64[] = {0x1.06eba8214db69p-3, -0x1.812746b0379e6p
 static constexpr Table erfTail = {erfTail32, erfTail64};
 // On [1, 4], error 0.000405 * 2^-24.
 static constexpr double erfcLog2[] = {0x1.1d1bb6p-12, -0x1.a13014p+0, -0x1.d3bb4cp-1, -0x1.4058fep-3, 0x1.29f2a6p-5, -0x1.8d9868p-8, 0x1.4de87p-11, -0x1.068f6ap-15};
-// On [-0.63265, 0.67213], error 0.135 * 2^-24.
-static constexpr double erfcTail32[] = {0x1.46e80ep+0, -0x1.7bf5ecp-4, -0x1.540742p-3, 0x1.4ffa16p-3, -0x1.bc500cp-5, -0x1.072bb2p-7, 0x1.218e7ap-7, 0x1.45c7aap-10, -0x1.cda8aep-10, -0x1.68f44cp-12, 0x1.0031f6p-11};
-// On [-0.63265, 0.86667], error 0.89 * 2^-53.
-static constexpr double erfcTail64[] = {0x1.46e80e2277953p+0, -0x1.7bf5ec170063p-4, -0x1.5407bebf32437p-3, 0x1.4ffa1e14e26f6p-3, -0x1.bc2b956199d58p-5, -0x1.0742340460776p-7, 0x1.1dd2ec915648cp-7, 0x1.4d461d150ddbp-10, -0x1.7de521630cecbp-10, -0x1.dc692d7cdb038p-12, 0x1.b0c8aad622c51p-13, 0x1.3cc050a4684c8p-13, -0x1.95ab1318f5af8p-20, -0x1.31840dadde05bp-15, -0x1.c48d37578b25ap-17, 0x1.f01dec68088b8p-19, 0x1.5d8b6ef7e9c7ap-18, 0x1.9fb3f02f5e4cap-20, -0x1.690b69a131fb4p-21, -0x1.ef98739523a14p-21, -0x1.289efcc89fab2p-22, 0x1.0436c0f16ae8fp-22, 0x1.4a6cc180550edp-23, -0x1.4071d087ce0a9p-25, -0x1.5f9312769def4p-26};
+// On [-0.010101, 0.90654], error 0.337 * 2^-24.
+static constexpr double erfcTail32[] = {0x1.3b3bc4p-1, 0x1.a5e5c4p-4, -0x1.9cf7aap-5, -0x1.097afap-4, -0x1.de8024p-5, 0x1.1dcff4p-4, -0x1.2e78aap-2, 0x1.3d685ep-1, -0x1.89d42ep-1, 0x1.1e431ep-1, -0x1.522a62p-3};
+// On [-0.60643, 0.86667], error 0.266 * 2^-53.
+static constexpr double erfcTail64[] = {0x1.058671b52c776p+0, -0x1.5fd386754eff9p-1, 0x1.1e2deea6b117ap-2, -0x1.2a88e6107d5dp-5, -0x1.606e41552c57bp-6, 0x1.a89eaff8761e6p-8, 0x1.9517bb73a2b6fp-9, -0x1.b6fbf9a1b3db1p-11, -0x1.5ba43940e57c7p-11, 0x1.20541a581cde4p-15, 0x1.2efa547d1e446p-13, 0x1.1e75eebfff5cp-15, -0x1.6c0a94a82b83dp-16, -0x1.0e7073555e6d7p-16, -0x1.2b82b0b88f6fcp-20, 0x1.e7ce8120251b7p-19, 0x1.0944a988ea98dp-19, 0x1.3abbaff356d18p-25, -0x1.1e963f4e5f421p-21, -0x1.adbe9ea1cbdd8p-22, -0x1.7943c00710448p-26, 0x1.b2cb1d79d84dbp-23, 0x1.3365bbe6bece3p-25, -0x1.fffa1316ee7eep-25, 0x1.1e83dc76cc23bp-27};
 static constexpr Table erfcTail = {erfcTail32, erfcTail64};
 // On [0.001, 0.787], error 0.0698 * 2^-24.
 static constexpr double sinTail32[] = {-0x1.555544p-3, 0x1.1106c6p-7, -0x1.991c16p-13};
