@@ -39,7 +39,7 @@ enum ContractionCoordinates : unsigned {
 class ContractionEmitter {
 public:
   ContractionEmitter(PointEmitter &emitter)
-      : emitter(emitter), profile(emitter.profile), op(emitter.domain.getContraction()),
+      : emitter(emitter), profile(emitter.profile), op(emitter.domain.getContractions().front()),
         sizes(emitter.domain.getSizes()) {}
   void run(EmittedKernel &launch);
 
@@ -99,7 +99,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 bool weir::variesWith(const PointEmitter &emitter, OpOperand *operand, int64_t dim) {
-  linalg::GenericOp op = emitter.domain.getContraction();
+  auto op = cast<linalg::GenericOp>(operand->getOwner());
   AffineMap map = op.getMatchingIndexingMap(operand);
   for (auto [loop, ofDomain] : llvm::enumerate(emitter.domain.getDims(op)))
     if (ofDomain == dim && map.isFunctionOfDim(loop))
@@ -107,8 +107,7 @@ bool weir::variesWith(const PointEmitter &emitter, OpOperand *operand, int64_t d
   return false;
 }
 
-SmallVector<int64_t> weir::getResultDims(const PointEmitter &emitter) {
-  linalg::GenericOp op = emitter.domain.getContraction();
+SmallVector<int64_t> weir::getResultDims(const PointEmitter &emitter, linalg::GenericOp op) {
   SmallVector<int64_t> dims;
   AffineMap written = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
   for (AffineExpr result : written.getResults())
@@ -118,17 +117,20 @@ SmallVector<int64_t> weir::getResultDims(const PointEmitter &emitter) {
   return dims;
 }
 
-void weir::storeSums(PointEmitter &emitter, Value sum, ArrayRef<AffineExpr> point) {
-  linalg::GenericOp op = emitter.domain.getContraction();
-  OpOperand &init = op.getDpsInitsMutable()[0];
-  auto splat = dyn_cast_or_null<FloatAttr>(getSplat(init.get()));
-  if (!splat || !splat.getValue().isZero()) {
-    SmallVector<AffineExpr> indices =
-        emitter.apply(getAccessMap(op, &init), emitter.getLoops(op, point));
-    sum = emitter.combine((*getCombiners(op)).front().combine,
-                          emitter.evaluate(init.get(), indices), sum);
+void weir::storeSums(PointEmitter &emitter, ArrayRef<Value> sums, ArrayRef<AffineExpr> point) {
+  for (auto [contraction, sum] : llvm::zip_equal(emitter.domain.getContractions(), sums)) {
+    linalg::GenericOp op = contraction;
+    Value total = sum;
+    OpOperand &init = op.getDpsInitsMutable()[0];
+    auto splat = dyn_cast_or_null<FloatAttr>(getSplat(init.get()));
+    if (!splat || !splat.getValue().isZero()) {
+      SmallVector<AffineExpr> indices =
+          emitter.apply(getAccessMap(op, &init), emitter.getLoops(op, point));
+      total = emitter.combine((*getCombiners(op)).front().combine,
+                              emitter.evaluate(init.get(), indices), total);
+    }
+    emitter.setReduced(op->getResult(0), total);
   }
-  emitter.setReduced(op->getResult(0), sum);
   emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults())), point);
 }
 
@@ -137,7 +139,7 @@ void weir::storeSums(PointEmitter &emitter, Value sum, ArrayRef<AffineExpr> poin
 /// dimension of the other factor, where a few elements are enough.
 void ContractionEmitter::chooseTile() {
   OpOperand *lhs = op.getDpsInputOperand(0), *rhs = op.getDpsInputOperand(1);
-  SmallVector<int64_t> order = getResultDims(emitter);
+  SmallVector<int64_t> order = getResultDims(emitter, op);
   auto choose = [&](int64_t enough, function_ref<bool(int64_t)> isCandidate) {
     int64_t best = -1;
     for (int64_t dim : llvm::reverse(order))

@@ -455,11 +455,12 @@ StringRef KernelDomain::chooseShape(ArrayRef<Operation *> ops) {
     OpShape kind = getOpShape(op);
     auto generic = dyn_cast<linalg::GenericOp>(op);
     if (kind == OpShape::Contraction) {
-      if (shape != KernelShape::Map)
-        return contraction ? "two contractions do not share a kernel"
-                           : "a contraction and a reduction do not share a kernel";
+      if (shape != KernelShape::Map && shape != KernelShape::Contraction)
+        return "a contraction and a reduction do not share a kernel";
       shape = KernelShape::Contraction;
-      contraction = anchor = generic;
+      contractions.push_back(generic);
+      if (!anchor)
+        anchor = generic;
     } else if (kind == OpShape::Reduction) {
       if (shape == KernelShape::Contraction)
         return "a contraction and a reduction do not share a kernel";
@@ -521,21 +522,63 @@ bool KernelDomain::hasFunctions() const {
   return llvm::any_of(dims, [](const auto &entry) { return weir::hasFunctions(entry.first); });
 }
 
+/// Returns the dimensions of a contraction's loops, as far as they are known before ops are tied:
+/// those that it sums are new ones.
+SmallVector<int64_t> KernelDomain::layOutSums(linalg::GenericOp op) {
+  SmallVector<int64_t> loops;
+  for (auto [loop, size] : llvm::enumerate(op.getStaticLoopRanges())) {
+    bool isSummed = size != 1 && isReduced(op, loop);
+    loops.push_back(size == 1 ? -1 : isSummed ? int64_t(sizes.size()) : unknownDim);
+    if (isSummed)
+      sizes.push_back(size);
+  }
+  return loops;
+}
+
+/// Whether the contractions' factors vary with the same rows, but for which one is the first: a
+/// tile's rows belong to one factor of each, and its columns to the other.
+bool KernelDomain::haveSameFactors() const {
+  auto getFactors = [&](linalg::GenericOp op, bool swaps) {
+    SmallVector<std::pair<bool, bool>> factors(numRows);
+    for (auto [loop, dim] : llvm::enumerate(getDims(op)))
+      if (dim >= 0 && dim < int64_t(numRows))
+        factors[dim] = {op.getIndexingMapsArray()[swaps].isFunctionOfDim(loop),
+                        op.getIndexingMapsArray()[!swaps].isFunctionOfDim(loop)};
+    return factors;
+  };
+  return llvm::all_of(contractions, [&](linalg::GenericOp op) {
+    auto first = getFactors(contractions.front(), false);
+    return getFactors(op, false) == first || getFactors(op, true) == first;
+  });
+}
+
+SmallVector<int64_t> KernelDomain::getSummedDims(linalg::GenericOp contraction) const {
+  SmallVector<int64_t> summed;
+  for (int64_t dim : getDims(contraction))
+    if (dim >= int64_t(numRows))
+      summed.push_back(dim);
+  llvm::sort(summed);
+  return summed;
+}
+
 StringRef KernelDomain::findPrologue(ArrayRef<Operation *> ops,
                                      llvm::SmallPtrSetImpl<Operation *> &prologue) {
-  if (!contraction)
+  if (contractions.empty())
     return {};
-  llvm::SmallPtrSet<Operation *, 8> readers = {contraction};
+  llvm::SmallPtrSet<Operation *, 8> readers(contractions.begin(), contractions.end());
+  // The accumulator's initial value belongs to the epilogue's point.
+  auto isFactor = [&](OpOperand &use) {
+    auto reader = dyn_cast<linalg::GenericOp>(use.getOwner());
+    return reader && readers.contains(reader) &&
+           !(llvm::is_contained(contractions, reader) && reader.isDpsInit(&use));
+  };
   for (Operation *op : llvm::reverse(ops)) {
-    if (op == contraction ||
-        llvm::none_of(op->getUsers(), [&](Operation *user) { return readers.contains(user); }))
+    if (llvm::none_of(op->getUses(), isFactor))
       continue;
-    if (!llvm::all_of(op->getUsers(), [&](Operation *user) { return readers.contains(user); }))
+    if (llvm::is_contained(contractions, op))
+      return "a contraction reads the sums of another one, so all of them must be there first";
+    if (!llvm::all_of(op->getUses(), isFactor))
       return "what a contraction reads is computed for it alone, and this has other readers";
-    // The accumulator's initial value belongs to the epilogue's point.
-    for (OpOperand &use : op->getUses())
-      if (use.getOwner() == contraction && contraction.isDpsInit(&use))
-        return "a contraction's initial value is no part of its prologue";
     readers.insert(op);
     prologue.insert(op);
   }
@@ -558,12 +601,15 @@ bool KernelDomain::coversPoints(linalg::GenericOp op) const {
     if ((iterator == utils::IteratorType::reduction) != (isColumn == reducesColumns) &&
         kind != OpShape::Pointwise)
       return false;
-    if (contraction && op != contraction && isColumn)
+    if (shape == KernelShape::Contraction && kind != OpShape::Contraction && isColumn)
       return false;
   }
+  if (kind == OpShape::Contraction)
+    return used.size() == numRows + getSummedDims(op).size();
   bool all = used.size() == sizes.size();
   bool rows = used.size() == numRows && !hasColumns(op);
-  return all || (rows && (shape == KernelShape::Row || contraction) && kind == OpShape::Pointwise);
+  bool mayBeRows = shape == KernelShape::Row || shape == KernelShape::Contraction;
+  return all || (rows && mayBeRows && kind == OpShape::Pointwise);
 }
 
 StringRef KernelDomain::assign(ArrayRef<Operation *> ops) {
@@ -587,8 +633,14 @@ StringRef KernelDomain::assign(ArrayRef<Operation *> ops) {
     SmallVector<int64_t> loops;
     for (int64_t size : cast<linalg::GenericOp>(op).getStaticLoopRanges())
       loops.push_back(size == 1 ? -1 : unknownDim);
-    dims[op] = op == anchor ? anchorDims : loops;
+    if (op == anchor)
+      loops = anchorDims;
+    else if (llvm::is_contained(contractions, op))
+      loops = layOutSums(cast<linalg::GenericOp>(op));
+    dims[op] = loops;
   }
+  if (contractions.size() > 1 && sizes.size() > maxContractionDims)
+    return "contractions that share a kernel have at most 15 dimensions together";
   if (!assignDims(ops))
     return "what one makes at a point the other reads at another point";
   if (!llvm::all_of(columnOps, [&](linalg::GenericOp op) { return acceptColumns(op); }))
@@ -597,6 +649,8 @@ StringRef KernelDomain::assign(ArrayRef<Operation *> ops) {
         return coversPoints(cast<linalg::GenericOp>(entry.first));
       }))
     return "they compute different points: one's loops are not the other's";
+  if (!haveSameFactors())
+    return "rows of one contraction's tile would be columns of the other's, or batches";
   return {};
 }
 

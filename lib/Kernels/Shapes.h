@@ -114,12 +114,13 @@ void emitRow(PointEmitter &emitter, EmittedKernel &launch);
 bool emitSelectedRows(PointEmitter &emitter, EmittedKernel &launch);
 void emitColumn(PointEmitter &emitter, EmittedKernel &launch);
 void emitContraction(PointEmitter &emitter, EmittedKernel &launch);
-/// Whether an operand of the domain's contraction varies with a dimension of the domain.
+/// Whether an operand of a contraction varies with a dimension of the domain.
 bool variesWith(const PointEmitter &emitter, mlir::OpOperand *operand, int64_t dim);
-/// Returns the domain's dimensions in the contraction's result, outermost first.
-llvm::SmallVector<int64_t> getResultDims(const PointEmitter &emitter);
-/// Computes and stores the kernel's results at a point from the contraction's sum there.
-void storeSums(PointEmitter &emitter, mlir::Value sum, llvm::ArrayRef<mlir::AffineExpr> point);
+/// Returns the domain's dimensions in a contraction's result, outermost first.
+llvm::SmallVector<int64_t> getResultDims(const PointEmitter &emitter, mlir::linalg::GenericOp op);
+/// Computes and stores the kernel's results at a point from the contractions' sums there.
+void storeSums(PointEmitter &emitter, llvm::ArrayRef<mlir::Value> sums,
+               llvm::ArrayRef<mlir::AffineExpr> point);
 /// Emits a contraction for a device of one invocation with free vectors.
 void emitTileContraction(PointEmitter &emitter, EmittedKernel &launch);
 void emitSequence(PointEmitter &emitter, EmittedKernel &launch);

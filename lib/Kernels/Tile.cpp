@@ -12,14 +12,65 @@ static constexpr int64_t manyRows = 48;
 /// Most products whose code is written one behind the other.
 static constexpr int64_t maxUnrolled = 9;
 
-Tile::Tile(PointEmitter &emitter)
-    : emitter(emitter), profile(emitter.profile), op(emitter.domain.getContraction()),
-      sizes(emitter.domain.getSizes()), numResultDims(emitter.domain.getNumRows()) {
+Tile::Tile(PointEmitter &emitter, linalg::GenericOp op)
+    : emitter(emitter), profile(emitter.profile), op(op), sizes(emitter.domain.getSizes()),
+      numResultDims(emitter.domain.getNumRows()), summedDims(emitter.domain.getSummedDims(op)),
+      memory(profile.workgroupMemory / emitter.domain.getContractions().size()) {
   chooseColumns();
   chooseRows();
-  chooseTile();
-  choosePacking();
-  chooseUnrolling();
+  chooseDot();
+}
+
+std::vector<Tile> Tile::choose(PointEmitter &emitter) {
+  std::vector<Tile> tiles;
+  for (linalg::GenericOp op : emitter.domain.getContractions())
+    tiles.push_back(Tile(emitter, op));
+  // The rows and columns are chosen for the one with most products. Vectors of products fit any
+  // tile, the others need one of vectors.
+  Tile &first = *std::max_element(tiles.begin(), tiles.end(), [](const Tile &a, const Tile &b) {
+    return std::pair(a.way != Way::Dot, getProduct(a.getSummed())) <
+           std::pair(b.way != Way::Dot, getProduct(b.getSummed()));
+  });
+  first.chooseTile();
+  for (Tile &tile : tiles)
+    if (&tile != &first)
+      tile.adopt(first);
+  int64_t packedTiles = 1;
+  for (Tile &tile : tiles) {
+    tile.choosePacking();
+    packedTiles = std::max(packedTiles, tile.packedTiles);
+  }
+  for (const Tile &tile : tiles)
+    if (tile.isChunked)
+      packedTiles = std::min(packedTiles, tile.packedTiles);
+  for (Tile &tile : tiles) {
+    tile.packedTiles = packedTiles;
+    tile.chooseUnrolling();
+  }
+  return tiles;
+}
+
+/// Takes the rows and columns of another contraction's tile. Whether vectors are of products stays,
+/// so that the bits of a sum do not depend on what shares its kernel.
+void Tile::adopt(const Tile &other) {
+  rowDims = other.rowDims;
+  columnDims = other.columnDims;
+  batchDims = other.batchDims;
+  otherRowDims = other.otherRowDims;
+  rows = other.rows;
+  columns = other.columns;
+  rowTiles = other.rowTiles;
+  columnTiles = other.columnTiles;
+  rowUnit = other.rowUnit;
+  columnUnit = other.columnUnit;
+  OpOperand *left = op.getDpsInputOperand(0), *right = op.getDpsInputOperand(1);
+  bool isLeft = variesWith(emitter, left, columnDims.front());
+  columnFactor = isLeft ? left : right;
+  rowFactor = isLeft ? right : left;
+  if (way == Way::Dot)
+    return;
+  lanes = other.lanes;
+  way = isVector(columnFactor, columnDims, lanes) ? Way::Direct : Way::Packed;
 }
 
 //===----------------------------------------------------------------------===//
@@ -123,16 +174,15 @@ double Tile::getCost(const Candidate &candidate) const {
   double cost = 1.0 / candidate.lanes;
   if (candidate.way == Way::Packed) {
     int64_t run = getRun(candidate.factor, candidate.dims, candidate.lanes);
-    int64_t innermost = sizes.size() - 1;
-    if (innermost >= numResultDims && sizes[innermost] % candidate.lanes == 0 &&
-        isVector(candidate.factor, innermost, candidate.lanes))
+    if (!summedDims.empty() && sizes[summedDims.back()] % candidate.lanes == 0 &&
+        isVector(candidate.factor, summedDims.back(), candidate.lanes))
       run = std::max<int64_t>(run, 4); // transposed
     cost +=
         copyOperations / (run * std::clamp<int64_t>(getReuse(candidate.factor), 1, 2 * manyRows));
   }
   // Neighbouring columns are neighbours in the result as far as they are its last dimensions.
   int64_t neighbours = 1;
-  SmallVector<int64_t> resultDims = getResultDims(emitter);
+  SmallVector<int64_t> resultDims = getResultDims(emitter, op);
   while (!resultDims.empty() && llvm::is_contained(candidate.dims, resultDims.back()))
     neighbours *= sizes[resultDims.pop_back_val()];
   int64_t stored = candidate.lanes;
@@ -147,7 +197,7 @@ double Tile::getCost(const Candidate &candidate) const {
 Tile::Candidate Tile::chooseDimension() {
   Candidate chosen;
   int64_t best = -1;
-  SmallVector<int64_t> resultDims = getResultDims(emitter);
+  SmallVector<int64_t> resultDims = getResultDims(emitter, op);
   for (int64_t dim : llvm::reverse(resultDims)) {
     OpOperand *factors[] = {op.getDpsInputOperand(0), op.getDpsInputOperand(1)};
     bool isLeft = variesWith(emitter, factors[0], dim);
@@ -171,7 +221,7 @@ void Tile::chooseColumns() {
   Candidate chosen = chooseDimension();
   double cost = 0.8 * getCost(chosen); // the numbers are rough
   int64_t enough = 2 * getMaxLanes(profile.vectorWidth);
-  SmallVector<int64_t> resultDims = getResultDims(emitter);
+  SmallVector<int64_t> resultDims = getResultDims(emitter, op);
   for (OpOperand *factor : op.getDpsInputOperands()) {
     OpOperand *other = op.getDpsInputOperand(factor == op.getDpsInputOperand(0) ? 1 : 0);
     Candidate candidate{factor, {}, Way::Packed, 1};
@@ -202,7 +252,7 @@ void Tile::chooseColumns() {
 
 /// Chooses the dimension of the rows: the innermost one with enough of them, or else the longest.
 void Tile::chooseRows() {
-  int64_t allRows = 1, rowDim = -1;
+  int64_t rowDim = -1;
   for (int64_t dim = numResultDims; dim-- > 0;) {
     if (llvm::is_contained(columnDims, dim))
       continue;
@@ -210,7 +260,6 @@ void Tile::chooseRows() {
       batchDims.insert(batchDims.begin(), dim);
       continue;
     }
-    allRows *= sizes[dim];
     otherRowDims.insert(otherRowDims.begin(), dim);
     if (variesWith(emitter, rowFactor, dim) &&
         (rowDim < 0 || (sizes[rowDim] < profile.contractionRows && sizes[dim] > sizes[rowDim])))
@@ -229,16 +278,19 @@ void Tile::chooseRows() {
     rowDims.append(inside);
     llvm::erase_if(otherRowDims, [&](int64_t dim) { return llvm::is_contained(inside, dim); });
   }
-  // Vectors of products need no copy.
-  int64_t innermost = sizes.size() - 1, products = getProduct(getSummed());
-  if (way != Way::Packed || columnDims.size() > 1 || getSummed().empty() || products == 0)
+}
+
+/// Chooses vectors of products, which need no copy, for few rows or too many products.
+void Tile::chooseDot() {
+  int64_t products = getProduct(getSummed());
+  if (way != Way::Packed || columnDims.size() > 1 || summedDims.empty() || products == 0)
     return;
-  int64_t vector = getMaxLanes(sizes[innermost]);
+  int64_t innermost = summedDims.back(), vector = getMaxLanes(sizes[innermost]);
   bool isDot = vector > 1 && sizes[innermost] % vector == 0 &&
                isVector(columnFactor, innermost, vector) && isVector(rowFactor, innermost, vector);
   int64_t bytes = getSumType().getIntOrFloatBitWidth() / 8;
   bool fits = products * lanes * bytes <= profile.workgroupMemory;
-  if (isDot && (allRows < manyRows || !fits)) {
+  if (isDot && (count(rowDims) * count(otherRowDims) < manyRows || !fits)) {
     way = Way::Dot;
     lanes = vector;
   }
@@ -255,8 +307,8 @@ void Tile::chooseTile() {
   vectors = std::clamp<int64_t>(vectors, 1, allColumns / unit);
   int64_t bytes = getSumType().getIntOrFloatBitWidth() / 8;
   int64_t vectorBytes = getProduct(getSummed()) * lanes * bytes;
-  if (way == Way::Packed && columnDims.size() == 1 && vectorBytes <= profile.workgroupMemory)
-    vectors = std::min(vectors, profile.workgroupMemory / std::max<int64_t>(vectorBytes, 1));
+  if (way == Way::Packed && columnDims.size() == 1 && vectorBytes <= memory)
+    vectors = std::min(vectors, memory / std::max<int64_t>(vectorBytes, 1));
   columns = vectors * unit;
   columnTiles = llvm::divideCeil(allColumns, columns);
   columnUnit = getUnit(columnDims, lanes);
@@ -273,10 +325,10 @@ void Tile::choosePacking() {
   packedTiles = count(batchDims) * columnTiles * tiles / fewWorkgroups;
   packedTiles = std::min(std::max(packedTiles, enough), tiles);
   int64_t products = getProduct(getSummed());
-  if (products * columns * bytes <= profile.workgroupMemory)
+  if (products * columns * bytes <= memory)
     return;
   // A few products at once: the sums of all tiles that use them stay in memory in between.
-  int64_t most = std::max<int64_t>(profile.workgroupMemory / 2 / (columns * bytes), 1);
+  int64_t most = std::max<int64_t>(memory / 2 / (columns * bytes), 1);
   ArrayRef<int64_t> inside = getSummed();
   while (inside.size() > 1 && getProduct(inside.drop_front()) >= most)
     inside = inside.drop_front();
@@ -289,8 +341,15 @@ void Tile::choosePacking() {
   if (even * 4 >= chunk)
     chunk = even;
   isChunked = true;
-  packedTiles =
-      std::clamp<int64_t>(profile.workgroupMemory / 2 / (rows * columns * bytes), 1, packedTiles);
+  packedTiles = std::clamp<int64_t>(memory / 2 / (rows * columns * bytes), 1, packedTiles);
+}
+
+int64_t Tile::getDotColumns() const {
+  int64_t most = profile.contractionRows * profile.contractionColumns / rows;
+  int64_t count = std::clamp<int64_t>(std::min(most, 4 * profile.contractionColumns), 1, columns);
+  while (columns % count != 0)
+    --count;
+  return count;
 }
 
 int64_t Tile::getPackedProducts() const {

@@ -5,10 +5,13 @@
 
 #include "Shapes.h"
 
+#include <vector>
+
 namespace weir {
 
 /// The tile of a contraction for a device of one invocation with free vectors, and how a product
-/// gets to its sum. It is a matter of shapes, types and the profile alone.
+/// gets to its sum. It is a matter of shapes, types and the profile alone. The contractions of a
+/// kernel have the same tile, and each its way.
 struct Tile {
   /// How the column factor is read:
   /// - Direct: neighbouring columns are neighbours in memory.
@@ -16,13 +19,16 @@ struct Tile {
   /// - Dot: in vectors of products.
   enum class Way { Direct, Packed, Dot };
 
-  explicit Tile(PointEmitter &emitter);
+  /// Chooses a tile for each contraction of the kernel, in program order.
+  static std::vector<Tile> choose(PointEmitter &emitter);
 
   PointEmitter &emitter;
   const Profile &profile;
   mlir::linalg::GenericOp op;
   llvm::ArrayRef<int64_t> sizes; ///< of the domain
-  int64_t numResultDims;         ///< the summed dimensions follow them
+  int64_t numResultDims;
+  llvm::SmallVector<int64_t> summedDims; ///< of this contraction, one behind the other
+  int64_t memory;                        ///< in bytes, for a copy
 
   Way way = Way::Direct;
   mlir::OpOperand *rowFactor = nullptr, *columnFactor = nullptr;
@@ -42,8 +48,14 @@ struct Tile {
   int64_t chunkDepth = 0, chunk = 1;
   bool isChunked = false; ///< whether there is more than one copy for a sum
 
-  int64_t getVectors() const { return way == Way::Dot ? columns : columns / lanes; }
-  llvm::ArrayRef<int64_t> getSummed() const { return sizes.drop_front(numResultDims); }
+  /// Returns the number of columns whose vectors of products are summed at once.
+  int64_t getDotColumns() const;
+  /// Returns the number of vectors of a row of sums that are summed at once.
+  int64_t getVectors() const { return way == Way::Dot ? getDotColumns() : columns / lanes; }
+  llvm::ArrayRef<int64_t> getSummed() const {
+    return summedDims.empty() ? llvm::ArrayRef<int64_t>()
+                              : sizes.slice(summedDims.front(), summedDims.size());
+  }
   bool hasPartialRows() const { return count(rowDims) % rows != 0; }
   bool hasPartialColumns() const { return count(columnDims) % columns != 0; }
   mlir::Type getSumType() const { return emitter.getElementType(op->getResult(0)); }
@@ -79,6 +91,7 @@ struct Tile {
                                    int64_t lanes) const;
 
 private:
+  Tile(PointEmitter &emitter, mlir::linalg::GenericOp op);
   struct Candidate {
     mlir::OpOperand *factor = nullptr;
     llvm::SmallVector<int64_t> dims;
@@ -91,7 +104,9 @@ private:
   Candidate chooseDimension();
   void chooseColumns();
   void chooseRows();
+  void chooseDot();
   void chooseTile();
+  void adopt(const Tile &other);
   void choosePacking();
   void chooseUnrolling();
 };

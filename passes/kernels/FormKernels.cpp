@@ -319,6 +319,8 @@ bool KernelFormer::fits(const Group &group, std::string *why) {
   if (int64_t buffers = inputs.size() + results.size(); buffers > profile.storageBuffersPerStage)
     return refuse("one kernel would have " + Twine(buffers) + " buffers, the target allows " +
                   Twine(profile.storageBuffersPerStage));
+  if (domain->getContractions().size() > 1 && !profile.hasFreeVectors())
+    return refuse("a subgroup keeps the sums of one contraction in registers");
   // The parts of columns are kept until the last row of theirs is done.
   std::optional<int64_t> keptBytes = getKeptColumnBytes(*domain, profile);
   if (!keptBytes || *keptBytes > profile.privateRowBytes)
@@ -447,23 +449,30 @@ bool KernelFormer::overwrites(unsigned group, unsigned other) const {
   });
 }
 
-/// Merges the groups that read one of `values` into `target`, or else into the first
-/// of them.
+/// Merges the groups that read one of `values` into `target`, or else into the first of them, what
+/// is left into the first that is left, and so on.
 void KernelFormer::mergeReaders(const SetVector<Value> &values, std::optional<unsigned> target) {
   std::set<unsigned> readers;
   for (Value value : values)
     for (Operation *user : value.getUsers())
       if (auto group = groupOf.find(block.findAncestorOpInBlock(*user)); group != groupOf.end())
         readers.insert(group->second);
-  for (unsigned reader : readers) {
-    if (!target)
-      target = reader;
-    else if (reader != *target && !overwrites(*target, reader) && !overwrites(reader, *target)) {
+  // A tensor may have hundreds of readers, most of different shapes.
+  constexpr unsigned maxTargets = 4;
+  for (unsigned number = 0; number < maxTargets && !readers.empty(); ++number) {
+    unsigned into = target.value_or(*readers.begin());
+    readers.erase(into);
+    for (auto reader = readers.begin(); reader != readers.end();) {
       // A pair is tried again only if one of the two has grown.
-      std::array<size_t, 4> pair = {*target, reader, groups[*target].size(), groups[reader].size()};
-      if (!apart.contains(pair) && !tryMerge({*target, reader}))
+      std::array<size_t, 4> pair = {into, *reader, groups[into].size(), groups[*reader].size()};
+      bool isMerged = !overwrites(into, *reader) && !overwrites(*reader, into) &&
+                      !apart.contains(pair) && tryMerge({into, *reader});
+      if (!isMerged)
         apart.insert(pair);
+      reader = isMerged ? readers.erase(reader) : std::next(reader);
     }
+    if (target)
+      return;
   }
 }
 

@@ -18,7 +18,7 @@ enum class KernelShape {
   Map,         ///< every point for itself
   Row,         ///< reductions of rows, points that use their results, and columns in parts
   Column,      ///< reductions of columns in parts, and points
-  Contraction, ///< one sum of products, with a prologue and an epilogue
+  Contraction, ///< sums of products, with a prologue and an epilogue
   Sequence,    ///< one op whose points follow from each other
 };
 
@@ -89,13 +89,16 @@ bool reducesAcross(mlir::linalg::GenericOp op);
 mlir::arith::SelectOp getSelection(mlir::linalg::GenericOp op);
 
 /// The iteration space of a kernel: row dimensions, then column dimensions (the
-/// ones its reductions reduce). Dimensions of size 1 are left out.
+/// ones its reductions reduce). Dimensions of size 1 are left out. Each contraction of a kernel has
+/// column dimensions of its own, one after another.
 class KernelDomain {
 public:
   /// Max number of ops in one kernel. Bounds the time to form and check a kernel and the
   /// code that a driver gets. Of 4,455 kernels of models, benchmarks and random graphs the
   /// largest has 25.
   static constexpr size_t maxOps = 64;
+  /// Max number of dimensions of contractions.
+  static constexpr size_t maxContractionDims = 15;
 
   /// Returns the domain that `ops` share, or nothing if no single kernel can compute them:
   /// then `why`, if given, becomes the reason, for people. `ops` are `linalg.generic` ops
@@ -135,7 +138,10 @@ public:
   int64_t getChunk() const { return chunk; }
   int64_t getParts() const;
 
-  mlir::linalg::GenericOp getContraction() const { return contraction; }
+  /// Returns the contractions, in program order. All sum over products at the points of the rows.
+  llvm::ArrayRef<mlir::linalg::GenericOp> getContractions() const { return contractions; }
+  /// Returns the dimensions that a contraction sums, outermost first.
+  llvm::SmallVector<int64_t> getSummedDims(mlir::linalg::GenericOp contraction) const;
 
 private:
   KernelShape shape = KernelShape::Map;
@@ -145,9 +151,9 @@ private:
   llvm::SmallVector<mlir::linalg::GenericOp> columnOps;
   int64_t chunk = 0;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int64_t>> dims;
-  mlir::linalg::GenericOp contraction;
+  llvm::SmallVector<mlir::linalg::GenericOp> contractions;
 
-  mlir::linalg::GenericOp anchor; ///< its loops are the domain
+  mlir::linalg::GenericOp anchor; ///< its loops are the domain's first dimensions
 
   // Functions that return a text return why no kernel computes the ops, or nothing.
 
@@ -155,7 +161,9 @@ private:
   /// Sets the shape and the anchor.
   llvm::StringRef chooseShape(llvm::ArrayRef<mlir::Operation *> ops);
   llvm::SmallVector<int64_t> layOut();
-  /// Finds the ops that only the contraction reads.
+  llvm::SmallVector<int64_t> layOutSums(mlir::linalg::GenericOp op);
+  bool haveSameFactors() const;
+  /// Finds the ops that only contractions read.
   llvm::StringRef findPrologue(llvm::ArrayRef<mlir::Operation *> ops,
                                llvm::SmallPtrSetImpl<mlir::Operation *> &prologue);
   bool coversPoints(mlir::linalg::GenericOp op) const;

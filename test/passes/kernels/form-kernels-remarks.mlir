@@ -16,7 +16,7 @@ func.func @together(%x: tensor<6x8xf32>) -> tensor<6x8xf32> {
 // CHECK:     contract: mulf, addf
 // CHECK:     contract: mulf, addf
 // CHECK:     apart
-// CHECK-SAME: two contractions do not share a kernel
+// CHECK-SAME: a contraction reads the sums of another one, so all of them must be there first
 func.func @contractions(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<8x8xf32>
