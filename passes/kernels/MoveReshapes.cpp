@@ -129,7 +129,7 @@ static bool isBatch(linalg::GenericOp op, unsigned loop) {
 }
 
 /// Whether every dimension that `reshape` merges or splits, of the operand that the
-/// contraction reads or writes by `map`, is a batch of parts larger than 1.
+/// contraction reads or writes by `map`, is a batch of several parts larger than 1.
 static bool splitsBatches(Operation *reshape, linalg::GenericOp op, AffineMap map) {
   auto collapse = dyn_cast<tensor::CollapseShapeOp>(reshape);
   ArrayRef<int64_t> sizes = cast<RankedTensorType>(collapse ? collapse.getSrc().getType()
@@ -143,7 +143,7 @@ static bool splitsBatches(Operation *reshape, linalg::GenericOp op, AffineMap ma
       continue;
     auto loop = dyn_cast<AffineDimExpr>(map.getResult(dim));
     if (!loop || !isBatch(op, loop.getPosition()) ||
-        llvm::any_of(group, [&](int64_t part) { return sizes[part] <= 1; }))
+        llvm::count_if(group, [&](int64_t part) { return sizes[part] > 1; }) < 2)
       return false;
     splits = true;
   }
@@ -170,9 +170,9 @@ static void splitBatches(func::FuncOp function) {
     auto op = dyn_cast_or_null<linalg::GenericOp>(isResult ? producer : reader);
     if (!op || op->hasAttr(schedule::noFuseAttrName))
       return false;
-    if (getOpShape(op) != OpShape::Contraction) // a transpose lets what it reads through
-      return !isResult && mayChangeLoops(op) && llvm::hasSingleElement(*op.getBody()) &&
-             changesLoops(producer);
+    if (getOpShape(op) != OpShape::Contraction) // a transpose lets reshapes through
+      return mayChangeLoops(op) && llvm::hasSingleElement(*op.getBody()) &&
+             changesLoops(isResult ? reader : producer);
     AffineMap map = isResult ? op.getIndexingMapsArray().back() : op.getMatchingIndexingMap(read);
     return splitsBatches(isResult ? reader : producer, op, map) &&
            (isResult ? llvm::any_of(reader->getUsers(), computes)

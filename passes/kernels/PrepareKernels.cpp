@@ -235,6 +235,65 @@ static void turnContractions(func::FuncOp function) {
   }
 }
 
+/// Makes the sum over batches of a contraction, which nothing else reads, part of its sums: the
+/// gradient of heads that share a key, for example.
+static void sumBatches(func::FuncOp function) {
+  for (auto op : llvm::make_early_inc_range(function.getOps<linalg::GenericOp>())) {
+    if (getOpShape(op) != OpShape::Reduction || op.getNumDpsInputs() != 1 ||
+        op->getNumResults() != 1 || op->hasAttr(schedule::noFuseAttrName))
+      continue;
+    std::optional<SmallVector<Combiner>> combiners = getCombiners(op);
+    OpOperand *read = op.getDpsInputOperand(0);
+    auto contraction = read->get().getDefiningOp<linalg::GenericOp>();
+    if (!combiners || !isa<arith::AddFOp>(combiners->front().combine) ||
+        combiners->front().reduced != op.getBody()->getArgument(0) || !contraction ||
+        getOpShape(contraction) != OpShape::Contraction || !contraction->hasOneUse() ||
+        contraction->hasAttr(schedule::noFuseAttrName))
+      continue;
+    auto start = dyn_cast_or_null<FloatAttr>(getSplat(contraction.getDpsInits().front()));
+    AffineMap readMap = op.getMatchingIndexingMap(read);
+    AffineMap written = contraction.getIndexingMapsArray().back();
+    if (!start || !start.getValue().isZero() || !readMap.isPermutation() ||
+        !written.isProjectedPermutation())
+      continue;
+    // Of the contraction, for a loop of the sum.
+    auto getLoop = [&](unsigned loop) {
+      AffineExpr index = getAffineDimExpr(loop, op.getContext());
+      return written.getDimPosition(*readMap.getResultPosition(index));
+    };
+    SmallVector<AffineMap> maps = contraction.getIndexingMapsArray();
+    SmallVector<utils::IteratorType> loops = contraction.getIteratorTypesArray();
+    bool areBatches = true;
+    for (auto [loop, kind] : llvm::enumerate(op.getIteratorTypesArray())) {
+      if (kind != utils::IteratorType::reduction)
+        continue;
+      loops[getLoop(loop)] = kind;
+      areBatches &=
+          llvm::all_of(maps, [&](AffineMap map) { return map.isFunctionOfDim(getLoop(loop)); });
+    }
+    SmallVector<AffineExpr> indices;
+    for (AffineExpr index : op.getIndexingMapsArray().back().getResults())
+      if (auto loop = dyn_cast<AffineDimExpr>(index))
+        indices.push_back(getAffineDimExpr(getLoop(loop.getPosition()), op.getContext()));
+    if (!areBatches || int64_t(indices.size()) != op.getIndexingMapsArray().back().getNumResults())
+      continue;
+    maps.back() = AffineMap::get(contraction.getNumLoops(), 0, indices, op.getContext());
+    OpBuilder builder(op);
+    auto sum = linalg::GenericOp::create(
+        builder, builder.getFusedLoc({contraction.getLoc(), op.getLoc()}), op.getResultTypes(),
+        contraction.getDpsInputs(), op.getDpsInits(), maps, loops);
+    IRMapping mapping;
+    contraction.getRegion().cloneInto(&sum.getRegion(), mapping);
+    if (getOpShape(sum) != OpShape::Contraction) {
+      sum.erase();
+      continue;
+    }
+    op.replaceAllUsesWith(sum.getResults());
+    op.erase();
+    contraction.erase();
+  }
+}
+
 /// Adds the op that combines the parts of columns with `init`, the first part first.
 static Value combineParts(OpBuilder &builder, Location loc, Value parts, Value init,
                           const Combiner &combiner) {
@@ -310,6 +369,7 @@ struct PrepareKernels : weir::impl::PrepareKernelsPassBase<PrepareKernels> {
     if (failed(profile) || failed(normalize(function)))
       return signalPassFailure();
     turnContractions(function);
+    sumBatches(function);
     cutColumns(function, *profile);
   }
 };

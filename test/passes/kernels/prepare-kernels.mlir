@@ -121,3 +121,65 @@ func.func @shared_contraction_stays(%x: tensor<4x6xf32>, %w: tensor<6x8xf32>, %b
   } -> tensor<8x4xf32>
   return %y, %m : tensor<8x4xf32>, tensor<4x8xf32>
 }
+
+// -----
+
+#query = affine_map<(h, g, i, d, k) -> (h, g, i, k)>
+#key = affine_map<(h, g, i, d, k) -> (h, g, k, d)>
+#head = affine_map<(h, g, i, d, k) -> (h, g, i, d)>
+
+// The sum over batches of a contraction is part of its sums.
+// CHECK-LABEL: func @sum_over_batches
+// CHECK:         linalg.generic {{.*}}iterator_types = ["parallel", "reduction", "parallel", "parallel", "reduction"]
+// CHECK-NOT:     linalg.generic
+func.func @sum_over_batches(%a: tensor<3x2x5x6xf32>, %b: tensor<3x2x6x4xf32>) -> tensor<3x5x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3x2x5x4xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<3x2x5x4xf32>) -> tensor<3x2x5x4xf32>
+  %e1 = tensor.empty() : tensor<3x5x4xf32>
+  %z1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<3x5x4xf32>) -> tensor<3x5x4xf32>
+  %c = linalg.generic {indexing_maps = [#query, #key, #head], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%a, %b : tensor<3x2x5x6xf32>, tensor<3x2x6x4xf32>) outs(%z : tensor<3x2x5x4xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %p = arith.mulf %x, %y : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<3x2x5x4xf32>
+  %r = linalg.reduce ins(%c : tensor<3x2x5x4xf32>) outs(%z1 : tensor<3x5x4xf32>) dimensions = [1]
+      (%x: f32, %o: f32) {
+        %s = arith.addf %o, %x : f32
+        linalg.yield %s : f32
+      }
+  return %r : tensor<3x5x4xf32>
+}
+
+// -----
+
+#rows = affine_map<(g, i, d, k) -> (g, i, k)>
+#columns = affine_map<(g, i, d, k) -> (k, d)>
+#all = affine_map<(g, i, d, k) -> (g, i, d)>
+
+// A sum over rows of the product is not: it would make each product once for each row.
+// CHECK-LABEL: func @sum_over_rows
+// CHECK:         linalg.generic {{.*}}iterator_types = ["parallel", "parallel", "parallel", "reduction"]
+// CHECK:         linalg.generic {{.*}}"reduction"
+func.func @sum_over_rows(%a: tensor<3x5x6xf32>, %b: tensor<6x4xf32>) -> tensor<5x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3x5x4xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<3x5x4xf32>) -> tensor<3x5x4xf32>
+  %e1 = tensor.empty() : tensor<5x4xf32>
+  %z1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<5x4xf32>) -> tensor<5x4xf32>
+  %c = linalg.generic {indexing_maps = [#rows, #columns, #all], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%a, %b : tensor<3x5x6xf32>, tensor<6x4xf32>) outs(%z : tensor<3x5x4xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %p = arith.mulf %x, %y : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<3x5x4xf32>
+  %r = linalg.reduce ins(%c : tensor<3x5x4xf32>) outs(%z1 : tensor<5x4xf32>) dimensions = [0]
+      (%x: f32, %o: f32) {
+        %s = arith.addf %o, %x : f32
+        linalg.yield %s : f32
+      }
+  return %r : tensor<5x4xf32>
+}
