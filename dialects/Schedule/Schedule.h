@@ -45,6 +45,8 @@ inline constexpr llvm::StringLiteral kindAttrName = "weir.kind";       // argume
 inline constexpr llvm::StringLiteral donateAttrName = "weir.donate";   // argument
 inline constexpr llvm::StringLiteral initialAttrName =
     "weir.initial"; // argument: the name of another one, or a number
+inline constexpr llvm::StringLiteral memoryAttrName =
+    "weir.memory"; // argument: where its buffer should lie, "host" or "device"
 inline constexpr llvm::StringLiteral dimsAttrName = "weir.dims"; // state of an update rule
 inline constexpr llvm::StringLiteral resultAttrName = "weir.result";   // out-argument, unit
 inline constexpr llvm::StringLiteral shapeAttrName = "weir.shape";     // flat argument: tensor type

@@ -324,6 +324,7 @@ static autodiff::TrainOptions readTrainOptions(const CompileOptions &options) {
   train.clipsNorm = options.clipNorm;
   train.scalesLoss = options.lossScale;
   train.averages = options.ema;
+  train.offloadsState = options.offloadState;
   return train;
 }
 
@@ -614,10 +615,11 @@ static void checkOptions(const CompileOptions &options, const Level &start, cons
            "--target names " + std::to_string(options.targets.size())},
       {hasGradient && derives, hasNoEffect("--vjp, --grad, --split and --train",
                                            "gradients are taken of the graph level", "have")},
-      {options.train.empty() && (options.accumulate || options.clipNorm || options.lossScale ||
-                                 options.ema || !options.trainGroups.empty()),
-       "--train-group, --accumulate, --clip-norm, --loss-scale and --ema change the entries that "
-       "--train=OPT:F adds; name one"},
+      {options.train.empty() &&
+           (options.accumulate || options.clipNorm || options.lossScale || options.ema ||
+            options.offloadState || !options.trainGroups.empty()),
+       "--train-group, --accumulate, --clip-norm, --loss-scale, --ema and --offload change the "
+       "entries that --train=OPT:F adds; name one"},
       {hasGradient && options.checkIndices,
        hasNoEffect("--check-indices", "indices are clamped already")},
       {isPlanned && options.noReuse, hasNoEffect("--no-reuse", planned)},

@@ -46,6 +46,7 @@ struct CompileOptions {
   bool clipNorm = false;                ///< training entries: clip the gradients' norm
   bool lossScale = false;               ///< training entries: scale the loss, skip steps
   bool ema = false;                     ///< training entries: keep averages of the parameters
+  bool offloadState = false;            ///< training entries: state lies in host memory
   std::string startFrom = "graph";
   std::string stopAfter; ///< empty: write an artifact
   /// Folder for LEVEL.mlir files. With several targets, levels from `kernels` on go to one

@@ -106,7 +106,7 @@ int main(int argc, char **argv) {
     print_tensor("argument", &info);
     void *data = allocate((size_t)info.bytes, 1);
     fill(&info, data);
-    check(weir_buffer_create(device, info.bytes, &arguments[i]));
+    check(weir_buffer_create_in(device, info.memory, info.bytes, &arguments[i]));
     check(weir_buffer_write(arguments[i], 0, data, info.bytes));
     free(data);
   }
@@ -114,7 +114,7 @@ int main(int argc, char **argv) {
     weir_tensor_info info;
     check(weir_artifact_result(artifact, entry, i, &info));
     print_tensor("result", &info);
-    check(weir_buffer_create(device, info.bytes, &results[i]));
+    check(weir_buffer_create_in(device, info.memory, info.bytes, &results[i]));
   }
 
   double nanoseconds = 0;

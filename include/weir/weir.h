@@ -48,6 +48,12 @@ weir_status weir_artifact_open(const char *path, weir_artifact **artifact);
 /* Frees the artifact and all names and shapes that were read from it. */
 void weir_artifact_close(weir_artifact *artifact);
 
+/* Where the bytes of a buffer lie. */
+typedef enum weir_memory {
+  WEIR_MEMORY_DEVICE = 0, /* where the device is fastest */
+  WEIR_MEMORY_HOST = 1,   /* in the host's memory, which a GPU reads and writes over the bus */
+} weir_memory;
+
 /* An argument or a result of an entry. Its pointers are valid until the artifact is
  * closed. */
 typedef struct weir_tensor_info {
@@ -58,6 +64,9 @@ typedef struct weir_tensor_info {
   int64_t bytes; /* of a buffer that holds it */
   int donated;   /* of an argument: whether a run may take its bytes, see
                     weir_artifact_donation */
+  /* Where its buffer should lie. A run takes buffers of either kind: state that was meant for the
+   * host's memory costs its bytes in the device's, and other tensors are slow in the host's. */
+  weir_memory memory;
 } weir_tensor_info;
 
 /* Returns the number of entries. They are numbered from 0. */
@@ -157,6 +166,11 @@ typedef struct weir_buffer weir_buffer;
 
 /* Allocates a buffer of `bytes` bytes, which may be 0. */
 weir_status weir_buffer_create(weir_device *device, int64_t bytes, weir_buffer **buffer);
+
+/* Allocates a buffer of `bytes` bytes in `memory`. Processors, and GPUs that share the host's
+ * memory, have one memory: there both kinds are the same. */
+weir_status weir_buffer_create_in(weir_device *device, weir_memory memory, int64_t bytes,
+                                  weir_buffer **buffer);
 
 /* Makes a buffer of the `bytes` bytes at `data`. They stay the caller's, who keeps them
  * until the buffer is destroyed. Runs read and write them where they are: nothing is

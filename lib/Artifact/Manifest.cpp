@@ -106,13 +106,24 @@ static void checkStarts(const JsonNode &node, const std::vector<TensorSpec> &arg
   }
 }
 
+/// Reads where the buffer of an argument should lie.
+static void readMemory(const JsonNode &node, TensorSpec &spec) {
+  if (!node.has("memory"))
+    return;
+  node["memory"].choice({"device", "host"});
+  spec.isInHost = node["memory"].string() == "host";
+  if (spec.isInHost && (spec.kind != "state" || !spec.donate))
+    node.fail("lies in host memory, and is no donated state");
+}
+
 static TensorSpec readArgument(const JsonNode &node) {
-  node.object({"name", "dtype", "shape", "kind", "donate"}, {"starts_as", "starts_at"});
+  node.object({"name", "dtype", "shape", "kind", "donate"}, {"starts_as", "starts_at", "memory"});
   TensorSpec spec = readTensor(node);
   node["kind"].choice({"", "input", "target", "param", "state"});
   spec.kind = node["kind"].string();
   spec.donate = node["donate"].boolean();
   readStart(node, spec);
+  readMemory(node, spec);
   return spec;
 }
 
@@ -184,6 +195,11 @@ static EntrySpec readEntry(const JsonNode &node) {
   checkUnique(node["arguments"], entry.arguments, getName);
   checkStarts(node["arguments"], entry.arguments);
   checkUnique(node["results"], entry.results, getName);
+  for (TensorSpec &result : entry.results)
+    result.isInHost =
+        std::any_of(entry.arguments.begin(), entry.arguments.end(), [&](const TensorSpec &spec) {
+          return spec.isInHost && spec.name == result.name;
+        });
   return entry;
 }
 
@@ -232,6 +248,8 @@ std::string weir::printManifest(const Manifest &manifest) {
         arguments.back()["starts_as"] = argument.startsAs;
       if (argument.startsAt != 0)
         arguments.back()["starts_at"] = printNumber(argument.startsAt);
+      if (argument.isInHost)
+        arguments.back()["memory"] = "host";
     }
     for (const TensorSpec &result : entry.results)
       results.push_back(::toJson(result));

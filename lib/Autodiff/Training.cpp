@@ -66,6 +66,7 @@ private:
   Value addState(const Twine &name, Type type, Attribute initial = {}) {
     return addArgument(name, type, "state", initial);
   }
+  Value addParameterState(const Twine &name, Type type, Attribute initial = {});
   Attribute getNumber(double number) { return builder.getFloatAttr(element, number); }
   RankedTensorType getUpdatedType(const Parameter &parameter) const;
   Value addHyperparameter(const std::string &name);
@@ -126,6 +127,15 @@ Value Step::addArgument(const Twine &name, Type type, StringRef kind, Attribute 
   assert(succeeded(added) && "functions take any argument");
   (void)added;
   return entry.getArgument(index);
+}
+
+/// Adds state of one parameter, which may be as large.
+Value Step::addParameterState(const Twine &name, Type type, Attribute initial) {
+  Value state = addState(name, type, initial);
+  if (options.offloadsState)
+    entry.setArgAttr(cast<BlockArgument>(state).getArgNumber(), schedule::memoryAttrName,
+                     builder.getStringAttr("host"));
+  return state;
 }
 
 Value Step::addHyperparameter(const std::string &name) {
@@ -256,7 +266,7 @@ void Step::accumulate() {
     addLossScale();
   for (const Parameter &parameter : parameters) {
     RankedTensorType type = getUpdatedType(parameter);
-    Value before = addState(parameter.name + ".accumulated", type);
+    Value before = addParameterState(parameter.name + ".accumulated", type);
     Value gradient = convert(parameter.gradient, type);
     addUpdate(before, compute({before, gradient}, {}, 1, [](ArrayRef<Number> in) {
                         return SmallVector<Number>{addNumbers(in[0], in[1])};
@@ -375,16 +385,16 @@ void Step::addParameterStates(Parameter &parameter) {
   Attribute same = builder.getStringAttr(parameter.name);
   parameter.master = parameter.value.getType() == type
                          ? parameter.value
-                         : addState(parameter.name + ".master", type, same);
+                         : addParameterState(parameter.name + ".master", type, same);
   for (auto [index, argument] : llvm::enumerate(parameter.rule->arguments))
     if (argument.kind == RuleArgument::Kind::State)
-      parameter.states.push_back(addState(parameter.name + "." + argument.name,
-                                          parameter.rule->getType(index, type.getShape(), element),
-                                          argument.initial));
+      parameter.states.push_back(addParameterState(
+          parameter.name + "." + argument.name,
+          parameter.rule->getType(index, type.getShape(), element), argument.initial));
   if (options.accumulates)
-    parameter.accumulated = addState(parameter.name + ".accumulated", type);
+    parameter.accumulated = addParameterState(parameter.name + ".accumulated", type);
   if (options.averages)
-    parameter.average = addState(parameter.name + ".ema", type, same);
+    parameter.average = addParameterState(parameter.name + ".ema", type, same);
 }
 
 /// Makes `updated` the new value of `argument`. Where a gradient is not finite, it stays.

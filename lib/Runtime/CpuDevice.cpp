@@ -71,7 +71,7 @@ CpuMemory::~CpuMemory() {
     std::free(address);
 }
 
-Storage CpuDevice::allocate(int64_t bytes, bool) {
+Storage CpuDevice::allocate(int64_t bytes, Placement) { // there is one memory
   Storage storage;
   storage.bytes = bytes;
   if (bytes == 0)

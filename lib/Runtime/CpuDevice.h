@@ -37,7 +37,7 @@ public:
   bool isGpu() const override { return false; }
   Profile getProfile() const override { return profile; }
   bool hasTimestamps() const override { return true; }
-  Storage allocate(int64_t bytes, bool hostAccess) override;
+  Storage allocate(int64_t bytes, Placement placement) override;
   Storage adopt(void *data, int64_t bytes) override;
   void write(Storage &storage, int64_t offset, const void *data, int64_t bytes) override;
   void read(const Storage &storage, int64_t offset, void *data, int64_t bytes) override;

@@ -48,6 +48,7 @@ inline constexpr int cudaComputeMinor = 76;
 inline constexpr int cudaJitErrorLog = 5;
 inline constexpr int cudaJitErrorLogBytes = 6;
 inline constexpr unsigned cudaStreamNonBlocking = 1;
+inline constexpr unsigned cudaHostOnDevice = 2; ///< CU_MEMHOSTALLOC_DEVICEMAP
 
 /// The driver's functions: Weir's name, the symbol, the parameters.
 #define WEIR_CUDA_FUNCTIONS(F)                                                                     \
@@ -62,6 +63,10 @@ inline constexpr unsigned cudaStreamNonBlocking = 1;
   F(setContext, "cuCtxSetCurrent", (CudaContext context))                                          \
   F(allocate, "cuMemAlloc_v2", (CudaAddress * address, size_t bytes))                              \
   F(free, "cuMemFree_v2", (CudaAddress address))                                                   \
+  F(allocateHost, "cuMemHostAlloc", (void **bytes, size_t count, unsigned flags))                  \
+  F(freeHost, "cuMemFreeHost", (void *bytes))                                                      \
+  F(getHostAddress, "cuMemHostGetDevicePointer_v2",                                                \
+    (CudaAddress * address, void *bytes, unsigned flags))                                          \
   F(copyFromHost, "cuMemcpyHtoD_v2", (CudaAddress to, const void *from, size_t bytes))             \
   F(copyToHost, "cuMemcpyDtoH_v2", (void *to, CudaAddress from, size_t bytes))                     \
   F(copyAsync, "cuMemcpyDtoDAsync_v2",                                                             \

@@ -5,6 +5,7 @@
 #include "CudaProgram.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace weir::runtime {
 
@@ -103,23 +104,34 @@ Profile CudaDevice::getProfile() const {
 // Memory
 //===----------------------------------------------------------------------===//
 
-Storage CudaDevice::allocate(int64_t bytes, bool hostAccess) {
+Storage CudaDevice::allocate(int64_t bytes, Placement placement) {
   Storage storage;
   storage.bytes = bytes;
   if (bytes == 0)
     return storage;
   use();
-  CudaAddress address = 0;
-  cuda.check(cuda.allocate(&address, size_t(bytes)),
-             "cuMemAlloc of " + std::to_string(bytes) + " bytes");
   auto memory = std::make_unique<CudaMemory>();
-  memory->address = CudaOwned<CudaAddress>(address, cuda.free);
+  std::string amount = " of " + std::to_string(bytes) + " bytes";
+  if (placement == Placement::Host) {
+    void *allocated = nullptr;
+    cuda.check(cuda.allocateHost(&allocated, size_t(bytes), cudaHostOnDevice),
+               "cuMemHostAlloc" + amount);
+    memory->hostBytes = CudaOwned<void *>(allocated, cuda.freeHost);
+    cuda.check(cuda.getHostAddress(&memory->address, allocated, 0), "cuMemHostGetDevicePointer");
+  } else {
+    cuda.check(cuda.allocate(&memory->address, size_t(bytes)), "cuMemAlloc" + amount);
+    memory->deviceBytes = CudaOwned<CudaAddress>(memory->address, cuda.free);
+  }
   storage.memory = std::move(memory);
   return storage;
 }
 
 void CudaDevice::write(Storage &storage, int64_t offset, const void *data, int64_t bytes) {
   wait();
+  if (void *address = getHostAddress(storage)) {
+    std::memcpy(static_cast<char *>(address) + offset, data, size_t(bytes));
+    return;
+  }
   cuda.check(cuda.copyFromHost(getAddress(storage) + CudaAddress(offset), data, size_t(bytes)),
              "cuMemcpyHtoD");
   // The call may return before the copy is complete, and our stream does not wait for others.
@@ -128,6 +140,10 @@ void CudaDevice::write(Storage &storage, int64_t offset, const void *data, int64
 
 void CudaDevice::read(const Storage &storage, int64_t offset, void *data, int64_t bytes) {
   wait();
+  if (const void *address = getHostAddress(storage)) {
+    std::memcpy(data, static_cast<const char *>(address) + offset, size_t(bytes));
+    return;
+  }
   cuda.check(cuda.copyToHost(data, getAddress(storage) + CudaAddress(offset), size_t(bytes)),
              "cuMemcpyDtoH");
 }

@@ -8,13 +8,16 @@
 
 namespace weir::runtime {
 
+/// Memory of the device, or of the host, which then has `hostBytes`.
 struct CudaMemory : Memory {
-  CudaOwned<CudaAddress> address;
+  CudaAddress address = 0; ///< for kernels
+  CudaOwned<CudaAddress> deviceBytes;
+  CudaOwned<void *> hostBytes;
 };
 
 /// Returns the address of a storage of a CudaDevice; 0 if it has no bytes.
 inline CudaAddress getAddress(const Storage &storage) {
-  return storage.memory ? static_cast<const CudaMemory &>(*storage.memory).address.get() : 0;
+  return storage.memory ? static_cast<const CudaMemory &>(*storage.memory).address : 0;
 }
 
 /// A CUDA device. One stream in its primary context runs everything in order.
@@ -32,10 +35,13 @@ public:
   bool isGpu() const override { return true; }
   Profile getProfile() const override;
   bool hasTimestamps() const override { return true; }
-  Storage allocate(int64_t bytes, bool hostAccess) override;
+  Storage allocate(int64_t bytes, Placement placement) override;
   void write(Storage &storage, int64_t offset, const void *data, int64_t bytes) override;
   void read(const Storage &storage, int64_t offset, void *data, int64_t bytes) override;
-  void *getHostAddress(const Storage &) const override { return nullptr; }
+  void *getHostAddress(const Storage &storage) const override {
+    return storage.memory ? static_cast<const CudaMemory &>(*storage.memory).hostBytes.get()
+                          : nullptr;
+  }
   void wait() override;
   void waitFor(uint64_t) override { wait(); } // the stream has no finer wait
   void waitNoThrow() noexcept override;

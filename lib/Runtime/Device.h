@@ -38,6 +38,13 @@ struct Storage {
   mutable uint64_t lastUse = 0; ///< index of the last submission that uses it
 };
 
+/// Where the bytes of a storage lie. Kernels read and write all of them.
+enum class Placement {
+  Device, ///< where kernels are fastest
+  Shared, ///< there, and in memory that the host sees if that costs the device nothing
+  Host    ///< in the host's memory
+};
+
 /// A copy between two storages of the same size.
 struct StorageCopy {
   const Storage *from, *to;
@@ -90,9 +97,8 @@ public:
   virtual Profile getProfile() const = 0;
   virtual bool hasTimestamps() const = 0;
 
-  /// Allocates memory for kernels and copies. `hostAccess` requests memory visible to the host
-  /// if that costs the device nothing.
-  virtual Storage allocate(int64_t bytes, bool hostAccess) = 0;
+  /// Allocates memory for kernels and copies.
+  virtual Storage allocate(int64_t bytes, Placement placement) = 0;
 
   /// Makes a storage of bytes of the caller, which outlive it. Errors: `BadArgument` where the
   /// device has memory of its own.

@@ -49,8 +49,7 @@ Program::Program(std::shared_ptr<Device> owner, const Artifact &artifact, const 
         entry.resultInArgument[size_t(allocation.index)] = allocation.result;
   }
 
-  constants = device->allocate(int64_t(artifact.constants.size()),
-                               /*hostAccess=*/true);
+  constants = device->allocate(int64_t(artifact.constants.size()), Placement::Shared);
   if (constants.bytes > 0)
     device->write(constants, 0, artifact.constants.data(), constants.bytes);
   device->users.push_back(this);
@@ -131,7 +130,7 @@ void Program::growArena(int64_t bytes) {
     recordings.clear(); // they use the old arena
     arena = Storage();  // freed first, so that old and new need not fit together
   }
-  arena = device->allocate(bytes, /*hostAccess=*/false);
+  arena = device->allocate(bytes, Placement::Device);
 }
 
 const Program::Entry &Program::findEntry(const std::string &name) const {

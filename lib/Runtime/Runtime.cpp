@@ -156,6 +156,7 @@ static weir_status getTensorInfo(const weir_artifact *artifact, size_t entry, si
     info->rank = tensor.shape.size();
     info->bytes = getByteSize(tensor);
     info->donated = tensor.donate;
+    info->memory = tensor.isInHost ? WEIR_MEMORY_HOST : WEIR_MEMORY_DEVICE;
   });
 }
 
@@ -292,14 +293,30 @@ static void requireBytes(const char *function, int64_t bytes) {
                       " bytes are fewer than none");
 }
 
-weir_status weir_buffer_create(weir_device *device, int64_t bytes, weir_buffer **buffer) {
+static weir_status createBuffer(const char *function, weir_device *device, Placement placement,
+                                int64_t bytes, weir_buffer **buffer) {
   return guard([&] {
-    require(device, "weir_buffer_create", "device");
-    require(buffer, "weir_buffer_create", "buffer");
-    requireBytes("weir_buffer_create", bytes);
+    require(device, function, "device");
+    require(buffer, function, "buffer");
+    requireBytes(function, bytes);
     std::lock_guard lock(device->device->mutex);
-    Storage storage = device->device->allocate(bytes, /*hostAccess=*/true);
+    Storage storage = device->device->allocate(bytes, placement);
     *buffer = new weir_buffer{device->device, std::move(storage)};
+  });
+}
+
+weir_status weir_buffer_create(weir_device *device, int64_t bytes, weir_buffer **buffer) {
+  return createBuffer(__func__, device, Placement::Shared, bytes, buffer);
+}
+
+weir_status weir_buffer_create_in(weir_device *device, weir_memory memory, int64_t bytes,
+                                  weir_buffer **buffer) {
+  if (memory == WEIR_MEMORY_DEVICE || memory == WEIR_MEMORY_HOST)
+    return createBuffer(__func__, device,
+                        memory == WEIR_MEMORY_HOST ? Placement::Host : Placement::Shared, bytes,
+                        buffer);
+  return guard([&] {
+    throw BadArgument("weir_buffer_create_in: there is no memory " + std::to_string(int(memory)));
   });
 }
 

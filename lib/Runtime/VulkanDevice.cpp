@@ -2,6 +2,7 @@
 
 #include "VulkanDevice.h"
 
+#include "VulkanMemory.h"
 #include "VulkanProgram.h"
 
 #include <algorithm>
@@ -314,31 +315,16 @@ VulkanDevice::~VulkanDevice() {
 // Memory
 //===----------------------------------------------------------------------===//
 
-uint32_t VulkanDevice::chooseMemoryType(uint32_t allowed, bool hostAccess) const {
-  const VkMemoryPropertyFlags host =
-      VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-  const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-  const VkMemoryPropertyFlags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-  std::vector<VkMemoryPropertyFlags> wishes;
-  if (hostAccess)
-    wishes = {host | cached | local, host | cached, host | local, host};
-  else
-    wishes = {local, 0};
-  for (VkMemoryPropertyFlags wish : wishes)
-    for (uint32_t type = 0; type < memoryTypes.memoryTypeCount; ++type)
-      if ((allowed >> type & 1) && (memoryTypes.memoryTypes[type].propertyFlags & wish) == wish)
-        return type;
-  throw Error("the device '" + facts.name + "' has no memory type for storage buffers" +
-              (hostAccess ? " that the host can see" : ""));
-}
-
-Storage VulkanDevice::allocate(int64_t bytes, bool hostAccess) {
-  bool shared = facts.type == VK_PHYSICAL_DEVICE_TYPE_CPU ||
+Storage VulkanDevice::allocate(int64_t bytes, Placement placement) {
+  bool shares = facts.type == VK_PHYSICAL_DEVICE_TYPE_CPU ||
                 facts.type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
-  return allocateTyped(bytes, hostAccess && shared);
+  if (placement == Placement::Shared && !shares)
+    placement = Placement::Device;
+  return allocateTyped(bytes, placement);
 }
 
-Storage VulkanDevice::allocateTyped(int64_t bytes, bool hostAccess) {
+Storage VulkanDevice::allocateTyped(int64_t bytes, Placement placement) {
+  bool isHost = placement != Placement::Device;
   Storage storage;
   storage.bytes = bytes;
   if (bytes == 0)
@@ -362,13 +348,17 @@ Storage VulkanDevice::allocateTyped(int64_t bytes, bool hostAccess) {
   VkMemoryAllocateInfo allocation = {};
   allocation.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
   allocation.allocationSize = needs.size;
-  allocation.memoryTypeIndex = chooseMemoryType(needs.memoryTypeBits, hostAccess);
+  std::optional<uint32_t> type = chooseMemoryType(memoryTypes, needs.memoryTypeBits, placement);
+  if (!type)
+    throw Error("the device '" + facts.name + "' has no memory type for storage buffers" +
+                (isHost ? " that the host can see" : ""));
+  allocation.memoryTypeIndex = *type;
   VkDeviceMemory memory = VK_NULL_HANDLE;
   check(vk.AllocateMemory(handle, &allocation, nullptr, &memory),
         "vkAllocateMemory of " + std::to_string(bytes) + " bytes");
   owned->memory = Owned<VkDeviceMemory>(handle, memory, vk.FreeMemory);
   check(vk.BindBufferMemory(handle, buffer, memory, 0), "vkBindBufferMemory");
-  if (hostAccess)
+  if (isHost)
     check(vk.MapMemory(handle, memory, 0, VK_WHOLE_SIZE, 0, &owned->mapped), "vkMapMemory");
   storage.memory = std::move(owned);
   return storage;
@@ -382,7 +372,7 @@ void *VulkanDevice::getHostAddress(const Storage &storage) const {
 VulkanDevice::Staging &VulkanDevice::takeStaging() {
   Staging &taken = staging[nextStaging++ % staging.size()];
   if (taken.storage.bytes == 0)
-    taken.storage = allocateTyped(stagingBytes, /*hostAccess=*/true);
+    taken.storage = allocateTyped(stagingBytes, Placement::Shared);
   waitFor(taken.storage.lastUse);
   return taken;
 }

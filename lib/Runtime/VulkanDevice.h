@@ -87,7 +87,7 @@ public:
   bool isGpu() const override { return facts.type != VK_PHYSICAL_DEVICE_TYPE_CPU; }
   Profile getProfile() const override { return makeProfile(facts); }
   bool hasTimestamps() const override { return timestampBits != 0; }
-  Storage allocate(int64_t bytes, bool hostAccess) override;
+  Storage allocate(int64_t bytes, Placement placement) override;
   void write(Storage &storage, int64_t offset, const void *data, int64_t bytes) override;
   void read(const Storage &storage, int64_t offset, void *data, int64_t bytes) override;
   void *getHostAddress(const Storage &storage) const override;
@@ -123,8 +123,7 @@ private:
   void createLogicalDevice();
   void createTimelines();
   void finishSetup();
-  uint32_t chooseMemoryType(uint32_t allowed, bool hostAccess) const;
-  Storage allocateTyped(int64_t bytes, bool hostAccess);
+  Storage allocateTyped(int64_t bytes, Placement placement);
   Staging &takeStaging();
   void copy(Staging &through, VkBuffer from, int64_t fromOffset, VkBuffer to, int64_t toOffset,
             int64_t bytes);

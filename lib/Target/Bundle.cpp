@@ -109,6 +109,8 @@ static FailureOr<EntrySpec> getEntry(func::FuncOp function) {
         tensor->startsAs = other.str();
       else if (auto number = dyn_cast_or_null<FloatAttr>(initial))
         tensor->startsAt = number.getValueAsDouble();
+      auto memory = dyn_cast_or_null<StringAttr>(get(schedule::memoryAttrName));
+      tensor->isInHost = memory && memory == "host";
     }
     list.push_back(std::move(*tensor));
   }

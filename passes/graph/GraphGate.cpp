@@ -41,6 +41,7 @@ private:
   void verifyFunction(func::FuncOp function);
   void verifyNames(func::FuncOp function);
   void verifyInitial(func::FuncOp function, unsigned index, Attribute value);
+  void verifyMemory(func::FuncOp function, unsigned index, Attribute value);
   void verifyArgumentAttributes(func::FuncOp function, unsigned index);
   void verifyResultAttributes(func::FuncOp function, unsigned index);
   /// Reports unless `type` is a tensor that later levels can store.
@@ -136,6 +137,19 @@ void GraphGate::verifyInitial(func::FuncOp function, unsigned index, Attribute v
                    << "; that names no other argument of floats, of its shape and without one";
 }
 
+/// Verifies where the buffer of an argument should lie.
+void GraphGate::verifyMemory(func::FuncOp function, unsigned index, Attribute value) {
+  auto memory = dyn_cast<StringAttr>(value);
+  if (!memory || !llvm::is_contained({"device", "host"}, memory))
+    fail(function) << "argument " << index << " has " << schedule::memoryAttrName << " = " << value
+                   << "; memories are device and host";
+  auto kind = function.getArgAttrOfType<StringAttr>(index, schedule::kindAttrName);
+  bool isState = kind && kind == "state" && function.getArgAttr(index, schedule::donateAttrName);
+  if (memory && memory == "host" && !isState)
+    fail(function) << "argument " << index << " has " << schedule::memoryAttrName
+                   << " = \"host\", which only donated arguments of kind state have";
+}
+
 void GraphGate::verifyArgumentAttributes(func::FuncOp function, unsigned index) {
   for (NamedAttribute attribute : function_interface_impl::getArgAttrs(function, index)) {
     StringRef name = attribute.getName();
@@ -151,11 +165,13 @@ void GraphGate::verifyArgumentAttributes(func::FuncOp function, unsigned index) 
                        << "; it has no value: write " << name << " alone, or leave it out";
     } else if (name == schedule::initialAttrName) {
       verifyInitial(function, index, value);
+    } else if (name == schedule::memoryAttrName) {
+      verifyMemory(function, index, value);
     } else if (name.starts_with("weir.") && name != schedule::nameAttrName) {
       fail(function) << "argument " << index << " has the unknown attribute " << name
                      << "; arguments have " << schedule::nameAttrName << ", "
-                     << schedule::kindAttrName << ", " << schedule::donateAttrName << " and "
-                     << schedule::initialAttrName;
+                     << schedule::kindAttrName << ", " << schedule::donateAttrName << ", "
+                     << schedule::initialAttrName << " and " << schedule::memoryAttrName;
     }
   }
 }

@@ -85,6 +85,7 @@ def compile_step(
     loss_scale: bool = False,
     ema: Rate | None = None,
     predict: Example | None = None,
+    offload: str | None = None,
     device: str | Device = "auto",
     memory_limit: int | str | None = None,
 ) -> Step:
@@ -103,11 +104,14 @@ def compile_step(
     `ema`:     the decay of a moving average of each parameter, which `Step.averages` returns.
     `predict`: an example of a call of the module in evaluation mode, for `Step.predict`: an entry of the same artifact,
                with the same parameters.
+    `offload`: "state" keeps state of the optimizer in host memory, where the step reads and updates it.
     `device`:  as for `compile`; so is `memory_limit`.
     Parameters that require no gradient stay as they are.
     Errors: those of `compile`; weir.torch.ExportError, too, if no parameter requires a gradient, or the loss is not
             one float of rank 0.
     """
+    if offload not in (None, "state"):
+        raise ValueError(f"offload is {offload!r}; expected None or \"state\"")
     optimizer = AdamW() if optimizer is None else optimizer
     targets = dict(targets or {})
     with _telling("exporting"):
@@ -123,7 +127,7 @@ def compile_step(
                                      "give the argument another name")
     opened = open_device(device)
     flags = {"--clip-norm": clip_norm is not None, "--accumulate": accumulate, "--loss-scale": loss_scale,
-             "--ema": ema is not None}
+             "--ema": ema is not None, "--offload=state": offload is not None}
     texts, options = [exported.text], [f"--train={optimizer.name}:main", "--entry=main.step", *get_options(groups)]
     predictor = None
     if predicted:

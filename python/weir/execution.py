@@ -18,7 +18,7 @@ from typing import Any
 import numpy
 
 from weir.arrays import Array, Status
-from weir.runtime import DTYPES, Buffer, Device, Entry, Error, Program, Tensor, to_host
+from weir.runtime import DTYPES, Buffer, Device, Entry, Error, Program, Tensor, make_buffer, to_host
 
 # From this number of bytes on, a run on the processor reads an array where it is. Smaller ones are copied: that is
 # faster than preparing a run for an address.
@@ -48,7 +48,7 @@ class Held:
 
     def __init__(self, tensor: Tensor, device: Device):
         self.tensor = tensor
-        self.buffer = Buffer(device, tensor.bytes)
+        self.buffer = make_buffer(device, tensor)
         self.spare: Buffer | None = None
 
 
@@ -68,7 +68,7 @@ class Ring:
         if reader and (array := reader()) is not None and array._buffer is self._buffers[self._turn]:
             array._fetch()
         if self._buffers[self._turn] is None:
-            self._buffers[self._turn] = Buffer(self._device, self._tensor.bytes)
+            self._buffers[self._turn] = make_buffer(self._device, self._tensor)
         return self._buffers[self._turn]
 
     def lend(self) -> Array:
@@ -211,7 +211,7 @@ class Execution:
                     if donor == tensor.name:
                         outputs.append(held.buffer)
                         continue
-                    held.spare = held.spare or Buffer(self.device, tensor.bytes)
+                    held.spare = held.spare or make_buffer(self.device, held.tensor)
                     outputs.append(held.spare)
                     swapped.append(held)
                 elif donor and isinstance(given.get(donor), Array):

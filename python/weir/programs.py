@@ -161,7 +161,10 @@ class Compiled:
     def __repr__(self) -> str:
         if self._execution._is_closed:
             return f"<weir.{self._kind}, closed>"
-        lines = [f"<weir.{self._kind} on {self.device}; holds {_print_bytes(self._held_bytes())}"]
+        held = self._execution.held.values()
+        lines = [f"<weir.{self._kind} on {self.device}; holds {_print_bytes(sum(tensor.bytes for tensor in held))}"]
+        if offloaded := sum(tensor.bytes for tensor in held if tensor.in_host):
+            lines[0] += f", {_print_bytes(offloaded)} of it in host memory"
         for entry in self.entries.values():
             facts = self._read_facts(entry.name)
             arguments = ", ".join(str(tensor) for tensor in self._execution.get_missing(entry))
@@ -229,9 +232,6 @@ class Compiled:
                 return str(error)
         names = {tensor.name for tensor in entry.arguments}
         return next((f"there is no argument {name}" for name in given if name not in names), "")
-
-    def _held_bytes(self) -> int:
-        return sum(tensor.bytes for tensor in self._execution.held.values())
 
     def _read_facts(self, entry: str) -> dict[str, int]:
         with zipfile.ZipFile(self._path) as archive:

@@ -48,6 +48,8 @@ class Tensor:
     # Of state, before the first step: the argument whose value it has, or else the number in each element.
     starts_as: str = dataclasses.field(default="", compare=False)
     starts_at: float = dataclasses.field(default=0.0, compare=False)
+    # Whether its buffer should lie in the host's memory: state that was offloaded, and its next value.
+    in_host: bool = dataclasses.field(default=False, compare=False)
 
     @property
     def bytes(self) -> int:
@@ -78,6 +80,7 @@ class _TensorInfo(ctypes.Structure):
         ("rank", ctypes.c_size_t),
         ("bytes", ctypes.c_int64),
         ("donated", ctypes.c_int),
+        ("memory", ctypes.c_int),
     ]
 
 
@@ -134,9 +137,13 @@ class Device(_Handle):
 class Buffer(_Handle):
     """Bytes in a device's memory, undefined until written."""
 
-    def __init__(self, device: Device, size: int):
-        """Allocates `size` bytes. Errors: Error if the device has no room for them."""
-        super().__init__("buffer_destroy", "buffer_create", device.handle, ctypes.c_int64(size))
+    def __init__(self, device: Device, size: int, in_host: bool = False):
+        """Allocates `size` bytes; `in_host`: in the host's memory, which a GPU reads and writes over the bus.
+
+        Errors: Error if there is no room for them.
+        """
+        super().__init__("buffer_destroy", "buffer_create_in", device.handle, ctypes.c_int(in_host),
+                         ctypes.c_int64(size))
         self.device, self.size = device, size
 
     @classmethod
@@ -180,6 +187,11 @@ class Buffer(_Handle):
         mapped = (ctypes.c_char * self.size).from_address(address.value)
         mapped.owner = self  # lives as long as a view of it
         return mapped
+
+
+def make_buffer(device: Device, tensor: Tensor) -> Buffer:
+    """Allocates a buffer for a tensor, in the memory that it should lie in. Errors: those of Buffer."""
+    return Buffer(device, tensor.bytes, tensor.in_host)
 
 
 class Program(_Handle):
@@ -284,7 +296,7 @@ class Program(_Handle):
         """Returns buffers for an entry's arguments or results, made once."""
         key = (entry.name, side)
         if key not in self._buffers:
-            self._buffers[key] = [Buffer(self.device, tensor.bytes) for tensor in getattr(entry, side)]
+            self._buffers[key] = [make_buffer(self.device, tensor) for tensor in getattr(entry, side)]
         return self._buffers[key]
 
 
@@ -382,7 +394,8 @@ def _read_tensor(
     name, spelling = info.name.decode(), info.dtype.decode()
     fact = facts.get(name, {})
     return Tensor(name, numpy.dtype(DTYPES[spelling]), tuple(info.shape[: info.rank]), fact.get("kind", ""),
-                  bool(info.donated), spelling, fact.get("starts_as", ""), float(fact.get("starts_at", 0)))
+                  bool(info.donated), spelling, fact.get("starts_as", ""), float(fact.get("starts_at", 0)),
+                  bool(info.memory))
 
 
 def _check_arguments(entry: Entry, arguments: Mapping[str, Any]) -> list[numpy.ndarray]:

@@ -119,13 +119,20 @@ triple = row(word, word, word)
 view = row(index, size, size)
 queue = number(1, 63)
 tensor = dict(name=name, dtype=one_of(*BITS), shape=array(size))
+
+
+def argument(value, place):
+    record(**tensor, optional=["starts_as", "starts_at", "memory"], starts_as=name, starts_at=string, donate=flag,
+           kind=one_of("", "input", "target", "param", "state"), memory=one_of("device", "host"))(value, place)
+    need(value.get("memory") != "host" or (value["kind"] == "state" and value["donate"]),
+         f"{place} lies in host memory, and is no donated state")
+
+
 MANIFEST = record(
     schema_version=one_of(SCHEMA_VERSION), producer=string,
     entries=array(record(
         name=file_name, results=array(record(**tensor)),
-        arguments=array(record(**tensor, optional=["starts_as", "starts_at"], starts_as=name, starts_at=string,
-                               donate=flag,
-                               kind=one_of("", "input", "target", "param", "state"))))),
+        arguments=array(argument))),
     targets=array(record(
         optional=["sm", "isa"], name=name, target=file_name, api=name, sm=number(1, 999),
         isa=one_of("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"),

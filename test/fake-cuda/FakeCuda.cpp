@@ -177,6 +177,30 @@ FAKE(cuMemFree_v2, CudaAddress address) {
   --state().live;
   return 0;
 }
+FAKE(cuMemHostAlloc, void **bytes, size_t count, unsigned flags) {
+  BEGIN("cuMemHostAlloc");
+  *bytes = std::calloc(count, 1);
+  auto address = reinterpret_cast<CudaAddress>(*bytes);
+  state().freed.erase(address);
+  state().allocations.emplace_back(address, count);
+  state().log << "host " << count << " at " << print(address)
+              << (flags & cudaHostOnDevice ? "" : ", not for kernels") << "\n";
+  ++state().live;
+  return 0;
+}
+FAKE(cuMemHostGetDevicePointer_v2, CudaAddress *address, void *bytes, unsigned) {
+  BEGIN("cuMemHostGetDevicePointer_v2");
+  *address = reinterpret_cast<CudaAddress>(bytes);
+  return 0;
+}
+FAKE(cuMemFreeHost, void *bytes) {
+  auto address = reinterpret_cast<CudaAddress>(bytes);
+  state().log << "free host " << print(address) << "\n";
+  state().freed.insert(address);
+  std::free(bytes);
+  --state().live;
+  return 0;
+}
 FAKE(cuMemcpyHtoD_v2, CudaAddress to, const void *from, size_t bytes) {
   state().log << "write " << bytes << " to " << print(to) << "\n";
   std::memcpy(reinterpret_cast<void *>(to), from, bytes);

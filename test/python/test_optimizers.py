@@ -180,6 +180,30 @@ def test_parameters_of_16_bits_have_masters(tmp_path):
         assert all(numpy.array_equal(masters[name + ".master"], start[name].float().numpy()) for name in start)
 
 
+@pytest.mark.parametrize("device", ["cpu", "vulkan"])
+def test_state_in_host_memory_has_the_same_bits(device, tmp_path):
+    """20 steps with and without; state of 16-bit parameters has masters and averages; checkpoints fit both."""
+    loss = lambda output, y: functional.cross_entropy(output.float(), y)
+    options = dict(loss=loss, optimizer=weir.AdamW(learning_rate=1e-3), clip_norm=1.0, ema=0.9, device=device)
+    with make_step(make_module().bfloat16(), torch.bfloat16, **options) as plain, \
+            make_step(make_module().bfloat16(), torch.bfloat16, offload="state", **options) as offloaded:
+        held = offloaded._execution.held.values()
+        state = {tensor.name for tensor in held if tensor.in_host}
+        assert state == {tensor.name for tensor in held if tensor.kind == "state" and tensor.shape}
+        assert len(state) == 4 * len(offloaded.state_dict())
+        assert "of it in host memory" in repr(offloaded) and "in host memory" not in repr(plain)
+        for number in range(20):
+            x, y = make_batch(number, torch.bfloat16)
+            assert float(plain(x, y=y)) == float(offloaded(x, y=y))
+            if number == 9:
+                plain.save(tmp_path / "middle.safetensors")
+                offloaded.load(tmp_path / "middle.safetensors")
+        for name, value in plain._execution.read().items():
+            assert numpy.array_equal(value, offloaded._execution.read([name])[name]), name
+    with pytest.raises(ValueError, match="offload is 'params'; expected None or \"state\""):
+        make_step(make_module(), offload="params")
+
+
 RULE = """
 func.func @update(%p: f32 {weir.kind = "param"}, %g: f32 {weir.kind = "gradient"},
                   %rate: f32 {weir.name = "rate"}) -> f32 {

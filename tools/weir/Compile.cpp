@@ -139,6 +139,13 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
   verb->add_flag("--ema", options->ema,
                  "Keep a moving average of each parameter as state P.ema, by the hyperparameter "
                  "ema_decay");
+  verb->add_option_function<std::string>(
+          "--offload", [options](const std::string &) { options->offloadState = true; },
+          "Keep the state of parameters in host memory (default none), where F.step reads and "
+          "updates it: moments, averages, accumulated gradients and the f32 copies of 16-bit "
+          "parameters")
+      ->check(CLI::IsMember({"state"}).description(""))
+      ->type_name("state");
   verb->add_flag(
       "--check-indices", options->checkIndices,
       "Add to each entry that gathers by computed indices the result weir.status, an i32 "

@@ -34,6 +34,27 @@ static const EntrySpec &getEntry(const Artifact &artifact, const Plan &plan) {
 }
 
 namespace {
+/// The bytes that a run takes in each memory: arguments and results, constants and the arena.
+struct MemoryBytes {
+  MemoryBytes(const Artifact &artifact, const Plan &plan)
+      : onDevice(plan.arenaBytes + int64_t(artifact.constants.size())) {
+    const EntrySpec &entry = getEntry(artifact, plan);
+    for (const TensorSpec &argument : entry.arguments)
+      add(argument);
+    std::vector<bool> isInArgument(entry.results.size());
+    for (const Allocation &allocation : plan.allocations)
+      if (allocation.kind == AllocationKind::Argument && allocation.result >= 0)
+        isInArgument[size_t(allocation.result)] = true;
+    for (size_t i = 0; i < entry.results.size(); ++i)
+      if (!isInArgument[i])
+        add(entry.results[i]);
+  }
+  void add(const TensorSpec &tensor) {
+    (tensor.isInHost ? inHost : onDevice) += getByteSize(tensor);
+  }
+  int64_t onDevice, inHost = 0;
+};
+
 /// A donated argument and the result that reuses its bytes.
 struct Donation {
   std::string argument, result; ///< "": no result
@@ -86,6 +107,8 @@ static Json toJson(const std::vector<TensorSpec> &tensors) {
       item["starts_as"] = tensor.startsAs;
     if (tensor.startsAt != 0)
       item["starts_at"] = tensor.startsAt;
+    if (tensor.isInHost)
+      item["memory"] = "host";
     list.push_back(std::move(item));
   }
   return list;
@@ -99,6 +122,7 @@ static void printAsJson(const Artifact &artifact) {
                        {"results", toJson(entry.results)}});
   for (const Plan &plan : artifact.plans) {
     PlanCounts counts(plan);
+    MemoryBytes memory(artifact, plan);
     Json donations = Json::array(), slots = Json::array();
     for (const Donation &donation : getDonations(plan, getEntry(artifact, plan)))
       donations.push_back({{"argument", donation.argument},
@@ -120,6 +144,8 @@ static void printAsJson(const Artifact &artifact) {
                      {"slots", counts.slots},
                      {"arena_bytes", plan.arenaBytes},
                      {"pinned_bytes", plan.pinnedBytes},
+                     {"device_bytes", memory.onDevice},
+                     {"host_bytes", memory.inHost},
                      {"donations", donations},
                      {"slot_values", slots}});
   }
@@ -146,14 +172,16 @@ static void printAsTables(const Artifact &artifact) {
   rows.clear();
   for (const Plan &plan : artifact.plans) {
     PlanCounts counts(plan);
+    MemoryBytes memory(artifact, plan);
     rows.push_back({plan.entry, plan.target, std::to_string(counts.kernels),
                     std::to_string(counts.dispatches), std::to_string(counts.barriers),
                     std::to_string(counts.queues), std::to_string(counts.waits),
                     std::to_string(counts.slots), std::to_string(plan.arenaBytes),
-                    std::to_string(plan.pinnedBytes)});
+                    std::to_string(plan.pinnedBytes), std::to_string(memory.onDevice),
+                    std::to_string(memory.inHost)});
   }
   printTable({"entry", "target", "kernels", "dispatches", "barriers", "queues", "waits", "slots",
-              "peak bytes", "all pinned"},
+              "peak bytes", "all pinned", "device bytes", "host bytes"},
              rows);
 
   rows.clear();
@@ -209,7 +237,9 @@ void tool::addInspect(CLI::App &app, Verb &chosen) {
       app.add_subcommand("inspect", "Show the contents and requirements of an artifact");
   verb->footer(
       "'peak bytes' is the planned size of the arena; 'all pinned' is its size if no two values\n"
-      "shared bytes. Arguments, results and constants are not included.\n"
+      "shared bytes. 'device bytes' has arguments, results and constants, too, but for those in "
+      "the\n"
+      "host's memory, 'host bytes', where --offload=state of weir compile puts state.\n"
       "--json has each argument, result, slot and requirement; 'weir explain' has reasons.");
   verb->add_option("artifact", options->artifact, "The artifact")->required()->type_name("X.weir");
   CLI::Option *json = verb->add_flag("--json", options->json, "Print JSON");

@@ -77,7 +77,7 @@ Invocation::Invocation(const std::string &api, const std::string &path, const En
 
   std::vector<int64_t> donated;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    arguments.push_back(makeBuffer(inputs[i].data.size()));
+    arguments.push_back(makeBuffer(entry.arguments[i]));
     writeArgument(i);
     check(weir_program_donation(program.get(), entry.name.c_str(), i, &donated.emplace_back(-1)));
     if (entry.arguments[i].donate && donated[i] < 0 &&
@@ -86,14 +86,16 @@ Invocation::Invocation(const std::string &api, const std::string &path, const En
   }
   for (size_t i = 0; i < entry.results.size(); ++i) {
     bool inPlace = carried[i] >= 0 && donated[carried[i]] == int64_t(i);
-    results.push_back(inPlace ? arguments[carried[i]] : makeBuffer(getByteSize(entry.results[i])));
+    results.push_back(inPlace ? arguments[carried[i]] : makeBuffer(entry.results[i]));
   }
 }
 
-weir_buffer *Invocation::makeBuffer(int64_t bytes) {
+weir_buffer *Invocation::makeBuffer(const TensorSpec &spec) {
   weir_buffer *buffer = nullptr;
+  int64_t bytes = getByteSize(spec);
+  weir_memory memory = spec.isInHost ? WEIR_MEMORY_HOST : WEIR_MEMORY_DEVICE;
   if (bytes)
-    check(weir_buffer_create(device.get(), bytes, &buffer));
+    check(weir_buffer_create_in(device.get(), memory, bytes, &buffer));
   owned.emplace_back(buffer);
   return buffer;
 }

@@ -61,7 +61,7 @@ public:
   std::string getDeviceName() const { return weir_device_name(device.get()); }
 
 private:
-  weir_buffer *makeBuffer(int64_t bytes);
+  weir_buffer *makeBuffer(const TensorSpec &spec);
   void writeArgument(size_t argument);
   void begin();
 

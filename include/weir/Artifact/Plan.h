@@ -40,6 +40,9 @@ struct TensorSpec {
   /// that is empty, the number `startsAt` in each element.
   std::string startsAs = {};
   double startsAt = 0;
+  /// State, and the result of its name: whether its buffer should lie in the host's memory, which
+  /// the device reads and writes over the bus.
+  bool isInHost = false;
 };
 
 /// Returns the number of elements times the bytes of one. Errors: `Error` on int64 overflow.

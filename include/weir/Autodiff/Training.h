@@ -22,6 +22,7 @@ struct TrainOptions {
   bool clipsNorm = false;             ///< of all gradients together
   bool scalesLoss = false;            ///< and skips steps with a gradient that is not finite
   bool averages = false;              ///< keeps a moving average of each parameter
+  bool offloadsState = false;         ///< state of parameters lies in host memory
 };
 
 /// Returns the text of the update rule `name` that Weir ships, or nothing.

@@ -172,10 +172,25 @@ func.func @starts(%a: tensor<4xf32> {weir.name = "a", weir.initial = 1.0 : f32},
 
 // -----
 
+// State that runs may overwrite is all that may lie in host memory.
+// expected-error @below {{argument 0 has weir.memory = "disk"; memories are device and host}}
+// expected-error @below {{argument 1 has weir.memory = 1 : i64; memories are device and host}}
+// expected-error @below {{argument 2 has weir.memory = "host", which only donated arguments of kind state have}}
+// expected-error @below {{argument 3 has weir.memory = "host", which only donated arguments of kind state have}}
+func.func @memories(%a: tensor<4xf32> {weir.memory = "disk"}, %b: tensor<4xf32> {weir.memory = 1},
+                    %c: tensor<4xf32> {weir.kind = "state", weir.memory = "host"},
+                    %d: tensor<4xf32> {weir.kind = "param", weir.donate, weir.memory = "host"},
+                    %e: tensor<4xf32> {weir.kind = "state", weir.donate, weir.memory = "host"},
+                    %f: tensor<4xf32> {weir.memory = "device"}) -> tensor<4xf32> {
+  return %e : tensor<4xf32>
+}
+
+// -----
+
 // The attributes of arguments have their forms, and results have a name alone.
 // expected-error @below {{argument 0 has weir.donate = 17 : i64; it has no value: write weir.donate alone, or leave it out}}
 // expected-error @below {{argument 1 has weir.donate = false; it has no value: write weir.donate alone, or leave it out}}
-// expected-error @below {{argument 2 has the unknown attribute weir.knd; arguments have weir.name, weir.kind, weir.donate and weir.initial}}
+// expected-error @below {{argument 2 has the unknown attribute weir.knd; arguments have weir.name, weir.kind, weir.donate, weir.initial and weir.memory}}
 // expected-error @below {{result 0 has the attribute weir.kind; results have weir.name alone}}
 func.func @forms(%a: tensor<4xf32> {weir.donate = 17}, %b: tensor<4xf32> {weir.donate = false},
                  %c: tensor<4xf32> {weir.knd = "param"}, %d: tensor<4xf32> {weir.donate, other.name = 1})

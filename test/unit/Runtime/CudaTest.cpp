@@ -189,6 +189,48 @@ TEST_F(Cuda, DonatesOrCopies) {
   EXPECT_EQ(log.find("A1,"), std::string::npos) << "a kernel got the argument: " << log;
 }
 
+/// Kernels get the address of memory of the host; the host reads and writes it by itself.
+TEST_F(Cuda, KeepsStateInHostMemory) {
+  Artifact artifact = toCuda(makeDonatingSample());
+  artifact.manifest.entries[0].arguments[0].kind = "state";
+  artifact.manifest.entries[0].arguments[0].isInHost = true;
+  ProgramHandle program = load(artifact);
+  BufferHandle w = makeBuffer(), onDevice = makeBuffer();
+  takeCudaLog();
+  weir_buffer *made = nullptr;
+  ASSERT_EQ(WEIR_OK, weir_buffer_create_in(device.get(), WEIR_MEMORY_HOST, 256, &made))
+      << weir_last_error();
+  BufferHandle x(made);
+  float values[64] = {1, 2}, got[64] = {};
+  ASSERT_EQ(WEIR_OK, weir_buffer_write(x.get(), 0, values, 256));
+  ASSERT_EQ(WEIR_OK, weir_buffer_read(x.get(), 0, got, 256));
+  EXPECT_EQ(takeCudaLog(), "host 256 at A3\nwait\nwait\n");
+  EXPECT_EQ(got[1], 2);
+  void *address = nullptr;
+  ASSERT_EQ(WEIR_OK, weir_buffer_map(x.get(), &address));
+  EXPECT_EQ(static_cast<float *>(address)[1], 2);
+
+  ASSERT_EQ(WEIR_OK, invoke(program, {x.get(), w.get()}, {x.get()})) << weir_last_error();
+  std::string log = takeCudaLog();
+  EXPECT_NE(log.find("(A3, "), std::string::npos) << log;
+  EXPECT_EQ(log.find("\ncopy"), std::string::npos) << log;
+  // A buffer in the device's memory is taken as well.
+  ASSERT_EQ(WEIR_OK, invoke(program, {onDevice.get(), w.get()}, {onDevice.get()}))
+      << weir_last_error();
+  takeCudaLog();
+  x.reset();
+  EXPECT_EQ(takeCudaLog(), "wait\nfree host A3\n");
+
+  failCuda("cuMemHostGetDevicePointer_v2", 2);
+  int live = countLiveCuda();
+  EXPECT_EQ(WEIR_FAILED, weir_buffer_create_in(device.get(), WEIR_MEMORY_HOST, 256, &made));
+  EXPECT_STREQ(weir_last_error(), "cuMemHostGetDevicePointer failed: CUDA_ERROR_OUT_OF_MEMORY");
+  EXPECT_EQ(countLiveCuda(), live);
+  failCuda("cuMemHostAlloc", 2);
+  EXPECT_EQ(WEIR_FAILED, weir_buffer_create_in(device.get(), WEIR_MEMORY_HOST, 256, &made));
+  EXPECT_STREQ(weir_last_error(), "cuMemHostAlloc of 256 bytes failed: CUDA_ERROR_OUT_OF_MEMORY");
+}
+
 /// One after the other, each between two events, whatever the plan would allow.
 TEST_F(Cuda, TimesEachDispatch) {
   Artifact artifact = toCuda(makeSample());

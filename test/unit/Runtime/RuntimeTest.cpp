@@ -255,6 +255,59 @@ TEST_F(Runtime, BuffersRefuseWhatLeavesThem) {
   weir_buffer_destroy(nullptr);
 }
 
+TEST_F(Runtime, BuffersMayLieInHostMemory) {
+  weir_buffer *made = nullptr;
+  ASSERT_EQ(WEIR_OK, weir_buffer_create_in(device.get(), WEIR_MEMORY_HOST, tensorBytes, &made))
+      << getError();
+  BufferHandle buffer(made);
+  std::vector<float> values = makeRamp();
+  ASSERT_EQ(WEIR_OK, weir_buffer_write(buffer.get(), 0, values.data(), tensorBytes));
+  EXPECT_EQ(values, getValues(buffer));
+  void *address = nullptr;
+  ASSERT_EQ(WEIR_OK, weir_buffer_map(buffer.get(), &address)) << getError();
+  ASSERT_NE(nullptr, address) << "the host cannot see its own memory";
+  EXPECT_EQ(values[5], static_cast<float *>(address)[5]);
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT,
+                weir_buffer_create_in(device.get(), weir_memory(7), tensorBytes, &made),
+                "weir_buffer_create_in: there is no memory 7");
+  EXPECT_STATUS(WEIR_BAD_ARGUMENT, weir_buffer_create_in(device.get(), WEIR_MEMORY_HOST, -1, &made),
+                "-1 bytes");
+}
+
+/// State in host memory is updated in place, copied to another buffer, and taken from a buffer of
+/// the device as well.
+TEST_F(Runtime, StateMayLieInHostMemory) {
+  Artifact artifact = makeDonatingArtifact();
+  TensorSpec &state = artifact.manifest.entries[0].arguments[0];
+  state.kind = "state";
+  state.isInHost = true;
+  ArtifactHandle opened = openArtifact(artifact);
+  weir_tensor_info info;
+  ASSERT_EQ(WEIR_OK, weir_artifact_argument(opened.get(), 0, 0, &info));
+  EXPECT_EQ(WEIR_MEMORY_HOST, info.memory);
+  ASSERT_EQ(WEIR_OK, weir_artifact_argument(opened.get(), 0, 1, &info));
+  EXPECT_EQ(WEIR_MEMORY_DEVICE, info.memory);
+
+  ProgramHandle program = load(artifact);
+  auto makeHostBuffer = [&](const std::vector<float> &values) {
+    weir_buffer *made = nullptr;
+    EXPECT_EQ(WEIR_OK, weir_buffer_create_in(device.get(), WEIR_MEMORY_HOST, tensorBytes, &made));
+    EXPECT_EQ(WEIR_OK, weir_buffer_write(made, 0, values.data(), tensorBytes));
+    return BufferHandle(made);
+  };
+  BufferHandle w = makeBuffer(device.get(), makeRamp(elements, 2));
+  BufferHandle onDevice = makeBuffer(device.get(), makeRamp());
+  ASSERT_EQ(WEIR_OK, invoke(program, "step", {onDevice.get(), w.get()}, {onDevice.get()}))
+      << getError();
+  std::vector<float> expected = getValues(onDevice);
+  BufferHandle x = makeHostBuffer(makeRamp()), y = makeHostBuffer(makeRamp(elements, 9));
+  ASSERT_EQ(WEIR_OK, invoke(program, "step", {x.get(), w.get()}, {y.get()})) << getError();
+  EXPECT_EQ(expected, getValues(y));
+  EXPECT_EQ(makeRamp(), getValues(x));
+  ASSERT_EQ(WEIR_OK, invoke(program, "step", {x.get(), w.get()}, {x.get()})) << getError();
+  EXPECT_EQ(expected, getValues(x));
+}
+
 TEST_F(Runtime, BuffersMayBeEmpty) {
   BufferHandle buffer = makeBuffer(device.get(), 0);
   EXPECT_EQ(WEIR_OK, weir_buffer_write(buffer.get(), 0, nullptr, 0));
