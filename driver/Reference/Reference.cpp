@@ -381,6 +381,23 @@ Reference::Reference(const std::string &graphText, const std::string &entry, Pre
   code = std::move(*engine);
 }
 
+std::vector<TensorSpec> weir::getResultTypes(const std::string &graphText,
+                                             const std::string &entry) {
+  DialectRegistry registry;
+  registerReference(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  ScopedDiagnosticHandler silent(&context, [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(graphText, &context, "graph");
+  auto function = module ? module->lookupSymbol<func::FuncOp>(entry) : func::FuncOp();
+  if (!function)
+    throw Error("the graph has no entry '" + entry + "'");
+  std::vector<TensorSpec> types;
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    types.push_back(
+        getSpec(function.getResultTypes()[i], getName(function.getResultAttrDict(i), "result", i)));
+  return types;
+}
+
 Reference::~Reference() = default;
 
 std::vector<Tensor> Reference::run(const std::vector<Tensor> &given) const {

@@ -43,6 +43,10 @@ private:
   std::unique_ptr<mlir::ExecutionEngine> code;
 };
 
+/// Returns the types of the results of entry `entry` of graph-level MLIR text, with their names.
+/// Errors: `Error` on text that doesn't parse, or a missing entry.
+std::vector<TensorSpec> getResultTypes(const std::string &graphText, const std::string &entry);
+
 /// Runs entry `entry` of graph-level MLIR text on the host with `arguments` in
 /// the entry's order; returns its results in order, named as the entry names
 /// them. With `Float64` the float arguments may be F32 or F64 (widened), and

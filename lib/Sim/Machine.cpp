@@ -376,8 +376,22 @@ void Machine::end(DispatchRun &dispatch) {
   auto wave = unfinished.find(dispatch.command->wave);
   if (--wave->second == 0)
     unfinished.erase(wave);
+  if (onWrite)
+    tellWrites(dispatch);
   poisonDead();
   admit();
+}
+
+void Machine::tellWrites(const DispatchRun &dispatch) const {
+  const Kernel &kernel = plan.kernels[size_t(dispatch.command->kernel)];
+  for (size_t i = 0; i < dispatch.bindings.size(); ++i) {
+    Access access = kernel.operands[i].access;
+    const Binding &binding = dispatch.bindings[i];
+    if (access != Access::Write && access != Access::Update)
+      continue;
+    const unsigned char *bytes = &binding.store->values[size_t(binding.offset)];
+    onWrite(dispatch.number, i, Bytes(bytes, bytes + binding.bytes));
+  }
 }
 
 /// Poisons the slots that no further dispatch may use.

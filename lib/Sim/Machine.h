@@ -163,6 +163,9 @@ public:
 
   int64_t getMaxTrips() const { return profile.maxLoopTrips; }
 
+  /// Called with the bytes of each operand that a dispatch may have written; may be empty.
+  std::function<void(size_t, size_t, const Bytes &)> onWrite;
+
   Reports reports;
   SimStrategy strategy = SimStrategy::Random;
   std::mt19937_64 random;
@@ -179,6 +182,7 @@ private:
   DispatchRun &pick();
   void advance(DispatchRun &dispatch);
   void end(DispatchRun &dispatch);
+  void tellWrites(const DispatchRun &dispatch) const;
   void poisonDead();
   void rankWriters();
 

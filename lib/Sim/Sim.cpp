@@ -48,10 +48,12 @@ SimOutcome weir::simulate(const Artifact &artifact, const EntrySpec &entry,
         machine.replaceArgument(index);
         given[index] = std::move(value);
       }
+    machine.onWrite = run == 0 ? options.onWrite : nullptr;
     outcome.results = machine.invoke(given, options.strategy, options.seed + uint64_t(run));
     if (options.onEnd)
       options.onEnd(run, outcome.results);
   }
+  machine.onWrite = nullptr;
   // The leftovers of a run must not change the next one.
   std::vector<Tensor> again =
       machine.invoke(given, options.strategy, options.seed + uint64_t(options.steps));

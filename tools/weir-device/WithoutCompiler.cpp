@@ -16,6 +16,11 @@ std::vector<Tensor> tool::runGraph(const std::string &, const std::string &,
   refuse("--device=reference");
 }
 
+std::vector<TensorSpec> tool::getValueTypes(const std::string &, const std::string &,
+                                            const Profile &) {
+  refuse("--check-values");
+}
+
 ReferenceValues tool::runValues(const std::string &, const std::string &, const Profile &,
                                 const std::vector<Tensor> &) {
   refuse("--check-values");

@@ -1,7 +1,8 @@
 //===- CheckValues.cpp - The first dispatch that departs ------------------===//
 
 #include "CheckValues.h"
-#include "Invocation.h"
+#include "NotFinite.h"
+#include "Observation.h"
 #include "Output.h"
 #include "Profile.h"
 #include "Tensors.h"
@@ -28,28 +29,6 @@ struct Finding {
 };
 } // namespace
 
-/// Returns, for each value of the reference, its index in the plan: results first, then
-/// intermediate values of kernels.
-static std::vector<int64_t> getNumbers(const Plan &plan, const std::vector<Tensor> &made,
-                                       const std::string &path) {
-  std::vector<int64_t> numbers = plan.resultValues;
-  std::vector<bool> isOutside(plan.values.size(), false);
-  for (const std::vector<int64_t> *list : {&plan.argumentValues, &plan.resultValues})
-    for (int64_t number : *list)
-      isOutside[size_t(number)] = true;
-  for (size_t number = 0; number < plan.values.size(); ++number)
-    if (!isOutside[number] && plan.values[number].bytes > 0)
-      numbers.push_back(int64_t(number));
-  bool fits = numbers.size() == made.size();
-  for (size_t i = 0; fits && i < made.size(); ++i)
-    fits = plan.values[size_t(numbers[i])].bytes == getByteSize(made[i].spec);
-  if (!fits)
-    throw Error(path + ": the plan of entry '" + plan.entry +
-                "' does not make the values that its ir/graph.mlir does; compile it anew, from the "
-                "graph level, with this version");
-  return numbers;
-}
-
 /// Returns f64 numbers from the pairs of f32 that a device without f64 writes.
 static Bytes joinPairs(const Bytes &pairs) {
   Bytes numbers(pairs.size());
@@ -63,7 +42,8 @@ static Bytes joinPairs(const Bytes &pairs) {
 }
 
 static int reportFindings(const Plan &plan, const std::vector<Finding> &findings,
-                          const std::string &device, double tolerance, bool json) {
+                          const std::string &notFinite, const std::string &device, double tolerance,
+                          bool json) {
   std::vector<const Command *> dispatches = getDispatches(plan);
   auto first = std::find_if(findings.begin(), findings.end(),
                             [](const Finding &finding) { return !finding.comparison.passes; });
@@ -82,6 +62,8 @@ static int reportFindings(const Plan &plan, const std::vector<Finding> &findings
                       {"passes", finding.comparison.passes}});
     Json out = {{"entry", plan.entry}, {"device", device}, {"tolerance", tolerance}};
     out["values"] = list;
+    if (!notFinite.empty())
+      out["not_finite"] = notFinite;
     out["first"] = first == findings.end() ? Json() : list[size_t(first - findings.begin())];
     out["passes"] = first == findings.end();
     printJson(out);
@@ -96,6 +78,8 @@ static int reportFindings(const Plan &plan, const std::vector<Finding> &findings
                     finding.comparison.passes ? "ok" : "DEPARTS: " + finding.comparison.reason});
   printTable({"dispatch", "kernel", "from", "value", "shape", "largest error", "relative", ""},
              rows);
+  if (!notFinite.empty())
+    std::cout << "not finite: " << notFinite << "\n";
   if (first == findings.end()) {
     std::cout << "values: all " << findings.size()
               << " that dispatches write are the reference's\n";
@@ -115,46 +99,29 @@ int tool::checkValues(const Artifact &artifact, const std::string &path, const E
   if (graph == artifact.ir.end())
     throw Error(path + " holds no ir/graph.mlir, which the reference runs; compile it from the "
                        "graph level");
-  requireCode(artifact, path, device);
-  Invocation invocation(device, path, entry, inputs);
-  const Plan *plan = artifact.findPlan(entry.name, invocation.getTarget());
-  const Profile *profile = artifact.findProfile(plan->target);
+  Observation observation(artifact, path, entry, device, inputs);
+  const Plan *plan = &observation.getPlan();
+  const Profile *profile = &observation.getProfile();
   progress.begin("running entry " + entry.name + " on reference");
   ReferenceValues reference = runValues(graph->second, entry.name, *profile, inputs);
-  std::vector<int64_t> numbers = getNumbers(*plan, reference.written, path);
+  std::vector<TensorSpec> types;
+  for (const Tensor &value : reference.written)
+    types.push_back(value.spec);
+  std::vector<int64_t> numbers = findValues(*plan, types, path);
 
   std::vector<int64_t> made(plan->values.size(), -1); // by value: index in the reference, or -1
   for (size_t i = 0; i < numbers.size(); ++i)
-    made[size_t(numbers[i])] = int64_t(i);
+    if (numbers[i] >= 0)
+      made[size_t(numbers[i])] = int64_t(i);
+  FlawTracker tracker(artifact, entry, observation, inputs, types, numbers);
   std::vector<const Command *> dispatches = getDispatches(*plan);
   std::vector<Bytes> values(plan->values.size()); // the bytes written so far
-  auto writes = [&](const Command &dispatch, size_t operand) {
-    Access access = plan->kernels[size_t(dispatch.kernel)].operands[operand].access;
-    return access == Access::Write || access == Access::Update;
-  };
-  // A value is complete once its last part is written, and again each time it is recomputed.
-  std::set<std::pair<size_t, size_t>> completes; // dispatch, operand
-  std::vector<bool> isMadeNext(plan->values.size(), true);
-  for (size_t number = dispatches.size(); number-- > 0;) {
-    const Command &dispatch = *dispatches[number];
-    std::map<int64_t, size_t> last; // by value: the last operand that writes it
-    for (size_t i = 0; i < dispatch.operands.size(); ++i)
-      if (int64_t value = dispatch.operands[i].value;
-          value >= 0 && writes(dispatch, i) && isMadeNext[size_t(value)])
-        last[value] = i;
-    for (auto [value, operand] : last)
-      completes.insert({number, operand});
-    for (size_t i = 0; i < dispatch.operands.size(); ++i)
-      if (int64_t value = dispatch.operands[i].value; value >= 0 && writes(dispatch, i)) {
-        const KernelOperand &effect = plan->kernels[size_t(dispatch.kernel)].operands[i];
-        isMadeNext[size_t(value)] = effect.access == Access::Write && effect.coversAll &&
-                                    dispatch.operands[i].bytes == plan->values[size_t(value)].bytes;
-      }
-  }
+  std::set<std::pair<size_t, size_t>> completes = findCompletions(*plan);
 
   progress.begin("running entry " + entry.name + " on " + device + ", one dispatch at a time");
   std::vector<Finding> findings;
-  invocation.observe([&](size_t number, size_t index, const Bytes &data) {
+  observation.run([&](size_t number, size_t index, const Bytes &data) {
+    tracker.see(number, index, data);
     const PlanOperand &operand = dispatches[number]->operands[index];
     if (operand.value < 0 || made[size_t(operand.value)] < 0)
       return;
@@ -174,5 +141,5 @@ int tool::checkValues(const Artifact &artifact, const std::string &path, const E
           finding.comparison.largestError <= 8 * compare(written, wide, tolerance).largestError;
     findings.push_back(std::move(finding));
   });
-  return reportFindings(*plan, findings, device, tolerance, json);
+  return reportFindings(*plan, findings, tracker.explain(), device, tolerance, json);
 }

@@ -1,6 +1,7 @@
 //===- Run.cpp - weir run -------------------------------------------------===//
 
 #include "CheckValues.h"
+#include "NotFinite.h"
 #include "Output.h"
 #include "Profile.h"
 #include "Tensors.h"
@@ -41,6 +42,12 @@ struct Outcome {
   std::vector<std::string> reports; ///< reports of the simulator
 };
 
+/// A step whose results are not finite.
+struct NotFinite {
+  int64_t step;
+  std::string what; ///< "loss is NaN"
+};
+
 /// The inputs of later steps, and the output printed after each step.
 class Steps {
 public:
@@ -50,21 +57,25 @@ public:
   /// Returns the new arguments of a step, counted from 0.
   std::vector<std::pair<size_t, Tensor>> getArguments(int64_t step) const;
 
+  /// Keeps the results of a step, if they are checked. Throws `NotFinite` if they are not finite.
+  void check(int64_t step, const std::function<std::vector<Tensor>()> &read);
+
   /// Prints a step's scalars if --steps is given; `read` returns a result by index.
   void tell(int64_t step, const std::function<Tensor(size_t)> &read);
 
   int64_t count = 1;
   std::optional<Batches> batches;
   Json told = Json::array();
-  std::string outOfRange; ///< message on the first step with an index out of range
+  std::string outOfRange;      ///< message on the first step with an index out of range
+  std::vector<Tensor> checked; ///< results of the last step that was checked and finite
 
 private:
   const EntrySpec &entry;
   Progress &progress;
-  bool tellsAll, isJson;
+  bool tellsAll, isJson, checks;
   std::vector<size_t> scalars; ///< scalar float results that are not arguments of the next step
   std::optional<size_t> status;
-  std::vector<std::string> checks; ///< explanations of the status values
+  std::vector<std::string> statusTexts; ///< explanations of the status values
 
   void checkStatus(int64_t step, const Tensor &result);
 };
@@ -73,7 +84,7 @@ private:
 Steps::Steps(const Artifact &artifact, const EntrySpec &entry, const RunOptions &options,
              Progress &progress)
     : entry(entry), progress(progress), tellsAll(options.givenSteps || !options.batches.empty()),
-      isJson(options.json) {
+      isJson(options.json), checks(options.checkValues) {
   if (!options.batches.empty())
     batches.emplace(options.batches, entry, options.float64);
   count = options.givenSteps.value_or(batches ? int(batches->size()) : 1);
@@ -87,7 +98,7 @@ Steps::Steps(const Artifact &artifact, const EntrySpec &entry, const RunOptions 
       status = i;
   for (const auto &[target, notes] : artifact.notes)
     if (const EntryNotes *found = artifact.findNotes(entry.name, target))
-      checks = found->checks;
+      statusTexts = found->checks;
 }
 
 void Steps::checkStatus(int64_t step, const Tensor &result) {
@@ -96,8 +107,8 @@ void Steps::checkStatus(int64_t step, const Tensor &result) {
   if (number == 0 || !outOfRange.empty())
     return;
   outOfRange = count > 1 ? "step " + std::to_string(step + 1) + ": " : "";
-  outOfRange += number > 0 && size_t(number) <= checks.size()
-                    ? checks[size_t(number) - 1]
+  outOfRange += number > 0 && size_t(number) <= statusTexts.size()
+                    ? statusTexts[size_t(number) - 1]
                     : "a gather reads at an index that is out of range";
   outOfRange += "; the nearest element was read";
 }
@@ -106,6 +117,15 @@ std::vector<std::pair<size_t, Tensor>> Steps::getArguments(int64_t step) const {
   // The first batch is already in the initial arguments.
   return batches && step > 0 ? batches->read(size_t(step))
                              : std::vector<std::pair<size_t, Tensor>>();
+}
+
+void Steps::check(int64_t step, const std::function<std::vector<Tensor>()> &read) {
+  if (!checks)
+    return;
+  std::vector<Tensor> results = read();
+  if (std::string what = findNotFinite(entry, results); !what.empty())
+    throw NotFinite{step, what};
+  checked = std::move(results);
 }
 
 void Steps::tell(int64_t step, const std::function<Tensor(size_t)> &read) {
@@ -129,9 +149,10 @@ void Steps::tell(int64_t step, const std::function<Tensor(size_t)> &read) {
 
 /// Calls `run` for every step and keeps the fastest time. Ignores the first step, which warms
 /// up, and the last if it is profiled, unless there are no others. `run` returns the device's
-/// seconds, if known; `read` returns a result.
-template <typename Run, typename Set, typename Read>
-static void repeat(Steps &steps, bool isProfiled, Outcome &outcome, Run run, Set set, Read read) {
+/// seconds, if known; `read` returns a result, `readAll` all of them.
+template <typename Run, typename Set, typename Read, typename ReadAll>
+static void repeat(Steps &steps, bool isProfiled, Outcome &outcome, Run run, Set set, Read read,
+                   ReadAll readAll) {
   int64_t first = steps.count > 1 ? 1 : 0;
   int64_t last = steps.count - 1 - (isProfiled && steps.count > 2);
   for (int64_t step = 0; step < steps.count; ++step) {
@@ -140,6 +161,7 @@ static void repeat(Steps &steps, bool isProfiled, Outcome &outcome, Run run, Set
     auto begin = std::chrono::steady_clock::now();
     std::optional<double> onDevice = run(step);
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    steps.check(step, readAll);
     steps.tell(step, read);
     if (step < first || step > last)
       continue;
@@ -170,7 +192,7 @@ static Outcome runOnReference(const Artifact &artifact, const EntrySpec &entry,
         return std::nullopt;
       },
       [&](size_t index, Tensor value) { inputs[index] = std::move(value); },
-      [&](size_t result) { return outcome.results[result]; });
+      [&](size_t result) { return outcome.results[result]; }, [&] { return outcome.results; });
   return outcome;
 }
 
@@ -190,7 +212,7 @@ static Outcome runOnDevice(const Artifact &artifact, const EntrySpec &entry,
         return std::nullopt;
       },
       [&](size_t index, Tensor value) { invocation.setArgument(index, std::move(value)); },
-      [&](size_t result) { return invocation.read(result); });
+      [&](size_t result) { return invocation.read(result); }, [&] { return invocation.read(); });
   outcome.results = invocation.read();
   if (!options.trace.empty())
     writeTrace(options.trace, *plan, invocation.getDeviceName(), times);
@@ -210,6 +232,7 @@ static Outcome runOnSimulator(const Artifact &artifact, const EntrySpec &entry,
     sim.strategy = parseSimStrategy(options.simStrategy);
   sim.getArguments = [&](int64_t step) { return steps.getArguments(step); };
   sim.onEnd = [&](int64_t step, const std::vector<Tensor> &results) {
+    steps.check(step, [&] { return results; });
     steps.tell(step, [&](size_t result) { return results[result]; });
   };
   sim.progress = [&](double part) {
@@ -316,6 +339,38 @@ static int reportRun(const EntrySpec &entry, const Outcome &outcome,
   return passes ? Done : CheckFailed;
 }
 
+/// Reports a step whose results are not finite; the results of the one before stand.
+static int reportNotFinite(const Artifact &artifact, const EntrySpec &entry,
+                           std::vector<Tensor> inputs, const RunOptions &options,
+                           const Steps &steps, const NotFinite &found, Progress &progress) {
+  progress.begin("running step " + std::to_string(found.step + 1) + " on " + options.device +
+                 ", one dispatch at a time");
+  std::vector<int64_t> carried = getCarried(entry);
+  for (size_t i = 0; i < steps.checked.size(); ++i)
+    if (carried[i] >= 0)
+      inputs[size_t(carried[i])].data = steps.checked[i].data;
+  for (auto &[index, value] : steps.getArguments(found.step))
+    inputs[index] = std::move(value);
+  std::string sentence =
+      explainNotFinite(artifact, options.artifact, entry, options.device, inputs);
+  if (sentence.empty())
+    sentence = "no dispatch makes it when they run one after the other";
+  sentence = "step " + std::to_string(found.step + 1) + ": " + found.what + ": " + sentence;
+  if (!options.output.empty() && !steps.checked.empty())
+    writeSafetensors(options.output, steps.checked);
+  if (options.json) {
+    Json json = {{"entry", entry.name}, {"device", options.device}};
+    if (!steps.told.empty())
+      json["steps"] = steps.told;
+    json["not_finite"] = sentence;
+    json["passes"] = false;
+    printJson(json);
+  } else {
+    progress.print("not finite: " + sentence);
+  }
+  return CheckFailed;
+}
+
 static int run(RunOptions options) {
   options.tolerance = options.givenTolerance.value_or(options.tolerance);
   bool isDevice = options.device.empty() || tool::isDevice(options.device);
@@ -329,14 +384,15 @@ static int run(RunOptions options) {
     throw Error("--profile is for --device=vulkan, cuda and cpu");
   if (!isSimulator && (options.simSeed || !options.simStrategy.empty() || options.simFma))
     throw Error("--sim-seed, --sim-strategy and --sim-fma are for --device=sim");
-  if (options.checkValues && !isDevice)
-    throw Error("--check-values is for --device=vulkan, cuda and cpu");
-  if (options.checkValues &&
-      (!options.expected.empty() || !options.output.empty() || !options.trace.empty() ||
-       options.givenSteps || !options.batches.empty() || !options.printed.empty()))
-    throw Error("--check-values runs once and compares with the reference; leave out --compare, "
-                "--output, --profile, --print, --batches and --steps");
-  if (options.givenTolerance && options.expected.empty() && !options.checkValues)
+  bool checksSteps = options.checkValues && (options.givenSteps || !options.batches.empty());
+  if (options.checkValues && !isDevice && !isSimulator)
+    throw Error("--check-values is for --device=vulkan, cuda, cpu and sim");
+  if (options.checkValues && !checksSteps && (!options.output.empty() || !options.printed.empty()))
+    throw Error("--check-values without --steps and --batches compares with the reference; leave "
+                "out --output and --print");
+  if (options.checkValues && (!options.expected.empty() || !options.trace.empty()))
+    throw Error("--check-values has its own comparison; leave out --compare and --profile");
+  if (options.givenTolerance && options.expected.empty() && (!options.checkValues || checksSteps))
     throw Error("--tolerance is for --compare and --check-values");
   if (!(options.tolerance >= 0))
     throw Error("--tolerance is below 0");
@@ -362,17 +418,21 @@ static int run(RunOptions options) {
   if (steps.batches)
     given.files.push_back(steps.batches->getFirst());
   std::vector<Tensor> inputs = gatherInputs(entry, given);
-  if (options.checkValues)
+  if (options.checkValues && !checksSteps)
     return checkValues(artifact, options.artifact, entry, options.device, inputs, options.tolerance,
                        options.json, progress);
   std::vector<Tensor> expected;
   if (!options.expected.empty())
     expected = readExpected(options.expected, entry.name, entry.results);
   progress.begin("running entry " + entry.name + " on " + options.device);
-  Outcome outcome = isDevice ? runOnDevice(artifact, entry, inputs, options, steps)
-                    : isSimulator
-                        ? runOnSimulator(artifact, entry, inputs, options, steps, progress)
-                        : runOnReference(artifact, entry, inputs, options, steps);
+  Outcome outcome;
+  try {
+    outcome = isDevice      ? runOnDevice(artifact, entry, inputs, options, steps)
+              : isSimulator ? runOnSimulator(artifact, entry, inputs, options, steps, progress)
+                            : runOnReference(artifact, entry, inputs, options, steps);
+  } catch (const NotFinite &found) {
+    return reportNotFinite(artifact, entry, std::move(inputs), options, steps, found, progress);
+  }
   if (!options.output.empty())
     writeSafetensors(options.output, outcome.results);
   return reportRun(entry, outcome, expected, options, steps);
@@ -439,7 +499,10 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
       ->type_name("T");
   verb->add_flag("--check-values", options->checkValues,
                  "Run one dispatch at a time, compare the values that each writes with the "
-                 "reference in f64 and name the first that deviates; exits with 1 if one does");
+                 "reference in f64 and name the first that deviates; exits with 1 if one does. "
+                 "With --steps or --batches: end at the first step whose loss or next parameters "
+                 "and state are NaN or infinite, and name the dispatch that made the first; "
+                 "--output has the results of the step before");
   verb->add_option("--profile", options->trace,
                    "Run the last step one dispatch at a time and write the time of each as a trace "
                    "for Chrome's viewer or Perfetto")

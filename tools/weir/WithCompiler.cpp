@@ -31,6 +31,11 @@ std::vector<Tensor> tool::runGraph(const std::string &text, const std::string &e
   });
 }
 
+std::vector<TensorSpec> tool::getValueTypes(const std::string &text, const std::string &entry,
+                                            const Profile &profile) {
+  return reportProblems([&] { return getResultTypes(exposeValues(text, entry, profile), entry); });
+}
+
 ReferenceValues tool::runValues(const std::string &text, const std::string &entry,
                                 const Profile &profile, const std::vector<Tensor> &inputs) {
   return reportProblems([&]() -> ReferenceValues {

@@ -21,6 +21,11 @@ void addCompilerVerbs(CLI::App &app, Verb &chosen);
 std::vector<Tensor> runGraph(const std::string &text, const std::string &entry,
                              const std::vector<Tensor> &inputs, bool float64);
 
+/// Returns the types of an entry's results, followed by those of the values that its kernels for
+/// a profile compute (see `exposeValues`). Errors: `Error`; `Problems` of the text.
+std::vector<TensorSpec> getValueTypes(const std::string &text, const std::string &entry,
+                                      const Profile &profile);
+
 /// The values that a graph's kernels compute, by the reference.
 struct ReferenceValues {
   std::vector<Tensor> written; ///< in the graph's types

@@ -1,0 +1,49 @@
+//===- Observation.h - A run, one dispatch after the other ------*- C++ -*-===//
+
+#ifndef WEIR_TOOLS_WEIR_OBSERVATION_H
+#define WEIR_TOOLS_WEIR_OBSERVATION_H
+
+#include "Invocation.h"
+
+#include <memory>
+#include <set>
+#include <utility>
+
+namespace weir::tool {
+
+/// An entry with its inputs on a device or the simulator, to be run one dispatch after the other.
+/// What it is made of must outlive it. Errors of all calls: `Error`.
+class Observation {
+public:
+  Observation(const Artifact &artifact, const std::string &path, const EntrySpec &entry,
+              const std::string &device, const std::vector<Tensor> &inputs);
+
+  /// Returns the plan that runs, and its profile.
+  const Plan &getPlan() const { return *plan; }
+  const Profile &getProfile() const { return *profile; }
+
+  /// Runs once; after each dispatch, passes each operand that it may have written to `observer`:
+  /// the dispatch, the operand and its bytes.
+  void run(const std::function<void(size_t, size_t, const Bytes &)> &observer);
+
+private:
+  const Artifact &artifact;
+  const EntrySpec &entry;
+  const std::vector<Tensor> &inputs;
+  std::unique_ptr<Invocation> invocation; ///< null on the simulator
+  const Plan *plan;
+  const Profile *profile;
+};
+
+/// Returns, for each of an entry's results and then of the other values that its graph makes, its
+/// number in the plan; `types` are the graph's. Errors: `Error` where plan and graph differ.
+std::vector<int64_t> findValues(const Plan &plan, const std::vector<TensorSpec> &types,
+                                const std::string &path);
+
+/// Returns the dispatches and operands whose writes complete a value: its last part, also where it
+/// is computed again.
+std::set<std::pair<size_t, size_t>> findCompletions(const Plan &plan);
+
+} // namespace weir::tool
+
+#endif // WEIR_TOOLS_WEIR_OBSERVATION_H
