@@ -63,7 +63,7 @@ def load(path: str | os.PathLike) -> tuple[dict[str, numpy.ndarray], dict[str, s
             dtypes = {name: file.get_slice(name).get_dtype() for name in file.keys()}
             for name, dtype in dtypes.items():
                 if dtype not in DTYPES:
-                    raise CheckpointError(f"{path}: {name} is of type {dtype}, which Weir has not")
+                    raise CheckpointError(f"{path}: {name} is of type {dtype}, which Weir has not; convert it before")
                 if dtype != "BF16":  # NumPy has no such type
                     values[name] = file.get_tensor(name)
         if len(values) < len(dtypes):
@@ -73,7 +73,8 @@ def load(path: str | os.PathLike) -> tuple[dict[str, numpy.ndarray], dict[str, s
     except CheckpointError:
         raise
     except Exception as error:  # SafetensorError, and OverflowError for some headers
-        raise CheckpointError(f"{path} is no safetensors file, or cut short: {error}") from None
+        raise CheckpointError(f"{path} is no safetensors file, or cut short: {error}; copy it again, or load an earlier "
+                              "checkpoint") from None
     return values, notes
 
 

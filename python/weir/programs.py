@@ -133,10 +133,12 @@ class Compiled:
                 try:
                     check_value(tensor, values[name])
                 except ValueError as error:
-                    problems.append(str(error))
+                    # What NumPy calls uint16 is bfloat16: Weir has no other type of that kind.
+                    problems.append(str(error).replace("uint16", "bfloat16"))
         if problems:
             more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
-            raise checkpoints.CheckpointError(f"{path} is of another model: {'; '.join(problems[:3])}{more}")
+            raise checkpoints.CheckpointError(f"{path} is of another model: {'; '.join(problems[:3])}{more}; load a "
+                                              "checkpoint of this module, with its shapes and types")
         self._execution.hold(values | self._start_anew(values))
         self._take_notes(notes)
 
@@ -418,7 +420,8 @@ def load(
             try:
                 check_value(tensor, values[name])
             except ValueError as error:
-                raise checkpoints.CheckpointError(f"{checkpoint} is of another model: {error}") from None
+                raise checkpoints.CheckpointError(f"{checkpoint} is of another model: {error}; load a checkpoint of the "
+                                                  "module that was compiled") from None
         elif tensor.kind == "param":
             raise checkpoints.CheckpointError(
                 f"{checkpoint} has no {name}" if checkpoint is not None else
