@@ -86,6 +86,7 @@ def compile_step(
     ema: Rate | None = None,
     predict: Example | None = None,
     offload: str | None = None,
+    check_values: bool = False,
     device: str | Device = "auto",
     memory_limit: int | str | None = None,
 ) -> Step:
@@ -105,6 +106,9 @@ def compile_step(
     `predict`: an example of a call of the module in evaluation mode, for `Step.predict`: an entry of the same artifact,
                with the same parameters.
     `offload`: "state" keeps state of the optimizer in host memory, where the step reads and updates it.
+    `check_values`: whether each call waits for its run and raises weir.Error if the loss, a new parameter or new state is
+               NaN or infinite, or the output holds a NaN. The error names the first dispatch that made one; parameters,
+               state and `steps` are as before the call. It takes a second copy of parameters and state.
     `device`:  as for `compile`; so is `memory_limit`.
     Parameters that require no gradient stay as they are.
     Errors: those of `compile`; weir.torch.ExportError, too, if no parameter requires a gradient, or the loss is not
@@ -152,7 +156,7 @@ def compile_step(
     step = _ModuleStep(
         path, opened, values, [Signature("main.step", bind_all, lambda results, given: results)],
         rates=rates, own=own, rebuild=make_rebuild(exported), folder=folder, module=made,
-        predictor=predictor,
+        predictor=predictor, check_values=check_values,
     )
     entry = step.entries["main.step"]
     if unset := [tensor.name for tensor in entry.arguments if tensor.kind == "input"

@@ -96,6 +96,15 @@ class _CallPlan:
         self.held: list[tuple[int, Held]] = []
         self.results: list[tuple[Tensor, Held | None, str | None]] = []  # what is held under the name, and the donor
 
+    def keep(self, entry: Entry, inputs: list[Buffer]) -> list[tuple[Buffer, numpy.ndarray]]:
+        """Returns copies of the donated arguments that no result holds: a run may leave anything in their bytes."""
+        kept = []
+        for name in set(self.donated) - set(self.donors.values()):
+            tensor = entry.arguments[self.places[name]]
+            kept.append((inputs[self.places[name]], numpy.empty(tensor.shape, tensor.dtype)))
+            kept[-1][0].read(kept[-1][1])
+        return kept
+
     def match(self, entry: Entry, given: Set[str], held: Mapping[str, Held]) -> list[str]:
         """Prepares for calls with these arguments, and returns a list of problems with them."""
         problems = [f"there is no argument {name}" for name in given if name not in self.places]
@@ -106,6 +115,28 @@ class _CallPlan:
                              self.donors.get(tensor.name)) for tensor in entry.results]
             self.given = frozenset(given)
         return problems
+
+
+class NotFiniteError(Error):
+    """A run whose results hold a NaN, or an infinity where there may be none."""
+
+
+def find_not_finite(entry: Entry, buffers: list[Buffer]) -> str:
+    """Returns what is wrong with the results of a run, or "". Only arrays that no argument becomes may be infinite."""
+    names = {tensor.name for tensor in entry.arguments if tensor.donated}
+    for tensor, buffer in zip(entry.results, buffers):
+        if tensor.spelling[0] not in "FB" or tensor.spelling == "BOOL":
+            continue
+        values = numpy.empty(tensor.shape, tensor.dtype)
+        buffer.read(values)
+        if tensor.spelling == "BF16":
+            values = (values.astype(numpy.uint32) << 16).view(numpy.float32)
+        is_next = tensor.name in names
+        is_nan = bool(numpy.isnan(values).any())
+        if is_nan or ((is_next or not tensor.shape) and numpy.isinf(values).any()):
+            what = f"the new {tensor.name}" if is_next else tensor.name
+            return f"{what} {'holds' if tensor.shape else 'is'} {'NaN' if is_nan else 'an infinity'}"
+    return ""
 
 
 class Execution:
@@ -174,12 +205,13 @@ class Execution:
         return array
 
     def call(
-        self, entry: Entry, given: Mapping[str, Any], commit: Callable[[], None] = lambda: None
+        self, entry: Entry, given: Mapping[str, Any], commit: Callable[[], None] = lambda: None, checks: bool = False
     ) -> dict[str, Array]:
         """Begins a run and returns its results that are not held; `commit` is called if and only if it began.
 
-        Errors: ValueError for names, shapes and types that are not the entry's; Error if the run fails. The values
-                that are held are then as before.
+        `checks`: whether to wait for the run and look at its results. Nothing is then updated in place.
+        Errors: ValueError for names, shapes and types that are not the entry's; Error if the run fails; NotFiniteError
+                if `checks`, and a result holds what it may not. The values that are held are then as before.
         """
         self._enter()
         try:
@@ -208,13 +240,13 @@ class Execution:
             outputs, swapped, lent = [], [], {}
             for tensor, held, donor in plan.results:
                 if held:
-                    if donor == tensor.name:
+                    if donor == tensor.name and not checks:
                         outputs.append(held.buffer)
                         continue
                     held.spare = held.spare or make_buffer(self.device, held.tensor)
                     outputs.append(held.spare)
                     swapped.append(held)
-                elif donor and isinstance(given.get(donor), Array):
+                elif donor and isinstance(given.get(donor), Array) and not checks:
                     outputs.append(inputs[plan.places[donor]])
                     lent[tensor.name] = Array(tensor, outputs[-1])
                 else:
@@ -222,7 +254,12 @@ class Execution:
                     outputs.append(ring.take())
                     lent[tensor.name] = ring.lend()
             with _Uninterrupted():
+                kept = plan.keep(entry, inputs) if checks else []
                 self._program.submit(entry, inputs, outputs)
+                if checks and (problem := find_not_finite(entry, outputs)):
+                    for buffer, value in kept:
+                        buffer.write(value)
+                    raise NotFiniteError(problem)
                 for held in swapped:
                     held.buffer, held.spare = held.spare, held.buffer
                 for name in plan.donated:

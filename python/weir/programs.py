@@ -16,7 +16,7 @@ import numpy
 
 from weir import checkpoints
 from weir.arrays import Array, Status, like
-from weir.execution import HELD_KINDS, Execution, check_value, describe_mismatch, make_start
+from weir.execution import HELD_KINDS, Execution, NotFiniteError, check_value, describe_mismatch, make_start
 from weir.locations import find_tool
 from weir.optimizers import Rate
 from weir.runtime import APIS, Device, Entry, Error, open_device
@@ -251,8 +251,9 @@ class Step(Compiled):
     _kind = "Step"
 
     def __init__(self, *arguments: Any, rates: Mapping[str, Rate], own: list[str], rebuild: Callable,
-                 predictor: Signature | None = None, **options: Any):
+                 predictor: Signature | None = None, check_values: bool = False, **options: Any):
         super().__init__(*arguments, **options)
+        self._check_values = check_values
         self._predictor = predictor
         # The entry that adds gradients to those before, if the step has it.
         self._accumulator = self.entries.get(self._signatures[0].entry.removesuffix(".step") + ".accumulate")
@@ -328,10 +329,31 @@ class Step(Compiled):
         if len(self._unchecked) > 1:
             step, status = self._unchecked.pop(0)
             _check_step(step, status)
-        self._results = self._execution.call(entry, given, count)
+        try:
+            self._results = self._execution.call(entry, given, count, self._check_values)
+        except NotFiniteError as error:
+            raise Error(f"step {self._steps + 1}: {self._explain_not_finite(entry, given) or error}; parameters and "
+                        "state are as before") from None
         if self._execution.status:
             self._unchecked.append((self._steps, self._execution.status))
         return self._results["loss"]
+
+    def _explain_not_finite(self, entry: Entry, given: Mapping[str, Any]) -> str:
+        """Returns what `weir run --check-values` says of a run, or "" if it cannot repeat it."""
+        tensors = {tensor.name: tensor for tensor in entry.arguments}
+        values = self._execution.read([name for name in tensors if name not in given])
+        values |= {name: check_value(tensors[name], value) for name, value in given.items() if name in tensors}
+        with tempfile.TemporaryDirectory(prefix="weir-") as folder:
+            inputs = pathlib.Path(folder) / "inputs.safetensors"
+            checkpoints.save(inputs, tensors, values, {})
+            done = subprocess.run(
+                [find_tool("weir"), "run", str(self._path), f"--entry={entry.name}", f"--input={inputs}", "--steps=1",
+                 "--check-values", "--json", f"--device={self._execution.device.spelling}"],
+                capture_output=True, text=True)
+        try:
+            return json.loads(done.stdout)["not_finite"].removeprefix("step 1: ")
+        except (ValueError, KeyError):
+            return ""
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the module's parameters and buffers as PyTorch tensors, for `model.load_state_dict`."""

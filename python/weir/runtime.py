@@ -116,6 +116,7 @@ class Device(_Handle):
         """
         super().__init__("device_close", "device_open", api.encode(), ctypes.c_size_t(index))
         self.api = api.partition(":")[0]
+        self.spelling = api  # as `weir run --device` takes it, which knows the first of an API
         self.name = _load_library().weir_device_name(self._handle).decode()
         self.is_gpu = bool(_load_library().weir_device_is_gpu(self._handle))
 

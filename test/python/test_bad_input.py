@@ -1,4 +1,4 @@
-"""Bad input of a training step: checkpoints of something else. One sentence each."""
+"""Bad input of a training step: checkpoints of something else, and losses that are NaN. One sentence each."""
 
 import numpy
 import pytest
@@ -102,3 +102,61 @@ def test_a_checkpoint_that_is_cut_short_is_refused(trained, tmp_path, cut):
     assert str(refused.value).endswith("; copy it again, or load an earlier checkpoint")
     assert_same(before, read_all(trained))
     assert trained.steps == 2
+
+
+class Positive(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.score = nn.Linear(6, 4)
+
+    def forward(self, x):
+        scores = functional.relu(self.score(x)) + 1e-3
+        return scores - 2.0 * (x[:, :1] > 5)  # below 0 for some inputs
+
+
+def logarithm(output, y):
+    return functional.nll_loss(output.log(), y)  # NaN for what is below 0
+
+
+@pytest.mark.parametrize("device", ["cpu", "vulkan"])
+def test_a_loss_that_is_nan_names_its_dispatch(device):
+    """The step that failed is undone, and the next one is as if it had not been."""
+    torch.manual_seed(3)
+    module = Positive()
+    options = dict(loss=logarithm, optimizer=weir.AdamW(learning_rate=1e-3), ema=0.9, device=device)
+    with make_step(module, check_values=True, **options) as checked, make_step(module, **options) as plain:
+        for _ in range(3):
+            assert float(checked(X, y=Y)) == float(plain(X, y=Y))
+        before = read_all(checked)
+        assert_same(before, read_all(plain))
+        with pytest.raises(weir.Error) as failed:
+            checked(torch.full_like(X, float("nan")), y=Y)
+        assert str(failed.value) == ("step 4: loss is NaN: argument 'x' at [0, 0] is NaN before the run; parameters and "
+                                     "state are as before")
+        with pytest.raises(weir.Error) as failed:
+            checked(torch.where(torch.arange(6) == 0, 6.0, -6.0).expand(2, 6), y=Y)
+        message = str(failed.value)
+        assert message.startswith("step 4: loss is NaN: dispatch ") and "(kernel " in message
+        assert " is the first that makes a NaN, in '" in message and "; what it reads is finite: " in message
+        assert message.endswith("; parameters and state are as before")
+        assert checked.steps == 3
+        assert_same(before, read_all(checked))
+        assert float(checked(X, y=Y)) == float(plain(X, y=Y))
+        assert_same(read_all(checked), read_all(plain))
+
+
+def test_infinities_of_the_output_are_no_problem():
+    """As of masked scores; a NaN is one, also if the loss is finite."""
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.score = nn.Linear(6, 4)
+
+        def forward(self, x, keep):
+            return torch.where(keep, self.score(x), torch.tensor(-float("inf")))
+
+    loss = lambda output, y: functional.cross_entropy(output, y)
+    keep = torch.tensor([[True, True, True, True], [False, True, True, True]])
+    with weir.compile_step(Masked(), loss, example=(X, keep), targets={"y": Y}, check_values=True) as step:
+        step(X, keep, y=Y)
+        assert numpy.isneginf(step.output.numpy()).any()
