@@ -1213,11 +1213,12 @@ def SchedulePass : Pass<"weir-schedule", "mlir::ModuleOp"> {
 
     Gives: a wave for each command, never less than the one before; commands of one wave have
     no hazard among them. All readers of a donated argument come before the dispatch that
-    may write a result over it, where hazards allow. In entries `values`: the value
-    that each operand is part of. Spares are dropped.
+    may write a result over it, where hazards allow. What reads or writes the host's memory
+    comes as soon as it can. In entries `values`: the value that each operand is part of.
+    Spares are dropped.
 
-    Never: breaks a hazard between values, or takes an order that needs more bytes than the
-    program's.
+    Never: breaks a hazard between values, or takes an order for memory that needs more bytes
+    than the program's.
 
     Cost: with `memory`, the best of up to 64 ready commands at each step; hazards are linear in
     operands.

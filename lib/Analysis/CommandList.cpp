@@ -275,6 +275,8 @@ FailureOr<CollectedOrder> weir::collect(func::FuncOp function, schedule::Command
     allocation.number = index;
     allocation.isResult = bool(function.getArgAttr(index, schedule::resultAttrName));
     allocation.isDonated = bool(function.getArgAttr(index, schedule::donateAttrName));
+    auto memory = function.getArgAttrOfType<StringAttr>(index, schedule::memoryAttrName);
+    allocation.isInHost = memory && memory == "host";
     allocation.isLent = lenders.contains(index);
     allocation.mayBeShared = ref.kind == AllocationRef::Kind::Argument && !ref.noAlias;
     if (auto name = function.getArgAttrOfType<StringAttr>(index, schedule::nameAttrName))

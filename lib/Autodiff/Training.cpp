@@ -514,10 +514,14 @@ LogicalResult Step::update(const UpdateRule &rule) {
   }
   if (options.clipsNorm)
     clip();
-  if (const RuleFunction *shared = rule.getShared())
+  if (const RuleFunction *shared = rule.getShared()) {
+    OpBuilder::InsertionGuard guard(builder);
+    if (options.offloadsState) // or updates would wait for the end of the backward pass
+      builder.setInsertionPointToStart(&entry.getBody().front());
     for (const std::string &group : listGroups())
       if (failed(buildShared(*shared, group)))
         return failure();
+  }
   for (const Parameter &parameter : parameters)
     if (failed(buildUpdate(parameter)))
       return failure();

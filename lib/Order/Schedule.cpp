@@ -135,7 +135,17 @@ CommandOrder weir::chooseOrder(const OrderProblem &problem, const std::vector<Ha
       dependences.add(hazards[i].from, hazards[i].to);
   addDonations(problem, dependences);
   CommandOrder result;
-  result.order = sort(dependences, 1, [](int64_t) { return 0; }, [](int64_t) {});
+  // What reads or writes the host's memory comes as soon as it can, so that others compute
+  // meanwhile.
+  std::vector<int64_t> priorities(problem.commands.size());
+  for (size_t number = 0; number < priorities.size(); ++number)
+    for (const OperandAccess &access : accesses.dispatches[number])
+      if (problem.allocations[access.allocation].isInHost)
+        priorities[number] = -1;
+  bool usesHost = std::find(priorities.begin(), priorities.end(), -1) != priorities.end();
+  result.order = sort(
+      dependences, usesHost ? priorities.size() : 1,
+      [&](int64_t number) { return priorities[number]; }, [](int64_t) {});
   if (!forMemory)
     return result;
 

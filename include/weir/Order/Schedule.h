@@ -18,8 +18,9 @@ struct CommandOrder {
 };
 
 /// Returns an order that keeps `hazards`, those of the problem: the program's, but that whoever
-/// reads a donated argument comes before the last dispatch that may write over it; or with
-/// `forMemory` one for which fewer bytes are live, if that is measured to be less.
+/// reads a donated argument comes before the last dispatch that may write over it, and what uses
+/// the host's memory as soon as it can; or with `forMemory` one for which fewer bytes are live, if
+/// that is measured to be less.
 CommandOrder chooseOrder(const OrderProblem &problem, const std::vector<Hazard> &hazards,
                          bool forMemory);
 
