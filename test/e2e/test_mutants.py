@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from case3 import make_graph as make_case3
+from case6 import make_graph as make_case6
 from conftest import BIN, ROOT, Weir
 from mutants import judge, list_mutants, make_mutable_graph
 
@@ -39,6 +40,7 @@ SOURCES = {
     "mlp": (MLP, [], {}),
     "mlp_train": (MLP, ["--train=adamw:mlp_loss", "--entry=mlp_loss.step"], {}),
     "case3": (make_case3(4, 8, 12), [], {}),
+    "case6": (make_case6(24, 40), ["--vjp=f", "--entry=f.vjp"], {}),
     "two_queues": (make_case3(4, 8, 12), [], {"queues": 2}),
     "workgroups": (read_example("layer_norm.mlir", WIDE), [], {"row_mapping": "workgroup", "workgroup_size": 64}),
 }
@@ -65,7 +67,7 @@ def test_all_object_who_should(judged, name):
 def test_there_is_every_kind_and_class(judged):
     found = {(mutant.kind, mutant.is_of) for mutants in judged.values() for mutant in mutants}
     behavior = {"drop-barrier", "weaken-barrier", "move-barrier", "shift-slot", "overlap-slot", "use-refused",
-                "drop-wait", "swap-dispatches", "drop-code-barrier", "weaken-code-barrier"}
+                "divert-write", "drop-wait", "swap-dispatches", "drop-code-barrier", "weaken-code-barrier"}
     assert found >= {(kind, "behavior") for kind in behavior}
     assert found >= {("shrink-lifetime", "metadata"), ("move-barrier", "metadata"), ("shrink-effect", "metadata")}
     assert found >= {("move-barrier", "equivalent"), ("shift-slot", "equivalent"), ("weaken-barrier", "equivalent")}

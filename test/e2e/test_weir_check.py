@@ -26,7 +26,7 @@ from weir_check.read import SCHEMA_VERSION, Unreadable  # noqa: E402
 EDITS = 300
 GRAPHS = range(300, 318)
 CODE_CLAIMS = {"effects", "bounds", "permissions", "races", "needs"}
-MUTATED = ["background_case1", "case3", "two_queues", "mlp_train"]
+MUTATED = ["background_case1", "case3", "case6", "two_queues", "mlp_train"]
 MUTANTS = 4  # of one artifact, kind and class
 
 # With constants, and a step that updates w and its state in place.
@@ -180,7 +180,7 @@ def test_both_say_the_same_of_mutants(weir):
             (silent if holds else found)[kind] += 1
     behavior = {kind for kind, what in found if what == "behavior"}
     assert behavior >= {"drop-barrier", "drop-wait", "weaken-barrier", "move-barrier", "shift-slot", "overlap-slot",
-                        "use-refused", "swap-dispatches"}
+                        "divert-write", "use-refused", "swap-dispatches"}
     assert {kind for kind, what in silent if what == "equivalent"} >= {"move-barrier", "shift-slot"}
 
 

@@ -25,6 +25,7 @@ public:
     changeMemory();
     swapDispatches();
     moveSlots();
+    divertWrites();
     useRefused();
     shrinkEffects();
     shrinkLifetimes();
@@ -37,6 +38,7 @@ private:
   void changeMemory();
   void swapDispatches();
   void moveSlots();
+  void divertWrites();
   void useRefused();
   void shrinkEffects();
   void shrinkLifetimes();
@@ -246,6 +248,35 @@ void Lister::moveSlots() {
               "\") does, which lives at the same time",
           [i, by = other.offset - slot.offset](Plan &copy) { moveSlot(copy, i, by); });
       break;
+    }
+  }
+}
+
+/// Lets each written operand go to new bytes at the end of the arena, a slot of its own, so that
+/// the bytes of its value are never written.
+void Lister::divertWrites() {
+  int64_t arena = 0, last = int64_t(plan.allocations.size());
+  while (arena < last && plan.allocations[size_t(arena)].kind != AllocationKind::Arena)
+    ++arena;
+  if (arena == last)
+    return;
+  for (size_t d = 0; d < dispatches.size(); ++d) {
+    const Command &dispatch = plan.commands[dispatches[d]];
+    for (size_t i = 0; i < dispatch.operands.size(); ++i) {
+      if (plan.kernels[size_t(dispatch.kernel)].operands[i].access != Access::Write ||
+          !dispatch.operands[i].bytes)
+        continue;
+      add("divert-write", {d, i},
+          describe(d) + " writes operand " + std::to_string(i) +
+              " to new bytes at the end of the arena",
+          [arena, command = dispatches[d], i](Plan &copy) {
+            PlanOperand &operand = copy.commands[command].operands[i];
+            int64_t wave = copy.commands[command].wave;
+            operand.allocation = arena;
+            operand.offset = (copy.arenaBytes + 255) / 256 * 256;
+            growArena(copy, operand.offset + operand.bytes);
+            copy.slots.push_back({"diverted", operand.offset, operand.bytes, 256, wave, wave});
+          });
     }
   }
 }
