@@ -38,8 +38,10 @@ LogicalResult AutodiffDialect::verifyOperationAttribute(Operation *op, NamedAttr
     return function.emitOpError() << splitAttrName << " is " << numbers << "; it is two numbers, "
                                   << "of the " << arguments.size() << " arguments and "
                                   << results.size() << " results";
-  SmallVector<Type> floats =
-      llvm::filter_to_vector(arguments.take_front(numbers[0]), isFloatTensor);
+  SmallVector<Type> floats;
+  for (int64_t index = 0; index < numbers[0]; ++index)
+    if (isFloatTensor(arguments[index]) && !function.getArgAttr(index, frozenAttrName))
+      floats.push_back(arguments[index]);
   ArrayRef<Type> gradients = results.drop_front(numbers[1]);
   if (gradients != ArrayRef<Type>(floats)) // C2
     return function.emitOpError() << "has " << gradients.size()

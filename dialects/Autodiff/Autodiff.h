@@ -22,6 +22,9 @@ namespace weir::autodiff {
 /// forward and backward it holds, a `DenseI64ArrayAttr` of two numbers.
 inline constexpr llvm::StringLiteral splitAttrName = "autodiff.split";
 
+/// On an argument: nobody wants a gradient by it, a unit.
+inline constexpr llvm::StringLiteral frozenAttrName = "weir.frozen";
+
 } // namespace weir::autodiff
 
 #endif // WEIR_DIALECTS_AUTODIFF_AUTODIFF_H

@@ -23,7 +23,7 @@ def Autodiff_Dialect : Dialect {
 
     - (C1) the attribute is two numbers, up to those of arguments and results.
     - (C2) the other results have the types of the float tensors among the first `a`
-      arguments, whose gradients they are.
+      arguments that have no `weir.frozen`; they are their gradients.
   }];
   let hasOperationAttrVerify = 1;
 }

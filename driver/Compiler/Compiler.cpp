@@ -494,6 +494,7 @@ std::string weir::deriveVjp(const std::string &text, const std::string &path,
   if (!function)
     throw CompileError({graph.where + ": no function '" + entry + "' for --entry"});
   if (!graph.module->lookupSymbol(entry + ".vjp")) {
+    autodiff::unfreeze(function); // differences are taken by all arguments
     if (failed(autodiff::addVjpEntry(function)))
       throw CompileError(graph.problems.sentences);
     runPasses(graph, [](PassManager &manager) { addGradientPasses(manager); });

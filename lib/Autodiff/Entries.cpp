@@ -28,6 +28,24 @@ bool weir::autodiff::isWeight(func::FuncOp function, int64_t index) {
   return kind && kind == "param";
 }
 
+bool weir::autodiff::hasGradient(func::FuncOp function, int64_t index) {
+  return isFloatTensor(function.getArgumentTypes()[index]) &&
+         !function.getArgAttr(index, frozenAttrName);
+}
+
+void weir::autodiff::unfreeze(func::FuncOp function) {
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    function.removeArgAttr(index, frozenAttrName);
+}
+
+static SmallVector<int64_t> findDifferentiated(func::FuncOp function) {
+  SmallVector<int64_t> found;
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    if (hasGradient(function, index))
+      found.push_back(index);
+  return found;
+}
+
 static std::string getName(Attribute name, StringRef fallback, int64_t index) {
   if (auto given = dyn_cast_or_null<StringAttr>(name))
     return given.str();
@@ -94,9 +112,9 @@ FailureOr<func::FuncOp> weir::autodiff::addEntry(func::FuncOp function, StringRe
                            block->getArguments().take_front(own), cotangents, seeded, wanted);
   func::ReturnOp::create(builder, loc, vjp.getResults());
 
-  // Arguments keep names and kinds. Donation is not copied: it belongs to the new entry.
+  // Arguments stay what they are. Donation is not copied: it belongs to the new entry.
   for (unsigned index = 0; index < own; ++index)
-    for (StringRef attribute : {schedule::nameAttrName, schedule::kindAttrName})
+    for (StringRef attribute : {schedule::nameAttrName, schedule::kindAttrName, frozenAttrName})
       if (Attribute value = function.getArgAttr(index, attribute))
         entry.setArgAttr(index, attribute, value);
   if (!one)
@@ -117,8 +135,7 @@ static FailureOr<func::FuncOp> addVjp(func::FuncOp function, StringRef suffix) {
   SmallVector<int64_t> seeded = findFloats(function.getResultTypes());
   if (seeded.empty())
     return function.emitOpError("has no float result to differentiate");
-  return addEntry(function, suffix, seeded, findFloats(function.getArgumentTypes()),
-                  /*one=*/false);
+  return addEntry(function, suffix, seeded, findDifferentiated(function), /*one=*/false);
 }
 
 FailureOr<func::FuncOp> weir::autodiff::addVjpEntry(func::FuncOp function) {
@@ -126,7 +143,7 @@ FailureOr<func::FuncOp> weir::autodiff::addVjpEntry(func::FuncOp function) {
 }
 
 FailureOr<func::FuncOp> weir::autodiff::addSplitEntries(func::FuncOp function) {
-  SmallVector<int64_t> floats = findFloats(function.getArgumentTypes());
+  SmallVector<int64_t> floats = findDifferentiated(function);
   if (llvm::none_of(floats, [&](int64_t index) { return isWeight(function, index); }))
     return function.emitOpError("has no float argument of kind param; without weights there is "
                                 "nothing to split backward for");
@@ -159,7 +176,7 @@ FailureOr<func::FuncOp> weir::autodiff::addGradEntry(func::FuncOp function) {
 }
 
 SmallVector<int64_t> weir::autodiff::getTrained(func::FuncOp function) {
-  SmallVector<int64_t> floats = findFloats(function.getArgumentTypes()), params;
+  SmallVector<int64_t> floats = findDifferentiated(function), params;
   for (int64_t index : floats)
     if (isWeight(function, index))
       params.push_back(index);

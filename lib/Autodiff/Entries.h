@@ -28,6 +28,9 @@ bool isFloatTensor(mlir::Type type);
 /// Whether argument `index` is a weight: of kind `param`.
 bool isWeight(mlir::func::FuncOp function, int64_t index);
 
+/// Whether `F.vjp` gives a gradient by argument `index`: it is of floats, and not frozen.
+bool hasGradient(mlir::func::FuncOp function, int64_t index);
+
 /// Returns the name of an argument or a result in messages.
 std::string getArgumentName(mlir::func::FuncOp function, int64_t index);
 std::string getResultName(mlir::func::FuncOp function, int64_t index);

@@ -78,7 +78,7 @@ Splitter::Splitter(func::FuncOp joint) : joint(joint), block(joint.getBody().fro
   for (unsigned index = 0; index < numResults; ++index)
     results.push_back({returned[index], getResultName(joint, index)});
   for (unsigned index = 0; index < numArguments; ++index) {
-    if (!isFloatTensor(joint.getArgumentTypes()[index]))
+    if (!hasGradient(joint, index))
       continue;
     Value gradient = returned[numResults + gradients.size() + weightGradients.size()];
     (isWeight(joint, index) ? weightGradients : gradients)

@@ -159,10 +159,14 @@ void GraphGate::verifyArgumentAttributes(func::FuncOp function, unsigned index) 
       if (!kind || !llvm::is_contained({"input", "target", "param", "state"}, kind))
         fail(function) << "argument " << index << " is of kind " << value
                        << "; kinds are input, target, param and state";
-    } else if (name == schedule::donateAttrName) {
+    } else if (name == schedule::donateAttrName || name == autodiff::frozenAttrName) {
       if (!isa<UnitAttr>(value))
         fail(function) << "argument " << index << " has " << name << " = " << value
                        << "; it has no value: write " << name << " alone, or leave it out";
+      auto kind = function.getArgAttrOfType<StringAttr>(index, schedule::kindAttrName);
+      if (name == autodiff::frozenAttrName && kind && kind == "param")
+        fail(function) << "argument " << index << " has " << name
+                       << " and is of kind \"param\", of which gradients are wanted";
     } else if (name == schedule::initialAttrName) {
       verifyInitial(function, index, value);
     } else if (name == schedule::memoryAttrName) {
@@ -171,7 +175,8 @@ void GraphGate::verifyArgumentAttributes(func::FuncOp function, unsigned index) 
       fail(function) << "argument " << index << " has the unknown attribute " << name
                      << "; arguments have " << schedule::nameAttrName << ", "
                      << schedule::kindAttrName << ", " << schedule::donateAttrName << ", "
-                     << schedule::initialAttrName << " and " << schedule::memoryAttrName;
+                     << autodiff::frozenAttrName << ", " << schedule::initialAttrName << " and "
+                     << schedule::memoryAttrName;
     }
   }
 }

@@ -26,15 +26,19 @@ mlir::FailureOr<mlir::func::FuncOp> buildVjp(mlir::func::FuncOp function,
                                              llvm::StringRef name);
 
 /// Returns the numbers of the arguments that `--grad` differentiates by: the float
-/// tensors of kind `param`, or every float tensor where none is.
+/// tensors of kind `param`, or every one that is not frozen where none is.
 llvm::SmallVector<int64_t> getTrained(mlir::func::FuncOp function);
 
 /// Adds entry `F.vjp` behind `function`, F: the arguments of F, then
 /// `cotangent.<result>` for each float result; the results of F, then
-/// `grad.<argument>` for each float argument. Its body is one `autodiff.vjp`.
+/// `grad.<argument>` for each float argument that is not frozen. Its body is one
+/// `autodiff.vjp`.
 ///
 /// Errors: a diagnostic where there is nothing to differentiate, or F.vjp exists.
 mlir::FailureOr<mlir::func::FuncOp> addVjpEntry(mlir::func::FuncOp function);
+
+/// Lets every float argument of `function` have a gradient, frozen ones, too.
+void unfreeze(mlir::func::FuncOp function);
 
 /// Adds entry `F.grad`: the arguments of F; the results of F, then `grad.<argument>`
 /// for each of `getTrained`, of F's float result of rank 0. The other results

@@ -71,8 +71,8 @@ def export(
 
     Arguments: `inputs`, in order or by name, of which shapes and types count; numbers, flags and None among them
                become part of the graph. Then `targets`; then each parameter once, tied ones too, under its name in
-               the module. Parameters that require no gradient are of kind "input". Buffers that the module writes are
-               of kind "state" and donated. Other buffers become constants; with `keep_buffers`, those of floats in the
+               the module. Parameters that require no gradient are of kind "input" and frozen: there is no gradient by
+               them. Buffers that the module writes are of kind "state" and donated. Other buffers become constants; with `keep_buffers`, those of floats in the
                module's state_dict become arguments of kind "state". Where random numbers are drawn, "random.seed" and
                "random.step" follow.
     Results:   the loss, if given: `loss(output, *targets.values())`, one float of rank 0, named "loss".
@@ -104,7 +104,8 @@ def export(
             arguments.append(Argument(name, "state", (), torch.int64))
             states[name] = torch.zeros((), dtype=torch.int64)
     _check_names(arguments)
-    _set_attributes(lowered, arguments, results)
+    frozen = {name for name, value in tracing.parameters.items() if not value.requires_grad}
+    _set_attributes(lowered, arguments, frozen, results)
     text = lowered.operation.get_asm(enable_debug_info=True).rstrip() + "\n"
     return Exported(text, arguments, results, _copy(tracing.batch | targets), _copy(tracing.parameters), _copy(states),
                     tracing.output)
@@ -127,8 +128,8 @@ def _check_names(arguments: list[Argument]) -> None:
         raise ExportError(f"two arguments are named {shared[0]}; give the input or the target another name")
 
 
-def _set_attributes(lowered: ir.Module, arguments: list[Argument], results: list[str]) -> None:
-    """Sets weir.name, weir.kind and weir.donate, which torch-mlir does not know."""
+def _set_attributes(lowered: ir.Module, arguments: list[Argument], frozen: set[str], results: list[str]) -> None:
+    """Sets weir.name, weir.kind, weir.donate and weir.frozen, which torch-mlir does not know."""
     [function] = lowered.body.operations
 
     def attributes(**values: str) -> dict[str, ir.Attribute]:
@@ -136,11 +137,12 @@ def _set_attributes(lowered: ir.Module, arguments: list[Argument], results: list
 
     with lowered.context as context:
         context.allow_unregistered_dialects = True
-        donate = {"weir.donate": ir.UnitAttr.get()}
+        donate, freeze = {"weir.donate": ir.UnitAttr.get()}, {"weir.frozen": ir.UnitAttr.get()}
         function.attributes["arg_attrs"] = ir.ArrayAttr.get([
             ir.DictAttr.get(
                 attributes(name=argument.name, kind=argument.kind)
                 | (donate if argument.kind == "state" and argument.name in results else {})
+                | (freeze if argument.name in frozen else {})
             )
             for argument in arguments
         ])
