@@ -132,15 +132,13 @@ void TileContraction::walkTile(const TileSide &side, int64_t lanes,
     int64_t unit = isInnermost ? 1 : inside; // whoever is inside a trip is a whole dimension
     inTile = inTile * loops[depth].count + number;
     number = number * (isInnermost ? lanes : 1);
-    if (depth == 0) {
-      inTile = inTile + side.inTile.floorDiv(isInnermost ? lanes : inside);
+    if (depth == 0)
       number = number + side.first.floorDiv(unit);
-    }
     tile.setDigits(at, loops[depth].dims,
                    isInnermost && lanes > 1 ? number + emitter.vectorLane() : number);
     auto goOn = [&] {
       if (isInnermost)
-        body(inTile * lanes);
+        body(inTile * lanes + side.inTile);
       else
         emitter.loop(loops[depth + 1].count, {}, walk);
     };
