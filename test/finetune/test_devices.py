@@ -10,8 +10,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: scripts/setup --torch")
 pytest.importorskip("transformers", reason="transformers is not installed: scripts/setup --torch")
 
-from model import Bytes, Text, compute_loss, make_model, read_docs  # noqa: E402
+from model import Bytes, Text, compute_loss, make_model  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
+from training import TEXT  # noqa: E402
 
 import weir.torch  # noqa: E402
 from weir.locations import find_tool  # noqa: E402
@@ -26,7 +27,7 @@ def run_weir(*arguments):
 
 
 def draw(count):
-    text = Text(Bytes(), read_docs(), 32)
+    text = Text(Bytes(), TEXT, 32)
     return [text.draw(1, seed) for seed in range(count)]
 
 

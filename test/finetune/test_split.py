@@ -6,8 +6,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: scripts/setup --torch")
 pytest.importorskip("transformers", reason="transformers is not installed: scripts/setup --torch")
 
-from model import Bytes, Text, make_model, read_docs  # noqa: E402
-from training import Loss, SplitBackward, have_same_bits  # noqa: E402
+from model import Bytes, Text, make_model  # noqa: E402
+from training import TEXT, Loss, SplitBackward, have_same_bits  # noqa: E402
 
 import weir.torch  # noqa: E402
 
@@ -40,7 +40,7 @@ def make_variant(size, variant):
 @pytest.mark.parametrize("size, variant, device", CASES)
 def test_whole_backward_is_its_parts(size, variant, device):
     module = make_variant(size, variant)
-    ids, following = Text(Bytes(), read_docs(), SEQUENCES[size]).draw(1, seed=0)
+    ids, following = Text(Bytes(), TEXT, SEQUENCES[size]).draw(1, seed=0)
     exported = weir.torch.export(Loss(module), (ids, following), keep_buffers=True)
     split = SplitBackward(exported, device)
     given = {"ids": ids, "following": following}

@@ -1,5 +1,7 @@
 """Steps of one model in several ways: fused, with other plans, and with backward in two passes."""
 
+import pathlib
+
 import numpy
 import torch
 from model import compute_loss
@@ -10,6 +12,9 @@ from weir.compiling import run_compiler
 from weir.execution import HELD_KINDS, Execution, make_start
 from weir.runtime import Entry, open_device
 from weir.torch import Exported, export
+
+# What is trained on: the same in every commit, so that losses are, too.
+TEXT = (pathlib.Path(__file__).resolve().parents[2] / "LICENSE").read_text()
 
 
 class Loss(nn.Module):
