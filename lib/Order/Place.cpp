@@ -3,6 +3,7 @@
 #include "weir/Order/Place.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace weir;
 
@@ -24,7 +25,8 @@ private:
   Sources chooseSources() const;
   void lead(int64_t argument, bool toSuccessor, Sources &sources, std::vector<bool> &given) const;
   std::vector<Chain> makeChains(const Sources &sources) const;
-  ArenaPlan plan(const Sources &sources, bool noReuse, int64_t effort) const;
+  ArenaPlan plan(const Sources &sources, bool noReuse, int64_t effort,
+                 int64_t below = std::numeric_limits<int64_t>::max()) const;
 
   const OrderProblem &problem;
   std::vector<int64_t> values;              ///< that commands use, by number
@@ -159,7 +161,9 @@ std::vector<Chain> ArenaPlanner::makeChains(const Sources &sources) const {
 // Places
 //===----------------------------------------------------------------------===//
 
-ArenaPlan ArenaPlanner::plan(const Sources &sources, bool noReuse, int64_t effort) const {
+/// Returns a plan; without effort it may be a part of one that is not smaller than `below`.
+ArenaPlan ArenaPlanner::plan(const Sources &sources, bool noReuse, int64_t effort,
+                             int64_t below) const {
   ArenaPlan result;
   result.chains = makeChains(sources);
   std::vector<Lifetime> wholes;
@@ -179,7 +183,7 @@ ArenaPlan ArenaPlanner::plan(const Sources &sources, bool noReuse, int64_t effor
     wholes.push_back(whole);
   }
   // A step looks at what is live with one value: it costs more where there are many.
-  result.plan = planMemory(wholes, noReuse, effort / (1 + int64_t(wholes.size()) / 64));
+  result.plan = planMemory(wholes, noReuse, effort / (1 + int64_t(wholes.size()) / 64), below);
   return result;
 }
 
@@ -205,7 +209,7 @@ ArenaPlan ArenaPlanner::planCheapest(int64_t effort) const {
   for (size_t number = 0; number < tried; ++number) {
     fewer = sources;
     fewer[inArena[number]] = -1;
-    if (ArenaPlan other = plan(fewer, /*noReuse=*/false, /*effort=*/0);
+    if (ArenaPlan other = plan(fewer, /*noReuse=*/false, /*effort=*/0, best.plan.arenaBytes);
         other.plan.arenaBytes < best.plan.arenaBytes) {
       sources = std::move(fewer);
       best = std::move(other);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <tuple>
 
@@ -69,25 +70,25 @@ public:
       lastWave[node] = std::max(lastWave[2 * node], lastWave[2 * node + 1]);
   }
 
-  /// Appends the values that are live in a common wave with `value`.
-  void find(const Lifetime &value, std::vector<size_t> &found) const {
-    find(value, 1, 0, leaves, found);
+  /// Calls `visit` with the values that are live in a common wave with `value`.
+  template <typename Visit> void find(const Lifetime &value, Visit visit) const {
+    find(value, 1, 0, leaves, visit);
   }
 
 private:
   static constexpr int64_t none = std::numeric_limits<int64_t>::min();
 
-  void find(const Lifetime &value, size_t node, size_t begin, size_t size,
-            std::vector<size_t> &found) const {
+  template <typename Visit>
+  void find(const Lifetime &value, size_t node, size_t begin, size_t size, Visit &visit) const {
     if (lastWave[node] == none || lastWave[node] < value.firstWave || begin >= order.size() ||
         values[order[begin]].firstWave > value.lastWave)
       return;
     if (size == 1) {
-      found.push_back(order[begin]);
+      visit(order[begin]);
       return;
     }
-    find(value, 2 * node, begin, size / 2, found);
-    find(value, 2 * node + 1, begin + size / 2, size / 2, found);
+    find(value, 2 * node, begin, size / 2, visit);
+    find(value, 2 * node + 1, begin + size / 2, size / 2, visit);
   }
 
   const std::vector<Lifetime> &values;
@@ -98,21 +99,46 @@ private:
 };
 } // namespace
 
-/// Returns the start of the smallest gap between `conflicting` (in order of
-/// their offsets) that holds `value`, or else the first byte after them.
-static int64_t findOffset(const Lifetime &value, const std::vector<Lifetime> &values,
-                          const std::vector<int64_t> &offsets,
-                          const std::vector<size_t> &conflicting) {
+namespace {
+/// The values placed so far, in the order of their offsets.
+class PlacedValues {
+public:
+  void add(const Lifetime &value, int64_t offset) {
+    Placed placed = {offset, offset + value.bytes, value.firstWave, value.lastWave};
+    list.insert(std::upper_bound(list.begin(), list.end(), placed), placed);
+  }
+
+  /// Calls `visit` with the offset and end of each that is live in a common wave with `value`.
+  template <typename Visit> void find(const Lifetime &value, Visit visit) const {
+    for (const Placed &other : list)
+      if (other.firstWave <= value.lastWave && value.firstWave <= other.lastWave)
+        visit(other.offset, other.end);
+  }
+
+private:
+  struct Placed {
+    int64_t offset, end, firstWave, lastWave;
+
+    bool operator<(const Placed &other) const { return offset < other.offset; }
+  };
+  std::vector<Placed> list;
+};
+} // namespace
+
+/// Returns the start of the smallest gap between `conflicting` (offset and end of each, in this
+/// order) that holds `value`, or else the first byte after them.
+static int64_t findOffset(const Lifetime &value,
+                          const std::vector<std::pair<int64_t, int64_t>> &conflicting) {
   int64_t best = -1, bestSize = 0;
   int64_t free = 0; // all conflicting values seen so far end before this byte
-  for (size_t other : conflicting) {
+  for (auto [offset, end] : conflicting) {
     int64_t start = align(free, value.alignment);
-    int64_t size = offsets[other] - start;
+    int64_t size = offset - start;
     if (size >= value.bytes && (best < 0 || size < bestSize)) {
       best = start;
       bestSize = size;
     }
-    free = std::max(free, offsets[other] + values[other].bytes);
+    free = std::max(free, end);
   }
   return best >= 0 ? best : align(free, value.alignment);
 }
@@ -163,7 +189,8 @@ static void improve(MemoryPlan &plan, const std::vector<Lifetime> &values, int64
   plan.offsets = std::move(found.offsets);
 }
 
-MemoryPlan weir::planMemory(const std::vector<Lifetime> &values, bool noReuse, int64_t effort) {
+MemoryPlan weir::planMemory(const std::vector<Lifetime> &values, bool noReuse, int64_t effort,
+                            int64_t below) {
   check(values);
   MemoryPlan plan;
   plan.offsets.resize(values.size());
@@ -189,17 +216,33 @@ MemoryPlan weir::planMemory(const std::vector<Lifetime> &values, bool noReuse, i
     return std::make_tuple(-values[a].bytes, values[a].firstWave, a) <
            std::make_tuple(-values[b].bytes, values[b].firstWave, b);
   });
-  LiveValues placed(values);
-  std::vector<size_t> conflicting;
+  // A walk over all is faster than a tree and a sort, unless there are very many.
+  constexpr size_t maxWalked = 8192;
+  std::optional<LiveValues> tree;
+  if (values.size() > maxWalked)
+    tree.emplace(values);
+  PlacedValues placed;
+  std::vector<std::pair<int64_t, int64_t>> conflicting;
+  bool mayStop = effort == 0 && plan.pinnedBytes >= below;
   for (size_t i : order) {
     conflicting.clear();
-    placed.find(values[i], conflicting);
-    std::sort(conflicting.begin(), conflicting.end(), [&](size_t a, size_t b) {
-      return std::tie(plan.offsets[a], a) < std::tie(plan.offsets[b], b);
-    });
-    plan.offsets[i] = findOffset(values[i], values, plan.offsets, conflicting);
+    if (tree) {
+      tree->find(values[i], [&](size_t other) {
+        conflicting.emplace_back(plan.offsets[other], plan.offsets[other] + values[other].bytes);
+      });
+      std::sort(conflicting.begin(), conflicting.end());
+    } else {
+      placed.find(values[i],
+                  [&](int64_t offset, int64_t end) { conflicting.emplace_back(offset, end); });
+    }
+    plan.offsets[i] = findOffset(values[i], conflicting);
     plan.arenaBytes = std::max(plan.arenaBytes, add(plan.offsets[i], values[i].bytes));
-    placed.add(i);
+    if (mayStop && plan.arenaBytes >= below)
+      return plan;
+    if (tree)
+      tree->add(i);
+    else
+      placed.add(values[i], plan.offsets[i]);
   }
   plan.arenaBytes = align(plan.arenaBytes, largest);
   if (effort > 0 && plan.arenaBytes > plan.boundBytes)

@@ -39,12 +39,14 @@ struct MemoryPlan {
 /// Packs `values` so that no two that are live in a common wave share a byte. Greedy: places
 /// larger values first, each into the smallest gap that holds it. If the result is above the
 /// lower bound, continues with `planBuffers` and `effort`. With `noReuse` no two values share
-/// bytes. The same input gives the same plan. Cost of the greedy part: for each value, the
-/// number of values live with it, times a logarithm.
+/// bytes. Without effort it may stop where the arena has `below` bytes: what is left is not placed
+/// then. The same input gives the same plan. Cost of the greedy part: for each value, the number of
+/// values live with it, times a logarithm.
 ///
 /// Errors: `Error` on a negative size, an alignment that is not a power of two, an interval
 ///         that ends before it begins, or sizes whose sum exceeds 2^63 - 1 bytes.
-MemoryPlan planMemory(const std::vector<Lifetime> &values, bool noReuse, int64_t effort = 0);
+MemoryPlan planMemory(const std::vector<Lifetime> &values, bool noReuse, int64_t effort = 0,
+                      int64_t below = std::numeric_limits<int64_t>::max());
 
 //===----------------------------------------------------------------------===//
 // Problems

@@ -61,6 +61,10 @@ TEST_P(RandomValues, NoTwoLiveValuesShareBytes) {
   EXPECT_GE(plan.arenaBytes, plan.boundBytes);
   EXPECT_EQ(plan.offsets, planMemory(values, false).offsets);
 
+  // Stops only where there is no smaller plan.
+  for (int64_t below : {plan.arenaBytes, plan.arenaBytes + 1})
+    EXPECT_EQ(planMemory(values, false, 0, below).arenaBytes < below, plan.arenaBytes < below);
+  EXPECT_EQ(planMemory(values, false, 0, plan.arenaBytes + 1).offsets, plan.offsets);
   MemoryPlan smaller = planMemory(values, false, /*effort=*/5000);
   checkPlan(values, smaller);
   EXPECT_LE(smaller.arenaBytes, plan.arenaBytes);
@@ -125,4 +129,25 @@ TEST(Planner, RefusesWhatMakesNoSense) {
   EXPECT_THROW(planMemory({{most, 256, 0, 0}}, false), Error);
   EXPECT_THROW(planMemory({{most - 300, 256, 0, 0}, {most - 300, 256, 1, 1}}, false), Error);
   EXPECT_EQ(planMemory({}, false).arenaBytes, 0);
+}
+
+// Thousands of values are found in another way than few. Copies of all values in later waves don't
+// change where the first ones lie.
+TEST(PlanMemory, ManyValuesLieAsFewDo) {
+  std::mt19937 random(1);
+  std::vector<Lifetime> few, many;
+  for (int number = 0; number < 5000; ++number) {
+    int64_t bytes = 1 + int64_t(random() % 100'000), first = int64_t(random() % 2000);
+    few.push_back({bytes, 256, first, first + int64_t(random() % 20)});
+  }
+  many = few;
+  for (Lifetime value : few) {
+    value.firstWave += 5000;
+    value.lastWave += 5000;
+    many.push_back(value);
+  }
+  MemoryPlan plan = planMemory(few, false), twice = planMemory(many, false);
+  EXPECT_EQ(plan.arenaBytes, twice.arenaBytes);
+  EXPECT_TRUE(std::equal(plan.offsets.begin(), plan.offsets.end(), twice.offsets.begin()));
+  EXPECT_TRUE(std::equal(plan.offsets.begin(), plan.offsets.end(), twice.offsets.begin() + 5000));
 }
