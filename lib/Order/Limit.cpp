@@ -4,37 +4,35 @@
 
 #include "weir/Order/Donation.h"
 #include "weir/Order/Place.h"
-#include "weir/Order/Recompute.h"
 
 #include <algorithm>
 
 using namespace weir;
 
-int64_t weir::getArenaBytes(OrderProblem problem, const ArenaSettings &settings) {
+/// Gives the commands their queues, and places for their values.
+static ArenaPlan place(OrderProblem &problem, const ArenaSettings &settings) {
   if (settings.queues > 1) {
     std::vector<int64_t> queues = assignQueues(problem.accesses, settings.queues);
     for (size_t number = 0; number < queues.size(); ++number)
       problem.commands[number].queue = queues[number];
   }
-  return planArena(problem, getPermissions(problem, judgeDonations(problem)), settings.effort)
-      .plan.arenaBytes;
+  return planArena(problem, getPermissions(problem, judgeDonations(problem)), settings.effort);
 }
 
-static void setSingleWaves(OrderProblem &problem) {
-  int64_t wave = 0;
-  for (OrderCommand &command : problem.commands)
-    command.wave = wave++;
+int64_t weir::getArenaBytes(OrderProblem problem, const ArenaSettings &settings) {
+  return place(problem, settings).plan.arenaBytes;
 }
 
-static double getWork(const OrderProblem &problem) {
+static double getWork(const RecomputeProblem &problem) {
   double sum = 0;
-  for (const OrderCommand &command : problem.commands)
+  for (const Computation &command : problem.commands)
     sum += command.work;
-  return std::max(sum, 1.0);
+  return sum;
 }
 
 /// Returns the largest values that are live at the peak; of equal ones the first.
-static std::vector<LargeValue> getLargest(const OrderProblem &problem, const LiveProfile &profile) {
+static std::vector<LargeValue> getLargest(const RecomputeProblem &problem,
+                                          const LiveProfile &profile) {
   constexpr size_t maxValues = 3;
   if (profile.peak == 0)
     return {};
@@ -42,8 +40,8 @@ static std::vector<LargeValue> getLargest(const OrderProblem &problem, const Liv
       std::find(profile.live.begin(), profile.live.end(), profile.peak) - profile.live.begin();
   std::vector<LargeValue> values;
   for (int64_t number : profile.orderByFirstUse())
-    if (auto [first, last] = profile.lives[number];
-        profile.inArena[number] && first <= peak && peak <= last)
+    if (const BufferLife &life = profile.lives[number];
+        life.inArena && life.first <= peak && peak <= life.last)
       values.push_back({problem.allocations[number].value, problem.allocations[number].bytes});
   std::vector<LargeValue> largest;
   while (!values.empty() && largest.size() < maxValues) {
@@ -56,55 +54,156 @@ static std::vector<LargeValue> getLargest(const OrderProblem &problem, const Liv
   return largest;
 }
 
-std::optional<FittedOrder> weir::fitArena(OrderProblem problem, bool mayMove,
-                                          std::optional<int64_t> limit,
-                                          const ArenaSettings &settings) {
-  FittedOrder fitted;
-  auto fits = [&](int64_t bytes) {
-    if (!limit || bytes > *limit)
-      return false;
-    fitted.problem = std::move(problem);
-    return true;
-  };
-  fitted.order = scheduleCommands(problem, mayMove, /*forMemory=*/true);
-  fitted.ordered = fitted.apart = fitted.bytes = getArenaBytes(problem, settings);
-  if (fits(fitted.bytes))
-    return fitted;
-  RecomputeProblem summary = summarize(problem);
-  fitted.largest = getLargest(problem, getLiveProfile(summary));
-  if (!mayMove)
-    return limit ? std::nullopt : std::optional(std::move(fitted));
-  setSingleWaves(problem);
-  fitted.apart = getArenaBytes(problem, settings);
-  fitted.bytes = std::min(fitted.bytes, fitted.apart);
-  if (fits(fitted.apart))
-    return fitted;
+ArenaFitter::ArenaFitter(OrderProblem given, bool mayMove, const ArenaSettings &settings)
+    : settings(settings), mayMove(mayMove), problem(std::move(given)) {
+  order = scheduleCommands(problem, mayMove, /*forMemory=*/true);
+  ordered = getArenaBytes(problem, settings);
+  summary = start = summarize(problem);
+  dropUnread(start);
+  current = start;
+  profile = getLiveProfile(current);
+  points.push_back({.peak = profile.peak, .work = getWork(current), .isPlaced = true});
+}
 
-  double workBefore = getWork(problem);
-  size_t maxSteps = 2 * problem.commands.size() + 16;
-  for (size_t number = 0; number < maxSteps; ++number) {
-    std::optional<Recomputation> step = chooseRecomputation(summary);
-    if (!step)
-      break;
-    size_t before = problem.commands.size() + step->repetitions.size();
-    recompute(problem, std::move(summary), *step);
-    fitted.repeated += step->repetitions.size();
-    fitted.dropped += before - problem.commands.size();
-    setSingleWaves(problem);
-    summary = summarize(problem);
-    LiveProfile profile = getLiveProfile(summary);
-    // No plan has less than is live.
-    if (limit ? profile.peak > *limit : profile.peak >= fitted.bytes)
-      continue;
-    int64_t bytes = getArenaBytes(problem, settings);
-    int64_t needed = std::max(bytes, profile.peak);
-    if (limit ? needed > *limit : needed >= fitted.bytes)
-      continue;
-    fitted.work = getWork(problem) / workBefore;
-    fitted.largest = getLargest(problem, profile);
-    fitted.bytes = limit ? bytes : needed;
-    if (fits(needed))
-      return fitted;
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+/// Goes to the state behind `count` known steps.
+void ArenaFitter::seek(size_t count) {
+  if (count == taken)
+    return;
+  if (count < taken) {
+    current = start;
+    taken = 0;
   }
-  return limit ? std::nullopt : std::optional(std::move(fitted));
+  while (taken < count)
+    recompute(current, steps[taken++]);
+  profile = getLiveProfile(current);
+}
+
+/// Goes to the state behind one step more than are known. Returns false if there is none.
+bool ArenaFitter::extend() {
+  // Placing takes the time of many steps, so an arena is not asked for after less than 0.8%.
+  constexpr int64_t grain = 128;
+  if (isComplete)
+    return false;
+  seek(steps.size());
+  std::optional<Recomputation> step;
+  if (size_t maxSteps = 2 * problem.commands.size() + 16; steps.size() < maxSteps)
+    step = chooseRecomputation(current, profile);
+  if (!step) {
+    isComplete = points.back().isPlaced = true;
+    return false;
+  }
+  auto lastPlaced = std::find_if(points.rbegin(), points.rend(),
+                                 [](const Point &point) { return point.isPlaced; });
+  Point point = {.repeated = points.back().repeated + int64_t(step->repetitions.size()),
+                 .dropped = points.back().dropped + recompute(current, *step)};
+  profile = getLiveProfile(current);
+  point.peak = profile.peak;
+  point.work = getWork(current);
+  point.isPlaced = point.peak <= lastPlaced->peak - lastPlaced->peak / grain;
+  steps.push_back(std::move(*step));
+  points.push_back(point);
+  ++taken;
+  return true;
+}
+
+/// Whether the arena behind `count` steps is ever asked for. Always behind the last one.
+bool ArenaFitter::isPlaced(size_t count) {
+  if (!points[count].isPlaced && count == steps.size())
+    extend();
+  return points[count].isPlaced;
+}
+
+/// Returns the work behind `count` steps, relative to that without one.
+double ArenaFitter::getRelativeWork(size_t count) const {
+  double before = points.front().work;
+  return before > 0 ? points[count].work / before : 1;
+}
+
+/// Returns the commands behind `count` steps, each in a wave of its own.
+OrderProblem ArenaFitter::makeProblem(size_t count) {
+  seek(count);
+  OrderProblem made = carryOut(problem, summary, current);
+  int64_t wave = 0;
+  for (OrderCommand &command : made.commands)
+    command.wave = wave++;
+  return made;
+}
+
+/// Returns the bytes of the arena behind `count` steps, and at the least those that are live.
+int64_t ArenaFitter::getBytes(size_t count) {
+  Point &point = points[count];
+  if (!point.bytes)
+    point.bytes = std::max(getArenaBytes(makeProblem(count), settings), point.peak);
+  return *point.bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Answers
+//===----------------------------------------------------------------------===//
+
+FittedOrder ArenaFitter::describe() {
+  FittedOrder fitted;
+  fitted.order = order;
+  fitted.ordered = fitted.bytes = ordered;
+  seek(0);
+  fitted.largest = getLargest(current, profile);
+  return fitted;
+}
+
+/// Returns what `count` steps lead to, without the commands.
+FittedOrder ArenaFitter::describe(size_t count) {
+  FittedOrder fitted = describe();
+  const Point &point = points[count];
+  fitted.apart = getBytes(0);
+  fitted.bytes = getBytes(count);
+  fitted.repeated = point.repeated;
+  fitted.dropped = point.dropped;
+  fitted.work = getRelativeWork(count);
+  seek(count);
+  fitted.largest = getLargest(current, profile);
+  return fitted;
+}
+
+std::optional<FittedOrder> ArenaFitter::fit(int64_t limit) {
+  if (ordered <= limit) {
+    FittedOrder fitted = describe();
+    fitted.problem = problem;
+    return fitted;
+  }
+  if (!mayMove)
+    return std::nullopt;
+  for (size_t count = 0; count < points.size() || extend(); ++count) {
+    // No plan has less than is live.
+    if (points[count].peak > limit || !isPlaced(count) || getBytes(count) > limit)
+      continue;
+    FittedOrder fitted = describe(count);
+    fitted.problem = makeProblem(count);
+    return fitted;
+  }
+  return std::nullopt;
+}
+
+/// Returns the number of steps to the smallest arena; nothing if the order alone has it.
+std::optional<size_t> ArenaFitter::findLeast() {
+  if (!mayMove)
+    return std::nullopt;
+  while (extend())
+    ;
+  std::optional<size_t> best;
+  int64_t least = ordered;
+  for (size_t count = points.size(); count-- > 0 && points[count].peak <= least;)
+    if (isPlaced(count) && getBytes(count) <= least) {
+      best = count;
+      least = getBytes(count);
+    }
+  return least < ordered ? best : std::nullopt;
+}
+
+FittedOrder ArenaFitter::findSmallest() {
+  std::optional<size_t> count = findLeast();
+  return count ? describe(*count) : describe();
 }

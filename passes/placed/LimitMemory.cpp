@@ -177,8 +177,8 @@ static std::string describe(const FittedOrder &fitted, int64_t asWritten) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   stream << "arena as written " << asWritten << ", reordered " << fitted.ordered;
-  if (fitted.apart != fitted.ordered)
-    stream << ", with one dispatch a wave " << fitted.apart;
+  if (fitted.apart && *fitted.apart != fitted.ordered)
+    stream << ", with one dispatch a wave " << *fitted.apart;
   if (fitted.repeated > 0) {
     int64_t again = fitted.repeated - fitted.dropped;
     stream << ", with ";
@@ -212,9 +212,6 @@ LogicalResult LimitMemory::fit(func::FuncOp function, Effects &effects, InPlaceP
   bool mayMove = holdsOnlyCommands(*commands);
   ArenaSettings settings = {queues, effort};
   auto refuse = [&] { return function.emitOpError() << "cannot be placed: "; };
-  auto fitInto = [&, &problem = problem](std::optional<int64_t> bytes) {
-    return catchErrors(refuse, [&] { return fitArena(problem, mayMove, bytes, settings); });
-  };
   FailureOr<int64_t> asWritten = catchErrors(refuse, [&, &problem = problem] {
     OrderProblem written = problem;
     scheduleCommands(written, mayMove, /*forMemory=*/false);
@@ -222,7 +219,12 @@ LogicalResult LimitMemory::fit(func::FuncOp function, Effects &effects, InPlaceP
   });
   if (failed(asWritten))
     return failure();
-  FailureOr<std::optional<FittedOrder>> fitted = fitInto(int64_t(limit));
+  FailureOr<ArenaFitter> fitter = catchErrors(
+      refuse, [&, &problem = problem] { return ArenaFitter(problem, mayMove, settings); });
+  if (failed(fitter))
+    return failure();
+  FailureOr<std::optional<FittedOrder>> fitted =
+      catchErrors(refuse, [&] { return fitter->fit(limit); });
   if (failed(fitted))
     return failure();
   if (*fitted) {
@@ -235,15 +237,15 @@ LogicalResult LimitMemory::fit(func::FuncOp function, Effects &effects, InPlaceP
           << "': " << describe(**fitted, *asWritten);
     return success();
   }
-  FailureOr<std::optional<FittedOrder>> best = fitInto(std::nullopt);
+  FailureOr<FittedOrder> best = catchErrors(refuse, [&] { return fitter->findSmallest(); });
   if (failed(best))
     return failure();
   InFlightDiagnostic error =
       emitError(function.getLoc())
       << "entry '" << function.getName() << "' does not fit in " << int64_t(limit)
-      << " bytes: its arena has " << *asWritten << " as written, " << (*best)->ordered
-      << " in the best order, and the smallest limit that fits is " << (*best)->bytes;
-  for (const LargeValue &large : (*best)->largest) {
+      << " bytes: its arena has " << *asWritten << " as written, " << best->ordered
+      << " in the best order, and the smallest limit that fits is " << best->bytes;
+  for (const LargeValue &large : best->largest) {
     Value value = list.allocations[large.value].value;
     error.attachNote(value.getLoc()) << "then '" << getValueName(function, value) << "' has "
                                      << large.bytes << " bytes where most are live";

@@ -3,6 +3,7 @@
 #ifndef WEIR_ORDER_LIMIT_H
 #define WEIR_ORDER_LIMIT_H
 
+#include "weir/Order/Recompute.h"
 #include "weir/Order/Schedule.h"
 
 #include <optional>
@@ -31,7 +32,7 @@ struct FittedOrder {
   OrderProblem problem;
   CommandOrder order;              ///< of the commands before any was repeated
   int64_t ordered = 0;             ///< bytes of the arena in that order
-  int64_t apart = 0;               ///< and with one command a wave
+  std::optional<int64_t> apart;    ///< and with one command a wave, if that was asked for
   int64_t bytes = 0;               ///< in the end
   int64_t repeated = 0;            ///< number of commands that were added
   int64_t dropped = 0;             ///< number of commands that nobody reads any more
@@ -39,14 +40,56 @@ struct FittedOrder {
   std::vector<LargeValue> largest; ///< up to three where most bytes are live
 };
 
-/// Returns commands whose arena has at most `limit` bytes: in an order for which less is live,
-/// then with a wave for each command, then with values recomputed behind the peak. Tries these
-/// in the same order for every limit: what fits a limit fits every larger one. Without a limit,
-/// returns the smallest arena that it finds, and leaves `problem` empty. Nothing if no
-/// order fits. Commands that may not move keep their order and are not repeated.
-/// Errors: those of `planMemory`.
-std::optional<FittedOrder> fitArena(OrderProblem problem, bool mayMove,
-                                    std::optional<int64_t> limit, const ArenaSettings &settings);
+/// Orders and repetitions of a problem's commands, from the least work to the smallest arena: the
+/// order for which less is live, then a wave for each command, then values recomputed behind the
+/// peak, step by step. The steps don't depend on what is asked, so what fits a limit fits every
+/// larger one. Commands that may not move keep their order and are not repeated.
+/// Errors of all: those of `planMemory`.
+class ArenaFitter {
+public:
+  ArenaFitter(OrderProblem problem, bool mayMove, const ArenaSettings &settings);
+
+  /// Returns the first commands whose arena has at most `limit` bytes; nothing if none fit.
+  std::optional<FittedOrder> fit(int64_t limit);
+
+  /// Returns what the smallest arena that is found needs. Leaves its `problem` empty.
+  FittedOrder findSmallest();
+
+private:
+  /// What a number of steps lead to.
+  struct Point {
+    int64_t peak = 0; ///< bytes that are live
+    double work = 0;
+    int64_t repeated = 0, dropped = 0;
+    bool isPlaced = false; ///< whether its arena is ever asked for
+    /// Of the arena, if it was asked for.
+    std::optional<int64_t> bytes = std::nullopt;
+  };
+
+  void seek(size_t count);
+  bool extend();
+  bool isPlaced(size_t count);
+  double getRelativeWork(size_t count) const;
+  OrderProblem makeProblem(size_t count);
+  int64_t getBytes(size_t count);
+  std::optional<size_t> findLeast();
+  FittedOrder describe();
+  FittedOrder describe(size_t count);
+
+  ArenaSettings settings;
+  bool mayMove;
+  OrderProblem problem; ///< as it is ordered
+  CommandOrder order;
+  int64_t ordered = 0;              ///< bytes of the arena
+  RecomputeProblem summary;         ///< of `problem`
+  RecomputeProblem start;           ///< without commands that nobody reads
+  std::vector<Recomputation> steps; ///< those that are known
+  std::vector<Point> points;        ///< behind 0, 1, 2... steps; the first with a command a wave
+  bool isComplete = false;          ///< whether there are no more steps
+  size_t taken = 0;                 ///< steps from `start` to `current`
+  RecomputeProblem current;
+  LiveProfile profile; ///< of `current`
+};
 
 } // namespace weir
 

@@ -19,11 +19,15 @@ namespace weir {
 
 /// A command without operands and bytes: the allocations that it reads and writes, each once.
 struct Computation {
-  std::vector<int64_t> reads, writes;
-  /// Pairs of a read allocation and one that may be written over it by the last reader.
-  std::vector<std::pair<int64_t, int64_t>> inPlace;
+  std::vector<int64_t> reads = {}, writes = {};
+  /// Pairs of a read allocation and one that may be written over it by the last reader. Both have
+  /// the same number of bytes, if the first is not given.
+  std::vector<std::pair<int64_t, int64_t>> inPlace = {};
   double work = 0;        ///< its cost, in any unit
   bool mayRepeat = false; ///< as of a command
+  /// The command or recipe whose kernel it runs, as `problem` numbered them first: commands, then
+  /// recipes.
+  int64_t origin = 0;
 };
 
 /// An allocation, as far as its bytes can be saved.
@@ -36,8 +40,7 @@ struct Buffered {
   bool mayCopy = false;   ///< its readers can be made to read another allocation
 };
 
-/// The part of an `OrderProblem` that steps are chosen from. Dozens are tried on copies of it
-/// before one is taken.
+/// The part of an `OrderProblem` that steps are chosen from.
 struct RecomputeProblem {
   std::vector<Computation> commands;
   /// Further ways to make values: each makes the one that is its first write.
@@ -45,20 +48,42 @@ struct RecomputeProblem {
   std::vector<Buffered> allocations;
 };
 
+/// Returns an allocation of the function for the same value.
+inline Buffered getCopy(const Buffered &buffer) {
+  return {buffer.bytes, buffer.value, false, false, false, true};
+}
+
 /// Returns the problem's commands, recipes and allocations under the same numbers.
 RecomputeProblem summarize(const OrderProblem &problem);
+
+/// Returns the problem with the commands of `after`, which steps made of its `before`, its summary.
+/// Repeated commands keep their id.
+OrderProblem carryOut(const OrderProblem &problem, const RecomputeProblem &before,
+                      const RecomputeProblem &after);
+
+/// When an allocation is used, by numbers of commands, and who gets its bytes.
+struct BufferLife {
+  int64_t first = -1, last = -1; ///< -1: nobody uses it
+  int64_t taker = -1;            ///< gets its bytes at the last command; -1: none
+  bool inArena = false;
+};
 
 /// Bytes that are live, command by command.
 struct LiveProfile {
   std::vector<int64_t> live; ///< bytes, by command
   int64_t peak = 0;
-  int64_t atPeak = 0;                             ///< commands with that many
-  std::vector<std::pair<int64_t, int64_t>> lives; ///< first and last command, by allocation; -1
-  std::vector<bool> inArena;                      ///< by allocation
+  int64_t atPeak = 0;            ///< commands with that many
+  std::vector<BufferLife> lives; ///< by allocation
 
   /// Returns the allocations in the order of their first commands.
   std::vector<int64_t> orderByFirstUse() const;
 };
+
+/// Returns the turn, 0 to 2, in which the target of a pair gets the source's bytes, at a command
+/// with several pairs: results first, and those of donated arguments before all.
+inline int getTurn(const Buffered &source, const Buffered &target) {
+  return !target.isResult ? 2 : !source.isDonated;
+}
 
 /// Returns the profile. Values that pass their bytes on in place count once, and not at all if
 /// these are the bytes of a result or a donated argument.
@@ -81,22 +106,36 @@ struct Recomputation {
   std::vector<std::pair<int64_t, int64_t>> replaced; ///< (from, to)
 };
 
+/// Removes the commands that may repeat and whose writes nobody reads. Returns their number.
+int64_t dropUnread(RecomputeProblem &problem);
+
+/// Carries out a step, then does `dropUnread`, whose answer it returns.
+int64_t recompute(RecomputeProblem &problem, const Recomputation &step);
+
+/// What a step does: to the live bytes as of `LiveProfile`, and the work that it adds.
+struct StepEffect {
+  int64_t peak = 0, atPeak = 0;
+  double work = 0;
+};
+
+/// Returns what a step does to the problem of this profile, equal to what `recompute` and
+/// `getLiveProfile` say. Each command is read or may not repeat.
+/// Cost: commands, as for a choice.
+StepEffect getEffect(const RecomputeProblem &problem, const LiveProfile &profile,
+                     const Recomputation &step);
+
 /// Returns the step that lowers the peak, or the number of commands at it, and saves the most
-/// bytes at the first of these for its work; nothing if there is none.
+/// bytes at the first of these for its work; nothing if there is none. `profile` is the problem's.
 ///
 /// A value may be made again if it is not used at the peak, but before and after, by the command
 /// that made it or by a recipe. The values that these read must still hold the same: they are kept
 /// alive, or made again, too. A donated argument is not: by then a result may have its bytes.
-/// Cost: values idle at the peak, times their recipes, times commands.
-std::optional<Recomputation> chooseRecomputation(const RecomputeProblem &problem);
-
-/// Carries out a step: commands whose writes nobody reads any more are gone. Returns the new
-/// number of each command of `problem`, -1 if it is gone.
-std::vector<int64_t> recompute(RecomputeProblem &problem, const Recomputation &step);
-
-/// Carries out a step that was chosen from the problem's `summary`. Repeated commands keep their
-/// id.
-void recompute(OrderProblem &problem, RecomputeProblem summary, const Recomputation &step);
+/// Cost: commands; and for each value idle at the peak and each way to make it, the allocations
+/// that this changes, times the logarithm of commands.
+/// Source: greedy by bytes for work, as rematerialization is commonly done (Kirisame et al.,
+/// "Dynamic Tensor Rematerialization", ICLR 2021), but at the peak of a known list of commands.
+std::optional<Recomputation> chooseRecomputation(const RecomputeProblem &problem,
+                                                 const LiveProfile &profile);
 
 } // namespace weir
 

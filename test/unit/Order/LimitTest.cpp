@@ -13,6 +13,14 @@ using namespace weir;
 namespace {
 constexpr ArenaSettings oneQueue;
 
+std::optional<FittedOrder> fitArena(const OrderProblem &problem, bool mayMove, int64_t limit) {
+  return ArenaFitter(problem, mayMove, oneQueue).fit(limit);
+}
+
+FittedOrder findSmallest(const OrderProblem &problem, bool mayMove) {
+  return ArenaFitter(problem, mayMove, oneQueue).findSmallest();
+}
+
 std::vector<int64_t> getIds(const OrderProblem &problem) {
   std::vector<int64_t> ids;
   for (const OrderCommand &command : problem.commands)
@@ -94,7 +102,7 @@ void expectSameValues(const OrderProblem &before, const OrderProblem &after) {
 } // namespace
 
 TEST(Limit, RepeatsWhatIsIdleAtThePeak) {
-  std::optional<FittedOrder> fitted = fitArena(Idle().problem, true, 512, oneQueue);
+  std::optional<FittedOrder> fitted = fitArena(Idle().problem, true, 512);
   ASSERT_TRUE(fitted);
   EXPECT_EQ(fitted->ordered, 768);
   EXPECT_EQ(fitted->apart, 768);
@@ -108,27 +116,26 @@ TEST(Limit, RepeatsWhatIsIdleAtThePeak) {
 }
 
 TEST(Limit, WithRoomNothingIsRepeated) {
-  std::optional<FittedOrder> fitted = fitArena(Idle().problem, true, 768, oneQueue);
+  std::optional<FittedOrder> fitted = fitArena(Idle().problem, true, 768);
   ASSERT_TRUE(fitted);
   EXPECT_EQ(fitted->repeated, 0);
   EXPECT_EQ(getIds(fitted->problem), (std::vector<int64_t>{0, 1, 2, 3, 4}));
 }
 
 TEST(Limit, NamesTheSmallestArenaWhereNothingFits) {
-  EXPECT_FALSE(fitArena(Idle().problem, true, 511, oneQueue));
-  std::optional<FittedOrder> best = fitArena(Idle().problem, true, std::nullopt, oneQueue);
-  ASSERT_TRUE(best);
-  EXPECT_EQ(best->bytes, 512);
-  ASSERT_EQ(best->largest.size(), 2u);
-  EXPECT_EQ(best->largest.front().value, Idle().t);
+  EXPECT_FALSE(fitArena(Idle().problem, true, 511));
+  FittedOrder best = findSmallest(Idle().problem, true);
+  EXPECT_EQ(best.bytes, 512);
+  ASSERT_EQ(best.largest.size(), 2u);
+  EXPECT_EQ(best.largest.front().value, Idle().t);
 }
 
 TEST(Limit, LeavesCommandsThatMayNotRepeatOrMove) {
   Idle idle;
-  EXPECT_FALSE(fitArena(idle.problem, false, 512, oneQueue));
-  EXPECT_EQ(fitArena(idle.problem, false, std::nullopt, oneQueue)->bytes, 768);
+  EXPECT_FALSE(fitArena(idle.problem, false, 512));
+  EXPECT_EQ(findSmallest(idle.problem, false).bytes, 768);
   idle.problem.commands[0].mayRepeat = false;
-  EXPECT_FALSE(fitArena(idle.problem, true, 512, oneQueue));
+  EXPECT_FALSE(fitArena(idle.problem, true, 512));
 }
 
 TEST(Limit, PrefersACheapRecipe) {
@@ -137,10 +144,10 @@ TEST(Limit, PrefersACheapRecipe) {
   idle.problem.recipes.push_back({idle.problem.commands[0], idle.problem.accesses.dispatches[0]});
   idle.problem.recipes.back().command.id = 5;
   idle.problem.recipes.back().command.work = 1;
-  EXPECT_EQ(getIds(fitArena(idle.problem, true, 512, oneQueue)->problem),
+  EXPECT_EQ(getIds(fitArena(idle.problem, true, 512)->problem),
             (std::vector<int64_t>{0, 1, 2, 3, 5, 4}));
   idle.problem.recipes.back().command.work = 200;
-  EXPECT_EQ(getIds(fitArena(idle.problem, true, 512, oneQueue)->problem),
+  EXPECT_EQ(getIds(fitArena(idle.problem, true, 512)->problem),
             (std::vector<int64_t>{0, 1, 2, 3, 0, 4}));
 }
 
@@ -152,7 +159,7 @@ TEST(Limit, PutsCommandsInWavesOfTheirOwn) {
   two.addCommand({a}, y);
   two.addCommand({x}, b);
   two.addCommand({b}, z);
-  std::optional<FittedOrder> fitted = fitArena(two.problem, true, 256, oneQueue);
+  std::optional<FittedOrder> fitted = fitArena(two.problem, true, 256);
   ASSERT_TRUE(fitted);
   EXPECT_EQ(fitted->ordered, 512);
   EXPECT_EQ(fitted->apart, 256);
@@ -164,10 +171,10 @@ TEST(Limit, AnswersHoldTheSameValues) {
   int64_t repeated = 0, dropped = 0;
   for (int seed = 0; seed < 200; ++seed) {
     Random random(seed);
-    int64_t best = fitArena(random.problem, true, std::nullopt, oneQueue)->bytes;
-    std::optional<FittedOrder> fitted = fitArena(random.problem, true, best, oneQueue);
+    int64_t best = findSmallest(random.problem, true).bytes;
+    std::optional<FittedOrder> fitted = fitArena(random.problem, true, best);
     ASSERT_TRUE(fitted);
-    EXPECT_FALSE(fitArena(random.problem, true, best - 1, oneQueue));
+    EXPECT_FALSE(fitArena(random.problem, true, best - 1));
     EXPECT_LE(getArenaBytes(fitted->problem, oneQueue), best);
     expectSameValues(random.problem, fitted->problem);
     repeated += fitted->repeated;
