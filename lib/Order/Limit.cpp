@@ -3,7 +3,8 @@
 #include "weir/Order/Limit.h"
 
 #include "weir/Order/Donation.h"
-#include "weir/Order/Place.h"
+#include "weir/Order/MemoryBound.h"
+#include "weir/Order/Reorder.h"
 
 #include <algorithm>
 
@@ -206,4 +207,89 @@ std::optional<size_t> ArenaFitter::findLeast() {
 FittedOrder ArenaFitter::findSmallest() {
   std::optional<size_t> count = findLeast();
   return count ? describe(*count) : describe();
+}
+
+//===----------------------------------------------------------------------===//
+// The curve
+//===----------------------------------------------------------------------===//
+
+/// Returns the number of steps to the knee; nothing if that is the order alone.
+std::optional<size_t> ArenaFitter::findKnee() {
+  std::optional<size_t> least = findLeast(), best;
+  double most = 0;
+  for (size_t count = 0; least && count <= *least; ++count) {
+    double saved = double(ordered - points[count].peak) / double(std::max<int64_t>(ordered, 1));
+    double gain = saved + 1 - getRelativeWork(count);
+    if (isPlaced(count) && gain > most) {
+      best = count;
+      most = gain;
+    }
+  }
+  return best && getBytes(*best) < ordered ? best : std::nullopt;
+}
+
+FittedOrder ArenaFitter::fitKnee() {
+  std::optional<size_t> count = findKnee();
+  FittedOrder fitted = count ? describe(*count) : describe();
+  fitted.problem = count ? makeProblem(*count) : problem;
+  return fitted;
+}
+
+/// Returns numbers of steps for a curve: the knee, the last and others at equal distances of live
+/// bytes.
+std::vector<size_t> ArenaFitter::choosePoints() {
+  constexpr int64_t parts = 16; // placing and reordering take the time of many steps
+  std::vector<size_t> chosen;
+  std::optional<size_t> least = findLeast(), knee = findKnee();
+  int64_t first = points.front().peak, part = 0;
+  for (size_t count = 0; least && count <= *least; ++count) {
+    // The first one, at no steps, may already be smaller: a wave for each command.
+    int64_t saved = first - points[count].peak, most = first - points[*least].peak;
+    bool isNext = double(saved) * double(parts) >= double(most) * double(part);
+    if (count != least && count != knee && !(isNext && isPlaced(count)))
+      continue;
+    while (isNext && double(saved) * double(parts) >= double(most) * double(part) && part <= parts)
+      ++part;
+    chosen.push_back(count);
+  }
+  return chosen;
+}
+
+std::vector<CurvePoint> ArenaFitter::getCurve(bool mayReorder) {
+  auto makePoint = [&](OrderProblem problem) {
+    ArenaPlan plan = place(problem, settings);
+    PlacedCommands commands = placeCommands(problem, plan);
+    std::optional<PlacedOrder> found;
+    if (mayReorder)
+      found = findCheaperOrder(commands, ArenaGrowth(), settings.effort);
+    return std::pair(CurvePoint{.bytes = plan.plan.arenaBytes,
+                                .live = plan.plan.boundBytes,
+                                .commands = int64_t(problem.commands.size()),
+                                .barriers = found ? found->cost : countBarriers(commands)},
+                     std::move(plan.chains));
+  };
+  auto [whole, chains] = makePoint(problem);
+  std::vector<bool> takesArgument(problem.allocations.size());
+  for (const Chain &chain : chains)
+    if (chain.argument >= 0)
+      takesArgument[chain.result] = true;
+  MemoryBound bound(start, takesArgument);
+  whole.bound = bound.get(0);
+  std::vector<CurvePoint> curve = {whole};
+  std::optional<size_t> knee = findKnee();
+  for (size_t count : choosePoints()) {
+    CurvePoint point = makePoint(makeProblem(count)).first;
+    point.bound = bound.get(points[count].work - points.front().work);
+    point.work = getRelativeWork(count);
+    point.isKnee = count == knee;
+    // Neither bytes nor work always change by every step; a cheap recipe may save both.
+    while (curve.size() > 1 && !curve.back().isKnee &&
+           (point.isKnee ? curve.back().bytes <= point.bytes
+                         : curve.back().work >= point.work && curve.back().bytes > point.bytes))
+      curve.pop_back();
+    if (point.bytes < curve.back().bytes)
+      curve.push_back(point);
+  }
+  curve.front().isKnee = !knee;
+  return curve;
 }

@@ -312,7 +312,7 @@ PlacedWaves weir::getPlacedWaves(const OrderProblem &problem, const ArenaPlan &p
       }
   PlacedWaves result;
   result.lives.reserve(slots.size());
-  result.waves = getPlacedWaves(getAddresses(problem, plan), slots);
+  result.waves = getPlacedWaves(::getAddresses(problem, plan), slots);
   for (const SlotUsers &slot : slots) // waves never decrease
     result.lives.emplace_back(slot.first < 0 ? 0 : result.waves[slot.first],
                               slot.first < 0 ? 0 : result.waves[slot.last]);

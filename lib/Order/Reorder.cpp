@@ -130,6 +130,49 @@ bool PlacedCommands::shareBytes() const {
   return false;
 }
 
+PlacedCommands weir::placeCommands(const OrderProblem &problem, const ArenaPlan &plan) {
+  PlacedCommands placed;
+  placed.accesses = problem.accesses;
+  placed.arena = problem.allocations.size();
+  placed.firstSlot = placed.arena + 1;
+  placed.arenaBytes = plan.plan.arenaBytes;
+  std::vector<Spot> spots(problem.allocations.size());
+  std::vector<int64_t> chainOf(spots.size(), -1); // of what has a slot
+  for (size_t allocation = 0; allocation < spots.size(); ++allocation)
+    spots[allocation].allocation = allocation;
+  for (size_t number = 0; number < plan.chains.size(); ++number) {
+    const auto &[values, argument, result] = plan.chains[number];
+    if (result >= 0)
+      spots[result].allocation = argument >= 0 ? argument : result;
+    for (int64_t value : values) {
+      spots[value] = result >= 0 ? spots[result] : Spot{-1, plan.plan.offsets[number]};
+      chainOf[value] = result >= 0 ? -1 : number;
+    }
+  }
+  std::vector<int64_t> slotOf(plan.chains.size(), -1);
+  for (const DispatchAccesses &dispatch : problem.accesses.dispatches)
+    for (const OperandAccess &access : dispatch) {
+      int64_t chain = chainOf[access.allocation];
+      if (chain < 0)
+        continue;
+      if (slotOf[chain] < 0) {
+        slotOf[chain] = placed.slots.size();
+        PlacedSlot slot = {0, 1, plan.plan.offsets[chain]};
+        for (int64_t value : plan.chains[chain].values) {
+          slot.bytes = std::max(slot.bytes, problem.allocations[value].bytes);
+          slot.alignment = std::max(slot.alignment, problem.allocations[value].alignment);
+        }
+        placed.slots.push_back(slot);
+      }
+      spots[access.allocation].allocation = placed.firstSlot + slotOf[chain];
+    }
+  moveAccesses(placed.accesses, spots);
+  placed.accesses.mayShare.resize(placed.firstSlot + placed.slots.size());
+  for (const OrderCommand &command : problem.commands)
+    placed.queues.push_back(command.queue);
+  return placed;
+}
+
 CommandAccesses weir::getAddresses(const PlacedCommands &commands,
                                    const std::vector<int64_t> &offsets) {
   CommandAccesses accesses = commands.accesses;
@@ -179,6 +222,10 @@ static int64_t getCost(const CommandAccesses &addresses, const std::vector<int64
   return planned.barriers.size() + planned.signals.size() + planned.waits.size();
 }
 
+int64_t weir::countBarriers(const PlacedCommands &commands) {
+  return getCost(getAddresses(commands), commands.queues);
+}
+
 /// Returns the bytes that the arena may have.
 static int64_t getLimit(int64_t arenaBytes, const ArenaGrowth &growth) {
   int64_t limit = std::numeric_limits<int64_t>::max();
@@ -192,7 +239,7 @@ std::optional<PlacedOrder> weir::findCheaperOrder(PlacedCommands commands,
                                                   const ArenaGrowth &growth, int64_t effort) {
   // Slots are never packed without a gap: less may be live than there is room for.
   constexpr int attempts = 8;
-  int64_t costBefore = getCost(getAddresses(commands), commands.queues);
+  int64_t costBefore = countBarriers(commands);
   bool mayMove = commands.shareBytes();
   if (!mayMove) {
     commands.accesses = getAddresses(commands);

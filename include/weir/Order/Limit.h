@@ -40,6 +40,17 @@ struct FittedOrder {
   std::vector<LargeValue> largest; ///< up to three where most bytes are live
 };
 
+/// A choice between the bytes of the arena and work.
+struct CurvePoint {
+  int64_t bytes = 0;    ///< of the arena
+  int64_t live = 0;     ///< at the most: no arena of these commands in this order is smaller
+  int64_t bound = 0;    ///< that of `MemoryBound`: no order with as much work needs fewer bytes
+  double work = 1;      ///< relative to that without repetitions
+  int64_t commands = 0; ///< with those that are repeated
+  int64_t barriers = 0; ///< with signals and waits
+  bool isKnee = false;  ///< whether `fitKnee` takes it
+};
+
 /// Orders and repetitions of a problem's commands, from the least work to the smallest arena: the
 /// order for which less is live, then a wave for each command, then values recomputed behind the
 /// peak, step by step. The steps don't depend on what is asked, so what fits a limit fits every
@@ -54,6 +65,15 @@ public:
 
   /// Returns what the smallest arena that is found needs. Leaves its `problem` empty.
   FittedOrder findSmallest();
+
+  /// Returns the commands for which the share of the arena that is saved exceeds the share of work
+  /// that is added by the most, as far as live bytes tell; the order alone if none saves more than
+  /// it adds, or its arena is no smaller.
+  FittedOrder fitKnee();
+
+  /// Returns points from the order alone to the smallest arena: each has a smaller arena than the
+  /// one before it. Barriers are counted after `findCheaperOrder`, without growth, if `mayReorder`.
+  std::vector<CurvePoint> getCurve(bool mayReorder);
 
 private:
   /// What a number of steps lead to.
@@ -72,7 +92,9 @@ private:
   double getRelativeWork(size_t count) const;
   OrderProblem makeProblem(size_t count);
   int64_t getBytes(size_t count);
+  std::optional<size_t> findKnee();
   std::optional<size_t> findLeast();
+  std::vector<size_t> choosePoints();
   FittedOrder describe();
   FittedOrder describe(size_t count);
 

@@ -3,8 +3,7 @@
 #ifndef WEIR_ORDER_REORDER_H
 #define WEIR_ORDER_REORDER_H
 
-#include "weir/Order/Hazards.h"
-#include "weir/Planner/Planner.h"
+#include "weir/Order/Place.h"
 
 #include <optional>
 #include <vector>
@@ -52,6 +51,13 @@ struct PlacedCommands {
   /// Whether two slots have a byte in common.
   bool shareBytes() const;
 };
+
+/// Returns the problem's commands with values in the plan's places. Slots are numbered in the order
+/// in which commands use them.
+PlacedCommands placeCommands(const OrderProblem &problem, const ArenaPlan &plan);
+
+/// Returns the number of barriers, signals and waits that commands need as they stand.
+int64_t countBarriers(const PlacedCommands &commands);
 
 /// Returns the accesses with slot i at `offsets[i]`, as accesses of the arena.
 CommandAccesses getAddresses(const PlacedCommands &commands, const std::vector<int64_t> &offsets);

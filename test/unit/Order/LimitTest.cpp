@@ -183,3 +183,40 @@ TEST(Limit, AnswersHoldTheSameValues) {
   EXPECT_GT(repeated, 50);
   EXPECT_GT(dropped, 10);
 }
+
+TEST(Limit, TheKneeSavesMoreThanItCosts) {
+  Idle idle;
+  FittedOrder fitted = ArenaFitter(idle.problem, true, oneQueue).fitKnee();
+  EXPECT_EQ(fitted.bytes, 512); // a third less, for a fifth more work
+  EXPECT_EQ(getIds(fitted.problem), (std::vector<int64_t>{0, 1, 2, 3, 0, 4}));
+  idle.problem.commands[0].work = 2;
+  EXPECT_EQ(ArenaFitter(idle.problem, true, oneQueue).fitKnee().repeated, 0);
+  idle.problem.commands[0].work = 1;
+  EXPECT_EQ(ArenaFitter(idle.problem, false, oneQueue).fitKnee().repeated, 0);
+}
+
+TEST(Limit, CurvesAreBoundsAndChoices) {
+  int64_t knees = 0, met = 0, count = 0;
+  for (int seed = 0; seed < 100; ++seed) {
+    Random random(seed);
+    ArenaFitter fitter(random.problem, true, oneQueue);
+    std::vector<CurvePoint> curve = fitter.getCurve(/*mayReorder=*/true);
+    EXPECT_EQ(curve.front().work, 1);
+    EXPECT_EQ(curve.back().bytes, fitter.findSmallest().bytes);
+    for (size_t number = 0; number < curve.size(); ++number) {
+      const CurvePoint &point = curve[number];
+      EXPECT_LE(point.bound, point.live);
+      EXPECT_LE(point.live, point.bytes);
+      EXPECT_TRUE(number == 0 || point.bytes < curve[number - 1].bytes);
+      std::optional<FittedOrder> fitted = fitter.fit(point.bytes);
+      ASSERT_TRUE(fitted);
+      EXPECT_LE(fitted->bytes, point.bytes);
+      EXPECT_TRUE(!point.isKnee || fitter.fitKnee().bytes == point.bytes);
+      knees += point.isKnee;
+      met += point.bound == point.bytes;
+      ++count;
+    }
+  }
+  EXPECT_EQ(knees, 100);
+  EXPECT_GT(met, count / 10);
+}
