@@ -1,41 +1,14 @@
 //===- Draw.cpp - Bytes over waves, an SVG --------------------------------===//
 
 #include "weir/Planner/Planner.h"
+#include "weir/Planner/Svg.h"
 
 #include <algorithm>
-#include <cstdio>
 
 using namespace weir;
+using svg::escape, svg::print;
 
 static constexpr double width = 1000, height = 500, left = 90, top = 30, bottom = 40;
-
-static std::string print(const char *format, auto... values) {
-  char text[512];
-  std::snprintf(text, sizeof(text), format, values...);
-  return text;
-}
-
-static std::string escape(std::string_view text) {
-  std::string result;
-  for (char c : text.substr(0, 100))
-    switch (c) {
-    case '&':
-      result += "&amp;";
-      break;
-    case '<':
-      result += "&lt;";
-      break;
-    case '>':
-      result += "&gt;";
-      break;
-    case '"':
-      result += "&quot;";
-      break;
-    default: // XML has no control characters, and non-ASCII bytes may be invalid UTF-8
-      result += c < 0x20 || c == 0x7f ? '?' : c;
-    }
-  return result;
-}
 
 std::string weir::drawPlan(const PlanProblem &problem, const BufferPlan &plan, size_t space) {
   double first = 0, last = 0;
@@ -56,10 +29,7 @@ std::string weir::drawPlan(const PlanProblem &problem, const BufferPlan &plan, s
     top = std::max(top, double(capacity));
   double perWave = width / (last - first + 1), perByte = height / top;
 
-  std::string result = print("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" "
-                             "font-family=\"sans-serif\" font-size=\"11\">\n"
-                             "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-                             left + width + 20, top + height + bottom);
+  std::string result = svg::begin(left + width + 20, top + height + bottom);
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
     const Buffer &buffer = problem.buffers[i];
     if (buffer.space != space)
