@@ -1267,19 +1267,22 @@ def LimitMemoryPass : Pass<"weir-limit-memory", "mlir::ModuleOp"> {
   let description = [{
     Needs: the dispatches level. Stands in place of weir-schedule, and does what that does.
 
-    Gives: an order whose arena, as weir-plan-memory makes it, has max `limit` bytes. Tried in
-    this order: the program's order and the one of weir-schedule, a wave for each dispatch,
+    Gives: an order whose arena, as weir-plan-memory makes it, has max `limit` bytes. With
+    `knee`, the one that saves a larger share of the arena than it adds to the work, by the most.
+    With neither, the order of weir-schedule. Tried in this order: the program's order and the
+    one of weir-schedule, a wave for each dispatch,
     then repeated dispatches. A value that is live at the peak and not used there is
     recomputed behind it, by the same kernel from the same values, or by a spare
     (weir-add-spares): same bits. Spares leave the list. A remark says what each step
-    brought.
+    brought. With `curve`, each entry gets the attribute `weir.curve`, with what the choices from
+    that of weir-schedule to the smallest arena take in bytes, work and barriers.
 
     Never: repeats a dispatch that updates what it reads or writes a part of a value, or one
     that would read a donated argument behind its last reader. Where nothing fits, the
     error names the smallest limit that does and the largest values at the peak.
 
-    Cost: for each repeated dispatch, values idle at the peak, times ways to make them, times
-    commands.
+    Cost: for each repeated dispatch, commands, and values idle at the peak, times ways to make
+    them. An arena takes the time of weir-plan-memory: few are tried, by live bytes.
 
     Example: %t is not needed while %u and %v are live.
     ```mlir
@@ -1345,7 +1348,12 @@ def LimitMemoryPass : Pass<"weir-limit-memory", "mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"limit", "limit", "int64_t", "0", "Max bytes of an arena.">,
+    Option<"limit", "limit", "int64_t", "0", "Max bytes of an arena; 0 is no limit (default 0).">,
+    Option<"knee", "knee", "bool", "false",
+           "Repeat dispatches as long as that saves a larger share of bytes than it adds work.">,
+    Option<"curve", "curve", "bool", "false", "Add an attribute with the whole range of choices.">,
+    Option<"reorder", "reorder", "bool", "true",
+           "Whether weir-reorder runs later, so that the curve counts its barriers.">,
     Option<"effort", "effort", "int64_t", "200000", "As for weir-plan-memory.">];
   let dependentDialects = ["mlir::arith::ArithDialect", "mlir::memref::MemRefDialect"];
 }

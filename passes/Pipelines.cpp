@@ -61,8 +61,8 @@ static void addToKernels(OpPassManager &manager, const PipelineOptions &options)
   manager.addPass(createCSEPass());
   manager.addNestedPass<func::FuncOp>(createPrepareKernelsPass());
   manager.addPass(createFormKernelsPass());
-  // Only weir-limit-memory uses spares; without a limit they would be lowered for nothing.
-  if (options.memoryLimit > 0)
+  // Only weir-limit-memory uses spares; without it they would be lowered for nothing.
+  if (options.mayRepeat())
     manager.addPass(createAddSparesPass());
 }
 
@@ -75,13 +75,16 @@ static void addToDispatches(OpPassManager &manager, const PipelineOptions &) {
 }
 
 static void addToPlaced(OpPassManager &manager, const PipelineOptions &options) {
-  if (options.memoryLimit <= 0) {
+  if (!options.mayRepeat()) {
     manager.addPass(createSchedulePass());
   } else {
     // It tries out what the three passes behind it would make of an order: AssignQueues,
     // DonateBuffers and PlanMemory. A change of these three, or a pass between them, must reach it.
     LimitMemoryPassOptions memory;
     memory.limit = options.memoryLimit;
+    memory.knee = options.checkpoint;
+    memory.curve = options.curve;
+    memory.reorder = options.reorder != "off";
     manager.addPass(createLimitMemoryPass(memory));
   }
   // Chains are followed in recorded order, which the pass above has just chosen.

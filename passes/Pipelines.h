@@ -20,6 +20,13 @@ struct PipelineOptions {
   std::string reorder = "safe";
   /// The most bytes that an entry's arena may have; 0: any.
   int64_t memoryLimit = 0;
+  /// Dispatches are repeated as long as that saves a larger share of bytes than it adds work.
+  bool checkpoint = false;
+  /// Entries get the attribute `weir.curve` at the placed level.
+  bool curve = false;
+
+  /// Whether dispatches may be repeated, or it is asked what that would do.
+  bool mayRepeat() const { return memoryLimit > 0 || checkpoint || curve; }
 };
 
 /// Reads how far commands may change places: "off" is nothing, "safe" 0 and "N%" N,

@@ -17,6 +17,7 @@
 #include "passes/Passes.h"
 #include "passes/Pipelines.h"
 #include "passes/Registration.h"
+#include "passes/placed/Curve.h"
 #include "weir/Artifact/FileKind.h"
 #include "weir/Artifact/Processor.h"
 #include "weir/Autodiff/Autodiff.h"
@@ -585,6 +586,10 @@ static PipelineOptions readPipelineOptions(const CompileOptions &options) {
       throw Error("--memory-limit=" + std::to_string(*options.memoryLimit) +
                   " is no number of bytes, 1 or more");
   }
+  pipeline.checkpoint = options.checkpoint == "auto";
+  if (!pipeline.checkpoint && !options.checkpoint.empty() && options.checkpoint != "off")
+    throw Error("--checkpoint=" + options.checkpoint + " is none of off and auto");
+  pipeline.curve = bool(options.onCurve);
   return pipeline;
 }
 
@@ -626,6 +631,11 @@ static void checkOptions(const CompileOptions &options, const Level &start, cons
       {isPlanned && options.noReuse, hasNoEffect("--no-reuse", planned)},
       {isPlanned && options.requireDonation, hasNoEffect("--require-donation", planned)},
       {isPlanned && options.memoryLimit, hasNoEffect("--memory-limit", planned)},
+      {isPlanned && options.checkpoint == "auto", hasNoEffect("--checkpoint", planned)},
+      {isPlanned && options.onCurve, hasNoEffect("--pareto", planned)},
+      {!isAtOrBehind(stop, "placed") && options.onCurve,
+       "--pareto has no effect with --stop-after=" + options.stopAfter +
+           ": memory is planned at a later level"},
       {isPlanned && !options.reorder.empty(), hasNoEffect("--reorder", planned)},
       {options.noReuse && options.requireDonation,
        "--no-reuse gives every value bytes of its own, --require-donation forbids that; leave out "
@@ -633,6 +643,12 @@ static void checkOptions(const CompileOptions &options, const Level &start, cons
       {options.noReuse && options.memoryLimit,
        "--no-reuse gives every value bytes of its own, --memory-limit has them share; leave out "
        "one of them"},
+      {options.noReuse && (options.checkpoint == "auto" || options.onCurve),
+       "--no-reuse gives every value bytes of its own, --checkpoint and --pareto have them share; "
+       "leave out one of them"},
+      {options.memoryLimit && options.checkpoint == "auto",
+       "--memory-limit says how few bytes an arena may have, --checkpoint=auto chooses that; leave "
+       "out one of them"},
   };
   for (const Refusal &refusal : refusals)
     if (refusal.applies)
@@ -728,6 +744,10 @@ void Compilation::makeLevel(const Level &level, ModuleOp module, const TargetOpt
   for (const std::string &report : std::exchange(problems.reports, {}))
     if (level.name == "placed" && options.onReport)
       options.onReport(targets.size() > 1 ? target.name + ": " + report : report);
+  if (options.onCurve && level.name == "placed")
+    for (auto function : module.getOps<func::FuncOp>())
+      if (std::vector<CurvePoint> points = takeCurve(function); !points.empty())
+        options.onCurve({function.getName().str(), target.name, std::move(points)});
   if (!options.saveLevels.empty())
     saved.emplace_back(getFolder(level, target) + level.name.str(),
                        steps->run("print", [&] { return print(module); }));

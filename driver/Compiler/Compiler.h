@@ -9,6 +9,7 @@
 
 #include "weir/Artifact/Error.h"
 #include "weir/Artifact/Profile.h"
+#include "weir/Order/Limit.h"
 
 #include <functional>
 #include <optional>
@@ -28,6 +29,12 @@ struct CompileStep {
   /// The number of ops in the module before and after a pass, or in the op that a nested
   /// pass runs on.
   int64_t opsBefore = 0, opsAfter = 0;
+};
+
+/// The choices between bytes and work that an entry has.
+struct MemoryCurve {
+  std::string entry, target; ///< the target's name in the artifact
+  std::vector<CurvePoint> points;
 };
 
 struct CompileOptions {
@@ -61,7 +68,13 @@ struct CompileOptions {
   /// Max number of bytes of an entry's arena. Dispatches are reordered and recomputed to
   /// keep it.
   std::optional<int64_t> memoryLimit;
-  /// Gets a sentence on the effect of `memoryLimit` for each entry and target. May be null.
+  /// How far dispatches are recomputed without a limit: "off"; "auto", as long as that saves a
+  /// larger share of the arena than it adds to the work. Empty: off.
+  std::string checkpoint;
+  /// Gets the curve of each entry and target. May be null: then none is computed.
+  std::function<void(const MemoryCurve &)> onCurve;
+  /// Gets a sentence on the effect of `memoryLimit` or `checkpoint` for each entry and target. May
+  /// be null.
   std::function<void(const std::string &)> onReport;
   /// Gets the step that begins: "level 6 of 7: ordered, pass 1 of 4: weir-insert-barriers".
   /// May be null.

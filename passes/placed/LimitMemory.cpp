@@ -7,6 +7,7 @@
 
 #include "passes/Passes.h"
 #include "passes/Spares.h"
+#include "passes/placed/Curve.h"
 #include "passes/placed/WriteOrder.h"
 
 #include "dialects/Schedule/Schedule.h"
@@ -15,7 +16,6 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "weir/Order/Limit.h"
 #include "weir/Target/Errors.h"
 #include "weir/Target/ProfileAttr.h"
 #include "llvm/Support/Format.h"
@@ -223,18 +223,21 @@ LogicalResult LimitMemory::fit(func::FuncOp function, Effects &effects, InPlaceP
       refuse, [&, &problem = problem] { return ArenaFitter(problem, mayMove, settings); });
   if (failed(fitter))
     return failure();
-  FailureOr<std::optional<FittedOrder>> fitted =
-      catchErrors(refuse, [&] { return fitter->fit(limit); });
+  FailureOr<std::optional<FittedOrder>> fitted = catchErrors(refuse, [&] {
+    if (curve && function->hasAttr(schedule::entryAttrName))
+      setCurve(function, fitter->getCurve(reorder));
+    return knee ? fitter->fitKnee() : fitter->fit(limit > 0 ? int64_t(limit) : INT64_MAX);
+  });
   if (failed(fitted))
     return failure();
   if (*fitted) {
     if (mayMove)
       remarkOrder(function, (*fitted)->order);
     writeOrder(function, list, (*fitted)->problem);
-    if (*asWritten > 0)
+    if (*asWritten > 0 && (limit > 0 || knee))
       emitRemark(function.getLoc())
-          << "memory limit " << int64_t(limit) << ", entry '" << function.getName()
-          << "': " << describe(**fitted, *asWritten);
+          << (knee ? "checkpoint auto" : "memory limit " + std::to_string(limit)) << ", entry '"
+          << function.getName() << "': " << describe(**fitted, *asWritten);
     return success();
   }
   FailureOr<FittedOrder> best = catchErrors(refuse, [&] { return fitter->findSmallest(); });
@@ -254,7 +257,7 @@ LogicalResult LimitMemory::fit(func::FuncOp function, Effects &effects, InPlaceP
 }
 
 void LimitMemory::runOnOperation() {
-  if (limit < 1) {
+  if (limit < 1 && !knee && !curve) {
     getOperation().emitError() << "limit " << int64_t(limit) << " is no number of bytes, 1 or more";
     return signalPassFailure();
   }

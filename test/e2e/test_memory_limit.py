@@ -1,4 +1,5 @@
-"""`weir compile --memory-limit`: the arena fits, and no bit of any result changes."""
+"""`weir compile --memory-limit`, `--checkpoint=auto` and `--pareto`: no bit of any result changes, the arena fits, and the
+curve tells what limits make."""
 
 import json
 import re
@@ -181,3 +182,45 @@ def test_all_values_are_the_references(weir):
     assert status == 0 and "repeated" in text
     answer = json.loads(weir.run("run", "b.weir", "--random-inputs=1", "--check-values", "--json", "--tolerance=1e-4"))
     assert answer["passes"]
+
+
+@pytest.mark.parametrize("reorder", ["safe", "off"])
+def test_the_curve_tells_what_limits_make(weir, reorder):
+    source = weir.folder / "deep.mlir"
+    source.write_text(make_deep())
+    flags = ["--grad=f", "--entry=f.grad", f"--reorder={reorder}"]
+    status, text = ask(weir, source, "a", *flags, "--pareto=curve.json")
+    assert status == 0 and not text
+    [curve] = json.loads((weir.folder / "curve.json").read_text())["entries"]
+    assert len(curve["points"]) > 3 and (weir.folder / "curve.svg").read_text().count("<circle") == len(curve["points"])
+    for point in curve["points"]:
+        status, text = ask(weir, source, "b", *flags, f"--memory-limit={point['arena_bytes']}")
+        assert status == 0
+        [plan] = weir.inspect(weir.folder / "b.weir")["plans"]
+        assert [plan[key] for key in ("arena_bytes", "dispatches", "barriers")] == [
+            point[key] for key in ("arena_bytes", "dispatches", "barriers")]
+        more = re.search(r"\((-?[0-9.]+)% more work\)", text)
+        assert float(more[1] if more else 0) == pytest.approx(100 * (point["work"] - 1), abs=0.051)
+    smallest = get_smallest(ask(weir, source, "b", *flags, "--memory-limit=1")[1])
+    assert curve["points"][-1]["arena_bytes"] == smallest >= curve["points"][-1]["bound_bytes"]
+
+
+def test_checkpoint_auto_takes_the_knee(weir):
+    """Less bytes, the same bits; both checkers agree."""
+    source, inputs = weir.folder / "deep.mlir", ["--random-inputs=1"]
+    source.write_text(make_deep())
+    flags = ["--grad=f", "--entry=f.grad", "--target=vulkan"]
+    weir.run("compile", source, "-o", "a.weir", *flags)
+    expected, output = weir.folder / "expected.safetensors", weir.folder / "auto.safetensors"
+    weir.run("run", "a.weir", *inputs, f"--output={expected}")
+    status, text = ask(weir, source, "auto", *flags, "--checkpoint=auto", "--pareto=curve.json")
+    assert status == 0 and text.startswith("checkpoint auto, entry 'f.grad': ")
+    [curve] = json.loads((weir.folder / "curve.json").read_text())["entries"]
+    [knee] = [point for point in curve["points"] if point["knee"]]
+    assert get_arenas(weir, weir.folder / "auto.weir") == {"f.grad": knee["arena_bytes"]}
+    assert knee["work"] > 1 and knee["arena_bytes"] < curve["points"][0]["arena_bytes"]
+    weir.run("verify", "auto.weir")
+    assert all(claim["holds"] for claim in recheck(weir.folder / "auto.weir"))
+    weir.run("run", "auto.weir", *inputs, f"--output={output}", validated=True)
+    assert output.read_bytes() == expected.read_bytes()
+    weir.simulate("auto.weir", inputs, output)

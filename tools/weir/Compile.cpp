@@ -2,6 +2,7 @@
 
 #include "CompilerProblems.h"
 #include "Output.h"
+#include "Pareto.h"
 #include "Timing.h"
 #include "weir/Artifact/Artifact.h"
 
@@ -42,9 +43,11 @@ static void compileToFile(const CompileOptions &options) {
 }
 
 /// Compiles, then prints what was reported. `timing` is empty, "true" for a table of seconds, or
-/// the file of a trace.
-static int runCompile(CompileOptions &options, const std::string &timing) {
+/// the file of a trace; `pareto` is empty or the file of a curve.
+static int runCompile(CompileOptions &options, const std::string &timing,
+                      const std::string &pareto) {
   std::vector<std::string> reports;
+  std::vector<MemoryCurve> curves;
   Timing times;
   if (!timing.empty())
     options.onStep = [&](const CompileStep &step) { times.add(step); };
@@ -53,6 +56,10 @@ static int runCompile(CompileOptions &options, const std::string &timing) {
   bool isTrace = !timing.empty() && timing != "true";
   if (isTrace)
     checkTrace(timing, options);
+  if (!pareto.empty()) {
+    checkPareto(pareto, {options.input, options.output, timing});
+    options.onCurve = [&](const MemoryCurve &curve) { curves.push_back(curve); };
+  }
   options.onReport = [&](const std::string &report) { reports.push_back(report); };
   {
     Progress progress;
@@ -63,6 +70,8 @@ static int runCompile(CompileOptions &options, const std::string &timing) {
   }
   for (const std::string &report : reports)
     std::cerr << report << "\n";
+  if (!pareto.empty())
+    writePareto(pareto, curves);
   if (isTrace)
     times.writeTrace(timing);
   else if (!timing.empty())
@@ -171,6 +180,17 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true).description(""))
       ->transform(CLI::Validator(checkDigit, ""))
       ->type_name("BYTES");
+  verb->add_option(
+          "--checkpoint", options->checkpoint,
+          "Recompute dispatches instead of keeping their results, without a limit (default "
+          "off): off, never; auto, as long as that saves a larger share of the arena "
+          "than it adds to the work")
+      ->type_name("off|auto");
+  auto pareto = std::make_shared<std::string>();
+  verb->add_option("--pareto", *pareto,
+                   "Write what fewer bytes of the arena cost in work and barriers to FILE.json, "
+                   "with a bound that no order beats, and a picture to FILE.svg")
+      ->type_name("FILE.json");
   verb->add_option("--start-from", options->startFrom,
                    "Level of the input, checked by its gate (default graph)")
       ->type_name("LEVEL");
@@ -186,7 +206,7 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
           "Print a table of levels and passes on standard error, with seconds and numbers of "
           "ops; --timing=FILE.json writes a trace for Chrome's viewer or Perfetto instead")
       ->type_name("[=FILE.json]");
-  verb->callback([options, timing, &chosen] {
-    chosen = [options, timing] { return runCompile(*options, *timing); };
+  verb->callback([options, timing, pareto, &chosen] {
+    chosen = [options, timing, pareto] { return runCompile(*options, *timing, *pareto); };
   });
 }

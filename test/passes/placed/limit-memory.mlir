@@ -8,10 +8,20 @@
 // RUN: diff %t.scheduled %t.limited
 // RUN: not weir-opt %s --weir-limit-memory=limit=511 2>&1 | FileCheck %s --check-prefix=SMALL
 // RUN: not weir-opt %s --weir-limit-memory 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: weir-opt %s --weir-limit-memory=curve=true -o %t.curve 2>&1 | count 0
+// RUN: FileCheck %s --check-prefix=CURVE < %t.curve
+// RUN: sed 's/weir.curve = [^]]*], //' %t.curve | diff - %t.scheduled
+// RUN: weir-opt %s --weir-limit-memory="curve=true reorder=false" | FileCheck %s --check-prefix=CURVE
+// RUN: weir-opt %s --weir-limit-memory=knee=true -o %t.knee 2>&1 | FileCheck %s --check-prefix=KNEE
+// RUN: weir-opt %s --weir-limit-memory=limit=512 2>/dev/null | diff - %t.knee
 
 // NONE: error: limit 0 is no number of bytes, 1 or more
 // ROOM: remark: memory limit 1024, entry 'again': arena as written 768, reordered 768 bytes
 // ROOM-NOT: repeated
+// A third less is worth a sixth more work. %t may lie in the bytes of %y, so the bound does not count it.
+// KNEE: remark: checkpoint auto, entry 'again': arena as written 768, reordered 768, with 1 dispatch repeated (16.7% more work) 512 bytes
+// CURVE: @again({{.*}}weir.curve = [{barriers = 4 : i64, bound = 512 : i64, bytes = 768 : i64, dispatches = 5 : i64, live = 768 : i64, work = 1.0{{.*}} : f64},
+// CURVE-SAME: {barriers = {{[0-9]}} : i64, bound = 512 : i64, bytes = 512 : i64, dispatches = 6 : i64, knee, live = 512 : i64, work = 1.16{{.*}} : f64}]
 module attributes {gpu.container_module} {
   gpu.module @k {
     gpu.func @add(%a: memref<64xf32>, %b: memref<64xf32>, %y: memref<64xf32>)
