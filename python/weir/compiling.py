@@ -41,6 +41,7 @@ def compile(
     *,
     device: str | Device = "auto",
     memory_limit: int | str | None = None,
+    checkpoint: str = "off",
 ) -> Compiled:
     """Compiles a module, or a function of tensors, for a device of this machine, and uploads its parameters.
 
@@ -50,6 +51,8 @@ def compile(
     `device`:  "auto" for the best one; "vulkan", "cuda" or "cpu"; "vulkan:1" for the second one; or an open weir.Device.
     `memory_limit`: max bytes of the arena, which holds the values between kernels, such as 10_000_000 or "10MB".
                To fit, values are computed again instead of kept.
+    `checkpoint`: "auto" computes values again without a limit, as long as that saves a larger share of the arena than
+               it adds to the work.
     The module is compiled in its current mode, training or evaluation. Buffers that it writes stay on the device.
     Errors: weir.torch.ExportError if the module has no graph; CompileError if the graph does not compile;
             weir.Error if there is no such device; FileNotFoundError if the compiler is not installed.
@@ -63,7 +66,8 @@ def compile(
             export(module, given, entry=name, keep_buffers=True) for given, name in zip(examples, names)
         ]
     opened = open_device(device)
-    path, folder = run_compiler(merge([exported.text for exported in exports]), opened, memory_limit, [])
+    path, folder = run_compiler(merge([exported.text for exported in exports]), opened, memory_limit,
+                                [f"--checkpoint={checkpoint}"])
     values = {name: value for exported in exports for name, value in (exported.parameters | exported.states).items()}
     signatures = [
         Signature(name, make_bind(module, given), make_rebuild(exported))
@@ -89,6 +93,7 @@ def compile_step(
     check_values: bool = False,
     device: str | Device = "auto",
     memory_limit: int | str | None = None,
+    checkpoint: str = "off",
 ) -> Step:
     """Compiles a training step: forward, loss, backward and the optimizer's update in one run.
 
@@ -109,7 +114,7 @@ def compile_step(
     `check_values`: whether each call waits for its run and raises weir.Error if the loss, a new parameter or new state is
                NaN or infinite, or the output holds a NaN. The error names the first dispatch that made one; parameters,
                state and `steps` are as before the call. It takes a second copy of parameters and state.
-    `device`:  as for `compile`; so is `memory_limit`.
+    `device`:  as for `compile`; so are `memory_limit` and `checkpoint`.
     Parameters that require no gradient stay as they are.
     Errors: those of `compile`; weir.torch.ExportError, too, if no parameter requires a gradient, or the loss is not
             one float of rank 0.
@@ -139,7 +144,8 @@ def compile_step(
         options.append(f"--entry={PREDICT}")
         predictor = Signature(PREDICT, make_bind(module, predict), make_rebuild(predicted))
     path, folder = run_compiler(merge(texts), opened, memory_limit,
-                                [*options, *(flag for flag, is_set in flags.items() if is_set)])
+                                [*options, f"--checkpoint={checkpoint}",
+                                 *(flag for flag, is_set in flags.items() if is_set)])
     bind_inputs = make_bind(module, example)
 
     def bind_all(arguments: tuple, named: dict) -> dict[str, Any]:

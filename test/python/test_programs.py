@@ -226,13 +226,16 @@ def test_dropout_is_the_same_under_every_limit():
     whole = make()
     [peak] = re.findall(r"peak ([\d.]+) kB", repr(whole))
     small = make(memory_limit=int(float(peak) * 950))
+    chosen = make(checkpoint="auto")
+    with pytest.raises(weir.CompileError, match="--checkpoint=often is none of off and auto"):
+        make(checkpoint="often")
     losses = []
-    for step in (whole, small):
+    for step in (whole, small, chosen):
         step.seed(11)
         losses.append([step(x, y=y).item() for i in range(4)])
-    assert losses[0] == losses[1] and len(set(losses[0])) == 4
-    values = [step.state_dict() for step in (whole, small)]
-    assert all(torch.equal(values[0][name], values[1][name]) for name in values[0])
+    assert losses[0] == losses[1] == losses[2] and len(set(losses[0])) == 4
+    values = [step.state_dict() for step in (whole, small, chosen)]
+    assert all(torch.equal(values[0][name], other[name]) for name in values[0] for other in values[1:])
     small.seed(12)
     assert whole(x, y=y).item() != small(x, y=y).item()
     with pytest.raises(ValueError, match="draws no random numbers"):
