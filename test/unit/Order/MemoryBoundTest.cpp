@@ -159,6 +159,23 @@ TEST(MemoryBound, WorkBuysBytes) {
   EXPECT_EQ(MemoryBound(problem, none).get(1000), 300);
 }
 
+// The first command makes two values, which the last one needs again: one more run makes both.
+TEST(MemoryBound, OneRunMakesAllItsValues) {
+  RecomputeProblem problem;
+  for (int64_t number = 0; number < 6; ++number)
+    problem.allocations.push_back(
+        {.bytes = number < 5 ? 100 : 0, .value = number, .isResult = number == 5, .mayCopy = true});
+  problem.commands = {{.writes = {0, 1}, .work = 10, .mayRepeat = true},
+                      {.reads = {0, 1}, .writes = {2}, .work = 10, .mayRepeat = true},
+                      {.reads = {2}, .writes = {3}, .work = 10, .mayRepeat = true},
+                      {.reads = {3}, .writes = {4}, .work = 10, .mayRepeat = true},
+                      {.reads = {4, 0, 1}, .writes = {5}, .work = 10}};
+  MemoryBound bound(problem, std::vector<bool>(6));
+  EXPECT_EQ(bound.get(0), 400);
+  EXPECT_EQ(bound.get(5), 300);
+  EXPECT_EQ(bound.get(10), 300); // the last command reads three
+}
+
 // What may lie in the bytes of a result needs none of the arena, unless a donated argument is
 // there.
 TEST(MemoryBound, ResultsHoldValues) {
