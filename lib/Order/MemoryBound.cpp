@@ -162,7 +162,6 @@ MemoryBound::MemoryBound(const RecomputeProblem &problem, const std::vector<bool
       if (certain.has(reader))
         between.add(needed[reader]);
     between.keep(needing[value.writer]);
-    between.keep(certain);
     between.forEach([&](int64_t command) { kept[command].push_back(number); });
   }
   for (size_t number = 0; number < count; ++number) {

@@ -188,3 +188,18 @@ TEST(MemoryBound, ResultsHoldValues) {
   EXPECT_EQ(MemoryBound(problem, {false, false, false}).get(0), 0);
   EXPECT_EQ(MemoryBound(problem, {false, false, true}).get(0), 100);
 }
+
+TEST(MemoryBound, ValuesMayLieOverOperands) {
+  RecomputeProblem problem;
+  problem.allocations = {{.isGiven = true},
+                         {.bytes = 100, .value = 1, .mayCopy = true},
+                         {.bytes = 100, .value = 2, .mayCopy = true},
+                         {.bytes = 100, .value = 3, .isResult = true}};
+  problem.commands = {{.reads = {0}, .writes = {1}, .work = 1, .mayRepeat = true},
+                      {.reads = {1}, .writes = {2}, .work = 1, .mayRepeat = true},
+                      {.reads = {2}, .writes = {3}, .work = 1}};
+  std::vector<bool> none(4);
+  EXPECT_EQ(MemoryBound(problem, none).get(0), 200);
+  problem.commands[1].inPlace = {{1, 2}};
+  EXPECT_EQ(MemoryBound(problem, none).get(0), 100);
+}
