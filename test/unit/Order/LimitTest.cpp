@@ -122,6 +122,24 @@ TEST(Limit, WithRoomNothingIsRepeated) {
   EXPECT_EQ(getIds(fitted->problem), (std::vector<int64_t>{0, 1, 2, 3, 4}));
 }
 
+// Beside a large value, a step saves too little for an arena to be asked for, but for the last one.
+TEST(Limit, TheLastStepCounts) {
+  Problem large;
+  int64_t x = large.addArgument("x", false, false), kept = large.addValue(102'400);
+  int64_t t = large.addValue(), u = large.addValue(), v = large.addValue(), w = large.addValue();
+  int64_t y = large.addArgument("y", false, true);
+  large.addCommand({x}, kept);
+  large.problem.commands.back().mayRepeat = false;
+  large.addCommand({x}, t);
+  large.addCommand({t}, u);
+  large.addCommand({u}, v);
+  large.addCommand({v}, w);
+  large.addCommand({w, t, kept}, y);
+  EXPECT_EQ(findSmallest(large.problem, true).bytes, 102'400 + 512);
+  EXPECT_TRUE(fitArena(large.problem, true, 102'400 + 512));
+  EXPECT_FALSE(fitArena(large.problem, true, 102'400 + 511));
+}
+
 TEST(Limit, NamesTheSmallestArenaWhereNothingFits) {
   EXPECT_FALSE(fitArena(Idle().problem, true, 511));
   FittedOrder best = findSmallest(Idle().problem, true);
