@@ -109,7 +109,7 @@ MODELS = {
                                                                classifier_proj_size=16), "audio"),
     "clip": ("CLIP:Model", dict(text_config=TEXT | dict(eos_token_id=2), vision_config=VISION, projection_dim=16), "pair"),
 }
-# What people fine-tune most, of each kind one.
+# One model of each kind that people fine-tune most.
 KINDS = ["resnet18", "vit", "bert", "t5", "mamba", "whisper", "clip"]
 RATE, EPSILON = 1e-3, 1e-3  # of --steps
 

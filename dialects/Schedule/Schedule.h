@@ -47,9 +47,9 @@ inline constexpr llvm::StringLiteral initialAttrName =
     "weir.initial"; // argument: the name of another one, or a number
 inline constexpr llvm::StringLiteral memoryAttrName =
     "weir.memory"; // argument: where its buffer should lie, "host" or "device"
-inline constexpr llvm::StringLiteral dimsAttrName = "weir.dims"; // state of an update rule
-inline constexpr llvm::StringLiteral resultAttrName = "weir.result";   // out-argument, unit
-inline constexpr llvm::StringLiteral shapeAttrName = "weir.shape";     // flat argument: tensor type
+inline constexpr llvm::StringLiteral dimsAttrName = "weir.dims";     // state of an update rule
+inline constexpr llvm::StringLiteral resultAttrName = "weir.result"; // out-argument, unit
+inline constexpr llvm::StringLiteral shapeAttrName = "weir.shape";   // flat argument: tensor type
 inline constexpr llvm::StringLiteral noFuseAttrName =
     "weir.no_fuse"; // tensor op: gets a kernel of its own, unit
 inline constexpr llvm::StringLiteral donatedAttrName =
@@ -71,7 +71,7 @@ inline constexpr llvm::StringLiteral planAttrName = "weir.plan";           // en
 inline constexpr llvm::StringLiteral manifestAttrName = "weir.manifest";   // module: JSON
 inline constexpr llvm::StringLiteral scalesAttrName =
     "weir.scales"; // arith.mulf of a number near 1 by a power of two, in two products
-inline constexpr llvm::StringLiteral effectAttrName = "schedule.effect";   // gpu.func argument
+inline constexpr llvm::StringLiteral effectAttrName = "schedule.effect"; // gpu.func argument
 
 /// Returns the bytes that a memref or ranked tensor of static shape spans:
 /// elements times element bytes, where a vector element counts whole and `i1`

@@ -68,7 +68,7 @@ struct CompileOptions {
   /// Max number of bytes of an entry's arena. Dispatches are reordered and recomputed to
   /// keep it.
   std::optional<int64_t> memoryLimit;
-  /// How far dispatches are recomputed without a limit: "off"; "auto", as long as that saves a
+  /// The extent of recomputation without a limit: "off"; "auto", as long as that saves a
   /// larger share of the arena than it adds to the work. Empty: off.
   std::string checkpoint;
   /// Gets the curve of each entry and target. May be null: then none is computed.

@@ -1,6 +1,6 @@
 //===- TileSum.cpp - Sums of one contraction's products -------------------===//
 //
-// How a product gets to its sum depends on how the column factor lies in memory:
+// The way of a product to its sum depends on how the column factor lies in memory:
 // - Direct: neighbouring columns are neighbours there. A vector of columns times a row's number.
 // - Packed: they are not. The workgroup copies its columns for all products, with neighbours side
 //   by side, and uses the copy for many tiles of rows.

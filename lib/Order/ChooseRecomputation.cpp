@@ -137,7 +137,7 @@ State::State(const RecomputeProblem &problem, const LiveProfile &profile)
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What a step does to a state. Commands are counted as they stand behind it, as if none were
+/// The effect of a step on a state. Commands are counted as they stand behind it, as if none were
 /// dropped: that is a command's place.
 class Trial {
 public:
@@ -209,7 +209,7 @@ Trial::Trial(const State &state, const Recomputation &step)
   places.erase(std::unique(places.begin(), places.end()), places.end());
   for (int64_t place : places)
     chooseTakers(place);
-  // Whoever gives its bytes to what leaves the arena leaves it, too; or comes into it.
+  // An allocation leaves the arena, or comes into it, with the one that takes its bytes.
   for (size_t number = 0; number < changes.size(); ++number) {
     int64_t allocation = changes[number].allocation;
     bool inArena = changes[number].after.inArena = isInArena(allocation);

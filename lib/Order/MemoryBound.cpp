@@ -81,7 +81,7 @@ static std::vector<Value> listValues(const RecomputeProblem &problem,
     if (const Buffered &buffer = problem.allocations[number];
         values[number].writer >= 0 && !buffer.isResult && !elsewhere[number])
       values[number].bytes = buffer.bytes;
-  // What a command costs is spread over the bytes that it makes.
+  // The work of a command is spread over the bytes that it makes.
   for (const auto *list : {&problem.commands, &problem.recipes})
     for (const Computation &command : *list) {
       int64_t bytes = 0;

@@ -135,7 +135,7 @@ CommandOrder weir::chooseOrder(const OrderProblem &problem, const std::vector<Ha
       dependences.add(hazards[i].from, hazards[i].to);
   addDonations(problem, dependences);
   CommandOrder result;
-  // What reads or writes the host's memory comes as soon as it can, so that others compute
+  // Commands that use the host's memory come as soon as they can, so that others compute
   // meanwhile.
   std::vector<int64_t> priorities(problem.commands.size());
   for (size_t number = 0; number < priorities.size(); ++number)

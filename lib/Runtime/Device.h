@@ -38,7 +38,7 @@ struct Storage {
   mutable uint64_t lastUse = 0; ///< index of the last submission that uses it
 };
 
-/// Where the bytes of a storage lie. Kernels read and write all of them.
+/// The memory that holds the bytes of a storage. Kernels read and write all of them.
 enum class Placement {
   Device, ///< where kernels are fastest
   Shared, ///< there, and in memory that the host sees if that costs the device nothing

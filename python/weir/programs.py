@@ -133,7 +133,7 @@ class Compiled:
                 try:
                     check_value(tensor, values[name])
                 except ValueError as error:
-                    # What NumPy calls uint16 is bfloat16: Weir has no other type of that kind.
+                    # NumPy's uint16 is bfloat16 here: Weir has no other type of that kind.
                     problems.append(str(error).replace("uint16", "bfloat16"))
         if problems:
             more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""

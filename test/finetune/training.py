@@ -13,7 +13,7 @@ from weir.execution import HELD_KINDS, Execution, make_start
 from weir.runtime import Entry, open_device
 from weir.torch import Exported, export
 
-# What is trained on: the same in every commit, so that losses are, too.
+# The text to train on: the same in every commit, so that losses are, too.
 TEXT = (pathlib.Path(__file__).resolve().parents[2] / "LICENSE").read_text()
 
 

@@ -29,7 +29,7 @@ public:
   std::string explain() const;
 
 private:
-  /// Where a NaN or an infinity came up first.
+  /// The place where a NaN or an infinity came up first.
   struct Origin {
     int64_t dispatch = -1; ///< or -1: before the run
     std::string sentence;  ///< "" where there is none

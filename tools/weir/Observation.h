@@ -12,7 +12,7 @@
 namespace weir::tool {
 
 /// An entry with its inputs on a device or the simulator, to be run one dispatch after the other.
-/// What it is made of must outlive it. Errors of all calls: `Error`.
+/// The arguments of the constructor must outlive it. Errors of all calls: `Error`.
 class Observation {
 public:
   Observation(const Artifact &artifact, const std::string &path, const EntrySpec &entry,

@@ -76,7 +76,7 @@ public:
   std::vector<CurvePoint> getCurve(bool mayReorder);
 
 private:
-  /// What a number of steps lead to.
+  /// The bytes and the work after a number of steps.
   struct Point {
     int64_t peak = 0; ///< bytes that are live
     double work = 0;

@@ -112,7 +112,7 @@ int64_t dropUnread(RecomputeProblem &problem);
 /// Carries out a step, then does `dropUnread`, whose answer it returns.
 int64_t recompute(RecomputeProblem &problem, const Recomputation &step);
 
-/// What a step does: to the live bytes as of `LiveProfile`, and the work that it adds.
+/// The effect of a step: on the live bytes as of `LiveProfile`, and the work that it adds.
 struct StepEffect {
   int64_t peak = 0, atPeak = 0;
   double work = 0;

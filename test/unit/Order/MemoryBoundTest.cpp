@@ -176,8 +176,8 @@ TEST(MemoryBound, OneRunMakesAllItsValues) {
   EXPECT_EQ(bound.get(10), 300); // the last command reads three
 }
 
-// What may lie in the bytes of a result needs none of the arena, unless a donated argument is
-// there.
+// A value that may lie in the bytes of a result needs none of the arena, unless a donated argument
+// is there.
 TEST(MemoryBound, ResultsHoldValues) {
   RecomputeProblem problem;
   problem.allocations = {{.isGiven = true},
