@@ -874,6 +874,59 @@ def FormKernelsPass : Pass<"weir-form-kernels", "mlir::ModuleOp"> {
                            "mlir::tensor::TensorDialect"];
 }
 
+def JoinKernelsPass : Pass<"weir-join-kernels", "mlir::ModuleOp"> {
+  let summary = "Makes kernels that work on the same batches the stages of one kernel.";
+  let description = [{
+    Between two kernels all of the first waits for nothing less than all of the second. A stage
+    waits for the stages before it in its own workgroup: so scores, softmax and product of an
+    attention's head need no barrier between them, and what goes from one to the next stays in the
+    workgroup's memory.
+
+    Needs: weir-form-kernels. Does nothing where a workgroup has several invocations, or
+    `stage_bytes` of the profile is 0.
+
+    Gives: for contractions with batches, at least `stage_groups` of them: a kernel that has as
+    stages the contraction and all kernels that make or read what another stage does, batch by
+    batch, as long as what one workgroup keeps between its stages fits `stage_bytes`.
+
+    Never: joins a kernel that reads an argument that is given away or makes a result that may take
+    one's bytes, since either may work in place; a part of a concatenation; one with
+    `weir.no_fuse`; one that reduces columns; or one in whose place a value would leave the kernel
+    and come back. Bits do not depend on it.
+
+    Cost: linear in kernels, times the stages of a kernel.
+
+    Example: two products of 8 batches.
+    ```mlir
+    func.func @f(%a: tensor<8x4x5xf32>, %b: tensor<8x5x6xf32>, %c: tensor<8x6x7xf32>)
+        -> tensor<8x4x7xf32> {
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<8x4x6xf32>
+      %z = linalg.fill ins(%zero : f32) outs(%e : tensor<8x4x6xf32>) -> tensor<8x4x6xf32>
+      %m = linalg.batch_matmul ins(%a, %b : tensor<8x4x5xf32>, tensor<8x5x6xf32>)
+          outs(%z : tensor<8x4x6xf32>) -> tensor<8x4x6xf32>
+      %e2 = tensor.empty() : tensor<8x4x7xf32>
+      %z2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<8x4x7xf32>) -> tensor<8x4x7xf32>
+      %n = linalg.batch_matmul ins(%m, %c : tensor<8x4x6xf32>, tensor<8x6x7xf32>)
+          outs(%z2 : tensor<8x4x7xf32>) -> tensor<8x4x7xf32>
+      return %n : tensor<8x4x7xf32>
+    }
+    ```
+    Becomes, by `weir-opt --weir-set-profile=profile=x86-64-v3 --weir-prepare-kernels
+    --weir-form-kernels --weir-join-kernels`:
+    ```mlir
+    ...
+    %0 = schedule.kernel "staged_8_2"...
+    ...
+    %1 = schedule.kernel "contraction_8x4x6x5"...attributes {group_dims = array<i64: 0>}...
+    ...
+    %2 = schedule.kernel "contraction_8x4x7x6"...attributes {group_dims = array<i64: 0>}...
+    ...
+    ```
+  }];
+  let dependentDialects = ["weir::schedule::ScheduleDialect", "mlir::tensor::TensorDialect"];
+}
+
 def AddSparesPass : Pass<"weir-add-spares", "mlir::ModuleOp"> {
   let summary = "Adds kernels that recompute a value for less than its own kernel.";
   let description = [{

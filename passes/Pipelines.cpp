@@ -61,6 +61,8 @@ static void addToKernels(OpPassManager &manager, const PipelineOptions &options)
   manager.addPass(createCSEPass());
   manager.addNestedPass<func::FuncOp>(createPrepareKernelsPass());
   manager.addPass(createFormKernelsPass());
+  // Kernels are known now, and what each reads of the others.
+  manager.addPass(createJoinKernelsPass());
   // Only weir-limit-memory uses spares; without it they would be lowered for nothing.
   if (options.mayRepeat())
     manager.addPass(createAddSparesPass());

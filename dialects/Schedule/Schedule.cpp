@@ -138,6 +138,8 @@ LogicalResult KernelOp::verify() {
     return yield.emitOpError("yields (")
            << yield.getResults().getTypes() << "), the kernel's results are (" << getResultTypes()
            << ")";
+  if (getGroupDims() && !isa_and_nonnull<KernelOp>((*this)->getParentOp())) // C3
+    return emitOpError("has group_dims, but is no stage of a kernel");
   return success();
 }
 

@@ -174,8 +174,13 @@ def Schedule_KernelOp : Schedule_Op<"kernel",
     The region's arguments are the inputs, in order; `schedule.yield` names the
     results. `name` says what the kernel does and need not be unique.
 
+    The region holds ops on tensors, or the kernel's stages: kernels and reshapes of
+    what they make. A workgroup then computes all stages, in order, for one group.
+    `group_dims` of a stage are the dimensions of its rows that number the groups.
+
     - C1: the region's arguments have the inputs' types.
     - C2: `schedule.yield` yields the result types.
+    - C3: a kernel has `group_dims` only inside of a kernel.
 
     Example:
     ```mlir
@@ -191,9 +196,13 @@ def Schedule_KernelOp : Schedule_Op<"kernel",
     }
     ```
   }];
-  let arguments = (ins StrAttr:$name, Variadic<AnyRankedTensor>:$inputs);
+  let arguments = (ins StrAttr:$name, Variadic<AnyRankedTensor>:$inputs,
+                       OptionalAttr<DenseI64ArrayAttr>:$group_dims);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
+  let builders = [OpBuilder<
+      (ins "mlir::TypeRange":$results, "mlir::StringAttr":$name, "mlir::ValueRange":$inputs),
+      [{ build($_builder, $_state, results, name, inputs, mlir::DenseI64ArrayAttr()); }]>];
   let assemblyFormat = [{
     $name `(` $inputs `)` attr-dict-with-keyword `:`
     functional-type($inputs, $results) $body

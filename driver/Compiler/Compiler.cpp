@@ -19,7 +19,6 @@
 #include "passes/Registration.h"
 #include "passes/placed/Curve.h"
 #include "weir/Artifact/FileKind.h"
-#include "weir/Artifact/Processor.h"
 #include "weir/Autodiff/Autodiff.h"
 #include "weir/Autodiff/Training.h"
 #include "weir/Kernels/Inline.h"
@@ -203,14 +202,6 @@ struct TargetOptions : PipelineOptions {
 };
 } // namespace
 
-/// Returns the best profile for the processor that the compiler runs on.
-static std::string findNativeProfile() {
-  std::vector<std::string> isas = getProcessorIsas();
-  if (isas.empty())
-    throw Error("--target=cpu:native: no profile is for this processor");
-  return isas.back();
-}
-
 /// Sets the profile's name or path, its target and, as the name, the name of the profile.
 static void setTarget(TargetOptions &options, const std::string &target) {
   auto [api, name] = StringRef(target).split(':');
@@ -220,11 +211,10 @@ static void setTarget(TargetOptions &options, const std::string &target) {
                 "cuda:sm_80, cuda:sm_90, cuda:PROFILE, cpu, cpu:x86-64-v2, cpu:x86-64-v3, "
                 "cpu:x86-64-v4, cpu:aarch64, cpu:native and cpu:PROFILE");
   options.target = api.str();
-  options.profile = target == "cpu:native" ? findNativeProfile()
-                    : !name.empty()        ? name.str()
-                    : api == "cuda"        ? "sm_80"
-                    : api == "cpu"         ? "x86-64-v3"
-                                           : "lavapipe";
+  options.profile = !name.empty()   ? name.str()
+                    : api == "cuda" ? "sm_80"
+                    : api == "cpu"  ? "x86-64-v3"
+                                    : "lavapipe";
   Profile profile = loadProfile(options.profile);
   if (profile.target != api)
     throw Error("--target=" + target + ": profile " + profile.name + " is of target " +

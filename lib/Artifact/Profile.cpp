@@ -6,10 +6,12 @@
 #include "Parts.h"
 #include "weir/Artifact/Error.h"
 #include "weir/Artifact/Plan.h"
+#include "weir/Artifact/Processor.h"
 
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <thread>
 
 using namespace weir;
 using ordered_json = nlohmann::ordered_json;
@@ -17,8 +19,14 @@ using ordered_json = nlohmann::ordered_json;
 /// Max tile of a contraction: each accumulator has a name in the code, which grows with them.
 static constexpr int64_t maxContractionRows = 64, maxContractionColumns = 8;
 
+/// A stack has room for them beside the copies of a contraction.
+static constexpr int64_t maxStageBytes = int64_t(4) << 20;
+
 static constexpr const char *cudaTarget = "cuda";
 static constexpr const char *cpuTarget = "cpu";
+
+/// Names the best built-in profile for this processor.
+static constexpr const char *nativeName = "native";
 
 /// The better ones of an architecture follow.
 static const char *const isas[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"};
@@ -66,6 +74,8 @@ ordered_json weir::toJson(const Profile &profile) {
                  {"column_parts", profile.columnParts},
                  {"unroll_private", profile.unrollPrivate},
                  {"streamed_bytes", profile.streamedBytes},
+                 {"stage_bytes", profile.stageBytes},
+                 {"stage_groups", profile.stageGroups},
                  {"queues", profile.queues}});
   return object;
 }
@@ -97,6 +107,8 @@ Profile weir::readProfile(const JsonNode &node) {
                "column_parts",
                "unroll_private",
                "streamed_bytes",
+               "stage_bytes",
+               "stage_groups",
                "queues"},
               {"sm", "isa"});
   auto count = [&](std::string_view key) {
@@ -142,6 +154,8 @@ Profile weir::readProfile(const JsonNode &node) {
   profile.columnParts = count("column_parts");
   profile.unrollPrivate = node["unroll_private"].boolean();
   profile.streamedBytes = node["streamed_bytes"].integer(0, maxBytes);
+  profile.stageBytes = node["stage_bytes"].integer(0, maxStageBytes);
+  profile.stageGroups = count("stage_groups");
   profile.queues = node["queues"].integer(1, maxQueues);
 
   if (profile.vectorWidth != 1 && profile.vectorWidth != 4 &&
@@ -210,6 +224,8 @@ static Profile makeCpuProfile(const char *isa, int64_t vectorWidth, int64_t regi
   profile.contractionColumns = 2;
   profile.contractionRows = 3 * registers / 8 - (profile.hasFma() ? 0 : 1);
   profile.words64 = false;
+  profile.stageBytes = int64_t(1) << 20; // in L2
+  profile.stageGroups = 8;               // this many threads are common
   // Larger than what the caches keep of a kernel's operands and result together. On the processors
   // of aarch64 nothing was measured.
   profile.streamedBytes = profile.isa == "aarch64" ? 0 : int64_t(12) << 20;
@@ -276,9 +292,21 @@ static Profile parseProfileFile(const std::string &json, const std::string &wher
 
 std::string weir::printProfile(const Profile &profile) { return printJson(toJson(profile)); }
 
+/// Returns the best profile for this processor.
+static Profile getNativeProfile() {
+  std::vector<std::string> isas = getProcessorIsas();
+  if (isas.empty())
+    throw Error("no built-in profile is for this processor");
+  Profile profile = getBuiltinProfile(isas.back());
+  profile.stageGroups = std::max(1u, std::thread::hardware_concurrency());
+  return profile;
+}
+
 Profile weir::loadProfile(const std::string &nameOrPath) {
   if (const Profile *profile = findBuiltinProfile(nameOrPath))
     return *profile;
+  if (nameOrPath == nativeName)
+    return getNativeProfile();
   Bytes text =
       readFile(nameOrPath, "profile (the built-in ones are " + listBuiltinProfiles() + ")");
   return parseProfileFile(std::string(text.begin(), text.end()), nameOrPath);

@@ -561,6 +561,23 @@ SmallVector<int64_t> KernelDomain::getSummedDims(linalg::GenericOp contraction) 
   return summed;
 }
 
+void KernelDomain::fixGroup(ArrayRef<int64_t> groupDims) {
+  SmallVector<int64_t> numbers, kept; // by dimension as it was
+  for (auto [dim, size] : llvm::enumerate(getSizes())) {
+    auto group = llvm::find(groupDims, int64_t(dim));
+    bool isGroup = group != groupDims.end();
+    numbers.push_back(isGroup ? -2 - (group - groupDims.begin()) : int64_t(kept.size()));
+    if (!isGroup)
+      kept.push_back(size);
+  }
+  sizes = std::move(kept);
+  numRows -= groupDims.size();
+  for (auto &[op, loops] : dims)
+    for (int64_t &dim : loops)
+      if (dim >= 0)
+        dim = numbers[dim];
+}
+
 StringRef KernelDomain::findPrologue(ArrayRef<Operation *> ops,
                                      llvm::SmallPtrSetImpl<Operation *> &prologue) {
   if (contractions.empty())

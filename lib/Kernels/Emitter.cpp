@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "weir/Kernels/Stages.h"
 #include "weir/Order/StridedBytes.h"
 
 using namespace mlir;
@@ -132,6 +133,13 @@ Value weir::getWorkgroup(PointEmitter &emitter, const std::array<int64_t, 3> &gr
 
 void weir::emitWorkgroups(PointEmitter &emitter, int64_t groups, EmittedKernel &launch,
                           function_ref<void(Value)> body) {
+  if (emitter.isStage()) {
+    emitter.loop(groups, {}, [&](Value group, ValueRange) -> SmallVector<Value> {
+      body(group);
+      return {};
+    });
+    return;
+  }
   const std::array<int64_t, 3> &max = emitter.profile.maxGrid;
   int64_t x = std::min(groups, max[0]);
   int64_t y = std::min(llvm::divideCeil(groups, x), uint64_t(max[1]));
@@ -342,6 +350,17 @@ static FailureOr<SmallVector<Operation *>> getComputed(schedule::KernelOp kernel
   return ops;
 }
 
+gpu::GPUFuncOp weir::createKernelFunction(OpBuilder &builder, schedule::KernelOp kernel,
+                                          StringRef name, ArrayRef<Type> types,
+                                          const Profile &profile) {
+  auto function =
+      gpu::GPUFuncOp::create(builder, kernel.getLoc(), name, builder.getFunctionType(types, {}));
+  function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), builder.getUnitAttr());
+  function.setKnownBlockSizeAttr(
+      builder.getDenseI32ArrayAttr({int32_t(profile.workgroupSize), 1, 1}));
+  return function;
+}
+
 /// Creates the function of a kernel, without code, and sets the operands of its launch.
 static gpu::GPUFuncOp createFunction(PointEmitter &emitter, OpBuilder &builder, StringRef name,
                                      EmittedKernel &launch) {
@@ -359,11 +378,7 @@ static gpu::GPUFuncOp createFunction(PointEmitter &emitter, OpBuilder &builder, 
     launch.operands.push_back(buffer);
     types.push_back(type);
   }
-  auto function =
-      gpu::GPUFuncOp::create(builder, kernel.getLoc(), name, builder.getFunctionType(types, {}));
-  function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), builder.getUnitAttr());
-  function.setKnownBlockSizeAttr(
-      builder.getDenseI32ArrayAttr({int32_t(emitter.profile.workgroupSize), 1, 1}));
+  gpu::GPUFuncOp function = createKernelFunction(builder, kernel, name, types, emitter.profile);
   Operation *yield = kernel.getBody().front().getTerminator();
   auto read = schedule::EffectAttr::get(builder.getContext(), schedule::Access::read,
                                         /*coversAll=*/false, /*slice=*/{});
@@ -375,7 +390,7 @@ static gpu::GPUFuncOp createFunction(PointEmitter &emitter, OpBuilder &builder, 
   return function;
 }
 
-static void emitShape(PointEmitter &emitter, EmittedKernel &launch) {
+void weir::emitShape(PointEmitter &emitter, EmittedKernel &launch) {
   switch (emitter.domain.getShape()) {
   case KernelShape::Map:
     return emitMap(emitter, launch);
@@ -416,6 +431,8 @@ FailureOr<EmittedKernel> weir::emitKernel(schedule::KernelOp kernel, OpBuilder &
                                           StringRef name, const Profile &profile) {
   if (failed(checkOperands(kernel, profile)))
     return failure();
+  if (hasStages(kernel))
+    return emitStages(kernel, builder, name, profile);
   FailureOr<SmallVector<Operation *>> ops = getComputed(kernel);
   if (failed(ops))
     return failure();

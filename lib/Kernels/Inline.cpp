@@ -42,19 +42,28 @@ static SmallVector<Value> findMade(func::FuncOp function) {
   return values;
 }
 
+/// Puts a kernel's region in its place, stages first. Returns what was computed in it for each
+/// result.
+static SmallVector<Value> inlineKernel(IRRewriter &rewriter, schedule::KernelOp kernel) {
+  Block &body = kernel.getBody().front();
+  for (auto stage : llvm::make_early_inc_range(body.getOps<schedule::KernelOp>()))
+    inlineKernel(rewriter, stage);
+  Operation *yield = body.getTerminator();
+  SmallVector<Value> made(yield->getOperands());
+  rewriter.eraseOp(yield);
+  rewriter.inlineBlockBefore(&body, kernel, kernel.getInputs());
+  rewriter.replaceOp(kernel, made);
+  return made;
+}
+
 SmallVector<Value> weir::inlineKernels(func::FuncOp function) {
   SmallVector<Value> values = findMade(function);
   DenseMap<Value, Value> computed; // by results of erased kernels
   IRRewriter rewriter(function.getContext());
   for (auto kernel : llvm::make_early_inc_range(function.getOps<schedule::KernelOp>())) {
-    Block &body = kernel.getBody().front();
-    Operation *yield = body.getTerminator();
-    SmallVector<Value> made(yield->getOperands());
-    for (auto [result, value] : llvm::zip_equal(kernel.getResults(), made))
+    SmallVector<Value> results(kernel.getResults());
+    for (auto [result, value] : llvm::zip_equal(results, inlineKernel(rewriter, kernel)))
       computed[result] = value;
-    rewriter.eraseOp(yield);
-    rewriter.inlineBlockBefore(&body, kernel, kernel.getInputs());
-    rewriter.replaceOp(kernel, made);
   }
   for (Value &value : values)
     if (auto made = computed.find(value); made != computed.end())

@@ -220,7 +220,9 @@ SmallVector<AffineExpr> PointEmitter::apply(AffineMap map, ArrayRef<AffineExpr> 
 SmallVector<AffineExpr> PointEmitter::getLoops(Operation *op, ArrayRef<AffineExpr> point) const {
   SmallVector<AffineExpr> loops;
   for (int64_t dim : domain.getDims(op))
-    loops.push_back(dim < 0 ? constant(0) : point[dim]);
+    loops.push_back(dim >= 0   ? point[dim]
+                    : dim < -1 ? this->dim(groupCoordinate + -2 - dim)
+                               : constant(0));
   return loops;
 }
 
@@ -240,10 +242,17 @@ SmallVector<AffineExpr> PointEmitter::delinearize(AffineExpr number,
   return digits;
 }
 
-AffineExpr PointEmitter::linearize(Value tensor, ArrayRef<AffineExpr> indices) const {
-  auto type = cast<RankedTensorType>(tensor.getType());
+SmallVector<int64_t> PointEmitter::getSizes(Value tensor) const {
+  auto sizes = llvm::to_vector(cast<RankedTensorType>(tensor.getType()).getShape());
+  if (auto found = ofGroup.find(tensor); found != ofGroup.end())
+    for (int64_t dim : found->second)
+      sizes[dim] = 1;
+  return sizes;
+}
+
+AffineExpr PointEmitter::linearize(ArrayRef<int64_t> sizes, ArrayRef<AffineExpr> indices) const {
   AffineExpr address = constant(0);
-  for (auto [size, index] : llvm::zip_equal(type.getShape(), indices))
+  for (auto [size, index] : llvm::zip_equal(sizes, indices))
     address = address * size + (size == 1 ? constant(0) : index);
   return simplify(address);
 }

@@ -111,6 +111,10 @@ public:
   }
   /// The coordinate that numbers the elements of a vector. It never has a value.
   static constexpr unsigned laneOfVector = 0;
+  // Coordinates behind those that shapes name.
+  static constexpr unsigned firstColumnCoordinate = 24; ///< of a tile
+  static constexpr unsigned groupCoordinate = 25;       ///< and those after it: of a stage's group
+  static constexpr unsigned firstPlace = groupCoordinate + KernelDomain::maxGroupDims;
   mlir::AffineExpr vectorLane() const { return dim(laneOfVector); }
 
   /// Emits `trips` repetitions, in order, in loops of no more trips than the profile
@@ -160,9 +164,7 @@ public:
   bool isVectorStore(unsigned result, llvm::ArrayRef<mlir::AffineExpr> indices);
 
   /// Stores to result number `result` at `indices`.
-  void store(unsigned result, mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> indices) {
-    storeAt(result, value, getAddress(result, indices));
-  }
+  void store(unsigned result, mlir::Value value, llvm::ArrayRef<mlir::AffineExpr> indices);
   /// Stores at `address` in the result's buffer, in elements.
   void storeAt(unsigned result, mlir::Value value, mlir::AffineExpr address);
 
@@ -200,6 +202,23 @@ public:
   void setFunction(mlir::gpu::GPUFuncOp function, llvm::ArrayRef<unsigned> operands);
   mlir::gpu::GPUFuncOp getFunction() const { return function; }
 
+  /// Lets an operand, or a result by its number behind the operands, be in this memory.
+  void setMemory(unsigned buffer, mlir::Value memory) {
+    buffers.resize(kernel.getInputs().size() + kernel.getNumResults());
+    buffers[buffer] = memory;
+  }
+  /// Lets an input of the kernel's region, or a result of the kernel, be in memory that has the
+  /// group's elements alone: without these dimensions.
+  void setOfGroup(mlir::Value tensor, llvm::ArrayRef<int64_t> dims) {
+    ofGroup[tensor] = llvm::to_vector(dims);
+  }
+  /// Lets a result that is in the group's memory be stored in all of its bytes, too.
+  void setWhole(unsigned result, mlir::Value memory) { wholes[result] = memory; }
+  /// Makes this the emitter of a stage: it computes all workgroups of one group, one after the
+  /// other.
+  void setStage() { stage = true; }
+  bool isStage() const { return stage; }
+
   /// Forgets all reductions. The next ones are at a point that the current scope knows.
   void startPoint() {
     reduced.clear();
@@ -229,12 +248,14 @@ public:
   mlir::MemRefType getBufferType(unsigned buffer) const;
 
 private:
-  static constexpr unsigned maxCoordinates = 40;
-  static constexpr unsigned firstPlace = 24; ///< first coordinate of an insertion's offset
+  static constexpr unsigned maxCoordinates = 48;
 
   mlir::gpu::GPUFuncOp function;
   /// Arguments of the `gpu.func`, by index among inputs, then results.
   llvm::SmallVector<mlir::Value> buffers;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<int64_t>> ofGroup; ///< `setOfGroup`
+  llvm::DenseMap<unsigned, mlir::Value> wholes;                    ///< `setWhole`
+  bool stage = false;
   /// Results of reductions at the current point, and the scope they belong to.
   llvm::DenseMap<mlir::Value, mlir::Value> reduced;
   unsigned reducedDepth = 0;
@@ -272,7 +293,10 @@ private:
   unsigned getGuardedScope() const;
   mlir::AffineExpr simplify(mlir::AffineExpr expression) const;
   mlir::AffineExpr atLane(mlir::AffineExpr expression, int64_t lane) const;
-  mlir::AffineExpr linearize(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices) const;
+  /// Returns the sizes of a tensor as it lies in the kernel's memory.
+  llvm::SmallVector<int64_t> getSizes(mlir::Value tensor) const;
+  mlir::AffineExpr linearize(llvm::ArrayRef<int64_t> sizes,
+                             llvm::ArrayRef<mlir::AffineExpr> indices) const;
   /// Returns the indices in a tensor of shape `to` of the element that a reshape of it, of
   /// shape `from`, has at `indices`. Neither tensor is empty.
   llvm::SmallVector<mlir::AffineExpr> reshape(llvm::ArrayRef<mlir::AffineExpr> indices,
@@ -286,7 +310,8 @@ private:
   /// number, or its first element where vectors are free.
   std::optional<mlir::AffineExpr> getVectorAddress(unsigned buffer, mlir::AffineExpr address) const;
   mlir::Value loadVector(unsigned buffer, mlir::Value place);
-  void storeVector(unsigned result, mlir::Value vector, mlir::AffineExpr place);
+  void storeIn(mlir::Value memory, unsigned result, mlir::Value value, mlir::AffineExpr address);
+  void storeVector(mlir::Value memory, unsigned result, mlir::Value vector, mlir::AffineExpr place);
   /// Whether vectors of `type` whose first element is at `first` are stored past the caches: the
   /// result is large, and the stores fill whole lines of the cache, one after the other.
   bool isStreamed(unsigned result, mlir::VectorType type, mlir::AffineExpr first) const;

@@ -24,6 +24,10 @@ Type PointEmitter::getElementType(Value tensor) const {
   return cast<RankedTensorType>(tensor.getType()).getElementType();
 }
 
+static ArrayRef<int64_t> getShape(Value tensor) {
+  return cast<RankedTensorType>(tensor.getType()).getShape();
+}
+
 static Value getTensor(schedule::KernelOp kernel, unsigned buffer) {
   unsigned inputs = kernel.getInputs().size();
   return buffer < inputs ? kernel.getInputs()[buffer] : kernel.getResult(buffer - inputs);
@@ -79,7 +83,8 @@ bool PointEmitter::isStreamed(unsigned result, VectorType type, AffineExpr first
   KernelShape shape = domain.getShape();
   auto whole = cast<RankedTensorType>(computed[result].getType());
   int64_t elementBytes = type.getElementTypeBitWidth() / 8;
-  if (profile.streamedBytes == 0 || whole.getNumElements() * elementBytes < profile.streamedBytes ||
+  if (stage || profile.streamedBytes == 0 ||
+      whole.getNumElements() * elementBytes < profile.streamedBytes ||
       (shape != KernelShape::Map && shape != KernelShape::Row) || !first.isMultipleOf(lanes))
     return false;
   if (lanes * elementBytes % profile.offsetAlignment == 0)
@@ -89,11 +94,11 @@ bool PointEmitter::isStreamed(unsigned result, VectorType type, AffineExpr first
   return simplify(next - first) == constant(lanes);
 }
 
-void PointEmitter::storeVector(unsigned result, Value vector, AffineExpr place) {
+void PointEmitter::storeVector(Value memory, unsigned result, Value vector, AffineExpr place) {
   unsigned buffer = kernel.getInputs().size() + result;
   survey.buffers[buffer].vectorAccess = true;
   if (!profile.hasFreeVectors()) {
-    memref::StoreOp::create(builder(), loc, vector, buffers[buffer], expand(place));
+    memref::StoreOp::create(builder(), loc, vector, memory, expand(place));
     return;
   }
   auto type = cast<VectorType>(vector.getType());
@@ -102,8 +107,7 @@ void PointEmitter::storeVector(unsigned result, Value vector, AffineExpr place) 
   if (streams)
     alignment = llvm::Align(std::min<uint64_t>(uint64_t(lanes) * type.getElementTypeBitWidth() / 8,
                                                uint64_t(profile.offsetAlignment)));
-  vector::StoreOp::create(builder(), loc, vector, buffers[buffer], expand(place), streams,
-                          alignment);
+  vector::StoreOp::create(builder(), loc, vector, memory, expand(place), streams, alignment);
 }
 
 Value PointEmitter::loadElement(unsigned buffer, Value address) {
@@ -194,8 +198,7 @@ Value PointEmitter::computeScalar(Value scalar) {
   survey.buffers[buffer].read = true;
   Value address = indexConstant(0);
   for (auto [size, index] :
-       llvm::zip_equal(cast<RankedTensorType>(read.getTensor().getType()).getShape(),
-                       ArrayRef(operands).drop_front())) {
+       llvm::zip_equal(getShape(read.getTensor()), ArrayRef(operands).drop_front())) {
     address = arith::MulIOp::create(builder(), loc, address, indexConstant(size));
     address = arith::AddIOp::create(builder(), loc, address, index);
   }
@@ -244,10 +247,9 @@ AffineExpr PointEmitter::getAddress(unsigned result, ArrayRef<AffineExpr> indice
   Value value = kernel.getBody().front().getTerminator()->getOperand(result);
   auto insertion = value.getDefiningOp<tensor::InsertSliceOp>();
   if (!insertion)
-    return linearize(kernel.getResult(result), indices);
+    return linearize(getSizes(kernel.getResult(result)), indices);
   SmallVector<AffineExpr> inSlice =
-      reshape(indices, cast<RankedTensorType>(computed[result].getType()).getShape(),
-              insertion.getStaticSizes());
+      reshape(indices, getShape(computed[result]), insertion.getStaticSizes());
   SmallVector<AffineExpr> at;
   for (auto [offset, stride, index] :
        llvm::zip_equal(insertion.getMixedOffsets(), insertion.getStaticStrides(), inSlice)) {
@@ -255,15 +257,28 @@ AffineExpr PointEmitter::getAddress(unsigned result, ArrayRef<AffineExpr> indice
     AffineExpr begin = literal ? constant(*literal) : dim(places.find(cast<Value>(offset))->second);
     at.push_back(begin + index * stride);
   }
-  return linearize(kernel.getResult(result), at);
+  return linearize(insertion.getType().getShape(), at);
 }
 
 bool PointEmitter::isVectorStore(unsigned result, ArrayRef<AffineExpr> indices) {
-  AffineExpr address = getAddress(result, indices);
-  return getVectorAddress(kernel.getInputs().size() + result, address).has_value();
+  auto isVector = [&](AffineExpr address) {
+    return getVectorAddress(kernel.getInputs().size() + result, address).has_value();
+  };
+  return isVector(getAddress(result, indices)) &&
+         (!wholes.contains(result) || isVector(linearize(getShape(computed[result]), indices)));
+}
+
+void PointEmitter::store(unsigned result, Value value, ArrayRef<AffineExpr> indices) {
+  storeAt(result, value, getAddress(result, indices));
+  if (Value memory = wholes.lookup(result))
+    storeIn(memory, result, value, linearize(getShape(computed[result]), indices));
 }
 
 void PointEmitter::storeAt(unsigned result, Value value, AffineExpr address) {
+  storeIn(buffers[kernel.getInputs().size() + result], result, value, address);
+}
+
+void PointEmitter::storeIn(Value memory, unsigned result, Value value, AffineExpr address) {
   Value written = kernel.getBody().front().getTerminator()->getOperand(result);
   auto place = codeFor(written.getDefiningOp());
   unsigned buffer = kernel.getInputs().size() + result;
@@ -280,17 +295,17 @@ void PointEmitter::storeAt(unsigned result, Value value, AffineExpr address) {
   if (!vector) {
     survey.buffers[buffer].scalarStore = true;
     if (!isa<VectorType>(getBufferType(buffer).getElementType()))
-      memref::StoreOp::create(builder(), loc, value, buffers[buffer], expand(address));
+      memref::StoreOp::create(builder(), loc, value, memory, expand(address));
     return;
   }
   if (std::optional<AffineExpr> place = getVectorAddress(buffer, address)) {
-    storeVector(result, value, *place);
+    storeVector(memory, result, value, *place);
     return;
   }
   survey.buffers[buffer].scalarStore = true;
   if (isa<VectorType>(getBufferType(buffer).getElementType()))
     return; // only in the survey
   for (int64_t lane = 0; lane < lanes; ++lane)
-    memref::StoreOp::create(builder(), loc, extract(value, lane), buffers[buffer],
+    memref::StoreOp::create(builder(), loc, extract(value, lane), memory,
                             expand(atLane(address, lane)));
 }

@@ -180,15 +180,16 @@ Value PointEmitter::gather(tensor::ExtractOp op, ArrayRef<Value> computed,
   }
   survey.buffers[*buffer].read = true;
 
+  SmallVector<int64_t> sizes = getSizes(tensor);
   SmallVector<AffineExpr> known(indices);
   Value rest; // in elements
   int64_t stride = 1, alignment = lanes;
   bool perLane = false;
-  for (int64_t dim = type.getRank(); dim-- > 0; stride *= type.getDimSize(dim)) {
+  for (int64_t dim = type.getRank(); dim-- > 0; stride *= sizes[dim]) {
     if (indices[dim])
       continue;
     known[dim] = constant(0);
-    if (type.getDimSize(dim) == 1)
+    if (sizes[dim] == 1)
       continue;
     alignment = std::gcd(alignment, stride);
     Value scaled = computed[dim];
@@ -204,7 +205,7 @@ Value PointEmitter::gather(tensor::ExtractOp op, ArrayRef<Value> computed,
     }
     rest = scaled;
   }
-  AffineExpr address = linearize(tensor, known);
+  AffineExpr address = linearize(sizes, known);
   if (!rest)
     return load(*buffer, address);
   auto loadAt = [&](Value place, AffineExpr expression) {
@@ -232,7 +233,7 @@ Value PointEmitter::computeValue(Value tensor, ArrayRef<AffineExpr> indices) {
   if (TypedAttr splat = getSplat(tensor))
     return arith::ConstantOp::create(builder(), loc, splat);
   if (std::optional<unsigned> buffer = getBuffer(tensor))
-    return load(*buffer, linearize(tensor, indices));
+    return load(*buffer, linearize(getSizes(tensor), indices));
   if (tensor.getDefiningOp<tensor::EmptyOp>())
     return arith::ConstantOp::create(builder(), loc, builder().getZeroAttr(getElementType(tensor)));
   auto op = tensor.getDefiningOp<linalg::GenericOp>();
@@ -317,7 +318,7 @@ bool PointEmitter::isVectorFriendly(Value tensor, ArrayRef<AffineExpr> indices) 
   for (size_t next = 0; next < reads.size(); ++next) {
     auto [read, at] = reads[next];
     if (std::optional<unsigned> buffer = getBuffer(read)) {
-      AffineExpr address = linearize(read, at.getResults());
+      AffineExpr address = linearize(getSizes(read), at.getResults());
       if (address.isFunctionOfDim(laneOfVector) && !getVectorAddress(*buffer, address))
         return false;
       continue;

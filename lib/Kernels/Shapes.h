@@ -19,6 +19,8 @@ enum Coordinates : unsigned {
   partCoordinate,    ///< of a column that is reduced in parts
   productCoordinate, ///< and those after it
 };
+static_assert(productCoordinate + KernelDomain::maxContractionDims <=
+              PointEmitter::firstColumnCoordinate);
 
 /// Returns the number of the workgroup on a grid of up to three axes.
 mlir::Value getWorkgroup(PointEmitter &emitter, const std::array<int64_t, 3> &grid);
@@ -124,6 +126,16 @@ void storeSums(PointEmitter &emitter, llvm::ArrayRef<mlir::Value> sums,
 /// Emits a contraction for a device of one invocation with free vectors.
 void emitTileContraction(PointEmitter &emitter, EmittedKernel &launch);
 void emitSequence(PointEmitter &emitter, EmittedKernel &launch);
+
+/// Creates the function of a kernel, without code.
+mlir::gpu::GPUFuncOp createKernelFunction(mlir::OpBuilder &builder, schedule::KernelOp kernel,
+                                          llvm::StringRef name, llvm::ArrayRef<mlir::Type> types,
+                                          const Profile &profile);
+/// Emits the code of the kernel's shape.
+void emitShape(PointEmitter &emitter, EmittedKernel &launch);
+/// Emits a kernel of stages as `emitKernel` does the others.
+mlir::FailureOr<EmittedKernel> emitStages(schedule::KernelOp kernel, mlir::OpBuilder &builder,
+                                          llvm::StringRef name, const Profile &profile);
 
 /// Emits the elements around slices that are inserted into splats. The number of
 /// invocations must be known.

@@ -18,10 +18,6 @@
 using namespace mlir;
 using namespace weir;
 
-/// Of the tile's first column, behind those of the domain's dimensions.
-static constexpr unsigned firstColumnCoordinate =
-    productCoordinate + KernelDomain::maxContractionDims;
-
 namespace {
 class TileContraction {
 public:
@@ -311,7 +307,7 @@ void TileContraction::run(EmittedKernel &launch) {
     setPlace(tile, place, tile.batchDims, digits[0]);
     place.columnTile = emitter.setCoordinate(teamLaneCoordinate, emitter.expand(digits[1]));
     place.firstColumn = getFirst(place.columnTile, tile.columns, tile.count(tile.columnDims),
-                                 tile.columnUnit, firstColumnCoordinate);
+                                 tile.columnUnit, PointEmitter::firstColumnCoordinate);
     emitShare(digits[2]);
   });
 }

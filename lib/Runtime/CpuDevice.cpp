@@ -60,7 +60,9 @@ std::shared_ptr<Device> CpuDevice::openWith(size_t index, const std::string &isa
 }
 
 CpuDevice::CpuDevice(const std::string &isa)
-    : name(findName()), profile(getBuiltinProfile(isa)), pool(readPoolOptions()) {}
+    : name(findName()), profile(getBuiltinProfile(isa)), pool(readPoolOptions()) {
+  profile.stageGroups = int64_t(pool.getThreadCount());
+}
 
 //===----------------------------------------------------------------------===//
 // Memory

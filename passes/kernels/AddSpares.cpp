@@ -15,6 +15,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Pass/Pass.h"
 #include "weir/Kernels/Emitter.h"
+#include "weir/Kernels/Stages.h"
 #include "weir/Target/ProfileAttr.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -119,7 +120,7 @@ void AddSpares::runOnOperation() {
     return signalPassFailure();
   SmallVector<schedule::KernelOp> kernels;
   getOperation().walk([&](schedule::KernelOp kernel) {
-    if (!kernel->hasAttr(spareAttrName))
+    if (!kernel->hasAttr(spareAttrName) && !hasStages(kernel) && !kernel.getGroupDims())
       kernels.push_back(kernel);
   });
   for (schedule::KernelOp kernel : kernels) {

@@ -292,6 +292,81 @@ static linalg::GenericOp collapse(linalg::GenericOp op, const Epilogues &epilogu
   return {};
 }
 
+namespace {
+/// Digits of a number, the outermost first, and their sizes. That of the first is not known.
+struct SplitNumber {
+  SmallVector<Value> digits;
+  SmallVector<int64_t> sizes;
+};
+} // namespace
+
+/// Adds what `number` is a sum of, with factors, to `terms`.
+static void addTerms(Value number, int64_t factor, SmallVector<std::pair<int64_t, Value>> &terms) {
+  APInt literal;
+  if (auto sum = number.getDefiningOp<arith::AddIOp>()) {
+    addTerms(sum.getLhs(), factor, terms);
+    addTerms(sum.getRhs(), factor, terms);
+  } else if (auto product = number.getDefiningOp<arith::MulIOp>();
+             product && matchPattern(product.getRhs(), m_ConstantInt(&literal)) && literal.sgt(0) &&
+             literal.getActiveBits() < 32) {
+    addTerms(product.getLhs(), factor * literal.getSExtValue(), terms);
+  } else {
+    terms.emplace_back(factor, number);
+  }
+}
+
+/// Takes a number apart that was put together from the loops that one loop was split into.
+static SplitNumber splitNumber(Value number, linalg::GenericOp op) {
+  SmallVector<std::pair<int64_t, Value>> terms;
+  addTerms(number, 1, terms);
+  llvm::sort(terms, [](auto &a, auto &b) { return a.first > b.first; });
+  SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+  SplitNumber split{{terms.front().second}, {ShapedType::kDynamic}};
+  for (size_t i = 1; i < terms.size(); ++i) {
+    auto loop = terms[i].second.getDefiningOp<linalg::IndexOp>();
+    if (!loop || loop->getParentOp() != op ||
+        terms[i - 1].first != terms[i].first * ranges[loop.getDim()])
+      return {{number}, {ShapedType::kDynamic}};
+    split.digits.push_back(loop);
+    split.sizes.push_back(ranges[loop.getDim()]);
+  }
+  if (terms.back().first != 1)
+    return {{number}, {ShapedType::kDynamic}};
+  return split;
+}
+
+/// Lets a body read at its loops a tensor whose dimensions are split like them, where it reads at a
+/// number that they are digits of.
+static void splitRead(tensor::ExtractOp read) {
+  auto op = dyn_cast<linalg::GenericOp>(read->getParentOp());
+  auto type = cast<RankedTensorType>(read.getTensor().getType());
+  if (!op)
+    return;
+  SmallVector<ReassociationIndices> groups;
+  SmallVector<int64_t> shape;
+  SmallVector<Value> indices;
+  for (auto [size, index] : llvm::zip_equal(type.getShape(), read.getIndices())) {
+    SplitNumber split = splitNumber(index, op);
+    int64_t inside = 1;
+    for (int64_t digit : ArrayRef(split.sizes).drop_front())
+      inside *= digit;
+    if (inside == 0 || size % inside != 0)
+      return;
+    split.sizes.front() = size / inside;
+    groups.push_back(
+        llvm::to_vector<2>(llvm::seq<int64_t>(shape.size(), shape.size() + split.sizes.size())));
+    llvm::append_range(shape, split.sizes);
+    llvm::append_range(indices, split.digits);
+  }
+  if (shape.size() == size_t(type.getRank()))
+    return;
+  OpBuilder builder(op);
+  Value split = tensor::ExpandShapeOp::create(builder, read.getLoc(), type.clone(shape),
+                                              read.getTensor(), groups);
+  read.getTensorMutable().assign(split);
+  read.getIndicesMutable().assign(indices);
+}
+
 void weir::moveReshapes(func::FuncOp function) {
   splitBatches(function);
   MLIRContext *context = function.getContext();
@@ -355,4 +430,11 @@ void weir::moveReshapes(func::FuncOp function) {
   // An op that read one tensor twice reads two reshapes of it now.
   DominanceInfo dominance(function);
   eliminateCommonSubExpressions(rewriter, dominance, function);
+}
+
+void weir::splitReads(func::FuncOp function) {
+  function.walk([](tensor::ExtractOp read) { splitRead(read); });
+  RewritePatternSet folds(function.getContext());
+  addFolds(folds);
+  (void)applyPatternsGreedily(function, std::move(folds));
 }

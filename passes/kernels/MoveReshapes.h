@@ -11,6 +11,10 @@ namespace weir {
 /// compute both. Every structured op must be a `linalg.generic`.
 void moveReshapes(mlir::func::FuncOp function);
 
+/// Lets bodies that read a tensor at a number made of their loops, as is left where a loop was
+/// split, read a reshape of it at these loops.
+void splitReads(mlir::func::FuncOp function);
+
 } // namespace weir
 
 #endif // WEIR_PASSES_KERNELS_MOVERESHAPES_H

@@ -190,6 +190,7 @@ static LogicalResult normalize(func::FuncOp function) {
     rewriter.replaceOp(op, *affine::expandAffineMap(rewriter, op.getLoc(), op.getAffineMap(),
                                                     op.getMapOperands()));
   });
+  splitReads(function);
   return success();
 }
 

@@ -69,8 +69,11 @@ void VerifyKernels::verifyFunction(func::FuncOp function) {
       fail(&op) << "stands outside of kernels, where the kernels level has "
                    "constants, reshapes and concatenations";
     op.walk([&](schedule::KernelOp nested) {
-      if (nested != &op)
-        fail(nested) << "is inside another kernel";
+      auto around = nested->getParentOp();
+      if (nested != &op && around != &op)
+        fail(nested) << "is inside a stage of a kernel";
+      else if (nested != &op && !nested.getGroupDims())
+        fail(nested) << "is inside another kernel, and has no group_dims, as a stage does";
     });
   }
 }

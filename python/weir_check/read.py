@@ -143,7 +143,7 @@ MANIFEST = record(
         vector_width=one_of(1, 4, 8, 16), private_row_bytes=word, elements_per_invocation=word,
         contraction_rows=number(1, 64), contraction_columns=number(1, 8), words64=flag,
         column_parts=word, unroll_private=flag, streamed_bytes=size,
-        queues=number(1, 64))),
+        stage_bytes=number(0, 2**22), stage_groups=word, queues=number(1, 64))),
     constants=array(record(**tensor, offset=size)))
 COMMANDS = {
     "dispatch": record(optional=["queue"], command=string, queue=queue, kernel=index,

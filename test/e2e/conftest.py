@@ -87,7 +87,7 @@ class Weir:
         self.run("compile", source, "-o", artifact, *flags)
         if not any(str(flag).startswith("--target") for flag in flags):
             isas = self.isas[get_cpu(artifact)] = self.cpus or [choose_isa(self.folder / source)]
-            targets = ",".join(f"cpu:{isa}" for isa in isas)
+            targets = ",".join(f"cpu:{self.choose_profile(isa, self.folder / source)}" for isa in isas)
             self.run("compile", source, "-o", get_cpu(artifact), f"--target={targets}", *flags)
         if ptxas.PTXAS and not any(str(flag).startswith("--target") for flag in flags):
             cuda = get_cuda(artifact)
@@ -95,6 +95,14 @@ class Weir:
             self.run("compile", source, "-o", cuda, f"--target={targets}", *flags)
             ptxas.assemble_artifact(cuda, self.folder)
         return artifact
+
+    def choose_profile(self, isa, source):
+        """Returns an instruction set's own profile for some graphs, for others one with stages of any groups."""
+        if zlib.crc32(source.read_bytes()) & 4:
+            return isa
+        path = self.folder / f"{isa}.json"
+        path.write_text(json.dumps({"like": isa, "name": isa, "stage_groups": 1}))
+        return path
 
     def compile_text(self, text, name="a", *flags):
         source = self.folder / f"{name}.mlir"

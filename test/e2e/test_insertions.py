@@ -42,6 +42,11 @@ GRAPHS = {
     "row": (*row_at_runtime(16, 64), 1),
     "odd_row": (*row_at_runtime(7, 13), 1),
     "wide_row": (*row_at_runtime(3, 1000), 1),
+    # A tile of sums that begins before its turn, at a computed place.
+    "rows_of_product": ('%c: tensor<16x77xf32> {weir.name = "c", weir.donate}, %x: tensor<5x8xf32>, '
+                        "%w: tensor<8x77xf32>, %k: tensor<i64>", [("tensor<16x77xf32>", "r")],
+                        HEAD + PRODUCT.format(5, 77) + "%r = tensor.insert_slice %a into %c[%p, 0] [5, 77] [1, 1] : "
+                        "tensor<5x77xf32> into tensor<16x77xf32>\n    ", 1),
     "constant_place": (*insert("9x4xf32", "2x4xf32", "[3, 0] [2, 4] [1, 1]"), 1),
     "strided": (*insert("9x10xf32", "3x2xf32", "[1, 2] [3, 2] [3, 5]"), 1),
     "column_at_runtime": (*insert("6x11xf32", "6x1xf32", "[0, %p] [6, 1] [1, 1]", AT, HEAD), 1),

@@ -51,7 +51,10 @@ struct Profile {
   int64_t columnParts = 64;           ///< max number of partial results of a reduced column
   bool unrollPrivate = false;         ///< unroll loops over private rows
   int64_t streamedBytes = 0;          ///< a result of as many is stored past the caches; 0: none
-  int64_t queues = 1;                 ///< number of queues that dispatches are spread over
+  /// Bytes that a workgroup keeps of what stages of its kernel hand on; 0: kernels have no stages.
+  int64_t stageBytes = 0;
+  int64_t stageGroups = 1; ///< fewest groups of a kernel of stages: as many as keep a device busy
+  int64_t queues = 1;      ///< number of queues that dispatches are spread over
 
   /// Whether a vector of any power of two of elements, up to `vectorWidth`, is loaded and stored
   /// at any element: not only one of four that begins at a multiple of four.
@@ -84,7 +87,8 @@ Profile parseProfile(const std::string &json, const std::string &where);
 /// Writes a profile as JSON: all keys, one a line, in the order above.
 std::string printProfile(const Profile &profile);
 
-/// Returns the built-in profile of that name, else reads the file of that path. A file with "like"
+/// Returns the built-in profile of that name, or for "native" the best one for this processor, with
+/// as many `stageGroups` as it has threads; else reads the file of that path. A file with "like"
 /// and the name of a built-in profile may leave out keys, which it then has from that profile.
 /// Errors: those of `parseProfile`, and `Error` naming the built-in profiles when "like" names
 /// none.

@@ -99,6 +99,8 @@ public:
   static constexpr size_t maxOps = 64;
   /// Max number of dimensions of contractions.
   static constexpr size_t maxContractionDims = 15;
+  /// Max number of dimensions that number the groups of a stage.
+  static constexpr size_t maxGroupDims = 4;
 
   /// Returns the domain that `ops` share, or nothing if no single kernel can compute them:
   /// then `why`, if given, becomes the reason, for people. `ops` are `linalg.generic` ops
@@ -113,9 +115,13 @@ public:
   llvm::ArrayRef<int64_t> getColumnSizes() const { return getSizes().drop_front(numRows); }
   unsigned getNumRows() const { return numRows; }
 
-  /// Returns the dimension of the domain for each loop of `op`, or -1 for loops of one trip.
-  /// `op` must not be in a contraction's prologue.
+  /// Returns the dimension of the domain for each loop of `op`, or -1 for loops of one trip, or
+  /// -2 - i for one that walks the groups' dimension number i. `op` must not be in a contraction's
+  /// prologue.
   llvm::ArrayRef<int64_t> getDims(mlir::Operation *op) const { return dims.find(op)->second; }
+
+  /// Makes dimensions of rows the numbers of a group: the domain that is left is that of one group.
+  void fixGroup(llvm::ArrayRef<int64_t> groupDims);
 
   /// Whether `op` is computed only where the contraction reads it.
   bool isPrologue(mlir::Operation *op) const { return !dims.contains(op); }

@@ -49,7 +49,7 @@ TEST(Profile, reads_back_what_was_printed) {
 
 TEST(Profile, prints_one_key_a_line) {
   std::string text = printProfile(Profile());
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 29);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 31);
   EXPECT_TRUE(text.starts_with("{\n\"name\": \"lavapipe\",\n\"target\": \"vulkan\",\n")) << text;
 }
 
