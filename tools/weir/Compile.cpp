@@ -38,6 +38,8 @@ static void compileToOutput(CompileOptions options) {
 
 /// Compiles to a file, after checking that it can be written.
 static void compileToFile(const CompileOptions &options) {
+  if (options.input != "-")
+    refuseOverwriting("--output", options.output, {options.input});
   checkWritable(options.output);
   compile(options);
 }
