@@ -52,7 +52,7 @@ private:
 StageEmitter::StageEmitter(schedule::KernelOp kernel, const Profile &profile,
                            ArrayRef<Stage> stages)
     : kernel(kernel), profile(profile), stages(stages), groupSizes(stages.front().getGroupSizes()) {
-  launch.grid = {getProduct(groupSizes), 1, 1};
+  launch.grid = {stages.front().getGroups(), 1, 1};
   for (const Stage &stage : stages) {
     domains.push_back(stage.domain);
     domains.back().fixGroup(stage.groupDims);
@@ -133,14 +133,13 @@ void StageEmitter::bind(const Stage &stage, PointEmitter &emitter) {
     auto returned = results.find(result);
     Value whole =
         returned == results.end() ? Value() : buffers.lookup(getNumInputs() + returned->second);
-    if (!handed.contains(result) && whole) {
+    if (!handed.contains(result)) {
       emitter.setMemory(numInputs + number, whole);
       continue;
     }
     allocate(result);
-    Value yielded = inner.getBody().front().getTerminator()->getOperand(number);
     emitter.setMemory(numInputs + number, memories.lookup(result));
-    emitter.setOfGroup(result, *getGroupedDims(stage, yielded));
+    emitter.setOfGroup(result, *getGroupedDims(stage, getYielded(result)));
     if (whole)
       emitter.setWhole(number, whole);
   }

@@ -12,6 +12,13 @@ SmallVector<int64_t> Stage::getGroupSizes() const {
   return llvm::map_to_vector(groupDims, [&](int64_t dim) { return domain.getSizes()[dim]; });
 }
 
+int64_t Stage::getGroups() const {
+  int64_t groups = 1;
+  for (int64_t size : getGroupSizes())
+    groups *= size;
+  return groups;
+}
+
 bool weir::hasStages(schedule::KernelOp kernel) {
   return !kernel.getBody().front().getOps<schedule::KernelOp>().empty();
 }
@@ -234,9 +241,35 @@ std::optional<SmallVector<int64_t>> weir::findGroupDims(schedule::KernelOp kerne
 // Kernels of stages
 //===----------------------------------------------------------------------===//
 
+const Stage *weir::findMaker(ArrayRef<Stage> stages, Value value) {
+  Operation *made = stripReshapes(value).getDefiningOp();
+  auto found = llvm::find_if(stages, [&](const Stage &stage) { return stage.kernel == made; });
+  return found == stages.end() ? nullptr : &*found;
+}
+
+Value weir::getYielded(Value made) {
+  auto result = cast<OpResult>(made);
+  auto kernel = cast<schedule::KernelOp>(result.getOwner());
+  return kernel.getBody().front().getTerminator()->getOperand(result.getResultNumber());
+}
+
+BlockArgument weir::findForeignRead(ArrayRef<Stage> stages) {
+  for (const Stage &stage : stages)
+    for (auto [input, argument] :
+         llvm::zip_equal(stage.kernel.getInputs(), stage.kernel.getBody().getArguments())) {
+      const Stage *maker = findMaker(stages, input);
+      if (!maker)
+        continue;
+      Value yielded = getYielded(stripReshapes(input));
+      auto written = getGroupedDims(*maker, yielded), read = getGroupedDims(stage, argument);
+      if (!written || !read || getDigits(yielded, *written) != getDigits(argument, *read))
+        return argument;
+    }
+  return {};
+}
+
 FailureOr<Stages> weir::getStages(schedule::KernelOp kernel) {
   Stages stages;
-  DenseMap<Operation *, unsigned> stageOf;
   Block &body = kernel.getBody().front();
   for (Operation &op : body.without_terminator()) {
     if (isReshape(&op))
@@ -258,26 +291,18 @@ FailureOr<Stages> weir::getStages(schedule::KernelOp kernel) {
         return inner.emitError() << "has group_dims [" << *groupDims
                                  << "], which are not different dimensions of its "
                                  << domain->getNumRows() << " rows";
-    stageOf[inner] = stages.size();
     stages.push_back({inner, std::move(*domain), llvm::to_vector(*groupDims)});
     if (stages.back().getGroupSizes() != stages.front().getGroupSizes())
       return inner.emitError("has other groups than the first stage");
+    for (OpResult result : inner->getResults())
+      if (result.use_empty())
+        return inner.emitError() << "makes result " << result.getResultNumber()
+                                 << ", which nothing reads";
   }
-  for (const Stage &stage : stages)
-    for (auto [input, argument] :
-         llvm::zip_equal(stage.kernel.getInputs(), stage.kernel.getBody().getArguments())) {
-      Value made = stripReshapes(input);
-      if (isa<BlockArgument>(made))
-        continue;
-      const Stage &maker = stages[stageOf.lookup(made.getDefiningOp())];
-      Value yielded = maker.kernel.getBody().front().getTerminator()->getOperand(
-          cast<OpResult>(made).getResultNumber());
-      auto written = getGroupedDims(maker, yielded), read = getGroupedDims(stage, argument);
-      if (!written || !read || getDigits(yielded, *written) != getDigits(argument, *read))
-        return stage.kernel.emitError()
-               << "reads in input " << argument.getArgNumber()
-               << " what another stage makes, but not only of its own group";
-    }
+  if (BlockArgument argument = findForeignRead(stages))
+    return argument.getOwner()->getParentOp()->emitError()
+           << "reads in input " << argument.getArgNumber()
+           << " what another stage makes, but not only of its own group";
   for (Value value : body.getTerminator()->getOperands())
     if (!stripReshapes(value).getDefiningOp<schedule::KernelOp>())
       return kernel.emitError("yields a value that no stage makes");

@@ -52,7 +52,6 @@ private:
                                                 const KernelDomain &domain);
   bool grow(Stages &stages);
   bool tryAdd(Stages &stages, schedule::KernelOp kernel);
-  bool agree(const Stages &stages) const;
   int64_t getKeptBytes(const Stages &stages) const;
   bool isClosed(const Stages &stages) const;
   void join(Stages &stages);
@@ -72,23 +71,6 @@ struct JoinKernels : weir::impl::JoinKernelsPassBase<JoinKernels> {
   }
 };
 } // namespace
-
-/// Returns the stage that makes `value`, or a reshape of it, or null.
-static const Stage *findMaker(ArrayRef<Stage> stages, Value value) {
-  Operation *made = stripReshapes(value).getDefiningOp();
-  auto found = llvm::find_if(stages, [&](const Stage &stage) { return stage.kernel == made; });
-  return found == stages.end() ? nullptr : &*found;
-}
-
-/// Returns what the kernel's region yields as its result `made`.
-static Value getYielded(Value made) {
-  auto result = cast<OpResult>(made);
-  return cast<schedule::KernelOp>(result.getOwner())
-      .getBody()
-      .front()
-      .getTerminator()
-      ->getOperand(result.getResultNumber());
-}
 
 /// Calls `body` for each op that reads `value` or a reshape of it, and is none itself.
 static void forEachReader(Value value, function_ref<void(Operation *)> body) {
@@ -126,27 +108,9 @@ bool KernelJoiner::isBound(schedule::KernelOp kernel) {
   return isBound;
 }
 
-/// Whether all stages read only what is made for their own group.
-bool KernelJoiner::agree(const Stages &stages) const {
-  for (const Stage &stage : stages)
-    for (auto [input, argument] :
-         llvm::zip_equal(stage.kernel.getInputs(), stage.kernel.getBody().getArguments())) {
-      const Stage *maker = findMaker(stages, input);
-      if (!maker)
-        continue;
-      Value yielded = getYielded(stripReshapes(input));
-      auto written = getGroupedDims(*maker, yielded), read = getGroupedDims(stage, argument);
-      if (!written || !read || getDigits(yielded, *written) != getDigits(argument, *read))
-        return false;
-    }
-  return true;
-}
-
 /// Returns the bytes that a workgroup keeps of its group.
 int64_t KernelJoiner::getKeptBytes(const Stages &stages) const {
-  int64_t groups = 1, bytes = 0;
-  for (int64_t size : stages.front().getGroupSizes())
-    groups *= size;
+  int64_t bytes = 0;
   llvm::SmallDenseSet<Value> kept;
   for (const Stage &stage : stages)
     for (Value input : stage.kernel.getInputs())
@@ -155,7 +119,7 @@ int64_t KernelJoiner::getKeptBytes(const Stages &stages) const {
         Type element = getStorageType(type.getElementType());
         bytes +=
             schedule::getByteSize(RankedTensorType::get(type.getShape(), element)).value_or(0) /
-            groups;
+            stages.front().getGroups();
       }
   return bytes;
 }
@@ -228,7 +192,7 @@ bool KernelJoiner::tryAdd(Stages &stages, schedule::KernelOp kernel) {
   if (!groupDims)
     return false;
   stages.push_back({kernel, *domain, *groupDims});
-  if (agree(stages) && getKeptBytes(stages) <= profile.stageBytes && isClosed(stages))
+  if (!findForeignRead(stages) && getKeptBytes(stages) <= profile.stageBytes && isClosed(stages))
     return true;
   stages.pop_back();
   return false;
@@ -344,11 +308,9 @@ void KernelJoiner::run() {
     if (!domain || domain->getShape() != KernelShape::Contraction)
       continue;
     Stages stages = {{seed, *domain, getBatchDims(*domain)}};
-    int64_t groups = 1;
-    for (int64_t size : stages.front().getGroupSizes())
-      groups *= size;
     size_t dims = stages.front().groupDims.size();
-    if (dims == 0 || dims > KernelDomain::maxGroupDims || groups < profile.stageGroups)
+    if (dims == 0 || dims > KernelDomain::maxGroupDims ||
+        stages.front().getGroups() < profile.stageGroups)
       continue;
     while (grow(stages))
       ;

@@ -23,6 +23,7 @@ struct Stage {
   llvm::SmallVector<int64_t> groupDims;
 
   llvm::SmallVector<int64_t> getGroupSizes() const;
+  int64_t getGroups() const; ///< the number of groups
 };
 using Stages = std::vector<Stage>;
 
@@ -57,6 +58,16 @@ std::optional<llvm::SmallVector<int64_t>> findGroupDims(schedule::KernelOp kerne
                                                         const KernelDomain &domain,
                                                         mlir::Value tensor,
                                                         llvm::ArrayRef<Digit> digits);
+
+/// Returns the stage that makes `value`, or a reshape of it, or null.
+const Stage *findMaker(llvm::ArrayRef<Stage> stages, mlir::Value value);
+
+/// Returns what a kernel's region yields as the kernel's result `made`.
+mlir::Value getYielded(mlir::Value made);
+
+/// Returns an argument of a stage's region by which it reads what another stage makes for other
+/// groups, or null.
+mlir::BlockArgument findForeignRead(llvm::ArrayRef<Stage> stages);
 
 /// Returns these dimensions of a tensor as digits.
 llvm::SmallVector<Digit> getDigits(mlir::Value tensor, llvm::ArrayRef<int64_t> dims);

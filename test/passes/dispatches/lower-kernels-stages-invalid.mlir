@@ -320,3 +320,43 @@ func.func @given(%a: tensor<5x4x3xf32>, %b: tensor<5x3x8xf32>) -> (tensor<5x4x8x
   }
   return %k#0, %k#1 : tensor<5x4x8xf32>, tensor<5x4x3xf32>
 }
+
+// -----
+
+#a = affine_map<(g, i, j, k) -> (g, i, k)>
+#b = affine_map<(g, i, j, k) -> (g, k, j)>
+#c = affine_map<(g, i, j, k) -> (g, i, j)>
+#id = affine_map<(g, i, j) -> (g, i, j)>
+func.func @unread(%a: tensor<5x4x3xf32>, %b: tensor<5x3x8xf32>) -> tensor<5x4x8xf32> {
+  %k = schedule.kernel "staged" (%a, %b) : (tensor<5x4x3xf32>, tensor<5x3x8xf32>) -> tensor<5x4x8xf32> {
+  ^bb0(%x: tensor<5x4x3xf32>, %y: tensor<5x3x8xf32>):
+    %m = schedule.kernel "product" (%x, %y) attributes {group_dims = array<i64: 0>} : (tensor<5x4x3xf32>, tensor<5x3x8xf32>) -> tensor<5x4x8xf32> {
+    ^bb1(%p: tensor<5x4x3xf32>, %q: tensor<5x3x8xf32>):
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<5x4x8xf32>
+      %z = linalg.fill ins(%zero : f32) outs(%e : tensor<5x4x8xf32>) -> tensor<5x4x8xf32>
+      %r = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+          ins(%p, %q : tensor<5x4x3xf32>, tensor<5x3x8xf32>) outs(%z : tensor<5x4x8xf32>) {
+      ^bb2(%u: f32, %v: f32, %o: f32):
+        %s = arith.mulf %u, %v : f32
+        %t = arith.addf %o, %s : f32
+        linalg.yield %t : f32
+      } -> tensor<5x4x8xf32>
+      schedule.yield %r : tensor<5x4x8xf32>
+    }
+    // expected-error @below {{makes result 0, which nothing reads}}
+    %n = schedule.kernel "power" (%m) attributes {group_dims = array<i64: 0>} : (tensor<5x4x8xf32>) -> tensor<5x4x8xf32> {
+    ^bb1(%p: tensor<5x4x8xf32>):
+      %e = tensor.empty() : tensor<5x4x8xf32>
+      %r = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+          ins(%p : tensor<5x4x8xf32>) outs(%e : tensor<5x4x8xf32>) {
+      ^bb2(%u: f32, %o: f32):
+        %t = math.exp2 %u : f32
+        linalg.yield %t : f32
+      } -> tensor<5x4x8xf32>
+      schedule.yield %r : tensor<5x4x8xf32>
+    }
+    schedule.yield %m : tensor<5x4x8xf32>
+  }
+  return %k : tensor<5x4x8xf32>
+}
