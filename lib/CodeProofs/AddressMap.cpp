@@ -4,6 +4,7 @@
 
 #include "Walk.h"
 #include "weir/Artifact/Error.h"
+#include "weir/CodeProofs/Footprint.h"
 
 #include <algorithm>
 
@@ -17,13 +18,23 @@ static constexpr size_t maxDepth = 128;
 // Instructions
 //===----------------------------------------------------------------------===//
 
-void Walk::record(const Instruction &instruction, Id type, bool reads, bool writes,
-                  const Context &context) {
-  Value to = get(instruction.operands[0]);
+/// Whether an access to workgroup memory stays in its variable.
+bool Walk::staysInVariable(const MemoryAccess &access) const {
+  const Variable &variable = *module.findVariable(access.binding);
+  int64_t bytes = module.getType(module.getType(variable.type).element).bytes;
+  std::optional<Reach> reach = getReach(map, access);
+  return reach && reach->begin >= 0 && (bytes == 0 || reach->end <= bytes);
+}
+
+/// Records an access to what a pointer points to; returns it, or null if no other invocation sees
+/// that memory.
+MemoryAccess *Walk::record(const Instruction &instruction, Id pointer, bool reads, bool writes,
+                           const Context &context) {
+  Value to = getUnder(pointer, context.guards);
   MemoryAccess access;
   if (to.kind == Value::Kind::Pointer) {
     if (to.root == Value::Root::Private || to.root == Value::Root::BuiltIn)
-      return;
+      return nullptr;
     if (to.root == Value::Root::Binding) {
       access.root = MemoryAccess::Root::Binding;
       access.binding = to.binding;
@@ -34,7 +45,7 @@ void Walk::record(const Instruction &instruction, Id type, bool reads, bool writ
     if (!isInHeader)
       access.address = to.number;
   }
-  const Type &accessed = module.getType(type);
+  const Type &accessed = module.getType(module.getType(module.getTypeOf(pointer)).element);
   access.bytes = accessed.bytes;
   access.alignment = accessed.kind == Type::Kind::Vector && accessed.count == 3
                          ? accessed.alignment
@@ -48,6 +59,8 @@ void Walk::record(const Instruction &instruction, Id type, bool reads, bool writ
   access.loops = context.loops;
   access.isInHeader = isInHeader;
   access.position = position++;
+  if (instruction.op == Op::Load && instruction.operands.size() > 1)
+    access.isReadOnly = instruction.operands[1] & MemoryOperand::ReadOnly;
   if (getKind(instruction.op) == OpKind::Atomic) {
     std::optional<int64_t> scope = getConstant(instruction.operands[1]);
     bool isOfDevice =
@@ -58,7 +71,17 @@ void Walk::record(const Instruction &instruction, Id type, bool reads, bool writ
   }
   access.word = instruction.word;
   access.source = instruction.source;
+  if (auto number = definitions.find(pointer);
+      access.root == MemoryAccess::Root::Shared && number != definitions.end() &&
+      number->second->op == Op::ConvertUToPtr && !staysInVariable(access)) {
+    // Numbers lead from one variable to the next; a generic address leads anywhere.
+    bool isShared = module.getType(number->second->type).storage == StorageClass::Workgroup;
+    access.root = isShared ? access.root : MemoryAccess::Root::Unknown;
+    access.address.reset();
+    leavesVariables = true;
+  }
   map.accesses.push_back(std::move(access));
+  return &map.accesses.back();
 }
 
 void Walk::recordBarrier(const Instruction &instruction, const Context &context) {
@@ -87,16 +110,53 @@ void Walk::recordBarrier(const Instruction &instruction, const Context &context)
   map.barriers.push_back(std::move(barrier));
 }
 
+/// Whether guards may say more of an instruction's result than its operands do.
+static bool canBeVague(Op op) {
+  switch (op) {
+  case Op::IAdd:
+  case Op::ISub:
+  case Op::IMul:
+  case Op::UDiv:
+  case Op::SDiv:
+  case Op::UMod:
+  case Op::SRem:
+  case Op::ShiftLeftLogical:
+  case Op::ShiftRightLogical:
+  case Op::ShiftRightArithmetic:
+  case Op::BitwiseAnd:
+  case Op::BitwiseOr:
+  case Op::BitwiseXor:
+  case Op::UConvert:
+  case Op::SConvert:
+  case Op::ExtInst:
+  case Op::ConvertUToPtr:
+  case Op::AccessChain:
+  case Op::InBoundsAccessChain:
+    return true;
+  default:
+    return false;
+  }
+}
+
 void Walk::visit(const Instruction &instruction, const Context &context) {
   const std::span<const uint32_t> &operands = instruction.operands;
   const Op op = instruction.op;
   const bool isStore = op == Op::Store || op == Op::AtomicStore,
              isLoad = op == Op::Load || op == Op::AtomicLoad;
-  if (isStore)
-    record(instruction, module.getTypeOf(operands[op == Op::Store ? 1 : 3]), false, true, context);
-  else if (isLoad || getKind(op) == OpKind::Atomic)
-    record(instruction, instruction.type, true, !isLoad, context);
+  if (isStore || isLoad || getKind(op) == OpKind::Atomic)
+    record(instruction, operands[0], !isStore, !isLoad, context);
   switch (op) {
+  case Op::CopyAsync:
+    for (size_t i = 2; i-- > 0;)
+      if (MemoryAccess *access = record(instruction, operands[i], i == 1, i == 0, context)) {
+        access->isLate = true;
+        access->isCertain = false;
+      }
+    map.hasOtherOrder = true;
+    break;
+  case Op::NamedEffect:
+    map.hasOtherOrder = true;
+    break;
   case Op::ControlBarrier:
     recordBarrier(instruction, context);
     break;
@@ -112,11 +172,16 @@ void Walk::visit(const Instruction &instruction, const Context &context) {
     define(instruction.result, value);
   } else if (instruction.result && instruction.type && !values.contains(instruction.result)) {
     Value value;
+    isVague = false;
     try {
       value = evaluate(instruction);
     } catch (TooLarge) {
     }
     define(instruction.result, value);
+    if (canBeVague(instruction.op) &&
+        (isVague || std::any_of(operands.begin(), operands.end(),
+                                [&](Id operand) { return vague.contains(operand); })))
+      vague.insert(instruction.result);
     if (isUniform(instruction)) {
       uniform.insert(instruction.result);
       if (value.kind == Value::Kind::Number)
@@ -131,9 +196,19 @@ void Walk::findWrites() {
   for (const Block &block : function.blocks)
     for (const Instruction &instruction : block.instructions) {
       bool isAtomic = getKind(instruction.op) == OpKind::Atomic;
-      if (instruction.op != Op::Store && (!isAtomic || instruction.op == Op::AtomicLoad))
+      if (instruction.op != Op::Store && instruction.op != Op::CopyAsync &&
+          (!isAtomic || instruction.op == Op::AtomicLoad))
         continue;
       Id at = instruction.operands[0];
+      if (auto number = definitions.find(at);
+          number != definitions.end() && number->second->op == Op::ConvertUToPtr) {
+        auto origin = origins.find(number->second->operands[0]);
+        if (origin != origins.end() && origin->second)
+          written.insert(origin->second);
+        else
+          writesAnywhere = true;
+        continue;
+      }
       for (auto chain = definitions.find(at);
            chain != definitions.end() &&
            (chain->second->op == Op::AccessChain || chain->second->op == Op::InBoundsAccessChain ||
@@ -144,6 +219,69 @@ void Walk::findWrites() {
       if (local != definitions.end() && local->second->op != Op::Variable)
         writesAnywhere = true;
       written.insert(at);
+    }
+}
+
+/// Finds the numbers that are made of addresses, by rounds over all instructions. Those that may
+/// be stored are not followed: a loaded number is taken for no address.
+void Walk::findOrigins() {
+  bool hasAddresses = false, changes = true;
+  auto find = [&](Id id) -> std::optional<Id> {
+    auto found = origins.find(id);
+    return found == origins.end() ? std::nullopt : std::optional(found->second);
+  };
+  for (size_t round = 0; changes; ++round) {
+    changes = false;
+    if (round > 64)
+      throw Lost{"its numbers form too long cycles"};
+    for (const Block &block : function.blocks)
+      for (const Instruction &instruction : block.instructions) {
+        std::span<const uint32_t> operands = instruction.operands;
+        std::optional<Id> origin;
+        if (instruction.op == Op::ConvertPtrToU) {
+          origin = operands[0];
+          hasAddresses = true;
+        } else if (!hasAddresses || !instruction.result || !instruction.type ||
+                   instruction.op == Op::Load || instruction.op == Op::ConvertUToPtr ||
+                   getKind(instruction.op) == OpKind::Atomic ||
+                   module.getType(instruction.type).kind == Type::Kind::Bool) {
+          continue;
+        } else {
+          const Op op = instruction.op;
+          size_t first = op == Op::ExtInst ? 2 : op == Op::Named || op == Op::Select ? 1 : 0;
+          size_t number = 0;
+          for (size_t i = first; i < operands.size(); i += op == Op::Phi ? 2 : 1)
+            if (std::optional<Id> from = find(operands[i])) {
+              origin = number++ && origin != from ? 0 : from;
+              if (op == Op::CompositeExtract)
+                break;
+            }
+          bool isKept = op == Op::Phi || op == Op::Select || op == Op::CopyObject ||
+                        (op == Op::IAdd && number == 1) ||
+                        (op == Op::ISub && number == 1 && find(operands[0]));
+          if (!origin)
+            continue;
+          if (!isKept)
+            origin = 0;
+        }
+        auto [place, isNew] = origins.try_emplace(instruction.result, *origin);
+        changes |= isNew;
+        if (place->second && place->second != *origin) {
+          place->second = 0;
+          changes = true;
+        }
+      }
+  }
+  for (const Block &block : function.blocks)
+    for (const Instruction &instruction : block.instructions) {
+      const Op op = instruction.op;
+      size_t first = op == Op::Store         ? 1
+                     : op == Op::NamedAtomic ? 4
+                     : op == Op::AtomicStore ? 3
+                                             : instruction.operands.size();
+      for (size_t i = first; i < instruction.operands.size(); ++i)
+        if (find(instruction.operands[i]))
+          throw Lost{"it stores an address"};
     }
 }
 
@@ -159,10 +297,18 @@ void Walk::define(Id id, const Value &value) {
 /// Adds to the guards that `condition` is true or false.
 void Walk::require(Context &context, const Value &condition, bool isTrue) {
   const std::vector<Affine> &constraints = condition.constraints;
+  auto add = [&](const Affine &guard) {
+    try {
+      if (map.atoms.getRange(guard).min >= 0)
+        return; // it always holds
+    } catch (TooLarge) {
+    }
+    context.guards.push_back(guard);
+  };
   if (condition.kind == Value::Kind::Condition && isTrue) {
-    context.guards.insert(context.guards.end(), constraints.begin(), constraints.end());
+    std::for_each(constraints.begin(), constraints.end(), add);
   } else if (condition.kind == Value::Kind::Condition && constraints.size() == 1) {
-    context.guards.push_back(negate(constraints[0]));
+    add(negate(constraints[0]));
   } else if (condition.kind == Value::Kind::Condition && constraints.empty()) {
     context.guards.push_back(Affine::of(-1)); // never runs
   } else {
@@ -172,7 +318,7 @@ void Walk::require(Context &context, const Value &condition, bool isTrue) {
         constraints[0] == constraints[1] * -1)
       for (const Affine &constraint : constraints)
         if (map.atoms.getRange(constraint).min >= 0) {
-          context.guards.push_back(constraint - Affine::of(1));
+          add(constraint - Affine::of(1));
           context.isCertain = true;
           return;
         }
@@ -245,6 +391,8 @@ std::optional<uint32_t> Walk::branch(const Block &block, Context &context, bool 
     if (open.empty() || last.op == Op::Switch)
       throw Lost{"its control flow is not structured"};
     const OpenLoop &loop = open.back();
+    if (&block == &function.blocks[loop.continueTarget] && !isSelected && isTestedAtEnd(loop))
+      return std::nullopt;
     auto isExit = [&](uint32_t target) {
       return target == loop.merge || target == loop.header ||
              (target == loop.continueTarget && isSelected);
@@ -281,53 +429,219 @@ std::optional<uint32_t> Walk::branch(const Block &block, Context &context, bool 
   return merge;
 }
 
-/// Recognises a counted loop by its header. If it is one, makes the counter known and adds the
-/// loop's condition to the guards of `inside`.
-void Walk::countTrips(const Block &header, OpenLoop loop, bool staysIfTrue, Context &inside) {
-  inside.isCertain = false;
-  auto test = definitions.find(header.instructions.back().operands[0]);
-  if (!staysIfTrue || test == definitions.end() ||
-      (test->second->op != Op::SLessThan && test->second->op != Op::ULessThan))
-    return;
-  Id counter = test->second->operands[0], bound = test->second->operands[1];
-  bool isSigned = test->second->op == Op::SLessThan;
-  for (const Instruction &phi : header.instructions) {
-    if (phi.op != Op::Phi)
-      return;
-    if (phi.result != counter || phi.operands.size() != 4)
-      continue;
-    // The phi has one edge from before the loop and one from its end.
-    uint32_t width = getWidth(counter);
-    size_t before = isVisited[function.getBlock(phi.operands[1])] ? 0 : 2;
-    auto step = definitions.find(phi.operands[2 - before]);
-    if (width == 0 || isVisited[function.getBlock(phi.operands[3 - before])] ||
-        step == definitions.end() || step->second->op != Op::IAdd)
-      return;
-    std::span<const uint32_t> sum = step->second->operands;
-    std::optional<int64_t> by;
-    if (sum[0] == counter || sum[1] == counter)
-      by = getConstant(sum[0] == counter ? sum[1] : sum[0]);
-    std::optional<Affine> first = isSigned ? getSigned(phi.operands[before])
-                                           : getUnsigned(phi.operands[before]),
-                          end = isSigned ? getSigned(bound) : getUnsigned(bound);
-    __int128 limit = __int128(1) << (isSigned ? width - 1 : width);
-    if (!by || *by < 1 || !first || !end || __int128(map.atoms.getRange(*end).max) + *by > limit)
-      return;
-    Affine distance = *end - *first;
-    int64_t maxTrips = map.atoms.getRange(distance).max;
-    maxTrips = maxTrips <= 0 ? 0 : (maxTrips - 1) / *by + 1;
-    map.loops[loop.number].maxTrips = maxTrips;
-    inside.isCertain = true;
-    if (maxTrips == 0) {
-      inside.guards.push_back(Affine::of(-1));
-      return;
+/// Whether the block that leads back to a loop's header tests whether to do so.
+bool Walk::isTestedAtEnd(const OpenLoop &loop) const {
+  const Block &last = function.blocks[loop.continueTarget];
+  return last.successors.size() == 2 && last.instructions.back().op == Op::BranchConditional &&
+         function.blocks[loop.header].successors.size() == 1 &&
+         ((last.successors[0] == loop.header && last.successors[1] == loop.merge) ||
+          (last.successors[1] == loop.header && last.successors[0] == loop.merge));
+}
+
+/// Follows constants that are added to a phi of a loop's header.
+std::optional<Walk::Induction> Walk::findInduction(Id id, const Block &header,
+                                                   bool mayTruncate) const {
+  Induction found;
+  for (int steps = 0; steps < 16; ++steps) {
+    auto definition = definitions.find(id);
+    if (definition == definitions.end())
+      return std::nullopt;
+    const Instruction &instruction = *definition->second;
+    std::span<const uint32_t> operands = instruction.operands;
+    auto getAdded = [&](Id constant) -> std::optional<int64_t> {
+      const Constant *number = module.findConstant(constant);
+      if (!number || number->kind != Constant::Kind::Scalar || number->isSpecialized)
+        return std::nullopt;
+      uint32_t unused = 64 - std::max(getWidth(constant), 1u);
+      return int64_t(number->bits << unused) >> unused;
+    };
+    std::optional<int64_t> added;
+    switch (instruction.op) {
+    case Op::Phi:
+      if (&instruction < header.instructions.data() ||
+          &instruction >= header.instructions.data() + header.instructions.size())
+        return std::nullopt;
+      found.phi = &instruction;
+      return found;
+    case Op::IAdd:
+    case Op::ISub: {
+      bool isFirst = instruction.op == Op::IAdd && module.findConstant(operands[0]);
+      added = getAdded(operands[isFirst ? 0 : 1]);
+      if (!added || *added == INT64_MIN ||
+          __builtin_add_overflow(found.offset, instruction.op == Op::ISub ? -*added : *added,
+                                 &found.offset))
+        return std::nullopt;
+      id = operands[isFirst ? 1 : 0];
+      break;
     }
-    Affine trip = map.atoms.getId(Atom::Kind::Trip, loop.number, maxTrips);
-    define(counter, makeNumber(*first + trip * *by));
-    if (!distance.isConstant())
-      inside.guards.push_back(distance - trip * *by - Affine::of(1));
+    case Op::UConvert: // truncation cuts off a multiple of 2^width
+      if (!mayTruncate || getWidth(id) > getWidth(operands[0]))
+        return std::nullopt;
+      [[fallthrough]];
+    case Op::CopyObject:
+      id = operands[0];
+      break;
+    default:
+      return std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Returns what a phi of a loop's header is before the loop, and what each trip adds to it.
+std::optional<std::pair<Id, int64_t>> Walk::findStep(const Instruction &phi, const Block &header,
+                                                     const OpenLoop &loop) const {
+  // One edge is from before the loop and one from its end.
+  if (phi.op != Op::Phi || phi.operands.size() != 4)
+    return std::nullopt;
+  size_t before = isVisited[function.getBlock(phi.operands[1])] ? 0 : 2;
+  if (isVisited[function.getBlock(phi.operands[3 - before])])
+    return std::nullopt;
+  std::optional<Induction> next = findInduction(phi.operands[2 - before], header, false);
+  if (!next || next->phi != &phi)
+    return std::nullopt;
+  return std::pair(phi.operands[before], next->offset);
+}
+
+/// Returns the trips while a comparison holds whose left operand, or with `isSwapped` right one,
+/// grows.
+std::optional<Walk::Trips> Walk::compareTrips(Op op, const Instruction &test, bool isSwapped,
+                                              const Block &header, const OpenLoop &loop) {
+  Id counter = test.operands[isSwapped ? 1 : 0], bound = test.operands[isSwapped ? 0 : 1];
+  const uint32_t width = getWidth(counter);
+  std::optional<Induction> induction = findInduction(counter, header, true);
+  if (!induction || width == 0)
+    return std::nullopt;
+  auto start = findStep(*induction->phi, header, loop);
+  if (!start || start->second == 0 || start->second == INT64_MIN)
+    return std::nullopt;
+  const auto [firstId, step] = *start;
+  const Atoms &atoms = map.atoms;
+  Trips trips;
+  trips.step = std::abs(step);
+  Value first = get(firstId), last = get(bound);
+  if (op == Op::INotEqual) {
+    // Numbers, or addresses in one variable.
+    bool arePointers = first.kind == Value::Kind::Pointer && last.kind == first.kind &&
+                       last.root == first.root && last.binding == first.binding &&
+                       first.root != Value::Root::Unknown;
+    bool areNumbers = first.kind == Value::Kind::Number && last.kind == first.kind;
+    if ((!arePointers && !areNumbers) || !first.number || !last.number)
+      return std::nullopt;
+    Affine distance = *last.number - *first.number - Affine::of(induction->offset);
+    std::optional<Affine> positive = wrap(step > 0 ? distance : distance * -1, width, 0);
+    if (!positive || positive->constant % trips.step != 0 ||
+        std::any_of(positive->terms.begin(), positive->terms.end(),
+                    [&](auto term) { return term.second % trips.step != 0; }))
+      return std::nullopt;
+    trips.distance = *positive;
+    return trips;
+  }
+  if (first.kind != Value::Kind::Number)
+    return std::nullopt;
+  const bool isSigned = op == Op::SLessThan || op == Op::SLessThanEqual || op == Op::SGreaterThan ||
+                        op == Op::SGreaterThanEqual;
+  __int128 min = isSigned ? -(__int128(1) << (width - 1)) : 0;
+  std::optional<Affine> begin = wrap(*first.number + Affine::of(induction->offset), width, min);
+  std::optional<Affine> end = isSigned ? getSigned(bound) : getUnsigned(bound);
+  if (!begin || !end)
+    return std::nullopt;
+  const bool isLess = op == Op::SLessThan || op == Op::ULessThan || op == Op::SLessThanEqual ||
+                      op == Op::ULessThanEqual;
+  const bool isEqualToo = op == Op::SLessThanEqual || op == Op::ULessThanEqual ||
+                          op == Op::SGreaterThanEqual || op == Op::UGreaterThanEqual;
+  if (isLess != step > 0)
+    return std::nullopt;
+  if (isEqualToo)
+    end = *end + Affine::of(isLess ? 1 : -1);
+  // The number must reach the bound before it begins again from the other end.
+  Interval range = atoms.getRange(*end);
+  if (isLess ? __int128(range.max) + step > min + (__int128(1) << width)
+             : __int128(range.min) + step + 1 < min)
+    return std::nullopt;
+  trips.distance = isLess ? *end - *begin : *begin - *end;
+  return trips;
+}
+
+/// Finds how long the test of a loop, at its begin or its end, lets it go on.
+std::optional<Walk::Trips> Walk::findTrips(const Block &header, const OpenLoop &loop) {
+  const bool isAtEnd = isTestedAtEnd(loop);
+  const Block &block = isAtEnd ? function.blocks[loop.continueTarget] : header;
+  const Instruction &last = block.instructions.back();
+  if (last.op != Op::BranchConditional)
+    return std::nullopt;
+  bool isNegated = block.successors[0] == loop.merge;
+  auto test = definitions.find(last.operands[0]);
+  while (test != definitions.end() && test->second->op == Op::LogicalNot) {
+    isNegated = !isNegated;
+    test = definitions.find(test->second->operands[0]);
+  }
+  if (test == definitions.end())
+    return std::nullopt;
+  /// A comparison, the one that holds where it does not, and the one with its operands swapped.
+  static constexpr std::array<Op, 3> comparisons[] = {
+      {Op::ULessThan, Op::UGreaterThanEqual, Op::UGreaterThan},
+      {Op::ULessThanEqual, Op::UGreaterThan, Op::UGreaterThanEqual},
+      {Op::UGreaterThan, Op::ULessThanEqual, Op::ULessThan},
+      {Op::UGreaterThanEqual, Op::ULessThan, Op::ULessThanEqual},
+      {Op::SLessThan, Op::SGreaterThanEqual, Op::SGreaterThan},
+      {Op::SLessThanEqual, Op::SGreaterThan, Op::SGreaterThanEqual},
+      {Op::SGreaterThan, Op::SLessThanEqual, Op::SLessThan},
+      {Op::SGreaterThanEqual, Op::SLessThan, Op::SLessThanEqual},
+      {Op::IEqual, Op::INotEqual, Op::IEqual},
+      {Op::INotEqual, Op::IEqual, Op::INotEqual}};
+  auto find = [](Op op) {
+    return std::find_if(std::begin(comparisons), std::end(comparisons),
+                        [&](const auto &each) { return each[0] == op; });
+  };
+  auto row = find(test->second->op);
+  if (row != std::end(comparisons) && isNegated)
+    row = find((*row)[1]);
+  if (row == std::end(comparisons) || (*row)[0] == Op::IEqual)
+    return std::nullopt;
+  if (auto trips = compareTrips((*row)[0], *test->second, false, header, loop))
+    return trips;
+  return compareTrips((*row)[2], *test->second, true, header, loop);
+}
+
+/// Recognises a counted loop by its test. If it is one, makes the numbers that grow in each trip
+/// known, and adds the loop's condition to the guards of `inside`.
+void Walk::countTrips(const Block &header, const OpenLoop &loop, Context &inside) {
+  const bool wasCertain = inside.isCertain, isAtEnd = isTestedAtEnd(loop);
+  inside.isCertain = false;
+  std::optional<Trips> trips = findTrips(header, loop);
+  if (!trips)
+    return;
+  auto [distance, step] = *trips;
+  int64_t maxTrips = map.atoms.getRange(distance).max;
+  maxTrips = (maxTrips <= 0 ? 0 : (maxTrips - 1) / step + 1) + (isAtEnd ? 1 : 0);
+  // If it is tested at the end, the first trip runs in any case, and each other one if the test
+  // before it says so.
+  Affine left = distance - Affine::of(1);
+  bool isStated = true;
+  if (isAtEnd) {
+    left = left + Affine::of(step);
+    std::optional<Interval> range = map.atoms.getRange(left, inside.guards);
+    isStated = !range || range->min >= 0;
+  }
+  map.loops[loop.number].maxTrips = maxTrips;
+  inside.isCertain = wasCertain && isStated;
+  if (maxTrips == 0) {
+    inside.guards.push_back(Affine::of(-1));
     return;
   }
+  Affine trip = map.atoms.getId(Atom::Kind::Trip, loop.number, maxTrips);
+  for (const Instruction &phi : header.instructions)
+    if (auto start = findStep(phi, header, loop))
+      if (Value value = getUnder(start->first, inside.guards);
+          value.number && value.kind != Value::Kind::BuiltIn)
+        try {
+          value.number = *value.number + trip * start->second;
+          define(phi.result, value);
+        } catch (TooLarge) {
+        }
+  if (!distance.isConstant() && isStated)
+    inside.guards.push_back(left - trip * step);
 }
 
 /// Walks a loop; returns the block where control goes on behind it.
@@ -341,22 +655,17 @@ uint32_t Walk::walkLoop(uint32_t block, Context &context) {
   atHeader.loops.push_back(loop.number);
   Context inside = atHeader;
   const Instruction &last = header.instructions.back();
-  std::optional<uint32_t> body;
-  if (last.op == Op::Branch) {
-    body = header.successors[0];
-    inside.isCertain = false;
-  } else if (last.op == Op::BranchConditional) {
-    bool staysIfTrue = header.successors[1] == loop.merge;
-    if (!staysIfTrue && header.successors[0] != loop.merge)
-      throw Lost{"its control flow is not structured"};
-    body = header.successors[staysIfTrue ? 0 : 1];
-    try {
-      countTrips(header, loop, staysIfTrue, inside);
-    } catch (TooLarge) {
-      inside.isCertain = false;
-    }
-  } else {
+  uint32_t body = header.successors.empty() ? loop.merge : header.successors[0];
+  if (last.op == Op::BranchConditional && body == loop.merge)
+    body = header.successors[1];
+  else if (last.op == Op::BranchConditional && header.successors[1] != loop.merge)
     throw Lost{"its control flow is not structured"};
+  else if (last.op != Op::Branch && last.op != Op::BranchConditional)
+    throw Lost{"its control flow is not structured"};
+  try {
+    countTrips(header, loop, inside);
+  } catch (TooLarge) {
+    inside.isCertain = false;
   }
   open.push_back(loop);
   isVisited[block] = true;
@@ -366,7 +675,7 @@ uint32_t Walk::walkLoop(uint32_t block, Context &context) {
     visit(instruction, atHeader);
   isInHeader = wasInHeader;
   Context end = inside;
-  walk(*body, std::nullopt, inside, false);
+  walk(body, std::nullopt, inside, false);
   if (!isVisited[loop.continueTarget]) {
     // The end is only reached from inside selections.
     end.isCertain = false;
@@ -444,6 +753,7 @@ void Walk::run() {
   for (Id id = 1; id < module.getBound(); ++id)
     if (module.findConstant(id) && module.isDecorated(id, Decoration::BuiltIn))
       throw Lost{"a constant sets its workgroup's size"};
+  findOrigins();
   findWrites();
   Context context;
   walk(0, std::nullopt, context, false);
@@ -459,6 +769,12 @@ void Walk::run() {
       map.localSize[0] * map.localSize[1] * map.localSize[2] % launch.subgroupSize == 0;
   for (MemoryAccess &access : map.accesses)
     access.isCertain &= areLanesFull && isRegular(access.loops) && !usesBothIds(access);
+  if (leavesVariables) // all workgroup memory is one
+    for (MemoryAccess &access : map.accesses)
+      if (access.root == MemoryAccess::Root::Shared) {
+        access.binding = 0;
+        access.address.reset();
+      }
   for (BarrierSite &barrier : map.barriers) {
     barrier.isCertain &= isRegular(barrier.loops);
     barrier.isUniform =

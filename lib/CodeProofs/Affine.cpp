@@ -153,6 +153,31 @@ std::optional<Interval> Atoms::getRange(const Affine &sum,
   return ranges.get(sum);
 }
 
+/// Returns the bits of numbers in [0, max] that are multiples of 2^low.
+static uint64_t getBitsBelow(uint64_t max, int low) {
+  uint64_t below = max ? ~uint64_t(0) >> __builtin_clzll(max) : 0;
+  return low < 64 ? below & ~uint64_t(0) << low : 0;
+}
+
+uint64_t Atoms::getBits(const Affine &sum, Interval range) const {
+  // Each term has bits of its own if no two have a common one.
+  uint64_t bits = uint64_t(std::max<int64_t>(sum.constant, 0)), all = uint64_t(sum.constant);
+  bool areApart = sum.constant >= 0;
+  for (auto [number, factor] : sum.terms) {
+    all |= uint64_t(factor);
+    int64_t max;
+    areApart &= factor > 0 && atoms[number].range.min >= 0 &&
+                !__builtin_mul_overflow(factor, atoms[number].range.max, &max);
+    if (!areApart)
+      continue;
+    uint64_t own = getBitsBelow(uint64_t(max), __builtin_ctzll(uint64_t(factor)));
+    areApart = !(bits & own);
+    bits |= own;
+  }
+  uint64_t reach = getBitsBelow(uint64_t(range.max), all ? __builtin_ctzll(all) : 64);
+  return areApart ? bits & reach : reach;
+}
+
 /// Splits a sum into (terms whose factors `divisor` divides, divided by it; the rest).
 static std::pair<Affine, Affine> split(const Affine &sum, int64_t divisor) {
   int64_t rest = sum.constant % divisor;
@@ -216,12 +241,74 @@ std::optional<Affine> Atoms::findDigit(const Affine &sum, int64_t divisor, int64
   return std::nullopt;
 }
 
+/// Returns the number d for which floor(factor * x / divisor) is floor(x / d) while the product is
+/// at most `maxSum`: compilers divide by d as a product and a shift. 0 if there is none.
+static int64_t findTrueDivisor(int64_t factor, int64_t divisor, int64_t maxSum) {
+  if (factor < 2)
+    return 0;
+  // With factor * d = divisor + excess, x * excess < divisor suffices.
+  int64_t d = (divisor - 1) / factor + 1;
+  __int128 excess = __int128(factor) * d - divisor;
+  return __int128(maxSum / factor) * excess < divisor ? d : 0;
+}
+
+Affine Atoms::joinRests(Affine sum) {
+  for (size_t tries = 0, i = 0; i < sum.terms.size() && tries < 8; ++i) {
+    auto [number, factor] = sum.terms[i];
+    const Atom high = atoms[number];
+    if (high.kind != Atom::Kind::Digit)
+      continue;
+    // The sum that is divided itself.
+    if (high.modulus == 0 && factor % high.divisor == 0) {
+      int64_t times = -(factor / high.divisor);
+      bool isWhole = std::all_of(high.of.terms.begin(), high.of.terms.end(), [&](auto term) {
+        return sum.getFactor(term.first) == term.second * times;
+      });
+      if (isWhole && !high.of.terms.empty()) {
+        sum = sum - Affine::number(number, factor) - high.of * times +
+              getRest(high.of, high.divisor) * times;
+        i = -1;
+        ++tries;
+        continue;
+      }
+    }
+    // Or a lower digit of it.
+    for (auto [other, otherFactor] : std::vector(sum.terms)) {
+      const Atom low = atoms[other];
+      if (low.kind != Atom::Kind::Digit || low.of != high.of || high.divisor <= low.divisor ||
+          high.divisor % low.divisor != 0)
+        continue;
+      int64_t ratio = high.divisor / low.divisor;
+      bool haveOneEnd =
+          low.modulus == 0 ? high.modulus == 0 : low.modulus == multiply(high.modulus, ratio);
+      Affine joined;
+      if (haveOneEnd && factor == -multiply(otherFactor, ratio))
+        joined = makeDigit(low.of, low.divisor, ratio);
+      else if (low.modulus == ratio && factor == multiply(otherFactor, ratio))
+        joined = makeDigit(low.of, low.divisor, multiply(ratio, high.modulus));
+      else
+        continue;
+      sum = sum - Affine::number(number, factor) - Affine::number(other, otherFactor) +
+            joined * otherFactor;
+      i = -1;
+      ++tries;
+      break;
+    }
+  }
+  return sum;
+}
+
 Affine Atoms::makeDigit(const Affine &of, int64_t divisor, int64_t modulus) {
   if (std::optional<Affine> digit = findDigit(of, divisor, modulus))
     return *digit;
   Interval range = getRange(of);
   if (range.min < 0)
     throw TooLarge();
+  if (int64_t factor = getCommonDivisor(of, of.constant))
+    if (int64_t d = findTrueDivisor(factor, divisor, range.max)) {
+      Affine number = shrink(of, factor);
+      return modulus ? makeDigit(number, d, modulus) : divide(number, d);
+    }
   range = {range.min / divisor, range.max / divisor};
   if (modulus && range.max < modulus)
     modulus = 0;

@@ -282,9 +282,16 @@ static bool isProvedByDigits(const AddressMap &map, const MemoryAccess &a, const
   return false;
 }
 
+/// Whether nothing orders the executions of two accesses, even those of one invocation.
+static bool areUnordered(const MemoryAccess &a, const MemoryAccess &b) {
+  return a.isReadOnly || b.isReadOnly || a.isLate || b.isLate;
+}
+
 /// Whether equal digits imply that the read is ordered before the write.
 static bool isReadFirst(const AddressMap &map, const Frame &frame, const Meeting &meeting,
                         const MemoryAccess &read, const MemoryAccess &write) {
+  if (areUnordered(read, write))
+    return false;
   std::vector<uint32_t> common = getCommonLoops(read, write);
   for (uint32_t loop : common)
     if (map.loops[loop].maxTrips != 1 && !frame.isFixedTrip(loop, meeting.equal))
@@ -315,6 +322,8 @@ static bool isSeparated(const AddressMap &map, const MemoryAccess &a, const Memo
 /// Whether equal digits imply that the executions are ordered.
 static bool isOrdered(const AddressMap &map, const Frame &frame, const Meeting &meeting,
                       const MemoryAccess &a, const MemoryAccess &b) {
+  if (areUnordered(a, b))
+    return false;
   // Each workgroup has its own workgroup memory.
   if (a.root != MemoryAccess::Root::Shared && !areFixed(frame, meeting, map.groupIds))
     return false;
@@ -346,8 +355,11 @@ private:
   /// Returns the distance from `a` to `b`; negative if `b` is earlier.
   Distance measure(const Point &a, const Point &b) const;
   /// Returns `No`, or `Unknown` if the code uses both kinds of ids: then some points are no
-  /// executions.
-  Answer deny() const { return map.hasLocalIds && map.hasLaneIds ? Answer::Unknown : Answer::No; }
+  /// executions. Or if it orders them in another way.
+  Answer deny() const {
+    bool isKnown = !(map.hasLocalIds && map.hasLaneIds) && !map.hasOtherOrder;
+    return isKnown ? Answer::No : Answer::Unknown;
+  }
 
   const AddressMap &map;
   const MemoryAccess &a, &b;
@@ -376,7 +388,7 @@ Distance Comparison::measure(const Point &a, const Point &b) const {
 Answer Comparison::isReadFirst(const Point &read, const Point &write) const {
   Distance distance = measure(read, write);
   bool isEarlier = distance.trips ? distance.trips > 0 : a.position < b.position;
-  if (!areEqual(read, write, map.groupIds) || !isEarlier)
+  if (!areEqual(read, write, map.groupIds) || !isEarlier || areUnordered(a, b))
     return deny();
   if (isOneInvocation(read, write))
     return Answer::Yes;
@@ -388,6 +400,8 @@ Answer Comparison::isReadFirst(const Point &read, const Point &write) const {
 Answer Comparison::isOrdered(const Point &first, const Point &second) const {
   if (!areEqual(first, second, map.groupIds))
     return a.root == MemoryAccess::Root::Shared ? Answer::Yes : deny();
+  if (areUnordered(a, b))
+    return deny();
   if (isOneInvocation(first, second))
     return Answer::Yes;
   Distance distance = measure(first, second);
@@ -495,7 +509,7 @@ PairAnswer weir::spv::mayOverwrite(const AddressMap &map, uint32_t source, uint3
 static Answer areOrdered(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b,
                          size_t &compared, int64_t &byte) {
   // True for any addresses.
-  if (a.root == MemoryAccess::Root::Shared &&
+  if (a.root == MemoryAccess::Root::Shared && !areUnordered(a, b) &&
       isSeparated(map, a, b, [](uint32_t) { return false; }))
     return Answer::Yes;
   if (!isKnown(a) || !isKnown(b))

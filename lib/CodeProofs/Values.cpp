@@ -20,6 +20,7 @@ Value Walk::makeNumber(const Affine &number) {
 Value Walk::makeOther(Interval range) { return makeNumber(map.atoms.makeOther(range)); }
 
 Value Walk::makeOther(Id type) {
+  isVague = true;
   const Type &made = getLaneType(type);
   if (!isInteger(made) || made.width > 32)
     return {};
@@ -40,7 +41,7 @@ uint32_t Walk::getWidth(Id id) const {
 /// the end of that.
 std::optional<Affine> Walk::wrap(const Affine &number, uint32_t width, __int128 min) {
   __int128 period = __int128(1) << width;
-  Interval range = map.atoms.getRange(number);
+  Interval range = getRange(number);
   __int128 turns = (__int128(range.min) - min) / period;
   turns -= (__int128(range.min) - min) % period < 0 ? 1 : 0;
   if (__int128(range.max) - turns * period >= min + period)
@@ -50,6 +51,44 @@ std::optional<Affine> Walk::wrap(const Affine &number, uint32_t width, __int128 
   if (width == 64)
     return std::nullopt; // 2^64 does not fit
   return number - Affine::of(int64_t(turns * period));
+}
+
+/// Returns the range of a sum; while numbers are refined, under the guards.
+Interval Walk::getRange(const Affine &sum) const {
+  if (refining)
+    if (std::optional<Interval> range = map.atoms.getRange(sum, *refining))
+      return *range;
+  return map.atoms.getRange(sum);
+}
+
+/// Evaluates a number again that was not followed where it was computed, since it is used under
+/// guards that hold here. The caller restores the values.
+void Walk::refine(Id id, std::vector<std::pair<Id, Value>> &before, size_t depth) {
+  auto definition = definitions.find(id);
+  if (!vague.contains(id) || depth > 16 || before.size() > 64 ||
+      definition->second->op == Op::Phi || !values.contains(id))
+    return;
+  for (Id operand : definition->second->operands)
+    refine(operand, before, depth + 1);
+  before.emplace_back(id, values[id]);
+  try {
+    values[id] = evaluate(*definition->second);
+  } catch (TooLarge) {
+  }
+}
+
+/// Returns the value of `id`, under guards that hold where it is used.
+Value Walk::getUnder(Id id, const std::vector<Affine> &guards) {
+  if (!vague.contains(id) || guards.empty())
+    return get(id);
+  std::vector<std::pair<Id, Value>> before;
+  refining = &guards;
+  refine(id, before, 0);
+  refining = nullptr;
+  Value value = get(id);
+  for (; !before.empty(); before.pop_back())
+    values[before.back().first] = std::move(before.back().second);
+  return value;
 }
 
 Value Walk::get(Id id) {
@@ -75,8 +114,14 @@ Value Walk::get(Id id) {
   if (const Variable *variable = module.findVariable(id))
     return getVariable(*variable);
   auto found = values.find(id);
-  if (found == values.end())
-    return {};
+  if (found == values.end() || found->second.kind == Value::Kind::Unknown) {
+    auto origin = origins.find(id);
+    if (origin == origins.end() || !origin->second)
+      return {};
+    Value value = get(origin->second); // somewhere in that variable
+    value.number.reset();
+    return value;
+  }
   if (lane && found->second.kind == Value::Kind::BuiltIn)
     return getBuiltIn(found->second.builtIn, *lane);
   if (lane && found->second.kind == Value::Kind::Vector)
@@ -187,11 +232,15 @@ Value Walk::evaluateBinary(const Instruction &instruction) {
   Id left = instruction.operands[0], right = instruction.operands[1];
   Value a = get(left), b = get(right);
   bool areNumbers = a.kind == Value::Kind::Number && b.kind == Value::Kind::Number;
+  if (origins.contains(instruction.result))
+    return addAddresses(instruction, a, b);
   switch (instruction.op) {
   case Op::IAdd:
-    return areNumbers ? makeNumber(*a.number + *b.number) : makeOther(instruction.type);
+    return areNumbers ? makeNumber(map.atoms.joinRests(*a.number + *b.number))
+                      : makeOther(instruction.type);
   case Op::ISub:
-    return areNumbers ? makeNumber(*a.number - *b.number) : makeOther(instruction.type);
+    return areNumbers ? makeNumber(map.atoms.joinRests(*a.number - *b.number))
+                      : makeOther(instruction.type);
   case Op::IMul:
     if (areNumbers && b.number->isConstant())
       return makeNumber(*a.number * b.number->constant);
@@ -210,7 +259,7 @@ Value Walk::evaluateBinary(const Instruction &instruction) {
   if (!divisor || *divisor < 1 || (isSigned && *divisor >> (width - 1)))
     return makeOther(instruction.type);
   bool isRest = instruction.op != Op::UDiv && instruction.op != Op::SDiv;
-  if (!dividend || map.atoms.getRange(*dividend).min < 0)
+  if (!dividend || getRange(*dividend).min < 0)
     return isRest && !isSigned && width <= 32 ? makeOther({0, *divisor - 1})
                                               : makeOther(instruction.type);
   return makeNumber(isRest ? map.atoms.getRest(*dividend, *divisor)
@@ -233,10 +282,6 @@ Value Walk::evaluateBits(const Instruction &instruction) {
   std::optional<Affine> a = getUnsigned(left), b = getUnsigned(right);
   uint32_t width = getWidth(instruction.result);
   Atoms &atoms = map.atoms;
-  auto isMultiple = [&](const Affine &sum, int64_t of) {
-    return sum.constant % of == 0 && std::all_of(sum.terms.begin(), sum.terms.end(),
-                                                 [&](auto term) { return term.second % of == 0; });
-  };
   switch (instruction.op) {
   case Op::ShiftLeftLogical:
     if (Value value = get(left); value.kind == Value::Kind::Number && b && b->isConstant() &&
@@ -244,7 +289,7 @@ Value Walk::evaluateBits(const Instruction &instruction) {
       return makeNumber(*value.number * (int64_t(1) << b->constant));
     break;
   case Op::ShiftRightArithmetic:
-    if (!a || atoms.getRange(*a).max >> (width - 1))
+    if (!a || getRange(*a).max >> (width - 1))
       break;
     [[fallthrough]];
   case Op::ShiftRightLogical:
@@ -252,28 +297,30 @@ Value Walk::evaluateBits(const Instruction &instruction) {
       return makeNumber(atoms.divide(*a, int64_t(1) << b->constant));
     break;
   case Op::BitwiseAnd:
-    if (a && a->isConstant())
+    if (a && a->isConstant()) {
       std::swap(a, b);
+      std::swap(left, right);
+    }
+    // A mask of all bits or none.
+    if (Value mask = get(left); mask.kind == Value::Kind::Number && b && b->isConstant())
+      if (Interval range = getRange(*mask.number); range.min >= -1 && range.max <= 0)
+        return makeNumber(*mask.number * -b->constant);
     if (b && b->isConstant()) {
       auto run = findRun(uint64_t(b->constant));
       if (b->constant == 0)
         return makeNumber({});
       if (a && run && run->second <= 62)
-        return makeNumber(atoms.getRest(*a, int64_t(1) << run->second) -
-                          atoms.getRest(*a, int64_t(1) << run->first));
+        return makeNumber(atoms.getRest(atoms.divide(*a, int64_t(1) << run->first),
+                                        int64_t(1) << (run->second - run->first)) *
+                          (int64_t(1) << run->first));
       return makeOther({0, b->constant});
     }
     break;
   case Op::BitwiseOr:
   case Op::BitwiseXor:
     // No common bits: OR and XOR are the sum.
-    for (int turn = 0; turn < 2 && a && b; ++turn, std::swap(a, b)) {
-      int64_t above = 1;
-      while (above <= atoms.getRange(*a).max && above < int64_t(1) << 61)
-        above *= 2;
-      if (isMultiple(*b, above) && atoms.getRange(*a).max < above)
-        return makeNumber(*a + *b);
-    }
+    if (a && b && !(atoms.getBits(*a, getRange(*a)) & atoms.getBits(*b, getRange(*b))))
+      return makeNumber(atoms.joinRests(*a + *b));
     break;
   default:
     break;
@@ -344,13 +391,16 @@ Value Walk::evaluateGlsl(const Instruction &instruction) {
   std::optional<Affine> a = isSigned ? getSigned(left) : getUnsigned(left),
                         b = isSigned ? getSigned(right) : getUnsigned(right);
   uint32_t width = getWidth(instruction.result);
-  if (width == 0 || (width > 32 && !isSigned))
-    return {}; // unsigned 64-bit numbers beyond 63 bits do not fit
-  Interval all{0, (int64_t(1) << width % 64) - 1};
+  Interval all{0, std::numeric_limits<int64_t>::max()};
+  // Unsigned numbers beyond 63 bits do not fit, but a min of two is at most the smaller one.
+  if (width == 0 || (width == 64 && !isSigned && !(isMin ? a || b : a && b)))
+    return {};
+  if (width < 64)
+    all.max = (int64_t(1) << width) - 1;
   if (isSigned)
     all = {std::numeric_limits<int64_t>::min() >> (64 - width),
            std::numeric_limits<int64_t>::max() >> (64 - width)};
-  Interval x = a ? map.atoms.getRange(*a) : all, y = b ? map.atoms.getRange(*b) : all;
+  Interval x = a ? getRange(*a) : all, y = b ? getRange(*b) : all;
   if (a && (isMin ? x.max <= y.min : x.min >= y.max))
     return makeNumber(*a);
   if (b && (isMin ? y.max <= x.min : y.min >= x.max))
@@ -362,6 +412,54 @@ Value Walk::evaluateGlsl(const Instruction &instruction) {
   if (isMin)
     return makeOther({std::min(x.min, y.min), std::min(x.max, y.max)});
   return makeOther({std::max(x.min, y.min), std::max(x.max, y.max)});
+}
+
+/// Adds a number to an address, or subtracts it.
+Value Walk::addAddresses(const Instruction &instruction, const Value &a, const Value &b) {
+  bool isAdd = instruction.op == Op::IAdd;
+  if ((!isAdd && instruction.op != Op::ISub) || !origins.at(instruction.result))
+    return {};
+  const Value &address = a.kind == Value::Kind::Pointer ? a : b;
+  const Value &number = a.kind == Value::Kind::Pointer ? b : a;
+  if (address.kind != Value::Kind::Pointer)
+    return {};
+  Value sum = address;
+  sum.number.reset();
+  if (address.number && number.kind == Value::Kind::Number)
+    sum.number = map.atoms.joinRests(isAdd ? *address.number + *number.number
+                                           : *address.number - *number.number);
+  return sum;
+}
+
+/// Makes a pointer of a number. It reaches what is in the state space that it names.
+Value Walk::evaluateAddress(const Instruction &instruction) {
+  Value value = get(instruction.operands[0]);
+  const Type &type = module.getType(instruction.type);
+  if (value.kind != Value::Kind::Pointer)
+    value = Value();
+  value.kind = Value::Kind::Pointer;
+  value.pointee = type.element;
+  bool isMeant = true;
+  switch (type.storage) {
+  case StorageClass::Private:
+  case StorageClass::UniformConstant:
+    value.root = Value::Root::Private;
+    break;
+  case StorageClass::CrossWorkgroup:
+    isMeant = value.root == Value::Root::Binding;
+    break;
+  case StorageClass::Workgroup:
+    isMeant = value.root == Value::Root::Shared;
+    break;
+  default:
+    isMeant = value.root != Value::Root::Private; // it may leave the variable
+    break;
+  }
+  if (!isMeant) {
+    value.root = Value::Root::Unknown;
+    value.number.reset();
+  }
+  return value;
 }
 
 Value Walk::evaluateChain(const Instruction &instruction) {
@@ -571,7 +669,10 @@ Value Walk::evaluateLane(const Instruction &instruction) {
       return get(constant->parts[operands[1]]);
     return makeOther(instruction.type);
   case Op::CopyObject:
+  case Op::ConvertPtrToU:
     return get(operands[0]);
+  case Op::ConvertUToPtr:
+    return evaluateAddress(instruction);
   case Op::UConvert:
   case Op::SConvert: {
     // Only extension changes the number: truncation cuts off a multiple of 2^width.

@@ -57,7 +57,24 @@ private:
   End walk(uint32_t block, std::optional<uint32_t> merge, Context &context, bool isSelected);
   std::optional<uint32_t> branch(const Block &block, Context &context, bool isSelected);
   uint32_t walkLoop(uint32_t header, Context &context);
-  void countTrips(const Block &header, OpenLoop loop, bool staysIfTrue, Context &inside);
+  /// A number that grows by `step` in each trip of a loop: `offset` plus a phi of its header.
+  struct Induction {
+    const Instruction *phi = nullptr;
+    int64_t offset = 0;
+  };
+  std::optional<Induction> findInduction(Id id, const Block &header, bool mayTruncate) const;
+  std::optional<std::pair<Id, int64_t>> findStep(const Instruction &phi, const Block &header,
+                                                 const OpenLoop &loop) const;
+  /// The trips of a loop: it goes on while distance - step * trip is more than 0.
+  struct Trips {
+    Affine distance;
+    int64_t step = 1;
+  };
+  std::optional<Trips> findTrips(const Block &header, const OpenLoop &loop);
+  std::optional<Trips> compareTrips(Op op, const Instruction &test, bool isSwapped,
+                                    const Block &header, const OpenLoop &loop);
+  void countTrips(const Block &header, const OpenLoop &loop, Context &inside);
+  bool isTestedAtEnd(const OpenLoop &loop) const;
   void leave(Context &context);
   void makeIds();
   bool usesBothIds(const MemoryAccess &access) const;
@@ -73,18 +90,25 @@ private:
   Value evaluateComparison(const Instruction &instruction);
   Value evaluateGlsl(const Instruction &instruction);
   Value evaluateChain(const Instruction &instruction);
+  Value evaluateAddress(const Instruction &instruction);
+  Value addAddresses(const Instruction &instruction, const Value &a, const Value &b);
   std::optional<Affine> follow(const Instruction &chain, Id &at, std::optional<Affine> address);
   Value evaluateLoad(const Instruction &instruction);
   Value getVariable(const Variable &variable);
   Value getBuiltIn(BuiltIn builtIn, uint32_t axis);
-  void record(const Instruction &instruction, Id type, bool reads, bool writes,
-              const Context &context);
+  MemoryAccess *record(const Instruction &instruction, Id pointer, bool reads, bool writes,
+                       const Context &context);
+  bool staysInVariable(const MemoryAccess &access) const;
   void recordBarrier(const Instruction &instruction, const Context &context);
 
   /// Returns the value of `id`; of a vector, the lane being evaluated, if any.
   Value get(Id id);
   void define(Id id, const Value &value);
+  Interval getRange(const Affine &sum) const;
+  void refine(Id id, std::vector<std::pair<Id, Value>> &before, size_t depth);
+  Value getUnder(Id id, const std::vector<Affine> &guards);
   void findWrites();
+  void findOrigins();
   bool isUniform(const Instruction &instruction);
   std::optional<Affine> getUnsigned(Id id);
   std::optional<Affine> getSigned(Id id);
@@ -107,7 +131,15 @@ private:
   std::set<Id> uniform; ///< values that are the same in all executions
   std::set<Id> written; ///< variables that stores go to
   bool writesAnywhere = false;
+  bool leavesVariables = false; ///< whether an access may leave its variable of workgroup memory
   std::unordered_map<Id, const Instruction *> definitions;
+  /// Numbers that are made of a variable's address, which one; 0 if the number may be another
+  /// address.
+  std::unordered_map<Id, Id> origins;
+  /// Numbers that were not followed, and what is computed from them; guards may make them known.
+  std::set<Id> vague;
+  bool isVague = false;                          ///< whether the instruction was not followed
+  const std::vector<Affine> *refining = nullptr; ///< the guards that hold
   std::vector<OpenLoop> open;
   size_t depth = 0;
   bool isInHeader = false; ///< whether in the header, which runs once more than the body

@@ -104,7 +104,7 @@ uint32_t Function::getBlock(Id label) const {
 namespace weir::spv {
 class Reader {
 public:
-  explicit Reader(Module &module) : module(module) {}
+  Reader(Module &module, Opcodes opcodes) : module(module), opcodes(opcodes) {}
 
   void readHeader(std::span<const unsigned char> bytes);
   void readInstructions();
@@ -133,6 +133,7 @@ private:
   [[noreturn]] void fail(const Instruction &instruction, const std::string &problem) const;
 
   Module &module;
+  const Opcodes opcodes;
   Function *function = nullptr;
   Block *block = nullptr;
   SourceLine source;
@@ -172,7 +173,9 @@ void Reader::readInstructions() {
   for (uint32_t at = 5; at < words.size();) {
     uint32_t count = words[at] >> 16, opcode = words[at] & 0xffff;
     const OpInfo *info = findOpInfo(opcode);
-    if (!info)
+    bool isOwn = opcode >= firstOwnOpcode || Op(opcode) == Op::ConvertPtrToU ||
+                 Op(opcode) == Op::ConvertUToPtr; // addresses that are numbers
+    if (!info || (isOwn && opcodes == Opcodes::Standard))
       module.fail(at, "opcode " + std::to_string(opcode) + " is not supported by Weir's reader");
     uint32_t ids = uint32_t(info->hasType) + uint32_t(info->hasResult);
     if (count < 1 + ids + info->words || count > words.size() - at)
@@ -613,6 +616,7 @@ void Reader::readInFunction(const Instruction &instruction) {
   if (!info.hasType && instruction.op != Op::Store && instruction.op != Op::AtomicStore &&
       instruction.op != Op::ControlBarrier && instruction.op != Op::MemoryBarrier &&
       instruction.op != Op::SelectionMerge && instruction.op != Op::LoopMerge &&
+      instruction.op != Op::NamedEffect && instruction.op != Op::CopyAsync &&
       !isTerminator(instruction.op))
     fail(instruction, "is not allowed inside a function");
   std::vector<Instruction> &before = block->instructions;
@@ -719,8 +723,9 @@ void Reader::finish() {
   }
 }
 
-Module::Module(std::span<const unsigned char> bytes, const std::string &where) : where(where) {
-  Reader reader(*this);
+Module::Module(std::span<const unsigned char> bytes, const std::string &where, Opcodes opcodes)
+    : where(where) {
+  Reader reader(*this, opcodes);
   reader.readHeader(bytes);
   reader.readInstructions();
 }

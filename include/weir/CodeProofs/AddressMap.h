@@ -41,6 +41,8 @@ struct MemoryAccess {
   uint32_t binding = 0; ///< Binding: its number in set 0; Shared: id of the variable
   bool reads = false, writes = false;
   bool isAtomic = false;         ///< atomic for all invocations that see the memory
+  bool isReadOnly = false;       ///< may read what was there before the kernel began
+  bool isLate = false;           ///< lands at some time behind the instruction
   std::optional<Affine> address; ///< bytes from the root's begin
   int64_t bytes = 0;             ///< from the address on; 0 if unknown
   int64_t alignment = 1;         ///< bytes, as the accessed type needs
@@ -84,6 +86,8 @@ struct AddressMap {
   /// by subgroup and lane. If the code uses both of the latter, their relation is unknown.
   std::vector<uint32_t> groupIds, localIds, laneIds;
   bool hasLocalIds = false, hasLaneIds = false;
+  /// Whether the code orders executions in ways that are not followed.
+  bool hasOtherOrder = false;
   /// Why nothing is known, so that any operand may be read and written; else empty.
   std::string problem;
 };

@@ -78,12 +78,17 @@ public:
   Affine clamp(const Affine &sum, Interval to);
   /// Returns the range of a sum, from the atoms' ranges.
   Interval getRange(const Affine &sum) const;
+  /// Returns the bits that a sum may have set. Needs: sum >= 0, of which `range` is the range.
+  uint64_t getBits(const Affine &sum, Interval range) const;
   /// Returns the range of a sum where all `guards` are >= 0; none if the guards contradict each
   /// other.
   std::optional<Interval> getRange(const Affine &sum, const std::vector<Affine> &guards) const;
   /// Returns floor(sum / divisor), or sum mod divisor. Needs: sum >= 0, divisor >= 1.
   Affine divide(const Affine &sum, int64_t divisor);
   Affine getRest(const Affine &sum, int64_t divisor);
+  /// Returns the sum with x - d * floor(x / d) as the rest of x, and with two neighbouring digits
+  /// of x as one, wherever it has these.
+  Affine joinRests(Affine sum);
 
 private:
   /// The kind, the sum, and its two parameters.

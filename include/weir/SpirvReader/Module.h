@@ -110,12 +110,16 @@ struct EntryPoint {
   std::array<uint32_t, 3> localSize = {1, 1, 1};
 };
 
+/// Whether a module may have opcodes that are Weir's own, and addresses that are numbers.
+enum class Opcodes { Standard, Own };
+
 class Module {
 public:
   /// Reads a module, in either byte order.
   /// Errors: `Error` that begins with `where` and names the word at fault, when it
   ///         is malformed or has an opcode that `findOpInfo` does not know.
-  Module(std::span<const unsigned char> bytes, const std::string &where);
+  Module(std::span<const unsigned char> bytes, const std::string &where,
+         Opcodes opcodes = Opcodes::Standard);
   Module(Module &&) = default;
   Module &operator=(Module &&) = default;
 

@@ -13,6 +13,9 @@ enum class Op : uint16_t {
 #undef WEIR_SPIRV_OP
 };
 
+/// From here on opcodes are Weir's own.
+inline constexpr uint32_t firstOwnOpcode = 0xf000;
+
 /// A group of opcodes that are handled alike.
 enum class OpKind {
   Plain,
@@ -102,6 +105,11 @@ enum class Scope : uint32_t {
   Subgroup = 3,
   Invocation = 4,
   QueueFamily = 5
+};
+
+/// Bits of the memory operand of a load.
+enum MemoryOperand : uint32_t {
+  ReadOnly = 0x80000000 ///< Weir's own: nothing writes the bytes while the kernel runs
 };
 
 /// Bits of memory semantics.

@@ -53,6 +53,9 @@ static std::string getText(const std::string &body) {
   %n10 = OpConstant %uint 10
   %n12 = OpConstant %uint 12
   %n64 = OpConstant %uint 64
+  %n17 = OpConstant %uint 17
+  %n85 = OpConstant %uint 85
+  %n43691 = OpConstant %uint 43691
   %n264 = OpConstant %uint 264
   %minus1 = OpConstant %uint 4294967295
   %array = OpTypeArray %uint %n64
@@ -245,6 +248,33 @@ TEST(AddressMap, digits) {
             "(local) / 6");
 }
 
+TEST(AddressMap, digits_that_compilers_make) {
+  // i / 3 as a product and a shift; i is at most 63.
+  EXPECT_EQ(getLast("%m = OpIMul %uint %i %n43691\n %q = OpShiftRightLogical %uint %m %n17\n" +
+                    store("%q")),
+            "(8 group + local) / 3");
+  EXPECT_EQ(
+      getLast("%m = OpIMul %uint %i %n85\n %q = OpShiftRightLogical %uint %m %n8\n" + store("%q")),
+      "(680 group + 85 local) / 256"); // 0 for 3
+  // What a quotient leaves.
+  EXPECT_EQ(getLast("%q = OpUDiv %uint %i %n10\n %t = OpIMul %uint %q %n10\n"
+                    "%r = OpISub %uint %i %t\n" +
+                    store("%r")),
+            "(8 group + local) % 10");
+  const std::string sum = "%g5 = OpIMul %uint %g %n5\n %m = OpIAdd %uint %g5 %l\n";
+  EXPECT_EQ(getLast(sum +
+                    "%h = OpUDiv %uint %m %n2\n %q = OpUDiv %uint %m %n10\n"
+                    "%t = OpIMul %uint %q %n5\n %r = OpISub %uint %h %t\n" +
+                    store("%r")),
+            "(5 group + local) / 2 % 5");
+  // Two neighbouring digits, put together without common bits.
+  EXPECT_EQ(getLast(sum +
+                    "%a = OpBitwiseAnd %uint %m %n3\n %b = OpBitwiseAnd %uint %m %n12\n"
+                    "%r = OpBitwiseOr %uint %a %b\n" +
+                    store("%r")),
+            "(5 group + local) % 16");
+}
+
 TEST(AddressMap, numbers_wrap) {
   EXPECT_EQ(getLast("%s = OpIAdd %uint %i %n1\n %t = OpIAdd %uint %s %minus1\n" + store("%t")),
             "8 group + local");
@@ -313,7 +343,7 @@ TEST(AddressMap, guards) {
   EXPECT_EQ(getLast(select(below12, "OpReturn\n", go) + store("%i")),
             "8 group + local, 8 group + local + -12 >= 0");
   EXPECT_EQ(getLast(select("%c = OpIEqual %bool %l %n0\n", store("%i") + go, go)),
-            "8 group + local, local >= 0, -1 local >= 0");
+            "8 group + local, -1 local >= 0"); // the other half always holds
   EXPECT_EQ(getLast(select("%c = OpIEqual %bool %l %n0\n", go, store("%i") + go)),
             "8 group + local, local + -1 >= 0");
   const std::string both = below12 + "%d = OpUGreaterThan %bool %l %n2\n"
@@ -368,6 +398,56 @@ TEST(AddressMap, loops) {
   EXPECT_EQ(getLast(loop("%n4", "%n4", "%n1", store("%k"))), "none");
   // It wraps before it ends.
   EXPECT_EQ(getLast(loop("%n0", "%n4", "%minus1", store("%k"))), "?, maybe");
+}
+
+/// Returns a loop whose counter begins at `first` and grows by `step` as long as the sum passes
+/// `test`, which comes after the body.
+static std::string loopToTest(const std::string &first, const std::string &step,
+                              const std::string &test, const std::string &body) {
+  return "OpBranch %head\n %head = OpLabel\n %k = OpPhi %uint " + first +
+         " %entry %next %more\n %other = OpPhi %uint %i %entry %grown %more\n"
+         "OpLoopMerge %done %more None\n OpBranch %more\n %more = OpLabel\n" +
+         body + "%next = OpIAdd %uint %k " + step +
+         "\n %grown = OpIAdd %uint %other %n64\n %t = " + test +
+         "\n OpBranchConditional %t %head %done\n %done = OpLabel\n";
+}
+
+TEST(AddressMap, loops_tested_at_their_end) {
+  EXPECT_EQ(getLast(loopToTest("%n0", "%n1", "OpULessThan %bool %next %n4", store("%k"))), "trip0");
+  EXPECT_EQ(getLast(loopToTest("%n0", "%n4", "OpINotEqual %bool %next %n64", store("%k"))),
+            "4 trip0");
+  // Other numbers grow with it.
+  EXPECT_EQ(getLast(loopToTest("%n0", "%n4", "OpINotEqual %bool %next %n64", store("%other"))),
+            "8 group + local + 64 trip0");
+  // It comes by the bound without meeting it.
+  EXPECT_EQ(getLast(loopToTest("%n1", "%n4", "OpINotEqual %bool %next %n64", store("%k"))),
+            "?, maybe");
+  // The first trip runs in any case, so no guard may say when.
+  EXPECT_EQ(getLast(loopToTest("%l", "%n1", "OpULessThan %bool %next %n4", store("%k"))),
+            "local + trip0, maybe");
+  EXPECT_EQ(getLast(loopToTest("%l", "%n8", "OpULessThan %bool %next %n64", store("%k"))),
+            "local + 8 trip0, -1 local + -8 trip0 + 63 >= 0");
+}
+
+TEST(AddressMap, loops_that_may_not_begin) {
+  // Whether the loop is reached is loaded, so none of its trips is certain.
+  std::string text = loop("%n0", "%n4", "%n1", store("%k")), before = "OpBranch %head\n";
+  text.replace(text.find(before), before.size(),
+               "%q = OpAccessChain %p %y %n0 %n0\n %v = OpLoad %uint %q\n"
+               "%go = OpINotEqual %bool %v %n12\n OpSelectionMerge %end None\n"
+               "OpBranchConditional %go %yes %end\n %yes = OpLabel\n OpBranch %head\n");
+  text.replace(text.find("%n0 %entry"), 10, "%n0 %yes");
+  EXPECT_EQ(getLast(text + "OpBranch %end\n %end = OpLabel\n"), "trip0, maybe");
+}
+
+TEST(AddressMap, numbers_that_guards_make_known) {
+  // The OR is a sum only where the branch says that its operands have no common bits.
+  const std::string either = "%c = OpULessThan %bool %i %n8\n %m = OpIMul %uint %g %n8\n"
+                             "%o = OpBitwiseOr %uint %i %n8\n",
+                    go = "OpBranch %end\n";
+  EXPECT_EQ(getLast(select(either, store("%o") + go, go)),
+            "8 group + local + 8, -8 group + -1 local + 7 >= 0");
+  EXPECT_EQ(getLast(select(either, go, store("%o") + go)), "?, 8 group + local + -8 >= 0");
 }
 
 TEST(AddressMap, counters_end_with_their_loops) {
