@@ -1,0 +1,343 @@
+//===- PtxReaderTest.cpp - PTX text to modules and addresses --------------===//
+
+#include "weir/PtxReader/PtxReader.h"
+
+#include "weir/Artifact/Error.h"
+#include "weir/CodeProofs/Footprint.h"
+#include "weir/CodeProofs/Races.h"
+
+#include "gtest/gtest.h"
+
+#include <chrono>
+#include <random>
+
+using namespace weir;
+
+/// Returns an entry @main of two parameters, whose addresses are in %a and %b, and the id of the
+/// invocation in %t.
+static std::string getText(const std::string &body) {
+  return R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry main(.param .u64 a, .param .u64 b)
+.reqntid 64, 1, 1
+{
+  .reg .pred %p<9>;
+  .reg .b16 %h<9>;
+  .reg .b32 %t, %g, %r<40>;
+  .reg .b64 %a, %b, %d<40>;
+  .shared .align 16 .b8 tile[256];
+  ld.param.b64 %a, [a];
+  ld.param.b64 %b, [b];
+  mov.u32 %t, %tid.x;
+  mov.u32 %g, %ctaid.x;
+)" + body +
+         "\n  ret;\n}\n";
+}
+
+static spv::AddressMap readMap(const std::string &text, int64_t groups = 4) {
+  std::optional<spv::Module> module = ptx::readEntry(text, "main", {64, 1, 1}, "k.ptx");
+  if (!module)
+    throw Error("no entry");
+  return spv::readAddressMap(*module, *module->findEntryPoint("main"), {{groups, 1, 1}, 32});
+}
+
+/// Returns the bytes of the first parameter that a body writes: "0-256", or more; "?" for any.
+static std::string getWritten(const std::string &body) {
+  spv::AddressMap map = readMap(getText(body));
+  if (!map.problem.empty())
+    return map.problem;
+  spv::TouchedBytes touched = spv::getTouched(map, 0, false);
+  std::string text;
+  for (spv::ByteRange run : touched.certain)
+    text += std::to_string(run.begin) + "-" + std::to_string(run.end) + " ";
+  if (touched.possible == touched.certain)
+    return text;
+  return text + "?";
+}
+
+/// Returns why a text is refused, or "".
+static std::string getRefusal(const std::string &text) {
+  try {
+    ptx::readEntry(text, "main", {64, 1, 1}, "k.ptx");
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(PtxReader, addresses) {
+  const std::string store = "st.global.b32 [%d2], %t;\n";
+  EXPECT_EQ(getWritten("mul.wide.u32 %d1, %t, 4; add.s64 %d2, %a, %d1;\n" + store), "0-256 ");
+  EXPECT_EQ(getWritten("shl.b32 %r1, %t, 2; cvt.u64.u32 %d1, %r1; add.s64 %d2, %d1, %a;\n" + store),
+            "0-256 ");
+  EXPECT_EQ(getWritten("shl.b32 %r1, %g, 6; or.b32 %r2, %r1, %t; mul.wide.u32 %d1, %r2, 4;\n"
+                       "add.s64 %d2, %a, %d1;\n" +
+                       store),
+            "0-1024 ");
+  EXPECT_EQ(getWritten("mad.lo.s32 %r1, %g, 64, %t; mul.wide.s32 %d1, %r1, 4;\n"
+                       "add.s64 %d3, %a, %d1; add.s64 %d2, %d3, 64;\n"
+                       "st.global.b32 [%d2+-64], %t;\n"),
+            "0-1024 ");
+  EXPECT_EQ(getWritten("cvta.to.global.u64 %d5, %a; mov.u32 %r1, %laneid; bfe.u32 %r2, %t, 5, 1;\n"
+                       "mad.lo.s32 %r3, %r2, 32, %r1; mul.wide.u32 %d1, %r3, 4;\n"
+                       "add.s64 %d2, %d5, %d1;\n" +
+                       store),
+            "0-256 ");
+  EXPECT_EQ(getWritten("mul.wide.u32 %d1, %t, 16; add.s64 %d2, %a, %d1;\n"
+                       "st.global.v4.b32 [%d2], {%t, %t, %t, %g};\n"),
+            "0-1024 ");
+  EXPECT_EQ(getWritten("st.global.b8 [%a+3], %t;\n"), "3-4 ");
+  // A loaded number says nothing of the place.
+  EXPECT_EQ(getWritten("ld.global.b32 %r1, [%b]; mul.wide.u32 %d1, %r1, 4;\n"
+                       "add.s64 %d2, %a, %d1;\n" +
+                       store),
+            "?");
+}
+
+TEST(PtxReader, predicates) {
+  const std::string address = "mul.wide.u32 %d1, %t, 4; add.s64 %d2, %a, %d1;\n";
+  EXPECT_EQ(getWritten(address + "setp.lt.u32 %p1, %t, 10; @%p1 st.global.b32 [%d2], %t;\n"),
+            "0-40 ");
+  EXPECT_EQ(getWritten(address + "setp.lt.u32 %p1, %t, 10; @!%p1 st.global.b32 [%d2], %t;\n"),
+            "40-256 ");
+  EXPECT_EQ(getWritten(address + "setp.gt.u32 %p1, %t, 9; @%p1 bra end;\n"
+                                 "st.global.b32 [%d2], %t;\nend:\n"),
+            "0-40 ");
+  EXPECT_EQ(getWritten(address + "setp.gt.u32 %p1, %t, 9; @%p1 ret; st.global.b32 [%d2], %t;\n"),
+            "0-40 ");
+  // The register keeps what it had where the predicate does not hold.
+  EXPECT_EQ(getWritten("mov.b64 %d1, 0; setp.gt.u32 %p1, %t, 9; @%p1 mov.b64 %d1, 8;\n"
+                       "add.s64 %d2, %a, %d1; st.global.b32 [%d2], %t;\n"),
+            "?");
+  EXPECT_EQ(getWritten(address + "setp.lt.u32 %p1, %t, 10; setp.gt.and.u32 %p2, %t, 4, %p1;\n"
+                                 "@%p2 st.global.b32 [%d2], %t;\n"),
+            "20-40 ");
+}
+
+TEST(PtxReader, loops) {
+  // A counter that is not the address, an address that grows, and a test of the low half.
+  EXPECT_EQ(getWritten("mul.wide.u32 %d1, %t, 4; add.s64 %d2, %a, %d1; mov.b64 %d3, 0;\n"
+                       "again: add.s64 %d4, %d2, %d3; st.global.b32 [%d4], %t;\n"
+                       "add.s64 %d3, %d3, 256; cvt.u32.u64 %r1, %d3; setp.ne.b32 %p1, %r1, 1024;\n"
+                       "@%p1 bra again;\n"),
+            "0-1024 ");
+  // Down to zero, in a loop of loops, whose inner end leads back to the outer begin.
+  EXPECT_EQ(getWritten("mul.wide.u32 %d1, %t, 4; add.s64 %d2, %a, %d1; mov.b32 %r1, 4;\n"
+                       "outer: mov.b32 %r2, 0; mov.b64 %d3, %d2;\n"
+                       "inner: st.global.b32 [%d3], %t; add.s64 %d3, %d3, 256;\n"
+                       "add.s32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 2; @%p1 bra inner;\n"
+                       "add.s64 %d2, %d2, 512; add.s32 %r1, %r1, -1; setp.gt.s32 %p2, %r1, 0;\n"
+                       "@%p2 bra outer;\n"),
+            "0-2048 ");
+  // Tested at its begin.
+  EXPECT_EQ(getWritten("mov.b32 %r1, %t; add.s64 %d2, %a, 0;\n"
+                       "again: setp.ge.u32 %p1, %r1, 128; @%p1 bra end;\n"
+                       "mul.wide.u32 %d1, %r1, 4; add.s64 %d3, %a, %d1; st.global.b32 [%d3], %t;\n"
+                       "add.s32 %r1, %r1, 64; bra.uni again;\nend:\n"),
+            "0-512 ");
+  // To an address.
+  EXPECT_EQ(getWritten("mul.wide.u32 %d1, %t, 4; add.s64 %d2, %a, %d1; add.s64 %d3, %d2, 512;\n"
+                       "again: st.global.b32 [%d2], %t; add.s64 %d2, %d2, 256;\n"
+                       "setp.ne.b64 %p1, %d2, %d3; @%p1 bra again;\n"),
+            "0-512 ");
+}
+
+/// Runs a loop's counter for all kinds of tests: what is known of its trips is so.
+TEST(PtxReader, trips_are_what_runs) {
+  std::mt19937 random(1);
+  const char *const comparisons[] = {"ne", "lt", "le", "gt", "ge"};
+  size_t known = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const bool isSigned = random() % 2, isAtEnd = random() % 2, isSwapped = random() % 4 == 0;
+    auto pick = [&] { return uint16_t(random() % 3 ? random() % 48 : 0u - random() % 48); };
+    const uint16_t first = pick(), bound = pick(), step = uint16_t(random() % 9 - 4);
+    const std::string comparison = comparisons[random() % 5];
+    auto stays = [&](uint16_t counter) {
+      int32_t a = isSigned ? int16_t(counter) : counter, b = isSigned ? int16_t(bound) : bound;
+      if (isSwapped)
+        std::swap(a, b);
+      return comparison == "ne"   ? a != b
+             : comparison == "lt" ? a < b
+             : comparison == "le" ? a <= b
+             : comparison == "gt" ? a > b
+                                  : a >= b;
+    };
+    int64_t trips = 0;
+    uint16_t counter = first;
+    for (; trips <= 70000; ++trips) {
+      if (!isAtEnd && !stays(counter))
+        break;
+      counter += step;
+      if (isAtEnd && !stays(counter)) {
+        ++trips;
+        break;
+      }
+    }
+    std::string n = std::to_string(bound);
+    std::string test = "setp." + comparison + (isSigned ? ".s16" : ".u16") + " %p1, " +
+                       (isSwapped ? n + ", %h1" : "%h1, " + n) + ";\n";
+    std::string grow = "add.s16 %h1, %h1, " + std::to_string(int16_t(step)) + ";\n";
+    std::string body = "mov.b16 %h1, " + std::to_string(first) + ";\nagain:\n";
+    body += isAtEnd ? grow + test + "@%p1 bra again;\n"
+                    : test + "@!%p1 bra end;\n" + grow + "bra again;\nend:\n";
+    spv::AddressMap map = readMap(getText(body));
+    ASSERT_EQ(map.problem, "");
+    ASSERT_EQ(map.loops.size(), 1u);
+    if (map.loops[0].maxTrips < 0)
+      continue;
+    ++known;
+    ASSERT_EQ(map.loops[0].maxTrips, trips) << body;
+  }
+  EXPECT_GT(known, 500u);
+}
+
+TEST(PtxReader, state_spaces) {
+  const std::string address =
+      "mov.b64 %d1, tile; mul.wide.u32 %d2, %t, 4; add.s64 %d3, %d1, %d2;\n";
+  auto getRoot = [](const std::string &body) { return readMap(getText(body)).accesses.at(0).root; };
+  using Root = spv::MemoryAccess::Root;
+  EXPECT_EQ(getRoot(address + "st.shared.b32 [%d3], %t;\n"), Root::Shared);
+  EXPECT_EQ(getRoot("st.shared.b32 [tile+4], %t;\n"), Root::Shared);
+  EXPECT_EQ(getRoot("cvta.shared.u64 %d1, tile; st.b32 [%d1], %t;\n"), Root::Shared);
+  EXPECT_EQ(getRoot("st.b32 [%a], %t;\n"), Root::Binding);
+  // An address of another state space, of none, and of a register that is never written.
+  EXPECT_EQ(getRoot(address + "st.global.b32 [%d3], %t;\n"), Root::Unknown);
+  EXPECT_EQ(getRoot("st.shared.b32 [%a], %t;\n"), Root::Unknown);
+  EXPECT_EQ(getRoot("st.global.b32 [4096], %t;\n"), Root::Unknown);
+  EXPECT_EQ(getRoot("st.global.b32 [%d9], %t;\n"), Root::Unknown);
+  EXPECT_EQ(getRoot("add.s64 %d1, %a, %b; st.global.b32 [%d1], %t;\n"), Root::Unknown);
+}
+
+TEST(PtxReader, variables_that_are_left) {
+  auto getAnswer = [](const std::string &offset) {
+    spv::AddressMap map = readMap(getText(".shared .align 4 .b8 more[64]; st.shared.b32 [tile+" +
+                                          offset + "], %t; ld.shared.b32 %r1, [more];\n"));
+    const spv::MemoryAccess &load = map.accesses.at(1);
+    return spv::isFreeOfRaces(map, load.root, load.binding).answer;
+  };
+  EXPECT_EQ(getAnswer("252"), spv::Answer::Yes);
+  EXPECT_EQ(getAnswer("256"), spv::Answer::Unknown);
+  EXPECT_EQ(getAnswer("-4"), spv::Answer::Unknown);
+}
+
+TEST(PtxReader, what_others_emit) {
+  for (const char *body :
+       {"shfl.sync.bfly.b32 %r1|%p1, %t, 16, 31, -1; vote.sync.ballot.b32 %r2, %p1, -1;",
+        "lop3.b32 %r1, %t, %g, %t, 0x96; prmt.b32 %r2, %t, %g, 0x5410U; shf.l.wrap.b32 %r3, %t, "
+        "%g, 3;",
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%r1, %r2, %r3, %r4}, "
+        "{%r5, %r6, %r7, %r8}, {%r9, %r10}, {%r11, %r12, %r13, %r14};",
+        "mov.b32 %r1, tile; ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r2, %r3}, [%r1];",
+        "{ .reg .b16 low, high; mov.b32 {low, high}, %t; mov.b32 %r1, {high, low}; }",
+        "cp.async.cg.shared.global [tile], [%a], 16; cp.async.commit_group; cp.async.wait_group 0;",
+        "atom.global.add.f32 %r1, [%a], %t; red.shared.max.u32 [tile], %t; membar.gl;",
+        "ld.global.L1::evict_last.v2.b32 {%r1, _}, [%a+8]; fence.acq_rel.gpu; barrier.sync 0;",
+        "setp.lt.f32 %p1|%p2, %t, 0f3F800000; selp.b32 %r1, 1.5, 0, %p1; @%p2 trap;",
+        "activemask.b32 %r1; cvt.rn.f16.f32 %h1, %r1; cvt.s32.s16 %r2, %h1; nanosleep.u32 20;"})
+    EXPECT_EQ(getRefusal(getText(body)), "") << body;
+}
+
+TEST(PtxReader, copies_that_land_later_are_ordered_by_nothing) {
+  const std::string copy = "shl.b32 %r1, %t, 2; mov.b32 %r2, tile; add.s32 %r3, %r1, %r2;\n"
+                           "cp.async.ca.shared.global [%r3], [%a], 4; cp.async.wait_all;\n"
+                           "bar.sync 0; ld.shared.b32 %r4, [tile];\n";
+  spv::AddressMap map = readMap(getText(copy));
+  ASSERT_EQ(map.accesses.size(), 3u);
+  EXPECT_EQ(
+      spv::isFreeOfRaces(map, spv::MemoryAccess::Root::Shared, map.accesses[1].binding).answer,
+      spv::Answer::Unknown);
+}
+
+TEST(PtxReader, refusals) {
+  auto expect = [](const std::string &body, const std::string &why) {
+    std::string refusal = getRefusal(getText(body));
+    EXPECT_NE(refusal.find(why), std::string::npos) << refusal;
+    EXPECT_EQ(refusal.substr(0, 9), "k.ptx:17:") << refusal;
+  };
+  expect("frobnicate.b32 %r1, %t;", "instruction 'frobnicate.b32' is not known to the reader");
+  expect("wgmma.mma_async.sync.aligned.m64n8k16.f16 {%r1}, %d1, %d2;", "is not known");
+  expect("bra nowhere;", "branches to 'nowhere', which is not there");
+  expect("st.global.b32 [%a, %t;", "expected ']'");
+  expect("add.s32 %r1, %t;", "has 2 operands, expected more");
+  expect("add.s32 %q1, %t, %t;", "is no register");
+  expect("mov.u32 %r1, %tid.w;", "special register '%tid.w' is not known");
+  expect("bar.sync 0, 32;", "is a barrier for a part of the workgroup");
+  expect("add.cc.s32 %r1, %t, %t;", "is not known");
+  expect("@%t bra end; end:", "predicate");
+  EXPECT_EQ(getRefusal(getText("again: bra again;")).substr(0, 6), "k.ptx:");
+  // A jump into a loop, a loop with two ends.
+  EXPECT_NE(
+      getRefusal(getText("setp.eq.u32 %p1, %t, 0; @%p1 bra inside;\nagain: add.s32 %r1, %r1, 1;\n"
+                         "inside: setp.ne.u32 %p2, %r1, 8; @%p2 bra again;\n"))
+          .find("jumped into"),
+      std::string::npos);
+  std::string future = getText("");
+  future.replace(future.find("8.0"), 3, "23.0");
+  EXPECT_NE(getRefusal(future).find("PTX version 23"), std::string::npos);
+  EXPECT_FALSE(ptx::readEntry(getText(""), "other", {64, 1, 1}, "k.ptx"));
+}
+
+/// Code that is as long as it is senseless is read or refused in little time.
+TEST(PtxReader, large_texts) {
+  std::string labels, jumps, predicates, registers, blocks, nested;
+  for (int i = 0; labels.size() < 10'000'000; ++i)
+    labels += "L" + std::to_string(i) + ":\n";
+  for (int i = 0; jumps.size() < 10'000'000; ++i)
+    jumps += "M" + std::to_string(i) + ": @%p1 bra M" + std::to_string(i * 7 % 1000) + ";\n";
+  for (int i = 0; predicates.size() < 3'000'000; ++i)
+    predicates += "@%p" + std::to_string(i % 2) + " add.s32 %r1, %r1, 1;\n";
+  for (int i = 0; registers.size() < 3'000'000; ++i)
+    registers += ".reg .b32 x" + std::to_string(i) + ";\n";
+  for (int i = 0; i < 200'000; ++i)
+    blocks += "{";
+  for (int i = 0; i < 4000; ++i)
+    nested = "A" + std::to_string(i) + ":\n" + (i % 100 ? "" : "\n") + nested + "@%p1 bra A" +
+             std::to_string(i) + ";\n";
+  for (const std::string *body : {&labels, &jumps, &predicates, &registers, &blocks, &nested}) {
+    std::string text = getText(*body);
+    auto begin = std::chrono::steady_clock::now();
+    getRefusal(text);
+    std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+    EXPECT_LT(time.count(), 10) << body->substr(0, 40); // a second, without sanitizers
+  }
+}
+
+/// Changes any byte at random, or moves a part of the text: there is a module or an error.
+TEST(PtxReader, survives_any_byte) {
+  const std::string whole = getText(
+      "mul.wide.u32 %d1, %t, 4; add.s64 %d2, %a, %d1; mov.b32 %r1, 0;\n"
+      "again: ld.global.v2.b32 {%r2, %r3}, [%d2]; bar.sync 0; @%p1 st.shared.b32 [tile+8], %r3;\n"
+      "add.s32 %r1, %r1, 1; setp.lt.or.u32 %p1|%p2, %r1, 8, !%p3; @%p1 bra again;\n"
+      "{ .reg .f32 %f<3>; fma.rn.f32 %f1, %f2, 0f3F800000, %f1; mov.b64 {%r4, _}, %d1; }\n"
+      "atom.global.cas.b32 %r5, [%a+4], %r1, %r2; // done\n");
+  std::mt19937 random(1);
+  size_t read = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string text = whole;
+    for (int edits = int(random() % 3); edits >= 0; --edits) {
+      size_t at = random() % text.size(), length = random() % 12;
+      switch (random() % 3) {
+      case 0:
+        text[at] = " ,;:.%@{}[]0123456789abrt\n"[random() % 26];
+        break;
+      case 1:
+        text.erase(at, length);
+        break;
+      default:
+        text.insert(random() % text.size(), text.substr(at, length));
+      }
+    }
+    try {
+      spv::AddressMap map = readMap(text);
+      for (const spv::MemoryAccess &access : map.accesses)
+        spv::getReach(map, access);
+      spv::getTouched(map, 0, false);
+      spv::mayOverwrite(map, 1, 0);
+      ++read;
+    } catch (const Error &) {
+    }
+  }
+  EXPECT_GT(read, 500u);
+}
