@@ -1,7 +1,6 @@
 //===- Code.h - Facts read from kernels' code -------------------*- C++ -*-===//
 //
-// One view of both kinds of code: for SPIR-V every address is read, for PTX only the parameters
-// that loads and stores use.
+// One view of both kinds of code, SPIR-V and PTX.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,10 +28,10 @@ struct KernelCode {
   /// An error in the code that is independent of the plan's effects; else empty.
   std::string fault;
   std::vector<Operand> operands;
-  /// Only for SPIR-V.
-  std::optional<spv::AddressMap> map;
+  std::optional<spv::AddressMap> map; ///< none if the code cannot be read
+  bool isText = false;                ///< whether it has lines instead of words
 
-  /// Returns "word 312", with the source line if the code has one.
+  /// Returns "word 312", with the source line if the code has one; of text, its line.
   std::string describe(const spv::MemoryAccess &access) const {
     return describe(access.word, access.source);
   }
@@ -54,30 +53,21 @@ public:
 private:
   std::unique_ptr<KernelCode> read(const Kernel &kernel, const std::array<int64_t, 3> &grid,
                                    const Profile &profile);
-  void readSpirv(const Kernel &kernel, const spv::Launch &launch, KernelCode &code);
+  const spv::Module *getModule(const Kernel &kernel, std::string &problem);
+  void follow(const Kernel &kernel, const spv::Launch &launch, KernelCode &code);
 
   using Key = std::tuple<std::string, std::string, std::array<int64_t, 3>, int64_t, size_t,
                          std::array<int64_t, 3>>;
   const Artifact &artifact;
   std::map<Key, std::unique_ptr<KernelCode>> known;
   std::map<size_t, KernelCode> unread; ///< beyond the limit, by number of operands
-  std::map<std::string, std::unique_ptr<spv::Module>> modules; ///< null: unreadable
-  std::map<std::string, std::string> problems;                 ///< why a module is unreadable
+  struct ReadModule {
+    std::unique_ptr<spv::Module> module; ///< null: unreadable
+    std::string problem;                 ///< why
+  };
+  /// By code; for text, by entry and workgroup as well.
+  std::map<std::tuple<std::string, std::string, std::array<int64_t, 3>>, ReadModule> modules;
 };
-
-/// The use of a PTX parameter.
-struct PtxParameter {
-  Answer reads = Answer::No, writes = Answer::No;
-};
-struct PtxKernel {
-  std::string problem;                          ///< why nothing is known; else empty
-  std::array<int64_t, 3> workgroup = {0, 0, 0}; ///< required size; 0 if none is required
-  std::vector<PtxParameter> parameters;
-};
-
-/// Follows addresses from an entry's parameters through its registers, for any order of
-/// instructions. The cost is bounded.
-PtxKernel readPtx(const std::string &text, const std::string &entry);
 
 } // namespace weir::verifier
 

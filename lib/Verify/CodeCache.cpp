@@ -3,6 +3,7 @@
 #include "Code.h"
 
 #include "weir/Artifact/Error.h"
+#include "weir/PtxReader/PtxReader.h"
 
 #include <algorithm>
 
@@ -15,6 +16,8 @@ static constexpr size_t maxLaunches = 4096;
 CodeCache::~CodeCache() = default;
 
 std::string KernelCode::describe(uint32_t word, const spv::SourceLine &source) const {
+  if (isText)
+    return "line " + std::to_string(source.line);
   std::string text = "word " + std::to_string(word);
   if (auto file = files.find(source.file); file != files.end())
     text += ", " + file->second + ":" + std::to_string(source.line);
@@ -49,19 +52,8 @@ CodeCache::read(const Kernel &kernel, const std::array<int64_t, 3> &grid, const 
     code->problem = "it is not there";
   } else if (kernel.code.ends_with(".so")) {
     code->problem = "machine code is not read";
-  } else if (kernel.code.ends_with(".ptx")) {
-    PtxKernel ptx = readPtx(std::string(found->second.begin(), found->second.end()), kernel.name);
-    code->problem = ptx.problem;
-    if (code->problem.empty() && ptx.parameters.size() != kernel.operands.size())
-      code->fault = "has " + std::to_string(ptx.parameters.size()) + " parameters for " +
-                    std::to_string(kernel.operands.size()) + " operands";
-    else if (code->problem.empty() && ptx.workgroup[0] && ptx.workgroup != kernel.workgroup)
-      code->fault = "is for workgroups of " + printSizes(ptx.workgroup) + ", the plan's are " +
-                    printSizes(kernel.workgroup);
-    for (const PtxParameter &parameter : ptx.parameters)
-      code->operands.push_back({parameter.reads, parameter.writes, {}, {}});
   } else {
-    readSpirv(kernel, {grid, profile.subgroupSize}, *code);
+    follow(kernel, {grid, profile.subgroupSize}, *code);
     if (code->map && code->fault.empty() && code->map->localSize != kernel.workgroup)
       code->fault = "is for workgroups of " + printSizes(code->map->localSize) +
                     ", the plan's are " + printSizes(kernel.workgroup);
@@ -72,25 +64,53 @@ CodeCache::read(const Kernel &kernel, const std::array<int64_t, 3> &grid, const 
   return code;
 }
 
-void CodeCache::readSpirv(const Kernel &kernel, const spv::Launch &launch, KernelCode &code) {
-  auto [place, isNew] = modules.try_emplace(kernel.code);
+/// Reads the code of a kernel once; returns null if it has no such entry, or is unreadable. Sets
+/// `problem` then.
+const spv::Module *CodeCache::getModule(const Kernel &kernel, std::string &problem) {
+  const bool isText = kernel.code.ends_with(".ptx");
+  auto [place, isNew] = modules.try_emplace(
+      isText ? std::tuple(kernel.code, kernel.name, kernel.workgroup)
+             : std::tuple(kernel.code, std::string(), std::array<int64_t, 3>()));
+  ReadModule &read = place->second;
   if (isNew) {
+    const std::vector<unsigned char> &bytes = artifact.code.at(kernel.code);
     try {
-      place->second = std::make_unique<spv::Module>(artifact.code.at(kernel.code), kernel.code);
+      if (isText) {
+        std::array<uint32_t, 3> workgroup;
+        std::copy(kernel.workgroup.begin(), kernel.workgroup.end(), workgroup.begin());
+        std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+        if (auto module = ptx::readEntry(text, kernel.name, workgroup, kernel.code))
+          read.module = std::make_unique<spv::Module>(std::move(*module));
+      } else {
+        read.module = std::make_unique<spv::Module>(bytes, kernel.code);
+      }
     } catch (const Error &error) {
-      problems[kernel.code] = error.what();
+      read.problem = error.what();
     }
   }
-  if (!place->second) {
-    code.problem = problems[kernel.code];
+  problem = read.problem;
+  return read.module.get();
+}
+
+/// Follows the addresses of a kernel's code.
+void CodeCache::follow(const Kernel &kernel, const spv::Launch &launch, KernelCode &code) {
+  code.isText = kernel.code.ends_with(".ptx");
+  const spv::Module *found = getModule(kernel, code.problem);
+  if (!code.problem.empty())
     return;
-  }
-  const spv::Module &module = *place->second;
-  const spv::EntryPoint *entry = module.findEntryPoint(kernel.name);
+  const spv::EntryPoint *entry = found ? found->findEntryPoint(kernel.name) : nullptr;
   if (!entry) {
     code.fault = "has no entry point of this name";
     code.problem = "it has no entry point of this name";
     return;
+  }
+  const spv::Module &module = *found;
+  if (code.isText) {
+    size_t parameters = std::count_if(module.getVariables().begin(), module.getVariables().end(),
+                                      [](const auto &each) { return each.binding.has_value(); });
+    if (parameters != kernel.operands.size())
+      code.fault = "has " + std::to_string(parameters) + " parameters for " +
+                   std::to_string(kernel.operands.size()) + " operands";
   }
   code.map = spv::readAddressMap(module, *entry, launch);
   code.problem = code.map->problem;

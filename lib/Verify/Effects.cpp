@@ -12,9 +12,16 @@ static std::string nameOperand(const Launch &launch, size_t operand) {
   return "operand " + std::to_string(operand) + " of @" + launch.kernel.name;
 }
 
-/// Returns " (REASON)", why a fact is not proved, or "" if its code is known.
+/// Returns " (REASON)", why a fact is not proved, or "" if all addresses of its code are known.
 static std::string getReason(const Launch &launch) {
-  return launch.code.problem.empty() ? "" : " (" + launch.code.problem + ")";
+  const KernelCode &code = launch.code;
+  if (!code.problem.empty())
+    return " (" + code.problem + ")";
+  if (code.map)
+    for (const spv::MemoryAccess &access : code.map->accesses)
+      if (access.root == spv::MemoryAccess::Root::Unknown)
+        return " (" + code.describe(access) + ": an address that is not followed)";
+  return "";
 }
 
 static bool reads(Access access) { return access == Access::Read || access == Access::Update; }
