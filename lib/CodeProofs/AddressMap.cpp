@@ -26,15 +26,33 @@ bool Walk::staysInVariable(const MemoryAccess &access) const {
   return reach && reach->begin >= 0 && (bytes == 0 || reach->end <= bytes);
 }
 
-/// Records an access to what a pointer points to; returns it, or null if no other invocation sees
-/// that memory.
-MemoryAccess *Walk::record(const Instruction &instruction, Id pointer, bool reads, bool writes,
-                           const Context &context) {
+/// Records an access to what a pointer points to. Where selections make the pointer, there is an
+/// access for each choice.
+void Walk::record(const Instruction &instruction, Id pointer, bool reads, bool writes,
+                  const Context &context) {
+  std::vector<Id> selections;
+  findChoices(pointer, selections, 0);
+  if (selections.size() > maxChoices)
+    selections.clear();
+  for (size_t ways = 0; ways < size_t(1) << selections.size(); ++ways) {
+    Context chosen = context;
+    for (size_t i = 0; i < selections.size(); ++i) {
+      bool isFirst = !(ways >> i & 1);
+      choices[selections[i]] = isFirst;
+      require(chosen, get(definitions.at(selections[i])->operands[0]), isFirst);
+    }
+    recordOne(instruction, pointer, reads, writes, chosen);
+  }
+  choices.clear();
+}
+
+void Walk::recordOne(const Instruction &instruction, Id pointer, bool reads, bool writes,
+                     const Context &context) {
   Value to = getUnder(pointer, context.guards);
   MemoryAccess access;
   if (to.kind == Value::Kind::Pointer) {
     if (to.root == Value::Root::Private || to.root == Value::Root::BuiltIn)
-      return nullptr;
+      return;
     if (to.root == Value::Root::Binding) {
       access.root = MemoryAccess::Root::Binding;
       access.binding = to.binding;
@@ -80,8 +98,11 @@ MemoryAccess *Walk::record(const Instruction &instruction, Id pointer, bool read
     access.address.reset();
     leavesVariables = true;
   }
+  if (instruction.op == Op::CopyAsync) {
+    access.isLate = true;
+    access.isCertain = false;
+  }
   map.accesses.push_back(std::move(access));
-  return &map.accesses.back();
 }
 
 void Walk::recordBarrier(const Instruction &instruction, const Context &context) {
@@ -129,6 +150,7 @@ static bool canBeVague(Op op) {
   case Op::UConvert:
   case Op::SConvert:
   case Op::ExtInst:
+  case Op::Select:
   case Op::ConvertUToPtr:
   case Op::AccessChain:
   case Op::InBoundsAccessChain:
@@ -147,11 +169,8 @@ void Walk::visit(const Instruction &instruction, const Context &context) {
     record(instruction, operands[0], !isStore, !isLoad, context);
   switch (op) {
   case Op::CopyAsync:
-    for (size_t i = 2; i-- > 0;)
-      if (MemoryAccess *access = record(instruction, operands[i], i == 1, i == 0, context)) {
-        access->isLate = true;
-        access->isCertain = false;
-      }
+    record(instruction, operands[1], true, false, context);
+    record(instruction, operands[0], false, true, context);
     map.hasOtherOrder = true;
     break;
   case Op::NamedEffect:
@@ -317,7 +336,7 @@ void Walk::require(Context &context, const Value &condition, bool isTrue) {
     if (condition.kind == Value::Kind::Condition && constraints.size() == 2 &&
         constraints[0] == constraints[1] * -1)
       for (const Affine &constraint : constraints)
-        if (map.atoms.getRange(constraint).min >= 0) {
+        if (auto range = map.atoms.getRange(constraint, context.guards); range && range->min >= 0) {
           add(constraint - Affine::of(1));
           context.isCertain = true;
           return;
@@ -391,8 +410,14 @@ std::optional<uint32_t> Walk::branch(const Block &block, Context &context, bool 
     if (open.empty() || last.op == Op::Switch)
       throw Lost{"its control flow is not structured"};
     const OpenLoop &loop = open.back();
-    if (&block == &function.blocks[loop.continueTarget] && !isSelected && isTestedAtEnd(loop))
-      return std::nullopt;
+    if (loop.test && &block == &function.blocks[*loop.test] && !isSelected) {
+      uint32_t next = block.successors[block.successors[0] == loop.merge ? 1 : 0];
+      if (loop.left)
+        context.guards.push_back(*loop.left);
+      else
+        context.isCertain = false;
+      return next == loop.header ? std::nullopt : std::optional(next);
+    }
     auto isExit = [&](uint32_t target) {
       return target == loop.merge || target == loop.header ||
              (target == loop.continueTarget && isSelected);
@@ -429,13 +454,49 @@ std::optional<uint32_t> Walk::branch(const Block &block, Context &context, bool 
   return merge;
 }
 
-/// Whether the block that leads back to a loop's header tests whether to do so.
-bool Walk::isTestedAtEnd(const OpenLoop &loop) const {
-  const Block &last = function.blocks[loop.continueTarget];
-  return last.successors.size() == 2 && last.instructions.back().op == Op::BranchConditional &&
-         function.blocks[loop.header].successors.size() == 1 &&
-         ((last.successors[0] == loop.header && last.successors[1] == loop.merge) ||
-          (last.successors[1] == loop.header && last.successors[0] == loop.merge));
+/// Returns the block of a loop, other than its header, that each trip passes and that alone leads
+/// out of it.
+std::optional<uint32_t> Walk::findTest(const OpenLoop &loop) const {
+  std::optional<uint32_t> test;
+  std::vector<bool> isSeen(function.blocks.size());
+  std::vector<uint32_t> open = {loop.header};
+  isSeen[loop.header] = isSeen[loop.merge] = true;
+  auto visit = [&](uint32_t block) {
+    if (!isSeen[block])
+      open.push_back(block);
+    isSeen[block] = true;
+  };
+  while (!open.empty()) {
+    uint32_t block = open.back();
+    open.pop_back();
+    const Block &here = function.blocks[block];
+    bool leadsOut = here.successors.empty() ||
+                    std::find(here.successors.begin(), here.successors.end(), loop.merge) !=
+                        here.successors.end();
+    if (leadsOut && (test || block == loop.header || here.successors.size() != 2))
+      return std::nullopt;
+    if (leadsOut)
+      test = block;
+    for (uint32_t to : here.successors)
+      visit(to);
+  }
+  if (!test || function.blocks[*test].instructions.back().op != Op::BranchConditional)
+    return std::nullopt;
+  // No way leads back to the header without passing it.
+  isSeen.assign(isSeen.size(), false);
+  isSeen[*test] = isSeen[loop.header] = true;
+  for (uint32_t to : function.blocks[loop.header].successors)
+    visit(to);
+  while (!open.empty()) {
+    uint32_t block = open.back();
+    open.pop_back();
+    for (uint32_t to : function.blocks[block].successors) {
+      if (to == loop.header)
+        return std::nullopt;
+      visit(to);
+    }
+  }
+  return test;
 }
 
 /// Follows constants that are added to a phi of a loop's header.
@@ -565,8 +626,7 @@ std::optional<Walk::Trips> Walk::compareTrips(Op op, const Instruction &test, bo
 
 /// Finds how long the test of a loop, at its begin or its end, lets it go on.
 std::optional<Walk::Trips> Walk::findTrips(const Block &header, const OpenLoop &loop) {
-  const bool isAtEnd = isTestedAtEnd(loop);
-  const Block &block = isAtEnd ? function.blocks[loop.continueTarget] : header;
+  const Block &block = loop.test ? function.blocks[*loop.test] : header;
   const Instruction &last = block.instructions.back();
   if (last.op != Op::BranchConditional)
     return std::nullopt;
@@ -578,6 +638,20 @@ std::optional<Walk::Trips> Walk::findTrips(const Block &header, const OpenLoop &
   }
   if (test == definitions.end())
     return std::nullopt;
+  // A loop of two trips may have a flag instead of a counter.
+  if (const Instruction &flag = *test->second; flag.op == Op::Phi && flag.operands.size() == 4) {
+    std::optional<Induction> own = findInduction(flag.result, header, false);
+    size_t before = isVisited[function.getBlock(flag.operands[1])] ? 0 : 2;
+    const Constant *first = module.findConstant(flag.operands[before]),
+                   *next = module.findConstant(flag.operands[2 - before]);
+    auto isScalar = [](const Constant *constant) {
+      return constant && constant->kind == Constant::Kind::Scalar && !constant->isSpecialized;
+    };
+    if (!own || !isScalar(first) || !isScalar(next) || isNegated == (first->bits != 0) ||
+        isNegated != (next->bits != 0))
+      return std::nullopt;
+    return Trips{Affine::of(1), 1};
+  }
   /// A comparison, the one that holds where it does not, and the one with its operands swapped.
   static constexpr std::array<Op, 3> comparisons[] = {
       {Op::ULessThan, Op::UGreaterThanEqual, Op::UGreaterThan},
@@ -606,20 +680,20 @@ std::optional<Walk::Trips> Walk::findTrips(const Block &header, const OpenLoop &
 
 /// Recognises a counted loop by its test. If it is one, makes the numbers that grow in each trip
 /// known, and adds the loop's condition to the guards of `inside`.
-void Walk::countTrips(const Block &header, const OpenLoop &loop, Context &inside) {
-  const bool wasCertain = inside.isCertain, isAtEnd = isTestedAtEnd(loop);
+void Walk::countTrips(const Block &header, OpenLoop &loop, Context &inside) {
+  const bool wasCertain = inside.isCertain;
   inside.isCertain = false;
   std::optional<Trips> trips = findTrips(header, loop);
   if (!trips)
     return;
   auto [distance, step] = *trips;
   int64_t maxTrips = map.atoms.getRange(distance).max;
-  maxTrips = (maxTrips <= 0 ? 0 : (maxTrips - 1) / step + 1) + (isAtEnd ? 1 : 0);
-  // If it is tested at the end, the first trip runs in any case, and each other one if the test
-  // before it says so.
+  maxTrips = (maxTrips <= 0 ? 0 : (maxTrips - 1) / step + 1) + (loop.test ? 1 : 0);
+  // If it is tested later, the first trip runs in any case, and each other one if the test before
+  // it says so.
   Affine left = distance - Affine::of(1);
   bool isStated = true;
-  if (isAtEnd) {
+  if (loop.test) {
     left = left + Affine::of(step);
     std::optional<Interval> range = map.atoms.getRange(left, inside.guards);
     isStated = !range || range->min >= 0;
@@ -640,8 +714,22 @@ void Walk::countTrips(const Block &header, const OpenLoop &loop, Context &inside
           define(phi.result, value);
         } catch (TooLarge) {
         }
+  for (const Instruction &phi : header.instructions) {
+    // In two trips it has two values.
+    if (maxTrips != 2 || phi.op != Op::Phi || phi.operands.size() != 4 ||
+        values.contains(phi.result))
+      continue;
+    size_t before = isVisited[function.getBlock(phi.operands[1])] ? 0 : 2;
+    Value first = get(phi.operands[before]), next = get(phi.operands[2 - before]);
+    if (first.kind == Value::Kind::Number && next.kind == first.kind &&
+        first.number->isConstant() && next.number->isConstant())
+      define(phi.result,
+             makeNumber(*first.number + trip * (next.number->constant - first.number->constant)));
+  }
   if (!distance.isConstant() && isStated)
     inside.guards.push_back(left - trip * step);
+  if (loop.test)
+    loop.left = distance - Affine::of(1) - trip * step;
 }
 
 /// Walks a loop; returns the block where control goes on behind it.
@@ -662,6 +750,8 @@ uint32_t Walk::walkLoop(uint32_t block, Context &context) {
     throw Lost{"its control flow is not structured"};
   else if (last.op != Op::Branch && last.op != Op::BranchConditional)
     throw Lost{"its control flow is not structured"};
+  if (header.successors.size() == 1)
+    loop.test = findTest(loop);
   try {
     countTrips(header, loop, inside);
   } catch (TooLarge) {
@@ -781,9 +871,13 @@ void Walk::run() {
         barrier.isCertain && !(getKinds(map.atoms, barrier.guards) &
                                (localKinds | laneKinds | getBit(Atom::Kind::Other)));
   }
-  std::erase_if(map.accesses, [](const MemoryAccess &access) {
-    return std::any_of(access.guards.begin(), access.guards.end(), [](const Affine &guard) {
-      return guard.isConstant() && guard.constant < 0;
+  std::erase_if(map.accesses, [&](const MemoryAccess &access) {
+    return std::any_of(access.guards.begin(), access.guards.end(), [&](const Affine &guard) {
+      try {
+        return map.atoms.getRange(guard).max < 0;
+      } catch (TooLarge) {
+        return false;
+      }
     });
   });
 }

@@ -11,6 +11,8 @@ using namespace weir::spv;
 static constexpr size_t maxTerms = 32;
 /// Max rounds of interval propagation over all guards.
 static constexpr int maxRounds = 4;
+/// Max number of values of one number, and of all, that are looked at one by one.
+static constexpr int64_t maxValues = 1 << 14, maxTries = 1 << 18;
 /// Max number of atoms inside an atom.
 static constexpr uint32_t maxAtomSize = 64;
 
@@ -102,7 +104,15 @@ public:
 
   Interval get(uint32_t number) const {
     auto found = narrowed.find(number);
-    return found == narrowed.end() ? atoms[number].range : found->second;
+    Interval range = found == narrowed.end() ? atoms[number].range : found->second;
+    const Atom &atom = atoms[number];
+    if (narrowed.empty() || atom.kind != Atom::Kind::Digit)
+      return range;
+    Interval of = get(atom.of);
+    if (of.min >= 0 && (atom.modulus == 0 || of.max / atom.divisor < atom.modulus))
+      range = {std::max(range.min, of.min / atom.divisor),
+               std::min(range.max, of.max / atom.divisor)};
+    return range;
   }
 
   Interval get(const Affine &sum) const {
@@ -298,10 +308,112 @@ Affine Atoms::joinRests(Affine sum) {
   return sum;
 }
 
+/// Returns the value of a sum of multiples of `base` and digits of such sums, where `base` has a
+/// value; none for other sums.
+std::optional<int64_t> Atoms::evaluate(const Affine &sum, const Affine &base, int64_t value) const {
+  int64_t result = sum.constant;
+  Affine rest;
+  for (auto [number, factor] : sum.terms) {
+    const Atom &atom = atoms[number];
+    if (atom.kind != Atom::Kind::Digit) {
+      rest.terms.emplace_back(number, factor);
+      continue;
+    }
+    std::optional<int64_t> of = evaluate(atom.of, base, value);
+    if (!of || *of < 0)
+      return std::nullopt;
+    int64_t digit = *of / atom.divisor;
+    result = ::add(result, multiply(atom.modulus ? digit % atom.modulus : digit, factor));
+  }
+  if (rest.terms.empty())
+    return result;
+  int64_t times = rest.terms[0].second / base.terms[0].second;
+  if (rest != base * times)
+    return std::nullopt;
+  return ::add(result, multiply(value, times));
+}
+
+/// Returns the number that the digits in a sum are of, if there are any.
+const Affine *Atoms::findInner(const Affine &sum) const {
+  const Affine *inner = nullptr;
+  for (const Affine *outer = &sum; outer;) {
+    const Affine *next = nullptr;
+    for (auto [number, factor] : outer->terms)
+      if (!next && atoms[number].kind == Atom::Kind::Digit)
+        next = &atoms[number].of;
+    inner = next ? next : inner;
+    outer = next;
+  }
+  return inner && !inner->terms.empty() ? inner : nullptr;
+}
+
+/// Returns a number's values without its constant, divided by what they have in common.
+static Affine getBase(const Affine &number) {
+  Affine base{0, number.terms};
+  return shrink(base, getCommonDivisor(base, 0));
+}
+
+/// Returns the values of a sum of digits by those of the number inside; none if there are many, or
+/// if the sum depends on others.
+std::optional<std::vector<int64_t>> Atoms::getValues(const Affine &sum) {
+  const Affine *inner = findInner(sum);
+  if (!inner)
+    return std::nullopt;
+  const Affine base = getBase(*inner);
+  Interval range = getRange(base);
+  if (range.min != 0 || range.max > maxValues || (tries += range.max) > maxTries)
+    return std::nullopt;
+  std::vector<int64_t> values;
+  for (int64_t value = 0; value <= range.max; ++value) {
+    std::optional<int64_t> each = evaluate(sum, base, value);
+    if (!each)
+      return std::nullopt;
+    values.push_back(*each);
+  }
+  return values;
+}
+
+/// Finds out whether a digit of a sum of digits is a digit of the number inside, by looking at all
+/// its values: compilers divide by constants in several steps.
+std::optional<Affine> Atoms::findQuotient(const Affine &of, int64_t divisor, int64_t modulus) {
+  std::optional<std::vector<int64_t>> found = getValues(of);
+  if (!found || *std::min_element(found->begin(), found->end()) < 0)
+    return std::nullopt;
+  std::vector<int64_t> &values = *found;
+  for (int64_t &value : values)
+    value = modulus ? value / divisor % modulus : value / divisor;
+  const Affine *inner = findInner(of);
+  const Affine number = shrink(*inner, getCommonDivisor(*inner, inner->constant));
+  const int64_t times = number.terms[0].second / getBase(number).terms[0].second;
+  if (number.constant < 0 || times < 1)
+    return std::nullopt;
+  auto getNumber = [&](int64_t value) { return number.constant + times * value; };
+  int64_t first = int64_t(std::find_if(values.begin(), values.end(), [](int64_t v) { return v; }) -
+                          values.begin());
+  int64_t count = *std::max_element(values.begin(), values.end()) + 1;
+  if (count == 1)
+    return Affine();
+  int64_t least = first ? getNumber(first - 1) + 1 : 1;
+  for (int64_t d = getNumber(first); d >= std::max(least, getNumber(first) - 16); --d) {
+    bool isQuotient = d > 0;
+    for (size_t value = 0; isQuotient && value < values.size(); ++value)
+      isQuotient = values[value] == getNumber(int64_t(value)) / d % count;
+    if (isQuotient)
+      return getRest(divide(number, d), count);
+  }
+  return std::nullopt;
+}
+
 Affine Atoms::makeDigit(const Affine &of, int64_t divisor, int64_t modulus) {
   if (std::optional<Affine> digit = findDigit(of, divisor, modulus))
     return *digit;
+  if (std::optional<Affine> digit = findQuotient(of, divisor, modulus))
+    return *digit;
   Interval range = getRange(of);
+  if (range.min < 0)
+    if (std::optional<std::vector<int64_t>> values = getValues(of))
+      range = {*std::min_element(values->begin(), values->end()),
+               *std::max_element(values->begin(), values->end())};
   if (range.min < 0)
     throw TooLarge();
   if (int64_t factor = getCommonDivisor(of, of.constant))

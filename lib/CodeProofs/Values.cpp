@@ -1,12 +1,16 @@
 //===- Values.cpp - Evaluates ids as affine sums --------------------------===//
 
 #include "Walk.h"
+#include "weir/CodeProofs/Footprint.h"
 
 #include <algorithm>
 #include <limits>
 
 using namespace weir;
 using namespace weir::spv;
+
+/// Max number of sums whose digits are looked at together.
+static constexpr size_t maxLooks = 256;
 
 static bool isInteger(const Type &type) { return type.kind == Type::Kind::Int; }
 
@@ -53,12 +57,36 @@ std::optional<Affine> Walk::wrap(const Affine &number, uint32_t width, __int128 
   return number - Affine::of(int64_t(turns * period));
 }
 
+/// Whether a sum has numbers that may differ in each execution.
+bool Walk::hasOthers(const Affine &sum) const {
+  return std::any_of(sum.terms.begin(), sum.terms.end(), [&](auto term) {
+    const Atom &atom = map.atoms[term.first];
+    return atom.kind == Atom::Kind::Other || hasOthers(atom.of);
+  });
+}
+
 /// Returns the range of a sum; while numbers are refined, under the guards.
-Interval Walk::getRange(const Affine &sum) const {
+Interval Walk::getRange(const Affine &sum) {
+  std::optional<Interval> range;
   if (refining)
-    if (std::optional<Interval> range = map.atoms.getRange(sum, *refining))
-      return *range;
-  return map.atoms.getRange(sum);
+    range = map.atoms.getRange(sum, *refining);
+  if (!range)
+    range = map.atoms.getRange(sum);
+  // What digits have in common shows only when all are looked at.
+  bool hasDigits = std::any_of(sum.terms.begin(), sum.terms.end(), [&](auto term) {
+    return map.atoms[term.first].kind == Atom::Kind::Digit;
+  });
+  if (range->min >= 0 || !hasDigits || ++looks > maxLooks)
+    return *range;
+  MemoryAccess access;
+  access.address = sum;
+  access.bytes = 1;
+  if (refining)
+    access.guards = *refining;
+  std::optional<Reach> reach = getReach(map, access);
+  if (reach && reach->begin < reach->end)
+    range = {std::max(range->min, reach->begin), std::min(range->max, reach->end - 1)};
+  return *range;
 }
 
 /// Evaluates a number again that was not followed where it was computed, since it is used under
@@ -71,15 +99,30 @@ void Walk::refine(Id id, std::vector<std::pair<Id, Value>> &before, size_t depth
   for (Id operand : definition->second->operands)
     refine(operand, before, depth + 1);
   before.emplace_back(id, values[id]);
+  auto choice = choices.find(id);
   try {
-    values[id] = evaluate(*definition->second);
+    values[id] = choice != choices.end() ? get(definition->second->operands[choice->second ? 1 : 2])
+                                         : evaluate(*definition->second);
   } catch (TooLarge) {
   }
 }
 
+/// Collects the selections that a number is made by.
+void Walk::findChoices(Id id, std::vector<Id> &found, size_t depth) const {
+  auto definition = definitions.find(id);
+  if (!vague.contains(id) || depth > 16 || definition->second->op == Op::Phi)
+    return;
+  if (definition->second->op == Op::Select &&
+      std::find(found.begin(), found.end(), id) == found.end())
+    found.push_back(id);
+  for (Id operand : definition->second->operands)
+    if (found.size() <= maxChoices)
+      findChoices(operand, found, depth + 1);
+}
+
 /// Returns the value of `id`, under guards that hold where it is used.
 Value Walk::getUnder(Id id, const std::vector<Affine> &guards) {
-  if (!vague.contains(id) || guards.empty())
+  if (!vague.contains(id) || (guards.empty() && choices.empty()))
     return get(id);
   std::vector<std::pair<Id, Value>> before;
   refining = &guards;
@@ -277,6 +320,41 @@ static std::optional<std::pair<uint32_t, uint32_t>> findRun(uint64_t mask) {
   return std::pair(low, low + uint32_t(__builtin_popcountll(run)));
 }
 
+/// Returns the bits of a number that are in a mask. Of an OR, those of its operands if they have
+/// no common ones.
+std::optional<Affine> Walk::getMasked(Id id, uint64_t mask, uint32_t width, size_t depth) {
+  Atoms &atoms = map.atoms;
+  mask &= width == 64 ? ~uint64_t(0) : (uint64_t(1) << width) - 1;
+  auto definition = definitions.find(id);
+  if (vague.contains(id) && definition->second->op == Op::BitwiseOr && depth < 4) {
+    std::optional<Affine> a = getMasked(definition->second->operands[0], mask, width, depth + 1),
+                          b = getMasked(definition->second->operands[1], mask, width, depth + 1);
+    if (!a || !b || (atoms.getBits(*a, getRange(*a)) & atoms.getBits(*b, getRange(*b))))
+      return std::nullopt;
+    return *a + *b;
+  }
+  std::optional<Affine> number = getUnsigned(id);
+  if (!number)
+    return std::nullopt;
+  const int64_t max = getRange(*number).max;
+  Affine sum;
+  for (int runs = 0; mask; ++runs) {
+    int low = __builtin_ctzll(mask), high = low;
+    while (high < 64 && mask >> high & 1)
+      ++high;
+    mask = high == 64 ? 0 : mask >> high << high;
+    if (low >= 62 || max >> low == 0)
+      break;
+    if (runs >= 8)
+      return std::nullopt;
+    Affine part = atoms.divide(*number, int64_t(1) << low);
+    if (high < 62)
+      part = atoms.getRest(part, int64_t(1) << (high - low));
+    sum = sum + part * (int64_t(1) << low);
+  }
+  return sum;
+}
+
 Value Walk::evaluateBits(const Instruction &instruction) {
   Id left = instruction.operands[0], right = instruction.operands[1];
   std::optional<Affine> a = getUnsigned(left), b = getUnsigned(right);
@@ -317,6 +395,14 @@ Value Walk::evaluateBits(const Instruction &instruction) {
     }
     break;
   case Op::BitwiseOr:
+    if (a && a->isConstant()) {
+      std::swap(a, b);
+      std::swap(left, right);
+    }
+    if (b && b->isConstant())
+      if (std::optional<Affine> others = getMasked(left, ~uint64_t(b->constant), width, 0))
+        return makeNumber(atoms.joinRests(*others + *b));
+    [[fallthrough]];
   case Op::BitwiseXor:
     // No common bits: OR and XOR are the sum.
     if (a && b && !(atoms.getBits(*a, getRange(*a)) & atoms.getBits(*b, getRange(*b))))
@@ -417,12 +503,11 @@ Value Walk::evaluateGlsl(const Instruction &instruction) {
 /// Adds a number to an address, or subtracts it.
 Value Walk::addAddresses(const Instruction &instruction, const Value &a, const Value &b) {
   bool isAdd = instruction.op == Op::IAdd;
-  if ((!isAdd && instruction.op != Op::ISub) || !origins.at(instruction.result))
-    return {};
-  const Value &address = a.kind == Value::Kind::Pointer ? a : b;
-  const Value &number = a.kind == Value::Kind::Pointer ? b : a;
-  if (address.kind != Value::Kind::Pointer)
-    return {};
+  bool isFirst = a.kind == Value::Kind::Pointer;
+  const Value &address = isFirst ? a : b, &number = isFirst ? b : a;
+  if ((!isAdd && (instruction.op != Op::ISub || !isFirst)) ||
+      address.kind != Value::Kind::Pointer || origins.contains(instruction.operands[isFirst]))
+    return makeOther(instruction.type);
   Value sum = address;
   sum.number.reset();
   if (address.number && number.kind == Value::Kind::Number)
@@ -651,6 +736,18 @@ Value Walk::evaluateLane(const Instruction &instruction) {
   switch (instruction.op) {
   case Op::Undef:
     return {}; // undefined: a new value at each use
+  case Op::Phi: {
+    // All ways lead to one number. What comes from a loop's end is not known yet.
+    Value first = operands.empty() ? Value() : get(operands[0]);
+    bool areSame =
+        first.number && (first.kind == Value::Kind::Number || first.kind == Value::Kind::Pointer);
+    for (size_t i = 2; areSame && i < operands.size(); i += 2) {
+      Value other = get(operands[i]);
+      areSame = other.kind == first.kind && other.number == first.number &&
+                other.root == first.root && other.binding == first.binding;
+    }
+    return areSame && !hasOthers(*first.number) ? first : makeOther(instruction.type);
+  }
   case Op::Load:
     return evaluateLoad(instruction);
   case Op::AccessChain:

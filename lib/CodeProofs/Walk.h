@@ -36,7 +36,12 @@ struct Context {
 struct OpenLoop {
   uint32_t number;
   uint32_t header, merge, continueTarget; ///< blocks
+  std::optional<uint32_t> test = {};      ///< the block that alone says whether it goes on
+  std::optional<Affine> left = {}; ///< a counted loop goes on behind its test while this is >= 0
 };
+
+/// Max number of selections that an address is made by.
+inline constexpr size_t maxChoices = 3;
 
 /// Thrown with the reason why the whole entry point cannot be followed.
 struct Lost {
@@ -70,11 +75,11 @@ private:
     Affine distance;
     int64_t step = 1;
   };
+  std::optional<uint32_t> findTest(const OpenLoop &loop) const;
   std::optional<Trips> findTrips(const Block &header, const OpenLoop &loop);
   std::optional<Trips> compareTrips(Op op, const Instruction &test, bool isSwapped,
                                     const Block &header, const OpenLoop &loop);
-  void countTrips(const Block &header, const OpenLoop &loop, Context &inside);
-  bool isTestedAtEnd(const OpenLoop &loop) const;
+  void countTrips(const Block &header, OpenLoop &loop, Context &inside);
   void leave(Context &context);
   void makeIds();
   bool usesBothIds(const MemoryAccess &access) const;
@@ -96,15 +101,20 @@ private:
   Value evaluateLoad(const Instruction &instruction);
   Value getVariable(const Variable &variable);
   Value getBuiltIn(BuiltIn builtIn, uint32_t axis);
-  MemoryAccess *record(const Instruction &instruction, Id pointer, bool reads, bool writes,
-                       const Context &context);
+  void record(const Instruction &instruction, Id pointer, bool reads, bool writes,
+              const Context &context);
+  void recordOne(const Instruction &instruction, Id pointer, bool reads, bool writes,
+                 const Context &context);
   bool staysInVariable(const MemoryAccess &access) const;
   void recordBarrier(const Instruction &instruction, const Context &context);
 
   /// Returns the value of `id`; of a vector, the lane being evaluated, if any.
   Value get(Id id);
   void define(Id id, const Value &value);
-  Interval getRange(const Affine &sum) const;
+  Interval getRange(const Affine &sum);
+  bool hasOthers(const Affine &sum) const;
+  std::optional<Affine> getMasked(Id id, uint64_t mask, uint32_t width, size_t depth);
+  void findChoices(Id id, std::vector<Id> &found, size_t depth) const;
   void refine(Id id, std::vector<std::pair<Id, Value>> &before, size_t depth);
   Value getUnder(Id id, const std::vector<Affine> &guards);
   void findWrites();
@@ -140,6 +150,9 @@ private:
   std::set<Id> vague;
   bool isVague = false;                          ///< whether the instruction was not followed
   const std::vector<Affine> *refining = nullptr; ///< the guards that hold
+  /// What selections choose where a number is used: whether the first.
+  std::map<Id, bool> choices;
+  size_t looks = 0;
   std::vector<OpenLoop> open;
   size_t depth = 0;
   bool isInHeader = false; ///< whether in the header, which runs once more than the body

@@ -97,11 +97,16 @@ private:
   Affine makeDigit(const Affine &of, int64_t divisor, int64_t modulus);
   /// Adds an atom; if it is too large, adds `Other` with its range instead.
   Affine add(Atom atom, Key key);
+  const Affine *findInner(const Affine &sum) const;
+  std::optional<std::vector<int64_t>> getValues(const Affine &sum);
+  std::optional<Affine> findQuotient(const Affine &of, int64_t divisor, int64_t modulus);
+  std::optional<int64_t> evaluate(const Affine &sum, const Affine &base, int64_t value) const;
   std::optional<Affine> findDigit(const Affine &sum, int64_t divisor, int64_t modulus);
 
   std::vector<Atom> atoms;
   std::map<std::pair<Atom::Kind, uint32_t>, uint32_t> ids;
   std::map<Key, uint32_t> made;
+  int64_t tries = 0; ///< number of values that were looked at one by one
 };
 
 } // namespace weir::spv

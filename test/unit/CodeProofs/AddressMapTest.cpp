@@ -442,11 +442,11 @@ TEST(AddressMap, loops_that_may_not_begin) {
 
 TEST(AddressMap, numbers_that_guards_make_known) {
   // The OR is a sum only where the branch says that its operands have no common bits.
-  const std::string either = "%c = OpULessThan %bool %i %n8\n %m = OpIMul %uint %g %n8\n"
-                             "%o = OpBitwiseOr %uint %i %n8\n",
+  const std::string either = "%c = OpULessThan %bool %i %n8\n %m = OpIMul %uint %l %n8\n"
+                             "%o = OpBitwiseOr %uint %i %m\n",
                     go = "OpBranch %end\n";
   EXPECT_EQ(getLast(select(either, store("%o") + go, go)),
-            "8 group + local + 8, -8 group + -1 local + 7 >= 0");
+            "8 group + 9 local, -8 group + -1 local + 7 >= 0");
   EXPECT_EQ(getLast(select(either, go, store("%o") + go)), "?, 8 group + local + -8 >= 0");
 }
 

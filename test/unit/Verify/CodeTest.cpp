@@ -547,12 +547,15 @@ TEST(VerifyCode, ptx_loads_past_stores) {
 }
 
 TEST(VerifyCode, ptx_of_either_parameter) {
-  Claim claim = find(makePtx(ptxAdd() + "selp.b64 %rd8, %rd0, %rd2, %p1;\n"
-                                        "st.global.b32 [%rd8], %r1;\n"),
-                     "effects");
-  EXPECT_TRUE(claim.holds);
-  EXPECT_NE(claim.detail.find("the access of operand 0 of @add"), std::string::npos)
-      << claim.detail;
+  expectRefused(makePtx(ptxAdd() + "setp.gt.u32 %p1, %r9, 3;\nselp.b64 %rd8, %rd0, %rd2, %p1;\n"
+                                   "st.global.b32 [%rd8], %r1;\n"),
+                "effects", "the code of @add writes operand 0 (line 35)");
+  Claim claim =
+      find(makePtx(ptxAdd() + "setp.gt.u32 %p1, %r9, 7;\nselp.b64 %rd8, %rd0, %rd2, %p1;\n"
+                              "st.global.b32 [%rd8], %r1;\n"),
+           "effects");
+  EXPECT_TRUE(claim.holds) << claim.detail;
+  EXPECT_EQ(claim.taken, 0u) << claim.detail;
   // The difference of two addresses leads from one operand to another.
   claim = find(makePtx(ptxAdd() + "sub.s64 %rd3, %rd1, %rd0;\nadd.s64 %rd8, %rd0, %rd3;\n"
                                   "st.global.b32 [%rd8], %r1;\n"),
