@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 
 #include <chrono>
+#include <functional>
 #include <random>
 
 using namespace weir;
@@ -24,7 +25,7 @@ static std::string getText(const std::string &body) {
 .reqntid 64, 1, 1
 {
   .reg .pred %p<9>;
-  .reg .b16 %h<9>;
+  .reg .b16 %h<40>;
   .reg .b32 %t, %g, %r<40>;
   .reg .b64 %a, %b, %d<40>;
   .shared .align 16 .b8 tile[256];
@@ -191,6 +192,142 @@ TEST(PtxReader, trips_are_what_runs) {
     ASSERT_EQ(map.loops[0].maxTrips, trips) << body;
   }
   EXPECT_GT(known, 500u);
+}
+
+namespace {
+/// Random integer instructions on registers of 16, 32 or 64 bits, made to be like those by which
+/// compilers compute addresses, and what they give.
+class Program {
+public:
+  explicit Program(std::mt19937 &random) : random(random) {
+    width = std::array{16, 32, 32, 64}[random() % 4];
+    name = width == 16 ? "%h" : width == 32 ? "%r" : "%d";
+    if (width == 16)
+      add("cvt.u16.u32 %h0, %t;\n", [](const Values &, uint64_t id) { return id; });
+    else if (width == 32)
+      add("mov.b32 %r0, %t;\n", [](const Values &, uint64_t id) { return id; });
+    else
+      add("cvt.u64.u32 %d0, %t;\n", [](const Values &, uint64_t id) { return id; });
+  }
+
+  void grow() {
+    size_t a = pick(), b = pick();
+    std::string suffix = std::to_string(width), to = " " + name + std::to_string(steps.size()),
+                x = ", " + name + std::to_string(a), y = ", " + name + std::to_string(b);
+    auto number = [&](uint64_t value) { return ", " + std::to_string(value) + ";\n"; };
+    const uint64_t small = random() % 24 + 1, shift = random() % std::min(width, 12);
+    const uint64_t mask = random() % 4 ? random() % 256 : ~uint64_t(0) << random() % 5 & 0xfff;
+    switch (random() % 10) {
+    case 0:
+      return add("add.s" + suffix + to + x + y + ";\n",
+                 [=](const Values &v, uint64_t) { return v[a] + v[b]; });
+    case 1:
+      return add("sub.s" + suffix + to + x + y + ";\n",
+                 [=](const Values &v, uint64_t) { return v[a] - v[b]; });
+    case 2:
+      return add("mul.lo.s" + suffix + to + x + number(small),
+                 [=](const Values &v, uint64_t) { return v[a] * small; });
+    case 3: // a quotient by a product
+      return add("mul.lo.s" + suffix + to + x + number((1 << shift) / small + 1),
+                 [=](const Values &v, uint64_t) { return v[a] * ((1 << shift) / small + 1); });
+    case 4:
+      return add("shr.u" + suffix + to + x + number(shift),
+                 [=](const Values &v, uint64_t) { return v[a] >> shift; });
+    case 5:
+      return add("and.b" + suffix + to + x + number(mask),
+                 [=](const Values &v, uint64_t) { return v[a] & mask; });
+    case 6:
+      return add("or.b" + suffix + to + x + y + ";\n",
+                 [=](const Values &v, uint64_t) { return v[a] | v[b]; });
+    case 7:
+      return add("or.b" + suffix + to + x + number(mask),
+                 [=](const Values &v, uint64_t) { return v[a] | mask; });
+    case 8:
+      return add("min.u" + suffix + to + x + number(small),
+                 [=](const Values &v, uint64_t) { return std::min(v[a], small); });
+    }
+    const bool isQuotient = random() % 2;
+    return add((isQuotient ? "div.u" : "rem.u") + suffix + to + x + number(small),
+               [=](const Values &v, uint64_t) { return isQuotient ? v[a] / small : v[a] % small; });
+  }
+
+  /// Returns the last value for an invocation.
+  uint64_t run(uint64_t id) const {
+    Values values;
+    for (const Step &step : steps)
+      values.push_back(step(values, id) & (~uint64_t(0) >> (64 - width)));
+    return values.back();
+  }
+
+  std::string getText() const {
+    std::string last = name + std::to_string(steps.size() - 1);
+    return text +
+           (width == 64 ? "mov.b64 %d38, " : "cvt.u64.u" + std::to_string(width) + " %d38, ") +
+           last + ";\nadd.s64 %d39, %a, %d38;\nst.global.b8 [%d39], %t;\n";
+  }
+
+private:
+  using Values = std::vector<uint64_t>;
+  using Step = std::function<uint64_t(const Values &, uint64_t id)>;
+
+  size_t pick() { return random() % 3 ? steps.size() - 1 : random() % steps.size(); }
+  void add(const std::string &line, Step step) {
+    text += line;
+    steps.push_back(std::move(step));
+  }
+
+  std::mt19937 &random;
+  int width;
+  std::string name, text;
+  std::vector<Step> steps;
+};
+} // namespace
+
+/// What is known of an address is the address, for each invocation.
+TEST(PtxReader, numbers_are_what_runs) {
+  std::mt19937 random(1);
+  size_t known = 0;
+  for (int i = 0; i < 20000; ++i) {
+    Program program(random);
+    for (int steps = int(random() % 8); steps >= 0; --steps)
+      program.grow();
+    spv::AddressMap map = readMap(getText(program.getText()), 1);
+    ASSERT_EQ(map.problem, "");
+    if (map.accesses.at(0).root != spv::MemoryAccess::Root::Binding || !map.accesses[0].address)
+      continue;
+    bool isKnown = true;
+    std::function<std::optional<int64_t>(const spv::Affine &, int64_t)> evaluate =
+        [&](const spv::Affine &sum, int64_t id) -> std::optional<int64_t> {
+      int64_t result = sum.constant;
+      for (auto [number, factor] : sum.terms) {
+        const spv::Atom &atom = map.atoms[number];
+        std::optional<int64_t> value = atom.kind == spv::Atom::Kind::Local ? std::optional(id)
+                                       : atom.kind == spv::Atom::Kind::Other
+                                           ? std::nullopt
+                                           : evaluate(atom.of, id);
+        if (!value)
+          return std::nullopt;
+        if (atom.kind == spv::Atom::Kind::Digit) {
+          EXPECT_GE(*value, 0);
+          value = *value / atom.divisor;
+          value = atom.modulus ? *value % atom.modulus : *value;
+        } else if (atom.kind == spv::Atom::Kind::Clamped) {
+          value = std::clamp(*value, atom.range.min, atom.range.max);
+        }
+        EXPECT_TRUE(atom.range.min <= *value && *value <= atom.range.max);
+        result += factor * *value;
+      }
+      return result;
+    };
+    for (int64_t id = 0; isKnown && id < 64; ++id) {
+      std::optional<int64_t> address = evaluate(*map.accesses[0].address, id);
+      isKnown = address.has_value();
+      if (isKnown)
+        ASSERT_EQ(uint64_t(*address), program.run(uint64_t(id))) << id << "\n" << program.getText();
+    }
+    known += isKnown;
+  }
+  EXPECT_GT(known, 8000u);
 }
 
 TEST(PtxReader, state_spaces) {
