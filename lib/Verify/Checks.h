@@ -139,8 +139,10 @@ Facts checkEffects(const Subject &subject);
 Facts checkBounds(const Subject &subject);
 /// Checks that kernels may overwrite operands as their `in_place` pairs state.
 Facts checkPermissions(const Subject &subject);
-/// Checks that invocations of a kernel do not race, and reach barriers together.
+/// Checks that invocations of a kernel do not race.
 Facts checkRaces(const Subject &subject);
+/// Checks that all invocations of a workgroup reach each barrier of a kernel equally often.
+Facts checkUniformBarriers(const Subject &subject);
 /// Checks that the hazards that forced barriers are between instructions that touch a common
 /// byte.
 Facts checkNeeds(const Subject &subject);

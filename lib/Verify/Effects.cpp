@@ -255,6 +255,22 @@ Facts verifier::checkRaces(const Subject &subject) {
       if (access.root == spv::MemoryAccess::Root::Shared && variables.insert(access.binding).second)
         checkMemory(subject, launch, access.root, access.binding,
                     "workgroup memory of @" + launch.kernel.name, facts);
+  }
+  return facts;
+}
+
+//===----------------------------------------------------------------------===//
+// Uniform barriers
+//===----------------------------------------------------------------------===//
+
+Facts verifier::checkUniformBarriers(const Subject &subject) {
+  Facts facts;
+  for (const Launch &launch : subject.launches) {
+    if (!launch.code.problem.empty())
+      facts.taken.push_back("that all invocations reach the barriers of @" + launch.kernel.name +
+                            getReason(launch));
+    if (!launch.code.map || !launch.code.problem.empty())
+      continue;
     for (const spv::BarrierSite &barrier : launch.code.map->barriers) {
       std::string name = "barrier of @" + launch.kernel.name + " (" +
                          launch.code.describe(barrier.word, barrier.source) + ")";

@@ -138,6 +138,7 @@ static void verifyPlan(const Artifact &artifact, const Plan &plan, CodeCache &ca
       {"bounds", checkBounds},
       {"permissions", checkPermissions},
       {"races", checkRaces},
+      {"uniform barriers", checkUniformBarriers},
       {"needs", checkNeeds}};
   auto add = [&](const char *what, auto check) {
     if (inRange)
