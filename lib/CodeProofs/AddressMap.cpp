@@ -857,8 +857,13 @@ void Walk::run() {
   bool areLanesFull =
       map.laneIds.empty() ||
       map.localSize[0] * map.localSize[1] * map.localSize[2] % launch.subgroupSize == 0;
+  auto dependOnOthers = [&](const std::vector<Affine> &guards) {
+    return std::any_of(guards.begin(), guards.end(),
+                       [&](const Affine &guard) { return hasOthers(guard); });
+  };
   for (MemoryAccess &access : map.accesses)
-    access.isCertain &= areLanesFull && isRegular(access.loops) && !usesBothIds(access);
+    access.isCertain &= areLanesFull && isRegular(access.loops) && !usesBothIds(access) &&
+                        !dependOnOthers(access.guards);
   if (leavesVariables) // all workgroup memory is one
     for (MemoryAccess &access : map.accesses)
       if (access.root == MemoryAccess::Root::Shared) {

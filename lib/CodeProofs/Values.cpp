@@ -404,6 +404,11 @@ Value Walk::evaluateBits(const Instruction &instruction) {
         return makeNumber(atoms.joinRests(*others + *b));
     [[fallthrough]];
   case Op::BitwiseXor:
+    if (a && a->isConstant())
+      std::swap(a, b);
+    if (instruction.op == Op::BitwiseXor && a && b && b->isConstant() &&
+        !(atoms.getBits(*a, getRange(*a)) & ~uint64_t(b->constant)))
+      return makeNumber(*b - *a); // it turns all of the number's bits round
     // No common bits: OR and XOR are the sum.
     if (a && b && !(atoms.getBits(*a, getRange(*a)) & atoms.getBits(*b, getRange(*b))))
       return makeNumber(atoms.joinRests(*a + *b));
@@ -477,9 +482,25 @@ Value Walk::evaluateGlsl(const Instruction &instruction) {
   std::optional<Affine> a = isSigned ? getSigned(left) : getUnsigned(left),
                         b = isSigned ? getSigned(right) : getUnsigned(right);
   uint32_t width = getWidth(instruction.result);
+  if (width == 0)
+    return {};
+  // The lesser of x and x - c is x modulo c if x is less than 2c: below c, the difference wraps.
+  if (operation == Glsl::UMin && width <= 32)
+    for (auto [x, y] : {std::pair(left, right), {right, left}}) {
+      Value whole = get(x), less = get(y);
+      if (whole.kind != Value::Kind::Number || less.kind != Value::Kind::Number)
+        continue;
+      Affine c = *whole.number - *less.number;
+      std::optional<Affine> number = getUnsigned(x);
+      if (!c.isConstant() || c.constant < 1 || c.constant >> (width - 1) || !number)
+        continue;
+      if (getRange(*number).max / 2 < c.constant)
+        return makeNumber(map.atoms.getRest(*number, c.constant));
+      isVague = true; // guards may say so
+    }
   Interval all{0, std::numeric_limits<int64_t>::max()};
   // Unsigned numbers beyond 63 bits do not fit, but a min of two is at most the smaller one.
-  if (width == 0 || (width == 64 && !isSigned && !(isMin ? a || b : a && b)))
+  if (width == 64 && !isSigned && !(isMin ? a || b : a && b))
     return {};
   if (width < 64)
     all.max = (int64_t(1) << width) - 1;
@@ -789,6 +810,15 @@ Value Walk::evaluateLane(const Instruction &instruction) {
       if (Value value = get(operands[0]); value.kind == Value::Kind::Number)
         return value;
     return makeOther(instruction.type);
+  case Op::Select: {
+    Value a = get(operands[1]), b = get(operands[2]);
+    bool areConstant = a.kind == Value::Kind::Number && b.kind == a.kind &&
+                       a.number->isConstant() && b.number->isConstant();
+    Value other = makeOther(instruction.type);
+    return areConstant ? makeNumber(*b.number +
+                                    map.atoms.makeOther({0, 1}) * (*a.number - *b.number).constant)
+                       : other;
+  }
   case Op::LogicalAnd: {
     Value a = get(operands[0]), b = get(operands[1]);
     if (a.kind != Value::Kind::Condition || b.kind != Value::Kind::Condition)

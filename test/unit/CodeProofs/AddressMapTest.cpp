@@ -359,7 +359,7 @@ TEST(AddressMap, guards) {
   EXPECT_EQ(getLast(select("%q = OpAccessChain %p %y %n0 %i\n %v = OpLoad %uint %q\n"
                            "%c = OpULessThan %bool %v %n12\n",
                            store("%i") + go, go)),
-            "8 group + local, -1 [0, 4294967295] + 11 >= 0");
+            "8 group + local, -1 [0, 4294967295] + 11 >= 0, maybe");
 }
 
 TEST(AddressMap, which_lane_is_who) {

@@ -117,6 +117,14 @@ TEST(PtxReader, predicates) {
             "20-40 ");
 }
 
+/// What a loaded number decides is not certain.
+TEST(PtxReader, predicates_of_data) {
+  EXPECT_EQ(getWritten("mul.wide.u32 %d1, %t, 4; add.s64 %d2, %a, %d1; add.s64 %d3, %b, %d1;\n"
+                       "ld.global.b32 %r1, [%d3]; setp.lt.u32 %p1, %r1, 10;\n"
+                       "@%p1 st.global.b32 [%d2], %t;\n"),
+            "?");
+}
+
 TEST(PtxReader, loops) {
   // A counter that is not the address, an address that grows, and a test of the low half.
   EXPECT_EQ(getWritten("mul.wide.u32 %d1, %t, 4; add.s64 %d2, %a, %d1; mov.b64 %d3, 0;\n"
@@ -217,7 +225,7 @@ public:
     auto number = [&](uint64_t value) { return ", " + std::to_string(value) + ";\n"; };
     const uint64_t small = random() % 24 + 1, shift = random() % std::min(width, 12);
     const uint64_t mask = random() % 4 ? random() % 256 : ~uint64_t(0) << random() % 5 & 0xfff;
-    switch (random() % 10) {
+    switch (random() % 13) {
     case 0:
       return add("add.s" + suffix + to + x + y + ";\n",
                  [=](const Values &v, uint64_t) { return v[a] + v[b]; });
@@ -243,6 +251,21 @@ public:
       return add("or.b" + suffix + to + x + number(mask),
                  [=](const Values &v, uint64_t) { return v[a] | mask; });
     case 8:
+      return add("xor.b" + suffix + to + x + number(mask),
+                 [=](const Values &v, uint64_t) { return v[a] ^ mask; });
+    case 9: // x modulo a number, if it is less than twice that
+      add("sub.s" + suffix + to + x + number(small),
+          [=](const Values &v, uint64_t) { return v[a] - small; });
+      return add("min.u" + suffix + " " + name + std::to_string(steps.size()) + x + ", " + name +
+                     std::to_string(steps.size() - 1) + ";\n",
+                 [=, last = steps.size() - 1](const Values &v, uint64_t) {
+                   return std::min(v[a], v[last]);
+                 });
+    case 10:
+      return add("setp.lt.u" + suffix + " %p1" + x + number(small) + "selp.b" + suffix + to +
+                     ", 64, 8, %p1;\n",
+                 [=](const Values &v, uint64_t) { return v[a] < small ? 64 : 8; });
+    case 11:
       return add("min.u" + suffix + to + x + number(small),
                  [=](const Values &v, uint64_t) { return std::min(v[a], small); });
     }
@@ -293,7 +316,11 @@ TEST(PtxReader, numbers_are_what_runs) {
       program.grow();
     spv::AddressMap map = readMap(getText(program.getText()), 1);
     ASSERT_EQ(map.problem, "");
-    if (map.accesses.at(0).root != spv::MemoryAccess::Root::Binding || !map.accesses[0].address)
+    // A selection gives two accesses, one of which runs.
+    if (std::any_of(map.accesses.begin(), map.accesses.end(), [](const auto &access) {
+          return access.root != spv::MemoryAccess::Root::Binding || !access.address ||
+                 !access.isCertain;
+        }))
       continue;
     bool isKnown = true;
     std::function<std::optional<int64_t>(const spv::Affine &, int64_t)> evaluate =
@@ -320,10 +347,18 @@ TEST(PtxReader, numbers_are_what_runs) {
       return result;
     };
     for (int64_t id = 0; isKnown && id < 64; ++id) {
-      std::optional<int64_t> address = evaluate(*map.accesses[0].address, id);
-      isKnown = address.has_value();
-      if (isKnown)
-        ASSERT_EQ(uint64_t(*address), program.run(uint64_t(id))) << id << "\n" << program.getText();
+      size_t runs = 0;
+      for (const spv::MemoryAccess &access : map.accesses) {
+        bool holds = std::all_of(access.guards.begin(), access.guards.end(),
+                                 [&](const auto &guard) { return *evaluate(guard, id) >= 0; });
+        std::optional<int64_t> address = evaluate(*access.address, id);
+        isKnown &= address.has_value();
+        runs += holds;
+        if (holds && address)
+          ASSERT_EQ(uint64_t(*address), program.run(uint64_t(id))) << id << "\n"
+                                                                   << program.getText();
+      }
+      ASSERT_EQ(runs, 1u) << id << "\n" << program.getText();
     }
     known += isKnown;
   }
