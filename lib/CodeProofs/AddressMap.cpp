@@ -34,6 +34,14 @@ void Walk::record(const Instruction &instruction, Id pointer, bool reads, bool w
   findChoices(pointer, selections, 0);
   if (selections.size() > maxChoices)
     selections.clear();
+  // Numbers that data decide have a range, which says as much as their choices.
+  std::erase_if(selections, [&](Id selection) {
+    Value condition = get(definitions.at(selection)->operands[0]);
+    bool isFollowed = condition.kind == Value::Kind::Condition &&
+                      std::none_of(condition.constraints.begin(), condition.constraints.end(),
+                                   [&](const Affine &each) { return hasOthers(each); });
+    return !isFollowed && !origins.contains(selection);
+  });
   for (size_t ways = 0; ways < size_t(1) << selections.size(); ++ways) {
     Context chosen = context;
     for (size_t i = 0; i < selections.size(); ++i) {

@@ -125,6 +125,16 @@ TEST(PtxReader, predicates_of_data) {
             "?");
 }
 
+/// Data may decide where an access is, but not whether.
+TEST(PtxReader, places_that_data_choose) {
+  spv::AddressMap map = readMap(
+      getText("ld.global.b32 %r1, [%b]; setp.ne.b32 %p1, %r1, 7; selp.b32 %r2, %r1, 0, %p1;\n"
+              "min.u32 %r3, %r2, 9; mul.wide.u32 %d1, %r3, 4; add.s64 %d2, %a, %d1;\n"
+              "st.global.b32 [%d2], %t;\n"));
+  spv::TouchedBytes touched = spv::getTouched(map, 0, false);
+  EXPECT_EQ(touched.somewhere, std::vector<spv::ByteRange>({{0, 40}}));
+}
+
 TEST(PtxReader, loops) {
   // A counter that is not the address, an address that grows, and a test of the low half.
   EXPECT_EQ(getWritten("mul.wide.u32 %d1, %t, 4; add.s64 %d2, %a, %d1; mov.b64 %d3, 0;\n"
