@@ -72,7 +72,7 @@ Interval Walk::getRange(const Affine &sum) {
     range = map.atoms.getRange(sum, *refining);
   if (!range)
     range = map.atoms.getRange(sum);
-  // What digits have in common shows only when all are looked at.
+  // Digits show what they have in common only when all are looked at.
   bool hasDigits = std::any_of(sum.terms.begin(), sum.terms.end(), [&](auto term) {
     return map.atoms[term.first].kind == Atom::Kind::Digit;
   });

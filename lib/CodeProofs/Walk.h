@@ -150,7 +150,7 @@ private:
   std::set<Id> vague;
   bool isVague = false;                          ///< whether the instruction was not followed
   const std::vector<Affine> *refining = nullptr; ///< the guards that hold
-  /// What selections choose where a number is used: whether the first.
+  /// By selection, whether the use of a number that is followed takes its first value.
   std::map<Id, bool> choices;
   size_t looks = 0;
   std::vector<OpenLoop> open;

@@ -43,7 +43,7 @@ private:
   SmallVector<Sum> sums;
   SmallVector<unsigned> parts, points; ///< numbers of results
 
-  /// Where code is emitted: the first unit of a block, and whether the block is the last.
+  /// The block that code is emitted for: its first unit, and whether it is the last.
   struct Block {
     Value first, isLast;
   };

@@ -13,7 +13,7 @@ namespace weir {
 /// gets to its sum. It is a matter of shapes, types and the profile alone. The contractions of a
 /// kernel have the same tile, and each its way.
 struct Tile {
-  /// How the column factor is read:
+  /// The way in which the column factor is read:
   /// - Direct: neighbouring columns are neighbours in memory.
   /// - Packed: from a copy that serves many tiles of rows.
   /// - Dot: in vectors of products.

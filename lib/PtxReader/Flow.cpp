@@ -47,7 +47,7 @@ std::vector<uint32_t> ptx::getRegisters(const Statement &statement, bool writes)
                              statement.name.front()) == std::end(withoutResult);
   std::vector<uint32_t> registers;
   for (size_t i = 0; i < statement.operands.size(); ++i) {
-    // What an address is made of is read, even where the first operand is written.
+    // The parts of an address are read, even if the first operand is written.
     bool isWritten = i == 0 && hasResult && statement.operands[i].kind != Operand::Kind::Address;
     if (isWritten == writes)
       collect(statement.operands[i], registers);
