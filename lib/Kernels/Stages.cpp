@@ -84,13 +84,15 @@ public:
   AccessFinder(schedule::KernelOp kernel, const KernelDomain &domain)
       : domain(domain), context(kernel.getContext()) {}
 
-  /// Returns those of all uses of `tensor`, or nothing if a use is none of these.
+  /// Returns those of all reads of `tensor`, and of the write if the kernel makes it, or nothing if
+  /// a use is neither.
   std::optional<std::vector<Indices>> find(Value tensor);
 
 private:
   const KernelDomain &domain;
   MLIRContext *context;
 
+  std::optional<std::vector<Indices>> findReads(Value tensor);
   std::optional<std::vector<Indices>> getLoops(linalg::GenericOp op);
   AffineExpr getIndex(linalg::GenericOp op, Value index, const Indices &loops);
 };
@@ -107,7 +109,7 @@ std::optional<std::vector<AccessFinder::Indices>> AccessFinder::getLoops(linalg:
   // Computed where the contraction reads it.
   std::vector<Indices> all;
   for (Value result : op->getResults()) {
-    std::optional<std::vector<Indices>> reads = find(result);
+    std::optional<std::vector<Indices>> reads = findReads(result);
     if (!reads)
       return std::nullopt;
     AffineMap written = op.getIndexingMapMatchingResult(cast<OpResult>(result));
@@ -130,7 +132,7 @@ AffineExpr AccessFinder::getIndex(linalg::GenericOp op, Value index, const Indic
   return loop && loop->getParentOp() == op ? loops[loop.getDim()] : AffineExpr();
 }
 
-std::optional<std::vector<AccessFinder::Indices>> AccessFinder::find(Value tensor) {
+std::optional<std::vector<AccessFinder::Indices>> AccessFinder::findReads(Value tensor) {
   std::vector<Indices> all;
   for (OpOperand &use : tensor.getUses()) {
     Operation *user = use.getOwner();
@@ -161,18 +163,24 @@ std::optional<std::vector<AccessFinder::Indices>> AccessFinder::find(Value tenso
       all.push_back(indices);
     }
   }
-  if (auto result = dyn_cast<OpResult>(tensor)) {
-    auto op = cast<linalg::GenericOp>(result.getOwner());
-    std::optional<std::vector<Indices>> places = getLoops(op);
-    if (!places)
-      return std::nullopt;
-    AffineMap written = op.getIndexingMapMatchingResult(result);
-    for (const Indices &loops : *places) {
-      Indices indices;
-      for (AffineExpr index : written.getResults())
-        indices.push_back(index.replaceDims(loops));
-      all.push_back(indices);
-    }
+  return all;
+}
+
+std::optional<std::vector<AccessFinder::Indices>> AccessFinder::find(Value tensor) {
+  std::optional<std::vector<Indices>> all = findReads(tensor);
+  auto result = dyn_cast<OpResult>(tensor);
+  if (!all || !result)
+    return all;
+  auto op = cast<linalg::GenericOp>(result.getOwner());
+  AffineMap written = op.getIndexingMapMatchingResult(result);
+  std::optional<std::vector<Indices>> places = getLoops(op);
+  if (!places)
+    return std::nullopt;
+  for (const Indices &loops : *places) {
+    Indices indices;
+    for (AffineExpr index : written.getResults())
+      indices.push_back(index.replaceDims(loops));
+    all->push_back(indices);
   }
   return all;
 }
