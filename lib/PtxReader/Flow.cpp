@@ -75,7 +75,7 @@ private:
   uint32_t add(uint32_t line);
   void makeBlocks();
   void connect();
-  std::vector<uint32_t> makeOrder() const;
+  std::vector<uint32_t> makeOrder(uint32_t first, bool isReversed) const;
   std::vector<uint32_t> findDominators(const std::vector<uint32_t> &order, bool isReverse) const;
   bool dominates(const std::vector<uint32_t> &dominators, uint32_t a, uint32_t b) const;
   void findLoops();
@@ -193,21 +193,23 @@ void Builder::makeBlocks() {
     }
 }
 
-/// Returns the blocks that can be reached, in reverse postorder.
-std::vector<uint32_t> Builder::makeOrder() const {
+/// Returns the blocks that can be reached from `first`, or that reach it if `isReversed`, in
+/// reverse postorder.
+std::vector<uint32_t> Builder::makeOrder(uint32_t first, bool isReversed) const {
   std::vector<uint32_t> order;
   std::vector<bool> isSeen(flow.blocks.size());
-  std::vector<std::pair<uint32_t, size_t>> stack = {{0, 0}};
-  isSeen[0] = true;
+  std::vector<std::pair<uint32_t, size_t>> stack = {{first, 0}};
+  isSeen[first] = true;
   while (!stack.empty()) {
     auto &[block, next] = stack.back();
-    const std::vector<uint32_t> &successors = flow.blocks[block].successors;
-    if (next == successors.size()) {
+    const Block &at = flow.blocks[block];
+    const std::vector<uint32_t> &neighbours = isReversed ? at.predecessors : at.successors;
+    if (next == neighbours.size()) {
       order.push_back(block);
       stack.pop_back();
       continue;
     }
-    uint32_t to = successors[next++];
+    uint32_t to = neighbours[next++];
     if (!isSeen[to]) {
       isSeen[to] = true;
       stack.emplace_back(to, 0);
@@ -219,7 +221,7 @@ std::vector<uint32_t> Builder::makeOrder() const {
 
 /// Fills the predecessors and the order.
 void Builder::connect() {
-  flow.order = makeOrder();
+  flow.order = makeOrder(0, /*isReversed=*/false);
   for (Block &block : flow.blocks)
     block.predecessors.clear();
   for (uint32_t block : flow.order)
@@ -390,25 +392,7 @@ void Builder::shape(LoopShape &loop) {
 /// Finds where the arms of selections meet.
 void Builder::findMerges() {
   // Postdominators: the order of the reversed blocks, from the exit.
-  std::vector<uint32_t> order;
-  std::vector<bool> isSeen(flow.blocks.size());
-  std::vector<std::pair<uint32_t, size_t>> stack = {{exit, 0}};
-  isSeen[exit] = true;
-  while (!stack.empty()) {
-    auto &[block, next] = stack.back();
-    const std::vector<uint32_t> &from = flow.blocks[block].predecessors;
-    if (next == from.size()) {
-      order.push_back(block);
-      stack.pop_back();
-      continue;
-    }
-    uint32_t to = from[next++];
-    if (!isSeen[to]) {
-      isSeen[to] = true;
-      stack.emplace_back(to, 0);
-    }
-  }
-  std::reverse(order.begin(), order.end());
+  std::vector<uint32_t> order = makeOrder(exit, /*isReversed=*/true);
   std::vector<uint32_t> after = findDominators(order, true);
   std::vector<uint32_t> innermost(flow.blocks.size(), none);
   for (uint32_t i = 0; i < loops.size(); ++i) // outer loops come first

@@ -256,7 +256,7 @@ TEST(AddressMap, digits_that_compilers_make) {
   EXPECT_EQ(
       getLast("%m = OpIMul %uint %i %n85\n %q = OpShiftRightLogical %uint %m %n8\n" + store("%q")),
       "(680 group + 85 local) / 256"); // 0 for 3
-  // What a quotient leaves.
+  // The rest of a quotient.
   EXPECT_EQ(getLast("%q = OpUDiv %uint %i %n10\n %t = OpIMul %uint %q %n10\n"
                     "%r = OpISub %uint %i %t\n" +
                     store("%r")),

@@ -117,7 +117,7 @@ TEST(PtxReader, predicates) {
             "20-40 ");
 }
 
-/// What a loaded number decides is not certain.
+/// Nothing is certain that a loaded number decides.
 TEST(PtxReader, predicates_of_data) {
   EXPECT_EQ(getWritten("mul.wide.u32 %d1, %t, 4; add.s64 %d2, %a, %d1; add.s64 %d3, %b, %d1;\n"
                        "ld.global.b32 %r1, [%d3]; setp.lt.u32 %p1, %r1, 10;\n"
@@ -316,7 +316,7 @@ private:
 };
 } // namespace
 
-/// What is known of an address is the address, for each invocation.
+/// Addresses that are known are the addresses of each invocation.
 TEST(PtxReader, numbers_are_what_runs) {
   std::mt19937 random(1);
   size_t known = 0;

@@ -494,7 +494,7 @@ static std::string ptxAdd() { return copyWords(0, 2) + "ld.global.b32 %r1, [%rd1
 TEST(VerifyCode, all_of_ptx_is_proved) {
   for (const Claim &claim : verify(makePtx(ptxAdd()))) {
     EXPECT_TRUE(claim.holds) << claim.what << ": " << claim.detail;
-    // What the other kernel reads of its constants is not what the plan needs an order for.
+    // The plan needs no order for the other kernel's reads of its constants.
     EXPECT_EQ(claim.taken, 0u) << claim.what << ": " << claim.detail;
   }
   EXPECT_EQ(find(makePtx(ptxAdd()), "effects").proved, 8u); // six accesses, two covers
