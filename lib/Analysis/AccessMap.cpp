@@ -166,6 +166,58 @@ Sharing AccessMaps::compareMemory(const MemoryAccess &first, const MemoryAccess 
   return compareRoots(first.root, second.root);
 }
 
+/// Splits a constant off a sum, or off a multiple of one. Errors: the whole, and 0, if the constant
+/// is too large.
+static std::pair<AffineExpr, int64_t> splitConstant(AffineExpr expr) {
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+  // Sums and products have their constant on the right.
+  auto constant = binary ? dyn_cast<AffineConstantExpr>(binary.getRHS()) : AffineConstantExpr();
+  if (!constant)
+    return {expr, 0};
+  if (expr.getKind() == AffineExprKind::Add)
+    return {binary.getLHS(), constant.getValue()};
+  int64_t product;
+  if (expr.getKind() != AffineExprKind::Mul)
+    return {expr, 0};
+  auto [rest, part] = splitConstant(binary.getLHS());
+  if (part == 0 || llvm::MulOverflow(part, constant.getValue(), product))
+    return {expr, 0};
+  return {rest * constant.getValue(), product};
+}
+
+/// Returns numbers that say all that decides whether the two meet: of the addresses' constants only
+/// their distance. Errors: std::nullopt if an address is not known or the distance is too large.
+static std::optional<std::vector<int64_t>> getQuestion(const MemoryAccess &first,
+                                                       const MemoryAccess &second,
+                                                       const Instances &instances,
+                                                       std::optional<int64_t> shift) {
+  if (!first.begin || !second.begin)
+    return std::nullopt;
+  auto [from, fromConstant] = splitConstant(first.begin);
+  auto [to, toConstant] = splitConstant(second.begin);
+  int64_t distance;
+  if (llvm::SubOverflow(toConstant, fromConstant, distance) ||
+      llvm::AddOverflow(distance, shift.value_or(0), distance))
+    return std::nullopt;
+  auto getNumber = [](AffineExpr expr) { return int64_t(expr.getAsOpaquePointer()); };
+  std::vector<int64_t> question = {getNumber(from), getNumber(to), distance,
+                                   int64_t(instances.invocations)};
+  auto add = [&](const auto &list, auto toNumber) {
+    question.push_back(list.size());
+    for (const auto &each : list)
+      question.push_back(toNumber(each));
+  };
+  auto cast = [](auto number) { return int64_t(number); };
+  for (const MemoryAccess *access : {&first, &second}) {
+    question.insert(question.end(), {access->bytes, access->certain});
+    add(access->nonNegative, getNumber);
+    add(access->zero, getNumber);
+    add(access->loops, cast);
+  }
+  add(instances.trips, cast);
+  return question;
+}
+
 Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &second,
                             const Instances &instances, std::optional<int64_t> shift,
                             IsUniform isUniform) const {
@@ -174,6 +226,23 @@ Sharing AccessMaps::compare(const MemoryAccess &first, const MemoryAccess &secon
     if (memory != Sharing::Overlap)
       return memory;
   }
+  // Only for invocations of one workgroup could the caller's knowledge matter.
+  bool knowsMore = isUniform && instances.invocations == Instances::Invocations::SameWorkgroup;
+  std::optional<std::vector<int64_t>> question;
+  if (!knowsMore)
+    question = getQuestion(first, second, instances, shift);
+  if (!question)
+    return findMeetings(first, second, instances, shift, isUniform);
+  auto [known, isNew] = meetings.try_emplace(std::move(*question), Sharing::Unknown);
+  if (isNew)
+    known->second = findMeetings(first, second, instances, shift, isUniform);
+  return known->second;
+}
+
+/// Returns whether the two meet in some such executions, in roots that are the same memory.
+Sharing AccessMaps::findMeetings(const MemoryAccess &first, const MemoryAccess &second,
+                                 const Instances &instances, std::optional<int64_t> shift,
+                                 IsUniform isUniform) const {
   Differences differences = getDifferences(first, second, instances, variables, isUniform);
   std::vector<Differences> cases = {differences};
   if (instances.invocations != Instances::Invocations::Same) {

@@ -125,35 +125,3 @@ InPlaceProof weir::proveInPlace(const AccessMaps &maps, gpu::GPUFuncOp kernel, u
   proof.holds = !writes.empty();
   return proof;
 }
-
-SmallVector<std::pair<unsigned, unsigned>> weir::getInPlacePairs(gpu::GPUFuncOp kernel,
-                                                                 Launches &launches) {
-  SmallVector<std::pair<unsigned, unsigned>> pairs;
-  if (kernel.isExternal())
-    return pairs;
-  AccessMaps maps(kernel, LaunchSizes::get(kernel, launches));
-  auto getBytes = [&](unsigned index) -> std::optional<int64_t> {
-    auto type = dyn_cast<MemRefType>(kernel.getArgument(index).getType());
-    return type ? schedule::getByteSize(type) : std::nullopt;
-  };
-  llvm::SmallDenseSet<Value> read, written;
-  for (const MemoryAccess &access : maps.getAccesses()) {
-    if (access.reads)
-      read.insert(access.root);
-    if (access.writes)
-      written.insert(access.root);
-  }
-  auto isOnly = [&](unsigned index, const llvm::SmallDenseSet<Value> &these,
-                    const llvm::SmallDenseSet<Value> &others) {
-    Value argument = kernel.getArgument(index);
-    return these.contains(argument) && !others.contains(argument);
-  };
-  for (unsigned source = 0; source < kernel.getNumArguments(); ++source)
-    for (unsigned target = 0; target < kernel.getNumArguments(); ++target) {
-      std::optional<int64_t> bytes = getBytes(source);
-      if (source != target && bytes && bytes == getBytes(target) && isOnly(source, read, written) &&
-          isOnly(target, written, read) && proveInPlace(maps, kernel, source, target).holds)
-        pairs.push_back({source, target});
-    }
-  return pairs;
-}

@@ -66,7 +66,8 @@ void EmitCpu::runOnOperation() {
     objects[kernel.getName()] = *object;
     return describe(""); // until it is there
   };
-  if (failed(emitKernels(getOperation(), "machine code", check, emit)))
+  if (failed(emitKernels(getOperation(), getAnalysis<Effects>(), getAnalysis<InPlaceProofs>(),
+                         "machine code", check, emit)))
     return signalPassFailure();
   for (auto binary : getOperation().getOps<gpu::BinaryOp>()) {
     auto found = objects.find(binary.getName());

@@ -8,8 +8,6 @@
 #include "passes/emitted/EmitKernels.h"
 
 #include "dialects/Schedule/Schedule.h"
-#include "weir/Analysis/Effects.h"
-#include "weir/Analysis/InPlace.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -62,17 +60,16 @@ static ArrayAttr describeOperands(gpu::GPUFuncOp kernel, Effects &effects) {
   return builder.getArrayAttr(operands);
 }
 
-/// Returns the pairs of operands of which one may be written over the other, derived from
-/// the body again.
-static ArrayAttr describeInPlace(gpu::GPUFuncOp kernel, Launches &launches) {
+/// Returns the pairs of operands of which one may be written over the other.
+static ArrayAttr describeInPlace(gpu::GPUFuncOp kernel, InPlaceProofs &proofs) {
   Builder builder(kernel.getContext());
   SmallVector<Attribute> pairs;
-  for (auto [source, target] : getInPlacePairs(kernel, launches))
+  for (auto [source, target] : proofs.getPairs(kernel))
     pairs.push_back(builder.getDenseI64ArrayAttr({source, target}));
   return builder.getArrayAttr(pairs);
 }
 
-static LogicalResult emitBinary(gpu::GPUFuncOp kernel, Effects &effects, Launches &launches,
+static LogicalResult emitBinary(gpu::GPUFuncOp kernel, Effects &effects, InPlaceProofs &proofs,
                                 EmitKernel emit) {
   OpBuilder builder(kernel->getParentOp());
   Location loc = kernel.getLoc();
@@ -92,20 +89,19 @@ static LogicalResult emitBinary(gpu::GPUFuncOp kernel, Effects &effects, Launche
   SmallVector<int64_t> workgroup(*kernel.getKnownBlockSize());
   result->setAttr(schedule::workgroupAttrName, builder.getDenseI64ArrayAttr(workgroup));
   result->setAttr(schedule::operandsAttrName, describeOperands(kernel, effects));
-  result->setAttr(schedule::inPlaceAttrName, describeInPlace(kernel, launches));
+  result->setAttr(schedule::inPlaceAttrName, describeInPlace(kernel, proofs));
   return success();
 }
 
-LogicalResult weir::emitKernels(ModuleOp module, StringRef language,
+LogicalResult weir::emitKernels(ModuleOp module, Effects &effects, InPlaceProofs &proofs,
+                                StringRef language,
                                 llvm::function_ref<LogicalResult(gpu::GPUFuncOp)> check,
                                 EmitKernel emit) {
   if (failed(checkKernels(module, language, check)))
     return failure();
-  Effects effects(module); // walks the module once
-  Launches launches;       // so do these
   for (auto kernels : llvm::make_early_inc_range(module.getOps<gpu::GPUModuleOp>())) {
     for (auto kernel : kernels.getOps<gpu::GPUFuncOp>())
-      if (failed(emitBinary(kernel, effects, launches, emit)))
+      if (failed(emitBinary(kernel, effects, proofs, emit)))
         return failure();
     kernels.erase();
   }

@@ -5,6 +5,8 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "weir/Analysis/Effects.h"
+#include "weir/Analysis/InPlaceProofs.h"
 
 namespace weir {
 
@@ -17,7 +19,8 @@ using EmitKernel = llvm::function_ref<mlir::FailureOr<mlir::gpu::ObjectAttr>(
 /// workgroup, operands and in-place pairs, and renames dispatches. All kernels
 /// are checked by `check` before the first is emitted, so that one run reports
 /// all of them. `language` is the name of the code, for errors.
-mlir::LogicalResult emitKernels(mlir::ModuleOp module, llvm::StringRef language,
+mlir::LogicalResult emitKernels(mlir::ModuleOp module, Effects &effects, InPlaceProofs &proofs,
+                                llvm::StringRef language,
                                 llvm::function_ref<mlir::LogicalResult(mlir::gpu::GPUFuncOp)> check,
                                 EmitKernel emit);
 

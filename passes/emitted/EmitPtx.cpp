@@ -54,6 +54,7 @@ void EmitPtx::runOnOperation() {
     return gpu::ObjectAttr::get(emitter->getTarget(), gpu::CompilationTarget::Assembly,
                                 StringAttr::get(&getContext(), *text));
   };
-  if (failed(emitKernels(getOperation(), "PTX", check, emit)))
+  if (failed(emitKernels(getOperation(), getAnalysis<Effects>(), getAnalysis<InPlaceProofs>(),
+                         "PTX", check, emit)))
     signalPassFailure();
 }

@@ -55,6 +55,7 @@ void EmitSpirv::runOnOperation() {
     return gpu::ObjectAttr::get(emitter.getTarget(), gpu::CompilationTarget::Binary,
                                 StringAttr::get(&getContext(), binary));
   };
-  if (failed(emitKernels(getOperation(), "SPIR-V", check, emit)))
+  if (failed(emitKernels(getOperation(), getAnalysis<Effects>(), getAnalysis<InPlaceProofs>(),
+                         "SPIR-V", check, emit)))
     signalPassFailure();
 }

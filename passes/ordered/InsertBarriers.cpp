@@ -36,7 +36,7 @@ struct InsertBarriers : weir::impl::InsertBarriersPassBase<InsertBarriers> {
       if (failed(order(function, effects, views)))
         signalPassFailure();
     });
-    markAnalysesPreserved<Effects, Views>();
+    markAnalysesPreserved<Effects, Views, InPlaceProofs>();
   }
 
 private:

@@ -21,12 +21,18 @@ struct InsertWorkgroupBarriers
 
   void runOnOperation() override {
     auto isAny = [](gpu::GPUFuncOp, const DenseSet<Operation *> &) { return true; };
-    if (failed(visitKernels(getOperation(), isAny, cure)))
+    bool isChanged = false;
+    auto cureOne = [&](gpu::GPUFuncOp kernel, WorkgroupRaces &races) {
+      return cure(kernel, races, isChanged);
+    };
+    if (failed(visitKernels(getOperation(), isAny, cureOne)))
       signalPassFailure();
+    if (!isChanged)
+      markAllAnalysesPreserved();
   }
 
 private:
-  static LogicalResult cure(gpu::GPUFuncOp kernel, WorkgroupRaces &races);
+  static LogicalResult cure(gpu::GPUFuncOp kernel, WorkgroupRaces &races, bool &isChanged);
 };
 } // namespace
 
@@ -88,7 +94,8 @@ static LogicalResult reportBetweenWorkgroups(const AccessHazard &hazard,
   return failure(hazard.proved);
 }
 
-LogicalResult InsertWorkgroupBarriers::cure(gpu::GPUFuncOp kernel, WorkgroupRaces &races) {
+LogicalResult InsertWorkgroupBarriers::cure(gpu::GPUFuncOp kernel, WorkgroupRaces &races,
+                                            bool &isChanged) {
   WorkgroupRaces::Plan plan = races.plan();
   bool ok = true;
   for (const AccessHazard &hazard : plan.unordered)
@@ -100,6 +107,7 @@ LogicalResult InsertWorkgroupBarriers::cure(gpu::GPUFuncOp kernel, WorkgroupRace
   for (const WorkgroupRaces::PlannedBarrier &barrier : plan.barriers) {
     OpBuilder builder(barrier.before);
     gpu::BarrierOp::create(builder, barrier.before->getLoc());
+    isChanged = true;
     for (const AccessHazard &hazard : barrier.hazards)
       remark::passed(barrier.before->getLoc(), remark::RemarkOpts::name("barrier")
                                                    .category("insert-workgroup-barriers")

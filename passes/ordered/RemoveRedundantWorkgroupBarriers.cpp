@@ -28,7 +28,8 @@ struct RemoveRedundantWorkgroupBarriers
   using RemoveRedundantWorkgroupBarriersPassBase::RemoveRedundantWorkgroupBarriersPassBase;
 
   void runOnOperation() override {
-    auto remove = [](gpu::GPUFuncOp kernel, WorkgroupRaces &races) -> LogicalResult {
+    bool isChanged = false;
+    auto remove = [&](gpu::GPUFuncOp kernel, WorkgroupRaces &races) -> LogicalResult {
       for (gpu::BarrierOp barrier : races.findRedundant()) {
         remark::passed(barrier.getLoc(), remark::RemarkOpts::name("removed")
                                              .category("remove-redundant-workgroup-barriers")
@@ -36,11 +37,14 @@ struct RemoveRedundantWorkgroupBarriers
             << remark::reason("every two accesses that it separates are disjoint or separated "
                               "by other barriers");
         barrier.erase();
+        isChanged = true;
       }
       return success();
     };
     if (failed(visitKernels(getOperation(), hasBarrier, remove)))
       signalPassFailure();
+    if (!isChanged)
+      markAllAnalysesPreserved();
   }
 };
 } // namespace

@@ -31,11 +31,11 @@ struct DonateBuffers : weir::impl::DonateBuffersPassBase<DonateBuffers> {
   void runOnOperation() override {
     Effects &effects = getAnalysis<Effects>();
     Views &views = getAnalysis<Views>();
-    InPlaceProofs proofs;
+    InPlaceProofs &proofs = getAnalysis<InPlaceProofs>();
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (failed(donate(function, effects, views, proofs)))
         signalPassFailure();
-    markAnalysesPreserved<Effects, Views>();
+    markAnalysesPreserved<Effects, Views, InPlaceProofs>();
   }
 
 private:

@@ -269,10 +269,12 @@ void LimitMemory::runOnOperation() {
     queues = profile->queues;
   }
   Effects &effects = getAnalysis<Effects>();
-  InPlaceProofs proofs;
+  InPlaceProofs &proofs = getAnalysis<InPlaceProofs>();
   llvm::SetVector<StringAttr> spareKernels = getSpareKernels(getOperation());
   for (auto function : getOperation().getOps<func::FuncOp>())
     if (failed(fit(function, effects, proofs, queues)))
       signalPassFailure();
   eraseUnusedKernels(getOperation(), spareKernels);
+  // No kernel is made behind this that could lie where an erased one did.
+  markAnalysesPreserved<Effects, InPlaceProofs>();
 }

@@ -53,7 +53,7 @@ struct PlanMemory : weir::impl::PlanMemoryPassBase<PlanMemory> {
       if (failed(commands) || (*commands && failed(plan(function, *commands, effects, views))))
         signalPassFailure();
     }
-    markAnalysesPreserved<Effects, Views>();
+    markAnalysesPreserved<Effects, Views, InPlaceProofs>();
   }
 
 private:
@@ -217,7 +217,7 @@ LogicalResult PlanMemory::plan(func::FuncOp function, schedule::CommandsOp comma
                                Effects &effects, Views &views) {
   if (failed(checkWaves(commands)))
     return failure();
-  InPlaceProofs proofs; // never asked: permissions stand in the function
+  InPlaceProofs proofs(function); // never asked: permissions stand in the function
   FailureOr<ArenaProblem> arena = collectArena(function, commands, effects, views, proofs);
   if (failed(arena))
     return failure();

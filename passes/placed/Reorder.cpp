@@ -44,7 +44,7 @@ struct Reorder : weir::impl::ReorderPassBase<Reorder> {
     }
     Effects &effects = getAnalysis<Effects>();
     Views &views = getAnalysis<Views>();
-    markAnalysesPreserved<Effects, Views>();
+    markAnalysesPreserved<Effects, Views, InPlaceProofs>();
     if (!*percent)
       return;
     ArenaGrowth growth = {**percent, limit};

@@ -31,7 +31,7 @@ struct Schedule : weir::impl::SchedulePassBase<Schedule> {
   void runOnOperation() override;
 
 private:
-  LogicalResult order(func::FuncOp function, Effects &effects, Views &views);
+  LogicalResult order(func::FuncOp function, Effects &effects, Views &views, InPlaceProofs &proofs);
 };
 } // namespace
 
@@ -55,11 +55,11 @@ static void dropSpares(ModuleOp module) {
   eraseUnusedKernels(module, kernels);
 }
 
-LogicalResult Schedule::order(func::FuncOp function, Effects &effects, Views &views) {
+LogicalResult Schedule::order(func::FuncOp function, Effects &effects, Views &views,
+                              InPlaceProofs &proofs) {
   FailureOr<schedule::CommandsOp> commands = getCommands(function);
   if (failed(commands) || !*commands)
     return commands;
-  InPlaceProofs proofs;
   FailureOr<CollectedOrder> collected = collect(function, *commands, effects, views, proofs);
   if (failed(collected))
     return failure();
@@ -83,9 +83,10 @@ void Schedule::runOnOperation() {
   dropSpares(getOperation());
   Effects &effects = getAnalysis<Effects>();
   Views &views = getAnalysis<Views>();
+  InPlaceProofs &proofs = getAnalysis<InPlaceProofs>();
   getOperation().walk([&](func::FuncOp function) {
-    if (failed(order(function, effects, views)))
+    if (failed(order(function, effects, views, proofs)))
       signalPassFailure();
   });
-  markAnalysesPreserved<Effects, Views>();
+  markAnalysesPreserved<Effects, Views, InPlaceProofs>();
 }

@@ -19,6 +19,7 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -148,6 +149,9 @@ private:
   friend class AccessMapBuilder;
   Sharing compareMemory(const MemoryAccess &first, const MemoryAccess &second,
                         Instances::Invocations invocations) const;
+  Sharing findMeetings(const MemoryAccess &first, const MemoryAccess &second,
+                       const Instances &instances, std::optional<int64_t> shift,
+                       IsUniform isUniform) const;
   bool isSure(const MemoryAccess &first, const MemoryAccess &second,
               Instances::Invocations invocations) const;
   std::string getName(unsigned variable) const;
@@ -159,6 +163,9 @@ private:
   std::vector<MemoryAccess> accesses;
   llvm::DenseMap<mlir::Operation *, unsigned> loopTrips;
   llvm::DenseMap<mlir::Block *, unsigned> headerTrips;
+  /// Answers of `findMeetings`, by all that they depend on. The rows of a tile ask equal questions,
+  /// and to find an answer here is cheaper than to write the question as a system.
+  mutable std::map<std::vector<int64_t>, Sharing> meetings;
 };
 
 } // namespace weir

@@ -27,12 +27,6 @@ struct InPlaceProof {
 InPlaceProof proveInPlace(const AccessMaps &maps, mlir::gpu::GPUFuncOp kernel, unsigned source,
                           unsigned target, int64_t shift = 0);
 
-/// Returns the pairs of arguments (source, target) of equal size for which `proveInPlace` holds,
-/// sorted by source, then target. The source is an argument that is read, the target one that is
-/// not.
-llvm::SmallVector<std::pair<unsigned, unsigned>> getInPlacePairs(mlir::gpu::GPUFuncOp kernel,
-                                                                 Launches &launches);
-
 } // namespace weir
 
 #endif // WEIR_ANALYSIS_INPLACE_H

@@ -3,7 +3,7 @@
 #include "test/lib/TestPasses.h"
 
 #include "mlir/Pass/Pass.h"
-#include "weir/Analysis/InPlace.h"
+#include "weir/Analysis/InPlaceProofs.h"
 
 using namespace mlir;
 using namespace weir;
@@ -18,12 +18,12 @@ struct TestInPlace : PassWrapper<TestInPlace, OperationPass<ModuleOp>> {
   }
 
   void runOnOperation() override {
-    Launches launches;
+    InPlaceProofs proofs(getOperation());
     getOperation().walk([&](gpu::GPUFuncOp kernel) {
       if (!kernel.isKernel())
         return;
       InFlightDiagnostic remark = kernel.emitRemark() << kernel.getName() << ":";
-      for (auto [source, target] : getInPlacePairs(kernel, launches))
+      for (auto [source, target] : proofs.getPairs(kernel))
         remark << " " << target << " over " << source;
     });
   }
