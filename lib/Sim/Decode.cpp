@@ -13,6 +13,20 @@ static constexpr uint32_t maxRegisterBytes = 256 << 20; ///< of one subgroup
 static constexpr int64_t maxLocalBytes = 64 << 20;      ///< of private or workgroup memory
 static constexpr size_t maxSteps = 1 << 24, maxDepth = 64;
 
+/// Reports what is not supported: in PTX by its line, in SPIR-V by its word.
+void Decoder::fail(const Instruction &instruction, const std::string &problem) const {
+  if (!options.isPtx)
+    module.fail(instruction.word, std::string(getName(instruction.op)) + " " + problem);
+  const size_t name = instruction.op == Op::Named || instruction.op == Op::NamedEffect ? 0
+                      : instruction.op == Op::NamedAtomic || instruction.op == Op::CopyAsync
+                          ? 3
+                          : ~size_t(0);
+  throw Error(where + ":" + std::to_string(instruction.source.line) + ": " +
+              (name == ~size_t(0) ? "the instruction"
+                                  : "'" + module.getString(instruction.operands[name]) + "'") +
+              " " + problem);
+}
+
 //===----------------------------------------------------------------------===//
 // Values
 //===----------------------------------------------------------------------===//
@@ -107,8 +121,12 @@ const Value &Decoder::getConstantValue(Id id) {
 const Value &Decoder::use(const Instruction &instruction, size_t operand) {
   need(instruction, operand < instruction.operands.size(), "has too few operands");
   Id id = instruction.operands[operand];
-  if (module.findConstant(id))
+  if (const Constant *constant = module.findConstant(id)) {
+    need(instruction,
+         !options.isPtx || constant->kind != Constant::Kind::Undef || instruction.op == Op::Phi,
+         "reads a register that nothing has written");
     return getConstantValue(id);
+  }
   auto found = values.find(id);
   if (found == values.end())
     fail(instruction, "uses %" + std::to_string(id) + ", which is not a value defined before");
@@ -163,6 +181,7 @@ void Decoder::declareInput(const Variable &variable) {
   bool isVector = false;
   switch (*variable.builtIn) {
   case BuiltIn::NumWorkgroups:
+  case BuiltIn::WorkgroupSize:
   case BuiltIn::WorkgroupId:
   case BuiltIn::LocalInvocationId:
   case BuiltIn::GlobalInvocationId:
@@ -194,6 +213,9 @@ void Decoder::declareInput(const Variable &variable) {
 void Decoder::declareVariables() {
   for (const Variable &variable : module.getVariables()) {
     std::string name = "variable %" + std::to_string(variable.id);
+    if (options.isPtx && variable.storage != StorageClass::Input &&
+        variable.storage != StorageClass::StorageBuffer)
+      requireLocal(variable);
     if (variable.initializer && variable.storage != StorageClass::Input)
       throw Error(where + ": " + name +
                   " has an initializer, which the simulator does not support");
@@ -208,7 +230,7 @@ void Decoder::declareVariables() {
       targets[variable.id] = makeLocal(variable.type, Space::Private, program.privateBytes);
       break;
     case StorageClass::StorageBuffer: {
-      if (variable.set != 0u || !variable.binding)
+      if ((variable.set != 0u && !options.isPtx) || !variable.binding)
         throw Error(where + ": storage buffer %" + std::to_string(variable.id) +
                     " has no binding in set 0");
       PointerTarget target;
@@ -464,6 +486,8 @@ void Decoder::decodeInstruction(const Instruction &instruction) {
   case OpKind::Reduction:
     return decodeReduction(instruction);
   }
+  if (uint32_t(instruction.op) >= firstOwnOpcode)
+    return decodeOwn(instruction);
   switch (instruction.op) {
   case Op::SelectionMerge:
   case Op::LoopMerge:
@@ -477,6 +501,10 @@ void Decoder::decodeInstruction(const Instruction &instruction) {
     targets[instruction.result] = target;
     return;
   }
+  case Op::ConvertPtrToU:
+    return decodeAddress(instruction);
+  case Op::ConvertUToPtr:
+    return decodePointer(instruction);
   case Op::AccessChain:
   case Op::InBoundsAccessChain:
     return decodeAccessChain(instruction);
@@ -544,6 +572,7 @@ Program Decoder::decode(const std::string &name) {
   if (entry->model != ExecutionModel::GLCompute)
     throw Error(where + ": entry point '" + name + "' is not a compute shader");
   program.name = name;
+  program.isWarp = options.isPtx;
   program.localSize = entry->localSize;
   program.accesses.emplace_back(); // sites count from 1
   Body main{module.getFunction(entry->function)};
@@ -555,6 +584,8 @@ Program Decoder::decode(const std::string &name) {
       break;
     }
   declareVariables();
+  if (options.isPtx)
+    findRoots(main.function);
   decodeBody(main);
   return std::move(program);
 }

@@ -102,8 +102,34 @@ void Decoder::decodeAccess(const Instruction &instruction) {
   access.isWrite = isWrite;
   for (size_t i = 0; i < access.scalars.size(); ++i)
     access.scalars[i].value = value.scalars[i];
-  emit(getAccessStep(), 0, 0, 0, 0, access.site);
+  if (!isWrite && instruction.operands.size() > 1 &&
+      instruction.operands[1] & MemoryOperand::ReadOnly)
+    access.isReadOnly = program.hasReadOnly = true;
+  emit(getAccessStep(), 0, 0, 0, 0,
+       addAccess(instruction, std::move(access), instruction.operands[0]));
+}
+
+uint16_t Decoder::addAccess(const Instruction &instruction, AccessSite access, Id pointer) {
+  const uint16_t site = access.site;
   program.accesses.push_back(std::move(access));
+  auto others = otherTargets.find(pointer);
+  if (others == otherTargets.end())
+    return site;
+  for (const PointerTarget &target : others->second) {
+    AccessSite other = makeAccess(instruction, target);
+    const AccessSite &first = program.accesses[site];
+    other.isRead = first.isRead;
+    other.isWrite = first.isWrite;
+    other.isReadOnly = first.isReadOnly;
+    other.atomic = first.atomic;
+    other.isOfDevice = first.isOfDevice;
+    other.operand = first.operand;
+    other.comparator = first.comparator;
+    other.scalars = first.scalars;
+    program.accesses.push_back(std::move(other));
+  }
+  program.accesses[site].alternatives = uint32_t(others->second.size()) + 1;
+  return site;
 }
 
 /// Returns the access at `target`, without its kind (read, write, atomic).
@@ -118,6 +144,7 @@ AccessSite Decoder::makeAccess(const Instruction &instruction, const PointerTarg
   access.objectBegin = target.begin;
   access.objectEnd = target.end;
   access.dynamic = target.dynamic;
+  access.isAddressed = target.isAddressed;
   access.source = instruction.source;
   access.site = uint16_t(program.accesses.size());
   const std::vector<Scalar> &scalars = getScalars(target.type);
@@ -135,6 +162,10 @@ AccessSite Decoder::makeAccess(const Instruction &instruction, const PointerTarg
 }
 
 void Decoder::decodeAtomic(const Instruction &instruction) {
+  Op op = instruction.op;
+  size_t first = op == Op::AtomicCompareExchange ? 4 : op == Op::NamedAtomic ? 4 : 3;
+  if (op == Op::NamedAtomic)
+    op = getAtomic(instruction);
   const PointerTarget &target = getTarget(instruction, instruction.operands[0]);
   const Type &type = module.getType(target.type);
   need(instruction,
@@ -143,8 +174,8 @@ void Decoder::decodeAtomic(const Instruction &instruction) {
        "is of something other than an integer of 32 or 64 bits in a buffer or workgroup memory");
   auto scope = Scope(useConstant(instruction, 1));
   uint32_t semantics = useConstant(instruction, 2);
-  const bool compares = instruction.op == Op::AtomicCompareExchange;
-  if (compares)
+  const bool compares = op == Op::AtomicCompareExchange;
+  if (instruction.op == Op::AtomicCompareExchange)
     semantics |= useConstant(instruction, 3);
   need(instruction, !(semantics & (Acquire | Release | AcquireRelease | SequentiallyConsistent)),
        "orders other memory, which the simulator does not support");
@@ -153,23 +184,27 @@ void Decoder::decodeAtomic(const Instruction &instruction) {
        "of another scope than the workgroup, queue family or device is not supported by the "
        "simulator");
   AccessSite access = makeAccess(instruction, target);
-  access.atomic = instruction.op;
+  access.atomic = op;
   access.isOfDevice = isOfDevice;
-  access.isRead = instruction.op != Op::AtomicStore;
-  access.isWrite = instruction.op != Op::AtomicLoad;
-  const size_t first = compares ? 4 : 3;
-  if (instruction.operands.size() > first)
-    access.operand = useAs(instruction, first, target.type).scalars[0];
-  if (compares)
-    access.comparator = useAs(instruction, first + 1, target.type).scalars[0];
+  access.isRead = op != Op::AtomicStore;
+  access.isWrite = op != Op::AtomicLoad;
+  if (instruction.op == Op::NamedAtomic && compares) { // PTX has what it compares with first
+    access.comparator = useAs(instruction, first, target.type).scalars[0];
+    access.operand = useAs(instruction, first + 1, target.type).scalars[0];
+  } else {
+    if (instruction.operands.size() > first)
+      access.operand = useAs(instruction, first, target.type).scalars[0];
+    if (compares)
+      access.comparator = useAs(instruction, first + 1, target.type).scalars[0];
+  }
   Value result = makeValue(target.type);
   access.scalars[0].value = result.scalars[0];
   if (access.isRead) {
     need(instruction, instruction.type == target.type, "has a result of another type");
     values[instruction.result] = std::move(result);
   }
-  emit(getAccessStep(), 0, 0, 0, 0, access.site);
-  program.accesses.push_back(std::move(access));
+  emit(getAccessStep(), 0, 0, 0, 0,
+       addAccess(instruction, std::move(access), instruction.operands[0]));
 }
 
 //===----------------------------------------------------------------------===//

@@ -49,6 +49,7 @@ struct PointerTarget {
   int64_t offset = 0;
   Register dynamic = noRegister;
   int64_t stride = 0; ///< greatest common divisor of the dynamic strides
+  bool isAddressed = false;
 };
 
 /// A function being decoded, once for each call.
@@ -71,9 +72,7 @@ public:
   Program decode(const std::string &entryPoint);
 
 private:
-  [[noreturn]] void fail(const Instruction &instruction, const std::string &problem) const {
-    module.fail(instruction.word, std::string(getName(instruction.op)) + " " + problem);
-  }
+  [[noreturn]] void fail(const Instruction &instruction, const std::string &problem) const;
   void need(const Instruction &instruction, bool holds, const char *problem) const {
     if (!holds)
       fail(instruction, problem);
@@ -124,7 +123,35 @@ private:
   void decodeBarrier(const Instruction &instruction);
   void decodeShuffle(const Instruction &instruction);
   void decodeReduction(const Instruction &instruction);
+
+  // Of PTX, in DecodePtx.cpp.
+  void requireLocal(const spv::Variable &variable) const;
+  void findRoots(const spv::Function &function);
+  void decodeAddress(const Instruction &instruction);
+  void decodePointer(const Instruction &instruction);
+  void decodeOwn(const Instruction &instruction);
+  void decodeNamed(const Instruction &instruction, const std::string &name);
+  void decodeSpecial(const Instruction &instruction, const std::string &name);
+  void decodeMeeting(const Instruction &instruction, const std::string &name);
+  spv::Op getAtomic(const Instruction &instruction) const;
+  void decodeCopy(const Instruction &instruction);
+  void decodeGroup(const Instruction &instruction, const std::string &name);
+  /// A number of an instruction by its PTX name: a register and its bits.
+  struct Sized {
+    Register value = 0;
+    uint32_t bits = 32;
+    bool isSigned = false;
+  };
+  Sized useNumber(const Instruction &instruction, size_t operand);
+  Register resize(const Sized &number, uint32_t bits);
+  Sized compute(const Instruction &instruction, const std::string &name,
+                std::vector<Sized> operands);
+  Register computeU32(spv::Op op, Register a, Register b);
+  Register getBuiltIn(spv::BuiltIn builtIn);
+
   AccessSite makeAccess(const Instruction &instruction, const PointerTarget &target);
+  /// Adds an access by a pointer, and those that it may be instead. Returns its site.
+  uint16_t addAccess(const Instruction &instruction, AccessSite access, Id pointer);
   /// Finds a member by literals. Returns its first scalar and its type.
   std::pair<size_t, Id> findMember(const Instruction &instruction, Id type, size_t firstLiteral);
   const PointerTarget &getTarget(const Instruction &instruction, Id pointer);
@@ -136,6 +163,10 @@ private:
   std::unordered_map<Id, std::vector<Scalar>> scalarsOf;
   std::unordered_map<Id, Value> values;
   std::unordered_map<Id, PointerTarget> targets;
+  /// Other targets that a pointer made of a number may have.
+  std::unordered_map<Id, std::vector<PointerTarget>> otherTargets;
+  /// The variables that a number may be an address in.
+  std::unordered_map<Id, std::vector<Id>> roots;
   const Body *body = nullptr; ///< the innermost one
 };
 

@@ -2,6 +2,8 @@
 
 #include "Machine.h"
 
+#include "weir/PtxReader/PtxReader.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -24,11 +26,29 @@ Machine::Machine(const Artifact &artifact, const EntrySpec &entry, const Plan &p
   makeStores();
 }
 
+/// Reads the code of a kernel, which is SPIR-V or PTX.
+spv::Module Machine::readModule(const Kernel &kernel) const {
+  const Bytes &bytes = artifact.code.at(kernel.code);
+  if (getBaseTarget(profile.target) != "cuda")
+    return spv::Module(bytes, kernel.code);
+  std::array<uint32_t, 3> workgroup;
+  std::copy(kernel.workgroup.begin(), kernel.workgroup.end(), workgroup.begin());
+  std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  std::optional<spv::Module> module = ptx::readEntry(text, kernel.name, workgroup, kernel.code);
+  if (!module)
+    throw Error(kernel.code + ": has no entry '" + kernel.name + "'");
+  return std::move(*module);
+}
+
 void Machine::decodeKernels(bool fusesFma) {
-  DecodeOptions options = {uint32_t(profile.subgroupSize), fusesFma};
+  const bool isPtx = getBaseTarget(profile.target) == "cuda";
+  DecodeOptions options = {uint32_t(profile.subgroupSize), fusesFma, isPtx};
+  if (isPtx && profile.subgroupSize != warpLanes)
+    throw Error("profile " + profile.name + " has subgroups of " +
+                std::to_string(profile.subgroupSize) + " invocations, those of PTX have 32");
   modules.reserve(plan.kernels.size());
   for (const Kernel &kernel : plan.kernels) {
-    modules.emplace_back(artifact.code.at(kernel.code), kernel.code);
+    modules.push_back(readModule(kernel));
     const Program &program =
         programs.emplace_back(decode(modules.back(), kernel.name, options, kernel.code));
     const std::array<uint32_t, 3> &size = program.localSize;
@@ -100,6 +120,9 @@ void Machine::makeStores() {
     store.values = allocate<unsigned char>(store.bytes);
     store.stale = allocate<unsigned char>(store.bytes);
     store.cells = allocate<Cell>((store.bytes >> store.shift) + 1);
+    if (std::any_of(programs.begin(), programs.end(),
+                    [](const Program &program) { return program.hasReadOnly; }))
+      store.readOnly = allocate<uint32_t>((store.bytes >> store.shift) + 1);
     store.isArena = allocation.kind == AllocationKind::Arena;
     if (allocation.kind == AllocationKind::Argument) {
       store.initialValue = plan.argumentValues[size_t(allocation.index)];

@@ -36,7 +36,7 @@ template <typename T> struct Lazy {
 };
 
 /// Whether two accesses of one dispatch race. Needs: one of them writes.
-inline bool doRace(const Program &program, const Touch &a, const Touch &b) {
+inline bool doRace(const Program &program, const Touch &a, const Now &b) {
   if (!areConcurrent(a, b))
     return false;
   const AccessSite &one = program.accesses[a.site], &two = program.accesses[b.site];
@@ -45,7 +45,7 @@ inline bool doRace(const Program &program, const Touch &a, const Touch &b) {
 }
 
 /// Returns the recorded read of a cell that races with `touch` of the same dispatch, or null.
-inline const Touch *findRace(const Program &program, const Touch *reads, const Touch &touch) {
+inline const Touch *findRace(const Program &program, const Touch *reads, const Now &touch) {
   for (const Touch *read = reads; read != reads + 2; ++read)
     if (read->site && doRace(program, *read, touch) &&
         (program.accesses[read->site].isWrite || program.accesses[touch.site].isWrite))
@@ -64,6 +64,8 @@ struct Store {
   int64_t initialValue = -1; ///< value of the plan that it holds at the start of a run, or -1
   bool isWritable = true;
   bool isArena = false;
+  /// The latest dispatch that read a cell by a path that sees no writes; only if there is one.
+  Lazy<uint32_t> readOnly;
 };
 
 /// An operand of a dispatch.
@@ -106,7 +108,13 @@ public:
   void accessMemory(const AccessSite &access, Subgroup &subgroup);
   void accessPrivate(const AccessSite &access, Subgroup &subgroup);
   void reportDivergence(const Barrier &barrier);
-  void reportInactive(const Shuffle &shuffle, const Subgroup &subgroup, uint32_t lane);
+  /// Whether an address is in the object of an access, or nearer to it than to others.
+  bool isNear(const AccessSite &access, const Subgroup &subgroup, uint32_t lane) const;
+  void copyLate(const LateCopy &copy, Subgroup &subgroup);
+  void reportInactive(const spv::SourceLine &source, const Subgroup &subgroup, uint32_t lane);
+  void reportStranger(const Meeting &meeting, const Subgroup &subgroup, uint32_t lane);
+  void reportHang(const std::string &name, const spv::SourceLine &source, const Subgroup &subgroup,
+                  uint32_t lane, uint32_t missing);
   void reportUnreachable(const Subgroup &subgroup);
   void reportEndless();
 
@@ -117,8 +125,7 @@ public:
   std::array<uint32_t, 3> place = {0, 0, 0};
 
 private:
-  Touch makeTouch(const AccessSite &access, const Subgroup &subgroup, uint32_t lane,
-                  uint32_t phase) const;
+  Now makeTouch(uint16_t site, const Subgroup &subgroup, uint32_t lane, uint32_t phase) const;
   void meet();
   void abandon();
 
@@ -129,7 +136,27 @@ private:
   std::vector<unsigned char> memory;
   std::vector<Cell> cells;         ///< of `memory`
   std::vector<unsigned char> seen; ///< bytes of a load that reads stale contents
+
+  /// A copy of a lane to workgroup memory.
+  struct Pending {
+    Touch touch; ///< that writes
+    uint16_t fromSite = 0;
+    Store *source = nullptr; ///< null: nothing is read
+    int64_t from = 0, read = 0, to = 0, bytes = 0;
+    std::array<unsigned char, 16> data = {};
+    uint32_t group = 0; ///< of its lane
+    bool hasLanded = false;
+  };
+  void startCopy(const LateCopy &copy, Subgroup &subgroup, uint32_t lane);
+  void land(Pending &copy, const Subgroup &subgroup, uint32_t lane);
+  void checkSources(const Store &store, int64_t at, int64_t bytes, const Touch &touch);
+  std::vector<Pending> pending;
+  std::vector<uint32_t> landing; ///< by cell of `memory`: 1 + index of the copy that lands there
+  size_t numPending = 0;         ///< that have not landed
 };
+
+/// Returns where an access is in its operand or space.
+int64_t getOffset(const AccessSite &access, const Subgroup &subgroup, uint32_t lane);
 
 class Machine {
 public:
@@ -146,8 +173,8 @@ public:
 
   // Called before each cell that a load or store touches.
   /// Returns whether the load reads the current bytes, rather than the stale ones.
-  bool checkRead(DispatchRun &dispatch, uint32_t operand, int64_t cell, const Touch &touch);
-  void checkWrite(DispatchRun &dispatch, uint32_t operand, int64_t cell, const Touch &touch);
+  bool checkRead(DispatchRun &dispatch, uint32_t operand, int64_t cell, const Now &touch);
+  void checkWrite(DispatchRun &dispatch, uint32_t operand, int64_t cell, const Now &touch);
 
   /// Reports a load or store outside of its operand or variable, at `offset` from its begin.
   void reportOutside(const DispatchRun &dispatch, const AccessSite &access, const Touch &touch,
@@ -158,6 +185,13 @@ public:
   /// Reports a race inside a dispatch, in `store` or, without one, in workgroup memory.
   void reportInside(const DispatchRun &dispatch, const Touch &a, const Touch &b, int64_t byte,
                     const Store *store = nullptr);
+  /// Reports an access to bytes that a copy has not yet left, in `store` or in workgroup memory.
+  void reportLate(const DispatchRun &dispatch, const Touch &copy, const Touch &touch, int64_t byte,
+                  const Store *store = nullptr);
+  void reportMisaligned(const DispatchRun &dispatch, const AccessSite &access, const Touch &touch,
+                        int64_t byte);
+  void reportReadOnly(const DispatchRun &dispatch, const Touch &write, int64_t byte,
+                      const Store &store);
   void reportCode(ReportKind kind, const DispatchRun &dispatch, uint32_t workgroup,
                   const spv::SourceLine &source, const std::string &problem);
 
@@ -171,6 +205,7 @@ public:
   std::mt19937_64 random;
 
 private:
+  spv::Module readModule(const Kernel &kernel) const;
   void decodeKernels(bool fusesFma);
   void makeStores();
   void begin(const std::vector<Tensor> &arguments);

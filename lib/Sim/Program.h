@@ -44,9 +44,13 @@ struct AccessSite {
   /// compares with. As wide as the result.
   Register operand = 0, comparator = 0;
   bool isAtomic() const { return atomic != spv::Op::Nop; }
-  uint32_t binding = 0;    ///< Storage
-  int64_t offset = 0;      ///< constant part, in the binding or, for other spaces, in the space
-  int64_t objectBegin = 0; ///< first byte of the variable in its space; not for Storage
+  bool isReadOnly = false;   ///< whether nothing may write the bytes while the kernel runs
+  bool isAddressed = false;  ///< whether the offset is an address less where the object begins
+  bool isLate = false;       ///< whether it is a copy that has not landed
+  uint32_t alternatives = 1; ///< sites from this one on, of which the address chooses one
+  uint32_t binding = 0;      ///< Storage
+  int64_t offset = 0;        ///< constant part, in the binding or, for other spaces, in the space
+  int64_t objectBegin = 0;   ///< first byte of the variable in its space; not for Storage
   int64_t objectEnd = 0;
   Register dynamic = noRegister; ///< 64-bit register added to the offset
   int64_t bytes = 0;
@@ -97,6 +101,51 @@ struct Shuffle {
   spv::SourceLine source;
 };
 
+/// An instruction of PTX that lanes of a warp execute together: each waits for those it names.
+struct Meeting {
+  enum class Kind {
+    Warp, ///< bar.warp.sync
+    Shuffle,
+    VoteAll,
+    VoteAny,
+    VoteUniform,
+    VoteBallot,
+    MatchAny,
+    MatchAll,
+    Reduce,
+    Elect
+  } kind = Kind::Warp;
+  /// Shuffle: how the source is found. Reduce: the operation.
+  enum class How {
+    Up,
+    Down,
+    Xor,
+    Index,
+    Add,
+    Min,
+    Max,
+    MinSigned,
+    MaxSigned,
+    And,
+    Or,
+    ExclusiveOr
+  };
+  How how = How::Index;
+  bool isPredicate = false;      ///< whether the result is the predicate behind |
+  Register members = noRegister; ///< lanes by bits; none: all
+  Register value = 0, lane = 0, clamp = 0, to = 0;
+  std::string name; ///< "shfl.sync.bfly.b32"
+  spv::SourceLine source;
+};
+
+/// Copies that have not landed, and what a lane says of them.
+struct LateCopy {
+  enum class Kind { Copy, Commit, Wait } kind = Kind::Copy;
+  uint16_t from = 0, to = 0; ///< sites
+  Register bytes = 0;        ///< number of bytes to read; the others become 0
+  int64_t pending = 0;       ///< Wait: max number of groups left; -1: none, committed or not
+};
+
 /// Lanes that a subgroup's reduction combines for each lane.
 enum class Reduction : uint32_t { All = 0, UpToOwn = 1, BeforeOwn = 2 };
 
@@ -110,6 +159,11 @@ struct Program {
   std::vector<AccessSite> accesses; ///< by site, from 1; [0] is unused
   std::vector<Barrier> barriers;
   std::vector<Shuffle> shuffles;
+  std::vector<Meeting> meetings;
+  std::vector<LateCopy> copies;
+  bool isWarp = false;      ///< whether its lanes need not run in lockstep
+  bool syncsWarps = false;  ///< whether it has barriers of a warp
+  bool hasReadOnly = false; ///< whether a load goes by a path that sees no writes
   std::vector<Preset> constants;
   std::vector<BuiltInRegister> builtIns;
   uint32_t registerBytes = 0; ///< bytes of the registers of all lanes
@@ -123,6 +177,7 @@ struct Program {
 struct DecodeOptions {
   uint32_t subgroupSize = 8;
   bool fusesFma = false; ///< whether the Fma of GLSL.std.450 is rounded once
+  bool isPtx = false;    ///< whether the module was made of PTX
 };
 
 /// Decodes an entry point. Errors: `Error` naming an unsupported or invalid instruction.

@@ -9,7 +9,7 @@ using namespace weir::sim;
 
 bool Reports::haveRaces() const {
   for (const auto &[key, report] : reports)
-    if (key.first == ReportKind::Race || key.first == ReportKind::Invisible)
+    if (key.first <= ReportKind::NonCoherent)
       return true;
   return false;
 }
@@ -69,7 +69,8 @@ std::string Machine::describeSource(const DispatchRun &dispatch,
   };
   bool isShared = !isAt(dispatch.command->location, line) &&
                   std::any_of(artifact.plans.begin(), artifact.plans.end(), hasFirst);
-  return " at " + print(source) + ":" + std::to_string(source.column) +
+  return " at " + print(source) +
+         (source.column ? ":" + std::to_string(source.column) : std::string()) +
          (isShared ? " of an equal kernel" : "");
 }
 
@@ -145,6 +146,41 @@ void Machine::reportInside(const DispatchRun &dispatch, const Touch &a, const To
               });
 }
 
+void Machine::reportLate(const DispatchRun &dispatch, const Touch &copy, const Touch &touch,
+                         int64_t byte, const Store *store) {
+  reports.add(ReportKind::Late, {dispatch.command->kernel, copy.site, touch.site, store ? 1 : 0},
+              [&] {
+                return "late: in " + describe(dispatch) + ", " + describe(dispatch, touch) + " " +
+                       getVerb(getAccess(dispatch, touch)) + " " +
+                       (store ? describeByte(*store, byte)
+                              : "byte " + std::to_string(byte) + " of workgroup memory") +
+                       (store ? ", from" : ", to") + " which " + describe(dispatch, copy) +
+                       " copies asynchronously; it has not waited for the copy";
+              });
+}
+
+void Machine::reportReadOnly(const DispatchRun &dispatch, const Touch &write, int64_t byte,
+                             const Store &store) {
+  reports.add(ReportKind::NonCoherent,
+              {dispatch.command->kernel, getAccess(dispatch, write).binding, 0, 0}, [&] {
+                return "nc: in " + describe(dispatch) + ", " + describe(dispatch, write) +
+                       " writes " + describeByte(store, byte) +
+                       ", which the kernel also reads by ld.global.nc; such a load may miss the "
+                       "write whatever the order";
+              });
+}
+
+void Machine::reportMisaligned(const DispatchRun &dispatch, const AccessSite &access,
+                               const Touch &touch, int64_t byte) {
+  reports.add(ReportKind::Misaligned,
+              {int64_t(dispatch.number), int64_t(access.space), access.site, 0}, [&] {
+                return "misaligned: " + describe(dispatch) + ", " + describe(dispatch, touch) +
+                       ", " + getVerb(access) + " " + std::to_string(access.bytes) +
+                       " bytes at byte " + std::to_string(byte) +
+                       ", which is not a multiple of their number";
+              });
+}
+
 void Machine::reportOutside(const DispatchRun &dispatch, const AccessSite &access,
                             const Touch &touch, int64_t offset, int64_t bytes) {
   reports.add(
@@ -177,6 +213,7 @@ void Machine::reportUnwritten(const DispatchRun &dispatch, const AccessSite &acc
 void Machine::reportCode(ReportKind kind, const DispatchRun &dispatch, uint32_t workgroup,
                          const spv::SourceLine &source, const std::string &problem) {
   const char *name = kind == ReportKind::Divergent ? "divergent barrier"
+                     : kind == ReportKind::Hang    ? "hang"
                      : kind == ReportKind::Endless ? "loop"
                                                    : "undefined";
   reports.add(kind, {dispatch.command->kernel, source.line, source.column, 0}, [&] {

@@ -93,8 +93,7 @@ void Machine::checkContents(DispatchRun &dispatch, uint32_t operand, int64_t cel
               });
 }
 
-bool Machine::checkRead(DispatchRun &dispatch, uint32_t operand, int64_t number,
-                        const Touch &touch) {
+bool Machine::checkRead(DispatchRun &dispatch, uint32_t operand, int64_t number, const Now &touch) {
   const Binding &binding = dispatch.bindings[operand];
   Store &store = *binding.store;
   Cell &cell = store.cells[size_t(number)];
@@ -121,6 +120,11 @@ bool Machine::checkRead(DispatchRun &dispatch, uint32_t operand, int64_t number,
   if (!binding.isLive)
     checkLife(dispatch, operand, number, touch);
 
+  if (dispatch.program->accesses[touch.site].isReadOnly) {
+    store.readOnly[size_t(number)] = dispatch.serial;
+    if (cell.writer == dispatch.serial)
+      reportReadOnly(dispatch, cell.write, number << store.shift, store);
+  }
   makeReader(cell, dispatch);
   if (const Touch *atomic = findRace(*dispatch.program, cell.reads, touch))
     reportInside(dispatch, *atomic, touch, number << store.shift, &store);
@@ -129,12 +133,14 @@ bool Machine::checkRead(DispatchRun &dispatch, uint32_t operand, int64_t number,
 }
 
 void Machine::checkWrite(DispatchRun &dispatch, uint32_t operand, int64_t number,
-                         const Touch &touch) {
+                         const Now &touch) {
   const Binding &binding = dispatch.bindings[operand];
   Store &store = *binding.store;
   Cell &cell = store.cells[size_t(number)];
   int64_t byte = number << store.shift;
   const Program &program = *dispatch.program;
+  if (program.hasReadOnly && store.readOnly[size_t(number)] == dispatch.serial)
+    reportReadOnly(dispatch, touch, byte, store);
   if (cell.writer == dispatch.serial) {
     if (doRace(program, cell.write, touch))
       reportInside(dispatch, cell.write, touch, byte, &store);

@@ -5,10 +5,11 @@
 // byte.
 //
 // Two accesses of one dispatch are ordered if they are by one invocation, or by one workgroup
-// with a barrier between (barriers passed are counted as phases); accesses of two dispatches,
-// if the plan orders the dispatches. A cell keeps enough reads that a write which races with
-// any read races with one that is kept. Atomic operations count as reads here: a plain access
-// that races with any atomic of a dispatch races with one that is kept.
+// with a barrier between (barriers passed are counted as phases), or by lanes of one warp with a
+// barrier of that warp between; accesses of two dispatches, if the plan orders the dispatches. A
+// cell keeps enough reads that a write which races with any read races with one that is kept.
+// Atomic operations count as reads here: a plain access that races with any atomic of a dispatch
+// races with one that is kept.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,16 +20,33 @@
 
 namespace weir::sim {
 
+/// Number of lanes of a warp, whose invocations are consecutive.
+inline constexpr uint32_t warpLanes = 32;
+
 /// One access inside a dispatch.
 struct Touch {
   uint32_t workgroup = 0;  ///< counted along x first
-  uint32_t phase = 0;      ///< number of barriers that the workgroup had passed
+  uint32_t phase = 0;      ///< number of barriers that the invocation had passed
   uint16_t invocation = 0; ///< of the workgroup
   uint16_t site = 0;       ///< number of the load or store; 0: no access
 };
 
-inline bool areConcurrent(const Touch &a, const Touch &b) {
-  return a.workgroup != b.workgroup || (a.invocation != b.invocation && a.phase == b.phase);
+/// An access that takes place now, and what is known to have ended before it.
+struct Now : Touch {
+  /// Accesses of the workgroup in phases before this one have ended; `phase`, but for barriers of
+  /// a warp.
+  uint32_t begin = 0;
+  /// The same for each lane of the own warp; null: `begin`.
+  const uint32_t *lanes = nullptr;
+};
+
+inline bool areConcurrent(const Touch &a, const Now &b) {
+  if (a.workgroup != b.workgroup)
+    return true;
+  if (a.invocation == b.invocation)
+    return false;
+  bool isOwn = b.lanes && a.invocation / warpLanes == b.invocation / warpLanes;
+  return a.phase >= (isOwn ? b.lanes[a.invocation % warpLanes] : b.begin);
 }
 
 /// The latest accesses to a cell. Dispatches are numbered from 1 over all runs; 0 is none.
@@ -41,19 +59,27 @@ struct Cell {
   uint32_t others = 0; ///< list of other dispatches that read and are not ordered with `reader`
 
   /// Keeps a read of the latest reading dispatch.
-  void addRead(const Touch &touch) {
+  void addRead(const Now &touch) {
     if (reads[0].site == 0) {
       reads[0] = touch;
     } else if (reads[1].site && reads[0].workgroup != reads[1].workgroup) {
       // Two workgroups suffice: any writer differs from one of them.
     } else if (touch.workgroup != reads[0].workgroup) {
       reads[1] = touch;
-    } else {
-      if (areConcurrent(reads[0], touch))
-        reads[1] = reads[0];
+    } else if (!areConcurrent(reads[0], touch)) {
       reads[0] = touch;
+    } else if (reads[1].site == 0 || !areConcurrent(reads[1], touch)) {
+      reads[1] = touch;
+    } else if (getWarp(reads[0]) != getWarp(reads[1])) {
+      // Two warps suffice as well.
+    } else {
+      if (getWarp(touch) == getWarp(reads[0]))
+        reads[0] = reads[1];
+      reads[1] = touch;
     }
   }
+
+  static uint32_t getWarp(const Touch &touch) { return touch.invocation / warpLanes; }
 };
 
 } // namespace weir::sim

@@ -23,19 +23,38 @@ SimStrategy weir::parseSimStrategy(const std::string &name) {
   throw Error("'" + name + "' is not a strategy of the simulator; expected one of " + known);
 }
 
+const Profile &weir::chooseSimProfile(const Artifact &artifact, const std::string &target) {
+  if (!target.empty()) {
+    const Profile *profile = artifact.findProfile(target);
+    if (std::string base = getBaseTarget(target); base != "vulkan" && base != "cuda")
+      throw Error("the simulator runs code for vulkan and cuda, not for " + target);
+    else if (std::vector<const Profile *> all = artifact.findProfiles(base);
+             !profile && target == base && !all.empty())
+      profile = all.front();
+    if (!profile)
+      throw Error("the artifact has no code for " + target +
+                  "; compile it with --target=" + target);
+    return *profile;
+  }
+  for (const char *base : {"vulkan", "cuda"})
+    if (std::vector<const Profile *> all = artifact.findProfiles(base); !all.empty())
+      return *all.front();
+  throw Error("the artifact has no code for vulkan or cuda, which the simulator runs; compile it "
+              "with --target=vulkan or --target=cuda");
+}
+
 SimOutcome weir::simulate(const Artifact &artifact, const EntrySpec &entry,
                           const std::vector<Tensor> &arguments, const SimOptions &options) {
-  const std::vector<const Profile *> profiles = artifact.findProfiles("vulkan");
-  const Plan *plan =
-      profiles.empty() ? nullptr : artifact.findPlan(entry.name, profiles.front()->target);
+  const Profile &profile = chooseSimProfile(artifact, options.target);
+  const Plan *plan = artifact.findPlan(entry.name, profile.target);
   if (!plan)
-    throw Error("the artifact has no code for vulkan, which the simulator runs; compile it with "
-                "--target=vulkan");
+    throw Error("the artifact has no plan of entry '" + entry.name + "' for " + profile.target +
+                "; compile it with --target=" + getBaseTarget(profile.target));
   int64_t run = 0, runs = options.steps + 1;
   std::function<void(double)> progress;
   if (options.progress)
     progress = [&](double part) { options.progress((double(run) + part) / double(runs)); };
-  Machine machine(artifact, entry, *plan, *profiles.front(), options.fusesFma, progress);
+  Machine machine(artifact, entry, *plan, profile, options.fusesFma, progress);
 
   std::vector<Tensor> given = arguments;
   SimOutcome outcome;

@@ -10,56 +10,18 @@
 
 #include "Steps.h"
 
-#include "Subgroup.h"
+#include "Lanes.h"
 
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <tuple>
 #include <type_traits>
 
 using namespace weir;
 using namespace weir::sim;
 using spv::Glsl;
 using spv::Op;
-
-namespace {
-template <auto function> struct Signature;
-template <typename R, typename... A, R (*function)(A...)> struct Signature<function> {
-  using Result = R;
-  static constexpr size_t arity = sizeof...(A);
-  /// Type of argument i; char for arguments beyond the function's.
-  template <size_t i> using Argument = std::tuple_element_t<i, std::tuple<A..., char, char>>;
-};
-} // namespace
-
-/// Runs a scalar function lane by lane. Registers have a multiple of eight lanes.
-template <auto function> static void apply(Subgroup &subgroup, const Step &step) {
-  using S = Signature<function>;
-  auto *__restrict to = subgroup.at<typename S::Result>(step.to);
-  const auto *__restrict a = subgroup.at<typename S::template Argument<0>>(step.a);
-  const auto *__restrict b = subgroup.at<typename S::template Argument<1>>(step.b);
-  const auto *__restrict c = subgroup.at<typename S::template Argument<2>>(step.c);
-  auto evaluate = [=](uint32_t lane) {
-    if constexpr (S::arity == 1)
-      return function(a[lane]);
-    else if constexpr (S::arity == 2)
-      return function(a[lane], b[lane]);
-    else
-      return function(a[lane], b[lane], c[lane]);
-  };
-  if (subgroup.isUniform) {
-    for (uint32_t first = 0; first < subgroup.width; first += 8)
-      for (uint32_t lane = 0; lane < 8; ++lane)
-        to[first + lane] = evaluate(first + lane);
-    return;
-  }
-  for (Mask rest = subgroup.mask; rest; rest &= rest - 1) {
-    auto lane = uint32_t(std::countr_zero(rest));
-    to[lane] = evaluate(lane);
-  }
-}
 
 //===----------------------------------------------------------------------===//
 // Scalar operations
@@ -439,17 +401,11 @@ static int64_t index(int64_t base, int64_t index, int64_t stride) {
   return offset < -outside || offset > outside ? outside : offset;
 }
 
-/// Calls `lane` for each lane, for steps that need their immediate.
-template <typename Lane> static void forLanes(Subgroup &subgroup, Lane lane) {
-  for (Mask rest = subgroup.mask; rest; rest &= rest - 1)
-    lane(uint32_t(std::countr_zero(rest)));
-}
-
 template <typename I> static void runIndex(Subgroup &subgroup, const Step &step) {
   auto *to = subgroup.at<int64_t>(step.to);
   const auto *base = subgroup.at<int64_t>(step.a);
   const auto *position = subgroup.at<I>(step.b);
-  forLanes(subgroup, [&](uint32_t lane) {
+  subgroup.forEachLane([&](uint32_t lane) {
     to[lane] = index(base[lane], position[lane], step.number);
   });
 }
@@ -458,14 +414,14 @@ static void runMask(Subgroup &subgroup, const Step &step) {
   auto *to = subgroup.at<uint32_t>(step.to);
   const auto *a = subgroup.at<uint32_t>(step.a);
   uint32_t mask = (uint32_t(1) << step.number) - 1;
-  forLanes(subgroup, [&](uint32_t lane) { to[lane] = a[lane] & mask; });
+  subgroup.forEachLane([&](uint32_t lane) { to[lane] = a[lane] & mask; });
 }
 
 static void runSignExtend(Subgroup &subgroup, const Step &step) {
   auto *to = subgroup.at<uint32_t>(step.to);
   const auto *a = subgroup.at<uint32_t>(step.a);
   auto shift = uint32_t(32 - step.number);
-  forLanes(subgroup, [&](uint32_t lane) {
+  subgroup.forEachLane([&](uint32_t lane) {
     to[lane] = uint32_t(int32_t(a[lane] << shift) >> shift);
   });
 }
@@ -476,7 +432,7 @@ template <typename T> static void runExtract(Subgroup &subgroup, const Step &ste
   auto *to = subgroup.at<T>(step.to);
   const auto *row = subgroup.at<T>(step.a);
   const auto *position = subgroup.at<uint32_t>(step.b);
-  forLanes(subgroup, [&](uint32_t lane) {
+  subgroup.forEachLane([&](uint32_t lane) {
     uint32_t at = position[lane] < uint64_t(step.number) ? position[lane] : 0;
     to[lane] = row[at * subgroup.width + lane];
   });
@@ -486,7 +442,7 @@ template <typename T> static void runInsert(Subgroup &subgroup, const Step &step
   auto *row = subgroup.at<T>(step.to);
   const auto *value = subgroup.at<T>(step.c);
   const auto *position = subgroup.at<uint32_t>(step.b);
-  forLanes(subgroup, [&](uint32_t lane) {
+  subgroup.forEachLane([&](uint32_t lane) {
     uint32_t at = position[lane] < uint64_t(step.number) ? position[lane] : 0;
     row[at * subgroup.width + lane] = value[lane];
   });

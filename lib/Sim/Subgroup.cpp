@@ -1,4 +1,4 @@
-//===- Subgroup.cpp - Invocations in lockstep -----------------------------===//
+//===- Subgroup.cpp - Invocations that execute together -------------------===//
 
 #include "Subgroup.h"
 
@@ -39,18 +39,24 @@ Subgroup::Subgroup(const Program &program)
 
 void Subgroup::start(Workgroup &group, uint32_t number, uint32_t first, uint32_t lanes) {
   workgroup = &group;
+  // Lanes that need not run in lockstep may make all their trips one after the other.
+  maxTrips = group.machine.getMaxTrips() * (program.isWarp ? int64_t(width) : 1);
   firstInvocation = first;
   all = lanes == 64 ? ~Mask(0) : (Mask(1) << lanes) - 1;
-  setMask(all);
   waiting.clear();
-  block = 0;
-  step = program.blocks[0].firstStep;
+  exited = 0;
+  go({0, program.blocks[0].firstStep, all});
   state = State::Ready;
+  if (program.syncsWarps)
+    resetOrder(0);
+  if (!program.copies.empty())
+    lates.assign(width, {});
   std::fill(privateBytes.begin(), privateBytes.end(), poison);
   std::fill(privateWritten.begin(), privateWritten.end(), 0);
   const std::array<uint32_t, 3> &size = program.localSize;
   const Command &command = *group.dispatch->command;
   uint32_t subgroups = group.countSubgroups();
+  halve();
   for (const BuiltInRegister &builtIn : program.builtIns) {
     auto *to = at<uint32_t>(builtIn.to);
     for (uint32_t lane = 0; lane < lanes; ++lane) {
@@ -61,6 +67,9 @@ void Subgroup::start(Workgroup &group, uint32_t number, uint32_t first, uint32_t
       switch (builtIn.builtIn) {
       case spv::BuiltIn::NumWorkgroups:
         to[lane] = uint32_t(command.grid[component]);
+        break;
+      case spv::BuiltIn::WorkgroupSize:
+        to[lane] = size[component];
         break;
       case spv::BuiltIn::WorkgroupId:
         to[lane] = group.place[component];
@@ -98,17 +107,24 @@ void Subgroup::setMask(Mask lanes) {
   isUniform = mask == all;
 }
 
+void Subgroup::go(const Waiting &next) {
+  block = next.block;
+  step = next.step;
+  endStep = program.blocks[block].endStep;
+  setMask(next.mask);
+}
+
 void Subgroup::run(uint64_t accesses) {
   budget = accesses;
+  part();
   for (int blocks = 0; blocks < maxBlocks; ++blocks) {
-    const CodeBlock &code = program.blocks[block];
-    while (step < code.endStep) {
+    while (step < endStep) {
       const Step &next = program.steps[step++];
       next.run(*this, next);
       if (budget == 0)
         return;
     }
-    endBlock(code);
+    endBlock(program.blocks[block]);
     if (state != State::Ready)
       return;
   }
@@ -118,33 +134,12 @@ void Subgroup::run(uint64_t accesses) {
 void Subgroup::follow(const Edge &edge, Mask lanes) {
   if (edge.block > block)
     trips[edge.block] = 0;
-  else if (++trips[edge.block] > workgroup->machine.getMaxTrips())
+  else if (++trips[edge.block] > maxTrips)
     return workgroup->reportEndless();
   setMask(lanes);
   for (uint32_t i = edge.firstStep; i < edge.endStep; ++i)
     program.steps[i].run(*this, program.steps[i]);
-  auto same = std::find_if(waiting.begin(), waiting.end(),
-                           [&](const Waiting &other) { return other.block == edge.block; });
-  if (same != waiting.end())
-    same->mask |= lanes;
-  else
-    waiting.push_back({edge.block, lanes});
-}
-
-/// Selects the lanes that are furthest behind.
-void Subgroup::choose() {
-  if (waiting.empty()) {
-    stop(State::Done);
-    return;
-  }
-  auto next =
-      std::min_element(waiting.begin(), waiting.end(),
-                       [](const Waiting &a, const Waiting &b) { return a.block < b.block; });
-  block = next->block;
-  setMask(next->mask);
-  *next = waiting.back();
-  waiting.pop_back();
-  step = program.blocks[block].firstStep;
+  wait({edge.block, program.blocks[edge.block].firstStep, lanes});
 }
 
 void Subgroup::endBlock(const CodeBlock &code) {
@@ -154,6 +149,7 @@ void Subgroup::endBlock(const CodeBlock &code) {
     workgroup->reportUnreachable(*this);
     break;
   case CodeBlock::End::Return:
+    exited |= lanes;
     break;
   case CodeBlock::End::Branch:
     follow(code.edges[0], lanes);
@@ -197,8 +193,7 @@ void Subgroup::endBlock(const CodeBlock &code) {
 // Steps that look beyond registers
 //===----------------------------------------------------------------------===//
 
-static void runAccess(Subgroup &subgroup, const Step &step) {
-  const AccessSite &access = subgroup.program.accesses[size_t(step.number)];
+static void runAccess(const AccessSite &access, Subgroup &subgroup) {
   Workgroup &workgroup = *subgroup.workgroup;
   switch (access.space) {
   case Space::Storage:
@@ -215,12 +210,42 @@ static void runAccess(Subgroup &subgroup, const Step &step) {
   }
 }
 
-StepFunction sim::getAccessStep() { return runAccess; }
+static void runAccessStep(Subgroup &subgroup, const Step &step) {
+  const AccessSite *access = &subgroup.program.accesses[size_t(step.number)];
+  if (access->alternatives == 1)
+    return runAccess(*access, subgroup);
+  // The lanes go by the object that their addresses are in; the last site takes the others.
+  const Mask lanes = subgroup.mask;
+  const bool wasUniform = subgroup.isUniform;
+  const uint64_t budget = subgroup.budget;
+  Mask rest = lanes;
+  for (uint32_t i = 0; i < access->alternatives && rest; ++i) {
+    Mask here = 0;
+    for (Mask each = rest; each; each &= each - 1) {
+      auto lane = uint32_t(std::countr_zero(each));
+      if (i + 1 == access->alternatives || subgroup.workgroup->isNear(access[i], subgroup, lane))
+        here |= Mask(1) << lane;
+    }
+    rest &= ~here;
+    subgroup.mask = here;
+    subgroup.isUniform = false;
+    if (here)
+      runAccess(access[i], subgroup);
+  }
+  subgroup.mask = lanes;
+  subgroup.isUniform = wasUniform;
+  subgroup.budget = budget - 1;
+}
+
+StepFunction sim::getAccessStep() { return runAccessStep; }
 
 static void runBarrier(Subgroup &subgroup, const Step &step) {
+  const Barrier &barrier = subgroup.program.barriers[size_t(step.number)];
+  if (subgroup.program.isWarp && !subgroup.gather(noRegister, nullptr))
+    return;
   subgroup.barrier = uint32_t(step.number);
   if (!subgroup.isUniform)
-    return subgroup.workgroup->reportDivergence(subgroup.program.barriers[subgroup.barrier]);
+    return subgroup.workgroup->reportDivergence(barrier);
   subgroup.stop(Subgroup::State::AtBarrier);
 }
 
@@ -256,7 +281,7 @@ template <typename T> static void shuffle(Subgroup &subgroup, const Step &step) 
       to[lane] = from[source];
       continue;
     }
-    subgroup.workgroup->reportInactive(shuffle, subgroup, lane);
+    subgroup.workgroup->reportInactive(shuffle.source, subgroup, lane);
     to[lane] = T(-1);
   }
 }

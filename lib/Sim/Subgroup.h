@@ -1,8 +1,11 @@
-//===- Subgroup.h - Invocations in lockstep ---------------------*- C++ -*-===//
+//===- Subgroup.h - Invocations that execute together -----------*- C++ -*-===//
 //
 // The lanes of a subgroup execute a block together. Lanes that branch elsewhere wait until
 // their block is the earliest in structured order. Lanes that have left a loop keep their
 // values, since steps write only the lanes of the current block.
+//
+// The lanes of a warp (PTX) need not run in lockstep: the strategy may part them anywhere and
+// choose which go on. They meet where an instruction waits for those it names.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,7 +13,10 @@
 #define WEIR_LIB_SIM_SUBGROUP_H
 
 #include "Program.h"
+#include "Shadow.h"
 
+#include <algorithm>
+#include <bit>
 #include <memory>
 #include <vector>
 
@@ -35,8 +41,33 @@ public:
   /// barrier or the end is reached.
   void run(uint64_t accesses);
 
-  /// Continues after a barrier.
-  void passBarrier() { state = State::Ready; }
+  /// Continues after a barrier, in a phase of the workgroup.
+  void passBarrier(uint32_t phase);
+
+  /// Waits for the lanes that `members` names by bits (noRegister: all). Returns whether they are
+  /// there, and the current ones; otherwise others run first, and then this step runs again.
+  bool gather(Register members, const Meeting *meeting);
+  /// Calls a function with each current lane.
+  template <typename Lane> void forEachLane(Lane lane) const {
+    for (Mask rest = mask; rest; rest &= rest - 1)
+      lane(uint32_t(std::countr_zero(rest)));
+  }
+  void halve();
+  Mask getLiving() const { return all & ~exited; }
+  /// Orders the accesses of the current lanes so far before those that follow.
+  void orderLanes();
+  /// The phase of a lane, and for each lane of the warp, the first one that may not have ended.
+  uint32_t getTime(uint32_t lane) const { return times[lane]; }
+  uint32_t getLastTime() const { return *std::max_element(times.begin(), times.end()); }
+  const uint32_t *getEnded(uint32_t lane) const { return &ended[size_t(lane) * warpLanes]; }
+
+  /// A lane's copies that have not landed: indices among its workgroup's, and the number of groups
+  /// that it has made.
+  struct Lates {
+    std::vector<uint32_t> copies;
+    uint32_t groups = 0;
+  };
+  std::vector<Lates> lates; ///< by lane
 
   State state = State::Done;
   uint32_t barrier = 0; ///< the barrier that it waits at: index into the program's barriers
@@ -64,28 +95,44 @@ public:
 
 private:
   struct Waiting {
-    uint32_t block;
+    uint32_t block, step;
     Mask mask;
+    Mask members = 0; ///< lanes that it waits for; 0: it can go on
   };
 
   void endBlock(const CodeBlock &block);
   void follow(const Edge &edge, Mask lanes);
   void choose();
+  size_t pick() const;
+  bool resume();
+  void resetOrder(uint32_t phase);
+  void part();
+  void reportStuck();
+  void wait(const Waiting &lanes);
+  void go(const Waiting &next);
   void setMask(Mask lanes);
 
   struct Free {
     void operator()(unsigned char *bytes) const;
   };
   std::unique_ptr<unsigned char[], Free> registers;
-  uint32_t block = 0, step = 0;
+  uint32_t block = 0, step = 0, endStep = 0;
+  Mask exited = 0;
+  // For barriers of a warp: the phase of each lane, and what it knows of each of the others.
+  std::vector<uint32_t> times, ended;
+  int64_t maxTrips = 0;
   std::vector<int64_t> trips;   ///< by block: number of jumps back to it since it was entered
-  std::vector<Waiting> waiting; ///< lanes waiting at the begin of a block
+  std::vector<Waiting> waiting; ///< lanes that others go before
 };
 
-/// Returns a step that uses more than registers: `number` is an index into the program's accesses,
-/// barriers or shuffles.
+/// Return steps that use more than registers: `number` is an index into the program's accesses,
+/// barriers, meetings or copies.
 StepFunction getAccessStep();
 StepFunction getBarrierStep();
+StepFunction getMeetingStep();
+StepFunction getCopyStep();
+/// Returns a step that makes the lanes that execute it now, as bits.
+StepFunction getActiveStep();
 /// Returns a step whose `a` is the value, `b` a lane's number or distance, and `c` is 1 for 64
 /// bits.
 StepFunction getShuffleStep();

@@ -28,6 +28,10 @@ void Workgroup::start(DispatchRun &of, uint64_t index) {
            uint32_t(index / uint64_t(grid[0]) / uint64_t(grid[1]))};
   over = false;
   turn = storagePhase = memoryPhase = 0;
+  pending.clear();
+  numPending = 0;
+  if (!program.copies.empty())
+    landing.assign(cells.size(), 0);
   std::fill(memory.begin(), memory.end(), poison);
   std::fill(cells.begin(), cells.end(), Cell());
   uint32_t size = program.localSize[0] * program.localSize[1] * program.localSize[2];
@@ -92,8 +96,14 @@ void Workgroup::meet() {
       return reportDivergence(barrier);
   storagePhase += barrier.ordersStorage;
   memoryPhase += barrier.ordersWorkgroup;
+  if (program.syncsWarps) { // barriers of PTX order all memory
+    uint32_t last = 0;
+    for (const auto &subgroup : subgroups)
+      last = std::max(last, subgroup->getLastTime());
+    storagePhase = memoryPhase = last + 1;
+  }
   for (const auto &subgroup : subgroups)
-    subgroup->passBarrier();
+    subgroup->passBarrier(storagePhase);
 }
 
 /// Ends the workgroup after an error: further steps would be meaningless.
@@ -107,12 +117,17 @@ void Workgroup::abandon() {
 // Memory
 //===----------------------------------------------------------------------===//
 
-Touch Workgroup::makeTouch(const AccessSite &access, const Subgroup &subgroup, uint32_t lane,
-                           uint32_t phase) const {
-  return {number, phase, uint16_t(subgroup.firstInvocation + lane), access.site};
+Now Workgroup::makeTouch(uint16_t site, const Subgroup &subgroup, uint32_t lane,
+                         uint32_t phase) const {
+  Now now = {{number, phase, uint16_t(subgroup.firstInvocation + lane), site}, phase};
+  if (program.syncsWarps) {
+    now.phase = subgroup.getTime(lane);
+    now.lanes = subgroup.getEnded(lane);
+  }
+  return now;
 }
 
-static int64_t getOffset(const AccessSite &access, const Subgroup &subgroup, uint32_t lane) {
+int64_t sim::getOffset(const AccessSite &access, const Subgroup &subgroup, uint32_t lane) {
   return access.offset +
          (access.dynamic == noRegister ? 0 : subgroup.at<int64_t>(access.dynamic)[lane]);
 }
@@ -218,13 +233,20 @@ static void poisonScalars(const AccessSite &access, const Subgroup &subgroup, ui
       subgroup.at<uint32_t>(scalar.value)[lane] = uint32_t((uint64_t(1) << 8 * scalar.bytes) - 1);
 }
 
+bool Workgroup::isNear(const AccessSite &access, const Subgroup &subgroup, uint32_t lane) const {
+  int64_t at = getOffset(access, subgroup, lane);
+  if (access.space == Space::Storage)
+    return at >= -(int64_t(1) << 43) && at < int64_t(1) << 43;
+  return at >= access.objectBegin && at < access.objectEnd;
+}
+
 void Workgroup::accessStorage(const AccessSite &access, Subgroup &subgroup) {
   const Binding &binding = dispatch->bindings[access.binding];
   Store &store = *binding.store;
   for (Mask rest = subgroup.mask; rest; rest &= rest - 1) {
     auto lane = uint32_t(std::countr_zero(rest));
     int64_t offset = getOffset(access, subgroup, lane);
-    Touch touch = makeTouch(access, subgroup, lane, storagePhase);
+    Now touch = makeTouch(access.site, subgroup, lane, storagePhase);
     if (offset < 0 || offset + access.bytes > binding.bytes) {
       machine.reportOutside(*dispatch, access, touch, offset, binding.bytes);
       if (access.isRead)
@@ -232,6 +254,14 @@ void Workgroup::accessStorage(const AccessSite &access, Subgroup &subgroup) {
       continue;
     }
     int64_t at = binding.offset + offset;
+    if (access.isAddressed && at % access.bytes != 0) {
+      machine.reportMisaligned(*dispatch, access, touch, at);
+      if (access.isRead)
+        poisonScalars(access, subgroup, lane);
+      continue;
+    }
+    if (access.isWrite && numPending > 0)
+      checkSources(store, at, access.bytes, touch);
     int64_t first = at >> store.shift, last = (at + access.bytes - 1) >> store.shift;
     unsigned char *bytes = &store.values[size_t(at)];
     if (access.isAtomic()) {
@@ -269,7 +299,7 @@ void Workgroup::accessMemory(const AccessSite &access, Subgroup &subgroup) {
   for (Mask rest = subgroup.mask; rest; rest &= rest - 1) {
     auto lane = uint32_t(std::countr_zero(rest));
     int64_t at = getOffset(access, subgroup, lane);
-    Touch touch = makeTouch(access, subgroup, lane, memoryPhase);
+    Now touch = makeTouch(access.site, subgroup, lane, memoryPhase);
     if (at < access.objectBegin || at + access.bytes > access.objectEnd) {
       machine.reportOutside(*dispatch, access, touch, at - access.objectBegin,
                             access.objectEnd - access.objectBegin);
@@ -277,9 +307,17 @@ void Workgroup::accessMemory(const AccessSite &access, Subgroup &subgroup) {
         poisonScalars(access, subgroup, lane);
       continue;
     }
+    if (access.isAddressed && at % access.bytes != 0) {
+      machine.reportMisaligned(*dispatch, access, touch, at);
+      if (access.isRead)
+        poisonScalars(access, subgroup, lane);
+      continue;
+    }
     int64_t granule = program.workgroupGranule;
     for (int64_t i = at / granule; i <= (at + access.bytes - 1) / granule; ++i) {
       Cell &cell = cells[size_t(i)];
+      if (numPending > 0 && landing[size_t(i)])
+        machine.reportLate(*dispatch, pending[landing[size_t(i)] - 1].touch, touch, i * granule);
       bool isWritten = cell.write.site;
       if (isWritten && doRace(program, cell.write, touch))
         machine.reportInside(*dispatch, cell.write, touch, i * granule);
@@ -310,7 +348,7 @@ void Workgroup::accessPrivate(const AccessSite &access, Subgroup &subgroup) {
   for (Mask rest = subgroup.mask; rest; rest &= rest - 1) {
     auto lane = uint32_t(std::countr_zero(rest));
     int64_t at = getOffset(access, subgroup, lane);
-    Touch touch = makeTouch(access, subgroup, lane, 0);
+    Now touch = makeTouch(access.site, subgroup, lane, 0);
     if (at < access.objectBegin || at + access.bytes > access.objectEnd) {
       machine.reportOutside(*dispatch, access, touch, at - access.objectBegin,
                             access.objectEnd - access.objectBegin);
@@ -341,10 +379,28 @@ void Workgroup::reportDivergence(const Barrier &barrier) {
   abandon();
 }
 
-void Workgroup::reportInactive(const Shuffle &shuffle, const Subgroup &subgroup, uint32_t lane) {
-  machine.reportCode(ReportKind::Undefined, *dispatch, number, shuffle.source,
+void Workgroup::reportInactive(const spv::SourceLine &source, const Subgroup &subgroup,
+                               uint32_t lane) {
+  machine.reportCode(ReportKind::Undefined, *dispatch, number, source,
                      "invocation " + std::to_string(subgroup.firstInvocation + lane) +
                          " takes a value from one of its subgroup that is not active or not there");
+}
+
+void Workgroup::reportStranger(const Meeting &meeting, const Subgroup &subgroup, uint32_t lane) {
+  machine.reportCode(ReportKind::Undefined, *dispatch, number, meeting.source,
+                     "thread " + std::to_string(subgroup.firstInvocation + lane) + " executes " +
+                         meeting.name + " and its lane is not in its own mask");
+  abandon();
+}
+
+void Workgroup::reportHang(const std::string &name, const spv::SourceLine &source,
+                           const Subgroup &subgroup, uint32_t lane, uint32_t missing) {
+  machine.reportCode(ReportKind::Hang, *dispatch, number, source,
+                     "thread " + std::to_string(subgroup.firstInvocation + lane) + " waits at " +
+                         name + " for thread " +
+                         std::to_string(subgroup.firstInvocation + missing) +
+                         ", which its mask names and which waits elsewhere");
+  abandon();
 }
 
 void Workgroup::reportEndless() {

@@ -8,15 +8,25 @@
 using namespace weir;
 using namespace weir::tool;
 
+bool tool::isSimulator(const std::string &device) {
+  return device == "sim" || device.starts_with("sim:");
+}
+
+std::string tool::getSimTarget(const std::string &device) {
+  return device.size() > 4 ? device.substr(4) : "";
+}
+
 Observation::Observation(const Artifact &artifact, const std::string &path, const EntrySpec &entry,
                          const std::string &device, const std::vector<Tensor> &inputs)
     : artifact(artifact), entry(entry), inputs(inputs) {
-  bool isSimulated = device == "sim";
-  requireCode(artifact, path, isSimulated ? "vulkan" : device);
-  if (!isSimulated)
+  std::string target;
+  if (isSimulator(device)) {
+    target = chooseSimProfile(artifact, getSimTarget(device)).target;
+  } else {
+    requireCode(artifact, path, device);
     invocation = std::make_unique<Invocation>(device, path, entry, inputs);
-  std::string target =
-      isSimulated ? artifact.findProfiles("vulkan").front()->target : invocation->getTarget();
+    target = invocation->getTarget();
+  }
   plan = artifact.findPlan(entry.name, target);
   profile = artifact.findProfile(target);
 }
@@ -25,6 +35,7 @@ void Observation::run(const std::function<void(size_t, size_t, const Bytes &)> &
   if (invocation)
     return invocation->observe(observer);
   SimOptions options;
+  options.target = profile->target;
   options.strategy = SimStrategy::Recorded;
   options.onWrite = observer;
   simulate(artifact, entry, inputs, options);

@@ -11,6 +11,11 @@
 
 namespace weir::tool {
 
+/// Whether a device is the simulator: "sim", or "sim:cuda" for the code of one target.
+bool isSimulator(const std::string &device);
+/// Returns the target behind "sim:", or "".
+std::string getSimTarget(const std::string &device);
+
 /// An entry with its inputs on a device or the simulator, to be run one dispatch after the other.
 /// The arguments of the constructor must outlive it. Errors of all calls: `Error`.
 class Observation {

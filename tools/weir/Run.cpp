@@ -27,11 +27,14 @@ struct RunOptions {
   std::optional<double> givenTolerance;
   double tolerance = 1e-5;
   std::optional<int> givenSteps;
-  std::string simStrategy;
+  std::string simTarget, simStrategy;
   std::optional<uint64_t> simSeed;
   bool simFma = false;
   bool checkValues = false;
   bool float64 = false, json = false;
+
+  /// Returns the device as `Observation` names it.
+  std::string getDevice() const { return device == "sim" ? "sim:" + simTarget : device; }
 };
 
 struct Outcome {
@@ -223,6 +226,7 @@ static Outcome runOnSimulator(const Artifact &artifact, const EntrySpec &entry,
                               const std::vector<Tensor> &inputs, const RunOptions &options,
                               Steps &steps, Progress &progress) {
   SimOptions sim;
+  sim.target = options.simTarget;
   sim.steps = steps.count;
   sim.carried = getCarried(entry);
   if (options.simSeed)
@@ -352,7 +356,7 @@ static int reportNotFinite(const Artifact &artifact, const EntrySpec &entry,
   for (auto &[index, value] : steps.getArguments(found.step))
     inputs[index] = std::move(value);
   std::string sentence =
-      explainNotFinite(artifact, options.artifact, entry, options.device, inputs);
+      explainNotFinite(artifact, options.artifact, entry, options.getDevice(), inputs);
   if (sentence.empty())
     sentence = "no dispatch makes it when they run one after the other";
   sentence = "step " + std::to_string(found.step + 1) + ": " + found.what + ": " + sentence;
@@ -384,6 +388,9 @@ static int run(RunOptions options) {
     throw Error("--profile is for --device=vulkan, cuda and cpu");
   if (!isSimulator && (options.simSeed || !options.simStrategy.empty() || options.simFma))
     throw Error("--sim-seed, --sim-strategy and --sim-fma are for --device=sim");
+  if (!isSimulator && !options.simTarget.empty())
+    throw Error("--target is for --device=sim; other devices run the code that was compiled for "
+                "them");
   bool checksSteps = options.checkValues && (options.givenSteps || !options.batches.empty());
   if (options.checkValues && !isDevice && !isSimulator)
     throw Error("--check-values is for --device=vulkan, cuda, cpu and sim");
@@ -403,6 +410,8 @@ static int run(RunOptions options) {
   Artifact artifact = readArtifact(options.artifact);
   if (options.device.empty())
     options.device = chooseApi(artifact);
+  if (isSimulator)
+    options.simTarget = chooseSimProfile(artifact, options.simTarget).target;
   const EntrySpec &entry = findEntry(artifact, options.entry);
   for (const std::string &name : options.printed)
     if (std::none_of(entry.results.begin(), entry.results.end(),
@@ -419,8 +428,8 @@ static int run(RunOptions options) {
     given.files.push_back(steps.batches->getFirst());
   std::vector<Tensor> inputs = gatherInputs(entry, given);
   if (options.checkValues && !checksSteps)
-    return checkValues(artifact, options.artifact, entry, options.device, inputs, options.tolerance,
-                       options.json, progress);
+    return checkValues(artifact, options.artifact, entry, options.getDevice(), inputs,
+                       options.tolerance, options.json, progress);
   std::vector<Tensor> expected;
   if (!options.expected.empty())
     expected = readExpected(options.expected, entry.name, entry.results);
@@ -458,7 +467,7 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
           "vulkan, the first Vulkan device; cuda, the first GPU of compute capability 8.0 or "
           "more; cpu, this processor; cpu:x86-64-v3, as if it had no better instruction set; "
           "reference, the graph on the host, "
-          "compiled another way; sim, the Vulkan code on the host in an order that the "
+          "compiled another way; sim, the code for vulkan or cuda on the host in an order that the "
           "plan permits, checking every access: exits with 1 if an order may be wrong")
       ->type_name("DEVICE");
   verb->add_flag(
@@ -507,6 +516,10 @@ void tool::addRun(CLI::App &app, Verb &chosen) {
                    "Run the last step one dispatch at a time and write the time of each as a trace "
                    "for Chrome's viewer or Perfetto")
       ->type_name("TRACE.json");
+  verb->add_option("--target", options->simTarget,
+                   "With --device=sim: whose code to run, vulkan or cuda (default vulkan if the "
+                   "artifact has code for it, else cuda)")
+      ->type_name("TARGET");
   verb->add_option("--sim-seed", options->simSeed,
                    "With --device=sim: seed of the schedule (default 1)")
       ->type_name("SEED");

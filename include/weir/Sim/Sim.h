@@ -1,6 +1,6 @@
-//===- Sim.h - An artifact's SPIR-V, run by the book ------------*- C++ -*-===//
+//===- Sim.h - An artifact's GPU code, run by the book ----------*- C++ -*-===//
 //
-// Interprets an artifact's SPIR-V on the host, in orders that its plan permits, and checks
+// Interprets an artifact's SPIR-V or PTX on the host, in orders that its plan permits, and checks
 // every access. See docs/simulator.md.
 //
 //===----------------------------------------------------------------------===//
@@ -32,11 +32,12 @@ enum class SimStrategy {
 SimStrategy parseSimStrategy(const std::string &name);
 
 struct SimOptions {
+  std::string target = {}; ///< vulkan, cuda or a full target; empty: the first that there is
   SimStrategy strategy = SimStrategy::Random;
   uint64_t seed = 1;
   int64_t steps = 1;
-  /// Whether Fma is rounded once. Vulkan also allows a rounded product and a sum, as lavapipe
-  /// does.
+  /// Whether Fma of SPIR-V is rounded once. Vulkan also allows a rounded product and a sum, as
+  /// lavapipe does.
   bool fusesFma = false;
   /// For each result, index of the argument that it becomes in the next step, or -1. May be
   /// empty.
@@ -59,9 +60,13 @@ struct SimOutcome {
   std::vector<std::string> reports;
 };
 
+/// Returns the profile whose code the simulator runs: that of `target`, or if that is empty, the
+/// first for vulkan, else the first for cuda. Errors: `Error` when there is none.
+const Profile &chooseSimProfile(const Artifact &artifact, const std::string &target);
+
 /// Runs an entry `steps` times, and once more with the arguments of the last step, in one arena
 /// that keeps its contents and without resetting arguments that are not donated. Errors:
-/// `Error` when the artifact has no plan for Vulkan, or its code is invalid, does not fit the
+/// `Error` when the artifact has no plan for the target, or its code is invalid, does not fit the
 /// plan, or uses something that the simulator does not support.
 SimOutcome simulate(const Artifact &artifact, const EntrySpec &entry,
                     const std::vector<Tensor> &arguments, const SimOptions &options);
