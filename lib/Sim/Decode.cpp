@@ -121,12 +121,12 @@ const Value &Decoder::getConstantValue(Id id) {
 const Value &Decoder::use(const Instruction &instruction, size_t operand) {
   need(instruction, operand < instruction.operands.size(), "has too few operands");
   Id id = instruction.operands[operand];
-  if (const Constant *constant = module.findConstant(id)) {
-    need(instruction,
-         !options.isPtx || constant->kind != Constant::Kind::Undef || instruction.op == Op::Phi,
+  const Constant *constant = module.findConstant(id);
+  if (options.isPtx && instruction.op != Op::Phi)
+    need(instruction, constant ? constant->kind != Constant::Kind::Undef : !unwritten.contains(id),
          "reads a register that nothing has written");
+  if (constant)
     return getConstantValue(id);
-  }
   auto found = values.find(id);
   if (found == values.end())
     fail(instruction, "uses %" + std::to_string(id) + ", which is not a value defined before");
@@ -584,8 +584,10 @@ Program Decoder::decode(const std::string &name) {
       break;
     }
   declareVariables();
-  if (options.isPtx)
+  if (options.isPtx) {
     findRoots(main.function);
+    findUnwritten(main.function);
+  }
   decodeBody(main);
   return std::move(program);
 }

@@ -45,6 +45,27 @@ void Decoder::requireLocal(const Variable &variable) const {
                         "declare how many bytes it has");
 }
 
+/// Finds the phis that get no value on any path.
+void Decoder::findUnwritten(const Function &function) {
+  std::vector<const Instruction *> phis;
+  for (const Block &block : function.blocks)
+    for (const Instruction &instruction : block.instructions)
+      if (instruction.op == Op::Phi) {
+        phis.push_back(&instruction);
+        unwritten.insert(instruction.result);
+      }
+  for (bool changes = true; changes;) {
+    changes = false;
+    for (const Instruction *phi : phis)
+      for (size_t i = 0; i < phi->operands.size(); i += 2) {
+        const Constant *constant = module.findConstant(phi->operands[i]);
+        if (constant ? constant->kind != Constant::Kind::Undef
+                     : !unwritten.contains(phi->operands[i]))
+          changes |= unwritten.erase(phi->result) > 0;
+      }
+  }
+}
+
 /// Finds for each number the variables whose addresses it is made of, by rounds over all
 /// instructions. A loaded number is none.
 void Decoder::findRoots(const Function &function) {

@@ -14,6 +14,7 @@
 
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace weir::sim {
 
@@ -126,6 +127,7 @@ private:
 
   // Of PTX, in DecodePtx.cpp.
   void requireLocal(const spv::Variable &variable) const;
+  void findUnwritten(const spv::Function &function);
   void findRoots(const spv::Function &function);
   void decodeAddress(const Instruction &instruction);
   void decodePointer(const Instruction &instruction);
@@ -167,7 +169,8 @@ private:
   std::unordered_map<Id, std::vector<PointerTarget>> otherTargets;
   /// The variables that a number may be an address in.
   std::unordered_map<Id, std::vector<Id>> roots;
-  const Body *body = nullptr; ///< the innermost one
+  std::unordered_set<Id> unwritten; ///< phis of registers that nothing writes
+  const Body *body = nullptr;       ///< the innermost one
 };
 
 } // namespace weir::sim

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 import zlib
 
 import numpy
@@ -148,6 +149,17 @@ class Weir:
         profile = json.loads(path.read_text())
         assert not set(changes) - set(profile)
         path.write_text(json.dumps(profile | {"name": "changed"} | changes))
+        return path
+
+    def profile_like_cuda(self, artifact):
+        """Writes a profile of Vulkan that schedules as an artifact's profile of CUDA does; returns its path."""
+        with zipfile.ZipFile(self.folder / artifact) as archive:
+            [cuda] = json.loads(archive.read("manifest.json"))["targets"]
+        path = self.folder / "profile.json"
+        self.run("devices", f"--emit-profile={path}")
+        profile = json.loads(path.read_text())
+        own = {"name": "like_cuda", "target": profile["target"], "api": profile["api"]}
+        path.write_text(json.dumps({key: cuda[key] for key in profile} | own))
         return path
 
 

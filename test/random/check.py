@@ -41,6 +41,19 @@ def check_gradients(weir, graph, seed, validated=False):
     weir.compare(artifact, [f"--random-inputs={seed}"], GRADIENT_BOUND, validated=validated)
 
 
+def check_cuda(weir, graph, seed, *flags):
+    """Compiles for CUDA, and compares the simulator with the reference in f64, and bit by bit with SPIR-V that has the
+    same sums: from the profile of CUDA, and with fused multiply-adds that round once. It must report nothing."""
+    (weir.folder / "c.mlir").write_text(graph.text())
+    inputs, expected, output = [f"--random-inputs={seed}"], weir.folder / "e.safetensors", weir.folder / "ptx.safetensors"
+    weir.run("compile", "c.mlir", "--target=cuda", "-o", "c.weir")
+    weir.run("run", "c.weir", "--device=reference", "--f64", *inputs, f"--output={expected}")
+    weir.run("run", "c.weir", "--device=sim", *inputs, *flags, f"--compare={expected}", f"--tolerance={BOUND}",
+             f"--output={output}")
+    weir.run("compile", "c.mlir", f"--target=vulkan:{weir.profile_like_cuda('c.weir')}", "-o", "twin.weir")
+    weir.simulate("twin.weir", inputs, output, "--sim-fma")
+
+
 def get_profile(seed):
     """Returns the name of a profile, or None for the device's own, which every other graph has."""
     return list(PROFILES)[seed // 2 % len(PROFILES)] if seed % 2 else None

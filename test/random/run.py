@@ -1,8 +1,8 @@
-"""random-graphs [--count=10000] [--seed=0] [--jobs=N] [--ops]
+"""random-graphs [--count=10000] [--seed=0] [--jobs=N] [--cuda] [--ops]
 
 Makes random graphs and runs each through the reference in f64 and f32, Vulkan under
 synchronization validation, the simulator and the verifier; every other one with gradients,
-against differences and on all of these. A graph that fails is made smaller as long as it
+against differences and on all of these. With --cuda also through the simulator as PTX. A graph that fails is made smaller as long as it
 fails, and printed as a lit test. Exits 1 if one failed. Needs a build: scripts/build release.
 
 With --ops it runs none, but says which of the ops that the graph level takes they are made of."""
@@ -19,13 +19,13 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test/e2e"))
-from check import GRADIENT_BOUND, BOUND, PROFILES, check_gradients, check_values, get_profile  # noqa: E402
+from check import GRADIENT_BOUND, BOUND, PROFILES, check_cuda, check_gradients, check_values, get_profile  # noqa: E402
 from conftest import Weir  # noqa: E402
 from graphs import make  # noqa: E402
 from shrink import remove_unused, shrink  # noqa: E402
 
 
-def find_problem(graph, seed, has_gradients):
+def find_problem(graph, seed, has_gradients, has_cuda):
     """Returns the problem of a graph, None for none."""
     with tempfile.TemporaryDirectory() as folder:
         weir = Weir(pathlib.Path(folder))
@@ -33,6 +33,8 @@ def find_problem(graph, seed, has_gradients):
             check_values(weir, graph, seed, get_profile(seed), validated=True, pinned=seed % 4 == 0)
             if has_gradients:
                 check_gradients(weir, graph, seed, validated=True)
+            if has_cuda:
+                check_cuda(weir, graph, seed)
         except AssertionError as problem:
             # Folders and tools have other names each time.
             return re.sub(rf"{re.escape(folder)}/?|\S*/bin/|\S*scripts/", "", str(problem))
@@ -65,19 +67,19 @@ def print_lit_test(graph, seed, problem):
     print("\n".join([*lines, graph.text()]), flush=True)
 
 
-def judge(seed):
+def judge(seed, has_cuda):
     has_gradients = seed % 2 == 0
     graph = make(seed, differentiable=has_gradients)
-    problem = find_problem(graph, seed, has_gradients)
+    problem = find_problem(graph, seed, has_gradients, has_cuda)
     if problem is None:
         return None
     # Values that nothing uses may decide which check is the first to fail.
     needed = remove_unused(graph.copy())
-    if found := find_problem(needed, seed, has_gradients):
+    if found := find_problem(needed, seed, has_gradients, has_cuda):
         graph, problem = needed, found
     step = get_step(problem)
-    smaller = shrink(graph, lambda other: get_step(find_problem(other, seed, has_gradients)) == step)
-    return smaller, seed, find_problem(smaller, seed, has_gradients) or problem
+    smaller = shrink(graph, lambda other: get_step(find_problem(other, seed, has_gradients, has_cuda)) == step)
+    return smaller, seed, find_problem(smaller, seed, has_gradients, has_cuda) or problem
 
 
 def count_ops(seeds):
@@ -109,6 +111,7 @@ def main():
     parser.add_argument("--count", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=0, help="of the first graph; the next have the next ones")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="graphs at a time")
+    parser.add_argument("--cuda", action="store_true", help="also run each graph's PTX on the simulator")
     parser.add_argument("--ops", action="store_true", help="count the graphs that have each op")
     options = parser.parse_args()
     start, failures = time.monotonic(), 0
@@ -123,7 +126,7 @@ def main():
               file=sys.stderr, flush=True)
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for done, failure in enumerate(pool.map(judge, seeds), 1):
+        for done, failure in enumerate(pool.map(lambda seed: judge(seed, options.cuda), seeds), 1):
             if failure:
                 failures += 1
                 print_lit_test(*failure)

@@ -310,6 +310,16 @@ TEST(PtxRefusals, name_the_line) {
   EXPECT_NE(
       getProblem("st.global.b32 [%pb], %r70;").find("reads a register that nothing has written"),
       std::string::npos);
+  // On several paths.
+  const std::string paths = "setp.lt.u32 %p1, %t, 9;\n@%p1 bra end;\nWRITE\nend:\n"
+                            "st.global.b32 [%pb], %r70;";
+  auto with = [&](const std::string &write) {
+    std::string text = paths;
+    return getProblem(text.replace(text.find("WRITE"), 5, write));
+  };
+  EXPECT_NE(with("st.shared.b32 [%ps], %t;").find("reads a register that nothing has written"),
+            std::string::npos);
+  EXPECT_EQ(with("mov.b32 %r70, 5;"), "");
   EXPECT_NE(getProblem("mov.b64 %d1, 4096;\nld.global.b32 %r1, [%d1];\nst.global.b32 [%pb], %r1;")
                 .find("has an address that is made of no parameter or variable"),
             std::string::npos);
