@@ -247,10 +247,12 @@ void Translator::translateCompare() {
     Id a = use(getOperand(1), type.width), b = use(getOperand(2), type.width);
     result = makeInteger(op, 1, {a, b});
   } else {
+    need(!statement->name.back().ends_with("x2"), "compares two pairs of numbers");
     std::vector<Id> values = {use(getOperand(1), type.width), use(getOperand(2), type.width)};
-    result = makeNamed(
-        words.getBool(),
-        "setp." + std::string(comparison) + "." + std::string(statement->name.back()), values);
+    result = makeNamed(words.getBool(),
+                       "setp." + std::string(comparison) + (hasName("ftz") ? ".ftz." : ".") +
+                           std::string(statement->name.back()),
+                       values);
   }
   const Operand &to = getOperand(0);
   auto combine = [&](Id value) {

@@ -447,6 +447,7 @@ TEST(PtxReader, refusals) {
   expect("mov.u32 %r1, %tid.w;", "special register '%tid.w' is not known");
   expect("bar.sync 0, 32;", "is a barrier for a part of the workgroup");
   expect("add.cc.s32 %r1, %t, %t;", "is not known");
+  expect("setp.lt.f16x2 %p1|%p2, %r1, %r2;", "compares two pairs of numbers");
   expect("@%t bra end; end:", "predicate");
   EXPECT_EQ(getRefusal(getText("again: bra again;")).substr(0, 6), "k.ptx:");
   // A jump into a loop, a loop with two ends.
