@@ -155,11 +155,11 @@ Decoder::Sized Decoder::useNumber(const Instruction &instruction, size_t operand
 Register Decoder::resize(const Sized &number, uint32_t bits) {
   const bool isWide = number.bits == 64;
   if (isWide == (bits == 64)) {
-    if (number.bits >= 32 || bits >= 32 || number.bits <= bits)
-      return number.bits < 32 && bits == 32 && number.isSigned
-                 ? convert(Convert::SignExtend, false, number.value, number.bits)
-                 : number.value;
-    return convert(Convert::Mask, false, number.value, bits);
+    Register value = number.value;
+    if (number.isSigned && number.bits < bits)
+      value = convert(Convert::SignExtend, false, value, number.bits);
+    bool isCut = bits < 32 && (bits < number.bits || value != number.value);
+    return isCut ? convert(Convert::Mask, false, value, bits) : value;
   }
   if (isWide)
     return resize({convert(Convert::U64ToU32, false, number.value), 32, number.isSigned}, bits);

@@ -301,8 +301,8 @@ static std::string getProblem(const std::string &body) { return getError(makePtx
 TEST(PtxRefusals, name_the_line) {
   for (const char *body : {"ex2.approx.f32 %r1, %r0;", "frobnicate.b32 %r1, %r0;",
                            "mbarrier.init.shared.b64 [tile], 1;", "add.rz.f32 %r1, %r0, %r0;",
-                           "add.ftz.f32 %r1, %r0, %r0;", "mov.u32 %r1, %smid;",
-                           "atom.global.add.f32 %r1, [%pb], %r0;"}) {
+                           "add.ftz.f32 %r1, %r0, %r0;", "setp.lt.ftz.f32 %p1, %r0, %r0;",
+                           "mov.u32 %r1, %smid;", "atom.global.add.f32 %r1, [%pb], %r0;"}) {
     std::string error =
         getProblem(std::string(loadX) + "\n\n" + body + "\nst.global.b32 [%pb], %r0;");
     EXPECT_EQ(error.find("code/cuda/kernel.ptx:26: "), 0u) << body << ": " << error;
