@@ -254,7 +254,7 @@ void Workgroup::accessStorage(const AccessSite &access, Subgroup &subgroup) {
       continue;
     }
     int64_t at = binding.offset + offset;
-    if (access.isAddressed && at % access.bytes != 0) {
+    if (access.isAddressed && (at & (access.bytes - 1)) != 0) {
       machine.reportMisaligned(*dispatch, access, touch, at);
       if (access.isRead)
         poisonScalars(access, subgroup, lane);
@@ -307,7 +307,7 @@ void Workgroup::accessMemory(const AccessSite &access, Subgroup &subgroup) {
         poisonScalars(access, subgroup, lane);
       continue;
     }
-    if (access.isAddressed && at % access.bytes != 0) {
+    if (access.isAddressed && (at & (access.bytes - 1)) != 0) {
       machine.reportMisaligned(*dispatch, access, touch, at);
       if (access.isRead)
         poisonScalars(access, subgroup, lane);
