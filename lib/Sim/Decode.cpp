@@ -587,6 +587,7 @@ Program Decoder::decode(const std::string &name) {
   if (options.isPtx) {
     findRoots(main.function);
     findUnwritten(main.function);
+    findMatrices(main.function);
   }
   decodeBody(main);
   return std::move(program);

@@ -105,6 +105,8 @@ void Decoder::decodeAccess(const Instruction &instruction) {
   if (!isWrite && instruction.operands.size() > 1 &&
       instruction.operands[1] & MemoryOperand::ReadOnly)
     access.isReadOnly = program.hasReadOnly = true;
+  if (auto rows = matrixRows.find(instruction.result); !isWrite && rows != matrixRows.end())
+    access.lanes = rows->second;
   emit(getAccessStep(), 0, 0, 0, 0,
        addAccess(instruction, std::move(access), instruction.operands[0]));
 }
@@ -121,6 +123,7 @@ uint16_t Decoder::addAccess(const Instruction &instruction, AccessSite access, I
     other.isRead = first.isRead;
     other.isWrite = first.isWrite;
     other.isReadOnly = first.isReadOnly;
+    other.lanes = first.lanes;
     other.atomic = first.atomic;
     other.isOfDevice = first.isOfDevice;
     other.operand = first.operand;

@@ -235,6 +235,8 @@ Decoder::Sized Decoder::compute(const Instruction &instruction, const std::strin
 void Decoder::decodeNamed(const Instruction &instruction, const std::string &name) {
   if (name.starts_with('%') || name == "activemask.b32" || name.starts_with("isspacep."))
     return decodeSpecial(instruction, name);
+  if (name.starts_with("mma.") || name.starts_with("ldmatrix."))
+    return decodeMatrix(instruction, name);
   if (name.find(".sync.") != name.npos)
     return decodeMeeting(instruction, name);
   std::vector<Sized> operands;

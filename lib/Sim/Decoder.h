@@ -134,6 +134,8 @@ private:
   void decodeOwn(const Instruction &instruction);
   void decodeNamed(const Instruction &instruction, const std::string &name);
   void decodeSpecial(const Instruction &instruction, const std::string &name);
+  void findMatrices(const spv::Function &function);
+  void decodeMatrix(const Instruction &instruction, const std::string &name);
   void decodeMeeting(const Instruction &instruction, const std::string &name);
   spv::Op getAtomic(const Instruction &instruction) const;
   void decodeCopy(const Instruction &instruction);
@@ -169,8 +171,9 @@ private:
   std::unordered_map<Id, std::vector<PointerTarget>> otherTargets;
   /// The variables that a number may be an address in.
   std::unordered_map<Id, std::vector<Id>> roots;
-  std::unordered_set<Id> unwritten; ///< phis of registers that nothing writes
-  const Body *body = nullptr;       ///< the innermost one
+  std::unordered_map<Id, uint32_t> matrixRows; ///< loads of rows: the lanes that have one
+  std::unordered_set<Id> unwritten;            ///< phis of registers that nothing writes
+  const Body *body = nullptr;                  ///< the innermost one
 };
 
 } // namespace weir::sim

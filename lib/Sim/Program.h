@@ -47,6 +47,7 @@ struct AccessSite {
   bool isReadOnly = false;   ///< whether nothing may write the bytes while the kernel runs
   bool isAddressed = false;  ///< whether the offset is an address less where the object begins
   bool isLate = false;       ///< whether it is a copy that has not landed
+  uint32_t lanes = ~0u;      ///< PTX: the lanes of a warp that make it
   uint32_t alternatives = 1; ///< sites from this one on, of which the address chooses one
   uint32_t binding = 0;      ///< Storage
   int64_t offset = 0;        ///< constant part, in the binding or, for other spaces, in the space
@@ -138,6 +139,18 @@ struct Meeting {
   spv::SourceLine source;
 };
 
+/// An instruction on matrices whose elements are in registers of all lanes of a warp.
+struct Matrix {
+  enum class Type { Half, BHalf, Tf32 } type = Type::Half;
+  bool isProduct = false;    ///< otherwise a load
+  uint32_t depth = 0;        ///< Product: elements of a sum
+  bool isTransposed = false; ///< Load
+  uint32_t number = 0;       ///< Load: of the matrix that the result is of
+  std::vector<Register> operands, results;
+  std::string name;
+  spv::SourceLine source;
+};
+
 /// Copies that have not landed, and what a lane says of them.
 struct LateCopy {
   enum class Kind { Copy, Commit, Wait } kind = Kind::Copy;
@@ -160,6 +173,7 @@ struct Program {
   std::vector<Barrier> barriers;
   std::vector<Shuffle> shuffles;
   std::vector<Meeting> meetings;
+  std::vector<Matrix> matrices;
   std::vector<LateCopy> copies;
   bool isWarp = false;      ///< whether its lanes need not run in lockstep
   bool syncsWarps = false;  ///< whether it has barriers of a warp

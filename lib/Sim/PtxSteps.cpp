@@ -24,7 +24,7 @@ using namespace weir::sim;
 //===----------------------------------------------------------------------===//
 
 namespace {
-template <typename U> struct Int {
+template <typename U> struct PtxInt {
   using S = std::make_signed_t<U>;
   static constexpr uint32_t bits = sizeof(U) * 8;
   /// Shifts that may exceed the width; of 16 bits in 32, `width` is 16.
@@ -201,7 +201,7 @@ struct BHalf {
 };
 
 /// Operations on floats in registers.
-template <typename F> struct Float {
+template <typename F> struct PtxFloat {
   static F add(F a, F b) { return canon(a + b); }
   static F sub(F a, F b) { return canon(a - b); }
   static F mul(F a, F b) { return canon(a * b); }
@@ -262,13 +262,13 @@ template <typename T, uint32_t count> struct Short {
       return T::store(operation(T::load(a >> at & 0xffff), T::load(b >> at & 0xffff)));
     });
   }
-  static constexpr auto add = apply<Float<double>::add>;
-  static constexpr auto sub = apply<Float<double>::sub>;
-  static constexpr auto mul = apply<Float<double>::mul>;
-  static constexpr auto min = apply<Float<double>::min>;
-  static constexpr auto max = apply<Float<double>::max>;
-  static constexpr auto minNan = apply<Float<double>::minNan>;
-  static constexpr auto maxNan = apply<Float<double>::maxNan>;
+  static constexpr auto add = apply<PtxFloat<double>::add>;
+  static constexpr auto sub = apply<PtxFloat<double>::sub>;
+  static constexpr auto mul = apply<PtxFloat<double>::mul>;
+  static constexpr auto min = apply<PtxFloat<double>::min>;
+  static constexpr auto max = apply<PtxFloat<double>::max>;
+  static constexpr auto minNan = apply<PtxFloat<double>::minNan>;
+  static constexpr auto maxNan = apply<PtxFloat<double>::maxNan>;
   static uint32_t fma(uint32_t a, uint32_t b, uint32_t c) {
     return each([&](uint32_t at) {
       double product = T::load(a >> at & 0xffff) * T::load(b >> at & 0xffff);
@@ -411,7 +411,7 @@ public:
 } // namespace
 
 template <typename F> static NamedStep findFloat(Name &name, std::string_view head) {
-  using T = Float<F>;
+  using T = PtxFloat<F>;
   bool isRounded = name.take("rn"), isNan = name.take("NaN");
   if (head == "testp") {
     std::string_view what = name.parts.size() == 3 ? name.parts[1] : "";
@@ -459,8 +459,8 @@ template <typename T> static NamedStep findShort(Name &name) {
 
 /// Finds a comparison. `Get` gives the step of a comparison of doubles or of floats.
 template <typename Get> static NamedStep findComparison(std::string_view how, Get get) {
-  using T = Float<double>;
-  using S = Float<float>;
+  using T = PtxFloat<double>;
+  using S = PtxFloat<float>;
 #define WEIR_COMPARE(name)                                                                         \
   if (how == #name)                                                                                \
     return get.template operator()<T::name, S::name>();
@@ -469,8 +469,10 @@ template <typename Get> static NamedStep findComparison(std::string_view how, Ge
   WEIR_COMPARE(lt)
   WEIR_COMPARE(le)
   WEIR_COMPARE(gt)
-  WEIR_COMPARE(ge) WEIR_COMPARE(equ) WEIR_COMPARE(neu) WEIR_COMPARE(ltu) WEIR_COMPARE(leu)
-      WEIR_COMPARE(gtu) WEIR_COMPARE(geu) WEIR_COMPARE(num) WEIR_COMPARE(nan)
+  WEIR_COMPARE(ge)
+  WEIR_COMPARE(equ)
+  WEIR_COMPARE(neu) WEIR_COMPARE(ltu) WEIR_COMPARE(leu) WEIR_COMPARE(gtu) WEIR_COMPARE(geu)
+      WEIR_COMPARE(num) WEIR_COMPARE(nan)
 #undef WEIR_COMPARE
           return {};
 }
@@ -546,11 +548,14 @@ static NamedStep findConversion(Name &name) {
   if (to == from && (to == "f32" || to == "f64")) {
     const bool isWide = to == "f64";
     return how == "rni"
-               ? (isWide ? make<Float<double>::roundEven>() : make<Float<float>::roundEven>())
-           : how == "rzi" ? (isWide ? make<Float<double>::trunc>() : make<Float<float>::trunc>())
-           : how == "rmi" ? (isWide ? make<Float<double>::floor>() : make<Float<float>::floor>())
-           : how == "rpi" ? (isWide ? make<Float<double>::ceil>() : make<Float<float>::ceil>())
-                          : NamedStep();
+               ? (isWide ? make<PtxFloat<double>::roundEven>() : make<PtxFloat<float>::roundEven>())
+           : how == "rzi"
+               ? (isWide ? make<PtxFloat<double>::trunc>() : make<PtxFloat<float>::trunc>())
+           : how == "rmi"
+               ? (isWide ? make<PtxFloat<double>::floor>() : make<PtxFloat<float>::floor>())
+           : how == "rpi"
+               ? (isWide ? make<PtxFloat<double>::ceil>() : make<PtxFloat<float>::ceil>())
+               : NamedStep();
   }
   if (how.empty())
     return to == "f64" && from == "f32"    ? make<fromFloat>()
@@ -578,7 +583,7 @@ static NamedStep findConversion(Name &name) {
 }
 
 template <typename U> static NamedStep findInteger(Name &name, bool isSigned) {
-  using I = Int<U>;
+  using I = PtxInt<U>;
   const bool isHigh = name.take("hi"), isShiftAmount = name.take("shiftamt");
   std::string_view head = name.head;
   if (!name.isPlain())
@@ -608,8 +613,8 @@ template <typename U> static NamedStep findInteger(Name &name, bool isSigned) {
 
 /// Finds instructions that have their own ways to write a name.
 static NamedStep findSpecial(Name &name, const std::string &text) {
-  using I = Int<uint32_t>;
-  using L = Int<uint64_t>;
+  using I = PtxInt<uint32_t>;
+  using L = PtxInt<uint64_t>;
   struct Known {
     std::string_view name;
     NamedStep step;

@@ -212,13 +212,13 @@ static void runAccess(const AccessSite &access, Subgroup &subgroup) {
 
 static void runAccessStep(Subgroup &subgroup, const Step &step) {
   const AccessSite *access = &subgroup.program.accesses[size_t(step.number)];
-  if (access->alternatives == 1)
+  if (access->alternatives == 1 && access->lanes == ~0u)
     return runAccess(*access, subgroup);
   // The lanes go by the object that their addresses are in; the last site takes the others.
   const Mask lanes = subgroup.mask;
   const bool wasUniform = subgroup.isUniform;
   const uint64_t budget = subgroup.budget;
-  Mask rest = lanes;
+  Mask rest = lanes & (access->lanes == ~0u ? lanes : access->lanes);
   for (uint32_t i = 0; i < access->alternatives && rest; ++i) {
     Mask here = 0;
     for (Mask each = rest; each; each &= each - 1) {

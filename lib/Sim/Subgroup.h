@@ -126,10 +126,11 @@ private:
 };
 
 /// Return steps that use more than registers: `number` is an index into the program's accesses,
-/// barriers, meetings or copies.
+/// barriers, meetings, matrices or copies.
 StepFunction getAccessStep();
 StepFunction getBarrierStep();
 StepFunction getMeetingStep();
+StepFunction getMatrixStep();
 StepFunction getCopyStep();
 /// Returns a step that makes the lanes that execute it now, as bits.
 StepFunction getActiveStep();

@@ -169,8 +169,11 @@ void Subgroup::reportStuck() {
   const auto number = size_t(at.number);
   if (at.run == getBarrierStep())
     return workgroup->reportDivergence(program.barriers[number]);
-  const Meeting &meeting = program.meetings[number];
-  workgroup->reportHang(meeting.name, meeting.source, *this, uint32_t(std::countr_zero(first.mask)),
+  const bool isMatrix = at.run == getMatrixStep();
+  workgroup->reportHang(isMatrix ? program.matrices[number].name : program.meetings[number].name,
+                        isMatrix ? program.matrices[number].source
+                                 : program.meetings[number].source,
+                        *this, uint32_t(std::countr_zero(first.mask)),
                         uint32_t(std::countr_zero(first.members & getLiving() & ~first.mask)));
 }
 

@@ -106,21 +106,23 @@ TEST(PtxNumbers, shifts_clamp) {
   expectIntegers("shr.s32 %r2, %r0, %r1;", rightSigned, amounts);
   for (uint32_t by : amounts) {
     const std::string amount = std::to_string(by) + ";";
-    expectIntegers("shl.b32 %r2, %r0, " + amount, [&](uint32_t a, uint32_t) { return left(a, by); });
+    expectIntegers("shl.b32 %r2, %r0, " + amount,
+                   [&](uint32_t a, uint32_t) { return left(a, by); });
     expectIntegers("shr.s32 %r2, %r0, " + amount,
                    [&](uint32_t a, uint32_t) { return rightSigned(a, by); });
   }
   // Of 64 and of 16 bits.
-  expectAll("cvt.u64.u32 %d3, %r0; shl.b64 %d4, %d3, 20; shl.b64 %d2, %d4, %r1;",
-            pairUp(integers, amounts),
-            [](uint32_t a, uint32_t b) { return b > 63 ? 0 : (uint64_t(a) << 20) << b; }, true);
-  expectIntegers("cvt.u16.u32 %h1, %r0; shl.b16 %h2, %h1, %r1; cvt.u32.u16 %r2, %h2;",
-                 [](uint32_t a, uint32_t b) { return b > 15 ? 0 : a << b & 0xffff; }, amounts);
-  expectIntegers("cvt.u16.u32 %h1, %r0; shr.s16 %h2, %h1, %r1; cvt.u32.u16 %r2, %h2;",
-                 [](uint32_t a, uint32_t b) {
-                   return uint32_t(int16_t(a) >> (b > 15 ? 15 : b)) & 0xffff;
-                 },
-                 amounts);
+  expectAll(
+      "cvt.u64.u32 %d3, %r0; shl.b64 %d4, %d3, 20; shl.b64 %d2, %d4, %r1;",
+      pairUp(integers, amounts),
+      [](uint32_t a, uint32_t b) { return b > 63 ? 0 : (uint64_t(a) << 20) << b; }, true);
+  expectIntegers(
+      "cvt.u16.u32 %h1, %r0; shl.b16 %h2, %h1, %r1; cvt.u32.u16 %r2, %h2;",
+      [](uint32_t a, uint32_t b) { return b > 15 ? 0 : a << b & 0xffff; }, amounts);
+  expectIntegers(
+      "cvt.u16.u32 %h1, %r0; shr.s16 %h2, %h1, %r1; cvt.u32.u16 %r2, %h2;",
+      [](uint32_t a, uint32_t b) { return uint32_t(int16_t(a) >> (b > 15 ? 15 : b)) & 0xffff; },
+      amounts);
 }
 
 TEST(PtxNumbers, fields_of_bits) {
@@ -134,10 +136,12 @@ TEST(PtxNumbers, fields_of_bits) {
   };
   for (uint32_t len : {0u, 1u, 5u, 8u, 31u, 32u, 40u, 255u}) {
     const std::string count = std::to_string(len) + ";";
-    expectIntegers("bfe.u32 %r2, %r0, %r1, " + count,
-                   [&](uint32_t a, uint32_t b) { return extract(a, b, len, false); }, amounts);
-    expectIntegers("bfe.s32 %r2, %r0, %r1, " + count,
-                   [&](uint32_t a, uint32_t b) { return extract(a, b, len, true); }, amounts);
+    expectIntegers(
+        "bfe.u32 %r2, %r0, %r1, " + count,
+        [&](uint32_t a, uint32_t b) { return extract(a, b, len, false); }, amounts);
+    expectIntegers(
+        "bfe.s32 %r2, %r0, %r1, " + count,
+        [&](uint32_t a, uint32_t b) { return extract(a, b, len, true); }, amounts);
     for (uint32_t pos : {0u, 3u, 31u, 32u}) {
       const std::string place = std::to_string(pos) + ", " + count;
       expectIntegers("bfe.u32 %r2, %r0, " + place,
@@ -151,15 +155,21 @@ TEST(PtxNumbers, fields_of_bits) {
       });
     }
   }
-  expectIntegers("szext.clamp.s32 %r2, %r0, %r1;", [](uint32_t a, uint32_t n) {
-    return n == 0 ? 0 : n >= 32 ? a : uint32_t(int32_t(a << (32 - n)) >> (32 - n));
-  }, amounts);
-  expectIntegers("bmsk.clamp.b32 %r2, %r1, 4;", [](uint32_t, uint32_t first) {
-    uint32_t mask = 0;
-    for (uint32_t i = 0; i < 4; ++i)
-      mask |= uint64_t(first) + i < 32 ? 1u << (first + i) : 0;
-    return mask;
-  }, amounts);
+  expectIntegers(
+      "szext.clamp.s32 %r2, %r0, %r1;",
+      [](uint32_t a, uint32_t n) {
+        return n == 0 ? 0 : n >= 32 ? a : uint32_t(int32_t(a << (32 - n)) >> (32 - n));
+      },
+      amounts);
+  expectIntegers(
+      "bmsk.clamp.b32 %r2, %r1, 4;",
+      [](uint32_t, uint32_t first) {
+        uint32_t mask = 0;
+        for (uint32_t i = 0; i < 4; ++i)
+          mask |= uint64_t(first) + i < 32 ? 1u << (first + i) : 0;
+        return mask;
+      },
+      amounts);
 }
 
 TEST(PtxNumbers, bytes_and_funnels) {
@@ -203,9 +213,8 @@ TEST(PtxNumbers, bytes_and_funnels) {
 TEST(PtxNumbers, counts) {
   expectIntegers("popc.b32 %r2, %r0;", [](uint32_t a, uint32_t) { return std::popcount(a); });
   expectIntegers("clz.b32 %r2, %r0;", [](uint32_t a, uint32_t) { return std::countl_zero(a); });
-  expectIntegers("bfind.u32 %r2, %r0;", [](uint32_t a, uint32_t) {
-    return a ? 31 - uint32_t(std::countl_zero(a)) : ~0u;
-  });
+  expectIntegers("bfind.u32 %r2, %r0;",
+                 [](uint32_t a, uint32_t) { return a ? 31 - uint32_t(std::countl_zero(a)) : ~0u; });
   expectIntegers("bfind.s32 %r2, %r0;", [](uint32_t a, uint32_t) {
     a = int32_t(a) < 0 ? ~a : a;
     return a ? 31 - uint32_t(std::countl_zero(a)) : ~0u;
@@ -233,9 +242,8 @@ TEST(PtxNumbers, products) {
   expectIntegers("mad24.lo.u32 %r2, %r0, %r1, 5;", [](uint32_t a, uint32_t b) {
     return uint32_t(uint64_t(a & 0xffffff) * (b & 0xffffff)) + 5;
   });
-  expectIntegers("sad.s32 %r2, %r0, %r1, 3;", [&](uint32_t a, uint32_t b) {
-    return uint32_t(3 + std::abs(s(a) - s(b)));
-  });
+  expectIntegers("sad.s32 %r2, %r0, %r1, 3;",
+                 [&](uint32_t a, uint32_t b) { return uint32_t(3 + std::abs(s(a) - s(b))); });
   expectIntegers("dp4a.s32.u32 %r2, %r0, %r1, 9;", [](uint32_t a, uint32_t b) {
     int32_t sum = 9;
     for (uint32_t i = 0; i < 32; i += 8)
@@ -245,10 +253,13 @@ TEST(PtxNumbers, products) {
   expectIntegers("add.sat.s32 %r2, %r0, %r1;", [&](uint32_t a, uint32_t b) {
     return uint32_t(std::clamp<int64_t>(s(a) + s(b), INT32_MIN, INT32_MAX));
   });
-  expectAll("mul.hi.u64 %d2, %d0, %d1;", pairUp(integers, integers), [](uint32_t a, uint32_t b) {
-    unsigned __int128 one = uint64_t(b) << 32 | a, two = uint64_t(a) << 32 | b;
-    return uint64_t(one * two >> 64);
-  }, true);
+  expectAll(
+      "mul.hi.u64 %d2, %d0, %d1;", pairUp(integers, integers),
+      [](uint32_t a, uint32_t b) {
+        unsigned __int128 one = uint64_t(b) << 32 | a, two = uint64_t(a) << 32 | b;
+        return uint64_t(one * two >> 64);
+      },
+      true);
   expectIntegers("abs.s32 %r2, %r0;",
                  [&](uint32_t a, uint32_t) { return uint32_t(std::abs(s(a))); });
 }
@@ -299,9 +310,8 @@ TEST(PtxNumbers, arithmetic_rounds_once) {
             [](uint32_t x, uint32_t) { return uint64_t(x ^ 0x80000000); });
   expectAll("abs.f32 %r2, %r0;", pairUp(floats, {0}),
             [](uint32_t x, uint32_t) { return uint64_t(x & 0x7fffffff); });
-  expectAll("copysign.f32 %r2, %r0, %r1;", pairUp(floats, floats), [](uint32_t x, uint32_t y) {
-    return uint64_t((x & 0x80000000) | (y & 0x7fffffff));
-  });
+  expectAll("copysign.f32 %r2, %r0, %r1;", pairUp(floats, floats),
+            [](uint32_t x, uint32_t y) { return uint64_t((x & 0x80000000) | (y & 0x7fffffff)); });
 }
 
 TEST(PtxNumbers, min_and_max) {
@@ -319,13 +329,12 @@ TEST(PtxNumbers, min_and_max) {
 
 TEST(PtxNumbers, comparisons) {
   using Test = bool (*)(float, float);
-  const std::pair<const char *, Test> ordered[] = {
-      {"eq", [](float x, float y) { return x == y; }},
-      {"ne", [](float x, float y) { return x != y; }},
-      {"lt", [](float x, float y) { return x < y; }},
-      {"le", [](float x, float y) { return x <= y; }},
-      {"gt", [](float x, float y) { return x > y; }},
-      {"ge", [](float x, float y) { return x >= y; }}};
+  const std::pair<const char *, Test> ordered[] = {{"eq", [](float x, float y) { return x == y; }},
+                                                   {"ne", [](float x, float y) { return x != y; }},
+                                                   {"lt", [](float x, float y) { return x < y; }},
+                                                   {"le", [](float x, float y) { return x <= y; }},
+                                                   {"gt", [](float x, float y) { return x > y; }},
+                                                   {"ge", [](float x, float y) { return x >= y; }}};
   for (auto [name, test] : ordered) {
     auto compare = [](const std::string &how) {
       return "setp." + how + ".f32 %p1, %r0, %r1; selp.b32 %r2, 1, 0, %p1;";
@@ -337,16 +346,16 @@ TEST(PtxNumbers, comparisons) {
       return uint32_t(x != x || y != y || test(x, y));
     });
   }
-  expectFloats("testp.subnormal.f32 %p1, %r0; selp.b32 %r2, 1, 0, %p1;", [](float x, float) {
-    return uint32_t(std::fpclassify(x) == FP_SUBNORMAL);
-  });
+  expectFloats("testp.subnormal.f32 %p1, %r0; selp.b32 %r2, 1, 0, %p1;",
+               [](float x, float) { return uint32_t(std::fpclassify(x) == FP_SUBNORMAL); });
 }
 
 TEST(PtxNumbers, conversions_to_integers_saturate) {
   auto round = [](const std::string &how, double x) {
-    return how == "rni" ? std::nearbyint(x) : how == "rzi" ? std::trunc(x)
-                                          : how == "rmi"   ? std::floor(x)
-                                                           : std::ceil(x);
+    return how == "rni"   ? std::nearbyint(x)
+           : how == "rzi" ? std::trunc(x)
+           : how == "rmi" ? std::floor(x)
+                          : std::ceil(x);
   };
   for (const std::string how : {"rni", "rzi", "rmi", "rpi"}) {
     expectFloats("cvt." + how + ".s32.f32 %r2, %r0;", [&](float x, float) {
@@ -363,16 +372,18 @@ TEST(PtxNumbers, conversions_to_integers_saturate) {
   expectFloats("cvt.rzi.s16.f32 %h1, %r0; cvt.s32.s16 %r2, %h1;", [](float x, float) {
     return x != x ? 0u : uint32_t(int32_t(std::clamp(std::trunc(x), -32768.0f, 32767.0f)));
   });
-  expectAll("cvt.rzi.s64.f32 %d2, %r0;", pairUp(floats, {0}), [](uint32_t x, uint32_t) {
-    float a = f(x);
-    return a != a          ? 0
-           : a >= 0x1p63f  ? uint64_t(INT64_MAX)
-           : a <= -0x1p63f ? uint64_t(INT64_MIN)
-                           : uint64_t(int64_t(a));
-  }, true);
-  expectIntegers("cvt.sat.u8.s32 %r2, %r0;", [](uint32_t a, uint32_t) {
-    return uint32_t(std::clamp(int32_t(a), 0, 255));
-  });
+  expectAll(
+      "cvt.rzi.s64.f32 %d2, %r0;", pairUp(floats, {0}),
+      [](uint32_t x, uint32_t) {
+        float a = f(x);
+        return a != a          ? 0
+               : a >= 0x1p63f  ? uint64_t(INT64_MAX)
+               : a <= -0x1p63f ? uint64_t(INT64_MIN)
+                               : uint64_t(int64_t(a));
+      },
+      true);
+  expectIntegers("cvt.sat.u8.s32 %r2, %r0;",
+                 [](uint32_t a, uint32_t) { return uint32_t(std::clamp(int32_t(a), 0, 255)); });
   expectIntegers("cvt.sat.s16.u32 %r2, %r0;",
                  [](uint32_t a, uint32_t) { return std::min(a, 32767u); });
 }
@@ -405,9 +416,8 @@ TEST(PtxNumbers, short_floats) {
   };
   expectFloats("cvt.rn.bf16.f32 %h1, %r0; cvt.u32.u16 %r2, %h1;",
                [&](float x, float) { return brain(x); });
-  expectFloats("cvt.rn.bf16.f32 %h1, %r0; cvt.f32.bf16 %r2, %h1;", [&](float x, float) {
-    return b(f(brain(x) << 16));
-  });
+  expectFloats("cvt.rn.bf16.f32 %h1, %r0; cvt.f32.bf16 %r2, %h1;",
+               [&](float x, float) { return b(f(brain(x) << 16)); });
   // A product of two that is halfway between two numbers, and a term that decides.
   expectAll("mov.b32 {%h1, %h2}, %r0; mov.b32 {%h3, %h4}, %r1; fma.rn.bf16 %h5, %h1, %h2, %h3;\n"
             "cvt.u32.u16 %r2, %h5;",
