@@ -59,12 +59,10 @@ void Decoder::decodeMatrix(const Instruction &instruction, const std::string &fu
       Matrix::Type kind;
       uint32_t depth;
     };
-    static constexpr Known known[] = {{"m16n8k16", "f16", Matrix::Type::Half, 16},
-                                      {"m16n8k8", "f16", Matrix::Type::Half, 8},
-                                      {"m16n8k16", "bf16", Matrix::Type::BHalf, 16},
-                                      {"m16n8k8", "bf16", Matrix::Type::BHalf, 8},
-                                      {"m16n8k8", "tf32", Matrix::Type::Tf32, 8},
-                                      {"m16n8k4", "tf32", Matrix::Type::Tf32, 4}};
+    static constexpr Known known[] = {
+        {"m16n8k16", "f16", Matrix::Type::Half, 16},   {"m16n8k8", "f16", Matrix::Type::Half, 8},
+        {"m16n8k16", "bf16", Matrix::Type::BHalf, 16}, {"m16n8k8", "bf16", Matrix::Type::BHalf, 8},
+        {"m16n8k8", "tf32", Matrix::Type::Tf32, 8},    {"m16n8k4", "tf32", Matrix::Type::Tf32, 4}};
     for (const Known &each : known)
       if (name == std::string("mma.sync.aligned.") + each.shape + ".row.col.f32." + each.type +
                       "." + each.type + ".f32") {
@@ -84,7 +82,8 @@ void Decoder::decodeMatrix(const Instruction &instruction, const std::string &fu
       need(instruction, scalar.width == 32, "has operands that are not of 32 bits");
     matrix.operands.insert(matrix.operands.end(), value.scalars.begin(), value.scalars.end());
   }
-  need(instruction, matrix.operands.size() == count && getScalars(instruction.type).size() == results,
+  need(instruction,
+       matrix.operands.size() == count && getScalars(instruction.type).size() == results,
        "has more or fewer registers than its shape needs");
   for (size_t i = 0; i < results; ++i)
     matrix.results.push_back(makeRegister(false));
@@ -107,9 +106,8 @@ static void exchangeRows(Subgroup &subgroup, const Matrix &matrix) {
   };
   subgroup.forEachLane([&](uint32_t lane) {
     const uint32_t group = lane / 4, part = lane % 4 * 2;
-    to[lane] = matrix.isTransposed
-                   ? getElement(part, group) | getElement(part + 1, group) << 16
-                   : getElement(group, part) | getElement(group, part + 1) << 16;
+    to[lane] = matrix.isTransposed ? getElement(part, group) | getElement(part + 1, group) << 16
+                                   : getElement(group, part) | getElement(group, part + 1) << 16;
   });
 }
 

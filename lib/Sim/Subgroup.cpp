@@ -127,6 +127,8 @@ void Subgroup::run(uint64_t accesses) {
     endBlock(program.blocks[block]);
     if (state != State::Ready)
       return;
+    if (program.isWarp && ++blocksRun == maxBlocks / 16)
+      giveWay();
   }
 }
 

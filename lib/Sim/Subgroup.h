@@ -107,6 +107,7 @@ private:
   bool resume();
   void resetOrder(uint32_t phase);
   void part();
+  void giveWay();
   void reportStuck();
   void wait(const Waiting &lanes);
   void go(const Waiting &next);
@@ -117,6 +118,7 @@ private:
   };
   std::unique_ptr<unsigned char[], Free> registers;
   uint32_t block = 0, step = 0, endStep = 0;
+  int blocksRun = 0; ///< since lanes that waited for long went on
   Mask exited = 0;
   // For barriers of a warp: the phase of each lane, and what it knows of each of the others.
   std::vector<uint32_t> times, ended;

@@ -95,6 +95,19 @@ void Subgroup::part() {
   }
 }
 
+/// Lets lanes that have waited for long go on, since the current ones may wait for them in a loop.
+void Subgroup::giveWay() {
+  auto next = std::find_if(waiting.begin(), waiting.end(),
+                           [](const Waiting &each) { return each.members == 0; });
+  blocksRun = 0;
+  if (next == waiting.end())
+    return;
+  Waiting other = *next;
+  waiting.erase(next);
+  waiting.push_back({block, step, mask});
+  go(other);
+}
+
 /// With the strategy that splits, lets the upper half of a warp go first, up to where it waits.
 void Subgroup::halve() {
   if (!program.isWarp || workgroup->machine.strategy != SimStrategy::Split)

@@ -15,10 +15,11 @@ static std::vector<uint32_t> loadMatrix(const std::string &how, const std::strin
             ";\nshl.b32 %r11, %r10, 1;\nadd.s32 %r12, %r11, 1;\nshl.b32 %r13, %r12, 16;\n"
             "or.b32 %r14, %r11, %r13;\nst.shared.b32 [%ps+" +
             std::to_string(128 * i) + "], %r14;\n";
-  return getWords(makePtx(fill + "bar.sync 0;\nshl.b32 %r20, %t, 4;\nmov.b32 %r21, tile;\nadd.s32 %r22, %r20, %r21;\n"
-                          "ldmatrix.sync.aligned.m8n8." +
-                          how + ".shared.b16 {" + to + "}, [%r22];\nst.global.b32 [%pb], " +
-                          result + ";"));
+  return getWords(
+      makePtx(fill +
+              "bar.sync 0;\nshl.b32 %r20, %t, 4;\nmov.b32 %r21, tile;\nadd.s32 %r22, %r20, %r21;\n"
+              "ldmatrix.sync.aligned.m8n8." +
+              how + ".shared.b16 {" + to + "}, [%r22];\nst.global.b32 [%pb], " + result + ";"));
 }
 
 TEST(Matrices, are_loaded_by_rows) {
@@ -73,10 +74,10 @@ static void expectProduct(const std::string &name, uint32_t depth, bool isWide,
   auto makeRegister = [&](const std::string &row, uint32_t base, bool isA) {
     if (isWide)
       return makeElement(row, "add.s32 %r13, %r11, " + std::to_string(base) + ";\n", isA);
-    std::string low = makeElement(
-        row, "mad.lo.s32 %r13, %r11, 2, " + std::to_string(base) + ";\n", isA);
-    std::string high = makeElement(
-        row, "mad.lo.s32 %r13, %r11, 2, " + std::to_string(base + 1) + ";\n", isA);
+    std::string low =
+        makeElement(row, "mad.lo.s32 %r13, %r11, 2, " + std::to_string(base) + ";\n", isA);
+    std::string high =
+        makeElement(row, "mad.lo.s32 %r13, %r11, 2, " + std::to_string(base + 1) + ";\n", isA);
     std::string to = "%r" + std::to_string(next++);
     body += convert + " " + to + ", " + high + ", " + low + ";\n";
     return to;
@@ -97,8 +98,7 @@ static void expectProduct(const std::string &name, uint32_t depth, bool isWide,
   }
   body += name + " {%r1, %r2, %r3, %r4}, {" + a + "}, {" + b + "}, {" + c + "};\n";
   for (uint32_t i = 0; i < 4; ++i) {
-    Sample sample =
-        makePtx(body + "st.global.b32 [%pb], %r" + std::to_string(i + 1) + ";", 32);
+    Sample sample = makePtx(body + "st.global.b32 [%pb], %r" + std::to_string(i + 1) + ";", 32);
     for (SimStrategy strategy : {SimStrategy::Recorded, SimStrategy::Split}) {
       std::vector<uint32_t> words = getWords(sample, {.strategy = strategy});
       for (uint32_t lane = 0; lane < 32; ++lane) {
@@ -106,7 +106,8 @@ static void expectProduct(const std::string &name, uint32_t depth, bool isWide,
         int sum = 100 * row + column;
         for (int k = 0; k < int(depth); ++k)
           sum += (row + 2 * k) * (k - column);
-        EXPECT_EQ(std::bit_cast<float>(words[lane]), float(sum)) << name << " " << row << " " << column;
+        EXPECT_EQ(std::bit_cast<float>(words[lane]), float(sum))
+            << name << " " << row << " " << column;
       }
     }
   }

@@ -235,6 +235,20 @@ TEST(Warps, loops) {
   }
 }
 
+/// One lane waits in a loop for another of its warp, which goes on although it would come last.
+TEST(Warps, lanes_wait_for_each_other_in_loops) {
+  for (const char *last : {"0", "31"}) {
+    Sample sample = makePtx("setp.eq.u32 %p1, %t, 7;\n@%p1 st.shared.b32 [tile], 0;\nbar.sync 0;\n"
+                            "setp.ne.u32 %p2, %t, " +
+                            std::string(last) +
+                            ";\n@%p2 bra wait;\nst.relaxed.cta.shared.b32 [tile], 5;\nwait:\n"
+                            "ld.relaxed.cta.shared.b32 %r1, [tile];\nsetp.eq.b32 %p3, %r1, 0;\n"
+                            "@%p3 bra wait;\nst.global.b32 [%pb], %r1;");
+    for (const SimOptions &schedule : getSchedules())
+      EXPECT_EQ(getWords(sample, schedule), std::vector<uint32_t>(32, 5));
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Copies that land later
 //===----------------------------------------------------------------------===//
