@@ -70,9 +70,7 @@ struct Cell {
       reads[0] = touch;
     } else if (reads[1].site == 0 || !areConcurrent(reads[1], touch)) {
       reads[1] = touch;
-    } else if (getWarp(reads[0]) != getWarp(reads[1])) {
-      // Two warps suffice as well.
-    } else {
+    } else { // of two warps, if there are several: any writer differs from one of them
       if (getWarp(touch) == getWarp(reads[0]))
         reads[0] = reads[1];
       reads[1] = touch;
