@@ -13,6 +13,8 @@ using namespace weir::spv;
 
 /// Max nesting depth of selections and loops.
 static constexpr size_t maxDepth = 128;
+/// Max number of guards of an instruction.
+static constexpr size_t maxGuards = 64;
 
 //===----------------------------------------------------------------------===//
 // Instructions
@@ -321,17 +323,38 @@ void Walk::define(Id id, const Value &value) {
 // Control flow
 //===----------------------------------------------------------------------===//
 
+/// Adds a guard, and what a choice in it must be so that it holds.
+void Walk::addGuard(Context &context, const Affine &guard) {
+  try {
+    if (map.atoms.getRange(guard).min >= 0)
+      return; // it always holds
+  } catch (TooLarge) {
+  }
+  if (context.guards.size() > maxGuards)
+    throw Lost{"its branches are nested too deeply"};
+  context.guards.push_back(guard);
+  for (auto [number, factor] : guard.terms) {
+    const Atom atom = map.atoms[number];
+    if (atom.kind != Atom::Kind::Choice || context.guards.size() > maxGuards / 2)
+      continue;
+    try {
+      Affine others = guard - Affine::number(number, factor);
+      bool mayBeFirst = map.atoms.getRange(others + atom.of * factor).max >= 0,
+           mayBeSecond = map.atoms.getRange(others + atom.otherwise * factor).max >= 0;
+      Value condition;
+      condition.kind = Value::Kind::Condition;
+      condition.constraints = atom.conditions;
+      if (mayBeFirst != mayBeSecond)
+        require(context, condition, mayBeFirst);
+    } catch (TooLarge) {
+    }
+  }
+}
+
 /// Adds to the guards that `condition` is true or false.
 void Walk::require(Context &context, const Value &condition, bool isTrue) {
   const std::vector<Affine> &constraints = condition.constraints;
-  auto add = [&](const Affine &guard) {
-    try {
-      if (map.atoms.getRange(guard).min >= 0)
-        return; // it always holds
-    } catch (TooLarge) {
-    }
-    context.guards.push_back(guard);
-  };
+  auto add = [&](const Affine &guard) { addGuard(context, guard); };
   if (condition.kind == Value::Kind::Condition && isTrue) {
     std::for_each(constraints.begin(), constraints.end(), add);
   } else if (condition.kind == Value::Kind::Condition && constraints.size() == 1) {
@@ -339,19 +362,27 @@ void Walk::require(Context &context, const Value &condition, bool isTrue) {
   } else if (condition.kind == Value::Kind::Condition && constraints.empty()) {
     context.guards.push_back(Affine::of(-1)); // never runs
   } else {
-    context.isCertain = false;
+    if (condition.kind != Value::Kind::Condition) {
+      context.isCertain = false;
+      return;
+    }
     // Two constraints that state x = 0: if x is never negative, the negation is x > 0.
-    if (condition.kind == Value::Kind::Condition && constraints.size() == 2 &&
-        constraints[0] == constraints[1] * -1)
+    if (constraints.size() == 2 && constraints[0] == constraints[1] * -1)
       for (const Affine &constraint : constraints)
         if (auto range = map.atoms.getRange(constraint, context.guards); range && range->min >= 0) {
           add(constraint - Affine::of(1));
-          context.isCertain = true;
           return;
         }
+    if (std::any_of(constraints.begin(), constraints.end(),
+                    [&](const Affine &each) { return hasOthers(each); })) {
+      context.isCertain = false;
+      return;
+    }
+    // Not pushed by `add`: the choice says no more than this condition.
+    if (context.guards.size() > maxGuards)
+      throw Lost{"its branches are nested too deeply"};
+    context.guards.push_back(map.atoms.choose(constraints, Affine::of(-1), Affine()));
   }
-  if (context.guards.size() > 64)
-    throw Lost{"its branches are nested too deeply"};
 }
 
 /// Marks the loops as irregular, since control jumps out of the region: to a loop's end, or out of
@@ -818,8 +849,11 @@ static uint32_t getBit(Atom::Kind kind) { return 1u << uint32_t(kind); }
 /// Returns the kinds of all atoms in a sum, nested ones included, as bits.
 static uint32_t getKinds(const Atoms &atoms, const Affine &sum) {
   uint32_t kinds = 0;
-  for (auto [number, factor] : sum.terms)
-    kinds |= getBit(atoms[number].kind) | getKinds(atoms, atoms[number].of);
+  for (auto [number, factor] : sum.terms) {
+    kinds |= getBit(atoms[number].kind);
+    Atoms::forEachInside(atoms[number],
+                         [&](const Affine &inner) { kinds |= getKinds(atoms, inner); });
+  }
   return kinds;
 }
 
@@ -832,6 +866,23 @@ static uint32_t getKinds(const Atoms &atoms, const std::vector<Affine> &sums) {
 
 static const uint32_t localKinds = getBit(Atom::Kind::Local),
                       laneKinds = getBit(Atom::Kind::Lane) | getBit(Atom::Kind::Subgroup);
+
+/// Whether loaded numbers exist for which the guards that have such numbers hold.
+bool Walk::canDataAllow(const std::vector<Affine> &guards) const {
+  std::vector<Affine> ofData;
+  for (const Affine &guard : guards)
+    if (hasOthers(guard)) {
+      if (guard.terms.size() != 1 || !map.atoms[guard.terms[0].first].isLoaded)
+        return false;
+      ofData.push_back(guard);
+    }
+  try {
+    // Each is of one number, so their intervals are all that they say.
+    return !ofData.empty() && map.atoms.getRange(Affine(), ofData);
+  } catch (TooLarge) {
+    return false;
+  }
+}
 
 /// Whether the address of an access depends on the unknown relation of local ids and lanes.
 bool Walk::usesBothIds(const MemoryAccess &access) const {
@@ -869,9 +920,11 @@ void Walk::run() {
     return std::any_of(guards.begin(), guards.end(),
                        [&](const Affine &guard) { return hasOthers(guard); });
   };
-  for (MemoryAccess &access : map.accesses)
-    access.isCertain &= areLanesFull && isRegular(access.loops) && !usesBothIds(access) &&
-                        !dependOnOthers(access.guards);
+  for (MemoryAccess &access : map.accesses) {
+    access.isCertain &= areLanesFull && isRegular(access.loops) && !usesBothIds(access);
+    access.isDecidedByData = access.isCertain && canDataAllow(access.guards);
+    access.isCertain &= !dependOnOthers(access.guards);
+  }
   if (leavesVariables) // all workgroup memory is one
     for (MemoryAccess &access : map.accesses)
       if (access.root == MemoryAccess::Root::Shared) {

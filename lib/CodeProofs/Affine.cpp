@@ -95,6 +95,9 @@ bool Atoms::isUniform(uint32_t number) const {
                      [&](auto term) { return isUniform(term.first); });
 }
 
+/// Returns floor(a / b). Needs: b >= 1.
+static int64_t divideDown(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
 namespace {
 
 /// Ranges of atoms, narrowed by interval propagation.
@@ -106,8 +109,19 @@ public:
     auto found = narrowed.find(number);
     Interval range = found == narrowed.end() ? atoms[number].range : found->second;
     const Atom &atom = atoms[number];
-    if (narrowed.empty() || atom.kind != Atom::Kind::Digit)
+    if (narrowed.empty() || depth > maxDepth)
       return range;
+    ++depth;
+    if (atom.kind == Atom::Kind::Choice)
+      range = join(range, get(atom.of), get(atom.otherwise));
+    if (atom.kind == Atom::Kind::Digit)
+      range = getDigit(atom, range);
+    --depth;
+    return range;
+  }
+
+  /// Returns the range of a digit, which is in `range`.
+  Interval getDigit(const Atom &atom, Interval range) const {
     Interval of = get(atom.of);
     if (of.min >= 0 && (atom.modulus == 0 || of.max / atom.divisor < atom.modulus))
       range = {std::max(range.min, of.min / atom.divisor),
@@ -145,8 +159,17 @@ public:
   }
 
 private:
+  static constexpr int maxDepth = 16;
+
+  /// Returns the part of `range` that is between the ends of both others.
+  static Interval join(Interval range, Interval a, Interval b) {
+    return {std::max(range.min, std::min(a.min, b.min)),
+            std::min(range.max, std::max(a.max, b.max))};
+  }
+
   const Atoms &atoms;
   std::map<uint32_t, Interval> narrowed;
+  mutable int depth = 0;
 };
 
 } // namespace
@@ -160,7 +183,46 @@ std::optional<Interval> Atoms::getRange(const Affine &sum,
     for (const Affine &guard : guards)
       if (!ranges.require(guard))
         return std::nullopt;
-  return ranges.get(sum);
+  Interval range = ranges.get(sum);
+  // Since a guard is >= 0, c * sum + k * guard bounds c * sum from above, and - k * guard from
+  // below. A k for which a term cancels may show that the sum grows only with the guard.
+  for (const Affine &guard : guards)
+    for (auto [number, factor] : guard.terms) {
+      int64_t own = sum.getFactor(number);
+      if (own == 0 || own == INT64_MIN || factor == INT64_MIN)
+        continue;
+      int64_t common = std::gcd(own, factor), times = std::abs(factor / common),
+              k = std::abs(own / common);
+      bool isAbove = (own > 0) != (factor > 0);
+      try {
+        Interval bound = ranges.get(sum * times + guard * (isAbove ? k : -k));
+        if (isAbove)
+          range.max = std::min(range.max, divideDown(bound.max, times));
+        else if (bound.min != INT64_MIN)
+          range.min = std::max(range.min, -divideDown(-bound.min, times));
+      } catch (TooLarge) {
+      }
+    }
+  if (range.min > range.max)
+    return std::nullopt;
+  return range;
+}
+
+Affine Atoms::choose(const std::vector<Affine> &conditions, const Affine &first,
+                     const Affine &second) {
+  if (first == second)
+    return first;
+  // What both have in common stays outside.
+  Affine difference = first - second;
+  Atom atom;
+  atom.kind = Atom::Kind::Choice;
+  atom.of = difference.isConstant() ? Affine::of(1) : first;
+  atom.otherwise = difference.isConstant() ? Affine() : second;
+  atom.conditions = conditions;
+  Interval a = getRange(atom.of), b = getRange(atom.otherwise);
+  atom.range = {std::min(a.min, b.min), std::max(a.max, b.max)};
+  Affine choice = add(std::move(atom), std::nullopt);
+  return difference.isConstant() ? second + choice * difference.constant : choice;
 }
 
 /// Returns the bits of numbers in [0, max] that are multiples of 2^low.
@@ -436,7 +498,7 @@ Affine Atoms::makeDigit(const Affine &of, int64_t divisor, int64_t modulus) {
   atom.divisor = divisor;
   atom.modulus = modulus;
   atom.range = range;
-  return add(std::move(atom), {Atom::Kind::Digit, of, divisor, modulus});
+  return add(std::move(atom), Key{Atom::Kind::Digit, of, divisor, modulus});
 }
 
 Affine Atoms::clamp(const Affine &sum, Interval to) {
@@ -450,15 +512,21 @@ Affine Atoms::clamp(const Affine &sum, Interval to) {
   atom.kind = Atom::Kind::Clamped;
   atom.of = sum;
   atom.range = range;
-  return add(std::move(atom), {Atom::Kind::Clamped, sum, range.min, range.max});
+  return add(std::move(atom), Key{Atom::Kind::Clamped, sum, range.min, range.max});
 }
 
-Affine Atoms::add(Atom atom, Key key) {
-  for (auto [number, factor] : atom.of.terms)
-    atom.size += atoms[number].size;
+Affine Atoms::add(Atom atom, std::optional<Key> key) {
+  forEachInside(atom, [&](const Affine &sum) {
+    for (auto [number, factor] : sum.terms)
+      atom.size += atoms[number].size;
+  });
   if (atom.size > maxAtomSize)
     return makeOther(atom.range);
-  auto [place, isNew] = made.try_emplace(std::move(key), uint32_t(atoms.size()));
+  if (!key) {
+    atoms.push_back(std::move(atom));
+    return Affine::number(uint32_t(atoms.size() - 1));
+  }
+  auto [place, isNew] = made.try_emplace(std::move(*key), uint32_t(atoms.size()));
   if (isNew)
     atoms.push_back(std::move(atom));
   return Affine::number(place->second);

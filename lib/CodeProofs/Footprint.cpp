@@ -335,6 +335,47 @@ static bool surelyRuns(const AddressMap &map, const MemoryAccess &access) {
   return runs;
 }
 
+/// Returns an access as it is where loaded numbers let it run.
+static MemoryAccess allow(const AddressMap &map, MemoryAccess access) {
+  std::erase_if(access.guards, [&](const Affine &guard) {
+    return guard.terms.size() == 1 && map.atoms[guard.terms[0].first].isLoaded;
+  });
+  access.isCertain = true;
+  return access;
+}
+
+/// Splits the executions of an access at the last value of the number with the largest factor in a
+/// guard. In 512 x + y <= 1000 with y < 600, y is free up to x = 0, and for x = 1 is at most 488.
+static std::optional<std::pair<MemoryAccess, MemoryAccess>> splitAtEnd(const AddressMap &map,
+                                                                       const MemoryAccess &access) {
+  for (const Affine &guard : access.guards) {
+    bool isPlain = guard.terms.size() >= 2;
+    std::pair<uint32_t, int64_t> top;
+    __int128 below = 0;
+    for (auto [number, factor] : guard.terms) {
+      const Atom &atom = map.atoms[number];
+      isPlain &= atom.kind <= Atom::Kind::Trip && factor < 0 && factor != INT64_MIN;
+      below -= __int128(factor) * atom.range.max;
+      if (factor < top.second)
+        top = {number, factor};
+    }
+    if (!isPlain || guard.constant < 0)
+      continue;
+    const int64_t factor = -top.second, max = map.atoms[top.first].range.max,
+                  last = guard.constant / factor;
+    below -= __int128(factor) * max;
+    if (guard.constant % factor >= below || last < 1 || last > max)
+      continue;
+    const Affine number = Affine::number(top.first);
+    std::pair<MemoryAccess, MemoryAccess> parts(access, access);
+    parts.first.guards.insert(parts.first.guards.begin(), Affine::of(last - 1) - number);
+    parts.second.guards.insert(parts.second.guards.begin(),
+                               {number - Affine::of(last), Affine::of(last) - number});
+    return parts;
+  }
+  return std::nullopt;
+}
+
 TouchedBytes weir::spv::getTouched(const AddressMap &map, uint32_t binding, bool reads) {
   TouchedBytes touched;
   if (!map.problem.empty())
@@ -342,11 +383,15 @@ TouchedBytes weir::spv::getTouched(const AddressMap &map, uint32_t binding, bool
   std::vector<Strided> certain, possible;
   std::vector<ByteRange> visited;
   bool mayBeAnywhere = false;
-  for (const MemoryAccess &access : map.accesses) {
-    if (!(reads ? access.reads : access.writes) || access.root == MemoryAccess::Root::Shared)
-      continue;
-    if (access.root == MemoryAccess::Root::Binding && access.binding != binding)
-      continue;
+  std::vector<MemoryAccess> accesses;
+  for (const MemoryAccess &access : map.accesses)
+    if ((reads ? access.reads : access.writes) && access.root != MemoryAccess::Root::Shared &&
+        (access.root != MemoryAccess::Root::Binding || access.binding == binding))
+      accesses.push_back(access);
+  // Each access may be split once or twice.
+  const size_t maxAccesses = 4 * accesses.size();
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    const MemoryAccess access = accesses[i];
     if (access.root == MemoryAccess::Root::Unknown || access.bytes <= 0) {
       mayBeAnywhere = true;
       continue;
@@ -361,6 +406,12 @@ TouchedBytes weir::spv::getTouched(const AddressMap &map, uint32_t binding, bool
       continue;
     }
     Points points(map, access, maxPoints);
+    if (accesses.size() < maxAccesses && access.isCertain && points.canVisit())
+      if (auto parts = splitAtEnd(map, access)) {
+        accesses.push_back(std::move(parts->first));
+        accesses.push_back(std::move(parts->second));
+        continue;
+      }
     if (points.canVisit() && access.isCertain) {
       points.forEach([&](const Point &, int64_t address) {
         visited.push_back({address, address + access.bytes});
@@ -370,7 +421,8 @@ TouchedBytes weir::spv::getTouched(const AddressMap &map, uint32_t binding, bool
     }
     if (points.areAll() && access.isCertain)
       continue;
-    if (!points.canVisit() && surelyRuns(map, access))
+    if ((!points.canVisit() && surelyRuns(map, access)) ||
+        (access.isDecidedByData && surelyRuns(map, allow(map, access))))
       if (std::optional<Reach> reach = getReach(map, access))
         touched.somewhere.push_back({reach->begin, reach->end});
     if (isKnown) {

@@ -31,8 +31,9 @@ uint32_t Frame::getDigit(uint32_t atom, Who who) {
       __builtin_add_overflow(count, 1, &count))
     throw TooLarge();
   std::pair<Owner, uint32_t> key = {OfBoth, atom};
-  // Clamping maps several values of a sum to one.
-  bool isOther = number.kind == Atom::Kind::Other || number.kind == Atom::Kind::Clamped;
+  // Clamping maps several values of a sum to one, and so does a choice.
+  bool isOther = number.kind == Atom::Kind::Other || number.kind == Atom::Kind::Clamped ||
+                 number.kind == Atom::Kind::Choice;
   if (isOther) {
     key.first = who == First ? OtherOfFirst : OtherOfSecond;
   } else if (number.kind == Atom::Kind::Trip) {
@@ -238,11 +239,19 @@ void Frame::split(uint32_t digit, int64_t by) {
 }
 
 void Frame::restrict(const Affine &guard, Who who, bool merges) {
+  bool hasDigits = std::any_of(guard.terms.begin(), guard.terms.end(), [&](auto term) {
+    return (*atoms)[term.first].kind == Atom::Kind::Digit;
+  });
+  // What is found out about a guard that cannot be used may stand in the way of others.
+  std::optional<Frame> before = hasDigits ? std::optional(*this) : std::nullopt;
   std::optional<Affine> sum = express(guard, who);
   if (!sum) {
+    if (before)
+      *this = std::move(*before);
     exact = false;
     return;
   }
+  std::erase_if(sum->terms, [&](auto term) { return digits[term.first].count == 1; });
   __int128 min = sum->constant, max = sum->constant;
   bool allFall = true;
   for (auto [digit, factor] : sum->terms) {
@@ -256,6 +265,9 @@ void Frame::restrict(const Affine &guard, Who who, bool merges) {
     return;
   }
   Terms terms = sum->terms;
+  // Of a number that stands for others, the guard restricts those.
+  exact &= std::none_of(terms.begin(), terms.end(),
+                        [&](auto term) { return digits[term.first].isOther; });
   if (terms.size() == 1 && terms[0].second > 0) {
     // Lower bound of the digit.
     auto [digit, factor] = terms[0];

@@ -16,6 +16,12 @@ static int64_t evaluate(const Atoms &atoms, const Affine &sum, const Point &poin
       each = atom.modulus ? each % atom.modulus : each;
     } else if (atom.kind == Atom::Kind::Clamped) {
       each = std::clamp(evaluate(atoms, atom.of, point), atom.range.min, atom.range.max);
+    } else if (atom.kind == Atom::Kind::Choice) {
+      bool isFirst =
+          std::all_of(atom.conditions.begin(), atom.conditions.end(), [&](const Affine &condition) {
+            return evaluate(atoms, condition, point) >= 0;
+          });
+      each = evaluate(atoms, isFirst ? atom.of : atom.otherwise, point);
     }
     value += each * factor;
   }
@@ -25,8 +31,9 @@ static int64_t evaluate(const Atoms &atoms, const Affine &sum, const Point &poin
 void Points::collect(const Affine &sum) {
   for (auto [number, factor] : sum.terms) {
     const Atom &atom = map.atoms[number];
-    if (atom.kind == Atom::Kind::Digit || atom.kind == Atom::Kind::Clamped)
-      collect(atom.of);
+    if (atom.kind == Atom::Kind::Digit || atom.kind == Atom::Kind::Clamped ||
+        atom.kind == Atom::Kind::Choice)
+      Atoms::forEachInside(atom, [&](const Affine &inner) { collect(inner); });
     else if (atom.kind == Atom::Kind::Other)
       isKnown = false;
     else if (std::find(numbers.begin(), numbers.end(), number) == numbers.end())

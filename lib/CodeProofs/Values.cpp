@@ -61,7 +61,9 @@ std::optional<Affine> Walk::wrap(const Affine &number, uint32_t width, __int128 
 bool Walk::hasOthers(const Affine &sum) const {
   return std::any_of(sum.terms.begin(), sum.terms.end(), [&](auto term) {
     const Atom &atom = map.atoms[term.first];
-    return atom.kind == Atom::Kind::Other || hasOthers(atom.of);
+    bool found = atom.kind == Atom::Kind::Other;
+    Atoms::forEachInside(atom, [&](const Affine &inner) { found = found || hasOthers(inner); });
+    return found;
   });
 }
 
@@ -186,6 +188,24 @@ std::optional<Affine> Walk::getSigned(Id id) {
   if (width == 0 || value.kind != Value::Kind::Number)
     return std::nullopt;
   return wrap(*value.number, width, -(__int128(1) << (width - 1)));
+}
+
+/// Returns the value of an integer; if its range crosses the end of its type, the rest modulo
+/// 2^width.
+std::optional<Affine> Walk::cut(Id id, bool isSigned) {
+  const uint32_t width = getWidth(id);
+  Value value = get(id);
+  std::optional<Affine> number = isSigned ? getSigned(id) : getUnsigned(id);
+  if (number || width == 0 || width > 32 || value.kind != Value::Kind::Number ||
+      hasOthers(*value.number))
+    return number;
+  isVague = true; // guards may say that it is in range
+  const int64_t period = int64_t(1) << width, min = isSigned ? -(period / 2) : 0;
+  Affine shifted = *value.number - Affine::of(min);
+  Interval range = map.atoms.getRange(shifted);
+  if (range.min < 0)
+    shifted = shifted + Affine::of((-range.min - 1) / period + 1) * period;
+  return map.atoms.getRest(shifted, period) + Affine::of(min);
 }
 
 /// Returns the value of a constant integer that fits into 63 bits unsigned.
@@ -355,6 +375,24 @@ std::optional<Affine> Walk::getMasked(Id id, uint64_t mask, uint32_t width, size
   return sum;
 }
 
+/// Returns a number with the bits of a mask turned round: a run of bits that is d becomes all of
+/// its ones less d. Needs: number >= 0.
+Affine Walk::flip(const Affine &number, uint64_t mask) {
+  Affine sum = number;
+  while (mask) {
+    int low = __builtin_ctzll(mask), high = low;
+    while (mask >> high & 1)
+      ++high;
+    mask = mask >> high << high;
+    if (high > 61)
+      throw TooLarge();
+    int64_t all = (int64_t(1) << (high - low)) - 1;
+    Affine run = map.atoms.getRest(map.atoms.divide(number, int64_t(1) << low), all + 1);
+    sum = sum + (Affine::of(all) - run * 2) * (int64_t(1) << low);
+  }
+  return sum;
+}
+
 Value Walk::evaluateBits(const Instruction &instruction) {
   Id left = instruction.operands[0], right = instruction.operands[1];
   std::optional<Affine> a = getUnsigned(left), b = getUnsigned(right);
@@ -387,6 +425,8 @@ Value Walk::evaluateBits(const Instruction &instruction) {
       auto run = findRun(uint64_t(b->constant));
       if (b->constant == 0)
         return makeNumber({});
+      if (a && run && run->first == 0 && run->second <= 62 && getRange(*a).max >> run->second == 0)
+        return makeNumber(*a);
       if (a && run && run->second <= 62)
         return makeNumber(atoms.getRest(atoms.divide(*a, int64_t(1) << run->first),
                                         int64_t(1) << (run->second - run->first)) *
@@ -409,6 +449,8 @@ Value Walk::evaluateBits(const Instruction &instruction) {
     if (instruction.op == Op::BitwiseXor && a && b && b->isConstant() &&
         !(atoms.getBits(*a, getRange(*a)) & ~uint64_t(b->constant)))
       return makeNumber(*b - *a); // it turns all of the number's bits round
+    if (instruction.op == Op::BitwiseXor && a && b && b->isConstant() && b->constant >= 0)
+      return makeNumber(flip(*a, uint64_t(b->constant)));
     // No common bits: OR and XOR are the sum.
     if (a && b && !(atoms.getBits(*a, getRange(*a)) & atoms.getBits(*b, getRange(*b))))
       return makeNumber(atoms.joinRests(*a + *b));
@@ -430,8 +472,7 @@ Value Walk::evaluateComparison(const Instruction &instruction) {
     return {};
   bool isSigned = instruction.op == Op::SLessThan || instruction.op == Op::SLessThanEqual ||
                   instruction.op == Op::SGreaterThan || instruction.op == Op::SGreaterThanEqual;
-  std::optional<Affine> a = isSigned ? getSigned(left) : getUnsigned(left),
-                        b = isSigned ? getSigned(right) : getUnsigned(right);
+  std::optional<Affine> a = cut(left, isSigned), b = cut(right, isSigned);
   if (!a || !b)
     return {};
   switch (instruction.op) {
@@ -462,12 +503,77 @@ Value Walk::evaluateComparison(const Instruction &instruction) {
       holdsIf(*a - *b - Affine::of(1));
     else if (range.max <= 0)
       holdsIf(*b - *a - Affine::of(1));
+    else if (!hasOthers(*a) && !hasOthers(*b))
+      holdsIf(map.atoms.choose({*a - *b, *b - *a}, Affine::of(-1), Affine()));
     break;
   }
   default:
     break;
   }
   return condition;
+}
+
+/// Returns 1 if a condition holds, else 0; none if it is not followed.
+std::optional<Affine> Walk::getTruth(const Value &condition) {
+  if (condition.kind != Value::Kind::Condition)
+    return std::nullopt;
+  if (condition.constraints.empty())
+    return Affine::of(1);
+  return map.atoms.choose(condition.constraints, Affine::of(1), Affine());
+}
+
+Value Walk::makeCondition(std::vector<Affine> constraints) {
+  Value condition;
+  condition.kind = Value::Kind::Condition;
+  condition.constraints = std::move(constraints);
+  return condition;
+}
+
+/// Evaluates an operation on conditions.
+Value Walk::evaluateLogic(const Instruction &instruction) {
+  Value a = get(instruction.operands[0]);
+  if (instruction.op == Op::LogicalNot) {
+    if (a.kind == Value::Kind::Condition && a.constraints.size() == 1)
+      return makeCondition({negate(a.constraints[0])});
+    std::optional<Affine> truth = getTruth(a);
+    return truth ? makeCondition({*truth * -1}) : Value();
+  }
+  Value b = get(instruction.operands[1]);
+  if (instruction.op == Op::LogicalAnd) {
+    if (a.kind != Value::Kind::Condition || b.kind != Value::Kind::Condition)
+      return {};
+    a.constraints.insert(a.constraints.end(), b.constraints.begin(), b.constraints.end());
+    if (a.constraints.size() > 32)
+      throw TooLarge();
+    return a;
+  }
+  std::optional<Affine> first = getTruth(a), second = getTruth(b);
+  if (!first || !second)
+    return {};
+  switch (instruction.op) {
+  case Op::LogicalOr:
+    return makeCondition({*first + *second - Affine::of(1)});
+  case Op::LogicalEqual:
+    return makeCondition({*first - *second, *second - *first});
+  default: {
+    Affine excess = *first + *second - Affine::of(1);
+    return makeCondition({excess, excess * -1});
+  }
+  }
+}
+
+Value Walk::evaluateSelect(const Instruction &instruction) {
+  Value condition = get(instruction.operands[0]), a = get(instruction.operands[1]),
+        b = get(instruction.operands[2]);
+  Value other = makeOther(instruction.type); // guards, or the choice of each, may say more
+  if (a.kind != Value::Kind::Number || b.kind != a.kind)
+    return other;
+  if (condition.kind == Value::Kind::Condition)
+    return makeNumber(map.atoms.choose(condition.constraints, *a.number, *b.number));
+  bool areConstant = a.number->isConstant() && b.number->isConstant();
+  return areConstant ? makeNumber(*b.number +
+                                  map.atoms.makeOther({0, 1}) * (*a.number - *b.number).constant)
+                     : other;
 }
 
 Value Walk::evaluateGlsl(const Instruction &instruction) {
@@ -636,7 +742,11 @@ Value Walk::evaluateLoad(const Instruction &instruction) {
     if (isInteger(type) && pointer.number)
       return getBuiltIn(pointer.builtIn, uint32_t(pointer.number->constant));
   }
-  return makeOther(instruction.type);
+  Value value = makeOther(instruction.type);
+  if (value.number)
+    for (auto [number, factor] : value.number->terms)
+      map.atoms.setLoaded(number);
+  return value;
 }
 
 Value Walk::evaluate(const Instruction &instruction) {
@@ -797,12 +907,11 @@ Value Walk::evaluateLane(const Instruction &instruction) {
     uint32_t from = getWidth(operands[0]), to = getWidth(instruction.result);
     if (from == 0 || to == 0)
       return {};
-    std::optional<Affine> number =
-        instruction.op == Op::UConvert ? getUnsigned(operands[0]) : getSigned(operands[0]);
-    if (from > to) {
-      Value value = get(operands[0]);
-      number = value.kind == Value::Kind::Number ? value.number : std::nullopt;
-    }
+    std::optional<Affine> number;
+    if (from <= to)
+      number = cut(operands[0], instruction.op == Op::SConvert);
+    else if (Value value = get(operands[0]); value.kind == Value::Kind::Number)
+      number = value.number;
     return number ? makeNumber(*number) : makeOther(instruction.type);
   }
   case Op::Bitcast:
@@ -810,31 +919,14 @@ Value Walk::evaluateLane(const Instruction &instruction) {
       if (Value value = get(operands[0]); value.kind == Value::Kind::Number)
         return value;
     return makeOther(instruction.type);
-  case Op::Select: {
-    Value a = get(operands[1]), b = get(operands[2]);
-    bool areConstant = a.kind == Value::Kind::Number && b.kind == a.kind &&
-                       a.number->isConstant() && b.number->isConstant();
-    Value other = makeOther(instruction.type);
-    return areConstant ? makeNumber(*b.number +
-                                    map.atoms.makeOther({0, 1}) * (*a.number - *b.number).constant)
-                       : other;
-  }
-  case Op::LogicalAnd: {
-    Value a = get(operands[0]), b = get(operands[1]);
-    if (a.kind != Value::Kind::Condition || b.kind != Value::Kind::Condition)
-      return {};
-    a.constraints.insert(a.constraints.end(), b.constraints.begin(), b.constraints.end());
-    if (a.constraints.size() > 32)
-      throw TooLarge();
-    return a;
-  }
-  case Op::LogicalNot: {
-    Value a = get(operands[0]);
-    if (a.kind != Value::Kind::Condition || a.constraints.size() != 1)
-      return {};
-    a.constraints[0] = negate(a.constraints[0]);
-    return a;
-  }
+  case Op::Select:
+    return evaluateSelect(instruction);
+  case Op::LogicalAnd:
+  case Op::LogicalOr:
+  case Op::LogicalEqual:
+  case Op::LogicalNotEqual:
+  case Op::LogicalNot:
+    return evaluateLogic(instruction);
   case Op::ExtInst:
     return evaluateGlsl(instruction);
   default:

@@ -83,7 +83,9 @@ private:
   void leave(Context &context);
   void makeIds();
   bool usesBothIds(const MemoryAccess &access) const;
+  bool canDataAllow(const std::vector<Affine> &guards) const;
   Affine negate(const Affine &constraint) { return Affine::of(-1) - constraint; }
+  void addGuard(Context &context, const Affine &guard);
   void require(Context &context, const Value &condition, bool isTrue);
 
   // Instructions.
@@ -124,6 +126,12 @@ private:
   std::optional<Affine> getSigned(Id id);
   std::optional<int64_t> getConstant(Id id);
   std::optional<Affine> wrap(const Affine &number, uint32_t width, __int128 min);
+  std::optional<Affine> cut(Id id, bool isSigned);
+  std::optional<Affine> getTruth(const Value &condition);
+  Value makeCondition(std::vector<Affine> constraints);
+  Value evaluateLogic(const Instruction &instruction);
+  Value evaluateSelect(const Instruction &instruction);
+  Affine flip(const Affine &number, uint64_t mask);
   uint32_t getWidth(Id id) const;
   const Type &getLaneType(Id id) const;
   Value makeNumber(const Affine &number);

@@ -50,6 +50,9 @@ struct MemoryAccess {
   std::vector<Affine> guards;
   /// Whether it runs for all ids and counters for which the guards hold.
   bool isCertain = false;
+  /// Whether it would be certain but for numbers that the kernel loads: for some of their values it
+  /// runs.
+  bool isDecidedByData = false;
   std::vector<uint32_t> loops; ///< loops around it, outermost first
   /// Whether it is in the header of the innermost loop, which runs once more than the body.
   bool isInHeader = false;

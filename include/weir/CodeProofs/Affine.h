@@ -50,16 +50,20 @@ struct Atom {
     Trip,      ///< the trip of loop `number`, from 0
     Digit,     ///< floor(`of` / `divisor`) mod `modulus`, where `of` >= 0
     Clamped,   ///< `of` clamped to the range
+    Choice,    ///< `of` if all `conditions` are >= 0, else `otherwise`
     Other      ///< any number in the range, a new one at each computation
   } kind = Kind::Other;
   uint32_t number = 0;
   Affine of;
   int64_t divisor = 1, modulus = 0; ///< modulus 0: no modulus
+  std::vector<Affine> conditions;
+  Affine otherwise;
   Interval range;
   uint32_t size = 1; ///< number of atoms in it, itself included
   /// Other: whether it is the same in all executions of a launch, since it is computed from
   /// constants and from operands that the kernel does not write.
   bool isUniform = false;
+  bool isLoaded = false; ///< Other: whether memory holds it, so it may be any in the range
 };
 
 /// The atoms of an address map, without duplicates. Sums here refer to atoms by number.
@@ -72,8 +76,18 @@ public:
   Affine getId(Atom::Kind kind, uint32_t number, int64_t count);
   Affine makeOther(Interval range);
   void setUniform(uint32_t number) { atoms[number].isUniform = true; }
+  void setLoaded(uint32_t number) { atoms[number].isLoaded = true; }
   /// Whether an atom is the same in all executions of a launch.
   bool isUniform(uint32_t number) const;
+  /// Returns `first` if all conditions are >= 0, else `second`.
+  Affine choose(const std::vector<Affine> &conditions, const Affine &first, const Affine &second);
+  /// Calls `visit` for each sum inside an atom.
+  template <typename Visit> static void forEachInside(const Atom &atom, Visit visit) {
+    visit(atom.of);
+    for (const Affine &condition : atom.conditions)
+      visit(condition);
+    visit(atom.otherwise);
+  }
   /// Returns the sum clamped to the interval.
   Affine clamp(const Affine &sum, Interval to);
   /// Returns the range of a sum, from the atoms' ranges.
@@ -95,8 +109,9 @@ private:
   using Key = std::tuple<Atom::Kind, Affine, int64_t, int64_t>;
 
   Affine makeDigit(const Affine &of, int64_t divisor, int64_t modulus);
-  /// Adds an atom; if it is too large, adds `Other` with its range instead.
-  Affine add(Atom atom, Key key);
+  /// Adds an atom; with a key, unless there is one with it. If it is too large, adds `Other` with
+  /// its range instead.
+  Affine add(Atom atom, std::optional<Key> key);
   const Affine *findInner(const Affine &sum) const;
   std::optional<std::vector<int64_t>> getValues(const Affine &sum);
   std::optional<Affine> findQuotient(const Affine &of, int64_t divisor, int64_t modulus);

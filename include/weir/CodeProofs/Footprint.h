@@ -37,7 +37,8 @@ struct ByteRange {
 struct TouchedBytes {
   std::vector<ByteRange> certain;                 ///< surely touched
   std::optional<std::vector<ByteRange>> possible; ///< may be touched; none: all bytes may be
-  /// Ranges with some byte each that is surely touched; data decides which.
+  /// Ranges with some byte each that is touched: data decides which, or whether one is. Values in
+  /// memory exist for which one is.
   std::vector<ByteRange> somewhere;
 };
 /// Returns the bytes of a binding that are written, or with `reads`, read.

@@ -129,6 +129,12 @@ static std::string print(const AddressMap &map, const Affine &sum) {
     case Atom::Kind::Clamped:
       text += "(" + print(map, atom.of) + " in " + print(atom.range) + ")";
       break;
+    case Atom::Kind::Choice:
+      text += "(";
+      for (const Affine &condition : atom.conditions)
+        text += print(map, condition) + " >= 0, ";
+      text += "? " + print(map, atom.of) + " : " + print(map, atom.otherwise) + ")";
+      break;
     case Atom::Kind::Other:
       text += print(atom.range);
       break;
@@ -278,13 +284,13 @@ TEST(AddressMap, digits_that_compilers_make) {
 TEST(AddressMap, numbers_wrap) {
   EXPECT_EQ(getLast("%s = OpIAdd %uint %i %n1\n %t = OpIAdd %uint %s %minus1\n" + store("%t")),
             "8 group + local");
-  // Below 0 there is no quotient that is known; a comparison says nothing.
+  // Below 0 there is no quotient that is known; a comparison is of the number that it wraps to.
   EXPECT_EQ(getLast("%s = OpISub %uint %i %n1\n %t = OpUDiv %uint %s %n2\n" + store("%t")), "?");
   EXPECT_EQ(getLast("%s = OpISub %uint %i %n1\n %c = OpULessThan %bool %s %n64\n"
                     "OpSelectionMerge %end None\n OpBranchConditional %c %yes %end\n"
                     "%yes = OpLabel\n" +
                     store("%i") + "OpBranch %end\n %end = OpLabel\n"),
-            "8 group + local, maybe");
+            "8 group + local, -1 (8 group + local + 4294967295) % 4294967296 + 63 >= 0");
   EXPECT_EQ(getLast("%s = OpUConvert %long %i\n" + store("%s")), "8 group + local");
 }
 
@@ -351,10 +357,10 @@ TEST(AddressMap, guards) {
   std::string text = select(both, store("%i") + go, go);
   EXPECT_EQ(getLast(text.replace(text.find("Conditional %c"), 14, "Conditional %e")),
             "8 group + local, -8 group + -1 local + 11 >= 0, local + -3 >= 0");
-  // One of two is false: nobody knows which.
+  // One of two is false.
   text = select(both, go, store("%i") + go);
   EXPECT_EQ(getLast(text.replace(text.find("Conditional %c"), 14, "Conditional %e")),
-            "8 group + local, maybe");
+            "8 group + local, -1 (-8 group + -1 local + 11 >= 0, local + -3 >= 0, ? 1 : 0) >= 0");
   // A loaded value decides.
   EXPECT_EQ(getLast(select("%q = OpAccessChain %p %y %n0 %i\n %v = OpLoad %uint %q\n"
                            "%c = OpULessThan %bool %v %n12\n",

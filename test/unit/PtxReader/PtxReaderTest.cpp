@@ -117,6 +117,64 @@ TEST(PtxReader, predicates) {
             "20-40 ");
 }
 
+/// What others make of two conditions, and what a number becomes beyond its width.
+TEST(PtxReader, conditions) {
+  const std::string address = "mul.wide.u32 %d1, %t, 4; add.s64 %d2, %a, %d1;\n",
+                    two = "setp.lt.u32 %p1, %t, 10; setp.gt.u32 %p2, %t, 4;\n",
+                    store = "@%p3 st.global.b32 [%d2], %t;\n";
+  EXPECT_EQ(getWritten(address + two + "and.pred %p3, %p1, %p2;\n" + store), "20-40 ");
+  EXPECT_EQ(getWritten(address + two + "and.pred %p4, %p1, %p2; not.pred %p3, %p4;\n" + store),
+            "0-20 40-256 ");
+  EXPECT_EQ(getWritten(address + two + "not.pred %p1, %p1; not.pred %p2, %p2;\n" +
+                       "or.pred %p3, %p1, %p2;\n" + store),
+            "0-20 40-256 ");
+  EXPECT_EQ(getWritten(address + two + "xor.pred %p3, %p1, %p2;\n" + store), "0-20 40-256 ");
+  EXPECT_EQ(getWritten(address + "setp.ne.u32 %p3, %t, 7;\n" + store), "0-28 32-256 ");
+  // t - 5 < 3 wraps for t < 5, and 43691 (t + 1) mod 65536 < 21846 is a division by 3.
+  EXPECT_EQ(getWritten(address + "add.s32 %r1, %t, -5; setp.lt.u32 %p3, %r1, 3;\n" + store),
+            "20-32 ");
+  EXPECT_EQ(getWritten("cvt.u16.u32 %h1, %t; mad.lo.s16 %h2, %h1, -21845, -21845;\n"
+                       "setp.lt.u16 %p3, %h2, 21845; mul.wide.u32 %d1, %t, 4;\n"
+                       "add.s64 %d2, %a, %d1; @%p3 st.global.b32 [%d2], %t;\n")
+                .substr(0, 12),
+            "8-12 20-24 3");
+  // A selection is one of both, by the same condition as the guard.
+  EXPECT_EQ(getWritten("setp.gt.u32 %p1, %t, 2; selp.b32 %r1, 8, 0, %p1; or.b32 %r2, %r1, 6;\n"
+                       "setp.lt.u32 %p3, %r2, 12; add.s32 %r3, %r1, %t;\n"
+                       "mul.wide.u32 %d1, %r3, 4; add.s64 %d2, %a, %d1;\n" +
+                       store),
+            "0-12 ");
+  // A clamped number limits the numbers that it is made of.
+  EXPECT_EQ(getWritten(address + "min.u32 %r1, %t, 31; setp.gt.u32 %p3, %r1, 4;\n" + store),
+            "20-256 ");
+}
+
+TEST(PtxReader, bits_turned_round) {
+  EXPECT_EQ(getWritten("xor.b32 %r1, %t, 7; setp.lt.u32 %p1, %t, 24; mul.wide.u32 %d1, %r1, 4;\n"
+                       "add.s64 %d2, %a, %d1; @%p1 st.global.b32 [%d2], %t;\n"),
+            "0-96 ");
+}
+
+/// In 512 x + y <= 900, y is free up to x = 0 and limited for x = 1.
+TEST(PtxReader, ends_of_many) {
+  const std::string body = "shl.b32 %r1, %g, 9; or.b32 %r2, %r1, %t; setp.lt.u32 %p1, %r2, LAST;\n"
+                           "mul.wide.u32 %d1, %r2, 4; add.s64 %d2, %a, %d1;\n"
+                           "@%p1 st.global.b32 [%d2], %t;\n"
+                           "or.b32 %r3, %r2, 64; setp.lt.u32 %p2, %r3, LAST;\n"
+                           "@%p2 st.global.b32 [%d2+256], %t;\n";
+  auto getEnds = [&](const std::string &last) {
+    std::string text = body;
+    for (size_t at; (at = text.find("LAST")) != text.npos;)
+      text.replace(at, 4, last);
+    spv::AddressMap map = readMap(getText(text), 2000);
+    spv::TouchedBytes touched = spv::getTouched(map, 0, false);
+    EXPECT_EQ(touched.certain, touched.possible);
+    return std::pair(touched.certain.size(), touched.certain.back());
+  };
+  EXPECT_EQ(getEnds("921620"), std::pair(size_t(1801), spv::ByteRange{3686400, 3686480}));
+  EXPECT_EQ(getEnds("921700"), std::pair(size_t(1801), spv::ByteRange{3686400, 3686800}));
+}
+
 /// Nothing is certain that a loaded number decides.
 TEST(PtxReader, predicates_of_data) {
   EXPECT_EQ(getWritten("mul.wide.u32 %d1, %t, 4; add.s64 %d2, %a, %d1; add.s64 %d3, %b, %d1;\n"
@@ -133,6 +191,25 @@ TEST(PtxReader, places_that_data_choose) {
               "st.global.b32 [%d2], %t;\n"));
   spv::TouchedBytes touched = spv::getTouched(map, 0, false);
   EXPECT_EQ(touched.somewhere, std::vector<spv::ByteRange>({{0, 40}}));
+}
+
+/// Where data decide whether an access runs, it does for some.
+TEST(PtxReader, accesses_that_data_choose) {
+  const std::string load = "ld.global.b8 %h1, [%b]; and.b16 %h2, %h1, 255;\n",
+                    store = "@%p1 st.global.b32 [%a+8], %t;\n";
+  auto getSomewhere = [&](const std::string &body) {
+    return spv::getTouched(readMap(getText(body)), 0, false).somewhere;
+  };
+  const std::vector<spv::ByteRange> stored = {{8, 12}};
+  EXPECT_EQ(getSomewhere(load + "setp.eq.b16 %p1, %h2, 7;\n" + store), stored);
+  EXPECT_EQ(getSomewhere(load + "setp.gt.u16 %p1, %h2, 7;\n" + store), stored);
+  // No byte is 300, and no number is both 7 and 8.
+  EXPECT_TRUE(getSomewhere(load + "setp.eq.b16 %p1, %h2, 300;\n" + store).empty());
+  EXPECT_TRUE(
+      getSomewhere(load + "setp.eq.b16 %p1, %h2, 7; setp.eq.and.b16 %p1, %h2, 8, %p1;\n" + store)
+          .empty());
+  // Whether a sum of unknown numbers is 7 is not known.
+  EXPECT_TRUE(getSomewhere(load + "popc.b32 %r1, %t; setp.eq.b32 %p1, %r1, 77;\n" + store).empty());
 }
 
 TEST(PtxReader, loops) {
@@ -338,7 +415,15 @@ TEST(PtxReader, numbers_are_what_runs) {
       int64_t result = sum.constant;
       for (auto [number, factor] : sum.terms) {
         const spv::Atom &atom = map.atoms[number];
+        bool isFirst = true;
+        for (const spv::Affine &condition : atom.conditions) {
+          std::optional<int64_t> left = evaluate(condition, id);
+          if (!left)
+            return std::nullopt;
+          isFirst &= *left >= 0;
+        }
         std::optional<int64_t> value = atom.kind == spv::Atom::Kind::Local ? std::optional(id)
+                                       : !isFirst ? evaluate(atom.otherwise, id)
                                        : atom.kind == spv::Atom::Kind::Other
                                            ? std::nullopt
                                            : evaluate(atom.of, id);
@@ -359,8 +444,9 @@ TEST(PtxReader, numbers_are_what_runs) {
     for (int64_t id = 0; isKnown && id < 64; ++id) {
       size_t runs = 0;
       for (const spv::MemoryAccess &access : map.accesses) {
-        bool holds = std::all_of(access.guards.begin(), access.guards.end(),
-                                 [&](const auto &guard) { return *evaluate(guard, id) >= 0; });
+        bool holds =
+            std::all_of(access.guards.begin(), access.guards.end(),
+                        [&](const auto &guard) { return evaluate(guard, id).value() >= 0; });
         std::optional<int64_t> address = evaluate(*access.address, id);
         isKnown &= address.has_value();
         runs += holds;
