@@ -2,7 +2,7 @@
 //
 // PTX has labels and jumps. This finds the loops by dominators and the ends of selections by
 // postdominators, and adds empty blocks so that each loop has one header, one block that leads
-// back and one place where it ends.
+// back and one place where it ends. Where it ends in several, predicates lead on from there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,8 @@ using namespace weir;
 using namespace weir::ptx;
 
 /// Max numbers that bound time.
-static constexpr size_t maxBlocks = 1 << 13, maxLoops = 512;
+static constexpr size_t maxBlocks = 1 << 13, maxLoops = 512, maxEnds = 16, maxCopies = 512,
+                        maxNesting = 128;
 
 bool ptx::isBranch(const Statement &statement) {
   std::string_view name = statement.name.front();
@@ -65,7 +66,7 @@ struct LoopShape {
 
 class Builder {
 public:
-  Builder(const Entry &entry, const std::string &where) : entry(entry), where(where) {}
+  Builder(Entry &entry, const std::string &where) : entry(entry), where(where) {}
   Flow run();
 
 private:
@@ -81,13 +82,22 @@ private:
   void findLoops();
   uint32_t insert(uint32_t to, const std::vector<uint32_t> &from, const std::vector<bool> &isIn);
   void shape(LoopShape &loop);
+  uint32_t joinEnds(LoopShape &loop, std::vector<uint32_t> ends);
   void findMerges();
+  /// The loop that a walk is in.
+  struct Inside {
+    uint32_t header = none, end = none, latch = none;
+  };
+  bool untangle(uint32_t from, uint32_t block, uint32_t merge, const Inside &loop, bool isSelected);
+  uint32_t copy(uint32_t from, uint32_t block);
 
-  const Entry &entry;
+  Entry &entry;
   const std::string &where;
   Flow flow;
   uint32_t exit = none;
   std::vector<LoopShape> loops; ///< outer ones first
+  std::vector<bool> isVisited;  ///< by `untangle`
+  size_t depth = 0, copies = 0;
 };
 
 } // namespace
@@ -372,21 +382,81 @@ void Builder::shape(LoopShape &loop) {
     insert(header, outside, isIn);
   }
   flow.blocks[header].continueTarget = latch;
-  uint32_t end = none;
-  std::vector<uint32_t> from;
+  std::vector<uint32_t> ends, from;
   for (uint32_t block = 0; block < flow.blocks.size(); ++block)
     if (loop.body[block])
       for (uint32_t to : flow.blocks[block].successors)
         if (!loop.body[to]) {
-          if (end != none && to != end)
-            fail(block, "leaves a loop to another place than others do");
-          end = to;
+          if (std::find(ends.begin(), ends.end(), to) == ends.end())
+            ends.push_back(to);
           if (from.empty() || from.back() != block)
             from.push_back(block);
         }
-  if (end == none)
+  if (ends.empty())
     fail(header, "is a loop without an end");
-  flow.blocks[header].merge = insert(end, from, areInside(end, header));
+  flow.blocks[header].merge = ends.size() > 1 ? joinEnds(loop, std::move(ends))
+                                              : insert(ends[0], from, areInside(ends[0], header));
+}
+
+/// Makes one end of several: each block that leaves the loop says by predicates where it goes on.
+/// Returns that end, behind which branches lead on.
+uint32_t Builder::joinEnds(LoopShape &loop, std::vector<uint32_t> ends) {
+  if (ends.size() > maxEnds)
+    fail(loop.header, "is a loop that ends in more than " + std::to_string(maxEnds) + " places");
+  auto isEnd = [&](uint32_t block) { return !loop.body[block]; };
+  // A block that only leaves, to two places, leaves to one of them from a block of its own.
+  for (uint32_t block = 0, count = uint32_t(flow.blocks.size()); block < count; ++block)
+    if (const Block &here = flow.blocks[block]; loop.body[block] && here.successors.size() == 2 &&
+                                                isEnd(here.successors[0]) &&
+                                                isEnd(here.successors[1])) {
+      std::vector<bool> isIn;
+      for (const LoopShape &each : loops)
+        isIn.push_back(each.body[block]);
+      insert(here.successors[1], {block}, isIn);
+    }
+  // The blocks that lead on are in a loop around if one of the ends is.
+  std::vector<bool> isAround;
+  for (const LoopShape &each : loops)
+    isAround.push_back(
+        &each != &loop && each.body[loop.header] &&
+        std::any_of(ends.begin(), ends.end(), [&](uint32_t end) { return each.body[end]; }));
+  std::vector<uint32_t> predicates;
+  for (size_t i = 0; i + 1 < ends.size(); ++i) {
+    predicates.push_back(uint32_t(entry.widths.size()));
+    entry.widths.push_back(1);
+  }
+  const uint32_t first = add(flow.blocks[loop.header].line);
+  auto addToLoops = [&] {
+    for (size_t i = 0; i < loops.size(); ++i)
+      loops[i].body.push_back(isAround[i]);
+  };
+  addToLoops();
+  for (uint32_t block = 0; block < first; ++block) {
+    if (!loop.body[block])
+      continue;
+    for (uint32_t &to : flow.blocks[block].successors) {
+      auto end = std::find(ends.begin(), ends.end(), to);
+      if (end == ends.end())
+        continue;
+      for (size_t i = 0; i < predicates.size(); ++i)
+        flow.blocks[block].sets.emplace_back(predicates[i], i == size_t(end - ends.begin()));
+      std::erase(flow.blocks[to].predecessors, block);
+      to = first;
+      flow.blocks[first].predecessors.push_back(block);
+    }
+  }
+  for (uint32_t here = first, i = 0; i < predicates.size(); ++i) {
+    const bool isLast = i + 1 == predicates.size();
+    uint32_t next = isLast ? ends[i + 1] : add(flow.blocks[first].line);
+    if (!isLast)
+      addToLoops();
+    flow.blocks[here].condition = predicates[i];
+    flow.blocks[here].successors = {ends[i], next};
+    flow.blocks[ends[i]].predecessors.push_back(here);
+    flow.blocks[next].predecessors.push_back(here);
+    here = next;
+  }
+  return first;
 }
 
 /// Finds where the arms of selections meet.
@@ -415,6 +485,85 @@ void Builder::findMerges() {
   }
 }
 
+/// Makes a copy of a block for one that leads there; none if it must stay one: a loop, or what all
+/// invocations meet at.
+uint32_t Builder::copy(uint32_t from, uint32_t block) {
+  const Block &here = flow.blocks[block];
+  bool isLoops =
+      here.continueTarget != none ||
+      std::any_of(flow.blocks.begin(), flow.blocks.end(), [&](const Block &each) {
+        return each.continueTarget != none && (each.continueTarget == block || each.merge == block);
+      });
+  bool isBarrier =
+      std::any_of(entry.statements.begin() + here.begin, entry.statements.begin() + here.end,
+                  [](const Statement &each) {
+                    return each.name.front() == "bar" || each.name.front() == "barrier";
+                  });
+  if (from == none || block == exit || isLoops || isBarrier || ++copies > maxCopies)
+    return none;
+  uint32_t made = add(here.line);
+  flow.blocks[made] = Block(flow.blocks[block]);
+  isVisited.push_back(false);
+  for (LoopShape &loop : loops)
+    loop.body.push_back(loop.body[block]);
+  std::replace(flow.blocks[from].successors.begin(), flow.blocks[from].successors.end(), block,
+               made);
+  return made;
+}
+
+/// Gives arms of selections that share code a copy each, so that they only meet at the merge. Walks
+/// from `block` on, where `from` leads, until `merge`; returns whether control comes there.
+bool Builder::untangle(uint32_t from, uint32_t block, uint32_t merge, const Inside &loop,
+                       bool isSelected) {
+  if (depth >= maxNesting)
+    return true; // proofs do not follow that either
+  ++depth;
+  bool comes = false;
+  while (true) {
+    if (block == merge) {
+      comes = true;
+      break;
+    }
+    if (block == loop.header || block == loop.end || (block == loop.latch && isSelected))
+      break;
+    if (isVisited[block] && (block = copy(from, block)) == none)
+      break;
+    isVisited[block] = true;
+    const Block here = flow.blocks[block]; // copies move the others
+    if (here.successors.empty())
+      break;
+    from = block;
+    if (here.continueTarget != none) {
+      Inside inside{block, here.merge, here.continueTarget};
+      for (uint32_t to : here.successors)
+        if (to != here.merge)
+          untangle(block, to, none, inside, false);
+      if (!isVisited[here.continueTarget])
+        untangle(none, here.continueTarget, none, inside, false);
+      from = none;
+      block = here.merge;
+    } else if (here.successors.size() == 1) {
+      block = here.successors[0];
+    } else if (here.merge == none) {
+      auto leaves = [&](uint32_t to) {
+        return to == loop.end || to == loop.header || (to == loop.latch && isSelected);
+      };
+      if (leaves(here.successors[0]) && leaves(here.successors[1]))
+        break;
+      block = here.successors[leaves(here.successors[0]) ? 1 : 0];
+    } else {
+      bool first = untangle(from, here.successors[0], here.merge, loop, true),
+           second = untangle(from, here.successors[1], here.merge, loop, true);
+      if (!first && !second)
+        break;
+      from = none;
+      block = here.merge;
+    }
+  }
+  --depth;
+  return comes;
+}
+
 Flow Builder::run() {
   makeBlocks();
   connect();
@@ -426,9 +575,10 @@ Flow Builder::run() {
   if (std::find(flow.order.begin(), flow.order.end(), exit) == flow.order.end())
     ptx::fail(where, entry.line, "has no end");
   findMerges();
+  isVisited.resize(flow.blocks.size());
+  untangle(none, 0, none, {}, false);
+  connect();
   return std::move(flow);
 }
 
-Flow ptx::makeFlow(const Entry &entry, const std::string &where) {
-  return Builder(entry, where).run();
-}
+Flow ptx::makeFlow(Entry &entry, const std::string &where) { return Builder(entry, where).run(); }

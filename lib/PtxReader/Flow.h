@@ -20,6 +20,8 @@ struct Block {
   std::vector<uint32_t> predecessors;
   uint32_t merge = none;          ///< where the arms of its selection, or its loop, meet
   uint32_t continueTarget = none; ///< of a loop's header: the block that leads back to it
+  /// Predicates that are set at the end: to which of several places a loop ends.
+  std::vector<std::pair<uint32_t, bool>> sets;
 };
 
 /// Blocks with merges, as SPIR-V has them. Block 0 has no predecessors.
@@ -28,9 +30,10 @@ struct Flow {
   std::vector<uint32_t> order; ///< the blocks that can be reached, each behind its dominator
 };
 
-/// Returns the blocks of an entry. Errors: `Error` when control is not followed: a label that is
-/// not there, a jump into a loop, a loop without an end or with several.
-Flow makeFlow(const Entry &entry, const std::string &where);
+/// Returns the blocks of an entry. A loop that ends in several places gets one end, which
+/// predicates lead on from; these are added to the entry's registers. Errors: `Error` when control
+/// is not followed: a label that is not there, a jump into a loop, a loop without an end.
+Flow makeFlow(Entry &entry, const std::string &where);
 
 /// Whether an instruction only branches or ends the entry.
 bool isBranch(const Statement &statement);

@@ -50,6 +50,10 @@ void Registers::findLive(const Entry &entry, const Flow &flow) {
     }
     if (flow.blocks[block].condition != none)
       use(flow.blocks[block].condition);
+    for (auto [number, value] : flow.blocks[block].sets) {
+      write[number / 64] |= uint64_t(1) << (number % 64);
+      isWritten[getPlace(block, number)] = true;
+    }
   }
   for (bool changes = true; changes;) {
     changes = false;

@@ -298,6 +298,8 @@ void Translator::translateBlock(uint32_t number) {
   for (uint32_t i = here.begin; i < here.end; ++i)
     for (uint32_t target : getRegisters(entry.statements[i], true))
       ends[{number, target}] = current[target];
+  for (auto [target, value] : here.sets)
+    ends[{number, target}] = words.getConstant(1, value);
   putLine(here.line);
   if (here.continueTarget != none)
     put(Op::LoopMerge, {labels[here.merge], labels[here.continueTarget], 0});
@@ -349,7 +351,7 @@ std::optional<spv::Module> ptx::readEntry(std::string_view text, const std::stri
   std::optional<Entry> found = parseEntry(text, name, where);
   if (!found)
     return std::nullopt;
-  const Entry &entry = *found;
+  Entry &entry = *found;
   Flow flow = makeFlow(entry, where);
   std::vector<uint32_t> words =
       Translator(entry, flow, entry.workgroup[0] ? entry.workgroup : workgroup, where).run(name);

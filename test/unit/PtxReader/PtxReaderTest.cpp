@@ -461,6 +461,50 @@ TEST(PtxReader, numbers_are_what_runs) {
   EXPECT_GT(known, 8000u);
 }
 
+/// Arms that share code are followed as if each had its own.
+TEST(PtxReader, shared_arms) {
+  const std::string text = "mul.wide.u32 %d1, %t, 4; add.s64 %d2, %a, %d1;\n"
+                           "setp.lt.u32 %p1, %t, 8; @%p1 bra one;\n"
+                           "setp.gt.u32 %p2, %t, 55; @%p2 bra one;\n"
+                           "setp.eq.u32 %p3, %t, 20; @%p3 bra two;\n"
+                           "bra done;\n"
+                           "one: st.global.b32 [%d2], %t; bra done;\n"
+                           "two: st.global.b32 [%d2+4], %t; bra one;\n"
+                           "done:\n";
+  EXPECT_EQ(getWritten(text), "0-32 80-88 224-256 ");
+  // All invocations meet at a barrier, so it stays one.
+  EXPECT_EQ(getWritten("setp.lt.u32 %p1, %t, 8; @%p1 bra one; setp.gt.u32 %p2, %t, 55;\n"
+                       "@%p2 bra one; bra done; one: bar.sync 0; done:\n"),
+            "its control flow is not structured");
+}
+
+/// A loop that ends in several places leads on to each.
+TEST(PtxReader, loops_with_several_ends) {
+  const std::string text =
+      "mov.b32 %r1, 0;\n"
+      "again: ld.global.b32 %r2, [%b]; setp.eq.b32 %p1, %r2, 7; @%p1 bra out;\n"
+      "setp.eq.b32 %p2, %r2, 8; @%p2 ret;\n"
+      "add.s32 %r1, %r1, 1; setp.lt.u32 %p3, %r1, 8; @%p3 bra again;\n"
+      "st.global.b32 [%a], %t; ret;\n"
+      "out: st.global.b32 [%a+8], %t;\n";
+  spv::AddressMap map = readMap(getText(text));
+  ASSERT_EQ(map.problem, "");
+  spv::TouchedBytes touched = spv::getTouched(map, 0, false);
+  EXPECT_TRUE(touched.certain.empty());
+  EXPECT_EQ(touched.possible, (std::vector<spv::ByteRange>{{0, 4}, {8, 12}}));
+  // Two loops that both end in the outer one and behind it.
+  const std::string nested = "mov.b32 %r1, 0;\n"
+                             "outer: mov.b32 %r3, 0;\n"
+                             "inner: ld.global.b32 %r2, [%b]; setp.eq.b32 %p1, %r2, 7;\n"
+                             "@%p1 bra next; setp.eq.b32 %p2, %r2, 8; @%p2 bra out;\n"
+                             "add.s32 %r3, %r3, 1; setp.lt.u32 %p3, %r3, 8; @%p3 bra inner;\n"
+                             "st.global.b32 [%a], %t;\n"
+                             "next: add.s32 %r1, %r1, 1; setp.lt.u32 %p4, %r1, 4; @%p4 bra outer;\n"
+                             "out: st.global.b32 [%a+8], %t;\n";
+  touched = spv::getTouched(readMap(getText(nested)), 0, false);
+  EXPECT_EQ(touched.possible, (std::vector<spv::ByteRange>{{0, 4}, {8, 12}}));
+}
+
 TEST(PtxReader, state_spaces) {
   const std::string address =
       "mov.b64 %d1, tile; mul.wide.u32 %d2, %t, 4; add.s64 %d3, %d1, %d2;\n";
