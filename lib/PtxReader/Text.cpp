@@ -506,6 +506,10 @@ void Parser::readDirective(std::string_view word) {
     return skipUntil(';');
   if (word == ".loc")
     return skipLine();
+  if (word == ".param")
+    fail("calls a function, which the reader does not follow");
+  if (word == ".branchtargets")
+    fail("jumps by a table, which the reader does not follow");
   fail("has the directive '" + std::string(word) + "', which the reader does not know");
 }
 

@@ -291,6 +291,11 @@ void Translator::translateMove() {
 // Memory
 //===----------------------------------------------------------------------===//
 
+/// Returns how many elements a load or store has.
+static uint32_t getCount(const Statement &statement) {
+  return statement.has("v8") ? 8 : statement.has("v4") ? 4 : statement.has("v2") ? 2 : 1;
+}
+
 /// Translates a load of a parameter, which is an address or another number.
 void Translator::loadParameter() {
   NumberType type = getType();
@@ -298,9 +303,11 @@ void Translator::loadParameter() {
   need(from.kind == Operand::Kind::Address, "has no address");
   const Operand &base = from.parts[0];
   if (base.kind != Operand::Kind::Symbol ||
-      entry.symbols[base.number].space != Symbol::Space::Param || from.bits ||
-      entry.symbols[base.number].width != type.width || hasName("v2") || hasName("v4"))
-    fail("loads what is not a whole parameter");
+      entry.symbols[base.number].space != Symbol::Space::Param)
+    fail("loads what is no parameter");
+  if (from.bits || entry.symbols[base.number].width != type.width || hasName("v2") ||
+      hasName("v4") || hasName("v8"))
+    return loadPart();
   if (type.width == 64 && type.isInteger()) {
     Id address = makeInteger(Op::ConvertPtrToU, 64, {bindings[base.number]});
     return set(getOperand(0), address, 64);
@@ -310,9 +317,21 @@ void Translator::loadParameter() {
       type.isSigned());
 }
 
-/// Returns how many elements a load or store has.
-static uint32_t getCount(const Statement &statement) {
-  return statement.has("v8") ? 8 : statement.has("v4") ? 4 : statement.has("v2") ? 2 : 1;
+/// Translates a load of a part of a parameter, or of one that is no number. It may be an address,
+/// of which nothing is known.
+void Translator::loadPart() {
+  const NumberType type = getType();
+  const uint32_t count = getCount(*statement);
+  const Operand &from = getOperand(1), &to = getOperand(0);
+  const bool isVector = to.kind == Operand::Kind::Vector;
+  need(isVector ? to.parts.size() == count : count == 1, "has a vector of another size");
+  for (uint32_t i = 0; i < count; ++i) {
+    std::string name = "ld.param." + std::to_string(entry.symbols[from.parts[0].number].parameter) +
+                       "+" + std::to_string(int64_t(from.bits + uint64_t(i) * type.width / 8));
+    const Operand &part = isVector ? to.parts[i] : to;
+    if (part.kind != Operand::Kind::Sink)
+      set(part, makeNamed(words.getInteger(type.width), name, {}), type.width, type.isSigned());
+  }
 }
 
 static bool isAtomic(const Statement &statement) {

@@ -80,6 +80,7 @@ private:
   void translateMatrix();
   void translateNamed();
   void loadParameter();
+  void loadPart();
   void putPhi(uint32_t block, uint32_t number);
 
   const Entry &entry;

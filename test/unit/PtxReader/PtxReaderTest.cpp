@@ -522,6 +522,18 @@ TEST(PtxReader, state_spaces) {
   EXPECT_EQ(getRoot("add.s64 %d1, %a, %b; st.global.b32 [%d1], %t;\n"), Root::Unknown);
 }
 
+/// A part of a parameter is an unknown number, also where it may be an address.
+TEST(PtxReader, parts_of_parameters) {
+  std::string text = getText("ld.param.v2.b32 {%r1, %r2}, [b+8]; ld.param.b64 %d1, [b];\n"
+                             "st.global.b32 [%d1], %r1; st.global.b32 [%a+4], %r2;\n");
+  text.replace(text.find(".param .u64 b"), 13, ".param .align 8 .b8 b[16]");
+  text.replace(text.find("ld.param.b64 %b, [b];"), 21, "");
+  spv::AddressMap map = readMap(text);
+  ASSERT_EQ(map.accesses.size(), 2u);
+  EXPECT_EQ(map.accesses[0].root, spv::MemoryAccess::Root::Unknown);
+  EXPECT_EQ(map.accesses[1].root, spv::MemoryAccess::Root::Binding);
+}
+
 TEST(PtxReader, variables_that_are_left) {
   auto getAnswer = [](const std::string &offset) {
     spv::AddressMap map = readMap(getText(".shared .align 4 .b8 more[64]; st.shared.b32 [tile+" +
@@ -570,6 +582,8 @@ TEST(PtxReader, refusals) {
   };
   expect("frobnicate.b32 %r1, %t;", "instruction 'frobnicate.b32' is not known to the reader");
   expect("wgmma.mma_async.sync.aligned.m64n8k16.f16 {%r1}, %d1, %d2;", "is not known");
+  expect(".param .b32 sent; call helper, (sent);", "calls a function, which the reader does not follow");
+  expect("list: .branchtargets list; brx.idx %t, list;", "jumps by a table");
   expect("bra nowhere;", "branches to 'nowhere', which is not there");
   expect("st.global.b32 [%a, %t;", "expected ']'");
   expect("add.s32 %r1, %t;", "has 2 operands, expected more");
