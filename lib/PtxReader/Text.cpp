@@ -19,7 +19,8 @@ using namespace weir::ptx;
 
 /// Max numbers that bound time and memory; code by compilers has far fewer.
 static constexpr size_t maxText = size_t(1) << 26, maxRegisters = 1 << 20, maxOperands = 64,
-                        maxStatements = 1 << 20, maxSymbols = 4096, maxRanges = 64, maxDepth = 64;
+                        maxStatements = 1 << 20, maxLabels = 1 << 17, maxSymbols = 4096,
+                        maxRanges = 64, maxDepth = 64;
 
 void ptx::fail(const std::string &where, uint32_t line, const std::string &problem) {
   throw Error(where + ":" + std::to_string(line) + ": " + problem);
@@ -570,9 +571,11 @@ void Parser::readBody() {
         fail(std::string("found '") + text[at] + "'");
       if (word.front() == '.')
         readDirective(word);
-      else if (accept(':'))
+      else if (accept(':')) {
+        if (entry.labels.size() >= maxLabels)
+          fail("has more than " + std::to_string(maxLabels) + " labels");
         entry.labels.emplace_back(word, uint32_t(entry.statements.size()));
-      else
+      } else
         readStatement(word);
     }
   }

@@ -2,7 +2,9 @@
 less than it does are refused."""
 
 import json
+import re
 import subprocess
+import time
 
 import pytest
 
@@ -101,3 +103,39 @@ def test_pairs_that_the_code_forbids_are_refused(weir):
     write_documents(edited, documents, rest)
     (permissions,) = find(verify(edited), "permissions")
     assert not permissions["holds"] and "but its code may read byte" in permissions["detail"], permissions
+
+
+def edit_code(folder, documents, rest, edit):
+    """Returns verify's answer about an artifact whose PTX is edited, and what it took."""
+    edited = folder / "edited.weir"
+    (name,) = [name for name in rest if name.endswith(".ptx")]
+    text = rest[name].decode()
+    assert edit(text) != text
+    write_documents(edited, documents, rest | {name: edit(text).encode()})
+    begin = time.monotonic()
+    done = subprocess.run([BIN / "weir", "verify", edited, "--json"], capture_output=True, text=True)
+    seconds = time.monotonic() - begin
+    assert done.returncode in (0, 1), done.stderr
+    return done, name, seconds
+
+
+BEFORE_END = "\tret;"
+
+
+@pytest.mark.parametrize("edit, why", [
+    (lambda text: text.replace(BEFORE_END, "\tfrobnicate.b32 \t%r1, %r2;\n\tret;"), "'frobnicate.b32' is not known"),
+    (lambda text: text.replace("mov.u32 \t%r", ".reg .pred %q;\n\tsetp.eq.b32 \t%q, 1, 1;\n\t@%q bra INSIDE;\nAGAIN:\n"
+                                               "\tsetp.eq.b32 \t%q, 1, 1;\nINSIDE:\n\t@%q bra AGAIN;\n"
+                                               "\tmov.u32 \t%r", 1), "jumped into"),
+    (lambda text: re.sub(r"st\.global(\S+) *\t\[%rd\d+\]", r"st.global\1 \t[4096]", text), "operand"),
+    (lambda text: text.replace("ld.param.b64", "// ld.param.b64"), "operand"),
+    (lambda text: text.replace(".version ", ".version 9"), "PTX version 9"),
+    (lambda text: text.replace(BEFORE_END, "".join(f"L{i}:\n" for i in range(1_000_000)) + BEFORE_END), "more than 131072 labels"),
+], ids=["instruction", "jump_into_a_loop", "address_from_nowhere", "never_written", "version", "labels"])
+def test_edited_ptx_is_refused_or_taken(weir, edit, why):
+    documents, rest = read_documents(weir.compile_text(TRANSPOSED, "a", "--target=cuda"))
+    done, name, seconds = edit_code(weir.folder, documents, rest, edit)
+    answer = json.loads(done.stdout) if done.stdout else None
+    text = done.stdout + done.stderr
+    assert why in text and (answer is None or not answer["holds"] or answer["taken_from_compiler"] > 0), text
+    assert seconds < 1, seconds

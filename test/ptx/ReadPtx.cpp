@@ -2,9 +2,9 @@
 //
 // read-ptx FILE GRID BLOCK [EDITS]: reads each entry of a file, for so many workgroups of so many
 // invocations (on the first axis, unless the entry requires a size), and prints a line of JSON for
-// each: why it is not read, or what is proved of each of its parameters. With EDITS, changes bytes and
-// lines of the file at random instead, so many times, and reads what comes out: there must be an
-// answer each time, within a second.
+// each: why it is not read, or what is proved of each of its parameters. With EDITS, changes bytes
+// and lines of the file at random instead, so many times, and reads what comes out: there must be
+// an answer each time, within a second.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,8 +60,8 @@ static std::string describe(const spv::AddressMap &map, uint32_t binding) {
   if (!isTouched)
     return "{\"touched\": false}";
   std::string text = "{\"touched\": true, \"reach\": ";
-  text += reach ? "[" + std::to_string(reach->begin) + ", " + std::to_string(reach->end) + "]"
-                : "null";
+  text +=
+      reach ? "[" + std::to_string(reach->begin) + ", " + std::to_string(reach->end) + "]" : "null";
   spv::PairAnswer races = spv::isFreeOfRaces(map, spv::MemoryAccess::Root::Binding, binding);
   text += std::string(", \"free_of_races\": ") + print(races.answer) + ", \"written\": [";
   spv::TouchedBytes written = spv::getTouched(map, binding, /*reads=*/false);
@@ -72,7 +72,7 @@ static std::string describe(const spv::AddressMap &map, uint32_t binding) {
 }
 
 static std::string describeEntry(const std::string &text, const std::string &name, int64_t groups,
-                          uint32_t invocations, const std::string &file) {
+                                 uint32_t invocations, const std::string &file) {
   std::string line = "{\"entry\": " + quote(name);
   try {
     std::optional<spv::Module> module = ptx::readEntry(text, name, {invocations, 1, 1}, file);
@@ -87,8 +87,9 @@ static std::string describeEntry(const std::string &text, const std::string &nam
       std::string parameters;
       for (const spv::Variable &variable : module->getVariables())
         if (variable.binding)
-          parameters += (parameters.empty() ? "" : ", ") + quote(std::to_string(*variable.binding)) +
-                        ": " + describe(map, *variable.binding);
+          parameters += (parameters.empty() ? "" : ", ") +
+                        quote(std::to_string(*variable.binding)) + ": " +
+                        describe(map, *variable.binding);
       line += ", \"parameters\": {" + parameters + "}";
       std::set<uint32_t> shared;
       spv::Answer isFree = spv::Answer::Yes, isUniform = spv::Answer::Yes;
@@ -108,8 +109,9 @@ static std::string describeEntry(const std::string &text, const std::string &nam
             each != spv::Answer::Yes && isUniform != spv::Answer::No)
           isUniform = each;
       line += std::string(", \"shared_free_of_races\": ") + print(isFree) +
-              ", \"uniform_barriers\": " + print(isUniform) + ", \"accesses\": " +
-              std::to_string(map.accesses.size()) + ", \"unknown\": " + std::to_string(unknown);
+              ", \"uniform_barriers\": " + print(isUniform) +
+              ", \"accesses\": " + std::to_string(map.accesses.size()) +
+              ", \"unknown\": " + std::to_string(unknown);
     }
   } catch (const Error &error) {
     line += ", \"read\": false, \"problem\": " + quote(error.what());

@@ -582,7 +582,8 @@ TEST(PtxReader, refusals) {
   };
   expect("frobnicate.b32 %r1, %t;", "instruction 'frobnicate.b32' is not known to the reader");
   expect("wgmma.mma_async.sync.aligned.m64n8k16.f16 {%r1}, %d1, %d2;", "is not known");
-  expect(".param .b32 sent; call helper, (sent);", "calls a function, which the reader does not follow");
+  expect(".param .b32 sent; call helper, (sent);",
+         "calls a function, which the reader does not follow");
   expect("list: .branchtargets list; brx.idx %t, list;", "jumps by a table");
   expect("bra nowhere;", "branches to 'nowhere', which is not there");
   expect("st.global.b32 [%a, %t;", "expected ']'");
