@@ -414,7 +414,12 @@ TouchedBytes weir::spv::getTouched(const AddressMap &map, uint32_t binding, bool
       }
     if (points.canVisit() && access.isCertain) {
       points.forEach([&](const Point &, int64_t address) {
-        visited.push_back({address, address + access.bytes});
+        ByteRange next{address, address + access.bytes};
+        // Most executions go on where the one before ended.
+        if (!visited.empty() && visited.back().begin <= address && address <= visited.back().end)
+          visited.back().end = std::max(visited.back().end, next.end);
+        else
+          visited.push_back(next);
         return true;
       });
       join(visited);
