@@ -3,6 +3,8 @@
 #include "Judge.h"
 
 #include "Order.h"
+#include "weir/Artifact/Error.h"
+#include "weir/PtxReader/PtxReader.h"
 
 #include <algorithm>
 #include <iterator>
@@ -46,6 +48,19 @@ static Intervals getIntervals(const ByteSlice &slice, int64_t offset) {
   return intervals;
 }
 
+static spv::Module readCode(const Artifact &artifact, const Kernel &kernel) {
+  const Bytes &code = artifact.code.at(kernel.code);
+  if (!kernel.code.ends_with(".ptx"))
+    return spv::Module(code, kernel.code);
+  std::string_view text(reinterpret_cast<const char *>(code.data()), code.size());
+  std::array<uint32_t, 3> workgroup;
+  std::copy(kernel.workgroup.begin(), kernel.workgroup.end(), workgroup.begin());
+  auto module = ptx::readEntry(text, kernel.name, workgroup, kernel.code);
+  if (!module)
+    throw Error(kernel.code + ": has no entry \"" + kernel.name + "\"");
+  return std::move(*module);
+}
+
 Judge::Known &Judge::know(const Artifact &artifact, const Plan &plan, const Command &dispatch) {
   const Kernel &kernel = plan.kernels[size_t(dispatch.kernel)];
   auto profile = std::find_if(artifact.manifest.targets.begin(), artifact.manifest.targets.end(),
@@ -56,7 +71,7 @@ Judge::Known &Judge::know(const Artifact &artifact, const Plan &plan, const Comm
   if (entry)
     return *entry;
   auto made = std::make_unique<Known>();
-  spv::Module module(artifact.code.at(kernel.code), kernel.code);
+  spv::Module module = readCode(artifact, kernel);
   made->trace = trace(module, kernel.name, dispatch.grid, uint32_t(profile->subgroupSize),
                       uint32_t(kernel.operands.size()), kernel.code);
   made->effects.resize(kernel.operands.size());
@@ -97,6 +112,10 @@ static std::string describe(const Placed &placed, const Trace &trace) {
          (touch.object < trace.bindings ? "operand " + print(touch.object) : "workgroup memory");
 }
 
+static std::pair<uint32_t, uint32_t> getPhase(const Touch &touch) {
+  return {touch.phase, touch.warpPhase};
+}
+
 /// Returns an error among touches of one granule by one workgroup, or "".
 static std::string judgeWorkgroup(const Placed *first, const Placed *last, const Trace &trace) {
   for (const Placed *a = first; a != last; ++a) {
@@ -110,14 +129,16 @@ static std::string judgeWorkgroup(const Placed *first, const Placed *last, const
                        : one.isMany                     ? one.other
                                                         : two.other;
       bool isOne = one.invocation == two.invocation && !one.isMany && !two.isMany;
-      if (one.phase == two.phase && !isOne)
+      bool isBetween =
+          one.phase != two.phase || (one.warp == two.warp && one.warpPhase != two.warpPhase);
+      if (!isBetween && !isOne)
         return "invocations " + print(one.invocation) + " and " + print(other) + workgroup +
                " touch " + describe(*a, trace) +
                (a == b ? "" : ", which is " + describe(*b, trace)) +
                ", one of them writes, and no barrier of the kernel is between";
       // A read through another operand must see the bytes before the write.
       if (one.object != two.object && two.reads &&
-          (one.phase < two.phase || (one.phase == two.phase && one.firstWrite < two.lastRead)))
+          (isBetween ? getPhase(one) < getPhase(two) : one.firstWrite < two.lastRead))
         return "invocation " + print(one.invocation) + workgroup + " writes " +
                describe(*a, trace) + " before it is read as " + describe(*b, trace);
     }
@@ -126,6 +147,8 @@ static std::string judgeWorkgroup(const Placed *first, const Placed *last, const
 }
 
 static std::string judgeInside(const Trace &trace, const Command &dispatch) {
+  if (!trace.problem.empty())
+    return trace.problem;
   int64_t granule = trace.granule;
   for (const PlanOperand &operand : dispatch.operands)
     granule = std::min(granule, (granule | operand.offset) & -(granule | operand.offset));
@@ -144,11 +167,13 @@ static std::string judgeInside(const Trace &trace, const Command &dispatch) {
   });
   for (size_t i = 0; i < all.size();) {
     size_t end = i, workgroup = i;
-    const Placed *write = nullptr;
+    const Placed *write = nullptr, *early = nullptr;
     for (; end < all.size() && all[end].space == all[i].space && all[end].granule == all[i].granule;
          ++end) {
       if (all[end].touch->writes)
         write = &all[end];
+      if (all[end].touch->readsEarly)
+        early = &all[end];
       if (all[end].touch->workgroup == all[workgroup].touch->workgroup)
         continue;
       if (std::string problem = judgeWorkgroup(&all[workgroup], &all[end], trace); !problem.empty())
@@ -158,6 +183,10 @@ static std::string judgeInside(const Trace &trace, const Command &dispatch) {
     if (std::string problem = judgeWorkgroup(&all[workgroup], all.data() + end, trace);
         !problem.empty())
       return problem;
+    if (write && early)
+      return "invocation " + print(write->touch->invocation) + " of workgroup " +
+             print(write->touch->workgroup) + " writes " + describe(*write, trace) + ", and " +
+             describe(*early, trace) + " is read as if nothing wrote it during the dispatch";
     // Each workgroup has its own workgroup memory.
     if (write && all[i].space >= 0)
       for (size_t k = i; k < end; ++k)
@@ -246,6 +275,7 @@ public:
   Witness judgeWaves();
   Witness judgeSlots();
   Witness judgeInPlace();
+  Witness judgePermissions();
 
   size_t pairs = 0, reads = 0;
 
@@ -437,6 +467,21 @@ Replay::Witness Replay::judgeKernels() {
     const std::string &problem = judge.findProblemInside(artifact, plan, plan.commands[command]);
     if (!problem.empty())
       return "in " + describe(command) + " " + problem;
+    const Command &dispatch = plan.commands[command];
+    const std::vector<Effect> &effects = judge.getEffects(artifact, plan, dispatch);
+    const Trace &trace = judge.getTrace(artifact, plan, dispatch);
+    for (size_t i = 0; i < effects.size(); ++i) {
+      const PlanOperand &view = dispatch.operands[i];
+      for (const Intervals *touched : {&effects[i].reads, &effects[i].writes})
+        if (!touched->empty() &&
+            (touched->front().first < 0 || touched->back().second > view.bytes))
+          return describe(command) + " touches bytes [" + print(touched->front().first) + ", " +
+                 print(touched->back().second) + ") of operand " + print(int64_t(i)) +
+                 ", which has " + print(view.bytes);
+      if (view.offset % trace.alignments[i])
+        return describe(command) + " has operand " + print(int64_t(i)) + " at byte " +
+               print(view.offset) + ", its code needs a multiple of " + print(trace.alignments[i]);
+    }
   }
   return std::nullopt;
 }
@@ -585,6 +630,25 @@ Replay::Witness Replay::judgeInPlace() {
   return std::nullopt;
 }
 
+/// Places operands apart, but for one pair that the plan permits, used or not.
+Replay::Witness Replay::judgePermissions() {
+  for (size_t command : dispatches) {
+    Command dispatch = plan.commands[command];
+    const Kernel &kernel = plan.kernels[size_t(dispatch.kernel)];
+    for (auto [source, target] : kernel.inPlace) {
+      for (size_t i = 0; i < dispatch.operands.size(); ++i) {
+        dispatch.operands[i].allocation = int64_t(i) == target ? source : int64_t(i);
+        dispatch.operands[i].offset = 0;
+      }
+      const std::string &problem = judge.findProblemInside(artifact, plan, dispatch);
+      if (!problem.empty())
+        return "where operand " + print(target) + " of @" + kernel.name + " is over operand " +
+               print(source) + ", which the plan permits, " + problem;
+    }
+  }
+  return std::nullopt;
+}
+
 //===----------------------------------------------------------------------===//
 // The verdict
 //===----------------------------------------------------------------------===//
@@ -596,7 +660,7 @@ Verdict Judge::judge(const Artifact &artifact, const Plan &plan) {
   if (auto witness = byCode.replay(/*byCode=*/true))
     return {Class::Behavior, *witness};
   for (auto check : {&Replay::judgeEffects, &Replay::judgeHazards, &Replay::judgeWaves,
-                     &Replay::judgeSlots, &Replay::judgeInPlace})
+                     &Replay::judgeSlots, &Replay::judgeInPlace, &Replay::judgePermissions})
     if (auto witness = (bySaying.*check)())
       return {Class::Metadata, *witness};
   if (auto witness = bySaying.replay(/*byCode=*/false))

@@ -4,8 +4,9 @@
 // one by one, and whether the plan states anything false. It takes the bytes that the code
 // touches from `Trace.h`, and replays them byte run by byte run, pair by pair.
 //
-// It reads files and words with lib/Artifact and lib/SpirvReader, as lib/Verify and lib/Sim do,
-// and shares none of their rules: what is ordered, visible or live is decided here again.
+// It reads files and code with lib/Artifact, lib/SpirvReader and lib/PtxReader, as lib/Verify and
+// lib/Sim do, and shares none of their rules: what is ordered, visible or live is decided here
+// again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,6 +49,11 @@ struct Effect {
 
 class Judge {
 public:
+  /// Whether the code for a target can be enumerated.
+  static bool canRead(const std::string &target) {
+    return getBaseTarget(target) == "vulkan" || getBaseTarget(target) == "cuda";
+  }
+
   /// Returns the class of `plan` and its proof.
   /// Errors: `Error` when the plan's code cannot be enumerated.
   Verdict judge(const Artifact &artifact, const Plan &plan);

@@ -2,8 +2,9 @@
 
 #include "Mutants.h"
 
+#include "CodeMutants.h"
+
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 using namespace weir;
@@ -47,7 +48,7 @@ private:
   /// Adds a mutant; `change` edits a copy of the artifact.
   void addChange(const std::string &kind, const std::vector<size_t> &numbers,
                  const std::string &what, std::function<void(Artifact &)> change) {
-    std::string id = plan.entry + ":" + kind;
+    std::string id = plan.entry + (plan.target == "vulkan" ? "" : ":" + plan.target) + ":" + kind;
     for (size_t i : numbers)
       id += ":" + std::to_string(i);
     mutants.push_back({id, kind, what, std::move(change), number});
@@ -415,72 +416,32 @@ void Lister::shrinkLifetimes() {
 // Code
 //===----------------------------------------------------------------------===//
 
-/// Lets `change` edit the words of a module.
-template <typename Change> static void changeWords(Bytes &code, Change change) {
-  std::vector<uint32_t> words(code.size() / sizeof(uint32_t));
-  std::memcpy(words.data(), code.data(), code.size());
-  if (words[0] != 0x07230203)
-    throw Error("weir-mutate edits SPIR-V of this machine's byte order only");
-  change(words);
-  code.resize(words.size() * sizeof(uint32_t));
-  std::memcpy(code.data(), words.data(), code.size());
-}
-
-/// Makes the barrier at a word order no memory: its semantics become a new constant 0.
-static void weakenBarrier(std::vector<uint32_t> &words, uint32_t barrier) {
-  uint32_t &bound = words[3];
-  uint32_t semantics = std::exchange(words[barrier + 3], bound);
-  for (uint32_t at = 5; at < words.size(); at += words[at] >> 16)
-    if ((words[at] & 0xffff) == uint32_t(spv::Op::Constant) && words[at + 2] == semantics) {
-      uint32_t zero[] = {words[at], words[at + 1], bound++, 0};
-      words.insert(words.begin() + at, std::begin(zero), std::end(zero));
-      return;
-    }
-  throw Error("the semantics of a barrier are not a constant");
-}
-
 void Lister::changeCode() {
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    const std::string &path = plan.kernels[k].code;
-    spv::Module module(artifact.code.at(path), path);
-    size_t count = 0;
-    for (const spv::Function &function : module.getFunctions())
-      for (const spv::Block &block : function.blocks)
-        for (const spv::Instruction &instruction : block.instructions) {
-          if (instruction.op != spv::Op::ControlBarrier)
-            continue;
-          std::string name =
-              "barrier " + std::to_string(count) + " in the code of @" + plan.kernels[k].name;
-          uint32_t word = instruction.word;
-          addChange("drop-code-barrier", {k, count}, name + " is gone",
-                    [path, word](Artifact &copy) {
-                      changeWords(copy.code[path], [&](std::vector<uint32_t> &words) {
-                        std::fill_n(words.begin() + word, words[word] >> 16, 1u << 16); // OpNop
-                      });
-                    });
-          addChange("weaken-code-barrier", {k, count}, name + " orders no memory",
-                    [path, word](Artifact &copy) {
-                      changeWords(copy.code[path], [&](std::vector<uint32_t> &words) {
-                        weakenBarrier(words, word);
-                      });
-                    });
-          ++count;
-        }
+    const Kernel &kernel = plan.kernels[k];
+    for (CodeChange &change : listCodeChanges(kernel, artifact.code.at(kernel.code))) {
+      std::vector<size_t> numbers = {k};
+      numbers.insert(numbers.end(), change.numbers.begin(), change.numbers.end());
+      addChange(change.kind, numbers, change.what,
+                [path = kernel.code, apply = std::move(change.apply)](Artifact &copy) {
+                  apply(copy.code[path]);
+                });
+    }
   }
 }
 
 std::vector<Mutant> mutate::listMutants(const Artifact &artifact, Judge &judge) {
   std::vector<Mutant> mutants;
-  bool isVulkan = false;
+  bool isAny = false;
   for (size_t i = 0; i < artifact.plans.size(); ++i) {
-    if (getBaseTarget(artifact.plans[i].target) != "vulkan")
+    if (!Judge::canRead(artifact.plans[i].target))
       continue;
-    isVulkan = true;
+    isAny = true;
     for (Mutant &mutant : Lister(artifact, judge, i).list())
       mutants.push_back(std::move(mutant));
   }
-  if (!isVulkan)
-    throw Error("the artifact has no plan for vulkan, whose code weir-mutate reads; compile it "
-                "with --target=vulkan");
+  if (!isAny)
+    throw Error("the artifact has no plan for vulkan or cuda, whose code weir-mutate reads; "
+                "compile it with --target=vulkan or --target=cuda");
   return mutants;
 }

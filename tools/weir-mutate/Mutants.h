@@ -12,14 +12,16 @@
 namespace weir::mutate {
 
 struct Mutant {
-  std::string id;   ///< "ENTRY:KIND:NUMBERS", the same each time the artifact is listed
+  /// "ENTRY:KIND:NUMBERS", with the target before the kind unless it is "vulkan"; the same each
+  /// time the artifact is listed.
+  std::string id;
   std::string kind; ///< "drop-barrier"
   std::string what; ///< a sentence about the change
   std::function<void(Artifact &)> apply;
   size_t plan = 0; ///< index of the changed plan in the artifact
 };
 
-/// Returns all mutants of an artifact's plans for Vulkan.
+/// Returns all mutants of an artifact's plans for Vulkan and CUDA.
 /// Errors: `Error` when there is no such plan, or its code cannot be enumerated.
 std::vector<Mutant> listMutants(const Artifact &artifact, Judge &judge);
 

@@ -2,7 +2,8 @@
 //
 // Executes the integer part of a kernel, invocation by invocation, and records its loads and
 // stores. Values that depend on floats or loads are unknown; an unknown address or branch is
-// refused.
+// refused. Code is SPIR-V, or PTX as lib/PtxReader translates it: then addresses are numbers, and
+// each variable has an address far from those of the others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,18 +26,25 @@ struct Touch {
   int64_t granule = 0; ///< bytes [granule, granule + 1) * Trace::granule of the object
   uint32_t workgroup = 0;
   uint32_t phase = 0; ///< number of barriers passed that order this kind of memory
+  /// In code with barriers of warps: the warp, and the number of those that it has passed.
+  uint32_t warp = 0, warpPhase = 0;
   bool reads = false, writes = false;
-  bool isMany = false;                ///< whether more than one invocation accesses it
+  bool readsEarly = false; ///< whether a read may find what was there before the kernel began
+  bool isMany = false;     ///< whether more than one invocation accesses it
   uint32_t invocation = 0, other = 0; ///< one of them, and another one if there are many
   /// Single invocation: index of its last read and first write among its accesses.
   uint32_t lastRead = 0, firstWrite = 0;
 };
 
 struct Trace {
-  int64_t granule = 16;       ///< bytes; divides the begin and end of all accesses
-  uint32_t bindings = 0;      ///< objects below this number are bindings
-  uint64_t accesses = 0;      ///< number of loads and stores of buffers and workgroup memory
-  std::vector<Touch> touches; ///< sorted by object, granule, workgroup, phase
+  int64_t granule = 16;            ///< bytes; divides the begin and end of all accesses
+  uint32_t bindings = 0;           ///< objects below this number are bindings
+  uint64_t accesses = 0;           ///< number of loads and stores of buffers and workgroup memory
+  std::vector<Touch> touches;      ///< sorted by object, granule, workgroup, phase
+  std::vector<int64_t> alignments; ///< bytes that each binding must begin at a multiple of
+  /// An error wherever the operands lie, or "": an access to no variable or at no multiple of its
+  /// size, a barrier or shuffle that not all reach who must.
+  std::string problem;
 };
 
 /// Runs an entry point on a grid. Errors: `Error` that begins with `where`, when the kernel has

@@ -1,0 +1,130 @@
+//===- Tracer.h - Executes the integer part of a kernel ---------*- C++ -*-===//
+
+#ifndef WEIR_TOOLS_WEIR_MUTATE_TRACER_H
+#define WEIR_TOOLS_WEIR_MUTATE_TRACER_H
+
+#include "Trace.h"
+#include "weir/Artifact/Error.h"
+
+#include <map>
+#include <optional>
+
+namespace weir::mutate {
+
+using spv::EntryPoint;
+using spv::Id;
+using spv::Instruction;
+using spv::Module;
+using spv::Variable;
+
+inline uint64_t cut(uint64_t bits, uint32_t width) {
+  return width >= 64 ? bits : bits & ((uint64_t(1) << width) - 1);
+}
+
+inline int64_t extend(uint64_t bits, uint32_t width) {
+  return int64_t(bits << (64 - width)) >> (64 - width);
+}
+
+/// Up to four integers of at most 64 bits, zero-extended. Unknown ones are floats or depend on
+/// loaded values.
+struct Value {
+  std::array<uint64_t, 4> bits = {};
+  uint8_t known = 0; ///< one bit per integer
+
+  std::optional<uint64_t> get(size_t i) const {
+    return known >> i & 1 ? std::optional(bits[i]) : std::nullopt;
+  }
+  void set(size_t i, std::optional<uint64_t> number) {
+    bits[i] = number.value_or(0);
+    known = uint8_t((known & ~(1u << i)) | unsigned(number.has_value()) << i);
+  }
+};
+
+struct Pointer {
+  enum class Kind { None, Input, Buffer, Workgroup, Own } kind = Kind::None;
+  uint32_t object = 0; ///< Buffer, Workgroup: as in `Touch`; else an id
+  int64_t offset = 0;
+  bool isWhole = true; ///< Own: whether it points to the whole variable
+};
+
+struct ByteAccess {
+  uint32_t object;
+  int64_t begin, end;
+  bool isWrite, isEarly;
+  uint32_t phase, warp, warpPhase, invocation, number;
+};
+
+/// An instruction that the lanes of a warp run together.
+struct Meeting {
+  uint32_t word;
+  uint32_t mask; ///< the lanes that must come
+  bool operator==(const Meeting &) const = default;
+};
+
+class Tracer {
+public:
+  Tracer(const Module &module, const std::string &entryPoint, const std::array<int64_t, 3> &grid,
+         uint32_t subgroupSize, uint32_t bindings, const std::string &where);
+  Trace run();
+
+private:
+  void runInvocation(uint32_t workgroup, uint32_t invocation);
+  void step(const Instruction &instruction);
+  void compute(const Instruction &instruction);
+  void makePointer(const Instruction &instruction);
+  void access(const Instruction &instruction);
+  void meet(const Instruction &instruction);
+  bool meetInWarp(const Instruction &instruction);
+  void compareMeetings();
+  void readBuiltIn(const Variable &variable, Value &value) const;
+  void note(const Instruction &instruction, const Pointer &pointer, int64_t bytes);
+  void noteAll(uint32_t workgroup);
+
+  uint64_t getAddress(Id variable);
+  void findVariable(const Instruction &instruction);
+
+  const Value &use(Id id);
+  uint32_t getWidth(Id type) const;
+  std::string describe(const Instruction &instruction) const;
+  [[noreturn]] void refuse(const Instruction &instruction, const std::string &problem) const {
+    throw Error(where + ": " + describe(instruction) + " " + problem);
+  }
+  void report(const std::string &problem) {
+    if (result.problem.empty())
+      result.problem = problem;
+  }
+
+  const Module &module;
+  std::string where;
+  const EntryPoint *entry = nullptr;
+  std::array<uint32_t, 3> grid;
+  uint32_t subgroupSize, size = 1;
+
+  // Values of the current invocation, by id.
+  std::vector<Value> values;
+  std::vector<Pointer> pointers;
+  std::vector<bool> isConstant;
+  std::map<Id, Value> own; ///< contents of its variables that are not arrays
+  uint32_t workgroup = 0, invocation = 0, storagePhase = 0, memoryPhase = 0, number = 0;
+  uint32_t warpPhase = 0;
+  uint64_t instructions = 0;
+  bool hasWarpBarriers = false;
+  bool isText = false;
+  std::vector<int64_t> sizes; ///< bytes of the variables of workgroup memory; 0: unknown
+  std::vector<Id> numbered;   ///< variables with addresses below 2^32
+  // Where the current workgroup met: words of barriers, and by lane of the current warp.
+  std::vector<uint32_t> barriers, firstBarriers;
+  std::vector<std::vector<Meeting>> meetings;
+
+  std::vector<ByteAccess> accesses; ///< accesses of the current workgroup
+  struct Range {
+    Touch touch;
+    int64_t end;
+  };
+  std::vector<Range> ranges; ///< ranges so far; `touch.granule` is in bytes
+  Trace result;
+};
+
+} // namespace weir::mutate
+
+#endif // WEIR_TOOLS_WEIR_MUTATE_TRACER_H
