@@ -141,6 +141,19 @@ void Walk::recordBarrier(const Instruction &instruction, const Context &context)
   map.barriers.push_back(std::move(barrier));
 }
 
+/// Records an instruction of PTX that the lanes of a mask run together.
+void Walk::recordLanes(const Instruction &instruction, const Context &context) {
+  LaneSite site;
+  site.guards = context.guards;
+  site.isCertain = context.isCertain && !isInHeader && !hasReturned;
+  site.loops = context.loops;
+  if (std::optional<int64_t> mask = getConstant(instruction.operands.back()))
+    site.mask = uint32_t(*mask);
+  site.word = instruction.word;
+  site.source = instruction.source;
+  map.laneSites.push_back(std::move(site));
+}
+
 /// Whether guards may say more of an instruction's result than its operands do.
 static bool canBeVague(Op op) {
   switch (op) {
@@ -184,7 +197,17 @@ void Walk::visit(const Instruction &instruction, const Context &context) {
     map.hasOtherOrder = true;
     break;
   case Op::NamedEffect:
-    map.hasOtherOrder = true;
+    if (module.getString(operands[0]).starts_with("bar.warp.sync")) {
+      map.hasSubgroupOrder = true;
+      recordLanes(instruction, context);
+    } else {
+      map.hasOtherOrder = true;
+    }
+    break;
+  case Op::Named:
+    if (const std::string &name = module.getString(operands[0]);
+        name.starts_with("shfl.sync") && !name.ends_with("|p"))
+      recordLanes(instruction, context);
     break;
   case Op::ControlBarrier:
     recordBarrier(instruction, context);
@@ -937,6 +960,8 @@ void Walk::run() {
         barrier.isCertain && !(getKinds(map.atoms, barrier.guards) &
                                (localKinds | laneKinds | getBit(Atom::Kind::Other)));
   }
+  for (LaneSite &site : map.laneSites)
+    site.isCertain &= isRegular(site.loops);
   std::erase_if(map.accesses, [&](const MemoryAccess &access) {
     return std::any_of(access.guards.begin(), access.guards.end(), [&](const Affine &guard) {
       try {

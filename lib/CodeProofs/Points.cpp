@@ -28,6 +28,17 @@ static int64_t evaluate(const Atoms &atoms, const Affine &sum, const Point &poin
   return value;
 }
 
+int64_t weir::spv::getInvocation(const AddressMap &map, const Point &point) {
+  int64_t index = 0;
+  for (uint32_t id : map.localIds) {
+    int64_t stride = 1;
+    for (uint32_t axis = 0; axis < map.atoms[id].number; ++axis)
+      stride *= map.localSize[axis];
+    index += point[id] * stride;
+  }
+  return index;
+}
+
 void Points::collect(const Affine &sum) {
   for (auto [number, factor] : sum.terms) {
     const Atom &atom = map.atoms[number];

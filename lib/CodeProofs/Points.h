@@ -12,6 +12,10 @@ namespace weir::spv {
 /// One execution: values of atoms, by number.
 using Point = std::vector<int64_t>;
 
+/// Returns the index of an execution's invocation in its workgroup. Needs: local ids alone identify
+/// invocations.
+int64_t getInvocation(const AddressMap &map, const Point &point);
+
 /// Max number of executions of an access visited one by one if digits give no answer.
 inline constexpr int64_t maxPoints = 1 << 14;
 

@@ -352,6 +352,13 @@ private:
     return (map.hasLocalIds && areEqual(a, b, map.localIds)) ||
            (map.hasLaneIds && areEqual(a, b, map.laneIds));
   }
+  /// Returns `No`, or `Unknown` if barriers of a subgroup may order the two.
+  Answer denyBarrier(const Point &a, const Point &b) const {
+    bool areInOne = map.hasSubgroupOrder && !map.hasLaneIds &&
+                    getInvocation(map, a) / map.launch.subgroupSize ==
+                        getInvocation(map, b) / map.launch.subgroupSize;
+    return areInOne ? Answer::Unknown : deny();
+  }
   /// Returns the distance from `a` to `b`; negative if `b` is earlier.
   Distance measure(const Point &a, const Point &b) const;
   /// Returns `No`, or `Unknown` if the code uses both kinds of ids: then some points are no
@@ -393,7 +400,7 @@ Answer Comparison::isReadFirst(const Point &read, const Point &write) const {
   if (isOneInvocation(read, write))
     return Answer::Yes;
   Answer answer = isBarrierBetween(map, a, b, distance);
-  return answer == Answer::No ? deny() : answer;
+  return answer == Answer::No ? denyBarrier(read, write) : answer;
 }
 
 /// Whether two executions that touch a common byte are ordered.
@@ -408,7 +415,7 @@ Answer Comparison::isOrdered(const Point &first, const Point &second) const {
   bool isFirst = distance.trips ? distance.trips > 0 : a.position < b.position;
   distance.trips = std::abs(distance.trips);
   Answer answer = isBarrierBetween(map, isFirst ? a : b, isFirst ? b : a, distance);
-  return answer == Answer::No ? deny() : answer;
+  return answer == Answer::No ? denyBarrier(first, second) : answer;
 }
 
 /// Calls `compare` for pairs of executions that touch a common byte; sets `byte` on `No`.

@@ -109,6 +109,7 @@ private:
                  const Context &context);
   bool staysInVariable(const MemoryAccess &access) const;
   void recordBarrier(const Instruction &instruction, const Context &context);
+  void recordLanes(const Instruction &instruction, const Context &context);
 
   /// Returns the value of `id`; of a vector, the lane being evaluated, if any.
   Value get(Id id);

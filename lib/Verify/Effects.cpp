@@ -263,6 +263,24 @@ Facts verifier::checkRaces(const Subject &subject) {
 // Uniform barriers
 //===----------------------------------------------------------------------===//
 
+/// Checks that the lanes that reach shuffles are those that they are for.
+static void checkLanes(const Launch &launch, Facts &facts) {
+  for (const spv::LaneSite &site : launch.code.map->laneSites) {
+    std::string name = "the lanes in the mask of the shuffle or barrier of @" + launch.kernel.name +
+                       " (" + launch.code.describe(site.word, site.source) + ")";
+    switch (spv::doLanesMeet(*launch.code.map, site)) {
+    case Answer::No:
+      throw Counterexample{name + " are not those that reach it"};
+    case Answer::Yes:
+      ++facts.proved;
+      break;
+    case Answer::Unknown:
+      facts.taken.push_back("that " + name + " are those that reach it");
+      break;
+    }
+  }
+}
+
 Facts verifier::checkUniformBarriers(const Subject &subject) {
   Facts facts;
   for (const Launch &launch : subject.launches) {
@@ -286,6 +304,7 @@ Facts verifier::checkUniformBarriers(const Subject &subject) {
         break;
       }
     }
+    checkLanes(launch, facts);
   }
   return facts;
 }

@@ -78,18 +78,32 @@ struct BarrierSite {
   SourceLine source;
 };
 
+/// An instruction that the lanes of a subgroup run together which its mask names: a shuffle or a
+/// barrier of PTX.
+struct LaneSite {
+  std::vector<Affine> guards;
+  bool isCertain = false; ///< as MemoryAccess::isCertain
+  std::vector<uint32_t> loops;
+  std::optional<uint32_t> mask; ///< by bits; none: it is not followed
+  uint32_t word = 0;
+  SourceLine source;
+};
+
 struct AddressMap {
   Atoms atoms;
   std::vector<Loop> loops;
   std::vector<MemoryAccess> accesses; ///< in order of position, without those that never run
   std::vector<BarrierSite> barriers;
+  std::vector<LaneSite> laneSites;
   Launch launch;
   std::array<int64_t, 3> localSize = {1, 1, 1}; ///< invocations of a workgroup
   /// Atoms that identify a workgroup; an invocation in it by local ids; and an invocation in it
   /// by subgroup and lane. If the code uses both of the latter, their relation is unknown.
   std::vector<uint32_t> groupIds, localIds, laneIds;
   bool hasLocalIds = false, hasLaneIds = false;
-  /// Whether the code orders executions in ways that are not followed.
+  /// Whether barriers order executions of one subgroup.
+  bool hasSubgroupOrder = false;
+  /// Whether the code orders executions in other ways that are not followed.
   bool hasOtherOrder = false;
   /// Why nothing is known, so that any operand may be read and written; else empty.
   std::string problem;

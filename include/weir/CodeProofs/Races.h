@@ -36,6 +36,10 @@ PairAnswer isFreeOfRaces(const AddressMap &map, MemoryAccess::Root root, uint32_
 /// reach it, or none.
 Answer isUniform(const AddressMap &map, const BarrierSite &barrier);
 
+/// Whether in each trip of the loops around an instruction the lanes of a subgroup that reach it
+/// are those that its mask names, or none.
+Answer doLanesMeet(const AddressMap &map, const LaneSite &site);
+
 } // namespace weir::spv
 
 #endif // WEIR_CODEPROOFS_RACES_H

@@ -279,6 +279,77 @@ TEST(Races, barriers_that_some_do_not_come_to) {
   EXPECT_EQ(isUniform(kernel.map, barrier), Answer::Unknown);
 }
 
+TEST(Races, lanes_that_masks_name) {
+  Kernel kernel(4, 40); // a warp and a quarter
+  kernel.map.launch.subgroupSize = 32;
+  kernel.addLoop(3);
+  LaneSite site;
+  site.isCertain = true;
+  site.loops = {0};
+  EXPECT_EQ(doLanesMeet(kernel.map, site), Answer::Unknown);
+  site.mask = ~0u;
+  EXPECT_EQ(doLanesMeet(kernel.map, site), Answer::Yes);
+  site.mask = ~(1u << 9);
+  EXPECT_EQ(doLanesMeet(kernel.map, site), Answer::No);
+  site.guards = {Affine::of(-1) - kernel.group};
+  EXPECT_EQ(doLanesMeet(kernel.map, site), Answer::Yes); // it never runs
+  // Some lanes of each warp.
+  Affine lane = kernel.map.atoms.getRest(kernel.local, 32);
+  site.guards = {Affine::of(7) - lane};
+  for (auto [mask, answer] : {std::pair(0xffu, Answer::Yes),
+                              {0x1ffu, Answer::No},
+                              {0x7fu, Answer::No},
+                              {~0u, Answer::No}}) {
+    site.mask = mask;
+    EXPECT_EQ(doLanesMeet(kernel.map, site), answer) << mask;
+  }
+  // All lanes of a warp of many, and all but one.
+  Kernel many(5000, 256);
+  Affine warp = many.map.atoms.divide(many.linear(), 32);
+  LaneSite all;
+  all.guards = {Affine::of(39990) - warp};
+  all.isCertain = true;
+  all.mask = ~0u;
+  many.map.launch.subgroupSize = 32;
+  EXPECT_EQ(doLanesMeet(many.map, all), Answer::Yes);
+  all.mask = ~0u >> 1;
+  EXPECT_EQ(doLanesMeet(many.map, all), Answer::No);
+  all.mask = ~0u;
+  all.guards = {many.map.atoms.divide(many.linear() + Affine::of(1), 32) - Affine::of(1)};
+  EXPECT_EQ(doLanesMeet(many.map, all), Answer::Unknown);
+  for (const Affine &guard : {Affine::of(1 << 16) - many.linear(), many.linear() - Affine::of(63),
+                              many.linear() * 2 - Affine::of(64)}) {
+    all.guards = {guard};
+    EXPECT_EQ(doLanesMeet(many.map, all), Answer::Unknown);
+  }
+  for (const Affine &guard :
+       {Affine::of((1 << 16) - 1) - many.linear(), many.linear() - Affine::of(64)}) {
+    all.guards = {guard};
+    EXPECT_EQ(doLanesMeet(many.map, all), Answer::Yes);
+  }
+  all.guards = {many.map.atoms.divide(many.linear(), 48) - Affine::of(1)};
+  EXPECT_EQ(doLanesMeet(many.map, all), Answer::Unknown);
+  // All lanes of the second warp, which has eight.
+  site.guards = {kernel.local - Affine::of(32)};
+  EXPECT_EQ(doLanesMeet(kernel.map, site), Answer::Yes);
+  site.guards = {kernel.local - Affine::of(33)};
+  EXPECT_EQ(doLanesMeet(kernel.map, site), Answer::No);
+  site.isCertain = false;
+  EXPECT_EQ(doLanesMeet(kernel.map, site), Answer::Unknown);
+}
+
+TEST(Races, barriers_of_subgroups_order_no_others) {
+  for (int64_t subgroup : {8, 4}) {
+    Kernel kernel(4, 8);
+    kernel.map.launch.subgroupSize = subgroup;
+    kernel.map.hasSubgroupOrder = true;
+    kernel.add(true, kernel.local * 4);
+    kernel.add(false, Affine::of(4));
+    kernel.join(shared);
+    EXPECT_EQ(kernel.isFreeOfRaces().answer, subgroup == 8 ? Answer::Unknown : Answer::No);
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // At random, against all executions
 //===----------------------------------------------------------------------===//

@@ -523,6 +523,10 @@ TEST(VerifyCode, ptx_races) {
   Claim claim = find(makePtx(ptxAdd() + shared + "bar.warp.sync 255;\n" + load), "races");
   EXPECT_TRUE(claim.holds) << claim.detail;
   EXPECT_EQ(claim.taken, 1u) << claim.detail;
+  // It orders no other warps.
+  Artifact warps = makePtx(ptxAdd() + shared + "bar.warp.sync 255;\n" + load);
+  warps.manifest.targets[0].subgroupSize = 4;
+  expectRefused(warps, "races", "workgroup memory of @add");
   // All invocations reach the barrier, or only some.
   std::string leave = "setp.gt.u32 %p2, %r9, ";
   claim = find(makePtx(ptxAdd() + shared + leave + "7;\n@%p2 ret;\nbar.sync 0;\n" + load), "races");
@@ -530,6 +534,25 @@ TEST(VerifyCode, ptx_races) {
   expectRefused(makePtx(ptxAdd() + shared + leave + "6;\n@%p2 ret;\nbar.sync 0;\n"),
                 "uniform barriers",
                 "some invocations of a workgroup reach the barrier of @add (line 40)");
+}
+
+TEST(VerifyCode, ptx_lanes) {
+  auto make = [](const std::string &mask) {
+    Artifact artifact = makePtx(ptxAdd() + "setp.gt.u32 %p2, %r9, 3;\n@%p2 bra $Lend;\n" +
+                                "shfl.sync.bfly.b32 %r5, %r9, 1, 31, " + mask + ";\n$Lend:\n" +
+                                "shfl.sync.bfly.b32 %r6, %r9, 1, 31, -1;\nbar.warp.sync 255;\n");
+    artifact.manifest.targets[0].subgroupSize = 32;
+    return artifact;
+  };
+  Claim claim = find(make("15"), "uniform barriers");
+  EXPECT_TRUE(claim.holds) << claim.detail;
+  EXPECT_EQ(claim.proved, 3u) << claim.detail;
+  EXPECT_EQ(claim.taken, 0u) << claim.detail;
+  EXPECT_EQ(find(make("%r9"), "uniform barriers").taken, 1u);
+  for (const char *mask : {"7", "31", "-1"})
+    expectRefused(
+        make(mask), "uniform barriers",
+        "the lanes in the mask of the shuffle or barrier of @add (line 35) are not those");
 }
 
 TEST(VerifyCode, ptx_loads_past_stores) {
