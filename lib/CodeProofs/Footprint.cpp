@@ -97,8 +97,15 @@ std::optional<Reach> weir::spv::getReach(const AddressMap &map, const MemoryAcce
     isExact |= way.isExact;
   }
   bool mayLeave = !range || range->min < 0 || range->max > bytes - access.bytes;
+  std::optional<int64_t> outside;
   if (mayLeave && !isExact) {
     Points points(map, access, maxPoints);
+    if (points.canVisit() && !points.areAll() && access.isCertain)
+      points.forEach([&](const Point &, int64_t at) {
+        if (at < 0 || at > bytes - access.bytes)
+          outside = at;
+        return !outside;
+      });
     if (points.areAll()) {
       std::optional<Interval> visited;
       points.forEach([&](const Point &, int64_t at) {
@@ -115,7 +122,7 @@ std::optional<Reach> weir::spv::getReach(const AddressMap &map, const MemoryAcce
   int64_t end;
   if (!range || __builtin_add_overflow(range->max, access.bytes, &end))
     return std::nullopt;
-  return Reach{range->min, end, isExact};
+  return Reach{range->min, end, isExact, outside};
 }
 
 //===----------------------------------------------------------------------===//

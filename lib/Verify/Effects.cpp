@@ -153,6 +153,9 @@ static bool isInBounds(const Launch &launch, const spv::MemoryAccess &access) {
   if (reach->begin == reach->end)
     return true; // it never runs
   if (reach->begin < 0 || reach->end > operand.bytes) {
+    if (reach->outside)
+      refuse("goes to byte " + std::to_string(*reach->outside) + " of the " +
+             std::to_string(operand.bytes) + " of");
     if (reach->isExact)
       refuse("reaches byte " + std::to_string(reach->begin < 0 ? reach->begin : reach->end - 1) +
              " of the " + std::to_string(operand.bytes) + " of");

@@ -16,6 +16,9 @@ namespace weir::spv {
 struct Reach {
   int64_t begin = 0, end = 0;
   bool isExact = false; ///< whether the first and the last byte are surely touched
+  /// If it is not exact, the address of an execution that surely leaves [0, bytes), if one is
+  /// found.
+  std::optional<int64_t> outside = {};
 };
 
 /// Returns the bytes that an access may touch; none if it may touch any. If these exceed [0,

@@ -84,6 +84,19 @@ TEST(Footprint, reach_one_by_one) {
   EXPECT_FALSE(getReach(kernel.map, access, 1660)->isExact);
 }
 
+TEST(Footprint, an_execution_outside_of_many) {
+  // All but the first 1000 of 64000 invocations, by a guard that merges no digits.
+  Kernel kernel(1000, 64);
+  Affine row = kernel.map.atoms.divide(kernel.linear(), 48);
+  MemoryAccess access =
+      kernel.add(true, (kernel.linear() + row * 7) * 4, {}, {row - Affine::of(30)});
+  EXPECT_FALSE(getReach(kernel.map, access, 4000)->isExact);
+  EXPECT_TRUE(getReach(kernel.map, access, 4000)->outside);
+  EXPECT_FALSE(getReach(kernel.map, access, 1 << 20)->outside);
+  access.isCertain = false;
+  EXPECT_FALSE(getReach(kernel.map, access, 4000)->outside);
+}
+
 /// Guards on rows and columns bound the address, for any number of them.
 TEST(Footprint, reach_of_guarded_digits) {
   // Columns 97 to 193 of 128 rows of 202, without the first 97, as 128 rows of 97.
