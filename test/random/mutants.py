@@ -7,6 +7,7 @@ import json
 import random
 import subprocess
 
+from check import PROFILES, get_profile
 from graphs import make_graph
 
 
@@ -40,6 +41,24 @@ def ask(command):
     if done.returncode not in (0, 1):
         raise RuntimeError(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
     return done.returncode == 1, done.stdout + done.stderr
+
+
+def make_target(weir, folder, seed, target):
+    """Returns what `--target` of compile is for a seed: `target`, "vulkan" or "cuda", with its own profile or with the
+    habits of one of the random graphs'. `weir` is the program."""
+    name, path = get_profile(seed), folder / "profile.json"
+    if name is None:
+        return target
+    changes = dict(PROFILES[name])
+    if target == "cuda":
+        profile = {"like": "sm_80"}
+        if "workgroup_size" in changes:  # of whole warps
+            changes["workgroup_size"] = max(changes["workgroup_size"], 32)
+    else:
+        subprocess.run([weir, "devices", f"--emit-profile={path}"], check=True, stdout=subprocess.DEVNULL)
+        profile = json.loads(path.read_text())
+    path.write_text(json.dumps(profile | {"name": name} | changes))
+    return f"{target}:{path}"
 
 
 def make_mutable_graph(seed):

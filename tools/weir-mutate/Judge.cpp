@@ -435,6 +435,23 @@ Replay::Witness Replay::replay(bool byCode) {
           run.writer = command;
           run.readers.clear();
         });
+    // An insertion makes what it leaves of the value before a part of its own.
+    for (const Use &use : uses)
+      if (use.view->before >= 0 && !use.writes.empty()) {
+        Witness problem;
+        auto insert = [&](Run &run, int64_t begin, int64_t end) {
+          if (run.value == use.view->before && run.place == use.view->offset - use.view->from)
+            run.value = use.view->value;
+          else if (!byCode && !problem)
+            problem = describe(command) + " inserts into " +
+                      describe(PlanView{use.view->allocation, begin, end - begin}) + " as " +
+                      describe(use.view->before) + ", which hold " + describe(run.value);
+        };
+        memory[size_t(use.view->allocation)].visit(use.view->offset,
+                                                   use.view->offset + use.view->bytes, insert);
+        if (problem)
+          return problem;
+      }
     for (const Use &use : uses)
       for (auto [begin, end] : use.settled)
         memory[size_t(use.view->allocation)].visit(begin, end, [&](Run &run, int64_t, int64_t) {

@@ -71,6 +71,7 @@ private:
   void runInvocation(uint32_t workgroup, uint32_t invocation);
   void step(const Instruction &instruction);
   void compute(const Instruction &instruction);
+  std::optional<uint64_t> computeNamed(const Instruction &instruction, uint32_t width);
   void makePointer(const Instruction &instruction);
   void access(const Instruction &instruction);
   void meet(const Instruction &instruction);

@@ -217,6 +217,30 @@ static std::optional<uint64_t> computeGlsl(Glsl function, uint64_t a, uint64_t b
   }
 }
 
+/// Returns the result of an instruction of PTX that has no opcode; none for floats.
+std::optional<uint64_t> Tracer::computeNamed(const Instruction &instruction, uint32_t width) {
+  const std::string &name = module.getString(instruction.operands[0]);
+  if (instruction.operands.size() != 3)
+    return std::nullopt;
+  auto first = use(instruction.operands[1]).get(0), second = use(instruction.operands[2]).get(0);
+  if (!first || !second)
+    return std::nullopt;
+  int64_t a = extend(*first, width);
+  if (name == "mul.hi.u64")
+    return uint64_t((unsigned __int128)(*first) * *second >> 64);
+  if (name == "mul.hi.s64")
+    return uint64_t(__int128(a) * int64_t(*second) >> 64);
+  // PTX clamps what it shifts by.
+  uint64_t by = std::min<uint64_t>(*second, width);
+  if (name.starts_with("shl."))
+    return by == width ? 0 : cut(*first << by, width);
+  if (name.starts_with("shr.s"))
+    return cut(uint64_t(a >> std::min<uint64_t>(by, width - 1)), width);
+  if (name.starts_with("shr."))
+    return by == width ? 0 : *first >> by;
+  return std::nullopt;
+}
+
 void Tracer::compute(const Instruction &instruction) {
   uint32_t width = getWidth(instruction.type);
   Value value;
@@ -227,7 +251,8 @@ void Tracer::compute(const Instruction &instruction) {
     return;
   }
   switch (instruction.op) {
-  case Op::Named: // floats, mostly
+  case Op::Named:
+    value.set(0, computeNamed(instruction, width));
     break;
   case Op::ConvertPtrToU:
     value.set(0, cut(getAddress(instruction.operands[0]), width));

@@ -40,6 +40,7 @@ static void list(const Artifact &artifact, bool json) {
     Verdict verdict = judge.judge(copy, copy.plans[mutant.plan]);
     rows.push_back({{"id", mutant.id},
                     {"entry", copy.plans[mutant.plan].entry},
+                    {"target", copy.plans[mutant.plan].target},
                     {"kind", mutant.kind},
                     {"class", getName(verdict.what)},
                     {"what", mutant.what},
