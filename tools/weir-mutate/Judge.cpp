@@ -73,7 +73,8 @@ Judge::Known &Judge::know(const Artifact &artifact, const Plan &plan, const Comm
   auto made = std::make_unique<Known>();
   spv::Module module = readCode(artifact, kernel);
   made->trace = trace(module, kernel.name, dispatch.grid, uint32_t(profile->subgroupSize),
-                      uint32_t(kernel.operands.size()), kernel.code);
+                      uint32_t(kernel.operands.size()), kernel.code, countsChosen);
+  sawChosen |= made->trace.hasChosen;
   made->effects.resize(kernel.operands.size());
   for (const Touch &touch : made->trace.touches) {
     if (touch.object >= kernel.operands.size())

@@ -49,6 +49,9 @@ struct Effect {
 
 class Judge {
 public:
+  /// Counts both addresses of a load where data decide which one it has, or none.
+  explicit Judge(bool countsChosen = true) : countsChosen(countsChosen) {}
+
   /// Whether the code for a target can be enumerated.
   static bool canRead(const std::string &target) {
     return getBaseTarget(target) == "vulkan" || getBaseTarget(target) == "cuda";
@@ -57,6 +60,9 @@ public:
   /// Returns the class of `plan` and its proof.
   /// Errors: `Error` when the plan's code cannot be enumerated.
   Verdict judge(const Artifact &artifact, const Plan &plan);
+
+  /// Whether data decide addresses in the code so far.
+  bool hasChosen() const { return sawChosen; }
 
   /// Returns the effect on each operand of a dispatch. Errors: as `judge`.
   const std::vector<Effect> &getEffects(const Artifact &artifact, const Plan &plan,
@@ -79,6 +85,8 @@ private:
   const std::string &findProblemInside(const Artifact &artifact, const Plan &plan,
                                        const Command &dispatch);
 
+  const bool countsChosen;
+  bool sawChosen = false;
   std::map<Key, std::unique_ptr<Known>> known; ///< by code, entry point, grid, subgroup, bindings
 };
 

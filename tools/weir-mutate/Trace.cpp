@@ -35,23 +35,33 @@ uint64_t Tracer::getAddress(Id variable) {
   return number << variableBits | uint64_t(1) << (variableBits - 1);
 }
 
-/// Makes an address a pointer to the variable that it lies in, if any.
-void Tracer::findVariable(const Instruction &instruction) {
-  auto address = use(instruction.operands[0]).get(0);
-  if (!address)
-    refuse(instruction, "has an address that depends on what is loaded, which weir-mutate cannot "
-                        "follow");
-  Pointer &pointer = pointers[instruction.result] = {};
-  unsigned bits = *address >> 32 ? bindingBits : variableBits;
-  uint64_t number = *address >> bits;
+/// Returns a pointer to the variable that an address lies in, if any.
+Pointer Tracer::findVariable(uint64_t address) const {
+  unsigned bits = address >> 32 ? bindingBits : variableBits;
+  uint64_t number = address >> bits;
+  Pointer pointer;
   if (number == 0 || number > (bits == bindingBits ? result.bindings : numbered.size()))
-    return;
+    return pointer;
   if (bits == bindingBits)
     pointer = {Pointer::Kind::Buffer, uint32_t(number - 1)};
   else
     pointer = pointers[numbered[number - 1]];
-  pointer.offset = int64_t(cut(*address, bits)) - (int64_t(1) << (bits - 1));
+  pointer.offset = int64_t(cut(address, bits)) - (int64_t(1) << (bits - 1));
   pointer.isWhole = false;
+  return pointer;
+}
+
+/// Makes an address a pointer, or two if a selection that data decide leads to it.
+void Tracer::makeAddress(const Instruction &instruction) {
+  const Value &value = use(instruction.operands[0]);
+  auto address = value.choose(false).get(0);
+  if (!address)
+    refuse(instruction, "has an address that depends on what is loaded, which weir-mutate cannot "
+                        "follow");
+  pointers[instruction.result] = findVariable(*address);
+  others.erase(instruction.result);
+  if (value.choice)
+    others[instruction.result] = findVariable(value.other);
 }
 
 void Tracer::makePointer(const Instruction &instruction) {
@@ -113,7 +123,19 @@ void Tracer::note(const Instruction &instruction, const Pointer &pointer, int64_
 void Tracer::access(const Instruction &instruction) {
   bool isWrite = instruction.op == Op::Store;
   use(instruction.operands[0]); // there is such an id
-  const Pointer &pointer = pointers[instruction.operands[0]];
+  if (auto other = others.find(instruction.operands[0]); other != others.end()) {
+    if (isWrite)
+      refuse(instruction, "stores where data decide, which weir-mutate cannot follow");
+    result.hasChosen = true;
+    if (!countsChosen)
+      return void(values[instruction.result] = Value());
+    access(instruction, other->second);
+  }
+  access(instruction, pointers[instruction.operands[0]]);
+}
+
+void Tracer::access(const Instruction &instruction, const Pointer &pointer) {
+  bool isWrite = instruction.op == Op::Store;
   Id type = isWrite ? module.getTypeOf(instruction.operands[1]) : instruction.type;
   Value read;
   switch (pointer.kind) {
@@ -235,7 +257,7 @@ void Tracer::step(const Instruction &instruction) {
   case Op::ControlBarrier:
     return meet(instruction);
   case Op::ConvertUToPtr:
-    return findVariable(instruction);
+    return makeAddress(instruction);
   case Op::NamedEffect:
     if (!meetInWarp(instruction))
       refuse(instruction, "is not supported by weir-mutate");
@@ -402,6 +424,6 @@ Trace Tracer::run() {
 
 Trace mutate::trace(const Module &module, const std::string &entryPoint,
                     const std::array<int64_t, 3> &grid, uint32_t subgroupSize, uint32_t bindings,
-                    const std::string &where) {
-  return Tracer(module, entryPoint, grid, subgroupSize, bindings, where).run();
+                    const std::string &where, bool countsChosen) {
+  return Tracer(module, entryPoint, grid, subgroupSize, bindings, where, countsChosen).run();
 }

@@ -41,17 +41,20 @@ struct Trace {
   uint32_t bindings = 0;           ///< objects below this number are bindings
   uint64_t accesses = 0;           ///< number of loads and stores of buffers and workgroup memory
   std::vector<Touch> touches;      ///< sorted by object, granule, workgroup, phase
+  bool hasChosen = false;          ///< whether data decide of two addresses which one an access has
   std::vector<int64_t> alignments; ///< bytes that each binding must begin at a multiple of
   /// An error wherever the operands lie, or "": an access to no variable or at no multiple of its
   /// size, a barrier or shuffle that not all reach who must.
   std::string problem;
 };
 
-/// Runs an entry point on a grid. Errors: `Error` that begins with `where`, when the kernel has
-/// an instruction that is not supported, an unknown address or branch, or too many accesses.
+/// Runs an entry point on a grid. Where data decide of two addresses which one a load has, both are
+/// recorded, or with `!countsChosen` none. Errors: `Error` that begins with `where`, when the
+/// kernel has an instruction that is not supported, an unknown address or branch, or too many
+/// accesses.
 Trace trace(const spv::Module &module, const std::string &entryPoint,
             const std::array<int64_t, 3> &grid, uint32_t subgroupSize, uint32_t bindings,
-            const std::string &where);
+            const std::string &where, bool countsChosen);
 
 } // namespace weir::mutate
 

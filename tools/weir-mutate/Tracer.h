@@ -30,15 +30,29 @@ inline int64_t extend(uint64_t bits, uint32_t width) {
 struct Value {
   std::array<uint64_t, 4> bits = {};
   uint8_t known = 0; ///< one bit per integer
+  /// A selection that data decide: the number is the first of `bits`, or `other`. 0: there is none.
+  uint32_t choice = 0;
+  uint64_t other = 0;
 
   std::optional<uint64_t> get(size_t i) const {
-    return known >> i & 1 ? std::optional(bits[i]) : std::nullopt;
+    return !choice && known >> i & 1 ? std::optional(bits[i]) : std::nullopt;
   }
+  /// Returns the number if the selection takes its first or its other value.
+  Value choose(bool isOther) const;
   void set(size_t i, std::optional<uint64_t> number) {
     bits[i] = number.value_or(0);
     known = uint8_t((known & ~(1u << i)) | unsigned(number.has_value()) << i);
   }
 };
+
+inline Value Value::choose(bool isOther) const {
+  Value value;
+  value.bits = bits;
+  value.known = known;
+  if (choice && isOther)
+    value.set(0, other);
+  return value;
+}
 
 struct Pointer {
   enum class Kind { None, Input, Buffer, Workgroup, Own } kind = Kind::None;
@@ -64,16 +78,18 @@ struct Meeting {
 class Tracer {
 public:
   Tracer(const Module &module, const std::string &entryPoint, const std::array<int64_t, 3> &grid,
-         uint32_t subgroupSize, uint32_t bindings, const std::string &where);
+         uint32_t subgroupSize, uint32_t bindings, const std::string &where, bool countsChosen);
   Trace run();
 
 private:
   void runInvocation(uint32_t workgroup, uint32_t invocation);
   void step(const Instruction &instruction);
   void compute(const Instruction &instruction);
+  Value evaluate(const Instruction &instruction);
   std::optional<uint64_t> computeNamed(const Instruction &instruction, uint32_t width);
   void makePointer(const Instruction &instruction);
   void access(const Instruction &instruction);
+  void access(const Instruction &instruction, const Pointer &pointer);
   void meet(const Instruction &instruction);
   bool meetInWarp(const Instruction &instruction);
   void compareMeetings();
@@ -82,7 +98,8 @@ private:
   void noteAll(uint32_t workgroup);
 
   uint64_t getAddress(Id variable);
-  void findVariable(const Instruction &instruction);
+  void makeAddress(const Instruction &instruction);
+  Pointer findVariable(uint64_t address) const;
 
   const Value &use(Id id);
   uint32_t getWidth(Id type) const;
@@ -97,6 +114,7 @@ private:
 
   const Module &module;
   std::string where;
+  const bool countsChosen;
   const EntryPoint *entry = nullptr;
   std::array<uint32_t, 3> grid;
   uint32_t subgroupSize, size = 1;
@@ -104,6 +122,8 @@ private:
   // Values of the current invocation, by id.
   std::vector<Value> values;
   std::vector<Pointer> pointers;
+  std::map<Id, Pointer> others; ///< where pointers go if a selection takes its other value
+  uint32_t choices = 0;
   std::vector<bool> isConstant;
   std::map<Id, Value> own; ///< contents of its variables that are not arrays
   uint32_t workgroup = 0, invocation = 0, storagePhase = 0, memoryPhase = 0, number = 0;

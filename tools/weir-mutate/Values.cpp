@@ -14,8 +14,9 @@ using namespace weir::spv;
 
 Tracer::Tracer(const Module &module, const std::string &entryPoint,
                const std::array<int64_t, 3> &grid, uint32_t subgroupSize, uint32_t bindings,
-               const std::string &where)
-    : module(module), where(where), entry(module.findEntryPoint(entryPoint)),
+               const std::string &where, bool countsChosen)
+    : module(module), where(where), countsChosen(countsChosen),
+      entry(module.findEntryPoint(entryPoint)),
       grid{uint32_t(grid[0]), uint32_t(grid[1]), uint32_t(grid[2])}, subgroupSize(subgroupSize),
       values(module.getBound()), pointers(module.getBound()), isConstant(module.getBound()) {
   if (!entry)
@@ -241,15 +242,63 @@ std::optional<uint64_t> Tracer::computeNamed(const Instruction &instruction, uin
   return std::nullopt;
 }
 
+/// Whether all operands are numbers of which each may be one of two.
+static bool mayChoose(Op op) {
+  switch (op) {
+  case Op::IAdd:
+  case Op::ISub:
+  case Op::IMul:
+  case Op::UConvert:
+  case Op::SConvert:
+  case Op::ShiftLeftLogical:
+  case Op::BitwiseAnd:
+  case Op::BitwiseOr:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// Computes a result, in both ways if a selection that data decide leads to it.
 void Tracer::compute(const Instruction &instruction) {
+  Value &result = values[instruction.result];
+  uint32_t choice = 0;
+  bool isOne = true; // whether only one selection does
+  if (mayChoose(instruction.op))
+    for (Id operand : instruction.operands) {
+      uint32_t each = use(operand).choice;
+      isOne &= !each || !choice || each == choice;
+      choice = each ? each : choice;
+    }
+  if (!choice || !isOne)
+    return void(result = evaluate(instruction));
+  std::map<Id, Value> before;
+  for (Id operand : instruction.operands)
+    before[operand] = values[operand];
+  std::array<Value, 2> ways;
+  for (bool isOther : {false, true}) {
+    for (const auto &[operand, value] : before)
+      values[operand] = value.choose(isOther);
+    ways[isOther] = evaluate(instruction);
+  }
+  for (const auto &[operand, value] : before)
+    values[operand] = value;
+  result = ways[0];
+  if (auto other = ways[1].get(0); other && result.get(0)) {
+    result.choice = choice;
+    result.other = *other;
+  } else {
+    result = Value();
+  }
+}
+
+Value Tracer::evaluate(const Instruction &instruction) {
   uint32_t width = getWidth(instruction.type);
   Value value;
   auto at = [&](size_t i) -> const Value & { return use(instruction.operands[i]); };
   auto widthAt = [&](size_t i) { return getWidth(module.getTypeOf(instruction.operands[i])); };
-  if (!width) { // floats
-    values[instruction.result] = value;
-    return;
-  }
+  if (!width) // floats
+    return value;
   switch (instruction.op) {
   case Op::Named:
     value.set(0, computeNamed(instruction, width));
@@ -266,7 +315,7 @@ void Tracer::compute(const Instruction &instruction) {
       if (module.getType(module.getTypeOf(instruction.operands[i])).kind != Type::Kind::Vector)
         value.set(i, at(i).get(0));
       else
-        return void(values[instruction.result] = Value());
+        return Value();
     break;
   case Op::CopyObject:
     value = at(0);
@@ -296,6 +345,11 @@ void Tracer::compute(const Instruction &instruction) {
       auto a = at(1).get(i), b = at(2).get(i);
       value.set(i, condition ? (*condition ? a : b) : a == b ? a : std::nullopt);
     }
+    if (auto a = at(1).get(0), b = at(2).get(0); isText && a && b && a != b && !at(0).get(0)) {
+      value.set(0, a);
+      value.choice = ++choices;
+      value.other = *b;
+    }
     break;
   }
   case Op::ExtInst:
@@ -317,5 +371,5 @@ void Tracer::compute(const Instruction &instruction) {
       }
     break;
   }
-  values[instruction.result] = value;
+  return value;
 }
