@@ -2,9 +2,11 @@
 simulator, what only the plan says wrongly by `weir verify`, and what is proved
 equivalent by neither."""
 
+import json
 import re
 import subprocess
 
+import ptxas
 import pytest
 
 from case3 import make_graph as make_case3
@@ -12,7 +14,7 @@ from case6 import make_graph as make_case6
 from conftest import BIN, ROOT, Weir
 from mutants import judge, list_mutants, make_mutable_graph
 
-MOST = 10  # mutants of one artifact, kind and class
+MOST, MOST_CUDA = 10, 4  # mutants of one artifact, kind and class
 GRAPHS = [*range(400, 415), 579, 584]  # the last two have barriers that may move in the plan alone
 
 
@@ -44,6 +46,15 @@ SOURCES = {
     "two_queues": (make_case3(4, 8, 12), [], {"queues": 2}),
     "workgroups": (read_example("layer_norm.mlir", WIDE), [], {"row_mapping": "workgroup", "workgroup_size": 64}),
 }
+# Of these also PTX: a kernel with workgroup memory, shuffles, several queues.
+CUDA = {
+    "rows": (read_example("layer_norm_vjp.mlir", {"512": "6", "1024": "300"}), [],
+             {"row_mapping": "workgroup", "workgroup_size": 64}),
+    "mlp": SOURCES["mlp"],
+    "two_queues": SOURCES["two_queues"],
+    "case6": SOURCES["case6"],
+}
+CUDA |= {f"graph{seed}": (make_mutable_graph(seed), [], {}) for seed in (3, 32, 138, 402)}
 SOURCES |= {f"graph{seed}": (make_mutable_graph(seed), [], {}) for seed in GRAPHS}
 
 
@@ -54,21 +65,42 @@ def judged(tmp_path_factory):
         (weir.folder / f"{name}.mlir").write_text(text)
         target = f"vulkan:{weir.profile(**changes)}" if changes else "vulkan"
         weir.run("compile", f"{name}.mlir", "-o", f"{name}.weir", f"--target={target}", *flags)
-        mutants[name] = judge(BIN, weir.folder / f"{name}.weir", weir.folder, MOST)
+        mutants["vulkan", name] = judge(BIN, weir.folder / f"{name}.weir", weir.folder, MOST)
+    for name in CUDA:
+        mutants["cuda", name] = judge(BIN, compile_cuda(weir, name), weir.folder, MOST_CUDA)
     return mutants
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_all_object_who_should(judged, name):
-    wrong = [str(mutant) for mutant in judged[name] if not mutant.is_right()]
+def compile_cuda(weir, name):
+    """Compiles a source for CUDA; returns the artifact's path."""
+    text, flags, changes = CUDA[name]
+    profile = weir.folder / "gpu.json"
+    profile.write_text(json.dumps({"like": "sm_80", "name": "changed"} | changes))
+    return weir.compile_text(text, name, f"--target=cuda:{profile}", *flags)
+
+
+@pytest.mark.parametrize("target, name", [("vulkan", name) for name in SOURCES] + [("cuda", name) for name in CUDA])
+def test_all_object_who_should(judged, target, name):
+    wrong = [str(mutant) for mutant in judged[target, name] if not mutant.is_right()]
     assert not wrong, "\n".join(wrong)
 
 
-def test_there_is_every_kind_and_class(judged):
-    found = {(mutant.kind, mutant.is_of) for mutants in judged.values() for mutant in mutants}
+# Of each target, the kinds of its code.
+CODE = {"vulkan": {"drop-code-barrier", "weaken-code-barrier"},
+        "cuda": {"drop-code-barrier", "weaken-code-barrier", "cut-shuffle-mask", "make-noncoherent", "shift-store",
+                 "narrow-store", "negate-guard", "drop-guard"}}
+
+
+@pytest.mark.parametrize("target", CODE)
+def test_there_is_every_kind_and_class(judged, target):
+    found = {(mutant.kind, mutant.is_of) for (of, _), mutants in judged.items() for mutant in mutants if of == target}
     behavior = {"drop-barrier", "weaken-barrier", "move-barrier", "shift-slot", "overlap-slot", "use-refused",
-                "divert-write", "drop-wait", "swap-dispatches", "drop-code-barrier", "weaken-code-barrier"}
-    assert found >= {(kind, "behavior") for kind in behavior}
+                "divert-write", "drop-wait", "swap-dispatches"}
+    assert found >= {(kind, "behavior") for kind in behavior | CODE[target]}
+    if target == "cuda":
+        assert found >= {("make-noncoherent", "metadata"), ("make-noncoherent", "equivalent"),
+                         ("renumber-code-barrier", "equivalent"), ("shrink-effect", "metadata")}
+        return
     assert found >= {("shrink-lifetime", "metadata"), ("move-barrier", "metadata"), ("shrink-effect", "metadata")}
     assert found >= {("move-barrier", "equivalent"), ("shift-slot", "equivalent"), ("weaken-barrier", "equivalent")}
 
@@ -81,6 +113,19 @@ def test_a_mutant_is_what_it_says(weir):
     before, after = weir.inspect(artifact)["plans"], weir.inspect(weir.folder / "b.weir")["plans"]
     assert after[0].pop("barriers") == before[0].pop("barriers") - 1
     assert before == after
+
+
+@pytest.mark.skipif(not ptxas.PTXAS, reason="no ptxas")
+def test_ptx_of_mutants_is_assembled(weir):
+    left = CODE["cuda"] | {"renumber-code-barrier"}
+    artifact = compile_cuda(weir, "rows")
+    for mutant in list_mutants(BIN, artifact):
+        if mutant["kind"] in left:
+            left.remove(mutant["kind"])
+            subprocess.run([BIN / "weir-mutate", artifact, f"--apply={mutant['id']}", "-o", weir.folder / "b.weir"],
+                           check=True)
+            ptxas.assemble_artifact(weir.folder / "b.weir", weir.folder)
+    assert not left
 
 
 def test_synchronization_validation_sees_what_lacks_a_barrier(weir):
