@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Model.h"
 #include "Output.h"
 #include "Profile.h"
 #include "Tensors.h"
@@ -24,6 +25,7 @@ struct BenchOptions {
   std::vector<std::string> inputs;
   uint64_t seed = 1;
   int rounds = 10;
+  ModelOptions model;
   bool json = false;
 };
 
@@ -86,6 +88,13 @@ static Invocation getCopy(const Profile &profile, const BenchOptions &options) {
 static double getRate(int64_t bytes, double seconds) { return seconds > 0 ? bytes / seconds : 0; }
 
 static int bench(BenchOptions options) {
+  if (!options.model.model.empty()) {
+    options.model.artifact = options.artifact;
+    options.model.entry = options.entry;
+    options.model.json = options.json;
+    benchModel(options.model);
+    return Done;
+  }
   if (!options.device.empty() && !isDevice(options.device))
     throw Error("--device=" + options.device +
                 ": no such device; weir bench measures on vulkan, cuda and cpu");
@@ -179,6 +188,35 @@ static int bench(BenchOptions options) {
   return Done;
 }
 
+/// Adds the options of the model.
+static void addModelOptions(CLI::App &verb, ModelOptions &options, CLI::Option *device) {
+  CLI::Option *model =
+      verb.add_option("--model", options.model,
+                      "Compute times by the model of a device, such as h100; list shows them")
+          ->excludes(device)
+          ->type_name("DEVICE");
+  verb.add_flag("--accesses", options.accesses,
+                "With --model: print each load and store, with the bytes that it moves")
+      ->needs(model);
+  verb.add_option("--ptxas", options.ptxas,
+                  "With --model: NVIDIA's assembler, which says how many registers a kernel takes "
+                  "(default ptxas)")
+      ->needs(model)
+      ->type_name("PATH");
+  auto addSizes = [&](const char *name, std::vector<int64_t> &sizes, const char *text, int max) {
+    verb.add_option(name, sizes, text)
+        ->needs(model)
+        ->delimiter(',')
+        ->expected(1, max)
+        ->check(CLI::Range(int64_t(1), int64_t(1) << 40).description(""))
+        ->type_name("N,…");
+  };
+  addSizes("--grid", options.grid, "With PTX: workgroups, up to three sizes", 3);
+  addSizes("--workgroup", options.workgroup,
+           "With PTX that requires none: invocations of a workgroup, up to three sizes", 3);
+  addSizes("--bytes", options.bytes, "With PTX: the bytes behind each parameter", 64);
+}
+
 void tool::addBench(CLI::App &app, Verb &chosen) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App *verb = app.add_subcommand("bench", "Time an entry and each of its kernels");
@@ -186,10 +224,15 @@ void tool::addBench(CLI::App &app, Verb &chosen) {
       "Kernels are timed one dispatch at a time, the entry as a whole. Times are measured by\n"
       "the device; the fastest round is reported. Bytes are those of the operands that a kernel\n"
       "reads and writes. A copy of up to 32 MiB, measured in each round, shows the memory's\n"
-      "bandwidth; a kernel whose operands fit in caches may be faster.");
-  verb->add_option("artifact", options->artifact, "The artifact")->required()->type_name("X.weir");
+      "bandwidth; a kernel whose operands fit in caches may be faster.\n"
+      "With --model, nothing runs: times are computed from the code, for a device that need not\n"
+      "be there. docs/model.md has the columns.");
+  verb->add_option("artifact", options->artifact,
+                   "The artifact; with --model, a file of PTX will do, too")
+      ->type_name("X.weir");
   verb->add_option("--entry", options->entry, "The entry (default the only one)")->type_name("E");
-  verb->add_option(
+  CLI::Option *device =
+      verb->add_option(
           "--device", options->device,
           "Where to run (default a GPU for which the artifact has code, else cpu, else vulkan): "
           "vulkan, the first Vulkan device; cuda, the first GPU of compute capability 8.0 or "
@@ -208,6 +251,11 @@ void tool::addBench(CLI::App &app, Verb &chosen) {
   verb->add_option("--copy", options->copy,
                    "An artifact that copies a buffer, for comparison (default: compile one)")
       ->type_name("COPY.weir");
+  addModelOptions(*verb, options->model, device);
   verb->add_flag("--json", options->json, "Print JSON");
-  verb->callback([options, &chosen] { chosen = [options] { return bench(*options); }; });
+  verb->callback([options, &chosen] {
+    if (options->artifact.empty() && options->model.model != "list")
+      throw CLI::RequiredError("artifact");
+    chosen = [options] { return bench(*options); };
+  });
 }

@@ -1,0 +1,234 @@
+//===- Sample.cpp - Requests of a few workgroups --------------------------===//
+
+#include "Sample.h"
+
+#include "weir/Artifact/Error.h"
+#include "weir/Model/Memory.h"
+
+#include <algorithm>
+#include <memory>
+
+using namespace weir;
+using namespace weir::model;
+
+/// Max number of lanes' computations in one launch: beyond, enumeration takes too long.
+static constexpr uint64_t maxLaneSteps = uint64_t(1) << 29;
+/// Workgroups that are enumerated, if a launch has more.
+static constexpr int64_t sampledWorkgroups = 4;
+/// Workgroups, and requests of each subgroup, whose sectors are compared with each other.
+static constexpr int64_t comparedWorkgroups = 256;
+static constexpr uint64_t comparedRequests = 48;
+
+bool Cache::touch(int64_t sector) {
+  const int64_t number = sector / (lineBytes / sectorBytes);
+  const uint32_t bit = 1u << (sector % (lineBytes / sectorBytes));
+  if (capacity <= 0)
+    return false;
+  auto [line, isNew] = lines.try_emplace(number);
+  if (!isNew)
+    byTime.erase(line->second.time);
+  line->second.time = ++now;
+  byTime.emplace_hint(byTime.end(), now, number);
+  const bool isThere = line->second.sectors & bit;
+  line->second.sectors |= bit;
+  if (isNew && int64_t(lines.size()) > capacity) {
+    lines.erase(byTime.begin()->second);
+    byTime.erase(byTime.begin());
+  }
+  return isThere;
+}
+
+namespace {
+/// Adds up the requests of a workgroup.
+class Meter : public Listener {
+public:
+  Meter(const Code &code, const Device &device, int64_t l1Lines)
+      : device(device), l1(l1Lines) {
+    sums.sites.resize(code.sites.size());
+  }
+  double request(const Request &request) override;
+
+  GroupSums sums;
+  uint64_t requests = 0;
+  std::map<int64_t, std::set<int64_t>> read, written; ///< sectors, by binding
+
+private:
+  double requestShared(const Request &request, SiteSums &site);
+
+  const Device &device;
+  Cache l1;
+};
+} // namespace
+
+double Meter::requestShared(const Request &request, SiteSums &site) {
+  const int64_t passes = countPasses(request.addresses, request.bytes);
+  const int64_t ideal = countIdealPasses(request.addresses.size(), request.bytes);
+  site.isShared = true;
+  site.moved += double(int64_t(request.addresses.size()) * request.bytes);
+  site.passes += double(passes);
+  site.ideal += double(ideal);
+  site.worst = std::max(site.worst, double(passes) / double(ideal));
+  sums.sharedPasses += double(passes);
+  return device.sharedLatency.orZero() + double(passes - 1);
+}
+
+double Meter::request(const Request &request) {
+  SiteSums &site = sums.sites[request.site];
+  ++requests;
+  ++site.requests;
+  const double wanted = double(int64_t(request.addresses.size()) * request.bytes);
+  site.wanted += wanted;
+  if (request.space == Space::Shared)
+    return requestShared(request, site);
+  if (request.space == Space::Own) {
+    // The memory of an invocation's own lies so that neighbours' words are neighbours.
+    site.isOwn = true;
+    site.moved += wanted;
+    sums.l1Passes += std::max(1.0, wanted / double(lineBytes));
+    return device.l1Latency.orZero();
+  }
+  const std::vector<int64_t> sectors = getSectors(request.addresses, request.bytes);
+  int64_t lines = 0, last = -1;
+  double missed = 0, clocks = request.reads ? device.l1Latency.orZero() : 0;
+  const int64_t binding = request.addresses.front() / int64_t(Code::bindingBase) - 1;
+  site.bindings.insert(binding);
+  for (int64_t sector : sectors) {
+    const int64_t line = sector / (lineBytes / sectorBytes);
+    lines += line != last;
+    last = line;
+    bool isThere = false;
+    if (request.reads) {
+      isThere = !request.passesL1 && l1.touch(sector);
+      const bool isNew = read[binding].insert(sector).second;
+      if (!isThere)
+        clocks = std::max(clocks, (isNew ? device.dramLatency : device.l2Latency).orZero());
+    }
+    if (request.writes)
+      written[binding].insert(sector);
+    if (!isThere || request.writes)
+      missed += double(sectorBytes);
+  }
+  site.moved += double(int64_t(sectors.size()) * sectorBytes);
+  site.missed += missed;
+  sums.l2Bytes += missed;
+  if (request.reads)
+    sums.waitedBytes += missed * clocks;
+  // A pass looks up one line and moves at most 128 bytes.
+  sums.l1Passes += double(std::max<int64_t>(lines, 1));
+  return clocks + double(std::max<int64_t>(lines - 1, 0));
+}
+
+GroupSums Sampler::run(int64_t number, uint64_t maxRequests,
+                       std::map<int64_t, std::set<int64_t>> *sectors) {
+  const auto &local = code.entry.localSize;
+  const uint32_t size = uint32_t(launch.subgroupSize);
+  const uint32_t invocations = local[0] * local[1] * local[2];
+  Place place;
+  place.subgroupSize = size;
+  for (size_t i = 0; i < 3; ++i)
+    place.grid[i] = uint32_t(launch.grid[i]);
+  place.workgroup = {uint32_t(number % launch.grid[0]),
+                     uint32_t(number / launch.grid[0] % launch.grid[1]),
+                     uint32_t(number / launch.grid[0] / launch.grid[1])};
+  Latencies latencies = {};
+  for (Pipe pipe : {Pipe::Fma, Pipe::Integer, Pipe::Fma64})
+    latencies[size_t(pipe)] = device.aluLatency.orZero();
+  latencies[size_t(Pipe::Special)] = device.specialLatency.orZero();
+  latencies[size_t(Pipe::Shuffle)] = device.shuffleLatency.orZero();
+  latencies[size_t(Pipe::Matrix)] = device.matrixLatency.orZero();
+  Meter meter(code, device, l1Lines);
+  std::vector<std::unique_ptr<Warp>> warps;
+  for (place.subgroup = 0; place.subgroup * size < invocations; ++place.subgroup)
+    warps.push_back(std::make_unique<Warp>(code, place, latencies, meter));
+  std::vector<uint64_t> requests(warps.size());
+  for (bool isRunning = true; isRunning;) {
+    isRunning = false;
+    for (size_t i = 0; i < warps.size(); ++i) { // in turn, as a unit does
+      if (warps[i]->isDone() || requests[i] >= maxRequests)
+        continue;
+      isRunning = true;
+      const uint64_t before = meter.requests, steps = warps[i]->getLaneSteps();
+      warps[i]->step();
+      requests[i] += meter.requests - before;
+      laneSteps += warps[i]->getLaneSteps() - steps;
+    }
+    if (laneSteps > maxLaneSteps)
+      throw Error(code.where + ": runs for so long that the model gives up; use smaller sizes");
+  }
+  GroupSums sums = std::move(meter.sums);
+  for (const auto &warp : warps) {
+    sums.work.add(warp->getWork(), 1);
+    sums.chain = std::max(sums.chain, warp->getClock());
+    sums.barriers = std::max(sums.barriers, double(warp->getBarriers()));
+    assumptions.insert(warp->getAssumptions().begin(), warp->getAssumptions().end());
+  }
+  for (auto &[binding, all] : meter.read)
+    sums.read[binding] = double(all.size()) * sectorBytes;
+  for (auto &[binding, all] : meter.written)
+    sums.written[binding] = double(all.size()) * sectorBytes;
+  if (sectors)
+    for (auto &[binding, all] : meter.read)
+      (*sectors)[binding].merge(all);
+  return sums;
+}
+
+static void add(GroupSums &to, const GroupSums &from, double times) {
+  to.sites.resize(from.sites.size());
+  for (size_t i = 0; i < from.sites.size(); ++i) {
+    SiteSums &a = to.sites[i];
+    const SiteSums &b = from.sites[i];
+    a.requests += times * b.requests;
+    a.wanted += times * b.wanted;
+    a.moved += times * b.moved;
+    a.missed += times * b.missed;
+    a.passes += times * b.passes;
+    a.ideal += times * b.ideal;
+    a.worst = std::max(a.worst, b.worst);
+    a.bindings.insert(b.bindings.begin(), b.bindings.end());
+    a.isShared |= b.isShared;
+    a.isOwn |= b.isOwn;
+  }
+  to.work.add(from.work, times);
+  to.l1Passes += times * from.l1Passes;
+  to.sharedPasses += times * from.sharedPasses;
+  to.l2Bytes += times * from.l2Bytes;
+  to.waitedBytes += times * from.waitedBytes;
+  to.chain = std::max(to.chain, from.chain);
+  to.barriers = std::max(to.barriers, from.barriers);
+  for (auto [binding, bytes] : from.read)
+    to.read[binding] += times * bytes;
+  for (auto [binding, bytes] : from.written)
+    to.written[binding] += times * bytes;
+}
+
+GroupSums Sampler::getMean() {
+  const int64_t count = launch.grid[0] * launch.grid[1] * launch.grid[2];
+  GroupSums mean;
+  if (count <= sampledWorkgroups) {
+    for (int64_t i = 0; i < count; ++i)
+      add(mean, run(i, UINT64_MAX, nullptr), 1.0 / double(count));
+    return mean;
+  }
+  // The first and the last may be special, and stand for themselves.
+  add(mean, run(0, UINT64_MAX, nullptr), 1.0 / double(count));
+  add(mean, run(count - 1, UINT64_MAX, nullptr), 1.0 / double(count));
+  const int64_t between = sampledWorkgroups - 2;
+  for (int64_t i = 0; i < between; ++i) {
+    int64_t number = 1 + (count - 2) * (2 * i + 1) / (2 * between);
+    add(mean, run(number, UINT64_MAX, nullptr), double(count - 2) / double(between * count));
+  }
+  return mean;
+}
+
+std::map<int64_t, double> Sampler::getDistinctShares(int64_t workgroups) {
+  const int64_t count =
+      std::min({workgroups, comparedWorkgroups, launch.grid[0] * launch.grid[1] * launch.grid[2]});
+  std::map<int64_t, std::set<int64_t>> all;
+  std::map<int64_t, double> sum, shares;
+  for (int64_t i = 0; i < count; ++i)
+    for (auto [binding, bytes] : run(i, comparedRequests, &all).read)
+      sum[binding] += bytes;
+  for (auto [binding, bytes] : sum)
+    shares[binding] = double(all[binding].size()) * sectorBytes / bytes;
+  return shares;
+}

@@ -1,0 +1,79 @@
+//===- Sample.h - Requests of a few workgroups ------------------*- C++ -*-===//
+
+#ifndef WEIR_LIB_MODEL_SAMPLE_H
+#define WEIR_LIB_MODEL_SAMPLE_H
+
+#include "Warp.h"
+
+#include "weir/Model/Model.h"
+
+#include <unordered_map>
+
+namespace weir::model {
+
+/// A cache of lines of which each sector is valid or not; the line that was used longest ago goes
+/// first.
+class Cache {
+public:
+  explicit Cache(int64_t lines) : capacity(lines) {}
+  /// Whether the sector is there; afterwards it is.
+  bool touch(int64_t sector);
+
+private:
+  struct Line {
+    uint32_t sectors = 0;
+    uint64_t time = 0;
+  };
+  int64_t capacity;
+  uint64_t now = 0;
+  std::unordered_map<int64_t, Line> lines;
+  std::map<uint64_t, int64_t> byTime;
+};
+
+/// Sums over workgroups.
+struct SiteSums {
+  double requests = 0, wanted = 0, moved = 0, missed = 0, passes = 0, ideal = 0, worst = 0;
+  std::set<int64_t> bindings; ///< that it touches
+  bool isShared = false, isOwn = false;
+};
+
+/// What one workgroup does, or the mean of many.
+struct GroupSums {
+  std::vector<SiteSums> sites;
+  Work work;
+  double l1Passes = 0, sharedPasses = 0;
+  double l2Bytes = 0;          ///< that pass between the unit and L2
+  double waitedBytes = 0;      ///< bytes from L2 and memory, times the clocks that each takes
+  double chain = 0;            ///< clocks of the slowest subgroup
+  double barriers = 0;
+  std::map<int64_t, double> read, written; ///< distinct bytes, by binding
+};
+
+/// Enumerates sampled workgroups.
+class Sampler {
+public:
+  Sampler(const Code &code, const Launch &launch, const Device &device, int64_t l1Lines)
+      : code(code), launch(launch), device(device), l1Lines(l1Lines) {}
+
+  /// Returns the mean over the workgroups of the launch, from the first, the last, and some between.
+  GroupSums getMean();
+  /// Returns, for each binding, which share of the bytes that workgroups running at a time read is
+  /// distinct among them.
+  std::map<int64_t, double> getDistinctShares(int64_t workgroups);
+
+  std::set<std::string> assumptions;
+
+private:
+  GroupSums run(int64_t workgroup, uint64_t maxRequests,
+                std::map<int64_t, std::set<int64_t>> *sectors);
+
+  const Code &code;
+  const Launch &launch;
+  const Device &device;
+  int64_t l1Lines;
+  uint64_t laneSteps = 0;
+};
+
+} // namespace weir::model
+
+#endif // WEIR_LIB_MODEL_SAMPLE_H

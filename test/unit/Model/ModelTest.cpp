@@ -1,0 +1,3 @@
+#include "weir/Model/Model.h"
+#include "gtest/gtest.h"
+TEST(A, B) {}
