@@ -256,6 +256,65 @@ Step Code::makeStep(const Instruction &instruction) {
   return step;
 }
 
+/// Joins loads of 4 bytes of workgroup memory that are side by side to one of up to 16.
+void Code::joinLoads(CodeBlock &block) {
+  std::map<Id, const Instruction *> definitions;
+  for (const Step &step : block.steps)
+    if (step.instruction->result)
+      definitions[step.instruction->result] = step.instruction;
+  std::map<std::pair<Id, int64_t>, Step *> loads; ///< by base and offset
+  auto join = [&] {
+    for (auto &[place, first] : loads) {
+      if (first->words != 1 || place.second % 8 != 0)
+        continue;
+      for (uint32_t count : {4u, 2u}) {
+        if (place.second % (4 * count) != 0)
+          continue;
+        std::vector<Step *> others;
+        for (uint32_t i = 1; i < count; ++i)
+          if (auto other = loads.find({place.first, place.second + 4 * i});
+              other != loads.end() && other->second->words == 1)
+            others.push_back(other->second);
+        if (others.size() != count - 1)
+          continue;
+        first->words = count;
+        for (Step *other : others) {
+          other->words = 0;
+          block.work.issue -= other->issue;
+          other->issue = 0;
+        }
+        break;
+      }
+    }
+    loads.clear();
+  };
+  for (Step &step : block.steps) {
+    if (step.kind == Step::Kind::Store || step.kind == Step::Kind::Copy ||
+        step.kind == Step::Kind::Barrier)
+      join();
+    const Instruction &load = *step.instruction;
+    if (load.op != Op::Load || sites[step.site].bytes != 4 ||
+        module.getType(module.getTypeOf(load.operands[0])).storage != StorageClass::Workgroup)
+      continue;
+    auto pointer = definitions.find(load.operands[0]);
+    if (pointer == definitions.end() || pointer->second->op != Op::ConvertUToPtr)
+      continue;
+    Id base = pointer->second->operands[0];
+    int64_t offset = 0;
+    for (auto sum = definitions.find(base);
+         sum != definitions.end() && sum->second->op == Op::IAdd;
+         sum = definitions.find(base)) {
+      const Constant *constant = module.findConstant(sum->second->operands[1]);
+      if (!constant)
+        break;
+      offset += int64_t(int32_t(constant->bits));
+      base = sum->second->operands[0];
+    }
+    loads.emplace(std::pair(base, offset), &step);
+  }
+  join();
+}
+
 /// Ranks blocks so that those of a loop or selection come before what follows it.
 void Code::order() {
   std::vector<uint32_t> finished;
@@ -296,6 +355,14 @@ Code::Code(const Module &module, const spv::EntryPoint &entry, const std::string
   for (const spv::Block &block : function.blocks)
     if (block.continueTarget)
       loopMerges.push_back(block.merge);
+  // A constant that is added to an address is part of the access.
+  std::map<Id, bool> isOffset;
+  for (const spv::Block &block : function.blocks)
+    for (const Instruction &each : block.instructions)
+      for (Id id : getUses(each)) {
+        auto place = isOffset.try_emplace(id, true).first;
+        place->second &= each.op == Op::ConvertUToPtr;
+      }
   blocks.resize(function.blocks.size());
   for (size_t i = 0; i < blocks.size(); ++i) {
     const spv::Block &block = function.blocks[i];
@@ -309,6 +376,9 @@ Code::Code(const Module &module, const spv::EntryPoint &entry, const std::string
                            ? getParts(instruction.type)
                            : 1;
       Work work = getWork(module, instruction, parts, step.waits);
+      if (instruction.op == Op::IAdd && isOffset[instruction.result] &&
+          module.findConstant(instruction.operands[1]))
+        work = {};
       step.issue = work.issue;
       code.work.add(work, 1);
       if (step.kind != Step::Kind::Plain || step.isFollowed || step.issue > 0 ||
@@ -320,6 +390,7 @@ Code::Code(const Module &module, const spv::EntryPoint &entry, const std::string
     else if (block.instructions.back().op != Op::Branch &&
              block.instructions.back().op != Op::Return)
       makeStep(block.instructions.back()); // refuses what is not followed
+    joinLoads(code);
     for (size_t j = 0; j < std::min<size_t>(2, block.successors.size()); ++j) {
       Id label = function.blocks[block.successors[j]].label;
       code.leavesLoop[j] =

@@ -59,6 +59,9 @@ struct Step {
   uint32_t width = 0;       ///< bits of an integer result, 1 for Bool; 0: a float
   uint32_t slot = 0, parts = 0; ///< where its value is kept, if it is followed
   uint32_t site = 0;        ///< number of its first site
+  /// Loads of workgroup memory side by side: how many words the first one takes with it, as ptxas
+  /// joins them; 0 for those that are taken.
+  uint32_t words = 1;
   int64_t groups = 0;       ///< WaitCopies: the number of groups that may be on their way
   std::vector<Id> uses;     ///< values that it reads
 };
@@ -104,6 +107,7 @@ private:
   void follow();
   Step makeStep(const Instruction &instruction);
   void order();
+  void joinLoads(CodeBlock &block);
 };
 
 /// Returns the ids of values among an instruction's operands.

@@ -68,6 +68,7 @@ static constexpr Device makeCuda(const char *name, const char *title, int sm) {
   device.fma64 = {sm == 80 ? 32 : sm == 90 ? 64 : 2, guide};
   device.special = {16, guide};
   device.shuffle = {32, guide};
+  device.addresses = {isLarge ? 32 : 16, isLarge ? a100Paper : ga102Paper};
   device.l1Bytes = {128, guide};
   device.aluLatency = {4, survey};
   device.specialLatency = {18, assumed};
@@ -300,6 +301,7 @@ std::vector<NamedFigure> model::getFigures(const Device &device) {
           {"shuffle", "lanes a clock and unit", &device.shuffle},
           {"matrix", "flops of bf16 a clock and unit", &device.matrix},
           {"matrix_tf32", "flops of tf32 a clock and unit", &device.matrixTf32},
+          {"addresses", "lanes a clock and unit", &device.addresses},
           {"l1_bytes", "bytes a clock and unit", &device.l1Bytes},
           {"l2_bytes", "bytes a clock", &device.l2Bytes},
           {"dram_bytes", "bytes a second", &device.dramBytes},

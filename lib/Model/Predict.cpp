@@ -170,10 +170,12 @@ void Predictor::findTerms() {
   addUnit("matrix", work.matrixFlops, device.matrix, "flops of matrix instructions");
   addUnit("matrix", work.tf32Flops, device.matrixTf32, "flops of tf32 instructions");
   // Loads, workgroup memory and shuffles pass through one door.
-  double bytes = (mean.l1Passes + mean.sharedPasses) * double(lineBytes);
-  if (device.shuffle && device.l1Bytes)
-    bytes += getPipe(Pipe::Shuffle) / *device.shuffle * *device.l1Bytes;
-  addUnit("L1", bytes, device.l1Bytes, "bytes a clock of L1 and workgroup memory");
+  double clocks = mean.l1Clocks;
+  if (device.shuffle)
+    clocks += getPipe(Pipe::Shuffle) / *device.shuffle;
+  if (!device.l1Bytes)
+    result.unknown.push_back("bytes a clock of L1 and workgroup memory: 128 are assumed");
+  result.terms.push_back({"L1", getClocks(clocks * rounds)});
   addTerm("L2", mean.l2Bytes * result.workgroups, device.l2Bytes, "bytes a clock of L2", 1);
   if (device.dramBytes)
     result.terms.push_back(

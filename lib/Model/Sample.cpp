@@ -24,16 +24,16 @@ bool Cache::touch(int64_t sector) {
   const uint32_t bit = 1u << (sector % (lineBytes / sectorBytes));
   if (capacity <= 0)
     return false;
-  auto [line, isNew] = lines.try_emplace(number);
-  if (!isNew)
-    byTime.erase(line->second.time);
-  line->second.time = ++now;
-  byTime.emplace_hint(byTime.end(), now, number);
-  const bool isThere = line->second.sectors & bit;
-  line->second.sectors |= bit;
+  auto [place, isNew] = placeOf.try_emplace(number);
+  if (isNew)
+    place->second = lines.insert(lines.end(), {number, 0});
+  else
+    lines.splice(lines.end(), lines, place->second);
+  const bool isThere = place->second->sectors & bit;
+  place->second->sectors |= bit;
   if (isNew && int64_t(lines.size()) > capacity) {
-    lines.erase(byTime.begin()->second);
-    byTime.erase(byTime.begin());
+    placeOf.erase(lines.front().number);
+    lines.pop_front();
   }
   return isThere;
 }
@@ -50,15 +50,24 @@ public:
 
   GroupSums sums;
   uint64_t requests = 0;
-  std::map<int64_t, std::set<int64_t>> read, written; ///< sectors, by binding
+  std::map<int64_t, std::unordered_set<int64_t>> read, written; ///< sectors, by binding
 
 private:
   double requestShared(const Request &request, SiteSums &site);
+  /// Adds the clocks of passes of 128 bytes; a request takes its lanes' addresses as well.
+  void addClocks(const Request &request, double passes);
 
   const Device &device;
   Cache l1;
 };
 } // namespace
+
+void Meter::addClocks(const Request &request, double passes) {
+  double clocks = device.l1Bytes ? passes * double(lineBytes) / *device.l1Bytes : passes;
+  if (device.addresses)
+    clocks = std::max(clocks, double(request.lanes) / *device.addresses);
+  sums.l1Clocks += clocks;
+}
 
 double Meter::requestShared(const Request &request, SiteSums &site) {
   const int64_t passes = countPasses(request.addresses, request.bytes);
@@ -68,7 +77,7 @@ double Meter::requestShared(const Request &request, SiteSums &site) {
   site.passes += double(passes);
   site.ideal += double(ideal);
   site.worst = std::max(site.worst, double(passes) / double(ideal));
-  sums.sharedPasses += double(passes);
+  addClocks(request, double(passes));
   return device.sharedLatency.orZero() + double(passes - 1);
 }
 
@@ -84,7 +93,7 @@ double Meter::request(const Request &request) {
     // The memory of an invocation's own lies so that neighbours' words are neighbours.
     site.isOwn = true;
     site.moved += wanted;
-    sums.l1Passes += std::max(1.0, wanted / double(lineBytes));
+    addClocks(request, std::max(1.0, wanted / double(lineBytes)));
     return device.l1Latency.orZero();
   }
   const std::vector<int64_t> sectors = getSectors(request.addresses, request.bytes);
@@ -114,12 +123,12 @@ double Meter::request(const Request &request) {
   if (request.reads)
     sums.waitedBytes += missed * clocks;
   // A pass looks up one line and moves at most 128 bytes.
-  sums.l1Passes += double(std::max<int64_t>(lines, 1));
+  addClocks(request, std::max(double(lines), wanted / double(lineBytes)));
   return clocks + double(std::max<int64_t>(lines - 1, 0));
 }
 
 GroupSums Sampler::run(int64_t number, uint64_t maxRequests,
-                       std::map<int64_t, std::set<int64_t>> *sectors) {
+                       std::map<int64_t, std::unordered_set<int64_t>> *sectors) {
   const auto &local = code.entry.localSize;
   const uint32_t size = uint32_t(launch.subgroupSize);
   const uint32_t invocations = local[0] * local[1] * local[2];
@@ -189,8 +198,7 @@ static void add(GroupSums &to, const GroupSums &from, double times) {
     a.isOwn |= b.isOwn;
   }
   to.work.add(from.work, times);
-  to.l1Passes += times * from.l1Passes;
-  to.sharedPasses += times * from.sharedPasses;
+  to.l1Clocks += times * from.l1Clocks;
   to.l2Bytes += times * from.l2Bytes;
   to.waitedBytes += times * from.waitedBytes;
   to.chain = std::max(to.chain, from.chain);
@@ -223,7 +231,7 @@ GroupSums Sampler::getMean() {
 std::map<int64_t, double> Sampler::getDistinctShares(int64_t workgroups) {
   const int64_t count =
       std::min({workgroups, comparedWorkgroups, launch.grid[0] * launch.grid[1] * launch.grid[2]});
-  std::map<int64_t, std::set<int64_t>> all;
+  std::map<int64_t, std::unordered_set<int64_t>> all;
   std::map<int64_t, double> sum, shares;
   for (int64_t i = 0; i < count; ++i)
     for (auto [binding, bytes] : run(i, comparedRequests, &all).read)

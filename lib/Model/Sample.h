@@ -7,7 +7,9 @@
 
 #include "weir/Model/Model.h"
 
+#include <list>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace weir::model {
 
@@ -21,13 +23,12 @@ public:
 
 private:
   struct Line {
+    int64_t number = 0;
     uint32_t sectors = 0;
-    uint64_t time = 0;
   };
   int64_t capacity;
-  uint64_t now = 0;
-  std::unordered_map<int64_t, Line> lines;
-  std::map<uint64_t, int64_t> byTime;
+  std::list<Line> lines; ///< the one used last is last
+  std::unordered_map<int64_t, std::list<Line>::iterator> placeOf;
 };
 
 /// Sums over workgroups.
@@ -41,7 +42,7 @@ struct SiteSums {
 struct GroupSums {
   std::vector<SiteSums> sites;
   Work work;
-  double l1Passes = 0, sharedPasses = 0;
+  double l1Clocks = 0;         ///< of the path to L1 and workgroup memory
   double l2Bytes = 0;          ///< that pass between the unit and L2
   double waitedBytes = 0;      ///< bytes from L2 and memory, times the clocks that each takes
   double chain = 0;            ///< clocks of the slowest subgroup
@@ -65,7 +66,7 @@ public:
 
 private:
   GroupSums run(int64_t workgroup, uint64_t maxRequests,
-                std::map<int64_t, std::set<int64_t>> *sectors);
+                std::map<int64_t, std::unordered_set<int64_t>> *sectors);
 
   const Code &code;
   const Launch &launch;

@@ -143,6 +143,35 @@ Warp::Number Warp::computeAddress(const Instruction &instruction, uint32_t lane)
   return address;
 }
 
+/// Returns the result of an integer instruction of PTX that keeps its name; none if it is another.
+static std::optional<uint64_t> computeNamed(std::string_view name, std::span<const uint64_t> use) {
+  auto is = [&](std::string_view op) { return name.substr(0, name.find('.')) == op; };
+  const uint32_t width = name.ends_with("64") ? 64 : name.ends_with("16") ? 16 : 32;
+  if (is("bfi") && use.size() == 4) {
+    uint64_t from = use[2] & 255, count = use[3] & 255;
+    if (from >= width || count > width - from)
+      return std::nullopt;
+    uint64_t mask = count == 0 ? 0 : (~uint64_t(0) >> (64 - count)) << from;
+    return (use[1] & ~mask) | (use[0] << from & mask);
+  }
+  if (is("shl") && use.size() == 2)
+    return use[1] < width ? use[0] << use[1] : 0;
+  if (is("shr") && use.size() == 2) {
+    const bool isSigned = name.find(".s") != std::string_view::npos;
+    uint64_t by = std::min<uint64_t>(use[1], isSigned ? width - 1 : 64);
+    return isSigned ? uint64_t(extend(use[0], width) >> by) : by < width ? use[0] >> by : 0;
+  }
+  if (is("lop3") && use.size() == 4) {
+    uint64_t result = 0;
+    for (uint32_t i = 0; i < 8; ++i)
+      if (use[3] >> i & 1)
+        result |= (i & 4 ? use[0] : ~use[0]) & (i & 2 ? use[1] : ~use[1]) &
+                  (i & 1 ? use[2] : ~use[2]);
+    return result;
+  }
+  return std::nullopt;
+}
+
 Warp::Number Warp::computeLane(const Step &step, uint32_t part, uint32_t lane) {
   const Instruction &instruction = *step.instruction;
   std::span<const uint32_t> all = instruction.operands;
@@ -202,8 +231,19 @@ Warp::Number Warp::computeLane(const Step &step, uint32_t part, uint32_t lane) {
   }
   // One number for all lanes that have the same operands; what lanes exchange has others.
   uint64_t what = uint64_t(instruction.op);
-  if (instruction.op == Op::Named)
+  if (instruction.op == Op::Named) {
     what = all[0];
+    std::array<uint64_t, 4> known = {};
+    bool areKnown = step.uses.size() <= known.size();
+    for (size_t i = 0; areKnown && i < step.uses.size(); ++i) {
+      known[i] = get(step.uses[i], 0, lane).bits;
+      areKnown = get(step.uses[i], 0, lane).tag == 0;
+    }
+    if (areKnown)
+      if (auto number = computeNamed(code.module.getString(all[0]),
+                                     std::span(known).first(step.uses.size())))
+        return {*number, 0};
+  }
   Number result{part, what};
   for (Id id : step.uses)
     result = makeUnknown(what, {result, get(id, part, lane)});
@@ -266,7 +306,7 @@ Warp::Number Warp::readBuiltIn(uint64_t address, uint32_t part, uint32_t lane) {
 static constexpr uint64_t spreadCount = 1 << 17, spreadBytes = 1 << 22;
 
 /// Sends a request; returns its latency, 0 if it is for a built-in number or own variable.
-double Warp::access(uint32_t site, Id pointer, Mask mask) {
+double Warp::access(uint32_t site, Id pointer, Mask mask, uint32_t words) {
   const Site &what = code.sites[site];
   addresses.clear();
   bool isUnknown = false;
@@ -292,13 +332,25 @@ double Warp::access(uint32_t site, Id pointer, Mask mask) {
                   : first < Code::inputBase ? Space::Shared
                                             : Space::Global;
   if (isUnknown && !isOwn)
-    assume(*what.instruction, "the address depends on loaded data; lanes with different data are "
-                              "assumed to touch different sectors");
+    assume(*what.instruction, "the address depends on what is loaded or not computed; lanes with "
+                              "different data are assumed to touch different sectors");
   request.addresses = addresses;
-  request.bytes = what.bytes;
+  request.bytes = what.bytes * words;
+  request.lanes = size;
   request.reads = what.reads;
   request.writes = what.writes;
   request.passesL1 = what.passesL1;
+  // Where the base is not aligned, loads stay apart.
+  for (int64_t address : addresses)
+    if (words > 1 && address % request.bytes != 0) {
+      request.bytes = what.bytes;
+      for (uint32_t i = 1; i < words; ++i) {
+        listener.request(request);
+        for (int64_t &each : addresses)
+          each += what.bytes;
+      }
+      break;
+    }
   return listener.request(request);
 }
 
@@ -345,7 +397,8 @@ void Warp::schedule(const Step &step, double latency) {
   if (step.kind == Step::Kind::Copy)
     copies = std::max(copies, start + latency);
   else if (step.instruction->result && step.instruction->result < ready.size())
-    ready[step.instruction->result] = start + (step.issue > 0 ? latency : 0);
+    ready[step.instruction->result] =
+        start + (step.issue > 0 || step.kind == Step::Kind::Load ? latency : 0);
 }
 
 void Warp::run(const Step &step, Mask mask) {
@@ -353,7 +406,9 @@ void Warp::run(const Step &step, Mask mask) {
   double latency = latencies[size_t(step.waits)];
   switch (step.kind) {
   case Step::Kind::Load:
-    latency = access(step.site, instruction.operands[0], mask);
+    latency = step.words ? access(step.site, instruction.operands[0], mask, step.words)
+                         : joinedLatency;
+    joinedLatency = latency;
     if (step.isFollowed)
       load(step, mask);
     break;

@@ -25,6 +25,7 @@ struct Request {
   Space space = Space::Global;
   std::span<const int64_t> addresses; ///< of the lanes that take part
   int64_t bytes = 0;                  ///< of a lane
+  uint32_t lanes = 0;                 ///< of the subgroup
   bool reads = false, writes = false, passesL1 = false;
 };
 
@@ -79,7 +80,7 @@ private:
   Number computeAddress(const Instruction &instruction, uint32_t lane);
   Number readBuiltIn(uint64_t address, uint32_t part, uint32_t lane);
   void load(const Step &step, Mask mask);
-  double access(uint32_t site, Id pointer, Mask mask);
+  double access(uint32_t site, Id pointer, Mask mask, uint32_t words = 1);
   void branch(const CodeBlock &block, Mask mask);
   void schedule(const Step &step, double latency);
   double getReady(const Step &step) const;
@@ -103,6 +104,7 @@ private:
   // Time: what needs no other result of its block may run ahead of it, as ptxas orders it.
   double clock = 0, ahead = 0;
   std::vector<double> ready; ///< by id
+  double joinedLatency = 0;  ///< of the last load
   double copies = 0;         ///< when all copies of the open group are there
   std::vector<double> groups;
 };

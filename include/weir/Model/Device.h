@@ -43,6 +43,7 @@ struct Device {
   Figure shuffle;                          ///< lanes, a clock and unit
   Figure matrix;                           ///< flops of bf16 with f32 sums, a clock and unit
   Figure matrixTf32;                       ///< flops of tf32, a clock and unit
+  Figure addresses;                        ///< lanes of loads and stores, a clock and unit
   Figure l1Bytes;                          ///< bytes a clock and unit, of L1 and of workgroup memory
   Figure l2Bytes;                          ///< bytes a clock, of all
   Figure dramBytes, dramShare;             ///< bytes a second; the share of them that a copy gets
