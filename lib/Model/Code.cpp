@@ -158,9 +158,7 @@ void Code::follow() {
     const bool isVariable = addressOf.contains(id);
     if (definition == definitions.end() && !constant && !isVariable)
       continue; // a literal, or a type
-    Id type = constant     ? constant->type
-              : isVariable ? 0
-                           : definition->second->type;
+    Id type = constant ? constant->type : isVariable ? 0 : definition->second->type;
     if (isVariable && module.getType(module.getTypeOf(id)).kind == Type::Kind::Pointer)
       type = module.getType(module.getTypeOf(id)).element;
     if (type)
@@ -248,6 +246,14 @@ Step Code::makeStep(const Instruction &instruction) {
     throw Error(where + ": has " + getName(instruction.op) + " at word " +
                 std::to_string(instruction.word) + ", which the model does not follow");
   default:
+    if (step.isFollowed && step.width && step.uses.size() == 2 && instruction.op != Op::Named &&
+        getKind(instruction.op) == OpKind::Plain && instruction.op != Op::ExtInst &&
+        slotOf[step.uses[0]] != none && slotOf[step.uses[1]] != none &&
+        instruction.op != Op::AccessChain && instruction.op != Op::InBoundsAccessChain &&
+        instruction.op != Op::CompositeConstruct) {
+      step.inWidth = std::max(1u, getWidth(module.getTypeOf(step.uses[0])));
+      step.isBinary = partsOf[step.uses[0]] == step.parts && partsOf[step.uses[1]] == step.parts;
+    }
     if (getKind(instruction.op) == OpKind::Atomic) {
       step.kind = instruction.op == Op::AtomicStore ? Step::Kind::Store : Step::Kind::Load;
       addSite(instruction.op != Op::AtomicStore, instruction.op != Op::AtomicLoad, true);
@@ -301,8 +307,7 @@ void Code::joinLoads(CodeBlock &block) {
       continue;
     Id base = pointer->second->operands[0];
     int64_t offset = 0;
-    for (auto sum = definitions.find(base);
-         sum != definitions.end() && sum->second->op == Op::IAdd;
+    for (auto sum = definitions.find(base); sum != definitions.end() && sum->second->op == Op::IAdd;
          sum = definitions.find(base)) {
       const Constant *constant = module.findConstant(sum->second->operands[1]);
       if (!constant)
@@ -372,17 +377,15 @@ Code::Code(const Module &module, const spv::EntryPoint &entry, const std::string
       if (instruction.op == Op::Phi || &instruction == &block.instructions.back())
         continue;
       Step step = makeStep(instruction);
-      uint32_t parts = instruction.type && step.kind == Step::Kind::Plain
-                           ? getParts(instruction.type)
-                           : 1;
+      uint32_t parts =
+          instruction.type && step.kind == Step::Kind::Plain ? getParts(instruction.type) : 1;
       Work work = getWork(module, instruction, parts, step.waits);
       if (instruction.op == Op::IAdd && isOffset[instruction.result] &&
           module.findConstant(instruction.operands[1]))
         work = {};
       step.issue = work.issue;
       code.work.add(work, 1);
-      if (step.kind != Step::Kind::Plain || step.isFollowed || step.issue > 0 ||
-          instruction.result)
+      if (step.kind != Step::Kind::Plain || step.isFollowed || step.issue > 0 || instruction.result)
         code.steps.push_back(std::move(step));
     }
     if (block.instructions.back().op == Op::BranchConditional)

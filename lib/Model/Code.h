@@ -50,20 +50,31 @@ struct Site {
 };
 
 struct Step {
-  enum class Kind : uint8_t { Plain, Load, Store, Copy, Barrier, CommitCopies, WaitCopies, Variable };
+  enum class Kind : uint8_t {
+    Plain,
+    Load,
+    Store,
+    Copy,
+    Barrier,
+    CommitCopies,
+    WaitCopies,
+    Variable
+  };
   const Instruction *instruction = nullptr;
   Kind kind = Kind::Plain;
-  Pipe waits = Pipe::None;  ///< the pipe whose latency its result has
-  double issue = 0;         ///< instructions
-  bool isFollowed = false;  ///< whether an address or branch depends on it
-  uint32_t width = 0;       ///< bits of an integer result, 1 for Bool; 0: a float
+  Pipe waits = Pipe::None;      ///< the pipe whose latency its result has
+  double issue = 0;             ///< instructions
+  bool isFollowed = false;      ///< whether an address or branch depends on it
+  uint32_t width = 0;           ///< bits of an integer result, 1 for Bool; 0: a float
   uint32_t slot = 0, parts = 0; ///< where its value is kept, if it is followed
-  uint32_t site = 0;        ///< number of its first site
+  uint32_t site = 0;            ///< number of its first site
   /// Loads of workgroup memory side by side: how many words the first one takes with it, as ptxas
   /// joins them; 0 for those that are taken.
   uint32_t words = 1;
-  int64_t groups = 0;       ///< WaitCopies: the number of groups that may be on their way
-  std::vector<Id> uses;     ///< values that it reads
+  int64_t groups = 0;    ///< WaitCopies: the number of groups that may be on their way
+  std::vector<Id> uses;  ///< values that it reads
+  bool isBinary = false; ///< whether it is arithmetic on two followed integers
+  uint32_t inWidth = 0;  ///< bits of the first one
 };
 
 struct CodeBlock {
@@ -114,8 +125,7 @@ private:
 std::vector<Id> getUses(const Instruction &instruction);
 
 /// Returns what an instruction costs a subgroup, its lanes computing `parts` numbers each.
-Work getWork(const Module &module, const Instruction &instruction, uint32_t parts,
-             Pipe &waits);
+Work getWork(const Module &module, const Instruction &instruction, uint32_t parts, Pipe &waits);
 
 } // namespace weir::model
 

@@ -17,7 +17,8 @@ using namespace weir::model;
 // Documents.
 static constexpr const char *guide = "CUDA C++ Programming Guide, Compute Capabilities",
                             *a100Paper = "NVIDIA A100 whitepaper",
-                            *h100Paper = "NVIDIA H100 whitepaper", *h200Sheet = "NVIDIA H200 datasheet",
+                            *h100Paper = "NVIDIA H100 whitepaper",
+                            *h200Sheet = "NVIDIA H200 datasheet",
                             *adaPaper = "NVIDIA Ada whitepaper", *l4Sheet = "NVIDIA L4 datasheet",
                             *ga102Paper = "NVIDIA GA102 whitepaper",
                             *a6000Sheet = "NVIDIA RTX A6000 datasheet",
@@ -37,8 +38,8 @@ static constexpr const char *guide = "CUDA C++ Programming Guide, Compute Capabi
                             *maliG715 = "Arm Mali-G715 announcement",
                             *appleBench = "philipturner/metal-benchmarks",
                             *appleSheet = "Apple M1 Max announcement",
-                            *metal = "Metal feature set tables",
-                            *info = "vulkan.gpuinfo.org", *assumed = "assumed";
+                            *metal = "Metal feature set tables", *info = "vulkan.gpuinfo.org",
+                            *assumed = "assumed";
 
 static constexpr double kib = 1024, mib = 1024 * 1024, giga = 1e9;
 

@@ -29,8 +29,8 @@ int64_t model::countPasses(std::span<const int64_t> addresses, int64_t bytes) {
   for (size_t begin = 0; begin < addresses.size(); begin += group) {
     std::vector<int64_t> words;
     for (size_t i = begin; i < std::min(begin + group, addresses.size()); ++i)
-      for (int64_t word = addresses[i] / bankBytes;
-           word <= (addresses[i] + bytes - 1) / bankBytes; ++word)
+      for (int64_t word = addresses[i] / bankBytes; word <= (addresses[i] + bytes - 1) / bankBytes;
+           ++word)
         words.push_back(word);
     std::sort(words.begin(), words.end());
     words.erase(std::unique(words.begin(), words.end()), words.end());

@@ -79,7 +79,8 @@ std::optional<Resources> model::parseResources(const std::string &text, const st
       size_t begin = end;
       while (begin > 0 && line[begin - 1] >= '0' && line[begin - 1] <= '9')
         --begin;
-      return begin == end ? std::nullopt : std::optional(std::stoll(line.substr(begin, end - begin)));
+      return begin == end ? std::nullopt
+                          : std::optional(std::stoll(line.substr(begin, end - begin)));
     };
     if (auto registers = getNumber(" registers")) {
       found = found.value_or(Resources());

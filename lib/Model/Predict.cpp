@@ -27,13 +27,12 @@ private:
   void listAccesses();
   void findDramBytes(Sampler &sampler);
   void findTerms();
+  void sortTerms();
   void findBound();
   /// Adds a term if the device's figure is known, else names the figure.
   void addTerm(const char *name, double amount, const Figure &rate, const char *what,
                double parallel);
-  double getClocks(double clocks) const {
-    return device.clock ? clocks / *device.clock : 0;
-  }
+  double getClocks(double clocks) const { return device.clock ? clocks / *device.clock : 0; }
 
   const Code &code;
   const Launch &launch;
@@ -53,8 +52,7 @@ void Predictor::findOccupancy() {
     shared = std::max(shared, launch.resources->sharedBytes);
   }
   try {
-    result.occupancy =
-        getOccupancy(device, invocations, launch.subgroupSize, registers, shared);
+    result.occupancy = getOccupancy(device, invocations, launch.subgroupSize, registers, shared);
   } catch (const Error &error) {
     throw Error(code.where + ": " + error.what());
   }
@@ -80,7 +78,7 @@ void Predictor::listAccesses() {
     access.place = source.line ? "line " + std::to_string(source.line)
                                : "word " + std::to_string(site.instruction->word);
     const bool isCopy = site.instruction->op == Op::CopyAsync;
-    access.kind = isCopy                       ? "copy"
+    access.kind = isCopy                      ? "copy"
                   : site.reads && site.writes ? "update"
                   : site.reads                ? "load"
                                               : "store";
@@ -130,7 +128,8 @@ void Predictor::findDramBytes(Sampler &sampler) {
   if (!device.l2)
     result.unknown.push_back("the size of L2: each byte is assumed to come from memory once");
   else if (result.bytesOnce > usableL2 * *device.l2 && again > 1.2) {
-    const double places = std::max(1.0, device.units.orZero() * double(result.occupancy.workgroups));
+    const double places =
+        std::max(1.0, device.units.orZero() * double(result.occupancy.workgroups));
     std::map<int64_t, double> shares = sampler.getDistinctShares(int64_t(places));
     result.dramBytes = written;
     for (auto [binding, bytes] : mean.read) {
@@ -150,6 +149,11 @@ void Predictor::addTerm(const char *name, double amount, const Figure &rate, con
     return;
   }
   result.terms.push_back({name, getClocks(amount / *rate) / parallel});
+}
+
+void Predictor::sortTerms() {
+  std::sort(result.terms.begin(), result.terms.end(),
+            [](const Term &a, const Term &b) { return a.seconds > b.seconds; });
 }
 
 void Predictor::findTerms() {
@@ -182,9 +186,16 @@ void Predictor::findTerms() {
         {"memory", result.dramBytes / (*device.dramBytes * device.dramShare.number.value_or(1))});
   else
     result.unknown.push_back("bytes a second of memory");
+  sortTerms();
+  double longest = result.terms.empty() ? 0 : result.terms.front().seconds;
   if (device.clock && device.dramLatency && device.aluLatency) {
-    double waves = std::ceil(rounds / std::max<double>(1, double(result.occupancy.workgroups)));
-    result.terms.push_back({"latency", getClocks(mean.chain) * waves});
+    const double waves =
+        std::ceil(rounds / std::max<double>(1, double(result.occupancy.workgroups)));
+    const double alone = getClocks(mean.chain);
+    result.terms.push_back({"latency", alone * waves});
+    sortTerms();
+    // Nothing overlaps the first loads and the last stores.
+    longest = std::max(longest + alone, alone * waves);
     // Little's law, with the loads that a subgroup has on its way.
     const double running = std::min(units * double(result.occupancy.workgroups), result.workgroups);
     if (mean.chain > 0)
@@ -194,13 +205,11 @@ void Predictor::findTerms() {
   } else {
     result.unknown.push_back("latencies");
   }
+  result.seconds = longest;
   if (device.fma)
     result.fmaClocks = getPipe(Pipe::Fma) / *device.fma * rounds;
   if (device.matrix)
     result.matrixClocks = work.matrixFlops / *device.matrix * rounds;
-  std::sort(result.terms.begin(), result.terms.end(),
-                   [](const Term &a, const Term &b) { return a.seconds > b.seconds; });
-  result.seconds = result.terms.empty() ? 0 : result.terms.front().seconds;
 }
 
 /// Finds the time below which no code could come: each byte once at the memory's full rate, and the
@@ -231,8 +240,8 @@ void Predictor::findBound() {
 Prediction Predictor::run() {
   findOccupancy();
   double l1 = device.l1.orZero();
-  const int64_t shared = std::max(
-      code.sharedBytes, launch.resources ? launch.resources->sharedBytes : int64_t(0));
+  const int64_t shared =
+      std::max(code.sharedBytes, launch.resources ? launch.resources->sharedBytes : int64_t(0));
   if (device.isShared)
     l1 -= double(result.occupancy.workgroups * shared);
   const double share = l1 / double(std::max<int64_t>(1, result.occupancy.workgroups));
@@ -248,8 +257,8 @@ Prediction Predictor::run() {
   return std::move(result);
 }
 
-Prediction model::predict(const spv::Module &module, const std::string &entry,
-                          const Launch &launch, const Device &device, const std::string &where) {
+Prediction model::predict(const spv::Module &module, const std::string &entry, const Launch &launch,
+                          const Device &device, const std::string &where) {
   const spv::EntryPoint *found = module.findEntryPoint(entry);
   if (!found)
     throw Error(where + ": has no entry point \"" + entry + "\"");

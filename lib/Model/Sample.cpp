@@ -12,7 +12,7 @@ using namespace weir;
 using namespace weir::model;
 
 /// Max number of lanes' computations in one launch: beyond, enumeration takes too long.
-static constexpr uint64_t maxLaneSteps = uint64_t(1) << 29;
+static constexpr uint64_t maxLaneSteps = uint64_t(1) << 28;
 /// Workgroups that are enumerated, if a launch has more.
 static constexpr int64_t sampledWorkgroups = 4;
 /// Workgroups, and requests of each subgroup, whose sectors are compared with each other.
@@ -42,8 +42,7 @@ namespace {
 /// Adds up the requests of a workgroup.
 class Meter : public Listener {
 public:
-  Meter(const Code &code, const Device &device, int64_t l1Lines)
-      : device(device), l1(l1Lines) {
+  Meter(const Code &code, const Device &device, int64_t l1Lines) : device(device), l1(l1Lines) {
     sums.sites.resize(code.sites.size());
   }
   double request(const Request &request) override;

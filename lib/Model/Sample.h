@@ -42,10 +42,10 @@ struct SiteSums {
 struct GroupSums {
   std::vector<SiteSums> sites;
   Work work;
-  double l1Clocks = 0;         ///< of the path to L1 and workgroup memory
-  double l2Bytes = 0;          ///< that pass between the unit and L2
-  double waitedBytes = 0;      ///< bytes from L2 and memory, times the clocks that each takes
-  double chain = 0;            ///< clocks of the slowest subgroup
+  double l1Clocks = 0;    ///< of the path to L1 and workgroup memory
+  double l2Bytes = 0;     ///< that pass between the unit and L2
+  double waitedBytes = 0; ///< bytes from L2 and memory, times the clocks that each takes
+  double chain = 0;       ///< clocks of the slowest subgroup
   double barriers = 0;
   std::map<int64_t, double> read, written; ///< distinct bytes, by binding
 };
@@ -56,7 +56,8 @@ public:
   Sampler(const Code &code, const Launch &launch, const Device &device, int64_t l1Lines)
       : code(code), launch(launch), device(device), l1Lines(l1Lines) {}
 
-  /// Returns the mean over the workgroups of the launch, from the first, the last, and some between.
+  /// Returns the mean over the workgroups of the launch, from the first, the last, and some
+  /// between.
   GroupSums getMean();
   /// Returns, for each binding, which share of the bytes that workgroups running at a time read is
   /// distinct among them.

@@ -36,9 +36,8 @@ Warp::Warp(const Code &code, const Place &place, const Latencies &latencies, Lis
       Number number;
       const Constant *scalar = constant;
       if (constant && constant->kind == Constant::Kind::Composite)
-        scalar = part < constant->parts.size()
-                     ? code.module.findConstant(constant->parts[part])
-                     : nullptr;
+        scalar = part < constant->parts.size() ? code.module.findConstant(constant->parts[part])
+                                               : nullptr;
       if (scalar)
         number.bits = scalar->bits;
       else if (variable != code.addressOf.end())
@@ -120,8 +119,8 @@ Warp::Number Warp::computeBinary(Op op, const Number &a, const Number &b, uint32
 Warp::Number Warp::computeAddress(const Instruction &instruction, uint32_t lane) {
   Id base = instruction.operands[0];
   auto variable = code.addressOf.find(base);
-  Number address = variable != code.addressOf.end() ? Number{variable->second, 0}
-                                                    : get(base, 0, lane);
+  Number address =
+      variable != code.addressOf.end() ? Number{variable->second, 0} : get(base, 0, lane);
   Id pointee = code.module.getType(code.module.getTypeOf(base)).element;
   for (size_t i = 1; i < instruction.operands.size(); ++i) {
     const Type &whole = code.module.getType(pointee);
@@ -165,8 +164,8 @@ static std::optional<uint64_t> computeNamed(std::string_view name, std::span<con
     uint64_t result = 0;
     for (uint32_t i = 0; i < 8; ++i)
       if (use[3] >> i & 1)
-        result |= (i & 4 ? use[0] : ~use[0]) & (i & 2 ? use[1] : ~use[1]) &
-                  (i & 1 ? use[2] : ~use[2]);
+        result |=
+            (i & 4 ? use[0] : ~use[0]) & (i & 2 ? use[1] : ~use[1]) & (i & 1 ? use[2] : ~use[2]);
     return result;
   }
   return std::nullopt;
@@ -225,9 +224,8 @@ Warp::Number Warp::computeLane(const Step &step, uint32_t part, uint32_t lane) {
     return makeUnknown(uint64_t(all[1]) << 16, {a, b});
   }
   default:
-    if (step.uses.size() == 2 && step.width && getKind(instruction.op) == OpKind::Plain &&
-        instruction.op != Op::Named)
-      return computeBinary(instruction.op, use(0), use(1), getWidth(0));
+    if (step.inWidth)
+      return computeBinary(instruction.op, use(0), use(1), step.inWidth);
   }
   // One number for all lanes that have the same operands; what lanes exchange has others.
   uint64_t what = uint64_t(instruction.op);
@@ -240,8 +238,8 @@ Warp::Number Warp::computeLane(const Step &step, uint32_t part, uint32_t lane) {
       areKnown = get(step.uses[i], 0, lane).tag == 0;
     }
     if (areKnown)
-      if (auto number = computeNamed(code.module.getString(all[0]),
-                                     std::span(known).first(step.uses.size())))
+      if (auto number =
+              computeNamed(code.module.getString(all[0]), std::span(known).first(step.uses.size())))
         return {*number, 0};
   }
   Number result{part, what};
@@ -253,10 +251,22 @@ Warp::Number Warp::computeLane(const Step &step, uint32_t part, uint32_t lane) {
 void Warp::compute(const Step &step, Mask mask) {
   for (uint32_t part = 0; part < step.parts; ++part) {
     Number *to = at(step.slot + part);
+    const uint32_t width = std::max(1u, step.width);
+    if (step.isBinary) {
+      const Number *a = at(code.slotOf[step.uses[0]] + part);
+      const Number *b = at(code.slotOf[step.uses[1]] + part);
+      forEach(mask, [&](uint32_t lane) {
+        Number number = computeBinary(step.instruction->op, a[lane], b[lane], step.inWidth);
+        if (!number.tag)
+          number.bits = cut(number.bits, width);
+        to[lane] = number;
+      });
+      continue;
+    }
     forEach(mask, [&](uint32_t lane) {
       Number number = computeLane(step, part, lane);
       if (!number.tag)
-        number.bits = cut(number.bits, std::max(1u, step.width));
+        number.bits = cut(number.bits, width);
       to[lane] = number;
     });
   }
@@ -312,8 +322,8 @@ double Warp::access(uint32_t site, Id pointer, Mask mask, uint32_t words) {
   bool isUnknown = false;
   auto variable = code.addressOf.find(pointer);
   forEach(mask, [&](uint32_t lane) {
-    Number address = variable != code.addressOf.end() ? Number{variable->second, 0}
-                                                      : get(pointer, 0, lane);
+    Number address =
+        variable != code.addressOf.end() ? Number{variable->second, 0} : get(pointer, 0, lane);
     isUnknown |= address.tag != 0;
     addresses.push_back(
         int64_t(address.bits + (address.tag ? address.tag % spreadCount * spreadBytes : 0)));
@@ -328,9 +338,7 @@ double Warp::access(uint32_t site, Id pointer, Mask mask, uint32_t words) {
     return 0; // a register
   Request request;
   request.site = site;
-  request.space = isOwn                     ? Space::Own
-                  : first < Code::inputBase ? Space::Shared
-                                            : Space::Global;
+  request.space = isOwn ? Space::Own : first < Code::inputBase ? Space::Shared : Space::Global;
   if (isUnknown && !isOwn)
     assume(*what.instruction, "the address depends on what is loaded or not computed; lanes with "
                               "different data are assumed to touch different sectors");
@@ -359,8 +367,8 @@ void Warp::load(const Step &step, Mask mask) {
   auto variable = code.addressOf.find(pointer);
   for (uint32_t part = 0; part < step.parts; ++part)
     forEach(mask, [&](uint32_t lane) {
-      Number address = variable != code.addressOf.end() ? Number{variable->second, 0}
-                                                        : get(pointer, 0, lane);
+      Number address =
+          variable != code.addressOf.end() ? Number{variable->second, 0} : get(pointer, 0, lane);
       Number &to = at(step.slot + part)[lane];
       if (!address.tag && address.bits >= Code::inputBase && address.bits < Code::ownBase)
         to = readBuiltIn(address.bits, part, lane);
@@ -406,8 +414,8 @@ void Warp::run(const Step &step, Mask mask) {
   double latency = latencies[size_t(step.waits)];
   switch (step.kind) {
   case Step::Kind::Load:
-    latency = step.words ? access(step.site, instruction.operands[0], mask, step.words)
-                         : joinedLatency;
+    latency =
+        step.words ? access(step.site, instruction.operands[0], mask, step.words) : joinedLatency;
     joinedLatency = latency;
     if (step.isFollowed)
       load(step, mask);
@@ -465,9 +473,8 @@ void Warp::enter(const CodeBlock &block, Mask mask) {
           continue;
         Id from = phi.operands[i];
         if (from < ready.size())
-          ready[phi.result] = std::max(ready[from], lane == uint32_t(std::countr_zero(mask))
-                                                        ? 0
-                                                        : ready[phi.result]);
+          ready[phi.result] = std::max(
+              ready[from], lane == uint32_t(std::countr_zero(mask)) ? 0 : ready[phi.result]);
         if (slot != Code::none)
           for (uint32_t part = 0; part < code.partsOf[phi.result]; ++part)
             news.emplace_back(&at(slot + part)[lane], get(from, part, lane));

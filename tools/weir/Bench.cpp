@@ -233,11 +233,12 @@ void tool::addBench(CLI::App &app, Verb &chosen) {
   verb->add_option("--entry", options->entry, "The entry (default the only one)")->type_name("E");
   CLI::Option *device =
       verb->add_option(
-          "--device", options->device,
-          "Where to run (default a GPU for which the artifact has code, else cpu, else vulkan): "
-          "vulkan, the first Vulkan device; cuda, the first GPU of compute capability 8.0 or "
-          "more; cpu, this processor")
-      ->type_name("DEVICE");
+              "--device", options->device,
+              "Where to run (default a GPU for which the artifact has code, else cpu, else "
+              "vulkan): "
+              "vulkan, the first Vulkan device; cuda, the first GPU of compute capability 8.0 or "
+              "more; cpu, this processor")
+          ->type_name("DEVICE");
   verb->add_option(
           "--input", options->inputs,
           "Arguments by name from a safetensors file, or one argument from a .npy file; may be "

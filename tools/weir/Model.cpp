@@ -29,15 +29,16 @@ const Profile &tool::findModelledProfile(const Artifact &artifact, const std::st
                 "; compile it with --target=" + target);
   if (!best)
     throw Error("--model=" + std::string(device.name) + ": the code of " + path +
-                " needs a newer GPU than " + device.title +
-                "; compile it with --profile=sm_80");
+                " needs a newer GPU than " + device.title + "; compile it with --profile=sm_80");
   auto isOutside = [&](const model::Figure &limit, bool isMin) {
-    return limit && (isMin ? double(best->subgroupSize) < *limit : double(best->subgroupSize) > *limit);
+    return limit &&
+           (isMin ? double(best->subgroupSize) < *limit : double(best->subgroupSize) > *limit);
   };
   if (isOutside(device.minSubgroup, true) || isOutside(device.maxSubgroup, false))
     throw Error("--model=" + std::string(device.name) + ": the code of " + path +
-                " is for subgroups of " + std::to_string(best->subgroupSize) + " invocations, and " +
-                device.title + " has those of " + printNumber(device.minSubgroup.orZero()) + " to " +
+                " is for subgroups of " + std::to_string(best->subgroupSize) +
+                " invocations, and " + device.title + " has those of " +
+                printNumber(device.minSubgroup.orZero()) + " to " +
                 printNumber(device.maxSubgroup.orZero()) +
                 "; compile it with a --profile that has such a subgroup_size");
   return *best;
@@ -68,8 +69,8 @@ static ReadCode readText(std::string_view text, const std::string &entry,
   return code;
 }
 
-static ReadCode readKernel(const Artifact &artifact, const Kernel &kernel, const model::Device &device,
-                           const std::string &ptxas) {
+static ReadCode readKernel(const Artifact &artifact, const Kernel &kernel,
+                           const model::Device &device, const std::string &ptxas) {
   const Bytes &bytes = artifact.code.at(kernel.code);
   if (kernel.code.ends_with(".ptx")) {
     std::array<uint32_t, 3> workgroup;
@@ -89,7 +90,8 @@ static ReadCode readKernel(const Artifact &artifact, const Kernel &kernel, const
 
 /// Predicts one launch into `result`.
 static void predictLaunch(const ReadCode &code, const std::string &entry, model::Launch launch,
-                          const model::Device &device, const std::string &where, ModelledKernel &result) {
+                          const model::Device &device, const std::string &where,
+                          ModelledKernel &result) {
   result.problem = code.problem;
   result.unassembled = code.unassembled;
   if (!code.module)
@@ -207,8 +209,8 @@ static std::vector<std::string> getRow(const ModelledKernel &kernel, double sum)
 }
 
 static const std::vector<std::string> head = {
-    "kernel",  "dispatches", "predicted", "share",     "limited by", "bound",     "by", "of bound",
-    "sectors", "ways",       "registers", "spills",    "occupancy",  "in flight", "waves"};
+    "kernel",  "dispatches", "predicted", "share",  "limited by", "bound",     "by",   "of bound",
+    "sectors", "ways",       "registers", "spills", "occupancy",  "in flight", "waves"};
 
 static Json toJson(const ModelledKernel &kernel) {
   Json json = {{"kernel", kernel.name},
@@ -277,8 +279,7 @@ static void printAccesses(const ModelledPlan &plan) {
       const bool isShared = access.memory == "workgroup";
       rows.push_back({access.place, access.kind, access.memory, std::to_string(access.width),
                       printNumber(access.requests), printNumber(access.wantedBytes),
-                      printNumber(access.movedBytes),
-                      isShared ? "" : printPercent(access.getUse()),
+                      printNumber(access.movedBytes), isShared ? "" : printPercent(access.getUse()),
                       isShared ? "" : printNumber(access.missedBytes),
                       isShared ? printNumber(access.passes / access.idealPasses) : "",
                       isShared ? printNumber(access.worstWays) : ""});
@@ -330,9 +331,10 @@ static void report(const ModelledPlan &plan, const std::string &what, const mode
   printTable(head, rows);
   if (options.accesses)
     printAccesses(plan);
-  std::cout << "\n" << what << " by the model of " << device.title << ": "
-            << printTime(plan.getSeconds()) << ", of which " << printTime(plan.launchSeconds)
-            << " are launches of " << plan.dispatches << " dispatches";
+  std::cout << "\n"
+            << what << " by the model of " << device.title << ": " << printTime(plan.getSeconds())
+            << ", of which " << printTime(plan.launchSeconds) << " are launches of "
+            << plan.dispatches << " dispatches";
   if (plan.unknown)
     std::cout << "; " << plan.unknown << " of them are not known and count as 0";
   std::cout << "\n";

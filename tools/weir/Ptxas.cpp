@@ -27,7 +27,7 @@ std::optional<model::Resources> tool::assemble(const std::string &ptxas, std::st
   const std::string source = folder.path / "kernel.ptx", output = folder.path / "kernel.cubin",
                     log = folder.path / "log";
   writeText(source, text);
-  std::vector<std::string> words = {ptxas, "-v", "-arch=" + getArchitecture(text, sm),
+  std::vector<std::string> words = {ptxas, "-v",   "-arch=" + getArchitecture(text, sm),
                                     "-o",  output, source};
   std::vector<char *> arguments;
   for (std::string &word : words)

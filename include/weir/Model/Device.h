@@ -30,26 +30,26 @@ struct Device {
   int sm = 0;              ///< cuda: the compute capability, 90
   bool isShared = false;   ///< whether L1 and workgroup memory are one
 
-  Figure units, clock;                     ///< clock: Hz
-  Figure minSubgroup, maxSubgroup;         ///< invocations
-  Figure maxSubgroups, maxWorkgroups;      ///< resident in a unit
-  Figure registers, registerStep;          ///< 32-bit, of a unit; those of a subgroup are a multiple
-  Figure maxRegisters;                     ///< of an invocation
-  Figure shared, sharedMax, sharedSystem;  ///< bytes: of a unit, of a workgroup, taken by the system
-  Figure sharedStep;                       ///< bytes that a workgroup's are a multiple of
-  Figure l1, l2;                           ///< bytes: of a unit with its shared memory, of all
-  Figure issue;                            ///< instructions of subgroups, a clock and unit
-  Figure fma, integer, fma64, special;     ///< lanes, a clock and unit
-  Figure shuffle;                          ///< lanes, a clock and unit
-  Figure matrix;                           ///< flops of bf16 with f32 sums, a clock and unit
-  Figure matrixTf32;                       ///< flops of tf32, a clock and unit
-  Figure addresses;                        ///< lanes of loads and stores, a clock and unit
-  Figure l1Bytes;                          ///< bytes a clock and unit, of L1 and of workgroup memory
-  Figure l2Bytes;                          ///< bytes a clock, of all
-  Figure dramBytes, dramShare;             ///< bytes a second; the share of them that a copy gets
-  Figure l1Latency, sharedLatency, l2Latency, dramLatency; ///< clocks
+  Figure units, clock;                    ///< clock: Hz
+  Figure minSubgroup, maxSubgroup;        ///< invocations
+  Figure maxSubgroups, maxWorkgroups;     ///< resident in a unit
+  Figure registers, registerStep;         ///< 32-bit, of a unit; those of a subgroup are a multiple
+  Figure maxRegisters;                    ///< of an invocation
+  Figure shared, sharedMax, sharedSystem; ///< bytes: of a unit, of a workgroup, taken by the system
+  Figure sharedStep;                      ///< bytes that a workgroup's are a multiple of
+  Figure l1, l2;                          ///< bytes: of a unit with its shared memory, of all
+  Figure issue;                           ///< instructions of subgroups, a clock and unit
+  Figure fma, integer, fma64, special;    ///< lanes, a clock and unit
+  Figure shuffle;                         ///< lanes, a clock and unit
+  Figure matrix;                          ///< flops of bf16 with f32 sums, a clock and unit
+  Figure matrixTf32;                      ///< flops of tf32, a clock and unit
+  Figure addresses;                       ///< lanes of loads and stores, a clock and unit
+  Figure l1Bytes;                         ///< bytes a clock and unit, of L1 and of workgroup memory
+  Figure l2Bytes;                         ///< bytes a clock, of all
+  Figure dramBytes, dramShare;            ///< bytes a second; the share of them that a copy gets
+  Figure l1Latency, sharedLatency, l2Latency, dramLatency;          ///< clocks
   Figure aluLatency, specialLatency, shuffleLatency, matrixLatency; ///< clocks
-  Figure launch;                           ///< seconds between two kernels of a recorded list
+  Figure launch; ///< seconds between two kernels of a recorded list
 };
 
 /// Returns all devices.

@@ -11,7 +11,8 @@ namespace weir::model {
 
 inline constexpr int64_t sectorBytes = 32, lineBytes = 128;
 
-/// Returns the numbers of the sectors that lanes touch with `bytes` bytes each, in order, each once.
+/// Returns the numbers of the sectors that lanes touch with `bytes` bytes each, in order, each
+/// once.
 std::vector<int64_t> getSectors(std::span<const int64_t> addresses, int64_t bytes);
 
 /// Returns the number of passes that workgroup memory takes for a request. It has 32 banks of 4

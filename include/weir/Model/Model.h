@@ -20,29 +20,29 @@ namespace weir::model {
 struct Launch {
   std::array<int64_t, 3> grid = {1, 1, 1};
   int64_t subgroupSize = 32;
-  std::vector<int64_t> operandBytes;    ///< by binding
-  std::optional<Resources> resources;   ///< none: not known
+  std::vector<int64_t> operandBytes;  ///< by binding
+  std::optional<Resources> resources; ///< none: not known
 };
 
 /// A load, store or copy in the code, over the whole launch.
 struct Access {
-  std::string place;          ///< "line 54"
-  std::string kind;           ///< "load", "store", "update" or "copy"
-  std::string memory;         ///< "operand 0", "workgroup" or "own"
-  int64_t width = 0;          ///< bytes of an invocation's access
-  double requests = 0;        ///< of subgroups
-  double wantedBytes = 0;     ///< of all invocations
-  double movedBytes = 0;      ///< sectors of all requests; of workgroup memory, as wanted
-  double missedBytes = 0;     ///< those that L1 does not have, and all that is stored
+  std::string place;                  ///< "line 54"
+  std::string kind;                   ///< "load", "store", "update" or "copy"
+  std::string memory;                 ///< "operand 0", "workgroup" or "own"
+  int64_t width = 0;                  ///< bytes of an invocation's access
+  double requests = 0;                ///< of subgroups
+  double wantedBytes = 0;             ///< of all invocations
+  double movedBytes = 0;              ///< sectors of all requests; of workgroup memory, as wanted
+  double missedBytes = 0;             ///< those that L1 does not have, and all that is stored
   double passes = 0, idealPasses = 0; ///< of workgroup memory
-  double worstWays = 0;       ///< passes of the worst request, over those without conflicts
+  double worstWays = 0;               ///< passes of the worst request, over those without conflicts
   /// Share of the bytes moved that are wanted, at most 1; 0 if nothing moves.
   double getUse() const { return movedBytes > 0 ? std::min(1.0, wantedBytes / movedBytes) : 0; }
 };
 
 /// A reason for the time of a launch.
 struct Term {
-  std::string name;    ///< "memory", "fma", "latency"...
+  std::string name; ///< "memory", "fma", "latency"...
   double seconds = 0;
 };
 
@@ -55,17 +55,17 @@ struct Prediction {
   std::optional<Resources> resources;
   Occupancy occupancy;
   double workgroups = 0, subgroups = 0;
-  double waves = 0;                ///< workgroups over those that run at a time
-  double tail = 0;                 ///< share of the last wave's places that are empty
+  double waves = 0; ///< workgroups over those that run at a time
+  double tail = 0;  ///< share of the last wave's places that are empty
   double flops = 0, matrixFlops = 0;
-  double bytesOnce = 0;            ///< each byte of each operand once
+  double bytesOnce = 0; ///< each byte of each operand once
   double dramBytes = 0, l2Bytes = 0;
   double bytesInFlight = 0, bytesNeeded = 0; ///< of all units; bandwidth times latency
-  double chainClocks = 0;          ///< one subgroup alone
-  double fmaClocks = 0, matrixClocks = 0; ///< of a unit, all its workgroups
-  std::vector<Term> terms;         ///< the longest first
-  double bound = 0;                ///< seconds: no code could be faster
-  std::string boundBy;             ///< "memory", "fma" or "matrix"
+  double chainClocks = 0;                    ///< one subgroup alone
+  double fmaClocks = 0, matrixClocks = 0;    ///< of a unit, all its workgroups
+  std::vector<Term> terms;                   ///< the longest first
+  double bound = 0;                          ///< seconds: no code could be faster
+  std::string boundBy;                       ///< "memory", "fma" or "matrix"
   double seconds = 0;
 };
 

@@ -18,8 +18,8 @@ struct Resources {
 /// The workgroups that are in a unit at a time.
 struct Occupancy {
   int64_t workgroups = 0, subgroups = 0;
-  double share = 0;         ///< of the subgroups that a unit can hold; 0 if that is not known
-  std::string limit;        ///< "registers", "shared memory", "subgroups" or "workgroups"
+  double share = 0;  ///< of the subgroups that a unit can hold; 0 if that is not known
+  std::string limit; ///< "registers", "shared memory", "subgroups" or "workgroups"
 };
 
 /// Returns the occupancy of workgroups of `invocations`. Without `registers`, these are no limit.

@@ -1,3 +1,0 @@
-#include "weir/Model/Model.h"
-#include "gtest/gtest.h"
-TEST(A, B) {}

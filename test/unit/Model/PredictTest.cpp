@@ -1,0 +1,330 @@
+//===- PredictTest.cpp - Times of kernels made by hand --------------------===//
+
+#include "weir/Artifact/Error.h"
+#include "weir/Model/Model.h"
+#include "weir/PtxReader/PtxReader.h"
+
+#include "gtest/gtest.h"
+
+using namespace weir;
+using namespace weir::model;
+
+/// Returns an entry @main of two parameters, whose addresses are in %a and %b. %t is the id of the
+/// invocation, %g that of the workgroup, %i that in the grid.
+static std::string getText(const std::string &body, int workgroup = 256) {
+  return R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry main(.param .u64 a, .param .u64 b)
+.reqntid )" +
+         std::to_string(workgroup) + R"(, 1, 1
+{
+  .reg .pred %p<9>;
+  .reg .f32 %f<40>;
+  .reg .b32 %t, %g, %i, %r<40>;
+  .reg .b64 %a, %b, %d<40>;
+  .shared .align 16 .b8 tile[8192];
+  ld.param.b64 %a, [a];
+  ld.param.b64 %b, [b];
+  mov.u32 %t, %tid.x;
+  mov.u32 %g, %ctaid.x;
+  mad.lo.s32 %i, %g, )" +
+         std::to_string(workgroup) + ", %t;\n" + body + "\n  ret;\n}\n";
+}
+
+static Prediction get(const std::string &body, int64_t grid = 1024, const char *device = "a100",
+                      std::vector<int64_t> bytes = {1 << 20, 1 << 20}, int workgroup = 256) {
+  std::string text = getText(body, workgroup);
+  auto module = ptx::readEntry(text, "main", {uint32_t(workgroup), 1, 1}, "test.ptx");
+  Launch launch;
+  launch.grid = {grid, 1, 1};
+  launch.operandBytes = std::move(bytes);
+  launch.resources = Resources{32, 0, 0, 0};
+  return predict(*module, "main", launch, getDevice(device), "test.ptx");
+}
+
+/// A load by which an invocation reads `bytes` bytes at `stride` times its id.
+static std::string getLoad(int stride, int bytes) {
+  std::string load = bytes == 16  ? "ld.global.v4.f32 {%f1, %f2, %f3, %f4}"
+                     : bytes == 8 ? "ld.global.v2.f32 {%f1, %f2}"
+                                  : "ld.global.f32 %f1";
+  return "  mul.wide.u32 %d1, %i, " + std::to_string(stride) + ";\n  add.s64 %d2, %a, %d1;\n  " +
+         load + ", [%d2];\n";
+}
+
+static const char *store = "  mul.wide.u32 %d3, %i, 4;\n  add.s64 %d4, %b, %d3;\n"
+                           "  st.global.f32 [%d4], %f1;\n";
+
+/// Returns the only access of a kind.
+static const Access &find(const Prediction &prediction, const std::string &kind,
+                          const std::string &memory = "operand 0") {
+  const Access *found = nullptr;
+  for (const Access &access : prediction.accesses)
+    if (access.kind == kind && access.memory == memory) {
+      EXPECT_EQ(found, nullptr) << "more than one";
+      found = &access;
+    }
+  if (!found)
+    throw Error("no " + kind + " of " + memory);
+  return *found;
+}
+
+TEST(Accesses, OfNeighboursUseWholeSectors) {
+  Prediction prediction = get(getLoad(4, 4) + store);
+  const Access &load = find(prediction, "load");
+  EXPECT_EQ(load.width, 4);
+  EXPECT_EQ(load.requests, 1024 * 8);
+  EXPECT_EQ(load.wantedBytes, 1024 * 256 * 4);
+  EXPECT_EQ(load.movedBytes, load.requests * 128); // four sectors each
+  EXPECT_EQ(load.getUse(), 1);
+  EXPECT_EQ(load.missedBytes, load.movedBytes);
+  EXPECT_EQ(find(prediction, "store", "operand 1").getUse(), 1);
+  EXPECT_EQ(prediction.dramBytes, 2 << 20);
+}
+
+TEST(Accesses, OfStridesWasteThem) {
+  EXPECT_EQ(find(get(getLoad(8, 4)), "load").getUse(), 0.5);
+  EXPECT_EQ(find(get(getLoad(16, 4)), "load").getUse(), 0.25);
+  EXPECT_EQ(find(get(getLoad(16, 16)), "load").getUse(), 1);
+  EXPECT_EQ(find(get(getLoad(16, 16)), "load").width, 16);
+  Prediction column = get(getLoad(4096, 4));
+  EXPECT_EQ(find(column, "load").movedBytes, find(column, "load").requests * 32 * 32);
+  EXPECT_EQ(find(column, "load").getUse(), 0.125);
+}
+
+/// A load of the workgroup's memory by an invocation at `stride` times its id.
+static std::string getSharedLoad(int stride, int bytes) {
+  std::string load = bytes == 16 ? "ld.shared.v4.f32 {%f1, %f2, %f3, %f4}" : "ld.shared.f32 %f1";
+  return "  and.b32 %r1, %t, 31;\n  mov.u32 %r2, tile;\n  mad.lo.s32 %r3, %r1, " +
+         std::to_string(stride) + ", %r2;\n  " + load + ", [%r3];\n" + store;
+}
+
+TEST(Accesses, ConflictsInWorkgroupMemory) {
+  auto getWays = [](int stride, int bytes) {
+    Prediction prediction = get(getSharedLoad(stride, bytes));
+    const Access &load = find(prediction, "load", "workgroup");
+    EXPECT_EQ(load.passes / load.idealPasses, load.worstWays);
+    return load.worstWays;
+  };
+  EXPECT_EQ(getWays(4, 4), 1);
+  EXPECT_EQ(getWays(8, 4), 2);
+  EXPECT_EQ(getWays(128, 4), 32);
+  EXPECT_EQ(getWays(132, 4), 1); // padded
+  EXPECT_EQ(getWays(16, 16), 1);
+  EXPECT_EQ(getWays(32, 16), 2);
+}
+
+/// Loads of neighbouring words at one base are one access of 16 bytes, as ptxas makes them.
+TEST(Accesses, NeighbouringLoadsOfWorkgroupMemoryAreOne) {
+  auto getLoads = [](const std::string &between, int begin) {
+    std::string text = "  mov.u32 %r2, tile;\n  shl.b32 %r3, %t, 4;\n  add.s32 %r4, %r2, %r3;\n";
+    for (int i = 0; i < 4; ++i)
+      text += "  ld.shared.f32 %f" + std::to_string(i + 1) + ", [%r4+" +
+              std::to_string(begin + 4 * i) + "];\n" + (i == 1 ? between : "");
+    double requests = 0;
+    for (const Access &access : get(text + store).accesses)
+      if (access.memory == "workgroup" && access.kind == "load")
+        requests += access.requests;
+    return requests / 1024 / 8;
+  };
+  EXPECT_EQ(getLoads("", 0), 1);
+  EXPECT_EQ(getLoads("", 8), 2); // two of 8 bytes
+  EXPECT_EQ(getLoads("", 4), 3); // only the middle is aligned
+  EXPECT_EQ(getLoads("  st.shared.f32 [%r4], %f1;\n", 0), 2);
+}
+
+TEST(Accesses, L1HoldsWhatAWorkgroupReadsAgain) {
+  std::string twice = getLoad(4, 4);
+  twice += "  ld.global.f32 %f5, [%d2];\n";
+  Prediction prediction = get(twice + store);
+  double moved = 0, missed = 0;
+  for (const Access &access : prediction.accesses)
+    if (access.kind == "load") {
+      moved += access.movedBytes;
+      missed += access.missedBytes;
+    }
+  EXPECT_EQ(moved, 2 * missed);
+}
+
+static std::string getLoop(int trips, const std::string &body) {
+  return "  mov.u32 %r9, 0;\n  mov.f32 %f9, 0f00000000;\nLOOP:\n" + body +
+         "  add.s32 %r9, %r9, 1;\n  setp.ne.s32 %p1, %r9, " + std::to_string(trips) +
+         ";\n  @%p1 bra LOOP;\n";
+}
+
+TEST(Accesses, AllTripsOfLoopsCount) {
+  Prediction prediction = get(getLoop(100, getLoad(4, 4)) + store);
+  EXPECT_EQ(find(prediction, "load").requests, 1024 * 8 * 100);
+}
+
+TEST(Accesses, LanesThatBranchAwayDoNotCount) {
+  Prediction prediction =
+      get("  and.b32 %r1, %t, 31;\n  setp.gt.u32 %p1, %r1, 7;\n  @%p1 bra OVER;\n" +
+          getLoad(4, 4) + store + "OVER:\n");
+  EXPECT_EQ(find(prediction, "load").wantedBytes, 1024 * 64 * 4);
+  EXPECT_EQ(find(prediction, "load").movedBytes, 1024 * 8 * 32);
+}
+
+TEST(Accesses, TheLastWorkgroupMayBeSmaller) {
+  Prediction prediction = get("  setp.ge.u32 %p1, %i, 1000;\n  @%p1 bra OVER;\n" + getLoad(4, 4) +
+                                  store + "OVER:\n",
+                              4);
+  EXPECT_EQ(find(prediction, "load").wantedBytes, 4000);
+}
+
+/// Rows that loaded numbers choose are read whole; where they are is not known.
+TEST(Accesses, OfLoadedRowsAreNamed) {
+  const std::string row = "  shr.u32 %r1, %i, 5;\n  mul.wide.u32 %d1, %r1, 4;\n"
+                          "  add.s64 %d2, %b, %d1;\n  ld.global.b32 %r2, [%d2];\n"
+                          "  and.b32 %r3, %t, 31;\n  shl.b32 %r4, %r2, 5;\n"
+                          "  add.s32 %r5, %r4, %r3;\n  mul.wide.s32 %d3, %r5, 4;\n"
+                          "  add.s64 %d4, %a, %d3;\n  ld.global.f32 %f1, [%d4];\n";
+  Prediction prediction = get(row);
+  EXPECT_EQ(find(prediction, "load").getUse(), 1);
+  ASSERT_EQ(prediction.assumptions.size(), 1u);
+  EXPECT_NE(prediction.assumptions[0].find("address depends on"), std::string::npos);
+  EXPECT_TRUE(get(getLoad(4, 4)).assumptions.empty());
+  // An address for each lane is a sector for each lane.
+  Prediction scattered = get("  mul.wide.u32 %d1, %i, 4;\n  add.s64 %d2, %b, %d1;\n"
+                             "  ld.global.b32 %r2, [%d2];\n  mul.wide.s32 %d3, %r2, 4;\n"
+                             "  add.s64 %d4, %a, %d3;\n  ld.global.f32 %f1, [%d4];\n");
+  EXPECT_EQ(find(scattered, "load").getUse(), 0.125);
+}
+
+TEST(Accesses, LoopsOverLoadedNumbersRunOnce) {
+  Prediction prediction =
+      get("  ld.global.b32 %r8, [%b];\n  mov.u32 %r9, 0;\nLOOP:\n" + getLoad(4, 4) +
+          "  add.s32 %r9, %r9, 1;\n  setp.lt.s32 %p1, %r9, %r8;\n  @%p1 bra LOOP;\n");
+  EXPECT_EQ(find(prediction, "load").requests, 2 * 1024 * 8); // in the trip, and once more
+  ASSERT_FALSE(prediction.assumptions.empty());
+  EXPECT_NE(prediction.assumptions[0].find("trips"), std::string::npos);
+}
+
+TEST(Times, ACopyIsBoundByMemory) {
+  const int64_t bytes = int64_t(1) << 30;
+  Prediction prediction = get(getLoad(4, 4) + store, bytes / 1024, "h100", {bytes, bytes});
+  EXPECT_EQ(prediction.terms.front().name, "memory");
+  EXPECT_EQ(prediction.boundBy, "memory");
+  EXPECT_NEAR(2.0 * double(bytes) / prediction.seconds * 1e-9, 3024, 10);
+  EXPECT_GT(prediction.bytesInFlight, prediction.bytesNeeded);
+}
+
+/// Returns fmas of eight independent sums.
+static std::string getFmas(int trips) {
+  std::string body;
+  for (int i = 0; i < 64; ++i) {
+    std::string sum = "%f" + std::to_string(10 + i % 8);
+    body += "  fma.rn.f32 " + sum + ", " + sum + ", " + sum + ", " + sum + ";\n";
+  }
+  return getLoop(trips, body) + "  mov.f32 %f1, %f10;\n" + store;
+}
+
+TEST(Times, FmasAreBoundByTheirLanes) {
+  Prediction prediction = get(getFmas(1000), 108 * 8);
+  EXPECT_EQ(prediction.boundBy, "fma");
+  EXPECT_EQ(prediction.terms.front().name, "fma");
+  EXPECT_EQ(prediction.flops, 108.0 * 8 * 256 * 64000 * 2);
+  EXPECT_NEAR(prediction.flops / prediction.seconds * 1e-12, 19.5, 3.5);
+  EXPECT_NEAR(prediction.flops / prediction.bound * 1e-12, 19.5, 0.1);
+}
+
+TEST(Times, OneWorkgroupIsBoundByLatency) {
+  Prediction prediction = get(getFmas(1000), 1, "a100", {1024, 1024}, 32);
+  EXPECT_EQ(prediction.terms.front().name, "latency");
+  EXPECT_GT(prediction.seconds, 20 * prediction.bound);
+}
+
+TEST(Times, GrowWithWork) {
+  double last = 0;
+  for (int64_t grid : {1, 100, 108, 864, 865, 5000, 100000}) {
+    double now = get(getFmas(10), grid, "a100", {1 << 30, 1 << 30}).seconds;
+    EXPECT_GE(now, last) << grid;
+    last = now;
+  }
+  last = 0;
+  for (int trips : {1, 2, 10, 100, 1000}) {
+    double now = get(getFmas(trips)).seconds;
+    EXPECT_GT(now, last) << trips;
+    last = now;
+  }
+  last = 0;
+  for (int stride : {4, 8, 16, 32, 64, 128}) {
+    double now = get(getLoad(stride, 4) + store, 1 << 18, "a100", {1 << 30, 1 << 30}).seconds;
+    EXPECT_GE(now, last) << stride;
+    last = now;
+  }
+  last = 0;
+  for (int stride : {4, 8, 16, 32, 64, 128}) {
+    double now = get(getLoop(100, getSharedLoad(stride, 4)), 1 << 14).seconds;
+    EXPECT_GE(now, last) << stride;
+    last = now;
+  }
+}
+
+TEST(Times, AreNeverBelowTheBound) {
+  for (const char *device : {"a100", "h100", "h200", "l4", "rtx4090", "a6000"})
+    for (int64_t grid : {1, 1000, 1 << 18})
+      for (const std::string &body : {getFmas(20), getLoad(4, 4) + store, getLoad(64, 4) + store}) {
+        Prediction prediction = get(body, grid, device, {1 << 28, 1 << 28});
+        EXPECT_GE(prediction.seconds, prediction.bound) << device << " " << grid;
+      }
+}
+
+TEST(Times, TheTailIsEmptyPlaces) {
+  EXPECT_EQ(get(getFmas(1), 108 * 8).waves, 1);
+  EXPECT_EQ(get(getFmas(1), 108 * 8).tail, 0);
+  Prediction more = get(getFmas(1), 108 * 8 + 1);
+  EXPECT_NEAR(more.tail, 0.5, 0.01);
+}
+
+TEST(Times, MatrixInstructionsCount) {
+  Prediction prediction = get(
+      "  mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, "
+      "%r4}, {%r5, %r6}, {%f5, %f6, %f7, %f8};\n" +
+          std::string(store),
+      108);
+  EXPECT_EQ(prediction.matrixFlops, 108.0 * 8 * 2 * 16 * 8 * 16);
+  EXPECT_GT(prediction.matrixClocks, 0);
+  EXPECT_EQ(get(getFmas(1)).matrixClocks, 0);
+}
+
+/// A copy to workgroup memory costs no register, and is waited for where the code says so.
+TEST(Times, AsynchronousCopiesOverlap) {
+  auto getCopies = [](int allowed) {
+    std::string body = "  mov.u32 %r2, tile;\n  shl.b32 %r3, %t, 4;\n  add.s32 %r4, %r2, %r3;\n"
+                       "  mul.wide.u32 %d1, %t, 16;\n  add.s64 %d2, %a, %d1;\n";
+    body += getLoop(50, "  cp.async.cg.shared.global [%r4], [%d2], 16;\n"
+                        "  cp.async.commit_group;\n  cp.async.wait_group " +
+                            std::to_string(allowed) + ";\n  add.s64 %d2, %d2, 4096;\n");
+    return get(body, 108).chainClocks;
+  };
+  EXPECT_GT(getCopies(0), 50 * 400);
+  EXPECT_LT(getCopies(3), getCopies(0) / 2);
+}
+
+TEST(Times, UnknownFiguresAreNamed) {
+  EXPECT_TRUE(get(getFmas(1)).unknown.empty());
+  Prediction prediction = get(getFmas(1), 1, "l4");
+  ASSERT_EQ(prediction.unknown.size(), 1u);
+  EXPECT_EQ(prediction.unknown[0], "bytes a clock of L2");
+}
+
+TEST(Refusals, NameTheReason) {
+  auto getError = [](const std::string &text, const std::string &entry, int64_t grid) {
+    auto module = ptx::readEntry(text, "main", {256, 1, 1}, "test.ptx");
+    Launch launch;
+    launch.grid = {grid, 1, 1};
+    try {
+      predict(*module, entry, launch, getDevice("a100"), "test.ptx");
+    } catch (const Error &error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(getError(getText(getLoad(4, 4)), "main", 1), "");
+  EXPECT_EQ(getError(getText(getLoad(4, 4)), "other", 1),
+            "test.ptx: has no entry point \"other\"");
+  EXPECT_EQ(getError(getText(getLoop(100000000, getLoad(4, 4))), "main", 1),
+            "test.ptx: runs for so long that the model gives up; use smaller sizes");
+}
