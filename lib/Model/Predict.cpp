@@ -101,11 +101,9 @@ void Predictor::listAccesses() {
   }
 }
 
-/// Finds the bytes of memory: each once if L2 holds what is read again, else those that workgroups
-/// which run at a time do not share.
+/// Finds the bytes of memory: each once if L2 holds all. Else each workgroup that runs has a part of
+/// L2, and what it lacks is fetched, once for those workgroups that share it.
 void Predictor::findDramBytes(Sampler &sampler) {
-  std::map<int64_t, double> once;
-  double all = 0;
   auto getOnce = [&](int64_t binding, double bytes) {
     bytes *= result.workgroups;
     if (binding >= 0 && binding < int64_t(launch.operandBytes.size())) {
@@ -114,30 +112,32 @@ void Predictor::findDramBytes(Sampler &sampler) {
     }
     return bytes;
   };
-  double written = 0;
+  double read = 0, written = 0;
   for (auto [binding, bytes] : mean.written)
     written += getOnce(binding, bytes);
-  double again = 0;
-  for (auto [binding, bytes] : mean.read) {
-    once[binding] = getOnce(binding, bytes);
-    all += once[binding];
-    again = std::max(again, bytes * result.workgroups / std::max(1.0, once[binding]));
-  }
-  result.bytesOnce = all + written;
-  result.dramBytes = result.bytesOnce;
+  for (auto [binding, bytes] : mean.read)
+    read += getOnce(binding, bytes);
+  result.bytesOnce = result.dramBytes = read + written;
   if (!device.l2)
     result.unknown.push_back("the size of L2: each byte is assumed to come from memory once");
-  else if (result.bytesOnce > usableL2 * *device.l2 && again > 1.2) {
-    const double places =
-        std::max(1.0, device.units.orZero() * double(result.occupancy.workgroups));
-    std::map<int64_t, double> shares = sampler.getDistinctShares(int64_t(places));
-    result.dramBytes = written;
-    for (auto [binding, bytes] : mean.read) {
-      auto share = shares.find(binding);
-      double moved = bytes * result.workgroups * (share == shares.end() ? 1 : share->second);
-      result.dramBytes += std::max(once[binding], moved);
-    }
+  // What is read again passes L2 twice.
+  if (!device.l2 || result.bytesOnce <= usableL2 * *device.l2 ||
+      mean.l2Bytes * result.workgroups <= 1.1 * result.bytesOnce)
+    return;
+  const double places = std::max(1.0, device.units.orZero() * double(result.occupancy.workgroups));
+  const double running = std::min(places, result.workgroups);
+  std::map<int64_t, double> shares = sampler.getDistinctShares(int64_t(running));
+  double distinct = 0, all = 0;
+  for (auto [binding, bytes] : mean.read) {
+    distinct += bytes * shares[binding];
+    all += bytes;
   }
+  const double part = usableL2 * *device.l2 / running * (all / std::max(1.0, distinct));
+  result.dramBytes = written;
+  shares[ownBinding] = 1;
+  for (auto [binding, bytes] : sampler.getMean(int64_t(part) / lineBytes).fetched)
+    result.dramBytes += std::max(getOnce(binding, mean.read[binding]),
+                                 bytes * result.workgroups * shares[binding]);
 }
 
 void Predictor::addTerm(const char *name, double amount, const Figure &rate, const char *what,
@@ -191,11 +191,12 @@ void Predictor::findTerms() {
   if (device.clock && device.dramLatency && device.aluLatency) {
     const double waves =
         std::ceil(rounds / std::max<double>(1, double(result.occupancy.workgroups)));
-    const double alone = getClocks(mean.chain);
-    result.terms.push_back({"latency", alone * waves});
+    const double latency = getClocks(mean.chain) * waves;
+    result.terms.push_back({"latency", latency});
     sortTerms();
-    // Nothing overlaps the first loads and the last stores.
-    longest = std::max(longest + alone, alone * waves);
+    // A pipeline of two stages, waiting and moving: all but one of the rounds overlap.
+    const double turns = std::max(1.0, mean.rounds) * waves;
+    longest = std::max(longest, latency) + std::min(longest, latency) / turns;
     // Little's law, with the loads that a subgroup has on its way.
     const double running = std::min(units * double(result.occupancy.workgroups), result.workgroups);
     if (mean.chain > 0)
@@ -246,7 +247,7 @@ Prediction Predictor::run() {
     l1 -= double(result.occupancy.workgroups * shared);
   const double share = l1 / double(std::max<int64_t>(1, result.occupancy.workgroups));
   Sampler sampler(code, launch, device, int64_t(std::max(0.0, share)) / lineBytes);
-  mean = sampler.getMean();
+  mean = sampler.getMean(0);
   result.chainClocks = mean.chain;
   result.l2Bytes = mean.l2Bytes * result.workgroups;
   listAccesses();

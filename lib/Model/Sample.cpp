@@ -11,8 +11,8 @@
 using namespace weir;
 using namespace weir::model;
 
-/// Max number of lanes' computations in one launch: beyond, enumeration takes too long.
-static constexpr uint64_t maxLaneSteps = uint64_t(1) << 28;
+/// Max number of lanes' computations in one workgroup: beyond, enumeration takes too long.
+static constexpr uint64_t maxLaneSteps = uint64_t(1) << 27;
 /// Workgroups that are enumerated, if a launch has more.
 static constexpr int64_t sampledWorkgroups = 4;
 /// Workgroups, and requests of each subgroup, whose sectors are compared with each other.
@@ -42,7 +42,8 @@ namespace {
 /// Adds up the requests of a workgroup.
 class Meter : public Listener {
 public:
-  Meter(const Code &code, const Device &device, int64_t l1Lines) : device(device), l1(l1Lines) {
+  Meter(const Code &code, const Device &device, int64_t l1Lines, int64_t l2Lines)
+      : device(device), l1(l1Lines), l2(l2Lines) {
     sums.sites.resize(code.sites.size());
   }
   double request(const Request &request) override;
@@ -53,11 +54,12 @@ public:
 
 private:
   double requestShared(const Request &request, SiteSums &site);
+  double requestOwn(const Request &request, SiteSums &site);
   /// Adds the clocks of passes of 128 bytes; a request takes its lanes' addresses as well.
   void addClocks(const Request &request, double passes);
 
   const Device &device;
-  Cache l1;
+  Cache l1, l2;
 };
 } // namespace
 
@@ -80,6 +82,33 @@ double Meter::requestShared(const Request &request, SiteSums &site) {
   return device.sharedLatency.orZero() + double(passes - 1);
 }
 
+/// The memory of invocations' own lies so that the words at one offset are a line. It passes the
+/// caches as operands do.
+double Meter::requestOwn(const Request &request, SiteSums &site) {
+  constexpr int64_t wordBytes = 4, wordsOfSubgroup = 1 << 24, sectorsOfLine = lineBytes / sectorBytes;
+  const double wanted = double(int64_t(request.addresses.size()) * request.bytes);
+  site.isOwn = true;
+  site.moved += wanted;
+  double missed = 0, clocks = request.reads ? device.l1Latency.orZero() : 0;
+  const int64_t first = (request.addresses.front() - int64_t(Code::ownBase)) / wordBytes;
+  for (int64_t word = first; word < first + (request.bytes + wordBytes - 1) / wordBytes; ++word)
+    for (int64_t i = 0; i < sectorsOfLine; ++i) {
+      const int64_t sector = int64_t(Code::ownBase) / sectorBytes +
+                             (request.subgroup * wordsOfSubgroup + word) * sectorsOfLine + i;
+      if (l1.touch(sector))
+        continue;
+      missed += double(sectorBytes);
+      if (request.reads)
+        clocks = device.l2Latency.orZero();
+      if (!l2.touch(sector) && request.reads)
+        sums.fetched[ownBinding] += double(sectorBytes);
+    }
+  site.missed += missed;
+  sums.l2Bytes += missed;
+  addClocks(request, std::max(1.0, wanted / double(lineBytes)));
+  return clocks;
+}
+
 double Meter::request(const Request &request) {
   SiteSums &site = sums.sites[request.site];
   ++requests;
@@ -88,13 +117,8 @@ double Meter::request(const Request &request) {
   site.wanted += wanted;
   if (request.space == Space::Shared)
     return requestShared(request, site);
-  if (request.space == Space::Own) {
-    // The memory of an invocation's own lies so that neighbours' words are neighbours.
-    site.isOwn = true;
-    site.moved += wanted;
-    addClocks(request, std::max(1.0, wanted / double(lineBytes)));
-    return device.l1Latency.orZero();
-  }
+  if (request.space == Space::Own)
+    return requestOwn(request, site);
   const std::vector<int64_t> sectors = getSectors(request.addresses, request.bytes);
   int64_t lines = 0, last = -1;
   double missed = 0, clocks = request.reads ? device.l1Latency.orZero() : 0;
@@ -108,6 +132,8 @@ double Meter::request(const Request &request) {
     if (request.reads) {
       isThere = !request.passesL1 && l1.touch(sector);
       const bool isNew = read[binding].insert(sector).second;
+      if (!isThere && !l2.touch(sector))
+        sums.fetched[binding] += double(sectorBytes);
       if (!isThere)
         clocks = std::max(clocks, (isNew ? device.dramLatency : device.l2Latency).orZero());
     }
@@ -126,7 +152,7 @@ double Meter::request(const Request &request) {
   return clocks + double(std::max<int64_t>(lines - 1, 0));
 }
 
-GroupSums Sampler::run(int64_t number, uint64_t maxRequests,
+GroupSums Sampler::run(int64_t number, int64_t l2Lines, uint64_t maxRequests,
                        std::map<int64_t, std::unordered_set<int64_t>> *sectors) {
   const auto &local = code.entry.localSize;
   const uint32_t size = uint32_t(launch.subgroupSize);
@@ -144,11 +170,12 @@ GroupSums Sampler::run(int64_t number, uint64_t maxRequests,
   latencies[size_t(Pipe::Special)] = device.specialLatency.orZero();
   latencies[size_t(Pipe::Shuffle)] = device.shuffleLatency.orZero();
   latencies[size_t(Pipe::Matrix)] = device.matrixLatency.orZero();
-  Meter meter(code, device, l1Lines);
+  Meter meter(code, device, l1Lines, l2Lines);
   std::vector<std::unique_ptr<Warp>> warps;
   for (place.subgroup = 0; place.subgroup * size < invocations; ++place.subgroup)
     warps.push_back(std::make_unique<Warp>(code, place, latencies, meter));
   std::vector<uint64_t> requests(warps.size());
+  uint64_t laneSteps = 0;
   for (bool isRunning = true; isRunning;) {
     isRunning = false;
     for (size_t i = 0; i < warps.size(); ++i) { // in turn, as a unit does
@@ -167,7 +194,7 @@ GroupSums Sampler::run(int64_t number, uint64_t maxRequests,
   for (const auto &warp : warps) {
     sums.work.add(warp->getWork(), 1);
     sums.chain = std::max(sums.chain, warp->getClock());
-    sums.barriers = std::max(sums.barriers, double(warp->getBarriers()));
+    sums.rounds = std::max(sums.rounds, double(warp->getRounds()));
     assumptions.insert(warp->getAssumptions().begin(), warp->getAssumptions().end());
   }
   for (auto &[binding, all] : meter.read)
@@ -201,28 +228,30 @@ static void add(GroupSums &to, const GroupSums &from, double times) {
   to.l2Bytes += times * from.l2Bytes;
   to.waitedBytes += times * from.waitedBytes;
   to.chain = std::max(to.chain, from.chain);
-  to.barriers = std::max(to.barriers, from.barriers);
+  to.rounds = std::max(to.rounds, from.rounds);
   for (auto [binding, bytes] : from.read)
     to.read[binding] += times * bytes;
+  for (auto [binding, bytes] : from.fetched)
+    to.fetched[binding] += times * bytes;
   for (auto [binding, bytes] : from.written)
     to.written[binding] += times * bytes;
 }
 
-GroupSums Sampler::getMean() {
+GroupSums Sampler::getMean(int64_t l2Lines) {
   const int64_t count = launch.grid[0] * launch.grid[1] * launch.grid[2];
   GroupSums mean;
   if (count <= sampledWorkgroups) {
     for (int64_t i = 0; i < count; ++i)
-      add(mean, run(i, UINT64_MAX, nullptr), 1.0 / double(count));
+      add(mean, run(i, l2Lines, UINT64_MAX, nullptr), 1.0 / double(count));
     return mean;
   }
   // The first and the last may be special, and stand for themselves.
-  add(mean, run(0, UINT64_MAX, nullptr), 1.0 / double(count));
-  add(mean, run(count - 1, UINT64_MAX, nullptr), 1.0 / double(count));
+  add(mean, run(0, l2Lines, UINT64_MAX, nullptr), 1.0 / double(count));
+  add(mean, run(count - 1, l2Lines, UINT64_MAX, nullptr), 1.0 / double(count));
   const int64_t between = sampledWorkgroups - 2;
   for (int64_t i = 0; i < between; ++i) {
     int64_t number = 1 + (count - 2) * (2 * i + 1) / (2 * between);
-    add(mean, run(number, UINT64_MAX, nullptr), double(count - 2) / double(between * count));
+    add(mean, run(number, l2Lines, UINT64_MAX, nullptr), double(count - 2) / double(between * count));
   }
   return mean;
 }
@@ -233,7 +262,7 @@ std::map<int64_t, double> Sampler::getDistinctShares(int64_t workgroups) {
   std::map<int64_t, std::unordered_set<int64_t>> all;
   std::map<int64_t, double> sum, shares;
   for (int64_t i = 0; i < count; ++i)
-    for (auto [binding, bytes] : run(i, comparedRequests, &all).read)
+    for (auto [binding, bytes] : run(i, 0, comparedRequests, &all).read)
       sum[binding] += bytes;
   for (auto [binding, bytes] : sum)
     shares[binding] = double(all[binding].size()) * sectorBytes / bytes;

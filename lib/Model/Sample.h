@@ -31,6 +31,9 @@ private:
   std::unordered_map<int64_t, std::list<Line>::iterator> placeOf;
 };
 
+/// The number that stands for memory of invocations' own among those of bindings.
+inline constexpr int64_t ownBinding = -1;
+
 /// Sums over workgroups.
 struct SiteSums {
   double requests = 0, wanted = 0, moved = 0, missed = 0, passes = 0, ideal = 0, worst = 0;
@@ -46,8 +49,9 @@ struct GroupSums {
   double l2Bytes = 0;     ///< that pass between the unit and L2
   double waitedBytes = 0; ///< bytes from L2 and memory, times the clocks that each takes
   double chain = 0;       ///< clocks of the slowest subgroup
-  double barriers = 0;
+  double rounds = 0;           ///< blocks in turn that read operands
   std::map<int64_t, double> read, written; ///< distinct bytes, by binding
+  std::map<int64_t, double> fetched;       ///< bytes that its part of L2 lacks, by binding
 };
 
 /// Enumerates sampled workgroups.
@@ -57,8 +61,8 @@ public:
       : code(code), launch(launch), device(device), l1Lines(l1Lines) {}
 
   /// Returns the mean over the workgroups of the launch, from the first, the last, and some
-  /// between.
-  GroupSums getMean();
+  /// between. Each has so many lines of L2 for itself.
+  GroupSums getMean(int64_t l2Lines);
   /// Returns, for each binding, which share of the bytes that workgroups running at a time read is
   /// distinct among them.
   std::map<int64_t, double> getDistinctShares(int64_t workgroups);
@@ -66,14 +70,13 @@ public:
   std::set<std::string> assumptions;
 
 private:
-  GroupSums run(int64_t workgroup, uint64_t maxRequests,
+  GroupSums run(int64_t workgroup, int64_t l2Lines, uint64_t maxRequests,
                 std::map<int64_t, std::unordered_set<int64_t>> *sectors);
 
   const Code &code;
   const Launch &launch;
   const Device &device;
   int64_t l1Lines;
-  uint64_t laneSteps = 0;
 };
 
 } // namespace weir::model

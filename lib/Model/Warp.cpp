@@ -344,7 +344,9 @@ double Warp::access(uint32_t site, Id pointer, Mask mask, uint32_t words) {
                               "different data are assumed to touch different sectors");
   request.addresses = addresses;
   request.bytes = what.bytes * words;
+  request.subgroup = place.subgroup;
   request.lanes = size;
+  hasRead |= what.reads && request.space == Space::Global;
   request.reads = what.reads;
   request.writes = what.writes;
   request.passesL1 = what.passesL1;
@@ -436,7 +438,6 @@ void Warp::run(const Step &step, Mask mask) {
     latency += access(step.site + 1, instruction.operands[0], mask);
     break;
   case Step::Kind::Barrier:
-    ++barriers;
     clock = ahead = std::max(clock, ahead) + step.issue;
     return;
   case Step::Kind::CommitCopies:
@@ -540,9 +541,11 @@ void Warp::step() {
   const CodeBlock &block = code.blocks[number];
   ++laneSteps;
   clock = ahead = std::max(clock, ahead);
+  hasRead = false;
   enter(block, mask);
   for (const Step &step : block.steps)
     run(step, mask);
+  rounds += hasRead;
   work.add(block.work, 1);
   clock = ahead = std::max(clock, ahead) + 1;
   branch(block, mask);

@@ -25,7 +25,7 @@ struct Request {
   Space space = Space::Global;
   std::span<const int64_t> addresses; ///< of the lanes that take part
   int64_t bytes = 0;                  ///< of a lane
-  uint32_t lanes = 0;                 ///< of the subgroup
+  uint32_t subgroup = 0, lanes = 0;   ///< in the workgroup; of the subgroup
   bool reads = false, writes = false, passesL1 = false;
 };
 
@@ -56,7 +56,8 @@ public:
 
   double getClock() const { return clock; }
   const Work &getWork() const { return work; }
-  uint64_t getBarriers() const { return barriers; }
+  /// Returns how many blocks it ran that read operands.
+  uint64_t getRounds() const { return rounds; }
   uint64_t getLaneSteps() const { return laneSteps; }
   /// Sentences about what was assumed because it depends on loaded data.
   const std::set<std::string> &getAssumptions() const { return assumptions; }
@@ -97,7 +98,8 @@ private:
   std::vector<Id> cameFrom;
   std::vector<uint32_t> visits; ///< of blocks whose branch is not known
   Work work;
-  uint64_t barriers = 0, laneSteps = 0;
+  uint64_t rounds = 0, laneSteps = 0;
+  bool hasRead = false; ///< whether the block has read an operand
   std::set<std::string> assumptions;
   std::vector<int64_t> addresses;
 

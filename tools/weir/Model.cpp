@@ -29,7 +29,7 @@ const Profile &tool::findModelledProfile(const Artifact &artifact, const std::st
                 "; compile it with --target=" + target);
   if (!best)
     throw Error("--model=" + std::string(device.name) + ": the code of " + path +
-                " needs a newer GPU than " + device.title + "; compile it with --profile=sm_80");
+                " needs a newer GPU than " + device.title + "; compile it with --target=cuda:sm_80");
   auto isOutside = [&](const model::Figure &limit, bool isMin) {
     return limit &&
            (isMin ? double(best->subgroupSize) < *limit : double(best->subgroupSize) > *limit);
@@ -40,7 +40,7 @@ const Profile &tool::findModelledProfile(const Artifact &artifact, const std::st
                 " invocations, and " + device.title + " has those of " +
                 printNumber(device.minSubgroup.orZero()) + " to " +
                 printNumber(device.maxSubgroup.orZero()) +
-                "; compile it with a --profile that has such a subgroup_size");
+                "; compile it for a profile that has such a subgroup_size");
   return *best;
 }
 

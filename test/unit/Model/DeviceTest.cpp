@@ -1,7 +1,7 @@
 //===- DeviceTest.cpp - Figures of devices --------------------------------===//
 
-#include "weir/Artifact/Error.h"
 #include "weir/Model/Device.h"
+#include "weir/Artifact/Error.h"
 
 #include "gtest/gtest.h"
 

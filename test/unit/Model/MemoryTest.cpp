@@ -27,17 +27,17 @@ static int64_t countStridePasses(int64_t stride, int64_t bytes) {
 }
 
 TEST(Sectors, NeighboursShareThem) {
-  EXPECT_EQ(countSectors(4, 4), 4u);       // 128 bytes
-  EXPECT_EQ(countSectors(16, 16), 16u);    // 512 bytes
-  EXPECT_EQ(countSectors(2, 2), 2u);       // bf16
-  EXPECT_EQ(countSectors(0, 4), 1u);       // one address
+  EXPECT_EQ(countSectors(4, 4), 4u);    // 128 bytes
+  EXPECT_EQ(countSectors(16, 16), 16u); // 512 bytes
+  EXPECT_EQ(countSectors(2, 2), 2u);    // bf16
+  EXPECT_EQ(countSectors(0, 4), 1u);    // one address
   EXPECT_EQ(countSectors(4, 4, 512), 4u);
 }
 
 TEST(Sectors, StridesAndOffsetsWasteThem) {
-  EXPECT_EQ(countSectors(8, 4), 8u);       // every other element: half of each sector
-  EXPECT_EQ(countSectors(4, 4, 4), 5u);    // begins within one
-  EXPECT_EQ(countSectors(4096, 4), 32u);   // a column
+  EXPECT_EQ(countSectors(8, 4), 8u);     // every other element: half of each sector
+  EXPECT_EQ(countSectors(4, 4, 4), 5u);  // begins within one
+  EXPECT_EQ(countSectors(4096, 4), 32u); // a column
   EXPECT_EQ(countSectors(4096, 16), 32u);
   EXPECT_EQ(countSectors(4096, 32, 16), 64u); // each lane crosses a border
 }

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "weir/Artifact/Error.h"
 #include "weir/Model/Occupancy.h"
+#include "weir/Artifact/Error.h"
 
 #include "gtest/gtest.h"
 

@@ -160,16 +160,15 @@ TEST(Accesses, AllTripsOfLoopsCount) {
 
 TEST(Accesses, LanesThatBranchAwayDoNotCount) {
   Prediction prediction =
-      get("  and.b32 %r1, %t, 31;\n  setp.gt.u32 %p1, %r1, 7;\n  @%p1 bra OVER;\n" +
-          getLoad(4, 4) + store + "OVER:\n");
+      get("  and.b32 %r1, %t, 31;\n  setp.gt.u32 %p1, %r1, 7;\n  @%p1 bra OVER;\n" + getLoad(4, 4) +
+          store + "OVER:\n");
   EXPECT_EQ(find(prediction, "load").wantedBytes, 1024 * 64 * 4);
   EXPECT_EQ(find(prediction, "load").movedBytes, 1024 * 8 * 32);
 }
 
 TEST(Accesses, TheLastWorkgroupMayBeSmaller) {
-  Prediction prediction = get("  setp.ge.u32 %p1, %i, 1000;\n  @%p1 bra OVER;\n" + getLoad(4, 4) +
-                                  store + "OVER:\n",
-                              4);
+  Prediction prediction = get(
+      "  setp.ge.u32 %p1, %i, 1000;\n  @%p1 bra OVER;\n" + getLoad(4, 4) + store + "OVER:\n", 4);
   EXPECT_EQ(find(prediction, "load").wantedBytes, 4000);
 }
 
@@ -323,8 +322,46 @@ TEST(Refusals, NameTheReason) {
     return std::string();
   };
   EXPECT_EQ(getError(getText(getLoad(4, 4)), "main", 1), "");
-  EXPECT_EQ(getError(getText(getLoad(4, 4)), "other", 1),
-            "test.ptx: has no entry point \"other\"");
+  EXPECT_EQ(getError(getText(getLoad(4, 4)), "other", 1), "test.ptx: has no entry point \"other\"");
   EXPECT_EQ(getError(getText(getLoop(100000000, getLoad(4, 4))), "main", 1),
             "test.ptx: runs for so long that the model gives up; use smaller sizes");
+}
+
+/// Arrays of an invocation's own are in L1 while they fit, and spill to L2.
+TEST(Accesses, OfOwnMemory) {
+  auto getMissed = [](int trips) {
+    std::string body = "  mov.u64 %d5, array;\n  mov.u32 %r7, 0;\n  mov.f32 %f1, 0f00000000;\n" +
+                       getLoop(trips, "  mul.wide.u32 %d6, %r9, 4;\n  add.s64 %d7, %d5, %d6;\n"
+                                      "  st.local.f32 [%d7], %f1;\n");
+    body += "  mov.u32 %r9, 0;\nAGAIN:\n  mul.wide.u32 %d6, %r9, 4;\n  add.s64 %d7, %d5, %d6;\n"
+            "  ld.local.f32 %f1, [%d7];\n  add.s32 %r9, %r9, 1;\n  setp.ne.s32 %p1, %r9, " +
+            std::to_string(trips) + ";\n  @%p1 bra AGAIN;\n" + store;
+    body = "  .local .align 4 .b8 array[4096];\n" + body;
+    Prediction prediction = get(body);
+    const Access &load = find(prediction, "load", "own");
+    EXPECT_EQ(load.requests, 1024.0 * 8 * trips);
+    return load.missedBytes;
+  };
+  EXPECT_EQ(getMissed(8), 0);
+  EXPECT_GT(getMissed(1024), 0);
+}
+
+/// A workgroup that reads more than its part of L2 reads it from memory again.
+TEST(Times, L2HoldsWhatItCan) {
+  auto getBytes = [](int trips) {
+    // Each workgroup has rows of its own, and walks them twice.
+    std::string walk = "  mul.wide.u32 %d6, %g, " + std::to_string(trips * 1024) +
+                       ";\n  mul.wide.u32 %d7, %t, 4;\n  add.s64 %d6, %d6, %d7;\n"
+                       "  add.s64 %d8, %a, %d6;\n";
+    std::string again = getLoop(trips, "  ld.global.f32 %f1, [%d8];\n  add.s64 %d8, %d8, 1024;\n");
+    std::string second = again;
+    for (size_t at; (at = second.find("LOOP")) != std::string::npos;)
+      second.replace(at, 4, "NEXT");
+    Prediction prediction = get(walk + again + walk + second, 4096, "a100",
+                                {int64_t(4096) * trips * 1024, 1 << 20});
+    return prediction.dramBytes / prediction.bytesOnce;
+  };
+  EXPECT_EQ(getBytes(4), 1);              // 16 MiB fit L2
+  EXPECT_EQ(getBytes(16), 1);             // 16 KiB of each of 864 workgroups do
+  EXPECT_NEAR(getBytes(1024), 2, 0.01);   // 1 MiB of each does not
 }

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Tables of docs/model.md: run.py kernels|published [--model=h100] [--weir=PATH] [--only=CASE].
+
+`kernels` compiles norms, losses, matrix products and models for CUDA and prints what the model says of each kernel.
+`published` prints its predictions for the kernels of test/model/kernels.cu beside the times that others measured.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "benchmarks" / folder) for folder in ("peers", "compile")]
+import graphs  # noqa: E402
+import weir_graphs  # noqa: E402
+
+SHAPES = ((4096, 1024), (8192, 1024), (4096, 4096), (1024, 32000))
+ROWS = ("layer_norm", "layer_norm_vjp", "rms_norm", "rms_norm_vjp", "softmax", "softmax_vjp", "cross_entropy",
+        "cross_entropy_vjp")
+GPT2 = {"layers": 6, "vocabulary": 32768}
+
+MATRIX = 4096 * 4096 * 4
+GIB = 1 << 30
+# Model, entry, grid, workgroup, bytes, measured ms, source.
+PUBLISHED = (
+    ("h100", "copy4", "262144", "256", (GIB, GIB), 2 * GIB / 3024e9 * 1e3, "copy, 3024 GB/s"),
+    ("h200", "copy4", "262144", "256", (GIB, GIB), 2 * GIB / 4300e9 * 1e3, "copy, 4300 GB/s"),
+    ("a6000", "naive", "128,128", "32,32", (MATRIX,) * 3, 2 * 4096**3 / 309.0e9 * 1e3, "worklog, kernel 1"),
+    ("a6000", "coalesced", "128,128", "1024", (MATRIX,) * 3, 2 * 4096**3 / 1986.5e9 * 1e3, "worklog, kernel 2"),
+    ("a6000", "tiled", "128,128", "1024", (MATRIX,) * 3, 2 * 4096**3 / 2980.3e9 * 1e3, "worklog, kernel 3"),
+    ("a6000", "column8", "64,64", "512", (MATRIX,) * 3, 2 * 4096**3 / 8474.7e9 * 1e3, "worklog, kernel 4"),
+    ("a6000", "square8", "32,32", "256", (MATRIX,) * 3, 2 * 4096**3 / 15971.7e9 * 1e3, "worklog, kernel 5"),
+    ("a6000", "vector8", "32,32", "256", (MATRIX,) * 3, 2 * 4096**3 / 18237.3e9 * 1e3, "worklog, kernel 6"),
+)
+
+
+def make_cases():
+    """Yields the name, the graph's text and the options of `weir compile`."""
+    for rows, columns in SHAPES:
+        for name in ROWS:
+            yield f"{name} {rows} x {columns}", getattr(weir_graphs, name)(rows, columns), ()
+    for n in (512, 1024, 4096):
+        yield f"matmul {n}", weir_graphs.product(n, n, n), ()
+    yield "mlp 512 x 768 x 3072", weir_graphs.mlp(512, 768, 3072), ()
+    yield "gpt2-6 step", graphs.gpt2(**GPT2), ("--train=sgd:main", "--entry=main.step")
+
+
+def predict(options, *arguments):
+    done = subprocess.run([options.weir, "bench", *arguments, f"--ptxas={options.ptxas}", "--json"],
+                          capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout)
+
+
+def print_row(*cells):
+    print("| " + " | ".join(str(cell) for cell in cells) + " |")
+
+
+def print_kernels(options):
+    print_row("case", "kernel", "times", "us", "share", "bound us", "of bound", "limited by", "sectors", "registers",
+              "occupancy", "in flight")
+    print_row(*["---"] * 12)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text, flags in make_cases():
+            if options.only and options.only not in name:
+                continue
+            graph, artifact = pathlib.Path(folder) / "graph.mlir", pathlib.Path(folder) / "graph.weir"
+            graph.write_text(text)
+            done = subprocess.run([options.weir, "compile", graph, f"--target=cuda:{options.profile}", *flags, "-o",
+                                   artifact], capture_output=True, text=True)
+            if done.returncode:
+                sys.exit(f"{name}: {done.stderr}")
+            result = predict(options, artifact, f"--model={options.model}")
+            seconds = result["kernel_seconds"]
+            print_row(f"**{name}**", f"{result['dispatches']} dispatches", "", f"{result['seconds'] * 1e6:.1f}",
+                      *[""] * 8)
+            for kernel in result["kernels"][:options.top]:
+                if "problem" in kernel:
+                    print_row("", kernel["kernel"], kernel["dispatches"], kernel["problem"], *[""] * 8)
+                    continue
+                time, bound = kernel["seconds"], kernel["bound"]
+                needed = kernel["bytes_needed_in_flight"]
+                print_row("", kernel["kernel"], kernel["dispatches"], f"{time * kernel['dispatches'] * 1e6:.1f}",
+                          f"{time * kernel['dispatches'] / seconds:.0%}",
+                          f"{bound['seconds'] * kernel['dispatches'] * 1e6:.1f} {bound['by']}",
+                          f"{bound['seconds'] / time:.0%}", kernel["terms"][0]["name"],
+                          f"{kernel['sectors_used']:.0%}",
+                          kernel["resources"]["registers"] if isinstance(kernel["resources"], dict) else "not known",
+                          f"{kernel['occupancy']['share']:.0%}", f"{kernel['bytes_in_flight'] / needed:.0%}")
+            sys.stdout.flush()
+
+
+def print_published(options):
+    print_row("device", "kernel", "predicted ms", "measured ms", "off by", "limited by", "measured in")
+    print_row(*["---"] * 7)
+    for model, entry, grid, workgroup, sizes, measured, source in PUBLISHED:
+        result = predict(options, ROOT / "test/model/kernels.ptx", f"--entry={entry}", f"--model={model}",
+                         f"--grid={grid}", f"--workgroup={workgroup}", f"--bytes={','.join(map(str, sizes))}")
+        kernel = result["kernels"][0]
+        time = kernel["seconds"] * 1e3
+        print_row(model, entry, f"{time:.3g}", f"{measured:.3g}", f"{time / measured - 1:+.0%}",
+                  kernel["terms"][0]["name"], source)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", choices=("kernels", "published"))
+    parser.add_argument("--model", default="h100")
+    parser.add_argument("--profile", default="sm_80")
+    parser.add_argument("--weir", default=ROOT / "build/release/bin/weir")
+    parser.add_argument("--ptxas", default="ptxas")
+    parser.add_argument("--only", default="", help="cases whose name has this")
+    parser.add_argument("--top", type=int, default=100, help="kernels of a case")
+    options = parser.parse_args()
+    (print_kernels if options.table == "kernels" else print_published)(options)
+
+
+if __name__ == "__main__":
+    main()
