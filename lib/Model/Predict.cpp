@@ -101,8 +101,8 @@ void Predictor::listAccesses() {
   }
 }
 
-/// Finds the bytes of memory: each once if L2 holds all. Else each workgroup that runs has a part of
-/// L2, and what it lacks is fetched, once for those workgroups that share it.
+/// Finds the bytes of memory: each once if L2 holds all. Else each workgroup that runs has a part
+/// of L2, and what it lacks is fetched, once for those workgroups that share it.
 void Predictor::findDramBytes(Sampler &sampler) {
   auto getOnce = [&](int64_t binding, double bytes) {
     bytes *= result.workgroups;
@@ -136,8 +136,8 @@ void Predictor::findDramBytes(Sampler &sampler) {
   result.dramBytes = written;
   shares[ownBinding] = 1;
   for (auto [binding, bytes] : sampler.getMean(int64_t(part) / lineBytes).fetched)
-    result.dramBytes += std::max(getOnce(binding, mean.read[binding]),
-                                 bytes * result.workgroups * shares[binding]);
+    result.dramBytes +=
+        std::max(getOnce(binding, mean.read[binding]), bytes * result.workgroups * shares[binding]);
 }
 
 void Predictor::addTerm(const char *name, double amount, const Figure &rate, const char *what,
@@ -186,6 +186,8 @@ void Predictor::findTerms() {
         {"memory", result.dramBytes / (*device.dramBytes * device.dramShare.number.value_or(1))});
   else
     result.unknown.push_back("bytes a second of memory");
+  if (device.dramBytes && !device.dramShare)
+    result.unknown.push_back("the share of the memory's rate that a copy gets: all is assumed");
   sortTerms();
   double longest = result.terms.empty() ? 0 : result.terms.front().seconds;
   if (device.clock && device.dramLatency && device.aluLatency) {

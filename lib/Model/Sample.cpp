@@ -85,7 +85,8 @@ double Meter::requestShared(const Request &request, SiteSums &site) {
 /// The memory of invocations' own lies so that the words at one offset are a line. It passes the
 /// caches as operands do.
 double Meter::requestOwn(const Request &request, SiteSums &site) {
-  constexpr int64_t wordBytes = 4, wordsOfSubgroup = 1 << 24, sectorsOfLine = lineBytes / sectorBytes;
+  constexpr int64_t wordBytes = 4, wordsOfSubgroup = 1 << 24,
+                    sectorsOfLine = lineBytes / sectorBytes;
   const double wanted = double(int64_t(request.addresses.size()) * request.bytes);
   site.isOwn = true;
   site.moved += wanted;
@@ -251,20 +252,31 @@ GroupSums Sampler::getMean(int64_t l2Lines) {
   const int64_t between = sampledWorkgroups - 2;
   for (int64_t i = 0; i < between; ++i) {
     int64_t number = 1 + (count - 2) * (2 * i + 1) / (2 * between);
-    add(mean, run(number, l2Lines, UINT64_MAX, nullptr), double(count - 2) / double(between * count));
+    add(mean, run(number, l2Lines, UINT64_MAX, nullptr),
+        double(count - 2) / double(between * count));
   }
   return mean;
 }
 
 std::map<int64_t, double> Sampler::getDistinctShares(int64_t workgroups) {
-  const int64_t count =
-      std::min({workgroups, comparedWorkgroups, launch.grid[0] * launch.grid[1] * launch.grid[2]});
+  workgroups = std::min(workgroups, launch.grid[0] * launch.grid[1] * launch.grid[2]);
+  const int64_t count = std::min(workgroups, comparedWorkgroups), half = count / 2;
   std::map<int64_t, std::unordered_set<int64_t>> all;
-  std::map<int64_t, double> sum, shares;
-  for (int64_t i = 0; i < count; ++i)
+  std::map<int64_t, double> sum, atHalf, shares;
+  for (int64_t i = 0; i < count; ++i) {
+    if (i == half)
+      for (const auto &[binding, sectors] : all)
+        atHalf[binding] = double(sectors.size());
     for (auto [binding, bytes] : run(i, 0, comparedRequests, &all).read)
       sum[binding] += bytes;
-  for (auto [binding, bytes] : sum)
-    shares[binding] = double(all[binding].size()) * sectorBytes / bytes;
+  }
+  for (auto [binding, bytes] : sum) {
+    // Beyond those that are compared, it grows as it did in their second half.
+    double distinct = double(all[binding].size());
+    const double growth = (distinct - atHalf[binding]) / double(count - half);
+    distinct += growth * double(workgroups - count);
+    bytes *= double(workgroups) / double(count);
+    shares[binding] = distinct * sectorBytes / bytes;
+  }
   return shares;
 }

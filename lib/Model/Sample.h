@@ -49,7 +49,7 @@ struct GroupSums {
   double l2Bytes = 0;     ///< that pass between the unit and L2
   double waitedBytes = 0; ///< bytes from L2 and memory, times the clocks that each takes
   double chain = 0;       ///< clocks of the slowest subgroup
-  double rounds = 0;           ///< blocks in turn that read operands
+  double rounds = 0;      ///< blocks in turn that read operands
   std::map<int64_t, double> read, written; ///< distinct bytes, by binding
   std::map<int64_t, double> fetched;       ///< bytes that its part of L2 lacks, by binding
 };

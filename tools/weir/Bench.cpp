@@ -209,7 +209,7 @@ static void addModelOptions(CLI::App &verb, ModelOptions &options, CLI::Option *
         ->delimiter(',')
         ->expected(1, max)
         ->check(CLI::Range(int64_t(1), int64_t(1) << 40).description(""))
-        ->type_name("N,…");
+        ->type_name("N,...");
   };
   addSizes("--grid", options.grid, "With PTX: workgroups, up to three sizes", 3);
   addSizes("--workgroup", options.workgroup,

@@ -1,5 +1,6 @@
 //===- Inspect.cpp - weir inspect -----------------------------------------===//
 
+#include "Model.h"
 #include "Output.h"
 #include "Verbs.h"
 #include "WithCompiler.h"
@@ -114,7 +115,38 @@ static Json toJson(const std::vector<TensorSpec> &tensors) {
   return list;
 }
 
-static void printAsJson(const Artifact &artifact) {
+namespace {
+struct InspectOptions {
+  std::string artifact, target, model;
+  bool json = false, assembly = false;
+};
+
+/// The times of plans by the model of a device.
+class ModelledTimes {
+public:
+  ModelledTimes(const Artifact &artifact, const InspectOptions &options) : artifact(artifact) {
+    if (options.model.empty())
+      return;
+    device = &model::getDevice(options.model);
+    profile = &findModelledProfile(artifact, options.artifact, *device);
+  }
+  bool areWanted() const { return device; }
+  /// Returns the prediction for a plan; none if its code is not what the device would run.
+  std::optional<ModelledPlan> get(const Plan &plan) const {
+    if (!device || plan.target != profile->target)
+      return std::nullopt;
+    return predictPlan(artifact, plan, *profile, *device, "ptxas");
+  }
+  std::string getHead() const { return std::string("us on ") + device->name; }
+
+private:
+  const Artifact &artifact;
+  const model::Device *device = nullptr;
+  const Profile *profile = nullptr;
+};
+} // namespace
+
+static void printAsJson(const Artifact &artifact, const ModelledTimes &times) {
   Json entries = Json::array(), plans = Json::array(), targets = Json::array();
   for (const EntrySpec &entry : artifact.manifest.entries)
     entries.push_back({{"name", entry.name},
@@ -148,6 +180,8 @@ static void printAsJson(const Artifact &artifact) {
                      {"host_bytes", memory.inHost},
                      {"donations", donations},
                      {"slot_values", slots}});
+    if (std::optional<ModelledPlan> modelled = times.get(plan))
+      plans.back()["modelled_seconds"] = modelled->getSeconds();
   }
   for (const Profile &profile : artifact.manifest.targets)
     targets.push_back(Json::parse(printProfile(profile)));
@@ -158,7 +192,7 @@ static void printAsJson(const Artifact &artifact) {
              {"requires", targets}});
 }
 
-static void printAsTables(const Artifact &artifact) {
+static void printAsTables(const Artifact &artifact, const ModelledTimes &times) {
   std::cout << "made by " << artifact.manifest.producer << "; "
             << artifact.manifest.constants.size() << " constants, " << artifact.constants.size()
             << " bytes\n\n";
@@ -179,10 +213,19 @@ static void printAsTables(const Artifact &artifact) {
                     std::to_string(counts.slots), std::to_string(plan.arenaBytes),
                     std::to_string(plan.pinnedBytes), std::to_string(memory.onDevice),
                     std::to_string(memory.inHost)});
+    if (!times.areWanted())
+      continue;
+    std::optional<ModelledPlan> modelled = times.get(plan);
+    rows.back().push_back(!modelled           ? ""
+                          : modelled->unknown ? "not known"
+                                              : printNumber(modelled->getSeconds() * 1e6));
   }
-  printTable({"entry", "target", "kernels", "dispatches", "barriers", "queues", "waits", "slots",
-              "peak bytes", "all pinned", "device bytes", "host bytes"},
-             rows);
+  std::vector<std::string> head = {"entry",      "target",     "kernels",      "dispatches",
+                                   "barriers",   "queues",     "waits",        "slots",
+                                   "peak bytes", "all pinned", "device bytes", "host bytes"};
+  if (times.areWanted())
+    head.push_back(times.getHead());
+  printTable(head, rows);
 
   rows.clear();
   for (const Profile &profile : artifact.manifest.targets)
@@ -190,13 +233,6 @@ static void printAsTables(const Artifact &artifact) {
   std::cout << "\n";
   printTable({"target", "requires", "api"}, rows);
 }
-
-namespace {
-struct InspectOptions {
-  std::string artifact, target;
-  bool json = false, assembly = false;
-};
-} // namespace
 
 /// Prints the instructions of a target's code, or of all code for processors.
 static void printAssembly(const Artifact &artifact, const InspectOptions &options) {
@@ -222,12 +258,15 @@ static void printAssembly(const Artifact &artifact, const InspectOptions &option
 
 static int inspect(const InspectOptions &options) {
   Artifact artifact = readArtifact(options.artifact);
-  if (options.assembly)
+  if (options.assembly) {
     printAssembly(artifact, options);
-  else if (options.json)
-    printAsJson(artifact);
+    return Done;
+  }
+  ModelledTimes times(artifact, options);
+  if (options.json)
+    printAsJson(artifact, times);
   else
-    printAsTables(artifact);
+    printAsTables(artifact, times);
   return Done;
 }
 
@@ -250,5 +289,9 @@ void tool::addInspect(CLI::App &app, Verb &chosen) {
                    "With --asm: the target, such as cpu.x86-64-v4 (default all for cpu)")
       ->needs(assembly)
       ->type_name("TARGET");
+  verb->add_option("--model", options->model,
+                   "Show the time of each plan by the model of a device, as weir bench --model")
+      ->excludes(assembly)
+      ->type_name("DEVICE");
   verb->callback([options, &chosen] { chosen = [options] { return inspect(*options); }; });
 }

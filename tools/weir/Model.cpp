@@ -14,6 +14,13 @@
 using namespace weir;
 using namespace weir::tool;
 
+/// Returns the sizes of a device's subgroups, "32" or "32 to 64".
+static std::string printSizes(const model::Device &device) {
+  std::string min = printNumber(device.minSubgroup.orZero());
+  std::string max = printNumber(device.maxSubgroup.orZero());
+  return min == max ? min : min + " to " + max;
+}
+
 const Profile &tool::findModelledProfile(const Artifact &artifact, const std::string &path,
                                          const model::Device &device) {
   const Profile *best = nullptr;
@@ -29,7 +36,8 @@ const Profile &tool::findModelledProfile(const Artifact &artifact, const std::st
                 "; compile it with --target=" + target);
   if (!best)
     throw Error("--model=" + std::string(device.name) + ": the code of " + path +
-                " needs a newer GPU than " + device.title + "; compile it with --target=cuda:sm_80");
+                " needs a newer GPU than " + device.title +
+                "; compile it with --target=cuda:sm_80");
   auto isOutside = [&](const model::Figure &limit, bool isMin) {
     return limit &&
            (isMin ? double(best->subgroupSize) < *limit : double(best->subgroupSize) > *limit);
@@ -37,9 +45,7 @@ const Profile &tool::findModelledProfile(const Artifact &artifact, const std::st
   if (isOutside(device.minSubgroup, true) || isOutside(device.maxSubgroup, false))
     throw Error("--model=" + std::string(device.name) + ": the code of " + path +
                 " is for subgroups of " + std::to_string(best->subgroupSize) +
-                " invocations, and " + device.title + " has those of " +
-                printNumber(device.minSubgroup.orZero()) + " to " +
-                printNumber(device.maxSubgroup.orZero()) +
+                " invocations, and " + device.title + " has those of " + printSizes(device) +
                 "; compile it for a profile that has such a subgroup_size");
   return *best;
 }
@@ -202,8 +208,10 @@ static std::vector<std::string> getRow(const ModelledKernel &kernel, double sum)
           getWays(p) > 0 ? printNumber(getWays(p)) : "",
           p.resources ? std::to_string(p.resources->registers) : none,
           p.resources ? std::to_string(p.resources->spilledBytes) : none,
-          p.occupancy.share > 0 ? printPercent(p.occupancy.share) + " (" + p.occupancy.limit + ")"
-                                : none,
+          p.occupancy.share > 0
+              ? (p.resources ? "" : "at most ") + printPercent(p.occupancy.share) + " (" +
+                    p.occupancy.limit + ")"
+              : none,
           p.bytesNeeded > 0 ? printPercent(p.bytesInFlight / p.bytesNeeded) : none,
           printNumber(p.waves)};
 }
@@ -404,6 +412,10 @@ static ModelledPlan predictText(const ModelOptions &options, const model::Device
     workgroup[i] = uint32_t(options.workgroup[i]);
   launch.operandBytes = options.bytes;
   ReadCode code = readText(text, entry, workgroup, options.artifact, device, options.ptxas);
+  if (code.module && !options.workgroup.empty() &&
+      code.module->findEntryPoint(entry)->localSize != workgroup)
+    throw Error("--workgroup: entry " + entry + " of " + options.artifact +
+                " requires workgroups of another size");
   ModelledPlan plan;
   ModelledKernel kernel;
   kernel.name = entry;

@@ -357,11 +357,11 @@ TEST(Times, L2HoldsWhatItCan) {
     std::string second = again;
     for (size_t at; (at = second.find("LOOP")) != std::string::npos;)
       second.replace(at, 4, "NEXT");
-    Prediction prediction = get(walk + again + walk + second, 4096, "a100",
-                                {int64_t(4096) * trips * 1024, 1 << 20});
+    Prediction prediction =
+        get(walk + again + walk + second, 4096, "a100", {int64_t(4096) * trips * 1024, 1 << 20});
     return prediction.dramBytes / prediction.bytesOnce;
   };
-  EXPECT_EQ(getBytes(4), 1);              // 16 MiB fit L2
-  EXPECT_EQ(getBytes(16), 1);             // 16 KiB of each of 864 workgroups do
-  EXPECT_NEAR(getBytes(1024), 2, 0.01);   // 1 MiB of each does not
+  EXPECT_EQ(getBytes(4), 1);            // 16 MiB fit L2
+  EXPECT_EQ(getBytes(16), 1);           // 16 KiB of each of 864 workgroups do
+  EXPECT_NEAR(getBytes(1024), 2, 0.01); // 1 MiB of each does not
 }
