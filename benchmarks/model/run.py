@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Tables of docs/model.md: run.py kernels|published [--model=h100] [--weir=PATH] [--only=CASE].
+"""Tables of docs/model.md: run.py kernels|cases|published [--model=h100] [--weir=PATH] [--only=CASE].
 
-`kernels` compiles norms, losses, matrix products and models for CUDA and prints what the model says of each kernel.
-`published` prints its predictions for the kernels of test/model/kernels.cu beside the times that others measured.
+`kernels` compiles norms, losses, matrix products and models for CUDA and prints what the model says of each kernel; `cases`
+of each case, on several models. `published` prints its predictions for the kernels of test/model/kernels.cu beside the times that others measured.
 """
 
 import argparse
@@ -60,10 +60,8 @@ def print_row(*cells):
     print("| " + " | ".join(str(cell) for cell in cells) + " |")
 
 
-def print_kernels(options):
-    print_row("case", "kernel", "times", "us", "share", "bound us", "of bound", "limited by", "sectors", "registers",
-              "occupancy", "in flight")
-    print_row(*["---"] * 12)
+def compile_cases(options):
+    """Yields the name and the artifact of each case."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text, flags in make_cases():
             if options.only and options.only not in name:
@@ -74,24 +72,49 @@ def print_kernels(options):
                                    artifact], capture_output=True, text=True)
             if done.returncode:
                 sys.exit(f"{name}: {done.stderr}")
-            result = predict(options, artifact, f"--model={options.model}")
-            seconds = result["kernel_seconds"]
-            print_row(f"**{name}**", f"{result['dispatches']} dispatches", "", f"{result['seconds'] * 1e6:.1f}",
-                      *[""] * 8)
-            for kernel in result["kernels"][:options.top]:
-                if "problem" in kernel:
-                    print_row("", kernel["kernel"], kernel["dispatches"], kernel["problem"], *[""] * 8)
-                    continue
-                time, bound = kernel["seconds"], kernel["bound"]
-                needed = kernel["bytes_needed_in_flight"]
-                print_row("", kernel["kernel"], kernel["dispatches"], f"{time * kernel['dispatches'] * 1e6:.1f}",
-                          f"{time * kernel['dispatches'] / seconds:.0%}",
-                          f"{bound['seconds'] * kernel['dispatches'] * 1e6:.1f} {bound['by']}",
-                          f"{bound['seconds'] / time:.0%}", kernel["terms"][0]["name"],
-                          f"{kernel['sectors_used']:.0%}",
-                          kernel["resources"]["registers"] if isinstance(kernel["resources"], dict) else "not known",
-                          f"{kernel['occupancy']['share']:.0%}", f"{kernel['bytes_in_flight'] / needed:.0%}")
-            sys.stdout.flush()
+            yield name, artifact
+
+
+def print_kernel(kernel, seconds):
+    if "problem" in kernel:
+        return print_row("", kernel["kernel"], kernel["dispatches"], kernel["problem"], *[""] * 8)
+    time, bound, times = kernel["seconds"], kernel["bound"], kernel["dispatches"]
+    resources, needed = kernel["resources"], kernel["bytes_needed_in_flight"]
+    print_row("", kernel["kernel"], times, f"{time * times * 1e6:.1f}", f"{time * times / seconds:.0%}",
+              f"{bound['seconds'] * times * 1e6:.1f} {bound['by']}", f"{bound['seconds'] / time:.0%}",
+              kernel["terms"][0]["name"], f"{kernel['sectors_used']:.0%}",
+              resources["registers"] if isinstance(resources, dict) else "not known",
+              f"{kernel['occupancy']['share']:.0%}", f"{kernel['bytes_in_flight'] / needed:.0%}")
+
+
+def print_kernels(options):
+    print_row("case", "kernel", "times", "us", "share", "bound us", "of bound", "limited by", "sectors", "registers",
+              "occupancy", "in flight")
+    print_row(*["---"] * 12)
+    for name, artifact in compile_cases(options):
+        result = predict(options, artifact, f"--model={options.model.split(',')[0]}")
+        print_row(f"**{name}**", f"{result['dispatches']} dispatches", "", f"{result['seconds'] * 1e6:.1f}", *[""] * 8)
+        for kernel in result["kernels"][:options.top]:
+            print_kernel(kernel, result["kernel_seconds"])
+        sys.stdout.flush()
+
+
+def print_cases(options):
+    models = options.model.split(",")
+    print_row("case", "dispatches", *[cell for model in models
+                                      for cell in (f"{model}: us", "bound us", "of bound", "slowest kernel")])
+    print_row(*["---"] * (2 + 4 * len(models)))
+    for name, artifact in compile_cases(options):
+        cells = []
+        for model in models:
+            result = predict(options, artifact, f"--model={model}")
+            known = [kernel for kernel in result["kernels"] if "problem" not in kernel]
+            bound = sum(kernel["bound"]["seconds"] * kernel["dispatches"] for kernel in known)
+            slowest = known[0]
+            cells += [f"{result['seconds'] * 1e6:.1f}", f"{bound * 1e6:.1f}", f"{bound / result['seconds']:.0%}",
+                      f"{slowest['kernel']}: {slowest['terms'][0]['name']}"]
+        print_row(name, result["dispatches"], *cells)
+        sys.stdout.flush()
 
 
 def print_published(options):
@@ -108,15 +131,15 @@ def print_published(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("kernels", "published"))
-    parser.add_argument("--model", default="h100")
+    parser.add_argument("table", choices=("kernels", "cases", "published"))
+    parser.add_argument("--model", default="h100", help="several, separated by commas, with cases")
     parser.add_argument("--profile", default="sm_80")
     parser.add_argument("--weir", default=ROOT / "build/release/bin/weir")
     parser.add_argument("--ptxas", default="ptxas")
     parser.add_argument("--only", default="", help="cases whose name has this")
     parser.add_argument("--top", type=int, default=100, help="kernels of a case")
     options = parser.parse_args()
-    (print_kernels if options.table == "kernels" else print_published)(options)
+    {"kernels": print_kernels, "cases": print_cases, "published": print_published}[options.table](options)
 
 
 if __name__ == "__main__":

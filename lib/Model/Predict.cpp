@@ -233,9 +233,8 @@ void Predictor::findBound() {
   if (!device.clock || !device.units)
     return;
   const double clocks = *device.clock * *device.units;
-  const double fmas = mean.work.pipes[size_t(Pipe::Fma)] * double(launch.subgroupSize);
   if (device.fma)
-    raise(fmas * result.workgroups / *device.fma / clocks, "fma");
+    raise(result.flops / (2 * *device.fma) / clocks, "fma");
   if (device.matrix && device.matrixTf32)
     raise((matrix / *device.matrix + tf32 / *device.matrixTf32) / clocks, "matrix");
 }

@@ -64,7 +64,7 @@ struct Prediction {
   double chainClocks = 0;                    ///< one subgroup alone
   double fmaClocks = 0, matrixClocks = 0;    ///< of a unit, all its workgroups
   std::vector<Term> terms;                   ///< the longest first
-  double bound = 0;                          ///< seconds: no code could be faster
+  double bound = 0;                          ///< seconds: each byte once, and the code's flops
   std::string boundBy;                       ///< "memory", "fma" or "matrix"
   double seconds = 0;
 };
