@@ -160,6 +160,22 @@ static std::optional<uint64_t> computeNamed(std::string_view name, std::span<con
     uint64_t by = std::min<uint64_t>(use[1], isSigned ? width - 1 : 64);
     return isSigned ? uint64_t(extend(use[0], width) >> by) : by < width ? use[0] >> by : 0;
   }
+  if ((is("mul") && use.size() == 2) || (is("mad") && use.size() == 3)) {
+    if (width != 64 || name.find(".hi.") == std::string_view::npos)
+      return std::nullopt;
+    const uint64_t more = is("mad") ? use[2] : 0;
+    if (name.ends_with("u64"))
+      return uint64_t((unsigned __int128)(use[0]) * use[1] >> 64) + more;
+    return uint64_t(__int128(int64_t(use[0])) * int64_t(use[1]) >> 64) + more;
+  }
+  if (is("bfe") && use.size() == 3) {
+    const uint64_t from = use[1] & 255, count = use[2] & 255;
+    if (count == 0 || from >= width || count > width - from)
+      return std::nullopt;
+    const uint64_t bits = cut(use[0] >> from, uint32_t(count));
+    return name.find(".s") == std::string_view::npos ? bits
+                                                     : uint64_t(extend(bits, uint32_t(count)));
+  }
   if (is("lop3") && use.size() == 4) {
     uint64_t result = 0;
     for (uint32_t i = 0; i < 8; ++i)

@@ -172,6 +172,33 @@ TEST(Accesses, TheLastWorkgroupMayBeSmaller) {
   EXPECT_EQ(find(prediction, "load").wantedBytes, 4000);
 }
 
+/// Instructions that the reader of PTX only names are computed where addresses need them.
+TEST(Accesses, AddressesOfNamedInstructions) {
+  auto getUse = [](const std::string &index) {
+    Prediction prediction = get("  mov.u32 %r8, 2;\n  cvt.u64.u32 %d9, %i;\n" + index +
+                                "  mul.wide.u32 %d1, %r1, 4;\n  add.s64 %d2, %a, %d1;\n"
+                                "  ld.global.f32 %f1, [%d2];\n");
+    EXPECT_TRUE(prediction.assumptions.empty()) << index;
+    return find(prediction, "load").getUse();
+  };
+  // The index is that of the invocation, or twice as much.
+  EXPECT_EQ(getUse("  bfi.b32 %r1, %i, 0, 0, 32;\n"), 1);
+  EXPECT_EQ(getUse("  bfi.b32 %r1, %i, 0, 1, 31;\n"), 0.5);
+  EXPECT_EQ(getUse("  shl.b32 %r2, %i, %r8;\n  shr.u32 %r1, %r2, %r8;\n"), 1);
+  EXPECT_EQ(getUse("  shl.b32 %r2, %i, %r8;\n  shr.u32 %r1, %r2, 1;\n"), 0.5);
+  EXPECT_EQ(getUse("  lop3.b32 %r1, %i, %r8, %r8, 240;\n"), 1); // the first
+  EXPECT_EQ(getUse("  lop3.b32 %r2, %i, %i, %i, 15;\n  not.b32 %r3, %r2;\n"
+                   "  shl.b32 %r1, %r3, 1;\n"),
+            0.5); // not the first
+  EXPECT_EQ(getUse("  shl.b64 %d8, %d9, 32;\n  mov.u64 %d7, 4294967296;\n"
+                   "  mul.hi.u64 %d6, %d8, %d7;\n  cvt.u32.u64 %r1, %d6;\n"),
+            1);
+  EXPECT_EQ(getUse("  shl.b64 %d8, %d9, 32;\n  mov.u64 %d7, 8589934592;\n"
+                   "  mul.hi.s64 %d6, %d8, %d7;\n  cvt.u32.u64 %r1, %d6;\n"),
+            0.5);
+  EXPECT_EQ(getUse("  shl.b32 %r2, %i, 4;\n  bfe.s32 %r1, %r2, 4, 24;\n"), 1);
+}
+
 /// Rows that loaded numbers choose are read whole; where they are is not known.
 TEST(Accesses, OfLoadedRowsAreNamed) {
   const std::string row = "  shr.u32 %r1, %i, 5;\n  mul.wide.u32 %d1, %r1, 4;\n"
