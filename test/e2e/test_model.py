@@ -151,3 +151,20 @@ def test_refusals(tmp_path):
         f"error: --grid, --workgroup and --bytes are for a PTX file; {newest} has its own")
     assert refuse("bench", newest, "--accesses") == "error: --accesses requires --model; see weir bench --help"
     assert refuse("bench") == "error: artifact is required; see weir bench --help"
+
+
+def test_vulkan(tmp_path):
+    """SPIR-V is read as PTX is; what no document says of a device is named, and its registers are not known."""
+    artifact = tmp_path / "a.weir"
+    subprocess.run([BIN / "weir", "compile", ROOT / "examples/layer_norm.mlir", "-o", artifact], check=True)
+    [kernel] = bench(artifact, "--model=a770", assembler=None)["kernels"]
+    assert kernel["sectors_used"] == 1 and kernel["assumptions"] == []
+    assert kernel["bytes_once"] == 2 * 8192 * 1024 * 4 + 2 * 1024 * 4
+    assert kernel["bound"]["seconds"] == pytest.approx(kernel["bytes_once"] / 560e9)
+    assert "latencies" in kernel["unknown"] and "SPIR-V" in kernel["resources"]
+    # Twin: a product reads one factor by rows that are far apart.
+    graph = tmp_path / "graph.mlir"
+    graph.write_text(weir_graphs.product_bt(64, 64, 64))
+    subprocess.run([BIN / "weir", "compile", graph, "-o", artifact], check=True)
+    [product] = bench(artifact, "--model=a770", assembler=None)["kernels"]
+    assert product["sectors_used"] < 1 and product["flops"] == 2 * 64**3

@@ -29,6 +29,7 @@ TEST(Occupancy, LimitedBySubgroups) {
 TEST(Occupancy, LimitedByRegisters) {
   EXPECT_EQ(get("a100", 256, 64).workgroups, 4); // 65536 / (64 * 256)
   EXPECT_EQ(get("a100", 256, 65).workgroups, 3); // 65 * 32 rounds up to 2304: 7 warps a quarter
+  EXPECT_EQ(get("a100", 32, 96).workgroups, 20); // 5 in each quarter, though 21 would fit the whole
   Occupancy half = get("a100", 128, 128);
   EXPECT_EQ(half.workgroups, 4);
   EXPECT_EQ(half.share, 0.25);

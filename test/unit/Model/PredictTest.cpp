@@ -392,3 +392,42 @@ TEST(Times, L2HoldsWhatItCan) {
   EXPECT_EQ(getBytes(16), 1);           // 16 KiB of each of 864 workgroups do
   EXPECT_NEAR(getBytes(1024), 2, 0.01); // 1 MiB of each does not
 }
+
+/// Lanes that leave a loop early wait for the others behind it.
+TEST(Accesses, LanesMeetBehindLoops) {
+  for (bool isSwapped : {false, true}) {
+    const std::string leave = isSwapped ? "  @%p1 bra BODY;\n  bra OUT;\nBODY:\n"
+                                        : "  @!%p1 bra OUT;\n";
+    Prediction prediction =
+        get("  mov.u32 %r9, 0;\n  and.b32 %r1, %t, 31;\nHEAD:\n  setp.lt.u32 %p1, %r9, %r1;\n" +
+            leave + "  add.s32 %r9, %r9, 1;\n  bra HEAD;\nOUT:\n" + getLoad(4, 4));
+    EXPECT_EQ(find(prediction, "load").requests, 1024 * 8) << isSwapped;
+  }
+}
+
+/// Loads move up in their block, but not over barriers.
+TEST(Times, BarriersKeepLoadsApart) {
+  auto getChain = [](const std::string &between) {
+    return get("  mul.wide.u32 %d1, %i, 4;\n  add.s64 %d2, %a, %d1;\n  ld.global.f32 %f1, [%d2];\n"
+               "  add.rn.f32 %f2, %f1, %f1;\n" +
+                   between + "  ld.global.f32 %f3, [%d2+65536];\n  add.rn.f32 %f4, %f3, %f3;\n",
+               108)
+        .chainClocks;
+  };
+  EXPECT_LT(getChain(""), 600);
+  EXPECT_GT(getChain("  bar.sync 0;\n"), 900);
+}
+
+/// What loads once overlaps nothing; a loop overlaps all trips but one.
+TEST(Times, RoundsOverlap) {
+  auto getRest = [](const std::string &body) {
+    Prediction prediction = get(body, 108, "a100", {1 << 30, 1 << 20});
+    double other = 0;
+    for (const Term &term : prediction.terms)
+      if (term.name != prediction.terms.front().name)
+        other = std::max(other, term.seconds);
+    return (prediction.seconds - prediction.terms.front().seconds) / other;
+  };
+  EXPECT_NEAR(getRest(getLoad(16, 16)), 1, 1e-6);
+  EXPECT_NEAR(getRest(getLoop(10, getLoad(16, 16))), 0.1, 1e-6);
+}
