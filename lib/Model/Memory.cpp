@@ -23,8 +23,8 @@ static constexpr int64_t banks = 32, bankBytes = 4;
 /// Returns how many lanes are served together.
 static size_t getGroup(int64_t bytes) { return bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8; }
 
-int64_t model::countPasses(std::span<const int64_t> addresses, int64_t bytes) {
-  int64_t passes = 0;
+int64_t model::countTurns(std::span<const int64_t> addresses, int64_t bytes) {
+  int64_t turns = 0;
   const size_t group = getGroup(bytes);
   for (size_t begin = 0; begin < addresses.size(); begin += group) {
     std::vector<int64_t> words;
@@ -37,12 +37,12 @@ int64_t model::countPasses(std::span<const int64_t> addresses, int64_t bytes) {
     std::array<int64_t, banks> ways = {};
     for (int64_t word : words)
       ++ways[size_t(word % banks)];
-    passes += *std::max_element(ways.begin(), ways.end());
+    turns += *std::max_element(ways.begin(), ways.end());
   }
-  return passes;
+  return turns;
 }
 
-int64_t model::countIdealPasses(size_t lanes, int64_t bytes) {
+int64_t model::countIdealTurns(size_t lanes, int64_t bytes) {
   const size_t group = getGroup(bytes);
   return int64_t((lanes + group - 1) / group);
 }

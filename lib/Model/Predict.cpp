@@ -62,8 +62,8 @@ void Predictor::findOccupancy() {
       result.workgroups * std::ceil(double(invocations) / double(launch.subgroupSize));
   const double places = device.units.orZero() * double(result.occupancy.workgroups);
   if (places > 0) {
-    result.waves = result.workgroups / places;
-    result.tail = 1 - result.waves / std::ceil(result.waves);
+    result.fills = result.workgroups / places;
+    result.tail = 1 - result.fills / std::ceil(result.fills);
   }
 }
 
@@ -94,8 +94,8 @@ void Predictor::listAccesses() {
     access.wantedBytes = sums.wanted * result.workgroups;
     access.movedBytes = sums.moved * result.workgroups;
     access.missedBytes = sums.missed * result.workgroups;
-    access.passes = sums.passes * result.workgroups;
-    access.idealPasses = sums.ideal * result.workgroups;
+    access.turns = sums.turns * result.workgroups;
+    access.idealTurns = sums.ideal * result.workgroups;
     access.worstWays = sums.worst;
     result.accesses.push_back(std::move(access));
   }
@@ -173,7 +173,7 @@ void Predictor::findTerms() {
   addUnit("special", getPipe(Pipe::Special), device.special, "lanes for special functions");
   addUnit("matrix", work.matrixFlops, device.matrix, "flops of matrix instructions");
   addUnit("matrix", work.tf32Flops, device.matrixTf32, "flops of tf32 instructions");
-  // Loads, workgroup memory and shuffles pass through one door.
+  // Loads, workgroup memory and shuffles go through one door.
   double clocks = mean.l1Clocks;
   if (device.shuffle)
     clocks += getPipe(Pipe::Shuffle) / *device.shuffle;
@@ -191,14 +191,14 @@ void Predictor::findTerms() {
   sortTerms();
   double longest = result.terms.empty() ? 0 : result.terms.front().seconds;
   if (device.clock && device.dramLatency && device.aluLatency) {
-    const double waves =
+    const double fills =
         std::ceil(rounds / std::max<double>(1, double(result.occupancy.workgroups)));
-    const double latency = getClocks(mean.chain) * waves;
+    const double latency = getClocks(mean.chain) * fills;
     result.terms.push_back({"latency", latency});
     sortTerms();
     // A pipeline of two stages, waiting and moving: all but one of the rounds overlap.
-    const double turns = std::max(1.0, mean.rounds) * waves;
-    longest = std::max(longest, latency) + std::min(longest, latency) / turns;
+    const double repeats = std::max(1.0, mean.rounds) * fills;
+    longest = std::max(longest, latency) + std::min(longest, latency) / repeats;
     // Little's law, with the loads that a subgroup has on its way.
     const double running = std::min(units * double(result.occupancy.workgroups), result.workgroups);
     if (mean.chain > 0)

@@ -55,31 +55,31 @@ public:
 private:
   double requestShared(const Request &request, SiteSums &site);
   double requestOwn(const Request &request, SiteSums &site);
-  /// Adds the clocks of passes of 128 bytes; a request takes its lanes' addresses as well.
-  void addClocks(const Request &request, double passes);
+  /// Adds the clocks of turns of 128 bytes; a request takes its lanes' addresses as well.
+  void addClocks(const Request &request, double turns);
 
   const Device &device;
   Cache l1, l2;
 };
 } // namespace
 
-void Meter::addClocks(const Request &request, double passes) {
-  double clocks = device.l1Bytes ? passes * double(lineBytes) / *device.l1Bytes : passes;
+void Meter::addClocks(const Request &request, double turns) {
+  double clocks = device.l1Bytes ? turns * double(lineBytes) / *device.l1Bytes : turns;
   if (device.addresses)
     clocks = std::max(clocks, double(request.lanes) / *device.addresses);
   sums.l1Clocks += clocks;
 }
 
 double Meter::requestShared(const Request &request, SiteSums &site) {
-  const int64_t passes = countPasses(request.addresses, request.bytes);
-  const int64_t ideal = countIdealPasses(request.addresses.size(), request.bytes);
+  const int64_t turns = countTurns(request.addresses, request.bytes);
+  const int64_t ideal = countIdealTurns(request.addresses.size(), request.bytes);
   site.isShared = true;
   site.moved += double(int64_t(request.addresses.size()) * request.bytes);
-  site.passes += double(passes);
+  site.turns += double(turns);
   site.ideal += double(ideal);
-  site.worst = std::max(site.worst, double(passes) / double(ideal));
-  addClocks(request, double(passes));
-  return device.sharedLatency.orZero() + double(passes - 1);
+  site.worst = std::max(site.worst, double(turns) / double(ideal));
+  addClocks(request, double(turns));
+  return device.sharedLatency.orZero() + double(turns - 1);
 }
 
 /// The memory of invocations' own lies so that the words at one offset are a line. It passes the
@@ -148,7 +148,7 @@ double Meter::request(const Request &request) {
   sums.l2Bytes += missed;
   if (request.reads)
     sums.waitedBytes += missed * clocks;
-  // A pass looks up one line and moves at most 128 bytes.
+  // A turn looks up one line and moves at most 128 bytes.
   addClocks(request, std::max(double(lines), wanted / double(lineBytes)));
   return clocks + double(std::max<int64_t>(lines - 1, 0));
 }
@@ -217,7 +217,7 @@ static void add(GroupSums &to, const GroupSums &from, double times) {
     a.wanted += times * b.wanted;
     a.moved += times * b.moved;
     a.missed += times * b.missed;
-    a.passes += times * b.passes;
+    a.turns += times * b.turns;
     a.ideal += times * b.ideal;
     a.worst = std::max(a.worst, b.worst);
     a.bindings.insert(b.bindings.begin(), b.bindings.end());

@@ -36,7 +36,7 @@ inline constexpr int64_t ownBinding = -1;
 
 /// Sums over workgroups.
 struct SiteSums {
-  double requests = 0, wanted = 0, moved = 0, missed = 0, passes = 0, ideal = 0, worst = 0;
+  double requests = 0, wanted = 0, moved = 0, missed = 0, turns = 0, ideal = 0, worst = 0;
   std::set<int64_t> bindings; ///< that it touches
   bool isShared = false, isOwn = false;
 };
@@ -46,7 +46,7 @@ struct GroupSums {
   std::vector<SiteSums> sites;
   Work work;
   double l1Clocks = 0;    ///< of the path to L1 and workgroup memory
-  double l2Bytes = 0;     ///< that pass between the unit and L2
+  double l2Bytes = 0;     ///< that go between the unit and L2
   double waitedBytes = 0; ///< bytes from L2 and memory, times the clocks that each takes
   double chain = 0;       ///< clocks of the slowest subgroup
   double rounds = 0;      ///< blocks in turn that read operands

@@ -75,12 +75,12 @@ def test_matmul(model):
     [kernel] = model("product", 1024, 1024, 1024)["kernels"]
     assert kernel["flops"] == 2 * 1024**3 and kernel["matrix_flops"] == 0
     assert kernel["bound"]["by"] == "fma"
-    assert kernel["waves"] < 1  # too few tiles for the device
+    assert kernel["fills"] < 1  # too few tiles for the device
     # Twins: on another device, and a larger product.
     [slower] = model("product", 1024, 1024, 1024, device="a100")["kernels"]
     assert slower["seconds"] > kernel["seconds"]
     [larger] = model("product", 2048, 2048, 2048)["kernels"]
-    assert larger["waves"] > kernel["waves"]
+    assert larger["fills"] > kernel["fills"]
     assert larger["bound"]["seconds"] / larger["seconds"] > kernel["bound"]["seconds"] / kernel["seconds"]
 
 

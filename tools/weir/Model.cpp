@@ -181,14 +181,14 @@ static double getUse(const model::Prediction &prediction) {
   return moved > 0 ? wanted / moved : 1;
 }
 
-/// Returns the passes of workgroup memory over those without conflicts.
+/// Returns the turns of workgroup memory over those without conflicts.
 static double getWays(const model::Prediction &prediction) {
-  double passes = 0, ideal = 0;
+  double turns = 0, ideal = 0;
   for (const model::Access &access : prediction.accesses) {
-    passes += access.passes;
-    ideal += access.idealPasses;
+    turns += access.turns;
+    ideal += access.idealTurns;
   }
-  return ideal > 0 ? passes / ideal : 0;
+  return ideal > 0 ? turns / ideal : 0;
 }
 
 static std::vector<std::string> getRow(const ModelledKernel &kernel, double sum) {
@@ -213,12 +213,12 @@ static std::vector<std::string> getRow(const ModelledKernel &kernel, double sum)
                     p.occupancy.limit + ")"
               : none,
           p.bytesNeeded > 0 ? printPercent(p.bytesInFlight / p.bytesNeeded) : none,
-          printNumber(p.waves)};
+          printNumber(p.fills)};
 }
 
 static const std::vector<std::string> head = {
     "kernel",  "dispatches", "predicted", "share",  "limited by", "bound",     "by",   "of bound",
-    "sectors", "ways",       "registers", "spills", "occupancy",  "in flight", "waves"};
+    "sectors", "ways",       "registers", "spills", "occupancy",  "in flight", "fills"};
 
 static Json toJson(const ModelledKernel &kernel) {
   Json json = {{"kernel", kernel.name},
@@ -242,8 +242,8 @@ static Json toJson(const ModelledKernel &kernel) {
                         {"wanted_bytes", access.wantedBytes},
                         {"moved_bytes", access.movedBytes},
                         {"missed_bytes", access.missedBytes},
-                        {"passes", access.passes},
-                        {"ideal_passes", access.idealPasses},
+                        {"turns", access.turns},
+                        {"ideal_turns", access.idealTurns},
                         {"worst_ways", access.worstWays}});
   json["seconds"] = p.seconds;
   json["bound"] = {{"seconds", p.bound}, {"by", p.boundBy}};
@@ -264,7 +264,7 @@ static Json toJson(const ModelledKernel &kernel) {
                                           {"stack_bytes", p.resources->stackBytes},
                                           {"shared_bytes", p.resources->sharedBytes}})
                                   : Json(kernel.unassembled);
-  json["waves"] = p.waves;
+  json["fills"] = p.fills;
   json["tail"] = p.tail;
   json["bytes_in_flight"] = p.bytesInFlight;
   json["bytes_needed_in_flight"] = p.bytesNeeded;
@@ -289,7 +289,7 @@ static void printAccesses(const ModelledPlan &plan) {
                       printNumber(access.requests), printNumber(access.wantedBytes),
                       printNumber(access.movedBytes), isShared ? "" : printPercent(access.getUse()),
                       isShared ? "" : printNumber(access.missedBytes),
-                      isShared ? printNumber(access.passes / access.idealPasses) : "",
+                      isShared ? printNumber(access.turns / access.idealTurns) : "",
                       isShared ? printNumber(access.worstWays) : ""});
     }
     printTable({"place", "kind", "memory", "width", "requests", "wanted", "moved", "used", "missed",

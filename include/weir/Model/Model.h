@@ -26,16 +26,16 @@ struct Launch {
 
 /// A load, store or copy in the code, over the whole launch.
 struct Access {
-  std::string place;                  ///< "line 54"
-  std::string kind;                   ///< "load", "store", "update" or "copy"
-  std::string memory;                 ///< "operand 0", "workgroup" or "own"
-  int64_t width = 0;                  ///< bytes of an invocation's access
-  double requests = 0;                ///< of subgroups
-  double wantedBytes = 0;             ///< of all invocations
-  double movedBytes = 0;              ///< sectors of all requests; of workgroup memory, as wanted
-  double missedBytes = 0;             ///< those that L1 does not have, and all that is stored
-  double passes = 0, idealPasses = 0; ///< of workgroup memory
-  double worstWays = 0;               ///< passes of the worst request, over those without conflicts
+  std::string place;                ///< "line 54"
+  std::string kind;                 ///< "load", "store", "update" or "copy"
+  std::string memory;               ///< "operand 0", "workgroup" or "own"
+  int64_t width = 0;                ///< bytes of an invocation's access
+  double requests = 0;              ///< of subgroups
+  double wantedBytes = 0;           ///< of all invocations
+  double movedBytes = 0;            ///< sectors of all requests; of workgroup memory, as wanted
+  double missedBytes = 0;           ///< those that L1 does not have, and all that is stored
+  double turns = 0, idealTurns = 0; ///< of workgroup memory
+  double worstWays = 0;             ///< turns of the worst request, over those without conflicts
   /// Share of the bytes moved that are wanted, at most 1; 0 if nothing moves.
   double getUse() const { return movedBytes > 0 ? std::min(1.0, wantedBytes / movedBytes) : 0; }
 };
@@ -55,8 +55,8 @@ struct Prediction {
   std::optional<Resources> resources;
   Occupancy occupancy;
   double workgroups = 0, subgroups = 0;
-  double waves = 0; ///< workgroups over those that run at a time
-  double tail = 0;  ///< share of the last wave's places that are empty
+  double fills = 0; ///< workgroups over those that run at a time
+  double tail = 0;  ///< share of the last fill's places that are empty
   double flops = 0, matrixFlops = 0;
   double bytesOnce = 0; ///< each byte of each operand once
   double dramBytes = 0, l2Bytes = 0;

@@ -22,8 +22,8 @@ static size_t countSectors(int64_t stride, int64_t bytes, int64_t begin = 0) {
       .size();
 }
 
-static int64_t countStridePasses(int64_t stride, int64_t bytes) {
-  return countPasses(makeAddresses([&](int64_t lane) { return lane * stride; }), bytes);
+static int64_t countStrideTurns(int64_t stride, int64_t bytes) {
+  return countTurns(makeAddresses([&](int64_t lane) { return lane * stride; }), bytes);
 }
 
 TEST(Sectors, NeighboursShareThem) {
@@ -49,30 +49,30 @@ TEST(Sectors, OrderDoesNotMatter) {
 }
 
 TEST(Banks, ConflictsByStride) {
-  EXPECT_EQ(countStridePasses(4, 4), 1);
-  EXPECT_EQ(countStridePasses(8, 4), 2);
-  EXPECT_EQ(countStridePasses(16, 4), 4);
-  EXPECT_EQ(countStridePasses(128, 4), 32); // a column of 32 words
-  EXPECT_EQ(countStridePasses(132, 4), 1);  // the same, padded by a word
-  EXPECT_EQ(countStridePasses(12, 4), 1);   // odd numbers of words
+  EXPECT_EQ(countStrideTurns(4, 4), 1);
+  EXPECT_EQ(countStrideTurns(8, 4), 2);
+  EXPECT_EQ(countStrideTurns(16, 4), 4);
+  EXPECT_EQ(countStrideTurns(128, 4), 32); // a column of 32 words
+  EXPECT_EQ(countStrideTurns(132, 4), 1);  // the same, padded by a word
+  EXPECT_EQ(countStrideTurns(12, 4), 1);   // odd numbers of words
 }
 
 TEST(Banks, OneWordServesAllLanes) {
-  EXPECT_EQ(countStridePasses(0, 4), 1);
-  EXPECT_EQ(countPasses(makeAddresses([](int64_t lane) { return lane % 2 * 4; }), 4), 1);
-  EXPECT_EQ(countPasses(makeAddresses([](int64_t lane) { return lane * 2; }), 2), 1);
-  // Two words of one bank are two passes.
-  EXPECT_EQ(countPasses(makeAddresses([](int64_t lane) { return lane % 2 * 128; }), 4), 2);
+  EXPECT_EQ(countStrideTurns(0, 4), 1);
+  EXPECT_EQ(countTurns(makeAddresses([](int64_t lane) { return lane % 2 * 4; }), 4), 1);
+  EXPECT_EQ(countTurns(makeAddresses([](int64_t lane) { return lane * 2; }), 2), 1);
+  // Two words of one bank are two turns.
+  EXPECT_EQ(countTurns(makeAddresses([](int64_t lane) { return lane % 2 * 128; }), 4), 2);
 }
 
 TEST(Banks, WideAccessesAreServedInParts) {
-  EXPECT_EQ(countStridePasses(8, 8), 2);   // by halves
-  EXPECT_EQ(countStridePasses(16, 16), 4); // by quarters
-  EXPECT_EQ(countIdealPasses(32, 4), 1);
-  EXPECT_EQ(countIdealPasses(32, 8), 2);
-  EXPECT_EQ(countIdealPasses(32, 16), 4);
-  EXPECT_EQ(countIdealPasses(8, 16), 1);
-  EXPECT_EQ(countStridePasses(32, 16), 8);   // lanes of a quarter meet in pairs
-  EXPECT_EQ(countStridePasses(128, 16), 32); // all of a quarter meet
-  EXPECT_EQ(countStridePasses(144, 16), 4);  // the same, padded by 16 bytes
+  EXPECT_EQ(countStrideTurns(8, 8), 2);   // by halves
+  EXPECT_EQ(countStrideTurns(16, 16), 4); // by quarters
+  EXPECT_EQ(countIdealTurns(32, 4), 1);
+  EXPECT_EQ(countIdealTurns(32, 8), 2);
+  EXPECT_EQ(countIdealTurns(32, 16), 4);
+  EXPECT_EQ(countIdealTurns(8, 16), 1);
+  EXPECT_EQ(countStrideTurns(32, 16), 8);   // lanes of a quarter meet in pairs
+  EXPECT_EQ(countStrideTurns(128, 16), 32); // all of a quarter meet
+  EXPECT_EQ(countStrideTurns(144, 16), 4);  // the same, padded by 16 bytes
 }

@@ -104,7 +104,7 @@ TEST(Accesses, ConflictsInWorkgroupMemory) {
   auto getWays = [](int stride, int bytes) {
     Prediction prediction = get(getSharedLoad(stride, bytes));
     const Access &load = find(prediction, "load", "workgroup");
-    EXPECT_EQ(load.passes / load.idealPasses, load.worstWays);
+    EXPECT_EQ(load.turns / load.idealTurns, load.worstWays);
     return load.worstWays;
   };
   EXPECT_EQ(getWays(4, 4), 1);
@@ -298,7 +298,7 @@ TEST(Times, AreNeverBelowTheBound) {
 }
 
 TEST(Times, TheTailIsEmptyPlaces) {
-  EXPECT_EQ(get(getFmas(1), 108 * 8).waves, 1);
+  EXPECT_EQ(get(getFmas(1), 108 * 8).fills, 1);
   EXPECT_EQ(get(getFmas(1), 108 * 8).tail, 0);
   Prediction more = get(getFmas(1), 108 * 8 + 1);
   EXPECT_NEAR(more.tail, 0.5, 0.01);
@@ -396,8 +396,8 @@ TEST(Times, L2HoldsWhatItCan) {
 /// Lanes that leave a loop early wait for the others behind it.
 TEST(Accesses, LanesMeetBehindLoops) {
   for (bool isSwapped : {false, true}) {
-    const std::string leave = isSwapped ? "  @%p1 bra BODY;\n  bra OUT;\nBODY:\n"
-                                        : "  @!%p1 bra OUT;\n";
+    const std::string leave =
+        isSwapped ? "  @%p1 bra BODY;\n  bra OUT;\nBODY:\n" : "  @!%p1 bra OUT;\n";
     Prediction prediction =
         get("  mov.u32 %r9, 0;\n  and.b32 %r1, %t, 31;\nHEAD:\n  setp.lt.u32 %p1, %r9, %r1;\n" +
             leave + "  add.s32 %r9, %r9, 1;\n  bra HEAD;\nOUT:\n" + getLoad(4, 4));
