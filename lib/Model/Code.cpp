@@ -12,7 +12,7 @@ using namespace weir::model;
 using namespace weir::spv;
 
 /// Max number of values that are followed in one kernel.
-static constexpr uint32_t maxSlots = 1 << 14;
+static constexpr uint32_t maxSlots = 1 << 13;
 
 std::vector<Id> model::getUses(const Instruction &instruction) {
   std::span<const uint32_t> all = instruction.operands;
@@ -203,6 +203,11 @@ Step Code::makeStep(const Instruction &instruction) {
     step.width = getWidth(instruction.type);
   }
   auto addSite = [&](bool reads, bool writes, bool passesL1) {
+    constexpr int64_t maxAccess = 256;
+    if (getAccessBytes(module, instruction) > maxAccess)
+      throw Error(where + ": " + getName(instruction.op) + " at word " +
+                  std::to_string(instruction.word) + " moves more than " +
+                  std::to_string(maxAccess) + " bytes of an invocation at once");
     sites.push_back({&instruction, reads, writes, passesL1, getAccessBytes(module, instruction)});
   };
   switch (instruction.op) {

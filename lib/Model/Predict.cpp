@@ -267,6 +267,18 @@ Prediction model::predict(const spv::Module &module, const std::string &entry, c
   if (launch.subgroupSize < 1 || launch.subgroupSize > 64)
     throw Error(where + ": subgroups of " + std::to_string(launch.subgroupSize) +
                 " invocations are not modelled, only those of 1 to 64");
+  constexpr int64_t maxInvocations = 4096, maxWorkgroups = int64_t(1) << 40;
+  int64_t workgroups = 1;
+  for (int64_t size : launch.grid)
+    if (size < 1 || __builtin_mul_overflow(workgroups, size, &workgroups) ||
+        workgroups > maxWorkgroups)
+      throw Error(where + ": a grid has 1 to 2^40 workgroups");
+  int64_t invocations = 1;
+  for (uint32_t size : found->localSize)
+    if (size < 1 || __builtin_mul_overflow(invocations, int64_t(size), &invocations) ||
+        invocations > maxInvocations)
+      throw Error(where + ": workgroups of 1 to " + std::to_string(maxInvocations) +
+                  " invocations are modelled");
   Code code(module, *found, where);
   return Predictor(code, launch, device).run();
 }

@@ -350,6 +350,17 @@ TEST(Refusals, NameTheReason) {
   };
   EXPECT_EQ(getError(getText(getLoad(4, 4)), "main", 1), "");
   EXPECT_EQ(getError(getText(getLoad(4, 4)), "other", 1), "test.ptx: has no entry point \"other\"");
+  EXPECT_EQ(getError(getText(getLoad(4, 4)), "main", int64_t(1) << 50),
+            "test.ptx: a grid has 1 to 2^40 workgroups");
+  EXPECT_EQ(getError(getText(getLoad(4, 4)), "main", 0),
+            "test.ptx: a grid has 1 to 2^40 workgroups");
+  auto getWide = [](const std::string &rows) {
+    std::string text = getText(getLoad(4, 4), 1024);
+    return text.replace(text.find("1024, 1, 1"), 10, "1024, " + rows + ", 1");
+  };
+  EXPECT_EQ(getError(getWide("1024"), "main", 1),
+            "test.ptx: workgroups of 1 to 4096 invocations are modelled");
+  EXPECT_NE(getError(getWide("4"), "main", 1).find("does not fit NVIDIA A100"), std::string::npos);
   EXPECT_EQ(getError(getText(getLoop(100000000, getLoad(4, 4))), "main", 1),
             "test.ptx: runs for so long that the model gives up; use smaller sizes");
 }
