@@ -5,6 +5,7 @@
 
 #include "Trace.h"
 #include "weir/Artifact/Error.h"
+#include "weir/SpirvReader/Integers.h"
 
 #include <map>
 #include <optional>
@@ -16,14 +17,6 @@ using spv::Id;
 using spv::Instruction;
 using spv::Module;
 using spv::Variable;
-
-inline uint64_t cut(uint64_t bits, uint32_t width) {
-  return width >= 64 ? bits : bits & ((uint64_t(1) << width) - 1);
-}
-
-inline int64_t extend(uint64_t bits, uint32_t width) {
-  return int64_t(bits << (64 - width)) >> (64 - width);
-}
 
 /// Up to four integers of at most 64 bits, zero-extended. Unknown ones are floats or depend on
 /// loaded values.
