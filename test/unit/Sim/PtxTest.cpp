@@ -268,6 +268,8 @@ TEST(Copies, land_after_the_wait) {
   // A barrier is no wait, and a wait no barrier.
   expectSome(makePtx(copyX + "bar.sync 0;\n" + loadOther + wait), {"late: "});
   expectSome(makePtx(copyX + wait + loadOther), {"RAW: "});
+  // Nor does a barrier before the wait help.
+  expectSome(makePtx(copyX + "bar.sync 0;\n" + wait + loadOther), {"RAW: "});
   expectSilence(makePtx(copyX + wait + "bar.sync 0;\n" + loadOther));
 }
 
