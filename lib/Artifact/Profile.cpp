@@ -18,6 +18,7 @@ using ordered_json = nlohmann::ordered_json;
 
 /// Max tile of a contraction: each accumulator has a name in the code, which grows with them.
 static constexpr int64_t maxContractionRows = 64, maxContractionColumns = 8;
+static constexpr int64_t maxSlab = 64, maxSlabTile = 16, slabVector = 4;
 
 /// A stack has room for them beside the copies of a contraction.
 static constexpr int64_t maxStageBytes = int64_t(4) << 20;
@@ -70,6 +71,8 @@ ordered_json weir::toJson(const Profile &profile) {
                  {"elements_per_invocation", profile.elementsPerInvocation},
                  {"contraction_rows", profile.contractionRows},
                  {"contraction_columns", profile.contractionColumns},
+                 {"contraction_slab", profile.contractionSlab},
+                 {"slab_tile", profile.slabTile},
                  {"words64", profile.words64},
                  {"column_parts", profile.columnParts},
                  {"unroll_private", profile.unrollPrivate},
@@ -103,6 +106,8 @@ Profile weir::readProfile(const JsonNode &node) {
                "elements_per_invocation",
                "contraction_rows",
                "contraction_columns",
+               "contraction_slab",
+               "slab_tile",
                "words64",
                "column_parts",
                "unroll_private",
@@ -150,6 +155,8 @@ Profile weir::readProfile(const JsonNode &node) {
   profile.elementsPerInvocation = count("elements_per_invocation");
   profile.contractionRows = node["contraction_rows"].integer(1, maxContractionRows);
   profile.contractionColumns = node["contraction_columns"].integer(1, maxContractionColumns);
+  profile.contractionSlab = node["contraction_slab"].integer(0, maxSlab);
+  profile.slabTile = node["slab_tile"].integer(1, maxSlabTile);
   profile.words64 = node["words64"].boolean();
   profile.columnParts = count("column_parts");
   profile.unrollPrivate = node["unroll_private"].boolean();
@@ -162,6 +169,12 @@ Profile weir::readProfile(const JsonNode &node) {
       !(isCpu && (profile.vectorWidth == 8 || profile.vectorWidth == 16)))
     node["vector_width"].fail("is " + std::to_string(profile.vectorWidth) + ", it must be 1" +
                               (isCpu ? ", 4, 8 or 16" : " or 4"));
+  if (profile.contractionSlab % slabVector)
+    node["contraction_slab"].fail("is " + std::to_string(profile.contractionSlab) +
+                                  ", it must be a multiple of " + std::to_string(slabVector));
+  if (profile.slabTile % (2 * slabVector))
+    node["slab_tile"].fail("is " + std::to_string(profile.slabTile) +
+                           ", it must be a multiple of " + std::to_string(2 * slabVector));
   if (profile.words64 && !profile.int64)
     node["words64"].fail("is true, which needs \"int64\"");
   if (profile.workgroupSize > profile.maxWorkgroupSize)
@@ -193,6 +206,7 @@ static Profile makeCudaProfile(int64_t sm) {
   profile.privateRowBytes = 128;
   profile.elementsPerInvocation = 4;
   profile.contractionRows = 8;
+  profile.contractionSlab = 8;
   profile.words64 = false;
   profile.columnParts = 512;
   profile.unrollPrivate = true;

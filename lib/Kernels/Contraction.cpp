@@ -40,7 +40,7 @@ class ContractionEmitter {
 public:
   ContractionEmitter(PointEmitter &emitter)
       : emitter(emitter), profile(emitter.profile), op(emitter.domain.getContractions().front()),
-        sizes(emitter.domain.getSizes()) {}
+        sizes(emitter.domain.getSizes()), sides(emitter.domain, op, profile) {}
   void run(EmittedKernel &launch);
 
 private:
@@ -48,17 +48,14 @@ private:
   const Profile &profile;
   linalg::GenericOp op;
   ArrayRef<int64_t> sizes;
+  ContractionSides sides;
 
-  // The domain's dimensions of the tile, and the factors that vary with them.
-  int64_t columnDim = -1, rowDim = -1;
-  OpOperand *rowFactor = nullptr, *columnFactor = nullptr;
   int64_t tileRows = 1;
   int64_t sumRows = 1;     ///< one or two: of the sums that are one value
   int64_t units = 1;       ///< of columns, for each invocation
   int64_t unitColumns = 1; ///< one or two
   int64_t columnUnits = 0; ///< of the result
   int64_t rowTiles = 1, columnTiles = 1;
-  SmallVector<int64_t> restSizes; ///< the result's other dimensions
   int64_t stepProducts = 1;       ///< one or two
   SmallVector<int64_t> stepSizes; ///< of the summed dimensions, in steps
   int64_t steps = 1;
@@ -68,13 +65,11 @@ private:
   AffineExpr rowTile, firstRow;
   SmallVector<AffineExpr> unitOf; ///< clamped: a unit beyond the last repeats it
 
-  bool hasPartialRows() const { return sizes[rowDim] % tileRows != 0; }
+  bool hasPartialRows() const { return sizes[sides.rowDim] % tileRows != 0; }
   bool hasPartialColumns() const { return columnUnits % (profile.subgroupSize * units) != 0; }
 
   void chooseTile();
   SmallVector<AffineExpr> getFactorIndices(OpOperand *operand, ArrayRef<AffineExpr> point);
-  SmallVector<AffineExpr> getPoint(AffineExpr row, AffineExpr column,
-                                   ArrayRef<AffineExpr> products);
   SmallVector<AffineExpr> getProducts(AffineExpr step, AffineExpr product);
   AffineExpr getFirstColumn(AffineExpr unit) { return unit * unitColumns; }
   AffineExpr getOwnUnit(AffineExpr columnTile, int64_t unit);
@@ -87,8 +82,6 @@ private:
   SmallVector<Value> sumChunk(Value chunk, int64_t chunkSteps, ValueRange sums);
   SmallVector<Value> sumProducts();
   void emitTile(Value tile);
-  void guardInside(unsigned coordinate, AffineExpr value, int64_t size,
-                   function_ref<void(AffineExpr)> body);
   void storeUnit(int64_t unit, AffineExpr ownUnit, ArrayRef<Value> sums);
   void storeRow(AffineExpr row, AffineExpr ownUnit, Value total);
 };
@@ -98,23 +91,45 @@ private:
 // The tile
 //===----------------------------------------------------------------------===//
 
-bool weir::variesWith(const PointEmitter &emitter, OpOperand *operand, int64_t dim) {
+bool weir::variesWith(const KernelDomain &domain, OpOperand *operand, int64_t dim) {
   auto op = cast<linalg::GenericOp>(operand->getOwner());
   AffineMap map = op.getMatchingIndexingMap(operand);
-  for (auto [loop, ofDomain] : llvm::enumerate(emitter.domain.getDims(op)))
+  for (auto [loop, ofDomain] : llvm::enumerate(domain.getDims(op)))
     if (ofDomain == dim && map.isFunctionOfDim(loop))
       return true;
   return false;
 }
 
-SmallVector<int64_t> weir::getResultDims(const PointEmitter &emitter, linalg::GenericOp op) {
+SmallVector<int64_t> weir::getResultDims(const KernelDomain &domain, linalg::GenericOp op) {
   SmallVector<int64_t> dims;
   AffineMap written = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
   for (AffineExpr result : written.getResults())
     if (auto loop = dyn_cast<AffineDimExpr>(result))
-      if (int64_t dim = emitter.domain.getDims(op)[loop.getPosition()]; dim >= 0)
+      if (int64_t dim = domain.getDims(op)[loop.getPosition()]; dim >= 0)
         dims.push_back(dim);
   return dims;
+}
+
+SmallVector<AffineExpr> weir::getDigits(PointEmitter &emitter, AffineExpr number,
+                                        ArrayRef<int64_t> counts) {
+  SmallVector<int64_t> kept;
+  llvm::copy_if(counts, std::back_inserter(kept), [](int64_t count) { return count != 1; });
+  SmallVector<AffineExpr> digits = emitter.delinearize(number, kept);
+  for (auto [i, count] : llvm::enumerate(counts))
+    if (count == 1)
+      digits.insert(digits.begin() + i, emitter.constant(0));
+  return digits;
+}
+
+void weir::guardInside(PointEmitter &emitter, unsigned coordinate, AffineExpr value, int64_t size,
+                       function_ref<void(AffineExpr)> body) {
+  Value number = emitter.expand(value);
+  Value inside = arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::ult,
+                                       number, emitter.indexConstant(size));
+  emitter.guard(inside, {}, [&]() -> SmallVector<Value> {
+    body(emitter.setCoordinate(coordinate, number));
+    return {};
+  });
 }
 
 void weir::storeSums(PointEmitter &emitter, ArrayRef<Value> sums, ArrayRef<AffineExpr> point) {
@@ -134,12 +149,11 @@ void weir::storeSums(PointEmitter &emitter, ArrayRef<Value> sums, ArrayRef<Affin
   emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults())), point);
 }
 
-/// Chooses the tile. Its columns walk the result's last dimension that only one factor has
-/// and that is enough for all lanes, or else the longest one. Its rows walk such a
-/// dimension of the other factor, where a few elements are enough.
-void ContractionEmitter::chooseTile() {
+ContractionSides::ContractionSides(const KernelDomain &domain, linalg::GenericOp op,
+                                   const Profile &profile) {
   OpOperand *lhs = op.getDpsInputOperand(0), *rhs = op.getDpsInputOperand(1);
-  SmallVector<int64_t> order = getResultDims(emitter, op);
+  ArrayRef<int64_t> sizes = domain.getSizes();
+  SmallVector<int64_t> order = getResultDims(domain, op);
   auto choose = [&](int64_t enough, function_ref<bool(int64_t)> isCandidate) {
     int64_t best = -1;
     for (int64_t dim : llvm::reverse(order))
@@ -148,22 +162,36 @@ void ContractionEmitter::chooseTile() {
     return best;
   };
   columnDim = choose(profile.subgroupSize, [&](int64_t dim) {
-    return variesWith(emitter, lhs, dim) != variesWith(emitter, rhs, dim);
+    return variesWith(domain, lhs, dim) != variesWith(domain, rhs, dim);
   });
-  bool isLeft = variesWith(emitter, lhs, columnDim);
+  bool isLeft = variesWith(domain, lhs, columnDim);
   columnFactor = isLeft ? lhs : rhs;
   rowFactor = isLeft ? rhs : lhs;
   constexpr int64_t fewRows = 4;
   rowDim = choose(fewRows, [&](int64_t dim) {
-    return variesWith(emitter, rowFactor, dim) && !variesWith(emitter, columnFactor, dim);
+    return variesWith(domain, rowFactor, dim) && !variesWith(domain, columnFactor, dim);
   });
-  for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
+  for (int64_t dim = 0; dim < int64_t(domain.getNumRows()); ++dim)
     if (dim != columnDim && dim != rowDim)
       restSizes.push_back(sizes[dim]);
+}
 
+SmallVector<AffineExpr> ContractionSides::getPoint(AffineExpr row, AffineExpr column,
+                                                   ArrayRef<AffineExpr> rest,
+                                                   ArrayRef<AffineExpr> products) const {
+  SmallVector<AffineExpr> point;
+  unsigned nextRest = 0;
+  for (int64_t dim = 0; dim < int64_t(restSizes.size()) + 2; ++dim)
+    point.push_back(dim == columnDim ? column : dim == rowDim ? row : rest[nextRest++]);
+  llvm::append_range(point, products);
+  return point;
+}
+
+/// Chooses the size of the tile.
+void ContractionEmitter::chooseTile() {
   // Tiles of about the same size; an even number of rows where two of them are
   // loaded at once.
-  int64_t rows = sizes[rowDim];
+  int64_t rows = sizes[sides.rowDim];
   tileRows = llvm::divideCeil(rows, llvm::divideCeil(rows, profile.contractionRows));
   if (rows % 2 == 0)
     tileRows += tileRows % 2;
@@ -171,8 +199,8 @@ void ContractionEmitter::chooseTile() {
   rowTiles = llvm::divideCeil(rows, tileRows);
 
   bool pairs = profile.vectorWidth > 1;
-  unitColumns = pairs && sizes[columnDim] % 2 == 0 ? 2 : 1;
-  columnUnits = sizes[columnDim] / unitColumns;
+  unitColumns = pairs && sizes[sides.columnDim] % 2 == 0 ? 2 : 1;
+  columnUnits = sizes[sides.columnDim] / unitColumns;
   int64_t max = profile.contractionColumns * profile.contractionRows / (tileRows * unitColumns);
   max = std::clamp<int64_t>(max, 1, maxUnits / unitColumns);
   int64_t subgroups = profile.workgroupSize / profile.subgroupSize;
@@ -181,7 +209,8 @@ void ContractionEmitter::chooseTile() {
     units = llvm::divideCeil(columnUnits, profile.subgroupSize * columnTiles);
   };
   narrow(max);
-  while (units > 1 && getProduct(restSizes) * rowTiles * columnTiles < fewWorkgroups * subgroups)
+  while (units > 1 &&
+         getProduct(sides.restSizes) * rowTiles * columnTiles < fewWorkgroups * subgroups)
     narrow(units - 1);
 
   ArrayRef<int64_t> products = emitter.domain.getColumnSizes();
@@ -195,16 +224,6 @@ void ContractionEmitter::chooseTile() {
 SmallVector<AffineExpr> ContractionEmitter::getFactorIndices(OpOperand *operand,
                                                              ArrayRef<AffineExpr> point) {
   return emitter.apply(getAccessMap(op, operand), emitter.getLoops(op, point));
-}
-
-SmallVector<AffineExpr> ContractionEmitter::getPoint(AffineExpr row, AffineExpr column,
-                                                     ArrayRef<AffineExpr> products) {
-  SmallVector<AffineExpr> point;
-  unsigned nextRest = 0;
-  for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
-    point.push_back(dim == columnDim ? column : dim == rowDim ? row : rest[nextRest++]);
-  llvm::append_range(point, products);
-  return point;
 }
 
 /// Returns the summed coordinates of a step's products.
@@ -229,13 +248,15 @@ SmallVector<SmallVector<Value>> ContractionEmitter::loadRowFactors(AffineExpr st
   AffineExpr column = emitter.constant(0), lane = emitter.vectorLane();
   auto load = [&](AffineExpr row, AffineExpr product) {
     return emitter.evaluate(
-        rowFactor->get(),
-        getFactorIndices(rowFactor, getPoint(row, column, getProducts(step, product))));
+        sides.rowFactor->get(),
+        getFactorIndices(sides.rowFactor,
+                         sides.getPoint(row, column, rest, getProducts(step, product))));
   };
   auto isWhole = [&](AffineExpr row, AffineExpr product) {
     return emitter.isVectorFriendly(
-        rowFactor->get(),
-        getFactorIndices(rowFactor, getPoint(row, column, getProducts(step, product))));
+        sides.rowFactor->get(),
+        getFactorIndices(sides.rowFactor,
+                         sides.getPoint(row, column, rest, getProducts(step, product))));
   };
   SmallVector<SmallVector<Value>> factors(tileRows, SmallVector<Value>(stepProducts));
   auto split = [&](Value pair, Value &first, Value &second) {
@@ -268,13 +289,14 @@ SmallVector<Value> ContractionEmitter::loadColumnFactors(AffineExpr unit, Affine
   AffineExpr row = emitter.constant(0), lane = emitter.vectorLane();
   AffineExpr first = getFirstColumn(unit);
   auto getIndices = [&](AffineExpr column, AffineExpr product) {
-    return getFactorIndices(columnFactor, getPoint(row, column, getProducts(step, product)));
+    return getFactorIndices(sides.columnFactor,
+                            sides.getPoint(row, column, rest, getProducts(step, product)));
   };
   auto load = [&](AffineExpr column, AffineExpr product) {
-    return emitter.evaluate(columnFactor->get(), getIndices(column, product));
+    return emitter.evaluate(sides.columnFactor->get(), getIndices(column, product));
   };
   auto isWhole = [&](AffineExpr column, AffineExpr product) {
-    return emitter.isVectorFriendly(columnFactor->get(), getIndices(column, product));
+    return emitter.isVectorFriendly(sides.columnFactor->get(), getIndices(column, product));
   };
   bool acrossColumns = unitColumns == 2 && isWhole(first + lane, emitter.constant(0));
   SmallVector<Value> factors;
@@ -391,7 +413,7 @@ void ContractionEmitter::storeRow(AffineExpr row, AffineExpr ownUnit, Value tota
   if (unitColumns == 2)
     column = column + emitter.vectorLane();
   SmallVector<AffineExpr> noProducts(emitter.domain.getColumnSizes().size(), emitter.constant(0));
-  SmallVector<AffineExpr> point = getPoint(row, column, noProducts);
+  SmallVector<AffineExpr> point = sides.getPoint(row, column, rest, noProducts);
   storeSums(emitter, total, point);
 }
 
@@ -427,7 +449,7 @@ void ContractionEmitter::storeUnit(int64_t unit, AffineExpr ownUnit, ArrayRef<Va
   emitter.loop(tileRows, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
     AffineExpr row = rowTile * tileRows + emitter.setCoordinate(resultRowCoordinate, trip);
     if (hasPartialRows())
-      guardInside(resultRowCoordinate, row, sizes[rowDim], [&](AffineExpr inside) {
+      guardInside(emitter, resultRowCoordinate, row, sizes[sides.rowDim], [&](AffineExpr inside) {
         Value number = emitter.expand(inside - firstRow);
         storeRow(inside, ownUnit, getSum(sums, unit, number));
       });
@@ -437,47 +459,27 @@ void ContractionEmitter::storeUnit(int64_t unit, AffineExpr ownUnit, ArrayRef<Va
   });
 }
 
-/// Emits `body` where `value` is below `size`, with a coordinate that is known only
-/// there, so that nothing that depends on it is read elsewhere.
-void ContractionEmitter::guardInside(unsigned coordinate, AffineExpr value, int64_t size,
-                                     function_ref<void(AffineExpr)> body) {
-  Value number = emitter.expand(value);
-  Value inside = arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::ult,
-                                       number, emitter.indexConstant(size));
-  emitter.guard(inside, {}, [&]() -> SmallVector<Value> {
-    body(emitter.setCoordinate(coordinate, number));
-    return {};
-  });
-}
-
 void ContractionEmitter::emitTile(Value tile) {
   int64_t lanes = profile.subgroupSize;
   AffineExpr number = emitter.setCoordinate(unitCoordinate, tile);
-  // Neighbouring tiles have the same columns, whose factors they share. A count of one
-  // is not a digit: fewer digits give simpler access maps.
-  SmallVector<int64_t> counts;
-  for (int64_t count : {getProduct(restSizes), columnTiles, rowTiles})
-    if (count != 1)
-      counts.push_back(count);
-  SmallVector<AffineExpr> digits = emitter.delinearize(number, counts);
-  auto takeDigit = [&](int64_t count) {
-    return count == 1 ? emitter.constant(0) : digits.pop_back_val();
-  };
+  // Neighbouring tiles have the same columns, whose factors they share.
+  SmallVector<AffineExpr> digits =
+      getDigits(emitter, number, {getProduct(sides.restSizes), columnTiles, rowTiles});
   // Named once, so that the loops below see plain coordinates.
   auto name = [&](unsigned coordinate, AffineExpr value) {
     return emitter.setCoordinate(coordinate, emitter.expand(value));
   };
-  rowTile = name(tileRowCoordinate, takeDigit(rowTiles));
-  AffineExpr columnTile = name(tileColumnCoordinate, takeDigit(columnTiles));
-  AffineExpr matrix = name(tileRestCoordinate, takeDigit(getProduct(restSizes)));
-  rest = emitter.delinearize(matrix, restSizes);
+  rowTile = name(tileRowCoordinate, digits[2]);
+  AffineExpr columnTile = name(tileColumnCoordinate, digits[1]);
+  AffineExpr matrix = name(tileRestCoordinate, digits[0]);
+  rest = emitter.delinearize(matrix, sides.restSizes);
 
   // The last tile begins earlier, so that it has as many rows as the others; it
   // doesn't store those that the tile before it has, too.
   firstRow = rowTile * tileRows;
   if (hasPartialRows()) {
-    int64_t step = sizes[rowDim] % 2 == 0 && tileRows % 2 == 0 ? 2 : 1;
-    Value first = clamp(rowTile * (tileRows / step), (sizes[rowDim] - tileRows) / step);
+    int64_t step = sizes[sides.rowDim] % 2 == 0 && tileRows % 2 == 0 ? 2 : 1;
+    Value first = clamp(rowTile * (tileRows / step), (sizes[sides.rowDim] - tileRows) / step);
     firstRow = emitter.setCoordinate(firstRowCoordinate, first) * step;
   }
   SmallVector<AffineExpr> ownUnits;
@@ -493,7 +495,7 @@ void ContractionEmitter::emitTile(Value tile) {
   SmallVector<Value> sums = sumProducts();
   for (int64_t unit = 0; unit < units; ++unit) {
     if (hasPartialColumns())
-      guardInside(unitsCoordinate + unit, ownUnits[unit], columnUnits,
+      guardInside(emitter, unitsCoordinate + unit, ownUnits[unit], columnUnits,
                   [&](AffineExpr inside) { storeUnit(unit, inside, sums); });
     else
       storeUnit(unit, ownUnits[unit], sums);
@@ -504,7 +506,7 @@ void ContractionEmitter::run(EmittedKernel &launch) {
   auto place = emitter.codeFor(op);
   chooseTile();
   int64_t subgroups = profile.workgroupSize / profile.subgroupSize;
-  int64_t tiles = getProduct(restSizes) * rowTiles * columnTiles;
+  int64_t tiles = getProduct(sides.restSizes) * rowTiles * columnTiles;
   emitWorkgroups(emitter, llvm::divideCeil(tiles, subgroups), launch, [&](Value group) {
     OpBuilder &b = emitter.builder();
     Location loc = emitter.loc;
@@ -528,5 +530,7 @@ void ContractionEmitter::run(EmittedKernel &launch) {
 }
 
 void weir::emitContraction(PointEmitter &emitter, EmittedKernel &launch) {
+  if (std::optional<SlabTile> tile = chooseSlabTile(emitter.domain, emitter.profile))
+    return emitSlabContraction(emitter, *tile, launch);
   ContractionEmitter(emitter).run(launch);
 }

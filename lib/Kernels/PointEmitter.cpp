@@ -26,9 +26,10 @@ using namespace weir;
 PointEmitter::PointEmitter(schedule::KernelOp kernel, const KernelDomain &domain,
                            const Profile &profile, Survey &survey, const Survey *known)
     : profile(profile), domain(domain),
-      lanes(domain.getShape() == KernelShape::Contraction ? 2 : 4), kernel(kernel),
-      context(kernel.getContext()), loc(kernel.getLoc()), survey(survey), known(known),
-      coordinates(maxCoordinates) {
+      lanes(domain.getShape() == KernelShape::Contraction && !chooseSlabTile(domain, profile) ? 2
+                                                                                              : 4),
+      kernel(kernel), context(kernel.getContext()), loc(kernel.getLoc()), survey(survey),
+      known(known), coordinates(maxCoordinates) {
   survey.buffers.resize(kernel.getInputs().size() + kernel.getNumResults());
   computed = llvm::map_to_vector(kernel.getBody().front().getTerminator()->getOperands(),
                                  [](Value value) { return getInserted(value); });

@@ -74,8 +74,8 @@ public:
 
   const Profile &profile;
   const KernelDomain &domain;
-  /// Elements of a vector: two in a contraction, which has other lanes for neighbours, else
-  /// four; where vectors are free, as many as the shape of the kernel sets before any code.
+  /// Elements of a vector: two in a contraction of subgroups, which has other lanes for neighbours,
+  /// else four; where vectors are free, as many as the shape of the kernel sets before any code.
   int64_t lanes;
   /// Sets the elements of a vector, where vectors are free.
   void setLanes(int64_t number) {

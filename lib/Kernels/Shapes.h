@@ -116,10 +116,52 @@ void emitRow(PointEmitter &emitter, EmittedKernel &launch);
 bool emitSelectedRows(PointEmitter &emitter, EmittedKernel &launch);
 void emitColumn(PointEmitter &emitter, EmittedKernel &launch);
 void emitContraction(PointEmitter &emitter, EmittedKernel &launch);
+/// Returns the row-major digits of `number`, 0 for those of which there is one: a count of one is
+/// no digit, and fewer digits give simpler access maps.
+llvm::SmallVector<mlir::AffineExpr> getDigits(PointEmitter &emitter, mlir::AffineExpr number,
+                                              llvm::ArrayRef<int64_t> counts);
 /// Whether an operand of a contraction varies with a dimension of the domain.
-bool variesWith(const PointEmitter &emitter, mlir::OpOperand *operand, int64_t dim);
+bool variesWith(const KernelDomain &domain, mlir::OpOperand *operand, int64_t dim);
 /// Returns the domain's dimensions in a contraction's result, outermost first.
-llvm::SmallVector<int64_t> getResultDims(const PointEmitter &emitter, mlir::linalg::GenericOp op);
+llvm::SmallVector<int64_t> getResultDims(const KernelDomain &domain, mlir::linalg::GenericOp op);
+/// The dimensions of a contraction's domain that a tile's rows and columns walk, and the factors
+/// that vary with them.
+struct ContractionSides {
+  int64_t columnDim = -1, rowDim = -1;
+  mlir::OpOperand *rowFactor = nullptr, *columnFactor = nullptr;
+  llvm::SmallVector<int64_t> restSizes; ///< the result's other dimensions
+
+  /// Chooses the sides. Columns walk the result's last dimension that only one factor has and that
+  /// is enough for a subgroup, or else the longest one. Rows walk such a dimension of the other
+  /// factor, where a few elements are enough.
+  ContractionSides(const KernelDomain &domain, mlir::linalg::GenericOp op, const Profile &profile);
+
+  /// Returns the point of the domain at a row, a column, indices in the rest and products.
+  llvm::SmallVector<mlir::AffineExpr> getPoint(mlir::AffineExpr row, mlir::AffineExpr column,
+                                               llvm::ArrayRef<mlir::AffineExpr> rest,
+                                               llvm::ArrayRef<mlir::AffineExpr> products) const;
+};
+
+/// The tile of a contraction whose workgroup shares slabs of both factors: an invocation owns
+/// `rows` times `columns` sums.
+struct SlabTile {
+  ContractionSides sides;
+  int64_t rowThreads = 1, columnThreads = 1; ///< of the workgroup
+  int64_t rows = 1, columns = 1;             ///< of an invocation
+  int64_t slab = 1;                          ///< products that are shared at once
+
+  int64_t getTileRows() const { return rowThreads * rows; }
+  int64_t getTileColumns() const { return columnThreads * columns; }
+};
+/// Returns the tile of a kernel's only contraction; nothing where its sums are too few to share
+/// factors, or the profile has no slabs.
+std::optional<SlabTile> chooseSlabTile(const KernelDomain &domain, const Profile &profile);
+/// Emits a contraction whose factors workgroups share.
+void emitSlabContraction(PointEmitter &emitter, const SlabTile &tile, EmittedKernel &launch);
+/// Emits `body` where `value` is below `size`, with a coordinate that is known only there, so that
+/// nothing that depends on it is read elsewhere.
+void guardInside(PointEmitter &emitter, unsigned coordinate, mlir::AffineExpr value, int64_t size,
+                 llvm::function_ref<void(mlir::AffineExpr)> body);
 /// Computes and stores the kernel's results at a point from the contractions' sums there.
 void storeSums(PointEmitter &emitter, llvm::ArrayRef<mlir::Value> sums,
                llvm::ArrayRef<mlir::AffineExpr> point);

@@ -64,7 +64,7 @@ void Tile::adopt(const Tile &other) {
   rowUnit = other.rowUnit;
   columnUnit = other.columnUnit;
   OpOperand *left = op.getDpsInputOperand(0), *right = op.getDpsInputOperand(1);
-  bool isLeft = variesWith(emitter, left, columnDims.front());
+  bool isLeft = variesWith(emitter.domain, left, columnDims.front());
   columnFactor = isLeft ? left : right;
   rowFactor = isLeft ? right : left;
   if (way == Way::Dot)
@@ -161,7 +161,7 @@ int64_t Tile::getMaxLanes(int64_t elements) const {
 int64_t Tile::getReuse(OpOperand *factor) const {
   int64_t reuse = 1;
   for (int64_t dim = 0; dim < numResultDims; ++dim)
-    if (!variesWith(emitter, factor, dim))
+    if (!variesWith(emitter.domain, factor, dim))
       reuse *= sizes[dim];
   return reuse;
 }
@@ -182,7 +182,7 @@ double Tile::getCost(const Candidate &candidate) const {
   }
   // Neighbouring columns are neighbours in the result as far as they are its last dimensions.
   int64_t neighbours = 1;
-  SmallVector<int64_t> resultDims = getResultDims(emitter, op);
+  SmallVector<int64_t> resultDims = getResultDims(emitter.domain, op);
   while (!resultDims.empty() && llvm::is_contained(candidate.dims, resultDims.back()))
     neighbours *= sizes[resultDims.pop_back_val()];
   int64_t stored = candidate.lanes;
@@ -197,11 +197,11 @@ double Tile::getCost(const Candidate &candidate) const {
 Tile::Candidate Tile::chooseDimension() {
   Candidate chosen;
   int64_t best = -1;
-  SmallVector<int64_t> resultDims = getResultDims(emitter, op);
+  SmallVector<int64_t> resultDims = getResultDims(emitter.domain, op);
   for (int64_t dim : llvm::reverse(resultDims)) {
     OpOperand *factors[] = {op.getDpsInputOperand(0), op.getDpsInputOperand(1)};
-    bool isLeft = variesWith(emitter, factors[0], dim);
-    if (isLeft == variesWith(emitter, factors[1], dim))
+    bool isLeft = variesWith(emitter.domain, factors[0], dim);
+    if (isLeft == variesWith(emitter.domain, factors[1], dim))
       continue;
     OpOperand *factor = factors[isLeft ? 0 : 1];
     int64_t vector = getMaxLanes(sizes[dim]);
@@ -221,12 +221,12 @@ void Tile::chooseColumns() {
   Candidate chosen = chooseDimension();
   double cost = 0.8 * getCost(chosen); // the numbers are rough
   int64_t enough = 2 * getMaxLanes(profile.vectorWidth);
-  SmallVector<int64_t> resultDims = getResultDims(emitter, op);
+  SmallVector<int64_t> resultDims = getResultDims(emitter.domain, op);
   for (OpOperand *factor : op.getDpsInputOperands()) {
     OpOperand *other = op.getDpsInputOperand(factor == op.getDpsInputOperand(0) ? 1 : 0);
     Candidate candidate{factor, {}, Way::Packed, 1};
     for (int64_t dim : llvm::reverse(resultDims)) {
-      if (!variesWith(emitter, factor, dim) || variesWith(emitter, other, dim))
+      if (!variesWith(emitter.domain, factor, dim) || variesWith(emitter.domain, other, dim))
         continue;
       candidate.dims.insert(candidate.dims.begin(), dim);
       candidate.lanes = getMaxLanes(count(candidate.dims));
@@ -256,12 +256,12 @@ void Tile::chooseRows() {
   for (int64_t dim = numResultDims; dim-- > 0;) {
     if (llvm::is_contained(columnDims, dim))
       continue;
-    if (variesWith(emitter, columnFactor, dim)) {
+    if (variesWith(emitter.domain, columnFactor, dim)) {
       batchDims.insert(batchDims.begin(), dim);
       continue;
     }
     otherRowDims.insert(otherRowDims.begin(), dim);
-    if (variesWith(emitter, rowFactor, dim) &&
+    if (variesWith(emitter.domain, rowFactor, dim) &&
         (rowDim < 0 || (sizes[rowDim] < profile.contractionRows && sizes[dim] > sizes[rowDim])))
       rowDim = dim;
   }
@@ -269,7 +269,7 @@ void Tile::chooseRows() {
   llvm::erase(otherRowDims, rowDim);
   // Few elements of dimensions inside that one are rows of the same tile: they may be neighbours.
   SmallVector<int64_t> inside(llvm::make_filter_range(otherRowDims, [&](int64_t dim) {
-    return dim > rowDim && variesWith(emitter, rowFactor, dim);
+    return dim > rowDim && variesWith(emitter.domain, rowFactor, dim);
   }));
   rowUnit = count(inside);
   if (rowUnit < 1 || 2 * rowUnit > profile.contractionRows)

@@ -59,7 +59,6 @@ private:
   };
   void walkTile(const TileSide &side, int64_t lanes, function_ref<void(AffineExpr)> body);
   void guardBelow(Value number, int64_t end, function_ref<void()> body);
-  SmallVector<AffineExpr> getDigits(AffineExpr number, ArrayRef<int64_t> counts);
   AffineExpr getFirst(AffineExpr number, int64_t size, int64_t all, int64_t unit,
                       unsigned coordinate);
   void walkTiles(AffineExpr share, function_ref<void()> body);
@@ -213,18 +212,6 @@ void TileContraction::storeTile() {
 // Walks
 //===----------------------------------------------------------------------===//
 
-/// Returns the row-major digits of a number. A count of one is no digit: fewer of them give simpler
-/// access maps.
-SmallVector<AffineExpr> TileContraction::getDigits(AffineExpr number, ArrayRef<int64_t> counts) {
-  SmallVector<int64_t> kept;
-  llvm::copy_if(counts, std::back_inserter(kept), [](int64_t count) { return count != 1; });
-  SmallVector<AffineExpr> digits = emitter.delinearize(number, kept);
-  for (auto [i, count] : llvm::enumerate(counts))
-    if (count == 1)
-      digits.insert(digits.begin() + i, emitter.constant(0));
-  return digits;
-}
-
 /// Returns the number of a tile's first row or column: that of its turn, or of the last tile.
 AffineExpr TileContraction::getFirst(AffineExpr number, int64_t size, int64_t all, int64_t unit,
                                      unsigned coordinate) {
@@ -247,7 +234,7 @@ void TileContraction::walkTiles(AffineExpr share, function_ref<void()> body) {
     auto emitTile = [&]() -> SmallVector<Value> {
       AffineExpr digit = emitter.setCoordinate(tileRestCoordinate, number);
       SmallVector<AffineExpr> parts =
-          getDigits(digit, {tile.count(tile.otherRowDims), tile.rowTiles});
+          getDigits(emitter, digit, {tile.count(tile.otherRowDims), tile.rowTiles});
       setPlace(tile, place, tile.otherRowDims, parts[0]);
       place.rowTile = emitter.setCoordinate(tripCoordinate, emitter.expand(parts[1]));
       place.firstRow = getFirst(place.rowTile, tile.rows, tile.count(tile.rowDims), tile.rowUnit,
@@ -303,7 +290,8 @@ void TileContraction::run(EmittedKernel &launch) {
       sum.allocate(isChunked() ? tile.packedTiles : 1);
     // Neighbouring workgroups have the same columns.
     AffineExpr number = emitter.setCoordinate(unitCoordinate, group);
-    SmallVector<AffineExpr> digits = getDigits(number, {batches, tile.columnTiles, shares});
+    SmallVector<AffineExpr> digits =
+        getDigits(emitter, number, {batches, tile.columnTiles, shares});
     setPlace(tile, place, tile.batchDims, digits[0]);
     place.columnTile = emitter.setCoordinate(teamLaneCoordinate, emitter.expand(digits[1]));
     place.firstColumn = getFirst(place.columnTile, tile.columns, tile.count(tile.columnDims),

@@ -141,7 +141,8 @@ MANIFEST = record(
         offset_alignment=power_of_two, max_loop_trips=count, float64=flag, int64=flag,
         storage8=flag, storage16=flag, row_mapping=one_of("lane", "subgroup", "workgroup"), workgroup_size=word,
         vector_width=one_of(1, 4, 8, 16), private_row_bytes=word, elements_per_invocation=word,
-        contraction_rows=number(1, 64), contraction_columns=number(1, 8), words64=flag,
+        contraction_rows=number(1, 64), contraction_columns=number(1, 8),
+        contraction_slab=number(0, 64), slab_tile=one_of(8, 16), words64=flag,
         column_parts=word, unroll_private=flag, streamed_bytes=size,
         stage_bytes=number(0, 2**22), stage_groups=word, queues=number(1, 64))),
     constants=array(record(**tensor, offset=size)))

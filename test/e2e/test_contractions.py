@@ -71,6 +71,22 @@ def test_tiles_do_not_change_bits(weir, changes):
     assert outputs[0] == outputs[1]
 
 
+# Batches, rows, columns, products: of whole tiles, of parts of one, of odd sizes, of slabs that are not whole.
+SLABS = [(1, 256, 256, 48), (3, 130, 260, 37), (1, 259, 257, 20)]
+
+
+@pytest.mark.parametrize("sizes", SLABS, ids=lambda sizes: "x".join(map(str, sizes)))
+@pytest.mark.parametrize("form", FORMS)
+def test_slabs_do_not_change_bits(weir, form, sizes):
+    text = make_graph(form, *sizes)
+    profile = weir.profile(contraction_slab=8, workgroup_size=64, words64=False)
+    outputs = []
+    for name, flags in {"own": [], "slabs": [f"--target=vulkan:{profile}"]}.items():
+        artifact = weir.compile_text(text, name, *flags)
+        outputs.append(weir.compare(artifact, ["--random-inputs=1"], 2e-5).read_bytes())
+    assert outputs[0] == outputs[1]
+
+
 # Images, channels in and out, height, width, window, stride: vectors of pixels of several images, or of a filter's
 # weights; of whole tiles, of parts of one, of primes, of so many products that a copy of the columns is made in parts;
 # of weights whose last tile, on x86-64-v4, begins within a row of a filter.

@@ -47,10 +47,12 @@ struct Profile {
   int64_t elementsPerInvocation = 64; ///< of a map kernel
   int64_t contractionRows = 32;       ///< rows of a subgroup's tile of sums
   int64_t contractionColumns = 4;     ///< columns of that tile per invocation
-  bool words64 = true;                ///< vectors of 32-bit elements travel as 64-bit integers
-  int64_t columnParts = 64;           ///< max number of partial results of a reduced column
-  bool unrollPrivate = false;         ///< unroll loops over private rows
-  int64_t streamedBytes = 0;          ///< a result of as many is stored past the caches; 0: none
+  int64_t contractionSlab = 0; ///< products that a workgroup shares at once; 0: it shares none
+  int64_t slabTile = 8;        ///< rows, and columns, of an invocation where a workgroup shares
+  bool words64 = true;         ///< vectors of 32-bit elements travel as 64-bit integers
+  int64_t columnParts = 64;    ///< max number of partial results of a reduced column
+  bool unrollPrivate = false;  ///< unroll loops over private rows
+  int64_t streamedBytes = 0;   ///< a result of as many is stored past the caches; 0: none
   /// Bytes that a workgroup keeps of what stages of its kernel hand on; 0: kernels have no stages.
   int64_t stageBytes = 0;
   int64_t stageGroups = 1; ///< fewest groups of a kernel of stages: as many as keep a device busy
@@ -80,7 +82,8 @@ Profile getBuiltinProfile(const std::string &name);
 /// can have (sizes below 1, a subgroup size or alignment
 ///         that is not a power of two, a vector width other than 1 or 4, a workgroup that is not
 ///         a multiple of the subgroup, or larger than the largest, more than 64 rows or 8 columns
-///         of a contraction's tile, `words64` without `int64`, an `sm` missing on cuda or present
+///         of a contraction's tile, a slab of more than 64 products or no multiple of 4, a slab's
+///         tile other than 8 or 16, `words64` without `int64`, an `sm` missing on cuda or present
 ///         elsewhere).
 Profile parseProfile(const std::string &json, const std::string &where);
 
