@@ -231,25 +231,6 @@ static uint64_t getBitsBelow(uint64_t max, int low) {
   return low < 64 ? below & ~uint64_t(0) << low : 0;
 }
 
-uint64_t Atoms::getBits(const Affine &sum, Interval range) const {
-  // Each term has bits of its own if no two have a common one.
-  uint64_t bits = uint64_t(std::max<int64_t>(sum.constant, 0)), all = uint64_t(sum.constant);
-  bool areApart = sum.constant >= 0;
-  for (auto [number, factor] : sum.terms) {
-    all |= uint64_t(factor);
-    int64_t max;
-    areApart &= factor > 0 && atoms[number].range.min >= 0 &&
-                !__builtin_mul_overflow(factor, atoms[number].range.max, &max);
-    if (!areApart)
-      continue;
-    uint64_t own = getBitsBelow(uint64_t(max), __builtin_ctzll(uint64_t(factor)));
-    areApart = !(bits & own);
-    bits |= own;
-  }
-  uint64_t reach = getBitsBelow(uint64_t(range.max), all ? __builtin_ctzll(all) : 64);
-  return areApart ? bits & reach : reach;
-}
-
 /// Splits a sum into (terms whose factors `divisor` divides, divided by it; the rest).
 static std::pair<Affine, Affine> split(const Affine &sum, int64_t divisor) {
   int64_t rest = sum.constant % divisor;
@@ -261,6 +242,48 @@ static std::pair<Affine, Affine> split(const Affine &sum, int64_t divisor) {
     else
       part.terms.emplace_back(number, factor);
   return {whole, part};
+}
+
+/// Returns the bits of a sum whose terms have bits of their own: all that the terms may have set;
+/// none if two terms may have a common one.
+static std::optional<uint64_t> joinBits(const Atoms &atoms, const Affine &sum) {
+  if (sum.constant < 0)
+    return std::nullopt;
+  uint64_t bits = uint64_t(sum.constant);
+  for (auto [number, factor] : sum.terms) {
+    int64_t max;
+    if (factor <= 0 || atoms[number].range.min < 0 ||
+        __builtin_mul_overflow(factor, atoms[number].range.max, &max))
+      return std::nullopt;
+    uint64_t own = getBitsBelow(uint64_t(max), __builtin_ctzll(uint64_t(factor)));
+    if (bits & own)
+      return std::nullopt;
+    bits |= own;
+  }
+  return bits;
+}
+
+uint64_t Atoms::getBits(const Affine &sum, Interval range) const {
+  uint64_t all = uint64_t(sum.constant);
+  for (auto [number, factor] : sum.terms)
+    all |= uint64_t(factor);
+  uint64_t bits = getBitsBelow(uint64_t(range.max), all ? __builtin_ctzll(all) : 64);
+  if (std::optional<uint64_t> joined = joinBits(*this, sum))
+    return bits & *joined;
+  // A part that is in [0, 2^low) beside multiples of 2^low has bits of its own, though these may
+  // be of either sign.
+  for (auto [number, factor] : sum.terms) {
+    int low = __builtin_ctzll(uint64_t(factor));
+    if (low == 0 || low > 61)
+      continue;
+    Affine part = split(sum, int64_t(1) << low).second;
+    Interval inner = getRange(part);
+    if (inner.min < 0 || inner.max >> low)
+      continue;
+    uint64_t below = (uint64_t(1) << low) - 1;
+    bits &= ~below | joinBits(*this, part).value_or(below);
+  }
+  return bits;
 }
 
 /// Returns the greatest common divisor of `divisor` and all factors.

@@ -398,6 +398,9 @@ Value Walk::evaluateBits(const Instruction &instruction) {
   std::optional<Affine> a = getUnsigned(left), b = getUnsigned(right);
   uint32_t width = getWidth(instruction.result);
   Atoms &atoms = map.atoms;
+  auto areApart = [&] {
+    return a && b && !(atoms.getBits(*a, getRange(*a)) & atoms.getBits(*b, getRange(*b)));
+  };
   switch (instruction.op) {
   case Op::ShiftLeftLogical:
     if (Value value = get(left); value.kind == Value::Kind::Number && b && b->isConstant() &&
@@ -439,7 +442,7 @@ Value Walk::evaluateBits(const Instruction &instruction) {
       std::swap(a, b);
       std::swap(left, right);
     }
-    if (b && b->isConstant())
+    if (b && b->isConstant() && !areApart())
       if (std::optional<Affine> others = getMasked(left, ~uint64_t(b->constant), width, 0))
         return makeNumber(atoms.joinRests(*others + *b));
     [[fallthrough]];
@@ -452,7 +455,7 @@ Value Walk::evaluateBits(const Instruction &instruction) {
     if (instruction.op == Op::BitwiseXor && a && b && b->isConstant() && b->constant >= 0)
       return makeNumber(flip(*a, uint64_t(b->constant)));
     // No common bits: OR and XOR are the sum.
-    if (a && b && !(atoms.getBits(*a, getRange(*a)) & atoms.getBits(*b, getRange(*b))))
+    if (areApart())
       return makeNumber(atoms.joinRests(*a + *b));
     break;
   default:
