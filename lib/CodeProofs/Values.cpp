@@ -393,6 +393,33 @@ Affine Walk::flip(const Affine &number, uint64_t mask) {
   return sum;
 }
 
+/// Returns the quotient of which `id` shifted right is another form: compilers divide by the high
+/// half of a product. floor(x * factor / 2^(64 + shift)) is floor(x / d) for all x below 2^64 if
+/// 0 <= factor * d - 2^(64 + shift) <= 2^shift.
+std::optional<Affine> Walk::getQuotient(Id id, uint32_t shift) {
+  using Wide = unsigned __int128;
+  auto definition = definitions.find(id);
+  if (definition == definitions.end() || definition->second->op != Op::Named || shift > 62 ||
+      getWidth(id) != 64)
+    return std::nullopt;
+  std::span<const uint32_t> operands = definition->second->operands;
+  if (operands.size() != 3 || module.getString(operands[0]) != "mul.hi.u64")
+    return std::nullopt;
+  Id number = operands[1], other = operands[2];
+  if (module.findConstant(number))
+    std::swap(number, other);
+  const Constant *factor = module.findConstant(other);
+  if (!factor || factor->kind != Constant::Kind::Scalar || factor->isSpecialized ||
+      getWidth(number) != 64 || factor->bits >> shift < 4)
+    return std::nullopt;
+  const Wide power = Wide(1) << (64 + shift);
+  const Wide divisor = (power + factor->bits - 1) / factor->bits; // less than 2^62
+  std::optional<Affine> dividend = getUnsigned(number);
+  if (!dividend || getRange(*dividend).min < 0 || divisor * factor->bits - power > Wide(1) << shift)
+    return std::nullopt;
+  return map.atoms.divide(*dividend, int64_t(divisor));
+}
+
 Value Walk::evaluateBits(const Instruction &instruction) {
   Id left = instruction.operands[0], right = instruction.operands[1];
   std::optional<Affine> a = getUnsigned(left), b = getUnsigned(right);
@@ -414,6 +441,9 @@ Value Walk::evaluateBits(const Instruction &instruction) {
   case Op::ShiftRightLogical:
     if (a && b && b->isConstant() && b->constant < std::min(width, 62u))
       return makeNumber(atoms.divide(*a, int64_t(1) << b->constant));
+    if (b && b->isConstant() && instruction.op == Op::ShiftRightLogical)
+      if (std::optional<Affine> quotient = getQuotient(left, uint32_t(b->constant)))
+        return makeNumber(*quotient);
     break;
   case Op::BitwiseAnd:
     if (a && a->isConstant()) {
@@ -932,6 +962,10 @@ Value Walk::evaluateLane(const Instruction &instruction) {
     return evaluateLogic(instruction);
   case Op::ExtInst:
     return evaluateGlsl(instruction);
+  case Op::Named:
+    if (std::optional<Affine> quotient = getQuotient(instruction.result, 0))
+      return makeNumber(*quotient);
+    return makeOther(instruction.type);
   default:
     return makeOther(instruction.type);
   }

@@ -116,6 +116,7 @@ private:
   void define(Id id, const Value &value);
   Interval getRange(const Affine &sum);
   bool hasOthers(const Affine &sum) const;
+  std::optional<Affine> getQuotient(Id id, uint32_t shift);
   std::optional<Affine> getMasked(Id id, uint64_t mask, uint32_t width, size_t depth);
   void findChoices(Id id, std::vector<Id> &found, size_t depth) const;
   void refine(Id id, std::vector<std::pair<Id, Value>> &before, size_t depth);

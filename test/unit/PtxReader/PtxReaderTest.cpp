@@ -155,6 +155,23 @@ TEST(PtxReader, bits_turned_round) {
             "0-96 ");
 }
 
+/// Compilers divide by the high half of a product with 2^(64 + n) / divisor, rounded up.
+TEST(PtxReader, quotients_by_products) {
+  auto divide = [](const std::string &factor, const std::string &shift) {
+    return getWritten("cvt.u64.u32 %d1, %t; mul.hi.u64 %d2, %d1, " + factor +
+                      ";\nshr.u64 %d3, %d2, " + shift +
+                      "; add.s64 %d4, %a, %d3; st.global.b8 [%d4], %t;\n");
+  };
+  EXPECT_EQ(divide("0xe38e38e38e38e38f", "3"), "0-8 ");   // 9
+  EXPECT_EQ(divide("-2049638230412172401", "7"), "0-1 "); // 144
+  EXPECT_EQ(divide("0x4000000000000000", "0"), "0-16 ");  // 4
+  EXPECT_EQ(divide("0xe38e38e38e38e38e", "3"), "?");      // 0 for 9
+  EXPECT_EQ(divide("0x2492492492492493", "0"), "?");      // 7, but not for all numbers
+  EXPECT_EQ(getWritten("cvt.u64.u32 %d1, %t; mul.hi.s64 %d2, %d1, 0x4000000000000000;\n"
+                       "add.s64 %d4, %a, %d2; st.global.b8 [%d4], %t;\n"),
+            "?");
+}
+
 /// In 512 x + y <= 900, y is free up to x = 0 and limited for x = 1.
 TEST(PtxReader, ends_of_many) {
   const std::string body = "shl.b32 %r1, %g, 9; or.b32 %r2, %r1, %t; setp.lt.u32 %p1, %r2, LAST;\n"
@@ -312,7 +329,7 @@ public:
     auto number = [&](uint64_t value) { return ", " + std::to_string(value) + ";\n"; };
     const uint64_t small = random() % 24 + 1, shift = random() % std::min(width, 12);
     const uint64_t mask = random() % 4 ? random() % 256 : ~uint64_t(0) << random() % 5 & 0xfff;
-    switch (random() % 13) {
+    switch (random() % 14) {
     case 0:
       return add("add.s" + suffix + to + x + y + ";\n",
                  [=](const Values &v, uint64_t) { return v[a] + v[b]; });
@@ -355,6 +372,20 @@ public:
     case 11:
       return add("min.u" + suffix + to + x + number(small),
                  [=](const Values &v, uint64_t) { return std::min(v[a], small); });
+    case 12: { // a quotient, or nearly, by a product that does not fit
+      if (width != 64)
+        break;
+      using Wide = unsigned __int128;
+      const int down = int(shift % 5);
+      const uint64_t factor =
+          uint64_t((Wide(1) << (63 + down)) / (small + (1 << down))) + random() % 3;
+      add("mul.hi.u64" + to + x + number(factor),
+          [=](const Values &v, uint64_t) { return uint64_t(Wide(v[a]) * factor >> 64); });
+      return add(
+          "shr.u64 %d" + std::to_string(steps.size()) + ", %d" + std::to_string(steps.size() - 1) +
+              number(down),
+          [down, last = steps.size() - 1](const Values &v, uint64_t) { return v[last] >> down; });
+    }
     }
     const bool isQuotient = random() % 2;
     return add((isQuotient ? "div.u" : "rem.u") + suffix + to + x + number(small),
