@@ -464,6 +464,9 @@ Value Walk::evaluateBits(const Instruction &instruction) {
         return makeNumber(atoms.getRest(atoms.divide(*a, int64_t(1) << run->first),
                                         int64_t(1) << (run->second - run->first)) *
                           (int64_t(1) << run->first));
+      if (a)
+        if (std::optional<Affine> part = getMasked(left, uint64_t(b->constant), width, 0))
+          return makeNumber(*part);
       return makeOther({0, b->constant});
     }
     break;

@@ -176,41 +176,6 @@ void Translator::translateLogic() {
   set(getOperand(0), result, type.width);
 }
 
-/// Translates shl and shr by constants. Other amounts may exceed the width, which PTX defines and
-/// SPIR-V does not.
-void Translator::translateShift() {
-  NumberType type = getType();
-  const Operand &by = getOperand(2);
-  if (by.kind != Operand::Kind::Integer || by.bits >= type.width)
-    return translateNamed();
-  Op op = statement->name.front() == "shl" ? Op::ShiftLeftLogical
-          : type.isSigned()                ? Op::ShiftRightArithmetic
-                                           : Op::ShiftRightLogical;
-  Id value = use(getOperand(1), type.width);
-  set(getOperand(0), makeInteger(op, type.width, {value, words.getConstant(32, by.bits)}),
-      type.width);
-}
-
-/// Translates bfe of constant bits, of signed numbers only one.
-void Translator::translateExtract() {
-  NumberType type = getType();
-  const Operand &first = getOperand(2), &count = getOperand(3);
-  if (first.kind != Operand::Kind::Integer || (type.isSigned() && count.bits != 1) ||
-      count.kind != Operand::Kind::Integer || first.bits >= type.width || count.bits < 1 ||
-      count.bits > type.width - first.bits)
-    return translateNamed();
-  Id value = use(getOperand(1), type.width);
-  if (first.bits)
-    value =
-        makeInteger(Op::ShiftRightLogical, type.width, {value, words.getConstant(32, first.bits)});
-  if (count.bits < type.width - first.bits)
-    value = makeInteger(Op::BitwiseAnd, type.width,
-                        {value, words.getConstant(type.width, (uint64_t(1) << count.bits) - 1)});
-  if (type.isSigned())
-    value = makeInteger(Op::ISub, type.width, {words.getConstant(type.width, 0), value});
-  set(getOperand(0), value, type.width);
-}
-
 void Translator::translateConvert() {
   std::vector<NumberType> types;
   for (std::string_view part : statement->name)
@@ -511,6 +476,16 @@ void Translator::translate() {
     translateShift();
   else if (name == "bfe")
     translateExtract();
+  else if (name == "bfi")
+    translateInsert();
+  else if (name == "shf")
+    translateFunnel();
+  else if (name == "prmt")
+    translatePermute();
+  else if (name == "lop3")
+    translateTable();
+  else if (isOneOf({"mul24", "mad24"}))
+    translateShortProduct();
   else if (name == "cvt")
     translateConvert();
   else if (name == "setp")
@@ -529,12 +504,12 @@ void Translator::translate() {
     translateMatrix();
   else if (isOneOf({"bar", "barrier", "membar", "fence"}))
     translateBarrier();
-  else if (isOneOf({"fma",   "abs",        "rcp",   "sqrt",     "rsqrt",     "sin",         "cos",
-                    "lg2",   "ex2",        "tanh",  "copysign", "testp",     "mul24",       "mad24",
-                    "sad",   "popc",       "clz",   "bfind",    "fns",       "brev",        "bfi",
-                    "szext", "bmsk",       "dp4a",  "dp2a",     "lop3",      "shf",         "prmt",
-                    "slct",  "set",        "cnot",  "isspacep", "mma",       "shfl",        "vote",
-                    "match", "activemask", "redux", "elect",    "movmatrix", "createpolicy"}))
+  else if (isOneOf({"fma",        "abs",      "rcp",   "sqrt",      "rsqrt",       "sin",
+                    "cos",        "lg2",      "ex2",   "tanh",      "copysign",    "testp",
+                    "sad",        "popc",     "clz",   "bfind",     "fns",         "brev",
+                    "szext",      "bmsk",     "dp4a",  "dp2a",      "slct",        "set",
+                    "cnot",       "isspacep", "mma",   "shfl",      "vote",        "match",
+                    "activemask", "redux",    "elect", "movmatrix", "createpolicy"}))
     translateNamed();
   else if (!isOneOf({"nanosleep", "prefetch", "prefetchu", "pmevent"}))
     refuse();

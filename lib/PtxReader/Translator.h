@@ -35,7 +35,8 @@ private:
       fail(problem);
   }
   const Operand &getOperand(size_t i) const;
-  NumberType getType() const; ///< of the instruction, by the end of its name
+  NumberType getType() const;                        ///< of the instruction, by the end of its name
+  std::optional<uint64_t> getNumber(size_t i) const; ///< an operand, if it is a constant integer
   bool hasName(std::string_view part) const { return statement->has(part); }
 
   // Instructions.
@@ -69,6 +70,13 @@ private:
   void translateLogic();
   void translateShift();
   void translateExtract();
+  void translateInsert();
+  void translateFunnel();
+  void translatePermute();
+  void translateTable();
+  void translateShortProduct();
+  Id shift(Op op, uint32_t width, Id value, uint64_t by);
+  Id mask(uint32_t width, Id value, uint64_t bits);
   void translateConvert();
   void translateCompare();
   void translateMove();

@@ -113,13 +113,13 @@ static uint32_t permute(uint32_t low, uint32_t high, uint32_t how) {
   return result;
 }
 static uint32_t toSigned24(uint32_t a) { return uint32_t(int32_t(a << 8) >> 8); }
-template <bool isSigned, bool isHigh> static uint32_t mul24(uint32_t a, uint32_t b) {
+template <bool isSigned> static uint32_t mul24High(uint32_t a, uint32_t b) {
   int64_t product = isSigned ? int64_t(int32_t(toSigned24(a))) * int32_t(toSigned24(b))
                              : int64_t(a & 0xffffff) * (b & 0xffffff);
-  return uint32_t(isHigh ? product >> 16 : product);
+  return uint32_t(product >> 16);
 }
-template <bool isSigned, bool isHigh> static uint32_t mad24(uint32_t a, uint32_t b, uint32_t c) {
-  return mul24<isSigned, isHigh>(a, b) + c;
+template <bool isSigned> static uint32_t mad24High(uint32_t a, uint32_t b, uint32_t c) {
+  return mul24High<isSigned>(a, b) + c;
 }
 template <bool aIsSigned, bool bIsSigned> static uint32_t dot4(uint32_t a, uint32_t b, uint32_t c) {
   for (uint32_t i = 0; i < 32; i += 8) {
@@ -475,9 +475,7 @@ template <typename Get> static NamedStep findComparison(std::string_view how, Ge
   WEIR_COMPARE(ltu)
   WEIR_COMPARE(leu)
   WEIR_COMPARE(gtu)
-  WEIR_COMPARE(geu)
-  WEIR_COMPARE(num)
-  WEIR_COMPARE(nan)
+  WEIR_COMPARE(geu) WEIR_COMPARE(num) WEIR_COMPARE(nan)
 #undef WEIR_COMPARE
       return {};
 }
@@ -638,14 +636,10 @@ static NamedStep findSpecial(Name &name, const std::string &text) {
                                 {"shf.r.clamp.b32", make<funnel<false, true>>()},
                                 {"shf.r.wrap.b32", make<funnel<false, false>>()},
                                 {"lop3.b32", {runTable, 32, {32, 32, 32}, false, 0, 1}},
-                                {"mul24.lo.u32", make<mul24<false, false>>()},
-                                {"mul24.lo.s32", make<mul24<true, false>>()},
-                                {"mul24.hi.u32", make<mul24<false, true>>()},
-                                {"mul24.hi.s32", make<mul24<true, true>>()},
-                                {"mad24.lo.u32", make<mad24<false, false>>()},
-                                {"mad24.lo.s32", make<mad24<true, false>>()},
-                                {"mad24.hi.u32", make<mad24<false, true>>()},
-                                {"mad24.hi.s32", make<mad24<true, true>>()},
+                                {"mul24.hi.u32", make<mul24High<false>>()},
+                                {"mul24.hi.s32", make<mul24High<true>>()},
+                                {"mad24.hi.u32", make<mad24High<false>>()},
+                                {"mad24.hi.s32", make<mad24High<true>>()},
                                 {"dp4a.u32.u32", make<dot4<false, false>>()},
                                 {"dp4a.s32.u32", make<dot4<true, false>>()},
                                 {"dp4a.u32.s32", make<dot4<false, true>>()},

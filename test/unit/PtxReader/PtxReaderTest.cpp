@@ -155,6 +155,30 @@ TEST(PtxReader, bits_turned_round) {
             "0-96 ");
 }
 
+/// Bits that are moved to constant places are followed.
+TEST(PtxReader, bits_that_are_moved) {
+  auto write = [](const std::string &body) {
+    return getWritten("shl.b32 %r9, %g, 6;\n" + body +
+                      "cvt.u64.u32 %d1, %r1; add.s64 %d2, %a, %d1; st.global.b8 [%d2], %t;\n");
+  };
+  EXPECT_EQ(write("bfi.b32 %r1, %g, %t, 6, 2;"), "0-256 ");
+  EXPECT_EQ(write("bfi.b32 %r1, %g, %t, 6, 1;"), "0-128 "); // of 4 workgroups, pairs meet
+  EXPECT_EQ(write("bfi.b32 %r1, %g, %t, %r8, 2;"), "?");
+  EXPECT_EQ(write("lop3.b32 %r1, %r9, %t, 0, 0xfe;"), "0-256 ");
+  EXPECT_EQ(write("lop3.b32 %r1, %r9, %t, 63, 0xf8;"), "0-256 "); // a | b & c
+  EXPECT_EQ(write("lop3.b32 %r1, %r9, %t, 31, 0xf8;"), "0-32 64-96 128-160 192-224 ");
+  EXPECT_EQ(write("lop3.b32 %r1, %r9, %t, 63, 0xe8;"), "?"); // the majority
+  EXPECT_EQ(write("shf.l.wrap.b32 %r2, 0, %g, 6; add.s32 %r1, %r2, %t;"), "0-256 ");
+  EXPECT_EQ(write("shf.r.clamp.b32 %r1, %r9, %t, 32;"), "0-64 ");
+  EXPECT_EQ(write("prmt.b32 %r1, %t, 0, 0x4440; shr.u32 %r1, %r1, 2;"), "0-16 ");
+  EXPECT_EQ(write("prmt.b32 %r2, %t, %g, 0x1054; prmt.b32 %r3, %r2, 0, 0x4442;\n"
+                  "or.b32 %r1, %r9, %r3;"),
+            "0-256 ");
+  EXPECT_EQ(write("prmt.b32 %r1, %t, 0, 0x8880;"), "?");
+  EXPECT_EQ(write("mad24.lo.u32 %r1, %g, 64, %t;"), "0-256 ");
+  EXPECT_EQ(write("shl.b32 %r2, %g, 32; add.s32 %r1, %r2, %t;"), "0-64 ");
+}
+
 /// Compilers divide by the high half of a product with 2^(64 + n) / divisor, rounded up.
 TEST(PtxReader, quotients_by_products) {
   auto divide = [](const std::string &factor, const std::string &shift) {

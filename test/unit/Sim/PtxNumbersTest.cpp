@@ -148,11 +148,14 @@ TEST(PtxNumbers, fields_of_bits) {
                      [&](uint32_t a, uint32_t) { return extract(a, pos, len, false); });
       expectIntegers("bfe.s32 %r2, %r0, " + place,
                      [&](uint32_t a, uint32_t) { return extract(a, pos, len, true); });
-      expectIntegers("bfi.b32 %r2, %r0, %r1, " + place, [&](uint32_t a, uint32_t b) {
+      auto insert = [&](uint32_t a, uint32_t b) {
         for (uint32_t i = 0; i < len && pos + i < 32; ++i)
           b = (b & ~(1u << (pos + i))) | (a >> i & 1) << (pos + i);
         return b;
-      });
+      };
+      expectIntegers("bfi.b32 %r2, %r0, %r1, " + place, insert);
+      expectIntegers(
+          "mov.b32 %r5, " + std::to_string(pos) + ";bfi.b32 %r2, %r0, %r1, %r5, " + count, insert);
     }
   }
   expectIntegers(
@@ -173,32 +176,36 @@ TEST(PtxNumbers, fields_of_bits) {
 }
 
 TEST(PtxNumbers, bytes_and_funnels) {
-  for (uint32_t how : {0x3210u, 0x7531u, 0x0123u, 0x89abu, 0xcf47u})
-    expectIntegers("prmt.b32 %r2, %r0, %r1, " + std::to_string(how) + ";",
-                   [&](uint32_t a, uint32_t b) {
-                     uint32_t result = 0;
-                     for (uint32_t i = 0; i < 4; ++i) {
-                       uint32_t each = how >> 4 * i & 15;
-                       uint32_t byte = (each & 4 ? b : a) >> 8 * (each & 3) & 0xff;
-                       result |= (each & 8 ? (byte >> 7) * 0xff : byte) << 8 * i;
-                     }
-                     return result;
-                   });
+  // A constant in a register, too, for which the instruction keeps its name.
+  auto expectBoth = [](const std::string &text, uint32_t last, auto expected) {
+    expectIntegers(text + std::to_string(last) + ";", expected);
+    expectIntegers("mov.b32 %r5, " + std::to_string(last) + ";" + text + "%r5;", expected);
+  };
+  for (uint32_t how :
+       {0x3210u, 0x7531u, 0x0123u, 0x5410u, 0x7632u, 0x6543u, 0x4440u, 0x89abu, 0xcf47u})
+    expectBoth("prmt.b32 %r2, %r0, %r1, ", how, [&](uint32_t a, uint32_t b) {
+      uint32_t result = 0;
+      for (uint32_t i = 0; i < 4; ++i) {
+        uint32_t each = how >> 4 * i & 15;
+        uint32_t byte = (each & 4 ? b : a) >> 8 * (each & 3) & 0xff;
+        result |= (each & 8 ? (byte >> 7) * 0xff : byte) << 8 * i;
+      }
+      return result;
+    });
   for (uint32_t by : {0u, 1u, 31u, 32u, 33u, 40u}) {
-    const std::string n = std::to_string(by) + ";";
     for (bool clamps : {false, true}) {
       uint32_t k = clamps ? std::min(by, 32u) : by & 31;
       const std::string mode = clamps ? ".clamp.b32" : ".wrap.b32";
       auto at = [](uint32_t a, uint32_t b, uint32_t bit) {
         return bit < 32 ? a >> bit & 1 : b >> (bit - 32) & 1;
       };
-      expectIntegers("shf.r" + mode + " %r2, %r0, %r1, " + n, [&](uint32_t a, uint32_t b) {
+      expectBoth("shf.r" + mode + " %r2, %r0, %r1, ", by, [&](uint32_t a, uint32_t b) {
         uint32_t result = 0;
         for (uint32_t i = 0; i < 32; ++i)
           result |= at(a, b, i + k) << i;
         return result;
       });
-      expectIntegers("shf.l" + mode + " %r2, %r0, %r1, " + n, [&](uint32_t a, uint32_t b) {
+      expectBoth("shf.l" + mode + " %r2, %r0, %r1, ", by, [&](uint32_t a, uint32_t b) {
         uint32_t result = 0;
         for (uint32_t i = 0; i < 32; ++i)
           result |= at(a, b, i + 32 - k) << i;
@@ -206,8 +213,16 @@ TEST(PtxNumbers, bytes_and_funnels) {
       });
     }
   }
-  expectIntegers("lop3.b32 %r2, %r0, %r1, 0xff00ff, 0xe4;",
-                 [](uint32_t a, uint32_t b) { return (0xff00ff & a) | (~0xff00ffu & b); });
+  for (uint32_t table = 0; table < 256; ++table)
+    expectIntegers(
+        "lop3.b32 %r2, %r0, %r1, 0xff00ff, " + std::to_string(table) + ";",
+        [&](uint32_t a, uint32_t b) {
+          uint32_t result = 0;
+          for (uint32_t i = 0; i < 32; ++i)
+            result |= (table >> ((a >> i & 1) << 2 | (b >> i & 1) << 1 | (0xff00ffu >> i & 1)) & 1)
+                      << i;
+          return result;
+        });
 }
 
 TEST(PtxNumbers, counts) {
@@ -238,6 +253,9 @@ TEST(PtxNumbers, products) {
                  [](uint32_t a, uint32_t b) { return uint32_t(uint64_t(a) * b >> 32); });
   expectIntegers("mul24.hi.s32 %r2, %r0, %r1;", [](uint32_t a, uint32_t b) {
     return uint32_t(int64_t(int32_t(a << 8) >> 8) * (int32_t(b << 8) >> 8) >> 16);
+  });
+  expectIntegers("mul24.lo.s32 %r2, %r0, %r1;", [](uint32_t a, uint32_t b) {
+    return uint32_t(int64_t(int32_t(a << 8) >> 8) * (int32_t(b << 8) >> 8));
   });
   expectIntegers("mad24.lo.u32 %r2, %r0, %r1, 5;", [](uint32_t a, uint32_t b) {
     return uint32_t(uint64_t(a & 0xffffff) * (b & 0xffffff)) + 5;
