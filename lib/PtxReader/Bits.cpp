@@ -12,9 +12,7 @@
 using namespace weir;
 using namespace weir::ptx;
 
-static uint64_t getOnes(uint64_t count) {
-  return count == 0 ? 0 : ~uint64_t(0) >> (64 - count);
-}
+static uint64_t getOnes(uint64_t count) { return count == 0 ? 0 : ~uint64_t(0) >> (64 - count); }
 
 std::optional<uint64_t> Translator::getNumber(size_t i) const {
   const Operand &operand = getOperand(i);
@@ -43,8 +41,8 @@ void Translator::translateShift() {
   const bool isLeft = statement->name.front() == "shl";
   Id value = use(getOperand(1), type.width);
   if (type.isSigned() && !isLeft)
-    value = shift(Op::ShiftRightArithmetic, type.width, value,
-                  std::min<uint64_t>(*by, type.width - 1));
+    value =
+        shift(Op::ShiftRightArithmetic, type.width, value, std::min<uint64_t>(*by, type.width - 1));
   else if (*by >= type.width)
     value = words.getConstant(type.width, 0);
   else
@@ -77,8 +75,8 @@ void Translator::translateInsert() {
   Id part = mask(width, use(getOperand(1), width), getOnes(*count));
   part = shift(Op::ShiftLeftLogical, width, part, *first);
   if (*count < width) {
-    Id others = mask(width, use(getOperand(2), width),
-                     getOnes(width) & ~(getOnes(*count) << *first));
+    Id others =
+        mask(width, use(getOperand(2), width), getOnes(width) & ~(getOnes(*count) << *first));
     part = makeInteger(Op::BitwiseOr, width, {others, part});
   }
   set(getOperand(0), part, width);
@@ -95,13 +93,14 @@ void Translator::translateFunnel() {
   Id a = use(getOperand(1), 32), b = use(getOperand(2), 32);
   Id result = low == 0 ? a : b;
   if (low % 32)
-    result = makeInteger(Op::BitwiseOr, 32,
-                         {shift(Op::ShiftRightLogical, 32, a, low),
-                          shift(Op::ShiftLeftLogical, 32, b, 32 - low)});
+    result = makeInteger(
+        Op::BitwiseOr, 32,
+        {shift(Op::ShiftRightLogical, 32, a, low), shift(Op::ShiftLeftLogical, 32, b, 32 - low)});
   set(getOperand(0), result, 32);
 }
 
-/// Translates prmt by a constant, without copies of signs: runs of bytes side by side move together.
+/// Translates prmt by a constant, without copies of signs: runs of bytes side by side move
+/// together.
 void Translator::translatePermute() {
   std::optional<uint64_t> choice = getNumber(3);
   if (!choice || statement->name.size() != 2 || (*choice & 0x8888))
@@ -124,8 +123,8 @@ void Translator::translatePermute() {
   set(getOperand(0), result ? result : words.getConstant(32, 0), 32);
 }
 
-/// Translates lop3 by the table of an operation on two operands, or of another one on its result and
-/// the third.
+/// Translates lop3 by the table of an operation on two operands, or of another one on its result
+/// and the third.
 void Translator::translateTable() {
   std::optional<uint64_t> table = getNumber(4);
   if (!table || statement->name.size() != 2)
@@ -148,8 +147,8 @@ void Translator::translateTable() {
       for (Op next : ops)
         if (apply(next, both, tables[third]) == *table) {
           Id result = make();
-          return set(getOperand(0),
-                     makeInteger(next, 32, {result, use(getOperand(1 + third), 32)}), 32);
+          return set(getOperand(0), makeInteger(next, 32, {result, use(getOperand(1 + third), 32)}),
+                     32);
         }
     }
   translateNamed();
@@ -162,9 +161,9 @@ void Translator::translateShortProduct() {
     return translateNamed();
   auto get = [&](size_t i) {
     Id value = use(getOperand(i), 32);
-    return isSigned ? shift(Op::ShiftRightArithmetic, 32,
-                            shift(Op::ShiftLeftLogical, 32, value, 8), 8)
-                    : mask(32, value, getOnes(24));
+    return isSigned
+               ? shift(Op::ShiftRightArithmetic, 32, shift(Op::ShiftLeftLogical, 32, value, 8), 8)
+               : mask(32, value, getOnes(24));
   };
   Id a = get(1), b = get(2);
   Id result = makeInteger(Op::IMul, 32, {a, b});

@@ -535,6 +535,8 @@ void Parser::readStatement(std::string_view word) {
   }
   if (word.empty() || statement.name.front().empty() || statement.name.size() > 24)
     fail("expected an instruction");
+  if (statement.name.front() == "call")
+    fail("calls a function, which the reader does not follow");
   if (!accept(';')) {
     do
       statement.operands.push_back(readOperand(0));

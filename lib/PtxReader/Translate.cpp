@@ -391,9 +391,10 @@ void Translator::translateCopy() {
       useAll(operand, 32, operands);
     return Words::put(*body, Op::NamedEffect, operands);
   }
+  if (hasName("mbarrier"))
+    refuse();
   const Operand &count = getOperand(2);
-  if (hasName("mbarrier") || !(hasName("ca") || hasName("cg")) ||
-      count.kind != Operand::Kind::Integer ||
+  if (!(hasName("ca") || hasName("cg")) || count.kind != Operand::Kind::Integer ||
       (count.bits != 4 && count.bits != 8 && count.bits != 16))
     refuse();
   Id number = words.getInteger(32);
@@ -455,6 +456,36 @@ void Translator::translateBarrier() {
   put(Op::ControlBarrier, {scope, scope, number(semantics)});
 }
 
+/// Translates mbarrier: it is in workgroup memory, and orders nothing that is followed.
+void Translator::translateObject() {
+  std::string_view what = statement->name.size() > 1 ? statement->name[1] : "";
+  const bool isWait = what == "test_wait" || what == "try_wait",
+             isArrival = what == "arrive" || what == "arrive_drop",
+             isWhole = what == "init" || what == "inval";
+  if (what == "pending_count")
+    return translateNamed();
+  if ((!isWait && !isArrival && !isWhole) || hasName("expect_tx") || hasName("shared::cluster"))
+    refuse();
+  const size_t address = isWhole ? 0 : 1;
+  Id state = words.getInteger(64);
+  Id pointer = getAddress(getOperand(address), StorageClass::Workgroup, state);
+  const std::string name = statement->getName();
+  std::vector<uint32_t> operands;
+  for (size_t i = address + 1; i < statement->operands.size(); ++i)
+    useAll(statement->operands[i], what == "init" ? 32 : 64, operands);
+  Words::put(*body, Op::NamedEffect, std::vector<uint32_t>{words.getString(name)});
+  if (isWhole)
+    return put(Op::Store, {pointer, makeNamed(state, name, operands)});
+  operands.insert(operands.begin(),
+                  {pointer, words.getConstant(32, uint32_t(spv::Scope::Workgroup)),
+                   words.getConstant(32, 0), words.getString(name)});
+  Id value = make(Op::NamedAtomic, state, std::move(operands));
+  if (isArrival)
+    set(getOperand(0), value, 64);
+  else
+    set(getOperand(0), makeNamed(words.getBool(), name, {value}), 1);
+}
+
 //===----------------------------------------------------------------------===//
 // All
 //===----------------------------------------------------------------------===//
@@ -504,6 +535,8 @@ void Translator::translate() {
     translateMatrix();
   else if (isOneOf({"bar", "barrier", "membar", "fence"}))
     translateBarrier();
+  else if (name == "mbarrier")
+    translateObject();
   else if (isOneOf({"fma",        "abs",      "rcp",   "sqrt",      "rsqrt",       "sin",
                     "cos",        "lg2",      "ex2",   "tanh",      "copysign",    "testp",
                     "sad",        "popc",     "clz",   "bfind",     "fns",         "brev",

@@ -84,6 +84,7 @@ private:
   void translateStore();
   void translateAtomic();
   void translateBarrier();
+  void translateObject();
   void translateCopy();
   void translateMatrix();
   void translateNamed();

@@ -629,6 +629,33 @@ TEST(PtxReader, copies_that_land_later_are_ordered_by_nothing) {
       spv::Answer::Unknown);
 }
 
+/// An mbarrier is workgroup memory that is accessed; what it orders is not followed.
+TEST(PtxReader, mbarriers_order_nothing) {
+  const std::string begin = ".shared .align 8 .b64 object; setp.eq.u32 %p1, %t, 0;\n"
+                            "@%p1 mbarrier.init.shared.b64 [object], 64;\n",
+                    wait = "mbarrier.arrive.shared::cta.b64 %d1, [object];\nagain:\n"
+                           "mbarrier.test_wait.shared.b64 %p2, [object], %d1; @!%p2 bra again;\n",
+                    write = "@%p1 st.shared.b32 [tile], %t;\n",
+                    read = "ld.shared.b32 %r1, [tile];\n";
+  auto getAnswers = [&](const std::string &body) {
+    spv::AddressMap map = readMap(getText(begin + body));
+    EXPECT_EQ(map.problem, "");
+    std::map<uint32_t, spv::Answer> answers;
+    for (const spv::MemoryAccess &access : map.accesses)
+      answers[access.binding] = spv::isFreeOfRaces(map, access.root, access.binding).answer;
+    std::vector<spv::Answer> result;
+    for (auto [variable, answer] : answers)
+      result.push_back(answer);
+    return result; // of what is accessed first, and of the other
+  };
+  using enum spv::Answer;
+  EXPECT_EQ(getAnswers("bar.sync 0;\n" + wait), std::vector({Yes}));
+  EXPECT_EQ(getAnswers(wait), std::vector({Unknown})); // others may arrive before
+  EXPECT_EQ(getAnswers("bar.sync 0;\n" + write + wait + read), (std::vector{Yes, Unknown}));
+  EXPECT_EQ(getAnswers("bar.sync 0;\n" + write + wait + "bar.sync 0;\n" + read),
+            (std::vector{Yes, Yes}));
+}
+
 TEST(PtxReader, refusals) {
   auto expect = [](const std::string &body, const std::string &why) {
     std::string refusal = getRefusal(getText(body));
@@ -639,6 +666,9 @@ TEST(PtxReader, refusals) {
   expect("wgmma.mma_async.sync.aligned.m64n8k16.f16 {%r1}, %d1, %d2;", "is not known");
   expect(".param .b32 sent; call helper, (sent);",
          "calls a function, which the reader does not follow");
+  expect("call (%r1), helper, (%t);", "calls a function, which the reader does not follow");
+  expect("cp.async.mbarrier.arrive.shared.b64 [tile];", "is not known to the reader");
+  expect("mbarrier.arrive.expect_tx.shared.b64 %d1, [tile], 16;", "is not known to the reader");
   expect("list: .branchtargets list; brx.idx %t, list;", "jumps by a table");
   expect("bra nowhere;", "branches to 'nowhere', which is not there");
   expect("st.global.b32 [%a, %t;", "expected ']'");
