@@ -238,8 +238,8 @@ class Invocation:
             return None
         if op in NOTHING:
             return None
-        if op == "cp":
-            raise Unknown("cp.async")
+        if op in ("cp", "mbarrier"):
+            raise Unknown(op)
         if op in OPAQUE or (kind == "f" and op not in ("mov", "selp", "setp", "cvt")):
             for part in o[0].split("|"):
                 for each in split(part[1:-1]) if part.startswith("{") else [part]:
