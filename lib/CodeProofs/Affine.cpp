@@ -270,18 +270,14 @@ uint64_t Atoms::getBits(const Affine &sum, Interval range) const {
   uint64_t bits = getBitsBelow(uint64_t(range.max), all ? __builtin_ctzll(all) : 64);
   if (std::optional<uint64_t> joined = joinBits(*this, sum))
     return bits & *joined;
-  // A part that is in [0, 2^low) beside multiples of 2^low has bits of its own, though these may
-  // be of either sign.
+  // Multiples of 2^low, of either sign, change no bit below that.
   for (auto [number, factor] : sum.terms) {
     int low = __builtin_ctzll(uint64_t(factor));
     if (low == 0 || low > 61)
       continue;
-    Affine part = split(sum, int64_t(1) << low).second;
-    Interval inner = getRange(part);
-    if (inner.min < 0 || inner.max >> low)
-      continue;
     uint64_t below = (uint64_t(1) << low) - 1;
-    bits &= ~below | joinBits(*this, part).value_or(below);
+    if (std::optional<uint64_t> joined = joinBits(*this, split(sum, int64_t(1) << low).second))
+      bits &= ~below | *joined;
   }
   return bits;
 }

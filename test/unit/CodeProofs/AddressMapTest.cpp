@@ -280,16 +280,19 @@ TEST(AddressMap, digits_that_compilers_make) {
                     store("%r")),
             "(5 group + local) % 16");
   // A bit between a small number and multiples of 4, of which one is subtracted.
-  auto setBit = [&](const std::string &last) {
+  auto setBit = [&](const std::string &last, const std::string &bit) {
     return getLast("%g12 = OpIMul %uint %g %n12\n %half = OpUDiv %uint %g %n2\n"
                    "%h8 = OpIMul %uint %half %n8\n %m1 = OpISub %uint %g12 %h8\n"
                    "%l4 = OpIMul %uint %l %n4\n %m = OpIAdd %uint %m1 %l4\n"
                    "%few = OpExtInst %uint %glsl UMin %i " +
-                   last + "\n %both = OpIAdd %uint %m %few\n %r = OpBitwiseOr %uint %both %n2\n" +
-                   store("%r"));
+                   last + "\n %both = OpIAdd %uint %m %few\n %r = OpBitwiseOr %uint %both " + bit +
+                   "\n" + store("%r"));
   };
-  EXPECT_EQ(setBit("%n1"), "12 group + 4 local + -8 (group) / 2 + (8 group + local in [0, 1]) + 2");
-  EXPECT_EQ(setBit("%n2"), "?"); // it may be set
+  EXPECT_EQ(setBit("%n1", "%n2"),
+            "12 group + 4 local + -8 (group) / 2 + (8 group + local in [0, 1]) + 2");
+  EXPECT_EQ(setBit("%n2", "%n2"), "?"); // it may be set
+  EXPECT_EQ(setBit("%n1", "%n4"), "?");
+  EXPECT_EQ(setBit("%n1", "%n1"), "?");
 }
 
 TEST(AddressMap, numbers_wrap) {
