@@ -4,6 +4,7 @@ less than it does are refused."""
 import json
 import re
 import subprocess
+import sys
 import time
 
 import pytest
@@ -32,6 +33,14 @@ def test_examples_are_proved(weir, name):
     answer = verify(weir.compile(weir.examples / f"{name}.mlir"))
     assert answer["holds"] and answer["proved_from_code"] > 0
     assert answer["taken_from_compiler"] == 0, answer
+
+
+def test_a_llamas_step_is_proved(weir):
+    """Rotary embeddings set bits of sums, and the embedding's gradient divides 64-bit counters."""
+    made = subprocess.run([sys.executable, weir.examples.parent / "benchmarks/compile/graphs.py", "llama", "--layers=2",
+                           "--tied"], capture_output=True, text=True, check=True)
+    answer = verify(weir.compile_text(made.stdout, "a", "--train=sgd:main", "--entry=main.step", "--target=cuda"))
+    assert answer["holds"] and answer["taken_from_compiler"] == 0, answer
 
 
 @pytest.mark.parametrize("seed", range(100, 112))
