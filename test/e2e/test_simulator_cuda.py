@@ -159,7 +159,7 @@ EDITS = {
     "a register never written": (lambda text: text.replace("\tret;", "\tadd.s32 %r1, %nothing, 1;\n\tret;").replace(
         ".reg .b32 \t%r<", ".reg .b32 \t%nothing, %r<"), "reads a register that nothing has written"),
     "10 MB of labels": (lambda text: text.replace("\tret;", "".join(f"L{i}:\n" for i in range(1_100_000)) + "\tret"),
-                        "expected an operand"),
+                        "has more than 131072 labels"),
     "a version from the future": (lambda text: re.sub(r"\.version \S+", ".version 99.0", text), "PTX version 99"),
     "an address from nowhere": (lambda text: text.replace("\tret;", "\tst.global.b32 [1234], 1;\n\tret;"),
                                 "is made of no parameter or variable"),
