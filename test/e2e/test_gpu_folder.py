@@ -30,8 +30,16 @@ def test_cases_run_elsewhere(tmp_path):
     for word in libraries.split():
         if word.startswith("/"):
             shutil.copy(word, tmp_path / "lib")
+    (tmp_path / "copy.mlir").write_text(
+        "func.func @copy(%x: tensor<8388608xf32>) -> tensor<8388608xf32> {\n  return %x : tensor<8388608xf32>\n}\n")
+    subprocess.run([BIN / "weir", "compile", tmp_path / "copy.mlir", "-o", tmp_path / "copy.weir"], check=True)
+    shutil.copy(cases / "test_layer_norm-0/a.weir", tmp_path / "benchmarks/layer_norm.weir")
     done = subprocess.run([tmp_path / "run", "vulkan"], capture_output=True, text=True)
     assert "3 cases passed, 0 failed on vulkan" in done.stdout, done.stdout + done.stderr
+    assert "of a copy" in done.stdout and "predicted" not in done.stdout
+    # Kernels stand beside what a model with subgroups of the same size says of them.
+    done = subprocess.run([tmp_path / "run", "vulkan", "a770"], capture_output=True, text=True)
+    assert done.returncode == 0 and "predicted  of measured" in done.stdout, done.stdout + done.stderr
 
     shutil.copy(cases / "test_layer_norm-0/expected.safetensors",
                 cases / "test_layer_norm_vjp-0/expected.safetensors")

@@ -62,12 +62,14 @@ def test_layer_norm(model):
 
 @needs_ptxas
 def test_mlp_reads_transposed_weights_by_columns(model):
-    result = model("mlp", 256, 256, 512)
+    result = model("mlp", 32, 256, 512)
     assert len(result["kernels"]) == 2 and result["dispatches_not_known"] == 0
     assert all(kernel["sectors_used"] < 0.5 for kernel in result["kernels"])
-    # Twin: a product whose right factor is as it is read.
-    [product] = model("product", 256, 256, 512)["kernels"]
+    # Twins: a product whose right factor is as it is read, and workgroups that share slabs of such weights.
+    [product] = model("product", 32, 256, 512)["kernels"]
     assert product["sectors_used"] == 1
+    shared = model("mlp", 256, 256, 512)["kernels"]
+    assert len(shared) == 2 and all(kernel["sectors_used"] == 1 for kernel in shared)
 
 
 @needs_ptxas
@@ -126,8 +128,8 @@ def test_inspect_has_a_column(tmp_path):
 
 
 def test_refusals(tmp_path):
-    vulkan, newest = tmp_path / "vulkan.weir", tmp_path / "newest.weir"
-    for target, artifact in (("vulkan", vulkan), ("cuda:sm_90", newest)):
+    vulkan, newest, both = (tmp_path / f"{name}.weir" for name in ("vulkan", "newest", "both"))
+    for target, artifact in (("vulkan", vulkan), ("cuda:sm_90", newest), ("vulkan,cuda", both)):
         subprocess.run([BIN / "weir", "compile", ROOT / "examples/layer_norm.mlir", f"--target={target}", "-o",
                         artifact], check=True)
     names = ", ".join(device["model"] for device in bench("--model=list", assembler=None))
@@ -136,6 +138,11 @@ def test_refusals(tmp_path):
     assert refuse("bench", vulkan, "--model=h100") == (
         f"error: --model=h100: {vulkan} has no code for cuda; compile it with --target=cuda")
     assert refuse("inspect", vulkan, "--model=h100") == refuse("bench", vulkan, "--model=h100")
+    assert refuse("bench", both, "--model=h100", "--device=vulkan") == (
+        "error: --model=h100 computes times of code for cuda, and --device=vulkan runs that for vulkan; measure it "
+        "without --model")
+    assert refuse("bench", both, "--model=h100", "--device=vulkan", "--accesses") == (
+        "error: --accesses, --grid, --workgroup and --bytes are for --model without --device")
     assert refuse("bench", newest, "--model=a100") == (
         f"error: --model=a100: the code of {newest} needs a newer GPU than NVIDIA A100 SXM 80 GB; compile it with "
         "--target=cuda:sm_80")

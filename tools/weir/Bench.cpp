@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 
 using namespace weir;
@@ -85,16 +86,41 @@ static Invocation getCopy(const Profile &profile, const BenchOptions &options) {
   return Invocation(options.device, path, entry, gatherInputs(entry, {{}, {}, options.seed}));
 }
 
+/// Returns what a model says of each kernel of the plan that runs, all its dispatches together;
+/// none for those of which it can't tell. Errors: `Error` if the model's device runs another
+/// target's code.
+static std::map<std::string, std::optional<double>>
+predictKernels(const Artifact &artifact, const Plan &plan, const BenchOptions &options) {
+  const model::Device &device = model::getDevice(options.model.model);
+  const Profile &profile = findModelledProfile(artifact, options.artifact, device);
+  if (profile.target != plan.target)
+    throw Error("--model=" + options.model.model + " computes times of code for " + profile.target +
+                ", and --device=" + options.device + " runs that for " + plan.target +
+                "; measure it without --model");
+  std::map<std::string, std::optional<double>> predicted;
+  for (const ModelledKernel &kernel :
+       predictPlan(artifact, plan, profile, device, options.model.ptxas).kernels) {
+    std::optional<double> &sum = predicted.try_emplace(kernel.name, 0.0).first->second;
+    sum = sum && kernel.prediction
+              ? std::optional(*sum + kernel.prediction->seconds * double(kernel.dispatches))
+              : std::nullopt;
+  }
+  return predicted;
+}
+
 static double getRate(int64_t bytes, double seconds) { return seconds > 0 ? bytes / seconds : 0; }
 
 static int bench(BenchOptions options) {
-  if (!options.model.model.empty()) {
+  if (!options.model.model.empty() && options.device.empty()) {
     options.model.artifact = options.artifact;
     options.model.entry = options.entry;
     options.model.json = options.json;
     benchModel(options.model);
     return Done;
   }
+  const ModelOptions &model = options.model;
+  if (model.accesses || !model.grid.empty() || !model.workgroup.empty() || !model.bytes.empty())
+    throw Error("--accesses, --grid, --workgroup and --bytes are for --model without --device");
   if (!options.device.empty() && !isDevice(options.device))
     throw Error("--device=" + options.device +
                 ": no such device; weir bench measures on vulkan, cuda and cpu");
@@ -113,6 +139,12 @@ static int bench(BenchOptions options) {
   const Plan *plan = artifact.findPlan(entry.name, invocation.getTarget());
   const Profile &profile = *artifact.findProfile(plan->target);
   std::vector<const Command *> dispatches = getDispatches(*plan);
+  std::map<std::string, std::optional<double>> predictions;
+  bool isModelled = !options.model.model.empty();
+  if (isModelled) {
+    progress.begin("computing the model of " + entry.name);
+    predictions = predictKernels(artifact, *plan, options);
+  }
   progress.begin("making a copy");
   Invocation copy = getCopy(profile, options);
   Times whole, copies;
@@ -157,7 +189,14 @@ static int bench(BenchOptions options) {
     rows.push_back({plan->kernels[i].name, std::to_string(kernel.dispatches),
                     printNumber(kernel.seconds * 1e3) + " ms", printNumber(share * 100) + "%",
                     std::to_string(kernel.bytes), printNumber(rate * 1e-9) + " GB/s",
-                    printNumber(ofCopy * 100) + "%", kernel.printSource()});
+                    printNumber(ofCopy * 100) + "%"});
+    std::optional<double> predicted = predictions[plan->kernels[i].name];
+    if (isModelled)
+      rows.back().insert(
+          rows.back().end(),
+          {predicted ? printNumber(*predicted * 1e3) + " ms" : "unknown",
+           predicted && kernel.seconds > 0 ? printNumber(*predicted / kernel.seconds) : "unknown"});
+    rows.back().push_back(kernel.printSource());
     list.push_back({{"kernel", plan->kernels[i].name},
                     {"dispatches", kernel.dispatches},
                     {"seconds", kernel.seconds},
@@ -166,6 +205,8 @@ static int bench(BenchOptions options) {
                     {"bytes_per_second", rate},
                     {"share_of_copy", ofCopy},
                     {"source", kernel.source}});
+    if (isModelled)
+      list.back()["predicted_seconds"] = predicted ? Json(*predicted) : Json();
   }
   if (options.json) {
     printJson({{"entry", entry.name},
@@ -179,8 +220,12 @@ static int bench(BenchOptions options) {
                {"kernels", list}});
     return Done;
   }
-  printTable({"kernel", "dispatches", "time", "share", "bytes", "rate", "of a copy", "source"},
-             rows);
+  std::vector<std::string> titles = {"kernel", "dispatches", "time",     "share",
+                                     "bytes",  "rate",       "of a copy"};
+  if (isModelled)
+    titles.insert(titles.end(), {"predicted", "of measured"});
+  titles.push_back("source");
+  printTable(titles, rows);
   std::cout << "\nentry " << entry.name << " on " << invocation.getDeviceName() << ": "
             << printNumber(whole.getFastest() * 1e3) << " ms, median "
             << printNumber(whole.getMedian() * 1e3) << " ms of " << options.rounds
@@ -189,11 +234,11 @@ static int bench(BenchOptions options) {
 }
 
 /// Adds the options of the model.
-static void addModelOptions(CLI::App &verb, ModelOptions &options, CLI::Option *device) {
+static void addModelOptions(CLI::App &verb, ModelOptions &options) {
   CLI::Option *model =
       verb.add_option("--model", options.model,
-                      "Compute times by the model of a device, such as h100; list shows them")
-          ->excludes(device)
+                      "Compute times by the model of a device, such as h100; list shows them. With "
+                      "--device, measure and print both")
           ->type_name("DEVICE");
   verb.add_flag("--accesses", options.accesses,
                 "With --model: print each load and store, with the bytes that it moves")
@@ -225,20 +270,19 @@ void tool::addBench(CLI::App &app, Verb &chosen) {
       "the device; the fastest round is reported. Bytes are those of the operands that a kernel\n"
       "reads and writes. A copy of up to 32 MiB, measured in each round, shows the memory's\n"
       "bandwidth; a kernel whose operands fit in caches may be faster.\n"
-      "With --model, nothing runs: times are computed from the code, for a device that need not\n"
-      "be there. docs/model.md has the columns.");
+      "With --model and no --device, nothing runs: times are computed from the code, for a device\n"
+      "that need not be there. docs/model.md has the columns.");
   verb->add_option("artifact", options->artifact,
                    "The artifact; with --model, a file of PTX will do, too")
       ->type_name("X.weir");
   verb->add_option("--entry", options->entry, "The entry (default the only one)")->type_name("E");
-  CLI::Option *device =
-      verb->add_option(
-              "--device", options->device,
-              "Where to run (default a GPU for which the artifact has code, else cpu, else "
-              "vulkan): "
-              "vulkan, the first Vulkan device; cuda, the first GPU of compute capability 8.0 or "
-              "more; cpu, this processor")
-          ->type_name("DEVICE");
+  verb->add_option(
+          "--device", options->device,
+          "Where to run (default a GPU for which the artifact has code, else cpu, else "
+          "vulkan): "
+          "vulkan, the first Vulkan device; cuda, the first GPU of compute capability 8.0 or "
+          "more; cpu, this processor")
+      ->type_name("DEVICE");
   verb->add_option(
           "--input", options->inputs,
           "Arguments by name from a safetensors file, or one argument from a .npy file; may be "
@@ -252,7 +296,7 @@ void tool::addBench(CLI::App &app, Verb &chosen) {
   verb->add_option("--copy", options->copy,
                    "An artifact that copies a buffer, for comparison (default: compile one)")
       ->type_name("COPY.weir");
-  addModelOptions(*verb, options->model, device);
+  addModelOptions(*verb, options->model);
   verb->add_flag("--json", options->json, "Print JSON");
   verb->callback([options, &chosen] {
     if (options->artifact.empty() && options->model.model != "list")
