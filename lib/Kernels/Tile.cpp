@@ -11,6 +11,9 @@ static constexpr int64_t fewWorkgroups = 16;
 static constexpr int64_t manyRows = 48;
 /// Most products whose code is written one behind the other.
 static constexpr int64_t maxUnrolled = 9;
+/// Products of all sums of a tile that stand one behind the other, at most: more take longer to
+/// compile than a loop around them takes to run.
+static constexpr int64_t maxUnrolledSums = 128;
 
 Tile::Tile(PointEmitter &emitter, linalg::GenericOp op)
     : emitter(emitter), profile(emitter.profile), op(op), sizes(emitter.domain.getSizes()),
@@ -366,7 +369,7 @@ void Tile::chooseUnrolling() {
     int64_t size = depth == chunkDepth ? chunk : summed[depth];
     if (way == Way::Dot && depth + 1 == int64_t(summed.size()))
       size /= lanes;
-    if (size * product <= maxUnrolled) {
+    if (size * product <= maxUnrolled && size * product * rows * getVectors() <= maxUnrolledSums) {
       product *= unrolled[depth] = std::max<int64_t>(size, 1);
       continue;
     }
