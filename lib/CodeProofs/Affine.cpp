@@ -212,7 +212,7 @@ Affine Atoms::choose(const std::vector<Affine> &conditions, const Affine &first,
                      const Affine &second) {
   if (first == second)
     return first;
-  // What both have in common stays outside.
+  // Terms that both have in common stay outside.
   Affine difference = first - second;
   Atom atom;
   atom.kind = Atom::Kind::Choice;

@@ -242,7 +242,7 @@ void Frame::restrict(const Affine &guard, Who who, bool merges) {
   bool hasDigits = std::any_of(guard.terms.begin(), guard.terms.end(), [&](auto term) {
     return (*atoms)[term.first].kind == Atom::Kind::Digit;
   });
-  // What is found out about a guard that cannot be used may stand in the way of others.
+  // Facts found about a guard that cannot be used may stand in the way of others.
   std::optional<Frame> before = hasDigits ? std::optional(*this) : std::nullopt;
   std::optional<Affine> sum = express(guard, who);
   if (!sum) {

@@ -342,7 +342,7 @@ void Code::order() {
     }
     state[at] = 1;
     const spv::Block &block = *blocks[at].block;
-    // What is pushed last finishes first and so ranks last.
+    // The last one pushed finishes first and so ranks last.
     for (auto successor = block.successors.rbegin(); successor != block.successors.rend();
          ++successor)
       if (!state[*successor])

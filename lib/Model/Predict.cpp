@@ -120,7 +120,7 @@ void Predictor::findDramBytes(Sampler &sampler) {
   result.bytesOnce = result.dramBytes = read + written;
   if (!device.l2)
     result.unknown.push_back("the size of L2: each byte is assumed to come from memory once");
-  // What is read again passes L2 twice.
+  // Bytes that are read again pass L2 twice.
   if (!device.l2 || result.bytesOnce <= usableL2 * *device.l2 ||
       mean.l2Bytes * result.workgroups <= 1.1 * result.bytesOnce)
     return;

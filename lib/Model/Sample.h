@@ -41,7 +41,7 @@ struct SiteSums {
   bool isShared = false, isOwn = false;
 };
 
-/// What one workgroup does, or the mean of many.
+/// The work of one workgroup, or the mean of many.
 struct GroupSums {
   std::vector<SiteSums> sites;
   Work work;

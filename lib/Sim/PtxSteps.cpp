@@ -476,7 +476,8 @@ template <typename Get> static NamedStep findComparison(std::string_view how, Ge
   WEIR_COMPARE(leu)
   WEIR_COMPARE(gtu)
   WEIR_COMPARE(geu)
-  WEIR_COMPARE(num) WEIR_COMPARE(nan)
+  WEIR_COMPARE(num)
+  WEIR_COMPARE(nan)
 #undef WEIR_COMPARE
       return {};
 }

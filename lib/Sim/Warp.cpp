@@ -8,7 +8,7 @@ using namespace weir;
 using namespace weir::sim;
 
 //===----------------------------------------------------------------------===//
-// Who runs next
+// Order of threads
 //===----------------------------------------------------------------------===//
 
 /// Makes lanes wait. Lanes that wait at the same step for the same ones go on together.

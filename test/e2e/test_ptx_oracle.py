@@ -1,4 +1,4 @@
-"""What lib/PtxReader proves of PTX is tried against test/ptx/oracle.py, which runs it invocation by
+"""Tries proofs of lib/PtxReader against test/ptx/oracle.py, which runs the PTX invocation by
 invocation: PTX that Weir emits, and small kernels, each with a wrong variant that must not be proved."""
 
 import json

@@ -18,7 +18,7 @@ class Unknown(Exception):
 
 
 SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
-# What only passes on values that the oracle gives no meaning.
+# Instructions that only pass on values that the oracle gives no meaning.
 OPAQUE = ("fma", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh", "mma", "shfl", "vote", "match", "redux",
           "copysign", "testp", "set", "dp4a", "dp2a", "vadd4", "activemask", "movmatrix", "ldmatrix")
 NOTHING = ("membar", "fence", "nanosleep", "prefetch", "prefetchu", "pmevent", "stmatrix")
@@ -342,7 +342,7 @@ def run(text, name, grid, block, scalars, seed):
     out, barriers = [], {}
     for group in range(grid):
         for thread in range(count):
-            # What a place holds is one number, but the oracle draws one at each load: two runs of one
+            # A place holds one number, but the oracle draws one at each load: two runs of one
             # invocation may differ. Claims hold for whatever memory holds.
             each = Invocation(entry, group, thread, grid, size, scalars, (seed, group, thread), out, MAX_STEPS)
             each.run()

@@ -429,7 +429,7 @@ TEST(Times, BarriersKeepLoadsApart) {
   EXPECT_GT(getChain("  bar.sync 0;\n"), 900);
 }
 
-/// What loads once overlaps nothing; a loop overlaps all trips but one.
+/// A kernel that loads once overlaps nothing; a loop overlaps all trips but one.
 TEST(Times, RoundsOverlap) {
   auto getRest = [](const std::string &body) {
     Prediction prediction = get(body, 108, "a100", {1 << 30, 1 << 20});

@@ -117,7 +117,7 @@ TEST(PtxReader, predicates) {
             "20-40 ");
 }
 
-/// What others make of two conditions, and what a number becomes beyond its width.
+/// Combinations of two conditions, and numbers beyond their width.
 TEST(PtxReader, conditions) {
   const std::string address = "mul.wide.u32 %d1, %t, 4; add.s64 %d2, %a, %d1;\n",
                     two = "setp.lt.u32 %p1, %t, 10; setp.gt.u32 %p2, %t, 4;\n",

@@ -280,7 +280,7 @@ TEST(Copies, groups) {
   expectSilence(makePtx(copyX + commit + second + commit + "cp.async.wait_group 1;\n" + own));
   expectReport(makePtx(copyX + commit + second + commit + "cp.async.wait_group 2;\n" + own),
                {"late: "});
-  // What is in no group yet is not waited for, but by wait_all.
+  // A copy that is in no group yet is waited for by wait_all alone.
   expectReport(makePtx(copyX + "cp.async.wait_group 0;\n" + own), {"late: "});
   expectSilence(makePtx(copyX + "cp.async.wait_all;\n" + own));
 }
