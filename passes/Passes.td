@@ -690,6 +690,9 @@ def DecomposeNormsPass : Pass<"weir-decompose-norms", "mlir::func::FuncOp"> {
 
     Gives: no `norm` op; statistics in f32, or f64 where the tensor is f64, variances in two
     passes. The reference expands them by the same functions (dialects/Norm/Decompose.h).
+    Attention has one tensor of scores. Where the module has a profile with `attention_keys`, and
+    attention as many keys or more, each of its sums has scores of its own, which begin at products
+    with the attribute `weir.in_blocks`: a kernel can compute them a block at a time, and keep none.
 
     Never: touches other ops.
 

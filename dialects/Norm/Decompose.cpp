@@ -103,7 +103,22 @@ SmallVector<Value> weir::norm::decompose(OpBuilder &builder, Operation *op) {
       .DefaultUnreachable("neither an op of norm nor linalg.softmax");
 }
 
-void weir::norm::decomposeAll(Operation *root) {
+/// Builds the results of `op` before it, in blocks if it is attention over that many keys.
+static SmallVector<Value> decompose(OpBuilder &builder, Operation *op, int64_t keysInBlocks) {
+  auto isInBlocks = [&](auto attention) {
+    return keysInBlocks > 0 &&
+           getScoresType(attention.getQ(), attention.getK()).getShape().back() >= keysInBlocks;
+  };
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(op);
+  if (auto attention = dyn_cast<AttentionOp>(op); attention && isInBlocks(attention))
+    return decomposeInBlocks(builder, attention);
+  if (auto vjp = dyn_cast<AttentionVjpOp>(op); vjp && isInBlocks(vjp))
+    return decomposeInBlocks(builder, vjp);
+  return decompose(builder, op);
+}
+
+void weir::norm::decomposeAll(Operation *root, int64_t keysInBlocks) {
   OpBuilder builder(root->getContext());
   SmallVector<Operation *> ops;
   root->walk([&](Operation *op) {
@@ -114,7 +129,7 @@ void weir::norm::decomposeAll(Operation *root) {
   });
   for (Operation *op : ops) {
     Operation *before = op->getPrevNode();
-    op->replaceAllUsesWith(decompose(builder, op));
+    op->replaceAllUsesWith(::decompose(builder, op, keysInBlocks));
     // Unused gradients go, and the ops that only they used.
     for (Operation *last = op; last != before;) {
       Operation *previous = last->getPrevNode();

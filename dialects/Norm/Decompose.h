@@ -14,8 +14,11 @@ namespace weir::norm {
 /// Needs: `op` is any op of `norm`, or `linalg.softmax` on tensors.
 llvm::SmallVector<mlir::Value> decompose(mlir::OpBuilder &builder, mlir::Operation *op);
 
-/// Replaces every such op under `root` by its decomposition.
-void decomposeAll(mlir::Operation *root);
+/// Replaces every such op under `root` by its decomposition. Attention over `keysInBlocks` keys or
+/// more is decomposed for kernels that compute scores a block at a time, and keep none: each sum
+/// that needs scores has products of its own, which `schedule::inBlocksAttrName` marks. With 0 no
+/// attention is: then all sums read one tensor of scores.
+void decomposeAll(mlir::Operation *root, int64_t keysInBlocks = 0);
 
 } // namespace weir::norm
 

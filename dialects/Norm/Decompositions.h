@@ -30,6 +30,13 @@ mlir::Value decomposeOp(mlir::OpBuilder &builder, GeluOp op);
 mlir::Value decomposeOp(mlir::OpBuilder &builder, GeluVjpOp op);
 mlir::Value decomposeOp(mlir::OpBuilder &builder, SiluOp op);
 mlir::Value decomposeOp(mlir::OpBuilder &builder, SiluVjpOp op);
+llvm::SmallVector<mlir::Value> decomposeOp(mlir::OpBuilder &builder, AttentionOp op);
+llvm::SmallVector<mlir::Value> decomposeOp(mlir::OpBuilder &builder, AttentionVjpOp op);
+
+// The same for kernels that keep no scores: see `decomposeAll`.
+
+llvm::SmallVector<mlir::Value> decomposeInBlocks(mlir::OpBuilder &builder, AttentionOp op);
+llvm::SmallVector<mlir::Value> decomposeInBlocks(mlir::OpBuilder &builder, AttentionVjpOp op);
 
 } // namespace weir::norm
 

@@ -114,6 +114,89 @@ LogicalResult LogsumexpOp::verify() { return verifyRows(*this, "the result", get
 
 LogicalResult LogsumexpVjpOp::verify() { return verifyRows(*this, "dy", getDy()); }
 
+RankedTensorType weir::norm::getScoresType(Value q, Value k) {
+  auto queries = cast<RankedTensorType>(q.getType());
+  SmallVector<int64_t> shape(queries.getShape());
+  shape.back() = cast<RankedTensorType>(k.getType()).getDimSize(queries.getRank() - 2);
+  Type element = queries.getElementType();
+  return RankedTensorType::get(shape,
+                               element.isF64() ? element : Float32Type::get(element.getContext()));
+}
+
+/// Checks C1 of attention and its VJP.
+template <typename Op> static LogicalResult verifyFactors(Op op) {
+  auto q = cast<RankedTensorType>(op.getQ().getType());
+  auto k = cast<RankedTensorType>(op.getK().getType());
+  auto v = cast<RankedTensorType>(op.getV().getType());
+  if (q.getRank() < 2)
+    return op.emitOpError() << "q has " << q.getRank() << " dimensions, expected at least 2";
+  for (auto [name, type] : {std::pair("k", k), std::pair("v", v)}) {
+    if (type.getElementType() != q.getElementType())
+      return op.emitOpError() << name << " is of " << type.getElementType() << ", q of "
+                              << q.getElementType();
+    if (type.getRank() != q.getRank() || type.getShape().drop_back(2) != q.getShape().drop_back(2))
+      return op.emitOpError() << name << " is " << type << ", expected the batch dimensions of q, "
+                              << q;
+  }
+  if (k.getShape().back() != q.getShape().back())
+    return op.emitOpError() << "k has keys of " << k.getShape().back() << " elements, q queries of "
+                            << q.getShape().back();
+  int64_t keys = k.getRank() - 2;
+  if (v.getDimSize(keys) != k.getDimSize(keys))
+    return op.emitOpError() << "v has " << v.getDimSize(keys) << " values, k " << k.getDimSize(keys)
+                            << " keys";
+  return success();
+}
+
+/// Checks C1 to C4 of attention and its VJP.
+template <typename Op> static LogicalResult verifyAttention(Op op) {
+  if (failed(verifyFactors(op)))
+    return failure();
+  RankedTensorType scores = getScoresType(op.getQ(), op.getK());
+  if (op.getBias()) { // C2
+    auto bias = cast<RankedTensorType>(op.getBias().getType());
+    bool fits =
+        bias.getRank() == scores.getRank() && bias.getElementType() == scores.getElementType();
+    for (int64_t dim = 0; fits && dim < bias.getRank(); ++dim)
+      fits = bias.getDimSize(dim) == 1 || bias.getDimSize(dim) == scores.getDimSize(dim);
+    if (!fits)
+      return op.emitOpError() << "bias is " << bias << ", which the scores, " << scores
+                              << ", cannot repeat";
+  }
+  SmallVector<int64_t> shape(scores.getShape().drop_back());
+  auto rows = RankedTensorType::get(shape, scores.getElementType());
+  auto v = cast<RankedTensorType>(op.getV().getType());
+  shape.push_back(v.getShape().back());
+  auto expected = RankedTensorType::get(shape, v.getElementType());
+  if (op.getResult().getType() != expected) // C3
+    return op.emitOpError() << "result is " << op.getResult().getType() << ", expected "
+                            << expected;
+  if (op.getMax().getType() != rows)
+    return op.emitOpError() << "max and share are " << op.getMax().getType() << ", expected "
+                            << rows;
+  if (!op.getScale().isFinite()) // C4
+    return op.emitOpError() << "scale is " << op.getScaleAttr() << ", not finite";
+  std::optional<APFloat> cap = op.getSoftcap();
+  if (cap && (!cap->isFinite() || cap->isNegative() || cap->isZero()))
+    return op.emitOpError() << "softcap is " << op.getSoftcapAttr()
+                            << ", not a finite number above 0";
+  return success();
+}
+
+LogicalResult AttentionOp::verify() { return verifyAttention(*this); }
+
+LogicalResult AttentionVjpOp::verify() {
+  if (failed(verifyAttention(*this)))
+    return failure();
+  Type bias = getBias() ? getBias().getType() : Type(),
+       dbias = getDbias() ? getDbias().getType() : Type();
+  if (bool(bias) != bool(dbias)) // C5
+    return emitOpError() << (bias ? "has a bias, but no dbias" : "has a dbias, but no bias");
+  if (bias != dbias)
+    return emitOpError() << "dbias is " << dbias << ", expected " << bias;
+  return success();
+}
+
 /// Checks C1 of GELU and its VJP.
 template <typename Op> static LogicalResult verifyTanh(Op op) {
   std::optional<APFloat> factor = op.getTanhFactor();

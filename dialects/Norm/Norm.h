@@ -15,4 +15,12 @@
 #define GET_OP_CLASSES
 #include "dialects/Norm/NormOps.h.inc"
 
+namespace weir::norm {
+
+/// Returns the type of the scores of an attention with queries `q` and keys `k`: a row for each
+/// query, of f64 if those are, else of f32.
+mlir::RankedTensorType getScoresType(mlir::Value q, mlir::Value k);
+
+} // namespace weir::norm
+
 #endif // WEIR_DIALECTS_NORM_NORM_H

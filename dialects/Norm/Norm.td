@@ -472,6 +472,93 @@ def Norm_SoftmaxCrossEntropyVjpOp
   }];
 }
 
+def Norm_AttentionOp
+    : Norm_Op<"attention", [AllTypesMatch<["max", "share"]>,
+                            DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "Sums of values, weighted by the softmax of products of queries and keys.";
+  let description = [{
+    `q` has the shape [B..., Tq, D], `k` [B..., Tk, D] and `v` [B..., Tk, C], with any number
+    of batch dimensions B. The score of a query and a key is
+
+    - `x = scale * sum(q * k)` over D,
+    - with a `softcap`, `x = softcap * tanh(x / softcap)` of that,
+    - with a `bias`, that plus the bias, which may be -inf: it masks the key.
+
+    `result` is `sum(exp(x - max) * share * v)` over the keys, where `max` is the row's largest
+    score and `share` is `1 / sum(exp(x - max))`. A row whose scores are all -inf has a share
+    of 0, the lowest finite number as its maximum, and 0 as its result. Scores, statistics and
+    sums are in f32, or f64 for f64; where `v` is narrower, `result` is rounded once.
+
+    - (C1) `q`, `k` and `v` have one element type, at least two dimensions, and the same batch
+      dimensions; `k` has the last dimension of `q`, and `v` the last but one of `k`.
+    - (C2) `bias` has the rank and element type of the scores, [B..., Tq, Tk]; each of its
+      dimensions is theirs or 1.
+    - (C3) `result` has the shape [B..., Tq, C] and the element type of `v`; `max` and `share`
+      have the shape [B..., Tq] and the element type of the scores.
+    - (C4) `scale` is finite; `softcap` is finite and above 0.
+
+    ```mlir
+    func.func @example(%q: tensor<2x8x4xf32>, %k: tensor<2x9x4xf32>, %v: tensor<2x9x5xf32>,
+                       %mask: tensor<1x8x9xf32>) -> tensor<2x8x5xf32> {
+      %result, %max, %share = norm.attention %q, %k, %v bias(%mask : tensor<1x8x9xf32>)
+          {scale = 0.5 : f64} : tensor<2x8x4xf32>, tensor<2x9x4xf32>, tensor<2x9x5xf32>
+          -> tensor<2x8x5xf32>, tensor<2x8xf32>
+      return %result : tensor<2x8x5xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_NarrowTensor:$q, Norm_NarrowTensor:$k, Norm_NarrowTensor:$v,
+                       Optional<Norm_Tensor>:$bias, F64Attr:$scale,
+                       OptionalAttr<F64Attr>:$softcap);
+  let results = (outs Norm_NarrowTensor:$result, Norm_Tensor:$max, Norm_Tensor:$share);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v (`bias` `(` $bias^ `:` type($bias) `)`)? attr-dict `:` type($q) `,`
+    type($k) `,` type($v) `->` type($result) `,` type($max)
+  }];
+}
+
+def Norm_AttentionVjpOp
+    : Norm_Op<"attention_vjp", [AllTypesMatch<["dresult", "result"]>, AllTypesMatch<["q", "dq"]>,
+                                AllTypesMatch<["k", "dk"]>, AllTypesMatch<["v", "dv"]>,
+                                AllTypesMatch<["max", "share"]>]> {
+  let summary = "The gradients of `attention`, from that of its result.";
+  let description = [{
+    With the scores x of `attention`, computed again, `p = exp(x - max) * share`,
+    `dp = sum(dresult * v)` and `delta = sum(dresult * result)`, both over C:
+
+    - `dbias = p * (dp - delta)`, summed over the dimensions in which `bias` is repeated
+    - `ds = p * (dp - delta) * scale`, with a `softcap` times `1 - tanh(scale * sum(q * k) /
+      softcap)^2`
+    - `dq = sum(ds * k)` and `dv = sum(p * dresult)`, `dk = sum(ds * q)`, over keys and queries.
+
+    `result`, `max` and `share` are those of `attention`.
+
+    - (C1) to (C4) are those of `attention`.
+    - (C5) `dbias` is given exactly if `bias` is, and has its type.
+
+    ```mlir
+    func.func @example(%dy: tensor<8x5xf32>, %q: tensor<8x4xf32>, %k: tensor<9x4xf32>,
+                       %v: tensor<9x5xf32>, %y: tensor<8x5xf32>, %max: tensor<8xf32>,
+                       %share: tensor<8xf32>) -> tensor<8x4xf32> {
+      %dq, %dk, %dv = norm.attention_vjp %dy, %q, %k, %v, %y, %max, %share {scale = 0.5 : f64}
+          : tensor<8x4xf32>, tensor<9x4xf32>, tensor<9x5xf32> -> tensor<8x5xf32>, tensor<8xf32>
+      return %dq : tensor<8x4xf32>
+    }
+    ```
+  }];
+  let arguments = (ins Norm_NarrowTensor:$dresult, Norm_NarrowTensor:$q, Norm_NarrowTensor:$k,
+                       Norm_NarrowTensor:$v, Optional<Norm_Tensor>:$bias,
+                       Norm_NarrowTensor:$result, Norm_Tensor:$max, Norm_Tensor:$share,
+                       F64Attr:$scale, OptionalAttr<F64Attr>:$softcap);
+  let results = (outs Norm_NarrowTensor:$dq, Norm_NarrowTensor:$dk, Norm_NarrowTensor:$dv,
+                      Optional<Norm_Tensor>:$dbias);
+  let assemblyFormat = [{
+    $dresult `,` $q `,` $k `,` $v `,` $result `,` $max `,` $share
+    (`bias` `(` $bias^ `:` type($bias) `)`)? attr-dict `:` type($q) `,` type($k) `,` type($v)
+    `->` type($result) `,` type($max) (`,` type($dbias)^)?
+  }];
+}
+
 def Norm_GeluOp : Norm_Op<"gelu", [AllTypesMatch<["x", "result"]>,
                                    DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "x times the normal distribution's share below x.";

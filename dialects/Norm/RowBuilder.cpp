@@ -102,9 +102,8 @@ Value RowBuilder::sum(ArrayRef<Input> inputs, Body body) {
   return reduce<arith::AddFOp>(inputs, Extent::Rows, 0.0, body);
 }
 
-Value RowBuilder::max(ArrayRef<Input> inputs, Body body) {
-  return reduce<arith::MaximumFOp>(inputs, Extent::Rows, -std::numeric_limits<double>::infinity(),
-                                   body, arith::FastMathFlags::nsz);
+Value RowBuilder::max(ArrayRef<Input> inputs, Body body, double start) {
+  return reduce<arith::MaximumFOp>(inputs, Extent::Rows, start, body, arith::FastMathFlags::nsz);
 }
 
 Value weir::norm::widen(OpBuilder &b, Location loc, Value value, Type type) {

@@ -53,8 +53,9 @@ public:
 
   /// Adds up the body's values in each row.
   mlir::Value sum(llvm::ArrayRef<Input> inputs, Body body);
-  /// Takes the largest of the body's values in each row; of two zeros, either.
-  mlir::Value max(llvm::ArrayRef<Input> inputs, Body body);
+  /// Takes the largest of `start` and the body's values in each row; of two zeros, either.
+  mlir::Value max(llvm::ArrayRef<Input> inputs, Body body,
+                  double start = -std::numeric_limits<double>::infinity());
 
   /// Adds up the body's values over the rows. Rounds the sums to x's type.
   mlir::Value sumOfRows(llvm::ArrayRef<Input> inputs, Body body);

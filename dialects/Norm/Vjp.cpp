@@ -79,6 +79,21 @@ LogicalResult LogsumexpOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangen
   return success();
 }
 
+LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
+                                    Cotangents &sums) {
+  assert(!cotangents[1] && !cotangents[2] &&
+         "attention with statistics that others read is decomposed first");
+  SmallVector<Type> types = {getQ().getType(), getK().getType(), getV().getType()};
+  if (getBias())
+    types.push_back(getBias().getType());
+  auto vjp = AttentionVjpOp::create(builder, getLoc(), types, cotangents.front(), getQ(), getK(),
+                                    getV(), getBias(), getResult(), getMax(), getShare(),
+                                    getScaleAttr(), getSoftcapAttr());
+  for (auto [operand, gradient] : llvm::zip_equal(getOperands(), vjp.getResults()))
+    sums.add(builder, getLoc(), operand, gradient);
+  return success();
+}
+
 LogicalResult GeluOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents, Cotangents &sums) {
   if (sums.isWanted(getX()))
     sums.add(builder, getLoc(), getX(),

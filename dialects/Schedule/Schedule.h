@@ -52,6 +52,9 @@ inline constexpr llvm::StringLiteral resultAttrName = "weir.result"; // out-argu
 inline constexpr llvm::StringLiteral shapeAttrName = "weir.shape";   // flat argument: tensor type
 inline constexpr llvm::StringLiteral noFuseAttrName =
     "weir.no_fuse"; // tensor op: gets a kernel of its own, unit
+inline constexpr llvm::StringLiteral inBlocksAttrName =
+    "weir.in_blocks"; // contraction: computed a block at a time where it is read; number of its
+                      // reader among those of equal contractions
 inline constexpr llvm::StringLiteral donatedAttrName =
     "weir.donated"; // result: the argument it lies in
 inline constexpr llvm::StringLiteral permissionsAttrName = "weir.permissions"; // dispatch

@@ -79,6 +79,7 @@ ordered_json weir::toJson(const Profile &profile) {
                  {"streamed_bytes", profile.streamedBytes},
                  {"stage_bytes", profile.stageBytes},
                  {"stage_groups", profile.stageGroups},
+                 {"attention_keys", profile.attentionKeys},
                  {"queues", profile.queues}});
   return object;
 }
@@ -114,6 +115,7 @@ Profile weir::readProfile(const JsonNode &node) {
                "streamed_bytes",
                "stage_bytes",
                "stage_groups",
+               "attention_keys",
                "queues"},
               {"sm", "isa"});
   auto count = [&](std::string_view key) {
@@ -163,6 +165,7 @@ Profile weir::readProfile(const JsonNode &node) {
   profile.streamedBytes = node["streamed_bytes"].integer(0, maxBytes);
   profile.stageBytes = node["stage_bytes"].integer(0, maxStageBytes);
   profile.stageGroups = count("stage_groups");
+  profile.attentionKeys = node["attention_keys"].integer(0, std::numeric_limits<uint32_t>::max());
   profile.queues = node["queues"].integer(1, maxQueues);
 
   if (profile.vectorWidth != 1 && profile.vectorWidth != 4 &&

@@ -35,12 +35,18 @@ static LogicalResult checkShapes(func::FuncOp function) {
   return result;
 }
 
-/// Decomposes the VJPs of norms, which have no rule, into ops that have one.
-static void decomposeVjps(Block &block) {
+/// Whether `op` is attention with statistics that others read, such as its VJP.
+static bool hasReadStatistics(Operation &op) {
+  auto attention = dyn_cast<norm::AttentionOp>(op);
+  return attention && !(attention.getMax().use_empty() && attention.getShare().use_empty());
+}
+
+/// Decomposes the norms that have no rule, such as VJPs, into ops that have one.
+static void decomposeWithoutRule(Block &block) {
   OpBuilder builder(block.getParentOp()->getContext());
   for (Operation &op : llvm::make_early_inc_range(block))
     if (isa_and_present<norm::NormDialect>(op.getDialect()) &&
-        !isa<DifferentiableOpInterface>(op)) {
+        (!isa<DifferentiableOpInterface>(op) || hasReadStatistics(op))) {
       op.replaceAllUsesWith(norm::decompose(builder, &op));
       op.erase();
     }
@@ -72,7 +78,7 @@ FailureOr<func::FuncOp> weir::autodiff::buildVjp(func::FuncOp function, ArrayRef
   vjp.setPrivate();
   Block &block = vjp.getBody().front();
   Operation *terminator = block.getTerminator();
-  decomposeVjps(block);
+  decomposeWithoutRule(block);
 
   SmallVector<Value> roots;
   for (int64_t index : wanted)

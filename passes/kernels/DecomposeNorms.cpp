@@ -2,22 +2,37 @@
 
 #include "dialects/Norm/Decompose.h"
 #include "dialects/Norm/Norm.h"
+#include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Pass/Pass.h"
+#include "weir/Target/ProfileAttr.h"
 
 namespace weir {
 #define GEN_PASS_DEF_DECOMPOSENORMSPASS
 #include "passes/Passes.h.inc"
 } // namespace weir
 
+using namespace mlir;
+
 namespace {
 struct DecomposeNorms : weir::impl::DecomposeNormsPassBase<DecomposeNorms> {
   using DecomposeNormsPassBase::DecomposeNormsPassBase;
 
-  void runOnOperation() override { weir::norm::decomposeAll(getOperation()); }
+  void runOnOperation() override {
+    int64_t keysInBlocks = 0;
+    // The reference has no profile.
+    auto module = getOperation()->getParentOfType<ModuleOp>();
+    if (module && module->hasAttr(weir::schedule::profileAttrName)) {
+      FailureOr<weir::Profile> profile = weir::getProfile(module);
+      if (failed(profile))
+        return signalPassFailure();
+      keysInBlocks = profile->attentionKeys;
+    }
+    weir::norm::decomposeAll(getOperation(), keysInBlocks);
+  }
 };
 } // namespace

@@ -56,7 +56,9 @@ struct Profile {
   /// Bytes that a workgroup keeps of what stages of its kernel hand on; 0: kernels have no stages.
   int64_t stageBytes = 0;
   int64_t stageGroups = 1; ///< fewest groups of a kernel of stages: as many as keep a device busy
-  int64_t queues = 1;      ///< number of queues that dispatches are spread over
+  /// Attention over as many keys is computed in blocks, without a tensor of scores; 0: none is.
+  int64_t attentionKeys = 0;
+  int64_t queues = 1; ///< number of queues that dispatches are spread over
 
   /// Whether a vector of any power of two of elements, up to `vectorWidth`, is loaded and stored
   /// at any element: not only one of four that begins at a multiple of four.

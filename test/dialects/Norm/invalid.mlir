@@ -405,3 +405,141 @@ func.func @silu_of_integers(%x: tensor<3xi32>) {
   %y = norm.silu %x : tensor<3xi32>
   return
 }
+
+// -----
+
+func.func @attention_c1_rank(%q: tensor<4xf32>, %k: tensor<9x4xf32>, %v: tensor<9x5xf32>) {
+  // expected-error @below {{q has 1 dimensions, expected at least 2}}
+  %y, %m, %s = norm.attention %q, %k, %v {scale = 1.0 : f64}
+      : tensor<4xf32>, tensor<9x4xf32>, tensor<9x5xf32> -> tensor<7x5xf32>, tensor<7xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c1_elements(%q: tensor<7x4xf32>, %k: tensor<9x4xf32>, %v: tensor<9x5xf16>) {
+  // expected-error @below {{v is of 'f16', q of 'f32'}}
+  %y, %m, %s = norm.attention %q, %k, %v {scale = 1.0 : f64}
+      : tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf16> -> tensor<7x5xf32>, tensor<7xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c1_batches(%q: tensor<2x7x4xf32>, %k: tensor<3x9x4xf32>, %v: tensor<2x9x5xf32>) {
+  // expected-error @below {{k is 'tensor<3x9x4xf32>', expected the batch dimensions of q, 'tensor<2x7x4xf32>'}}
+  %y, %m, %s = norm.attention %q, %k, %v {scale = 1.0 : f64}
+      : tensor<2x7x4xf32>, tensor<3x9x4xf32>, tensor<2x9x5xf32> -> tensor<7x5xf32>, tensor<7xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c1_keys(%q: tensor<7x4xf32>, %k: tensor<9x3xf32>, %v: tensor<9x5xf32>) {
+  // expected-error @below {{k has keys of 3 elements, q queries of 4}}
+  %y, %m, %s = norm.attention %q, %k, %v {scale = 1.0 : f64}
+      : tensor<7x4xf32>, tensor<9x3xf32>, tensor<9x5xf32> -> tensor<7x5xf32>, tensor<7xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c1_values(%q: tensor<7x4xf32>, %k: tensor<9x4xf32>, %v: tensor<8x5xf32>) {
+  // expected-error @below {{v has 8 values, k 9 keys}}
+  %y, %m, %s = norm.attention %q, %k, %v {scale = 1.0 : f64}
+      : tensor<7x4xf32>, tensor<9x4xf32>, tensor<8x5xf32> -> tensor<7x5xf32>, tensor<7xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c2(%q: tensor<7x4xf32>, %k: tensor<9x4xf32>, %v: tensor<9x5xf32>, %b: tensor<7x8xf32>) {
+  // expected-error @below {{bias is 'tensor<7x8xf32>', which the scores, 'tensor<7x9xf32>', cannot repeat}}
+  %y, %m, %s = norm.attention %q, %k, %v bias(%b : tensor<7x8xf32>) {scale = 1.0 : f64}
+      : tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32> -> tensor<7x5xf32>, tensor<7xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c2_rank(%q: tensor<7x4xf32>, %k: tensor<9x4xf32>, %v: tensor<9x5xf32>, %b: tensor<9xf32>) {
+  // expected-error @below {{bias is 'tensor<9xf32>', which the scores, 'tensor<7x9xf32>', cannot repeat}}
+  %y, %m, %s = norm.attention %q, %k, %v bias(%b : tensor<9xf32>) {scale = 1.0 : f64}
+      : tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32> -> tensor<7x5xf32>, tensor<7xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c2_elements(%q: tensor<7x4xf32>, %k: tensor<9x4xf32>, %v: tensor<9x5xf32>, %b: tensor<7x9xf64>) {
+  // expected-error @below {{bias is 'tensor<7x9xf64>', which the scores, 'tensor<7x9xf32>', cannot repeat}}
+  %y, %m, %s = norm.attention %q, %k, %v bias(%b : tensor<7x9xf64>) {scale = 1.0 : f64}
+      : tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32> -> tensor<7x5xf32>, tensor<7xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c3_result(%q: tensor<7x4xf32>, %k: tensor<9x4xf32>, %v: tensor<9x5xf32>) {
+  // expected-error @below {{result is 'tensor<7x4xf32>', expected 'tensor<7x5xf32>'}}
+  %y, %m, %s = norm.attention %q, %k, %v {scale = 1.0 : f64}
+      : tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32> -> tensor<7x4xf32>, tensor<7xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c3_statistics(%q: tensor<7x4xf32>, %k: tensor<9x4xf32>, %v: tensor<9x5xf32>) {
+  // expected-error @below {{max and share are 'tensor<9xf32>', expected 'tensor<7xf32>'}}
+  %y, %m, %s = norm.attention %q, %k, %v {scale = 1.0 : f64}
+      : tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32> -> tensor<7x5xf32>, tensor<9xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c4_scale(%q: tensor<7x4xf32>, %k: tensor<9x4xf32>, %v: tensor<9x5xf32>) {
+  // expected-error @below {{scale is 0x7FF8000000000000 : f64, not finite}}
+  %y, %m, %s = norm.attention %q, %k, %v {scale = 0x7FF8000000000000 : f64}
+      : tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32> -> tensor<7x5xf32>, tensor<7xf32>
+  return
+}
+
+// -----
+
+func.func @attention_c4_softcap(%q: tensor<7x4xf32>, %k: tensor<9x4xf32>, %v: tensor<9x5xf32>) {
+  // expected-error @below {{softcap is 0.000000e+00 : f64, not a finite number above 0}}
+  %y, %m, %s = norm.attention %q, %k, %v {scale = 1.0 : f64, softcap = 0.0 : f64}
+      : tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32> -> tensor<7x5xf32>, tensor<7xf32>
+  return
+}
+
+// -----
+
+func.func @attention_vjp_c5_missing(%q: tensor<7x4xf32>, %k: tensor<9x4xf32>, %v: tensor<9x5xf32>, %b: tensor<7x9xf32>,
+    %y: tensor<7x5xf32>, %m: tensor<7xf32>) {
+  // expected-error @below {{has a bias, but no dbias}}
+  %dq, %dk, %dv = norm.attention_vjp %y, %q, %k, %v, %y, %m, %m bias(%b : tensor<7x9xf32>) {scale = 1.0 : f64}
+      : tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32> -> tensor<7x5xf32>, tensor<7xf32>
+  return
+}
+
+// -----
+
+func.func @attention_vjp_c5_without(%q: tensor<7x4xf32>, %k: tensor<9x4xf32>, %v: tensor<9x5xf32>, %b: tensor<7x9xf32>,
+    %y: tensor<7x5xf32>, %m: tensor<7xf32>) {
+  // expected-error @below {{has a dbias, but no bias}}
+  %dq, %dk, %dv, %db = norm.attention_vjp %y, %q, %k, %v, %y, %m, %m {scale = 1.0 : f64}
+      : tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32> -> tensor<7x5xf32>, tensor<7xf32>, tensor<7x9xf32>
+  return
+}
+
+// -----
+
+func.func @attention_vjp_c5_type(%q: tensor<7x4xf32>, %k: tensor<9x4xf32>, %v: tensor<9x5xf32>, %b: tensor<7x9xf32>,
+    %y: tensor<7x5xf32>, %m: tensor<7xf32>) {
+  // expected-error @below {{dbias is 'tensor<1x9xf32>', expected 'tensor<7x9xf32>'}}
+  %dq, %dk, %dv, %db = norm.attention_vjp %y, %q, %k, %v, %y, %m, %m bias(%b : tensor<7x9xf32>) {scale = 1.0 : f64}
+      : tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32> -> tensor<7x5xf32>, tensor<7xf32>, tensor<1x9xf32>
+  return
+}

@@ -119,3 +119,30 @@ func.func @activations(%x: tensor<f64>, %y: tensor<0x3xf32>) -> (tensor<f64>, te
   %d = norm.silu_vjp %c, %y : tensor<0x3xf32>
   return %b, %d : tensor<f64>, tensor<0x3xf32>
 }
+
+// CHECK-LABEL: func @attention
+func.func @attention(%q: tensor<2x3x7x4xbf16>, %k: tensor<2x3x9x4xbf16>, %v: tensor<2x3x9x5xbf16>,
+                     %b: tensor<1x3x1x9xf32>) -> (tensor<2x3x7x4xbf16>, tensor<1x3x1x9xf32>) {
+  // CHECK: norm.attention %{{.*}}, %{{.*}}, %{{.*}} bias(%{{.*}} : tensor<1x3x1x9xf32>) {scale = 5.000000e-01 : f64, softcap = 3.000000e+01 : f64} : tensor<2x3x7x4xbf16>, tensor<2x3x9x4xbf16>, tensor<2x3x9x5xbf16> -> tensor<2x3x7x5xbf16>, tensor<2x3x7xf32>
+  %y, %m, %s = norm.attention %q, %k, %v bias(%b : tensor<1x3x1x9xf32>)
+      {scale = 0.5 : f64, softcap = 30.0 : f64} : tensor<2x3x7x4xbf16>, tensor<2x3x9x4xbf16>,
+      tensor<2x3x9x5xbf16> -> tensor<2x3x7x5xbf16>, tensor<2x3x7xf32>
+  // CHECK: norm.attention_vjp %{{.*}} bias(%{{.*}} : tensor<1x3x1x9xf32>) {scale = 5.000000e-01 : f64} : {{.*}} -> tensor<2x3x7x5xbf16>, tensor<2x3x7xf32>, tensor<1x3x1x9xf32>
+  %dq, %dk, %dv, %db = norm.attention_vjp %y, %q, %k, %v, %y, %m, %s bias(%b : tensor<1x3x1x9xf32>)
+      {scale = 0.5 : f64} : tensor<2x3x7x4xbf16>, tensor<2x3x9x4xbf16>, tensor<2x3x9x5xbf16>
+      -> tensor<2x3x7x5xbf16>, tensor<2x3x7xf32>, tensor<1x3x1x9xf32>
+  return %dq, %db : tensor<2x3x7x4xbf16>, tensor<1x3x1x9xf32>
+}
+
+// CHECK-LABEL: func @attention_of_no_keys
+func.func @attention_of_no_keys(%q: tensor<7x4xf64>, %k: tensor<0x4xf64>, %v: tensor<0x5xf64>)
+    -> tensor<4x4xf64> {
+  // CHECK: norm.attention %{{.*}}, %{{.*}}, %{{.*}} {scale = 1.000000e+00 : f64} : tensor<7x4xf64>, tensor<0x4xf64>, tensor<0x5xf64> -> tensor<7x5xf64>, tensor<7xf64>
+  %y, %m, %s = norm.attention %q, %k, %v {scale = 1.0 : f64}
+      : tensor<7x4xf64>, tensor<0x4xf64>, tensor<0x5xf64> -> tensor<7x5xf64>, tensor<7xf64>
+  // CHECK: norm.attention_vjp %{{.*}} {scale = 1.000000e+00 : f64} : tensor<7x4xf64>, tensor<0x4xf64>, tensor<0x5xf64> -> tensor<7x5xf64>, tensor<7xf64>
+  %dq, %dk, %dv = norm.attention_vjp %y, %q, %k, %v, %y, %m, %s {scale = 1.0 : f64}
+      : tensor<7x4xf64>, tensor<0x4xf64>, tensor<0x5xf64> -> tensor<7x5xf64>, tensor<7xf64>
+  %e = tensor.extract_slice %dq[0, 0] [4, 4] [1, 1] : tensor<7x4xf64> to tensor<4x4xf64>
+  return %e : tensor<4x4xf64>
+}
