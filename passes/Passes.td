@@ -190,8 +190,8 @@ def RaiseNormsPass : Pass<"weir-raise-norms", "mlir::func::FuncOp"> {
   let summary = "Turns decomposed norms, losses and activations into `norm` ops.";
   let description = [{
     Recognises LayerNorm, group norm, batch norm, RMSNorm, softmax, its logarithm,
-    logsumexp and cross-entropy by the expression of one element, whatever ops and
-    reshapes spell it, and GELU, SiLU, error functions and asinh by their values at 393
+    logsumexp, cross-entropy and attention by the expression of one element, whatever ops
+    and reshapes spell it, and GELU, SiLU, error functions and asinh by their values at 393
     points. docs/graph-level.md has the list and the reasons.
 
     Needs: the graph level, before weir-normalize-graph, which clamps indices and drops the
@@ -200,7 +200,9 @@ def RaiseNormsPass : Pass<"weir-raise-norms", "mlir::func::FuncOp"> {
     Gives: fewer kernels, a gradient in closed form, statistics in f32 where the text has
     f64. An assertion that a target is a class becomes a NaN loss.
 
-    Never: raises what does not match exactly, or an inner part that other ops use.
+    Never: raises what does not match exactly, or an inner part that other ops use. Attention
+    is matched but for the roundings of scores and probabilities, and for rows masked by -inf
+    as a whole, where a softmax gives NaN and the op 0.
 
     Cost: each op is a candidate once; an activation visits max 1,000 ops from each of
     max 8 seeds.

@@ -38,6 +38,10 @@ bool raiseSoftmax(mlir::Operation *root, int64_t axis, ErasedOps &erased);
 /// Raises cross-entropy or logsumexp.
 bool raiseLoss(mlir::Operation *root, ErasedOps &erased);
 
+/// Replaces `root`, or what rounds its result, and returns true if it is a contraction of values
+/// and a `linalg.softmax` of scores that is large enough for a gain, and nothing else uses these.
+bool raiseAttention(mlir::Operation *root, ErasedOps &erased);
+
 } // namespace weir::elements
 
 #endif // WEIR_PASSES_GRAPH_RAISENORMS_H
