@@ -63,6 +63,8 @@ public:
 
   /// Adds up the products of two factors with the batches of the scores.
   Value contract(Factor left, Factor right, Chain chain = {});
+  /// Adds up the products of two tensors over their last dimension.
+  Value sumProducts(Value left, Value right);
   /// Rounds the elements of `sums` to the type of those of `like`.
   Value round(Value sums, Value like);
 
@@ -147,6 +149,16 @@ Value Attention::contract(Factor left, Factor right, Chain chain) {
     sums.getDefiningOp()->setAttr(weir::schedule::inBlocksAttrName,
                                   builder.getI64IntegerAttr(*chain));
   return sums;
+}
+
+Value Attention::sumProducts(Value left, Value right) {
+  auto type = cast<RankedTensorType>(left.getType());
+  RowBuilder rows(builder, loc, type, type.getRank() - 1, 1);
+  return rows.sum({{left, Extent::Full}, {right, Extent::Full}},
+                  [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
+                    return arith::MulFOp::create(b, loc, widen(b, loc, in[0], rows.getType()),
+                                                 widen(b, loc, in[1], rows.getType()));
+                  });
 }
 
 Value Attention::round(Value sums, Value like) {
@@ -328,21 +340,16 @@ struct Gradients {
 
 static SmallVector<Value> buildVjp(OpBuilder &builder, AttentionVjpOp op, bool inBlocks) {
   Attention attention(builder, op);
-  Location loc = op.getLoc();
   Value q = op.getQ(), k = op.getK(), v = op.getV(), dresult = op.getDresult();
-  auto type = cast<RankedTensorType>(dresult.getType());
-  RowBuilder rows(builder, loc, type, type.getRank() - 1, 1);
-  Value delta =
-      rows.sum({{dresult, Extent::Full}, {op.getResult(), Extent::Full}},
-               [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
-                 return arith::MulFOp::create(b, loc, widen(b, loc, in[0], rows.getType()),
-                                              widen(b, loc, in[1], rows.getType()));
-               });
   Statistics statistics = {{op.getMax(), Extent::Rows}, {op.getShare(), Extent::Rows}};
+  Value deltaOfResult = attention.sumProducts(dresult, op.getResult()); // dead unless in blocks
   auto build = [&](Chain chain) {
     auto [products, scores] = attention.getScores(chain);
     Value probabilities = attention.getProbabilities(scores, statistics, chain);
     Value dp = attention.contract({dresult, 0, 2}, {v, 1, 2}, chain);
+    // Two sums that are the same. One needs no probabilities, the other need not wait for the
+    // result and reads what the kernel behind it reads.
+    Value delta = chain ? deltaOfResult : attention.sumProducts(probabilities, dp);
     Value dscores = attention.getDscores(probabilities, dp, delta);
     return Gradients{probabilities, dscores, attention.getDproducts(products, dscores)};
   };

@@ -524,7 +524,8 @@ def Norm_AttentionVjpOp
   let summary = "The gradients of `attention`, from that of its result.";
   let description = [{
     With the scores x of `attention`, computed again, `p = exp(x - max) * share`,
-    `dp = sum(dresult * v)` and `delta = sum(dresult * result)`, both over C:
+    `dp = sum(dresult * v)` and `delta = sum(dresult * result)`, both over C, where `delta` may be
+    computed as `sum(p * dp)` over the keys, which is the same:
 
     - `dbias = p * (dp - delta)`, summed over the dimensions in which `bias` is repeated
     - `ds = p * (dp - delta) * scale`, with a `softcap` times `1 - tanh(scale * sum(q * k) /

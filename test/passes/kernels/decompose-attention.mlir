@@ -57,12 +57,13 @@ func.func @attention(%q: tensor<2x7x4xf32>, %k: tensor<2x9x4xf32>, %v: tensor<2x
 // Nothing is left of the gradient of the bias, which is not used. A scale of 1 is no op.
 //
 // BOTH-LABEL: func @vjp(
-// BOTH:         [[D:%.*]] = linalg.generic {{.*}} ins(%arg0, %arg4 :
+// BLOCKS:       [[D:%.*]] = linalg.generic {{.*}} ins(%arg0, %arg4 :
 // PLAIN-NOT:    weir.in_blocks
 // PLAIN:        [[S:%.*]] = linalg.generic {{.*}} ins(%arg1, %arg2 :
 // PLAIN:        [[E:%.*]] = linalg.generic {{.*}} ins([[S]], %arg5 :
 // PLAIN:        [[P:%.*]] = linalg.generic {{.*}} ins([[E]], %arg6 :
 // PLAIN:        [[DP:%.*]] = linalg.generic {indexing_maps = [[[QUERY]], [[KEY]], [[SUM]]]{{.*}} ins(%arg0, %arg3 :
+// PLAIN:        [[D:%.*]] = linalg.generic {{.*}} ins([[P]], [[DP]] :
 // PLAIN:        [[DS:%.*]] = linalg.generic {{.*}} ins([[P]], [[DP]], [[D]] :
 // PLAIN:        linalg.generic {indexing_maps = [[[QUERY]], [[VALUE]], [[SUM]]]{{.*}} ins([[DS]], %arg2 :
 // PLAIN:        linalg.generic {indexing_maps = [[[TURNED]], [[VALUE]], [[SUM]]]{{.*}} ins([[DS]], %arg1 :
