@@ -3,6 +3,7 @@ raised from, and raised on devices."""
 
 import numpy
 import pytest
+from safetensors.numpy import save_file
 
 from test_norm_gradients import Graph, distance, tensor
 
@@ -219,6 +220,22 @@ def test_devices(weir, element, tolerance):
     attention = Attention(((2, 3), 7, 9, 4, 5, (1, 3, 1, 9), 3.0), scale=0.5, element=element)
     artifact = weir.compile_text(attention.forward(), "a", "--vjp=f", "--entry=f.vjp")
     weir.compare(artifact, ["--random-inputs=5"], tolerance)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_in_blocks(weir, masked):
+    """The same with scores for each sum, on Vulkan and the simulator; the reference has one tensor of them."""
+    attention = Attention(((2, 3), 7, 9, 4, 5, (2, 1, 7, 9), 3.0), scale=0.5, element="f32")
+    profile = weir.profile(attention_keys=9)
+    artifact = weir.compile_text(attention.forward(), "a", "--vjp=f", "--entry=f.vjp", f"--target=vulkan:{profile}")
+    operands = [operand.astype(numpy.float32) for operand in attention.sample(3)]
+    if masked:
+        operands[3][0, 0, 2], operands[3][1, 0, 3, 4:], operands[3][1, 0, 4] = -numpy.inf, -numpy.inf, LOWEST
+    dy = numpy.random.default_rng(4).standard_normal(attention.result).astype(numpy.float32)
+    inputs = weir.folder / "inputs.safetensors"
+    names = [*(f"arg{index}" for index in range(4)), "cotangent.result0"]
+    save_file(dict(zip(names, [*operands, dy])), inputs)
+    weir.compare(artifact, [f"--input={inputs}"], 1e-5)
 
 
 @pytest.mark.parametrize("case", [((2,), 16, 16, 4, 4, (1, 16, 16), None), ((), 33, 31, 5, 7, (1, 31), 4.0)])

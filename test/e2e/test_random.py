@@ -58,7 +58,7 @@ def test_what_fails_is_made_smaller(weir):
     """To the one op that is to blame, on values of few elements."""
     def fails(graph):
         return "math.rsqrt" in graph.text()
-    graph = next(graph for graph in map(remove_unused, map(make, range(1000)))
+    graph = next(graph for graph in map(remove_unused, map(make, range(10000)))
                  if len(graph.nodes) > 5 and fails(graph))
     smaller = shrink(graph, fails)
     [node] = smaller.nodes

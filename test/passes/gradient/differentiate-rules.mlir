@@ -193,3 +193,45 @@ func.func @batch_norms_and_activations(%x: tensor<2x3x4xf32>, %g: tensor<3xf32>,
         -> (tensor<2x3x4xf32>, tensor<3xf32>, tensor<2x3x4xf32>, tensor<3xf32>)
   return %dx, %dg : tensor<2x3x4xf32>, tensor<3xf32>
 }
+
+// -----
+
+// The statistics are saved in place of the scores. The mask needs no gradient.
+func.func private @attention(%q: tensor<7x4xf32>, %k: tensor<9x4xf32>, %v: tensor<9x5xf32>, %b: tensor<1x9xf32>)
+    -> tensor<7x5xf32> {
+  %y, %m, %s = norm.attention %q, %k, %v bias(%b : tensor<1x9xf32>) {scale = 0.5 : f64, softcap = 2.0 : f64}
+      : tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32> -> tensor<7x5xf32>, tensor<7xf32>
+  return %y : tensor<7x5xf32>
+}
+// CHECK-LABEL: func @attention_vjp(
+// CHECK-SAME:    %[[Q:.*]]: tensor<7x4xf32>, %[[K:.*]]: tensor<9x4xf32>, %[[V:.*]]: tensor<9x5xf32>, %[[B:.*]]: tensor<1x9xf32>, %[[D:.*]]: tensor<7x5xf32>)
+// CHECK-NEXT:    %[[Y:.*]], %[[M:.*]], %[[S:.*]] = norm.attention %[[Q]], %[[K]], %[[V]] bias(%[[B]] : tensor<1x9xf32>)
+// CHECK-NEXT:    %[[DQ:.*]], %[[DK:.*]], %[[DV:.*]], %{{.*}} = norm.attention_vjp %[[D]], %[[Q]], %[[K]], %[[V]], %[[Y]], %[[M]], %[[S]] bias(%[[B]] : tensor<1x9xf32>) {scale = 5.000000e-01 : f64, softcap = 2.000000e+00 : f64}
+// CHECK-NEXT:    return %[[DQ]], %[[DK]], %[[DV]]
+func.func @attention_vjp(%q: tensor<7x4xf32>, %k: tensor<9x4xf32>, %v: tensor<9x5xf32>, %b: tensor<1x9xf32>,
+                         %d: tensor<7x5xf32>) -> (tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32>) {
+  %y, %dq, %dk, %dv = autodiff.vjp @attention(%q, %k, %v, %b) seeded [0] (%d) wanted [0, 1, 2]
+      : (tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32>, tensor<1x9xf32>, tensor<7x5xf32>)
+        -> (tensor<7x5xf32>, tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32>)
+  return %dq, %dk, %dv : tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32>
+}
+
+// -----
+
+// If others use a statistic, the gradient goes through its decomposition.
+func.func private @largest(%q: tensor<7x4xf32>, %k: tensor<9x4xf32>, %v: tensor<9x5xf32>) -> tensor<7xf32> {
+  %y, %m, %s = norm.attention %q, %k, %v {scale = 0.5 : f64}
+      : tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32> -> tensor<7x5xf32>, tensor<7xf32>
+  return %m : tensor<7xf32>
+}
+// CHECK-LABEL: func @gradient_of_statistics(
+// CHECK-NOT:     norm.
+// CHECK:         arith.maximumf
+// CHECK-NOT:     norm.
+// CHECK:         return
+func.func @gradient_of_statistics(%q: tensor<7x4xf32>, %k: tensor<9x4xf32>, %v: tensor<9x5xf32>, %d: tensor<7xf32>)
+    -> tensor<7x4xf32> {
+  %m, %dq = autodiff.vjp @largest(%q, %k, %v) seeded [0] (%d) wanted [0]
+      : (tensor<7x4xf32>, tensor<9x4xf32>, tensor<9x5xf32>, tensor<7xf32>) -> (tensor<7xf32>, tensor<7x4xf32>)
+  return %dq : tensor<7x4xf32>
+}

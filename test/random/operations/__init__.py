@@ -6,13 +6,13 @@ from operations.layout import (
     Broadcast, Collapse, Concat, Constant, Elements, Expand, Gather, Insert, Pad, Slice, Transpose, Window,
 )
 from operations.norms import (
-    Activation, BatchNorm, CrossEntropy, CrossEntropyVjp, Logsumexp, Norm, NormVjp, Softmax, SoftmaxVjp,
+    Activation, Attention, BatchNorm, CrossEntropy, CrossEntropyVjp, Logsumexp, Norm, NormVjp, Softmax, SoftmaxVjp,
 )
 
 OPERATIONS = {operation.__name__: operation() for operation in [
     Unary, Binary, Named, Select, Index, Integers, Half, Cast, Pair, Transpose, Window, Slice, Pad, Concat, Insert,
     Elements, Gather, Broadcast, Constant, Reduce, Contract, Convolve, Pool, Windows, Whole, Collapse, Expand, Softmax,
-    SoftmaxVjp, Logsumexp, Norm, NormVjp, BatchNorm, Activation, CrossEntropy, CrossEntropyVjp]}
+    SoftmaxVjp, Attention, Logsumexp, Norm, NormVjp, BatchNorm, Activation, CrossEntropy, CrossEntropyVjp]}
 # Weights of the kinds that are drawn more often than the others, which have 1.
 WEIGHTS = {"Unary": 4, "Binary": 4, "Reduce": 4, "Contract": 3, "NormVjp": 2, "Named": 2, "Integers": 2,
            "Windows": 3}

@@ -82,6 +82,56 @@ class SoftmaxVjp(Softmax):
         return [writer.bound(gradient, shape, element)]
 
 
+class Attention(Operation):
+    """Attention with as many batches as there are, or its gradients."""
+
+    def propose(self, graph):
+        value = graph.pick(element="f32")
+        shape = graph.get(value)[0] if value is not None else []
+        if len(shape) < 2 or 0 in shape:
+            return None
+        *batches, queries, width = shape
+        keys, values = graph.random.randint(1, 9), graph.random.randint(1, 5)
+        shapes = [(*batches, keys, width), (*batches, keys, values)]
+        data = {"vjp": graph.random.random() < 0.5, "bias": graph.random.random() < 0.5,
+                "softcap": graph.random.random() < 0.3, "scale": graph.random.choice([0.5, 1.0])}
+        if data["bias"]:
+            shapes.append(tuple(size if graph.random.random() < 0.6 else 1 for size in (*batches, queries, keys)))
+        if data["vjp"]:
+            shapes.append((*batches, queries, values))
+        return [value, *(graph.pick_like(list(shape), "f32") for shape in shapes)], data
+
+    def infer(self, types, data):
+        need(all(element == "f32" for _, element in types) and len(types) == 3 + data["bias"] + data["vjp"])
+        (q, _), (k, _), (v, _) = types[:3]
+        need(min(len(q), len(k), len(v)) >= 2 and 0 not in q + k + v and q[:-2] == k[:-2] == v[:-2])
+        need(q[-1] == k[-1] and k[-2] == v[-2])
+        scores, result = [*q[:-1], k[-2]], [*q[:-1], v[-1]]
+        if data["bias"]:
+            bias = types[3][0]
+            need(len(bias) == len(scores) and all(a in (1, b) for a, b in zip(bias, scores)))
+        if data["vjp"]:
+            need(types[-1][0] == result)
+            return types[:3 + data["bias"]]
+        return [(result, "f32")]
+
+    def emit(self, writer, operands, data):
+        # Rounding errors of large scores would grow in powers.
+        q, k = (writer.bound(*operand) for operand in operands[:2])
+        v, shapes = operands[2][0], [shape for _, shape, _ in operands]
+        result, rows = type_of([*shapes[0][:-1], shapes[2][-1]], "f32"), type_of(shapes[0][:-1], "f32")
+        bias = f" bias({operands[3][0]} : {type_of(shapes[3], 'f32')})" if data["bias"] else ""
+        attributes = f"{{scale = {data['scale']} : f64{', softcap = 1.5 : f64' if data['softcap'] else ''}}}"
+        types = ", ".join(type_of(shape, "f32") for shape in shapes[:3])
+        y, largest, share = writer.op(f"norm.attention {q}, {k}, {v}{bias} {attributes} : {types} -> {result}, {rows}",
+                                      results=3)
+        if not data["vjp"]:
+            return [y]
+        dbias = f", {type_of(shapes[3], 'f32')}" if data["bias"] else ""
+        return writer.op(f"norm.attention_vjp {operands[-1][0]}, {q}, {k}, {v}, {y}, {largest}, {share}{bias} "
+                         f"{attributes} : {types} -> {result}, {rows}{dbias}", results=3 + data["bias"])
+
+
 # Nothing in f32 is close where a row is almost constant, hence a large eps.
 EPS = "1.0e-1"
 
