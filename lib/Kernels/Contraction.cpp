@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Shapes.h"
+#include "Blocks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -161,14 +161,16 @@ ContractionSides::ContractionSides(const KernelDomain &domain, linalg::GenericOp
         best = dim;
     return best;
   };
+  const Blocks *blocks = domain.getBlocks();
   columnDim = choose(profile.subgroupSize, [&](int64_t dim) {
-    return variesWith(domain, lhs, dim) != variesWith(domain, rhs, dim);
+    return variesWith(domain, lhs, dim) != variesWith(domain, rhs, dim) &&
+           (!blocks || !variesWith(domain, blocks->factor, dim));
   });
   bool isLeft = variesWith(domain, lhs, columnDim);
   columnFactor = isLeft ? lhs : rhs;
   rowFactor = isLeft ? rhs : lhs;
   constexpr int64_t fewRows = 4;
-  rowDim = choose(fewRows, [&](int64_t dim) {
+  rowDim = blocks ? blocks->rowDim : choose(fewRows, [&](int64_t dim) {
     return variesWith(domain, rowFactor, dim) && !variesWith(domain, columnFactor, dim);
   });
   for (int64_t dim = 0; dim < int64_t(domain.getNumRows()); ++dim)
@@ -191,8 +193,10 @@ SmallVector<AffineExpr> ContractionSides::getPoint(AffineExpr row, AffineExpr co
 void ContractionEmitter::chooseTile() {
   // Tiles of about the same size; an even number of rows where two of them are
   // loaded at once.
+  const bool isInBlocks = emitter.domain.getBlocks();
   int64_t rows = sizes[sides.rowDim];
-  tileRows = llvm::divideCeil(rows, llvm::divideCeil(rows, profile.contractionRows));
+  int64_t maxRows = isInBlocks ? maxBlockRows : profile.contractionRows;
+  tileRows = llvm::divideCeil(rows, llvm::divideCeil(rows, maxRows));
   if (rows % 2 == 0)
     tileRows += tileRows % 2;
   sumRows = tileRows % 2 == 0 ? 2 : 1;
@@ -214,7 +218,7 @@ void ContractionEmitter::chooseTile() {
     narrow(units - 1);
 
   ArrayRef<int64_t> products = emitter.domain.getColumnSizes();
-  stepProducts = pairs && !products.empty() && products.back() % 2 == 0 ? 2 : 1;
+  stepProducts = pairs && !isInBlocks && !products.empty() && products.back() % 2 == 0 ? 2 : 1;
   stepSizes = SmallVector<int64_t>(products);
   if (!products.empty())
     stepSizes.back() /= stepProducts;
@@ -259,6 +263,16 @@ SmallVector<SmallVector<Value>> ContractionEmitter::loadRowFactors(AffineExpr st
                          sides.getPoint(row, column, rest, getProducts(step, product))));
   };
   SmallVector<SmallVector<Value>> factors(tileRows, SmallVector<Value>(stepProducts));
+  if (emitter.domain.getBlocks()) {
+    std::vector<SmallVector<AffineExpr>> points;
+    for (int64_t row = 0; row < tileRows; ++row)
+      points.push_back(
+          sides.getPoint(firstRow + row, column, rest, getProducts(step, emitter.constant(0))));
+    SubgroupBlock(emitter).atPoints(points, [&](size_t row) {
+      factors[row].front() = load(firstRow + row, emitter.constant(0));
+    });
+    return factors;
+  }
   auto split = [&](Value pair, Value &first, Value &second) {
     pair = emitter.broadcast(pair);
     first = emitter.extract(pair, 0);
@@ -505,28 +519,8 @@ void ContractionEmitter::emitTile(Value tile) {
 void ContractionEmitter::run(EmittedKernel &launch) {
   auto place = emitter.codeFor(op);
   chooseTile();
-  int64_t subgroups = profile.workgroupSize / profile.subgroupSize;
-  int64_t tiles = getProduct(sides.restSizes) * rowTiles * columnTiles;
-  emitWorkgroups(emitter, llvm::divideCeil(tiles, subgroups), launch, [&](Value group) {
-    OpBuilder &b = emitter.builder();
-    Location loc = emitter.loc;
-    emitter.setCoordinate(teamLaneCoordinate, gpu::LaneIdOp::create(b, loc, nullptr));
-    Value tile = group;
-    if (subgroups > 1) {
-      Value first = arith::MulIOp::create(b, loc, group, emitter.indexConstant(subgroups));
-      tile = arith::AddIOp::create(b, loc, first, gpu::SubgroupIdOp::create(b, loc, nullptr));
-    }
-    if (tiles % subgroups == 0) {
-      emitTile(tile);
-      return;
-    }
-    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, tile,
-                                         emitter.indexConstant(tiles));
-    emitter.guard(inside, {}, [&]() -> SmallVector<Value> {
-      emitTile(tile);
-      return {};
-    });
-  });
+  emitSubgroups(emitter, getProduct(sides.restSizes) * rowTiles * columnTiles, launch,
+                [&](Value tile) { emitTile(tile); });
 }
 
 void weir::emitContraction(PointEmitter &emitter, EmittedKernel &launch) {

@@ -9,6 +9,7 @@
 
 #include "weir/Kernels/Domain.h"
 
+#include "dialects/Schedule/Schedule.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -302,6 +303,41 @@ OpShape weir::getOpShape(Operation *op) {
   return isContraction(generic, *combiners) ? OpShape::Contraction : OpShape::Reduction;
 }
 
+std::optional<SoftmaxSums> weir::matchSoftmaxSums(ArrayRef<linalg::GenericOp> reductions) {
+  if (reductions.size() != 2)
+    return std::nullopt;
+  SoftmaxSums sums;
+  sums.maximum = reductions[0];
+  sums.sum = reductions[1];
+  auto ofMaximum = getCombiners(sums.maximum), ofSum = getCombiners(sums.sum);
+  if (!ofMaximum || ofMaximum->size() != 1 || !ofSum || ofSum->size() != 1 ||
+      sums.maximum.getNumDpsInputs() != 1 || sums.sum.getNumDpsInputs() != 2)
+    return std::nullopt;
+  sums.larger = ofMaximum->front().combine;
+  sums.add = ofSum->front().combine;
+  sums.element = sums.maximum.getDpsInputOperand(0);
+  sums.start = dyn_cast_or_null<FloatAttr>(getSplat(sums.maximum.getDpsInits().front()));
+  auto zero = dyn_cast_or_null<FloatAttr>(getSplat(sums.sum.getDpsInits().front()));
+  auto exponential = ofSum->front().reduced.getDefiningOp<math::ExpOp>();
+  auto above = exponential ? exponential.getOperand().getDefiningOp<arith::SubFOp>() : nullptr;
+  if (!isa<arith::MaximumFOp, arith::MaxNumFOp>(sums.larger) || !isa<arith::AddFOp>(sums.add) ||
+      ofMaximum->front().reduced != sums.maximum.getBody()->getArgument(0) || !sums.start ||
+      !zero || !zero.getValue().isZero() || !above)
+    return std::nullopt;
+  // The sum reads the element at the place of the maximum's, and the maximum at its row.
+  OpOperand *element = nullptr, *maximum = nullptr;
+  for (OpOperand *operand : sums.sum.getDpsInputOperands())
+    (operand->get() == sums.maximum.getResult(0) ? maximum : element) = operand;
+  if (!element || !maximum || element->get() != sums.element->get() ||
+      above.getLhs() != sums.sum.getMatchingBlockArgument(element) ||
+      above.getRhs() != sums.sum.getMatchingBlockArgument(maximum) ||
+      sums.sum.getMatchingIndexingMap(element) !=
+          sums.maximum.getMatchingIndexingMap(sums.element) ||
+      sums.sum.getMatchingIndexingMap(maximum) != sums.maximum.getIndexingMapsArray().back())
+    return std::nullopt;
+  return sums;
+}
+
 //===----------------------------------------------------------------------===//
 // KernelDomain
 //===----------------------------------------------------------------------===//
@@ -451,9 +487,20 @@ bool KernelDomain::acceptColumns(linalg::GenericOp op) {
 }
 
 StringRef KernelDomain::chooseShape(ArrayRef<Operation *> ops) {
+  auto isInBlocks = [](Operation *op) { return op->hasAttr(schedule::inBlocksAttrName); };
+  bool hasReader = llvm::any_of(ops, [&](Operation *op) {
+    OpShape kind = getOpShape(op);
+    return kind == OpShape::Reduction || (kind == OpShape::Contraction && !isInBlocks(op));
+  });
   for (Operation *op : ops) {
     OpShape kind = getOpShape(op);
     auto generic = dyn_cast<linalg::GenericOp>(op);
+    if (kind == OpShape::Contraction && hasReader && isInBlocks(op)) {
+      if (!blocks)
+        blocks.emplace();
+      blocks->inner.push_back({generic, {}});
+      continue;
+    }
     if (kind == OpShape::Contraction) {
       if (shape != KernelShape::Map && shape != KernelShape::Contraction)
         return "a contraction and a reduction do not share a kernel";
@@ -580,17 +627,20 @@ void KernelDomain::fixGroup(ArrayRef<int64_t> groupDims) {
 
 StringRef KernelDomain::findPrologue(ArrayRef<Operation *> ops,
                                      llvm::SmallPtrSetImpl<Operation *> &prologue) {
-  if (contractions.empty())
+  if (contractions.empty() && !blocks)
     return {};
   llvm::SmallPtrSet<Operation *, 8> readers(contractions.begin(), contractions.end());
+  for (Operation *op : ops)
+    if (blocks && getOpShape(op) == OpShape::Reduction)
+      readers.insert(op);
   // The accumulator's initial value belongs to the epilogue's point.
   auto isFactor = [&](OpOperand &use) {
     auto reader = dyn_cast<linalg::GenericOp>(use.getOwner());
     return reader && readers.contains(reader) &&
-           !(llvm::is_contained(contractions, reader) && reader.isDpsInit(&use));
+           !(getOpShape(reader) != OpShape::Pointwise && reader.isDpsInit(&use));
   };
   for (Operation *op : llvm::reverse(ops)) {
-    if (llvm::none_of(op->getUses(), isFactor))
+    if (llvm::none_of(op->getUses(), isFactor) || getOpShape(op) == OpShape::Reduction)
       continue;
     if (llvm::is_contained(contractions, op))
       return "a contraction reads the sums of another one, so all of them must be there first";
@@ -627,6 +677,149 @@ bool KernelDomain::coversPoints(linalg::GenericOp op) const {
   bool rows = used.size() == numRows && !hasColumns(op);
   bool mayBeRows = shape == KernelShape::Row || shape == KernelShape::Contraction;
   return all || (rows && mayBeRows && kind == OpShape::Pointwise);
+}
+
+/// Calls `found` for each inner contraction that `tensor` is computed from, with the indices at
+/// which it is read where `tensor` is read at `at`. Returns false if one is read in a way that has
+/// no such indices.
+static bool findInner(Value tensor, ArrayRef<AffineExpr> at, const Blocks &blocks,
+                      function_ref<bool(const Blocks::Inner &, ArrayRef<AffineExpr>)> found) {
+  auto op = tensor.getDefiningOp<linalg::GenericOp>();
+  if (!op)
+    return true;
+  auto inner = llvm::find_if(blocks.inner, [&](const auto &entry) { return entry.op == op; });
+  if (inner != blocks.inner.end())
+    return found(*inner, at);
+  if (getOpShape(op) != OpShape::Pointwise)
+    return true;
+  AffineMap written = op.getIndexingMapMatchingResult(cast<OpResult>(tensor));
+  SmallVector<AffineExpr> loops(op.getNumLoops(), getAffineConstantExpr(0, op.getContext()));
+  for (auto [index, place] : llvm::zip_equal(written.getResults(), at))
+    if (auto loop = dyn_cast<AffineDimExpr>(index))
+      loops[loop.getPosition()] = place;
+  return llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *operand) {
+    SmallVector<AffineExpr> read;
+    for (AffineExpr index : getAccessMap(op, operand).getResults())
+      read.push_back(index.replaceDims(loops));
+    return findInner(operand->get(), read, blocks, found);
+  });
+}
+
+/// Ties the inner contractions to the dimensions of the domain, which all others are tied to.
+StringRef KernelDomain::layOutBlocks(ArrayRef<Operation *> ops) {
+  if (contractions.size() > 1)
+    return "a kernel in blocks has one contraction beside those that it computes in blocks";
+  MLIRContext *context = ops.front()->getContext();
+  StringRef unknown = "what is computed in blocks is read at places that are no points of rows";
+  auto record = [&](const Blocks::Inner &read, ArrayRef<AffineExpr> at) {
+    auto &inner = const_cast<Blocks::Inner &>(read);
+    SmallVector<int64_t> ranges = inner.op.getStaticLoopRanges();
+    SmallVector<int64_t> loops(ranges.size(), -1);
+    for (auto [index, place] :
+         llvm::zip_equal(inner.op.getIndexingMapsArray().back().getResults(), at)) {
+      auto loop = dyn_cast<AffineDimExpr>(index);
+      if (!loop || ranges[loop.getPosition()] == 1)
+        continue;
+      auto dim = dyn_cast<AffineDimExpr>(place);
+      if (!dim || sizes[dim.getPosition()] != ranges[loop.getPosition()] ||
+          llvm::is_contained(loops, int64_t(dim.getPosition())))
+        return false;
+      loops[loop.getPosition()] = dim.getPosition();
+    }
+    bool isSame = inner.dims.empty() || inner.dims == loops;
+    inner.dims = loops;
+    return isSame;
+  };
+  for (Operation *op : ops) {
+    OpShape kind = getOpShape(op);
+    if (!dims.contains(op) || (kind != OpShape::Contraction && kind != OpShape::Reduction)) {
+      if (dims.contains(op) && llvm::any_of(blocks->inner, [&](const Blocks::Inner &inner) {
+            return llvm::is_contained(inner.op->getUsers(), op);
+          }))
+        return unknown;
+      continue;
+    }
+    auto reader = cast<linalg::GenericOp>(op);
+    SmallVector<AffineExpr> loops;
+    for (int64_t dim : getDims(op))
+      loops.push_back(dim < 0 ? getAffineConstantExpr(0, context) : getAffineDimExpr(dim, context));
+    for (OpOperand *operand : reader.getDpsInputOperands()) {
+      SmallVector<AffineExpr> at;
+      for (AffineExpr index : getAccessMap(reader, operand).getResults())
+        at.push_back(index.replaceDims(loops));
+      bool isFound = false;
+      if (!findInner(operand->get(), at, *blocks,
+                     [&](const Blocks::Inner &inner, ArrayRef<AffineExpr> place) {
+                       isFound = true;
+                       return record(inner, place);
+                     }))
+        return unknown;
+      if (!isFound || kind == OpShape::Reduction)
+        continue;
+      if (blocks->factor)
+        return "both factors of a contraction are computed in blocks";
+      blocks->factor = operand;
+    }
+  }
+  SmallVector<linalg::GenericOp> reductions;
+  for (Operation *op : ops)
+    if (getOpShape(op) == OpShape::Reduction)
+      reductions.push_back(cast<linalg::GenericOp>(op));
+  if (!blocks->factor && !matchSoftmaxSums(reductions))
+    return "rows in blocks are reduced to their maximum and the sum of exponentials alone";
+  for (Blocks::Inner &inner : blocks->inner) {
+    auto start = dyn_cast_or_null<FloatAttr>(getSplat(inner.op.getDpsInits().front()));
+    if (inner.dims.empty() || !start || !start.getValue().isZero())
+      return unknown;
+    for (OpOperand *factor : inner.op.getDpsInputOperands())
+      if (!findInner(
+              factor->get(),
+              SmallVector<AffineExpr>(cast<RankedTensorType>(factor->get().getType()).getRank(),
+                                      getAffineConstantExpr(0, context)),
+              *blocks, [](const auto &...) { return false; }))
+        return "what is computed in blocks is computed from other blocks";
+  }
+  return chooseBlockDims() ? StringRef()
+                           : StringRef("no dimension is that of a block's rows for all factors");
+}
+
+/// Chooses the dimensions of a block, and with them the factors of the inner contractions.
+bool KernelDomain::chooseBlockDims() {
+  if (sizes.size() == numRows)
+    return false;
+  blocks->walkedDim = sizes.size() - 1;
+  auto walks = [&](const Blocks::Inner &inner, OpOperand *factor, int64_t dim) {
+    for (auto [loop, ofDomain] : llvm::enumerate(inner.dims))
+      if (ofDomain == dim && getAccessMap(inner.op, factor).isFunctionOfDim(loop))
+        return true;
+    return false;
+  };
+  for (int64_t dim = numRows; dim-- > 0;) {
+    if (blocks->factor) {
+      auto op = cast<linalg::GenericOp>(blocks->factor->getOwner());
+      bool isShared = false; // with the other factor: a batch
+      for (auto [loop, ofDomain] : llvm::enumerate(getDims(op)))
+        for (OpOperand *factor : op.getDpsInputOperands())
+          isShared |= ofDomain == dim && factor != blocks->factor &&
+                      getAccessMap(op, factor).isFunctionOfDim(loop);
+      if (isShared)
+        continue;
+    }
+    bool fits = llvm::all_of(blocks->inner, [&](Blocks::Inner &inner) {
+      for (OpOperand *factor : inner.op.getDpsInputOperands()) {
+        bool rows = walks(inner, factor, dim), walked = walks(inner, factor, blocks->walkedDim);
+        if (rows == walked)
+          return false;
+        (rows ? inner.rowFactor : inner.walkedFactor) = factor;
+      }
+      return inner.rowFactor && inner.walkedFactor;
+    });
+    if (!fits)
+      continue;
+    blocks->rowDim = dim;
+    return true;
+  }
+  return false;
 }
 
 StringRef KernelDomain::assign(ArrayRef<Operation *> ops) {
@@ -668,6 +861,8 @@ StringRef KernelDomain::assign(ArrayRef<Operation *> ops) {
     return "they compute different points: one's loops are not the other's";
   if (!haveSameFactors())
     return "rows of one contraction's tile would be columns of the other's, or batches";
+  if (blocks)
+    return layOutBlocks(ops);
   return {};
 }
 

@@ -7,7 +7,7 @@
 
 #include "weir/Kernels/Emitter.h"
 
-#include "Shapes.h"
+#include "Blocks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -181,6 +181,30 @@ void weir::emitUnits(PointEmitter &emitter, int64_t units, EmittedKernel &launch
                                          emitter.indexConstant(units));
     emitter.guard(inside, {}, [&]() -> SmallVector<Value> {
       body(unit);
+      return {};
+    });
+  });
+}
+
+void weir::emitSubgroups(PointEmitter &emitter, int64_t tiles, EmittedKernel &launch,
+                         function_ref<void(Value)> body) {
+  const Profile &profile = emitter.profile;
+  int64_t subgroups = profile.workgroupSize / profile.subgroupSize;
+  Location loc = emitter.loc;
+  emitWorkgroups(emitter, llvm::divideCeil(tiles, subgroups), launch, [&](Value group) {
+    OpBuilder &b = emitter.builder();
+    emitter.setCoordinate(teamLaneCoordinate, gpu::LaneIdOp::create(b, loc, nullptr));
+    Value tile = group;
+    if (subgroups > 1) {
+      Value first = arith::MulIOp::create(b, loc, group, emitter.indexConstant(subgroups));
+      tile = arith::AddIOp::create(b, loc, first, gpu::SubgroupIdOp::create(b, loc, nullptr));
+    }
+    if (tiles % subgroups == 0)
+      return body(tile);
+    Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, tile,
+                                         emitter.indexConstant(tiles));
+    emitter.guard(inside, {}, [&]() -> SmallVector<Value> {
+      body(tile);
       return {};
     });
   });
@@ -395,7 +419,10 @@ void weir::emitShape(PointEmitter &emitter, EmittedKernel &launch) {
   case KernelShape::Map:
     return emitMap(emitter, launch);
   case KernelShape::Row:
-    return emitRow(emitter, launch);
+    if (!emitter.domain.getBlocks())
+      return emitRow(emitter, launch);
+    return emitter.profile.hasFreeVectors() ? emitTileBlockRow(emitter, launch)
+                                            : emitBlockRow(emitter, launch);
   case KernelShape::Column:
     return emitColumn(emitter, launch);
   case KernelShape::Contraction:

@@ -26,8 +26,10 @@ using namespace weir;
 PointEmitter::PointEmitter(schedule::KernelOp kernel, const KernelDomain &domain,
                            const Profile &profile, Survey &survey, const Survey *known)
     : profile(profile), domain(domain),
-      lanes(domain.getShape() == KernelShape::Contraction && !chooseSlabTile(domain, profile) ? 2
-                                                                                              : 4),
+      lanes(domain.getBlocks() || (domain.getShape() == KernelShape::Contraction &&
+                                   !chooseSlabTile(domain, profile))
+                ? 2
+                : 4),
       kernel(kernel), context(kernel.getContext()), loc(kernel.getLoc()), survey(survey),
       known(known), coordinates(maxCoordinates) {
   survey.buffers.resize(kernel.getInputs().size() + kernel.getNumResults());

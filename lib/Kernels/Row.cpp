@@ -318,6 +318,40 @@ Value RowEmitter::reduceVector(Operation *combiner, Value vector) {
   return emitter.combineLanes(combiner, vector);
 }
 
+/// Returns a value as shuffles and memory take it: they take no single bits.
+static Value widen(PointEmitter &emitter, Value value) {
+  OpBuilder &b = emitter.builder();
+  return value.getType().isInteger(1)
+             ? arith::ExtUIOp::create(b, emitter.loc, b.getI32Type(), value)
+             : value;
+}
+
+/// Returns a value of `type` that was made wider.
+static Value narrow(PointEmitter &emitter, Value value, Type type) {
+  return type.isInteger(1) ? arith::TruncIOp::create(emitter.builder(), emitter.loc, type, value)
+                           : value;
+}
+
+Value weir::reduceSubgroup(PointEmitter &emitter, Operation *combiner, Value partial, Value lane) {
+  OpBuilder &b = emitter.builder();
+  Location loc = emitter.loc;
+  int64_t lanes = emitter.profile.subgroupSize;
+  for (int64_t distance = 1; distance < lanes; distance *= 2) {
+    auto other = gpu::ShuffleOp::create(b, loc, widen(emitter, partial), distance, lanes,
+                                        gpu::ShuffleMode::XOR);
+    // The lower lane's value first, so that every lane adds in the same order.
+    Value bit = arith::ConstantIndexOp::create(b, loc, distance);
+    Value isHigh =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                              arith::AndIOp::create(b, loc, lane, bit), emitter.indexConstant(0));
+    Value received = narrow(emitter, other.getShuffleResult(), partial.getType());
+    Value low = arith::SelectOp::create(b, loc, isHigh, received, partial);
+    Value high = arith::SelectOp::create(b, loc, isHigh, partial, received);
+    partial = emitter.combine(combiner, low, high);
+  }
+  return partial;
+}
+
 /// Combines the partial results of a row's invocations; all get the result.
 Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
   OpBuilder &b = emitter.builder();
@@ -328,30 +362,12 @@ Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
   if (layout.teamSize == 1)
     return partial;
 
-  Type type = partial.getType();
-  auto widen = [&](Value value) { // shuffles and memory take no single bits
-    return type.isInteger(1) ? arith::ExtUIOp::create(b, loc, b.getI32Type(), value) : value;
-  };
-  auto narrow = [&](Value value) {
-    return type.isInteger(1) ? arith::TruncIOp::create(b, loc, type, value) : value;
-  };
-  for (int64_t distance = 1; distance < profile.subgroupSize; distance *= 2) {
-    auto other = gpu::ShuffleOp::create(b, loc, widen(partial), distance, profile.subgroupSize,
-                                        gpu::ShuffleMode::XOR);
-    // The lower lane's value first, so that every lane adds in the same order.
-    Value bit = arith::ConstantIndexOp::create(b, loc, distance);
-    Value isHigh = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
-                                         arith::AndIOp::create(b, loc, subgroupLane, bit),
-                                         emitter.indexConstant(0));
-    Value received = narrow(other.getShuffleResult());
-    Value low = arith::SelectOp::create(b, loc, isHigh, received, partial);
-    Value high = arith::SelectOp::create(b, loc, isHigh, partial, received);
-    partial = emitter.combine(combiner, low, high);
-  }
+  partial = reduceSubgroup(emitter, combiner, partial, subgroupLane);
   if (layout.teamSize == profile.subgroupSize)
     return partial;
 
   int64_t subgroups = layout.teamSize / profile.subgroupSize;
+  Type type = partial.getType();
   Type stored = type.isInteger(1) ? b.getI32Type() : type;
   auto shared =
       MemRefType::get({subgroups}, stored, MemRefLayoutAttrInterface{},
@@ -367,16 +383,19 @@ Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
   Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, subgroupLane,
                                         emitter.indexConstant(0));
   emitter.guard(isFirst, {}, [&]() -> SmallVector<Value> {
-    memref::StoreOp::create(emitter.builder(), loc, widen(partial), memory, subgroup);
+    memref::StoreOp::create(emitter.builder(), loc, widen(emitter, partial), memory, subgroup);
     return {};
   });
   OpBuilder &after = emitter.builder();
   gpu::BarrierOp::create(after, loc);
-  Value total = narrow(memref::LoadOp::create(after, loc, memory, emitter.indexConstant(0)));
+  auto load = [&](int64_t number) {
+    Value loaded =
+        memref::LoadOp::create(emitter.builder(), loc, memory, emitter.indexConstant(number));
+    return narrow(emitter, loaded, type);
+  };
+  Value total = load(0);
   for (int64_t i = 1; i < subgroups; ++i)
-    total = emitter.combine(
-        combiner, total,
-        narrow(memref::LoadOp::create(after, loc, memory, emitter.indexConstant(i))));
+    total = emitter.combine(combiner, total, load(i));
   return total;
 }
 

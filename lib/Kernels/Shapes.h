@@ -34,6 +34,11 @@ void emitWorkgroups(PointEmitter &emitter, int64_t groups, EmittedKernel &launch
 void emitUnits(PointEmitter &emitter, int64_t units, EmittedKernel &launch,
                llvm::function_ref<void(mlir::Value unit)> body);
 
+/// Emits `body` for each of `tiles`, a subgroup each, whose invocations have their number in it as
+/// `teamLaneCoordinate`.
+void emitSubgroups(PointEmitter &emitter, int64_t tiles, EmittedKernel &launch,
+                   llvm::function_ref<void(mlir::Value tile)> body);
+
 /// Returns the indices at which an op of the kernel puts `value` at the domain's point.
 llvm::SmallVector<mlir::AffineExpr> getResultIndices(PointEmitter &emitter, mlir::Value value,
                                                      llvm::ArrayRef<mlir::AffineExpr> point);
@@ -108,6 +113,11 @@ struct RowLayout {
 
   int64_t getTrips() const { return fullTrips + (restUnits ? 1 : 0); }
 };
+
+/// Combines the values of a subgroup's invocations, always in the same order; all get the result.
+/// `lane` is the number of the invocation in the subgroup.
+mlir::Value reduceSubgroup(PointEmitter &emitter, mlir::Operation *combiner, mlir::Value partial,
+                           mlir::Value lane);
 
 void emitMap(PointEmitter &emitter, EmittedKernel &launch);
 void emitRow(PointEmitter &emitter, EmittedKernel &launch);

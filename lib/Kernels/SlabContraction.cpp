@@ -59,7 +59,7 @@ std::optional<SlabTile> weir::chooseSlabTile(const KernelDomain &domain, const P
   // More workgroups than that keep a device busy; fewer than the least leave most of it idle.
   constexpr int64_t manyWorkgroups = 64, fewWorkgroups = 16;
   if (profile.contractionSlab == 0 || profile.hasFreeVectors() || profile.vectorWidth == 1 ||
-      domain.getContractions().size() != 1)
+      domain.getContractions().size() != 1 || domain.getBlocks())
     return std::nullopt;
   linalg::GenericOp op = domain.getContractions().front();
   ArrayRef<int64_t> sizes = domain.getSizes();

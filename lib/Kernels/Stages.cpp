@@ -48,6 +48,8 @@ std::optional<KernelDomain> weir::getStageDomain(schedule::KernelOp kernel, Stri
   std::optional<KernelDomain> domain = KernelDomain::build(ops, &noDomain);
   if (!domain)
     return refuse(noDomain);
+  if (domain->getBlocks())
+    return refuse("it computes a contraction in blocks");
   bool isShape = domain->getShape() == KernelShape::Map ||
                  domain->getShape() == KernelShape::Contraction ||
                  (domain->getShape() == KernelShape::Row && !domain->isAcross() &&

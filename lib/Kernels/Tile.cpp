@@ -1,6 +1,7 @@
 //===- Tile.cpp - The tile of sums that an invocation keeps ---------------===//
 
 #include "Tile.h"
+#include "TileBlock.h"
 
 using namespace mlir;
 using namespace weir;
@@ -207,6 +208,8 @@ Tile::Candidate Tile::chooseDimension() {
     if (isLeft == variesWith(emitter.domain, factors[1], dim))
       continue;
     OpOperand *factor = factors[isLeft ? 0 : 1];
+    if (isInBlocks(factor))
+      continue;
     int64_t vector = getMaxLanes(sizes[dim]);
     bool isDirect = isVector(factor, dim, vector);
     int64_t score = vector * (isDirect ? 1000 : std::min(getReuse(factor), 4 * manyRows));
@@ -228,6 +231,8 @@ void Tile::chooseColumns() {
   for (OpOperand *factor : op.getDpsInputOperands()) {
     OpOperand *other = op.getDpsInputOperand(factor == op.getDpsInputOperand(0) ? 1 : 0);
     Candidate candidate{factor, {}, Way::Packed, 1};
+    if (isInBlocks(factor))
+      continue;
     for (int64_t dim : llvm::reverse(resultDims)) {
       if (!variesWith(emitter.domain, factor, dim) || variesWith(emitter.domain, other, dim))
         continue;
@@ -268,8 +273,13 @@ void Tile::chooseRows() {
         (rowDim < 0 || (sizes[rowDim] < profile.contractionRows && sizes[dim] > sizes[rowDim])))
       rowDim = dim;
   }
+  const Blocks *blocks = emitter.domain.getBlocks();
+  if (blocks)
+    rowDim = blocks->rowDim;
   rowDims = {rowDim};
   llvm::erase(otherRowDims, rowDim);
+  if (blocks)
+    return;
   // Few elements of dimensions inside that one are rows of the same tile: they may be neighbours.
   SmallVector<int64_t> inside(llvm::make_filter_range(otherRowDims, [&](int64_t dim) {
     return dim > rowDim && variesWith(emitter.domain, rowFactor, dim);
@@ -286,7 +296,8 @@ void Tile::chooseRows() {
 /// Chooses vectors of products, which need no copy, for few rows or too many products.
 void Tile::chooseDot() {
   int64_t products = getProduct(getSummed());
-  if (way != Way::Packed || columnDims.size() > 1 || summedDims.empty() || products == 0)
+  if (way != Way::Packed || columnDims.size() > 1 || summedDims.empty() || products == 0 ||
+      emitter.domain.getBlocks())
     return;
   int64_t innermost = summedDims.back(), vector = getMaxLanes(sizes[innermost]);
   bool isDot = vector > 1 && sizes[innermost] % vector == 0 &&
@@ -319,6 +330,8 @@ void Tile::chooseTile() {
 
 /// Chooses how many products a copy has, and how many tiles of rows use it.
 void Tile::choosePacking() {
+  if (emitter.domain.getBlocks())
+    return chooseBlocks();
   chunk = getSummed().empty() ? 1 : getSummed().front();
   if (way != Way::Packed)
     return;
@@ -344,6 +357,19 @@ void Tile::choosePacking() {
   if (even * 4 >= chunk)
     chunk = even;
   isChunked = true;
+  packedTiles = std::clamp<int64_t>(memory / 2 / (rows * columns * bytes), 1, packedTiles);
+}
+
+/// Chooses the tiles of rows that use what a block of their factor is computed from. The sums of
+/// all of them stay in memory from block to block.
+void Tile::chooseBlocks() {
+  chunkDepth = getSummed().size() - 1;
+  chunk = TileBlock(emitter, rows).getColumns();
+  isChunked = true;
+  int64_t bytes = getSumType().getIntOrFloatBitWidth() / 8;
+  int64_t tiles = count(otherRowDims) * rowTiles;
+  packedTiles = count(batchDims) * columnTiles * tiles / fewWorkgroups;
+  packedTiles = std::min(std::max<int64_t>(packedTiles, llvm::divideCeil(manyRows, rows)), tiles);
   packedTiles = std::clamp<int64_t>(memory / 2 / (rows * columns * bytes), 1, packedTiles);
 }
 

@@ -108,6 +108,12 @@ private:
   void chooseTile();
   void adopt(const Tile &other);
   void choosePacking();
+  void chooseBlocks();
+  /// Whether a factor is computed in blocks, which is done by rows.
+  bool isInBlocks(mlir::OpOperand *factor) const {
+    const Blocks *blocks = emitter.domain.getBlocks();
+    return blocks && blocks->factor == factor;
+  }
   void chooseUnrolling();
 };
 

@@ -11,9 +11,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TileBlock.h"
 #include "TileSum.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace weir;
@@ -27,6 +30,8 @@ public:
     place.firstSum = emitter.constant(0);
     for (const Tile &tile : tiles)
       sums.emplace_back(tile, place);
+    if (emitter.domain.getBlocks())
+      block.emplace(emitter, tile.rows);
   }
   void run(EmittedKernel &launch);
 
@@ -39,6 +44,8 @@ private:
   TilePlace place;
   SmallVector<AffineExpr> &at = place.at;
   std::vector<TileSum> sums; ///< by contraction
+  std::optional<TileBlock> block;
+  Value factors; ///< memory of the block's row factors, by row
 
   /// Returns a tile of vectors of columns, if there is one.
   static const Tile &getStored(ArrayRef<Tile> tiles) {
@@ -66,6 +73,8 @@ private:
   bool isChunked() const {
     return llvm::any_of(tiles, [](const Tile &tile) { return tile.isChunked; });
   }
+  void allocateBlock();
+  void computeFactors();
   void emitShare(AffineExpr share);
 };
 } // namespace
@@ -252,6 +261,37 @@ void TileContraction::walkTiles(AffineExpr share, function_ref<void()> body) {
   });
 }
 
+void TileContraction::allocateBlock() {
+  block->allocate();
+  int64_t columns = block->getColumns();
+  factors = allocatePrivate(emitter, tile.getSumType(), 1, tile.rows * columns);
+  sums.front().setRowFactor([this, columns](int64_t row) -> Value {
+    AffineExpr number = block->getPlace(at[emitter.domain.getBlocks()->walkedDim]);
+    return memref::LoadOp::create(emitter.builder(), emitter.loc, factors,
+                                  emitter.expand(number + row * columns));
+  });
+}
+
+/// Computes the tile's row factors of a block from the sums of the inner contractions.
+void TileContraction::computeFactors() {
+  block->sum(at, place.firstRow);
+  int64_t lanes = block->getLanes();
+  OpOperand *factor = tile.rowFactor;
+  emitter.loop(tile.rows, {}, [&](Value rowTrip, ValueRange) -> SmallVector<Value> {
+    AffineExpr row = emitter.setCoordinate(tileRowCoordinate, rowTrip);
+    return emitter.loop(block->getVectors(), {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
+      AffineExpr vector = emitter.setCoordinate(tileColumnCoordinate, trip);
+      block->atVector(at, place.firstRow, row, vector, [&](ArrayRef<AffineExpr> point) {
+        Value value =
+            emitter.broadcast(emitter.evaluate(factor->get(), tile.getIndices(factor, point)));
+        vector::StoreOp::create(emitter.builder(), emitter.loc, value, factors,
+                                emitter.expand(row * block->getColumns() + vector * lanes));
+      });
+      return {};
+    });
+  });
+}
+
 /// Emits the tiles of rows that share a copy of the columns, if there is one.
 void TileContraction::emitShare(AffineExpr share) {
   if (!isChunked()) {
@@ -266,8 +306,14 @@ void TileContraction::emitShare(AffineExpr share) {
   }
   for (auto [tile, sum] : llvm::zip_equal(tiles, sums)) {
     auto add = [&, &sum = sum] {
+      if (block)
+        block->pack(at, sum.getFirstOfChunk(), sum.getInChunk());
       sum.pack();
-      walkTiles(share, [&] { sum.sumTile(); });
+      walkTiles(share, [&] {
+        if (block)
+          computeFactors();
+        sum.sumTile();
+      });
     };
     if (!tile.isChunked) {
       add();
@@ -288,6 +334,8 @@ void TileContraction::run(EmittedKernel &launch) {
   emitWorkgroups(emitter, batches * tile.columnTiles * shares, launch, [&](Value group) {
     for (TileSum &sum : sums)
       sum.allocate(isChunked() ? tile.packedTiles : 1);
+    if (block)
+      allocateBlock();
     // Neighbouring workgroups have the same columns.
     AffineExpr number = emitter.setCoordinate(unitCoordinate, group);
     SmallVector<AffineExpr> digits =

@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileSum.h"
+#include "TileBlock.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -132,10 +133,9 @@ void TileSum::walkChunks(function_ref<void()> body) {
 // Sums
 //===----------------------------------------------------------------------===//
 
-/// Transposes as many vectors as they have lanes.
-SmallVector<Value> TileSum::transpose(SmallVector<Value> vectors) {
+SmallVector<Value> weir::transposeVectors(PointEmitter &emitter, SmallVector<Value> vectors) {
   OpBuilder &b = emitter.builder();
-  int64_t lanes = tile.lanes;
+  int64_t lanes = vectors.size();
   for (int64_t distance = 1; distance < lanes; distance *= 2) {
     SmallVector<int64_t> low, high;
     for (int64_t lane = 0; lane < lanes; ++lane) {
@@ -221,7 +221,7 @@ void TileSum::pack() {
       for (int64_t i = 0; i < lanes; ++i)
         vectors.push_back(loadColumn(column + i));
       at[innermost] = product;
-      for (auto [i, vector] : llvm::enumerate(transpose(std::move(vectors))))
+      for (auto [i, vector] : llvm::enumerate(transposeVectors(emitter, std::move(vectors))))
         store(vector, number + i, column);
       return {};
     };
@@ -253,8 +253,9 @@ SmallVector<Value> TileSum::addProducts(ValueRange sums) {
     factors.push_back(loadFactor(tile.columnFactor, tile.columnDims, place.firstColumn + column));
   }
   for (int64_t row = 0; row < tile.rows; ++row) {
-    Value factor =
-        emitter.broadcast(loadFactor(tile.rowFactor, tile.rowDims, place.firstRow + row));
+    Value factor = emitter.broadcast(
+        loadRowFactor ? loadRowFactor(row)
+                      : loadFactor(tile.rowFactor, tile.rowDims, place.firstRow + row));
     for (auto [i, column] : llvm::enumerate(factors)) {
       Value &sum = next[row * vectors + i];
       sum = math::FmaOp::create(b, emitter.loc, factor, emitter.broadcast(column), sum);

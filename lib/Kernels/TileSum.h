@@ -35,6 +35,12 @@ public:
   void sumTile();
   /// Emits `body` for each part of the copy, in the order of the sum.
   void walkChunks(llvm::function_ref<void()> body);
+  /// Returns the first element of the part, in the dimension that is cut, and their number.
+  mlir::AffineExpr getFirstOfChunk() const { return firstOfChunk; }
+  int64_t getInChunk() const { return inChunk; }
+  /// Lets the row factor come from elsewhere: its value for a row of the tile, at the place.
+  using RowFactor = std::function<mlir::Value(int64_t row)>;
+  void setRowFactor(RowFactor load) { loadRowFactor = std::move(load); }
   /// Loads sums of the tile: `lanes` neighbours from a number on.
   mlir::Value load(mlir::AffineExpr number, int64_t lanes);
 
@@ -59,13 +65,13 @@ private:
   mlir::VectorType getVectorType(int64_t elements) const {
     return mlir::VectorType::get({elements}, tile.getSumType());
   }
+  RowFactor loadRowFactor; ///< null: from memory
   mlir::Value loadFactor(mlir::OpOperand *factor, llvm::ArrayRef<int64_t> dims,
                          mlir::AffineExpr number);
   mlir::AffineExpr getProductNumber();
   llvm::SmallVector<mlir::Value> walkProducts(int64_t depth, int64_t step, mlir::ValueRange carried,
                                               const Body &body);
   void packRuns();
-  llvm::SmallVector<mlir::Value> transpose(llvm::SmallVector<mlir::Value> vectors);
   llvm::SmallVector<mlir::Value> addProducts(mlir::ValueRange sums);
   void sumColumns();
 };

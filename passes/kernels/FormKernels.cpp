@@ -50,6 +50,7 @@ public:
     for (auto [index, op] : llvm::enumerate(block))
       position[&op] = index;
     findOverwriters();
+    formBlocks();
     formGroups();
     allFormed = true;
     mergeSiblings();
@@ -88,6 +89,9 @@ private:
   LogicalResult checkOps();
   void materializeResults();
   void findOverwriters();
+  Group findBlocks(int64_t number);
+  void formBlocks();
+  SmallVector<unsigned> getCandidates(const Group &group);
   void formGroups();
   bool tryMerge(ArrayRef<unsigned> merging);
   bool overwrites(unsigned group, unsigned other) const;
@@ -327,9 +331,18 @@ bool KernelFormer::fits(const Group &group, std::string *why) {
     return refuse("an invocation cannot hold the parts of its columns in " +
                   Twine(profile.privateRowBytes) + " bytes");
   // A prologue is computed again for every tile: only what is as cheap as a load.
+  // What comes of a block's sums is computed once for each of its points.
   constexpr unsigned cheapOps = 4;
+  llvm::SmallPtrSet<Operation *, 8> ofBlocks;
+  for (Operation *op : group) {
+    bool reads = llvm::any_of(op->getOperands(), [&](Value operand) {
+      return ofBlocks.contains(operand.getDefiningOp());
+    });
+    if (reads || (domain->getBlocks() && op->hasAttr(schedule::inBlocksAttrName)))
+      ofBlocks.insert(op);
+  }
   for (Operation *op : group)
-    if (isa<linalg::GenericOp>(op) && domain->isPrologue(op)) {
+    if (isa<linalg::GenericOp>(op) && domain->isPrologue(op) && !ofBlocks.contains(op)) {
       Block *body = cast<linalg::GenericOp>(op).getBody();
       if (body->getOperations().size() > cheapOps + 1 || llvm::any_of(*body, [](Operation &inner) {
             return isa<math::MathDialect, tensor::TensorDialect>(inner.getDialect());
@@ -407,22 +420,80 @@ bool KernelFormer::tryMerge(ArrayRef<unsigned> merging) {
   return true;
 }
 
+/// Returns the contractions that are to be computed in blocks for the reader of this number, the
+/// reader, and all between them.
+Group KernelFormer::findBlocks(int64_t number) {
+  llvm::SetVector<Operation *> found;
+  for (auto op : block.getOps<linalg::GenericOp>())
+    if (auto mark = op->getAttrOfType<IntegerAttr>(schedule::inBlocksAttrName);
+        mark && mark.getInt() == number)
+      found.insert(op);
+  for (size_t next = 0; next < found.size(); ++next) {
+    bool isReader = getOpShape(found[next]) == OpShape::Reduction ||
+                    (getOpShape(found[next]) == OpShape::Contraction &&
+                     !found[next]->hasAttr(schedule::inBlocksAttrName));
+    if (!isReader)
+      for (Operation *user : found[next]->getUsers())
+        if (isa<linalg::GenericOp>(user))
+          found.insert(user);
+  }
+  Group group = found.takeVector();
+  llvm::sort(group, [&](Operation *a, Operation *b) { return position[a] < position[b]; });
+  return group;
+}
+
+/// Makes a group of each reader that computes contractions in blocks, with these. Where no kernel
+/// can, they are ordinary ones.
+void KernelFormer::formBlocks() {
+  std::set<int64_t> numbers;
+  for (auto op : block.getOps<linalg::GenericOp>())
+    if (auto mark = op->getAttrOfType<IntegerAttr>(schedule::inBlocksAttrName))
+      numbers.insert(mark.getInt());
+  for (int64_t number : numbers) {
+    Group group = findBlocks(number);
+    std::optional<KernelDomain> domain = getDomain(group);
+    bool isFree = llvm::none_of(group, [&](Operation *op) { return groupOf.contains(op); });
+    if (!isFree || !domain || !domain->getBlocks() || !fits(group) || !isClosed(group)) {
+      for (Operation *op : group)
+        op->removeAttr(schedule::inBlocksAttrName);
+      continue;
+    }
+    for (Operation *op : group)
+      groupOf[op] = groups.size();
+    groups.push_back(std::move(group));
+  }
+}
+
+/// Returns the other groups that make operands of this one, the latest first.
+SmallVector<unsigned> KernelFormer::getCandidates(const Group &group) {
+  SmallVector<unsigned> candidates;
+  for (Operation *op : group)
+    for (Value operand : op->getOperands()) {
+      Operation *producer = operand.getDefiningOp();
+      auto other = producer ? groupOf.find(producer) : groupOf.end();
+      if (other != groupOf.end() && !llvm::is_contained(candidates, other->second) &&
+          !llvm::is_contained(group, producer))
+        candidates.push_back(other->second);
+    }
+  llvm::sort(candidates, [&](unsigned a, unsigned b) {
+    return position[groups[a].back()] > position[groups[b].back()];
+  });
+  return candidates;
+}
+
 void KernelFormer::formGroups() {
   for (Operation &op : block.without_terminator()) {
     OpShape shape = getOpShape(&op);
     if (shape == OpShape::Free || !isa<linalg::GenericOp>(op))
       continue;
-    // Kernels that make operands, the latest first.
-    SmallVector<unsigned> candidates;
-    for (Value operand : op.getOperands()) {
-      Operation *producer = operand.getDefiningOp();
-      auto group = producer ? groupOf.find(producer) : groupOf.end();
-      if (group != groupOf.end() && !llvm::is_contained(candidates, group->second))
-        candidates.push_back(group->second);
+    if (auto formed = groupOf.find(&op); formed != groupOf.end()) {
+      // What a block reads is made before its last op.
+      if (groups[formed->second].back() == &op)
+        for (unsigned candidate : getCandidates(Group(groups[formed->second])))
+          tryMerge({candidate, groupOf[&op]});
+      continue;
     }
-    llvm::sort(candidates, [&](unsigned a, unsigned b) {
-      return position[groups[a].back()] > position[groups[b].back()];
-    });
+    SmallVector<unsigned> candidates = getCandidates({&op});
     unsigned own = groups.size();
     auto insertion = insertions.find(&op);
     groups.push_back(insertion != insertions.end() ? insertion->second : Group{&op});
@@ -617,6 +688,8 @@ void KernelFormer::buildKernel(const Group &group) {
     name = "sequence";
     break;
   }
+  if (domain->getBlocks())
+    name = "block_" + name;
   char separator = '_';
   for (int64_t size : domain->getSizes()) {
     name += separator + std::to_string(size);

@@ -367,7 +367,7 @@ static void splitRead(tensor::ExtractOp read) {
   read.getIndicesMutable().assign(indices);
 }
 
-void weir::moveReshapes(func::FuncOp function) {
+void weir::moveReshapes(func::FuncOp function, BlockMarks &marks) {
   splitBatches(function);
   MLIRContext *context = function.getContext();
   IRRewriter rewriter(context);
@@ -427,6 +427,7 @@ void weir::moveReshapes(func::FuncOp function) {
   addFolds(patterns);
   // If that does not converge, the rewrites done so far are still right.
   (void)applyPatternsGreedily(function, std::move(patterns));
+  marks.restore();
   // An op that read one tensor twice reads two reshapes of it now.
   DominanceInfo dominance(function);
   eliminateCommonSubExpressions(rewriter, dominance, function);

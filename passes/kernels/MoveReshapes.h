@@ -3,13 +3,13 @@
 #ifndef WEIR_PASSES_KERNELS_MOVERESHAPES_H
 #define WEIR_PASSES_KERNELS_MOVERESHAPES_H
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/kernels/BlockMarks.h"
 
 namespace weir {
 
 /// Gives ops on both sides of a reshape the same loops, where one kernel may then
 /// compute both. Every structured op must be a `linalg.generic`.
-void moveReshapes(mlir::func::FuncOp function);
+void moveReshapes(mlir::func::FuncOp function, BlockMarks &marks);
 
 /// Lets bodies that read a tensor at a number made of their loops, as is left where a loop was
 /// split, read a reshape of it at these loops.

@@ -173,7 +173,8 @@ static LogicalResult normalize(func::FuncOp function) {
       return op->emitOpError("has no generic form, so no kernel computes it");
     setAlone(*generic, isAlone);
   }
-  moveReshapes(function);
+  BlockMarks marks(function);
+  moveReshapes(function, marks);
   inlineOuterProducts(function, rewriter);
   RewritePatternSet patterns(function.getContext());
   linalg::populateElementwiseOpsFusionPatterns(patterns, [](OpOperand *operand) {
@@ -227,7 +228,9 @@ static void turnContractions(func::FuncOp function) {
     auto contraction = linalg::GenericOp::create(builder, op.getLoc(), turned, op.getDpsInputs(),
                                                  init, maps, op.getIteratorTypesArray());
     contraction.getRegion().takeBody(op.getRegion());
-    setAlone(contraction, op->hasAttr(schedule::noFuseAttrName));
+    for (StringRef name : {schedule::noFuseAttrName, schedule::inBlocksAttrName})
+      if (Attribute value = op->getAttr(name))
+        contraction->setAttr(name, value);
     SmallVector<AffineMap> readerMaps = reader.getIndexingMapsArray();
     readerMaps[use.getOperandNumber()] = written;
     reader.setIndexingMapsAttr(builder.getAffineMapArrayAttr(readerMaps));

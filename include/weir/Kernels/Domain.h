@@ -88,6 +88,36 @@ bool reducesAcross(mlir::linalg::GenericOp op);
 /// rows; else null.
 mlir::arith::SelectOp getSelection(mlir::linalg::GenericOp op);
 
+/// The contractions of a kernel that are computed in blocks (`schedule::inBlocksAttrName`): their
+/// sums are no tensor. What reads them, a factor of the kernel's contraction or the terms of its
+/// reductions, is computed for some rows and some numbers of the last column dimension at a time,
+/// from the sums at these points.
+struct Blocks {
+  struct Inner {
+    mlir::linalg::GenericOp op;
+    /// The dimension of the domain for each loop, or -1 for loops of one trip and for those that it
+    /// sums.
+    llvm::SmallVector<int64_t> dims;
+    mlir::OpOperand *rowFactor = nullptr;    ///< varies with `rowDim`, not with `walkedDim`
+    mlir::OpOperand *walkedFactor = nullptr; ///< the other way round
+  };
+  llvm::SmallVector<Inner> inner;    ///< in program order
+  int64_t rowDim = -1;               ///< of the rows of a block
+  int64_t walkedDim = -1;            ///< the other dimension of a block, which the kernel sums
+  mlir::OpOperand *factor = nullptr; ///< of the contraction; null where rows are reduced
+};
+
+/// A row's maximum, and the sum of the exponentials of what its elements are above it: the two
+/// reductions that one walk over blocks of the row can make.
+struct SoftmaxSums {
+  mlir::linalg::GenericOp maximum, sum;
+  mlir::Operation *larger = nullptr, *add = nullptr; ///< the combiners
+  mlir::OpOperand *element = nullptr;                ///< of the row, as `maximum` reads it
+  mlir::FloatAttr start;                             ///< the initial maximum
+};
+/// Returns the reductions as such a pair, or nothing if they are no other than that.
+std::optional<SoftmaxSums> matchSoftmaxSums(llvm::ArrayRef<mlir::linalg::GenericOp> reductions);
+
 /// The iteration space of a kernel: row dimensions, then column dimensions (the
 /// ones its reductions reduce). Dimensions of size 1 are left out. Each contraction of a kernel has
 /// column dimensions of its own, one after another.
@@ -146,6 +176,8 @@ public:
 
   /// Returns the contractions, in program order. All sum over products at the points of the rows.
   llvm::ArrayRef<mlir::linalg::GenericOp> getContractions() const { return contractions; }
+  /// Returns what is computed in blocks, or null.
+  const Blocks *getBlocks() const { return blocks ? &*blocks : nullptr; }
   /// Returns the dimensions that a contraction sums, outermost first.
   llvm::SmallVector<int64_t> getSummedDims(mlir::linalg::GenericOp contraction) const;
 
@@ -158,6 +190,7 @@ private:
   int64_t chunk = 0;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int64_t>> dims;
   llvm::SmallVector<mlir::linalg::GenericOp> contractions;
+  std::optional<Blocks> blocks;
 
   mlir::linalg::GenericOp anchor; ///< its loops are the domain's first dimensions
 
@@ -173,6 +206,8 @@ private:
   llvm::StringRef findPrologue(llvm::ArrayRef<mlir::Operation *> ops,
                                llvm::SmallPtrSetImpl<mlir::Operation *> &prologue);
   bool coversPoints(mlir::linalg::GenericOp op) const;
+  llvm::StringRef layOutBlocks(llvm::ArrayRef<mlir::Operation *> ops);
+  bool chooseBlockDims();
   bool assignDims(llvm::ArrayRef<mlir::Operation *> ops);
   bool acceptColumns(mlir::linalg::GenericOp op);
 };

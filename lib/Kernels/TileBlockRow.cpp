@@ -1,0 +1,273 @@
+//===- TileBlockRow.cpp - Rows of block sums in one invocation ------------===//
+//
+// BlockRow.cpp for devices of one invocation with vectors that are loaded from anywhere. A
+// workgroup owns some tiles of rows, so that what it copies of a block's columns serves many rows.
+// The maximum and the sum of each row wait in memory for the next block.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileBlock.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace weir;
+
+/// Fewer workgroups than this leave a device idle.
+static constexpr int64_t fewGroups = 16;
+/// Rows that make a copy of the columns worth its time.
+static constexpr int64_t enoughRows = 48;
+
+namespace {
+class TileBlockRow {
+public:
+  TileBlockRow(PointEmitter &emitter)
+      : emitter(emitter), blocks(*emitter.domain.getBlocks()), sizes(emitter.domain.getSizes()),
+        reduced(getSums(emitter)), rows(chooseRows()), block(emitter, rows) {
+    rowTiles = llvm::divideCeil(sizes[blocks.rowDim], rows);
+    for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
+      if (dim != blocks.rowDim)
+        restDims.push_back(dim);
+    for (int64_t dim : restDims)
+      restSizes.push_back(sizes[dim]);
+    int64_t enough = llvm::divideCeil(enoughRows, rows);
+    sharedTiles =
+        std::min(std::max(getProduct(restSizes) * rowTiles / fewGroups, enough), rowTiles);
+    element = reduced.start.getType();
+  }
+  void run(EmittedKernel &launch);
+
+private:
+  PointEmitter &emitter;
+  const Blocks &blocks;
+  ArrayRef<int64_t> sizes;
+  SoftmaxSums reduced;
+  int64_t rows;
+  TileBlock block;
+  SmallVector<int64_t> restDims, restSizes;
+  int64_t rowTiles = 1;
+  int64_t sharedTiles = 1; ///< of a workgroup
+  Type element;
+  Value maxima, sums; ///< memory, by row of the workgroup
+  Value elements;     ///< of a row of the block
+
+  SmallVector<AffineExpr> at; ///< by dimension of the domain
+  AffineExpr rowTile, firstRow, turn;
+
+  static SoftmaxSums getSums(PointEmitter &emitter) {
+    SmallVector<linalg::GenericOp> reductions;
+    for (auto op : emitter.kernel.getBody().front().getOps<linalg::GenericOp>())
+      if (getOpShape(op) == OpShape::Reduction)
+        reductions.push_back(op);
+    return *matchSoftmaxSums(reductions);
+  }
+  int64_t chooseRows() const {
+    int64_t all = sizes[blocks.rowDim];
+    return llvm::divideCeil(all, llvm::divideCeil(all, emitter.profile.contractionRows));
+  }
+  VectorType getVectorType() const { return VectorType::get({block.getLanes()}, element); }
+  Value createConstant(TypedAttr value) {
+    return arith::ConstantOp::create(emitter.builder(), emitter.loc, value);
+  }
+  Value exponential(Value value) {
+    return math::ExpOp::create(emitter.builder(), emitter.loc, value);
+  }
+  Value combineVector(Operation *combiner, Value vector) {
+    return block.getLanes() > 1 ? emitter.combineLanes(combiner, vector)
+                                : emitter.extract(vector, 0);
+  }
+  Value keepAsked(Value vector, TypedAttr otherwise);
+  SmallVector<Value> walkVectors(Value start,
+                                 function_ref<Value(AffineExpr, Value, bool isFirst)> body);
+  void addRow(AffineExpr row);
+  void walkBlock(AffineExpr share, AffineExpr first, int64_t count);
+  void walkTiles(AffineExpr share, function_ref<void()> body);
+  void clear();
+  void store(AffineExpr share);
+};
+} // namespace
+
+/// Replaces those elements of a row's first vector that the block before this one had.
+Value TileBlockRow::keepAsked(Value vector, TypedAttr otherwise) {
+  int64_t lanes = block.getLanes();
+  OpBuilder &b = emitter.builder();
+  SmallVector<bool> asked;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    asked.push_back(lane >= block.getSkipped());
+  auto mask = DenseElementsAttr::get(VectorType::get({lanes}, b.getI1Type()), asked);
+  Value others = createConstant(DenseElementsAttr::get(getVectorType(), Attribute(otherwise)));
+  return arith::SelectOp::create(b, emitter.loc, createConstant(mask), vector, others);
+}
+
+/// Emits `body` for each vector of a row of the block. The first one may have elements that the
+/// block before this one had.
+SmallVector<Value>
+TileBlockRow::walkVectors(Value start, function_ref<Value(AffineExpr, Value, bool isFirst)> body) {
+  int64_t begin = block.getSkipped() > 0 ? 1 : 0;
+  SmallVector<Value> carried = {start};
+  if (begin == 1)
+    carried = emitter.loop(1, carried, [&](Value, ValueRange running) {
+      return SmallVector<Value>{body(emitter.constant(0), running.front(), true)};
+    });
+  return emitter.loop(block.getVectors() - begin, carried, [&](Value trip, ValueRange running) {
+    AffineExpr vector = emitter.setCoordinate(tileColumnCoordinate, trip) + begin;
+    return SmallVector<Value>{body(vector, running.front(), false)};
+  });
+}
+
+/// Adds the block's elements of a row to its maximum and its sum.
+void TileBlockRow::addRow(AffineExpr row) {
+  Location loc = emitter.loc;
+  int64_t lanes = block.getLanes();
+  auto zero = emitter.builder().getZeroAttr(getVectorType());
+  auto lowest = DenseElementsAttr::get(getVectorType(), Attribute(reduced.start));
+  auto getPlace = [&](AffineExpr vector) { return emitter.expand(vector * lanes); };
+  Value largest = walkVectors(createConstant(lowest), [&](AffineExpr vector, Value running,
+                                                          bool isFirst) {
+                    Value value;
+                    block.atVector(at, firstRow, row, vector, [&](ArrayRef<AffineExpr> point) {
+                      value = emitter.broadcast(emitter.evaluate(
+                          reduced.element->get(),
+                          emitter.apply(getAccessMap(reduced.maximum, reduced.element),
+                                        emitter.getLoops(reduced.maximum, point))));
+                    });
+                    if (isFirst)
+                      value = keepAsked(value, reduced.start);
+                    vector::StoreOp::create(emitter.builder(), loc, value, elements,
+                                            getPlace(vector));
+                    return emitter.combine(reduced.larger, running, value);
+                  }).front();
+  Value number = emitter.expand(turn * rows + row);
+  Value before = memref::LoadOp::create(emitter.builder(), loc, maxima, number);
+  Value maximum =
+      emitter.combine(reduced.larger, before, combineVector(reduced.larger, largest));
+  Value added =
+      walkVectors(createConstant(zero), [&](AffineExpr vector, Value running, bool isFirst) {
+        OpBuilder &b = emitter.builder();
+        Value value =
+            vector::LoadOp::create(b, loc, getVectorType(), elements, getPlace(vector));
+        Value power =
+            exponential(arith::SubFOp::create(b, loc, value, emitter.broadcast(maximum)));
+        if (isFirst)
+          power = keepAsked(power, b.getZeroAttr(element));
+        return emitter.combine(reduced.add, running, power);
+      }).front();
+  OpBuilder &b = emitter.builder();
+  Value scale = exponential(arith::SubFOp::create(b, loc, before, maximum));
+  Value sum = memref::LoadOp::create(b, loc, sums, number);
+  sum = arith::AddFOp::create(b, loc, arith::MulFOp::create(b, loc, sum, scale),
+                              combineVector(reduced.add, added));
+  memref::StoreOp::create(b, loc, maximum, maxima, number);
+  memref::StoreOp::create(b, loc, sum, sums, number);
+}
+
+/// Emits `body` for each tile of the workgroup.
+void TileBlockRow::walkTiles(AffineExpr share, function_ref<void()> body) {
+  emitter.loop(sharedTiles, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
+    turn = emitter.setCoordinate(partCoordinate, trip);
+    Value number = emitter.expand(share * sharedTiles + turn);
+    auto emitTile = [&]() -> SmallVector<Value> {
+      rowTile = emitter.setCoordinate(tileRestCoordinate, number);
+      firstRow = rowTile * rows;
+      if (sizes[blocks.rowDim] % rows) {
+        // The last tile begins earlier, so that it has as many rows as the others.
+        Value first =
+            arith::MinUIOp::create(emitter.builder(), emitter.loc, emitter.expand(firstRow),
+                                   emitter.indexConstant(sizes[blocks.rowDim] - rows));
+        firstRow = emitter.setCoordinate(productCoordinate + blocks.rowDim, first);
+      }
+      body();
+      return {};
+    };
+    if (rowTiles % sharedTiles == 0)
+      return emitTile();
+    Value inside =
+        arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::ult, number,
+                              emitter.indexConstant(rowTiles));
+    return emitter.guard(inside, {}, emitTile);
+  });
+}
+
+void TileBlockRow::walkBlock(AffineExpr share, AffineExpr first, int64_t count) {
+  block.pack(at, first, count);
+  walkTiles(share, [&] {
+    block.sum(at, firstRow);
+    emitter.loop(rows, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
+      addRow(emitter.setCoordinate(tileRowCoordinate, trip));
+      return {};
+    });
+  });
+}
+
+void TileBlockRow::clear() {
+  emitter.loop(sharedTiles * rows, {}, [&](Value number, ValueRange) -> SmallVector<Value> {
+    OpBuilder &b = emitter.builder();
+    memref::StoreOp::create(b, emitter.loc, createConstant(reduced.start), maxima, number);
+    memref::StoreOp::create(b, emitter.loc, createConstant(b.getZeroAttr(element)), sums, number);
+    return {};
+  });
+}
+
+/// Stores what comes of the rows that no tile before theirs stores.
+void TileBlockRow::store(AffineExpr share) {
+  emitter.setLanes(1);
+  walkTiles(share, [&] {
+    emitter.loop(rows, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
+      AffineExpr row = rowTile * rows + emitter.setCoordinate(tileRowCoordinate, trip);
+      auto storeRow = [&](AffineExpr inside) {
+        Value number = emitter.expand(turn * rows + (inside - firstRow));
+        OpBuilder &b = emitter.builder();
+        emitter.startPoint();
+        emitter.setReduced(reduced.maximum.getResult(0),
+                           memref::LoadOp::create(b, emitter.loc, maxima, number));
+        emitter.setReduced(reduced.sum.getResult(0),
+                           memref::LoadOp::create(b, emitter.loc, sums, number));
+        SmallVector<AffineExpr> point(at);
+        point[blocks.rowDim] = inside;
+        point[blocks.walkedDim] = emitter.constant(0);
+        emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults())),
+                    point);
+      };
+      if (sizes[blocks.rowDim] % rows)
+        guardInside(emitter, packedCoordinate, row, sizes[blocks.rowDim], storeRow);
+      else
+        storeRow(row);
+      return {};
+    });
+  });
+}
+
+void TileBlockRow::run(EmittedKernel &launch) {
+  auto located = emitter.codeFor(reduced.maximum);
+  int64_t shares = llvm::divideCeil(rowTiles, sharedTiles);
+  emitWorkgroups(emitter, getProduct(restSizes) * shares, launch, [&](Value group) {
+    block.allocate();
+    maxima = allocatePrivate(emitter, element, 1, sharedTiles * rows);
+    sums = allocatePrivate(emitter, element, 1, sharedTiles * rows);
+    elements = allocatePrivate(emitter, element, 1, block.getColumns());
+    AffineExpr number = emitter.setCoordinate(unitCoordinate, group);
+    SmallVector<AffineExpr> digits = getDigits(emitter, number, {getProduct(restSizes), shares});
+    at.assign(sizes.size(), emitter.constant(0));
+    for (auto [dim, digit] :
+         llvm::zip_equal(restDims, emitter.delinearize(digits[0], restSizes)))
+      at[dim] = emitter.setCoordinate(productCoordinate + dim, emitter.expand(digit));
+    AffineExpr share = emitter.setCoordinate(teamLaneCoordinate, emitter.expand(digits[1]));
+    clear();
+    int64_t columns = block.getColumns(), walked = sizes[blocks.walkedDim];
+    emitter.loop(walked / columns, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
+      AffineExpr first = emitter.setCoordinate(tripCoordinate, trip) * columns;
+      walkBlock(share, first, columns);
+      return {};
+    });
+    if (int64_t rest = walked % columns)
+      walkBlock(share, emitter.constant(walked - rest), rest);
+    store(share);
+  });
+}
+
+void weir::emitTileBlockRow(PointEmitter &emitter, EmittedKernel &launch) {
+  TileBlockRow(emitter).run(launch);
+}
