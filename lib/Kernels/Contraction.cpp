@@ -206,14 +206,16 @@ void ContractionEmitter::chooseTile() {
   unitColumns = pairs && sizes[sides.columnDim] % 2 == 0 ? 2 : 1;
   columnUnits = sizes[sides.columnDim] / unitColumns;
   int64_t max = profile.contractionColumns * profile.contractionRows / (tileRows * unitColumns);
-  max = std::clamp<int64_t>(max, 1, maxUnits / unitColumns);
+  // A block is computed again for each tile of columns.
+  max = isInBlocks ? maxUnits / unitColumns
+                   : std::clamp<int64_t>(max, 1, maxUnits / unitColumns);
   int64_t subgroups = profile.workgroupSize / profile.subgroupSize;
   auto narrow = [&](int64_t wanted) {
     columnTiles = llvm::divideCeil(columnUnits, profile.subgroupSize * wanted);
     units = llvm::divideCeil(columnUnits, profile.subgroupSize * columnTiles);
   };
   narrow(max);
-  while (units > 1 &&
+  while (units > 1 && !isInBlocks &&
          getProduct(sides.restSizes) * rowTiles * columnTiles < fewWorkgroups * subgroups)
     narrow(units - 1);
 

@@ -318,6 +318,10 @@ void Tile::chooseTile() {
   int64_t vectors = std::min(profile.contractionRows * profile.contractionColumns / rows,
                              4 * profile.contractionColumns);
   int64_t unit = way == Way::Dot ? 1 : lanes;
+  // A block is computed again for each tile of columns.
+  constexpr int64_t maxBlockColumns = 512;
+  if (emitter.domain.getBlocks())
+    vectors = maxBlockColumns / unit;
   vectors = std::clamp<int64_t>(vectors, 1, allColumns / unit);
   int64_t bytes = getSumType().getIntOrFloatBitWidth() / 8;
   int64_t vectorBytes = getProduct(getSummed()) * lanes * bytes;
@@ -373,12 +377,15 @@ void Tile::chooseBlocks() {
   packedTiles = std::clamp<int64_t>(memory / 2 / (rows * columns * bytes), 1, packedTiles);
 }
 
-int64_t Tile::getDotColumns() const {
+int64_t Tile::getSummedColumns() const {
+  if (way != Way::Dot && !emitter.domain.getBlocks())
+    return columns;
+  int64_t unit = way == Way::Dot ? 1 : lanes, units = columns / unit;
   int64_t most = profile.contractionRows * profile.contractionColumns / rows;
-  int64_t count = std::clamp<int64_t>(std::min(most, 4 * profile.contractionColumns), 1, columns);
-  while (columns % count != 0)
+  int64_t count = std::clamp<int64_t>(std::min(most, 4 * profile.contractionColumns), 1, units);
+  while (units % count != 0)
     --count;
-  return count;
+  return count * unit;
 }
 
 int64_t Tile::getPackedProducts() const {

@@ -48,10 +48,11 @@ struct Tile {
   int64_t chunkDepth = 0, chunk = 1;
   bool isChunked = false; ///< whether there is more than one copy for a sum
 
-  /// Returns the number of columns whose vectors of products are summed at once.
-  int64_t getDotColumns() const;
+  /// Returns the number of columns that are summed at once: of all, or as many as registers have
+  /// room for where a vector is of products, or a block serves all columns.
+  int64_t getSummedColumns() const;
   /// Returns the number of vectors of a row of sums that are summed at once.
-  int64_t getVectors() const { return way == Way::Dot ? getDotColumns() : columns / lanes; }
+  int64_t getVectors() const { return getSummedColumns() / (way == Way::Dot ? 1 : lanes); }
   llvm::ArrayRef<int64_t> getSummed() const {
     return summedDims.empty() ? llvm::ArrayRef<int64_t>()
                               : sizes.slice(summedDims.front(), summedDims.size());

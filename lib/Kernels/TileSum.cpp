@@ -41,7 +41,7 @@ void TileSum::allocate(int64_t tiles) {
 void TileSum::clear(int64_t tiles) {
   OpBuilder &b = emitter.builder();
   Value zero = arith::ConstantOp::create(b, emitter.loc, b.getZeroAttr(getVectorType(tile.lanes)));
-  int64_t vectors = tiles * tile.rows * tile.getVectors();
+  int64_t vectors = tiles * tile.rows * (tile.columns / tile.lanes);
   emitter.loop(vectors, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
     AffineExpr number = emitter.setCoordinate(tileRowCoordinate, trip) * tile.lanes;
     vector::StoreOp::create(emitter.builder(), emitter.loc, zero, sumMemory,
@@ -244,12 +244,14 @@ SmallVector<Value> TileSum::addProducts(ValueRange sums) {
   }
   for (int64_t i = 0; i < vectors; ++i) {
     if (tile.way == Way::Packed) {
-      Value address = emitter.expand(getProductNumber() * tile.columns + i * tile.lanes);
+      Value address =
+          emitter.expand(getProductNumber() * tile.columns + firstInTile + i * tile.lanes);
       factors.push_back(vector::LoadOp::create(emitter.builder(), emitter.loc,
                                                getVectorType(tile.lanes), packMemory, address));
       continue;
     }
-    AffineExpr column = tile.way == Way::Dot ? firstInTile + i : lane + i * tile.lanes;
+    AffineExpr column =
+        firstInTile + (tile.way == Way::Dot ? emitter.constant(i) : lane + i * tile.lanes);
     factors.push_back(loadFactor(tile.columnFactor, tile.columnDims, place.firstColumn + column));
   }
   for (int64_t row = 0; row < tile.rows; ++row) {
@@ -297,7 +299,7 @@ void TileSum::sumColumns() {
 
 void TileSum::sumTile() {
   emitter.setLanes(tile.lanes);
-  int64_t columns = tile.way == Way::Dot ? tile.getDotColumns() : tile.columns;
+  int64_t columns = tile.getSummedColumns();
   emitter.loop(tile.columns / columns, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
     firstInTile = columns == tile.columns ? emitter.constant(0)
                                           : emitter.setCoordinate(packedCoordinate, trip) * columns;
