@@ -210,6 +210,7 @@ static Profile makeCudaProfile(int64_t sm) {
   profile.elementsPerInvocation = 4;
   profile.contractionRows = 8;
   profile.contractionSlab = 8;
+  profile.attentionKeys = 512;
   profile.words64 = false;
   profile.columnParts = 512;
   profile.unrollPrivate = true;
@@ -241,6 +242,7 @@ static Profile makeCpuProfile(const char *isa, int64_t vectorWidth, int64_t regi
   profile.contractionColumns = 2;
   profile.contractionRows = 3 * registers / 8 - (profile.hasFma() ? 0 : 1);
   profile.words64 = false;
+  profile.attentionKeys = 512;           // fewer fit the memory of stages
   profile.stageBytes = int64_t(1) << 20; // in L2
   profile.stageGroups = 8;               // this many threads are common
   // Larger than what the caches keep of a kernel's operands and result together. On the processors

@@ -19,6 +19,7 @@
 #include "mlir/Pass/Pass.h"
 #include "weir/Kernels/Emitter.h"
 #include "weir/Target/ProfileAttr.h"
+#include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -89,7 +90,7 @@ private:
   LogicalResult checkOps();
   void materializeResults();
   void findOverwriters();
-  Group findBlocks(int64_t number);
+  std::vector<Group> findBlocks();
   void formBlocks();
   SmallVector<unsigned> getCandidates(const Group &group);
   void formGroups();
@@ -420,40 +421,54 @@ bool KernelFormer::tryMerge(ArrayRef<unsigned> merging) {
   return true;
 }
 
-/// Returns the contractions that are to be computed in blocks for the reader of this number, the
-/// reader, and all between them.
-Group KernelFormer::findBlocks(int64_t number) {
-  llvm::SetVector<Operation *> found;
+/// Whether an op is computed from the sums of contractions in blocks, and makes a tensor of it.
+static bool readsBlocks(Operation *op) {
+  OpShape shape = getOpShape(op);
+  return shape == OpShape::Reduction ||
+         (shape == OpShape::Contraction && !op->hasAttr(schedule::inBlocksAttrName));
+}
+
+/// Returns the contractions that are to be computed in blocks, each reader of theirs, and all
+/// between them: a group for each reader, or two reductions.
+std::vector<Group> KernelFormer::findBlocks() {
+  llvm::EquivalenceClasses<Operation *> classes;
+  SmallVector<Operation *> open;
   for (auto op : block.getOps<linalg::GenericOp>())
-    if (auto mark = op->getAttrOfType<IntegerAttr>(schedule::inBlocksAttrName);
-        mark && mark.getInt() == number)
-      found.insert(op);
-  for (size_t next = 0; next < found.size(); ++next) {
-    bool isReader = getOpShape(found[next]) == OpShape::Reduction ||
-                    (getOpShape(found[next]) == OpShape::Contraction &&
-                     !found[next]->hasAttr(schedule::inBlocksAttrName));
-    if (!isReader)
-      for (Operation *user : found[next]->getUsers())
-        if (isa<linalg::GenericOp>(user))
-          found.insert(user);
+    if (op->hasAttr(schedule::inBlocksAttrName))
+      open.push_back(op);
+  llvm::SmallPtrSet<Operation *, 32> seen(open.begin(), open.end());
+  while (!open.empty()) {
+    Operation *op = open.pop_back_val();
+    classes.insert(op);
+    for (Operation *user : op->getUsers()) {
+      if (!isa<linalg::GenericOp>(user) ||
+          (readsBlocks(op) && !(seen.contains(user) && getOpShape(user) == OpShape::Reduction)))
+        continue;
+      classes.unionSets(op, user);
+      if (seen.insert(user).second)
+        open.push_back(user);
+    }
   }
-  Group group = found.takeVector();
-  llvm::sort(group, [&](Operation *a, Operation *b) { return position[a] < position[b]; });
-  return group;
+  std::map<unsigned, Group> groups; // by the first op's position
+  for (const auto &entry : classes) {
+    if (!entry->isLeader())
+      continue;
+    Group group(classes.member_begin(*entry), classes.member_end());
+    llvm::sort(group, [&](Operation *a, Operation *b) { return position[a] < position[b]; });
+    groups[position[group.front()]] = group;
+  }
+  std::vector<Group> found;
+  for (auto &[first, group] : groups)
+    found.push_back(std::move(group));
+  return found;
 }
 
 /// Makes a group of each reader that computes contractions in blocks, with these. Where no kernel
 /// can, they are ordinary ones.
 void KernelFormer::formBlocks() {
-  std::set<int64_t> numbers;
-  for (auto op : block.getOps<linalg::GenericOp>())
-    if (auto mark = op->getAttrOfType<IntegerAttr>(schedule::inBlocksAttrName))
-      numbers.insert(mark.getInt());
-  for (int64_t number : numbers) {
-    Group group = findBlocks(number);
+  for (Group &group : findBlocks()) {
     std::optional<KernelDomain> domain = getDomain(group);
-    bool isFree = llvm::none_of(group, [&](Operation *op) { return groupOf.contains(op); });
-    if (!isFree || !domain || !domain->getBlocks() || !fits(group) || !isClosed(group)) {
+    if (!domain || !domain->getBlocks() || !fits(group) || !isClosed(group)) {
       for (Operation *op : group)
         op->removeAttr(schedule::inBlocksAttrName);
       continue;

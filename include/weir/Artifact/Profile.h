@@ -57,7 +57,7 @@ struct Profile {
   int64_t stageBytes = 0;
   int64_t stageGroups = 1; ///< fewest groups of a kernel of stages: as many as keep a device busy
   /// Attention over as many keys is computed in blocks, without a tensor of scores; 0: none is.
-  int64_t attentionKeys = 0;
+  int64_t attentionKeys = 1024;
   int64_t queues = 1; ///< number of queues that dispatches are spread over
 
   /// Whether a vector of any power of two of elements, up to `vectorWidth`, is loaded and stored
