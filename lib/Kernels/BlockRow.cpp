@@ -35,7 +35,7 @@ public:
         reductions.push_back(op);
     reduced = *matchSoftmaxSums(reductions);
     int64_t rows = sizes[blocks.rowDim];
-    tileRows = llvm::divideCeil(rows, llvm::divideCeil(rows, maxBlockRows));
+    tileRows = chooseBlockRows(rows);
     rowTiles = llvm::divideCeil(rows, tileRows);
     for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
       if (dim != blocks.rowDim)

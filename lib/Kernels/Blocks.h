@@ -9,8 +9,9 @@
 
 namespace weir {
 
-/// Max number of rows of a block in a subgroup's registers.
-constexpr int64_t maxBlockRows = 16;
+/// Returns the rows of a block in a subgroup's registers: as many as give equal tiles if there are
+/// such, or else a few that are shared by two tiles.
+int64_t chooseBlockRows(int64_t rows);
 
 /// Returns the indices at which an inner contraction reads a factor, at a point of the domain and
 /// at these numbers of what it sums.

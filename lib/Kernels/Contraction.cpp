@@ -195,10 +195,11 @@ void ContractionEmitter::chooseTile() {
   // loaded at once.
   const bool isInBlocks = emitter.domain.getBlocks();
   int64_t rows = sizes[sides.rowDim];
-  int64_t maxRows = isInBlocks ? maxBlockRows : profile.contractionRows;
-  tileRows = llvm::divideCeil(rows, llvm::divideCeil(rows, maxRows));
+  tileRows = llvm::divideCeil(rows, llvm::divideCeil(rows, profile.contractionRows));
   if (rows % 2 == 0)
     tileRows += tileRows % 2;
+  if (isInBlocks)
+    tileRows = chooseBlockRows(rows);
   sumRows = tileRows % 2 == 0 ? 2 : 1;
   rowTiles = llvm::divideCeil(rows, tileRows);
 

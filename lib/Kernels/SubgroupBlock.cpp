@@ -21,6 +21,14 @@ enum BlockCoordinates : unsigned {
 };
 } // namespace
 
+int64_t weir::chooseBlockRows(int64_t rows) {
+  constexpr int64_t max = 16, enough = 10;
+  for (int64_t count = max; count >= enough; --count)
+    if (rows % count == 0)
+      return count;
+  return llvm::divideCeil(rows, llvm::divideCeil(rows, max));
+}
+
 SmallVector<int64_t> weir::getInnerSizes(linalg::GenericOp op) {
   SmallVector<int64_t> summed;
   for (auto [size, kind] : llvm::zip_equal(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
