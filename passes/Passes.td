@@ -826,7 +826,8 @@ def FormKernelsPass : Pass<"weir-form-kernels", "mlir::ModuleOp"> {
     Gives: all computation in kernels; between them constants, reshapes and concatenations. An
     op joins the kernels of its producers where one domain of rows and columns holds them
     all, and each value inside is read at the point where it was made. An op that no kernel can
-    compute is an error.
+    compute is an error. A contraction with `weir.in_blocks` is in the kernel of its reader, and its
+    sums are no tensor, if that reader alone can compute them in blocks; else the mark goes.
 
     Never: changes the loops or the arithmetic of an op. Bits do not depend on what shares a
     kernel: they depend on shapes, types and profile.

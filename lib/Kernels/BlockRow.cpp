@@ -99,8 +99,7 @@ void BlockRowEmitter::addElement(Value element, Value &maximum, Value &sum) {
 }
 
 /// Adds the elements of `count` numbers of the walked dimension, one for each invocation.
-SmallVector<Value> BlockRowEmitter::walkChunk(AffineExpr first, int64_t count,
-                                              ValueRange carried) {
+SmallVector<Value> BlockRowEmitter::walkChunk(AffineExpr first, int64_t count, ValueRange carried) {
   Location loc = emitter.loc;
   AffineExpr own = first + emitter.dim(teamLaneCoordinate);
   Value isInside;
@@ -119,9 +118,8 @@ SmallVector<Value> BlockRowEmitter::walkChunk(AffineExpr first, int64_t count,
   SmallVector<Value> next(carried);
   SubgroupBlock(emitter).atPoints(points, [&](size_t row) {
     Value &maximum = next[2 * row], &sum = next[2 * row + 1];
-    SmallVector<AffineExpr> indices =
-        emitter.apply(getAccessMap(reduced.maximum, reduced.element),
-                      emitter.getLoops(reduced.maximum, points[row]));
+    SmallVector<AffineExpr> indices = emitter.apply(getAccessMap(reduced.maximum, reduced.element),
+                                                    emitter.getLoops(reduced.maximum, points[row]));
     Value before[] = {maximum, sum};
     addElement(emitter.evaluate(reduced.element->get(), indices), maximum, sum);
     if (isInside) {

@@ -15,11 +15,9 @@ int64_t chooseBlockRows(int64_t rows);
 
 /// Returns the indices at which an inner contraction reads a factor, at a point of the domain and
 /// at these numbers of what it sums.
-llvm::SmallVector<mlir::AffineExpr> getInnerIndices(PointEmitter &emitter,
-                                                    const Blocks::Inner &inner,
-                                                    mlir::OpOperand *factor,
-                                                    llvm::ArrayRef<mlir::AffineExpr> point,
-                                                    llvm::ArrayRef<mlir::AffineExpr> products);
+llvm::SmallVector<mlir::AffineExpr>
+getInnerIndices(PointEmitter &emitter, const Blocks::Inner &inner, mlir::OpOperand *factor,
+                llvm::ArrayRef<mlir::AffineExpr> point, llvm::ArrayRef<mlir::AffineExpr> products);
 /// Returns the sizes of the loops that an inner contraction sums, without those of one trip.
 llvm::SmallVector<int64_t> getInnerSizes(mlir::linalg::GenericOp op);
 
@@ -41,8 +39,8 @@ public:
 private:
   PointEmitter &emitter;
 
-  llvm::SmallVector<mlir::Value>
-  sum(const Blocks::Inner &inner, llvm::ArrayRef<llvm::SmallVector<mlir::AffineExpr>> points);
+  llvm::SmallVector<mlir::Value> sum(const Blocks::Inner &inner,
+                                     llvm::ArrayRef<llvm::SmallVector<mlir::AffineExpr>> points);
 };
 
 /// Emits a kernel that reduces rows whose elements are computed in blocks, for subgroups.

@@ -208,8 +208,7 @@ void ContractionEmitter::chooseTile() {
   columnUnits = sizes[sides.columnDim] / unitColumns;
   int64_t max = profile.contractionColumns * profile.contractionRows / (tileRows * unitColumns);
   // A block is computed again for each tile of columns.
-  max = isInBlocks ? maxUnits / unitColumns
-                   : std::clamp<int64_t>(max, 1, maxUnits / unitColumns);
+  max = isInBlocks ? maxUnits / unitColumns : std::clamp<int64_t>(max, 1, maxUnits / unitColumns);
   int64_t subgroups = profile.workgroupSize / profile.subgroupSize;
   auto narrow = [&](int64_t wanted) {
     columnTiles = llvm::divideCeil(columnUnits, profile.subgroupSize * wanted);

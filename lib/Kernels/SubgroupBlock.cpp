@@ -46,9 +46,7 @@ SmallVector<AffineExpr> weir::getInnerIndices(PointEmitter &emitter, const Block
   for (auto [dim, size, kind] :
        llvm::zip_equal(inner.dims, op.getStaticLoopRanges(), op.getIteratorTypesArray())) {
     bool isSummed = kind == utils::IteratorType::reduction && size != 1;
-    loops.push_back(isSummed   ? products[next++]
-                    : dim >= 0 ? point[dim]
-                               : emitter.constant(0));
+    loops.push_back(isSummed ? products[next++] : dim >= 0 ? point[dim] : emitter.constant(0));
   }
   return emitter.apply(getAccessMap(op, factor), loops);
 }
@@ -119,8 +117,7 @@ SmallVector<Value> SubgroupBlock::sum(const Blocks::Inner &inner,
 
   OpBuilder &b = emitter.builder();
   Type type = emitter.getElementType(op->getResult(0));
-  SmallVector<Value> sums(points.size(),
-                          arith::ConstantOp::create(b, loc, b.getZeroAttr(type)));
+  SmallVector<Value> sums(points.size(), arith::ConstantOp::create(b, loc, b.getZeroAttr(type)));
   int64_t chunks = steps / lanes;
   if (chunks <= maxUnrolledChunks)
     for (int64_t chunk = 0; chunk < chunks; ++chunk)

@@ -27,8 +27,7 @@ TileBlock::TileBlock(PointEmitter &emitter, int64_t rows)
 }
 
 VectorType TileBlock::getVectorType(const Blocks::Inner &inner) const {
-  return VectorType::get({lanes},
-                         emitter.getElementType(linalg::GenericOp(inner.op).getResult(0)));
+  return VectorType::get({lanes}, emitter.getElementType(linalg::GenericOp(inner.op).getResult(0)));
 }
 
 void TileBlock::allocate() {
@@ -57,9 +56,8 @@ void TileBlock::packFactor(const Blocks::Inner &inner, Value memory, ArrayRef<Af
   auto evaluate = [&](AffineExpr column, ArrayRef<AffineExpr> products) {
     SmallVector<AffineExpr> point(at);
     point[blocks.walkedDim] = begin + column;
-    return emitter.evaluate(
-        inner.walkedFactor->get(),
-        getInnerIndices(emitter, inner, inner.walkedFactor, point, products));
+    return emitter.evaluate(inner.walkedFactor->get(),
+                            getInnerIndices(emitter, inner, inner.walkedFactor, point, products));
   };
   auto store = [&](Value vector, AffineExpr product, AffineExpr column) {
     vector::StoreOp::create(emitter.builder(), emitter.loc, emitter.broadcast(vector), memory,
@@ -82,22 +80,21 @@ void TileBlock::packFactor(const Blocks::Inner &inner, Value memory, ArrayRef<Af
     sizes.back() /= lanes;
   emitter.loop(packed / lanes, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
     AffineExpr column = emitter.setCoordinate(tileColumnCoordinate, trip) * lanes;
-    return emitter.loop(
-        getProduct(sizes), {}, [&](Value number, ValueRange) -> SmallVector<Value> {
-          AffineExpr product = emitter.setCoordinate(packedCoordinate, number);
-          SmallVector<AffineExpr> products = emitter.delinearize(product, sizes);
-          if (!transposes) {
-            store(evaluate(column + lane, products), product, column);
-            return {};
-          }
-          products.back() = products.back() * lanes + lane;
-          SmallVector<Value> vectors;
-          for (int64_t i = 0; i < lanes; ++i)
-            vectors.push_back(evaluate(column + i, products));
-          for (auto [i, vector] : llvm::enumerate(transposeVectors(emitter, std::move(vectors))))
-            store(vector, product * step + i, column);
-          return {};
-        });
+    return emitter.loop(getProduct(sizes), {}, [&](Value number, ValueRange) -> SmallVector<Value> {
+      AffineExpr product = emitter.setCoordinate(packedCoordinate, number);
+      SmallVector<AffineExpr> products = emitter.delinearize(product, sizes);
+      if (!transposes) {
+        store(evaluate(column + lane, products), product, column);
+        return {};
+      }
+      products.back() = products.back() * lanes + lane;
+      SmallVector<Value> vectors;
+      for (int64_t i = 0; i < lanes; ++i)
+        vectors.push_back(evaluate(column + i, products));
+      for (auto [i, vector] : llvm::enumerate(transposeVectors(emitter, std::move(vectors))))
+        store(vector, product * step + i, column);
+      return {};
+    });
   });
 }
 
@@ -109,8 +106,8 @@ void TileBlock::sum(ArrayRef<AffineExpr> at, AffineExpr firstRow) {
 
 /// Computes the sums of one inner contraction: of as many vectors at once as registers have room
 /// for.
-void TileBlock::sumFactor(const Blocks::Inner &inner, const Memory &memory,
-                          ArrayRef<AffineExpr> at, AffineExpr firstRow) {
+void TileBlock::sumFactor(const Blocks::Inner &inner, const Memory &memory, ArrayRef<AffineExpr> at,
+                          AffineExpr firstRow) {
   auto located = emitter.codeFor(inner.op);
   const Profile &profile = emitter.profile;
   SmallVector<int64_t> sizes = getInnerSizes(inner.op);
@@ -125,28 +122,26 @@ void TileBlock::sumFactor(const Blocks::Inner &inner, const Memory &memory,
       SmallVector<AffineExpr> products = emitter.delinearize(product, sizes);
       SmallVector<Value> next(running), factors;
       for (int64_t i = 0; i < vectors; ++i)
-        factors.push_back(vector::LoadOp::create(
-            emitter.builder(), emitter.loc, type, memory.pack,
-            emitter.expand(product * columns + (firstVector + i) * lanes)));
+        factors.push_back(
+            vector::LoadOp::create(emitter.builder(), emitter.loc, type, memory.pack,
+                                   emitter.expand(product * columns + (firstVector + i) * lanes)));
       for (int64_t row = 0; row < rows; ++row) {
         SmallVector<AffineExpr> point(at);
         point[blocks.rowDim] = firstRow + row;
-        Value factor = emitter.broadcast(emitter.evaluate(
-            inner.rowFactor->get(),
-            getInnerIndices(emitter, inner, inner.rowFactor, point, products)));
+        Value factor = emitter.broadcast(
+            emitter.evaluate(inner.rowFactor->get(),
+                             getInnerIndices(emitter, inner, inner.rowFactor, point, products)));
         for (int64_t i = 0; i < vectors; ++i) {
           Value &total = next[row * vectors + i];
-          total =
-              math::FmaOp::create(emitter.builder(), emitter.loc, factor, factors[i], total);
+          total = math::FmaOp::create(emitter.builder(), emitter.loc, factor, factors[i], total);
         }
       }
       return next;
     });
     for (auto [i, total] : llvm::enumerate(sums)) {
       AffineExpr place = firstVector + int64_t(i) % vectors;
-      vector::StoreOp::create(
-          emitter.builder(), emitter.loc, total, memory.sums,
-          emitter.expand(place * lanes + int64_t(i) / vectors * columns));
+      vector::StoreOp::create(emitter.builder(), emitter.loc, total, memory.sums,
+                              emitter.expand(place * lanes + int64_t(i) / vectors * columns));
     }
   };
   int64_t vectors = getVectors();
@@ -162,8 +157,7 @@ void TileBlock::sumFactor(const Blocks::Inner &inner, const Memory &memory,
 }
 
 void TileBlock::atVector(ArrayRef<AffineExpr> at, AffineExpr firstRow, AffineExpr row,
-                         AffineExpr vector,
-                         function_ref<void(ArrayRef<AffineExpr> point)> body) {
+                         AffineExpr vector, function_ref<void(ArrayRef<AffineExpr> point)> body) {
   emitter.setLanes(lanes);
   SmallVector<AffineExpr> point(at);
   point[blocks.rowDim] = firstRow + row;
@@ -174,7 +168,8 @@ void TileBlock::atVector(ArrayRef<AffineExpr> at, AffineExpr firstRow, AffineExp
   for (auto [inner, memory] : llvm::zip_equal(blocks.inner, memories)) {
     Value address = emitter.expand(row * columns + vector * lanes);
     OpBuilder &b = emitter.builder();
-    Value total = vector::LoadOp::create(b, emitter.loc, getVectorType(inner), memory.sums, address);
+    Value total =
+        vector::LoadOp::create(b, emitter.loc, getVectorType(inner), memory.sums, address);
     if (lanes == 1)
       total = emitter.extract(total, 0);
     emitter.setReduced(linalg::GenericOp(inner.op).getResult(0), total);

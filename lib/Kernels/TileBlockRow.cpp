@@ -125,32 +125,27 @@ void TileBlockRow::addRow(AffineExpr row) {
   auto zero = emitter.builder().getZeroAttr(getVectorType());
   auto lowest = DenseElementsAttr::get(getVectorType(), Attribute(reduced.start));
   auto getPlace = [&](AffineExpr vector) { return emitter.expand(vector * lanes); };
-  Value largest = walkVectors(createConstant(lowest), [&](AffineExpr vector, Value running,
-                                                          bool isFirst) {
-                    Value value;
-                    block.atVector(at, firstRow, row, vector, [&](ArrayRef<AffineExpr> point) {
-                      value = emitter.broadcast(emitter.evaluate(
-                          reduced.element->get(),
-                          emitter.apply(getAccessMap(reduced.maximum, reduced.element),
-                                        emitter.getLoops(reduced.maximum, point))));
-                    });
-                    if (isFirst)
-                      value = keepAsked(value, reduced.start);
-                    vector::StoreOp::create(emitter.builder(), loc, value, elements,
-                                            getPlace(vector));
-                    return emitter.combine(reduced.larger, running, value);
-                  }).front();
+  Value largest =
+      walkVectors(createConstant(lowest), [&](AffineExpr vector, Value running, bool isFirst) {
+        Value value;
+        block.atVector(at, firstRow, row, vector, [&](ArrayRef<AffineExpr> point) {
+          value = emitter.broadcast(emitter.evaluate(
+              reduced.element->get(), emitter.apply(getAccessMap(reduced.maximum, reduced.element),
+                                                    emitter.getLoops(reduced.maximum, point))));
+        });
+        if (isFirst)
+          value = keepAsked(value, reduced.start);
+        vector::StoreOp::create(emitter.builder(), loc, value, elements, getPlace(vector));
+        return emitter.combine(reduced.larger, running, value);
+      }).front();
   Value number = emitter.expand(turn * rows + row);
   Value before = memref::LoadOp::create(emitter.builder(), loc, maxima, number);
-  Value maximum =
-      emitter.combine(reduced.larger, before, combineVector(reduced.larger, largest));
+  Value maximum = emitter.combine(reduced.larger, before, combineVector(reduced.larger, largest));
   Value added =
       walkVectors(createConstant(zero), [&](AffineExpr vector, Value running, bool isFirst) {
         OpBuilder &b = emitter.builder();
-        Value value =
-            vector::LoadOp::create(b, loc, getVectorType(), elements, getPlace(vector));
-        Value power =
-            exponential(arith::SubFOp::create(b, loc, value, emitter.broadcast(maximum)));
+        Value value = vector::LoadOp::create(b, loc, getVectorType(), elements, getPlace(vector));
+        Value power = exponential(arith::SubFOp::create(b, loc, value, emitter.broadcast(maximum)));
         if (isFirst)
           power = keepAsked(power, b.getZeroAttr(element));
         return emitter.combine(reduced.add, running, power);
@@ -184,9 +179,8 @@ void TileBlockRow::walkTiles(AffineExpr share, function_ref<void()> body) {
     };
     if (rowTiles % sharedTiles == 0)
       return emitTile();
-    Value inside =
-        arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::ult, number,
-                              emitter.indexConstant(rowTiles));
+    Value inside = arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::ult,
+                                         number, emitter.indexConstant(rowTiles));
     return emitter.guard(inside, {}, emitTile);
   });
 }
@@ -251,8 +245,7 @@ void TileBlockRow::run(EmittedKernel &launch) {
     AffineExpr number = emitter.setCoordinate(unitCoordinate, group);
     SmallVector<AffineExpr> digits = getDigits(emitter, number, {getProduct(restSizes), shares});
     at.assign(sizes.size(), emitter.constant(0));
-    for (auto [dim, digit] :
-         llvm::zip_equal(restDims, emitter.delinearize(digits[0], restSizes)))
+    for (auto [dim, digit] : llvm::zip_equal(restDims, emitter.delinearize(digits[0], restSizes)))
       at[dim] = emitter.setCoordinate(productCoordinate + dim, emitter.expand(digit));
     AffineExpr share = emitter.setCoordinate(teamLaneCoordinate, emitter.expand(digits[1]));
     clear();

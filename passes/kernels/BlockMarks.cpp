@@ -16,9 +16,8 @@ BlockMarks::BlockMarks(func::FuncOp function) : function(function) {
       return;
     Builder builder(op);
     Location own = builder.getFusedLoc(
-        op->getLoc(),
-        builder.getArrayAttr({builder.getStringAttr(schedule::inBlocksAttrName), number,
-                              builder.getI64IntegerAttr(marks.size())}));
+        op->getLoc(), builder.getArrayAttr({builder.getStringAttr(schedule::inBlocksAttrName),
+                                            number, builder.getI64IntegerAttr(marks.size())}));
     marks.try_emplace(Attribute(LocationAttr(own)), Mark{number, op->getLoc()});
     op->setLoc(own);
   });
