@@ -62,13 +62,13 @@ def test_layer_norm(model):
 
 @needs_ptxas
 def test_mlp_reads_transposed_weights_by_columns(model):
-    result = model("mlp", 32, 256, 512)
+    result = model("mlp", 32, 128, 192)
     assert len(result["kernels"]) == 2 and result["dispatches_not_known"] == 0
     assert all(kernel["sectors_used"] < 0.5 for kernel in result["kernels"])
     # Twins: a product whose right factor is as it is read, and workgroups that share slabs of such weights.
-    [product] = model("product", 32, 256, 512)["kernels"]
+    [product] = model("product", 32, 128, 192)["kernels"]
     assert product["sectors_used"] == 1
-    shared = model("mlp", 256, 256, 512)["kernels"]
+    shared = model("mlp", 512, 128, 192)["kernels"]
     assert len(shared) == 2 and all(kernel["sectors_used"] == 1 for kernel in shared)
 
 

@@ -34,7 +34,7 @@ struct EmittedKernel {
 /// is a multiple of four; they are added as (0+1)+(2+3); then across the subgroup
 /// as a butterfly, then across subgroups in order. A reduction across memory, and
 /// each part of a column, adds its elements in order. A contraction adds its
-/// products in order, each by one fma. A reduction without a combiner runs in the order of
+/// products, or those of a part, in order, each by one fma. A reduction without a combiner runs in the order of
 /// its loops.
 ///
 /// Errors: failure, with a diagnostic at the op, if the region is not a kernel,
