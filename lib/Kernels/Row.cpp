@@ -14,6 +14,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace weir;
@@ -28,6 +29,8 @@ public:
 private:
   /// The row after that of `unitCoordinate`, or the last one. Rows have no tiles.
   static constexpr unsigned nextRowCoordinate = tileRowCoordinate;
+  /// Of teams that are interleaved.
+  static constexpr unsigned teamCoordinate = tileColumnCoordinate;
   /// The first pass waits for the row itself. If there is a third, it is the one that writes.
   static constexpr unsigned prefetchingPass = 1;
   /// Bytes of the longest row that is prefetched to the first level of the caches: a quarter of it,
@@ -62,6 +65,8 @@ private:
   void walkInTurn(SmallVector<Value> &carried, PointEmitter::LoopBody walk);
   Value reduceVector(Operation *combiner, Value vector);
   Value reduceTeam(Operation *combiner, Value partial);
+  Value reduceInterleaved(Operation *combiner, Value partial);
+  Value getWorkgroupMemory(int64_t count, Type type);
   int64_t getRowBytes(unsigned buffer) const {
     int64_t width = emitter.getBufferType(buffer).getElementTypeBitWidth();
     return layout.units * layout.columnLanes * width / 8;
@@ -99,6 +104,20 @@ private:
 };
 } // namespace
 
+/// Returns the invocations that share a row across memory: as many as keep a device busy where rows
+/// are few and long. All teams of a workgroup have a row, since all wait at its barriers.
+static int64_t chooseTeamAcross(int64_t rows, int64_t length, const Profile &profile) {
+  constexpr int64_t maxTeam = 16; // each invocation combines the sums of all
+  constexpr int64_t minTerms = 8; // of an invocation
+  constexpr int64_t ofUnit = 128; // invocations that keep a unit busy
+  int64_t best = 1;
+  for (int64_t team = 2; team <= maxTeam && team <= profile.workgroupSize; team *= 2)
+    if (rows * team <= profile.units * ofUnit && length >= minTerms * team &&
+        profile.workgroupSize % team == 0 && rows % (profile.workgroupSize / team) == 0)
+      best = team;
+  return best;
+}
+
 RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
   ArrayRef<int64_t> columns = domain.getColumnSizes();
   ArrayRef<int64_t> rowSizes = domain.getRowSizes();
@@ -133,12 +152,16 @@ RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
   teamSize = mapping == RowMapping::Lane       ? 1
              : mapping == RowMapping::Subgroup ? profile.subgroupSize
                                                : workgroup;
+  if (isAcross && profile.units > 0)
+    teamSize = chooseTeamAcross(rows, length, profile);
+  isInterleaved = isAcross && teamSize > 1;
   teams = workgroup / teamSize;
   fullTrips = units / teamSize;
   restUnits = units % teamSize;
   // One sum would wait for itself at every trip.
   if (profile.hasFreeVectors() && !isAcross)
     sums = llvm::bit_floor<uint64_t>(std::clamp<int64_t>(fullTrips, 1, 4));
+  tripsAtOnce = profile.units > 0 ? 8 : sums;
   // Rows in turn share what is loaded for the columns; keep enough workgroups.
   rowsPerTeam = domain.getColumnOps().empty() ? std::clamp<int64_t>(rows / (teams * 256), 1, 8)
                                               : domain.getChunk();
@@ -230,7 +253,7 @@ void RowEmitter::forEachUnit(
       carried = emitter.loop(1, carried, [&](Value, ValueRange values) {
         return walk(emitter.indexConstant(trip), values);
       });
-  } else if (carried.empty() || layout.sums == 1) {
+  } else if (carried.empty() || layout.tripsAtOnce == 1) {
     carried = emitter.loop(layout.fullTrips, carried, walk);
   } else {
     walkInTurn(carried, walk);
@@ -276,7 +299,7 @@ void RowEmitter::walkRests(ArrayRef<Value> starts,
   emitter.setLanes(lanes);
 }
 
-/// Emits the full trips, `layout.sums` in each turn of the loop.
+/// Emits the full trips, `layout.tripsAtOnce` in each turn of the loop.
 void RowEmitter::walkInTurn(SmallVector<Value> &carried, PointEmitter::LoopBody walk) {
   size_t values = carried.size();
   SmallVector<Value> sums;
@@ -288,22 +311,22 @@ void RowEmitter::walkInTurn(SmallVector<Value> &carried, PointEmitter::LoopBody 
         emitter.loop(1, own, [&](Value, ValueRange running) { return walk(getTrip(), running); });
     llvm::copy(next, own.begin());
   };
-  int64_t turns = layout.fullTrips / layout.sums;
+  int64_t atOnce = layout.tripsAtOnce, turns = layout.fullTrips / atOnce;
   sums = emitter.loop(turns, sums, [&](Value turn, ValueRange running) {
     SmallVector<Value> next(running);
-    for (int64_t sum = 0; sum < layout.sums; ++sum)
+    for (int64_t number = 0; number < atOnce; ++number)
       addTrip(
-          sum,
+          number % layout.sums,
           [&]() -> Value {
             OpBuilder &b = emitter.builder();
             Value first =
-                arith::MulIOp::create(b, emitter.loc, turn, emitter.indexConstant(layout.sums));
-            return arith::AddIOp::create(b, emitter.loc, first, emitter.indexConstant(sum));
+                arith::MulIOp::create(b, emitter.loc, turn, emitter.indexConstant(atOnce));
+            return arith::AddIOp::create(b, emitter.loc, first, emitter.indexConstant(number));
           },
           next);
     return next;
   });
-  for (int64_t trip = turns * layout.sums; trip < layout.fullTrips; ++trip)
+  for (int64_t trip = turns * atOnce; trip < layout.fullTrips; ++trip)
     addTrip(trip % layout.sums, [&] { return emitter.indexConstant(trip); }, sums);
   carried = std::move(sums);
 }
@@ -318,6 +341,55 @@ Value RowEmitter::reduceVector(Operation *combiner, Value vector) {
   return emitter.combineLanes(combiner, vector);
 }
 
+/// Returns memory of the workgroup that reductions use one after the other.
+Value RowEmitter::getWorkgroupMemory(int64_t count, Type type) {
+  auto shared =
+      MemRefType::get({count}, type, MemRefLayoutAttrInterface{},
+                      gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Workgroup));
+  for (BlockArgument argument : emitter.getFunction().getWorkgroupAttributions())
+    if (argument.getType() == shared)
+      return argument;
+  return emitter.getFunction().addWorkgroupAttribution(shared, emitter.loc);
+}
+
+/// Combines what the invocations of each row across memory have, in their order. In the
+/// workgroup's memory an invocation's rows are neighbours, and so are those of other teams.
+Value RowEmitter::reduceInterleaved(Operation *combiner, Value partial) {
+  OpBuilder &b = emitter.builder();
+  Location loc = emitter.loc;
+  auto vector = dyn_cast<VectorType>(partial.getType());
+  Type type = getElementTypeOrSelf(partial.getType());
+  bool isBit = type.isInteger(1);
+  int64_t lanes = vector ? vector.getNumElements() : 1;
+  Value memory = getWorkgroupMemory(profile.workgroupSize * lanes, isBit ? b.getI32Type() : type);
+  auto getAddress = [&](AffineExpr member, int64_t lane) {
+    AffineExpr place = member * layout.teams + emitter.dim(teamCoordinate);
+    return emitter.expand(place * lanes + lane);
+  };
+  gpu::BarrierOp::create(b, loc); // someone may still read what was here before
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    Value element = vector ? emitter.extract(partial, lane) : partial;
+    if (isBit)
+      element = arith::ExtUIOp::create(b, loc, b.getI32Type(), element);
+    memref::StoreOp::create(b, loc, element, memory,
+                            getAddress(emitter.dim(teamLaneCoordinate), lane));
+  }
+  gpu::BarrierOp::create(b, loc);
+  Value total;
+  for (int64_t member = 0; member < layout.teamSize; ++member) {
+    SmallVector<Value> elements;
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      Value element =
+          memref::LoadOp::create(b, loc, memory, getAddress(emitter.constant(member), lane));
+      elements.push_back(isBit ? arith::TruncIOp::create(b, loc, type, element) : element);
+    }
+    Value next =
+        vector ? Value(vector::FromElementsOp::create(b, loc, vector, elements)) : elements.front();
+    total = total ? emitter.combine(combiner, total, next) : next;
+  }
+  return total;
+}
+
 /// Combines the partial results of a row's invocations; all get the result.
 Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
   OpBuilder &b = emitter.builder();
@@ -327,6 +399,8 @@ Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
     partial = reduceVector(combiner, partial);
   if (layout.teamSize == 1)
     return partial;
+  if (layout.isInterleaved)
+    return reduceInterleaved(combiner, partial);
 
   Type type = partial.getType();
   auto widen = [&](Value value) { // shuffles and memory take no single bits
@@ -352,16 +426,7 @@ Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
     return partial;
 
   int64_t subgroups = layout.teamSize / profile.subgroupSize;
-  Type stored = type.isInteger(1) ? b.getI32Type() : type;
-  auto shared =
-      MemRefType::get({subgroups}, stored, MemRefLayoutAttrInterface{},
-                      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup));
-  Value memory;
-  for (BlockArgument argument : emitter.getFunction().getWorkgroupAttributions())
-    if (argument.getType() == shared)
-      memory = argument;
-  if (!memory)
-    memory = emitter.getFunction().addWorkgroupAttribution(shared, loc);
+  Value memory = getWorkgroupMemory(subgroups, type.isInteger(1) ? b.getI32Type() : type);
   // Someone may still read what the reduction before left here.
   gpu::BarrierOp::create(b, loc);
   Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, subgroupLane,
@@ -784,6 +849,12 @@ void RowEmitter::run(EmittedKernel &launch) {
     if (layout.teamSize == 1) {
       team = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
       teamLane = emitter.indexConstant(0);
+    } else if (layout.isInterleaved) {
+      Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
+      Value teams = emitter.indexConstant(layout.teams);
+      team = arith::RemUIOp::create(b, loc, thread, teams);
+      teamLane = arith::DivUIOp::create(b, loc, thread, teams);
+      emitter.setCoordinate(teamCoordinate, team);
     } else {
       subgroupLane = gpu::LaneIdOp::create(b, loc, nullptr);
       subgroup = gpu::SubgroupIdOp::create(b, loc, nullptr);

@@ -104,7 +104,9 @@ struct RowLayout {
   int64_t rowsPerTeam = 1;          ///< the part of a column, where columns are reduced, too
   int64_t fullTrips = 0;            ///< over the row, of all of the team
   int64_t restUnits = 0;            ///< for the first invocations of the team
-  int64_t sums = 1; ///< that an invocation keeps of one reduction, for trips in turn
+  int64_t sums = 1;        ///< that an invocation keeps of one reduction, for trips in turn
+  int64_t tripsAtOnce = 1; ///< of a loop over the row, whose loads are all on their way at a time
+  bool isInterleaved = false; ///< whether neighbours in a workgroup are of different teams
 
   int64_t getTrips() const { return fullTrips + (restUnits ? 1 : 0); }
 };
