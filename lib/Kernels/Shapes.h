@@ -101,6 +101,7 @@ struct RowLayout {
   int64_t units = 0;                ///< of a row
   int64_t teamSize = 1;             ///< invocations that share a row
   int64_t teams = 1;                ///< of a workgroup
+  int64_t workgroup = 1;            ///< invocations of it
   int64_t rowsPerTeam = 1;          ///< the part of a column, where columns are reduced, too
   int64_t fullTrips = 0;            ///< over the row, of all of the team
   int64_t restUnits = 0;            ///< for the first invocations of the team

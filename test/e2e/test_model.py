@@ -46,7 +46,8 @@ def test_layer_norm(model):
     result = model("layer_norm", 8192, 1024)
     [kernel] = result["kernels"]
     once = 2 * 8192 * 1024 * 4 + 2 * 1024 * 4
-    assert kernel["bytes_once"] == kernel["dram_bytes"] == once
+    assert kernel["bytes_once"] == once
+    assert kernel["dram_bytes"] == pytest.approx(once, rel=1e-3)  # the weights a few times
     assert kernel["bound"]["by"] == kernel["terms"][0]["name"] == "memory"
     assert kernel["bound"]["seconds"] == pytest.approx(once / 3352e9)
     assert kernel["sectors_used"] == 1 and kernel["conflict_ways"] == 1

@@ -71,7 +71,8 @@ bool liesInPlace(mlir::tensor::ConcatOp op, const Profile &profile);
 mlir::tensor::ConcatOp getWhole(mlir::Value value);
 
 /// Returns the number of bytes that an invocation keeps for columns that the ops of
-/// `domain` reduce in parts beside their rows, or nothing if it cannot keep their types.
+/// `domain` reduce in parts beside their rows, or nothing if it cannot keep their types, or has no
+/// room beside a long row.
 std::optional<int64_t> getKeptColumnBytes(const KernelDomain &domain, const Profile &profile);
 
 /// Returns the type in which an element is stored: `i8` for `i1`, else `element`.

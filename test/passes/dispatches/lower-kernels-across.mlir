@@ -1,7 +1,7 @@
 // Where a profile has units, several invocations combine the parts of columns, if these fill the workgroups: 16 here, of
 // 16 rows each. The twins: 1,028 columns are not so many units, and a CPU driver's profile has no units.
 // RUN: weir-opt %s --weir-set-profile=profile=sm_90 --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s
-// RUN: weir-opt %s --weir-set-profile --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=ALONE --implicit-check-not=workgroup>
+// RUN: weir-opt %s --weir-set-profile --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s --check-prefix=ALONE --implicit-check-not="workgroup>"
 
 // CHECK-LABEL: gpu.func @across_1028x512(
 // CHECK-NOT:     workgroup>
