@@ -252,11 +252,16 @@ arith::SelectOp weir::getSelection(linalg::GenericOp op) {
 /// Whether neighbours in the result of a reduction, not terms, are neighbours in what it reads.
 static bool walksAcross(linalg::GenericOp op) { return reducesAcross(op) || getSelection(op); }
 
-std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, int64_t maxParts) {
-  constexpr int64_t minRows = 8; // of a part: fewer rows would cost more than they save
+std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, int64_t maxParts,
+                                                   int64_t units) {
+  // Of a part: fewer rows would cost more than they save, unless most units were idle.
+  constexpr int64_t enoughRows = 8, fewRows = 4;
   if (!reducesAcross(op) || llvm::is_contained(op.getStaticLoopRanges(), 0))
     return std::nullopt;
   ColumnParts parts = getRows(op);
+  int64_t minRows = 4 * parts.rows < enoughRows * units
+                        ? std::clamp<int64_t>(parts.rows / units, fewRows, enoughRows)
+                        : enoughRows;
   parts.chunk = std::max<int64_t>(minRows, llvm::divideCeil(parts.rows, maxParts));
   return parts;
 }

@@ -10,7 +10,7 @@ using namespace weir;
 static int64_t chooseTeamAcross(int64_t rows, int64_t length, const Profile &profile) {
   constexpr int64_t maxTeam = 16; // each invocation combines the sums of all
   constexpr int64_t minTerms = 8; // of an invocation
-  constexpr int64_t busy = 128; // invocations that keep a unit busy
+  constexpr int64_t busy = 128;   // invocations that keep a unit busy
   int64_t best = 1;
   for (int64_t team = 2; team <= maxTeam && team <= profile.workgroupSize; team *= 2)
     if (rows * team <= profile.units * busy && length >= minTerms * team &&
@@ -19,8 +19,9 @@ static int64_t chooseTeamAcross(int64_t rows, int64_t length, const Profile &pro
   return best;
 }
 
-/// Returns the invocations that share a row: a subgroup, or so many that each has few enough elements
-/// for its registers. A long row then has all of a unit, so that the next cache holds the rows of all.
+/// Returns the invocations that share a row: a subgroup, or so many that each has few enough
+/// elements for its registers. A long row then has all of a unit, so that the next cache holds the
+/// rows of all.
 static int64_t chooseTeam(int64_t length, const Profile &profile) {
   constexpr int64_t elements = 16; // of an invocation
   int64_t team = profile.subgroupSize;
@@ -83,8 +84,8 @@ RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
   // Rows in turn share what is loaded for the columns; keep enough workgroups.
   constexpr int64_t ofUnit = 4096; // twice the invocations that a unit runs at a time
   int64_t enough = profile.units > 0 ? profile.units * ofUnit / teamSize : teams * 256;
-  rowsPerTeam = domain.getColumnOps().empty() ? std::clamp<int64_t>(rows / enough, 1, 8)
-                                              : domain.getChunk();
+  rowsPerTeam =
+      domain.getColumnOps().empty() ? std::clamp<int64_t>(rows / enough, 1, 8) : domain.getChunk();
 }
 
 std::optional<int64_t> weir::getKeptColumnBytes(const KernelDomain &domain,

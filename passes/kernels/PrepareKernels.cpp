@@ -324,9 +324,9 @@ static void cutSums(func::FuncOp function, const Profile &profile) {
       sums.push_back({op, shape});
   }
   for (auto [op, shape] : sums) {
-    std::optional<ColumnParts> parts = shape == OpShape::Reduction
-                                           ? chooseColumnParts(op, profile.columnParts)
-                                           : chooseContractionParts(op, profile.units);
+    std::optional<ColumnParts> parts =
+        shape == OpShape::Reduction ? chooseColumnParts(op, profile.columnParts, profile.units)
+                                    : chooseContractionParts(op, profile.units);
     if (!parts || parts->getParts() < 2)
       continue;
     OpBuilder builder(op);

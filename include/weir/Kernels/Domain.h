@@ -81,9 +81,11 @@ bool hasFunctions(mlir::Operation *op);
 std::optional<ColumnParts> getColumnParts(mlir::linalg::GenericOp op);
 
 /// Returns how `op`, a `Reduction`, would be cut into at most `maxParts` parts of at least 8
-/// rows each, or nothing if it reduces no columns. Depends on the op and its shape alone, so
-/// that its bits do not depend on what shares its kernel.
-std::optional<ColumnParts> chooseColumnParts(mlir::linalg::GenericOp op, int64_t maxParts);
+/// rows each, or fewer where most units of a device would be idle, or nothing if it reduces no
+/// columns. Depends on the op and its shape alone, so that its bits do not depend on what shares
+/// its kernel.
+std::optional<ColumnParts> chooseColumnParts(mlir::linalg::GenericOp op, int64_t maxParts,
+                                             int64_t units);
 
 /// Returns the first index of a `Column` op's results, in terms of its loops.
 mlir::AffineExpr getPartIndex(const ColumnParts &parts, mlir::linalg::GenericOp op);

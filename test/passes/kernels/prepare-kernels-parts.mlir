@@ -75,6 +75,44 @@ func.func @parts_of_two_loops(%a: tensor<3x256x16xf32>, %b: tensor<3x256x48xf32>
 
 // -----
 
+#id = affine_map<(r, c) -> (r, c)>
+#col = affine_map<(r, c) -> (c)>
+
+// Parts of 8 rows would be 16 workgroups for 132 units.
+// CHECK: affine_map<(d0, d1) -> (d0 floordiv 4, d1)>
+// CHECK-LABEL: func @few_rows_have_short_parts
+func.func @few_rows_have_short_parts(%x: tensor<128x768xf32>) -> tensor<768xf32> {
+  %zero = arith.constant dense<0.0> : tensor<768xf32>
+  %c = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<128x768xf32>) outs(%zero : tensor<768xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<768xf32>
+  return %c : tensor<768xf32>
+}
+
+// -----
+
+#id = affine_map<(r, c) -> (r, c)>
+#col = affine_map<(r, c) -> (c)>
+
+// The twin: 512 rows have enough parts of 8.
+// CHECK: affine_map<(d0, d1) -> (d0 floordiv 8, d1)>
+// CHECK-LABEL: func @rows_have_parts_of_eight
+func.func @rows_have_parts_of_eight(%x: tensor<512x768xf32>) -> tensor<768xf32> {
+  %zero = arith.constant dense<0.0> : tensor<768xf32>
+  %c = linalg.generic {indexing_maps = [#id, #col], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<512x768xf32>) outs(%zero : tensor<768xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<768xf32>
+  return %c : tensor<768xf32>
+}
+
+// -----
+
 // 18 parts of 128 products would be as large as the factor that they come from, and could be written over it.
 // CHECK: affine_map<(d0, d1, d2) -> (d2 floordiv 144, d0, d1)>
 // CHECK-LABEL: func @parts_no_larger_than_a_factor
