@@ -115,7 +115,7 @@ struct RowLayout {
 void emitMap(PointEmitter &emitter, EmittedKernel &launch);
 void emitRow(PointEmitter &emitter, EmittedKernel &launch);
 /// Emits a row kernel that sums the rows which a condition selects, if the kernel is one and
-/// vectors are free; returns whether it did.
+/// vectors are free, or the profile has units; returns whether it did.
 bool emitSelectedRows(PointEmitter &emitter, EmittedKernel &launch);
 void emitColumn(PointEmitter &emitter, EmittedKernel &launch);
 void emitContraction(PointEmitter &emitter, EmittedKernel &launch);

@@ -87,6 +87,44 @@ def test_matmul(model):
     assert larger["bound"]["seconds"] / larger["seconds"] > kernel["bound"]["seconds"] / kernel["seconds"]
 
 
+BRANCH = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry branch(.param .u64 from, .param .u64 to)
+.reqntid 32, 1, 1
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<6>;
+  ld.param.u64 %rd1, [from];
+  ld.param.u64 %rd2, [to];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  ld.global.b32 %r2, [%rd4];
+  setp.ne.b32 %p1, %r2, 5;
+  @%p1 bra $L_end;
+  add.s64 %rd5, %rd2, %rd3;
+  st.global.b32 [%rd5], %r2;
+$L_end:
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("comparison, stores, words", [("ne.b32", 0, "they are assumed to differ"),
+                                                       ("ge.s32", 1, "assumed to be taken into the selection")])
+def test_branches_on_loaded_data(tmp_path, comparison, stores, words):
+    """What is loaded equals no other number, but may well be less."""
+    code = tmp_path / "branch.ptx"
+    code.write_text(BRANCH.replace("ne.b32", comparison))
+    result = bench(code, "--model=h100", "--entry=branch", "--grid=1", "--workgroup=32", "--bytes=128,128")
+    [kernel] = result["kernels"]
+    assert sum(access["requests"] for access in kernel["accesses"] if access["kind"] == "store") == stores
+    assert any(words in text for text in kernel["assumptions"])
+
+
 def test_registers_are_not_known_without_ptxas(model, tmp_path):
     [kernel] = model("copy", 64, 64, assembler=tmp_path / "none")["kernels"]
     assert "is not there" in kernel["resources"]
