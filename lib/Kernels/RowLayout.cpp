@@ -22,12 +22,15 @@ static int64_t chooseTeamAcross(int64_t rows, int64_t length, const Profile &pro
 /// Returns the invocations that share a row: a subgroup, or so many that each has few enough
 /// elements for its registers. A long row then has all of a unit, so that the next cache holds the
 /// rows of all.
-static int64_t chooseTeam(int64_t length, const Profile &profile) {
+/// Where columns may be kept, all invocations of a team have as many units of the row: no verifier
+/// follows LLVM's code for a rest behind several trips.
+static int64_t chooseTeam(int64_t length, int64_t units, const Profile &profile) {
   constexpr int64_t elements = 16; // of an invocation
   int64_t team = profile.subgroupSize;
   while (team * elements < length && 2 * team <= profile.maxWorkgroupSize)
     team *= 2;
-  return team;
+  bool keepsColumns = 2 * team <= profile.maxWorkgroupSize;
+  return keepsColumns && units % team != 0 ? profile.workgroupSize : team;
 }
 
 RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
@@ -62,7 +65,7 @@ RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
     mapping = RowMapping::Lane;
   workgroup = profile.workgroupSize;
   if (mapping == RowMapping::Workgroup && profile.units > 0) {
-    workgroup = chooseTeam(length, profile);
+    workgroup = chooseTeam(length, units, profile);
     if (workgroup == profile.subgroupSize) {
       mapping = RowMapping::Subgroup;
       workgroup = profile.workgroupSize;

@@ -6,8 +6,15 @@
 // CHECK:      gpu.func @row_1024x32000({{.*}}known_block_size = array<i32: 1024, 1, 1>, known_grid_size = array<i32: 1024, 1, 1>
 // CHECK-NEXT: gpu.func @row_4096x1024({{.*}}known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 4096, 1, 1>
 // CHECK-NEXT: gpu.func @row_4096x512({{.*}}known_block_size = array<i32: 256, 1, 1>, known_grid_size = array<i32: 512, 1, 1>
-// OWN-COUNT-3: known_block_size = array<i32: 8, 1, 1>
+// OWN-COUNT-4: known_block_size = array<i32: 8, 1, 1>
 
+// A row of 257 vectors is not divided by 128 invocations.
+// CHECK-NEXT: gpu.func @row_20x1028({{.*}}known_block_size = array<i32: 256, 1, 1>
+func.func @rest(%x: tensor<20x1028xf32>) -> tensor<20x1028xf32> {
+  %e = tensor.empty() : tensor<20x1028xf32>
+  %y = linalg.softmax dimension(1) ins(%x : tensor<20x1028xf32>) outs(%e : tensor<20x1028xf32>) -> tensor<20x1028xf32>
+  return %y : tensor<20x1028xf32>
+}
 func.func @subgroup(%x: tensor<4096x512xf32>) -> tensor<4096x512xf32> {
   %e = tensor.empty() : tensor<4096x512xf32>
   %y = linalg.softmax dimension(1) ins(%x : tensor<4096x512xf32>) outs(%e : tensor<4096x512xf32>) -> tensor<4096x512xf32>
