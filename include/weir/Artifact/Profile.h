@@ -63,6 +63,9 @@ struct Profile {
   /// at any element: not only one of four that begins at a multiple of four.
   bool hasFreeVectors() const { return getBaseTarget(target) == "cpu"; }
 
+  /// Whether vectors of four elements of 16 bits are loaded and stored at once.
+  bool hasShortVectors() const { return getBaseTarget(target) == "cuda"; }
+
   /// Whether there is an instruction that rounds a product and a sum together.
   bool hasFma() const { return isa != "x86-64-v2"; }
 
