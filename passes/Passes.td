@@ -782,7 +782,7 @@ def PrepareKernelsPass : Pass<"weir-prepare-kernels", "mlir::func::FuncOp"> {
 
     Gives: every structured op is a `linalg.generic`. Transposes and broadcasts are part of their
     readers' maps. A reduction of many columns is two ops: one makes parts of consecutive rows,
-    the other one combines the parts in order.
+    the other one combines the parts in order; so is a contraction of few and long sums.
 
     Never: forms a kernel. Looks at the order of ops: the rows of a part depend on shapes and the
     profile alone, so bits do not depend on what else is in the graph.

@@ -20,6 +20,8 @@ import weir_graphs  # noqa: E402
 SHAPES = ((4096, 1024), (8192, 1024), (4096, 4096), (1024, 32000))
 ROWS = ("layer_norm", "layer_norm_vjp", "rms_norm", "rms_norm_vjp", "softmax", "softmax_vjp", "cross_entropy",
         "cross_entropy_vjp")
+# Code for a device, by the name of its model.
+PROFILES = {"h100": "sm_90", "h200": "sm_90"}
 GPT2 = {"layers": 6, "vocabulary": 32768}
 
 MATRIX = 4096 * 4096 * 4
@@ -48,6 +50,10 @@ def make_cases():
     yield "gpt2-6 step", graphs.gpt2(**GPT2), ("--train=sgd:main", "--entry=main.step")
 
 
+def get_profile(options, model):
+    return options.profile or PROFILES.get(model, "sm_80")
+
+
 def predict(options, *arguments):
     done = subprocess.run([options.weir, "bench", *arguments, f"--ptxas={options.ptxas}", "--json"],
                           capture_output=True, text=True)
@@ -61,18 +67,21 @@ def print_row(*cells):
 
 
 def compile_cases(options):
-    """Yields the name and the artifact of each case."""
+    """Yields the name and the artifacts of each case, by profile."""
+    profiles = {get_profile(options, model) for model in options.model.split(",")}
     with tempfile.TemporaryDirectory() as folder:
         for name, text, flags in make_cases():
             if options.only and options.only not in name:
                 continue
-            graph, artifact = pathlib.Path(folder) / "graph.mlir", pathlib.Path(folder) / "graph.weir"
+            graph = pathlib.Path(folder) / "graph.mlir"
+            artifacts = {profile: pathlib.Path(folder) / f"{profile}.weir" for profile in profiles}
             graph.write_text(text)
-            done = subprocess.run([options.weir, "compile", graph, f"--target=cuda:{options.profile}", *flags, "-o",
-                                   artifact], capture_output=True, text=True)
-            if done.returncode:
-                sys.exit(f"{name}: {done.stderr}")
-            yield name, artifact
+            for profile, artifact in artifacts.items():
+                done = subprocess.run([options.weir, "compile", graph, f"--target=cuda:{profile}", *flags, "-o",
+                                       artifact], capture_output=True, text=True)
+                if done.returncode:
+                    sys.exit(f"{name}: {done.stderr}")
+            yield name, artifacts
 
 
 def print_kernel(kernel, seconds):
@@ -91,8 +100,9 @@ def print_kernels(options):
     print_row("case", "kernel", "times", "us", "share", "bound us", "of bound", "limited by", "sectors", "registers",
               "occupancy", "in flight")
     print_row(*["---"] * 12)
-    for name, artifact in compile_cases(options):
-        result = predict(options, artifact, f"--model={options.model.split(',')[0]}")
+    model = options.model.split(",")[0]
+    for name, artifacts in compile_cases(options):
+        result = predict(options, artifacts[get_profile(options, model)], f"--model={model}")
         print_row(f"**{name}**", f"{result['dispatches']} dispatches", "", f"{result['seconds'] * 1e6:.1f}", *[""] * 8)
         for kernel in result["kernels"][:options.top]:
             print_kernel(kernel, result["kernel_seconds"])
@@ -101,19 +111,19 @@ def print_kernels(options):
 
 def print_cases(options):
     models = options.model.split(",")
-    print_row("case", "dispatches", *[cell for model in models
-                                      for cell in (f"{model}: us", "bound us", "of bound", "slowest kernel")])
-    print_row(*["---"] * (2 + 4 * len(models)))
-    for name, artifact in compile_cases(options):
+    print_row("case", *[cell for model in models
+                        for cell in (f"{model}: dispatches", "us", "bound us", "of bound", "slowest kernel")])
+    print_row(*["---"] * (1 + 5 * len(models)))
+    for name, artifacts in compile_cases(options):
         cells = []
         for model in models:
-            result = predict(options, artifact, f"--model={model}")
+            result = predict(options, artifacts[get_profile(options, model)], f"--model={model}")
             known = [kernel for kernel in result["kernels"] if "problem" not in kernel]
             bound = sum(kernel["bound"]["seconds"] * kernel["dispatches"] for kernel in known)
             slowest = known[0]
-            cells += [f"{result['seconds'] * 1e6:.1f}", f"{bound * 1e6:.1f}", f"{bound / result['seconds']:.0%}",
+            cells += [result["dispatches"], f"{result['seconds'] * 1e6:.1f}", f"{bound * 1e6:.1f}", f"{bound / result['seconds']:.0%}",
                       f"{slowest['kernel']}: {slowest['terms'][0]['name']}"]
-        print_row(name, result["dispatches"], *cells)
+        print_row(name, *cells)
         sys.stdout.flush()
 
 
@@ -133,7 +143,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", choices=("kernels", "cases", "published"))
     parser.add_argument("--model", default="h100", help="several, separated by commas, with cases")
-    parser.add_argument("--profile", default="sm_80")
+    parser.add_argument("--profile", help="of all models; else sm_90 for h100 and h200, sm_80 for others")
     parser.add_argument("--weir", default=ROOT / "build/release/bin/weir")
     parser.add_argument("--ptxas", default="ptxas")
     parser.add_argument("--only", default="", help="cases whose name has this")

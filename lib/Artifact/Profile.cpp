@@ -75,6 +75,7 @@ ordered_json weir::toJson(const Profile &profile) {
                  {"slab_tile", profile.slabTile},
                  {"words64", profile.words64},
                  {"column_parts", profile.columnParts},
+                 {"units", profile.units},
                  {"unroll_private", profile.unrollPrivate},
                  {"streamed_bytes", profile.streamedBytes},
                  {"stage_bytes", profile.stageBytes},
@@ -111,6 +112,7 @@ Profile weir::readProfile(const JsonNode &node) {
                "slab_tile",
                "words64",
                "column_parts",
+               "units",
                "unroll_private",
                "streamed_bytes",
                "stage_bytes",
@@ -161,6 +163,7 @@ Profile weir::readProfile(const JsonNode &node) {
   profile.slabTile = node["slab_tile"].integer(1, maxSlabTile);
   profile.words64 = node["words64"].boolean();
   profile.columnParts = count("column_parts");
+  profile.units = node["units"].integer(0, std::numeric_limits<uint32_t>::max());
   profile.unrollPrivate = node["unroll_private"].boolean();
   profile.streamedBytes = node["streamed_bytes"].integer(0, maxBytes);
   profile.stageBytes = node["stage_bytes"].integer(0, maxStageBytes);
@@ -213,6 +216,7 @@ static Profile makeCudaProfile(int64_t sm) {
   profile.attentionKeys = 512;
   profile.words64 = false;
   profile.columnParts = 512;
+  profile.units = sm < 90 ? 108 : 132; // of an A100, an H100
   profile.unrollPrivate = true;
   return profile;
 }

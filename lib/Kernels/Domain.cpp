@@ -58,7 +58,7 @@ static AffineExpr stripPlacement(AffineExpr index) {
 
 /// Whether `op` sums the product of its two inputs, each of which has a parallel
 /// loop that the other lacks.
-static bool isContraction(linalg::GenericOp op, ArrayRef<Combiner> combiners) {
+static bool isContraction(linalg::GenericOp op, ArrayRef<Combiner> combiners, bool inParts) {
   if (combiners.size() != 1 || op.getNumDpsInputs() != 2 ||
       !isa<arith::AddFOp>(combiners.front().combine))
     return false;
@@ -75,6 +75,8 @@ static bool isContraction(linalg::GenericOp op, ArrayRef<Combiner> combiners) {
   for (OpOperand &operand : op->getOpOperands()) {
     AffineMap map = getAccessMap(op, &operand);
     SmallVector<AffineExpr> results(map.getResults());
+    if (inParts && op.isDpsInit(&operand))
+      results.erase(results.begin());
     if (op.isDpsInput(&operand))
       llvm::transform(results, results.begin(), stripPlacement);
     maps.push_back(AffineMap::get(map.getNumDims(), 0, results, op.getContext()));
@@ -87,7 +89,7 @@ static bool isContraction(linalg::GenericOp op, ArrayRef<Combiner> combiners) {
     return llvm::any_of(loops, [&](unsigned loop) { return sizes[loop] != 1; });
   };
   return matters(found->m) && matters(found->n) && !found->k.empty() &&
-         op.getIndexingMapsArray().back().isProjectedPermutation();
+         maps.back().isProjectedPermutation();
 }
 
 /// Whether an output map reaches every element of the dimensions from `firstDim`
@@ -127,6 +129,23 @@ static ColumnParts getRows(linalg::GenericOp op) {
         parts.rowLoops.push_back(loop);
     }
   return parts;
+}
+
+/// Returns the number in `parts.rowLoops` of the loop whose indices equal parts of products share
+/// out, or nothing if there is none.
+static std::optional<unsigned> findCut(linalg::GenericOp op, const ColumnParts &parts) {
+  if (parts.rows % parts.chunk)
+    return std::nullopt;
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  int64_t inner = 1;
+  for (unsigned number = parts.rowLoops.size(); number-- > 0;) {
+    int64_t size = sizes[parts.rowLoops[number]];
+    if (parts.chunk < inner * size)
+      return parts.chunk % inner == 0 && size % (parts.chunk / inner) == 0 ? std::optional(number)
+                                                                           : std::nullopt;
+    inner *= size;
+  }
+  return std::nullopt;
 }
 
 std::optional<ColumnParts> weir::getColumnParts(linalg::GenericOp op) {
@@ -234,13 +253,50 @@ arith::SelectOp weir::getSelection(linalg::GenericOp op) {
 /// Whether neighbours in the result of a reduction, not terms, are neighbours in what it reads.
 static bool walksAcross(linalg::GenericOp op) { return reducesAcross(op) || getSelection(op); }
 
-std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, int64_t maxParts) {
-  constexpr int64_t minRows = 8; // of a part: fewer rows would cost more than they save
+std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, int64_t maxParts,
+                                                   int64_t units) {
+  // Of a part: fewer rows would cost more than they save, unless most units were idle.
+  constexpr int64_t enoughRows = 8, fewRows = 4;
   if (!reducesAcross(op) || llvm::is_contained(op.getStaticLoopRanges(), 0))
     return std::nullopt;
   ColumnParts parts = getRows(op);
+  int64_t minRows = 4 * parts.rows < enoughRows * units
+                        ? std::clamp<int64_t>(parts.rows / units, fewRows, enoughRows)
+                        : enoughRows;
   parts.chunk = std::max<int64_t>(minRows, llvm::divideCeil(parts.rows, maxParts));
   return parts;
+}
+
+std::optional<ColumnParts> weir::getContractionParts(linalg::GenericOp op) {
+  std::optional<ColumnParts> parts = getColumnParts(op);
+  if (!parts || !isContraction(op, *getCombiners(op), /*inParts=*/true) || !findCut(op, *parts))
+    return std::nullopt;
+  return parts;
+}
+
+std::optional<ColumnParts> weir::chooseContractionParts(linalg::GenericOp op, int64_t units) {
+  // Sums that a workgroup owns; fewer products would not outweigh storing and adding up their sum.
+  constexpr int64_t tile = 16384, minProducts = 64, step = 16, longSum = 256;
+  int64_t sums = 1;
+  for (auto [loop, size] : llvm::enumerate(op.getStaticLoopRanges()))
+    sums *= isReduced(op, loop) ? 1 : size;
+  ColumnParts parts = getRows(op);
+  int64_t wanted = sums == 0 ? 0 : units / int64_t(llvm::divideCeil(sums, tile));
+  if (wanted < 2 || parts.rows < longSum)
+    return std::nullopt;
+  // The parts could then lie over a factor, which only the kernel's barriers would make safe. No
+  // verifier proves that of its code.
+  auto isAsLarge = [&](const ColumnParts &parts) {
+    return llvm::any_of(op.getDpsInputs(), [&](Value factor) {
+      return cast<RankedTensorType>(factor.getType()).getNumElements() == parts.getParts() * sums;
+    });
+  };
+  parts.chunk = std::max<int64_t>(minProducts, llvm::divideCeil(parts.rows, wanted));
+  for (parts.chunk = llvm::alignTo(parts.chunk, step); 2 * parts.chunk <= parts.rows;
+       parts.chunk += step)
+    if (findCut(op, parts) && !isAsLarge(parts))
+      return parts;
+  return std::nullopt;
 }
 
 Value weir::getInserted(Value yielded) {
@@ -273,7 +329,7 @@ OpShape weir::getOpShape(Operation *op) {
   if (llvm::all_of(generic->getResults(), [](Value result) { return getSplat(result) != nullptr; }))
     return OpShape::Free;
   if (getColumnParts(generic))
-    return OpShape::Column;
+    return getContractionParts(generic) ? OpShape::Contraction : OpShape::Column;
   for (OpOperand &output : generic.getDpsInitsMutable()) {
     if (!writesAll(generic.getMatchingIndexingMap(&output), output.get()))
       return OpShape::Other;
@@ -300,7 +356,8 @@ OpShape weir::getOpShape(Operation *op) {
   std::optional<SmallVector<Combiner>> combiners = getCombiners(generic);
   if (!combiners)
     return OpShape::Sequence;
-  return isContraction(generic, *combiners) ? OpShape::Contraction : OpShape::Reduction;
+  return isContraction(generic, *combiners, /*inParts=*/false) ? OpShape::Contraction
+                                                               : OpShape::Reduction;
 }
 
 std::optional<SoftmaxSums> weir::matchSoftmaxSums(ArrayRef<linalg::GenericOp> reductions) {
@@ -558,6 +615,35 @@ SmallVector<int64_t> KernelDomain::layOut() {
   return anchorDims;
 }
 
+/// Makes the number of the part a dimension of rows, and the products of a part those of columns.
+SmallVector<int64_t> KernelDomain::layOutParts(const ColumnParts &parts) {
+  SmallVector<int64_t> ranges = anchor.getStaticLoopRanges();
+  SmallVector<int64_t> anchorDims(ranges.size(), -1);
+  unsigned cut = *findCut(anchor, parts);
+  int64_t inner = 1;
+  for (unsigned loop : ArrayRef(parts.rowLoops).drop_front(cut + 1))
+    inner *= ranges[loop];
+  partLoops.dim = 0;
+  sizes.push_back(parts.getParts());
+  for (auto [number, loop] : llvm::enumerate(ArrayRef(parts.rowLoops).take_front(cut + 1))) {
+    int64_t step = number == cut ? parts.chunk / inner : 1;
+    partLoops.loops.push_back({loop, ranges[loop] / step, step});
+  }
+  for (bool reduced : {false, true}) {
+    for (auto [loop, size] : llvm::enumerate(ranges)) {
+      auto found = llvm::find_if(partLoops.loops, [&](auto &each) { return each.loop == loop; });
+      int64_t length = found == partLoops.loops.end() ? size : found->step;
+      if (isReduced(anchor, loop) != reduced || length == 1)
+        continue;
+      anchorDims[loop] = sizes.size();
+      sizes.push_back(length);
+    }
+    if (!reduced)
+      numRows = sizes.size();
+  }
+  return anchorDims;
+}
+
 bool weir::hasFunctions(Operation *op) {
   auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
   return generic && llvm::any_of(generic.getBody()->without_terminator(), [](Operation &inner) {
@@ -655,6 +741,8 @@ StringRef KernelDomain::findPrologue(ArrayRef<Operation *> ops,
 /// Whether `op` covers the rows, with or without the columns. A reduction must reduce exactly
 /// the columns, or the rows; after a contraction there are only rows.
 bool KernelDomain::coversPoints(linalg::GenericOp op) const {
+  if (partLoops.dim >= 0 && op == anchor)
+    return true;
   llvm::SmallDenseSet<int64_t> used;
   OpShape kind = getOpShape(op);
   for (auto [dim, size, iterator] :
@@ -833,7 +921,12 @@ StringRef KernelDomain::assign(ArrayRef<Operation *> ops) {
       if (llvm::is_contained(ops, read.getTensor().getDefiningOp()))
         return "one reads the other's result at computed places, so all of it must be there first";
 
-  SmallVector<int64_t> anchorDims = layOut();
+  std::optional<ColumnParts> cut;
+  if (!contractions.empty())
+    cut = getContractionParts(anchor);
+  if (contractions.size() > 1 && llvm::any_of(contractions, getContractionParts))
+    return "a contraction in parts shares its kernel with no other one";
+  SmallVector<int64_t> anchorDims = cut ? layOutParts(*cut) : layOut();
   llvm::SmallPtrSet<Operation *, 8> prologue;
   if (StringRef why = findPrologue(ops, prologue); !why.empty())
     return why;

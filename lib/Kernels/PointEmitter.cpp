@@ -226,6 +226,16 @@ SmallVector<AffineExpr> PointEmitter::getLoops(Operation *op, ArrayRef<AffineExp
     loops.push_back(dim >= 0   ? point[dim]
                     : dim < -1 ? this->dim(groupCoordinate + -2 - dim)
                                : constant(0));
+  const KernelDomain::PartLoops &parts = domain.getPartLoops();
+  if (parts.dim < 0 || op != domain.getContractions().front())
+    return loops;
+  AffineExpr part = point[parts.dim];
+  for (const KernelDomain::PartLoops::Loop &loop : llvm::reverse(parts.loops)) {
+    bool isLast = &loop == parts.loops.begin();
+    AffineExpr digit = isLast ? part : part % loop.digits;
+    loops[loop.loop] = simplify(loops[loop.loop] + digit * loop.step);
+    part = part.floorDiv(loop.digits);
+  }
   return loops;
 }
 

@@ -38,7 +38,8 @@ MemRefType PointEmitter::getBufferType(unsigned buffer) const {
   Type element = getStorageType(type.getElementType());
   int64_t count = type.getNumElements();
   bool canHold = !profile.hasFreeVectors() && profile.vectorWidth > 1 && count % lanes == 0 &&
-                 element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 32;
+                 element.isIntOrFloat() &&
+                 element.getIntOrFloatBitWidth() >= (profile.hasShortVectors() ? 16 : 32);
   if (canHold && known)
     canHold = known->buffers[buffer].vectorAccess && !known->buffers[buffer].scalarStore;
   if (canHold) {

@@ -14,6 +14,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace weir;
@@ -28,6 +29,8 @@ public:
 private:
   /// The row after that of `unitCoordinate`, or the last one. Rows have no tiles.
   static constexpr unsigned nextRowCoordinate = tileRowCoordinate;
+  /// Of teams that are interleaved.
+  static constexpr unsigned teamCoordinate = tileColumnCoordinate;
   /// The first pass waits for the row itself. If there is a third, it is the one that writes.
   static constexpr unsigned prefetchingPass = 1;
   /// Bytes of the longest row that is prefetched to the first level of the caches: a quarter of it,
@@ -62,6 +65,8 @@ private:
   void walkInTurn(SmallVector<Value> &carried, PointEmitter::LoopBody walk);
   Value reduceVector(Operation *combiner, Value vector);
   Value reduceTeam(Operation *combiner, Value partial);
+  Value reduceInterleaved(Operation *combiner, Value partial);
+  Value getWorkgroupMemory(int64_t count, Type type);
   int64_t getRowBytes(unsigned buffer) const {
     int64_t width = emitter.getBufferType(buffer).getElementTypeBitWidth();
     return layout.units * layout.columnLanes * width / 8;
@@ -98,69 +103,6 @@ private:
   }
 };
 } // namespace
-
-RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
-  ArrayRef<int64_t> columns = domain.getColumnSizes();
-  ArrayRef<int64_t> rowSizes = domain.getRowSizes();
-  // Several short dimensions of terms, such as a window's, do not fill a vector.
-  bool isWindow = !domain.isAcross() && profile.hasFreeVectors() && columns.size() > 1 &&
-                  !rowSizes.empty() && domain.readsWindows() &&
-                  getLanes(profile, columns) < getLanesBeforeRest(profile, rowSizes.back());
-  const bool isAcross = domain.isAcross() || isWindow;
-  if (isAcross) {
-    rowLanes = getLanes(profile, rowSizes, getMaxVectors(domain));
-    if (profile.hasFreeVectors() && rowLanes < profile.vectorWidth && !rowSizes.empty()) {
-      rowLanes = getLanesBeforeRest(profile, rowSizes.back());
-      rowRests = getRests(rowSizes.back(), rowLanes);
-    }
-  } else if (profile.hasFreeVectors() && columns.size() == 1)
-    columnLanes = getLanesBeforeRest(profile, columns.front());
-  else
-    columnLanes = getLanes(profile, columns);
-  if (columns.size() == 1)
-    rests = getRests(columns.front(), columnLanes);
-  outerRows = rowSizes.empty() ? 1 : getProduct(rowSizes.drop_back());
-  rows = rowSizes.empty() ? 1 : outerRows * (rowSizes.back() / rowLanes);
-  int64_t length = getProduct(columns);
-  units = length / columnLanes;
-
-  // A row shorter than a subgroup's vectors would leave invocations idle; rows
-  // across memory are neighbours of each other.
-  RowMapping mapping = profile.rowMapping;
-  if (length < 4 * profile.subgroupSize || isAcross)
-    mapping = RowMapping::Lane;
-  int64_t workgroup = profile.workgroupSize;
-  teamSize = mapping == RowMapping::Lane       ? 1
-             : mapping == RowMapping::Subgroup ? profile.subgroupSize
-                                               : workgroup;
-  teams = workgroup / teamSize;
-  fullTrips = units / teamSize;
-  restUnits = units % teamSize;
-  // One sum would wait for itself at every trip.
-  if (profile.hasFreeVectors() && !isAcross)
-    sums = llvm::bit_floor<uint64_t>(std::clamp<int64_t>(fullTrips, 1, 4));
-  // Rows in turn share what is loaded for the columns; keep enough workgroups.
-  rowsPerTeam = domain.getColumnOps().empty() ? std::clamp<int64_t>(rows / (teams * 256), 1, 8)
-                                              : domain.getChunk();
-}
-
-std::optional<int64_t> weir::getKeptColumnBytes(const KernelDomain &domain,
-                                                const Profile &profile) {
-  if (domain.getShape() != KernelShape::Row)
-    return 0;
-  RowLayout layout(domain, profile);
-  int64_t elements = layout.getTrips() * layout.columnLanes, bytes = 0;
-  for (const Rest &rest : layout.rests)
-    elements += rest.lanes;
-  for (linalg::GenericOp op : domain.getColumnOps())
-    for (Type type : op.getResultTypes()) {
-      Type element = getElementTypeOrSelf(type);
-      if (!isKeepable(element))
-        return std::nullopt;
-      bytes += elements * (element.getIntOrFloatBitWidth() / 8);
-    }
-  return bytes;
-}
 
 /// Puts every reduction in the first pass in which what it needs is known, and
 /// every result in the first pass that can store it.
@@ -230,7 +172,7 @@ void RowEmitter::forEachUnit(
       carried = emitter.loop(1, carried, [&](Value, ValueRange values) {
         return walk(emitter.indexConstant(trip), values);
       });
-  } else if (carried.empty() || layout.sums == 1) {
+  } else if (carried.empty() || layout.tripsAtOnce == 1) {
     carried = emitter.loop(layout.fullTrips, carried, walk);
   } else {
     walkInTurn(carried, walk);
@@ -276,7 +218,7 @@ void RowEmitter::walkRests(ArrayRef<Value> starts,
   emitter.setLanes(lanes);
 }
 
-/// Emits the full trips, `layout.sums` in each turn of the loop.
+/// Emits the full trips, `layout.tripsAtOnce` in each turn of the loop.
 void RowEmitter::walkInTurn(SmallVector<Value> &carried, PointEmitter::LoopBody walk) {
   size_t values = carried.size();
   SmallVector<Value> sums;
@@ -288,22 +230,22 @@ void RowEmitter::walkInTurn(SmallVector<Value> &carried, PointEmitter::LoopBody 
         emitter.loop(1, own, [&](Value, ValueRange running) { return walk(getTrip(), running); });
     llvm::copy(next, own.begin());
   };
-  int64_t turns = layout.fullTrips / layout.sums;
+  int64_t atOnce = layout.tripsAtOnce, turns = layout.fullTrips / atOnce;
   sums = emitter.loop(turns, sums, [&](Value turn, ValueRange running) {
     SmallVector<Value> next(running);
-    for (int64_t sum = 0; sum < layout.sums; ++sum)
+    for (int64_t number = 0; number < atOnce; ++number)
       addTrip(
-          sum,
+          number % layout.sums,
           [&]() -> Value {
             OpBuilder &b = emitter.builder();
             Value first =
-                arith::MulIOp::create(b, emitter.loc, turn, emitter.indexConstant(layout.sums));
-            return arith::AddIOp::create(b, emitter.loc, first, emitter.indexConstant(sum));
+                arith::MulIOp::create(b, emitter.loc, turn, emitter.indexConstant(atOnce));
+            return arith::AddIOp::create(b, emitter.loc, first, emitter.indexConstant(number));
           },
           next);
     return next;
   });
-  for (int64_t trip = turns * layout.sums; trip < layout.fullTrips; ++trip)
+  for (int64_t trip = turns * atOnce; trip < layout.fullTrips; ++trip)
     addTrip(trip % layout.sums, [&] { return emitter.indexConstant(trip); }, sums);
   carried = std::move(sums);
 }
@@ -352,6 +294,55 @@ Value weir::reduceSubgroup(PointEmitter &emitter, Operation *combiner, Value par
   return partial;
 }
 
+/// Returns memory of the workgroup that reductions use one after the other.
+Value RowEmitter::getWorkgroupMemory(int64_t count, Type type) {
+  auto shared =
+      MemRefType::get({count}, type, MemRefLayoutAttrInterface{},
+                      gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Workgroup));
+  for (BlockArgument argument : emitter.getFunction().getWorkgroupAttributions())
+    if (argument.getType() == shared)
+      return argument;
+  return emitter.getFunction().addWorkgroupAttribution(shared, emitter.loc);
+}
+
+/// Combines what the invocations of each row across memory have, in their order. In the
+/// workgroup's memory an invocation's rows are neighbours, and so are those of other teams.
+Value RowEmitter::reduceInterleaved(Operation *combiner, Value partial) {
+  OpBuilder &b = emitter.builder();
+  Location loc = emitter.loc;
+  auto vector = dyn_cast<VectorType>(partial.getType());
+  Type type = getElementTypeOrSelf(partial.getType());
+  bool isBit = type.isInteger(1);
+  int64_t lanes = vector ? vector.getNumElements() : 1;
+  Value memory = getWorkgroupMemory(profile.workgroupSize * lanes, isBit ? b.getI32Type() : type);
+  auto getAddress = [&](AffineExpr member, int64_t lane) {
+    AffineExpr place = member * layout.teams + emitter.dim(teamCoordinate);
+    return emitter.expand(place * lanes + lane);
+  };
+  gpu::BarrierOp::create(b, loc); // someone may still read what was here before
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    Value element = vector ? emitter.extract(partial, lane) : partial;
+    if (isBit)
+      element = arith::ExtUIOp::create(b, loc, b.getI32Type(), element);
+    memref::StoreOp::create(b, loc, element, memory,
+                            getAddress(emitter.dim(teamLaneCoordinate), lane));
+  }
+  gpu::BarrierOp::create(b, loc);
+  Value total;
+  for (int64_t member = 0; member < layout.teamSize; ++member) {
+    SmallVector<Value> elements;
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      Value element =
+          memref::LoadOp::create(b, loc, memory, getAddress(emitter.constant(member), lane));
+      elements.push_back(isBit ? arith::TruncIOp::create(b, loc, type, element) : element);
+    }
+    Value next =
+        vector ? Value(vector::FromElementsOp::create(b, loc, vector, elements)) : elements.front();
+    total = total ? emitter.combine(combiner, total, next) : next;
+  }
+  return total;
+}
+
 /// Combines the partial results of a row's invocations; all get the result.
 Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
   OpBuilder &b = emitter.builder();
@@ -361,6 +352,8 @@ Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
     partial = reduceVector(combiner, partial);
   if (layout.teamSize == 1)
     return partial;
+  if (layout.isInterleaved)
+    return reduceInterleaved(combiner, partial);
 
   partial = reduceSubgroup(emitter, combiner, partial, subgroupLane);
   if (layout.teamSize == profile.subgroupSize)
@@ -368,16 +361,7 @@ Value RowEmitter::reduceTeam(Operation *combiner, Value partial) {
 
   int64_t subgroups = layout.teamSize / profile.subgroupSize;
   Type type = partial.getType();
-  Type stored = type.isInteger(1) ? b.getI32Type() : type;
-  auto shared =
-      MemRefType::get({subgroups}, stored, MemRefLayoutAttrInterface{},
-                      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup));
-  Value memory;
-  for (BlockArgument argument : emitter.getFunction().getWorkgroupAttributions())
-    if (argument.getType() == shared)
-      memory = argument;
-  if (!memory)
-    memory = emitter.getFunction().addWorkgroupAttribution(shared, loc);
+  Value memory = getWorkgroupMemory(subgroups, type.isInteger(1) ? b.getI32Type() : type);
   // Someone may still read what the reduction before left here.
   gpu::BarrierOp::create(b, loc);
   Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, subgroupLane,
@@ -795,6 +779,9 @@ void RowEmitter::run(EmittedKernel &launch) {
                       ? llvm::divideCeil(layout.rows, layout.rowsPerTeam)
                       : emitter.domain.getParts();
   int64_t groups = llvm::divideCeil(teams, layout.teams);
+  if (layout.workgroup != profile.workgroupSize)
+    emitter.getFunction().setKnownBlockSizeAttr(
+        Builder(emitter.context).getDenseI32ArrayAttr({int32_t(layout.workgroup), 1, 1}));
   int64_t ofRests = int64_t(layout.rowRests.size()) * layout.outerRows;
   emitWorkgroups(emitter, groups + ofRests, launch, [&](Value group) {
     OpBuilder &b = emitter.builder();
@@ -803,6 +790,12 @@ void RowEmitter::run(EmittedKernel &launch) {
     if (layout.teamSize == 1) {
       team = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
       teamLane = emitter.indexConstant(0);
+    } else if (layout.isInterleaved) {
+      Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
+      Value teams = emitter.indexConstant(layout.teams);
+      team = arith::RemUIOp::create(b, loc, thread, teams);
+      teamLane = arith::DivUIOp::create(b, loc, thread, teams);
+      emitter.setCoordinate(teamCoordinate, team);
     } else {
       subgroupLane = gpu::LaneIdOp::create(b, loc, nullptr);
       subgroup = gpu::SubgroupIdOp::create(b, loc, nullptr);

@@ -3,7 +3,8 @@
 // The gradient of a gather adds to each row of a table the cotangents of those who read it: a
 // reduction of select(reader's index == row, cotangent, 0). The condition is the same for all
 // elements of the row. So an invocation owns a row of results, asks the condition once for each
-// term, and walks the row for those that it selects.
+// term, and walks the row for those that it selects. On a GPU a subgroup owns the row, or a block
+// of a long one, and keeps the sums in registers.
 //
 // The bits are those of a row kernel, which adds the terms in the same order, and a neutral element
 // for each term that is not selected.
@@ -25,6 +26,7 @@ public:
 
   bool find();
   void run(EmittedKernel &launch);
+  void runTeams(EmittedKernel &launch);
 
 private:
   PointEmitter &emitter;
@@ -44,8 +46,19 @@ private:
   void forEachUnit(const Sums &sums,
                    function_ref<void(AffineExpr inRow, Value memory, Value at)> body);
   SmallVector<AffineExpr> getRowPoint(AffineExpr inRow);
+  Value getStart();
+  Value evaluate(Value value, AffineExpr inRow);
   void addTerm(const Sums &sums);
+  void store(AffineExpr inRow, Value total);
   void storeRow(const Sums &sums);
+  void emitTeam(Value number, int64_t blocks);
+
+  static constexpr int64_t termsAtOnce = 4; ///< whose conditions are loaded at a time
+  SmallVector<Value> addTerms(ArrayRef<Value> numbers, ValueRange before);
+  int64_t ofLane = 1; ///< units of a row that an invocation of a subgroup owns
+  /// Calls `body` with the first element of one of these, if the row has it.
+  SmallVector<Value> atUnit(int64_t number, ValueRange otherwise,
+                            function_ref<SmallVector<Value>(AffineExpr inRow)> body);
 };
 } // namespace
 
@@ -53,8 +66,9 @@ private:
 /// is of this kind.
 bool SelectedRows::find() {
   ArrayRef<int64_t> rows = domain.getRowSizes();
-  if (!emitter.profile.hasFreeVectors() || !domain.isAcross() || !domain.getColumnOps().empty() ||
-      rows.size() < 2)
+  bool isFree = emitter.profile.hasFreeVectors();
+  if (!(isFree || emitter.profile.units > 0) || !domain.isAcross() ||
+      !domain.getColumnOps().empty() || rows.size() < 2)
     return false;
   for (Operation &op : emitter.kernel.getBody().front().without_terminator())
     if (getOpShape(&op) == OpShape::Reduction) {
@@ -72,8 +86,11 @@ bool SelectedRows::find() {
   if (!term)
     return false;
   combiner = getCombiners(reduction)->front();
-  lanes = getLanesBeforeRest(emitter.profile, rows.back());
+  lanes = isFree ? getLanesBeforeRest(emitter.profile, rows.back())
+                 : getLanes(emitter.profile, rows.take_back());
   units = rows.back() / lanes;
+  if (!isFree)
+    return true;
   rests = getRests(rows.back(), lanes);
   Type element = emitter.getElementType(reduction.getResult(0));
   return isKeepable(element) &&
@@ -112,15 +129,23 @@ SmallVector<AffineExpr> SelectedRows::getRowPoint(AffineExpr inRow) {
   return point;
 }
 
+/// Returns what a sum begins with.
+Value SelectedRows::getStart() {
+  Value start =
+      arith::ConstantOp::create(emitter.builder(), emitter.loc, getNeutral(combiner.combine));
+  return lanes > 1 ? emitter.broadcast(start) : start;
+}
+
+/// Returns a value of the body for the term that `tripCoordinate` numbers.
+Value SelectedRows::evaluate(Value value, AffineExpr inRow) {
+  SmallVector<AffineExpr> point = getRowPoint(inRow);
+  llvm::append_range(point,
+                     emitter.delinearize(emitter.dim(tripCoordinate), domain.getColumnSizes()));
+  return emitter.evaluateInBody(reduction, value, emitter.getLoops(reduction, point));
+}
+
 /// Adds the term that `tripCoordinate` numbers to the row, if it is selected.
 void SelectedRows::addTerm(const Sums &sums) {
-  SmallVector<AffineExpr> columns =
-      emitter.delinearize(emitter.dim(tripCoordinate), domain.getColumnSizes());
-  auto evaluate = [&](Value value, AffineExpr inRow) {
-    SmallVector<AffineExpr> point = getRowPoint(inRow);
-    llvm::append_range(point, columns);
-    return emitter.evaluateInBody(reduction, value, emitter.getLoops(reduction, point));
-  };
   auto place = emitter.codeFor(reduction);
   Value selected = evaluate(term.getCondition(), emitter.constant(0));
   emitter.guard(selected, {}, [&]() -> SmallVector<Value> {
@@ -134,24 +159,123 @@ void SelectedRows::addTerm(const Sums &sums) {
   });
 }
 
-/// Stores the results of a row whose terms have all been added.
+/// Stores the results in elements of a row whose terms have all been added.
+void SelectedRows::store(AffineExpr inRow, Value total) {
+  emitter.startPoint();
+  auto place = emitter.codeFor(reduction);
+  SmallVector<AffineExpr> point = getRowPoint(inRow);
+  point.resize(domain.getSizes().size(), emitter.constant(0));
+  OpOperand &init = reduction.getDpsInitsMutable()[0];
+  if (getSplat(init.get()) != getNeutral(combiner.combine)) {
+    SmallVector<AffineExpr> loops = emitter.getLoops(reduction, point);
+    Value start =
+        emitter.evaluate(init.get(), emitter.apply(reduction.getMatchingIndexingMap(&init), loops));
+    total = emitter.combine(combiner.combine, start, total);
+  }
+  emitter.setReduced(reduction.getResult(0), total);
+  emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(0, emitter.computed.size())), point);
+}
+
 void SelectedRows::storeRow(const Sums &sums) {
-  auto results = llvm::to_vector(llvm::seq<unsigned>(0, emitter.computed.size()));
   forEachUnit(sums, [&](AffineExpr inRow, Value memory, Value at) {
-    emitter.startPoint();
     auto place = emitter.codeFor(reduction);
-    Value total = memref::LoadOp::create(emitter.builder(), emitter.loc, memory, at);
-    SmallVector<AffineExpr> point = getRowPoint(inRow);
-    point.resize(domain.getSizes().size(), emitter.constant(0));
-    OpOperand &init = reduction.getDpsInitsMutable()[0];
-    if (getSplat(init.get()) != getNeutral(combiner.combine)) {
-      SmallVector<AffineExpr> loops = emitter.getLoops(reduction, point);
-      Value start = emitter.evaluate(init.get(),
-                                     emitter.apply(reduction.getMatchingIndexingMap(&init), loops));
-      total = emitter.combine(combiner.combine, start, total);
-    }
-    emitter.setReduced(reduction.getResult(0), total);
-    emitResults(emitter, results, point);
+    store(inRow, memref::LoadOp::create(emitter.builder(), emitter.loc, memory, at));
+  });
+}
+
+SmallVector<Value> SelectedRows::atUnit(int64_t number, ValueRange otherwise,
+                                        function_ref<SmallVector<Value>(AffineExpr inRow)> body) {
+  int64_t subgroup = emitter.profile.subgroupSize;
+  AffineExpr unit = (emitter.dim(tileColumnCoordinate) * ofLane + number) * subgroup +
+                    emitter.dim(teamLaneCoordinate);
+  auto call = [&](AffineExpr inside) {
+    return body(lanes > 1 ? inside * lanes + emitter.vectorLane() : inside);
+  };
+  if (units % (ofLane * subgroup) == 0)
+    return call(unit);
+  Value place = emitter.expand(unit);
+  Value isInside = arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::ult,
+                                         place, emitter.indexConstant(units));
+  return emitter.guard(isInside, otherwise,
+                       [&] { return call(emitter.setCoordinate(tileRowCoordinate, place)); });
+}
+
+/// Adds the terms of these numbers to the sums, if they are selected. All are asked first.
+SmallVector<Value> SelectedRows::addTerms(ArrayRef<Value> numbers, ValueRange before) {
+  auto place = emitter.codeFor(reduction);
+  auto atTerm = [&](Value number, ValueRange carried, PointEmitter::LoopBody body) {
+    return emitter.loop(1, carried, [&](Value first, ValueRange running) {
+      emitter.setCoordinate(tripCoordinate, number);
+      return body(first, running);
+    });
+  };
+  SmallVector<Value> selected, sums(before);
+  for (Value number : numbers)
+    selected.append(atTerm(number, {}, [&](Value, ValueRange) -> SmallVector<Value> {
+      return {evaluate(term.getCondition(), emitter.constant(0))};
+    }));
+  for (auto [number, isSelected] : llvm::zip_equal(numbers, selected))
+    sums = atTerm(number, sums, [&](Value, ValueRange running) {
+      return emitter.guard(isSelected, running, [&] {
+        SmallVector<Value> next;
+        for (int64_t unit = 0; unit < ofLane; ++unit)
+          next.append(atUnit(unit, running[unit], [&](AffineExpr inRow) -> SmallVector<Value> {
+            return {emitter.combine(combiner.combine, running[unit],
+                                    evaluate(term.getTrueValue(), inRow))};
+          }));
+        return next;
+      });
+    });
+  return sums;
+}
+
+/// Computes a block of a row in a subgroup.
+void SelectedRows::emitTeam(Value number, int64_t blocks) {
+  int64_t rows = getProduct(domain.getRowSizes().drop_back());
+  AffineExpr at = emitter.setCoordinate(packedCoordinate, number);
+  SmallVector<AffineExpr> digits = getDigits(emitter, at, {rows, blocks});
+  emitter.setCoordinate(unitCoordinate, emitter.expand(digits[0]));
+  emitter.setCoordinate(tileColumnCoordinate, emitter.expand(digits[1]));
+  SmallVector<Value> sums(ofLane, getStart());
+  int64_t terms = getProduct(domain.getColumnSizes()), turns = terms / termsAtOnce;
+  sums = emitter.loop(turns, sums, [&](Value turn, ValueRange running) {
+    OpBuilder &b = emitter.builder();
+    Value first = arith::MulIOp::create(b, emitter.loc, turn, emitter.indexConstant(termsAtOnce));
+    SmallVector<Value> numbers;
+    for (int64_t i = 0; i < termsAtOnce; ++i)
+      numbers.push_back(arith::AddIOp::create(b, emitter.loc, first, emitter.indexConstant(i)));
+    return addTerms(numbers, running);
+  });
+  for (int64_t number = turns * termsAtOnce; number < terms; ++number)
+    sums = addTerms(emitter.indexConstant(number), sums);
+  for (int64_t unit = 0; unit < ofLane; ++unit)
+    atUnit(unit, {}, [&](AffineExpr inRow) -> SmallVector<Value> {
+      store(inRow, sums[unit]);
+      return {};
+    });
+}
+
+void SelectedRows::runTeams(EmittedKernel &launch) {
+  constexpr int64_t maxOfLane = 8; // whose sums fit in registers
+  const Profile &profile = emitter.profile;
+  int64_t rows = getProduct(domain.getRowSizes().drop_back());
+  int64_t teams = profile.workgroupSize / profile.subgroupSize;
+  ofLane = std::clamp<int64_t>(llvm::divideCeil(units, profile.subgroupSize), 1, maxOfLane);
+  int64_t blocks = llvm::divideCeil(units, profile.subgroupSize * ofLane);
+  emitWorkgroups(emitter, llvm::divideCeil(rows * blocks, teams), launch, [&](Value group) {
+    OpBuilder &b = emitter.builder();
+    Location loc = emitter.loc;
+    emitter.setCoordinate(teamLaneCoordinate, gpu::LaneIdOp::create(b, loc, nullptr));
+    Value first = arith::MulIOp::create(b, loc, group, emitter.indexConstant(teams));
+    Value number = arith::AddIOp::create(b, loc, first, gpu::SubgroupIdOp::create(b, loc, nullptr));
+    if (rows * blocks % teams == 0)
+      return emitTeam(number, blocks);
+    Value isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, number,
+                                           emitter.indexConstant(rows * blocks));
+    emitter.guard(isInside, {}, [&]() -> SmallVector<Value> {
+      emitTeam(number, blocks);
+      return {};
+    });
   });
 }
 
@@ -184,6 +308,9 @@ bool weir::emitSelectedRows(PointEmitter &emitter, EmittedKernel &launch) {
   SelectedRows rows(emitter);
   if (!rows.find())
     return false;
-  rows.run(launch);
+  if (emitter.profile.hasFreeVectors())
+    rows.run(launch);
+  else
+    rows.runTeams(launch);
   return true;
 }

@@ -106,10 +106,13 @@ struct RowLayout {
   int64_t units = 0;                ///< of a row
   int64_t teamSize = 1;             ///< invocations that share a row
   int64_t teams = 1;                ///< of a workgroup
+  int64_t workgroup = 1;            ///< invocations of it
   int64_t rowsPerTeam = 1;          ///< the part of a column, where columns are reduced, too
   int64_t fullTrips = 0;            ///< over the row, of all of the team
   int64_t restUnits = 0;            ///< for the first invocations of the team
-  int64_t sums = 1; ///< that an invocation keeps of one reduction, for trips in turn
+  int64_t sums = 1;        ///< that an invocation keeps of one reduction, for trips in turn
+  int64_t tripsAtOnce = 1; ///< of a loop over the row, whose loads are all on their way at a time
+  bool isInterleaved = false; ///< whether neighbours in a workgroup are of different teams
 
   int64_t getTrips() const { return fullTrips + (restUnits ? 1 : 0); }
 };
@@ -122,7 +125,7 @@ mlir::Value reduceSubgroup(PointEmitter &emitter, mlir::Operation *combiner, mli
 void emitMap(PointEmitter &emitter, EmittedKernel &launch);
 void emitRow(PointEmitter &emitter, EmittedKernel &launch);
 /// Emits a row kernel that sums the rows which a condition selects, if the kernel is one and
-/// vectors are free; returns whether it did.
+/// vectors are free, or the profile has units; returns whether it did.
 bool emitSelectedRows(PointEmitter &emitter, EmittedKernel &launch);
 void emitColumn(PointEmitter &emitter, EmittedKernel &launch);
 void emitContraction(PointEmitter &emitter, EmittedKernel &launch);

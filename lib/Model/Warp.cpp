@@ -518,7 +518,8 @@ void Warp::branch(const CodeBlock &block, Mask mask) {
     throw Error(code.where + ": ends a block in a way that the model does not follow");
   const uint32_t to[] = {code.function.getBlock(last.operands[1]),
                          code.function.getBlock(last.operands[2])};
-  // A branch on loaded data enters a selection, and stays in a loop once.
+  // A branch on loaded data enters a selection, unless that takes two equal numbers, and stays in a
+  // loop once.
   uint32_t assumed = 0;
   bool isAssumed = false;
   for (uint32_t i = 0; i < 2; ++i)
@@ -528,6 +529,13 @@ void Warp::branch(const CodeBlock &block, Mask mask) {
   auto &visit = visits[size_t(&block - code.blocks.data())];
   if (isLoop && visit % 2 == 1)
     assumed = 1 - assumed;
+  bool isEquality = false;
+  for (const Instruction &each : block.block->instructions)
+    if (!isLoop && each.result == last.operands[0] &&
+        (each.op == Op::IEqual || each.op == Op::INotEqual)) {
+      isEquality = true;
+      assumed = each.op == Op::IEqual ? 1 : 0;
+    }
   forEach(mask, [&](uint32_t lane) {
     const Number &condition = get(last.operands[0], 0, lane);
     isAssumed |= condition.tag != 0;
@@ -536,8 +544,10 @@ void Warp::branch(const CodeBlock &block, Mask mask) {
   if (isAssumed) {
     ++visit;
     assume(last, isLoop ? "the trips of the loop depend on loaded data; it is assumed to run once"
-                        : "the branch depends on loaded data; it is assumed to be taken into the "
-                          "selection");
+                 : isEquality
+                     ? "the branch is on loaded data and another number; they are assumed to differ"
+                     : "the branch depends on loaded data; it is assumed to be taken into the "
+                       "selection");
   }
 }
 

@@ -316,16 +316,38 @@ static Value combineParts(OpBuilder &builder, Location loc, Value parts, Value i
       .getResult(0);
 }
 
-/// Cuts reductions of columns in two: into parts of consecutive rows, and the op that
-/// combines the parts. The number of rows of a part and the order of the parts depend on
-/// the op's shape and the profile alone.
-static void cutColumns(func::FuncOp function, const Profile &profile) {
-  SmallVector<linalg::GenericOp> reductions;
-  for (auto op : function.getOps<linalg::GenericOp>())
-    if (getOpShape(op) == OpShape::Reduction)
-      reductions.push_back(op);
-  for (linalg::GenericOp op : reductions) {
-    std::optional<ColumnParts> parts = chooseColumnParts(op, profile.columnParts);
+/// Whether a value is computed from a contraction in blocks, so that its reader computes it, too.
+static bool isComputedInBlocks(Value value) {
+  llvm::SetVector<Value> from;
+  from.insert(value);
+  for (size_t next = 0; next < from.size(); ++next) {
+    auto op = from[next].getDefiningOp<linalg::GenericOp>();
+    if (!op)
+      continue;
+    if (op->hasAttr(schedule::inBlocksAttrName))
+      return true;
+    if (getOpShape(op) == OpShape::Pointwise)
+      from.insert(op->operand_begin(), op->operand_end());
+  }
+  return false;
+}
+
+/// Cuts reductions of columns, and contractions of few and long sums, in two: into parts of
+/// consecutive rows, or products, and the op that combines the parts. The size of a part and the
+/// order of the parts depend on the op's shape and the profile alone.
+static void cutSums(func::FuncOp function, const Profile &profile) {
+  SmallVector<std::pair<linalg::GenericOp, OpShape>> sums;
+  for (auto op : function.getOps<linalg::GenericOp>()) {
+    OpShape shape = getOpShape(op);
+    bool isSum = shape == OpShape::Reduction || shape == OpShape::Contraction;
+    if (isSum && !op->hasAttr(schedule::inBlocksAttrName) &&
+        llvm::none_of(op.getDpsInputs(), isComputedInBlocks))
+      sums.push_back({op, shape});
+  }
+  for (auto [op, shape] : sums) {
+    std::optional<ColumnParts> parts =
+        shape == OpShape::Reduction ? chooseColumnParts(op, profile.columnParts, profile.units)
+                                    : chooseContractionParts(op, profile.units);
     if (!parts || parts->getParts() < 2)
       continue;
     OpBuilder builder(op);
@@ -374,7 +396,7 @@ struct PrepareKernels : weir::impl::PrepareKernelsPassBase<PrepareKernels> {
       return signalPassFailure();
     turnContractions(function);
     sumBatches(function);
-    cutColumns(function, *profile);
+    cutSums(function, *profile);
   }
 };
 } // namespace

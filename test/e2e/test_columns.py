@@ -75,6 +75,22 @@ def test_fused_columns_have_the_bits_of_columns_alone(weir, shape, profile):
     assert dbeta.tobytes() == load_file(lone_output)["dbeta"].tobytes()
 
 
+# Parts that several invocations combine: all alike, and with a rest. The twins: columns that do not fill the workgroups.
+@pytest.mark.parametrize("shape", [(1024, 64), (2100, 32), (2100, 36), (1030, 13)], ids=str)
+def test_teams_combine_parts(weir, shape):
+    artifact = weir.compile_text(layer_norm_vjp(shape), "a", f"--target=vulkan:{weir.profile(**PROFILES['busy_units'])}")
+    assert get_plan(weir, artifact) == (2, 1)
+    weir.compare(artifact, ["--random-inputs=1"], 1e-4)
+
+
+# Rows of one subgroup, of several, and of the largest workgroup, which has no room for columns.
+@pytest.mark.parametrize("shape", [(20, 96), (20, 1003), (20, 1004), (9, 20000), (9, 20001)], ids=str)
+def test_teams_grow_with_rows(weir, shape):
+    artifact = weir.compile_text(layer_norm_vjp(shape), "a", f"--target=vulkan:{weir.profile(**PROFILES['busy_units'])}")
+    assert get_plan(weir, artifact)[0] == (3 if shape[1] > 16384 else 2)
+    weir.compare(artifact, ["--random-inputs=1"], 1e-4)
+
+
 @pytest.mark.parametrize("shape", [(0, 4), (40, 0), (1, 5), (5, 6), (9, 1)], ids=str)
 def test_few_rows_or_columns(weir, shape):
     """Too few to be cut, or none: right all the same."""

@@ -1,5 +1,7 @@
 """Contractions of all forms, of sizes that tiles divide and of sizes that they don't."""
 
+import itertools
+
 import pytest
 
 from conftest import list_isas
@@ -87,6 +89,21 @@ def test_slabs_do_not_change_bits(weir, form, sizes):
     assert outputs[0] == outputs[1]
 
 
+# Batches, rows, columns, products that are summed in parts: in slabs and without, of odd sizes.
+PARTS = [(1, 72, 80, 512), (2, 37, 41, 288), (3, 2, 7, 1040)]
+# Too few products, a prime, none.
+WHOLE = [(1, 6, 8, 240), (1, 64, 64, 257), (2, 5, 3, 0)]
+
+
+@pytest.mark.parametrize("form, sizes", [*itertools.product(FORMS, PARTS), *itertools.product(["nn"], WHOLE)],
+                         ids=lambda value: value if isinstance(value, str) else "x".join(map(str, value)))
+def test_parts(weir, form, sizes):
+    profile = weir.profile(units=108, contraction_slab=8, workgroup_size=64, words64=False)
+    artifact = weir.compile_text(make_graph(form, *sizes), "a", f"--target=vulkan:{profile}")
+    assert weir.inspect(artifact)["plans"][0]["dispatches"] == (2 if sizes in PARTS else 1)
+    weir.compare(artifact, ["--random-inputs=1"], 1e-4)
+
+
 # Images, channels in and out, height, width, window, stride: vectors of pixels of several images, or of a filter's
 # weights; of whole tiles, of parts of one, of primes, of so many products that a copy of the columns is made in parts;
 # of weights whose last tile, on x86-64-v4, begins within a row of a filter.
@@ -133,3 +150,16 @@ def test_small_images(weir, sizes, flags):
     weir.cpus = weir.cpus or list_isas()  # each has its own tiles
     artifact = weir.compile_text(make_convolution(*sizes), "a", *flags)
     weir.compare(artifact, ["--random-inputs=1"], 1e-4)
+
+
+# Parts begin at a channel, at an image, and within an image. Seed 1 puts a value where relu has its kink.
+@pytest.mark.parametrize("sizes", [(2, 64, 24, 4, 4, 4, 1), (8, 3, 5, 8, 8, 3, 1), (2, 3, 5, 16, 16, 3, 2)],
+                         ids=lambda sizes: "x".join(map(str, sizes)))
+def test_parts_of_images(weir, sizes):
+    dispatches = []
+    for units in (0, 108):
+        flags = ["--vjp=f", "--entry=f.vjp", f"--target=vulkan:{weir.profile(units=units, workgroup_size=32)}"]
+        artifact = weir.compile_text(make_convolution(*sizes), "a", *flags)
+        dispatches.append(weir.inspect(artifact)["plans"][0]["dispatches"])
+    assert dispatches[0] < dispatches[1]
+    weir.compare(artifact, ["--random-inputs=2"], 1e-4)

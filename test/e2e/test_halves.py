@@ -36,6 +36,37 @@ def get_values(bits, element):
     return from_bf16(bits) if element == "bf16" else bits.view(numpy.float16).astype(F32)
 
 
+@pytest.mark.parametrize("rows, columns", [(20, 1028), (7, 131), (9, 36), (1, 1)])
+def test_rows_on_cuda(weir, rows, columns):
+    """Vectors of 16-bit elements, and rows that have none."""
+    wide, narrow = (f"tensor<{rows}x{columns}x{element}>" for element in ("f32", "bf16"))
+    same = "affine_map<(i, j) -> (i, j)>"
+
+    def convert(name, source, operation, before, after):
+        have, want = ("bf16", "f32") if operation == "extf" else ("f32", "bf16")
+        return f"""
+  %e{name} = tensor.empty() : {after}
+  %{name} = linalg.generic {{indexing_maps = [{same}, {same}], iterator_types = ["parallel", "parallel"]}}
+      ins({source} : {before}) outs(%e{name} : {after}) {{
+  ^bb0(%a: {have}, %o: {want}):
+    %r = arith.{operation} %a : {have} to {want}
+    linalg.yield %r : {want}
+  }} -> {after}"""
+
+    text = f"""func.func @f(%x: {narrow}) -> {narrow} {{{convert("wide", "%x", "extf", narrow, wide)}
+  %e = tensor.empty() : {wide}
+  %s = linalg.softmax dimension(1) ins(%wide : {wide}) outs(%e : {wide}) -> {wide}
+  {convert("y", "%s", "truncf", wide, narrow)}
+  return %y : {narrow}
+}}"""
+    artifact = weir.compile_text(text, "a", "--target=cuda")
+    weir.run("run", artifact, "--device=reference", "--f64", "--random-inputs=1", "--output=expected.safetensors")
+    weir.run("run", artifact, "--device=sim", "--random-inputs=1", "--compare=expected.safetensors", "--tolerance=0.004")
+    with zipfile.ZipFile(artifact) as archive:
+        [code] = [archive.read(name).decode() for name in archive.namelist() if name.endswith(".ptx")]
+    assert ("ld.global.v4.b16" in code) == (columns % 4 == 0)
+
+
 def cast(source, target, size):
     op = "extf" if source in ("f16", "bf16") and target in ("f32", "f64") else "truncf"
     return f"""func.func @f(%x: tensor<{size}x{source}>) -> tensor<{size}x{target}> {{

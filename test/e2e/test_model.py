@@ -46,7 +46,8 @@ def test_layer_norm(model):
     result = model("layer_norm", 8192, 1024)
     [kernel] = result["kernels"]
     once = 2 * 8192 * 1024 * 4 + 2 * 1024 * 4
-    assert kernel["bytes_once"] == kernel["dram_bytes"] == once
+    assert kernel["bytes_once"] == once
+    assert kernel["dram_bytes"] == pytest.approx(once, rel=1e-3)  # the weights a few times
     assert kernel["bound"]["by"] == kernel["terms"][0]["name"] == "memory"
     assert kernel["bound"]["seconds"] == pytest.approx(once / 3352e9)
     assert kernel["sectors_used"] == 1 and kernel["conflict_ways"] == 1
@@ -62,13 +63,13 @@ def test_layer_norm(model):
 
 @needs_ptxas
 def test_mlp_reads_transposed_weights_by_columns(model):
-    result = model("mlp", 32, 256, 512)
+    result = model("mlp", 32, 128, 192)
     assert len(result["kernels"]) == 2 and result["dispatches_not_known"] == 0
     assert all(kernel["sectors_used"] < 0.5 for kernel in result["kernels"])
     # Twins: a product whose right factor is as it is read, and workgroups that share slabs of such weights.
-    [product] = model("product", 32, 256, 512)["kernels"]
+    [product] = model("product", 32, 128, 192)["kernels"]
     assert product["sectors_used"] == 1
-    shared = model("mlp", 256, 256, 512)["kernels"]
+    shared = model("mlp", 512, 128, 192)["kernels"]
     assert len(shared) == 2 and all(kernel["sectors_used"] == 1 for kernel in shared)
 
 
@@ -84,6 +85,44 @@ def test_matmul(model):
     [larger] = model("product", 2048, 2048, 2048)["kernels"]
     assert larger["fills"] > kernel["fills"]
     assert larger["bound"]["seconds"] / larger["seconds"] > kernel["bound"]["seconds"] / kernel["seconds"]
+
+
+BRANCH = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry branch(.param .u64 from, .param .u64 to)
+.reqntid 32, 1, 1
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<6>;
+  ld.param.u64 %rd1, [from];
+  ld.param.u64 %rd2, [to];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  ld.global.b32 %r2, [%rd4];
+  setp.ne.b32 %p1, %r2, 5;
+  @%p1 bra $L_end;
+  add.s64 %rd5, %rd2, %rd3;
+  st.global.b32 [%rd5], %r2;
+$L_end:
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("comparison, stores, words", [("ne.b32", 0, "they are assumed to differ"),
+                                                       ("ge.s32", 1, "assumed to be taken into the selection")])
+def test_branches_on_loaded_data(tmp_path, comparison, stores, words):
+    """What is loaded equals no other number, but may well be less."""
+    code = tmp_path / "branch.ptx"
+    code.write_text(BRANCH.replace("ne.b32", comparison))
+    result = bench(code, "--model=h100", "--entry=branch", "--grid=1", "--workgroup=32", "--bytes=128,128")
+    [kernel] = result["kernels"]
+    assert sum(access["requests"] for access in kernel["accesses"] if access["kind"] == "store") == stores
+    assert any(words in text for text in kernel["assumptions"])
 
 
 def test_registers_are_not_known_without_ptxas(model, tmp_path):

@@ -3,6 +3,7 @@ each condition once."""
 
 import numpy
 import pytest
+from check import PROFILES
 from safetensors.numpy import save_file
 
 # Rows and columns of the table, and how many terms there are.
@@ -60,6 +61,17 @@ def save_inputs(weir, rows, columns, terms):
 def test_values(weir, shape, combine):
     save_inputs(weir, *shape)
     weir.compare(weir.compile_text(make_graph(*shape, combine)), ["--input=in.safetensors"], "1e-6")
+
+
+# Also rows of several blocks, and of one that is not whole.
+@pytest.mark.parametrize("shape", [*SHAPES, (5, 1400, 9), (3, 515, 6)])
+def test_values_of_teams(weir, shape):
+    """A subgroup owns a row where a profile has units."""
+    save_inputs(weir, *shape)
+    flags = [f"--target=vulkan:{weir.profile(**PROFILES['busy_units'])}"]
+    artifact = weir.compile_text(make_graph(*shape, "add"), "a", *flags)
+    assert weir.inspect(artifact)["plans"][0]["dispatches"] == 1
+    weir.compare(artifact, ["--input=in.safetensors"], "1e-6")
 
 
 def test_alone_with_the_same_bits(weir):

@@ -13,6 +13,7 @@ PROFILES = {
     "short_loops_and_small_grids": {"max_loop_trips": 7, "max_grid": [3, 5, 65535]},
     "nothing_kept": {"private_row_bytes": 1},
     "two_queues": {"queues": 2},
+    "busy_units": {"units": 108, "column_parts": 512, "workgroup_size": 64, "row_mapping": "workgroup"},
 }
 
 

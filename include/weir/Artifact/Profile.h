@@ -51,8 +51,9 @@ struct Profile {
   int64_t slabTile = 8;        ///< rows, and columns, of an invocation where a workgroup shares
   bool words64 = true;         ///< vectors of 32-bit elements travel as 64-bit integers
   int64_t columnParts = 64;    ///< max number of partial results of a reduced column
-  bool unrollPrivate = false;  ///< unroll loops over private rows
-  int64_t streamedBytes = 0;   ///< a result of as many is stored past the caches; 0: none
+  int64_t units = 0; ///< that run workgroups; 0: not known, and no sum is cut to keep them busy
+  bool unrollPrivate = false; ///< unroll loops over private rows
+  int64_t streamedBytes = 0;  ///< a result of as many is stored past the caches; 0: none
   /// Bytes that a workgroup keeps of what stages of its kernel hand on; 0: kernels have no stages.
   int64_t stageBytes = 0;
   int64_t stageGroups = 1; ///< fewest groups of a kernel of stages: as many as keep a device busy
@@ -63,6 +64,9 @@ struct Profile {
   /// Whether a vector of any power of two of elements, up to `vectorWidth`, is loaded and stored
   /// at any element: not only one of four that begins at a multiple of four.
   bool hasFreeVectors() const { return getBaseTarget(target) == "cpu"; }
+
+  /// Whether vectors of four elements of 16 bits are loaded and stored at once.
+  bool hasShortVectors() const { return getBaseTarget(target) == "cuda"; }
 
   /// Whether there is an instruction that rounds a product and a sum together.
   bool hasFma() const { return isa != "x86-64-v2"; }

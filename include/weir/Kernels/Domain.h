@@ -28,7 +28,7 @@ enum class OpShape {
   Pointwise,   ///< a value per point, from values at points
   Reduction,   ///< one combiner per result over one set of dimensions
   Column,      ///< a reduction in parts: `ColumnParts`
-  Contraction, ///< a sum of products with a dimension of its own on either side
+  Contraction, ///< a sum of products with a dimension of its own on either side, maybe in parts
   Sequence,    ///< a reduction by any body, in the order of its loops
   Insertion,   ///< what was computed becomes a part of an operand: `getInserted`
   Other,       ///< no part of a kernel
@@ -64,6 +64,15 @@ struct ColumnParts {
   int64_t getParts() const { return (rows + chunk - 1) / chunk; }
 };
 
+/// Returns the parts of an op of shape `Contraction` whose sums are cut, in the same form: a part
+/// sums `chunk` consecutive products. Returns nothing for other ops.
+std::optional<ColumnParts> getContractionParts(mlir::linalg::GenericOp op);
+
+/// Returns how `op`, a `Contraction`, would be cut so that a device of so many units is busy, or
+/// nothing if it is busy anyway, or no such parts are equal and long enough. Depends on the op and
+/// its shape alone.
+std::optional<ColumnParts> chooseContractionParts(mlir::linalg::GenericOp op, int64_t units);
+
 /// Whether an element of the op costs more to compute than to load: its body has divisions or
 /// functions of `math`.
 bool hasFunctions(mlir::Operation *op);
@@ -72,9 +81,11 @@ bool hasFunctions(mlir::Operation *op);
 std::optional<ColumnParts> getColumnParts(mlir::linalg::GenericOp op);
 
 /// Returns how `op`, a `Reduction`, would be cut into at most `maxParts` parts of at least 8
-/// rows each, or nothing if it reduces no columns. Depends on the op and its shape alone, so
-/// that its bits do not depend on what shares its kernel.
-std::optional<ColumnParts> chooseColumnParts(mlir::linalg::GenericOp op, int64_t maxParts);
+/// rows each, or fewer where most units of a device would be idle, or nothing if it reduces no
+/// columns. Depends on the op and its shape alone, so that its bits do not depend on what shares
+/// its kernel.
+std::optional<ColumnParts> chooseColumnParts(mlir::linalg::GenericOp op, int64_t maxParts,
+                                             int64_t units);
 
 /// Returns the first index of a `Column` op's results, in terms of its loops.
 mlir::AffineExpr getPartIndex(const ColumnParts &parts, mlir::linalg::GenericOp op);
@@ -181,6 +192,19 @@ public:
   /// Returns the dimensions that a contraction sums, outermost first.
   llvm::SmallVector<int64_t> getSummedDims(mlir::linalg::GenericOp contraction) const;
 
+  /// The loops of a contraction that the number of a part determines.
+  struct PartLoops {
+    int64_t dim = -1; ///< of the domain, that numbers the parts; -1 if sums are not cut
+    /// A loop begins, in a part, at a digit of the part's number times `step`.
+    struct Loop {
+      unsigned loop;
+      int64_t digits, step;
+    };
+    llvm::SmallVector<Loop> loops; ///< outermost first
+  };
+  /// Returns the loops of the kernel's contraction that a part's number determines.
+  const PartLoops &getPartLoops() const { return partLoops; }
+
 private:
   KernelShape shape = KernelShape::Map;
   llvm::SmallVector<int64_t> sizes;
@@ -191,6 +215,7 @@ private:
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int64_t>> dims;
   llvm::SmallVector<mlir::linalg::GenericOp> contractions;
   std::optional<Blocks> blocks;
+  PartLoops partLoops;
 
   mlir::linalg::GenericOp anchor; ///< its loops are the domain's first dimensions
 
@@ -200,6 +225,7 @@ private:
   /// Sets the shape and the anchor.
   llvm::StringRef chooseShape(llvm::ArrayRef<mlir::Operation *> ops);
   llvm::SmallVector<int64_t> layOut();
+  llvm::SmallVector<int64_t> layOutParts(const ColumnParts &parts);
   llvm::SmallVector<int64_t> layOutSums(mlir::linalg::GenericOp op);
   bool haveSameFactors() const;
   /// Finds the ops that only contractions read.

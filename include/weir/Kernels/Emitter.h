@@ -33,9 +33,10 @@ struct EmittedKernel {
 /// elements in order, four running sums at a time where the row's last dimension
 /// is a multiple of four; they are added as (0+1)+(2+3); then across the subgroup
 /// as a butterfly, then across subgroups in order. A reduction across memory, and
-/// each part of a column, adds its elements in order. A contraction adds its
-/// products in order, each by one fma. A reduction without a combiner runs in the order of
-/// its loops.
+/// each part of a column, adds its elements in order; where several invocations share
+/// one, each adds every n-th element, and theirs are added in order. A contraction adds its
+/// products, or those of a part, in order, each by one fma. A reduction without a combiner runs in
+/// the order of its loops.
 ///
 /// Errors: failure, with a diagnostic at the op, if the region is not a kernel,
 ///         an operand is larger than the profile's bytes per binding, or there
@@ -70,7 +71,8 @@ bool liesInPlace(mlir::tensor::ConcatOp op, const Profile &profile);
 mlir::tensor::ConcatOp getWhole(mlir::Value value);
 
 /// Returns the number of bytes that an invocation keeps for columns that the ops of
-/// `domain` reduce in parts beside their rows, or nothing if it cannot keep their types.
+/// `domain` reduce in parts beside their rows, or nothing if it cannot keep their types, or has no
+/// room beside a long row.
 std::optional<int64_t> getKeptColumnBytes(const KernelDomain &domain, const Profile &profile);
 
 /// Returns the type in which an element is stored: `i8` for `i1`, else `element`.
