@@ -634,6 +634,12 @@ void Reader::readInFunction(const Instruction &instruction) {
     if (function->blocks.size() != 1)
       fail(instruction, "is outside of the first block");
   }
+  // Proofs follow a pointer back to its variable, which must not lead in circles.
+  if (instruction.op == Op::AccessChain || instruction.op == Op::InBoundsAccessChain ||
+      instruction.op == Op::CopyObject)
+    if (Id from = instruction.operands[0];
+        from >= module.kindOf.size() || module.kindOf[from] == Kind::None)
+      fail(instruction, "uses " + printId(from) + ", which is not defined before it");
   bool isMerge = instruction.op == Op::SelectionMerge || instruction.op == Op::LoopMerge;
   if (block->merge && !isTerminator(instruction.op))
     fail(instruction, "is after the merge instruction of its block");
