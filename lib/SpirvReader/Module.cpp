@@ -30,6 +30,10 @@ void Module::fail(uint32_t word, const std::string &problem) const {
   throw Error(where + ": word " + std::to_string(word) + ": " + problem);
 }
 
+void Module::refuse(uint32_t word, const std::string &problem) const {
+  throw Unsupported(where + ": word " + std::to_string(word) + ": " + problem);
+}
+
 static std::string printId(Id id) { return "%" + std::to_string(id); }
 
 const Type &Module::getType(Id id) const {
@@ -176,7 +180,7 @@ void Reader::readInstructions() {
     bool isOwn = opcode >= firstOwnOpcode || Op(opcode) == Op::ConvertPtrToU ||
                  Op(opcode) == Op::ConvertUToPtr; // addresses that are numbers
     if (!info || (isOwn && opcodes == Opcodes::Standard))
-      module.fail(at, "opcode " + std::to_string(opcode) + " is not supported by Weir's reader");
+      module.refuse(at, "opcode " + std::to_string(opcode) + " is not supported by Weir's reader");
     uint32_t ids = uint32_t(info->hasType) + uint32_t(info->hasResult);
     if (count < 1 + ids + info->words || count > words.size() - at)
       module.fail(at, std::string(info->name) + " has " + std::to_string(count) + " words, " +
@@ -257,7 +261,7 @@ void Reader::read(const Instruction &instruction) {
     return;
   case Op::MemoryModel:
     if (instruction.operands[0] != 0) // Logical
-      fail(instruction, "has an addressing model other than Logical");
+      module.refuse(instruction.word, "OpMemoryModel has an addressing model other than Logical");
     return;
   case Op::Capability:
     module.capabilities.insert(instruction.operands[0]);
