@@ -730,6 +730,12 @@ void Reader::finish() {
           throw Error(module.where + ": a local size is not a constant integer");
         entry.localSize[axis] = uint32_t(size.bits);
       }
+    // Invocations are counted in 64 bits.
+    uint64_t invocations = 1;
+    for (uint32_t size : entry.localSize)
+      if (__builtin_mul_overflow(invocations, uint64_t(size), &invocations) ||
+          invocations > UINT32_MAX)
+        throw Error(module.where + ": a workgroup has more than 2^32 - 1 invocations");
   }
 }
 
