@@ -164,8 +164,11 @@ Files weir::readArchive(const std::string &path) {
     }
     if (done != stat.size)
       fail("\"" + name + "\" does not have the size that it claims");
-    if (!files.emplace(name, std::move(bytes)).second)
-      fail("it holds two files of one name, \"" + name + "\"");
+    if (!files.empty() && files.rbegin()->first >= name)
+      fail(files.contains(name) ? "it holds two files of one name, \"" + name + "\""
+                                : "\"" + name + "\" stands behind \"" + files.rbegin()->first +
+                                      "\"; an artifact's files are in the order of their names");
+    files.emplace(name, std::move(bytes));
   }
   return files;
 }

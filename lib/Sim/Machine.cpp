@@ -191,6 +191,9 @@ void Machine::begin(const std::vector<Tensor> &arguments) {
   active.clear();
 }
 
+/// Max number of workgroups of a dispatch, a hundred times that of large models and hours of time.
+static constexpr uint64_t maxGrid = uint64_t(1) << 24;
+
 void Machine::bind(DispatchRun &dispatch) {
   const Command &command = *dispatch.command;
   dispatch.workgroups = uint64_t(command.grid[0]);
@@ -198,8 +201,9 @@ void Machine::bind(DispatchRun &dispatch) {
     if (__builtin_mul_overflow(dispatch.workgroups, uint64_t(command.grid[axis]),
                                &dispatch.workgroups))
       dispatch.workgroups = UINT64_MAX;
-  if (dispatch.workgroups > UINT32_MAX)
-    throw Error(describe(dispatch) + " has more than 2^32 - 1 workgroups");
+  if (dispatch.workgroups > maxGrid)
+    throw Error(describe(dispatch) + " has more than " + std::to_string(maxGrid) +
+                " workgroups, too many to be run one after the other; run it on a device");
   for (const PlanOperand &operand : command.operands) {
     Binding &binding = dispatch.bindings.emplace_back();
     binding.store = &stores[size_t(operand.allocation)];

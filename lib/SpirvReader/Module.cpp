@@ -30,6 +30,10 @@ void Module::fail(uint32_t word, const std::string &problem) const {
   throw Error(where + ": word " + std::to_string(word) + ": " + problem);
 }
 
+void Module::refuse(uint32_t word, const std::string &problem) const {
+  throw Unsupported(where + ": word " + std::to_string(word) + ": " + problem);
+}
+
 static std::string printId(Id id) { return "%" + std::to_string(id); }
 
 const Type &Module::getType(Id id) const {
@@ -176,7 +180,7 @@ void Reader::readInstructions() {
     bool isOwn = opcode >= firstOwnOpcode || Op(opcode) == Op::ConvertPtrToU ||
                  Op(opcode) == Op::ConvertUToPtr; // addresses that are numbers
     if (!info || (isOwn && opcodes == Opcodes::Standard))
-      module.fail(at, "opcode " + std::to_string(opcode) + " is not supported by Weir's reader");
+      module.refuse(at, "opcode " + std::to_string(opcode) + " is not supported by Weir's reader");
     uint32_t ids = uint32_t(info->hasType) + uint32_t(info->hasResult);
     if (count < 1 + ids + info->words || count > words.size() - at)
       module.fail(at, std::string(info->name) + " has " + std::to_string(count) + " words, " +
@@ -257,7 +261,7 @@ void Reader::read(const Instruction &instruction) {
     return;
   case Op::MemoryModel:
     if (instruction.operands[0] != 0) // Logical
-      fail(instruction, "has an addressing model other than Logical");
+      module.refuse(instruction.word, "OpMemoryModel has an addressing model other than Logical");
     return;
   case Op::Capability:
     module.capabilities.insert(instruction.operands[0]);
@@ -634,6 +638,12 @@ void Reader::readInFunction(const Instruction &instruction) {
     if (function->blocks.size() != 1)
       fail(instruction, "is outside of the first block");
   }
+  // Proofs follow a pointer back to its variable, which must not lead in circles.
+  if (instruction.op == Op::AccessChain || instruction.op == Op::InBoundsAccessChain ||
+      instruction.op == Op::CopyObject)
+    if (Id from = instruction.operands[0];
+        from >= module.kindOf.size() || module.kindOf[from] == Kind::None)
+      fail(instruction, "uses " + printId(from) + ", which is not defined before it");
   bool isMerge = instruction.op == Op::SelectionMerge || instruction.op == Op::LoopMerge;
   if (block->merge && !isTerminator(instruction.op))
     fail(instruction, "is after the merge instruction of its block");
@@ -720,6 +730,12 @@ void Reader::finish() {
           throw Error(module.where + ": a local size is not a constant integer");
         entry.localSize[axis] = uint32_t(size.bits);
       }
+    // Invocations are counted in 64 bits.
+    uint64_t invocations = 1;
+    for (uint32_t size : entry.localSize)
+      if (__builtin_mul_overflow(invocations, uint64_t(size), &invocations) ||
+          invocations > UINT32_MAX)
+        throw Error(module.where + ": a workgroup has more than 2^32 - 1 invocations");
   }
 }
 

@@ -53,7 +53,12 @@ public:
 private:
   std::unique_ptr<KernelCode> read(const Kernel &kernel, const std::array<int64_t, 3> &grid,
                                    const Profile &profile);
-  const spv::Module *getModule(const Kernel &kernel, std::string &problem);
+  struct ReadModule {
+    std::unique_ptr<spv::Module> module; ///< null: unreadable
+    std::string problem;                 ///< why
+    bool isBroken = false;               ///< whether no device could read it, either
+  };
+  const ReadModule &getModule(const Kernel &kernel);
   void follow(const Kernel &kernel, const spv::Launch &launch, KernelCode &code);
 
   using Key = std::tuple<std::string, std::string, std::array<int64_t, 3>, int64_t, size_t,
@@ -61,10 +66,6 @@ private:
   const Artifact &artifact;
   std::map<Key, std::unique_ptr<KernelCode>> known;
   std::map<size_t, KernelCode> unread; ///< beyond the limit, by number of operands
-  struct ReadModule {
-    std::unique_ptr<spv::Module> module; ///< null: unreadable
-    std::string problem;                 ///< why
-  };
   /// By code; for text, by entry and workgroup as well.
   std::map<std::tuple<std::string, std::string, std::array<int64_t, 3>>, ReadModule> modules;
 };

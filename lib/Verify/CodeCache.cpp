@@ -64,9 +64,8 @@ CodeCache::read(const Kernel &kernel, const std::array<int64_t, 3> &grid, const 
   return code;
 }
 
-/// Reads the code of a kernel once; returns null if it has no such entry, or is unreadable. Sets
-/// `problem` then.
-const spv::Module *CodeCache::getModule(const Kernel &kernel, std::string &problem) {
+/// Reads the code of a kernel once. The module is null if it has no such entry, or is unreadable.
+const CodeCache::ReadModule &CodeCache::getModule(const Kernel &kernel) {
   const bool isText = kernel.code.ends_with(".ptx");
   auto [place, isNew] = modules.try_emplace(
       isText ? std::tuple(kernel.code, kernel.name, kernel.workgroup)
@@ -86,25 +85,30 @@ const spv::Module *CodeCache::getModule(const Kernel &kernel, std::string &probl
       }
     } catch (const Error &error) {
       read.problem = error.what();
+      // What the PTX reader refuses may be text that it does not follow. Words are followed or
+      // Unsupported.
+      read.isBroken = !isText && !dynamic_cast<const spv::Unsupported *>(&error);
     }
   }
-  problem = read.problem;
-  return read.module.get();
+  return read;
 }
 
 /// Follows the addresses of a kernel's code.
 void CodeCache::follow(const Kernel &kernel, const spv::Launch &launch, KernelCode &code) {
   code.isText = kernel.code.ends_with(".ptx");
-  const spv::Module *found = getModule(kernel, code.problem);
+  const ReadModule &read = getModule(kernel);
+  code.problem = read.problem;
+  if (read.isBroken)
+    code.fault = "cannot be read: " + read.problem;
   if (!code.problem.empty())
     return;
-  const spv::EntryPoint *entry = found ? found->findEntryPoint(kernel.name) : nullptr;
+  const spv::EntryPoint *entry = read.module ? read.module->findEntryPoint(kernel.name) : nullptr;
   if (!entry) {
     code.fault = "has no entry point of this name";
     code.problem = "it has no entry point of this name";
     return;
   }
-  const spv::Module &module = *found;
+  const spv::Module &module = *read.module;
   if (code.isText) {
     size_t parameters = std::count_if(module.getVariables().begin(), module.getVariables().end(),
                                       [](const auto &each) { return each.binding.has_value(); });

@@ -107,6 +107,7 @@ static Claim prove(const Subject &subject, const std::string &what,
   } catch (const Counterexample &counterexample) {
     claim.detail = counterexample.text;
   }
+  claim.detail = makeReadable(claim.detail);
   return claim;
 }
 

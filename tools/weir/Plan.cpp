@@ -85,13 +85,15 @@ static void print(const PlanProblem &problem, const BufferPlan &plan, double sec
   std::vector<std::vector<std::string>> rows;
   for (size_t s = 0; s < plan.spaces.size(); ++s) {
     const SpacePlan &space = plan.spaces[s];
+    // Another space may be called "0".
     std::string name = problem.spaces[s].name;
+    if (name.empty())
+      name = plan.spaces.size() == 1 ? "0" : "\"\"";
     double percent = space.bound ? 100 * double(space.getGap()) / double(space.bound) : 0;
-    rows.push_back({name.empty() ? std::to_string(s) : name, std::to_string(space.peak),
-                    std::to_string(space.bound), printNumber(percent) + "%",
-                    std::to_string(space.pinned), std::to_string(space.steps),
-                    space.solver.empty() ? "none needed" : space.solver,
-                    getVerdict(problem, space, s)});
+    rows.push_back(
+        {name, std::to_string(space.peak), std::to_string(space.bound), printNumber(percent) + "%",
+         std::to_string(space.pinned), std::to_string(space.steps),
+         space.solver.empty() ? "none needed" : space.solver, getVerdict(problem, space, s)});
   }
   printTable({"space", "peak", "bound", "gap", "pinned", "steps", "solver", ""}, rows);
   std::cout << problem.buffers.size() << " buffers planned and validated in "

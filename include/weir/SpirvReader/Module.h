@@ -9,6 +9,7 @@
 #ifndef WEIR_SPIRVREADER_MODULE_H
 #define WEIR_SPIRVREADER_MODULE_H
 
+#include "weir/Artifact/Error.h"
 #include "weir/SpirvReader/Opcodes.h"
 
 #include <array>
@@ -110,6 +111,12 @@ struct EntryPoint {
   std::array<uint32_t, 3> localSize = {1, 1, 1};
 };
 
+/// Says that a module has something that Weir's reader does not know. It may be valid.
+class Unsupported : public Error {
+public:
+  using Error::Error;
+};
+
 /// Whether a module may have opcodes that are Weir's own, and addresses that are numbers.
 enum class Opcodes { Standard, Own };
 
@@ -117,7 +124,8 @@ class Module {
 public:
   /// Reads a module, in either byte order.
   /// Errors: `Error` that begins with `where` and names the word at fault, when it
-  ///         is malformed or has an opcode that `findOpInfo` does not know.
+  ///         is malformed; `Unsupported` when it has an opcode that `findOpInfo` does not know, or
+  ///         addresses that are not logical.
   Module(std::span<const unsigned char> bytes, const std::string &where,
          Opcodes opcodes = Opcodes::Standard);
   Module(Module &&) = default;
@@ -148,6 +156,8 @@ public:
 
   /// Throws an error about a word of the module.
   [[noreturn]] void fail(uint32_t word, const std::string &problem) const;
+  /// Throws `Unsupported` about a word of the module.
+  [[noreturn]] void refuse(uint32_t word, const std::string &problem) const;
 
 private:
   friend class Reader;

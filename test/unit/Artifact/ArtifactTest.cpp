@@ -55,3 +55,28 @@ TEST(Artifact, names_allocations_and_slices) {
   EXPECT_EQ(names, "argument \"x\", argument \"w\", result \"y\", the constants, the arena, ");
   EXPECT_EQ(printSlice({0, 8, 16, 4}), "[begin, bytes, stride, count] = [0, 8, 16, 4]");
 }
+
+TEST(Error, is_readable_whatever_a_file_names) {
+  EXPECT_EQ(makeReadable("a \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\n"),
+            "a \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\n");
+  // A terminal's commands, bytes of no character, one cut short, one too long, half of a pair.
+  EXPECT_EQ(makeReadable("\x1b[2J\x7f\r"), "\\x1b[2J\\x7f\\x0d");
+  EXPECT_EQ(makeReadable("\xff \xe2\x82"), "\\xff \\xe2\\x82");
+  EXPECT_EQ(makeReadable("\xc0\x80 \xe0\x80\x80"), "\\xc0\\x80 \\xe0\\x80\\x80");
+  EXPECT_EQ(makeReadable("\xed\xa0\x80 \xf4\x90\x80\x80"), "\\xed\\xa0\\x80 \\xf4\\x90\\x80\\x80");
+  EXPECT_EQ(makeReadable(std::string(1, '\0')), "\\x00");
+  EXPECT_STREQ(Error("\x1b").what(), "\\x1b");
+}
+
+TEST(Error, leaves_out_the_middle_of_what_is_long) {
+  EXPECT_EQ(makeReadable(std::string(4000, 'a')), std::string(4000, 'a'));
+  EXPECT_EQ(makeReadable(std::string(280890, 'a')),
+            std::string(1960, 'a') + " [276970 bytes left out] " + std::string(1960, 'a'));
+  // Whole characters are kept or left out.
+  std::string euros;
+  for (int i = 0; i < 2000; ++i)
+    euros += "\xe2\x82\xac";
+  std::string readable = makeReadable(euros);
+  EXPECT_TRUE(makeReadable(readable) == readable);
+  EXPECT_EQ(readable.find("\\x"), std::string::npos);
+}

@@ -614,6 +614,8 @@ TEST(Archive, refuses_to_read) {
   }
   writeBytes(folder / "b", rename(good, "aaaaaaa", "bbbbbbb"));
   EXPECT_ERROR(readArchive(folder / "b"), "two files of one name");
+  writeBytes(folder / "b", rename(good, "aaaaaaa", "ccccccc"));
+  EXPECT_ERROR(readArchive(folder / "b"), "are in the order of their names");
   Bytes flipped = good;
   *std::search(flipped.begin(), flipped.end(), good.begin() + 37, good.begin() + 40) ^= 1;
   writeBytes(folder / "b", flipped);

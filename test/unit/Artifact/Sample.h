@@ -28,6 +28,11 @@ inline Command barrier(std::vector<Hazard> hazards, std::vector<PlanView> memory
   return command;
 }
 
+/// Returns SPIR-V of which nothing is known: opcode 5000 behind a header.
+inline Bytes makeUnknownCode() {
+  return {3, 2, 35, 7, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 136, 19, 1, 0};
+}
+
 /// Returns one entry, (x, w) -> (y), of five dispatches and three barriers:
 ///   0 scale  x, c0 -> t0     slot 0, wave 0
 ///   1 scale  w, c1 -> t1     slot 1, wave 0
@@ -84,8 +89,8 @@ inline Artifact makeSample() {
       barrier({{HazardKind::RAW, 3, 2, 4, 1}, {HazardKind::RAW, 2, 2, 4, 0}}, {t3, t2}),
       dispatch(1, 3, {t2, t3, y})};
   artifact.plans = {plan};
-  artifact.code = {{"code/vulkan/scale.spv", {3, 2, 35, 7}},
-                   {"code/vulkan/add.spv", {3, 2, 35, 7}}};
+  artifact.code = {{"code/vulkan/scale.spv", makeUnknownCode()},
+                   {"code/vulkan/add.spv", makeUnknownCode()}};
   artifact.ir = {{"ir/graph.mlir", "module {\n}\n"}};
   EntryNotes notes;
   notes.entry = "main";

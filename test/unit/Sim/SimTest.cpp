@@ -492,6 +492,17 @@ TEST(Refusals, functions_that_call_themselves) {
       << getError(sample);
 }
 
+TEST(Refusals, grids_that_would_take_days) {
+  Sample sample = makeOne(doubled);
+  for (std::array<int64_t, 3> grid : {std::array<int64_t, 3>{int64_t(1) << 31, 1, 1},
+                                      {(int64_t(1) << 24) + 1, 1, 1},
+                                      {1 << 10, 1 << 10, 1 << 10},
+                                      {UINT32_MAX, UINT32_MAX, UINT32_MAX}}) {
+    sample.plan.commands[0].grid = grid;
+    EXPECT_NE(getError(sample).find("has more than 16777216 workgroups"), std::string::npos);
+  }
+}
+
 TEST(Refusals, code_that_does_not_fit_the_plan) {
   Sample sample = makeOne(doubled);
   sample.plan.kernels[0].workgroup = {4, 1, 1};

@@ -231,6 +231,28 @@ TEST(SpirvReader, refuses_modules_that_end_early) {
     getError(Bytes(bytes.begin(), bytes.begin() + size));
 }
 
+TEST(SpirvReader, refuses_workgroups_beyond_32_bits) {
+  for (const char *sizes :
+       {"65536 65536 1", "4294967295 4294967295 4294967295", "2 1 2147483648"}) {
+    std::string text = sample;
+    text.replace(text.find("8 2 1"), 5, sizes);
+    EXPECT_EQ(getError(assemble(text.c_str())),
+              "sample.spv: a workgroup has more than 2^32 - 1 invocations");
+  }
+}
+
+/// A pointer that is made of itself, or of what is behind it, has no variable.
+TEST(SpirvReader, refuses_pointers_in_circles) {
+  Module module = read(assemble(sample));
+  const Instruction chain = find(module, Op::AccessChain).front();
+  const Id later = find(module, Op::FAdd).front().result;
+  for (Id from : {chain.result, later, Id(0), Id(100000)})
+    EXPECT_NE(getError(change(chain.word + 3, from))
+                  .find("OpAccessChain uses %" + std::to_string(from) +
+                        ", which is not defined before it"),
+              std::string::npos);
+}
+
 /// Changes any word at random: the reader answers or refuses.
 TEST(SpirvReader, survives_any_word) {
   Bytes bytes = assemble(sample);

@@ -433,18 +433,31 @@ TEST(VerifyCode, divergent_barriers) {
   expectRefused(artifact, "uniform barriers", ", graph.mlir:4), others don't");
 }
 
-TEST(VerifyCode, unreadable_code_is_taken) {
+TEST(VerifyCode, unknown_code_is_taken) {
   Artifact artifact = makeArtifact();
-  artifact.code["code/vulkan/add.spv"] = {3, 2, 35, 7};
+  artifact.code["code/vulkan/add.spv"] = test::makeUnknownCode();
   Claim claim = find(artifact, "effects");
   EXPECT_TRUE(claim.holds);
   EXPECT_EQ(claim.taken, 4u); // three accesses, one cover
-  EXPECT_NE(claim.detail.find("operand 0 of @add (code/vulkan/add.spv: is not a SPIR-V module"),
+  EXPECT_NE(claim.detail.find("operand 0 of @add (code/vulkan/add.spv: word 5: opcode 5000 is not"),
             std::string::npos)
       << claim.detail;
   EXPECT_EQ(find(artifact, "bounds").taken, 3u);
   EXPECT_EQ(find(artifact, "races").taken, 3u);
   EXPECT_EQ(find(artifact, "uniform barriers").taken, 1u);
+}
+
+TEST(VerifyCode, code_that_no_device_could_read_is_refused) {
+  Artifact artifact = makeArtifact();
+  Bytes &code = artifact.code["code/vulkan/add.spv"];
+  const Bytes whole = code;
+  code = {};
+  expectRefused(artifact, "effects",
+                "the code of @add cannot be read: code/vulkan/add.spv: is not a SPIR-V module");
+  code.assign(whole.begin(), whole.end() - 4);
+  expectRefused(artifact, "effects", "no OpFunctionEnd");
+  code = {'w', 'e', 'i', 'r'};
+  expectRefused(artifact, "effects", "4 bytes");
 }
 
 //===----------------------------------------------------------------------===//

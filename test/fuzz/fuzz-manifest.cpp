@@ -1,0 +1,7 @@
+//===- fuzz-manifest.cpp - A manifest from JSON and back ----------------===//
+
+#include "Fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  return weir::fuzz::expectRoundTrip(data, size, weir::parseManifest, weir::printManifest);
+}
