@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from weir.arrays import Array
     from weir.checkpoints import CheckpointError
-    from weir.compiling import CompileError, compile, compile_step
+    from weir.building import CompileError
+    from weir.compiling import compile, compile_step
     from weir.optimizers import SGD, Adafactor, Adam, AdamW, Group, Lion, Rule
     from weir.programs import Compiled, Step, load
     from weir.runtime import Device, Error
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 _PLACES = {
     "arrays": ["Array"],
     "checkpoints": ["CheckpointError"],
-    "compiling": ["CompileError", "compile", "compile_step"],
+    "building": ["CompileError"],
+    "compiling": ["compile", "compile_step"],
     "optimizers": ["SGD", "Adafactor", "Adam", "AdamW", "Group", "Lion", "Rule"],
     "programs": ["Compiled", "Step", "load"],
     "runtime": ["Device", "Error"],
