@@ -5,6 +5,8 @@ Each front end writes one function, with Weir's attributes on arguments and resu
 
 import dataclasses
 import pathlib
+import re
+import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -164,3 +166,33 @@ def collect_errors(context: ir.Context) -> list[ir.DiagnosticInfo]:
     context.attach_diagnostic_handler(take)
     return errors
 
+
+
+def find_name(location: ir.Location) -> str:
+    """Returns the name of a location, of the caller's for a call, or "" if it has none."""
+    found = re.search(r'loc\((?:callsite\()?"((?:[^"\\]|\\.)*)"(?!:\d)', str(location))
+    return found.group(1) if found else ""
+
+
+class LoweringError(Exception):
+    """A graph that torch-mlir does not lower. Each problem is the name of its location, or "", and a message."""
+
+    def __init__(self, problems: list[tuple[str, str]]):
+        super().__init__("; ".join(message for _, message in problems) or "torch-mlir gives no reason")
+        self.problems = problems
+
+
+def run_passes(text: str, pipeline: str, *options: str) -> str:
+    """Returns the text of a module after torch-mlir's passes, with locations, in the form that any context reads.
+
+    They run in a process of their own: some inputs end it. Errors: LoweringError.
+    """
+    tool = pathlib.Path(ir.__file__).parent / "_mlir_libs/torch-mlir-opt"
+    done = subprocess.run([tool, f"--pass-pipeline={pipeline}", "--mlir-print-debuginfo",
+                           "--mlir-print-op-generic", *options],
+                          input=text, capture_output=True, text=True)
+    if done.returncode:
+        problems = re.findall(r'^(?:loc\((?:callsite\()?"([^"]*)".*?\)|[^ ]*): error: (.*)$', done.stderr, re.M)
+        crash = done.stderr.strip().splitlines()[:1] or [f"torch-mlir-opt ended with status {done.returncode}"]
+        raise LoweringError(problems or [("", crash[0])])
+    return done.stdout
