@@ -1,0 +1,162 @@
+"""Runs ONNX's own node tests through weir.onnx's backend interface, and counts them: right, wrong, refused.
+
+    onnx_nodes.py [--device=cpu|sim|vulkan|cuda] [--filter=REGEX] [--every=N] [--json=OUT.json]
+
+The tests come with the package onnx. Those count whose inputs and outputs are tensors of static shape, of floats,
+integers or booleans. Each runs in a process of its own. A test is wrong if a result differs from ONNX's by more than
+the test allows. It is rounded, not right, if that is 2 units in the last place of 16-bit floats or less, of which many
+tests allow not one. It is refused if weir.onnx or the compiler says so by an error of its own; broken if anything else happens.
+The exit status is 1 if a test is wrong or broken.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import warnings
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+warnings.filterwarnings("ignore")
+
+import numpy  # noqa: E402
+import onnx  # noqa: E402
+from onnx.backend.test.case.node import collect_testcases  # noqa: E402
+from safetensors.numpy import load_file  # noqa: E402
+
+import weir  # noqa: E402
+import weir.onnx  # noqa: E402
+from weir.graphs import write_tensors  # noqa: E402
+from weir.locations import find_tool  # noqa: E402
+from weir.onnx.backend import Prepared  # noqa: E402
+
+TYPES = {"FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32",
+         "UINT64", "BOOL"}
+REFUSALS = (weir.onnx.ExportError, weir.CompileError)
+
+
+class _Value:
+    def __init__(self, array):
+        self._array = array
+
+    def numpy(self):
+        return self._array
+
+
+class Simulated(Prepared):
+    """A model on the simulator, from its code for Vulkan."""
+
+    def _make(self, shapes, constants):
+        exported = weir.onnx.export(self._model, shapes, constants=constants)
+        place = pathlib.Path(tempfile.mkdtemp(prefix="weir-"))
+        exported.save(place / "graph.mlir", place / "parameters.safetensors")
+        self._run_tool("compile", place / "graph.mlir", "-o", place / "a.weir")
+
+        def call(**inputs):
+            write_tensors(place / "inputs.safetensors", inputs)
+            self._run_tool("run", place / "a.weir", "--device=sim", f"--output={place / 'results.safetensors'}",
+                           *(f"--input={place / name}.safetensors" for name in ("inputs", "parameters")))
+            results = load_file(place / "results.safetensors")
+            values = {name: results[name].view(exported.dtypes.get(name, results[name].dtype))
+                      for name in exported.results}
+            return {name: _Value(value) for name, value in values.items()}
+
+        return call
+
+    def _run_tool(self, *words):
+        done = subprocess.run([find_tool("weir"), *map(str, words)], capture_output=True, text=True)
+        if done.returncode:
+            raise weir.CompileError(done.stderr.strip())
+
+
+def is_static(model):
+    """Whether all inputs and outputs are tensors of known sizes and of types that count."""
+    return all(
+        value.type.HasField("tensor_type") and weir.onnx.models.get_shape(value) is not None
+        and onnx.TensorProto.DataType.Name(value.type.tensor_type.elem_type) in TYPES
+        for value in (*model.graph.input, *model.graph.output))
+
+
+def run(case, device):
+    """Returns the verdict on a test, and what was said."""
+    prepare = Simulated if device == "sim" else weir.onnx.prepare
+    try:
+        for inputs, expected in case.data_sets:
+            found = prepare(case.model, device).run(inputs)
+            if problem := compare(found, expected, case):
+                return ("rounded", "") if problem == "rounded" else ("wrong", problem)
+    except REFUSALS as error:
+        return "refused", str(error)
+    except BaseException as error:
+        return "broken", f"{type(error).__name__}: {error}"
+    return "right", ""
+
+
+def compare(found, expected, case):
+    for i, (one, other) in enumerate(zip(found, expected, strict=True)):
+        one, other = numpy.asarray(one), numpy.asarray(other)
+        if one.dtype != other.dtype or one.shape != other.shape:
+            return f"output {i} is {one.dtype}{list(one.shape)}, expected {other.dtype}{list(other.shape)}"
+        if one.dtype.name == "bfloat16":
+            one, other = one.astype(numpy.float32), other.astype(numpy.float32)
+        if not numpy.allclose(one, other, rtol=case.rtol, atol=case.atol, equal_nan=True):
+            if max_units(found[i], expected[i]) <= 2:
+                return "rounded"
+            worst = numpy.nanmax(numpy.abs(one.astype(numpy.float64) - other.astype(numpy.float64)))
+            return f"output {i} is off by up to {worst:.4g}"
+    return ""
+
+
+def max_units(one, other):
+    """Returns the largest difference of 16-bit floats in units of the last place; of other types infinity."""
+    if one.dtype.name not in ("float16", "bfloat16") or not (numpy.isfinite(one) & numpy.isfinite(other)).all():
+        return numpy.inf
+    bits = [numpy.asarray(value).view(numpy.int16).astype(int) for value in (one, other)]
+    bits = [numpy.where(value < 0, -(value & 0x7FFF), value) for value in bits]
+    return int(numpy.abs(bits[0] - bits[1]).max())
+
+
+def run_apart(case, device, seconds=120):
+    """Runs a test in a process of its own; torch-mlir ends some."""
+    reader, writer = os.pipe()
+    if not (child := os.fork()):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        signal.alarm(seconds)
+        os.write(writer, json.dumps(run(case, device)).encode()[:60000])
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as stream:
+        said = stream.read()
+    _, status = os.waitpid(child, 0)
+    return json.loads(said) if said else ("broken", f"the process ended with status {status}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--filter", default="", help="a regular expression of tests' names")
+    parser.add_argument("--every", type=int, default=1, help="run each Nth test only")
+    parser.add_argument("--json", help="write the verdict on each test")
+    options = parser.parse_args()
+    cases = [case for case in collect_testcases(None) if is_static(case.model) and re.search(options.filter, case.name)]
+    verdicts = {}
+    for case in cases[::options.every]:
+        verdicts[case.name] = run_apart(case, options.device)
+        if verdicts[case.name][0] in ("wrong", "broken"):
+            print(f"{verdicts[case.name][0]}: {case.name}: {verdicts[case.name][1]}", flush=True)
+    counts = collections.Counter(verdict for verdict, _ in verdicts.values())
+    print(f"{options.device}: {len(verdicts)} tests, "
+          + ", ".join(f"{counts[kind]} {kind}" for kind in ("right", "rounded", "wrong", "refused", "broken")))
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps(verdicts, indent=1) + "\n")
+    return 1 if counts["wrong"] or counts["broken"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
