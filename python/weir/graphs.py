@@ -192,7 +192,9 @@ def run_passes(text: str, pipeline: str, *options: str) -> str:
                            "--mlir-print-op-generic", *options],
                           input=text, capture_output=True, text=True)
     if done.returncode:
-        problems = re.findall(r'^(?:loc\((?:callsite\()?"([^"]*)".*?\)|[^ ]*): error: (.*)$', done.stderr, re.M)
+        errors = re.findall(r"\berror: (.*)", done.stderr)
+        named = [re.fullmatch(r'loc\((?:callsite\()?"((?:[^"\\]|\\.)*)".*?\): (.*)', error) for error in errors]
+        problems = [found.groups() if found else ("", error) for found, error in zip(named, errors)]
         crash = done.stderr.strip().splitlines()[:1] or [f"torch-mlir-opt ended with status {done.returncode}"]
         raise LoweringError(problems or [("", crash[0])])
     return done.stdout

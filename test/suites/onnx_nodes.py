@@ -27,6 +27,7 @@ warnings.filterwarnings("ignore")
 
 import numpy  # noqa: E402
 import onnx  # noqa: E402
+from onnx import numpy_helper  # noqa: E402
 from onnx.backend.test.case.node import collect_testcases  # noqa: E402
 from safetensors.numpy import load_file  # noqa: E402
 
@@ -89,6 +90,8 @@ def run(case, device):
     try:
         for inputs, expected in case.data_sets:
             found = prepare(case.model, device).run(inputs)
+            expected = [numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
+                        for value in expected]
             if problem := compare(found, expected, case):
                 return ("rounded", "") if problem == "rounded" else ("wrong", problem)
     except REFUSALS as error:

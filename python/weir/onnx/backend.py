@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy
 import onnx
+from onnx import numpy_helper
 
 from weir.onnx.compiling import compile
 from weir.onnx.models import Model, NeedsValues, load
@@ -28,7 +29,7 @@ class Prepared:
         self._programs: dict[Any, Compiled] = {}
 
     def run(self, inputs: Sequence[Any] | Mapping[str, Any] | Any, **_: Any) -> tuple[numpy.ndarray, ...]:
-        """Returns the outputs in order. `inputs`: arrays by name, or in the model's order.
+        """Returns the outputs in order. `inputs`: arrays or onnx.TensorProto by name, or in the model's order.
 
         Errors: those of `weir.onnx.compile` and of a call.
         """
@@ -39,7 +40,8 @@ class Prepared:
             if len(values) > len(self._names):
                 raise TypeError(f"the model takes {', '.join(self._names)}; {len(values)} inputs are given")
             given = dict(zip(self._names, values))
-        given = {name: numpy.asarray(value) for name, value in given.items()}
+        given = {name: numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else numpy.asarray(value)
+                 for name, value in given.items()}
         program = self._get_program(given)
         results = program(**{name: value for name, value in given.items() if name not in self._fixed})
         kinds = {value.name: onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)

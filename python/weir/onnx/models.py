@@ -2,7 +2,7 @@
 arithmetic."""
 
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy
 import onnx
@@ -11,9 +11,10 @@ import onnx.version_converter
 from onnx import numpy_helper, shape_inference
 
 from weir.graphs import ExportError
+from weir.onnx.functions import write_function
 from weir.onnx.references import run_node
 from weir.onnx.rewrites import EXPANDED, rewrite
-from weir.onnx.writing import rename_values, walk_nodes
+from weir.onnx.writing import DOMAINS, Writer, rename_values, walk_nodes
 
 OPSET = 13  # older models are converted to this one; torch-mlir's importer lacks operators of those before
 MAX_FOLDED = 1 << 20  # elements of a constant that replaces operators on constants
@@ -30,7 +31,6 @@ IMMEDIATE = {
         "L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")},
 }
 RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
-DOMAINS = ("", "ai.onnx")
 
 Model = str | pathlib.Path | bytes | onnx.ModelProto
 
@@ -93,11 +93,9 @@ def simplify(model: onnx.ModelProto) -> onnx.ModelProto:
     while True:
         name_nodes(model.graph)
         model = infer(model)
-        if _fold(model) or _choose_branches(model) or _rewrite(model):
-            continue
-        if not (expanded := _expand_functions(model, EXPANDED)):
+        if not (_fold(model) or _choose_branches(model) or _replace(model, rewrite) or
+                _expand_functions(model, EXPANDED)):
             break
-        model = expanded
     _check_immediate(model)
     return model
 
@@ -112,31 +110,26 @@ def infer(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def expand(model: onnx.ModelProto, operators: set[str]) -> onnx.ModelProto | None:
     """Returns the model with operators written out that ONNX defines by others, or None if there is none of these."""
-    expanded = _expand_functions(model, operators)
-    return expanded and simplify(expanded)
+    return simplify(model) if _expand_functions(model, operators) else None
 
 
-def _expand_functions(model: onnx.ModelProto, operators: set[str]) -> onnx.ModelProto | None:
-    if not any(node.op_type in operators for node in model.graph.node):
-        return None
-    before = [node.op_type for node in model.graph.node]
-    try:
-        expanded = onnx.inliner.inline_selected_functions(
-            model, [("", name) for name in sorted(operators)], inline_schema_functions=True)
-    except Exception:  # a body that fails ONNX's own checks
-        return None
-    return expanded if [node.op_type for node in expanded.graph.node] != before else None
+def _expand_functions(model: onnx.ModelProto, operators: Collection[str]) -> bool:
+    """Writes operators out by their functions, in place. Returns whether there were any."""
+    def write(writer: Writer) -> bool:
+        return writer.node.op_type in operators and write_function(writer)
+
+    return _replace(model, write)
 
 
-def _rewrite(model: onnx.ModelProto) -> bool:
-    """Replaces the operators that have a rule. Returns whether there were any."""
+def _replace(model: onnx.ModelProto, write: Callable[[Writer], bool]) -> bool:
+    """Replaces the nodes that `write` writes anew, in place. Returns whether there were any."""
     graph = model.graph
     values = {value.name: value for value in (*graph.input, *graph.value_info, *graph.output)}
     known = {tensor.name: tensor for tensor in graph.initializer}
     nodes, found = [], False
     for node in graph.node:
-        writer = rewrite(model, node, values, known)
-        if writer is None:
+        writer = Writer(model, node, values, known)
+        if node.domain not in DOMAINS or not write(writer):
             nodes.append(node)
             continue
         found = True

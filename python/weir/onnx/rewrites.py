@@ -1,6 +1,6 @@
 """Operators of ONNX that torch-mlir lacks, or lowers to other values, written by others of ONNX's."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 import numpy
 import onnx
@@ -18,19 +18,17 @@ EXPANDED = {"Gelu", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}
 
 def is_wrong(node: onnx.NodeProto) -> bool:
     """Whether torch-mlir lowers a node to other values than ONNX's: it leaves peepholes out, for instance."""
-    return node.op_type in ("Det", "GridSample") or (node.op_type == "LSTM" and len(node.input) > 7 and bool(node.input[7]))
+    given = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    if node.op_type == "AveragePool":  # windows that dilations lead over the end
+        return bool(given.get("ceil_mode")) and any(step > 1 for step in given.get("dilations", ()))
+    return node.op_type in ("Det", "GridSample") or (
+        node.op_type == "LSTM" and len(node.input) > 7 and bool(node.input[7]))
 
 
-
-def rewrite(
-    model: onnx.ModelProto, node: onnx.NodeProto, values: Mapping[str, onnx.ValueInfoProto],
-    constants: Mapping[str, onnx.TensorProto],
-) -> Writer | None:
-    """Returns what replaces a node, or None if it stays."""
-    if node.domain not in ("", "ai.onnx") or node.op_type not in RULES:
-        return None
-    writer = Writer(model, node, values, constants)
-    return writer if RULES[node.op_type](writer) else None
+def rewrite(writer: Writer) -> bool:
+    """Writes a node by its rule. Returns whether there is one for it."""
+    rule = RULES.get(writer.node.op_type)
+    return rule is not None and rule(writer)
 
 
 def _cumulate(reduce: str, neutral: int) -> Callable[[Writer], bool]:
@@ -190,6 +188,40 @@ def _normalize(writer: Writer) -> bool:
     return True
 
 
+def _multiply(writer: Writer) -> bool:
+    """Multiplies a vector and a stack of matrices: torch-mlir takes a vector and one matrix."""
+    ranks = [len(writer.shape(place)) for place in (0, 1)]
+    if 1 not in ranks or max(ranks) < 3:
+        return False
+    a, b = writer.node.input
+    if ranks[0] == 1:
+        a, axis = writer.add("Unsqueeze", a, writer.constant([0])), -2
+    else:
+        b, axis = writer.add("Unsqueeze", b, writer.constant([1])), -1
+    writer.add("Squeeze", writer.add("MatMul", a, b), writer.constant([axis]), result=writer.node.output[0])
+    return True
+
+
+def _convolve_groups(writer: Writer) -> bool:
+    """Splits a transposed convolution of several groups into one for each."""
+    groups = writer.attribute("group", 1)
+    if groups == 1:
+        return False
+    kept = {one.name: helper.get_attribute_value(one) for one in writer.node.attribute if one.name != "group"}
+    channels, weights = writer.shape(0)[1] // groups, writer.shape(1)
+    parts = []
+    for i in range(groups):
+        def take(name: str, count: int, axis: int, i: int = i) -> str:
+            return writer.add("Slice", name, writer.constant([i * count]), writer.constant([(i + 1) * count]),
+                              writer.constant([axis]))
+
+        x, w = take(writer.node.input[0], channels, 1), take(writer.node.input[1], channels, 0)
+        bias = [take(writer.node.input[2], weights[1], 0)] if writer.has(2) else []
+        parts.append(writer.add("ConvTranspose", x, w, *bias, **kept))
+    writer.add("Concat", *parts, result=writer.node.output[0], axis=1)
+    return True
+
+
 def _slice_backward(writer: Writer) -> bool:
     """Takes elements at constant places along each axis, if one is walked from its end."""
     starts, ends = writer.array(1), writer.array(2)
@@ -242,11 +274,13 @@ def _move_blocks(to_space: bool) -> Callable[[Writer], bool]:
 RULES: dict[str, Callable[[Writer], bool]] = {
     "BitShift": _shift,
     "DepthToSpace": _move_blocks(to_space=True),
+    "ConvTranspose": _convolve_groups,
     "CumProd": _cumulate("ReduceProd", 1),
     "CumSum": _cumulate("ReduceSum", 0),
     "DequantizeLinear": _dequantize,
     "Loop": unroll_loop,
     "LpNormalization": _normalize,
+    "MatMul": _multiply,
     "Pad": _wrap,
     "QLinearMatMul": _multiply_quantized,
     "QuantizeLinear": _quantize,

@@ -8,6 +8,9 @@ import onnx
 from onnx import helper, numpy_helper
 
 
+DOMAINS = ("", "ai.onnx")  # of ONNX's own operators
+
+
 class Writer:
     """Writes the nodes that replace one, and the constants that they read."""
 
@@ -53,6 +56,12 @@ class Writer:
             return self._constants[name].data_type
         return self._values[name].type.tensor_type.elem_type
 
+    def type(self, name: str) -> onnx.TypeProto:
+        """Returns a value's type; an empty one for an operand that is left out."""
+        if name in self._constants:
+            return helper.make_tensor_type_proto(self._constants[name].data_type, self._constants[name].dims)
+        return self._values[name].type if name in self._values else onnx.TypeProto()
+
     def number(self, place: int) -> int | None:
         """Returns an operand that is one constant integer, or else None."""
         array = self.array(place)
@@ -66,7 +75,7 @@ class Writer:
     @property
     def opset(self) -> int:
         """The version of ONNX's operators."""
-        return next((opset.version for opset in self.model.opset_import if opset.domain in ("", "ai.onnx")), 1)
+        return next((opset.version for opset in self.model.opset_import if opset.domain in DOMAINS), 1)
 
     def attribute(self, name: str, default: Any) -> Any:
         """Returns an attribute of the node."""
