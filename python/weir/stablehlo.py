@@ -19,6 +19,8 @@ MATH = {
     "chlo.erfc": "math.erfc", "chlo.sinh": "math.sinh", "chlo.square": "arith.mulf", "chlo.tan": "math.tan",
     "stablehlo.tan": "math.tan",
 }
+# On booleans, arithmetic is logic.
+LOGIC = {"stablehlo.add": "stablehlo.or", "stablehlo.multiply": "stablehlo.and"}
 FLOATS = ("f16", "bf16", "f32", "f64")
 BRANCHES = {"scf.while", "scf.if", "scf.index_switch", "scf.execute_region"}
 
@@ -88,6 +90,11 @@ def _prepare(text: str, entry: str) -> tuple[str, dict[str, str]]:
         function.attributes["sym_name"] = ir.StringAttr.get(entry)
         for op in list(walk(function.operation)):
             _relocate(op, places)
+            if op.name in LOGIC and str(ir.ShapedType(op.results[0].type).element_type) == "i1":
+                new = ir.Operation.create(LOGIC[op.name], [op.results[0].type], list(op.operands), loc=op.location,
+                                          ip=ir.InsertionPoint(op))
+                op.results[0].replace_all_uses_with(new.results[0])
+                op.erase()
     return module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True), places
 
 

@@ -8,6 +8,7 @@ import pytest
 jax = pytest.importorskip("jax", reason="JAX is not installed: scripts/setup --torch")
 pytest.importorskip("torch_mlir", reason="torch-mlir is not installed: scripts/setup --torch")
 
+from conftest import run_blocks  # noqa: E402
 from jax import lax  # noqa: E402
 from jax import numpy as jnp  # noqa: E402
 
@@ -238,3 +239,16 @@ def test_calls_that_do_not_fit_are_refused():
 def test_loss_must_be_one_float():
     with pytest.raises(weir.jax.ExportError, match=r"the loss is float32\[3\]; it must be one float of rank 0"):
         weir.jax.compile_step(lambda params: params * 2, normal(3), device="cpu")
+
+
+def test_page(tmp_path, monkeypatch):
+    pytest.importorskip("optax", reason="optax is not installed: scripts/setup --torch")
+    monkeypatch.chdir(tmp_path)
+    count, names = run_blocks("jax.md")
+    assert count == 3 and names["step"].steps == 3
+    assert {path.name for path in tmp_path.iterdir()} == {"checkpoint.safetensors"}
+
+
+def test_booleans_add_as_logic():
+    flags = numpy.array([[True, True, False], [False, True, False]])
+    compare(lambda x: (jnp.add(x, x), jnp.multiply(x, x[::-1]), x.sum(0), x.any(0), x.all(1)), flags)

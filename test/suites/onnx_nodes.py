@@ -9,32 +9,20 @@ tests allow not one. It is refused if weir.onnx or the compiler says so by an er
 The exit status is 1 if a test is wrong or broken.
 """
 
-import argparse
-import collections
-import json
-import os
-import pathlib
-import re
-import signal
-import subprocess
 import sys
-import tempfile
 import warnings
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
 warnings.filterwarnings("ignore")
+
+from common import Simulation, parse_options, run_all  # noqa: E402, I001
 
 import numpy  # noqa: E402
 import onnx  # noqa: E402
 from onnx import numpy_helper  # noqa: E402
 from onnx.backend.test.case.node import collect_testcases  # noqa: E402
-from safetensors.numpy import load_file  # noqa: E402
 
 import weir  # noqa: E402
 import weir.onnx  # noqa: E402
-from weir.graphs import write_tensors  # noqa: E402
-from weir.locations import find_tool  # noqa: E402
 from weir.onnx.backend import Prepared  # noqa: E402
 
 TYPES = {"FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32",
@@ -55,25 +43,14 @@ class Simulated(Prepared):
 
     def _make(self, shapes, constants):
         exported = weir.onnx.export(self._model, shapes, constants=constants)
-        place = pathlib.Path(tempfile.mkdtemp(prefix="weir-"))
-        exported.save(place / "graph.mlir", place / "parameters.safetensors")
-        self._run_tool("compile", place / "graph.mlir", "-o", place / "a.weir")
+        simulation = Simulation(exported.text, exported.parameters)
 
         def call(**inputs):
-            write_tensors(place / "inputs.safetensors", inputs)
-            self._run_tool("run", place / "a.weir", "--device=sim", f"--output={place / 'results.safetensors'}",
-                           *(f"--input={place / name}.safetensors" for name in ("inputs", "parameters")))
-            results = load_file(place / "results.safetensors")
-            values = {name: results[name].view(exported.dtypes.get(name, results[name].dtype))
-                      for name in exported.results}
-            return {name: _Value(value) for name, value in values.items()}
+            results = simulation.run(inputs)
+            return {name: _Value(results[name].view(exported.dtypes.get(name, results[name].dtype)))
+                    for name in exported.results}
 
         return call
-
-    def _run_tool(self, *words):
-        done = subprocess.run([find_tool("weir"), *map(str, words)], capture_output=True, text=True)
-        if done.returncode:
-            raise weir.CompileError(done.stderr.strip())
 
 
 def is_static(model):
@@ -125,40 +102,10 @@ def max_units(one, other):
     return int(numpy.abs(bits[0] - bits[1]).max())
 
 
-def run_apart(case, device, seconds=120):
-    """Runs a test in a process of its own; torch-mlir ends some."""
-    reader, writer = os.pipe()
-    if not (child := os.fork()):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        signal.alarm(seconds)
-        os.write(writer, json.dumps(run(case, device)).encode()[:60000])
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as stream:
-        said = stream.read()
-    _, status = os.waitpid(child, 0)
-    return json.loads(said) if said else ("broken", f"the process ended with status {status}")
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--filter", default="", help="a regular expression of tests' names")
-    parser.add_argument("--every", type=int, default=1, help="run each Nth test only")
-    parser.add_argument("--json", help="write the verdict on each test")
-    options = parser.parse_args()
-    cases = [case for case in collect_testcases(None) if is_static(case.model) and re.search(options.filter, case.name)]
-    verdicts = {}
-    for case in cases[::options.every]:
-        verdicts[case.name] = run_apart(case, options.device)
-        if verdicts[case.name][0] in ("wrong", "broken"):
-            print(f"{verdicts[case.name][0]}: {case.name}: {verdicts[case.name][1]}", flush=True)
-    counts = collections.Counter(verdict for verdict, _ in verdicts.values())
-    print(f"{options.device}: {len(verdicts)} tests, "
-          + ", ".join(f"{counts[kind]} {kind}" for kind in ("right", "rounded", "wrong", "refused", "broken")))
-    if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(verdicts, indent=1) + "\n")
-    return 1 if counts["wrong"] or counts["broken"] else 0
+    options = parse_options(__doc__)
+    cases = [(case.name, case) for case in collect_testcases(None) if is_static(case.model)]
+    return run_all(cases, lambda case: run(case, options.device), options)
 
 
 if __name__ == "__main__":
