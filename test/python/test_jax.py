@@ -252,3 +252,19 @@ def test_page(tmp_path, monkeypatch):
 def test_booleans_add_as_logic():
     flags = numpy.array([[True, True, False], [False, True, False]])
     compare(lambda x: (jnp.add(x, x), jnp.multiply(x, x[::-1]), x.sum(0), x.any(0), x.all(1)), flags)
+
+
+def test_gradients_at_kinks_are_jaxs():
+    x = numpy.array([-1, 0, -0.0, 2, 6, 7], numpy.float32)
+
+    def loss(params, x):
+        scaled = params["w"] * x
+        return (jax.nn.relu(scaled) + jax.nn.relu6(scaled) * 3 + jax.nn.softplus(scaled)).sum()
+
+    params = {"w": numpy.ones(6, numpy.float32)}
+    with weir.jax.compile_step(loss, params, x, optimizer=weir.SGD(learning_rate=1.0), device="cpu") as step:
+        step(x)
+        expected = params["w"] - jax.grad(loss)(params, x)["w"]
+        numpy.testing.assert_allclose(step.params["w"], expected, rtol=1e-5, atol=1e-6)
+    with pytest.raises(weir.jax.ExportError, match="derivative rule of its own"):
+        weir.jax.compile_step(lambda w: jax.scipy.special.xlogy(w, w).sum(), x, device="cpu")

@@ -20,7 +20,11 @@ MAX_UNROLLED = 1 << 15  # operations of a loop
 LIBRARY = jax.__path__[0]
 # Calls by the name of the parameter that has what is called.
 CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "checkpoint": "jaxpr",
-         "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "custom_lin": "call_jaxpr"}
+         "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
+# JAX's functions with a derivative rule of their own that Weir's gradient agrees with; kinks are those of the rule.
+KINKS = {"relu": lambda x: jnp.where(x <= 0, jnp.zeros_like(x), x),
+         "relu6": lambda x: jnp.where(x <= 0, jnp.zeros_like(x), jnp.where(x >= 6, jnp.full_like(x, 6), x))}
+SMOOTH = {"logaddexp"}
 
 
 class Rewriter:
@@ -51,7 +55,10 @@ class Rewriter:
     def _apply(self, equation: JaxprEqn, operands: list) -> list[jax.Array]:
         name, parameters = equation.primitive.name, equation.params
         if name in CALLS:
-            self._check_rule(name, equation)
+            if self._differentiated and name in ("custom_jvp_call", "custom_vjp_call"):
+                known = self._check_rule(equation)
+                if known in KINKS:
+                    return [KINKS[known](*operands)]
             return self._call(parameters[CALLS[name]], operands)
         if name == "cond":
             return self._choose(parameters["branches"], *operands)
@@ -111,15 +118,15 @@ class Rewriter:
             count += max(1, inner) * (equation.params["length"] if equation.primitive.name == "scan" else 1)
         return count
 
-    def _check_rule(self, name: str, equation: JaxprEqn) -> None:
-        """Refuses a derivative rule of the user's own where gradients are Weir's."""
-        if not self._differentiated or name not in ("custom_jvp_call", "custom_vjp_call"):
-            return
+    def _check_rule(self, equation: JaxprEqn) -> str:
+        """Returns the name of a function of JAX's with a derivative rule. Refuses others: gradients are Weir's."""
         called = equation.params["call_jaxpr"]
         place = (called.jaxpr if isinstance(called, ClosedJaxpr) else called).debug_info.func_src_info or "a function"
-        if LIBRARY not in place:
+        name = place.partition(" ")[0]
+        if LIBRARY not in place or (name not in KINKS and name not in SMOOTH):
             raise ExportError(f"{place} has a derivative rule of its own, which gradients by Weir would not use; take "
                               "the gradient by jax.grad in a function for weir.jax.compile")
+        return name
 
 
 def _stop_gradient(x: jax.Array) -> jax.Array:
