@@ -2,6 +2,7 @@
 
 import argparse
 import collections
+import importlib
 import json
 import os
 import pathlib
@@ -17,10 +18,18 @@ sys.path.insert(0, str(ROOT / "python"))
 from safetensors.numpy import load_file  # noqa: E402
 
 import weir  # noqa: E402
-from weir.graphs import write_tensors  # noqa: E402
 from weir.locations import find_tool  # noqa: E402
 
 VERDICTS = ("right", "rounded", "wrong", "refused", "broken")
+
+
+def can_import(name):
+    """Whether a package that a suite needs is there."""
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        return False
+    return True
 
 
 class Simulation:
@@ -28,13 +37,16 @@ class Simulation:
 
     def __init__(self, text, parameters):
         self._place = pathlib.Path(tempfile.mkdtemp(prefix="weir-"))
+        from weir.graphs import write_tensors
+
+        self._write = write_tensors
         (self._place / "graph.mlir").write_text(text)
-        write_tensors(self._place / "parameters.safetensors", parameters)
+        self._write(self._place / "parameters.safetensors", parameters)
         self._run_tool("compile", self._place / "graph.mlir", "-o", self._place / "a.weir")
 
     def run(self, inputs):
         """Returns the results by name."""
-        write_tensors(self._place / "inputs.safetensors", inputs)
+        self._write(self._place / "inputs.safetensors", inputs)
         output = self._place / "results.safetensors"
         self._run_tool("run", self._place / "a.weir", "--device=sim", f"--output={output}",
                        *(f"--input={self._place / name}.safetensors" for name in ("inputs", "parameters")))

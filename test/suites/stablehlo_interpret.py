@@ -5,24 +5,29 @@
 FOLDER is stablehlo/tests/interpret of a checkout of https://github.com/openxla/stablehlo, which is not part of Weir.
 The constants of a test become arguments, or else it would be folded away; integers stay constants where sizes depend on
 them. A test counts if all its types are Weir's: floats of 16 bits and more, integers of 8 and more, booleans. A result
-is right if it is equal, or where the test says "almost", within 1e-3.
+is right if it is equal, or where the test says "almost", within 1e-3. Without FOLDER it is what WEIR_STABLEHLO_TESTS
+names. The exit status is 1 if a test is wrong or broken, and 77 if there is no folder, or torch-mlir is not installed.
 """
 
+import os
 import pathlib
 import re
 import sys
 
-from common import Simulation, parse_options, run_all  # isort: skip
+from common import Simulation, can_import, parse_options, run_all
 
-import ml_dtypes
-import numpy
-from torch_mlir import ir
+if not can_import("torch_mlir.ir") or not can_import("ml_dtypes"):
+    sys.exit(77)
 
-import weir
-import weir.stablehlo
-from weir.building import run_compiler
-from weir.graphs import ExportError, print_graph
-from weir.runtime import open_device
+import ml_dtypes  # noqa: E402
+import numpy  # noqa: E402
+from torch_mlir import ir  # noqa: E402
+
+import weir  # noqa: E402
+import weir.stablehlo  # noqa: E402
+from weir.building import run_compiler  # noqa: E402
+from weir.graphs import ExportError, print_graph  # noqa: E402
+from weir.runtime import open_device  # noqa: E402
 
 TYPE = r"tensor<(?:\d+x)*(?:f16|bf16|f32|f64|u?i8|u?i16|u?i32|u?i64|i1)>"
 CONSTANT = re.compile(rf"^ *(%[\w#]+) = stablehlo.constant (dense<.*>) : ({TYPE})\s*$", re.M)
@@ -134,7 +139,11 @@ def is_close(found, expected, tolerance):
 
 
 def main():
-    options = parse_options(__doc__, lambda parser: parser.add_argument("folder", metavar="FOLDER"))
+    options = parse_options(__doc__, lambda parser: parser.add_argument(
+        "folder", metavar="FOLDER", nargs="?", default=os.environ.get("WEIR_STABLEHLO_TESTS", "")))
+    if not options.folder or not pathlib.Path(options.folder).is_dir():
+        print("no folder of StableHLO's tests; name stablehlo/tests/interpret of a checkout")
+        return 77
     return run_all(list_cases(options.folder), lambda case: run(case, options.device), options)
 
 

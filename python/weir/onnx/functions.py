@@ -7,11 +7,21 @@ import onnx
 from weir.onnx.writing import Writer, rename_values, walk_nodes
 
 
+def has_function(model: onnx.ModelProto, node: onnx.NodeProto) -> bool:
+    """Whether ONNX defines a node's operator by others, for some operands at least."""
+    version = next((opset.version for opset in model.opset_import if opset.domain == node.domain), 1)
+    try:
+        schema = onnx.defs.get_schema(node.op_type, version, node.domain)
+    except onnx.defs.SchemaError:
+        return False
+    return schema.has_function or schema.has_context_dependent_function
+
+
 def write_function(writer: Writer) -> bool:
     """Writes a node by the function of its operator. Returns whether ONNX has one for its operands."""
     node = writer.node
     try:
-        schema = onnx.defs.get_schema(node.op_type, writer.opset, node.domain)
+        schema = onnx.defs.get_schema(node.op_type, writer.opset_of(node.domain), node.domain)
     except onnx.defs.SchemaError:
         return False
     function = _find_function(writer, schema)
@@ -36,19 +46,20 @@ def write_function(writer: Writer) -> bool:
 
 
 def _find_function(writer: Writer, schema: onnx.defs.OpSchema) -> onnx.FunctionProto | None:
-    function = onnx.FunctionProto()
+    function, node = onnx.FunctionProto(), writer.node
     if schema.has_function:
-        version = max((one for one in schema.function_opset_versions if one <= writer.opset), default=None)
+        version = max((one for one in schema.function_opset_versions if one <= writer.opset_of(node.domain)), default=None)
         text = schema.function_body if version is None else schema.get_function_with_opset_version(version)
         function.ParseFromString(text if isinstance(text, bytes) else text.SerializeToString())
         return function if function.node else None
     if not schema.has_context_dependent_function:
         return None
-    types = [writer.type(name).SerializeToString() for name in writer.node.input]
-    version = max((one for one in schema.context_dependent_function_opset_versions if one <= writer.opset), default=None)
+    types = [writer.type(name).SerializeToString() for name in node.input]
+    version = max((one for one in schema.context_dependent_function_opset_versions
+                   if one <= writer.opset_of(node.domain)), default=None)
     if version is None:
         return None
-    text = schema.get_context_dependent_function_with_opset_version(version, writer.node.SerializeToString(), types)
+    text = schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
     function.ParseFromString(text)
     return function if function.node else None
 

@@ -11,7 +11,7 @@ import onnx.version_converter
 from onnx import numpy_helper, shape_inference
 
 from weir.graphs import ExportError
-from weir.onnx.functions import write_function
+from weir.onnx.functions import has_function, write_function
 from weir.onnx.references import run_node
 from weir.onnx.rewrites import EXPANDED, rewrite
 from weir.onnx.writing import DOMAINS, Writer, rename_values, walk_nodes
@@ -116,7 +116,8 @@ def expand(model: onnx.ModelProto, operators: set[str]) -> onnx.ModelProto | Non
 def _expand_functions(model: onnx.ModelProto, operators: Collection[str]) -> bool:
     """Writes operators out by their functions, in place. Returns whether there were any."""
     def write(writer: Writer) -> bool:
-        return writer.node.op_type in operators and write_function(writer)
+        is_own = writer.node.domain in DOMAINS
+        return (writer.node.op_type in operators or not is_own) and write_function(writer)
 
     return _replace(model, write)
 
@@ -129,7 +130,7 @@ def _replace(model: onnx.ModelProto, write: Callable[[Writer], bool]) -> bool:
     nodes, found = [], False
     for node in graph.node:
         writer = Writer(model, node, values, known)
-        if node.domain not in DOMAINS or not write(writer):
+        if not write(writer):
             nodes.append(node)
             continue
         found = True
@@ -223,10 +224,10 @@ def _check_types(values: Sequence[onnx.ValueInfoProto]) -> None:
 
 def _convert(model: onnx.ModelProto) -> onnx.ModelProto:
     """Returns the model in a version that torch-mlir's importer knows. Errors: ExportError."""
-    if foreign := sorted({node.domain for node in walk_nodes(model.graph) if node.domain not in DOMAINS}
-                         - {function.domain for function in model.functions}):
-        nodes = [f"{node.name or node.op_type} ({node.domain}.{node.op_type})" for node in walk_nodes(model.graph)
-                 if node.domain in foreign]
+    own = {function.domain for function in model.functions}
+    if foreign := [node for node in walk_nodes(model.graph)
+                   if node.domain not in DOMAINS and node.domain not in own and not has_function(model, node)]:
+        nodes = [f"{node.name or node.op_type} ({node.domain}.{node.op_type})" for node in foreign]
         raise ExportError(f"operators that are not ONNX's own: {', '.join(nodes)}")
     version = next((opset.version for opset in model.opset_import if opset.domain in DOMAINS), OPSET)
     if version >= OPSET:

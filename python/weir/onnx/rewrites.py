@@ -7,9 +7,11 @@ import onnx
 from onnx import TensorProto, helper
 
 from weir.onnx.loops import unroll_loop, unroll_scan
+from weir.onnx.recurrences import unroll
 from weir.onnx.resizing import resize
 from weir.onnx.scatters import scatter_elements, scatter_nd, scatter_tensor, top_k
-from weir.onnx.writing import Writer
+from weir.onnx.spectra import transform
+from weir.onnx.writing import DOMAINS, Writer
 
 # ONNX's own function of these is used. torch-mlir has 0.797724 for the square root of 2 / pi in Gelu, and adds the
 # weights of a loss as integers.
@@ -28,7 +30,7 @@ def is_wrong(node: onnx.NodeProto) -> bool:
 def rewrite(writer: Writer) -> bool:
     """Writes a node by its rule. Returns whether there is one for it."""
     rule = RULES.get(writer.node.op_type)
-    return rule is not None and rule(writer)
+    return rule is not None and writer.node.domain in DOMAINS and rule(writer)
 
 
 def _cumulate(reduce: str, neutral: int) -> Callable[[Writer], bool]:
@@ -273,17 +275,21 @@ def _move_blocks(to_space: bool) -> Callable[[Writer], bool]:
 
 RULES: dict[str, Callable[[Writer], bool]] = {
     "BitShift": _shift,
+    "DFT": transform,
     "DepthToSpace": _move_blocks(to_space=True),
     "ConvTranspose": _convolve_groups,
     "CumProd": _cumulate("ReduceProd", 1),
     "CumSum": _cumulate("ReduceSum", 0),
     "DequantizeLinear": _dequantize,
+    "GRU": unroll,
+    "LSTM": unroll,
     "Loop": unroll_loop,
     "LpNormalization": _normalize,
     "MatMul": _multiply,
     "Pad": _wrap,
     "QLinearMatMul": _multiply_quantized,
     "QuantizeLinear": _quantize,
+    "RNN": unroll,
     "Resize": resize,
     "ReverseSequence": _reverse,
     "Scan": unroll_scan,

@@ -75,7 +75,12 @@ class Writer:
     @property
     def opset(self) -> int:
         """The version of ONNX's operators."""
-        return next((opset.version for opset in self.model.opset_import if opset.domain in DOMAINS), 1)
+        return self.opset_of("")
+
+    def opset_of(self, domain: str) -> int:
+        """Returns the version of a domain's operators; the empty one and "ai.onnx" are the same."""
+        domains = DOMAINS if domain in DOMAINS else (domain,)
+        return next((opset.version for opset in self.model.opset_import if opset.domain in domains), 1)
 
     def attribute(self, name: str, default: Any) -> Any:
         """Returns an attribute of the node."""
