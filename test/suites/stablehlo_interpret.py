@@ -33,7 +33,7 @@ TYPE = r"tensor<(?:\d+x)*(?:f16|bf16|f32|f64|u?i8|u?i16|u?i32|u?i64|i1)>"
 CONSTANT = re.compile(rf"^ *(%[\w#]+) = stablehlo.constant (dense<.*>) : ({TYPE})\s*$", re.M)
 EXPECTED = re.compile(rf"^ *check.expect_(almost_eq|eq)_const (%[\w#]+), (dense<.*>) : ({TYPE})\s*$", re.M)
 FUNCTION = re.compile(r"^ *func\.func (?:public |private )?@([\w.]+)\(\)[^{\n]*\{(.*?)^ *\}", re.M | re.S)
-FOREIGN = re.compile(r"\b(?:u?i[24]|f[468]E\w+|complex<|f[48]\w+|!quant|!stablehlo.token)")
+FOREIGN = re.compile(r"(?:\b|x)(?:u?i[24]|f[468]E\w+|complex<|f[48]\w+|!quant|!stablehlo.token)")
 
 
 def parse(text, kind):

@@ -12,7 +12,7 @@ from weir.arrays import Array
 from weir.building import PREDICT, Call, StepOptions, build, build_step, telling
 from weir.graphs import Argument, ExportError, Exported, Result
 from weir.jax.exporting import (
-    _to_tuple, export, finish, name_parameters, name_results, spell_path, to_array, trace,
+    export, finish, name_parameters, name_results, spell_path, to_array, to_tuple, trace,
 )
 from weir.programs import Compiled, Step
 from weir.runtime import Device
@@ -40,7 +40,7 @@ def compile(
     """
     with telling("exporting"):
         exported = export(function, *example, donate_argnums=donate_argnums, static_argnums=static_argnums)
-    static = {place % len(example) for place in _to_tuple(static_argnums)}
+    static = {place % len(example) for place in to_tuple(static_argnums)}
     bind = make_bind(name_parameters(function, len(example)), example, static)
     return build([Call(exported, bind, make_rebuild(exported))], ["main"], device, memory_limit, checkpoint)
 

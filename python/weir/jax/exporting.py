@@ -32,8 +32,8 @@ def export(
     Errors:    ExportError for operations without a form in linalg, all at once, each with the line that made it; what
                JAX raises when it traces the function.
     """
-    donated = _to_tuple(donate_argnums)
-    traced = trace(function, example, _to_tuple(static_argnums))
+    donated = to_tuple(donate_argnums)
+    traced = trace(function, example, to_tuple(static_argnums))
     names = [name for _, name, _ in traced.leaves]
     arguments = [
         Argument(name, "input", leaf.shape, numpy.dtype(leaf.dtype), place in donated)
@@ -132,5 +132,6 @@ def to_array(value: Any) -> Any:
     return jnp.asarray(value) if isinstance(value, (bool, int, float, complex)) else value
 
 
-def _to_tuple(places: int | Sequence[int]) -> tuple[int, ...]:
+def to_tuple(places: int | Sequence[int]) -> tuple[int, ...]:
+    """Returns the places of arguments as JAX takes them: one or several."""
     return (places,) if isinstance(places, int) else tuple(places)
