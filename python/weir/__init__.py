@@ -1,4 +1,5 @@
-"""Weir from Python: PyTorch modules compiled ahead of time, trained and run on Vulkan or CUDA.
+"""Weir from Python: PyTorch modules compiled ahead of time, trained and run on Vulkan or CUDA. `weir.jax` and
+`weir.onnx` are for functions of JAX and models of ONNX.
 
     step = weir.compile_step(model, loss, example={"x": x}, targets={"y": y}, optimizer=weir.AdamW(learning_rate=3e-4))
     for x, y in batches:
@@ -42,6 +43,6 @@ def __getattr__(name: str) -> Any:
         if name in names or name == place:
             module = importlib.import_module(f"weir.{place}")
             return module if name == place else getattr(module, name)
-    if name == "torch":
-        return importlib.import_module("weir.torch")
+    if name in ("jax", "onnx", "torch"):
+        return importlib.import_module(f"weir.{name}")
     raise AttributeError(f"module 'weir' has no attribute {name!r}")

@@ -91,8 +91,9 @@ def _prepare(text: str, entry: str) -> tuple[str, dict[str, str]]:
         for op in list(walk(function.operation)):
             _relocate(op, places)
             if op.name == "stablehlo.reduce_precision" and ir.IntegerAttr(op.attributes["mantissa_bits"]).value == 0:
-                raise ExportError(f"reduce_precision to no bits of mantissa, {places.get(str(op.location), 'at no known place')}: "
-                                  "torch-mlir keeps NaNs, which such a type has not")
+                place = places.get(str(op.location), "at no known place")
+                raise ExportError(f"reduce_precision to no bits of mantissa, {place}: torch-mlir keeps NaNs, which such "
+                                  "a type has not")
             if op.name in LOGIC and str(ir.ShapedType(op.results[0].type).element_type) == "i1":
                 new = ir.Operation.create(LOGIC[op.name], [op.results[0].type], list(op.operands), loc=op.location,
                                           ip=ir.InsertionPoint(op))

@@ -48,7 +48,8 @@ def write_function(writer: Writer) -> bool:
 def _find_function(writer: Writer, schema: onnx.defs.OpSchema) -> onnx.FunctionProto | None:
     function, node = onnx.FunctionProto(), writer.node
     if schema.has_function:
-        version = max((one for one in schema.function_opset_versions if one <= writer.opset_of(node.domain)), default=None)
+        version = max((one for one in schema.function_opset_versions if one <= writer.opset_of(node.domain)),
+                      default=None)
         text = schema.function_body if version is None else schema.get_function_with_opset_version(version)
         function.ParseFromString(text if isinstance(text, bytes) else text.SerializeToString())
         return function if function.node else None

@@ -72,7 +72,8 @@ def _resize_identity(
     writer: Writer, size: int, target: int, name: str, number: float, roi: tuple[float, float]
 ) -> numpy.ndarray | None:
     """Returns the weights of each element of the result. Those of elements outside of the region are NaN."""
-    kept = [one for one in writer.node.attribute if one.name not in ("axes", "extrapolation_value", "keep_aspect_ratio_policy")]
+    replaced = ("axes", "extrapolation_value", "keep_aspect_ratio_policy")
+    kept = [one for one in writer.node.attribute if one.name not in replaced]
     node = onnx.NodeProto(op_type="Resize", input=["x", "roi", "scales" if name == "scales" else "",
                                                    *(["sizes"] if name == "sizes" else [])], output=["y"])
     node.attribute.extend(kept)

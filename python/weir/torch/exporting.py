@@ -64,8 +64,8 @@ def export(
     arguments = [dataclasses.replace(argument, donated=argument.kind == "state" and argument.name in results)
                  for argument in arguments]
     set_attributes(lowered, arguments, results, frozen)
-    return Exported(print_graph(lowered), arguments, results, _copy(tracing.batch | targets), _copy(tracing.parameters), _copy(states),
-                    tracing.output)
+    return Exported(print_graph(lowered), arguments, results, _copy(tracing.batch | targets),
+                    _copy(tracing.parameters), _copy(states), tracing.output)
 
 
 def _list_arguments(tracing: Tracing) -> list[Argument]:
