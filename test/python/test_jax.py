@@ -255,13 +255,12 @@ def test_booleans_add_as_logic():
 
 
 def test_gradients_at_kinks_are_jaxs():
-    x = numpy.array([-1, 0, -0.0, 2, 6, 7], numpy.float32)
+    params = {"w": numpy.array([-1, 0, -0.0, 2, 6, 7], numpy.float32)}
+    x = numpy.arange(1, 7, dtype=numpy.float32)
 
     def loss(params, x):
-        scaled = params["w"] * x
-        return (jax.nn.relu(scaled) + jax.nn.relu6(scaled) * 3 + jax.nn.softplus(scaled)).sum()
+        return ((jax.nn.relu(params["w"]) + jax.nn.relu6(params["w"]) * 3 + jax.nn.softplus(params["w"])) * x).sum()
 
-    params = {"w": numpy.ones(6, numpy.float32)}
     with weir.jax.compile_step(loss, params, x, optimizer=weir.SGD(learning_rate=1.0), device="cpu") as step:
         step(x)
         expected = params["w"] - jax.grad(loss)(params, x)["w"]
