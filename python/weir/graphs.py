@@ -17,7 +17,8 @@ from torch_mlir import ir
 from weir.runtime import DTYPES, to_host
 
 # The dialects of the graph level: docs/graph-level.md says which operations of these.
-DIALECTS = {"arith", "builtin", "cf", "func", "linalg", "math", "scf", "tensor"}
+DIALECTS = {"arith", "autodiff", "builtin", "cf", "func", "linalg", "math", "scf", "tensor"}
+BRANCHES = {"scf.execute_region", "scf.if", "scf.index_switch", "scf.while"}  # control flow between tensors
 
 
 class ExportError(Exception):
@@ -151,8 +152,9 @@ def walk(operation: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def find_foreign(module: ir.Module) -> list[ir.Operation]:
-    """Returns the operations of dialects that the graph level has not, in order."""
-    return [op for op in walk(module.operation) if op.name.split(".")[0] not in DIALECTS]
+    """Returns the operations that the graph level has not, in order: of other dialects, and branches between tensors."""
+    return [op for op in walk(module.operation) if op.name.split(".")[0] not in DIALECTS
+            or (op.name in BRANCHES and op.parent.name == "func.func")]
 
 
 def collect_errors(context: ir.Context) -> list[ir.DiagnosticInfo]:

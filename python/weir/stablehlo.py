@@ -6,7 +6,7 @@ import re
 
 from torch_mlir import ir
 
-from weir.graphs import DIALECTS, ExportError, LoweringError, run_passes, walk
+from weir.graphs import ExportError, LoweringError, find_foreign, run_passes, walk
 
 READ = "builtin.module(symbol-dce)"
 INLINE = "builtin.module(inline,symbol-dce)"
@@ -22,7 +22,6 @@ MATH = {
 # On booleans, arithmetic is logic.
 LOGIC = {"stablehlo.add": "stablehlo.or", "stablehlo.multiply": "stablehlo.and"}
 FLOATS = ("f16", "bf16", "f32", "f64")
-BRANCHES = {"scf.while", "scf.if", "scf.index_switch", "scf.execute_region"}
 
 
 def lower(text: str, entry: str) -> ir.Module:
@@ -40,10 +39,8 @@ def lower(text: str, entry: str) -> ir.Module:
         raise ExportError(f"torch-mlir does not lower the module: {error}") from None
     _replace(lowered)
     lines: dict[str, None] = {}
-    for op in walk(lowered.operation):
-        dialect = op.name.split(".")[0]
-        if (dialect not in DIALECTS and dialect != "autodiff") or (op.name in BRANCHES and _is_outside(op)):
-            lines[f"  {_spell(op)}, {places.get(str(op.location), 'at no known place')}"] = None
+    for op in find_foreign(lowered):
+        lines[f"  {_spell(op)}, {places.get(str(op.location), 'at no known place')}"] = None
     if lines:
         raise ExportError("\n".join(["the function has operations without a form in linalg:", *lines]))
     return lowered
@@ -172,11 +169,6 @@ def _write_threefry(types: list[ir.Type], operands: list[ir.Value]) -> ir.Operat
             y = compute("addi", compute("addi", y, keys[(group + 2) % 3]), write(group + 1))
         ir.Operation.create("linalg.yield", [], [x, y])
     return new
-
-
-def _is_outside(op: ir.Operation) -> bool:
-    """Whether an operation is between tensors, not in a body."""
-    return op.parent.name == "func.func"
 
 
 def _get_target(op: ir.Operation) -> str:

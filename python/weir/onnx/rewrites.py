@@ -19,11 +19,11 @@ EXPANDED = {"Gelu", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}
 
 
 def is_wrong(node: onnx.NodeProto) -> bool:
-    """Whether torch-mlir lowers a node to other values than ONNX's: it leaves peepholes out, for instance."""
+    """Whether torch-mlir lowers a node to other values than ONNX's: it leaves out peepholes, and a loop's condition."""
     given = {one.name: helper.get_attribute_value(one) for one in node.attribute}
     if node.op_type == "AveragePool":  # windows that dilations lead over the end
         return bool(given.get("ceil_mode")) and any(step > 1 for step in given.get("dilations", ()))
-    return node.op_type in ("Det", "GridSample") or (
+    return node.op_type in ("Det", "GridSample", "Loop") or (
         node.op_type == "LSTM" and len(node.input) > 7 and bool(node.input[7]))
 
 
