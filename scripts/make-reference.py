@@ -35,7 +35,7 @@ SECTIONS = {
     "Devices": ["Device"],
     "Errors": ["Error", "CompileError", "CheckpointError"],
 }
-MODULES = ["weir.torch", "weir.runtime"]
+MODULES = ["weir.torch", "weir.jax", "weir.onnx", "weir.runtime"]
 
 ITEM = re.compile(r"(`\w+`|Arguments|Errors|Results|Shapes|Source|Units): +(.*)")
 SECTION = re.compile(r"/\*--- (\w+) -+\*/\n")
@@ -116,12 +116,15 @@ def make_python_page() -> Reference:
         page.lines += [f"## {title}", ""]
         for name in names:
             add_definition(page, "weir", *package.find(name))
+    shared: set[tuple[str, str]] = set()  # told in a section before
     for name in MODULES:
         module = Module(name)
         page.lines += [f"## {name}", "", format_text(ast.get_docstring(module.tree)), ""]
         for part in module.list_public():
-            if package.imports.get(part) != name:
-                add_definition(page, name, *module.find(part))
+            place, node = module.find(part)
+            if package.imports.get(part) != name and (place.name, part) not in shared:
+                shared.add((place.name, part))
+                add_definition(page, name, place, node)
     return page
 
 

@@ -1,4 +1,5 @@
-"""Weir from Python: PyTorch modules compiled ahead of time, trained and run on Vulkan or CUDA.
+"""Weir from Python: PyTorch modules compiled ahead of time, trained and run on Vulkan or CUDA. `weir.jax` and
+`weir.onnx` are for functions of JAX and models of ONNX.
 
     step = weir.compile_step(model, loss, example={"x": x}, targets={"y": y}, optimizer=weir.AdamW(learning_rate=3e-4))
     for x, y in batches:
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from weir.arrays import Array
     from weir.checkpoints import CheckpointError
-    from weir.compiling import CompileError, compile, compile_step
+    from weir.building import CompileError
+    from weir.compiling import compile, compile_step
     from weir.optimizers import SGD, Adafactor, Adam, AdamW, Group, Lion, Rule
     from weir.programs import Compiled, Step, load
     from weir.runtime import Device, Error
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 _PLACES = {
     "arrays": ["Array"],
     "checkpoints": ["CheckpointError"],
-    "compiling": ["CompileError", "compile", "compile_step"],
+    "building": ["CompileError"],
+    "compiling": ["compile", "compile_step"],
     "optimizers": ["SGD", "Adafactor", "Adam", "AdamW", "Group", "Lion", "Rule"],
     "programs": ["Compiled", "Step", "load"],
     "runtime": ["Device", "Error"],
@@ -40,6 +43,6 @@ def __getattr__(name: str) -> Any:
         if name in names or name == place:
             module = importlib.import_module(f"weir.{place}")
             return module if name == place else getattr(module, name)
-    if name == "torch":
-        return importlib.import_module("weir.torch")
+    if name in ("jax", "onnx", "torch"):
+        return importlib.import_module(f"weir.{name}")
     raise AttributeError(f"module 'weir' has no attribute {name!r}")

@@ -1,38 +1,24 @@
 """Compiles PyTorch modules and functions of tensors to programs: `weir.compile`, `weir.compile_step`."""
 
-import contextlib
+import functools
 import inspect
-import os
-import pathlib
-import subprocess
-import sys
-import tempfile
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
 from weir.arrays import Array, like
-from weir.execution import HELD_KINDS, make_start
-from weir.locations import find_tool
-from weir.optimizers import AdamW, Group, Optimizer, Rate, get_hyperparameters, get_options
-from weir.programs import Compiled, Signature, Step
-from weir.runtime import Device, open_device
+from weir.building import PREDICT, Call, StepOptions, build, build_step, is_array, telling
+from weir.graphs import Exported, Result
+from weir.optimizers import Group, Optimizer, Rate
+from weir.programs import Compiled, Step
+from weir.runtime import Device
 from weir.torch.calls import bind, get_module, map_bound
-from weir.torch.exporting import Exported, export
-from weir.torch.merging import merge
-from weir.torch.places import ExportError
-from weir.torch.tracing import Result
+from weir.torch.exporting import export
 from weir.torch.trees import map_leaves
 
 Example = Sequence | Mapping
-PREDICT = "predict"  # the entry of a step that evaluates
-
-
-class CompileError(Exception):
-    """A graph that the compiler refused. The message has a sentence for each problem."""
 
 
 def compile(
@@ -61,19 +47,10 @@ def compile(
     if not examples:
         raise TypeError("there is no example of a call")
     names = ["main"] if len(examples) == 1 else [f"main.{i}" for i in range(len(examples))]
-    with _telling("exporting"):
-        exports = [
-            export(module, given, entry=name, keep_buffers=True) for given, name in zip(examples, names)
-        ]
-    opened = open_device(device)
-    path, folder = run_compiler(merge([exported.text for exported in exports]), opened, memory_limit,
-                                [f"--checkpoint={checkpoint}"])
-    values = {name: value for exported in exports for name, value in (exported.parameters | exported.states).items()}
-    signatures = [
-        Signature(name, make_bind(module, given), make_rebuild(exported))
-        for name, given, exported in zip(names, examples, exports)
-    ]
-    return Compiled(path, opened, values, signatures, folder)
+    with telling("exporting"):
+        calls = [_make_call(module, given, export(module, given, entry=name, keep_buffers=True))
+                 for given, name in zip(examples, names)]
+    return build(calls, names, device, memory_limit, checkpoint)
 
 
 def compile_step(
@@ -119,59 +96,20 @@ def compile_step(
     Errors: those of `compile`; weir.torch.ExportError, too, if no parameter requires a gradient, or the loss is not
             one float of rank 0.
     """
-    if offload not in (None, "state"):
-        raise ValueError(f"offload is {offload!r}; expected None or \"state\"")
-    optimizer = AdamW() if optimizer is None else optimizer
+    options = StepOptions(optimizer, groups, clip_norm, accumulate, loss_scale, ema, offload, check_values, device,
+                          memory_limit, checkpoint)
     targets = dict(targets or {})
-    with _telling("exporting"):
+    with telling("exporting"):
         exported = export(module, example, loss=loss, targets=targets, keep_buffers=True)
-        predicted = None if predict is None else _export_evaluated(module, predict)
-    if not any(argument.kind == "param" for argument in exported.arguments):
-        raise ExportError("no parameter of the module requires a gradient, so there is nothing to train")
-    rates = get_hyperparameters(optimizer, groups)
-    rates |= {name: rate for name, rate in (("max_norm", clip_norm), ("ema_decay", ema)) if rate is not None}
-    names = [argument.name for argument in exported.arguments]
-    if shared := [name for name in rates if name in names]:
-        raise ExportError(f"{shared[0]} is an argument of the module and a hyperparameter of the optimizer; "
-                                     "give the argument another name")
-    opened = open_device(device)
-    flags = {"--clip-norm": clip_norm is not None, "--accumulate": accumulate, "--loss-scale": loss_scale,
-             "--ema": ema is not None, "--offload=state": offload is not None}
-    texts, options = [exported.text], [f"--train={optimizer.name}:main", "--entry=main.step", *get_options(groups)]
-    predictor = None
-    if predicted:
-        texts.append(predicted.text)
-        options.append(f"--entry={PREDICT}")
-        predictor = Signature(PREDICT, make_bind(module, predict), make_rebuild(predicted))
-    path, folder = run_compiler(merge(texts), opened, memory_limit,
-                                [*options, f"--checkpoint={checkpoint}",
-                                 *(flag for flag, is_set in flags.items() if is_set)])
-    bind_inputs = make_bind(module, example)
-
-    def bind_all(arguments: tuple, named: dict) -> dict[str, Any]:
-        if missing := [name for name in targets if name not in named]:
-            raise TypeError(f"the target {missing[0]} is missing")
-        own = {name: named[name] for name in (*targets, *rates, "microbatches") if name in named}
-        return bind_inputs(arguments, {name: value for name, value in named.items() if name not in own}) | own
-
+        predicted = None if predict is None else _make_call(module, predict, _export_evaluated(module, predict))
     made = get_module(module)
     own = [*exported.parameters, *(name for name in exported.states if name in dict(made.named_buffers()))]
-    values = exported.parameters | exported.states
-    if predicted:
-        values = predicted.parameters | predicted.states | values
-    step = _ModuleStep(
-        path, opened, values, [Signature("main.step", bind_all, lambda results, given: results)],
-        rates=rates, own=own, rebuild=make_rebuild(exported), folder=folder, module=made,
-        predictor=predictor, check_values=check_values,
-    )
-    entry = step.entries["main.step"]
-    if unset := [tensor.name for tensor in entry.arguments if tensor.kind == "input"
-                 and tensor.name not in (*names, *rates, "microbatches")]:
-        raise TypeError(f"{optimizer.name} has the hyperparameter {unset[0]}, which was not given")
-    tensors = {tensor.name: tensor for tensor in entry.arguments}
-    state = [tensor for tensor in step._execution.get_missing(entry) if tensor.kind in HELD_KINDS]
-    step._execution.hold({tensor.name: make_start(tensor, tensors, values) for tensor in state})
-    return step
+    return build_step(_make_call(module, example, exported), options, own=own, targets=list(targets),
+                      predicted=predicted, make=functools.partial(_ModuleStep, module=made))
+
+
+def _make_call(module: nn.Module | Callable, example: Example, exported: Exported) -> Call:
+    return Call(exported, make_bind(module, example), make_rebuild(exported))
 
 
 def _export_evaluated(module: nn.Module | Callable, example: Example) -> Exported:
@@ -222,13 +160,13 @@ def make_bind(module: nn.Module | Callable, example: Example) -> Callable[[tuple
 
     def make(arguments: tuple, named: dict) -> dict[str, Any]:
         values = (*arguments, *named.values())
-        are_tensors = all(isinstance(value, torch.Tensor) or _is_array(value) for value in values)
+        are_tensors = all(isinstance(value, torch.Tensor) or is_array(value) for value in values)
         key = (len(arguments), tuple(named))
         if are_tensors and (names := known.get(key)):
             return dict(zip(names, values))
         bound = signature.bind(*arguments, **named)
         given: dict[str, Any] = {}
-        map_bound(bound, lambda name, value: given.setdefault(name, value), is_leaf=_is_array)
+        map_bound(bound, lambda name, value: given.setdefault(name, value), is_leaf=is_array)
         constants = _list_constants(bound)
         for name in constants | kept:
             if (value := constants.get(name)) != kept.get(name):
@@ -240,10 +178,6 @@ def make_bind(module: nn.Module | Callable, example: Example) -> Callable[[tuple
         return given
 
     return make
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, Array) or hasattr(value, "__dlpack__") or hasattr(value, "__array__")
 
 
 def _list_constants(bound: inspect.BoundArguments) -> dict[str, Any]:
@@ -262,51 +196,3 @@ def make_rebuild(exported: Exported) -> Callable[[dict[str, Array], Any], Any]:
                           lambda value: isinstance(value, Result))
 
     return rebuild
-
-
-def run_compiler(
-    text: str, device: Device, memory_limit: int | str | None, options: list[str]
-) -> tuple[pathlib.Path, tempfile.TemporaryDirectory]:
-    """Compiles a graph for the device; returns the artifact's path and its temporary folder.
-
-    Errors: CompileError.
-    """
-    folder = tempfile.TemporaryDirectory(prefix="weir-")
-    place = pathlib.Path(folder.name)
-    (place / "graph.mlir").write_text(text)
-    (place / "profile.json").write_text(device.profile)
-    command = [find_tool("weir"), "compile", str(place / "graph.mlir"), "--check-indices", *options,
-               f"--target={device.api}:{place / 'profile.json'}", f"--output={place / 'program.weir'}"]
-    if memory_limit is not None:
-        command.append(f"--memory-limit={memory_limit}")
-    with _telling("compiling"):
-        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
-    if done.returncode:
-        problems = [line.removeprefix("error: ").replace(f"{place}/", "") for line in done.stderr.splitlines() if line]
-        raise CompileError("\n".join(problems) or f"the compiler ended with status {done.returncode}")
-    return place / "program.weir", folder
-
-
-@contextlib.contextmanager
-def _telling(what: str) -> Iterator[None]:
-    """Says on a terminal what takes time, once it has taken a second."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    over = threading.Event()
-
-    def tell() -> None:
-        seconds = 1
-        while not over.wait(1):
-            print(f"\rweir: {what}: {seconds} s", end="", file=sys.stderr, flush=True)
-            seconds += 1
-        if seconds > 1:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-    thread = threading.Thread(target=tell, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()

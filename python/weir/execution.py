@@ -6,6 +6,7 @@ at all.
 """
 
 import contextlib
+import dataclasses
 import functools
 import os
 import signal
@@ -142,12 +143,17 @@ def find_not_finite(entry: Entry, buffers: list[Buffer]) -> str:
 class Execution:
     """An artifact on a device, the values that it holds, and its runs. One thread at a time.
 
+    `dtypes`: unsigned types of arguments and results by name; the artifact has signed ones of the same bits.
     Errors: weir.runtime.Error if the artifact is none or the device lacks what it requires.
     """
 
-    def __init__(self, path: str | os.PathLike, device: Device):
+    def __init__(self, path: str | os.PathLike, device: Device, dtypes: Mapping[str, numpy.dtype] | None = None):
         self.device = device
         self._program = Program(path, device=device)
+        for entry in self._program.entries.values() if dtypes else []:
+            for tensors in (entry.arguments, entry.results):
+                tensors[:] = [dataclasses.replace(tensor, dtype=dtypes.get(tensor.name, tensor.dtype))
+                              for tensor in tensors]
         self.entries, self.target = self._program.entries, self._program.target
         self._plans = {name: _CallPlan(self._program, entry) for name, entry in self.entries.items()}
         self._held: dict[str, Held] = {}

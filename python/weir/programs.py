@@ -41,10 +41,10 @@ class Compiled:
 
     def __init__(
         self, path: str | os.PathLike, device: Device, values: Mapping[str, Any], signatures: list[Signature],
-        folder: Any = None,
+        folder: Any = None, dtypes: Mapping[str, numpy.dtype] | None = None,
     ):
         self._path, self._folder = pathlib.Path(path), folder  # of the artifact; kept as long as this
-        self._execution = Execution(path, device)
+        self._execution = Execution(path, device, dtypes)
         self._signatures = signatures
         self._execution.hold(values)
 

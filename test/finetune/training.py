@@ -8,7 +8,7 @@ from model import compute_loss
 from torch import nn
 
 import weir
-from weir.compiling import run_compiler
+from weir.building import run_compiler
 from weir.execution import HELD_KINDS, Execution, make_start
 from weir.runtime import Entry, open_device
 from weir.torch import Exported, export

@@ -94,5 +94,8 @@ def test_extras_are_what_the_scripts_install():
     pinned = (ROOT / "scripts/python-torch-packages.txt").read_text().split()
     extras = project["optional-dependencies"]
     assert sorted(extras["torch"]) == sorted(pinned)
+    pinned += (ROOT / "scripts/python-front-end-packages.txt").read_text().split()
+    for name in ("jax", "onnx"):
+        assert {*extras[name]} <= {*pinned} and any(one.startswith(f"{name}==") for one in extras[name])
     [version] = re.findall(r"project\(weir VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
     assert extras["compiler"] == [f"weir-compiler=={version}"]

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -34,3 +35,12 @@ def python(tmp_path):
         return subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
 
     return run
+
+
+def run_blocks(page):
+    """Runs a page's code in one session; returns the number of blocks, and the names that they leave."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+    names = {"__name__": "page"}
+    for i, block in enumerate(blocks):
+        exec(compile(block, f"{page}, block {i}", "exec"), names)
+    return len(blocks), names

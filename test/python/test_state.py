@@ -13,8 +13,8 @@ from torch.nn import functional  # noqa: E402
 
 import weir  # noqa: E402
 import weir.runtime  # noqa: E402
+from weir.graphs import merge  # noqa: E402
 from weir.torch.exporting import export  # noqa: E402
-from weir.torch.merging import merge  # noqa: E402
 
 STEPS = 10
 

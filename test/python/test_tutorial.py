@@ -1,21 +1,10 @@
 """The code of the tutorial and the guide, block by block."""
 
-import re
-
 import pytest
-from conftest import ROOT
+from conftest import run_blocks
 
 pytest.importorskip("torch", reason="PyTorch is not installed: scripts/setup --torch")
 pytest.importorskip("torch_mlir", reason="torch-mlir is not installed: scripts/setup --torch")
-
-
-def run_blocks(page):
-    """Runs a page's code in one session; returns the number of blocks, and the names that they leave."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
-    names = {"__name__": "page"}
-    for i, block in enumerate(blocks):
-        exec(compile(block, f"{page}, block {i}", "exec"), names)
-    return len(blocks), names
 
 
 def test_guide(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 //===- Compile.cpp - weir compile -----------------------------------------===//
 
 #include "CompilerProblems.h"
+#include "Import.h"
 #include "Output.h"
 #include "Pareto.h"
 #include "Timing.h"
@@ -44,10 +45,25 @@ static void compileToFile(const CompileOptions &options) {
   compile(options);
 }
 
+/// Refuses options for models of other formats where there is none, and outputs that would
+/// overwrite it.
+static void checkImport(const CompileOptions &options, const ImportOptions &import) {
+  if (!isModel(options.input)) {
+    if (!import.shapes.empty() || !import.parameters.empty())
+      throw Error((import.shapes.empty() ? "--parameters" : "--shape") + std::string(": ") +
+                  options.input + " is a graph, not a model: *.onnx, *.pt2 or *.stablehlo.mlir");
+    return;
+  }
+  if (options.output != "-")
+    refuseOverwriting("--output", options.output, {options.input});
+  if (!import.parameters.empty())
+    refuseOverwriting("--parameters", import.parameters, {options.input, options.output});
+}
+
 /// Compiles, then prints what was reported. `timing` is empty, "true" for a table of seconds, or
 /// the file of a trace; `pareto` is empty or the file of a curve.
-static int runCompile(CompileOptions &options, const std::string &timing,
-                      const std::string &pareto) {
+static int runCompile(CompileOptions &options, const ImportOptions &import,
+                      const std::string &timing, const std::string &pareto) {
   std::vector<std::string> reports;
   std::vector<MemoryCurve> curves;
   Timing times;
@@ -63,8 +79,16 @@ static int runCompile(CompileOptions &options, const std::string &timing,
     options.onCurve = [&](const MemoryCurve &curve) { curves.push_back(curve); };
   }
   options.onReport = [&](const std::string &report) { reports.push_back(report); };
+  ScratchFolder folder;
+  checkImport(options, import);
   {
     Progress progress;
+    if (isModel(options.input)) {
+      progress.begin("reading " + options.input);
+      const std::string graph = folder.path / "graph.mlir";
+      importModel(options.input, graph, import);
+      options.input = graph;
+    }
     options.onProgress = [&](const std::string &what) { progress.begin("compiling: " + what); };
     reportProblems(
         [&] { options.output == "-" ? compileToOutput(options) : compileToFile(options); });
@@ -90,13 +114,24 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
   verb->footer("LEVEL is one of " + levels +
                ".\nEvery problem of the input is one line on standard error; "
                "if there is any, nothing is written.");
-  verb->add_option("input", options->input, "The graph, an .mlir file; - is standard input")
+  verb->add_option(
+          "input", options->input,
+          "The graph, an .mlir file; - is standard input. Or a model, which the Python package "
+          "weir reads: *.onnx, *.pt2, *.stablehlo.mlir")
       ->required()
       ->type_name("IN.mlir");
   verb->add_option("-o,--output", options->output,
                    "The artifact, or the module's text with --stop-after; - is standard output")
       ->required()
       ->type_name("OUT");
+  auto import = std::make_shared<ImportOptions>();
+  verb->add_option("--shape", import->shapes,
+                   "Sizes of an ONNX model's input, x=8,3,224,224, or of what the model calls a "
+                   "size, batch=8; may be repeated")
+      ->type_name("NAME=SIZES");
+  verb->add_option("--parameters", import->parameters,
+                   "Write the parameters of a model, for 'weir run --input' (default none)")
+      ->type_name("OUT.safetensors");
   verb->add_option(
           "--target", options->targets,
           "Targets, separated by commas (default vulkan): vulkan, cuda or cpu, each with an "
@@ -208,7 +243,9 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
           "Print a table of levels and passes on standard error, with seconds and numbers of "
           "ops; --timing=FILE.json writes a trace for Chrome's viewer or Perfetto instead")
       ->type_name("[=FILE.json]");
-  verb->callback([options, timing, pareto, &chosen] {
-    chosen = [options, timing, pareto] { return runCompile(*options, *timing, *pareto); };
+  verb->callback([options, import, timing, pareto, &chosen] {
+    chosen = [options, import, timing, pareto] {
+      return runCompile(*options, *import, *timing, *pareto);
+    };
   });
 }

@@ -9,5 +9,6 @@ BIN = pathlib.Path(__file__).parent / "native/bin"
 
 def run() -> None:
     """Becomes the program by whose name it was called."""
+    os.environ.setdefault("WEIR_PYTHON", sys.executable)  # for models that the front ends read
     program = BIN / pathlib.Path(sys.argv[0]).name
     os.execv(program, [str(program), *sys.argv[1:]])

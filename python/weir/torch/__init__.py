@@ -16,8 +16,8 @@ except ImportError as missing:
         "scripts/python-torch-packages.txt, or run scripts/setup --torch"
     ) from missing
 
-from weir.torch.exporting import Argument, Exported, export
-from weir.torch.places import ExportError
+from weir.graphs import Argument, Exported, ExportError
+from weir.torch.exporting import export
 
 __all__ = ["Argument", "ExportError", "Exported", "Module", "export"]
 

@@ -1,61 +1,17 @@
 """Exports a module as a graph of linalg on tensors, with its parameters as arguments."""
 
 import dataclasses
-import pathlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import nn
-from torch_mlir import ir
 
+from weir.graphs import Argument, Exported, ExportError, check_names, print_graph, set_attributes
 from weir.torch.holes import SEED, STEP
 from weir.torch.lowering import lower
-from weir.torch.places import ExportError
 from weir.torch.tracing import Tracing, check_random
 
 UNSIGNED = {torch.uint8, torch.uint16, torch.uint32, torch.uint64}
-
-
-@dataclasses.dataclass(frozen=True)
-class Argument:
-    """An argument of the exported function, in order: parameters and then state come last."""
-
-    name: str
-    kind: str  # "input", "target", "param" or "state"
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-
-
-@dataclasses.dataclass(frozen=True)
-class Exported:
-    """A graph as text, with its arguments, its results and the values for a run."""
-
-    text: str
-    arguments: list[Argument]
-    results: list[str]  # the loss, the output's tensors, then the state that is written
-    inputs: dict[str, torch.Tensor]  # by argument name, as are the others; targets, too
-    parameters: dict[str, torch.Tensor]  # frozen ones, too
-    states: dict[str, torch.Tensor]  # buffers; the seed and the step of random numbers
-    output: Any  # as the module gave it, the names of results in place of tensors
-
-    def save(
-        self,
-        graph: str | pathlib.Path,
-        parameters: str | pathlib.Path | None = None,
-        inputs: str | pathlib.Path | None = None,
-    ) -> None:
-        """Writes the graph for `weir compile`, and safetensors files for `weir run --input`.
-
-        `parameters`: the path for parameters and state; not written by default.
-        `inputs`: the path for the example's inputs and targets; not written by default.
-        """
-        pathlib.Path(graph).write_text(self.text)
-        if parameters is not None:
-            save_file(self.parameters | self.states, parameters)
-        if inputs is not None:
-            save_file(self.inputs, inputs)
 
 
 def export(
@@ -103,12 +59,13 @@ def export(
         for name in (SEED, STEP):
             arguments.append(Argument(name, "state", (), torch.int64))
             states[name] = torch.zeros((), dtype=torch.int64)
-    _check_names(arguments)
+    check_names(arguments)
     frozen = {name for name, value in tracing.parameters.items() if not value.requires_grad}
-    _set_attributes(lowered, arguments, frozen, results)
-    text = lowered.operation.get_asm(enable_debug_info=True).rstrip() + "\n"
-    return Exported(text, arguments, results, _copy(tracing.batch | targets), _copy(tracing.parameters), _copy(states),
-                    tracing.output)
+    arguments = [dataclasses.replace(argument, donated=argument.kind == "state" and argument.name in results)
+                 for argument in arguments]
+    set_attributes(lowered, arguments, results, frozen)
+    return Exported(print_graph(lowered), arguments, results, _copy(tracing.batch | targets),
+                    _copy(tracing.parameters), _copy(states), tracing.output)
 
 
 def _list_arguments(tracing: Tracing) -> list[Argument]:
@@ -120,33 +77,6 @@ def _list_arguments(tracing: Tracing) -> list[Argument]:
         for kind, group in groups
         for name, value in group.items()
     ]
-
-
-def _check_names(arguments: list[Argument]) -> None:
-    names = [argument.name for argument in arguments]
-    if shared := sorted({name for name in names if names.count(name) > 1}):
-        raise ExportError(f"two arguments are named {shared[0]}; give the input or the target another name")
-
-
-def _set_attributes(lowered: ir.Module, arguments: list[Argument], frozen: set[str], results: list[str]) -> None:
-    """Sets weir.name, weir.kind, weir.donate and weir.frozen, which torch-mlir does not know."""
-    [function] = lowered.body.operations
-
-    def attributes(**values: str) -> dict[str, ir.Attribute]:
-        return {f"weir.{key}": ir.StringAttr.get(value) for key, value in values.items()}
-
-    with lowered.context as context:
-        context.allow_unregistered_dialects = True
-        donate, freeze = {"weir.donate": ir.UnitAttr.get()}, {"weir.frozen": ir.UnitAttr.get()}
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get([
-            ir.DictAttr.get(
-                attributes(name=argument.name, kind=argument.kind)
-                | (donate if argument.kind == "state" and argument.name in results else {})
-                | (freeze if argument.name in frozen else {})
-            )
-            for argument in arguments
-        ])
-        function.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(attributes(name=n)) for n in results])
 
 
 def _copy(values: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

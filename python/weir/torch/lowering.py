@@ -2,7 +2,7 @@
 
 import operator
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,13 +13,12 @@ from torch_mlir.dialects.torch import register_dialect
 from torch_mlir.extras.fx_importer import ContextCache, FxImporter
 from torch_mlir.passmanager import PassManager
 
+from weir.graphs import ExportError, collect_errors, find_foreign
 from weir.torch.holes import fill_holes, open_holes
 from weir.torch.operators import stop_gradient, uniform
-from weir.torch.places import ExportError, find_place, list_calls, refuse
+from weir.torch.places import find_place, list_calls, refuse
 from weir.torch.tracing import CALLED
 
-# The dialects of the graph level: docs/graph-level.md says which operations of these.
-DIALECTS = {"arith", "builtin", "cf", "func", "linalg", "math", "tensor"}
 LOWERING = (
     "builtin.module(func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline)",
     "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
@@ -50,14 +49,9 @@ def lower(program: torch.export.ExportedProgram, entry: str) -> tuple[ir.Module,
 
 def _try_lowering(bring_in: Callable[[FxImporter], Any]) -> tuple[tuple[ir.Module, bool] | None, str]:
     """Returns the module and whether it draws random numbers, or None and the reason."""
-    context, errors = ir.Context(), []
+    context = ir.Context()
     register_dialect(context)
-
-    def take(diagnostic: ir.Diagnostic) -> bool:
-        errors.append(diagnostic.message)
-        return True  # not on standard error, too
-
-    context.attach_diagnostic_handler(take)
+    errors = collect_errors(context)
     importer = FxImporter(context=context)
     importer._cc = _Locating(context, py_attr_tracker=importer._py_attr_tracker)
     try:
@@ -67,8 +61,7 @@ def _try_lowering(bring_in: Callable[[FxImporter], Any]) -> tuple[tuple[ir.Modul
         for pipeline in LOWERING:
             with context:
                 PassManager.parse(pipeline).run(lowered.operation)
-        names = {operation.name for operation in _walk(lowered.operation)}
-        if foreign := sorted(name for name in names if name.split(".")[0] not in DIALECTS):
+        if foreign := sorted(operation.name for operation in find_foreign(lowered)):
             return None, f"{foreign[0]} is left"
         return (lowered, fill_holes(lowered, holes)), ""
     except Exception as error:  # torch-mlir raises plain Exception, too
@@ -91,14 +84,6 @@ class _Locating(ContextCache):
         name = modules[-1][0].removeprefix(CALLED).removeprefix(".") if modules else ""
         name = name or getattr(node.target, "_opname", "")
         return ir.Location.name(name, location, self._c) if name else location
-
-
-def _walk(operation: ir.Operation) -> Iterator[ir.Operation]:
-    yield operation
-    for region in operation.regions:
-        for block in region:
-            for nested in block:
-                yield from _walk(nested.operation)
 
 
 def _isolate(node: Node) -> torch.fx.GraphModule:

@@ -11,12 +11,13 @@ from functorch.compile import make_boxed_func
 from torch import nn
 from torch._dynamo.backends.common import aot_autograd
 
-from weir.compiling import CompileError, make_bind, make_rebuild, run_compiler
+from weir.building import CompileError, run_compiler
+from weir.compiling import make_bind, make_rebuild
 from weir.execution import Execution
+from weir.graphs import Exported, ExportError
 from weir.runtime import Device, open_device
-from weir.torch.exporting import Exported, export
+from weir.torch.exporting import export
 from weir.torch.holes import SEED, STEP
-from weir.torch.places import ExportError
 
 
 class Module(nn.Module):

@@ -7,11 +7,9 @@ import re
 import torch
 from torch.fx import Node
 
+from weir.graphs import ExportError
+
 LIBRARIES = (str(pathlib.Path(torch.__file__).parent), str(pathlib.Path(__file__).parent))
-
-
-class ExportError(Exception):
-    """A module that cannot be written as a graph. The message says why, and names the lines of the user's source."""
 
 
 def list_calls(program: torch.export.ExportedProgram) -> list[Node]:

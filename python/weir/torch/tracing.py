@@ -1,6 +1,5 @@
 """Traces a module to a graph of PyTorch's operators on tensors, by torch.export."""
 
-import dataclasses
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,22 +9,16 @@ from torch import nn
 from torch.export.graph_signature import OutputKind
 from torch.fx import Node
 
+from weir.graphs import ExportError, Result
 from weir.torch.calls import Held, bind, get_module, map_bound
 from weir.torch.decompositions import get_table
 from weir.torch.folding import fold_constants, is_random
 from weir.torch.gradients import mark_stops
 from weir.torch.operators import Random, uniform
-from weir.torch.places import ExportError, list_calls, refuse
+from weir.torch.places import list_calls, refuse
 from weir.torch.trees import flatten, map_tensors
 
 CALLED = "called"  # the name of the user's module in the one that is traced
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """Stands for a result, by its name, in the nested values that a module returns."""
-
-    name: str
 
 
 class Tracing:

@@ -1,0 +1,135 @@
+"""Evaluates a JAX program operation by operation, so that each has a form that torch-mlir's passes lower.
+
+Calls are inlined, branches become choices, and loops of known length are unrolled. `weir.jax.rules` writes others out.
+"""
+
+import pathlib
+
+import jax
+from jax import lax
+from jax import numpy as jnp
+from jax.extend import source_info_util
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+
+from weir.graphs import ExportError
+from weir.jax.rules import RULES
+from weir.stablehlo import STOP_GRADIENT
+
+source_info_util.register_exclusion(str(pathlib.Path(__file__).parent))  # no line of this package is the user's
+MAX_UNROLLED = 1 << 15  # operations of a loop
+LIBRARY = jax.__path__[0]
+# Calls by the name of the parameter that has what is called.
+CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "checkpoint": "jaxpr",
+         "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
+# JAX's functions with a derivative rule of their own that Weir's gradient agrees with; kinks are those of the rule.
+KINKS = {"relu": lambda x: jnp.where(x <= 0, jnp.zeros_like(x), x),
+         "relu6": lambda x: jnp.where(x <= 0, jnp.zeros_like(x), jnp.where(x >= 6, jnp.full_like(x, 6), x))}
+SMOOTH = {"logaddexp"}
+
+
+class Rewriter:
+    """Evaluates programs. `differentiated`: whether Weir takes the result's gradient, so that `stop_gradient` is kept,
+    and functions with derivative rules of the user's own are refused."""
+
+    def __init__(self, differentiated: bool):
+        self._differentiated = differentiated
+
+    def run(self, program: ClosedJaxpr, *arguments: jax.Array) -> list[jax.Array]:
+        """Returns the results of a program, traced."""
+        return self._evaluate(program.jaxpr, program.consts, arguments)
+
+    def _evaluate(self, program: Jaxpr, constants: list, arguments: tuple) -> list[jax.Array]:
+        values = dict(zip((*program.constvars, *program.invars), (*constants, *arguments), strict=True))
+
+        def read(atom):
+            return atom.val if isinstance(atom, Literal) else values[atom]
+
+        for equation in program.eqns:
+            source = equation.source_info
+            names = source_info_util.current_name_stack() + source.name_stack
+            with source_info_util.user_context(source.traceback, name_stack=names), equation.ctx.manager:
+                results = self._apply(equation, [read(atom) for atom in equation.invars])
+            values |= zip(equation.outvars, results, strict=True)
+        return [read(atom) for atom in program.outvars]
+
+    def _apply(self, equation: JaxprEqn, operands: list) -> list[jax.Array]:
+        name, parameters = equation.primitive.name, equation.params
+        if name in CALLS:
+            if self._differentiated and name in ("custom_jvp_call", "custom_vjp_call"):
+                known = self._check_rule(equation)
+                if known in KINKS:
+                    return [KINKS[known](*operands)]
+            return self._call(parameters[CALLS[name]], operands)
+        if name == "cond":
+            return self._choose(parameters["branches"], *operands)
+        if name == "scan" and self._count(parameters["jaxpr"]) * parameters["length"] <= MAX_UNROLLED:
+            return self._unroll(operands, **parameters)
+        if name == "stop_gradient":
+            return [_stop_gradient(operands[0]) if self._differentiated else operands[0]]
+        if name == "optimization_barrier":
+            return operands
+        if name in RULES:
+            made = RULES[name](*operands, **parameters)
+            return list(made) if equation.primitive.multiple_results else [made]
+        made = equation.primitive.bind(*operands, **equation.primitive.get_bind_params(parameters))
+        return list(made) if equation.primitive.multiple_results else [made]
+
+    def _call(self, called: ClosedJaxpr | Jaxpr, operands: list) -> list[jax.Array]:
+        if isinstance(called, ClosedJaxpr):
+            return self._evaluate(called.jaxpr, called.consts, tuple(operands))
+        return self._evaluate(called, [], tuple(operands))
+
+    def _choose(self, branches: tuple[ClosedJaxpr, ...], index: jax.Array, *operands: jax.Array) -> list[jax.Array]:
+        """Computes all branches: they have no effects, so only the choice shows."""
+        results = [self._call(branch, list(operands)) for branch in branches]
+        clamped = lax.clamp(jnp.int32(0), index, jnp.int32(len(branches) - 1))
+        made = []
+        for values in zip(*results, strict=True):
+            chosen = values[-1]
+            for i in reversed(range(len(values) - 1)):
+                chosen = lax.select(jnp.broadcast_to(clamped == i, jnp.shape(chosen)), values[i], chosen)
+            made.append(chosen)
+        return made
+
+    def _unroll(self, operands: list, *, jaxpr: ClosedJaxpr, length: int, num_consts: int, num_carry: int,
+                reverse: bool, **_: object) -> list[jax.Array]:
+        constants, carried, lists = (operands[:num_consts], operands[num_consts:num_consts + num_carry],
+                                     operands[num_consts + num_carry:])
+        rows = []
+        for i in reversed(range(length)) if reverse else range(length):
+            made = self._call(jaxpr, [*constants, *carried, *(lax.index_in_dim(x, i, keepdims=False) for x in lists)])
+            carried = made[:num_carry]
+            rows.append(made[num_carry:])
+        if reverse:
+            rows.reverse()
+        if rows:
+            return [*carried, *(jnp.stack(column) for column in zip(*rows, strict=True))]
+        return [*carried, *(jnp.zeros((0, *atom.aval.shape), atom.aval.dtype)
+                            for atom in jaxpr.jaxpr.outvars[num_carry:])]
+
+    def _count(self, program: ClosedJaxpr | Jaxpr) -> int:
+        """Returns the number of operations that a program has when its loops are unrolled."""
+        jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+        count = 0
+        for equation in jaxpr.eqns:
+            parts = [part for value in equation.params.values()
+                     for part in (value if isinstance(value, tuple) else (value,))]
+            inner = sum(self._count(part) for part in parts if isinstance(part, (ClosedJaxpr, Jaxpr)))
+            count += max(1, inner) * (equation.params["length"] if equation.primitive.name == "scan" else 1)
+        return count
+
+    def _check_rule(self, equation: JaxprEqn) -> str:
+        """Returns the name of a function of JAX's with a derivative rule. Refuses others: gradients are Weir's."""
+        called = equation.params["call_jaxpr"]
+        place = (called.jaxpr if isinstance(called, ClosedJaxpr) else called).debug_info.func_src_info or "a function"
+        name = place.partition(" ")[0]
+        if LIBRARY not in place or (name not in KINKS and name not in SMOOTH):
+            raise ExportError(f"{place} has a derivative rule of its own, which gradients by Weir would not use; take "
+                              "the gradient by jax.grad in a function for weir.jax.compile")
+        return name
+
+
+def _stop_gradient(x: jax.Array) -> jax.Array:
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return x
+    return jax.ffi.ffi_call(STOP_GRADIENT, jax.ShapeDtypeStruct(x.shape, x.dtype))(x)

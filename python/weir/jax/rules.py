@@ -1,0 +1,210 @@
+"""Operations of JAX that torch-mlir's passes do not lower, written out by others."""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax import lax
+from jax import numpy as jnp
+
+from weir.graphs import ExportError
+
+MAX_COMPARED = 1 << 26  # pairs of elements that a sort compares
+
+
+def scatter(
+    combine: str, operand: jax.Array, indices: jax.Array, updates: jax.Array, *, dimension_numbers: Any, mode: Any,
+    **_: object,
+) -> jax.Array:
+    """Writes a scatter as a reduction over all updates for each element, in their order.
+
+    Dimensions of `operand` that windows cover as a whole are walked with the element; the others make up its place.
+    """
+    numbers = dimension_numbers
+    inserted = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    window_dims = [d for d in range(operand.ndim) if d not in inserted]
+    sizes = dict.fromkeys(inserted, 1) | {
+        d: updates.shape[u] for d, u in zip(window_dims, numbers.update_window_dims, strict=True)}
+    count = math.prod(indices.shape[:-1])
+    # The updates as count x windows.
+    rest = [d for d in range(updates.ndim) if d not in numbers.update_window_dims]
+    updates = lax.transpose(updates, (*rest, *numbers.update_window_dims))
+    updates = updates.reshape(count, *(sizes[d] for d in window_dims))
+    starts = _find_starts(operand, indices, numbers, count)
+    bounds = {d: operand.shape[d] - sizes[d] for d in starts}
+    is_clipped = mode in (lax.GatherScatterMode.CLIP, lax.GatherScatterMode.PROMISE_IN_BOUNDS)
+    valid = jnp.ones((count,), bool)
+    for d, start in starts.items():
+        if is_clipped:
+            starts[d] = jnp.clip(start, 0, bounds[d])
+        else:
+            valid &= (start >= 0) & (start <= bounds[d])
+    whole = [d for d in window_dims if sizes[d] == operand.shape[d]]
+    placed = [d for d in range(operand.ndim) if d not in whole]
+    key, updates, valid = _flatten_windows(operand, updates, starts, valid, sizes, window_dims, whole, placed)
+    order = (*placed, *whole)
+    rows = lax.transpose(operand, order).reshape(math.prod(operand.shape[d] for d in placed), -1)
+    made = _combine_rows(combine, rows, key, updates.reshape(updates.shape[0], rows.shape[1]), valid)
+    made = made.reshape([operand.shape[d] for d in order])
+    return lax.transpose(made, [order.index(d) for d in range(operand.ndim)])
+
+
+def _find_starts(operand: jax.Array, indices: jax.Array, numbers: Any, count: int) -> dict[int, jax.Array]:
+    """Returns the first place of each update, by the dimensions that indices give."""
+    starts = {d: indices[..., k].reshape(count).astype(jnp.int32)
+              for k, d in enumerate(numbers.scatter_dims_to_operand_dims)}
+    for d, s in zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims):
+        starts[d] = lax.broadcasted_iota(jnp.int32, indices.shape[:-1], s).reshape(count)
+    return starts
+
+
+def _flatten_windows(operand, updates, starts, valid, sizes, window_dims, whole, placed):
+    """Returns for each row of updates its place among `placed`, the row, and whether it is written."""
+    partial = [d for d in window_dims if d not in whole]
+    updates = lax.transpose(updates, (0, *(1 + window_dims.index(d) for d in (*partial, *whole))))
+    shape = (updates.shape[0], *(sizes[d] for d in partial))
+    key = jnp.zeros(shape, jnp.int32)
+    for d in placed:
+        place = lax.broadcasted_iota(jnp.int32, shape, 1 + partial.index(d)) if d in partial else jnp.zeros_like(key)
+        if d in starts:
+            place += starts[d].reshape(-1, *(1,) * len(partial))
+        key = key * operand.shape[d] + place
+    valid = jnp.broadcast_to(valid.reshape(-1, *(1,) * len(partial)), shape)
+    return key.reshape(-1), updates.reshape(math.prod(shape), *(sizes[d] for d in whole)), valid.reshape(-1)
+
+
+def _combine_rows(combine: str, rows, key, updates, valid):
+    """Returns `rows` with each row of `updates` combined into the row of number `key`."""
+    hit = (lax.broadcasted_iota(jnp.int32, (rows.shape[0], key.shape[0]), 0) == key) & valid
+    if combine == "replace":
+        number = lax.broadcasted_iota(jnp.int32, hit.shape, 1)
+        last = jnp.where(hit, number, -1).max(1, initial=-1)
+        taken = jnp.take(updates, jnp.maximum(last, 0), axis=0, mode="clip") if key.shape[0] else rows
+        return jnp.where((last >= 0)[:, None], taken, rows)
+    neutral, reduce, join = {
+        "add": (0, jnp.sum, lax.add), "mul": (1, jnp.prod, lax.mul),
+        "min": (_get_limit(rows.dtype, 1), jnp.min, lax.min), "max": (_get_limit(rows.dtype, -1), jnp.max, lax.max),
+    }[combine]
+    options = {"initial": neutral} if combine in ("min", "max") else {"dtype": rows.dtype}
+    reduced = reduce(jnp.where(hit[:, :, None], updates[None], jnp.asarray(neutral, rows.dtype)), axis=1, **options)
+    return join(rows, reduced.astype(rows.dtype))
+
+
+def _get_limit(dtype: Any, sign: int) -> Any:
+    if jnp.issubdtype(dtype, jnp.floating):
+        return sign * jnp.inf
+    if dtype == jnp.bool_:
+        return sign > 0
+    return jnp.iinfo(dtype).max if sign > 0 else jnp.iinfo(dtype).min
+
+
+def sort(*operands: jax.Array, dimension: int, num_keys: int, is_stable: bool) -> list[jax.Array]:
+    """Sorts by counting for each element those before it; equal ones keep their order."""
+    moved = [jnp.moveaxis(x, dimension, -1) for x in operands]
+    order = _invert(_rank(moved[:num_keys]))
+    return [jnp.moveaxis(jnp.take_along_axis(x, order, axis=-1, mode="clip"), -1, dimension) for x in moved]
+
+
+def top_k(x: jax.Array, *, k: int, axis: int, **_: object) -> list[jax.Array]:
+    """Returns the k largest elements and their places; of equal ones the first."""
+    moved = jnp.moveaxis(x, axis, -1)
+    order = _invert(_rank([moved], descending=True))[..., :k]
+    values = jnp.take_along_axis(moved, order, axis=-1, mode="clip")
+    return [jnp.moveaxis(values, -1, axis), jnp.moveaxis(order, -1, axis)]
+
+
+def _rank(keys: Sequence[jax.Array], descending: bool = False) -> jax.Array:
+    """Returns the place that each element of the last dimension has in sorted order."""
+    size = keys[0].shape[-1]
+    if keys[0].size * size > MAX_COMPARED:
+        raise ExportError(f"a sort of {size} elements in {keys[0].size // max(size, 1)} rows compares more than "
+                          f"{MAX_COMPARED} pairs; sort outside of the function, or fewer")
+    shape = (*keys[0].shape, size)
+    this, other = (lax.broadcasted_iota(jnp.int32, shape, len(shape) - d) for d in (2, 1))
+    before = other < this
+    for key in reversed(keys):
+        ordered = _to_ordered(key)
+        mine, its = ordered[..., :, None], ordered[..., None, :]
+        before = (its > mine if descending else its < mine) | ((its == mine) & before)
+    return before.astype(jnp.int32).sum(-1, dtype=jnp.int32)
+
+
+def _invert(rank: jax.Array) -> jax.Array:
+    """Returns the element of each rank."""
+    shape = (*rank.shape, rank.shape[-1])
+    number = lax.broadcasted_iota(jnp.int32, shape, len(shape) - 1)
+    place = lax.broadcasted_iota(jnp.int32, shape, len(shape) - 2)
+    return jnp.where(rank[..., None, :] == place, number, 0).sum(-1, dtype=jnp.int32)
+
+
+def _to_ordered(key: jax.Array) -> jax.Array:
+    """Returns integers in the order of a key's elements: NaNs are last and equal, and so are both zeros."""
+    if not jnp.issubdtype(key.dtype, jnp.floating):
+        return key.astype(jnp.int32) if key.dtype == jnp.bool_ else key
+    key = jnp.where(key == 0, jnp.zeros_like(key), jnp.where(jnp.isnan(key), jnp.full_like(key, jnp.nan), key))
+    bits = lax.bitcast_convert_type(key, {2: jnp.int16, 4: jnp.int32, 8: jnp.int64}[key.dtype.itemsize])
+    return jnp.where(bits < 0, bits ^ jnp.iinfo(bits.dtype).max, bits)
+
+
+def cumulate(neutral: Callable[[Any], Any], reduce: Callable, x: jax.Array, *, axis: int, reverse: bool) -> jax.Array:
+    """Reduces over all elements up to each, of n by n."""
+    moved = jnp.moveaxis(x, axis, -1)
+    shape = (*moved.shape, moved.shape[-1])
+    this, other = (lax.broadcasted_iota(jnp.int32, shape, len(shape) - d) for d in (2, 1))
+    seen = other >= this if reverse else other <= this
+    made = reduce(jnp.where(seen, moved[..., None, :], jnp.asarray(neutral(x.dtype), x.dtype)), axis=-1)
+    return jnp.moveaxis(made.astype(x.dtype), -1, axis)
+
+
+def select_and_scatter_add(
+    source: jax.Array, operand: jax.Array, *, select_prim: Any, window_dimensions: Sequence[int],
+    window_strides: Sequence[int], padding: Sequence[tuple[int, int]],
+) -> jax.Array:
+    """Adds each element of `source` to the element of `operand` that its window selects, the first of equal ones."""
+    lowest = _get_limit(operand.dtype, -1 if select_prim.name == "ge" else 1)
+    padded = lax.pad(operand, jnp.asarray(lowest, operand.dtype), [(*pad, 0) for pad in padding])
+    offsets = list(itertools.product(*map(range, window_dimensions)))
+    windows = [
+        lax.slice(padded, offset, [o + (size - 1) * stride + 1
+                                   for o, size, stride in zip(offset, source.shape, window_strides)], window_strides)
+        for offset in offsets]
+    better = lax.gt if select_prim.name == "ge" else lax.lt
+    best, chosen = windows[0], jnp.zeros(source.shape, jnp.int32)
+    for i, window in enumerate(windows[1:], 1):
+        is_better = better(window, best)
+        best, chosen = jnp.where(is_better, window, best), jnp.where(is_better, i, chosen)
+    zero = jnp.zeros((), source.dtype)
+    total = jnp.zeros(padded.shape, source.dtype)
+    for i, offset in enumerate(offsets):
+        part = jnp.where(chosen == i, source, zero)
+        ends = [whole - o - (size - 1) * stride - 1
+                for whole, o, size, stride in zip(padded.shape, offset, source.shape, window_strides)]
+        total += lax.pad(part, zero, [(o, end, stride - 1) for o, end, stride in zip(offset, ends, window_strides)])
+    return lax.slice(total, [low for low, _ in padding], [low + n for (low, _), n in zip(padding, operand.shape)])
+
+
+def _bind(function: Callable, *first: Any) -> Callable:
+    return lambda *operands, **parameters: function(*first, *operands, **parameters)
+
+
+RULES: dict[str, Callable] = {
+    "scatter": _bind(scatter, "replace"),
+    "scatter-add": _bind(scatter, "add"),
+    "scatter-mul": _bind(scatter, "mul"),
+    "scatter-min": _bind(scatter, "min"),
+    "scatter-max": _bind(scatter, "max"),
+    "scatter_mul": _bind(scatter, "mul"),
+    "scatter_min": _bind(scatter, "min"),
+    "scatter_max": _bind(scatter, "max"),
+    "sort": sort,
+    "top_k": top_k,
+    "cumsum": _bind(cumulate, lambda dtype: 0, jnp.sum),
+    "cumprod": _bind(cumulate, lambda dtype: 1, jnp.prod),
+    "cummax": _bind(cumulate, lambda dtype: _get_limit(dtype, -1), jnp.max),
+    "cummin": _bind(cumulate, lambda dtype: _get_limit(dtype, 1), jnp.min),
+    "cumlogsumexp": _bind(cumulate, lambda dtype: -jnp.inf, jax.nn.logsumexp),
+    "select_and_scatter_add": select_and_scatter_add,
+    "square": lambda x: x * x,
+}

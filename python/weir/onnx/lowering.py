@@ -1,0 +1,128 @@
+"""Lowers an ONNX model to linalg on tensors, by torch-mlir."""
+
+import warnings
+
+import onnx
+from torch_mlir import ir
+from torch_mlir.dialects.torch import register_dialect
+from torch_mlir.extras.onnx_importer import Config, ModelInfo, NodeImporter
+
+from weir.graphs import ExportError, LoweringError, find_foreign, find_name, run_passes
+from weir.onnx.models import expand
+from weir.onnx.rewrites import is_wrong
+
+PIPELINE = ("builtin.module(torch-onnx-to-torch-backend-pipeline,"
+            "torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})")
+
+
+def lower(model: onnx.ModelProto, entry: str) -> ir.Module:
+    """Returns linalg on tensors. `model` is one of `models.specialize`.
+
+    Operators that torch-mlir has no lowering of are written out where ONNX defines them by others.
+    Errors: ExportError with all nodes that have none.
+    """
+    model.graph.name = entry
+    _refuse([node for node in model.graph.node if is_wrong(node)])
+    while True:
+        try:
+            return _parse(run_passes(_bring_in(model), PIPELINE))
+        except LoweringError as error:
+            kinds = {node.name: node.op_type for node in model.graph.node}
+            operators = {kinds[name] for name, _ in error.problems if name in kinds}
+            expanded = expand(model, operators) if operators else None
+            if expanded is None:
+                expanded = _expand_or_refuse(model, error)
+        model = expanded
+
+
+def _parse(text: str) -> ir.Module:
+    """Returns the module of a text. Errors: LoweringError for operations that the graph level has not."""
+    context = ir.Context()
+    register_dialect(context)
+    context.allow_unregistered_dialects = True
+    module = ir.Module.parse(text, context)
+    if foreign := find_foreign(module):
+        raise LoweringError([(find_name(op.location), f"{op.name} is left") for op in foreign])
+    return module
+
+
+def _bring_in(model: onnx.ModelProto) -> str:
+    """Returns the text of a model in torch-mlir's torch dialect."""
+    context = ir.Context()
+    register_dialect(context)
+    # Functions are written out by `expand`, on which the names of nodes depend.
+    info = ModelInfo(model, config=Config(function_expansion_allowlists_by_domain={}))
+    module = info.create_module(context=context)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            importer = NodeImporter.define_function(info.main_graph, module.operation)
+            importer.import_all()
+        except Exception as error:  # the importer's own, and KeyError for types
+            raise ExportError(f"torch-mlir does not read the model: {str(error).strip() or repr(error)}") from None
+    return module.operation.get_asm(enable_debug_info=True)
+
+
+def _expand_or_refuse(model: onnx.ModelProto, error: LoweringError) -> onnx.ModelProto:
+    """Returns the model with all operators written out that do not lower alone. Errors: ExportError if there is none."""
+    refused = _find_refused(model)
+    if refused and (expanded := expand(model, {node.op_type for node in refused})):
+        return expanded
+    _refuse(refused)
+    places = [f"{message} (node {name})" if name else message for name, message in error.problems]
+    raise ExportError(f"torch-mlir does not lower the model: {'; '.join(places)}")
+
+
+def _refuse(nodes: list[onnx.NodeProto]) -> None:
+    if nodes:
+        lines = [f"  {node.op_type}, node {node.name}" for node in nodes]
+        raise ExportError("\n".join(["the model has operators without a form in linalg:", *lines]))
+
+
+def _find_refused(model: onnx.ModelProto) -> list[onnx.NodeProto]:
+    """Returns the nodes that do not lower alone."""
+    lowers: dict[bytes, bool] = {}
+    refused = []
+    for node in model.graph.node:
+        alone = _isolate(model, node)
+        key = _describe(alone)
+        if key not in lowers:
+            lowers[key] = _lowers(alone)
+        if not lowers[key]:
+            refused.append(node)
+    return refused
+
+
+def _lowers(model: onnx.ModelProto) -> bool:
+    try:
+        _parse(run_passes(_bring_in(model), PIPELINE))
+    except (LoweringError, ExportError):
+        return False
+    return True
+
+
+def _isolate(model: onnx.ModelProto, node: onnx.NodeProto) -> onnx.ModelProto:
+    """Returns a model of one node, with the constants that it reads."""
+    graph = model.graph
+    values = {value.name: value for value in (*graph.input, *graph.value_info, *graph.output)}
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    names = list(dict.fromkeys(name for name in node.input if name))
+    alone = onnx.helper.make_graph(
+        [node], graph.name, [values[name] for name in names if name not in constants and name in values],
+        [values[name] for name in node.output if name in values],
+        [constants[name] for name in names if name in constants])
+    return onnx.helper.make_model(alone, opset_imports=model.opset_import, ir_version=model.ir_version)
+
+
+def _describe(alone: onnx.ModelProto) -> bytes:
+    """Returns a key that is equal for models of one node that lower the same way."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(alone)
+    [node] = copy.graph.node
+    names = {name: str(i) for i, name in enumerate(dict.fromkeys((*node.input, *node.output))) if name}
+    node.name = ""
+    node.input[:] = [names.get(name, "") for name in node.input]
+    node.output[:] = [names.get(name, "") for name in node.output]
+    for value in (*copy.graph.input, *copy.graph.output, *copy.graph.initializer):
+        value.name = names.get(value.name, value.name)
+    return copy.SerializeToString(deterministic=True)

@@ -1,0 +1,303 @@
+"""Operators of ONNX that torch-mlir lacks, or lowers to other values, written by others of ONNX's."""
+
+from collections.abc import Callable, Iterable
+
+import numpy
+import onnx
+from onnx import TensorProto, helper
+
+from weir.onnx.loops import unroll_loop, unroll_scan
+from weir.onnx.recurrences import unroll
+from weir.onnx.resizing import resize
+from weir.onnx.scatters import scatter_elements, scatter_nd, scatter_tensor, top_k
+from weir.onnx.spectra import transform
+from weir.onnx.writing import DOMAINS, Writer
+
+# ONNX's own function of these is used. torch-mlir has 0.797724 for the square root of 2 / pi in Gelu, and adds the
+# weights of a loss as integers.
+EXPANDED = {"Gelu", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}
+
+
+def is_wrong(node: onnx.NodeProto) -> bool:
+    """Whether torch-mlir lowers a node to other values than ONNX's: it leaves out peepholes, and a loop's condition."""
+    given = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    if node.op_type == "AveragePool":  # windows that dilations lead over the end
+        return bool(given.get("ceil_mode")) and any(step > 1 for step in given.get("dilations", ()))
+    return node.op_type in ("Det", "GridSample", "Loop") or (
+        node.op_type == "LSTM" and len(node.input) > 7 and bool(node.input[7]))
+
+
+def rewrite(writer: Writer) -> bool:
+    """Writes a node by its rule. Returns whether there is one for it."""
+    rule = RULES.get(writer.node.op_type)
+    return rule is not None and writer.node.domain in DOMAINS and rule(writer)
+
+
+def _cumulate(reduce: str, neutral: int) -> Callable[[Writer], bool]:
+    """Returns a rule that reduces over all elements up to each, of n by n."""
+    def write(writer: Writer) -> bool:
+        axis, kind = writer.number(1), writer.kind(writer.node.input[0])
+        shape = writer.shape(0)
+        if axis is None or not shape:
+            return False
+        axis %= len(shape)
+        count = shape[axis]
+        seen = numpy.tri(count, count, -1 if writer.attribute("exclusive", 0) else 0, dtype=bool)
+        seen = seen.T if writer.attribute("reverse", 0) else seen
+        # The element's own place comes before the place of what it adds.
+        spread = writer.add("Unsqueeze", writer.node.input[0], writer.constant([axis]))
+        mask = writer.constant(seen.reshape(count, count, *(1,) * (len(shape) - axis - 1)), bool)
+        nothing = writer.constant(neutral, helper.tensor_dtype_to_np_dtype(kind))
+        chosen = writer.add("Where", mask, spread, nothing)
+        writer.add(reduce, chosen, writer.constant([axis + 1]), result=writer.node.output[0], keepdims=0)
+        return True
+
+    return write
+
+
+def _shift(writer: Writer) -> bool:
+    """Shifts by as many bits as the type has, or more, or less than 0, leave no bit; torch-mlir's are undefined."""
+    if "/BitShift" in writer.node.name:
+        return False  # made by this rule
+    x, y = writer.node.input
+    dtype = helper.tensor_dtype_to_np_dtype(writer.kind(y))
+    direction = writer.attribute("direction", b"LEFT").decode()
+    zero, bits = writer.constant(0, dtype), 8 * dtype.itemsize
+    far = writer.add("Not", writer.add("Less", y, writer.constant(bits, dtype)))
+    if dtype.kind == "i":
+        far = writer.add("Or", far, writer.add("Less", y, zero))
+    if dtype.kind == "i" and direction == "RIGHT":  # copies of the sign remain
+        near = writer.add("Where", far, writer.constant(bits - 1, dtype), y)
+        writer.add("BitShift", x, near, result=writer.node.output[0], direction=direction)
+        return True
+    shifted = writer.add("BitShift", x, writer.add("Where", far, zero, y), direction=direction)
+    writer.add("Where", far, zero, shifted, result=writer.node.output[0])
+    return True
+
+
+def _along(writer: Writer, name: str, rank: int, shape: tuple[int, ...], axis: int) -> str:
+    """Returns a scale or a zero point with one element for each place of an axis as a tensor that broadcasts."""
+    if len(shape) != 1 or shape[0] == 1:
+        return name
+    sizes = [1] * rank
+    sizes[axis % rank] = shape[0]
+    return writer.add("Reshape", name, writer.constant(sizes))
+
+
+def _write_dequantize(writer: Writer, places: tuple[int, int, int], axis: int, result: str = "") -> str:
+    """Writes (x - zero point) * scale. `places`: of the operands."""
+    x, scale, zero = places
+    rank, name = len(writer.shape(x)), writer.node.input[scale]
+    kind = writer.kind(name)
+    wide = writer.add("Cast", writer.node.input[x], to=TensorProto.FLOAT)
+    if writer.has(zero):
+        low = writer.add("Cast", writer.node.input[zero], to=TensorProto.FLOAT)
+        wide = writer.add("Sub", wide, _along(writer, low, rank, writer.shape(zero), axis))
+    factor = writer.add("Cast", name, to=TensorProto.FLOAT)
+    factor = _along(writer, factor, rank, writer.shape(scale), axis)
+    if kind == TensorProto.FLOAT:
+        return writer.add("Mul", wide, factor, result=result)
+    return writer.add("Cast", writer.add("Mul", wide, factor), to=kind, result=result)
+
+
+def _write_quantize(writer: Writer, x: str, rank: int, places: tuple[int, int], kind: int, axis: int, result: str) -> None:
+    """Writes x / scale rounded to even, plus the zero point, within the limits of the type."""
+    scale, zero = places
+    wide = writer.add("Cast", x, to=TensorProto.FLOAT)
+    factor = writer.add("Cast", writer.node.input[scale], to=TensorProto.FLOAT)
+    rounded = writer.add("Round", writer.add("Div", wide, _along(writer, factor, rank, writer.shape(scale), axis)))
+    if writer.has(zero):
+        low = writer.add("Cast", writer.node.input[zero], to=TensorProto.FLOAT)
+        rounded = writer.add("Add", rounded, _along(writer, low, rank, writer.shape(zero), axis))
+    limits = numpy.iinfo(helper.tensor_dtype_to_np_dtype(kind))
+    bounds = [writer.constant(limit, numpy.float32) for limit in (limits.min, limits.max)]
+    writer.add("Cast", writer.add("Clip", rounded, *bounds), to=kind, result=result)
+
+
+def _is_plain(writer: Writer, kinds: Iterable[int], scales: Iterable[int], block: int) -> bool:
+    """Whether a quantization is to 8 or 16 bits, by one scale or one for each place of an axis."""
+    known = {TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32}
+    return not block and set(kinds) <= known and all(len(writer.shape(place)) <= 1 for place in scales)
+
+
+def _dequantize(writer: Writer) -> bool:
+    if not _is_plain(writer, [writer.kind(writer.node.input[0])], [1], writer.attribute("block_size", 0)):
+        return False
+    axis = writer.attribute("axis", 1) if len(writer.shape(0)) > 1 else 0
+    _write_dequantize(writer, (0, 1, 2), axis, writer.node.output[0])
+    return True
+
+
+def _quantize(writer: Writer) -> bool:
+    kind = writer.kind(writer.node.output[0])
+    if not _is_plain(writer, [kind], [1], writer.attribute("block_size", 0)):
+        return False
+    axis = writer.attribute("axis", 1) if len(writer.shape(0)) > 1 else 0
+    _write_quantize(writer, writer.node.input[0], len(writer.shape(0)), (1, 2), kind, axis, writer.node.output[0])
+    return True
+
+
+def _multiply_quantized(writer: Writer) -> bool:
+    kinds = [writer.kind(writer.node.input[place]) for place in (0, 3, 7)]
+    if not _is_plain(writer, kinds, (1, 4, 6), 0):
+        return False
+    a = _write_dequantize(writer, (0, 1, 2), -2)
+    b = _write_dequantize(writer, (3, 4, 5), -1)
+    a, b = (writer.add("Cast", x, to=TensorProto.FLOAT) for x in (a, b))
+    rank = max(len(writer.shape(0)), len(writer.shape(3)))
+    _write_quantize(writer, writer.add("MatMul", a, b), rank, (6, 7), kinds[2], -2, writer.node.output[0])
+    return True
+
+
+def _wrap(writer: Writer) -> bool:
+    """Pads by elements from the other end."""
+    pads = writer.array(1)
+    if writer.attribute("mode", b"constant") != b"wrap" or pads is None:
+        return False
+    shape = writer.shape(0)
+    axes = writer.array(3) if writer.has(3) else numpy.arange(len(shape))
+    value = writer.node.input[0]
+    for axis, before, after in zip(axes, pads[:len(axes)], pads[len(axes):]):
+        places = numpy.arange(-before, shape[axis] + after) % shape[axis]
+        value = writer.add("Gather", value, writer.constant(places), axis=int(axis))
+    writer.add("Identity", value, result=writer.node.output[0])
+    return True
+
+
+def _reverse(writer: Writer) -> bool:
+    """Reverses the first elements of each sequence: those before its length, which may be data."""
+    shape = writer.shape(0)
+    batch, time = writer.attribute("batch_axis", 1), writer.attribute("time_axis", 0)
+    def spread(sizes: int, axis: int) -> list[int]:
+        return [sizes if d == axis else 1 for d in range(len(shape))]
+
+    lengths = writer.add("Reshape", writer.node.input[1], writer.constant(spread(shape[batch], batch)))
+    place = writer.constant(numpy.arange(shape[time]).reshape(spread(shape[time], time)))
+    mirrored = writer.add("Sub", writer.add("Sub", lengths, writer.constant(1)), place)
+    source = writer.add("Where", writer.add("Less", place, lengths), mirrored, place)
+    source = writer.add("Expand", source, writer.constant(shape))
+    writer.add("GatherElements", writer.node.input[0], source, result=writer.node.output[0], axis=time)
+    return True
+
+
+def _normalize(writer: Writer) -> bool:
+    """Divides by the norm; where that is 0, so is the result."""
+    x, axis = writer.node.input[0], writer.attribute("axis", -1)
+    kind = "ReduceL1" if writer.attribute("p", 2) == 1 else "ReduceL2"
+    norm = (writer.add(kind, x, writer.constant([axis])) if writer.opset >= 18 else writer.add(kind, x, axes=[axis]))
+    zero = writer.constant(0, helper.tensor_dtype_to_np_dtype(writer.kind(x)))
+    writer.add("Where", writer.add("Equal", norm, zero), zero, writer.add("Div", x, norm), result=writer.node.output[0])
+    return True
+
+
+def _multiply(writer: Writer) -> bool:
+    """Multiplies a vector and a stack of matrices: torch-mlir takes a vector and one matrix."""
+    ranks = [len(writer.shape(place)) for place in (0, 1)]
+    if 1 not in ranks or max(ranks) < 3:
+        return False
+    a, b = writer.node.input
+    if ranks[0] == 1:
+        a, axis = writer.add("Unsqueeze", a, writer.constant([0])), -2
+    else:
+        b, axis = writer.add("Unsqueeze", b, writer.constant([1])), -1
+    writer.add("Squeeze", writer.add("MatMul", a, b), writer.constant([axis]), result=writer.node.output[0])
+    return True
+
+
+def _convolve_groups(writer: Writer) -> bool:
+    """Splits a transposed convolution of several groups into one for each."""
+    groups = writer.attribute("group", 1)
+    if groups == 1:
+        return False
+    kept = {one.name: helper.get_attribute_value(one) for one in writer.node.attribute if one.name != "group"}
+    channels, weights = writer.shape(0)[1] // groups, writer.shape(1)
+    parts = []
+    for i in range(groups):
+        def take(name: str, count: int, axis: int, i: int = i) -> str:
+            return writer.add("Slice", name, writer.constant([i * count]), writer.constant([(i + 1) * count]),
+                              writer.constant([axis]))
+
+        x, w = take(writer.node.input[0], channels, 1), take(writer.node.input[1], channels, 0)
+        bias = [take(writer.node.input[2], weights[1], 0)] if writer.has(2) else []
+        parts.append(writer.add("ConvTranspose", x, w, *bias, **kept))
+    writer.add("Concat", *parts, result=writer.node.output[0], axis=1)
+    return True
+
+
+def _slice_backward(writer: Writer) -> bool:
+    """Takes elements at constant places along each axis, if one is walked from its end."""
+    starts, ends = writer.array(1), writer.array(2)
+    shape = writer.shape(0)
+    steps = writer.array(4) if writer.has(4) else None
+    if starts is None or ends is None or steps is None or (steps > 0).all() or (writer.has(3) and writer.array(3) is None):
+        return False
+    axes = writer.array(3) if writer.has(3) else numpy.arange(len(starts))
+    value = writer.node.input[0]
+    for axis, start, end, step in zip(axes, starts, ends, steps):
+        size = shape[axis]
+        # As Python's slices, but an end before the first element is one, whatever its sign.
+        first = int(start + size if start < 0 else start)
+        last = int(end + size if end < 0 else end)
+        if step < 0:
+            places = numpy.arange(min(max(first, -1), size - 1), min(max(last, -1), size - 1), step)
+        else:
+            places = numpy.arange(min(max(first, 0), size), min(max(last, 0), size), step)
+        value = writer.add("Gather", value, writer.constant(places), axis=int(axis))
+    writer.add("Identity", value, result=writer.node.output[0])
+    return True
+
+
+def _move_blocks(to_space: bool) -> Callable[[Writer], bool]:
+    """Returns a rule that moves blocks of channels to space, or back, with channels in front of blocks (CRD) or behind
+    (DCR)."""
+    def write(writer: Writer) -> bool:
+        block = writer.attribute("blocksize", 1)
+        is_crd = writer.attribute("mode", b"DCR") == b"CRD"
+        n, c, *space = writer.shape(0)
+        if len(space) != 2:
+            return False
+        h, w = space
+        if to_space:
+            split = (n, c // block**2, block, block, h, w) if is_crd else (n, block, block, c // block**2, h, w)
+            order = (0, 1, 4, 2, 5, 3) if is_crd else (0, 3, 4, 1, 5, 2)
+            sizes = (n, c // block**2, h * block, w * block)
+        else:
+            split = (n, c, h // block, block, w // block, block)
+            order = (0, 1, 3, 5, 2, 4) if is_crd else (0, 3, 5, 1, 2, 4)
+            sizes = (n, c * block**2, h // block, w // block)
+        value = writer.add("Reshape", writer.node.input[0], writer.constant(split))
+        value = writer.add("Transpose", value, perm=order)
+        writer.add("Reshape", value, writer.constant(sizes), result=writer.node.output[0])
+        return True
+
+    return write
+
+
+RULES: dict[str, Callable[[Writer], bool]] = {
+    "BitShift": _shift,
+    "DFT": transform,
+    "DepthToSpace": _move_blocks(to_space=True),
+    "ConvTranspose": _convolve_groups,
+    "CumProd": _cumulate("ReduceProd", 1),
+    "CumSum": _cumulate("ReduceSum", 0),
+    "DequantizeLinear": _dequantize,
+    "GRU": unroll,
+    "LSTM": unroll,
+    "Loop": unroll_loop,
+    "LpNormalization": _normalize,
+    "MatMul": _multiply,
+    "Pad": _wrap,
+    "QLinearMatMul": _multiply_quantized,
+    "QuantizeLinear": _quantize,
+    "RNN": unroll,
+    "Resize": resize,
+    "ReverseSequence": _reverse,
+    "Scan": unroll_scan,
+    "Scatter": scatter_elements,
+    "ScatterElements": scatter_elements,
+    "ScatterND": scatter_nd,
+    "Slice": _slice_backward,
+    "SpaceToDepth": _move_blocks(to_space=False),
+    "TensorScatter": scatter_tensor,
+    "TopK": top_k,
+}

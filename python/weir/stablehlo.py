@@ -1,0 +1,179 @@
+"""Lowers StableHLO, as JAX and others print it, to linalg on tensors, by torch-mlir's passes."""
+
+import linecache
+import pathlib
+import re
+
+from torch_mlir import ir
+
+from weir.graphs import ExportError, LoweringError, find_foreign, run_passes, walk
+
+READ = "builtin.module(symbol-dce)"
+INLINE = "builtin.module(inline,symbol-dce)"
+LOWERING = "builtin.module(stablehlo-legalize-to-linalg,stablehlo-convert-to-signless,canonicalize,cse,symbol-dce)"
+STOP_GRADIENT, THREEFRY = "weir.stop_gradient", "weir.threefry2x32"  # the targets of custom calls
+# Operations of the dialect chlo that torch-mlir does not lower, and Weir has.
+MATH = {
+    "chlo.acos": "math.acos", "chlo.acosh": "math.acosh", "chlo.asin": "math.asin", "chlo.asinh": "math.asinh",
+    "chlo.atan": "math.atan", "chlo.atanh": "math.atanh", "chlo.cosh": "math.cosh", "chlo.erf": "math.erf",
+    "chlo.erfc": "math.erfc", "chlo.sinh": "math.sinh", "chlo.square": "arith.mulf", "chlo.tan": "math.tan",
+    "stablehlo.tan": "math.tan",
+}
+# On booleans, arithmetic is logic.
+LOGIC = {"stablehlo.add": "stablehlo.or", "stablehlo.multiply": "stablehlo.and"}
+FLOATS = ("f16", "bf16", "f32", "f64")
+
+
+def lower(text: str, entry: str) -> ir.Module:
+    """Returns a module of one function, `entry`, on tensors. `text` has one public function.
+
+    Each op gets the name of its operation and the innermost line of its location, `mul (model.py:12)`.
+    Errors: ExportError for operations without a form in linalg, all at once, each with its line.
+    """
+    try:
+        if "@threefry2x32" in text:
+            text = _call_threefry(run_passes(text, READ))
+        module, places = _prepare(run_passes(text, INLINE), entry)
+        lowered = _parse(run_passes(module, LOWERING))
+    except LoweringError as error:
+        raise ExportError(f"torch-mlir does not lower the module: {error}") from None
+    _replace(lowered)
+    lines: dict[str, None] = {}
+    for op in find_foreign(lowered):
+        lines[f"  {_spell(op)}, {places.get(str(op.location), 'at no known place')}"] = None
+    if lines:
+        raise ExportError("\n".join(["the function has operations without a form in linalg:", *lines]))
+    return lowered
+
+
+def _parse(text: str) -> ir.Module:
+    context = ir.Context()
+    context.allow_unregistered_dialects = True
+    return ir.Module.parse(text, context)
+
+
+def _call_threefry(text: str) -> str:
+    """Returns a module's text in which JAX's functions for random bits call one operation.
+
+    Written out, each of the two words after a round is made of both before, over 20 rounds.
+    """
+    module = _parse(text)
+    with module.context, ir.Location.unknown():
+        for function in module.body.operations:
+            name = ir.StringAttr(function.operation.attributes["sym_name"]).value
+            block = function.operation.regions[0].blocks[0]
+            results = list(ir.FunctionType(ir.TypeAttr(function.operation.attributes["function_type"]).value).results)
+            if not name.startswith("threefry2x32") or [argument.type for argument in block.arguments][2:] != results:
+                continue
+            for op in reversed(list(block.operations)):
+                op.operation.erase()
+            called = ir.Operation.create("stablehlo.custom_call", results, list(block.arguments),
+                                         {"call_target_name": ir.StringAttr.get(THREEFRY)}, ip=ir.InsertionPoint(block))
+            ir.Operation.create("func.return", [], list(called.results), ip=ir.InsertionPoint(block))
+    return module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
+
+
+def _prepare(text: str, entry: str) -> tuple[str, dict[str, str]]:
+    """Returns the module's text with its function renamed and locations shortened, and the source lines by location."""
+    module = _parse(text)
+    functions = [op for op in module.body.operations if op.operation.name == "func.func"]
+    if len(functions) != 1:
+        raise ExportError(f"the module has {len(functions)} functions that are not called; expected one")
+    places: dict[str, str] = {}
+    with module.context, ir.Location.unknown():
+        for name in list(module.operation.attributes):
+            del module.operation.attributes[name if isinstance(name, str) else name.name]
+        function = functions[0]
+        function.attributes["sym_name"] = ir.StringAttr.get(entry)
+        for op in list(walk(function.operation)):
+            _relocate(op, places)
+            if op.name == "stablehlo.reduce_precision" and ir.IntegerAttr(op.attributes["mantissa_bits"]).value == 0:
+                place = places.get(str(op.location), "at no known place")
+                raise ExportError(f"reduce_precision to no bits of mantissa, {place}: torch-mlir keeps NaNs, which such "
+                                  "a type has not")
+            if op.name in LOGIC and str(ir.ShapedType(op.results[0].type).element_type) == "i1":
+                new = ir.Operation.create(LOGIC[op.name], [op.results[0].type], list(op.operands), loc=op.location,
+                                          ip=ir.InsertionPoint(op))
+                op.results[0].replace_all_uses_with(new.results[0])
+                op.erase()
+    return module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True), places
+
+
+def _relocate(op: ir.Operation, places: dict[str, str]) -> None:
+    text = str(op.location)
+    files = re.findall(r'"((?:[^"\\]|\\.)*)":(\d+):\d+', text)
+    names = re.findall(r'loc\("([^"]*)"(?!:\d)', text)
+    name = names[0].rpartition("/")[2] if names else op.name.partition(".")[2]
+    if files:
+        path, line = files[0]
+        op.location = ir.Location.name(name, ir.Location.file(pathlib.Path(path).name, int(line), 0))
+        places[str(op.location)] = f"{path}:{line}: {linecache.getline(path, int(line)).strip()}"
+    else:
+        op.location = ir.Location.name(name)
+
+
+def _replace(lowered: ir.Module) -> None:
+    """Writes operations of Weir's graph level in place of those that the passes left."""
+    with lowered.context:
+        for op in list(walk(lowered.operation)):
+            target = _get_target(op) if op.name == "stablehlo.custom_call" else ""
+            types, operands = [result.type for result in op.results], list(op.operands)
+            with op.location, ir.InsertionPoint(op):
+                if op.name in MATH and str(ir.ShapedType(types[0]).element_type) in FLOATS:
+                    operands *= 2 if op.name == "chlo.square" else 1
+                    new = ir.Operation.create(MATH[op.name], types, operands)
+                elif target == STOP_GRADIENT:
+                    new = ir.Operation.create("autodiff.stop_gradient", types, operands)
+                elif target == THREEFRY:
+                    new = _write_threefry(types, operands)
+                else:
+                    continue
+            for old, result in zip(op.results, new.results):
+                old.replace_all_uses_with(result)
+            op.erase()
+
+
+def _write_threefry(types: list[ir.Type], operands: list[ir.Value]) -> ir.Operation:
+    """Writes the block cipher Threefry-2x32 with 20 rounds as one op. `operands`: two words of the key, two tensors.
+
+    Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011.
+    """
+    word = ir.IntegerType.get_signless(32)
+    rank = len(ir.ShapedType(types[0]).shape)
+    outs = [ir.Operation.create("tensor.empty", [kind]).result for kind in types]
+    scalar, each = ir.AffineMap.get(rank, 0, []), ir.AffineMap.get_identity(rank)
+    maps = [scalar, scalar, each, each, each, each]
+    new = ir.Operation.create("linalg.generic", types, [*operands, *outs], {
+        "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps]),
+        "iterator_types": ir.Attribute.parse(f"[{', '.join(['#linalg.iterator_type<parallel>'] * rank)}]"),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([4, 2]),
+    }, regions=1)
+    block = new.regions[0].blocks.append(*[word] * 6, arg_locs=[new.location] * 6)
+    with ir.InsertionPoint(block):
+        def compute(name: str, *values: ir.Value) -> ir.Value:
+            return ir.Operation.create(f"arith.{name}", [word], list(values)).result
+
+        def write(number: int) -> ir.Value:
+            return ir.Operation.create("arith.constant", [word], [], {"value": ir.IntegerAttr.get(word, number)}).result
+
+        keys = list(block.arguments)[:2]
+        keys.append(compute("xori", compute("xori", *keys), write(0x1BD11BDA)))
+        x, y = (compute("addi", word_, key) for word_, key in zip(list(block.arguments)[2:4], keys))
+        for group in range(5):
+            for distance in ((13, 15, 26, 6), (17, 29, 16, 24))[group % 2]:
+                x = compute("addi", x, y)
+                turned = compute("ori", compute("shli", y, write(distance)),
+                                 compute("shrui", y, write(32 - distance)))
+                y = compute("xori", x, turned)
+            x = compute("addi", x, keys[(group + 1) % 3])
+            y = compute("addi", compute("addi", y, keys[(group + 2) % 3]), write(group + 1))
+        ir.Operation.create("linalg.yield", [], [x, y])
+    return new
+
+
+def _get_target(op: ir.Operation) -> str:
+    return ir.StringAttr(op.attributes["call_target_name"]).value
+
+
+def _spell(op: ir.Operation) -> str:
+    return f"{op.name} @{_get_target(op)}" if op.name == "stablehlo.custom_call" else op.name

@@ -1,0 +1,269 @@
+"""JAX functions and training steps through weir.jax, against JAX itself."""
+
+import functools
+
+import numpy
+import pytest
+
+jax = pytest.importorskip("jax", reason="JAX is not installed: scripts/setup --torch")
+pytest.importorskip("torch_mlir", reason="torch-mlir is not installed: scripts/setup --torch")
+
+from conftest import run_blocks  # noqa: E402
+from jax import lax  # noqa: E402
+from jax import numpy as jnp  # noqa: E402
+
+import weir  # noqa: E402
+import weir.jax  # noqa: E402
+
+RANDOM = numpy.random.default_rng(0)
+
+
+def normal(*shape):
+    return RANDOM.standard_normal(shape).astype(numpy.float32)
+
+
+def compare(function, *arguments, rtol=2e-5, atol=2e-6, **options):
+    """Compares a function's results on the processor with JAX's, element types and nesting included."""
+    with weir.jax.compile(function, *arguments, device="cpu", **options) as program:
+        found, expected = program(*arguments), jax.jit(function, **options)(*arguments)
+        assert jax.tree.structure(found) == jax.tree.structure(expected)
+        for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected)):
+            assert one.dtype == other.dtype or other.dtype == jnp.bfloat16
+            numpy.testing.assert_allclose(one.numpy(), numpy.asarray(other), rtol=rtol, atol=atol)
+
+
+def test_nested_arguments_and_results_keep_their_nesting():
+    params = {"dense": {"kernel": normal(4, 5), "bias": normal(5)}, "scale": (normal(5), normal(5))}
+
+    def apply(params, x, *rest):
+        y = jax.nn.gelu(x @ params["dense"]["kernel"] + params["dense"]["bias"], approximate=False)
+        return {"y": y * params["scale"][0], "rest": [jnp.square(rest[0]), None]}
+
+    compare(apply, params, normal(3, 4), normal(2))
+    exported = weir.jax.export(apply, params, normal(3, 4), normal(2))
+    assert [argument.name for argument in exported.arguments] == [
+        "params.dense.bias", "params.dense.kernel", "params.scale.0", "params.scale.1", "x", "rest.0"]
+    assert exported.results == ["output.rest.0", "output.y"]
+    assert "\"test_jax.py\"" in exported.text
+
+
+@pytest.mark.parametrize("device", ["cpu", "vulkan"])
+def test_optax_trains_inside_the_function(device):
+    optax = pytest.importorskip("optax", reason="optax is not installed: scripts/setup --torch")
+    optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-2))
+    params = {"embed": normal(11, 6), "w": normal(6, 7)}
+    tokens, labels = (RANDOM.integers(0, high, size).astype(numpy.int32) for high, size in ((11, (8, 3)), (7, 8)))
+
+    def update(params, state, tokens, labels):
+        def loss(params):
+            scores = jnp.tanh(params["embed"][tokens].mean(1) @ params["w"])
+            return optax.softmax_cross_entropy_with_integer_labels(scores, labels).mean()
+
+        value, gradients = jax.value_and_grad(loss)(params)
+        changes, state = optimizer.update(gradients, state, params)
+        return optax.apply_updates(params, changes), state, value
+
+    ours = theirs = (params, optimizer.init(params))
+    with weir.jax.compile(update, *ours, tokens, labels, donate_argnums=(0, 1), device=device) as program:
+        donated = {tensor.name for tensor in program.entries["main"].arguments if tensor.donated}
+        assert {"params.embed", "params.w", "state.1.0.mu.embed"} <= donated
+        for _ in range(4):
+            *ours, value = program(*ours, tokens, labels)
+            *theirs, expected = jax.jit(update)(*theirs, tokens, labels)
+            assert float(value) == pytest.approx(float(expected), rel=1e-5)
+        for one, other in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs)):
+            numpy.testing.assert_allclose(one.numpy(), other, rtol=1e-4, atol=1e-5)
+        with pytest.raises(weir.Error, match="was donated to a run of main"):
+            kept = ours[0]["w"]
+            program(*ours, tokens, labels)
+            kept.numpy()
+
+
+def test_step_trains_by_gradients_of_weir():
+    params, x, y = {"w": normal(6, 4), "b": normal(4), "count": numpy.int32(3)}, normal(5, 6), normal(5, 4)
+
+    def loss(params, x, y):
+        scores = x @ params["w"] + params["b"] + lax.stop_gradient(params["b"]) * params["count"]
+        return jnp.mean((jax.nn.relu(scores) - y) ** 2), {"scores": scores}
+
+    step = weir.jax.compile_step(loss, params, x, y, has_aux=True, optimizer=weir.SGD(learning_rate=0.1), device="cpu",
+                                 predict=(lambda params, x: x @ params["w"], x[:2]))
+    trained = {name: params[name] for name in ("w", "b")}
+    for _ in range(3):
+        (expected, aux), gradients = jax.value_and_grad(
+            lambda part: loss(part | {"count": params["count"]}, x, y), has_aux=True)(trained)
+        assert float(step(x, y)) == pytest.approx(float(expected), rel=1e-5)
+        numpy.testing.assert_allclose(step.output["scores"].numpy(), aux["scores"], rtol=1e-5, atol=1e-5)
+        trained = {name: trained[name] - 0.1 * gradients[name] for name in trained}
+    assert step.params["count"] == 3 and step.steps == 3
+    for name, value in trained.items():
+        numpy.testing.assert_allclose(step.params[name], value, rtol=1e-4, atol=1e-5)
+    numpy.testing.assert_allclose(step.predict(x[:2]).numpy(), x[:2] @ step.params["w"], rtol=1e-4, atol=1e-5)
+
+
+def test_checkpoint_of_a_step_continues_it(tmp_path):
+    params, x = {"w": normal(3, 3)}, normal(2, 3)
+    make = functools.partial(weir.jax.compile_step, lambda params, x: jnp.sum((x @ params["w"]) ** 2), params, x,
+                             optimizer=weir.AdamW(learning_rate=0.1), device="cpu")
+    with make() as step, make() as resumed:
+        step(x)
+        step.save(tmp_path / "checkpoint.safetensors")
+        resumed.load(tmp_path / "checkpoint.safetensors")
+        assert resumed.steps == 1 and resumed(x).item() == step(x).item()
+
+
+def test_rules_of_the_users_own_are_refused_where_gradients_are_weirs():
+    @jax.custom_vjp
+    def clipped(x):
+        return x * 2
+
+    clipped.defvjp(lambda x: (clipped(x), None), lambda _, g: (jnp.clip(g, -1, 1),))
+    with pytest.raises(weir.jax.ExportError, match=r"clipped at .*test_jax.py.* derivative rule of its own"):
+        weir.jax.compile_step(lambda params, x: (clipped(params) * x).sum(), normal(3), normal(3), device="cpu")
+    compare(jax.grad(lambda x: clipped(x).sum()), normal(3))
+
+
+NUMBERS = numpy.array([[3, -1, numpy.nan, 0.0, -0.0, 7], [2, numpy.inf, -numpy.inf, 2, 5, -3]], numpy.float32)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: jnp.sort(x), lambda x: jnp.argsort(x, axis=0), lambda x: jnp.argsort(x, descending=True),
+    lambda x: lax.top_k(x, 3), lambda x: lax.sort((x > 0, x, -x), num_keys=2), lambda x: jnp.argmax(x, 1),
+], ids=["sort", "argsort", "descending", "top_k", "keys", "argmax"])
+def test_sorting_orders_nan_and_equal_elements_as_jax_does(function):
+    compare(function, NUMBERS)
+
+
+@pytest.mark.parametrize("function", [
+    jnp.cumsum, jnp.cumprod, lambda x: lax.cummax(x, 1), lambda x: lax.cummin(x, 0, reverse=True),
+    lambda x: lax.cumlogsumexp(x, 1), lambda x: jnp.cumsum(x.astype(jnp.int32), 1),
+], ids=["cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "integers"])
+def test_cumulative_operations(function):
+    compare(function, normal(3, 5))
+
+
+PLACES = numpy.array([4, 0, 4, -1, 9, 2], numpy.int32)
+
+
+@pytest.mark.parametrize("mode", ["drop", "clip", "promise_in_bounds"])
+@pytest.mark.parametrize("kind", ["add", "multiply", "min", "max", "set"])
+def test_scatters(kind, mode):
+    places = numpy.array([1, 0, 1, 3], numpy.int32) if mode == "promise_in_bounds" else PLACES
+    compare(lambda x, u: getattr(x.at[places], kind)(u, mode=mode), normal(5, 3), normal(len(places), 3))
+    compare(lambda x, u: getattr(x.at[1, places], kind)(u, mode=mode), normal(2, 5), normal(len(places)))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, i: x.at[i, i].add(1.0), lambda x, i: x.at[:, i].set(2.0), lambda x, i: x.at[1:3, 2:].add(x[:2, 2:]),
+    lambda x, i: lax.dynamic_update_slice(x, x[:2, :2], (i[0], i[1])),
+    lambda x, i: jax.vmap(lambda row, k: row.at[k].add(5.0))(x, i[:5]),
+    lambda x, i: jax.grad(lambda x: (x[i] ** 2).sum())(x),
+    lambda x, i: lax.scatter_add(x, i[:2, None], x[:2, :2, None].transpose(0, 2, 1), lax.ScatterDimensionNumbers(
+        update_window_dims=(1, 2), inserted_window_dims=(), scatter_dims_to_operand_dims=(1,)), mode="drop"),
+], ids=["diagonal", "columns", "slice", "update_slice", "batched", "gather_gradient", "windows"])
+def test_scatters_of_other_shapes(function):
+    compare(function, normal(5, 5), numpy.array([3, 1, 0, 4, 2], numpy.int32))
+
+
+def test_gradient_of_max_pooling():
+    def pool(x):
+        return lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 2), (1, 2, 1), ((0, 0), (1, 1), (0, 1)))
+
+    x = numpy.round(normal(2, 7, 5))  # with equal elements
+    compare(pool, x)
+    compare(lambda x: jax.grad(lambda x: (pool(x) * jnp.arange(5.0)).sum())(x), x)
+
+
+def test_loops_of_known_length_and_branches():
+    def scanned(x):
+        last, all_ = lax.scan(lambda carry, row: (jnp.tanh(carry + row), carry * 2), x[0], x, reverse=True)
+        return last, all_, lax.fori_loop(0, 5, lambda i, y: y * 0.5 + i, x)
+
+    compare(scanned, normal(4, 3))
+    compare(jax.grad(lambda x: scanned(x)[1].sum()), normal(4, 3))
+    branches = [lambda x: x * 2, lambda x: x - 1, lambda x: x + x[0]]
+    for i in (-1, 0, 2, 5):
+        compare(lambda i, x: lax.switch(i, branches, x), numpy.int32(i), normal(3))
+
+
+def test_loops_decided_by_data_are_refused_with_their_line():
+    def search(x):
+        return lax.while_loop(lambda y: y.sum() < 10, lambda y: y * 2, x)
+
+    with pytest.raises(weir.jax.ExportError) as error:
+        weir.jax.compile(search, numpy.ones(3, numpy.float32), device="cpu")
+    assert "without a form in linalg" in str(error.value)
+    assert "return lax.while_loop(lambda y: y.sum() < 10" in str(error.value)
+    with pytest.raises(weir.jax.ExportError, match="a sort of 20000 elements"):
+        weir.jax.export(jnp.sort, jax.ShapeDtypeStruct((20000,), jnp.float32))
+
+
+def test_random_numbers_are_jaxs():
+    def draw(key, x):
+        return jnp.where(jax.random.bernoulli(key, 0.5, x.shape), x, 0), jax.random.bits(key, (3,))
+
+    compare(draw, jax.random.PRNGKey(3), normal(4, 5), rtol=0, atol=0)
+    with pytest.raises(weir.jax.ExportError, match="key is a typed key"):
+        weir.jax.export(draw, jax.random.key(0), normal(2))
+
+
+def test_unsigned_integers():
+    image = RANDOM.integers(0, 256, (4, 4)).astype(numpy.uint8)
+    compare(lambda x: (x + x, x // 3, x % 7, x > 200, x.astype(jnp.float32), jnp.maximum(x, 128), x >> 1), image)
+    compare(lambda x: (x * x, x // 5, x.max(), jnp.sort(x, axis=1)), image.astype(numpy.uint32) * 2**24)
+
+
+def test_bfloat16_is_given_as_its_bits():
+    with weir.jax.compile(lambda x: x * 2, jnp.ones(3, jnp.bfloat16), device="cpu") as program:
+        result = program(jnp.arange(3, dtype=jnp.bfloat16))
+        assert (result.numpy().view(jnp.bfloat16) == jnp.array([0, 2, 4], jnp.bfloat16)).all()
+
+
+def test_calls_that_do_not_fit_are_refused():
+    def power(tree, n):
+        return jax.tree.map(lambda x: x**n, tree)
+
+    tree = {"a": normal(2), "b": normal(3)}
+    compare(power, tree, 3, static_argnums=1)
+    with weir.jax.compile(power, tree, 3, static_argnums=1, device="cpu") as program:
+        with pytest.raises(ValueError, match="n is 2, but the program was compiled for 3"):
+            program(tree, 2)
+        with pytest.raises(TypeError, match="tree is nested as"):
+            program({"a": tree["a"]}, 3)
+        with pytest.raises(TypeError, match="a call takes tree, n; 1 arguments are given"):
+            program(tree)
+        with pytest.raises(ValueError, match=r"tree.a is float32\[3\], expected float32\[2\]"):
+            program({"a": tree["b"], "b": tree["b"]}, 3)
+
+
+def test_loss_must_be_one_float():
+    with pytest.raises(weir.jax.ExportError, match=r"the loss is float32\[3\]; it must be one float of rank 0"):
+        weir.jax.compile_step(lambda params: params * 2, normal(3), device="cpu")
+
+
+def test_page(tmp_path, monkeypatch):
+    pytest.importorskip("optax", reason="optax is not installed: scripts/setup --torch")
+    monkeypatch.chdir(tmp_path)
+    count, names = run_blocks("jax.md")
+    assert count == 3 and names["step"].steps == 3
+    assert {path.name for path in tmp_path.iterdir()} == {"checkpoint.safetensors"}
+
+
+def test_booleans_add_as_logic():
+    flags = numpy.array([[True, True, False], [False, True, False]])
+    compare(lambda x: (jnp.add(x, x), jnp.multiply(x, x[::-1]), x.sum(0), x.any(0), x.all(1)), flags)
+
+
+def test_gradients_at_kinks_are_jaxs():
+    params = {"w": numpy.array([-1, 0, -0.0, 2, 6, 7], numpy.float32)}
+    x = numpy.arange(1, 7, dtype=numpy.float32)
+
+    def loss(params, x):
+        return ((jax.nn.relu(params["w"]) + jax.nn.relu6(params["w"]) * 3 + jax.nn.softplus(params["w"])) * x).sum()
+
+    with weir.jax.compile_step(loss, params, x, optimizer=weir.SGD(learning_rate=1.0), device="cpu") as step:
+        step(x)
+        expected = params["w"] - jax.grad(loss)(params, x)["w"]
+        numpy.testing.assert_allclose(step.params["w"], expected, rtol=1e-5, atol=1e-6)
+    with pytest.raises(weir.jax.ExportError, match="derivative rule of its own"):
+        weir.jax.compile_step(lambda w: jax.scipy.special.xlogy(w, w).sum(), x, device="cpu")

@@ -1,0 +1,151 @@
+"""Runs the tests of StableHLO's interpreter, whose constants and expected results are in their text.
+
+    stablehlo_interpret.py FOLDER [--device=cpu|sim|vulkan|cuda] [--filter=REGEX] [--every=N] [--json=OUT.json]
+
+FOLDER is stablehlo/tests/interpret of a checkout of https://github.com/openxla/stablehlo, which is not part of Weir.
+The constants of a test become arguments, or else it would be folded away; integers stay constants where sizes depend on
+them. A test counts if all its types are Weir's: floats of 16 bits and more, integers of 8 and more, booleans. A result
+is right if it is equal, or where the test says "almost", within 1e-3. Without FOLDER it is what WEIR_STABLEHLO_TESTS
+names. The exit status is 1 if a test is wrong or broken, and 77 if there is no folder, or torch-mlir is not installed.
+"""
+
+import os
+import pathlib
+import re
+import sys
+
+from common import Simulation, can_import, parse_options, run_all
+
+if not can_import("torch_mlir.ir") or not can_import("ml_dtypes"):
+    sys.exit(77)
+
+import ml_dtypes  # noqa: E402
+import numpy  # noqa: E402
+from torch_mlir import ir  # noqa: E402
+
+import weir  # noqa: E402
+import weir.stablehlo  # noqa: E402
+from weir.building import run_compiler  # noqa: E402
+from weir.graphs import ExportError, print_graph  # noqa: E402
+from weir.runtime import open_device  # noqa: E402
+
+TYPE = r"tensor<(?:\d+x)*(?:f16|bf16|f32|f64|u?i8|u?i16|u?i32|u?i64|i1)>"
+CONSTANT = re.compile(rf"^ *(%[\w#]+) = stablehlo.constant (dense<.*>) : ({TYPE})\s*$", re.M)
+EXPECTED = re.compile(rf"^ *check.expect_(almost_eq|eq)_const (%[\w#]+), (dense<.*>) : ({TYPE})\s*$", re.M)
+FUNCTION = re.compile(r"^ *func\.func (?:public |private )?@([\w.]+)\(\)[^{\n]*\{(.*?)^ *\}", re.M | re.S)
+FOREIGN = re.compile(r"(?:\b|x)(?:u?i[24]|f[468]E\w+|complex<|f[48]\w+|!quant|!stablehlo.token)")
+
+
+def parse(text, kind):
+    """Returns the array of MLIR's text of a constant."""
+    sizes = [int(size) for size in re.findall(r"(\d+)x", kind)]
+    name = re.search(r"(\w+)>$", kind).group(1).rpartition("x")[2]
+    dtype = {"f16": numpy.float16, "bf16": ml_dtypes.bfloat16, "f32": numpy.float32, "f64": numpy.float64,
+             "i1": numpy.bool_}.get(name) or numpy.dtype(name.replace("ui", "uint") if name[0] == "u" else
+                                                         name.replace("i", "int"))
+    if name == "bf16":
+        wide = re.sub(r"0x([0-9A-Fa-f]{4})\b", r"0x\g<1>0000", text)  # its bits are the upper half of f32's
+        return parse(wide, kind.replace("bf16", "f32")).astype(dtype)
+    with ir.Context(), ir.Location.unknown():
+        attribute = ir.Attribute.parse(f"{text} : {kind.replace('ui', 'i')}")
+        if name == "i1":
+            values = numpy.array(list(ir.DenseIntElementsAttr(attribute)), bool)
+        else:
+            values = numpy.array(ir.DenseElementsAttr(attribute)).reshape(-1)
+    if values.size == 1:  # the same everywhere
+        values = numpy.full(sizes, values[0])
+    return values.reshape(sizes).view(dtype)
+
+
+class Case:
+    """A test function: its text with constants as arguments, their values, and what it expects."""
+
+    def __init__(self, chunk, match):
+        self.chunk, self.match = chunk, match
+        body = match.group(2)
+        self.expected = [(kind, value, parse(text, shape), shape) for kind, value, text, shape in EXPECTED.findall(body)]
+
+    def write(self, keeps_integers):
+        """Returns the module's text and the arguments by name."""
+        body, arguments, names = self.match.group(2), {}, []
+        for value, text, kind in CONSTANT.findall(body):
+            if keeps_integers and re.search(r"[^b]i\d+>$", kind):
+                continue
+            arguments[f"arg{len(arguments)}"] = parse(text, kind)
+            names.append(f"{value}: {kind}")
+        body = CONSTANT.sub(lambda found: "" if any(one.startswith(f"{found.group(1)}: ") for one in names)
+                            else found.group(0), body)
+        body = re.sub(r"^ *check\.expect.*\n", "", body, flags=re.M)
+        body = re.sub(r"^ *(?:func\.)?return.*\n", "", body, flags=re.M)
+        kinds = ", ".join(shape for *_, shape in self.expected)
+        values = ", ".join(value for _, value, *_ in self.expected)
+        text = f"func.func public @main({', '.join(names)}) -> ({kinds}) {{\n{body}\n  func.return {values} : {kinds}\n}}"
+        start, end = self.match.span()
+        others = re.sub(r"func\.func (?:public )?@", "func.func private @", self.chunk[:start] + self.chunk[end:])
+        return others + text, arguments
+
+
+def list_cases(folder):
+    """Yields the name and the case of each test whose types Weir has."""
+    for path in sorted(pathlib.Path(folder).glob("*.mlir")):
+        for i, chunk in enumerate(path.read_text().split("// -----")):
+            chunk = re.sub(r"^ *//.*\n", "", chunk, flags=re.M)
+            for match in FUNCTION.finditer(chunk):
+                if not EXPECTED.search(match.group(2)) or FOREIGN.search(chunk):
+                    continue
+                yield f"{path.stem}.{i}.{match.group(1)}", Case(chunk, match)
+
+
+def run(case, device):
+    """Returns the verdict on a test, and what was said."""
+    problem = ""
+    for keeps_integers in (False, True):
+        text, arguments = case.write(keeps_integers)
+        try:
+            results = execute(print_graph(weir.stablehlo.lower(text, "main")), arguments, device)
+        except (ExportError, weir.CompileError) as error:
+            problem = problem or str(error)
+            continue
+        except BaseException as error:
+            return "broken", f"{type(error).__name__}: {error}"
+        for i, (kind, _, expected, _) in enumerate(case.expected):
+            found = results[f"result{i}"]
+            found = found.view(expected.dtype) if found.dtype != expected.dtype else found
+            if not is_close(found, expected, 1e-3 if kind == "almost_eq" else 0):
+                return "wrong", f"result {i} is {found.tolist()}, expected {expected.tolist()}"
+        return "right", ""
+    return "refused", problem
+
+
+def execute(text, arguments, device):
+    if device == "sim":
+        return Simulation(text, {}).run(arguments)
+    path, _folder = run_compiler(text, open_device(device), None, [])
+    with weir.load(path, device=device) as program:
+        signed = {name: value.view(f"i{value.itemsize}") if value.dtype.kind == "u" else value
+                  for name, value in arguments.items()}
+        results = program(**signed)
+        named = results if isinstance(results, dict) else {"result0": results}
+        return {name: value.numpy() for name, value in named.items()}
+
+
+def is_close(found, expected, tolerance):
+    if found.shape != expected.shape:
+        return False
+    if expected.dtype.kind in "biu":
+        return bool((found == expected).all())
+    one, other = found.astype(numpy.float64), expected.astype(numpy.float64)
+    return bool(numpy.allclose(one, other, rtol=tolerance, atol=tolerance, equal_nan=True))
+
+
+def main():
+    options = parse_options(__doc__, lambda parser: parser.add_argument(
+        "folder", metavar="FOLDER", nargs="?", default=os.environ.get("WEIR_STABLEHLO_TESTS", "")))
+    if not options.folder or not pathlib.Path(options.folder).is_dir():
+        print("no folder of StableHLO's tests; name stablehlo/tests/interpret of a checkout")
+        return 77
+    return run_all(list_cases(options.folder), lambda case: run(case, options.device), options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
