@@ -162,6 +162,9 @@ void emitSlabContraction(PointEmitter &emitter, const SlabTile &tile, EmittedKer
 /// nothing that depends on it is read elsewhere.
 void guardInside(PointEmitter &emitter, unsigned coordinate, mlir::AffineExpr value, int64_t size,
                  llvm::function_ref<void(mlir::AffineExpr)> body);
+/// Returns a factor of a contraction at these indices of its tensor, in the type of the sums.
+mlir::Value evaluateFactor(PointEmitter &emitter, mlir::OpOperand *factor,
+                           llvm::ArrayRef<mlir::AffineExpr> indices);
 /// Computes and stores the kernel's results at a point from the contractions' sums there.
 void storeSums(PointEmitter &emitter, llvm::ArrayRef<mlir::Value> sums,
                llvm::ArrayRef<mlir::AffineExpr> point);

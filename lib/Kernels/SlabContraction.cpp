@@ -263,7 +263,7 @@ SmallVector<Value> SlabContraction::load(const Side &side, AffineExpr firstProdu
     SmallVector<AffineExpr> at = getProducts(firstProduct.floorDiv(vector) + product, vector);
     AffineExpr element =
         side.along == Along::Elements ? share.ofAll * vectorElements + lane : share.ofAll;
-    Value value = emitter.evaluate(side.factor->get(), getIndices(side, element, at));
+    Value value = evaluateFactor(emitter, side.factor, getIndices(side, element, at));
     if (side.along == Along::None) {
       loaded.push_back(value);
       continue;

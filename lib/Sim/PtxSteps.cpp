@@ -479,7 +479,7 @@ template <typename Get> static NamedStep findComparison(std::string_view how, Ge
   WEIR_COMPARE(num)
   WEIR_COMPARE(nan)
 #undef WEIR_COMPARE
-      return {};
+  return {};
 }
 
 static NamedStep findSetp(Name &name) {
