@@ -1068,8 +1068,8 @@ def LowerKernelsPass : Pass<"weir-lower-kernels", "mlir::ModuleOp"> {
   }];
   let dependentDialects = [
       "weir::schedule::ScheduleDialect", "mlir::gpu::GPUDialect", "mlir::memref::MemRefDialect",
-      "mlir::scf::SCFDialect", "mlir::vector::VectorDialect", "mlir::arith::ArithDialect",
-      "mlir::math::MathDialect"];
+      "mlir::nvgpu::NVGPUDialect", "mlir::scf::SCFDialect", "mlir::vector::VectorDialect",
+      "mlir::arith::ArithDialect", "mlir::math::MathDialect"];
 }
 
 def NarrowArithmeticPass : Pass<"weir-narrow-arithmetic", "mlir::ModuleOp"> {

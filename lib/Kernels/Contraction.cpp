@@ -541,6 +541,8 @@ void ContractionEmitter::run(EmittedKernel &launch) {
 }
 
 void weir::emitContraction(PointEmitter &emitter, EmittedKernel &launch) {
+  if (std::optional<MatrixTile> tile = chooseMatrixTile(emitter.domain, emitter.profile))
+    return emitMatrixContraction(emitter, *tile, launch);
   if (std::optional<SlabTile> tile = chooseSlabTile(emitter.domain, emitter.profile))
     return emitSlabContraction(emitter, *tile, launch);
   ContractionEmitter(emitter).run(launch);

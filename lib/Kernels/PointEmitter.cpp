@@ -25,9 +25,11 @@ using namespace weir;
 
 PointEmitter::PointEmitter(schedule::KernelOp kernel, const KernelDomain &domain,
                            const Profile &profile, Survey &survey, const Survey *known)
-    : profile(profile), domain(domain),
-      lanes(domain.getShape() == KernelShape::Contraction && !chooseSlabTile(domain, profile) ? 2
-                                                                                              : 4),
+    : profile(profile), domain(domain), hasMatrices(chooseMatrixTile(domain, profile).has_value()),
+      lanes(hasMatrices || (domain.getShape() == KernelShape::Contraction &&
+                            !chooseSlabTile(domain, profile))
+                ? 2
+                : 4),
       kernel(kernel), context(kernel.getContext()), loc(kernel.getLoc()), survey(survey),
       known(known), coordinates(maxCoordinates) {
   survey.buffers.resize(kernel.getInputs().size() + kernel.getNumResults());

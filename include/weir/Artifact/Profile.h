@@ -49,10 +49,13 @@ struct Profile {
   int64_t contractionColumns = 4;     ///< columns of that tile per invocation
   int64_t contractionSlab = 0; ///< products that a workgroup shares at once; 0: it shares none
   int64_t slabTile = 8;        ///< rows, and columns, of an invocation where a workgroup shares
-  bool words64 = true;         ///< vectors of 32-bit elements travel as 64-bit integers
-  int64_t columnParts = 64;    ///< max number of partial results of a reduced column
-  bool unrollPrivate = false;  ///< unroll loops over private rows
-  int64_t streamedBytes = 0;   ///< a result of as many is stored past the caches; 0: none
+  /// Rows, and columns, of a subgroup's sums that instructions on matrices compute; 0: none do.
+  int64_t matrixTile = 0;
+  int64_t matrixSlab = 32;    ///< products that a workgroup shares at once for them
+  bool words64 = true;        ///< vectors of 32-bit elements travel as 64-bit integers
+  int64_t columnParts = 64;   ///< max number of partial results of a reduced column
+  bool unrollPrivate = false; ///< unroll loops over private rows
+  int64_t streamedBytes = 0;  ///< a result of as many is stored past the caches; 0: none
   /// Bytes that a workgroup keeps of what stages of its kernel hand on; 0: kernels have no stages.
   int64_t stageBytes = 0;
   int64_t stageGroups = 1; ///< fewest groups of a kernel of stages: as many as keep a device busy
@@ -83,8 +86,9 @@ Profile getBuiltinProfile(const std::string &name);
 ///         that is not a power of two, a vector width other than 1 or 4, a workgroup that is not
 ///         a multiple of the subgroup, or larger than the largest, more than 64 rows or 8 columns
 ///         of a contraction's tile, a slab of more than 64 products or no multiple of 4, a slab's
-///         tile other than 8 or 16, `words64` without `int64`, an `sm` missing on cuda or present
-///         elsewhere).
+///         tile other than 8 or 16, a matrix tile other than 0, 32 or 64 or without an `sm` of 80,
+///         a matrix slab other than 16, 32 or 64, `words64` without `int64`, an `sm` missing on
+///         cuda or present elsewhere).
 Profile parseProfile(const std::string &json, const std::string &where);
 
 /// Writes a profile as JSON: all keys, one a line, in the order above.

@@ -49,7 +49,7 @@ TEST(Profile, reads_back_what_was_printed) {
 
 TEST(Profile, prints_one_key_a_line) {
   std::string text = printProfile(Profile());
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 33);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 35);
   EXPECT_TRUE(text.starts_with("{\n\"name\": \"lavapipe\",\n\"target\": \"vulkan\",\n")) << text;
 }
 
@@ -155,6 +155,9 @@ static const TextEdit profileEdits[] = {
     {"\"contraction_slab\": 0", "\"contraction_slab\": 68", "at most 64"},
     {"\"contraction_slab\": 0", "\"contraction_slab\": 6", "it must be a multiple of 4"},
     {"\"slab_tile\": 8", "\"slab_tile\": 12", "it must be a multiple of 8"},
+    {"\"matrix_tile\": 0", "\"matrix_tile\": 48", "it must be a multiple of 32"},
+    {"\"matrix_tile\": 0", "\"matrix_tile\": 64", "an \"sm\" of 80 or more"},
+    {"\"matrix_slab\": 32", "\"matrix_slab\": 24", "it must be a power of two"},
     {"\"int64\": true", "\"int64\": false", "is true, which needs \"int64\""},
     {"\"column_parts\": 64", "\"column_parts\": 0", "at least 1"},
     {"\"vulkan\"", "\"cuda\"", "is cuda, which needs \"sm\""},
