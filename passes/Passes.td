@@ -680,7 +680,9 @@ def SetProfilePass : Pass<"weir-set-profile", "mlir::ModuleOp"> {
   }];
   let options = [
     Option<"profile", "profile", "std::string", "\"lavapipe\"",
-           "A built-in profile's name or the path of a profile file.">];
+           "A built-in profile's name or the path of a profile file.">,
+    Option<"precision", "precision", "std::string", "\"\"",
+           "How factors of products in f32 may be rounded: f32 or tf32; empty: as the profile says.">];
 }
 
 def DecomposeNormsPass : Pass<"weir-decompose-norms", "mlir::func::FuncOp"> {
@@ -1068,7 +1070,8 @@ def LowerKernelsPass : Pass<"weir-lower-kernels", "mlir::ModuleOp"> {
   }];
   let dependentDialects = [
       "weir::schedule::ScheduleDialect", "mlir::gpu::GPUDialect", "mlir::memref::MemRefDialect",
-      "mlir::nvgpu::NVGPUDialect", "mlir::scf::SCFDialect", "mlir::vector::VectorDialect",
+      "mlir::NVVM::NVVMDialect", "mlir::nvgpu::NVGPUDialect", "mlir::scf::SCFDialect",
+      "mlir::vector::VectorDialect",
       "mlir::arith::ArithDialect", "mlir::math::MathDialect"];
 }
 

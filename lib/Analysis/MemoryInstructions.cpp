@@ -152,10 +152,11 @@ bool MemoryInstructions::visitElements(const Site &site) {
     visit(store.getBase(), store.getIndices(), store.getVectorType(), write);
   } else if (auto load = dyn_cast<nvgpu::LdMatrixOp>(op)) {
     // Each lane of whole subgroups reads the line that it names.
-    constexpr int64_t lineElements = 8;
+    constexpr int64_t lineBits = 128;
     Type element = load.getRes().getType().getElementType();
     if (load.getNumTiles() == 4)
-      visit(load.getSrcMemref(), load.getIndices(), VectorType::get({lineElements}, element), read);
+      visit(load.getSrcMemref(), load.getIndices(),
+            VectorType::get({lineBits / element.getIntOrFloatBitWidth()}, element), read);
     else
       return false;
   } else if (auto load = dyn_cast<vector::MaskedLoadOp>(op)) {

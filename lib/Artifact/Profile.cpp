@@ -40,6 +40,7 @@ static const char *const isas[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch
 static constexpr const char *likeKey = "like";
 
 static const char *const rowMappings[] = {"lane", "subgroup", "workgroup"};
+static const char *const precisions[] = {"f32", "tf32"};
 
 std::string weir::getBaseTarget(const std::string &target) {
   return target.substr(0, target.find('.'));
@@ -79,6 +80,7 @@ ordered_json weir::toJson(const Profile &profile) {
                  {"slab_tile", profile.slabTile},
                  {"matrix_tile", profile.matrixTile},
                  {"matrix_slab", profile.matrixSlab},
+                 {"precision", precisions[size_t(profile.precision)]},
                  {"words64", profile.words64},
                  {"column_parts", profile.columnParts},
                  {"unroll_private", profile.unrollPrivate},
@@ -116,6 +118,7 @@ Profile weir::readProfile(const JsonNode &node) {
                "slab_tile",
                "matrix_tile",
                "matrix_slab",
+               "precision",
                "words64",
                "column_parts",
                "unroll_private",
@@ -167,6 +170,7 @@ Profile weir::readProfile(const JsonNode &node) {
   profile.slabTile = node["slab_tile"].integer(1, maxSlabTile);
   profile.matrixTile = node["matrix_tile"].integer(0, maxMatrixTile);
   profile.matrixSlab = node["matrix_slab"].integer(matrixProducts, maxSlab);
+  profile.precision = Precision(node["precision"].choice({precisions[0], precisions[1]}));
   profile.words64 = node["words64"].boolean();
   profile.columnParts = count("column_parts");
   profile.unrollPrivate = node["unroll_private"].boolean();
@@ -195,6 +199,8 @@ Profile weir::readProfile(const JsonNode &node) {
     node["matrix_tile"].fail("is " + std::to_string(profile.matrixTile) +
                              ", which needs target cuda and an \"sm\" of " +
                              std::to_string(matrixSm) + " or more");
+  if (profile.precision == Precision::Tf32 && !profile.matrixTile)
+    node["precision"].fail("is \"tf32\", which needs a \"matrix_tile\"");
   if (profile.words64 && !profile.int64)
     node["words64"].fail("is true, which needs \"int64\"");
   if (profile.workgroupSize > profile.maxWorkgroupSize)

@@ -1,18 +1,21 @@
 //===- MatrixContraction.cpp - Sums of products by instructions on matrices ===//
 //
 // A workgroup of four subgroups owns a tile of the result, a subgroup a quarter of it. The summed
-// dimensions are walked in slabs, as in SlabContraction.cpp, but a slab keeps the factors' 16-bit
-// elements, and there are two of them in workgroup memory: while one is added up, the next is on
-// its way to the other. So there is one barrier a slab:
+// dimensions are walked in slabs, as in SlabContraction.cpp, but a slab keeps the factors'
+// elements as they are, and there are two of them in workgroup memory: while one is added up, the
+// next is on its way to the other. So there is one barrier a slab:
 //
 //   store slab 0
 //   for each slab:   barrier, load the next, add products, store the next
 //
-// Subgroups take fragments of a slab by ldmatrix and add 16 products of 16 x 8 sums by one mma.
-// A side of a slab lies in workgroup memory as its factor lies in the operand: with neighbouring
-// products, or neighbouring rows (or columns), side by side; ldmatrix transposes one of the two.
-// Eight elements behind each line of a slab spread eight lines, which are read at once, over all
-// banks.
+// Subgroups take fragments of a slab by ldmatrix and add 16 products of 16 x 8 sums by one mma, or
+// 8 of tf32. A side of a slab lies in workgroup memory as its factor lies in the operand: with
+// neighbouring products, or neighbouring rows (or columns), side by side; ldmatrix transposes one
+// of the two. Eight elements behind each line of a slab spread eight lines, which are read at once,
+// over all banks.
+//
+// Where the profile asks for tf32, factors in f32 are rounded to it on their way to workgroup
+// memory.
 //
 // A slab that is not whole comes first, filled up with products of zeros. So products are added
 // in order, as far as the instruction does so.
@@ -22,6 +25,7 @@
 #include "Shapes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -29,10 +33,11 @@
 using namespace mlir;
 using namespace weir;
 
-/// Rows, columns and products of one instruction, and elements of a line that ldmatrix takes.
-static constexpr int64_t mmaRows = 16, mmaColumns = 8, mmaProducts = 16, lineElements = 8;
-/// Elements that an invocation brings at once, and those behind each line of a slab.
-static constexpr int64_t runElements = 8, linePadding = lineElements;
+/// Rows and columns of one instruction, lines of a matrix that ldmatrix takes, and the bytes of
+/// such a line, which are also those of a run that an invocation brings at once.
+static constexpr int64_t mmaRows = 16, mmaColumns = 8, matrixLines = 8, lineBytes = 16;
+/// Lanes along the products of a fragment.
+static constexpr int64_t productLanes = 4;
 
 namespace {
 enum MatrixCoordinates : unsigned {
@@ -54,12 +59,15 @@ enum MatrixCoordinates : unsigned {
 // The tile
 //===----------------------------------------------------------------------===//
 
-/// Returns the type of 16-bit floats of both factors; null if they have others, or sums have.
-static Type getFactorType(linalg::GenericOp op) {
+/// Returns the type of both factors where instructions on matrices add them to sums in f32: floats
+/// of 16 bits, or f32 that may be rounded; else null.
+static Type getFactorType(linalg::GenericOp op, const Profile &profile) {
   Type lhs = getElementTypeOrSelf(op.getDpsInputOperand(0)->get().getType()),
        rhs = getElementTypeOrSelf(op.getDpsInputOperand(1)->get().getType());
-  bool isHalf = lhs == rhs && (lhs.isF16() || lhs.isBF16());
-  return isHalf && getElementTypeOrSelf(op->getResult(0).getType()).isF32() ? lhs : Type();
+  bool isKnown =
+      lhs.isF16() || lhs.isBF16() || (lhs.isF32() && profile.precision == Precision::Tf32);
+  bool isSum = getElementTypeOrSelf(op->getResult(0).getType()).isF32();
+  return isKnown && lhs == rhs && isSum ? lhs : Type();
 }
 
 std::optional<MatrixTile> weir::chooseMatrixTile(const KernelDomain &domain,
@@ -72,8 +80,12 @@ std::optional<MatrixTile> weir::chooseMatrixTile(const KernelDomain &domain,
     return std::nullopt;
   linalg::GenericOp op = domain.getContractions().front();
   MatrixTile tile{ContractionSides(domain, op, profile)};
-  tile.slab = profile.matrixSlab;
-  if (!getFactorType(op) || getProduct(domain.getColumnSizes()) < 2 * tile.slab)
+  Type type = getFactorType(op, profile);
+  if (!type)
+    return std::nullopt;
+  tile.slab = type.isF32() ? profile.matrixSlab / 2 : profile.matrixSlab; // the same bytes
+  int64_t runElements = lineBytes * 8 / type.getIntOrFloatBitWidth();
+  if (getProduct(domain.getColumnSizes()) < 2 * tile.slab)
     return std::nullopt;
   int64_t batches = getProduct(tile.sides.restSizes);
   int64_t allRows = domain.getSizes()[tile.sides.rowDim],
@@ -109,7 +121,9 @@ public:
   MatrixContraction(PointEmitter &emitter, const MatrixTile &tile)
       : emitter(emitter), tile(tile), sides(tile.sides),
         op(emitter.domain.getContractions().front()), sizes(emitter.domain.getSizes()),
-        products(getProduct(emitter.domain.getColumnSizes())), type(getFactorType(op)),
+        products(getProduct(emitter.domain.getColumnSizes())),
+        type(getFactorType(op, emitter.profile)),
+        runElements(lineBytes * 8 / type.getIntOrFloatBitWidth()), mmaProducts(2 * runElements),
         threads(tile.getSubgroups() * emitter.profile.subgroupSize) {
     ofRows.factor = sides.rowFactor;
     ofRows.isOfRows = true;
@@ -149,6 +163,7 @@ private:
   ArrayRef<int64_t> sizes;
   int64_t products;
   Type type;
+  int64_t runElements, mmaProducts; ///< of a line, and of one instruction
   int64_t threads;
   Side ofRows, ofColumns;
   SmallVector<AffineExpr> rest;
@@ -157,7 +172,7 @@ private:
   int64_t countRowBlocks() const { return tile.rows / mmaRows; }
   int64_t countColumnBlocks() const { return tile.columns / mmaColumns; }
   int64_t getStride(const Side &side) const {
-    return (side.hasProductsInLines ? tile.slab : side.elements) + linePadding;
+    return side.hasProductsInLines ? tile.slab + runElements : side.elements + matrixLines;
   }
   AffineExpr getPlace(const Side &side, AffineExpr element, AffineExpr product) const {
     return side.hasProductsInLines ? element * getStride(side) + product
@@ -173,9 +188,12 @@ private:
   void allocate(Side &side);
   Value loadShare(const Side &side, const Side::Share &share, AffineExpr firstProduct,
                   int64_t count);
+  Value round(Value value);
   void storeShare(const Side &side, const Side::Share &share, Value value, unsigned slab);
   SmallVector<Value> load(AffineExpr firstProduct, int64_t count);
   void store(ArrayRef<Value> loaded, AffineExpr firstProduct, int64_t count, unsigned slab);
+  VectorType getFragmentType(int64_t registers) const;
+  Value takeWords(const Side &side, unsigned slab, AffineExpr element, int64_t product);
   Value takeFragment(const Side &side, unsigned slab, AffineExpr element, int64_t product);
   Sums addProducts(unsigned slab, int64_t count, ValueRange sums);
   Sums sumProducts();
@@ -320,8 +338,26 @@ Value MatrixContraction::loadShare(const Side &side, const Side::Share &share,
   return arith::SelectOp::create(b, emitter.loc, isThere, value, zero);
 }
 
+/// Rounds f32 to tf32; other values stay.
+Value MatrixContraction::round(Value value) {
+  OpBuilder &b = emitter.builder();
+  if (!type.isF32())
+    return value;
+  if (!emitter.isVector(value)) {
+    Value word = NVVM::ConvertFloatToTF32Op::create(b, emitter.loc, b.getI32Type(), value,
+                                                    NVVM::FPRoundingMode::RNA);
+    return arith::BitcastOp::create(b, emitter.loc, type, word);
+  }
+  auto vector = cast<VectorType>(value.getType());
+  SmallVector<Value> elements;
+  for (int64_t i = 0; i < vector.getNumElements(); ++i)
+    elements.push_back(round(emitter.extract(value, i)));
+  return vector::FromElementsOp::create(b, emitter.loc, vector, elements);
+}
+
 void MatrixContraction::storeShare(const Side &side, const Side::Share &share, Value value,
                                    unsigned slab) {
+  value = round(value);
   OpBuilder &b = emitter.builder();
   bool ofProducts = side.hasProductsInLines;
   Value at = emitter.expand(getPlace(side, share.element * (ofProducts ? 1 : side.vector),
@@ -366,20 +402,46 @@ void MatrixContraction::store(ArrayRef<Value> loaded, AffineExpr firstProduct, i
 // Sums
 //===----------------------------------------------------------------------===//
 
-/// Takes a fragment of 16 products by 16 rows, or by two blocks of columns, from a slab.
+/// Returns the type of a fragment of as many registers, which have 32 bits each.
+VectorType MatrixContraction::getFragmentType(int64_t registers) const {
+  return VectorType::get({registers, runElements / productLanes}, type);
+}
+
+/// Takes a fragment as `takeFragment` does, register by register, of f32 with neighbouring elements
+/// side by side: ldmatrix transposes no words.
+Value MatrixContraction::takeWords(const Side &side, unsigned slab, AffineExpr element,
+                                   int64_t product) {
+  OpBuilder &b = emitter.builder();
+  Value fragment = arith::ConstantOp::create(b, emitter.loc, b.getZeroAttr(getFragmentType(4)));
+  for (int64_t i = 0; i < 4; ++i) {
+    int64_t second = i % 2, upper = i / 2;
+    AffineExpr ofElements =
+        element + lane.floorDiv(productLanes) + (side.isOfRows ? second : upper) * matrixLines;
+    AffineExpr ofProducts =
+        lane % productLanes + (product + (side.isOfRows ? upper : second) * productLanes);
+    Value word = memref::LoadOp::create(b, emitter.loc, side.slabs[slab],
+                                        emitter.expand(getPlace(side, ofElements, ofProducts)));
+    fragment = vector::InsertOp::create(b, emitter.loc, word, fragment, ArrayRef<int64_t>{i, 0});
+  }
+  return fragment;
+}
+
+/// Takes a fragment of an instruction's products by 16 rows, or by two blocks of columns, from a
+/// slab.
 Value MatrixContraction::takeFragment(const Side &side, unsigned slab, AffineExpr element,
                                       int64_t product) {
-  // Each lane names one line of the four matrices of 8 x 8 that are taken at once. Of the rows'
-  // factor the second matrix has other rows, of the columns' other products.
-  AffineExpr inMatrix = lane % lineElements, upper = lane.floorDiv(2 * lineElements) * lineElements,
-             second = lane.floorDiv(lineElements) % 2 * lineElements;
-  AffineExpr ofProducts = emitter.constant(product) + (side.isOfRows ? upper : second);
-  AffineExpr ofElements = element + (side.isOfRows ? second : upper);
+  if (type.isF32() && !side.hasProductsInLines)
+    return takeWords(side, slab, element, product);
+  // Each lane names one line of the four matrices of eight lines that are taken at once. Of the
+  // rows' factor the second matrix has other rows, of the columns' other products.
+  AffineExpr inMatrix = lane % matrixLines, upper = lane.floorDiv(2 * matrixLines),
+             second = lane.floorDiv(matrixLines) % 2;
+  AffineExpr ofProducts = (side.isOfRows ? upper : second) * runElements + product;
+  AffineExpr ofElements = element + (side.isOfRows ? second : upper) * matrixLines;
   (side.hasProductsInLines ? ofElements : ofProducts) =
       (side.hasProductsInLines ? ofElements : ofProducts) + inMatrix;
-  auto fragment = VectorType::get({4, 2}, type);
-  // A fragment holds pairs of products.
-  return nvgpu::LdMatrixOp::create(emitter.builder(), emitter.loc, fragment, side.slabs[slab],
+  return nvgpu::LdMatrixOp::create(emitter.builder(), emitter.loc, getFragmentType(4),
+                                   side.slabs[slab],
                                    emitter.expand(getPlace(side, ofElements, ofProducts)),
                                    /*transpose=*/!side.hasProductsInLines, /*numTiles=*/4);
 }
@@ -397,8 +459,7 @@ MatrixContraction::Sums MatrixContraction::addProducts(unsigned slab, int64_t co
     for (int64_t column = 0; column < tile.columns; column += 2 * mmaColumns) {
       Value both = takeFragment(ofColumns, slab, subgroupColumn * tile.columns + column, product);
       for (int64_t block : {0, 1}) {
-        auto half = VectorType::get({2, 2}, type);
-        Value one = arith::ConstantOp::create(b, loc, b.getZeroAttr(half));
+        Value one = arith::ConstantOp::create(b, loc, b.getZeroAttr(getFragmentType(2)));
         for (int64_t i : {0, 1})
           one = vector::InsertOp::create(
               b, loc, vector::ExtractOp::create(b, loc, both, 2 * block + i), one, i);
@@ -409,7 +470,8 @@ MatrixContraction::Sums MatrixContraction::addProducts(unsigned slab, int64_t co
       for (auto [j, column] : llvm::enumerate(columns)) {
         Value &sum = next[i * columns.size() + j];
         sum = nvgpu::MmaSyncOp::create(b, loc, row, column, sum,
-                                       ArrayRef<int64_t>{mmaRows, mmaColumns, mmaProducts});
+                                       ArrayRef<int64_t>{mmaRows, mmaColumns, mmaProducts},
+                                       /*tf32Enabled=*/type.isF32());
       }
   }
   return next;

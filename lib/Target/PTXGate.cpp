@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelGate.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
@@ -18,6 +19,8 @@ using namespace weir;
 
 /// Bits of the widest load and store.
 static constexpr int64_t vectorBits = 128;
+/// Bits of a register.
+static constexpr int64_t wordBits = 32;
 /// The first GPUs with mma of bf16 and with ldmatrix.
 static constexpr int64_t matrixSm = 80;
 
@@ -49,16 +52,19 @@ static bool hasPtxInstructions(Operation *op) {
              math::RoundOp, math::TruncOp>(op);
 }
 
-/// Whether these are eight neighbours of 16 bits, or a lane's part of a matrix: pairs of elements,
-/// of 16 bits or sums.
+/// Whether these are eight neighbours of 16 bits, or a lane's part of a matrix: two or four words
+/// of elements, or two pairs of sums.
 bool PtxGate::isOwnVector(VectorType type) const {
   Type element = type.getElementType();
   bool isHalf = element.isF16() || element.isBF16();
   if (type.getRank() == 1)
     return isHalf && type.getNumElements() * 16 == vectorBits;
-  return type.getRank() == 2 && type.getDimSize(1) == 2 &&
-         (type.getDimSize(0) == 2 || (isHalf && type.getDimSize(0) == 4)) &&
-         (isHalf || element.isF32());
+  if (type.getRank() != 2 || (!isHalf && !element.isF32()))
+    return false;
+  bool isSums = element.isF32() && type.getDimSize(0) == 2 && type.getDimSize(1) == 2;
+  bool isFragment = (type.getDimSize(0) == 2 || type.getDimSize(0) == 4) &&
+                    type.getDimSize(1) * element.getIntOrFloatBitWidth() == wordBits;
+  return isSums || isFragment;
 }
 
 /// Whether the access states that it is aligned, so that it is one instruction.
@@ -95,7 +101,7 @@ std::string PtxGate::findOperationError(Operation *op) {
     return findShuffleError(shuffle);
   if (isa<math::MathDialect>(op->getDialect()) && !hasPtxInstructions(op))
     return getMissingFunction(op);
-  if (isa<nvgpu::LdMatrixOp, nvgpu::MmaSyncOp>(op))
+  if (isa<nvgpu::LdMatrixOp, nvgpu::MmaSyncOp, NVVM::ConvertFloatToTF32Op>(op))
     return profile.sm < matrixSm
                ? name + " needs an sm of " + std::to_string(matrixSm) + "; target " + profile.name +
                      " has " + std::to_string(profile.sm)

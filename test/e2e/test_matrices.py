@@ -5,8 +5,10 @@ import json
 import re
 import zipfile
 
-import pytest
+import numpy
 import ptxas
+import pytest
+from safetensors.numpy import load_file, save_file
 
 from test_contractions import FORMS, make_half_graph
 
@@ -108,3 +110,61 @@ def test_product(weir, form, sizes):
 @pytest.mark.parametrize("form", ["nt", "tn"])
 def test_prologue_and_epilogue(weir, form):
     check(weir, compile_both(weir, make_half_matrices(form, "bf16", 2, 130, 256, 96), tile=32), "bf16")
+
+
+def make_product(form, batches, rows, columns, products):
+    """The product of factors in f32, and those factors' shapes."""
+    size = {"b": batches, "i": rows, "j": columns, "k": products}
+    shapes = [[size[dim] for dim in dims.split(", ")] for dims in FORMS[form]]
+    a, b = (f"tensor<{'x'.join(map(str, shape))}xf32>" for shape in shapes)
+    c = f"tensor<{batches}x{rows}x{columns}xf32>"
+    maps = ", ".join(f"affine_map<(b, i, j, k) -> ({dims})>" for dims in (*FORMS[form], "b, i, j"))
+    return f"""func.func @f(%a: {a}, %b: {b}) -> {c} {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {c}
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : {c}) -> {c}
+  %sums = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}}
+      ins(%a, %b : {a}, {b}) outs(%zeros : {c}) {{
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %p = arith.mulf %x, %y : f32
+    %r = arith.addf %o, %p : f32
+    linalg.yield %r : f32
+  }} -> {c}
+  return %sums : {c}
+}}
+""", shapes
+
+
+def round_to_tf32(array):
+    """To nearest, ties away from zero: 13 of 23 bits are cut."""
+    return ((array.view(numpy.uint32) + 0x1000) & 0xFFFFE000).view(numpy.float32)
+
+
+@pytest.mark.parametrize("sizes", [(1, 256, 256, 56), (2, 130, 256, 67)], ids=lambda sizes: "x".join(map(str, sizes)))
+@pytest.mark.parametrize("form", FORMS)
+def test_tf32(weir, form, sizes):
+    """The exact product of the rounded factors, to the rounding of sums in f32. Without the option there are no
+    instructions on matrices."""
+    text, shapes = make_product(form, *sizes)
+    plain = weir.compile_text(text, "plain", "--target=cuda")
+    assert "mma.sync" not in read_ptx(weir, plain)
+    artifact = weir.compile_text(text, "a", "--target=cuda", "--precision=tf32")
+    assert ".tf32.tf32." in read_ptx(weir, artifact)
+    assert "round their factors to tf32" in weir.run("inspect", artifact)
+    assert "tf32" not in weir.run("inspect", plain)
+    if ptxas.PTXAS:
+        ptxas.assemble_artifact(artifact, weir.folder)
+    facts = re.search(r"(\d+) facts are proved from it, (\d+) taken", weir.run("verify", artifact))
+    assert int(facts[1]) > 0 and int(facts[2]) == 0
+
+    random = numpy.random.default_rng(1)
+    factors = [random.standard_normal(shape).astype(numpy.float32) for shape in shapes]
+    save_file(dict(zip(("arg0", "arg1"), factors)), weir.folder / "in.safetensors")
+    weir.run("run", artifact, "--device=sim", f"--input={weir.folder}/in.safetensors",
+             f"--output={weir.folder}/out.safetensors")
+    [found] = load_file(weir.folder / "out.safetensors").values()
+    a, b = (round_to_tf32(factor).astype(numpy.float64) for factor in factors)
+    a = a.swapaxes(1, 2) if form[0] == "t" else a
+    b = b.swapaxes(1, 2) if form[1] == "t" else b
+    bound = sizes[3] * 2.0**-24 * (abs(a) @ abs(b))
+    assert (abs(found - a @ b) <= bound).all()
