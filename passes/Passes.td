@@ -682,7 +682,7 @@ def SetProfilePass : Pass<"weir-set-profile", "mlir::ModuleOp"> {
     Option<"profile", "profile", "std::string", "\"lavapipe\"",
            "A built-in profile's name or the path of a profile file.">,
     Option<"precision", "precision", "std::string", "\"\"",
-           "How factors of products in f32 may be rounded: f32 or tf32; empty: as the profile says.">];
+           "Rounding of factors of products in f32: f32 or tf32; empty: the profile's.">];
 }
 
 def DecomposeNormsPass : Pass<"weir-decompose-norms", "mlir::func::FuncOp"> {
@@ -1071,8 +1071,7 @@ def LowerKernelsPass : Pass<"weir-lower-kernels", "mlir::ModuleOp"> {
   let dependentDialects = [
       "weir::schedule::ScheduleDialect", "mlir::gpu::GPUDialect", "mlir::memref::MemRefDialect",
       "mlir::NVVM::NVVMDialect", "mlir::nvgpu::NVGPUDialect", "mlir::scf::SCFDialect",
-      "mlir::vector::VectorDialect",
-      "mlir::arith::ArithDialect", "mlir::math::MathDialect"];
+      "mlir::vector::VectorDialect", "mlir::arith::ArithDialect", "mlir::math::MathDialect"];
 }
 
 def NarrowArithmeticPass : Pass<"weir-narrow-arithmetic", "mlir::ModuleOp"> {
