@@ -3,6 +3,7 @@ simulator what contractions of subgroups do, bit by bit."""
 
 import json
 import re
+import subprocess
 import zipfile
 
 import numpy
@@ -10,6 +11,7 @@ import ptxas
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from conftest import BIN
 from test_contractions import FORMS, make_half_graph
 
 # Batches, rows, columns, products: of whole tiles, of parts of one with slabs that are not whole, of odd rows and
@@ -110,6 +112,15 @@ def test_product(weir, form, sizes):
 @pytest.mark.parametrize("form", ["nt", "tn"])
 def test_prologue_and_epilogue(weir, form):
     check(weir, compile_both(weir, make_half_matrices(form, "bf16", 2, 130, 256, 96), tile=32), "bf16")
+
+
+def test_slabs_beyond_workgroup_memory(weir):
+    (weir.folder / "a.mlir").write_text(make_half_graph("nn", "bf16", 1, 1024, 1024, 128))
+    (weir.folder / "p.json").write_text(json.dumps({"like": "sm_80", "name": "large", "matrix_slab": 64}))
+    command = [BIN / "weir", "compile", "a.mlir", "-o", "a.weir", "--target=cuda:p.json"]
+    done = subprocess.run(command, cwd=weir.folder, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "takes 71680 bytes of workgroup memory, profile 'large' allows 49152" in done.stderr
 
 
 def make_product(form, batches, rows, columns, products):
