@@ -682,7 +682,9 @@ def SetProfilePass : Pass<"weir-set-profile", "mlir::ModuleOp"> {
   }];
   let options = [
     Option<"profile", "profile", "std::string", "\"lavapipe\"",
-           "A built-in profile's name or the path of a profile file.">];
+           "A built-in profile's name or the path of a profile file.">,
+    Option<"precision", "precision", "std::string", "\"\"",
+           "Rounding of factors of products in f32: f32 or tf32; empty: the profile's.">];
 }
 
 def DecomposeNormsPass : Pass<"weir-decompose-norms", "mlir::func::FuncOp"> {
@@ -1074,8 +1076,8 @@ def LowerKernelsPass : Pass<"weir-lower-kernels", "mlir::ModuleOp"> {
   }];
   let dependentDialects = [
       "weir::schedule::ScheduleDialect", "mlir::gpu::GPUDialect", "mlir::memref::MemRefDialect",
-      "mlir::scf::SCFDialect", "mlir::vector::VectorDialect", "mlir::arith::ArithDialect",
-      "mlir::math::MathDialect"];
+      "mlir::NVVM::NVVMDialect", "mlir::nvgpu::NVGPUDialect", "mlir::scf::SCFDialect",
+      "mlir::vector::VectorDialect", "mlir::arith::ArithDialect", "mlir::math::MathDialect"];
 }
 
 def NarrowArithmeticPass : Pass<"weir-narrow-arithmetic", "mlir::ModuleOp"> {

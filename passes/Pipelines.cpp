@@ -50,6 +50,7 @@ static void addToKernels(OpPassManager &manager, const PipelineOptions &options)
   if (!options.profile.empty()) {
     SetProfilePassOptions profile;
     profile.profile = options.profile;
+    profile.precision = options.precision;
     manager.addPass(createSetProfilePass(profile));
   }
   // Only now: norms have gradients in closed form, and an expanded one has a dozen ops to match.

@@ -13,6 +13,8 @@ struct PipelineOptions {
   std::string profile = "lavapipe";
   /// The target of the profile: "vulkan" or "cuda".
   std::string target = "vulkan";
+  /// How factors of products in f32 may be rounded: "f32" or "tf32"; empty: as the profile says.
+  std::string precision;
   /// Every value gets bytes of its own.
   bool noReuse = false;
   bool requireDonation = false;

@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SPIRV/IR/SPIRVDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -41,8 +42,8 @@ void weir::registerEverything(DialectRegistry &registry) {
   registry
       .insert<affine::AffineDialect, arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect,
               gpu::GPUDialect, linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
-              memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect, spirv::SPIRVDialect,
-              tensor::TensorDialect, vector::VectorDialect, norm::NormDialect,
+              nvgpu::NVGPUDialect, memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect,
+              spirv::SPIRVDialect, tensor::TensorDialect, vector::VectorDialect, norm::NormDialect,
               random::RandomDialect, schedule::ScheduleDialect, autodiff::AutodiffDialect>();
   func::registerInlinerExtension(registry);
   autodiff::registerGradientRules(registry);

@@ -45,7 +45,10 @@ def make_cases():
         for name in ROWS:
             yield f"{name} {rows} x {columns}", getattr(weir_graphs, name)(rows, columns), ()
     for n in (512, 1024, 4096):
-        yield f"matmul {n}", weir_graphs.product(n, n, n), ()
+        product = weir_graphs.product(n, n, n)
+        yield f"matmul {n}", product, ()
+        yield f"matmul {n} bf16", product.replace("f32", "bf16"), ()
+        yield f"matmul {n} tf32", product, ("--precision=tf32",)
     yield "mlp 512 x 768 x 3072", weir_graphs.mlp(512, 768, 3072), ()
     yield "gpt2-6 step", graphs.gpt2(**GPT2), ("--train=sgd:main", "--entry=main.step")
 

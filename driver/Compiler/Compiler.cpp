@@ -219,6 +219,10 @@ static void setTarget(TargetOptions &options, const std::string &target) {
   if (profile.target != api)
     throw Error("--target=" + target + ": profile " + profile.name + " is of target " +
                 profile.target);
+  if (options.precision == "tf32" && !profile.matrixTile)
+    throw Error("--precision=tf32: profile " + profile.name + " of target " + profile.target +
+                " has no instructions on matrices of tf32; compile for cuda with a profile that "
+                "has a matrix_tile, or leave the option out");
   options.name = profile.name;
 }
 
@@ -563,6 +567,7 @@ static const Level &findStop(const CompileOptions &options, const Level &start) 
 static PipelineOptions readPipelineOptions(const CompileOptions &options) {
   PipelineOptions pipeline;
   pipeline.noReuse = options.noReuse;
+  pipeline.precision = options.precision;
   pipeline.requireDonation = options.requireDonation;
   if (!options.reorder.empty()) {
     pipeline.reorder = options.reorder;
@@ -618,6 +623,8 @@ static void checkOptions(const CompileOptions &options, const Level &start, cons
        "entries that --train=OPT:F adds; name one"},
       {hasGradient && options.checkIndices,
        hasNoEffect("--check-indices", "indices are clamped already")},
+      {hasProfile && !options.precision.empty(),
+       hasNoEffect("--precision", "the module states its profile already")},
       {isPlanned && options.noReuse, hasNoEffect("--no-reuse", planned)},
       {isPlanned && options.requireDonation, hasNoEffect("--require-donation", planned)},
       {isPlanned && options.memoryLimit, hasNoEffect("--memory-limit", planned)},

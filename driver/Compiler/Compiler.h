@@ -59,6 +59,9 @@ struct CompileOptions {
   /// Folder for LEVEL.mlir files. With several targets, levels from `kernels` on go to one
   /// folder per target. Empty: none.
   std::string saveLevels;
+  /// How factors of products in f32 may be rounded: "f32", not at all; "tf32". Empty: as each
+  /// profile says.
+  std::string precision;
   bool noReuse = false;
   bool checkIndices = false;    ///< adds a result that tells whether an index left its tensor
   bool requireDonation = false; ///< a donated argument that no result takes is an error

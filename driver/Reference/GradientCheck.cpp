@@ -51,8 +51,8 @@ static std::string printIndex(const TensorSpec &spec, int64_t place) {
 
 GradientCheck::GradientCheck(const std::string &graphText, const std::string &vjpText,
                              const std::string &entry)
-    : forward(std::make_unique<Reference>(graphText, entry, Precision::Float64)),
-      vjp(std::make_unique<Reference>(vjpText, entry + ".vjp", Precision::Float64)) {
+    : forward(std::make_unique<Reference>(graphText, entry, ReferencePrecision::Float64)),
+      vjp(std::make_unique<Reference>(vjpText, entry + ".vjp", ReferencePrecision::Float64)) {
   std::vector<TensorSpec> arguments = forward->getArguments(), results = forward->getResults();
   for (const TensorSpec &result : forward->getResults())
     if (isFloat(result.dtype))

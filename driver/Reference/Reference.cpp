@@ -289,7 +289,8 @@ static LogicalResult expandGradients(ModuleOp module) {
 
 static constexpr StringLiteral hostName = "weir_reference_entry";
 
-Reference::Reference(const std::string &graphText, const std::string &entry, Precision precision)
+Reference::Reference(const std::string &graphText, const std::string &entry,
+                     ReferencePrecision precision)
     : entry(entry) {
   DialectRegistry registry;
   registerReference(registry);
@@ -326,11 +327,11 @@ Reference::Reference(const std::string &graphText, const std::string &entry, Pre
   decompose.addNestedPass<func::FuncOp>(createUnrollLoopsPass());
   decompose.addNestedPass<func::FuncOp>(createNormalizeGraphPass());
   decompose.addNestedPass<func::FuncOp>(createDecomposeNormsPass());
-  if (precision == Precision::AsWritten)
+  if (precision == ReferencePrecision::AsWritten)
     decompose.addNestedPass<func::FuncOp>(createWidenArithmeticPass());
   if (failed(decompose.run(*module)))
     throw Error("entry '" + entry + "' has no reference: " + problems);
-  if (precision == Precision::Float64 && failed(widenToFloat64(function)))
+  if (precision == ReferencePrecision::Float64 && failed(widenToFloat64(function)))
     throw Error("entry '" + entry + "' has no f64 reference: " + problems);
 
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
@@ -440,6 +441,7 @@ std::vector<Tensor> Reference::run(const std::vector<Tensor> &given) const {
 }
 
 std::vector<Tensor> weir::runReference(const std::string &graphText, const std::string &entry,
-                                       const std::vector<Tensor> &arguments, Precision precision) {
+                                       const std::vector<Tensor> &arguments,
+                                       ReferencePrecision precision) {
   return Reference(graphText, entry, precision).run(arguments);
 }

@@ -17,7 +17,7 @@ namespace weir {
 
 /// `AsWritten` keeps every type; `Float64` makes every float f64, drops
 /// extensions and truncations, and refuses float bitcasts.
-enum class Precision { AsWritten, Float64 };
+enum class ReferencePrecision { AsWritten, Float64 };
 
 /// Entry `entry` of graph-level MLIR text, compiled for the host once and run any
 /// number of times.
@@ -25,7 +25,7 @@ class Reference {
 public:
   /// Errors: `Error` on text that doesn't parse, a missing entry, or an op that
   ///         can't be differentiated or lowered.
-  Reference(const std::string &graphText, const std::string &entry, Precision precision);
+  Reference(const std::string &graphText, const std::string &entry, ReferencePrecision precision);
   ~Reference();
 
   /// Returns the types of arguments and results, in the entry's order and with its names.
@@ -54,7 +54,8 @@ std::vector<TensorSpec> getResultTypes(const std::string &graphText, const std::
 /// Errors: `Error` on text that doesn't parse, a missing entry, arguments of
 ///         the wrong number, shape or dtype, or an op that can't be lowered.
 std::vector<Tensor> runReference(const std::string &graphText, const std::string &entry,
-                                 const std::vector<Tensor> &arguments, Precision precision);
+                                 const std::vector<Tensor> &arguments,
+                                 ReferencePrecision precision);
 
 } // namespace weir
 

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinDialect.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -149,6 +150,15 @@ bool MemoryInstructions::visitElements(const Site &site) {
     visit(load.getBase(), load.getIndices(), load.getType(), read);
   } else if (auto store = dyn_cast<vector::StoreOp>(op)) {
     visit(store.getBase(), store.getIndices(), store.getVectorType(), write);
+  } else if (auto load = dyn_cast<nvgpu::LdMatrixOp>(op)) {
+    // Each lane of whole subgroups reads the line that it names.
+    constexpr int64_t lineBits = 128;
+    Type element = load.getRes().getType().getElementType();
+    if (load.getNumTiles() == 4)
+      visit(load.getSrcMemref(), load.getIndices(),
+            VectorType::get({lineBits / element.getIntOrFloatBitWidth()}, element), read);
+    else
+      return false;
   } else if (auto load = dyn_cast<vector::MaskedLoadOp>(op)) {
     visit(load.getBase(), load.getIndices(), load.getType(), mask(read));
   } else if (auto store = dyn_cast<vector::MaskedStoreOp>(op)) {

@@ -19,6 +19,10 @@ using ordered_json = nlohmann::ordered_json;
 /// Max tile of a contraction: each accumulator has a name in the code, which grows with them.
 static constexpr int64_t maxContractionRows = 64, maxContractionColumns = 8;
 static constexpr int64_t maxSlab = 64, maxSlabTile = 16, slabVector = 4;
+/// Of a subgroup's tile by instructions on matrices, and of the products of one instruction.
+static constexpr int64_t maxMatrixTile = 64, matrixTileUnit = 32, matrixProducts = 16;
+/// The first GPUs with mma of bf16 and with ldmatrix.
+static constexpr int64_t matrixSm = 80;
 
 /// A stack has room for them beside the copies of a contraction.
 static constexpr int64_t maxStageBytes = int64_t(4) << 20;
@@ -36,6 +40,7 @@ static const char *const isas[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch
 static constexpr const char *likeKey = "like";
 
 static const char *const rowMappings[] = {"lane", "subgroup", "workgroup"};
+static const char *const precisions[] = {"f32", "tf32"};
 
 std::string weir::getBaseTarget(const std::string &target) {
   return target.substr(0, target.find('.'));
@@ -73,6 +78,9 @@ ordered_json weir::toJson(const Profile &profile) {
                  {"contraction_columns", profile.contractionColumns},
                  {"contraction_slab", profile.contractionSlab},
                  {"slab_tile", profile.slabTile},
+                 {"matrix_tile", profile.matrixTile},
+                 {"matrix_slab", profile.matrixSlab},
+                 {"precision", precisions[size_t(profile.precision)]},
                  {"words64", profile.words64},
                  {"column_parts", profile.columnParts},
                  {"units", profile.units},
@@ -110,6 +118,9 @@ Profile weir::readProfile(const JsonNode &node) {
                "contraction_columns",
                "contraction_slab",
                "slab_tile",
+               "matrix_tile",
+               "matrix_slab",
+               "precision",
                "words64",
                "column_parts",
                "units",
@@ -161,6 +172,9 @@ Profile weir::readProfile(const JsonNode &node) {
   profile.contractionColumns = node["contraction_columns"].integer(1, maxContractionColumns);
   profile.contractionSlab = node["contraction_slab"].integer(0, maxSlab);
   profile.slabTile = node["slab_tile"].integer(1, maxSlabTile);
+  profile.matrixTile = node["matrix_tile"].integer(0, maxMatrixTile);
+  profile.matrixSlab = node["matrix_slab"].integer(matrixProducts, maxSlab);
+  profile.precision = Precision(node["precision"].choice({precisions[0], precisions[1]}));
   profile.words64 = node["words64"].boolean();
   profile.columnParts = count("column_parts");
   profile.units = node["units"].integer(0, std::numeric_limits<uint32_t>::max());
@@ -181,6 +195,18 @@ Profile weir::readProfile(const JsonNode &node) {
   if (profile.slabTile % (2 * slabVector))
     node["slab_tile"].fail("is " + std::to_string(profile.slabTile) +
                            ", it must be a multiple of " + std::to_string(2 * slabVector));
+  if (profile.matrixTile % matrixTileUnit)
+    node["matrix_tile"].fail("is " + std::to_string(profile.matrixTile) +
+                             ", it must be a multiple of " + std::to_string(matrixTileUnit));
+  if (profile.matrixSlab & (profile.matrixSlab - 1))
+    node["matrix_slab"].fail("is " + std::to_string(profile.matrixSlab) +
+                             ", it must be a power of two");
+  if (profile.matrixTile && profile.sm < matrixSm)
+    node["matrix_tile"].fail("is " + std::to_string(profile.matrixTile) +
+                             ", which needs target cuda and an \"sm\" of " +
+                             std::to_string(matrixSm) + " or more");
+  if (profile.precision == Precision::Tf32 && !profile.matrixTile)
+    node["precision"].fail("is \"tf32\", which needs a \"matrix_tile\"");
   if (profile.words64 && !profile.int64)
     node["words64"].fail("is true, which needs \"int64\"");
   if (profile.workgroupSize > profile.maxWorkgroupSize)
@@ -214,6 +240,7 @@ static Profile makeCudaProfile(int64_t sm) {
   profile.contractionRows = 8;
   profile.contractionSlab = 8;
   profile.attentionKeys = 512;
+  profile.matrixTile = maxMatrixTile;
   profile.words64 = false;
   profile.columnParts = 512;
   profile.units = sm < 90 ? 108 : 132; // of an A100, an H100

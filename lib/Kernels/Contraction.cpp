@@ -132,6 +132,17 @@ void weir::guardInside(PointEmitter &emitter, unsigned coordinate, AffineExpr va
   });
 }
 
+Value weir::evaluateFactor(PointEmitter &emitter, OpOperand *factor, ArrayRef<AffineExpr> indices) {
+  Value value = emitter.evaluate(factor->get(), indices);
+  Type sum = emitter.getElementType(factor->getOwner()->getResult(0));
+  if (getElementTypeOrSelf(value.getType()) == sum)
+    return value;
+  Type wide = sum;
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    wide = vector.clone(sum);
+  return arith::ExtFOp::create(emitter.builder(), emitter.loc, wide, value);
+}
+
 void weir::storeSums(PointEmitter &emitter, ArrayRef<Value> sums, ArrayRef<AffineExpr> point) {
   for (auto [contraction, sum] : llvm::zip_equal(emitter.domain.getContractions(), sums)) {
     linalg::GenericOp op = contraction;
@@ -253,8 +264,8 @@ Value ContractionEmitter::clamp(AffineExpr value, int64_t last) {
 SmallVector<SmallVector<Value>> ContractionEmitter::loadRowFactors(AffineExpr step) {
   AffineExpr column = emitter.constant(0), lane = emitter.vectorLane();
   auto load = [&](AffineExpr row, AffineExpr product) {
-    return emitter.evaluate(
-        sides.rowFactor->get(),
+    return evaluateFactor(
+        emitter, sides.rowFactor,
         getFactorIndices(sides.rowFactor,
                          sides.getPoint(row, column, rest, getProducts(step, product))));
   };
@@ -309,7 +320,7 @@ SmallVector<Value> ContractionEmitter::loadColumnFactors(AffineExpr unit, Affine
                             sides.getPoint(row, column, rest, getProducts(step, product)));
   };
   auto load = [&](AffineExpr column, AffineExpr product) {
-    return emitter.evaluate(sides.columnFactor->get(), getIndices(column, product));
+    return evaluateFactor(emitter, sides.columnFactor, getIndices(column, product));
   };
   auto isWhole = [&](AffineExpr column, AffineExpr product) {
     return emitter.isVectorFriendly(sides.columnFactor->get(), getIndices(column, product));
@@ -526,6 +537,8 @@ void ContractionEmitter::run(EmittedKernel &launch) {
 }
 
 void weir::emitContraction(PointEmitter &emitter, EmittedKernel &launch) {
+  if (std::optional<MatrixTile> tile = chooseMatrixTile(emitter.domain, emitter.profile))
+    return emitMatrixContraction(emitter, *tile, launch);
   if (std::optional<SlabTile> tile = chooseSlabTile(emitter.domain, emitter.profile))
     return emitSlabContraction(emitter, *tile, launch);
   ContractionEmitter(emitter).run(launch);

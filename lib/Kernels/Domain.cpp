@@ -56,17 +56,27 @@ static AffineExpr stripPlacement(AffineExpr index) {
   return index;
 }
 
-/// Whether `op` sums the product of its two inputs, each of which has a parallel
-/// loop that the other lacks.
+/// Returns the argument of the body that `value` is, as it is or widened.
+static BlockArgument getWidened(Value value) {
+  if (auto widened = value.getDefiningOp<arith::ExtFOp>())
+    value = widened.getIn();
+  return dyn_cast<BlockArgument>(value);
+}
+
+/// Whether `op` sums the product of its two inputs, which may be widened first, and each of which
+/// has a parallel loop that the other lacks.
 static bool isContraction(linalg::GenericOp op, ArrayRef<Combiner> combiners, bool inParts) {
   if (combiners.size() != 1 || op.getNumDpsInputs() != 2 ||
       !isa<arith::AddFOp>(combiners.front().combine))
     return false;
   auto product = combiners.front().reduced.getDefiningOp<arith::MulFOp>();
   Block *body = op.getBody();
-  if (!product || body->getOperations().size() != 3)
+  if (!product || llvm::any_of(body->without_terminator(), [&](Operation &inner) {
+        return !isa<arith::ExtFOp>(inner) && &inner != product &&
+               &inner != combiners.front().combine;
+      }))
     return false;
-  Value lhs = product.getLhs(), rhs = product.getRhs();
+  Value lhs = getWidened(product.getLhs()), rhs = getWidened(product.getRhs());
   if (lhs == body->getArgument(1))
     std::swap(lhs, rhs);
   if (lhs != body->getArgument(0) || rhs != body->getArgument(1))

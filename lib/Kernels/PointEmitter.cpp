@@ -25,9 +25,10 @@ using namespace weir;
 
 PointEmitter::PointEmitter(schedule::KernelOp kernel, const KernelDomain &domain,
                            const Profile &profile, Survey &survey, const Survey *known)
-    : profile(profile), domain(domain),
-      lanes(domain.getBlocks() || (domain.getShape() == KernelShape::Contraction &&
-                                   !chooseSlabTile(domain, profile))
+    : profile(profile), domain(domain), hasMatrices(chooseMatrixTile(domain, profile).has_value()),
+      lanes(hasMatrices || domain.getBlocks() ||
+                    (domain.getShape() == KernelShape::Contraction &&
+                            !chooseSlabTile(domain, profile))
                 ? 2
                 : 4),
       kernel(kernel), context(kernel.getContext()), loc(kernel.getLoc()), survey(survey),

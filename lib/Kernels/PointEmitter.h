@@ -23,7 +23,7 @@ namespace weir {
 /// Facts that a first, discarded emission records for the second one.
 struct Survey {
   struct Buffer {
-    bool vectorAccess = false, scalarStore = false, read = false;
+    bool vectorAccess = false, scalarAccess = false, read = false;
   };
   /// Indexed by inputs, then results.
   llvm::SmallVector<Buffer> buffers;
@@ -74,8 +74,11 @@ public:
 
   const Profile &profile;
   const KernelDomain &domain;
-  /// Elements of a vector: two in a contraction of subgroups, which has other lanes for neighbours,
-  /// else four; where vectors are free, as many as the shape of the kernel sets before any code.
+  /// Whether instructions on matrices add the products: neighbours are pairs, of 16 bits, too.
+  const bool hasMatrices;
+  /// Elements of a vector: two in a contraction of subgroups or by instructions on matrices, which
+  /// has other lanes for neighbours, else four; where vectors are free, as many as the shape of the
+  /// kernel sets before any code.
   int64_t lanes;
   /// Sets the elements of a vector, where vectors are free.
   void setLanes(int64_t number) {
@@ -156,6 +159,14 @@ public:
 
   /// Whether `evaluate` would load only whole vectors and uniform elements.
   bool isVectorFriendly(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices);
+
+  /// Returns the address of the first of `count` neighbours that the indices name by the vector
+  /// lane, if `tensor` is an operand where they lie one behind the other, at a multiple of their
+  /// number.
+  std::optional<mlir::AffineExpr>
+  getRun(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices, int64_t count) const;
+  /// Loads neighbours that `getRun` finds, as one vector.
+  mlir::Value loadRun(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices, int64_t count);
 
   /// Computes the offsets of insertions in the first scope.
   void placeInsertions();

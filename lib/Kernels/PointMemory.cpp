@@ -41,7 +41,7 @@ MemRefType PointEmitter::getBufferType(unsigned buffer) const {
                  element.isIntOrFloat() &&
                  element.getIntOrFloatBitWidth() >= (profile.hasShortVectors() ? 16 : 32);
   if (canHold && known)
-    canHold = known->buffers[buffer].vectorAccess && !known->buffers[buffer].scalarStore;
+    canHold = known->buffers[buffer].vectorAccess && !known->buffers[buffer].scalarAccess;
   if (canHold) {
     element = VectorType::get({lanes}, element);
     count /= lanes;
@@ -157,6 +157,28 @@ Value PointEmitter::loadUncached(unsigned buffer, AffineExpr address) {
     elements.push_back(loadScalar(buffer, atLane(address, lane)));
   return vector::FromElementsOp::create(
       builder(), loc, VectorType::get({lanes}, elements.front().getType()), elements);
+}
+
+std::optional<AffineExpr> PointEmitter::getRun(Value tensor, ArrayRef<AffineExpr> indices,
+                                               int64_t count) const {
+  if (!getBuffer(tensor))
+    return std::nullopt;
+  AffineExpr address = linearize(getSizes(tensor), indices), first = atLane(address, 0);
+  for (int64_t lane = 1; lane < count; ++lane)
+    if (simplify(atLane(address, lane) - first) != constant(lane))
+      return std::nullopt;
+  return first.isMultipleOf(count) ? std::optional(first) : std::nullopt;
+}
+
+Value PointEmitter::loadRun(Value tensor, ArrayRef<AffineExpr> indices, int64_t count) {
+  unsigned buffer = *getBuffer(tensor);
+  survey.buffers[buffer].read = true;
+  survey.buffers[buffer].scalarAccess = true;
+  auto type = VectorType::get({count}, getElementType(tensor));
+  llvm::Align alignment(count * type.getElementTypeBitWidth() / 8);
+  Value place = expand(*getRun(tensor, indices, count));
+  return vector::LoadOp::create(builder(), loc, type, buffers[buffer], place,
+                                /*nontemporal=*/false, alignment);
 }
 
 Value PointEmitter::load(unsigned buffer, AffineExpr address) {
@@ -294,7 +316,7 @@ void PointEmitter::storeIn(Value memory, unsigned result, Value value, AffineExp
     value = arith::ExtUIOp::create(builder(), loc, stored, value);
   }
   if (!vector) {
-    survey.buffers[buffer].scalarStore = true;
+    survey.buffers[buffer].scalarAccess = true;
     if (!isa<VectorType>(getBufferType(buffer).getElementType()))
       memref::StoreOp::create(builder(), loc, value, memory, expand(address));
     return;
@@ -303,7 +325,7 @@ void PointEmitter::storeIn(Value memory, unsigned result, Value value, AffineExp
     storeVector(memory, result, value, *place);
     return;
   }
-  survey.buffers[buffer].scalarStore = true;
+  survey.buffers[buffer].scalarAccess = true;
   if (isa<VectorType>(getBufferType(buffer).getElementType()))
     return; // only in the survey
   for (int64_t lane = 0; lane < lanes; ++lane)

@@ -171,10 +171,31 @@ struct SlabTile {
 std::optional<SlabTile> chooseSlabTile(const KernelDomain &domain, const Profile &profile);
 /// Emits a contraction whose factors workgroups share.
 void emitSlabContraction(PointEmitter &emitter, const SlabTile &tile, EmittedKernel &launch);
+
+/// The tile of a contraction whose products instructions on matrices add: a subgroup owns `rows`
+/// times `columns` sums.
+struct MatrixTile {
+  ContractionSides sides;
+  int64_t rowSubgroups = 2, columnSubgroups = 2; ///< of the workgroup
+  int64_t rows = 1, columns = 1;                 ///< of a subgroup
+  int64_t slab = 1;                              ///< products that are shared at once
+
+  int64_t getSubgroups() const { return rowSubgroups * columnSubgroups; }
+  int64_t getTileRows() const { return rowSubgroups * rows; }
+  int64_t getTileColumns() const { return columnSubgroups * columns; }
+};
+/// Returns the tile of a kernel's only contraction, of 16-bit factors and sums in f32; nothing for
+/// others, where its sums are too few, or where the profile has no instructions on matrices.
+std::optional<MatrixTile> chooseMatrixTile(const KernelDomain &domain, const Profile &profile);
+/// Emits a contraction by instructions on matrices.
+void emitMatrixContraction(PointEmitter &emitter, const MatrixTile &tile, EmittedKernel &launch);
 /// Emits `body` where `value` is below `size`, with a coordinate that is known only there, so that
 /// nothing that depends on it is read elsewhere.
 void guardInside(PointEmitter &emitter, unsigned coordinate, mlir::AffineExpr value, int64_t size,
                  llvm::function_ref<void(mlir::AffineExpr)> body);
+/// Returns a factor of a contraction at these indices of its tensor, in the type of the sums.
+mlir::Value evaluateFactor(PointEmitter &emitter, mlir::OpOperand *factor,
+                           llvm::ArrayRef<mlir::AffineExpr> indices);
 /// Computes and stores the kernel's results at a point from the contractions' sums there.
 void storeSums(PointEmitter &emitter, llvm::ArrayRef<mlir::Value> sums,
                llvm::ArrayRef<mlir::AffineExpr> point);

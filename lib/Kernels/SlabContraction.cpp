@@ -27,6 +27,10 @@
 using namespace mlir;
 using namespace weir;
 
+/// Products whose code stands one behind the other: a loop around each costs instructions.
+static constexpr int64_t unrolledProducts = 8;
+/// Sums that an invocation has registers for.
+static constexpr int64_t maxSums = 256;
 /// Elements that an invocation brings at once, and neighbours that it owns.
 static constexpr int64_t vectorElements = 4;
 /// Elements behind each product's in workgroup memory. They spread the products over its banks
@@ -76,9 +80,12 @@ std::optional<SlabTile> weir::chooseSlabTile(const KernelDomain &domain, const P
   int64_t allRows = sizes[tile.sides.rowDim], allColumns = sizes[tile.sides.columnDim];
   std::optional<SlabTile> best;
   // From the largest down, until there are many workgroups.
-  for (auto [rows, columns] : {std::pair(2, 2), std::pair(1, 2), std::pair(1, 1)}) {
+  for (auto [rows, columns] :
+       {std::pair(2, 4), std::pair(2, 2), std::pair(1, 2), std::pair(1, 1)}) {
     tile.rows = profile.slabTile / 2 * rows;
     tile.columns = profile.slabTile / 2 * columns;
+    if (tile.rows * tile.columns > maxSums)
+      continue;
     int64_t height = tile.getTileRows(), width = tile.getTileColumns();
     tile.slab = std::max({profile.contractionSlab, vectorElements * threads / height,
                           vectorElements * threads / width});
@@ -263,7 +270,7 @@ SmallVector<Value> SlabContraction::load(const Side &side, AffineExpr firstProdu
     SmallVector<AffineExpr> at = getProducts(firstProduct.floorDiv(vector) + product, vector);
     AffineExpr element =
         side.along == Along::Elements ? share.ofAll * vectorElements + lane : share.ofAll;
-    Value value = emitter.evaluate(side.factor->get(), getIndices(side, element, at));
+    Value value = evaluateFactor(emitter, side.factor, getIndices(side, element, at));
     if (side.along == Along::None) {
       loaded.push_back(value);
       continue;
@@ -316,23 +323,28 @@ AffineExpr SlabContraction::getColumnInTile(int64_t column) const {
 
 /// Adds the products of the slab that is in workgroup memory.
 SmallVector<Value> SlabContraction::addProducts(int64_t count, ValueRange sums) {
-  return emitter.loop(count, sums, [&](Value trip, ValueRange running) {
-    OpBuilder &b = emitter.builder();
-    AffineExpr product = emitter.setCoordinate(productInSlabCoordinate, trip);
-    auto read = [&](const Side &side, AffineExpr element) -> Value {
-      Value address = emitter.expand(product * side.getStride() + element);
-      return memref::LoadOp::create(b, emitter.loc, side.memory, address);
-    };
-    SmallVector<Value> rows, columns, next(running);
-    for (int64_t row = 0; row < tile.rows; ++row)
-      rows.push_back(read(ofRows, getRowInTile(emitter.constant(row))));
-    for (int64_t column = 0; column < tile.columns; ++column)
-      columns.push_back(read(ofColumns, getColumnInTile(column)));
-    for (int64_t row = 0; row < tile.rows; ++row)
-      for (int64_t column = 0; column < tile.columns; ++column) {
-        Value &sum = next[row * tile.columns + column];
-        sum = math::FmaOp::create(b, emitter.loc, rows[row], columns[column], sum);
-      }
+  OpBuilder *b = nullptr;
+  auto read = [&](const Side &side, AffineExpr product, AffineExpr element) -> Value {
+    Value address = emitter.expand(product * side.getStride() + element);
+    return memref::LoadOp::create(*b, emitter.loc, side.memory, address);
+  };
+  int64_t together = count % unrolledProducts == 0 ? unrolledProducts : 1;
+  return emitter.loop(count / together, sums, [&](Value trip, ValueRange running) {
+    b = &emitter.builder();
+    AffineExpr first = emitter.setCoordinate(productInSlabCoordinate, trip) * together;
+    SmallVector<Value> next(running);
+    for (int64_t i = 0; i < together; ++i) {
+      SmallVector<Value> rows, columns;
+      for (int64_t row = 0; row < tile.rows; ++row)
+        rows.push_back(read(ofRows, first + i, getRowInTile(emitter.constant(row))));
+      for (int64_t column = 0; column < tile.columns; ++column)
+        columns.push_back(read(ofColumns, first + i, getColumnInTile(column)));
+      for (int64_t row = 0; row < tile.rows; ++row)
+        for (int64_t column = 0; column < tile.columns; ++column) {
+          Value &sum = next[row * tile.columns + column];
+          sum = math::FmaOp::create(*b, emitter.loc, rows[row], columns[column], sum);
+        }
+    }
     return next;
   });
 }

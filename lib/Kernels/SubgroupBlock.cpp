@@ -77,12 +77,12 @@ SmallVector<Value> SubgroupBlock::sum(const Blocks::Inner &inner,
     SmallVector<Value> factors;
     SmallVector<AffineExpr> both = getIndices(factor, point, step, emitter.vectorLane());
     if (stepProducts == 2 && emitter.isVectorFriendly(factor->get(), both)) {
-      Value pair = emitter.broadcast(emitter.evaluate(factor->get(), both));
+      Value pair = emitter.broadcast(evaluateFactor(emitter, factor, both));
       return SmallVector<Value>{emitter.extract(pair, 0), emitter.extract(pair, 1)};
     }
     for (int64_t product = 0; product < stepProducts; ++product)
-      factors.push_back(emitter.evaluate(
-          factor->get(), getIndices(factor, point, step, emitter.constant(product))));
+      factors.push_back(evaluateFactor(
+          emitter, factor, getIndices(factor, point, step, emitter.constant(product))));
     return factors;
   };
 

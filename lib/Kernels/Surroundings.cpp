@@ -113,8 +113,8 @@ static void fill(PointEmitter &emitter, unsigned result, TypedAttr padding, cons
 void weir::emitSurroundings(PointEmitter &emitter, const EmittedKernel &launch) {
   Operation *terminator = emitter.kernel.getBody().front().getTerminator();
   Value invocation;
-  int64_t size = emitter.getFunction().getKnownBlockSize()->front(),
-          invocations = getProduct(launch.grid) * size;
+  int64_t size = emitter.getFunction().getKnownBlockSize()->front();
+  int64_t invocations = getProduct(launch.grid) * size;
   for (auto [result, value] : llvm::enumerate(terminator->getOperands())) {
     auto insertion = value.getDefiningOp<tensor::InsertSliceOp>();
     TypedAttr padding = insertion ? getSplat(insertion.getDest()) : TypedAttr();

@@ -283,7 +283,7 @@ void TileContraction::computeFactors() {
       AffineExpr vector = emitter.setCoordinate(tileColumnCoordinate, trip);
       block->atVector(at, place.firstRow, row, vector, [&](ArrayRef<AffineExpr> point) {
         Value value =
-            emitter.broadcast(emitter.evaluate(factor->get(), tile.getIndices(factor, point)));
+            emitter.broadcast(evaluateFactor(emitter, factor, tile.getIndices(factor, point)));
         vector::StoreOp::create(emitter.builder(), emitter.loc, value, factors,
                                 emitter.expand(row * block->getColumns() + vector * lanes));
       });

@@ -73,7 +73,7 @@ void weir::setPlace(const Tile &tile, TilePlace &place, ArrayRef<int64_t> dims, 
 Value TileSum::loadFactor(OpOperand *factor, ArrayRef<int64_t> dims, AffineExpr number) {
   SmallVector<AffineExpr> point(at);
   tile.setDigits(point, dims, number);
-  return emitter.evaluate(factor->get(), tile.getIndices(factor, point));
+  return evaluateFactor(emitter, factor, tile.getIndices(factor, point));
 }
 
 /// Returns the number of the product at the place in the copy, in the order of the sum.

@@ -417,7 +417,9 @@ void Warp::schedule(const Step &step, double latency) {
                        (step.kind == Step::Kind::Plain && step.isFollowed);
   double &now = isEarly ? ahead : clock;
   double start = std::max(now, getReady(step));
-  now = start + step.issue;
+  // To name a part of a vector or a matrix is no instruction, so it keeps none waiting.
+  if (step.issue > 0 || step.kind != Step::Kind::Plain)
+    now = start + step.issue;
   if (step.kind == Step::Kind::Store)
     ahead = std::max(ahead, start); // no load moves up over it
   if (step.kind == Step::Kind::Copy)

@@ -24,7 +24,7 @@ class CpuGate : public KernelGate {
   }
   std::string findOperationError(Operation *op) override;
   int64_t getMaxLanes() const override { return maxLanes; }
-  bool hasFreeVectors() const override { return true; }
+  bool isVectorAccess(Operation *) const override { return true; }
 
   static constexpr int64_t maxLanes = 64; // four of the longest registers of 32-bit elements
 };

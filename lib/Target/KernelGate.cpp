@@ -36,6 +36,8 @@ std::string KernelGate::getMissingFunction(Operation *op) {
 
 std::string KernelGate::findTypeError(Type type) const {
   if (auto vector = dyn_cast<VectorType>(type)) {
+    if (isOwnVector(vector))
+      return findTypeError(vector.getElementType());
     if (vector.getRank() != 1 || vector.isScalable() || vector.getNumElements() > getMaxLanes())
       return print(type) + " is not a vector of 1 to " + std::to_string(getMaxLanes()) +
              " elements";
@@ -148,7 +150,7 @@ void KernelGate::checkOperation(Operation *op) {
     return;
   }
   if (isa<vector::TransferReadOp, vector::TransferWriteOp>(op) ||
-      (isa<vector::LoadOp, vector::StoreOp>(op) && !hasFreeVectors())) {
+      (isa<vector::LoadOp, vector::StoreOp>(op) && !isVectorAccess(op))) {
     fail(op) << op->getName() << " has no lowering; load and store elements of a memref of vectors";
     return;
   }

@@ -29,8 +29,10 @@ protected:
 
   /// Returns the max number of elements of a vector, a power of two.
   virtual int64_t getMaxLanes() const { return 4; }
-  /// Whether vectors of consecutive elements are loaded and stored from any element on.
-  virtual bool hasFreeVectors() const { return false; }
+  /// Whether the target has vectors of this type that are longer, or of higher rank.
+  virtual bool isOwnVector(mlir::VectorType) const { return false; }
+  /// Whether the target lowers `access`, a load or store of a vector of consecutive elements.
+  virtual bool isVectorAccess(mlir::Operation *) const { return false; }
 
   /// Returns the problem with a function that the target does not compute exactly.
   static std::string getMissingFunction(mlir::Operation *op);

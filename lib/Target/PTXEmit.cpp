@@ -16,14 +16,17 @@
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
 #include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/NVGPUToNVVM/NVGPUToNVVM.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/IR/Module.h"
@@ -86,6 +89,61 @@ FailureOr<PtxEmitter> PtxEmitter::create(Location loc, const Profile &profile) {
   return PtxEmitter(target, std::move(machine));
 }
 
+namespace {
+/// Lowers mma of bf16, which upstream does not: a pair of elements is a word.
+class LowerMmaOfBf16 : public ConvertOpToLLVMPattern<nvgpu::MmaSyncOp> {
+public:
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult matchAndRewrite(nvgpu::MmaSyncOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override;
+};
+} // namespace
+
+LogicalResult LowerMmaOfBf16::matchAndRewrite(nvgpu::MmaSyncOp op, OpAdaptor adaptor,
+                                              ConversionPatternRewriter &rewriter) const {
+  Type word = rewriter.getI32Type();
+  if (!getElementTypeOrSelf(op.getMatrixA().getType()).isBF16())
+    return failure();
+  Location loc = op.getLoc();
+  auto getPairs = [&](Value matrix) {
+    auto type = cast<LLVM::LLVMArrayType>(matrix.getType());
+    return llvm::map_to_vector(llvm::seq<int64_t>(type.getNumElements()), [&](int64_t i) -> Value {
+      return LLVM::ExtractValueOp::create(rewriter, loc, matrix, i);
+    });
+  };
+  auto getWords = [&](Value matrix) {
+    return llvm::map_to_vector(getPairs(matrix), [&](Value pair) -> Value {
+      return LLVM::BitcastOp::create(rewriter, loc, word, pair);
+    });
+  };
+  SmallVector<Value> sums;
+  for (Value pair : getPairs(adaptor.getMatrixC()))
+    for (int64_t i : {0, 1})
+      sums.push_back(LLVM::ExtractElementOp::create(
+          rewriter, loc, pair, LLVM::ConstantOp::create(rewriter, loc, word, i)));
+  Type sum = rewriter.getF32Type();
+  auto added = NVVM::MmaOp::create(
+      rewriter, loc,
+      LLVM::LLVMStructType::getLiteral(op.getContext(), SmallVector<Type>(sums.size(), sum)),
+      getWords(adaptor.getMatrixA()), getWords(adaptor.getMatrixB()), sums, op.getMmaShapeAsArray(),
+      /*b1Op=*/std::nullopt, /*intOverflow=*/std::nullopt,
+      std::array{NVVM::MMATypes::bf16, NVVM::MMATypes::bf16},
+      std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
+  auto type = cast<LLVM::LLVMArrayType>(getTypeConverter()->convertType(op.getType()));
+  Value result = LLVM::PoisonOp::create(rewriter, loc, type);
+  for (int64_t i = 0; i < int64_t(type.getNumElements()); ++i) {
+    Value pair = LLVM::PoisonOp::create(rewriter, loc, type.getElementType());
+    for (int64_t j : {0, 1})
+      pair = LLVM::InsertElementOp::create(
+          rewriter, loc, pair, LLVM::ExtractValueOp::create(rewriter, loc, added, 2 * i + j),
+          LLVM::ConstantOp::create(rewriter, loc, word, j));
+    result = LLVM::InsertValueOp::create(rewriter, loc, result, pair, i);
+  }
+  rewriter.replaceOp(op, result);
+  return success();
+}
+
 LogicalResult PtxEmitter::convert(gpu::GPUModuleOp module) const {
   MLIRContext *context = module.getContext();
   LowerToLLVMOptions options(context);
@@ -102,6 +160,8 @@ LogicalResult PtxEmitter::convert(gpu::GPUModuleOp module) const {
   index::populateIndexToLLVMConversionPatterns(types, patterns);
   populateMathToLLVMConversionPatterns(types, patterns, /*approximateLog1p=*/false);
   populateFinalizeMemRefToLLVMConversionPatterns(types, patterns);
+  populateNVGPUToNVVMConversionPatterns(types, patterns);
+  patterns.add<LowerMmaOfBf16>(types, PatternBenefit(2));
   populateVectorToLLVMConversionPatterns(types, patterns);
   ub::populateUBToLLVMConversionPatterns(types, patterns);
   LLVMConversionTarget legality(*context);

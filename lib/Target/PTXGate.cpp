@@ -7,12 +7,22 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelGate.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "weir/Target/Ptx.h"
 
 using namespace mlir;
 using namespace weir;
+
+/// Bits of the widest load and store.
+static constexpr int64_t vectorBits = 128;
+/// Bits of a register.
+static constexpr int64_t wordBits = 32;
+/// The first GPUs with mma of bf16 and with ldmatrix.
+static constexpr int64_t matrixSm = 80;
 
 namespace {
 class PtxGate : public KernelGate {
@@ -25,6 +35,8 @@ class PtxGate : public KernelGate {
     return " has no representation in PTX here; there are index, i1, i8, i16, i32, i64, f16, "
            "bf16, f32, f64 and vectors of them";
   }
+  bool isOwnVector(VectorType type) const override;
+  bool isVectorAccess(Operation *access) const override;
   std::string findOperationError(Operation *op) override;
   std::string findShuffleError(gpu::ShuffleOp shuffle);
 };
@@ -38,6 +50,33 @@ static bool hasPtxInstructions(Operation *op) {
              math::CountTrailingZerosOp, math::CtPopOp, math::FloorOp, math::FmaOp,
              math::IsFiniteOp, math::IsInfOp, math::IsNaNOp, math::IsNormalOp, math::RoundEvenOp,
              math::RoundOp, math::TruncOp>(op);
+}
+
+/// Whether these are eight neighbours of 16 bits, or a lane's part of a matrix: two or four words
+/// of elements, or two pairs of sums.
+bool PtxGate::isOwnVector(VectorType type) const {
+  Type element = type.getElementType();
+  bool isHalf = element.isF16() || element.isBF16();
+  if (type.getRank() == 1)
+    return isHalf && type.getNumElements() * 16 == vectorBits;
+  if (type.getRank() != 2 || (!isHalf && !element.isF32()))
+    return false;
+  bool isSums = element.isF32() && type.getDimSize(0) == 2 && type.getDimSize(1) == 2;
+  bool isFragment = (type.getDimSize(0) == 2 || type.getDimSize(0) == 4) &&
+                    type.getDimSize(1) * element.getIntOrFloatBitWidth() == wordBits;
+  return isSums || isFragment;
+}
+
+/// Whether the access states that it is aligned, so that it is one instruction.
+bool PtxGate::isVectorAccess(Operation *access) const {
+  auto isAligned = [](VectorType type, std::optional<uint64_t> alignment) {
+    int64_t bits = type.getNumElements() * type.getElementTypeBitWidth();
+    return bits <= vectorBits && alignment && int64_t(*alignment) * 8 == bits;
+  };
+  if (auto load = dyn_cast<vector::LoadOp>(access))
+    return isAligned(load.getVectorType(), load.getAlignment());
+  auto store = cast<vector::StoreOp>(access);
+  return isAligned(store.getVectorType(), store.getAlignment());
 }
 
 std::string PtxGate::findShuffleError(gpu::ShuffleOp shuffle) {
@@ -62,6 +101,11 @@ std::string PtxGate::findOperationError(Operation *op) {
     return findShuffleError(shuffle);
   if (isa<math::MathDialect>(op->getDialect()) && !hasPtxInstructions(op))
     return getMissingFunction(op);
+  if (isa<nvgpu::LdMatrixOp, nvgpu::MmaSyncOp, NVVM::ConvertFloatToTF32Op>(op))
+    return profile.sm < matrixSm
+               ? name + " needs an sm of " + std::to_string(matrixSm) + "; target " + profile.name +
+                     " has " + std::to_string(profile.sm)
+               : "";
   if (auto atomic = dyn_cast<memref::AtomicRMWOp>(op);
       atomic && isa<FloatType>(atomic.getValue().getType()))
     return name + " of floats leaves the order of the sum open";

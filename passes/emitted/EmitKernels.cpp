@@ -8,6 +8,7 @@
 #include "passes/emitted/EmitKernels.h"
 
 #include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -40,22 +41,32 @@ static LogicalResult checkKernels(ModuleOp module, StringRef language,
   return success(good);
 }
 
+/// Returns the alignment that a kernel needs of an operand: that of an element, or of the vectors
+/// that it loads.
+static int64_t getAlignment(Value operand) {
+  auto type = cast<MemRefType>(operand.getType());
+  int64_t alignment = *schedule::getByteSize(type) / type.getNumElements();
+  for (Operation *user : operand.getUsers())
+    if (auto load = dyn_cast<vector::LoadOp>(user))
+      alignment = std::max<int64_t>(alignment, load.getAlignment().value_or(1));
+  return alignment;
+}
+
 /// Returns effect, bytes and alignment of each operand, for gates and the packer. Effects
 /// are those that barriers were made from, which may be narrower than the declared ones.
 static ArrayAttr describeOperands(gpu::GPUFuncOp kernel, Effects &effects) {
   Builder builder(kernel.getContext());
   SmallVector<Attribute> operands;
-  for (auto [index, argument] : llvm::enumerate(kernel.getArgumentTypes())) {
-    auto type = cast<MemRefType>(argument);
+  auto arguments = kernel.getArguments().take_front(kernel.getNumArguments());
+  for (auto [index, argument] : llvm::enumerate(arguments)) {
     const OperandEffect &derived = effects.get(kernel).operands[index];
     Attribute effect = schedule::EffectAttr::get(kernel.getContext(), derived.access,
                                                  derived.coversAll, derived.slice);
-    int64_t bytes = *schedule::getByteSize(type);
+    int64_t bytes = *schedule::getByteSize(cast<MemRefType>(argument.getType()));
     operands.push_back(builder.getDictionaryAttr(
         {builder.getNamedAttr("effect", effect),
          builder.getNamedAttr("bytes", builder.getI64IntegerAttr(bytes)),
-         builder.getNamedAttr("alignment",
-                              builder.getI64IntegerAttr(bytes / type.getNumElements()))}));
+         builder.getNamedAttr("alignment", builder.getI64IntegerAttr(getAlignment(argument)))}));
   }
   return builder.getArrayAttr(operands);
 }

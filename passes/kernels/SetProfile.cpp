@@ -19,6 +19,8 @@ struct SetProfile : weir::impl::SetProfilePassBase<SetProfile> {
         [&] { return getOperation().emitError(); }, [&] { return weir::loadProfile(profile); });
     if (failed(loaded))
       return signalPassFailure();
+    if (!precision.empty())
+      loaded->precision = precision == "tf32" ? weir::Precision::Tf32 : weir::Precision::F32;
     weir::setProfile(getOperation(), *loaded);
   }
 };

@@ -158,7 +158,7 @@ class Weir:
         path = self.folder / "profile.json"
         self.run("devices", f"--emit-profile={path}")
         profile = json.loads(path.read_text())
-        own = {"name": "like_cuda", "target": profile["target"], "api": profile["api"]}
+        own = {"name": "like_cuda", "target": profile["target"], "api": profile["api"], "matrix_tile": 0}
         path.write_text(json.dumps({key: cuda[key] for key in profile} | own))
         return path
 

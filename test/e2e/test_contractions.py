@@ -73,6 +73,46 @@ def test_tiles_do_not_change_bits(weir, changes):
     assert outputs[0] == outputs[1]
 
 
+def make_half_graph(form, half, batches, rows, columns, products):
+    """The product of 16-bit factors, summed in f32, beside what is left of it in 16 bits."""
+    size = {"b": batches, "i": rows, "j": columns, "k": products}
+    a, b = (f"tensor<{'x'.join(str(size[dim]) for dim in dims.split(', '))}x{half}>" for dims in FORMS[form])
+    c, narrow = (f"tensor<{batches}x{rows}x{columns}x{element}>" for element in ("f32", half))
+    whole = "affine_map<(d0, d1, d2) -> (d0, d1, d2)>"
+    maps = ", ".join(f"affine_map<(b, i, j, k) -> ({dims})>" for dims in (*FORMS[form], "b, i, j"))
+    return f"""func.func @f(%a: {a}, %b: {b}) -> ({c}, {narrow}) {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {c}
+  %en = tensor.empty() : {narrow}
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : {c}) -> {c}
+  %sums = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}}
+      ins(%a, %b : {a}, {b}) outs(%zeros : {c}) {{
+  ^bb0(%x: {half}, %y: {half}, %o: f32):
+    %v = arith.extf %x : {half} to f32
+    %w = arith.extf %y : {half} to f32
+    %p = arith.mulf %v, %w : f32
+    %r = arith.addf %o, %p : f32
+    linalg.yield %r : f32
+  }} -> {c}
+  %rounded = linalg.generic {{indexing_maps = [{whole}, {whole}], iterator_types = ["parallel", "parallel", "parallel"]}}
+      ins(%sums : {c}) outs(%en : {narrow}) {{
+  ^bb0(%x: f32, %o: {half}):
+    %n = arith.truncf %x : f32 to {half}
+    linalg.yield %n : {half}
+  }} -> {narrow}
+  return %sums, %rounded : {c}, {narrow}
+}}
+"""
+
+
+@pytest.mark.parametrize("half, sizes", [("f16", SIZES[1]), ("bf16", SIZES[2]), ("f16", SIZES[4]), ("bf16", SIZES[6])])
+@pytest.mark.parametrize("form", FORMS)
+def test_halves(weir, form, half, sizes):
+    artifact = weir.compile_text(make_half_graph(form, half, *sizes))
+    assert weir.inspect(artifact)["plans"][0]["dispatches"] == 1
+    weir.compare(artifact, ["--random-inputs=1"], {"f16": 2e-3, "bf16": 1e-2}[half])
+
+
 # Batches, rows, columns, products: of whole tiles, of parts of one, of odd sizes, of slabs that are not whole.
 SLABS = [(1, 256, 256, 48), (3, 130, 260, 37), (1, 259, 257, 20)]
 

@@ -13,6 +13,7 @@ from case3 import make_graph as make_case3
 from case6 import make_graph as make_case6
 from conftest import BIN, ROOT, Weir
 from mutants import judge, list_mutants, make_mutable_graph
+from test_contractions import make_half_graph
 
 MOST, MOST_CUDA = 10, 4  # mutants of one artifact, kind and class
 GRAPHS = [*range(400, 415), 579, 584]  # the last two have barriers that may move in the plan alone
@@ -113,6 +114,21 @@ def test_a_mutant_is_what_it_says(weir):
     before, after = weir.inspect(artifact)["plans"], weir.inspect(weir.folder / "b.weir")["plans"]
     assert after[0].pop("barriers") == before[0].pop("barriers") - 1
     assert before == after
+
+
+def test_barriers_of_matrices(weir):
+    """Slabs in a loop, of which one is added while the next is stored. Other mutants of so large a kernel are left
+    out: to disprove what they state, `weir verify` would have to compare more executions than it does."""
+    profile = weir.folder / "gpu.json"
+    profile.write_text(json.dumps({"like": "sm_80", "name": "changed", "matrix_tile": 32}))
+    artifact = weir.compile_text(make_half_graph("nt", "bf16", 1, 128, 128, 160), "a", f"--target=cuda:{profile}")
+    kinds = {"drop-code-barrier", "weaken-code-barrier", "renumber-code-barrier"}
+    mutants = judge(BIN, artifact, weir.folder, kinds=kinds)
+    assert {(mutant.kind, mutant.is_of) for mutant in mutants} == {
+        ("drop-code-barrier", "behavior"), ("weaken-code-barrier", "behavior"),
+        ("renumber-code-barrier", "equivalent")}
+    wrong = [str(mutant) for mutant in mutants if not mutant.is_right()]
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.skipif(not ptxas.PTXAS, reason="no ptxas")

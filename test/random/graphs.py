@@ -13,7 +13,7 @@ import dataclasses
 import math
 import random
 
-from operations import OPERATIONS, WEIGHTS
+from operations import OPERATIONS, SINCE, WEIGHTS
 from operations.base import Writer, type_of
 from operations.elementwise import KINKED
 
@@ -127,7 +127,8 @@ def make(seed, differentiable=False, sizes=SIZES, without=()):
         maker.argument([min(maker.pick_size(), 8) if rank == 4 else maker.pick_size() for _ in range(rank)],
                        maker.element)
     kinds = [kind for kind, operation in OPERATIONS.items()
-             if (operation.has_gradient or not differentiable) and kind not in without]
+             if (operation.has_gradient or not differentiable) and kind not in without and
+             seed >= SINCE.get(kind, 0)]
     weights = [WEIGHTS.get(kind, 1) for kind in kinds]
     for _ in range(maker.random.randint(1, 12)):
         maker.add(maker.random.choices(kinds, weights)[0])

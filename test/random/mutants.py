@@ -73,14 +73,15 @@ def list_mutants(tools, artifact):
     return json.loads(done.stdout)
 
 
-def judge(tools, artifact, folder, most=None, flags=("--random-inputs=1",)):
+def judge(tools, artifact, folder, most=None, flags=("--random-inputs=1",), kinds=None):
     """Judges the mutants of an artifact: of each kind and class at most `most`, chosen by the
-    ids. `tools` is the folder of the programs."""
-    kinds = collections.defaultdict(list)
+    ids, or only those of `kinds`. `tools` is the folder of the programs."""
+    groups = collections.defaultdict(list)
     for mutant in list_mutants(tools, artifact):
-        kinds[mutant["kind"], mutant["class"]].append(mutant)
+        if kinds is None or mutant["kind"] in kinds:
+            groups[mutant["kind"], mutant["class"]].append(mutant)
     chosen = []
-    for alike in kinds.values():
+    for alike in groups.values():
         few = most is not None and len(alike) > most
         chosen += random.Random(alike[0]["id"]).sample(alike, most) if few else alike
 

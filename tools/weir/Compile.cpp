@@ -199,6 +199,12 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
       "clamped; 'weir run' then names the gather and exits with 1");
   verb->add_flag("--require-donation", options->requireDonation,
                  "Fail if no result reuses the bytes of a donated argument");
+  verb->add_option(
+          "--precision", options->precision,
+          "How products of f32 may round their factors (default f32, not at all): tf32, to "
+          "10 bits behind the point, for matrix instructions of CUDA; sums stay in f32")
+      ->check(CLI::IsMember({"f32", "tf32"}).description(""))
+      ->type_name("f32|tf32");
   verb->add_flag("--no-reuse", options->noReuse, "Never let two values share bytes of the arena");
   verb->add_option(
           "--reorder", options->reorder,

@@ -232,6 +232,10 @@ static void printAsTables(const Artifact &artifact, const ModelledTimes &times) 
     rows.push_back({profile.target, profile.name, profile.api});
   std::cout << "\n";
   printTable({"target", "requires", "api"}, rows);
+  for (const Profile &profile : artifact.manifest.targets)
+    if (profile.precision == Precision::Tf32)
+      std::cout << "\nOn target " << profile.target
+                << " products of f32 round their factors to tf32 (--precision=tf32).\n";
 }
 
 /// Prints the instructions of a target's code, or of all code for processors.

@@ -27,7 +27,8 @@ void tool::addCompilerVerbs(CLI::App &app, Verb &chosen) {
 std::vector<Tensor> tool::runGraph(const std::string &text, const std::string &entry,
                                    const std::vector<Tensor> &inputs, bool float64) {
   return reportProblems([&] {
-    return runReference(text, entry, inputs, float64 ? Precision::Float64 : Precision::AsWritten);
+    return runReference(text, entry, inputs,
+                        float64 ? ReferencePrecision::Float64 : ReferencePrecision::AsWritten);
   });
 }
 
@@ -40,8 +41,8 @@ ReferenceValues tool::runValues(const std::string &text, const std::string &entr
                                 const Profile &profile, const std::vector<Tensor> &inputs) {
   return reportProblems([&]() -> ReferenceValues {
     std::string exposed = exposeValues(text, entry, profile);
-    return {runReference(exposed, entry, inputs, Precision::AsWritten),
-            runReference(exposed, entry, inputs, Precision::Float64)};
+    return {runReference(exposed, entry, inputs, ReferencePrecision::AsWritten),
+            runReference(exposed, entry, inputs, ReferencePrecision::Float64)};
   });
 }
 

@@ -16,6 +16,10 @@ enum class RowMapping { Lane, Subgroup, Workgroup };
 /// artifact that has several profiles for one kind, each profile's name follows a dot.
 std::string getBaseTarget(const std::string &target);
 
+/// How factors of products in f32 may be rounded first, where that makes them faster: not at all,
+/// or to tf32, which has f32's exponents and 10 bits behind the point.
+enum class Precision { F32, Tf32 };
+
 /// The limits and habits of a target. Every kernel obeys the limits; the habits tune the code
 /// for speed. The compiler hard-codes none of these numbers.
 struct Profile {
@@ -49,8 +53,12 @@ struct Profile {
   int64_t contractionColumns = 4;     ///< columns of that tile per invocation
   int64_t contractionSlab = 0; ///< products that a workgroup shares at once; 0: it shares none
   int64_t slabTile = 8;        ///< rows, and columns, of an invocation where a workgroup shares
-  bool words64 = true;         ///< vectors of 32-bit elements travel as 64-bit integers
-  int64_t columnParts = 64;    ///< max number of partial results of a reduced column
+  /// Rows, and columns, of a subgroup's sums that instructions on matrices compute; 0: none do.
+  int64_t matrixTile = 0;
+  int64_t matrixSlab = 32; ///< products that a workgroup shares at once for them
+  Precision precision = Precision::F32;
+  bool words64 = true;        ///< vectors of 32-bit elements travel as 64-bit integers
+  int64_t columnParts = 64;   ///< max number of partial results of a reduced column
   int64_t units = 0; ///< that run workgroups; 0: not known, and no sum is cut to keep them busy
   bool unrollPrivate = false; ///< unroll loops over private rows
   int64_t streamedBytes = 0;  ///< a result of as many is stored past the caches; 0: none
@@ -89,8 +97,9 @@ Profile getBuiltinProfile(const std::string &name);
 ///         that is not a power of two, a vector width other than 1 or 4, a workgroup that is not
 ///         a multiple of the subgroup, or larger than the largest, more than 64 rows or 8 columns
 ///         of a contraction's tile, a slab of more than 64 products or no multiple of 4, a slab's
-///         tile other than 8 or 16, `words64` without `int64`, an `sm` missing on cuda or present
-///         elsewhere).
+///         tile other than 8 or 16, a matrix tile other than 0, 32 or 64 or without an `sm` of 80,
+///         tf32 without a matrix tile, a matrix slab other than 16, 32 or 64, `words64` without
+///         `int64`, an `sm` missing on cuda or present elsewhere).
 Profile parseProfile(const std::string &json, const std::string &where);
 
 /// Writes a profile as JSON: all keys, one a line, in the order above.

@@ -3,6 +3,15 @@
 // printed first.
 // RUN: weir-opt %s --weir-set-profile=profile=sm_80 --weir-prepare-kernels --weir-form-kernels --weir-lower-kernels | FileCheck %s
 
+// 64 tiles of 128 x 256, 8 x 16 sums of an invocation.
+// CHECK-LABEL: gpu.func @contraction_1024x2048x16(
+// CHECK-SAME:    known_grid_size = array<i32: 64, 1, 1>
+// CHECK-COUNT-1024: math.fma
+// CHECK:         gpu.barrier
+// CHECK-COUNT-1024: math.fma
+// CHECK-NOT:     math.fma
+// CHECK:         gpu.return
+
 // CHECK-LABEL: gpu.func @contraction_256x256x31(
 // CHECK-NOT:     workgroup>
 // CHECK:         gpu.return
@@ -17,7 +26,7 @@
 
 // 16 tiles of 64 x 64, in slabs of 16 products. The first factor is loaded along its products and
 // stored one by one, the second along its columns. The next slab is loaded before the products of
-// this one are added.
+// this one are added, eight behind each other.
 // CHECK-LABEL: gpu.func @contraction_256x256x64(
 // CHECK-SAME:    workgroup(%[[A:.*]] : memref<1088xf32, {{.*}}workgroup>>, %[[B:.*]] : memref<1088xf32, {{.*}}workgroup>>)
 // CHECK-SAME:    known_block_size = array<i32: 256, 1, 1>, known_grid_size = array<i32: 16, 1, 1>
@@ -30,7 +39,7 @@
 // CHECK:           memref.load %arg0
 // CHECK:           memref.load %arg1
 // CHECK:           scf.for
-// CHECK-COUNT-16:    math.fma
+// CHECK-COUNT-128:   math.fma
 // CHECK-NOT:         math.fma
 // CHECK:           gpu.barrier
 // CHECK:         memref.store %{{.*}}, %arg2[{{.*}}] : memref<16384xvector<4xf32>
@@ -66,4 +75,12 @@ func.func @short(%a: tensor<256x31xf32>, %b: tensor<31x256xf32>) -> tensor<256x2
   %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<256x256xf32>) -> tensor<256x256xf32>
   %r = linalg.matmul ins(%a, %b : tensor<256x31xf32>, tensor<31x256xf32>) outs(%zeros : tensor<256x256xf32>) -> tensor<256x256xf32>
   return %r : tensor<256x256xf32>
+}
+
+func.func @large(%a: tensor<1024x16xf32>, %b: tensor<16x2048xf32>) -> tensor<1024x2048xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1024x2048xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<1024x2048xf32>) -> tensor<1024x2048xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<1024x16xf32>, tensor<16x2048xf32>) outs(%zeros : tensor<1024x2048xf32>) -> tensor<1024x2048xf32>
+  return %r : tensor<1024x2048xf32>
 }

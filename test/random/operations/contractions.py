@@ -2,7 +2,7 @@
 
 import math
 
-from operations.base import Operation, get_dims, need, type_of
+from operations.base import Operation, get_dims, maybe_alone, need, no_fuse, type_of
 
 
 class Reduce(Operation):
@@ -126,6 +126,63 @@ class Contract(Operation):
         scale = 1.0 / max(math.prod(size for dim, size in sizes.items() if dim not in out), 1) ** 0.5
         return [writer.map(shape, element, [(raw, shape, element, get_dims(len(shape)))],
                            [f"%n = arith.constant {scale!r} : {element}", f"%r = arith.mulf %x0, %n : {element}"])]
+
+
+class HalfContract(Operation):
+    """A value, scaled by a part of a product of 16-bit factors that is large enough for instructions on matrices. All
+    sums are exact: the reference in f64 rounds nothing."""
+
+    ROWS, COLUMNS = 256, 256
+
+    def propose(self, graph):
+        value = graph.pick()
+        shape = graph.get(value)[0]
+        if len(shape) != 2 or shape[0] > self.ROWS or shape[1] > self.COLUMNS:
+            return None
+        return [value], {"half": graph.random.choice(["f16", "bf16"]),
+                         "products": graph.random.choice([37, 64, 72, 83, 96, 128]),
+                         "columns": graph.random.choice([self.COLUMNS, self.COLUMNS + 3]),
+                         "transposed": graph.random.random() < 0.5,
+                         "first": maybe_alone(graph), "second": maybe_alone(graph)}
+
+    def infer(self, types, data):
+        shape = types[0][0]
+        need(len(shape) == 2 and shape[0] <= self.ROWS and shape[1] <= self.COLUMNS)
+        return [types[0]]
+
+    def emit(self, writer, operands, data):
+        [(name, shape, element)] = operands
+        half, products, columns = data["half"], data["products"], data["columns"]
+
+        def make_factor(sizes, row, alone):
+            return writer.map(sizes, half, [], [
+                "%i = linalg.index 0 : index", "%j = linalg.index 1 : index", f"%c = arith.constant {row} : index",
+                "%p = arith.muli %i, %c : index", "%q = arith.addi %p, %j : index",
+                "%n = arith.index_cast %q : index to i32", "%most = arith.constant 7 : i32",
+                "%m = arith.remui %n, %most : i32", "%f = arith.uitofp %m : i32 to f32",
+                "%k = arith.constant 0.125 : f32", "%s = arith.mulf %f, %k : f32",
+                f"%r = arith.truncf %s : f32 to {half}"], no_fuse({"alone": alone}))
+
+        second = [columns, products] if data["transposed"] else [products, columns]
+        a = make_factor([self.ROWS, products], 3, data["first"])
+        b = make_factor(second, 5, data["second"])
+        sums = [self.ROWS, columns]
+        init = writer.filled(sums, "f32", "0.0")
+        raw = writer.generic(
+            ["parallel", "parallel", "reduction"],
+            [(a, [self.ROWS, products], half, ["d0", "d2"]),
+             (b, second, half, ["d1", "d2"] if data["transposed"] else ["d2", "d1"])],
+            [(init, sums, "f32", ["d0", "d1"])],
+            [f"%v = arith.extf %x0 : {half} to f32", f"%w = arith.extf %x1 : {half} to f32",
+             "%p = arith.mulf %v, %w : f32", "%r = arith.addf %o0, %p : f32", "linalg.yield %r : f32"])
+        size = f"{shape[0]}, {shape[1]}"
+        part = writer.op(f"tensor.extract_slice {raw}[0, 0] [{size}] [1, 1] : {type_of(sums, 'f32')} to "
+                         f"{type_of(shape, 'f32')}")
+        widened = ["%e = arith.extf %x1 : f32 to f64"] if element == "f64" else []
+        factor = "%e" if widened else "%x1"
+        return [writer.map(shape, element, [(name, shape, element, get_dims(2)), (part, shape, "f32", get_dims(2))],
+                           [*widened, f"%k = arith.constant 0.015625 : {element}",
+                            f"%f = arith.mulf {factor}, %k : {element}", f"%r = arith.mulf %x0, %f : {element}"])]
 
 
 class Convolve(Operation):

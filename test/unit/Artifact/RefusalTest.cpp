@@ -49,7 +49,7 @@ TEST(Profile, reads_back_what_was_printed) {
 
 TEST(Profile, prints_one_key_a_line) {
   std::string text = printProfile(Profile());
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 34);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 38);
   EXPECT_TRUE(text.starts_with("{\n\"name\": \"lavapipe\",\n\"target\": \"vulkan\",\n")) << text;
 }
 
@@ -155,8 +155,13 @@ static const TextEdit profileEdits[] = {
     {"\"contraction_slab\": 0", "\"contraction_slab\": 68", "at most 64"},
     {"\"contraction_slab\": 0", "\"contraction_slab\": 6", "it must be a multiple of 4"},
     {"\"slab_tile\": 8", "\"slab_tile\": 12", "it must be a multiple of 8"},
-    {"\"attention_keys\": 0", "\"attention_keys\": -1", "at least 0"},
-    {"\"attention_keys\": 0", "\"attention_keys\": 4294967296", "at most 4294967295"},
+    {"\"attention_keys\": 1024", "\"attention_keys\": -1", "at least 0"},
+    {"\"attention_keys\": 1024", "\"attention_keys\": 4294967296", "at most 4294967295"},
+    {"\"matrix_tile\": 0", "\"matrix_tile\": 48", "it must be a multiple of 32"},
+    {"\"matrix_tile\": 0", "\"matrix_tile\": 64", "an \"sm\" of 80 or more"},
+    {"\"matrix_slab\": 32", "\"matrix_slab\": 24", "it must be a power of two"},
+    {"\"precision\": \"f32\"", "\"precision\": \"tf32\"", "which needs a \"matrix_tile\""},
+    {"\"precision\": \"f32\"", "\"precision\": \"f16\"", "it must be one of \"f32\", \"tf32\""},
     {"\"int64\": true", "\"int64\": false", "is true, which needs \"int64\""},
     {"\"column_parts\": 64", "\"column_parts\": 0", "at least 1"},
     {"\"vulkan\"", "\"cuda\"", "is cuda, which needs \"sm\""},

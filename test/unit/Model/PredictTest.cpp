@@ -315,6 +315,19 @@ TEST(Times, MatrixInstructionsCount) {
   EXPECT_EQ(get(getFmas(1)).matrixClocks, 0);
 }
 
+/// Matrix instructions wait for the sums that they add to, not for those of others.
+TEST(Times, MatricesOverlap) {
+  auto getChain = [](const std::string &sums) {
+    std::string mma = "  mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {" + sums +
+                      "}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {" + sums + "};\n",
+                body =
+                    "  mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, "
+                    "{%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4};\n";
+    return get(body + mma + mma + mma + store, 108).chainClocks;
+  };
+  EXPECT_GT(getChain("%f1, %f2, %f3, %f4"), getChain("%f5, %f6, %f7, %f8") + 20);
+}
+
 /// A copy to workgroup memory costs no register, and is waited for where the code says so.
 TEST(Times, AsynchronousCopiesOverlap) {
   auto getCopies = [](int allowed) {
@@ -439,6 +452,7 @@ TEST(Times, RoundsOverlap) {
         other = std::max(other, term.seconds);
     return (prediction.seconds - prediction.terms.front().seconds) / other;
   };
-  EXPECT_NEAR(getRest(getLoad(16, 16)), 1, 1e-6);
-  EXPECT_NEAR(getRest(getLoop(10, getLoad(16, 16))), 0.1, 1e-6);
+  const std::string use = getLoad(16, 16) + "  add.rn.f32 %f5, %f1, %f1;\n";
+  EXPECT_NEAR(getRest(use), 1, 1e-6);
+  EXPECT_NEAR(getRest(getLoop(10, use)), 0.1, 1e-6);
 }

@@ -26,7 +26,7 @@ template <typename T> static std::vector<T> get(const Tensor &tensor) {
 }
 
 static std::string errorOf(const std::string &text, const std::vector<Tensor> &arguments,
-                           Precision precision = Precision::AsWritten) {
+                           ReferencePrecision precision = ReferencePrecision::AsWritten) {
   try {
     runReference(text, "f", arguments, precision);
   } catch (const Error &error) {
@@ -48,12 +48,13 @@ func.func @f(%a: tensor<2x3xf32> {weir.name = "a"}, %b: tensor<3x1xf32>) -> (ten
 TEST(Reference, MultipliesInBothPrecisions) {
   std::vector<Tensor> arguments = {make<float>("F32", {2, 3}, {1, 2, 3, 4, 5, 6}),
                                    make<float>("F32", {3, 1}, {1, 10, 100})};
-  std::vector<Tensor> narrow = runReference(matmulText, "f", arguments, Precision::AsWritten);
+  std::vector<Tensor> narrow =
+      runReference(matmulText, "f", arguments, ReferencePrecision::AsWritten);
   ASSERT_EQ(narrow.size(), 1u);
   EXPECT_EQ(narrow[0].spec.name, "c");
   EXPECT_EQ(narrow[0].spec.dtype, "F32");
   EXPECT_EQ(get<float>(narrow[0]), (std::vector<float>{321, 654}));
-  std::vector<Tensor> wide = runReference(matmulText, "f", arguments, Precision::Float64);
+  std::vector<Tensor> wide = runReference(matmulText, "f", arguments, ReferencePrecision::Float64);
   EXPECT_EQ(wide[0].spec.dtype, "F64");
   EXPECT_EQ(get<double>(wide[0]), (std::vector<double>{321, 654}));
 }
@@ -75,11 +76,13 @@ func.func @f(%x: tensor<1xf32>) -> tensor<1xf32> {
   return %y : tensor<1xf32>
 })";
   std::vector<Tensor> one = {make<float>("F32", {1}, {1})};
-  EXPECT_EQ(get<float>(runReference(text, "f", one, Precision::AsWritten)[0])[0], 0.0f);
-  EXPECT_NEAR(get<double>(runReference(text, "f", one, Precision::Float64)[0])[0], 1e-12, 1e-15);
+  EXPECT_EQ(get<float>(runReference(text, "f", one, ReferencePrecision::AsWritten)[0])[0], 0.0f);
+  EXPECT_NEAR(get<double>(runReference(text, "f", one, ReferencePrecision::Float64)[0])[0], 1e-12,
+              1e-15);
   // An f64 argument keeps its bits.
   std::vector<Tensor> wide = {make<double>("F64", {1}, {1 + 1e-9})};
-  EXPECT_NEAR(get<double>(runReference(text, "f", wide, Precision::Float64)[0])[0], 1e-12, 1e-15);
+  EXPECT_NEAR(get<double>(runReference(text, "f", wide, ReferencePrecision::Float64)[0])[0], 1e-12,
+              1e-15);
 }
 
 TEST(Reference, OddTensors) {
@@ -107,7 +110,7 @@ func.func @f(%x: tensor<0x4xf32>, %i: tensor<2xi64>, %s: tensor<f32>) -> (tensor
 })";
   std::vector<Tensor> arguments = {make<float>("F32", {0, 4}, {}),
                                    make<int64_t>("I64", {2}, {1, 2}), make<float>("F32", {}, {7})};
-  std::vector<Tensor> results = runReference(text, "f", arguments, Precision::AsWritten);
+  std::vector<Tensor> results = runReference(text, "f", arguments, ReferencePrecision::AsWritten);
   ASSERT_EQ(results.size(), 5u);
   EXPECT_TRUE(results[0].data.empty());
   EXPECT_EQ(results[1].spec.dtype, "BOOL");
@@ -128,7 +131,7 @@ TEST(Reference, RefusesInSentences) {
             "argument 'a' is F32[3,1], the entry takes F32[2,3]");
   std::vector<Tensor> wide = {make<double>("F64", {2, 3}, {1, 2, 3, 4, 5, 6}), good[1]};
   EXPECT_EQ(errorOf(matmulText, wide), "argument 'a' is F64[2,3], the entry takes F32[2,3]");
-  EXPECT_EQ(errorOf(matmulText, wide, Precision::Float64), "");
+  EXPECT_EQ(errorOf(matmulText, wide, ReferencePrecision::Float64), "");
 }
 
 TEST(Reference, RefusesBitcastsOfFloatsInFloat64) {
@@ -145,6 +148,6 @@ func.func @f(%x: tensor<1xf32>) -> tensor<1xi32> {
 })";
   std::vector<Tensor> one = {make<float>("F32", {1}, {1})};
   EXPECT_EQ(errorOf(text, one), "");
-  EXPECT_NE(errorOf(text, one, Precision::Float64).find("has no f64 counterpart"),
+  EXPECT_NE(errorOf(text, one, ReferencePrecision::Float64).find("has no f64 counterpart"),
             std::string::npos);
 }
