@@ -81,8 +81,8 @@ SmallVector<Value> SubgroupBlock::sum(const Blocks::Inner &inner,
       return SmallVector<Value>{emitter.extract(pair, 0), emitter.extract(pair, 1)};
     }
     for (int64_t product = 0; product < stepProducts; ++product)
-      factors.push_back(evaluateFactor(
-          emitter, factor, getIndices(factor, point, step, emitter.constant(product))));
+      factors.push_back(evaluateFactor(emitter, factor,
+                                       getIndices(factor, point, step, emitter.constant(product))));
     return factors;
   };
 

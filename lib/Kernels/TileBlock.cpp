@@ -56,7 +56,8 @@ void TileBlock::packFactor(const Blocks::Inner &inner, Value memory, ArrayRef<Af
   auto evaluate = [&](AffineExpr column, ArrayRef<AffineExpr> products) {
     SmallVector<AffineExpr> point(at);
     point[blocks.walkedDim] = begin + column;
-    return evaluateFactor(emitter, inner.walkedFactor, getInnerIndices(emitter, inner, inner.walkedFactor, point, products));
+    return evaluateFactor(emitter, inner.walkedFactor,
+                          getInnerIndices(emitter, inner, inner.walkedFactor, point, products));
   };
   auto store = [&](Value vector, AffineExpr product, AffineExpr column) {
     vector::StoreOp::create(emitter.builder(), emitter.loc, emitter.broadcast(vector), memory,
@@ -128,7 +129,8 @@ void TileBlock::sumFactor(const Blocks::Inner &inner, const Memory &memory, Arra
         SmallVector<AffineExpr> point(at);
         point[blocks.rowDim] = firstRow + row;
         Value factor = emitter.broadcast(
-            evaluateFactor(emitter, inner.rowFactor, getInnerIndices(emitter, inner, inner.rowFactor, point, products)));
+            evaluateFactor(emitter, inner.rowFactor,
+                           getInnerIndices(emitter, inner, inner.rowFactor, point, products)));
         for (int64_t i = 0; i < vectors; ++i) {
           Value &total = next[row * vectors + i];
           total = math::FmaOp::create(emitter.builder(), emitter.loc, factor, factors[i], total);
