@@ -92,6 +92,16 @@ def test_both_directions(weir, profile, case):
     blocks.compare(attention.forward(), [f"--input={inputs}"], 1e-5, *flags)
 
 
+@pytest.mark.parametrize("profile", ["vulkan", "cuda", "cpu.v3"])
+@pytest.mark.parametrize("element, tolerance", [("f16", 2e-3), ("bf16", 1e-2)])
+def test_halves(weir, profile, element, tolerance):
+    """Factors of 16 bits are widened where a block reads them."""
+    attention, blocks = Attention(((2,), 18, 20, 8, 4, None, None), scale=0.5, element=element), Blocks(weir, profile)
+    flags = ["--vjp=f", "--entry=f.vjp"]
+    assert blocks.get_kernels(attention.forward(), *flags).count("block_contraction") == 4
+    blocks.compare(attention.forward(), ["--random-inputs=9"], tolerance, *flags)
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 def test_shared_heads(weir, profile):
     """The gradients of keys that heads share are sums over the heads, made where the sums over queries are."""
