@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT / "test/e2e"))
 from check import GRADIENT_BOUND, BOUND, PROFILES, check_cuda, check_gradients, check_values, get_profile  # noqa: E402
 from conftest import Weir  # noqa: E402
 from graphs import make  # noqa: E402
+from operations import SINCE  # noqa: E402
 from shrink import remove_unused, shrink  # noqa: E402
 
 
@@ -84,13 +85,14 @@ def judge(seed, has_cuda):
 
 def count_ops(seeds):
     """Returns the ops that the graph level takes (those that test_ops.py runs, and norms), and the number of graphs
-    that have each."""
+    that have each, of these seeds and the first ones of the kinds that came later."""
     from test_ops import FAMILIES
     text = (ROOT / "dialects/Norm/Norm.td").read_text()
     taken = {case.op for make_cases in FAMILIES.values() for case in make_cases()}
     taken |= {f"norm.{name}" for name in re.findall(r'Norm_Op<"(\w+)"', text)}
     graphs = collections.Counter()
-    for seed in seeds:
+    later = [first + number for first in set(SINCE.values()) for number in range(100)]
+    for seed in [*seeds, *later]:
         graphs.update(set(re.findall(r"\b[a-z]+\.\w+", make(seed).text())) & taken)
     return taken, graphs
 

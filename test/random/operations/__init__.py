@@ -15,7 +15,7 @@ OPERATIONS = {operation.__name__: operation() for operation in [
     SoftmaxVjp, Attention, Logsumexp, Norm, NormVjp, BatchNorm, Activation, CrossEntropy, CrossEntropyVjp,
     HalfContract]}
 # The first seeds of the kinds that came later, so that the graphs of earlier seeds stay what they are.
-SINCE = {"HalfContract": 100000}
+SINCE = {"Attention": 100000, "HalfContract": 100000}
 # Weights of the kinds that are drawn more often than the others, which have 1.
 WEIGHTS = {"Unary": 4, "Binary": 4, "Reduce": 4, "Contract": 3, "NormVjp": 2, "Named": 2, "Integers": 2,
-           "Windows": 3, "HalfContract": 6}
+           "Windows": 3, "HalfContract": 6, "Attention": 6}
