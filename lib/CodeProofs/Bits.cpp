@@ -98,23 +98,6 @@ std::optional<Affine> Walk::getQuotient(Id id, uint32_t shift) {
   return map.atoms.divide(*dividend, int64_t(divisor));
 }
 
-/// Returns the sum of two numbers if one is below a power of two of which the other, of either
-/// sign, is a multiple: they have no common bits.
-std::optional<Affine> Walk::joinBelow(Id high, Id low) {
-  Value multiple = get(high);
-  std::optional<Affine> rest = getUnsigned(low);
-  if (multiple.kind != Value::Kind::Number || !rest)
-    return std::nullopt;
-  Interval range = getRange(*rest);
-  if (range.min < 0 || range.max >> 61)
-    return std::nullopt;
-  uint64_t below = range.max ? ~uint64_t(0) >> __builtin_clzll(uint64_t(range.max)) : 0;
-  uint64_t factors = uint64_t(multiple.number->constant);
-  for (auto [number, factor] : multiple.number->terms)
-    factors |= uint64_t(factor);
-  return factors & below ? std::nullopt : std::optional(*multiple.number + *rest);
-}
-
 Value Walk::evaluateBits(const Instruction &instruction) {
   Id left = instruction.operands[0], right = instruction.operands[1];
   std::optional<Affine> a = getUnsigned(left), b = getUnsigned(right);
@@ -185,9 +168,6 @@ Value Walk::evaluateBits(const Instruction &instruction) {
     // No common bits: OR and XOR are the sum.
     if (areApart())
       return makeNumber(atoms.joinRests(*a + *b));
-    for (auto [high, low] : {std::pair(left, right), {right, left}})
-      if (std::optional<Affine> sum = joinBelow(high, low))
-        return makeNumber(atoms.joinRests(*sum));
     break;
   default:
     break;

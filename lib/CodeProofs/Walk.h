@@ -117,7 +117,6 @@ private:
   Interval getRange(const Affine &sum);
   bool hasOthers(const Affine &sum) const;
   std::optional<Affine> getQuotient(Id id, uint32_t shift);
-  std::optional<Affine> joinBelow(Id high, Id low);
   std::optional<Affine> getMasked(Id id, uint64_t mask, uint32_t width, size_t depth);
   void findChoices(Id id, std::vector<Id> &found, size_t depth) const;
   void refine(Id id, std::vector<std::pair<Id, Value>> &before, size_t depth);

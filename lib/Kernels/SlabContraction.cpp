@@ -79,6 +79,8 @@ std::optional<SlabTile> weir::chooseSlabTile(const KernelDomain &domain, const P
   int64_t batches = getProduct(tile.sides.restSizes);
   int64_t allRows = sizes[tile.sides.rowDim], allColumns = sizes[tile.sides.columnDim];
   std::optional<SlabTile> best;
+  const bool isPart = getColumnParts(op).has_value();
+  bool hasMany = false;
   // From the largest down, until there are many workgroups.
   for (auto [rows, columns] :
        {std::pair(2, 4), std::pair(2, 2), std::pair(1, 2), std::pair(1, 1)}) {
@@ -100,8 +102,13 @@ std::optional<SlabTile> weir::chooseSlabTile(const KernelDomain &domain, const P
     // Half of a tile behind the end is too much.
     if (tiles < fewWorkgroups || 2 * batches * allRows * allColumns < tiles * height * width)
       continue;
-    best = tile;
-    if (tiles >= manyWorkgroups)
+    // What lies behind the end of a part's tiles is not proved to stay inside: a smaller tile is
+    // taken if it has nothing there.
+    bool isWhole = !isPart || (allRows % height == 0 && allColumns % width == 0);
+    if (!hasMany || isWhole)
+      best = tile;
+    hasMany |= tiles >= manyWorkgroups;
+    if (hasMany && isWhole)
       break;
   }
   return best;
