@@ -102,7 +102,7 @@ std::optional<SlabTile> weir::chooseSlabTile(const KernelDomain &domain, const P
     // Half of a tile behind the end is too much.
     if (tiles < fewWorkgroups || 2 * batches * allRows * allColumns < tiles * height * width)
       continue;
-    // What lies behind the end of a part's tiles is not proved to stay inside: a smaller tile is
+    // Elements behind the end of a part's tiles are not proved to stay inside: a smaller tile is
     // taken if it has nothing there.
     bool isWhole = !isPart || (allRows % height == 0 && allColumns % width == 0);
     if (!hasMany || isWhole)

@@ -85,7 +85,7 @@ const CodeCache::ReadModule &CodeCache::getModule(const Kernel &kernel) {
       }
     } catch (const Error &error) {
       read.problem = error.what();
-      // What the PTX reader refuses may be text that it does not follow. Words are followed or
+      // Text that the PTX reader refuses may be such as it does not follow. Words are followed or
       // Unsupported.
       read.isBroken = !isText && !dynamic_cast<const spv::Unsupported *>(&error);
     }

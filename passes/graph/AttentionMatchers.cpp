@@ -96,7 +96,7 @@ static std::optional<Contraction> getContraction(Operation *defining) {
 }
 
 namespace {
-/// What is added to the scores, as steps from the inside: a summand, or a number in place of them
+/// Additions to the scores, as steps from the inside: a summand, or a number in place of them
 /// where a condition is `where`.
 struct BiasStep {
   unsigned node;

@@ -332,7 +332,7 @@ bool KernelFormer::fits(const Group &group, std::string *why) {
     return refuse("an invocation cannot hold the parts of its columns in " +
                   Twine(profile.privateRowBytes) + " bytes");
   // A prologue is computed again for every tile: only what is as cheap as a load.
-  // What comes of a block's sums is computed once for each of its points.
+  // Values made of a block's sums are computed once for each of its points.
   constexpr unsigned cheapOps = 4;
   llvm::SmallPtrSet<Operation *, 8> ofBlocks;
   for (Operation *op : group) {
@@ -502,7 +502,7 @@ void KernelFormer::formGroups() {
     if (shape == OpShape::Free || !isa<linalg::GenericOp>(op))
       continue;
     if (auto formed = groupOf.find(&op); formed != groupOf.end()) {
-      // What a block reads is made before its last op.
+      // Operands of a block are made before its last op.
       if (groups[formed->second].back() == &op)
         for (unsigned candidate : getCandidates(Group(groups[formed->second])))
           tryMerge({candidate, groupOf[&op]});

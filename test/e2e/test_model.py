@@ -116,7 +116,7 @@ $L_end:
 @pytest.mark.parametrize("comparison, stores, words", [("ne.b32", 0, "they are assumed to differ"),
                                                        ("ge.s32", 1, "assumed to be taken into the selection")])
 def test_branches_on_loaded_data(tmp_path, comparison, stores, words):
-    """What is loaded equals no other number, but may well be less."""
+    """Loaded numbers equal no other, but may well be less."""
     code = tmp_path / "branch.ptx"
     code.write_text(BRANCH.replace("ne.b32", comparison))
     result = bench(code, "--model=h100", "--entry=branch", "--grid=1", "--workgroup=32", "--bytes=128,128")

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     } catch (const Error &error) {
       fuzz::expect(false, error.what());
     }
-    // What is printed has the plan's offsets, and can be read.
+    // A printed plan has offsets, and can be read.
     parsePlanCsv(printPlanCsv(text, plan), "printed.csv");
     drawPlan(problem, plan);
   });

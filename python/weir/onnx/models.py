@@ -199,7 +199,7 @@ def _fix_shapes(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int] | int
         name = unknown[0].partition(":")[0]
         raise ExportError(f"inputs of unknown size: {'; '.join(unknown)}; give them as shapes={{{name!r}: (...)}}, or "
                           "by the names of sizes")
-    # What the model says of sizes inside holds no more, or says less.
+    # The sizes inside that the model states hold no more, or say less.
     del model.graph.value_info[:]
     for value in model.graph.output:
         if value.type.HasField("tensor_type") and get_shape(value) is None:
