@@ -29,11 +29,7 @@ public:
   BlockRowEmitter(PointEmitter &emitter)
       : emitter(emitter), blocks(*emitter.domain.getBlocks()), sizes(emitter.domain.getSizes()),
         lanes(emitter.profile.subgroupSize) {
-    SmallVector<linalg::GenericOp> reductions;
-    for (auto op : emitter.kernel.getBody().front().getOps<linalg::GenericOp>())
-      if (getOpShape(op) == OpShape::Reduction)
-        reductions.push_back(op);
-    reduced = *matchSoftmaxSums(reductions);
+    reduced = getSoftmaxSums(emitter);
     int64_t rows = sizes[blocks.rowDim];
     tileRows = chooseBlockRows(rows);
     rowTiles = llvm::divideCeil(rows, tileRows);
@@ -67,6 +63,14 @@ private:
   void emitTile(Value tile);
 };
 } // namespace
+
+SoftmaxSums weir::getSoftmaxSums(PointEmitter &emitter) {
+  SmallVector<linalg::GenericOp> reductions;
+  for (auto op : emitter.kernel.getBody().front().getOps<linalg::GenericOp>())
+    if (getOpShape(op) == OpShape::Reduction)
+      reductions.push_back(op);
+  return *matchSoftmaxSums(reductions);
+}
 
 SmallVector<AffineExpr> BlockRowEmitter::getPoint(AffineExpr row, AffineExpr walked) const {
   SmallVector<AffineExpr> point;

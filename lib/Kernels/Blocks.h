@@ -43,6 +43,8 @@ private:
                                      llvm::ArrayRef<llvm::SmallVector<mlir::AffineExpr>> points);
 };
 
+/// Returns the reductions of a kernel that reduces rows whose elements are computed in blocks.
+SoftmaxSums getSoftmaxSums(PointEmitter &emitter);
 /// Emits a kernel that reduces rows whose elements are computed in blocks, for subgroups.
 void emitBlockRow(PointEmitter &emitter, EmittedKernel &launch);
 /// The same for a device of one invocation with free vectors.

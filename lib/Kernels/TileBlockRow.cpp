@@ -26,7 +26,7 @@ class TileBlockRow {
 public:
   TileBlockRow(PointEmitter &emitter)
       : emitter(emitter), blocks(*emitter.domain.getBlocks()), sizes(emitter.domain.getSizes()),
-        reduced(getSums(emitter)), rows(chooseRows()), block(emitter, rows) {
+        reduced(getSoftmaxSums(emitter)), rows(chooseRows()), block(emitter, rows) {
     rowTiles = llvm::divideCeil(sizes[blocks.rowDim], rows);
     for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
       if (dim != blocks.rowDim)
@@ -57,13 +57,6 @@ private:
   SmallVector<AffineExpr> at; ///< by dimension of the domain
   AffineExpr rowTile, firstRow, turn;
 
-  static SoftmaxSums getSums(PointEmitter &emitter) {
-    SmallVector<linalg::GenericOp> reductions;
-    for (auto op : emitter.kernel.getBody().front().getOps<linalg::GenericOp>())
-      if (getOpShape(op) == OpShape::Reduction)
-        reductions.push_back(op);
-    return *matchSoftmaxSums(reductions);
-  }
   int64_t chooseRows() const {
     int64_t all = sizes[blocks.rowDim];
     return llvm::divideCeil(all, llvm::divideCeil(all, emitter.profile.contractionRows));
