@@ -107,18 +107,30 @@ CpuProgram::makeRecording(const Entry &entry, const Plan &plan,
 void CpuRecording::addPieces(const Dispatch &dispatch, std::vector<Piece> &step) const {
   // Sharing out costs a microsecond or so, in which a thread moves some 10 kB.
   constexpr int64_t minBytes = 16384;
-  // Several for each thread: one that starts late, or has a slow core, takes fewer.
-  constexpr int64_t piecesPerThread = 4;
+  // At the end, a thread that is done waits for a piece of another: of a part of this of its work.
+  constexpr int64_t smallestPart = 32;
   // Of a schedule from a seed, so that workgroups meet in many orders.
   constexpr int64_t seededPieces = 64;
-  int64_t workgroups = dispatch.getWorkgroups();
-  int64_t threads = int64_t(device.getPool().getThreadCount());
-  int64_t count = threads == 1 ? 1 : std::min(workgroups, threads * piecesPerThread);
-  count = std::clamp<int64_t>(dispatch.bytes / minBytes, 1, std::max<int64_t>(count, 1));
-  if (device.getPool().hasSeed())
-    count = std::clamp<int64_t>(workgroups, 1, seededPieces);
-  for (int64_t i = 0; i < count; ++i)
-    step.push_back({&dispatch, workgroups * i / count, workgroups * (i + 1) / count, nullptr});
+  const int64_t workgroups = dispatch.getWorkgroups();
+  const int64_t threads = int64_t(device.getPool().getThreadCount());
+  auto add = [&](int64_t first, int64_t last) {
+    step.push_back({&dispatch, first, last, nullptr});
+  };
+  if (device.getPool().hasSeed()) {
+    int64_t count = std::clamp<int64_t>(workgroups, 1, seededPieces);
+    for (int64_t i = 0; i < count; ++i)
+      add(workgroups * i / count, workgroups * (i + 1) / count);
+    return;
+  }
+  int64_t most = threads == 1 ? 1 : std::min(dispatch.bytes / minBytes, threads * smallestPart);
+  auto divideUp = [](int64_t all, int64_t parts) { return (all + parts - 1) / parts; };
+  int64_t smallest = std::max<int64_t>(divideUp(workgroups, std::max<int64_t>(most, 1)), 1);
+  // Half of what is left to a thread: one that starts late, or has a slow core, takes fewer.
+  for (int64_t first = 0; first < workgroups;) {
+    int64_t size = std::max(divideUp(workgroups - first, 2 * threads), smallest);
+    add(first, std::min(first + size, workgroups));
+    first += size;
+  }
 }
 
 CpuRecording::CpuRecording(CpuDevice &device, const Plan &plan,
