@@ -10,6 +10,8 @@
 #include <cstring>
 #include <fstream>
 
+#include <sys/mman.h>
+
 namespace weir::runtime {
 
 /// Returns the instruction sets that this processor has, the best last. Errors: `Error` if no
@@ -78,7 +80,10 @@ Storage CpuDevice::allocate(int64_t bytes, Placement) { // there is one memory
   storage.bytes = bytes;
   if (bytes == 0)
     return storage;
-  size_t alignment = size_t(profile.offsetAlignment);
+  // Of a few large pages a core knows the places by heart.
+  constexpr size_t largePage = size_t(2) << 20;
+  bool isLarge = uint64_t(bytes) >= 2 * largePage;
+  size_t alignment = isLarge ? largePage : size_t(profile.offsetAlignment);
   if (uint64_t(bytes) > SIZE_MAX - alignment)
     throw std::bad_alloc();
   size_t size = (size_t(bytes) + alignment - 1) / alignment * alignment;
@@ -86,6 +91,8 @@ Storage CpuDevice::allocate(int64_t bytes, Placement) { // there is one memory
   memory->address = static_cast<char *>(std::aligned_alloc(alignment, size));
   if (!memory->address)
     throw Error("there is no memory for a buffer of " + std::to_string(bytes) + " bytes");
+  if (isLarge)
+    madvise(memory->address, size, MADV_HUGEPAGE); // a wish: without such pages, small ones serve
   storage.memory = std::move(memory);
   return storage;
 }
