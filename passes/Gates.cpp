@@ -128,8 +128,11 @@ void CommandsGate::verifyWorkgroup(gpu::GPUFuncOp kernel) {
       bytes = std::numeric_limits<int64_t>::max();
   }
   if (bytes > profile.workgroupMemory)
-    fail(kernel) << "takes " << bytes << " bytes of workgroup memory, profile '" << profile.name
-                 << "' allows " << profile.workgroupMemory;
+    fail(kernel)
+        << "@" << kernel.getName() << " takes " << bytes << " bytes of workgroup memory, profile '"
+        << profile.name << "' allows " << profile.workgroupMemory
+        << "; compile for a profile with a larger workgroup_memory, if the device has it, or "
+           "with a smaller workgroup_size, contraction_slab or matrix_slab";
 }
 
 /// Returns the max number of trips of the loop; std::nullopt when it has no known bound.

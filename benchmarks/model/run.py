@@ -2,12 +2,15 @@
 """Tables of docs/model.md: run.py kernels|cases|published [--model=h100] [--weir=PATH] [--only=CASE].
 
 `kernels` compiles norms, losses, matrix products and models for CUDA and prints what the model says of each kernel; `cases`
-of each case, on several models. `published` prints its predictions for the kernels of test/model/kernels.cu beside the times that others measured.
+of each case, on several models, beside a copy of as many bytes as the case's arguments and results have. `published` prints its predictions for the kernels of test/model/kernels.cu beside the times that others measured.
 """
 
 import argparse
+import functools
 import json
+import math
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,9 +20,10 @@ sys.path[:0] = [str(ROOT / "benchmarks" / folder) for folder in ("peers", "compi
 import graphs  # noqa: E402
 import weir_graphs  # noqa: E402
 
-SHAPES = ((4096, 1024), (8192, 1024), (4096, 4096), (1024, 32000))
+SHAPES = ((4096, 1024), (1024, 4096), (512, 8192), (1024, 32000))
 ROWS = ("layer_norm", "layer_norm_vjp", "rms_norm", "rms_norm_vjp", "softmax", "softmax_vjp", "cross_entropy",
-        "cross_entropy_vjp")
+        "cross_entropy_vjp", "gelu_bias", "gelu_bias_vjp")
+BYTES = {"f32": 4, "bf16": 2, "i64": 8}
 # Code for a device, by the name of its model.
 PROFILES = {"h100": "sm_90", "h200": "sm_90"}
 GPT2 = {"layers": 6, "vocabulary": 32768}
@@ -43,7 +47,9 @@ def make_cases():
     """Yields the name, the graph's text and the options of `weir compile`."""
     for rows, columns in SHAPES:
         for name in ROWS:
-            yield f"{name} {rows} x {columns}", getattr(weir_graphs, name)(rows, columns), ()
+            text = getattr(weir_graphs, name)(rows, columns)
+            yield f"{name} {rows} x {columns}", text, ()
+            yield f"{name} {rows} x {columns} bf16", weir_graphs.store_as("bf16", text), ()
     for n in (512, 1024, 4096):
         product = weir_graphs.product(n, n, n)
         yield f"matmul {n}", product, ()
@@ -65,12 +71,28 @@ def predict(options, *arguments):
     return json.loads(done.stdout)
 
 
+def get_bytes(text):
+    """Returns the bytes of the arguments and results of a graph's function."""
+    head = text.split("\n", 1)[0]
+    return sum(BYTES[element] * math.prod(map(int, re.findall(r"\d+", shape)))
+               for shape, element in re.findall(r"tensor<((?:\d+x)*)(\w+)>", head))
+
+
+@functools.cache
+def predict_copy(model, size, weir, ptxas):
+    """Returns the seconds of a copy that reads and writes `size` bytes in all, 16 an invocation, its launch included."""
+    half = size // 2
+    options = argparse.Namespace(weir=weir, ptxas=ptxas)
+    return predict(options, ROOT / "test/model/kernels.ptx", "--entry=copy4", f"--model={model}", "--workgroup=256",
+                   f"--grid={max(1, half // 4096)}", f"--bytes={half},{half}")["seconds"]
+
+
 def print_row(*cells):
     print("| " + " | ".join(str(cell) for cell in cells) + " |")
 
 
 def compile_cases(options):
-    """Yields the name and the artifacts of each case, by profile."""
+    """Yields the name and the artifacts of each case, by profile, and the bytes of its arguments and results."""
     profiles = {get_profile(options, model) for model in options.model.split(",")}
     with tempfile.TemporaryDirectory() as folder:
         for name, text, flags in make_cases():
@@ -84,7 +106,7 @@ def compile_cases(options):
                                        artifact], capture_output=True, text=True)
                 if done.returncode:
                     sys.exit(f"{name}: {done.stderr}")
-            yield name, artifacts
+            yield name, artifacts, get_bytes(text)
 
 
 def print_kernel(kernel, seconds):
@@ -104,7 +126,7 @@ def print_kernels(options):
               "occupancy", "in flight")
     print_row(*["---"] * 12)
     model = options.model.split(",")[0]
-    for name, artifacts in compile_cases(options):
+    for name, artifacts, _ in compile_cases(options):
         result = predict(options, artifacts[get_profile(options, model)], f"--model={model}")
         print_row(f"**{name}**", f"{result['dispatches']} dispatches", "", f"{result['seconds'] * 1e6:.1f}", *[""] * 8)
         for kernel in result["kernels"][:options.top]:
@@ -114,10 +136,10 @@ def print_kernels(options):
 
 def print_cases(options):
     models = options.model.split(",")
-    print_row("case", *[cell for model in models
-                        for cell in (f"{model}: dispatches", "us", "bound us", "of bound", "slowest kernel")])
-    print_row(*["---"] * (1 + 5 * len(models)))
-    for name, artifacts in compile_cases(options):
+    print_row("case", *[cell for model in models for cell in (f"{model}: dispatches", "us", "bound us", "of bound",
+                                                              "of a copy", "slowest kernel")])
+    print_row(*["---"] * (1 + 6 * len(models)))
+    for name, artifacts, size in compile_cases(options):
         cells = []
         for model in models:
             result = predict(options, artifacts[get_profile(options, model)], f"--model={model}")
@@ -125,7 +147,8 @@ def print_cases(options):
             bound = sum(kernel["bound"]["seconds"] * kernel["dispatches"] for kernel in known)
             slowest = known[0]
             cells += [result["dispatches"], f"{result['seconds'] * 1e6:.1f}", f"{bound * 1e6:.1f}", f"{bound / result['seconds']:.0%}",
-                      f"{slowest['kernel']}: {slowest['terms'][0]['name']}"]
+                      f"{predict_copy(model, size, options.weir, options.ptxas) / result['seconds']:.0%}"
+                      if name.startswith(ROWS) else "", f"{slowest['kernel']}: {slowest['terms'][0]['name']}"]
         print_row(name, *cells)
         sys.stdout.flush()
 

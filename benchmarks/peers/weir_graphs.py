@@ -2,6 +2,7 @@
 
 import functools
 import pathlib
+import re
 import sys
 
 import cases
@@ -20,6 +21,26 @@ def function(arguments, results, body):
     taken = ", ".join(f'%{name}: {type} {{weir.name = "{name}"}}' for name, type in arguments.items())
     made = ", ".join(f'{type} {{weir.name = "{name}"}}' for name, type in results.items())
     return f"func.func @main({taken}) -> ({made}) {{\n{body.strip()}\n}}\n"
+
+
+def store_as(element, text):
+    """Returns a graph of f32 whose arguments and results are stored as `element`; it computes as before."""
+    head, body = text.split("{\n", 1) if "{weir.name" not in text else text.split(" {\n", 1)
+    body, last = body[:body.rindex("return ")], body[body.rindex("return "):]
+    widened = []
+    for name, type in re.findall(r"%(\w+): (tensor<(?:\d+x)*f32>)", head):
+        given = type.replace("f32>", f"{element}>")
+        head = head.replace(f"%{name}: {type}", f"%{name}_stored: {given}")
+        widened.append(f"  %{name} = arith.extf %{name}_stored : {given} to {type}\n")
+    values, types = re.fullmatch(r"return (.*) : (.*)\n}\n", last).groups()
+    narrowed, returned = [], []
+    for value, type in zip(values.split(", "), types.split(", ")):
+        stored = type.replace("f32>", f"{element}>")
+        narrowed.append(f"  {value}_stored = arith.truncf {value} : {type} to {stored}\n")
+        returned.append((f"{value}_stored", stored))
+    head = head[:head.index("->")] + head[head.index("->"):].replace("f32>", f"{element}>")
+    last = f"  return {', '.join(value for value, _ in returned)} : {', '.join(type for _, type in returned)}\n}}\n"
+    return head + " {\n" + "".join(widened) + body + "\n" + "".join(narrowed) + last
 
 
 def copy(rows, columns):

@@ -834,11 +834,43 @@ uint32_t Walk::walkLoop(uint32_t block, Context &context) {
     walk(loop.continueTarget, std::nullopt, end, false);
   }
   open.pop_back();
-  // Behind the loop its counter has another value, and so has everything computed from it.
-  for (size_t i = madeBefore; i < made.size(); ++i)
-    values.erase(made[i]);
-  made.resize(madeBefore);
+  // Behind the loop its counter has another value, and so has everything computed from it. A test
+  // at the begin is passed once more than there are trips, and what is computed there as well.
+  auto isOfLoop = [&](Id id) {
+    bool outlasts = loop.test && isKnownBehind(values[id], loop.number);
+    if (!outlasts)
+      values.erase(id);
+    return !outlasts;
+  };
+  made.erase(std::remove_if(made.begin() + ptrdiff_t(madeBefore), made.end(), isOfLoop),
+             made.end());
   return loop.merge;
+}
+
+/// Whether a sum is the same in all trips of a loop, and of those inside it.
+bool Walk::isSameInTrips(const Affine &sum, uint32_t loop) const {
+  return std::all_of(sum.terms.begin(), sum.terms.end(), [&](auto term) {
+    const Atom &atom = map.atoms[term.first];
+    bool isSame =
+        atom.kind != Atom::Kind::Other && (atom.kind != Atom::Kind::Trip || atom.number < loop);
+    Atoms::forEachInside(
+        atom, [&](const Affine &inner) { isSame = isSame && isSameInTrips(inner, loop); });
+    return isSame;
+  });
+}
+
+/// Whether a value that was made in a loop is known behind it: it has the same value in all trips.
+bool Walk::isKnownBehind(const Value &value, uint32_t loop) const {
+  auto isSame = [&](const Affine &sum) { return isSameInTrips(sum, loop); };
+  switch (value.kind) {
+  case Value::Kind::Number:
+  case Value::Kind::Pointer:
+    return value.number && isSame(*value.number);
+  case Value::Kind::Condition:
+    return std::all_of(value.constraints.begin(), value.constraints.end(), isSame);
+  default:
+    return false;
+  }
 }
 
 /// Makes the atoms that identify invocations: local ids, or subgroup and lane, or both, as the

@@ -62,6 +62,8 @@ private:
   End walk(uint32_t block, std::optional<uint32_t> merge, Context &context, bool isSelected);
   std::optional<uint32_t> branch(const Block &block, Context &context, bool isSelected);
   uint32_t walkLoop(uint32_t header, Context &context);
+  bool isSameInTrips(const Affine &sum, uint32_t loop) const;
+  bool isKnownBehind(const Value &value, uint32_t loop) const;
   /// A number that grows by `step` in each trip of a loop: `offset` plus a phi of its header.
   struct Induction {
     const Instruction *phi = nullptr;

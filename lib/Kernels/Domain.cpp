@@ -263,8 +263,8 @@ arith::SelectOp weir::getSelection(linalg::GenericOp op) {
 /// Whether neighbours in the result of a reduction, not terms, are neighbours in what it reads.
 static bool walksAcross(linalg::GenericOp op) { return reducesAcross(op) || getSelection(op); }
 
-std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, int64_t maxParts,
-                                                   int64_t units) {
+std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, const Profile &profile) {
+  const int64_t units = profile.units;
   // Of a part: fewer rows would cost more than they save, unless most units were idle.
   constexpr int64_t enoughRows = 8, fewRows = 4;
   if (!reducesAcross(op) || llvm::is_contained(op.getStaticLoopRanges(), 0))
@@ -273,7 +273,23 @@ std::optional<ColumnParts> weir::chooseColumnParts(linalg::GenericOp op, int64_t
   int64_t minRows = 4 * parts.rows < enoughRows * units
                         ? std::clamp<int64_t>(parts.rows / units, fewRows, enoughRows)
                         : enoughRows;
-  parts.chunk = std::max<int64_t>(minRows, llvm::divideCeil(parts.rows, maxParts));
+  // Where a row is too long for any team to keep its columns, and so no kernel walks rows, the
+  // parts are as few as keep a device busy: each is written and read again.
+  constexpr int64_t ofUnit = 2048; // invocations that a unit runs at a time
+  int64_t columns = 1;
+  for (int64_t size : op.getStaticLoopRanges())
+    columns *= size;
+  columns /= parts.rows;
+  int64_t kept = profile.maxWorkgroupSize / 2 * profile.privateRowBytes / int64_t(sizeof(float));
+  if (units > 0 && columns > kept) {
+    minRows = std::max(minRows, parts.rows * columns / (units * ofUnit * profile.vectorWidth));
+    for (int64_t rows = minRows; rows < 2 * minRows; ++rows)
+      if (parts.rows % rows == 0) {
+        minRows = rows;
+        break;
+      }
+  }
+  parts.chunk = std::max<int64_t>(minRows, llvm::divideCeil(parts.rows, profile.columnParts));
   return parts;
 }
 

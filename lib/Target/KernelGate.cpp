@@ -139,7 +139,8 @@ void KernelGate::checkSignature() {
   }
   if (shared > profile.workgroupMemory)
     fail(kernel) << shared << " bytes of workgroup memory exceed the " << profile.workgroupMemory
-                 << " of target " << profile.name;
+                 << " of target " << profile.name
+                 << "; compile for a profile with a larger workgroup_memory, if the device has it";
   for (BlockArgument attribution : kernel.getPrivateAttributions())
     checkMemory(kernel, cast<MemRefType>(attribution.getType()));
 }

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -50,11 +51,44 @@ static void expandSubgroups(gpu::GPUFuncOp kernel, const Profile &profile) {
   });
 }
 
+namespace {
+/// Makes a limit that a comparison and a selection set, as math functions have them, one
+/// instruction. They differ in NaNs' payloads alone, which no arithmetic of the target keeps.
+struct Limit : OpRewritePattern<arith::SelectOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::SelectOp op, PatternRewriter &rewriter) const override {
+    auto compared = op.getCondition().getDefiningOp<arith::CmpFOp>();
+    Value number = op.getFalseValue(), limit = op.getTrueValue();
+    TypedAttr constant;
+    if (!compared || compared.getLhs() != number || compared.getRhs() != limit ||
+        !getElementTypeOrSelf(number).isF32() || !matchPattern(limit, m_Constant(&constant)))
+      return failure();
+    auto elements = dyn_cast<DenseFPElementsAttr>(constant);
+    if (elements && !elements.isSplat())
+      return failure();
+    APFloat value =
+        elements ? elements.getSplatValue<APFloat>() : cast<FloatAttr>(constant).getValue();
+    // Zeros of either sign are equal, but a selection tells them apart.
+    if (value.isZero() || value.isNaN())
+      return failure();
+    if (compared.getPredicate() == arith::CmpFPredicate::OLT)
+      rewriter.replaceOpWithNewOp<arith::MaximumFOp>(op, number, limit);
+    else if (compared.getPredicate() == arith::CmpFPredicate::OGT)
+      rewriter.replaceOpWithNewOp<arith::MinimumFOp>(op, number, limit);
+    else
+      return failure();
+    return success();
+  }
+};
+} // namespace
+
 void weir::legalizeForPtx(gpu::GPUFuncOp kernel, const Profile &profile) {
   legalizeForAll(kernel);
   expandSubgroups(kernel, profile);
   RewritePatternSet patterns(kernel.getContext());
   populateGpuShufflePatterns(patterns);
+  patterns.add<Limit>(kernel.getContext());
   (void)applyPatternsGreedily(kernel, std::move(patterns)); // what stays is refused later
 
   // Upstream aligns to the element, LLVM then makes vector accesses of scalars.

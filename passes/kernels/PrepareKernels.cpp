@@ -83,8 +83,18 @@ static bool isOuterProduct(linalg::GenericOp op, unsigned steps = 4) {
          });
 }
 
-/// Fuses outer products into readers that have more loops than they have.
-static void inlineOuterProducts(func::FuncOp function, IRRewriter &rewriter) {
+/// Whether `op` only widens the elements of another tensor.
+static bool isWidening(linalg::GenericOp op) {
+  return getOpShape(op) == OpShape::Pointwise && !op->hasAttr(schedule::noFuseAttrName) &&
+         op.getNumDpsInputs() == 1 && op.getNumResults() == 1 && !getSplat(op.getDpsInputs()[0]) &&
+         op.getDpsInits()[0].getDefiningOp<tensor::EmptyOp>() &&
+         llvm::range_size(*op.getBody()) == 2 && isa<arith::ExtFOp>(op.getBody()->front());
+}
+
+/// Fuses outer products into readers that have more loops than they have. Where elements of 16 bits
+/// are loaded as fast as others, so that reading half of the bytes pays, fuses what widens them
+/// into all readers.
+static void inlineProducers(func::FuncOp function, const Profile &profile, IRRewriter &rewriter) {
   for (auto reader : llvm::make_early_inc_range(function.getOps<linalg::GenericOp>())) {
     OpShape shape = getOpShape(reader);
     if ((shape != OpShape::Pointwise && shape != OpShape::Reduction) ||
@@ -94,9 +104,11 @@ static void inlineOuterProducts(func::FuncOp function, IRRewriter &rewriter) {
       changed = false;
       for (OpOperand *operand : reader.getDpsInputOperands()) {
         auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
-        if (!producer || producer.getNumLoops() >= reader.getNumLoops() ||
-            !isOuterProduct(producer) || !keepsLoops(*operand, producer) ||
-            !linalg::areElementwiseOpsFusable(operand))
+        if (!producer)
+          continue;
+        bool isInlined = producer.getNumLoops() < reader.getNumLoops() && isOuterProduct(producer);
+        if ((!isInlined && !(profile.hasShortVectors() && isWidening(producer))) ||
+            !keepsLoops(*operand, producer) || !linalg::areElementwiseOpsFusable(operand))
           continue;
         // Upstream's fusion keeps a producer that has other readers, so it gets a copy.
         rewriter.setInsertionPoint(reader);
@@ -158,7 +170,7 @@ static void repeatMadeOfScalars(func::FuncOp function, IRRewriter &rewriter) {
 
 /// Makes every structured op a `linalg.generic` and folds pure data movement
 /// into the maps of its readers.
-static LogicalResult normalize(func::FuncOp function) {
+static LogicalResult normalize(func::FuncOp function, const Profile &profile) {
   IRRewriter rewriter(function.getContext());
   SmallVector<linalg::LinalgOp> named;
   function.walk([&](linalg::LinalgOp op) {
@@ -175,7 +187,7 @@ static LogicalResult normalize(func::FuncOp function) {
   }
   BlockMarks marks(function);
   moveReshapes(function, marks);
-  inlineOuterProducts(function, rewriter);
+  inlineProducers(function, profile, rewriter);
   RewritePatternSet patterns(function.getContext());
   linalg::populateElementwiseOpsFusionPatterns(patterns, [](OpOperand *operand) {
     auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
@@ -345,9 +357,9 @@ static void cutSums(func::FuncOp function, const Profile &profile) {
       sums.push_back({op, shape});
   }
   for (auto [op, shape] : sums) {
-    std::optional<ColumnParts> parts =
-        shape == OpShape::Reduction ? chooseColumnParts(op, profile.columnParts, profile.units)
-                                    : chooseContractionParts(op, profile.units);
+    std::optional<ColumnParts> parts = shape == OpShape::Reduction
+                                           ? chooseColumnParts(op, profile)
+                                           : chooseContractionParts(op, profile.units);
     if (!parts || parts->getParts() < 2)
       continue;
     OpBuilder builder(op);
@@ -392,7 +404,7 @@ struct PrepareKernels : weir::impl::PrepareKernelsPassBase<PrepareKernels> {
     if (function.isExternal())
       return;
     FailureOr<Profile> profile = getProfile(function->getParentOfType<ModuleOp>());
-    if (failed(profile) || failed(normalize(function)))
+    if (failed(profile) || failed(normalize(function, *profile)))
       return signalPassFailure();
     turnContractions(function);
     sumBatches(function);

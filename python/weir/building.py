@@ -43,6 +43,7 @@ class StepOptions:
     device: str | Device = "auto"
     memory_limit: int | str | None = None
     checkpoint: str = "off"
+    precision: str | None = None
 
     def __post_init__(self) -> None:
         if self.offload not in (None, "state"):
@@ -59,7 +60,12 @@ class Call:
 
 
 def build(
-    calls: Sequence[Call], names: Sequence[str], device: str | Device, memory_limit: int | str | None, checkpoint: str
+    calls: Sequence[Call],
+    names: Sequence[str],
+    device: str | Device,
+    memory_limit: int | str | None,
+    checkpoint: str,
+    precision: str | None,
 ) -> Compiled:
     """Compiles graphs, whose functions are called `names`, to a program with an entry for each.
 
@@ -69,7 +75,7 @@ def build(
 
     opened = open_device(device)
     path, folder = run_compiler(merge([call.exported.text for call in calls]), opened, memory_limit,
-                                [f"--checkpoint={checkpoint}"])
+                                [f"--checkpoint={checkpoint}"], precision)
     values = {name: value for call in calls
               for name, value in (call.exported.parameters | call.exported.states).items()}
     signatures = [Signature(name, call.bind, call.rebuild) for name, call in zip(names, calls)]
@@ -120,7 +126,7 @@ def build_step(
         dtypes |= predicted.exported.dtypes
     path, folder = run_compiler(merge(texts), opened, options.memory_limit,
                                 [*words, f"--checkpoint={options.checkpoint}",
-                                 *(flag for flag, is_set in flags.items() if is_set)])
+                                 *(flag for flag, is_set in flags.items() if is_set)], options.precision)
 
     def bind_all(arguments: tuple, named: dict) -> dict[str, Any]:
         if missing := [name for name in targets if name not in named]:
@@ -148,12 +154,18 @@ def is_array(value: Any) -> bool:
 
 
 def run_compiler(
-    text: str, device: Device, memory_limit: int | str | None, options: list[str]
+    text: str,
+    device: Device,
+    memory_limit: int | str | None,
+    options: list[str],
+    precision: str | None = None,
 ) -> tuple[pathlib.Path, tempfile.TemporaryDirectory]:
     """Compiles a graph for the device; returns the artifact's path and its temporary folder.
 
-    Errors: CompileError.
+    Errors: CompileError; ValueError if there is no such precision.
     """
+    if precision not in (None, "f32", "tf32"):
+        raise ValueError(f"precision is {precision!r}; expected None, \"f32\" or \"tf32\"")
     folder = tempfile.TemporaryDirectory(prefix="weir-")
     place = pathlib.Path(folder.name)
     (place / "graph.mlir").write_text(text)
@@ -162,6 +174,8 @@ def run_compiler(
                f"--target={device.api}:{place / 'profile.json'}", f"--output={place / 'program.weir'}"]
     if memory_limit is not None:
         command.append(f"--memory-limit={memory_limit}")
+    if precision is not None:
+        command.append(f"--precision={precision}")
     with telling("compiling"):
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
     if done.returncode:

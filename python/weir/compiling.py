@@ -28,6 +28,7 @@ def compile(
     device: str | Device = "auto",
     memory_limit: int | str | None = None,
     checkpoint: str = "off",
+    precision: str | None = None,
 ) -> Compiled:
     """Compiles a module, or a function of tensors, for a device of this machine, and uploads its parameters.
 
@@ -39,6 +40,8 @@ def compile(
                To fit, values are computed again instead of kept.
     `checkpoint`: "auto" computes values again without a limit, as long as that saves a larger share of the arena than
                it adds to the work.
+    `precision`: "tf32" lets products of float32 round their factors to 10 bits behind the point, for the matrix
+               instructions of CUDA; "f32" does not. None is what the device's profile says: "f32", if it was not changed.
     The module is compiled in its current mode, training or evaluation. Buffers that it writes stay on the device.
     Errors: weir.torch.ExportError if the module has no graph; CompileError if the graph does not compile;
             weir.Error if there is no such device; FileNotFoundError if the compiler is not installed.
@@ -50,7 +53,7 @@ def compile(
     with telling("exporting"):
         calls = [_make_call(module, given, export(module, given, entry=name, keep_buffers=True))
                  for given, name in zip(examples, names)]
-    return build(calls, names, device, memory_limit, checkpoint)
+    return build(calls, names, device, memory_limit, checkpoint, precision)
 
 
 def compile_step(
@@ -71,6 +74,7 @@ def compile_step(
     device: str | Device = "auto",
     memory_limit: int | str | None = None,
     checkpoint: str = "off",
+    precision: str | None = None,
 ) -> Step:
     """Compiles a training step: forward, loss, backward and the optimizer's update in one run.
 
@@ -91,13 +95,13 @@ def compile_step(
     `check_values`: whether each call waits for its run and raises weir.Error if the loss, a new parameter or new state is
                NaN or infinite, or the output holds a NaN. The error names the first dispatch that made one; parameters,
                state and `steps` are as before the call. It takes a second copy of parameters and state.
-    `device`:  as for `compile`; so are `memory_limit` and `checkpoint`.
+    `device`:  as for `compile`; so are `memory_limit`, `checkpoint` and `precision`.
     Parameters that require no gradient stay as they are.
     Errors: those of `compile`; weir.torch.ExportError, too, if no parameter requires a gradient, or the loss is not
             one float of rank 0.
     """
     options = StepOptions(optimizer, groups, clip_norm, accumulate, loss_scale, ema, offload, check_values, device,
-                          memory_limit, checkpoint)
+                          memory_limit, checkpoint, precision)
     targets = dict(targets or {})
     with telling("exporting"):
         exported = export(module, example, loss=loss, targets=targets, keep_buffers=True)

@@ -1,6 +1,9 @@
 """Reductions of columns: right beside reductions of rows, in one kernel with them,
 and with the same bits as alone."""
 
+import json
+import zipfile
+
 import pytest
 from check import BOUND, PROFILES
 from safetensors.numpy import load_file
@@ -135,3 +138,19 @@ func.func @f(%x: {full}) -> {full} {{
 """)
     assert get_plan(weir, artifact) == (3, 2)
     weir.compare(artifact, ["--random-inputs=1"], BOUND, validated=True)
+
+
+def test_columns_of_long_rows_have_few_parts(weir):
+    """Of a profile whose teams keep fewer columns than a row has: as few parts as keep its unit busy, on the simulator."""
+    profile = weir.folder / "narrow.json"
+    profile.write_text(json.dumps({"like": "sm_80", "name": "narrow", "units": 1, "max_workgroup_size": 64,
+                                   "workgroup_size": 64}))
+    text = (weir.examples / "layer_norm_vjp.mlir").read_text()
+    text = text.replace("512x1024x", "100x1104x").replace("<1024x", "<1104x")
+    artifact = weir.compile_text(text, "a", f"--target=cuda:{profile}")
+    with zipfile.ZipFile(artifact) as archive:
+        assert "code/cuda/across_1104x5.ptx" in archive.namelist()
+    weir.run("run", artifact, "--device=reference", "--f64", "--random-inputs=3", "--output=expected.safetensors")
+    weir.run("run", artifact, "--device=sim", "--target=cuda", "--random-inputs=3", "--compare=expected.safetensors",
+             "--tolerance=1e-5")
+    assert "0 taken from the compiler" in weir.run("verify", artifact)

@@ -120,7 +120,7 @@ def test_slabs_beyond_workgroup_memory(weir):
     command = [BIN / "weir", "compile", "a.mlir", "-o", "a.weir", "--target=cuda:p.json"]
     done = subprocess.run(command, cwd=weir.folder, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "takes 71680 bytes of workgroup memory, profile 'large' allows 49152" in done.stderr
+    assert "@contraction_1024x1024x128 takes 71680 bytes of workgroup memory, profile 'large' allows 49152" in done.stderr
 
 
 def make_product(form, batches, rows, columns, products):

@@ -12,6 +12,7 @@ import pytest
 from conftest import BIN
 from edits import read_documents, write_documents
 from graphs import make_graph
+from mutants import judge
 
 # What a plan may say in place of the truth so that hazards go unseen.
 WEAKER = {"read": ["none", "write"], "write": ["none", "read"], "update": ["none", "read", "write"]}
@@ -41,6 +42,20 @@ def test_a_llamas_step_is_proved(weir):
                            "--tied"], capture_output=True, text=True, check=True)
     answer = verify(weir.compile_text(made.stdout, "a", "--train=sgd:main", "--entry=main.step", "--target=cuda"))
     assert answer["holds"] and answer["taken_from_compiler"] == 0, answer
+
+
+@pytest.mark.parametrize("columns", [2052, 4100])
+def test_rests_of_long_rows_are_proved(weir, columns):
+    """LLVM leaves an invocation's number in the loop over the rows, behind which the columns' parts are stored. What
+    mutants do there is no longer proved."""
+    text = (weir.examples / "layer_norm_vjp.mlir").read_text()
+    text = text.replace("512x1024x", f"20x{columns}x").replace("<1024x", f"<{columns}x")
+    artifact = weir.compile_text(text, "a", "--target=cuda:sm_90")
+    answer = verify(artifact)
+    assert answer["holds"] and answer["taken_from_compiler"] == 0, answer
+    if columns == 2052:
+        judged = judge(BIN, artifact, weir.folder, most=2, kinds=["drop-guard", "negate-guard", "shift-store", "narrow-store"])
+        assert len(judged) > 4 and all(mutant.is_right() for mutant in judged), "\n".join(map(str, judged))
 
 
 @pytest.mark.parametrize("seed", range(100, 112))

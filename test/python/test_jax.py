@@ -236,6 +236,14 @@ def test_calls_that_do_not_fit_are_refused():
             program({"a": tree["b"], "b": tree["b"]}, 3)
 
 
+def test_precisions_that_a_device_has_not_are_refused():
+    x = normal(3, 3)
+    with pytest.raises(weir.CompileError, match="--precision=tf32: profile .* has no instructions on matrices"):
+        weir.jax.compile(jnp.dot, x, x, device="cpu", precision="tf32")
+    with pytest.raises(weir.CompileError, match="--precision=tf32: profile .* has no instructions on matrices"):
+        weir.jax.compile_step(lambda w, x: jnp.dot(w, x).sum(), x, x, device="cpu", precision="tf32")
+
+
 def test_loss_must_be_one_float():
     with pytest.raises(weir.jax.ExportError, match=r"the loss is float32\[3\]; it must be one float of rank 0"):
         weir.jax.compile_step(lambda params: params * 2, normal(3), device="cpu")

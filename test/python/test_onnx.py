@@ -84,6 +84,9 @@ def test_training_updates_what_the_patterns_name():
         weir.onnx.compile(model, train="y", device="cpu")
     with pytest.raises(TypeError, match="optimizer is an option of a step"):
         weir.onnx.compile(model, optimizer=weir.SGD(), device="cpu")
+    for options in {}, {"train": "loss"}:
+        with pytest.raises(weir.CompileError, match="--precision=tf32: profile .* has no instructions on matrices"):
+            weir.onnx.compile(model, device="cpu", precision="tf32", **options)
 
 
 def test_all_operators_that_do_not_lower_are_named():

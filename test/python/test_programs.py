@@ -12,7 +12,7 @@ import threading
 
 import numpy
 import pytest
-from conftest import ENVIRONMENT
+from conftest import BIN, ENVIRONMENT
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: scripts/setup --torch")
 pytest.importorskip("torch_mlir", reason="torch-mlir is not installed: scripts/setup --torch")
@@ -561,6 +561,54 @@ def test_devices_are_checked():
             weir.compile(lambda x: x + 1, example=(torch.zeros(2),), device=device)
     with pytest.raises(weir.Error, match="no Vulkan device 99"):
         weir.compile(lambda x: x + 1, example=(torch.zeros(2),), device="vulkan:99")
+
+
+def test_factors_are_rounded_on_request_alone(tmp_path):
+    """On a driver that records calls: what is asked for is in the code, and nothing else is."""
+    script = tmp_path / "precisions.py"
+    script.write_text("""
+import sys, zipfile
+import torch, weir, weir.torch.modules
+
+module, x = torch.nn.Linear(256, 256), torch.zeros(256, 256)
+modules = weir.torch.modules
+made = {
+    "plain": weir.compile(module, example=(x,), device="cuda"),
+    "f32": weir.compile(module, example=(x,), device="cuda", precision="f32"),
+    "tf32": weir.compile(module, example=(x,), device="cuda", precision="tf32"),
+    "step": weir.compile_step(module, lambda y: y.square().mean(), example=(x,), device="cuda", precision="tf32",
+                              optimizer=weir.SGD(learning_rate=0.1)),
+    "module": modules.Module(module, (x,), device="cuda", precision="tf32")._program,
+}
+for name, program in made.items():
+    with zipfile.ZipFile(f"{program._folder.name}/program.weir") as artifact:
+        code = "".join(artifact.read(name).decode() for name in artifact.namelist() if name.endswith(".ptx"))
+    print(name, ".tf32" in code)
+""")
+    fake = BIN.parent / "test/fake-cuda"
+    if not (fake / "libcuda.so.1").exists():
+        pytest.skip("the driver that records calls is not built")
+    done = subprocess.run([sys.executable, script], env={**ENVIRONMENT, "LD_LIBRARY_PATH": str(fake)},
+                          capture_output=True, text=True)
+    assert done.stdout.split() == ["plain", "False", "f32", "False", "tf32", "True", "step", "True", "module", "True"], \
+        done.stderr
+
+
+REFUSED = "--precision=tf32: profile .* of target cpu has no instructions on matrices of tf32; compile for cuda"
+
+
+def test_precisions_that_a_device_has_not_are_refused():
+    module, x = nn.Linear(3, 2), torch.zeros(2, 3)
+    with pytest.raises(weir.CompileError, match=REFUSED):
+        weir.compile(module, example=(x,), device="cpu", precision="tf32")
+    with pytest.raises(weir.CompileError, match=REFUSED):
+        weir.compile_step(module, torch.sum, example=(x,), device="cpu", precision="tf32")
+    with pytest.raises(weir.CompileError, match=REFUSED):
+        weir.torch.Module(module, (x,), device="cpu", precision="tf32")
+    with pytest.warns(UserWarning, match=f"weir leaves a graph to PyTorch: {REFUSED}"):
+        torch.compile(module, backend="weir", options={"device": "cpu", "precision": "tf32"})(x)
+    with pytest.raises(ValueError, match='precision is \'f16\'; expected None, "f32" or "tf32"'):
+        weir.compile(module, example=(x,), device="cpu", precision="f16")
 
 
 def test_names_of_the_optimizer_are_not_the_modules():

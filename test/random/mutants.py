@@ -4,11 +4,26 @@ import collections
 import concurrent.futures
 import dataclasses
 import json
+import os
+import pathlib
 import random
+import re
+import shutil
 import subprocess
 
 from check import PROFILES, get_profile
 from graphs import make_graph
+
+
+KEEP = os.environ.get("WEIR_KEEP_MUTANTS")  # a folder for those that `weir verify` must refuse elsewhere, too
+
+
+def keep_mutant(path, mutant):
+    """Keeps a mutant that must be refused, for `scripts/gpu-tests`."""
+    test = re.sub(r"\W+", "_", os.environ.get("PYTEST_CURRENT_TEST", "mutant").split("::")[-1].split(" ")[0])
+    folder = pathlib.Path(KEEP)
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(path, folder / f"{test}-{re.sub(r'[^A-Za-z0-9]+', '_', mutant['id'])}.weir")
 
 
 @dataclasses.dataclass
@@ -89,6 +104,8 @@ def judge(tools, artifact, folder, most=None, flags=("--random-inputs=1",), kind
         number, mutant = job
         path = folder / f"mutant{number}.weir"
         subprocess.run([tools / "weir-mutate", artifact, f"--apply={mutant['id']}", "-o", path], check=True)
+        if KEEP and mutant["class"] != "equivalent":
+            keep_mutant(path, mutant)
         verify, claims = ask([tools / "weir-device", "verify", path])
         sim, reports = ask([tools / "weir-device", "run", path, f"--entry={mutant['entry']}", "--device=sim",
                             *flags])

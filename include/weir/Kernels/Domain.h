@@ -3,6 +3,7 @@
 #ifndef WEIR_KERNELS_DOMAIN_H
 #define WEIR_KERNELS_DOMAIN_H
 
+#include "weir/Artifact/Profile.h"
 #include "weir/Graph/Graph.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -80,12 +81,11 @@ bool hasFunctions(mlir::Operation *op);
 /// Returns the parts of an op of shape `Column`; nothing for other ops.
 std::optional<ColumnParts> getColumnParts(mlir::linalg::GenericOp op);
 
-/// Returns how `op`, a `Reduction`, would be cut into at most `maxParts` parts of at least 8
-/// rows each, or fewer where most units of a device would be idle, or nothing if it reduces no
-/// columns. Depends on the op and its shape alone, so that its bits do not depend on what shares
-/// its kernel.
-std::optional<ColumnParts> chooseColumnParts(mlir::linalg::GenericOp op, int64_t maxParts,
-                                             int64_t units);
+/// Returns how `op`, a `Reduction`, would be cut into at most `columnParts` parts of at least 8
+/// rows each, fewer rows where most units of a device would be idle, more where rows are so long
+/// that no kernel can keep their columns; or nothing if it reduces no columns. Depends on the op,
+/// its shape and the profile alone, so that its bits do not depend on what shares its kernel.
+std::optional<ColumnParts> chooseColumnParts(mlir::linalg::GenericOp op, const Profile &profile);
 
 /// Returns the first index of a `Column` op's results, in terms of its loops.
 mlir::AffineExpr getPartIndex(const ColumnParts &parts, mlir::linalg::GenericOp op);

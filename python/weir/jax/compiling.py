@@ -26,13 +26,14 @@ def compile(
     device: str | Device = "auto",
     memory_limit: int | str | None = None,
     checkpoint: str = "off",
+    precision: str | None = None,
 ) -> Compiled:
     """Compiles a JAX function for a device of this machine.
 
     `example`: the arguments of a call, nested as JAX allows. Only shapes and types matter.
     `donate_argnums`: arguments whose bytes the results may take, as for jax.jit.
     `static_argnums`: arguments that become part of the program; a call must pass equal ones.
-    `device`, `memory_limit`, `checkpoint`: as for `weir.compile`.
+    `device`, `memory_limit`, `checkpoint`, `precision`: as for `weir.compile`.
     A call takes what the function takes, and returns what it returns, with a weir.Array in place of each array. It stays
     on the device until it is read; passed to another call, it is not copied.
     Errors: weir.jax.ExportError if the function has no graph; CompileError if the graph does not compile; weir.Error if
@@ -42,7 +43,8 @@ def compile(
         exported = export(function, *example, donate_argnums=donate_argnums, static_argnums=static_argnums)
     static = {place % len(example) for place in to_tuple(static_argnums)}
     bind = make_bind(name_parameters(function, len(example)), example, static)
-    return build([Call(exported, bind, make_rebuild(exported))], ["main"], device, memory_limit, checkpoint)
+    return build([Call(exported, bind, make_rebuild(exported))], ["main"], device, memory_limit, checkpoint,
+                 precision)
 
 
 def compile_step(
@@ -62,7 +64,7 @@ def compile_step(
     `predict`: (function, *example) for `Step.predict`, called as `function(params, *example)`: an entry of the same
                artifact, with the same parameters.
     `options`: those of `weir.compile_step`: optimizer, groups, clip_norm, accumulate, loss_scale, ema, offload,
-               check_values, device, memory_limit, checkpoint.
+               check_values, device, memory_limit, checkpoint, precision.
     A call takes the other arguments, and hyperparameters by name, and returns the loss.
     Errors: those of `compile`; ExportError, too, for functions with derivative rules of the user's own, which gradients
             by Weir would not use.

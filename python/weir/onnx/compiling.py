@@ -24,6 +24,7 @@ def compile(
     device: str | Device = "auto",
     memory_limit: int | str | None = None,
     checkpoint: str = "off",
+    precision: str | None = None,
     **options: Any,
 ) -> Compiled:
     """Compiles an ONNX model for a device of this machine, and uploads its initializers.
@@ -35,7 +36,7 @@ def compile(
     `train`:     the output that is the loss, one float of rank 0. The result is then a weir.Step, which trains the
                  initializers; `options` are those of `weir.compile_step`: optimizer, groups, clip_norm and so on.
     `trained`:   patterns of the initializers that are trained, by default all floats but batch norm's statistics.
-    `device`, `memory_limit`, `checkpoint`: as for `weir.compile`.
+    `device`, `memory_limit`, `checkpoint`, `precision`: as for `weir.compile`.
     A call takes the model's inputs by name or in order. It returns the output, or a dict of outputs by name.
     Errors: weir.onnx.ExportError if the model has no graph; those of `weir.compile`.
     """
@@ -45,8 +46,9 @@ def compile(
         exported = export(model, shapes, constants=constants, train=train, trained=trained)
     call = Call(exported, make_bind(exported), make_rebuild(exported))
     if train is None:
-        return build([call], ["main"], device, memory_limit, checkpoint)
-    step = StepOptions(**options, device=device, memory_limit=memory_limit, checkpoint=checkpoint)
+        return build([call], ["main"], device, memory_limit, checkpoint, precision)
+    step = StepOptions(**options, device=device, memory_limit=memory_limit, checkpoint=checkpoint,
+                       precision=precision)
     return build_step(call, step, own=list(exported.parameters))
 
 

@@ -35,6 +35,7 @@ class Module(nn.Module):
         *,
         device: str | Device = "auto",
         memory_limit: int | str | None = None,
+        precision: str | None = None,
     ):
         """Compiles a module with its gradients.
 
@@ -43,7 +44,8 @@ class Module(nn.Module):
         super().__init__()
         self.module = module
         exported = export(module, example, keep_buffers=True)
-        self._program = _Program(exported, open_device(device), memory_limit, ["--vjp=main", "--entry=main.vjp"])
+        self._program = _Program(exported, open_device(device), memory_limit, precision,
+                                 ["--vjp=main", "--entry=main.vjp"])
         self._bind = make_bind(module, example)
         self._rebuild = make_rebuild(exported)
 
@@ -71,9 +73,15 @@ class _Program:
     """A graph and its gradients on a device."""
 
     def __init__(
-        self, exported: Exported, device: Device, memory_limit: int | str | None, options: list[str]
+        self,
+        exported: Exported,
+        device: Device,
+        memory_limit: int | str | None,
+        precision: str | None,
+        options: list[str],
     ):
-        path, self._folder = run_compiler(exported.text, device, memory_limit, ["--entry=main", *options])
+        path, self._folder = run_compiler(exported.text, device, memory_limit, ["--entry=main", *options],
+                                          precision)
         self._execution = Execution(path, device)
         self.names = [argument.name for argument in exported.arguments]
         self.results = exported.results
@@ -121,12 +129,15 @@ def _draw_seed(names: Sequence[str]) -> dict[str, torch.Tensor]:
     return {SEED: torch.randint(1 << 62, ()), STEP: torch.zeros((), dtype=torch.int64)}
 
 
-def compile_graph(graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], **options: Any) -> Callable:
+def compile_graph(
+    graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor], *, options: Mapping[str, Any] | None = None
+) -> Callable:
     """Compiles a graph and its backward for `torch.compile(module, backend="weir")`.
 
+    `options`: what `torch.compile` is given as `options`: device, memory_limit and precision, as for `weir.compile`.
     A graph that is refused runs in PyTorch, and a warning says what was refused.
     """
-    compiler = functools.partial(_compile_or_keep, options=options)
+    compiler = functools.partial(_compile_or_keep, options=options or {})
     decompositions = torch._decomp.core_aten_decompositions()
     return aot_autograd(fw_compiler=compiler, bw_compiler=compiler, decompositions=decompositions)(graph, inputs)
 
@@ -140,7 +151,8 @@ def _compile_or_keep(graph: torch.fx.GraphModule, inputs: Sequence, options: Map
             raise ExportError(f"an input is {type(other[0]).__name__}: shapes that change; compile with dynamic=False")
         examples = tuple(torch.empty_like(value, device="cpu") for value in inputs)
         exported = export(graph, examples)
-        program = _Program(exported, open_device(options.get("device", "auto")), options.get("memory_limit"), [])
+        program = _Program(exported, open_device(options.get("device", "auto")), options.get("memory_limit"),
+                           options.get("precision"), [])
     except (ExportError, CompileError, TypeError) as error:
         reason = "; ".join(str(error).splitlines()[:2])
         warnings.warn(f"weir leaves a graph to PyTorch: {reason}", stacklevel=2)

@@ -82,7 +82,7 @@ module attributes {gpu.container_module} {
     gpu.func @workgroup_size() kernel attributes {known_block_size = array<i32: 1025, 1, 1>} {
       gpu.return
     }
-    // expected-error @below {{takes 32772 bytes of workgroup memory, profile 'lavapipe' allows 32768}}
+    // expected-error @below {{@workgroup_memory takes 32772 bytes of workgroup memory, profile 'lavapipe' allows 32768; compile for a profile with a larger workgroup_memory, if the device has it, or with a smaller workgroup_size, contraction_slab or matrix_slab}}
     gpu.func @workgroup_memory()
         workgroup(%v: memref<8192xf32, #gpu.address_space<workgroup>>, %w: memref<1xf32, #gpu.address_space<workgroup>>)
         kernel attributes {known_block_size = array<i32: 1, 1, 1>} {

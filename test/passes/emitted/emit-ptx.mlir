@@ -351,4 +351,43 @@ gpu.module @while {
 
 // A binary states what the packer reads, and dispatches call it as its kernel.
 // CHECK-NOT: gpu.func
+
+// A limit is one instruction, which keeps NaNs. The twins are other ones: zeros of either sign are equal, and a
+// comparison that holds for NaNs drops them.
+// CHECK-LABEL: .visible .entry limits(
+// CHECK:         ld.global.b32 %[[A:.*]], [
+// CHECK-NEXT:    ld.global.b32 %[[B:.*]], [
+// CHECK-NEXT:    ld.global.b32 %[[C:.*]], [
+// CHECK-NEXT:    ld.global.b32 %[[D:.*]], [
+// CHECK-DAG:     max.NaN.f32 {{.*}}, %[[A]],
+// CHECK-DAG:     min.NaN.f32 {{.*}}, %[[B]],
+// CHECK-DAG:     selp.f32 {{.*}}, 0f00000000, %[[C]],
+// CHECK-DAG:     max.f32 {{.*}}, %[[D]],
+gpu.module @limits {
+  gpu.func @limits(%x: memref<4xf32, #global>) kernel attributes {known_block_size = array<i32: 1, 1, 1>} {
+    %0 = arith.constant 0 : index
+    %1 = arith.constant 1 : index
+    %2 = arith.constant 2 : index
+    %3 = arith.constant 3 : index
+    %low = arith.constant -104.0 : f32
+    %zero = arith.constant 0.0 : f32
+    %a = memref.load %x[%0] : memref<4xf32, #global>
+    %b = memref.load %x[%1] : memref<4xf32, #global>
+    %c = memref.load %x[%2] : memref<4xf32, #global>
+    %d = memref.load %x[%3] : memref<4xf32, #global>
+    %below = arith.cmpf olt, %a, %low : f32
+    %above = arith.cmpf ogt, %b, %low : f32
+    %negative = arith.cmpf olt, %c, %zero : f32
+    %other = arith.cmpf ult, %d, %low : f32
+    %e = arith.select %below, %low, %a : f32
+    %f = arith.select %above, %low, %b : f32
+    %g = arith.select %negative, %zero, %c : f32
+    %h = arith.select %other, %low, %d : f32
+    memref.store %e, %x[%0] : memref<4xf32, #global>
+    memref.store %f, %x[%1] : memref<4xf32, #global>
+    memref.store %g, %x[%2] : memref<4xf32, #global>
+    memref.store %h, %x[%3] : memref<4xf32, #global>
+    gpu.return
+  }
+}
 }

@@ -272,7 +272,7 @@ gpu.module @too_large {
 
 module attributes {gpu.container_module} {
 gpu.module @too_much_shared {
-  // expected-error @below {{36864 bytes of workgroup memory exceed the 32768 of target lavapipe}}
+  // expected-error @below {{36864 bytes of workgroup memory exceed the 32768 of target lavapipe; compile for a profile with a larger workgroup_memory, if the device has it}}
   gpu.func @too_much_shared(%x: memref<8xf32, #global>)
       workgroup(%s: memref<9216xf32, #gpu.address_space<workgroup>>)
       kernel attributes {known_block_size = array<i32: 8, 1, 1>} {

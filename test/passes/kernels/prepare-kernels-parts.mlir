@@ -120,3 +120,18 @@ func.func @parts_no_larger_than_a_factor(%a: tensor<128x2304xf32>, %b: tensor<23
   %m = linalg.matmul ins(%a, %b : tensor<128x2304xf32>, tensor<2304x768xf32>) outs(%c : tensor<128x768xf32>) -> tensor<128x768xf32>
   return %m : tensor<128x768xf32>
 }
+
+// -----
+
+// Columns of rows of 32000 elements, which no team keeps: 32 parts are busy invocations for 132 units. The twin's rows of
+// 4096 elements stay in parts of 8.
+// CHECK-DAG: #[[LONG:.*]] = affine_map<(d0, d1) -> (d0 floordiv 32, d1)>
+// CHECK-DAG: #[[SHORT:.*]] = affine_map<(d0, d1) -> (d0 floordiv 8, d1)>
+// CHECK-LABEL: func @long_rows_have_few_parts
+// CHECK:         linalg.generic {indexing_maps = [#{{.*}}, #[[LONG]]]
+// CHECK:         linalg.generic {indexing_maps = [#{{.*}}, #[[SHORT]]]
+func.func @long_rows_have_few_parts(%x: tensor<1024x32000xf32>, %y: tensor<1024x4096xf32>, %a: tensor<32000xf32>, %b: tensor<4096xf32>) -> (tensor<32000xf32>, tensor<4096xf32>) {
+  %r = linalg.reduce { arith.addf } ins(%x : tensor<1024x32000xf32>) outs(%a : tensor<32000xf32>) dimensions = [0]
+  %s = linalg.reduce { arith.addf } ins(%y : tensor<1024x4096xf32>) outs(%b : tensor<4096xf32>) dimensions = [0]
+  return %r, %s : tensor<32000xf32>, tensor<4096xf32>
+}

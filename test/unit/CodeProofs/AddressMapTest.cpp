@@ -472,10 +472,30 @@ TEST(AddressMap, numbers_that_guards_make_known) {
 
 TEST(AddressMap, counters_end_with_their_loops) {
   EXPECT_EQ(getLast(loop("%n0", "%n4", "%n1", "") + store("%k")), "?");
+  // Of one trip, too: a test at the begin of a loop is passed once more.
+  EXPECT_EQ(getLast(loop("%n0", "%n1", "%n1", "") + store("%k")), "?");
   // In the loop's first block it is 4, too.
   std::string text = loop("%n0", "%n4", "%n1", "");
   text.insert(text.find("OpLoopMerge"), store("%k"));
   EXPECT_EQ(getLast(text), "?, maybe");
+}
+
+TEST(AddressMap, what_no_trip_changes_outlasts_its_loop) {
+  // LLVM leaves numbers in a loop that it needs behind it.
+  auto behind = [](const std::string &number, const std::string &after) {
+    return getLast(loopToTest("%n0", "%n1", "OpULessThan %bool %next %n4", number) + after);
+  };
+  const std::string own = "%o = OpIAdd %uint %i %n8\n", stored = store("%o"),
+                    go = "OpBranch %end\n";
+  EXPECT_EQ(behind(own, stored), "8 group + local + 8");
+  EXPECT_EQ(behind(own + "%c = OpULessThan %bool %o %n12\n", select("", stored + go, go)),
+            "8 group + local + 8, -8 group + -1 local + 3 >= 0");
+  // The twins: a trip, a part of one, and what is loaded are others in each trip.
+  EXPECT_EQ(behind("%o = OpIAdd %uint %i %k\n", stored), "?");
+  EXPECT_EQ(behind("%h = OpUDiv %uint %k %n2\n %o = OpIAdd %uint %i %h\n", stored), "?");
+  EXPECT_EQ(behind("%q = OpAccessChain %p %y %n0 %n0\n %o = OpLoad %uint %q\n", stored), "?");
+  EXPECT_EQ(behind(own + "%c = OpULessThan %bool %k %n2\n", select("", stored + go, go)),
+            "8 group + local + 8, maybe");
 }
 
 TEST(AddressMap, loops_that_end_early) {
