@@ -58,11 +58,21 @@ private:
   void addElement(Value element, Value &maximum, Value &sum);
   SmallVector<Value> walkChunk(AffineExpr first, int64_t count, ValueRange carried);
   SmallVector<Value> walkRows();
-  Value choose(ArrayRef<Value> values, Value number);
   void store(ArrayRef<Value> totals);
   void emitTile(Value tile);
 };
 } // namespace
+
+Value weir::chooseValue(PointEmitter &emitter, ArrayRef<Value> values, Value number) {
+  Value chosen = values.front();
+  for (size_t i = 1; i < values.size(); ++i) {
+    OpBuilder &b = emitter.builder();
+    Value is = arith::CmpIOp::create(b, emitter.loc, arith::CmpIPredicate::eq, number,
+                                     emitter.indexConstant(i));
+    chosen = arith::SelectOp::create(b, emitter.loc, is, values[i], chosen);
+  }
+  return chosen;
+}
 
 SoftmaxSums weir::getSoftmaxSums(PointEmitter &emitter) {
   SmallVector<linalg::GenericOp> reductions;
@@ -164,18 +174,6 @@ SmallVector<Value> BlockRowEmitter::walkRows() {
   return carried;
 }
 
-/// Returns one of some values. Registers have no index.
-Value BlockRowEmitter::choose(ArrayRef<Value> values, Value number) {
-  Value chosen = values.front();
-  for (size_t i = 1; i < values.size(); ++i) {
-    OpBuilder &b = emitter.builder();
-    Value is = arith::CmpIOp::create(b, emitter.loc, arith::CmpIPredicate::eq, number,
-                                     emitter.indexConstant(i));
-    chosen = arith::SelectOp::create(b, emitter.loc, is, values[i], chosen);
-  }
-  return chosen;
-}
-
 /// Stores what comes of the rows that no tile before this one stores.
 void BlockRowEmitter::store(ArrayRef<Value> totals) {
   SmallVector<Value> maxima, sums;
@@ -185,8 +183,8 @@ void BlockRowEmitter::store(ArrayRef<Value> totals) {
   }
   auto storeRow = [&](AffineExpr row, Value number) {
     emitter.startPoint();
-    emitter.setReduced(reduced.maximum.getResult(0), choose(maxima, number));
-    emitter.setReduced(reduced.sum.getResult(0), choose(sums, number));
+    emitter.setReduced(reduced.maximum.getResult(0), chooseValue(emitter, maxima, number));
+    emitter.setReduced(reduced.sum.getResult(0), chooseValue(emitter, sums, number));
     emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults())),
                 getPoint(row, emitter.constant(0)));
   };
@@ -235,5 +233,7 @@ void BlockRowEmitter::run(EmittedKernel &launch) {
 }
 
 void weir::emitBlockRow(PointEmitter &emitter, EmittedKernel &launch) {
+  if (std::optional<SlabBlockTile> tile = chooseSlabBlockTile(emitter.domain, emitter.profile))
+    return emitSlabBlockRow(emitter, *tile, launch);
   BlockRowEmitter(emitter).run(launch);
 }

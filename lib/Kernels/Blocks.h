@@ -43,6 +43,29 @@ private:
                                      llvm::ArrayRef<llvm::SmallVector<mlir::AffineExpr>> points);
 };
 
+/// The tile of a kernel that computes in blocks, of which a workgroup shares all factors.
+struct SlabBlockTile {
+  int64_t rowThreads = 16, columnThreads = 8; ///< of the workgroup
+  int64_t rows = 8, numbers = 8;              ///< of a block, for each invocation
+  int64_t columns = 8;                        ///< of the result, for each invocation
+  int64_t slab = 8;                           ///< products that are shared at once
+
+  int64_t getThreads() const { return rowThreads * columnThreads; }
+  int64_t getTileRows() const { return rowThreads * rows; }
+  int64_t getNumbers() const { return columnThreads * numbers; }
+};
+/// Returns the tile of a kernel in blocks; nothing where there is too little to share, or the
+/// profile has no slabs.
+std::optional<SlabBlockTile> chooseSlabBlockTile(const KernelDomain &domain,
+                                                 const Profile &profile);
+/// Emit kernels in blocks whose factors workgroups share.
+void emitSlabBlockContraction(PointEmitter &emitter, const SlabBlockTile &tile,
+                              EmittedKernel &launch);
+void emitSlabBlockRow(PointEmitter &emitter, const SlabBlockTile &tile, EmittedKernel &launch);
+
+/// Returns one of some values. Registers have no index.
+mlir::Value chooseValue(PointEmitter &emitter, llvm::ArrayRef<mlir::Value> values,
+                        mlir::Value number);
 /// Returns the reductions of a kernel that reduces rows whose elements are computed in blocks.
 SoftmaxSums getSoftmaxSums(PointEmitter &emitter);
 /// Emits a kernel that reduces rows whose elements are computed in blocks, for subgroups.

@@ -129,13 +129,7 @@ private:
   AffineExpr thread;
 
   SlabSide makeSide(bool isOfRows);
-  SmallVector<Value> addProducts(int64_t count, ValueRange running) {
-    return sums.add(ofRows.memory, emitter.constant(0), ofColumns.memory, count,
-                    productInSlabCoordinate, running);
-  }
-  SmallVector<Value> sumProducts();
   void emitTile(Value number);
-  void barrier() { gpu::BarrierOp::create(emitter.builder(), emitter.loc); }
 };
 } // namespace
 
@@ -153,47 +147,6 @@ SlabSide SlabContraction::makeSide(bool isOfRows) {
   side.slab = tile.slab;
   side.threads = emitter.profile.workgroupSize;
   return side;
-}
-
-/// Computes the invocation's sums, row by row.
-SmallVector<Value> SlabContraction::sumProducts() {
-  OpBuilder &b = emitter.builder();
-  Value zero = arith::ConstantOp::create(b, emitter.loc,
-                                         b.getZeroAttr(emitter.getElementType(op->getResult(0))));
-  SmallVector<Value> sums(tile.rows * tile.columns, zero);
-  int64_t slabs = products / tile.slab, early = products % tile.slab;
-  auto loadBoth = [&](AffineExpr firstProduct, int64_t count) {
-    SmallVector<Value> loaded = ofRows.load(firstProduct, count);
-    llvm::append_range(loaded, ofColumns.load(firstProduct, count));
-    return loaded;
-  };
-  auto storeBoth = [&](ArrayRef<Value> loaded) {
-    ofRows.store(loaded.take_front(ofRows.countLoaded()));
-    ofColumns.store(loaded.drop_front(ofRows.countLoaded()));
-    barrier();
-  };
-  if (early)
-    sums = emitter.loop(1, sums, [&](Value, ValueRange running) {
-      storeBoth(loadBoth(emitter.constant(0), early));
-      SmallVector<Value> added = addProducts(early, running);
-      barrier();
-      return added;
-    });
-  SmallVector<Value> carried(sums);
-  llvm::append_range(carried, loadBoth(emitter.constant(early), tile.slab));
-  int64_t numSums = sums.size();
-  carried = emitter.loop(slabs - 1, carried, [&](Value trip, ValueRange running) {
-    SmallVector<Value> loaded(running.drop_front(numSums));
-    storeBoth(loaded);
-    AffineExpr next = emitter.setCoordinate(slabCoordinate, trip) * tile.slab;
-    SmallVector<Value> ahead = loadBoth(next + (early + tile.slab), tile.slab);
-    SmallVector<Value> added = addProducts(tile.slab, running.take_front(numSums));
-    barrier();
-    llvm::append_range(added, ahead);
-    return added;
-  });
-  storeBoth(ArrayRef(carried).drop_front(numSums));
-  return addProducts(tile.slab, ArrayRef(carried).take_front(numSums));
 }
 
 void SlabContraction::emitTile(Value number) {
@@ -215,7 +168,12 @@ void SlabContraction::emitTile(Value number) {
   sums.columnThread = name(columnThreadCoordinate, thread % tile.columnThreads);
   for (SlabSide *side : {&ofRows, &ofColumns})
     side->chooseShares(thread, emitter.dim(slabCoordinate));
-  SmallVector<Value> totals = sumProducts();
+  OpBuilder &b = emitter.builder();
+  Value zero = arith::ConstantOp::create(b, emitter.loc,
+                                         b.getZeroAttr(emitter.getElementType(op->getResult(0))));
+  SmallVector<Value> totals(tile.rows * tile.columns, zero);
+  totals = sums.addSlabs(&ofRows, ofRows.memory, ofColumns, emitter.constant(0), products,
+                         slabCoordinate, productInSlabCoordinate, totals);
   sums.store(sides, rowTile, columnTile, rest, totals,
              {resultRowCoordinate, insideRowCoordinate, insideUnitCoordinate});
 }

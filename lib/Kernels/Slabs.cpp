@@ -20,6 +20,49 @@ Value weir::allocateShared(PointEmitter &emitter, Type type, int64_t elements) {
   return emitter.getFunction().addWorkgroupAttribution(shared, emitter.loc);
 }
 
+static VectorType getSharedVector(Value memory) {
+  return VectorType::get({slabVector}, cast<MemRefType>(memory.getType()).getElementType());
+}
+static llvm::Align getSharedAlignment(VectorType type) {
+  return llvm::Align(slabVector * type.getElementTypeBitWidth() / 8);
+}
+
+/// Whether vectors of elements are accessed at once. SPIR-V has vectors only of memory that is made
+/// of them.
+static bool hasSharedVectors(const PointEmitter &emitter) { return emitter.profile.sm != 0; }
+
+SmallVector<Value> weir::loadShared(PointEmitter &emitter, Value memory, AffineExpr place) {
+  VectorType type = getSharedVector(memory);
+  if (!hasSharedVectors(emitter)) {
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < slabVector; ++i)
+      elements.push_back(memref::LoadOp::create(emitter.builder(), emitter.loc, memory,
+                                                emitter.expand(place + i)));
+    return elements;
+  }
+  Value vector =
+      vector::LoadOp::create(emitter.builder(), emitter.loc, type, memory, emitter.expand(place),
+                             /*nontemporal=*/false, getSharedAlignment(type));
+  SmallVector<Value> values;
+  for (int64_t i = 0; i < slabVector; ++i)
+    values.push_back(emitter.extract(vector, i));
+  return values;
+}
+
+void weir::storeShared(PointEmitter &emitter, Value memory, AffineExpr place,
+                       ArrayRef<Value> values) {
+  VectorType type = getSharedVector(memory);
+  if (!hasSharedVectors(emitter)) {
+    for (int64_t i = 0; i < slabVector; ++i)
+      memref::StoreOp::create(emitter.builder(), emitter.loc, values[i], memory,
+                              emitter.expand(place + i));
+    return;
+  }
+  Value vector = vector::FromElementsOp::create(emitter.builder(), emitter.loc, type, values);
+  vector::StoreOp::create(emitter.builder(), emitter.loc, vector, memory, emitter.expand(place),
+                          /*nontemporal=*/false, getSharedAlignment(type));
+}
+
 //===----------------------------------------------------------------------===//
 // Factors
 //===----------------------------------------------------------------------===//
@@ -69,10 +112,10 @@ void SlabSide::chooseShares(AffineExpr thread, AffineExpr any) {
 /// not.
 AffineExpr SlabSide::getElement(const Share &share) const {
   int64_t vector = along == Along::Elements ? slabVector : 1;
-  if (present)
+  if (present && present < elements)
     return first.floorDiv(vector) + share.element % (present / vector);
   AffineExpr element = first.floorDiv(vector) + share.element;
-  return all % elements != 0 ? element % (all / vector) : element;
+  return !present && all % elements != 0 ? element % (all / vector) : element;
 }
 
 SmallVector<Value> SlabSide::load(AffineExpr firstProduct, int64_t count) const {
@@ -136,31 +179,89 @@ AffineExpr SlabSums::getColumn(int64_t column) const {
 
 SmallVector<Value> SlabSums::add(Value ofRows, AffineExpr first, Value ofColumns, int64_t count,
                                  unsigned coordinate, ValueRange sums) const {
-  OpBuilder *b = nullptr;
-  auto read = [&](Value memory, int64_t elements, AffineExpr product, AffineExpr element) -> Value {
-    Value address = emitter.expand(product * (elements + slabPadding) + element);
-    return memref::LoadOp::create(*b, emitter.loc, memory, address);
+  auto getPlace = [](int64_t elements, AffineExpr product, AffineExpr element) {
+    return product * (elements + slabPadding) + element;
   };
   int64_t together = count % unrolledProducts == 0 ? unrolledProducts : 1;
   return emitter.loop(count / together, sums, [&](Value trip, ValueRange running) {
-    b = &emitter.builder();
     AffineExpr begin = emitter.setCoordinate(coordinate, trip) * together;
+    OpBuilder &b = emitter.builder();
     SmallVector<Value> next(running);
     for (int64_t i = 0; i < together; ++i) {
       SmallVector<Value> ofRow, ofColumn;
-      for (int64_t row = 0; row < rows; ++row)
-        ofRow.push_back(
-            read(ofRows, getTileRows(), begin + first + i, getRow(emitter.constant(row))));
-      for (int64_t column = 0; column < columns; ++column)
-        ofColumn.push_back(read(ofColumns, getTileColumns(), begin + i, getColumn(column)));
+      for (int64_t row = 0; row < rows; row += slabVector)
+        llvm::append_range(ofRow, loadShared(emitter, ofRows,
+                                             getPlace(getTileRows(), begin + first + i,
+                                                      getRow(emitter.constant(row)))));
+      for (int64_t column = 0; column < columns; column += unit) {
+        AffineExpr place = getPlace(getTileColumns(), begin + i, getColumn(column));
+        if (unit == slabVector)
+          llvm::append_range(ofColumn, loadShared(emitter, ofColumns, place));
+        else
+          ofColumn.push_back(
+              memref::LoadOp::create(b, emitter.loc, ofColumns, emitter.expand(place)));
+      }
       for (int64_t row = 0; row < rows; ++row)
         for (int64_t column = 0; column < columns; ++column) {
           Value &sum = next[row * columns + column];
-          sum = math::FmaOp::create(*b, emitter.loc, ofRow[row], ofColumn[column], sum);
+          sum = math::FmaOp::create(b, emitter.loc, ofRow[row], ofColumn[column], sum);
         }
     }
     return next;
   });
+}
+
+SmallVector<Value> SlabSums::addSlabs(const SlabSide *ofRows, Value rowMemory,
+                                      const SlabSide &ofColumns, AffineExpr begin, int64_t products,
+                                      unsigned slabCoordinate, unsigned productCoordinate,
+                                      ValueRange start) const {
+  int64_t slab = ofColumns.slab, slabs = products / slab, early = products % slab;
+  auto barrier = [&] { gpu::BarrierOp::create(emitter.builder(), emitter.loc); };
+  auto load = [&](AffineExpr first, int64_t count) {
+    SmallVector<Value> loaded;
+    if (ofRows)
+      loaded = ofRows->load(begin + first, count);
+    llvm::append_range(loaded, ofColumns.load(begin + first, count));
+    return loaded;
+  };
+  auto store = [&](ArrayRef<Value> loaded) {
+    int64_t rowValues = ofRows ? ofRows->countLoaded() : 0;
+    if (ofRows)
+      ofRows->store(loaded.take_front(rowValues));
+    ofColumns.store(loaded.drop_front(rowValues));
+    barrier();
+  };
+  auto addSlab = [&](AffineExpr first, int64_t count, ValueRange running) {
+    return add(rowMemory, ofRows ? emitter.constant(0) : first, ofColumns.memory, count,
+               productCoordinate, running);
+  };
+  SmallVector<Value> sums(start);
+  if (early)
+    sums = emitter.loop(1, sums, [&](Value, ValueRange running) {
+      store(load(emitter.constant(0), early));
+      SmallVector<Value> added = addSlab(emitter.constant(0), early, running);
+      if (slabs > 0)
+        barrier();
+      return added;
+    });
+  if (slabs == 0)
+    return sums;
+  SmallVector<Value> carried(sums);
+  llvm::append_range(carried, load(emitter.constant(early), slab));
+  int64_t numSums = sums.size();
+  carried = emitter.loop(slabs - 1, carried, [&](Value trip, ValueRange running) {
+    SmallVector<Value> loaded(running.drop_front(numSums));
+    store(loaded);
+    AffineExpr first = emitter.setCoordinate(slabCoordinate, trip) * slab + early;
+    SmallVector<Value> ahead = load(first + slab, slab);
+    SmallVector<Value> added = addSlab(first, slab, running.take_front(numSums));
+    barrier();
+    llvm::append_range(added, ahead);
+    return added;
+  });
+  store(ArrayRef(carried).drop_front(numSums));
+  return addSlab(emitter.constant(early + (slabs - 1) * slab), slab,
+                 ArrayRef(carried).take_front(numSums));
 }
 
 //===----------------------------------------------------------------------===//
@@ -184,9 +285,8 @@ Value SlabSums::getSum(ArrayRef<Value> sums, Value row, int64_t number) const {
   }
   if (unit == 1)
     return elements.front();
-  return vector::FromElementsOp::create(b, emitter.loc,
-                                        VectorType::get({unit}, elements.front().getType()),
-                                        elements);
+  return vector::FromElementsOp::create(
+      b, emitter.loc, VectorType::get({unit}, elements.front().getType()), elements);
 }
 
 /// A loop over the rows of each unit, so that there is one copy of the code for all of them.

@@ -30,6 +30,12 @@ inline bool canShareSlab(int64_t elements, int64_t products, int64_t threads) {
 }
 /// Adds memory of the workgroup to the kernel.
 mlir::Value allocateShared(PointEmitter &emitter, mlir::Type type, int64_t elements);
+/// Loads and stores as many neighbours in workgroup memory as a vector has, at a multiple of their
+/// number.
+llvm::SmallVector<mlir::Value> loadShared(PointEmitter &emitter, mlir::Value memory,
+                                          mlir::AffineExpr place);
+void storeShared(PointEmitter &emitter, mlir::Value memory, mlir::AffineExpr place,
+                 llvm::ArrayRef<mlir::Value> values);
 
 /// A factor's part of a tile: its elements are rows or columns.
 class SlabSide {
@@ -85,7 +91,7 @@ struct SlabSums {
   PointEmitter &emitter;
   int64_t rowThreads = 1, columnThreads = 1; ///< of the workgroup
   int64_t rows = 1, columns = 1;             ///< of an invocation
-  int64_t unit = 1;                          ///< columns that are neighbours
+  int64_t unit = 1;                          ///< columns that are neighbours: one or a vector
   mlir::AffineExpr rowThread, columnThread;  ///< the invocation's numbers among these
 
   int64_t getTileRows() const { return rowThreads * rows; }
@@ -109,6 +115,15 @@ struct SlabSums {
   void store(const ContractionSides &sides, mlir::AffineExpr rowTile, mlir::AffineExpr columnTile,
              llvm::ArrayRef<mlir::AffineExpr> rest, llvm::ArrayRef<mlir::Value> sums,
              Coordinates coordinates) const;
+
+  /// Adds `products` products, whose numbers begin at `begin`, slab by slab. A slab that is not
+  /// whole comes first. The columns' factor, and the rows' one unless it is null and all of it is
+  /// in `rowMemory`, are brought to workgroup memory while the slab before is added up. No barrier
+  /// stands behind the last slab.
+  llvm::SmallVector<mlir::Value> addSlabs(const SlabSide *ofRows, mlir::Value rowMemory,
+                                          const SlabSide &ofColumns, mlir::AffineExpr begin,
+                                          int64_t products, unsigned slabCoordinate,
+                                          unsigned productCoordinate, mlir::ValueRange sums) const;
 
 private:
   mlir::Value getSum(llvm::ArrayRef<mlir::Value> sums, mlir::Value row, int64_t number) const;

@@ -1,6 +1,7 @@
 """Attention in blocks: on each kind of target, against the reference, which has one tensor of scores; and its memory."""
 
 import json
+import zipfile
 
 import numpy
 import pytest
@@ -110,6 +111,59 @@ def test_shared_heads(weir, profile):
     kernels = blocks.get_kernels(SHARED, *flags)
     assert sorted(kernels) == ["block_contraction"] * 4 + ["block_row", "row"], kernels
     blocks.compare(SHARED, ["--random-inputs=7"], 1e-5, *flags)
+
+
+# As CASES, with enough rows for workgroups that share both factors.
+SHARED_CASES = [
+    ((16,), 70, 69, 7, 33, (16, 70, 69), None, "f32"),
+    ((2, 8), 64, 192, 24, 64, None, 1.5, "f32"),
+    ((16,), 33, 40, 4, 36, (16, 1, 40), None, "f32"),
+    ((5,), 197, 96, 5, 70, (1, 197, 96), None, "f32"),
+    ((16,), 70, 72, 16, 40, None, None, "bf16"),
+    ((16,), 65, 66, 8, 34, None, None, "f16"),
+]
+
+
+def count_shared(artifact):
+    """Returns the number of kernels in blocks that have workgroup memory. Narrow sums have none."""
+    with zipfile.ZipFile(artifact) as archive:
+        codes = [archive.read(name).decode() for name in archive.namelist() if "/block_" in name]
+    return sum(".shared" in code for code in codes)
+
+
+@pytest.mark.parametrize("case", SHARED_CASES)
+def test_workgroups_share_factors(weir, case):
+    """A workgroup's slabs hold the factors of a block, and its memory the factor that is computed from them."""
+    *sizes, element = case
+    attention, blocks = Attention(sizes, scale=0.5, element=element), Blocks(weir, "cuda")
+    flags = ["--vjp=f", "--entry=f.vjp"]
+    assert blocks.get_kernels(attention.forward(), *flags).count("block_contraction") == 4
+    operands = [operand.astype(numpy.float32) for operand in attention.sample(3)]
+    if attention.bias and attention.bias[-2] == attention.scores[-2]:
+        operands[3][..., 2, :], operands[3][..., 5, 7:] = -numpy.inf, -numpy.inf
+    tolerance = {"f32": 1e-5, "f16": 2e-3, "bf16": 1e-2}[element]
+    inputs = ["--random-inputs=3"]
+    if element == "f32":
+        names = [f"arg{index}" for index in range(len(operands))]
+        cotangent = numpy.random.default_rng(4).standard_normal(attention.result).astype(numpy.float32)
+        path = weir.folder / "inputs.safetensors"
+        save_file(dict(zip([*names, "cotangent.result0"], [*operands, cotangent])), path)
+        inputs = [f"--input={path}"]
+    artifact = blocks.compare(attention.forward(), inputs, tolerance, *flags)
+    assert count_shared(artifact) >= 3
+    verified = weir.run("verify", artifact)
+    assert "All claims hold" in verified and "@block_" not in verified  # else taken from the compiler
+
+
+def test_workgroups_share_factors_of_shared_heads(weir):
+    """The sums over queries of all heads of a key begin a block anew for each head."""
+    text = SHARED
+    for old, new in (("6x12x8", "16x70x40"), ("3x20x8", "8x72x40"), ("3x2x20x8", "8x2x72x40"), ("6x20x8", "16x72x40"),
+                     ("6x12xf", "16x70xf")):
+        text = text.replace(f"<{old}", f"<{new}")
+    blocks = Blocks(weir, "cuda")
+    artifact = blocks.compare(text, ["--random-inputs=7"], 1e-5, "--vjp=f", "--entry=f.vjp")
+    assert count_shared(artifact) == 5 and ", 0 taken from the compiler" in weir.run("verify", artifact)
 
 
 @pytest.mark.parametrize("profile", ["vulkan", "cpu.v3"])
