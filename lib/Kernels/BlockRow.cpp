@@ -30,6 +30,7 @@ public:
       : emitter(emitter), blocks(*emitter.domain.getBlocks()), sizes(emitter.domain.getSizes()),
         lanes(emitter.profile.subgroupSize) {
     reduced = getSoftmaxSums(emitter);
+    masked = findMasked(emitter);
     int64_t rows = sizes[blocks.rowDim];
     tileRows = chooseBlockRows(rows);
     rowTiles = llvm::divideCeil(rows, tileRows);
@@ -45,6 +46,7 @@ private:
   ArrayRef<int64_t> sizes;
   const int64_t lanes;
   SoftmaxSums reduced;
+  MaskedSides masked;
   int64_t tileRows = 1, rowTiles = 1;
   SmallVector<int64_t> restSizes;
 
@@ -74,9 +76,10 @@ Value weir::chooseValue(PointEmitter &emitter, ArrayRef<Value> values, Value num
   return chosen;
 }
 
-SoftmaxSums weir::getSoftmaxSums(PointEmitter &emitter) {
+SoftmaxSums weir::getSoftmaxSums(const PointEmitter &emitter) {
   SmallVector<linalg::GenericOp> reductions;
-  for (auto op : emitter.kernel.getBody().front().getOps<linalg::GenericOp>())
+  schedule::KernelOp kernel = emitter.kernel;
+  for (auto op : kernel.getBody().front().getOps<linalg::GenericOp>())
     if (getOpShape(op) == OpShape::Reduction)
       reductions.push_back(op);
   return *matchSoftmaxSums(reductions);
@@ -155,12 +158,16 @@ SmallVector<Value> BlockRowEmitter::walkRows() {
   for (int64_t row = 0; row < tileRows; ++row)
     carried.append({start, zero});
   int64_t walked = sizes[blocks.walkedDim], chunks = walked / lanes;
+  auto walk = [&](AffineExpr first, int64_t count, ValueRange running) {
+    return whereNeeded(emitter, masked, {firstRow, tileRows, first, count}, running,
+                       [&] { return walkChunk(first, count, running); });
+  };
   carried = emitter.loop(chunks, carried, [&](Value chunk, ValueRange running) {
-    return walkChunk(emitter.setCoordinate(blockChunkCoordinate, chunk) * lanes, lanes, running);
+    return walk(emitter.setCoordinate(blockChunkCoordinate, chunk) * lanes, lanes, running);
   });
   if (int64_t count = walked % lanes)
     carried = emitter.loop(1, carried, [&](Value, ValueRange running) {
-      return walkChunk(emitter.constant(chunks * lanes), count, running);
+      return walk(emitter.constant(chunks * lanes), count, running);
     });
   Value lane = emitter.expand(emitter.dim(teamLaneCoordinate));
   for (int64_t row = 0; row < tileRows; ++row) {

@@ -54,9 +54,8 @@ public:
     int64_t count;
   };
   /// Calls `body` for each block in order.
-  SmallVector<Value>
-  walk(ValueRange carried,
-       function_ref<SmallVector<Value>(const Block &, ValueRange running)> body);
+  SmallVector<Value> walk(ValueRange carried,
+                          function_ref<SmallVector<Value>(const Block &, ValueRange running)> body);
   /// Adds up the inner products of a block.
   void sum(const Block &block);
   /// Lets code that is emitted next read what is computed from the sums of one of the invocation's
@@ -80,14 +79,15 @@ private:
   const SlabBlockTile &tile;
   Point getPoint;
   int64_t allRows, allNumbers;
+  MaskedSides masked;
   AffineExpr firstRow;
   struct Sides {
     SlabSide ofRows, ofNumbers;
   };
-  std::vector<Sides> sides;              ///< of each inner contraction
+  std::vector<Sides> sides;             ///< of each inner contraction
   std::vector<SmallVector<Value>> sums; ///< of each inner contraction
 
-  SmallVector<Value> waiting;           ///< of some rows, for `at`
+  SmallVector<Value> waiting; ///< of some rows, for `at`
   bool waits(size_t inner) const { return memory && inner == 0 && blocks.inner.size() > 1; }
 
   SlabSide makeSide(const Blocks::Inner &inner, bool isOfRows);
@@ -155,11 +155,11 @@ std::optional<SlabBlockTile> weir::chooseSlabBlockTile(const KernelDomain &domai
 //===----------------------------------------------------------------------===//
 
 SlabBlock::SlabBlock(PointEmitter &emitter, const SlabBlockTile &tile, Point getPoint)
-    : scores{emitter, tile.rowThreads, tile.columnThreads, tile.rows, tile.numbers, slabVector,
-             {},      {}},
+    : scores{emitter, tile.rowThreads, tile.columnThreads, tile.rows, tile.numbers, slabVector, {},
+             {}},
       emitter(emitter), blocks(*emitter.domain.getBlocks()), tile(tile), getPoint(getPoint),
       allRows(emitter.domain.getSizes()[blocks.rowDim]),
-      allNumbers(emitter.domain.getSizes()[blocks.walkedDim]) {
+      allNumbers(emitter.domain.getSizes()[blocks.walkedDim]), masked(findMasked(emitter)) {
   // One after the other, the inner contractions use the same memory.
   Type type = emitter.getElementType(linalg::GenericOp(blocks.inner.front().op).getResult(0));
   Value ofRows = allocateShared(emitter, type, getSlabElements(tile.getTileRows(), tile.slab)),
@@ -176,8 +176,7 @@ SlabSide SlabBlock::makeSide(const Blocks::Inner &inner, bool isOfRows) {
   auto getIndices = [this, &inner, isOfRows, factor](AffineExpr element,
                                                      ArrayRef<AffineExpr> products) {
     AffineExpr none = emitter.constant(0);
-    SmallVector<AffineExpr> point =
-        getPoint(isOfRows ? element : none, isOfRows ? none : element);
+    SmallVector<AffineExpr> point = getPoint(isOfRows ? element : none, isOfRows ? none : element);
     return getInnerIndices(emitter, inner, factor, point, products);
   };
   SlabSide side(emitter, factor, getInnerSizes(inner.op), getIndices);
@@ -215,7 +214,9 @@ SlabBlock::walk(ValueRange carried,
     if (blocks.inner.size() > 1)
       scores.rowThread =
           emitter.setCoordinate(rowOfThreadsInBlockCoordinate, emitter.expand(rowThread));
-    SmallVector<Value> computed = body(block, running);
+    SmallVector<Value> computed =
+        whereNeeded(emitter, masked, {firstRow, tile.getTileRows(), block.first, block.count},
+                    running, [&] { return body(block, running); });
     scores.rowThread = rowThread;
     return computed;
   };
@@ -292,12 +293,17 @@ public:
               [this](AffineExpr row, AffineExpr number) {
                 return getPoint(row, this->emitter.constant(0), number);
               }),
-        ofColumns(makeColumns()),
-        sums{emitter,   tile.rowThreads, tile.columnThreads,
-             tile.rows, tile.columns,    sizes[sides.columnDim] % slabVector ? 1 : slabVector,
-             {},        {}} {
+        ofColumns(makeColumns()), sums{emitter,
+                                       tile.rowThreads,
+                                       tile.columnThreads,
+                                       tile.rows,
+                                       tile.columns,
+                                       sizes[sides.columnDim] % slabVector ? 1 : slabVector,
+                                       {},
+                                       {}} {
     Type type = emitter.getElementType(op->getResult(0));
-    ofColumns.memory = allocateShared(emitter, type, getSlabElements(ofColumns.elements, tile.slab));
+    ofColumns.memory =
+        allocateShared(emitter, type, getSlabElements(ofColumns.elements, tile.slab));
     block.memory =
         allocateShared(emitter, type, getSlabElements(tile.getTileRows(), tile.getNumbers()));
   }
@@ -378,8 +384,8 @@ void SlabBlockContraction::emitTile(AffineExpr thread, Value number) {
   ofColumns.chooseShares(thread, emitter.dim(slabOfBlockCoordinate));
 
   OpBuilder &b = emitter.builder();
-  Value zero = arith::ConstantOp::create(
-      b, emitter.loc, b.getZeroAttr(emitter.getElementType(op->getResult(0))));
+  Value zero = arith::ConstantOp::create(b, emitter.loc,
+                                         b.getZeroAttr(emitter.getElementType(op->getResult(0))));
   SmallVector<Value> totals(tile.rows * tile.columns, zero);
   totals = emitter.loop(getProduct(outerSizes), totals, [&](Value trip, ValueRange carried) {
     outer = emitter.delinearize(emitter.setCoordinate(outerProductCoordinate, trip), outerSizes);
@@ -434,9 +440,8 @@ public:
   SlabBlockRow(PointEmitter &emitter, const SlabBlockTile &tile)
       : emitter(emitter), tile(tile), blocks(*emitter.domain.getBlocks()),
         sizes(emitter.domain.getSizes()), reduced(getSoftmaxSums(emitter)),
-        block(emitter, tile, [this](AffineExpr row, AffineExpr number) {
-          return getPoint(row, number);
-        }) {
+        block(emitter, tile,
+              [this](AffineExpr row, AffineExpr number) { return getPoint(row, number); }) {
     for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
       if (dim != blocks.rowDim)
         restSizes.push_back(sizes[dim]);
@@ -472,8 +477,7 @@ private:
 
 Value SlabBlockRow::exponential(Value value, Value maximum) {
   OpBuilder &b = emitter.builder();
-  return math::ExpOp::create(b, emitter.loc,
-                             arith::SubFOp::create(b, emitter.loc, value, maximum));
+  return math::ExpOp::create(b, emitter.loc, arith::SubFOp::create(b, emitter.loc, value, maximum));
 }
 
 /// Adds elements of a row to its maximum and sum, which the new maximum scales.
@@ -527,8 +531,8 @@ void SlabBlockRow::combine(SmallVectorImpl<Value> &totals) {
     Value &maximum = totals[2 * row], &sum = totals[2 * row + 1];
     Value own = maximum;
     maximum = reduceSubgroup(emitter, reduced.larger, own, lane, tile.columnThreads);
-    Value scaled = arith::MulFOp::create(emitter.builder(), emitter.loc, sum,
-                                         exponential(own, maximum));
+    Value scaled =
+        arith::MulFOp::create(emitter.builder(), emitter.loc, sum, exponential(own, maximum));
     sum = reduceSubgroup(emitter, reduced.add, scaled, lane, tile.columnThreads);
   }
 }
@@ -578,9 +582,9 @@ void SlabBlockRow::emitTile(AffineExpr thread, Value number) {
     return addBlock(block, running);
   });
   combine(totals);
-  Value isFirst = arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::eq,
-                                        emitter.expand(block.scores.columnThread),
-                                        emitter.indexConstant(0));
+  Value isFirst =
+      arith::CmpIOp::create(emitter.builder(), emitter.loc, arith::CmpIPredicate::eq,
+                            emitter.expand(block.scores.columnThread), emitter.indexConstant(0));
   emitter.guard(isFirst, {}, [&]() -> SmallVector<Value> {
     store(rowTile, totals);
     return {};
