@@ -163,9 +163,9 @@ Facts MaskFinder::findInBody(linalg::GenericOp op, Value value, ArrayRef<AffineE
   Attribute constant;
   if (matchPattern(value, m_Constant(&constant))) {
     if (auto integer = dyn_cast<IntegerAttr>(constant)) {
-      if (integer.getType().isInteger(1))
-        (integer.getValue().isZero() ? facts.isFalse : facts.isTrue).isEverywhere = true;
-      else if (integer.getValue().getSignificantBits() <= 32)
+      facts.isTrue.isEverywhere = integer.getValue().isOne();
+      facts.isFalse.isEverywhere = integer.getValue().isZero();
+      if (!integer.getType().isInteger(1) && integer.getValue().getSignificantBits() <= 32)
         facts.number = getAffineConstantExpr(integer.getInt(), context);
     } else if (auto number = dyn_cast<FloatAttr>(constant)) {
       facts.isNegativeInfinity.isEverywhere =
@@ -219,6 +219,8 @@ Facts MaskFinder::findInBody(linalg::GenericOp op, Value value, ArrayRef<AffineE
         facts.isNegativeInfinity =
             choose(of[0], of[1].isNegativeInfinity, of[2].isNegativeInfinity);
         facts.isZero = choose(of[0], of[1].isZero, of[2].isZero);
+        facts.isTrue = choose(of[0], of[1].isTrue, of[2].isTrue);
+        facts.isFalse = choose(of[0], of[1].isFalse, of[2].isFalse);
       })
       .Case<arith::ExtFOp, arith::TruncFOp>([&](auto) {
         facts.isNegativeInfinity = of[0].isNegativeInfinity;

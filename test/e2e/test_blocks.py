@@ -233,6 +233,31 @@ def test_masked_blocks_are_skipped(weir, profile, condition):
         assert numpy.array_equal(result, expected[name]), name
 
 
+@pytest.mark.parametrize("offset, broken", [(0, False), (3, False), (-2, False), (-15, False), (18, False), (0, True)])
+def test_constant_masks_are_comparisons(weir, offset, broken):
+    """A mask that PyTorch stores as a constant is computed from positions, if that gives each of its elements."""
+    attention = Attention(((2,), 16, 20, 4, 4, (1, 16, 20), None), scale=0.5, element="f32")
+    mask = numpy.where(numpy.arange(20) <= numpy.arange(16)[:, None] + offset, 0, -numpy.inf)
+    if broken:
+        mask[9, 2] = -numpy.inf
+    rows = ", ".join(f"[{', '.join('0.0' if x == 0 else '0xFF800000' for x in row)}]" for row in mask)
+    type = "tensor<1x16x20xf32>"
+    text = attention.text().replace(f", %b: {type}", "")
+    text = text.replace("%zero = ", f"%b = arith.constant dense<[[{rows}]]> : {type}\n%zero = ", 1)
+    graph, source = weir.folder / "graph.mlir", weir.folder / "text.mlir"
+    source.write_text(text)
+    weir.run("compile", source, "--stop-after=graph", "-o", graph)
+    assert "norm.attention" in graph.read_text()
+    assert ("arith.cmpi sle" in graph.read_text()) != broken and (f"> : {type}" in graph.read_text()) == broken
+    blocks = Blocks(weir, "cpu.v3")
+    operands = [operand.astype(numpy.float32) for operand in attention.sample(3)[:3]]
+    inputs, expected = weir.folder / "inputs.safetensors", weir.folder / "expected.safetensors"
+    save_file({f"arg{index}": operand for index, operand in enumerate(operands)}, inputs)
+    save_file({"result0": attention.compute(*operands, mask)[0].astype(numpy.float32)}, expected)
+    artifact = weir.compile_text(text, "a", blocks.target)
+    weir.run("run", artifact, "--device=cpu", f"--input={inputs}", f"--compare={expected}", "--tolerance=1e-5")
+
+
 def test_causal_attention_takes_half(weir):
     """By the operations of floats that the model counts in the code, forward and backward."""
     sizes = {"B": 16, "T": 1024, "S": 1024, "D": 64}
