@@ -107,8 +107,7 @@ Value weir::emitTriangle(OpBuilder &builder, Location loc, const Triangle &trian
                          Value column) {
   Value offset = arith::ConstantIndexOp::create(builder, loc, triangle.offset);
   Value last = arith::AddIOp::create(builder, loc, row, offset);
-  Value isWithin =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle, column, last);
+  Value isWithin = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sle, column, last);
   Value within = arith::ConstantOp::create(builder, loc, triangle.within),
         behind = arith::ConstantOp::create(builder, loc, triangle.behind);
   return arith::SelectOp::create(builder, loc, isWithin, within, behind);

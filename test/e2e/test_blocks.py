@@ -285,8 +285,9 @@ def test_memory_is_linear(weir, profile):
     assert measure(1024) <= 2 * measure(512)
 
 
-def test_scores_that_others_read(weir):
-    """Two results of equal probabilities share what CSE leaves of them: a tensor, as without blocks."""
+@pytest.mark.parametrize("profile", ["vulkan", "cpu.v3"])
+def test_equal_scores(weir, profile):
+    """Two results of equal probabilities share their statistics; each makes its own probabilities."""
     text = """
       func.func @f(%q: tensor<9x4xf32>, %k: tensor<8x4xf32>, %v: tensor<8x4xf32>, %w: tensor<8x4xf32>)
           -> (tensor<9x4xf32>, tensor<9x4xf32>) {
@@ -296,7 +297,22 @@ def test_scores_that_others_read(weir):
             tensor<8x4xf32> -> tensor<9x4xf32>, tensor<9xf32>
         return %y, %z : tensor<9x4xf32>, tensor<9x4xf32>
       }"""
-    blocks = Blocks(weir, "vulkan")
+    blocks = Blocks(weir, profile)
     kernels = blocks.get_kernels(text)
-    assert kernels.count("block_row") == 1 and "block_contraction" not in kernels, kernels
+    assert sorted(kernels) == ["block_contraction", "block_contraction", "block_row"], kernels
     blocks.compare(text, ["--random-inputs=8"], 1e-5)
+
+
+def test_equal_layers_are_one_kernel(weir):
+    """Chains have numbers of their own until they are kernels, which differ in nothing."""
+    text = """
+      func.func @f(%q: tensor<9x4xf32>, %k: tensor<8x4xf32>, %v: tensor<8x4xf32>) -> tensor<9x4xf32> {
+        %y, %m, %s = norm.attention %q, %k, %v {scale = 0.5 : f64} : tensor<9x4xf32>, tensor<8x4xf32>,
+            tensor<8x4xf32> -> tensor<9x4xf32>, tensor<9xf32>
+        %z, %n, %t = norm.attention %y, %k, %v {scale = 0.5 : f64} : tensor<9x4xf32>, tensor<8x4xf32>,
+            tensor<8x4xf32> -> tensor<9x4xf32>, tensor<9xf32>
+        return %z : tensor<9x4xf32>
+      }"""
+    blocks = Blocks(weir, "vulkan")
+    [plan] = weir.inspect(weir.compile_text(text, "a", blocks.target))["plans"]
+    assert (plan["kernels"], plan["dispatches"]) == (2, 4)
