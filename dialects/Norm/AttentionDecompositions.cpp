@@ -10,7 +10,9 @@
 //   products {weir.in_blocks = 3} -> scores -> probabilities -> dv
 //   products {weir.in_blocks = 4} -> scores -> probabilities -> dscores -> dk
 //
-// The products of dresult and v, which dscores needs, have the number of their chain. The gradient
+// The products of dresult and v, which dscores needs, have the number of their chain. Numbers but 0
+// differ between ops, so that CSE merges the statistics of equal scores, but no chain that two sums
+// would read. The gradient
 // of a bias is as large as the scores, or a sum of what is: it is not made in blocks.
 //
 //===----------------------------------------------------------------------===//
@@ -338,7 +340,15 @@ struct Gradients {
 };
 } // namespace
 
-static SmallVector<Value> buildVjp(OpBuilder &builder, AttentionVjpOp op, bool inBlocks) {
+/// Returns the number of a chain of op number `op` in blocks.
+static int64_t getChain(int64_t chain, int64_t op) {
+  constexpr int64_t chainsOfOp = 4;
+  return chain + op * chainsOfOp;
+}
+
+/// Builds the gradients, in blocks if the op has a number.
+static SmallVector<Value> buildVjp(OpBuilder &builder, AttentionVjpOp op,
+                                   std::optional<int64_t> number) {
   Attention attention(builder, op);
   Value q = op.getQ(), k = op.getK(), v = op.getV(), dresult = op.getDresult();
   Statistics statistics = {{op.getMax(), Extent::Rows}, {op.getShare(), Extent::Rows}};
@@ -354,7 +364,7 @@ static SmallVector<Value> buildVjp(OpBuilder &builder, AttentionVjpOp op, bool i
     return Gradients{probabilities, dscores, attention.getDproducts(products, dscores)};
   };
   Gradients tensors = build({}); // dead in blocks, unless there is a bias
-  auto get = [&](int64_t chain) { return inBlocks ? build(chain) : tensors; };
+  auto get = [&](int64_t chain) { return number ? build(getChain(chain, *number)) : tensors; };
   SmallVector<Value> gradients = {
       attention.round(attention.contract({get(2).dproducts, 0, 2}, {k, 2, 1}), q),
       attention.round(attention.contract({get(4).dproducts, 2, 0}, {q, 2, 1}), k),
@@ -368,14 +378,16 @@ SmallVector<Value> weir::norm::decomposeOp(OpBuilder &builder, AttentionOp op) {
   return buildAttention(builder, op, {}, {});
 }
 
-SmallVector<Value> weir::norm::decomposeInBlocks(OpBuilder &builder, AttentionOp op) {
-  return buildAttention(builder, op, 0, 1);
+SmallVector<Value> weir::norm::decomposeInBlocks(OpBuilder &builder, AttentionOp op,
+                                                 int64_t number) {
+  return buildAttention(builder, op, 0, getChain(1, number));
 }
 
 SmallVector<Value> weir::norm::decomposeOp(OpBuilder &builder, AttentionVjpOp op) {
-  return buildVjp(builder, op, /*inBlocks=*/false);
+  return buildVjp(builder, op, /*number=*/{});
 }
 
-SmallVector<Value> weir::norm::decomposeInBlocks(OpBuilder &builder, AttentionVjpOp op) {
-  return buildVjp(builder, op, /*inBlocks=*/true);
+SmallVector<Value> weir::norm::decomposeInBlocks(OpBuilder &builder, AttentionVjpOp op,
+                                                 int64_t number) {
+  return buildVjp(builder, op, number);
 }

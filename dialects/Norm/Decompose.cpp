@@ -103,8 +103,10 @@ SmallVector<Value> weir::norm::decompose(OpBuilder &builder, Operation *op) {
       .DefaultUnreachable("neither an op of norm nor linalg.softmax");
 }
 
-/// Builds the results of `op` before it, in blocks if it is attention over that many keys.
-static SmallVector<Value> decompose(OpBuilder &builder, Operation *op, int64_t keysInBlocks) {
+/// Builds the results of `op` before it, in blocks if it is attention over that many keys. `number`
+/// is that of all equal ops.
+static SmallVector<Value> decompose(OpBuilder &builder, Operation *op, int64_t keysInBlocks,
+                                    int64_t number) {
   auto isInBlocks = [&](auto attention) {
     return keysInBlocks > 0 &&
            getScoresType(attention.getQ(), attention.getK()).getShape().back() >= keysInBlocks;
@@ -112,9 +114,9 @@ static SmallVector<Value> decompose(OpBuilder &builder, Operation *op, int64_t k
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(op);
   if (auto attention = dyn_cast<AttentionOp>(op); attention && isInBlocks(attention))
-    return decomposeInBlocks(builder, attention);
+    return decomposeInBlocks(builder, attention, number);
   if (auto vjp = dyn_cast<AttentionVjpOp>(op); vjp && isInBlocks(vjp))
-    return decomposeInBlocks(builder, vjp);
+    return decomposeInBlocks(builder, vjp, number);
   return decompose(builder, op);
 }
 
@@ -127,9 +129,21 @@ void weir::norm::decomposeAll(Operation *root, int64_t keysInBlocks) {
         (softmax && softmax.hasPureTensorSemantics()))
       ops.push_back(op);
   });
-  for (Operation *op : ops) {
+  SmallVector<Operation *> attentions;
+  SmallVector<int64_t> numbers(ops.size(), 0);
+  for (auto [op, number] : llvm::zip_equal(ops, numbers)) {
+    if (!isa<AttentionOp, AttentionVjpOp>(op))
+      continue;
+    auto *equal = llvm::find_if(attentions, [&, op = op](Operation *other) {
+      return OperationEquivalence::isEquivalentTo(op, other, OperationEquivalence::IgnoreLocations);
+    });
+    number = equal - attentions.begin();
+    if (equal == attentions.end())
+      attentions.push_back(op);
+  }
+  for (auto [op, number] : llvm::zip_equal(ops, numbers)) {
     Operation *before = op->getPrevNode();
-    op->replaceAllUsesWith(::decompose(builder, op, keysInBlocks));
+    op->replaceAllUsesWith(::decompose(builder, op, keysInBlocks, number));
     // Unused gradients go, and the ops that only they used.
     for (Operation *last = op; last != before;) {
       Operation *previous = last->getPrevNode();

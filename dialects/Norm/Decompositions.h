@@ -35,8 +35,10 @@ llvm::SmallVector<mlir::Value> decomposeOp(mlir::OpBuilder &builder, AttentionVj
 
 // The same for kernels that keep no scores: see `decomposeAll`.
 
-llvm::SmallVector<mlir::Value> decomposeInBlocks(mlir::OpBuilder &builder, AttentionOp op);
-llvm::SmallVector<mlir::Value> decomposeInBlocks(mlir::OpBuilder &builder, AttentionVjpOp op);
+llvm::SmallVector<mlir::Value> decomposeInBlocks(mlir::OpBuilder &builder, AttentionOp op,
+                                                 int64_t number);
+llvm::SmallVector<mlir::Value> decomposeInBlocks(mlir::OpBuilder &builder, AttentionVjpOp op,
+                                                 int64_t number);
 
 } // namespace weir::norm
 

@@ -18,7 +18,7 @@
 using namespace weir::spv;
 
 /// Max numbers of pairs of accesses, of those compared one by one, and of pairs of executions.
-static constexpr size_t maxPairs = 1 << 12, maxCompared = 64, maxMeetings = 1 << 16;
+static constexpr size_t maxPairs = 1 << 14, maxCompared = 64, maxMeetings = 1 << 16;
 
 //===----------------------------------------------------------------------===//
 // Order

@@ -30,6 +30,7 @@ public:
       : emitter(emitter), blocks(*emitter.domain.getBlocks()), sizes(emitter.domain.getSizes()),
         lanes(emitter.profile.subgroupSize) {
     reduced = getSoftmaxSums(emitter);
+    masked = findMasked(emitter);
     int64_t rows = sizes[blocks.rowDim];
     tileRows = chooseBlockRows(rows);
     rowTiles = llvm::divideCeil(rows, tileRows);
@@ -45,6 +46,7 @@ private:
   ArrayRef<int64_t> sizes;
   const int64_t lanes;
   SoftmaxSums reduced;
+  MaskedSides masked;
   int64_t tileRows = 1, rowTiles = 1;
   SmallVector<int64_t> restSizes;
 
@@ -58,15 +60,26 @@ private:
   void addElement(Value element, Value &maximum, Value &sum);
   SmallVector<Value> walkChunk(AffineExpr first, int64_t count, ValueRange carried);
   SmallVector<Value> walkRows();
-  Value choose(ArrayRef<Value> values, Value number);
   void store(ArrayRef<Value> totals);
   void emitTile(Value tile);
 };
 } // namespace
 
-SoftmaxSums weir::getSoftmaxSums(PointEmitter &emitter) {
+Value weir::chooseValue(PointEmitter &emitter, ArrayRef<Value> values, Value number) {
+  Value chosen = values.front();
+  for (size_t i = 1; i < values.size(); ++i) {
+    OpBuilder &b = emitter.builder();
+    Value is = arith::CmpIOp::create(b, emitter.loc, arith::CmpIPredicate::eq, number,
+                                     emitter.indexConstant(i));
+    chosen = arith::SelectOp::create(b, emitter.loc, is, values[i], chosen);
+  }
+  return chosen;
+}
+
+SoftmaxSums weir::getSoftmaxSums(const PointEmitter &emitter) {
   SmallVector<linalg::GenericOp> reductions;
-  for (auto op : emitter.kernel.getBody().front().getOps<linalg::GenericOp>())
+  schedule::KernelOp kernel = emitter.kernel;
+  for (auto op : kernel.getBody().front().getOps<linalg::GenericOp>())
     if (getOpShape(op) == OpShape::Reduction)
       reductions.push_back(op);
   return *matchSoftmaxSums(reductions);
@@ -145,12 +158,16 @@ SmallVector<Value> BlockRowEmitter::walkRows() {
   for (int64_t row = 0; row < tileRows; ++row)
     carried.append({start, zero});
   int64_t walked = sizes[blocks.walkedDim], chunks = walked / lanes;
+  auto walk = [&](AffineExpr first, int64_t count, ValueRange running) {
+    return whereNeeded(emitter, masked, {firstRow, tileRows, first, count}, running,
+                       [&] { return walkChunk(first, count, running); });
+  };
   carried = emitter.loop(chunks, carried, [&](Value chunk, ValueRange running) {
-    return walkChunk(emitter.setCoordinate(blockChunkCoordinate, chunk) * lanes, lanes, running);
+    return walk(emitter.setCoordinate(blockChunkCoordinate, chunk) * lanes, lanes, running);
   });
   if (int64_t count = walked % lanes)
     carried = emitter.loop(1, carried, [&](Value, ValueRange running) {
-      return walkChunk(emitter.constant(chunks * lanes), count, running);
+      return walk(emitter.constant(chunks * lanes), count, running);
     });
   Value lane = emitter.expand(emitter.dim(teamLaneCoordinate));
   for (int64_t row = 0; row < tileRows; ++row) {
@@ -164,18 +181,6 @@ SmallVector<Value> BlockRowEmitter::walkRows() {
   return carried;
 }
 
-/// Returns one of some values. Registers have no index.
-Value BlockRowEmitter::choose(ArrayRef<Value> values, Value number) {
-  Value chosen = values.front();
-  for (size_t i = 1; i < values.size(); ++i) {
-    OpBuilder &b = emitter.builder();
-    Value is = arith::CmpIOp::create(b, emitter.loc, arith::CmpIPredicate::eq, number,
-                                     emitter.indexConstant(i));
-    chosen = arith::SelectOp::create(b, emitter.loc, is, values[i], chosen);
-  }
-  return chosen;
-}
-
 /// Stores what comes of the rows that no tile before this one stores.
 void BlockRowEmitter::store(ArrayRef<Value> totals) {
   SmallVector<Value> maxima, sums;
@@ -185,8 +190,8 @@ void BlockRowEmitter::store(ArrayRef<Value> totals) {
   }
   auto storeRow = [&](AffineExpr row, Value number) {
     emitter.startPoint();
-    emitter.setReduced(reduced.maximum.getResult(0), choose(maxima, number));
-    emitter.setReduced(reduced.sum.getResult(0), choose(sums, number));
+    emitter.setReduced(reduced.maximum.getResult(0), chooseValue(emitter, maxima, number));
+    emitter.setReduced(reduced.sum.getResult(0), chooseValue(emitter, sums, number));
     emitResults(emitter, llvm::to_vector(llvm::seq<unsigned>(emitter.kernel.getNumResults())),
                 getPoint(row, emitter.constant(0)));
   };
@@ -235,5 +240,7 @@ void BlockRowEmitter::run(EmittedKernel &launch) {
 }
 
 void weir::emitBlockRow(PointEmitter &emitter, EmittedKernel &launch) {
+  if (std::optional<SlabBlockTile> tile = chooseSlabBlockTile(emitter.domain, emitter.profile))
+    return emitSlabBlockRow(emitter, *tile, launch);
   BlockRowEmitter(emitter).run(launch);
 }

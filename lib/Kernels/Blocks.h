@@ -21,6 +21,28 @@ getInnerIndices(PointEmitter &emitter, const Blocks::Inner &inner, mlir::OpOpera
 /// Returns the sizes of the loops that an inner contraction sums, without those of one trip.
 llvm::SmallVector<int64_t> getInnerSizes(mlir::linalg::GenericOp op);
 
+/// Points of a domain in blocks whose walked number is at least `bound` after the row's, or before
+/// it.
+struct MaskedSide {
+  bool isAfter;
+  int64_t bound;
+};
+using MaskedSides = llvm::SmallVector<MaskedSide, 2>;
+/// Returns where the mask of an attention hides what the kernel computes in blocks, if positions
+/// make it: sums over these points are the same without them, but for NaN and infinity.
+MaskedSides findMasked(const PointEmitter &emitter);
+/// The rows and numbers of a block.
+struct BlockPlace {
+  mlir::AffineExpr firstRow;
+  int64_t rows;
+  mlir::AffineExpr firstNumber;
+  int64_t numbers;
+};
+/// Emits `body` where some point of a block is not masked. Elsewhere the values are `otherwise`.
+llvm::SmallVector<mlir::Value> whereNeeded(PointEmitter &emitter, const MaskedSides &masked,
+                                           const BlockPlace &place, mlir::ValueRange otherwise,
+                                           std::function<llvm::SmallVector<mlir::Value>()> body);
+
 /// Computes the sums of a kernel's inner contractions in a subgroup: at points of some rows, each
 /// invocation at its own number of the walked dimension.
 ///
@@ -43,8 +65,31 @@ private:
                                      llvm::ArrayRef<llvm::SmallVector<mlir::AffineExpr>> points);
 };
 
+/// The tile of a kernel that computes in blocks, of which a workgroup shares all factors.
+struct SlabBlockTile {
+  int64_t rowThreads = 16, columnThreads = 8; ///< of the workgroup
+  int64_t rows = 8, numbers = 8;              ///< of a block, for each invocation
+  int64_t columns = 8;                        ///< of the result, for each invocation
+  int64_t slab = 8;                           ///< products that are shared at once
+
+  int64_t getThreads() const { return rowThreads * columnThreads; }
+  int64_t getTileRows() const { return rowThreads * rows; }
+  int64_t getNumbers() const { return columnThreads * numbers; }
+};
+/// Returns the tile of a kernel in blocks; nothing where there is too little to share, or the
+/// profile has no slabs.
+std::optional<SlabBlockTile> chooseSlabBlockTile(const KernelDomain &domain,
+                                                 const Profile &profile);
+/// Emit kernels in blocks whose factors workgroups share.
+void emitSlabBlockContraction(PointEmitter &emitter, const SlabBlockTile &tile,
+                              EmittedKernel &launch);
+void emitSlabBlockRow(PointEmitter &emitter, const SlabBlockTile &tile, EmittedKernel &launch);
+
+/// Returns one of some values. Registers have no index.
+mlir::Value chooseValue(PointEmitter &emitter, llvm::ArrayRef<mlir::Value> values,
+                        mlir::Value number);
 /// Returns the reductions of a kernel that reduces rows whose elements are computed in blocks.
-SoftmaxSums getSoftmaxSums(PointEmitter &emitter);
+SoftmaxSums getSoftmaxSums(const PointEmitter &emitter);
 /// Emits a kernel that reduces rows whose elements are computed in blocks, for subgroups.
 void emitBlockRow(PointEmitter &emitter, EmittedKernel &launch);
 /// The same for a device of one invocation with free vectors.

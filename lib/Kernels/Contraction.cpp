@@ -419,12 +419,22 @@ SmallVector<Value> ContractionEmitter::sumProducts() {
   Value zero = arith::ConstantOp::create(b, emitter.loc, b.getZeroAttr(type));
   SmallVector<Value> sums(tileRows / sumRows * units, zero);
   int64_t lanes = profile.subgroupSize;
-  sums = emitter.loop(steps / lanes, sums, [&](Value chunk, ValueRange running) {
-    return sumChunk(chunk, lanes, running);
-  });
+  MaskedSides masked;
+  // Of a chunk of the walked dimension alone, all numbers follow from the first.
+  if (emitter.domain.getBlocks() && stepSizes.size() == 1)
+    masked = findMasked(emitter);
+  auto sum = [&](Value chunk, int64_t count, ValueRange running) {
+    AffineExpr first;
+    if (!masked.empty())
+      first = emitter.setCoordinate(chunkCoordinate, chunk) * lanes;
+    return whereNeeded(emitter, masked, {firstRow, tileRows, first, count}, running,
+                       [&] { return sumChunk(chunk, count, running); });
+  };
+  sums = emitter.loop(steps / lanes, sums,
+                      [&](Value chunk, ValueRange running) { return sum(chunk, lanes, running); });
   if (int64_t restSteps = steps % lanes)
     sums = emitter.loop(1, sums, [&](Value, ValueRange running) {
-      return sumChunk(emitter.indexConstant(steps / lanes), restSteps, running);
+      return sum(emitter.indexConstant(steps / lanes), restSteps, running);
     });
   return sums;
 }
@@ -541,5 +551,7 @@ void weir::emitContraction(PointEmitter &emitter, EmittedKernel &launch) {
     return emitMatrixContraction(emitter, *tile, launch);
   if (std::optional<SlabTile> tile = chooseSlabTile(emitter.domain, emitter.profile))
     return emitSlabContraction(emitter, *tile, launch);
+  if (std::optional<SlabBlockTile> tile = chooseSlabBlockTile(emitter.domain, emitter.profile))
+    return emitSlabBlockContraction(emitter, *tile, launch);
   ContractionEmitter(emitter).run(launch);
 }

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Shapes.h"
+#include "Blocks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -26,9 +26,9 @@ using namespace weir;
 PointEmitter::PointEmitter(schedule::KernelOp kernel, const KernelDomain &domain,
                            const Profile &profile, Survey &survey, const Survey *known)
     : profile(profile), domain(domain), hasMatrices(chooseMatrixTile(domain, profile).has_value()),
-      lanes(hasMatrices || domain.getBlocks() ||
-                    (domain.getShape() == KernelShape::Contraction &&
-                     !chooseSlabTile(domain, profile))
+      lanes(hasMatrices ||
+                    ((domain.getBlocks() || domain.getShape() == KernelShape::Contraction) &&
+                     !chooseSlabTile(domain, profile) && !chooseSlabBlockTile(domain, profile))
                 ? 2
                 : 4),
       kernel(kernel), context(kernel.getContext()), loc(kernel.getLoc()), survey(survey),

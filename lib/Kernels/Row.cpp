@@ -274,12 +274,15 @@ static Value narrow(PointEmitter &emitter, Value value, Type type) {
                            : value;
 }
 
-Value weir::reduceSubgroup(PointEmitter &emitter, Operation *combiner, Value partial, Value lane) {
+Value weir::reduceSubgroup(PointEmitter &emitter, Operation *combiner, Value partial, Value lane,
+                           int64_t lanes) {
   OpBuilder &b = emitter.builder();
   Location loc = emitter.loc;
-  int64_t lanes = emitter.profile.subgroupSize;
+  int64_t size = emitter.profile.subgroupSize;
+  if (lanes == 0)
+    lanes = size;
   for (int64_t distance = 1; distance < lanes; distance *= 2) {
-    auto other = gpu::ShuffleOp::create(b, loc, widen(emitter, partial), distance, lanes,
+    auto other = gpu::ShuffleOp::create(b, loc, widen(emitter, partial), distance, size,
                                         gpu::ShuffleMode::XOR);
     // The lower lane's value first, so that every lane adds in the same order.
     Value bit = arith::ConstantIndexOp::create(b, loc, distance);

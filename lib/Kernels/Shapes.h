@@ -118,9 +118,10 @@ struct RowLayout {
 };
 
 /// Combines the values of a subgroup's invocations, always in the same order; all get the result.
-/// `lane` is the number of the invocation in the subgroup.
+/// `lane` is the number of the invocation in the subgroup. With `lanes`, each so many neighbours
+/// combine theirs.
 mlir::Value reduceSubgroup(PointEmitter &emitter, mlir::Operation *combiner, mlir::Value partial,
-                           mlir::Value lane);
+                           mlir::Value lane, int64_t lanes = 0);
 
 void emitMap(PointEmitter &emitter, EmittedKernel &launch);
 void emitRow(PointEmitter &emitter, EmittedKernel &launch);

@@ -26,7 +26,8 @@ class TileBlockRow {
 public:
   TileBlockRow(PointEmitter &emitter)
       : emitter(emitter), blocks(*emitter.domain.getBlocks()), sizes(emitter.domain.getSizes()),
-        reduced(getSoftmaxSums(emitter)), rows(chooseRows()), block(emitter, rows) {
+        reduced(getSoftmaxSums(emitter)), masked(findMasked(emitter)), rows(chooseRows()),
+        block(emitter, rows) {
     rowTiles = llvm::divideCeil(sizes[blocks.rowDim], rows);
     for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
       if (dim != blocks.rowDim)
@@ -45,6 +46,7 @@ private:
   const Blocks &blocks;
   ArrayRef<int64_t> sizes;
   SoftmaxSums reduced;
+  MaskedSides masked;
   int64_t rows;
   TileBlock block;
   SmallVector<int64_t> restDims, restSizes;
@@ -181,10 +183,12 @@ void TileBlockRow::walkTiles(AffineExpr share, function_ref<void()> body) {
 void TileBlockRow::walkBlock(AffineExpr share, AffineExpr first, int64_t count) {
   block.pack(at, first, count);
   walkTiles(share, [&] {
-    block.sum(at, firstRow);
-    emitter.loop(rows, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
-      addRow(emitter.setCoordinate(tileRowCoordinate, trip));
-      return {};
+    whereNeeded(emitter, masked, {firstRow, rows, first, count}, {}, [&] {
+      block.sum(at, firstRow);
+      return emitter.loop(rows, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
+        addRow(emitter.setCoordinate(tileRowCoordinate, trip));
+        return {};
+      });
     });
   });
 }

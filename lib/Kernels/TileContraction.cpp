@@ -30,8 +30,10 @@ public:
     place.firstSum = emitter.constant(0);
     for (const Tile &tile : tiles)
       sums.emplace_back(tile, place);
-    if (emitter.domain.getBlocks())
+    if (emitter.domain.getBlocks()) {
       block.emplace(emitter, tile.rows);
+      masked = findMasked(emitter);
+    }
   }
   void run(EmittedKernel &launch);
 
@@ -45,7 +47,8 @@ private:
   SmallVector<AffineExpr> &at = place.at;
   std::vector<TileSum> sums; ///< by contraction
   std::optional<TileBlock> block;
-  Value factors; ///< memory of the block's row factors, by row
+  MaskedSides masked; ///< of the block
+  Value factors;      ///< memory of the block's row factors, by row
 
   /// Returns a tile of vectors of columns, if there is one.
   static const Tile &getStored(ArrayRef<Tile> tiles) {
@@ -310,9 +313,14 @@ void TileContraction::emitShare(AffineExpr share) {
         block->pack(at, sum.getFirstOfChunk(), sum.getInChunk());
       sum.pack();
       walkTiles(share, [&] {
-        if (block)
+        if (!block)
+          return sum.sumTile();
+        BlockPlace at{place.firstRow, tile.rows, sum.getFirstOfChunk(), sum.getInChunk()};
+        whereNeeded(emitter, masked, at, {}, [&]() -> SmallVector<Value> {
           computeFactors();
-        sum.sumTile();
+          sum.sumTile();
+          return {};
+        });
       });
     };
     if (!tile.isChunked) {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/graph/RaiseNorms.h"
+#include "passes/graph/Triangles.h"
 
 #include "dialects/Norm/Norm.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -111,7 +112,8 @@ struct BiasNode {
   TypedAttr constant;
   int64_t place = -1;
   Value tensor;
-  SmallVector<int64_t> dims; ///< of the tensor: that of the scores, -1 for one of size 1
+  SmallVector<int64_t> dims;        ///< of the tensor: that of the scores, -1 for one of size 1
+  std::optional<Triangle> triangle; ///< in place of the tensor, of queries and keys
   SmallVector<unsigned, 3> operands;
 };
 
@@ -148,6 +150,7 @@ private:
   bool isShared();
 
   std::optional<int64_t> getDim(const Coord &coord) const;
+  void foldTriangle(BiasNode &node);
   std::optional<unsigned> addNode(Term term);
   std::optional<BiasNode> makeNode(Term term);
 
@@ -341,6 +344,17 @@ std::optional<int64_t> AttentionMatcher::getDim(const Coord &coord) const {
   return std::nullopt;
 }
 
+/// Replaces a constant tensor by a comparison, if that gives its elements.
+void AttentionMatcher::foldTriangle(BiasNode &node) {
+  int64_t rank = dims.size();
+  const auto *row = llvm::find(node.dims, rank - 2), *column = llvm::find(node.dims, rank - 1);
+  if (row == node.dims.end() || column == node.dims.end())
+    return;
+  node.triangle = findTriangle(node.tensor, row - node.dims.begin(), column - node.dims.begin());
+  if (node.triangle)
+    node.tensor = {};
+}
+
 /// Returns the computation of `term`, from tensors as small as there are.
 std::optional<BiasNode> AttentionMatcher::makeNode(Term term) {
   std::optional<BiasNode> leaf;
@@ -359,6 +373,8 @@ std::optional<BiasNode> AttentionMatcher::makeNode(Term term) {
     if (isPlain)
       leaf = node;
   }
+  if (leaf)
+    foldTriangle(*leaf);
   BiasNode node;
   if (term.isElement()) {
     if ((node.constant = getSplat(term.value)))
@@ -539,10 +555,16 @@ Value AttentionMatcher::emit(OpBuilder &b, Location loc, unsigned number, ArrayR
   const BiasNode &node = nodes[number];
   if (node.tensor)
     return leaves[llvm::find(leafNodes, number) - leafNodes.begin()];
+  auto getIndex = [&](int64_t dim) -> Value {
+    return linalg::IndexOp::create(b, loc, llvm::find(loops, dim) - loops.begin());
+  };
+  int64_t rank = dims.size();
+  if (node.triangle)
+    return emitTriangle(b, loc, *node.triangle, getIndex(rank - 2), getIndex(rank - 1));
   if (node.constant)
     return arith::ConstantOp::create(b, loc, node.constant);
   if (!node.op)
-    return linalg::IndexOp::create(b, loc, llvm::find(loops, node.place) - loops.begin());
+    return getIndex(node.place);
   IRMapping mapping;
   for (auto [operand, from] : llvm::zip_equal(node.op->getOperands(), node.operands)) {
     Value value = emit(b, loc, from, loops, leaves, leafNodes);
@@ -593,6 +615,8 @@ Value AttentionMatcher::buildBias(OpBuilder &builder, RankedTensorType scores) {
     llvm::append_range(worklist, node.operands);
     if (node.place >= 0)
       used.set(node.place);
+    if (node.triangle)
+      used.set(scores.getRank() - 2, scores.getRank());
     if (!node.tensor || llvm::is_contained(leafNodes, number))
       continue;
     leafNodes.push_back(number);

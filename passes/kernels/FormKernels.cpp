@@ -473,8 +473,12 @@ void KernelFormer::formBlocks() {
         op->removeAttr(schedule::inBlocksAttrName);
       continue;
     }
-    for (Operation *op : group)
+    for (Operation *op : group) {
       groupOf[op] = groups.size();
+      if (op->hasAttr(schedule::inBlocksAttrName)) // one number, so that equal kernels are equal
+        op->setAttr(schedule::inBlocksAttrName,
+                    IntegerAttr::get(IntegerType::get(op->getContext(), 64), 0));
+    }
     groups.push_back(std::move(group));
   }
 }

@@ -1,10 +1,11 @@
 """Attention in blocks: on each kind of target, against the reference, which has one tensor of scores; and its memory."""
 
 import json
+import zipfile
 
 import numpy
 import pytest
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from test_attention import Attention
 
@@ -112,6 +113,165 @@ def test_shared_heads(weir, profile):
     blocks.compare(SHARED, ["--random-inputs=7"], 1e-5, *flags)
 
 
+# As CASES, with enough rows for workgroups that share both factors.
+SHARED_CASES = [
+    ((16,), 70, 69, 7, 33, (16, 70, 69), None, "f32"),
+    ((2, 8), 64, 192, 24, 64, None, 1.5, "f32"),
+    ((5,), 197, 96, 5, 70, (1, 197, 96), None, "f32"),
+    ((16,), 70, 72, 16, 40, None, None, "bf16"),
+    ((16,), 65, 66, 8, 34, None, None, "f16"),
+]
+
+
+def count_shared(artifact):
+    """Returns the number of kernels in blocks that have workgroup memory. Narrow sums have none."""
+    with zipfile.ZipFile(artifact) as archive:
+        codes = [archive.read(name).decode() for name in archive.namelist() if "/block_" in name]
+    return sum(".shared" in code for code in codes)
+
+
+@pytest.mark.parametrize("case", SHARED_CASES)
+def test_workgroups_share_factors(weir, case):
+    """A workgroup's slabs hold the factors of a block, and its memory the factor that is computed from them."""
+    *sizes, element = case
+    attention, blocks = Attention(sizes, scale=0.5, element=element), Blocks(weir, "cuda")
+    flags = ["--vjp=f", "--entry=f.vjp"]
+    assert blocks.get_kernels(attention.forward(), *flags).count("block_contraction") == 4
+    operands = [operand.astype(numpy.float32) for operand in attention.sample(3)]
+    if attention.bias and attention.bias[-2] == attention.scores[-2]:
+        operands[3][..., 2, :], operands[3][..., 5, 7:] = -numpy.inf, -numpy.inf
+    tolerance = {"f32": 1e-5, "f16": 2e-3, "bf16": 1e-2}[element]
+    inputs = ["--random-inputs=3"]
+    if element == "f32":
+        names = [f"arg{index}" for index in range(len(operands))]
+        cotangent = numpy.random.default_rng(4).standard_normal(attention.result).astype(numpy.float32)
+        path = weir.folder / "inputs.safetensors"
+        save_file(dict(zip([*names, "cotangent.result0"], [*operands, cotangent])), path)
+        inputs = [f"--input={path}"]
+    artifact = blocks.compare(attention.forward(), inputs, tolerance, *flags)
+    assert count_shared(artifact) >= 3
+    verified = weir.run("verify", artifact)
+    assert "All claims hold" in verified and "@block_" not in verified  # else taken from the compiler
+
+
+def test_workgroups_share_factors_of_shared_heads(weir):
+    """The sums over queries of all heads of a key begin a block anew for each head."""
+    text = SHARED
+    for old, new in (("6x12x8", "16x70x40"), ("3x20x8", "8x72x40"), ("3x2x20x8", "8x2x72x40"), ("6x20x8", "16x72x40"),
+                     ("6x12xf", "16x70xf")):
+        text = text.replace(f"<{old}", f"<{new}")
+    blocks = Blocks(weir, "cuda")
+    artifact = blocks.compare(text, ["--random-inputs=7"], 1e-5, "--vjp=f", "--entry=f.vjp")
+    assert count_shared(artifact) == 5 and ", 0 taken from the compiler" in weir.run("verify", artifact)
+
+
+# A mask of positions (%i, %j), or the same one as an argument.
+MASKED = """
+func.func @f(%q: tensor<{B}x{T}x{D}xf32>, %k: tensor<{B}x{S}x{D}xf32>, %v: tensor<{B}x{S}x{D}xf32>{argument})
+    -> tensor<{B}x{T}x{D}xf32> {{
+  %zero = arith.constant 0.0 : f32
+  %none = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<1x{T}x{S}xf32>
+  {mask}
+  %y, %m, %s = norm.attention %q, %k, %v bias(%mask : tensor<1x{T}x{S}xf32>) {{scale = 0.5 : f64}}
+      : tensor<{B}x{T}x{D}xf32>, tensor<{B}x{S}x{D}xf32>, tensor<{B}x{S}x{D}xf32> -> tensor<{B}x{T}x{D}xf32>,
+      tensor<{B}x{T}xf32>
+  return %y : tensor<{B}x{T}x{D}xf32>
+}}
+"""
+POSITIONS = """%mask = linalg.generic {{indexing_maps = [affine_map<(z, i, j) -> (z, i, j)>],
+      iterator_types = ["parallel", "parallel", "parallel"]}} outs(%e : tensor<1x{T}x{S}xf32>) {{
+  ^bb0(%c: f32):
+    %i = linalg.index 1 : index
+    %j = linalg.index 2 : index
+    {condition}
+    %x = arith.select %is, %zero, %none : f32
+    linalg.yield %x : f32
+  }} -> tensor<1x{T}x{S}xf32>"""
+CONDITIONS = {
+    "causal": ("%is = arith.cmpi sle, %j, %i : index", lambda i, j: j <= i),
+    "early": ("""%n = arith.constant -20 : index
+    %last = arith.addi %i, %n : index
+    %is = arith.cmpi sgt, %last, %j : index""", lambda i, j: i - 20 > j),  # the first rows have no key
+    "window": ("""%n = arith.constant 9 : index
+    %next = arith.addi %j, %n : index
+    %near = arith.cmpi sge, %next, %i : index
+    %past = arith.cmpi sle, %j, %i : index
+    %is = arith.andi %near, %past : i1""", lambda i, j: (j <= i) & (j + 9 >= i)),
+}
+
+
+@pytest.mark.parametrize("profile", ["vulkan", "cuda", "cpu.v3", "cpu.v4"])
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_masked_blocks_are_skipped(weir, profile, condition):
+    """With a mask of positions, results and gradients have the bits that they have with the same mask in memory,
+    where no block is skipped."""
+    sizes = {"B": 6, "T": 133, "S": 131, "D": 33} if profile == "cuda" else {"B": 2, "T": 70, "S": 165, "D": 6}
+    code, is_kept = CONDITIONS[condition]
+    computed = MASKED.format(argument="", mask=POSITIONS.format(condition=code, **sizes), **sizes)
+    loaded = MASKED.format(argument=f", %mask: tensor<1x{sizes['T']}x{sizes['S']}xf32>", mask="", **sizes)
+    blocks = Blocks(weir, profile)
+    flags = ["--vjp=f", "--entry=f.vjp"]
+    assert blocks.get_kernels(computed, *flags).count("block_contraction") == 4
+    generator = numpy.random.default_rng(5)
+    sample = lambda *names: generator.standard_normal([sizes[name] for name in names]).astype(numpy.float32)
+    inputs = {"arg0": sample("B", "T", "D"), "arg1": sample("B", "S", "D"), "arg2": sample("B", "S", "D"),
+              "cotangent.result0": sample("B", "T", "D")}
+    path, both = weir.folder / "inputs.safetensors", weir.folder / "both.safetensors"
+    save_file(inputs, path)
+    i, j = numpy.ogrid[: sizes["T"], : sizes["S"]]
+    mask = numpy.where(is_kept(i, j), 0, -numpy.inf).astype(numpy.float32)[None]
+    save_file(inputs | {"arg3": mask}, both)
+    artifact = blocks.compare(computed, [f"--input={path}"], 1e-5, *flags)
+    assert "All claims hold" in weir.run("verify", artifact)
+    device, output = DEVICES[blocks.kind][0], weir.folder / "output.safetensors"
+    weir.run("run", artifact, f"--device={device}", f"--input={path}", f"--output={output}")
+    whole = weir.compile_text(loaded, "whole", blocks.target, *flags)
+    weir.run("run", whole, f"--device={device}", f"--input={both}", f"--output={both}")
+    results, expected = load_file(output), load_file(both)
+    for name, result in results.items():
+        assert numpy.array_equal(result, expected[name]), name
+
+
+@pytest.mark.parametrize("offset, broken", [(0, False), (3, False), (-2, False), (-15, False), (18, False), (0, True)])
+def test_constant_masks_are_comparisons(weir, offset, broken):
+    """A mask that PyTorch stores as a constant is computed from positions, if that gives each of its elements."""
+    attention = Attention(((2,), 16, 20, 4, 4, (1, 16, 20), None), scale=0.5, element="f32")
+    mask = numpy.where(numpy.arange(20) <= numpy.arange(16)[:, None] + offset, 0, -numpy.inf)
+    if broken:
+        mask[9, 2] = -numpy.inf
+    rows = ", ".join(f"[{', '.join('0.0' if x == 0 else '0xFF800000' for x in row)}]" for row in mask)
+    type = "tensor<1x16x20xf32>"
+    text = attention.text().replace(f", %b: {type}", "")
+    text = text.replace("%zero = ", f"%b = arith.constant dense<[[{rows}]]> : {type}\n%zero = ", 1)
+    graph, source = weir.folder / "graph.mlir", weir.folder / "text.mlir"
+    source.write_text(text)
+    weir.run("compile", source, "--stop-after=graph", "-o", graph)
+    assert "norm.attention" in graph.read_text()
+    assert ("arith.cmpi sle" in graph.read_text()) != broken and (f"> : {type}" in graph.read_text()) == broken
+    blocks = Blocks(weir, "cpu.v3")
+    operands = [operand.astype(numpy.float32) for operand in attention.sample(3)[:3]]
+    inputs, expected = weir.folder / "inputs.safetensors", weir.folder / "expected.safetensors"
+    save_file({f"arg{index}": operand for index, operand in enumerate(operands)}, inputs)
+    save_file({"result0": attention.compute(*operands, mask)[0].astype(numpy.float32)}, expected)
+    artifact = weir.compile_text(text, "a", blocks.target)
+    weir.run("run", artifact, "--device=cpu", f"--input={inputs}", f"--compare={expected}", "--tolerance=1e-5")
+
+
+def test_causal_attention_takes_half(weir):
+    """By the operations of floats that the model counts in the code, forward and backward."""
+    sizes = {"B": 16, "T": 1024, "S": 1024, "D": 64}
+    code, _ = CONDITIONS["causal"]
+    text = MASKED.format(argument="", mask=POSITIONS.format(condition=code, **sizes), **sizes)
+    artifact = weir.compile_text(text, "a", "--target=cuda:sm_90", "--vjp=f", "--entry=f.vjp")
+    assert ", 0 taken from the compiler" in weir.run("verify", artifact)
+    kernels = json.loads(weir.run("bench", artifact, "--model=h100", "--json"))["kernels"]
+    flops = sum(kernel["flops"] for kernel in kernels if "block_" in kernel["kernel"])
+    products = 11  # of a row of scores with D elements: one in block_row, then 2, 3, 3 and 2
+    whole = 2 * products * sizes["B"] * sizes["T"] * sizes["S"] * sizes["D"]
+    assert 0.5 * whole < flops < 0.7 * whole  # blocks on the diagonal are computed, and exponentials count, too
+
+
 @pytest.mark.parametrize("profile", ["vulkan", "cpu.v3"])
 def test_memory_is_linear(weir, profile):
     blocks = Blocks(weir, profile)
@@ -125,8 +285,9 @@ def test_memory_is_linear(weir, profile):
     assert measure(1024) <= 2 * measure(512)
 
 
-def test_scores_that_others_read(weir):
-    """Two results of equal probabilities share what CSE leaves of them: a tensor, as without blocks."""
+@pytest.mark.parametrize("profile", ["vulkan", "cpu.v3"])
+def test_equal_scores(weir, profile):
+    """Two results of equal probabilities share their statistics; each makes its own probabilities."""
     text = """
       func.func @f(%q: tensor<9x4xf32>, %k: tensor<8x4xf32>, %v: tensor<8x4xf32>, %w: tensor<8x4xf32>)
           -> (tensor<9x4xf32>, tensor<9x4xf32>) {
@@ -136,7 +297,22 @@ def test_scores_that_others_read(weir):
             tensor<8x4xf32> -> tensor<9x4xf32>, tensor<9xf32>
         return %y, %z : tensor<9x4xf32>, tensor<9x4xf32>
       }"""
-    blocks = Blocks(weir, "vulkan")
+    blocks = Blocks(weir, profile)
     kernels = blocks.get_kernels(text)
-    assert kernels.count("block_row") == 1 and "block_contraction" not in kernels, kernels
+    assert sorted(kernels) == ["block_contraction", "block_contraction", "block_row"], kernels
     blocks.compare(text, ["--random-inputs=8"], 1e-5)
+
+
+def test_equal_layers_are_one_kernel(weir):
+    """Chains have numbers of their own until they are kernels, which differ in nothing."""
+    text = """
+      func.func @f(%q: tensor<9x4xf32>, %k: tensor<8x4xf32>, %v: tensor<8x4xf32>) -> tensor<9x4xf32> {
+        %y, %m, %s = norm.attention %q, %k, %v {scale = 0.5 : f64} : tensor<9x4xf32>, tensor<8x4xf32>,
+            tensor<8x4xf32> -> tensor<9x4xf32>, tensor<9xf32>
+        %z, %n, %t = norm.attention %y, %k, %v {scale = 0.5 : f64} : tensor<9x4xf32>, tensor<8x4xf32>,
+            tensor<8x4xf32> -> tensor<9x4xf32>, tensor<9xf32>
+        return %z : tensor<9x4xf32>
+      }"""
+    blocks = Blocks(weir, "vulkan")
+    [plan] = weir.inspect(weir.compile_text(text, "a", blocks.target))["plans"]
+    assert (plan["kernels"], plan["dispatches"]) == (2, 4)

@@ -1,0 +1,326 @@
+//===- Slabs.cpp - Factors that a workgroup shares in its memory ----------===//
+
+#include "Slabs.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace weir;
+
+/// Products whose code stands one behind the other: a loop around each costs instructions.
+static constexpr int64_t unrolledProducts = 8;
+
+Value weir::allocateShared(PointEmitter &emitter, Type type, int64_t elements) {
+  auto shared =
+      MemRefType::get({elements}, type, MemRefLayoutAttrInterface{},
+                      gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Workgroup));
+  return emitter.getFunction().addWorkgroupAttribution(shared, emitter.loc);
+}
+
+static VectorType getSharedVector(Value memory) {
+  return VectorType::get({slabVector}, cast<MemRefType>(memory.getType()).getElementType());
+}
+static llvm::Align getSharedAlignment(VectorType type) {
+  return llvm::Align(slabVector * type.getElementTypeBitWidth() / 8);
+}
+
+/// Whether vectors of elements are accessed at once. SPIR-V has vectors only of memory that is made
+/// of them.
+static bool hasSharedVectors(const PointEmitter &emitter) { return emitter.profile.sm != 0; }
+
+SmallVector<Value> weir::loadShared(PointEmitter &emitter, Value memory, AffineExpr place) {
+  VectorType type = getSharedVector(memory);
+  if (!hasSharedVectors(emitter)) {
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < slabVector; ++i)
+      elements.push_back(memref::LoadOp::create(emitter.builder(), emitter.loc, memory,
+                                                emitter.expand(place + i)));
+    return elements;
+  }
+  Value vector =
+      vector::LoadOp::create(emitter.builder(), emitter.loc, type, memory, emitter.expand(place),
+                             /*nontemporal=*/false, getSharedAlignment(type));
+  SmallVector<Value> values;
+  for (int64_t i = 0; i < slabVector; ++i)
+    values.push_back(emitter.extract(vector, i));
+  return values;
+}
+
+void weir::storeShared(PointEmitter &emitter, Value memory, AffineExpr place,
+                       ArrayRef<Value> values) {
+  VectorType type = getSharedVector(memory);
+  if (!hasSharedVectors(emitter)) {
+    for (int64_t i = 0; i < slabVector; ++i)
+      memref::StoreOp::create(emitter.builder(), emitter.loc, values[i], memory,
+                              emitter.expand(place + i));
+    return;
+  }
+  Value vector = vector::FromElementsOp::create(emitter.builder(), emitter.loc, type, values);
+  vector::StoreOp::create(emitter.builder(), emitter.loc, vector, memory, emitter.expand(place),
+                          /*nontemporal=*/false, getSharedAlignment(type));
+}
+
+//===----------------------------------------------------------------------===//
+// Factors
+//===----------------------------------------------------------------------===//
+
+/// Returns the summed coordinates of a product, or of a vector of them.
+SmallVector<AffineExpr> SlabSide::getProducts(AffineExpr number, int64_t vector) const {
+  if (vector == 1)
+    return emitter.delinearize(number, productSizes);
+  SmallVector<int64_t> counts(productSizes);
+  counts.back() /= vector;
+  SmallVector<AffineExpr> at = emitter.delinearize(number, counts);
+  at.back() = at.back() * vector + emitter.vectorLane();
+  return at;
+}
+
+void SlabSide::chooseShares(AffineExpr thread, AffineExpr any) {
+  AffineExpr lane = emitter.vectorLane();
+  auto isWhole = [&](AffineExpr element, ArrayRef<AffineExpr> products) {
+    return emitter.isVectorFriendly(factor->get(), getIndices(element, products));
+  };
+  if (!productSizes.empty() && productSizes.back() % slabVector == 0 &&
+      isWhole(first, getProducts(any, slabVector)))
+    along = Along::Products;
+  else if (all % slabVector == 0 && isWhole(first + lane, getProducts(any, 1)))
+    along = Along::Elements;
+  else
+    along = Along::None;
+  // The last index of a tensor is that of neighbours.
+  SmallVector<AffineExpr> indices = getIndices(emitter.constant(0), getProducts(any, 1));
+  unsigned slabNumber = cast<AffineDimExpr>(any).getPosition();
+  bool walksProducts = !indices.empty() && indices.back().isFunctionOfDim(slabNumber);
+
+  int64_t vector = along == Along::None ? 1 : slabVector;
+  int64_t inElements = along == Along::Elements ? vector : 1;
+  int64_t inProducts = along == Along::Products ? vector : 1;
+  bool productsFirst = along == Along::Products || (along == Along::None && walksProducts);
+  int64_t inner = productsFirst ? slab / inProducts : elements / inElements;
+  shares.clear();
+  for (int64_t i = 0; i < elements * slab / vector / threads; ++i) {
+    AffineExpr number = thread + i * threads;
+    AffineExpr outer = number.floorDiv(inner), innermost = number % inner;
+    shares.push_back({productsFirst ? outer : innermost, productsFirst ? innermost : outer});
+  }
+}
+
+/// Returns the number of a share's element among all: one that is there, in place of one that is
+/// not.
+AffineExpr SlabSide::getElement(const Share &share) const {
+  int64_t vector = along == Along::Elements ? slabVector : 1;
+  if (present && present < elements)
+    return first.floorDiv(vector) + share.element % (present / vector);
+  AffineExpr element = first.floorDiv(vector) + share.element;
+  return !present && all % elements != 0 ? element % (all / vector) : element;
+}
+
+SmallVector<Value> SlabSide::load(AffineExpr firstProduct, int64_t count) const {
+  AffineExpr lane = emitter.vectorLane();
+  SmallVector<Value> loaded;
+  for (const Share &share : shares) {
+    int64_t vector = along == Along::Products ? slabVector : 1;
+    AffineExpr product = share.product;
+    if (count < slab)
+      product = product % (count / vector); // a product that is there, in place of one that is not
+    SmallVector<AffineExpr> at = getProducts(firstProduct.floorDiv(vector) + product, vector);
+    AffineExpr element = getElement(share);
+    if (along == Along::Elements)
+      element = element * slabVector + lane;
+    Value value = evaluateFactor(emitter, factor, getIndices(element, at));
+    if (along == Along::None) {
+      loaded.push_back(value);
+      continue;
+    }
+    value = emitter.broadcast(value);
+    for (int64_t i = 0; i < slabVector; ++i)
+      loaded.push_back(emitter.extract(value, i));
+  }
+  return loaded;
+}
+
+void SlabSide::store(ArrayRef<Value> loaded) const {
+  OpBuilder &b = emitter.builder();
+  auto put = [&](Value value, AffineExpr product, AffineExpr element) {
+    memref::StoreOp::create(b, emitter.loc, value, memory,
+                            emitter.expand(product * (elements + slabPadding) + element));
+  };
+  for (auto [i, share] : llvm::enumerate(shares)) {
+    if (along == Along::None) {
+      put(loaded[i], share.product, share.element);
+      continue;
+    }
+    for (int64_t lane = 0; lane < slabVector; ++lane) {
+      Value value = loaded[i * slabVector + lane];
+      if (along == Along::Products)
+        put(value, share.product * slabVector + lane, share.element);
+      else
+        put(value, share.product, share.element * slabVector + lane);
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+AffineExpr SlabSums::getRow(AffineExpr row) const {
+  if (rows == slabVector)
+    return rowThread * slabVector + row;
+  return (row.floorDiv(slabVector) * rowThreads + rowThread) * slabVector + row % slabVector;
+}
+
+AffineExpr SlabSums::getColumn(int64_t column) const {
+  return (columnThread + column / unit * columnThreads) * unit + column % unit;
+}
+
+SmallVector<Value> SlabSums::add(Value ofRows, AffineExpr first, Value ofColumns, int64_t count,
+                                 unsigned coordinate, ValueRange sums) const {
+  auto getPlace = [](int64_t elements, AffineExpr product, AffineExpr element) {
+    return product * (elements + slabPadding) + element;
+  };
+  int64_t together = count % unrolledProducts == 0 ? unrolledProducts : 1;
+  return emitter.loop(count / together, sums, [&](Value trip, ValueRange running) {
+    AffineExpr begin = emitter.setCoordinate(coordinate, trip) * together;
+    OpBuilder &b = emitter.builder();
+    SmallVector<Value> next(running);
+    for (int64_t i = 0; i < together; ++i) {
+      SmallVector<Value> ofRow, ofColumn;
+      for (int64_t row = 0; row < rows; row += slabVector)
+        llvm::append_range(ofRow, loadShared(emitter, ofRows,
+                                             getPlace(getTileRows(), begin + first + i,
+                                                      getRow(emitter.constant(row)))));
+      for (int64_t column = 0; column < columns; column += unit) {
+        AffineExpr place = getPlace(getTileColumns(), begin + i, getColumn(column));
+        if (unit == slabVector)
+          llvm::append_range(ofColumn, loadShared(emitter, ofColumns, place));
+        else
+          ofColumn.push_back(
+              memref::LoadOp::create(b, emitter.loc, ofColumns, emitter.expand(place)));
+      }
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t column = 0; column < columns; ++column) {
+          Value &sum = next[row * columns + column];
+          sum = math::FmaOp::create(b, emitter.loc, ofRow[row], ofColumn[column], sum);
+        }
+    }
+    return next;
+  });
+}
+
+SmallVector<Value> SlabSums::addSlabs(const SlabSide *ofRows, Value rowMemory,
+                                      const SlabSide &ofColumns, AffineExpr begin, int64_t products,
+                                      unsigned slabCoordinate, unsigned productCoordinate,
+                                      ValueRange start) const {
+  int64_t slab = ofColumns.slab, slabs = products / slab, early = products % slab;
+  auto barrier = [&] { gpu::BarrierOp::create(emitter.builder(), emitter.loc); };
+  auto load = [&](AffineExpr first, int64_t count) {
+    SmallVector<Value> loaded;
+    if (ofRows)
+      loaded = ofRows->load(begin + first, count);
+    llvm::append_range(loaded, ofColumns.load(begin + first, count));
+    return loaded;
+  };
+  auto store = [&](ArrayRef<Value> loaded) {
+    int64_t rowValues = ofRows ? ofRows->countLoaded() : 0;
+    if (ofRows)
+      ofRows->store(loaded.take_front(rowValues));
+    ofColumns.store(loaded.drop_front(rowValues));
+    barrier();
+  };
+  auto addSlab = [&](AffineExpr first, int64_t count, ValueRange running) {
+    return add(rowMemory, ofRows ? emitter.constant(0) : first, ofColumns.memory, count,
+               productCoordinate, running);
+  };
+  SmallVector<Value> sums(start);
+  if (early)
+    sums = emitter.loop(1, sums, [&](Value, ValueRange running) {
+      store(load(emitter.constant(0), early));
+      SmallVector<Value> added = addSlab(emitter.constant(0), early, running);
+      if (slabs > 0)
+        barrier();
+      return added;
+    });
+  if (slabs == 0)
+    return sums;
+  SmallVector<Value> carried(sums);
+  llvm::append_range(carried, load(emitter.constant(early), slab));
+  int64_t numSums = sums.size();
+  carried = emitter.loop(slabs - 1, carried, [&](Value trip, ValueRange running) {
+    SmallVector<Value> loaded(running.drop_front(numSums));
+    store(loaded);
+    AffineExpr first = emitter.setCoordinate(slabCoordinate, trip) * slab + early;
+    SmallVector<Value> ahead = load(first + slab, slab);
+    SmallVector<Value> added = addSlab(first, slab, running.take_front(numSums));
+    barrier();
+    llvm::append_range(added, ahead);
+    return added;
+  });
+  store(ArrayRef(carried).drop_front(numSums));
+  return addSlab(emitter.constant(early + (slabs - 1) * slab), slab,
+                 ArrayRef(carried).take_front(numSums));
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+/// Returns the sums of a unit of columns in a row of the invocation. Registers have no index, so
+/// they are selected among all.
+Value SlabSums::getSum(ArrayRef<Value> sums, Value row, int64_t number) const {
+  OpBuilder &b = emitter.builder();
+  SmallVector<Value> elements;
+  for (int64_t i = 0; i < unit; ++i) {
+    int64_t column = number * unit + i;
+    Value sum = sums[column];
+    for (int64_t other = 1; other < rows; ++other) {
+      Value isOther = arith::CmpIOp::create(b, emitter.loc, arith::CmpIPredicate::eq, row,
+                                            emitter.indexConstant(other));
+      sum = arith::SelectOp::create(b, emitter.loc, isOther, sums[other * columns + column], sum);
+    }
+    elements.push_back(sum);
+  }
+  if (unit == 1)
+    return elements.front();
+  return vector::FromElementsOp::create(
+      b, emitter.loc, VectorType::get({unit}, elements.front().getType()), elements);
+}
+
+/// A loop over the rows of each unit, so that there is one copy of the code for all of them.
+void SlabSums::store(const ContractionSides &sides, AffineExpr rowTile, AffineExpr columnTile,
+                     ArrayRef<AffineExpr> rest, ArrayRef<Value> sums,
+                     Coordinates coordinates) const {
+  ArrayRef<int64_t> sizes = emitter.domain.getSizes();
+  SmallVector<AffineExpr> noProducts(emitter.domain.getColumnSizes().size(), emitter.constant(0));
+  auto storeUnit = [&](int64_t number, AffineExpr unitOfResult) {
+    emitter.loop(rows, {}, [&](Value trip, ValueRange) -> SmallVector<Value> {
+      AffineExpr row =
+          rowTile * getTileRows() + getRow(emitter.setCoordinate(coordinates.row, trip));
+      auto storeRow = [&](AffineExpr inside) {
+        emitter.startPoint();
+        AffineExpr column = unitOfResult * unit;
+        if (unit > 1)
+          column = column + emitter.vectorLane();
+        storeSums(emitter, getSum(sums, trip, number),
+                  sides.getPoint(inside, column, rest, noProducts));
+      };
+      if (sizes[sides.rowDim] % getTileRows())
+        guardInside(emitter, coordinates.insideRow, row, sizes[sides.rowDim], storeRow);
+      else
+        storeRow(row);
+      return {};
+    });
+  };
+  int64_t units = columns / unit;
+  for (int64_t number = 0; number < units; ++number) {
+    AffineExpr own = (columnTile * units + number) * columnThreads + columnThread;
+    if (sizes[sides.columnDim] % getTileColumns())
+      guardInside(emitter, coordinates.insideUnit, own, sizes[sides.columnDim] / unit,
+                  [&](AffineExpr inside) { storeUnit(number, inside); });
+    else
+      storeUnit(number, own);
+  }
+}

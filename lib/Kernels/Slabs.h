@@ -1,0 +1,134 @@
+//===- Slabs.h - Factors that a workgroup shares in its memory --*- C++ -*-===//
+//
+// A workgroup owns a tile of sums, an invocation some rows and columns of it. What is summed is
+// walked in slabs of a few products, which all invocations bring to workgroup memory, a share each.
+// There a product's rows, or columns, are neighbours. The vectors of an invocation are as far apart
+// as those of all invocations reach, so that a subgroup reads neighbouring ones.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WEIR_LIB_KERNELS_SLABS_H
+#define WEIR_LIB_KERNELS_SLABS_H
+
+#include "Shapes.h"
+
+namespace weir {
+
+/// Elements that an invocation brings at once, and neighbours that it owns.
+static constexpr int64_t slabVector = 4;
+/// Elements behind each product's in workgroup memory. They spread the products over its banks
+/// and keep vectors aligned.
+static constexpr int64_t slabPadding = slabVector;
+
+/// Returns the elements of workgroup memory that a slab of a tile's side needs.
+inline int64_t getSlabElements(int64_t elements, int64_t products) {
+  return products * (elements + slabPadding);
+}
+/// Whether so many invocations can bring a slab, each as many vectors.
+inline bool canShareSlab(int64_t elements, int64_t products, int64_t threads) {
+  return elements * products / slabVector % threads == 0;
+}
+/// Adds memory of the workgroup to the kernel.
+mlir::Value allocateShared(PointEmitter &emitter, mlir::Type type, int64_t elements);
+/// Loads and stores as many neighbours in workgroup memory as a vector has, at a multiple of their
+/// number.
+llvm::SmallVector<mlir::Value> loadShared(PointEmitter &emitter, mlir::Value memory,
+                                          mlir::AffineExpr place);
+void storeShared(PointEmitter &emitter, mlir::Value memory, mlir::AffineExpr place,
+                 llvm::ArrayRef<mlir::Value> values);
+
+/// A factor's part of a tile: its elements are rows or columns.
+class SlabSide {
+public:
+  /// Returns the indices of the factor at an element and at the summed coordinates of a product.
+  using Indices = std::function<llvm::SmallVector<mlir::AffineExpr>(
+      mlir::AffineExpr element, llvm::ArrayRef<mlir::AffineExpr> products)>;
+
+  SlabSide(PointEmitter &emitter, mlir::OpOperand *factor, llvm::ArrayRef<int64_t> productSizes,
+           Indices indices)
+      : emitter(emitter), factor(factor), productSizes(productSizes), getIndices(indices) {}
+
+  int64_t elements = 0;   ///< of the tile
+  int64_t all = 0;        ///< of the factor
+  int64_t slab = 0;       ///< products
+  int64_t threads = 0;    ///< invocations of the workgroup
+  mlir::AffineExpr first; ///< element of the tile among all
+  int64_t present = 0;    ///< elements of the tile that are there; 0: as many as `all` leaves
+  mlir::Value memory;     ///< of the workgroup
+
+  /// Chooses the invocation's shares, in vectors if they lie in memory as such. `any` is a
+  /// coordinate of a slab's number.
+  void chooseShares(mlir::AffineExpr thread, mlir::AffineExpr any);
+  /// Returns the values that `load` returns.
+  int64_t countLoaded() const {
+    return int64_t(shares.size()) * (along == Along::None ? 1 : slabVector);
+  }
+  /// Loads the invocation's shares of a slab of `count` products.
+  llvm::SmallVector<mlir::Value> load(mlir::AffineExpr firstProduct, int64_t count) const;
+  /// Stores what was loaded in workgroup memory.
+  void store(llvm::ArrayRef<mlir::Value> loaded) const;
+
+private:
+  PointEmitter &emitter;
+  mlir::OpOperand *factor;
+  llvm::SmallVector<int64_t> productSizes;
+  Indices getIndices;
+  /// The direction of a vector that is loaded at once.
+  enum class Along { Products, Elements, None } along = Along::None;
+  /// The number of a share's first element in the tile, and its first product in the slab. In
+  /// vectors where it is loaded so.
+  struct Share {
+    mlir::AffineExpr element, product;
+  };
+  llvm::SmallVector<Share> shares; ///< a vector each, or an element each
+
+  llvm::SmallVector<mlir::AffineExpr> getProducts(mlir::AffineExpr number, int64_t vector) const;
+  mlir::AffineExpr getElement(const Share &share) const;
+};
+
+/// The sums of a tile, of which each invocation has `rows` times `columns`, row by row.
+struct SlabSums {
+  PointEmitter &emitter;
+  int64_t rowThreads = 1, columnThreads = 1; ///< of the workgroup
+  int64_t rows = 1, columns = 1;             ///< of an invocation
+  int64_t unit = 1;                          ///< columns that are neighbours: one or a vector
+  mlir::AffineExpr rowThread, columnThread;  ///< the invocation's numbers among these
+
+  int64_t getTileRows() const { return rowThreads * rows; }
+  int64_t getTileColumns() const { return columnThreads * columns; }
+  /// Returns the number in the tile of one of the invocation's rows, or columns.
+  mlir::AffineExpr getRow(mlir::AffineExpr row) const;
+  mlir::AffineExpr getColumn(int64_t column) const;
+
+  /// Adds `count` products of factors in workgroup memory, whose numbers begin at `first` of the
+  /// rows' factor and at 0 of the columns'. Products are added in order, one by one, each by an
+  /// fma. `coordinate` numbers them.
+  llvm::SmallVector<mlir::Value> add(mlir::Value ofRows, mlir::AffineExpr first,
+                                     mlir::Value ofColumns, int64_t count, unsigned coordinate,
+                                     mlir::ValueRange sums) const;
+
+  /// The coordinates that `store` names.
+  struct Coordinates {
+    unsigned row, insideRow, insideUnit;
+  };
+  /// Stores what comes of the sums of a contraction's tile.
+  void store(const ContractionSides &sides, mlir::AffineExpr rowTile, mlir::AffineExpr columnTile,
+             llvm::ArrayRef<mlir::AffineExpr> rest, llvm::ArrayRef<mlir::Value> sums,
+             Coordinates coordinates) const;
+
+  /// Adds `products` products, whose numbers begin at `begin`, slab by slab. A slab that is not
+  /// whole comes first. The columns' factor, and the rows' one unless it is null and all of it is
+  /// in `rowMemory`, are brought to workgroup memory while the slab before is added up. No barrier
+  /// stands behind the last slab.
+  llvm::SmallVector<mlir::Value> addSlabs(const SlabSide *ofRows, mlir::Value rowMemory,
+                                          const SlabSide &ofColumns, mlir::AffineExpr begin,
+                                          int64_t products, unsigned slabCoordinate,
+                                          unsigned productCoordinate, mlir::ValueRange sums) const;
+
+private:
+  mlir::Value getSum(llvm::ArrayRef<mlir::Value> sums, mlir::Value row, int64_t number) const;
+};
+
+} // namespace weir
+
+#endif // WEIR_LIB_KERNELS_SLABS_H

@@ -1,0 +1,31 @@
+//===- Triangles.h - Constant masks that compare positions ------*- C++ -*-===//
+
+#ifndef WEIR_PASSES_TRIANGLES_H
+#define WEIR_PASSES_TRIANGLES_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Value.h"
+
+#include <optional>
+
+namespace weir {
+
+/// A constant tensor with one value where the column is at most the row plus `offset`, and another
+/// one behind that.
+struct Triangle {
+  int64_t offset;
+  mlir::TypedAttr within, behind;
+};
+
+/// Returns `tensor` as a triangle in two of its dimensions, if it is one and all other dimensions
+/// have one element.
+std::optional<Triangle> findTriangle(mlir::Value tensor, unsigned rowDim, unsigned columnDim);
+
+/// Computes an element of a triangle in a body.
+mlir::Value emitTriangle(mlir::OpBuilder &builder, mlir::Location loc, const Triangle &triangle,
+                         mlir::Value row, mlir::Value column);
+
+} // namespace weir
+
+#endif // WEIR_PASSES_TRIANGLES_H
