@@ -110,7 +110,7 @@ void Walk::recordOne(const Instruction &instruction, Id pointer, bool reads, boo
   }
   if (instruction.op == Op::CopyAsync) {
     access.isLate = true;
-    access.isCertain = false;
+    access.isCertain &= writes || getConstant(instruction.operands[2]) == access.bytes;
   }
   map.accesses.push_back(std::move(access));
 }
@@ -194,13 +194,13 @@ void Walk::visit(const Instruction &instruction, const Context &context) {
   case Op::CopyAsync:
     record(instruction, operands[1], true, false, context);
     record(instruction, operands[0], false, true, context);
-    map.hasOtherOrder = true;
     break;
   case Op::NamedEffect:
-    if (module.getString(operands[0]).starts_with("bar.warp.sync")) {
+    if (const std::string &name = module.getString(operands[0]);
+        name.starts_with("bar.warp.sync")) {
       map.hasSubgroupOrder = true;
       recordLanes(instruction, context);
-    } else {
+    } else if (!name.starts_with("cp.async.")) { // those are followed by findFlights
       map.hasOtherOrder = true;
     }
     break;
@@ -929,6 +929,7 @@ void Walk::run() {
   findWrites();
   Context context;
   walk(0, std::nullopt, context, false);
+  findFlights();
   makeIds();
   // Whether a loop is regular is known only after all of it is walked.
   auto isRegular = [&](const std::vector<uint32_t> &loops) {
