@@ -24,7 +24,7 @@ static constexpr size_t maxGuards = 64;
 bool Walk::staysInVariable(const MemoryAccess &access) const {
   const Variable &variable = *module.findVariable(access.binding);
   int64_t bytes = module.getType(module.getType(variable.type).element).bytes;
-  std::optional<Reach> reach = getReach(map, access);
+  std::optional<Reach> reach = bytes > 0 ? getReach(map, access, bytes) : getReach(map, access);
   return reach && reach->begin >= 0 && (bytes == 0 || reach->end <= bytes);
 }
 
