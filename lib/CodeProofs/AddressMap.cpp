@@ -2,6 +2,7 @@
 
 #include "weir/CodeProofs/AddressMap.h"
 
+#include "Points.h"
 #include "Walk.h"
 #include "weir/Artifact/Error.h"
 #include "weir/CodeProofs/Footprint.h"
@@ -24,8 +25,19 @@ static constexpr size_t maxGuards = 64;
 bool Walk::staysInVariable(const MemoryAccess &access) const {
   const Variable &variable = *module.findVariable(access.binding);
   int64_t bytes = module.getType(module.getType(variable.type).element).bytes;
-  std::optional<Reach> reach = bytes > 0 ? getReach(map, access, bytes) : getReach(map, access);
-  return reach && reach->begin >= 0 && (bytes == 0 || reach->end <= bytes);
+  std::optional<Reach> reach = getReach(map, access);
+  if (reach && reach->begin >= 0 && (bytes == 0 || reach->end <= bytes))
+    return true;
+  // All addresses that its ids and counters make, whether they come together or not.
+  MemoryAccess free = access;
+  free.guards.clear();
+  free.loops.clear();
+  Points points(map, free, maxPoints, /*ofAddress=*/true);
+  bool stays = bytes > 0 && points.areAll();
+  if (stays)
+    points.forEach(
+        [&](const Point &, int64_t at) { return stays = at >= 0 && at <= bytes - access.bytes; });
+  return stays;
 }
 
 /// Records an access to what a pointer points to. Where selections make the pointer, there is an

@@ -532,6 +532,13 @@ TEST(VerifyCode, ptx_races) {
   std::string load = "ld.shared.b32 %r5, [s+12];\n";
   EXPECT_EQ(find(makePtx(ptxAdd() + shared + "bar.sync 0;\n" + load), "races").taken, 0u);
   expectRefused(makePtx(ptxAdd() + shared + load), "races", "workgroup memory of @add");
+  // A place that is rotated: the highest bit of a rest is turned round, and a row is put before.
+  std::string rotated =
+      "shr.u32 %r3, %r9, 1;\nand.b32 %r5, %r9, 1;\nadd.s32 %r3, %r3, %r5;\nand.b32 %r3, %r3, 3;\n"
+      "xor.b32 %r3, %r3, 2;\nshl.b32 %r3, %r3, 2;\nand.b32 %r5, %r9, 4;\nshl.b32 %r5, %r5, 2;\n"
+      "or.b32 %r3, %r3, %r5;\nadd.s32 %r3, %r3, %r2;\nld.shared.b32 %r5, [%r3];\n";
+  EXPECT_EQ(find(makePtx(ptxAdd() + shared + "bar.sync 0;\n" + rotated), "races").taken, 0u);
+  expectRefused(makePtx(ptxAdd() + shared + rotated), "races", "workgroup memory of @add");
   // A barrier for a part of the warp orders something, but not what is followed.
   Claim claim = find(makePtx(ptxAdd() + shared + "bar.warp.sync 255;\n" + load), "races");
   EXPECT_TRUE(claim.holds) << claim.detail;
