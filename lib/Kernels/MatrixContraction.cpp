@@ -1,6 +1,6 @@
 //===- MatrixContraction.cpp - Sums of products by instructions on matrices ===//
 //
-// A workgroup of four subgroups owns a tile of the result, a subgroup a quarter of it. The summed
+// A workgroup of four or eight subgroups owns a tile of the result, each a part of it. The summed
 // dimensions are walked in slabs, as in SlabContraction.cpp, but a slab keeps the factors'
 // elements as they are, and there are two or more of them in workgroup memory, the stages: while
 // one is added up, the next are on their way to the others. So there is one barrier a slab:
@@ -76,6 +76,21 @@ static Type getFactorType(linalg::GenericOp op, const Profile &profile) {
   return isKnown && lhs == rhs && isSum ? lhs : Type();
 }
 
+/// Whether a factor's runs can be copied: they are those of an operand, along the last summed
+/// dimension or along `dim`.
+static bool canCopy(const KernelDomain &domain, linalg::GenericOp op, OpOperand *factor,
+                    int64_t dim, int64_t runElements) {
+  AffineMap map = getAccessMap(op, factor);
+  auto type = cast<RankedTensorType>(factor->get().getType());
+  if (!isa<BlockArgument>(factor->get()) || type.getRank() == 0 || !map.isProjectedPermutation() ||
+      type.getShape().back() % runElements != 0)
+    return false;
+  int64_t innermost =
+      domain.getDims(op)[cast<AffineDimExpr>(map.getResults().back()).getPosition()];
+  return innermost == dim ||
+         innermost == int64_t(domain.getNumRows() + domain.getColumnSizes().size()) - 1;
+}
+
 std::optional<MatrixTile> weir::chooseMatrixTile(const KernelDomain &domain,
                                                  const Profile &profile) {
   // More workgroups than that keep a device busy; fewer than the least leave most of it idle.
@@ -97,9 +112,20 @@ std::optional<MatrixTile> weir::chooseMatrixTile(const KernelDomain &domain,
   int64_t batches = getProduct(tile.sides.restSizes);
   int64_t allRows = domain.getSizes()[tile.sides.rowDim],
           allColumns = domain.getSizes()[tile.sides.columnDim];
+  // Eight subgroups load half as much again for twice the sums. Two slabs of theirs fit only if
+  // both are copied, without padding. Verifiers do not follow parts of so wide a tile.
+  constexpr int64_t wide = 4;
+  const int64_t wideBytes = 2 * (2 + wide) * profile.matrixTile * tile.slab * 2;
+  const bool canBeWide =
+      !type.isF32() && wideBytes <= profile.workgroupMemory &&
+      2 * wide * subgroupSize <= profile.maxWorkgroupSize &&
+      canCopy(domain, op, tile.sides.rowFactor, tile.sides.rowDim, runElements) &&
+      canCopy(domain, op, tile.sides.columnFactor, tile.sides.columnDim, runElements);
   std::optional<MatrixTile> best;
   // From the largest down, until there are many workgroups.
-  for (auto [rows, columns] : {std::pair(2, 2), std::pair(1, 2), std::pair(1, 1)}) {
+  for (auto [rows, columns, columnSubgroups] :
+       {std::tuple(2, 2, wide), {2, 2, 2}, {1, 2, 2}, {1, 1, 2}}) {
+    tile.columnSubgroups = columnSubgroups;
     tile.rows = profile.matrixTile / 2 * rows;
     tile.columns = profile.matrixTile / 2 * columns;
     int64_t height = tile.getTileRows(), width = tile.getTileColumns();
@@ -108,6 +134,9 @@ std::optional<MatrixTile> weir::chooseMatrixTile(const KernelDomain &domain,
       continue;
     int64_t tiles =
         batches * llvm::divideCeil(allRows, height) * llvm::divideCeil(allColumns, width);
+    if (columnSubgroups == wide && (!canBeWide || tiles < std::max(profile.units, manyWorkgroups) ||
+                                    allRows % height != 0 || allColumns % width != 0))
+      continue;
     // Half of a tile behind the end is too much.
     if (tiles < fewWorkgroups || 2 * batches * allRows * allColumns < tiles * height * width)
       continue;
