@@ -1759,6 +1759,8 @@ def InsertWorkgroupBarriersPass : Pass<"weir-insert-workgroup-barriers"> {
     of them writes, unless both are atomic or they write the same value by one instruction.
     A barrier goes just before the later access, or to another place between the two that
     serves more pairs or is in fewer loops, always one that all invocations reach together.
+    An asynchronous copy (`nvgpu.device_async_copy`) touches its bytes until its invocation has
+    waited for its group: where no wait comes before the barrier, one for all groups is inserted.
     An op that is not known touches its operands, and everything once an address or a token
     was made from a memref.
 

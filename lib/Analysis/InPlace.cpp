@@ -115,8 +115,8 @@ InPlaceProof weir::proveInPlace(const AccessMaps &maps, gpu::GPUFuncOp kernel, u
   }
   for (const MemoryAccess *read : reads)
     for (const MemoryAccess *write : writes) {
-      // An access to unknown bytes may be to any.
-      if (!read->begin || !write->begin || mayComeLate(maps, *read, *write, shift)) {
+      // An access to unknown bytes may be to any, and a copy may read until it is waited for.
+      if (!read->begin || !write->begin || read->late || mayComeLate(maps, *read, *write, shift)) {
         proof.read = read;
         proof.write = write;
         return proof;

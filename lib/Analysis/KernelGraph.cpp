@@ -5,6 +5,7 @@
 #include "mlir/Analysis/CFGLoopInfo.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/Matchers.h"
@@ -89,13 +90,14 @@ private:
 };
 } // namespace
 
-/// Marks the barriers of a function and of those it calls. Returns whether there are any.
+/// Marks the barriers, and what orders copies, of a function and of those it calls. Returns whether
+/// there are any.
 bool GraphBuilder::markBarriers(FunctionOpInterface function) {
   if (function.isExternal() || !marked.insert(function).second)
     return false;
   bool found = false;
   function->walk([&](Operation *op) {
-    if (isa<gpu::BarrierOp>(op) ||
+    if (isa<gpu::BarrierOp, nvgpu::DeviceAsyncCreateGroupOp, nvgpu::DeviceAsyncWaitOp>(op) ||
         (isa<CallOpInterface>(op) && getCallee(op, {}) && markBarriers(getCallee(op, {})))) {
       mark(op);
       found = true;
@@ -242,6 +244,16 @@ unsigned GraphBuilder::build(Block &block, const Calls &calls, const Loops &loop
         graph.barriers.push_back(barrier);
       from = append(from, loops);
       graph.nodes[from].barrier = it->second;
+      continue;
+    }
+    if (isa<nvgpu::DeviceAsyncCreateGroupOp>(op)) {
+      from = append(from, loops);
+      graph.nodes[from].closesGroup = true;
+      continue;
+    }
+    if (auto wait = dyn_cast<nvgpu::DeviceAsyncWaitOp>(op)) {
+      from = append(from, loops);
+      graph.nodes[from].groupsLeft = wait.getNumGroups().value_or(0);
       continue;
     }
     SmallVector<unsigned, 1> accesses;

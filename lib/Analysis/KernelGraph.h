@@ -32,6 +32,10 @@ struct KernelGraph {
     llvm::SmallVector<unsigned, 1> accesses;
     int point = -1;   ///< a barrier could stand here
     int barrier = -1; ///< a barrier stands here
+    /// The invocation's copies so far that are in no group become one.
+    bool closesGroup = false;
+    /// The invocation waits here until at most so many of its groups of copies are on their way.
+    std::optional<int64_t> groupsLeft;
     llvm::SmallVector<Loop, 2> loops;
     llvm::SmallVector<Edge, 2> successors;
   };

@@ -28,6 +28,7 @@ void MemoryInstructions::add(MemoryAccess access, const Site &site, Effect effec
   access.reads = effect.reads;
   access.writes = effect.writes;
   access.atomic = effect.atomic;
+  access.late = effect.late;
   access.certain = effect.certain && conditions.certain && access.root &&
                    (access.begin || !access.indices.empty());
   access.nonNegative = conditions.nonNegative;
@@ -159,6 +160,16 @@ bool MemoryInstructions::visitElements(const Site &site) {
             VectorType::get({lineBits / element.getIntOrFloatBitWidth()}, element), read);
     else
       return false;
+  } else if (auto copy = dyn_cast<nvgpu::DeviceAsyncCopyOp>(op)) {
+    auto getMoved = [&](Value memref) {
+      return VectorType::get({copy.getDstElementsAttr().getInt()},
+                             cast<MemRefType>(memref.getType()).getElementType());
+    };
+    // With a number of elements to read, it may read fewer; others become zeros.
+    visit(copy.getSrc(), copy.getSrcIndices(), getMoved(copy.getSrc()),
+          {true, false, false, !copy.getSrcElements(), true});
+    visit(copy.getDst(), copy.getDstIndices(), getMoved(copy.getDst()),
+          {false, true, false, true, true});
   } else if (auto load = dyn_cast<vector::MaskedLoadOp>(op)) {
     visit(load.getBase(), load.getIndices(), load.getType(), mask(read));
   } else if (auto store = dyn_cast<vector::MaskedStoreOp>(op)) {
@@ -218,6 +229,11 @@ static bool onlyLooks(Operation *op) {
              memref::ExtractStridedMetadataOp>(op);
 }
 
+/// Whether an op orders copies of its invocation, and touches nothing.
+static bool ordersCopies(Operation *op) {
+  return isa<nvgpu::DeviceAsyncCreateGroupOp, nvgpu::DeviceAsyncWaitOp>(op);
+}
+
 /// Whether an op near the kernel makes a pointer or a token from a memref, by which others may
 /// touch the memory later.
 bool MemoryInstructions::addressesEscape() {
@@ -225,8 +241,8 @@ bool MemoryInstructions::addressesEscape() {
     return *escape;
   auto escapes = [](Operation *op) {
     auto isMemRef = [](Type type) { return isa<BaseMemRefType>(type); };
-    if (isa<CallOpInterface, ViewLikeOpInterface>(op) || op->getNumRegions() || onlyLooks(op) ||
-        llvm::none_of(op->getOperandTypes(), isMemRef) ||
+    if (isa<CallOpInterface, ViewLikeOpInterface, nvgpu::DeviceAsyncCopyOp>(op) ||
+        op->getNumRegions() || onlyLooks(op) || llvm::none_of(op->getOperandTypes(), isMemRef) ||
         llvm::all_of(op->getResultTypes(), isMemRef))
       return WalkResult::advance();
     SmallVector<MemoryEffects::EffectInstance> effects;
@@ -291,7 +307,7 @@ void MemoryInstructions::visitByEffects(const Site &site) {
 void MemoryInstructions::visit(Operation *op, const BodyFrame &frame, const Surroundings &at) {
   if (isa<gpu::BarrierOp, gpu::ShuffleOp, gpu::AllReduceOp, gpu::SubgroupReduceOp, gpu::PrintfOp,
           cf::AssertOp, arith::SelectOp>(op) ||
-      onlyLooks(op))
+      onlyLooks(op) || ordersCopies(op))
     return;
   Site site{op, frame, at};
   if (visitElements(site) || visitAffine(site) || visitTransfer(site))

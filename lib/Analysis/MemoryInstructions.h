@@ -21,6 +21,7 @@ struct Surroundings : Conditions {
 struct AccessEffect {
   bool reads = false, writes = false, atomic = false;
   bool certain = true; ///< whether it happens wherever the instruction is executed
+  bool late = false;   ///< as MemoryAccess::late
 };
 
 /// The memory instructions of one kernel.

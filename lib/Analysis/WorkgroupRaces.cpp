@@ -14,6 +14,7 @@
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/OpDefinition.h"
@@ -153,7 +154,8 @@ bool WorkgroupRaces::mayInvocationsMeet() const {
 
 bool WorkgroupRaces::matters() const {
   auto isControl = [](Operation *op) {
-    return isa<gpu::BarrierOp, CallOpInterface>(op) || op->getNumSuccessors() > 0
+    return isa<gpu::BarrierOp, CallOpInterface, nvgpu::DeviceAsyncCopyOp>(op) ||
+                   op->getNumSuccessors() > 0
                ? WalkResult::interrupt()
                : WalkResult::advance();
   };
@@ -284,55 +286,84 @@ bool WorkgroupRaces::isBeyondCure(unsigned first, unsigned second, unsigned rela
 // Ways without a barrier
 //===----------------------------------------------------------------------===//
 
-/// Returns, for each access, the first accesses that it meets on every way up to nodes where
+/// As `meet`, of a second execution that comes later. A copy meets its own invocation, too.
+Sharing WorkgroupRaces::meetOnWay(unsigned first, unsigned second, unsigned relation) {
+  Sharing sharing = meet(first, second, relation);
+  const MemoryAccess &a = maps.getAccesses()[first], &b = maps.getAccesses()[second];
+  if (sharing != Sharing::Disjoint || !a.late || (!a.writes && !b.writes))
+    return sharing;
+  Instances instances = getInstances(relation, maps.countCommonLoops(a, b));
+  instances.invocations = Invocations::Same;
+  return compare(first, second, instances);
+}
+
+/// Groups of copies that were closed since a copy began, if that is in flight; else this.
+static constexpr int hasLanded = -1;
+/// Numbers of groups beyond this one are not told apart; a wait that leaves as many is no wait.
+static constexpr int maxGroups = 64;
+
+/// Follows a copy past a node.
+static int passNode(const KernelGraph::Node &node, int groups) {
+  if (groups == hasLanded)
+    return groups;
+  if (node.groupsLeft)
+    return *node.groupsLeft < groups ? hasLanded : groups;
+  return std::min(groups + int(node.closesGroup), maxGroups);
+}
+
+/// Returns, for each access, the first accesses that it meets on every way up to passages where
 /// `stops` holds.
-std::vector<WorkgroupRaces::Way> WorkgroupRaces::findWays(function_ref<bool(unsigned)> stops,
-                                                          function_ref<int(unsigned)> getPoint,
+std::vector<WorkgroupRaces::Way> WorkgroupRaces::findWays(function_ref<bool(Passage)> stops,
+                                                          function_ref<Cures(Passage)> getCures,
                                                           bool all) {
   std::vector<Way> ways;
   struct State {
     unsigned node, relation;
-    int before;
+    int groups, before;
   };
   for (auto [start, startNode] : llvm::enumerate(getGraph().nodes))
     for (unsigned first : startNode.accesses) {
       unsigned relations = 1 + 2 * startNode.loops.size();
-      std::vector<bool> seen(getGraph().nodes.size() * relations);
+      const bool late = maps.getAccesses()[first].late;
+      const unsigned flights = late ? maxGroups + 2 : 1;
+      std::vector<bool> seen(getGraph().nodes.size() * relations * flights);
       std::vector<State> states;
-      auto leave = [&](unsigned node, unsigned relation, int before) {
+      auto leave = [&](unsigned node, unsigned relation, int groups, int before) {
         for (const KernelGraph::Edge &edge : getGraph().nodes[node].successors) {
           unsigned next = relation;
           if (edge.depth >= 0 && unsigned(edge.depth) < startNode.loops.size() &&
               startNode.loops[edge.depth].number == edge.loop)
             next = goAround(relation, edge.depth);
-          if (!seen[edge.to * relations + next]) {
-            seen[edge.to * relations + next] = true;
-            states.push_back({edge.to, next, before});
+          const size_t key = (size_t(edge.to) * relations + next) * flights + groups - hasLanded;
+          if (!seen[key]) {
+            seen[key] = true;
+            states.push_back({edge.to, next, groups, before});
           }
         }
       };
-      leave(start, 0, -1);
+      leave(start, 0, late ? 0 : hasLanded, -1);
       for (unsigned i = 0; i < states.size(); ++i) {
-        auto [node, relation, before] = states[i];
-        if (stops(node))
+        auto [node, relation, groups, before] = states[i];
+        if (stops({node, groups != hasLanded}))
           continue;
         bool cut = false;
         for (unsigned second : getGraph().nodes[node].accesses) {
-          Sharing sharing = meet(first, second, relation);
+          Sharing sharing = meetOnWay(first, second, relation);
           if (sharing == Sharing::Disjoint || (!all && isBeyondCure(first, second, relation)))
             continue;
           Way way{makeHazard(first, second, sharing), {}};
+          way.hazard.late = groups != hasLanded;
           for (int at = i; at >= 0; at = states[at].before)
-            if (int point = getPoint(states[at].node); point >= 0)
-              way.points.push_back(point);
-          llvm::sort(way.points);
-          way.points.erase(llvm::unique(way.points), way.points.end());
+            llvm::append_range(way.cures,
+                               getCures({states[at].node, states[at].groups != hasLanded}));
+          llvm::sort(way.cures);
+          way.cures.erase(llvm::unique(way.cures), way.cures.end());
           // A barrier between these two also separates the first from all accesses beyond.
-          cut |= !way.points.empty();
+          cut |= !way.cures.empty();
           ways.push_back(std::move(way));
         }
         if (!cut)
-          leave(node, relation, i);
+          leave(node, relation, passNode(getGraph().nodes[node], groups), i);
       }
     }
   return ways;
@@ -362,24 +393,33 @@ WorkgroupRaces::Plan WorkgroupRaces::plan() {
   if (!matters())
     return result;
   result.unordered = findSelfRaces();
-  auto getPoint = [&](unsigned node) { return getGraph().nodes[node].point; };
+  // A barrier at point i is cure i; behind a wait for all copies it is cure i + the number of
+  // points.
+  const unsigned numPoints = getGraph().points.size();
+  auto getCures = [&](Passage passage) -> Cures {
+    int point = getGraph().nodes[passage.node].point;
+    if (point < 0)
+      return {};
+    return passage.isFlying ? Cures{numPoints + point} : Cures{unsigned(point), numPoints + point};
+  };
   Cover cover;
   auto findOpen = [&](std::optional<unsigned> without) {
     return findWays(
-        [&](unsigned node) {
-          int point = getGraph().nodes[node].point;
-          return getGraph().nodes[node].barrier >= 0 ||
-                 (point >= 0 && unsigned(point) != without &&
-                  llvm::is_contained(cover.chosen, unsigned(point)));
+        [&](Passage passage) {
+          return (getGraph().nodes[passage.node].barrier >= 0 && !passage.isFlying) ||
+                 llvm::any_of(getCures(passage), [&](unsigned cure) {
+                   return cure != without && llvm::is_contained(cover.chosen, cure);
+                 });
         },
-        getPoint, /*all=*/false);
+        getCures, /*all=*/false);
   };
   // One hazard for two instructions, even if each makes several accesses.
   auto add = [&](std::vector<AccessHazard> &hazards, const AccessHazard &hazard) {
     ArrayRef<MemoryAccess> accesses = maps.getAccesses();
     auto same = llvm::find_if(hazards, [&](const AccessHazard &other) {
       return accesses[other.first].op == accesses[hazard.first].op &&
-             accesses[other.second].op == accesses[hazard.second].op && other.kind == hazard.kind;
+             accesses[other.second].op == accesses[hazard.second].op && other.kind == hazard.kind &&
+             other.late == hazard.late;
     });
     if (same == hazards.end())
       hazards.push_back(hazard);
@@ -387,36 +427,38 @@ WorkgroupRaces::Plan WorkgroupRaces::plan() {
       same->proved |= hazard.proved;
   };
   DenseSet<Operation *> needy;
-  std::vector<int64_t> costs(getGraph().points.size());
+  std::vector<int64_t> costs(2 * numPoints);
   std::vector<std::vector<unsigned>> sets;
   for (bool open = true; open;) {
     open = false;
     for (const Way &way : findOpen(std::nullopt)) {
       needy.insert(maps.getAccesses()[way.hazard.second].op);
-      if (way.points.empty()) {
+      if (way.cures.empty()) {
         add(result.unordered, way.hazard);
         continue;
       }
-      sets.emplace_back(way.points.begin(), way.points.end());
+      sets.emplace_back(way.cures.begin(), way.cures.end());
       open = true;
     }
     // Among points of equal depth, one in the kernel itself is preferred, then one just before an
     // access that needs it, then the latest.
-    for (auto [index, point] : llvm::enumerate(getGraph().points))
+    for (auto [index, point] : llvm::enumerate(getGraph().points)) {
       costs[index] = getCost(point.depth) + int64_t(getGraph().points.size() - index) +
                      (kernel->isAncestor(point.before) ? 0 : int64_t(1) << 21) +
                      (needy.contains(point.before) ? 0 : int64_t(1) << 20);
+      costs[numPoints + index] = costs[index] + (int64_t(1) << 31);
+    }
     if (open)
       cover = findCover(sets, costs);
   }
   result.cheapest = cover.cheapest;
-  for (unsigned point : std::vector<unsigned>(cover.chosen)) {
-    PlannedBarrier barrier{getGraph().points[point].before, {}};
-    for (const Way &way : findOpen(point))
-      if (!way.points.empty())
+  for (unsigned cure : std::vector<unsigned>(cover.chosen)) {
+    PlannedBarrier barrier{getGraph().points[cure % numPoints].before, cure >= numPoints, {}};
+    for (const Way &way : findOpen(cure))
+      if (!way.cures.empty())
         add(barrier.hazards, way.hazard);
     if (barrier.hazards.empty()) // only where the search was given up
-      llvm::erase(cover.chosen, point);
+      llvm::erase(cover.chosen, cure);
     else
       result.barriers.push_back(std::move(barrier));
   }
@@ -434,19 +476,24 @@ std::vector<gpu::BarrierOp> WorkgroupRaces::findRedundant() {
   for (auto [index, depth] : llvm::enumerate(depths))
     costs.push_back(getCost(depth) + int64_t(depths.size() - index));
 
+  auto getCures = [&](Passage passage) -> Cures {
+    int barrier = getGraph().nodes[passage.node].barrier;
+    return barrier < 0 || passage.isFlying ? Cures() : Cures{unsigned(barrier)};
+  };
   Cover cover;
   std::vector<std::vector<unsigned>> sets;
   for (bool open = true; open;) {
     open = false;
     for (const Way &way : findWays(
-             [&](unsigned node) {
-               int barrier = getGraph().nodes[node].barrier;
-               return barrier >= 0 && llvm::is_contained(cover.chosen, unsigned(barrier));
+             [&](Passage passage) {
+               return llvm::any_of(getCures(passage), [&](unsigned barrier) {
+                 return llvm::is_contained(cover.chosen, barrier);
+               });
              },
-             [&](unsigned node) { return getGraph().nodes[node].barrier; }, /*all=*/true)) {
-      if (way.points.empty())
+             getCures, /*all=*/true)) {
+      if (way.cures.empty())
         continue; // not separated in the first place
-      sets.emplace_back(way.points.begin(), way.points.end());
+      sets.emplace_back(way.cures.begin(), way.cures.end());
       open = true;
     }
     if (open)

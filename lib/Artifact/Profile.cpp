@@ -21,6 +21,7 @@ static constexpr int64_t maxContractionRows = 64, maxContractionColumns = 8;
 static constexpr int64_t maxSlab = 64, maxSlabTile = 16, slabVector = 4;
 /// Of a subgroup's tile by instructions on matrices, and of the products of one instruction.
 static constexpr int64_t maxMatrixTile = 64, matrixTileUnit = 32, matrixProducts = 16;
+static constexpr int64_t minMatrixStages = 2, maxMatrixStages = 4;
 /// The first GPUs with mma of bf16 and with ldmatrix.
 static constexpr int64_t matrixSm = 80;
 
@@ -80,6 +81,7 @@ ordered_json weir::toJson(const Profile &profile) {
                  {"slab_tile", profile.slabTile},
                  {"matrix_tile", profile.matrixTile},
                  {"matrix_slab", profile.matrixSlab},
+                 {"matrix_stages", profile.matrixStages},
                  {"precision", precisions[size_t(profile.precision)]},
                  {"words64", profile.words64},
                  {"column_parts", profile.columnParts},
@@ -120,6 +122,7 @@ Profile weir::readProfile(const JsonNode &node) {
                "slab_tile",
                "matrix_tile",
                "matrix_slab",
+               "matrix_stages",
                "precision",
                "words64",
                "column_parts",
@@ -174,6 +177,7 @@ Profile weir::readProfile(const JsonNode &node) {
   profile.slabTile = node["slab_tile"].integer(1, maxSlabTile);
   profile.matrixTile = node["matrix_tile"].integer(0, maxMatrixTile);
   profile.matrixSlab = node["matrix_slab"].integer(matrixProducts, maxSlab);
+  profile.matrixStages = node["matrix_stages"].integer(minMatrixStages, maxMatrixStages);
   profile.precision = Precision(node["precision"].choice({precisions[0], precisions[1]}));
   profile.words64 = node["words64"].boolean();
   profile.columnParts = count("column_parts");
@@ -241,6 +245,7 @@ static Profile makeCudaProfile(int64_t sm) {
   profile.contractionSlab = 8;
   profile.attentionKeys = 512;
   profile.matrixTile = maxMatrixTile;
+  profile.matrixStages = maxMatrixStages;
   profile.words64 = false;
   profile.columnParts = 512;
   profile.units = sm < 90 ? 108 : 132; // of an A100, an H100

@@ -2,6 +2,7 @@
 
 #include "weir/CodeProofs/AddressMap.h"
 
+#include "Points.h"
 #include "Walk.h"
 #include "weir/Artifact/Error.h"
 #include "weir/CodeProofs/Footprint.h"
@@ -25,7 +26,18 @@ bool Walk::staysInVariable(const MemoryAccess &access) const {
   const Variable &variable = *module.findVariable(access.binding);
   int64_t bytes = module.getType(module.getType(variable.type).element).bytes;
   std::optional<Reach> reach = getReach(map, access);
-  return reach && reach->begin >= 0 && (bytes == 0 || reach->end <= bytes);
+  if (reach && reach->begin >= 0 && (bytes == 0 || reach->end <= bytes))
+    return true;
+  // All addresses that its ids and counters make, whether they come together or not.
+  MemoryAccess free = access;
+  free.guards.clear();
+  free.loops.clear();
+  Points points(map, free, maxPoints, /*ofAddress=*/true);
+  bool stays = bytes > 0 && points.areAll();
+  if (stays)
+    points.forEach(
+        [&](const Point &, int64_t at) { return stays = at >= 0 && at <= bytes - access.bytes; });
+  return stays;
 }
 
 /// Records an access to what a pointer points to. Where selections make the pointer, there is an
@@ -110,7 +122,7 @@ void Walk::recordOne(const Instruction &instruction, Id pointer, bool reads, boo
   }
   if (instruction.op == Op::CopyAsync) {
     access.isLate = true;
-    access.isCertain = false;
+    access.isCertain &= writes || getConstant(instruction.operands[2]) == access.bytes;
   }
   map.accesses.push_back(std::move(access));
 }
@@ -194,13 +206,13 @@ void Walk::visit(const Instruction &instruction, const Context &context) {
   case Op::CopyAsync:
     record(instruction, operands[1], true, false, context);
     record(instruction, operands[0], false, true, context);
-    map.hasOtherOrder = true;
     break;
   case Op::NamedEffect:
-    if (module.getString(operands[0]).starts_with("bar.warp.sync")) {
+    if (const std::string &name = module.getString(operands[0]);
+        name.starts_with("bar.warp.sync")) {
       map.hasSubgroupOrder = true;
       recordLanes(instruction, context);
-    } else {
+    } else if (!name.starts_with("cp.async.")) { // those are followed by findFlights
       map.hasOtherOrder = true;
     }
     break;
@@ -961,6 +973,7 @@ void Walk::run() {
   findWrites();
   Context context;
   walk(0, std::nullopt, context, false);
+  findFlights();
   makeIds();
   // Whether a loop is regular is known only after all of it is walked.
   auto isRegular = [&](const std::vector<uint32_t> &loops) {

@@ -163,8 +163,21 @@ Value Walk::evaluateBits(const Instruction &instruction) {
     if (instruction.op == Op::BitwiseXor && a && b && b->isConstant() &&
         !(atoms.getBits(*a, getRange(*a)) & ~uint64_t(b->constant)))
       return makeNumber(*b - *a); // it turns all of the number's bits round
-    if (instruction.op == Op::BitwiseXor && a && b && b->isConstant() && b->constant >= 0)
+    if (instruction.op == Op::BitwiseXor && a && b && b->isConstant() && b->constant >= 0) {
+      // To turn the highest bit of a rest round is to add it, and to take the rest again.
+      if (a->terms.size() == 1 && a->constant == 0) {
+        auto [number, factor] = a->terms[0];
+        const Atom atom = atoms[number];
+        if (atom.kind == Atom::Kind::Digit && atom.modulus >= 2 && factor > 0 &&
+            !(atom.modulus & (atom.modulus - 1)) && !(factor & (factor - 1)) &&
+            b->constant % factor == 0 && b->constant / factor == atom.modulus / 2)
+          return makeNumber(
+              atoms.getRest(atoms.divide(atom.of, atom.divisor) + Affine::of(atom.modulus / 2),
+                            atom.modulus) *
+              factor);
+      }
       return makeNumber(flip(*a, uint64_t(b->constant)));
+    }
     // No common bits: OR and XOR are the sum.
     if (areApart())
       return makeNumber(atoms.joinRests(*a + *b));

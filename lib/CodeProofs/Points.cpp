@@ -52,7 +52,7 @@ void Points::collect(const Affine &sum) {
   }
 }
 
-Points::Points(const AddressMap &map, const MemoryAccess &access, int64_t max)
+Points::Points(const AddressMap &map, const MemoryAccess &access, int64_t max, bool ofAddress)
     : map(map), access(access), isKnown(access.address.has_value()) {
   if (!isKnown)
     return;
@@ -68,7 +68,7 @@ Points::Points(const AddressMap &map, const MemoryAccess &access, int64_t max)
     isKnown = false;
   }
   // Include ids and counters that are not in the address: they decide the order.
-  for (uint32_t number = 0; number < map.atoms.size(); ++number) {
+  for (uint32_t number = 0; !ofAddress && number < map.atoms.size(); ++number) {
     const Atom &atom = map.atoms[number];
     bool isAround =
         atom.kind == Atom::Kind::Trip &&

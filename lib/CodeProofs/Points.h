@@ -24,7 +24,8 @@ inline constexpr int64_t maxPoints = 1 << 14;
 /// last. Skips executions that a guard excludes.
 class Points {
 public:
-  Points(const AddressMap &map, const MemoryAccess &access, int64_t max);
+  /// With `ofAddress`, ids and counters that are not in the address or guards stay 0.
+  Points(const AddressMap &map, const MemoryAccess &access, int64_t max, bool ofAddress = false);
 
   /// Whether the access has an address without unknown numbers.
   bool canVisit() const { return isKnown; }

@@ -39,8 +39,12 @@ struct Distance {
 };
 } // namespace
 
+static bool contains(const std::vector<uint32_t> &words, uint32_t word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 /// Whether all invocations of a workgroup meet at a barrier between two executions that orders
-/// their memory.
+/// their memory. If the first is that of a copy, its invocation has waited for it before.
 static Answer isBarrierBetween(const AddressMap &map, const MemoryAccess &first,
                                const MemoryAccess &second, Distance distance) {
   const bool isShared = first.root == MemoryAccess::Root::Shared;
@@ -54,6 +58,11 @@ static Answer isBarrierBetween(const AddressMap &map, const MemoryAccess &first,
     if (!(isShared ? barrier.ordersShared : barrier.ordersBindings) ||
         (around && !isAround(first, around - 1)))
       continue;
+    if (first.isLate && contains(barrier.inFlight, first.word)) {
+      if (!contains(barrier.neverLanded, first.word))
+        answer = Answer::Unknown;
+      continue;
+    }
     // Whether the barrier is passed in the access's own trip of all loops around the barrier.
     auto comesBy = [&](const MemoryAccess &access) {
       bool isInTrip = barrier.loops.empty() || isAround(access, barrier.loops.size() - 1);
@@ -284,8 +293,11 @@ static bool isProvedByDigits(const AddressMap &map, const MemoryAccess &a, const
 
 /// Whether nothing orders the executions of two accesses, even those of one invocation.
 static bool areUnordered(const MemoryAccess &a, const MemoryAccess &b) {
-  return a.isReadOnly || b.isReadOnly || a.isLate || b.isLate;
+  return a.isReadOnly || b.isReadOnly;
 }
+
+/// Whether executions of two accesses by one invocation need not be in program order.
+static bool areLate(const MemoryAccess &a, const MemoryAccess &b) { return a.isLate || b.isLate; }
 
 /// Whether equal digits imply that the read is ordered before the write.
 static bool isReadFirst(const AddressMap &map, const Frame &frame, const Meeting &meeting,
@@ -298,18 +310,21 @@ static bool isReadFirst(const AddressMap &map, const Frame &frame, const Meeting
       return false;
   if (!areFixed(frame, meeting, map.groupIds))
     return false;
-  if (isOneInvocation(map, frame, meeting))
+  if (isOneInvocation(map, frame, meeting) && !areLate(read, write))
     return read.position < write.position;
   return isBarrierBetween(map, read, write, {common.size()}) == Answer::Yes;
 }
 
 /// Whether barriers order all executions of two accesses by one workgroup, given that the trips
-/// of the loops for which `isFixed` are the same.
+/// of the loops for which `isFixed` are the same. With `isOneInTrip`, in the same trips they are
+/// one execution.
 static bool isSeparated(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b,
-                        const std::function<bool(uint32_t loop)> &isFixed) {
+                        const std::function<bool(uint32_t loop)> &isFixed,
+                        bool isOneInTrip = false) {
   std::vector<uint32_t> common = getCommonLoops(a, b);
   bool isFirst = a.position < b.position;
-  if (isBarrierBetween(map, isFirst ? a : b, isFirst ? b : a, {common.size()}) != Answer::Yes)
+  if (!isOneInTrip &&
+      isBarrierBetween(map, isFirst ? a : b, isFirst ? b : a, {common.size()}) != Answer::Yes)
     return false;
   for (size_t i = 0; i < common.size(); ++i)
     if (map.loops[common[i]].maxTrips != 1 && !isFixed(common[i]) &&
@@ -327,9 +342,9 @@ static bool isOrdered(const AddressMap &map, const Frame &frame, const Meeting &
   // Each workgroup has its own workgroup memory.
   if (a.root != MemoryAccess::Root::Shared && !areFixed(frame, meeting, map.groupIds))
     return false;
-  return isOneInvocation(map, frame, meeting) || isSeparated(map, a, b, [&](uint32_t loop) {
-           return frame.isFixedTrip(loop, meeting.equal);
-         });
+  auto isFixed = [&](uint32_t loop) { return frame.isFixedTrip(loop, meeting.equal); };
+  bool isOne = isOneInvocation(map, frame, meeting);
+  return (isOne && !areLate(a, b)) || isSeparated(map, a, b, isFixed, isOne && &a == &b);
 }
 
 //===----------------------------------------------------------------------===//
@@ -397,7 +412,7 @@ Answer Comparison::isReadFirst(const Point &read, const Point &write) const {
   bool isEarlier = distance.trips ? distance.trips > 0 : a.position < b.position;
   if (!areEqual(read, write, map.groupIds) || !isEarlier || areUnordered(a, b))
     return deny();
-  if (isOneInvocation(read, write))
+  if (isOneInvocation(read, write) && !areLate(a, b))
     return Answer::Yes;
   Answer answer = isBarrierBetween(map, a, b, distance);
   return answer == Answer::No ? denyBarrier(read, write) : answer;
@@ -409,10 +424,12 @@ Answer Comparison::isOrdered(const Point &first, const Point &second) const {
     return a.root == MemoryAccess::Root::Shared ? Answer::Yes : deny();
   if (areUnordered(a, b))
     return deny();
-  if (isOneInvocation(first, second))
-    return Answer::Yes;
   Distance distance = measure(first, second);
   bool isFirst = distance.trips ? distance.trips > 0 : a.position < b.position;
+  // What an invocation did before it began a copy is ordered before that.
+  bool isOneExecution = &a == &b && distance.trips == 0;
+  if (isOneInvocation(first, second) && (isOneExecution || !(isFirst ? a : b).isLate))
+    return Answer::Yes;
   distance.trips = std::abs(distance.trips);
   Answer answer = isBarrierBetween(map, isFirst ? a : b, isFirst ? b : a, distance);
   return answer == Answer::No ? denyBarrier(first, second) : answer;

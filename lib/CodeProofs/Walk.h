@@ -112,6 +112,7 @@ private:
   bool staysInVariable(const MemoryAccess &access) const;
   void recordBarrier(const Instruction &instruction, const Context &context);
   void recordLanes(const Instruction &instruction, const Context &context);
+  void findFlights();
 
   /// Returns the value of `id`; of a vector, the lane being evaluated, if any.
   Value get(Id id);

@@ -1,18 +1,24 @@
 //===- MatrixContraction.cpp - Sums of products by instructions on matrices ===//
 //
-// A workgroup of four subgroups owns a tile of the result, a subgroup a quarter of it. The summed
+// A workgroup of four or eight subgroups owns a tile of the result, each a part of it. The summed
 // dimensions are walked in slabs, as in SlabContraction.cpp, but a slab keeps the factors'
-// elements as they are, and there are two of them in workgroup memory: while one is added up, the
-// next is on its way to the other. So there is one barrier a slab:
+// elements as they are, and there are two or more of them in workgroup memory, the stages: while
+// one is added up, the next are on their way to the others. So there is one barrier a slab:
 //
-//   store slab 0
-//   for each slab:   barrier, load the next, add products, store the next
+//   bring the first slabs, all but one of the stages
+//   for each slab:   wait for it, barrier, bring the one that takes the place of the last,
+//                    add products
+//
+// Runs of an operand's elements are copied asynchronously, a slab a group. What a prologue
+// computes, what is rounded and what is not aligned is loaded before the products are added, and
+// stored behind them; then two stages suffice.
 //
 // Subgroups take fragments of a slab by ldmatrix and add 16 products of 16 x 8 sums by one mma, or
 // 8 of tf32. A side of a slab lies in workgroup memory as its factor lies in the operand: with
 // neighbouring products, or neighbouring rows (or columns), side by side; ldmatrix transposes one
-// of the two. Eight elements behind each line of a slab spread eight lines, which are read at once,
-// over all banks.
+// of the two. Eight lines, which are read at once, are in different banks: by eight elements behind
+// each line, or, where slabs are copied, by runs that are rotated in their lines, which takes no
+// memory.
 //
 // Where the profile asks for tf32, factors in f32 are rounded to it on their way to workgroup
 // memory.
@@ -33,15 +39,14 @@
 using namespace mlir;
 using namespace weir;
 
-/// Rows and columns of one instruction, lines of a matrix that ldmatrix takes, and the bytes of
-/// such a line, which are also those of a run that an invocation brings at once.
-static constexpr int64_t mmaRows = 16, mmaColumns = 8, matrixLines = 8, lineBytes = 16;
+/// Rows and columns of one instruction, and lines of a matrix that ldmatrix takes.
+static constexpr int64_t mmaRows = 16, mmaColumns = 8, matrixLines = 8;
 /// Lanes along the products of a fragment.
 static constexpr int64_t productLanes = 4;
 
 namespace {
 enum MatrixCoordinates : unsigned {
-  pairOfSlabsCoordinate = productCoordinate,
+  roundCoordinate = productCoordinate,
   laneCoordinate, ///< of the subgroup
   subgroupRowCoordinate,
   subgroupColumnCoordinate,
@@ -56,63 +61,6 @@ enum MatrixCoordinates : unsigned {
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// The tile
-//===----------------------------------------------------------------------===//
-
-/// Returns the type of both factors where instructions on matrices add them to sums in f32: floats
-/// of 16 bits, or f32 that may be rounded; else null.
-static Type getFactorType(linalg::GenericOp op, const Profile &profile) {
-  Type lhs = getElementTypeOrSelf(op.getDpsInputOperand(0)->get().getType()),
-       rhs = getElementTypeOrSelf(op.getDpsInputOperand(1)->get().getType());
-  bool isKnown =
-      lhs.isF16() || lhs.isBF16() || (lhs.isF32() && profile.precision == Precision::Tf32);
-  bool isSum = getElementTypeOrSelf(op->getResult(0).getType()).isF32();
-  return isKnown && lhs == rhs && isSum ? lhs : Type();
-}
-
-std::optional<MatrixTile> weir::chooseMatrixTile(const KernelDomain &domain,
-                                                 const Profile &profile) {
-  // More workgroups than that keep a device busy; fewer than the least leave most of it idle.
-  constexpr int64_t manyWorkgroups = 64, fewWorkgroups = 16;
-  constexpr int64_t subgroupSize = 32;
-  if (profile.matrixTile == 0 || profile.vectorWidth == 1 || profile.subgroupSize != subgroupSize ||
-      domain.getShape() != KernelShape::Contraction || domain.getContractions().size() != 1 ||
-      domain.getBlocks())
-    return std::nullopt;
-  linalg::GenericOp op = domain.getContractions().front();
-  MatrixTile tile{ContractionSides(domain, op, profile)};
-  Type type = getFactorType(op, profile);
-  if (!type)
-    return std::nullopt;
-  tile.slab = type.isF32() ? profile.matrixSlab / 2 : profile.matrixSlab; // the same bytes
-  int64_t runElements = lineBytes * 8 / type.getIntOrFloatBitWidth();
-  if (getProduct(domain.getColumnSizes()) < 2 * tile.slab)
-    return std::nullopt;
-  int64_t batches = getProduct(tile.sides.restSizes);
-  int64_t allRows = domain.getSizes()[tile.sides.rowDim],
-          allColumns = domain.getSizes()[tile.sides.columnDim];
-  std::optional<MatrixTile> best;
-  // From the largest down, until there are many workgroups.
-  for (auto [rows, columns] : {std::pair(2, 2), std::pair(1, 2), std::pair(1, 1)}) {
-    tile.rows = profile.matrixTile / 2 * rows;
-    tile.columns = profile.matrixTile / 2 * columns;
-    int64_t height = tile.getTileRows(), width = tile.getTileColumns();
-    int64_t shared = runElements * tile.getSubgroups() * profile.subgroupSize;
-    if (height * tile.slab % shared != 0 || width * tile.slab % shared != 0)
-      continue;
-    int64_t tiles =
-        batches * llvm::divideCeil(allRows, height) * llvm::divideCeil(allColumns, width);
-    // Half of a tile behind the end is too much.
-    if (tiles < fewWorkgroups || 2 * batches * allRows * allColumns < tiles * height * width)
-      continue;
-    best = tile;
-    if (tiles >= manyWorkgroups)
-      break;
-  }
-  return best;
-}
-
-//===----------------------------------------------------------------------===//
 // The emitter
 //===----------------------------------------------------------------------===//
 
@@ -122,9 +70,8 @@ public:
   MatrixContraction(PointEmitter &emitter, const MatrixTile &tile)
       : emitter(emitter), tile(tile), sides(tile.sides),
         op(emitter.domain.getContractions().front()), sizes(emitter.domain.getSizes()),
-        products(getProduct(emitter.domain.getColumnSizes())),
-        type(getFactorType(op, emitter.profile)),
-        runElements(lineBytes * 8 / type.getIntOrFloatBitWidth()), mmaProducts(2 * runElements),
+        products(getProduct(emitter.domain.getColumnSizes())), type(tile.type),
+        runElements(tile.getRunElements()), mmaProducts(2 * runElements),
         threads(tile.getSubgroups() * emitter.profile.subgroupSize) {
     ofRows.factor = sides.rowFactor;
     ofRows.isOfRows = true;
@@ -144,13 +91,15 @@ private:
     int64_t elements = 0;           ///< rows or columns of the tile
     int64_t all = 0;                ///< rows or columns of the result
     AffineExpr tileNumber;          ///< of the tile among those along the side
-    std::array<Value, 2> slabs;     ///< in workgroup memory, used in turn
+    bool isCopied = false;          ///< whether its runs are copied asynchronously
+    SmallVector<Value> slabs;       ///< in workgroup memory, used in turn
     bool hasProductsInLines = true; ///< whether neighbours of a line are products, not elements
     int64_t vector = 1;             ///< neighbours that are brought at once
     /// Of each share: the number of its first element in the tile, the same among all, and its
     /// first product in the slab; in vectors along the lines.
     struct Share {
       AffineExpr element, ofAll, product;
+      AffineExpr place; ///< in the slab
     };
     SmallVector<Share> shares;
   };
@@ -169,10 +118,20 @@ private:
   Side ofRows, ofColumns;
   SmallVector<AffineExpr> rest;
   AffineExpr thread, lane, subgroupRow, subgroupColumn;
+  int64_t stages = 2; ///< slabs of a factor in workgroup memory
+  Value group;        ///< of copies, the first
 
   int64_t countRowBlocks() const { return tile.rows / mmaRows; }
   int64_t countColumnBlocks() const { return tile.columns / mmaColumns; }
+  int64_t countRuns(const Side &side) const { ///< of a line
+    return (side.hasProductsInLines ? tile.slab : side.elements) / runElements;
+  }
+  int64_t countLines(const Side &side) const {
+    return side.hasProductsInLines ? side.elements : tile.slab;
+  }
   int64_t getStride(const Side &side) const {
+    if (side.isCopied)
+      return countRuns(side) * runElements;
     return side.hasProductsInLines ? tile.slab + runElements : side.elements + matrixLines;
   }
   AffineExpr getPlace(const Side &side, AffineExpr element, AffineExpr product) const {
@@ -186,13 +145,21 @@ private:
                int64_t vector) const;
   void chooseLines(Side &side);
   void chooseShares(Side &side);
+  void chooseStages();
   void allocate(Side &side);
+  SmallVector<AffineExpr> getShareIndices(const Side &side, const Side::Share &share,
+                                          AffineExpr firstProduct, int64_t count) const;
+  AffineExpr getRotation(const Side &side, AffineExpr line) const;
   Value loadShare(const Side &side, const Side::Share &share, AffineExpr firstProduct,
                   int64_t count);
   Value round(Value value);
   void storeShare(const Side &side, const Side::Share &share, Value value, unsigned slab);
-  SmallVector<Value> load(AffineExpr firstProduct, int64_t count);
-  void store(ArrayRef<Value> loaded, AffineExpr firstProduct, int64_t count, unsigned slab);
+  SmallVector<Value> load(AffineExpr firstProduct, int64_t count, bool withCopied);
+  void store(ArrayRef<Value> loaded, AffineExpr firstProduct, int64_t count, unsigned slab,
+             bool withCopied);
+  void copy(AffineExpr firstProduct, unsigned slab);
+  Sums addPartialSlab(int64_t count, ValueRange sums);
+  Sums addSlab(unsigned slab, int64_t groupsLeft, AffineExpr next, ValueRange sums);
   VectorType getFragmentType(int64_t registers) const;
   Value takeWords(const Side &side, unsigned slab, AffineExpr element, int64_t product);
   Value takeFragment(const Side &side, unsigned slab, AffineExpr element, int64_t product);
@@ -240,11 +207,12 @@ bool MatrixContraction::isWhole(const Side &side, AffineExpr element, ArrayRef<A
 /// Chooses what lies side by side in the lines of a slab, and how many of it are brought at once.
 void MatrixContraction::chooseLines(Side &side) {
   AffineExpr first = side.tileNumber * side.elements, lane = emitter.vectorLane();
-  AffineExpr any = emitter.dim(pairOfSlabsCoordinate);
+  AffineExpr any = emitter.dim(roundCoordinate);
   int64_t innermost = emitter.domain.getColumnSizes().back();
   for (int64_t vector : {runElements, emitter.lanes}) {
     side.vector = vector;
     side.hasProductsInLines = true;
+    side.isCopied = vector == runElements && !type.isF32(); // f32 is rounded on its way
     if (innermost % vector == 0 && isWhole(side, first, getProducts(any, vector), vector))
       return;
     side.hasProductsInLines = false;
@@ -270,6 +238,12 @@ static AffineExpr getLine(AffineExpr turn, int64_t runs) {
   return turn % lines * runs + turn.floorDiv(lines) % runs + turn.floorDiv(atOnce) * atOnce;
 }
 
+/// Returns the number of places by which the runs of a line are rotated, where a slab is copied:
+/// eight neighbouring lines have a run of one number in different banks.
+AffineExpr MatrixContraction::getRotation(const Side &side, AffineExpr line) const {
+  return (line % matrixLines).floorDiv(std::max<int64_t>(1, matrixLines / countRuns(side)));
+}
+
 /// Chooses what the invocation brings of a factor.
 void MatrixContraction::chooseShares(Side &side) {
   chooseLines(side);
@@ -282,10 +256,15 @@ void MatrixContraction::chooseShares(Side &side) {
     return emitter.setCoordinate(side.isOfRows ? ofRows : ofColumns, emitter.expand(value));
   };
   AffineExpr firstLine = thread.floorDiv(inner);
-  if (ofProducts)
+  if (ofProducts && !side.isCopied)
     firstLine = getLine(firstLine, inner);
   firstLine = name(rowLineCoordinate, columnLineCoordinate, firstLine);
-  AffineExpr run = name(rowRunCoordinate, columnRunCoordinate, thread % inner);
+  AffineExpr inLine = thread % inner, run = inLine;
+  if (side.isCopied) { // the run that is in this place, the same for all shares
+    assert(threads / inner % matrixLines == 0 && "lines of all shares are rotated alike");
+    run = (inLine + getRotation(side, firstLine) * (inner - 1)) % inner;
+  }
+  run = name(rowRunCoordinate, columnRunCoordinate, run);
   side.shares.clear();
   for (int64_t i = 0; i < count; ++i) {
     AffineExpr line = firstLine + i * (threads / inner);
@@ -295,17 +274,49 @@ void MatrixContraction::chooseShares(Side &side) {
     share.ofAll = side.tileNumber * (side.elements / inElements) + share.element;
     if (side.all % side.elements != 0) // an element that is there, in place of one that is not
       share.ofAll = share.ofAll % (side.all / inElements);
+    share.place = side.isCopied
+                      ? line * getStride(side) + inLine * runElements
+                      : getPlace(side, share.element * inElements, share.product * inProducts);
     side.shares.push_back(share);
   }
 }
 
+/// Chooses the number of stages: where slabs are copied, as many as the profile has, workgroup
+/// memory holds and slabs fill.
+void MatrixContraction::chooseStages() {
+  if (!ofRows.isCopied && !ofColumns.isCopied)
+    return;
+  int64_t elements = 0;
+  for (const Side *side : {&ofRows, &ofColumns})
+    elements += countLines(*side) * getStride(*side);
+  int64_t fitting = emitter.profile.workgroupMemory / (elements * type.getIntOrFloatBitWidth() / 8);
+  stages =
+      std::max<int64_t>(2, std::min({emitter.profile.matrixStages, fitting, products / tile.slab}));
+}
+
 void MatrixContraction::allocate(Side &side) {
-  int64_t lines = side.hasProductsInLines ? side.elements : tile.slab;
   auto shared =
-      MemRefType::get({lines * getStride(side)}, type, MemRefLayoutAttrInterface{},
+      MemRefType::get({countLines(side) * getStride(side)}, type, MemRefLayoutAttrInterface{},
                       gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Workgroup));
-  for (Value &slab : side.slabs)
-    slab = emitter.getFunction().addWorkgroupAttribution(shared, emitter.loc);
+  side.slabs.clear();
+  for (int64_t slab = 0; slab < stages; ++slab)
+    side.slabs.push_back(emitter.getFunction().addWorkgroupAttribution(shared, emitter.loc));
+}
+
+/// Returns where a share of a slab of `count` products lies in the operand.
+SmallVector<AffineExpr> MatrixContraction::getShareIndices(const Side &side,
+                                                           const Side::Share &share,
+                                                           AffineExpr firstProduct,
+                                                           int64_t count) const {
+  int64_t vector = side.hasProductsInLines ? side.vector : 1;
+  AffineExpr product = share.product;
+  if (count < tile.slab) // a product that is there, in place of one that is not
+    product = product % (count / vector);
+  SmallVector<AffineExpr> at = getProducts(firstProduct.floorDiv(vector) + product, vector);
+  AffineExpr element = share.ofAll;
+  if (!side.hasProductsInLines && side.vector > 1)
+    element = element * side.vector + emitter.vectorLane();
+  return getIndices(side, element, at);
 }
 
 /// Loads a share of a slab that has `count` products; others are zeros.
@@ -313,15 +324,7 @@ Value MatrixContraction::loadShare(const Side &side, const Side::Share &share,
                                    AffineExpr firstProduct, int64_t count) {
   OpBuilder &b = emitter.builder();
   int64_t vector = side.hasProductsInLines ? side.vector : 1;
-  bool isPartial = count < tile.slab;
-  AffineExpr product = share.product;
-  if (isPartial) // a product that is there, in place of one that is not
-    product = product % (count / vector);
-  SmallVector<AffineExpr> at = getProducts(firstProduct.floorDiv(vector) + product, vector);
-  AffineExpr element = share.ofAll;
-  if (!side.hasProductsInLines && side.vector > 1)
-    element = element * side.vector + emitter.vectorLane();
-  SmallVector<AffineExpr> indices = getIndices(side, element, at);
+  SmallVector<AffineExpr> indices = getShareIndices(side, share, firstProduct, count);
   Value value;
   if (side.vector == runElements) {
     value = emitter.loadRun(side.factor->get(), indices, runElements);
@@ -330,7 +333,7 @@ Value MatrixContraction::loadShare(const Side &side, const Side::Share &share,
     if (side.vector > 1)
       value = emitter.broadcast(value);
   }
-  if (!isPartial)
+  if (count == tile.slab)
     return value;
   Value zero = arith::ConstantOp::create(b, emitter.loc, b.getZeroAttr(value.getType()));
   Value isThere =
@@ -360,9 +363,7 @@ void MatrixContraction::storeShare(const Side &side, const Side::Share &share, V
                                    unsigned slab) {
   value = round(value);
   OpBuilder &b = emitter.builder();
-  bool ofProducts = side.hasProductsInLines;
-  Value at = emitter.expand(getPlace(side, share.element * (ofProducts ? 1 : side.vector),
-                                     share.product * (ofProducts ? side.vector : 1)));
+  Value at = emitter.expand(share.place);
   if (side.vector == 1) {
     memref::StoreOp::create(b, emitter.loc, value, side.slabs[slab], at);
     return;
@@ -373,21 +374,25 @@ void MatrixContraction::storeShare(const Side &side, const Side::Share &share, V
 }
 
 /// Loads the invocation's shares of a slab of `count` products, as far as they are whole runs:
-/// others would take too many registers until they are stored.
-SmallVector<Value> MatrixContraction::load(AffineExpr firstProduct, int64_t count) {
+/// others would take too many registers until they are stored. Shares of factors that are copied
+/// are loaded only on demand.
+SmallVector<Value> MatrixContraction::load(AffineExpr firstProduct, int64_t count,
+                                           bool withCopied) {
   SmallVector<Value> loaded;
   for (const Side *side : {&ofRows, &ofColumns})
     for (const Side::Share &share : side->shares)
-      if (side->vector == runElements)
+      if (side->vector == runElements && (!side->isCopied || withCopied))
         loaded.push_back(loadShare(*side, share, firstProduct, count));
   return loaded;
 }
 
 /// Stores what was loaded, and what was not loaded yet, in workgroup memory.
 void MatrixContraction::store(ArrayRef<Value> loaded, AffineExpr firstProduct, int64_t count,
-                              unsigned slab) {
+                              unsigned slab, bool withCopied) {
   for (const Side *side : {&ofRows, &ofColumns})
     for (const Side::Share &share : side->shares) {
+      if (side->isCopied && !withCopied)
+        continue;
       Value value;
       if (side->vector == runElements) {
         value = loaded.front();
@@ -397,6 +402,23 @@ void MatrixContraction::store(ArrayRef<Value> loaded, AffineExpr firstProduct, i
       }
       storeShare(*side, share, value, slab);
     }
+}
+
+/// Begins to copy the invocation's shares of a slab, as far as factors are copied: one group.
+void MatrixContraction::copy(AffineExpr firstProduct, unsigned slab) {
+  if (!ofRows.isCopied && !ofColumns.isCopied)
+    return;
+  SmallVector<Value> copies;
+  for (const Side *side : {&ofRows, &ofColumns})
+    for (const Side::Share &share : side->shares)
+      if (side->isCopied)
+        copies.push_back(emitter.copyRun(
+            side->factor->get(), getShareIndices(*side, share, firstProduct, tile.slab),
+            runElements, side->slabs[slab], emitter.expand(share.place)));
+  Value closed = nvgpu::DeviceAsyncCreateGroupOp::create(
+      emitter.builder(), emitter.loc, nvgpu::DeviceAsyncTokenType::get(emitter.context), copies);
+  if (!group)
+    group = closed;
 }
 
 //===----------------------------------------------------------------------===//
@@ -439,11 +461,15 @@ Value MatrixContraction::takeFragment(const Side &side, unsigned slab, AffineExp
              second = lane.floorDiv(matrixLines) % 2;
   AffineExpr ofProducts = (side.isOfRows ? upper : second) * runElements + product;
   AffineExpr ofElements = element + (side.isOfRows ? second : upper) * matrixLines;
-  (side.hasProductsInLines ? ofElements : ofProducts) =
-      (side.hasProductsInLines ? ofElements : ofProducts) + inMatrix;
+  AffineExpr &line = side.hasProductsInLines ? ofElements : ofProducts,
+             &inLine = side.hasProductsInLines ? ofProducts : ofElements;
+  line = line + inMatrix;
+  AffineExpr place = getPlace(side, ofElements, ofProducts);
+  if (side.isCopied)
+    place = line * getStride(side) + (inLine.floorDiv(runElements) + getRotation(side, inMatrix)) %
+                                         countRuns(side) * runElements;
   return nvgpu::LdMatrixOp::create(emitter.builder(), emitter.loc, getFragmentType(4),
-                                   side.slabs[slab],
-                                   emitter.expand(getPlace(side, ofElements, ofProducts)),
+                                   side.slabs[slab], emitter.expand(place),
                                    /*transpose=*/!side.hasProductsInLines, /*numTiles=*/4);
 }
 
@@ -478,6 +504,36 @@ MatrixContraction::Sums MatrixContraction::addProducts(unsigned slab, int64_t co
   return next;
 }
 
+/// Adds the first slab, which is not whole.
+MatrixContraction::Sums MatrixContraction::addPartialSlab(int64_t count, ValueRange sums) {
+  return emitter.loop(1, sums, [&](Value, ValueRange running) {
+    AffineExpr first = emitter.constant(0);
+    store(load(first, count, /*withCopied=*/true), first, count, 0, /*withCopied=*/true);
+    barrier();
+    Sums added = addProducts(0, count, running);
+    barrier();
+    return added;
+  });
+}
+
+/// Adds a slab, for which at most `groupsLeft` groups of copies may be on their way. Meanwhile the
+/// slab from product `next` on, if any, is brought to the place of the one before.
+MatrixContraction::Sums MatrixContraction::addSlab(unsigned slab, int64_t groupsLeft,
+                                                   AffineExpr next, ValueRange sums) {
+  if (group)
+    nvgpu::DeviceAsyncWaitOp::create(emitter.builder(), emitter.loc, group,
+                                     emitter.builder().getI32IntegerAttr(int32_t(groupsLeft)));
+  barrier();
+  if (!next)
+    return addProducts(slab, tile.slab, sums);
+  unsigned free = (slab + stages - 1) % stages;
+  copy(next, free);
+  SmallVector<Value> loaded = load(next, tile.slab, /*withCopied=*/false);
+  Sums added = addProducts(slab, tile.slab, sums);
+  store(loaded, next, tile.slab, free, /*withCopied=*/false);
+  return added;
+}
+
 /// Computes the subgroup's sums.
 MatrixContraction::Sums MatrixContraction::sumProducts() {
   OpBuilder &b = emitter.builder();
@@ -486,33 +542,29 @@ MatrixContraction::Sums MatrixContraction::sumProducts() {
   Sums sums(countRowBlocks() * countColumnBlocks(), zero);
   int64_t slabs = products / tile.slab, early = products % tile.slab;
   if (early)
-    sums = emitter.loop(1, sums, [&](Value, ValueRange running) {
-      AffineExpr first = emitter.constant(0);
-      store(load(first, early), first, early, 0);
-      barrier();
-      Sums added = addProducts(0, early, running);
-      barrier();
-      return added;
-    });
-  // Adds a slab while the next one is on its way to the other half of the memory.
-  auto addBeside = [&](unsigned slab, AffineExpr next, ValueRange running) {
-    barrier();
-    SmallVector<Value> loaded = load(next, tile.slab);
-    Sums added = addProducts(slab, tile.slab, running);
-    store(loaded, next, tile.slab, 1 - slab);
+    sums = addPartialSlab(early, sums);
+  auto getFirst = [&](int64_t slab) { return emitter.constant(early + slab * tile.slab); };
+  const int64_t ahead = stages - 1; // slabs on their way
+  for (int64_t slab = 0; slab < ahead; ++slab) {
+    copy(getFirst(slab), slab);
+    store(load(getFirst(slab), tile.slab, /*withCopied=*/false), getFirst(slab), tile.slab, slab,
+          /*withCopied=*/false);
+  }
+  // In each round every stage is added up once.
+  int64_t rounds = (slabs - ahead) / stages;
+  sums = emitter.loop(rounds, sums, [&](Value trip, ValueRange running) {
+    AffineExpr first = emitter.setCoordinate(roundCoordinate, trip) * (stages * tile.slab) + early;
+    Sums added(running);
+    for (int64_t slab = 0; slab < stages; ++slab)
+      added = addSlab(slab, ahead - 1, first + (slab + ahead) * tile.slab, added);
     return added;
-  };
-  AffineExpr first = emitter.constant(early);
-  store(load(first, tile.slab), first, tile.slab, 0);
-  int64_t pairs = (slabs - 1) / 2;
-  sums = emitter.loop(pairs, sums, [&](Value trip, ValueRange running) {
-    AffineExpr next = emitter.setCoordinate(pairOfSlabsCoordinate, trip) * (2 * tile.slab) + early;
-    return addBeside(1, next + 2 * tile.slab, addBeside(0, next + tile.slab, running));
   });
-  if (slabs % 2 == 0)
-    sums = addBeside(0, emitter.constant(early + (slabs - 1) * tile.slab), sums);
-  barrier();
-  return addProducts((slabs - 1) % 2, tile.slab, sums);
+  for (int64_t slab = rounds * stages; slab < slabs; ++slab) {
+    bool isLast = slab + ahead >= slabs;
+    sums = addSlab(slab % stages, std::min(ahead, slabs - slab) - 1,
+                   isLast ? AffineExpr() : getFirst(slab + ahead), sums);
+  }
+  return sums;
 }
 
 //===----------------------------------------------------------------------===//
@@ -584,10 +636,12 @@ void MatrixContraction::emitTile(Value number) {
   AffineExpr subgroup = thread.floorDiv(subgroupSize);
   subgroupRow = name(subgroupRowCoordinate, subgroup.floorDiv(tile.columnSubgroups));
   subgroupColumn = name(subgroupColumnCoordinate, subgroup % tile.columnSubgroups);
-  for (Side *side : {&ofRows, &ofColumns}) {
+  for (Side *side : {&ofRows, &ofColumns})
     chooseShares(*side);
+  chooseStages();
+  for (Side *side : {&ofRows, &ofColumns})
     allocate(*side);
-  }
+  group = {};
 
   SmallVector<Value> sums = sumProducts();
   bool arePairs = ofColumns.all % 2 == 0, isPartial = ofColumns.all % ofColumns.elements != 0;

@@ -167,6 +167,10 @@ public:
   getRun(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices, int64_t count) const;
   /// Loads neighbours that `getRun` finds, as one vector.
   mlir::Value loadRun(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices, int64_t count);
+  /// Copies neighbours that `getRun` finds to an element of `memory` and those behind it,
+  /// asynchronously. Returns the copy's token.
+  mlir::Value copyRun(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices, int64_t count,
+                      mlir::Value memory, mlir::Value at);
 
   /// Computes the offsets of insertions in the first scope.
   void placeInsertions();

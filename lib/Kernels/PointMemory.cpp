@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -179,6 +180,17 @@ Value PointEmitter::loadRun(Value tensor, ArrayRef<AffineExpr> indices, int64_t 
   Value place = expand(*getRun(tensor, indices, count));
   return vector::LoadOp::create(builder(), loc, type, buffers[buffer], place,
                                 /*nontemporal=*/false, alignment);
+}
+
+Value PointEmitter::copyRun(Value tensor, ArrayRef<AffineExpr> indices, int64_t count, Value memory,
+                            Value at) {
+  unsigned buffer = *getBuffer(tensor);
+  survey.buffers[buffer].read = true;
+  survey.buffers[buffer].scalarAccess = true;
+  Value place = expand(*getRun(tensor, indices, count));
+  return nvgpu::DeviceAsyncCopyOp::create(
+      builder(), loc, nvgpu::DeviceAsyncTokenType::get(context), memory, at, buffers[buffer], place,
+      builder().getIndexAttr(count), /*srcElements=*/Value(), /*bypassL1=*/builder().getUnitAttr());
 }
 
 Value PointEmitter::load(unsigned buffer, AffineExpr address) {

@@ -180,7 +180,11 @@ struct MatrixTile {
   int64_t rowSubgroups = 2, columnSubgroups = 2; ///< of the workgroup
   int64_t rows = 1, columns = 1;                 ///< of a subgroup
   int64_t slab = 1;                              ///< products that are shared at once
+  mlir::Type type = {};                          ///< of both factors
 
+  /// Returns the number of elements that an invocation brings at once, as many as lie in a line of
+  /// a matrix that ldmatrix takes.
+  int64_t getRunElements() const { return 128 / type.getIntOrFloatBitWidth(); }
   int64_t getSubgroups() const { return rowSubgroups * columnSubgroups; }
   int64_t getTileRows() const { return rowSubgroups * rows; }
   int64_t getTileColumns() const { return columnSubgroups * columns; }

@@ -223,6 +223,7 @@ Step Code::makeStep(const Instruction &instruction) {
     step.kind = Step::Kind::Copy;
     const std::string &name = module.getString(instruction.operands[3]);
     addSite(true, false, name.find(".cg.") != std::string::npos);
+    sites.back().isCopied = sites.back().passesL1;
     addSite(false, true, false);
     break;
   }

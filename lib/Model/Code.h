@@ -47,6 +47,8 @@ struct Site {
   bool reads = false, writes = false;
   bool passesL1 = false; ///< whether it goes to L2 directly
   int64_t bytes = 0;     ///< of an invocation
+  /// Whether what it reads goes to workgroup memory by itself, where the copy's other site counts.
+  bool isCopied = false;
 };
 
 struct Step {

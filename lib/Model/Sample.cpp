@@ -43,7 +43,7 @@ namespace {
 class Meter : public Listener {
 public:
   Meter(const Code &code, const Device &device, int64_t l1Lines, int64_t l2Lines)
-      : device(device), l1(l1Lines), l2(l2Lines) {
+      : code(code), device(device), l1(l1Lines), l2(l2Lines) {
     sums.sites.resize(code.sites.size());
   }
   double request(const Request &request) override;
@@ -58,6 +58,7 @@ private:
   /// Adds the clocks of turns of 128 bytes; a request takes its lanes' addresses as well.
   void addClocks(const Request &request, double turns);
 
+  const Code &code;
   const Device &device;
   Cache l1, l2;
 };
@@ -148,8 +149,10 @@ double Meter::request(const Request &request) {
   sums.l2Bytes += missed;
   if (request.reads)
     sums.waitedBytes += missed * clocks;
-  // A turn looks up one line and moves at most 128 bytes.
-  addClocks(request, std::max(double(lines), wanted / double(lineBytes)));
+  // A turn looks up one line and moves at most 128 bytes. What is copied past L1 moves once, on its
+  // way to workgroup memory.
+  const bool moves = !code.sites[request.site].isCopied;
+  addClocks(request, moves ? std::max(double(lines), wanted / double(lineBytes)) : 0);
   return clocks + double(std::max<int64_t>(lines - 1, 0));
 }
 

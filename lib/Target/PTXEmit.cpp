@@ -152,6 +152,7 @@ LogicalResult PtxEmitter::convert(gpu::GPUModuleOp module) const {
   options.dataLayout = machine->createDataLayout();
   LLVMTypeConverter types(context, options);
   configureGpuToNVVMTypeConverter(types);
+  types.addConversion([&](nvgpu::DeviceAsyncTokenType) { return IntegerType::get(context, 32); });
 
   RewritePatternSet patterns(context);
   populateGpuToNVVMConversionPatterns(types, patterns);

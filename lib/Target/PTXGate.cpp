@@ -21,7 +21,7 @@ using namespace weir;
 static constexpr int64_t vectorBits = 128;
 /// Bits of a register.
 static constexpr int64_t wordBits = 32;
-/// The first GPUs with mma of bf16 and with ldmatrix.
+/// The first GPUs with mma of bf16, with ldmatrix, and with copies to workgroup memory.
 static constexpr int64_t matrixSm = 80;
 
 namespace {
@@ -30,7 +30,8 @@ class PtxGate : public KernelGate {
 
   StringRef getLanguage() const override { return "PTX"; }
   std::string findScalarError(Type type) const override {
-    if (type.isF16() || type.isBF16() || type.isSignlessInteger(16))
+    if (type.isF16() || type.isBF16() || type.isSignlessInteger(16) ||
+        isa<nvgpu::DeviceAsyncTokenType>(type)) // of copies; no register holds it
       return "";
     return " has no representation in PTX here; there are index, i1, i8, i16, i32, i64, f16, "
            "bf16, f32, f64 and vectors of them";
@@ -101,7 +102,8 @@ std::string PtxGate::findOperationError(Operation *op) {
     return findShuffleError(shuffle);
   if (isa<math::MathDialect>(op->getDialect()) && !hasPtxInstructions(op))
     return getMissingFunction(op);
-  if (isa<nvgpu::LdMatrixOp, nvgpu::MmaSyncOp, NVVM::ConvertFloatToTF32Op>(op))
+  if (isa<nvgpu::LdMatrixOp, nvgpu::MmaSyncOp, NVVM::ConvertFloatToTF32Op, nvgpu::DeviceAsyncCopyOp,
+          nvgpu::DeviceAsyncCreateGroupOp, nvgpu::DeviceAsyncWaitOp>(op))
     return profile.sm < matrixSm
                ? name + " needs an sm of " + std::to_string(matrixSm) + "; target " + profile.name +
                      " has " + std::to_string(profile.sm)

@@ -8,6 +8,7 @@
 #include "passes/emitted/EmitKernels.h"
 
 #include "dialects/Schedule/Schedule.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringSet.h"
@@ -41,14 +42,17 @@ static LogicalResult checkKernels(ModuleOp module, StringRef language,
   return success(good);
 }
 
-/// Returns the alignment that a kernel needs of an operand: that of an element, or of the vectors
-/// that it loads.
+/// Returns the alignment that a kernel needs of an operand: that of an element, of the vectors that
+/// it loads, or of what it copies asynchronously.
 static int64_t getAlignment(Value operand) {
   auto type = cast<MemRefType>(operand.getType());
   int64_t alignment = *schedule::getByteSize(type) / type.getNumElements();
   for (Operation *user : operand.getUsers())
     if (auto load = dyn_cast<vector::LoadOp>(user))
       alignment = std::max<int64_t>(alignment, load.getAlignment().value_or(1));
+    else if (auto copy = dyn_cast<nvgpu::DeviceAsyncCopyOp>(user); copy && copy.getSrc() == operand)
+      alignment = std::max<int64_t>(alignment, copy.getDstElementsAttr().getInt() *
+                                                   type.getElementTypeBitWidth() / 8);
   return alignment;
 }
 

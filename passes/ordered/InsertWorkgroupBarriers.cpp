@@ -3,6 +3,7 @@
 #include "passes/ordered/WorkgroupBarriers.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Pass/Pass.h"
 
@@ -106,13 +107,21 @@ LogicalResult InsertWorkgroupBarriers::cure(gpu::GPUFuncOp kernel, WorkgroupRace
     return failure();
   for (const WorkgroupRaces::PlannedBarrier &barrier : plan.barriers) {
     OpBuilder builder(barrier.before);
+    if (barrier.waits) {
+      // The group takes in copies that are in none yet, so that the wait is for all.
+      Location loc = barrier.before->getLoc();
+      Value group = nvgpu::DeviceAsyncCreateGroupOp::create(
+          builder, loc, nvgpu::DeviceAsyncTokenType::get(builder.getContext()), ValueRange());
+      nvgpu::DeviceAsyncWaitOp::create(builder, loc, group, builder.getI32IntegerAttr(0));
+    }
     gpu::BarrierOp::create(builder, barrier.before->getLoc());
     isChanged = true;
     for (const AccessHazard &hazard : barrier.hazards)
       remark::passed(barrier.before->getLoc(), remark::RemarkOpts::name("barrier")
                                                    .category("insert-workgroup-barriers")
                                                    .function(kernel.getName()))
-          << remark::reason("orders a {0} hazard between {1} and {2}", spell(hazard.kind),
+          << remark::reason("orders a {0} hazard between {1} and {2}",
+                            spell(hazard.kind).str() + (hazard.late ? " (asynchronous copy)" : ""),
                             print(races.getMaps().getAccesses()[hazard.first].op->getLoc()),
                             print(races.getMaps().getAccesses()[hazard.second].op->getLoc()));
   }

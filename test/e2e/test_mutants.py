@@ -116,17 +116,20 @@ def test_a_mutant_is_what_it_says(weir):
     assert before == after
 
 
-def test_barriers_of_matrices(weir):
-    """Slabs in a loop, of which one is added while the next is stored. Other mutants of so large a kernel are left
-    out: to disprove what they state, `weir verify` would have to compare more executions than it does."""
+@pytest.mark.parametrize("stages", [2, 3])
+def test_barriers_of_matrices(weir, stages):
+    """Slabs in a loop, of which one is added while the next are copied asynchronously. Other mutants of so large a
+    kernel are left out: to disprove what they state, `weir verify` would have to compare more executions than it
+    does."""
     profile = weir.folder / "gpu.json"
-    profile.write_text(json.dumps({"like": "sm_80", "name": "changed", "matrix_tile": 32}))
-    artifact = weir.compile_text(make_half_graph("nt", "bf16", 1, 128, 128, 160), "a", f"--target=cuda:{profile}")
-    kinds = {"drop-code-barrier", "weaken-code-barrier", "renumber-code-barrier"}
+    profile.write_text(json.dumps({"like": "sm_80", "name": "changed", "matrix_tile": 32, "matrix_stages": stages}))
+    artifact = weir.compile_text(make_half_graph("nt", "bf16", 1, 128, 128, 256), "a", f"--target=cuda:{profile}")
+    kinds = {"drop-code-barrier", "weaken-code-barrier", "renumber-code-barrier", "drop-copy-wait",
+             "weaken-copy-wait"}
     mutants = judge(BIN, artifact, weir.folder, kinds=kinds)
     assert {(mutant.kind, mutant.is_of) for mutant in mutants} == {
-        ("drop-code-barrier", "behavior"), ("weaken-code-barrier", "behavior"),
-        ("renumber-code-barrier", "equivalent")}
+        ("drop-code-barrier", "behavior"), ("weaken-code-barrier", "behavior"), ("drop-copy-wait", "behavior"),
+        ("weaken-copy-wait", "behavior"), ("renumber-code-barrier", "equivalent")}
     wrong = [str(mutant) for mutant in mutants if not mutant.is_right()]
     assert not wrong, "\n".join(wrong)
 

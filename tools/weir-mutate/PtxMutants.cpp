@@ -48,6 +48,7 @@ public:
 private:
   void readLines();
   void changeBarrier(const Line &line);
+  void changeWait(const Line &line);
   void cutMask(const Line &line);
   void changeStore(const Line &line);
   void changeGuard(size_t number);
@@ -123,6 +124,15 @@ void PtxChanger::changeBarrier(const Line &line) {
   add("weaken-code-barrier", line, "orders the lanes of a warp only",
       {line.begin, line.end, "bar.warp.sync \t-1"});
   add("renumber-code-barrier", line, "is barrier 1", {place(line.operands), line.end, "1"});
+}
+
+/// Removes a wait for copies, and lets it leave one more group on its way.
+void PtxChanger::changeWait(const Line &line) {
+  int64_t groups = 0;
+  std::from_chars(line.operands.data(), line.operands.data() + line.operands.size(), groups);
+  add("drop-copy-wait", line, "is gone", {line.begin, line.end + 1, ""});
+  add("weaken-copy-wait", line, "leaves one more group of copies on its way",
+      {place(line.operands), line.end, std::to_string(groups + 1)});
 }
 
 /// Takes a lane out of a shuffle's mask, another one for each shuffle.
@@ -215,6 +225,8 @@ std::vector<CodeChange> PtxChanger::list() {
     const Line &line = lines[i];
     if (line.name == "bar.sync" && line.operands == "0" && line.guard.empty())
       changeBarrier(line);
+    if (line.name == "cp.async.wait_group" && line.guard.empty())
+      changeWait(line);
     if (line.name.starts_with("shfl.sync."))
       cutMask(line);
     if (line.name.starts_with("ld.global.") && !line.name.starts_with("ld.global.nc"))

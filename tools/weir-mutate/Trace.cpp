@@ -96,11 +96,17 @@ void Tracer::makePointer(const Instruction &instruction) {
 }
 
 /// Records a load or store of a buffer or of workgroup memory.
-void Tracer::note(const Instruction &instruction, const Pointer &pointer, int64_t bytes) {
-  const bool isWrite = instruction.op == Op::Store,
-             isBuffer = pointer.kind == Pointer::Kind::Buffer;
-  bool isEarly = !isWrite && instruction.operands.size() > 1 &&
+void Tracer::note(const Instruction &instruction, const Pointer &pointer, int64_t bytes,
+                  bool isWrite) {
+  const bool isBuffer = pointer.kind == Pointer::Kind::Buffer;
+  bool isEarly = instruction.op == Op::Load && instruction.operands.size() > 1 &&
                  instruction.operands[1] & MemoryOperand::ReadOnly;
+  for (const Flight &flight : flights)
+    for (const ByteAccess &other : flight.accesses)
+      if ((isWrite || other.isWrite) && other.object == pointer.object &&
+          other.begin < pointer.offset + bytes && pointer.offset < other.end)
+        report(describe(instruction) + " touches bytes of a copy that its invocation has not "
+                                       "waited for");
   accesses.push_back({pointer.object, pointer.offset, pointer.offset + bytes, isWrite, isEarly,
                       isBuffer ? storagePhase : memoryPhase,
                       hasWarpBarriers ? invocation / subgroupSize : 0, warpPhase, invocation,
@@ -159,11 +165,51 @@ void Tracer::access(const Instruction &instruction, const Pointer &pointer) {
     break;
   case Pointer::Kind::Buffer:
   case Pointer::Kind::Workgroup:
-    note(instruction, pointer, module.getType(type).bytes);
+    note(instruction, pointer, module.getType(type).bytes, isWrite);
     break;
   }
   if (!isWrite)
     values[instruction.result] = read;
+}
+
+/// Begins a copy, which touches its bytes until its invocation has waited for its group.
+void Tracer::beginCopy(const Instruction &instruction) {
+  const int64_t bytes =
+      module.getType(module.getType(module.getTypeOf(instruction.operands[0])).element).bytes;
+  if (use(instruction.operands[2]).get(0) != uint64_t(bytes))
+    refuse(instruction, "does not read as many bytes as it writes, which weir-mutate does not "
+                        "follow");
+  Flight flight;
+  for (bool isWrite : {true, false}) {
+    Id to = instruction.operands[isWrite ? 0 : 1];
+    use(to); // there is such an id
+    const Pointer &pointer = pointers[to];
+    if (others.contains(to) ||
+        (pointer.kind != Pointer::Kind::Buffer && pointer.kind != Pointer::Kind::Workgroup))
+      refuse(instruction, "has an address that weir-mutate cannot follow");
+    note(instruction, pointer, bytes, isWrite);
+    flight.accesses.push_back(accesses.back());
+  }
+  flights.push_back(std::move(flight));
+}
+
+/// Closes a group of copies, or waits for some. Returns whether the instruction does so.
+bool Tracer::orderCopies(const Instruction &instruction) {
+  const std::string &name = module.getString(instruction.operands[0]);
+  if (name == "cp.async.commit_group") {
+    for (Flight &flight : flights)
+      ++flight.groups;
+  } else if (name == "cp.async.wait_all") {
+    flights.clear();
+  } else if (name == "cp.async.wait_group") {
+    auto left = use(instruction.operands[1]).get(0);
+    if (!left)
+      refuse(instruction, "has operands that are not constants");
+    std::erase_if(flights, [&](const Flight &flight) { return flight.groups > *left; });
+  } else {
+    return false;
+  }
+  return true;
 }
 
 void Tracer::meet(const Instruction &instruction) {
@@ -181,6 +227,11 @@ void Tracer::meet(const Instruction &instruction) {
                 (semantics & (AcquireRelease | SequentiallyConsistent));
   storagePhase += orders && semantics & UniformMemory;
   memoryPhase += orders && semantics & WorkgroupMemory;
+  for (const Flight &flight : flights)
+    for (ByteAccess touch : flight.accesses) {
+      touch.phase = touch.object < result.bindings ? storagePhase : memoryPhase;
+      accesses.push_back(touch);
+    }
 }
 
 /// Notes a meeting of the lanes that a mask names. Returns whether the instruction is one.
@@ -256,10 +307,12 @@ void Tracer::step(const Instruction &instruction) {
     return access(instruction);
   case Op::ControlBarrier:
     return meet(instruction);
+  case Op::CopyAsync:
+    return beginCopy(instruction);
   case Op::ConvertUToPtr:
     return makeAddress(instruction);
   case Op::NamedEffect:
-    if (!meetInWarp(instruction))
+    if (!meetInWarp(instruction) && !orderCopies(instruction))
       refuse(instruction, "is not supported by weir-mutate");
     return;
   case Op::Named:
@@ -283,6 +336,7 @@ void Tracer::runInvocation(uint32_t inWorkgroup, uint32_t index) {
   invocation = index;
   storagePhase = memoryPhase = number = warpPhase = 0;
   barriers.clear();
+  flights.clear();
   own.clear();
   const Function &function = module.getFunction(entry->function);
   if (function.blocks.empty())

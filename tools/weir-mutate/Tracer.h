@@ -87,7 +87,9 @@ private:
   bool meetInWarp(const Instruction &instruction);
   void compareMeetings();
   void readBuiltIn(const Variable &variable, Value &value) const;
-  void note(const Instruction &instruction, const Pointer &pointer, int64_t bytes);
+  void note(const Instruction &instruction, const Pointer &pointer, int64_t bytes, bool isWrite);
+  void beginCopy(const Instruction &instruction);
+  bool orderCopies(const Instruction &instruction);
   void noteAll(uint32_t workgroup);
 
   uint64_t getAddress(Id variable);
@@ -131,6 +133,13 @@ private:
   std::vector<std::vector<Meeting>> meetings;
 
   std::vector<ByteAccess> accesses; ///< accesses of the current workgroup
+  /// A copy of the current invocation that it has not waited for: what it touches, and the number
+  /// of groups closed since it began.
+  struct Flight {
+    std::vector<ByteAccess> accesses;
+    uint64_t groups = 0;
+  };
+  std::vector<Flight> flights;
   struct Range {
     Touch touch;
     int64_t end;

@@ -59,6 +59,9 @@ struct MemoryAccess {
   /// access for each.
   mlir::Value root;
   bool reads = false, writes = false, atomic = false;
+  /// Whether it is made at some time between the instruction, a copy that is asynchronous, and the
+  /// end of its invocation's wait for that.
+  bool late = false;
 
   /// The access touches `bytes` bytes from byte `begin` of the root's aligned base on; if `begin`
   /// is null, any bytes of the root.

@@ -5,6 +5,10 @@
 // orders all memory of the workgroup; subgroups give no order. Invocations of
 // different workgroups race whatever the barriers.
 //
+// An asynchronous copy touches bytes at any time until its invocation has
+// waited for its group. So a barrier orders it with what follows only behind
+// such a wait, and without one it races even with its own invocation.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef WEIR_ANALYSIS_WORKGROUPRACES_H
@@ -39,6 +43,7 @@ struct AccessHazard {
   HazardKind kind = HazardKind::RAW;
   unsigned first = 0, second = 0;
   bool proved = false; ///< whether it is proved that they meet; else they may
+  bool late = false;   ///< whether the first is a copy's, which may not have landed yet
 
   bool operator==(const AccessHazard &) const = default;
 };
@@ -67,6 +72,8 @@ public:
 
   struct PlannedBarrier {
     mlir::Operation *before = nullptr;
+    /// Whether all copies of the invocation must have landed before the barrier.
+    bool waits = false;
     /// The hazards if only this barrier is missing; never empty.
     std::vector<AccessHazard> hazards;
   };
@@ -117,10 +124,17 @@ private:
   /// A way from one access to another that passes no barrier.
   struct Way {
     AccessHazard hazard;
-    llvm::SmallVector<unsigned> points; ///< the numbers of those that it passes, ascending
+    llvm::SmallVector<unsigned> cures; ///< numbers of what could separate the two, ascending
   };
-  std::vector<Way> findWays(llvm::function_ref<bool(unsigned node)> stops,
-                            llvm::function_ref<int(unsigned node)> getPoint, bool all);
+  /// A node, and whether the copy where the way begins may still be in flight there.
+  struct Passage {
+    unsigned node;
+    bool isFlying;
+  };
+  using Cures = llvm::SmallVector<unsigned, 2>;
+  std::vector<Way> findWays(llvm::function_ref<bool(Passage)> stops,
+                            llvm::function_ref<Cures(Passage)> getCures, bool all);
+  Sharing meetOnWay(unsigned first, unsigned second, unsigned relation);
   std::vector<AccessHazard> findSelfRaces();
 };
 

@@ -56,6 +56,8 @@ struct Profile {
   /// Rows, and columns, of a subgroup's sums that instructions on matrices compute; 0: none do.
   int64_t matrixTile = 0;
   int64_t matrixSlab = 32; ///< products that a workgroup shares at once for them
+  /// Max number of such slabs in workgroup memory; those behind the first are copied meanwhile.
+  int64_t matrixStages = 2;
   Precision precision = Precision::F32;
   bool words64 = true;      ///< vectors of 32-bit elements travel as 64-bit integers
   int64_t columnParts = 64; ///< max number of partial results of a reduced column
@@ -98,8 +100,9 @@ Profile getBuiltinProfile(const std::string &name);
 ///         a multiple of the subgroup, or larger than the largest, more than 64 rows or 8 columns
 ///         of a contraction's tile, a slab of more than 64 products or no multiple of 4, a slab's
 ///         tile other than 8 or 16, a matrix tile other than 0, 32 or 64 or without an `sm` of 80,
-///         tf32 without a matrix tile, a matrix slab other than 16, 32 or 64, `words64` without
-///         `int64`, an `sm` missing on cuda or present elsewhere).
+///         tf32 without a matrix tile, a matrix slab other than 16, 32 or 64, matrix stages other
+///         than 2, 3 or 4, `words64` without `int64`, an `sm` missing on cuda or present
+///         elsewhere).
 Profile parseProfile(const std::string &json, const std::string &where);
 
 /// Writes a profile as JSON: all keys, one a line, in the order above.

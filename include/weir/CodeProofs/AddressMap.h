@@ -40,9 +40,10 @@ struct MemoryAccess {
   enum class Root { Binding, Shared, Unknown } root = Root::Unknown;
   uint32_t binding = 0; ///< Binding: its number in set 0; Shared: id of the variable
   bool reads = false, writes = false;
-  bool isAtomic = false;         ///< atomic for all invocations that see the memory
-  bool isReadOnly = false;       ///< may read what was there before the kernel began
-  bool isLate = false;           ///< lands at some time behind the instruction
+  bool isAtomic = false;   ///< atomic for all invocations that see the memory
+  bool isReadOnly = false; ///< may read what was there before the kernel began
+  bool isLate =
+      false; ///< of a copy that lands at some time before its invocation has waited for it
   std::optional<Affine> address; ///< bytes from the root's begin
   int64_t bytes = 0;             ///< from the address on; 0 if unknown
   int64_t alignment = 1;         ///< bytes, as the accessed type needs
@@ -74,6 +75,9 @@ struct BarrierSite {
   bool ordersBindings = false, ordersShared = false;
   /// Whether it is certain, and no guard differs between invocations of a workgroup.
   bool isUniform = false;
+  /// Words of the copies that an invocation may come here with before it has waited for them, and
+  /// of those among them that no way here waits for.
+  std::vector<uint32_t> inFlight, neverLanded;
   uint32_t word = 0;
   SourceLine source;
 };

@@ -19,26 +19,27 @@
 // CHECK-NOT:     nvgpu
 // CHECK:         gpu.return
 
-// 16 tiles of 64 x 64 by four subgroups, two slabs of 32 products for each factor. Both are loaded eight
+// 16 tiles of 64 x 64 by four subgroups, two slabs of 32 products for each factor. Both are copied eight
 // elements at once; the second lies with its columns side by side, so its fragments are transposed.
 // CHECK-LABEL: gpu.func @contraction_256x256x64(
 // CHECK-SAME:    %arg0: memref<16384xbf16, {{[^>]*}}global>>
-// CHECK-SAME:    workgroup(%[[A0:.*]] : memref<2560xbf16, {{.*}}workgroup>>, %[[A1:.*]] : memref<2560xbf16, {{.*}}workgroup>>, %[[B0:.*]] : memref<2304xbf16, {{.*}}workgroup>>, %[[B1:.*]] : memref<2304xbf16, {{.*}}workgroup>>)
+// CHECK-SAME:    workgroup(%[[A0:.*]] : memref<2048xbf16, {{.*}}workgroup>>, %[[A1:.*]] : memref<2048xbf16, {{.*}}workgroup>>, %[[B0:.*]] : memref<2048xbf16, {{.*}}workgroup>>, %[[B1:.*]] : memref<2048xbf16, {{.*}}workgroup>>)
 // CHECK-SAME:    known_block_size = array<i32: 128, 1, 1>, known_grid_size = array<i32: 16, 1, 1>
-// CHECK-COUNT-2: vector.load %arg0{{.*}}alignment = 16{{.*}}vector<8xbf16>
-// CHECK-COUNT-2: vector.load %arg1{{.*}}alignment = 16{{.*}}vector<8xbf16>
-// CHECK-COUNT-2: vector.store %{{.*}}, %[[A0]]
-// CHECK-COUNT-2: vector.store %{{.*}}, %[[B0]]
-// CHECK:         gpu.barrier
-// CHECK-COUNT-4: vector.load
+// CHECK-COUNT-2: nvgpu.device_async_copy %arg0{{.*}}, %[[A0]]{{.*}}, 8 {bypassL1}
+// CHECK-COUNT-2: nvgpu.device_async_copy %arg1{{.*}}, %[[B0]]{{.*}}, 8 {bypassL1}
+// CHECK-NEXT:    %[[GROUP:.*]] = nvgpu.device_async_create_group
+// CHECK:         nvgpu.device_async_wait %[[GROUP]] {numGroups = 0 : i32}
+// CHECK-NEXT:    gpu.barrier
+// CHECK-COUNT-2: nvgpu.device_async_copy %arg0{{.*}}, %[[A1]]
+// CHECK-COUNT-2: nvgpu.device_async_copy %arg1{{.*}}, %[[B1]]
+// CHECK-NEXT:    nvgpu.device_async_create_group
 // CHECK-COUNT-2: nvgpu.ldmatrix %[[A0]]{{.*}}numTiles = 4 : i32, transpose = false
 // CHECK-COUNT-2: nvgpu.ldmatrix %[[B0]]{{.*}}numTiles = 4 : i32, transpose = true
 // CHECK-COUNT-8: nvgpu.mma.sync{{.*}}mmaShape = [16, 8, 16]
 // CHECK-COUNT-8: nvgpu.mma.sync
-// CHECK-NOT:     nvgpu
-// CHECK-COUNT-2: vector.store %{{.*}}, %[[A1]]
-// CHECK-COUNT-2: vector.store %{{.*}}, %[[B1]]
-// CHECK:         gpu.barrier
+// CHECK-NOT:     nvgpu.mma
+// CHECK:         nvgpu.device_async_wait {{.*}} {numGroups = 0 : i32}
+// CHECK-NEXT:    gpu.barrier
 // CHECK:         nvgpu.ldmatrix %[[A1]]
 // CHECK-NOT:     gpu.barrier
 // CHECK:         memref.store %{{.*}}, %arg2[{{.*}}] : memref<32768xvector<2xf32>

@@ -349,6 +349,34 @@ gpu.module @while {
   }
 }
 
+// Copies to workgroup memory, in groups.
+// CHECK-LABEL: // gpu.binary @copies
+// CHECK:      cp.async.cg.shared.global [{{.*}}], [{{.*}}], 16;
+// CHECK-NEXT: cp.async.commit_group;
+// CHECK:      cp.async.ca.shared.global [{{.*}}], [{{.*}}], 4;
+// CHECK-NEXT: cp.async.commit_group;
+// CHECK:      cp.async.wait_group 1;
+// CHECK:      bar.sync 0;
+// CHECK:      ld.shared
+gpu.module @copies {
+  gpu.func @copies(%x: memref<128xf32, #global>, %y: memref<128xf32, #global>)
+      workgroup(%a: memref<128xf32, #workgroup>, %b: memref<32xf32, #workgroup>)
+      kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %i = gpu.thread_id x
+    %c4 = arith.constant 4 : index
+    %k = arith.muli %i, %c4 : index
+    %0 = nvgpu.device_async_copy %x[%k], %a[%k], 4 {bypassL1} : memref<128xf32, #global> to memref<128xf32, #workgroup>
+    %1 = nvgpu.device_async_create_group %0
+    %2 = nvgpu.device_async_copy %x[%i], %b[%i], 1 : memref<128xf32, #global> to memref<32xf32, #workgroup>
+    %3 = nvgpu.device_async_create_group %2
+    nvgpu.device_async_wait %1 {numGroups = 1 : i32}
+    gpu.barrier
+    %v = memref.load %a[%i] : memref<128xf32, #workgroup>
+    memref.store %v, %y[%i] : memref<128xf32, #global>
+    gpu.return
+  }
+}
+
 // A binary states what the packer reads, and dispatches call it as its kernel.
 // CHECK-NOT: gpu.func
 

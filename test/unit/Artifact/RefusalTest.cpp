@@ -49,7 +49,7 @@ TEST(Profile, reads_back_what_was_printed) {
 
 TEST(Profile, prints_one_key_a_line) {
   std::string text = printProfile(Profile());
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 38);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 39);
   EXPECT_TRUE(text.starts_with("{\n\"name\": \"lavapipe\",\n\"target\": \"vulkan\",\n")) << text;
 }
 
@@ -160,6 +160,8 @@ static const TextEdit profileEdits[] = {
     {"\"matrix_tile\": 0", "\"matrix_tile\": 48", "it must be a multiple of 32"},
     {"\"matrix_tile\": 0", "\"matrix_tile\": 64", "an \"sm\" of 80 or more"},
     {"\"matrix_slab\": 32", "\"matrix_slab\": 24", "it must be a power of two"},
+    {"\"matrix_stages\": 2", "\"matrix_stages\": 1", "at least 2"},
+    {"\"matrix_stages\": 2", "\"matrix_stages\": 5", "at most 4"},
     {"\"precision\": \"f32\"", "\"precision\": \"tf32\"", "which needs a \"matrix_tile\""},
     {"\"precision\": \"f32\"", "\"precision\": \"f16\"", "it must be one of \"f32\", \"tf32\""},
     {"\"int64\": true", "\"int64\": false", "is true, which needs \"int64\""},

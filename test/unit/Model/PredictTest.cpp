@@ -342,6 +342,23 @@ TEST(Times, AsynchronousCopiesOverlap) {
   EXPECT_LT(getCopies(3), getCopies(0) / 2);
 }
 
+/// Past L1 a copy's bytes move once, into workgroup memory; else they are read from L1, too.
+TEST(Times, CopiesPastL1MoveOnce) {
+  auto getL1 = [](const std::string &kind) {
+    std::string body = "  mov.u32 %r2, tile;\n  shl.b32 %r3, %t, 4;\n  add.s32 %r4, %r2, %r3;\n"
+                       "  mul.wide.u32 %d1, %t, 16;\n  add.s64 %d2, %a, %d1;\n";
+    body += getLoop(50, "  cp.async." + kind +
+                            ".shared.global [%r4], [%d2], 16;\n  cp.async.commit_group;\n"
+                            "  cp.async.wait_group 0;\n  add.s64 %d2, %d2, 4096;\n");
+    for (const Term &term : get(body, 108).terms)
+      if (std::string(term.name) == "L1")
+        return term.seconds;
+    return 0.0;
+  };
+  EXPECT_GT(getL1("cg"), 0);
+  EXPECT_GT(getL1("ca"), 1.3 * getL1("cg"));
+}
+
 TEST(Times, UnknownFiguresAreNamed) {
   EXPECT_TRUE(get(getFmas(1)).unknown.empty());
   Prediction prediction = get(getFmas(1), 1, "l4");

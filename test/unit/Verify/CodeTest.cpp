@@ -532,6 +532,13 @@ TEST(VerifyCode, ptx_races) {
   std::string load = "ld.shared.b32 %r5, [s+12];\n";
   EXPECT_EQ(find(makePtx(ptxAdd() + shared + "bar.sync 0;\n" + load), "races").taken, 0u);
   expectRefused(makePtx(ptxAdd() + shared + load), "races", "workgroup memory of @add");
+  // A place that is rotated: the highest bit of a rest is turned round, and a row is put before.
+  std::string rotated =
+      "shr.u32 %r3, %r9, 1;\nand.b32 %r5, %r9, 1;\nadd.s32 %r3, %r3, %r5;\nand.b32 %r3, %r3, 3;\n"
+      "xor.b32 %r3, %r3, 2;\nshl.b32 %r3, %r3, 2;\nand.b32 %r5, %r9, 4;\nshl.b32 %r5, %r5, 2;\n"
+      "or.b32 %r3, %r3, %r5;\nadd.s32 %r3, %r3, %r2;\nld.shared.b32 %r5, [%r3];\n";
+  EXPECT_EQ(find(makePtx(ptxAdd() + shared + "bar.sync 0;\n" + rotated), "races").taken, 0u);
+  expectRefused(makePtx(ptxAdd() + shared + rotated), "races", "workgroup memory of @add");
   // A barrier for a part of the warp orders something, but not what is followed.
   Claim claim = find(makePtx(ptxAdd() + shared + "bar.warp.sync 255;\n" + load), "races");
   EXPECT_TRUE(claim.holds) << claim.detail;
@@ -547,6 +554,95 @@ TEST(VerifyCode, ptx_races) {
   expectRefused(makePtx(ptxAdd() + shared + leave + "6;\n@%p2 ret;\nbar.sync 0;\n"),
                 "uniform barriers",
                 "some invocations of a workgroup reach the barrier of @add (line 40)");
+}
+
+//===----------------------------------------------------------------------===//
+// Copies that land later
+//===----------------------------------------------------------------------===//
+
+/// Returns the sample with a body that finds its word of operand 0 at %rd5, of operand 2 at %rd6,
+/// and two slabs of 32 bytes: its own word of the first is at %r4, its neighbour's at %r5.
+static Artifact makeCopies(const std::string &body) {
+  return makePtx(ptxAdd() +
+                 ".shared .align 4 .b8 s[32];\n.shared .align 4 .b8 u[32];\nmov.b32 %r2, s;\n"
+                 "mov.b32 %r6, u;\nshl.b32 %r3, %r9, 2;\nadd.s32 %r4, %r2, %r3;\n"
+                 "xor.b32 %r5, %r3, 4;\nadd.s32 %r7, %r6, %r5;\nadd.s32 %r5, %r2, %r5;\n"
+                 "add.s32 %r6, %r6, %r3;\ncvt.u64.u32 %rd3, %r3;\nadd.s64 %rd5, %rd0, %rd3;\n"
+                 "add.s64 %rd6, %rd2, %rd3;\n" +
+                 body);
+}
+
+/// The two slabs in turn, each copied while the other is read.
+static std::string makePipeline(const std::string &first, const std::string &second,
+                                const std::string &barrier) {
+  const std::string wait = "cp.async.wait_group ";
+  return "cp.async.ca.shared.global [%r4], [%rd5], 4;\ncp.async.commit_group;\n"
+         "mov.b32 %r8, 0;\n$Lcopies:\n" +
+         wait + first + ";\n" + barrier +
+         "cp.async.ca.shared.global [%r6], [%rd5], 4;\ncp.async.commit_group;\n"
+         "ld.shared.b32 %r1, [%r5];\n" +
+         wait + second + ";\n" + barrier +
+         "cp.async.ca.shared.global [%r4], [%rd5], 4;\ncp.async.commit_group;\n"
+         "ld.shared.b32 %r1, [%r7];\n"
+         "add.s32 %r8, %r8, 1;\nsetp.ne.b32 %p1, %r8, 5;\n@%p1 bra $Lcopies;\n"
+         "cp.async.wait_all;\nbar.sync 0;\nld.shared.b32 %r1, [%r5];\n";
+}
+
+TEST(VerifyCode, ptx_copies) {
+  const std::string copy = "cp.async.ca.shared.global [%r4], [%rd5], 4;\n",
+                    commit = "cp.async.commit_group;\n", none = "cp.async.wait_group 0;\n",
+                    one = "cp.async.wait_group 1;\n", barrier = "bar.sync 0;\n",
+                    load = "ld.shared.b32 %r1, [%r5];\n";
+  auto expectProved = [](const std::string &body) {
+    Claim claim = find(makeCopies(body), "races");
+    EXPECT_TRUE(claim.holds) << claim.detail;
+    EXPECT_EQ(claim.taken, 0u) << claim.detail;
+  };
+  expectProved(copy + "cp.async.wait_all;\n" + barrier + load);
+  expectProved(copy + commit + none + barrier + load);
+  expectProved(copy + commit + commit + one + barrier + load);
+  expectProved(makePipeline("0", "0", barrier));
+  auto expectRace = [](const std::string &body) {
+    expectRefused(makeCopies(body), "races", "workgroup memory of @add");
+  };
+  expectRace(copy + commit + none + load);                    // no barrier
+  expectRace(copy + commit + barrier + load);                 // no wait
+  expectRace(copy + commit + barrier + none + load);          // the wrong order
+  expectRace(copy + none + barrier + load);                   // the copy is in no group
+  expectRace(copy + commit + one + barrier + load);           // a wait for older groups
+  expectRace(copy + barrier + "ld.shared.b32 %r1, [%r4];\n"); // not even its own
+  expectRace(makePipeline("1", "0", barrier));
+  expectRace(makePipeline("0", "1", barrier));
+  expectRace(makePipeline("0", "0", ""));
+}
+
+TEST(VerifyCode, ptx_copies_on_some_ways) {
+  auto make = [](const std::string &wait) {
+    return makeCopies("cp.async.ca.shared.global [%r4], [%rd5], 4;\ncp.async.commit_group;\n"
+                      "ld.global.b32 %r1, [%rd1];\nsetp.eq.b32 %p1, %r1, 0;\n@%p1 bra $Lskip;\n" +
+                      wait + "$Lskip:\nbar.sync 0;\nld.shared.b32 %r1, [%r5];\n");
+  };
+  // A wait that data decide of proves nothing, and disproves nothing.
+  EXPECT_EQ(find(make("cp.async.wait_all;\n"), "races").taken, 1u);
+  expectRefused(make(""), "races", "workgroup memory of @add");
+}
+
+/// A copy reads until it has landed: what it reads must not be written before.
+TEST(VerifyCode, ptx_copies_and_permissions) {
+  auto make = [](const std::string &wait) {
+    Artifact artifact = makeCopies("cp.async.ca.shared.global [%r4], [%rd5], 4;\n" + wait +
+                                   "mov.b32 %r1, 1;\nst.global.b32 [%rd6], %r1;\n");
+    std::string text(artifact.code["code/cuda/add.ptx"].begin(),
+                     artifact.code["code/cuda/add.ptx"].end());
+    // Without the loop that copies by itself.
+    size_t begin = text.find("mul.wide"), end = text.find("ld.global.b32 %r1, [%rd1+16]");
+    text.erase(begin, end - begin);
+    artifact.code["code/cuda/add.ptx"] = Bytes(text.begin(), text.end());
+    artifact.plans[0].kernels[1].inPlace = {{0, 2}};
+    return artifact;
+  };
+  EXPECT_EQ(find(make("cp.async.wait_all;\nbar.sync 0;\n"), "permissions").proved, 1u);
+  expectRefused(make("bar.sync 0;\n"), "permissions", "may read byte");
 }
 
 TEST(VerifyCode, ptx_lanes) {

@@ -1,13 +1,12 @@
 // RUN: weir-opt %s --weir-insert-workgroup-barriers --allow-unregistered-dialect | FileCheck %s --implicit-check-not=gpu.barrier
 
-// Who has a pointer or a token may touch the memory later than the op that made
-// it: barriers found before don't count.
+// Who has a pointer may touch the memory later than the op that made it: barriers
+// found before don't count.
 
 #one = array<i32: 1, 1, 1>
 #team = array<i32: 64, 1, 1>
 !s = memref<256xf32, #gpu.address_space<workgroup>>
 !g = memref<64xf32>
-!g256 = memref<256xf32>
 
 gpu.module @pointers {
 // CHECK-LABEL: gpu.func @pointer
@@ -25,30 +24,6 @@ gpu.func @pointer(%out: !g {llvm.noalias}, %x: f32) workgroup(%s: !s)
   // CHECK-NEXT: memref.load
   %y = memref.load %s[%r] : !s
   memref.store %y, %out[%t] : !g
-  gpu.return
-}
-}
-
-gpu.module @tokens {
-// CHECK-LABEL: gpu.func @barrier_before_the_wait
-gpu.func @barrier_before_the_wait(%in: !g256 {llvm.noalias}, %out: !g256 {llvm.noalias})
-    workgroup(%s: !s) kernel attributes {known_block_size = #team, known_grid_size = #one} {
-  %t = gpu.thread_id x
-  %c4 = arith.constant 4 : index
-  %i = arith.muli %t, %c4 : index
-  %copy = nvgpu.device_async_copy %in[%i], %s[%i], 4 : !g256 to !s
-  // CHECK:      nvgpu.device_async_copy
-  // CHECK-NEXT: gpu.barrier
-  // CHECK-NEXT: nvgpu.device_async_create_group
-  // CHECK-NEXT: gpu.barrier
-  // CHECK-NEXT: nvgpu.device_async_wait
-  // CHECK-NEXT: gpu.barrier
-  // CHECK-NEXT: memref.load
-  %group = nvgpu.device_async_create_group %copy
-  gpu.barrier
-  nvgpu.device_async_wait %group
-  %x = memref.load %s[%t] : !s
-  memref.store %x, %out[%t] : !g256
   gpu.return
 }
 }

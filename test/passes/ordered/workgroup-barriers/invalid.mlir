@@ -227,3 +227,32 @@ func.func @inline(%x: memref<64xf32>) {
   }
   return
 }
+
+// -----
+
+// Only some invocations come to where a wait for the copy could be.
+#one = array<i32: 1, 1, 1>
+#team = array<i32: 64, 1, 1>
+!s = memref<256xf32, #gpu.address_space<workgroup>>
+!g = memref<256xf32>
+gpu.module @m {
+gpu.func @a_copy_that_some_read(%in: !g {llvm.noalias}, %out: !g {llvm.noalias}) workgroup(%s: !s)
+    kernel attributes {known_block_size = #team, known_grid_size = #one} {
+  %t = gpu.thread_id x
+  %c4 = arith.constant 4 : index
+  %c32 = arith.constant 32 : index
+  %c255 = arith.constant 255 : index
+  %i = arith.muli %t, %c4 : index
+  %r = arith.subi %c255, %t : index
+  %some = arith.cmpi ult, %t, %c32 : index
+  // expected-note @below {{invocations take different ways here}}
+  scf.if %some {
+    // expected-note @below {{the earlier access}}
+    %token = nvgpu.device_async_copy %in[%i], %s[%i], 4 : !g to !s
+    // expected-error @below {{RAW hazard between invocations of one workgroup}}
+    %x = memref.load %s[%i] : !s
+    memref.store %x, %out[%t] : !g
+  }
+  gpu.return
+}
+}

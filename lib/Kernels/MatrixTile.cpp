@@ -1,0 +1,88 @@
+//===- MatrixTile.cpp - Tiles of sums by instructions on matrices ----------===//
+
+#include "Shapes.h"
+
+using namespace mlir;
+using namespace weir;
+
+/// Returns the type of both factors where instructions on matrices add them to sums in f32: floats
+/// of 16 bits, or f32 that may be rounded; else null.
+static Type getFactorType(linalg::GenericOp op, const Profile &profile) {
+  Type lhs = getElementTypeOrSelf(op.getDpsInputOperand(0)->get().getType()),
+       rhs = getElementTypeOrSelf(op.getDpsInputOperand(1)->get().getType());
+  bool isKnown =
+      lhs.isF16() || lhs.isBF16() || (lhs.isF32() && profile.precision == Precision::Tf32);
+  bool isSum = getElementTypeOrSelf(op->getResult(0).getType()).isF32();
+  return isKnown && lhs == rhs && isSum ? lhs : Type();
+}
+
+/// Whether a factor's runs can be copied: they are those of an operand, along the last summed
+/// dimension or along `dim`.
+static bool canCopy(const KernelDomain &domain, linalg::GenericOp op, OpOperand *factor,
+                    int64_t dim, int64_t runElements) {
+  AffineMap map = getAccessMap(op, factor);
+  auto type = cast<RankedTensorType>(factor->get().getType());
+  if (!isa<BlockArgument>(factor->get()) || type.getRank() == 0 || !map.isProjectedPermutation() ||
+      type.getShape().back() % runElements != 0)
+    return false;
+  int64_t innermost =
+      domain.getDims(op)[cast<AffineDimExpr>(map.getResults().back()).getPosition()];
+  return innermost == dim ||
+         innermost == int64_t(domain.getNumRows() + domain.getColumnSizes().size()) - 1;
+}
+
+std::optional<MatrixTile> weir::chooseMatrixTile(const KernelDomain &domain,
+                                                 const Profile &profile) {
+  // More workgroups than that keep a device busy; fewer than the least leave most of it idle.
+  constexpr int64_t manyWorkgroups = 64, fewWorkgroups = 16;
+  constexpr int64_t subgroupSize = 32;
+  if (profile.matrixTile == 0 || profile.vectorWidth == 1 || profile.subgroupSize != subgroupSize ||
+      domain.getShape() != KernelShape::Contraction || domain.getContractions().size() != 1 ||
+      domain.getBlocks())
+    return std::nullopt;
+  linalg::GenericOp op = domain.getContractions().front();
+  MatrixTile tile{ContractionSides(domain, op, profile)};
+  Type type = tile.type = getFactorType(op, profile);
+  if (!type)
+    return std::nullopt;
+  tile.slab = type.isF32() ? profile.matrixSlab / 2 : profile.matrixSlab; // the same bytes
+  int64_t runElements = tile.getRunElements();
+  if (getProduct(domain.getColumnSizes()) < 2 * tile.slab)
+    return std::nullopt;
+  int64_t batches = getProduct(tile.sides.restSizes);
+  int64_t allRows = domain.getSizes()[tile.sides.rowDim],
+          allColumns = domain.getSizes()[tile.sides.columnDim];
+  // Eight subgroups load half as much again for twice the sums. Two slabs of theirs fit only if
+  // both are copied, without padding. Verifiers do not follow parts of so wide a tile.
+  constexpr int64_t wide = 4;
+  const int64_t wideBytes = 2 * (2 + wide) * profile.matrixTile * tile.slab * 2;
+  const bool canBeWide =
+      !type.isF32() && wideBytes <= profile.workgroupMemory &&
+      2 * wide * subgroupSize <= profile.maxWorkgroupSize &&
+      canCopy(domain, op, tile.sides.rowFactor, tile.sides.rowDim, runElements) &&
+      canCopy(domain, op, tile.sides.columnFactor, tile.sides.columnDim, runElements);
+  std::optional<MatrixTile> best;
+  // From the largest down, until there are many workgroups.
+  for (auto [rows, columns, columnSubgroups] :
+       {std::tuple(2, 2, wide), {2, 2, 2}, {1, 2, 2}, {1, 1, 2}}) {
+    tile.columnSubgroups = columnSubgroups;
+    tile.rows = profile.matrixTile / 2 * rows;
+    tile.columns = profile.matrixTile / 2 * columns;
+    int64_t height = tile.getTileRows(), width = tile.getTileColumns();
+    int64_t shared = runElements * tile.getSubgroups() * profile.subgroupSize;
+    if (height * tile.slab % shared != 0 || width * tile.slab % shared != 0)
+      continue;
+    int64_t tiles =
+        batches * llvm::divideCeil(allRows, height) * llvm::divideCeil(allColumns, width);
+    if (columnSubgroups == wide && (!canBeWide || tiles < std::max(profile.units, manyWorkgroups) ||
+                                    allRows % height != 0 || allColumns % width != 0))
+      continue;
+    // Half of a tile behind the end is too much.
+    if (tiles < fewWorkgroups || 2 * batches * allRows * allColumns < tiles * height * width)
+      continue;
+    best = tile;
+    if (tiles >= manyWorkgroups)
+      break;
+  }
+  return best;
+}
