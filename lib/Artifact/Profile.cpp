@@ -4,12 +4,14 @@
 
 #include "Json.h"
 #include "Parts.h"
+#include "VulkanProfiles.h"
 #include "weir/Artifact/Error.h"
 #include "weir/Artifact/Plan.h"
 #include "weir/Artifact/Processor.h"
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <string_view>
 #include <thread>
 
@@ -192,9 +194,8 @@ Profile weir::readProfile(const JsonNode &node) {
   if (profile.contractionSlab % slabVector)
     node["contraction_slab"].fail("is " + std::to_string(profile.contractionSlab) +
                                   ", it must be a multiple of " + std::to_string(slabVector));
-  if (profile.slabTile % (2 * slabVector))
-    node["slab_tile"].fail("is " + std::to_string(profile.slabTile) +
-                           ", it must be a multiple of " + std::to_string(2 * slabVector));
+  if (profile.slabTile % slabVector || !std::has_single_bit(uint64_t(profile.slabTile)))
+    node["slab_tile"].fail("is " + std::to_string(profile.slabTile) + ", it must be 4, 8 or 16");
   if (profile.matrixTile % matrixTileUnit)
     node["matrix_tile"].fail("is " + std::to_string(profile.matrixTile) +
                              ", it must be a multiple of " + std::to_string(matrixTileUnit));
@@ -282,15 +283,17 @@ static Profile makeCpuProfile(const char *isa, int64_t vectorWidth, int64_t regi
   return profile;
 }
 
-static const std::array<Profile, 7> &getBuiltinProfiles() {
-  static const std::array<Profile, 7> profiles = {
-      Profile(),
-      makeCudaProfile(80),
-      makeCudaProfile(90),
-      makeCpuProfile(isas[0], /*vectorWidth=*/4, /*registers=*/16),
-      makeCpuProfile(isas[1], /*vectorWidth=*/8, /*registers=*/16),
-      makeCpuProfile(isas[2], /*vectorWidth=*/16, /*registers=*/32),
-      makeCpuProfile(isas[3], /*vectorWidth=*/4, /*registers=*/32)};
+static const std::vector<Profile> &getBuiltinProfiles() {
+  static const std::vector<Profile> profiles = [] {
+    std::vector<Profile> made = makeVulkanProfiles();
+    made.insert(made.begin(), Profile());
+    made.insert(made.end(), {makeCudaProfile(80), makeCudaProfile(90),
+                             makeCpuProfile(isas[0], /*vectorWidth=*/4, /*registers=*/16),
+                             makeCpuProfile(isas[1], /*vectorWidth=*/8, /*registers=*/16),
+                             makeCpuProfile(isas[2], /*vectorWidth=*/16, /*registers=*/32),
+                             makeCpuProfile(isas[3], /*vectorWidth=*/4, /*registers=*/32)});
+    return made;
+  }();
   return profiles;
 }
 
@@ -317,6 +320,14 @@ Profile weir::getBuiltinProfile(const std::string &name) {
     return *profile;
   throw Error("no built-in profile is called \"" + name + "\"; there are " + listBuiltinProfiles() +
               ", and `weir devices --emit-profile` writes one for this machine");
+}
+
+std::vector<std::string> weir::getBuiltinProfileNames(const std::string &target) {
+  std::vector<std::string> names;
+  for (const Profile &profile : getBuiltinProfiles())
+    if (profile.target == target)
+      names.push_back(profile.name);
+  return names;
 }
 
 Profile weir::parseProfile(const std::string &json, const std::string &where) {

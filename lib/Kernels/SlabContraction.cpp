@@ -86,7 +86,8 @@ std::optional<SlabTile> weir::chooseSlabTile(const KernelDomain &domain, const P
        {std::pair(2, 4), std::pair(2, 2), std::pair(1, 2), std::pair(1, 1)}) {
     tile.rows = profile.slabTile / 2 * rows;
     tile.columns = profile.slabTile / 2 * columns;
-    if (tile.rows * tile.columns > maxSums)
+    if (tile.rows % vectorElements || tile.columns % vectorElements ||
+        tile.rows * tile.columns > maxSums)
       continue;
     int64_t height = tile.getTileRows(), width = tile.getTileColumns();
     tile.slab = std::max({profile.contractionSlab, vectorElements * threads / height,

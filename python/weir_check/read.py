@@ -142,7 +142,7 @@ MANIFEST = record(
         storage8=flag, storage16=flag, row_mapping=one_of("lane", "subgroup", "workgroup"), workgroup_size=word,
         vector_width=one_of(1, 4, 8, 16), private_row_bytes=word, elements_per_invocation=word,
         contraction_rows=number(1, 64), contraction_columns=number(1, 8),
-        contraction_slab=number(0, 64), slab_tile=one_of(8, 16),
+        contraction_slab=number(0, 64), slab_tile=one_of(4, 8, 16),
         matrix_tile=one_of(0, 32, 64), matrix_slab=one_of(16, 32, 64),
         precision=one_of("f32", "tf32"), words64=flag,
         column_parts=word, units=number(0, 2**32 - 1), unroll_private=flag, streamed_bytes=size,

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace weir {
 
@@ -86,10 +87,13 @@ struct Profile {
 /// runs is the best. Profiles of one rank are equally good.
 int64_t getRank(const Profile &profile);
 
-/// Returns the built-in profile `name`: lavapipe, sm_80, sm_90, x86-64-v2, x86-64-v3, x86-64-v4 or
-/// aarch64.
-/// Errors: `Error` naming the built-in ones.
+/// Returns the built-in profile `name`: lavapipe, nvidia, rdna2, rdna3, xe, adreno7, valhall,
+/// apple, sm_80, sm_90, x86-64-v2, x86-64-v3, x86-64-v4 or aarch64. Errors: `Error` naming the
+/// built-in ones.
 Profile getBuiltinProfile(const std::string &name);
+
+/// Returns the names of the built-in profiles of a target, "vulkan", "cuda" or "cpu".
+std::vector<std::string> getBuiltinProfileNames(const std::string &target);
 
 /// Reads a profile that has all keys from JSON text; `where` names it in errors.
 /// Errors: `Error` on bad JSON, an unknown or missing key, a wrong type, or a value that no target
@@ -97,8 +101,8 @@ Profile getBuiltinProfile(const std::string &name);
 ///         that is not a power of two, a vector width other than 1 or 4, a workgroup that is not
 ///         a multiple of the subgroup, or larger than the largest, more than 64 rows or 8 columns
 ///         of a contraction's tile, a slab of more than 64 products or no multiple of 4, a slab's
-///         tile other than 8 or 16, a matrix tile other than 0, 32 or 64 or without an `sm` of 80,
-///         tf32 without a matrix tile, a matrix slab other than 16, 32 or 64, `words64` without
+///         tile other than 4, 8 or 16, a matrix tile other than 0, 32 or 64 or without an `sm` of
+///         80, tf32 without a matrix tile, a matrix slab other than 16, 32 or 64, `words64` without
 ///         `int64`, an `sm` missing on cuda or present elsewhere).
 Profile parseProfile(const std::string &json, const std::string &where);
 
