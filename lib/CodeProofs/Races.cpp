@@ -17,8 +17,10 @@
 
 using namespace weir::spv;
 
-/// Max numbers of pairs of accesses, of those compared one by one, and of pairs of executions.
-static constexpr size_t maxPairs = 1 << 12, maxCompared = 64, maxMeetings = 1 << 16;
+/// Max numbers of pairs of accesses to workgroup memory, of which barriers separate most; of pairs
+/// of accesses that are looked at, and compared one by one; and of pairs of executions.
+static constexpr size_t maxSharedPairs = 1 << 16, maxPairs = 1 << 12, maxCompared = 64,
+                        maxMeetings = 1 << 16;
 
 //===----------------------------------------------------------------------===//
 // Order
@@ -199,6 +201,27 @@ static bool isOneInvocation(const AddressMap &map, const Frame &frame, const Mee
          (map.hasLaneIds && areFixed(frame, meeting, map.laneIds));
 }
 
+static bool hasOneSubgroup(const AddressMap &map) {
+  return map.localSize[0] * map.localSize[1] * map.localSize[2] <= map.launch.subgroupSize;
+}
+
+/// Whether two executions that touch a common byte are by one invocation, in the same trips, given
+/// their equal digits. Of a matrix that a subgroup loads or stores, any invocation may have the
+/// byte: such an execution is in order with itself alone.
+static bool areByOne(const AddressMap &map, const Frame &frame, const Meeting &meeting,
+                     const MemoryAccess &a, const MemoryAccess &b) {
+  if (!a.isCooperative && !b.isCooperative)
+    return isOneInvocation(map, frame, meeting);
+  if (a.position != b.position || !(map.hasLaneIds || hasOneSubgroup(map)))
+    return false;
+  for (uint32_t loop : getCommonLoops(a, b))
+    if (map.loops[loop].maxTrips != 1 && !frame.isFixedTrip(loop, meeting.equal))
+      return false;
+  return std::all_of(map.laneIds.begin(), map.laneIds.end(), [&](uint32_t id) {
+    return map.atoms[id].kind != Atom::Kind::Subgroup || frame.isFixedId(id, meeting.equal);
+  });
+}
+
 /// A claim about any two executions that touch a common byte, given their equal digits.
 using Claim = std::function<bool(const Frame &, const Meeting &)>;
 
@@ -298,7 +321,7 @@ static bool isReadFirst(const AddressMap &map, const Frame &frame, const Meeting
       return false;
   if (!areFixed(frame, meeting, map.groupIds))
     return false;
-  if (isOneInvocation(map, frame, meeting))
+  if (areByOne(map, frame, meeting, read, write))
     return read.position < write.position;
   return isBarrierBetween(map, read, write, {common.size()}) == Answer::Yes;
 }
@@ -327,7 +350,7 @@ static bool isOrdered(const AddressMap &map, const Frame &frame, const Meeting &
   // Each workgroup has its own workgroup memory.
   if (a.root != MemoryAccess::Root::Shared && !areFixed(frame, meeting, map.groupIds))
     return false;
-  return isOneInvocation(map, frame, meeting) || isSeparated(map, a, b, [&](uint32_t loop) {
+  return areByOne(map, frame, meeting, a, b) || isSeparated(map, a, b, [&](uint32_t loop) {
            return frame.isFixedTrip(loop, meeting.equal);
          });
 }
@@ -348,9 +371,17 @@ private:
   bool areEqual(const Point &a, const Point &b, const std::vector<uint32_t> &ids) const {
     return std::all_of(ids.begin(), ids.end(), [&](uint32_t id) { return a[id] == b[id]; });
   }
-  bool isOneInvocation(const Point &a, const Point &b) const {
-    return (map.hasLocalIds && areEqual(a, b, map.localIds)) ||
-           (map.hasLaneIds && areEqual(a, b, map.laneIds));
+  bool areByOne(const Point &first, const Point &second) const {
+    if (a.isCooperative || b.isCooperative) {
+      Distance distance = measure(first, second);
+      return a.position == b.position && distance.trips == 0 &&
+             (map.hasLaneIds || hasOneSubgroup(map)) &&
+             std::all_of(map.laneIds.begin(), map.laneIds.end(), [&](uint32_t id) {
+               return map.atoms[id].kind != Atom::Kind::Subgroup || first[id] == second[id];
+             });
+    }
+    return (map.hasLocalIds && areEqual(first, second, map.localIds)) ||
+           (map.hasLaneIds && areEqual(first, second, map.laneIds));
   }
   /// Returns `No`, or `Unknown` if barriers of a subgroup may order the two.
   Answer denyBarrier(const Point &a, const Point &b) const {
@@ -397,7 +428,7 @@ Answer Comparison::isReadFirst(const Point &read, const Point &write) const {
   bool isEarlier = distance.trips ? distance.trips > 0 : a.position < b.position;
   if (!areEqual(read, write, map.groupIds) || !isEarlier || areUnordered(a, b))
     return deny();
-  if (isOneInvocation(read, write))
+  if (areByOne(read, write))
     return Answer::Yes;
   Answer answer = isBarrierBetween(map, a, b, distance);
   return answer == Answer::No ? denyBarrier(read, write) : answer;
@@ -409,7 +440,7 @@ Answer Comparison::isOrdered(const Point &first, const Point &second) const {
     return a.root == MemoryAccess::Root::Shared ? Answer::Yes : deny();
   if (areUnordered(a, b))
     return deny();
-  if (isOneInvocation(first, second))
+  if (areByOne(first, second))
     return Answer::Yes;
   Distance distance = measure(first, second);
   bool isFirst = distance.trips ? distance.trips > 0 : a.position < b.position;
@@ -514,12 +545,12 @@ PairAnswer weir::spv::mayOverwrite(const AddressMap &map, uint32_t source, uint3
 
 /// Whether any two executions of two accesses, or of one access, are ordered.
 static Answer areOrdered(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b,
-                         size_t &compared, int64_t &byte) {
+                         size_t &looks, size_t &compared, int64_t &byte) {
   // True for any addresses.
   if (a.root == MemoryAccess::Root::Shared && !areUnordered(a, b) &&
       isSeparated(map, a, b, [](uint32_t) { return false; }))
     return Answer::Yes;
-  if (!isKnown(a) || !isKnown(b))
+  if (!isKnown(a) || !isKnown(b) || ++looks > maxPairs)
     return Answer::Unknown;
   if (isProvedByDigits(map, a, b, [&](const Frame &frame, const Meeting &meeting) {
         return isOrdered(map, frame, meeting, a, b);
@@ -545,16 +576,17 @@ PairAnswer weir::spv::isFreeOfRaces(const AddressMap &map, MemoryAccess::Root ro
     else
       isFollowed &= access.root != MemoryAccess::Root::Unknown;
   result.answer = isFollowed ? Answer::Yes : Answer::Unknown;
-  if (writes.size() * (writes.size() + reads.size()) > maxPairs) {
+  const bool isShared = root == MemoryAccess::Root::Shared;
+  if (writes.size() * (writes.size() + reads.size()) > (isShared ? maxSharedPairs : maxPairs)) {
     result.answer = Answer::Unknown;
     return result;
   }
-  size_t compared = 0;
+  size_t looks = 0, compared = 0;
   auto compare = [&](const MemoryAccess *a, const MemoryAccess *b) {
     if (a->isAtomic && b->isAtomic)
       return;
     int64_t byte = -1;
-    Answer answer = areOrdered(map, *a, *b, compared, byte);
+    Answer answer = areOrdered(map, *a, *b, looks, compared, byte);
     if (answer == Answer::No || (answer != Answer::Yes && result.answer == Answer::Yes))
       result = {answer, a, b, byte};
   };

@@ -248,6 +248,8 @@ Step Code::makeStep(const Instruction &instruction) {
   case Op::FunctionCall:
   case Op::Switch:
   case Op::Kill:
+  case Op::CooperativeMatrixLoadKHR:
+  case Op::CooperativeMatrixStoreKHR:
     throw Error(where + ": has " + getName(instruction.op) + " at word " +
                 std::to_string(instruction.word) + ", which the model does not follow");
   default:

@@ -258,6 +258,10 @@ void Tracer::step(const Instruction &instruction) {
     return meet(instruction);
   case Op::ConvertUToPtr:
     return makeAddress(instruction);
+  case Op::CooperativeMatrixLoadKHR:
+  case Op::CooperativeMatrixStoreKHR:
+    refuse(instruction, "is not supported by weir-mutate");
+    return;
   case Op::NamedEffect:
     if (!meetInWarp(instruction))
       refuse(instruction, "is not supported by weir-mutate");

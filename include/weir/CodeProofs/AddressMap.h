@@ -40,8 +40,11 @@ struct MemoryAccess {
   enum class Root { Binding, Shared, Unknown } root = Root::Unknown;
   uint32_t binding = 0; ///< Binding: its number in set 0; Shared: id of the variable
   bool reads = false, writes = false;
-  bool isAtomic = false;         ///< atomic for all invocations that see the memory
-  bool isReadOnly = false;       ///< may read what was there before the kernel began
+  bool isAtomic = false;   ///< atomic for all invocations that see the memory
+  bool isReadOnly = false; ///< may read what was there before the kernel began
+  /// Whether the invocations of a subgroup make it together: a part of a matrix's elements, of
+  /// which nobody knows which invocation has which.
+  bool isCooperative = false;
   bool isLate = false;           ///< lands at some time behind the instruction
   std::optional<Affine> address; ///< bytes from the root's begin
   int64_t bytes = 0;             ///< from the address on; 0 if unknown
