@@ -26,6 +26,10 @@ static constexpr int64_t maxMatrixTile = 64, matrixTileUnit = 32, matrixProducts
 /// The first GPUs with mma of bf16 and with ldmatrix.
 static constexpr int64_t matrixSm = 80;
 
+/// Of cooperative matrices: a profile without, the types, and the rows, columns and products.
+static constexpr const char *noMatrices = "none", *cooperativeTypes = " f16 f32";
+static constexpr int64_t cooperativeSizes[] = {8, 16, 32};
+
 /// A stack has room for them beside the copies of a contraction.
 static constexpr int64_t maxStageBytes = int64_t(4) << 20;
 
@@ -51,6 +55,30 @@ std::string weir::getBaseTarget(const std::string &target) {
 int64_t weir::getRank(const Profile &profile) {
   return profile.isa.empty() ? profile.sm
                              : std::find(std::begin(isas), std::end(isas), profile.isa) - isas;
+}
+
+/// Returns "16x16x16 f16 f32": rows, columns and products, the types of factors and sums.
+static std::string printCooperative(const CooperativeShape &shape) {
+  if (!shape.rows)
+    return noMatrices;
+  return std::to_string(shape.rows) + "x" + std::to_string(shape.columns) + "x" +
+         std::to_string(shape.products) + cooperativeTypes;
+}
+
+static CooperativeShape readCooperative(const JsonNode &node, bool isVulkan) {
+  std::string text = node.name();
+  if (text == noMatrices)
+    return {};
+  if (!isVulkan)
+    node.fail("is \"" + text + "\", which needs target vulkan");
+  for (int64_t rows : cooperativeSizes)
+    for (int64_t columns : cooperativeSizes)
+      for (int64_t products : cooperativeSizes)
+        if (CooperativeShape shape = {rows, columns, products}; printCooperative(shape) == text)
+          return shape;
+  node.fail("is \"" + text +
+            "\", expected \"none\" or rows x columns x products and types, such as \"16x16x16 f16 "
+            "f32\"; sizes are 8, 16 or 32, factors f16 and sums f32");
 }
 
 ordered_json weir::toJson(const Profile &profile) {
@@ -82,6 +110,7 @@ ordered_json weir::toJson(const Profile &profile) {
                  {"slab_tile", profile.slabTile},
                  {"matrix_tile", profile.matrixTile},
                  {"matrix_slab", profile.matrixSlab},
+                 {"cooperative_matrix", printCooperative(profile.cooperative)},
                  {"precision", precisions[size_t(profile.precision)]},
                  {"words64", profile.words64},
                  {"column_parts", profile.columnParts},
@@ -122,6 +151,7 @@ Profile weir::readProfile(const JsonNode &node) {
                "slab_tile",
                "matrix_tile",
                "matrix_slab",
+               "cooperative_matrix",
                "precision",
                "words64",
                "column_parts",
@@ -176,6 +206,7 @@ Profile weir::readProfile(const JsonNode &node) {
   profile.slabTile = node["slab_tile"].integer(1, maxSlabTile);
   profile.matrixTile = node["matrix_tile"].integer(0, maxMatrixTile);
   profile.matrixSlab = node["matrix_slab"].integer(matrixProducts, maxSlab);
+  profile.cooperative = readCooperative(node["cooperative_matrix"], base == "vulkan");
   profile.precision = Precision(node["precision"].choice({precisions[0], precisions[1]}));
   profile.words64 = node["words64"].boolean();
   profile.columnParts = count("column_parts");
@@ -208,6 +239,9 @@ Profile weir::readProfile(const JsonNode &node) {
                              std::to_string(matrixSm) + " or more");
   if (profile.precision == Precision::Tf32 && !profile.matrixTile)
     node["precision"].fail("is \"tf32\", which needs a \"matrix_tile\"");
+  if (profile.cooperative.rows && !profile.storage16)
+    node["cooperative_matrix"].fail("is \"" + printCooperative(profile.cooperative) +
+                                    "\", which needs \"storage16\"");
   if (profile.words64 && !profile.int64)
     node["words64"].fail("is true, which needs \"int64\"");
   if (profile.workgroupSize > profile.maxWorkgroupSize)

@@ -143,7 +143,7 @@ MANIFEST = record(
         vector_width=one_of(1, 4, 8, 16), private_row_bytes=word, elements_per_invocation=word,
         contraction_rows=number(1, 64), contraction_columns=number(1, 8),
         contraction_slab=number(0, 64), slab_tile=one_of(4, 8, 16),
-        matrix_tile=one_of(0, 32, 64), matrix_slab=one_of(16, 32, 64),
+        matrix_tile=one_of(0, 32, 64), matrix_slab=one_of(16, 32, 64), cooperative_matrix=name,
         precision=one_of("f32", "tf32"), words64=flag,
         column_parts=word, units=number(0, 2**32 - 1), unroll_private=flag, streamed_bytes=size,
         stage_bytes=number(0, 2**22), stage_groups=word, attention_keys=number(0, 2**32 - 1),

@@ -21,6 +21,13 @@ std::string getBaseTarget(const std::string &target);
 /// or to tf32, which has f32's exponents and 10 bits behind the point.
 enum class Precision { F32, Tf32 };
 
+/// The shape of the matrices, in f16 with sums in f32, that the invocations of a subgroup multiply
+/// together: rows x products times products x columns. No rows: there are none.
+struct CooperativeShape {
+  int64_t rows = 0, columns = 0, products = 0;
+  bool operator==(const CooperativeShape &) const = default;
+};
+
 /// The limits and habits of a target. Every kernel obeys the limits; the habits tune the code
 /// for speed. The compiler hard-codes none of these numbers.
 struct Profile {
@@ -56,7 +63,8 @@ struct Profile {
   int64_t slabTile = 8;        ///< rows, and columns, of an invocation where a workgroup shares
   /// Rows, and columns, of a subgroup's sums that instructions on matrices compute; 0: none do.
   int64_t matrixTile = 0;
-  int64_t matrixSlab = 32; ///< products that a workgroup shares at once for them
+  int64_t matrixSlab = 32;      ///< products that a workgroup shares at once for them
+  CooperativeShape cooperative; ///< of target vulkan: VK_KHR_cooperative_matrix
   Precision precision = Precision::F32;
   bool words64 = true;      ///< vectors of 32-bit elements travel as 64-bit integers
   int64_t columnParts = 64; ///< max number of partial results of a reduced column

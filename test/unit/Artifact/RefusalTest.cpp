@@ -61,7 +61,7 @@ TEST(Profile, of_families_of_gpus) {
 
 TEST(Profile, prints_one_key_a_line) {
   std::string text = printProfile(Profile());
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 38);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 39);
   EXPECT_TRUE(text.starts_with("{\n\"name\": \"lavapipe\",\n\"target\": \"vulkan\",\n")) << text;
 }
 
@@ -86,6 +86,17 @@ TEST(Profile, is_like_a_built_in_one) {
   Profile cuda = getBuiltinProfile("sm_90");
   cuda.sm = 86;
   EXPECT_EQ(loadText(R"({"like": "sm_90", "sm": 86})"), cuda);
+}
+
+TEST(Profile, of_cooperative_matrices) {
+  EXPECT_EQ(
+      loadText(R"({"like": "lavapipe", "cooperative_matrix": "8x16x32 f16 f32"})").cooperative,
+      (CooperativeShape{8, 16, 32}));
+  EXPECT_EQ(getBuiltinProfile("nvidia").cooperative, (CooperativeShape{16, 16, 16}));
+  EXPECT_ERROR(loadText(R"({"like": "sm_80", "cooperative_matrix": "16x16x16 f16 f32"})"),
+               "\"cooperative_matrix\" is \"16x16x16 f16 f32\", which needs target vulkan");
+  EXPECT_ERROR(loadText(R"({"like": "nvidia", "storage16": false})"),
+               "\"cooperative_matrix\" is \"16x16x16 f16 f32\", which needs \"storage16\"");
 }
 
 TEST(Profile, of_a_processor_may_have_wide_vectors) {
@@ -168,6 +179,11 @@ static const TextEdit profileEdits[] = {
     {"\"contraction_columns\": 4", "\"contraction_columns\": 9", "at most 8"},
     {"\"contraction_slab\": 0", "\"contraction_slab\": 68", "at most 64"},
     {"\"contraction_slab\": 0", "\"contraction_slab\": 6", "it must be a multiple of 4"},
+    {"\"cooperative_matrix\": \"none\"", "\"cooperative_matrix\": 16", "must be a string"},
+    {"\"cooperative_matrix\": \"none\"", "\"cooperative_matrix\": \"16x16x12 f16 f32\"",
+     "expected \"none\" or rows x columns x products and types"},
+    {"\"cooperative_matrix\": \"none\"", "\"cooperative_matrix\": \"16x16x16 bf16 f32\"",
+     "sizes are 8, 16 or 32, factors f16 and sums f32"},
     {"\"slab_tile\": 8", "\"slab_tile\": 12", "it must be 4, 8 or 16"},
     {"\"slab_tile\": 8", "\"slab_tile\": 2", "it must be 4, 8 or 16"},
     {"\"attention_keys\": 1024", "\"attention_keys\": -1", "at least 0"},
