@@ -80,8 +80,7 @@ void Walk::recordOne(const Instruction &instruction, Id pointer, bool reads, boo
                          : std::max<int64_t>(accessed.bytes, 1);
   if (accessed.kind == Type::Kind::Array || accessed.kind == Type::Kind::Struct)
     access.alignment = accessed.alignment;
-  if (module.hasVulkanMemoryModel() && isPrivateAccess(instruction))
-    throw Lost{"in its memory model no other invocation sees what it accesses"};
+  access.isPrivate = module.hasVulkanMemoryModel() && isPrivateAccess(instruction);
   access.reads = reads;
   access.writes = writes;
   access.guards = context.guards;

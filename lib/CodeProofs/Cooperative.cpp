@@ -43,8 +43,8 @@ static bool isSameInSubgroup(const Atoms &atoms, const Affine &sum) {
   });
 }
 
-/// Records an access to a matrix by the invocations of a subgroup: what it surely touches, its first
-/// line and its last one, and all between them, which it may touch.
+/// Records an access to a matrix by the invocations of a subgroup: what it surely touches, its
+/// first line and its last one, and all between them, which it may touch.
 void Walk::recordMatrix(const Instruction &instruction, const Context &context) {
   const bool isStore = instruction.op == Op::CooperativeMatrixStoreKHR;
   const std::span<const uint32_t> operands = instruction.operands;

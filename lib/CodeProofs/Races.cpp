@@ -45,6 +45,8 @@ struct Distance {
 /// their memory.
 static Answer isBarrierBetween(const AddressMap &map, const MemoryAccess &first,
                                const MemoryAccess &second, Distance distance) {
+  if (first.isPrivate || second.isPrivate)
+    return Answer::Unknown;
   const bool isShared = first.root == MemoryAccess::Root::Shared;
   const size_t around = distance.same + (distance.trips ? 1 : 0); // number of loops around both
   Answer answer = Answer::No;

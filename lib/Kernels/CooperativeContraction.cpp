@@ -97,8 +97,8 @@ class CooperativeContraction : public SlabWalk {
 public:
   CooperativeContraction(PointEmitter &emitter, const CooperativeTile &tile)
       : SlabWalk(emitter, tile.sides,
-                 {tile.slab, tile.getSubgroups() * emitter.profile.subgroupSize,
-                  tile.getTileRows(), tile.getTileColumns()},
+                 {tile.slab, tile.getSubgroups() * emitter.profile.subgroupSize, tile.getTileRows(),
+                  tile.getTileColumns()},
                  Float16Type::get(emitter.context)),
         tile(tile), shape(tile.shape), sumType(Float32Type::get(emitter.context)) {}
   /// Emits the kernel's code.
@@ -165,8 +165,8 @@ SmallVector<Value> CooperativeContraction::addProducts(int64_t count, ValueRange
   for (int64_t product = 0; product < count; product += shape.products) {
     SmallVector<Value> rows, columns;
     for (int64_t block = 0; block < tile.rowBlocks; ++block)
-      rows.push_back(loadMatrix(ofRows, product,
-                                (subgroupRow * tile.rowBlocks + block) * shape.rows));
+      rows.push_back(
+          loadMatrix(ofRows, product, (subgroupRow * tile.rowBlocks + block) * shape.rows));
     for (int64_t block = 0; block < tile.columnBlocks; ++block)
       columns.push_back(loadMatrix(ofColumns, product,
                                    (subgroupColumn * tile.columnBlocks + block) * shape.columns));
@@ -225,8 +225,7 @@ void CooperativeContraction::storeBlock(Value sum, int64_t rowBlock, int64_t col
           AffineExpr column = insideUnit * unitColumns;
           if (unitColumns > 1)
             column = column + emitter.vectorLane();
-          storeSums(emitter, takeUnit(unit),
-                    sides.getPoint(insideRow, column, rest, noProducts));
+          storeSums(emitter, takeUnit(unit), sides.getPoint(insideRow, column, rest, noProducts));
         };
         auto storeRow = [&](AffineExpr insideRow) {
           if (ofColumns.all % ofColumns.elements)
@@ -248,18 +247,17 @@ AffineExpr CooperativeContraction::makeThread() {
   OpBuilder &b = emitter.builder();
   subgroup = emitter.setCoordinate(subgroupInGroupCoordinate,
                                    gpu::SubgroupIdOp::create(b, emitter.loc, nullptr));
-  lane = emitter.setCoordinate(laneInGroupCoordinate,
-                               gpu::LaneIdOp::create(b, emitter.loc, nullptr));
+  lane =
+      emitter.setCoordinate(laneInGroupCoordinate, gpu::LaneIdOp::create(b, emitter.loc, nullptr));
   return subgroup * emitter.profile.subgroupSize + lane;
 }
 
 void CooperativeContraction::emitTile() {
   subgroupRow = name(rowThreadCoordinate, subgroup.floorDiv(tile.columnSubgroups));
   subgroupColumn = name(columnThreadCoordinate, subgroup % tile.columnSubgroups);
-  auto shared =
-      MemRefType::get({tile.getSubgroups() * getBlockElements()}, sumType,
-                      MemRefLayoutAttrInterface{},
-                      gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Workgroup));
+  auto shared = MemRefType::get(
+      {tile.getSubgroups() * getBlockElements()}, sumType, MemRefLayoutAttrInterface{},
+      gpu::AddressSpaceAttr::get(emitter.context, gpu::AddressSpace::Workgroup));
   blocks = emitter.getFunction().addWorkgroupAttribution(shared, emitter.loc);
   SmallVector<Value> sums = sumProducts();
   for (int64_t row = 0; row < tile.rowBlocks; ++row)

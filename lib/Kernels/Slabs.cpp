@@ -42,7 +42,7 @@ SmallVector<AffineExpr> SlabWalk::getProducts(AffineExpr number, int64_t vector)
 }
 
 SmallVector<AffineExpr> SlabWalk::getIndices(const Side &side, AffineExpr element,
-                                                    ArrayRef<AffineExpr> products) const {
+                                             ArrayRef<AffineExpr> products) const {
   AffineExpr none = emitter.constant(0);
   SmallVector<AffineExpr> point = sides.getPoint(side.isOfRows ? element : none,
                                                  side.isOfRows ? none : element, rest, products);
@@ -169,8 +169,7 @@ SmallVector<Value> SlabWalk::sumProducts() {
     return loaded;
   };
   auto storeBoth = [&](ArrayRef<Value> loaded) {
-    int64_t numRows =
-        ofRows.shares.size() * (ofRows.along == Side::Along::None ? 1 : slabVector);
+    int64_t numRows = ofRows.shares.size() * (ofRows.along == Side::Along::None ? 1 : slabVector);
     store(ofRows, loaded.take_front(numRows));
     store(ofColumns, loaded.drop_front(numRows));
     barrier();
@@ -216,8 +215,8 @@ void SlabWalk::run(EmittedKernel &launch) {
                    thread = makeThread();
                    AffineExpr at = emitter.setCoordinate(unitCoordinate, group);
                    // Neighbouring workgroups have the same columns.
-                   SmallVector<AffineExpr> digits = getDigits(
-                       emitter, at, {getProduct(sides.restSizes), columnTiles, rowTiles});
+                   SmallVector<AffineExpr> digits =
+                       getDigits(emitter, at, {getProduct(sides.restSizes), columnTiles, rowTiles});
                    ofRows.tileNumber = name(tileRowCoordinate, digits[2]);
                    ofColumns.tileNumber = name(tileColumnCoordinate, digits[1]);
                    rest = emitter.delinearize(name(tileRestCoordinate, digits[0]), sides.restSizes);

@@ -47,6 +47,9 @@ struct Site {
   bool reads = false, writes = false;
   bool passesL1 = false; ///< whether it goes to L2 directly
   int64_t bytes = 0;     ///< of an invocation
+  /// Of a matrix that a subgroup loads or stores together: lines of so many bytes, and the bytes
+  /// from one to the next. No lines: it is an access of invocations.
+  int64_t lines = 0, lineBytes = 0, lineStride = 0;
 };
 
 struct Step {

@@ -49,7 +49,7 @@ bool doesOffer(const std::vector<CooperativeProperties> &offered, const Cooperat
 
 static std::string printComponent(uint32_t type) {
   // By number, from VkComponentTypeKHR.
-  static const char *const names[] = {"f16", "f32", "f64", "i8", "i16", "i32",
+  static const char *const names[] = {"f16", "f32", "f64", "i8",  "i16", "i32",
                                       "i64", "u8",  "u16", "u32", "u64"};
   return type < std::size(names) ? names[type] : "type " + std::to_string(type);
 }

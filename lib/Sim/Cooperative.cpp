@@ -24,7 +24,7 @@ using namespace weir::spv;
 //===----------------------------------------------------------------------===//
 
 /// Adds the scalars of a matrix that each lane has.
-void Decoder::collectElements(Id id, std::vector<Scalar> &scalars) const {
+void Decoder::collectElements(Id id, int64_t offset, std::vector<Scalar> &scalars) const {
   const Type &type = module.getType(id), &element = module.getType(type.element);
   const uint32_t count = type.rows * type.columns;
   if (count % options.subgroupSize || scalars.size() + count / options.subgroupSize > maxScalars)
@@ -32,7 +32,7 @@ void Decoder::collectElements(Id id, std::vector<Scalar> &scalars) const {
                 " elements, which subgroups of " + std::to_string(options.subgroupSize) +
                 " invocations don't share evenly");
   for (uint32_t i = 0; i < count / options.subgroupSize; ++i)
-    scalars.push_back({element.kind, element.width, i * element.bytes});
+    scalars.push_back({element.kind, element.width, offset + i * element.bytes});
 }
 
 /// Checks that other invocations may see what an access touches.
@@ -76,6 +76,10 @@ void Decoder::decodeCooperativeAccess(const Instruction &instruction) {
   const uint32_t layout = useConstant(instruction, layoutAt);
   need(instruction, layout <= uint32_t(CooperativeLayout::ColumnMajor),
        "has a layout that the simulator does not support");
+  need(instruction,
+       instruction.operands.size() > layoutAt + 1 &&
+           module.findConstant(instruction.operands[layoutAt + 1]),
+       "has a stride that is no constant, which the simulator does not support");
   const int64_t stride = useConstant(instruction, layoutAt + 1);
   needSubgroup(instruction, target.dynamic);
 
@@ -148,8 +152,8 @@ void Decoder::decodeCooperativeProduct(const Instruction &instruction) {
 void Decoder::decodeCooperativeSplat(const Instruction &instruction) {
   need(instruction, instruction.operands.size() == 1, "has more than one element for a matrix");
   const Value &element = useAs(instruction, 0, module.getType(instruction.type).element);
-  define(instruction, std::vector<Register>(getScalars(instruction.type).size(),
-                                            element.scalars[0]));
+  define(instruction,
+         std::vector<Register>(getScalars(instruction.type).size(), element.scalars[0]));
 }
 
 //===----------------------------------------------------------------------===//

@@ -51,7 +51,7 @@ void Decoder::collectScalars(Id id, int64_t offset, std::vector<Scalar> &scalars
       collectScalars(type.element, offset + i * type.stride, scalars);
     break;
   case Type::Kind::CooperativeMatrix:
-    collectElements(id, scalars);
+    collectElements(id, offset, scalars);
     break;
   case Type::Kind::Struct:
     for (size_t i = 0; i < type.members.size(); ++i)

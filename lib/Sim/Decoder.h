@@ -126,7 +126,7 @@ private:
   void decodeReduction(const Instruction &instruction);
 
   // Of matrices that a subgroup shares, in Cooperative.cpp.
-  void collectElements(Id type, std::vector<Scalar> &scalars) const;
+  void collectElements(Id type, int64_t offset, std::vector<Scalar> &scalars) const;
   void checkVisible(const Instruction &instruction, const PointerTarget &target,
                     size_t memoryOperand) const;
   void decodeCooperativeAccess(const Instruction &instruction);

@@ -161,3 +161,17 @@ def test_divergent_matrices_are_found(weir):
     verified, simulated = run_mutant(weir, artifact, words)
     assert " 0 facts are proved from it" in verified.stdout, verified.stdout
     assert simulated.returncode == 1 and "undefined: in dispatch 0" in simulated.stdout, simulated.stdout
+
+
+def test_model_counts_them(weir):
+    """Flops of the matrices' pipe, and requests of a subgroup for a matrix's lines; the twin has neither."""
+    seconds = []
+    for artifact in compile_both(weir, make_half_graph("nn", "f16", 1, 256, 256, 128), like="rdna3"):
+        [kernel] = json.loads(weir.run("bench", artifact, "--model=rx7900xtx", "--json"))["kernels"]
+        is_cooperative = count(artifact, spirv.MATRIX_PRODUCT) > 0
+        assert kernel["matrix_flops"] == (2 * 256 * 256 * 128 if is_cooperative else 0)
+        seconds.append(kernel["seconds"])
+        sizes = {access["wanted_bytes"] / access["requests"] for access in kernel["accesses"]
+                 if access["memory"] == "workgroup"}
+        assert ({16 * 16 * 2, 16 * 16 * 4} <= sizes) == is_cooperative
+    assert seconds[0] < seconds[1]

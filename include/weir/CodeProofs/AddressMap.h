@@ -45,6 +45,8 @@ struct MemoryAccess {
   /// Whether the invocations of a subgroup make it together: a part of a matrix's elements, of
   /// which nobody knows which invocation has which.
   bool isCooperative = false;
+  /// Whether barriers show it to nobody else: in the Vulkan memory model, without a mark.
+  bool isPrivate = false;
   bool isLate = false;           ///< lands at some time behind the instruction
   std::optional<Affine> address; ///< bytes from the root's begin
   int64_t bytes = 0;             ///< from the address on; 0 if unknown

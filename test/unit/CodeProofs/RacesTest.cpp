@@ -437,6 +437,9 @@ TEST(CooperativeRaces, nobody_knows_who_stores_an_element) {
   ordered.map.barriers[0].position = 2;
   ordered.add(false, ordered.subgroup * 1024 + ordered.lane * 32, 32);
   EXPECT_EQ(ordered.isFree(), Answer::Yes);
+  ordered.map.accesses[1].isPrivate = true; // barriers show it to nobody
+  EXPECT_EQ(ordered.isFree(), Answer::Unknown);
+  ordered.map.accesses[1].isPrivate = false;
   ordered.map.barriers[0].ordersShared = false;
   EXPECT_EQ(ordered.isFree(), Answer::No);
 }
