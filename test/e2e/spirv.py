@@ -9,7 +9,8 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Numbers of the SPIR-V specification.
-CONSTANT, LOAD, ACCESS_CHAIN, DECORATE, CONTROL_BARRIER = 43, 61, 65, 71, 224
+CONSTANT, VARIABLE, LOAD, ACCESS_CHAIN, DECORATE, CONTROL_BARRIER = 43, 59, 61, 65, 71, 224
+WORKGROUP = 4  # a storage class
 MATRIX_LOAD, MATRIX_STORE, MATRIX_PRODUCT = 4457, 4458, 4459
 
 

@@ -10,7 +10,8 @@ import pytest
 import spirv
 from conftest import BIN
 from test_contractions import FORMS, make_graph, make_half_graph
-from test_families import read_facts
+from test_families import check_facts
+from test_matrices import make_half_matrices
 
 # Batches, rows, columns, products: of whole tiles, of parts of one with slabs that are not whole, of odd sizes.
 SIZES = [(1, 256, 256, 96), (4, 150, 136, 104), (1, 259, 257, 72), (3, 128, 192, 75)]
@@ -42,11 +43,11 @@ def compile_both(weir, text, **changes):
     return artifacts
 
 
-def check(weir, artifacts):
+def check(weir, artifacts, reference=("--f64",)):
     """Results are those of the reference, to the rounding of a result, and have the bits of contractions without
     cooperative matrices, whose fma is one."""
     expected = weir.folder / "expected.safetensors"
-    weir.run("run", artifacts[0], "--device=reference", "--f64", "--random-inputs=1", f"--output={expected}")
+    weir.run("run", artifacts[0], "--device=reference", *reference, "--random-inputs=1", f"--output={expected}")
     outputs = []
     for artifact in artifacts:
         output = artifact.with_suffix(".safetensors")
@@ -60,9 +61,15 @@ def check(weir, artifacts):
                          ids=lambda value: value if isinstance(value, str) else "x".join(map(str, value)))
 def test_product(weir, form, sizes):
     artifacts = compile_both(weir, make_half_graph(form, "f16", *sizes))
-    proved, taken = read_facts(weir, artifacts[0])
-    assert proved > 10 and taken <= (0 if sizes == SIZES[0] else 4)
+    check_facts(weir, artifacts[0], sizes == SIZES[0])
     check(weir, artifacts)
+
+
+# As written: the f64 reference does not round the factor that the prologue makes.
+@pytest.mark.parametrize("form", ["nt", "tn"])
+def test_prologue_and_epilogue(weir, form):
+    artifacts = compile_both(weir, make_half_matrices(form, "f16", 2, 130, 256, 104))
+    check(weir, artifacts, reference=[])
 
 
 # Subgroups, shapes: of a quarter of a matrix for each invocation, of blocks that are not square.
@@ -70,8 +77,7 @@ def test_product(weir, form, sizes):
 def test_shapes(weir, subgroup, shape):
     artifacts = compile_both(weir, make_half_graph("nn", "f16", 1, 256, 256, 104), subgroup_size=subgroup,
                              workgroup_size=4 * subgroup, cooperative_matrix=f"{shape} f16 f32")
-    proved, taken = read_facts(weir, artifacts[0])
-    assert proved > 10 and taken == 0
+    check_facts(weir, artifacts[0], True)
     check(weir, artifacts)
 
 
