@@ -78,6 +78,15 @@ void Walk::recordMatrix(const Instruction &instruction, const Context &context) 
     last.address = *access.address + Affine::of(reach);
     whole.bytes += reach;
     whole.isCertain = false;
+    if (access.root == MemoryAccess::Root::Shared && !staysInVariable(whole)) {
+      // Lines that are too far apart lead from one variable to any other.
+      whole.address.reset();
+      for (const Variable &variable : module.getVariables())
+        if (variable.storage == StorageClass::Workgroup && variable.id != access.binding) {
+          parts.push_back(whole);
+          parts.back().binding = variable.id;
+        }
+    }
     parts.push_back(std::move(last));
     parts.push_back(std::move(whole));
   }

@@ -145,13 +145,24 @@ def add_constant(words, like, value):
     return [*words[:3], new + 1, *words[4:at], *words[at:at + 2], new, value, *words[at:]], new
 
 
-# A longer line of a block of sums leads into the block of another subgroup.
-def test_wrong_stride_is_found(weir):
+def change_stride(weir, elements):
     artifact, words = make_words(weir)
     store = spirv.find(words, spirv.MATRIX_STORE)[0]
-    words, stride = add_constant(words, words[store + 4], 17)
+    words, stride = add_constant(words, words[store + 4], elements)
     words[spirv.find(words, spirv.MATRIX_STORE)[0] + 4] = stride
-    verified, simulated = run_mutant(weir, artifact, words)
+    return run_mutant(weir, artifact, words)
+
+
+def test_stride_beyond_memory_is_found(weir):
+    """What leaves its variable may touch any other: nothing of workgroup memory is proved but by barriers."""
+    verified, simulated = change_stride(weir, 300)
+    assert "race for workgroup memory" in verified.stdout and " taken from compiler: " in verified.stdout
+    assert simulated.returncode == 1 and "sim: out of bounds" in simulated.stdout, simulated.stdout
+
+
+# A longer line of a block of sums leads into the block of another subgroup.
+def test_wrong_stride_is_found(weir):
+    verified, simulated = change_stride(weir, 17)
     assert verified.returncode == 1 and re.search("races +FAILS .* of workgroup memory", verified.stdout), verified.stdout
     assert simulated.returncode == 1 and "of workgroup memory, which" in simulated.stdout, simulated.stdout
 
