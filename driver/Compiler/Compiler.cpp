@@ -202,14 +202,26 @@ struct TargetOptions : PipelineOptions {
 };
 } // namespace
 
+/// Returns "vulkan, vulkan:lavapipe, ... and cpu:PROFILE".
+static std::string listTargets() {
+  std::string list;
+  for (const char *target : {"vulkan", "cuda", "cpu"}) {
+    list += list.empty() ? target : std::string(", ") + target;
+    for (const std::string &name : getBuiltinProfileNames(target))
+      list += std::string(", ") + target + ":" + name;
+    if (StringRef(target) == "cpu")
+      list += ", cpu:native and cpu:PROFILE";
+    else
+      list += std::string(", ") + target + ":PROFILE";
+  }
+  return list;
+}
+
 /// Sets the profile's name or path, its target and, as the name, the name of the profile.
 static void setTarget(TargetOptions &options, const std::string &target) {
   auto [api, name] = StringRef(target).split(':');
   if (api != "vulkan" && api != "cuda" && api != "cpu")
-    throw Error("--target=" + target +
-                ": no such target; there are vulkan, vulkan:PROFILE, cuda, "
-                "cuda:sm_80, cuda:sm_90, cuda:PROFILE, cpu, cpu:x86-64-v2, cpu:x86-64-v3, "
-                "cpu:x86-64-v4, cpu:aarch64, cpu:native and cpu:PROFILE");
+    throw Error("--target=" + target + ": no such target; there are " + listTargets());
   options.target = api.str();
   options.profile = !name.empty()   ? name.str()
                     : api == "cuda" ? "sm_80"

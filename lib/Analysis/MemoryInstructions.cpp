@@ -180,6 +180,38 @@ bool MemoryInstructions::visitElements(const Site &site) {
   return true;
 }
 
+/// Adds the accesses of a load or store of a matrix by a subgroup: from its first element to its
+/// last one. Any invocation may load each element. What is stored once for all of them counts as
+/// stored by the first.
+bool MemoryInstructions::visitCooperative(const Site &site) {
+  auto visit = [&](const Site &from, Value memref, ValueRange indices, gpu::MMAMatrixType matrix,
+                   int64_t stride, bool isTransposed, Effect effect) {
+    ArrayRef<int64_t> shape = matrix.getShape();
+    int64_t lines = shape[isTransposed ? 1 : 0], length = shape[isTransposed ? 0 : 1];
+    effect.certain = false;
+    int64_t bytes = getBytesOfElement(cast<MemRefType>(memref.getType()).getElementType());
+    addElements(from, memref, evaluateAll(indices, site.frame), (lines - 1) * stride + length,
+                bytes, effect);
+  };
+  if (auto load = dyn_cast<gpu::SubgroupMmaLoadMatrixOp>(site.op)) {
+    visit(site, load.getSrcMemref(), load.getIndices(), cast<gpu::MMAMatrixType>(load.getType()),
+          load.getLeadDimension().getSExtValue(), load.getTranspose().value_or(false), read);
+    return true;
+  }
+  auto store = dyn_cast<gpu::SubgroupMmaStoreMatrixOp>(site.op);
+  gpu::LaneIdOp lane;
+  if (store)
+    kernel->walk([&](gpu::LaneIdOp op) { lane = op; });
+  if (!lane)
+    return false;
+  Surroundings ofFirst = site.at;
+  ofFirst.zero.push_back(values.evaluate(lane, site.frame));
+  visit({site.op, site.frame, ofFirst}, store.getDstMemref(), store.getIndices(),
+        cast<gpu::MMAMatrixType>(store.getSrc().getType()), store.getLeadDimension().getSExtValue(),
+        store.getTranspose().value_or(false), write);
+  return true;
+}
+
 bool MemoryInstructions::visitAffine(const Site &site) {
   auto visit = [&](Value memref, AffineMap map, ValueRange operands, Type moved, Effect effect) {
     SmallVector<AffineExpr> indices;
@@ -310,7 +342,7 @@ void MemoryInstructions::visit(Operation *op, const BodyFrame &frame, const Surr
       onlyLooks(op) || ordersCopies(op))
     return;
   Site site{op, frame, at};
-  if (visitElements(site) || visitAffine(site) || visitTransfer(site))
+  if (visitElements(site) || visitCooperative(site) || visitAffine(site) || visitTransfer(site))
     return;
   // These pass a memref on without touching it. The users of their results are visited.
   if (isa<ViewLikeOpInterface>(op) || op->hasTrait<OpTrait::IsTerminator>())

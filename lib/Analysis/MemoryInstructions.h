@@ -66,6 +66,7 @@ private:
                  mlir::Type moved, Effect effect);
   void addElements(const Site &site, mlir::Value memref, llvm::ArrayRef<mlir::AffineExpr> indices,
                    int64_t elements, int64_t elementBytes, Effect effect);
+  bool visitCooperative(const Site &site);
   void addWhole(const Site &site, mlir::Value memref, Effect effect);
   void addAnywhere(const Site &site, mlir::Value root, Effect effect);
   void add(MemoryAccess access, const Site &site, Effect effect, const Conditions &conditions);

@@ -4,12 +4,14 @@
 
 #include "Json.h"
 #include "Parts.h"
+#include "VulkanProfiles.h"
 #include "weir/Artifact/Error.h"
 #include "weir/Artifact/Plan.h"
 #include "weir/Artifact/Processor.h"
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <string_view>
 #include <thread>
 
@@ -24,6 +26,10 @@ static constexpr int64_t maxMatrixTile = 64, matrixTileUnit = 32, matrixProducts
 static constexpr int64_t minMatrixStages = 2, maxMatrixStages = 4;
 /// The first GPUs with mma of bf16 and with ldmatrix.
 static constexpr int64_t matrixSm = 80;
+
+/// Of cooperative matrices: a profile without, the types, and the rows, columns and products.
+static constexpr const char *noMatrices = "none", *cooperativeTypes = " f16 f32";
+static constexpr int64_t cooperativeSizes[] = {8, 16, 32};
 
 /// A stack has room for them beside the copies of a contraction.
 static constexpr int64_t maxStageBytes = int64_t(4) << 20;
@@ -50,6 +56,30 @@ std::string weir::getBaseTarget(const std::string &target) {
 int64_t weir::getRank(const Profile &profile) {
   return profile.isa.empty() ? profile.sm
                              : std::find(std::begin(isas), std::end(isas), profile.isa) - isas;
+}
+
+/// Returns "16x16x16 f16 f32": rows, columns and products, the types of factors and sums.
+static std::string printCooperative(const CooperativeShape &shape) {
+  if (!shape.rows)
+    return noMatrices;
+  return std::to_string(shape.rows) + "x" + std::to_string(shape.columns) + "x" +
+         std::to_string(shape.products) + cooperativeTypes;
+}
+
+static CooperativeShape readCooperative(const JsonNode &node, bool isVulkan) {
+  std::string text = node.name();
+  if (text == noMatrices)
+    return {};
+  if (!isVulkan)
+    node.fail("is \"" + text + "\", which needs target vulkan");
+  for (int64_t rows : cooperativeSizes)
+    for (int64_t columns : cooperativeSizes)
+      for (int64_t products : cooperativeSizes)
+        if (CooperativeShape shape = {rows, columns, products}; printCooperative(shape) == text)
+          return shape;
+  node.fail("is \"" + text +
+            "\", expected \"none\" or rows x columns x products and types, such as \"16x16x16 f16 "
+            "f32\"; sizes are 8, 16 or 32, factors f16 and sums f32");
 }
 
 ordered_json weir::toJson(const Profile &profile) {
@@ -82,6 +112,7 @@ ordered_json weir::toJson(const Profile &profile) {
                  {"matrix_tile", profile.matrixTile},
                  {"matrix_slab", profile.matrixSlab},
                  {"matrix_stages", profile.matrixStages},
+                 {"cooperative_matrix", printCooperative(profile.cooperative)},
                  {"precision", precisions[size_t(profile.precision)]},
                  {"words64", profile.words64},
                  {"column_parts", profile.columnParts},
@@ -123,6 +154,7 @@ Profile weir::readProfile(const JsonNode &node) {
                "matrix_tile",
                "matrix_slab",
                "matrix_stages",
+               "cooperative_matrix",
                "precision",
                "words64",
                "column_parts",
@@ -178,6 +210,7 @@ Profile weir::readProfile(const JsonNode &node) {
   profile.matrixTile = node["matrix_tile"].integer(0, maxMatrixTile);
   profile.matrixSlab = node["matrix_slab"].integer(matrixProducts, maxSlab);
   profile.matrixStages = node["matrix_stages"].integer(minMatrixStages, maxMatrixStages);
+  profile.cooperative = readCooperative(node["cooperative_matrix"], base == "vulkan");
   profile.precision = Precision(node["precision"].choice({precisions[0], precisions[1]}));
   profile.words64 = node["words64"].boolean();
   profile.columnParts = count("column_parts");
@@ -196,9 +229,8 @@ Profile weir::readProfile(const JsonNode &node) {
   if (profile.contractionSlab % slabVector)
     node["contraction_slab"].fail("is " + std::to_string(profile.contractionSlab) +
                                   ", it must be a multiple of " + std::to_string(slabVector));
-  if (profile.slabTile % (2 * slabVector))
-    node["slab_tile"].fail("is " + std::to_string(profile.slabTile) +
-                           ", it must be a multiple of " + std::to_string(2 * slabVector));
+  if (profile.slabTile % slabVector || !std::has_single_bit(uint64_t(profile.slabTile)))
+    node["slab_tile"].fail("is " + std::to_string(profile.slabTile) + ", it must be 4, 8 or 16");
   if (profile.matrixTile % matrixTileUnit)
     node["matrix_tile"].fail("is " + std::to_string(profile.matrixTile) +
                              ", it must be a multiple of " + std::to_string(matrixTileUnit));
@@ -211,6 +243,9 @@ Profile weir::readProfile(const JsonNode &node) {
                              std::to_string(matrixSm) + " or more");
   if (profile.precision == Precision::Tf32 && !profile.matrixTile)
     node["precision"].fail("is \"tf32\", which needs a \"matrix_tile\"");
+  if (profile.cooperative.rows && !profile.storage16)
+    node["cooperative_matrix"].fail("is \"" + printCooperative(profile.cooperative) +
+                                    "\", which needs \"storage16\"");
   if (profile.words64 && !profile.int64)
     node["words64"].fail("is true, which needs \"int64\"");
   if (profile.workgroupSize > profile.maxWorkgroupSize)
@@ -287,15 +322,17 @@ static Profile makeCpuProfile(const char *isa, int64_t vectorWidth, int64_t regi
   return profile;
 }
 
-static const std::array<Profile, 7> &getBuiltinProfiles() {
-  static const std::array<Profile, 7> profiles = {
-      Profile(),
-      makeCudaProfile(80),
-      makeCudaProfile(90),
-      makeCpuProfile(isas[0], /*vectorWidth=*/4, /*registers=*/16),
-      makeCpuProfile(isas[1], /*vectorWidth=*/8, /*registers=*/16),
-      makeCpuProfile(isas[2], /*vectorWidth=*/16, /*registers=*/32),
-      makeCpuProfile(isas[3], /*vectorWidth=*/4, /*registers=*/32)};
+static const std::vector<Profile> &getBuiltinProfiles() {
+  static const std::vector<Profile> profiles = [] {
+    std::vector<Profile> made = makeVulkanProfiles();
+    made.insert(made.begin(), Profile());
+    made.insert(made.end(), {makeCudaProfile(80), makeCudaProfile(90),
+                             makeCpuProfile(isas[0], /*vectorWidth=*/4, /*registers=*/16),
+                             makeCpuProfile(isas[1], /*vectorWidth=*/8, /*registers=*/16),
+                             makeCpuProfile(isas[2], /*vectorWidth=*/16, /*registers=*/32),
+                             makeCpuProfile(isas[3], /*vectorWidth=*/4, /*registers=*/32)});
+    return made;
+  }();
   return profiles;
 }
 
@@ -322,6 +359,14 @@ Profile weir::getBuiltinProfile(const std::string &name) {
     return *profile;
   throw Error("no built-in profile is called \"" + name + "\"; there are " + listBuiltinProfiles() +
               ", and `weir devices --emit-profile` writes one for this machine");
+}
+
+std::vector<std::string> weir::getBuiltinProfileNames(const std::string &target) {
+  std::vector<std::string> names;
+  for (const Profile &profile : getBuiltinProfiles())
+    if (profile.target == target)
+      names.push_back(profile.name);
+  return names;
 }
 
 Profile weir::parseProfile(const std::string &json, const std::string &where) {

@@ -92,6 +92,7 @@ void Walk::recordOne(const Instruction &instruction, Id pointer, bool reads, boo
                          : std::max<int64_t>(accessed.bytes, 1);
   if (accessed.kind == Type::Kind::Array || accessed.kind == Type::Kind::Struct)
     access.alignment = accessed.alignment;
+  access.isPrivate = module.hasVulkanMemoryModel() && isPrivateAccess(instruction);
   access.reads = reads;
   access.writes = writes;
   access.guards = context.guards;
@@ -147,6 +148,8 @@ void Walk::recordBarrier(const Instruction &instruction, const Context &context)
                   Scope(*memory) == Scope::QueueFamily;
     bool orders = isWide && (*semantics & (AcquireRelease | SequentiallyConsistent) ||
                              (*semantics & Acquire && *semantics & Release));
+    constexpr int64_t both = MakeAvailable | MakeVisible;
+    orders &= !module.hasVulkanMemoryModel() || (*semantics & both) == both;
     barrier.ordersBindings = orders && *semantics & UniformMemory;
     barrier.ordersShared = orders && *semantics & WorkgroupMemory;
   }
@@ -203,6 +206,10 @@ void Walk::visit(const Instruction &instruction, const Context &context) {
   if (isStore || isLoad || getKind(op) == OpKind::Atomic)
     record(instruction, operands[0], !isStore, !isLoad, context);
   switch (op) {
+  case Op::CooperativeMatrixLoadKHR:
+  case Op::CooperativeMatrixStoreKHR:
+    recordMatrix(instruction, context);
+    break;
   case Op::CopyAsync:
     record(instruction, operands[1], true, false, context);
     record(instruction, operands[0], false, true, context);
@@ -261,6 +268,7 @@ void Walk::findWrites() {
     for (const Instruction &instruction : block.instructions) {
       bool isAtomic = getKind(instruction.op) == OpKind::Atomic;
       if (instruction.op != Op::Store && instruction.op != Op::CopyAsync &&
+          instruction.op != Op::CooperativeMatrixStoreKHR &&
           (!isAtomic || instruction.op == Op::AtomicLoad))
         continue;
       Id at = instruction.operands[0];

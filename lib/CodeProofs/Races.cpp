@@ -17,8 +17,10 @@
 
 using namespace weir::spv;
 
-/// Max numbers of pairs of accesses, of those compared one by one, and of pairs of executions.
-static constexpr size_t maxPairs = 1 << 14, maxCompared = 64, maxMeetings = 1 << 16;
+/// Max numbers of pairs of accesses to workgroup memory, of which barriers separate most; of pairs
+/// of accesses that are looked at, and compared one by one; and of pairs of executions.
+static constexpr size_t maxSharedPairs = 1 << 16, maxPairs = 1 << 14, maxCompared = 64,
+                        maxMeetings = 1 << 16;
 
 //===----------------------------------------------------------------------===//
 // Order
@@ -47,6 +49,8 @@ static bool contains(const std::vector<uint32_t> &words, uint32_t word) {
 /// their memory. If the first is that of a copy, its invocation has waited for it before.
 static Answer isBarrierBetween(const AddressMap &map, const MemoryAccess &first,
                                const MemoryAccess &second, Distance distance) {
+  if (first.isPrivate || second.isPrivate)
+    return Answer::Unknown;
   const bool isShared = first.root == MemoryAccess::Root::Shared;
   const size_t around = distance.same + (distance.trips ? 1 : 0); // number of loops around both
   Answer answer = Answer::No;
@@ -208,6 +212,27 @@ static bool isOneInvocation(const AddressMap &map, const Frame &frame, const Mee
          (map.hasLaneIds && areFixed(frame, meeting, map.laneIds));
 }
 
+static bool hasOneSubgroup(const AddressMap &map) {
+  return map.localSize[0] * map.localSize[1] * map.localSize[2] <= map.launch.subgroupSize;
+}
+
+/// Whether two executions that touch a common byte are by one invocation, in the same trips, given
+/// their equal digits. Of a matrix that a subgroup loads or stores, any invocation may have the
+/// byte: such an execution is in order with itself alone.
+static bool areByOne(const AddressMap &map, const Frame &frame, const Meeting &meeting,
+                     const MemoryAccess &a, const MemoryAccess &b) {
+  if (!a.isCooperative && !b.isCooperative)
+    return isOneInvocation(map, frame, meeting);
+  if (a.position != b.position || !(map.hasLaneIds || hasOneSubgroup(map)))
+    return false;
+  for (uint32_t loop : getCommonLoops(a, b))
+    if (map.loops[loop].maxTrips != 1 && !frame.isFixedTrip(loop, meeting.equal))
+      return false;
+  return std::all_of(map.laneIds.begin(), map.laneIds.end(), [&](uint32_t id) {
+    return map.atoms[id].kind != Atom::Kind::Subgroup || frame.isFixedId(id, meeting.equal);
+  });
+}
+
 /// A claim about any two executions that touch a common byte, given their equal digits.
 using Claim = std::function<bool(const Frame &, const Meeting &)>;
 
@@ -310,7 +335,7 @@ static bool isReadFirst(const AddressMap &map, const Frame &frame, const Meeting
       return false;
   if (!areFixed(frame, meeting, map.groupIds))
     return false;
-  if (isOneInvocation(map, frame, meeting) && !areLate(read, write))
+  if (areByOne(map, frame, meeting, read, write) && !areLate(read, write))
     return read.position < write.position;
   return isBarrierBetween(map, read, write, {common.size()}) == Answer::Yes;
 }
@@ -343,7 +368,7 @@ static bool isOrdered(const AddressMap &map, const Frame &frame, const Meeting &
   if (a.root != MemoryAccess::Root::Shared && !areFixed(frame, meeting, map.groupIds))
     return false;
   auto isFixed = [&](uint32_t loop) { return frame.isFixedTrip(loop, meeting.equal); };
-  bool isOne = isOneInvocation(map, frame, meeting);
+  bool isOne = areByOne(map, frame, meeting, a, b);
   return (isOne && !areLate(a, b)) || isSeparated(map, a, b, isFixed, isOne && &a == &b);
 }
 
@@ -363,9 +388,17 @@ private:
   bool areEqual(const Point &a, const Point &b, const std::vector<uint32_t> &ids) const {
     return std::all_of(ids.begin(), ids.end(), [&](uint32_t id) { return a[id] == b[id]; });
   }
-  bool isOneInvocation(const Point &a, const Point &b) const {
-    return (map.hasLocalIds && areEqual(a, b, map.localIds)) ||
-           (map.hasLaneIds && areEqual(a, b, map.laneIds));
+  bool areByOne(const Point &first, const Point &second) const {
+    if (a.isCooperative || b.isCooperative) {
+      Distance distance = measure(first, second);
+      return a.position == b.position && distance.trips == 0 &&
+             (map.hasLaneIds || hasOneSubgroup(map)) &&
+             std::all_of(map.laneIds.begin(), map.laneIds.end(), [&](uint32_t id) {
+               return map.atoms[id].kind != Atom::Kind::Subgroup || first[id] == second[id];
+             });
+    }
+    return (map.hasLocalIds && areEqual(first, second, map.localIds)) ||
+           (map.hasLaneIds && areEqual(first, second, map.laneIds));
   }
   /// Returns `No`, or `Unknown` if barriers of a subgroup may order the two.
   Answer denyBarrier(const Point &a, const Point &b) const {
@@ -412,7 +445,7 @@ Answer Comparison::isReadFirst(const Point &read, const Point &write) const {
   bool isEarlier = distance.trips ? distance.trips > 0 : a.position < b.position;
   if (!areEqual(read, write, map.groupIds) || !isEarlier || areUnordered(a, b))
     return deny();
-  if (isOneInvocation(read, write) && !areLate(a, b))
+  if (areByOne(read, write) && !areLate(a, b))
     return Answer::Yes;
   Answer answer = isBarrierBetween(map, a, b, distance);
   return answer == Answer::No ? denyBarrier(read, write) : answer;
@@ -428,7 +461,7 @@ Answer Comparison::isOrdered(const Point &first, const Point &second) const {
   bool isFirst = distance.trips ? distance.trips > 0 : a.position < b.position;
   // What an invocation did before it began a copy is ordered before that.
   bool isOneExecution = &a == &b && distance.trips == 0;
-  if (isOneInvocation(first, second) && (isOneExecution || !(isFirst ? a : b).isLate))
+  if (areByOne(first, second) && (isOneExecution || !(isFirst ? a : b).isLate))
     return Answer::Yes;
   distance.trips = std::abs(distance.trips);
   Answer answer = isBarrierBetween(map, isFirst ? a : b, isFirst ? b : a, distance);
@@ -531,12 +564,12 @@ PairAnswer weir::spv::mayOverwrite(const AddressMap &map, uint32_t source, uint3
 
 /// Whether any two executions of two accesses, or of one access, are ordered.
 static Answer areOrdered(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b,
-                         size_t &compared, int64_t &byte) {
+                         size_t &looks, size_t &compared, int64_t &byte) {
   // True for any addresses.
   if (a.root == MemoryAccess::Root::Shared && !areUnordered(a, b) &&
       isSeparated(map, a, b, [](uint32_t) { return false; }))
     return Answer::Yes;
-  if (!isKnown(a) || !isKnown(b))
+  if (!isKnown(a) || !isKnown(b) || ++looks > maxPairs)
     return Answer::Unknown;
   if (isProvedByDigits(map, a, b, [&](const Frame &frame, const Meeting &meeting) {
         return isOrdered(map, frame, meeting, a, b);
@@ -562,16 +595,17 @@ PairAnswer weir::spv::isFreeOfRaces(const AddressMap &map, MemoryAccess::Root ro
     else
       isFollowed &= access.root != MemoryAccess::Root::Unknown;
   result.answer = isFollowed ? Answer::Yes : Answer::Unknown;
-  if (writes.size() * (writes.size() + reads.size()) > maxPairs) {
+  const bool isShared = root == MemoryAccess::Root::Shared;
+  if (writes.size() * (writes.size() + reads.size()) > (isShared ? maxSharedPairs : maxPairs)) {
     result.answer = Answer::Unknown;
     return result;
   }
-  size_t compared = 0;
+  size_t looks = 0, compared = 0;
   auto compare = [&](const MemoryAccess *a, const MemoryAccess *b) {
     if (a->isAtomic && b->isAtomic)
       return;
     int64_t byte = -1;
-    Answer answer = areOrdered(map, *a, *b, compared, byte);
+    Answer answer = areOrdered(map, *a, *b, looks, compared, byte);
     if (answer == Answer::No || (answer != Answer::Yes && result.answer == Answer::Yes))
       result = {answer, a, b, byte};
   };

@@ -48,6 +48,10 @@ struct Lost {
   std::string problem;
 };
 
+/// Whether a load or store is not marked as one that other invocations may see, as the Vulkan
+/// memory model asks for.
+bool isPrivateAccess(const Instruction &instruction);
+
 class Walk {
 public:
   Walk(const Module &module, const EntryPoint &entry, const Launch &launch, AddressMap &map)
@@ -109,6 +113,7 @@ private:
               const Context &context);
   void recordOne(const Instruction &instruction, Id pointer, bool reads, bool writes,
                  const Context &context);
+  void recordMatrix(const Instruction &instruction, const Context &context);
   bool staysInVariable(const MemoryAccess &access) const;
   void recordBarrier(const Instruction &instruction, const Context &context);
   void recordLanes(const Instruction &instruction, const Context &context);

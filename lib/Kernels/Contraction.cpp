@@ -547,6 +547,8 @@ void ContractionEmitter::run(EmittedKernel &launch) {
 }
 
 void weir::emitContraction(PointEmitter &emitter, EmittedKernel &launch) {
+  if (std::optional<CooperativeTile> tile = chooseCooperativeTile(emitter.domain, emitter.profile))
+    return emitCooperativeContraction(emitter, *tile, launch);
   if (std::optional<MatrixTile> tile = chooseMatrixTile(emitter.domain, emitter.profile))
     return emitMatrixContraction(emitter, *tile, launch);
   if (std::optional<SlabTile> tile = chooseSlabTile(emitter.domain, emitter.profile))

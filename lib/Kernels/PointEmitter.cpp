@@ -28,7 +28,8 @@ PointEmitter::PointEmitter(schedule::KernelOp kernel, const KernelDomain &domain
     : profile(profile), domain(domain), hasMatrices(chooseMatrixTile(domain, profile).has_value()),
       lanes(hasMatrices ||
                     ((domain.getBlocks() || domain.getShape() == KernelShape::Contraction) &&
-                     !chooseSlabTile(domain, profile) && !chooseSlabBlockTile(domain, profile))
+                     !chooseSlabTile(domain, profile) && !chooseSlabBlockTile(domain, profile) &&
+                     !chooseCooperativeTile(domain, profile))
                 ? 2
                 : 4),
       kernel(kernel), context(kernel.getContext()), loc(kernel.getLoc()), survey(survey),

@@ -194,6 +194,27 @@ struct MatrixTile {
 std::optional<MatrixTile> chooseMatrixTile(const KernelDomain &domain, const Profile &profile);
 /// Emits a contraction by instructions on matrices.
 void emitMatrixContraction(PointEmitter &emitter, const MatrixTile &tile, EmittedKernel &launch);
+
+/// The tile of a contraction whose products cooperative matrices of subgroups add: a subgroup owns
+/// `rowBlocks` times `columnBlocks` blocks of sums, each of the profile's shape.
+struct CooperativeTile {
+  ContractionSides sides;
+  CooperativeShape shape;
+  int64_t rowSubgroups = 2, columnSubgroups = 2; ///< of the workgroup
+  int64_t rowBlocks = 1, columnBlocks = 1;       ///< of a subgroup
+  int64_t slab = 1;                              ///< products that are shared at once
+
+  int64_t getSubgroups() const { return rowSubgroups * columnSubgroups; }
+  int64_t getTileRows() const { return rowSubgroups * rowBlocks * shape.rows; }
+  int64_t getTileColumns() const { return columnSubgroups * columnBlocks * shape.columns; }
+};
+/// Returns the tile of a kernel's only contraction, of factors in f16 and sums in f32; nothing for
+/// others, where its sums are too few, or where the profile has no cooperative matrices.
+std::optional<CooperativeTile> chooseCooperativeTile(const KernelDomain &domain,
+                                                     const Profile &profile);
+/// Emits a contraction by cooperative matrices.
+void emitCooperativeContraction(PointEmitter &emitter, const CooperativeTile &tile,
+                                EmittedKernel &launch);
 /// Emits `body` where `value` is below `size`, with a coordinate that is known only there, so that
 /// nothing that depends on it is read elsewhere.
 void guardInside(PointEmitter &emitter, unsigned coordinate, mlir::AffineExpr value, int64_t size,

@@ -67,7 +67,7 @@ std::optional<SlabTile> weir::chooseSlabTile(const KernelDomain &domain, const P
        {std::pair(2, 4), std::pair(2, 2), std::pair(1, 2), std::pair(1, 1)}) {
     tile.rows = profile.slabTile / 2 * rows;
     tile.columns = profile.slabTile / 2 * columns;
-    if (tile.rows * tile.columns > maxSums)
+    if (tile.rows % slabVector || tile.columns % slabVector || tile.rows * tile.columns > maxSums)
       continue;
     int64_t height = tile.getTileRows(), width = tile.getTileColumns();
     tile.slab = std::max(
@@ -104,8 +104,9 @@ public:
   SlabContraction(PointEmitter &emitter, const SlabTile &tile)
       : emitter(emitter), tile(tile), sides(tile.sides),
         op(emitter.domain.getContractions().front()), sizes(emitter.domain.getSizes()),
-        products(getProduct(emitter.domain.getColumnSizes())), ofRows(makeSide(/*isOfRows=*/true)),
-        ofColumns(makeSide(/*isOfRows=*/false)),
+        products(getProduct(emitter.domain.getColumnSizes())),
+        ofRows(makeSlabSide(emitter, sides, /*isOfRows=*/true, place.rest)),
+        ofColumns(makeSlabSide(emitter, sides, /*isOfRows=*/false, place.rest)),
         sums{emitter,
              tile.rowThreads,
              tile.columnThreads,
@@ -113,7 +114,14 @@ public:
              tile.columns,
              sizes[sides.columnDim] % slabVector ? 1 : slabVector,
              {},
-             {}} {}
+             {}} {
+    ofRows.elements = tile.getTileRows();
+    ofColumns.elements = tile.getTileColumns();
+    for (SlabSide *side : {&ofRows, &ofColumns}) {
+      side->slab = tile.slab;
+      side->threads = emitter.profile.workgroupSize;
+    }
+  }
   void run(EmittedKernel &launch);
 
 private:
@@ -123,47 +131,21 @@ private:
   linalg::GenericOp op;
   ArrayRef<int64_t> sizes;
   int64_t products;
+  SlabPlace place;
   SlabSide ofRows, ofColumns;
   SlabSums sums;
-  SmallVector<AffineExpr> rest;
   AffineExpr thread;
 
-  SlabSide makeSide(bool isOfRows);
   void emitTile(Value number);
 };
 } // namespace
 
-SlabSide SlabContraction::makeSide(bool isOfRows) {
-  OpOperand *factor = isOfRows ? sides.rowFactor : sides.columnFactor;
-  auto getIndices = [this, isOfRows, factor](AffineExpr element, ArrayRef<AffineExpr> products) {
-    AffineExpr none = emitter.constant(0);
-    SmallVector<AffineExpr> point =
-        sides.getPoint(isOfRows ? element : none, isOfRows ? none : element, rest, products);
-    return emitter.apply(getAccessMap(op, factor), emitter.getLoops(op, point));
-  };
-  SlabSide side(emitter, factor, emitter.domain.getColumnSizes(), getIndices);
-  side.elements = isOfRows ? tile.getTileRows() : tile.getTileColumns();
-  side.all = sizes[isOfRows ? sides.rowDim : sides.columnDim];
-  side.slab = tile.slab;
-  side.threads = emitter.profile.workgroupSize;
-  return side;
-}
-
 void SlabContraction::emitTile(Value number) {
-  AffineExpr at = emitter.setCoordinate(unitCoordinate, number);
-  int64_t rowTiles = llvm::divideCeil(ofRows.all, ofRows.elements),
-          columnTiles = llvm::divideCeil(ofColumns.all, ofColumns.elements);
-  // Neighbouring workgroups have the same columns.
-  SmallVector<AffineExpr> digits =
-      getDigits(emitter, at, {getProduct(sides.restSizes), columnTiles, rowTiles});
+  setSlabPlace(emitter, place, emitter.setCoordinate(unitCoordinate, number), sides, ofRows,
+               ofColumns);
   auto name = [&](unsigned coordinate, AffineExpr value) {
     return emitter.setCoordinate(coordinate, emitter.expand(value));
   };
-  AffineExpr rowTile = name(tileRowCoordinate, digits[2]),
-             columnTile = name(tileColumnCoordinate, digits[1]);
-  ofRows.first = rowTile * ofRows.elements;
-  ofColumns.first = columnTile * ofColumns.elements;
-  rest = emitter.delinearize(name(tileRestCoordinate, digits[0]), sides.restSizes);
   sums.rowThread = name(rowThreadCoordinate, thread.floorDiv(tile.columnThreads));
   sums.columnThread = name(columnThreadCoordinate, thread % tile.columnThreads);
   for (SlabSide *side : {&ofRows, &ofColumns})
@@ -174,18 +156,16 @@ void SlabContraction::emitTile(Value number) {
   SmallVector<Value> totals(tile.rows * tile.columns, zero);
   totals = sums.addSlabs(&ofRows, ofRows.memory, ofColumns, emitter.constant(0), products,
                          slabCoordinate, productInSlabCoordinate, totals);
-  sums.store(sides, rowTile, columnTile, rest, totals,
+  sums.store(sides, place.rowTile, place.columnTile, place.rest, totals,
              {resultRowCoordinate, insideRowCoordinate, insideUnitCoordinate});
 }
 
 void SlabContraction::run(EmittedKernel &launch) {
-  auto place = emitter.codeFor(op);
-  int64_t tiles = getProduct(sides.restSizes) * llvm::divideCeil(ofRows.all, ofRows.elements) *
-                  llvm::divideCeil(ofColumns.all, ofColumns.elements);
+  auto code = emitter.codeFor(op);
   Type type = emitter.getElementType(op->getResult(0));
   for (SlabSide *side : {&ofRows, &ofColumns})
     side->memory = allocateShared(emitter, type, getSlabElements(side->elements, side->slab));
-  emitWorkgroups(emitter, tiles, launch, [&](Value group) {
+  emitWorkgroups(emitter, countSlabTiles(sides, ofRows, ofColumns), launch, [&](Value group) {
     thread = emitter.setCoordinate(
         teamLaneCoordinate,
         gpu::ThreadIdOp::create(emitter.builder(), emitter.loc, gpu::Dimension::x));

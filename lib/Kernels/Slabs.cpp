@@ -118,6 +118,15 @@ AffineExpr SlabSide::getElement(const Share &share) const {
   return !present && all % elements != 0 ? element % (all / vector) : element;
 }
 
+/// Returns `value` where `product` is below `count`, else zero.
+Value SlabSide::clearBehind(Value value, AffineExpr product, int64_t count) const {
+  OpBuilder &b = emitter.builder();
+  Value zero = arith::ConstantOp::create(b, emitter.loc, b.getZeroAttr(value.getType()));
+  Value isThere = arith::CmpIOp::create(b, emitter.loc, arith::CmpIPredicate::ult,
+                                        emitter.expand(product), emitter.indexConstant(count));
+  return arith::SelectOp::create(b, emitter.loc, isThere, value, zero);
+}
+
 SmallVector<Value> SlabSide::load(AffineExpr firstProduct, int64_t count) const {
   AffineExpr lane = emitter.vectorLane();
   SmallVector<Value> loaded;
@@ -130,7 +139,11 @@ SmallVector<Value> SlabSide::load(AffineExpr firstProduct, int64_t count) const 
     AffineExpr element = getElement(share);
     if (along == Along::Elements)
       element = element * slabVector + lane;
-    Value value = evaluateFactor(emitter, factor, getIndices(element, at));
+    SmallVector<AffineExpr> indices = getIndices(element, at);
+    Value value = keepsType ? emitter.evaluate(factor->get(), indices)
+                            : evaluateFactor(emitter, factor, indices);
+    if (count < slab && fillsSlabs)
+      value = clearBehind(value, share.product, count / vector);
     if (along == Along::None) {
       loaded.push_back(value);
       continue;
@@ -146,7 +159,7 @@ void SlabSide::store(ArrayRef<Value> loaded) const {
   OpBuilder &b = emitter.builder();
   auto put = [&](Value value, AffineExpr product, AffineExpr element) {
     memref::StoreOp::create(b, emitter.loc, value, memory,
-                            emitter.expand(product * (elements + slabPadding) + element));
+                            emitter.expand(product * getStride() + element));
   };
   for (auto [i, share] : llvm::enumerate(shares)) {
     if (along == Along::None) {
@@ -161,6 +174,98 @@ void SlabSide::store(ArrayRef<Value> loaded) const {
         put(value, share.product, share.element * slabVector + lane);
     }
   }
+}
+
+SlabSide weir::makeSlabSide(PointEmitter &emitter, const ContractionSides &sides, bool isOfRows,
+                            const SmallVector<AffineExpr> &rest) {
+  OpOperand *factor = isOfRows ? sides.rowFactor : sides.columnFactor;
+  linalg::GenericOp op = emitter.domain.getContractions().front();
+  auto getIndices = [&emitter, &sides, &rest, isOfRows, factor,
+                     op](AffineExpr element, ArrayRef<AffineExpr> products) {
+    AffineExpr none = emitter.constant(0);
+    SmallVector<AffineExpr> point =
+        sides.getPoint(isOfRows ? element : none, isOfRows ? none : element, rest, products);
+    return emitter.apply(getAccessMap(op, factor), emitter.getLoops(op, point));
+  };
+  SlabSide side(emitter, factor, emitter.domain.getColumnSizes(), getIndices);
+  side.all = emitter.domain.getSizes()[isOfRows ? sides.rowDim : sides.columnDim];
+  return side;
+}
+
+//===----------------------------------------------------------------------===//
+// Walks
+//===----------------------------------------------------------------------===//
+
+static int64_t countTiles(const SlabSide &side) {
+  return llvm::divideCeil(side.all, side.elements);
+}
+
+int64_t weir::countSlabTiles(const ContractionSides &sides, const SlabSide &ofRows,
+                             const SlabSide &ofColumns) {
+  return getProduct(sides.restSizes) * countTiles(ofRows) * countTiles(ofColumns);
+}
+
+void weir::setSlabPlace(PointEmitter &emitter, SlabPlace &place, AffineExpr number,
+                        const ContractionSides &sides, SlabSide &ofRows, SlabSide &ofColumns) {
+  SmallVector<AffineExpr> digits =
+      getDigits(emitter, number,
+                {getProduct(sides.restSizes), countTiles(ofColumns), countTiles(ofRows)});
+  auto name = [&](unsigned coordinate, AffineExpr value) {
+    return emitter.setCoordinate(coordinate, emitter.expand(value));
+  };
+  place.rowTile = name(tileRowCoordinate, digits[2]);
+  place.columnTile = name(tileColumnCoordinate, digits[1]);
+  ofRows.first = place.rowTile * ofRows.elements;
+  ofColumns.first = place.columnTile * ofColumns.elements;
+  place.rest = emitter.delinearize(name(tileRestCoordinate, digits[0]), sides.restSizes);
+}
+
+SmallVector<Value> weir::walkSlabs(PointEmitter &emitter, const SlabSide *ofRows,
+                                   const SlabSide &ofColumns, AffineExpr begin, int64_t products,
+                                   unsigned slabCoordinate, ValueRange start, AddSlab add) {
+  int64_t slab = ofColumns.slab, slabs = products / slab, early = products % slab;
+  auto barrier = [&] { gpu::BarrierOp::create(emitter.builder(), emitter.loc); };
+  auto load = [&](AffineExpr first, int64_t count) {
+    SmallVector<Value> loaded;
+    if (ofRows)
+      loaded = ofRows->load(begin + first, count);
+    llvm::append_range(loaded, ofColumns.load(begin + first, count));
+    return loaded;
+  };
+  auto store = [&](ArrayRef<Value> loaded) {
+    int64_t rowValues = ofRows ? ofRows->countLoaded() : 0;
+    if (ofRows)
+      ofRows->store(loaded.take_front(rowValues));
+    ofColumns.store(loaded.drop_front(rowValues));
+    barrier();
+  };
+  SmallVector<Value> sums(start);
+  if (early)
+    sums = emitter.loop(1, sums, [&](Value, ValueRange running) {
+      store(load(emitter.constant(0), early));
+      SmallVector<Value> added = add(emitter.constant(0), early, running);
+      if (slabs > 0)
+        barrier();
+      return added;
+    });
+  if (slabs == 0)
+    return sums;
+  SmallVector<Value> carried(sums);
+  llvm::append_range(carried, load(emitter.constant(early), slab));
+  int64_t numSums = sums.size();
+  carried = emitter.loop(slabs - 1, carried, [&](Value trip, ValueRange running) {
+    SmallVector<Value> loaded(running.drop_front(numSums));
+    store(loaded);
+    AffineExpr first = emitter.setCoordinate(slabCoordinate, trip) * slab + early;
+    SmallVector<Value> ahead = load(first + slab, slab);
+    SmallVector<Value> added = add(first, slab, running.take_front(numSums));
+    barrier();
+    llvm::append_range(added, ahead);
+    return added;
+  });
+  store(ArrayRef(carried).drop_front(numSums));
+  return add(emitter.constant(early + (slabs - 1) * slab), slab,
+             ArrayRef(carried).take_front(numSums));
 }
 
 //===----------------------------------------------------------------------===//
@@ -215,53 +320,11 @@ SmallVector<Value> SlabSums::addSlabs(const SlabSide *ofRows, Value rowMemory,
                                       const SlabSide &ofColumns, AffineExpr begin, int64_t products,
                                       unsigned slabCoordinate, unsigned productCoordinate,
                                       ValueRange start) const {
-  int64_t slab = ofColumns.slab, slabs = products / slab, early = products % slab;
-  auto barrier = [&] { gpu::BarrierOp::create(emitter.builder(), emitter.loc); };
-  auto load = [&](AffineExpr first, int64_t count) {
-    SmallVector<Value> loaded;
-    if (ofRows)
-      loaded = ofRows->load(begin + first, count);
-    llvm::append_range(loaded, ofColumns.load(begin + first, count));
-    return loaded;
-  };
-  auto store = [&](ArrayRef<Value> loaded) {
-    int64_t rowValues = ofRows ? ofRows->countLoaded() : 0;
-    if (ofRows)
-      ofRows->store(loaded.take_front(rowValues));
-    ofColumns.store(loaded.drop_front(rowValues));
-    barrier();
-  };
-  auto addSlab = [&](AffineExpr first, int64_t count, ValueRange running) {
-    return add(rowMemory, ofRows ? emitter.constant(0) : first, ofColumns.memory, count,
-               productCoordinate, running);
-  };
-  SmallVector<Value> sums(start);
-  if (early)
-    sums = emitter.loop(1, sums, [&](Value, ValueRange running) {
-      store(load(emitter.constant(0), early));
-      SmallVector<Value> added = addSlab(emitter.constant(0), early, running);
-      if (slabs > 0)
-        barrier();
-      return added;
-    });
-  if (slabs == 0)
-    return sums;
-  SmallVector<Value> carried(sums);
-  llvm::append_range(carried, load(emitter.constant(early), slab));
-  int64_t numSums = sums.size();
-  carried = emitter.loop(slabs - 1, carried, [&](Value trip, ValueRange running) {
-    SmallVector<Value> loaded(running.drop_front(numSums));
-    store(loaded);
-    AffineExpr first = emitter.setCoordinate(slabCoordinate, trip) * slab + early;
-    SmallVector<Value> ahead = load(first + slab, slab);
-    SmallVector<Value> added = addSlab(first, slab, running.take_front(numSums));
-    barrier();
-    llvm::append_range(added, ahead);
-    return added;
-  });
-  store(ArrayRef(carried).drop_front(numSums));
-  return addSlab(emitter.constant(early + (slabs - 1) * slab), slab,
-                 ArrayRef(carried).take_front(numSums));
+  return walkSlabs(emitter, ofRows, ofColumns, begin, products, slabCoordinate, start,
+                   [&](AffineExpr first, int64_t count, ValueRange running) {
+                     return add(rowMemory, ofRows ? emitter.constant(0) : first, ofColumns.memory,
+                                count, productCoordinate, running);
+                   });
 }
 
 //===----------------------------------------------------------------------===//

@@ -54,8 +54,12 @@ public:
   int64_t threads = 0;    ///< invocations of the workgroup
   mlir::AffineExpr first; ///< element of the tile among all
   int64_t present = 0;    ///< elements of the tile that are there; 0: as many as `all` leaves
+  bool keepsType = false; ///< whether elements are not widened to the type of the sums
+  bool fillsSlabs = false; ///< whether a slab that is not whole is filled up with zeros
   mlir::Value memory;     ///< of the workgroup
 
+  /// Returns the elements of workgroup memory from one product to the next.
+  int64_t getStride() const { return elements + slabPadding; }
   /// Chooses the invocation's shares, in vectors if they lie in memory as such. `any` is a
   /// coordinate of a slab's number.
   void chooseShares(mlir::AffineExpr thread, mlir::AffineExpr any);
@@ -84,7 +88,36 @@ private:
 
   llvm::SmallVector<mlir::AffineExpr> getProducts(mlir::AffineExpr number, int64_t vector) const;
   mlir::AffineExpr getElement(const Share &share) const;
+  mlir::Value clearBehind(mlir::Value value, mlir::AffineExpr product, int64_t count) const;
 };
+
+/// Returns the side of a contraction's tile, without its memory and the place of the tile. `rest`
+/// must outlive it.
+SlabSide makeSlabSide(PointEmitter &emitter, const ContractionSides &sides, bool isOfRows,
+                      const llvm::SmallVector<mlir::AffineExpr> &rest);
+
+/// A tile of a contraction's result.
+struct SlabPlace {
+  mlir::AffineExpr rowTile, columnTile;     ///< numbers among the tiles of rows and columns
+  llvm::SmallVector<mlir::AffineExpr> rest; ///< coordinates of the other dimensions
+};
+/// Returns the number of tiles.
+int64_t countSlabTiles(const ContractionSides &sides, const SlabSide &ofRows,
+                       const SlabSide &ofColumns);
+/// Names the place of a tile by its number. Neighbouring ones have the same columns.
+void setSlabPlace(PointEmitter &emitter, SlabPlace &place, mlir::AffineExpr number,
+                  const ContractionSides &sides, SlabSide &ofRows, SlabSide &ofColumns);
+
+/// Emits code that adds `count` products that are in workgroup memory, from `first` on.
+using AddSlab = llvm::function_ref<llvm::SmallVector<mlir::Value>(
+    mlir::AffineExpr first, int64_t count, mlir::ValueRange sums)>;
+/// Adds `products` products, whose numbers begin at `begin`, slab by slab. A slab that is not whole
+/// comes first. The columns' factor, and the rows' one unless it is null, are brought to workgroup
+/// memory while the slab before is added up. No barrier stands behind the last slab.
+llvm::SmallVector<mlir::Value> walkSlabs(PointEmitter &emitter, const SlabSide *ofRows,
+                                         const SlabSide &ofColumns, mlir::AffineExpr begin,
+                                         int64_t products, unsigned slabCoordinate,
+                                         mlir::ValueRange start, AddSlab add);
 
 /// The sums of a tile, of which each invocation has `rows` times `columns`, row by row.
 struct SlabSums {
@@ -116,10 +149,8 @@ struct SlabSums {
              llvm::ArrayRef<mlir::AffineExpr> rest, llvm::ArrayRef<mlir::Value> sums,
              Coordinates coordinates) const;
 
-  /// Adds `products` products, whose numbers begin at `begin`, slab by slab. A slab that is not
-  /// whole comes first. The columns' factor, and the rows' one unless it is null and all of it is
-  /// in `rowMemory`, are brought to workgroup memory while the slab before is added up. No barrier
-  /// stands behind the last slab.
+  /// Adds `products` products by `walkSlabs`. Without `ofRows` all of the rows' factor is in
+  /// `rowMemory`.
   llvm::SmallVector<mlir::Value> addSlabs(const SlabSide *ofRows, mlir::Value rowMemory,
                                           const SlabSide &ofColumns, mlir::AffineExpr begin,
                                           int64_t products, unsigned slabCoordinate,

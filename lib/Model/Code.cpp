@@ -32,11 +32,13 @@ std::vector<Id> model::getUses(const Instruction &instruction) {
   case Op::MemoryBarrier:
     return {};
   case Op::Load:
+  case Op::CooperativeMatrixLoadKHR:
   case Op::CompositeExtract:
   case Op::BranchConditional:
   case Op::AtomicLoad:
     return take(0, 1);
   case Op::Store:
+  case Op::CooperativeMatrixStoreKHR:
   case Op::CompositeInsert:
   case Op::VectorShuffle:
   case Op::CopyAsync:
@@ -141,6 +143,7 @@ void Code::follow() {
       if (each.op == Op::Store && addressOf.contains(each.operands[0]))
         stored[each.operands[0]].push_back(each.operands[1]);
       if (each.op == Op::Load || each.op == Op::Store || each.op == Op::CopyAsync ||
+          each.op == Op::CooperativeMatrixLoadKHR || each.op == Op::CooperativeMatrixStoreKHR ||
           getKind(each.op) == OpKind::Atomic || each.op == Op::BranchConditional)
         open.push_back(each.operands[0]);
       if (each.op == Op::CopyAsync)
@@ -188,7 +191,35 @@ static int64_t getAccessBytes(const Module &module, const Instruction &instructi
     type = module.getTypeOf(instruction.operands[3]);
   else if (instruction.op == Op::CopyAsync)
     type = module.getType(module.getTypeOf(instruction.operands[0])).element;
+  if (module.getType(type).kind == Type::Kind::CooperativeMatrix) // in registers
+    type = module.getType(type).element;
   return std::max<int64_t>(1, module.getType(type).bytes);
+}
+
+/// Returns the site of a matrix that a subgroup loads or stores.
+static Site makeMatrixSite(const Module &module, const Instruction &instruction,
+                           const std::string &where) {
+  const bool isStore = instruction.op == Op::CooperativeMatrixStoreKHR;
+  const size_t layoutAt = isStore ? 2 : 1;
+  const Type &matrix =
+      module.getType(isStore ? module.getTypeOf(instruction.operands[1]) : instruction.type);
+  auto getConstant = [&](size_t operand) {
+    const Constant *constant = instruction.operands.size() > operand
+                                   ? module.findConstant(instruction.operands[operand])
+                                   : nullptr;
+    if (!constant || matrix.kind != Type::Kind::CooperativeMatrix)
+      throw Error(where + ": " + getName(instruction.op) + " at word " +
+                  std::to_string(instruction.word) +
+                  " has no constant layout and stride, which the model needs");
+    return constant->bits;
+  };
+  const bool areRows = CooperativeLayout(getConstant(layoutAt)) == CooperativeLayout::RowMajor;
+  const int64_t bytes = module.getType(matrix.element).bytes;
+  Site site{&instruction, !isStore, isStore, false, bytes};
+  site.lines = areRows ? matrix.rows : matrix.columns;
+  site.lineBytes = (areRows ? matrix.columns : matrix.rows) * bytes;
+  site.lineStride = int64_t(getConstant(layoutAt + 1)) * bytes;
+  return site;
 }
 
 Step Code::makeStep(const Instruction &instruction) {
@@ -218,6 +249,11 @@ Step Code::makeStep(const Instruction &instruction) {
   case Op::Store:
     step.kind = Step::Kind::Store;
     addSite(false, true, false);
+    break;
+  case Op::CooperativeMatrixLoadKHR:
+  case Op::CooperativeMatrixStoreKHR:
+    step.kind = instruction.result ? Step::Kind::Load : Step::Kind::Store;
+    sites.push_back(makeMatrixSite(module, instruction, where));
     break;
   case Op::CopyAsync: {
     step.kind = Step::Kind::Copy;

@@ -49,6 +49,9 @@ struct Site {
   int64_t bytes = 0;     ///< of an invocation
   /// Whether what it reads goes to workgroup memory by itself, where the copy's other site counts.
   bool isCopied = false;
+  /// Of a matrix that a subgroup loads or stores together: lines of so many bytes, and the bytes
+  /// from one to the next. No lines: it is an access of invocations.
+  int64_t lines = 0, lineBytes = 0, lineStride = 0;
 };
 
 struct Step {

@@ -179,8 +179,17 @@ Work model::getWork(const Module &module, const Instruction &instruction, uint32
   case Op::AccessChain:
   case Op::InBoundsAccessChain:
     return makeWork(Pipe::Integer, instruction.operands.size() > 1 ? 1 : 0);
+  case Op::CooperativeMatrixMulAddKHR: {
+    const Type &sums = module.getType(instruction.type),
+               &left = module.getType(module.getTypeOf(instruction.operands[0]));
+    Work work = makeWork(waits = Pipe::Matrix, 1);
+    work.matrixFlops = 2.0 * sums.rows * sums.columns * left.columns;
+    return work;
+  }
   case Op::Load:
   case Op::Store:
+  case Op::CooperativeMatrixLoadKHR:
+  case Op::CooperativeMatrixStoreKHR:
   case Op::CopyAsync:
   case Op::ControlBarrier:
   case Op::NamedEffect:

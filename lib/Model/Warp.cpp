@@ -346,6 +346,16 @@ double Warp::access(uint32_t site, Id pointer, Mask mask, uint32_t words) {
   });
   if (addresses.empty())
     return 0;
+  // Neighbouring lanes have neighbouring parts of a line, as many bytes each.
+  int64_t bytes = what.bytes;
+  if (what.lines) {
+    bytes = std::clamp<int64_t>(what.lines * what.lineBytes / size, what.bytes, what.lineBytes);
+    for (size_t lane = 0; lane < addresses.size(); ++lane) {
+      const int64_t parts = what.lineBytes / bytes;
+      addresses[lane] +=
+          int64_t(lane) / parts % what.lines * what.lineStride + int64_t(lane) % parts * bytes;
+    }
+  }
   const uint64_t first = uint64_t(addresses.front());
   if (first >= Code::inputBase && first < Code::ownBase)
     return 0;
@@ -359,7 +369,7 @@ double Warp::access(uint32_t site, Id pointer, Mask mask, uint32_t words) {
     assume(*what.instruction, "the address depends on what is loaded or not computed; lanes with "
                               "different data are assumed to touch different sectors");
   request.addresses = addresses;
-  request.bytes = what.bytes * words;
+  request.bytes = bytes * words;
   request.subgroup = place.subgroup;
   request.lanes = size;
   hasRead |= what.reads && request.space == Space::Global;

@@ -35,6 +35,7 @@ InstanceFunctions loadInstanceFunctions(PFN_vkGetInstanceProcAddr get, VkInstanc
   requireFunction(reinterpret_cast<const void *>(vk.name), #name);
   WEIR_VULKAN_INSTANCE_FUNCTIONS(WEIR_LOAD)
 #undef WEIR_LOAD
+  vk.getCooperativeMatrices = get(instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
   return vk;
 }
 

@@ -23,6 +23,7 @@ namespace weir::runtime {
   X(GetPhysicalDeviceFeatures2)                                                                    \
   X(GetPhysicalDeviceQueueFamilyProperties)                                                        \
   X(GetPhysicalDeviceMemoryProperties)                                                             \
+  X(EnumerateDeviceExtensionProperties)                                                            \
   X(CreateDevice)                                                                                  \
   X(GetDeviceProcAddr)
 
@@ -76,6 +77,7 @@ namespace weir::runtime {
 
 struct InstanceFunctions {
   WEIR_VULKAN_INSTANCE_FUNCTIONS(WEIR_DECLARE)
+  PFN_vkVoidFunction getCooperativeMatrices = nullptr; ///< of an extension; null without it
 };
 
 struct DeviceFunctions {

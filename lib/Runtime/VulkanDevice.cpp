@@ -205,14 +205,24 @@ void VulkanDevice::createLogicalDevice() {
   features.v11.storageBuffer16BitAccess = facts.storage16;
   features.v12.timelineSemaphore = VK_TRUE;
   features.v12.shaderInt8 = facts.int8;
+  features.v12.shaderFloat16 = facts.float16;
+  features.v12.vulkanMemoryModel = facts.vulkanMemoryModel;
   features.v12.storageBuffer8BitAccess = facts.storage8;
   features.v12.shaderSubgroupExtendedTypes = facts.subgroupExtendedTypes;
   features.v13.synchronization2 = VK_TRUE;
   features.v13.subgroupSizeControl = facts.subgroupSizeControl;
   features.v13.computeFullSubgroups = facts.fullSubgroups;
 
+  CooperativeFeatures cooperative;
+  cooperative.cooperativeMatrix = VK_TRUE;
+
   VkDeviceCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+  if (!facts.cooperative.empty()) {
+    info.enabledExtensionCount = 1;
+    info.ppEnabledExtensionNames = &cooperativeExtension;
+    features.v13.pNext = &cooperative;
+  }
   info.pNext = &features.first;
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queueInfo;
@@ -281,6 +291,8 @@ std::shared_ptr<Device> VulkanDevice::adopt(const weir_vulkan_handles &handles) 
   device->facts = runtime::getFacts(device->instanceVk, device->physical);
   // Vulkan cannot tell whether this was enabled, and it is only a safeguard.
   device->facts.fullSubgroups = false;
+  // Nor whether these were, without which no code that needs them runs.
+  device->facts.cooperative.clear();
   device->vk = loadDeviceFunctions(device->instanceVk.GetDeviceProcAddr, device->handle);
   device->finishSetup();
   return device;

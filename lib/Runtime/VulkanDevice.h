@@ -12,6 +12,7 @@
 #include "Device.h"
 #include "Submissions.h"
 #include "VulkanApi.h"
+#include "VulkanCooperative.h"
 
 #include "weir/weir.h"
 
@@ -42,6 +43,8 @@ struct DeviceFacts {
   bool preservesSpecialValues32 = false, preservesSpecialValues64 = false;
   bool float64 = false, int64 = false, int8 = false, storage8 = false, int16 = false,
        storage16 = false;
+  bool float16 = false, vulkanMemoryModel = false;
+  std::vector<CooperativeProperties> cooperative; ///< matrices that it multiplies
 };
 
 /// Returns the properties of `device`. Needs: Vulkan 1.3.

@@ -51,6 +51,9 @@ DeviceFacts getFacts(const InstanceFunctions &vk, VkPhysicalDevice device) {
   facts.storage8 = features.v12.storageBuffer8BitAccess;
   facts.int16 = features.first.features.shaderInt16;
   facts.storage16 = features.v11.storageBuffer16BitAccess;
+  facts.float16 = features.v12.shaderFloat16;
+  facts.vulkanMemoryModel = features.v12.vulkanMemoryModel;
+  facts.cooperative = getCooperative(vk, device);
   return facts;
 }
 
@@ -93,6 +96,12 @@ Profile makeProfile(const DeviceFacts &facts) {
   profile.int64 = facts.int64;
   profile.storage8 = facts.storage8 && facts.int8;
   profile.storage16 = facts.storage16 && facts.int16;
+
+  // The largest shape makes most of each element that it loads.
+  if (facts.float16 && facts.vulkanMemoryModel)
+    for (CooperativeShape shape : {CooperativeShape{16, 16, 16}, {8, 16, 16}, {8, 8, 16}})
+      if (!profile.cooperative.rows && profile.storage16 && doesOffer(facts.cooperative, shape))
+        profile.cooperative = shape;
 
   profile.words64 = false;
   if (facts.type == VK_PHYSICAL_DEVICE_TYPE_CPU) {

@@ -41,17 +41,18 @@ struct Capability {
 };
 } // namespace
 
-static void checkCode(const Artifact &artifact, const Plan &plan, const DeviceFacts &facts,
-                      Missing &missing) {
+static void checkCode(const Artifact &artifact, const Plan &plan, const Profile &profile,
+                      const DeviceFacts &facts, Missing &missing) {
   for (const Kernel &kernel : plan.kernels) {
     // Numbers from the SPIR-V specification, "Capability".
-    constexpr uint32_t float64 = 10;
+    constexpr uint32_t float64 = 10, cooperativeMatrix = 6022;
     std::set<uint32_t> needed = getCapabilities(artifact.code.at(kernel.code), kernel.code);
     bool preserves = facts.preservesSpecialValues32 &&
                      (facts.preservesSpecialValues64 || !needed.contains(float64));
     const Capability known[] = {
         {0, "Matrix", true},
         {1, "Shader", true},
+        {9, "Float16", facts.float16},
         {float64, "Float64", facts.float64},
         {11, "Int64", facts.int64},
         {22, "Int16", facts.int16},
@@ -65,7 +66,17 @@ static void checkCode(const Artifact &artifact, const Plan &plan, const DeviceFa
         {4433, "StorageBuffer16BitAccess", facts.storage16},
         {4448, "StorageBuffer8BitAccess", facts.storage8},
         {4466, "SignedZeroInfNanPreserve", preserves},
+        {5345, "VulkanMemoryModel", facts.vulkanMemoryModel},
+        {cooperativeMatrix, "CooperativeMatrixKHR", true}, // by its shape, below
     };
+    if (needed.contains(cooperativeMatrix)) {
+      const CooperativeShape &shape = profile.cooperative;
+      missing.require(doesOffer(facts.cooperative, shape),
+                      "cooperative matrices of " + std::to_string(shape.rows) + "x" +
+                          std::to_string(shape.columns) + "x" + std::to_string(shape.products) +
+                          " f16 f32 of subgroups for kernel '" + kernel.name +
+                          "', where the device has " + printCooperative(facts.cooperative));
+    }
     for (uint32_t number : needed) {
       bool met = false;
       std::string name = std::to_string(number);
@@ -118,7 +129,7 @@ void checkRequirements(const Artifact &artifact, const Profile &profile, const D
     if (plan.target != profile.target)
       continue;
     checkViews(plan);
-    checkCode(artifact, plan, facts, missing);
+    checkCode(artifact, plan, profile, facts, missing);
   }
   checkPlans(artifact, profile.target, device, missing);
 }

@@ -50,6 +50,9 @@ void Decoder::collectScalars(Id id, int64_t offset, std::vector<Scalar> &scalars
     for (uint32_t i = 0; i < type.count; ++i)
       collectScalars(type.element, offset + i * type.stride, scalars);
     break;
+  case Type::Kind::CooperativeMatrix:
+    collectElements(id, offset, scalars);
+    break;
   case Type::Kind::Struct:
     for (size_t i = 0; i < type.members.size(); ++i)
       collectScalars(type.members[i], offset + type.offsets[i], scalars);
@@ -95,6 +98,8 @@ void Decoder::fillConstant(Id id, std::vector<uint64_t> &bits) {
   } else if (constant.kind == Constant::Kind::Composite) {
     for (Id part : constant.parts)
       fillConstant(part, bits);
+    if (module.getType(constant.type).kind == Type::Kind::CooperativeMatrix)
+      bits.resize(getScalars(constant.type).size(), bits.back());
   } else {
     // Make undefined values visible: NaNs, and integers with all bits set.
     for (const Scalar &scalar : getScalars(constant.type)) {
@@ -539,7 +544,15 @@ void Decoder::decodeInstruction(const Instruction &instruction) {
   case Op::CopyObject:
     define(instruction, useAs(instruction, 0, instruction.type).scalars);
     return;
+  case Op::CooperativeMatrixLoadKHR:
+  case Op::CooperativeMatrixStoreKHR:
+    return decodeCooperativeAccess(instruction);
+  case Op::CooperativeMatrixMulAddKHR:
+    return decodeCooperativeProduct(instruction);
   case Op::CompositeConstruct:
+    if (module.getType(instruction.type).kind == Type::Kind::CooperativeMatrix)
+      return decodeCooperativeSplat(instruction);
+    return decodeComposite(instruction);
   case Op::CompositeExtract:
   case Op::CompositeInsert:
   case Op::VectorShuffle:

@@ -97,6 +97,7 @@ void Decoder::decodeAccess(const Instruction &instruction) {
     values[instruction.result] = value;
   }
   need(instruction, !target.isInput, "writes an input");
+  checkVisible(instruction, target, isWrite ? 2 : 1);
   AccessSite access = makeAccess(instruction, target);
   access.isRead = !isWrite;
   access.isWrite = isWrite;
@@ -223,6 +224,8 @@ void Decoder::decodeBarrier(const Instruction &instruction) {
       (memory == Scope::Workgroup || memory == Scope::Device || memory == Scope::QueueFamily) &&
       (semantics & (AcquireRelease | SequentiallyConsistent) ||
        (semantics & Acquire && semantics & Release));
+  constexpr uint32_t both = MakeAvailable | MakeVisible;
+  orders &= !module.hasVulkanMemoryModel() || (semantics & both) == both;
   Barrier barrier;
   barrier.ordersStorage = orders && semantics & UniformMemory;
   barrier.ordersWorkgroup = orders && semantics & WorkgroupMemory;

@@ -125,6 +125,15 @@ private:
   void decodeShuffle(const Instruction &instruction);
   void decodeReduction(const Instruction &instruction);
 
+  // Of matrices that a subgroup shares, in Cooperative.cpp.
+  void collectElements(Id type, int64_t offset, std::vector<Scalar> &scalars) const;
+  void checkVisible(const Instruction &instruction, const PointerTarget &target,
+                    size_t memoryOperand) const;
+  void decodeCooperativeAccess(const Instruction &instruction);
+  void decodeCooperativeProduct(const Instruction &instruction);
+  void decodeCooperativeSplat(const Instruction &instruction);
+  void needSubgroup(const Instruction &instruction, Register uniform);
+
   // Of PTX, in DecodePtx.cpp.
   void requireLocal(const spv::Variable &variable) const;
   void findUnwritten(const spv::Function &function);

@@ -151,6 +151,16 @@ struct Matrix {
   spv::SourceLine source;
 };
 
+/// An instruction on matrices whose elements the invocations of a subgroup have. All of them must
+/// execute it.
+struct CooperativeStep {
+  bool isProduct = false;
+  Register uniform = noRegister; ///< 64 bits that must be the same for all lanes
+  uint32_t rows = 0, columns = 0, depth = 0;
+  std::vector<Register> a, b, c, results;
+  spv::SourceLine source;
+};
+
 /// Copies that have not landed, and what a lane says of them.
 struct LateCopy {
   enum class Kind { Copy, Commit, Wait } kind = Kind::Copy;
@@ -174,6 +184,7 @@ struct Program {
   std::vector<Shuffle> shuffles;
   std::vector<Meeting> meetings;
   std::vector<Matrix> matrices;
+  std::vector<CooperativeStep> cooperatives;
   std::vector<LateCopy> copies;
   bool isWarp = false;      ///< whether its lanes need not run in lockstep
   bool syncsWarps = false;  ///< whether it has barriers of a warp

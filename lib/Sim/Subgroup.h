@@ -133,6 +133,7 @@ StepFunction getAccessStep();
 StepFunction getBarrierStep();
 StepFunction getMeetingStep();
 StepFunction getMatrixStep();
+StepFunction getCooperativeStep();
 StepFunction getCopyStep();
 /// Returns a step that makes the lanes that execute it now, as bits.
 StepFunction getActiveStep();

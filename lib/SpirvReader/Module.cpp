@@ -262,6 +262,7 @@ void Reader::read(const Instruction &instruction) {
   case Op::MemoryModel:
     if (instruction.operands[0] != 0) // Logical
       module.refuse(instruction.word, "OpMemoryModel has an addressing model other than Logical");
+    module.isVulkan = MemoryModel(instruction.operands[1]) == MemoryModel::Vulkan;
     return;
   case Op::Capability:
     module.capabilities.insert(instruction.operands[0]);
@@ -292,6 +293,7 @@ void Reader::read(const Instruction &instruction) {
   case Op::TypeStruct:
   case Op::TypePointer:
   case Op::TypeFunction:
+  case Op::TypeCooperativeMatrixKHR:
     return readType(instruction);
   case Op::Undef:
   case Op::ConstantTrue:
@@ -396,6 +398,10 @@ void Reader::layOut(Type &type, Id id, const Instruction &instruction) const {
       type.alignment = std::max(type.alignment, member.alignment);
     }
     break;
+  case Type::Kind::CooperativeMatrix: // as if an invocation had all of it
+    type.alignment = module.getType(type.element).alignment;
+    type.bytes = module.getType(type.element).bytes * type.rows * type.columns;
+    break;
   case Type::Kind::Void:
   case Type::Kind::Pointer:
   case Type::Kind::Function:
@@ -472,6 +478,33 @@ void Reader::readType(const Instruction &instruction) {
     type.element = operands[1];
     getData(type.element);
     break;
+  case Op::TypeCooperativeMatrixKHR: {
+    constexpr uint64_t maxSide = 256;
+    type.kind = Type::Kind::CooperativeMatrix;
+    type.element = operands[0];
+    Type::Kind element = getData(type.element).kind;
+    if (element != Type::Kind::Int && element != Type::Kind::Float)
+      fail(instruction, "has elements that are not numbers");
+    std::array<uint64_t, 4> numbers; // scope, rows, columns, use
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const Constant &number = module.getConstant(operands[i + 1]);
+      if (number.kind != Constant::Kind::Scalar || number.isSpecialized)
+        module.refuse(instruction.word,
+                      "OpTypeCooperativeMatrixKHR has a shape that is no plain constant");
+      numbers[i] = number.bits;
+    }
+    if (Scope(numbers[0]) != Scope::Subgroup)
+      module.refuse(instruction.word,
+                    "OpTypeCooperativeMatrixKHR has another scope than the subgroup");
+    if (numbers[1] < 1 || numbers[1] > maxSide || numbers[2] < 1 || numbers[2] > maxSide)
+      fail(instruction, "has a side that is not of 1 to " + std::to_string(maxSide) + " elements");
+    if (numbers[3] > uint64_t(CooperativeUse::Accumulator))
+      fail(instruction, "has a use that is not A, B or the accumulator");
+    type.rows = uint32_t(numbers[1]);
+    type.columns = uint32_t(numbers[2]);
+    type.use = CooperativeUse(numbers[3]);
+    break;
+  }
   case Op::TypeFunction:
     type.kind = Type::Kind::Function;
     for (Id id : operands)
@@ -525,6 +558,11 @@ void Reader::readConstant(const Instruction &instruction) {
   case Op::SpecConstantComposite: {
     constant.kind = Constant::Kind::Composite;
     constant.parts.assign(instruction.operands.begin(), instruction.operands.end());
+    if (type.kind == Type::Kind::CooperativeMatrix) { // all elements are equal
+      need(constant.parts.size() == 1 &&
+           module.getConstant(constant.parts[0]).type == type.element);
+      break;
+    }
     bool isStruct = type.kind == Type::Kind::Struct;
     need(isStruct || type.kind == Type::Kind::Vector || type.kind == Type::Kind::Array);
     need(constant.parts.size() == (isStruct ? type.members.size() : type.count));
@@ -621,7 +659,7 @@ void Reader::readInFunction(const Instruction &instruction) {
       instruction.op != Op::ControlBarrier && instruction.op != Op::MemoryBarrier &&
       instruction.op != Op::SelectionMerge && instruction.op != Op::LoopMerge &&
       instruction.op != Op::NamedEffect && instruction.op != Op::CopyAsync &&
-      !isTerminator(instruction.op))
+      instruction.op != Op::CooperativeMatrixStoreKHR && !isTerminator(instruction.op))
     fail(instruction, "is not allowed inside a function");
   std::vector<Instruction> &before = block->instructions;
   if (instruction.op == Op::Phi) {

@@ -35,6 +35,8 @@ std::string KernelGate::getMissingFunction(Operation *op) {
 }
 
 std::string KernelGate::findTypeError(Type type) const {
+  if (isOwnType(type))
+    return "";
   if (auto vector = dyn_cast<VectorType>(type)) {
     if (isOwnVector(vector))
       return findTypeError(vector.getElementType());

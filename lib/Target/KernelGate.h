@@ -29,6 +29,8 @@ protected:
 
   /// Returns the max number of elements of a vector, a power of two.
   virtual int64_t getMaxLanes() const { return 4; }
+  /// Whether the target has values of a type that is no number and no vector.
+  virtual bool isOwnType(mlir::Type) const { return false; }
   /// Whether the target has vectors of this type that are longer, or of higher rank.
   virtual bool isOwnVector(mlir::VectorType) const { return false; }
   /// Whether the target lowers `access`, a load or store of a vector of consecutive elements.

@@ -111,6 +111,8 @@ static std::optional<std::string> findMeaningError(ArrayRef<uint32_t> words, con
   if ((uses(spirv::Capability::Int16) || uses(spirv::Capability::StorageBuffer16BitAccess)) &&
       !profile.storage16)
     return "declares 16-bit integers, which target " + profile.name + " lacks";
+  if (uses(spirv::Capability::CooperativeMatrixKHR) && !profile.cooperative.rows)
+    return "declares CooperativeMatrixKHR, which target " + profile.name + " lacks";
 
   llvm::SmallBitVector bound(operandBytes.size());
   for (auto [variable, pointer] : declared.variables) {
@@ -131,6 +133,14 @@ static std::optional<std::string> findMeaningError(ArrayRef<uint32_t> words, con
   return std::nullopt;
 }
 
+/// Whether SPIRV-Tools is too old for a module: versions before 2023.3 have no cooperative
+/// matrices.
+static bool isBeyond(const spvtools::SpirvTools &tools, const Declarations &declared) {
+  std::vector<uint32_t> words;
+  return declared.capabilities.contains(uint32_t(spirv::Capability::CooperativeMatrixKHR)) &&
+         !tools.Assemble("OpCapability CooperativeMatrixKHR", &words);
+}
+
 std::optional<std::string> weir::findSpirvError(ArrayRef<uint32_t> words, const Profile &profile,
                                                 StringRef entryPoint,
                                                 ArrayRef<int64_t> operandBytes) {
@@ -144,6 +154,8 @@ std::optional<std::string> weir::findSpirvError(ArrayRef<uint32_t> words, const 
         error += error.empty() ? "" : "\n";
         error += message;
       });
+  if (isBeyond(spvtools::SpirvTools(environment), Declarations(words)))
+    return findMeaningError(words, profile, entryPoint, operandBytes);
   if (!tools.Validate(words.data(), words.size()))
     return error.empty() ? "the validator refuses it" : error;
   return findMeaningError(words, profile, entryPoint, operandBytes);

@@ -30,6 +30,8 @@ using namespace weir;
 /// and the entry point lists all it uses; 1.5 holds the extensions for storage buffers and for
 /// 8-bit and 16-bit storage.
 static constexpr spirv::Version version = spirv::Version::V_1_5;
+/// That of modules with cooperative matrices.
+static constexpr spirv::Version cooperativeVersion = spirv::Version::V_1_6;
 
 static spirv::TargetEnvAttr getTargetOf(MLIRContext *context, const Profile &profile) {
   SmallVector<spirv::Capability> capabilities = {spirv::Capability::Shader,
@@ -46,7 +48,14 @@ static spirv::TargetEnvAttr getTargetOf(MLIRContext *context, const Profile &pro
   SmallVector<spirv::Extension> extensions = {
       spirv::Extension::SPV_KHR_storage_buffer_storage_class,
       spirv::Extension::SPV_KHR_8bit_storage, spirv::Extension::SPV_KHR_16bit_storage};
-  auto triple = spirv::VerCapExtAttr::get(version, capabilities, extensions, context);
+  const bool isCooperative = profile.cooperative.rows != 0;
+  if (isCooperative) {
+    capabilities.append({spirv::Capability::Float16, spirv::Capability::CooperativeMatrixKHR,
+                         spirv::Capability::VulkanMemoryModel});
+    extensions.push_back(spirv::Extension::SPV_KHR_cooperative_matrix);
+  }
+  auto triple = spirv::VerCapExtAttr::get(isCooperative ? cooperativeVersion : version,
+                                          capabilities, extensions, context);
   Builder builder(context);
   int size = int(profile.maxWorkgroupSize);
   auto limits = spirv::ResourceLimitsAttr::get(
@@ -60,7 +69,9 @@ SpirvEmitter::SpirvEmitter(MLIRContext *context, const Profile &profile)
     : target(getTargetOf(context, profile)), legality(SPIRVConversionTarget::get(target)),
       types(target), pipeline(spirv::ModuleOp::getOperationName()) {
   RewritePatternSet set(context);
+  populateMMAToSPIRVCoopMatrixTypeConversion(types);
   populateGPUToSPIRVPatterns(types, set);
+  populateGpuWMMAToSPIRVCoopMatrixKHRConversionPatterns(types, set);
   populateSCFToSPIRVPatterns(types, scfContext, set);
   arith::populateArithToSPIRVPatterns(types, set);
   populateMathToSPIRVPatterns(types, set);
@@ -221,6 +232,33 @@ static void widenBarriers(spirv::ModuleOp module) {
   });
 }
 
+/// Makes accesses and barriers of a module with cooperative matrices those of the Vulkan memory
+/// model, which they need: in it other invocations see only what is marked for them.
+static void useVulkanMemoryModel(spirv::ModuleOp module) {
+  module.setMemoryModel(spirv::MemoryModel::Vulkan);
+  auto isSeen = [](Value pointer) {
+    spirv::StorageClass storage = cast<spirv::PointerType>(pointer.getType()).getStorageClass();
+    return storage == spirv::StorageClass::StorageBuffer ||
+           storage == spirv::StorageClass::Workgroup;
+  };
+  module.walk([&](Operation *op) {
+    if (auto load = dyn_cast<spirv::LoadOp>(op); load && isSeen(load.getPtr()))
+      load.setMemoryAccess(load.getMemoryAccess().value_or(spirv::MemoryAccess::None) |
+                           spirv::MemoryAccess::NonPrivatePointer);
+    else if (auto store = dyn_cast<spirv::StoreOp>(op); store && isSeen(store.getPtr()))
+      store.setMemoryAccess(store.getMemoryAccess().value_or(spirv::MemoryAccess::None) |
+                            spirv::MemoryAccess::NonPrivatePointer);
+    else if (auto load = dyn_cast<spirv::KHRCooperativeMatrixLoadOp>(op))
+      load.setMemoryOperand(spirv::MemoryAccess::NonPrivatePointer);
+    else if (auto store = dyn_cast<spirv::KHRCooperativeMatrixStoreOp>(op))
+      store.setMemoryOperand(spirv::MemoryAccess::NonPrivatePointer);
+    else if (auto barrier = dyn_cast<spirv::ControlBarrierOp>(op))
+      barrier.setMemorySemantics(barrier.getMemorySemantics() |
+                                 spirv::MemorySemantics::MakeAvailable |
+                                 spirv::MemorySemantics::MakeVisible);
+  });
+}
+
 /// Whether an op needs a line of its own: barriers, shuffles and accesses to memory other than
 /// inputs are where executions go wrong.
 static bool needsLine(Operation *op) {
@@ -316,10 +354,18 @@ static void setTriple(spirv::ModuleOp module) {
     if (!llvm::is_contained(capabilities, spirv::Capability::GroupNonUniform))
       capabilities.push_back(spirv::Capability::GroupNonUniform);
   });
+  // The version holds every other extension that the target offers.
+  SmallVector<spirv::Extension> extensions;
+  const bool isCooperative =
+      llvm::is_contained(capabilities, spirv::Capability::CooperativeMatrixKHR);
+  if (isCooperative) {
+    capabilities.push_back(spirv::Capability::VulkanMemoryModel);
+    extensions.push_back(spirv::Extension::SPV_KHR_cooperative_matrix);
+    useVulkanMemoryModel(module);
+  }
   llvm::sort(capabilities);
-  // The version holds every extension that the target offers.
-  module.setVceTripleAttr(spirv::VerCapExtAttr::get(
-      version, capabilities, ArrayRef<spirv::Extension>(), module.getContext()));
+  module.setVceTripleAttr(spirv::VerCapExtAttr::get(isCooperative ? cooperativeVersion : version,
+                                                    capabilities, extensions, module.getContext()));
 }
 
 /// Upstream writes lines only where this extension is, for what it does not write yet; a
@@ -328,15 +374,19 @@ static constexpr spirv::Extension lineExtension = spirv::Extension::SPV_KHR_non_
 
 static void allowLines(spirv::ModuleOp module) {
   spirv::VerCapExtAttr triple = *module.getVceTriple();
+  SmallVector<spirv::Extension> extensions(triple.getExtensions());
+  extensions.push_back(lineExtension);
   module.setVceTripleAttr(spirv::VerCapExtAttr::get(triple.getVersion(),
                                                     llvm::to_vector(triple.getCapabilities()),
-                                                    lineExtension, module.getContext()));
+                                                    extensions, module.getContext()));
 }
 
 static void dropLineExtension(SmallVectorImpl<uint32_t> &words) {
   constexpr size_t headerWords = 5;
   for (size_t at = headerWords; at < words.size(); at += words[at] >> 16)
-    if (spirv::Opcode(words[at] & 0xffff) == spirv::Opcode::OpExtension) {
+    if (spirv::Opcode(words[at] & 0xffff) == spirv::Opcode::OpExtension &&
+        reinterpret_cast<const char *>(&words[at + 1]) ==
+            spirv::stringifyExtension(lineExtension)) {
       words.erase(words.begin() + at, words.begin() + at + (words[at] >> 16));
       return;
     }

@@ -22,6 +22,7 @@ class SpirvGate : public KernelGate {
     return " has no representation in SPIR-V here; there are index, i1, i8, i16, i32, i64, "
            "f16, bf16, f32, f64 and vectors of them";
   }
+  bool isOwnType(Type type) const override { return isa<gpu::MMAMatrixType>(type); }
   std::string findOperationError(Operation *op) override;
 };
 } // namespace
@@ -52,6 +53,16 @@ static bool computesInHalves(Operation *op) {
 
 std::string SpirvGate::findOperationError(Operation *op) {
   std::string name = op->getName().getStringRef().str();
+  if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<gpu::MMAMatrixType>) ||
+      llvm::any_of(op->getResultTypes(), llvm::IsaPred<gpu::MMAMatrixType>)) {
+    if (!profile.cooperative.rows)
+      return name + " needs a \"cooperative_matrix\", which target " + profile.name + " lacks";
+    return isa<gpu::SubgroupMmaLoadMatrixOp, gpu::SubgroupMmaStoreMatrixOp,
+               gpu::SubgroupMmaComputeOp, gpu::SubgroupMmaConstantMatrixOp, scf::ForOp,
+               scf::YieldOp>(op)
+               ? ""
+               : name + " of cooperative matrices has no lowering";
+  }
   if (computesInHalves(op))
     return name + " of f16 or bf16 has no lowering; weir-widen-arithmetic has one for graphs";
   if (auto loop = dyn_cast<scf::ForOp>(op); loop && loop.getUnsignedCmp())

@@ -143,6 +143,10 @@ static void storeAsIntegers(gpu::GPUFuncOp kernel) {
   auto getBits = [](const APFloat &value) { return value.bitcastToAPInt(); };
   AttrTypeReplacer replacer;
   replacer.addReplacement([&](FloatType type) { return isHalf(type) ? stored : Type(type); });
+  // Of a cooperative matrix only what lies in memory becomes integers.
+  replacer.addReplacement([](gpu::MMAMatrixType type) {
+    return std::optional(std::pair(Type(type), WalkResult::skip()));
+  });
   replacer.addReplacement([&](FloatAttr number) -> std::optional<Attribute> {
     if (!isHalf(number.getType()))
       return std::nullopt;

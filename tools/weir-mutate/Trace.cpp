@@ -311,6 +311,10 @@ void Tracer::step(const Instruction &instruction) {
     return beginCopy(instruction);
   case Op::ConvertUToPtr:
     return makeAddress(instruction);
+  case Op::CooperativeMatrixLoadKHR:
+  case Op::CooperativeMatrixStoreKHR:
+    refuse(instruction, "is not supported by weir-mutate");
+    return;
   case Op::NamedEffect:
     if (!meetInWarp(instruction) && !orderCopies(instruction))
       refuse(instruction, "is not supported by weir-mutate");

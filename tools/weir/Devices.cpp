@@ -75,11 +75,16 @@ static int runDevices(const DevicesOptions &options) {
                       std::to_string(profile.maxWorkgroupSize),
                       std::to_string(profile.workgroupMemory), isDefault ? "default" : ""});
     }
-  if (options.json)
+  if (options.json) {
     printJson(list);
-  else
-    printTable({"api", "index", "device", "code", "subgroup", "workgroup", "workgroup bytes", ""},
-               rows);
+    return Done;
+  }
+  printTable({"api", "index", "device", "code", "subgroup", "workgroup", "workgroup bytes", ""},
+             rows);
+  std::cout << "\nBuilt-in profiles for weir compile --target:\n";
+  for (const std::string &api : apis)
+    for (const std::string &name : getBuiltinProfileNames(api.substr(0, api.find(':'))))
+      std::cout << "  " << api.substr(0, api.find(':')) << ":" << name << "\n";
   return Done;
 }
 

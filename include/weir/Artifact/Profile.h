@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace weir {
 
@@ -19,6 +20,13 @@ std::string getBaseTarget(const std::string &target);
 /// How factors of products in f32 may be rounded first, where that makes them faster: not at all,
 /// or to tf32, which has f32's exponents and 10 bits behind the point.
 enum class Precision { F32, Tf32 };
+
+/// The shape of the matrices, in f16 with sums in f32, that the invocations of a subgroup multiply
+/// together: rows x products times products x columns. No rows: there are none.
+struct CooperativeShape {
+  int64_t rows = 0, columns = 0, products = 0;
+  bool operator==(const CooperativeShape &) const = default;
+};
 
 /// The limits and habits of a target. Every kernel obeys the limits; the habits tune the code
 /// for speed. The compiler hard-codes none of these numbers.
@@ -58,6 +66,7 @@ struct Profile {
   int64_t matrixSlab = 32; ///< products that a workgroup shares at once for them
   /// Max number of such slabs in workgroup memory; those behind the first are copied meanwhile.
   int64_t matrixStages = 2;
+  CooperativeShape cooperative; ///< of target vulkan: VK_KHR_cooperative_matrix
   Precision precision = Precision::F32;
   bool words64 = true;      ///< vectors of 32-bit elements travel as 64-bit integers
   int64_t columnParts = 64; ///< max number of partial results of a reduced column
@@ -88,10 +97,13 @@ struct Profile {
 /// runs is the best. Profiles of one rank are equally good.
 int64_t getRank(const Profile &profile);
 
-/// Returns the built-in profile `name`: lavapipe, sm_80, sm_90, x86-64-v2, x86-64-v3, x86-64-v4 or
-/// aarch64.
-/// Errors: `Error` naming the built-in ones.
+/// Returns the built-in profile `name`: lavapipe, nvidia, rdna2, rdna3, xe, adreno7, valhall,
+/// apple, sm_80, sm_90, x86-64-v2, x86-64-v3, x86-64-v4 or aarch64. Errors: `Error` naming the
+/// built-in ones.
 Profile getBuiltinProfile(const std::string &name);
+
+/// Returns the names of the built-in profiles of a target, "vulkan", "cuda" or "cpu".
+std::vector<std::string> getBuiltinProfileNames(const std::string &target);
 
 /// Reads a profile that has all keys from JSON text; `where` names it in errors.
 /// Errors: `Error` on bad JSON, an unknown or missing key, a wrong type, or a value that no target
@@ -99,8 +111,8 @@ Profile getBuiltinProfile(const std::string &name);
 ///         that is not a power of two, a vector width other than 1 or 4, a workgroup that is not
 ///         a multiple of the subgroup, or larger than the largest, more than 64 rows or 8 columns
 ///         of a contraction's tile, a slab of more than 64 products or no multiple of 4, a slab's
-///         tile other than 8 or 16, a matrix tile other than 0, 32 or 64 or without an `sm` of 80,
-///         tf32 without a matrix tile, a matrix slab other than 16, 32 or 64, matrix stages other
+///         tile other than 4, 8 or 16, a matrix tile other than 0, 32 or 64 or without an `sm` of
+///         80, tf32 without a matrix tile, a matrix slab other than 16, 32 or 64, matrix stages other
 ///         than 2, 3 or 4, `words64` without `int64`, an `sm` missing on cuda or present
 ///         elsewhere).
 Profile parseProfile(const std::string &json, const std::string &where);

@@ -42,8 +42,13 @@ struct MemoryAccess {
   bool reads = false, writes = false;
   bool isAtomic = false;   ///< atomic for all invocations that see the memory
   bool isReadOnly = false; ///< may read what was there before the kernel began
-  bool isLate =
-      false; ///< of a copy that lands at some time before its invocation has waited for it
+  /// Whether the invocations of a subgroup make it together: a part of a matrix's elements, of
+  /// which nobody knows which invocation has which.
+  bool isCooperative = false;
+  /// Whether barriers show it to nobody else: in the Vulkan memory model, without a mark.
+  bool isPrivate = false;
+  /// Whether it is of a copy that lands at some time before its invocation has waited for it.
+  bool isLate = false;
   std::optional<Affine> address; ///< bytes from the root's begin
   int64_t bytes = 0;             ///< from the address on; 0 if unknown
   int64_t alignment = 1;         ///< bytes, as the accessed type needs

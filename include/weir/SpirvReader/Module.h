@@ -51,13 +51,16 @@ struct Type {
     RuntimeArray,
     Struct,
     Pointer,
-    Function
+    Function,
+    CooperativeMatrix ///< of the invocations of a subgroup
   } kind = Kind::Void;
-  uint32_t width = 0;        ///< Int, Float: bits; 8, 16, 32 or 64
-  Id element = 0;            ///< Vector, Array, RuntimeArray; Pointer: the type that it points to
-  uint32_t count = 0;        ///< Vector, Array
-  std::vector<Id> members;   ///< Struct
-  StorageClass storage = {}; ///< Pointer
+  uint32_t width = 0;             ///< Int, Float: bits; 8, 16, 32 or 64
+  Id element = 0;                 ///< of several; Pointer: the type that it points to
+  uint32_t count = 0;             ///< Vector, Array
+  uint32_t rows = 0, columns = 0; ///< CooperativeMatrix
+  CooperativeUse use = {};        ///< CooperativeMatrix
+  std::vector<Id> members;        ///< Struct
+  StorageClass storage = {};      ///< Pointer
   /// Bytes in memory: as decorated, or else packed with each scalar aligned to its size. 4 for
   /// a Bool; 0 for a runtime array and for types that are no data.
   int64_t bytes = 0;
@@ -149,6 +152,8 @@ public:
   const std::vector<Variable> &getVariables() const { return variables; }
   const std::vector<Function> &getFunctions() const { return functions; }
   const std::vector<EntryPoint> &getEntryPoints() const { return entryPoints; }
+  /// Whether other invocations see only accesses that are marked for them.
+  bool hasVulkanMemoryModel() const { return isVulkan; }
   const std::set<uint32_t> &getCapabilities() const { return capabilities; }
   const Function &getFunction(Id id) const;
   /// Returns the entry point of that name, or null.
@@ -174,6 +179,7 @@ private:
   std::vector<Function> functions;
   std::vector<EntryPoint> entryPoints;
   std::set<uint32_t> capabilities;
+  bool isVulkan = false;
   std::map<Id, std::string> strings, instructionSets;
   std::map<std::pair<Id, Decoration>, uint32_t> decorations; ///< first operand
   std::map<std::pair<Id, uint32_t>, uint32_t> memberOffsets; ///< by struct and member

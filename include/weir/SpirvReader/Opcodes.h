@@ -109,7 +109,8 @@ enum class Scope : uint32_t {
 
 /// Bits of the memory operand of a load.
 enum MemoryOperand : uint32_t {
-  ReadOnly = 0x80000000 ///< Weir's own: nothing writes the bytes while the kernel runs
+  NonPrivatePointer = 0x20, ///< other invocations may see it, in the Vulkan memory model
+  ReadOnly = 0x80000000     ///< Weir's own: nothing writes the bytes while the kernel runs
 };
 
 /// Bits of memory semantics.
@@ -120,8 +121,16 @@ enum MemorySemantics : uint32_t {
   SequentiallyConsistent = 0x10,
   UniformMemory = 0x40,
   SubgroupMemory = 0x80,
-  WorkgroupMemory = 0x100
+  WorkgroupMemory = 0x100,
+  MakeAvailable = 0x2000,
+  MakeVisible = 0x4000
 };
+
+enum class MemoryModel : uint32_t { Vulkan = 3 };
+
+enum class CooperativeLayout : uint32_t { RowMajor = 0, ColumnMajor = 1 };
+
+enum class CooperativeUse : uint32_t { MatrixA = 0, MatrixB = 1, Accumulator = 2 };
 
 /// Instructions of the extended set GLSL.std.450.
 enum class Glsl : uint32_t {

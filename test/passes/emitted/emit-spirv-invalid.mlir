@@ -345,3 +345,21 @@ gpu.module @other {
   }
 }
 }
+
+// -----
+
+#global = #gpu.address_space<global>
+#shared = #gpu.address_space<workgroup>
+
+module attributes {gpu.container_module} {
+gpu.module @matrix {
+  gpu.func @matrix(%x: memref<64xf32, #global>) workgroup(%s: memref<256xf32, #shared>)
+      kernel attributes {known_block_size = array<i32: 8, 1, 1>} {
+    %c0 = arith.constant 0 : index
+    // expected-error @below {{kernel @matrix: gpu.subgroup_mma_load_matrix needs a "cooperative_matrix", which target lavapipe lacks}}
+    %m = gpu.subgroup_mma_load_matrix %s[%c0] {leadDimension = 16 : index}
+        : memref<256xf32, #shared> -> !gpu.mma_matrix<16x16xf32, "COp">
+    gpu.return
+  }
+}
+}

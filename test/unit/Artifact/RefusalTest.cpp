@@ -47,6 +47,18 @@ TEST(Profile, reads_back_what_was_printed) {
   }
 }
 
+/// A family's limits are those of a device whatever its habits: all of them are valid.
+TEST(Profile, of_families_of_gpus) {
+  for (const std::string &name : getBuiltinProfileNames("vulkan")) {
+    Profile profile = getBuiltinProfile(name);
+    EXPECT_EQ(parseProfile(printProfile(profile), "p"), profile);
+    EXPECT_EQ(profile.target, "vulkan");
+    EXPECT_EQ(profile.contractionSlab > 0, name != "lavapipe");
+  }
+  EXPECT_EQ(getBuiltinProfileNames("vulkan").size(), 8u);
+  EXPECT_EQ(getBuiltinProfileNames("cuda"), (std::vector<std::string>{"sm_80", "sm_90"}));
+}
+
 TEST(Profile, prints_one_key_a_line) {
   std::string text = printProfile(Profile());
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 39);
@@ -76,6 +88,17 @@ TEST(Profile, is_like_a_built_in_one) {
   EXPECT_EQ(loadText(R"({"like": "sm_90", "sm": 86})"), cuda);
 }
 
+TEST(Profile, of_cooperative_matrices) {
+  EXPECT_EQ(
+      loadText(R"({"like": "lavapipe", "cooperative_matrix": "8x16x32 f16 f32"})").cooperative,
+      (CooperativeShape{8, 16, 32}));
+  EXPECT_EQ(getBuiltinProfile("nvidia").cooperative, (CooperativeShape{16, 16, 16}));
+  EXPECT_ERROR(loadText(R"({"like": "sm_80", "cooperative_matrix": "16x16x16 f16 f32"})"),
+               "\"cooperative_matrix\" is \"16x16x16 f16 f32\", which needs target vulkan");
+  EXPECT_ERROR(loadText(R"({"like": "nvidia", "storage16": false})"),
+               "\"cooperative_matrix\" is \"16x16x16 f16 f32\", which needs \"storage16\"");
+}
+
 TEST(Profile, of_a_processor_may_have_wide_vectors) {
   EXPECT_EQ(loadText(R"({"like": "x86-64-v4", "vector_width": 8})").vectorWidth, 8);
   EXPECT_ERROR(loadText(R"({"like": "x86-64-v4", "vector_width": 12})"),
@@ -89,8 +112,9 @@ TEST(Profile, of_a_processor_may_have_wide_vectors) {
 
 TEST(Profile, refuses_what_is_like_none) {
   EXPECT_ERROR(loadText(R"({"like": "mesa"})"),
-               "p.json: \"like\" is \"mesa\", the built-in profiles are lavapipe, sm_80, sm_90, "
-               "x86-64-v2, x86-64-v3, x86-64-v4 and aarch64");
+               "p.json: \"like\" is \"mesa\", the built-in profiles are lavapipe, nvidia, rdna2, "
+               "rdna3, xe, adreno7, valhall, apple, sm_80, sm_90, x86-64-v2, x86-64-v3, x86-64-v4 "
+               "and aarch64");
   EXPECT_ERROR(loadText(R"({"like": true})"), "p.json: \"like\" must be a string");
   EXPECT_ERROR(loadText(R"({"like": "lavapipe", "nane": "b"})"),
                "p.json: the file has the unknown key \"nane\"");
@@ -112,8 +136,9 @@ TEST(Profile, loads_by_name_and_by_path) {
   EXPECT_EQ(loadProfile("lavapipe"), Profile());
   EXPECT_ERROR(loadProfile(folder / "q.json"), "No such file");
   EXPECT_ERROR(loadProfile(folder / ""), "it is a folder");
-  EXPECT_ERROR(getBuiltinProfile("mine"), "there are lavapipe, sm_80, sm_90, "
-                                          "x86-64-v2, x86-64-v3, x86-64-v4 and aarch64");
+  EXPECT_ERROR(getBuiltinProfile("mine"),
+               "there are lavapipe, nvidia, rdna2, rdna3, xe, adreno7, "
+               "valhall, apple, sm_80, sm_90, x86-64-v2, x86-64-v3, x86-64-v4 and aarch64");
 }
 
 static const TextEdit profileEdits[] = {
@@ -154,7 +179,13 @@ static const TextEdit profileEdits[] = {
     {"\"contraction_columns\": 4", "\"contraction_columns\": 9", "at most 8"},
     {"\"contraction_slab\": 0", "\"contraction_slab\": 68", "at most 64"},
     {"\"contraction_slab\": 0", "\"contraction_slab\": 6", "it must be a multiple of 4"},
-    {"\"slab_tile\": 8", "\"slab_tile\": 12", "it must be a multiple of 8"},
+    {"\"cooperative_matrix\": \"none\"", "\"cooperative_matrix\": 16", "must be a string"},
+    {"\"cooperative_matrix\": \"none\"", "\"cooperative_matrix\": \"16x16x12 f16 f32\"",
+     "expected \"none\" or rows x columns x products and types"},
+    {"\"cooperative_matrix\": \"none\"", "\"cooperative_matrix\": \"16x16x16 bf16 f32\"",
+     "sizes are 8, 16 or 32, factors f16 and sums f32"},
+    {"\"slab_tile\": 8", "\"slab_tile\": 12", "it must be 4, 8 or 16"},
+    {"\"slab_tile\": 8", "\"slab_tile\": 2", "it must be 4, 8 or 16"},
     {"\"attention_keys\": 1024", "\"attention_keys\": -1", "at least 0"},
     {"\"attention_keys\": 1024", "\"attention_keys\": 4294967296", "at most 4294967295"},
     {"\"matrix_tile\": 0", "\"matrix_tile\": 48", "it must be a multiple of 32"},

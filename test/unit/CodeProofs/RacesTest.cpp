@@ -379,3 +379,98 @@ TEST(Races, answers_are_what_executions_do) {
   EXPECT_GT(mayOverwrite, 300u);
   EXPECT_GT(areFree, 1000u);
 }
+
+//===----------------------------------------------------------------------===//
+// Matrices that subgroups load and store
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A workgroup of four subgroups of 32 whose invocations are known by subgroup and lane. Each
+/// subgroup stores 1024 bytes of workgroup memory together.
+struct Matrices {
+  AddressMap map;
+  Affine subgroup, lane;
+
+  Matrices() {
+    map.launch.subgroupSize = 32;
+    map.localSize[0] = 128;
+    subgroup = map.atoms.getId(Atom::Kind::Subgroup, 0, 4);
+    lane = map.atoms.getId(Atom::Kind::Lane, 0, 32);
+    map.laneIds = {subgroup.terms[0].first, lane.terms[0].first};
+    map.hasLaneIds = true;
+    add(true, subgroup * 1024, 1024).isCooperative = true;
+  }
+  MemoryAccess &add(bool writes, const Affine &address, int64_t bytes) {
+    MemoryAccess &access = map.accesses.emplace_back();
+    access.root = MemoryAccess::Root::Shared;
+    access.reads = !writes;
+    access.writes = writes;
+    access.address = address;
+    access.bytes = bytes;
+    access.isCertain = true;
+    access.position = uint32_t(map.accesses.size() + map.barriers.size());
+    return access;
+  }
+  Answer isFree() const { return isFreeOfRaces(map, MemoryAccess::Root::Shared, 0).answer; }
+};
+} // namespace
+
+TEST(CooperativeRaces, subgroups_store_apart) {
+  Matrices matrices;
+  EXPECT_EQ(matrices.isFree(), Answer::Yes);
+  matrices.map.accesses[0].bytes = 1025; // a byte of the next
+  EXPECT_EQ(matrices.isFree(), Answer::No);
+  matrices.map.accesses[0].bytes = 1024;
+  matrices.map.accesses[0].isCooperative = false; // all lanes would write all of it
+  EXPECT_EQ(matrices.isFree(), Answer::No);
+}
+
+TEST(CooperativeRaces, nobody_knows_who_stores_an_element) {
+  // Even if each invocation loads what it would have in the order of lanes.
+  Matrices matrices;
+  matrices.add(false, matrices.subgroup * 1024 + matrices.lane * 32, 32);
+  EXPECT_EQ(matrices.isFree(), Answer::No);
+  Matrices ordered;
+  ordered.map.barriers.push_back({});
+  ordered.map.barriers[0].isCertain = ordered.map.barriers[0].isUniform =
+      ordered.map.barriers[0].ordersShared = true;
+  ordered.map.barriers[0].position = 2;
+  ordered.add(false, ordered.subgroup * 1024 + ordered.lane * 32, 32);
+  EXPECT_EQ(ordered.isFree(), Answer::Yes);
+  ordered.map.accesses[1].isPrivate = true; // barriers show it to nobody
+  EXPECT_EQ(ordered.isFree(), Answer::Unknown);
+  ordered.map.accesses[1].isPrivate = false;
+  ordered.map.barriers[0].ordersShared = false;
+  EXPECT_EQ(ordered.isFree(), Answer::No);
+}
+
+TEST(CooperativeRaces, another_matrix_is_no_order) {
+  // One instruction that stores what another of the same subgroup loads.
+  Matrices matrices;
+  matrices.add(false, matrices.subgroup * 1024, 1024).isCooperative = true;
+  EXPECT_EQ(matrices.isFree(), Answer::No);
+}
+
+TEST(CooperativeRaces, trips_of_a_loop_are_executions) {
+  Matrices matrices;
+  matrices.map.loops.push_back({4, false});
+  matrices.map.atoms.getId(Atom::Kind::Trip, 0, 4);
+  matrices.map.accesses[0].loops = {0};
+  EXPECT_NE(matrices.isFree(), Answer::Yes);
+  matrices.map.barriers.push_back({});
+  BarrierSite &barrier = matrices.map.barriers[0];
+  barrier.isCertain = barrier.isUniform = barrier.ordersShared = true;
+  barrier.loops = {0};
+  barrier.position = 2;
+  EXPECT_EQ(matrices.isFree(), Answer::Yes);
+}
+
+TEST(CooperativeRaces, subgroups_that_are_not_told_apart) {
+  Matrices matrices;
+  matrices.map.laneIds.clear();
+  matrices.map.hasLaneIds = false;
+  matrices.map.accesses[0].address = Affine();
+  EXPECT_NE(matrices.isFree(), Answer::Yes);
+  matrices.map.localSize[0] = 32; // only one
+  EXPECT_EQ(matrices.isFree(), Answer::Yes);
+}

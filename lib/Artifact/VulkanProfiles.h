@@ -1,0 +1,18 @@
+//===- VulkanProfiles.h - Profiles of families of Vulkan GPUs ---*- C++ -*-===//
+
+#ifndef WEIR_LIB_ARTIFACT_VULKANPROFILES_H
+#define WEIR_LIB_ARTIFACT_VULKANPROFILES_H
+
+#include "weir/Artifact/Profile.h"
+
+#include <vector>
+
+namespace weir {
+
+/// Returns the built-in profiles of GPUs for target vulkan: nvidia, rdna2, rdna3, xe, adreno7,
+/// valhall and apple.
+std::vector<Profile> makeVulkanProfiles();
+
+} // namespace weir
+
+#endif // WEIR_LIB_ARTIFACT_VULKANPROFILES_H
