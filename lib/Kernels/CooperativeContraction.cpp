@@ -22,19 +22,6 @@
 using namespace mlir;
 using namespace weir;
 
-namespace {
-enum CooperativeCoordinates : unsigned {
-  slabCoordinate = productCoordinate,
-  subgroupRowCoordinate,
-  subgroupColumnCoordinate,
-  resultRowCoordinate,
-  insideRowCoordinate,
-  insideUnitCoordinate,
-  subgroupInGroupCoordinate,
-  laneInGroupCoordinate,
-};
-} // namespace
-
 //===----------------------------------------------------------------------===//
 // The tile
 //===----------------------------------------------------------------------===//
@@ -105,8 +92,7 @@ public:
       : emitter(emitter), tile(tile), sides(tile.sides), shape(tile.shape),
         ofRows(makeSlabSide(emitter, sides, /*isOfRows=*/true, place.rest)),
         ofColumns(makeSlabSide(emitter, sides, /*isOfRows=*/false, place.rest)),
-        elementType(Float16Type::get(emitter.context)),
-        sumType(Float32Type::get(emitter.context)) {
+        elementType(Float16Type::get(emitter.context)), sumType(Float32Type::get(emitter.context)) {
     ofRows.elements = tile.getTileRows();
     ofColumns.elements = tile.getTileColumns();
     for (SlabSide *side : {&ofRows, &ofColumns}) {
@@ -118,6 +104,17 @@ public:
   void run(EmittedKernel &launch);
 
 private:
+  enum Coordinates : unsigned {
+    slabCoordinate = productCoordinate,
+    subgroupRowCoordinate,
+    subgroupColumnCoordinate,
+    resultRowCoordinate,
+    insideRowCoordinate,
+    insideUnitCoordinate,
+    subgroupInGroupCoordinate,
+    laneInGroupCoordinate,
+  };
+
   PointEmitter &emitter;
   const CooperativeTile &tile;
   const ContractionSides &sides;
@@ -183,8 +180,8 @@ SmallVector<Value> CooperativeContraction::addProducts(int64_t count, ValueRange
   for (int64_t product = 0; product < count; product += shape.products) {
     SmallVector<Value> rows, columns;
     for (int64_t block = 0; block < tile.rowBlocks; ++block)
-      rows.push_back(
-          loadMatrix(/*isOfRows=*/true, product, (subgroupRow * tile.rowBlocks + block) * shape.rows));
+      rows.push_back(loadMatrix(/*isOfRows=*/true, product,
+                                (subgroupRow * tile.rowBlocks + block) * shape.rows));
     for (int64_t block = 0; block < tile.columnBlocks; ++block)
       columns.push_back(loadMatrix(/*isOfRows=*/false, product,
                                    (subgroupColumn * tile.columnBlocks + block) * shape.columns));
@@ -232,8 +229,7 @@ void CooperativeContraction::storeBlock(Value sum, int64_t rowBlock, int64_t col
       getBlockElements() / unitColumns / lanes, {},
       [&](Value trip, ValueRange) -> SmallVector<Value> {
         AffineExpr unit = emitter.setCoordinate(resultRowCoordinate, trip) * lanes + lane;
-        AffineExpr row = ofRows.first +
-                         (subgroupRow * tile.rowBlocks + rowBlock) * shape.rows +
+        AffineExpr row = ofRows.first + (subgroupRow * tile.rowBlocks + rowBlock) * shape.rows +
                          unit.floorDiv(unitsInRow);
         AffineExpr unitOfAll = place.columnTile * (ofColumns.elements / unitColumns) +
                                (subgroupColumn * tile.columnBlocks + columnBlock) * unitsInRow +
@@ -243,7 +239,8 @@ void CooperativeContraction::storeBlock(Value sum, int64_t rowBlock, int64_t col
           AffineExpr column = insideUnit * unitColumns;
           if (unitColumns > 1)
             column = column + emitter.vectorLane();
-          storeSums(emitter, takeUnit(unit), sides.getPoint(insideRow, column, place.rest, noProducts));
+          storeSums(emitter, takeUnit(unit),
+                    sides.getPoint(insideRow, column, place.rest, noProducts));
         };
         auto storeRow = [&](AffineExpr insideRow) {
           if (ofColumns.all % ofColumns.elements)
@@ -267,18 +264,14 @@ void CooperativeContraction::emitTile(Value number) {
   lane = name(laneInGroupCoordinate, gpu::LaneIdOp::create(b, emitter.loc, nullptr));
   setSlabPlace(emitter, place, name(unitCoordinate, number), sides, ofRows, ofColumns);
   for (SlabSide *side : {&ofRows, &ofColumns})
-    side->chooseShares(subgroup * emitter.profile.subgroupSize + lane,
-                       emitter.dim(slabCoordinate));
+    side->chooseShares(subgroup * emitter.profile.subgroupSize + lane, emitter.dim(slabCoordinate));
   subgroupRow =
       name(subgroupRowCoordinate, emitter.expand(subgroup.floorDiv(tile.columnSubgroups)));
-  subgroupColumn =
-      name(subgroupColumnCoordinate, emitter.expand(subgroup % tile.columnSubgroups));
-  SmallVector<Value> sums =
-      walkSlabs(emitter, &ofRows, ofColumns, emitter.constant(0),
-                getProduct(emitter.domain.getColumnSizes()), slabCoordinate, makeZeros(),
-                [&](AffineExpr, int64_t count, ValueRange running) {
-                  return addProducts(count, running);
-                });
+  subgroupColumn = name(subgroupColumnCoordinate, emitter.expand(subgroup % tile.columnSubgroups));
+  SmallVector<Value> sums = walkSlabs(
+      emitter, &ofRows, ofColumns, emitter.constant(0), getProduct(emitter.domain.getColumnSizes()),
+      slabCoordinate, makeZeros(),
+      [&](AffineExpr, int64_t count, ValueRange running) { return addProducts(count, running); });
   for (int64_t row = 0; row < tile.rowBlocks; ++row)
     for (int64_t column = 0; column < tile.columnBlocks; ++column) {
       if (row + column > 0)

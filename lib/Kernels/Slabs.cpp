@@ -180,8 +180,8 @@ SlabSide weir::makeSlabSide(PointEmitter &emitter, const ContractionSides &sides
                             const SmallVector<AffineExpr> &rest) {
   OpOperand *factor = isOfRows ? sides.rowFactor : sides.columnFactor;
   linalg::GenericOp op = emitter.domain.getContractions().front();
-  auto getIndices = [&emitter, &sides, &rest, isOfRows, factor,
-                     op](AffineExpr element, ArrayRef<AffineExpr> products) {
+  auto getIndices = [&emitter, &sides, &rest, isOfRows, factor, op](AffineExpr element,
+                                                                    ArrayRef<AffineExpr> products) {
     AffineExpr none = emitter.constant(0);
     SmallVector<AffineExpr> point =
         sides.getPoint(isOfRows ? element : none, isOfRows ? none : element, rest, products);
@@ -207,9 +207,8 @@ int64_t weir::countSlabTiles(const ContractionSides &sides, const SlabSide &ofRo
 
 void weir::setSlabPlace(PointEmitter &emitter, SlabPlace &place, AffineExpr number,
                         const ContractionSides &sides, SlabSide &ofRows, SlabSide &ofColumns) {
-  SmallVector<AffineExpr> digits =
-      getDigits(emitter, number,
-                {getProduct(sides.restSizes), countTiles(ofColumns), countTiles(ofRows)});
+  SmallVector<AffineExpr> digits = getDigits(
+      emitter, number, {getProduct(sides.restSizes), countTiles(ofColumns), countTiles(ofRows)});
   auto name = [&](unsigned coordinate, AffineExpr value) {
     return emitter.setCoordinate(coordinate, emitter.expand(value));
   };

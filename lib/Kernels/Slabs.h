@@ -48,15 +48,15 @@ public:
            Indices indices)
       : emitter(emitter), factor(factor), productSizes(productSizes), getIndices(indices) {}
 
-  int64_t elements = 0;   ///< of the tile
-  int64_t all = 0;        ///< of the factor
-  int64_t slab = 0;       ///< products
-  int64_t threads = 0;    ///< invocations of the workgroup
-  mlir::AffineExpr first; ///< element of the tile among all
-  int64_t present = 0;    ///< elements of the tile that are there; 0: as many as `all` leaves
-  bool keepsType = false; ///< whether elements are not widened to the type of the sums
+  int64_t elements = 0;    ///< of the tile
+  int64_t all = 0;         ///< of the factor
+  int64_t slab = 0;        ///< products
+  int64_t threads = 0;     ///< invocations of the workgroup
+  mlir::AffineExpr first;  ///< element of the tile among all
+  int64_t present = 0;     ///< elements of the tile that are there; 0: as many as `all` leaves
+  bool keepsType = false;  ///< whether elements are not widened to the type of the sums
   bool fillsSlabs = false; ///< whether a slab that is not whole is filled up with zeros
-  mlir::Value memory;     ///< of the workgroup
+  mlir::Value memory;      ///< of the workgroup
 
   /// Returns the elements of workgroup memory from one product to the next.
   int64_t getStride() const { return elements + slabPadding; }

@@ -112,8 +112,8 @@ std::vector<std::string> getBuiltinProfileNames(const std::string &target);
 ///         a multiple of the subgroup, or larger than the largest, more than 64 rows or 8 columns
 ///         of a contraction's tile, a slab of more than 64 products or no multiple of 4, a slab's
 ///         tile other than 4, 8 or 16, a matrix tile other than 0, 32 or 64 or without an `sm` of
-///         80, tf32 without a matrix tile, a matrix slab other than 16, 32 or 64, matrix stages other
-///         than 2, 3 or 4, `words64` without `int64`, an `sm` missing on cuda or present
+///         80, tf32 without a matrix tile, a matrix slab other than 16, 32 or 64, matrix stages
+///         other than 2, 3 or 4, `words64` without `int64`, an `sm` missing on cuda or present
 ///         elsewhere).
 Profile parseProfile(const std::string &json, const std::string &where);
 

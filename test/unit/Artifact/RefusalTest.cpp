@@ -61,7 +61,7 @@ TEST(Profile, of_families_of_gpus) {
 
 TEST(Profile, prints_one_key_a_line) {
   std::string text = printProfile(Profile());
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 39);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 40);
   EXPECT_TRUE(text.starts_with("{\n\"name\": \"lavapipe\",\n\"target\": \"vulkan\",\n")) << text;
 }
 
