@@ -128,6 +128,9 @@ def argument(value, place):
          f"{place} lies in host memory, and is no donated state")
 
 
+COOPERATIVE = tuple(f"{rows}x{columns}x{products} f16 f32"
+                    for rows in (8, 16, 32) for columns in (8, 16, 32) for products in (8, 16, 32))
+
 MANIFEST = record(
     schema_version=one_of(SCHEMA_VERSION), producer=string,
     entries=array(record(
@@ -144,7 +147,7 @@ MANIFEST = record(
         contraction_rows=number(1, 64), contraction_columns=number(1, 8),
         contraction_slab=number(0, 64), slab_tile=one_of(4, 8, 16),
         matrix_tile=one_of(0, 32, 64), matrix_slab=one_of(16, 32, 64), matrix_stages=one_of(2, 3, 4),
-        cooperative_matrix=name,
+        cooperative_matrix=one_of("none", *COOPERATIVE),
         precision=one_of("f32", "tf32"), words64=flag,
         column_parts=word, units=number(0, 2**32 - 1), unroll_private=flag, streamed_bytes=size,
         stage_bytes=number(0, 2**22), stage_groups=word, attention_keys=number(0, 2**32 - 1),
@@ -298,6 +301,11 @@ def check_profile(profile):
          and profile["workgroup_size"] <= profile["max_workgroup_size"],
          f"{place} has a workgroup size that it cannot have")
     need(profile["int64"] or not profile["words64"], f"{place} has words64 without int64")
+    need(profile["contraction_slab"] % 4 == 0, f"{place} has a contraction_slab that is no multiple of 4")
+    need(not profile["matrix_tile"] or profile.get("sm", 0) >= 80, f"{place} has a matrix_tile without an sm of 80")
+    need(profile["matrix_tile"] or profile["precision"] == "f32", f"{place} has tf32 without a matrix_tile")
+    need(profile["cooperative_matrix"] == "none" or base == "vulkan" and profile["storage16"],
+         f"{place} has a cooperative_matrix without target vulkan or storage16")
 
 
 def read_artifact(path):

@@ -618,15 +618,22 @@ TEST(PtxReader, what_others_emit) {
     EXPECT_EQ(getRefusal(getText(body)), "") << body;
 }
 
-TEST(PtxReader, copies_that_land_later_are_ordered_by_nothing) {
-  const std::string copy = "shl.b32 %r1, %t, 2; mov.b32 %r2, tile; add.s32 %r3, %r1, %r2;\n"
-                           "cp.async.ca.shared.global [%r3], [%a], 4; cp.async.wait_all;\n"
-                           "bar.sync 0; ld.shared.b32 %r4, [tile];\n";
-  spv::AddressMap map = readMap(getText(copy));
-  ASSERT_EQ(map.accesses.size(), 3u);
-  EXPECT_EQ(
-      spv::isFreeOfRaces(map, spv::MemoryAccess::Root::Shared, map.accesses[1].binding).answer,
-      spv::Answer::Unknown);
+TEST(PtxReader, copies_land_where_they_are_waited_for) {
+  auto getAnswer = [](const std::string &order) {
+    const std::string copy = "shl.b32 %r1, %t, 2; mov.b32 %r2, tile; add.s32 %r3, %r1, %r2;\n"
+                             "cp.async.ca.shared.global [%r3], [%a], 4;\n";
+    spv::AddressMap map = readMap(getText(copy + order + "ld.shared.b32 %r4, [tile];\n"));
+    EXPECT_EQ(map.accesses.size(), 3u);
+    return spv::isFreeOfRaces(map, spv::MemoryAccess::Root::Shared, map.accesses.at(1).binding)
+        .answer;
+  };
+  EXPECT_EQ(getAnswer("cp.async.wait_all; bar.sync 0;"), spv::Answer::Yes);
+  EXPECT_EQ(getAnswer("cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;"),
+            spv::Answer::Yes);
+  EXPECT_EQ(getAnswer("cp.async.commit_group; cp.async.wait_group 1; bar.sync 0;"),
+            spv::Answer::No);
+  EXPECT_EQ(getAnswer("bar.sync 0; cp.async.wait_all;"), spv::Answer::No);
+  EXPECT_EQ(getAnswer("cp.async.wait_all;"), spv::Answer::No);
 }
 
 /// An mbarrier is workgroup memory that is accessed; what it orders is not followed.
