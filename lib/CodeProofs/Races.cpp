@@ -459,7 +459,7 @@ Answer Comparison::isOrdered(const Point &first, const Point &second) const {
     return deny();
   Distance distance = measure(first, second);
   bool isFirst = distance.trips ? distance.trips > 0 : a.position < b.position;
-  // What an invocation did before it began a copy is ordered before that.
+  // A copy lands behind everything that its invocation did before it began the copy.
   bool isOneExecution = &a == &b && distance.trips == 0;
   if (areByOne(first, second) && (isOneExecution || !(isFirst ? a : b).isLate))
     return Answer::Yes;

@@ -210,7 +210,7 @@ SlabBlock::walk(ValueRange carried,
   int64_t numbers = tile.getNumbers(), early = allNumbers % numbers;
   AffineExpr rowThread = scores.rowThread;
   auto compute = [&](const Block &block, ValueRange running) {
-    // What a row has of its own is loaded again for each block where it leaves sums no registers.
+    // The values of a row alone are loaded again for each block where it leaves sums no registers.
     if (blocks.inner.size() > 1)
       scores.rowThread =
           emitter.setCoordinate(rowOfThreadsInBlockCoordinate, emitter.expand(rowThread));

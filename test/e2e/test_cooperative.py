@@ -154,7 +154,7 @@ def change_stride(weir, elements):
 
 
 def test_stride_beyond_memory_is_found(weir):
-    """What leaves its variable may touch any other: nothing of workgroup memory is proved but by barriers."""
+    """An access that leaves its variable may touch any other: only barriers prove anything of workgroup memory."""
     verified, simulated = change_stride(weir, 300)
     assert "race for workgroup memory" in verified.stdout and " taken from compiler: " in verified.stdout
     assert simulated.returncode == 1 and "sim: out of bounds" in simulated.stdout, simulated.stdout
