@@ -13,7 +13,8 @@
 using namespace weir;
 
 namespace {
-/// The limits that devices of a family have in common. Sizes are in bytes, unless it says otherwise.
+/// The limits that devices of a family have in common. Sizes are in bytes, unless it says
+/// otherwise.
 struct Family {
   const char *name;
   int64_t subgroupSize;     ///< invocations
