@@ -34,9 +34,7 @@ public:
     int64_t rows = sizes[blocks.rowDim];
     tileRows = chooseBlockRows(rows);
     rowTiles = llvm::divideCeil(rows, tileRows);
-    for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
-      if (dim != blocks.rowDim)
-        restSizes.push_back(sizes[dim]);
+    restSizes = getBlockRestSizes(emitter);
   }
   void run(EmittedKernel &launch);
 
@@ -55,7 +53,9 @@ private:
   AffineExpr rowTile, firstRow;
 
   bool hasPartialRows() const { return sizes[blocks.rowDim] % tileRows != 0; }
-  SmallVector<AffineExpr> getPoint(AffineExpr row, AffineExpr walked) const;
+  SmallVector<AffineExpr> getPoint(AffineExpr row, AffineExpr walked) const {
+    return getBlockPoint(emitter, rest, row, walked);
+  }
   Value exponential(Value value);
   void addElement(Value element, Value &maximum, Value &sum);
   SmallVector<Value> walkChunk(AffineExpr first, int64_t count, ValueRange carried);
@@ -64,6 +64,24 @@ private:
   void emitTile(Value tile);
 };
 } // namespace
+
+SmallVector<int64_t> weir::getBlockRestSizes(const PointEmitter &emitter) {
+  SmallVector<int64_t> sizes;
+  for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
+    if (dim != emitter.domain.getBlocks()->rowDim)
+      sizes.push_back(emitter.domain.getSizes()[dim]);
+  return sizes;
+}
+
+SmallVector<AffineExpr> weir::getBlockPoint(const PointEmitter &emitter, ArrayRef<AffineExpr> rest,
+                                            AffineExpr row, AffineExpr walked) {
+  SmallVector<AffineExpr> point;
+  unsigned nextRest = 0;
+  for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
+    point.push_back(dim == emitter.domain.getBlocks()->rowDim ? row : rest[nextRest++]);
+  point.push_back(walked);
+  return point;
+}
 
 Value weir::chooseValue(PointEmitter &emitter, ArrayRef<Value> values, Value number) {
   Value chosen = values.front();
@@ -83,15 +101,6 @@ SoftmaxSums weir::getSoftmaxSums(const PointEmitter &emitter) {
     if (getOpShape(op) == OpShape::Reduction)
       reductions.push_back(op);
   return *matchSoftmaxSums(reductions);
-}
-
-SmallVector<AffineExpr> BlockRowEmitter::getPoint(AffineExpr row, AffineExpr walked) const {
-  SmallVector<AffineExpr> point;
-  unsigned nextRest = 0;
-  for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
-    point.push_back(dim == blocks.rowDim ? row : rest[nextRest++]);
-  point.push_back(walked);
-  return point;
 }
 
 Value BlockRowEmitter::exponential(Value value) {

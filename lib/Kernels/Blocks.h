@@ -90,6 +90,14 @@ mlir::Value chooseValue(PointEmitter &emitter, llvm::ArrayRef<mlir::Value> value
                         mlir::Value number);
 /// Returns the reductions of a kernel that reduces rows whose elements are computed in blocks.
 SoftmaxSums getSoftmaxSums(const PointEmitter &emitter);
+
+/// Returns the sizes of a block's result dimensions that are not its rows.
+llvm::SmallVector<int64_t> getBlockRestSizes(const PointEmitter &emitter);
+/// Returns the point of a number of the walked dimension in a row, at coordinates `rest` of the
+/// dimensions of `getBlockRestSizes`.
+llvm::SmallVector<mlir::AffineExpr> getBlockPoint(const PointEmitter &emitter,
+                                                  llvm::ArrayRef<mlir::AffineExpr> rest,
+                                                  mlir::AffineExpr row, mlir::AffineExpr walked);
 /// Emits a kernel that reduces rows whose elements are computed in blocks, for subgroups.
 void emitBlockRow(PointEmitter &emitter, EmittedKernel &launch);
 /// The same for a device of one invocation with free vectors.

@@ -441,11 +441,8 @@ public:
       : emitter(emitter), tile(tile), blocks(*emitter.domain.getBlocks()),
         sizes(emitter.domain.getSizes()), reduced(getSoftmaxSums(emitter)),
         block(emitter, tile,
-              [this](AffineExpr row, AffineExpr number) { return getPoint(row, number); }) {
-    for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
-      if (dim != blocks.rowDim)
-        restSizes.push_back(sizes[dim]);
-  }
+              [this](AffineExpr row, AffineExpr number) { return getPoint(row, number); }),
+        restSizes(getBlockRestSizes(emitter)) {}
   void run(EmittedKernel &launch);
 
 private:
@@ -459,12 +456,7 @@ private:
   SmallVector<AffineExpr> rest;
 
   SmallVector<AffineExpr> getPoint(AffineExpr row, AffineExpr number) const {
-    SmallVector<AffineExpr> point;
-    unsigned nextRest = 0;
-    for (int64_t dim = 0; dim < int64_t(emitter.domain.getNumRows()); ++dim)
-      point.push_back(dim == blocks.rowDim ? row : rest[nextRest++]);
-    point.push_back(number);
-    return point;
+    return getBlockPoint(emitter, rest, row, number);
   }
   Value exponential(Value value, Value maximum);
   void addElements(ArrayRef<Value> elements, Value &maximum, Value &sum);

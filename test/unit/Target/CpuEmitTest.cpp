@@ -11,8 +11,7 @@ using namespace weir;
 
 /// Whether LLVM's backends leave out loop strength reduction now.
 static bool isReductionOff() {
-  return static_cast<llvm::cl::opt<bool> *>(
-             llvm::cl::getRegisteredOptions().lookup("disable-lsr"))
+  return static_cast<llvm::cl::opt<bool> *>(llvm::cl::getRegisteredOptions().lookup("disable-lsr"))
       ->getValue();
 }
 
