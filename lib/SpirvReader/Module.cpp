@@ -768,6 +768,8 @@ void Reader::finish() {
           throw Error(module.where + ": a local size is not a constant integer");
         entry.localSize[axis] = uint32_t(size.bits);
       }
+    if (std::ranges::count(entry.localSize, 0u))
+      throw Error(module.where + ": a local size is 0, and a workgroup needs an invocation");
     // Invocations are counted in 64 bits.
     uint64_t invocations = 1;
     for (uint32_t size : entry.localSize)

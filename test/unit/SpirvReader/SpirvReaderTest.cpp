@@ -241,6 +241,13 @@ TEST(SpirvReader, refuses_workgroups_beyond_32_bits) {
   }
 }
 
+TEST(SpirvReader, refuses_workgroups_without_invocations) {
+  std::string text = sample;
+  text.replace(text.find("8 2 1"), 5, "8 0 1");
+  EXPECT_EQ(getError(assemble(text.c_str())),
+            "sample.spv: a local size is 0, and a workgroup needs an invocation");
+}
+
 /// A pointer that is made of itself, or of what is behind it, has no variable.
 TEST(SpirvReader, refuses_pointers_in_circles) {
   Module module = read(assemble(sample));
