@@ -811,6 +811,8 @@ void Compilation::write() {
     return writeModule(options.output, print(*input->module));
   writeArtifact(options.output, *artifact, [&](const std::string &path) {
     steps->run("verify the plan", [&] { checkWritten(path); });
+    if (options.onWritten)
+      steps->run("compare with the graph", [&] { options.onWritten(path); });
   });
 }
 

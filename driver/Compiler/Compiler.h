@@ -79,6 +79,9 @@ struct CompileOptions {
   /// Gets a sentence on the effect of `memoryLimit` or `checkpoint` for each entry and target. May
   /// be null.
   std::function<void(const std::string &)> onReport;
+  /// Gets the path of the artifact before it has its final name. An `Error` keeps it from getting
+  /// that name. May be null.
+  std::function<void(const std::string &)> onWritten;
   /// Gets the step that begins: "level 6 of 7: ordered, pass 1 of 4: weir-insert-barriers".
   /// May be null.
   std::function<void(const std::string &)> onProgress;

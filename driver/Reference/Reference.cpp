@@ -364,6 +364,8 @@ Reference::Reference(const std::string &graphText, const std::string &entry,
   auto optimize = makeOptimizingTransformer(/*optLevel=*/2, /*sizeLevel=*/0, nullptr);
   options.transformer = optimize;
   options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Default;
+  // For perf it would write a folder .debug of the user's, for each run.
+  options.enablePerfNotificationListener = false;
   llvm::Expected<std::unique_ptr<ExecutionEngine>> engine =
       ExecutionEngine::create(*module, options);
   if (!engine)

@@ -77,6 +77,9 @@ class Weir:
 
     def run(self, *arguments, validated=False, status=0):
         command = [str(BIN / "weir"), *map(str, arguments)]
+        # The tests compare results themselves.
+        if arguments[0] == "compile" and "--against-graph" not in " ".join(command):
+            command.append("--against-graph=never")
         if validated:
             command.insert(0, str(ROOT / "scripts/with-validation"))
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)

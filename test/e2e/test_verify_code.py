@@ -163,3 +163,37 @@ def test_edited_ptx_is_refused_or_taken(weir, edit, why):
     text = done.stdout + done.stderr
     assert why in text and (answer is None or not answer["holds"] or answer["taken_from_compiler"] > 0), text
     assert seconds < 1, seconds
+
+
+SELECTED = """func.func @f(%x: tensor<2x4xf32>, %y: tensor<2x4xf32>) -> tensor<2x4xf32> {{
+  %p = tensor.empty() : tensor<2x4xi1>
+  %e = tensor.empty() : tensor<2x4xf32>
+  %m = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"], weir.no_fuse}} ins(%x : tensor<2x4xf32>) outs(%p : tensor<2x4xi1>) {{
+  ^bb0(%a: f32, %o: i1):
+    %z = arith.constant 0.0 : f32
+    %r = arith.cmpf ogt, %a, %z : f32
+    linalg.yield %r : i1
+  }} -> tensor<2x4xi1>
+  %s = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>,
+      affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
+      ins(%m, %y : tensor<2x4xi1>, tensor<2x4xf32>) outs(%e : tensor<2x4xf32>) {{
+  ^bb0(%c: i1, %b: f32, %o: f32):
+    %z = arith.constant 0.0 : f32
+    %k = arith.select %c, %b, %z : f32
+    %l = arith.select %c, %z, %b : f32
+    %r = {sum} : f32
+    linalg.yield %r : f32
+  }} -> tensor<2x4xf32>
+  return %s : tensor<2x4xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize("sum, proved, taken", [("arith.addf %k, %l", 0, 1), ("arith.subf %k, %l", 1, 0)])
+def test_loads_that_a_code_generator_drops(weir, sum, proved, taken):
+    """b + 0 and 0 + b are one number, so LLVM loads no mask. The barrier was there before."""
+    artifact = weir.compile_text(SELECTED.format(sum=sum), "a", "--target=cuda")
+    claims = json.loads(weir.run("verify", artifact, "--json"))["claims"]
+    [needs] = [claim for claim in claims if claim["claim"] == "needs"]
+    assert (needs["proved_from_code"], needs["taken_from_compiler"]) == (proved, taken)

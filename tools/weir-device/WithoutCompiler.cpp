@@ -11,9 +11,16 @@ void tool::addCompilerVerbs(CLI::App &, Verb &) {}
   throw Error(what + " needs the compiler, which weir-device is without; use weir");
 }
 
+void tool::requireCompiler(const std::string &what) { refuse(what); }
+
 std::vector<Tensor> tool::runGraph(const std::string &, const std::string &,
                                    const std::vector<Tensor> &, bool) {
   refuse("--device=reference");
+}
+
+std::vector<ReferenceValues> tool::runGraphOn(const std::string &, const std::string &,
+                                              const std::vector<std::vector<Tensor>> &) {
+  refuse("--against-graph");
 }
 
 std::vector<TensorSpec> tool::getValueTypes(const std::string &, const std::string &,

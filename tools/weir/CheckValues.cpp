@@ -135,10 +135,8 @@ int tool::checkValues(const Artifact &artifact, const std::string &path, const E
     if (written.spec.dtype == "F64" && !profile->float64)
       value = joinPairs(value);
     Finding finding = {number, operand.value, written.spec.shape, {}};
-    finding.comparison = compare({written.spec, std::exchange(value, Bytes())}, wide, tolerance);
-    if (!finding.comparison.passes && std::isfinite(finding.comparison.largestError))
-      finding.comparison.passes =
-          finding.comparison.largestError <= 8 * compare(written, wide, tolerance).largestError;
+    finding.comparison = compareWithReference({written.spec, std::exchange(value, Bytes())},
+                                              written, wide, tolerance);
     findings.push_back(std::move(finding));
   });
   return reportFindings(*plan, findings, tracker.explain(), device, tolerance, json);

@@ -13,11 +13,8 @@ class Progress;
 /// writes with the graph's reference, prints a table and the first dispatch that deviates, and
 /// returns the exit status.
 ///
-/// A float deviates if its distance from the f64 reference exceeds both `tolerance` times the
-/// value's largest magnitude in the reference and eight times the error of the host's own run
-/// in the graph's types: if terms cancel, any order of summation has an error. Where a result
-/// holds a NaN, which the reference may have as well, it also prints which dispatch made the
-/// first. Errors: `Error`
+/// `compareWithReference` says what deviates. Where a result holds a NaN, which the reference may
+/// have as well, it also prints which dispatch made the first. Errors: `Error`
 /// when the artifact holds no graph, or its graph and its plan do not compute the same values.
 int checkValues(const Artifact &artifact, const std::string &path, const EntrySpec &entry,
                 const std::string &device, const std::vector<Tensor> &inputs, double tolerance,

@@ -1,5 +1,6 @@
 //===- Compile.cpp - weir compile -----------------------------------------===//
 
+#include "AgainstGraph.h"
 #include "CompilerProblems.h"
 #include "Import.h"
 #include "Output.h"
@@ -60,10 +61,29 @@ static void checkImport(const CompileOptions &options, const ImportOptions &impo
     refuseOverwriting("--parameters", import.parameters, {options.input, options.output});
 }
 
+/// Returns what compares a new artifact with its graph: always, if `when` is that, or if it is
+/// small.
+static std::function<void(const std::string &)> compareWhenWritten(const std::string &when,
+                                                                   bool fromGraph) {
+  if (when == "never" || !fromGraph)
+    return nullptr;
+  return [when](const std::string &path) {
+    Artifact artifact = readArtifact(path);
+    if (when != "always" && !isSmall(artifact))
+      return;
+    for (const GraphAnswer &answer : compareWithGraph(artifact, path, 1, [](const auto &) {}))
+      if (answer.agrees == false)
+        throw Error("the code of entry '" + answer.entry + "' for " + answer.target +
+                    " does not compute its graph: " + answer.detail + "; please report this");
+  };
+}
+
 /// Compiles, then prints what was reported. `timing` is empty, "true" for a table of seconds, or
 /// the file of a trace; `pareto` is empty or the file of a curve.
 static int runCompile(CompileOptions &options, const ImportOptions &import,
-                      const std::string &timing, const std::string &pareto) {
+                      const std::string &timing, const std::string &pareto,
+                      const std::string &againstGraph) {
+  options.onWritten = compareWhenWritten(againstGraph, options.startFrom == "graph");
   std::vector<std::string> reports;
   std::vector<MemoryCurve> curves;
   Timing times;
@@ -244,6 +264,13 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
       ->type_name("LEVEL");
   verb->add_option("--save-levels", options->saveLevels, "Write each level to DIR/LEVEL.mlir, too")
       ->type_name("DIR");
+  auto againstGraph = std::make_shared<std::string>("auto");
+  verb->add_option("--against-graph", *againstGraph,
+                   "When to run the new code on made-up arguments and compare the results with "
+                   "the graph, as 'weir verify --against-graph' does (default auto): always; "
+                   "never; auto, if that takes a fraction of a second")
+      ->check(CLI::IsMember({"auto", "always", "never"}).description(""))
+      ->type_name("auto|always|never");
   // A flag takes no separate word as its value, and is "true" without one.
   auto timing = std::make_shared<std::string>();
   verb->add_flag(
@@ -251,9 +278,9 @@ void tool::addCompile(CLI::App &app, Verb &chosen) {
           "Print a table of levels and passes on standard error, with seconds and numbers of "
           "ops; --timing=FILE.json writes a trace for Chrome's viewer or Perfetto instead")
       ->type_name("[=FILE.json]");
-  verb->callback([options, import, timing, pareto, &chosen] {
-    chosen = [options, import, timing, pareto] {
-      return runCompile(*options, *import, *timing, *pareto);
+  verb->callback([options, import, timing, pareto, againstGraph, &chosen] {
+    chosen = [options, import, timing, pareto, againstGraph] {
+      return runCompile(*options, *import, *timing, *pareto, *againstGraph);
     };
   });
 }

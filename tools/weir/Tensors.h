@@ -75,6 +75,13 @@ struct Comparison {
 /// may differ in width.
 Comparison compare(const Tensor &result, const Tensor &expected, double tolerance);
 
+/// Compares a tensor with the reference in the graph's types, `written`, and in f64, `wide`. A
+/// float fails if its distance from `wide` exceeds both `tolerance` times the tensor's largest
+/// magnitude and eight times the error of `written`: if terms cancel, any order of summation has
+/// an error.
+Comparison compareWithReference(const Tensor &result, const Tensor &written, const Tensor &wide,
+                                double tolerance);
+
 /// Returns the expected tensor of each result from the file. Errors: `Problems` with a sentence
 /// for every result that the file lacks or has with another shape or kind of element, and for
 /// every tensor that is not a result.

@@ -24,11 +24,25 @@ void tool::addCompilerVerbs(CLI::App &app, Verb &chosen) {
   addGradCheck(app, chosen);
 }
 
+void tool::requireCompiler(const std::string &) {}
+
 std::vector<Tensor> tool::runGraph(const std::string &text, const std::string &entry,
                                    const std::vector<Tensor> &inputs, bool float64) {
   return reportProblems([&] {
     return runReference(text, entry, inputs,
                         float64 ? ReferencePrecision::Float64 : ReferencePrecision::AsWritten);
+  });
+}
+
+std::vector<ReferenceValues> tool::runGraphOn(const std::string &text, const std::string &entry,
+                                              const std::vector<std::vector<Tensor>> &inputs) {
+  return reportProblems([&] {
+    Reference written(text, entry, ReferencePrecision::AsWritten);
+    Reference wide(text, entry, ReferencePrecision::Float64);
+    std::vector<ReferenceValues> values;
+    for (const std::vector<Tensor> &given : inputs)
+      values.push_back({written.run(given), wide.run(given)});
+    return values;
   });
 }
 

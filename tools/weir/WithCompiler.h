@@ -17,20 +17,28 @@ namespace weir::tool {
 /// tool.
 void addCompilerVerbs(CLI::App &app, Verb &chosen);
 
+/// Refuses `what` where there is no compiler. Errors: `Error`.
+void requireCompiler(const std::string &what);
+
 /// Runs an entry of a graph on the host. Errors: `Error`; `Problems` of the text.
 std::vector<Tensor> runGraph(const std::string &text, const std::string &entry,
                              const std::vector<Tensor> &inputs, bool float64);
+
+/// Values of a graph by the reference.
+struct ReferenceValues {
+  std::vector<Tensor> written; ///< in the graph's types
+  std::vector<Tensor> wide;    ///< in f64
+};
+
+/// Runs an entry of a graph on the host, once for each of `inputs`. Errors: `Error`; `Problems` of
+/// the text.
+std::vector<ReferenceValues> runGraphOn(const std::string &text, const std::string &entry,
+                                        const std::vector<std::vector<Tensor>> &inputs);
 
 /// Returns the types of an entry's results, followed by those of the values that its kernels for
 /// a profile compute (see `exposeValues`). Errors: `Error`; `Problems` of the text.
 std::vector<TensorSpec> getValueTypes(const std::string &text, const std::string &entry,
                                       const Profile &profile);
-
-/// The values that a graph's kernels compute, by the reference.
-struct ReferenceValues {
-  std::vector<Tensor> written; ///< in the graph's types
-  std::vector<Tensor> wide;    ///< in f64
-};
 
 /// Runs an entry of a graph on the host. Returns its results, followed by the values that its
 /// kernels for a profile compute (see `exposeValues`).

@@ -1,0 +1,124 @@
+"""`weir verify --against-graph`: plans that hold, of code that does not compute the artifact's graph."""
+
+import json
+import subprocess
+
+import pytest
+
+from conftest import BIN
+from edits import edit_plan, get_plan, run_checkers
+
+TWO = """func.func @f(%x: tensor<7x33xf32> {weir.name = "x"}, %y: tensor<7x33xf32> {weir.name = "y"})
+    -> (tensor<7x33xf32> {weir.name = "a"}, tensor<7x33xf32> {weir.name = "b"}) {
+  %e = tensor.empty() : tensor<7x33xf32>
+  %a = linalg.sub ins(%x, %y : tensor<7x33xf32>, tensor<7x33xf32>) outs(%e : tensor<7x33xf32>) -> tensor<7x33xf32>
+  %r = tensor.empty() : tensor<7x7xf32>
+  %c = arith.constant 0.0 : f32
+  %z = linalg.fill ins(%c : f32) outs(%r : tensor<7x7xf32>) -> tensor<7x7xf32>
+  %m = linalg.matmul indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>,
+      affine_map<(i, j, k) -> (i, j)>] ins(%x, %y : tensor<7x33xf32>, tensor<7x33xf32>) outs(%z : tensor<7x7xf32>)
+      -> tensor<7x7xf32>
+  %g = linalg.fill ins(%c : f32) outs(%e : tensor<7x33xf32>) -> tensor<7x33xf32>
+  %b = linalg.matmul ins(%m, %a : tensor<7x7xf32>, tensor<7x33xf32>) outs(%g : tensor<7x33xf32>) -> tensor<7x33xf32>
+  return %a, %b : tensor<7x33xf32>, tensor<7x33xf32>
+}
+"""
+
+
+def compare(artifact, *flags):
+    """Returns the exit status and what is said of each target."""
+    done = subprocess.run([BIN / "weir", "verify", "--against-graph", "--json", artifact, *flags], capture_output=True, text=True)
+    assert not done.stderr, done.stderr
+    answers = json.loads(done.stdout)["against_graph"]
+    return done.returncode, {answer["target"]: (answer["agrees"], answer["detail"]) for answer in answers}
+
+
+def test_code_for_each_target(weir):
+    artifact = weir.compile_text(TWO, "a", "--target=vulkan,cuda,cpu:native")
+    for seed in (1, 7):
+        status, answers = compare(artifact, f"--seed={seed}")
+        assert status == 0 and len(answers) == 3
+        assert all(agrees for agrees, _ in answers.values()), answers
+
+
+def exchange_operands(plan):
+    """Two arguments in the place of one another, in the first dispatch that reads both."""
+    operands = plan["commands"][0]["operands"]
+    operands[0], operands[1] = operands[1], operands[0]
+
+
+def test_exchanged_operands(weir):
+    """They keep all claims: their sizes and accesses are the same."""
+    artifact, changed = weir.compile_text(TWO, "a", "--target=vulkan"), weir.folder / "b.weir"
+    plan = get_plan(artifact)
+    exchange_operands(plan)
+    edit_plan(changed, artifact, plan)
+    assert [done.returncode for done in run_checkers(changed)] == [0, 0]
+    status, answers = compare(changed)
+    agrees, detail = answers["vulkan"]
+    assert status == 1 and agrees is False
+    assert "result 'a' is not what the graph says: element " in detail
+
+
+def test_what_breaks_a_claim_is_not_run(weir):
+    artifact, changed = weir.compile_text(TWO, "a", "--target=vulkan"), weir.folder / "b.weir"
+    plan = get_plan(artifact)
+    plan["commands"] = [command for command in plan["commands"] if command["command"] != "barrier"]
+    edit_plan(changed, artifact, plan)
+    assert compare(changed) == (1, {})
+
+
+def test_code_that_cannot_run_here(weir):
+    status, answers = compare(weir.compile_text(TWO, "a", "--target=cpu:aarch64"))
+    assert status == 0
+    [(agrees, detail)] = answers.values()
+    assert agrees is None and "aarch64" in detail
+
+
+# Comparisons turn around where numbers are nearly equal, and roots have no values below 0.
+ODD = """func.func @f(%x: tensor<5x9xbf16> {{weir.name = "x"}}, %n: tensor<5x9xi32> {{weir.name = "n"}})
+    -> (tensor<5x9xbf16> {{weir.name = "a"}}) {{
+  %e = tensor.empty() : tensor<5x9xbf16>
+  %a = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>,
+      affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}}
+      ins(%x, %n : tensor<5x9xbf16>, tensor<5x9xi32>) outs(%e : tensor<5x9xbf16>) {{
+  ^bb0(%v: bf16, %i: i32, %o: bf16):
+    %f = arith.sitofp %i : i32 to bf16
+    %r = math.{op} %v : bf16
+    %s = arith.addf %r, %f : bf16
+    linalg.yield %s : bf16
+  }} -> tensor<5x9xbf16>
+  return %a : tensor<5x9xbf16>
+}}
+"""
+
+
+@pytest.mark.parametrize("op", ["sqrt", "log", "rsqrt", "erf", "floor"])
+def test_narrow_floats(weir, op):
+    status, answers = compare(weir.compile_text(ODD.format(op=op), "a", "--target=vulkan,cuda,cpu:native"))
+    assert status == 0 and all(agrees for agrees, _ in answers.values()), answers
+
+
+def test_graphs_without_f64(weir):
+    """The bits of a float are no number of an f64."""
+    text = ODD.format(op="floor").replace("%r = math.floor %v : bf16", "%b = arith.bitcast %v : bf16 to i16\n"
+                                          "    %r = arith.bitcast %b : i16 to bf16")
+    status, answers = compare(weir.compile_text(text, "a", "--target=vulkan", "--against-graph=always"))
+    assert status == 0
+    agrees, detail = answers["vulkan"]
+    assert agrees is None and "bitcast" in detail
+
+
+def test_compile_compares(weir):
+    (weir.folder / "a.mlir").write_text(TWO)
+    for when in ("auto", "always", "never"):
+        weir.run("compile", "a.mlir", "-o", "a.weir", f"--against-graph={when}")
+
+
+def test_refusals(weir):
+    artifact = weir.compile_text(TWO, "a", "--target=vulkan")
+    for tool, flags, sentence in (("weir", ["--seed=2"], "error: --seed is for --against-graph\n"),
+                                  ("weir-device", ["--against-graph"], "error: --against-graph needs the compiler, which "
+                                   "weir-device is without; use weir\n")):
+        done = subprocess.run([BIN / tool, "verify", artifact, *flags], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (2, sentence)
