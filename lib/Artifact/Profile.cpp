@@ -271,7 +271,7 @@ static Profile makeCudaProfile(int64_t sm) {
   profile.maxGrid = {std::numeric_limits<int32_t>::max(), 65535, 65535};
   profile.storageBuffersPerStage = 512; // 4096 bytes of parameters
   profile.bytesPerBinding = int64_t(1) << 40;
-  profile.maxLoopTrips = std::numeric_limits<int32_t>::max();
+  profile.maxLoopTrips = noLoopLimit;
   profile.rowMapping = RowMapping::Workgroup;
   profile.workgroupSize = 256;
   profile.privateRowBytes = 128;
@@ -302,7 +302,7 @@ static Profile makeCpuProfile(const char *isa, int64_t vectorWidth, int64_t regi
   profile.storageBuffersPerStage = 1024;
   profile.bytesPerBinding = int64_t(1) << 40;
   profile.offsetAlignment = 64; // a line of the cache, and the longest vector
-  profile.maxLoopTrips = std::numeric_limits<int32_t>::max();
+  profile.maxLoopTrips = noLoopLimit;
   profile.rowMapping = RowMapping::Lane;
   profile.workgroupSize = 1;
   profile.privateRowBytes = 65536;      // in L2

@@ -80,7 +80,7 @@ static Profile makeProfile(const Family &family) {
   profile.storageBuffersPerStage = family.storageBuffersPerStage;
   profile.bytesPerBinding = family.bytesPerBinding;
   profile.offsetAlignment = family.offsetAlignment;
-  profile.maxLoopTrips = std::numeric_limits<int32_t>::max();
+  profile.maxLoopTrips = noLoopLimit;
   profile.float64 = family.float64;
   profile.int64 = family.int64;
   profile.words64 = false;

@@ -769,8 +769,11 @@ void Walk::countTrips(const Block &header, OpenLoop &loop, Context &inside) {
   if (!trips)
     return;
   auto [distance, step] = *trips;
-  int64_t maxTrips = map.atoms.getRange(distance).max;
-  maxTrips = (maxTrips <= 0 ? 0 : (maxTrips - 1) / step + 1) + (loop.test ? 1 : 0);
+  auto countSteps = [&, step = step](int64_t distance) {
+    return (distance <= 0 ? 0 : (distance - 1) / step + 1) + (loop.test ? 1 : 0);
+  };
+  const Interval range = map.atoms.getRange(distance);
+  const int64_t maxTrips = countSteps(range.max);
   // If it is tested later, the first trip runs in any case, and each other one if the test before
   // it says so.
   Affine left = distance - Affine::of(1);
@@ -781,6 +784,7 @@ void Walk::countTrips(const Block &header, OpenLoop &loop, Context &inside) {
     isStated = !range || range->min >= 0;
   }
   map.loops[loop.number].maxTrips = maxTrips;
+  map.loops[loop.number].minTrips = countSteps(range.min);
   inside.isCertain = wasCertain && isStated;
   if (maxTrips == 0) {
     inside.guards.push_back(Affine::of(-1));

@@ -91,7 +91,7 @@ Profile makeProfile(const DeviceFacts &facts) {
   profile.bytesPerBinding = limits.maxStorageBufferRange;
   profile.offsetAlignment = std::max<int64_t>(int64_t(limits.minStorageBufferOffsetAlignment), 1);
   // lavapipe ends any loop after this number of trips; other drivers do not.
-  profile.maxLoopTrips = lavapipe ? 65535 : std::numeric_limits<int32_t>::max();
+  profile.maxLoopTrips = lavapipe ? 65535 : noLoopLimit;
   profile.float64 = facts.float64;
   profile.int64 = facts.int64;
   profile.storage8 = facts.storage8 && facts.int8;

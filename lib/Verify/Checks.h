@@ -143,6 +143,8 @@ Facts checkPermissions(const Subject &subject);
 Facts checkRaces(const Subject &subject);
 /// Checks that all invocations of a workgroup reach each barrier of a kernel equally often.
 Facts checkUniformBarriers(const Subject &subject);
+/// Checks that no loop of a kernel makes more trips than the device allows.
+Facts checkLoops(const Subject &subject);
 /// Checks that the hazards that forced barriers are between instructions that touch a common
 /// byte.
 Facts checkNeeds(const Subject &subject);

@@ -313,6 +313,39 @@ Facts verifier::checkUniformBarriers(const Subject &subject) {
 }
 
 //===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+Facts verifier::checkLoops(const Subject &subject) {
+  Facts facts;
+  const int64_t limit = subject.profile.maxLoopTrips;
+  if (limit == noLoopLimit)
+    return facts;
+  for (const Launch &launch : subject.launches) {
+    auto describe = [&](size_t loop) {
+      return "loop " + std::to_string(loop) + " of @" + launch.kernel.name;
+    };
+    if (!launch.code.map || !launch.code.problem.empty()) {
+      facts.taken.push_back("the trips of the loops of @" + launch.kernel.name + getReason(launch));
+      continue;
+    }
+    const std::vector<spv::Loop> &loops = launch.code.map->loops;
+    for (size_t i = 0; i < loops.size(); ++i) {
+      if (loops[i].minTrips > limit && !loops[i].isIrregular)
+        throw Counterexample{describe(i) + " makes " + std::to_string(loops[i].minTrips) +
+                             " trips, profile '" + subject.profile.name + "' ends a loop after " +
+                             std::to_string(limit)};
+      if (loops[i].maxTrips >= 0 && loops[i].maxTrips <= limit)
+        ++facts.proved;
+      else
+        facts.taken.push_back("that " + describe(i) + " makes at most " + std::to_string(limit) +
+                              " trips");
+    }
+  }
+  return facts;
+}
+
+//===----------------------------------------------------------------------===//
 // Needs
 //===----------------------------------------------------------------------===//
 

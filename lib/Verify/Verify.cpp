@@ -140,6 +140,7 @@ static void verifyPlan(const Artifact &artifact, const Plan &plan, CodeCache &ca
       {"permissions", checkPermissions},
       {"races", checkRaces},
       {"uniform barriers", checkUniformBarriers},
+      {"loops", checkLoops},
       {"needs", checkNeeds}};
   auto add = [&](const char *what, auto check) {
     if (inRange)

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import BIN
+from conftest import BIN, ROOT
 from edits import read_documents, write_documents
 from graphs import make_graph
 from mutants import judge
@@ -197,3 +197,17 @@ def test_loads_that_a_code_generator_drops(weir, sum, proved, taken):
     claims = json.loads(weir.run("verify", artifact, "--json"))["claims"]
     [needs] = [claim for claim in claims if claim["claim"] == "needs"]
     assert (needs["proved_from_code"], needs["taken_from_compiler"]) == (proved, taken)
+
+
+@pytest.mark.parametrize("trips, holds", [(1024, True), (3, False)])
+def test_loops_that_a_device_ends_early(weir, trips, holds):
+    """A row of 1024 takes a subgroup more trips than 3."""
+    text = (ROOT / "examples/layer_norm.mlir").read_text()
+    documents, rest = read_documents(weir.compile_text(text, "a", "--target=vulkan"))
+    documents["manifest.json"]["targets"][0]["max_loop_trips"] = trips
+    write_documents(weir.folder / "b.weir", documents, rest)
+    claims = json.loads(weir.run("verify", "b.weir", "--json", status=0 if holds else 1))["claims"]
+    [loops] = [claim for claim in claims if claim["claim"] == "loops"]
+    assert (loops["holds"], loops["taken_from_compiler"]) == (holds, 0)
+    if not holds:
+        assert re.fullmatch(r"loop \d+ of @\w+ makes \d+ trips, profile 'lavapipe' ends a loop after 3", loops["detail"])

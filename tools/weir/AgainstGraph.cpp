@@ -95,8 +95,8 @@ static GraphAnswer compareCode(const Artifact &artifact, const std::string &path
       const Tensor &wide = expected[run].wide[i];
       if (!tells(wide))
         continue;
-      Comparison comparison =
-          compareWithReference(results[run][i], expected[run].written[i], wide, getTolerance(profile));
+      Comparison comparison = compareWithReference(results[run][i], expected[run].written[i], wide,
+                                                   getTolerance(profile));
       ++told;
       deviate += !comparison.passes;
       if (comparison.passes)
@@ -106,11 +106,13 @@ static GraphAnswer compareCode(const Artifact &artifact, const std::string &path
     }
     if (told > 0 && deviate == told) {
       answer.agrees = false;
-      answer.detail = "result '" + entry.results[i].name + "' is not what the graph says: " + reason;
+      answer.detail =
+          "result '" + entry.results[i].name + "' is not what the graph says: " + reason;
       return answer;
     }
     if (told == 0)
-      untold += (untold.empty() ? "; without a finite number: '" : ", '") + entry.results[i].name + "'";
+      untold +=
+          (untold.empty() ? "; without a finite number: '" : ", '") + entry.results[i].name + "'";
   }
   answer.agrees = true;
   answer.detail = std::to_string(entry.results.size()) + " results in " +

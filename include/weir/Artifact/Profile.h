@@ -28,6 +28,9 @@ struct CooperativeShape {
   bool operator==(const CooperativeShape &) const = default;
 };
 
+/// The max number of trips of a loop on devices that end none early.
+inline constexpr int64_t noLoopLimit = INT32_MAX;
+
 /// The limits and habits of a target. Every kernel obeys the limits; the habits tune the code
 /// for speed. The compiler hard-codes none of these numbers.
 struct Profile {

@@ -30,6 +30,7 @@ struct Loop {
   /// Max number of trips by the loop's own test; -1 if unknown. The counter in an `Atom` of a
   /// counted loop is in [0, maxTrips).
   int64_t maxTrips = -1;
+  int64_t minTrips = 0; ///< of an invocation that reaches the loop, by its own test alone
   /// Whether the loop may end early, or its number of trips may vary by invocation beyond what
   /// the guards of its contents state.
   bool isIrregular = false;
