@@ -116,6 +116,8 @@ void CodeCache::follow(const Kernel &kernel, const spv::Launch &launch, KernelCo
       code.fault = "has " + std::to_string(parameters) + " parameters for " +
                    std::to_string(kernel.operands.size()) + " operands";
   }
+  if (std::string gap = code.isText ? "" : module.findUndecorated(); !gap.empty())
+    code.fault = "is none that Vulkan takes: " + gap;
   code.map = spv::readAddressMap(module, *entry, launch);
   code.problem = code.map->problem;
   if (!code.problem.empty())

@@ -3,6 +3,7 @@ less than it does are refused."""
 
 import json
 import re
+import struct
 import subprocess
 import sys
 import time
@@ -211,3 +212,25 @@ def test_loops_that_a_device_ends_early(weir, trips, holds):
     assert (loops["holds"], loops["taken_from_compiler"]) == (holds, 0)
     if not holds:
         assert re.fullmatch(r"loop \d+ of @\w+ makes \d+ trips, profile 'lavapipe' ends a loop after 3", loops["detail"])
+
+
+def drop_decoration(code, decoration):
+    """Returns SPIR-V without the first OpDecorate or OpMemberDecorate of a kind."""
+    words = memoryview(code).cast("I").tolist()
+    place = 5
+    while (op := words[place] & 0xffff) not in (71, 72) or words[place + op - 69] != decoration:
+        place += words[place] >> 16
+    del words[place:place + (words[place] >> 16)]
+    return struct.pack(f"={len(words)}I", *words)
+
+
+@pytest.mark.parametrize("name, decoration, missing", [
+    ("DescriptorSet", 34, "the buffer"), ("Binding", 33, "the buffer"), ("Block", 2, "the buffer"),
+    ("ArrayStride", 6, "the array"), ("Offset", 35, "member 0 of the struct")])
+def test_decorations_that_vulkan_demands(weir, name, decoration, missing):
+    documents, rest = read_documents(weir.compile_text(make_graph(3), "a", "--target=vulkan"))
+    code = next(path for path in rest if path.endswith(".spv"))
+    write_documents(weir.folder / "b.weir", documents, rest | {code: drop_decoration(rest[code], decoration)})
+    claims = json.loads(weir.run("verify", "b.weir", "--json", status=1))["claims"]
+    [effects] = [claim for claim in claims if not claim["holds"] and claim["claim"] == "effects"]
+    assert re.search(rf"is none that Vulkan takes: {missing} %\d+.* has no {name}$", effects["detail"]), effects

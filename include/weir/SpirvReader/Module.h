@@ -146,6 +146,10 @@ public:
   /// Returns the name of an OpExtInstImport, "GLSL.std.450"; "" for other ids.
   const std::string &getInstructionSet(Id id) const;
   bool isDecorated(Id id, Decoration decoration) const;
+  /// Returns a sentence on the first decoration that Vulkan demands of buffers and this module
+  /// lacks, or "": DescriptorSet and Binding (VUID-StandaloneSpirv-UniformConstant-06677), Block,
+  /// and the layout, Offset and ArrayStride (SPIR-V, section 2.16.2).
+  std::string findUndecorated() const;
   /// Returns the upper bound of ids.
   Id getBound() const { return Id(kindOf.size()); }
 
