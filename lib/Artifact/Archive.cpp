@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <zip.h>
 
 using namespace weir;
@@ -109,6 +110,62 @@ static std::string explain(const std::string &path, int code) {
   return kind.empty() ? describe(code) : kind;
 }
 
+/// Returns what a header says that no header of an artifact says, or "". `at` is its first byte;
+/// those in front of a file and those of the directory are alike from their version to their
+/// date, but for where that begins.
+static std::string findOddHeader(std::span<const unsigned char> bytes, size_t at) {
+  auto get = [&](size_t byte) { return unsigned(bytes[at + byte] | bytes[at + byte + 1] << 8); };
+  constexpr unsigned maxVersion = 63, firstOf1980 = (1 << 5) | 1;
+  if (get(0) > maxVersion)
+    return "needs version " + std::to_string(get(0) / 10) + "." + std::to_string(get(0) % 10) +
+           " of the format";
+  if (get(2) != 0)
+    return "has flags";
+  if (get(6) != 0 || get(8) != firstOf1980)
+    return "has a date other than 1 January 1980";
+  return "";
+}
+
+/// Checks that a ZIP is headers and files, a directory and its end, one behind the other and
+/// nothing between: other readers could see something else in it. Errors: `Error`.
+static void checkLayout(const std::string &path, const Files &files, size_t fileBytes) {
+  constexpr size_t headerBytes = 30, entryBytes = 46, endBytes = 22;
+  if (fileBytes > UINT32_MAX)
+    return; // larger ones have other headers beside these
+  auto fail = [&](const std::string &complaint) {
+    throw Error("cannot read artifact \"" + path + "\": " + complaint);
+  };
+  size_t wanted = endBytes;
+  for (const auto &[name, content] : files)
+    wanted += headerBytes + entryBytes + 2 * name.size() + content.size();
+  if (wanted != fileBytes)
+    fail("it has bytes that belong to none of its files");
+  std::ifstream stream(path, std::ios::binary);
+  auto read = [&](size_t from, size_t count) {
+    Bytes bytes(count);
+    stream.seekg(std::streamoff(from));
+    stream.read(reinterpret_cast<char *>(bytes.data()), std::streamsize(count));
+    if (!stream)
+      fail("it became shorter while it was read");
+    return bytes;
+  };
+  size_t header = 0, entry = 0;
+  for (const auto &[name, content] : files)
+    entry += headerBytes + name.size() + content.size();
+  const Bytes directory = read(entry, fileBytes - entry);
+  entry = 0;
+  for (const auto &[name, content] : files) {
+    const Bytes own = read(header, headerBytes);
+    for (const std::string &odd : {findOddHeader(own, 4), findOddHeader(directory, entry + 6)})
+      if (!odd.empty())
+        fail("\"" + name + "\" " + odd);
+    if (own[4] != directory[entry + 6])
+      fail("\"" + name + "\" needs two versions of the format");
+    header += headerBytes + name.size() + content.size();
+    entry += entryBytes + name.size();
+  }
+}
+
 Files weir::readArchive(const std::string &path) {
   auto fail = [&](const std::string &complaint) {
     throw Error("cannot read artifact \"" + path + "\": " + complaint);
@@ -121,9 +178,10 @@ Files weir::readArchive(const std::string &path) {
       zip_open(path.c_str(), ZIP_RDONLY | ZIP_CHECKCONS, &code));
   if (!archive)
     fail(explain(path, code));
-  uint64_t left = std::filesystem::file_size(path, status);
+  const uint64_t fileBytes = std::filesystem::file_size(path, status);
   if (status)
     fail(status.message());
+  uint64_t left = fileBytes;
 
   Files files;
   zip_int64_t count = zip_get_num_entries(archive.get(), 0);
@@ -170,5 +228,6 @@ Files weir::readArchive(const std::string &path) {
                                       "\"; an artifact's files are in the order of their names");
     files.emplace(name, std::move(bytes));
   }
+  checkLayout(path, files, fileBytes);
   return files;
 }

@@ -1,6 +1,7 @@
 """Reads a .weir file by docs/artifact.md, and refuses any other file with one sentence."""
 
 import json
+import os
 import re
 import struct
 import zipfile
@@ -240,17 +241,24 @@ def read_files(path):
     files = {}
     with open(path, "rb") as raw, zipfile.ZipFile(path) as archive:
         infos = archive.infolist()
+        end = sum(76 + 2 * len(info.filename) + info.file_size for info in infos)
+        size = os.path.getsize(path)
+        need(size > 0xffffffff or size == end + 22, "it has bytes that belong to none of its files")
+        raw.seek(end)
+        need(size > 0xffffffff or struct.unpack("<4x4H8xH", raw.read()) == (0, 0, len(infos), len(infos), 0),
+             "the record that ends it is of another ZIP")
         names = [info.filename for info in infos]
         need(names == sorted(set(names)), "files stand twice or not in the order of their names")
         for info in infos:
             file = info.filename
             need(all(map(NAME.match, file.split("/"))), f"{file!r} is not a path of names")
-            need(info.compress_type == 0 and not info.flag_bits & 1
-                 and info.compress_size == info.file_size, f"{file} is compressed or encrypted")
+            need(info.compress_type == 0 and not info.flag_bits
+                 and info.compress_size == info.file_size, f"{file} is compressed or encrypted, or has other flags")
             need(info.date_time == (1980, 1, 1, 0, 0, 0), f"{file} has a date")
             raw.seek(info.header_offset)
-            local = struct.unpack("<6x4H3I4x", raw.read(30))
-            need(local == (info.flag_bits, 0, 0, 0x21, info.CRC, info.file_size, info.file_size),
+            version, *local = struct.unpack("<4x5H3I4x", raw.read(30))
+            need(version == info.extract_version <= 63, f"{file} needs another version of the format")
+            need(local == [info.flag_bits, 0, 0, 0x21, info.CRC, info.file_size, info.file_size],
                  f"{file} has two headers that differ")
             files[file] = archive.read(info)
     return files

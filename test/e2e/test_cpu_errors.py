@@ -72,7 +72,7 @@ def edit(artifact, edited, part, change):
             data = bytearray(source.read(name))
             if name == part:
                 data = change(data) or data
-            copy.writestr(name, bytes(data))
+            copy.writestr(zipfile.ZipInfo(name), bytes(data))
     return edited
 
 
@@ -214,7 +214,7 @@ def test_broken_object(weir, artifact, name):
 def test_object_of_nothing(weir, artifact):
     with zipfile.ZipFile(artifact) as source, zipfile.ZipFile(weir.folder / "a.weir", "w") as copy:
         for name in source.namelist():
-            copy.writestr(name, b"" if name == OBJECT else source.read(name))
+            copy.writestr(zipfile.ZipInfo(name), b"" if name == OBJECT else source.read(name))
     expect(weir, "is cut short: its header ends behind its 0 bytes", "a.weir")
 
 

@@ -34,7 +34,7 @@ def drop_barriers(artifact, folder):
         commands = plan["commands"][:place] + plan["commands"][place + 1:]
         with zipfile.ZipFile(folder / "edited.weir", "w") as copy:
             for name, data in parts.items():
-                copy.writestr(name, json.dumps(plan | {"commands": commands}) if name == path else data)
+                copy.writestr(zipfile.ZipInfo(name), json.dumps(plan | {"commands": commands}) if name == path else data)
         yield folder / "edited.weir"
 
 

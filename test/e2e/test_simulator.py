@@ -91,7 +91,7 @@ def remove_barrier(artifact, copy, kernel, number):
                         number -= 1
                     at += count
                 data = struct.pack(f"<{len(words)}I", *words)
-            target.writestr(name, data)
+            target.writestr(zipfile.ZipInfo(name), data)
     return found
 
 

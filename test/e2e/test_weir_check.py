@@ -12,7 +12,7 @@ import pytest
 
 from case3 import make_graph as make_case3
 from conftest import BIN, ROOT, Weir
-from edits import edit, read_documents, write_documents
+from edits import edit, read_documents, run_checkers, write_documents
 from graphs import make_graph
 from mutants import list_mutants
 from test_case2 import write_packed
@@ -221,3 +221,21 @@ def test_any_file_is_one_sentence(artifacts, tmp_path):
     done = subprocess.run([sys.executable, "-m", "weir_check", tmp_path], capture_output=True,
                           text=True, cwd=ROOT / "python")
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
+
+
+# Fields of the headers of a ZIP by their first byte: before a file, in the directory, at the end.
+LOCAL, DIRECTORY, END = (4, 6, 8, 10, 12, 14, 18, 22, 26, 28, 30), (6, 8, 10, 12, 14, 16, 20, 24, 28, 30, 32, 42, 46), \
+    (4, 6, 8, 10, 12, 16, 20)
+
+
+def test_headers_are_those_of_an_artifact(artifacts, tmp_path):
+    """Headers that contradict each other, or state what no artifact needs, are refused by both checkers."""
+    data = artifacts["layer_norm"].read_bytes()
+    edits = [data + b"!", b"!" + data]
+    for begin, fields in ((0, LOCAL), (data.find(b"PK\1\2"), DIRECTORY), (data.rfind(b"PK\5\6"), END)):
+        for place in (begin + field for field in fields):
+            edits += [data[:place] + bytes([data[place] ^ change]) + data[place + 1:] for change in (0x41, 0x08)]
+    edited = tmp_path / "edited.weir"
+    for number, edit in enumerate(edits):
+        edited.write_bytes(edit)
+        assert [done.returncode for done in run_checkers(edited)] == [2, 2], number

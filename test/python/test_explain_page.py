@@ -90,7 +90,7 @@ def rename_sources(source, copy, text):
                     if command["command"] == "dispatch":
                         command["location"] = text
                 data = json.dumps(plan).encode()
-            new.writestr(name, data)
+            new.writestr(zipfile.ZipInfo(name), data)
 
 
 def test_page_says_what_the_plan_says(run_weir, tmp_path):

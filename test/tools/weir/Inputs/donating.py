@@ -50,4 +50,4 @@ with zipfile.ZipFile(sys.argv[1]) as source, zipfile.ZipFile(sys.argv[2], "w") a
                 content = json.loads(data)
                 edit(content)
                 data = json.dumps(content).encode()
-        copy.writestr(name, data)
+        copy.writestr(zipfile.ZipInfo(name), data)

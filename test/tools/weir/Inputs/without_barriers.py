@@ -11,4 +11,4 @@ with zipfile.ZipFile(sys.argv[1]) as source, zipfile.ZipFile(sys.argv[2], "w") a
             plan = json.loads(data)
             plan["commands"] = [c for c in plan["commands"] if "barrier" not in json.dumps(c)]
             data = json.dumps(plan).encode()
-        copy.writestr(name, data)
+        copy.writestr(zipfile.ZipInfo(name), data)
