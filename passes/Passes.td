@@ -1143,7 +1143,8 @@ def ExpandMathPass : Pass<"weir-expand-math"> {
     Needs: nothing: scalars and vectors, in kernels or anywhere else.
 
     Gives: `arith` and `math.fma` in place of every function that docs/math.md lists, with the
-    same bits on all targets.
+    same bits on all targets. Where the module's profile is one of CUDA, whose fma rounds once, exp
+    of f32 is shorter, with the same bits, and GELU and its derivative are one function each.
 
     Never: folds constants with the host's math library, or changes other functions.
 

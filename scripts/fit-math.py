@@ -155,6 +155,55 @@ fit("erfcTail32", scaled, weight, low, (10.2 - 0.5) / (10.2 + 0.5), 10)
 scaled, weight, low = scaled_erfc(2)
 fit_wide("erfcTail64", scaled, weight, low, (28.0 - 2) / (28 + 2), 24)
 print("static constexpr Table erfcTail = {erfcTail32, erfcTail64};")
+
+
+def rounded(name, basis, target, low, high, fixed=()):
+    """Fits the rest of the coefficients for f32 in the relative error, from the lowest upwards."""
+    fixed = list(fixed)
+    while len(fixed) < basis.shape[1]:
+        rest = target - basis[:, : len(fixed)] @ np.array(fixed)
+        fixed.append(float(np.float32(lawson(basis[:, len(fixed) :], rest, 1 / np.abs(target))[0])))
+    show(name, low, high, np.max(np.abs(basis @ np.array(fixed) / target - 1)), 24, fixed)
+
+
+def powers_of(u, degree):
+    return np.stack([u**k for k in range(degree + 1)], axis=1)
+
+
+def nodes_of(low, high):
+    return (low + high) / 2 + (high - low) / 2 * np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
+
+
+def fit_tail(low, numerator, denominator):
+    """Fits exp(a^2 / 2) * erfc(-a / sqrt(2)) / 2 on [low, 0] as p(a) / q(a), where q is monic: both minus themselves.
+    The error that is weighted with the last q is linear in all coefficients."""
+    a = nodes_of(low, 0.0)
+    goal = np.array([float(mpmath.exp(mpmath.mpf(x) ** 2 / 2) * mpmath.erfc(-x / mpmath.sqrt(2)) / 2) for x in a])
+    cheb = np.polynomial.chebyshev
+    top, bottom = cheb.chebvander(1 - 2 * a / low, numerator), cheb.chebvander(1 - 2 * a / low, denominator)
+    load, last, best = np.full(NODES, 1.0 / NODES), np.ones(NODES), None
+    for _ in range(400):
+        scale = np.sqrt(load)
+        basis = np.hstack([top / goal[:, None], -bottom[:, 1:]]) / last[:, None]
+        c = np.linalg.lstsq(basis * scale[:, None], scale / last, rcond=1e-18)[0]
+        last = 1 + bottom[:, 1:] @ c[numerator + 1 :]
+        error = np.abs(top @ c[: numerator + 1] / last / goal - 1)
+        if best is None or error.max() < best[0]:
+            best = error.max(), c
+        load *= error / error.max() + 1e-3
+        load /= load.sum()
+    series = cheb.Chebyshev(np.r_[1, best[1][numerator + 1 :]], domain=[low, 0]).convert(kind=np.polynomial.Polynomial)
+    q = np.float32(series.coef / series.coef[-1]).astype(float)
+    rounded("tailNumerator", powers_of(a, numerator), goal * (powers_of(a, denominator) @ q), low, 0.0)
+    print(f"static constexpr double tailDenominator[] = {{{', '.join(map(literal, q))}}};")
+
+
+fit_tail(-14.5, 4, 5)
+r = nodes_of(-2 * half_ln2, 2 * half_ln2)
+rounded("expOfHalf", powers_of(r, 5), np.exp(-r / 2), r.min(), r.max(), [1.0])
+# Products of x and the float whose bits are 0x7ee00000 less those of x.
+z = nodes_of(0.875, 0.9453125)
+rounded("inverseGuess", powers_of(z, 2), 1 / z, 0.875, 0.9453125)
 fit_both("sinTail", lambda x: (mpmath.sin(x) - x) / x**3, lambda x: x**3 / mpmath.sin(x),
          (1e-3, 0.787, 2), (0, 0.787**2, 6), squared, mpmath.sqrt)
 fit_both("cosTail", lambda x: (mpmath.cos(x) - 1 + x**2 / 2) / x**4, lambda x: x**4 / mpmath.cos(x),

@@ -2,6 +2,7 @@
 
 #include "dialects/Norm/Decompositions.h"
 #include "dialects/Norm/RowBuilder.h"
+#include "dialects/Schedule/Promises.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -11,14 +12,19 @@
 using namespace mlir;
 using namespace weir::norm;
 
+/// Computes `exp(x - largest)`, where x is at most the largest.
+static Value getPower(OpBuilder &b, Location loc, Value x, Value largest) {
+  auto power = math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, x, largest));
+  power->setAttr(weir::schedule::notPositiveAttrName, b.getUnitAttr());
+  return power;
+}
+
 /// Computes the largest element of each row and the sum of `exp(x - largest)`.
 static std::pair<Value, Value> getMaxAndSumOfExp(RowBuilder &rows, Location loc, Value x) {
   Value max = rows.max({{x, Extent::Full}}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; });
-  Value sum = rows.sum({{x, Extent::Full}, {max, Extent::Rows}},
-                       [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
-                         Value shifted = arith::SubFOp::create(b, loc, in[0], in[1]);
-                         return math::ExpOp::create(b, loc, shifted);
-                       });
+  Value sum =
+      rows.sum({{x, Extent::Full}, {max, Extent::Rows}},
+               [&](OpBuilder &b, ArrayRef<Value> in) { return getPower(b, loc, in[0], in[1]); });
   return {max, sum};
 }
 
@@ -43,11 +49,9 @@ struct Shares {
 /// Computes the factors of each softmax. Powers are a tensor, so that a kernel can keep them.
 static Shares getShares(RowBuilder &rows, Location loc, Value x) {
   Value max = rows.max({{x, Extent::Full}}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; });
-  Value power = rows.full({{x, Extent::Full}, {max, Extent::Rows}}, rows.getType(),
-                          [&](OpBuilder &b, ArrayRef<Value> in) -> Value {
-                            Value shifted = arith::SubFOp::create(b, loc, in[0], in[1]);
-                            return math::ExpOp::create(b, loc, shifted);
-                          });
+  Value power =
+      rows.full({{x, Extent::Full}, {max, Extent::Rows}}, rows.getType(),
+                [&](OpBuilder &b, ArrayRef<Value> in) { return getPower(b, loc, in[0], in[1]); });
   Value sum =
       rows.sum({{power, Extent::Full}}, [](OpBuilder &, ArrayRef<Value> in) { return in[0]; });
   return {{power, Extent::Full}, {getReciprocal(rows, loc, sum), Extent::Rows}};

@@ -239,7 +239,8 @@ void weir::emitColumn(PointEmitter &emitter, EmittedKernel &launch) {
   const Profile &profile = emitter.profile;
   const KernelDomain &domain = emitter.domain;
   ArrayRef<int64_t> columnSizes = domain.getColumnSizes();
-  int64_t lanes = getLanes(profile, columnSizes, getMaxVectors(domain));
+  int64_t lanes = profile.hasFreeVectors() ? getLanes(profile, columnSizes, getMaxVectors(domain))
+                                           : getColumnLanes(domain, profile);
   emitter.setLanes(lanes);
   int64_t columns = getProduct(columnSizes) / lanes;
   int64_t rows = getProduct(domain.getRowSizes()), chunk = domain.getChunk();

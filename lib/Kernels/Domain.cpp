@@ -681,6 +681,33 @@ bool KernelDomain::hasFunctions() const {
   return llvm::any_of(dims, [](const auto &entry) { return weir::hasFunctions(entry.first); });
 }
 
+bool KernelDomain::movesHalves() const {
+  int64_t points = 1;
+  for (int64_t size : sizes)
+    points *= size;
+  bool any = false, all = true;
+  auto add = [&](Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type || type.getNumElements() < points)
+      return;
+    any = true;
+    all &= type.getElementType().isIntOrFloat() && type.getElementTypeBitWidth() == 16;
+  };
+  for (const auto &entry : dims) {
+    auto op = dyn_cast<linalg::GenericOp>(entry.first);
+    if (!op)
+      continue;
+    for (Value input : op.getDpsInputs())
+      if (!dims.contains(input.getDefiningOp()) &&
+          !isa_and_present<tensor::EmptyOp>(input.getDefiningOp()) && !getSplat(input))
+        add(input);
+    for (Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !dims.contains(user); }))
+        add(result);
+  }
+  return any && all;
+}
+
 /// Returns the dimensions of a contraction's loops, as far as they are known before ops are tied:
 /// those that it sums are new ones.
 SmallVector<int64_t> KernelDomain::layOutSums(linalg::GenericOp op) {

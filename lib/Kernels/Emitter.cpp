@@ -74,6 +74,25 @@ int64_t weir::getLanes(const Profile &profile, ArrayRef<int64_t> sizes, int64_t 
   return lanes;
 }
 
+int64_t weir::getVectorElements(const KernelDomain &domain, const Profile &profile) {
+  constexpr int64_t usual = 4, most = 8;
+  KernelShape shape = domain.getShape();
+  bool hasColumns = shape == KernelShape::Row || shape == KernelShape::Column;
+  if (profile.hasFreeVectors() || !profile.hasShortVectors() || profile.vectorWidth != usual ||
+      (shape != KernelShape::Map && !hasColumns) || domain.isAcross())
+    return usual;
+  ArrayRef<int64_t> walked = hasColumns ? domain.getColumnSizes() : domain.getSizes();
+  if (walked.empty() || walked.back() % most != 0 ||
+      getProduct(walked) < most * profile.subgroupSize || !domain.movesHalves())
+    return usual;
+  return most;
+}
+
+int64_t weir::getColumnLanes(const KernelDomain &domain, const Profile &profile) {
+  int64_t lanes = getLanes(profile, domain.getColumnSizes());
+  return !profile.hasFreeVectors() && lanes > 1 ? getVectorElements(domain, profile) : lanes;
+}
+
 int64_t weir::getMaxVectors(const KernelDomain &domain) { return domain.hasFunctions() ? 1 : 4; }
 
 SmallVector<AffineExpr> weir::getPoint(PointEmitter &emitter, AffineExpr unit,

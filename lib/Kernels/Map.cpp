@@ -59,7 +59,7 @@ static Unit chooseUnit(PointEmitter &emitter) {
   int64_t lanes = getLanes(emitter.profile, sizes);
   if (!emitter.profile.hasFreeVectors()) {
     bool flat = lanes == 1 && isFlat(emitter, sizes);
-    return {flat ? emitter.lanes : lanes, flat};
+    return {flat || lanes > 1 ? emitter.lanes : lanes, flat};
   }
   int64_t flatLanes = getLanesBeforeRest(emitter.profile, getProduct(sizes));
   emitter.setLanes(flatLanes);

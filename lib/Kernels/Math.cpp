@@ -7,6 +7,7 @@
 #include "weir/Kernels/Math.h"
 
 #include "MathFunctions.h"
+#include "dialects/Schedule/Promises.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 
@@ -23,7 +24,7 @@ static bool isCovered(Type type) {
 namespace {
 /// Rewrites an op whose first operand is covered.
 template <typename Op> struct Expansion : OpRewritePattern<Op> {
-  using OpRewritePattern<Op>::OpRewritePattern;
+  Expansion(MLIRContext *context, bool fuses) : OpRewritePattern<Op>(context), fuses(fuses) {}
 
   /// Returns the op's results, or nothing if the op stays.
   virtual SmallVector<Value> expand(Op op, const Place &at) const = 0;
@@ -32,12 +33,15 @@ template <typename Op> struct Expansion : OpRewritePattern<Op> {
     Type type = op->getOperand(0).getType();
     if (!isCovered(type))
       return rewriter.notifyMatchFailure(op, "neither of f32 nor of f64");
-    SmallVector<Value> results = expand(op, Place(rewriter, op.getLoc(), type));
+    SmallVector<Value> results = expand(op, Place(rewriter, op.getLoc(), type, fuses));
     if (results.empty())
       return rewriter.notifyMatchFailure(op, "has no expansion");
     rewriter.replaceOp(op, results);
     return success();
   }
+
+private:
+  bool fuses;
 };
 
 template <typename Op, Float (*function)(Float)> struct ExpandUnary : Expansion<Op> {
@@ -58,6 +62,15 @@ template <typename Op, Bool (*function)(Float)> struct ExpandClass : Expansion<O
   using Expansion<Op>::Expansion;
   SmallVector<Value> expand(Op op, const Place &at) const override {
     return {function({&at, op.getOperand()}).value};
+  }
+};
+
+struct ExpandExp : Expansion<math::ExpOp> {
+  using Expansion::Expansion;
+  SmallVector<Value> expand(math::ExpOp op, const Place &at) const override {
+    Float x{&at, op.getOperand()};
+    return {op->hasAttr(weir::schedule::notPositiveAttrName) ? expandExpOfNotPositive(x).value
+                                                             : expandExp(x).value};
   }
 };
 
@@ -141,7 +154,7 @@ SmallVector<Value> ExpandFPowI::expand(math::FPowIOp op, const Place &at) const 
   return {expandPow(x, Int{&at, n}, Bool{&at, odd}).value};
 }
 
-void weir::populateMathExpansionPatterns(RewritePatternSet &patterns) {
+void weir::populateMathExpansionPatterns(RewritePatternSet &patterns, bool fuses) {
   using namespace math;
   patterns.add<ExpandUnary<AcosOp, expandAcos>, ExpandUnary<AcoshOp, expandAcosh>,
                ExpandUnary<AsinOp, expandAsin>, ExpandUnary<AsinhOp, expandAsinh>,
@@ -149,15 +162,14 @@ void weir::populateMathExpansionPatterns(RewritePatternSet &patterns) {
                ExpandUnary<CbrtOp, expandCbrt>, ExpandUnary<CosOp, expandCos>,
                ExpandUnary<CoshOp, expandCosh>, ExpandUnary<ErfOp, expandErf>,
                ExpandUnary<ErfcOp, expandErfc>, ExpandUnary<Exp2Op, expandExp2>,
-               ExpandUnary<ExpM1Op, expandExpm1>, ExpandUnary<ExpOp, expandExp>,
-               ExpandUnary<Log10Op, expandLog10>, ExpandUnary<Log1pOp, expandLog1p>,
-               ExpandUnary<Log2Op, expandLog2>, ExpandUnary<LogOp, expandLog>,
-               ExpandUnary<RsqrtOp, expandRsqrt>, ExpandUnary<SinOp, expandSin>,
-               ExpandUnary<SinhOp, expandSinh>, ExpandUnary<SqrtOp, expandSqrt>,
-               ExpandUnary<TanOp, expandTan>, ExpandUnary<TanhOp, expandTanh>,
-               ExpandBinary<Atan2Op, expandAtan2>, ExpandBinary<PowFOp, expandPow>,
-               ExpandBinary<arith::RemFOp, expandRemainder>, ExpandClass<IsFiniteOp, isFinite>,
-               ExpandClass<IsInfOp, isInfinite>, ExpandClass<IsNaNOp, isNaN>,
-               ExpandClass<IsNormalOp, isNormal>, ExpandSinCos, ExpandRoundOfF64, ExpandClamp,
-               ExpandFPowI>(patterns.getContext());
+               ExpandUnary<ExpM1Op, expandExpm1>, ExpandExp, ExpandUnary<Log10Op, expandLog10>,
+               ExpandUnary<Log1pOp, expandLog1p>, ExpandUnary<Log2Op, expandLog2>,
+               ExpandUnary<LogOp, expandLog>, ExpandUnary<RsqrtOp, expandRsqrt>,
+               ExpandUnary<SinOp, expandSin>, ExpandUnary<SinhOp, expandSinh>,
+               ExpandUnary<SqrtOp, expandSqrt>, ExpandUnary<TanOp, expandTan>,
+               ExpandUnary<TanhOp, expandTanh>, ExpandBinary<Atan2Op, expandAtan2>,
+               ExpandBinary<PowFOp, expandPow>, ExpandBinary<arith::RemFOp, expandRemainder>,
+               ExpandClass<IsFiniteOp, isFinite>, ExpandClass<IsInfOp, isInfinite>,
+               ExpandClass<IsNaNOp, isNaN>, ExpandClass<IsNormalOp, isNormal>, ExpandSinCos,
+               ExpandRoundOfF64, ExpandClamp, ExpandFPowI>(patterns.getContext(), fuses);
 }

@@ -39,10 +39,12 @@ struct Place {
   /// f32, f64 or a vector of them, and the integers of the same width and shape.
   Type floats, ints;
   Format format;
+  bool fuses; ///< whether math.fma rounds once
 
-  Place(OpBuilder &builder, Location loc, Type floats)
+  Place(OpBuilder &builder, Location loc, Type floats, bool fuses = false)
       : builder(builder), loc(loc), floats(floats),
-        format(getElementTypeOrSelf(floats).isF64() ? Format{64, 52} : Format{32, 23}) {
+        format(getElementTypeOrSelf(floats).isF64() ? Format{64, 52} : Format{32, 23}),
+        fuses(fuses) {
     ints = builder.getIntegerType(format.width);
     if (auto vector = dyn_cast<VectorType>(floats))
       ints = vector.clone(ints);

@@ -71,13 +71,18 @@ static Int roundedCount(Float shifted) {
   return bits(shifted) - shift;
 }
 
+/// Computes x - count * ln(2) for |x| < 2^8, in f64 2^10.
+static Float restByLn2(Float x, Float count) {
+  ArrayRef<double> pieces = pick(x, ln2);
+  Float rest = fma(count, -pieces[0], x); // Exact: count has 8 or 11 bits, ln2[0] 15 or 40.
+  return fma(count, -pieces[1], rest);
+}
+
 /// Splits x = count * ln(2) + rest, for |x| < 2^8, in f64 2^10.
 static Reduced reduceByLn2(Float x) {
   Float shifted = fma(x, log2E[0] + log2E[1], literal(x, roundingShift(x)));
-  Float count = shifted - roundingShift(x);
-  ArrayRef<double> pieces = pick(x, ln2);
-  Float rest = fma(count, -pieces[0], x); // Exact: count has 8 or 11 bits, ln2[0] 15 or 40.
-  return {roundedCount(shifted), fma(count, -pieces[1], rest)};
+  Float rest = restByLn2(x, shifted - roundingShift(x));
+  return {roundedCount(shifted), rest};
 }
 
 /// Computes e^r - 1 for |r| <= ln(2) / 2.
@@ -218,9 +223,36 @@ Bool weir::expression::isNormal(Float x) {
 // Exponentials and logarithms
 //===----------------------------------------------------------------------===//
 
+/// Computes e^x of f32 for bounded x as (1 + expm1(rest)) * 2^count, where fma rounds once: the two
+/// powers of two are cut out of the bits of a sum. The bits are those of `scale`.
+static Float fusedExp(Float x) {
+  constexpr double biases = 2 * 127; // of both powers; even, so that halves round as they did
+  double shift = roundingShift(x) + biases;
+  Float shifted = fma(x, log2E[0] + log2E[1], literal(x, shift));
+  Float power = smallExpm1(restByLn2(x, shifted - shift));
+  Int raw = bits(shifted), half = (raw << 22) & formatOf(x).infinityBits();
+  Float first = fromBits(half);
+  return fma(first, power, first) * fromBits((raw << 23) - half);
+}
+
 Float weir::expression::expandExp(Float x) {
+  if (x.at->fuses && !formatOf(x).isWide())
+    return fusedExp(atMost(atLeast(x, -104.0), 89.0));
   Reduced reduced = reduceByLn2(atMost(atLeast(x, pick(x, -104.0, -746.0)), pick(x, 89.0, 710.0)));
   return scale(smallExpm1(reduced.rest) + 1.0, reduced.count);
+}
+
+Float weir::expression::expandExpOfNotPositive(Float x) {
+  if (!x.at->fuses || formatOf(x).isWide())
+    return expandExp(x);
+  // One product by a power that is normal for all counts, and one that may round to a denormal.
+  constexpr int more = 25;
+  double shift = roundingShift(x) + 127 + more;
+  Float bounded = atLeast(x, -104.0);
+  Float shifted = fma(bounded, log2E[0] + log2E[1], literal(x, shift));
+  Float power = smallExpm1(restByLn2(bounded, shifted - shift));
+  Float scale = fromBits(bits(shifted) << 23);
+  return fma(scale, power, scale) * std::ldexp(1.0, -more);
 }
 
 /// Returns the largest x for which 2^x is zero.

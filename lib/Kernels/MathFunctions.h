@@ -24,6 +24,8 @@ Float expandCosh(Float x);
 Float expandErf(Float x);
 Float expandErfc(Float x);
 Float expandExp(Float x);
+/// Computes e^x for x that is at most 0 or a NaN.
+Float expandExpOfNotPositive(Float x);
 Float expandExp2(Float x);
 Float expandExpm1(Float x);
 Float expandLog(Float x);
@@ -39,6 +41,10 @@ Float expandRemainder(Float x, Float y);
 Float expandRound(Float x);
 Float expandRsqrt(Float x);
 Float expandSin(Float x);
+/// Computes x times the normal distribution's share below x, in f32, where fma rounds once.
+Float expandGelu(Float x);
+/// Computes the derivative of that.
+Float expandGeluSlope(Float x);
 /// Computes the sine and the cosine.
 std::pair<Float, Float> expandSinCos(Float x);
 Float expandSinh(Float x);

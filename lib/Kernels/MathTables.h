@@ -52,6 +52,13 @@ static constexpr double erfcTail32[] = {0x1.3b3bc4p-1, 0x1.a5e5c4p-4, -0x1.9cf7a
 // On [-0.60643, 0.86667], error 0.266 * 2^-53.
 static constexpr double erfcTail64[] = {0x1.058671b52c776p+0, -0x1.5fd386754eff9p-1, 0x1.1e2deea6b117ap-2, -0x1.2a88e6107d5dp-5, -0x1.606e41552c57bp-6, 0x1.a89eaff8761e6p-8, 0x1.9517bb73a2b6fp-9, -0x1.b6fbf9a1b3db1p-11, -0x1.5ba43940e57c7p-11, 0x1.20541a581cde4p-15, 0x1.2efa547d1e446p-13, 0x1.1e75eebfff5cp-15, -0x1.6c0a94a82b83dp-16, -0x1.0e7073555e6d7p-16, -0x1.2b82b0b88f6fcp-20, 0x1.e7ce8120251b7p-19, 0x1.0944a988ea98dp-19, 0x1.3abbaff356d18p-25, -0x1.1e963f4e5f421p-21, -0x1.adbe9ea1cbdd8p-22, -0x1.7943c00710448p-26, 0x1.b2cb1d79d84dbp-23, 0x1.3365bbe6bece3p-25, -0x1.fffa1316ee7eep-25, 0x1.1e83dc76cc23bp-27};
 static constexpr Table erfcTail = {erfcTail32, erfcTail64};
+// On [-14.5, 0], error 0.293 * 2^-24.
+static constexpr double tailNumerator[] = {-0x1.83ad1cp+5, 0x1.53d532p+5, -0x1.1c24a6p+4, 0x1.f81468p+1, -0x1.98858ap-2};
+static constexpr double tailDenominator[] = {-0x1.83ad1cp+6, 0x1.4493bp+7, -0x1.d22e72p+6, 0x1.6c012cp+5, -0x1.3be7b6p+3, 0x1p+0};
+// On [-0.69384, 0.69384], error 1.55 * 2^-24.
+static constexpr double expOfHalf[] = {0x1p+0, -0x1.fffff6p-2, 0x1.fffdc4p-4, -0x1.555a7ap-6, 0x1.573afep-9, -0x1.0fa40cp-12};
+// On [0.875, 0.94531], error 242 * 2^-24.
+static constexpr double inverseGuess[] = {0x1.a6387ep+1, -0x1.d0127cp+1, 0x1.53ebd8p+0};
 // On [0.001, 0.787], error 0.0698 * 2^-24.
 static constexpr double sinTail32[] = {-0x1.555544p-3, 0x1.1106c6p-7, -0x1.991c16p-13};
 // On [0, 0.61937], error 0.0573 * 2^-53.

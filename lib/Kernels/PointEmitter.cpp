@@ -31,7 +31,7 @@ PointEmitter::PointEmitter(schedule::KernelOp kernel, const KernelDomain &domain
                      !chooseSlabTile(domain, profile) && !chooseSlabBlockTile(domain, profile) &&
                      !chooseCooperativeTile(domain, profile))
                 ? 2
-                : 4),
+                : getVectorElements(domain, profile)),
       kernel(kernel), context(kernel.getContext()), loc(kernel.getLoc()), survey(survey),
       known(known), coordinates(maxCoordinates) {
   survey.buffers.resize(kernel.getInputs().size() + kernel.getNumResults());

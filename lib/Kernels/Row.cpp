@@ -252,12 +252,15 @@ void RowEmitter::walkInTurn(SmallVector<Value> &carried, PointEmitter::LoopBody 
 
 /// Combines the elements of a vector.
 Value RowEmitter::reduceVector(Operation *combiner, Value vector) {
-  if (!profile.hasFreeVectors()) {
-    Value low = emitter.combine(combiner, emitter.extract(vector, 0), emitter.extract(vector, 1));
-    Value high = emitter.combine(combiner, emitter.extract(vector, 2), emitter.extract(vector, 3));
-    return emitter.combine(combiner, low, high);
-  }
-  return emitter.combineLanes(combiner, vector);
+  if (profile.hasFreeVectors())
+    return emitter.combineLanes(combiner, vector);
+  SmallVector<Value> values;
+  for (int64_t lane = 0; lane < layout.columnLanes; ++lane)
+    values.push_back(emitter.extract(vector, lane));
+  for (; values.size() > 1; values.resize(values.size() / 2))
+    for (size_t pair = 0; 2 * pair < values.size(); ++pair)
+      values[pair] = emitter.combine(combiner, values[2 * pair], values[2 * pair + 1]);
+  return values.front();
 }
 
 /// Returns a value as shuffles and memory take it: they take no single bits.

@@ -50,7 +50,7 @@ RowLayout::RowLayout(const KernelDomain &domain, const Profile &profile) {
   } else if (profile.hasFreeVectors() && columns.size() == 1)
     columnLanes = getLanesBeforeRest(profile, columns.front());
   else
-    columnLanes = getLanes(profile, columns);
+    columnLanes = getColumnLanes(domain, profile);
   if (columns.size() == 1)
     rests = getRests(columns.front(), columnLanes);
   outerRows = rowSizes.empty() ? 1 : getProduct(rowSizes.drop_back());

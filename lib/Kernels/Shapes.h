@@ -86,6 +86,13 @@ int64_t getLanesBeforeRest(const Profile &profile, int64_t size);
 /// the sizes and the profile alone. A vector may be of several of the profile's width: up to `max`.
 int64_t getLanes(const Profile &profile, llvm::ArrayRef<int64_t> sizes, int64_t max = 1);
 
+/// Returns the elements of a vector of a map, row or column kernel where vectors are not free:
+/// four, or eight where a load or store of 128 bits has as many of each tensor of the kernel's
+/// size, and there are enough for all invocations that share a row.
+int64_t getVectorElements(const KernelDomain &domain, const Profile &profile);
+/// Returns `getLanes` of the columns of a domain, with these vectors.
+int64_t getColumnLanes(const KernelDomain &domain, const Profile &profile);
+
 /// Returns how many of the profile's vectors one may be of that is carried through a loop: a few
 /// where the kernel's body leaves registers for them.
 int64_t getMaxVectors(const KernelDomain &domain);

@@ -36,6 +36,7 @@ class PtxGate : public KernelGate {
     return " has no representation in PTX here; there are index, i1, i8, i16, i32, i64, f16, "
            "bf16, f32, f64 and vectors of them";
   }
+  int64_t getMaxLanes() const override { return 8; } // of 16 bits, in one access
   bool isOwnVector(VectorType type) const override;
   bool isVectorAccess(Operation *access) const override;
   std::string findOperationError(Operation *op) override;

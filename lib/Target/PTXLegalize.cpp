@@ -6,6 +6,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -83,12 +84,42 @@ struct Limit : OpRewritePattern<arith::SelectOp> {
 };
 } // namespace
 
+namespace {
+/// Widens vectors of bf16 by their bits: LLVM would take words apart, and convert each half.
+struct WidenBrainFloats : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op, PatternRewriter &rewriter) const override {
+    auto from = dyn_cast<VectorType>(op.getIn().getType()), to = dyn_cast<VectorType>(op.getType());
+    if (!from || from.getRank() != 1 || !from.getElementType().isBF16() ||
+        !to.getElementType().isF32() || from.getNumElements() % 2 != 0)
+      return failure();
+    int64_t count = from.getNumElements();
+    Location loc = op.getLoc();
+    auto words = VectorType::get({count / 2}, rewriter.getI32Type());
+    auto constant = [&](uint32_t bits) -> Value {
+      return arith::ConstantOp::create(rewriter, loc,
+                                       DenseElementsAttr::get(words, APInt(32, bits)));
+    };
+    Value both = arith::BitcastOp::create(rewriter, loc, words, op.getIn());
+    Value low = arith::ShLIOp::create(rewriter, loc, both, constant(16));
+    Value high = arith::AndIOp::create(rewriter, loc, both, constant(0xffff0000));
+    SmallVector<int64_t> order;
+    for (int64_t word = 0; word < count / 2; ++word)
+      order.append({word, count / 2 + word});
+    Value all = vector::ShuffleOp::create(rewriter, loc, low, high, order);
+    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, to, all);
+    return success();
+  }
+};
+} // namespace
+
 void weir::legalizeForPtx(gpu::GPUFuncOp kernel, const Profile &profile) {
   legalizeForAll(kernel);
   expandSubgroups(kernel, profile);
   RewritePatternSet patterns(kernel.getContext());
   populateGpuShufflePatterns(patterns);
-  patterns.add<Limit>(kernel.getContext());
+  patterns.add<Limit, WidenBrainFloats>(kernel.getContext());
   (void)applyPatternsGreedily(kernel, std::move(patterns)); // what stays is refused later
 
   // Upstream aligns to the element, LLVM then makes vector accesses of scalars.

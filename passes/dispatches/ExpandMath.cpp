@@ -5,9 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Iterators.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "weir/Kernels/Math.h"
@@ -27,9 +30,31 @@ struct ExpandMath : weir::impl::ExpandMathPassBase<ExpandMath> {
   }
 
   void runOnOperation() override {
+    bool fuses = roundsFmaOnce();
+    if (fuses) {
+      // Before the functions in them are expanded.
+      mlir::RewritePatternSet gelus(&getContext());
+      weir::populateGeluPatterns(gelus);
+      mlir::walkAndApplyPatterns(getOperation(), std::move(gelus));
+      getOperation()->walk<mlir::WalkOrder::PostOrder, mlir::ReverseIterator>(
+          [](mlir::Operation *op) {
+            if (mlir::isOpTriviallyDead(op))
+              op->erase();
+          });
+    }
     mlir::RewritePatternSet patterns(&getContext());
-    weir::populateMathExpansionPatterns(patterns);
+    weir::populateMathExpansionPatterns(patterns, fuses);
     mlir::walkAndApplyPatterns(getOperation(), std::move(patterns));
+  }
+
+private:
+  /// Whether the module's target is one whose fma rounds once: CUDA's. Vulkan leaves that open, and
+  /// code for processors rounds the product by itself.
+  bool roundsFmaOnce() {
+    auto profile =
+        getOperation()->getAttrOfType<mlir::DictionaryAttr>(weir::schedule::profileAttrName);
+    auto target = profile ? profile.getAs<mlir::StringAttr>("target") : mlir::StringAttr();
+    return target && target.getValue() == "cuda";
   }
 };
 } // namespace

@@ -3,12 +3,16 @@
 import json
 import struct
 import subprocess
+import sys
 import zipfile
 
 import numpy
 import pytest
-from conftest import BIN
+from conftest import BIN, ROOT
 from safetensors import deserialize
+
+sys.path.append(str(ROOT / "benchmarks/peers"))
+import weir_graphs  # noqa: E402
 
 F32 = numpy.float32
 
@@ -36,7 +40,7 @@ def get_values(bits, element):
     return from_bf16(bits) if element == "bf16" else bits.view(numpy.float16).astype(F32)
 
 
-@pytest.mark.parametrize("rows, columns", [(20, 1028), (7, 131), (9, 36), (1, 1)])
+@pytest.mark.parametrize("rows, columns", [(20, 1028), (7, 131), (9, 36), (1, 1), (12, 2048)])
 def test_rows_on_cuda(weir, rows, columns):
     """Vectors of 16-bit elements, and rows that have none."""
     wide, narrow = (f"tensor<{rows}x{columns}x{element}>" for element in ("f32", "bf16"))
@@ -64,7 +68,24 @@ def test_rows_on_cuda(weir, rows, columns):
     weir.run("run", artifact, "--device=sim", "--random-inputs=1", "--compare=expected.safetensors", "--tolerance=0.004")
     with zipfile.ZipFile(artifact) as archive:
         [code] = [archive.read(name).decode() for name in archive.namelist() if name.endswith(".ptx")]
-    assert ("ld.global.v4.b16" in code) == (columns % 4 == 0)
+    # Words of two: eight elements at a time, or four.
+    assert ("ld.global.v4.b32" in code) == (columns % 8 == 0)
+    assert ("ld.global.v2.b32" in code) == (columns % 8 == 4)
+
+
+@pytest.mark.parametrize("name", ["layer_norm_vjp", "rms_norm_vjp", "softmax_vjp", "cross_entropy_vjp", "gelu_bias",
+                                  "gelu_bias_vjp"])
+def test_eight_elements_at_once(weir, name):
+    """Loads and stores of 128 bits on CUDA, where all tensors of the kernel's size have 16 bits."""
+    text = weir_graphs.store_as("bf16", getattr(weir_graphs, name)(24, 512))
+    artifact = weir.compile_text(text, "a", "--target=cuda")
+    weir.run("run", artifact, "--device=reference", "--f64", "--random-inputs=1", "--output=expected.safetensors")
+    weir.run("run", artifact, "--device=sim", "--random-inputs=1", "--compare=expected.safetensors", "--tolerance=0.008")
+    with zipfile.ZipFile(artifact) as archive:
+        code = "".join(archive.read(entry).decode() for entry in archive.namelist() if entry.endswith(".ptx"))
+    assert "ld.global.v4.b32" in code and ".global.v4.b16" not in code
+    answer = weir.run("verify", artifact)
+    assert "0 taken from the compiler" in answer, answer
 
 
 def cast(source, target, size):

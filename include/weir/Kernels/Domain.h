@@ -180,6 +180,10 @@ public:
 
   /// Whether one of the ops, but for a contraction's prologue, has functions.
   bool hasFunctions() const;
+
+  /// Whether all tensors that are read or written at every point have elements of 16 bits.
+  bool movesHalves() const;
+
   /// Returns the ops that reduce the rows in parts, all cut alike.
   llvm::ArrayRef<mlir::linalg::GenericOp> getColumnOps() const { return columnOps; }
   int64_t getChunk() const { return chunk; }

@@ -25,7 +25,14 @@ namespace weir {
 /// Errors: every other function, and `fpowi` by an index, stays as it is, so that a later
 ///         gate refuses it.
 /// Fast-math flags are ignored, and none are set.
-void populateMathExpansionPatterns(mlir::RewritePatternSet &patterns);
+/// With `fuses`, as for a target whose math.fma rounds once, the same bits of exp of f32 are
+/// computed by fewer operations.
+void populateMathExpansionPatterns(mlir::RewritePatternSet &patterns, bool fuses = false);
+
+/// Adds patterns that rewrite GELU of f32 and its derivative, spelled by erfc and exp as
+/// `norm.gelu` decomposes, into half of the operations. For targets whose math.fma rounds once; to
+/// be applied before the functions in it are expanded.
+void populateGeluPatterns(mlir::RewritePatternSet &patterns);
 
 } // namespace weir
 

@@ -104,7 +104,8 @@ const char *const exactFunctions[] = {"round", "trunc", "floor", "ceil", "rounde
 /// The functions above of both types as NAME_TYPE, expanded and compiled.
 class Compiled {
 public:
-  explicit Compiled(bool splitFma);
+  /// With `fuses` as for a target whose math.fma rounds once.
+  explicit Compiled(bool splitFma, bool fuses = false);
 
   template <typename Signature> Signature *get(const std::string &name, bool wide) {
     return reinterpret_cast<Signature *>(
@@ -146,11 +147,21 @@ std::string getText() {
   add("cos_of_both", "%x: T", "T", "%s, %r = math.sincos %x : T");
   add("powi32", "%x: T, %n: i32", "T", "%r = math.fpowi %x, %n : T, i32");
   add("powi64", "%x: T, %n: i64", "T", "%r = math.fpowi %x, %n : T, i64");
+  add("exp_not_positive", "%x: T", "T", "%r = math.exp %x {weir.not_positive} : T");
+  const std::string share =
+      "%h = arith.constant 0.5 : T  %c = arith.constant -0.70710678118654752 : T"
+      "  %z = arith.mulf %x, %c : T  %e = math.erfc %z : T  %p = arith.mulf %h, %e : T  ";
+  add("gelu", "%x: T", "T", share + "%r = arith.mulf %x, %p : T");
+  add("gelu_slope", "%x: T", "T",
+      share +
+          "%s = arith.mulf %x, %x : T  %m = arith.constant -0.5 : T  %y = arith.mulf %m, %s : T"
+          "  %w = math.exp %y : T  %d = arith.constant 0.3989422804014327 : T"
+          "  %v = arith.mulf %d, %w : T  %u = arith.mulf %x, %v : T  %r = arith.addf %p, %u : T");
   add("fifth", "%x: T", "T", "%n = arith.constant 5 : i32  %r = math.fpowi %x, %n : T, i32");
   return text;
 }
 
-Compiled::Compiled(bool splitFma) {
+Compiled::Compiled(bool splitFma, bool fuses) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   DialectRegistry registry;
@@ -161,8 +172,13 @@ Compiled::Compiled(bool splitFma) {
   context = std::make_unique<MLIRContext>(registry);
   context->loadDialect<scf::SCFDialect>();
   auto module = parseSourceString<ModuleOp>(getText(), context.get());
+  if (fuses) {
+    RewritePatternSet gelus(context.get());
+    weir::populateGeluPatterns(gelus);
+    walkAndApplyPatterns(*module, std::move(gelus));
+  }
   RewritePatternSet patterns(context.get());
-  weir::populateMathExpansionPatterns(patterns);
+  weir::populateMathExpansionPatterns(patterns, fuses);
   walkAndApplyPatterns(*module, std::move(patterns));
   if (splitFma)
     module->walk([](math::FmaOp op) {
@@ -514,6 +530,49 @@ TEST_P(Math, Atan2KeepsStatedBound) {
 
 template <typename T> bool isSame(T a, T b) {
   return std::isnan(a) ? std::isnan(b) : std::bit_cast<Bits<T>>(a) == std::bit_cast<Bits<T>>(b);
+}
+
+TEST(FusedMath, ExpHasTheSameBits) {
+  Compiled usual(/*splitFma=*/false), fused(/*splitFma=*/false, /*fuses=*/true);
+  auto *exp = usual.get<float(float)>("exp", false);
+  auto *fusedExp = fused.get<float(float)>("exp", false);
+  auto *notPositive = fused.get<float(float)>("exp_not_positive", false);
+  for (float x : getSamples<float>(-110, 95)) {
+    EXPECT_TRUE(isSame(fusedExp(x), exp(x))) << std::hexfloat << x;
+    if (!(x > 0))
+      EXPECT_TRUE(isSame(notPositive(x), exp(x))) << std::hexfloat << x;
+  }
+}
+
+TEST(FusedMath, GeluKeepsStatedBound) {
+  Compiled fused(/*splitFma=*/false, /*fuses=*/true);
+  auto *gelu = fused.get<float(float)>("gelu", false);
+  auto *slope = fused.get<float(float)>("gelu_slope", false);
+  Worst<float> worst, worstTail, worstBelow;
+  double worstSlope = 0;
+  for (float x : getSamples<float>(-15, 15)) {
+    if (!std::isfinite(x))
+      continue;
+    double share = std::erfc(-x * M_SQRT1_2) / 2,
+           density = std::exp(-0.5 * x * x) * M_SQRT1_2 / std::sqrt(M_PI);
+    // Below -12.9 the share is denormal, and x times its error counts.
+    (x < -12.9f ? worstBelow : worst)
+        .update(error<float>(gelu(x), x * share, false), x, 0, gelu(x));
+    double exact = share + x * density;
+    worstSlope = std::max(worstSlope, std::abs(slope(x) - exact));
+    if (x < -3 && x > -12.9f)
+      worstTail.update(error<float>(slope(x), exact, false), x, 0, slope(x));
+  }
+  EXPECT_LE(worst.error, 9) << "gelu" << worst;
+  EXPECT_LE(worstBelow.error, 12) << "gelu" << worstBelow;
+  EXPECT_LE(worstSlope, 0x1p-23);
+  EXPECT_LE(worstTail.error, 4.5) << "slope" << worstTail;
+  EXPECT_EQ(gelu(infinity<float>), infinity<float>);
+  EXPECT_EQ(gelu(-infinity<float>), 0);
+  EXPECT_TRUE(std::isnan(gelu(Limits<float>::quiet_NaN())));
+  EXPECT_EQ(slope(infinity<float>), 1);
+  EXPECT_EQ(slope(-infinity<float>), 0);
+  EXPECT_TRUE(std::isnan(slope(Limits<float>::quiet_NaN())));
 }
 
 template <typename T> void Math::checkRemainder() {
