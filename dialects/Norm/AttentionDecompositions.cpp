@@ -57,8 +57,8 @@ public:
   template <typename Op>
   Attention(OpBuilder &builder, Op op)
       : builder(builder), loc(op.getLoc()), q(op.getQ()), k(op.getK()), bias(op.getBias()),
-        scale(op.getScale().convertToDouble()), type(getScoresType(q, k)),
-        rows(builder, loc, type, type.getRank() - 1, 1) {
+        scale(op.getScale().convertToDouble()), biasCovers(op.getBiasCovers()),
+        type(getScoresType(q, k)), rows(builder, loc, type, type.getRank() - 1, 1) {
     if (std::optional<APFloat> cap = op.getSoftcap())
       softcap = cap->convertToDouble();
   }
@@ -77,7 +77,7 @@ public:
   /// Computes the gradient of the scores; `dp` is that of the probabilities.
   Value getDscores(Value probabilities, Value dp, Value delta);
   /// Computes the gradient of the products from that of the scores.
-  Value getDproducts(Value products, Value dscores);
+  Value getDproducts(const Scores &scores, Value dscores);
   /// Adds up the gradient of the scores over the dimensions in which the bias is repeated.
   Value getDbias(Value dscores);
 
@@ -86,6 +86,7 @@ private:
   Location loc;
   Value q, k, bias;
   double scale;
+  bool biasCovers;
   std::optional<double> softcap;
   RankedTensorType type; ///< of the scores
   RowBuilder rows;       ///< of the scores
@@ -283,21 +284,28 @@ Value Attention::getDscores(Value probabilities, Value dp, Value delta) {
                    });
 }
 
-Value Attention::getDproducts(Value products, Value dscores) {
-  if (scale == 1 && !softcap)
+Value Attention::getDproducts(const Scores &scores, Value dscores) {
+  bool covers = biasCovers && bias;
+  if (scale == 1 && !softcap && !covers)
     return dscores;
   SmallVector<Input> inputs = {{dscores, Extent::Full}};
   if (softcap)
-    inputs.push_back({products, Extent::Full});
+    inputs.push_back({scores.products, Extent::Full});
+  if (covers)
+    inputs.push_back({scores.scores, Extent::Full});
   return rows.full(inputs, type.getElementType(), [&](OpBuilder &b, ArrayRef<Value> in) {
     ImplicitLocOpBuilder body(loc, b);
     SmallVector<Number> numbers = getNumbers(body, in);
-    Number ds = numbers[0] * scale;
-    if (!softcap)
-      return ds.get();
-    Number x = scale == 1 ? numbers[1] : numbers[1] * scale;
-    Number t = (x / x.constant(*softcap)).apply<math::TanhOp>();
-    return (ds * ((1 - t) * (1 + t))).get();
+    Number ds = scale == 1 ? numbers[0] : numbers[0] * scale;
+    if (softcap) {
+      Number x = scale == 1 ? numbers[1] : numbers[1] * scale;
+      Number t = (x / x.constant(*softcap)).apply<math::TanhOp>();
+      ds = ds * ((1 - t) * (1 + t));
+    }
+    if (covers)
+      ds = ds.constant(0).where(arith::CmpFPredicate::OLE, numbers.back(), ds.constant(lowestScore),
+                                ds);
+    return ds.get();
   });
 }
 
@@ -354,14 +362,14 @@ static SmallVector<Value> buildVjp(OpBuilder &builder, AttentionVjpOp op,
   Statistics statistics = {{op.getMax(), Extent::Rows}, {op.getShare(), Extent::Rows}};
   Value deltaOfResult = attention.sumProducts(dresult, op.getResult()); // dead unless in blocks
   auto build = [&](Chain chain) {
-    auto [products, scores] = attention.getScores(chain);
-    Value probabilities = attention.getProbabilities(scores, statistics, chain);
+    Scores scores = attention.getScores(chain);
+    Value probabilities = attention.getProbabilities(scores.scores, statistics, chain);
     Value dp = attention.contract({dresult, 0, 2}, {v, 1, 2}, chain);
     // Two sums that are the same. One needs no probabilities, the other need not wait for the
     // result and reads what the kernel behind it reads.
     Value delta = chain ? deltaOfResult : attention.sumProducts(probabilities, dp);
     Value dscores = attention.getDscores(probabilities, dp, delta);
-    return Gradients{probabilities, dscores, attention.getDproducts(products, dscores)};
+    return Gradients{probabilities, dscores, attention.getDproducts(scores, dscores)};
   };
   Gradients tensors = build({}); // dead in blocks, unless there is a bias
   auto get = [&](int64_t chain) { return number ? build(getChain(chain, *number)) : tensors; };

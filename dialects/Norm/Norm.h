@@ -21,6 +21,9 @@ namespace weir::norm {
 /// query, of f64 if those are, else of f32.
 mlir::RankedTensorType getScoresType(mlir::Value q, mlir::Value k);
 
+/// A bias as low takes the place of a score: any of f32 is lost in it.
+constexpr double lowestScore = -1e30;
+
 } // namespace weir::norm
 
 #endif // WEIR_DIALECTS_NORM_NORM_H

@@ -482,7 +482,9 @@ def Norm_AttentionOp
 
     - `x = scale * sum(q * k)` over D,
     - with a `softcap`, `x = softcap * tanh(x / softcap)` of that,
-    - with a `bias`, that plus the bias, which may be -inf: it masks the key.
+    - with a `bias`, that plus the bias, which may be -inf: it masks the key. With `bias_covers`,
+      scores of at most -1e30 are the bias alone, in which any product is lost: no gradient goes to
+      the product, not even in a row that is masked as a whole.
 
     `result` is `sum(exp(x - max) * share * v)` over the keys, where `max` is the row's largest
     score and `share` is `1 / sum(exp(x - max))`. A row whose scores are all -inf has a share
@@ -509,7 +511,7 @@ def Norm_AttentionOp
   }];
   let arguments = (ins Norm_NarrowTensor:$q, Norm_NarrowTensor:$k, Norm_NarrowTensor:$v,
                        Optional<Norm_Tensor>:$bias, F64Attr:$scale,
-                       OptionalAttr<F64Attr>:$softcap);
+                       OptionalAttr<F64Attr>:$softcap, UnitAttr:$bias_covers);
   let results = (outs Norm_NarrowTensor:$result, Norm_Tensor:$max, Norm_Tensor:$share);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`bias` `(` $bias^ `:` type($bias) `)`)? attr-dict `:` type($q) `,`
@@ -529,7 +531,7 @@ def Norm_AttentionVjpOp
 
     - `dbias = p * (dp - delta)`, summed over the dimensions in which `bias` is repeated
     - `ds = p * (dp - delta) * scale`, with a `softcap` times `1 - tanh(scale * sum(q * k) /
-      softcap)^2`
+      softcap)^2`, and with `bias_covers` 0 where the score is at most -1e30
     - `dq = sum(ds * k)` and `dv = sum(p * dresult)`, `dk = sum(ds * q)`, over keys and queries.
 
     `result`, `max` and `share` are those of `attention`.
@@ -550,7 +552,7 @@ def Norm_AttentionVjpOp
   let arguments = (ins Norm_NarrowTensor:$dresult, Norm_NarrowTensor:$q, Norm_NarrowTensor:$k,
                        Norm_NarrowTensor:$v, Optional<Norm_Tensor>:$bias,
                        Norm_NarrowTensor:$result, Norm_Tensor:$max, Norm_Tensor:$share,
-                       F64Attr:$scale, OptionalAttr<F64Attr>:$softcap);
+                       F64Attr:$scale, OptionalAttr<F64Attr>:$softcap, UnitAttr:$bias_covers);
   let results = (outs Norm_NarrowTensor:$dq, Norm_NarrowTensor:$dk, Norm_NarrowTensor:$dv,
                       Optional<Norm_Tensor>:$dbias);
   let assemblyFormat = [{

@@ -88,7 +88,7 @@ LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangen
     types.push_back(getBias().getType());
   auto vjp = AttentionVjpOp::create(builder, getLoc(), types, cotangents.front(), getQ(), getK(),
                                     getV(), getBias(), getResult(), getMax(), getShare(),
-                                    getScaleAttr(), getSoftcapAttr());
+                                    getScaleAttr(), getSoftcapAttr(), getBiasCoversAttr());
   for (auto [operand, gradient] : llvm::zip_equal(getOperands(), vjp.getResults()))
     sums.add(builder, getLoc(), operand, gradient);
   return success();

@@ -1,470 +1,617 @@
-//===- AttentionMatchers.cpp - Attention around a softmax -----------------===//
+//===- AttentionMatchers.cpp - Attention and its gradients ----------------===//
 //
-// The root is the contraction of probabilities and values. From one of its factors the expression
-// of an element leads to a softmax, from there through masks, a cap and a scale to the contraction
-// of queries and keys. Batches may be reshaped on the way; the op has those of the softmax.
+// The roots are contractions of which a factor is made of exponentials of scores: the result and
+// the gradient of the values with the probabilities, the gradients of queries and keys with the
+// gradient of the scores. That factor, expanded to a sum of products, has one form, however a
+// front end writes it. All that is made of one tensor of scores is raised together, or not at all.
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/graph/RaiseNorms.h"
-#include "passes/graph/Triangles.h"
+#include "passes/graph/Attention.h"
 
-#include "dialects/Norm/Norm.h"
+#include "dialects/Autodiff/Autodiff.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Matchers.h"
 #include "weir/Graph/Graph.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace weir;
 using namespace weir::elements;
 
-namespace {
-/// A sum of products over one loop. The result has `batches`, in its order, and one loop of each
-/// factor.
-struct Contraction {
-  linalg::LinalgOp op;
-  SmallVector<unsigned> batches;
-  unsigned own[2]; ///< the loops that only that factor has
-  unsigned summed;
+//===----------------------------------------------------------------------===//
+// The scores of a factor
+//===----------------------------------------------------------------------===//
 
-  AffineMap getMap(unsigned factor) {
-    return op.getMatchingIndexingMap(op.getDpsInputOperand(factor));
+/// Returns the only variable of more than one value, or 0.
+static int64_t getVariable(const Reduction &reduction) {
+  int64_t found = 0;
+  for (int64_t variable : reduction.variables) {
+    if (variable != 0 && found != 0)
+      return 0;
+    found = variable != 0 ? variable : found;
   }
-  AffineMap getResultMap() { return op.getMatchingIndexingMap(op.getDpsInitOperand(0)); }
-  Value getFactor(unsigned factor) { return op.getDpsInputOperand(factor)->get(); }
-};
-} // namespace
-
-static Value skipExtensions(Value value) {
-  while (auto extension = value.getDefiningOp<arith::ExtFOp>())
-    value = extension.getIn();
-  return value;
+  return found;
 }
 
-/// Whether the body adds the product of its two inputs, widened or not, to the accumulator.
-static bool addsProducts(linalg::LinalgOp op) {
-  std::optional<Combiner> combiner = getCombiner(op, 0);
-  if (!combiner || !combiner->isExclusive() || !isa<arith::AddFOp>(combiner->combine))
-    return false;
-  auto product = combiner->reduced.getDefiningOp<arith::MulFOp>();
-  if (!product)
-    return false;
-  auto left = dyn_cast<BlockArgument>(skipExtensions(product.getLhs()));
-  auto right = dyn_cast<BlockArgument>(skipExtensions(product.getRhs()));
-  return left && right && left.getOwner() == op.getBlock() && right.getOwner() == op.getBlock() &&
-         left.getArgNumber() + right.getArgNumber() == 1;
-}
-
-static std::optional<Contraction> getContraction(Operation *defining) {
-  auto op = dyn_cast_or_null<linalg::LinalgOp>(defining);
-  if (!op || !op.hasPureTensorSemantics() || op.getNumDpsInputs() != 2 ||
-      op.getNumDpsInits() != 1 || op->getNumResults() != 1 || op.getNumReductionLoops() != 1 ||
-      op.hasDynamicShape() ||
-      !llvm::all_of(op.getIndexingMapsArray(),
-                    [](AffineMap map) { return map.isProjectedPermutation(); }) ||
-      !addsProducts(op))
-    return std::nullopt;
-  auto start = dyn_cast_or_null<FloatAttr>(getSplat(op.getDpsInitOperand(0)->get()));
-  if (!start || !start.getValue().isZero())
-    return std::nullopt;
-  Contraction contraction{op, {}, {0, 0}, 0};
-  unsigned found[2] = {0, 0};
-  AffineMap left = contraction.getMap(0), right = contraction.getMap(1);
-  for (AffineExpr expr : contraction.getResultMap().getResults()) {
-    unsigned loop = cast<AffineDimExpr>(expr).getPosition();
-    bool isInLeft = left.isFunctionOfDim(loop), isInRight = right.isFunctionOfDim(loop);
-    if (isInLeft && isInRight) {
-      contraction.batches.push_back(loop);
-    } else if (isInLeft || isInRight) {
-      contraction.own[isInRight] = loop;
-      ++found[isInRight];
-    } else {
-      return std::nullopt;
-    }
-  }
-  unsigned summed = 0;
-  for (auto [loop, kind] : llvm::enumerate(op.getIteratorTypesArray()))
-    if (kind == utils::IteratorType::reduction)
-      summed = loop;
-  contraction.summed = summed;
-  if (found[0] != 1 || found[1] != 1 || !left.isFunctionOfDim(summed) ||
-      !right.isFunctionOfDim(summed))
-    return std::nullopt;
-  return contraction;
-}
-
-namespace {
-/// Additions to the scores, as steps from the inside: a summand, or a number in place of them
-/// where a condition is `where`.
-struct BiasStep {
-  unsigned node;
-  std::optional<double> number;
-  bool where = true;
-};
-
-/// A computation of one element of a bias: an op on other nodes, a constant, the place along a
-/// dimension, or an element of a tensor.
-struct BiasNode {
-  Operation *op = nullptr;
-  TypedAttr constant;
-  int64_t place = -1;
-  Value tensor;
-  SmallVector<int64_t> dims;        ///< of the tensor: that of the scores, -1 for one of size 1
-  std::optional<Triangle> triangle; ///< in place of the tensor, of queries and keys
-  SmallVector<unsigned, 3> operands;
-};
-
-/// Matches an attention whose probabilities are factor `factor` of `root`.
-class AttentionMatcher : public Matcher {
-public:
-  AttentionMatcher(const Contraction &root, unsigned factor)
-      : Matcher(getElementTypeOrSelf(root.op->getResult(0))), root(root), factor(factor) {}
-
-  bool match();
-  void raise(ErasedOps &erased);
-
-private:
-  Contraction root, products;
-  unsigned factor, query = 0; ///< the factors that are the probabilities, and the queries
-  linalg::SoftmaxOp softmax;
-  Operation *rounding = nullptr;  ///< of the root's result
-  SmallVector<int64_t> dims;      ///< of the softmax: batches, rows, keys
-  SmallVector<int64_t> variables; ///< of these dimensions
-  double scale = 1;
-  std::optional<double> cap;
-  SmallVector<BiasStep> steps;
-  SmallVector<BiasNode> nodes;
-
-  Term skipRounding(Term term);
-  bool matchProbabilities();
-  bool matchGuard(Term condition, ArrayRef<Coord> row, int64_t rowsDim);
-  bool matchScores(Term term);
-  bool matchCapped(Term term);
-  bool matchScaled(Term term, double factor);
-  bool matchProducts(Term term);
-  bool matchTypes();
-  bool gains();
-  bool isShared();
-
-  std::optional<int64_t> getDim(const Coord &coord) const;
-  void foldTriangle(BiasNode &node);
-  std::optional<unsigned> addNode(Term term);
-  std::optional<BiasNode> makeNode(Term term);
-
-  SmallVector<int64_t> getBatches();
-  Value arrange(OpBuilder &builder, Contraction &contraction, unsigned factor);
-  Value buildBias(OpBuilder &builder, RankedTensorType scores);
-  Value emit(OpBuilder &b, Location loc, unsigned node, ArrayRef<int64_t> loops, ValueRange leaves,
-             ArrayRef<unsigned> leafNodes);
-  Value emitSteps(OpBuilder &b, Location loc, Type type, ArrayRef<int64_t> loops, ValueRange leaves,
-                  ArrayRef<unsigned> leafNodes);
-};
-} // namespace
-
-/// Drops conversions between float types: the op rounds once.
-Term AttentionMatcher::skipRounding(Term term) {
+/// Returns what a gradient is stopped at, or the term itself.
+static Term skipStop(Unfolder &unfolder, Term term) {
   term = unfolder.resolve(term);
-  while (!term.isElement() &&
-         isa_and_present<arith::ExtFOp, arith::TruncFOp>(term.value.getDefiningOp()))
-    term = unfolder.resolve(unfolder.getOperand(term, 0));
+  while (term.isElement()) {
+    auto stop = term.value.getDefiningOp<autodiff::StopGradientOp>();
+    if (!stop)
+      break;
+    term = unfolder.resolve(unfolder.element(stop->getOperand(0), *term.coords));
+  }
   return term;
 }
 
-static SmallVector<Coord> takeCoords(ArrayRef<Coord> coords, ArrayRef<unsigned> which) {
-  return llvm::map_to_vector(which, [&](unsigned index) { return coords[index]; });
+static std::optional<Reduction> findMaximum(Matcher &matcher, Term term) {
+  term = skipStop(matcher.unfolder, term);
+  return matcher.maximum(matcher.skipConversions(term));
 }
 
-static bool isSame(const Coord &a, const Coord &b) {
-  return !a.computed.value && !b.computed.value && a.digits == b.digits;
-}
-
-/// Whether the places in two lists of dimensions are the same number.
-static bool areSame(ArrayRef<Coord> a, ArrayRef<Coord> b) {
-  std::optional<Digits> left = flatten(a), right = flatten(b);
-  return left && right && *left == *right;
-}
-
-/// Whether the row of scores at `row` is all -inf by `condition`, as torch's safe softmax asks. The
-/// op gives 0 there, too.
-bool AttentionMatcher::matchGuard(Term condition, ArrayRef<Coord> row, int64_t axis) {
-  std::optional<Reduction> all = unfolder.getReduction(condition);
-  if (!all || !isa<arith::AndIOp>(all->combine) || !isInteger(all->start, -1) ||
-      all->variables.size() != 1)
-    return false;
-  auto comparison = dyn_cast_or_null<arith::CmpFOp>(unfolder.getOp(all->body));
-  if (!comparison || comparison.getPredicate() != arith::CmpFPredicate::OEQ ||
-      !isFloat(unfolder.getOperand(all->body, 1), -HUGE_VAL))
-    return false;
-  Term score = unfolder.getOperand(all->body, 0);
-  const Coords *place = getPlace(score, softmax.getInput());
-  if (!place || !(*place)[axis].isVariable(all->variables.front()))
-    return false;
-  for (int64_t dim = 0; dim < int64_t(row.size()); ++dim)
-    if (dim != axis && !isSame((*place)[dim], row[dim]))
-      return false;
-  return true;
-}
-
-bool AttentionMatcher::matchProbabilities() {
-  Coords loops;
-  for (int64_t size : root.op.getStaticLoopRanges())
-    loops.push_back(unfolder.makeCoord(size));
-  Coords at;
-  for (AffineExpr expr : root.getMap(factor).getResults())
-    at.push_back(loops[cast<AffineDimExpr>(expr).getPosition()]);
-  Term term = skipRounding(unfolder.element(root.getFactor(factor), std::move(at)));
-  std::optional<Term> guard;
-  if (isa_and_present<arith::SelectOp>(unfolder.getOp(term)) &&
-      isFloat(unfolder.getOperand(term, 1), 0.0)) {
-    guard = unfolder.getOperand(term, 0);
-    term = skipRounding(unfolder.getOperand(term, 2));
-  }
-  softmax = term.isElement() ? term.value.getDefiningOp<linalg::SoftmaxOp>() : nullptr;
-  if (!softmax || !softmax.hasPureTensorSemantics())
-    return false;
-  ArrayRef<Coord> coords = *term.coords;
-  int64_t axis = int64_t(softmax.getDimension()), keys = loops[root.summed].variable,
-          queries = loops[root.own[factor]].variable, rowsDim = -1;
-  if (keys == 0 || queries == 0 || !coords[axis].isVariable(keys))
-    return false;
-  SmallVector<Coord> batches;
-  for (int64_t dim = 0; dim < int64_t(coords.size()); ++dim) {
-    if (dim == axis)
-      continue;
-    if (coords[dim].isVariable(queries)) {
-      rowsDim = dim;
-    } else {
-      dims.push_back(dim);
-      batches.push_back(coords[dim]);
-    }
-  }
-  if (rowsDim < 0 || !areSame(batches, takeCoords(loops, root.batches)) ||
-      (guard && !matchGuard(*guard, coords, axis)))
-    return false;
-  dims.append({rowsDim, axis});
-  return true;
-}
-
-bool AttentionMatcher::matchProducts(Term term) {
-  std::optional<Contraction> found =
-      term.isElement() ? getContraction(term.value.getDefiningOp()) : std::nullopt;
-  if (!found)
-    return false;
-  products = *found;
-  Coords loops(products.op.getNumLoops());
-  for (auto [expr, coord] : llvm::zip_equal(products.getResultMap().getResults(), *term.coords))
-    loops[cast<AffineDimExpr>(expr).getPosition()] = coord;
-  int64_t rows = variables[variables.size() - 2], keys = variables.back();
-  query = loops[products.own[1]].isVariable(rows);
-  SmallVector<Coord> batches;
-  for (int64_t dim = 0; dim + 2 < int64_t(dims.size()); ++dim) {
-    Digits digits;
-    int64_t size = unfolder.getSize(variables[dim]);
-    digits.add({variables[dim], 1, size, 1});
-    batches.push_back(Coord(std::move(digits)));
-  }
-  return loops[products.own[query]].isVariable(rows) &&
-         loops[products.own[!query]].isVariable(keys) &&
-         areSame(takeCoords(loops, products.batches), batches);
-}
-
-/// Matches products with constant factors, `factor` among them.
-bool AttentionMatcher::matchScaled(Term term, double factor) {
-  term = skipRounding(term);
-  if (auto factors = binary<arith::MulFOp>(term)) {
-    for (auto [rest, other] : {*factors, std::pair(factors->second, factors->first)})
-      if (std::optional<double> number = floatConstant(other))
-        return matchScaled(rest, factor * *number);
-    return false;
-  }
-  if (auto quotient = binary<arith::DivFOp>(term)) {
-    std::optional<double> number = floatConstant(quotient->second);
-    return number && *number != 0 && matchScaled(quotient->first, factor / *number);
-  }
-  scale = factor;
-  return matchProducts(term);
-}
-
-bool AttentionMatcher::matchCapped(Term term) {
-  cap.reset();
-  term = skipRounding(term);
-  if (auto factors = binary<arith::MulFOp>(term))
-    for (auto [rest, other] : {*factors, std::pair(factors->second, factors->first)}) {
-      std::optional<double> number = floatConstant(other);
-      auto argument =
-          number && *number > 0 ? unary<math::TanhOp>(skipRounding(rest)) : std::nullopt;
-      if (!argument)
-        continue;
-      cap = number;
-      return matchScaled(*argument, *number);
-    }
-  return matchScaled(term, 1);
-}
-
-bool AttentionMatcher::matchScores(Term term) {
-  // Any score of f32 is lost in a number as low, so adding it is the same as putting it in place.
-  constexpr double lowest = -1e30;
-  term = skipRounding(term);
-  if (auto summands = binary<arith::AddFOp>(term)) {
-    for (auto [rest, summand] : {*summands, std::pair(summands->second, summands->first)}) {
-      steps.clear();
-      if (!matchScores(rest))
-        continue;
-      std::optional<unsigned> node = addNode(summand);
-      if (node)
-        steps.push_back({*node, std::nullopt});
-      return node.has_value();
-    }
-    return false;
-  }
-  if (!isa_and_present<arith::SelectOp>(unfolder.getOp(term)))
-    return matchCapped(term);
-  for (unsigned masked : {1, 2}) {
-    steps.clear();
-    std::optional<double> number = floatConstant(unfolder.getOperand(term, masked));
-    if (!number || *number > lowest || !matchScores(unfolder.getOperand(term, 3 - masked)))
-      continue;
-    std::optional<unsigned> node = addNode(unfolder.getOperand(term, 0));
-    if (node)
-      steps.push_back({*node, number, masked == 1});
-    return node.has_value();
-  }
-  return false;
-}
-
-std::optional<int64_t> AttentionMatcher::getDim(const Coord &coord) const {
-  if (coord.isVariable(0))
-    return -1;
-  for (auto [dim, variable] : llvm::enumerate(variables))
-    if (coord.isVariable(variable))
+static std::optional<int64_t> findAxis(ArrayRef<Coord> coords, int64_t variable) {
+  for (auto [dim, coord] : llvm::enumerate(coords))
+    if (variable != 0 && coord.isVariable(variable))
       return int64_t(dim);
   return std::nullopt;
 }
 
-/// Replaces a constant tensor by a comparison, if that gives its elements.
-void AttentionMatcher::foldTriangle(BiasNode &node) {
-  int64_t rank = dims.size();
-  const auto *row = llvm::find(node.dims, rank - 2), *column = llvm::find(node.dims, rank - 1);
-  if (row == node.dims.end() || column == node.dims.end())
-    return;
-  node.triangle = findTriangle(node.tensor, row - node.dims.begin(), column - node.dims.begin());
-  if (node.triangle)
-    node.tensor = {};
-}
-
-/// Returns the computation of `term`, from tensors as small as there are.
-std::optional<BiasNode> AttentionMatcher::makeNode(Term term) {
-  std::optional<BiasNode> leaf;
-  for (std::optional<Term> at = term; at; at = unfolder.step(*at)) {
-    term = *at;
-    if (!term.isElement())
-      continue;
-    BiasNode node;
-    node.tensor = term.value;
-    bool isPlain = true;
-    for (const Coord &coord : *term.coords) {
-      std::optional<int64_t> dim = getDim(coord);
-      isPlain &= dim && (*dim < 0 || !llvm::is_contained(node.dims, *dim));
-      node.dims.push_back(dim.value_or(-1));
-    }
-    if (isPlain)
-      leaf = node;
-  }
-  if (leaf)
-    foldTriangle(*leaf);
-  BiasNode node;
-  if (term.isElement()) {
-    if ((node.constant = getSplat(term.value)))
-      return node;
-    return leaf;
-  }
-  if (matchPattern(term.value, m_Constant(&node.constant)))
-    return node;
+std::optional<std::pair<ScoresTensor, Coords>>
+AttentionMatcher::findScores(Matcher &matcher, Term term, unsigned depth) {
+  constexpr unsigned maxDepth = 10;
+  Unfolder &unfolder = matcher.unfolder;
+  term = unfolder.resolve(term);
   Operation *op = term.value.getDefiningOp();
-  if (auto index = dyn_cast_or_null<linalg::IndexOp>(op)) {
-    std::optional<int64_t> dim = getDim(term.scope->loops[index.getDim()]);
-    if (!dim)
-      return leaf;
-    node.place = *dim;
-    if (*dim < 0)
-      node.constant = IntegerAttr::get(IndexType::get(op->getContext()), 0);
-    return node;
-  }
-  constexpr unsigned maxNodes = 64;
-  if (!op || !term.scope || op->getNumRegions() || op->getNumResults() != 1 || !isPure(op) ||
-      nodes.size() > maxNodes)
-    return leaf;
-  node.op = op;
-  for (unsigned operand = 0; operand < op->getNumOperands(); ++operand) {
-    std::optional<unsigned> added = addNode(unfolder.getOperand(term, operand));
-    if (!added)
-      return leaf;
-    node.operands.push_back(*added);
-  }
-  return node;
-}
-
-std::optional<unsigned> AttentionMatcher::addNode(Term term) {
-  std::optional<BiasNode> node = makeNode(term);
-  if (!node)
+  if (!op || depth > maxDepth)
     return std::nullopt;
-  nodes.push_back(std::move(*node));
-  return nodes.size() - 1;
+  if (term.isElement()) {
+    auto softmax = dyn_cast<linalg::SoftmaxOp>(op);
+    if (!softmax || !softmax.hasPureTensorSemantics())
+      return std::nullopt;
+    int64_t key = (*term.coords)[softmax.getDimension()].variable;
+    std::optional<Operand> source =
+        findSource(unfolder, unfolder.element(softmax.getInput(), *term.coords), /*casts=*/true);
+    std::optional<int64_t> axis = source ? findAxis(source->coords, key) : std::nullopt;
+    if (!axis)
+      return std::nullopt;
+    return std::pair(ScoresTensor{source->tensor, *axis}, source->coords);
+  }
+  if (isa<math::ExpOp>(op)) {
+    auto shifted = matcher.binary<arith::SubFOp>(unfolder.getOperand(term, 0));
+    std::optional<Operand> source =
+        shifted ? findSource(unfolder, shifted->first, /*casts=*/true) : std::nullopt;
+    std::optional<Reduction> row = source ? findMaximum(matcher, shifted->second) : std::nullopt;
+    std::optional<Operand> other =
+        row ? findSource(unfolder, row->body, /*casts=*/true) : std::nullopt;
+    if (!other || other->tensor != source->tensor)
+      return std::nullopt;
+    std::optional<int64_t> axis = findAxis(other->coords, getVariable(*row));
+    if (!axis)
+      return std::nullopt;
+    return std::pair(ScoresTensor{source->tensor, *axis}, source->coords);
+  }
+  if (!term.scope || op->getNumRegions() || !isa<FloatType>(term.value.getType()))
+    return std::nullopt;
+  for (unsigned operand = 0; operand < op->getNumOperands(); ++operand)
+    if (isa<FloatType>(op->getOperand(operand).getType()))
+      if (auto found = findScores(matcher, unfolder.getOperand(term, operand), depth + 1))
+        return found;
+  return std::nullopt;
 }
 
-/// Whether the op has a form of these types. If values are narrower than their sums, what rounds
-/// these must be all that reads them.
-bool AttentionMatcher::matchTypes() {
-  Type element = getElementTypeOrSelf(root.getFactor(!factor));
-  Type result = getElementTypeOrSelf(root.op->getResult(0));
-  for (unsigned part : {0, 1})
-    if (getElementTypeOrSelf(products.getFactor(part)) != element)
-      return false;
-  if (!element.isF16() && !element.isBF16() && !element.isF32() && !element.isF64())
+//===----------------------------------------------------------------------===//
+// Sums of products
+//===----------------------------------------------------------------------===//
+
+static void add(Polynomial &sum, Summand summand) {
+  auto *same = llvm::find_if(sum, [&](const Summand &other) { return other.hasPowersOf(summand); });
+  if (same == sum.end())
+    sum.push_back(summand);
+  else
+    same->factor += summand.factor;
+}
+
+static Summand multiply(Summand a, const Summand &b, int power = 1) {
+  a.factor = power > 0 ? a.factor * b.factor : a.factor / b.factor;
+  a.exponentials += power * b.exponentials;
+  a.sums += power * b.sums;
+  a.changes += power * b.changes;
+  a.totals += power * b.totals;
+  a.tanhs += power * b.tanhs;
+  return a;
+}
+
+static Polynomial multiply(const Polynomial &a, const Polynomial &b) {
+  Polynomial product;
+  for (const Summand &left : a)
+    for (const Summand &right : b)
+      add(product, multiply(left, right));
+  return product;
+}
+
+/// Whether both have the same summands, with factors that differ by roundings only.
+static bool isClose(const Polynomial &a, const Polynomial &b) {
+  double largest = 0;
+  for (const Summand &summand : b)
+    largest = std::max(largest, std::abs(summand.factor));
+  Polynomial difference = a;
+  for (Summand summand : b) {
+    summand.factor = -summand.factor;
+    add(difference, summand);
+  }
+  constexpr double rounding = 1e-6;
+  return llvm::all_of(difference, [&](const Summand &summand) {
+    return std::abs(summand.factor) <= rounding * largest;
+  });
+}
+
+bool AttentionMatcher::isAtScore(Term term, int64_t key) {
+  std::optional<Operand> source = findSource(unfolder, term, /*casts=*/true);
+  if (!source || source->tensor != scores.tensor)
     return false;
+  for (auto [dim, coord] : llvm::enumerate(source->coords))
+    if (!coord.isVariable(int64_t(dim) == scores.axis ? key : dimVariables[dim]))
+      return false;
+  return true;
+}
+
+/// Whether `term` is the score of a key less the largest one of the row.
+bool AttentionMatcher::isExponent(Term term, int64_t key) {
+  auto shifted = binary<arith::SubFOp>(skipRounding(term));
+  if (!shifted || !isAtScore(shifted->first, key))
+    return false;
+  std::optional<Reduction> row = findMaximum(*this, shifted->second);
+  return row && getVariable(*row) != 0 && isAtScore(row->body, getVariable(*row));
+}
+
+/// Whether `term` is what the cap's tanh is taken of.
+bool AttentionMatcher::isCapped(Term term, int64_t key) {
+  double factor = 1;
+  while (cap && key == getKey()) {
+    term = skipRounding(term);
+    if (term.isElement())
+      return Operand{term.value, *term.coords} == products &&
+             std::abs(factor * *cap - scale) <= 1e-6 * std::abs(scale);
+    if (auto factors = binary<arith::MulFOp>(term)) {
+      std::optional<double> left = floatConstant(factors->first),
+                            right = floatConstant(factors->second);
+      if (!left && !right)
+        return false;
+      factor *= left ? *left : *right;
+      term = left ? factors->second : factors->first;
+    } else if (auto quotient = binary<arith::DivFOp>(term)) {
+      std::optional<double> divisor = floatConstant(quotient->second);
+      if (!divisor || *divisor == 0)
+        return false;
+      factor /= *divisor;
+      term = quotient->first;
+    } else {
+      return false;
+    }
+  }
+  return false;
+}
+
+/// Whether the row of scores is all -inf by `condition`, as torch's safe softmax asks, or the
+/// largest of what is added to it is, as ONNX's function does. The op gives 0 there, too.
+bool AttentionMatcher::matchGuard(Term condition) {
+  if (std::optional<Reduction> all = unfolder.getReduction(condition)) {
+    auto comparison = dyn_cast_or_null<arith::CmpFOp>(unfolder.getOp(all->body));
+    return isa<arith::AndIOp>(all->combine) && isInteger(all->start, -1) &&
+           getVariable(*all) != 0 && comparison &&
+           comparison.getPredicate() == arith::CmpFPredicate::OEQ &&
+           isFloat(unfolder.getOperand(all->body, 1), -HUGE_VAL) &&
+           isAtScore(unfolder.getOperand(all->body, 0), getVariable(*all));
+  }
+  auto comparison = dyn_cast_or_null<arith::CmpFOp>(unfolder.getOp(condition));
+  if (!comparison || comparison.getPredicate() != arith::CmpFPredicate::OEQ ||
+      !isFloat(unfolder.getOperand(condition, 1), -HUGE_VAL))
+    return false;
+  std::optional<Reduction> row = findMaximum(*this, unfolder.getOperand(condition, 0));
+  if (!row || getVariable(*row) == 0)
+    return false;
+  int64_t key = std::exchange(variables.back(), getVariable(*row));
+  std::optional<unsigned> node = addNode(row->body);
+  variables.back() = key;
+  return node && llvm::any_of(steps, [&](const BiasStep &step) {
+           return !step.number && isSameNode(step.node, *node);
+         });
+}
+
+/// Expands a choice between a term and 0: torch's guard, or a gradient where a mask hides scores.
+std::optional<Polynomial> AttentionMatcher::expandChoice(Term term, int64_t key) {
+  for (unsigned zero : {1, 2}) {
+    if (!isFloat(unfolder.getOperand(term, zero), 0.0))
+      continue;
+    Term condition = unfolder.getOperand(term, 0), other = unfolder.getOperand(term, 3 - zero);
+    if (zero == 1 && matchGuard(condition))
+      return expand(other, key);
+    std::optional<unsigned> node = key == getKey() ? addNode(condition) : std::nullopt;
+    if (!node)
+      return std::nullopt;
+    zeros.push_back({*node, 0.0, zero == 1});
+    return expand(other, key);
+  }
+  return std::nullopt;
+}
+
+bool AttentionMatcher::takeValueWidth(int64_t size) {
+  if (!hasValueWidth)
+    valueWidth = unfolder.makeCoord(size);
+  hasValueWidth = true;
+  return unfolder.getSize(valueWidth.variable) == size;
+}
+
+/// Whether `term` is the product of the result's gradient and a value.
+bool AttentionMatcher::matchChanges(const Term &term, int64_t key) {
+  std::optional<Contraction> found = getContraction(term.value.getDefiningOp());
+  if (!found || (changes && changes != found->op))
+    return false;
+  Coords loops(found->op.getNumLoops());
+  for (auto [expr, coord] : llvm::zip_equal(found->getResultMap().getResults(), *term.coords)) {
+    if (coord.computed.value)
+      return false;
+    loops[cast<AffineDimExpr>(expr).getPosition()] = coord;
+  }
+  int64_t size = 1;
+  SmallVector<unsigned> summed;
+  for (auto [loop, kind] : llvm::enumerate(found->op.getIteratorTypesArray())) {
+    int64_t range = found->op.getStaticLoopRanges()[loop];
+    if (kind != utils::IteratorType::reduction || range == 1)
+      continue;
+    if (size != 1)
+      return false;
+    size = range;
+    summed.push_back(loop);
+  }
+  if (!takeValueWidth(size))
+    return false;
+  for (unsigned loop : summed)
+    loops[loop] = valueWidth;
+  changes = found->op;
+  // In a sum over the keys, a variable of its own stands for them.
+  auto place = [&](unsigned factor) {
+    Coords coords;
+    for (AffineExpr expr : found->getMap(factor).getResults()) {
+      Coord coord = loops[cast<AffineDimExpr>(expr).getPosition()];
+      for (Digit &digit : coord.digits)
+        if (digit.variable == key)
+          digit.variable = getKey();
+      coords.push_back(Coord(coord.digits));
+    }
+    return coords;
+  };
+  auto hasKey = [&](ArrayRef<Coord> coords) {
+    return llvm::any_of(coords, [&](const Coord &coord) {
+      return llvm::any_of(coord.digits,
+                          [&](const Digit &digit) { return digit.variable == getKey(); });
+    });
+  };
+  Coords places[2] = {place(0), place(1)};
+  unsigned ofKeys = hasKey(places[1]);
+  return takeFactor(dresult, found->getFactor(!ofKeys), places[!ofKeys], /*isOfKeys=*/false,
+                    valueWidth) &&
+         takeFactor(v, found->getFactor(ofKeys), places[ofKeys], /*isOfKeys=*/true, valueWidth);
+}
+
+/// Expands a sum over the keys of a row: of exponentials, or of their products with changes.
+std::optional<Polynomial> AttentionMatcher::expandSum(const Term &term, int64_t key) {
+  std::optional<Reduction> reduction = sum(term);
+  if (reduction && llvm::all_of(reduction->variables, [](int64_t one) { return one == 0; }))
+    return expand(reduction->body, key); // a sum of one summand
+  int64_t variable = reduction ? getVariable(*reduction) : 0;
+  if (variable == 0 || unfolder.getSize(variable) != unfolder.getSize(getKey()))
+    return std::nullopt;
+  std::optional<Polynomial> body = expand(reduction->body, variable);
+  if (!body)
+    return std::nullopt;
+  Polynomial sum;
+  for (Summand summand : *body) {
+    if (summand.exponentials != 1 || summand.changes < 0 || summand.changes > 1 || summand.tanhs)
+      return std::nullopt;
+    ++(summand.changes ? summand.totals : summand.sums);
+    summand.exponentials = summand.changes = 0;
+    add(sum, summand);
+  }
+  return sum;
+}
+
+std::optional<Polynomial> AttentionMatcher::expandElement(const Term &term, int64_t key) {
+  Operation *op = term.value.getDefiningOp();
+  if (auto softmax = dyn_cast_or_null<linalg::SoftmaxOp>(op)) {
+    if (!(*term.coords)[softmax.getDimension()].isVariable(key) ||
+        !isAtScore(unfolder.element(softmax.getInput(), *term.coords), key))
+      return std::nullopt;
+    softmaxes.push_back(softmax);
+    return Polynomial{{.exponentials = 1, .sums = -1}};
+  }
+  if (matchChanges(term, key))
+    return Polynomial{{.changes = 1}};
+  return expandSum(term, key);
+}
+
+std::optional<Polynomial> AttentionMatcher::expand(Term term, int64_t key) {
+  if (std::optional<double> number = floatConstant(term))
+    return Polynomial{{.factor = *number}};
+  term = skipRounding(term);
+  if (term.isElement())
+    return expandElement(term, key);
+  Operation *op = term.value.getDefiningOp();
+  if (isa_and_present<math::ExpOp>(op) && isExponent(unfolder.getOperand(term, 0), key))
+    return Polynomial{{.exponentials = 1}};
+  if (isa_and_present<math::TanhOp>(op) && isCapped(unfolder.getOperand(term, 0), key))
+    return Polynomial{{.tanhs = 1}};
+  if (isa_and_present<arith::SelectOp>(op))
+    return expandChoice(term, key);
+  if (!isa_and_present<arith::NegFOp, arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp>(
+          op))
+    return std::nullopt;
+  std::optional<Polynomial> left = expand(unfolder.getOperand(term, 0), key);
+  const Polynomial minus = {{.factor = -1}};
+  if (!left || isa<arith::NegFOp>(op))
+    return left ? std::optional(multiply(*left, minus)) : std::nullopt;
+  std::optional<Polynomial> right = expand(unfolder.getOperand(term, 1), key);
+  if (!right)
+    return std::nullopt;
+  if (isa<arith::MulFOp>(op))
+    return multiply(*left, *right);
+  if (isa<arith::DivFOp>(op)) {
+    if (right->size() != 1 || right->front().factor == 0)
+      return std::nullopt;
+    for (Summand &summand : *left)
+      summand = multiply(summand, right->front(), -1);
+    return left;
+  }
+  for (const Summand &summand : isa<arith::SubFOp>(op) ? multiply(*right, minus) : *right)
+    add(*left, summand);
+  return left;
+}
+
+//===----------------------------------------------------------------------===//
+// Roots
+//===----------------------------------------------------------------------===//
+
+/// Returns the places of the contraction's loops, those of loops that `factor` lacks left out.
+std::optional<Coords> AttentionMatcher::bindLoops(Contraction contraction, unsigned factor) {
+  Coords own;
+  SmallVector<int64_t> ranges = contraction.op.getStaticLoopRanges();
+  for (int64_t size : ranges)
+    own.push_back(unfolder.makeCoord(size));
+  Coords at;
+  for (AffineExpr expr : contraction.getMap(factor).getResults())
+    at.push_back(own[cast<AffineDimExpr>(expr).getPosition()]);
+  auto found = findScores(*this, unfolder.element(contraction.getFactor(factor), std::move(at)));
+  if (!found || found->first != scores)
+    return std::nullopt;
+  struct Part {
+    int64_t below;
+    Digit digit;
+    int64_t size;
+  };
+  SmallVector<SmallVector<Part>> parts(own.size());
+  for (auto [dim, coord] : llvm::enumerate(found->second)) {
+    int64_t size = unfolder.getSize(dimVariables[dim]), below = size;
+    for (const Digit &digit : coord.digits) {
+      auto *loop =
+          llvm::find_if(own, [&](const Coord &other) { return other.isVariable(digit.variable); });
+      if (loop == own.end())
+        return std::nullopt;
+      below /= digit.size;
+      parts[loop - own.begin()].push_back(
+          {digit.below,
+           {dimVariables[dim], below, digit.size, size / (below * digit.size)},
+           digit.size});
+    }
+    if (below != 1)
+      return std::nullopt;
+  }
+  Coords loops(own.size());
+  for (auto [loop, list] : llvm::enumerate(parts)) {
+    llvm::sort(list, [](const Part &a, const Part &b) { return a.below > b.below; });
+    Digits digits;
+    int64_t below = ranges[loop];
+    for (const Part &part : list) {
+      if (part.below * part.size != below)
+        return std::nullopt;
+      below = part.below;
+      digits.add(part.digit);
+    }
+    if (!list.empty() && below != 1)
+      return std::nullopt;
+    if (list.empty() && ranges[loop] != 1 && contraction.getMap(factor).isFunctionOfDim(loop))
+      return std::nullopt;
+    loops[loop] = Coord(std::move(digits));
+  }
+  return loops;
+}
+
+/// Whether the factor is the probability, or the gradient of the product of a query and a key.
+bool AttentionMatcher::matchKind(AttentionRoot &root, const Polynomial &polynomial) {
+  const Summand probability = {.exponentials = 1, .sums = -1};
+  if (isClose(polynomial, {probability}))
+    return true;
+  Polynomial gradient = {
+      {.factor = scale, .exponentials = 1, .sums = -1, .changes = 1},
+      {.factor = -scale, .exponentials = 1, .sums = -2, .totals = 1},
+  };
+  if (cap)
+    gradient = multiply(gradient, {{.factor = 1}, {.factor = -1, .tanhs = 2}});
+  root.isGradient = true;
+  return isClose(polynomial, gradient);
+}
+
+bool AttentionMatcher::isSameNode(unsigned a, unsigned b) const {
+  const BiasNode &left = nodes[a], &right = nodes[b];
+  if (left.op && right.op &&
+      (left.op->getName() != right.op->getName() ||
+       left.op->getAttrDictionary() != right.op->getAttrDictionary() ||
+       left.op->getResultTypes() != right.op->getResultTypes()))
+    return false;
+  auto isSame = [](const std::optional<Triangle> &x, const std::optional<Triangle> &y) {
+    return x.has_value() == y.has_value() &&
+           (!x || (x->offset == y->offset && x->within == y->within && x->behind == y->behind));
+  };
+  return !left.op == !right.op && left.constant == right.constant && left.place == right.place &&
+         left.tensor == right.tensor && left.dims == right.dims &&
+         isSame(left.triangle, right.triangle) &&
+         llvm::equal(left.operands, right.operands,
+                     [&](unsigned x, unsigned y) { return isSameNode(x, y); });
+}
+
+/// Whether the gradient is 0 where a mask takes the place of scores, and only there. Where that is
+/// -inf, the probability is 0 anyway.
+bool AttentionMatcher::matchZeros() {
+  auto isOf = [&](const BiasStep &zero, const BiasStep &step) {
+    return step.number && step.where == zero.where && isSameNode(step.node, zero.node);
+  };
+  for (const BiasStep &step : steps)
+    if (step.number && *step.number != -HUGE_VAL &&
+        llvm::none_of(zeros, [&](const BiasStep &zero) { return isOf(zero, step); }))
+      return false;
+  return llvm::all_of(zeros, [&](const BiasStep &zero) {
+    return llvm::any_of(steps, [&](const BiasStep &step) { return isOf(zero, step); });
+  });
+}
+
+/// Whether `generic` computes each element from that of its only input at the same loops.
+static bool isElementwise(linalg::GenericOp generic) {
+  return generic.getNumReductionLoops() == 0 && generic->getNumResults() == 1 &&
+         generic.getNumDpsInputs() == 1;
+}
+
+/// Returns what `generic` rounds its input to, or null.
+static Type getRounded(linalg::GenericOp generic) {
+  auto rounded = generic.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::TruncFOp>();
+  return rounded && rounded.getIn() == generic.getBody()->getArgument(0) ? rounded.getType()
+                                                                         : Type();
+}
+
+/// Whether all that reads `value`, through copies and reshapes, rounds it to `element`.
+static bool isRoundedTo(Value value, Type element) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, linalg::TransposeOp>(user))
+      return isRoundedTo(user->getResult(0), element);
+    auto generic = dyn_cast<linalg::GenericOp>(user);
+    if (!generic || !isElementwise(generic))
+      return false;
+    bool isCopy =
+        generic.getBody()->getTerminator()->getOperand(0) == generic.getBody()->getArgument(0);
+    return isCopy ? isRoundedTo(generic.getResult(0), element) : getRounded(generic) == element;
+  });
+}
+
+/// Takes what rounds the result, if that is wider than the factors.
+bool AttentionMatcher::matchRounding(AttentionRoot &root) {
+  Operation *op = root.contraction.op;
+  Type element = getElementTypeOrSelf(q->tensor), result = getElementTypeOrSelf(op->getResult(0));
   if (result == element)
     return true;
-  if (!root.op->hasOneUse() || !result.isF32())
+  if (!result.isF32())
     return false;
-  auto reader = dyn_cast<linalg::GenericOp>(*root.op->user_begin());
-  if (!reader || reader.getNumReductionLoops() || reader->getNumResults() != 1 ||
-      reader.getNumDpsInputs() != 1 ||
-      !llvm::all_of(reader.getIndexingMapsArray(), [](AffineMap map) { return map.isIdentity(); }))
+  auto reader =
+      op->hasOneUse() ? dyn_cast<linalg::GenericOp>(*op->user_begin()) : linalg::GenericOp();
+  if (reader && isElementwise(reader) && getRounded(reader) == element &&
+      llvm::all_of(reader.getIndexingMapsArray(), [](AffineMap map) { return map.isIdentity(); }))
+    root.rounding = reader;
+  else
+    root.isRounded = isRoundedTo(op->getResult(0), element);
+  return root.rounding || root.isRounded;
+}
+
+bool AttentionMatcher::matchRoot(AttentionRoot &root) {
+  Contraction &contraction = root.contraction;
+  std::optional<Coords> loops = bindLoops(contraction, root.factor);
+  if (!loops)
     return false;
-  auto rounded = reader.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::TruncFOp>();
-  if (!rounded || rounded.getType() != element ||
-      rounded.getIn() != reader.getBody()->getArgument(0))
+  auto place = [&](AffineMap map) {
+    Coords coords;
+    for (AffineExpr expr : map.getResults())
+      coords.push_back((*loops)[cast<AffineDimExpr>(expr).getPosition()]);
+    return coords;
+  };
+  zeros.clear();
+  std::optional<Polynomial> polynomial = expand(
+      unfolder.element(contraction.getFactor(root.factor), place(contraction.getMap(root.factor))),
+      getKey());
+  if (!polynomial || !matchKind(root, *polynomial) ||
+      (root.isGradient ? !matchZeros() : !zeros.empty()))
     return false;
-  rounding = reader;
-  return true;
+  // The loop over the other factor's elements, and what is summed of keys and rows.
+  SmallVector<int64_t> ranges = contraction.op.getStaticLoopRanges();
+  AffineMap map = contraction.getMap(root.factor), result = contraction.getResultMap();
+  std::optional<unsigned> element;
+  int64_t keys = 1, rows = 1;
+  for (unsigned loop = 0; loop < ranges.size(); ++loop) {
+    bool isSummed = !result.isFunctionOfDim(loop);
+    for (const Digit &digit : (*loops)[loop].digits) {
+      keys *= isSummed && digit.variable == getKey() ? digit.size : 1;
+      rows *= isSummed && digit.variable == getRow() ? digit.size : 1;
+    }
+    if (map.isFunctionOfDim(loop) || ranges[loop] == 1)
+      continue;
+    if (element || isSummed)
+      return false;
+    element = loop;
+  }
+  root.overKeys = rows == 1;
+  if (root.overKeys ? keys != unfolder.getSize(getKey())
+                    : keys != 1 || rows != unfolder.getSize(getRow()))
+    return false;
+  int64_t size = element ? ranges[*element] : 1;
+  if (root.isGradient ? unfolder.getSize(width.variable) != size : !takeValueWidth(size))
+    return false;
+  const Coord &width = root.isGradient ? this->width : valueWidth;
+  if (element)
+    (*loops)[*element] = width;
+  root.coords = place(result);
+  std::optional<Operand> &known =
+      root.isGradient ? (root.overKeys ? k : q) : (root.overKeys ? v : dresult);
+  return takeFactor(known, contraction.getFactor(!root.factor),
+                    place(contraction.getMap(!root.factor)), /*isOfKeys=*/root.overKeys, width) &&
+         matchRounding(root);
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+bool AttentionMatcher::matchTypes() {
+  Type element = getElementTypeOrSelf(q->tensor);
+  for (const std::optional<Operand> &operand : {k, v, dresult})
+    if (operand && getElementTypeOrSelf(operand->tensor) != element)
+      return false;
+  return element.isF16() || element.isBF16() || element.isF32() || element.isF64();
 }
 
 /// Whether a tensor of scores is at least as large as those that are read and written in its place.
 /// Smaller attention is in few kernels as it is.
 bool AttentionMatcher::gains() {
-  SmallVector<int64_t> sizes = products.op.getStaticLoopRanges(),
-                       rootSizes = root.op.getStaticLoopRanges();
-  int64_t queries = sizes[products.own[query]], keys = sizes[products.own[!query]],
-          width = sizes[products.summed], values = rootSizes[root.own[!factor]];
-  return queries * keys >= (queries + keys) * (width + values);
+  int64_t queries = unfolder.getSize(getRow()), keys = unfolder.getSize(getKey()),
+          elements = unfolder.getSize(width.variable) + unfolder.getSize(valueWidth.variable);
+  return queries * keys >= (queries + keys) * elements;
 }
 
-/// Whether others use something that is made of the scores on the way to the root.
+/// Whether others use something that is made of the scores on the way to the roots.
 bool AttentionMatcher::isShared() {
-  SmallVector<Operation *> worklist = {products.op};
-  llvm::DenseSet<Operation *> seen;
+  SmallVector<Operation *> worklist = {products.tensor.getDefiningOp()};
+  if (changes)
+    worklist.push_back(changes);
+  llvm::DenseSet<Operation *> seen, ends;
+  for (AttentionRoot &root : roots)
+    ends.insert(root.contraction.op);
   ArrayRef<Operation *> visited = unfolder.getVisited();
   llvm::DenseSet<Operation *> own(visited.begin(), visited.end());
-  own.insert(softmax);
+  own.insert(softmaxes.begin(), softmaxes.end());
   while (!worklist.empty()) {
     Operation *op = worklist.pop_back_val();
     for (Operation *user : op->getUsers()) {
-      if (user == root.op)
+      if (ends.contains(user))
         continue;
-      if (!own.contains(user))
+      if (!own.contains(user) && !isa<autodiff::StopGradientOp>(user))
         return true;
       if (seen.insert(user).second)
         worklist.push_back(user);
@@ -473,240 +620,44 @@ bool AttentionMatcher::isShared() {
   return false;
 }
 
-bool AttentionMatcher::match() {
-  if (!matchProbabilities())
+bool AttentionMatcher::match(ArrayRef<AttentionRoot> candidates) {
+  Term score = unfolder.makeElement(scores.tensor);
+  for (const Coord &coord : *score.coords)
+    dimVariables.push_back(coord.variable);
+  if (!matchScores(score))
     return false;
-  Term score = unfolder.makeElement(softmax.getInput());
-  for (int64_t dim : dims)
-    variables.push_back((*score.coords)[dim].variable);
-  return matchScores(score) && matchTypes() && gains() && !isShared();
+  roots.assign(candidates.begin(), candidates.end());
+  return llvm::all_of(roots, [&](AttentionRoot &root) { return matchRoot(root); }) && v &&
+         matchTypes() && gains() && !isShared() && isInOrder();
 }
 
-//===----------------------------------------------------------------------===//
-// The op
-//===----------------------------------------------------------------------===//
-
-/// Reshapes `source` to `shape`, or returns what it is a reshape of.
-static Value reshape(OpBuilder &builder, Value source, ArrayRef<int64_t> shape) {
-  auto type = RankedTensorType::get(shape, getElementTypeOrSelf(source));
-  if (source.getType() == type)
-    return source;
-  Value base = stripReshapes(source);
-  return base.getType() == type ? base : createReshapes(builder, source.getLoc(), type, source);
-}
-
-/// Moves dimension `order[i]` of `source` to place i, or returns what it is a transpose of.
-static Value transpose(OpBuilder &builder, Value source, ArrayRef<int64_t> order) {
-  SmallVector<int64_t> places(order);
-  if (auto other = source.getDefiningOp<linalg::TransposeOp>()) {
-    for (int64_t &place : places)
-      place = other.getPermutation()[place];
-    source = other.getInput();
-  }
-  if (llvm::equal(places, llvm::seq<int64_t>(0, int64_t(places.size()))))
-    return source;
-  auto type = cast<RankedTensorType>(source.getType());
-  SmallVector<int64_t> shape;
-  for (int64_t place : places)
-    shape.push_back(type.getDimSize(place));
-  Value empty = tensor::EmptyOp::create(builder, source.getLoc(), shape, type.getElementType());
-  return linalg::TransposeOp::create(builder, source.getLoc(), source, empty, places)->getResult(0);
-}
-
-/// Returns the sizes of the batches.
-SmallVector<int64_t> AttentionMatcher::getBatches() {
-  SmallVector<int64_t> sizes;
-  for (int64_t dim : ArrayRef(dims).drop_back(2))
-    sizes.push_back(softmax.getInputOperandType().getDimSize(dim));
-  return sizes;
-}
-
-/// Returns a factor as the op takes it: batches, rows of the queries, keys or values, elements.
-Value AttentionMatcher::arrange(OpBuilder &builder, Contraction &contraction, unsigned factor) {
-  // A key's and a query's elements are summed, the rows of the values.
-  bool isValue = contraction.op == root.op;
-  unsigned row = isValue ? contraction.summed : contraction.own[factor];
-  unsigned column = isValue ? contraction.own[factor] : contraction.summed;
-  SmallVector<unsigned> wanted(contraction.batches);
-  wanted.append({row, column});
-  AffineMap map = contraction.getMap(factor);
-  SmallVector<int64_t> order;
-  for (unsigned loop : wanted)
-    order.push_back(*map.getResultPosition(builder.getAffineDimExpr(loop)));
-  Value tensor = contraction.getFactor(factor);
-  SmallVector<int64_t> shape = getBatches();
-  int64_t batches = contraction.batches.size(), rank = shape.size() + 2;
-  auto sizesOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getShape(); };
-  if (llvm::equal(ArrayRef(order).take_front(batches), llvm::seq<int64_t>(0, batches))) {
-    llvm::append_range(shape, sizesOf(tensor).take_back(2));
-    SmallVector<int64_t> places = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-    if (order[batches] > order[batches + 1])
-      std::swap(places[rank - 2], places[rank - 1]);
-    return transpose(builder, reshape(builder, tensor, shape), places);
-  }
-  tensor = transpose(builder, tensor, order);
-  llvm::append_range(shape, sizesOf(tensor).take_back(2));
-  return reshape(builder, tensor, shape);
-}
-
-/// Builds the value of `node` in a body with loops over dimensions `loops` of the scores.
-Value AttentionMatcher::emit(OpBuilder &b, Location loc, unsigned number, ArrayRef<int64_t> loops,
-                             ValueRange leaves, ArrayRef<unsigned> leafNodes) {
-  const BiasNode &node = nodes[number];
-  if (node.tensor)
-    return leaves[llvm::find(leafNodes, number) - leafNodes.begin()];
-  auto getIndex = [&](int64_t dim) -> Value {
-    return linalg::IndexOp::create(b, loc, llvm::find(loops, dim) - loops.begin());
-  };
-  int64_t rank = dims.size();
-  if (node.triangle)
-    return emitTriangle(b, loc, *node.triangle, getIndex(rank - 2), getIndex(rank - 1));
-  if (node.constant)
-    return arith::ConstantOp::create(b, loc, node.constant);
-  if (!node.op)
-    return getIndex(node.place);
-  IRMapping mapping;
-  for (auto [operand, from] : llvm::zip_equal(node.op->getOperands(), node.operands)) {
-    Value value = emit(b, loc, from, loops, leaves, leafNodes);
-    mapping.map(operand, value);
-  }
-  return b.clone(*node.op, mapping)->getResult(0);
-}
-
-static Value convert(OpBuilder &b, Location loc, Value value, Type type) {
-  if (value.getType() == type)
-    return value;
-  if (value.getType().getIntOrFloatBitWidth() < type.getIntOrFloatBitWidth())
-    return arith::ExtFOp::create(b, loc, type, value);
-  return arith::TruncFOp::create(b, loc, type, value);
-}
-
-Value AttentionMatcher::emitSteps(OpBuilder &b, Location loc, Type type, ArrayRef<int64_t> loops,
-                                  ValueRange leaves, ArrayRef<unsigned> leafNodes) {
-  Value bias;
-  for (const BiasStep &step : steps) {
-    Value value = emit(b, loc, step.node, loops, leaves, leafNodes);
-    if (!step.number) {
-      value = convert(b, loc, value, type);
-      bias = bias ? arith::AddFOp::create(b, loc, bias, value).getResult() : value;
-      continue;
-    }
-    Value number = arith::ConstantOp::create(b, loc, b.getFloatAttr(type, *step.number));
-    if (!bias)
-      bias = arith::ConstantOp::create(b, loc, b.getFloatAttr(type, 0.0));
-    bias = step.where ? arith::SelectOp::create(b, loc, value, number, bias)
-                      : arith::SelectOp::create(b, loc, value, bias, number);
-  }
-  return bias;
-}
-
-/// Builds a tensor of the dimensions in which what is added to the scores differs.
-Value AttentionMatcher::buildBias(OpBuilder &builder, RankedTensorType scores) {
-  Location loc = softmax.getLoc();
-  SmallVector<unsigned> leafNodes;
-  SmallVector<Value> leaves;
-  llvm::SmallBitVector used(scores.getRank());
-  SmallVector<unsigned> worklist;
-  for (const BiasStep &step : steps)
-    worklist.push_back(step.node);
-  while (!worklist.empty()) {
-    unsigned number = worklist.pop_back_val();
-    const BiasNode &node = nodes[number];
-    llvm::append_range(worklist, node.operands);
-    if (node.place >= 0)
-      used.set(node.place);
-    if (node.triangle)
-      used.set(scores.getRank() - 2, scores.getRank());
-    if (!node.tensor || llvm::is_contained(leafNodes, number))
-      continue;
-    leafNodes.push_back(number);
-    for (int64_t dim : node.dims)
-      if (dim >= 0)
-        used.set(dim);
-  }
-  SmallVector<int64_t> loops, sizes, shape(scores.getRank(), 1);
-  for (unsigned dim : used.set_bits()) {
-    loops.push_back(dim);
-    sizes.push_back(scores.getDimSize(dim));
-    shape[dim] = sizes.back();
-  }
-  SmallVector<AffineMap> maps;
-  for (unsigned number : leafNodes) {
-    const BiasNode &node = nodes[number];
-    SmallVector<int64_t> leafShape;
-    SmallVector<AffineExpr> places;
-    for (int64_t dim : node.dims)
-      if (dim >= 0) {
-        leafShape.push_back(scores.getDimSize(dim));
-        places.push_back(builder.getAffineDimExpr(llvm::find(loops, dim) - loops.begin()));
-      }
-    leaves.push_back(reshape(builder, node.tensor, leafShape));
-    maps.push_back(AffineMap::get(loops.size(), 0, places, builder.getContext()));
-  }
-  Type element = scores.getElementType();
-  // A tensor that is added as it is needs no op.
-  if (steps.size() == 1 && !steps[0].number && nodes[steps[0].node].tensor &&
-      maps[0].isIdentity() && getElementTypeOrSelf(leaves[0]) == element)
-    return reshape(builder, leaves[0], shape);
-  maps.push_back(builder.getMultiDimIdentityMap(loops.size()));
-  Value empty = tensor::EmptyOp::create(builder, loc, sizes, element);
-  SmallVector<utils::IteratorType> iterators(loops.size(), utils::IteratorType::parallel);
-  Value bias =
-      linalg::GenericOp::create(
-          builder, loc, empty.getType(), leaves, empty, maps, iterators,
-          [&](OpBuilder &b, Location, ValueRange arguments) {
-            linalg::YieldOp::create(
-                b, loc, emitSteps(b, loc, element, loops, arguments.drop_back(), leafNodes));
-          })
-          .getResult(0);
-  return reshape(builder, bias, shape);
-}
-
-void AttentionMatcher::raise(ErasedOps &erased) {
-  Operation *last = rounding ? rounding : root.op;
-  OpBuilder builder(last);
-  Location loc = root.op->getLoc();
-  Value q = arrange(builder, products, query), k = arrange(builder, products, !query),
-        v = arrange(builder, root, !factor);
-  RankedTensorType scores = norm::getScoresType(q, k);
-  auto rows = RankedTensorType::get(scores.getShape().drop_back(), scores.getElementType());
-  SmallVector<int64_t> shape(rows.getShape());
-  int64_t width = cast<RankedTensorType>(v.getType()).getShape().back();
-  shape.push_back(width);
-  auto type = RankedTensorType::get(shape, getElementTypeOrSelf(v));
-  Value bias = steps.empty() ? Value() : buildBias(builder, scores);
-  auto attention = norm::AttentionOp::create(builder, loc, TypeRange{type, rows, rows}, q, k, v,
-                                             bias, builder.getF64FloatAttr(scale),
-                                             cap ? builder.getF64FloatAttr(*cap) : FloatAttr());
-
-  SmallVector<int64_t> sizes = root.op.getStaticLoopRanges(), flat, order;
-  SmallVector<unsigned> given(root.batches);
-  given.append({root.own[factor], root.own[!factor]});
-  for (unsigned loop : given)
-    flat.push_back(sizes[loop]);
-  for (AffineExpr expr : root.getResultMap().getResults())
-    order.push_back(llvm::find(given, cast<AffineDimExpr>(expr).getPosition()) - given.begin());
-  Value result = transpose(builder, reshape(builder, attention.getResult(), flat), order);
-  last->getResult(0).replaceAllUsesWith(result);
-  SmallVector<Operation *> ops(unfolder.getVisited());
-  ops.append({root.op, softmax, products.op});
-  if (rounding)
-    ops.push_back(rounding);
-  llvm::sort(ops);
-  ops.erase(llvm::unique(ops), ops.end());
-  eraseUnused(ops, erased);
-}
-
-bool weir::elements::raiseAttention(Operation *root, ErasedOps &erased) {
-  std::optional<Contraction> contraction = getContraction(root);
-  for (unsigned factor : {0, 1}) {
+void weir::elements::raiseAttentions(Block &block, ErasedOps &erased) {
+  llvm::MapVector<std::pair<Value, int64_t>, SmallVector<AttentionRoot>> groups;
+  for (Operation &op : llvm::reverse(block)) {
+    std::optional<Contraction> contraction = getContraction(&op);
     if (!contraction)
-      return false;
-    AttentionMatcher matcher(*contraction, factor);
-    if (!matcher.match())
       continue;
-    matcher.raise(erased);
-    return true;
+    for (unsigned factor : {0, 1}) {
+      Matcher matcher(getElementTypeOrSelf(op.getResult(0)));
+      Value tensor = contraction->getFactor(factor);
+      auto found = AttentionMatcher::findScores(matcher, matcher.unfolder.makeElement(tensor));
+      if (!found)
+        continue;
+      AttentionRoot root;
+      root.contraction = *contraction;
+      root.factor = factor;
+      groups[{found->first.tensor, found->first.axis}].push_back(root);
+      break;
+    }
   }
-  return false;
+  for (auto &[scores, candidates] : groups) {
+    if (llvm::any_of(candidates, [&](const AttentionRoot &root) {
+          return erased.contains(root.contraction.op);
+        }))
+      continue;
+    Type type = getElementTypeOrSelf(candidates.front().contraction.op->getResult(0));
+    AttentionMatcher matcher(type, {scores.first, scores.second});
+    if (matcher.match(candidates))
+      matcher.raise(erased);
+  }
 }

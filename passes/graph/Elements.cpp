@@ -172,6 +172,13 @@ std::optional<Term> Unfolder::step(const Term &term) {
       return stepIntoBody(term, generic);
     if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
       return stepThroughReshape(term);
+    if (auto transpose = dyn_cast<linalg::TransposeOp>(op)) {
+      Coords coords(term.coords->size());
+      for (auto [place, coord] : llvm::zip_equal(transpose.getPermutation(), *term.coords))
+        coords[place] = coord;
+      visited.insert(op);
+      return element(transpose.getInput(), std::move(coords));
+    }
     if (auto fill = dyn_cast<linalg::FillOp>(op)) {
       visited.insert(op);
       return Term{fill.getInputs().front(), nullptr, nullptr};

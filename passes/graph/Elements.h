@@ -91,8 +91,8 @@ public:
   Term makeElement(mlir::Value tensor);
   Term element(mlir::Value tensor, Coords coords);
 
-  /// Steps from an element through reshapes, and from a body's argument or a copy to its
-  /// source, as long as no scalar op stands between. Does not step through `stop`.
+  /// Steps from an element through reshapes and transposes, and from a body's argument or a copy to
+  /// its source, as long as no scalar op stands between. Does not step through `stop`.
   Term resolve(Term term, mlir::Value stop = {});
 
   /// Takes one such step.

@@ -84,14 +84,7 @@ struct RaiseNorms : weir::impl::RaiseNormsPassBase<RaiseNorms> {
       for (Operation *root : llvm::reverse(roots))
         if (!erased.contains(root))
           raiseRoot(cast<linalg::GenericOp>(root), functions.contains(root), erased);
-      // An attention is matched around its softmax.
-      SmallVector<Operation *> contractions;
-      for (Operation &op : block)
-        if (isa<linalg::LinalgOp>(op))
-          contractions.push_back(&op);
-      for (Operation *root : llvm::reverse(contractions))
-        if (!erased.contains(root))
-          raiseAttention(root, erased);
+      raiseAttentions(block, erased);
       if (!erased.empty())
         eraseDead(block);
     }

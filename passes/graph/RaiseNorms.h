@@ -38,9 +38,9 @@ bool raiseSoftmax(mlir::Operation *root, int64_t axis, ErasedOps &erased);
 /// Raises cross-entropy or logsumexp.
 bool raiseLoss(mlir::Operation *root, ErasedOps &erased);
 
-/// Replaces `root`, or what rounds its result, and returns true if it is a contraction of values
-/// and a `linalg.softmax` of scores that is large enough for a gain, and nothing else uses these.
-bool raiseAttention(mlir::Operation *root, ErasedOps &erased);
+/// Raises contractions of values and the softmax of scores, large enough for a gain, with their
+/// gradients, unless others use the scores or what is made of them.
+void raiseAttentions(mlir::Block &block, ErasedOps &erased);
 
 } // namespace weir::elements
 

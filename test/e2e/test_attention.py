@@ -24,14 +24,15 @@ CASES = [
 class Attention:
     """The op with the types of one case, and what it computes."""
 
-    def __init__(self, case, scale=0.6, element="f64"):
+    def __init__(self, case, scale=0.6, element="f64", covers=False):
         batches, queries, keys, width, values, self.bias, self.cap = case
         self.shapes = [(*batches, queries, width), (*batches, keys, width), (*batches, keys, values)]
         self.scores, self.scale = (*batches, queries, keys), scale
         self.result, self.rows = (*batches, queries, values), (*batches, queries)
         self.element, self.wide = element, "f64" if element == "f64" else "f32"
         self.types = [tensor(shape, element) for shape in self.shapes]
-        self.attributes = f"{{scale = {scale} : f64{f', softcap = {self.cap} : f64' if self.cap else ''}}}"
+        cap, covers = f", softcap = {self.cap} : f64" if self.cap else "", "bias_covers, " if covers else ""
+        self.attributes = f"{{{covers}scale = {scale} : f64{cap}}}"
 
     def op(self, name, operands):
         """Returns the op, with its results' names and types behind it."""
@@ -222,10 +223,10 @@ def test_devices(weir, element, tolerance):
     weir.compare(artifact, ["--random-inputs=5"], tolerance)
 
 
-@pytest.mark.parametrize("masked", [False, True])
-def test_in_blocks(weir, masked):
+@pytest.mark.parametrize("masked, covers", [(False, False), (True, False), (True, True)])
+def test_in_blocks(weir, masked, covers):
     """The same with scores for each sum, on Vulkan and the simulator; the reference has one tensor of them."""
-    attention = Attention(((2, 3), 7, 9, 4, 5, (2, 1, 7, 9), 3.0), scale=0.5, element="f32")
+    attention = Attention(((2, 3), 7, 9, 4, 5, (2, 1, 7, 9), 3.0), scale=0.5, element="f32", covers=covers)
     profile = weir.profile(attention_keys=9)
     artifact = weir.compile_text(attention.forward(), "a", "--vjp=f", "--entry=f.vjp", f"--target=vulkan:{profile}")
     operands = [operand.astype(numpy.float32) for operand in attention.sample(3)]
@@ -236,6 +237,22 @@ def test_in_blocks(weir, masked):
     names = [*(f"arg{index}" for index in range(4)), "cotangent.result0"]
     save_file(dict(zip(names, [*operands, dy])), inputs)
     weir.compare(artifact, [f"--input={inputs}"], 1e-5)
+
+
+def test_covered_scores(weir):
+    """A row whose scores the bias covers weighs all keys alike, and no gradient goes to its queries and keys."""
+    attention = Attention(((), 4, 6, 3, 5, (4, 6), 2.0), covers=True)
+    q, k, v, bias = attention.sample(1)
+    bias[1], bias[3, 2:] = LOWEST, LOWEST
+    dy = numpy.random.default_rng(2).standard_normal(attention.result)
+    y, _, _, dq, dk, dv, dbias = Graph(weir, attention.both()).run("both", q, k, v, bias, dy)
+    assert distance(y[1], v.mean(0)) < 1e-14 and not dq[1].any() and dbias[1].any()
+    plain = Attention(((), 4, 6, 3, 5, (4, 6), 2.0))
+    weights = dy.copy()
+    weights[1] = 0
+    others = Graph(weir, plain.both()).run("both", q, k, v, bias, weights)
+    assert distance(dq, others[3]) < 1e-14 and distance(dk, others[4]) < 1e-14
+    assert distance(dv, others[5] + dy[1] / 6) < 1e-14
 
 
 @pytest.mark.parametrize("case", [((2,), 16, 16, 4, 4, (1, 16, 16), None), ((), 33, 31, 5, 7, (1, 31), 4.0)])

@@ -185,6 +185,15 @@ def select_and_scatter_add(
     return lax.slice(total, [low for low, _ in padding], [low + n for (low, _), n in zip(padding, operand.shape)])
 
 
+def multiply(left: jax.Array, right: jax.Array, *, precision: Any, **parameters: Any) -> jax.Array:
+    """Writes algorithms that round factors to 16 bits as conversions: torch-mlir lowers products without algorithms."""
+    rounded = {lax.DotAlgorithmPreset.BF16_BF16_F32: jnp.bfloat16, lax.DotAlgorithmPreset.F16_F16_F32: jnp.float16}
+    if precision in rounded and parameters["preferred_element_type"] == jnp.float32:
+        left, right = (factor.astype(rounded[precision]) for factor in (left, right))
+        precision = None
+    return lax.dot_general_p.bind(left, right, precision=precision, **parameters)
+
+
 def _bind(function: Callable, *first: Any) -> Callable:
     return lambda *operands, **parameters: function(*first, *operands, **parameters)
 
@@ -198,6 +207,7 @@ RULES: dict[str, Callable] = {
     "scatter_mul": _bind(scatter, "mul"),
     "scatter_min": _bind(scatter, "min"),
     "scatter_max": _bind(scatter, "max"),
+    "dot_general": multiply,
     "sort": sort,
     "top_k": top_k,
     "cumsum": _bind(cumulate, lambda dtype: 0, jnp.sum),
