@@ -68,10 +68,12 @@ inline constexpr llvm::StringLiteral slotAttrName = "weir.slot";   // view of th
 inline constexpr llvm::StringLiteral arenaAttrName = "weir.arena"; // memref.alloc, unit
 inline constexpr llvm::StringLiteral pinnedBytesAttrName = "weir.pinned_bytes"; // entry
 inline constexpr llvm::StringLiteral workgroupAttrName = "weir.workgroup"; // gpu.binary: 3 sizes
-inline constexpr llvm::StringLiteral operandsAttrName = "weir.operands";   // gpu.binary
-inline constexpr llvm::StringLiteral checksAttrName = "weir.checks";       // func: of its status
-inline constexpr llvm::StringLiteral planAttrName = "weir.plan";           // entry: JSON
-inline constexpr llvm::StringLiteral manifestAttrName = "weir.manifest";   // module: JSON
+/// Of a gpu.binary: bytes of workgroup memory that its launch adds; absent for none.
+inline constexpr llvm::StringLiteral launchMemoryAttrName = "weir.launch_memory";
+inline constexpr llvm::StringLiteral operandsAttrName = "weir.operands"; // gpu.binary
+inline constexpr llvm::StringLiteral checksAttrName = "weir.checks";     // func: of its status
+inline constexpr llvm::StringLiteral planAttrName = "weir.plan";         // entry: JSON
+inline constexpr llvm::StringLiteral manifestAttrName = "weir.manifest"; // module: JSON
 inline constexpr llvm::StringLiteral scalesAttrName =
     "weir.scales"; // arith.mulf of a number near 1 by a power of two, in two products
 inline constexpr llvm::StringLiteral effectAttrName = "schedule.effect"; // gpu.func argument

@@ -66,6 +66,8 @@ static ordered_json printKernel(const Kernel &kernel) {
                           })}};
   if (!kernel.inPlace.empty())
     object["in_place"] = kernel.inPlace;
+  if (kernel.workgroupMemory)
+    object["workgroup_memory"] = kernel.workgroupMemory;
   return object;
 }
 
@@ -197,7 +199,7 @@ static std::pair<int64_t, int64_t> readInPlace(const JsonNode &node) {
 }
 
 static Kernel readKernel(const JsonNode &node) {
-  node.object({"name", "code", "workgroup", "operands"}, {"in_place"});
+  node.object({"name", "code", "workgroup", "operands"}, {"in_place", "workgroup_memory"});
   Kernel kernel;
   kernel.name = node["name"].name();
   kernel.code = node["code"].name();
@@ -205,6 +207,9 @@ static Kernel readKernel(const JsonNode &node) {
   kernel.operands = node["operands"].list(readKernelOperand);
   if (node.has("in_place"))
     kernel.inPlace = node["in_place"].list(readInPlace);
+  if (node.has("workgroup_memory"))
+    kernel.workgroupMemory =
+        node["workgroup_memory"].integer(1, std::numeric_limits<int32_t>::max());
   return kernel;
 }
 

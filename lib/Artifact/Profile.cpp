@@ -27,6 +27,9 @@ static constexpr int64_t minMatrixStages = 2, maxMatrixStages = 4;
 /// The first GPUs with mma of bf16 and with ldmatrix.
 static constexpr int64_t matrixSm = 80;
 
+/// The GPUs with instructions on matrices of four subgroups, which no later GPU has.
+static constexpr int64_t groupMatrixSm = 90;
+
 /// Of cooperative matrices: a profile without, the types, and the rows, columns and products.
 static constexpr const char *noMatrices = "none", *cooperativeTypes = " f16 f32";
 static constexpr int64_t cooperativeSizes[] = {8, 16, 32};
@@ -54,7 +57,7 @@ std::string weir::getBaseTarget(const std::string &target) {
 }
 
 int64_t weir::getRank(const Profile &profile) {
-  return profile.isa.empty() ? profile.sm
+  return profile.isa.empty() ? 2 * profile.sm + profile.isSmExact
                              : std::find(std::begin(isas), std::end(isas), profile.isa) - isas;
 }
 
@@ -86,6 +89,8 @@ ordered_json weir::toJson(const Profile &profile) {
   ordered_json object = {{"name", profile.name}, {"target", profile.target}, {"api", profile.api}};
   if (profile.sm)
     object["sm"] = profile.sm;
+  if (profile.isSmExact)
+    object["sm_exact"] = true;
   if (!profile.isa.empty())
     object["isa"] = profile.isa;
   object.update({{"subgroup_size", profile.subgroupSize},
@@ -124,6 +129,16 @@ ordered_json weir::toJson(const Profile &profile) {
                  {"attention_keys", profile.attentionKeys},
                  {"queues", profile.queues}});
   return object;
+}
+
+/// Returns the bytes of workgroup memory that one workgroup may have if its launch asks for them.
+/// Source: table "Technical Specifications per Compute Capability", CUDA C++ Programming Guide.
+static int64_t getMaxWorkgroupMemory(int64_t sm) {
+  constexpr int64_t kib = 1024;
+  for (auto [known, size] : {std::pair<int64_t, int64_t>(86, 99), {89, 99}, {120, 99}, {121, 99}})
+    if (sm == known)
+      return size * kib;
+  return (sm < 90 ? 163 : 227) * kib;
 }
 
 Profile weir::readProfile(const JsonNode &node) {
@@ -165,7 +180,7 @@ Profile weir::readProfile(const JsonNode &node) {
                "stage_groups",
                "attention_keys",
                "queues"},
-              {"sm", "isa"});
+              {"sm", "sm_exact", "isa"});
   auto count = [&](std::string_view key) {
     return node[key].integer(1, std::numeric_limits<uint32_t>::max());
   };
@@ -185,6 +200,8 @@ Profile weir::readProfile(const JsonNode &node) {
     profile.isa = isas[node["isa"].choice({isas[0], isas[1], isas[2], isas[3]})];
   if (node.has("sm"))
     profile.sm = node["sm"].integer(1, 999);
+  if (node.has("sm_exact"))
+    profile.isSmExact = node["sm_exact"].boolean();
   profile.subgroupSize = node["subgroup_size"].alignment();
   profile.maxWorkgroupSize = count("max_workgroup_size");
   profile.workgroupMemory = count("workgroup_memory");
@@ -241,6 +258,13 @@ Profile weir::readProfile(const JsonNode &node) {
     node["matrix_tile"].fail("is " + std::to_string(profile.matrixTile) +
                              ", which needs target cuda and an \"sm\" of " +
                              std::to_string(matrixSm) + " or more");
+  if (profile.isSmExact && profile.sm != groupMatrixSm)
+    node["sm_exact"].fail("is true, which needs an \"sm\" of " + std::to_string(groupMatrixSm));
+  if (isCuda && profile.workgroupMemory > getMaxWorkgroupMemory(profile.sm))
+    node["workgroup_memory"].fail("is " + std::to_string(profile.workgroupMemory) +
+                                  ", a workgroup has at most " +
+                                  std::to_string(getMaxWorkgroupMemory(profile.sm)) +
+                                  " bytes on GPUs of sm_" + std::to_string(profile.sm));
   if (profile.precision == Precision::Tf32 && !profile.matrixTile)
     node["precision"].fail("is \"tf32\", which needs a \"matrix_tile\"");
   if (profile.cooperative.rows && !profile.storage16)
@@ -259,15 +283,17 @@ Profile weir::readProfile(const JsonNode &node) {
   return profile;
 }
 
-/// Returns a profile with the limits of compute capability 8.0, which hold for all later ones.
-static Profile makeCudaProfile(int64_t sm) {
+/// Returns a profile for a compute capability. Its limits hold for all later ones, but that of
+/// workgroup memory.
+static Profile makeCudaProfile(int64_t sm, bool isExact = false) {
   Profile profile;
-  profile.name = "sm_" + std::to_string(sm);
+  profile.isSmExact = isExact;
   profile.target = cudaTarget;
   profile.api = "ptx8.0";
   profile.sm = sm;
+  profile.name = profile.getChip();
   profile.subgroupSize = 32;
-  profile.workgroupMemory = 49152; // available without opting in to more
+  profile.workgroupMemory = getMaxWorkgroupMemory(sm);
   profile.maxGrid = {std::numeric_limits<int32_t>::max(), 65535, 65535};
   profile.storageBuffersPerStage = 512; // 4096 bytes of parameters
   profile.bytesPerBinding = int64_t(1) << 40;
@@ -326,11 +352,12 @@ static const std::vector<Profile> &getBuiltinProfiles() {
   static const std::vector<Profile> profiles = [] {
     std::vector<Profile> made = makeVulkanProfiles();
     made.insert(made.begin(), Profile());
-    made.insert(made.end(), {makeCudaProfile(80), makeCudaProfile(90),
-                             makeCpuProfile(isas[0], /*vectorWidth=*/4, /*registers=*/16),
-                             makeCpuProfile(isas[1], /*vectorWidth=*/8, /*registers=*/16),
-                             makeCpuProfile(isas[2], /*vectorWidth=*/16, /*registers=*/32),
-                             makeCpuProfile(isas[3], /*vectorWidth=*/4, /*registers=*/32)});
+    made.insert(made.end(),
+                {makeCudaProfile(80), makeCudaProfile(90), makeCudaProfile(90, /*isExact=*/true),
+                 makeCpuProfile(isas[0], /*vectorWidth=*/4, /*registers=*/16),
+                 makeCpuProfile(isas[1], /*vectorWidth=*/8, /*registers=*/16),
+                 makeCpuProfile(isas[2], /*vectorWidth=*/16, /*registers=*/32),
+                 makeCpuProfile(isas[3], /*vectorWidth=*/4, /*registers=*/32)});
     return made;
   }();
   return profiles;

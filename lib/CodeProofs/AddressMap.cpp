@@ -28,16 +28,8 @@ bool Walk::staysInVariable(const MemoryAccess &access) const {
   std::optional<Reach> reach = getReach(map, access);
   if (reach && reach->begin >= 0 && (bytes == 0 || reach->end <= bytes))
     return true;
-  // All addresses that its ids and counters make, whether they come together or not.
-  MemoryAccess free = access;
-  free.guards.clear();
-  free.loops.clear();
-  Points points(map, free, maxPoints, /*ofAddress=*/true);
-  bool stays = bytes > 0 && points.areAll();
-  if (stays)
-    points.forEach(
-        [&](const Point &, int64_t at) { return stays = at >= 0 && at <= bytes - access.bytes; });
-  return stays;
+  auto extent = bytes > 0 ? getExtent(map, access) : std::nullopt;
+  return extent && extent->first >= 0 && extent->second <= bytes;
 }
 
 /// Records an access to what a pointer points to. Where selections make the pointer, there is an

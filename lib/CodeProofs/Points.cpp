@@ -128,3 +128,22 @@ void Points::forEach(const std::function<bool(const Point &, int64_t)> &visit) c
       return;
   }
 }
+
+std::optional<std::pair<int64_t, int64_t>> weir::spv::getExtent(const AddressMap &map,
+                                                                const MemoryAccess &access) {
+  MemoryAccess free = access;
+  free.guards.clear();
+  free.loops.clear();
+  Points points(map, free, maxPoints, /*ofAddress=*/true);
+  if (!points.areAll())
+    return std::nullopt;
+  std::optional<std::pair<int64_t, int64_t>> extent;
+  points.forEach([&](const Point &, int64_t at) {
+    if (!extent)
+      extent.emplace(at, at + access.bytes);
+    extent->first = std::min(extent->first, at);
+    extent->second = std::max(extent->second, at + access.bytes);
+    return true;
+  });
+  return extent;
+}

@@ -6,6 +6,8 @@
 #include "weir/CodeProofs/AddressMap.h"
 
 #include <functional>
+#include <optional>
+#include <utility>
 
 namespace weir::spv {
 
@@ -44,6 +46,11 @@ private:
   std::vector<int64_t> counts;   ///< number of values of each that are visited
   bool isKnown = false, isWhole = true;
 };
+
+/// Returns the first byte and the end of what an access touches for any values of its ids and
+/// counters, whether they come together or not; none if it has too many.
+std::optional<std::pair<int64_t, int64_t>> getExtent(const AddressMap &map,
+                                                     const MemoryAccess &access);
 
 } // namespace weir::spv
 

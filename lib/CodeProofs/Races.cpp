@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 using namespace weir::spv;
 
@@ -562,14 +563,42 @@ PairAnswer weir::spv::mayOverwrite(const AddressMap &map, uint32_t source, uint3
   return result;
 }
 
+namespace {
+/// The extents of accesses to workgroup memory, each of which is found once. Parts of a variable
+/// that a kernel uses in turn are apart by these.
+class Extents {
+public:
+  explicit Extents(const AddressMap &map) : map(map) {}
+  bool areApart(const MemoryAccess &a, const MemoryAccess &b) {
+    const auto &first = get(a), &second = get(b);
+    return first && second && (first->second <= second->first || second->second <= first->first);
+  }
+
+private:
+  const std::optional<std::pair<int64_t, int64_t>> &get(const MemoryAccess &access) {
+    auto [place, isNew] = known.try_emplace(&access);
+    if (isNew)
+      place->second = getExtent(map, access);
+    return place->second;
+  }
+
+  const AddressMap &map;
+  std::map<const MemoryAccess *, std::optional<std::pair<int64_t, int64_t>>> known;
+};
+} // namespace
+
 /// Whether any two executions of two accesses, or of one access, are ordered.
 static Answer areOrdered(const AddressMap &map, const MemoryAccess &a, const MemoryAccess &b,
-                         size_t &looks, size_t &compared, int64_t &byte) {
+                         Extents &extents, size_t &looks, size_t &compared, int64_t &byte) {
   // True for any addresses.
   if (a.root == MemoryAccess::Root::Shared && !areUnordered(a, b) &&
       isSeparated(map, a, b, [](uint32_t) { return false; }))
     return Answer::Yes;
-  if (!isKnown(a) || !isKnown(b) || ++looks > maxPairs)
+  if (!isKnown(a) || !isKnown(b))
+    return Answer::Unknown;
+  if (&a != &b && a.root == MemoryAccess::Root::Shared && extents.areApart(a, b))
+    return Answer::Yes;
+  if (++looks > maxPairs)
     return Answer::Unknown;
   if (isProvedByDigits(map, a, b, [&](const Frame &frame, const Meeting &meeting) {
         return isOrdered(map, frame, meeting, a, b);
@@ -600,12 +629,13 @@ PairAnswer weir::spv::isFreeOfRaces(const AddressMap &map, MemoryAccess::Root ro
     result.answer = Answer::Unknown;
     return result;
   }
+  Extents extents(map);
   size_t looks = 0, compared = 0;
   auto compare = [&](const MemoryAccess *a, const MemoryAccess *b) {
     if (a->isAtomic && b->isAtomic)
       return;
     int64_t byte = -1;
-    Answer answer = areOrdered(map, *a, *b, looks, compared, byte);
+    Answer answer = areOrdered(map, *a, *b, extents, looks, compared, byte);
     if (answer == Answer::No || (answer != Answer::Yes && result.answer == Answer::Yes))
       result = {answer, a, b, byte};
   };

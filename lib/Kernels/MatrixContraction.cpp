@@ -282,14 +282,19 @@ void MatrixContraction::chooseShares(Side &side) {
 }
 
 /// Chooses the number of stages: where slabs are copied, as many as the profile has, workgroup
-/// memory holds and slabs fill.
+/// memory holds and slabs fill. Two workgroups share a unit's memory, unless they are so large that
+/// registers are for one only.
 void MatrixContraction::chooseStages() {
   if (!ofRows.isCopied && !ofColumns.isCopied)
     return;
   int64_t elements = 0;
   for (const Side *side : {&ofRows, &ofColumns})
     elements += countLines(*side) * getStride(*side);
-  int64_t fitting = emitter.profile.workgroupMemory / (elements * type.getIntOrFloatBitWidth() / 8);
+  constexpr int64_t largeWorkgroup = 256;
+  int64_t memory = emitter.profile.workgroupMemory;
+  if (threads < largeWorkgroup)
+    memory = std::max(memory / 2, emitter.profile.getDeclaredMemory());
+  int64_t fitting = memory / (elements * type.getIntOrFloatBitWidth() / 8);
   stages =
       std::max<int64_t>(2, std::min({emitter.profile.matrixStages, fitting, products / tile.slab}));
 }

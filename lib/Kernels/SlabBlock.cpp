@@ -141,7 +141,7 @@ std::optional<SlabBlockTile> weir::chooseSlabBlockTile(const KernelDomain &domai
       return canShareSlab(side, tile.slab, tile.getThreads());
     });
     if (!isShared || tiles < fewWorkgroups || 2 * allRows < height ||
-        elements * elementBytes > profile.workgroupMemory)
+        elements * elementBytes > profile.getDeclaredMemory())
       continue;
     best = tile;
     if (tiles >= manyWorkgroups)

@@ -75,7 +75,7 @@ std::optional<SlabTile> weir::chooseSlabTile(const KernelDomain &domain, const P
     int64_t bytes =
         (getSlabElements(height, tile.slab) + getSlabElements(width, tile.slab)) * elementBytes;
     if (!canShareSlab(height, tile.slab, threads) || !canShareSlab(width, tile.slab, threads) ||
-        bytes > profile.workgroupMemory || getProduct(domain.getColumnSizes()) < 2 * tile.slab)
+        bytes > profile.getDeclaredMemory() || getProduct(domain.getColumnSizes()) < 2 * tile.slab)
       continue;
     int64_t tiles =
         batches * llvm::divideCeil(allRows, height) * llvm::divideCeil(allColumns, width);

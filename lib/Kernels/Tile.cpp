@@ -19,7 +19,7 @@ static constexpr int64_t maxUnrolledSums = 128;
 Tile::Tile(PointEmitter &emitter, linalg::GenericOp op)
     : emitter(emitter), profile(emitter.profile), op(op), sizes(emitter.domain.getSizes()),
       numResultDims(emitter.domain.getNumRows()), summedDims(emitter.domain.getSummedDims(op)),
-      memory(profile.workgroupMemory / emitter.domain.getContractions().size()) {
+      memory(profile.getDeclaredMemory() / emitter.domain.getContractions().size()) {
   chooseColumns();
   chooseRows();
   chooseDot();
@@ -303,7 +303,7 @@ void Tile::chooseDot() {
   bool isDot = vector > 1 && sizes[innermost] % vector == 0 &&
                isVector(columnFactor, innermost, vector) && isVector(rowFactor, innermost, vector);
   int64_t bytes = getSumType().getIntOrFloatBitWidth() / 8;
-  bool fits = products * lanes * bytes <= profile.workgroupMemory;
+  bool fits = products * lanes * bytes <= profile.getDeclaredMemory();
   if (isDot && (count(rowDims) * count(otherRowDims) < manyRows || !fits)) {
     way = Way::Dot;
     lanes = vector;

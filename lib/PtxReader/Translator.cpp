@@ -347,11 +347,17 @@ std::vector<uint32_t> Translator::run(const std::string &name) {
 
 std::optional<spv::Module> ptx::readEntry(std::string_view text, const std::string &name,
                                           const std::array<uint32_t, 3> &workgroup,
-                                          const std::string &where) {
+                                          const std::string &where, int64_t launchMemory) {
   std::optional<Entry> found = parseEntry(text, name, where);
   if (!found)
     return std::nullopt;
   Entry &entry = *found;
+  std::vector<Symbol *> unsized;
+  for (Symbol &symbol : entry.symbols)
+    if (symbol.space == Symbol::Space::Shared && symbol.bytes == 0)
+      unsized.push_back(&symbol);
+  if (unsized.size() == 1) // several begin at one place
+    unsized.front()->bytes = launchMemory;
   Flow flow = makeFlow(entry, where);
   std::vector<uint32_t> words =
       Translator(entry, flow, entry.workgroup[0] ? entry.workgroup : workgroup, where).run(name);

@@ -41,10 +41,11 @@ struct CudaKernelNode {
 // Numbers of the driver API.
 inline constexpr int cudaMaxThreadsPerBlock = 1;
 inline constexpr int cudaMaxGridX = 5; ///< y and z follow
-inline constexpr int cudaMaxSharedPerBlock = 8;
 inline constexpr int cudaWarpSize = 10;
 inline constexpr int cudaComputeMajor = 75;
 inline constexpr int cudaComputeMinor = 76;
+inline constexpr int cudaMaxSharedOnRequest = 97;     ///< of a block, CU_..._PER_BLOCK_OPTIN
+inline constexpr int cudaFunctionSharedOnRequest = 8; ///< CU_FUNC_..._DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr int cudaJitErrorLog = 5;
 inline constexpr int cudaJitErrorLogBytes = 6;
 inline constexpr unsigned cudaStreamNonBlocking = 1;
@@ -76,6 +77,7 @@ inline constexpr unsigned cudaHostOnDevice = 2; ///< CU_MEMHOSTALLOC_DEVICEMAP
   F(unloadModule, "cuModuleUnload", (CudaModule module))                                           \
   F(getFunction, "cuModuleGetFunction",                                                            \
     (CudaFunction * function, CudaModule module, const char *name))                                \
+  F(setFunctionAttribute, "cuFuncSetAttribute", (CudaFunction function, int attribute, int value)) \
   F(createStream, "cuStreamCreate", (CudaStream * stream, unsigned flags))                         \
   F(destroyStream, "cuStreamDestroy_v2", (CudaStream stream))                                      \
   F(synchronize, "cuStreamSynchronize", (CudaStream stream))                                       \

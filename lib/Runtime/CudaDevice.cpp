@@ -94,7 +94,7 @@ Profile CudaDevice::getProfile() const {
   Profile profile = getBuiltinProfile(getComputeCapability() >= 90 ? "sm_90" : "sm_80");
   profile.subgroupSize = getAttribute(cudaWarpSize);
   profile.maxWorkgroupSize = getAttribute(cudaMaxThreadsPerBlock);
-  profile.workgroupMemory = getAttribute(cudaMaxSharedPerBlock);
+  profile.workgroupMemory = getAttribute(cudaMaxSharedOnRequest);
   for (int axis = 0; axis < 3; ++axis)
     profile.maxGrid[axis] = getAttribute(cudaMaxGridX + axis);
   return profile;

@@ -10,13 +10,12 @@ namespace weir::runtime {
 static const Profile &chooseTarget(const CudaDevice &device, const Artifact &artifact) {
   Profile limits = device.getProfile();
   auto check = [&](const Profile &profile, Missing &missing) {
-    missing.require(profile.sm <= device.getComputeCapability(),
-                    compare("compute capability", profile.sm, device.getComputeCapability()));
+    const int64_t capability = device.getComputeCapability();
+    missing.require(profile.isSmExact ? profile.sm == capability : profile.sm <= capability,
+                    (profile.isSmExact ? "exactly " : "") +
+                        compare("compute capability", profile.sm, capability));
     missing.require(profile.subgroupSize == limits.subgroupSize,
                     compare("subgroup size", profile.subgroupSize, limits.subgroupSize));
-    missing.require(
-        profile.workgroupMemory <= limits.workgroupMemory,
-        compare("bytes of workgroup memory", profile.workgroupMemory, limits.workgroupMemory));
     checkPlans(artifact, profile.target, limits, missing);
   };
   return chooseTarget(artifact, "cuda", device.getName(), check);
@@ -56,6 +55,10 @@ CudaFunction CudaProgram::getFunction(const Kernel &kernel, const Artifact &arti
   CudaFunction function = nullptr;
   cuda.check(cuda.getFunction(&function, module.get(), kernel.name.c_str()),
              "cuModuleGetFunction of kernel '" + kernel.name + "'");
+  if (kernel.workgroupMemory)
+    cuda.check(cuda.setFunctionAttribute(function, cudaFunctionSharedOnRequest,
+                                         int(kernel.workgroupMemory)),
+               "cuFuncSetAttribute of kernel '" + kernel.name + "'");
   return function;
 }
 

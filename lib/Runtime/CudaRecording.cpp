@@ -65,6 +65,7 @@ CudaGraphNode GraphBuilder::addDispatch(const Command &command,
   launch.blockX = unsigned(kernel.workgroup[0]);
   launch.blockY = unsigned(kernel.workgroup[1]);
   launch.blockZ = unsigned(kernel.workgroup[2]);
+  launch.sharedBytes = unsigned(kernel.workgroupMemory);
   launch.parameters = parameters.data();
   CudaGraphNode node = nullptr;
   cuda.check(cuda.addKernel(&node, graph, after.data(), after.size(), &launch),

@@ -50,6 +50,9 @@ static void checkPlan(const Plan &plan, const Profile &device, Missing &missing)
       invocations *= std::min<int64_t>(size, 1 << 20); // cannot overflow
     missing.require(invocations <= device.maxWorkgroupSize,
                     compare("workgroup size" + of, invocations, device.maxWorkgroupSize));
+    missing.require(
+        kernel.workgroupMemory <= device.workgroupMemory,
+        compare("bytes of workgroup memory" + of, kernel.workgroupMemory, device.workgroupMemory));
     int64_t operands = int64_t(kernel.operands.size());
     missing.require(operands <= device.storageBuffersPerStage,
                     compare("storage buffers" + of, operands, device.storageBuffersPerStage));

@@ -391,6 +391,8 @@ FailureOr<int64_t> PlanBuilder::getKernel(schedule::DispatchOp dispatch) {
   kernel.name = name.getLeafReference().str();
   kernel.code = getCodePath(plan.target, name.getRootReference());
   llvm::copy(workgroup.asArrayRef(), kernel.workgroup.begin());
+  if (auto bytes = binary->getAttrOfType<IntegerAttr>(schedule::launchMemoryAttrName))
+    kernel.workgroupMemory = bytes.getInt();
   for (auto [index, attribute] : llvm::enumerate(operands)) {
     auto operand = dyn_cast<DictionaryAttr>(attribute);
     auto effect = operand ? operand.getAs<schedule::EffectAttr>("effect") : nullptr;

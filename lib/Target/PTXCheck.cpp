@@ -48,13 +48,13 @@ static std::string findInstructionError(ArrayRef<StringRef> opcode) {
 
 std::optional<std::string> weir::findPtxError(StringRef text, const Profile &profile,
                                               StringRef entryPoint, unsigned operands,
-                                              ArrayRef<int32_t> workgroup) {
+                                              ArrayRef<int32_t> workgroup, bool hasLaunchMemory) {
   StringRef version = StringRef(profile.api);
   version.consume_front("ptx");
-  std::string target = "sm_" + std::to_string(profile.sm);
+  std::string target = profile.getChip();
   std::string size = llvm::formatv("{0}, {1}, {2}", workgroup[0], workgroup[1], workgroup[2]);
   StringRef foundVersion, foundTarget, foundEntry, foundSize;
-  unsigned entries = 0, parameters = 0;
+  unsigned entries = 0, parameters = 0, launchMemories = 0;
   for (StringRef rest = text; !rest.empty();) {
     StringRef line;
     std::tie(line, rest) = rest.split('\n');
@@ -72,6 +72,8 @@ std::optional<std::string> weir::findPtxError(StringRef text, const Profile &pro
       return "a parameter is not an address: " + line.str();
     else if (line.consume_front(".reqntid "))
       foundSize = line.trim();
+    else if (line.starts_with(".extern .shared ") && line.ends_with("[];"))
+      ++launchMemories;
     else if (line.starts_with(".extern") || line.starts_with(".visible") ||
              line.starts_with(".func") || line.starts_with(".weak"))
       return "it declares a symbol beside the entry: " + line.str();
@@ -87,6 +89,10 @@ std::optional<std::string> weir::findPtxError(StringRef text, const Profile &pro
         .str();
   if (entries != 1 || foundEntry != entryPoint)
     return "its one entry is not called " + entryPoint.str();
+  if (launchMemories != (hasLaunchMemory ? 1 : 0))
+    return llvm::formatv("it declares {0} variables whose size its launch states, expected {1}",
+                         launchMemories, hasLaunchMemory ? 1 : 0)
+        .str();
   if (parameters != operands)
     return llvm::formatv("it has {0} parameters for {1} operands", parameters, operands).str();
   if (foundSize != size)

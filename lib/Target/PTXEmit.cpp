@@ -8,6 +8,7 @@
 
 #include "Backend.h"
 
+#include "dialects/Schedule/Schedule.h"
 #include "weir/Target/Ptx.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -32,6 +33,7 @@
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/TargetSelect.h"
 
 using namespace mlir;
@@ -63,7 +65,7 @@ FailureOr<PtxEmitter> PtxEmitter::create(Location loc, const Profile &profile) {
   const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(parsed, error);
   if (!backend)
     return emitError(loc) << "this LLVM emits no PTX: " << error;
-  std::string chip = "sm_" + std::to_string(profile.sm);
+  std::string chip = profile.getChip();
   unsigned major = 0, minor = 0;
   StringRef version = profile.api;
   bool isVersion = version.consume_front("ptx") && !version.consumeInteger(10, major) &&
@@ -171,6 +173,19 @@ LogicalResult PtxEmitter::convert(gpu::GPUModuleOp module) const {
   return applyFullConversion(module, legality, std::move(patterns));
 }
 
+/// Declares the workgroup memory that a launch gives the kernel as one that the code does not
+/// define, aligned for swizzles of 8 x 128 bytes. Upstream leaves it internal.
+static void declareLaunchMemory(gpu::GPUModuleOp module) {
+  constexpr uint64_t alignment = 1024;
+  for (auto variable : module.getOps<LLVM::GlobalOp>()) {
+    auto type = dyn_cast<LLVM::LLVMArrayType>(variable.getType());
+    if (!type || type.getNumElements() != 0)
+      continue;
+    variable.setLinkage(LLVM::Linkage::External);
+    variable.setAlignment(alignment);
+  }
+}
+
 /// Declares that a workgroup has exactly the invocations that the kernel was made for.
 static void requireWorkgroup(gpu::GPUModuleOp module) {
   for (auto function : module.getOps<LLVM::LLVMFuncOp>())
@@ -190,6 +205,7 @@ FailureOr<std::string> PtxEmitter::emit(gpu::GPUModuleOp module, RunPipeline run
   if (failed(runPipeline(cleanUp, module)))
     return failure();
   requireWorkgroup(module);
+  declareLaunchMemory(module);
   FailureOr<BackendCode> code = translateForBackend(module, *machine);
   if (failed(code))
     return failure();

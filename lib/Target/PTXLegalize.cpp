@@ -3,9 +3,11 @@
 #include "KernelLegalize.h"
 #include "weir/Target/Ptx.h"
 
+#include "dialects/Schedule/Schedule.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -15,6 +17,10 @@ using namespace weir;
 
 /// Alignment of the largest element, a vector of four f64.
 static constexpr int64_t vectorAlignment = 32;
+/// Of each variable where the launch states the size of all: blocks that a swizzle repeats after.
+static constexpr int64_t launchAlignment = 1024;
+/// Max bytes of workgroup memory that PTX declares.
+static constexpr int64_t maxDeclaredMemory = 49152;
 
 /// Computes subgroup numbers, which upstream does not lower: subgroups are consecutive
 /// invocations of a workgroup in their linear order.
@@ -50,6 +56,43 @@ static void expandSubgroups(gpu::GPUFuncOp kernel, const Profile &profile) {
     op->replaceAllUsesWith(ValueRange(result));
     op->erase();
   });
+}
+
+/// Returns the places of the variables of workgroup memory, one behind the other, and their end.
+static SmallVector<int64_t> placeWorkgroupMemory(gpu::GPUFuncOp kernel) {
+  SmallVector<int64_t> places = {0};
+  for (BlockArgument variable : kernel.getWorkgroupAttributions()) {
+    int64_t bytes = *schedule::getByteSize(cast<MemRefType>(variable.getType()));
+    places.push_back(places.back() + llvm::alignTo(bytes, launchAlignment));
+  }
+  return places;
+}
+
+int64_t weir::getLaunchMemory(gpu::GPUFuncOp kernel) {
+  int64_t bytes = placeWorkgroupMemory(kernel).back();
+  return bytes > maxDeclaredMemory ? bytes : 0;
+}
+
+/// Makes all variables of workgroup memory parts of the one that the launch gives the kernel.
+static void joinWorkgroupMemory(gpu::GPUFuncOp kernel) {
+  ImplicitLocOpBuilder b(kernel.getLoc(), kernel.getContext());
+  b.setInsertionPointToStart(&kernel.getBody().front());
+  SmallVector<int64_t> places = placeWorkgroupMemory(kernel);
+  auto space = gpu::AddressSpaceAttr::get(kernel.getContext(), gpu::AddressSpace::Workgroup);
+  auto type =
+      MemRefType::get({ShapedType::kDynamic}, b.getI8Type(), MemRefLayoutAttrInterface{}, space);
+  Value all = gpu::DynamicSharedMemoryOp::create(b, type);
+  SmallVector<BlockArgument> variables(kernel.getWorkgroupAttributions());
+  for (auto [variable, place] : llvm::zip(variables, places)) {
+    Value view = memref::ViewOp::create(b, cast<MemRefType>(variable.getType()), all,
+                                        arith::ConstantIndexOp::create(b, place), ValueRange());
+    variable.replaceAllUsesWith(view);
+  }
+  // Attributions are the last arguments of the body.
+  const unsigned first = kernel.getNumArguments(), count = kernel.getNumWorkgroupAttributions();
+  kernel.getBody().front().eraseArguments(first, count);
+  kernel->setAttr(gpu::GPUFuncOp::getNumWorkgroupAttributionsAttrName(), b.getI64IntegerAttr(0));
+  kernel.removeWorkgroupAttribAttrsAttr();
 }
 
 namespace {
@@ -122,6 +165,8 @@ void weir::legalizeForPtx(gpu::GPUFuncOp kernel, const Profile &profile) {
   patterns.add<Limit, WidenBrainFloats>(kernel.getContext());
   (void)applyPatternsGreedily(kernel, std::move(patterns)); // what stays is refused later
 
+  if (getLaunchMemory(kernel))
+    return joinWorkgroupMemory(kernel);
   // Upstream aligns to the element, LLVM then makes vector accesses of scalars.
   Builder builder(kernel.getContext());
   for (unsigned i = 0; i < kernel.getNumWorkgroupAttributions(); ++i)

@@ -27,7 +27,7 @@ std::string KernelCode::describe(uint32_t word, const spv::SourceLine &source) c
 const KernelCode &CodeCache::get(const Kernel &kernel, const std::array<int64_t, 3> &grid,
                                  const Profile &profile) {
   Key key(kernel.code, kernel.name, grid, profile.subgroupSize, kernel.operands.size(),
-          kernel.workgroup);
+          kernel.workgroup, kernel.workgroupMemory);
   if (known.size() >= maxLaunches && !known.contains(key)) {
     KernelCode &code = unread[kernel.operands.size()];
     code.problem = "the plans run more than " + std::to_string(maxLaunches) + " kernels and grids";
@@ -38,6 +38,15 @@ const KernelCode &CodeCache::get(const Kernel &kernel, const std::array<int64_t,
   if (!code)
     code = read(kernel, grid, profile);
   return *code;
+}
+
+/// Whether code has a variable of workgroup memory without a size.
+static bool hasLaunchVariable(const spv::Module &module) {
+  const std::vector<spv::Variable> &variables = module.getVariables();
+  return std::any_of(variables.begin(), variables.end(), [&](const spv::Variable &variable) {
+    return variable.storage == spv::StorageClass::Workgroup &&
+           module.getType(module.getType(variable.type).element).bytes == 0;
+  });
 }
 
 std::unique_ptr<KernelCode>
@@ -54,6 +63,9 @@ CodeCache::read(const Kernel &kernel, const std::array<int64_t, 3> &grid, const 
     code->problem = "machine code is not read";
   } else {
     follow(kernel, {grid, profile.subgroupSize}, *code);
+    const ReadModule &read = getModule(kernel);
+    if (code->isText && read.module && !kernel.workgroupMemory && hasLaunchVariable(*read.module))
+      code->fault = "has workgroup memory whose size its launch states, the plan states none";
     if (code->map && code->fault.empty() && code->map->localSize != kernel.workgroup)
       code->fault = "is for workgroups of " + printSizes(code->map->localSize) +
                     ", the plan's are " + printSizes(kernel.workgroup);
@@ -68,8 +80,8 @@ CodeCache::read(const Kernel &kernel, const std::array<int64_t, 3> &grid, const 
 const CodeCache::ReadModule &CodeCache::getModule(const Kernel &kernel) {
   const bool isText = kernel.code.ends_with(".ptx");
   auto [place, isNew] = modules.try_emplace(
-      isText ? std::tuple(kernel.code, kernel.name, kernel.workgroup)
-             : std::tuple(kernel.code, std::string(), std::array<int64_t, 3>()));
+      isText ? std::tuple(kernel.code, kernel.name, kernel.workgroup, kernel.workgroupMemory)
+             : std::tuple(kernel.code, std::string(), std::array<int64_t, 3>(), int64_t(0)));
   ReadModule &read = place->second;
   if (isNew) {
     const std::vector<unsigned char> &bytes = artifact.code.at(kernel.code);
@@ -78,7 +90,8 @@ const CodeCache::ReadModule &CodeCache::getModule(const Kernel &kernel) {
         std::array<uint32_t, 3> workgroup;
         std::copy(kernel.workgroup.begin(), kernel.workgroup.end(), workgroup.begin());
         std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-        if (auto module = ptx::readEntry(text, kernel.name, workgroup, kernel.code))
+        if (auto module =
+                ptx::readEntry(text, kernel.name, workgroup, kernel.code, kernel.workgroupMemory))
           read.module = std::make_unique<spv::Module>(std::move(*module));
       } else {
         read.module = std::make_unique<spv::Module>(bytes, kernel.code);

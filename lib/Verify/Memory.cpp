@@ -283,6 +283,12 @@ std::string verifier::checkLimits(const Subject &subject) {
                              count(profile.maxWorkgroupSize, "invocation")};
       left /= size;
     }
+    if (kernel.workgroupMemory > profile.workgroupMemory)
+      throw Counterexample{
+          "@" + kernel.name + " is launched with " + count(kernel.workgroupMemory, "byte") +
+          " of workgroup memory, the target has " + std::to_string(profile.workgroupMemory) +
+          "; compile it for a profile with a larger workgroup_memory, if the "
+          "device has it, or with a smaller matrix_slab or matrix_stages"};
     if (int64_t(kernel.operands.size()) > profile.storageBuffersPerStage)
       throw Counterexample{"@" + kernel.name + " binds " + count(kernel.operands.size(), "buffer") +
                            ", the target has " + std::to_string(profile.storageBuffersPerStage)};

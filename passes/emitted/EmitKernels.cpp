@@ -103,6 +103,8 @@ static LogicalResult emitBinary(gpu::GPUFuncOp kernel, Effects &effects, InPlace
                                       ArrayRef<Attribute>{*object});
   SmallVector<int64_t> workgroup(*kernel.getKnownBlockSize());
   result->setAttr(schedule::workgroupAttrName, builder.getDenseI64ArrayAttr(workgroup));
+  if (Attribute bytes = kernel->getAttr(schedule::launchMemoryAttrName))
+    result->setAttr(schedule::launchMemoryAttrName, bytes);
   result->setAttr(schedule::operandsAttrName, describeOperands(kernel, effects));
   result->setAttr(schedule::inPlaceAttrName, describeInPlace(kernel, proofs));
   return success();

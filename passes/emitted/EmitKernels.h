@@ -11,7 +11,8 @@
 namespace weir {
 
 /// Emits one kernel, alone in a `gpu.module` that may be changed and consumed.
-/// `original` is the kernel as it was. Returns the code with its target.
+/// `original` is the kernel as it was, to which the emitter may add how it is launched. Returns the
+/// code with its target.
 using EmitKernel = llvm::function_ref<mlir::FailureOr<mlir::gpu::ObjectAttr>(
     mlir::gpu::GPUModuleOp module, mlir::gpu::GPUFuncOp copy, mlir::gpu::GPUFuncOp original)>;
 

@@ -41,6 +41,10 @@ void EmitPtx::runOnOperation() {
   auto check = [&](gpu::GPUFuncOp kernel) { return checkPtxKernel(kernel, *profile); };
   auto emit = [&](gpu::GPUModuleOp module, gpu::GPUFuncOp copy,
                   gpu::GPUFuncOp kernel) -> FailureOr<gpu::ObjectAttr> {
+    const int64_t launchMemory = getLaunchMemory(kernel);
+    if (launchMemory)
+      kernel->setAttr(schedule::launchMemoryAttrName,
+                      Builder(&getContext()).getI64IntegerAttr(launchMemory));
     legalizeForPtx(copy, *profile);
     FailureOr<std::string> text = emitter->emit(
         module, [&](OpPassManager &pipeline, Operation *op) { return runPipeline(pipeline, op); });
@@ -48,7 +52,7 @@ void EmitPtx::runOnOperation() {
       return kernel.emitError() << "kernel @" << kernel.getName() << " has no lowering to PTX";
     if (std::optional<std::string> error =
             findPtxError(*text, *profile, kernel.getName(), kernel.getNumArguments(),
-                         *kernel.getKnownBlockSize()))
+                         *kernel.getKnownBlockSize(), launchMemory > 0))
       return kernel.emitError() << "kernel @" << kernel.getName()
                                 << " became wrong PTX: " << *error;
     return gpu::ObjectAttr::get(emitter->getTarget(), gpu::CompilationTarget::Assembly,

@@ -486,6 +486,8 @@ def prove_limits(plan):
     for k, kernel in enumerate(plan.kernels):
         need(prod(kernel["workgroup"]) <= most,
              f"kernel {k} has {kernel['workgroup']} invocations, more than {most}")
+        need(kernel.get("workgroup_memory", 0) <= plan.profile["workgroup_memory"],
+             f"kernel {k} is launched with more workgroup memory than the target has")
         need(len(kernel["operands"]) <= slots, f"kernel {k} has more than {slots} operands")
     for d, dispatch in enumerate(plan.dispatches):
         need(all(1 <= n <= m for n, m in zip(dispatch["grid"], plan.profile["max_grid"])),

@@ -138,7 +138,8 @@ MANIFEST = record(
         name=file_name, results=array(record(**tensor)),
         arguments=array(argument))),
     targets=array(record(
-        optional=["sm", "isa"], name=name, target=file_name, api=name, sm=number(1, 999),
+        optional=["sm", "sm_exact", "isa"], name=name, target=file_name, api=name, sm=number(1, 999),
+        sm_exact=flag,
         isa=one_of("x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"),
         subgroup_size=power_of_two, max_workgroup_size=word, workgroup_memory=word,
         max_grid=triple, storage_buffers_per_stage=word, bytes_per_binding=number(1, 2**56),
@@ -178,7 +179,8 @@ PLAN = record(
     result_values=array(number(-1)),
     slots=array(slot),
     kernels=array(record(
-        optional=["in_place"], name=name, code=string, workgroup=triple,
+        optional=["in_place", "workgroup_memory"], name=name, code=string, workgroup=triple,
+        workgroup_memory=number(1, 2**31 - 1),
         in_place=array(row(index, index)),
         operands=array(kernel_operand))),
     commands=array(command))
@@ -303,6 +305,11 @@ def check_profile(profile):
     base = profile["target"].partition(".")[0]
     need(("sm" in profile) == (base == "cuda"), f"{place}: sm is for cuda alone")
     need(("isa" in profile) == (base == "cpu"), f"{place}: isa is for cpu alone")
+    need(not profile.get("sm_exact") or profile.get("sm") == 90, f"{place}: sm_exact is for sm 90 alone")
+    if "sm" in profile:
+        sm = profile["sm"]
+        most = 1024 * (99 if sm in (86, 89, 120, 121) else 163 if sm < 90 else 227)
+        need(profile["workgroup_memory"] <= most, f"{place} has more than {most} bytes of workgroup memory")
     need(profile["vector_width"] in ((1, 4, 8, 16) if base == "cpu" else (1, 4)),
          f"{place} has a vector width that it cannot have")
     need(profile["workgroup_size"] % profile["subgroup_size"] == 0

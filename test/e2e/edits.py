@@ -35,12 +35,12 @@ def get_plan(artifact, entry="f"):
         return json.loads(archive.read(f"plan/vulkan/{entry}.json"))
 
 
-def edit_plan(path, artifact, plan):
-    """Writes `artifact` with another plan for Vulkan, of its entry f."""
+def edit_plan(path, artifact, plan, target="vulkan"):
+    """Writes `artifact` with another plan for a target, of its entry f."""
     with zipfile.ZipFile(artifact) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as new:
         for entry in old.infolist():
             data = old.read(entry.filename)
-            new.writestr(entry, json.dumps(plan).encode() if entry.filename == "plan/vulkan/f.json" else data)
+            new.writestr(entry, json.dumps(plan).encode() if entry.filename == f"plan/{target}/f.json" else data)
 
 
 def run_checkers(artifact):

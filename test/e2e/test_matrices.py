@@ -12,6 +12,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from conftest import BIN
+from edits import edit_plan
 from test_contractions import FORMS, make_half_graph
 
 # Batches, rows, columns, products: of whole tiles, of parts of one with slabs that are not whole, of odd rows and
@@ -148,6 +149,7 @@ def test_copies_need_aligned_runs(weir):
 def test_large_tiles(weir):
     artifact = weir.compile_text(make_half_graph("tn", "bf16", 1, 1024, 1024, 104), "a", "--target=cuda")
     assert get_stages(read_ptx(weir, artifact)) == 3
+    assert ".extern .shared" not in read_ptx(weir, artifact)
     check(weir, [artifact], "bf16", "--f64")
 
 
@@ -176,11 +178,40 @@ def test_large_grids_are_proved(weir):
 
 def test_slabs_beyond_workgroup_memory(weir):
     (weir.folder / "a.mlir").write_text(make_half_graph("nn", "bf16", 1, 1024, 1024, 128))
-    (weir.folder / "p.json").write_text(json.dumps({"like": "sm_80", "name": "large", "matrix_slab": 64}))
+    (weir.folder / "p.json").write_text(json.dumps({"like": "sm_80", "name": "large", "matrix_slab": 64,
+                                                      "workgroup_memory": 49152}))
     command = [BIN / "weir", "compile", "a.mlir", "-o", "a.weir", "--target=cuda:p.json"]
     done = subprocess.run(command, cwd=weir.folder, capture_output=True, text=True)
     assert done.returncode == 2
     assert "@contraction_1024x1024x128 takes 65536 bytes of workgroup memory, profile 'large' allows 49152" in done.stderr
+
+
+# More than code may declare: the launch states the size, and all slabs are parts of one variable.
+@pytest.mark.parametrize("form", ["nt", "tn"])
+def test_launch_states_workgroup_memory(weir, form):
+    profile = weir.folder / "p.json"
+    profile.write_text(json.dumps({"like": "sm_80", "name": "deep", "matrix_slab": 64}))
+    artifact = weir.compile_text(make_half_graph(form, "bf16", 1, 512, 1024, 520), "a", f"--target=cuda:{profile}")
+    assert ".extern .shared .align 1024 .b8" in read_ptx(weir, artifact)
+    with zipfile.ZipFile(weir.folder / artifact) as file:
+        plan = json.loads(file.read("plan/cuda/f.json"))
+    kernel, = plan["kernels"]
+    assert kernel["workgroup_memory"] == 3 * (64 + 128) * 64 * 2
+    assert ", 0 taken" in weir.run("verify", artifact)
+    if ptxas.PTXAS:
+        ptxas.assemble_artifact(artifact, weir.folder)
+    check(weir, [artifact], "bf16", "--f64")
+    # A launch with less: the plan is refused, or what it says is no longer proved, and the simulator objects.
+    for name, bytes, problem in (("none", 0, "the plan states none"), ("few", 49152, "1 taken"),
+                                 ("many", 163 * 1024 + 1, "is launched with 166913 bytes of workgroup memory")):
+        kernel["workgroup_memory"] = bytes
+        if not bytes:
+            del kernel["workgroup_memory"]
+        edited = weir.folder / f"{name}.weir"
+        edit_plan(edited, weir.folder / artifact, plan, "cuda")
+        done = subprocess.run([BIN / "weir", "verify", edited], capture_output=True, text=True)
+        assert problem in done.stdout + done.stderr, done.stdout + done.stderr
+        assert done.returncode == (0 if name == "few" else 1)
 
 
 def make_product(form, batches, rows, columns, products):

@@ -24,6 +24,7 @@ struct CudaModuleObject {
 struct CudaFunctionObject {
   std::string name;
   size_t parameters = 0;
+  int shared = 49152; ///< bytes that a launch may ask for
 };
 struct CudaGraphNodeObject {
   int number = 0;
@@ -139,8 +140,8 @@ FAKE(cuDeviceGetName, char *name, int bytes, CudaDeviceNumber) {
 }
 FAKE(cuDeviceGetAttribute, int *value, int attribute, CudaDeviceNumber) {
   static const std::map<int, int> values = {
-      {cudaMaxThreadsPerBlock, 1024}, {cudaMaxGridX, 2147483647},     {cudaMaxGridX + 1, 65535},
-      {cudaMaxGridX + 2, 65535},      {cudaMaxSharedPerBlock, 49152}, {cudaWarpSize, 32}};
+      {cudaMaxThreadsPerBlock, 1024}, {cudaMaxGridX, 2147483647},       {cudaMaxGridX + 1, 65535},
+      {cudaMaxGridX + 2, 65535},      {cudaMaxSharedOnRequest, 232448}, {cudaWarpSize, 32}};
   int capability = readNumber("FAKE_CUDA_CAPABILITY", 90);
   if (attribute == cudaComputeMajor)
     *value = capability / 10;
@@ -230,6 +231,13 @@ FAKE(cuModuleLoadDataEx, CudaModule *module, const void *image, unsigned count, 
 }
 FAKE(cuModuleUnload, CudaModule module) { return destroy(module); }
 /// Counts the parameters as the text states them.
+FAKE(cuFuncSetAttribute, CudaFunction function, int attribute, int value) {
+  BEGIN("cuFuncSetAttribute");
+  if (attribute != cudaFunctionSharedOnRequest || value > 232448)
+    return 1;
+  function->shared = value;
+  return 0;
+}
 FAKE(cuModuleGetFunction, CudaFunction *function, CudaModule module, const char *name) {
   size_t at = module->text.find(".entry " + std::string(name) + "(");
   if (at == std::string::npos)
@@ -275,6 +283,8 @@ FAKE(cuGraphAddKernelNode, CudaGraphNode *node, CudaGraph graph, const CudaGraph
   state().log << "  " << (*node)->number << ": " << kernel->function->name << " " << kernel->gridX
               << "x" << kernel->gridY << "x" << kernel->gridZ << " of " << kernel->blockX << "x"
               << kernel->blockY << "x" << kernel->blockZ << " (";
+  if (kernel->sharedBytes)
+    state().log << "shared " << kernel->sharedBytes << " of " << kernel->function->shared << "; ";
   for (size_t i = 0; i < kernel->function->parameters; ++i)
     state().log << (i ? ", " : "")
                 << print(*static_cast<const CudaAddress *>(kernel->parameters[i]));

@@ -61,10 +61,11 @@ struct ReadCode {
 
 static ReadCode readText(std::string_view text, const std::string &entry,
                          const std::array<uint32_t, 3> &workgroup, const std::string &where,
-                         const model::Device &device, const std::string &ptxas) {
+                         const model::Device &device, const std::string &ptxas,
+                         int64_t launchMemory = 0) {
   ReadCode code;
   try {
-    code.module = ptx::readEntry(text, entry, workgroup, where);
+    code.module = ptx::readEntry(text, entry, workgroup, where, launchMemory);
     if (!code.module)
       code.problem = where + ": has no entry point \"" + entry + "\"";
   } catch (const Error &error) {
@@ -82,7 +83,7 @@ static ReadCode readKernel(const Artifact &artifact, const Kernel &kernel,
     std::array<uint32_t, 3> workgroup;
     std::copy(kernel.workgroup.begin(), kernel.workgroup.end(), workgroup.begin());
     return readText({reinterpret_cast<const char *>(bytes.data()), bytes.size()}, kernel.name,
-                    workgroup, kernel.code, device, ptxas);
+                    workgroup, kernel.code, device, ptxas, kernel.workgroupMemory);
   }
   ReadCode code;
   code.unassembled = "only ptxas says how many registers code takes, and it is not for SPIR-V";

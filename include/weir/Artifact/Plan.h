@@ -145,6 +145,8 @@ struct Kernel {
   /// Pairs (read operand, written operand): the compiler proved from the kernel's access maps
   /// that the second may be written over exactly the bytes of the first.
   std::vector<std::pair<int64_t, int64_t>> inPlace = {};
+  /// Bytes of workgroup memory that a launch adds to what the code declares with a size.
+  int64_t workgroupMemory = 0;
 };
 
 /// Upper bound of queue numbers in a plan. The dialect has the same bound.

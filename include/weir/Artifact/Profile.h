@@ -3,6 +3,7 @@
 #ifndef WEIR_ARTIFACT_PROFILE_H
 #define WEIR_ARTIFACT_PROFILE_H
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -38,6 +39,7 @@ struct Profile {
   std::string target = "vulkan"; ///< plan and code folder in an artifact: see `getBaseTarget`
   std::string api = "vulkan1.3"; ///< also spirv-val's environment; or "ptx8.0"
   int64_t sm = 0;                ///< of target cuda: the oldest GPU, 80 for sm_80; else 0
+  bool isSmExact = false;        ///< the code runs on GPUs of just that `sm`: sm_90a
   std::string isa;               ///< of target cpu: the instruction set, "x86-64-v3"; else empty
 
   // Limits.
@@ -90,6 +92,16 @@ struct Profile {
   /// Whether vectors of four elements of 16 bits are loaded and stored at once.
   bool hasShortVectors() const { return getBaseTarget(target) == "cuda"; }
 
+  /// Returns the name of the GPU that code of target cuda is for, "sm_90a".
+  std::string getChip() const { return "sm_" + std::to_string(sm) + (isSmExact ? "a" : ""); }
+
+  /// Returns the bytes of workgroup memory that code may declare with a size; on CUDA the launch
+  /// states larger sizes.
+  int64_t getDeclaredMemory() const {
+    constexpr int64_t cudaDeclared = 49152;
+    return sm ? std::min(workgroupMemory, cudaDeclared) : workgroupMemory;
+  }
+
   /// Whether there is an instruction that rounds a product and a sum together.
   bool hasFma() const { return isa != "x86-64-v2"; }
 
@@ -101,8 +113,8 @@ struct Profile {
 int64_t getRank(const Profile &profile);
 
 /// Returns the built-in profile `name`: lavapipe, nvidia, rdna2, rdna3, xe, adreno7, valhall,
-/// apple, sm_80, sm_90, x86-64-v2, x86-64-v3, x86-64-v4 or aarch64. Errors: `Error` naming the
-/// built-in ones.
+/// apple, sm_80, sm_90, sm_90a, x86-64-v2, x86-64-v3, x86-64-v4 or aarch64. Errors: `Error` naming
+/// the built-in ones.
 Profile getBuiltinProfile(const std::string &name);
 
 /// Returns the names of the built-in profiles of a target, "vulkan", "cuda" or "cpu".
@@ -117,7 +129,8 @@ std::vector<std::string> getBuiltinProfileNames(const std::string &target);
 ///         tile other than 4, 8 or 16, a matrix tile other than 0, 32 or 64 or without an `sm` of
 ///         80, tf32 without a matrix tile, a matrix slab other than 16, 32 or 64, matrix stages
 ///         other than 2, 3 or 4, `words64` without `int64`, an `sm` missing on cuda or present
-///         elsewhere).
+///         elsewhere, on cuda more workgroup memory than GPUs of that `sm` have, `sm_exact` with
+///         an `sm` other than 90).
 Profile parseProfile(const std::string &json, const std::string &where);
 
 /// Writes a profile as JSON: all keys, one a line, in the order above.

@@ -21,12 +21,14 @@ namespace weir::ptx {
 
 /// Returns the entry as a module with that one entry point; none if there is no such entry.
 /// Parameters are bindings in set 0, by their order; lines are those of the text, in a file called
-/// `where`. `workgroup` is its size where the text requires none. Errors: `Error` that begins with
+/// `where`. `workgroup` is its size where the text requires none. `launchMemory`
+/// is the size in bytes of a variable of workgroup memory that is declared without, if there is
+/// just one. Errors: `Error` that begins with
 /// `where` and the line at fault, if the text is malformed, has an
 ///         instruction that is not known, or loops that are not followed.
 std::optional<spv::Module> readEntry(std::string_view text, const std::string &entry,
                                      const std::array<uint32_t, 3> &workgroup,
-                                     const std::string &where);
+                                     const std::string &where, int64_t launchMemory = 0);
 
 } // namespace weir::ptx
 

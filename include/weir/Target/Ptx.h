@@ -23,10 +23,15 @@ namespace weir {
 /// Errors: failure, with a diagnostic per problem that names the kernel.
 mlir::LogicalResult checkPtxKernel(mlir::gpu::GPUFuncOp kernel, const Profile &profile);
 
+/// Returns the bytes of workgroup memory that a launch of `kernel` states: those of all its
+/// variables if PTX cannot declare as many, else 0.
+int64_t getLaunchMemory(mlir::gpu::GPUFuncOp kernel);
+
 /// Rewrites a checked kernel, in place, into what upstream's conversion takes:
 /// subgroup numbers from thread numbers, shuffles of 32 bits, workgroup memory
-/// aligned for vectors, no fast-math or wrap flags, and no attributes on operands:
-/// two of them may share bytes, which LLVM must not be told otherwise.
+/// aligned for vectors and, where its size is the launch's, one variable, no fast-math or wrap
+/// flags, and no attributes on operands: two of them may share bytes, which LLVM must not be told
+/// otherwise.
 void legalizeForPtx(mlir::gpu::GPUFuncOp kernel, const Profile &profile);
 
 /// Turns kernels of one profile into PTX, in process.
@@ -63,12 +68,14 @@ private:
 /// Checks PTX text against what the kernel was meant to be: the version and GPU
 /// of `profile`, one entry of that name with `operands` addresses and the given
 /// workgroup, floats exact (rounded to nearest, denormals kept, nothing
-/// approximate), memory read coherently, and no external symbol.
+/// approximate), memory read coherently, and no external symbol but, with `hasLaunchMemory`, one
+/// of workgroup memory.
 ///
 /// Errors: returns a description of the problem; std::nullopt when there is none.
 std::optional<std::string> findPtxError(llvm::StringRef text, const Profile &profile,
                                         llvm::StringRef entryPoint, unsigned operands,
-                                        llvm::ArrayRef<int32_t> workgroup);
+                                        llvm::ArrayRef<int32_t> workgroup,
+                                        bool hasLaunchMemory = false);
 
 } // namespace weir
 

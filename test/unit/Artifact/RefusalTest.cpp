@@ -113,8 +113,8 @@ TEST(Profile, of_a_processor_may_have_wide_vectors) {
 TEST(Profile, refuses_what_is_like_none) {
   EXPECT_ERROR(loadText(R"({"like": "mesa"})"),
                "p.json: \"like\" is \"mesa\", the built-in profiles are lavapipe, nvidia, rdna2, "
-               "rdna3, xe, adreno7, valhall, apple, sm_80, sm_90, x86-64-v2, x86-64-v3, x86-64-v4 "
-               "and aarch64");
+               "rdna3, xe, adreno7, valhall, apple, sm_80, sm_90, sm_90a, x86-64-v2, x86-64-v3, "
+               "x86-64-v4 and aarch64");
   EXPECT_ERROR(loadText(R"({"like": true})"), "p.json: \"like\" must be a string");
   EXPECT_ERROR(loadText(R"({"like": "lavapipe", "nane": "b"})"),
                "p.json: the file has the unknown key \"nane\"");
@@ -123,6 +123,14 @@ TEST(Profile, refuses_what_is_like_none) {
                "p.json: \"workgroup_size\" is 12");
   EXPECT_ERROR(loadText(R"({"like": "lavapipe", "target": "cuda"})"), "needs \"sm\"");
   EXPECT_ERROR(loadText(R"({"like": "sm_80", "target": "vulkan"})"), "which alone has \"sm\"");
+  EXPECT_ERROR(
+      loadText(R"({"like": "sm_80", "sm": 89})"),
+      "\"workgroup_memory\" is 166912, a workgroup has at most 101376 bytes on GPUs of sm_89");
+  EXPECT_ERROR(loadText(R"({"like": "sm_90", "workgroup_memory": 232449})"), "at most 232448");
+  EXPECT_EQ(loadText(R"({"like": "sm_90", "workgroup_memory": 232448})").workgroupMemory, 232448);
+  EXPECT_ERROR(loadText(R"({"like": "sm_80", "sm_exact": true})"),
+               "\"sm_exact\" is true, which needs an \"sm\" of 90");
+  EXPECT_EQ(getBuiltinProfile("sm_90a").getChip(), "sm_90a");
   // Only in a file of its own.
   EXPECT_ERROR(parseProfile(R"({"like": "lavapipe"})", "p.json"), "unknown key \"like\"");
 }
@@ -138,7 +146,7 @@ TEST(Profile, loads_by_name_and_by_path) {
   EXPECT_ERROR(loadProfile(folder / ""), "it is a folder");
   EXPECT_ERROR(getBuiltinProfile("mine"),
                "there are lavapipe, nvidia, rdna2, rdna3, xe, adreno7, "
-               "valhall, apple, sm_80, sm_90, x86-64-v2, x86-64-v3, x86-64-v4 and aarch64");
+               "valhall, apple, sm_80, sm_90, sm_90a, x86-64-v2, x86-64-v3, x86-64-v4 and aarch64");
 }
 
 static const TextEdit profileEdits[] = {

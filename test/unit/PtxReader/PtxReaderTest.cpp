@@ -601,6 +601,23 @@ TEST(PtxReader, variables_that_are_left) {
   EXPECT_EQ(getAnswer("-4"), spv::Answer::Unknown);
 }
 
+// The launch states the size of a variable; of two, nobody knows which is where.
+TEST(PtxReader, variables_of_a_launch) {
+  auto getAnswer = [](const std::string &offset, int64_t bytes, const std::string &more = "") {
+    std::string text = getText("st.shared.b32 [tile+4], %t; bar.sync 0; ld.shared.b32 %r1, [all+" +
+                               offset + "]; ld.shared.b32 %r2, [tile+4];\n");
+    text.insert(text.find(".visible"), ".extern .shared .align 16 .b8 all[];\n" + more);
+    auto module = ptx::readEntry(text, "main", {64, 1, 1}, "k.ptx", bytes);
+    spv::AddressMap map =
+        spv::readAddressMap(*module, *module->findEntryPoint("main"), {{4, 1, 1}, 32});
+    const spv::MemoryAccess &load = map.accesses.at(1);
+    return std::pair(load.address.has_value(), load.binding != 0);
+  };
+  EXPECT_EQ(getAnswer("60", 64), std::pair(true, true));
+  EXPECT_EQ(getAnswer("64", 64), std::pair(false, false));
+  EXPECT_EQ(getAnswer("64", 128), std::pair(true, true));
+}
+
 TEST(PtxReader, what_others_emit) {
   for (const char *body :
        {"shfl.sync.bfly.b32 %r1|%p1, %t, 16, 31, -1; vote.sync.ballot.b32 %r2, %p1, -1;",

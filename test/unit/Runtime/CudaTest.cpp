@@ -284,6 +284,32 @@ TEST_F(Cuda, RefusesWhatTheDeviceLacks) {
                                   "but for vulkan; compile it with --target=cuda");
 }
 
+/// The launch states workgroup memory that the code does not declare.
+TEST_F(Cuda, GivesLaunchesWorkgroupMemory) {
+  Artifact artifact = toCuda(makeSample());
+  artifact.plans[0].kernels[0].workgroupMemory = 65536;
+  ProgramHandle program = load(artifact);
+  BufferHandle x = makeBuffer(), w = makeBuffer(), y = makeBuffer();
+  takeCudaLog();
+  ASSERT_EQ(WEIR_OK, invoke(program, {x.get(), w.get()}, {y.get()})) << weir_last_error();
+  const std::string log = takeCudaLog();
+  EXPECT_NE(log.find("0: scale 1x1x1 of 8x1x1 (shared 65536 of 65536; A"), log.npos) << log;
+  EXPECT_NE(log.find("3: add 1x1x1 of 8x1x1 (A"), log.npos) << log;
+
+  artifact.plans[0].kernels[0].workgroupMemory = 232449;
+  EXPECT_EQ(WEIR_BAD_ARGUMENT, tryLoad(artifact, program));
+  EXPECT_STREQ(
+      weir_last_error(),
+      "the artifact cannot run on 'Fake GPU': it needs bytes of workgroup memory of kernel "
+      "'scale' 232449 where the device has 232448; compile it for the profile that `weir "
+      "devices --emit-profile` writes here");
+  artifact.plans[0].kernels[0].workgroupMemory = 65536;
+  failCuda("cuFuncSetAttribute", 1);
+  EXPECT_EQ(WEIR_FAILED, tryLoad(artifact, program));
+  EXPECT_STREQ(weir_last_error(), "cuFuncSetAttribute of kernel 'scale' failed: CUresult 1");
+  failCuda("", 0);
+}
+
 TEST_F(Cuda, RunsTheBestProfileThatItCan) {
   auto makeFor = [](int64_t sm) {
     Artifact artifact = toCuda(makeSample());
@@ -295,6 +321,11 @@ TEST_F(Cuda, RunsTheBestProfileThatItCan) {
   addTargets(artifact, makeFor(90));
   addTargets(artifact, makeFor(100));
   EXPECT_STREQ(weir_program_target(load(artifact).get()), "cuda.sm_90");
+  Artifact exact = makeFor(90);
+  exact.manifest.targets[0].isSmExact = true;
+  nameTarget(exact, "cuda.sm_90a");
+  addTargets(artifact, std::move(exact));
+  EXPECT_STREQ(weir_program_target(load(artifact).get()), "cuda.sm_90a");
   EXPECT_STREQ(weir_program_target(load(toCuda(makeSample())).get()), "cuda");
   EXPECT_EQ(weir_program_target(nullptr), nullptr);
 }

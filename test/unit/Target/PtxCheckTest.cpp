@@ -72,6 +72,8 @@ TEST(PtxCheck, RefusesOtherSymbols) {
             "'call.uni' calls a function");
   EXPECT_EQ(findError("// Generated", ".extern .func __nv_expf"),
             "it declares a symbol beside the entry: .extern .func __nv_expf");
+  EXPECT_EQ(findError("// Generated", ".extern .shared .align 1024 .b8 x[];"),
+            "it declares 1 variables whose size its launch states, expected 0");
   EXPECT_EQ(findError("// Generated", ".visible .global .b32 x;"),
             "it declares a symbol beside the entry: .visible .global .b32 x;");
 }

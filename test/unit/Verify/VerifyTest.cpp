@@ -226,6 +226,8 @@ static const Edit edits[] = {
      [](Artifact &, Plan &plan) { plan.kernels[0].workgroup = {32, 32, 2}; }},
     {"too_many_operands", "limits", "binds 3 buffers",
      [](Artifact &artifact, Plan &) { artifact.manifest.targets[0].storageBuffersPerStage = 2; }},
+    {"launch_memory_too_large", "limits", "32769 bytes of workgroup memory, the target has 32768",
+     [](Artifact &, Plan &plan) { plan.kernels[0].workgroupMemory = 32769; }},
     {"binding_too_large", "ranges", "binds at most 128",
      [](Artifact &artifact, Plan &) { artifact.manifest.targets[0].bytesPerBinding = 128; }},
     {"view_beyond_its_allocation", "ranges", "which has 768",
